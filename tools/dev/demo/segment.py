@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The programs of one segment as the demonstration uses them."""
+
+import json
+import pathlib
+import signal
+import subprocess
+import time
+
+
+class Segment:
+    """Everything it started is gone when it is left."""
+
+    def __init__(self, programs: pathlib.Path, folder: pathlib.Path, name: str):
+        self.programs, self.folder = programs, folder
+        self.where = ["--name", name, "--dir", str(folder)]
+        self.broker: subprocess.Popen | None = None
+        self.workers: list[subprocess.Popen] = []
+
+    def __enter__(self) -> "Segment":
+        return self
+
+    def __exit__(self, *_) -> None:
+        for process in [*self.workers, *([self.broker] if self.broker else [])]:
+            if process.poll() is None:
+                process.kill()
+                process.wait()
+
+    def start_broker(self) -> None:
+        with open(self.folder / "broker.log", "w") as log:
+            self.broker = subprocess.Popen([self.programs / "ojs-shm-broker", *self.where], stdout=subprocess.PIPE,
+                                           stderr=log, text=True)
+        if not self.broker.stdout.readline().startswith("READY"):
+            raise RuntimeError("the broker did not start: " + (self.folder / "broker.log").read_text().strip())
+
+    def stop_broker(self) -> int:
+        self.broker.send_signal(signal.SIGTERM)
+        return self.broker.wait(30)
+
+    def command(self, *words: str, given: str | None = None) -> subprocess.CompletedProcess:
+        return subprocess.run([self.programs / "ojs-shm", *words, *self.where], input=given, stdout=subprocess.PIPE,
+                              text=True)
+
+    def answer(self, *words: str, given: str | None = None) -> str:
+        done = self.command(*words, given=given)
+        if done.returncode != 0:
+            raise RuntimeError(f"ojs-shm {' '.join(words)}: status {done.returncode}")
+        return done.stdout
+
+    def enqueue(self, lines: str) -> list[str]:
+        return self.answer("enqueue", given=lines).split()
+
+    def jobs(self) -> list[dict]:
+        return [json.loads(line) for line in self.answer("list", "--queue", "hash", "--json").splitlines()]
+
+    def unfinished(self) -> tuple[int, int]:
+        queue = json.loads(self.answer("queue", "get", "hash", "--json"))
+        return queue["depth"], queue["counts"]["active"]
+
+    def start_worker(self, command: list[str]) -> None:
+        self.workers.append(subprocess.Popen(
+            [self.programs / "ojs-shm", "work", "--queue", "hash", *self.where, "--", *command],
+            stdout=subprocess.DEVNULL))
+
+    def stop_workers(self) -> list[int]:
+        for worker in self.workers:
+            worker.send_signal(signal.SIGTERM)
+        return [worker.wait(30) for worker in self.workers]
+
+    def kill_a_busy_worker(self) -> bool:
+        """A stopped process can let go of nothing: what it is seen to hold then, it holds when it is killed."""
+        victim = self.workers.pop(0)
+        if victim.poll() is not None:
+            raise RuntimeError(f"a worker ended by itself with status {victim.returncode}")
+        victim.send_signal(signal.SIGSTOP)
+        self.wait_until_stopped(victim.pid)
+        if self.held_by(victim.pid) == 0:
+            victim.send_signal(signal.SIGCONT)
+            self.workers.append(victim)
+            return False
+        victim.kill()
+        victim.wait()
+        return True
+
+    def held_by(self, pid: int) -> int:
+        stats = json.loads(self.answer("stats", "--json"))
+        return sum(process["active_jobs"] for process in stats["processes"] if process["pid"] == pid)
+
+    @staticmethod
+    def wait_until_stopped(pid: int) -> None:
+        """Every thread: one that still runs could still ack."""
+        states = [None]
+        while any(state not in ("T", "Z", "X") for state in states):
+            states = []
+            for stat in pathlib.Path(f"/proc/{pid}/task").glob("*/stat"):
+                try:
+                    states.append(stat.read_text().rsplit(")", 1)[1].split()[0])
+                except OSError:
+                    continue  # a thread that just ended
+            time.sleep(0.001)

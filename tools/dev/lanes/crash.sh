@@ -1,0 +1,54 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# ABOUT: kills at every crash point and SIGKILL storms [--long] [--seed N] [--seconds N]
+# NEEDS: build test
+# IN-TEST: --seconds 12
+. "$(dirname "$0")/../lane.sh"
+readonly HELP="crash [--long] [--seed N] [--seconds N]
+  the short form: every crash point, then storms of a few seconds each (--seconds, default 12)
+  --long: one storm of at least 2,000 kills and 5,000,000 jobs, and longer ones beside it
+  --seed: of the storms; default: random, and printed"
+long=0 seconds=12 seed=$((RANDOM << 15 | RANDOM))
+while (($#)); do
+  case $1 in
+    --long) long=1 ;;
+    --seed) seed=${2:?$HELP} && shift ;;
+    --seconds) seconds=${2:?$HELP} && shift ;;
+    *) usage "$HELP" ;;
+  esac
+  shift
+done
+lane crash
+((long)) && ((seconds < 60)) && seconds=60
+
+# A storm is one case: its report goes to the screen and to a file.
+storm() { # NAME BOUND-SECONDS PROGRAM [ARGS...]
+  local name=$1 bound=$2 status
+  shift 2
+  mkdir -p "$RESULTS"
+  echo "--- $name"
+  timeout --kill-after=10 "$bound" "$@" --seed "$seed" </dev/null 2>&1 | tee "$RESULTS/$name.log"
+  status=${PIPESTATUS[0]}
+  if [[ $status == 0 ]]; then
+    pass
+  else
+    fail "$name (status $status); again: $* --seed $seed"
+  fi
+}
+
+if build_tree default crash_tests crash_storm_at_points stress_tests stress_storm; then
+  bin=build/bin
+  run_gtest stress 120 $bin/stress_tests
+  run_gtest crash $((long ? 7200 : 600)) $bin/crash_tests
+  storm storm-control-boost 120 $bin/stress_storm --subject boost --must-break --seconds 30 --wedge 2000
+  storm storm-control-ring 120 $bin/stress_storm --subject vyukov --must-break --seconds 30 --wedge 2000
+  if ((long)); then
+    storm storm-long 7200 $bin/stress_storm --kills 2000 --jobs 5000000 --seconds 3600 --look 5000
+  else
+    storm storm 300 $bin/stress_storm --seconds "$seconds"
+  fi
+  storm storm-tight $((seconds + 300)) $bin/stress_storm --seconds "$seconds" --tight
+  storm storm-everything $((seconds + 300)) $bin/stress_storm --seconds "$seconds" --everything --look 1000
+  storm storm-at-points $((seconds + 300)) $bin/crash_storm_at_points --seconds "$seconds" --everything
+fi
+finish

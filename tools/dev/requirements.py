@@ -1,0 +1,142 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""./dev requirements: how each row of docs/requirements.tsv stands after the last ./dev test.
+
+usage: ./dev requirements [--open] [A.1 | PRI-001 | PRI-001..PRI-006 ...]
+
+Prints ID, level, state and tests, separated by tabs. A row is
+  closed  when a test named after it ran green, natively and, where the row speaks of HTTP, also through HTTP; for M, M*
+          and S rows a break of the source must also be listed for it in tests/mutants/mutants.tsv; an informational row
+          needs its id in the documents instead, and a row without a level may be closed by an anchor there;
+  half    when only the native test of a row that speaks of HTTP ran green;
+  open    otherwise. --open lists these alone. Exit 1 when a listed row is open.
+"""
+
+import collections
+import pathlib
+import re
+import sys
+from typing import NamedTuple
+
+import mutants
+import results
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+SAME_AS = re.compile(r"(?:= |see )?([A-Z]+-[A-Z]?\d+)")
+
+
+class Row(NamedTuple):
+    id: str
+    part: str
+    level: str
+    http: bool
+    text: str
+    same_as: str  # the row whose tests close this one too, or empty
+
+
+def read_rows() -> list[Row]:
+    rows = []
+    for line in (ROOT / "docs" / "requirements.tsv").read_text().splitlines():
+        if not line.startswith("#"):
+            id_, part, level, http, text, check = line.split("\t")
+            same = SAME_AS.fullmatch(check)
+            rows.append(Row(id_, part, level, http == "http", text, same[1] if same else ""))
+    return rows
+
+
+def select(rows: list[Row], wanted: list[str]) -> list[Row]:
+    """In the order of the table; a range takes every row that stands between its ends."""
+    if not wanted:
+        return rows
+    place = {row.id: index for index, row in enumerate(rows)}
+    chosen: set[int] = set()
+    for word in wanted:
+        first, _, last = word.partition("..")
+        in_part = {index for index, row in enumerate(rows) if row.part == word}
+        if in_part:
+            chosen |= in_part
+        elif first in place and (last or first) in place:
+            chosen |= set(range(place[first], place[last or first] + 1))
+        else:
+            print(f"requirements: no row, range or part '{word}' in docs/requirements.tsv", file=sys.stderr)
+            raise SystemExit(2)
+    return [rows[index] for index in sorted(chosen)]
+
+
+class Evidence(NamedTuple):
+    native: list[str]
+    http: list[str]
+
+
+def read_evidence(rows: list[Row], reports: list[pathlib.Path]) -> dict[str, Evidence]:
+    """The green tests of each row: those whose name contains its id, with _ for -, as words of their own."""
+    ids = {row.id.replace("-", "_"): row.id for row in rows}
+    pattern = re.compile(r"(?<![A-Za-z0-9])(?:" + "|".join(sorted(ids, key=len, reverse=True)) + r")(?![A-Za-z0-9])")
+    evidence = {row.id: Evidence([], []) for row in rows}
+    failed: set[str] = set()
+    for report in reports:
+        for case in results.read(report):
+            for found in set(pattern.findall(case.name.replace("-", "_"))):
+                if case.outcome == "passed":
+                    over_http = "http" in case.name.lower() or report.stem.startswith("http")
+                    evidence[ids[found]][over_http].append(case.name)
+                elif case.outcome == "failed":
+                    failed.add(ids[found])
+    for id_ in failed:  # one red test of a row outweighs its green ones
+        evidence[id_] = Evidence([], [])
+    return evidence
+
+
+def documented() -> str:
+    return "\n".join(path.read_text(errors="replace") for path in [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]
+                     if path.exists())
+
+
+def judge(row: Row, evidence: dict[str, Evidence], broken: set[str], documents: str) -> tuple[str, str]:
+    if row.level == "I":
+        named = re.search(rf"(?<![A-Za-z0-9]){row.id}(?![A-Za-z0-9])", documents)
+        return ("closed", "documents") if named else ("open", "no anchor in the documents")
+    if row.level == "-" and f'<a id="{row.id}">' in documents:
+        return "closed", "documents"
+    native, http = evidence[row.id]
+    has_break = row.id in broken
+    if row.same_as:
+        native, http = native + evidence[row.same_as].native, http + evidence[row.same_as].http
+        has_break = has_break or row.same_as in broken
+    tests = " ".join(native + http)
+    if row.level in ("M", "M*", "S", "M/S") and (native or http) and not has_break:
+        return "open", f"{tests} (no break is listed for it)"
+    if not native:
+        return "open", tests or "no green test"
+    return ("half" if row.http and not http else "closed"), tests
+
+
+def main() -> int:
+    arguments = sys.argv[1:]
+    if any(word in ("-h", "--help") or word.startswith("-") and word != "--open" for word in arguments):
+        print(__doc__, file=sys.stderr)
+        return 2
+    only_open = "--open" in arguments
+    all_rows = read_rows()
+    rows = select(all_rows, [word for word in arguments if word != "--open"])
+    folder = ROOT / "build" / "results"
+    reports = sorted([*folder.glob("*.xml"), *folder.glob("*.lines")])
+    if not reports:
+        print("requirements: there is no report in build/results; run ./dev test first", file=sys.stderr)
+    evidence = read_evidence(all_rows, reports)
+    broken = {row for mutant in mutants.read_table() for row in mutant.rows}
+    documents = documented()
+    tally = collections.Counter()
+    for row in rows:
+        state, tests = judge(row, evidence, broken, documents)
+        tally[state] += 1
+        if not only_open or state == "open":
+            print(row.id, row.level, state, tests, sep="\t")
+    if not rows:
+        print("requirements: no row was found, which is a failure", file=sys.stderr)
+    print(f"REQUIREMENTS: {tally['closed']} passed, {tally['open'] or int(not rows)} failed, {tally['half']} skipped")
+    return 1 if tally["open"] or not rows else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,88 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# setup.sh GROUP...: installs the Debian or Ubuntu packages that a lane misses, and says nothing when none is missing.
+# An entry PACKAGE@COMMAND also counts as present when the command is there, wherever it came from.
+set -euo pipefail
+
+packages_of() {
+  case $1 in
+    build)
+      echo python3@python3 g++@g++ cmake@cmake ninja-build@ninja pkg-config@pkg-config "$(boost_package)"
+      echo libfmt-dev libspdlog-dev libconcurrentqueue-dev libcli11-dev libtomlplusplus-dev
+      echo libgtest-dev libgmock-dev libbenchmark-dev
+      ;;
+    python) echo python3@python3 ;;
+    test) echo nodejs@node npm@npm rustc jq@jq ;;
+    format) echo clang-format-14@clang-format-14 ;;
+    clang-tidy) echo clang-tidy@clang-tidy ;;
+    fuzz) echo clang@clang++ "libclang-rt-14-dev" ;;
+    bench) echo libtbb-dev libzmq3-dev libhiredis-dev redis-server@redis-server beanstalkd@beanstalkd ;;
+    *)
+      echo "setup: no package group '$1'" >&2
+      return 1
+      ;;
+  esac
+}
+
+# Debian 12 has Boost 1.81 beside its default 1.74; later releases have a newer default.
+boost_package() {
+  local installed name
+  installed=$(dpkg-query -W -f='${db:Status-Abbrev}${Package}\n' 'libboost1.*-dev' 2>/dev/null |
+    sed -nE 's/^ii +(libboost1\.(8[1-9]|9[0-9])-dev)$/\1/p' | head -n 1)
+  if [[ -n $installed ]]; then
+    echo "$installed"
+    return
+  fi
+  for name in libboost1.81-dev libboost1.83-dev; do
+    if apt-cache show "$name" >/dev/null 2>&1; then
+      echo "$name"
+      return
+    fi
+  done
+  echo libboost1.81-dev
+}
+
+present() { # PACKAGE[@COMMAND]
+  if [[ $1 == *@* ]] && command -v "${1#*@}" >/dev/null 2>&1; then
+    return 0
+  fi
+  [[ $(dpkg-query -W -f='${db:Status-Abbrev}' "${1%@*}" 2>/dev/null) == ii* ]]
+}
+
+missing() { # GROUP...
+  local group entry entries
+  for group in "$@"; do
+    entries=$(packages_of "$group")
+    for entry in $entries; do
+      present "$entry" || echo "${entry%@*}"
+    done
+  done
+}
+
+as_root() {
+  if [[ $(id -u) == 0 ]]; then
+    "$@"
+  elif command -v sudo >/dev/null; then
+    sudo ${CI:+-n} "$@"
+  else
+    echo "setup: not root and no sudo" >&2
+    return 1
+  fi
+}
+
+for group in "$@"; do packages_of "$group" >/dev/null || exit 2; done
+(($#)) || exit 0
+command -v dpkg-query >/dev/null || exit 0 # another distribution: CMake will name what it does not find
+[[ -n $(missing "$@") ]] || exit 0
+
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+echo "setup: refreshing the package lists"
+as_root apt-get update -qq >"$log" 2>&1 || sed 's/^/  /' "$log" >&2
+list=$(missing "$@" | sort -u) # asked again: which Boost there is can be told only now
+echo "setup: installing" $list
+if ! as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $list >"$log" 2>&1; then
+  sed 's/^/  /' "$log" >&2
+  echo "setup: could not install the packages named above" >&2
+  exit 2
+fi
