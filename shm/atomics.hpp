@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <atomic>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <type_traits>
+
+#include "shm/points.hpp"
+
+// The one door to atomics. Each shared word is an Atomic<T>; each of its writes names the crash point right after it.
+//
+// Orders. Read-modify-writes are sequentially consistent: two protocols (park against wake, reserve against recount)
+// need a total order of an RMW and a later load, and on the machines we run on the other orders cost the same.
+// Loads are acquire unless a comment says why relaxed will do; stores are release.
+//
+// With OJS_SHM_TEST_HOOKS every access first calls the hook of this thread (a scheduler may switch there, or count),
+// and every write calls it again with its point (a test may kill the process there). Without it nothing is left.
+
+namespace ojs_shm::shm {
+
+enum class Access : std::uint8_t { kLoad, kStore, kRmw, kWritten };
+
+#if defined(OJS_SHM_TEST_HOOKS)
+using Hook = void (*)(Access access, Point point, const void* word);
+extern constinit thread_local Hook thread_hook;
+extern constinit Hook process_hook;
+inline void touch(Access access, Point point, const void* word) {
+  if (Hook hook = thread_hook ? thread_hook : process_hook; hook != nullptr) [[unlikely]]
+    hook(access, point, word);
+}
+#else
+inline void touch(Access, Point, const void*) {}
+#endif
+
+/// A shared word. Always lock-free, the same at every address.
+template <class T>
+class Atomic {
+ public:
+  static_assert(std::is_unsigned_v<T> && std::atomic<T>::is_always_lock_free, "a lock would not survive a SIGKILL");
+
+  Atomic() = default;
+  explicit constexpr Atomic(T value) : word_(value) {}
+
+  T load() const {
+    touch(Access::kLoad, Point::kNone, this);
+    return word_.load(std::memory_order_acquire);
+  }
+  /// For words whose value decides nothing by itself: hints, statistics, expected values of a later cas.
+  T load_relaxed() const {
+    touch(Access::kLoad, Point::kNone, this);
+    return word_.load(std::memory_order_relaxed);
+  }
+  /// The load of a Dekker pair: ordered after this thread's last read-modify-write.
+  T load_seq_cst() const {
+    touch(Access::kLoad, Point::kNone, this);
+    return word_.load(std::memory_order_seq_cst);
+  }
+  void store(T value, Point after) {
+    touch(Access::kStore, after, this);
+    word_.store(value, std::memory_order_release);
+    touch(Access::kWritten, after, this);
+  }
+  /// One strong attempt; on failure `expected` holds what was found.
+  bool cas(T& expected, T desired, Point after) {
+    touch(Access::kRmw, after, this);
+    const bool done = word_.compare_exchange_strong(expected, desired, std::memory_order_seq_cst);
+    if (done) touch(Access::kWritten, after, this);
+    return done;
+  }
+  /// As cas, for callers that need no found value.
+  bool cas_once(T expected, T desired, Point after) { return cas(expected, desired, after); }
+  T fetch_add(T value, Point after) {
+    touch(Access::kRmw, after, this);
+    const T before = word_.fetch_add(value, std::memory_order_seq_cst);
+    touch(Access::kWritten, after, this);
+    return before;
+  }
+  T fetch_or(T bits, Point after) {
+    touch(Access::kRmw, after, this);
+    const T before = word_.fetch_or(bits, std::memory_order_seq_cst);
+    touch(Access::kWritten, after, this);
+    return before;
+  }
+  T fetch_and(T bits, Point after) {
+    touch(Access::kRmw, after, this);
+    const T before = word_.fetch_and(bits, std::memory_order_seq_cst);
+    touch(Access::kWritten, after, this);
+    return before;
+  }
+  T exchange(T value, Point after) {
+    touch(Access::kRmw, after, this);
+    const T before = word_.exchange(value, std::memory_order_seq_cst);
+    touch(Access::kWritten, after, this);
+    return before;
+  }
+  const void* address() const { return this; }
+
+ private:
+  std::atomic<T> word_;
+};
+
+using Word = Atomic<std::uint64_t>;
+using Half = Atomic<std::uint32_t>;
+
+/// Data that only an exclusive owner writes. Readers may look at any time and judge by the control word afterwards, so
+/// it is read and written in whole machine words; it orders nothing. No crash point: until the owner publishes the
+/// control word nobody relies on it, and after that nobody writes it.
+template <class T>
+class Plain {
+ public:
+  static_assert(sizeof(T) <= 8 && std::is_trivially_copyable_v<T>);
+  T get() const { return cell_.load(std::memory_order_relaxed); }
+  void set(T value) { cell_.store(value, std::memory_order_relaxed); }
+
+ private:
+  std::atomic<T> cell_;
+};
+
+/// A word that one thread writes and its repairer reads after its death: the kernel's proof of death orders them, so
+/// the writer only keeps the compiler from moving it.
+class LaneWord {
+ public:
+  std::uint64_t get() const { return cell_.load(std::memory_order_relaxed); }
+  void set(std::uint64_t value, Point after) {
+    touch(Access::kStore, after, this);
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    cell_.store(value, std::memory_order_relaxed);
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    touch(Access::kWritten, after, this);
+  }
+  /// Set and visible in order to living readers too (tallies are summed while their writers live).
+  void set_ordered(std::uint64_t value, Point after) {
+    touch(Access::kStore, after, this);
+    cell_.store(value, std::memory_order_release);
+    touch(Access::kWritten, after, this);
+  }
+  std::uint64_t get_ordered() const { return cell_.load(std::memory_order_acquire); }
+
+ private:
+  std::atomic<std::uint64_t> cell_;
+};
+
+/// Bytes between exclusive owners and readers that judge afterwards. `to`/`from` in the segment are 8-aligned.
+inline void copy_in(void* to, const void* from, std::size_t size) {
+  auto* cells = static_cast<std::atomic<std::uint64_t>*>(to);
+  const auto* bytes = static_cast<const char*>(from);
+  for (; size >= 8; size -= 8, bytes += 8) {
+    std::uint64_t word;
+    std::memcpy(&word, bytes, 8);
+    (cells++)->store(word, std::memory_order_relaxed);
+  }
+  if (size == 0) return;
+  std::uint64_t word = 0;
+  std::memcpy(&word, bytes, size);
+  cells->store(word, std::memory_order_relaxed);
+}
+
+inline void copy_out(void* to, const void* from, std::size_t size) {
+  const auto* cells = static_cast<const std::atomic<std::uint64_t>*>(from);
+  auto* bytes = static_cast<char*>(to);
+  for (; size >= 8; size -= 8, bytes += 8) {
+    const std::uint64_t word = (cells++)->load(std::memory_order_relaxed);
+    std::memcpy(bytes, &word, 8);
+  }
+  if (size == 0) return;
+  const std::uint64_t word = cells->load(std::memory_order_relaxed);
+  std::memcpy(bytes, &word, size);
+}
+
+/// Flags inside one process (stop requests, fork marks): no shared memory, no crash point.
+class LocalFlag {
+ public:
+  bool get() const noexcept { return value_.load(std::memory_order_acquire); }
+  void set(bool value = true) noexcept { value_.store(value, std::memory_order_release); }
+
+ private:
+  std::atomic<bool> value_{false};
+};
+
+template <class T>
+inline void prefetch_for_write(const T* address) {
+  __builtin_prefetch(address, 1);
+}
+inline void pause_cpu() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("yield");
+#endif
+}
+
+static_assert(sizeof(Word) == 8 && sizeof(Half) == 4 && sizeof(LaneWord) == 8);
+
+}  // namespace ojs_shm::shm

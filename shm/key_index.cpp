@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shm/key_index.hpp"
+
+namespace ojs_shm::shm {
+namespace {
+
+enum CellState : std::uint64_t { kEmpty = 0, kTentative = 1, kConfirmed = 2 };
+
+constexpr std::uint64_t cell_word(CellState state, std::uint32_t slot, std::uint64_t fingerprint) {
+  return Field<62, 2>::put(state) | Field<38, 24>::put(slot) | Field<0, 38>::put(fingerprint);
+}
+constexpr std::uint64_t state_of(std::uint64_t word) { return Field<62, 2>::get(word); }
+constexpr std::uint32_t slot_of(std::uint64_t word) { return static_cast<std::uint32_t>(Field<38, 24>::get(word)); }
+constexpr std::uint64_t fingerprint_of(std::uint64_t word) { return Field<0, 38>::get(word); }
+
+std::uint32_t window(std::uint64_t hash) { return static_cast<std::uint32_t>(hash) & ~7U; }  // begins on a cache line
+
+}  // namespace
+
+KeyIndex::Insert KeyIndex::insert(std::uint64_t hash, std::uint32_t slot, const Carries& carries) {
+  const std::uint64_t mark = fingerprint(hash);
+  const std::uint64_t mine = cell_word(kTentative, slot, mark);
+  const std::uint32_t first = window(hash);
+  for (;;) {
+    // 1. our entry, in the first cell that is empty or nobody's
+    Word* own = nullptr;
+    for (unsigned i = 0; i < kWindow && own == nullptr; ++i) {
+      Word& cell = segment_.key_cell(first + i);
+      std::uint64_t found = cell.load();
+      if (state_of(found) != kEmpty && carries.plausible(slot_of(found), fingerprint_of(found))) continue;
+      if (cell.cas(found, mine, Point::kKeyTentative)) own = &cell;
+    }
+    if (own == nullptr) return Insert::kFull;
+    // 2. the others with the same key
+    bool lost = false;
+    for (unsigned i = 0; i < kWindow && !lost; ++i) {
+      Word& cell = segment_.key_cell(first + i);
+      std::uint64_t found = cell.load();
+      if (&cell == own || state_of(found) == kEmpty || fingerprint_of(found) != mark || slot_of(found) == slot ||
+          !carries(slot_of(found)))
+        continue;
+      if (state_of(found) == kConfirmed || !cell.cas(found, 0, Point::kKeyRemoved)) lost = state_of(found) == kConfirmed;
+    }
+    if (lost) {
+      own->cas_once(mine, 0, Point::kKeyRemoved);
+      return Insert::kDuplicate;
+    }
+    // 3. ours, unless somebody threw it out
+    if (own->cas_once(mine, cell_word(kConfirmed, slot, mark), Point::kKeyConfirmed)) return Insert::kDone;
+  }
+}
+
+void KeyIndex::remove(std::uint64_t hash, std::uint32_t slot) {
+  const std::uint64_t entry = cell_word(kConfirmed, slot, fingerprint(hash));
+  for (unsigned i = 0; i < kWindow; ++i) {
+    Word& cell = segment_.key_cell(window(hash) + i);
+    if (cell.load() == entry) cell.cas_once(entry, 0, Point::kKeyRemoved);
+  }
+}
+
+std::uint32_t KeyIndex::find(const Segment& segment, std::uint64_t hash, const Carries& carries) {
+  const std::uint64_t mark = fingerprint(hash);
+  for (unsigned i = 0; i < kWindow; ++i) {
+    const std::uint64_t found = segment.key_cell(window(hash) + i).load();
+    if (state_of(found) == kConfirmed && fingerprint_of(found) == mark && carries(slot_of(found))) return slot_of(found);
+  }
+  return kNoIndex;
+}
+
+}  // namespace ojs_shm::shm

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <bit>
+
+#include "shm/atomics.hpp"
+#include "shm/bits.hpp"
+
+namespace ojs_shm::shm {
+
+/// Hints at free objects: a bitmap in the segment with a bit for each object that is probably free. The object's own
+/// control word is the truth, so a lost hint costs a scan and a doubled one a failed cas. A magazine takes 64 hints at
+/// once and belongs to one lane; a lane that dies with it loses hints only, which the repair sets again.
+class Magazine {
+ public:
+  Magazine() = default;
+  Magazine(Word* map, std::uint32_t count, std::uint32_t start)
+      : map_(map), count_(count), words_((count + 63) / 64), cursor_(words_ == 0 ? 0 : start % words_) {}
+
+  /// A probably free index, or kNoIndex. After an empty round it looks again only each 64th time, unless `insist`.
+  std::uint32_t take(bool insist = false) {
+    if (mask_ == 0 && !refill(insist)) return kNoIndex;
+    const auto bit = static_cast<std::uint32_t>(std::countr_zero(mask_));
+    mask_ &= mask_ - 1;
+    return word_ * 64 + bit;
+  }
+  /// Gives a hint back: to itself when it is the same word, else to everyone.
+  void give(std::uint32_t index) {
+    if (index / 64 == word_ && mask_ != 0)
+      mask_ |= 1ULL << (index % 64);
+    else
+      map_[index / 64].fetch_or(1ULL << (index % 64), Point::kHintReturned);
+    dry_ = 0;
+  }
+  void flush() {
+    if (mask_ != 0) map_[word_].fetch_or(mask_, Point::kHintReturned);
+    mask_ = 0;
+  }
+  /// The indexes after `take` would return them next, for prefetching; kNoIndex when unknown.
+  std::uint32_t upcoming(unsigned skip) const {
+    std::uint64_t mask = mask_;
+    while (skip-- > 0) mask &= mask - 1;
+    return mask == 0 ? kNoIndex : word_ * 64 + static_cast<std::uint32_t>(std::countr_zero(mask));
+  }
+
+ private:
+  bool refill(bool insist) {
+    if (dry_ > 0 && !insist) {
+      --dry_;
+      return false;
+    }
+    for (std::uint32_t tried = 0; tried < words_; ++tried) {
+      const std::uint32_t at = cursor_;
+      cursor_ = cursor_ + 1 < words_ ? cursor_ + 1 : 0;
+      if (map_[at].load_relaxed() == 0) continue;  // relaxed: a hint
+      mask_ = map_[at].exchange(0, Point::kHintWordTaken);
+      word_ = at;
+      const std::uint32_t in_word = count_ - at * 64;
+      if (in_word < 64) mask_ &= (1ULL << in_word) - 1;  // a stranger may have scribbled past the end
+      if (mask_ != 0) return true;
+    }
+    dry_ = 63;
+    return false;
+  }
+
+  Word* map_ = nullptr;
+  std::uint32_t count_ = 0, words_ = 0, cursor_ = 0, word_ = 0, dry_ = 0;
+  std::uint64_t mask_ = 0;
+};
+
+}  // namespace ojs_shm::shm

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shm/member.hpp"
+
+#include <fcntl.h>
+#include <grp.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <system_error>
+
+namespace ojs_shm::shm {
+namespace {
+
+struct flock byte_lock(short type, std::uint32_t byte) {
+  struct flock lock {};
+  lock.l_type = type;
+  lock.l_whence = SEEK_SET;
+  lock.l_start = static_cast<off_t>(byte);
+  lock.l_len = 1;
+  return lock;
+}
+
+}  // namespace
+
+LockFile& LockFile::operator=(LockFile&& other) noexcept {
+  close();
+  fd_ = other.fd_;
+  other.fd_ = -1;
+  return *this;
+}
+
+void LockFile::close() {
+  if (fd_ >= 0) ::close(fd_);
+  fd_ = -1;
+}
+
+std::string LockFile::open(const std::string& segment_path, bool writable, unsigned mode, const std::string& group) {
+  const std::string path = path_of(segment_path);
+  fd_ = ::open(path.c_str(), (writable ? O_RDWR : O_RDONLY) | O_CLOEXEC | O_NOFOLLOW);
+  if (fd_ < 0 && errno == ENOENT && writable) {
+    fd_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (fd_ >= 0) {
+      if (!group.empty())
+        if (const struct group* found = ::getgrnam(group.c_str()); found != nullptr)
+          if (::fchown(fd_, static_cast<uid_t>(-1), found->gr_gid) != 0) return path + ": cannot change its group";
+      if (mode != 0) ::fchmod(fd_, mode);
+    }
+  }
+  return fd_ >= 0 ? std::string() : path + ": " + std::generic_category().message(errno);
+}
+
+bool LockFile::try_lock(std::uint32_t byte) const {
+  struct flock lock = byte_lock(F_WRLCK, byte);
+  return ::fcntl(fd_, F_OFD_SETLK, &lock) == 0;
+}
+
+void LockFile::unlock(std::uint32_t byte) const {
+  struct flock lock = byte_lock(F_UNLCK, byte);
+  ::fcntl(fd_, F_OFD_SETLK, &lock);
+}
+
+bool LockFile::held(std::uint32_t byte) const {
+  struct flock lock = byte_lock(F_WRLCK, byte);
+  return ::fcntl(fd_, F_OFD_GETLK, &lock) != 0 || lock.l_type != F_UNLCK;
+}
+
+std::uint64_t pid_namespace() {
+  struct stat status {};
+  return ::stat("/proc/self/ns/pid", &status) == 0 ? status.st_ino : 0;
+}
+
+std::uint32_t join(Segment& segment, const LockFile& locks) {
+  for (std::uint32_t i = 0; i < segment.geometry().processes; ++i) {
+    ProcessRecord& record = segment.process(i);
+    if (record.live.load() != 0 || !locks.try_lock(kProcessByte + i)) continue;
+    if (record.live.load() != 0) {  // taken and left behind between the two looks
+      locks.unlock(kProcessByte + i);
+      continue;
+    }
+    // NO CRASH POINT: the byte lock is ours, and the record counts only once it is live
+    record.pid.store(static_cast<std::uint32_t>(::getpid()), Point::kNone);
+    record.namespace_id.store(pid_namespace(), Point::kNone);   // NO CRASH POINT: as above
+    record.epoch.store(record.epoch.load() + 1, Point::kNone);  // NO CRASH POINT: as above
+    record.live.store(1, Point::kProcessLive);
+    return i;
+  }
+  return kNoIndex;
+}
+
+}  // namespace ojs_shm::shm

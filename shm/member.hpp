@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "shm/segment.hpp"
+
+namespace ojs_shm::shm {
+
+/// Bytes of the lock file, each an open-file-description lock. The kernel frees them when the last descriptor of their
+/// holder is gone, and that is the only proof of death we accept: never a timeout, a pid or a heartbeat.
+constexpr std::uint32_t kBrokerSeat = 0;
+constexpr std::uint32_t kSupervisorSeat = 1;
+constexpr std::uint32_t kProcessByte = 16;
+
+/// The lock file of a segment, opened once for each attachment. Locks taken through one LockFile exclude those of
+/// every other, in this process too. Closed in the child of a fork, so that the parent's death is seen.
+class LockFile {
+ public:
+  LockFile() = default;
+  LockFile(LockFile&& other) noexcept : fd_(other.fd_) { other.fd_ = -1; }
+  LockFile& operator=(LockFile&& other) noexcept;
+  ~LockFile() { close(); }
+
+  static std::string path_of(const std::string& segment_path) { return segment_path + ".lock"; }
+  /// Empty on success, else why not.
+  std::string open(const std::string& segment_path, bool writable, unsigned mode, const std::string& group);
+  bool try_lock(std::uint32_t byte) const;
+  void unlock(std::uint32_t byte) const;
+  /// Whether somebody else holds the byte.
+  bool held(std::uint32_t byte) const;
+  void close();
+  int descriptor() const { return fd_; }
+
+ private:
+  int fd_ = -1;
+};
+
+/// The pid namespace of this process, as a number.
+std::uint64_t pid_namespace();
+
+/// Takes a free process record whose byte this caller could lock; kNoIndex when there is none. Records of the dead are
+/// left to the repair.
+std::uint32_t join(Segment& segment, const LockFile& locks);
+
+}  // namespace ojs_shm::shm

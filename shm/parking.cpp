@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shm/parking.hpp"
+
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+namespace ojs_shm::shm {
+
+void futex_wait(const Half& word, std::uint32_t expected, std::uint64_t timeout_ms) {
+  timespec limit{};
+  limit.tv_sec = static_cast<time_t>(timeout_ms / 1000);
+  limit.tv_nsec = static_cast<long>(timeout_ms % 1000 * 1'000'000);
+  ::syscall(SYS_futex, word.address(), FUTEX_WAIT, expected, &limit, nullptr, 0);
+}
+
+void futex_wake(const Half& word, int count) {
+  ::syscall(SYS_futex, word.address(), FUTEX_WAKE, count, nullptr, nullptr, 0);
+}
+
+}  // namespace ojs_shm::shm

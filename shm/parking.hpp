@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+
+#include "shm/atomics.hpp"
+
+namespace ojs_shm::shm {
+
+/// Sleeps while `word` holds `expected`, at most `timeout_ms`. May return early; the caller looks again. Works between
+/// processes: the kernel finds the word by its file, not by its address.
+void futex_wait(const Half& word, std::uint32_t expected, std::uint64_t timeout_ms);
+
+/// Wakes up to `count` sleepers.
+void futex_wake(const Half& word, int count);
+
+}  // namespace ojs_shm::shm

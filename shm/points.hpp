@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+namespace ojs_shm::shm {
+
+// One name for each shared write at which a process may die. A write method of the atomics door takes the point that
+// lies right after it; docs/crash_recovery.md tells for each what is left and who mends it. kNone stands where a death
+// right after the write is the same as a death right after the write before it, and the line says why.
+// clang-format off
+#define OJS_SHM_POINTS(X)                                                                                     \
+  X(None) /* attach and roles */                                                                              \
+  X(ProcessLive) X(ProcessFreed) X(LaneTaken) X(LaneFreed) X(SeatTaken) X(SeatLeft)                           \
+  /* allocation */                                                                                            \
+  X(HintWordTaken) X(HintReturned) X(BlockTaken) X(BlockFreed) X(ChunkTaken) X(ChunkFreed) X(RingMade)        \
+  X(RingNamed)                                                                                                \
+  /* ring */                                                                                                  \
+  X(IndexOpened) X(IndexClosed) X(CellFilled) X(CellClosed) X(TailMoved) X(ChunkLinking) X(ChunkLinked)       \
+  X(LinkSet) X(HeadMoved) X(HeadChunkLeft) X(ChunkRetired) X(SpliceClaimed) X(SpliceMarked) X(SpliceDone)     \
+  X(SpliceReleased) X(BatchOpened) X(BatchWritten) X(BatchClosed) X(BatchTaken)                               \
+  /* intents and tallies */                                                                                   \
+  X(IntentSet) X(IntentCleared) X(TallyIn) X(TallyOut) X(TallyReserved) X(CreditReserved) X(CreditSettled)    \
+  /* slots */                                                                                                 \
+  X(SlotFilling) X(SlotFreed) X(SlotPublished) X(SlotClaimed) X(SlotActive) X(SlotSettling) X(SlotSettled)    \
+  X(SlotMoving) X(SlotMoved) X(SlotReranked) X(MoveHelped) X(LeaseMoved) X(LeaseEnded) X(ProgressSet)         \
+  X(KeyTentative) X(KeyConfirmed) X(KeyRemoved) X(BatchCommitted)                                             \
+  /* waiting */                                                                                               \
+  X(WaiterSet) X(WaiterCleared) X(ParkSet) X(DoorbellRung) X(WaitFlagSet) X(CompletionRung)                   \
+  /* settings */                                                                                              \
+  X(QueueNamed) X(QueueSet) X(TypeNamed) X(TypeSet) X(CounterMoved) X(ClockMoved)
+// clang-format on
+
+enum class Point : std::uint16_t {
+#define X(name) k##name,
+  OJS_SHM_POINTS(X)
+#undef X
+      kCount
+};
+
+constexpr std::string_view point_name(Point point) {
+  constexpr std::string_view kNames[] = {
+#define X(name) #name,
+      OJS_SHM_POINTS(X)
+#undef X
+  };
+  return point < Point::kCount ? kNames[static_cast<std::size_t>(point)] : "?";
+}
+
+}  // namespace ojs_shm::shm

@@ -1,0 +1,283 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shm/ring.hpp"
+
+namespace ojs_shm::shm {
+
+Rings::Rings(Segment& segment, std::uint32_t lane)
+    : segment_(segment),
+      lane_(lane),
+      chunk_hints_(segment.chunk_map(), segment.geometry().chunks, lane) {}
+
+// ---- chunks -------------------------------------------------------------------------------------------------------
+
+/// A chunk owned by this lane, its cells still those of its last life; kNoIndex when none is free.
+std::uint32_t Rings::take_chunk() {
+  if (spares_ > 0) return spare_[--spares_];
+  for (std::uint32_t i = chunk_hints_.take(); i != kNoIndex; i = chunk_hints_.take()) {
+    const ChunkControl found(segment_.chunk(i).control.load());
+    if (found.state() == ChunkState::kFree &&
+        segment_.chunk(i).control.cas_once(
+            found.word, ChunkControl(ChunkState::kSpare, owner(), found.incarnation()).word, Point::kChunkTaken))
+      return i;
+  }
+  for (std::uint32_t i = 0; i < segment_.geometry().chunks; ++i) {  // the hints are gone: ask the truth
+    const ChunkControl found(segment_.chunk(i).control.load());
+    if (found.state() == ChunkState::kFree &&
+        segment_.chunk(i).control.cas_once(
+            found.word, ChunkControl(ChunkState::kSpare, owner(), found.incarnation()).word, Point::kChunkTaken))
+      return i;
+  }
+  return kNoIndex;
+}
+
+/// Ends a chunk's life that this lane owns: kept for the next push, or given to everyone.
+void Rings::keep_or_free(std::uint32_t i) {
+  Chunk& chunk = segment_.chunk(i);
+  const std::uint64_t incarnation = ChunkControl(chunk.control.load()).incarnation();
+  if (spares_ < spare_.size()) {
+    chunk.control.store(ChunkControl(ChunkState::kSpare, owner(), incarnation).word, Point::kChunkRetired);
+    spare_[spares_++] = i;
+    return;
+  }
+  chunk.control.store(ChunkControl(ChunkState::kFree, 0, incarnation).word, Point::kChunkFreed);
+  chunk_hints_.give(i);
+}
+
+/// Empties the cells for a new incarnation. Private: nobody trusts a chunk before it is linked.
+void Rings::clean(std::uint32_t i, std::uint64_t incarnation) {
+  Chunk& chunk = segment_.chunk(i);
+  const std::uint64_t empty = empty_word(incarnation, 0);
+  // NO CRASH POINT: the chunk is private until the link is set
+  for (Word& cell : chunk.cell) cell.store(empty, Point::kNone);
+  // NO CRASH POINT: as above
+  chunk.next.store(empty, Point::kNone);
+}
+
+void Rings::intend(std::uint32_t chunk, std::uint64_t incarnation) {
+  segment_.lane(lane_).chunk_intent.set(Hint(chunk, incarnation).word | 1, Point::kIntentSet);
+}
+
+void Rings::intend_nothing() { segment_.lane(lane_).chunk_intent.set(0, Point::kIntentCleared); }
+
+// ---- rings --------------------------------------------------------------------------------------------------------
+
+std::uint32_t Rings::make_unindexed() {
+  for (std::uint32_t i = 0; i < segment_.geometry().rings; ++i) {  // rings are made rarely, and never given up
+    RingEnds& ring = segment_.ring(i);
+    if (ring.claimed.load() != 0 || !ring.claimed.cas_once(0, owner(), Point::kRingMade)) continue;
+    const std::uint32_t c = take_chunk();
+    if (c == kNoIndex) {
+      ring.claimed.store(0, Point::kRingMade);
+      return kNoIndex;
+    }
+    const std::uint64_t incarnation = (ChunkControl(segment_.chunk(c).control.load()).incarnation() + 1) & Field<0, 36>::kMax;
+    clean(c, incarnation);
+    segment_.chunk(c).control.store(ChunkControl(ChunkState::kLinking, owner(), incarnation).word, Point::kChunkLinking);
+    // NO CRASH POINT: the ring has no name yet; its claim is what the repair reads
+    ring.head.store(Place(c, 0, incarnation).word, Point::kNone);
+    // NO CRASH POINT: as above
+    ring.tail.store(Place(c, 0, incarnation).word, Point::kNone);
+    return i;
+  }
+  return kNoIndex;
+}
+
+std::uint32_t Rings::ensure(RingSet& set, unsigned number) {
+  Half& name = set.ring[number];
+  if (const std::uint32_t known = name.load(); known != 0) return known - 1;
+  const std::uint32_t ring = make_unindexed();
+  if (ring == kNoIndex) return kNoIndex;
+  const std::uint32_t chunk = Place(segment_.ring(ring).head.load()).chunk();
+  const std::uint64_t incarnation = Place(segment_.ring(ring).head.load()).incarnation();
+  // A new ring begins closed: its bit is clear, and its first publisher must open it.
+  // NO CRASH POINT: the ring has no name yet
+  segment_.chunk(chunk).cell[0].store(empty_word(incarnation, 1), Point::kNone);
+  intend(chunk, incarnation);
+  std::uint32_t expected = 0;
+  if (name.cas(expected, ring + 1, Point::kRingNamed)) {  // PAIR ring-name
+    segment_.ring(ring).claimed.store(kNoIndex, Point::kRingMade);
+    segment_.chunk(chunk).control.cas_once(ChunkControl(ChunkState::kLinking, owner(), incarnation).word,
+                                           ChunkControl(ChunkState::kLinked, 0, incarnation).word, Point::kChunkLinked);
+    intend_nothing();
+    return ring;
+  }
+  intend_nothing();
+  keep_or_free(chunk);  // somebody else was first
+  segment_.ring(ring).claimed.store(0, Point::kRingMade);
+  return expected - 1;
+}
+
+bool Rings::push(std::uint32_t ring_index, Hint hint, RingSet* set, unsigned number) {
+  RingEnds& ring = segment_.ring(ring_index);
+  std::uint32_t fresh = kNoIndex;
+  // 1. tail names an empty cell: fill it.   2. it is filled: help tail on.   3. it is closed: open the ring first.
+  // 4. another incarnation: tail was stale. 5. no cell left: link a chunk that already carries the hint.
+  for (;;) {
+    const Place tail(ring.tail.load());
+    if (tail.cell() == kCellsPerChunk) {
+      const Word& next = segment_.chunk(tail.chunk()).next;
+      const std::uint64_t link_word = next.load();
+      if (ring.tail.load() != tail.word) continue;
+      if (!is_empty(link_word)) {
+        const Hint to(link_word);
+        ring.tail.cas_once(tail.word, Place(to.index(), 0, to.tag()).word, Point::kTailMoved);
+        continue;
+      }
+      if (fresh == kNoIndex && (fresh = take_chunk()) == kNoIndex) return false;
+      if (link(ring_index, tail, hint, set, number, fresh)) return true;  // 5
+      continue;
+    }
+    Word& cell = segment_.chunk(tail.chunk()).cell[tail.cell()];
+    std::uint64_t found = empty_word(tail.incarnation(), 0);
+    if (!cell.cas(found, hint.word, Point::kCellFilled)) {  // 1 PAIR cell-publish
+      if (!is_empty(found)) {
+        ring.tail.cas_once(tail.word, tail.next().word, Point::kTailMoved);  // 2
+        continue;
+      }
+      if (incarnation_of(found) != tail.incarnation() || close_count(found) == 0) continue;  // 4
+      open(*set, number);                                                                    // 3
+      if (!cell.cas(found, hint.word, Point::kCellFilled)) continue;
+    }
+    ring.tail.cas_once(tail.word, tail.next().word, Point::kTailMoved);
+    if (fresh != kNoIndex) keep_or_free(fresh);
+    return true;
+  }
+}
+
+/// One attempt to link `fresh`, carrying the hint in its first cell, after the full chunk at tail.
+bool Rings::link(std::uint32_t ring_index, Place tail, Hint hint, RingSet* set, unsigned number, std::uint32_t& fresh) {
+  RingEnds& ring = segment_.ring(ring_index);
+  Word& next = segment_.chunk(tail.chunk()).next;
+  std::uint64_t found = next.load();
+  if (!is_empty(found) || incarnation_of(found) != tail.incarnation()) return false;
+  Chunk& chunk = segment_.chunk(fresh);
+  const std::uint64_t incarnation = (ChunkControl(chunk.control.load()).incarnation() + 1) & Field<0, 36>::kMax;
+  clean(fresh, incarnation);
+  // NO CRASH POINT: the chunk is private until the link is set
+  chunk.cell[0].store(hint.word, Point::kNone);
+  intend(fresh, incarnation);
+  const ChunkControl linking(ChunkState::kLinking, owner(), incarnation);
+  chunk.control.store(linking.word, Point::kChunkLinking);
+  if (close_count(found) > 0) open(*set, number);
+  if (!next.cas(found, Hint(fresh, incarnation).word, Point::kLinkSet)) {  // PAIR link-publish
+    chunk.control.store(ChunkControl(ChunkState::kSpare, owner(), incarnation).word, Point::kChunkRetired);
+    intend_nothing();
+    return false;
+  }
+  ring.tail.cas_once(tail.word, Place(fresh, 1, incarnation).word, Point::kTailMoved);
+  // Whoever leaves this chunk may have retired it already; then this cas fails.
+  chunk.control.cas_once(linking.word, ChunkControl(ChunkState::kLinked, 0, incarnation).word, Point::kChunkLinked);
+  intend_nothing();
+  fresh = kNoIndex;
+  return true;
+}
+
+Peeked Rings::peek(std::uint32_t ring_index) {
+  RingEnds& ring = segment_.ring(ring_index);
+  for (;;) {
+    const Place head(ring.head.load());
+    const Chunk& chunk = segment_.chunk(head.chunk());
+    const Word& cell = head.cell() == kCellsPerChunk ? chunk.next : chunk.cell[head.cell()];
+    const std::uint64_t value = cell.load();            // PAIR cell-publish, link-publish
+    if (ring.head.load() != head.word) continue;        // the chunk was in this ring all along
+    if (head.cell() < kCellsPerChunk || is_empty(value)) return {head.word, value, &cell};
+    leave_chunk(ring_index, head, Hint(value));
+  }
+}
+
+void Rings::retire(std::uint32_t ring, const Peeked& peeked) {
+  segment_.ring(ring).head.cas_once(peeked.head, Place(peeked.head).next().word, Point::kHeadMoved);
+}
+
+/// Moves head into the next chunk; the winner retires the old one.
+void Rings::leave_chunk(std::uint32_t ring_index, Place head, Hint next) {
+  RingEnds& ring = segment_.ring(ring_index);
+  // tail must never stay behind in a chunk that is about to be recycled: a publisher would spin on it for ever.
+  const std::uint64_t tail = ring.tail.load();
+  if (Place(tail).chunk() == head.chunk() && Place(tail).incarnation() == head.incarnation())
+    ring.tail.cas_once(tail, Place(next.index(), 0, next.tag()).word, Point::kTailMoved);
+  intend(head.chunk(), head.incarnation());
+  if (ring.head.cas_once(head.word, Place(next.index(), 0, next.tag()).word, Point::kHeadChunkLeft)) {
+    Word& control = segment_.chunk(head.chunk()).control;
+    std::uint64_t found = control.load();
+    // Linked, or not yet marked so by its slow linker, or marked by a splicer: exactly one cas takes it.
+    while (ChunkControl(found).incarnation() == head.incarnation() &&
+           ChunkControl(found).state() != ChunkState::kSpare && ChunkControl(found).state() != ChunkState::kFree) {
+      if (control.cas(found, ChunkControl(ChunkState::kSpare, owner(), head.incarnation()).word, Point::kChunkRetired)) {
+        keep_or_free(head.chunk());
+        break;
+      }
+    }
+  }
+  intend_nothing();
+}
+
+void Rings::reap(std::uint32_t ring, StillLive live) {
+  for (Peeked front = peek(ring); !front.empty() && !live(segment_, front.hint()); front = peek(ring)) retire(ring, front);
+}
+
+// ---- the index of a set -------------------------------------------------------------------------------------------
+
+void Rings::open(RingSet& set, unsigned number) {
+  Word& word = set.index[number / 32];
+  std::uint64_t found = word.load();
+  // Also when the bit is set: the new version defeats a closer that looked before.
+  while (!word.cas(found, ((found >> 32) + 1) << 32 | (found & 0xFFFF'FFFFULL) | 1ULL << (number % 32),
+                   Point::kIndexOpened)) {
+  }
+}
+
+void Rings::close(RingSet& set, unsigned number, const Peeked& witness) {
+  if (close_count(witness.value) != 0) return;
+  Word& word = set.index[number / 32];
+  const std::uint64_t before = word.load();
+  const std::uint64_t bit = 1ULL << (number % 32);
+  if ((before & bit) == 0) return;
+  // Mark the very cell that the next publisher must fill; it will open the index before it fills a marked cell.
+  auto& cell = const_cast<Word&>(*witness.cell);
+  if (!cell.cas_once(witness.value, empty_word(incarnation_of(witness.value), 1), Point::kCellClosed)) return;
+  word.cas_once(before, before & ~bit, Point::kIndexClosed);
+}
+
+// ---- batches ------------------------------------------------------------------------------------------------------
+
+std::uint32_t Rings::open_batch() {
+  const std::uint32_t c = take_chunk();
+  if (c == kNoIndex) return kNoIndex;
+  Chunk& chunk = segment_.chunk(c);
+  const std::uint64_t incarnation = (ChunkControl(chunk.control.load()).incarnation() + 1) & Field<0, 36>::kMax;
+  clean(c, incarnation);
+  chunk.control.store(ChunkControl(ChunkState::kBatch, owner(), incarnation).word, Point::kBatchOpened);
+  return c;
+}
+
+void Rings::batch_put(std::uint32_t chunk, unsigned cell, Hint hint) {
+  segment_.chunk(chunk).cell[cell].store(hint.word, Point::kBatchWritten);
+}
+
+bool Rings::close_batch(std::uint32_t c, std::uint32_t ring) {
+  Chunk& chunk = segment_.chunk(c);
+  const std::uint64_t incarnation = ChunkControl(chunk.control.load()).incarnation();
+  segment_.lane(lane_).batch_intent.set(Hint(c, incarnation).word | 1, Point::kIntentSet);
+  chunk.control.store(ChunkControl(ChunkState::kBatched, 0, incarnation).word, Point::kBatchClosed);
+  const bool done = push(ring, Hint(c, incarnation), nullptr, 0);
+  if (!done) chunk.control.store(ChunkControl(ChunkState::kBatch, owner(), incarnation).word, Point::kBatchOpened);
+  segment_.lane(lane_).batch_intent.set(0, Point::kIntentCleared);
+  return done;
+}
+
+std::uint32_t Rings::take_batch(std::uint32_t ring) {
+  for (;;) {
+    const Peeked front = peek(ring);
+    if (front.empty()) return kNoIndex;
+    const std::uint32_t c = front.hint().index();
+    const std::uint64_t incarnation = front.hint().tag();
+    const bool mine = segment_.chunk(c).control.cas_once(ChunkControl(ChunkState::kBatched, 0, incarnation).word,
+                                                         ChunkControl(ChunkState::kBatch, owner(), incarnation).word,
+                                                         Point::kBatchTaken);
+    retire(ring, front);
+    if (mine) return c;
+  }
+}
+
+}  // namespace ojs_shm::shm

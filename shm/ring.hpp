@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "shm/bits.hpp"
+#include "shm/control.hpp"
+#include "shm/layout.hpp"
+#include "shm/magazine.hpp"
+#include "shm/segment.hpp"
+
+// A ring is a first-in-first-out sequence of hints, stored in pooled chunks of 14 cells. A hint says "slot i, if its tag
+// is still t"; the slot's control word is the truth, so a hint may be stale or doubled, and nothing is consumed by
+// looking at it.
+//
+// Publishing: 1. fill the cell at tail with one cas; 2. move tail (anyone may); 3. after the last cell, link a chunk
+// whose first cell is already filled. Consuming: 1. read the cell at head; 2. check that head has not moved; 3. claim
+// the slot elsewhere; 4. move head past it (anyone may).
+//
+// A cell is filled at most once in each incarnation of its chunk, and in order: so an empty cell at head proves that
+// the ring was empty at that instant. A slow publisher cannot hit a recycled chunk because the expected value of its
+// cas names the incarnation.
+
+namespace ojs_shm::shm {
+
+/// 62..39 index  38..3 tag  2..0 kind; bit 63 is clear.
+struct Hint {
+  std::uint64_t word = 0;
+  using IndexBits = Field<39, 24>;
+  using TagBits = Field<3, 36>;
+  using KindBits = Field<0, 3>;
+  enum Kind : unsigned { kStateFirst = 0, kHintFirst = 1 };
+
+  constexpr explicit Hint(std::uint64_t w) : word(w) {}
+  constexpr Hint(std::uint32_t index, std::uint64_t tag, Kind kind = kStateFirst)
+      : word(IndexBits::put(index) | TagBits::put(tag) | KindBits::put(kind)) {}
+  constexpr std::uint32_t index() const { return static_cast<std::uint32_t>(IndexBits::get(word)); }
+  constexpr std::uint64_t tag() const { return TagBits::get(word); }
+  constexpr bool hint_first() const { return KindBits::get(word) == kHintFirst; }
+};
+
+/// Empty cell or absent link: 63 set  62..48 close count  35..0 incarnation.
+constexpr std::uint64_t empty_word(std::uint64_t incarnation, std::uint64_t closed) {
+  return 1ULL << 63 | Field<48, 15>::put(closed) | Field<0, 36>::put(incarnation);
+}
+constexpr bool is_empty(std::uint64_t word) { return (word >> 63) != 0; }
+constexpr std::uint64_t close_count(std::uint64_t word) { return Field<48, 15>::get(word); }
+constexpr std::uint64_t incarnation_of(std::uint64_t word) { return Field<0, 36>::get(word); }
+
+/// A place in a ring: 63..40 chunk  39..36 cell  35..0 incarnation.
+struct Place {
+  std::uint64_t word = 0;
+  constexpr explicit Place(std::uint64_t w) : word(w) {}
+  constexpr Place(std::uint32_t chunk, unsigned cell, std::uint64_t incarnation)
+      : word(Field<40, 24>::put(chunk) | Field<36, 4>::put(cell) | Field<0, 36>::put(incarnation)) {}
+  constexpr std::uint32_t chunk() const { return static_cast<std::uint32_t>(Field<40, 24>::get(word)); }
+  constexpr unsigned cell() const {
+    const auto c = static_cast<unsigned>(Field<36, 4>::get(word));
+    return c <= kCellsPerChunk ? c : kCellsPerChunk;
+  }
+  constexpr std::uint64_t incarnation() const { return Field<0, 36>::get(word); }
+  constexpr Place next() const { return {chunk(), cell() + 1, incarnation()}; }
+};
+
+enum class ChunkState : unsigned {
+  kFree = 0,
+  kSpare = 1,     ///< held privately by a lane
+  kLinking = 2,   ///< about to be linked, or linked, by its owner
+  kLinked = 3,    ///< in a ring
+  kBatch = 4,     ///< filled or drained privately by a lane
+  kBatched = 5,   ///< a batch that stands in a ring as one hint
+  kDropping = 6,  ///< being spliced out by its owner
+};
+struct ChunkControl {
+  std::uint64_t word = 0;
+  constexpr explicit ChunkControl(std::uint64_t w) : word(w) {}
+  constexpr ChunkControl(ChunkState state, std::uint32_t owner, std::uint64_t incarnation)
+      : word(Field<60, 4>::put(static_cast<std::uint64_t>(state)) | Field<36, 14>::put(owner) |
+             Field<0, 36>::put(incarnation)) {}
+  constexpr ChunkState state() const { return static_cast<ChunkState>(Field<60, 4>::get(word)); }
+  constexpr std::uint32_t owner() const { return static_cast<std::uint32_t>(Field<36, 14>::get(word)); }
+  constexpr std::uint64_t incarnation() const { return Field<0, 36>::get(word); }
+};
+
+/// What stands at the head of a ring.
+struct Peeked {
+  std::uint64_t head = 0;   ///< for retire()
+  std::uint64_t value = 0;  ///< a hint, or the empty word that proves emptiness
+  const Word* cell = nullptr;
+  bool empty() const { return is_empty(value); }
+  Hint hint() const { return Hint(value); }
+};
+
+/// Tells whether a hint can still lead anywhere. Must be stable: once false, for ever false.
+using StillLive = bool (*)(const Segment& segment, Hint hint);
+
+/// The ring operations of one lane, with its private store of spare chunks. One thread.
+class Rings {
+ public:
+  Rings(Segment& segment, std::uint32_t lane);
+  ~Rings() = default;
+
+  /// The ring with that number, made if need be; kNoIndex when rings or chunks are exhausted.
+  std::uint32_t ensure(RingSet& set, unsigned number);
+  /// A ring of no set: never closed, always open. For the segment's own rings, made before anyone attaches.
+  std::uint32_t make_unindexed();
+  static std::uint32_t find(const RingSet& set, unsigned number) { return set.ring[number].load() - 1; }
+
+  /// Publishes a hint; the cas on the cell (or on the link) is the linearization point. False: no chunk to be had.
+  [[nodiscard]] bool push(std::uint32_t ring, Hint hint, RingSet* set, unsigned number);
+  /// Looks; consumes nothing.
+  Peeked peek(std::uint32_t ring);
+  /// Moves head past a hint that is dead or taken. Failure means that somebody did it before.
+  void retire(std::uint32_t ring, const Peeked& peeked);
+  /// Moves head past every dead hint at the front.
+  void reap(std::uint32_t ring, StillLive live);
+  /// Packs the live hints between the first and the last chunk into fewer chunks. Returns chunks freed.
+  std::uint32_t splice(std::uint32_t ring, StillLive live);
+
+  // The index of a set. I1: a ring with a published live hint has its bit set; so a clear bit proves emptiness.
+  static void open(RingSet& set, unsigned number);
+  /// One attempt to clear the bit of a ring seen empty in `witness`; optional housekeeping.
+  static void close(RingSet& set, unsigned number, const Peeked& witness);
+
+  /// A private batch of hints: an ordinary chunk that will stand in a ring as one hint.
+  std::uint32_t open_batch();
+  void batch_put(std::uint32_t chunk, unsigned cell, Hint hint);
+  bool close_batch(std::uint32_t chunk, std::uint32_t ring);
+  /// The oldest batch of `ring`, now owned by this lane, or kNoIndex.
+  std::uint32_t take_batch(std::uint32_t ring);
+  void drop_batch(std::uint32_t chunk) { keep_or_free(chunk); }
+
+  /// Gives all spare chunks and hints back.
+  void release();
+  /// After the death of `lane`: settles each chunk and ring that names it. `sets` are all ring sets, `roots` all
+  /// unindexed rings; `batches` is where its batches belong. Idempotent.
+  void repair(std::uint32_t lane, const std::vector<RingSet*>& sets, const std::vector<std::uint32_t>& roots,
+              std::uint32_t batches);
+
+  /// Visits every cell from head to tail without changing anything; stops early when it meets a recycled chunk.
+  static void walk(const Segment& segment, std::uint32_t ring,
+                   const std::function<void(std::uint32_t chunk, unsigned cell, std::uint64_t value)>& visit);
+  /// Frees chunks that say they are linked and are in no ring; for when nobody is at work. Returns how many.
+  std::uint32_t collect_leaks(const std::vector<RingSet*>& sets, const std::vector<std::uint32_t>& roots);
+
+  std::uint32_t take_chunk();
+
+ private:
+  bool link(std::uint32_t ring, Place tail, Hint hint, RingSet* set, unsigned number, std::uint32_t& fresh);
+  void leave_chunk(std::uint32_t ring, Place head, Hint next);
+  void keep_or_free(std::uint32_t chunk);
+  void clean(std::uint32_t chunk, std::uint64_t incarnation);
+  std::uint32_t owner() const { return lane_ + 1; }
+  void intend(std::uint32_t chunk, std::uint64_t incarnation);
+  void intend_nothing();
+  void settle_chunk(std::uint32_t chunk, ChunkControl found, bool reachable);
+
+  Segment& segment_;
+  std::uint32_t lane_;
+  Magazine chunk_hints_;
+  std::array<std::uint32_t, 4> spare_{};
+  unsigned spares_ = 0;
+};
+
+}  // namespace ojs_shm::shm

@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shm/ring.hpp"
+
+// The rare work on rings: compaction, walks, and what the dead left behind.
+
+namespace ojs_shm::shm {
+namespace {
+
+/// A hint that leads nowhere: fills the unused cells of a packed chunk, which must not look empty.
+constexpr Hint kTombstone(0xFF'FFFF, 0);
+
+struct ChunkCopy {
+  std::uint64_t cell[kCellsPerChunk];
+  std::uint64_t next;
+};
+
+/// A copy of a chunk, or false when it has begun another life meanwhile.
+bool copy_chunk(const Segment& segment, std::uint32_t index, std::uint64_t incarnation, ChunkCopy& copy) {
+  const Chunk& chunk = segment.chunk(index);
+  for (unsigned i = 0; i < kCellsPerChunk; ++i) copy.cell[i] = chunk.cell[i].load();
+  copy.next = chunk.next.load();
+  return ChunkControl(chunk.control.load()).incarnation() == incarnation;
+}
+
+/// Every ring that has a name, and the roots.
+std::vector<std::uint32_t> all_rings(const std::vector<RingSet*>& sets, std::vector<std::uint32_t> rings) {
+  for (const RingSet* set : sets)
+    for (const Half& name : set->ring)
+      if (const std::uint32_t ring = name.load(); ring != 0) rings.push_back(ring - 1);
+  return rings;
+}
+
+/// Which chunks can be reached from any ring at this moment, with the incarnation under which they were found.
+std::vector<std::uint64_t> reachable_chunks(const Segment& segment, const std::vector<std::uint32_t>& rings) {
+  std::vector<std::uint64_t> found(segment.geometry().chunks, ~0ULL);
+  for (const std::uint32_t ring : rings) {
+    Place at(segment.ring(ring).head.load());
+    for (std::uint32_t steps = 0; steps < segment.geometry().chunks; ++steps) {
+      ChunkCopy copy;
+      if (at.chunk() >= found.size() || !copy_chunk(segment, at.chunk(), at.incarnation(), copy)) break;
+      found[at.chunk()] = at.incarnation();
+      if (is_empty(copy.next)) break;
+      at = Place(Hint(copy.next).index(), 0, Hint(copy.next).tag());
+    }
+  }
+  return found;
+}
+
+}  // namespace
+
+void Rings::walk(const Segment& segment, std::uint32_t ring,
+                 const std::function<void(std::uint32_t, unsigned, std::uint64_t)>& visit) {
+  Place at(segment.ring(ring).head.load());
+  for (std::uint32_t steps = 0; steps <= segment.geometry().chunks; ++steps) {
+    ChunkCopy copy;
+    if (!copy_chunk(segment, at.chunk(), at.incarnation(), copy)) return;
+    for (unsigned i = at.cell(); i < kCellsPerChunk; ++i) {
+      if (is_empty(copy.cell[i])) return;
+      visit(at.chunk(), i, copy.cell[i]);
+    }
+    if (is_empty(copy.next)) return;
+    at = Place(Hint(copy.next).index(), 0, Hint(copy.next).tag());
+  }
+}
+
+std::uint32_t Rings::splice(std::uint32_t ring_index, StillLive live) {
+  RingEnds& ring = segment_.ring(ring_index);
+  if (!ring.splicer.cas_once(0, owner(), Point::kSpliceClaimed)) return 0;
+  reap(ring_index, live);
+  const Place head(ring.head.load());
+  const Place tail(ring.tail.load());
+  std::uint32_t freed = 0;
+  std::uint32_t pred = head.chunk();
+  // Safe only while head stays before its last cell: then nobody has read the link that we change under a head that
+  // could follow it. Head only moves forward, so one look after the change decides.
+  auto head_stays = [&ring, head] {
+    const Place now(ring.head.load_seq_cst());
+    return now.chunk() == head.chunk() && now.incarnation() == head.incarnation() && now.cell() < kCellsPerChunk;
+  };
+  std::uint64_t pred_incarnation = head.incarnation();
+  while (head_stays() && pred != tail.chunk()) {
+    const std::uint64_t link_word = segment_.chunk(pred).next.load();
+    if (is_empty(link_word) || ChunkControl(segment_.chunk(pred).control.load()).incarnation() != pred_incarnation) break;
+    // A run of full chunks whose live hints fit into one chunk.
+    std::vector<Hint> run, kept;
+    Hint after(link_word);
+    while (after.index() != tail.chunk() && run.size() < 256) {
+      ChunkCopy copy;
+      if (!copy_chunk(segment_, after.index(), after.tag(), copy) || is_empty(copy.next)) break;
+      std::vector<Hint> mine;
+      for (const std::uint64_t value : copy.cell)
+        if (!is_empty(value) && live(segment_, Hint(value))) mine.emplace_back(value);
+      if (kept.size() + mine.size() > kCellsPerChunk) break;
+      run.push_back(after);
+      kept.insert(kept.end(), mine.begin(), mine.end());
+      after = Hint(copy.next);
+    }
+    if (run.empty() || (run.size() == 1 && !kept.empty())) {  // nothing to gain here: step over it
+      const Hint over(link_word);
+      if (over.index() == tail.chunk()) break;
+      pred = over.index();
+      pred_incarnation = over.tag();
+      continue;
+    }
+    const std::uint32_t fresh = kept.empty() ? kNoIndex : take_chunk();
+    if (!kept.empty() && fresh == kNoIndex) break;
+    std::size_t marked = 0;
+    while (marked < run.size() && segment_.chunk(run[marked].index()).control.cas_once(
+                                      ChunkControl(ChunkState::kLinked, 0, run[marked].tag()).word,
+                                      ChunkControl(ChunkState::kDropping, owner(), run[marked].tag()).word,
+                                      Point::kSpliceMarked))
+      ++marked;
+    std::uint64_t incarnation = 0;
+    std::uint64_t replacement = after.word;
+    if (fresh != kNoIndex) {
+      incarnation = (ChunkControl(segment_.chunk(fresh).control.load()).incarnation() + 1) & Field<0, 36>::kMax;
+      clean(fresh, incarnation);
+      for (unsigned i = 0; i < kCellsPerChunk; ++i)
+        // NO CRASH POINT: the chunk is private until the link is set
+        segment_.chunk(fresh).cell[i].store(i < kept.size() ? kept[i].word : kTombstone.word, Point::kNone);
+      // NO CRASH POINT: as above
+      segment_.chunk(fresh).next.store(after.word, Point::kNone);
+      intend(fresh, incarnation);
+      segment_.chunk(fresh).control.store(ChunkControl(ChunkState::kLinking, owner(), incarnation).word, Point::kChunkLinking);
+      replacement = Hint(fresh, incarnation).word;
+    }
+    const bool spliced = marked == run.size() && head_stays() &&
+                         segment_.chunk(pred).next.cas_once(link_word, replacement, Point::kSpliceDone);
+    const bool settled = spliced && head_stays();
+    for (std::size_t i = 0; i < marked; ++i) {
+      Word& control = segment_.chunk(run[i].index()).control;
+      const std::uint64_t dropping = ChunkControl(ChunkState::kDropping, owner(), run[i].tag()).word;
+      const auto to = settled ? ChunkControl(ChunkState::kSpare, owner(), run[i].tag())
+                              : ChunkControl(ChunkState::kLinked, 0, run[i].tag());
+      if (control.cas_once(dropping, to.word, Point::kSpliceMarked) && settled) {
+        keep_or_free(run[i].index());
+        ++freed;
+      }
+    }
+    if (fresh != kNoIndex) {
+      if (spliced)
+        segment_.chunk(fresh).control.cas_once(ChunkControl(ChunkState::kLinking, owner(), incarnation).word,
+                                               ChunkControl(ChunkState::kLinked, 0, incarnation).word, Point::kChunkLinked);
+      else
+        keep_or_free(fresh);
+      intend_nothing();
+    }
+    if (!settled) break;  // head came too near: what is ambiguous stays linked, and collect_leaks() finds it later
+    if (fresh != kNoIndex) {
+      pred = fresh;
+      pred_incarnation = incarnation;
+    }
+  }
+  ring.splicer.store(0, Point::kSpliceReleased);
+  return freed;
+}
+
+/// Ends the ownership of a dead lane over one chunk.
+void Rings::settle_chunk(std::uint32_t i, ChunkControl found, bool reachable) {
+  Word& control = segment_.chunk(i).control;
+  if (reachable) {
+    control.cas_once(found.word, ChunkControl(ChunkState::kLinked, 0, found.incarnation()).word, Point::kChunkLinked);
+  } else if (control.cas_once(found.word, ChunkControl(ChunkState::kSpare, owner(), found.incarnation()).word,
+                              Point::kChunkRetired)) {
+    keep_or_free(i);
+  }
+}
+
+void Rings::repair(std::uint32_t dead, const std::vector<RingSet*>& sets, const std::vector<std::uint32_t>& roots,
+                   std::uint32_t batches) {
+  const std::uint32_t dead_owner = dead + 1;
+  const std::vector<std::uint32_t> rings = all_rings(sets, roots);
+  std::vector<std::uint64_t> reachable;  // filled on first need: most deaths need no walk
+  auto is_reachable = [&](std::uint32_t chunk, std::uint64_t incarnation) {
+    if (reachable.empty()) reachable = reachable_chunks(segment_, rings);
+    return reachable[chunk] == incarnation;
+  };
+  // 1. Rings that it was making: named ones are finished, the others go.
+  std::vector<bool> named(segment_.geometry().rings, false);
+  for (const std::uint32_t ring : rings)
+    if (ring < named.size()) named[ring] = true;
+  for (std::uint32_t i = 0; i < segment_.geometry().rings; ++i) {
+    RingEnds& ring = segment_.ring(i);
+    if (ring.splicer.load() == dead_owner) ring.splicer.cas_once(dead_owner, 0, Point::kSpliceReleased);
+    if (ring.claimed.load() != dead_owner) continue;
+    if (named[i]) {
+      ring.claimed.cas_once(dead_owner, kNoIndex, Point::kRingMade);
+    } else {
+      ring.claimed.cas_once(dead_owner, 0, Point::kRingMade);
+    }
+  }
+  // 2. Chunks that name it.
+  for (std::uint32_t i = 0; i < segment_.geometry().chunks; ++i) {
+    const ChunkControl found(segment_.chunk(i).control.load());
+    if (found.owner() != dead_owner) continue;
+    switch (found.state()) {
+      case ChunkState::kSpare: settle_chunk(i, found, false); break;
+      case ChunkState::kLinking:
+      case ChunkState::kDropping: settle_chunk(i, found, is_reachable(i, found.incarnation())); break;
+      case ChunkState::kBatch:
+        if (segment_.chunk(i).control.cas_once(
+                found.word, ChunkControl(ChunkState::kBatch, owner(), found.incarnation()).word, Point::kBatchTaken))
+          if (!close_batch(i, batches)) keep_or_free(i);
+        break;
+      default: break;
+    }
+  }
+  // 3. The chunk that it was leaving, and the batch that it was publishing.
+  Lane& lane = segment_.lane(dead);
+  if (const std::uint64_t word = lane.chunk_intent.get(); word != 0) {
+    const Hint chunk(word);
+    const ChunkControl found(segment_.chunk(chunk.index()).control.load());
+    if (found.state() == ChunkState::kLinked && found.incarnation() == chunk.tag() &&
+        !is_reachable(chunk.index(), chunk.tag()))
+      settle_chunk(chunk.index(), found, false);
+    lane.chunk_intent.set(0, Point::kIntentCleared);
+  }
+  if (const std::uint64_t word = lane.batch_intent.get(); word != 0) {
+    const Hint batch(word & ~7ULL);
+    const ChunkControl found(segment_.chunk(batch.index()).control.load());
+    if (found.state() == ChunkState::kBatched && found.incarnation() == batch.tag())
+      if (!push(batches, batch, nullptr, 0)) return;  // a doubled hint is harmless; without a chunk we try again later
+    lane.batch_intent.set(0, Point::kIntentCleared);
+  }
+}
+
+std::uint32_t Rings::collect_leaks(const std::vector<RingSet*>& sets, const std::vector<std::uint32_t>& roots) {
+  std::vector<std::uint64_t> linked(segment_.geometry().chunks, ~0ULL);
+  for (std::uint32_t i = 0; i < segment_.geometry().chunks; ++i) {
+    const ChunkControl found(segment_.chunk(i).control.load());
+    if (found.state() == ChunkState::kLinked) linked[i] = found.incarnation();
+  }
+  const std::vector<std::uint64_t> reachable = reachable_chunks(segment_, all_rings(sets, roots));
+  for (std::uint32_t l = 0; l < segment_.header().lanes_high.load(); ++l)
+    if (const std::uint64_t word = segment_.lane(l).chunk_intent.get_ordered(); word != 0 && Hint(word).index() < linked.size())
+      linked[Hint(word).index()] = ~0ULL;  // somebody is about to settle it
+  std::uint32_t freed = 0;
+  for (std::uint32_t i = 0; i < linked.size(); ++i) {
+    if (linked[i] == ~0ULL || reachable[i] == linked[i]) continue;
+    settle_chunk(i, ChunkControl(ChunkState::kLinked, 0, linked[i]), false);
+    ++freed;
+  }
+  return freed;
+}
+
+void Rings::release() {
+  while (spares_ > 0) {
+    const std::uint32_t i = spare_[--spares_];
+    Word& control = segment_.chunk(i).control;
+    control.store(ChunkControl(ChunkState::kFree, 0, ChunkControl(control.load()).incarnation()).word, Point::kChunkFreed);
+    chunk_hints_.give(i);
+  }
+  chunk_hints_.flush();
+}
+
+}  // namespace ojs_shm::shm

@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shm/segment.hpp"
+
+#include <fcntl.h>
+#include <grp.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <boost/interprocess/exceptions.hpp>
+#include <boost/interprocess/file_mapping.hpp>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <system_error>
+#include <utility>
+
+namespace ojs_shm::shm {
+namespace bip = boost::interprocess;
+
+namespace {
+
+std::string reason(int error) { return std::generic_category().message(error); }
+
+Opened refuse(OpenCode code, std::string detail) {
+  Opened opened;
+  opened.code = code;
+  opened.detail = std::move(detail);
+  return opened;
+}
+
+struct Descriptor {
+  int fd = -1;
+  ~Descriptor() {
+    if (fd >= 0) ::close(fd);
+  }
+};
+
+bool plausible(const Geometry& g) {
+  constexpr std::uint32_t kMany = 1U << 24;
+  return g.slots >= 1 && g.slots < kMany && g.lanes >= 1 && g.lanes <= kMaxLanes && g.processes >= 1 &&
+         g.processes <= kMaxProcesses && g.rings >= 1 && g.rings < kMany && g.chunks >= 4 && g.chunks < kMany &&
+         g.blocks >= 1 && g.blocks < (1U << 30) && g.key_cells >= 64 && (g.key_cells & (g.key_cells - 1)) == 0 &&
+         g.area_bytes >= 256 && g.area_bytes < (1ULL << 40);
+}
+
+/// An unnamed file in the directory of `path`, or, where the file system has none, a hidden named one.
+int open_unnamed(const std::string& path, std::string& temporary) {
+  const std::string dir = path.substr(0, path.find_last_of('/') + 1);
+  const int fd = ::open(dir.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+  if (fd >= 0 || (errno != EOPNOTSUPP && errno != EISDIR && errno != EINVAL)) return fd;
+  temporary = path + ".new." + std::to_string(::getpid());
+  return ::open(temporary.c_str(), O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0600);
+}
+
+}  // namespace
+
+void Segment::adopt(bip::mapped_region region, const Geometry& geometry, bool writable, std::string path) {
+  region_ = std::move(region);
+  base_ = static_cast<std::byte*>(region_.get_address());
+  geometry_ = geometry;
+  offsets_ = offsets_of(geometry);
+  writable_ = writable;
+  path_ = std::move(path);
+}
+
+Opened open_segment(const std::string& path, std::uint64_t upper_fingerprint, bool writable) {
+  struct stat status {};
+  if (::stat(path.c_str(), &status) != 0)
+    return refuse(errno == EACCES ? OpenCode::kNoPermission : OpenCode::kNoFile, path + ": " + reason(errno));
+  if (!S_ISREG(status.st_mode)) return refuse(OpenCode::kNotASegment, path + " is no regular file");
+  const auto size = static_cast<std::uint64_t>(status.st_size);
+  if (::access(path.c_str(), writable ? R_OK | W_OK : R_OK) != 0)
+    return refuse(OpenCode::kNoPermission, path + ": " + reason(errno) + " (needs the segment's user or group)");
+  if (size < sizeof(Header)) return refuse(OpenCode::kNotASegment, path + " is too short to be a segment");
+  try {
+    const auto access = writable ? bip::read_write : bip::read_only;
+    bip::mapped_region region(bip::file_mapping(path.c_str(), access), access, 0, size);
+    const auto& header = *static_cast<const Header*>(region.get_address());
+    if (header.magic != kMagic) return refuse(OpenCode::kNotASegment, path + " is not an ojs-shm segment");
+    if (header.ready.load() != kReady)  // PAIR segment-ready
+      return refuse(OpenCode::kNotReady, path + " was never finished; remove it");
+    if (header.format != kFormat)
+      return refuse(OpenCode::kOtherFormat, path + " has segment format " + std::to_string(header.format) +
+                                                ", this library speaks " + std::to_string(kFormat));
+    if (header.fingerprint != layout_fingerprint(upper_fingerprint))
+      return refuse(OpenCode::kOtherLayout, path + " was made by a library built with another layout");
+    const Geometry geometry = header.geometry;  // copied once, judged, and never read again
+    if (!plausible(geometry) || offsets_of(geometry).end != size || header.size_bytes != size)
+      return refuse(OpenCode::kTorn, path + " is truncated or damaged: its sizes contradict each other");
+    Opened opened;
+    opened.segment.adopt(std::move(region), geometry, writable, path);
+    opened.code = OpenCode::kOk;
+    return opened;
+  } catch (const bip::interprocess_exception& error) {
+    return refuse(error.get_native_error() == EACCES ? OpenCode::kNoPermission : OpenCode::kSystem,
+                  path + ": " + error.what());
+  }
+}
+
+Opened make_segment(const std::string& path, const MakeSpec& spec, void (*fill)(Segment&, void*), void* context) {
+  if (!plausible(spec.geometry)) return refuse(OpenCode::kSystem, "the chosen sizes are out of range");
+  const std::uint64_t size = offsets_of(spec.geometry).end;
+  if (::access(path.c_str(), F_OK) == 0) return refuse(OpenCode::kExists, path + " exists");
+  std::string temporary;
+  Descriptor file{open_unnamed(path, temporary)};
+  if (file.fd < 0)
+    return refuse(errno == EACCES || errno == EPERM ? OpenCode::kNoPermission : OpenCode::kSystem,
+                  path + ": " + reason(errno));
+  auto drop_temporary = [&temporary] {
+    if (!temporary.empty()) ::unlink(temporary.c_str());
+  };
+  if (const int error = ::posix_fallocate(file.fd, 0, static_cast<off_t>(size)); error != 0) {
+    drop_temporary();
+    return refuse(error == ENOSPC || error == EFBIG ? OpenCode::kNoSpace : OpenCode::kSystem,
+                  path + ": cannot reserve " + std::to_string(size) + " bytes: " + reason(error));
+  }
+  if (!spec.group.empty()) {
+    const struct group* group = ::getgrnam(spec.group.c_str());
+    if (group == nullptr || ::fchown(file.fd, static_cast<uid_t>(-1), group->gr_gid) != 0) {
+      drop_temporary();
+      return refuse(OpenCode::kNoPermission, "cannot give " + path + " to group '" + spec.group + "'");
+    }
+  }
+  if (::fchmod(file.fd, spec.mode) != 0) {
+    drop_temporary();
+    return refuse(OpenCode::kNoPermission, path + ": " + reason(errno));
+  }
+  const std::string by_descriptor = "/proc/self/fd/" + std::to_string(file.fd);
+  Opened opened;
+  try {
+    bip::mapped_region region(bip::file_mapping(by_descriptor.c_str(), bip::read_write), bip::read_write, 0, size);
+    opened.segment.adopt(std::move(region), spec.geometry, true, path);
+  } catch (const bip::interprocess_exception& error) {
+    drop_temporary();
+    return refuse(OpenCode::kSystem, path + ": " + error.what());
+  }
+  Header& header = opened.segment.header();
+  header.magic = kMagic;
+  header.format = kFormat;
+  header.fingerprint = layout_fingerprint(spec.upper_fingerprint);
+  header.size_bytes = size;
+  header.geometry = spec.geometry;
+  header.salt = random_u64();
+  read_boot_id(header.boot);
+  header.made_at_ms = now_ms(opened.segment);
+  fill(opened.segment, context);
+  header.ready.store(kReady, Point::kNone);  // PAIR segment-ready; NO CRASH POINT: the file has no name yet
+  const int linked = temporary.empty()
+                         ? ::linkat(AT_FDCWD, by_descriptor.c_str(), AT_FDCWD, path.c_str(), AT_SYMLINK_FOLLOW)
+                         : ::link(temporary.c_str(), path.c_str());
+  const int error = errno;
+  drop_temporary();
+  if (linked != 0)
+    return refuse(error == EEXIST ? OpenCode::kExists : OpenCode::kSystem, path + ": " + reason(error));
+  opened.code = OpenCode::kOk;
+  return opened;
+}
+
+void read_boot_id(std::uint64_t (&boot)[2]) {
+  boot[0] = boot[1] = 0;
+  std::FILE* file = std::fopen("/proc/sys/kernel/random/boot_id", "re");
+  if (file == nullptr) return;
+  char text[40] = {};
+  const std::size_t got = std::fread(text, 1, 36, file);
+  std::fclose(file);
+  for (std::size_t i = 0; i < got; ++i) boot[i % 2] = boot[i % 2] * 131 + static_cast<unsigned char>(text[i]);
+}
+
+std::uint64_t now_ms(const Segment& segment) {
+  timespec now{};
+  ::clock_gettime(CLOCK_REALTIME_COARSE, &now);
+  return static_cast<std::uint64_t>(now.tv_sec) * 1000 + static_cast<std::uint64_t>(now.tv_nsec) / 1'000'000 +
+         segment.header().clock_offset_ms.load_relaxed();  // relaxed: a test moves it between operations
+}
+
+std::uint64_t random_u64() {
+  std::uint64_t value = 0;
+  if (::getrandom(&value, sizeof value, 0) != static_cast<ssize_t>(sizeof value)) value = 0x9E3779B97F4A7C15ULL;
+  return value;
+}
+
+}  // namespace ojs_shm::shm
