@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine/store.hpp"
+#include "shm/blocks.hpp"
+#include "shm/magazine.hpp"
+#include "shm/ring.hpp"
+
+namespace ojs_shm::engine {
+
+/// How an operation ended.
+enum class Outcome : std::uint8_t {
+  kOk,
+  kEmpty,         ///< nothing to fetch
+  kQueueFull,     ///< the bound refused it
+  kNoSlots,       ///< pools that are exhausted, one by one
+  kNoBlocks,
+  kNoRings,       ///< levels
+  kNoChunks,
+  kNoKeys,
+  kNoQueues,
+  kDuplicate,
+  kTooLarge,
+  kNotFound,
+  kWrongState,
+  kLost,          ///< no longer held under that word
+  kBusy,          ///< a stopped process holds the slot in the middle of a change
+};
+
+/// What enqueue needs to know of a job. Opaque bytes; everything is already validated.
+struct NewJob {
+  std::string_view type, args, extra;
+  std::uint32_t queue = 0;
+  std::uint8_t rank = 0;
+  std::optional<JobId> id;
+  std::uint64_t scheduled_at = 0, expires_at = 0;  ///< Unix ms
+  std::uint32_t timeout_ms = 0, lease_ms = 0;
+  bool pending = false;
+  RetryPolicy retry;
+};
+
+/// What a fetch hands out. `body` keeps its capacity from one fetch to the next.
+struct Fetched {
+  std::uint32_t slot = 0, queue = 0;
+  std::uint64_t word = 0;  ///< the control word under which it is held
+  JobId id;
+  std::uint8_t rank = 0;
+  std::uint16_t attempt = 0, max_attempts = 0;
+  std::uint32_t type_length = 0, args_length = 0, timeout_ms = 0;
+  std::uint64_t created_at = 0, available_at = 0, started_at = 0, deadline = 0;
+  std::string* body = nullptr;
+};
+
+struct Settled {
+  Outcome outcome = Outcome::kOk;
+  JobState state = JobState::kCompleted;
+  std::uint32_t delay_ms = 0;
+  std::uint64_t due_at = 0;
+};
+
+/// Why a held job ends without an ack.
+enum class Setback : std::uint8_t { kNack, kRequeue, kHolderDeath, kLeaseExpiry, kExecutionTimeout, kDrain };
+
+/// The operations of one handle on the engine. One thread at a time; each lane has one Actor. Every operation leaves,
+/// wherever it is killed, a state that `repair` brings to "happened" or "did not happen".
+class Actor {
+ public:
+  Actor(Store& store, std::uint32_t lane);
+  Actor(const Actor&) = delete;
+  Actor& operator=(const Actor&) = delete;
+  ~Actor();
+
+  // ---- putting in (enqueue.cpp, batch.cpp)
+  Outcome enqueue(const NewJob& job, JobId& id);
+  /// All or none, in order; all jobs go to the queue of the first.
+  Outcome enqueue_batch(std::span<const NewJob> jobs, std::vector<JobId>& ids);
+  /// The queue of that name, made if need be; kNoIndex when the table is full.
+  std::uint32_t ensure_queue(std::string_view name);
+  /// The queue this handle used last, if it has that name; else kNoIndex.
+  std::uint32_t known_queue(std::string_view name) const {
+    return last_queue_ != kNoIndex && name == last_queue_name_ ? last_queue_ : kNoIndex;
+  }
+  /// Whether this handle has just seen the type and found it well formed.
+  bool known_type(std::string_view type) const { return !type.empty() && type == last_type_; }
+  void know_type(std::string_view type) { last_type_ = type; }
+  /// The rank of a job that names none: its type's, else the convention's.
+  std::uint8_t default_rank(std::string_view type) const {
+    if (store_.type_default(0).hash.load() != 0)
+      if (const auto rank = store_.type_rank(type)) return *rank;
+    return default_rank_;
+  }
+
+  // ---- taking out (fetch.cpp)
+  Outcome fetch(std::uint32_t queue, std::uint32_t lease_ms, bool lease_owned, Fetched& job);
+  /// True when a fetch would find something, by a full look with total order after the caller's last RMW.
+  bool sees_work(std::uint32_t queue);
+
+  // ---- ending (settle.cpp)
+  Outcome ack(std::uint32_t slot, std::uint64_t& word, std::string_view result);
+  Settled set_back(std::uint32_t slot, std::uint64_t word, Setback why, const ErrorEntry* error);
+  Outcome heartbeat(std::uint32_t slot, std::uint64_t word, std::uint32_t lease_ms, std::uint64_t& until);
+  Outcome progress(std::uint32_t slot, std::uint64_t word, double fraction);
+
+  // ---- changing (change.cpp)
+  Outcome cancel(JobId id, JobState& found);
+  Outcome reprioritize(JobId id, std::uint8_t rank, std::uint8_t& previous, JobState& found);
+  Outcome activate(JobId id, JobState& found);
+  Outcome retry_dead(JobId id, JobState& found);
+  Outcome drop_dead(JobId id, JobState& found);
+  void set_bounds(std::uint32_t queue, std::uint64_t max_depth, std::uint64_t max_bytes);
+  void set_paused(std::uint32_t queue, bool paused);
+  bool set_type_rank(std::string_view type, std::uint8_t rank);
+
+  // ---- time (due.cpp), called by whoever supervises
+  /// Promotes, expires or leaves alone what is due in the slot; the next time something is due there, 0 for never.
+  std::uint64_t tend(std::uint32_t slot, std::uint32_t generation, std::uint64_t now);
+  /// Ends leases and timeouts that are over in slots [begin, end). Returns the earliest deadline seen that lies ahead.
+  std::uint64_t end_leases(std::uint32_t begin, std::uint32_t end, std::uint64_t now, std::uint32_t& ended);
+  /// Frees batches of finished slots that are older than the retention time; the time of the next one, 0 for never.
+  std::uint64_t drop_expired_results(std::uint64_t now);
+
+  // ---- mending (repair.cpp)
+  /// Settles everything that the dead lane left. The caller holds the proof of death. Returns slots mended.
+  std::uint32_t repair(std::uint32_t dead_lane);
+  /// The rest of a death, once for all lanes of a process: blocks of nobody, bounds to be counted again.
+  void repair_shared();
+  std::uint32_t mend_hints();
+  /// Gives hints and leaked chunks back; for a quiet segment. Returns how many things were mended.
+  std::uint32_t mend();
+
+  /// Publishes what this handle has finished, so that others can use its slots again. Before sleeping.
+  void flush();
+  /// Gives everything back; the Actor is done.
+  void retire();
+  /// Wakes one sleeper of the queue, or all.
+  void wake_one(QueueRecord& queue);
+  void wake_all(QueueRecord& queue);
+
+  /// Whether this handle took jobs that it, or another handle, has not ended yet; may say yes too often.
+  bool holds_something() const { return taken_ != 0; }
+  Store& store() { return store_; }
+  shm::Rings& rings() { return rings_; }
+  std::uint32_t lane() const { return lane_; }
+  QueueTally& tally(std::uint32_t queue) { return store_.tally(queue, lane_); }
+
+ private:
+  /// What the lane is about to do, and the values before it, for whoever repairs after its death. The data words are
+  /// written before the operation word; clearing that alone ends the intent. data[3] is the state before (below 16), or,
+  /// once nothing is left but to store the slot's control word, that word: then the repair finishes the operation, and
+  /// else it undoes it.
+  ///   63..60 operation  59..48 queue  47..24 slot (all ones: none yet)
+  enum class Op : std::uint64_t {
+    kNone = 0,
+    kAdmit = 1,    ///< charging a bounded queue: `reserved` and the tally may differ
+    kEnqueue = 2,  ///< data: in, in_reserved, enqueued
+    kFetch = 3,    ///< data: out, dispatched, attempt + 1 (0: not yet touched)
+    kSettle = 4,   ///< data: completed
+    kReturn = 5,   ///< data: (out), in, in_reserved; also charges the queue
+    kMove = 6,     ///< data: out
+    kBatch = 7,    ///< data: as kEnqueue; data[3] is the commit word: 1 once the whole batch stands
+  };
+  using OpBits = shm::Field<60, 4>;
+  using OpQueue = shm::Field<48, 12>;
+  using OpSlot = shm::Field<24, 24>;
+  void intend(Op op, std::uint32_t queue, std::uint32_t slot, std::uint64_t a, std::uint64_t b = 0, std::uint64_t c = 0) {
+    self_.intent_data[0].set(a, shm::Point::kIntentSet);
+    self_.intent_data[1].set(b, shm::Point::kIntentSet);
+    self_.intent_data[2].set(c, shm::Point::kIntentSet);
+    self_.intent_data[3].set(0, shm::Point::kIntentSet);
+    intend_further(op, queue, slot);
+  }
+  /// The next step of the same operation: the values before it stay.
+  void intend_further(Op op, std::uint32_t queue, std::uint32_t slot) {
+    self_.intent.set(OpBits::put(static_cast<std::uint64_t>(op)) | OpQueue::put(queue) | OpSlot::put(slot),
+                     shm::Point::kIntentSet);
+  }
+  void intend_word(Control word) { self_.intent_data[3].set(word.word, shm::Point::kIntentSet); }
+  void intend_nothing() { self_.intent.set(0, shm::Point::kIntentCleared); }
+
+  Outcome admit(QueueRecord& queue, std::uint32_t q, std::uint64_t cost);
+  void take_back_admission(QueueRecord& queue, std::uint32_t q, std::uint64_t cost);
+  void settle_reserved(std::uint32_t queue);
+  std::uint32_t take_slot(std::uint64_t& filling);
+  std::uint32_t scan_for_slot(std::uint64_t& filling);
+  bool seize(std::uint32_t slot, Control found, std::uint64_t& filling);
+  void recycle(std::uint32_t slot, JobRecord& job);
+  void free_slot(std::uint32_t slot, Control held);
+  Outcome fill(const NewJob& job, std::uint32_t slot, std::uint64_t now, JobId& id);
+  Outcome publish(QueueRecord& queue, std::uint32_t slot, Control filling, unsigned ring);
+  static JobState birth_state(const JobRecord& job);
+  void publish_batch(std::span<const std::uint32_t> slots);
+  bool push_hint(QueueRecord& queue, std::uint32_t slot, Control available);
+  bool push_timer(std::uint32_t slot, std::uint32_t generation, std::uint64_t due);
+  void relieve();
+  void announce_lost_hint();
+
+  struct Look;
+  bool look(QueueRecord& queue, Look& look);
+  bool unchanged(const QueueRecord& queue, const Look& look) const;
+  shm::Peeked oldest_in_front(std::uint32_t ring, unsigned number, shm::Peeked head);
+  void take(std::uint32_t slot, Control claimed, std::uint32_t q, std::uint32_t lease_ms, bool lease_owned, std::uint64_t now,
+            Fetched& out);
+  void tidy_index(QueueRecord& queue, const Look& look);
+
+  void finish(std::uint32_t slot, JobRecord& job, Control settled, bool recyclable);
+  /// Stores a text of a held slot; when blocks are short, the texts of the oldest finished jobs go first.
+  std::uint32_t write_text(std::uint32_t slot, std::uint32_t generation, std::string_view bytes);
+  bool drop_oldest_finished();
+  void drop_batch_slots(std::uint32_t batch);
+  void append_error(std::uint32_t slot, JobRecord& job, const ErrorEntry& error);
+  void free_texts(std::uint32_t slot, JobRecord& job);
+  void make_available(QueueRecord& queue, std::uint32_t slot, JobRecord& job, Control held, unsigned ring,
+                      std::uint64_t now, bool keeps_place);
+  void charge_return(QueueRecord& queue, std::uint32_t q, std::uint64_t cost);
+  /// Takes a waiting job into this lane's hands, or tells why not.
+  Outcome seize_waiting(std::uint32_t slot, JobId id, unsigned allowed, Control& held, Control& before);
+  void note_lease(std::uint64_t lease_ms, std::uint64_t now);
+  bool promote(std::uint32_t slot, JobRecord& job, Control before, std::uint64_t now);
+  bool expire(std::uint32_t slot, JobRecord& job, Control before, std::uint64_t now);
+  void undo_tallies(std::uint32_t dead_lane, Op op, std::uint32_t queue);
+  std::uint32_t mend_slot(std::uint32_t slot, std::uint32_t dead_lane, Op op, std::uint64_t target, std::uint64_t attempt);
+  void republish(std::uint32_t slot);
+  void drop_loose_blocks(std::uint32_t slot, const JobRecord& job);
+  std::uint32_t put_back(std::uint32_t slot, JobRecord& job, Control found, unsigned state);
+  std::uint32_t finish_batch(std::uint32_t dead_lane);
+
+  Store& store_;
+  shm::Segment& segment_;
+  std::uint32_t lane_, owner_;
+  shm::Lane& self_;
+  shm::Rings rings_;
+  shm::Blocks blocks_;
+  shm::Magazine slot_hints_;
+  shm::KeyIndex keys_;
+  IdClock clock_;
+  std::uint64_t random_;
+  std::uint8_t default_rank_;
+  std::uint64_t taken_ = 0;  ///< jobs fetched by this handle
+
+  std::uint32_t filling_batch_ = kNoIndex, filled_ = 0;    ///< finished slots, not yet for everyone
+  std::uint32_t draining_batch_ = kNoIndex, drained_ = 0;  ///< finished slots to be used again
+  std::uint64_t oldest_unflushed_ms_ = 0;
+
+  struct DepthCache {
+    std::uint64_t flags = ~0ULL;  ///< the queue's flags word when the sums were taken
+    std::uint64_t in_minus_out = 0;
+  };
+  std::vector<DepthCache> depth_cache_;
+  std::unique_ptr<Look> look_;  ///< kept, so that no fetch clears it anew
+  std::array<std::uint8_t, 64> passed_empty_{};
+  std::uint32_t last_queue_ = kNoIndex;
+  std::string last_queue_name_, last_type_;
+};
+
+}  // namespace ojs_shm::engine

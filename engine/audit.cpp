@@ -1,0 +1,306 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/audit.hpp"
+
+#include <algorithm>
+#include <map>
+#include <unordered_map>
+
+#include "shm/blocks.hpp"
+
+namespace ojs_shm::engine {
+namespace {
+
+using shm::ChunkControl;
+using shm::ChunkState;
+using shm::Hint;
+using shm::Place;
+
+/// One walk. Each member checks the invariants whose numbers stand beside it.
+class Audit {
+ public:
+  explicit Audit(const Store& store) : store_(store), segment_(store.segment()) {}
+
+  std::vector<Finding> run() {
+    slots();       // 1, 2, 9, 12, 13, 16
+    rings();       // 3, 4, 5, 7
+    chunks();      // 6
+    blocks();      // 8
+    tallies();     // 10, 11
+    sleepers();    // 14
+    processes();   // 15
+    return std::move(findings_);
+  }
+
+ private:
+  struct Chain {
+    std::uint32_t first, length;
+  };
+
+  void say(std::uint32_t invariant, std::string text) {
+    if (findings_.size() < kMostFindings) findings_.push_back({invariant, std::move(text)});
+  }
+  static std::string slot_name(std::uint32_t slot) { return "slot " + std::to_string(slot); }
+  bool lane_taken(std::uint32_t owner) const {
+    return owner >= 1 && owner <= store_.lanes() && segment_.lane(owner - 1).process.load() != 0;
+  }
+
+  void slots() {
+    depth_.assign(store_.max_queues(), 0);
+    for (std::uint32_t slot = 0; slot < store_.slots(); ++slot) {
+      const JobRecord& job = store_.job(slot);
+      const Control control(job.control.load());
+      const unsigned state = control.state();
+      const bool held = is_exclusive(state) || state == kSlotActive;
+      if (state > kSlotMoving) {
+        say(1, slot_name(slot) + " has the impossible state " + std::to_string(state));
+        continue;
+      }
+      if (held == (control.owner() == 0))
+        say(1, slot_name(slot) + (held ? " is held by nobody" : " waits and has an owner"));
+      if (held && control.owner() != 0 && control.owner() != shm::kLeaseOwner && !lane_taken(control.owner()))
+        say(2, slot_name(slot) + " belongs to lane " + std::to_string(control.owner() - 1) + ", which nobody has");
+      if (state == kSlotFree || state == kSlotFilling) continue;
+      const std::uint64_t body = job.body_length();
+      if (job.type_length() == 0 || body > store_.max_body() || (job.body_block.get() == kNoIndex && body > kInlineBytes))
+        say(9, slot_name(slot) + " has a body of impossible lengths");
+      const std::uint32_t q = job.queue.get();
+      if (q >= store_.max_queues() || store_.queue(q).name_hash.load() == 0) {
+        say(12, slot_name(slot) + " names queue " + std::to_string(q) + ", which does not exist");
+        continue;
+      }
+      identity(slot, job);
+      times(slot, job, control);
+      const bool counted = state == kSlotMoving || (holds_job(state) && counts_as_depth(job_state(state)));
+      if (counted) depth_[q] += charge(1, body);
+    }
+  }
+
+  void identity(std::uint32_t slot, const JobRecord& job) {
+    const JobId id = job.id();
+    if (!job.flags().has(Policy::kForeignId)) {
+      const auto made = parts(id, segment_.header().salt & ((1ULL << 56) - 1));
+      if (!made || made->slot != slot || made->generation != job.generation.get())
+        say(13, slot_name(slot) + " carries the id " + to_string(id) + ", which leads elsewhere");
+    } else if (shm::KeyIndex::find(segment_, Store::hash_id(id), CarriesId(store_, id)) != slot) {
+      say(13, slot_name(slot) + " carries the brought id " + to_string(id) + ", which the index does not know");
+    }
+  }
+
+  void times(std::uint32_t slot, const JobRecord& job, Control control) {
+    const unsigned state = control.state();
+    if ((state == kSlotScheduled || state == kSlotRetryable) && job.due_at.get() == 0)
+      say(16, slot_name(slot) + " waits for a time and has none");
+    if (state == kSlotActive && !Deadline(job.deadline.load()).belongs_to(control.tag()))
+      say(16, slot_name(slot) + " is active with the lease of another attempt");
+    if (is_finished(state) && job.finished_at.get() == 0) say(16, slot_name(slot) + " is finished and has no time of it");
+  }
+
+  /// Walks one ring; marks its chunks and what its hints lead to.
+  void walk_ring(std::uint32_t ring, const std::string& name, std::vector<Hint>& hints) {
+    Place at(segment_.ring(ring).head.load());
+    const Place tail(segment_.ring(ring).tail.load());
+    bool met_tail = false;
+    for (std::uint32_t steps = 0;; ++steps) {
+      if (at.chunk() >= segment_.geometry().chunks || steps > segment_.geometry().chunks) {
+        say(5, name + " leads out of the chunk table or in a circle");
+        return;
+      }
+      const shm::Chunk& chunk = segment_.chunk(at.chunk());
+      const ChunkControl control(chunk.control.load());
+      if (control.incarnation() != at.incarnation()) {
+        say(5, name + " leads to chunk " + std::to_string(at.chunk()) + " of another incarnation");
+        return;
+      }
+      if (control.state() != ChunkState::kLinked && control.state() != ChunkState::kLinking && control.state() != ChunkState::kDropping)
+        say(5, name + " leads to chunk " + std::to_string(at.chunk()) + ", which does not say that it is linked");
+      if (++chunk_seen_[at.chunk()] > 1) say(6, "chunk " + std::to_string(at.chunk()) + " stands in two rings");
+      met_tail = met_tail || (tail.chunk() == at.chunk() && tail.incarnation() == at.incarnation());
+      for (unsigned i = at.cell(); i < shm::kCellsPerChunk; ++i) {
+        const std::uint64_t value = chunk.cell[i].load();
+        if (shm::is_empty(value)) {
+          if (shm::incarnation_of(value) != at.incarnation())
+            say(5, name + " has a cell of another incarnation in chunk " + std::to_string(at.chunk()));
+          if (!met_tail) say(5, name + " has its tail outside");
+          return;
+        }
+        hints.emplace_back(value);
+      }
+      const std::uint64_t next = chunk.next.load();
+      if (shm::is_empty(next)) {
+        if (!met_tail) say(5, name + " has its tail outside");
+        return;
+      }
+      at = Place(Hint(next).index(), 0, Hint(next).tag());
+    }
+  }
+
+  void rings() {
+    chunk_seen_.assign(segment_.geometry().chunks, 0);
+    hinted_.assign(store_.slots(), false);
+    std::vector<std::uint32_t> owners(segment_.geometry().rings, 0);
+    auto own = [&](std::uint32_t ring, const std::string& name) {
+      if (ring >= owners.size()) {
+        say(7, name + " does not exist");
+        return false;
+      }
+      if (++owners[ring] > 1) say(7, name + " is also another ring");
+      if (segment_.ring(ring).claimed.load() == 0) say(7, name + " is not marked as used");
+      return true;
+    };
+    for (const std::uint32_t ring : store_.root_rings()) {
+      const bool finished = ring == store_.header().finished_ring;
+      const std::string name = finished ? "the ring of finished batches" : "the ring of timers";
+      std::vector<Hint> hints;
+      if (own(ring, name)) walk_ring(ring, name, hints);
+      if (finished)
+        for (const Hint& hint : hints)
+          if (hint.index() < chunk_seen_.size() && Store::batch_lives(segment_, hint)) chunk_seen_[hint.index()] = 1;
+    }
+    for (std::uint32_t q = 0; q < store_.queue_count(); ++q) {
+      const shm::RingSet& set = store_.queue(q).rings;
+      for (unsigned n = 0; n < shm::kRingsPerSet; ++n) {
+        const std::uint32_t ring = shm::Rings::find(set, n);
+        if (ring == kNoIndex) continue;
+        const std::string name = "ring " + std::to_string(n) + " of queue '" + store_.queue_name(q) + "'";
+        if (!own(ring, name)) continue;
+        std::vector<Hint> hints;
+        walk_ring(ring, name, hints);
+        bool live = false;
+        for (const Hint& hint : hints) {
+          if (!Store::hint_lives(segment_, hint)) continue;
+          const JobRecord& job = store_.job(hint.index());
+          const Control control(job.control.load());
+          if (control.tag() == hint.tag() && (control.ring() != n || job.queue.get() != q)) continue;
+          hinted_[hint.index()] = true;
+          live = true;
+        }
+        if (live && (set.index[n / 32].load() >> (n % 32) & 1) == 0)
+          say(4, name + " holds jobs, but the index says that it is empty");
+      }
+    }
+    for (std::uint32_t slot = 0; slot < store_.slots(); ++slot)
+      if (Control(store_.job(slot).control.load()).state() == kSlotAvailable && !hinted_[slot])
+        say(3, slot_name(slot) + " is available, but nothing in its ring leads to it");
+    for (std::uint32_t i = 0; i < segment_.geometry().rings; ++i) {
+      const std::uint32_t claimed = segment_.ring(i).claimed.load();
+      if (claimed != 0 && claimed != shm::kNoIndex && !lane_taken(claimed)) say(7, "ring table entry " + std::to_string(i) + " is being made by nobody");
+      if (claimed == shm::kNoIndex && owners[i] == 0) say(7, "ring table entry " + std::to_string(i) + " is used by no queue");
+    }
+  }
+
+  void chunks() {
+    for (std::uint32_t i = 0; i < segment_.geometry().chunks; ++i) {
+      const ChunkControl control(segment_.chunk(i).control.load());
+      const std::string name = "chunk " + std::to_string(i);
+      switch (control.state()) {
+        case ChunkState::kFree:
+          if (chunk_seen_[i] != 0) say(6, name + " is free and in use");
+          break;
+        case ChunkState::kLinked:
+          if (chunk_seen_[i] == 0) say(6, name + " says that it is linked, but no ring leads to it");
+          break;
+        case ChunkState::kBatched:
+          if (chunk_seen_[i] == 0) say(6, name + " is a batch that no ring leads to");
+          break;
+        case ChunkState::kSpare:
+        case ChunkState::kLinking:
+        case ChunkState::kBatch:
+        case ChunkState::kDropping:
+          if (!lane_taken(control.owner())) say(6, name + " is held by nobody");
+          break;
+        default: say(6, name + " has the impossible state " + std::to_string(static_cast<unsigned>(control.state())));
+      }
+    }
+  }
+
+  void blocks() {
+    std::vector<std::uint8_t> seen(segment_.geometry().blocks, 0);
+    for (std::uint32_t slot = 0; slot < store_.slots(); ++slot) {
+      const JobRecord& job = store_.job(slot);
+      const unsigned state = Control(job.control.load()).state();
+      if (!holds_job(state)) continue;
+      const std::uint64_t word = shm::Blocks::word_of(slot, job.generation.get());
+      for (const Chain chain : {Chain{job.body_block.get(), static_cast<std::uint32_t>(std::min<std::uint64_t>(job.body_length(), 1U << 30))},
+                                Chain{job.result_block.get(), job.result_length.get()},
+                                Chain{job.errors_block.get(), job.errors_length.get()}}) {
+        if (chain.first == kNoIndex) continue;
+        std::uint64_t room = 0;
+        std::uint32_t block = chain.first;
+        for (; block != kNoIndex; block = segment_.block_link(block).load()) {
+          if (block >= seen.size() || segment_.block_word(block).load() != word || seen[block]++ != 0) {
+            say(8, slot_name(slot) + " has a text whose block " + std::to_string(block) + " is not its own");
+            break;
+          }
+          room += shm::kBlockBytes;
+        }
+        if (block == kNoIndex && room < chain.length) say(9, slot_name(slot) + " has a text shorter than its length");
+      }
+    }
+    for (std::uint32_t i = 0; i < seen.size(); ++i) {
+      const std::uint64_t word = segment_.block_word(i).load();
+      if (word == 0 || seen[i] != 0) continue;
+      const std::uint32_t slot = shm::Blocks::slot_of(word);
+      if (slot < store_.slots() && is_exclusive(Control(store_.job(slot).control.load()).state())) continue;
+      say(8, "block " + std::to_string(i) + " is taken and belongs to no job's text");
+    }
+  }
+
+  void tallies() {
+    const std::uint32_t lanes = store_.lanes();
+    for (std::uint32_t q = 0; q < store_.queue_count(); ++q) {
+      const std::string name = "queue '" + store_.queue_name(q) + "'";
+      const std::uint64_t depth = store_.depth_charge(q);
+      if (depth != depth_[q])
+        say(10, name + " is said to hold " + std::to_string(charged_jobs(depth)) + " jobs and " +
+                    std::to_string(charged_bytes(depth)) + " bytes, and holds " + std::to_string(charged_jobs(depth_[q])) +
+                    " and " + std::to_string(charged_bytes(depth_[q])));
+      std::uint64_t reserved = 0;
+      for (std::uint32_t l = 0; l < lanes; ++l) reserved += store_.tally(q, l).in_reserved.get_ordered();
+      if (reserved != store_.queue(q).reserved.load() && store_.queue(q).refill.load() == 0)
+        say(11, name + " reserves what no lane reserved");
+      if (Store::hash_name(store_.queue_name(q)) != store_.queue(q).name_hash.load() && store_.queue(q).name_length.get() != 0)
+        say(12, name + " has a name that is not its own");
+    }
+  }
+
+  void sleepers() {
+    for (std::uint32_t q = 0; q < store_.queue_count(); ++q)
+      for (std::uint32_t l = 0; l < shm::kMaxLanes; ++l)
+        if ((store_.queue(q).waiters[l / 64].load() >> (l % 64) & 1) != 0 && !lane_taken(l + 1))
+          say(14, "lane " + std::to_string(l) + " sleeps for queue '" + store_.queue_name(q) + "', and nobody has it");
+  }
+
+  void processes() {
+    for (std::uint32_t l = 0; l < store_.lanes(); ++l) {
+      const std::uint32_t process = segment_.lane(l).process.load();
+      if (process == 0) {
+        if (segment_.lane(l).intent.get_ordered() != 0) say(15, "lane " + std::to_string(l) + " is free and in the middle of something");
+        continue;
+      }
+      if (process > segment_.geometry().processes || segment_.process(process - 1).live.load() == 0)
+        say(15, "lane " + std::to_string(l) + " belongs to process record " + std::to_string(process - 1) + ", which is free");
+    }
+  }
+
+  const Store& store_;
+  const shm::Segment& segment_;
+  std::vector<Finding> findings_;
+  std::vector<std::uint64_t> depth_;
+  std::vector<std::uint8_t> chunk_seen_;
+  std::vector<bool> hinted_;
+};
+
+}  // namespace
+
+std::vector<Finding> audit(const Store& store) { return Audit(store).run(); }
+
+std::vector<Finding> audit_patiently(const Store& store) {
+  std::vector<Finding> stays = audit(store);
+  for (int look = 0; look < 4 && !stays.empty(); ++look) {
+    const std::vector<Finding> again = audit(store);
+    std::erase_if(stays, [&again](const Finding& f) { return std::find(again.begin(), again.end(), f) == again.end(); });
+  }
+  return stays;
+}
+
+}  // namespace ojs_shm::engine

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "engine/actor.hpp"
+
+// A batch is filled whole before any of it is published, and one store of the lane's intent commits it: before that
+// store a death frees every slot of it, after it the repair publishes what is left, in order.
+
+namespace ojs_shm::engine {
+
+using shm::Point;
+
+namespace {
+/// The place in its batch, kept in the unused half of `signals` until the job is published.
+constexpr unsigned kPlaceShift = 32;
+}  // namespace
+
+Outcome Actor::enqueue_batch(std::span<const NewJob> specs, std::vector<JobId>& ids) {
+  ids.clear();
+  if (specs.empty()) return Outcome::kOk;
+  const std::uint32_t q = specs.front().queue;
+  QueueRecord& queue = store_.queue(q);
+  QueueTally& mine = tally(q);
+  std::uint64_t cost = 0;
+  for (const NewJob& spec : specs) {
+    const std::uint64_t size = spec.type.size() + spec.args.size() + spec.extra.size();
+    if (size > store_.max_body()) return Outcome::kTooLarge;
+    cost += charge(1, size);
+  }
+  const std::uint64_t flags = queue.flags.load();
+  intend(Op::kAdmit, q, kNoIndex, mine.in.get(), mine.in_reserved.get(), mine.enqueued.get());
+  if (const Outcome admitted = admit(queue, q, cost); admitted != Outcome::kOk) {
+    intend_nothing();
+    return admitted;
+  }
+  intend_further(Op::kBatch, q, kNoIndex);
+  std::vector<std::uint32_t> slots;
+  slots.reserve(specs.size());
+  ids.resize(specs.size());
+  Outcome outcome = Outcome::kOk;
+  for (std::size_t i = 0; i < specs.size() && outcome == Outcome::kOk; ++i) {
+    std::uint64_t filling = 0;
+    const std::uint32_t slot = take_slot(filling);
+    if (slot == kNoIndex) {
+      outcome = Outcome::kNoSlots;
+      break;
+    }
+    slots.push_back(slot);
+    outcome = fill(specs[i], slot, store_.now_ms(), ids[i]);
+    const unsigned ring = normal_ring(specs[i].rank);
+    if (outcome == Outcome::kOk && rings_.ensure(queue.rings, ring) == kNoIndex) outcome = Outcome::kNoRings;
+    JobRecord& job = store_.job(slot);
+    // NO CRASH POINT: the slot is held exclusively
+    job.signals.store(std::uint64_t{i} << kPlaceShift, Point::kNone);
+    job.control.store(Control(filling).to(kSlotFilling, ring, owner_).word, Point::kSlotFilling);
+  }
+  if (outcome != Outcome::kOk) {
+    take_back_admission(queue, q, cost);
+    intend_further(Op::kBatch, q, kNoIndex);
+    for (const std::uint32_t slot : slots) free_slot(slot, Control(store_.job(slot).control.load()));
+    intend_nothing();
+    ids.clear();
+    return outcome;
+  }
+  mine.enqueued.set_ordered(mine.enqueued.get() + specs.size(), Point::kCounterMoved);
+  self_.intent_data[3].set(1, Point::kBatchCommitted);
+  publish_batch(slots);
+  if (queue.flags.load_seq_cst() != flags) queue.flags.fetch_add(kFlagsEpoch, Point::kQueueSet);
+  intend_nothing();
+  for (std::size_t i = 0; i < std::min<std::size_t>(slots.size(), store_.lanes()); ++i) wake_one(queue);
+  return Outcome::kOk;
+}
+
+/// Publishes filled slots in order. What finds no room for its hint stays available and is found by the next mending.
+void Actor::publish_batch(std::span<const std::uint32_t> slots) {
+  for (const std::uint32_t slot : slots) {
+    JobRecord& job = store_.job(slot);
+    QueueRecord& queue = store_.queue(job.queue.get());
+    const Control filling(job.control.load());
+    const JobState state = birth_state(job);
+    const std::uint64_t expires = job.expires_at.get(), due = job.due_at.get();
+    const std::uint32_t generation = job.generation.get();
+    const Control published = filling.to(slot_state(state), filling.ring(), 0);
+    job.control.store(published.word, Point::kSlotPublished);  // PAIR slot-publish
+    if (state == JobState::kAvailable && !push_hint(queue, slot, published))
+      announce_lost_hint();
+    if (state == JobState::kScheduled || expires != 0)
+      push_timer(slot, generation, state == JobState::kScheduled && (expires == 0 || due < expires) ? due : expires);
+  }
+}
+
+/// Rolls a committed batch of a dead lane forward. The last job published before the death may lack its hints.
+std::uint32_t Actor::finish_batch(std::uint32_t dead) {
+  std::vector<std::pair<std::uint64_t, std::uint32_t>> rest;
+  for (std::uint32_t slot = 0; slot < store_.slots(); ++slot) {
+    const JobRecord& job = store_.job(slot);
+    const Control control(job.control.load());
+    if (control.state() == kSlotFilling && control.owner() == dead + 1)
+      rest.emplace_back(job.signals.load() >> kPlaceShift, slot);
+  }
+  std::sort(rest.begin(), rest.end());
+  std::vector<std::uint32_t> slots;
+  for (const auto& [place, slot] : rest) slots.push_back(slot);
+  // The hint of the one before them first, so that the order holds.
+  mend_hints();
+  publish_batch(slots);
+  return static_cast<std::uint32_t>(slots.size());
+}
+
+}  // namespace ojs_shm::engine

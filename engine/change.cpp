@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/actor.hpp"
+#include "shm/parking.hpp"
+
+namespace ojs_shm::engine {
+
+using shm::Point;
+
+namespace {
+constexpr unsigned bit(unsigned state) { return 1U << state; }
+constexpr unsigned kWaiting = bit(kSlotScheduled) | bit(kSlotAvailable) | bit(kSlotPending) | bit(kSlotRetryable);
+/// How often we look at a slot that is in somebody's hands before we say that its holder seems to be stopped.
+constexpr int kPatience = 200'000;
+}  // namespace
+
+/// 1. the slot is in one of the allowed states: take it; 2. it is in another one: tell which; 3. it is in somebody's
+/// hands, which takes some hundred nanoseconds: look again; 4. it changed under our cas: look again.
+Outcome Actor::seize_waiting(std::uint32_t slot, JobId id, unsigned allowed, Control& held, Control& before) {
+  JobRecord& job = store_.job(slot);
+  for (int look = 0; look < kPatience; ++look) {
+    before = Control(job.control.load());
+    if (is_exclusive(before.state())) {  // 3
+      shm::pause_cpu();
+      continue;
+    }
+    if (before.state() == kSlotFree || job.id() != id) return Outcome::kNotFound;
+    if ((allowed & bit(before.state())) == 0) return Outcome::kWrongState;  // 2
+    const std::uint32_t q = job.queue.get();
+    const unsigned state = before.state() == kSlotActive ? kSlotSettling : kSlotMoving;
+    intend(state == kSlotMoving ? Op::kMove : Op::kSettle, q, slot,
+           state == kSlotMoving ? tally(q).out.get() : tally(q).completed.get());
+    self_.intent_data[3].set(before.state(), Point::kIntentSet);
+    held = before.to(state, before.ring(), owner_);
+    if (job.control.cas_once(before.word, held.word, Point::kSlotMoving)) {  // 1, 4
+      if (job.id() == id) return Outcome::kOk;
+      job.control.store(held.to(before.state(), before.owner()).word, Point::kSlotMoved);  // recycled in between
+      intend_nothing();
+      return Outcome::kNotFound;
+    }
+    intend_nothing();
+  }
+  return Outcome::kBusy;
+}
+
+Outcome Actor::cancel(JobId id, JobState& found) {
+  const std::uint32_t slot = store_.find_job(id);
+  if (slot == kNoIndex) return Outcome::kNotFound;
+  JobRecord& job = store_.job(slot);
+  Control held, before;
+  const Outcome outcome = seize_waiting(slot, id, kWaiting | bit(kSlotActive), held, before);
+  if (outcome != Outcome::kOk) {
+    if (outcome == Outcome::kWrongState) found = job_state(before.state());
+    return outcome;
+  }
+  found = job_state(before.state());
+  const std::uint32_t q = job.queue.get();
+  QueueTally& mine = tally(q);
+  if (before.state() != kSlotActive)
+    mine.out.set_ordered(mine.out.get() + charge(1, job.body_length()), Point::kTallyOut);
+  job.policy.set(job.flags().with_previous(before.state()).word);
+  job.finished_at.set(store_.now_ms());
+  store_.queue(q).cancelled.fetch_add(1, Point::kCounterMoved);
+  finish(slot, job, held.to(kSlotCancelled), true);
+  return Outcome::kOk;
+}
+
+/// Exactly one attempt: a move that fails because the job moved on has either been done by a helper, or was overtaken
+/// by another move, or came too late; trying again could go on for ever against a consumer that helps.
+Outcome Actor::reprioritize(JobId id, std::uint8_t rank, std::uint8_t& previous, JobState& found) {
+  const std::uint32_t slot = store_.find_job(id);
+  if (slot == kNoIndex) return Outcome::kNotFound;
+  JobRecord& job = store_.job(slot);
+  for (int look = 0; look < kPatience; ++look) {
+    const Control before(job.control.load());
+    if (is_exclusive(before.state())) {
+      shm::pause_cpu();
+      continue;
+    }
+    if (before.state() == kSlotFree || job.id() != id) return Outcome::kNotFound;
+    found = job_state(before.state());
+    previous = rank_of_ring(before.ring());
+    if (before.state() != kSlotAvailable && before.state() != kSlotScheduled) return Outcome::kWrongState;
+    if (previous == rank) return Outcome::kOk;
+    QueueRecord& queue = store_.queue(job.queue.get());
+    const unsigned ring = normal_ring(rank);
+    const Control after = before.to(before.state(), ring, 0);
+    if (before.state() == kSlotScheduled) {
+      if (!job.control.cas_once(before.word, after.word, Point::kSlotReranked)) continue;
+      queue.reprioritized.fetch_add(1, Point::kCounterMoved);
+      return Outcome::kOk;
+    }
+    std::uint32_t index = rings_.ensure(queue.rings, ring);
+    const shm::Hint hint(slot, after.tag(), shm::Hint::kHintFirst);
+    bool pushed = index != kNoIndex && rings_.push(index, hint, &queue.rings, ring);
+    if (!pushed) {
+      relieve();
+      index = rings_.ensure(queue.rings, ring);
+      pushed = index != kNoIndex && rings_.push(index, hint, &queue.rings, ring);
+    }
+    if (!pushed) return index == kNoIndex ? Outcome::kNoRings : Outcome::kNoChunks;
+    std::uint64_t word = before.word;
+    const bool moved = job.control.cas(word, after.word, Point::kSlotReranked);
+    if (!moved && Control(word).state() != kSlotAvailable && Control(word).tag() == after.tag()) {
+      found = holds_job(Control(word).state()) ? job_state(Control(word).state()) : JobState::kActive;
+      return Outcome::kWrongState;  // somebody took it first
+    }
+    queue.reprioritized.fetch_add(1, Point::kCounterMoved);
+    wake_one(queue);
+    return Outcome::kOk;
+  }
+  return Outcome::kBusy;
+}
+
+Outcome Actor::activate(JobId id, JobState& found) {
+  const std::uint32_t slot = store_.find_job(id);
+  if (slot == kNoIndex) return Outcome::kNotFound;
+  Control held, before;
+  const Outcome outcome = seize_waiting(slot, id, bit(kSlotPending), held, before);
+  if (outcome != Outcome::kOk) {
+    if (outcome == Outcome::kWrongState) found = job_state(before.state());
+    return outcome;
+  }
+  JobRecord& job = store_.job(slot);
+  make_available(store_.queue(job.queue.get()), slot, job, held, normal_ring(rank_of_ring(before.ring())), store_.now_ms(),
+                 false);
+  return Outcome::kOk;
+}
+
+Outcome Actor::retry_dead(JobId id, JobState& found) {
+  const std::uint32_t slot = store_.find_job(id);
+  if (slot == kNoIndex) return Outcome::kNotFound;
+  JobRecord& job = store_.job(slot);
+  Control held, before;
+  const Outcome outcome = seize_waiting(slot, id, bit(kSlotDiscarded), held, before);
+  if (outcome == Outcome::kWrongState) found = job_state(before.state());
+  if (outcome != Outcome::kOk) return outcome;
+  if (!job.flags().has(Policy::kDead)) {
+    job.control.store(held.to(kSlotDiscarded).word, Point::kSlotMoved);
+    intend_nothing();
+    found = JobState::kDiscarded;
+    return Outcome::kWrongState;
+  }
+  const std::uint32_t q = job.queue.get();
+  QueueTally& mine = tally(q);
+  self_.intent_data[1].set(mine.in.get(), Point::kIntentSet);
+  self_.intent_data[2].set(mine.in_reserved.get(), Point::kIntentSet);
+  intend_further(Op::kReturn, q, slot);
+  charge_return(store_.queue(q), q, charge(1, job.body_length()));
+  const std::uint32_t errors = job.errors_block.get();
+  job.errors_block.set(kNoIndex);
+  job.errors_length.set(0);
+  if (errors != kNoIndex) blocks_.free_chain(errors, slot, job.generation.get());
+  job.attempt.set(0);
+  job.finished_at.set(0);
+  job.policy.set(job.policy.get() & ~Policy::kDead);
+  make_available(store_.queue(q), slot, job, held, normal_ring(rank_of_ring(before.ring())), store_.now_ms(), false);
+  return Outcome::kOk;
+}
+
+Outcome Actor::drop_dead(JobId id, JobState& found) {
+  const std::uint32_t slot = store_.find_job(id);
+  if (slot == kNoIndex) return Outcome::kNotFound;
+  JobRecord& job = store_.job(slot);
+  Control held, before;
+  const Outcome outcome = seize_waiting(slot, id, bit(kSlotDiscarded), held, before);
+  if (outcome == Outcome::kWrongState) found = job_state(before.state());
+  if (outcome != Outcome::kOk) return outcome;
+  if (!job.flags().has(Policy::kDead)) {
+    job.control.store(held.to(kSlotDiscarded).word, Point::kSlotMoved);
+    intend_nothing();
+    found = JobState::kDiscarded;
+    return Outcome::kWrongState;
+  }
+  const Control filling = held.to(kSlotFilling, before.ring(), owner_);  // from here a death frees it
+  job.control.store(filling.word, Point::kSlotFilling);
+  free_slot(slot, filling);
+  intend_nothing();
+  return Outcome::kOk;
+}
+
+void Actor::set_bounds(std::uint32_t q, std::uint64_t max_depth, std::uint64_t max_bytes) {
+  QueueRecord& queue = store_.queue(q);
+  queue.max_depth.store(max_depth, Point::kQueueSet);
+  queue.max_bytes.store(max_bytes, Point::kQueueSet);
+  std::uint64_t flags = queue.flags.load();
+  const std::uint64_t bounded = max_depth != 0 || max_bytes != 0 ? kBounded : 0;
+  while (!queue.flags.cas(flags, ((flags & ~kBounded) | bounded) + kFlagsEpoch, Point::kQueueSet)) {
+  }
+}
+
+void Actor::set_paused(std::uint32_t q, bool paused) {
+  QueueRecord& queue = store_.queue(q);
+  std::uint64_t flags = queue.flags.load();
+  while (!queue.flags.cas(flags, ((flags & ~kPaused) | (paused ? kPaused : 0)) + kFlagsEpoch, Point::kQueueSet)) {
+  }
+  if (!paused) wake_all(queue);
+}
+
+bool Actor::set_type_rank(std::string_view type, std::uint8_t rank) {
+  const std::uint64_t hash = Store::hash_name(type);
+  for (std::uint32_t i = 0; i < kTypeDefaults; ++i) {
+    TypeDefault& entry = store_.type_default(i);
+    std::uint64_t found = entry.hash.load();
+    if (found == 0) entry.hash.cas(found, hash, Point::kTypeNamed);
+    if (found != 0 && found != hash) continue;
+    entry.rank.store(std::uint64_t{rank} + 1, Point::kTypeSet);
+    return true;
+  }
+  return false;
+}
+
+}  // namespace ojs_shm::engine

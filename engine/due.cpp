@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "engine/actor.hpp"
+
+// What time brings: due jobs, expiry, leases, retention. Called by whoever supervises; nothing here is on a job's path.
+
+namespace ojs_shm::engine {
+
+using shm::Point;
+
+bool Actor::promote(std::uint32_t slot, JobRecord& job, Control before, std::uint64_t now) {
+  const std::uint32_t q = job.queue.get();
+  intend(Op::kMove, q, slot, tally(q).out.get());
+  self_.intent_data[3].set(before.state(), Point::kIntentSet);
+  const Control held = before.to(kSlotMoving, before.ring(), owner_);
+  if (!job.control.cas_once(before.word, held.word, Point::kSlotMoving)) {
+    intend_nothing();
+    return false;
+  }
+  make_available(store_.queue(q), slot, job, held, normal_ring(rank_of_ring(before.ring())), now, false);
+  return true;
+}
+
+bool Actor::expire(std::uint32_t slot, JobRecord& job, Control before, std::uint64_t now) {
+  const std::uint32_t q = job.queue.get();
+  QueueTally& mine = tally(q);
+  intend(Op::kMove, q, slot, mine.out.get());
+  self_.intent_data[3].set(before.state(), Point::kIntentSet);
+  const Control held = before.to(kSlotMoving, before.ring(), owner_);
+  if (!job.control.cas_once(before.word, held.word, Point::kSlotMoving)) {
+    intend_nothing();
+    return false;
+  }
+  mine.out.set_ordered(mine.out.get() + charge(1, job.body_length()), Point::kTallyOut);
+  job.policy.set(job.policy.get() | Policy::kExpired);
+  job.finished_at.set(now);
+  store_.queue(q).expired.fetch_add(1, Point::kCounterMoved);
+  finish(slot, job, held.to(kSlotDiscarded), true);
+  return true;
+}
+
+std::uint64_t Actor::tend(std::uint32_t slot, std::uint32_t generation, std::uint64_t now) {
+  if (slot >= store_.slots()) return 0;
+  JobRecord& job = store_.job(slot);
+  const Control before(job.control.load());
+  if (job.generation.get() != generation || before.state() == kSlotFree || is_finished(before.state())) return 0;
+  if (is_exclusive(before.state())) return now + 10;  // in somebody's hands for a moment
+  const std::uint64_t expires = job.expires_at.get(), due = job.due_at.get();
+  const bool expired = expires != 0 && expires <= now;
+  switch (before.state()) {
+    case kSlotScheduled:
+    case kSlotRetryable:
+      if (expired && before.state() == kSlotScheduled) return expire(slot, job, before, now) ? 0 : now + 1;
+      if (due <= now) return promote(slot, job, before, now) && expires == 0 ? 0 : now + 1;
+      return expires != 0 && before.state() == kSlotScheduled ? std::min(due, expires) : due;
+    case kSlotAvailable:
+      if (expired) return expire(slot, job, before, now) ? 0 : now + 1;
+      return expires;
+    default:  // pending or active: it may come back and expire then
+      return expires == 0 ? 0 : std::max(expires, now + 1000);
+  }
+}
+
+std::uint64_t Actor::end_leases(std::uint32_t begin, std::uint32_t end, std::uint64_t now, std::uint32_t& ended) {
+  std::uint64_t earliest = 0;
+  for (std::uint32_t slot = begin; slot < std::min(end, store_.slots()); ++slot) {
+    JobRecord& job = store_.job(slot);
+    const Control control(job.control.load());  // PAIR slot-active
+    if (control.state() != kSlotActive) continue;
+    const Deadline deadline(job.deadline.load());  // PAIR lease
+    if (!deadline.belongs_to(control.tag())) continue;
+    if (deadline.ms() > now) {
+      earliest = earliest == 0 ? deadline.ms() : std::min(earliest, deadline.ms());
+      continue;
+    }
+    if (deadline.ms() != 0 &&
+        !job.deadline.cas_once(deadline.word, Deadline(0, control.tag()).word, Point::kLeaseEnded))
+      continue;  // extended at the last moment
+    const std::uint32_t timeout = job.timeout_ms.get();
+    const bool ran_too_long = timeout != 0 && job.started_at.get() + timeout <= now;
+    const ErrorEntry error{now, job.attempt.get(), true, ran_too_long ? "timeout" : "visibility_timeout",
+                           ran_too_long ? "timeout" : "visibility_timeout",
+                           ran_too_long ? "the job ran longer than its timeout" : "the lease ended without a heartbeat", {}};
+    if (set_back(slot, control.word, ran_too_long ? Setback::kExecutionTimeout : Setback::kLeaseExpiry, &error).outcome ==
+        Outcome::kOk)
+      ++ended;
+  }
+  return earliest;
+}
+
+std::uint64_t Actor::drop_expired_results(std::uint64_t now) {
+  const std::uint64_t retention = store_.header().retention_ms;
+  if (retention == 0) return 0;
+  for (;;) {
+    const shm::Peeked front = rings_.peek(store_.header().finished_ring);
+    if (front.empty()) return 0;
+    const std::uint64_t first = segment_.chunk(front.hint().index()).cell[0].load();
+    if (Store::batch_lives(segment_, front.hint()) && !shm::is_empty(first)) {
+      const JobRecord& oldest = store_.job(shm::Hint(first).index());
+      const bool still = Control(oldest.control.load()).tag() == shm::Hint(first).tag();
+      if (still && oldest.finished_at.get() + retention > now) return oldest.finished_at.get() + retention;
+    }
+    const std::uint32_t batch = rings_.take_batch(store_.header().finished_ring);
+    if (batch == kNoIndex) return 0;
+    drop_batch_slots(batch);
+  }
+}
+
+}  // namespace ojs_shm::engine

@@ -1,0 +1,403 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <bit>
+
+#include "engine/actor.hpp"
+#include "shm/parking.hpp"
+
+namespace ojs_shm::engine {
+
+using shm::Point;
+
+// ---- queues -------------------------------------------------------------------------------------------------------
+
+std::uint32_t Actor::ensure_queue(std::string_view name) {
+  if (last_queue_ != kNoIndex && name == last_queue_name_) return last_queue_;
+  const std::uint64_t hash = Store::hash_name(name);
+  for (std::uint32_t i = 0; i < store_.max_queues(); ++i) {
+    QueueRecord& queue = store_.queue(i);
+    std::uint64_t found = queue.name_hash.load();
+    if (found == 0) queue.name_hash.cas(found, hash, Point::kQueueNamed);
+    if (found != 0 && found != hash) continue;
+    if (queue.name_length.get() == 0) {  // whoever knows the name may write it: all would write the same bytes
+      shm::copy_in(queue.name, name.data(), name.size());
+      queue.name_length.set(name.size());
+    }
+    last_queue_ = i;
+    last_queue_name_ = name;
+    return i;
+  }
+  return kNoIndex;
+}
+
+// ---- admission ----------------------------------------------------------------------------------------------------
+
+/// Charges the queue for a job. The charge stands in this lane's tally when it returns kOk. In a bounded queue the sum
+/// of `reserved` decides, by one cas: 1. what we know of the other sums says that it fits: reserve; 2. it seems full:
+/// read the sums again; 3. still full: refuse. A sum that grew too old only makes us read again.
+Outcome Actor::admit(QueueRecord& queue, std::uint32_t q, std::uint64_t cost) {
+  QueueTally& mine = tally(q);
+  std::uint64_t flags = queue.flags.load();
+  if ((flags & kBounded) == 0) {
+    mine.in.set_ordered(mine.in.get() + cost, Point::kTallyIn);
+    return Outcome::kOk;
+  }
+  if (queue.refill.load() != 0) settle_reserved(q);
+  DepthCache& cache = depth_cache_[q];
+  bool fresh = false;
+  for (;;) {
+    const std::uint64_t reserved = queue.reserved.load();
+    if (cache.flags != flags || fresh) {
+      std::uint64_t sum = 0;
+      const std::uint32_t high = std::min(segment_.header().lanes_high.load(), store_.lanes());
+      for (std::uint32_t l = 0; l < high; ++l) sum += store_.tally(q, l).in.get_ordered();
+      for (std::uint32_t l = 0; l < high; ++l) sum -= store_.tally(q, l).out.get_ordered();
+      cache = {flags, sum};
+    }
+    const std::uint64_t used = reserved + cache.in_minus_out + cost;
+    const std::uint64_t max_depth = queue.max_depth.load(), max_bytes = queue.max_bytes.load();
+    if ((max_depth != 0 && charged_jobs(used) > max_depth) || (max_bytes != 0 && charged_bytes(used) > max_bytes)) {
+      if (!fresh) {
+        fresh = true;  // 2
+        continue;
+      }
+      queue.rejected.fetch_add(1, Point::kCounterMoved);
+      return Outcome::kQueueFull;  // 3
+    }
+    if (queue.reserved.cas_once(reserved, reserved + cost, Point::kCreditReserved)) break;  // 1
+    flags = queue.flags.load();
+  }
+  mine.in_reserved.set_ordered(mine.in_reserved.get() + cost, Point::kTallyReserved);
+  return Outcome::kOk;
+}
+
+/// Undoes admit() by the values that the intent keeps; a death on the way lets the repair do the same.
+void Actor::take_back_admission(QueueRecord& queue, std::uint32_t q, std::uint64_t cost) {
+  QueueTally& mine = tally(q);
+  mine.in.set_ordered(self_.intent_data[0].get(), Point::kTallyIn);
+  if (mine.in_reserved.get() != self_.intent_data[1].get()) {
+    intend_further(Op::kAdmit, q, kNoIndex);
+    mine.in_reserved.set_ordered(self_.intent_data[1].get(), Point::kTallyReserved);
+    queue.reserved.fetch_add(0 - cost, Point::kCreditReserved);
+  }
+  mine.enqueued.set_ordered(self_.intent_data[2].get(), Point::kCounterMoved);
+}
+
+/// `reserved` is the sum of what the lanes reserved; a death between the two leaves it too high. Counted again when no
+/// lane is in the middle of it; else somebody tries again later.
+void Actor::settle_reserved(std::uint32_t q) {
+  QueueRecord& queue = store_.queue(q);
+  const std::uint64_t reserved = queue.reserved.load();
+  const std::uint32_t high = std::min(segment_.header().lanes_high.load(), store_.lanes());
+  for (std::uint32_t l = 0; l < high; ++l) {
+    const std::uint64_t intent = segment_.lane(l).intent.get_ordered();
+    const auto op = static_cast<Op>(OpBits::get(intent));
+    if (l != lane_ && (op == Op::kAdmit || op == Op::kReturn) && OpQueue::get(intent) == (q & OpQueue::kMax))
+      return;
+  }
+  std::uint64_t sum = 0;
+  for (std::uint32_t l = 0; l < high; ++l) sum += store_.tally(q, l).in_reserved.get_ordered();
+  if (sum == reserved || queue.reserved.cas_once(reserved, sum, Point::kCreditSettled))
+    queue.refill.store(0, Point::kCreditSettled);
+}
+
+// ---- slots --------------------------------------------------------------------------------------------------------
+
+/// Moves a free or finished slot into this lane's hands.
+bool Actor::seize(std::uint32_t slot, Control found, std::uint64_t& filling) {
+  const Control held = found.to(kSlotFilling, 0, owner_);
+  if (!store_.job(slot).control.cas_once(found.word, held.word, Point::kSlotFilling)) return false;
+  filling = held.word;
+  if (found.state() != kSlotFree) recycle(slot, store_.job(slot));
+  return true;
+}
+
+/// Ends the former life of a finished slot.
+void Actor::recycle(std::uint32_t slot, JobRecord& job) {
+  free_texts(slot, job);
+  if (job.flags().has(Policy::kForeignId)) keys_.remove(Store::hash_id(job.id()), slot);
+}
+
+void Actor::free_texts(std::uint32_t slot, JobRecord& job) {
+  const std::uint32_t generation = job.generation.get();
+  for (auto* block : {&job.body_block, &job.result_block, &job.errors_block}) {
+    if (block->get() != kNoIndex) blocks_.free_chain(block->get(), slot, generation);
+    block->set(kNoIndex);
+  }
+  job.result_length.set(0);
+  job.errors_length.set(0);
+}
+
+std::uint32_t Actor::take_slot(std::uint64_t& filling) {
+  // 1. A slot that was never used.
+  for (std::uint32_t i = slot_hints_.take(); i != kNoIndex; i = slot_hints_.take()) {
+    if (const std::uint32_t ahead = slot_hints_.upcoming(6); ahead != kNoIndex)
+      shm::prefetch_for_write(&store_.job(ahead));
+    const Control found(store_.job(i).control.load());
+    if (found.state() == kSlotFree && seize(i, found, filling)) return i;
+  }
+  // 2. The slot that has been finished for the longest time.
+  for (;;) {
+    if (draining_batch_ == kNoIndex) {
+      draining_batch_ = rings_.take_batch(store_.header().finished_ring);
+      drained_ = 0;
+      if (draining_batch_ == kNoIndex) break;
+      for (const Word& cell : segment_.chunk(draining_batch_).cell)
+        if (const std::uint64_t word = cell.load_relaxed(); !shm::is_empty(word))  // relaxed: for prefetching only
+          shm::prefetch_for_write(&store_.job(shm::Hint(word).index()));
+    }
+    while (drained_ < shm::kCellsPerChunk) {
+      const std::uint64_t word = segment_.chunk(draining_batch_).cell[drained_++].load();
+      if (shm::is_empty(word)) break;
+      const shm::Hint hint(word);
+      if (hint.index() >= store_.slots()) continue;
+      const Control found(store_.job(hint.index()).control.load());
+      if (is_finished(found.state()) && found.tag() == hint.tag() && seize(hint.index(), found, filling))
+        return hint.index();
+    }
+    rings_.drop_batch(draining_batch_);
+    draining_batch_ = kNoIndex;
+  }
+  return scan_for_slot(filling);
+}
+
+/// The hints are gone: asks every slot. Free ones first, then finished ones, dead letters last.
+std::uint32_t Actor::scan_for_slot(std::uint64_t& filling) {
+  std::uint32_t best = kNoIndex;
+  Control best_control;
+  std::uint64_t best_age = ~0ULL;
+  for (std::uint32_t i = 0; i < store_.slots(); ++i) {
+    const JobRecord& job = store_.job(i);
+    const Control found(job.control.load());
+    if (found.state() == kSlotFree) {
+      if (seize(i, found, filling)) return i;
+      continue;
+    }
+    if (!is_finished(found.state())) continue;
+    const std::uint64_t age = job.finished_at.get() + (job.flags().has(Policy::kDead) ? 1ULL << 62 : 0);
+    if (age < best_age) best = i, best_age = age, best_control = found;
+  }
+  if (best == kNoIndex) return kNoIndex;
+  return seize(best, best_control, filling) ? best : scan_for_slot(filling);
+}
+
+/// Ends a slot that this lane holds.
+void Actor::free_slot(std::uint32_t slot, Control held) {
+  JobRecord& job = store_.job(slot);
+  free_texts(slot, job);
+  if (job.flags().has(Policy::kForeignId)) keys_.remove(Store::hash_id(job.id()), slot);
+  job.policy.set(0);
+  job.generation.set(job.generation.get() + 1);
+  job.control.store(held.to(kSlotFree, 0, 0).word, Point::kSlotFreed);
+  slot_hints_.give(slot);
+}
+
+// ---- enqueue ------------------------------------------------------------------------------------------------------
+
+Outcome Actor::fill(const NewJob& spec, std::uint32_t slot, std::uint64_t now, JobId& id) {
+  JobRecord& job = store_.job(slot);
+  const std::uint32_t generation = job.generation.get() + 1;
+  job.generation.set(generation);
+  if (spec.id) {
+    id = *spec.id;
+  } else {
+    const IdClock::Stamp stamp = clock_.next(now);
+    id = make_id(stamp.unix_ms, stamp.seq, slot, generation, segment_.header().salt & ((1ULL << 56) - 1));
+  }
+  job.id_hi.set(id.hi);
+  job.id_lo.set(id.lo);
+  job.queue.set(static_cast<std::uint16_t>(spec.queue));
+  job.attempt.set(0);
+  job.available_at.set(now);
+  // NO CRASH POINT: the slot is held exclusively; its record is judged by the control word
+  job.deadline.store(0, Point::kNone);
+  job.due_at.set(spec.scheduled_at);
+  // NO CRASH POINT: as above
+  job.signals.store(0, Point::kNone);
+  job.expires_at.set(spec.expires_at);
+  job.created_at.set(now);
+  job.started_at.set(0);
+  job.finished_at.set(0);
+  job.timeout_ms.set(spec.timeout_ms);
+  job.lease_ms.set(spec.lease_ms);
+  job.lease_in_force_ms.set(0);
+  job.retry_delay_ms.set(0);
+  job.initial_ms.set(spec.retry.initial_ms);
+  job.max_ms.set(spec.retry.max_ms);
+  job.coefficient.set(std::bit_cast<std::uint32_t>(spec.retry.coefficient));
+  job.policy.set(std::uint32_t{spec.retry.max_attempts} | static_cast<std::uint32_t>(spec.retry.backoff) << 16 |
+                 (spec.retry.jitter ? Policy::kJitter : 0) | (spec.retry.dead_letter ? Policy::kDeadLetter : 0) |
+                 (spec.id ? Policy::kForeignId : 0) | (spec.pending ? Policy::kBornPending : 0));
+  job.type_args.set(static_cast<std::uint32_t>(spec.type.size() << 24 | spec.args.size()));
+  job.extra_length.set(static_cast<std::uint32_t>(spec.extra.size()));
+  job.scheduled_at.set(spec.scheduled_at);
+  job.body_block.set(kNoIndex);
+  job.result_block.set(kNoIndex);
+  job.errors_block.set(kNoIndex);
+  job.result_length.set(0);
+  job.errors_length.set(0);
+  const std::size_t size = spec.type.size() + spec.args.size() + spec.extra.size();
+  if (size <= kInlineBytes) {
+    char bytes[kInlineBytes];
+    std::copy(spec.type.begin(), spec.type.end(), bytes);
+    std::copy(spec.args.begin(), spec.args.end(), bytes + spec.type.size());
+    std::copy(spec.extra.begin(), spec.extra.end(), bytes + spec.type.size() + spec.args.size());
+    shm::copy_in(job.inline_bytes, bytes, size);
+  } else {
+    std::string bytes;
+    bytes.reserve(size);
+    bytes.append(spec.type).append(spec.args).append(spec.extra);
+    const std::uint32_t block = write_text(slot, generation, bytes);
+    if (block == kNoIndex) return Outcome::kNoBlocks;
+    job.body_block.set(block);
+  }
+  if (!spec.id) return Outcome::kOk;
+  if (const std::uint32_t other = store_.find_job(id); other != kNoIndex && other != slot) return Outcome::kDuplicate;
+  switch (keys_.insert(Store::hash_id(id), slot, CarriesId(store_, id))) {
+    case shm::KeyIndex::Insert::kDone: return Outcome::kOk;
+    case shm::KeyIndex::Insert::kDuplicate: return Outcome::kDuplicate;
+    case shm::KeyIndex::Insert::kFull: break;
+  }
+  return Outcome::kNoKeys;
+}
+
+/// Publishes a hint to an available job; on a shortage of chunks it first packs what there is.
+bool Actor::push_hint(QueueRecord& queue, std::uint32_t slot, Control available) {
+  for (int tries = 0; tries < 2; ++tries) {
+    const std::uint32_t ring = rings_.ensure(queue.rings, available.ring());
+    if (ring != kNoIndex && rings_.push(ring, shm::Hint(slot, available.tag()), &queue.rings, available.ring())) return true;
+    if (tries == 0) relieve();
+  }
+  return false;
+}
+
+bool Actor::push_timer(std::uint32_t slot, std::uint32_t generation, std::uint64_t due) {
+  const std::uint32_t ring = store_.header().timers_ring;
+  bool done = rings_.push(ring, shm::Hint(slot, generation), nullptr, 0);
+  if (!done) {
+    relieve();
+    done = rings_.push(ring, shm::Hint(slot, generation), nullptr, 0);
+  }
+  if (!done) announce_lost_hint();
+  shm::Header& header = segment_.header();
+  if (due < header.sleeping_until_ms.load_seq_cst()) {
+    header.doorbell.fetch_add(1, Point::kDoorbellRung);
+    shm::futex_wake(header.doorbell, 1);
+  }
+  return done;
+}
+
+/// A hint found no room: the supervisor looks for jobs without one.
+void Actor::announce_lost_hint() {
+  store_.header().timers_lost.fetch_add(1, Point::kCounterMoved);
+  segment_.header().doorbell.fetch_add(1, Point::kDoorbellRung);
+  shm::futex_wake(segment_.header().doorbell, 1);
+}
+
+/// Chunks are short: packs every ring.
+void Actor::relieve() {
+  for (std::uint32_t i = 0; i < store_.max_queues() && store_.queue(i).name_hash.load() != 0; ++i)
+    for (unsigned n = 0; n < shm::kRingsPerSet; ++n)
+      if (const std::uint32_t ring = shm::Rings::find(store_.queue(i).rings, n); ring != kNoIndex)
+        rings_.splice(ring, Store::hint_lives);
+  rings_.splice(store_.header().timers_ring, Store::timer_lives);
+}
+
+/// Where a filled job belongs.
+JobState Actor::birth_state(const JobRecord& job) {
+  if (job.flags().has(Policy::kBornPending)) return JobState::kPending;
+  return job.due_at.get() > job.created_at.get() ? JobState::kScheduled : JobState::kAvailable;
+}
+
+Outcome Actor::publish(QueueRecord& queue, std::uint32_t slot, Control filling, unsigned ring) {
+  JobRecord& job = store_.job(slot);
+  const JobState state = birth_state(job);
+  const Control published = filling.to(slot_state(state), ring, 0);
+  const std::uint32_t generation = job.generation.get();
+  const std::uint64_t expires = job.expires_at.get(), due = job.due_at.get();
+  if (rings_.ensure(queue.rings, ring) == kNoIndex) {  // also of one that waits: it must find it when it is due
+    relieve();
+    if (rings_.ensure(queue.rings, ring) == kNoIndex) return Outcome::kNoRings;
+  }
+  intend_word(published);
+  job.control.store(published.word, Point::kSlotPublished);  // PAIR slot-publish
+  if (state == JobState::kAvailable && !push_hint(queue, slot, published)) {
+    std::uint64_t found = published.word;
+    self_.intent_data[3].set(0, Point::kIntentSet);  // no longer to be finished, but to be undone
+    if (job.control.cas(found, published.to(kSlotFilling, ring, owner_).word, Point::kSlotFilling)) return Outcome::kNoChunks;
+  }
+  if (state == JobState::kScheduled || expires != 0)
+    push_timer(slot, generation, state == JobState::kScheduled && (expires == 0 || due < expires) ? due : expires);
+  return Outcome::kOk;
+}
+
+Outcome Actor::enqueue(const NewJob& spec, JobId& id) {
+  QueueRecord& queue = store_.queue(spec.queue);
+  QueueTally& mine = tally(spec.queue);
+  const std::uint64_t size = spec.type.size() + spec.args.size() + spec.extra.size();
+  if (size > store_.max_body()) return Outcome::kTooLarge;
+  const std::uint64_t cost = charge(1, size);
+  const std::uint64_t flags = queue.flags.load();
+  intend((flags & kBounded) != 0 ? Op::kAdmit : Op::kEnqueue, spec.queue, kNoIndex, mine.in.get(), mine.in_reserved.get(),
+         mine.enqueued.get());
+  if (const Outcome admitted = admit(queue, spec.queue, cost); admitted != Outcome::kOk) {
+    intend_nothing();
+    return admitted;
+  }
+  intend_further(Op::kEnqueue, spec.queue, kNoIndex);
+  std::uint64_t filling = 0;
+  const std::uint32_t slot = take_slot(filling);
+  Outcome outcome = Outcome::kNoSlots;
+  if (slot != kNoIndex) {
+    intend_further(Op::kEnqueue, spec.queue, slot);
+    outcome = fill(spec, slot, store_.now_ms(), id);
+    if (outcome == Outcome::kOk) {
+      const bool available = birth_state(store_.job(slot)) == JobState::kAvailable;
+      mine.enqueued.set_ordered(mine.enqueued.get() + 1, Point::kCounterMoved);
+      outcome = publish(queue, slot, Control(filling), normal_ring(spec.rank));
+      if (outcome == Outcome::kOk) {
+        // A bound that was set meanwhile has not seen our charge: whoever cached the sums must read them again.
+        if (queue.flags.load_seq_cst() != flags) queue.flags.fetch_add(kFlagsEpoch, Point::kQueueSet);
+        intend_nothing();
+        if (available) wake_one(queue);
+        return outcome;
+      }
+    }
+  }
+  take_back_admission(queue, spec.queue, cost);
+  if (slot != kNoIndex) free_slot(slot, Control(store_.job(slot).control.load()));
+  intend_nothing();
+  return outcome;
+}
+
+// ---- waking -------------------------------------------------------------------------------------------------------
+
+void Actor::wake_one(QueueRecord& queue) {
+  const std::uint32_t words = (store_.lanes() + 63) / 64;
+  for (std::uint32_t i = 0; i < words; ++i) {
+    std::uint64_t waiting = queue.waiters[i].load_seq_cst();  // PAIR idle
+    while (waiting != 0) {
+      const std::uint64_t bit = waiting & (0 - waiting);
+      waiting = queue.waiters[i].fetch_and(~bit, Point::kWaiterCleared);
+      if ((waiting & bit) != 0) {
+        shm::Lane& lane = segment_.lane(i * 64 + static_cast<std::uint32_t>(std::countr_zero(bit)));
+        lane.park.fetch_add(1, Point::kParkSet);
+        shm::futex_wake(lane.park, 1);
+        return;
+      }
+    }
+  }
+}
+
+void Actor::wake_all(QueueRecord& queue) {
+  for (std::uint32_t i = 0; i < (store_.lanes() + 63) / 64; ++i) {
+    if (queue.waiters[i].load_seq_cst() == 0) continue;
+    for (std::uint64_t waiting = queue.waiters[i].exchange(0, Point::kWaiterCleared); waiting != 0; waiting &= waiting - 1) {
+      shm::Lane& lane = segment_.lane(i * 64 + static_cast<std::uint32_t>(std::countr_zero(waiting)));
+      lane.park.fetch_add(1, Point::kParkSet);
+      shm::futex_wake(lane.park, 1);
+    }
+  }
+}
+
+}  // namespace ojs_shm::engine

@@ -1,0 +1,278 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "engine/actor.hpp"
+#include "shm/parking.hpp"
+
+// The promise of a fetch, for one queue. There is an instant inside the call at which the job it returns was available
+// and no better one was: none at a smaller rank, none that stood before it at the same rank. And when it returns
+// nothing, there was an instant at which nothing was available. It is kept by looking twice: 1. collect what proves that
+// every better ring is empty (a clear index bit, or the empty cell at its head); 2. find the first live hint; 3. look at
+// every proof again; 4. claim by one cas on the control word, which fails if the job changed meanwhile.
+
+namespace ojs_shm::engine {
+
+using shm::Point;
+
+struct Actor::Look {
+  static constexpr unsigned kMaxWitnesses = shm::kRingsPerSet;
+  std::uint64_t flags = 0;
+  std::array<std::uint64_t, shm::kIndexWords> index{};
+  unsigned words = 0;
+  struct Witness {
+    shm::Peeked empty;
+    unsigned number;
+  };
+  std::array<Witness, 24> few;
+  std::vector<Witness> more;  ///< only when more than 24 rings were found open and empty
+  unsigned witnesses = 0;
+
+  void add(const shm::Peeked& empty, unsigned at_number) {
+    if (witnesses < few.size())
+      few[witnesses] = {empty, at_number};
+    else
+      more.push_back({empty, at_number});
+    ++witnesses;
+  }
+  const Witness& at(unsigned i) const { return i < few.size() ? few[i] : more[i - few.size()]; }
+
+  std::uint32_t ring = 0, slot = 0;
+  unsigned number = 0;
+  shm::Peeked found;
+  bool leads = false;  ///< it stands at the head of its ring
+  Control expected;
+};
+
+Actor::Actor(Store& store, std::uint32_t lane)
+    : store_(store),
+      segment_(store.segment()),
+      lane_(lane),
+      owner_(lane + 1),
+      self_(segment_.lane(lane)),
+      rings_(segment_, lane),
+      blocks_(segment_, lane),
+      slot_hints_(segment_.slot_map(), segment_.geometry().slots, lane * 31),
+      keys_(segment_),
+      random_(shm::random_u64()),
+      default_rank_(rank_of(store.convention(), info(store.convention()).default_priority).value_or(0)),
+      depth_cache_(store.max_queues()),
+      look_(std::make_unique<Look>()) {}
+
+Actor::~Actor() = default;
+
+bool Actor::unchanged(const QueueRecord& queue, const Look& look) const {
+  if (queue.flags.load() != look.flags) return false;
+  for (unsigned i = 0; i < look.words; ++i)
+    if (queue.rings.index[i].load() != look.index[i]) return false;
+  for (unsigned i = 0; i < look.witnesses; ++i)
+    if (look.at(i).empty.cell->load() != look.at(i).empty.value) return false;
+  return true;
+}
+
+/// Among what was given back to a rank, the job that became available first. The head leads; at most 64 are compared.
+shm::Peeked Actor::oldest_in_front(std::uint32_t ring, unsigned number, shm::Peeked head) {
+  shm::Peeked best = head;
+  std::uint64_t best_time = store_.job(head.hint().index()).available_at.get();
+  unsigned seen = 0;
+  shm::Rings::walk(segment_, ring, [&](std::uint32_t, unsigned, std::uint64_t value) {
+    const shm::Hint hint(value);
+    if (++seen > 64 || hint.index() >= store_.slots() || hint.hint_first()) return;
+    const JobRecord& job = store_.job(hint.index());
+    if (job.control.load() != Control(kSlotAvailable, number, 0, hint.tag()).word) return;
+    if (const std::uint64_t time = job.available_at.get(); time < best_time) {
+      best_time = time;
+      best.value = value;
+    }
+  });
+  return best;
+}
+
+/// Finds the best available job and fills `look` with it and with the proofs; false when there is none. The proofs
+/// have been looked at twice when it returns.
+bool Actor::look(QueueRecord& queue, Look& look) {
+  for (;;) {
+    look.witnesses = 0;
+    look.more.clear();
+    look.words = 0;
+    look.flags = queue.flags.load();
+    bool restart = false;
+    for (unsigned i = 0; i < ((look.flags & kPaused) != 0 ? 0 : shm::kIndexWords) && !restart; ++i) {
+      look.index[i] = queue.rings.index[i].load();  // PAIR ring-index
+      look.words = i + 1;
+      for (std::uint64_t bits = look.index[i] & 0xFFFF'FFFF; bits != 0 && !restart; bits &= bits - 1) {
+        const unsigned number = i * 32 + static_cast<unsigned>(std::countr_zero(bits));
+        const std::uint32_t ring = shm::Rings::find(queue.rings, number);  // PAIR ring-name
+        if (ring == kNoIndex) continue;
+        for (;;) {
+          shm::Peeked head = rings_.peek(ring);
+          if (head.empty()) {
+            look.add(head, number);
+            break;
+          }
+          const shm::Hint hint = head.hint();
+          const Control expected(kSlotAvailable, number, 0, hint.tag());
+          // A state-first hint was published when the slot was already available: a claim that succeeds later proves
+          // that it was so all along, and need not look first. A moved hint may come to life after our second look.
+          const bool trusted = !hint.hint_first() && number % 2 == 1;
+          if (!trusted) {
+            const Control found(hint.index() < store_.slots() ? store_.job(hint.index()).control.load() : 0);
+            if (hint.hint_first() && found.state() == kSlotAvailable &&
+                Control::TagBits::get(found.tag() + 1) == hint.tag()) {
+              std::uint64_t word = found.word;  // finish the move that somebody began
+              store_.job(hint.index()).control.cas(word, expected.word, Point::kMoveHelped);
+              continue;
+            }
+            if (found != expected) {
+              rings_.retire(ring, head);
+              continue;
+            }
+          } else if (hint.index() >= store_.slots()) {
+            rings_.retire(ring, head);
+            continue;
+          } else {
+            shm::prefetch_for_write(&store_.job(hint.index()));
+          }
+          const std::uint64_t first = head.value;
+          if (number % 2 == 0) head = oldest_in_front(ring, number, head);
+          if (!unchanged(queue, look)) {
+            restart = true;
+            break;
+          }
+          look.ring = ring;
+          look.number = number;
+          look.found = head;
+          look.leads = head.value == first;
+          look.slot = head.hint().index();
+          look.expected = Control(kSlotAvailable, number, 0, head.hint().tag());
+          return true;
+        }
+      }
+    }
+    if (!restart && unchanged(queue, look)) return false;
+  }
+}
+
+bool Actor::sees_work(std::uint32_t q) {
+  QueueRecord& queue = store_.queue(q);
+  Look& seen = *look_;
+  while (look(queue, seen)) {
+    if (store_.job(seen.slot).control.load_seq_cst() == seen.expected.word) return true;
+    if (seen.leads) rings_.retire(seen.ring, seen.found);
+  }
+  return false;
+}
+
+Outcome Actor::fetch(std::uint32_t q, std::uint32_t lease_ms, bool lease_owned, Fetched& out) {
+  QueueRecord& queue = store_.queue(q);
+  QueueTally& mine = tally(q);
+  Look& seen = *look_;
+  for (;;) {
+    if (!look(queue, seen)) {
+      if (filled_ != 0 && store_.now_ms() - oldest_unflushed_ms_ > 100) flush();
+      return Outcome::kEmpty;
+    }
+    JobRecord& job = store_.job(seen.slot);
+    intend(Op::kFetch, q, seen.slot, mine.out.get(), mine.dispatched.get());
+    const Control claimed = seen.expected.to(kSlotClaimed, seen.number, owner_);
+    if (!job.control.cas_once(seen.expected.word, claimed.word, Point::kSlotClaimed)) {  // PAIR slot-publish
+      if (seen.leads) rings_.retire(seen.ring, seen.found);  // dead, and for ever: a failed claim moves head on by itself
+      continue;
+    }
+    if (seen.leads) rings_.retire(seen.ring, seen.found);  // else head meets it later, dead
+    const std::uint64_t now = store_.now_ms();
+    if (const std::uint64_t expires = job.expires_at.get(); expires != 0 && expires <= now) {
+      self_.intent_data[3].set(kSlotAvailable, Point::kIntentSet);
+      intend_further(Op::kMove, q, seen.slot);
+      const Control moving = claimed.to(kSlotMoving, seen.number, owner_);
+      job.control.store(moving.word, Point::kSlotMoving);
+      mine.out.set_ordered(mine.out.get() + charge(1, job.body_length()), Point::kTallyOut);
+      job.policy.set(job.policy.get() | Policy::kExpired);
+      job.finished_at.set(now);
+      queue.expired.fetch_add(1, Point::kCounterMoved);
+      finish(seen.slot, job, moving.to(kSlotDiscarded), true);
+      continue;
+    }
+    self_.intent_data[2].set(job.attempt.get() + 1U, Point::kIntentSet);
+    take(seen.slot, claimed, q, lease_ms, lease_owned, now, out);
+    tidy_index(queue, seen);
+    return Outcome::kOk;
+  }
+}
+
+/// Completes a claim: the record first, then the control word that makes the job active.
+void Actor::take(std::uint32_t slot, Control claimed, std::uint32_t q, std::uint32_t lease_ms, bool lease_owned,
+                 std::uint64_t now, Fetched& out) {
+  JobRecord& job = store_.job(slot);
+  QueueTally& mine = tally(q);
+  const std::uint32_t lease = lease_ms != 0 ? lease_ms : job.lease_ms.get() != 0 ? job.lease_ms.get() : store_.default_lease_ms();
+  const Policy policy = job.flags();
+  out.slot = slot;
+  out.queue = q;
+  out.id = job.id();
+  out.rank = rank_of_ring(claimed.ring());
+  out.attempt = static_cast<std::uint16_t>(job.attempt.get() + 1);
+  out.max_attempts = policy.max_attempts();
+  out.type_length = job.type_length();
+  out.args_length = job.args_length();
+  out.timeout_ms = job.timeout_ms.get();
+  out.created_at = job.created_at.get();
+  out.available_at = job.available_at.get();
+  out.started_at = now;
+  out.deadline = now + lease;
+  if (out.timeout_ms != 0) out.deadline = std::min(out.deadline, now + out.timeout_ms);
+  const std::uint64_t size = job.body_length();
+  if (job.body_block.get() == kNoIndex && size <= kInlineBytes) {
+    out.body->resize(size);
+    shm::copy_out(out.body->data(), job.inline_bytes, size);
+  } else {
+    out.body->clear();
+    shm::Blocks::read(segment_, job.body_block.get(), slot, job.generation.get(), size, *out.body);
+    out.body->resize(std::min<std::uint64_t>(size, std::uint64_t{store_.max_body()} + kInlineBytes));
+  }
+  if (std::uint64_t{out.type_length} + out.args_length > out.body->size()) {  // a stranger's lengths
+    out.type_length = std::min<std::uint32_t>(out.type_length, static_cast<std::uint32_t>(out.body->size()));
+    out.args_length = static_cast<std::uint32_t>(out.body->size()) - out.type_length;
+  }
+  const Control active = claimed.to(kSlotActive, claimed.ring(), lease_owned ? shm::kLeaseOwner : owner_);
+  job.attempt.set(out.attempt);
+  job.started_at.set(now);
+  job.lease_in_force_ms.set(lease);
+  // NO CRASH POINT: means nothing before the slot is active
+  job.deadline.store(Deadline(out.deadline, active.tag()).word, Point::kNone);
+  mine.out.set_ordered(mine.out.get() + charge(1, size), Point::kTallyOut);
+  mine.dispatched.set_ordered(mine.dispatched.get() + 1, Point::kCounterMoved);
+  job.control.store(active.word, Point::kSlotActive);  // PAIR slot-active
+  intend_nothing();
+  ++taken_;
+  out.word = active.word;
+  note_lease(out.deadline - now, now);
+}
+
+/// A lease shorter than any before must be known to the supervisor, who looks at leases only as often as needed.
+void Actor::note_lease(std::uint64_t lease_ms, std::uint64_t now) {
+  shm::Header& header = segment_.header();
+  std::uint64_t shortest = header.shortest_lease_ms.load_relaxed();  // relaxed: it only ever falls
+  while (lease_ms < shortest) {
+    if (!header.shortest_lease_ms.cas(shortest, lease_ms, Point::kLeaseMoved)) continue;
+    if (now + lease_ms < header.sleeping_until_ms.load_seq_cst()) {
+      header.doorbell.fetch_add(1, Point::kDoorbellRung);
+      shm::futex_wake(header.doorbell, 1);
+    }
+    return;
+  }
+}
+
+/// Clears the bits of rings that were open but empty: at once when there were many, else after some passes.
+void Actor::tidy_index(QueueRecord& queue, const Look& look) {
+  if (look.witnesses == 0) [[likely]]
+    return;
+  for (unsigned i = 0; i < look.witnesses; ++i) {
+    const auto& witness = look.at(i);
+    std::uint8_t& passed = passed_empty_[witness.number % passed_empty_.size()];
+    if (look.witnesses <= 4 && ++passed < 8) continue;
+    passed = 0;
+    shm::Rings::close(queue.rings, witness.number, witness.empty);
+  }
+}
+
+}  // namespace ojs_shm::engine

@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+
+#include "engine/retry.hpp"
+#include "engine/state.hpp"
+#include "engine/uuid.hpp"
+#include "shm/control.hpp"
+#include "shm/layout.hpp"
+
+// What the engine keeps in a segment: a record in each slot, and an area with its own header, the types' default
+// priorities and the queues. Offsets only, no behaviour.
+//
+//   area: EngineHeader | TypeDefault[kTypeDefaults] | QueueRecord[max_queues] | QueueTally[max_queues][lanes]
+
+namespace ojs_shm::engine {
+
+using shm::Control;
+using shm::Half;
+using shm::LaneWord;
+using shm::Plain;
+using shm::Word;
+
+/// The state field of a slot's control word: free, a job's state plus one, or one of four in which exactly one lane
+/// holds the slot and nobody else may touch it until that lane is done or dead.
+enum SlotState : unsigned {
+  kSlotFree = 0,
+  kSlotScheduled = 1,
+  kSlotAvailable = 2,
+  kSlotPending = 3,
+  kSlotActive = 4,
+  kSlotCompleted = 5,
+  kSlotRetryable = 6,
+  kSlotCancelled = 7,
+  kSlotDiscarded = 8,
+  kSlotFilling = 9,    ///< an enqueue writes it; a death frees it
+  kSlotClaimed = 10,   ///< a fetch writes it; a death gives it back, as if it had not been fetched
+  kSlotSettling = 11,  ///< ack, nack, requeue, lease expiry or cancel of an active job; a death counts as its holder's
+  kSlotMoving = 12,    ///< cancel, promotion, expiry of a waiting job; a death undoes it
+};
+constexpr unsigned slot_state(JobState state) { return static_cast<unsigned>(state) + 1; }
+constexpr bool holds_job(unsigned slot_state) { return slot_state >= 1 && slot_state <= 8; }
+constexpr JobState job_state(unsigned slot_state) { return static_cast<JobState>(slot_state - 1); }
+constexpr bool is_exclusive(unsigned slot_state) { return slot_state >= kSlotFilling && slot_state <= kSlotMoving; }
+constexpr bool is_finished(unsigned s) { return s == kSlotCompleted || s == kSlotCancelled || s == kSlotDiscarded; }
+
+/// Ring number of a rank: even for what was given back and goes first, odd for the rest.
+constexpr unsigned front_ring(unsigned rank) { return rank * 2; }
+constexpr unsigned normal_ring(unsigned rank) { return rank * 2 + 1; }
+constexpr std::uint8_t rank_of_ring(unsigned ring) { return static_cast<std::uint8_t>(ring / 2); }
+
+/// 15..0 max attempts  17..16 backoff  18 jitter  19 dead letter on exhaustion  23..20 previous state + 1 (of a
+/// cancelled job)  24 the client brought the id  25 expired  26 stands in the dead letters  27 enqueued as pending
+struct Policy {
+  std::uint32_t word = 0;
+  static constexpr std::uint32_t kJitter = 1U << 18, kDeadLetter = 1U << 19, kForeignId = 1U << 24, kExpired = 1U << 25,
+                                 kDead = 1U << 26, kBornPending = 1U << 27;
+  constexpr std::uint16_t max_attempts() const { return static_cast<std::uint16_t>(word); }
+  constexpr Backoff backoff() const { return static_cast<Backoff>(word >> 16 & 3); }
+  constexpr bool has(std::uint32_t bit) const { return (word & bit) != 0; }
+  constexpr unsigned previous() const { return word >> 20 & 15; }
+  constexpr Policy with_previous(unsigned slot) const { return {(word & ~(15U << 20)) | slot << 20}; }
+};
+
+/// Lanes that no handle gets, so that a repair always finds one.
+constexpr std::uint32_t kServiceLanes = 8;
+
+constexpr std::size_t kInlineBytes = 144;
+
+/// 63..20 Unix ms  19..0 low bits of the tag under which the job is active. 0 ms: the lease was declared over.
+struct Deadline {
+  std::uint64_t word = 0;
+  constexpr Deadline(std::uint64_t w) : word(w) {}
+  constexpr Deadline(std::uint64_t ms, std::uint64_t tag) : word(ms << 20 | (tag & 0xF'FFFF)) {}
+  constexpr std::uint64_t ms() const { return word >> 20; }
+  constexpr bool belongs_to(std::uint64_t tag) const { return (word & 0xF'FFFF) == (tag & 0xF'FFFF); }
+};
+
+/// signals: 15..0 progress in 1/10,000 plus one (0: none)  16 somebody waits for the end.
+constexpr std::uint64_t kProgressMask = 0xFFFF, kWaited = 1ULL << 16;
+
+// 0 control  8 id  24 generation, queue, attempt  32 available  40 deadline  48 due  56 signals | 64 expires  72 created
+// 80 started  88 finished  96 timeout, lease  104 lease in force, delay  112 initial, max  120 coefficient, policy
+// | 128 lengths  136 body, result blocks  144 errors block, result length  152 errors length, tenant
+// 160 extension, workflow  168 scheduled  176 inline bytes
+/// A job. Everything but control, deadline and signals is written only by whoever holds the slot exclusively.
+struct JobRecord {
+  Word control;
+  Plain<std::uint64_t> id_hi, id_lo;
+  Plain<std::uint32_t> generation;  ///< counts the jobs that lived in this slot
+  Plain<std::uint16_t> queue, attempt;
+  Plain<std::uint64_t> available_at;  ///< ms; when it last became available, or was accepted
+  Word deadline;                      ///< end of the lease, extended by heartbeats. PAIR lease
+  Plain<std::uint64_t> due_at;        ///< ms; of a scheduled or retryable job
+  Word signals;
+  Plain<std::uint64_t> expires_at, created_at, started_at, finished_at;  ///< ms, 0: none
+  Plain<std::uint32_t> timeout_ms, lease_ms;
+  Plain<std::uint32_t> lease_in_force_ms, retry_delay_ms;
+  Plain<std::uint32_t> initial_ms, max_ms;
+  Plain<std::uint32_t> coefficient;   ///< a float's bits
+  Plain<std::uint32_t> policy;        ///< Policy
+  Plain<std::uint32_t> type_args;     ///< 31..24 length of type  23..0 length of args
+  Plain<std::uint32_t> extra_length;
+  Plain<std::uint32_t> body_block, result_block, errors_block;  ///< kNoIndex: none; the body is then inline
+  Plain<std::uint32_t> result_length, errors_length;
+  Plain<std::uint32_t> tenant, limits, workflow;  ///< kept free for what the format foresees
+  Plain<std::uint64_t> scheduled_at;
+  std::uint64_t inline_bytes[kInlineBytes / 8];
+
+  std::uint32_t type_length() const { return type_args.get() >> 24; }
+  std::uint32_t args_length() const { return type_args.get() & 0xFF'FFFF; }
+  std::uint64_t body_length() const { return std::uint64_t{type_length()} + args_length() + extra_length.get(); }
+  Policy flags() const { return {policy.get()}; }
+  JobId id() const { return {id_hi.get(), id_lo.get()}; }
+};
+static_assert(sizeof(JobRecord) == shm::kSlotBytes && offsetof(JobRecord, inline_bytes) == 176);
+static_assert(offsetof(JobRecord, expires_at) == 64 && offsetof(JobRecord, type_args) == 128);
+
+/// Jobs and bytes in one number: sums and differences of charges are charges, whatever wraps.
+constexpr std::uint64_t charge(std::uint64_t jobs, std::uint64_t bytes) { return (jobs << 40) + bytes; }
+constexpr std::uint64_t charged_bytes(std::uint64_t c) { return c & ((1ULL << 40) - 1); }
+constexpr std::uint64_t charged_jobs(std::uint64_t c) { return c >> 40; }
+
+/// What one lane has done in one queue. Written by that lane alone, so no read-modify-write; after its death its
+/// repairer puts back what an unfinished operation had moved (the lane's intent holds the values before).
+/// depth = sum(in + in_reserved) - sum(out), over all lanes.
+struct alignas(64) QueueTally {
+  LaneWord in;           ///< charges put in while the queue had no bound
+  LaneWord in_reserved;  ///< charges put in through QueueRecord::reserved
+  LaneWord out;          ///< charges taken out, by whatever transition
+  LaneWord enqueued, dispatched, completed;  ///< jobs
+  LaneWord spare[2];
+};
+
+/// flags: 0 paused  1 bounded  63..8 epoch: moves whenever a cached sum of `in` may have become too small.
+constexpr std::uint64_t kPaused = 1, kBounded = 2, kFlagsEpoch = 1ULL << 8;
+
+/// A queue. All zero is a valid, empty queue that has no name yet, so making one is a single cas on name_hash.
+struct alignas(128) QueueRecord {
+  Word name_hash;  ///< 0: this and all later records are unused
+  Word flags;
+  Word max_depth, max_bytes;  ///< 0: unbounded
+  Plain<std::uint64_t> name_length;
+  Word refill;                ///< 1: `reserved` may be too high after a death; to be counted again
+  Word pad[2];
+  alignas(64) std::uint64_t name[16];
+  alignas(128) Word reserved;  ///< charges admitted while bounded: producers' one contended word
+  Word cancelled, discarded, retried, returned, rejected, reprioritized, expired;  ///< rare, so shared
+  alignas(128) Word waiters[shm::kMaxLanes / 64];  ///< lanes that sleep for this queue. PAIR idle
+  shm::RingSet rings;
+};
+static_assert(sizeof(QueueRecord) == 256 + 128 + 128 + sizeof(shm::RingSet));
+
+struct TypeDefault {
+  Word hash;  ///< of the type's name; 0: unused
+  Word rank;  ///< plus one; 0: none
+};
+constexpr std::uint32_t kTypeDefaults = 256;
+
+/// Written when the segment is made; only the last words change later.
+struct EngineHeader {
+  std::uint8_t convention;
+  std::uint8_t pad[3];
+  std::uint32_t max_queues;
+  std::uint32_t max_body_bytes;
+  std::uint32_t default_lease_ms;
+  std::uint64_t retention_ms;
+  char version[24];
+  std::uint32_t timers_ring;    ///< hints (slot, generation) of jobs that will be due
+  std::uint32_t finished_ring;  ///< batches of finished slots, oldest first
+  Word timers_lost;             ///< counts timer hints that found no room: the supervisor walks all slots then
+};
+
+constexpr std::uint64_t engine_fingerprint() {
+  return sizeof(JobRecord) * 31 + sizeof(QueueRecord) * 37 + sizeof(QueueTally) * 41 + sizeof(EngineHeader) * 43 +
+         offsetof(JobRecord, policy) * 47 + offsetof(QueueRecord, reserved) * 53;
+}
+
+constexpr std::uint64_t kEngineHeaderBytes = 256;
+constexpr std::uint64_t area_bytes(std::uint32_t max_queues, std::uint32_t lanes) {
+  return kEngineHeaderBytes + kTypeDefaults * sizeof(TypeDefault) +
+         std::uint64_t{max_queues} * (sizeof(QueueRecord) + std::uint64_t{lanes} * sizeof(QueueTally));
+}
+static_assert(sizeof(EngineHeader) <= kEngineHeaderBytes);
+
+}  // namespace ojs_shm::engine

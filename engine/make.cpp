@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/make.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+#include "engine/layout.hpp"
+#include "shm/ring.hpp"
+
+namespace ojs_shm::engine {
+namespace {
+
+constexpr std::uint32_t kDefaultSlots = 102'400;
+constexpr std::uint64_t kDefaultBytes = 60ULL << 20;
+
+/// Everything but payload blocks follows from the number of slots: two chunks for each fourteen (a hint and a timer or
+/// a place among the finished), two for each ring that is ever used, and a key cell for every other slot at least.
+shm::Geometry around_slots(const Plan& plan, std::uint32_t slots) {
+  shm::Geometry g;
+  g.slots = slots;
+  g.lanes = (plan.max_handles == 0 ? 184 : plan.max_handles) + kServiceLanes;
+  g.processes = std::clamp<std::uint32_t>(g.lanes, 16, 512);
+  const std::uint32_t queues = plan.max_queues == 0 ? 64 : plan.max_queues;
+  g.rings = std::clamp<std::uint32_t>(queues * 128, 1'024, 32'768);
+  g.chunks = slots / shm::kCellsPerChunk * 2 + g.rings * 2 + g.lanes * 8 + 64;
+  g.key_cells = std::bit_ceil(std::max<std::uint32_t>(slots * 2, 256));
+  g.blocks = 1;
+  g.area_bytes = (area_bytes(queues, g.lanes) + 255) & ~255ULL;
+  return g;
+}
+
+}  // namespace
+
+Measured measure(const Plan& plan) {
+  Measured measured;
+  if (plan.max_handles > shm::kMaxLanes - kServiceLanes) measured.problem = "max_handles is at most 1016";
+  if (plan.max_queues > 4095) measured.problem = "max_queues is at most 4095";
+  if (plan.slots >= 1U << 24) measured.problem = "slots is at most 16777215";
+  if (plan.max_body_bytes > 0xFF'FFFF) measured.problem = "max_body is at most 16777215 bytes";
+  if (!measured.problem.empty()) return measured;
+  const std::uint64_t body = plan.max_body_bytes == 0 ? 1U << 20 : plan.max_body_bytes;
+  std::uint32_t slots = plan.slots;
+  if (slots == 0) {
+    slots = kDefaultSlots;
+    if (plan.size_bytes != 0)  // three quarters for slots and what follows from them, a quarter for payload
+      slots = static_cast<std::uint32_t>(std::clamp<std::uint64_t>(plan.size_bytes * 3 / 4 / 384, 64, (1U << 24) - 1));
+  }
+  shm::Geometry g = around_slots(plan, slots);
+  while (plan.slots == 0 && plan.size_bytes != 0 && g.slots > 64 &&
+         shm::offsets_of(g).end + body + (body >> 5) > plan.size_bytes)
+    g = around_slots(plan, g.slots - g.slots / 8 - 1);
+  const std::uint64_t fixed = shm::offsets_of(g).end;
+  std::uint64_t total = plan.size_bytes;
+  if (total == 0) total = std::max(plan.slots == 0 ? kDefaultBytes : 0, fixed + std::max<std::uint64_t>(4 * body, slots * 64ULL));
+  constexpr std::uint64_t kPerBlock = shm::kBlockBytes + 8 + 4 + 1;
+  if (fixed + body + (body >> 5) + 4096 > total) {
+    measured.problem = "size " + std::to_string(total) + " is too small: these slots, queues and handles need at least " +
+                       std::to_string(fixed + body + (body >> 5) + 4096) + " bytes";
+    return measured;
+  }
+  g.blocks = static_cast<std::uint32_t>((total - fixed - 2048) / kPerBlock);
+  measured.geometry = g;
+  return measured;
+}
+
+shm::Opened make(const std::string& path, const Plan& plan) {
+  Measured measured = measure(plan);
+  if (!measured.problem.empty()) {
+    shm::Opened opened;
+    opened.detail = measured.problem;
+    return opened;
+  }
+  shm::MakeSpec spec;
+  spec.geometry = measured.geometry;
+  spec.upper_fingerprint = engine_fingerprint();
+  spec.mode = plan.mode;
+  spec.group = plan.group;
+  return shm::make_segment(
+      path, spec,
+      [](shm::Segment& segment, void* context) {
+        const Plan& p = *static_cast<const Plan*>(context);
+        const shm::Geometry& g = segment.geometry();
+        auto fill_map = [](Word* map, std::uint32_t count) {
+          for (std::uint32_t i = 0; i < (count + 63) / 64; ++i)
+            // NO CRASH POINT: the file has no name yet
+            map[i].store(count - i * 64 >= 64 ? ~0ULL : (1ULL << (count - i * 64)) - 1, shm::Point::kNone);
+        };
+        fill_map(segment.slot_map(), g.slots);
+        fill_map(segment.chunk_map(), g.chunks);
+        fill_map(segment.block_map(), g.blocks);
+        auto& header = *reinterpret_cast<EngineHeader*>(segment.area());
+        header.convention = static_cast<std::uint8_t>(p.convention);
+        header.max_queues = p.max_queues == 0 ? 64 : p.max_queues;
+        header.max_body_bytes = p.max_body_bytes == 0 ? 1U << 20 : p.max_body_bytes;
+        header.default_lease_ms = p.default_lease_ms == 0 ? 1'800'000 : p.default_lease_ms;
+        header.retention_ms = p.retention_ms;
+        std::strncpy(header.version, p.version.c_str(), sizeof header.version - 1);
+        // NO CRASH POINT: the file has no name yet
+        segment.header().shortest_lease_ms.store(header.default_lease_ms, shm::Point::kNone);
+        shm::Rings rings(segment, 0);
+        for (std::uint32_t* root : {&header.timers_ring, &header.finished_ring}) {
+          *root = rings.make_unindexed();
+          shm::RingEnds& ring = segment.ring(*root);
+          const shm::Place place(ring.head.load());
+          // NO CRASH POINT: the file has no name yet
+          ring.claimed.store(shm::kNoIndex, shm::Point::kNone);
+          // NO CRASH POINT: as above
+          segment.chunk(place.chunk()).control.store(
+              shm::ChunkControl(shm::ChunkState::kLinked, 0, place.incarnation()).word, shm::Point::kNone);
+        }
+        rings.release();
+      },
+      const_cast<Plan*>(&plan));
+}
+
+}  // namespace ojs_shm::engine

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "engine/convention.hpp"
+#include "shm/segment.hpp"
+
+namespace ojs_shm::engine {
+
+/// What a new segment shall hold. 0: the default.
+struct Plan {
+  std::uint64_t size_bytes = 0;
+  std::uint32_t slots = 0, max_queues = 0, max_body_bytes = 0, max_handles = 0, default_lease_ms = 0;
+  std::uint64_t retention_ms = 0;
+  Convention convention = Convention::kOjs;
+  unsigned mode = 0660;
+  std::string group, version;
+};
+
+/// The sizes of all tables; empty `problem` when they are possible.
+struct Measured {
+  shm::Geometry geometry;
+  std::string problem;
+};
+Measured measure(const Plan& plan);
+
+/// Makes the segment whole or not at all.
+shm::Opened make(const std::string& path, const Plan& plan);
+
+}  // namespace ojs_shm::engine

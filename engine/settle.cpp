@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <bit>
+
+#include "engine/actor.hpp"
+#include "shm/parking.hpp"
+
+namespace ojs_shm::engine {
+
+using shm::Point;
+
+/// The last store of every ending. `recyclable`: the slot may be used again once its turn comes.
+void Actor::finish(std::uint32_t slot, JobRecord& job, Control settled, bool recyclable) {
+  const bool waited = (job.signals.load() & kWaited) != 0;
+  intend_word(settled);
+  job.control.store(settled.word, Point::kSlotSettled);  // PAIR slot-settle
+  intend_nothing();
+  if (waited) {
+    Half& bell = segment_.header().completions[slot % 64];
+    bell.fetch_add(1, Point::kCompletionRung);
+    shm::futex_wake(bell, 1 << 20);
+  }
+  if (!recyclable) return;
+  if (filling_batch_ == kNoIndex) {
+    filling_batch_ = rings_.open_batch();
+    filled_ = 0;
+    if (filling_batch_ == kNoIndex) return;  // no chunk: the scan will find the slot
+    oldest_unflushed_ms_ = job.finished_at.get();
+  }
+  rings_.batch_put(filling_batch_, filled_++, shm::Hint(slot, settled.tag()));
+  if (filled_ == shm::kCellsPerChunk) flush();
+}
+
+void Actor::flush() {
+  if (filling_batch_ == kNoIndex) return;
+  if (filled_ == 0 || !rings_.close_batch(filling_batch_, store_.header().finished_ring)) rings_.drop_batch(filling_batch_);
+  filling_batch_ = kNoIndex;
+  filled_ = 0;
+}
+
+void Actor::retire() {
+  flush();
+  if (draining_batch_ != kNoIndex && !rings_.close_batch(draining_batch_, store_.header().finished_ring))
+    rings_.drop_batch(draining_batch_);
+  draining_batch_ = kNoIndex;
+  slot_hints_.flush();
+  blocks_.release();
+  rings_.release();
+}
+
+std::uint32_t Actor::write_text(std::uint32_t slot, std::uint32_t generation, std::string_view bytes) {
+  for (;;) {
+    const std::uint32_t block = blocks_.write(slot, generation, bytes);
+    if (block != kNoIndex || !drop_oldest_finished()) return block;
+  }
+}
+
+/// Frees the finished slots that a batch of this lane lists.
+void Actor::drop_batch_slots(std::uint32_t batch) {
+  for (const Word& cell : segment_.chunk(batch).cell) {
+    const std::uint64_t word = cell.load();
+    if (shm::is_empty(word)) break;
+    const shm::Hint hint(word);
+    if (hint.index() >= store_.slots()) continue;
+    const Control found(store_.job(hint.index()).control.load());
+    std::uint64_t held = 0;
+    if (is_finished(found.state()) && found.tag() == hint.tag() && seize(hint.index(), found, held))
+      free_slot(hint.index(), Control(held));
+  }
+  rings_.drop_batch(batch);
+}
+
+/// Makes room: the oldest batch, else whatever finished slot still has a text. False when there is none.
+bool Actor::drop_oldest_finished() {
+  if (const std::uint32_t batch = rings_.take_batch(store_.header().finished_ring); batch != kNoIndex) {
+    drop_batch_slots(batch);
+    return true;
+  }
+  for (std::uint32_t slot = 0; slot < store_.slots(); ++slot) {
+    const JobRecord& job = store_.job(slot);
+    const Control found(job.control.load());
+    if (!is_finished(found.state())) continue;
+    if (job.body_block.get() == kNoIndex && job.result_block.get() == kNoIndex && job.errors_block.get() == kNoIndex) continue;
+    std::uint64_t held = 0;
+    if (!seize(slot, found, held)) continue;
+    free_slot(slot, Control(held));
+    return true;
+  }
+  return false;
+}
+
+Outcome Actor::ack(std::uint32_t slot, std::uint64_t& word, std::string_view result) {
+  if (result.size() > store_.max_body()) return Outcome::kTooLarge;
+  JobRecord& job = store_.job(slot);
+  const Control active(word);
+  const std::uint32_t q = job.queue.get();
+  QueueTally& mine = tally(q);
+  intend(Op::kSettle, q, slot, mine.completed.get());
+  const Control held = active.to(kSlotSettling, active.ring(), owner_);
+  if (active.state() != kSlotActive || !job.control.cas_once(word, held.word, Point::kSlotSettling)) {
+    intend_nothing();
+    return Outcome::kLost;
+  }
+  if (!result.empty()) {
+    const std::uint32_t block = write_text(slot, job.generation.get(), result);
+    if (block == kNoIndex) {
+      const Control again = held.to(kSlotActive, active.ring(), active.owner());
+      const Deadline old(job.deadline.load());
+      job.deadline.store(Deadline(old.ms(), again.tag()).word, Point::kLeaseMoved);
+      job.control.store(again.word, Point::kSlotActive);
+      word = again.word;
+      intend_nothing();
+      return Outcome::kNoBlocks;
+    }
+    job.result_block.set(block);
+    job.result_length.set(static_cast<std::uint32_t>(result.size()));
+  }
+  job.finished_at.set(store_.now_ms());
+  mine.completed.set_ordered(mine.completed.get() + 1, Point::kCounterMoved);
+  finish(slot, job, held.to(kSlotCompleted), true);
+  return Outcome::kOk;
+}
+
+/// Adds one entry; the oldest go when there are more than 16 or when they would outgrow a body.
+void Actor::append_error(std::uint32_t slot, JobRecord& job, const ErrorEntry& error) {
+  const std::uint32_t generation = job.generation.get();
+  std::string bytes;
+  shm::Blocks::read(segment_, job.errors_block.get(), slot, generation, job.errors_length.get(), bytes);
+  std::string kept;
+  const std::vector<ErrorEntry> before = decode_errors(bytes);
+  for (std::size_t i = before.size() > 15 ? before.size() - 15 : 0; i < before.size(); ++i) kept += encode_error(before[i]);
+  const std::string fresh = encode_error(error);
+  if (kept.size() + fresh.size() > store_.max_body()) kept.clear();
+  kept += fresh;
+  const std::uint32_t block = write_text(slot, generation, kept);
+  if (block == kNoIndex) return;  // no memory for the text: the transition goes on without it
+  const std::uint32_t old = job.errors_block.get();
+  job.errors_block.set(block);
+  job.errors_length.set(static_cast<std::uint32_t>(kept.size()));
+  if (old != kNoIndex) blocks_.free_chain(old, slot, generation);
+}
+
+/// A job that comes back is never refused, so a bounded queue may stand above its bound by the jobs that were active.
+void Actor::charge_return(QueueRecord& queue, std::uint32_t q, std::uint64_t cost) {
+  QueueTally& mine = tally(q);
+  if ((queue.flags.load() & kBounded) == 0) {
+    mine.in.set_ordered(mine.in.get() + cost, Point::kTallyIn);
+    return;
+  }
+  queue.reserved.fetch_add(cost, Point::kCreditReserved);
+  mine.in_reserved.set_ordered(mine.in_reserved.get() + cost, Point::kTallyReserved);
+}
+
+/// From exclusively held to available. Without a chunk for its hint the job stays where the next mending finds it.
+void Actor::make_available(QueueRecord& queue, std::uint32_t slot, JobRecord& job, Control held, unsigned ring,
+                           std::uint64_t now, bool keeps_place) {
+  if (!keeps_place) job.available_at.set(now);
+  // The ring from which the job once came exists; its front ring may be the one too many.
+  if (rings_.ensure(queue.rings, ring) == kNoIndex) ring = normal_ring(rank_of_ring(ring));
+  const Control available = held.to(kSlotAvailable, ring, 0);
+  intend_word(available);
+  job.control.store(available.word, Point::kSlotPublished);
+  if (!push_hint(queue, slot, available)) announce_lost_hint();
+  intend_nothing();
+  wake_one(queue);
+}
+
+Settled Actor::set_back(std::uint32_t slot, std::uint64_t word, Setback why, const ErrorEntry* error) {
+  JobRecord& job = store_.job(slot);
+  const Control active(word);
+  const std::uint32_t q = job.queue.get();
+  QueueRecord& queue = store_.queue(q);
+  QueueTally& mine = tally(q);
+  intend(Op::kReturn, q, slot, 0, mine.in.get(), mine.in_reserved.get());
+  const Control held = active.to(kSlotSettling, active.ring(), owner_);
+  if ((active.state() != kSlotActive && active.state() != kSlotSettling && active.state() != kSlotClaimed) ||
+      !job.control.cas_once(word, held.word, Point::kSlotSettling)) {
+    intend_nothing();
+    return {Outcome::kLost, JobState::kActive, 0, 0};
+  }
+  const std::uint64_t now = store_.now_ms();
+  const Policy policy = job.flags();
+  const std::uint16_t attempt = job.attempt.get();
+  const std::uint64_t cost = charge(1, job.body_length());
+  const unsigned rank = rank_of_ring(active.ring());
+  if (error != nullptr) append_error(slot, job, *error);
+
+  if (why == Setback::kRequeue || why == Setback::kDrain) {
+    if (attempt > 0) job.attempt.set(static_cast<std::uint16_t>(attempt - 1));
+    charge_return(queue, q, cost);
+    queue.returned.fetch_add(1, Point::kCounterMoved);
+    make_available(queue, slot, job, held, front_ring(rank), now, true);
+    return {Outcome::kOk, JobState::kAvailable, 0, 0};
+  }
+  const bool exhausted = attempt >= std::max<std::uint16_t>(policy.max_attempts(), 1);
+  if (exhausted || (error != nullptr && !error->retryable)) {
+    job.finished_at.set(now);
+    if (policy.has(Policy::kDeadLetter)) job.policy.set(policy.word | Policy::kDead);
+    queue.discarded.fetch_add(1, Point::kCounterMoved);
+    finish(slot, job, held.to(kSlotDiscarded), !policy.has(Policy::kDeadLetter));
+    return {Outcome::kOk, JobState::kDiscarded, 0, 0};
+  }
+  if (why == Setback::kHolderDeath || why == Setback::kLeaseExpiry) {
+    charge_return(queue, q, cost);
+    queue.returned.fetch_add(1, Point::kCounterMoved);
+    const bool front = why == Setback::kHolderDeath;
+    make_available(queue, slot, job, held, front ? front_ring(rank) : normal_ring(rank), now, front);
+    return {Outcome::kOk, JobState::kAvailable, 0, 0};
+  }
+  const RetryPolicy retry{policy.max_attempts(), job.initial_ms.get(), job.max_ms.get(),
+                          std::bit_cast<float>(job.coefficient.get()), policy.backoff(), policy.has(Policy::kJitter),
+                          policy.has(Policy::kDeadLetter)};
+  random_ = random_ * 0x5851F42D4C957F2DULL + 0x14057B7EF767814FULL;
+  const std::uint32_t delay = retry_delay_ms(retry, attempt, random_ >> 1);
+  job.retry_delay_ms.set(delay);
+  job.due_at.set(now + delay);
+  charge_return(queue, q, cost);
+  queue.retried.fetch_add(1, Point::kCounterMoved);
+  const std::uint32_t generation = job.generation.get();
+  intend_word(held.to(kSlotRetryable));
+  job.control.store(held.to(kSlotRetryable).word, Point::kSlotSettled);
+  push_timer(slot, generation, now + delay);
+  intend_nothing();
+  return {Outcome::kOk, JobState::kRetryable, delay, now + delay};
+}
+
+Outcome Actor::heartbeat(std::uint32_t slot, std::uint64_t word, std::uint32_t lease_ms, std::uint64_t& until) {
+  JobRecord& job = store_.job(slot);
+  const std::uint64_t now = store_.now_ms();
+  std::uint64_t found = job.deadline.load();
+  for (;;) {
+    if (job.control.load() != word || !Deadline(found).belongs_to(Control(word).tag()) || Deadline(found).ms() == 0)
+      return Outcome::kLost;
+    const std::uint32_t lease = lease_ms != 0 ? lease_ms : job.lease_in_force_ms.get();
+    until = now + lease;
+    if (const std::uint32_t timeout = job.timeout_ms.get(); timeout != 0)
+      until = std::min(until, job.started_at.get() + timeout);
+    // The supervisor ends a lease by a cas on this very word, so either it sees the longer lease or we see its end.
+    if (job.deadline.cas(found, Deadline(until, Control(word).tag()).word, Point::kLeaseMoved)) {  // PAIR lease
+      note_lease(lease, now);
+      return job.control.load() == word ? Outcome::kOk : Outcome::kLost;
+    }
+  }
+}
+
+Outcome Actor::progress(std::uint32_t slot, std::uint64_t word, double fraction) {
+  JobRecord& job = store_.job(slot);
+  const auto value = static_cast<std::uint64_t>(std::clamp(fraction, 0.0, 1.0) * 10'000) + 1;
+  std::uint64_t found = job.signals.load();
+  for (;;) {
+    if (job.control.load() != word) return Outcome::kLost;
+    if ((found & kProgressMask) >= value) return Outcome::kOk;  // never backwards
+    if (job.signals.cas(found, (found & ~kProgressMask) | value, Point::kProgressSet)) return Outcome::kOk;
+  }
+}
+
+}  // namespace ojs_shm::engine

@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/store.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+#include "shm/blocks.hpp"
+
+namespace ojs_shm::engine {
+namespace {
+
+struct ErrorHead {
+  std::uint64_t at_ms;
+  std::uint16_t attempt, retryable, code, type;
+  std::uint32_t message, details;
+};
+
+}  // namespace
+
+std::string encode_error(const ErrorEntry& entry) {
+  const auto short_text = [](std::string_view text) { return text.substr(0, 255); };
+  const auto long_text = [](std::string_view text) { return text.substr(0, 16'384); };
+  const std::string_view code = short_text(entry.code), type = short_text(entry.type);
+  const std::string_view message = long_text(entry.message), details = long_text(entry.details);
+  const ErrorHead head{entry.at_ms, entry.attempt, entry.retryable, static_cast<std::uint16_t>(code.size()),
+                       static_cast<std::uint16_t>(type.size()), static_cast<std::uint32_t>(message.size()),
+                       static_cast<std::uint32_t>(details.size())};
+  std::string bytes(reinterpret_cast<const char*>(&head), sizeof head);
+  return bytes.append(code).append(type).append(message).append(details);
+}
+
+std::vector<ErrorEntry> decode_errors(std::string_view bytes) {
+  std::vector<ErrorEntry> entries;
+  ErrorHead head;
+  while (bytes.size() >= sizeof head) {
+    std::memcpy(&head, bytes.data(), sizeof head);
+    bytes.remove_prefix(sizeof head);
+    const std::uint64_t length = std::uint64_t{head.code} + head.type + head.message + head.details;
+    if (length > bytes.size()) break;
+    auto cut = [&bytes](std::size_t size) {
+      const std::string_view part = bytes.substr(0, size);
+      bytes.remove_prefix(size);
+      return part;
+    };
+    ErrorEntry entry{head.at_ms, head.attempt, head.retryable != 0, {}, {}, {}, {}};
+    entry.code = cut(head.code);
+    entry.type = cut(head.type);
+    entry.message = cut(head.message);
+    entry.details = cut(head.details);
+    entries.push_back(entry);
+  }
+  return entries;
+}
+
+Store::Store(shm::Segment& segment) : segment_(segment) {
+  const EngineHeader& h = header();
+  const std::uint64_t room = segment.geometry().area_bytes;
+  const std::uint64_t fixed = kEngineHeaderBytes + kTypeDefaults * sizeof(TypeDefault);
+  const std::uint64_t each = sizeof(QueueRecord) + std::uint64_t{lanes()} * sizeof(QueueTally);
+  max_queues_ = room < fixed + each
+                    ? 0
+                    : static_cast<std::uint32_t>(std::min<std::uint64_t>(h.max_queues, (room - fixed) / each));
+  max_body_ = std::min<std::uint32_t>(h.max_body_bytes, 0xFF'FFFF);
+  default_lease_ = h.default_lease_ms == 0 ? 1'800'000 : h.default_lease_ms;
+  convention_ = convention_of_byte(h.convention).value_or(Convention::kOjs);
+  std::byte* at = segment.area() + kEngineHeaderBytes;
+  types_ = reinterpret_cast<TypeDefault*>(at);
+  at += kTypeDefaults * sizeof(TypeDefault);
+  queues_ = reinterpret_cast<QueueRecord*>(at);
+  tallies_ = reinterpret_cast<QueueTally*>(at + std::uint64_t{max_queues_} * sizeof(QueueRecord));
+}
+
+std::uint64_t Store::hash_name(std::string_view name) {
+  std::uint64_t h = 0xCBF29CE484222325ULL;
+  for (const char c : name) h = (h ^ static_cast<unsigned char>(c)) * 0x100000001B3ULL;
+  return h == 0 ? 1 : h;
+}
+
+std::uint32_t Store::queue_count() const {
+  std::uint32_t n = 0;
+  while (n < max_queues_ && queues_[n].name_hash.load() != 0) ++n;
+  return n;
+}
+
+std::uint32_t Store::find_queue(std::string_view name) const {
+  const std::uint64_t hash = hash_name(name);
+  for (std::uint32_t i = 0; i < max_queues_; ++i) {
+    const std::uint64_t found = queues_[i].name_hash.load();
+    if (found == hash) return i;
+    if (found == 0) break;
+  }
+  return kNoIndex;
+}
+
+std::string Store::queue_name(std::uint32_t i) const {
+  const QueueRecord& record = queue(i);
+  std::string name(std::min<std::uint64_t>(record.name_length.get(), sizeof record.name), '\0');
+  shm::copy_out(name.data(), record.name, name.size());
+  return name;
+}
+
+std::optional<std::uint8_t> Store::type_rank(std::string_view type) const {
+  const std::uint64_t hash = hash_name(type);
+  for (std::uint32_t i = 0; i < kTypeDefaults; ++i) {
+    const std::uint64_t found = types_[i].hash.load();
+    if (found == 0) break;
+    if (found != hash) continue;
+    const std::uint64_t rank = types_[i].rank.load();
+    return rank == 0 || rank > 256 ? std::nullopt : std::optional(static_cast<std::uint8_t>(rank - 1));
+  }
+  return std::nullopt;
+}
+
+bool CarriesId::operator()(std::uint32_t slot) const {
+  if (slot >= store_.slots()) return false;
+  const JobRecord& job = store_.job(slot);
+  return job.id() == id_ && Control(job.control.load()).state() != kSlotFree;
+}
+
+bool CarriesId::plausible(std::uint32_t slot, std::uint64_t fingerprint) const {
+  if (slot >= store_.slots() || Control(store_.job(slot).control.load()).state() == kSlotFree) return false;
+  return shm::KeyIndex::fingerprint(Store::hash_id(store_.job(slot).id())) == fingerprint;
+}
+
+std::uint32_t Store::find_job(JobId id) const {
+  const auto stands_in = [&](std::uint32_t slot) {
+    const unsigned state = Control(job(slot).control.load()).state();
+    return state != kSlotFree && state != kSlotFilling && job(slot).id() == id;
+  };
+  if (const auto made_here = parts(id, segment_.header().salt & ((1ULL << 56) - 1));
+      made_here && made_here->slot < slots() && stands_in(made_here->slot))
+    return made_here->slot;
+  const std::uint32_t slot = shm::KeyIndex::find(segment_, hash_id(id), CarriesId(*this, id));
+  return slot != kNoIndex && stands_in(slot) ? slot : kNoIndex;
+}
+
+std::optional<Snapshot> Store::snapshot(std::uint32_t slot, bool texts) const {
+  if (slot >= slots()) return std::nullopt;
+  const JobRecord& r = job(slot);
+  for (int attempt = 0; attempt < 64; ++attempt) {
+    Snapshot s;
+    s.slot = slot;
+    s.control = Control(r.control.load());  // PAIR slot-settle
+    if (s.control.state() == kSlotFree || s.control.state() == kSlotFilling) return std::nullopt;
+    if (!holds_job(s.control.state())) {  // in somebody's hands for a moment
+      shm::pause_cpu();
+      continue;
+    }
+    s.id = r.id();
+    s.queue = r.queue.get();
+    s.generation = r.generation.get();
+    s.attempt = r.attempt.get();
+    s.policy = r.flags();
+    s.available_at = r.available_at.get();
+    s.deadline = Deadline(r.deadline.load_relaxed()).ms();  // relaxed: judged by the control word below
+    s.due_at = r.due_at.get();
+    s.signals = r.signals.load_relaxed();  // relaxed: as above
+    s.expires_at = r.expires_at.get();
+    s.created_at = r.created_at.get();
+    s.started_at = r.started_at.get();
+    s.finished_at = r.finished_at.get();
+    s.scheduled_at = r.scheduled_at.get();
+    s.timeout_ms = r.timeout_ms.get();
+    s.lease_ms = r.lease_ms.get();
+    s.retry_delay_ms = r.retry_delay_ms.get();
+    s.retry = {s.policy.max_attempts(), r.initial_ms.get(), r.max_ms.get(), std::bit_cast<float>(r.coefficient.get()),
+               s.policy.backoff(), s.policy.has(Policy::kJitter), s.policy.has(Policy::kDeadLetter)};
+    s.type_length = r.type_length();
+    s.args_length = r.args_length();
+    const std::uint64_t body = r.body_length();
+    if (texts && body <= std::uint64_t{max_body_} + kInlineBytes) {
+      if (r.body_block.get() == kNoIndex && body <= kInlineBytes) {
+        s.body.resize(body);
+        shm::copy_out(s.body.data(), r.inline_bytes, body);
+      } else {
+        shm::Blocks::read(segment_, r.body_block.get(), slot, s.generation, body, s.body);
+      }
+      shm::Blocks::read(segment_, r.result_block.get(), slot, s.generation, r.result_length.get(), s.result);
+      shm::Blocks::read(segment_, r.errors_block.get(), slot, s.generation, r.errors_length.get(), s.errors);
+    }
+    // Type and args must lie within the body, whatever a stranger wrote.
+    if (s.type_length + s.args_length > s.body.size()) {
+      s.type_length = std::min<std::uint32_t>(s.type_length, static_cast<std::uint32_t>(s.body.size()));
+      s.args_length = static_cast<std::uint32_t>(s.body.size()) - s.type_length;
+    }
+    if (Control(r.control.load()) == s.control) return s;
+  }
+  return std::nullopt;
+}
+
+std::uint64_t Store::depth_charge(std::uint32_t q) const {
+  std::uint64_t in = 0, out = 0;
+  const std::uint32_t high = std::min(segment_.header().lanes_high.load(), lanes());
+  for (std::uint32_t l = 0; l < high; ++l) out += tally(q, l).out.get_ordered();
+  for (std::uint32_t l = 0; l < high; ++l) in += tally(q, l).in.get_ordered() + tally(q, l).in_reserved.get_ordered();
+  return in - out;
+}
+
+std::vector<shm::RingSet*> Store::ring_sets() const {
+  std::vector<shm::RingSet*> sets;
+  for (std::uint32_t i = 0; i < max_queues_ && queues_[i].name_hash.load() != 0; ++i) sets.push_back(&queues_[i].rings);
+  return sets;
+}
+
+bool Store::hint_lives(const shm::Segment& segment, shm::Hint hint) {
+  if (hint.index() >= segment.geometry().slots) return false;
+  const Control control(segment.slot(hint.index()).control.load());
+  if (control.state() != kSlotAvailable) return false;
+  return control.tag() == hint.tag() || (hint.hint_first() && Control::TagBits::get(control.tag() + 1) == hint.tag());
+}
+
+bool Store::timer_lives(const shm::Segment& segment, shm::Hint hint) {
+  if (hint.index() >= segment.geometry().slots) return false;
+  const auto& job = reinterpret_cast<const JobRecord&>(segment.slot(hint.index()));
+  const unsigned state = Control(job.control.load()).state();
+  return job.generation.get() == hint.tag() && state != kSlotFree && !is_finished(state);
+}
+
+bool Store::batch_lives(const shm::Segment& segment, shm::Hint hint) {
+  const shm::ChunkControl control(segment.chunk(hint.index()).control.load());
+  return control.state() == shm::ChunkState::kBatched && control.incarnation() == hint.tag();
+}
+
+}  // namespace ojs_shm::engine

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine/convention.hpp"
+#include "engine/layout.hpp"
+#include "shm/key_index.hpp"
+#include "shm/ring.hpp"
+#include "shm/segment.hpp"
+
+namespace ojs_shm::engine {
+
+constexpr std::uint32_t kNoIndex = shm::kNoIndex;
+
+/// A recorded failure: a header and four texts after it.
+struct ErrorEntry {
+  std::uint64_t at_ms = 0;
+  std::uint16_t attempt = 0;
+  bool retryable = true;
+  std::string_view code, type, message, details;
+};
+
+/// A copy of one job, taken while its control word stood still.
+struct Snapshot {
+  std::uint32_t slot = 0;
+  Control control;
+  JobId id;
+  std::uint32_t queue = 0, generation = 0;
+  std::uint16_t attempt = 0;
+  Policy policy;
+  std::uint64_t available_at = 0, deadline = 0, due_at = 0, signals = 0, expires_at = 0, created_at = 0, started_at = 0,
+                finished_at = 0, scheduled_at = 0;
+  std::uint32_t timeout_ms = 0, lease_ms = 0, retry_delay_ms = 0;
+  RetryPolicy retry;
+  std::uint32_t type_length = 0, args_length = 0;
+  std::string body;    ///< type, args, extra
+  std::string result;
+  std::string errors;  ///< for decode_errors()
+  JobState state() const { return job_state(control.state()); }
+};
+
+std::vector<ErrorEntry> decode_errors(std::string_view bytes);
+std::string encode_error(const ErrorEntry& entry);
+
+/// The engine's tables in a mapped segment, for reading. Writing goes through an Actor. Thread-safe.
+class Store {
+ public:
+  explicit Store(shm::Segment& segment);
+
+  shm::Segment& segment() const { return segment_; }
+  EngineHeader& header() const { return *reinterpret_cast<EngineHeader*>(segment_.area()); }
+  Convention convention() const { return convention_; }
+  std::uint32_t max_queues() const { return max_queues_; }
+  std::uint32_t lanes() const { return segment_.geometry().lanes; }
+  std::uint32_t slots() const { return segment_.geometry().slots; }
+  std::uint32_t max_body() const { return max_body_; }
+  std::uint32_t default_lease_ms() const { return default_lease_; }
+  std::uint64_t now_ms() const { return shm::now_ms(segment_); }
+
+  JobRecord& job(std::uint32_t slot) const { return reinterpret_cast<JobRecord&>(segment_.slot(slot)); }
+  QueueRecord& queue(std::uint32_t i) const { return queues_[i < max_queues_ ? i : 0]; }
+  QueueTally& tally(std::uint32_t queue, std::uint32_t lane) const {
+    return tallies_[std::size_t{queue < max_queues_ ? queue : 0} * lanes() + (lane < lanes() ? lane : 0)];
+  }
+  TypeDefault& type_default(std::uint32_t i) const { return types_[i % kTypeDefaults]; }
+
+  std::uint32_t queue_count() const;
+  std::uint32_t find_queue(std::string_view name) const;
+  std::string queue_name(std::uint32_t queue) const;
+  std::optional<std::uint8_t> type_rank(std::string_view type) const;
+  static std::uint64_t hash_name(std::string_view name);
+
+  /// The slot that carries the id now, or kNoIndex.
+  std::uint32_t find_job(JobId id) const;
+  static std::uint64_t hash_id(JobId id) { return (id.hi ^ (id.lo * 0x9E3779B97F4A7C15ULL)) * 0xD6E8FEB86659FD93ULL; }
+  /// A job's copy, or nothing when the slot holds none or would not stand still. Without `texts`, no body and no errors.
+  std::optional<Snapshot> snapshot(std::uint32_t slot, bool texts = true) const;
+
+  /// Sum over all lanes; exact when no operation is under way.
+  std::uint64_t depth_charge(std::uint32_t queue) const;
+  std::vector<shm::RingSet*> ring_sets() const;
+  std::vector<std::uint32_t> root_rings() const { return {header().timers_ring, header().finished_ring}; }
+  /// Whether a hint of a queue's ring can still lead to its job.
+  static bool hint_lives(const shm::Segment& segment, shm::Hint hint);
+  static bool timer_lives(const shm::Segment& segment, shm::Hint hint);
+  static bool batch_lives(const shm::Segment& segment, shm::Hint hint);
+
+ private:
+  shm::Segment& segment_;
+  TypeDefault* types_;
+  QueueRecord* queues_;
+  QueueTally* tallies_;
+  Convention convention_;
+  std::uint32_t max_queues_, max_body_, default_lease_;
+};
+
+/// For the index of ids that clients brought.
+class CarriesId final : public shm::KeyIndex::Carries {
+ public:
+  CarriesId(const Store& store, JobId id) : store_(store), id_(id) {}
+  bool operator()(std::uint32_t slot) const override;
+  bool plausible(std::uint32_t slot, std::uint64_t fingerprint) const override;
+
+ private:
+  const Store& store_;
+  JobId id_;
+};
+
+}  // namespace ojs_shm::engine
