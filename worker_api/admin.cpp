@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <ojs_shm/admin.hpp>
+
+#include <dirent.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <system_error>
+
+#include "engine/names.hpp"
+#include "worker_api/attachment.hpp"
+
+namespace ojs_shm {
+
+using internal::Handle;
+
+struct Admin::Impl {
+  std::unique_ptr<Handle> handle;
+  std::optional<Producer> producer;
+};
+
+Admin::Admin(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Admin::Admin(Admin&&) noexcept = default;
+Admin& Admin::operator=(Admin&&) noexcept = default;
+Admin::~Admin() = default;
+
+Result<Admin> Admin::attach(const Segment& segment) {
+  auto handle = Handle::make(segment);
+  if (!handle) return handle.error();
+  Result<Producer> producer = Producer::attach(segment);
+  if (!producer) return producer.error();
+  auto impl = std::make_unique<Impl>();
+  impl->handle = std::move(handle).value();
+  impl->producer.emplace(std::move(producer).value());
+  return Admin(std::move(impl));
+}
+
+Result<Admin> Admin::attach(const SegmentName& name) {
+  const Result<Segment> segment = Segment::attach(name);
+  if (!segment) return segment.error();
+  return attach(segment.value());
+}
+
+const Segment& Admin::segment() const { return impl_->handle->segment(); }
+Producer& Admin::producer() { return *impl_->producer; }
+
+Status Admin::set_queue(std::string_view name, const QueueSettings& settings) {
+  if (impl_->handle->closed()) return internal::closed();
+  if (!engine::valid_queue_name(name))
+    return Error{Code::kInvalid, "queue must be 1 to 128 characters of [a-z0-9.-]", "queue", 0, engine::kMaxQueueNameLength, ""};
+  constexpr std::uint64_t kMostJobs = (1ULL << 24) - 1, kMostBytes = (1ULL << 40) - 1;
+  if (settings.max_depth.value_or(0) > kMostJobs)
+    return Error{Code::kInvalid, "max_depth is at most " + std::to_string(kMostJobs), "max_depth", 0, kMostJobs, "jobs"};
+  if (settings.max_size_bytes.value_or(0) > kMostBytes)
+    return Error{Code::kInvalid, "max_size_bytes is at most " + std::to_string(kMostBytes), "max_size_bytes", 0, kMostBytes, "bytes"};
+  engine::Actor& actor = impl_->handle->actor();
+  const std::uint32_t q = actor.ensure_queue(name);
+  if (q == engine::kNoIndex) return internal::error_of(engine::Outcome::kNoQueues, actor.store(), q, name);
+  const engine::QueueRecord& record = actor.store().queue(q);
+  if (settings.max_depth || settings.max_size_bytes)
+    actor.set_bounds(q, settings.max_depth.value_or(record.max_depth.load()), settings.max_size_bytes.value_or(record.max_bytes.load()));
+  if (settings.paused) actor.set_paused(q, *settings.paused);
+  return {};
+}
+
+Status Admin::set_default_priority(std::string_view type, std::int64_t priority) {
+  if (impl_->handle->closed()) return internal::closed();
+  engine::Actor& actor = impl_->handle->actor();
+  const engine::Convention convention = actor.store().convention();
+  if (!engine::valid_type(type)) return Error{Code::kInvalid, "type must be of the form name(.name)*, in lower case", "type", 0, 255, ""};
+  const auto rank = engine::rank_of(convention, priority);
+  const engine::ConventionInfo& known = engine::info(convention);
+  if (!rank)
+    return Error{Code::kInvalid,
+                 "priority " + std::to_string(priority) + " is out of range: the minimum is " + std::to_string(known.min) +
+                     " and the maximum is " + std::to_string(known.max),
+                 "priority", 0, static_cast<std::uint64_t>(known.max), ""};
+  if (!actor.set_type_rank(type, *rank))
+    return Error{Code::kSegmentFull, "all 256 default priorities of types are taken", "types", 256, 256, ""};
+  return {};
+}
+
+namespace {
+
+Status dead_letter(Handle& handle, std::string_view id, engine::Outcome (engine::Actor::*operation)(engine::JobId, engine::JobState&)) {
+  if (handle.closed()) return internal::closed();
+  const auto parsed = engine::parse_id(id);
+  if (!parsed) return internal::error_of(engine::Outcome::kNotFound, handle.store(), engine::kNoIndex, id);
+  engine::JobState found{};
+  const engine::Outcome outcome = (handle.actor().*operation)(*parsed, found);
+  if (outcome == engine::Outcome::kOk) return {};
+  if (outcome == engine::Outcome::kWrongState) return internal::wrong_state(id, found, "a dead letter");
+  return internal::error_of(outcome, handle.store(), engine::kNoIndex, id);
+}
+
+}  // namespace
+
+Status Admin::retry_dead(std::string_view id) { return dead_letter(*impl_->handle, id, &engine::Actor::retry_dead); }
+Status Admin::drop_dead(std::string_view id) { return dead_letter(*impl_->handle, id, &engine::Actor::drop_dead); }
+
+Result<std::uint32_t> Admin::repair() {
+  if (impl_->handle->closed()) return internal::closed();
+  return impl_->handle->attachment().repair_the_dead();
+}
+
+Result<std::uint32_t> Admin::mend() {
+  if (impl_->handle->closed()) return internal::closed();
+  return impl_->handle->attachment().mend();
+}
+
+// ---- files --------------------------------------------------------------------------------------------------------
+
+std::vector<SegmentFile> list_segments(const std::string& dir) {
+  std::vector<SegmentFile> files;
+  DIR* stream = ::opendir(dir.c_str());
+  if (stream == nullptr) return files;
+  constexpr std::string_view kPrefix = "ojs-shm.", kLock = ".lock";
+  while (const dirent* entry = ::readdir(stream)) {
+    const std::string_view name = entry->d_name;
+    if (!name.starts_with(kPrefix) || name.ends_with(kLock)) continue;
+    SegmentFile file;
+    file.name = name.substr(kPrefix.size());
+    file.path = dir + "/" + std::string(name);
+    struct stat status {};
+    if (::stat(file.path.c_str(), &status) == 0) file.size_bytes = static_cast<std::uint64_t>(status.st_size);
+    const auto segment = Segment::observe({file.name, dir});
+    file.readable = segment.ok();
+    if (segment)
+      file.alive = segment.value().attachment()->others_attached();
+    else
+      file.problem = segment.error().message;
+    files.push_back(std::move(file));
+  }
+  ::closedir(stream);
+  std::sort(files.begin(), files.end(), [](const auto& a, const auto& b) { return a.name < b.name; });
+  return files;
+}
+
+Status remove_segment(const SegmentName& name, bool force) {
+  if (const std::string problem = internal::problem_of(name); !problem.empty()) return Error{Code::kInvalid, problem, "name", 0, 0, ""};
+  const std::string path = internal::path_of(name);
+  if (!force) {
+    const auto segment = Segment::observe(name);
+    if (segment && segment.value().attachment()->others_attached())
+      return Error{Code::kInUse, path + " is in use by a living process", "segment", 0, 0, ""};
+  }
+  const bool removed = ::unlink(path.c_str()) == 0;
+  const int error = errno;
+  ::unlink(shm::LockFile::path_of(path).c_str());
+  if (removed) return {};
+  if (error == ENOENT) return Error{Code::kNotFound, "no segment " + path, "segment", 0, 0, ""};
+  return Error{error == EACCES || error == EPERM ? Code::kPermission : Code::kInternal,
+               path + ": " + std::generic_category().message(error), "segment", 0, 0, ""};
+}
+
+}  // namespace ojs_shm

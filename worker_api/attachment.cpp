@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "worker_api/attachment.hpp"
+
+#include <pthread.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <vector>
+
+#include "shm/parking.hpp"
+
+namespace ojs_shm::internal {
+namespace {
+
+/// Attachments of this process, so that the child of a fork can disown them.
+struct Registry {
+  std::mutex mutex;
+  std::vector<Attachment*> all;
+};
+Registry& registry() {
+  static auto* one = new Registry;  // lives as long as the process: handles may outlive statics
+  return *one;
+}
+
+void watch_forks() {
+  static const int once = ::pthread_atfork([] { registry().mutex.lock(); }, [] { registry().mutex.unlock(); },
+                                           [] {
+                                             for (Attachment* attachment : registry().all) attachment->mark_forked();
+                                             registry().all.clear();
+                                             registry().mutex.unlock();
+                                           });
+  (void)once;
+}
+
+}  // namespace
+
+std::string problem_of(const SegmentName& name) {
+  if (name.name.empty() || name.name.size() > 64 || name.name.front() == '.') return "a segment's name has 1 to 64 characters and does not begin with a dot";
+  for (const char c : name.name)
+    if (!((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' || c == '_' || c == '-'))
+      return "a segment's name has only letters, digits, '.', '_' and '-'";
+  if (name.dir.empty()) return "the directory is empty";
+  return {};
+}
+
+std::string path_of(const SegmentName& name) { return name.dir + "/ojs-shm." + name.name; }
+
+Attachment::Attachment(shm::Segment segment, SegmentName name, Role role)
+    : segment_(std::move(segment)), store_(segment_), name_(std::move(name)), role_(role) {
+  stop_fd_ = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+}
+
+Attachment::~Attachment() {
+  {
+    const std::lock_guard lock(registry().mutex);
+    std::erase(registry().all, this);
+  }
+  if (forked()) {  // the keeper and the record are the parent's
+    if (keeper_.joinable()) keeper_.detach();
+    if (stop_fd_ >= 0) ::close(stop_fd_);
+    return;
+  }
+  stopping_.set();
+  if (stop_fd_ >= 0) ::eventfd_write(stop_fd_, 1);
+  if (keeper_.joinable()) {
+    ring_doorbell();
+    keeper_.join();
+  }
+  if (process_ != shm::kNoIndex) {
+    segment_.process(process_).live.store(0, shm::Point::kProcessFreed);
+    locks_.unlock(shm::kProcessByte + process_);
+  }
+  if (stop_fd_ >= 0) ::close(stop_fd_);
+}
+
+void Attachment::mark_forked() {
+  forked_.set();
+  locks_.close();  // so that the parent's death frees its byte
+}
+
+Status Attachment::join(Role role) {
+  const std::string problem = locks_.open(segment_.path(), role != Role::kObserver, 0, {});
+  if (role == Role::kObserver) return {};
+  if (!problem.empty()) return Error{Code::kPermission, problem, locks_.path_of(segment_.path()), 0, 0, ""};
+  process_ = shm::join(segment_, locks_);
+  if (process_ == shm::kNoIndex)
+    return Error{Code::kInUse, "all " + std::to_string(segment_.geometry().processes) + " process records are taken",
+                 "processes", segment_.geometry().processes, segment_.geometry().processes, ""};
+  watch_forks();
+  {
+    const std::lock_guard lock(registry().mutex);
+    registry().all.push_back(this);
+  }
+  ring_doorbell();  // the supervisor wants to watch us
+  if (role == Role::kMember) start_keeper();
+  return {};
+}
+
+Result<std::shared_ptr<Attachment>> Attachment::open(const SegmentName& name, Role role) {
+  if (const std::string problem = problem_of(name); !problem.empty()) return Error{Code::kInvalid, problem, "name", 0, 0, ""};
+  shm::Opened opened = shm::open_segment(path_of(name), engine::engine_fingerprint(), role != Role::kObserver);
+  if (opened.code != shm::OpenCode::kOk) return error_of(opened);
+  auto attachment = std::make_shared<Attachment>(std::move(opened.segment), name, role);
+  if (const Status joined = attachment->join(role); !joined) return joined.error();
+  return attachment;
+}
+
+Result<std::shared_ptr<Attachment>> Attachment::create(const SegmentName& name, const SegmentOptions& options, Role role) {
+  if (const std::string problem = problem_of(name); !problem.empty()) return Error{Code::kInvalid, problem, "name", 0, 0, ""};
+  const auto convention = engine::convention_by_name(options.convention.empty() ? "ojs" : options.convention);
+  if (!convention)
+    return Error{Code::kInvalid, "convention '" + options.convention + "' is none of ojs, ojs-core, qo", "convention", 0, 0, ""};
+  engine::Plan plan;
+  plan.size_bytes = options.size_bytes;
+  plan.slots = options.slots;
+  plan.max_queues = options.max_queues;
+  plan.max_body_bytes = options.max_body_bytes;
+  plan.max_handles = options.max_handles;
+  plan.retention_ms = options.retention_ms;
+  plan.convention = *convention;
+  plan.mode = options.mode;
+  plan.group = options.group;
+  plan.version = library_version();
+  if (const engine::Measured measured = engine::measure(plan); !measured.problem.empty())
+    return Error{Code::kInvalid, measured.problem, "size", 0, 0, "bytes"};
+  // The lock file comes first: nobody may attach to a segment whose locks do not exist.
+  shm::LockFile locks;
+  if (const std::string problem = locks.open(path_of(name), true, options.mode, options.group); !problem.empty())
+    return Error{Code::kPermission, problem, shm::LockFile::path_of(path_of(name)), 0, 0, ""};
+  shm::Opened opened = engine::make(path_of(name), plan);
+  if (opened.code != shm::OpenCode::kOk) {
+    if (::access(path_of(name).c_str(), F_OK) != 0) ::unlink(shm::LockFile::path_of(path_of(name)).c_str());
+    return error_of(opened);
+  }
+  auto attachment = std::make_shared<Attachment>(std::move(opened.segment), name, role);
+  if (const Status joined = attachment->join(role); !joined) return joined.error();
+  return attachment;
+}
+
+// ---- lanes --------------------------------------------------------------------------------------------------------
+
+Result<std::uint32_t> Attachment::take_lane(bool for_service) {
+  if (forked()) return closed();
+  if (read_only()) return Error{Code::kPermission, "this attachment only observes", "", 0, 0, ""};
+  shm::Half& high = segment_.header().lanes_high;
+  const std::uint32_t usable = store_.lanes() - (for_service ? 0 : std::min(engine::kServiceLanes, store_.lanes() - 1));
+  for (std::uint32_t i = 0; i < usable; ++i) {
+    std::uint32_t before = high.load();
+    while (before <= i && !high.cas(before, i + 1, shm::Point::kLaneTaken)) {
+    }
+    if (segment_.lane(i).process.load() == 0 && segment_.lane(i).process.cas_once(0, process_ + 1, shm::Point::kLaneTaken))
+      return i;
+  }
+  return Error{Code::kInUse, "all " + std::to_string(usable) + " handles of the segment are taken; make it with a larger --handles",
+               "handles", usable, usable, ""};
+}
+
+void Attachment::give_lane(std::uint32_t lane) { segment_.lane(lane).process.store(0, shm::Point::kLaneFreed); }
+
+// ---- the dead -----------------------------------------------------------------------------------------------------
+
+bool Attachment::alive(std::uint32_t process) const {
+  if (segment_.process(process).live.load() == 0) return false;
+  return process == process_ || locks_.held(shm::kProcessByte + process);
+}
+
+bool Attachment::others_attached() const {
+  for (std::uint32_t i = 0; i < segment_.geometry().processes; ++i)
+    if (i != process_ && alive(i)) return true;
+  return false;
+}
+
+std::uint32_t Attachment::repair_the_dead() {
+  if (forked() || read_only()) return 0;
+  const std::unique_lock lock(repair_, std::try_to_lock);
+  if (!lock.owns_lock()) return 0;
+  std::uint32_t dead = 0;
+  std::unique_ptr<engine::Actor> actor;
+  std::uint32_t own_lane = shm::kNoIndex;
+  for (std::uint32_t i = 0; i < segment_.geometry().processes; ++i) {
+    shm::ProcessRecord& record = segment_.process(i);
+    if (i == process_ || record.live.load() == 0 || !locks_.try_lock(shm::kProcessByte + i)) continue;
+    if (record.live.load() != 0) {  // the lock is the proof of death, and keeps other repairers away until we are done
+      if (!actor) {
+        const Result<std::uint32_t> lane = take_lane(true);
+        if (!lane) {
+          locks_.unlock(shm::kProcessByte + i);
+          break;
+        }
+        own_lane = *lane;
+        actor = std::make_unique<engine::Actor>(store_, own_lane);
+      }
+      ++dead;
+      std::uint32_t mended = 0;
+      for (std::uint32_t l = 0; l < store_.lanes(); ++l) {
+        if (segment_.lane(l).process.load() != i + 1) continue;
+        mended += actor->repair(l);
+        segment_.lane(l).process.store(0, shm::Point::kLaneFreed);
+      }
+      segment_.header().deaths.fetch_add(1, shm::Point::kCounterMoved);
+      segment_.header().repairs.fetch_add(mended, shm::Point::kCounterMoved);
+      record.live.store(0, shm::Point::kProcessFreed);
+    }
+    locks_.unlock(shm::kProcessByte + i);
+  }
+  if (actor) {
+    actor->repair_shared();
+    actor->retire();
+    give_lane(own_lane);
+  }
+  return dead;
+}
+
+std::uint32_t Attachment::mend() {
+  const std::lock_guard lock(repair_);
+  const Result<std::uint32_t> lane = take_lane(true);
+  if (!lane) return 0;
+  engine::Actor actor(store_, *lane);
+  const std::uint32_t mended = actor.mend();
+  actor.retire();
+  give_lane(*lane);
+  return mended;
+}
+
+void Attachment::ring_doorbell() {
+  segment_.header().doorbell.fetch_add(1, shm::Point::kDoorbellRung);
+  shm::futex_wake(segment_.header().doorbell, 1 << 20);
+}
+
+// ---- handles ------------------------------------------------------------------------------------------------------
+
+Result<std::unique_ptr<Handle>> Handle::make(const Segment& segment) {
+  const Result<std::uint32_t> lane = segment.attachment()->take_lane();
+  if (!lane) return lane.error();
+  return std::make_unique<Handle>(segment, *lane);
+}
+
+Handle::Handle(Segment segment, std::uint32_t lane)
+    : segment_(std::move(segment)), attachment_(segment_.attachment()), actor_(attachment_->store(), lane) {}
+
+Handle::~Handle() {
+  if (attachment_->forked()) return;  // the parent goes on with it
+  // What this handle still holds goes back, the longest waiting first.
+  std::vector<std::pair<std::uint64_t, std::uint32_t>> held;
+  if (actor_.holds_something())
+    for (std::uint32_t slot = 0; slot < store().slots(); ++slot) {
+      const engine::JobRecord& job = store().job(slot);
+      const engine::Control control(job.control.load());
+      if (control.state() == engine::kSlotActive && control.owner() == lane() + 1) held.emplace_back(job.available_at.get(), slot);
+    }
+  std::sort(held.begin(), held.end());
+  for (const auto& [time, slot] : held)
+    actor_.set_back(slot, store().job(slot).control.load(), engine::Setback::kDrain, nullptr);
+  actor_.retire();
+  attachment_->give_lane(lane());
+}
+
+}  // namespace ojs_shm::internal

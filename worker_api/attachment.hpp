@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+
+#include <ojs_shm/job.hpp>
+#include <ojs_shm/segment.hpp>
+
+#include "engine/actor.hpp"
+#include "engine/make.hpp"
+#include "engine/store.hpp"
+#include "shm/member.hpp"
+#include "shm/segment.hpp"
+
+namespace ojs_shm::internal {
+
+/// One attachment of this process: the mapping, the process record whose lock byte proves that we live, and a keeper
+/// thread that takes the supervisor's role when nobody has it. Thread-safe.
+class Attachment : public std::enable_shared_from_this<Attachment> {
+ public:
+  enum class Role : std::uint8_t { kMember, kBroker, kObserver };
+
+  static Result<std::shared_ptr<Attachment>> open(const SegmentName& name, Role role);
+  static Result<std::shared_ptr<Attachment>> create(const SegmentName& name, const SegmentOptions& options, Role role);
+  Attachment(shm::Segment segment, SegmentName name, Role role);
+  ~Attachment();
+  Attachment(const Attachment&) = delete;
+
+  engine::Store& store() { return store_; }
+  shm::Segment& segment() { return segment_; }
+  const shm::LockFile& locks() const { return locks_; }
+  const SegmentName& name() const { return name_; }
+  std::uint32_t process() const { return process_; }
+  bool read_only() const { return role_ == Role::kObserver; }
+  /// True in the child of a fork: everything here belongs to the parent.
+  bool forked() const noexcept { return forked_.get(); }
+
+  /// A lane for a handle, or, for service, also one of those that no handle gets. Errors: kInUse when all are taken.
+  Result<std::uint32_t> take_lane(bool for_service = false);
+  void give_lane(std::uint32_t lane);
+
+  /// Mends after every process found dead; how many there were. One caller at a time, the others return 0 at once.
+  std::uint32_t repair_the_dead();
+  /// Looks everywhere and mends what a repair cannot know of. For a quiet segment.
+  std::uint32_t mend();
+  /// Whether the process of that record lives, by its lock byte.
+  bool alive(std::uint32_t process) const;
+  bool others_attached() const;
+
+  /// Holds the supervisor's seat, already taken, until `stop` says so. `log` gets a line for each event.
+  void supervise(const std::function<bool()>& stop, const std::function<void(std::string_view)>& log);
+  /// Wakes whoever supervises.
+  void ring_doorbell();
+
+  void mark_forked();
+
+ private:
+  Status join(Role role);
+  void start_keeper();
+  void keep();
+  void wait_for_vacancy();
+  bool broker_lives() const;
+
+  shm::Segment segment_;
+  engine::Store store_;
+  SegmentName name_;
+  Role role_;
+  shm::LockFile locks_;
+  std::uint32_t process_ = shm::kNoIndex;
+  shm::LocalFlag forked_, stopping_;
+  int stop_fd_ = -1;
+  std::thread keeper_;
+  std::mutex repair_;
+};
+
+std::string path_of(const SegmentName& name);
+/// Empty when the name and the directory may be used, else what is wrong.
+std::string problem_of(const SegmentName& name);
+Error error_of(const shm::Opened& opened);
+/// What the engine's outcome means to a caller; knows the pools of the segment.
+Error error_of(engine::Outcome outcome, engine::Store& store, std::uint32_t queue, std::string_view subject);
+Error wrong_state(std::string_view id, engine::JobState found, std::string_view wanted);
+JobInfo info_of(const engine::Store& store, const engine::Snapshot& snapshot);
+/// Checks a spec and translates it; strings stay views into `spec`.
+Result<engine::NewJob> new_job(engine::Actor& actor, const JobSpec& spec);
+Error closed();
+
+/// A lane and its Actor, given back at the end. The base of every handle.
+class Handle {
+ public:
+  static Result<std::unique_ptr<Handle>> make(const Segment& segment);
+  Handle(Segment segment, std::uint32_t lane);
+  ~Handle();
+  Handle(const Handle&) = delete;
+
+  engine::Actor& actor() { return actor_; }
+  engine::Store& store() { return attachment_->store(); }
+  Attachment& attachment() { return *attachment_; }
+  const Segment& segment() const { return segment_; }
+  std::uint32_t lane() const { return actor_.lane(); }
+  bool closed() const { return attachment_->forked(); }
+
+ private:
+  Segment segment_;
+  std::shared_ptr<Attachment> attachment_;
+  engine::Actor actor_;
+};
+
+}  // namespace ojs_shm::internal

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "worker_api/c_api_structs.hpp"
+
+namespace {
+
+using namespace ojs_shm::c_api;
+
+ojs_shm::QueueSettings settings_of(const ojs_shm_queue_settings* given) {
+  const ojs_shm_queue_settings read = read_struct(given, "settings");
+  known_flags(read.set, OJS_SHM_QUEUE_MAX_DEPTH | OJS_SHM_QUEUE_MAX_SIZE_BYTES | OJS_SHM_QUEUE_PAUSED, "settings.set");
+  ojs_shm::QueueSettings settings;
+  if ((read.set & OJS_SHM_QUEUE_MAX_DEPTH) != 0) settings.max_depth = read.max_depth;
+  if ((read.set & OJS_SHM_QUEUE_MAX_SIZE_BYTES) != 0) settings.max_size_bytes = read.max_size_bytes;
+  if ((read.set & OJS_SHM_QUEUE_PAUSED) != 0) settings.paused = read.paused != 0;
+  return settings;
+}
+
+std::int64_t count_of(Record& record, const ojs_shm::Result<std::uint32_t>& counted) {
+  return counted ? static_cast<std::int64_t>(counted.value()) : record.fail(counted.error());
+}
+
+}  // namespace
+
+extern "C" {
+
+int ojs_shm_admin_open(const ojs_shm_segment* segment, ojs_shm_admin** admin) {
+  return entry([&](Record& record) -> int {
+    out(admin, "admin");
+    auto made = ojs_shm::Admin::attach(opened(segment).object);
+    if (!made) return record.fail(made.error());
+    *admin = new ojs_shm_admin(std::move(made).value());
+    return OJS_SHM_OK;
+  });
+}
+
+int ojs_shm_set_queue(ojs_shm_admin* admin, const char* queue, const ojs_shm_queue_settings* settings) {
+  return entry(admin, [&](Record& record) -> int {
+    return record.done(admin->object.set_queue(text(queue, "queue"), settings_of(settings)));
+  });
+}
+
+int ojs_shm_set_default_priority(ojs_shm_admin* admin, const char* type, int64_t priority) {
+  return entry(admin, [&](Record& record) -> int {
+    return record.done(admin->object.set_default_priority(text(type, "type"), priority));
+  });
+}
+
+int ojs_shm_dead_retry(ojs_shm_admin* admin, const char* id) {
+  return entry(admin, [&](Record& record) -> int { return record.done(admin->object.retry_dead(text(id, "id"))); });
+}
+
+int ojs_shm_dead_drop(ojs_shm_admin* admin, const char* id) {
+  return entry(admin, [&](Record& record) -> int { return record.done(admin->object.drop_dead(text(id, "id"))); });
+}
+
+int64_t ojs_shm_repair(ojs_shm_admin* admin) {
+  return entry(admin, [&](Record& record) -> int64_t { return count_of(record, admin->object.repair()); });
+}
+
+int64_t ojs_shm_mend(ojs_shm_admin* admin) {
+  return entry(admin, [&](Record& record) -> int64_t { return count_of(record, admin->object.mend()); });
+}
+
+}  // extern "C"

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// What all entries of the C ABI share: handles, the record of a failure, and the door that lets no exception out.
+
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <new>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include <ojs_shm/ojs_shm.h>
+#include <ojs_shm/admin.hpp>
+#include <ojs_shm/observer.hpp>
+#include <ojs_shm/producer.hpp>
+#include <ojs_shm/result.hpp>
+#include <ojs_shm/segment.hpp>
+#include <ojs_shm/worker.hpp>
+
+namespace ojs_shm::c_api {
+
+/// The first word of every handle, so that a wrong one is seen. A closed handle's word is cleared.
+enum class Kind : std::uint32_t {
+  kClosed = 0,
+  kSegment = 0x6f6a7331,
+  kProducer = 0x6f6a7332,
+  kWorker = 0x6f6a7333,
+  kJob = 0x6f6a7334,
+  kAdmin = 0x6f6a7335,
+  kObserver = 0x6f6a7336,
+};
+
+constexpr int c_code(Code code) { return -static_cast<int>(code); }
+
+/// What a handle, or a thread, remembers for its caller: the last failure and the last text.
+struct Record {
+  Error error{.code = Code::kOk};
+  std::string unit;  ///< error.unit with a NUL behind it
+  std::string text;
+
+  /// Remembers the error and returns its code for C.
+  int fail(Error happened) noexcept;
+  int fail_internally(const char* what) noexcept;
+  int done(const Status& status) { return status.ok() ? OJS_SHM_OK : fail(status.error()); }
+  /// Remembers a text, copies what fits and returns its length (convention 4).
+  std::int64_t give(std::string made, char* buffer, std::size_t size);
+};
+
+/// The record of what happens in this thread without a handle that could keep it.
+Record& thread_record();
+
+/// Convention 4 for a text that somebody else keeps.
+std::int64_t copy_out(std::string_view text, char* buffer, std::size_t size) noexcept;
+
+struct Handle {
+  explicit Handle(Kind of) : kind(of) {}
+  Kind kind;
+  mutable Record record;
+};
+
+/// A wrong argument, on its way from a reader below to the door.
+struct WrongArgument {
+  Error error;
+};
+[[noreturn]] void wrong_argument(std::string subject, std::string message);
+
+/// Runs the body and turns whatever it throws into a code.
+template <class Body>
+auto guarded(Record& record, Body&& body) noexcept -> decltype(body(record)) {
+  try {
+    return body(record);
+  } catch (WrongArgument& wrong) {
+    return record.fail(std::move(wrong.error));
+  } catch (const std::bad_alloc&) {
+    return record.fail_internally("no heap memory");
+  } catch (const std::exception& unexpected) {
+    return record.fail_internally(unexpected.what());
+  } catch (...) {
+    return record.fail_internally("an unknown exception");
+  }
+}
+
+template <class H>
+bool is_open(const H* handle) {
+  return handle != nullptr && handle->kind == H::kKind;
+}
+
+int wrong_handle(const void* handle, std::string_view wanted) noexcept;
+
+/// The door of every entry that works on one handle; failures are remembered in it.
+template <class H, class Body>
+auto entry(H* handle, Body&& body) noexcept -> decltype(body(std::declval<Record&>())) {
+  if (!is_open(handle)) return wrong_handle(handle, H::kName);
+  return guarded(handle->record, std::forward<Body>(body));
+}
+
+/// The door of every entry that makes a handle or needs none; failures are remembered for the thread.
+template <class Body>
+auto entry(Body&& body) noexcept -> decltype(body(std::declval<Record&>())) {
+  return guarded(thread_record(), std::forward<Body>(body));
+}
+
+/// The C++ object behind a handle that was given as an argument.
+template <class H>
+H& opened(H* handle) {
+  if (!is_open(handle)) wrong_argument(std::string(H::kName), "is NULL, closed or a handle of another kind");
+  return *handle;
+}
+
+/// Refuses a NULL where the result would be written.
+template <class T>
+T& out(T* place, const char* name) {
+  if (place == nullptr) wrong_argument(name, "must not be NULL");
+  return *place;
+}
+
+}  // namespace ojs_shm::c_api
+
+struct ojs_shm_segment : ojs_shm::c_api::Handle {
+  static constexpr auto kKind = ojs_shm::c_api::Kind::kSegment;
+  static constexpr std::string_view kName = "segment";
+  explicit ojs_shm_segment(ojs_shm::Segment made) : Handle(kKind), object(std::move(made)) {}
+  ojs_shm::Segment object;
+};
+
+struct ojs_shm_producer : ojs_shm::c_api::Handle {
+  static constexpr auto kKind = ojs_shm::c_api::Kind::kProducer;
+  static constexpr std::string_view kName = "producer";
+  explicit ojs_shm_producer(ojs_shm::Producer made) : Handle(kKind), object(std::move(made)) {}
+  ojs_shm::Producer object;
+};
+
+struct ojs_shm_worker : ojs_shm::c_api::Handle {
+  static constexpr auto kKind = ojs_shm::c_api::Kind::kWorker;
+  static constexpr std::string_view kName = "worker";
+  explicit ojs_shm_worker(ojs_shm::Worker made) : Handle(kKind), object(std::move(made)) {}
+  ojs_shm::Worker object;
+};
+
+struct ojs_shm_job : ojs_shm::c_api::Handle {
+  static constexpr auto kKind = ojs_shm::c_api::Kind::kJob;
+  static constexpr std::string_view kName = "job";
+  ojs_shm_job() : Handle(kKind) {}
+  ojs_shm::Job object;
+};
+
+struct ojs_shm_admin : ojs_shm::c_api::Handle {
+  static constexpr auto kKind = ojs_shm::c_api::Kind::kAdmin;
+  static constexpr std::string_view kName = "admin";
+  explicit ojs_shm_admin(ojs_shm::Admin made) : Handle(kKind), object(std::move(made)) {}
+  ojs_shm::Admin object;
+};
+
+struct ojs_shm_observer : ojs_shm::c_api::Handle {
+  static constexpr auto kKind = ojs_shm::c_api::Kind::kObserver;
+  static constexpr std::string_view kName = "observer";
+  explicit ojs_shm_observer(ojs_shm::Observer made) : Handle(kKind), object(std::move(made)) {}
+  ojs_shm::Observer object;
+};

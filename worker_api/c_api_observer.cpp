@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "worker_api/c_api_json.hpp"
+#include "worker_api/c_api_structs.hpp"
+#include "worker_api/envelope.hpp"
+
+namespace {
+
+using namespace ojs_shm::c_api;
+
+ojs_shm::JobFilter filter_of(const ojs_shm_job_filter* given) {
+  ojs_shm::JobFilter filter;
+  if (given == nullptr) return filter;
+  const ojs_shm_job_filter read = read_struct(given, "filter");
+  known_flags(read.flags, OJS_SHM_FILTER_HAS_STATE | OJS_SHM_FILTER_DEAD_LETTER, "filter.flags");
+  if (read.state > OJS_SHM_STATE_DISCARDED) wrong_argument("filter.state", "is none of OJS_SHM_STATE_");
+  filter.queue = text_or(read.queue);
+  filter.type = text_or(read.type);
+  if ((read.flags & OJS_SHM_FILTER_HAS_STATE) != 0) filter.state = static_cast<ojs_shm::State>(read.state);
+  filter.dead_letter = (read.flags & OJS_SHM_FILTER_DEAD_LETTER) != 0;
+  filter.limit = read.limit;
+  return filter;
+}
+
+}  // namespace
+
+extern "C" {
+
+const char* ojs_shm_state_name(int state) {
+  if (state < OJS_SHM_STATE_SCHEDULED || state > OJS_SHM_STATE_DISCARDED) return "";
+  return ojs_shm::state_name(static_cast<ojs_shm::State>(state)).data();  // literals, so a NUL follows
+}
+
+int ojs_shm_observer_open(const ojs_shm_segment* segment, ojs_shm_observer** observer) {
+  return entry([&](Record& record) -> int {
+    out(observer, "observer");
+    auto made = ojs_shm::Observer::attach(opened(segment).object);
+    if (!made) return record.fail(made.error());
+    *observer = new ojs_shm_observer(std::move(made).value());
+    return OJS_SHM_OK;
+  });
+}
+
+int64_t ojs_shm_stats(ojs_shm_observer* observer, char* buffer, size_t size) {
+  return entry(observer, [&](Record& record) -> int64_t {
+    return record.give(print(observer->object.segment_info()), buffer, size);
+  });
+}
+
+int64_t ojs_shm_queues(ojs_shm_observer* observer, char* buffer, size_t size) {
+  return entry(observer,
+               [&](Record& record) -> int64_t { return record.give(print(observer->object.queues()), buffer, size); });
+}
+
+int64_t ojs_shm_queue(ojs_shm_observer* observer, const char* name, char* buffer, size_t size) {
+  return entry(observer, [&](Record& record) -> int64_t {
+    const auto queue = observer->object.queue(text(name, "name"));
+    return queue ? record.give(print(queue.value()), buffer, size) : record.fail(queue.error());
+  });
+}
+
+int64_t ojs_shm_find(ojs_shm_observer* observer, const char* id, char* buffer, size_t size) {
+  return entry(observer, [&](Record& record) -> int64_t {
+    const auto job = observer->object.get(text(id, "id"));
+    return job ? record.give(ojs_shm::print_job(job.value()), buffer, size) : record.fail(job.error());
+  });
+}
+
+int64_t ojs_shm_list(ojs_shm_observer* observer, const ojs_shm_job_filter* filter, char* buffer, size_t size) {
+  return entry(observer, [&](Record& record) -> int64_t {
+    return record.give(print(observer->object.list(filter_of(filter))), buffer, size);
+  });
+}
+
+int64_t ojs_shm_audit(ojs_shm_observer* observer, char* buffer, size_t size) {
+  return entry(observer,
+               [&](Record& record) -> int64_t { return record.give(print(observer->object.audit()), buffer, size); });
+}
+
+int ojs_shm_default_priority(ojs_shm_observer* observer, const char* type, int64_t* priority) {
+  return entry(observer, [&](Record& record) -> int {
+    out(priority, "priority");
+    const auto found = observer->object.default_priority(text(type, "type"));
+    if (!found) {
+      return record.fail({.code = ojs_shm::Code::kNotFound,
+                          .message = "type \"" + std::string(type) + "\" has no default priority of its own",
+                          .subject = type});
+    }
+    *priority = *found;
+    return OJS_SHM_OK;
+  });
+}
+
+int ojs_shm_priority_by_name(ojs_shm_observer* observer, const char* name, int64_t* priority) {
+  return entry(observer, [&](Record& record) -> int {
+    out(priority, "priority");
+    const auto number = observer->object.priority_by_name(text(name, "name"));
+    if (!number) return record.fail(number.error());
+    *priority = number.value();
+    return OJS_SHM_OK;
+  });
+}
+
+}  // extern "C"

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cstring>
+#include <vector>
+
+#include "worker_api/c_api_structs.hpp"
+#include "worker_api/envelope.hpp"
+
+namespace {
+
+using namespace ojs_shm::c_api;
+
+ojs_shm::Retry retry_of(const ojs_shm_retry* given) {
+  ojs_shm::Retry retry;
+  if (given == nullptr) return retry;
+  const ojs_shm_retry read = read_struct(given, "retry");
+  known_flags(read.flags, OJS_SHM_RETRY_NO_JITTER | OJS_SHM_RETRY_DEAD_LETTER, "retry.flags");
+  if (read.backoff > OJS_SHM_BACKOFF_POLYNOMIAL) wrong_argument("retry.backoff", "is none of OJS_SHM_BACKOFF_");
+  if (read.max_attempts > UINT16_MAX) wrong_argument("retry.max_attempts", "must not exceed 65535");
+  if (read.max_attempts != 0) retry.max_attempts = static_cast<std::uint16_t>(read.max_attempts);
+  if (read.initial_ms != 0) retry.initial_ms = read.initial_ms;
+  if (read.max_ms != 0) retry.max_ms = read.max_ms;
+  if (read.coefficient != 0) retry.coefficient = static_cast<float>(read.coefficient);
+  retry.backoff = static_cast<ojs_shm::RetryBackoff>(read.backoff);
+  retry.jitter = (read.flags & OJS_SHM_RETRY_NO_JITTER) == 0;
+  retry.dead_letter = (read.flags & OJS_SHM_RETRY_DEAD_LETTER) != 0;
+  return retry;
+}
+
+/// The views point into the caller's texts.
+ojs_shm::JobSpec spec_of(const ojs_shm_job_spec* given) {
+  const ojs_shm_job_spec read = read_struct(given, "job");
+  known_flags(read.flags, OJS_SHM_JOB_HAS_PRIORITY | OJS_SHM_JOB_PENDING, "job.flags");
+  ojs_shm::JobSpec spec;
+  spec.type = text(read.type, "job.type");
+  spec.args = text_or(read.args, read.args_size, spec.args);
+  spec.queue = text_or(read.queue, spec.queue);
+  spec.id = text_or(read.id);
+  spec.extra = text_or(read.extra, read.extra_size);
+  if ((read.flags & OJS_SHM_JOB_HAS_PRIORITY) != 0) spec.priority = read.priority;
+  spec.scheduled_at_ms = read.scheduled_at_ms;
+  spec.expires_at_ms = read.expires_at_ms;
+  spec.timeout_ms = read.timeout_ms;
+  spec.lease_ms = read.lease_ms;
+  spec.pending = (read.flags & OJS_SHM_JOB_PENDING) != 0;
+  spec.retry = retry_of(read.retry);
+  return spec;
+}
+
+void put_id(const ojs_shm::JobIdText& id, char* place) {
+  const std::string_view text = id.view();
+  std::memcpy(place, text.data(), OJS_SHM_ID_SIZE - 1);
+  place[OJS_SHM_ID_SIZE - 1] = '\0';
+}
+
+std::int64_t give_job(Record& record, const ojs_shm::Result<ojs_shm::JobInfo>& job, char* buffer, std::size_t size) {
+  if (!job) return record.fail(job.error());
+  return record.give(ojs_shm::print_job(job.value()), buffer, size);
+}
+
+}  // namespace
+
+extern "C" {
+
+int ojs_shm_producer_open(const ojs_shm_segment* segment, ojs_shm_producer** producer) {
+  return entry([&](Record& record) -> int {
+    out(producer, "producer");
+    auto made = ojs_shm::Producer::attach(opened(segment).object);
+    if (!made) return record.fail(made.error());
+    *producer = new ojs_shm_producer(std::move(made).value());
+    return OJS_SHM_OK;
+  });
+}
+
+int ojs_shm_enqueue(ojs_shm_producer* producer, const ojs_shm_job_spec* job, char* id) {
+  return entry(producer, [&](Record& record) -> int {
+    const auto made = producer->object.enqueue(spec_of(job));
+    if (!made) return record.fail(made.error());
+    if (id != nullptr) put_id(made.value(), id);
+    return OJS_SHM_OK;
+  });
+}
+
+int ojs_shm_enqueue_batch(ojs_shm_producer* producer, const ojs_shm_job_spec* jobs, size_t count, char* ids) {
+  return entry(producer, [&](Record& record) -> int {
+    if (count == 0) return OJS_SHM_OK;
+    const std::size_t distance = given_size(&out(jobs, "jobs"), "jobs");
+    std::vector<ojs_shm::JobSpec> specs;
+    specs.reserve(count);
+    const auto* bytes = reinterpret_cast<const unsigned char*>(jobs);
+    for (std::size_t index = 0; index < count; ++index, bytes += distance) {
+      const auto* job = reinterpret_cast<const ojs_shm_job_spec*>(bytes);
+      if (job->struct_size != distance) wrong_argument("jobs.struct_size", "must be the same in the whole array");
+      specs.push_back(spec_of(job));
+    }
+    const auto made = producer->object.enqueue_batch(specs);
+    if (!made) return record.fail(made.error());
+    if (ids != nullptr) {
+      for (const auto& id : made.value()) {
+        put_id(id, ids);
+        ids += OJS_SHM_ID_SIZE;
+      }
+    }
+    return OJS_SHM_OK;
+  });
+}
+
+int64_t ojs_shm_wait(ojs_shm_producer* producer, const char* id, int64_t timeout_ms, char* buffer, size_t size) {
+  return entry(producer, [&](Record& record) -> int64_t {
+    const auto wanted = text(id, "id");
+    const auto finished = in_pieces(
+        timeout_ms, [&](std::chrono::milliseconds piece) { return producer->object.wait(wanted, piece); },
+        [](const auto& outcome) { return outcome.code() != ojs_shm::Code::kTimeout; });
+    return give_job(record, finished, buffer, size);
+  });
+}
+
+int64_t ojs_shm_get(ojs_shm_producer* producer, const char* id, char* buffer, size_t size) {
+  return entry(producer, [&](Record& record) -> int64_t {
+    return give_job(record, producer->object.get(text(id, "id")), buffer, size);
+  });
+}
+
+int64_t ojs_shm_cancel(ojs_shm_producer* producer, const char* id, char* buffer, size_t size) {
+  return entry(producer, [&](Record& record) -> int64_t {
+    if (buffer == nullptr && size != 0) wrong_argument("buffer", "must not be NULL when size is not 0");
+    return give_job(record, producer->object.cancel(text(id, "id")), buffer, size);
+  });
+}
+
+int ojs_shm_reprioritize(ojs_shm_producer* producer, const char* id, int64_t priority, int64_t* previous) {
+  return entry(producer, [&](Record& record) -> int {
+    const auto was = producer->object.reprioritize(text(id, "id"), priority);
+    if (!was) return record.fail(was.error());
+    if (previous != nullptr) *previous = was.value();
+    return OJS_SHM_OK;
+  });
+}
+
+int ojs_shm_activate(ojs_shm_producer* producer, const char* id) {
+  return entry(producer, [&](Record& record) -> int { return record.done(producer->object.activate(text(id, "id"))); });
+}
+
+}  // extern "C"

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include <ojs_shm/job.hpp>
+#include <ojs_shm/result.hpp>
+
+/// The one place of JSON below the tools: what an Open Job Spec envelope says becomes plain members and opaque text,
+/// and a job of the segment becomes an envelope again. Pure functions; thread-safe.
+namespace ojs_shm {
+
+/// An enqueue request, understood. Times are Unix milliseconds, 0 where the client said nothing.
+struct Envelope {
+  std::string type;
+  std::string queue = "default";
+  std::string id;    ///< empty, or a UUIDv7 in lower case
+  std::string args;  ///< the client's array, without white space between tokens
+  std::string
+      extra;  ///< empty, or an object of all that must come back to whoever reads the job: meta, tags, retry and
+              ///< unique as they were sent, unknown members
+  std::optional<std::int64_t> priority;  ///< not yet held against a convention
+  std::uint64_t scheduled_at_ms = 0;
+  std::uint64_t expires_at_ms = 0;
+  std::uint32_t timeout_ms = 0;
+  std::uint32_t lease_ms = 0;
+  bool pending = false;
+  Retry retry;
+  bool wants_unique = false;      ///< asked for in `extra`; whoever enqueues must grant or refuse it
+  bool wants_rate_limit = false;  ///< as above
+  bool wants_workflow = false;    ///< as above
+
+  /// Views into this envelope, which must outlive them and stay where it is.
+  JobSpec spec() const;
+};
+
+/// Reads an envelope. Every option may stand at the top or in `options`, in any of its spellings; the same option twice
+/// with different values is an error. Members that the system manages (state, attempt, ...) are ignored. Relative times
+/// count from `now_ms`. Source: ojs-core 5, ojs-json-format, ojs-retry; requirements B.2.
+///
+/// Errors: kInvalid; `subject` is the member ("priority", "retry.max_attempts"), or "json" when the text is no JSON.
+/// kTooLarge: a name or `meta` above its maximum, which is in `bound`.
+Result<Envelope> parse_envelope(std::string_view json, std::uint64_t now_ms);
+
+/// What `-i` on a command line means: an array is the args, anything else is their only element. Errors: kInvalid.
+Result<std::string> args_of_input(std::string_view json);
+
+/// The job as clients receive it; members without a value are left out. Always JSON, whatever a native client or a
+/// crash left in the job's texts: what is no JSON is shown as a string.
+std::string print_job(const JobInfo& job);
+
+/// Whether the job's own `retry.non_retryable_errors`, which is kept in `extra`, forbids a retry after this error.
+bool forbids_retry(std::string_view extra, std::string_view error_type);
+
+inline constexpr std::size_t kMaxMetaBytes = 64 * 1024;
+
+}  // namespace ojs_shm

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <ojs_shm/export.hpp>
+#include <ojs_shm/observer.hpp>
+#include <ojs_shm/producer.hpp>
+#include <ojs_shm/result.hpp>
+
+namespace ojs_shm {
+
+struct QueueSettings {
+  std::optional<std::uint64_t> max_depth;       ///< jobs; 0: unbounded
+  std::optional<std::uint64_t> max_size_bytes;  ///< stored bytes of the bodies; 0: unbounded
+  std::optional<bool> paused;                   ///< a paused queue accepts jobs and gives none
+};
+
+struct SegmentFile {
+  std::string name, path;
+  std::uint64_t size_bytes = 0;
+  bool alive = false;      ///< some process holds it
+  bool readable = false;   ///< it is a segment of this format
+  std::string problem;     ///< why it is not readable
+};
+
+/// Changes settings and mends. One thread at a time.
+class OJS_SHM_API Admin {
+ public:
+  static Result<Admin> attach(const Segment& segment);
+  static Result<Admin> attach(const SegmentName& name);
+  Admin(Admin&&) noexcept;
+  Admin& operator=(Admin&&) noexcept;
+  ~Admin();
+
+  /// Makes the queue when it does not exist. Effective at once. Errors: kInvalid, kSegmentFull.
+  Status set_queue(std::string_view name, const QueueSettings& settings);
+  Status set_default_priority(std::string_view type, std::int64_t priority);
+  /// Discarded jobs with dead_letter set: back to available with attempt 0, or gone.
+  Status retry_dead(std::string_view id);
+  Status drop_dead(std::string_view id);
+  /// Repairs after every dead process right now; returns how many it found.
+  Result<std::uint32_t> repair();
+  /// Looks once at everything, then mends what can be mended (lost hints, leaked blocks).
+  Result<std::uint32_t> mend();
+  Producer& producer();  ///< get, cancel, reprioritize, activate
+  const Segment& segment() const;
+
+ private:
+  struct Impl;
+  explicit Admin(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+/// The segments of a directory.
+OJS_SHM_API std::vector<SegmentFile> list_segments(const std::string& dir);
+/// Removes the files. Errors: kNotFound, kInUse while anybody lives (unless forced), kPermission.
+OJS_SHM_API Status remove_segment(const SegmentName& name, bool force);
+
+/// The broker's part: holds the broker's seat in a segment and supervises it until stopped. One thread.
+class OJS_SHM_API Broker {
+ public:
+  /// Creates the segment, or re-attaches to one that its last broker left. Errors: kInUse (another broker lives),
+  /// kOtherFormat (also another convention), and those of Segment::create. `resumed` tells which it was.
+  static Result<Broker> start(const SegmentName& name, const SegmentOptions& options);
+  Broker(Broker&&) noexcept;
+  ~Broker();
+  bool resumed() const;
+  std::string resume_report() const;  ///< what the audit and the repair of a resumed segment found, for the log
+  /// Supervises until stop(); calls `log` with a line when something happened (a death, a repair).
+  Status run(const std::function<void(std::string_view)>& log);
+  void stop() noexcept;               ///< async-signal-safe
+  const Segment& segment() const;
+  /// True when another living process is attached.
+  bool others_attached() const;
+
+ private:
+  struct Impl;
+  explicit Broker(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace ojs_shm

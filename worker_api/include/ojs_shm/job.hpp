@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <ojs_shm/export.hpp>
+
+namespace ojs_shm {
+
+/// The eight states of an Open Job Spec job.
+enum class State : std::uint8_t {
+  kScheduled = 0,
+  kAvailable = 1,
+  kPending = 2,
+  kActive = 3,
+  kCompleted = 4,
+  kRetryable = 5,
+  kCancelled = 6,
+  kDiscarded = 7,
+};
+
+/// "scheduled", "available", ...
+OJS_SHM_API std::string_view state_name(State state) noexcept;
+OJS_SHM_API bool is_terminal(State state) noexcept;
+
+/// How the pause before retry n grows: i*c^(n-1), i*n, i, i*n^c.
+enum class RetryBackoff : std::uint8_t { kExponential = 0, kLinear = 1, kConstant = 2, kPolynomial = 3 };
+
+/// What happens after a nack. Source: requirements B.2, ojs-retry.
+struct Retry {
+  std::uint16_t max_attempts = 3;  ///< 0 and 1 both mean: never again
+  std::uint32_t initial_ms = 1000;
+  std::uint32_t max_ms = 300'000;
+  float coefficient = 2.0F;  ///< at least 1
+  RetryBackoff backoff = RetryBackoff::kExponential;
+  bool jitter = true;        ///< times [0.5, 1.5)
+  bool dead_letter = false;  ///< exhausted: keep it in the dead-letter list
+};
+
+/// A job to be enqueued. The views need to live only during the call.
+struct JobSpec {
+  std::string_view type;                ///< 1..255 bytes, `^[a-z][a-z0-9_-]*(\.[a-z][a-z0-9_-]*)*$`
+  std::string_view args = "[]";         ///< a JSON array, stored as given
+  std::string_view queue = "default";   ///< 1..128 bytes, `^[a-z0-9][a-z0-9-.]*$`
+  std::string_view id;                  ///< empty: an id is made; else a UUIDv7 in lower case
+  std::string_view extra;               ///< empty or a JSON object: meta, tags and members of the client's own
+  std::optional<std::int64_t> priority; ///< in the segment's convention; unset: the type's or the convention's default
+  std::uint64_t scheduled_at_ms = 0;    ///< Unix time; 0 or past: at once
+  std::uint64_t expires_at_ms = 0;      ///< Unix time; 0: never
+  std::uint32_t timeout_ms = 0;         ///< longest run of one attempt; 0: no limit
+  std::uint32_t lease_ms = 0;           ///< visibility timeout; 0: the segment's default (1,800,000)
+  bool pending = false;                 ///< wait for activate()
+  Retry retry;
+};
+
+/// One recorded failure of a job, oldest first.
+struct JobError {
+  std::uint16_t attempt = 0;
+  std::uint64_t occurred_at_ms = 0;
+  std::string code;     ///< such as "visibility_timeout", "holder_died" or the handler's own
+  std::string type;
+  std::string message;
+  std::string details;  ///< empty or JSON
+  bool retryable = true;
+};
+
+/// A copy of everything the segment knows of one job, taken at one instant. Unset times are 0.
+struct JobInfo {
+  std::string id;
+  std::string type;
+  std::string queue;
+  std::string args;   ///< JSON array
+  std::string extra;  ///< empty or JSON object
+  State state = State::kAvailable;
+  std::int64_t priority = 0;
+  std::uint16_t attempt = 0;  ///< attempts begun
+  Retry retry;
+  std::uint64_t created_at_ms = 0;
+  std::uint64_t enqueued_at_ms = 0;  ///< when it last became available (or was accepted)
+  std::uint64_t scheduled_at_ms = 0;
+  std::uint64_t expires_at_ms = 0;
+  std::uint64_t started_at_ms = 0;
+  std::uint64_t completed_at_ms = 0;  ///< completed, and discarded by failure; never by expiry
+  std::uint64_t cancelled_at_ms = 0;
+  std::uint64_t discarded_at_ms = 0;
+  std::uint64_t next_attempt_at_ms = 0;  ///< retryable
+  std::uint32_t retry_delay_ms = 0;      ///< the last delay
+  std::uint32_t timeout_ms = 0;
+  std::uint32_t lease_ms = 0;
+  std::optional<State> previous_state;   ///< of a cancelled job
+  bool dead_letter = false;
+  bool cancel_requested = false;
+  double progress = -1.0;   ///< 0..1, negative when none was reported
+  std::uint64_t fence = 0;  ///< of the present or last attempt
+  std::string result;       ///< JSON as given to ack, empty when none
+  std::vector<JobError> errors;
+};
+
+}  // namespace ojs_shm

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <ojs_shm/export.hpp>
+#include <ojs_shm/job.hpp>
+#include <ojs_shm/result.hpp>
+#include <ojs_shm/segment.hpp>
+
+namespace ojs_shm {
+
+struct QueueInfo {
+  std::string name;
+  bool paused = false;
+  std::uint64_t max_depth = 0, max_size_bytes = 0;  ///< 0: unbounded
+  std::uint64_t depth = 0, size_bytes = 0;          ///< available + scheduled + retryable + pending
+  std::uint64_t by_state[8] = {};                   ///< jobs now in the segment, indexed by State
+  std::uint64_t enqueued_total = 0, dispatched_total = 0, completed_total = 0, discarded_total = 0, cancelled_total = 0,
+                retried_total = 0, returned_total = 0, rejected_total = 0;
+  std::vector<std::pair<std::int64_t, std::uint64_t>> available_by_priority;  ///< best first
+};
+
+struct PoolInfo {
+  std::string name;  ///< "slots", "blocks", "chunks", "levels", "queues", "ids", "handles", "processes"
+  std::uint64_t used = 0, capacity = 0, unit_bytes = 0;
+  std::string option;  ///< the option that makes it larger
+};
+
+struct ProcessInfo {
+  std::uint32_t index = 0, pid = 0;
+  bool alive = false, supervisor = false, broker = false;
+  std::uint32_t handles = 0, active_jobs = 0;
+};
+
+struct SegmentInfo {
+  std::string name, path, convention, created_by_version;
+  std::uint32_t format = 0;
+  std::uint64_t size_bytes = 0, created_at_ms = 0, slots = 0, max_body_bytes = 0, default_lease_ms = 0, retention_ms = 0;
+  std::int64_t priority_min = 0, priority_max = 0, priority_default = 0;
+  std::vector<PoolInfo> pools;
+  std::vector<ProcessInfo> processes;
+  std::uint64_t deaths_total = 0, repairs_total = 0;
+};
+
+struct JobFilter {
+  std::string queue, type;       ///< empty: any
+  std::optional<State> state;
+  bool dead_letter = false;      ///< only dead letters
+  std::size_t limit = 0;         ///< 0: all
+};
+
+/// A violated invariant; the numbers stand in docs/invariants.md.
+struct Violation {
+  std::uint32_t invariant = 0;
+  std::string text;
+};
+
+/// Looks and never touches: works on a read-only mapping, also of a segment whose processes are all dead.
+/// Thread-safe.
+class OJS_SHM_API Observer {
+ public:
+  static Result<Observer> attach(const Segment& segment);
+  static Result<Observer> attach(const SegmentName& name);  ///< maps read-only
+
+  SegmentInfo segment_info() const;
+  std::vector<QueueInfo> queues() const;
+  Result<QueueInfo> queue(std::string_view name) const;
+  Result<JobInfo> get(std::string_view id) const;
+  /// Available ones in the order in which they would be fetched, then the others by time.
+  std::vector<JobInfo> list(const JobFilter& filter) const;
+  /// Walks everything. Exact when nobody else is at work; else it looks twice before it speaks.
+  std::vector<Violation> audit() const;
+  std::optional<std::int64_t> default_priority(std::string_view type) const;
+  /// The name a person may use for it ("urgent"), as a number of this segment's convention; else an error that lists them.
+  Result<std::int64_t> priority_by_name(std::string_view name) const;
+  const Segment& segment() const { return segment_; }
+
+ private:
+  explicit Observer(Segment segment) : segment_(std::move(segment)) {}
+  Segment segment_;
+};
+
+}  // namespace ojs_shm

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <ojs_shm/export.hpp>
+#include <ojs_shm/job.hpp>
+#include <ojs_shm/result.hpp>
+#include <ojs_shm/segment.hpp>
+
+namespace ojs_shm {
+
+/// A job that this process holds. The views stay valid until the Job is fetched into again or destroyed.
+/// Destroying a Job does not give it back; ack, nack or requeue do, and so does the holder's death.
+class OJS_SHM_API Job {
+ public:
+  std::string_view id() const { return {id_, 36}; }
+  std::string_view type() const { return {body_.data(), type_length_}; }
+  std::string_view args() const { return std::string_view(body_).substr(type_length_, args_length_); }
+  std::string_view extra() const { return std::string_view(body_).substr(type_length_ + args_length_); }
+  std::string_view queue() const { return queue_; }
+  std::int64_t priority() const { return priority_; }
+  std::uint16_t attempt() const { return attempt_; }            ///< 1 for the first
+  std::uint16_t max_attempts() const { return max_attempts_; }
+  std::uint64_t fence() const { return fence_; }                ///< grows with each attempt of this job
+  std::uint64_t created_at_ms() const { return created_at_ms_; }
+  std::uint64_t enqueued_at_ms() const { return enqueued_at_ms_; }
+  std::uint64_t started_at_ms() const { return started_at_ms_; }
+  std::uint64_t deadline_ms() const { return deadline_ms_; }    ///< end of the lease, or of timeout_ms if that is sooner
+  std::uint32_t timeout_ms() const { return timeout_ms_; }
+  bool valid() const { return segment_ != nullptr; }
+  /// True once somebody cancelled the job, or it is no longer held here. One load. Thread-safe.
+  bool cancel_requested() const;
+
+ private:
+  friend class Worker;
+  std::shared_ptr<internal::Attachment> segment_;
+  std::string body_;
+  std::string_view queue_;
+  std::uint64_t fence_ = 0, word_ = 0;
+  std::uint64_t created_at_ms_ = 0, enqueued_at_ms_ = 0, started_at_ms_ = 0, deadline_ms_ = 0;
+  std::int64_t priority_ = 0;
+  std::uint32_t slot_ = 0, type_length_ = 0, args_length_ = 0, timeout_ms_ = 0;
+  std::uint16_t attempt_ = 0, max_attempts_ = 0;
+  char id_[37] = {};
+};
+
+/// What a handler reports when it fails.
+struct Failure {
+  std::string_view code = "error";
+  std::string_view message;
+  std::string_view type;      ///< the class of the error; empty: the code
+  std::string_view details;   ///< empty or JSON
+  bool retryable = true;
+};
+
+/// What became of a nacked job.
+struct NackOutcome {
+  State state = State::kRetryable;       ///< retryable, discarded, or available after a requeue
+  std::uint32_t retry_delay_ms = 0;
+  std::uint64_t next_attempt_at_ms = 0;
+};
+
+struct WorkerOptions {
+  std::vector<std::string> queues = {"default"};  ///< tried strictly from left to right
+  std::uint32_t lease_ms = 0;                     ///< 0: the job's own, else the segment's default
+  std::uint32_t spin_us = 0;                      ///< how long an empty fetch spins before it sleeps; 0: adaptive
+  bool lease_owned = false;  ///< jobs survive this process's death until their lease ends (for work done elsewhere)
+};
+
+/// Takes jobs out of queues. One thread at a time may use a Worker; make one for each thread. ack, nack, requeue and
+/// heartbeat accept a Job that another Worker of this process fetched.
+class OJS_SHM_API Worker {
+ public:
+  static Result<Worker> attach(const Segment& segment, const WorkerOptions& options);
+  static Result<Worker> attach(const SegmentName& name, const WorkerOptions& options);
+  Worker(Worker&&) noexcept;
+  Worker& operator=(Worker&&) noexcept;
+  ~Worker();  ///< what this handle still holds goes back to the front of its level
+
+  /// The best available job, into `job` (whose buffers are used again). Errors: kEmpty, kClosed.
+  Status try_fetch(Job& job);
+  /// Waits up to `timeout` for one; spins first, then sleeps. Errors: kTimeout, kClosed (also after interrupt()).
+  Status fetch(Job& job, std::chrono::milliseconds timeout);
+  /// Up to `count` best jobs, in order. Empty when there is none.
+  Result<std::vector<Job>> fetch_batch(std::size_t count, std::chrono::milliseconds timeout = {});
+  /// active -> completed. `result` is JSON or empty. Errors: kLost, kTooLarge, kSegmentFull (the job stays active).
+  Status ack(Job& job, std::string_view result = {});
+  /// active -> retryable or discarded, by the job's policy. Errors: kLost.
+  Result<NackOutcome> nack(Job& job, const Failure& failure);
+  /// active -> available at the front of its level; the attempt is not counted. Errors: kLost.
+  Status requeue(Job& job);
+  /// Extends the lease from now by `lease_ms` (0: its present length); returns its new end. Errors: kLost.
+  Result<std::uint64_t> heartbeat(Job& job, std::uint32_t lease_ms = 0);
+  /// 0..1, never backwards. Errors: kLost.
+  Status progress(Job& job, double fraction);
+  /// A descriptor that is readable while a job may be waiting; for poll and epoll. Read or call try_fetch to re-arm.
+  Result<int> event_fd();
+  /// Makes a running or the next fetch() of this handle return kClosed. Thread-safe, async-signal-safe.
+  void interrupt() noexcept;
+  const Segment& segment() const;
+
+ private:
+  struct Impl;
+  explicit Worker(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace ojs_shm

@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <ojs_shm/observer.hpp>
+
+#include <algorithm>
+#include <array>
+#include <map>
+
+#include "engine/audit.hpp"
+#include "worker_api/attachment.hpp"
+
+namespace ojs_shm {
+
+using internal::Attachment;
+
+Result<Observer> Observer::attach(const Segment& segment) { return Observer(segment); }
+
+Result<Observer> Observer::attach(const SegmentName& name) {
+  Result<Segment> segment = Segment::observe(name);
+  if (!segment) return segment.error();
+  return Observer(std::move(segment).value());
+}
+
+namespace {
+
+template <class Used>
+PoolInfo pool(std::string name, std::uint64_t capacity, std::uint64_t unit, std::string option, Used&& used) {
+  PoolInfo info{std::move(name), 0, capacity, unit, std::move(option)};
+  for (std::uint32_t i = 0; i < capacity; ++i) info.used += used(i) ? 1 : 0;
+  return info;
+}
+
+}  // namespace
+
+SegmentInfo Observer::segment_info() const {
+  Attachment& attachment = *segment_.attachment();
+  engine::Store& store = attachment.store();
+  shm::Segment& segment = attachment.segment();
+  const shm::Header& header = segment.header();
+  const engine::EngineHeader& engine_header = store.header();
+  const engine::ConventionInfo& convention = engine::info(store.convention());
+  const shm::Geometry& g = segment.geometry();
+  SegmentInfo info;
+  info.name = attachment.name().name;
+  info.path = segment.path();
+  info.convention = convention.name;
+  info.created_by_version.assign(engine_header.version, strnlen(engine_header.version, sizeof engine_header.version));
+  info.format = header.format;
+  info.size_bytes = segment.size();
+  info.created_at_ms = header.made_at_ms;
+  info.slots = g.slots;
+  info.max_body_bytes = store.max_body();
+  info.default_lease_ms = store.default_lease_ms();
+  info.retention_ms = engine_header.retention_ms;
+  info.priority_min = convention.min;
+  info.priority_max = convention.max;
+  info.priority_default = convention.default_priority;
+  info.deaths_total = header.deaths.load();
+  info.repairs_total = header.repairs.load();
+  std::vector<std::uint32_t> active(g.lanes, 0);
+  info.pools.push_back(pool("slots", g.slots, shm::kSlotBytes, "--slots or --size", [&](std::uint32_t i) {
+    const engine::Control control(store.job(i).control.load());
+    if (control.state() == engine::kSlotActive && control.owner() >= 1 && control.owner() <= g.lanes) ++active[control.owner() - 1];
+    return control.state() != engine::kSlotFree && !engine::is_finished(control.state());
+  }));
+  info.pools.push_back(pool("blocks", g.blocks, shm::kBlockBytes, "--size",
+                            [&](std::uint32_t i) { return segment.block_word(i).load() != 0; }));
+  info.pools.push_back(pool("chunks", g.chunks, sizeof(shm::Chunk), "--slots or --size", [&](std::uint32_t i) {
+    return shm::ChunkControl(segment.chunk(i).control.load()).state() != shm::ChunkState::kFree;
+  }));
+  info.pools.push_back(pool("levels", g.rings, sizeof(shm::RingEnds), "--max-queues",
+                            [&](std::uint32_t i) { return segment.ring(i).claimed.load() != 0; }));
+  info.pools.push_back(pool("queues", store.max_queues(), sizeof(engine::QueueRecord) + g.lanes * sizeof(engine::QueueTally),
+                            "--max-queues", [&](std::uint32_t i) { return store.queue(i).name_hash.load() != 0; }));
+  info.pools.push_back(pool("ids", g.key_cells, 8, "--slots or --size",
+                            [&](std::uint32_t i) { return segment.key_cell(i).load() != 0; }));
+  info.pools.push_back(pool("handles", g.lanes, sizeof(shm::Lane), "--handles",
+                            [&](std::uint32_t i) { return segment.lane(i).process.load() != 0; }));
+  info.pools.push_back(pool("processes", g.processes, sizeof(shm::ProcessRecord), "--handles",
+                            [&](std::uint32_t i) { return segment.process(i).live.load() != 0; }));
+  for (std::uint32_t i = 0; i < g.processes; ++i) {
+    if (segment.process(i).live.load() == 0) continue;
+    ProcessInfo process;
+    process.index = i;
+    process.pid = segment.process(i).pid.load();
+    process.alive = attachment.alive(i);
+    process.supervisor = header.supervisor.load() == i + 1;
+    process.broker = header.broker.load() == i + 1;
+    for (std::uint32_t l = 0; l < g.lanes; ++l)
+      if (segment.lane(l).process.load() == i + 1) ++process.handles, process.active_jobs += active[l];
+    info.processes.push_back(process);
+  }
+  return info;
+}
+
+namespace {
+
+/// One walk over all slots for all queues.
+struct Census {
+  std::array<std::uint64_t, 8> by_state{};
+  std::map<std::uint8_t, std::uint64_t> available;
+};
+
+std::vector<Census> count_jobs(const engine::Store& store) {
+  std::vector<Census> census(store.max_queues());
+  for (std::uint32_t slot = 0; slot < store.slots(); ++slot) {
+    const engine::JobRecord& job = store.job(slot);
+    const engine::Control control(job.control.load());
+    const std::uint32_t q = job.queue.get();
+    if (q >= census.size()) continue;
+    unsigned state = control.state();
+    // What is in somebody's hands is counted as what it was a moment ago.
+    if (state == engine::kSlotClaimed || state == engine::kSlotSettling) state = engine::kSlotActive;
+    if (state == engine::kSlotMoving) state = engine::kSlotAvailable;
+    if (!engine::holds_job(state)) continue;
+    ++census[q].by_state[static_cast<std::size_t>(engine::job_state(state))];
+    if (state == engine::kSlotAvailable) ++census[q].available[engine::rank_of_ring(control.ring())];
+  }
+  return census;
+}
+
+QueueInfo describe(const engine::Store& store, std::uint32_t q, const Census& census) {
+  const engine::QueueRecord& record = store.queue(q);
+  QueueInfo info;
+  info.name = store.queue_name(q);
+  info.paused = (record.flags.load() & engine::kPaused) != 0;
+  info.max_depth = record.max_depth.load();
+  info.max_size_bytes = record.max_bytes.load();
+  const std::uint64_t depth = store.depth_charge(q);
+  info.depth = engine::charged_jobs(depth);
+  info.size_bytes = engine::charged_bytes(depth);
+  std::copy(census.by_state.begin(), census.by_state.end(), info.by_state);
+  for (std::uint32_t l = 0; l < store.lanes(); ++l) {
+    const engine::QueueTally& tally = store.tally(q, l);
+    info.enqueued_total += tally.enqueued.get_ordered();
+    info.dispatched_total += tally.dispatched.get_ordered();
+    info.completed_total += tally.completed.get_ordered();
+  }
+  info.discarded_total = record.discarded.load() + record.expired.load();
+  info.cancelled_total = record.cancelled.load();
+  info.retried_total = record.retried.load();
+  info.returned_total = record.returned.load();
+  info.rejected_total = record.rejected.load();
+  for (const auto& [rank, count] : census.available)
+    info.available_by_priority.emplace_back(engine::priority_of(store.convention(), rank), count);
+  return info;
+}
+
+}  // namespace
+
+std::vector<QueueInfo> Observer::queues() const {
+  const engine::Store& store = segment_.attachment()->store();
+  const std::vector<Census> census = count_jobs(store);
+  std::vector<QueueInfo> infos;
+  for (std::uint32_t q = 0; q < store.queue_count(); ++q) infos.push_back(describe(store, q, census[q]));
+  return infos;
+}
+
+Result<QueueInfo> Observer::queue(std::string_view name) const {
+  const engine::Store& store = segment_.attachment()->store();
+  const std::uint32_t q = store.find_queue(name);
+  if (q == engine::kNoIndex) return Error{Code::kNotFound, "no queue '" + std::string(name) + "'", "queue", 0, 0, ""};
+  return describe(store, q, count_jobs(store)[q]);
+}
+
+Result<JobInfo> Observer::get(std::string_view id) const {
+  const engine::Store& store = segment_.attachment()->store();
+  if (const auto parsed = engine::parse_id(id))
+    for (int look = 0; look < 1000; ++look) {
+      const std::uint32_t slot = store.find_job(*parsed);
+      if (slot == engine::kNoIndex) break;
+      const auto snapshot = store.snapshot(slot);
+      if (snapshot && snapshot->id == *parsed) return internal::info_of(store, *snapshot);
+    }
+  return Error{Code::kNotFound, "no job with id " + std::string(id), "id", 0, 0, ""};
+}
+
+std::vector<JobInfo> Observer::list(const JobFilter& filter) const {
+  const engine::Store& store = segment_.attachment()->store();
+  const std::uint32_t q = filter.queue.empty() ? engine::kNoIndex : store.find_queue(filter.queue);
+  if (!filter.queue.empty() && q == engine::kNoIndex) return {};
+  std::vector<engine::Snapshot> found;
+  for (std::uint32_t slot = 0; slot < store.slots(); ++slot) {
+    const engine::JobRecord& job = store.job(slot);
+    const engine::Control control(job.control.load());
+    if (control.state() == engine::kSlotFree || control.state() == engine::kSlotFilling) continue;
+    if (q != engine::kNoIndex && job.queue.get() != q) continue;
+    if (filter.state && engine::holds_job(control.state()) &&
+        engine::job_state(control.state()) != static_cast<engine::JobState>(*filter.state))
+      continue;
+    if (filter.dead_letter && !job.flags().has(engine::Policy::kDead)) continue;
+    auto snapshot = store.snapshot(slot);
+    if (!snapshot) continue;
+    if (filter.state && snapshot->state() != static_cast<engine::JobState>(*filter.state)) continue;
+    if (filter.dead_letter && !snapshot->policy.has(engine::Policy::kDead)) continue;
+    if (!filter.type.empty() && std::string_view(snapshot->body).substr(0, snapshot->type_length) != filter.type) continue;
+    found.push_back(std::move(*snapshot));
+  }
+  // Where each available job stands in its ring.
+  std::vector<std::uint32_t> place(store.slots(), 0);
+  for (std::uint32_t i = 0; i < store.queue_count(); ++i)
+    for (unsigned n = 0; n < shm::kRingsPerSet; ++n) {
+      const std::uint32_t ring = shm::Rings::find(store.queue(i).rings, n);
+      if (ring == engine::kNoIndex) continue;
+      std::uint32_t at = 0;
+      shm::Rings::walk(store.segment(), ring, [&](std::uint32_t, unsigned, std::uint64_t value) {
+        const shm::Hint hint(value);
+        if (++at; engine::Store::hint_lives(store.segment(), hint)) place[hint.index()] = at;
+      });
+    }
+  auto key = [&place](const engine::Snapshot& s) {
+    const bool available = s.state() == engine::JobState::kAvailable;
+    const unsigned ring = s.control.ring();
+    const bool front = available && ring % 2 == 0;
+    return std::tuple(available ? 0 : 1, s.queue, available ? ring : 0U, available ? (front ? s.available_at : place[s.slot]) : s.created_at,
+                      s.id);
+  };
+  std::sort(found.begin(), found.end(), [&key](const auto& a, const auto& b) { return key(a) < key(b); });
+  if (filter.limit != 0 && found.size() > filter.limit) found.resize(filter.limit);
+  std::vector<JobInfo> infos;
+  infos.reserve(found.size());
+  for (const engine::Snapshot& snapshot : found) infos.push_back(internal::info_of(store, snapshot));
+  return infos;
+}
+
+std::vector<Violation> Observer::audit() const {
+  std::vector<Violation> violations;
+  for (engine::Finding& finding : engine::audit_patiently(segment_.attachment()->store()))
+    violations.push_back({finding.invariant, std::move(finding.text)});
+  return violations;
+}
+
+std::optional<std::int64_t> Observer::default_priority(std::string_view type) const {
+  const engine::Store& store = segment_.attachment()->store();
+  if (const auto rank = store.type_rank(type)) return engine::priority_of(store.convention(), *rank);
+  return std::nullopt;
+}
+
+Result<std::int64_t> Observer::priority_by_name(std::string_view name) const {
+  const engine::Convention convention = segment_.attachment()->store().convention();
+  if (const auto priority = engine::priority_by_name(convention, name)) return std::int64_t{*priority};
+  std::string names;
+  for (const engine::NamedPriority& known : engine::priority_names(convention))
+    names += (names.empty() ? "" : ", ") + std::string(known.name) + " (" + std::to_string(known.priority) + ")";
+  return Error{Code::kInvalid, "'" + std::string(name) + "' is no priority of convention '" +
+                                   std::string(engine::info(convention).name) + "': use a number or one of " + names,
+               "priority", 0, 0, ""};
+}
+
+}  // namespace ojs_shm

@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <ojs_shm/producer.hpp>
+
+#include <algorithm>
+
+#include "shm/parking.hpp"
+#include "worker_api/attachment.hpp"
+
+namespace ojs_shm {
+
+using internal::Handle;
+
+struct Producer::Impl {
+  std::unique_ptr<Handle> handle;
+  engine::Actor& actor() { return handle->actor(); }
+  engine::Store& store() { return handle->store(); }
+
+  /// The error of an operation on one job.
+  Error failed(engine::Outcome outcome, std::string_view id, engine::JobState found, std::string_view wanted) {
+    if (outcome == engine::Outcome::kWrongState) return internal::wrong_state(id, found, wanted);
+    return internal::error_of(outcome, store(), engine::kNoIndex, id);
+  }
+  Result<engine::JobId> parse(std::string_view id) const {
+    if (handle->closed()) return internal::closed();
+    if (const auto parsed = engine::parse_id(id)) return *parsed;
+    return Error{Code::kNotFound, "'" + std::string(id) + "' is no job id", "id", 0, 0, ""};
+  }
+};
+
+std::string_view JobIdText::view() const {
+  if (text_[0] == '\0') engine::print_id({hi, lo}, std::span<char, engine::kJobIdLength>(text_, engine::kJobIdLength));
+  return {text_, engine::kJobIdLength};
+}
+
+Producer::Producer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Producer::Producer(Producer&&) noexcept = default;
+Producer& Producer::operator=(Producer&&) noexcept = default;
+Producer::~Producer() = default;
+
+Result<Producer> Producer::attach(const Segment& segment) {
+  auto handle = Handle::make(segment);
+  if (!handle) return handle.error();
+  auto impl = std::make_unique<Impl>();
+  impl->handle = std::move(handle).value();
+  return Producer(std::move(impl));
+}
+
+Result<Producer> Producer::attach(const SegmentName& name) {
+  const Result<Segment> segment = Segment::attach(name);
+  if (!segment) return segment.error();
+  return attach(segment.value());
+}
+
+const Segment& Producer::segment() const { return impl_->handle->segment(); }
+
+namespace {
+
+JobIdText text_of(engine::JobId id) {
+  JobIdText text;
+  text.hi = id.hi;
+  text.lo = id.lo;
+  return text;
+}
+
+/// A full segment may only wait for the repair of somebody dead.
+bool may_be_the_dead(engine::Outcome outcome) {
+  return outcome >= engine::Outcome::kNoSlots && outcome <= engine::Outcome::kNoChunks;
+}
+
+}  // namespace
+
+Result<JobIdText> Producer::enqueue(const JobSpec& spec) {
+  if (impl_->handle->closed()) return internal::closed();
+  Result<engine::NewJob> job = internal::new_job(impl_->actor(), spec);
+  if (!job) return job.error();
+  engine::JobId id;
+  engine::Outcome outcome = impl_->actor().enqueue(*job, id);
+  if (outcome == engine::Outcome::kOk) [[likely]]
+    return text_of(id);
+  if (may_be_the_dead(outcome) && impl_->handle->attachment().repair_the_dead() != 0) outcome = impl_->actor().enqueue(*job, id);
+  if (outcome == engine::Outcome::kOk) return text_of(id);
+  return internal::error_of(outcome, impl_->store(), job->queue, spec.id.empty() ? "body" : spec.id);
+}
+
+Result<std::vector<JobIdText>> Producer::enqueue_batch(std::span<const JobSpec> specs) {
+  if (impl_->handle->closed()) return internal::closed();
+  std::vector<engine::NewJob> jobs;
+  jobs.reserve(specs.size());
+  for (const JobSpec& spec : specs) {
+    Result<engine::NewJob> job = internal::new_job(impl_->actor(), spec);
+    if (!job) {
+      Error error = job.error();
+      error.message = "job " + std::to_string(jobs.size() + 1) + " of the batch: " + error.message;
+      return error;
+    }
+    if (!jobs.empty() && job->queue != jobs.front().queue)
+      return Error{Code::kInvalid, "the jobs of a batch go to one queue", "queue", 0, 0, ""};
+    jobs.push_back(*job);
+  }
+  std::vector<engine::JobId> ids;
+  engine::Outcome outcome = impl_->actor().enqueue_batch(jobs, ids);
+  if (may_be_the_dead(outcome) && impl_->handle->attachment().repair_the_dead() != 0)
+    outcome = impl_->actor().enqueue_batch(jobs, ids);
+  if (outcome != engine::Outcome::kOk) return internal::error_of(outcome, impl_->store(), jobs.front().queue, "batch");
+  std::vector<JobIdText> texts;
+  texts.reserve(ids.size());
+  for (const engine::JobId id : ids) texts.push_back(text_of(id));
+  return texts;
+}
+
+Result<JobInfo> Producer::get(std::string_view id) const {
+  const Result<engine::JobId> parsed = impl_->parse(id);
+  if (!parsed) return parsed.error();
+  for (int look = 0; look < 1000; ++look) {
+    const std::uint32_t slot = impl_->store().find_job(parsed.value());
+    if (slot == engine::kNoIndex) break;
+    const auto snapshot = impl_->store().snapshot(slot);
+    if (snapshot && snapshot->id == parsed.value()) return internal::info_of(impl_->store(), *snapshot);
+  }
+  return impl_->failed(engine::Outcome::kNotFound, id, {}, "");
+}
+
+Result<JobInfo> Producer::wait(std::string_view id, std::chrono::milliseconds timeout) {
+  const Result<engine::JobId> parsed = impl_->parse(id);
+  if (!parsed) return parsed.error();
+  engine::Store& store = impl_->store();
+  const auto end = std::chrono::steady_clock::now() + timeout;
+  for (;;) {
+    const std::uint32_t slot = store.find_job(parsed.value());
+    if (slot == engine::kNoIndex) return impl_->failed(engine::Outcome::kNotFound, id, {}, "");
+    engine::JobRecord& job = store.job(slot);
+    // Ask to be woken, then look: the finisher looks at the wish after it has taken the slot into its hands.
+    job.signals.fetch_or(engine::kWaited, shm::Point::kWaitFlagSet);
+    const shm::Half& bell = store.segment().header().completions[slot % 64];
+    const std::uint32_t rung = bell.load();
+    const engine::Control control(job.control.load_seq_cst());
+    if (engine::is_finished(control.state())) {
+      Result<JobInfo> info = get(id);
+      if (!info || is_terminal(info->state)) return info;
+    }
+    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(end - std::chrono::steady_clock::now()).count();
+    if (left <= 0) return Error{Code::kTimeout, "job " + std::string(id) + " has not finished yet", std::string(id), 0, 0, ""};
+    const bool in_hands = engine::is_exclusive(control.state());
+    shm::futex_wait(bell, rung, std::min<std::uint64_t>(static_cast<std::uint64_t>(left), in_hands ? 1 : 100));
+    if (!in_hands && bell.load() == rung) impl_->handle->attachment().repair_the_dead();
+  }
+}
+
+Result<JobInfo> Producer::cancel(std::string_view id) {
+  const Result<engine::JobId> parsed = impl_->parse(id);
+  if (!parsed) return parsed.error();
+  engine::JobState found{};
+  const engine::Outcome outcome = impl_->actor().cancel(parsed.value(), found);
+  if (outcome != engine::Outcome::kOk) return impl_->failed(outcome, id, found, "waiting or active");
+  return get(id);
+}
+
+Result<std::int64_t> Producer::reprioritize(std::string_view id, std::int64_t priority) {
+  const Result<engine::JobId> parsed = impl_->parse(id);
+  if (!parsed) return parsed.error();
+  const engine::Convention convention = impl_->store().convention();
+  const engine::ConventionInfo& known = engine::info(convention);
+  const auto rank = engine::rank_of(convention, priority);
+  if (!rank)
+    return Error{Code::kInvalid,
+                 "priority " + std::to_string(priority) + " is out of range: the minimum is " + std::to_string(known.min) +
+                     " and the maximum is " + std::to_string(known.max),
+                 "priority", 0, static_cast<std::uint64_t>(known.max), ""};
+  if (known.immutable)
+    return Error{Code::kWrongState, "the convention '" + std::string(known.name) + "' keeps a job's priority as it was enqueued",
+                 "convention", 0, 0, ""};
+  std::uint8_t previous = 0;
+  engine::JobState found{};
+  const engine::Outcome outcome = impl_->actor().reprioritize(parsed.value(), *rank, previous, found);
+  if (outcome != engine::Outcome::kOk) return impl_->failed(outcome, id, found, "available or scheduled");
+  return engine::priority_of(convention, previous);
+}
+
+Status Producer::activate(std::string_view id) {
+  const Result<engine::JobId> parsed = impl_->parse(id);
+  if (!parsed) return parsed.error();
+  engine::JobState found{};
+  const engine::Outcome outcome = impl_->actor().activate(parsed.value(), found);
+  if (outcome != engine::Outcome::kOk) return impl_->failed(outcome, id, found, "pending");
+  return {};
+}
+
+}  // namespace ojs_shm

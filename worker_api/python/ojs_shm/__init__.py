@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Open Job Spec jobs between processes through shared memory.
+
+    queue = await connect("my-segment")                  # asyncio; connect_sync() for blocking programs
+    task = await queue.submit("send_email", {"to": "user@example.com"}, priority=Priority.HIGH)
+    print(await task.result())
+
+    worker = queue.worker(concurrency=8)
+
+    @worker.task("send_email", default_priority=Priority.LOW)
+    async def send_email(input): ...
+
+    await worker.run()
+"""
+
+from ._abi import library as _library
+from .aio import AsyncQueue, AsyncTask, connect
+from .aio_worker import AsyncWorker
+from .client import Queue, Task, connect_sync, create_segment, remove_segment
+from .errors import (CannotAttach, Closed, Duplicate, Empty, Failure, InternalError, InUse, InvalidArgument,
+                     JobCancelled, JobFailed, LibraryNotFound, Lost, NoSpace, NotFound, OjsError, OtherFormat,
+                     PermissionDenied, QueueFull, SegmentFull, StaleVersion, TimedOut, TooLarge, WrongState)
+from .jobs import Job, JobError, JobInfo, NackOutcome, NewJob, QueueStats, Retry
+from .priority import Priority
+from .worker import Worker
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "AsyncQueue", "AsyncTask", "AsyncWorker", "CannotAttach", "Closed", "Duplicate", "Empty", "Failure",
+    "InUse", "InternalError", "InvalidArgument", "Job", "JobCancelled", "JobError", "JobFailed", "JobInfo",
+    "LibraryNotFound", "Lost", "NackOutcome", "NewJob", "NoSpace", "NotFound", "OjsError", "OtherFormat",
+    "PermissionDenied", "Priority", "Queue", "QueueFull", "QueueStats", "Retry", "SegmentFull", "StaleVersion", "Task",
+    "TimedOut", "TooLarge", "Worker", "WrongState", "connect", "connect_sync", "create_segment", "library_version",
+    "remove_segment",
+]
+
+
+def library_version() -> str:
+    """The version of the loaded library, such as "0.1.0"."""
+    return _library().version().decode()

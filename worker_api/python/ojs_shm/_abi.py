@@ -1,0 +1,253 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The structs and entries of ojs_shm.h, as ctypes sees them. Only this file knows the library's binary interface."""
+
+from __future__ import annotations
+
+import ctypes
+import ctypes.util
+import functools
+import os
+import pathlib
+from ctypes import (POINTER, Structure, byref, c_char, c_char_p, c_double, c_int, c_int32, c_int64, c_size_t, c_uint32,
+                    c_uint64, c_void_p, sizeof)
+
+from . import errors
+
+ABI_VERSION = 1
+ID_SIZE = 37
+
+JOB_HAS_PRIORITY = 1
+JOB_PENDING = 2
+RETRY_NO_JITTER = 1
+RETRY_DEAD_LETTER = 2
+FAILURE_NOT_RETRYABLE = 1
+WORKER_LEASE_OWNED = 1
+QUEUE_MAX_DEPTH, QUEUE_MAX_SIZE_BYTES, QUEUE_PAUSED = 1, 2, 4
+FILTER_HAS_STATE, FILTER_DEAD_LETTER = 1, 2
+
+#: Indexed by the numbers of ojs_shm.h.
+STATES = ("scheduled", "available", "pending", "active", "completed", "retryable", "cancelled", "discarded")
+BACKOFFS = ("exponential", "linear", "constant", "polynomial")
+
+
+class Sized(Structure):
+    """A struct that begins with its own size; all else starts as zero, which is the default of each member."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.struct_size = sizeof(self)
+
+
+class Error(Sized):
+    _fields_ = [("struct_size", c_size_t), ("message", c_char_p), ("subject", c_char_p), ("unit", c_char_p),
+                ("depth", c_uint64), ("bound", c_uint64), ("code", c_int32), ("reserved", c_uint32)]
+
+
+class SegmentOptions(Sized):
+    _fields_ = [("struct_size", c_size_t), ("convention", c_char_p), ("group", c_char_p), ("size_bytes", c_uint64),
+                ("retention_ms", c_uint64), ("slots", c_uint32), ("max_queues", c_uint32),
+                ("max_body_bytes", c_uint32), ("max_handles", c_uint32), ("mode", c_uint32), ("reserved", c_uint32)]
+
+
+class RetryPolicy(Sized):
+    _fields_ = [("struct_size", c_size_t), ("coefficient", c_double), ("max_attempts", c_uint32),
+                ("initial_ms", c_uint32), ("max_ms", c_uint32), ("backoff", c_uint32), ("flags", c_uint32),
+                ("reserved", c_uint32)]
+
+
+class JobSpec(Sized):
+    _fields_ = [("struct_size", c_size_t), ("type", c_char_p), ("args", c_char_p), ("args_size", c_size_t),
+                ("queue", c_char_p), ("id", c_char_p), ("extra", c_char_p), ("extra_size", c_size_t),
+                ("retry", POINTER(RetryPolicy)), ("priority", c_int64), ("scheduled_at_ms", c_uint64),
+                ("expires_at_ms", c_uint64), ("timeout_ms", c_uint32), ("lease_ms", c_uint32), ("flags", c_uint32),
+                ("reserved", c_uint32)]
+
+
+class Text(Structure):
+    _fields_ = [("data", c_void_p), ("size", c_size_t)]
+
+    def read(self) -> str:
+        return ctypes.string_at(self.data, self.size).decode() if self.size else ""
+
+
+class JobFields(Sized):
+    _fields_ = [("struct_size", c_size_t), ("id", Text), ("type", Text), ("args", Text), ("extra", Text),
+                ("queue", Text), ("priority", c_int64), ("fence", c_uint64), ("created_at_ms", c_uint64),
+                ("enqueued_at_ms", c_uint64), ("started_at_ms", c_uint64), ("deadline_ms", c_uint64),
+                ("timeout_ms", c_uint32), ("attempt", c_uint32), ("max_attempts", c_uint32), ("reserved", c_uint32)]
+
+
+class WorkerOptions(Sized):
+    _fields_ = [("struct_size", c_size_t), ("queues", POINTER(c_char_p)), ("queue_count", c_size_t),
+                ("lease_ms", c_uint32), ("spin_us", c_uint32), ("flags", c_uint32), ("reserved", c_uint32)]
+
+
+class FailureReport(Sized):
+    _fields_ = [("struct_size", c_size_t), ("code", c_char_p), ("message", c_char_p), ("type", c_char_p),
+                ("details", c_char_p), ("details_size", c_size_t), ("flags", c_uint32), ("reserved", c_uint32)]
+
+
+class NackOutcome(Sized):
+    _fields_ = [("struct_size", c_size_t), ("next_attempt_at_ms", c_uint64), ("retry_delay_ms", c_uint32),
+                ("state", c_uint32)]
+
+
+class QueueSettings(Sized):
+    _fields_ = [("struct_size", c_size_t), ("max_depth", c_uint64), ("max_size_bytes", c_uint64),
+                ("paused", c_uint32), ("set", c_uint32)]
+
+
+class JobFilter(Sized):
+    _fields_ = [("struct_size", c_size_t), ("queue", c_char_p), ("type", c_char_p), ("limit", c_uint64),
+                ("state", c_uint32), ("flags", c_uint32)]
+
+
+_handle, _out = c_void_p, POINTER(c_void_p)
+_text = (c_void_p, c_size_t)  # the caller's buffer, which ends the arguments of every entry that returns a text
+
+#: name -> (result, arguments)
+_ENTRIES = {
+    "version": (c_char_p, ()),
+    "format": (c_uint32, ()),
+    "check_abi": (c_int, (c_uint32,)),
+    "code_name": (c_char_p, (c_int,)),
+    "last_error_detail": (c_int, (_handle, POINTER(Error))),
+    "last_text": (c_int64, (_handle, *_text)),
+    "close": (c_int, (_handle,)),
+    "segment_attach": (c_int, (c_char_p, c_char_p, _out)),
+    "segment_create": (c_int, (c_char_p, c_char_p, POINTER(SegmentOptions), _out)),
+    "segment_observe": (c_int, (c_char_p, c_char_p, _out)),
+    "segment_convention": (c_int64, (_handle, *_text)),
+    "segment_path": (c_int64, (_handle, *_text)),
+    "segment_remove": (c_int, (c_char_p, c_char_p, c_int)),
+    "producer_open": (c_int, (_handle, _out)),
+    "enqueue": (c_int, (_handle, POINTER(JobSpec), c_char_p)),
+    "enqueue_batch": (c_int, (_handle, POINTER(JobSpec), c_size_t, c_char_p)),
+    "wait": (c_int64, (_handle, c_char_p, c_int64, *_text)),
+    "get": (c_int64, (_handle, c_char_p, *_text)),
+    "cancel": (c_int64, (_handle, c_char_p, *_text)),
+    "reprioritize": (c_int, (_handle, c_char_p, c_int64, POINTER(c_int64))),
+    "activate": (c_int, (_handle, c_char_p)),
+    "job_new": (c_int, (_out,)),
+    "job_read": (c_int, (_handle, POINTER(JobFields))),
+    "cancel_requested": (c_int, (_handle,)),
+    "worker_open": (c_int, (_handle, POINTER(WorkerOptions), _out)),
+    "fetch": (c_int, (_handle, _handle, c_int64)),
+    "ack": (c_int, (_handle, _handle, c_char_p, c_size_t)),
+    "nack": (c_int, (_handle, _handle, POINTER(FailureReport), POINTER(NackOutcome))),
+    "requeue": (c_int, (_handle, _handle)),
+    "heartbeat": (c_int, (_handle, _handle, c_uint32, POINTER(c_uint64))),
+    "progress": (c_int, (_handle, _handle, c_double)),
+    "event_fd": (c_int, (_handle,)),
+    "interrupt": (c_int, (_handle,)),
+    "admin_open": (c_int, (_handle, _out)),
+    "set_queue": (c_int, (_handle, c_char_p, POINTER(QueueSettings))),
+    "set_default_priority": (c_int, (_handle, c_char_p, c_int64)),
+    "dead_retry": (c_int, (_handle, c_char_p)),
+    "dead_drop": (c_int, (_handle, c_char_p)),
+    "observer_open": (c_int, (_handle, _out)),
+    "stats": (c_int64, (_handle, *_text)),
+    "queues": (c_int64, (_handle, *_text)),
+    "queue": (c_int64, (_handle, c_char_p, *_text)),
+    "list": (c_int64, (_handle, POINTER(JobFilter), *_text)),
+    "audit": (c_int64, (_handle, *_text)),
+    "default_priority": (c_int, (_handle, c_char_p, POINTER(c_int64))),
+    "priority_by_name": (c_int, (_handle, c_char_p, POINTER(c_int64))),
+}
+
+
+class Library:
+    """The loaded library; `library.enqueue` is the entry ojs_shm_enqueue."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        # CDLL gives up the interpreter's lock during each call, so a waiting thread stops no other.
+        loaded = ctypes.CDLL(path)
+        for name, (result, arguments) in _ENTRIES.items():
+            try:
+                entry = getattr(loaded, "ojs_shm_" + name)
+            except AttributeError:
+                raise errors.StaleVersion(f"{path} has no ojs_shm_{name}: it is another version than this package",
+                                          code="stale_version", number=-18) from None
+            entry.restype, entry.argtypes = result, arguments
+            setattr(self, name, entry)
+        if (code := self.check_abi(ABI_VERSION)) < 0:
+            raise self.error(code)
+
+    def error(self, number: int, handle: int | None = None) -> errors.OjsError:
+        """The exception for a code just returned by a call of `handle`."""
+        detail = Error()
+        known = self.last_error_detail(handle, byref(detail)) == 0 and detail.code == number
+        name = self.code_name(number).decode()
+        made = errors.BY_NUMBER.get(number, errors.OjsError)
+        if not known:
+            return made(name, code=name, number=number)
+        return made(detail.message.decode("utf-8", "replace"), code=name, number=number,
+                    subject=(detail.subject or b"").decode("utf-8", "replace"), depth=detail.depth,
+                    bound=detail.bound, unit=(detail.unit or b"").decode())
+
+    def open(self, entry, *arguments) -> int:
+        """Calls an entry whose last parameter receives a new handle."""
+        handle = c_void_p()
+        if (code := entry(*arguments, byref(handle))) < 0:
+            raise self.error(code)
+        return handle.value
+
+    def read_text(self, handle: int | None, entry, *arguments) -> str:
+        """Calls an entry that ends with a caller's buffer and returns a text."""
+        size = 2048
+        buffer = (c_char * size)()
+        length = entry(*arguments, buffer, size)
+        if length < 0:
+            raise self.error(length, handle)
+        if length >= size:
+            buffer = (c_char * (length + 1))()
+            length = self.last_text(handle, buffer, length + 1)
+            if length < 0:
+                raise self.error(length, handle)
+        return ctypes.string_at(buffer, length).decode()
+
+
+def _candidates() -> list[str]:
+    """Where the library may be, in this order: as told, beside this package, where the system keeps libraries."""
+    told = os.environ.get("OJS_SHM_LIBRARY")
+    if told:
+        return [told]
+    beside = sorted(pathlib.Path(__file__).parent.glob("libojs_shm.so*"))
+    installed = ctypes.util.find_library("ojs_shm")
+    return [*map(str, beside), *([installed] if installed else [])]
+
+
+@functools.cache
+def library() -> Library:
+    """Loaded at the first use, so that importing the package needs no library."""
+    tried = []
+    for path in _candidates():
+        try:
+            return Library(path)
+        except OSError as error:
+            tried.append(f"{path}: {error}")
+    looked = "; ".join(tried) or "neither beside the package nor on the system"
+    raise errors.LibraryNotFound(f"libojs_shm.so was not found ({looked}). Install ojs-shm or set OJS_SHM_LIBRARY",
+                                 code="library_not_found")
+
+
+def text_in(value: str | None, member: str) -> bytes | None:
+    """A text for a member that ends with a NUL and therefore cannot contain one."""
+    if value is None:
+        return None
+    if not isinstance(value, str):
+        raise TypeError(f"{member} must be a str, not {type(value).__name__}")
+    encoded = value.encode()
+    if b"\0" in encoded:
+        raise errors.InvalidArgument(f"{member} contains a NUL", code="invalid", number=-2, subject=member)
+    return encoded
+
+
+def whole(value: int, member: str, bits: int, signed: bool = False) -> int:
+    """ctypes cuts numbers that do not fit without a word; this refuses them."""
+    low, high = (-(1 << bits - 1), (1 << bits - 1) - 1) if signed else (0, (1 << bits) - 1)
+    if not low <= value <= high:
+        raise errors.InvalidArgument(f"{member} must be {low}..{high}, not {value}", code="invalid", number=-2,
+                                     subject=member, bound=high)
+    return value

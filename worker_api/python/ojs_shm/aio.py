@@ -1,0 +1,251 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The asyncio client: connect(), AsyncQueue, AsyncTask.
+
+Entries of the library that only touch shared memory take microseconds and are called in the loop's own thread. What
+walks the whole segment goes to a thread, and all waiting for results is done by one thread for each connection.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from . import errors
+from .client import Queue
+from .jobs import NOTHING, Duration, JobInfo, NewJob, QueueStats, milliseconds
+
+if TYPE_CHECKING:
+    from .aio_worker import AsyncWorker
+
+#: How long the waiting thread sleeps on one job before it looks at the others, in seconds.
+_TURN = 0.01
+
+
+async def connect(name: str | None = None, *, dir: str | None = None, queue: str = "default") -> AsyncQueue:
+    """Attaches to the living segment DIR/ojs-shm.NAME (else OJS_SHM_DIR and OJS_SHM_NAME, else /dev/shm and default).
+
+    Errors: CannotAttach, OtherFormat, PermissionDenied, InUse.
+    """
+    return AsyncQueue(Queue(name, dir=dir, queue=queue))
+
+
+class AsyncQueue:
+    """A connection to a segment for one event loop. Its methods are those of Queue."""
+
+    def __init__(self, queue: Queue) -> None:
+        self._queue = queue
+        self._watcher = _Watcher(queue)
+
+    @property
+    def sync(self) -> Queue:
+        """The blocking client of the same connection, for other threads."""
+        return self._queue
+
+    @property
+    def convention(self) -> str:
+        return self._queue.convention
+
+    async def submit(self, type: str, input: Any = NOTHING, **options: Any) -> AsyncTask:
+        """Puts one job in; on return it survives the death of every process. `options` are the members of NewJob.
+
+        Errors: InvalidArgument, TooLarge, QueueFull, SegmentFull, Duplicate, Closed; nothing is stored then.
+        """
+        return AsyncTask(self, self._queue._submit(NewJob(type, input, **options)))
+
+    async def submit_many(self, jobs: Iterable[NewJob]) -> list[AsyncTask]:
+        """All or none, in this order."""
+        return [AsyncTask(self, id) for id in self._queue._submit_many(jobs)]
+
+    async def get(self, id: str) -> JobInfo:
+        return self._queue.get(id)
+
+    async def wait(self, id: str, timeout: Duration | None = None) -> JobInfo:
+        """Until it is finished. Errors: NotFound, TimedOut."""
+        finished = self._watcher.watch(id)
+        try:
+            async with asyncio.timeout(None if timeout is None else milliseconds(timeout, "timeout", 53) / 1000):
+                return await finished
+        except TimeoutError as error:
+            if isinstance(error, errors.OjsError):
+                raise
+            raise errors.TimedOut(f"job {id} was not finished in time", code="timeout", number=-14) from None
+        finally:
+            self._watcher.forget(id, finished)
+
+    async def result(self, id: str, timeout: Duration | None = None) -> Any:
+        """Waits and returns what its handler returned. Errors: JobFailed, JobCancelled, NotFound, TimedOut."""
+        return (await self.wait(id, timeout)).outcome()
+
+    async def cancel(self, id: str) -> JobInfo:
+        return self._queue.cancel(id)
+
+    async def reprioritize(self, id: str, priority: int | str) -> int:
+        return self._queue.reprioritize(id, priority)
+
+    async def activate(self, id: str) -> None:
+        self._queue.activate(id)
+
+    async def set_default_priority(self, type: str, priority: int | str) -> None:
+        self._queue.set_default_priority(type, priority)
+
+    async def default_priority(self, type: str) -> int | None:
+        return self._queue.default_priority(type)
+
+    async def stats(self, queue: str | None = None) -> QueueStats:
+        return await asyncio.to_thread(self._queue.stats, queue)
+
+    async def queues(self) -> list[QueueStats]:
+        return await asyncio.to_thread(self._queue.queues)
+
+    async def segment_stats(self) -> dict[str, Any]:
+        return await asyncio.to_thread(self._queue.segment_stats)
+
+    async def jobs(self, **filter: Any) -> list[JobInfo]:
+        return await asyncio.to_thread(lambda: self._queue.jobs(**filter))
+
+    async def audit(self) -> list[dict[str, Any]]:
+        return await asyncio.to_thread(self._queue.audit)
+
+    async def configure(self, queue: str | None = None, **settings: Any) -> None:
+        self._queue.configure(queue, **settings)
+
+    async def pause(self, queue: str | None = None) -> None:
+        self._queue.pause(queue)
+
+    async def resume(self, queue: str | None = None) -> None:
+        self._queue.resume(queue)
+
+    async def retry_dead(self, id: str) -> None:
+        self._queue.retry_dead(id)
+
+    async def drop_dead(self, id: str) -> None:
+        self._queue.drop_dead(id)
+
+    def worker(self, **options: Any) -> AsyncWorker:
+        """A worker on this connection; the options are those of AsyncWorker."""
+        from .aio_worker import AsyncWorker
+        return AsyncWorker(self._queue, **options)
+
+    async def close(self) -> None:
+        """Detaches; whoever still waits for a result gets Closed."""
+        await asyncio.to_thread(self._watcher.close)
+        self._queue.close()
+
+    async def __aenter__(self) -> AsyncQueue:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+
+class AsyncTask:
+    """A job that was submitted here."""
+
+    def __init__(self, queue: AsyncQueue, id: str) -> None:
+        self._queue = queue
+        self.id = id
+
+    async def info(self) -> JobInfo:
+        return await self._queue.get(self.id)
+
+    @property
+    def priority(self) -> int:
+        return self._queue.sync.get(self.id).priority
+
+    @property
+    def state(self) -> str:
+        return self._queue.sync.get(self.id).state
+
+    async def wait(self, timeout: Duration | None = None) -> JobInfo:
+        return await self._queue.wait(self.id, timeout)
+
+    async def result(self, timeout: Duration | None = None) -> Any:
+        return await self._queue.result(self.id, timeout)
+
+    async def cancel(self) -> JobInfo:
+        return await self._queue.cancel(self.id)
+
+    async def reprioritize(self, priority: int | str) -> int:
+        return await self._queue.reprioritize(self.id, priority)
+
+    async def activate(self) -> None:
+        await self._queue.activate(self.id)
+
+    def __repr__(self) -> str:
+        return f"<AsyncTask {self.id}>"
+
+
+class _Watcher:
+    """One thread that waits for any number of jobs: it sleeps on the oldest for a short turn (a finished job wakes it
+    at once), then looks at all the others. Without a job to wait for it sleeps for good."""
+
+    def __init__(self, queue: Queue) -> None:
+        self._queue = queue
+        self._changed = threading.Condition()
+        self._waiting: dict[str, list[asyncio.Future[JobInfo]]] = {}
+        self._thread: threading.Thread | None = None
+        self._closed = False
+
+    def watch(self, id: str) -> asyncio.Future[JobInfo]:
+        finished = asyncio.get_running_loop().create_future()
+        with self._changed:
+            if self._closed:
+                raise errors.Closed("this queue is closed", code="closed", number=-16)
+            self._waiting.setdefault(id, []).append(finished)
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._run, name="ojs-shm-results", daemon=True)
+                self._thread.start()
+            self._changed.notify()
+        return finished
+
+    def forget(self, id: str, finished: asyncio.Future[JobInfo]) -> None:
+        with self._changed:
+            waiting = self._waiting.get(id, [])
+            if finished in waiting:
+                waiting.remove(finished)
+            if not waiting:
+                self._waiting.pop(id, None)
+
+    def close(self) -> None:
+        with self._changed:
+            self._closed = True
+            self._changed.notify()
+        if self._thread is not None:
+            self._thread.join()
+        for id in list(self._waiting):
+            self._tell(id, errors.Closed("this queue was closed", code="closed", number=-16))
+
+    def _run(self) -> None:
+        while True:
+            with self._changed:
+                self._changed.wait_for(lambda: self._waiting or self._closed)
+                if self._closed:
+                    return
+                ids = list(self._waiting)
+            for place, id in enumerate(ids):
+                try:
+                    self._tell(id, self._queue.wait(id, _TURN if place == 0 else 0))
+                except errors.TimedOut:
+                    pass
+                except errors.OjsError as error:
+                    self._tell(id, error)
+
+    def _tell(self, id: str, outcome: JobInfo | errors.OjsError) -> None:
+        with self._changed:
+            waiting = self._waiting.pop(id, [])
+        for future in waiting:
+            try:
+                future.get_loop().call_soon_threadsafe(_settle, future, outcome)
+            except RuntimeError:
+                pass  # its loop has ended, so nobody is left to tell
+
+
+def _settle(future: asyncio.Future[JobInfo], outcome: JobInfo | errors.OjsError) -> None:
+    if future.done():
+        return
+    if isinstance(outcome, JobInfo):
+        future.set_result(outcome)
+    else:
+        future.set_exception(outcome)

@@ -1,0 +1,216 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The asyncio worker: handlers as tasks of the event loop, fed by the segment's event descriptor."""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+import signal
+import threading
+import weakref
+from collections.abc import Iterable
+from typing import Any
+
+from . import errors
+from ._abi import library
+from ._handles import Handle
+from .client import Queue
+from .jobs import Duration, Job, milliseconds
+from .registry import Handler, Keeper, Registry, complete, fail
+
+#: How often running jobs are asked whether somebody cancelled them, in seconds.
+_CANCEL_TURN = 0.05
+
+
+class AsyncWorker(Registry):
+    """Takes jobs out of queues, strictly from the first to the last, and runs up to `concurrency` handlers at once.
+
+    `async def` handlers run in the event loop, others in threads. When somebody cancels a job, or its lease or timeout
+    ends, its `async def` handler is cancelled; leases are extended by a thread, so a handler that blocks the loop for
+    a while does not lose them.
+
+    lease   how long this worker may be silent before a job goes to another one; None: the job's own
+    grace   how long run() waits for running handlers after stop()
+    """
+
+    def __init__(self, queue: Queue, *, queues: Iterable[str] | None = None, concurrency: int = 10,
+                 lease: Duration | None = None, grace: Duration = 30.0) -> None:
+        super().__init__(queue)
+        if concurrency < 1:
+            raise errors.InvalidArgument("concurrency must be at least 1", code="invalid", number=-2,
+                                         subject="concurrency")
+        self._concurrency = concurrency
+        self._grace = milliseconds(grace, "grace") / 1000
+        self._handles = queue._worker_handles(queues if queues is not None else (queue.queue,), lease, 0)
+        self._running: dict[asyncio.Task[None], Job] = {}
+        self._stop = threading.Event()
+        self._woken: asyncio.Event | None = None  # made by run(), in its loop
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._began = False
+        self._background: asyncio.Task[None] | None = None
+
+    async def run(self, *, signals: bool = True) -> None:
+        """Runs the registered handlers until stop(); in the main thread SIGTERM and SIGINT stop it too.
+
+        Then nothing more is fetched and running handlers finish; what still runs after the grace time is cancelled
+        and given back for others to run, and TimedOut is raised. A worker runs once.
+        """
+        if self._began:
+            raise errors.WrongState("a worker runs once", code="wrong_state", number=-5)
+        self._began = True
+        self._loop, self._woken = asyncio.get_running_loop(), asyncio.Event()
+        caught = self._catch_signals() if signals else []
+        keeper = Keeper(self._handles)
+        pool = concurrent.futures.ThreadPoolExecutor(self._concurrency, thread_name_prefix="ojs-shm")
+        watch = asyncio.create_task(self._watch_cancels())
+        try:
+            with self._handles.lent() as fetcher:
+                try:
+                    await self._feed(fetcher, keeper, pool)
+                finally:
+                    await self._drain()
+        finally:
+            watch.cancel()
+            pool.shutdown(wait=False)
+            await asyncio.to_thread(keeper.close)
+            for number in caught:
+                self._loop.remove_signal_handler(number)
+
+    def stop(self) -> None:
+        """Ends run(). From any thread."""
+        self._stop.set()
+        if self._loop is not None and self._woken is not None:
+            try:
+                self._loop.call_soon_threadsafe(self._woken.set)
+            except RuntimeError:
+                pass  # the loop has ended, and run() with it
+
+    async def __aenter__(self) -> AsyncWorker:
+        """Runs beside the body of `async with`, and drains at its end."""
+        self._background = asyncio.create_task(self.run(signals=False))
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self.stop()
+        if self._background is not None:
+            await self._background
+        self.close()
+
+    def close(self) -> None:
+        """What this worker still holds goes back to the front of its level."""
+        self._handles.close()
+
+    # --- Fetching -----------------------------------------------------------------------------------------------------
+
+    async def _feed(self, fetcher: Handle, keeper: Keeper, pool: concurrent.futures.Executor) -> None:
+        """Fetches whenever a job may be waiting and fewer than `concurrency` run."""
+        assert self._loop is not None and self._woken is not None
+        descriptor = fetcher.call(library().event_fd)
+        watching = False
+        try:
+            while not self._stop.is_set():
+                self._woken.clear()
+                full = self._fill(fetcher, keeper, pool)
+                # While all places are taken a waiting job must not wake the loop again and again.
+                if watching and full:
+                    self._loop.remove_reader(descriptor)
+                elif not watching and not full:
+                    self._loop.add_reader(descriptor, self._woken.set)
+                watching = not full
+                if self._stop.is_set():
+                    return
+                await self._woken.wait()
+        finally:
+            if watching:
+                self._loop.remove_reader(descriptor)
+
+    def _fill(self, fetcher: Handle, keeper: Keeper, pool: concurrent.futures.Executor) -> bool:
+        """Starts handlers until nothing waits (False) or all places are taken (True)."""
+        while len(self._running) < self._concurrency:
+            lib = library()
+            pointer = lib.open(lib.job_new)
+            try:
+                fetcher.call(lib.fetch, pointer, 0)
+                job = Job(self._handles, pointer)
+            except errors.Empty:
+                lib.close(pointer)
+                return False
+            except BaseException:
+                lib.close(pointer)
+                raise
+            keeper.watch(job)
+            task = asyncio.create_task(self._run_job(job, keeper, pool), name=f"ojs-shm {job.type} {job.id}")
+            self._running[task] = job
+            task.add_done_callback(self._ended)
+        return True
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self._running.pop(task, None)
+        if self._woken is not None:
+            self._woken.set()
+        if not task.cancelled() and (error := task.exception()) is not None:
+            # Only our own bug comes here; what a handler raises was told to the segment.
+            task.get_loop().call_exception_handler({"message": "ojs-shm worker failed", "exception": error})
+
+    async def _run_job(self, job: Job, keeper: Keeper, pool: concurrent.futures.Executor) -> None:
+        try:
+            result = await self._call(self._handler_of(job), job, pool)
+        except asyncio.CancelledError as error:
+            keeper.forget(job)
+            # Ours when the job was lost or given back, and then nobody may settle it; else the handler's own.
+            if not job.cancel_requested:
+                fail(job, error)
+        except Exception as error:  # noqa: BLE001
+            keeper.forget(job)
+            fail(job, error)
+        else:
+            keeper.forget(job)
+            complete(job, result)
+
+    async def _call(self, handler: Handler, job: Job, pool: concurrent.futures.Executor) -> Any:
+        if handler.is_async:
+            return await handler(job)
+        return await asyncio.get_running_loop().run_in_executor(pool, handler, job)
+
+    async def _watch_cancels(self) -> None:
+        told: weakref.WeakSet[asyncio.Task[None]] = weakref.WeakSet()
+        while True:
+            await asyncio.sleep(_CANCEL_TURN)
+            for task, job in list(self._running.items()):
+                # Once: what it does on its way out is not interrupted again. A handler in a thread looks for itself.
+                handler = self._handlers.get(job.type)
+                if task not in told and handler is not None and handler.is_async and job.cancel_requested:
+                    told.add(task)
+                    task.cancel()
+
+    # --- Ending -------------------------------------------------------------------------------------------------------
+
+    def _catch_signals(self) -> list[signal.Signals]:
+        if threading.current_thread() is not threading.main_thread():
+            return []
+        assert self._loop is not None
+        caught = [signal.SIGTERM, signal.SIGINT]
+        for number in caught:
+            self._loop.add_signal_handler(number, self.stop)
+        return caught
+
+    async def _drain(self) -> None:
+        if not self._running:
+            return
+        _, late = await asyncio.wait(list(self._running), timeout=self._grace)
+        given_back = 0
+        for task in late:
+            job = self._running.get(task)
+            if job is None:
+                continue
+            try:
+                job.requeue()
+                given_back += 1
+            except errors.Lost:
+                pass  # finished or taken at the last moment
+            task.cancel()
+        if late:
+            await asyncio.wait(late, timeout=1)
+        if given_back:
+            raise errors.TimedOut(f"{given_back} jobs were still running after {self._grace:g} s of grace and were "
+                                  "given back for others to run", code="timeout", number=-14, subject="grace")

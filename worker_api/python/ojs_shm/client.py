@@ -1,0 +1,340 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The blocking client: connect_sync(), Queue, Task."""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import operator
+import time
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from . import _abi, errors
+from ._abi import library
+from ._handles import Handles
+from .jobs import NOTHING, Duration, JobInfo, NewJob, QueueStats, milliseconds
+from .priority import Priority
+
+if TYPE_CHECKING:
+    from .worker import Worker
+
+
+def connect_sync(name: str | None = None, *, dir: str | None = None, queue: str = "default") -> Queue:
+    """Attaches to the living segment DIR/ojs-shm.NAME (else OJS_SHM_DIR and OJS_SHM_NAME, else /dev/shm and default).
+
+    Errors: CannotAttach, OtherFormat, PermissionDenied, InUse.
+    """
+    return Queue(name, dir=dir, queue=queue)
+
+
+def create_segment(name: str | None = None, *, dir: str | None = None, convention: str = "ojs", size_bytes: int = 0,
+                   slots: int = 0, max_queues: int = 0, max_body_bytes: int = 0, max_handles: int = 0,
+                   mode: int = 0, group: str | None = None, retention: Duration = 0) -> None:
+    """Makes a segment without a broker, for tests and for programs that bring their own. 0 means the default.
+
+    Errors: InUse (it exists), NoSpace, InvalidArgument, PermissionDenied.
+    """
+    options = _abi.SegmentOptions()
+    options.convention, options.group = _abi.text_in(convention, "convention"), _abi.text_in(group, "group")
+    options.size_bytes = _abi.whole(size_bytes, "size_bytes", 64)
+    options.retention_ms = milliseconds(retention, "retention", 64)
+    for member, value in (("slots", slots), ("max_queues", max_queues), ("max_body_bytes", max_body_bytes),
+                          ("max_handles", max_handles), ("mode", mode)):
+        setattr(options, member, _abi.whole(value, member, 32))
+    segment = library().open(library().segment_create, _abi.text_in(name, "name"), _abi.text_in(dir, "dir"),
+                             ctypes.byref(options))
+    library().close(segment)
+
+
+def remove_segment(name: str | None = None, *, dir: str | None = None, force: bool = False) -> None:
+    """Removes its files. Errors: NotFound, InUse while anybody lives (unless forced), PermissionDenied."""
+    code = library().segment_remove(_abi.text_in(name, "name"), _abi.text_in(dir, "dir"), int(force))
+    if code < 0:
+        raise library().error(code)
+
+
+class Queue:
+    """A connection to a segment: puts jobs in, asks about them, changes and cancels them. Thread-safe.
+
+    `queue` is where jobs go that name none; every queue of the segment can be reached.
+    """
+
+    def __init__(self, name: str | None = None, *, dir: str | None = None, queue: str = "default") -> None:
+        lib = library()
+        self.queue = queue
+        self._segment: int | None = lib.open(lib.segment_attach, _abi.text_in(name, "name"),
+                                             _abi.text_in(dir, "dir"))
+        self._producers = Handles("queue", lambda: lib.open(lib.producer_open, self._segment))
+        self._observers = Handles("queue", lambda: lib.open(lib.observer_open, self._segment))
+        self._admins = Handles("queue", lambda: lib.open(lib.admin_open, self._segment))
+        self._workers: list[Handles] = []
+        self._names: dict[str, int] = {}
+        self.convention = lib.read_text(self._segment, lib.segment_convention, self._segment)
+        self.path = lib.read_text(self._segment, lib.segment_path, self._segment)
+
+    # --- Submitting ---------------------------------------------------------------------------------------------------
+
+    def submit(self, type: str, input: Any = NOTHING, **options: Any) -> Task:
+        """Puts one job in; on return it survives the death of every process. `options` are the members of NewJob.
+
+        Errors: InvalidArgument, TooLarge, QueueFull, SegmentFull, Duplicate, Closed; nothing is stored then.
+        """
+        return Task(self, self._submit(NewJob(type, input, **options)))
+
+    def submit_many(self, jobs: Iterable[NewJob]) -> list[Task]:
+        """All or none, in this order."""
+        return [Task(self, id) for id in self._submit_many(jobs)]
+
+    def _submit(self, job: NewJob) -> str:
+        spec, id = _abi.JobSpec(), ctypes.create_string_buffer(_abi.ID_SIZE)
+        kept = job._struct(spec, self.priority(job.priority), self.queue, _now_ms())
+        with self._producers.lent() as producer:
+            producer.call(library().enqueue, ctypes.byref(spec), id)
+        del kept  # the struct pointed into it until here
+        return id.value.decode()
+
+    def _submit_many(self, jobs: Iterable[NewJob]) -> list[str]:
+        listed = list(jobs)
+        specs, now = (_abi.JobSpec * len(listed))(), _now_ms()
+        kept = []
+        for spec, job in zip(specs, listed):
+            spec.struct_size = ctypes.sizeof(spec)
+            kept.append(job._struct(spec, self.priority(job.priority), self.queue, now))
+        ids = ctypes.create_string_buffer(max(1, len(listed) * _abi.ID_SIZE))
+        with self._producers.lent() as producer:
+            producer.call(library().enqueue_batch, specs, len(listed), ids)
+        del kept
+        return [ids.raw[at:at + _abi.ID_SIZE - 1].decode() for at in range(0, len(listed) * _abi.ID_SIZE,
+                                                                          _abi.ID_SIZE)]
+
+    # --- One job ------------------------------------------------------------------------------------------------------
+
+    def get(self, id: str) -> JobInfo:
+        """Errors: NotFound."""
+        return self._ask(library().get, id)
+
+    def wait(self, id: str, timeout: Duration | None = None) -> JobInfo:
+        """Until it is finished. Errors: NotFound, TimedOut."""
+        return self._ask(library().wait, id, -1 if timeout is None else milliseconds(timeout, "timeout", 53))
+
+    def result(self, id: str, timeout: Duration | None = None) -> Any:
+        """Waits and returns what its handler returned. Errors: JobFailed, JobCancelled, NotFound, TimedOut."""
+        return self.wait(id, timeout).outcome()
+
+    def cancel(self, id: str) -> JobInfo:
+        """The handler of an active job is told. Errors: NotFound, WrongState (finished)."""
+        return self._ask(library().cancel, id)
+
+    def reprioritize(self, id: str, priority: int | str) -> int:
+        """Changes an available or scheduled job; returns the previous priority.
+
+        Errors: InvalidArgument, NotFound, WrongState (also where the convention makes priorities immutable).
+        """
+        previous, number = ctypes.c_int64(), self.priority(priority)
+        if number is None:
+            raise TypeError("reprioritize needs a priority")
+        with self._producers.lent() as producer:
+            producer.call(library().reprioritize, _abi.text_in(id, "id"), number, ctypes.byref(previous))
+        return previous.value
+
+    def activate(self, id: str) -> None:
+        """pending -> available. Errors: NotFound, WrongState."""
+        with self._producers.lent() as producer:
+            producer.call(library().activate, _abi.text_in(id, "id"))
+
+    def _ask(self, entry: Any, id: str, *arguments: Any) -> JobInfo:
+        with self._producers.lent() as producer:
+            return JobInfo(json.loads(producer.text(entry, _abi.text_in(id, "id"), *arguments)))
+
+    # --- Priorities ---------------------------------------------------------------------------------------------------
+
+    def priority(self, value: int | str | None) -> int | None:
+        """A number as it is, a name or a Priority as this segment's number for it, None as None."""
+        if value is None:
+            return None
+        if isinstance(value, Priority):
+            return int(value) if self.convention == "qo" else self._by_name(value.name.lower())
+        if isinstance(value, str):
+            return self._by_name(value.lower())
+        if isinstance(value, bool):
+            raise TypeError("a priority is a number or a name, not a bool")
+        return _abi.whole(operator.index(value), "priority", 64, signed=True)
+
+    def _by_name(self, name: str) -> int:
+        if name not in self._names:
+            number = ctypes.c_int64()
+            with self._observers.lent() as observer:
+                observer.call(library().priority_by_name, _abi.text_in(name, "priority"), ctypes.byref(number))
+            self._names[name] = number.value
+        return self._names[name]
+
+    def set_default_priority(self, type: str, priority: int | str) -> None:
+        """For jobs of this type that are submitted without a priority, by anybody from now on."""
+        number = self.priority(priority)
+        if number is None:
+            raise TypeError("set_default_priority needs a priority")
+        with self._admins.lent() as admin:
+            admin.call(library().set_default_priority, _abi.text_in(type, "type"), number)
+
+    def default_priority(self, type: str) -> int | None:
+        """None when the type has none of its own."""
+        number = ctypes.c_int64()
+        try:
+            with self._observers.lent() as observer:
+                observer.call(library().default_priority, _abi.text_in(type, "type"), ctypes.byref(number))
+        except errors.NotFound:
+            return None
+        return number.value
+
+    # --- Queues and the segment ---------------------------------------------------------------------------------------
+
+    def stats(self, queue: str | None = None) -> QueueStats:
+        """Errors: NotFound for a queue that nobody has used."""
+        with self._observers.lent() as observer:
+            return _stats(json.loads(observer.text(library().queue, _abi.text_in(queue or self.queue, "queue"))))
+
+    def queues(self) -> list[QueueStats]:
+        with self._observers.lent() as observer:
+            return [_stats(each) for each in json.loads(observer.text(library().queues))]
+
+    def segment_stats(self) -> dict[str, Any]:
+        """Options, pools, processes and totals of the whole segment."""
+        with self._observers.lent() as observer:
+            return json.loads(observer.text(library().stats))
+
+    def jobs(self, *, queue: str | None = None, type: str | None = None, state: str | None = None,
+             dead_letter: bool = False, limit: int = 0) -> list[JobInfo]:
+        """Available ones in the order in which they would be fetched, then the others by time. limit 0: all."""
+        wanted = _abi.JobFilter()
+        wanted.queue, wanted.type = _abi.text_in(queue, "queue"), _abi.text_in(type, "type")
+        wanted.limit = _abi.whole(limit, "limit", 64)
+        if state is not None:
+            wanted.state, wanted.flags = _state_number(state), _abi.FILTER_HAS_STATE
+        if dead_letter:
+            wanted.flags |= _abi.FILTER_DEAD_LETTER
+        with self._observers.lent() as observer:
+            return [JobInfo(each) for each in json.loads(observer.text(library().list, ctypes.byref(wanted)))]
+
+    def audit(self) -> list[dict[str, Any]]:
+        """The violated invariants, each with its number and a text; empty when the segment is sound."""
+        with self._observers.lent() as observer:
+            return json.loads(observer.text(library().audit))
+
+    def configure(self, queue: str | None = None, *, max_depth: int | None = None,
+                  max_size_bytes: int | None = None, paused: bool | None = None) -> None:
+        """Changes what is given, and makes the queue when it does not exist. 0 means unbounded."""
+        settings = _abi.QueueSettings()
+        for bit, member, value in ((_abi.QUEUE_MAX_DEPTH, "max_depth", max_depth),
+                                   (_abi.QUEUE_MAX_SIZE_BYTES, "max_size_bytes", max_size_bytes)):
+            if value is not None:
+                setattr(settings, member, _abi.whole(value, member, 64))
+                settings.set |= bit
+        if paused is not None:
+            settings.paused = int(paused)
+            settings.set |= _abi.QUEUE_PAUSED
+        with self._admins.lent() as admin:
+            admin.call(library().set_queue, _abi.text_in(queue or self.queue, "queue"), ctypes.byref(settings))
+
+    def pause(self, queue: str | None = None) -> None:
+        """A paused queue accepts jobs and gives none."""
+        self.configure(queue, paused=True)
+
+    def resume(self, queue: str | None = None) -> None:
+        self.configure(queue, paused=False)
+
+    def retry_dead(self, id: str) -> None:
+        """A dead letter back to available, as if it were new. jobs(dead_letter=True) lists them."""
+        with self._admins.lent() as admin:
+            admin.call(library().dead_retry, _abi.text_in(id, "id"))
+
+    def drop_dead(self, id: str) -> None:
+        with self._admins.lent() as admin:
+            admin.call(library().dead_drop, _abi.text_in(id, "id"))
+
+    # --- Workers and the end ------------------------------------------------------------------------------------------
+
+    def worker(self, **options: Any) -> Worker:
+        """A worker on this connection; the options are those of Worker."""
+        from .worker import Worker
+        return Worker(self, **options)
+
+    def _worker_handles(self, queues: Iterable[str], lease: Duration | None, spin: Duration) -> Handles:
+        named = [_abi.text_in(each, "queue") for each in queues]
+        options = _abi.WorkerOptions()
+        options.queues, options.queue_count = (ctypes.c_char_p * max(1, len(named)))(*named), len(named)
+        options.lease_ms = 0 if lease is None else max(1, milliseconds(lease, "lease"))
+        options.spin_us = _abi.whole(round(milliseconds(spin, "spin") * 1000), "spin", 32)
+        lib = library()
+        made = Handles("worker", lambda: lib.open(lib.worker_open, self._segment, ctypes.byref(options)))
+        self._workers = [*(each for each in self._workers if not each.closed), made]
+        return made
+
+    def close(self) -> None:
+        """Detaches. Workers of this connection end as well: what they still hold goes back to the front."""
+        for workers in self._workers:
+            workers.interrupt()
+        for handles in (*self._workers, self._producers, self._observers, self._admins):
+            handles.close()
+        segment, self._segment = self._segment, None
+        if segment is not None:
+            library().close(segment)
+
+    def __enter__(self) -> Queue:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+class Task:
+    """A job that was submitted here."""
+
+    def __init__(self, queue: Queue, id: str) -> None:
+        self._queue = queue
+        self.id = id
+
+    def info(self) -> JobInfo:
+        return self._queue.get(self.id)
+
+    @property
+    def priority(self) -> int:
+        return self.info().priority
+
+    @property
+    def state(self) -> str:
+        return self.info().state
+
+    def wait(self, timeout: Duration | None = None) -> JobInfo:
+        return self._queue.wait(self.id, timeout)
+
+    def result(self, timeout: Duration | None = None) -> Any:
+        return self._queue.result(self.id, timeout)
+
+    def cancel(self) -> JobInfo:
+        return self._queue.cancel(self.id)
+
+    def reprioritize(self, priority: int | str) -> int:
+        return self._queue.reprioritize(self.id, priority)
+
+    def activate(self) -> None:
+        self._queue.activate(self.id)
+
+    def __repr__(self) -> str:
+        return f"<Task {self.id}>"
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+def _state_number(state: str) -> int:
+    if state not in _abi.STATES:
+        raise errors.InvalidArgument(f"state must be one of {', '.join(_abi.STATES)}, not {state!r}", code="invalid",
+                                     number=-2, subject="state")
+    return _abi.STATES.index(state)
+
+
+def _stats(raw: dict[str, Any]) -> QueueStats:
+    return QueueStats(name=raw["name"], depth=raw["depth"], max_depth=raw["max_depth"], paused=raw["paused"],
+                      by_state=raw["by_state"], raw=raw)

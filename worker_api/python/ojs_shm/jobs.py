@@ -1,0 +1,370 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Jobs: what is asked for, what a worker holds, what is known of one, and what a queue counts."""
+
+from __future__ import annotations
+
+import ctypes
+import dataclasses
+import datetime
+import functools
+import json
+import threading
+from typing import Any
+
+from . import _abi, errors
+from ._abi import library
+from ._handles import Handles
+
+#: Seconds, or a timedelta.
+Duration = float | int | datetime.timedelta
+#: Unix time in seconds, or a datetime with a time zone.
+Moment = float | int | datetime.datetime
+
+FINISHED = frozenset({"completed", "cancelled", "discarded"})
+
+
+class _Nothing:
+    def __repr__(self) -> str:
+        return "NOTHING"
+
+
+#: The input of a job that was given none, which is not the same as None.
+NOTHING: Any = _Nothing()
+
+
+def milliseconds(value: Duration, member: str, bits: int = 32) -> int:
+    seconds = value.total_seconds() if isinstance(value, datetime.timedelta) else value
+    if seconds != seconds or seconds in (float("inf"), float("-inf")):
+        raise errors.InvalidArgument(f"{member} must be finite", code="invalid", number=-2, subject=member)
+    return _abi.whole(round(seconds * 1000), member, bits)
+
+
+def unix_milliseconds(value: Moment, member: str) -> int:
+    if isinstance(value, datetime.datetime):
+        if value.tzinfo is None:
+            raise errors.InvalidArgument(f"{member} needs a time zone", code="invalid", number=-2, subject=member)
+        value = value.timestamp()
+    return milliseconds(value, member, 64)
+
+
+def moment(given: int | str | None) -> datetime.datetime | None:
+    """A time of the library: Unix milliseconds, or RFC 3339. A client's own spelling that is neither reads as None."""
+    if not given:
+        return None
+    if not isinstance(given, str):
+        return datetime.datetime.fromtimestamp(given / 1000, datetime.UTC)
+    try:
+        return datetime.datetime.fromisoformat(given)
+    except ValueError:
+        return None
+
+
+def to_json(value: Any) -> bytes:
+    return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
+
+
+def input_of(args: list[Any]) -> Any:
+    """What a handler gets: the only argument, None when there is none, or all of them as a list."""
+    return args[0] if len(args) == 1 else args if args else None
+
+
+@dataclasses.dataclass(frozen=True)
+class Retry:
+    """What happens after a failure. `delay` and `max_delay` in seconds.
+
+    The pause before retry n is delay * factor ** (n - 1) for "exponential", delay * n for "linear", delay for
+    "constant" and delay * n ** factor for "polynomial", never above max_delay; jitter multiplies it by 0.5 to 1.5.
+    """
+
+    max_attempts: int = 3
+    delay: Duration = 1.0
+    factor: float = 2.0
+    max_delay: Duration = 300.0
+    backoff: str = "exponential"
+    jitter: bool = True
+    dead_letter: bool = False
+
+    def _struct(self) -> _abi.RetryPolicy:
+        if self.backoff not in _abi.BACKOFFS:
+            raise errors.InvalidArgument(f"backoff must be one of {', '.join(_abi.BACKOFFS)}, not {self.backoff!r}",
+                                         code="invalid", number=-2, subject="backoff")
+        policy = _abi.RetryPolicy()
+        # In the struct 0 means the default, so "at once" is a millisecond and "never again" is one attempt.
+        policy.max_attempts = max(1, _abi.whole(self.max_attempts, "max_attempts", 16))
+        policy.initial_ms = max(1, milliseconds(self.delay, "delay"))
+        policy.max_ms = max(1, milliseconds(self.max_delay, "max_delay"))
+        policy.coefficient = self.factor
+        policy.backoff = _abi.BACKOFFS.index(self.backoff)
+        policy.flags = (0 if self.jitter else _abi.RETRY_NO_JITTER) | (
+            _abi.RETRY_DEAD_LETTER if self.dead_letter else 0)
+        return policy
+
+
+@dataclasses.dataclass(frozen=True)
+class NewJob:
+    """A job to be submitted. A handler receives `input` as it stands here; `args` gives several arguments instead."""
+
+    type: str
+    input: Any = NOTHING
+    args: list[Any] | tuple[Any, ...] | None = None
+    priority: int | str | None = None    #: a number of the segment's convention, a name, or a Priority
+    queue: str | None = None             #: None: the default queue of the connection
+    id: str | None = None                #: a UUIDv7 in lower case
+    delay: Duration | None = None        #: not before so much later
+    scheduled_at: Moment | None = None   #: not before
+    expires_at: Moment | None = None     #: dropped when nobody has begun it by then
+    timeout: Duration | None = None      #: longest run of one attempt
+    lease: Duration | None = None        #: how long a worker may be silent
+    retry: Retry | int | None = None     #: a policy, or just max_attempts
+    meta: dict[str, Any] | None = None
+    tags: list[str] | None = None
+    extra: dict[str, Any] | None = None  #: members of your own beside meta and tags
+    pending: bool = False                #: waits for activate()
+
+    def arguments(self) -> list[Any]:
+        if self.args is None:
+            return [] if self.input is NOTHING else [self.input]
+        if self.input is not NOTHING:
+            raise TypeError("a job has either an input or args")
+        return list(self.args)
+
+    def _struct(self, spec: _abi.JobSpec, priority: int | None, queue: str, now_ms: int) -> list[Any]:
+        """Fills `spec`; what is returned must live as long as it."""
+        args, extra = to_json(self.arguments()), dict(self.extra or {})
+        if self.meta is not None:
+            extra["meta"] = self.meta
+        if self.tags is not None:
+            extra["tags"] = self.tags
+        more = to_json(extra) if extra else None
+        spec.type, spec.queue = _abi.text_in(self.type, "type"), _abi.text_in(self.queue or queue, "queue")
+        spec.id = _abi.text_in(self.id, "id")
+        spec.args, spec.args_size = args, len(args)
+        spec.extra, spec.extra_size = more, len(more or b"")
+        if priority is not None:
+            spec.priority = _abi.whole(priority, "priority", 64, signed=True)
+            spec.flags |= _abi.JOB_HAS_PRIORITY
+        if self.pending:
+            spec.flags |= _abi.JOB_PENDING
+        if self.delay is not None and self.scheduled_at is not None:
+            raise TypeError("a job has either a delay or scheduled_at")
+        if self.delay is not None:
+            spec.scheduled_at_ms = now_ms + milliseconds(self.delay, "delay", 48)
+        if self.scheduled_at is not None:
+            spec.scheduled_at_ms = unix_milliseconds(self.scheduled_at, "scheduled_at")
+        if self.expires_at is not None:
+            spec.expires_at_ms = unix_milliseconds(self.expires_at, "expires_at")
+        if self.timeout is not None:
+            spec.timeout_ms = max(1, milliseconds(self.timeout, "timeout"))
+        if self.lease is not None:
+            spec.lease_ms = max(1, milliseconds(self.lease, "lease"))
+        policy = Retry(max_attempts=self.retry) if isinstance(self.retry, int) else self.retry
+        retry = policy._struct() if policy is not None else None
+        if retry is not None:
+            spec.retry = ctypes.pointer(retry)
+        return [args, more, retry]
+
+
+@dataclasses.dataclass(frozen=True)
+class JobError:
+    """One recorded failure."""
+
+    attempt: int
+    code: str
+    type: str
+    message: str
+    details: Any
+    retryable: bool
+    occurred_at: datetime.datetime | None
+
+
+class JobInfo:
+    """Everything the segment knew of one job at one instant. `raw` is the JSON object it was read from."""
+
+    def __init__(self, raw: dict[str, Any]) -> None:
+        self.raw = raw
+        self.id: str = raw["id"]
+        self.type: str = raw["type"]
+        self.queue: str = raw["queue"]
+        self.args: list[Any] = raw.get("args", [])
+        self.state: str = raw["state"]
+        self.priority: int = raw["priority"]
+        self.attempt: int = raw.get("attempt", 0)
+        self.max_attempts: int = raw.get("max_attempts", 0)
+        self.meta: dict[str, Any] = raw.get("meta", {})
+        self.tags: list[str] = raw.get("tags", [])
+        self.result: Any = raw.get("result")
+        self.progress: float | None = raw.get("progress")
+        self.errors: list[JobError] = [_job_error(each) for each in raw.get("errors", [])]
+        self.created_at = moment(raw.get("created_at"))
+        self.enqueued_at = moment(raw.get("enqueued_at"))
+        self.scheduled_at = moment(raw.get("scheduled_at"))
+        self.started_at = moment(raw.get("started_at"))
+        self.completed_at = moment(raw.get("completed_at"))
+
+    @property
+    def input(self) -> Any:
+        return input_of(self.args)
+
+    @property
+    def error(self) -> JobError | None:
+        return self.errors[-1] if self.errors else None
+
+    @property
+    def finished(self) -> bool:
+        return self.state in FINISHED
+
+    def outcome(self) -> Any:
+        """The result of a finished job; JobFailed or JobCancelled when it has none."""
+        if self.state == "discarded":
+            raise errors.JobFailed(self)
+        if self.state == "cancelled":
+            raise errors.JobCancelled(self)
+        return self.result
+
+    def __repr__(self) -> str:
+        return f"<JobInfo {self.id} {self.type} {self.state} priority={self.priority} attempt={self.attempt}>"
+
+
+def _job_error(raw: dict[str, Any]) -> JobError:
+    return JobError(attempt=raw.get("attempt", 0), code=raw.get("code", ""), type=raw.get("type", ""),
+                    message=raw.get("message", ""), details=raw.get("details"), retryable=raw.get("retryable", True),
+                    occurred_at=moment(raw.get("occurred_at")))
+
+
+@dataclasses.dataclass(frozen=True)
+class NackOutcome:
+    """What became of a failed job: "retryable" after `retry_delay` seconds, or "discarded"."""
+
+    state: str
+    retry_delay: float
+    next_attempt_at: datetime.datetime | None
+
+
+class Job:
+    """A job that this process holds. Forgetting it does not give it back: ack, nack or requeue do, and so does the
+    end of the worker. Thread-safe."""
+
+    def __init__(self, workers: Handles, pointer: int) -> None:
+        self._workers = workers
+        self._pointer: int | None = pointer
+        self._lock = threading.Lock()  # a job's handle may be used by one thread at a time
+        fields = _abi.JobFields()
+        if (code := library().job_read(pointer, ctypes.byref(fields))) < 0:
+            raise library().error(code, pointer)
+        self.id = fields.id.read()
+        self.type = fields.type.read()
+        self.queue = fields.queue.read()
+        self.priority: int = fields.priority
+        self.attempt: int = fields.attempt            #: 1 for the first
+        self.max_attempts: int = fields.max_attempts
+        self.fence: int = fields.fence                #: grows with each attempt of this job
+        self.created_at = moment(fields.created_at_ms)
+        self.enqueued_at = moment(fields.enqueued_at_ms)
+        self.started_at = moment(fields.started_at_ms)
+        self.deadline = moment(fields.deadline_ms)    #: end of the lease, or of the timeout if that is sooner
+        self._lease_ms = max(0, fields.deadline_ms - fields.started_at_ms)
+        self._args_text, self._extra_text = fields.args.read(), fields.extra.read()
+
+    # Read when asked for: anybody may have stored anything, and what is no JSON is the handler's failure.
+    @functools.cached_property
+    def args(self) -> list[Any]:
+        return json.loads(self._args_text)
+
+    @functools.cached_property
+    def extra(self) -> dict[str, Any]:
+        return json.loads(self._extra_text or "{}")
+
+    @property
+    def input(self) -> Any:
+        return input_of(self.args)
+
+    @property
+    def meta(self) -> dict[str, Any]:
+        return self.extra.get("meta", {})
+
+    @property
+    def tags(self) -> list[str]:
+        return self.extra.get("tags", [])
+
+    @property
+    def cancel_requested(self) -> bool:
+        """True once somebody cancelled the job, or it is no longer held here."""
+        with self._lock:
+            return self._pointer is None or library().cancel_requested(self._pointer) != 0
+
+    def ack(self, result: Any = None) -> None:
+        """active -> completed. Errors: Lost, TooLarge, SegmentFull; after the last two it is still held."""
+        self._ack(to_json(result) if result is not None else b"")
+
+    def _ack(self, encoded: bytes) -> None:
+        self._settle(library().ack, encoded or None, len(encoded))
+
+    def nack(self, message: str = "", *, code: str = "error", type: str = "", retryable: bool = True,
+             details: Any = None) -> NackOutcome:
+        """active -> retryable or discarded, by the job's policy. Errors: Lost."""
+        report, outcome = _abi.FailureReport(), _abi.NackOutcome()
+        encoded = to_json(details) if details is not None else None
+        # What an exception says may contain anything; a NUL would end the text.
+        report.message = message.replace("\0", "\\0").encode("utf-8", "replace")
+        report.code, report.type = _abi.text_in(code, "code"), _abi.text_in(type or None, "type")
+        report.details, report.details_size = encoded, len(encoded or b"")
+        report.flags = 0 if retryable else _abi.FAILURE_NOT_RETRYABLE
+        self._settle(library().nack, ctypes.byref(report), ctypes.byref(outcome))
+        return NackOutcome(_abi.STATES[outcome.state], outcome.retry_delay_ms / 1000,
+                           moment(outcome.next_attempt_at_ms))
+
+    def requeue(self) -> None:
+        """active -> available at the front of its level; this attempt is not counted. Errors: Lost."""
+        self._settle(library().requeue)
+
+    def heartbeat(self, lease: Duration | None = None) -> datetime.datetime | None:
+        """The lease ends so much from now (None: its present length); returns its new end. Errors: Lost."""
+        deadline = ctypes.c_uint64()
+        self._call(library().heartbeat, 0 if lease is None else max(1, milliseconds(lease, "lease")),
+                   ctypes.byref(deadline))
+        self.deadline = moment(deadline.value)
+        return self.deadline
+
+    def progress(self, fraction: float) -> None:
+        """0..1, never backwards. Errors: Lost."""
+        self._call(library().progress, fraction)
+
+    def _call(self, entry: Any, *arguments: Any) -> None:
+        with self._lock:
+            if self._pointer is None:
+                raise errors.Lost(f"job {self.id} is settled already", code="lost", number=-15)
+            with self._workers.lent() as worker:
+                worker.call(entry, self._pointer, *arguments)
+
+    def _settle(self, entry: Any, *arguments: Any) -> None:
+        try:
+            self._call(entry, *arguments)
+        except errors.Lost:
+            self._release()
+            raise
+        self._release()
+
+    def _release(self) -> None:
+        with self._lock:
+            pointer, self._pointer = self._pointer, None
+            if pointer is not None:
+                library().close(pointer)
+
+    def __del__(self) -> None:
+        if getattr(self, "_pointer", None) is not None:
+            self._release()
+
+    def __repr__(self) -> str:
+        return f"<Job {self.id} {self.type} priority={self.priority} attempt={self.attempt}>"
+
+
+@dataclasses.dataclass(frozen=True)
+class QueueStats:
+    """One queue at one instant. `raw` has every number the library gave."""
+
+    name: str
+    depth: int              #: available + scheduled + retryable + pending
+    max_depth: int          #: 0: unbounded
+    paused: bool
+    by_state: dict[str, int]
+    raw: dict[str, Any] = dataclasses.field(repr=False)

@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What both workers share: handlers by type, and how a handler's end is told to the segment."""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+import threading
+import time
+import traceback
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from . import errors
+from ._handles import Handles
+from .client import Queue
+from .jobs import Job, to_json
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+#: A traceback goes into the error's details up to this length; its end is the interesting part.
+_TRACEBACK_LENGTH = 4000
+
+
+class Handler:
+    """A function and what it wants to be called with."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.function = function
+        self.is_async = inspect.iscoroutinefunction(function)
+        parameters = inspect.signature(function).parameters.values()
+        if any(each.kind is each.VAR_POSITIONAL for each in parameters):
+            self.wants = 2
+        else:
+            positional = [each for each in parameters
+                          if each.kind in (each.POSITIONAL_ONLY, each.POSITIONAL_OR_KEYWORD)]
+            needed = [each for each in positional if each.default is each.empty]
+            if len(needed) > 2:
+                raise TypeError(f"{function.__qualname__} wants more than an input and a job")
+            # A second parameter that has a value already is the function's own business.
+            self.wants = max(len(needed), min(len(positional), 1))
+
+    def __call__(self, job: Job) -> Any:
+        return self.function(*(job.input, job)[:self.wants])
+
+
+class Registry:
+    """Handlers by job type."""
+
+    def __init__(self, queue: Queue) -> None:
+        self._queue = queue
+        self._handlers: dict[str, Handler] = {}
+
+    def task(self, type: str, *, default_priority: int | str | None = None) -> Callable[[Function], Function]:
+        """Registers the function below as the handler of jobs of this type.
+
+        It is called with the job's input, and with the Job as well if it takes two arguments; what it returns is the
+        job's result. `default_priority` becomes the segment's default for jobs of this type, whoever submits them.
+        """
+        def register(function: Function) -> Function:
+            if type in self._handlers:
+                raise errors.InUse(f"job type {type} has a handler already", code="in_use", number=-9, subject=type)
+            handler = Handler(function)
+            if default_priority is not None:
+                self._queue.set_default_priority(type, default_priority)
+            self._handlers[type] = handler
+            return function
+
+        return register
+
+    def _handler_of(self, job: Job) -> Handler:
+        handler = self._handlers.get(job.type)
+        if handler is None:
+            raise errors.Failure(f"this worker has no handler for type {job.type}", code="no_handler",
+                                 retryable=False)
+        return handler
+
+
+def complete(job: Job, result: Any) -> None:
+    """Acks. A job that was lost meanwhile is somebody else's to settle, here and in fail()."""
+    with contextlib.suppress(errors.Lost, errors.Closed):
+        try:
+            encoded = to_json(result) if result is not None else b""
+        except (TypeError, ValueError) as error:
+            _nack(job, f"the result is no JSON: {error}", code="invalid_result", retryable=False)
+            return
+        try:
+            job._ack(encoded)
+        except (errors.TooLarge, errors.SegmentFull, errors.InvalidArgument) as error:
+            # The work is done but its result cannot be kept. Trying again helps only against a full segment.
+            _nack(job, f"the result could not be stored: {error}", code=error.code,
+                  retryable=isinstance(error, errors.SegmentFull))
+
+
+def fail(job: Job, error: BaseException) -> None:
+    if isinstance(error, errors.Failure):
+        _nack(job, error.message, code=error.code, retryable=error.retryable, details=error.details)
+        return
+    trace = "".join(traceback.format_exception(error))[-_TRACEBACK_LENGTH:]
+    _nack(job, str(error), type=type(error).__qualname__, details={"traceback": trace})
+
+
+def _nack(job: Job, message: str, **failure: Any) -> None:
+    with contextlib.suppress(errors.Lost, errors.Closed):
+        try:
+            job.nack(message, **failure)
+        except (errors.TooLarge, errors.SegmentFull, errors.InvalidArgument, TypeError, ValueError) as error:
+            # What was to be recorded cannot be; that it failed still must be.
+            job.nack(str(error), retryable=failure.get("retryable", True))
+
+
+class Keeper:
+    """A thread that extends the leases of running jobs at a third of their length."""
+
+    def __init__(self, workers: Handles) -> None:
+        self._workers = workers
+        self._changed = threading.Condition()
+        self._due: dict[Job, float] = {}
+        self._ended = False
+        self._thread = threading.Thread(target=self._run, name="ojs-shm-keeper", daemon=True)
+        self._thread.start()
+
+    def watch(self, job: Job) -> None:
+        with self._changed:
+            self._due[job] = time.monotonic() + _period(job)
+            self._changed.notify()
+
+    def forget(self, job: Job) -> None:
+        with self._changed:
+            self._due.pop(job, None)
+
+    def watched(self) -> list[Job]:
+        with self._changed:
+            return list(self._due)
+
+    def close(self) -> None:
+        with self._changed:
+            self._ended = True
+            self._changed.notify()
+        self._thread.join()
+
+    def _run(self) -> None:
+        while True:
+            with self._changed:
+                if self._ended:
+                    return
+                now = time.monotonic()
+                due = [job for job, at in self._due.items() if at <= now]
+                for job in due:
+                    self._due[job] = now + _period(job)
+                if not due:
+                    self._changed.wait(min(self._due.values()) - now if self._due else None)
+            for job in due:
+                try:
+                    job.heartbeat()
+                except (errors.Lost, errors.Closed):
+                    self.forget(job)
+                except errors.OjsError:
+                    pass  # the next one may succeed; a lease that ends is the segment's way to say so
+
+
+def _period(job: Job) -> float:
+    return max(0.001, job._lease_ms / 3000)

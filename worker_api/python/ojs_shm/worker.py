@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The blocking worker: handlers on a pool of threads, or one job at a time by hand."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import select
+import signal
+import threading
+import time
+from collections.abc import Iterable
+from typing import Any
+
+from . import errors
+from ._abi import library
+from .client import Queue
+from .jobs import Duration, Job, milliseconds
+from .registry import Keeper, Registry, complete, fail
+
+
+class Worker(Registry):
+    """Takes jobs out of queues, strictly from the first to the last. Thread-safe.
+
+    lease   how long this worker may be silent before a job goes to another one; None: the job's own
+    grace   how long run() waits for running handlers after stop()
+    """
+
+    def __init__(self, queue: Queue, *, queues: Iterable[str] | None = None, concurrency: int = 1,
+                 lease: Duration | None = None, grace: Duration = 30.0, spin: Duration = 0) -> None:
+        super().__init__(queue)
+        if concurrency < 1:
+            raise errors.InvalidArgument("concurrency must be at least 1", code="invalid", number=-2,
+                                         subject="concurrency")
+        self._concurrency = concurrency
+        self._grace = milliseconds(grace, "grace") / 1000
+        self._handles = queue._worker_handles(queues if queues is not None else (queue.queue,), lease, spin)
+        self._stop = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
+        self._stopped = False  # at once visible to the threads; the descriptor wakes run()
+        self._broken: errors.OjsError | None = None
+        self._running = threading.Lock()
+
+    # --- By hand ------------------------------------------------------------------------------------------------------
+
+    def fetch(self, timeout: Duration | None = None) -> Job | None:
+        """The best job, or None when the time passed; timeout 0: at once, None: without end. Errors: Closed."""
+        wait = -1 if timeout is None else milliseconds(timeout, "timeout", 53)
+        lib = library()
+        pointer = lib.open(lib.job_new)
+        try:
+            with self._handles.lent() as worker:
+                worker.call(lib.fetch, pointer, wait)
+            return Job(self._handles, pointer)
+        except (errors.Empty, errors.TimedOut):
+            lib.close(pointer)
+            return None
+        except BaseException:
+            lib.close(pointer)
+            raise
+
+    def close(self) -> None:
+        """What this worker still holds goes back to the front of its level."""
+        self._handles.interrupt()
+        self._handles.close()
+
+    def __enter__(self) -> Worker:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        if (descriptor := getattr(self, "_stop", None)) is not None:
+            os.close(descriptor)
+
+    # --- Handlers -----------------------------------------------------------------------------------------------------
+
+    def run(self, *, signals: bool = True) -> None:
+        """Runs the registered handlers until stop(); in the main thread SIGTERM and SIGINT stop it too.
+
+        Then nothing more is fetched and running handlers finish; what still runs after the grace time is given back
+        for others to run, and TimedOut is raised. A worker runs once.
+        """
+        if not self._running.acquire(blocking=False):
+            raise errors.WrongState("a worker runs once", code="wrong_state", number=-5)
+        restored = self._catch_signals() if signals else {}
+        keeper = Keeper(self._handles)
+        try:
+            threads = [threading.Thread(target=self._work, args=(keeper,), name=f"ojs-shm-{number}", daemon=True)
+                       for number in range(self._concurrency)]
+            for thread in threads:
+                thread.start()
+            select.select([self._stop], [], [])
+            self._handles.interrupt()
+            self._drain(threads, keeper)
+            if self._broken is not None:
+                raise self._broken
+        finally:
+            keeper.close()
+            for number, handler in restored.items():
+                signal.signal(number, handler)
+
+    def stop(self) -> None:
+        """Ends run(). From any thread, and from a signal handler."""
+        # Nothing here takes a lock, which the thread that the signal interrupts may hold.
+        self._stopped = True
+        os.eventfd_write(self._stop, 1)
+
+    def _catch_signals(self) -> dict[int, Any]:
+        if threading.current_thread() is not threading.main_thread():
+            return {}
+        return {number: signal.signal(number, lambda *_: self.stop()) for number in (signal.SIGTERM, signal.SIGINT)}
+
+    def _work(self, keeper: Keeper) -> None:
+        while not self._stopped:
+            try:
+                job = self.fetch()
+            except errors.OjsError as error:
+                # Closed: interrupted by run(), or the connection ended. Either way this worker is done.
+                if not isinstance(error, errors.Closed):
+                    self._broken = error
+                self.stop()
+                return
+            if job is not None:
+                self._run_job(job, keeper)
+
+    def _run_job(self, job: Job, keeper: Keeper) -> None:
+        keeper.watch(job)
+        try:
+            handler = self._handler_of(job)
+            result = asyncio.run(handler(job)) if handler.is_async else handler(job)
+        except BaseException as error:  # noqa: BLE001  also SystemExit: a thread of a pool has nothing to exit
+            keeper.forget(job)
+            fail(job, error)
+        else:
+            keeper.forget(job)
+            complete(job, result)
+
+    def _drain(self, threads: list[threading.Thread], keeper: Keeper) -> None:
+        end = time.monotonic() + self._grace
+        for thread in threads:
+            thread.join(max(0.0, end - time.monotonic()))
+        if not any(thread.is_alive() for thread in threads):
+            return
+        left = keeper.watched()
+        for job in left:
+            try:
+                job.requeue()
+            except errors.Lost:
+                pass  # finished or taken at the last moment
+        if left:
+            raise errors.TimedOut(f"{len(left)} jobs were still running after {self._grace:g} s of grace and were "
+                                  "given back for others to run", code="timeout", number=-14, subject="grace")

@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <string>
+
+#include "engine/names.hpp"
+#include "worker_api/attachment.hpp"
+
+// Between the engine's words and the callers': errors, specs, and copies of jobs.
+
+namespace ojs_shm::internal {
+
+Error closed() { return {Code::kClosed, "this handle is closed, or belongs to the parent of a fork", "", 0, 0, ""}; }
+
+Error error_of(const shm::Opened& opened) {
+  Code code = Code::kInternal;
+  switch (opened.code) {
+    case shm::OpenCode::kNoFile:
+    case shm::OpenCode::kNotASegment:
+    case shm::OpenCode::kNotReady:
+    case shm::OpenCode::kTorn: code = Code::kCannotAttach; break;
+    case shm::OpenCode::kNoPermission: code = Code::kPermission; break;
+    case shm::OpenCode::kOtherFormat:
+    case shm::OpenCode::kOtherLayout: code = Code::kOtherFormat; break;
+    case shm::OpenCode::kExists: code = Code::kInUse; break;
+    case shm::OpenCode::kNoSpace: code = Code::kNoSpace; break;
+    case shm::OpenCode::kSystem:
+    case shm::OpenCode::kOk: break;
+  }
+  return {code, opened.detail, "segment", 0, 0, ""};
+}
+
+namespace {
+
+Error segment_full(std::string pool, std::uint64_t capacity, std::string_view what, std::string_view option) {
+  Error error{Code::kSegmentFull, "", pool, capacity, capacity, "jobs"};
+  error.message = "the segment is full: all " + std::to_string(capacity) + " " + std::string(what) +
+                  " are in use (pool '" + pool + "'); make the segment with a larger " + std::string(option);
+  return error;
+}
+
+}  // namespace
+
+Error error_of(engine::Outcome outcome, engine::Store& store, std::uint32_t queue, std::string_view subject) {
+  using engine::Outcome;
+  const shm::Geometry& g = store.segment().geometry();
+  const std::string name = queue == engine::kNoIndex ? std::string() : store.queue_name(queue);
+  switch (outcome) {
+    case Outcome::kOk: break;
+    case Outcome::kEmpty: return {Code::kEmpty, "no job is available", "", 0, 0, ""};
+    case Outcome::kQueueFull: {
+      engine::QueueRecord& record = store.queue(queue);
+      const std::uint64_t now = store.depth_charge(queue);
+      const std::uint64_t jobs = engine::charged_jobs(now), bytes = engine::charged_bytes(now);
+      const std::uint64_t max_jobs = record.max_depth.load(), max_bytes = record.max_bytes.load();
+      const bool by_jobs = max_bytes == 0 || (max_jobs != 0 && jobs >= max_jobs);
+      Error error{Code::kQueueFull, "", name, by_jobs ? jobs : bytes, by_jobs ? max_jobs : max_bytes, by_jobs ? "jobs" : "bytes"};
+      error.message = "Queue '" + name + "' has reached its " + (by_jobs ? "depth" : "size") + " bound (" +
+                      std::to_string(error.bound) + (by_jobs ? ")" : " bytes)");
+      return error;
+    }
+    case Outcome::kNoSlots: return segment_full("slots", g.slots, "slots", "--slots or --size");
+    case Outcome::kNoBlocks: return segment_full("blocks", g.blocks, "payload blocks", "--size");
+    case Outcome::kNoRings: return segment_full("levels", g.rings, "levels", "--max-queues");
+    case Outcome::kNoChunks: return segment_full("chunks", g.chunks, "ring chunks", "--slots or --size");
+    case Outcome::kNoKeys: return segment_full("ids", g.key_cells, "places for brought ids near this id", "--slots or --size");
+    case Outcome::kNoQueues: return segment_full("queues", store.max_queues(), "queues", "--max-queues");
+    case Outcome::kDuplicate: return {Code::kDuplicate, "a job with id " + std::string(subject) + " exists", "id", 0, 0, ""};
+    case Outcome::kTooLarge:
+      return {Code::kTooLarge, "larger than the segment's maximum of " + std::to_string(store.max_body()) + " bytes (--max-body)",
+              std::string(subject), 0, store.max_body(), "bytes"};
+    case Outcome::kNotFound: return {Code::kNotFound, "no job with id " + std::string(subject), "id", 0, 0, ""};
+    case Outcome::kWrongState: return {Code::kWrongState, "the job's state forbids it", std::string(subject), 0, 0, ""};
+    case Outcome::kLost: return {Code::kLost, "the job is no longer held here: its lease ended, or it was cancelled", "", 0, 0, ""};
+    case Outcome::kBusy: return {Code::kTimeout, "a stopped process is in the middle of changing the job", "", 0, 0, ""};
+  }
+  return {Code::kInternal, "unexpected outcome", "", 0, 0, ""};
+}
+
+Error wrong_state(std::string_view id, engine::JobState found, std::string_view wanted) {
+  return {Code::kWrongState,
+          "job " + std::string(id) + " is " + std::string(engine::name_of(found)) + ", not " + std::string(wanted),
+          std::string(engine::name_of(found)), 0, 0, ""};
+}
+
+Result<engine::NewJob> new_job(engine::Actor& actor, const JobSpec& spec) {
+  engine::Store& store = actor.store();
+  auto invalid = [](std::string member, std::string message, std::uint64_t bound = 0) {
+    return Error{Code::kInvalid, std::move(message), std::move(member), 0, bound, ""};
+  };
+  if (!actor.known_type(spec.type)) {
+    if (!engine::valid_type(spec.type))
+      return invalid("type", "type must be 1 to 255 characters of the form name(.name)*, in lower case", engine::kMaxTypeLength);
+    actor.know_type(spec.type);
+  }
+  if (spec.args.empty() || spec.args.front() != '[' || spec.args.back() != ']') return invalid("args", "args must be a JSON array");
+  if (spec.args.size() > 0xFF'FFFF || spec.extra.size() > 0xFF'FFFF) return error_of(engine::Outcome::kTooLarge, store, engine::kNoIndex, "args");
+  engine::NewJob job;
+  job.queue = actor.known_queue(spec.queue);
+  if (job.queue == engine::kNoIndex) {
+    if (!engine::valid_queue_name(spec.queue))
+      return invalid("queue", "queue must be 1 to 128 characters of [a-z0-9.-]", engine::kMaxQueueNameLength);
+    job.queue = actor.ensure_queue(spec.queue);
+    if (job.queue == engine::kNoIndex) return error_of(engine::Outcome::kNoQueues, store, engine::kNoIndex, "");
+  }
+  const engine::ConventionInfo& convention = engine::info(store.convention());
+  if (spec.priority) {
+    const auto rank = engine::rank_of(store.convention(), *spec.priority);
+    if (!rank)
+      return invalid("priority",
+                     "priority " + std::to_string(*spec.priority) + " is out of range: the minimum is " +
+                         std::to_string(convention.min) + " and the maximum is " + std::to_string(convention.max),
+                     static_cast<std::uint64_t>(convention.max));
+    job.rank = *rank;
+  } else {
+    job.rank = actor.default_rank(spec.type);
+  }
+  if (!spec.id.empty()) {
+    job.id = engine::parse_id(spec.id);
+    if (!job.id) return invalid("id", "id must be a UUIDv7 in lower case");
+  }
+  const Retry& retry = spec.retry;
+  job.retry = {retry.max_attempts, retry.initial_ms, retry.max_ms, retry.coefficient,
+               static_cast<engine::Backoff>(retry.backoff), retry.jitter, retry.dead_letter};
+  if (const engine::RetryFault fault = engine::validate(job.retry); fault != engine::RetryFault::kNone)
+    return invalid(fault == engine::RetryFault::kCoefficient ? "retry.coefficient" : "retry.backoff",
+                   fault == engine::RetryFault::kCoefficient ? "retry.backoff_coefficient must be a number of at least 1"
+                                                             : "retry.backoff is none of the four strategies");
+  job.type = spec.type;
+  job.args = spec.args;
+  job.extra = spec.extra;
+  job.scheduled_at = spec.scheduled_at_ms;
+  job.expires_at = spec.expires_at_ms;
+  job.timeout_ms = spec.timeout_ms;
+  job.lease_ms = spec.lease_ms;
+  job.pending = spec.pending;
+  return job;
+}
+
+JobInfo info_of(const engine::Store& store, const engine::Snapshot& s) {
+  JobInfo info;
+  info.id = engine::to_string(s.id);
+  info.queue = store.queue_name(s.queue);
+  info.type = s.body.substr(0, s.type_length);
+  info.args = s.body.substr(s.type_length, s.args_length);
+  info.extra = s.body.substr(std::min<std::size_t>(s.body.size(), std::size_t{s.type_length} + s.args_length));
+  info.state = static_cast<State>(s.state());
+  info.priority = engine::priority_of(store.convention(), engine::rank_of_ring(s.control.ring()));
+  info.attempt = s.attempt;
+  info.retry = {s.retry.max_attempts, s.retry.initial_ms, s.retry.max_ms, s.retry.coefficient,
+                static_cast<RetryBackoff>(s.retry.backoff), s.retry.jitter, s.retry.dead_letter};
+  info.created_at_ms = s.created_at;
+  info.enqueued_at_ms = s.available_at;
+  info.scheduled_at_ms = s.scheduled_at;
+  info.expires_at_ms = s.expires_at;
+  info.started_at_ms = s.started_at;
+  info.timeout_ms = s.timeout_ms;
+  info.lease_ms = s.lease_ms;
+  switch (info.state) {
+    case State::kCompleted: info.completed_at_ms = s.finished_at; break;
+    case State::kCancelled: info.cancelled_at_ms = s.finished_at; break;
+    case State::kDiscarded:
+      info.discarded_at_ms = s.finished_at;
+      if (!s.policy.has(engine::Policy::kExpired)) info.completed_at_ms = s.finished_at;
+      break;
+    case State::kRetryable:
+      info.next_attempt_at_ms = s.due_at;
+      break;
+    default: break;
+  }
+  info.retry_delay_ms = s.retry_delay_ms;
+  if (info.state == State::kCancelled && engine::holds_job(s.policy.previous()))
+    info.previous_state = static_cast<State>(engine::job_state(s.policy.previous()));
+  info.dead_letter = s.policy.has(engine::Policy::kDead);
+  if (const std::uint64_t progress = s.signals & engine::kProgressMask; progress != 0)
+    info.progress = static_cast<double>(progress - 1) / 10'000;
+  info.fence = s.control.tag();
+  info.result = s.result;
+  for (const engine::ErrorEntry& entry : engine::decode_errors(s.errors))
+    info.errors.push_back({entry.attempt, entry.at_ms, std::string(entry.code), std::string(entry.type),
+                           std::string(entry.message), std::string(entry.details), entry.retryable});
+  return info;
+}
+
+}  // namespace ojs_shm::internal
