@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/broker/config_file.hpp"
+
+#include <spdlog/fmt/fmt.h>
+#include <toml++/toml.h>
+
+#include <optional>
+#include <string_view>
+
+#include "tools/shell/quantity.hpp"
+
+namespace ojs_shm::broker {
+namespace {
+
+/// One file being read; every complaint carries its path and the line.
+class Reader {
+ public:
+  Reader(const std::string& path, Settings& settings) : path_(path), settings_(settings) {}
+
+  Status read(const toml::table& file) {
+    for (const auto& [key, node] : file) {
+      const Status read = read_top(key, node);
+      if (!read) return read;
+    }
+    return {};
+  }
+
+  Error complain(const toml::source_region& where, std::string_view text) const {
+    Error error;
+    error.code = Code::kInvalid;
+    error.message = fmt::format("{}:{}: {}", path_, where.begin.line, text);
+    return error;
+  }
+
+ private:
+  Status read_top(const toml::key& key, const toml::node& node) {
+    if (key.str() == "name") return take_text(key, node, settings_.where.name);
+    if (key.str() == "dir") return take_text(key, node, settings_.where.dir);
+    if (key.str() == "queues") return each_in(key, node, &Reader::read_queue);
+    if (key.str() == "default_priorities") return each_in(key, node, &Reader::read_default_priority);
+    for (const Setting& setting : all_settings()) {
+      if (setting.name != key.str()) continue;
+      const auto text = scalar_text(node, setting.name == "mode");
+      if (!text) return complain(node.source(), fmt::format("`{}` must be one value", key.str()));
+      const Status set = setting.set(settings_, *text);
+      return set ? Status() : complain(node.source(), fmt::format("`{}`: {}", key.str(), set.error().message));
+    }
+    std::string known = "name, dir, queues, default_priorities";
+    for (const Setting& setting : all_settings()) known += fmt::format(", {}", setting.name);
+    return complain(key.source(), fmt::format("unknown key `{}`; there are {}", key.str(), known));
+  }
+
+  /// [queues.NAME] with paused and backpressure, as in the Admin API.
+  Status read_queue(const toml::key& key, const toml::node& node) {
+    const toml::table* table = node.as_table();
+    if (table == nullptr) return complain(node.source(), fmt::format("queue `{}` must be a table", key.str()));
+    QueueSettings settings;
+    for (const auto& [member, value] : *table) {
+      Status read;
+      if (member.str() == "paused") {
+        settings.paused = value.value_exact<bool>();
+        if (!settings.paused) read = complain(value.source(), "`paused` must be true or false");
+      } else if (member.str() == "backpressure") {
+        read = read_backpressure(value, settings);
+      } else {
+        read = complain(member.source(),
+                        fmt::format("unknown key `{}` of a queue; there are paused, backpressure", member.str()));
+      }
+      if (!read) return read;
+    }
+    settings_.queues.emplace_back(key.str(), settings);
+    return {};
+  }
+
+  Status read_backpressure(const toml::node& node, QueueSettings& settings) {
+    const toml::table* table = node.as_table();
+    if (table == nullptr) return complain(node.source(), "`backpressure` must be a table");
+    for (const auto& [member, value] : *table) {
+      const auto text = scalar_text(value, false).value_or("");
+      if (member.str() == "max_depth") {
+        const auto depth = value.value_exact<std::int64_t>();
+        if (!depth || *depth < 0) return complain(value.source(), "`max_depth` must be a number of jobs; 0: unbounded");
+        settings.max_depth = static_cast<std::uint64_t>(*depth);
+      } else if (member.str() == "max_size_bytes") {
+        const auto bytes = shell::parse_bytes(text);
+        if (!bytes) return complain(value.source(), fmt::format("`max_size_bytes`: {}", bytes.error().message));
+        settings.max_size_bytes = bytes.value();
+      } else if (member.str() == "strategy") {
+        if (text != "reject") return complain(value.source(), "`strategy` must be \"reject\", the only one there is");
+      } else {
+        return complain(member.source(), fmt::format("unknown key `{}` of backpressure; there are max_depth, "
+                                                     "max_size_bytes, strategy",
+                                                     member.str()));
+      }
+    }
+    return {};
+  }
+
+  Status read_default_priority(const toml::key& key, const toml::node& node) {
+    const auto text = node.is_integer() || node.is_string() ? scalar_text(node, false) : std::nullopt;
+    if (!text)
+      return complain(node.source(), fmt::format("the priority of `{}` must be a number or a name", key.str()));
+    settings_.default_priorities.emplace_back(key.str(), *text);
+    return {};
+  }
+
+  Status each_in(const toml::key& key, const toml::node& node,
+                 Status (Reader::*read_one)(const toml::key&, const toml::node&)) {
+    const toml::table* table = node.as_table();
+    if (table == nullptr) return complain(node.source(), fmt::format("`{}` must be a table", key.str()));
+    for (const auto& [member, value] : *table) {
+      const Status done = (this->*read_one)(member, value);
+      if (!done) return done;
+    }
+    return {};
+  }
+
+  Status take_text(const toml::key& key, const toml::node& node, std::string& target) {
+    const auto text = node.value_exact<std::string>();
+    if (!text) return complain(node.source(), fmt::format("`{}` must be a string", key.str()));
+    target = *text;
+    return {};
+  }
+
+  /// The value as a flag would give it. TOML's 0o660 is a number, a mode is read in octal.
+  static std::optional<std::string> scalar_text(const toml::node& node, bool octal) {
+    if (const auto text = node.value_exact<std::string>()) return *text;
+    if (const auto number = node.value_exact<std::int64_t>()) {
+      return octal ? fmt::format("{:o}", *number) : fmt::format("{}", *number);
+    }
+    if (const auto flag = node.value_exact<bool>()) return *flag ? "true" : "false";
+    return std::nullopt;
+  }
+
+  const std::string& path_;
+  Settings& settings_;
+};
+
+}  // namespace
+
+Status read_config_file(const std::string& path, Settings& settings) {
+  Reader reader(path, settings);
+  try {
+    return reader.read(toml::parse_file(path));
+  } catch (const toml::parse_error& problem) {
+    return reader.complain(problem.source(), problem.description());
+  }
+}
+
+}  // namespace ojs_shm::broker

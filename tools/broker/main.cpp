@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <pthread.h>
+#include <signal.h>
+#include <spdlog/fmt/fmt.h>
+
+#include <CLI/App.hpp>
+#include <CLI/Config.hpp>
+#include <CLI/Formatter.hpp>
+#include <cstdio>
+#include <deque>
+#include <exception>
+#include <string>
+
+#include "tools/broker/config_file.hpp"
+#include "tools/broker/service.hpp"
+#include "tools/broker/settings.hpp"
+#include "tools/shell/refusal.hpp"
+#include "tools/shell/target.hpp"
+
+namespace {
+
+using namespace ojs_shm;
+
+/// A flag that was given, to be applied after the file.
+struct Given {
+  const broker::Setting* setting = nullptr;
+  CLI::Option* option = nullptr;
+  std::string text;
+};
+
+std::string footer() {
+  return "\nSIGTERM and SIGINT stop the broker; it then removes the segment, unless --keep is given or other "
+         "processes\n"
+         "are attached. Jobs go on between producers and workers while no broker runs; the next one picks them up.\n\n"
+         "FILE\n"
+         "  The same names with _ for -, then queues and default priorities:\n"
+         "    max_queues = 16\n"
+         "    [queues.mail]\n"
+         "    paused = false\n"
+         "    backpressure = { max_depth = 10000, max_size_bytes = \"8M\" }\n"
+         "    [default_priorities]\n"
+         "    \"email.send\" = \"high\"\n\n" +
+         shell::exit_code_help() + "\nEXAMPLE\n  ojs-shm-broker --name mail --size 64M --config mail.toml\n";
+}
+
+/// Both stop signals wait until the broker is ready for them; threads made meanwhile inherit that.
+void hold_stop_signals() {
+  sigset_t both;
+  ::sigemptyset(&both);
+  ::sigaddset(&both, SIGTERM);
+  ::sigaddset(&both, SIGINT);
+  ::pthread_sigmask(SIG_BLOCK, &both, nullptr);
+}
+
+int run(int argc, char** argv) {
+  CLI::App app(
+      "Makes a shared-memory segment for Open Job Spec jobs and supervises it: timers, retries, leases, and\n"
+      "repair after processes that died. Prints READY name=N on stdout when programs may attach.",
+      "ojs-shm-broker");
+  app.set_version_flag("--version", shell::version_text("ojs-shm-broker"), "Print the version and the segment format");
+  app.footer(footer());
+  SegmentName where;
+  auto* name = shell::add_target_options(app, where);
+  auto* dir = app.get_option("--dir");
+  std::string config;
+  app.add_option("--config", config, "A TOML file with the same settings; flags win over it")->type_name("F.toml");
+  std::deque<Given> flags;
+  for (const auto& setting : broker::all_settings()) {
+    Given& given = flags.emplace_back();
+    given.setting = &setting;
+    const std::string help(setting.help);
+    if (setting.value.empty()) {
+      given.text = "true";
+      given.option = app.add_flag(broker::flag_of(setting), help);
+    } else {
+      given.option = app.add_option(broker::flag_of(setting), given.text, help);
+      given.option->type_name(std::string(setting.value));
+    }
+  }
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& problem) {
+    if (problem.get_exit_code() == 0) return app.exit(problem);
+    fmt::print(stderr, "ojs-shm-broker: {}; see --help\n", problem.what());
+    return shell::kExitUsage;
+  }
+
+  broker::Settings settings;
+  settings.where = where;
+  if (!config.empty()) shell::must(broker::read_config_file(config, settings));
+  if (name->count() != 0) settings.where.name = where.name;
+  if (dir->count() != 0) settings.where.dir = where.dir;
+  for (const Given& given : flags) {
+    if (given.option->count() == 0) continue;
+    const Status set = given.setting->set(settings, given.text);
+    if (!set) shell::refuse(set.code(), fmt::format("{}: {}", broker::flag_of(*given.setting), set.error().message));
+  }
+  hold_stop_signals();
+  return broker::serve(std::move(settings));
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    return run(argc, argv);
+  } catch (const shell::Refusal& refusal) {
+    fmt::print(stderr, "ojs-shm-broker: {}\n", refusal.error.message);
+    return shell::exit_code_for(refusal.error.code);
+  } catch (const std::exception& problem) {
+    fmt::print(stderr, "ojs-shm-broker: {}\n", problem.what());
+    return shell::kExitFailed;
+  }
+}

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/broker/settings.hpp"
+
+#include <spdlog/fmt/fmt.h>
+
+#include <algorithm>
+#include <charconv>
+#include <limits>
+
+#include "tools/shell/quantity.hpp"
+
+namespace ojs_shm::broker {
+namespace {
+
+Error invalid(std::string message) {
+  Error error;
+  error.code = Code::kInvalid;
+  error.message = std::move(message);
+  return error;
+}
+
+/// Puts a parsed value where it belongs.
+template <class Value, class Target>
+Status put(Result<Value> parsed, Target& target) {
+  if (!parsed) return parsed.error();
+  if (parsed.value() > std::numeric_limits<Target>::max())
+    return invalid(fmt::format("{} is too large", parsed.value()));
+  target = static_cast<Target>(parsed.value());
+  return {};
+}
+
+Result<std::uint64_t> parse_count(std::string_view text) {
+  std::uint64_t count = 0;
+  const auto [rest, problem] = std::from_chars(text.data(), text.data() + text.size(), count);
+  if (problem == std::errc{} && rest == text.data() + text.size()) return count;
+  return invalid(fmt::format("\"{}\" is not a count", text));
+}
+
+Status one_of(std::string_view text, std::initializer_list<std::string_view> allowed, std::string& target) {
+  if (std::find(allowed.begin(), allowed.end(), text) == allowed.end()) {
+    return invalid(fmt::format("\"{}\" is none of {}", text, fmt::join(allowed, ", ")));
+  }
+  target = text;
+  return {};
+}
+
+constexpr Setting kSettings[] = {
+    {"size", "BYTES", "Size of the segment, such as 64M; unset: what the rest needs, 60 MiB with all defaults",
+     [](Settings& s, std::string_view text) { return put(shell::parse_bytes(text), s.options.size_bytes); }},
+    {"slots", "N", "Jobs it can hold, finished ones included (102400)",
+     [](Settings& s, std::string_view text) { return put(parse_count(text), s.options.slots); }},
+    {"max_queues", "N", "Queues it can hold (64)",
+     [](Settings& s, std::string_view text) { return put(parse_count(text), s.options.max_queues); }},
+    {"max_body", "BYTES", "Largest args, result or error of a job (1M)",
+     [](Settings& s, std::string_view text) { return put(shell::parse_bytes(text), s.options.max_body_bytes); }},
+    {"handles", "N", "Producers, workers and admins at once (192)",
+     [](Settings& s, std::string_view text) { return put(parse_count(text), s.options.max_handles); }},
+    {"convention", "NAME", "What a priority number means: ojs, ojs-core or qo (ojs); an existing segment's must match",
+     [](Settings& s, std::string_view text) {
+       s.convention_given = true;
+       return one_of(text, {"ojs", "ojs-core", "qo"}, s.options.convention);
+     }},
+    {"mode", "OCTAL", "Permission bits of its files, whatever the umask is (0660)",
+     [](Settings& s, std::string_view text) { return put(shell::parse_mode(text), s.options.mode); }},
+    {"group", "GROUP", "Group of its files (the creator's)",
+     [](Settings& s, std::string_view text) {
+       s.options.group = text;
+       return Status();
+     }},
+    {"retention", "TIME", "Drop finished jobs after this time, such as 1h or PT1H (kept until their room is needed)",
+     [](Settings& s, std::string_view text) { return put(shell::parse_duration_ms(text), s.options.retention_ms); }},
+    {"keep", "", "Keep the segment when the broker stops",
+     [](Settings& s, std::string_view text) {
+       std::string chosen;
+       const Status known = one_of(text, {"true", "false"}, chosen);
+       s.keep = chosen == "true";
+       return known;
+     }},
+    {"log_level", "LEVEL", "debug, info, warn or error (info)",
+     [](Settings& s, std::string_view text) {
+       return one_of(text, {"debug", "info", "warn", "error"}, s.log_level);
+     }},
+};
+
+}  // namespace
+
+std::span<const Setting> all_settings() { return kSettings; }
+
+std::string flag_of(const Setting& setting) {
+  std::string flag = "--" + std::string(setting.name);
+  std::replace(flag.begin(), flag.end(), '_', '-');
+  return flag;
+}
+
+}  // namespace ojs_shm::broker

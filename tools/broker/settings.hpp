@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <ojs_shm/admin.hpp>
+#include <ojs_shm/segment.hpp>
+
+namespace ojs_shm::broker {
+
+/// Everything that can be chosen for a broker, from its flags and its file.
+struct Settings {
+  SegmentName where;
+  SegmentOptions options;
+  bool convention_given = false;  ///< else an existing segment keeps its own
+  bool keep = false;
+  std::string log_level = "info";
+  std::vector<std::pair<std::string, QueueSettings>> queues;
+  std::vector<std::pair<std::string, std::string>> default_priorities;  ///< type, number or name
+};
+
+/// One setting: `--max-queues 8` as a flag is `max_queues = 8` in the file.
+struct Setting {
+  std::string_view name;  ///< as in the file
+  std::string_view value;
+  std::string_view help;
+  Status (*set)(Settings& settings, std::string_view text);
+};
+
+/// All but --name, --dir and --config, which have no place in this table.
+std::span<const Setting> all_settings();
+/// "max_queues" -> "--max-queues".
+std::string flag_of(const Setting& setting);
+
+}  // namespace ojs_shm::broker

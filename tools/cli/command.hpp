@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <CLI/App.hpp>
+#include <CLI/Config.hpp>
+#include <CLI/Formatter.hpp>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <ojs_shm/segment.hpp>
+
+namespace ojs_shm::cli {
+
+/// What the command line asked for: the options that every command has, and the one command to run.
+struct Request {
+  SegmentName where;
+  bool json = false;
+  std::vector<std::string> after_dashes;  ///< what stands behind "--"
+  std::function<int()> run;               ///< returns an exit code; may throw shell::Refusal
+};
+
+/// What a command's --help ends with: this text, and the options that every command has.
+inline void set_footer(CLI::App& command, const std::string& text = "") {
+  command.footer(text +
+                 "\nEvery command also takes --name N, --dir D and --json; `ojs-shm --help` has the exit status.\n");
+}
+
+/// Adds a command whose options live in an `Options`, filled by the parser and handed to `run`.
+template <class Options>
+std::pair<CLI::App*, std::shared_ptr<Options>> add_command(CLI::App& app, Request& request, const char* name,
+                                                           const char* description,
+                                                           int (*run)(const Request&, const Options&)) {
+  auto options = std::make_shared<Options>();
+  CLI::App* command = app.add_subcommand(name, description);
+  command->fallthrough();
+  set_footer(*command);
+  command->callback(
+      [&request, options, run] { request.run = [&request, options, run] { return run(request, *options); }; });
+  return {command, options};
+}
+
+void add_segment_commands(CLI::App& app, Request& request);  // segments, rm
+void add_enqueue_command(CLI::App& app, Request& request);
+void add_work_command(CLI::App& app, Request& request);
+void add_job_commands(CLI::App& app, Request& request);     // get, list, wait
+void add_change_commands(CLI::App& app, Request& request);  // cancel, reprioritize, activate
+void add_dead_commands(CLI::App& app, Request& request);
+void add_queue_commands(CLI::App& app, Request& request);  // queue ..., default-priority
+void add_stats_command(CLI::App& app, Request& request);
+void add_drain_command(CLI::App& app, Request& request);
+void add_audit_command(CLI::App& app, Request& request);
+void add_doctor_command(CLI::App& app, Request& request);
+
+}  // namespace ojs_shm::cli

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <unistd.h>
+
+#include <string>
+
+#include <ojs_shm/observer.hpp>
+#include <ojs_shm/producer.hpp>
+
+#include "tools/cli/command.hpp"
+#include "tools/cli/envelope_stream.hpp"
+#include "tools/cli/finish.hpp"
+#include "tools/cli/submission.hpp"
+#include "tools/cli/view.hpp"
+#include "tools/shell/refusal.hpp"
+
+namespace ojs_shm::cli {
+namespace {
+
+using shell::must;
+
+struct EnqueueOptions {
+  SubmissionFlags job;
+  bool wait = false;
+  std::string wait_timeout;
+  CLI::App* command = nullptr;
+};
+
+int enqueue_one(const Request& request, const EnqueueOptions& options, Producer& producer) {
+  const Envelope envelope = envelope_of(options.job, must(Observer::attach(producer.segment())));
+  must(check_supported(envelope));
+  const std::string id = must(producer.enqueue(envelope.spec())).str();
+  if (options.wait || !options.wait_timeout.empty()) {
+    return wait_and_print(producer, id, options.wait_timeout, request.json);
+  }
+  if (request.json) {
+    const auto job = producer.get(id);  // a fast worker and a short retention may have finished with it already
+    print_line(job ? print_job(job.value()) : object([&](json::ObjectWriter& writer) { writer.text("id", id); }));
+  } else {
+    print_line(id);
+  }
+  return shell::kExitOk;
+}
+
+int enqueue(const Request& request, const EnqueueOptions& options) {
+  if (!options.job.type.empty()) {
+    Producer producer = must(Producer::attach(request.where));
+    return enqueue_one(request, options, producer);
+  }
+  for (const CLI::Option* option : options.command->get_options()) {
+    if (option->count() != 0) shell::refuse(Code::kInvalid, option->get_name() + " describes one job and needs --type");
+  }
+  if (::isatty(STDIN_FILENO) == 1) {
+    shell::refuse(Code::kInvalid, "give --type, or one envelope in each line of standard input");
+  }
+  Producer producer = must(Producer::attach(request.where));
+  return EnvelopeStream(producer, STDIN_FILENO, request.json).run();
+}
+
+}  // namespace
+
+void add_enqueue_command(CLI::App& app, Request& request) {
+  const auto [command, options] = add_command<EnqueueOptions>(
+      app, request, "enqueue", "Enqueue a job, or one for each line of standard input; prints ids", &enqueue);
+  command->alias("submit");
+  options->command = command;
+  SubmissionFlags& job = options->job;
+  command->add_option("-t,--type", job.type, "Job type, such as email.send")->type_name("TYPE");
+  command->add_option("-i,--input", job.input, "JSON: an array is the args, anything else their only element ([])")
+      ->type_name("JSON");
+  command->add_option("--queue", job.queue, "Queue (default)")->type_name("Q");
+  command
+      ->add_option("--priority", job.priority, "A number, or a name of the segment's convention (the type's default)")
+      ->type_name("N|NAME");
+  command->add_option("--id", job.id, "A UUIDv7 of your own (made)")->type_name("ID");
+  command->add_option("--delay", job.delay, "Not before this time has passed, such as 30s")->type_name("TIME");
+  command->add_option("--at", job.at, "Not before this moment, RFC 3339")->type_name("MOMENT");
+  command->add_option("--expires", job.expires, "Discard it when it did not run by then: RFC 3339, or a time from now")
+      ->type_name("MOMENT");
+  command->add_option("--timeout", job.timeout, "Longest run of one attempt (none)")->type_name("TIME");
+  command->add_option("--lease", job.lease, "How long a worker may be silent (the segment's, 30m)")->type_name("TIME");
+  command
+      ->add_option("--retry", job.retry,
+                   "max_attempts=3,backoff=exponential|linear|constant|polynomial,initial=1s,\nmax=5m,coefficient=2,"
+                   "jitter=true,on_exhaustion=discard|dead_letter")
+      ->type_name("POLICY");
+  command->add_option("--meta", job.meta, "A JSON object that stays with the job")->type_name("JSON");
+  command->add_flag("--pending", job.pending, "Wait for `activate`");
+  command->add_flag("--wait", options->wait, "Wait for its end and print its result, as `wait` does");
+  command->add_option("--wait-timeout", options->wait_timeout, "As --wait, for at most this time")->type_name("TIME");
+  set_footer(*command,
+             "\nWithout --type each line of standard input is an envelope, such as\n"
+             "  {\"type\":\"file.hash\",\"args\":[\"/etc/fstab\"],\"priority\":1,\"retry\":{\"max_attempts\":5}}\n"
+             "A line that is refused is reported with its number, the others go on, and the status is 1.\n");
+}
+
+}  // namespace ojs_shm::cli

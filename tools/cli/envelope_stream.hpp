@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <ojs_shm/producer.hpp>
+
+#include "worker_api/envelope.hpp"
+
+namespace ojs_shm::cli {
+
+/// Enqueues one envelope for each line of a descriptor, in batches, and prints the ids in the order of the lines. A
+/// line that is refused is reported with its number and does not stop the others. A batch never waits for a line that
+/// has not come yet. On a terminal a progress bar is drawn on stderr.
+class EnvelopeStream {
+ public:
+  EnvelopeStream(Producer& producer, int fd, bool json);
+  /// Returns an exit code: 0, or 1 when a line was refused. Throws shell::Refusal when nothing can go on.
+  int run();
+
+ private:
+  struct Line {
+    std::uint64_t number;
+    Envelope envelope;
+  };
+  bool next_line(std::string& line);
+  bool has_more_now() const;
+  void take(const std::string& line);
+  void flush();
+  void print_id(std::string_view id) const;
+  void refuse(std::uint64_t number, const Error& error);
+  void draw(bool final);
+
+  Producer& producer_;
+  int fd_;
+  bool json_, bar_;
+  std::string buffer_;
+  std::size_t begin_ = 0;
+  bool ended_ = false;
+  std::uint64_t lines_ = 0, accepted_ = 0, refused_ = 0, bytes_ = 0, total_bytes_ = 0, drawn_permille_ = ~0ULL;
+  std::vector<Line> batch_;
+};
+
+}  // namespace ojs_shm::cli

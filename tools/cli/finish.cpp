@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/cli/finish.hpp"
+
+#include <spdlog/fmt/fmt.h>
+
+#include <chrono>
+#include <cstdio>
+
+#include "tools/cli/view.hpp"
+#include "tools/shell/quantity.hpp"
+#include "tools/shell/refusal.hpp"
+#include "worker_api/envelope.hpp"
+
+namespace ojs_shm::cli {
+namespace {
+
+/// Without a limit the wait is cut into pieces, so that no clock arithmetic below has to take "for ever".
+Result<JobInfo> wait_for(Producer& producer, const std::string& id, const std::string& timeout) {
+  if (!timeout.empty())
+    return producer.wait(id, std::chrono::milliseconds(shell::must(shell::parse_duration_ms(timeout))));
+  for (;;) {
+    auto finished = producer.wait(id, std::chrono::hours(1));
+    if (finished || finished.code() != Code::kTimeout) return finished;
+  }
+}
+
+}  // namespace
+
+int wait_and_print(Producer& producer, const std::string& id, const std::string& timeout, bool json) {
+  const JobInfo job = shell::must(wait_for(producer, id, timeout));
+  if (json) {
+    print_line(print_job(job));
+  } else if (!job.result.empty()) {
+    fmt::print("{}\n", job.result);
+  }
+  if (job.state == State::kCompleted) return shell::kExitOk;
+  if (job.state == State::kCancelled) {
+    if (!json) fmt::print(stderr, "job {} was cancelled\n", job.id);
+    return shell::kExitWrongState;
+  }
+  const std::string reason = job.errors.empty() ? "expired" : job.errors.back().code + ": " + job.errors.back().message;
+  if (!json) fmt::print(stderr, "job {} was discarded after {} attempts: {}\n", job.id, job.attempt, reason);
+  return shell::kExitFailed;
+}
+
+}  // namespace ojs_shm::cli

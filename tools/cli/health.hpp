@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <ojs_shm/observer.hpp>
+#include <ojs_shm/segment.hpp>
+
+namespace ojs_shm::cli {
+
+enum class Verdict : std::uint8_t { kOk, kWarning, kProblem };
+std::string_view verdict_name(Verdict verdict) noexcept;
+
+/// One thing that was looked at, what was seen, and what to do about it.
+struct Finding {
+  std::string check;
+  Verdict verdict = Verdict::kOk;
+  std::string text;
+  std::string advice;
+};
+
+/// What the machine gives: directory, space, memory, limits.
+void check_machine(const SegmentName& where, std::vector<Finding>& findings);
+/// Files of segments that nobody holds any more, or that cannot be read.
+void check_files(const SegmentName& where, std::vector<Finding>& findings);
+/// The segment itself: permissions, versions, pools, processes, queues, invariants.
+void check_segment(const SegmentName& where, std::vector<Finding>& findings);
+
+}  // namespace ojs_shm::cli

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <spdlog/fmt/fmt.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+
+#include "tools/cli/health.hpp"
+#include "tools/shell/quantity.hpp"
+
+namespace ojs_shm::cli {
+namespace {
+
+std::string advice_for(const Error& error, const SegmentName& where) {
+  switch (error.code) {
+    case Code::kPermission:
+      return "run as the segment's owner or as a member of its group; the broker sets both with --mode and --group";
+    case Code::kOtherFormat:
+    case Code::kStaleVersion: return "use the version that made it, or let its jobs finish there and make a new one";
+    case Code::kCannotAttach: return fmt::format("start one: ojs-shm-broker --name {} --dir {}", where.name, where.dir);
+    default: return "";
+  }
+}
+
+void check_permissions(const SegmentInfo& info, std::vector<Finding>& findings) {
+  struct stat file {};
+  if (::stat(info.path.c_str(), &file) != 0) return;
+  const bool open_to_all = (file.st_mode & S_IWOTH) != 0;
+  findings.push_back(
+      {"permissions", open_to_all ? Verdict::kWarning : Verdict::kOk,
+       fmt::format("{:04o}, owner {}, group {}", file.st_mode & 0777U, file.st_uid, file.st_gid),
+       open_to_all ? "every user of this machine can change every job; --mode 0660 --group G limits it" : ""});
+}
+
+void check_version(const SegmentInfo& info, std::vector<Finding>& findings) {
+  const bool same = info.created_by_version == library_version();
+  findings.push_back({"version", Verdict::kOk,
+                      fmt::format("format {}, made by {}{}", info.format, info.created_by_version,
+                                  same ? "" : fmt::format(", this is {}", library_version())),
+                      ""});
+}
+
+/// Twice what there is, as the option that makes it so. Some pools grow with either of two options.
+std::string larger(const PoolInfo& pool, const SegmentInfo& info) {
+  if (pool.option.starts_with("--slots")) return fmt::format("--slots {}", info.slots * 2);
+  if (pool.option.starts_with("--size")) return fmt::format("--size {}M", (info.size_bytes * 2) >> 20U);
+  return fmt::format("{} {}", pool.option, pool.capacity * 2);
+}
+
+void check_pools(const SegmentInfo& info, const std::vector<QueueInfo>& queues, std::vector<Finding>& findings) {
+  std::uint64_t finished = 0;
+  for (const QueueInfo& queue : queues) {
+    for (const State state : {State::kCompleted, State::kCancelled, State::kDiscarded}) {
+      finished += queue.by_state[static_cast<std::size_t>(state)];
+    }
+  }
+  for (const PoolInfo& pool : info.pools) {
+    if (pool.capacity == 0) continue;
+    const std::uint64_t percent = pool.used * 100 / pool.capacity;
+    // Finished jobs keep their blocks and their ids only until others need them.
+    const bool recycled = finished != 0 && (pool.name == "blocks" || pool.name == "ids");
+    const Verdict verdict = recycled || percent < 90     ? Verdict::kOk
+                            : pool.used >= pool.capacity ? Verdict::kProblem
+                                                         : Verdict::kWarning;
+    findings.push_back(
+        {"pool " + pool.name, verdict, fmt::format("{} of {} used ({} %)", pool.used, pool.capacity, percent),
+         verdict == Verdict::kOk
+             ? ""
+             : fmt::format("make the next segment with {}, or finish or cancel jobs now", larger(pool, info))});
+  }
+}
+
+void check_processes(const SegmentInfo& info, std::vector<Finding>& findings) {
+  const auto& processes = info.processes;
+  const auto dead = std::count_if(processes.begin(), processes.end(), [](const auto& p) { return !p.alive; });
+  if (dead != 0) {
+    findings.push_back({"processes", Verdict::kWarning, fmt::format("{} dead and not yet cleaned up after", dead),
+                        "the next living process does it by itself; `ojs-shm audit --mend` does it now"});
+  }
+  const bool broker =
+      std::any_of(processes.begin(), processes.end(), [](const auto& p) { return p.broker && p.alive; });
+  const bool supervisor =
+      std::any_of(processes.begin(), processes.end(), [](const auto& p) { return p.supervisor && p.alive; });
+  const std::string text = fmt::format("{} alive, {}", processes.size() - static_cast<std::size_t>(dead),
+                                       broker       ? "a broker among them"
+                                       : supervisor ? "no broker, but a supervisor"
+                                                    : "no broker");
+  findings.push_back({"broker", broker ? Verdict::kOk : Verdict::kWarning, text,
+                      broker ? "" : fmt::format("start one: ojs-shm-broker --name {}", info.name)});
+}
+
+void check_queues(const std::vector<QueueInfo>& queues, std::vector<Finding>& findings) {
+  for (const QueueInfo& queue : queues) {
+    const bool bounded = queue.max_depth != 0 || queue.max_size_bytes != 0;
+    const bool full = (queue.max_depth != 0 && queue.depth >= queue.max_depth) ||
+                      (queue.max_size_bytes != 0 && queue.size_bytes >= queue.max_size_bytes);
+    if (full) {
+      findings.push_back({"queue " + queue.name, Verdict::kProblem,
+                          fmt::format("full: {} jobs, {} bytes", queue.depth, queue.size_bytes),
+                          "add workers, or raise its bound with `ojs-shm queue set`"});
+    } else if (!bounded) {
+      findings.push_back(
+          {"queue " + queue.name, Verdict::kOk, fmt::format("{} jobs, unbounded", queue.depth),
+           fmt::format("`ojs-shm queue set {} --max-depth N` keeps it from filling the segment", queue.name)});
+    }
+    if (queue.paused) {
+      findings.push_back({"queue " + queue.name, Verdict::kWarning, fmt::format("paused with {} jobs", queue.depth),
+                          fmt::format("`ojs-shm queue resume {}`", queue.name)});
+    }
+  }
+}
+
+}  // namespace
+
+void check_segment(const SegmentName& where, std::vector<Finding>& findings) {
+  const auto observer = Observer::attach(where);
+  if (!observer) {
+    findings.push_back({"segment", Verdict::kProblem, observer.error().message, advice_for(observer.error(), where)});
+    return;
+  }
+  const SegmentInfo info = observer.value().segment_info();
+  const auto queues = observer.value().queues();
+  findings.push_back(
+      {"segment", Verdict::kOk,
+       fmt::format("{}, {}, convention {}", info.path, shell::bytes_text(info.size_bytes), info.convention), ""});
+  check_permissions(info, findings);
+  check_version(info, findings);
+  if (const auto attached = Segment::attach(where); !attached) {
+    findings.push_back({"attach", Verdict::kProblem, attached.error().message, advice_for(attached.error(), where)});
+  }
+  check_pools(info, queues, findings);
+  check_processes(info, findings);
+  check_queues(queues, findings);
+  const auto violations = observer.value().audit();
+  findings.push_back({"audit", violations.empty() ? Verdict::kOk : Verdict::kProblem,
+                      violations.empty() ? "every invariant holds"
+                                         : fmt::format("{} violations, the first: I{} {}", violations.size(),
+                                                       violations.front().invariant, violations.front().text),
+                      violations.empty() ? "" : "`ojs-shm audit --mend` repairs what can be repaired"});
+}
+
+}  // namespace ojs_shm::cli

@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/cli/job_command.hpp"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <spdlog/fmt/fmt.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+namespace ojs_shm::cli {
+namespace {
+
+constexpr std::size_t kErrorTail = 2048;
+
+void close_fd(int& fd) noexcept {
+  if (fd >= 0) ::close(fd);
+  fd = -1;
+}
+
+Error cannot_start(std::string_view what) {
+  Error error;
+  error.code = Code::kInternal;
+  error.message = fmt::format("cannot start a command: {}: {}", what, std::strerror(errno));
+  return error;
+}
+
+/// The three pipes of a command; whatever is still in here is closed at the end.
+struct Pipes {
+  int in[2] = {-1, -1}, out[2] = {-1, -1}, err[2] = {-1, -1};
+
+  bool open() {
+    return ::pipe2(in, O_CLOEXEC) == 0 && ::pipe2(out, O_CLOEXEC) == 0 && ::pipe2(err, O_CLOEXEC) == 0 &&
+           ::fcntl(in[1], F_SETFL, O_NONBLOCK) == 0 && ::fcntl(out[0], F_SETFL, O_NONBLOCK) == 0 &&
+           ::fcntl(err[0], F_SETFL, O_NONBLOCK) == 0;
+  }
+  ~Pipes() {
+    for (int* pair : {in, out, err}) {
+      close_fd(pair[0]);
+      close_fd(pair[1]);
+    }
+  }
+};
+
+std::vector<std::string> environment_for(const Job& job) {
+  std::vector<std::string> variables;
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    if (!std::string_view(*entry).starts_with("OJS_JOB_")) variables.emplace_back(*entry);
+  }
+  variables.push_back(fmt::format("OJS_JOB_ID={}", job.id()));
+  variables.push_back(fmt::format("OJS_TYPE={}", job.type()));
+  variables.push_back(fmt::format("OJS_QUEUE={}", job.queue()));
+  variables.push_back(fmt::format("OJS_PRIORITY={}", job.priority()));
+  variables.push_back(fmt::format("OJS_ATTEMPT={}", job.attempt()));
+  variables.push_back(fmt::format("OJS_MAX_ATTEMPTS={}", job.max_attempts()));
+  variables.push_back(fmt::format("OJS_FENCE={}", job.fence()));
+  return variables;
+}
+
+std::vector<char*> pointers(std::vector<std::string>& strings) {
+  std::vector<char*> list;
+  list.reserve(strings.size() + 1);
+  for (auto& text : strings) list.push_back(text.data());
+  list.push_back(nullptr);
+  return list;
+}
+
+/// In the child, between fork and exec: only what is async-signal-safe, other threads may have held any lock.
+[[noreturn]] void become(const Pipes& pipes, char* const* argv, char* const* variables, pid_t parent) {
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (::getppid() != parent) ::_exit(127);
+  ::setpgid(0, 0);
+  sigset_t none;
+  ::sigemptyset(&none);
+  ::sigprocmask(SIG_SETMASK, &none, nullptr);
+  ::signal(SIGPIPE, SIG_DFL);
+  ::dup2(pipes.in[0], STDIN_FILENO);
+  ::dup2(pipes.out[1], STDOUT_FILENO);
+  ::dup2(pipes.err[1], STDERR_FILENO);
+  ::execvpe(argv[0], argv, variables);
+  constexpr std::string_view kNote = "cannot run the command\n";
+  [[maybe_unused]] const auto written = ::write(STDERR_FILENO, kNote.data(), kNote.size());
+  ::_exit(127);
+}
+
+}  // namespace
+
+Result<JobCommand> JobCommand::start(const std::vector<std::string>& argv, const Job& job, std::size_t largest_result) {
+  Pipes pipes;
+  if (!pipes.open()) return cannot_start("pipe");
+  auto arguments = argv;
+  auto variables = environment_for(job);
+  const auto argument_list = pointers(arguments);
+  const auto variable_list = pointers(variables);
+  const pid_t parent = ::getpid();
+  const pid_t pid = ::fork();
+  if (pid < 0) return cannot_start("fork");
+  if (pid == 0) become(pipes, argument_list.data(), variable_list.data(), parent);
+
+  ::setpgid(pid, pid);  // both sides do it: whoever signals the group first must find it
+  JobCommand command;
+  command.pid_ = pid;
+  command.pidfd_ = static_cast<int>(::syscall(SYS_pidfd_open, pid, 0));
+  if (command.pidfd_ < 0) return cannot_start("pidfd_open");
+  command.in_ = std::exchange(pipes.in[1], -1);
+  command.out_ = std::exchange(pipes.out[0], -1);
+  command.err_ = std::exchange(pipes.err[0], -1);
+  command.input_ = job.args();
+  command.largest_result_ = largest_result;
+  return command;
+}
+
+JobCommand::JobCommand(JobCommand&& other) noexcept
+    : pid_(std::exchange(other.pid_, -1)),
+      pidfd_(std::exchange(other.pidfd_, -1)),
+      in_(std::exchange(other.in_, -1)),
+      out_(std::exchange(other.out_, -1)),
+      err_(std::exchange(other.err_, -1)),
+      status_(other.status_),
+      ended_(other.ended_),
+      out_too_large_(other.out_too_large_),
+      largest_result_(other.largest_result_),
+      input_(std::move(other.input_)),
+      out_text_(std::move(other.out_text_)),
+      err_tail_(std::move(other.err_tail_)) {}
+
+JobCommand::~JobCommand() {
+  if (pid_ > 0 && !ended_) {
+    kill();
+    ::waitpid(pid_, &status_, 0);
+  }
+  for (int* fd : {&pidfd_, &in_, &out_, &err_}) close_fd(*fd);
+}
+
+void JobCommand::signal_group(int number) const {
+  if (pid_ > 0 && !ended_) ::kill(-pid_, number);
+}
+
+void JobCommand::send_input() {
+  const ssize_t n = ::write(in_, input_.data(), input_.size());
+  if (n > 0) input_.erase(0, static_cast<std::size_t>(n));
+  const bool gone = n < 0 && errno != EAGAIN && errno != EINTR;  // it does not want its args
+  if (input_.empty() || gone) close_fd(in_);
+}
+
+void JobCommand::read_output() {
+  std::array<char, 65536> block;
+  while (out_ >= 0) {
+    const ssize_t n = ::read(out_, block.data(), block.size());
+    if (n < 0 && (errno == EAGAIN || errno == EINTR)) return;
+    if (n <= 0) return close_fd(out_);
+    const auto bytes = static_cast<std::size_t>(n);
+    if (out_text_.size() + bytes > largest_result_) out_too_large_ = true;  // read on, so that it can end
+    if (!out_too_large_) out_text_.append(block.data(), bytes);
+  }
+}
+
+void JobCommand::read_errors() {
+  std::array<char, 4096> block;
+  while (err_ >= 0) {
+    const ssize_t n = ::read(err_, block.data(), block.size());
+    if (n < 0 && (errno == EAGAIN || errno == EINTR)) return;
+    if (n <= 0) return close_fd(err_);
+    const auto bytes = static_cast<std::size_t>(n);
+    [[maybe_unused]] const auto passed_on = ::write(STDERR_FILENO, block.data(), bytes);
+    err_tail_.append(block.data(), bytes);
+    if (err_tail_.size() > kErrorTail) err_tail_.erase(0, err_tail_.size() - kErrorTail);
+  }
+}
+
+bool JobCommand::step(std::chrono::milliseconds at_most) {
+  if (ended_) return true;
+  std::array<pollfd, 4> watched = {{{pidfd_, POLLIN, 0}, {in_, POLLOUT, 0}, {out_, POLLIN, 0}, {err_, POLLIN, 0}}};
+  ::poll(watched.data(), watched.size(), static_cast<int>(at_most.count()));
+  if (in_ >= 0 && watched[1].revents != 0) send_input();
+  // Its end is looked at before the last read: what it wrote lies in the pipes by then, also when a grandchild still
+  // holds them open.
+  const bool over = watched[0].revents != 0 && ::waitpid(pid_, &status_, WNOHANG) == pid_;
+  read_output();
+  read_errors();
+  ended_ = over;
+  return ended_;
+}
+
+bool JobCommand::succeeded() const { return ended_ && WIFEXITED(status_) && WEXITSTATUS(status_) == 0; }
+
+int JobCommand::exit_code() const { return WIFSIGNALED(status_) ? 128 + WTERMSIG(status_) : WEXITSTATUS(status_); }
+
+std::string JobCommand::failure_code() const {
+  return WIFSIGNALED(status_) ? fmt::format("signal_{}", WTERMSIG(status_))
+                              : fmt::format("exit_{}", WEXITSTATUS(status_));
+}
+
+}  // namespace ojs_shm::cli

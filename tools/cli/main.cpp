@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <spdlog/fmt/fmt.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <exception>
+#include <string>
+#include <vector>
+
+#include "tools/cli/command.hpp"
+#include "tools/shell/refusal.hpp"
+#include "tools/shell/target.hpp"
+
+namespace {
+
+using namespace ojs_shm;
+
+int report_usage(const char* message, bool json) {
+  Error error;
+  error.code = Code::kInvalid;
+  error.message = json ? message : fmt::format("ojs-shm: {}; see --help", message);
+  return shell::report(error, json);
+}
+
+int run(std::vector<std::string> words) {
+  cli::Request request;
+  const auto dashes = std::find(words.begin(), words.end(), "--");
+  if (dashes != words.end()) {
+    request.after_dashes.assign(dashes + 1, words.end());
+    words.erase(dashes, words.end());
+  }
+
+  CLI::App app("Puts Open Job Spec jobs into a shared-memory segment, runs them, and looks after them.", "ojs-shm");
+  app.set_version_flag("--version", shell::version_text("ojs-shm"), "Print the version and the segment format");
+  app.footer(
+      "\nOUTPUT\n"
+      "  A table on a terminal; else a line for each item with tabs between its cells and no heading. With --json\n"
+      "  a JSON object for each item, one to a line. Errors go to stderr, with --json as\n"
+      "  {\"error\":{\"code\",\"message\"}}.\n\n" +
+      shell::exit_code_help() +
+      "\nEXAMPLES\n"
+      "  ojs-shm enqueue -t email.send -i '{\"to\":\"a@b.c\"}' --priority high --wait\n"
+      "  ojs-shm work --queue default --concurrency 4 -- ./send-mail\n");
+  app.require_subcommand(1);
+  shell::add_target_options(app, request.where);
+  app.add_flag("--json", request.json, "Answer in JSON");
+  cli::add_enqueue_command(app, request);
+  cli::add_work_command(app, request);
+  cli::add_job_commands(app, request);
+  cli::add_change_commands(app, request);
+  cli::add_dead_commands(app, request);
+  cli::add_queue_commands(app, request);
+  cli::add_stats_command(app, request);
+  cli::add_drain_command(app, request);
+  cli::add_audit_command(app, request);
+  cli::add_doctor_command(app, request);
+  cli::add_segment_commands(app, request);
+
+  const bool json = std::find(words.begin(), words.end(), "--json") != words.end();
+  std::reverse(words.begin(), words.end());  // CLI11 takes them from the back
+  try {
+    app.parse(words);
+  } catch (const CLI::ParseError& problem) {
+    return problem.get_exit_code() == 0 ? app.exit(problem) : report_usage(problem.what(), json);
+  }
+  try {
+    return request.run();
+  } catch (const shell::Refusal& refusal) {
+    return shell::report(refusal.error, request.json);
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    return run(std::vector<std::string>(argv + 1, argv + argc));
+  } catch (const std::exception& problem) {
+    fmt::print(stderr, "ojs-shm: {}\n", problem.what());
+    return shell::kExitFailed;
+  }
+}

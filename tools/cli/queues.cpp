@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <spdlog/fmt/fmt.h>
+
+#include <cstdio>
+#include <optional>
+
+#include <ojs_shm/admin.hpp>
+
+#include "tools/cli/command.hpp"
+#include "tools/cli/view.hpp"
+#include "tools/shell/quantity.hpp"
+#include "tools/shell/refusal.hpp"
+#include "tools/shell/table.hpp"
+
+namespace ojs_shm::cli {
+namespace {
+
+using shell::must;
+
+struct ListOptions {};
+
+std::string bound_text(std::uint64_t bound) { return bound == 0 ? "-" : std::to_string(bound); }
+
+int list_queues(const Request& request, const ListOptions&) {
+  const Observer observer = must(Observer::attach(request.where));
+  shell::Table table(
+      {"QUEUE", "STATE", "DEPTH>", "MAX>", "BYTES>", "MAX BYTES>", "ACTIVE>", "COMPLETED>", "DISCARDED>"});
+  for (const QueueInfo& queue : observer.queues()) {
+    if (request.json) {
+      print_line(object([&](json::ObjectWriter& writer) { write_queue(writer, queue); }));
+      continue;
+    }
+    table.row({queue.name, queue.paused ? "paused" : "running", std::to_string(queue.depth),
+               bound_text(queue.max_depth), std::to_string(queue.size_bytes), bound_text(queue.max_size_bytes),
+               std::to_string(queue.by_state[static_cast<std::size_t>(State::kActive)]),
+               std::to_string(queue.completed_total), std::to_string(queue.discarded_total)});
+  }
+  if (!table.empty()) table.print();
+  return shell::kExitOk;
+}
+
+struct NameOptions {
+  std::string name;
+};
+
+int get_queue(const Request& request, const NameOptions& options) {
+  const Observer observer = must(Observer::attach(request.where));
+  const QueueInfo queue = must(observer.queue(options.name));
+  const std::string shown = object([&](json::ObjectWriter& writer) { write_queue(writer, queue); });
+  if (request.json) {
+    print_line(shown);
+  } else {
+    print_members(shown);
+  }
+  return shell::kExitOk;
+}
+
+struct SetOptions {
+  std::string name;
+  std::optional<std::uint64_t> max_depth;
+  std::optional<std::string> max_size_bytes;
+  std::optional<bool> paused;
+};
+
+int set_queue(const Request& request, const SetOptions& options) {
+  QueueSettings settings;
+  settings.max_depth = options.max_depth;
+  settings.paused = options.paused;
+  if (options.max_size_bytes) settings.max_size_bytes = must(shell::parse_bytes(*options.max_size_bytes));
+  must(must(Admin::attach(request.where)).set_queue(options.name, settings));
+  return get_queue(request, NameOptions{options.name});
+}
+
+/// A misspelt name is not taken for a new queue.
+int pause_or_resume(const Request& request, const std::string& name, bool paused) {
+  must(must(Observer::attach(request.where)).queue(name));
+  QueueSettings settings;
+  settings.paused = paused;
+  must(must(Admin::attach(request.where)).set_queue(name, settings));
+  return shell::kExitOk;
+}
+
+int pause(const Request& request, const NameOptions& options) { return pause_or_resume(request, options.name, true); }
+int resume(const Request& request, const NameOptions& options) { return pause_or_resume(request, options.name, false); }
+
+struct DefaultPriorityOptions {
+  std::string type, priority;
+};
+
+int default_priority(const Request& request, const DefaultPriorityOptions& options) {
+  const Observer observer = must(Observer::attach(request.where));
+  if (!options.priority.empty()) {
+    must(must(Admin::attach(request.where))
+             .set_default_priority(options.type, parse_priority(observer, options.priority)));
+  }
+  const auto priority = observer.default_priority(options.type);
+  const std::int64_t shown = priority.value_or(observer.segment_info().priority_default);
+  if (request.json) {
+    print_line(object([&](json::ObjectWriter& writer) {
+      writer.text("type", options.type);
+      writer.number("default_priority", shown);
+      writer.boolean("set", priority.has_value());
+    }));
+  } else {
+    fmt::print("{}\n", shown);
+  }
+  return shell::kExitOk;
+}
+
+}  // namespace
+
+void add_queue_commands(CLI::App& app, Request& request) {
+  CLI::App* queue = app.add_subcommand("queue", "List, read and change queues");
+  queue->require_subcommand(1);
+  queue->fallthrough();
+  add_command<ListOptions>(*queue, request, "list", "All queues with depth, bounds and totals", &list_queues);
+  const auto [get, get_options] = add_command<NameOptions>(*queue, request, "get", "One queue", &get_queue);
+  get->add_option("NAME", get_options->name, "The queue")->required();
+
+  const auto [set, set_options] =
+      add_command<SetOptions>(*queue, request, "set", "Make or change a queue; effective at once", &set_queue);
+  set->add_option("NAME", set_options->name, "The queue")->required();
+  set->add_option("--max-depth", set_options->max_depth, "Waiting jobs it takes; 0: unbounded")->type_name("N");
+  set->add_option("--max-size-bytes", set_options->max_size_bytes,
+                  "Bytes of waiting jobs it takes, such as 8M; 0: unbounded")
+      ->type_name("BYTES");
+  set->add_option("--paused", set_options->paused, "A paused queue accepts jobs and gives none")
+      ->type_name("true|false");
+
+  const auto [stop, stop_options] =
+      add_command<NameOptions>(*queue, request, "pause", "Give no more jobs of it; new ones are accepted", &pause);
+  stop->add_option("NAME", stop_options->name, "The queue")->required();
+  const auto [go, go_options] = add_command<NameOptions>(*queue, request, "resume", "Give its jobs again", &resume);
+  go->add_option("NAME", go_options->name, "The queue")->required();
+
+  const auto [type, type_options] = add_command<DefaultPriorityOptions>(
+      app, request, "default-priority", "Show or set the priority of jobs of a type that bring none",
+      &default_priority);
+  type->add_option("TYPE", type_options->type, "The job type")->required();
+  type->add_option("PRIORITY", type_options->priority, "A number or a name of the segment's convention");
+}
+
+}  // namespace ojs_shm::cli

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <spdlog/fmt/fmt.h>
+
+#include <cstdio>
+
+#include <ojs_shm/observer.hpp>
+
+#include "tools/cli/command.hpp"
+#include "tools/cli/view.hpp"
+#include "tools/shell/quantity.hpp"
+#include "tools/shell/refusal.hpp"
+#include "tools/shell/table.hpp"
+#include "worker_api/time_text.hpp"
+
+namespace ojs_shm::cli {
+namespace {
+
+using shell::must;
+
+struct StatsOptions {};
+
+void write_segment(json::ObjectWriter& writer, const SegmentInfo& info) {
+  writer.text("name", info.name);
+  writer.text("path", info.path);
+  count(writer, "format", info.format);
+  writer.text("convention", info.convention);
+  writer.text("created_by_version", info.created_by_version);
+  writer.text("created_at", print_timestamp(info.created_at_ms));
+  count(writer, "size_bytes", info.size_bytes);
+  count(writer, "slots", info.slots);
+  count(writer, "max_body_bytes", info.max_body_bytes);
+  count(writer, "default_lease_ms", info.default_lease_ms);
+  count(writer, "retention_ms", info.retention_ms);
+  writer.open("priority") += object([&](json::ObjectWriter& priority) {
+    priority.number("min", info.priority_min);
+    priority.number("max", info.priority_max);
+    priority.number("default", info.priority_default);
+  });
+  count(writer, "deaths_total", info.deaths_total);
+  count(writer, "repairs_total", info.repairs_total);
+}
+
+void write_pool(json::ObjectWriter& writer, const PoolInfo& pool) {
+  writer.text("name", pool.name);
+  count(writer, "used", pool.used);
+  count(writer, "capacity", pool.capacity);
+  count(writer, "unit_bytes", pool.unit_bytes);
+  writer.text("option", pool.option);
+}
+
+void write_process(json::ObjectWriter& writer, const ProcessInfo& process) {
+  count(writer, "index", process.index);
+  count(writer, "pid", process.pid);
+  writer.boolean("alive", process.alive);
+  writer.boolean("broker", process.broker);
+  writer.boolean("supervisor", process.supervisor);
+  count(writer, "handles", process.handles);
+  count(writer, "active_jobs", process.active_jobs);
+}
+
+template <class Item>
+void write_list(json::ObjectWriter& writer, std::string_view name, const std::vector<Item>& items,
+                void (*write)(json::ObjectWriter&, const Item&)) {
+  std::string& out = writer.open(name) += '[';
+  for (const Item& item : items) {
+    if (&item != &items.front()) out += ',';
+    out += object([&](json::ObjectWriter& inner) { write(inner, item); });
+  }
+  out += ']';
+}
+
+int print_json(const SegmentInfo& info, const std::vector<QueueInfo>& queues) {
+  print_line(object([&](json::ObjectWriter& writer) {
+    writer.open("segment") += object([&](json::ObjectWriter& inner) { write_segment(inner, info); });
+    write_list(writer, "queues", queues, &write_queue);
+    write_list(writer, "processes", info.processes, &write_process);
+    write_list(writer, "pools", info.pools, &write_pool);
+  }));
+  return shell::kExitOk;
+}
+
+std::string role_of(const ProcessInfo& process) {
+  std::string role = process.broker ? "broker" : "";
+  if (process.supervisor) role += role.empty() ? "supervisor" : ", supervisor";
+  return role;
+}
+
+std::string text(std::uint64_t value) { return std::to_string(value); }
+
+/// On a terminal three tables; for scripts one list, whose first cell tells what the line speaks of.
+int print_text(const SegmentInfo& info, const std::vector<QueueInfo>& queues) {
+  if (!shell::stdout_is_terminal()) {
+    shell::Table lines({"WHAT", "NAME", "A", "B", "C", "D", "E", "F", "G"});
+    lines.row({"segment", info.name, info.path, text(info.size_bytes), info.convention, text(info.deaths_total),
+               text(info.repairs_total)});
+    for (const auto& pool : info.pools) lines.row({"pool", pool.name, text(pool.used), text(pool.capacity)});
+    for (const auto& process : info.processes) {
+      lines.row({"process", text(process.pid), process.alive ? "alive" : "dead", role_of(process),
+                 text(process.handles), text(process.active_jobs)});
+    }
+    for (const auto& queue : queues) {
+      lines.row({"queue", queue.name, text(queue.depth), text(queue.by_state[static_cast<std::size_t>(State::kActive)]),
+                 text(queue.enqueued_total), text(queue.completed_total), text(queue.discarded_total),
+                 text(queue.retried_total), text(queue.returned_total)});
+    }
+    lines.print();
+    return shell::kExitOk;
+  }
+  fmt::print("segment {}  {}  {}  convention {}  format {}  deaths {}  repairs {}\n\n", info.name, info.path,
+             shell::bytes_text(info.size_bytes), info.convention, info.format, info.deaths_total, info.repairs_total);
+  shell::Table queue_table({"QUEUE", "DEPTH>", "ACTIVE>", "ENQUEUED>", "DISPATCHED>", "COMPLETED>", "DISCARDED>",
+                            "CANCELLED>", "RETRIED>", "RETURNED>", "REJECTED>"});
+  for (const auto& queue : queues) {
+    queue_table.row({queue.name, text(queue.depth), text(queue.by_state[static_cast<std::size_t>(State::kActive)]),
+                     text(queue.enqueued_total), text(queue.dispatched_total), text(queue.completed_total),
+                     text(queue.discarded_total), text(queue.cancelled_total), text(queue.retried_total),
+                     text(queue.returned_total), text(queue.rejected_total)});
+  }
+  queue_table.print();
+  fmt::print("\n");
+  shell::Table process_table({"PID>", "STATE", "ROLE", "HANDLES>", "ACTIVE>"});
+  for (const auto& process : info.processes) {
+    process_table.row({text(process.pid), process.alive ? "alive" : "dead", role_of(process), text(process.handles),
+                       text(process.active_jobs)});
+  }
+  process_table.print();
+  fmt::print("\n");
+  shell::Table pool_table({"POOL", "USED>", "CAPACITY>", "MEMORY>"});
+  for (const auto& pool : info.pools) {
+    pool_table.row(
+        {pool.name, text(pool.used), text(pool.capacity), shell::bytes_text(pool.capacity * pool.unit_bytes)});
+  }
+  pool_table.print();
+  return shell::kExitOk;
+}
+
+int stats(const Request& request, const StatsOptions&) {
+  const Observer observer = must(Observer::attach(request.where));
+  const SegmentInfo info = observer.segment_info();
+  const auto queues = observer.queues();
+  return request.json ? print_json(info, queues) : print_text(info, queues);
+}
+
+}  // namespace
+
+void add_stats_command(CLI::App& app, Request& request) {
+  add_command<StatsOptions>(app, request, "stats", "The segment, its queues, processes and memory pools", &stats);
+}
+
+}  // namespace ojs_shm::cli

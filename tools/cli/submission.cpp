@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/cli/submission.hpp"
+
+#include <spdlog/fmt/fmt.h>
+
+#include <sstream>
+#include <string_view>
+
+#include "tools/cli/view.hpp"
+#include "tools/shell/quantity.hpp"
+#include "tools/shell/refusal.hpp"
+#include "worker_api/time_text.hpp"
+
+namespace ojs_shm::cli {
+namespace {
+
+using shell::must;
+
+/// What --retry calls a member, and what the envelope calls it.
+struct RetryName {
+  std::string_view flag, member;
+  bool text;  ///< the envelope has it as a string
+};
+constexpr RetryName kRetryNames[] = {
+    {"max_attempts", "max_attempts", false},       {"backoff", "backoff_strategy", true},
+    {"initial", "initial_interval", true},         {"max", "max_interval", true},
+    {"coefficient", "backoff_coefficient", false}, {"jitter", "jitter", false},
+    {"on_exhaustion", "on_exhaustion", true}};
+
+/// "max_attempts=5,backoff=linear" -> {"max_attempts":5,"backoff_strategy":"linear"}.
+std::string retry_object(const std::string& text) {
+  return object([&](json::ObjectWriter& writer) {
+    std::istringstream parts(text);
+    for (std::string part; std::getline(parts, part, ',');) {
+      const auto equals = part.find('=');
+      const RetryName* name = nullptr;
+      for (const RetryName& known : kRetryNames) {
+        if (equals != std::string::npos && std::string_view(part).substr(0, equals) == known.flag) name = &known;
+      }
+      if (name == nullptr) {
+        shell::refuse(Code::kInvalid, fmt::format("--retry: \"{}\" is none of max_attempts=, backoff=, initial=, max=, "
+                                                  "coefficient=, jitter=, on_exhaustion=",
+                                                  part));
+      }
+      const std::string value = part.substr(equals + 1);
+      if (name->text) {
+        writer.text(name->member, value);
+      } else if (json::check(value)) {
+        writer.value(name->member, value);
+      } else {
+        shell::refuse(Code::kInvalid, fmt::format("--retry: {}={} is no value", name->flag, value));
+      }
+    }
+  });
+}
+
+void write_duration(json::ObjectWriter& writer, std::string_view member, const std::string& text) {
+  if (!text.empty()) writer.number(member, static_cast<std::int64_t>(must(shell::parse_duration_ms(text))));
+}
+
+}  // namespace
+
+Envelope envelope_of(const SubmissionFlags& flags, const Observer& observer) {
+  if (!flags.delay.empty() && !flags.at.empty()) shell::refuse(Code::kInvalid, "give --delay or --at, not both");
+  const std::uint64_t now = shell::unix_now_ms();
+  const std::string text = object([&](json::ObjectWriter& writer) {
+    writer.text("type", flags.type);
+    writer.value("args", flags.input.empty() ? "[]" : must(args_of_input(flags.input)));
+    if (!flags.queue.empty()) writer.text("queue", flags.queue);
+    if (!flags.id.empty()) writer.text("id", flags.id);
+    if (!flags.priority.empty()) writer.number("priority", parse_priority(observer, flags.priority));
+    if (!flags.delay.empty()) {
+      writer.text("scheduled_at", print_timestamp(now + must(shell::parse_duration_ms(flags.delay))));
+    }
+    if (!flags.at.empty()) writer.text("scheduled_at", print_timestamp(must(shell::parse_time_ms(flags.at))));
+    if (!flags.expires.empty()) writer.text("expires_at", print_timestamp(must(shell::parse_time_ms(flags.expires))));
+    write_duration(writer, "timeout_ms", flags.timeout);
+    write_duration(writer, "visibility_timeout_ms", flags.lease);
+    if (!flags.retry.empty()) writer.open("retry") += retry_object(flags.retry);
+    if (!flags.meta.empty()) {
+      if (!json::check(flags.meta)) shell::refuse(Code::kInvalid, "--meta is no JSON");
+      writer.value("meta", flags.meta);
+    }
+    if (flags.pending) writer.boolean("pending", true);
+  });
+  return must(parse_envelope(text, now));
+}
+
+Status check_supported(const Envelope& envelope) {
+  const std::string_view wanted = envelope.wants_unique       ? "unique"
+                                  : envelope.wants_rate_limit ? "rate_limit"
+                                  : envelope.wants_workflow   ? "workflow"
+                                                              : "";
+  if (wanted.empty()) return {};
+  Error error;
+  error.code = Code::kInvalid;
+  error.subject = wanted;
+  error.message = fmt::format("{} is not supported by this version", wanted);
+  return error;
+}
+
+}  // namespace ojs_shm::cli

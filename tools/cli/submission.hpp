@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+
+#include <ojs_shm/observer.hpp>
+
+#include "worker_api/envelope.hpp"
+
+namespace ojs_shm::cli {
+
+/// A job as flags describe it; empty where nothing was given.
+struct SubmissionFlags {
+  std::string type, input, queue, priority, id, delay, at, expires, timeout, lease, retry, meta;
+  bool pending = false;
+};
+
+/// The flags as an envelope, held to the same rules as one from a file. Throws shell::Refusal.
+Envelope envelope_of(const SubmissionFlags& flags, const Observer& observer);
+/// kInvalid when the job asks for what this version does not do.
+Status check_supported(const Envelope& envelope);
+
+}  // namespace ojs_shm::cli

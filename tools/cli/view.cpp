@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/cli/view.hpp"
+
+#include <spdlog/fmt/fmt.h>
+
+#include <charconv>
+#include <cstdio>
+
+#include "tools/shell/refusal.hpp"
+#include "tools/shell/table.hpp"
+#include "worker_api/envelope.hpp"
+#include "worker_api/time_text.hpp"
+
+namespace ojs_shm::cli {
+
+void print_line(std::string_view json) { fmt::print("{}\n", json); }
+
+void print_members(std::string_view object) {
+  shell::Table table({"MEMBER", "VALUE"});
+  for (const json::Member& member : json::members_of(object)) {
+    table.row({member.name, json::string_of(member.value).value_or(std::string(member.value))});
+  }
+  table.print();
+}
+
+void print_jobs(const std::vector<JobInfo>& jobs, bool as_json) {
+  shell::Table table({"ID", "STATE", "PRIORITY>", "QUEUE", "TYPE", "ATTEMPT>", "ENQUEUED", "ERROR"});
+  for (const JobInfo& job : jobs) {
+    if (as_json) {
+      print_line(print_job(job));
+      continue;
+    }
+    const std::string error = job.errors.empty() ? "" : job.errors.back().code;
+    table.row({job.id, std::string(state_name(job.state)), std::to_string(job.priority), job.queue, job.type,
+               std::to_string(job.attempt), print_timestamp(job.enqueued_at_ms), error});
+  }
+  if (!table.empty()) table.print();
+}
+
+void write_queue(json::ObjectWriter& writer, const QueueInfo& queue) {
+  writer.text("name", queue.name);
+  writer.boolean("paused", queue.paused);
+  count(writer, "depth", queue.depth);
+  count(writer, "size_bytes", queue.size_bytes);
+  writer.open("backpressure") += object([&](json::ObjectWriter& bounds) {
+    count(bounds, "max_depth", queue.max_depth);
+    count(bounds, "max_size_bytes", queue.max_size_bytes);
+    bounds.text("strategy", "reject");
+  });
+  writer.open("counts") += object([&](json::ObjectWriter& counts) {
+    for (std::size_t state = 0; state < std::size(queue.by_state); ++state) {
+      count(counts, state_name(static_cast<State>(state)), queue.by_state[state]);
+    }
+  });
+  writer.open("totals") += object([&](json::ObjectWriter& totals) {
+    count(totals, "enqueued", queue.enqueued_total);
+    count(totals, "dispatched", queue.dispatched_total);
+    count(totals, "completed", queue.completed_total);
+    count(totals, "discarded", queue.discarded_total);
+    count(totals, "cancelled", queue.cancelled_total);
+    count(totals, "retried", queue.retried_total);
+    count(totals, "returned", queue.returned_total);
+    count(totals, "rejected", queue.rejected_total);
+  });
+  writer.open("available_by_priority") += object([&](json::ObjectWriter& levels) {
+    for (const auto& [priority, jobs] : queue.available_by_priority) count(levels, std::to_string(priority), jobs);
+  });
+}
+
+std::int64_t parse_priority(const Observer& observer, const std::string& text) {
+  std::int64_t number = 0;
+  const auto [rest, problem] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (problem == std::errc{} && rest == text.data() + text.size()) return number;
+  return shell::must(observer.priority_by_name(text));
+}
+
+State parse_state(const std::string& text) {
+  std::string known;
+  for (std::uint8_t state = 0; state < 8; ++state) {
+    if (state_name(static_cast<State>(state)) == text) return static_cast<State>(state);
+    known += fmt::format("{}{}", known.empty() ? "" : ", ", state_name(static_cast<State>(state)));
+  }
+  shell::refuse(Code::kInvalid, fmt::format("there is no state \"{}\"; there are {}", text, known));
+}
+
+}  // namespace ojs_shm::cli

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <ojs_shm/job.hpp>
+#include <ojs_shm/observer.hpp>
+
+#include "worker_api/envelope_json.hpp"
+
+namespace ojs_shm::cli {
+
+/// A JSON object, written by `fill(ObjectWriter&)`.
+template <class Fill>
+std::string object(Fill fill) {
+  std::string text;
+  json::ObjectWriter writer(text);
+  fill(writer);
+  writer.close();
+  return text;
+}
+inline void count(json::ObjectWriter& writer, std::string_view name, std::uint64_t number) {
+  writer.number(name, static_cast<std::int64_t>(number));
+}
+
+/// One JSON document and a line end to stdout.
+void print_line(std::string_view json);
+/// A row "member, value" for each member of an object; inner values as JSON.
+void print_members(std::string_view object);
+/// A row for each job, or its JSON.
+void print_jobs(const std::vector<JobInfo>& jobs, bool as_json);
+
+void write_queue(json::ObjectWriter& writer, const QueueInfo& queue);
+
+/// A number, or a name that the segment's convention knows. Throws shell::Refusal; an unknown name lists the names.
+std::int64_t parse_priority(const Observer& observer, const std::string& text);
+/// Throws shell::Refusal, which lists the states.
+State parse_state(const std::string& text);
+
+}  // namespace ojs_shm::cli

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <pthread.h>
+#include <signal.h>
+#include <spdlog/fmt/fmt.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include <ojs_shm/observer.hpp>
+
+#include "tools/cli/command.hpp"
+#include "tools/cli/work_crew.hpp"
+#include "tools/shell/quantity.hpp"
+#include "tools/shell/refusal.hpp"
+
+namespace ojs_shm::cli {
+namespace {
+
+using shell::must;
+
+struct WorkOptions {
+  std::vector<std::string> queues = {"default"};
+  std::uint32_t concurrency = 1;
+  std::uint64_t count = 0;
+  bool until_empty = false;
+  std::string lease, grace = "30s";
+  std::vector<int> final_exits;
+};
+
+/// A command that is not there would fail every job; better to say so before the first.
+bool can_run(const std::string& command) {
+  if (command.find('/') != std::string::npos) return ::access(command.c_str(), X_OK) == 0;
+  const char* path = std::getenv("PATH");
+  std::istringstream folders(path != nullptr ? path : "/bin:/usr/bin");
+  for (std::string folder; std::getline(folders, folder, ':');) {
+    if (::access(((folder.empty() ? "." : folder) + "/" + command).c_str(), X_OK) == 0) return true;
+  }
+  return false;
+}
+
+int work(const Request& request, const WorkOptions& options) {
+  if (request.after_dashes.empty())
+    shell::refuse(Code::kInvalid, "name the command behind --, as in `work -- ./send-mail`");
+  if (options.concurrency == 0) shell::refuse(Code::kInvalid, "--concurrency must be at least 1");
+  const std::string& command = request.after_dashes.front();
+  if (!can_run(command))
+    shell::refuse(Code::kInvalid, fmt::format("there is no command `{}` that can be run", command));
+  CrewOptions crew;
+  crew.worker.queues = options.queues;
+  if (!options.lease.empty())
+    crew.worker.lease_ms = static_cast<std::uint32_t>(must(shell::parse_duration_ms(options.lease)));
+  crew.command = request.after_dashes;
+  crew.concurrency = options.concurrency;
+  crew.count = options.count;
+  crew.until_empty = options.until_empty;
+  crew.grace = std::chrono::milliseconds(must(shell::parse_duration_ms(options.grace)));
+  crew.final_exits = options.final_exits;
+  crew.json = request.json;
+
+  // Before the first thread: all of them inherit the mask, and only the crew's signalfd sees the two.
+  sigset_t both;
+  ::sigemptyset(&both);
+  ::sigaddset(&both, SIGTERM);
+  ::sigaddset(&both, SIGINT);
+  ::pthread_sigmask(SIG_BLOCK, &both, nullptr);
+  ::signal(SIGPIPE, SIG_IGN);  // a command may end without having read its args
+  const Segment segment = must(Segment::attach(request.where));
+  crew.largest_result = must(Observer::attach(segment)).segment_info().max_body_bytes;
+  must(WorkCrew(segment, std::move(crew)).run());
+  return shell::kExitOk;
+}
+
+}  // namespace
+
+void add_work_command(CLI::App& app, Request& request) {
+  const auto [command, options] = add_command<WorkOptions>(
+      app, request, "work", "Run a command for each job: work [OPTIONS] -- COMMAND [ARGUMENTS]", &work);
+  command->add_option("--queue", options->queues, "Queues to take from, strictly from left to right (default)")
+      ->type_name("Q,...")
+      ->delimiter(',')
+      ->allow_extra_args(false);
+  command->add_option("--concurrency", options->concurrency, "Commands at once (1)")->type_name("N");
+  command->add_option("--count", options->count, "Stop after so many jobs (0: never)")->type_name("N");
+  command->add_flag("--until-empty", options->until_empty, "Stop when nothing is available");
+  command->add_option("--lease", options->lease, "Lease of each job; renewed while its command runs (the job's own)")
+      ->type_name("TIME");
+  command
+      ->add_option("--grace", options->grace,
+                   "Time between SIGTERM and SIGKILL, and for running commands at a stop (30s)")
+      ->type_name("TIME");
+  command->add_option("--final-exit", options->final_exits, "Exit codes after which a job is not tried again")
+      ->type_name("N,...")
+      ->delimiter(',')
+      ->allow_extra_args(false);
+  set_footer(
+      *command,
+      "\nThe command gets the job's args, a JSON array, on its stdin and OJS_JOB_ID, OJS_TYPE, OJS_QUEUE, "
+      "OJS_PRIORITY,\n"
+      "OJS_ATTEMPT, OJS_MAX_ATTEMPTS and OJS_FENCE in its environment. Status 0 completes the job; what it wrote to "
+      "stdout\n"
+      "is the result (JSON as it stands, other text as a string). Any other end is a failure with the end of its "
+      "stderr as\n"
+      "the message, and the job's retry policy decides. A cancelled job's command gets SIGTERM.\n"
+      "Prints a line for each job: id, type, attempt, outcome, milliseconds.\n");
+}
+
+}  // namespace ojs_shm::cli

@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/cli/work_crew.hpp"
+
+#include <poll.h>
+#include <signal.h>
+#include <spdlog/fmt/fmt.h>
+#include <sys/eventfd.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <optional>
+#include <thread>
+#include <utility>
+
+#include "tools/cli/command_result.hpp"
+#include "tools/cli/job_command.hpp"
+#include "tools/cli/view.hpp"
+#include "tools/shell/quantity.hpp"
+
+namespace ojs_shm::cli {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using std::chrono::milliseconds;
+
+/// How often a running command is asked about besides its own news: a cancellation waits at most this long.
+constexpr milliseconds kLook{50};
+/// A fetch is cut into pieces, so that a lost wake-up delays a stop by no more than this.
+constexpr milliseconds kFetch{1000};
+
+/// A third of what is left of the lease, so that two beats may fail before it ends.
+milliseconds beat_pause(std::uint64_t lease_end_ms) {
+  const std::uint64_t now = shell::unix_now_ms();
+  const std::uint64_t left = lease_end_ms > now ? lease_end_ms - now : 0;
+  return milliseconds(std::clamp<std::uint64_t>(left / 3, 20, 600'000));
+}
+
+}  // namespace
+
+struct WorkCrew::Lane {
+  Worker worker;
+  std::thread thread;
+};
+
+WorkCrew::WorkCrew(const Segment& segment, CrewOptions options)
+    : segment_(segment), options_(std::move(options)), done_fd_(::eventfd(0, EFD_CLOEXEC)) {}
+
+WorkCrew::~WorkCrew() { ::close(done_fd_); }
+
+Status WorkCrew::run() {
+  for (std::uint32_t i = 0; i < options_.concurrency; ++i) {
+    auto worker = Worker::attach(segment_, options_.worker);
+    if (!worker) return worker.error();
+    lanes_.push_back({std::move(worker).value(), {}});
+  }
+  busy_lanes_ = lanes_.size();
+  for (Lane& lane : lanes_) {
+    lane.thread = std::thread([this, &lane] {
+      work(lane);
+      const std::lock_guard lock(mutex_);
+      const std::uint64_t one = 1;
+      if (--busy_lanes_ == 0) [[maybe_unused]]
+        const auto n = ::write(done_fd_, &one, sizeof one);
+    });
+  }
+  watch_signals();
+  for (Lane& lane : lanes_) lane.thread.join();
+  return outcome_;
+}
+
+void WorkCrew::watch_signals() {
+  sigset_t both;
+  ::sigemptyset(&both);
+  ::sigaddset(&both, SIGTERM);
+  ::sigaddset(&both, SIGINT);
+  const int signals = ::signalfd(-1, &both, SFD_CLOEXEC);
+  std::optional<Clock::time_point> abort_at;
+  for (;;) {
+    std::array<pollfd, 2> watched = {{{done_fd_, POLLIN, 0}, {signals, POLLIN, 0}}};
+    const auto left = abort_at ? std::chrono::ceil<milliseconds>(*abort_at - Clock::now()) : milliseconds(-1);
+    ::poll(watched.data(), watched.size(), abort_at ? std::max(0, static_cast<int>(left.count())) : -1);
+    if (watched[0].revents != 0) break;
+    if (watched[1].revents != 0) {
+      signalfd_siginfo info;
+      if (::read(signals, &info, sizeof info) != sizeof info) continue;
+      stop(abort_at.has_value());
+      if (!abort_at) abort_at = Clock::now() + options_.grace;
+    } else if (abort_at && Clock::now() >= *abort_at) {
+      stop(true);
+      abort_at = Clock::now() + std::chrono::hours(24);
+    }
+  }
+  ::close(signals);
+}
+
+void WorkCrew::stop(bool abort) {
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+    aborting_ = aborting_ || abort;
+  }
+  for (Lane& lane : lanes_) lane.worker.interrupt();
+}
+
+bool WorkCrew::stopping() const {
+  const std::lock_guard lock(mutex_);
+  return stopping_;
+}
+
+bool WorkCrew::aborting() const {
+  const std::lock_guard lock(mutex_);
+  return aborting_;
+}
+
+bool WorkCrew::take_ticket() {
+  const std::lock_guard lock(mutex_);
+  if (stopping_ || (options_.count != 0 && tickets_ >= options_.count)) return false;
+  ++tickets_;
+  return true;
+}
+
+void WorkCrew::work(Lane& lane) {
+  Job job;
+  while (take_ticket()) {
+    Status fetched;
+    do {
+      fetched = options_.until_empty ? lane.worker.try_fetch(job) : lane.worker.fetch(job, kFetch);
+    } while (fetched.code() == Code::kTimeout && !stopping());
+    if (fetched) {
+      run_job(lane, job);
+      continue;
+    }
+    const bool over = fetched.code() == Code::kEmpty || fetched.code() == Code::kTimeout ||
+                      (fetched.code() == Code::kClosed && stopping());
+    if (!over) {
+      const std::lock_guard lock(mutex_);
+      outcome_ = fetched;
+    }
+    return;
+  }
+}
+
+void WorkCrew::run_job(Lane& lane, Job& job) {
+  const auto begun = Clock::now();
+  auto started = JobCommand::start(options_.command, job, options_.largest_result);
+  std::string outcome;
+  int exit_code = -1;
+  if (!started) {
+    Failure failure;
+    failure.code = "cannot_start";
+    failure.message = started.error().message;
+    const auto nacked = lane.worker.nack(job, failure);
+    outcome = nacked ? state_name(nacked.value().state) : code_name(nacked.code());
+  } else {
+    JobCommand& command = *started;
+    auto next_beat = begun + beat_pause(job.deadline_ms());
+    std::optional<Clock::time_point> kill_at;
+    bool lost = false;
+    while (!command.step(kLook)) {
+      const auto now = Clock::now();
+      if (now >= next_beat && !lost) {
+        const auto lease_end = lane.worker.heartbeat(job);
+        lost = !lease_end && lease_end.code() == Code::kLost;
+        next_beat = now + (lease_end ? beat_pause(lease_end.value()) : kLook);
+      }
+      if (!kill_at && (lost || job.cancel_requested() || aborting())) {
+        command.terminate();
+        kill_at = now + options_.grace;
+      }
+      if (kill_at && now >= *kill_at) command.kill();
+    }
+    outcome = settle(lane, job, command);
+    exit_code = command.exit_code();
+  }
+  const auto ms = std::chrono::duration_cast<milliseconds>(Clock::now() - begun).count();
+  const std::lock_guard lock(mutex_);
+  if (options_.json) {
+    print_line(object([&](json::ObjectWriter& writer) {
+      writer.text("id", job.id());
+      writer.text("type", job.type());
+      count(writer, "attempt", job.attempt());
+      writer.text("outcome", outcome);
+      writer.number("exit_code", std::int64_t{exit_code});
+      writer.number("duration_ms", std::int64_t{ms});
+    }));
+  } else {
+    fmt::print("{}\t{}\t{}\t{}\t{}\n", job.id(), job.type(), job.attempt(), outcome, ms);
+  }
+  std::fflush(stdout);
+}
+
+/// Tells the segment how it went; returns the word for the report.
+std::string WorkCrew::settle(Lane& lane, Job& job, const JobCommand& command) {
+  Failure failure;
+  std::string message;
+  if (command.succeeded() && !command.out_too_large()) {
+    const Status acked = lane.worker.ack(job, as_json(command.out()));
+    if (acked) return "completed";
+    if (acked.code() == Code::kLost) return "lost";
+    failure.code = code_name(acked.code());
+    message = acked.error().message;
+    failure.retryable = acked.code() != Code::kTooLarge;
+  } else if (command.succeeded()) {
+    failure.code = code_name(Code::kTooLarge);
+    message = fmt::format("the result is longer than {} bytes", options_.largest_result);
+    failure.retryable = false;
+  } else {
+    const bool cancelled = job.cancel_requested();
+    if (aborting() && !cancelled) return lane.worker.requeue(job) ? "requeued" : "lost";
+    const auto& final_exits = options_.final_exits;
+    failure.retryable = std::find(final_exits.begin(), final_exits.end(), command.exit_code()) == final_exits.end();
+    failure.type = command.failure_code().starts_with("exit") ? "exit" : "signal";
+    const std::string code = command.failure_code();
+    message = command.err_tail().empty() ? "the command ended with " + code : std::string(trimmed(command.err_tail()));
+    failure.message = message;
+    failure.code = code;
+    const auto nacked = lane.worker.nack(job, failure);
+    if (nacked) return std::string(state_name(nacked.value().state));
+    return cancelled ? "cancelled" : "lost";
+  }
+  failure.message = message;
+  const auto nacked = lane.worker.nack(job, failure);
+  return std::string(nacked ? state_name(nacked.value().state) : "lost");
+}
+
+}  // namespace ojs_shm::cli

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include <ojs_shm/segment.hpp>
+#include <ojs_shm/worker.hpp>
+
+namespace ojs_shm::cli {
+
+struct CrewOptions {
+  WorkerOptions worker;
+  std::vector<std::string> command;
+  std::uint32_t concurrency = 1;
+  std::uint64_t count = 0;  ///< jobs to run; 0: no limit
+  bool until_empty = false;
+  std::chrono::milliseconds grace{30'000};
+  std::vector<int> final_exits;  ///< exit codes after which there is no retry
+  bool json = false;
+  std::size_t largest_result = 0;
+};
+
+/// Threads that fetch jobs and run the command for each. SIGTERM and SIGINT, blocked by the caller in every thread, end
+/// it: first no new jobs, after the grace time (or a second signal) SIGTERM to the commands, whose jobs go back.
+class WorkCrew {
+ public:
+  WorkCrew(const Segment& segment, CrewOptions options);
+  ~WorkCrew();
+  /// Returns when all is done. Errors: those of Worker.
+  Status run();
+
+ private:
+  struct Lane;
+  void work(Lane& lane);
+  void run_job(Lane& lane, Job& job);
+  std::string settle(Lane& lane, Job& job, const class JobCommand& command);
+  bool take_ticket();
+  void stop(bool abort);
+  bool stopping() const;
+  bool aborting() const;
+  void watch_signals();
+
+  Segment segment_;
+  CrewOptions options_;
+  std::vector<Lane> lanes_;
+  mutable std::mutex mutex_;  // guards what follows
+  bool stopping_ = false, aborting_ = false;
+  std::uint64_t tickets_ = 0;
+  std::size_t busy_lanes_ = 0;
+  Status outcome_;
+  int done_fd_ = -1;  // readable when the last lane is done
+};
+
+}  // namespace ojs_shm::cli

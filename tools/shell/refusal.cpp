@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/shell/refusal.hpp"
+
+#include <spdlog/fmt/fmt.h>
+
+#include <cstdio>
+
+#include "worker_api/envelope_json.hpp"
+
+namespace ojs_shm::shell {
+
+std::string error_as_json(const Error& error) {
+  std::string text;
+  json::ObjectWriter outer(text);
+  {
+    json::ObjectWriter inner(outer.open("error"));
+    inner.text("code", code_name(error.code));
+    inner.text("message", error.message);
+    if (!error.subject.empty()) inner.text("subject", error.subject);
+    if (error.bound != 0) {
+      inner.number("depth", static_cast<std::int64_t>(error.depth));
+      inner.number("bound", static_cast<std::int64_t>(error.bound));
+    }
+    if (!error.unit.empty()) inner.text("unit", error.unit);
+    inner.close();
+  }
+  outer.close();
+  return text;
+}
+
+ExitCode report(const Error& error, bool json) {
+  fmt::print(stderr, "{}\n", json ? error_as_json(error) : error.message);
+  return exit_code_for(error.code);
+}
+
+}  // namespace ojs_shm::shell
