@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+// Queues, segments, health and usage from the command line.
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include "tests/support/live_segment.hpp"
+
+namespace ojs_shm::test {
+namespace {
+
+TEST(CliQueue, sets_shows_pauses_and_resumes) {
+  const LiveSegment segment;
+  const Finished set = segment.cli({"queue", "set", "mail", "--max-depth", "10", "--max-size-bytes", "64K", "--json"});
+  ASSERT_EQ(set.exit_code, 0) << set.err;
+  EXPECT_EQ(member(set.out, "backpressure.max_depth"), "10");
+  EXPECT_EQ(member(set.out, "backpressure.max_size_bytes"), "65536");
+  EXPECT_EQ(segment.cli({"queue", "pause", "mail"}).exit_code, 0);
+  EXPECT_EQ(member(segment.cli({"queue", "get", "mail", "--json"}).out, "paused"), "true");
+  const std::string id = segment.enqueue({"-t", "a", "--queue", "mail"});
+  EXPECT_EQ(segment.cli({"work", "--queue", "mail", "--until-empty", "--", "true"}).out, "");
+  EXPECT_EQ(segment.job(id, "state"), "available");
+  EXPECT_EQ(segment.cli({"queue", "resume", "mail"}).exit_code, 0);
+  EXPECT_EQ(segment.cli({"work", "--queue", "mail", "--until-empty", "--", "true"}).exit_code, 0);
+  EXPECT_EQ(segment.job(id, "state"), "completed");
+  const auto rows = lines_of(segment.cli({"queue", "list"}).out);
+  ASSERT_EQ(rows.size(), 1U);
+  EXPECT_EQ(rows[0].rfind("mail\trunning\t0\t10\t0\t65536\t0\t1\t", 0), 0U) << rows[0];
+}
+
+TEST(CliQueue, a_misspelt_name_makes_no_queue) {
+  const LiveSegment segment;
+  for (const char* command : {"pause", "resume", "get"}) {
+    EXPECT_EQ(segment.cli({"queue", command, "nobody"}).exit_code, 4) << command;
+  }
+  EXPECT_EQ(segment.cli({"queue", "set", "Not A Name", "--max-depth", "1"}).exit_code, 2);
+  EXPECT_EQ(segment.cli({"queue", "list"}).out, "");
+}
+
+TEST(CliQueue, QO_16_a_type_s_default_priority_is_set_and_shown) {
+  const LiveSegment segment;
+  EXPECT_EQ(segment.cli({"default-priority", "mail.send"}).out, "2\n");
+  EXPECT_EQ(segment.cli({"default-priority", "mail.send", "high"}).out, "1\n");
+  EXPECT_EQ(segment.job(segment.enqueue({"-t", "mail.send"}), "priority"), "1");
+  EXPECT_EQ(segment.job(segment.enqueue({"-t", "mail.send", "--priority", "4"}), "priority"), "4");
+}
+
+TEST(CliSegments, lists_alive_and_stale_and_removes_only_the_stale) {
+  LiveSegment segment;
+  segment.enqueue({"-t", "a"});
+  auto rows = lines_of(segment.cli({"segments"}).out);
+  ASSERT_EQ(rows.size(), 1U);
+  EXPECT_EQ(rows[0].rfind("test\t", 0), 0U);
+  EXPECT_NE(rows[0].find("\talive\t"), std::string::npos) << rows[0];
+  EXPECT_EQ(segment.cli({"rm", "test"}).exit_code, 3);
+  EXPECT_TRUE(std::filesystem::exists(segment.file()));
+
+  segment.broker().signal(SIGKILL);
+  segment.broker().wait();
+  EXPECT_EQ(member(segment.cli({"segments", "--json"}).out, "state"), "stale");
+  EXPECT_EQ(segment.cli({"rm", "test"}).exit_code, 0);
+  EXPECT_TRUE(std::filesystem::is_empty(segment.folder().path()));
+  EXPECT_EQ(segment.cli({"rm", "test"}).exit_code, 4);
+}
+
+TEST(CliSegments, rm_force_removes_a_living_one) {
+  const LiveSegment segment;
+  EXPECT_EQ(segment.cli({"rm", "test", "--force"}).exit_code, 0);
+  EXPECT_FALSE(std::filesystem::exists(segment.file()));
+}
+
+TEST(CliSegments, a_file_that_is_no_segment_is_shown_and_not_attached) {
+  const LiveSegment segment;
+  std::ofstream(segment.folder() / "ojs-shm.junk") << std::string(100'000, 'x');
+  const auto rows = lines_of(segment.cli({"segments"}).out);
+  ASSERT_EQ(rows.size(), 2U);
+  const std::string& junk = rows[0].rfind("junk", 0) == 0 ? rows[0] : rows[1];
+  EXPECT_NE(junk.find("unreadable"), std::string::npos) << junk;
+  const Finished done = run({program("ojs-shm"), "stats", "--name", "junk", "--dir", segment.folder().path()});
+  EXPECT_EQ(done.exit_code, 3);
+  EXPECT_NE(done.err, "");
+}
+
+TEST(CliSegments, no_segment_is_status_3_with_a_hint) {
+  ScratchDirectory folder;
+  for (const std::vector<std::string>& words :
+       {std::vector<std::string>{"stats"}, {"list"}, {"enqueue", "-t", "a"}, {"work", "--", "true"}, {"audit"}}) {
+    std::vector<std::string> argv = {program("ojs-shm"), "--name", "nobody", "--dir", folder.path()};
+    argv.insert(argv.end(), words.begin(), words.end());
+    const Finished done = run(argv);
+    EXPECT_EQ(done.exit_code, 3) << words[0] << done.err;
+    EXPECT_NE(done.err.find("nobody"), std::string::npos) << done.err;
+  }
+}
+
+TEST(CliSegments, no_permission_is_status_7) {
+  const LiveSegment segment({"--mode", "0600"});
+  // Somebody who is neither the owner nor root, and who can reach the programs and the directory.
+  ASSERT_EQ(::chmod(segment.folder().path().c_str(), 0755), 0);
+  const std::vector<std::string> nobody = {"setpriv", "--reuid=65534", "--regid=65534", "--clear-groups",
+                                           program("ojs-shm")};
+  const auto as_nobody = [&](std::vector<std::string> words) {
+    words.insert(words.begin(), nobody.begin(), nobody.end());
+    return run(words);
+  };
+  if (as_nobody({"--version"}).exit_code != 0) GTEST_SKIP() << "NOT RUN: no other user can be taken on here";
+  for (const std::vector<std::string>& command :
+       {std::vector<std::string>{"stats"}, {"enqueue", "-t", "a"}, {"work", "--", "true"}, {"list", "--json"}}) {
+    std::vector<std::string> words = command;
+    words.insert(words.begin(), {"--name", "test", "--dir", segment.folder().path()});
+    const Finished done = as_nobody(words);
+    EXPECT_EQ(done.exit_code, 7) << command.front() << ": " << done.err;
+    EXPECT_NE(done.err.find(segment.file()), std::string::npos) << done.err;
+  }
+}
+
+TEST(CliStats, counts_what_happened) {
+  const LiveSegment segment;
+  for (int i = 0; i < 3; ++i) segment.enqueue({"-t", "a", "--priority", i == 0 ? "0" : "7"});
+  segment.cli({"work", "--count", "1", "--", "true"});
+  const std::string stats = segment.cli({"stats", "--json"}).out;
+  const std::string queues = member(stats, "queues");
+  const std::string queue = queues.substr(1, queues.size() - 2);
+  EXPECT_EQ(member(queue, "name"), "default");
+  EXPECT_EQ(member(queue, "depth"), "2");
+  EXPECT_EQ(member(queue, "counts.completed"), "1");
+  EXPECT_EQ(member(queue, "totals.enqueued"), "3");
+  EXPECT_EQ(member(queue, "available_by_priority.7"), "2");
+  EXPECT_NE(member(stats, "processes").find("\"broker\":true"), std::string::npos);
+  EXPECT_NE(member(stats, "pools").find("\"slots\""), std::string::npos);
+  const auto rows = lines_of(segment.cli({"stats"}).out);
+  EXPECT_EQ(rows.at(0).rfind("segment\ttest\t", 0), 0U) << rows.at(0);
+}
+
+TEST(CliAudit, a_busy_and_a_mended_segment_are_clean) {
+  const LiveSegment segment;
+  std::string input;
+  for (int i = 0; i < 300; ++i) input += "{\"type\":\"a\",\"args\":[],\"priority\":" + std::to_string(i % 256) + "}\n";
+  ASSERT_EQ(segment.cli({"enqueue"}, input).exit_code, 0);
+  Process worker = segment.start_cli({"work", "--concurrency", "2", "--", "true"});
+  EXPECT_EQ(segment.cli({"audit"}).exit_code, 0);
+  worker.signal(SIGKILL);
+  worker.wait();
+  EXPECT_EQ(segment.cli({"audit", "--mend"}).exit_code, 0);
+  const Finished audit = segment.cli({"audit"});
+  EXPECT_EQ(audit.exit_code, 0) << audit.out;
+  EXPECT_EQ(audit.out, "");
+}
+
+TEST(CliDoctor, is_content_with_a_healthy_segment) {
+  const LiveSegment segment;
+  const Finished done = segment.cli({"doctor"});
+  EXPECT_EQ(done.exit_code, 0) << done.out;
+  for (const char* check :
+       {"program\tok", "directory\tok", "segment\tok", "permissions\tok", "pool slots\tok", "audit\tok"}) {
+    EXPECT_NE(done.out.find(check), std::string::npos) << check << " in\n" << done.out;
+  }
+}
+
+TEST(CliDoctor, names_stale_files_full_queues_and_what_to_do) {
+  LiveSegment segment;
+  segment.cli({"queue", "set", "small", "--max-depth", "1"});
+  segment.enqueue({"-t", "a", "--queue", "small"});
+  const Finished full = segment.cli({"doctor"});
+  EXPECT_EQ(full.exit_code, 1);
+  EXPECT_NE(full.out.find("queue small\tproblem\tfull"), std::string::npos) << full.out;
+  segment.broker().signal(SIGKILL);
+  segment.broker().wait();
+  const Finished stale = segment.cli({"doctor"});
+  EXPECT_NE(stale.out.find("file test\twarning\tstale"), std::string::npos) << stale.out;
+  EXPECT_NE(stale.out.find("ojs-shm rm test"), std::string::npos) << stale.out;
+}
+
+TEST(CliDoctor, says_how_to_start_when_there_is_no_segment) {
+  ScratchDirectory folder;
+  const Finished done = run({program("ojs-shm"), "doctor", "--name", "nobody", "--dir", folder.path(), "--json"});
+  EXPECT_EQ(done.exit_code, 1);
+  EXPECT_NE(done.out.find("ojs-shm-broker --name nobody"), std::string::npos) << done.out;
+  for (const std::string& line : lines_of(done.out)) EXPECT_NE(member(line, "verdict"), "") << line;
+}
+
+TEST(CliUsage, help_of_every_command_names_its_options) {
+  for (const char* command : {"enqueue", "work", "get", "list", "wait", "cancel", "reprioritize", "activate", "dead",
+                              "queue", "default-priority", "stats", "drain", "audit", "doctor", "segments", "rm"}) {
+    const Finished done = run({program("ojs-shm"), command, "--help"});
+    EXPECT_EQ(done.exit_code, 0) << command;
+    EXPECT_NE(done.out.find("Usage:"), std::string::npos) << command;
+  }
+  const Finished all = run({program("ojs-shm"), "--help"});
+  EXPECT_NE(all.out.find("EXIT STATUS"), std::string::npos);
+  const Finished version = run({program("ojs-shm"), "--version"});
+  EXPECT_NE(version.out.find("segment format"), std::string::npos);
+}
+
+TEST(CliUsage, wrong_usage_is_status_2_also_in_json) {
+  for (const std::vector<std::string>& words :
+       {std::vector<std::string>{}, {"no-such-command"}, {"get"}, {"queue"}, {"get", "a", "--no-such-flag"}}) {
+    std::vector<std::string> argv = {program("ojs-shm")};
+    argv.insert(argv.end(), words.begin(), words.end());
+    const Finished text = run(argv);
+    EXPECT_EQ(text.exit_code, 2) << text.err;
+    EXPECT_EQ(text.out, "");
+    argv.push_back("--json");
+    const Finished json = run(argv);
+    EXPECT_EQ(json.exit_code, 2);
+    EXPECT_EQ(member(json.err, "error.code"), "invalid_request") << json.err;
+  }
+}
+
+}  // namespace
+}  // namespace ojs_shm::test

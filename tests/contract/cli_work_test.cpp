@@ -1,0 +1,273 @@
+// SPDX-License-Identifier: Apache-2.0
+// `ojs-shm work`: a command for each job. Real workers, real commands, real signals.
+#include <gtest/gtest.h>
+
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <string>
+
+#include "tests/support/live_segment.hpp"
+
+namespace ojs_shm::test {
+namespace {
+
+std::vector<std::string> shell_worker(const std::string& script, std::vector<std::string> flags = {}) {
+  std::vector<std::string> words = {"work"};
+  words.insert(words.end(), flags.begin(), flags.end());
+  words.insert(words.end(), {"--", "sh", "-c", script});
+  return words;
+}
+
+std::string text_in(const std::string& path) {
+  std::ifstream file(path);
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+/// Ended; a process that nobody has reaped yet has ended too.
+bool gone(pid_t pid) {
+  const std::string stat = text_in("/proc/" + std::to_string(pid) + "/stat");
+  const auto name_end = stat.rfind(')');
+  return name_end == std::string::npos || std::string("ZX").find(stat[name_end + 2]) != std::string::npos;
+}
+
+TEST(CliWork, gives_args_on_stdin_and_the_job_in_the_environment_and_keeps_stdout_as_the_result) {
+  const LiveSegment segment;
+  const std::string id =
+      segment.enqueue({"-t", "mail.send", "--queue", "mail", "-i", "{\"to\":\"x\"}", "--priority", "1"});
+  const Finished done = segment.cli(shell_worker(
+      "printf "
+      "'{\"args\":%s,\"id\":\"%s\",\"type\":\"%s\",\"attempt\":%s,\"fence\":%s,\"queue\":\"%s\",\"priority\":%s}' "
+      "\"$(cat)\" \"$OJS_JOB_ID\" \"$OJS_TYPE\" \"$OJS_ATTEMPT\" \"$OJS_FENCE\" \"$OJS_QUEUE\" \"$OJS_PRIORITY\"",
+      {"--queue", "mail", "--until-empty"}));
+  ASSERT_EQ(done.exit_code, 0) << done.err;
+  const std::string result = segment.job(id, "result");
+  EXPECT_EQ(member(result, "args"), "[{\"to\":\"x\"}]");
+  EXPECT_EQ(member(result, "id"), id);
+  EXPECT_EQ(member(result, "type"), "mail.send");
+  EXPECT_EQ(member(result, "attempt"), "1");
+  EXPECT_EQ(member(result, "queue"), "mail");
+  EXPECT_EQ(member(result, "priority"), "1");
+  EXPECT_FALSE(member(result, "fence").empty());
+  EXPECT_EQ(segment.job(id, "state"), "completed");
+  EXPECT_EQ(done.out.substr(0, id.size()), id);
+  EXPECT_NE(done.out.find("completed"), std::string::npos);
+}
+
+TEST(CliWork, text_becomes_a_string_and_silence_no_result) {
+  const LiveSegment segment;
+  const std::string text = segment.enqueue({"-t", "a", "--queue", "text"});
+  const std::string silent = segment.enqueue({"-t", "a", "--queue", "silent"});
+  const std::string odd = segment.enqueue({"-t", "a", "--queue", "odd"});
+  segment.cli({"work", "--queue", "text", "--until-empty", "--", "echo", "two words \"quoted\""});
+  segment.cli({"work", "--queue", "silent", "--until-empty", "--", "true"});
+  segment.cli(shell_worker("printf '\\377\\376'", {"--queue", "odd", "--until-empty"}));
+  EXPECT_EQ(segment.job(text, "result"), "two words \"quoted\"");
+  EXPECT_EQ(segment.job(silent, "result"), "");
+  EXPECT_EQ(segment.job(silent, "state"), "completed");
+  EXPECT_EQ(segment.job(odd, "state"), "completed");
+  EXPECT_NE(segment.job(odd, "result"), "");
+}
+
+TEST(CliWork, another_exit_code_fails_the_job_with_the_end_of_its_stderr) {
+  const LiveSegment segment;
+  const std::string id = segment.enqueue({"-t", "a", "--retry", "max_attempts=5,initial=1h"});
+  const Finished done = segment.cli(shell_worker("echo went wrong >&2; exit 3", {"--until-empty"}));
+  EXPECT_EQ(done.exit_code, 0);
+  EXPECT_EQ(segment.job(id, "state"), "retryable");
+  EXPECT_EQ(segment.job(id, "error.code"), "exit_3");
+  EXPECT_EQ(segment.job(id, "error.message"), "went wrong");
+  EXPECT_NE(done.err.find("went wrong"), std::string::npos) << "stderr is passed on";
+}
+
+TEST(CliWork, a_failed_job_is_tried_again_until_it_succeeds) {
+  const LiveSegment segment;
+  const std::string id = segment.enqueue({"-t", "a", "--retry", "max_attempts=5,initial=20ms,jitter=false"});
+  Process worker = segment.start_cli(shell_worker("test $OJS_ATTEMPT -ge 3 && echo $OJS_FENCE"));
+  EXPECT_TRUE(segment.becomes(id, "completed"));
+  EXPECT_EQ(segment.job(id, "attempt"), "3");
+  const auto log = worker.read_line();
+  ASSERT_TRUE(log);
+  EXPECT_NE(log->find("retryable"), std::string::npos);
+}
+
+TEST(CliWork, a_final_exit_code_ends_the_tries_and_a_signal_is_a_failure_too) {
+  const LiveSegment segment;
+  const std::string final = segment.enqueue({"-t", "a", "--retry", "max_attempts=9"});
+  segment.cli(shell_worker("exit 65", {"--until-empty", "--final-exit", "64,65"}));
+  EXPECT_EQ(segment.job(final, "state"), "discarded");
+  EXPECT_EQ(segment.job(final, "attempt"), "1");
+  const std::string signalled = segment.enqueue({"-t", "a", "--retry", "max_attempts=1"});
+  segment.cli(shell_worker("kill -9 $$", {"--until-empty"}));
+  EXPECT_EQ(segment.job(signalled, "state"), "discarded");
+  EXPECT_EQ(segment.job(signalled, "error.code"), "signal_9");
+}
+
+TEST(CliWork, stops_after_count_jobs_and_takes_the_best_first) {
+  const LiveSegment segment;
+  const std::string low = segment.enqueue({"-t", "a", "--priority", "9"});
+  const std::string high = segment.enqueue({"-t", "a", "--priority", "1"});
+  EXPECT_EQ(segment.cli({"work", "--count", "1", "--", "true"}).exit_code, 0);
+  EXPECT_EQ(segment.job(high, "state"), "completed");
+  EXPECT_EQ(segment.job(low, "state"), "available");
+}
+
+TEST(CliWork, runs_as_many_at_once_as_asked) {
+  const LiveSegment segment;
+  for (int i = 0; i < 3; ++i) segment.enqueue({"-t", "a"});
+  // Each waits until all three are there, so that one after the other would never end.
+  const std::string script = "touch $DIR/here.$OJS_JOB_ID; while [ $(ls $DIR | grep -c here) -lt 3 ]; do :; done";
+  ProcessOptions options;
+  options.environment = {{"DIR", segment.folder().path()}};
+  Process worker = segment.start_cli(shell_worker(script, {"--concurrency", "3", "--until-empty"}), options);
+  EXPECT_EQ(worker.wait().exit_code, 0);
+  EXPECT_EQ(lines_of(segment.cli({"list", "--state", "completed"}).out).size(), 3U);
+}
+
+TEST(CliWork, sigterm_lets_the_running_command_finish) {
+  const LiveSegment segment;
+  const std::string id = segment.enqueue({"-t", "a"});
+  const std::string next = segment.enqueue({"-t", "a"});
+  const std::string go = segment.folder() / "go";
+  Process worker = segment.start_cli(shell_worker("while ! test -e " + go + "; do :; done; echo done"));
+  ASSERT_TRUE(segment.becomes(id, "active"));
+  worker.signal(SIGTERM);
+  std::ofstream(go) << "";
+  const Finished done = worker.wait();
+  EXPECT_EQ(done.exit_code, 0) << done.err;
+  EXPECT_EQ(segment.job(id, "state"), "completed");
+  EXPECT_EQ(segment.job(next, "state"), "available") << "no new job after SIGTERM";
+}
+
+TEST(CliWork, after_the_grace_time_a_stopped_worker_gives_its_job_back_uncounted) {
+  const LiveSegment segment;
+  const std::string id = segment.enqueue({"-t", "a"});
+  Process worker = segment.start_cli(shell_worker("exec tail -f /dev/null", {"--grace", "50ms"}));
+  ASSERT_TRUE(segment.becomes(id, "active"));
+  worker.signal(SIGTERM);
+  const Finished done = worker.wait();
+  EXPECT_EQ(done.exit_code, 0) << done.err;
+  EXPECT_NE(done.out.find("requeued"), std::string::npos) << done.out;
+  EXPECT_EQ(segment.job(id, "state"), "available");
+  EXPECT_EQ(segment.job(id, "attempt"), "0");
+}
+
+TEST(CliWork, a_cancelled_job_s_command_gets_sigterm) {
+  const LiveSegment segment;
+  const std::string id = segment.enqueue({"-t", "a"});
+  const std::string note = segment.folder() / "note";
+  Process worker = segment.start_cli(
+      shell_worker("trap 'echo asked > " + note + "; exit 1' TERM; touch " + note + "; while :; do :; done"));
+  ASSERT_TRUE(eventually([&] { return std::filesystem::exists(note); }));
+  EXPECT_EQ(segment.cli({"cancel", id}).exit_code, 0);
+  EXPECT_TRUE(eventually([&] { return text_in(note) == "asked\n"; }));
+  EXPECT_TRUE(segment.becomes(id, "cancelled"));
+  EXPECT_TRUE(worker.running()) << "the worker itself goes on";
+}
+
+TEST(CliWork, a_command_that_ignores_sigterm_is_killed_after_the_grace_time) {
+  const LiveSegment segment;
+  const std::string id = segment.enqueue({"-t", "a"});
+  const std::string note = segment.folder() / "note";
+  Process worker =
+      segment.start_cli(shell_worker("trap '' TERM; echo $$ > " + note + "; while :; do :; done", {"--grace", "50ms"}));
+  ASSERT_TRUE(eventually([&] { return text_in(note).ends_with('\n'); }));
+  EXPECT_EQ(segment.cli({"cancel", id}).exit_code, 0);
+  const pid_t command = std::stoi(text_in(note));
+  EXPECT_TRUE(eventually([&] { return gone(command); }));
+}
+
+TEST(CliWork, a_killed_worker_takes_its_command_along_and_the_job_runs_again) {
+  const LiveSegment segment;
+  const std::string id = segment.enqueue({"-t", "a", "--retry", "max_attempts=5"});
+  const std::string note = segment.folder() / "note";
+  Process worker = segment.start_cli(shell_worker("echo $$ > " + note + "; exec tail -f /dev/null"));
+  ASSERT_TRUE(eventually([&] { return text_in(note).ends_with('\n'); }));
+  const pid_t command = std::stoi(text_in(note));
+  worker.signal(SIGKILL);
+  EXPECT_EQ(worker.wait().exit_code, 128 + SIGKILL);
+  EXPECT_TRUE(eventually([&] { return gone(command); }));
+  Process second = segment.start_cli({"work", "--count", "1", "--", "true"});
+  EXPECT_EQ(second.wait().exit_code, 0);
+  EXPECT_EQ(segment.job(id, "state"), "completed");
+  EXPECT_EQ(segment.job(id, "attempt"), "2");
+  EXPECT_NE(segment.job(id, "errors").find("holder_died"), std::string::npos) << segment.job(id, "errors");
+}
+
+TEST(CliWork, beats_while_its_command_runs_so_that_the_lease_never_ends) {
+  const LiveSegment segment;
+  const std::string id = segment.enqueue({"-t", "a", "--lease", "150ms"});
+  const std::string go = segment.folder() / "go";
+  Process worker = segment.start_cli(shell_worker("while ! test -e " + go + "; do :; done"));
+  ASSERT_TRUE(segment.becomes(id, "active"));
+  // Other jobs come due after several of its leases have passed, by the same clock; it must still be held then.
+  const std::string clock = segment.enqueue({"-t", "a", "--queue", "clock", "--delay", "700ms"});
+  ASSERT_TRUE(segment.becomes(clock, "available"));
+  EXPECT_EQ(segment.job(id, "state"), "active");
+  std::ofstream(go) << "";
+  EXPECT_TRUE(segment.becomes(id, "completed"));
+  EXPECT_EQ(segment.job(id, "attempt"), "1");
+}
+
+TEST(CliWork, a_command_longer_than_its_timeout_is_stopped) {
+  const LiveSegment segment;
+  const std::string id = segment.enqueue({"-t", "a", "--timeout", "100ms", "--retry", "max_attempts=1"});
+  Process worker = segment.start_cli(shell_worker("exec tail -f /dev/null", {"--grace", "50ms", "--count", "1"}));
+  EXPECT_TRUE(segment.becomes(id, "discarded"));
+  EXPECT_EQ(segment.job(id, "error.code"), "timeout");
+  EXPECT_EQ(worker.wait().exit_code, 0);
+}
+
+TEST(CliWork, a_result_longer_than_the_segment_takes_fails_the_job_for_good) {
+  const LiveSegment segment({"--max-body", "64K"});
+  const std::string id = segment.enqueue({"-t", "a", "--retry", "max_attempts=5"});
+  segment.cli(shell_worker("head -c 200000 /dev/zero | tr '\\0' x", {"--until-empty"}));
+  EXPECT_EQ(segment.job(id, "state"), "discarded");
+  EXPECT_EQ(segment.job(id, "error.code"), "too_large");
+}
+
+TEST(CliWork, a_command_need_not_read_its_args) {
+  const LiveSegment segment;
+  const Finished sent = segment.cli({"enqueue"}, "{\"type\":\"a\",\"args\":[\"" + std::string(300'000, 'x') + "\"]}\n");
+  const std::string id = lines_of(sent.out).at(0);
+  EXPECT_EQ(segment.cli({"work", "--until-empty", "--", "true"}).exit_code, 0);
+  EXPECT_EQ(segment.job(id, "state"), "completed");
+}
+
+TEST(CliWork, large_args_arrive_whole) {
+  const LiveSegment segment;
+  const std::string id = segment.enqueue({"-t", "a", "-i", "\"" + std::string(100'000, 'x') + "\""});
+  EXPECT_EQ(segment.cli({"work", "--until-empty", "--", "wc", "-c"}).exit_code, 0);
+  EXPECT_EQ(segment.job(id, "result"), "100004");
+}
+
+TEST(CliWork, reports_each_job_as_json_when_asked) {
+  const LiveSegment segment;
+  const std::string id = segment.enqueue({"-t", "a"});
+  const Finished done = segment.cli({"work", "--json", "--until-empty", "--", "true"});
+  EXPECT_EQ(member(done.out, "id"), id);
+  EXPECT_EQ(member(done.out, "outcome"), "completed");
+  EXPECT_EQ(member(done.out, "exit_code"), "0");
+}
+
+TEST(CliWork, takes_queues_from_left_to_right) {
+  const LiveSegment segment;
+  const std::string second = segment.enqueue({"-t", "a", "--queue", "second", "--priority", "0"});
+  const std::string first = segment.enqueue({"-t", "a", "--queue", "first", "--priority", "9"});
+  EXPECT_EQ(segment.cli({"work", "--queue", "first,second", "--count", "1", "--", "true"}).exit_code, 0);
+  EXPECT_EQ(segment.job(first, "state"), "completed");
+  EXPECT_EQ(segment.job(second, "state"), "available");
+}
+
+TEST(CliWork, refuses_to_start_without_a_command_that_can_run) {
+  const LiveSegment segment;
+  EXPECT_EQ(segment.cli({"work"}).exit_code, 2);
+  EXPECT_EQ(segment.cli({"work", "--", "no-such-command-anywhere"}).exit_code, 2);
+  EXPECT_EQ(segment.cli({"work", "--concurrency", "0", "--", "true"}).exit_code, 2);
+}
+
+}  // namespace
+}  // namespace ojs_shm::test

@@ -1,0 +1,341 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The blocking worker: by hand and with handlers on threads."""
+
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import threading
+import unittest
+
+from segments import BOUND, ROOT, OnQueue, eventually
+
+import ojs_shm
+from ojs_shm import Failure, Priority, Retry
+
+
+class ByHand(OnQueue):
+    def test_a_job_tells_everything_of_itself(self):
+        task = self.queue.submit("any", {"n": 1}, priority=7, meta={"trace": "abc"}, tags=["x"], lease=60, retry=5)
+        with self.queue.worker() as worker:
+            job = worker.fetch(BOUND)
+            self.assertEqual((job.id, job.type, job.queue, job.priority), (task.id, "any", self.queue_name, 7))
+            self.assertEqual((job.attempt, job.max_attempts, job.meta, job.tags), (1, 5, {"trace": "abc"}, ["x"]))
+            self.assertEqual((job.deadline - job.started_at).total_seconds(), 60)
+            self.assertGreater(job.fence, 0)
+            self.assertLessEqual(job.created_at, job.started_at)
+            job.ack()
+
+    def test_an_empty_queue_gives_none(self):
+        with self.queue.worker() as worker:
+            self.assertIsNone(worker.fetch(0))
+            self.assertIsNone(worker.fetch(0.01))
+
+    def test_a_waiting_fetch_is_woken_by_a_submit(self):
+        taken = []
+        with self.queue.worker() as worker:
+            thread = threading.Thread(target=lambda: taken.append(worker.fetch(BOUND)))
+            thread.start()
+            task = self.queue.submit("any")
+            thread.join()
+            self.assertEqual(taken[0].id, task.id)
+            taken[0].ack()
+
+    def test_closing_ends_a_waiting_fetch(self):
+        worker, caught = self.queue.worker(), []
+
+        def wait():
+            try:
+                worker.fetch()
+            except ojs_shm.Closed as error:
+                caught.append(error)
+
+        thread = threading.Thread(target=wait)
+        thread.start()
+        worker.close()
+        thread.join(BOUND)
+        self.assertEqual(len(caught), 1)
+
+    def test_a_settled_job_is_lost_to_its_worker(self):
+        self.queue.submit("any")
+        with self.queue.worker() as worker:
+            job = worker.fetch(0)
+            self.assertFalse(job.cancel_requested)
+            job.ack({"done": True})
+            self.assertTrue(job.cancel_requested)
+            for again in (job.ack, job.nack, job.requeue, job.heartbeat):
+                with self.subTest(again.__name__), self.assertRaises(ojs_shm.Lost):
+                    again()
+
+    def test_requeue_gives_it_back_uncounted(self):
+        first, second = self.queue.submit("any", 1), self.queue.submit("any", 2)
+        with self.queue.worker() as worker:
+            worker.fetch(0).requeue()
+            job = worker.fetch(0)
+            self.assertEqual((job.id, job.attempt), (first.id, 1))
+            job.ack()
+        second.cancel()
+
+    def test_what_a_closed_worker_held_goes_back(self):
+        task = self.queue.submit("any")
+        with self.queue.worker() as worker:
+            worker.fetch(0)
+            self.assertEqual(task.state, "active")
+        self.assertEqual(task.state, "available")
+        task.cancel()
+
+    def test_heartbeat_extends_and_progress_is_seen(self):
+        task = self.queue.submit("any", lease=60)
+        with self.queue.worker() as worker:
+            job = worker.fetch(0)
+            before = job.deadline
+            self.assertGreater((job.heartbeat(120) - before).total_seconds(), 30)
+            job.progress(0.25)
+            self.assertEqual(task.info().progress, 0.25)
+            with self.assertRaises(ojs_shm.InvalidArgument):
+                job.progress(2)
+            job.ack()
+
+    def test_queues_are_tried_in_order(self):
+        low = self.queue.submit("any", queue="second", priority=255)
+        high = self.queue.submit("any", queue="first", priority=0)
+        with self.queue.worker(queues=["first", "second"]) as worker:
+            for expected in (high, low):
+                job = worker.fetch(0)
+                self.assertEqual(job.id, expected.id)
+                job.ack()
+
+
+class Handlers(OnQueue):
+    def test_handlers_by_type_with_results(self):
+        worker = self.queue.worker(concurrency=2)
+
+        @worker.task("double")
+        def double(input):
+            return input * 2
+
+        @worker.task("tell")
+        def tell(input, job):
+            return {"id": job.id, "input": input}
+
+        @worker.task("tick")
+        def tick():
+            return "tock"
+
+        @worker.task("later")
+        async def later(input):
+            return input
+
+        with self.running(worker):
+            told = self.queue.submit("tell", [1])
+            self.assertEqual(self.queue.submit("double", 21).result(BOUND), 42)
+            self.assertEqual(told.result(BOUND), {"id": told.id, "input": [1]})
+            self.assertEqual(self.queue.submit("tick").result(BOUND), "tock")
+            self.assertEqual(self.queue.submit("later", "on").result(BOUND), "on")
+
+    def test_as_many_handlers_run_at_once_as_there_are_threads(self):
+        worker, together = self.queue.worker(concurrency=4), threading.Barrier(4)
+        worker.task("meet")(lambda: together.wait(BOUND) >= 0)
+        with self.running(worker):
+            tasks = [self.queue.submit("meet") for _ in range(4)]
+            self.assertEqual([task.result(BOUND) for task in tasks], [True] * 4)
+
+    def test_QO_18_the_best_job_is_chosen_when_a_handler_has_ended(self):
+        worker, order, begun, go_on = self.queue.worker(), [], threading.Event(), threading.Event()
+
+        @worker.task("step")
+        def step(input):
+            order.append(input)
+            begun.set()
+            go_on.wait(BOUND)
+
+        with self.running(worker):
+            self.queue.submit("step", "first", priority=Priority.LOW)
+            begun.wait(BOUND)
+            low = self.queue.submit("step", "low", priority=Priority.BACKGROUND)
+            self.queue.submit("step", "urgent", priority=Priority.URGENT)
+            go_on.set()
+            low.wait(BOUND)
+        self.assertEqual(order, ["first", "urgent", "low"])
+
+    def test_an_exception_is_recorded_and_retried(self):
+        worker = self.queue.worker()
+
+        @worker.task("odd")
+        def odd(input, job):
+            if job.attempt == 1:
+                raise KeyError("one too many")
+            return job.attempt
+
+        with self.running(worker):
+            task = self.queue.submit("odd", retry=Retry(delay=0.001, jitter=False))
+            self.assertEqual(task.result(BOUND), 2)
+        error = task.info().error
+        self.assertEqual((error.code, error.type, error.message), ("error", "KeyError", "'one too many'"))
+        self.assertIn("raise KeyError", error.details["traceback"])
+
+    def test_a_failure_chooses_its_code_and_forbids_the_retry(self):
+        worker = self.queue.worker()
+
+        @worker.task("strict")
+        def strict(input):
+            raise Failure("nobody lives there", code="bad_address", retryable=False, details={"line": 7})
+
+        with self.running(worker):
+            with self.assertRaises(ojs_shm.JobFailed) as caught:
+                self.queue.submit("strict").result(BOUND)
+        error = caught.exception.job.error
+        self.assertEqual((error.code, error.message, error.details), ("bad_address", "nobody lives there", {"line": 7}))
+
+    def test_an_unknown_type_and_a_result_that_is_no_json_are_discarded(self):
+        worker = self.queue.worker()
+        worker.task("strange")(lambda: object())
+        with self.running(worker):
+            for type, code in (("unknown", "no_handler"), ("strange", "invalid_result")):
+                with self.assertRaises(ojs_shm.JobFailed) as caught:
+                    self.queue.submit(type).result(BOUND)
+                self.assertEqual(caught.exception.job.error.code, code)
+                self.assertEqual(caught.exception.job.attempt, 1)
+
+    def test_a_running_handler_sees_its_cancellation(self):
+        worker, begun = self.queue.worker(), threading.Event()
+        seen = []
+
+        @worker.task("long")
+        def long(input, job):
+            begun.set()
+            seen.append(eventually(lambda: job.cancel_requested))
+
+        with self.running(worker):
+            task = self.queue.submit("long")
+            begun.wait(BOUND)
+            task.cancel()
+            eventually(lambda: seen)
+        self.assertEqual(task.state, "cancelled")
+
+    # Two jobs with the same short lease: nobody looks after the one; when its lease has ended three times the other
+    # would have been lost as well, had the worker not extended it.
+    def test_a_lease_lasts_as_long_as_its_handler(self):
+        worker, begun, go_on = self.queue.worker(), threading.Event(), threading.Event()
+
+        @worker.task("work")
+        def work(input, job):
+            begun.set()
+            go_on.wait(BOUND)
+            return job.cancel_requested
+
+        with self.running(worker), self.queue.worker(queues=["neglected"]) as careless:
+            held = self.queue.submit("work", lease=0.3)
+            begun.wait(BOUND)
+            self.queue.submit("work", queue="neglected", lease=0.3, retry=Retry(50, delay=0.001, jitter=False))
+            for _ in range(3):
+                job = careless.fetch(BOUND)
+                eventually(lambda: job.cancel_requested)
+            self.assertEqual((held.state, held.info().attempt), ("active", 1))
+            go_on.set()
+            self.assertIs(held.result(BOUND), False)
+
+    def test_stop_lets_handlers_finish_and_fetches_nothing_more(self):
+        worker, begun, go_on = self.queue.worker(), threading.Event(), threading.Event()
+
+        @worker.task("slow")
+        def slow(input):
+            begun.set()
+            go_on.wait(BOUND)
+            return "done"
+
+        with self.running(worker) as raised:
+            first = self.queue.submit("slow")
+            begun.wait(BOUND)
+            second = self.queue.submit("slow")
+            worker.stop()
+            go_on.set()
+        self.assertEqual(raised, [])
+        self.assertEqual(first.result(BOUND), "done")
+        self.assertEqual((second.state, second.info().attempt), ("available", 0))
+
+    def test_what_still_runs_after_the_grace_time_is_given_back(self):
+        worker, begun, go_on = self.queue.worker(grace=0.02), threading.Event(), threading.Event()
+        ended = []
+
+        @worker.task("stuck")
+        def stuck(input, job):
+            begun.set()
+            go_on.wait(BOUND)
+            ended.append(job.cancel_requested)
+
+        with self.running(worker) as raised:
+            task = self.queue.submit("stuck")
+            begun.wait(BOUND)
+            worker.stop()
+            eventually(lambda: raised)
+        self.assertIsInstance(raised[0], ojs_shm.TimedOut)
+        self.assertEqual((task.state, task.info().attempt), ("available", 0))
+        go_on.set()
+        self.assertEqual(eventually(lambda: ended), [True])
+        self.assertEqual(task.state, "available")
+        task.cancel()
+
+    def test_registering_wrongly_is_refused(self):
+        worker = self.queue.worker()
+        worker.task("once")(lambda: None)
+        with self.assertRaises(ojs_shm.InUse):
+            worker.task("once")(lambda: None)
+        with self.assertRaises(TypeError):
+            worker.task("three")(lambda a, b, c: None)
+        with self.assertRaises(ojs_shm.InvalidArgument):
+            worker.task("wrong", default_priority=256)(lambda: None)
+        with self.assertRaises(ojs_shm.InvalidArgument):
+            self.queue.worker(concurrency=0)
+
+
+PROGRAM = """
+import sys, ojs_shm
+queue = ojs_shm.connect_sync(queue=sys.argv[1])
+worker = queue.worker()
+
+@worker.task("slow")
+def slow(input, job):
+    print("begun", flush=True)
+    sys.stdin.readline()
+    return "done"
+
+worker.run()
+print("drained", flush=True)
+"""
+
+
+class Signals(OnQueue):
+    def test_sigterm_drains_a_worker_program(self):
+        environment = {**os.environ, "OJS_SHM_NAME": self.broker.name, "OJS_SHM_DIR": self.broker.dir,
+                       "PYTHONPATH": str(ROOT / "worker_api" / "python")}
+        with subprocess.Popen([sys.executable, "-c", PROGRAM, self.queue_name], env=environment, text=True,
+                              stdin=subprocess.PIPE, stdout=subprocess.PIPE) as program:
+            self.addCleanup(program.kill)
+            task = self.queue.submit("slow")
+            self.assertEqual(program.stdout.readline().strip(), "begun")
+            program.send_signal(signal.SIGTERM)
+            program.stdin.write("go on\n")
+            program.stdin.flush()
+            self.assertEqual(program.stdout.readline().strip(), "drained")
+            self.assertEqual(program.wait(BOUND), 0)
+        self.assertEqual(task.result(BOUND), "done")
+
+    def test_a_killed_workers_job_runs_again(self):
+        environment = {**os.environ, "OJS_SHM_NAME": self.broker.name, "OJS_SHM_DIR": self.broker.dir,
+                       "PYTHONPATH": str(ROOT / "worker_api" / "python")}
+        with subprocess.Popen([sys.executable, "-c", PROGRAM, self.queue_name], env=environment, text=True,
+                              stdin=subprocess.PIPE, stdout=subprocess.PIPE) as program:
+            task = self.queue.submit("slow", retry=Retry(delay=0.001, jitter=False))
+            self.assertEqual(program.stdout.readline().strip(), "begun")
+            program.kill()
+        with self.queue.worker() as worker:
+            job = worker.fetch(BOUND)
+            self.assertEqual((job.id, job.attempt), (task.id, 2))
+            job.ack()
+        self.assertEqual(task.info().error.code, "holder_died")
+
+
+if __name__ == "__main__":
+    unittest.main()

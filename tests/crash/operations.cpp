@@ -1,0 +1,404 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/crash/operations.hpp"
+
+#include <stdexcept>
+
+#include "engine/supervisor.hpp"
+
+namespace ojs_shm::test {
+namespace {
+
+template <class T>
+T must(Result<T> result) {
+  if (!result) throw std::runtime_error(result.error().message);
+  return std::move(result).value();
+}
+void must(const Status& status) {
+  if (!status) throw std::runtime_error(status.error().message);
+}
+
+JobSpec spec_of(std::string_view args = "[1]") {
+  JobSpec spec;
+  spec.type = "crash.test";
+  spec.args = args;
+  spec.retry.max_attempts = 20;
+  return spec;
+}
+
+std::string big_args(std::size_t size) { return "[\"" + std::string(size, 'b') + "\"]"; }
+
+void tick(Hands& hands) {
+  engine::Supervisor supervisor(hands.handle->actor());
+  engine::Supervisor::Report report;
+  const std::uint64_t now = hands.handle->store().now_ms();
+  for (int i = 0; i < 4; ++i) supervisor.tick(now, report);
+}
+
+Failure failure(bool retryable = true) {
+  Failure failed;
+  failed.code = "boom";
+  failed.message = "it did not work";
+  failed.retryable = retryable;
+  return failed;
+}
+
+void nothing(Hands&) {}
+
+}  // namespace
+
+SegmentOptions small_segment() {
+  SegmentOptions options;
+  options.slots = 96;
+  options.max_queues = 4;
+  options.max_handles = 24;
+  options.max_body_bytes = 8192;
+  return options;
+}
+
+Hands::Hands(const SegmentName& where) : segment(must(Segment::attach(where))) {
+  handle = must(internal::Handle::make(segment));
+  producer.emplace(must(Producer::attach(segment)));
+  worker.emplace(must(Worker::attach(segment, {})));
+  admin.emplace(must(Admin::attach(segment)));
+}
+
+std::string Hands::put(const JobSpec& spec) { return id = must(producer->enqueue(spec)).str(); }
+
+std::string Hands::put(std::int64_t priority, std::string_view queue) {
+  JobSpec spec = spec_of();
+  spec.priority = priority;
+  spec.queue = queue;
+  return put(spec);
+}
+
+void Hands::take(Job& into) { must(worker->try_fetch(into)); }
+
+void Hands::move_clock(std::uint64_t ms) {
+  shm::Word& offset = segment.attachment()->segment().header().clock_offset_ms;
+  offset.store(offset.load() + ms, shm::Point::kClockMoved);
+}
+
+const std::vector<Operation>& operations() {
+  auto put_one = [](Hands& h) { h.put(); };
+  auto hold_one = [](Hands& h) {
+    h.put();
+    h.take(h.job);
+  };
+  auto dead_letter = [](Hands& h) {
+    JobSpec spec = spec_of();
+    spec.retry.max_attempts = 1;
+    spec.retry.dead_letter = true;
+    spec.id = "01961234-5678-7abc-8def-0123456789ab";
+    h.put(spec);
+    h.take(h.job);
+    must(h.worker->nack(h.job, failure()));
+  };
+  auto fourteen = [](Hands& h) {
+    for (int i = 0; i < 14; ++i) h.put();
+  };
+  static const std::vector<Operation> all = {
+      {"enqueue", nothing, [](Hands& h) { h.put(); }},
+      {"enqueue_second", put_one, [](Hands& h) { h.put(); }},
+      {"enqueue_large_body", nothing, [](Hands& h) { h.put(spec_of(big_args(3000))); }},
+      {"enqueue_scheduled", nothing,
+       [](Hands& h) {
+         JobSpec spec = spec_of();
+         spec.scheduled_at_ms = h.handle->store().now_ms() + 3'600'000;
+         h.put(spec);
+       }},
+      {"enqueue_expiring", nothing,
+       [](Hands& h) {
+         JobSpec spec = spec_of();
+         spec.expires_at_ms = h.handle->store().now_ms() + 3'600'000;
+         h.put(spec);
+       }},
+      {"enqueue_pending", nothing,
+       [](Hands& h) {
+         JobSpec spec = spec_of();
+         spec.pending = true;
+         h.put(spec);
+       }},
+      {"enqueue_brought_id", nothing,
+       [](Hands& h) {
+         JobSpec spec = spec_of();
+         spec.id = "01961234-5678-7abc-8def-0123456789ab";
+         h.put(spec);
+       }},
+      {"enqueue_duplicate_id",
+       [](Hands& h) {
+         JobSpec spec = spec_of();
+         spec.id = "01961234-5678-7abc-8def-0123456789ab";
+         h.put(spec);
+       },
+       [](Hands& h) {
+         JobSpec spec = spec_of();
+         spec.id = "01961234-5678-7abc-8def-0123456789ab";
+         if (h.producer->enqueue(spec).code() != Code::kDuplicate) throw std::runtime_error("a duplicate was accepted");
+       }},
+      {"enqueue_bounded", [](Hands& h) { must(h.admin->set_queue("default", {10, 4096, {}})); }, [](Hands& h) { h.put(); }},
+      {"enqueue_refused",
+       [](Hands& h) {
+         must(h.admin->set_queue("default", {1, {}, {}}));
+         h.put();
+       },
+       [](Hands& h) {
+         if (h.producer->enqueue(spec_of()).code() != Code::kQueueFull) throw std::runtime_error("the bound was passed");
+       }},
+      {"enqueue_new_queue", nothing, [](Hands& h) { h.put(2, "other"); }},
+      {"enqueue_new_chunk", fourteen, [](Hands& h) { h.put(); }},
+      {"enqueue_recycles",
+       [](Hands& h) {
+         for (int i = 0; i < 96; ++i) {
+           h.put();
+           h.take(h.job);
+           must(h.worker->ack(h.job, "{}"));
+         }
+       },
+       [](Hands& h) {
+         for (int i = 0; i < 16; ++i) h.put();
+       }},
+      {"enqueue_batch", put_one,
+       [](Hands& h) {
+         const std::vector<JobSpec> specs(5, spec_of());
+         must(h.producer->enqueue_batch(specs));
+       }},
+      {"enqueue_batch_bounded", [](Hands& h) { must(h.admin->set_queue("default", {10, {}, {}})); },
+       [](Hands& h) {
+         const std::string args = big_args(300);
+         const std::vector<JobSpec> specs(5, spec_of(args));
+         must(h.producer->enqueue_batch(specs));
+       }},
+      {"enqueue_batch_refused", [](Hands& h) { must(h.admin->set_queue("default", {4, {}, {}})); },
+       [](Hands& h) {
+         const std::vector<JobSpec> specs(5, spec_of());
+         if (h.producer->enqueue_batch(specs).code() != Code::kQueueFull) throw std::runtime_error("the bound was passed");
+       }},
+      {"enqueue_batch_too_many", nothing,
+       [](Hands& h) {
+         const std::vector<JobSpec> specs(97, spec_of());
+         if (h.producer->enqueue_batch(specs).code() != Code::kSegmentFull) throw std::runtime_error("more jobs than slots");
+       }},
+      {"fetch", put_one, [](Hands& h) { h.take(h.job); }},
+      {"fetch_leaves_chunk",
+       [fourteen](Hands& h) {
+         fourteen(h);
+         h.put();
+         for (int i = 0; i < 14; ++i) {
+           h.take(h.job);
+           must(h.worker->ack(h.job));
+         }
+       },
+       [](Hands& h) {
+         h.take(h.job);
+         (void)h.worker->try_fetch(h.job);
+       }},
+      {"fetch_past_many_levels",
+       [](Hands& h) {
+         for (int priority = 10; priority < 20; ++priority) {
+           h.put(priority);
+           h.take(h.job);
+           must(h.worker->ack(h.job));
+         }
+         h.put(200);
+       },
+       [](Hands& h) { h.take(h.job); }},
+      {"fetch_lease_owned", put_one,
+       [](Hands& h) {
+         Worker worker = must(Worker::attach(h.segment, {.queues = {"default"}, .lease_ms = 50, .spin_us = 0, .lease_owned = true}));
+         must(worker.try_fetch(h.job));
+       }},
+      {"fetch_expired",
+       [](Hands& h) {
+         JobSpec spec = spec_of();
+         spec.expires_at_ms = h.handle->store().now_ms() + 1000;
+         h.put(spec);
+         h.move_clock(5000);
+       },
+       [](Hands& h) { (void)h.worker->try_fetch(h.job); }},
+      {"ack", hold_one, [](Hands& h) { must(h.worker->ack(h.job)); }},
+      {"ack_result", hold_one, [](Hands& h) { must(h.worker->ack(h.job, big_args(600))); }},
+      {"ack_result_without_room",
+       [](Hands& h) {
+         h.put();
+         h.take(h.job);
+         for (;;) {  // blocks until none is left
+           JobSpec spec = spec_of();
+           const std::string args = big_args(8000);
+           spec.args = args;
+           if (!h.producer->enqueue(spec)) break;
+         }
+       },
+       [](Hands& h) { (void)h.worker->ack(h.job, big_args(8000)); }},
+      {"ack_fills_batch",
+       [](Hands& h) {
+         for (int i = 0; i < 13; ++i) {
+           h.put();
+           h.take(h.job);
+           must(h.worker->ack(h.job));
+         }
+         h.put();
+         h.take(h.job);
+       },
+       [](Hands& h) { must(h.worker->ack(h.job)); }},
+      {"nack", hold_one, [](Hands& h) { must(h.worker->nack(h.job, failure())); }},
+      {"nack_bounded",
+       [hold_one](Hands& h) {
+         must(h.admin->set_queue("default", {10, {}, {}}));
+         hold_one(h);
+       },
+       [](Hands& h) { must(h.worker->nack(h.job, failure())); }},
+      {"nack_final", hold_one, [](Hands& h) { must(h.worker->nack(h.job, failure(false))); }},
+      {"nack_dead_letter",
+       [](Hands& h) {
+         JobSpec spec = spec_of();
+         spec.retry.max_attempts = 1;
+         spec.retry.dead_letter = true;
+         h.put(spec);
+         h.take(h.job);
+       },
+       [](Hands& h) { must(h.worker->nack(h.job, failure())); }},
+      {"requeue", hold_one, [](Hands& h) { must(h.worker->requeue(h.job)); }},
+      {"requeue_fetch_front",
+       [](Hands& h) {
+         h.put();
+         h.put();
+         h.take(h.job);
+         must(h.worker->requeue(h.job));
+       },
+       [](Hands& h) { h.take(h.job); }},
+      {"heartbeat", hold_one, [](Hands& h) { must(h.worker->heartbeat(h.job, 1000)); }},
+      {"progress", hold_one, [](Hands& h) { must(h.worker->progress(h.job, 0.5)); }},
+      {"cancel_available", put_one, [](Hands& h) { must(h.producer->cancel(h.id)); }},
+      {"cancel_active", hold_one, [](Hands& h) { must(h.producer->cancel(h.id)); }},
+      {"cancel_pending",
+       [](Hands& h) {
+         JobSpec spec = spec_of();
+         spec.pending = true;
+         h.put(spec);
+       },
+       [](Hands& h) { must(h.producer->cancel(h.id)); }},
+      {"activate",
+       [](Hands& h) {
+         JobSpec spec = spec_of();
+         spec.pending = true;
+         h.put(spec);
+       },
+       [](Hands& h) { must(h.producer->activate(h.id)); }},
+      {"reprioritize", put_one, [](Hands& h) { must(h.producer->reprioritize(h.id, 0)); }},
+      {"reprioritize_then_fetch", put_one,
+       [](Hands& h) {
+         must(h.producer->reprioritize(h.id, 77));
+         h.take(h.job);
+       }},
+      {"reprioritize_scheduled",
+       [](Hands& h) {
+         JobSpec spec = spec_of();
+         spec.scheduled_at_ms = h.handle->store().now_ms() + 3'600'000;
+         h.put(spec);
+       },
+       [](Hands& h) { must(h.producer->reprioritize(h.id, 0)); }},
+      {"retry_dead", dead_letter, [](Hands& h) { must(h.admin->retry_dead(h.id)); }},
+      {"drop_dead", dead_letter, [](Hands& h) { must(h.admin->drop_dead(h.id)); }},
+      {"retry_dead_refused",
+       [hold_one](Hands& h) {
+         hold_one(h);
+         must(h.worker->nack(h.job, failure(false)));
+       },
+       [](Hands& h) {
+         if (h.admin->retry_dead(h.id).code() != Code::kWrongState) throw std::runtime_error("no dead letter, and retried");
+       }},
+      {"ack_wakes_waiter",
+       [hold_one](Hands& h) {
+         hold_one(h);
+         (void)h.producer->wait(h.id, std::chrono::milliseconds(0));
+       },
+       [](Hands& h) { must(h.worker->ack(h.job)); }},
+      {"close_worker",
+       [](Hands& h) {
+         for (int i = 0; i < 90; ++i) h.put();
+         for (int i = 0; i < 89; ++i) {
+           h.take(h.job);
+           must(h.worker->ack(h.job));
+         }
+         h.take(h.job);
+       },
+       [](Hands& h) { h.worker.reset(); }},
+      {"promote_due",
+       [](Hands& h) {
+         JobSpec spec = spec_of();
+         spec.scheduled_at_ms = h.handle->store().now_ms() + 1000;
+         h.put(spec);
+         h.move_clock(5000);
+       },
+       tick},
+      {"expire_due",
+       [](Hands& h) {
+         JobSpec spec = spec_of();
+         spec.expires_at_ms = h.handle->store().now_ms() + 1000;
+         h.put(spec);
+         h.move_clock(5000);
+       },
+       tick},
+      {"end_lease",
+       [](Hands& h) {
+         h.put();
+         h.take(h.job);
+         must(h.worker->heartbeat(h.job, 100));
+         h.move_clock(5000);
+       },
+       tick},
+      {"end_run",
+       [](Hands& h) {
+         JobSpec spec = spec_of();
+         spec.timeout_ms = 100;
+         h.put(spec);
+         h.take(h.job);
+         h.move_clock(5000);
+       },
+       tick},
+      {"wait_flag", put_one,
+       [](Hands& h) {
+         must(h.producer->cancel(h.id));
+         (void)h.producer->wait(h.id, std::chrono::milliseconds(0));
+       }},
+      {"wake_sleeper",
+       [](Hands& h) {
+         engine::QueueRecord& queue = h.handle->store().queue(h.handle->actor().ensure_queue("default"));
+         queue.waiters[h.handle->lane() / 64].fetch_or(1ULL << (h.handle->lane() % 64), shm::Point::kWaiterSet);
+       },
+       [](Hands& h) { h.put(); }},
+      {"fetch_times_out", nothing, [](Hands& h) { (void)h.worker->fetch(h.job, std::chrono::milliseconds(1)); }},
+      {"pack_rings",
+       [](Hands& h) {
+         h.put(9);
+         for (int i = 0; i < 80; ++i) {
+           const std::string id = h.put(9);
+           must(h.producer->cancel(id));
+         }
+         h.put(9);
+       },
+       [](Hands& h) {
+         engine::QueueRecord& queue = h.handle->store().queue(0);
+         const std::uint32_t ring = shm::Rings::find(queue.rings, engine::normal_ring(9));
+         if (h.handle->actor().rings().splice(ring, engine::Store::hint_lives) < 3) throw std::runtime_error("nothing packed");
+       }},
+      {"mend", put_one, [](Hands& h) { h.handle->actor().mend(); }},
+      {"set_queue", nothing, [](Hands& h) { must(h.admin->set_queue("default", {5, 6, true})); }},
+      {"set_default_priority", nothing, [](Hands& h) { must(h.admin->set_default_priority("crash.test", 1)); }},
+      {"attach_and_close", nothing,
+       [](Hands& h) {
+         Producer producer = must(Producer::attach(h.segment));
+         must(producer.enqueue(spec_of()));
+         Worker worker = must(Worker::attach(h.segment, {}));
+         must(worker.try_fetch(h.job));
+       }},
+      {"attach_process", nothing,
+       [](Hands& h) {
+         const Segment again = must(Segment::attach(h.segment.attachment()->name()));
+         Producer producer = must(Producer::attach(again));
+       }},
+  };
+  return all;
+}
+
+}  // namespace ojs_shm::test

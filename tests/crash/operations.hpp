@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <ojs_shm/admin.hpp>
+#include <ojs_shm/observer.hpp>
+#include <ojs_shm/producer.hpp>
+#include <ojs_shm/worker.hpp>
+
+#include "worker_api/attachment.hpp"
+
+namespace ojs_shm::test {
+
+/// What a child process that will be killed has at hand.
+struct Hands {
+  explicit Hands(const SegmentName& where);
+  Segment segment;
+  std::unique_ptr<internal::Handle> handle;  ///< for operations of the engine that no public call makes
+  std::optional<Producer> producer;
+  std::optional<Worker> worker;
+  std::optional<Admin> admin;
+  Job job;                                   ///< what setup fetched
+  std::string id;                            ///< what setup enqueued last
+
+  std::string put(const JobSpec& spec);
+  std::string put(std::int64_t priority = 2, std::string_view queue = "default");
+  void take(Job& into);
+  void move_clock(std::uint64_t ms);
+};
+
+/// One operation of the engine. A new one joins every crash lane by one entry in operations().
+struct Operation {
+  std::string name;
+  std::function<void(Hands&)> prepare;  ///< runs unharmed
+  std::function<void(Hands&)> act;      ///< is killed after each of its shared writes in turn
+};
+const std::vector<Operation>& operations();
+
+/// A segment small enough for a quick audit.
+SegmentOptions small_segment();
+
+}  // namespace ojs_shm::test

@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <spdlog/fmt/fmt.h>
+#include <ojs_shm/admin.hpp>
+#include <ojs_shm/producer.hpp>
+
+#include <deque>
+
+#include "tests/support/storm/ojs_lanes.hpp"
+
+namespace ojs_shm::test {
+namespace {
+
+constexpr std::uint32_t kLongestBatch = 16;
+
+class ProducerLane {
+ public:
+  ProducerLane(Lane& lane, const OjsPlan& plan, Producer producer)
+      : lane_(lane), plan_(plan), dice_(lane.seed), producer_(std::move(producer)) {
+    if (!plan.everything || lane.member != 0) return;
+    admin_ = attach_patiently<Admin>(lane, [&] { return Admin::attach(producer_.segment()); });
+  }
+
+  void run() {
+    repeat_what_was_cut_off();
+    if (admin_) settle_queues();  // the forerunner may have died between pause and resume
+    while (!lane_.asked_to_leave()) {
+      lane_.step();
+      if (lane_.ledger.backlog() > plan_.backlog) {
+        nap_us(300);
+        continue;
+      }
+      const bool went_on = dice_.chance(0.1) ? put_batch() : put_one();
+      if (!went_on) nap_us(1000);
+      if (plan_.everything && !recent_.empty() && dice_.chance(0.2)) meddle();
+      if (admin_ && dice_.chance(0.001)) administer();
+    }
+    if (admin_) settle_queues();
+  }
+
+ private:
+  struct Known {
+    PayloadKey key;
+    std::string id;
+  };
+
+  /// The forerunner's last enqueues with ids of their own that did not return: repeated, each exists once.
+  void repeat_what_was_cut_off() {
+    PayloadKey key{lane_.member, 0};
+    std::uint64_t next = 0;
+    if (!lane_.ledger.take_sequences(lane_.member, 0, next)) return;
+    for (std::uint64_t back = 1; back <= kLongestBatch && back <= next; ++back) {
+      key.sequence = next - back;
+      const JobRecord* const job = lane_.ledger.find(key);
+      if (job == nullptr || job->enqueue.load() != static_cast<std::uint32_t>(EnqueueMark::kAttempted)) break;
+      const PlannedJob planned(key, plan_);
+      if (planned.id.empty() || job->batch.load() != 0) break;
+      const auto answer = producer_.enqueue(planned.spec());
+      if (answer.ok() || answer.code() == Code::kDuplicate) {
+        lane_.ledger.enqueue_returned(key, lane_.life, planned.id);
+        lane_.book().returned.fetch_add(1);
+        if (planned.pending) activate({key, planned.id});
+      } else {
+        explain(answer.error(), key);
+      }
+      lane_.step();
+    }
+  }
+
+  bool put_one() {
+    PayloadKey key{lane_.member, 0};
+    if (!lane_.ledger.take_sequences(lane_.member, 1, key.sequence)) return false;
+    const PlannedJob planned(key, plan_);
+    lane_.ledger.enqueue_begins(key, planned.marks);
+    const auto answer = producer_.enqueue(planned.spec());
+    if (!answer.ok()) return refused(answer.error(), {key});
+    accepted(key, answer->view());
+    if (planned.pending) activate({key, answer->str()});
+    return true;
+  }
+
+  bool put_batch() {
+    const auto count = static_cast<std::uint32_t>(dice_.between(2, kLongestBatch));
+    PayloadKey first{lane_.member, 0};
+    if (!lane_.ledger.take_sequences(lane_.member, count, first.sequence)) return false;
+    const std::string& queue = storm_queues()[dice_.below(storm_queues().size())];
+    std::deque<PlannedJob> planned;
+    std::vector<JobSpec> specs;
+    std::vector<PayloadKey> keys;
+    for (std::uint32_t place = 0; place < count; ++place) {
+      keys.push_back({lane_.member, first.sequence + place});
+      planned.emplace_back(keys.back(), plan_, queue);
+      lane_.ledger.enqueue_begins(keys.back(), 0, count, place);
+      specs.push_back(planned.back().spec());
+    }
+    const auto answer = producer_.enqueue_batch(specs);
+    if (!answer.ok()) return refused(answer.error(), keys);
+    if (answer->size() != count)
+      lane_.accuse(Offence::kUnexpectedAnswer, first, fmt::format("{} ids for a batch of {}", answer->size(), count));
+    for (std::uint32_t place = 0; place < count && place < answer->size(); ++place)
+      accepted(keys[place], answer.value()[place].view());
+    return true;
+  }
+
+  void accepted(PayloadKey key, std::string_view id) {
+    lane_.ledger.enqueue_returned(key, lane_.life, id);
+    lane_.book().returned.fetch_add(1);
+    if (!plan_.everything) return;
+    recent_.push_back({key, std::string(id)});
+    if (recent_.size() > 64) recent_.pop_front();
+  }
+
+  bool refused(const Error& error, const std::vector<PayloadKey>& keys) {
+    for (const PayloadKey key : keys) lane_.ledger.enqueue_refused(key);
+    lane_.book().refused.fetch_add(keys.size());
+    explain(error, keys.front());
+    return false;
+  }
+
+  void explain(const Error& error, PayloadKey key) {
+    if (error.code == Code::kQueueFull || error.code == Code::kSegmentFull) return;
+    unexpected("enqueue", error, key);
+  }
+
+  /// Something else with a job of before: look it up, move it, call it back.
+  void meddle() {
+    const Known job = recent_[dice_.below(recent_.size())];
+    switch (dice_.below(4)) {
+      case 0: look_up(job); break;
+      case 1: cancel(job); break;
+      default: {
+        const auto moved = producer_.reprioritize(job.id, static_cast<std::int64_t>(dice_.below(6)));
+        if (!moved.ok()) tolerate("reprioritize", moved.error(), job);
+      }
+    }
+  }
+
+  void look_up(const Known& job) {
+    const auto info = producer_.get(job.id);
+    if (!info.ok()) return tolerate("get", info.error(), job);
+    if (info->id != job.id || key_of(info.value()) != job.key)
+      lane_.accuse(Offence::kCorruptPayload, job.key, "get() gave another job, or a torn one");
+  }
+
+  void cancel(const Known& job) {
+    lane_.ledger.mark(job.key, kCancelAttempted);
+    const auto answer = producer_.cancel(job.id);
+    if (!answer.ok()) return tolerate("cancel", answer.error(), job);
+    if (answer->state != State::kCancelled) return;
+    lane_.ledger.mark(job.key, kCancelReturned);
+    lane_.book().cancelled.fetch_add(1);
+  }
+
+  void activate(const Known& job) {
+    const Status answer = producer_.activate(job.id);
+    // Somebody who drains may have been faster.
+    if (!answer.ok()) tolerate("activate", answer.error(), job);
+  }
+
+  /// Pauses a queue for a moment, or moves the bound of the bounded one.
+  void administer() {
+    if (dice_.chance(0.5)) {
+      set_queue(storm_queues()[dice_.below(storm_queues().size())],
+                {.max_depth = {}, .max_size_bytes = {}, .paused = true});
+      nap_us(dice_.between(100, 5000));
+      settle_queues();
+    } else {
+      set_queue(storm_queues().back(), {.max_depth = dice_.between(50, 600), .max_size_bytes = {}, .paused = {}});
+    }
+  }
+
+  void settle_queues() {
+    for (const std::string& queue : storm_queues())
+      set_queue(queue, {.max_depth = {}, .max_size_bytes = {}, .paused = false});
+  }
+
+  void set_queue(const std::string& queue, const QueueSettings& settings) {
+    if (const Status set = admin_->set_queue(queue, settings); !set.ok()) unexpected("set_queue", set.error(), {});
+  }
+
+  void tolerate(std::string_view what, const Error& error, const Known& job) {
+    if (error.code == Code::kNotFound || error.code == Code::kWrongState) return;
+    unexpected(what, error, job.key);
+  }
+
+  void unexpected(std::string_view what, const Error& error, PayloadKey key) {
+    lane_.accuse(Offence::kUnexpectedAnswer, key,
+                 fmt::format("{}: {} ({})", what, error.message, code_name(error.code)));
+  }
+
+  Lane& lane_;
+  const OjsPlan& plan_;
+  Dice dice_;
+  Producer producer_;
+  std::optional<Admin> admin_;
+  std::deque<Known> recent_;
+};
+
+}  // namespace
+
+void produce_jobs(Lane& lane, const OjsPlan& plan) {
+  auto producer = attach_patiently<Producer>(lane, [&] { return Producer::attach(plan.name); });
+  if (producer) ProducerLane(lane, plan, std::move(*producer)).run();
+}
+
+}  // namespace ojs_shm::test

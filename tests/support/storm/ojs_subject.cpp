@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/support/storm/ojs_subject.hpp"
+
+#include <spdlog/fmt/fmt.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <ojs_shm/admin.hpp>
+
+#include <algorithm>
+#include <csignal>
+#include <cstdlib>
+#include <stdexcept>
+
+namespace ojs_shm::test {
+namespace {
+
+Broker* living_broker = nullptr;
+
+/// Does something in a process of its own, so that this one never becomes a member of the segment.
+template <class Deed>
+void in_a_child(Deed deed) {
+  const pid_t pid = ::fork();
+  if (pid == 0) ::_exit(deed() ? 0 : 1);
+  int status = 0;
+  if (pid < 0 || ::waitpid(pid, &status, 0) != pid || status != 0)
+    throw std::runtime_error("the segment cannot be made");
+}
+
+}  // namespace
+
+OjsSubject::OjsSubject(const OjsPlan& plan) : plan_(plan) { plan_.epoch_ms = wall_ms(); }
+OjsSubject::~OjsSubject() = default;
+
+void OjsSubject::create() {
+  in_a_child([this] {
+    const auto segment = Segment::create(plan_.name, plan_.options);
+    if (!segment.ok()) return fmt::print(stderr, "create: {}\n", segment.error().message), false;
+    auto admin = Admin::attach(*segment);
+    if (!admin.ok()) return fmt::print(stderr, "admin: {}\n", admin.error().message), false;
+    for (const std::string& queue : storm_queues()) {
+      QueueSettings settings;
+      settings.max_depth = queue == storm_queues().back() ? kStormBound : 0;
+      if (const Status set = admin->set_queue(queue, settings); !set.ok())
+        return fmt::print(stderr, "set_queue: {}\n", set.error().message), false;
+    }
+    return true;
+  });
+  auto observer = Observer::attach(plan_.name);
+  if (!observer.ok()) throw std::runtime_error("observe: " + observer.error().message);
+  observer_ = std::move(observer).value();
+  first_pools_ = observer_->segment_info().pools;
+}
+
+void OjsSubject::remove() noexcept {
+  observer_.reset();
+  try {
+    (void)remove_segment(plan_.name, true);
+  } catch (...) {  // nothing is left to tell it to
+  }
+}
+
+void OjsSubject::produce(Lane& lane) { produce_jobs(lane, plan_); }
+void OjsSubject::work(Lane& lane) { work_on_jobs(lane, plan_); }
+
+void OjsSubject::broke(Lane& lane) {
+  auto broker = attach_patiently<Broker>(lane, [&] { return Broker::start(plan_.name, plan_.options); });
+  if (!broker) return;
+  living_broker = &*broker;
+  std::signal(SIGTERM, [](int) { living_broker->stop(); });
+  if (lane.asked_to_leave()) return;
+  if (const Status ran = broker->run([](std::string_view) {}); !ran.ok())
+    lane.accuse(Offence::kUnexpectedAnswer, {}, "broker: " + ran.error().message);
+}
+
+std::optional<pid_t> OjsSubject::supervisor() {
+  for (const ProcessInfo& process : observer_->segment_info().processes)
+    if (process.supervisor && process.alive) return static_cast<pid_t>(process.pid);
+  return std::nullopt;
+}
+
+bool OjsSubject::knows(std::string_view id) {
+  // A tight segment forgets finished jobs within milliseconds, so there a job not found says nothing.
+  return plan_.tight || observer_->get(id).code() != Code::kNotFound;
+}
+
+bool OjsSubject::drained(const Ledger&) {
+  const auto queues = observer_->queues();
+  return std::all_of(queues.begin(), queues.end(), [](const QueueInfo& queue) {
+    std::uint64_t unfinished = queue.depth;
+    for (const State state : {State::kScheduled, State::kAvailable, State::kPending, State::kActive, State::kRetryable})
+      unfinished += queue.by_state[static_cast<int>(state)];
+    return unfinished == 0;
+  });
+}
+
+void OjsSubject::accuse_violations(Ledger& ledger, std::string_view when) {
+  for (const Violation& violation : observer_->audit())
+    ledger.accuse(Offence::kAuditFinding, 0, {},
+                  fmt::format("{}: invariant {}: {}", when, violation.invariant, violation.text));
+}
+
+void OjsSubject::look(Ledger& ledger) {
+  ++looks_;
+  accuse_violations(ledger, "while all work");
+}
+
+std::vector<PayloadKey> OjsSubject::unfinished(Ledger& ledger) {
+  std::vector<PayloadKey> keys;
+  for (const JobInfo& job : observer_->list({})) {
+    if (is_terminal(job.state)) continue;
+    const auto key = key_of(job);
+    if (key) keys.push_back(*key);
+    const JobRecord* const known = key ? ledger.find(*key) : nullptr;
+    ledger.accuse(Offence::kStuck, 0, key.value_or(PayloadKey{}),
+                  fmt::format("{} is {} in {}, priority {}, attempt {}; {} dispatches, {} requeues seen, lease {} ms",
+                              job.id, state_name(job.state), job.queue, job.priority, job.attempt,
+                              known ? known->dispatches.load() : 0, known ? known->requeues.load() : 0, job.lease_ms));
+  }
+  return keys;
+}
+
+void OjsSubject::inspect(Ledger& ledger) {
+  accuse_violations(ledger, "after the storm");
+  check_ends(ledger, observer_->list({}));
+  for (const QueueInfo& queue : observer_->queues())
+    if (queue.depth != 0 || queue.size_bytes != 0)
+      ledger.accuse(Offence::kLeak, 0, {},
+                    fmt::format("{} is empty, and says depth {}, {} bytes", queue.name, queue.depth, queue.size_bytes));
+  check_pools(ledger);
+}
+
+/// What the segment says of a finished job is what the process was told that finished it.
+void OjsSubject::check_ends(Ledger& ledger, const std::vector<JobInfo>& jobs) {
+  for (const JobInfo& info : jobs) {
+    const auto key = key_of(info);
+    const JobRecord* const job = key ? ledger.find(*key) : nullptr;
+    if (job == nullptr) {
+      ledger.accuse(key ? Offence::kUnknownJob : Offence::kCorruptPayload, 0, key.value_or(PayloadKey{}), info.id);
+      continue;
+    }
+    const bool acked = job->completions.load() != 0, cancelled = (job->marks.load() & kCancelReturned) != 0;
+    if ((acked && info.state != State::kCompleted) || (cancelled && info.state != State::kCancelled))
+      ledger.accuse(
+          Offence::kEndNotKept, 0, *key,
+          fmt::format("{} is {}, but {} returned", info.id, state_name(info.state), acked ? "ack" : "cancel"));
+  }
+}
+
+/// When the retention has passed, everything is where it was before the first job.
+void OjsSubject::check_pools(Ledger& ledger) {
+  const auto home = [this](const PoolInfo& pool) {
+    const auto first = std::find_if(first_pools_.begin(), first_pools_.end(),
+                                    [&](const PoolInfo& other) { return other.name == pool.name; });
+    const std::uint64_t before = first == first_pools_.end() ? 0 : first->used;
+    // Levels stay with their queue once they were used, and each keeps the chunk it would fill next.
+    if (pool.name == "levels") return true;
+    // The broker has come since.
+    if (pool.name == "handles" || pool.name == "processes") return pool.used <= before + 1;
+    if (pool.name == "chunks") return pool.used <= before + 3 * 2 * 256;
+    return pool.used <= before;
+  };
+  const std::uint64_t began = monotonic_ns();
+  std::vector<PoolInfo> pools;
+  do {
+    pools = observer_->segment_info().pools;
+    if (std::all_of(pools.begin(), pools.end(), home)) return;
+    nap_us(20'000);
+  } while (monotonic_ns() - began < 30'000'000'000U);
+  for (const PoolInfo& pool : pools)
+    if (!home(pool))
+      ledger.accuse(Offence::kLeak, 0, {}, fmt::format("pool {}: {} of {} used", pool.name, pool.used, pool.capacity));
+}
+
+void OjsSubject::inspect_abandoned(Ledger& ledger) {
+  accuse_violations(ledger, "when all have left");
+  if (const Status removed = remove_segment(plan_.name, false); !removed.ok())
+    ledger.accuse(Offence::kLeak, 0, {}, "the empty segment cannot be removed: " + removed.error().message);
+}
+
+std::vector<std::string> OjsSubject::remarks() {
+  const SegmentInfo info = observer_->segment_info();
+  std::vector<std::string> lines{fmt::format("segment: {} MiB, deaths {}, repairs {}, {} audits on the way",
+                                             info.size_bytes >> 20, info.deaths_total, info.repairs_total, looks_),
+                                 "pools:"};
+  for (const PoolInfo& pool : info.pools) lines.back() += fmt::format(" {} {}/{}", pool.name, pool.used, pool.capacity);
+  for (const QueueInfo& queue : observer_->queues())
+    lines.push_back(fmt::format(
+        "{}: enqueued {}, dispatched {}, completed {}, cancelled {}, discarded {}, retried {}, returned {}, rejected "
+        "{}",
+        queue.name, queue.enqueued_total, queue.dispatched_total, queue.completed_total, queue.cancelled_total,
+        queue.discarded_total, queue.retried_total, queue.returned_total, queue.rejected_total));
+  return lines;
+}
+
+}  // namespace ojs_shm::test

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ojs_shm/observer.hpp>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tests/support/storm/ojs_lanes.hpp"
+#include "tests/support/storm/subject.hpp"
+
+namespace ojs_shm::test {
+
+/// ojs-shm in the storm.
+class OjsSubject : public Subject {
+ public:
+  explicit OjsSubject(const OjsPlan& plan);
+  ~OjsSubject() override;
+
+  std::string name() const override { return plan_.tight ? "ojs-shm, tight" : "ojs-shm"; }
+  bool has_broker() const override { return true; }
+  void create() override;
+  void remove() noexcept override;
+  void produce(Lane& lane) override;
+  void work(Lane& lane) override;
+  void broke(Lane& lane) override;
+  std::optional<pid_t> supervisor() override;
+  bool knows(std::string_view id) override;
+  bool drained(const Ledger& ledger) override;
+  void look(Ledger& ledger) override;
+  std::vector<PayloadKey> unfinished(Ledger& ledger) override;
+  void inspect(Ledger& ledger) override;
+  std::vector<std::string> remarks() override;
+  void inspect_abandoned(Ledger& ledger) override;
+
+  /// For reports of a longer life.
+  const Observer& observer() const { return *observer_; }
+  std::uint64_t looks() const { return looks_; }
+
+ private:
+  void accuse_violations(Ledger& ledger, std::string_view when);
+  void check_ends(Ledger& ledger, const std::vector<JobInfo>& jobs);
+  void check_pools(Ledger& ledger);
+
+  OjsPlan plan_;
+  std::optional<Observer> observer_;
+  std::vector<PoolInfo> first_pools_;
+  std::uint64_t looks_ = 0;
+};
+
+}  // namespace ojs_shm::test

@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <spdlog/fmt/fmt.h>
+#include <ojs_shm/admin.hpp>
+#include <ojs_shm/worker.hpp>
+
+#include <algorithm>
+#include <cstring>
+#include <thread>
+
+#include "tests/support/storm/ojs_lanes.hpp"
+
+namespace ojs_shm::test {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr milliseconds kFetchTimeout{20};
+constexpr std::string_view kBigResult =
+    "\"a result that does not fit where small ones are kept, a result that does not fit where small ones are kept\"";
+
+class WorkerLane {
+ public:
+  WorkerLane(Lane& lane, const OjsPlan& plan, std::uint32_t thread, Worker worker)
+      : lane_(lane),
+        plan_(plan),
+        me_{lane.life, thread},
+        dice_(Dice(lane.seed + thread).next()),
+        worker_(std::move(worker)) {}
+
+  void run() {
+    Job job;
+    while (!lane_.asked_to_leave()) {
+      lane_.step();
+      Status status;
+      if (dice_.chance(0.2)) {
+        if (fetch_some()) continue;
+        status = worker_.try_fetch(job);
+      } else {
+        status = worker_.fetch(job, kFetchTimeout);
+      }
+      if (status.ok()) {
+        if (auto held = begin(job, 0)) end(*held);
+      } else if (status.code() == Code::kEmpty || status.code() == Code::kTimeout) {
+        help_the_drain();
+      } else {
+        unexpected("fetch", status.error(), {});
+        return;
+      }
+    }
+  }
+
+ private:
+  struct Held {
+    Job& job;
+    PayloadKey key;
+    std::uint32_t place;
+    std::uint64_t lease_end_ms;
+    bool mine;  // false: a newer attempt has begun, so each answer must be kLost
+  };
+
+  bool fetch_some() {
+    auto jobs = worker_.fetch_batch(dice_.between(2, kHeldPerThread), kFetchTimeout);
+    if (!jobs.ok()) {
+      if (jobs.code() != Code::kTimeout && jobs.code() != Code::kEmpty) unexpected("fetch_batch", jobs.error(), {});
+      return false;
+    }
+    std::vector<Held> held;
+    std::uint32_t place = 0;
+    for (Job& job : jobs.value())
+      if (auto one = begin(job, place++)) held.push_back(*one);
+    for (Held& one : held) end(one);
+    return !held.empty();
+  }
+
+  std::optional<Held> begin(Job& job, std::uint32_t place) {
+    const std::uint64_t now = monotonic_ns();
+    const auto key = judge_payload(job.args(), payload_context(job.queue(), job.type()));
+    if (!key || lane_.ledger.find(*key) == nullptr) {
+      lane_.accuse(key ? Offence::kUnknownJob : Offence::kCorruptPayload, key.value_or(PayloadKey{}),
+                   fmt::format("id {}, {}, {} bytes: {:.60}", job.id(), job.queue(), job.args().size(), job.args()));
+      return std::nullopt;
+    }
+    if (!plan_.everything) judge_priority(job, *key);
+    Held held{job, *key, place, job.deadline_ms(), true};
+    held.mine = lane_.ledger.dispatched(*key, me_, {job.fence(), job.deadline_ms(), now, job.attempt(), job.id()});
+    InFlight& note = lane_.book().in_flight[me_.thread][place];
+    std::memcpy(note.id, job.id().data(), 36);
+    note.key_plus_one.store(std::uint64_t{key->producer} << 40 | (key->sequence + 1));
+    lane_.book().dispatched.fetch_add(1);
+    return held;
+  }
+
+  void judge_priority(const Job& job, PayloadKey key) {
+    const PlannedJob planned(key, plan_);
+    if (job.priority() != planned.priority || (!planned.id.empty() && planned.id != job.id()))
+      lane_.accuse(Offence::kCorruptPayload, key,
+                   fmt::format("priority {} or id {} is another's", job.priority(), job.id()));
+  }
+
+  void end(Held& held) {
+    labour(held);
+    const bool newest = held.mine && lane_.ledger.released(held.key, me_, held.job.fence());
+    const std::uint64_t how = dice_.below(100);
+    if (how < 93 || !newest)
+      ack(held, newest);
+    else if (how < 97)
+      nack(held);
+    else
+      requeue(held);
+    lane_.book().in_flight[me_.thread][held.place].key_plus_one.store(0);
+    lane_.step();
+  }
+
+  void labour(Held& held) {
+    const std::uint64_t kind = dice_.below(1000);
+    if (kind < 940) return;
+    if (kind < 988) {
+      for (const std::uint64_t until = monotonic_ns() + dice_.between(10, 100) * 1000; monotonic_ns() < until;) {}
+      return;
+    }
+    if (kind < 998) return nap_us(dice_.between(500, 3000));
+    for (std::uint64_t beats = dice_.between(1, 6), beat = 1; beat <= beats && held.mine; ++beat) {
+      nap_us(dice_.between(5, 40) * 1000);
+      const auto lease_end = worker_.heartbeat(held.job);
+      if (!lease_end.ok()) return lost_or_unexpected("heartbeat", lease_end.error(), held, held.mine);
+      held.lease_end_ms = lease_end.value();
+      lane_.ledger.lease_extended(held.key, held.lease_end_ms);
+      const Status reported = worker_.progress(held.job, static_cast<double>(beat) / static_cast<double>(beats));
+      if (!reported.ok()) return lost_or_unexpected("progress", reported.error(), held, held.mine);
+    }
+  }
+
+  void ack(Held& held, bool newest) {
+    lane_.ledger.ack_begins(held.key);
+    const bool talkative = dice_.chance(0.1);
+    Status status = worker_.ack(held.job, talkative ? kBigResult : std::string_view{});
+    if (status.code() == Code::kSegmentFull) status = worker_.ack(held.job);
+    if (status.ok()) {
+      lane_.ledger.ack_returned(held.key, me_, newest);
+      lane_.book().completed.fetch_add(1);
+    } else {
+      lane_.ledger.ack_failed(held.key);
+      lost_or_unexpected("ack", status.error(), held, newest);
+    }
+  }
+
+  void nack(Held& held) {
+    Failure failure;
+    failure.code = "storm";
+    failure.message = "the storm wanted it so";
+    failure.retryable = true;
+    const auto outcome = worker_.nack(held.job, failure);
+    if (!outcome.ok()) return lost_or_unexpected("nack", outcome.error(), held, true);
+    if (outcome->state != State::kDiscarded) {
+      lane_.book().retried.fetch_add(1);
+      return;
+    }
+    const JobRecord& job = *lane_.ledger.find(held.key);
+    if ((job.marks.load() & (kMayDiscard | kMayExpire)) == 0)
+      lane_.accuse(Offence::kUnexpectedAnswer, held.key, fmt::format("nack discarded attempt {}", held.job.attempt()));
+    lane_.ledger.mark(held.key, kDiscardReturned);
+    lane_.book().discarded.fetch_add(1);
+  }
+
+  void requeue(Held& held) {
+    lane_.ledger.requeue_begins(held.key);
+    const Status status = worker_.requeue(held.job);
+    if (!status.ok()) return lost_or_unexpected("requeue", status.error(), held, true);
+    lane_.book().requeued.fetch_add(1);
+  }
+
+  void lost_or_unexpected(std::string_view what, const Error& error, const Held& held, bool newest) {
+    if (error.code != Code::kLost) return unexpected(what, error, held.key);
+    lane_.book().lost.fetch_add(1);
+    lane_.ledger.told_lost(held.key, me_, held.lease_end_ms, newest);
+  }
+
+  void unexpected(std::string_view what, const Error& error, PayloadKey key) {
+    lane_.accuse(Offence::kUnexpectedAnswer, key,
+                 fmt::format("{}: {} ({})", what, error.message, code_name(error.code)));
+  }
+
+  /// Producers killed before their activate(), or their resume, leave pending jobs and paused queues behind. When no
+  /// producer is left, this sets them free.
+  void help_the_drain() {
+    if (!plan_.everything || lane_.ledger.phase() == Phase::kRun || lane_.member != 0 || me_.thread != 0) return;
+    const auto observer = Observer::attach(worker_.segment());
+    auto admin = Admin::attach(worker_.segment());
+    if (!observer.ok() || !admin.ok()) return;
+    for (const std::string& queue : storm_queues()) {
+      const Status resumed = admin->set_queue(queue, {.max_depth = {}, .max_size_bytes = {}, .paused = false});
+      if (!resumed.ok()) unexpected("set_queue", resumed.error(), {});
+    }
+    JobFilter filter;
+    filter.state = State::kPending;
+    for (const JobInfo& job : observer->list(filter)) {
+      const Status freed = admin->producer().activate(job.id);
+      if (!freed.ok() && freed.code() != Code::kWrongState && freed.code() != Code::kNotFound)
+        unexpected("activate", freed.error(), key_of(job).value_or(PayloadKey{}));
+    }
+  }
+
+  Lane& lane_;
+  const OjsPlan& plan_;
+  Holder me_;
+  Dice dice_;
+  Worker worker_;
+};
+
+}  // namespace
+
+void work_on_jobs(Lane& lane, const OjsPlan& plan) {
+  const auto segment = attach_patiently<Segment>(lane, [&] { return Segment::attach(plan.name); });
+  if (!segment) return;
+  WorkerOptions options;
+  options.queues = storm_queues();
+  // Each its own order, so that no queue is always the last.
+  const auto first = options.queues.begin() + static_cast<std::ptrdiff_t>(lane.seed % options.queues.size());
+  std::rotate(options.queues.begin(), first, options.queues.end());
+  const auto run = [&](std::uint32_t thread) {
+    auto worker = attach_patiently<Worker>(lane, [&] { return Worker::attach(*segment, options); });
+    if (worker) WorkerLane(lane, plan, thread, std::move(*worker)).run();
+  };
+  // Every other worker has two threads, for a death takes all of them at once and a lease does not.
+  if (lane.member % 2 == 0) return run(0);
+  std::thread second(run, 1);
+  run(0);
+  second.join();
+}
+
+}  // namespace ojs_shm::test

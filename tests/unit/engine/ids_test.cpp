@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+// Ids: strictly increasing for each producer, or the client's own; each leads to its job as long as that is kept.
+
+#include <set>
+#include <thread>
+
+#include "tests/unit/engine/quiet_segment.hpp"
+
+namespace ojs_shm::test {
+namespace {
+
+std::string brought(unsigned n) {
+  char text[37];
+  std::snprintf(text, sizeof text, "01961234-5678-7abc-8def-%012x", n);
+  return text;
+}
+
+JobSpec with_id(std::string_view id) {
+  JobSpec spec = spec_of(2);
+  spec.id = id;
+  return spec;
+}
+
+TEST(Ids, grow_strictly_for_one_producer) {
+  QuietSegment s(few_slots(4096));
+  std::string last;
+  for (int i = 0; i < 4000; ++i) {
+    const std::string id = s.put(i % 256);
+    ASSERT_GT(id, last);
+    ASSERT_TRUE(engine::parse_id(id).has_value());
+    last = id;
+  }
+}
+
+TEST(Ids, are_unique_over_producers_and_lead_to_their_jobs) {
+  QuietSegment s(few_slots(4096));
+  std::vector<std::vector<std::string>> made(4);
+  std::vector<std::thread> threads;
+  for (auto& ids : made)
+    threads.emplace_back([&s, &ids] {
+      Producer producer = Producer::attach(s.segment).value();
+      for (int i = 0; i < 1000; ++i) ids.push_back(producer.enqueue(spec_of(1)).value().str());
+    });
+  for (std::thread& thread : threads) thread.join();
+  std::set<std::string> all;
+  for (const auto& ids : made)
+    for (const std::string& id : ids) {
+      EXPECT_TRUE(all.insert(id).second);
+      EXPECT_EQ(s.get(id).id, id);
+    }
+  EXPECT_EQ(all.size(), 4000U);
+}
+
+TEST(Ids, a_clients_id_is_kept_and_a_second_one_is_a_duplicate) {
+  QuietSegment s;
+  const std::string id = brought(1);
+  EXPECT_EQ(s.put(with_id(id)), id);
+  EXPECT_EQ(s.get(id).id, id);
+  const auto again = s.producer.enqueue(with_id(id));
+  ASSERT_EQ(again.code(), Code::kDuplicate);
+  EXPECT_NE(again.error().message.find(id), std::string::npos);
+  EXPECT_EQ(s.queue().depth, 1U);
+  ASSERT_EQ(s.take(), id);
+  EXPECT_EQ(s.producer.enqueue(with_id(id)).code(), Code::kDuplicate);  // active
+  ASSERT_TRUE(s.worker.ack(s.job).ok());
+  EXPECT_EQ(s.producer.enqueue(with_id(id)).code(), Code::kDuplicate);  // completed, and still kept
+}
+
+TEST(Ids, an_id_made_here_cannot_be_brought_again) {
+  QuietSegment s;
+  const std::string id = s.put(2);
+  EXPECT_EQ(s.producer.enqueue(with_id(id)).code(), Code::kDuplicate);
+  EXPECT_EQ(s.queue().depth, 1U);
+}
+
+TEST(Ids, a_batch_with_a_duplicate_stores_nothing) {
+  QuietSegment s;
+  const std::string one = brought(1), two = brought(2);
+  const JobSpec twice[] = {with_id(one), with_id(two), with_id(one)};
+  EXPECT_EQ(s.producer.enqueue_batch(twice).code(), Code::kDuplicate);
+  EXPECT_EQ(s.queue().depth, 0U);
+  EXPECT_EQ(s.observer.get(two).code(), Code::kNotFound);
+  const JobSpec good[] = {with_id(one), with_id(two)};
+  ASSERT_TRUE(s.producer.enqueue_batch(good).ok());
+  EXPECT_EQ(s.drain(), (std::vector<std::string>{one, two}));
+}
+
+TEST(Ids, one_of_many_threads_wins_the_same_id) {
+  QuietSegment s;
+  for (unsigned round = 0; round < 50; ++round) {
+    const std::string id = brought(round);
+    std::vector<Code> codes(4, Code::kInternal);
+    std::vector<std::thread> threads;
+    for (Code& code : codes)
+      threads.emplace_back([&s, &id, &code] {
+        Producer producer = Producer::attach(s.segment).value();
+        code = producer.enqueue(with_id(id)).code();
+      });
+    for (std::thread& thread : threads) thread.join();
+    EXPECT_EQ(std::count(codes.begin(), codes.end(), Code::kOk), 1) << id;
+    EXPECT_EQ(std::count(codes.begin(), codes.end(), Code::kDuplicate), 3) << id;
+    EXPECT_EQ(s.queue().depth, round + 1);
+  }
+}
+
+TEST(Ids, an_id_is_free_again_once_its_job_is_gone) {
+  QuietSegment s(few_slots(64));
+  const std::string id = brought(7);
+  s.put(with_id(id));
+  ASSERT_TRUE(s.producer.cancel(id).ok());
+  for (int i = 0; i < 300; ++i) ASSERT_TRUE(s.producer.cancel(s.put(1)).ok());  // slots are used again
+  EXPECT_EQ(s.observer.get(id).code(), Code::kNotFound);
+  EXPECT_EQ(s.put(with_id(id)), id);
+}
+
+TEST(Ids, what_is_no_lower_case_uuid_7_is_refused) {
+  QuietSegment s;
+  for (const char* id : {"x", "01961234-5678-4abc-8def-0123456789ab", "01961234-5678-7ABC-8DEF-0123456789AB",
+                         "019612345678-7abc-8def-0123456789ab-", "01961234-5678-7abc-8def-0123456789abc"})
+    EXPECT_EQ(s.producer.enqueue(with_id(id)).code(), Code::kInvalid) << id;
+  EXPECT_TRUE(s.observer.list({}).empty());
+}
+
+}  // namespace
+}  // namespace ojs_shm::test

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+// What becomes of finished jobs, and that memory stays flat whatever the history.
+
+#include "tests/unit/engine/quiet_segment.hpp"
+
+namespace ojs_shm::test {
+namespace {
+
+using Ids = std::vector<std::string>;
+
+bool is_kept(const QuietSegment& s, const std::string& id) { return s.observer.get(id).ok(); }
+
+TEST(Retention, finished_jobs_stay_until_their_room_is_needed_and_the_oldest_goes_first) {
+  QuietSegment s(few_slots(256));
+  Ids done;
+  for (int i = 0; i < 200; ++i) done.push_back(s.put(i % 3)), s.drain();
+  for (const std::string& id : done) ASSERT_TRUE(is_kept(s, id));
+  for (int i = 0; i < 400; ++i) {
+    done.push_back(s.put(1));
+    s.drain();
+  }
+  // A suffix of the history is kept: nothing younger went before something older, but for the batches of fourteen.
+  std::size_t oldest_kept = 0, kept = 0;
+  while (oldest_kept < done.size() && !is_kept(s, done[oldest_kept])) ++oldest_kept;
+  for (const std::string& id : done) kept += is_kept(s, id) ? 1 : 0;
+  EXPECT_GE(kept, 200U);
+  EXPECT_LE(done.size() - oldest_kept, kept + 14);
+}
+
+TEST(Retention, a_full_segment_refuses_only_when_nothing_can_be_used_again) {
+  QuietSegment s(few_slots(128));
+  Ids ids;
+  for (int i = 0; i < 128; ++i) ids.push_back(s.put(1));
+  EXPECT_EQ(s.producer.enqueue(spec_of(0)).code(), Code::kSegmentFull);
+  Job held;
+  ASSERT_TRUE(s.worker.try_fetch(held).ok());
+  EXPECT_EQ(s.producer.enqueue(spec_of(0)).code(), Code::kSegmentFull);  // an active job needs its slot
+  ASSERT_TRUE(s.worker.ack(held).ok());
+  const std::string fits = s.put(0);
+  ASSERT_NE(fits, "");
+  EXPECT_FALSE(is_kept(s, ids[0]));
+  EXPECT_EQ(s.producer.enqueue(spec_of(0)).code(), Code::kSegmentFull);
+  ASSERT_TRUE(s.producer.cancel(ids[5]).ok());
+  EXPECT_NE(s.put(0), "");
+}
+
+TEST(Retention, dead_letters_go_last) {
+  QuietSegment s(few_slots(64));
+  JobSpec spec = spec_of(2);
+  spec.retry.max_attempts = 1;
+  spec.retry.dead_letter = true;
+  const std::string dead = s.put(spec);
+  ASSERT_EQ(s.take(), dead);
+  ASSERT_TRUE(s.worker.nack(s.job, failure()).ok());
+  for (int i = 0; i < 1000; ++i) {
+    s.put(1);
+    s.drain();
+  }
+  EXPECT_TRUE(is_kept(s, dead));
+  for (int i = 0; i < 64; ++i) s.put(1);
+  EXPECT_FALSE(is_kept(s, dead));
+  EXPECT_EQ(s.producer.enqueue(spec_of(1)).code(), Code::kSegmentFull);
+}
+
+TEST(Retention, retention_ms_drops_what_is_older) {
+  SegmentOptions options = few_slots();
+  options.retention_ms = kHour;
+  QuietSegment s(options);
+  Ids old, young;
+  for (int i = 0; i < 28; ++i) old.push_back(s.put(1));
+  s.drain();
+  s.pass(kHour / 2);
+  for (int i = 0; i < 28; ++i) young.push_back(s.put(1));
+  s.drain();
+  s.pass(kHour * 3 / 4);
+  for (const std::string& id : old) EXPECT_FALSE(is_kept(s, id));
+  for (const std::string& id : young) EXPECT_TRUE(is_kept(s, id));
+  s.pass(kHour);
+  for (const std::string& id : young) EXPECT_FALSE(is_kept(s, id));
+}
+
+TEST(Retention, large_texts_of_the_oldest_finished_jobs_make_room_for_new_ones) {
+  QuietSegment s(few_slots(256));
+  const std::string args = "[\"" + std::string(40'000, 'x') + "\"]";
+  JobSpec spec = spec_of(1);
+  spec.args = args;
+  std::string last;
+  for (int i = 0; i < 200; ++i) {  // some fifty times what the blocks hold
+    last = s.put(spec);
+    ASSERT_NE(s.take(), "");
+    ASSERT_EQ(s.job.args(), args);
+    ASSERT_TRUE(s.worker.ack(s.job, args).ok());
+  }
+  EXPECT_EQ(s.get(last).args, args);
+  EXPECT_EQ(s.get(last).result, args);
+}
+
+TEST(Retention, waiting_texts_are_never_taken_and_the_refusal_names_the_blocks) {
+  QuietSegment s(few_slots(256));
+  const std::string args = "[\"" + std::string(40'000, 'x') + "\"]";
+  JobSpec spec = spec_of(1);
+  spec.args = args;
+  Ids ids;
+  Code code = Code::kOk;
+  for (;;) {
+    const auto put = s.producer.enqueue(spec);
+    if (!put.ok()) {
+      code = put.code();
+      EXPECT_EQ(put.error().subject, "blocks");
+      break;
+    }
+    ids.push_back(put->str());
+  }
+  EXPECT_EQ(code, Code::kSegmentFull);
+  s.put(1);  // a short body needs no block
+  for (const std::string& id : ids) EXPECT_EQ(s.get(id).args, args);
+}
+
+/// Every pool's use after a long history is what it was after a short one.
+struct Pools {
+  std::uint64_t slots, chunks, blocks, levels;
+  explicit Pools(const QuietSegment& s)
+      : slots(s.pool_use("slots")), chunks(s.pool_use("chunks")), blocks(s.pool_use("blocks")), levels(s.pool_use("levels")) {}
+};
+
+TEST(Retention, cancelling_behind_a_live_low_job_keeps_memory_flat) {
+  QuietSegment s(few_slots(1024));
+  const std::string low = s.put(9);
+  ASSERT_TRUE(s.producer.enqueue(spec_of(0)).ok());
+  auto churn = [&s](int times) {
+    for (int i = 0; i < times; ++i) {
+      const auto id = s.producer.enqueue(spec_of(9));
+      ASSERT_TRUE(id.ok()) << i << ": " << id.error().message;
+      ASSERT_TRUE(s.producer.cancel(id->view()).ok()) << i;
+    }
+  };
+  churn(20'000);
+  const Pools early(s);
+  churn(180'000);
+  const Pools late(s);
+  EXPECT_EQ(late.slots, early.slots);
+  EXPECT_EQ(late.blocks, early.blocks);
+  EXPECT_EQ(late.levels, early.levels);
+  EXPECT_LE(late.chunks, s.observer.segment_info().pools[2].capacity);
+  EXPECT_EQ(s.queue().depth, 2U);
+  s.take();
+  EXPECT_EQ(s.take(), low);
+}
+
+TEST(Retention, reprioritising_behind_a_live_low_job_keeps_memory_flat) {
+  QuietSegment s(few_slots(1024));
+  const std::string anchor4 = s.put(4), anchor5 = s.put(5), moved = s.put(4);
+  for (int i = 0; i < 200'000; ++i) {
+    const auto previous = s.producer.reprioritize(moved, i % 2 == 0 ? 5 : 4);
+    ASSERT_TRUE(previous.ok()) << i << ": " << previous.error().message;
+    ASSERT_EQ(previous.value(), i % 2 == 0 ? 4 : 5);
+    if (i % 64 == 0) {  // a busy better level
+      const std::string busy = s.put(0);
+      ASSERT_EQ(s.take(), busy);
+      ASSERT_TRUE(s.worker.ack(s.job).ok());
+    }
+  }
+  EXPECT_EQ(s.queue().depth, 3U);
+  EXPECT_EQ(s.drain(), (Ids{anchor4, moved, anchor5}));
+}
+
+}  // namespace
+}  // namespace ojs_shm::test
