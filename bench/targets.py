@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the numbers are held against. A target is a ratio of two benchmarks of the same round, or a figure of one."""
+
+from typing import NamedTuple
+
+SPEED = "items_per_second"
+COST = "ns_per_job"
+
+
+class Target(NamedTuple):
+    text: str
+    ours: str  # benchmark
+    peer: str  # benchmark; "": the figure itself is judged
+    field: str
+    at_least: float | None = None
+    at_most: float | None = None
+
+    @property
+    def bound(self) -> float:
+        return self.at_least if self.at_least is not None else self.at_most
+
+    def met_by(self, value: float) -> bool:
+        return value >= self.at_least if self.at_least is not None else value <= self.at_most
+
+
+MIB = 1024 * 1024
+
+TARGETS = [
+    Target("one to one, of five bare rings", "one_to_one/ojs_shm", "one_to_one/five_rings", SPEED, at_least=0.35),
+    Target("one to one, bounded, of five bare rings", "one_to_one_bounded/ojs_shm", "one_to_one/five_rings", SPEED, at_least=0.30),
+    Target("one to one, over Boost message_queue", "one_to_one/ojs_shm", "one_to_one/boost_message_queue", SPEED, at_least=5),
+    Target("one to one, over POSIX mq", "one_to_one/ojs_shm", "one_to_one/posix_mq", SPEED, at_least=5),
+    Target("one to one, over Redis BZPOPMIN", "one_to_one/ojs_shm", "one_to_one/redis_zadd_bzpopmin", SPEED, at_least=300),
+    Target("one to one, over Redis BLMOVE", "one_to_one/ojs_shm", "one_to_one/redis_lpush_blmove_lrem", SPEED, at_least=300),
+    Target("one to one, over beanstalkd", "one_to_one/ojs_shm", "one_to_one/beanstalkd", SPEED, at_least=300),
+    Target("one-way p50, spinning, of five bare rings", "latency_spinning/ojs_shm", "latency_spinning/five_rings", "p50_ns", at_most=2),
+    Target("one-way p50, parked, of a bare futex wake", "latency_parked/ojs_shm", "latency_parked/bare_word", "p50_ns", at_most=1.25),
+    Target("one thread, one in one out, of five bare rings", "one_thread/ojs_shm", "one_thread/five_rings", COST, at_most=4),
+    Target("one thread, 4,000 waiting, of five bare rings",
+           "one_thread_4000_waiting/ojs_shm", "one_thread_4000_waiting/five_rings", COST, at_most=4.5),
+    Target("one thread, 4,000 in then out, of five bare rings",
+           "one_thread_4000_in_then_out/ojs_shm", "one_thread_4000_in_then_out/five_rings", COST, at_most=4.5),
+    Target("256 levels all filled, of 5", "levels_filled_256/ojs_shm", "levels_filled_5/ojs_shm", COST, at_most=1.4),
+    Target("256 levels sparse, of 5, one thread", "levels_sparse_256/ojs_shm", "levels_sparse_5/ojs_shm", COST, at_most=2),
+    Target("256 levels sparse, of 5, one to one", "one_to_one_256_levels/ojs_shm", "one_to_one/ojs_shm", COST, at_most=2),
+    Target("a million waiting, of a thousand", "depth_million/ojs_shm", "depth_thousand/ojs_shm", COST, at_most=2),
+    Target("two and two, of one and one", "two_and_two/ojs_shm", "one_to_one/ojs_shm", SPEED, at_least=1),
+    Target("bytes of segment for a further job", "memory_job/ojs_shm", "", "bytes_per_further_job", at_most=384),
+    Target("bytes of segment for an idle queue", "memory_idle_queue/ojs_shm", "", "bytes_per_idle_queue", at_most=16384),
+    Target("bytes of the default segment", "memory_job/ojs_shm", "", "segment_bytes", at_most=64 * MIB),
+    Target("jobs the default segment holds", "memory_job/ojs_shm", "", "jobs_held", at_least=100_000),
+]
+
+# What a table shows: its title, the benchmarks in it, the figure, its unit and the benchmark each line is compared with.
+TABLES = [
+    ("The physical limits: a cache line there and back", "limits", "line_rtt_ns", "ns", ""),
+    ("One producer, one worker, saturated", "one_to_one", SPEED, "jobs/s", "five_rings"),
+    ("The same, with a bounded queue", "one_to_one_bounded", SPEED, "jobs/s", ""),
+    ("The same, over 256 priorities", "one_to_one_256_levels", SPEED, "jobs/s", ""),
+    ("One-way latency, spinning worker, p50", "latency_spinning", "p50_ns", "ns", "five_rings"),
+    ("One-way latency, spinning worker, p99", "latency_spinning", "p99_ns", "ns", "five_rings"),
+    ("One-way latency, parked worker, p50 (bare_word: a bare futex wake)", "latency_parked", "p50_ns", "ns", "bare_word"),
+    ("One-way latency, parked worker, p99", "latency_parked", "p99_ns", "ns", "bare_word"),
+    ("One thread: one in, one out", "one_thread", COST, "ns/job", "five_rings"),
+    ("One thread: one in, one out above 4,000 waiting", "one_thread_4000_waiting", COST, "ns/job", "five_rings"),
+    ("One thread: 4,000 in, then out", "one_thread_4000_in_then_out", COST, "ns/job", "five_rings"),
+    ("5 levels, all filled", "levels_filled_5", COST, "ns/job", "ojs_shm"),
+    ("256 levels, all filled", "levels_filled_256", COST, "ns/job", "ojs_shm"),
+    ("5 levels, sparse", "levels_sparse_5", COST, "ns/job", "ojs_shm"),
+    ("256 levels, sparse", "levels_sparse_256", COST, "ns/job", "ojs_shm"),
+    ("A thousand waiting", "depth_thousand", COST, "ns/job", "ojs_shm"),
+    ("A million waiting", "depth_million", COST, "ns/job", "ojs_shm"),
+    ("Two producers, two workers, two cores", "two_and_two", SPEED, "jobs/s", "five_rings"),
+    ("Bytes of segment for a further job", "memory_job", "bytes_per_further_job", "bytes", ""),
+    ("Bytes of segment for an idle queue", "memory_idle_queue", "bytes_per_idle_queue", "bytes", ""),
+]

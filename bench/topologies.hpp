@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// One function for each topology; each adds its benchmarks as `topology/peer`.
+#pragma once
+
+namespace ojs_shm::bench {
+
+void add_limits();           ///< A bare cache line and back.
+void add_one_to_one();       ///< One producer, one worker, as fast as they can.
+void add_one_way_latency();  ///< One job at a time, to a spinning and to a sleeping worker.
+void add_one_thread();       ///< Enqueue, fetch, ack in one thread.
+void add_levels();           ///< 256 priorities against 5.
+void add_depth();            ///< A million waiting jobs against a thousand.
+void add_two_and_two();      ///< Two producers and two workers on two cores.
+void add_memory();           ///< Bytes of segment for a job and for an idle queue.
+
+}  // namespace ojs_shm::bench
