@@ -44,8 +44,7 @@ constexpr Cast cast_of() {
 template <Peer P>
 void take(typename P::Worker& worker, Body& body) {
   if constexpr (P::kTaking == Taking::kBlocking) {
-    while (!worker.receive(body, Patience{1000})) {
-    }
+    while (!worker.receive(body, Patience{1000})) {}
   } else {
     while (!worker.poll(body)) pause_briefly();
   }

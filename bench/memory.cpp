@@ -91,7 +91,8 @@ void bytes_per_idle_queue(benchmark::State& state) {
     const auto observer = value_of(Observer::attach(segment), "observe");
     double bytes = 0;
     for (const PoolInfo& pool : observer.segment_info().pools) {
-      if (pool.name != "queues") bytes += static_cast<double>(pool.used * pool.unit_bytes);  // the queue's own record is in the size
+      if (pool.name != "queues")
+        bytes += static_cast<double>(pool.used * pool.unit_bytes);  // the queue's own record is in the size
     }
     return bytes;
   };

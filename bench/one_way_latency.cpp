@@ -95,8 +95,7 @@ void one_way(benchmark::State& state) {
     part.begin();
     for (std::uint32_t i = 0; i < jobs; ++i) {
       if constexpr (kParked) {
-        while (!worker.receive(body, Patience{1000})) {
-        }
+        while (!worker.receive(body, Patience{1000})) {}
       } else {
         while (!worker.poll(body)) pause_briefly();
       }

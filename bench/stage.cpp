@@ -212,8 +212,8 @@ Outcome Stage::play() {
     first = std::min(first, record.begin_ticks);
     last = std::max(last, record.end_ticks);
     outcome.preemptions += record.preemptions;
-    outcome.core_share = std::min(
-        outcome.core_share, (record.end_cpu_ns - record.begin_cpu_ns) / ns_between(record.begin_ticks, record.end_ticks));
+    outcome.core_share = std::min(outcome.core_share, (record.end_cpu_ns - record.begin_cpu_ns) /
+                                                          ns_between(record.begin_ticks, record.end_ticks));
     outcome.line_round_trip_ns = std::max(outcome.line_round_trip_ns, record.round_trip_ns);
   }
   if (outcome.trouble.empty() && last <= first) outcome.trouble = "a part ended without reaching its end";

@@ -28,7 +28,8 @@ double calibrate() {
   while (Clock::now() - clock_from < std::chrono::milliseconds(20)) pause_briefly();
   const auto clock_to = Clock::now();
   const std::uint64_t tick_to = ticks();
-  return std::chrono::duration<double, std::nano>(clock_to - clock_from).count() / static_cast<double>(tick_to - tick_from);
+  return std::chrono::duration<double, std::nano>(clock_to - clock_from).count() /
+         static_cast<double>(tick_to - tick_from);
 }
 
 }  // namespace

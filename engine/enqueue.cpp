@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <bit>
+#include <cstring>
 
 #include "engine/actor.hpp"
 #include "shm/parking.hpp"
@@ -121,7 +122,8 @@ void Actor::recycle(std::uint32_t slot, JobRecord& job) {
 void Actor::free_texts(std::uint32_t slot, JobRecord& job) {
   const std::uint32_t generation = job.generation.get();
   for (auto* block : {&job.body_block, &job.result_block, &job.errors_block}) {
-    if (block->get() != kNoIndex) blocks_.free_chain(block->get(), slot, generation);
+    if (block->get() == kNoIndex) continue;
+    blocks_.free_chain(block->get(), slot, generation);
     block->set(kNoIndex);
   }
   job.result_length.set(0);
@@ -239,9 +241,10 @@ Outcome Actor::fill(const NewJob& spec, std::uint32_t slot, std::uint64_t now, J
   const std::size_t size = spec.type.size() + spec.args.size() + spec.extra.size();
   if (size <= kInlineBytes) {
     char bytes[kInlineBytes];
-    std::copy(spec.type.begin(), spec.type.end(), bytes);
-    std::copy(spec.args.begin(), spec.args.end(), bytes + spec.type.size());
-    std::copy(spec.extra.begin(), spec.extra.end(), bytes + spec.type.size() + spec.args.size());
+    std::memcpy(bytes, spec.type.data(), spec.type.size());
+    std::memcpy(bytes + spec.type.size(), spec.args.data(), spec.args.size());
+    if (!spec.extra.empty())
+      std::memcpy(bytes + spec.type.size() + spec.args.size(), spec.extra.data(), spec.extra.size());
     shm::copy_in(job.inline_bytes, bytes, size);
   } else {
     std::string bytes;
@@ -263,12 +266,14 @@ Outcome Actor::fill(const NewJob& spec, std::uint32_t slot, std::uint64_t now, J
 
 /// Publishes a hint to an available job; on a shortage of chunks it first packs what there is.
 bool Actor::push_hint(QueueRecord& queue, std::uint32_t slot, Control available) {
-  for (int tries = 0; tries < 2; ++tries) {
-    const std::uint32_t ring = rings_.ensure(queue.rings, available.ring());
-    if (ring != kNoIndex && rings_.push(ring, shm::Hint(slot, available.tag()), &queue.rings, available.ring())) return true;
-    if (tries == 0) relieve();
-  }
-  return false;
+  const unsigned number = available.ring();
+  std::uint32_t ring = rings_.ensure(queue.rings, number);
+  const shm::Hint hint(slot, available.tag());
+  if (ring != kNoIndex && rings_.push(ring, hint, &queue.rings, number)) [[likely]]
+    return true;
+  relieve();
+  ring = rings_.ensure(queue.rings, number);
+  return ring != kNoIndex && rings_.push(ring, hint, &queue.rings, number);
 }
 
 bool Actor::push_timer(std::uint32_t slot, std::uint32_t generation, std::uint64_t due) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/uuid.hpp"
 
-#include <array>
+#include <bit>
 #include <cstring>
 
 namespace ojs_shm::engine {
@@ -42,22 +42,36 @@ std::optional<JobId> parse_id(std::string_view text) noexcept {
   return id;
 }
 
+namespace {
+
+/// Eight hexadecimal digits of a 32-bit number, first digit in the lowest byte: nibbles are spread into bytes, and what
+/// is above nine moves on to the letters.
+constexpr std::uint64_t hex_digits(std::uint32_t number) {
+  std::uint64_t v = __builtin_bswap32(number);
+  v = (v & 0xFFFF'0000) << 16 | (v & 0xFFFF);
+  v = (v & 0x0000'FF00'0000'FF00) << 8 | (v & 0x0000'00FF'0000'00FF);
+  v = (v >> 4 & 0x000F'000F'000F'000F) | (v & 0x000F'000F'000F'000F) << 8;
+  const std::uint64_t letters = (v + 0x0606'0606'0606'0606) >> 4 & 0x0101'0101'0101'0101;
+  return v + 0x3030'3030'3030'3030 + letters * ('a' - '0' - 10);
+}
+
+}  // namespace
+
 void print_id(JobId id, std::span<char, kJobIdLength> out) noexcept {
-  static constexpr auto kPairs = [] {
-    std::array<char, 512> pairs{};
-    for (std::size_t byte = 0; byte < 256; ++byte) {
-      pairs[byte * 2] = "0123456789abcdef"[byte >> 4];
-      pairs[byte * 2 + 1] = "0123456789abcdef"[byte & 15];
-    }
-    return pairs;
-  }();
+  static_assert(std::endian::native == std::endian::little, "hex_digits puts the first digit in the lowest byte");
+  char digits[32];
+  const std::uint64_t parts[4] = {hex_digits(static_cast<std::uint32_t>(id.hi >> 32)),
+                                  hex_digits(static_cast<std::uint32_t>(id.hi)),
+                                  hex_digits(static_cast<std::uint32_t>(id.lo >> 32)),
+                                  hex_digits(static_cast<std::uint32_t>(id.lo))};
+  std::memcpy(digits, parts, sizeof digits);
   char* to = out.data();
-  for (unsigned byte = 0; byte < 16; ++byte) {
-    if (byte == 4 || byte == 6 || byte == 8 || byte == 10) *to++ = '-';
-    const std::uint64_t word = byte < 8 ? id.hi : id.lo;
-    std::memcpy(to, &kPairs[(word >> (56 - byte % 8 * 8) & 0xFF) * 2], 2);
-    to += 2;
-  }
+  std::memcpy(to, digits, 8);
+  std::memcpy(to + 9, digits + 8, 4);
+  std::memcpy(to + 14, digits + 12, 4);
+  std::memcpy(to + 19, digits + 16, 4);
+  std::memcpy(to + 24, digits + 20, 12);
+  to[8] = to[13] = to[18] = to[23] = '-';
 }
 
 std::string to_string(JobId id) {

@@ -71,15 +71,15 @@ bool may_be_the_dead(engine::Outcome outcome) {
 
 Result<JobIdText> Producer::enqueue(const JobSpec& spec) {
   if (impl_->handle->closed()) return internal::closed();
-  Result<engine::NewJob> job = internal::new_job(impl_->actor(), spec);
-  if (!job) return job.error();
+  engine::NewJob job;
+  if (auto error = internal::read_spec(impl_->actor(), spec, job)) return *std::move(error);
   engine::JobId id;
-  engine::Outcome outcome = impl_->actor().enqueue(*job, id);
+  engine::Outcome outcome = impl_->actor().enqueue(job, id);
   if (outcome == engine::Outcome::kOk) [[likely]]
     return text_of(id);
-  if (may_be_the_dead(outcome) && impl_->handle->attachment().repair_the_dead() != 0) outcome = impl_->actor().enqueue(*job, id);
+  if (may_be_the_dead(outcome) && impl_->handle->attachment().repair_the_dead() != 0) outcome = impl_->actor().enqueue(job, id);
   if (outcome == engine::Outcome::kOk) return text_of(id);
-  return internal::error_of(outcome, impl_->store(), job->queue, spec.id.empty() ? "body" : spec.id);
+  return internal::error_of(outcome, impl_->store(), job.queue, spec.id.empty() ? "body" : spec.id);
 }
 
 Result<std::vector<JobIdText>> Producer::enqueue_batch(std::span<const JobSpec> specs) {
@@ -87,15 +87,14 @@ Result<std::vector<JobIdText>> Producer::enqueue_batch(std::span<const JobSpec> 
   std::vector<engine::NewJob> jobs;
   jobs.reserve(specs.size());
   for (const JobSpec& spec : specs) {
-    Result<engine::NewJob> job = internal::new_job(impl_->actor(), spec);
-    if (!job) {
-      Error error = job.error();
-      error.message = "job " + std::to_string(jobs.size() + 1) + " of the batch: " + error.message;
-      return error;
+    engine::NewJob job;
+    if (auto error = internal::read_spec(impl_->actor(), spec, job)) {
+      error->message = "job " + std::to_string(jobs.size() + 1) + " of the batch: " + error->message;
+      return *std::move(error);
     }
-    if (!jobs.empty() && job->queue != jobs.front().queue)
+    if (!jobs.empty() && job.queue != jobs.front().queue)
       return Error{Code::kInvalid, "the jobs of a batch go to one queue", "queue", 0, 0, ""};
-    jobs.push_back(*job);
+    jobs.push_back(job);
   }
   std::vector<engine::JobId> ids;
   engine::Outcome outcome = impl_->actor().enqueue_batch(jobs, ids);

@@ -82,7 +82,7 @@ Error wrong_state(std::string_view id, engine::JobState found, std::string_view 
           std::string(engine::name_of(found)), 0, 0, ""};
 }
 
-Result<engine::NewJob> new_job(engine::Actor& actor, const JobSpec& spec) {
+std::optional<Error> read_spec(engine::Actor& actor, const JobSpec& spec, engine::NewJob& job) {
   engine::Store& store = actor.store();
   auto invalid = [](std::string member, std::string message, std::uint64_t bound = 0) {
     return Error{Code::kInvalid, std::move(message), std::move(member), 0, bound, ""};
@@ -94,7 +94,6 @@ Result<engine::NewJob> new_job(engine::Actor& actor, const JobSpec& spec) {
   }
   if (spec.args.empty() || spec.args.front() != '[' || spec.args.back() != ']') return invalid("args", "args must be a JSON array");
   if (spec.args.size() > 0xFF'FFFF || spec.extra.size() > 0xFF'FFFF) return error_of(engine::Outcome::kTooLarge, store, engine::kNoIndex, "args");
-  engine::NewJob job;
   job.queue = actor.known_queue(spec.queue);
   if (job.queue == engine::kNoIndex) {
     if (!engine::valid_queue_name(spec.queue))
@@ -133,7 +132,7 @@ Result<engine::NewJob> new_job(engine::Actor& actor, const JobSpec& spec) {
   job.timeout_ms = spec.timeout_ms;
   job.lease_ms = spec.lease_ms;
   job.pending = spec.pending;
-  return job;
+  return std::nullopt;
 }
 
 JobInfo info_of(const engine::Store& store, const engine::Snapshot& s) {

@@ -140,11 +140,11 @@ Result<Worker> Worker::attach(const Segment& segment, const WorkerOptions& optio
     JobSpec probe;
     probe.type = "x";
     probe.queue = name;
-    const Result<engine::NewJob> found = internal::new_job(impl->actor(), probe);
-    if (!found) return found.error();
-    impl->queues.push_back(found.value().queue);
-    if (impl->names.size() <= found.value().queue) impl->names.resize(found.value().queue + 1);
-    impl->names[found.value().queue] = name;
+    engine::NewJob found;
+    if (const auto error = internal::read_spec(impl->actor(), probe, found)) return *error;
+    impl->queues.push_back(found.queue);
+    if (impl->names.size() <= found.queue) impl->names.resize(found.queue + 1);
+    impl->names[found.queue] = name;
   }
   impl->spin = std::chrono::microseconds(options.spin_us != 0 ? options.spin_us : std::thread::hardware_concurrency() > 1 ? 10 : 0);
   return Worker(std::move(impl));

@@ -30,7 +30,8 @@ class BareWord {
 
  private:
   struct Box {
-    alignas(64) std::atomic<std::uint32_t> full{0};  // 64 bytes apart, so that word and body arrive as one pair of lines
+    alignas(64) std::atomic<std::uint32_t> full{
+        0};  // 64 bytes apart, so that word and body arrive as one pair of lines
     alignas(64) Body body;
     alignas(128) std::atomic<std::uint32_t> sleepers{0};
   };

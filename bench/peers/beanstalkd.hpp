@@ -55,7 +55,9 @@ class Beanstalkd {
    public:
     explicit Worker(Beanstalkd& peer) : connection_(peer.socket_) {}
     bool poll(Body& out) { return reserve(out, 0); }
-    bool receive(Body& out, Patience patience) { return reserve(out, static_cast<unsigned>(patience.count() / 1000 + 1)); }
+    bool receive(Body& out, Patience patience) {
+      return reserve(out, static_cast<unsigned>(patience.count() / 1000 + 1));
+    }
     void ack();
 
    private:

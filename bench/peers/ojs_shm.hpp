@@ -71,7 +71,7 @@ class OjsShm {
         if (accepted.code() != Code::kQueueFull && accepted.code() != Code::kSegmentFull) {
           throw_error("enqueue", accepted.error());
         }
-        pause_briefly();
+        stay_busy_ns(2000);  // a refusal is an answer with a reason, not a look: a client would not ask again at once
       }
     }
 
@@ -114,7 +114,8 @@ class OjsShm {
   static SegmentOptions options_for(const Plan& plan) {
     constexpr std::size_t kDefaultSegmentHolds = 50'000;  // and as many finished ones
     SegmentOptions options;
-    if (plan.waiting > kDefaultSegmentHolds) options.slots = static_cast<std::uint32_t>(plan.waiting + plan.waiting / 4);
+    if (plan.waiting > kDefaultSegmentHolds)
+      options.slots = static_cast<std::uint32_t>(plan.waiting + plan.waiting / 4);
     return options;
   }
 

@@ -48,9 +48,9 @@ inline Body blank_body() {
 
 /// What a run asks of a peer.
 struct Plan {
-  unsigned levels = 5;        ///< Priorities in use, 0 is served first.
-  std::size_t waiting = 0;    ///< The most jobs that the run leaves waiting at one time, beyond what a full ring holds.
-  bool bounded = false;       ///< Give the queue a depth bound; only for a peer that can do without.
+  unsigned levels = 5;      ///< Priorities in use, 0 is served first.
+  std::size_t waiting = 0;  ///< The most jobs that the run leaves waiting at one time, beyond what a full ring holds.
+  bool bounded = false;     ///< Give the queue a depth bound; only for a peer that can do without.
 };
 
 /// How a peer is best asked for the next job while there is plenty.
@@ -68,15 +68,15 @@ using Patience = std::chrono::milliseconds;
 
 template <class P>
 concept Peer = std::constructible_from<P, const Plan&> &&
-               requires(typename P::Producer& producer, typename P::Worker& worker, const Body& body, Body& out) {
-                 { P::kName } -> std::convertible_to<const char*>;
-                 { P::kInProcess } -> std::convertible_to<bool>;
-                 { P::kTaking } -> std::convertible_to<Taking>;
-                 { P::kPace } -> std::convertible_to<Pace>;
-                 producer.enqueue(0U, body);                  // waits while the queue is full
-                 { worker.poll(out) } -> std::same_as<bool>;  // one look, never sleeps
-                 worker.ack();                                // the job last taken is done; nothing where the peer has no such thing
-               };
+    requires(typename P::Producer& producer, typename P::Worker& worker, const Body& body, Body& out) {
+  { P::kName } -> std::convertible_to<const char*>;
+  { P::kInProcess } -> std::convertible_to<bool>;
+  { P::kTaking } -> std::convertible_to<Taking>;
+  { P::kPace } -> std::convertible_to<Pace>;
+  producer.enqueue(0U, body);                  // waits while the queue is full
+  { worker.poll(out) } -> std::same_as<bool>;  // one look, never sleeps
+  worker.ack();                                // the job last taken is done; nothing where the peer has no such thing
+};
 
 /// A peer whose worker can sleep until a job comes.
 template <class P>

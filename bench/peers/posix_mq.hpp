@@ -39,7 +39,8 @@ class PosixMq {
       ::mq_close(queue);
       if (static_cast<std::size_t>(most) > plan.waiting) return;
       ::mq_unlink(name_.c_str());
-      throw std::runtime_error("not on this machine: the kernel gives this user queues of at most " + std::to_string(most) + " messages");
+      throw std::runtime_error("not on this machine: the kernel gives this user queues of at most " +
+                               std::to_string(most) + " messages");
     }
     throw std::system_error(errno, std::generic_category(), "mq_open " + name_);
   }

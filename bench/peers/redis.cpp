@@ -20,12 +20,13 @@ double seconds(Patience patience) { return static_cast<double>(patience.count())
 
 RedisServer::RedisServer()
     : socket_(directory_.path() / "socket"),
-      server_({"redis-server", "--port", "0", "--unixsocket", socket_.string(), "--save", "", "--appendonly", "no", "--dir",
-               directory_.path().string()},
+      server_({"redis-server", "--port", "0", "--unixsocket", socket_.string(), "--save", "", "--appendonly", "no",
+               "--dir", directory_.path().string()},
               socket_) {}
 
 RedisConnection::RedisConnection(const RedisServer& server) : context_(::redisConnectUnix(server.socket().c_str())) {
-  if (context_ == nullptr || context_->err != 0) throw std::runtime_error("cannot connect to " + server.socket().string());
+  if (context_ == nullptr || context_->err != 0)
+    throw std::runtime_error("cannot connect to " + server.socket().string());
 }
 
 RedisConnection::Reply RedisConnection::checked(void* reply) {
@@ -51,7 +52,9 @@ bool RedisSortedSet::Worker::receive(Body& out, Patience patience) {
   return reply->type == REDIS_REPLY_ARRAY && reply->elements == 3 && copy_body(*reply->element[1], out);
 }
 
-void RedisLists::Producer::enqueue(unsigned, const Body& body) { redis_.ask("LPUSH waiting %b", body.bytes, sizeof body); }
+void RedisLists::Producer::enqueue(unsigned, const Body& body) {
+  redis_.ask("LPUSH waiting %b", body.bytes, sizeof body);
+}
 
 bool RedisLists::Worker::keep(const redisReply& reply, Body& out) {
   if (!copy_body(reply, out)) return false;

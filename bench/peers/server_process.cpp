@@ -87,7 +87,8 @@ ServerProcess::~ServerProcess() {
 int connect_to(const std::filesystem::path& path) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
-  if (path.native().size() >= sizeof address.sun_path) throw std::runtime_error(path.string() + " is too long for a socket");
+  if (path.native().size() >= sizeof address.sun_path)
+    throw std::runtime_error(path.string() + " is too long for a socket");
   std::memcpy(address.sun_path, path.c_str(), path.native().size());
   const int fd = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
   if (fd < 0) throw std::system_error(errno, std::generic_category(), "socket");

@@ -2,8 +2,10 @@
 """A broker with a segment of its own for each class of tests, and waiting without sleeping blindly."""
 
 import contextlib
+import ctypes
 import os
 import pathlib
+import signal
 import subprocess
 import sys
 import tempfile
@@ -35,6 +37,12 @@ def eventually(done):
     return answer
 
 
+def end_with_parent():
+    """In the child, before it becomes the program: whatever kills the tests ends their brokers too."""
+    pr_set_pdeathsig = 1
+    ctypes.CDLL(None).prctl(pr_set_pdeathsig, signal.SIGKILL)
+
+
 class Broker:
     """The shipped program, with a segment in a temporary directory. Used with `with`."""
 
@@ -50,7 +58,7 @@ class Broker:
         self._process = subprocess.Popen(
             [broker_program(), "--name", self.name, "--dir", self.dir, "--convention", self.convention, "--slots",
              "4096", *self._flags],
-            stdout=subprocess.PIPE, stderr=self._log, text=True)
+            stdout=subprocess.PIPE, stderr=self._log, text=True, preexec_fn=end_with_parent)
         line = self._process.stdout.readline()
         if line.strip() != f"READY name={self.name}":
             self.__exit__()
