@@ -299,13 +299,21 @@ void Actor::announce_lost_hint() {
   shm::futex_wake(segment_.header().doorbell, 1);
 }
 
-/// Chunks are short: packs every ring.
+/// Chunks are short: packs every ring. When that yields little, the batches of the longest finished jobs go, for a handle
+/// that rests after each job leaves a chunk for each.
 void Actor::relieve() {
+  constexpr std::uint32_t kEnough = 16, kBatches = 64;
+  std::uint32_t freed = 0;
   for (std::uint32_t i = 0; i < store_.max_queues() && store_.queue(i).name_hash.load() != 0; ++i)
     for (unsigned n = 0; n < shm::kRingsPerSet; ++n)
       if (const std::uint32_t ring = shm::Rings::find(store_.queue(i).rings, n); ring != kNoIndex)
-        rings_.splice(ring, Store::hint_lives);
-  rings_.splice(store_.header().timers_ring, Store::timer_lives);
+        freed += rings_.splice(ring, Store::hint_lives);
+  freed += rings_.splice(store_.header().timers_ring, Store::timer_lives);
+  for (std::uint32_t i = 0; freed < kEnough && i < kBatches; ++i) {
+    const std::uint32_t batch = rings_.take_batch(store_.header().finished_ring);
+    if (batch == kNoIndex) return;
+    drop_batch_slots(batch);
+  }
 }
 
 /// Where a filled job belongs.

@@ -12,7 +12,16 @@ namespace {
 class Processes : public SegmentFixture {
  protected:
   void SetUp() override { create(); }
+
+  Forked::Body broker() const {
+    return [segment_name = name](Parent& parent) {
+      auto seat = Broker::start(segment_name, small_options());
+      parent.tell(seat.ok() ? seat->resumed() ? "resumed" : "new" : std::string(code_name(seat.code())));
+      return seat.ok() && seat->run([](std::string_view) {}).ok() ? 0 : 1;
+    };
+  }
 };
+using Brokers = Processes;
 
 TEST_F(Processes, the_job_of_a_killed_worker_is_given_to_another) {
   const std::string id = enqueue_one();
@@ -37,6 +46,8 @@ TEST_F(Processes, a_dead_worker_that_nobody_reaped_is_dead) {
 }
 
 TEST_F(Processes, a_stopped_worker_keeps_its_job_until_its_lease_ends) {
+  Forked supervisor(broker());
+  EXPECT_EQ(supervisor.listen().value_or(""), "resumed");
   const std::string id = enqueue_one(700);
   Forked stopped(holder());
   const HeldJob held(stopped.listen());
@@ -157,17 +168,6 @@ TEST_F(Processes, a_creator_killed_anywhere_leaves_a_whole_segment_or_none) {
     ASSERT_TRUE(remove_segment(other, false).ok());
   }
 }
-
-class Brokers : public Processes {
- protected:
-  Forked::Body broker() const {
-    return [segment_name = name](Parent& parent) {
-      auto seat = Broker::start(segment_name, small_options());
-      parent.tell(seat.ok() ? seat->resumed() ? "resumed" : "new" : std::string(code_name(seat.code())));
-      return seat.ok() && seat->run([](std::string_view) {}).ok() ? 0 : 1;
-    };
-  }
-};
 
 TEST_F(Brokers, a_second_one_is_refused_and_a_killed_ones_seat_is_free) {
   Forked first(broker());

@@ -76,7 +76,7 @@ class Tree:
         (folder / "tmp").mkdir()
         launcher = ["-DCMAKE_CXX_COMPILER_LAUNCHER=ccache"] if shutil.which("ccache") else []
         done = self.run(["cmake", "-G", "Ninja", "-S", str(folder), "-B", str(self.build), "-DOJS_SHM_WERROR=OFF",
-                         "-DCMAKE_CXX_FLAGS_RELWITHDEBINFO=-O1", *launcher], 120)
+                         "-DOJS_SHM_UNITY=OFF", "-DCMAKE_CXX_FLAGS_RELWITHDEBINFO=-O1", *launcher], 120)
         if done.returncode != 0:
             raise SystemExit(f"mutants: the copy does not configure\n{done.stdout}")
 

@@ -77,7 +77,8 @@ def atomics_door(source: Source) -> Iterator[tuple[int, str]]:
 
 WORDS = {
     "shm": ("job jobs queue queues priority priorities retry", "shm knows words and bytes"),
-    "engine": ("json printf fprintf snprintf cout cerr pid mmap munmap getpid", "engine decides, it does no input or output"),
+    "engine": ("json printf fprintf snprintf cout cerr pid getpid mmap munmap",
+               "engine decides and does no input or output"),
     "worker_api": ("printf fprintf cout cerr", "the library prints nothing"),
 }
 ALLOWED_WORDS = {"moodycamel", "concurrentqueue", "blockingconcurrentqueue"}

@@ -57,13 +57,13 @@ def compile_one(source: Source) -> str:
     """The first error, or nothing. A public header sees what is installed and nothing else."""
     public = source.path.startswith(PUBLIC)
     include = ["-I", str(ROOT / PUBLIC)] + ([] if public else ["-I", str(ROOT)])
-    warnings = ["-Wall", "-Wextra", "-Werror", "-Wno-unused-function", "-Wno-unused-variable", "-Wno-pragma-once-outside-header"]
+    warnings = ["-Wall", "-Wextra", "-Werror", "-Wno-unused-function", "-Wno-unused-variable"]
     ways = [["g++", "-std=c++20", "-x", "c++"]]
     if source.path.endswith(".h"):
         ways.append(["gcc", "-std=c11", "-pedantic", "-x", "c"])
     for way in ways:
-        command = [*way, "-fsyntax-only", *warnings, *include, "-DSPDLOG_FMT_EXTERNAL", "-include", str(ROOT / source.path),
-                   "/dev/null"]
+        command = [*way, "-fsyntax-only", *warnings, *include, "-DSPDLOG_FMT_EXTERNAL",
+                   "-include", str(ROOT / source.path), "/dev/null"]
         done = subprocess.run(command, capture_output=True, text=True)
         if done.returncode != 0:
             lines = [line for line in done.stderr.splitlines() if "error:" in line] or done.stderr.splitlines()
@@ -76,7 +76,8 @@ def clang_tidy(sources: list[Source]) -> Iterator[Found]:
     if not shutil.which("clang-tidy") or not (ROOT / "build" / "compile_commands.json").exists():
         yield "build/compile_commands.json", 0, "clang-tidy needs itself and a build"
         return
-    files = [source for source in sources if source.path.endswith(".cpp") and source.room in ("shm", "engine", "worker_api")]
+    files = [source for source in sources
+             if source.path.endswith(".cpp") and source.room in ("shm", "engine", "worker_api")]
 
     def check(source: Source) -> list[Found]:
         done = subprocess.run(["clang-tidy", "-quiet", "-p", str(ROOT / "build"), str(ROOT / source.path)],

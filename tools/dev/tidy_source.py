@@ -12,8 +12,8 @@ ROOMS = ("shm", "engine", "worker_api", "tools", "tests", "bench")
 SHIPPED = ("shm", "engine", "worker_api", "tools")
 CXX = {".cpp", ".hpp", ".h", ".c"}
 OTHER = {".py", ".sh", ".js", ".mjs", ".cmake", ".rs"}
-TOKEN = re.compile(r"""//[^\n]*|/\*.*?\*/|R"(?P<mark>[^(\s]*)\(.*?\)(?P=mark)"|"(?:\\.|[^"\\\n])*"|(?<!\w)'(?:\\.|[^'\\\n])*'""",
-                   re.S)
+TOKEN = re.compile(  # a comment, a raw string, a string, a character; not the ' between digits
+    r"""//[^\n]*|/\*.*?\*/|R"(?P<mark>[^(\s]*)\(.*?\)(?P=mark)"|"(?:\\.|[^"\\\n])*"|(?<!\w)'(?:\\.|[^'\\\n])*'""", re.S)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -147,6 +147,20 @@ TEST(Retention, cancelling_behind_a_live_low_job_keeps_memory_flat) {
   EXPECT_EQ(s.take(), low);
 }
 
+/// A worker that rests after each job publishes its finished slots one by one, each in a chunk of its own.
+TEST(Retention, a_trickle_of_jobs_never_uses_up_the_chunks) {
+  QuietSegment s(few_slots(2048));
+  for (int i = 0; i < 20'000; ++i) {
+    const auto id = s.producer.enqueue(spec_of(i % 3));
+    ASSERT_TRUE(id.ok()) << i << ": " << id.error().message;
+    ASSERT_EQ(s.take(), id->str());
+    ASSERT_TRUE(s.worker.ack(s.job).ok());
+    ASSERT_EQ(s.worker.fetch(s.job, std::chrono::milliseconds(0)).code(), Code::kTimeout);
+  }
+  EXPECT_EQ(s.queue().depth, 0U);
+  EXPECT_GE(s.observer.list({}).size(), 500U);  // and yet results are kept
+}
+
 TEST(Retention, reprioritising_behind_a_live_low_job_keeps_memory_flat) {
   QuietSegment s(few_slots(1024));
   const std::string anchor4 = s.put(4), anchor5 = s.put(5), moved = s.put(4);
