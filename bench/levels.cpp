@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the number of priorities costs, in one thread. Filled: every level holds jobs. Sparse: each job comes alone to a level that
-// was empty, and leaves it empty.
+// What the number of priorities costs, in one thread. Filled: every level holds jobs. Sparse: each job comes alone to
+// a level that was empty, and leaves it empty.
 #include "bench/one_thread.hpp"
 #include "bench/peers/all.hpp"
 #include "bench/topologies.hpp"

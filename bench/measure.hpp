@@ -94,8 +94,8 @@ inline void time_stage(benchmark::State& state, Stage& stage, std::uint64_t jobs
   state.counters["preemptions"] = static_cast<double>(outcome.preemptions);
 }
 
-/// Registers one benchmark, measured by our own clock and run once: repeats are whole rounds over all benchmarks, so that the two
-/// sides of a ratio are never far apart in time.
+/// Registers one benchmark, measured by our own clock and run once: repeats are whole rounds over all benchmarks, so
+/// that the two sides of a ratio are never far apart in time.
 template <class Function>
 void add_benchmark(const std::string& name, Function function) {
   benchmark::RegisterBenchmark(name.c_str(),

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a job and a queue cost in bytes of segment. Nothing is timed: a segment is filled until it refuses, and what it holds is
-// counted from outside, so that indexes and everything else are in the figure.
+// What a job and a queue cost in bytes of segment. Nothing is timed: a segment is filled until it refuses, and what
+// it holds is counted from outside, so that indexes and everything else are in the figure.
 #include <ojs_shm/observer.hpp>
 
 #include "bench/measure.hpp"
@@ -78,7 +78,8 @@ void bytes_per_job(benchmark::State& state) {
   state.counters["bytes_per_further_job"] = (larger.bytes - shipped.bytes) / (larger.jobs - shipped.jobs);
 }
 
-/// Two segments that differ only in how many queues they have room for; and what a queue takes out of the pools when it exists.
+/// Two segments that differ only in how many queues they have room for; and what a queue takes out of the pools when
+/// it exists.
 void bytes_per_idle_queue(benchmark::State& state) {
   constexpr std::uint32_t kFew = 64;
   constexpr std::uint32_t kMany = 1024;

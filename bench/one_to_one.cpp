@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One producer on one core, one worker on the other, both as fast as they can. Jobs per second over their full life: enqueue,
-// fetch and ack where the peer has an ack.
+// One producer on one core, one worker on the other, both as fast as they can. Jobs per second over their full life:
+// enqueue, fetch and ack where the peer has an ack.
 #include "bench/measure.hpp"
 #include "bench/peers/all.hpp"
 #include "bench/topologies.hpp"

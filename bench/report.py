@@ -2,10 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs ojs_shm_bench in rounds, compares within each round, and holds the medians against the targets.
 
-A round runs every benchmark once, so the two sides of a ratio are seconds apart. A repeat is set aside, and counted, when its two
-cores were far apart (a cache line there and back took more than 200 ns), or when a part that only spins did not have its core for
-itself. Ratios are taken for each round in which both sides were kept; then come their median and its 95 % interval (order
-statistics, no assumption about the distribution). A target is met when the unfavourable end of that interval meets it.
+A round runs every benchmark once, so the two sides of a ratio are seconds apart. A repeat is set aside, and counted,
+when its two cores were far apart (a cache line there and back took more than 200 ns), or when a part that only spins
+did not have its core for itself. Ratios are taken for each round in which both sides were kept; then come their median and
+its 95 % interval (order statistics, no assumption about the distribution). A target is met when the unfavourable end of
+that interval meets it.
 """
 
 import argparse
@@ -98,15 +99,11 @@ class Load:
         return max(busy - ours * self.ticks, 0) / total, steal / total
 
 
-def take_precedence() -> None:
-    os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(1))
-
-
 def run_round(program: str, pattern: str, args: argparse.Namespace) -> dict:
     with tempfile.NamedTemporaryFile(suffix=".json") as out:
-        command = [program, f"--benchmark_filter={pattern}", f"--benchmark_out={out.name}", "--benchmark_out_format=json"]
-        done = subprocess.run(command + (["--quick"] if args.quick else []), capture_output=True, text=True, check=False,
-                              preexec_fn=take_precedence if args.realtime else None)
+        command = [program, f"--benchmark_filter={pattern}", f"--benchmark_out={out.name}"]
+        command += ["--benchmark_out_format=json", *(["--quick"] if args.quick else [])]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
         text = pathlib.Path(out.name).read_text()
     if done.returncode != 0 or not text.strip():
         sys.exit(f"{program} ended with {done.returncode}:\n{done.stderr}")
@@ -127,7 +124,9 @@ def incomplete(repeats: Repeats, names: list[str], wanted: int) -> list[str]:
     short = set()
     for target in TARGETS:
         sides = [side for side in (target.ours, target.peer) if side]
-        if len(sides) < 2 or re.search(SLOW, target.peer) or not set(sides) <= set(names) or set(sides) & set(repeats.troubles):
+        if len(sides) < 2 or re.search(SLOW, target.peer):
+            continue
+        if not set(sides) <= set(names) or set(sides) & set(repeats.troubles):
             continue
         if len(repeats.ratios(target.ours, target.peer, target.field)) < wanted:
             short.update(sides)
@@ -152,7 +151,7 @@ def measure(args: argparse.Namespace, names: list[str]) -> tuple[Repeats, list[d
     return repeats, rounds, rounds[0]["context"]
 
 
-def unfair(args: argparse.Namespace, context: dict, load: Load, repeats: Repeats) -> list[str]:
+def unfair(context: dict, load: Load, repeats: Repeats) -> list[str]:
     found = []
     if context["build"] not in ("RelWithDebInfo", "Release"):
         found.append(f"the build is {context['build']}")
@@ -171,8 +170,6 @@ def unfair(args: argparse.Namespace, context: dict, load: Load, repeats: Repeats
         aside = sum(counts.get(why, 0) for counts in repeats.aside.values())
         if aside > 0.2 * (kept + aside):
             found.append(f"{aside} of {kept + aside} repeats were set aside: {why}")
-    if args.realtime:
-        found.append("it took precedence over everything else, at real-time priority")
     return found
 
 
@@ -197,8 +194,8 @@ def print_tables(repeats: Repeats, names: list[str]) -> None:
                 continue
             ratio = repeats.ratios(name, f"{topology}/{reference}", field) if reference and peer != reference else []
             against = f"{number(statistics.median(ratio))} of {reference}" if ratio else ""
-            print(f"  {peer:<26} {number(statistics.median(values)):>12} {unit:<7} {against:<24} {len(values):>3} repeats"
-                  + (f" ({aside})" if aside else ""))
+            figure = f"{number(statistics.median(values)):>12} {unit:<7}"
+            print(f"  {peer:<26} {figure} {against:<24} {len(values):>3} repeats" + (f" ({aside})" if aside else ""))
 
 
 def verdict_of(trouble: str) -> str:
@@ -230,28 +227,28 @@ def judge(target: Target, repeats: Repeats) -> tuple[str, str]:
     return "MISSED", f"{text}; by {abs(median / target.bound - 1):.0%}"
 
 
-def keep(args: argparse.Namespace, context: dict, rounds: list[dict], warnings: list[str], verdicts: list) -> pathlib.Path:
+def keep(folder: str, context: dict, rounds: list[dict], warnings: list[str], verdicts: list) -> pathlib.Path:
     started = datetime.datetime.fromisoformat(context["date"]).astimezone(datetime.timezone.utc)
-    path = pathlib.Path(args.results) / f"{started:%Y%m%dT%H%M%SZ}.json"
+    path = pathlib.Path(folder) / f"{started:%Y%m%dT%H%M%SZ}.json"
     path.parent.mkdir(parents=True, exist_ok=True)
-    dull = {"family_index", "per_family_instance_index", "run_type", "run_name", "repetitions", "repetition_index", "threads",
-            "iterations", "time_unit", "real_time", "cpu_time"}
-    slim = [[{key: value for key, value in run.items() if key not in dull} for run in one["benchmarks"]] for one in rounds]
-    path.write_text(json.dumps({"machine": context, "warnings": warnings, "targets": verdicts, "rounds": slim}, indent=None,
-                               separators=(",", ":")) + "\n")
+    dull = {"family_index", "per_family_instance_index", "run_type", "run_name", "repetitions", "repetition_index",
+            "threads", "iterations", "time_unit", "real_time", "cpu_time"}
+    slim = [[{key: run[key] for key in run if key not in dull} for run in one["benchmarks"]] for one in rounds]
+    kept = {"machine": context, "warnings": warnings, "targets": verdicts, "rounds": slim}
+    path.write_text(json.dumps(kept, separators=(",", ":")) + "\n")
     return path
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--program", default="build/bin/ojs_shm_bench")
-    parser.add_argument("--only", default="", metavar="NAME", help="benchmarks whose name holds this (a regular expression)")
+    parser.add_argument("--only", default="", metavar="NAME",
+                        help="benchmarks whose name holds this (a regular expression)")
     parser.add_argument("--rounds", type=int, default=30, help="repeats, and pairs wanted for each target (default 30)")
-    parser.add_argument("--most-rounds", type=int, help="give up wanting more pairs after so many (default: twice --rounds)")
+    parser.add_argument("--most-rounds", type=int,
+                        help="give up wanting more pairs after so many (default: twice --rounds)")
     parser.add_argument("--server-rounds", type=int, default=5, help="repeats of the servers and ZeroMQ (default 5)")
     parser.add_argument("--quick", action="store_true", help="a smoke run: everything once, very short, nothing judged")
-    parser.add_argument("--realtime", action="store_true",
-                        help="run at real-time priority: on a busy machine others wait instead of disturbing (needs root)")
     parser.add_argument("--results", default="bench/results", metavar="DIR", help="where the raw figures are kept")
     parser.add_argument("--tally", metavar="FILE", help="write 'passed failed skipped' and a note a line (for ./dev)")
     args = parser.parse_args()
@@ -264,7 +261,7 @@ def main() -> int:
 
     load = Load()
     repeats, rounds, context = measure(args, names)
-    warnings = unfair(args, context, load, repeats)
+    warnings = unfair(context, load, repeats)
     for key in ("processor", "kernel", "cores", "compiler", "build", "time_stamps"):
         print(f"{key:<12} {context[key]}")
     for warning in warnings:
@@ -272,17 +269,18 @@ def main() -> int:
     print_tables(repeats, names)
 
     if args.quick:
-        verdicts = [(verdict_of(repeats.troubles[name]), f"{name}: {repeats.troubles[name]}") if name in repeats.troubles else
-                    ("ran", name) for name in names]
+        verdicts = [(verdict_of(repeats.troubles[name]), f"{name}: {repeats.troubles[name]}")
+                    if name in repeats.troubles else ("ran", name) for name in names]
     else:
         chosen = [t for t in TARGETS if t.ours in names and (not t.peer or t.peer in names)]
         verdicts = [judge(target, repeats) for target in chosen]
         print("\nTargets (median of the ratios taken in each round, its 95 % interval)")
         for verdict, text in verdicts:
             print(f"  {verdict:<8} {text}")
-        print(f"\nraw figures: {keep(args, context, rounds, warnings, verdicts)}")
+        print(f"\nraw figures: {keep(args.results, context, rounds, warnings, verdicts)}")
     if args.tally:
-        counts = [sum(verdict in kinds for verdict, _ in verdicts) for kinds in (("met", "ran"), ("MISSED", "FAILED"), ("NOT RUN",))]
+        kinds = (("met", "ran"), ("MISSED", "FAILED"), ("NOT RUN",))
+        counts = [sum(verdict in kind for verdict, _ in verdicts) for kind in kinds]
         notes = [f"{'FAILED missed' if verdict == 'MISSED' else verdict} {text}" for verdict, text in verdicts
                  if verdict in ("MISSED", "FAILED", "NOT RUN")]
         pathlib.Path(args.tally).write_text("\n".join([" ".join(map(str, counts)), *notes]) + "\n")

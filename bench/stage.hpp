@@ -7,7 +7,8 @@
 //   3. They work; each calls end() when its last job is done.
 //   4. The line is bounced again, and the larger of the two figures stands beside the result.
 //
-// A part that throws, dies or takes longer than two minutes ends the run: the others are killed and the outcome says why.
+// A part that throws, dies or takes longer than two minutes ends the run: the others are killed and the outcome says
+// why.
 #pragma once
 
 #include <sys/types.h>

@@ -3,6 +3,8 @@
 // Time stamps that two processes may compare, at the cost of a few nanoseconds.
 #pragma once
 
+#include <sched.h>
+
 #include <chrono>
 #include <cstdint>
 
@@ -43,6 +45,18 @@ inline void pause_briefly() {
   asm volatile("yield");
 #endif
 }
+
+/// What a producer does at a full queue: a microsecond of pauses, and now and then the core for somebody else.
+class FullQueueWait {
+ public:
+  void operator()() {
+    for (int i = 0; i < 64; ++i) pause_briefly();
+    if (++times_ % 16 == 0) ::sched_yield();
+  }
+
+ private:
+  unsigned times_ = 0;
+};
 
 /// Keeps this core busy for so long; used where a sleep would let the core halt and change what is measured.
 void stay_busy_ns(double ns);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Two producers and two workers, a producer and a worker on each of two cores. A worker that finds nothing sleeps where its queue
-// lets it, and otherwise yields: spinning would take the core from the producer it waits for.
+// Two producers and two workers, a producer and a worker on each of two cores. A worker that finds nothing sleeps
+// where its queue lets it, and otherwise yields: spinning would take the core from the producer it waits for.
 #include <sched.h>
 
 #include "bench/measure.hpp"

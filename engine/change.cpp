@@ -9,18 +9,19 @@ using shm::Point;
 namespace {
 constexpr unsigned bit(unsigned state) { return 1U << state; }
 constexpr unsigned kWaiting = bit(kSlotScheduled) | bit(kSlotAvailable) | bit(kSlotPending) | bit(kSlotRetryable);
-/// How often we look at a slot that is in somebody's hands before we say that its holder seems to be stopped.
-constexpr int kPatience = 200'000;
+/// How often we look at a slot that is in somebody's hands before we say that its holder seems to be stopped: for longer
+/// than a busy machine keeps a process waiting for its turn.
+constexpr unsigned kPatience = 10'000;
 }  // namespace
 
 /// 1. the slot is in one of the allowed states: take it; 2. it is in another one: tell which; 3. it is in somebody's
 /// hands, which takes some hundred nanoseconds: look again; 4. it changed under our cas: look again.
 Outcome Actor::seize_waiting(std::uint32_t slot, JobId id, unsigned allowed, Control& held, Control& before) {
   JobRecord& job = store_.job(slot);
-  for (int look = 0; look < kPatience; ++look) {
+  for (unsigned look = 0; look < kPatience; ++look) {
     before = Control(job.control.load());
     if (is_exclusive(before.state())) {  // 3
-      shm::pause_cpu();
+      shm::wait_for_another(look);
       continue;
     }
     if (before.state() == kSlotFree || job.id() != id) return Outcome::kNotFound;
@@ -70,10 +71,10 @@ Outcome Actor::reprioritize(JobId id, std::uint8_t rank, std::uint8_t& previous,
   const std::uint32_t slot = store_.find_job(id);
   if (slot == kNoIndex) return Outcome::kNotFound;
   JobRecord& job = store_.job(slot);
-  for (int look = 0; look < kPatience; ++look) {
+  for (unsigned look = 0; look < kPatience; ++look) {
     const Control before(job.control.load());
     if (is_exclusive(before.state())) {
-      shm::pause_cpu();
+      shm::wait_for_another(look);
       continue;
     }
     if (before.state() == kSlotFree || job.id() != id) return Outcome::kNotFound;
@@ -82,11 +83,12 @@ Outcome Actor::reprioritize(JobId id, std::uint8_t rank, std::uint8_t& previous,
     if (before.state() != kSlotAvailable && before.state() != kSlotScheduled) return Outcome::kWrongState;
     if (previous == rank) return Outcome::kOk;
     QueueRecord& queue = store_.queue(job.queue.get());
+    QueueTally& mine = tally(job.queue.get());
     const unsigned ring = normal_ring(rank);
     const Control after = before.to(before.state(), ring, 0);
     if (before.state() == kSlotScheduled) {
       if (!job.control.cas_once(before.word, after.word, Point::kSlotReranked)) continue;
-      queue.reprioritized.fetch_add(1, Point::kCounterMoved);
+      mine.reprioritized.set_ordered(mine.reprioritized.get() + 1, Point::kCounterMoved);
       return Outcome::kOk;
     }
     std::uint32_t index = rings_.ensure(queue.rings, ring);
@@ -104,7 +106,7 @@ Outcome Actor::reprioritize(JobId id, std::uint8_t rank, std::uint8_t& previous,
       found = holds_job(Control(word).state()) ? job_state(Control(word).state()) : JobState::kActive;
       return Outcome::kWrongState;  // somebody took it first
     }
-    queue.reprioritized.fetch_add(1, Point::kCounterMoved);
+    mine.reprioritized.set_ordered(mine.reprioritized.get() + 1, Point::kCounterMoved);
     wake_one(queue);
     return Outcome::kOk;
   }

@@ -176,6 +176,7 @@ Outcome Actor::fetch(std::uint32_t q, std::uint32_t lease_ms, bool lease_owned, 
     const Control claimed = seen.expected.to(kSlotClaimed, seen.number, owner_);
     if (!job.control.cas_once(seen.expected.word, claimed.word, Point::kSlotClaimed)) {  // PAIR slot-publish
       if (seen.leads) rings_.retire(seen.ring, seen.found);  // dead, and for ever: a failed claim moves head on by itself
+      intend_nothing();
       continue;
     }
     if (seen.leads) rings_.retire(seen.ring, seen.found);  // else head meets it later, dead

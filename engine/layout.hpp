@@ -131,8 +131,8 @@ struct alignas(64) QueueTally {
   LaneWord in;           ///< charges put in while the queue had no bound
   LaneWord in_reserved;  ///< charges put in through QueueRecord::reserved
   LaneWord out;          ///< charges taken out, by whatever transition
-  LaneWord enqueued, dispatched, completed;  ///< jobs
-  LaneWord spare[2];
+  LaneWord enqueued, dispatched, completed, reprioritized;  ///< jobs
+  LaneWord spare;
 };
 
 /// flags: 0 paused  1 bounded  63..8 epoch: moves whenever a cached sum of `in` may have become too small.
@@ -148,7 +148,7 @@ struct alignas(128) QueueRecord {
   Word pad[2];
   alignas(64) std::uint64_t name[16];
   alignas(128) Word reserved;  ///< charges admitted while bounded: producers' one contended word
-  Word cancelled, discarded, retried, returned, rejected, reprioritized, expired;  ///< rare, so shared
+  Word cancelled, discarded, retried, returned, rejected, expired;  ///< rare, so shared
   alignas(128) Word waiters[shm::kMaxLanes / 64];  ///< lanes that sleep for this queue. PAIR idle
   shm::RingSet rings;
 };

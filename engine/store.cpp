@@ -143,9 +143,17 @@ std::optional<Snapshot> Store::snapshot(std::uint32_t slot, bool texts) const {
     s.slot = slot;
     s.control = Control(r.control.load());  // PAIR slot-settle
     if (s.control.state() == kSlotFree || s.control.state() == kSlotFilling) return std::nullopt;
-    if (!holds_job(s.control.state())) {  // in somebody's hands for a moment
-      shm::pause_cpu();
-      continue;
+    const Control seen = s.control;
+    if (is_exclusive(seen.state())) {
+      if (attempt < 32) {  // in somebody's hands for a moment
+        shm::pause_cpu();
+        continue;
+      }
+      // Its holder was stopped or killed right there: the job is what it was before.
+      const unsigned before = seen.state() == kSlotSettling ? kSlotActive : kSlotAvailable;
+      s.control = Control(before, seen.ring(), 0, seen.tag());
+    } else if (!holds_job(seen.state())) {
+      return std::nullopt;  // a stranger's state
     }
     s.id = r.id();
     s.queue = r.queue.get();
@@ -184,7 +192,7 @@ std::optional<Snapshot> Store::snapshot(std::uint32_t slot, bool texts) const {
       s.type_length = std::min<std::uint32_t>(s.type_length, static_cast<std::uint32_t>(s.body.size()));
       s.args_length = static_cast<std::uint32_t>(s.body.size()) - s.type_length;
     }
-    if (Control(r.control.load()) == s.control) return s;
+    if (Control(r.control.load()) == seen) return s;
   }
   return std::nullopt;
 }

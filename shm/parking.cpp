@@ -2,6 +2,7 @@
 #include "shm/parking.hpp"
 
 #include <linux/futex.h>
+#include <sched.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -17,6 +18,16 @@ void futex_wait(const Half& word, std::uint32_t expected, std::uint64_t timeout_
 
 void futex_wake(const Half& word, int count) {
   ::syscall(SYS_futex, word.address(), FUTEX_WAKE, count, nullptr, nullptr, 0);
+}
+
+void wait_for_another(unsigned looks) {
+  if (looks < 64) return pause_cpu();
+  if (looks < 256) {
+    ::sched_yield();
+    return;
+  }
+  constexpr timespec kMoment{0, 100'000};
+  ::nanosleep(&kMoment, nullptr);
 }
 
 }  // namespace ojs_shm::shm

@@ -14,4 +14,8 @@ void futex_wait(const Half& word, std::uint32_t expected, std::uint64_t timeout_
 /// Wakes up to `count` sleepers.
 void futex_wake(const Half& word, int count);
 
+/// Between two looks at something that another is changing right now: first a pause, then its turn on this processor,
+/// then a tenth of a millisecond. Ten thousand looks take a second or two.
+void wait_for_another(unsigned looks);
+
 }  // namespace ojs_shm::shm

@@ -2,6 +2,7 @@
 #include <ojs_shm/producer.hpp>
 
 #include <algorithm>
+#include <thread>
 
 #include "shm/parking.hpp"
 #include "worker_api/attachment.hpp"
@@ -78,6 +79,14 @@ Result<JobIdText> Producer::enqueue(const JobSpec& spec) {
   if (outcome == engine::Outcome::kOk) [[likely]]
     return text_of(id);
   if (may_be_the_dead(outcome) && impl_->handle->attachment().repair_the_dead() != 0) outcome = impl_->actor().enqueue(job, id);
+  // The id may be that of a job that is just being brought, perhaps by somebody who died of it: it is a duplicate once it
+  // stands, and none when the repair takes it away.
+  for (int turn = 0; outcome == engine::Outcome::kDuplicate && turn < 100 &&
+                     impl_->store().find_job(*job.id) == engine::kNoIndex;
+       ++turn) {
+    if (impl_->handle->attachment().repair_the_dead() == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    outcome = impl_->actor().enqueue(job, id);
+  }
   if (outcome == engine::Outcome::kOk) return text_of(id);
   return internal::error_of(outcome, impl_->store(), job.queue, spec.id.empty() ? "body" : spec.id);
 }

@@ -23,8 +23,8 @@
 
 namespace ojs_shm::bench {
 
-/// Calls `visit.operator()<P>()` for every peer that can run here. The floor stands next to us, so that the two sides of the most
-/// important ratio are measured one right after the other.
+/// Calls `visit.operator()<P>()` for every peer that can run here. The floor stands next to us, so that the two sides
+/// of the most important ratio are measured one right after the other.
 template <class Visit>
 void for_each_peer(Visit visit) {
   visit.template operator()<FiveRings>();

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The physical limit of a hand-over, put in the form of a queue for one job: a body and one word that says it is there. Polling
-// it costs one transfer of a cache line, parking on it one futex wake. Nothing can be faster than this.
+// The physical limit of a hand-over, put in the form of a queue for one job: a body and one word that says it is
+// there. Polling it costs one transfer of a cache line, parking on it one futex wake. Nothing can be faster than
+// this.
 #pragma once
 
 #include <linux/futex.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Boost.Interprocess message_queue: shared memory, real priorities, one lock around everything. A process that is killed
-// while it holds the lock stops the queue for good.
+// Boost.Interprocess message_queue: shared memory, real priorities, one lock around everything. A process that is
+// killed while it holds the lock stops the queue for good.
 #pragma once
 
 #include <unistd.h>

@@ -28,7 +28,7 @@ class FiveRings {
    public:
     explicit Producer(FiveRings& peer) : rings_(&peer.rings_[0]) {}
     void enqueue(unsigned level, const Body& body) {
-      while (!rings_[level].try_push(body)) pause_briefly();
+      for (FullQueueWait wait; !rings_[level].try_push(body);) wait();
     }
 
    private:

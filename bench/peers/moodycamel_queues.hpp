@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// moodycamel::ConcurrentQueue, one for each priority, polled in order. In-process only: two threads, not two processes; and
-// FIFO only for each producer.
+// moodycamel::ConcurrentQueue, one for each priority, polled in order. In-process only: two threads, not two
+// processes; and FIFO only for each producer.
 #pragma once
 
 #include <concurrentqueue/concurrentqueue.h>
@@ -34,7 +34,7 @@ class MoodycamelQueues {
       for (Queue& queue : peer.queues_) tokens_.emplace_back(queue);
     }
     void enqueue(unsigned level, const Body& body) {
-      while (!peer_.queues_[level].try_enqueue(tokens_[level], body)) pause_briefly();
+      for (FullQueueWait wait; !peer_.queues_[level].try_enqueue(tokens_[level], body);) wait();
     }
 
    private:

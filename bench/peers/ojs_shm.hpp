@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Ourselves, through the public C++ API and with the shipped defaults: a broker process supervises, every job has an id, a
-// state, an ack, and survives the death of any process.
+// Ourselves, through the public C++ API and with the shipped defaults: a broker process supervises, every job has an
+// id, a state, an ack, and survives the death of any process.
 #pragma once
 
 #include <unistd.h>
@@ -65,13 +65,12 @@ class OjsShm {
     void enqueue(unsigned level, const Body& body) {
       job_.args = {body.bytes, sizeof body};
       job_.priority = level;
-      for (;;) {
+      for (FullQueueWait wait;; wait()) {
         const auto accepted = producer_.enqueue(job_);
         if (accepted.ok()) return;
         if (accepted.code() != Code::kQueueFull && accepted.code() != Code::kSegmentFull) {
           throw_error("enqueue", accepted.error());
         }
-        stay_busy_ns(2000);  // a refusal is an answer with a reason, not a look: a client would not ask again at once
       }
     }
 

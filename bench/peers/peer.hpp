@@ -2,8 +2,9 @@
 //
 // What every queue in this comparison can do, seen by a producer and a worker.
 //
-// A peer object is made by the parent before the parts start: it creates the shared memory, the names or the server. Each
-// part then makes its own Producer or Worker from it, after the fork. The peer's destructor removes whatever it created.
+// A peer object is made by the parent before the parts start: it creates the shared memory, the names or the server.
+// Each part then makes its own Producer or Worker from it, after the fork. The peer's destructor removes whatever it
+// created.
 #pragma once
 
 #include <chrono>

@@ -26,7 +26,8 @@ class TemporaryDirectory {
 
 class ServerProcess {
  public:
-  /// Starts `program` (found on PATH) and returns when `socket` accepts a connection. Throws when it does not in ten seconds.
+  /// Starts `program` (found on PATH) and returns when `socket` accepts a connection. Throws when it does not in ten
+  /// seconds.
   ServerProcess(std::vector<std::string> program, const std::filesystem::path& socket);
   ServerProcess(const ServerProcess&) = delete;
   ServerProcess& operator=(const ServerProcess&) = delete;

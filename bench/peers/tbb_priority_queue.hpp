@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// tbb::concurrent_priority_queue: a heap behind an aggregator. In-process only. A sequence number makes it FIFO in a level.
+// tbb::concurrent_priority_queue: a heap behind an aggregator. In-process only. A sequence number makes it FIFO in a
+// level.
 #pragma once
 
 #include <oneapi/tbb/concurrent_priority_queue.h>
@@ -36,7 +37,7 @@ class TbbPriorityQueue {
    public:
     explicit Producer(TbbPriorityQueue& peer) : peer_(peer) {}
     void enqueue(unsigned level, const Body& body) {
-      while (peer_.queue_.size() >= peer_.most_waiting_) pause_briefly();
+      for (FullQueueWait wait; peer_.queue_.size() >= peer_.most_waiting_;) wait();
       peer_.queue_.push(Item{std::uint64_t{level} << 48 | sequence_++, body});
     }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Dmitry Vyukov's bounded queue for many producers and many consumers, the fastest simple thing that moves bodies through
-// shared memory, and so the floor that everything else is measured against. It is not crash-safe: a process that is killed
-// between taking a ticket and publishing its cell stops the ring for good.
+// Dmitry Vyukov's bounded queue for many producers and many consumers, the fastest simple thing that moves bodies
+// through shared memory, and so the floor that everything else is measured against. It is not crash-safe: a process
+// that is killed between taking a ticket and publishing its cell stops the ring for good.
 //
 // The cell of ticket t is t mod capacity. Its `turn` says whose it is:
 //   turn == t             free for the producer that holds ticket t

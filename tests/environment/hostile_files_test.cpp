@@ -106,7 +106,7 @@ class HostileFiles : public SegmentFixture {
 
 TEST_F(HostileFiles, random_bytes_of_any_length_are_refused) {
   Seeded seeded;
-  for (int round = 0; round < 60; ++round) {
+  for (int round = 0; round < 60 && !HasFailure(); ++round) {
     std::string bytes(below(seeded, 200'000), '\0');
     for (char& byte : bytes) byte = static_cast<char>(seeded.bits());
     write(bytes);
@@ -118,7 +118,7 @@ TEST_F(HostileFiles, random_bytes_of_any_length_are_refused) {
 TEST_F(HostileFiles, a_truncated_segment_is_refused) {
   Seeded seeded;
   const std::string whole = lived_in_segment();
-  for (int round = 0; round < 60; ++round) {
+  for (int round = 0; round < 60 && !HasFailure(); ++round) {
     const std::size_t length = below(seeded, whole.size());
     write(whole.substr(0, length));
     EXPECT_EQ(expect_an_end("cut at " + std::to_string(length)), "cannot_attach");
@@ -133,7 +133,7 @@ TEST_F(HostileFiles, flipped_bits_never_crash_a_visitor) {
   for (std::size_t at = 0; at < whole.size(); ++at)
     if (whole[at] != 0) used.push_back(at);
   ASSERT_FALSE(used.empty());
-  for (int round = 0; round < 600; ++round) {
+  for (int round = 0; round < 600 && !HasFailure(); ++round) {
     std::string broken = whole;
     std::string where;
     for (std::int64_t flips = seeded.between(1, 8); flips > 0; --flips) {
@@ -150,7 +150,7 @@ TEST_F(HostileFiles, flipped_bits_never_crash_a_visitor) {
 TEST_F(HostileFiles, random_words_in_its_tables_never_crash_a_visitor) {
   Seeded seeded;
   const std::string whole = lived_in_segment();
-  for (int round = 0; round < 300; ++round) {
+  for (int round = 0; round < 300 && !HasFailure(); ++round) {
     std::string broken = whole;
     // The first page stays, so that the visitor gets past the door.
     const std::size_t from = (4096 + below(seeded, whole.size() - 8192)) & ~std::size_t{7};
