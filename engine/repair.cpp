@@ -195,6 +195,7 @@ void Actor::repair_shared() {
     }
     blocks_.free_orphan(i, word);
   }
+  keys_.sweep(CarriesId(store_, {}));
   for (std::uint32_t i = 0; i < store_.max_queues() && store_.queue(i).name_hash.load() != 0; ++i)
     if (store_.queue(i).refill.load() != 0) settle_reserved(i);
 }

@@ -58,6 +58,15 @@ void KeyIndex::remove(std::uint64_t hash, std::uint32_t slot) {
   }
 }
 
+void KeyIndex::sweep(const Carries& carries) {
+  for (std::uint32_t i = 0; i < segment_.geometry().key_cells; ++i) {
+    Word& cell = segment_.key_cell(i);
+    const std::uint64_t found = cell.load();
+    if (state_of(found) != kEmpty && !carries.plausible(slot_of(found), fingerprint_of(found)))
+      cell.cas_once(found, 0, Point::kKeyRemoved);
+  }
+}
+
 std::uint32_t KeyIndex::find(const Segment& segment, std::uint64_t hash, const Carries& carries) {
   const std::uint64_t mark = fingerprint(hash);
   for (unsigned i = 0; i < kWindow; ++i) {

@@ -33,6 +33,8 @@ class KeyIndex {
   explicit KeyIndex(Segment& segment) : segment_(segment) {}
   Insert insert(std::uint64_t hash, std::uint32_t slot, const Carries& carries);
   void remove(std::uint64_t hash, std::uint32_t slot);
+  /// Empties the cells that are nobody's. An inserter whose tentative entry goes begins again.
+  void sweep(const Carries& carries);
   static std::uint32_t find(const Segment& segment, std::uint64_t hash, const Carries& carries);
 
  private:

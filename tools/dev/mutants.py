@@ -19,6 +19,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 from typing import NamedTuple
 
 import results
@@ -26,6 +27,7 @@ import results
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 TABLE = ROOT / "tests" / "mutants" / "mutants.tsv"
 HANG_SECONDS = 60
+BUILD_SECONDS = 3600
 
 
 class Mutant(NamedTuple):
@@ -61,11 +63,50 @@ class Broken(Exception):
     """The mutant proves nothing, and why."""
 
 
+class Stopped(Exception):
+    """Somebody ended the whole run."""
+
+
+class Commands:
+    """The commands that run now, so that none of them outlives the run."""
+
+    def __init__(self):
+        self.lock, self.running, self.stopped = threading.Lock(), set(), False
+
+    def run(self, command: list[str], seconds: int, folder: pathlib.Path, environment) -> tuple[int, str]:
+        """Status and output. Raises TimeoutExpired after killing the command with everything that it started."""
+        with self.lock:
+            if self.stopped:
+                raise Stopped
+            process = subprocess.Popen(command, cwd=folder, env=environment, stdin=subprocess.DEVNULL, text=True,
+                                       errors="replace", stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                                       start_new_session=True)
+            self.running.add(process)
+        try:
+            output, _ = process.communicate(timeout=seconds)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.communicate()
+            raise
+        finally:
+            with self.lock:
+                self.running.discard(process)
+        if self.stopped:
+            raise Stopped
+        return process.returncode, output
+
+    def stop(self) -> None:
+        with self.lock:
+            self.stopped = True
+            for process in self.running:
+                os.killpg(process.pid, signal.SIGKILL)
+
+
 class Tree:
     """A copy of the project with a build of its own. One thread at a time."""
 
-    def __init__(self, folder: pathlib.Path, jobs: int):
-        self.root, self.build, self.jobs = folder, folder / "build", jobs
+    def __init__(self, folder: pathlib.Path, commands: Commands):
+        self.root, self.build, self.commands, self.jobs = folder, folder / "build", commands, os.cpu_count() or 1
         self.environment = os.environ | {
             "CCACHE_BASEDIR": str(folder), "CCACHE_NOHASHDIR": "1", "TMPDIR": str(folder / "tmp"),
             "OJS_SHM_BUILD": str(self.build), "OJS_SHM_BIN_DIR": str(self.build / "bin"),
@@ -75,40 +116,32 @@ class Tree:
                         ignore=shutil.ignore_patterns("build", ".git", "node_modules", "__pycache__"))
         (folder / "tmp").mkdir()
         launcher = ["-DCMAKE_CXX_COMPILER_LAUNCHER=ccache"] if shutil.which("ccache") else []
-        done = self.run(["cmake", "-G", "Ninja", "-S", str(folder), "-B", str(self.build), "-DOJS_SHM_WERROR=OFF",
-                         "-DOJS_SHM_UNITY=OFF", "-DCMAKE_CXX_FLAGS_RELWITHDEBINFO=-O1", *launcher], 120)
-        if done.returncode != 0:
-            raise SystemExit(f"mutants: the copy does not configure\n{done.stdout}")
+        # Compiling takes far longer than running the few cases, so nothing is optimised.
+        options = ["-DOJS_SHM_WERROR=OFF", "-DOJS_SHM_UNITY=OFF", "-DCMAKE_CXX_FLAGS_RELWITHDEBINFO=-O0"]
+        status, log = self.run(["cmake", "-G", "Ninja", "-S", str(folder), "-B", str(self.build), *options, *launcher], 120)
+        if status != 0:
+            raise SystemExit(f"mutants: the copy does not configure\n{log}")
 
-    def run(self, command: list[str], seconds: int) -> subprocess.CompletedProcess:
-        """Raises TimeoutExpired after killing the command with everything that it started."""
-        process = subprocess.Popen(command, cwd=self.root, env=self.environment, stdin=subprocess.DEVNULL, text=True,
-                                   errors="replace", stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                                   start_new_session=True)
-        try:
-            output, _ = process.communicate(timeout=seconds)
-        except BaseException:
-            os.killpg(process.pid, signal.SIGKILL)
-            process.communicate()
-            raise
-        return subprocess.CompletedProcess(command, process.returncode, output)
+    def run(self, command: list[str], seconds: int) -> tuple[int, str]:
+        return self.commands.run(command, seconds, self.root, self.environment)
 
     def compile(self, killer: str) -> tuple[bool, str]:
         program = killer.partition(":")[0]
         target = "all" if program in ("run", "compile") else program
-        done = self.run(["cmake", "--build", str(self.build), "--target", target, "-j", str(self.jobs)], 1200)
-        return done.returncode == 0, done.stdout
+        status, log = self.run(["cmake", "--build", str(self.build), "--target", target, "-j", str(self.jobs)],
+                               BUILD_SECONDS)
+        return status == 0, log
 
     def is_green(self, killer: str, report: pathlib.Path | None = None) -> bool:
         program, _, rest = killer.partition(":")
         if program == "compile":
             return True
         if program == "run":
-            return self.run(["bash", "-c", rest], HANG_SECONDS).returncode == 0
+            return self.run(["bash", "-c", rest], HANG_SECONDS)[0] == 0
         command = [str(self.build / "bin" / program), f"--gtest_filter={rest}", "--gtest_fail_fast", "--gtest_brief=1"]
         if report:
             command.append(f"--gtest_output=xml:{report}")
-        return self.run(command, HANG_SECONDS).returncode == 0
+        return self.run(command, HANG_SECONDS)[0] == 0
 
     def check_killer(self, killer: str) -> None:
         """Without any break the killer must find a case and be green."""
@@ -177,6 +210,38 @@ def judge(mutant: Mutant, tree: Tree) -> tuple[str, str]:
     return tally, "\t".join([mutant.id, where, change, verdict])
 
 
+def try_all(chosen: list[Mutant], folder: pathlib.Path, commands: Commands, copies: int, tally: dict[str, int]) -> None:
+    left: queue.SimpleQueue[Mutant] = queue.SimpleQueue()
+    for mutant in chosen:
+        left.put(mutant)
+    # The first copy is built by all processors; with ccache the others then cost little. Without it, one must do.
+    copies = min(copies if shutil.which("ccache") else 1, len(chosen))
+    trees = [Tree(folder / "0", commands)] if chosen else []
+    for killer in dict.fromkeys(mutant.killer.partition(":")[0] + ":" for mutant in chosen):
+        trees[0].compile(killer)
+    trees += [Tree(folder / str(number), commands) for number in range(1, copies)]
+
+    def work(tree: Tree) -> None:
+        tree.jobs = max(1, tree.jobs // copies)
+        while True:
+            try:
+                kind, line = judge(left.get_nowait(), tree)
+            except (queue.Empty, Stopped):
+                return
+            tally[kind] += 1
+            print(line, flush=True)
+
+    pool = concurrent.futures.ThreadPoolExecutor(max(copies, 1))
+    try:
+        for task in [pool.submit(work, tree) for tree in trees]:
+            task.result()
+    except BaseException:
+        commands.stop()
+        raise
+    finally:
+        pool.shutdown()
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(prog="./dev mutants", description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -192,28 +257,14 @@ def main() -> int:
               and not (options.rows and not mutant.rows)
               and not (options.core and len(mutant.rows) == len(mutant.stands_for))]
     tally = {"killed": 0, "survived": 0, "justified": 0}
+    commands = Commands()
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     with tempfile.TemporaryDirectory(prefix="ojs-shm-mutants.") as temporary:
-        # Neighbours in the table share a killer and often a file; each copy takes the next one that is left.
-        left: queue.SimpleQueue[Mutant] = queue.SimpleQueue()
-        for mutant in chosen:
-            left.put(mutant)
-        copies = min(max(options.j, 1), len(chosen))
-
-        def work(number: int) -> None:
-            tree = Tree(pathlib.Path(temporary) / str(number), max(1, (os.cpu_count() or 1) // copies))
-            while not left.empty():
-                try:
-                    mutant = left.get_nowait()
-                except queue.Empty:
-                    return
-                kind, line = judge(mutant, tree)
-                tally[kind] += 1
-                print(line, flush=True)
-
-        if copies:
-            with concurrent.futures.ThreadPoolExecutor(copies) as pool:
-                for job in [pool.submit(work, number) for number in range(copies)]:
-                    job.result()
+        try:
+            try_all(chosen, pathlib.Path(temporary), commands, options.j, tally)
+        except KeyboardInterrupt:
+            commands.stop()
+            return 2
     if not chosen:
         print("no mutant was found, which is a failure")
     print(f"{tally['killed']} killed, {tally['survived']} survived, {tally['justified']} justified")

@@ -149,7 +149,7 @@ TEST(Retention, cancelling_behind_a_live_low_job_keeps_memory_flat) {
 
 /// A worker that rests after each job publishes its finished slots one by one, each in a chunk of its own.
 TEST(Retention, a_trickle_of_jobs_never_uses_up_the_chunks) {
-  QuietSegment s(few_slots(2048));
+  QuietSegment s(few_slots(8192));
   for (int i = 0; i < 20'000; ++i) {
     const auto id = s.producer.enqueue(spec_of(i % 3));
     ASSERT_TRUE(id.ok()) << i << ": " << id.error().message;

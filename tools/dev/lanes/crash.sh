@@ -1,16 +1,18 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# ABOUT: kills at every crash point and SIGKILL storms [--long] [--seed N] [--seconds N]
+# ABOUT: kills at every crash point and SIGKILL storms [--points] [--long] [--seed N] [--seconds N]
 # NEEDS: build test
-# IN-TEST: --seconds 12
+# IN-TEST: --points
 . "$(dirname "$0")/../lane.sh"
-readonly HELP="crash [--long] [--seed N] [--seconds N]
+readonly HELP="crash [--points] [--long] [--seed N] [--seconds N]
+  --points: every crash point and the controls, without the storms
   the short form: every crash point, then storms of a few seconds each (--seconds, default 12)
   --long: one storm of at least 2,000 kills and 5,000,000 jobs, and longer ones beside it
   --seed: of the storms; default: random, and printed"
-long=0 seconds=12 seed=$((RANDOM << 15 | RANDOM))
+points=0 long=0 seconds=12 seed=$((RANDOM << 15 | RANDOM))
 while (($#)); do
   case $1 in
+    --points) points=1 ;;
     --long) long=1 ;;
     --seed) seed=${2:?$HELP} && shift ;;
     --seconds) seconds=${2:?$HELP} && shift ;;
@@ -42,6 +44,7 @@ if build_tree default crash_tests crash_storm_at_points stress_tests stress_stor
   run_gtest crash $((long ? 7200 : 600)) $bin/crash_tests
   storm storm-control-boost 120 $bin/stress_storm --subject boost --must-break --seconds 30 --wedge 2000
   storm storm-control-ring 120 $bin/stress_storm --subject vyukov --must-break --seconds 30 --wedge 2000
+  ((points)) && finish
   if ((long)); then
     storm storm-long 7200 $bin/stress_storm --kills 2000 --jobs 5000000 --seconds 3600 --look 5000
   else
