@@ -349,8 +349,7 @@ TEST(Envelope, any_damaged_envelope_is_read_or_refused) {
       const std::string& extra = result.value().extra;
       ASSERT_TRUE(extra.empty() || json::check(extra)) << json;
     } else {
-      ASSERT_FALSE(result.error().subject.empty()) << json;
-      ASSERT_FALSE(result.error().message.empty()) << json;
+      ASSERT_FALSE(result.error().message.empty()) << json;  // the member it names may itself be ""
     }
   }
 }
