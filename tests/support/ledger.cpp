@@ -173,9 +173,8 @@ bool Ledger::dispatched(PayloadKey key, Holder holder, const Dispatch& dispatch)
     const std::uint64_t kill_sent = lives_[token >> 4].kill_sent_ns.load();
     if (kill_sent != 0 && kill_sent <= dispatch.fetched_ns) {
       const std::uint64_t micros = (dispatch.fetched_ns - kill_sent) / 1000;
-      if (dispatch.prompt)
-        head_->samples[head_->next_sample.fetch_add(1) % kSamples].store(
-            static_cast<std::uint32_t>(std::min<std::uint64_t>(micros, UINT32_MAX)));
+      head_->samples[head_->next_sample.fetch_add(1) % kSamples].store(
+          static_cast<std::uint32_t>(std::min<std::uint64_t>(micros, UINT32_MAX)));
     } else if (wall_ms() >= last_lease_end) {
       lanes_[lives_[holder.life].lane.load()].takeovers.fetch_add(1);
     } else {

@@ -131,7 +131,6 @@ struct Dispatch {
   std::uint64_t fence = 0, lease_end_ms = 0, fetched_ns = 0;
   std::uint32_t attempt = 0;
   std::string_view id;
-  bool prompt = true;  ///< nothing stood before it, so what it waited for was the repair
 };
 
 /// How the books stand at the end.
@@ -184,7 +183,7 @@ class Ledger {
   std::uint64_t offences() const;
   std::vector<const OffenceNote*> notes() const;
 
-  /// Microseconds from a kill to the next dispatch of what the victim held, for prompt ones, sorted.
+  /// Microseconds from a kill to the next dispatch of what the victim held, sorted.
   std::vector<std::uint32_t> recoveries() const;
   std::uint64_t sum(LedgerWord<std::uint64_t> LaneBook::*counter) const;
   /// Accepted and not yet finished, roughly.

@@ -43,13 +43,11 @@ class OjsSubject : public Subject {
   void accuse_violations(Ledger& ledger, std::string_view when);
   void check_ends(Ledger& ledger, const std::vector<JobInfo>& jobs);
   void check_pools(Ledger& ledger);
-  std::vector<PoolInfo> pools_not_home();
 
   OjsPlan plan_;
   std::optional<Observer> observer_;
   std::vector<PoolInfo> first_pools_;
   std::uint64_t looks_ = 0;
-  std::string mended_;
 };
 
 }  // namespace ojs_shm::test

@@ -82,9 +82,7 @@ class WorkerLane {
     }
     if (!plan_.everything) judge_priority(job, *key);
     Held held{job, *key, place, job.deadline_ms(), true};
-    // Returned jobs come first in their level, so at the best level a job waits for nothing but its return.
-    const Dispatch dispatch{job.fence(), job.deadline_ms(), now, job.attempt(), job.id(), job.priority() == 0};
-    held.mine = lane_.ledger.dispatched(*key, me_, dispatch);
+    held.mine = lane_.ledger.dispatched(*key, me_, {job.fence(), job.deadline_ms(), now, job.attempt(), job.id()});
     InFlight& note = lane_.book().in_flight[me_.thread][place];
     std::memcpy(note.id, job.id().data(), 36);
     note.key_plus_one.store(std::uint64_t{key->producer} << 40 | (key->sequence + 1));
