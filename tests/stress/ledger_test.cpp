@@ -223,6 +223,23 @@ TEST_F(LedgerBooks, sees_half_a_batch) {
   expect_only(Offence::kHalfBatch);
 }
 
+TEST_F(LedgerBooks, a_batch_whose_ids_were_noted_in_part_is_whole) {
+  std::uint64_t sequence = 0;
+  ledger.take_sequences(0, 2, sequence);
+  ledger.enqueue_begins({0, 0}, 0, 2, 0);
+  ledger.enqueue_begins({0, 1}, 0, 2, 1);
+  ledger.enqueue_returned(kKey, first.life, kId);
+  for (const PayloadKey key : {PayloadKey{0, 0}, PayloadKey{0, 1}}) {
+    Dispatch given = dispatch(1);
+    given.id = key.sequence == 0 ? kId : "01890000-0000-7000-8000-000000000002";
+    ledger.dispatched(key, first, given);
+    ledger.ack_begins(key);
+    ledger.ack_returned(key, first, ledger.released(key, first, 1));
+  }
+  ledger.judge({});
+  EXPECT_EQ(ledger.offences(), 0U);
+}
+
 TEST_F(LedgerBooks, sees_a_job_both_acked_and_cancelled) {
   accept();
   ledger.dispatched(kKey, first, dispatch(1));

@@ -277,10 +277,11 @@ LedgerVerdict Ledger::judge(const std::vector<PayloadKey>& present) {
       const auto enqueue = static_cast<EnqueueMark>(job.enqueue.load());
       const std::uint32_t marks = job.marks.load();
       const bool seen = job.dispatches.load() != 0 || (marks & (kCancelReturned | kDiscardReturned)) != 0;
-      if (const std::uint32_t batch = job.batch.load(); batch != 0 && enqueue == EnqueueMark::kAttempted) {
+      // A producer killed after its enqueue_batch may have noted only the first of the ids that it got.
+      if (const std::uint32_t batch = job.batch.load(); batch != 0 && enqueue != EnqueueMark::kRefused) {
         const std::uint32_t size = batch >> 16, place = batch & 0xFFFF;
         if (place == 0) batch_members_out = 0;
-        batch_members_out += seen ? 1 : 0;
+        batch_members_out += seen || enqueue == EnqueueMark::kReturned ? 1 : 0;
         if (place + 1 == size && batch_members_out != 0 && batch_members_out != size)
           accuse(Offence::kHalfBatch, 0, key, fmt::format("{} of {} came out", batch_members_out, size));
       }

@@ -109,7 +109,7 @@ inline constexpr std::uint32_t kThreadsPerLane = 4, kHeldPerThread = 8;
 struct alignas(128) LaneBook {
   LedgerWord<std::uint64_t> steps;  ///< anything that came to an end; the watch for wedges reads it
   LedgerWord<std::uint64_t> returned, refused, dispatched, completed, retried, requeued, takeovers, lost, cancelled,
-      discarded, unseen_attempts, peak_rss_kib;
+      discarded, unseen_attempts, private_kib;
   LedgerWord<std::uint32_t> quit;  ///< asked to leave politely
   InFlight in_flight[kThreadsPerLane][kHeldPerThread];
 };

@@ -3,13 +3,13 @@
 // drain, audit, and compare with the rounds before, for what must be flat is flat only between equal moments.
 #include <spdlog/fmt/fmt.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <random>
 
+#include "tests/support/process.hpp"
 #include "tests/support/storm/ojs_subject.hpp"
 #include "tests/support/storm/report.hpp"
 #include "tests/support/storm/storm.hpp"
@@ -38,9 +38,9 @@ Measures measure(const OjsSubject& subject, const Ledger& ledger) {
     now.counter_drift +=
         static_cast<std::int64_t>(queue.enqueued_total) -
         static_cast<std::int64_t>(queue.completed_total + queue.cancelled_total + queue.discarded_total);
-  now.broker_kib = ledger.lane(0).peak_rss_kib.load();
+  now.broker_kib = ledger.lane(0).private_kib.load();
   for (std::uint32_t lane = 1; lane < ledger.shape().lanes; ++lane)
-    now.worker_kib = std::max(now.worker_kib, ledger.lane(lane).peak_rss_kib.load());
+    now.worker_kib = std::max(now.worker_kib, ledger.lane(lane).private_kib.load());
   return now;
 }
 
@@ -60,8 +60,9 @@ void accuse_growth(Ledger& ledger, const Measures& first, const Measures& last, 
 }
 
 int soak(std::uint64_t seconds, std::uint64_t seed) {
+  const ScratchDirectory scratch;
   OjsPlan plan;
-  plan.name.name = fmt::format("soak-{}", ::getpid());
+  plan.name = {"soak", scratch.path()};
   plan.everything = true;
   plan.options.size_bytes = 192U << 20;
   plan.options.max_queues = 8;

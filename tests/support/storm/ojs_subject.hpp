@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -47,6 +48,7 @@ class OjsSubject : public Subject {
   OjsPlan plan_;
   std::optional<Observer> observer_;
   std::vector<PoolInfo> first_pools_;
+  std::set<std::string> last_look_;
   std::uint64_t looks_ = 0;
 };
 

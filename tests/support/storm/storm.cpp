@@ -3,7 +3,6 @@
 
 #include <spdlog/fmt/fmt.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -12,6 +11,8 @@
 #include <csignal>
 #include <cstdio>
 #include <exception>
+#include <fstream>
+#include <string>
 
 namespace ojs_shm::test {
 namespace {
@@ -23,6 +24,16 @@ volatile std::sig_atomic_t interrupted_flag = 0;
 void nap_ns(std::uint64_t ns) {
   const timespec pause{static_cast<time_t>(ns / 1'000'000'000U), static_cast<long>(ns % 1'000'000'000U)};
   ::nanosleep(&pause, nullptr);
+}
+
+/// What this process holds for itself, without what it maps together with others.
+std::uint64_t private_memory_kib() {
+  std::ifstream status("/proc/self/status");
+  for (std::string word; status >> word;) {
+    std::uint64_t kib = 0;
+    if (word == "RssAnon:" && status >> kib) return kib;
+  }
+  return 0;
 }
 
 }  // namespace
@@ -84,10 +95,8 @@ void Storm::live(const Member& member) {
     lane.accuse(Offence::kDiedByItself, {}, failure.what());
     code = 1;
   }
-  rusage usage{};
-  ::getrusage(RUSAGE_SELF, &usage);
-  const auto peak = static_cast<std::uint64_t>(usage.ru_maxrss);
-  if (peak > lane.book().peak_rss_kib.load()) lane.book().peak_rss_kib.store(peak);
+  const std::uint64_t memory = private_memory_kib();
+  if (memory > lane.book().private_kib.load()) lane.book().private_kib.store(memory);
   ::_exit(code);
 }
 

@@ -13,6 +13,7 @@
 #include <random>
 #include <stdexcept>
 
+#include "tests/support/process.hpp"
 #include "tests/support/storm/control_subjects.hpp"
 #include "tests/support/storm/ojs_subject.hpp"
 #include "tests/support/storm/report.hpp"
@@ -28,7 +29,7 @@ Kills, stops and restarts producers, workers, broker and supervisor at random, a
   --seconds N     how long it rages; with --kills or --jobs: at most (default 20)
   --kills N, --jobs N       it rages until both are reached
   --producers N, --workers N
-  --dir D         where the segment lives (default /dev/shm)
+  --dir D         where the segment lives (default: a directory of its own in /dev/shm)
   --tight         a small segment that is full all the time
   --everything    every operation: schedules, expiries, timeouts, cancel, reprioritize, activate
   --no-stops      no SIGSTOP
@@ -42,6 +43,7 @@ Kills, stops and restarts producers, workers, broker and supervisor at random, a
 struct Command {
   StormPlan storm;
   OjsPlan ojs;
+  std::string dir;
   std::string subject = "ojs";
   bool must_break = false;
   std::uint64_t linger_s = 0;
@@ -68,7 +70,7 @@ Command read_command(int argc, char** argv) {
   };
   const std::map<std::string_view, std::function<void(std::string_view, std::string_view)>> with_value{
       {"--subject", [&](std::string_view, std::string_view text) { command.subject = text; }},
-      {"--dir", [&](std::string_view, std::string_view text) { command.ojs.name.dir = text; }},
+      {"--dir", [&](std::string_view, std::string_view text) { command.dir = text; }},
       {"--seed", into(command.storm.seed)},
       {"--seconds", into(command.storm.seconds)},
       {"--kills", into(command.storm.kills)},
@@ -97,13 +99,13 @@ Command read_command(int argc, char** argv) {
   return command;
 }
 
-std::unique_ptr<Subject> make_subject(Command& command) {
+std::unique_ptr<Subject> make_subject(Command& command, const std::string& scratch) {
   const std::string name = fmt::format("storm-{}", ::getpid());
   if (command.subject == "boost") return boost_queue_subject(name);
   if (command.subject == "vyukov") return vyukov_ring_subject(name);
   if (command.subject != "ojs") throw std::invalid_argument(fmt::format("no subject '{}'", command.subject));
   OjsPlan& plan = command.ojs;
-  plan.name.name = name;
+  plan.name = {"storm", command.dir.empty() ? scratch : command.dir};
   plan.options.size_bytes = plan.tight ? 12U << 20 : 192U << 20;
   plan.options.slots = plan.tight ? 4096 : 102'400;
   plan.options.max_queues = 8;
@@ -119,7 +121,8 @@ struct Removal {
 };
 
 int run(Command& command) {
-  const auto subject = make_subject(command);
+  const ScratchDirectory scratch;
+  const auto subject = make_subject(command, scratch.path());
   const Removal removal{*subject};
   const StormPlan& plan = command.storm;
   const std::uint64_t jobs = std::max<std::uint64_t>({1U << 20, plan.jobs, plan.seconds * 60'000});
