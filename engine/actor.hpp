@@ -20,11 +20,11 @@ namespace ojs_shm::engine {
 /// How an operation ended.
 enum class Outcome : std::uint8_t {
   kOk,
-  kEmpty,         ///< nothing to fetch
-  kQueueFull,     ///< the bound refused it
-  kNoSlots,       ///< pools that are exhausted, one by one
+  kEmpty,      ///< nothing to fetch
+  kQueueFull,  ///< the bound refused it
+  kNoSlots,    ///< pools that are exhausted, one by one
   kNoBlocks,
-  kNoRings,       ///< levels
+  kNoRings,  ///< levels
   kNoChunks,
   kNoKeys,
   kNoQueues,
@@ -32,8 +32,8 @@ enum class Outcome : std::uint8_t {
   kTooLarge,
   kNotFound,
   kWrongState,
-  kLost,          ///< no longer held under that word
-  kBusy,          ///< a stopped process holds the slot in the middle of a change
+  kLost,  ///< no longer held under that word
+  kBusy,  ///< a stopped process holds the slot in the middle of a change
 };
 
 /// What enqueue needs to know of a job. Opaque bytes; everything is already validated.
@@ -150,7 +150,9 @@ class Actor {
   Store& store() { return store_; }
   shm::Rings& rings() { return rings_; }
   std::uint32_t lane() const { return lane_; }
-  QueueTally& tally(std::uint32_t queue) { return store_.tally(queue, lane_); }
+  QueueTally& tally(std::uint32_t queue) {
+    return tallies_[std::size_t{queue < store_.max_queues() ? queue : 0} * store_.lanes()];
+  }
 
  private:
   /// What the lane is about to do, and the values before it, for whoever repairs after its death. The data words are
@@ -171,7 +173,8 @@ class Actor {
   using OpBits = shm::Field<60, 4>;
   using OpQueue = shm::Field<48, 12>;
   using OpSlot = shm::Field<24, 24>;
-  void intend(Op op, std::uint32_t queue, std::uint32_t slot, std::uint64_t a, std::uint64_t b = 0, std::uint64_t c = 0) {
+  OJS_SHM_INLINE void intend(Op op, std::uint32_t queue, std::uint32_t slot, std::uint64_t a, std::uint64_t b = 0,
+                             std::uint64_t c = 0) {
     self_.intent_data[0].set(a, shm::Point::kIntentSet);
     self_.intent_data[1].set(b, shm::Point::kIntentSet);
     self_.intent_data[2].set(c, shm::Point::kIntentSet);
@@ -179,36 +182,49 @@ class Actor {
     intend_further(op, queue, slot);
   }
   /// The next step of the same operation: the values before it stay.
-  void intend_further(Op op, std::uint32_t queue, std::uint32_t slot) {
+  OJS_SHM_INLINE void intend_further(Op op, std::uint32_t queue, std::uint32_t slot) {
     self_.intent.set(OpBits::put(static_cast<std::uint64_t>(op)) | OpQueue::put(queue) | OpSlot::put(slot),
                      shm::Point::kIntentSet);
   }
   void intend_word(Control word) { self_.intent_data[3].set(word.word, shm::Point::kIntentSet); }
   void intend_nothing() { self_.intent.set(0, shm::Point::kIntentCleared); }
 
-  Outcome admit(QueueRecord& queue, std::uint32_t q, std::uint64_t cost);
-  void take_back_admission(QueueRecord& queue, std::uint32_t q, std::uint64_t cost);
+  Outcome admit(QueueRecord& queue, QueueTally& mine, std::uint32_t q, std::uint64_t flags, std::uint64_t cost);
+  void take_back_admission(QueueRecord& queue, QueueTally& mine, std::uint32_t q, std::uint64_t cost);
   void settle_reserved(std::uint32_t queue);
   std::uint32_t take_slot(std::uint64_t& filling);
   std::uint32_t scan_for_slot(std::uint64_t& filling);
   bool seize(std::uint32_t slot, Control found, std::uint64_t& filling);
   void recycle(std::uint32_t slot, JobRecord& job);
   void free_slot(std::uint32_t slot, Control held);
-  Outcome fill(const NewJob& job, std::uint32_t slot, std::uint64_t now, JobId& id);
-  Outcome publish(QueueRecord& queue, std::uint32_t slot, Control filling, unsigned ring);
+  Outcome fill(const NewJob& spec, std::uint32_t slot, JobRecord& job, std::uint64_t now, JobId& id);
+  Outcome publish(QueueRecord& queue, std::uint32_t slot, JobRecord& job, Control filling, unsigned number);
   static JobState birth_state(const JobRecord& job);
   void publish_batch(std::span<const std::uint32_t> slots);
-  bool push_hint(QueueRecord& queue, std::uint32_t slot, Control available);
+  bool push_hint(QueueRecord& queue, std::uint32_t ring, std::uint32_t slot, Control available);
   bool push_timer(std::uint32_t slot, std::uint32_t generation, std::uint64_t due);
   void relieve();
   void announce_lost_hint();
+
+  /// Asks for the memory of a job that will soon be read and written.
+  static void prefetch(const JobRecord& job) {
+    const auto* line = reinterpret_cast<const std::byte*>(&job);
+    for (std::size_t at = 0; at < sizeof job; at += 64) shm::prefetch_for_write(line + at);
+  }
+  /// Of the job two places behind the one at the head of a ring, if there is one.
+  void prefetch_behind(const shm::Peeked& head) const {
+    constexpr unsigned kBehind = 2;
+    if (shm::Place(head.head).cell() + kBehind >= shm::kCellsPerChunk) return;
+    const std::uint64_t value = head.cell[kBehind].load_relaxed();  // relaxed: for prefetching only
+    if (!shm::is_empty(value)) prefetch(store_.job(shm::Hint(value).index()));
+  }
 
   struct Look;
   bool look(QueueRecord& queue, Look& look);
   bool unchanged(const QueueRecord& queue, const Look& look) const;
   shm::Peeked oldest_in_front(std::uint32_t ring, unsigned number, shm::Peeked head);
-  void take(std::uint32_t slot, Control claimed, std::uint32_t q, std::uint32_t lease_ms, bool lease_owned, std::uint64_t now,
-            Fetched& out);
+  void take(JobRecord& job, Control claimed, QueueTally& mine, std::uint32_t lease_ms, bool lease_owned,
+            std::uint64_t now, Fetched& out);
   void tidy_index(QueueRecord& queue, const Look& look);
 
   void finish(std::uint32_t slot, JobRecord& job, Control settled, bool recyclable);
@@ -227,7 +243,8 @@ class Actor {
   bool promote(std::uint32_t slot, JobRecord& job, Control before, std::uint64_t now);
   bool expire(std::uint32_t slot, JobRecord& job, Control before, std::uint64_t now);
   void undo_tallies(std::uint32_t dead_lane, Op op, std::uint32_t queue);
-  std::uint32_t mend_slot(std::uint32_t slot, std::uint32_t dead_lane, Op op, std::uint64_t target, std::uint64_t attempt);
+  std::uint32_t mend_slot(std::uint32_t slot, std::uint32_t dead_lane, Op op, std::uint64_t target,
+                          std::uint64_t attempt);
   void republish(std::uint32_t slot);
   void drop_loose_blocks(std::uint32_t slot, const JobRecord& job);
   std::uint32_t put_back(std::uint32_t slot, JobRecord& job, Control found, unsigned state);
@@ -237,6 +254,7 @@ class Actor {
   shm::Segment& segment_;
   std::uint32_t lane_, owner_;
   shm::Lane& self_;
+  QueueTally* tallies_;  ///< of this lane in the first queue; those of the next are lanes() further
   shm::Rings rings_;
   shm::Blocks blocks_;
   shm::Magazine slot_hints_;

@@ -21,13 +21,13 @@ class Audit {
   explicit Audit(const Store& store) : store_(store), segment_(store.segment()) {}
 
   std::vector<Finding> run() {
-    slots();       // 1, 2, 9, 12, 13, 16
-    rings();       // 3, 4, 5, 7
-    chunks();      // 6
-    blocks();      // 8
-    tallies();     // 10, 11
-    sleepers();    // 14
-    processes();   // 15
+    slots();      // 1, 2, 9, 12, 13, 16
+    rings();      // 3, 4, 5, 7
+    chunks();     // 6
+    blocks();     // 8
+    tallies();    // 10, 11
+    sleepers();   // 14
+    processes();  // 15
     return std::move(findings_);
   }
 
@@ -61,7 +61,8 @@ class Audit {
         say(2, slot_name(slot) + " belongs to lane " + std::to_string(control.owner() - 1) + ", which nobody has");
       if (state == kSlotFree || state == kSlotFilling) continue;
       const std::uint64_t body = job.body_length();
-      if (job.type_length() == 0 || body > store_.max_body() || (job.body_block.get() == kNoIndex && body > kInlineBytes))
+      if (job.type_length() == 0 || body > store_.max_body() ||
+          (job.body_block.get() == kNoIndex && body > kInlineBytes))
         say(9, slot_name(slot) + " has a body of impossible lengths");
       const std::uint32_t q = job.queue.get();
       if (q >= store_.max_queues() || store_.queue(q).name_hash.load() == 0) {
@@ -92,7 +93,8 @@ class Audit {
       say(16, slot_name(slot) + " waits for a time and has none");
     if (state == kSlotActive && !Deadline(job.deadline.load()).belongs_to(control.tag()))
       say(16, slot_name(slot) + " is active with the lease of another attempt");
-    if (is_finished(state) && job.finished_at.get() == 0) say(16, slot_name(slot) + " is finished and has no time of it");
+    if (is_finished(state) && job.finished_at.get() == 0)
+      say(16, slot_name(slot) + " is finished and has no time of it");
   }
 
   /// Walks one ring; marks its chunks and what its hints lead to.
@@ -111,7 +113,8 @@ class Audit {
         say(5, name + " leads to chunk " + std::to_string(at.chunk()) + " of another incarnation");
         return;
       }
-      if (control.state() != ChunkState::kLinked && control.state() != ChunkState::kLinking && control.state() != ChunkState::kDropping)
+      if (control.state() != ChunkState::kLinked && control.state() != ChunkState::kLinking &&
+          control.state() != ChunkState::kDropping)
         say(5, name + " leads to chunk " + std::to_string(at.chunk()) + ", which does not say that it is linked");
       if (++chunk_seen_[at.chunk()] > 1) say(6, "chunk " + std::to_string(at.chunk()) + " stands in two rings");
       met_tail = met_tail || (tail.chunk() == at.chunk() && tail.incarnation() == at.incarnation());
@@ -183,8 +186,10 @@ class Audit {
         say(3, slot_name(slot) + " is available, but nothing in its ring leads to it");
     for (std::uint32_t i = 0; i < segment_.geometry().rings; ++i) {
       const std::uint32_t claimed = segment_.ring(i).claimed.load();
-      if (claimed != 0 && claimed != shm::kNoIndex && !lane_taken(claimed)) say(7, "ring table entry " + std::to_string(i) + " is being made by nobody");
-      if (claimed == shm::kNoIndex && owners[i] == 0) say(7, "ring table entry " + std::to_string(i) + " is used by no queue");
+      if (claimed != 0 && claimed != shm::kNoIndex && !lane_taken(claimed))
+        say(7, "ring table entry " + std::to_string(i) + " is being made by nobody");
+      if (claimed == shm::kNoIndex && owners[i] == 0)
+        say(7, "ring table entry " + std::to_string(i) + " is used by no queue");
     }
   }
 
@@ -220,7 +225,8 @@ class Audit {
       const unsigned state = Control(job.control.load()).state();
       if (!holds_job(state)) continue;
       const std::uint64_t word = shm::Blocks::word_of(slot, job.generation.get());
-      for (const Chain chain : {Chain{job.body_block.get(), static_cast<std::uint32_t>(std::min<std::uint64_t>(job.body_length(), 1U << 30))},
+      for (const Chain chain : {Chain{job.body_block.get(),
+                                      static_cast<std::uint32_t>(std::min<std::uint64_t>(job.body_length(), 1U << 30))},
                                 Chain{job.result_block.get(), job.result_length.get()},
                                 Chain{job.errors_block.get(), job.errors_length.get()}}) {
         if (chain.first == kNoIndex) continue;
@@ -252,13 +258,14 @@ class Audit {
       const std::uint64_t depth = store_.depth_charge(q);
       if (depth != depth_[q])
         say(10, name + " is said to hold " + std::to_string(charged_jobs(depth)) + " jobs and " +
-                    std::to_string(charged_bytes(depth)) + " bytes, and holds " + std::to_string(charged_jobs(depth_[q])) +
-                    " and " + std::to_string(charged_bytes(depth_[q])));
+                    std::to_string(charged_bytes(depth)) + " bytes, and holds " +
+                    std::to_string(charged_jobs(depth_[q])) + " and " + std::to_string(charged_bytes(depth_[q])));
       std::uint64_t reserved = 0;
       for (std::uint32_t l = 0; l < lanes; ++l) reserved += store_.tally(q, l).in_reserved.get_ordered();
       if (reserved != store_.queue(q).reserved.load() && store_.queue(q).refill.load() == 0)
         say(11, name + " reserves what no lane reserved");
-      if (Store::hash_name(store_.queue_name(q)) != store_.queue(q).name_hash.load() && store_.queue(q).name_length.get() != 0)
+      if (Store::hash_name(store_.queue_name(q)) != store_.queue(q).name_hash.load() &&
+          store_.queue(q).name_length.get() != 0)
         say(12, name + " has a name that is not its own");
     }
   }
@@ -274,11 +281,13 @@ class Audit {
     for (std::uint32_t l = 0; l < store_.lanes(); ++l) {
       const std::uint32_t process = segment_.lane(l).process.load();
       if (process == 0) {
-        if (segment_.lane(l).intent.get_ordered() != 0) say(15, "lane " + std::to_string(l) + " is free and in the middle of something");
+        if (segment_.lane(l).intent.get_ordered() != 0)
+          say(15, "lane " + std::to_string(l) + " is free and in the middle of something");
         continue;
       }
       if (process > segment_.geometry().processes || segment_.process(process - 1).live.load() == 0)
-        say(15, "lane " + std::to_string(l) + " belongs to process record " + std::to_string(process - 1) + ", which is free");
+        say(15, "lane " + std::to_string(l) + " belongs to process record " + std::to_string(process - 1) +
+                    ", which is free");
     }
   }
 
@@ -298,7 +307,8 @@ std::vector<Finding> audit_patiently(const Store& store) {
   std::vector<Finding> stays = audit(store);
   for (int look = 0; look < 4 && !stays.empty(); ++look) {
     const std::vector<Finding> again = audit(store);
-    std::erase_if(stays, [&again](const Finding& f) { return std::find(again.begin(), again.end(), f) == again.end(); });
+    std::erase_if(stays,
+                  [&again](const Finding& f) { return std::find(again.begin(), again.end(), f) == again.end(); });
   }
   return stays;
 }

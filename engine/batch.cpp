@@ -29,7 +29,7 @@ Outcome Actor::enqueue_batch(std::span<const NewJob> specs, std::vector<JobId>& 
   }
   const std::uint64_t flags = queue.flags.load();
   intend(Op::kAdmit, q, kNoIndex, mine.in.get(), mine.in_reserved.get(), mine.enqueued.get());
-  if (const Outcome admitted = admit(queue, q, cost); admitted != Outcome::kOk) {
+  if (const Outcome admitted = admit(queue, mine, q, flags, cost); admitted != Outcome::kOk) {
     intend_nothing();
     return admitted;
   }
@@ -46,16 +46,16 @@ Outcome Actor::enqueue_batch(std::span<const NewJob> specs, std::vector<JobId>& 
       break;
     }
     slots.push_back(slot);
-    outcome = fill(specs[i], slot, store_.now_ms(), ids[i]);
+    JobRecord& job = store_.job(slot);
+    outcome = fill(specs[i], slot, job, store_.now_ms(), ids[i]);
     const unsigned ring = normal_ring(specs[i].rank);
     if (outcome == Outcome::kOk && rings_.ensure(queue.rings, ring) == kNoIndex) outcome = Outcome::kNoRings;
-    JobRecord& job = store_.job(slot);
     // NO CRASH POINT: the slot is held exclusively
     job.signals.store(std::uint64_t{i} << kPlaceShift, Point::kNone);
     job.control.store(Control(filling).to(kSlotFilling, ring, owner_).word, Point::kSlotFilling);
   }
   if (outcome != Outcome::kOk) {
-    take_back_admission(queue, q, cost);
+    take_back_admission(queue, mine, q, cost);
     intend_further(Op::kBatch, q, kNoIndex);
     for (const std::uint32_t slot : slots) free_slot(slot, Control(store_.job(slot).control.load()));
     intend_nothing();
@@ -65,7 +65,7 @@ Outcome Actor::enqueue_batch(std::span<const NewJob> specs, std::vector<JobId>& 
   mine.enqueued.set_ordered(mine.enqueued.get() + specs.size(), Point::kCounterMoved);
   self_.intent_data[3].set(1, Point::kBatchCommitted);
   publish_batch(slots);
-  if (queue.flags.load_seq_cst() != flags) queue.flags.fetch_add(kFlagsEpoch, Point::kQueueSet);
+  if (queue.flags.load_seq_cst() != flags) queue.flags.fetch_add(kFlagsEpoch, Point::kSetChanged);
   intend_nothing();
   for (std::size_t i = 0; i < std::min<std::size_t>(slots.size(), store_.lanes()); ++i) wake_one(queue);
   return Outcome::kOk;
@@ -82,7 +82,8 @@ void Actor::publish_batch(std::span<const std::uint32_t> slots) {
     const std::uint32_t generation = job.generation.get();
     const Control published = filling.to(slot_state(state), filling.ring(), 0);
     job.control.store(published.word, Point::kSlotPublished);  // PAIR slot-publish
-    if (state == JobState::kAvailable && !push_hint(queue, slot, published))
+    if (state == JobState::kAvailable &&
+        !push_hint(queue, rings_.ensure(queue.rings, published.ring()), slot, published))
       announce_lost_hint();
     if (state == JobState::kScheduled || expires != 0)
       push_timer(slot, generation, state == JobState::kScheduled && (expires == 0 || due < expires) ? due : expires);

@@ -123,8 +123,8 @@ Outcome Actor::activate(JobId id, JobState& found) {
     return outcome;
   }
   JobRecord& job = store_.job(slot);
-  make_available(store_.queue(job.queue.get()), slot, job, held, normal_ring(rank_of_ring(before.ring())), store_.now_ms(),
-                 false);
+  make_available(store_.queue(job.queue.get()), slot, job, held, normal_ring(rank_of_ring(before.ring())),
+                 store_.now_ms(), false);
   return Outcome::kOk;
 }
 
@@ -182,19 +182,17 @@ Outcome Actor::drop_dead(JobId id, JobState& found) {
 
 void Actor::set_bounds(std::uint32_t q, std::uint64_t max_depth, std::uint64_t max_bytes) {
   QueueRecord& queue = store_.queue(q);
-  queue.max_depth.store(max_depth, Point::kQueueSet);
-  queue.max_bytes.store(max_bytes, Point::kQueueSet);
+  queue.max_depth.store(max_depth, Point::kSetChanged);
+  queue.max_bytes.store(max_bytes, Point::kSetChanged);
   std::uint64_t flags = queue.flags.load();
   const std::uint64_t bounded = max_depth != 0 || max_bytes != 0 ? kBounded : 0;
-  while (!queue.flags.cas(flags, ((flags & ~kBounded) | bounded) + kFlagsEpoch, Point::kQueueSet)) {
-  }
+  while (!queue.flags.cas(flags, ((flags & ~kBounded) | bounded) + kFlagsEpoch, Point::kSetChanged)) {}
 }
 
 void Actor::set_paused(std::uint32_t q, bool paused) {
   QueueRecord& queue = store_.queue(q);
   std::uint64_t flags = queue.flags.load();
-  while (!queue.flags.cas(flags, ((flags & ~kPaused) | (paused ? kPaused : 0)) + kFlagsEpoch, Point::kQueueSet)) {
-  }
+  while (!queue.flags.cas(flags, ((flags & ~kPaused) | (paused ? kPaused : 0)) + kFlagsEpoch, Point::kSetChanged)) {}
   if (!paused) wake_all(queue);
 }
 

@@ -79,11 +79,15 @@ std::uint64_t Actor::end_leases(std::uint32_t begin, std::uint32_t end, std::uin
       continue;  // extended at the last moment
     const std::uint32_t timeout = job.timeout_ms.get();
     const bool ran_too_long = timeout != 0 && job.started_at.get() + timeout <= now;
-    const ErrorEntry error{now, job.attempt.get(), true, ran_too_long ? "timeout" : "visibility_timeout",
+    const ErrorEntry error{now,
+                           job.attempt.get(),
+                           true,
                            ran_too_long ? "timeout" : "visibility_timeout",
-                           ran_too_long ? "the job ran longer than its timeout" : "the lease ended without a heartbeat", {}};
-    if (set_back(slot, control.word, ran_too_long ? Setback::kExecutionTimeout : Setback::kLeaseExpiry, &error).outcome ==
-        Outcome::kOk)
+                           ran_too_long ? "timeout" : "visibility_timeout",
+                           ran_too_long ? "the job ran longer than its timeout" : "the lease ended without a heartbeat",
+                           {}};
+    if (set_back(slot, control.word, ran_too_long ? Setback::kExecutionTimeout : Setback::kLeaseExpiry, &error)
+            .outcome == Outcome::kOk)
       ++ended;
   }
   return earliest;

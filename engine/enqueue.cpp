@@ -18,7 +18,7 @@ std::uint32_t Actor::ensure_queue(std::string_view name) {
   for (std::uint32_t i = 0; i < store_.max_queues(); ++i) {
     QueueRecord& queue = store_.queue(i);
     std::uint64_t found = queue.name_hash.load();
-    if (found == 0) queue.name_hash.cas(found, hash, Point::kQueueNamed);
+    if (found == 0) queue.name_hash.cas(found, hash, Point::kSetNamed);
     if (found != 0 && found != hash) continue;
     if (queue.name_length.get() == 0) {  // whoever knows the name may write it: all would write the same bytes
       shm::copy_in(queue.name, name.data(), name.size());
@@ -36,9 +36,7 @@ std::uint32_t Actor::ensure_queue(std::string_view name) {
 /// Charges the queue for a job. The charge stands in this lane's tally when it returns kOk. In a bounded queue the sum
 /// of `reserved` decides, by one cas: 1. what we know of the other sums says that it fits: reserve; 2. it seems full:
 /// read the sums again; 3. still full: refuse. A sum that grew too old only makes us read again.
-Outcome Actor::admit(QueueRecord& queue, std::uint32_t q, std::uint64_t cost) {
-  QueueTally& mine = tally(q);
-  std::uint64_t flags = queue.flags.load();
+Outcome Actor::admit(QueueRecord& queue, QueueTally& mine, std::uint32_t q, std::uint64_t flags, std::uint64_t cost) {
   if ((flags & kBounded) == 0) {
     mine.in.set_ordered(mine.in.get() + cost, Point::kTallyIn);
     return Outcome::kOk;
@@ -73,8 +71,7 @@ Outcome Actor::admit(QueueRecord& queue, std::uint32_t q, std::uint64_t cost) {
 }
 
 /// Undoes admit() by the values that the intent keeps; a death on the way lets the repair do the same.
-void Actor::take_back_admission(QueueRecord& queue, std::uint32_t q, std::uint64_t cost) {
-  QueueTally& mine = tally(q);
+void Actor::take_back_admission(QueueRecord& queue, QueueTally& mine, std::uint32_t q, std::uint64_t cost) {
   mine.in.set_ordered(self_.intent_data[0].get(), Point::kTallyIn);
   if (mine.in_reserved.get() != self_.intent_data[1].get()) {
     intend_further(Op::kAdmit, q, kNoIndex);
@@ -93,8 +90,7 @@ void Actor::settle_reserved(std::uint32_t q) {
   for (std::uint32_t l = 0; l < high; ++l) {
     const std::uint64_t intent = segment_.lane(l).intent.get_ordered();
     const auto op = static_cast<Op>(OpBits::get(intent));
-    if (l != lane_ && (op == Op::kAdmit || op == Op::kReturn) && OpQueue::get(intent) == (q & OpQueue::kMax))
-      return;
+    if (l != lane_ && (op == Op::kAdmit || op == Op::kReturn) && OpQueue::get(intent) == (q & OpQueue::kMax)) return;
   }
   std::uint64_t sum = 0;
   for (std::uint32_t l = 0; l < high; ++l) sum += store_.tally(q, l).in_reserved.get_ordered();
@@ -131,10 +127,10 @@ void Actor::free_texts(std::uint32_t slot, JobRecord& job) {
 }
 
 std::uint32_t Actor::take_slot(std::uint64_t& filling) {
+  constexpr unsigned kAhead = 4;  // slots whose memory is asked for before it is needed
   // 1. A slot that was never used.
   for (std::uint32_t i = slot_hints_.take(); i != kNoIndex; i = slot_hints_.take()) {
-    if (const std::uint32_t ahead = slot_hints_.upcoming(6); ahead != kNoIndex)
-      shm::prefetch_for_write(&store_.job(ahead));
+    prefetch(store_.job(i + kAhead));  // hints come in the order of slots
     const Control found(store_.job(i).control.load());
     if (found.state() == kSlotFree && seize(i, found, filling)) return i;
   }
@@ -144,12 +140,13 @@ std::uint32_t Actor::take_slot(std::uint64_t& filling) {
       draining_batch_ = rings_.take_batch(store_.header().finished_ring);
       drained_ = 0;
       if (draining_batch_ == kNoIndex) break;
-      for (const Word& cell : segment_.chunk(draining_batch_).cell)
-        if (const std::uint64_t word = cell.load_relaxed(); !shm::is_empty(word))  // relaxed: for prefetching only
-          shm::prefetch_for_write(&store_.job(shm::Hint(word).index()));
     }
+    const shm::Chunk& batch = segment_.chunk(draining_batch_);
     while (drained_ < shm::kCellsPerChunk) {
-      const std::uint64_t word = segment_.chunk(draining_batch_).cell[drained_++].load();
+      const unsigned ahead = drained_ + kAhead;
+      if (ahead < shm::kCellsPerChunk)  // relaxed: for prefetching only
+        prefetch(store_.job(shm::Hint(batch.cell[ahead].load_relaxed()).index()));
+      const std::uint64_t word = batch.cell[drained_++].load();
       if (shm::is_empty(word)) break;
       const shm::Hint hint(word);
       if (hint.index() >= store_.slots()) continue;
@@ -196,8 +193,7 @@ void Actor::free_slot(std::uint32_t slot, Control held) {
 
 // ---- enqueue ------------------------------------------------------------------------------------------------------
 
-Outcome Actor::fill(const NewJob& spec, std::uint32_t slot, std::uint64_t now, JobId& id) {
-  JobRecord& job = store_.job(slot);
+Outcome Actor::fill(const NewJob& spec, std::uint32_t slot, JobRecord& job, std::uint64_t now, JobId& id) {
   const std::uint32_t generation = job.generation.get() + 1;
   job.generation.set(generation);
   if (spec.id) {
@@ -265,9 +261,8 @@ Outcome Actor::fill(const NewJob& spec, std::uint32_t slot, std::uint64_t now, J
 }
 
 /// Publishes a hint to an available job; on a shortage of chunks it first packs what there is.
-bool Actor::push_hint(QueueRecord& queue, std::uint32_t slot, Control available) {
+bool Actor::push_hint(QueueRecord& queue, std::uint32_t ring, std::uint32_t slot, Control available) {
   const unsigned number = available.ring();
-  std::uint32_t ring = rings_.ensure(queue.rings, number);
   const shm::Hint hint(slot, available.tag());
   if (ring != kNoIndex && rings_.push(ring, hint, &queue.rings, number)) [[likely]]
     return true;
@@ -322,22 +317,23 @@ JobState Actor::birth_state(const JobRecord& job) {
   return job.due_at.get() > job.created_at.get() ? JobState::kScheduled : JobState::kAvailable;
 }
 
-Outcome Actor::publish(QueueRecord& queue, std::uint32_t slot, Control filling, unsigned ring) {
-  JobRecord& job = store_.job(slot);
+Outcome Actor::publish(QueueRecord& queue, std::uint32_t slot, JobRecord& job, Control filling, unsigned number) {
   const JobState state = birth_state(job);
-  const Control published = filling.to(slot_state(state), ring, 0);
+  const Control published = filling.to(slot_state(state), number, 0);
   const std::uint32_t generation = job.generation.get();
   const std::uint64_t expires = job.expires_at.get(), due = job.due_at.get();
-  if (rings_.ensure(queue.rings, ring) == kNoIndex) {  // also of one that waits: it must find it when it is due
+  std::uint32_t ring = rings_.ensure(queue.rings, number);
+  if (ring == kNoIndex) {  // also of one that waits: it must find it when it is due
     relieve();
-    if (rings_.ensure(queue.rings, ring) == kNoIndex) return Outcome::kNoRings;
+    ring = rings_.ensure(queue.rings, number);
+    if (ring == kNoIndex) return Outcome::kNoRings;
   }
   intend_word(published);
   job.control.store(published.word, Point::kSlotPublished);  // PAIR slot-publish
-  if (state == JobState::kAvailable && !push_hint(queue, slot, published)) {
-    std::uint64_t found = published.word;
+  if (state == JobState::kAvailable && !push_hint(queue, ring, slot, published)) {
     self_.intent_data[3].set(0, Point::kIntentSet);  // no longer to be finished, but to be undone
-    if (job.control.cas(found, published.to(kSlotFilling, ring, owner_).word, Point::kSlotFilling)) return Outcome::kNoChunks;
+    if (job.control.cas_once(published.word, published.to(kSlotFilling, number, owner_).word, Point::kSlotFilling))
+      return Outcome::kNoChunks;
   }
   if (state == JobState::kScheduled || expires != 0)
     push_timer(slot, generation, state == JobState::kScheduled && (expires == 0 || due < expires) ? due : expires);
@@ -351,34 +347,46 @@ Outcome Actor::enqueue(const NewJob& spec, JobId& id) {
   if (size > store_.max_body()) return Outcome::kTooLarge;
   const std::uint64_t cost = charge(1, size);
   const std::uint64_t flags = queue.flags.load();
-  intend((flags & kBounded) != 0 ? Op::kAdmit : Op::kEnqueue, spec.queue, kNoIndex, mine.in.get(), mine.in_reserved.get(),
-         mine.enqueued.get());
-  if (const Outcome admitted = admit(queue, spec.queue, cost); admitted != Outcome::kOk) {
-    intend_nothing();
-    return admitted;
+  // 1. Room in a bounded queue comes first, for it may be refused.
+  const bool bounded = (flags & kBounded) != 0;
+  if (bounded) {
+    intend(Op::kAdmit, spec.queue, kNoIndex, mine.in.get(), mine.in_reserved.get(), mine.enqueued.get());
+    if (const Outcome admitted = admit(queue, mine, spec.queue, flags, cost); admitted != Outcome::kOk) {
+      intend_nothing();
+      return admitted;
+    }
+    intend_further(Op::kEnqueue, spec.queue, kNoIndex);
   }
-  intend_further(Op::kEnqueue, spec.queue, kNoIndex);
+  // 2. A slot, filled in private: a death frees it.
   std::uint64_t filling = 0;
   const std::uint32_t slot = take_slot(filling);
-  Outcome outcome = Outcome::kNoSlots;
-  if (slot != kNoIndex) {
+  if (slot == kNoIndex) {
+    if (bounded) take_back_admission(queue, mine, spec.queue, cost);
+    intend_nothing();
+    return Outcome::kNoSlots;
+  }
+  JobRecord& job = store_.job(slot);
+  Outcome outcome = fill(spec, slot, job, store_.now_ms(), id);
+  // 3. The counts and the publication, which a death undoes or finishes together.
+  if (bounded)
     intend_further(Op::kEnqueue, spec.queue, slot);
-    outcome = fill(spec, slot, store_.now_ms(), id);
+  else
+    intend(Op::kEnqueue, spec.queue, slot, mine.in.get(), mine.in_reserved.get(), mine.enqueued.get());
+  if (outcome == Outcome::kOk) {
+    if (!bounded) mine.in.set_ordered(mine.in.get() + cost, Point::kTallyIn);
+    mine.enqueued.set_ordered(mine.enqueued.get() + 1, Point::kCounterMoved);
+    const bool available = birth_state(job) == JobState::kAvailable;
+    outcome = publish(queue, slot, job, Control(filling), normal_ring(spec.rank));
     if (outcome == Outcome::kOk) {
-      const bool available = birth_state(store_.job(slot)) == JobState::kAvailable;
-      mine.enqueued.set_ordered(mine.enqueued.get() + 1, Point::kCounterMoved);
-      outcome = publish(queue, slot, Control(filling), normal_ring(spec.rank));
-      if (outcome == Outcome::kOk) {
-        // A bound that was set meanwhile has not seen our charge: whoever cached the sums must read them again.
-        if (queue.flags.load_seq_cst() != flags) queue.flags.fetch_add(kFlagsEpoch, Point::kQueueSet);
-        intend_nothing();
-        if (available) wake_one(queue);
-        return outcome;
-      }
+      // A bound that was set meanwhile has not seen our charge: whoever cached the sums must read them again.
+      if (queue.flags.load_seq_cst() != flags) queue.flags.fetch_add(kFlagsEpoch, Point::kSetChanged);
+      intend_nothing();
+      if (available) wake_one(queue);
+      return outcome;
     }
   }
-  take_back_admission(queue, spec.queue, cost);
-  if (slot != kNoIndex) free_slot(slot, Control(store_.job(slot).control.load()));
+  take_back_admission(queue, mine, spec.queue, cost);
+  free_slot(slot, Control(job.control.load()));
   intend_nothing();
   return outcome;
 }
@@ -405,7 +413,8 @@ void Actor::wake_one(QueueRecord& queue) {
 void Actor::wake_all(QueueRecord& queue) {
   for (std::uint32_t i = 0; i < (store_.lanes() + 63) / 64; ++i) {
     if (queue.waiters[i].load_seq_cst() == 0) continue;
-    for (std::uint64_t waiting = queue.waiters[i].exchange(0, Point::kWaiterCleared); waiting != 0; waiting &= waiting - 1) {
+    for (std::uint64_t waiting = queue.waiters[i].exchange(0, Point::kWaiterCleared); waiting != 0;
+         waiting &= waiting - 1) {
       shm::Lane& lane = segment_.lane(i * 64 + static_cast<std::uint32_t>(std::countr_zero(waiting)));
       lane.park.fetch_add(1, Point::kParkSet);
       shm::futex_wake(lane.park, 1);

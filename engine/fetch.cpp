@@ -20,7 +20,8 @@ struct Actor::Look {
   std::array<std::uint64_t, shm::kIndexWords> index{};
   unsigned words = 0;
   struct Witness {
-    shm::Peeked empty;
+    const Word* cell;
+    std::uint64_t empty;
     unsigned number;
   };
   std::array<Witness, 24> few;
@@ -29,14 +30,15 @@ struct Actor::Look {
 
   void add(const shm::Peeked& empty, unsigned at_number) {
     if (witnesses < few.size())
-      few[witnesses] = {empty, at_number};
+      few[witnesses] = {empty.cell, empty.value, at_number};
     else
-      more.push_back({empty, at_number});
+      more.push_back({empty.cell, empty.value, at_number});
     ++witnesses;
   }
   const Witness& at(unsigned i) const { return i < few.size() ? few[i] : more[i - few.size()]; }
 
-  std::uint32_t ring = 0, slot = 0;
+  std::uint32_t slot = 0;
+  JobRecord* job = nullptr;
   unsigned number = 0;
   shm::Peeked found;
   bool leads = false;  ///< it stands at the head of its ring
@@ -49,6 +51,7 @@ Actor::Actor(Store& store, std::uint32_t lane)
       lane_(lane),
       owner_(lane + 1),
       self_(segment_.lane(lane)),
+      tallies_(&store.tally(0, lane)),
       rings_(segment_, lane),
       blocks_(segment_, lane),
       slot_hints_(segment_.slot_map(), segment_.geometry().slots, lane * 31),
@@ -65,7 +68,7 @@ bool Actor::unchanged(const QueueRecord& queue, const Look& look) const {
   for (unsigned i = 0; i < look.words; ++i)
     if (queue.rings.index[i].load() != look.index[i]) return false;
   for (unsigned i = 0; i < look.witnesses; ++i)
-    if (look.at(i).empty.cell->load() != look.at(i).empty.value) return false;
+    if (look.at(i).cell->load() != look.at(i).empty) return false;
   return true;
 }
 
@@ -114,23 +117,25 @@ bool Actor::look(QueueRecord& queue, Look& look) {
           // A state-first hint was published when the slot was already available: a claim that succeeds later proves
           // that it was so all along, and need not look first. A moved hint may come to life after our second look.
           const bool trusted = !hint.hint_first() && number % 2 == 1;
-          if (!trusted) {
-            const Control found(hint.index() < store_.slots() ? store_.job(hint.index()).control.load() : 0);
+          JobRecord& job = store_.job(hint.index());
+          if (hint.index() >= store_.slots()) {
+            shm::Rings::retire(head);
+            continue;
+          }
+          if (trusted) {
+            prefetch(job);
+          } else {
+            const Control found(job.control.load());
             if (hint.hint_first() && found.state() == kSlotAvailable &&
                 Control::TagBits::get(found.tag() + 1) == hint.tag()) {
-              std::uint64_t word = found.word;  // finish the move that somebody began
-              store_.job(hint.index()).control.cas(word, expected.word, Point::kMoveHelped);
+              job.control.cas_once(found.word, expected.word,
+                                   Point::kMoveHelped);  // finish the move that somebody began
               continue;
             }
             if (found != expected) {
-              rings_.retire(ring, head);
+              shm::Rings::retire(head);
               continue;
             }
-          } else if (hint.index() >= store_.slots()) {
-            rings_.retire(ring, head);
-            continue;
-          } else {
-            shm::prefetch_for_write(&store_.job(hint.index()));
           }
           const std::uint64_t first = head.value;
           if (number % 2 == 0) head = oldest_in_front(ring, number, head);
@@ -138,12 +143,13 @@ bool Actor::look(QueueRecord& queue, Look& look) {
             restart = true;
             break;
           }
-          look.ring = ring;
           look.number = number;
           look.found = head;
           look.leads = head.value == first;
           look.slot = head.hint().index();
+          look.job = &store_.job(look.slot);
           look.expected = Control(kSlotAvailable, number, 0, head.hint().tag());
+          passed_empty_[number % passed_empty_.size()] = 0;
           return true;
         }
       }
@@ -156,8 +162,8 @@ bool Actor::sees_work(std::uint32_t q) {
   QueueRecord& queue = store_.queue(q);
   Look& seen = *look_;
   while (look(queue, seen)) {
-    if (store_.job(seen.slot).control.load_seq_cst() == seen.expected.word) return true;
-    if (seen.leads) rings_.retire(seen.ring, seen.found);
+    if (seen.job->control.load_seq_cst() == seen.expected.word) return true;
+    if (seen.leads) shm::Rings::retire(seen.found);
   }
   return false;
 }
@@ -171,15 +177,16 @@ Outcome Actor::fetch(std::uint32_t q, std::uint32_t lease_ms, bool lease_owned, 
       if (filled_ != 0 && store_.now_ms() - oldest_unflushed_ms_ > 100) flush();
       return Outcome::kEmpty;
     }
-    JobRecord& job = store_.job(seen.slot);
+    JobRecord& job = *seen.job;
     intend(Op::kFetch, q, seen.slot, mine.out.get(), mine.dispatched.get());
     const Control claimed = seen.expected.to(kSlotClaimed, seen.number, owner_);
     if (!job.control.cas_once(seen.expected.word, claimed.word, Point::kSlotClaimed)) {  // PAIR slot-publish
-      if (seen.leads) rings_.retire(seen.ring, seen.found);  // dead, and for ever: a failed claim moves head on by itself
+      if (seen.leads) shm::Rings::retire(seen.found);  // dead, and for ever: a failed claim moves head on by itself
       intend_nothing();
       continue;
     }
-    if (seen.leads) rings_.retire(seen.ring, seen.found);  // else head meets it later, dead
+    if (seen.leads) shm::Rings::retire(seen.found);  // else head meets it later, dead
+    prefetch_behind(seen.found);
     const std::uint64_t now = store_.now_ms();
     if (const std::uint64_t expires = job.expires_at.get(); expires != 0 && expires <= now) {
       self_.intent_data[3].set(kSlotAvailable, Point::kIntentSet);
@@ -194,21 +201,21 @@ Outcome Actor::fetch(std::uint32_t q, std::uint32_t lease_ms, bool lease_owned, 
       continue;
     }
     self_.intent_data[2].set(job.attempt.get() + 1U, Point::kIntentSet);
-    take(seen.slot, claimed, q, lease_ms, lease_owned, now, out);
+    out.slot = seen.slot;
+    out.queue = q;
+    take(job, claimed, mine, lease_ms, lease_owned, now, out);
     tidy_index(queue, seen);
     return Outcome::kOk;
   }
 }
 
 /// Completes a claim: the record first, then the control word that makes the job active.
-void Actor::take(std::uint32_t slot, Control claimed, std::uint32_t q, std::uint32_t lease_ms, bool lease_owned,
+void Actor::take(JobRecord& job, Control claimed, QueueTally& mine, std::uint32_t lease_ms, bool lease_owned,
                  std::uint64_t now, Fetched& out) {
-  JobRecord& job = store_.job(slot);
-  QueueTally& mine = tally(q);
-  const std::uint32_t lease = lease_ms != 0 ? lease_ms : job.lease_ms.get() != 0 ? job.lease_ms.get() : store_.default_lease_ms();
+  const std::uint32_t lease = lease_ms != 0             ? lease_ms
+                              : job.lease_ms.get() != 0 ? job.lease_ms.get()
+                                                        : store_.default_lease_ms();
   const Policy policy = job.flags();
-  out.slot = slot;
-  out.queue = q;
   out.id = job.id();
   out.rank = rank_of_ring(claimed.ring());
   out.attempt = static_cast<std::uint16_t>(job.attempt.get() + 1);
@@ -227,7 +234,7 @@ void Actor::take(std::uint32_t slot, Control claimed, std::uint32_t q, std::uint
     shm::copy_out(out.body->data(), job.inline_bytes, size);
   } else {
     out.body->clear();
-    shm::Blocks::read(segment_, job.body_block.get(), slot, job.generation.get(), size, *out.body);
+    shm::Blocks::read(segment_, job.body_block.get(), out.slot, job.generation.get(), size, *out.body);
     out.body->resize(std::min<std::uint64_t>(size, std::uint64_t{store_.max_body()} + kInlineBytes));
   }
   if (std::uint64_t{out.type_length} + out.args_length > out.body->size()) {  // a stranger's lengths
@@ -272,7 +279,7 @@ void Actor::tidy_index(QueueRecord& queue, const Look& look) {
     std::uint8_t& passed = passed_empty_[witness.number % passed_empty_.size()];
     if (look.witnesses <= 4 && ++passed < 8) continue;
     passed = 0;
-    shm::Rings::close(queue.rings, witness.number, witness.empty);
+    shm::Rings::close(queue.rings, witness.number, *witness.cell, witness.empty);
   }
 }
 

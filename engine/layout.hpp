@@ -100,9 +100,9 @@ struct JobRecord {
   Plain<std::uint32_t> timeout_ms, lease_ms;
   Plain<std::uint32_t> lease_in_force_ms, retry_delay_ms;
   Plain<std::uint32_t> initial_ms, max_ms;
-  Plain<std::uint32_t> coefficient;   ///< a float's bits
-  Plain<std::uint32_t> policy;        ///< Policy
-  Plain<std::uint32_t> type_args;     ///< 31..24 length of type  23..0 length of args
+  Plain<std::uint32_t> coefficient;  ///< a float's bits
+  Plain<std::uint32_t> policy;       ///< Policy
+  Plain<std::uint32_t> type_args;    ///< 31..24 length of type  23..0 length of args
   Plain<std::uint32_t> extra_length;
   Plain<std::uint32_t> body_block, result_block, errors_block;  ///< kNoIndex: none; the body is then inline
   Plain<std::uint32_t> result_length, errors_length;
@@ -128,9 +128,9 @@ constexpr std::uint64_t charged_jobs(std::uint64_t c) { return c >> 40; }
 /// repairer puts back what an unfinished operation had moved (the lane's intent holds the values before).
 /// depth = sum(in + in_reserved) - sum(out), over all lanes.
 struct alignas(64) QueueTally {
-  LaneWord in;           ///< charges put in while the queue had no bound
-  LaneWord in_reserved;  ///< charges put in through QueueRecord::reserved
-  LaneWord out;          ///< charges taken out, by whatever transition
+  LaneWord in;                                              ///< charges put in while the queue had no bound
+  LaneWord in_reserved;                                     ///< charges put in through QueueRecord::reserved
+  LaneWord out;                                             ///< charges taken out, by whatever transition
   LaneWord enqueued, dispatched, completed, reprioritized;  ///< jobs
   LaneWord spare;
 };
@@ -144,12 +144,12 @@ struct alignas(128) QueueRecord {
   Word flags;
   Word max_depth, max_bytes;  ///< 0: unbounded
   Plain<std::uint64_t> name_length;
-  Word refill;                ///< 1: `reserved` may be too high after a death; to be counted again
+  Word refill;  ///< 1: `reserved` may be too high after a death; to be counted again
   Word pad[2];
   alignas(64) std::uint64_t name[16];
   alignas(128) Word reserved;  ///< charges admitted while bounded: producers' one contended word
   Word cancelled, discarded, retried, returned, rejected, expired;  ///< rare, so shared
-  alignas(128) Word waiters[shm::kMaxLanes / 64];  ///< lanes that sleep for this queue. PAIR idle
+  alignas(128) Word waiters[shm::kMaxLanes / 64];                   ///< lanes that sleep for this queue. PAIR idle
   shm::RingSet rings;
 };
 static_assert(sizeof(QueueRecord) == 256 + 128 + 128 + sizeof(shm::RingSet));

@@ -52,10 +52,12 @@ Measured measure(const Plan& plan) {
     g = around_slots(plan, g.slots - g.slots / 8 - 1);
   const std::uint64_t fixed = shm::offsets_of(g).end;
   std::uint64_t total = plan.size_bytes;
-  if (total == 0) total = std::max(plan.slots == 0 ? kDefaultBytes : 0, fixed + std::max<std::uint64_t>(4 * body, slots * 64ULL));
+  if (total == 0)
+    total = std::max(plan.slots == 0 ? kDefaultBytes : 0, fixed + std::max<std::uint64_t>(4 * body, slots * 64ULL));
   constexpr std::uint64_t kPerBlock = shm::kBlockBytes + 8 + 4 + 1;
   if (fixed + body + (body >> 5) + 4096 > total) {
-    measured.problem = "size " + std::to_string(total) + " is too small: these slots, queues and handles need at least " +
+    measured.problem = "size " + std::to_string(total) +
+                       " is too small: these slots, queues and handles need at least " +
                        std::to_string(fixed + body + (body >> 5) + 4096) + " bytes";
     return measured;
   }
@@ -105,9 +107,8 @@ shm::Opened make(const std::string& path, const Plan& plan) {
           const shm::Place place(ring.head.load());
           // NO CRASH POINT: the file has no name yet
           ring.claimed.store(shm::kNoIndex, shm::Point::kNone);
-          // NO CRASH POINT: as above
-          segment.chunk(place.chunk()).control.store(
-              shm::ChunkControl(shm::ChunkState::kLinked, 0, place.incarnation()).word, shm::Point::kNone);
+          const shm::ChunkControl linked(shm::ChunkState::kLinked, 0, place.incarnation());
+          segment.chunk(place.chunk()).control.store(linked.word, shm::Point::kNone);  // NO CRASH POINT: as above
         }
         rings.release();
       },

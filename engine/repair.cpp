@@ -47,7 +47,7 @@ void Actor::republish(std::uint32_t slot) {
   const Control control(job.control.load());
   QueueRecord& queue = store_.queue(job.queue.get());
   if (control.state() == kSlotAvailable) {
-    if (!push_hint(queue, slot, control)) announce_lost_hint();
+    if (!push_hint(queue, rings_.ensure(queue.rings, control.ring()), slot, control)) announce_lost_hint();
     wake_one(queue);
   }
   const std::uint64_t expires = job.expires_at.get();
@@ -67,7 +67,8 @@ void Actor::drop_loose_blocks(std::uint32_t slot, const JobRecord& job) {
          b = segment_.block_link(b).load())
       kept[b] = true;
   for (std::uint32_t b = 0; b < kept.size(); ++b)
-    if (!kept[b] && segment_.block_word(b).load_relaxed() == word) blocks_.free_orphan(b, word);  // relaxed: a cas decides
+    if (!kept[b] && segment_.block_word(b).load_relaxed() == word)
+      blocks_.free_orphan(b, word);  // relaxed: a cas decides
 }
 
 /// Gives a slot from a dead lane's hands back to the state that it had, by way of our own.
@@ -94,7 +95,8 @@ std::uint32_t Actor::put_back(std::uint32_t slot, JobRecord& job, Control found,
 }
 
 /// Ends the dead lane's hold on one slot. Returns 1 when there was one.
-std::uint32_t Actor::mend_slot(std::uint32_t slot, std::uint32_t dead, Op op, std::uint64_t target, std::uint64_t attempt) {
+std::uint32_t Actor::mend_slot(std::uint32_t slot, std::uint32_t dead, Op op, std::uint64_t target,
+                               std::uint64_t attempt) {
   JobRecord& job = store_.job(slot);
   const Control found(job.control.load());
   if (found.owner() != dead + 1) return 0;
@@ -128,8 +130,13 @@ std::uint32_t Actor::mend_slot(std::uint32_t slot, std::uint32_t dead, Op op, st
       }
       [[fallthrough]];
     case kSlotActive: {
-      const ErrorEntry error{store_.now_ms(), job.attempt.get(), true, "holder_died", "holder_died",
-                             "the process that held the job died", {}};
+      const ErrorEntry error{store_.now_ms(),
+                             job.attempt.get(),
+                             true,
+                             "holder_died",
+                             "holder_died",
+                             "the process that held the job died",
+                             {}};
       set_back(slot, found.word, Setback::kHolderDeath, &error);
       return 1;
     }

@@ -33,7 +33,8 @@ void Actor::finish(std::uint32_t slot, JobRecord& job, Control settled, bool rec
 
 void Actor::flush() {
   if (filling_batch_ == kNoIndex) return;
-  if (filled_ == 0 || !rings_.close_batch(filling_batch_, store_.header().finished_ring)) rings_.drop_batch(filling_batch_);
+  if (filled_ == 0 || !rings_.close_batch(filling_batch_, store_.header().finished_ring))
+    rings_.drop_batch(filling_batch_);
   filling_batch_ = kNoIndex;
   filled_ = 0;
 }
@@ -80,7 +81,8 @@ bool Actor::drop_oldest_finished() {
     const JobRecord& job = store_.job(slot);
     const Control found(job.control.load());
     if (!is_finished(found.state())) continue;
-    if (job.body_block.get() == kNoIndex && job.result_block.get() == kNoIndex && job.errors_block.get() == kNoIndex) continue;
+    if (job.body_block.get() == kNoIndex && job.result_block.get() == kNoIndex && job.errors_block.get() == kNoIndex)
+      continue;
     std::uint64_t held = 0;
     if (!seize(slot, found, held)) continue;
     free_slot(slot, Control(held));
@@ -128,7 +130,8 @@ void Actor::append_error(std::uint32_t slot, JobRecord& job, const ErrorEntry& e
   shm::Blocks::read(segment_, job.errors_block.get(), slot, generation, job.errors_length.get(), bytes);
   std::string kept;
   const std::vector<ErrorEntry> before = decode_errors(bytes);
-  for (std::size_t i = before.size() > 15 ? before.size() - 15 : 0; i < before.size(); ++i) kept += encode_error(before[i]);
+  for (std::size_t i = before.size() > 15 ? before.size() - 15 : 0; i < before.size(); ++i)
+    kept += encode_error(before[i]);
   const std::string fresh = encode_error(error);
   if (kept.size() + fresh.size() > store_.max_body()) kept.clear();
   kept += fresh;
@@ -156,11 +159,12 @@ void Actor::make_available(QueueRecord& queue, std::uint32_t slot, JobRecord& jo
                            std::uint64_t now, bool keeps_place) {
   if (!keeps_place) job.available_at.set(now);
   // The ring from which the job once came exists; its front ring may be the one too many.
-  if (rings_.ensure(queue.rings, ring) == kNoIndex) ring = normal_ring(rank_of_ring(ring));
+  std::uint32_t place = rings_.ensure(queue.rings, ring);
+  if (place == kNoIndex) place = rings_.ensure(queue.rings, ring = normal_ring(rank_of_ring(ring)));
   const Control available = held.to(kSlotAvailable, ring, 0);
   intend_word(available);
   job.control.store(available.word, Point::kSlotPublished);
-  if (!push_hint(queue, slot, available)) announce_lost_hint();
+  if (!push_hint(queue, place, slot, available)) announce_lost_hint();
   intend_nothing();
   wake_one(queue);
 }
@@ -207,8 +211,12 @@ Settled Actor::set_back(std::uint32_t slot, std::uint64_t word, Setback why, con
     make_available(queue, slot, job, held, front ? front_ring(rank) : normal_ring(rank), now, front);
     return {Outcome::kOk, JobState::kAvailable, 0, 0};
   }
-  const RetryPolicy retry{policy.max_attempts(), job.initial_ms.get(), job.max_ms.get(),
-                          std::bit_cast<float>(job.coefficient.get()), policy.backoff(), policy.has(Policy::kJitter),
+  const RetryPolicy retry{policy.max_attempts(),
+                          job.initial_ms.get(),
+                          job.max_ms.get(),
+                          std::bit_cast<float>(job.coefficient.get()),
+                          policy.backoff(),
+                          policy.has(Policy::kJitter),
                           policy.has(Policy::kDeadLetter)};
   random_ = random_ * 0x5851F42D4C957F2DULL + 0x14057B7EF767814FULL;
   const std::uint32_t delay = retry_delay_ms(retry, attempt, random_ >> 1);

@@ -23,8 +23,12 @@ std::string encode_error(const ErrorEntry& entry) {
   const auto long_text = [](std::string_view text) { return text.substr(0, 16'384); };
   const std::string_view code = short_text(entry.code), type = short_text(entry.type);
   const std::string_view message = long_text(entry.message), details = long_text(entry.details);
-  const ErrorHead head{entry.at_ms, entry.attempt, entry.retryable, static_cast<std::uint16_t>(code.size()),
-                       static_cast<std::uint16_t>(type.size()), static_cast<std::uint32_t>(message.size()),
+  const ErrorHead head{entry.at_ms,
+                       entry.attempt,
+                       entry.retryable,
+                       static_cast<std::uint16_t>(code.size()),
+                       static_cast<std::uint16_t>(type.size()),
+                       static_cast<std::uint32_t>(message.size()),
                        static_cast<std::uint32_t>(details.size())};
   std::string bytes(reinterpret_cast<const char*>(&head), sizeof head);
   return bytes.append(code).append(type).append(message).append(details);
@@ -53,7 +57,11 @@ std::vector<ErrorEntry> decode_errors(std::string_view bytes) {
   return entries;
 }
 
-Store::Store(shm::Segment& segment) : segment_(segment) {
+Store::Store(shm::Segment& segment)
+    : segment_(segment),
+      jobs_(reinterpret_cast<JobRecord*>(&segment.slot(0))),
+      slots_(segment.geometry().slots),
+      lanes_(segment.geometry().lanes) {
   const EngineHeader& h = header();
   const std::uint64_t room = segment.geometry().area_bytes;
   const std::uint64_t fixed = kEngineHeaderBytes + kTypeDefaults * sizeof(TypeDefault);
@@ -172,8 +180,13 @@ std::optional<Snapshot> Store::snapshot(std::uint32_t slot, bool texts) const {
     s.timeout_ms = r.timeout_ms.get();
     s.lease_ms = r.lease_ms.get();
     s.retry_delay_ms = r.retry_delay_ms.get();
-    s.retry = {s.policy.max_attempts(), r.initial_ms.get(), r.max_ms.get(), std::bit_cast<float>(r.coefficient.get()),
-               s.policy.backoff(), s.policy.has(Policy::kJitter), s.policy.has(Policy::kDeadLetter)};
+    s.retry = {s.policy.max_attempts(),
+               r.initial_ms.get(),
+               r.max_ms.get(),
+               std::bit_cast<float>(r.coefficient.get()),
+               s.policy.backoff(),
+               s.policy.has(Policy::kJitter),
+               s.policy.has(Policy::kDeadLetter)};
     s.type_length = r.type_length();
     s.args_length = r.args_length();
     const std::uint64_t body = r.body_length();

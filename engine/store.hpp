@@ -37,7 +37,7 @@ struct Snapshot {
   std::uint32_t timeout_ms = 0, lease_ms = 0, retry_delay_ms = 0;
   RetryPolicy retry;
   std::uint32_t type_length = 0, args_length = 0;
-  std::string body;    ///< type, args, extra
+  std::string body;  ///< type, args, extra
   std::string result;
   std::string errors;  ///< for decode_errors()
   JobState state() const { return job_state(control.state()); }
@@ -55,16 +55,16 @@ class Store {
   EngineHeader& header() const { return *reinterpret_cast<EngineHeader*>(segment_.area()); }
   Convention convention() const { return convention_; }
   std::uint32_t max_queues() const { return max_queues_; }
-  std::uint32_t lanes() const { return segment_.geometry().lanes; }
-  std::uint32_t slots() const { return segment_.geometry().slots; }
+  std::uint32_t lanes() const { return lanes_; }
+  std::uint32_t slots() const { return slots_; }
   std::uint32_t max_body() const { return max_body_; }
   std::uint32_t default_lease_ms() const { return default_lease_; }
   std::uint64_t now_ms() const { return shm::now_ms(segment_); }
 
-  JobRecord& job(std::uint32_t slot) const { return reinterpret_cast<JobRecord&>(segment_.slot(slot)); }
+  JobRecord& job(std::uint32_t slot) const { return jobs_[slot < slots_ ? slot : 0]; }
   QueueRecord& queue(std::uint32_t i) const { return queues_[i < max_queues_ ? i : 0]; }
   QueueTally& tally(std::uint32_t queue, std::uint32_t lane) const {
-    return tallies_[std::size_t{queue < max_queues_ ? queue : 0} * lanes() + (lane < lanes() ? lane : 0)];
+    return tallies_[std::size_t{queue < max_queues_ ? queue : 0} * lanes_ + (lane < lanes_ ? lane : 0)];
   }
   TypeDefault& type_default(std::uint32_t i) const { return types_[i % kTypeDefaults]; }
 
@@ -91,6 +91,8 @@ class Store {
 
  private:
   shm::Segment& segment_;
+  JobRecord* jobs_;
+  std::uint32_t slots_, lanes_;
   TypeDefault* types_;
   QueueRecord* queues_;
   QueueTally* tallies_;

@@ -59,7 +59,7 @@ bool Supervisor::read_inbox(std::uint64_t now) {
         add(waits ? first_look(job, state) : expires != 0 ? expires : now, front.hint().index(), job.generation.get());
       }
     }
-    actor_.rings().retire(ring, front);
+    actor_.rings().retire(front);
   }
   return false;
 }
@@ -90,7 +90,8 @@ std::uint64_t Supervisor::look_at_leases(std::uint64_t now, Report& report) {
     lease_began_ = now;
     lease_earliest_ = 0;
   }
-  const std::uint64_t earliest = actor_.end_leases(lease_cursor_, lease_cursor_ + kSlotsPerTick, now, report.leases_ended);
+  const std::uint64_t earliest =
+      actor_.end_leases(lease_cursor_, lease_cursor_ + kSlotsPerTick, now, report.leases_ended);
   if (earliest != 0) lease_earliest_ = lease_earliest_ == 0 ? earliest : std::min(lease_earliest_, earliest);
   lease_cursor_ += kSlotsPerTick;
   if (lease_cursor_ < store.slots()) return now;

@@ -60,10 +60,9 @@ constexpr std::uint64_t hex_digits(std::uint32_t number) {
 void print_id(JobId id, std::span<char, kJobIdLength> out) noexcept {
   static_assert(std::endian::native == std::endian::little, "hex_digits puts the first digit in the lowest byte");
   char digits[32];
-  const std::uint64_t parts[4] = {hex_digits(static_cast<std::uint32_t>(id.hi >> 32)),
-                                  hex_digits(static_cast<std::uint32_t>(id.hi)),
-                                  hex_digits(static_cast<std::uint32_t>(id.lo >> 32)),
-                                  hex_digits(static_cast<std::uint32_t>(id.lo))};
+  const std::uint64_t parts[4] = {
+      hex_digits(static_cast<std::uint32_t>(id.hi >> 32)), hex_digits(static_cast<std::uint32_t>(id.hi)),
+      hex_digits(static_cast<std::uint32_t>(id.lo >> 32)), hex_digits(static_cast<std::uint32_t>(id.lo))};
   std::memcpy(digits, parts, sizeof digits);
   char* to = out.data();
   std::memcpy(to, digits, 8);

@@ -19,6 +19,9 @@
 // With OJS_SHM_TEST_HOOKS every access first calls the hook of this thread (a scheduler may switch there, or count),
 // and every write calls it again with its point (a test may kill the process there). Without it nothing is left.
 
+/// For the few small functions of which every operation is made: the compiler's own measure gives up in a large unit.
+#define OJS_SHM_INLINE [[gnu::always_inline]] inline
+
 namespace ojs_shm::shm {
 
 enum class Access : std::uint8_t { kLoad, kStore, kRmw, kWritten };
@@ -44,53 +47,53 @@ class Atomic {
   Atomic() = default;
   explicit constexpr Atomic(T value) : word_(value) {}
 
-  T load() const {
+  OJS_SHM_INLINE T load() const {
     touch(Access::kLoad, Point::kNone, this);
     return word_.load(std::memory_order_acquire);
   }
   /// For words whose value decides nothing by itself: hints, statistics, expected values of a later cas.
-  T load_relaxed() const {
+  OJS_SHM_INLINE T load_relaxed() const {
     touch(Access::kLoad, Point::kNone, this);
     return word_.load(std::memory_order_relaxed);
   }
   /// The load of a Dekker pair: ordered after this thread's last read-modify-write.
-  T load_seq_cst() const {
+  OJS_SHM_INLINE T load_seq_cst() const {
     touch(Access::kLoad, Point::kNone, this);
     return word_.load(std::memory_order_seq_cst);
   }
-  void store(T value, Point after) {
+  OJS_SHM_INLINE void store(T value, Point after) {
     touch(Access::kStore, after, this);
     word_.store(value, std::memory_order_release);
     touch(Access::kWritten, after, this);
   }
   /// One strong attempt; on failure `expected` holds what was found.
-  bool cas(T& expected, T desired, Point after) {
+  OJS_SHM_INLINE bool cas(T& expected, T desired, Point after) {
     touch(Access::kRmw, after, this);
     const bool done = word_.compare_exchange_strong(expected, desired, std::memory_order_seq_cst);
     if (done) touch(Access::kWritten, after, this);
     return done;
   }
   /// As cas, for callers that need no found value.
-  bool cas_once(T expected, T desired, Point after) { return cas(expected, desired, after); }
-  T fetch_add(T value, Point after) {
+  OJS_SHM_INLINE bool cas_once(T expected, T desired, Point after) { return cas(expected, desired, after); }
+  OJS_SHM_INLINE T fetch_add(T value, Point after) {
     touch(Access::kRmw, after, this);
     const T before = word_.fetch_add(value, std::memory_order_seq_cst);
     touch(Access::kWritten, after, this);
     return before;
   }
-  T fetch_or(T bits, Point after) {
+  OJS_SHM_INLINE T fetch_or(T bits, Point after) {
     touch(Access::kRmw, after, this);
     const T before = word_.fetch_or(bits, std::memory_order_seq_cst);
     touch(Access::kWritten, after, this);
     return before;
   }
-  T fetch_and(T bits, Point after) {
+  OJS_SHM_INLINE T fetch_and(T bits, Point after) {
     touch(Access::kRmw, after, this);
     const T before = word_.fetch_and(bits, std::memory_order_seq_cst);
     touch(Access::kWritten, after, this);
     return before;
   }
-  T exchange(T value, Point after) {
+  OJS_SHM_INLINE T exchange(T value, Point after) {
     touch(Access::kRmw, after, this);
     const T before = word_.exchange(value, std::memory_order_seq_cst);
     touch(Access::kWritten, after, this);
@@ -112,8 +115,8 @@ template <class T>
 class Plain {
  public:
   static_assert(sizeof(T) <= 8 && std::is_trivially_copyable_v<T>);
-  T get() const { return cell_.load(std::memory_order_relaxed); }
-  void set(T value) { cell_.store(value, std::memory_order_relaxed); }
+  OJS_SHM_INLINE T get() const { return cell_.load(std::memory_order_relaxed); }
+  OJS_SHM_INLINE void set(T value) { cell_.store(value, std::memory_order_relaxed); }
 
  private:
   std::atomic<T> cell_;
@@ -124,7 +127,7 @@ class Plain {
 class LaneWord {
  public:
   std::uint64_t get() const { return cell_.load(std::memory_order_relaxed); }
-  void set(std::uint64_t value, Point after) {
+  OJS_SHM_INLINE void set(std::uint64_t value, Point after) {
     touch(Access::kStore, after, this);
     std::atomic_signal_fence(std::memory_order_seq_cst);
     cell_.store(value, std::memory_order_relaxed);
@@ -132,7 +135,7 @@ class LaneWord {
     touch(Access::kWritten, after, this);
   }
   /// Set and visible in order to living readers too (tallies are summed while their writers live).
-  void set_ordered(std::uint64_t value, Point after) {
+  OJS_SHM_INLINE void set_ordered(std::uint64_t value, Point after) {
     touch(Access::kStore, after, this);
     cell_.store(value, std::memory_order_release);
     touch(Access::kWritten, after, this);
@@ -180,9 +183,13 @@ class LocalFlag {
   std::atomic<bool> value_{false};
 };
 
-template <class T>
-inline void prefetch_for_write(const T* address) {
+/// Asks for a cache line that will be written: it comes at once as its only copy, and not as a shared one first.
+inline void prefetch_for_write(const void* address) {
+#if defined(__x86_64__)
+  asm volatile("prefetchw (%0)" : : "r"(address));  // the compiler would emit it only for a named processor
+#else
   __builtin_prefetch(address, 1);
+#endif
 }
 inline void pause_cpu() {
 #if defined(__x86_64__)

@@ -20,7 +20,9 @@ class Blocks {
   static constexpr std::uint64_t word_of(std::uint32_t slot, std::uint32_t generation) {
     return 1ULL << 63 | Field<38, 24>::put(slot) | generation;
   }
-  static constexpr std::uint32_t slot_of(std::uint64_t word) { return static_cast<std::uint32_t>(Field<38, 24>::get(word)); }
+  static constexpr std::uint32_t slot_of(std::uint64_t word) {
+    return static_cast<std::uint32_t>(Field<38, 24>::get(word));
+  }
   static constexpr std::uint32_t generation_of(std::uint64_t word) { return static_cast<std::uint32_t>(word); }
 
   /// Stores the bytes for an exclusively held slot; the first block, or kNoIndex when there are not enough (then

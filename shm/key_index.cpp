@@ -39,7 +39,8 @@ KeyIndex::Insert KeyIndex::insert(std::uint64_t hash, std::uint32_t slot, const 
       if (&cell == own || state_of(found) == kEmpty || fingerprint_of(found) != mark || slot_of(found) == slot ||
           !carries(slot_of(found)))
         continue;
-      if (state_of(found) == kConfirmed || !cell.cas(found, 0, Point::kKeyRemoved)) lost = state_of(found) == kConfirmed;
+      if (state_of(found) == kConfirmed || !cell.cas(found, 0, Point::kKeyRemoved))
+        lost = state_of(found) == kConfirmed;
     }
     if (lost) {
       own->cas_once(mine, 0, Point::kKeyRemoved);
@@ -71,7 +72,8 @@ std::uint32_t KeyIndex::find(const Segment& segment, std::uint64_t hash, const C
   const std::uint64_t mark = fingerprint(hash);
   for (unsigned i = 0; i < kWindow; ++i) {
     const std::uint64_t found = segment.key_cell(window(hash) + i).load();
-    if (state_of(found) == kConfirmed && fingerprint_of(found) == mark && carries(slot_of(found))) return slot_of(found);
+    if (state_of(found) == kConfirmed && fingerprint_of(found) == mark && carries(slot_of(found)))
+      return slot_of(found);
   }
   return kNoIndex;
 }

@@ -28,7 +28,9 @@ class KeyIndex {
   enum class Insert : std::uint8_t { kDone, kDuplicate, kFull };
 
   static constexpr unsigned kWindow = 32;
-  static constexpr std::uint64_t fingerprint(std::uint64_t hash) { return Field<0, 38>::get(hash * 0x9E3779B97F4A7C15ULL); }
+  static constexpr std::uint64_t fingerprint(std::uint64_t hash) {
+    return Field<0, 38>::get(hash * 0x9E3779B97F4A7C15ULL);
+  }
 
   explicit KeyIndex(Segment& segment) : segment_(segment) {}
   Insert insert(std::uint64_t hash, std::uint32_t slot, const Carries& carries);

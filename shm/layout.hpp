@@ -22,7 +22,7 @@ constexpr std::uint32_t kFormat = 1;
 constexpr std::uint64_t kReady = 0x5EA1ED5E6D3E7A11ULL;
 
 constexpr unsigned kCellsPerChunk = 14;
-constexpr unsigned kRingsPerSet = 512;   ///< rings of one set: 256 ranks with a front and a normal ring each
+constexpr unsigned kRingsPerSet = 512;  ///< rings of one set: 256 ranks with a front and a normal ring each
 constexpr unsigned kIndexWords = kRingsPerSet / 32;
 constexpr unsigned kBlockBytes = 256;
 constexpr unsigned kSlotBytes = 320;
@@ -53,46 +53,46 @@ struct Header {
   std::uint64_t fingerprint;
   std::uint64_t size_bytes;
   Geometry geometry;
-  std::uint64_t salt;       ///< random; part of the ids made in this segment
-  std::uint64_t boot[2];    ///< the host's boot id when the segment was last started
+  std::uint64_t salt;     ///< random; part of the ids made in this segment
+  std::uint64_t boot[2];  ///< the host's boot id when the segment was last started
   std::uint64_t made_at_ms;
-  Word ready;               ///< kReady, written last. PAIR segment-ready
-  Half supervisor;          ///< process index + 1 of whoever holds the supervisor's seat; a hint, the seat is the truth
-  Half broker;              ///< the same for the broker's seat
+  Word ready;       ///< kReady, written last. PAIR segment-ready
+  Half supervisor;  ///< process index + 1 of whoever holds the supervisor's seat; a hint, the seat is the truth
+  Half broker;      ///< the same for the broker's seat
   std::uint64_t pad2;
   // Woken when something becomes due before `sleeping_until_ms`, or a process attached.
   alignas(128) Half doorbell;
-  Half lanes_high;          ///< lanes ever taken: only ever grows, so walks over lanes stay short
-  Word sleeping_until_ms;   ///< when the supervisor wakes by itself; a hint
-  Word shortest_lease_ms;   ///< the shortest ever asked for; only ever falls
-  Word clock_offset_ms;     ///< added to the host's clock; moved by tests only
-  Word deaths;              ///< processes found dead
-  Word repairs;             ///< slots mended after a death
-  Word clean;               ///< 1 after a clean stop of the last process
+  Half lanes_high;                    ///< lanes ever taken: only ever grows, so walks over lanes stay short
+  Word sleeping_until_ms;             ///< when the supervisor wakes by itself; a hint
+  Word shortest_lease_ms;             ///< the shortest ever asked for; only ever falls
+  Word clock_offset_ms;               ///< added to the host's clock; moved by tests only
+  Word deaths;                        ///< processes found dead
+  Word repairs;                       ///< slots mended after a death
+  Word clean;                         ///< 1 after a clean stop of the last process
   alignas(128) Half completions[64];  ///< futexes on which finished slots are waited for, by slot number
 };
 
 /// One attached process. The record at index i belongs to whoever holds byte kProcessByte + i of the lock file; who
 /// finds the byte free holds the proof that the process is dead. Written only under that lock.
 struct alignas(64) ProcessRecord {
-  Half live;       ///< 0 free, 1 attached
-  Half pid;        ///< in its own pid namespace, for people
+  Half live;  ///< 0 free, 1 attached
+  Half pid;   ///< in its own pid namespace, for people
   Word namespace_id;
-  Word start_time; ///< of /proc/PID/stat, for people
-  Word epoch;      ///< counts attachments to this record
+  Word start_time;  ///< of /proc/PID/stat, for people
+  Word epoch;       ///< counts attachments to this record
 };
 
 /// One handle (a producer, a worker): one thread at a time writes it. A line for what others never write, one for the
 /// futex that others write, one pair for counters.
 struct alignas(128) Lane {
-  Half process;          ///< process index + 1, 0 free
-  Half kind;             ///< what the handle is for; for people
-  LaneWord intent;       ///< what it is about to do; see the upper room. 0: nothing
+  Half process;     ///< process index + 1, 0 free
+  Half kind;        ///< what the handle is for; for people
+  LaneWord intent;  ///< what it is about to do; see the upper room. 0: nothing
   LaneWord intent_data[4];
-  LaneWord chunk_intent; ///< the chunk it is linking, leaving or splicing in
-  LaneWord batch_intent; ///< the batch it is publishing
-  alignas(64) Half park; ///< the futex on which it sleeps
-  Half watch;            ///< bumped with park, for the thread that serves its event descriptor
+  LaneWord chunk_intent;  ///< the chunk it is linking, leaving or splicing in
+  LaneWord batch_intent;  ///< the batch it is publishing
+  alignas(64) Half park;  ///< the futex on which it sleeps
+  Half watch;             ///< bumped with park, for the thread that serves its event descriptor
   alignas(128) LaneWord counters[16];
 };
 
@@ -105,8 +105,8 @@ struct alignas(64) Slot {
 /// head and tail: 63..40 chunk  39..36 cell 0..14  35..0 incarnation of the chunk. Consumers write head, producers tail.
 struct alignas(128) RingEnds {
   Word head;
-  Half claimed;        ///< lane + 1 while it is being made; kNoIndex once it is named in a set
-  Half splicer;        ///< lane + 1 of whoever compacts the ring
+  Half claimed;  ///< lane + 1 while it is being made; kNoIndex once it is named in a set
+  Half splicer;  ///< lane + 1 of whoever compacts the ring
   alignas(128) Word tail;
 };
 
@@ -119,8 +119,9 @@ struct alignas(128) Chunk {
 
 /// The rings of one upper-room queue: which are not empty, and where they are. PAIR ring-index
 struct alignas(128) RingSet {
-  Word index[kIndexWords];   ///< 63..32 version  31..0 bit r: ring 32i+r may hold something; bit 0 means it holds nothing
-  Half ring[kRingsPerSet];   ///< ring + 1, 0: never used
+  Word
+      index[kIndexWords];  ///< 63..32 version  31..0 bit r: ring 32i+r may hold something; bit 0 means it holds nothing
+  Half ring[kRingsPerSet];  ///< ring + 1, 0: never used
 };
 
 struct alignas(kBlockBytes) Block {
@@ -168,11 +169,11 @@ constexpr Offsets offsets_of(const Geometry& g) {
 /// A number that changes with any struct above; the upper room adds its own.
 constexpr std::uint64_t layout_fingerprint(std::uint64_t upper) {
   std::uint64_t h = 0xCBF29CE484222325ULL;
-  for (std::uint64_t part : {std::uint64_t{sizeof(Header)}, std::uint64_t{sizeof(Lane)}, std::uint64_t{sizeof(Slot)},
-                             std::uint64_t{sizeof(RingEnds)}, std::uint64_t{sizeof(Chunk)}, std::uint64_t{sizeof(RingSet)},
-                             std::uint64_t{kCellsPerChunk}, std::uint64_t{offsetof(Header, doorbell)},
-                             std::uint64_t{offsetof(Lane, park)}, std::uint64_t{std::endian::native == std::endian::little},
-                             upper})
+  for (std::uint64_t part :
+       {std::uint64_t{sizeof(Header)}, std::uint64_t{sizeof(Lane)}, std::uint64_t{sizeof(Slot)},
+        std::uint64_t{sizeof(RingEnds)}, std::uint64_t{sizeof(Chunk)}, std::uint64_t{sizeof(RingSet)},
+        std::uint64_t{kCellsPerChunk}, std::uint64_t{offsetof(Header, doorbell)}, std::uint64_t{offsetof(Lane, park)},
+        std::uint64_t{std::endian::native == std::endian::little}, upper})
     h = (h ^ part) * 0x100000001B3ULL;
   return h;
 }

@@ -17,7 +17,7 @@ class Magazine {
   Magazine(Word* map, std::uint32_t count, std::uint32_t start)
       : map_(map), count_(count), words_((count + 63) / 64), cursor_(words_ == 0 ? 0 : start % words_) {}
 
-  /// A probably free index, or kNoIndex. After an empty round it looks again only each 64th time, unless `insist`.
+  /// A probably free index, or kNoIndex. After an empty round it looks again only after as many calls, unless `insist`.
   std::uint32_t take(bool insist = false) {
     if (mask_ == 0 && !refill(insist)) return kNoIndex;
     const auto bit = static_cast<std::uint32_t>(std::countr_zero(mask_));
@@ -36,12 +36,6 @@ class Magazine {
     if (mask_ != 0) map_[word_].fetch_or(mask_, Point::kHintReturned);
     mask_ = 0;
   }
-  /// The indexes after `take` would return them next, for prefetching; kNoIndex when unknown.
-  std::uint32_t upcoming(unsigned skip) const {
-    std::uint64_t mask = mask_;
-    while (skip-- > 0) mask &= mask - 1;
-    return mask == 0 ? kNoIndex : word_ * 64 + static_cast<std::uint32_t>(std::countr_zero(mask));
-  }
 
  private:
   bool refill(bool insist) {
@@ -59,7 +53,7 @@ class Magazine {
       if (in_word < 64) mask_ &= (1ULL << in_word) - 1;  // a stranger may have scribbled past the end
       if (mask_ != 0) return true;
     }
-    dry_ = 63;
+    dry_ = words_;
     return false;
   }
 

@@ -29,7 +29,7 @@ namespace ojs_shm::shm {
   /* waiting */                                                                                               \
   X(WaiterSet) X(WaiterCleared) X(ParkSet) X(DoorbellRung) X(WaitFlagSet) X(CompletionRung)                   \
   /* settings */                                                                                              \
-  X(QueueNamed) X(QueueSet) X(TypeNamed) X(TypeSet) X(CounterMoved) X(ClockMoved)
+  X(SetNamed) X(SetChanged) X(TypeNamed) X(TypeSet) X(CounterMoved)
 // clang-format on
 
 enum class Point : std::uint16_t {

@@ -4,9 +4,7 @@
 namespace ojs_shm::shm {
 
 Rings::Rings(Segment& segment, std::uint32_t lane)
-    : segment_(segment),
-      lane_(lane),
-      chunk_hints_(segment.chunk_map(), segment.geometry().chunks, lane) {}
+    : segment_(segment), lane_(lane), chunk_hints_(segment.chunk_map(), segment.geometry().chunks, lane) {}
 
 // ---- chunks -------------------------------------------------------------------------------------------------------
 
@@ -70,9 +68,11 @@ std::uint32_t Rings::make_unindexed() {
       ring.claimed.store(0, Point::kRingMade);
       return kNoIndex;
     }
-    const std::uint64_t incarnation = (ChunkControl(segment_.chunk(c).control.load()).incarnation() + 1) & Field<0, 36>::kMax;
+    const std::uint64_t incarnation =
+        (ChunkControl(segment_.chunk(c).control.load()).incarnation() + 1) & Field<0, 36>::kMax;
     clean(c, incarnation);
-    segment_.chunk(c).control.store(ChunkControl(ChunkState::kLinking, owner(), incarnation).word, Point::kChunkLinking);
+    segment_.chunk(c).control.store(ChunkControl(ChunkState::kLinking, owner(), incarnation).word,
+                                    Point::kChunkLinking);
     // NO CRASH POINT: the ring has no name yet; its claim is what the repair reads
     ring.head.store(Place(c, 0, incarnation).word, Point::kNone);
     // NO CRASH POINT: as above
@@ -82,9 +82,8 @@ std::uint32_t Rings::make_unindexed() {
   return kNoIndex;
 }
 
-std::uint32_t Rings::ensure(RingSet& set, unsigned number) {
+std::uint32_t Rings::make_named(RingSet& set, unsigned number) {
   Half& name = set.ring[number];
-  if (const std::uint32_t known = name.load(); known != 0) return known - 1;
   const std::uint32_t ring = make_unindexed();
   if (ring == kNoIndex) return kNoIndex;
   const std::uint32_t chunk = Place(segment_.ring(ring).head.load()).chunk();
@@ -107,8 +106,7 @@ std::uint32_t Rings::ensure(RingSet& set, unsigned number) {
   return expected - 1;
 }
 
-bool Rings::push(std::uint32_t ring_index, Hint hint, RingSet* set, unsigned number) {
-  RingEnds& ring = segment_.ring(ring_index);
+bool Rings::push_slowly(RingEnds& ring, Hint hint, RingSet* set, unsigned number) {
   std::uint32_t fresh = kNoIndex;
   // 1. tail names an empty cell: fill it.   2. it is filled: help tail on.   3. it is closed: open the ring first.
   // 4. another incarnation: tail was stale. 5. no cell left: link a chunk that already carries the hint.
@@ -124,7 +122,7 @@ bool Rings::push(std::uint32_t ring_index, Hint hint, RingSet* set, unsigned num
         continue;
       }
       if (fresh == kNoIndex && (fresh = take_chunk()) == kNoIndex) return false;
-      if (link(ring_index, tail, hint, set, number, fresh)) return true;  // 5
+      if (link(ring, tail, hint, set, number, fresh)) return true;  // 5
       continue;
     }
     Word& cell = segment_.chunk(tail.chunk()).cell[tail.cell()];
@@ -145,8 +143,7 @@ bool Rings::push(std::uint32_t ring_index, Hint hint, RingSet* set, unsigned num
 }
 
 /// One attempt to link `fresh`, carrying the hint in its first cell, after the full chunk at tail.
-bool Rings::link(std::uint32_t ring_index, Place tail, Hint hint, RingSet* set, unsigned number, std::uint32_t& fresh) {
-  RingEnds& ring = segment_.ring(ring_index);
+bool Rings::link(RingEnds& ring, Place tail, Hint hint, RingSet* set, unsigned number, std::uint32_t& fresh) {
   Word& next = segment_.chunk(tail.chunk()).next;
   std::uint64_t found = next.load();
   if (!is_empty(found) || incarnation_of(found) != tail.incarnation()) return false;
@@ -172,26 +169,20 @@ bool Rings::link(std::uint32_t ring_index, Place tail, Hint hint, RingSet* set, 
   return true;
 }
 
-Peeked Rings::peek(std::uint32_t ring_index) {
-  RingEnds& ring = segment_.ring(ring_index);
+Peeked Rings::peek_slowly(RingEnds& ring) {
   for (;;) {
     const Place head(ring.head.load());
     const Chunk& chunk = segment_.chunk(head.chunk());
     const Word& cell = head.cell() == kCellsPerChunk ? chunk.next : chunk.cell[head.cell()];
-    const std::uint64_t value = cell.load();            // PAIR cell-publish, link-publish
-    if (ring.head.load() != head.word) continue;        // the chunk was in this ring all along
-    if (head.cell() < kCellsPerChunk || is_empty(value)) return {head.word, value, &cell};
-    leave_chunk(ring_index, head, Hint(value));
+    const std::uint64_t value = cell.load();      // PAIR cell-publish, link-publish
+    if (ring.head.load() != head.word) continue;  // the chunk was in this ring all along
+    if (head.cell() < kCellsPerChunk || is_empty(value)) return {head.word, value, &cell, &ring};
+    leave_chunk(ring, head, Hint(value));
   }
 }
 
-void Rings::retire(std::uint32_t ring, const Peeked& peeked) {
-  segment_.ring(ring).head.cas_once(peeked.head, Place(peeked.head).next().word, Point::kHeadMoved);
-}
-
 /// Moves head into the next chunk; the winner retires the old one.
-void Rings::leave_chunk(std::uint32_t ring_index, Place head, Hint next) {
-  RingEnds& ring = segment_.ring(ring_index);
+void Rings::leave_chunk(RingEnds& ring, Place head, Hint next) {
   // tail must never stay behind in a chunk that is about to be recycled: a publisher would spin on it for ever.
   const std::uint64_t tail = ring.tail.load();
   if (Place(tail).chunk() == head.chunk() && Place(tail).incarnation() == head.incarnation())
@@ -203,7 +194,8 @@ void Rings::leave_chunk(std::uint32_t ring_index, Place head, Hint next) {
     // Linked, or not yet marked so by its slow linker, or marked by a splicer: exactly one cas takes it.
     while (ChunkControl(found).incarnation() == head.incarnation() &&
            ChunkControl(found).state() != ChunkState::kSpare && ChunkControl(found).state() != ChunkState::kFree) {
-      if (control.cas(found, ChunkControl(ChunkState::kSpare, owner(), head.incarnation()).word, Point::kChunkRetired)) {
+      if (control.cas(found, ChunkControl(ChunkState::kSpare, owner(), head.incarnation()).word,
+                      Point::kChunkRetired)) {
         keep_or_free(head.chunk());
         break;
       }
@@ -213,7 +205,7 @@ void Rings::leave_chunk(std::uint32_t ring_index, Place head, Hint next) {
 }
 
 void Rings::reap(std::uint32_t ring, StillLive live) {
-  for (Peeked front = peek(ring); !front.empty() && !live(segment_, front.hint()); front = peek(ring)) retire(ring, front);
+  for (Peeked front = peek(ring); !front.empty() && !live(segment_, front.hint()); front = peek(ring)) retire(front);
 }
 
 // ---- the index of a set -------------------------------------------------------------------------------------------
@@ -223,19 +215,18 @@ void Rings::open(RingSet& set, unsigned number) {
   std::uint64_t found = word.load();
   // Also when the bit is set: the new version defeats a closer that looked before.
   while (!word.cas(found, ((found >> 32) + 1) << 32 | (found & 0xFFFF'FFFFULL) | 1ULL << (number % 32),
-                   Point::kIndexOpened)) {
-  }
+                   Point::kIndexOpened)) {}
 }
 
-void Rings::close(RingSet& set, unsigned number, const Peeked& witness) {
-  if (close_count(witness.value) != 0) return;
+void Rings::close(RingSet& set, unsigned number, const Word& seen, std::uint64_t empty) {
+  if (close_count(empty) != 0) return;
   Word& word = set.index[number / 32];
   const std::uint64_t before = word.load();
   const std::uint64_t bit = 1ULL << (number % 32);
   if ((before & bit) == 0) return;
   // Mark the very cell that the next publisher must fill; it will open the index before it fills a marked cell.
-  auto& cell = const_cast<Word&>(*witness.cell);
-  if (!cell.cas_once(witness.value, empty_word(incarnation_of(witness.value), 1), Point::kCellClosed)) return;
+  auto& cell = const_cast<Word&>(seen);
+  if (!cell.cas_once(empty, empty_word(incarnation_of(empty), 1), Point::kCellClosed)) return;
   word.cas_once(before, before & ~bit, Point::kIndexClosed);
 }
 
@@ -275,7 +266,7 @@ std::uint32_t Rings::take_batch(std::uint32_t ring) {
     const bool mine = segment_.chunk(c).control.cas_once(ChunkControl(ChunkState::kBatched, 0, incarnation).word,
                                                          ChunkControl(ChunkState::kBatch, owner(), incarnation).word,
                                                          Point::kBatchTaken);
-    retire(ring, front);
+    retire(front);
     if (mine) return c;
   }
 }

@@ -62,7 +62,7 @@ struct Place {
     return c <= kCellsPerChunk ? c : kCellsPerChunk;
   }
   constexpr std::uint64_t incarnation() const { return Field<0, 36>::get(word); }
-  constexpr Place next() const { return {chunk(), cell() + 1, incarnation()}; }
+  constexpr Place next() const { return Place(word + (1ULL << 36)); }  ///< of a place before the end of its chunk
 };
 
 enum class ChunkState : unsigned {
@@ -90,6 +90,7 @@ struct Peeked {
   std::uint64_t head = 0;   ///< for retire()
   std::uint64_t value = 0;  ///< a hint, or the empty word that proves emptiness
   const Word* cell = nullptr;
+  RingEnds* ends = nullptr;
   bool empty() const { return is_empty(value); }
   Hint hint() const { return Hint(value); }
 };
@@ -104,17 +105,43 @@ class Rings {
   ~Rings() = default;
 
   /// The ring with that number, made if need be; kNoIndex when rings or chunks are exhausted.
-  std::uint32_t ensure(RingSet& set, unsigned number);
+  OJS_SHM_INLINE std::uint32_t ensure(RingSet& set, unsigned number) {
+    const std::uint32_t known = set.ring[number].load();
+    return known != 0 ? known - 1 : make_named(set, number);
+  }
   /// A ring of no set: never closed, always open. For the segment's own rings, made before anyone attaches.
   std::uint32_t make_unindexed();
   static std::uint32_t find(const RingSet& set, unsigned number) { return set.ring[number].load() - 1; }
 
   /// Publishes a hint; the cas on the cell (or on the link) is the linearization point. False: no chunk to be had.
-  [[nodiscard]] bool push(std::uint32_t ring, Hint hint, RingSet* set, unsigned number);
+  [[nodiscard]] OJS_SHM_INLINE bool push(std::uint32_t ring, Hint hint, RingSet* set, unsigned number) {
+    RingEnds& ends = segment_.ring(ring);
+    const Place tail(ends.tail.load());
+    if (tail.cell() < kCellsPerChunk && segment_.chunk(tail.chunk())
+                                            .cell[tail.cell()]
+                                            .cas_once(empty_word(tail.incarnation(), 0), hint.word,
+                                                      Point::kCellFilled)) [[likely]] {  // PAIR cell-publish
+      ends.tail.cas_once(tail.word, tail.next().word, Point::kTailMoved);
+      return true;
+    }
+    return push_slowly(ends, hint, set, number);
+  }
   /// Looks; consumes nothing.
-  Peeked peek(std::uint32_t ring);
+  OJS_SHM_INLINE Peeked peek(std::uint32_t ring) {
+    RingEnds& ends = segment_.ring(ring);
+    const Place head(ends.head.load());
+    if (head.cell() < kCellsPerChunk) [[likely]] {
+      const Word& cell = segment_.chunk(head.chunk()).cell[head.cell()];
+      const std::uint64_t value = cell.load();       // PAIR cell-publish
+      if (ends.head.load() == head.word) [[likely]]  // the chunk was in this ring all along
+        return {head.word, value, &cell, &ends};
+    }
+    return peek_slowly(ends);
+  }
   /// Moves head past a hint that is dead or taken. Failure means that somebody did it before.
-  void retire(std::uint32_t ring, const Peeked& peeked);
+  OJS_SHM_INLINE static void retire(const Peeked& peeked) {
+    peeked.ends->head.cas_once(peeked.head, Place(peeked.head).next().word, Point::kHeadMoved);
+  }
   /// Moves head past every dead hint at the front.
   void reap(std::uint32_t ring, StillLive live);
   /// Packs the live hints between the first and the last chunk into fewer chunks. Returns chunks freed.
@@ -122,8 +149,8 @@ class Rings {
 
   // The index of a set. I1: a ring with a published live hint has its bit set; so a clear bit proves emptiness.
   static void open(RingSet& set, unsigned number);
-  /// One attempt to clear the bit of a ring seen empty in `witness`; optional housekeeping.
-  static void close(RingSet& set, unsigned number, const Peeked& witness);
+  /// One attempt to clear the bit of a ring whose first cell was seen empty; optional housekeeping.
+  static void close(RingSet& set, unsigned number, const Word& cell, std::uint64_t empty);
 
   /// A private batch of hints: an ordinary chunk that will stand in a ring as one hint.
   std::uint32_t open_batch();
@@ -149,8 +176,11 @@ class Rings {
   std::uint32_t take_chunk();
 
  private:
-  bool link(std::uint32_t ring, Place tail, Hint hint, RingSet* set, unsigned number, std::uint32_t& fresh);
-  void leave_chunk(std::uint32_t ring, Place head, Hint next);
+  std::uint32_t make_named(RingSet& set, unsigned number);
+  bool push_slowly(RingEnds& ring, Hint hint, RingSet* set, unsigned number);
+  Peeked peek_slowly(RingEnds& ring);
+  bool link(RingEnds& ring, Place tail, Hint hint, RingSet* set, unsigned number, std::uint32_t& fresh);
+  void leave_chunk(RingEnds& ring, Place head, Hint next);
   void keep_or_free(std::uint32_t chunk);
   void clean(std::uint32_t chunk, std::uint64_t incarnation);
   std::uint32_t owner() const { return lane_ + 1; }

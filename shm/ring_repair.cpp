@@ -80,7 +80,8 @@ std::uint32_t Rings::splice(std::uint32_t ring_index, StillLive live) {
   std::uint64_t pred_incarnation = head.incarnation();
   while (head_stays() && pred != tail.chunk()) {
     const std::uint64_t link_word = segment_.chunk(pred).next.load();
-    if (is_empty(link_word) || ChunkControl(segment_.chunk(pred).control.load()).incarnation() != pred_incarnation) break;
+    if (is_empty(link_word) || ChunkControl(segment_.chunk(pred).control.load()).incarnation() != pred_incarnation)
+      break;
     // A run of full chunks whose live hints fit into one chunk.
     std::vector<Hint> run, kept;
     Hint after(link_word);
@@ -105,10 +106,11 @@ std::uint32_t Rings::splice(std::uint32_t ring_index, StillLive live) {
     const std::uint32_t fresh = kept.empty() ? kNoIndex : take_chunk();
     if (!kept.empty() && fresh == kNoIndex) break;
     std::size_t marked = 0;
-    while (marked < run.size() && segment_.chunk(run[marked].index()).control.cas_once(
-                                      ChunkControl(ChunkState::kLinked, 0, run[marked].tag()).word,
-                                      ChunkControl(ChunkState::kDropping, owner(), run[marked].tag()).word,
-                                      Point::kSpliceMarked))
+    while (marked < run.size() &&
+           segment_.chunk(run[marked].index())
+               .control.cas_once(ChunkControl(ChunkState::kLinked, 0, run[marked].tag()).word,
+                                 ChunkControl(ChunkState::kDropping, owner(), run[marked].tag()).word,
+                                 Point::kSpliceMarked))
       ++marked;
     std::uint64_t incarnation = 0;
     std::uint64_t replacement = after.word;
@@ -121,7 +123,8 @@ std::uint32_t Rings::splice(std::uint32_t ring_index, StillLive live) {
       // NO CRASH POINT: as above
       segment_.chunk(fresh).next.store(after.word, Point::kNone);
       intend(fresh, incarnation);
-      segment_.chunk(fresh).control.store(ChunkControl(ChunkState::kLinking, owner(), incarnation).word, Point::kChunkLinking);
+      segment_.chunk(fresh).control.store(ChunkControl(ChunkState::kLinking, owner(), incarnation).word,
+                                          Point::kChunkLinking);
       replacement = Hint(fresh, incarnation).word;
     }
     const bool spliced = marked == run.size() && head_stays() &&
@@ -140,7 +143,8 @@ std::uint32_t Rings::splice(std::uint32_t ring_index, StillLive live) {
     if (fresh != kNoIndex) {
       if (spliced)
         segment_.chunk(fresh).control.cas_once(ChunkControl(ChunkState::kLinking, owner(), incarnation).word,
-                                               ChunkControl(ChunkState::kLinked, 0, incarnation).word, Point::kChunkLinked);
+                                               ChunkControl(ChunkState::kLinked, 0, incarnation).word,
+                                               Point::kChunkLinked);
       else
         keep_or_free(fresh);
       intend_nothing();
@@ -232,7 +236,8 @@ std::uint32_t Rings::collect_leaks(const std::vector<RingSet*>& sets, const std:
   }
   const std::vector<std::uint64_t> reachable = reachable_chunks(segment_, all_rings(sets, roots));
   for (std::uint32_t l = 0; l < segment_.header().lanes_high.load(); ++l)
-    if (const std::uint64_t word = segment_.lane(l).chunk_intent.get_ordered(); word != 0 && Hint(word).index() < linked.size())
+    if (const std::uint64_t word = segment_.lane(l).chunk_intent.get_ordered();
+        word != 0 && Hint(word).index() < linked.size())
       linked[Hint(word).index()] = ~0ULL;  // somebody is about to settle it
   std::uint32_t freed = 0;
   for (std::uint32_t i = 0; i < linked.size(); ++i) {
@@ -247,7 +252,8 @@ void Rings::release() {
   while (spares_ > 0) {
     const std::uint32_t i = spare_[--spares_];
     Word& control = segment_.chunk(i).control;
-    control.store(ChunkControl(ChunkState::kFree, 0, ChunkControl(control.load()).incarnation()).word, Point::kChunkFreed);
+    control.store(ChunkControl(ChunkState::kFree, 0, ChunkControl(control.load()).incarnation()).word,
+                  Point::kChunkFreed);
     chunk_hints_.give(i);
   }
   chunk_hints_.flush();

@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <grp.h>
+#include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -61,8 +62,20 @@ void Segment::adopt(bip::mapped_region region, const Geometry& geometry, bool wr
   base_ = static_cast<std::byte*>(region_.get_address());
   geometry_ = geometry;
   offsets_ = offsets_of(geometry);
+  slots_ = reinterpret_cast<Slot*>(base_ + offsets_.slots);
+  rings_ = reinterpret_cast<RingEnds*>(base_ + offsets_.rings);
+  chunks_ = reinterpret_cast<Chunk*>(base_ + offsets_.chunks);
   writable_ = writable;
   path_ = std::move(path);
+}
+
+bool Segment::map_ahead(std::uint64_t& from) const {
+  constexpr std::uint64_t kSlice = 2U << 20, kPage = 4096;
+  constexpr int kPopulateWrite = 23;  // MADV_POPULATE_WRITE, since Linux 5.14
+  const std::uint64_t begin = (offsets_.slots & ~(kPage - 1)) + from, end = offsets_.block_words & ~(kPage - 1);
+  if (begin >= end) return false;
+  from += kSlice;
+  return ::madvise(base_ + begin, std::min(kSlice, end - begin), kPopulateWrite) == 0;
 }
 
 Opened open_segment(const std::string& path, std::uint64_t upper_fingerprint, bool writable) {
@@ -152,8 +165,7 @@ Opened make_segment(const std::string& path, const MakeSpec& spec, void (*fill)(
                          : ::link(temporary.c_str(), path.c_str());
   const int error = errno;
   drop_temporary();
-  if (linked != 0)
-    return refuse(error == EEXIST ? OpenCode::kExists : OpenCode::kSystem, path + ": " + reason(error));
+  if (linked != 0) return refuse(error == EEXIST ? OpenCode::kExists : OpenCode::kSystem, path + ": " + reason(error));
   opened.code = OpenCode::kOk;
   return opened;
 }

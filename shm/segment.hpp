@@ -46,12 +46,16 @@ class Segment {
   std::uint64_t size() const { return region_.get_size(); }
   bool writable() const { return writable_; }
 
-  ProcessRecord& process(std::uint32_t i) const { return at<ProcessRecord>(offsets_.processes, i, geometry_.processes); }
+  ProcessRecord& process(std::uint32_t i) const {
+    return at<ProcessRecord>(offsets_.processes, i, geometry_.processes);
+  }
   Lane& lane(std::uint32_t i) const { return at<Lane>(offsets_.lanes, i, geometry_.lanes); }
-  Slot& slot(std::uint32_t i) const { return at<Slot>(offsets_.slots, i, geometry_.slots); }
-  RingEnds& ring(std::uint32_t i) const { return at<RingEnds>(offsets_.rings, i, geometry_.rings); }
-  Chunk& chunk(std::uint32_t i) const { return at<Chunk>(offsets_.chunks, i, geometry_.chunks); }
-  Word& key_cell(std::uint32_t i) const { return at<Word>(offsets_.keys, i & (geometry_.key_cells - 1), geometry_.key_cells); }
+  Slot& slot(std::uint32_t i) const { return slots_[i < geometry_.slots ? i : 0]; }
+  RingEnds& ring(std::uint32_t i) const { return rings_[i < geometry_.rings ? i : 0]; }
+  Chunk& chunk(std::uint32_t i) const { return chunks_[i < geometry_.chunks ? i : 0]; }
+  Word& key_cell(std::uint32_t i) const {
+    return at<Word>(offsets_.keys, i & (geometry_.key_cells - 1), geometry_.key_cells);
+  }
   Word& block_word(std::uint32_t i) const { return at<Word>(offsets_.block_words, i, geometry_.blocks); }
   Half& block_link(std::uint32_t i) const { return at<Half>(offsets_.block_links, i, geometry_.blocks); }
   Block& block(std::uint32_t i) const { return at<Block>(offsets_.blocks, i, geometry_.blocks); }
@@ -59,6 +63,9 @@ class Segment {
   Word* chunk_map() const { return reinterpret_cast<Word*>(base_ + offsets_.chunk_map); }
   Word* block_map() const { return reinterpret_cast<Word*>(base_ + offsets_.block_map); }
   std::byte* area() const { return base_ + offsets_.area; }
+  /// Puts the next pages of the slots into this process's page table, so that no job pays for a page fault; `from` counts
+  /// on. False when all is done, or the system cannot.
+  bool map_ahead(std::uint64_t& from) const;
 
  private:
   friend struct Opened;
@@ -73,6 +80,9 @@ class Segment {
 
   boost::interprocess::mapped_region region_;
   std::byte* base_ = nullptr;
+  Slot* slots_ = nullptr;  ///< the three tables on a job's path
+  RingEnds* rings_ = nullptr;
+  Chunk* chunks_ = nullptr;
   Geometry geometry_;
   Offsets offsets_{};
   bool writable_ = false;

@@ -49,18 +49,23 @@ Producer& Admin::producer() { return *impl_->producer; }
 Status Admin::set_queue(std::string_view name, const QueueSettings& settings) {
   if (impl_->handle->closed()) return internal::closed();
   if (!engine::valid_queue_name(name))
-    return Error{Code::kInvalid, "queue must be 1 to 128 characters of [a-z0-9.-]", "queue", 0, engine::kMaxQueueNameLength, ""};
+    return Error{
+        Code::kInvalid, "queue must be 1 to 128 characters of [a-z0-9.-]", "queue", 0, engine::kMaxQueueNameLength, ""};
   constexpr std::uint64_t kMostJobs = (1ULL << 24) - 1, kMostBytes = (1ULL << 40) - 1;
   if (settings.max_depth.value_or(0) > kMostJobs)
-    return Error{Code::kInvalid, "max_depth is at most " + std::to_string(kMostJobs), "max_depth", 0, kMostJobs, "jobs"};
+    return Error{Code::kInvalid, "max_depth is at most " + std::to_string(kMostJobs), "max_depth", 0, kMostJobs,
+                 "jobs"};
   if (settings.max_size_bytes.value_or(0) > kMostBytes)
-    return Error{Code::kInvalid, "max_size_bytes is at most " + std::to_string(kMostBytes), "max_size_bytes", 0, kMostBytes, "bytes"};
+    return Error{Code::kInvalid,   "max_size_bytes is at most " + std::to_string(kMostBytes),
+                 "max_size_bytes", 0,
+                 kMostBytes,       "bytes"};
   engine::Actor& actor = impl_->handle->actor();
   const std::uint32_t q = actor.ensure_queue(name);
   if (q == engine::kNoIndex) return internal::error_of(engine::Outcome::kNoQueues, actor.store(), q, name);
   const engine::QueueRecord& record = actor.store().queue(q);
   if (settings.max_depth || settings.max_size_bytes)
-    actor.set_bounds(q, settings.max_depth.value_or(record.max_depth.load()), settings.max_size_bytes.value_or(record.max_bytes.load()));
+    actor.set_bounds(q, settings.max_depth.value_or(record.max_depth.load()),
+                     settings.max_size_bytes.value_or(record.max_bytes.load()));
   if (settings.paused) actor.set_paused(q, *settings.paused);
   return {};
 }
@@ -69,14 +74,18 @@ Status Admin::set_default_priority(std::string_view type, std::int64_t priority)
   if (impl_->handle->closed()) return internal::closed();
   engine::Actor& actor = impl_->handle->actor();
   const engine::Convention convention = actor.store().convention();
-  if (!engine::valid_type(type)) return Error{Code::kInvalid, "type must be of the form name(.name)*, in lower case", "type", 0, 255, ""};
+  if (!engine::valid_type(type))
+    return Error{Code::kInvalid, "type must be of the form name(.name)*, in lower case", "type", 0, 255, ""};
   const auto rank = engine::rank_of(convention, priority);
   const engine::ConventionInfo& known = engine::info(convention);
   if (!rank)
     return Error{Code::kInvalid,
-                 "priority " + std::to_string(priority) + " is out of range: the minimum is " + std::to_string(known.min) +
-                     " and the maximum is " + std::to_string(known.max),
-                 "priority", 0, static_cast<std::uint64_t>(known.max), ""};
+                 "priority " + std::to_string(priority) + " is out of range: the minimum is " +
+                     std::to_string(known.min) + " and the maximum is " + std::to_string(known.max),
+                 "priority",
+                 0,
+                 static_cast<std::uint64_t>(known.max),
+                 ""};
   if (!actor.set_type_rank(type, *rank))
     return Error{Code::kSegmentFull, "all 256 default priorities of types are taken", "types", 256, 256, ""};
   return {};
@@ -84,7 +93,8 @@ Status Admin::set_default_priority(std::string_view type, std::int64_t priority)
 
 namespace {
 
-Status dead_letter(Handle& handle, std::string_view id, engine::Outcome (engine::Actor::*operation)(engine::JobId, engine::JobState&)) {
+Status dead_letter(Handle& handle, std::string_view id,
+                   engine::Outcome (engine::Actor::*operation)(engine::JobId, engine::JobState&)) {
   if (handle.closed()) return internal::closed();
   const auto parsed = engine::parse_id(id);
   if (!parsed) return internal::error_of(engine::Outcome::kNotFound, handle.store(), engine::kNoIndex, id);
@@ -139,7 +149,8 @@ std::vector<SegmentFile> list_segments(const std::string& dir) {
 }
 
 Status remove_segment(const SegmentName& name, bool force) {
-  if (const std::string problem = internal::problem_of(name); !problem.empty()) return Error{Code::kInvalid, problem, "name", 0, 0, ""};
+  if (const std::string problem = internal::problem_of(name); !problem.empty())
+    return Error{Code::kInvalid, problem, "name", 0, 0, ""};
   const std::string path = internal::path_of(name);
   if (!force) {
     const auto segment = Segment::observe(name);
@@ -152,7 +163,11 @@ Status remove_segment(const SegmentName& name, bool force) {
   if (removed) return {};
   if (error == ENOENT) return Error{Code::kNotFound, "no segment " + path, "segment", 0, 0, ""};
   return Error{error == EACCES || error == EPERM ? Code::kPermission : Code::kInternal,
-               path + ": " + std::generic_category().message(error), "segment", 0, 0, ""};
+               path + ": " + std::generic_category().message(error),
+               "segment",
+               0,
+               0,
+               ""};
 }
 
 }  // namespace ojs_shm

@@ -37,9 +37,11 @@ void watch_forks() {
 }  // namespace
 
 std::string problem_of(const SegmentName& name) {
-  if (name.name.empty() || name.name.size() > 64 || name.name.front() == '.') return "a segment's name has 1 to 64 characters and does not begin with a dot";
+  if (name.name.empty() || name.name.size() > 64 || name.name.front() == '.')
+    return "a segment's name has 1 to 64 characters and does not begin with a dot";
   for (const char c : name.name)
-    if (!((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' || c == '_' || c == '-'))
+    if (!((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' || c == '_' ||
+          c == '-'))
       return "a segment's name has only letters, digits, '.', '_' and '-'";
   if (name.dir.empty()) return "the directory is empty";
   return {};
@@ -86,8 +88,12 @@ Status Attachment::join(Role role) {
   if (!problem.empty()) return Error{Code::kPermission, problem, locks_.path_of(segment_.path()), 0, 0, ""};
   process_ = shm::join(segment_, locks_);
   if (process_ == shm::kNoIndex)
-    return Error{Code::kInUse, "all " + std::to_string(segment_.geometry().processes) + " process records are taken",
-                 "processes", segment_.geometry().processes, segment_.geometry().processes, ""};
+    return Error{Code::kInUse,
+                 "all " + std::to_string(segment_.geometry().processes) + " process records are taken",
+                 "processes",
+                 segment_.geometry().processes,
+                 segment_.geometry().processes,
+                 ""};
   watch_forks();
   {
     const std::lock_guard lock(registry().mutex);
@@ -99,7 +105,8 @@ Status Attachment::join(Role role) {
 }
 
 Result<std::shared_ptr<Attachment>> Attachment::open(const SegmentName& name, Role role) {
-  if (const std::string problem = problem_of(name); !problem.empty()) return Error{Code::kInvalid, problem, "name", 0, 0, ""};
+  if (const std::string problem = problem_of(name); !problem.empty())
+    return Error{Code::kInvalid, problem, "name", 0, 0, ""};
   shm::Opened opened = shm::open_segment(path_of(name), engine::engine_fingerprint(), role != Role::kObserver);
   if (opened.code != shm::OpenCode::kOk) return error_of(opened);
   auto attachment = std::make_shared<Attachment>(std::move(opened.segment), name, role);
@@ -107,11 +114,14 @@ Result<std::shared_ptr<Attachment>> Attachment::open(const SegmentName& name, Ro
   return attachment;
 }
 
-Result<std::shared_ptr<Attachment>> Attachment::create(const SegmentName& name, const SegmentOptions& options, Role role) {
-  if (const std::string problem = problem_of(name); !problem.empty()) return Error{Code::kInvalid, problem, "name", 0, 0, ""};
+Result<std::shared_ptr<Attachment>> Attachment::create(const SegmentName& name, const SegmentOptions& options,
+                                                       Role role) {
+  if (const std::string problem = problem_of(name); !problem.empty())
+    return Error{Code::kInvalid, problem, "name", 0, 0, ""};
   const auto convention = engine::convention_by_name(options.convention.empty() ? "ojs" : options.convention);
   if (!convention)
-    return Error{Code::kInvalid, "convention '" + options.convention + "' is none of ojs, ojs-core, qo", "convention", 0, 0, ""};
+    return Error{
+        Code::kInvalid, "convention '" + options.convention + "' is none of ojs, ojs-core, qo", "convention", 0, 0, ""};
   engine::Plan plan;
   plan.size_bytes = options.size_bytes;
   plan.slots = options.slots;
@@ -148,13 +158,17 @@ Result<std::uint32_t> Attachment::take_lane(bool for_service) {
   const std::uint32_t usable = store_.lanes() - (for_service ? 0 : std::min(engine::kServiceLanes, store_.lanes() - 1));
   for (std::uint32_t i = 0; i < usable; ++i) {
     std::uint32_t before = high.load();
-    while (before <= i && !high.cas(before, i + 1, shm::Point::kLaneTaken)) {
-    }
-    if (segment_.lane(i).process.load() == 0 && segment_.lane(i).process.cas_once(0, process_ + 1, shm::Point::kLaneTaken))
+    while (before <= i && !high.cas(before, i + 1, shm::Point::kLaneTaken)) {}
+    if (segment_.lane(i).process.load() == 0 &&
+        segment_.lane(i).process.cas_once(0, process_ + 1, shm::Point::kLaneTaken))
       return i;
   }
-  return Error{Code::kInUse, "all " + std::to_string(usable) + " handles of the segment are taken; make it with a larger --handles",
-               "handles", usable, usable, ""};
+  return Error{Code::kInUse,
+               "all " + std::to_string(usable) + " handles of the segment are taken; make it with a larger --handles",
+               "handles",
+               usable,
+               usable,
+               ""};
 }
 
 void Attachment::give_lane(std::uint32_t lane) { segment_.lane(lane).process.store(0, shm::Point::kLaneFreed); }
@@ -248,7 +262,8 @@ Handle::~Handle() {
     for (std::uint32_t slot = 0; slot < store().slots(); ++slot) {
       const engine::JobRecord& job = store().job(slot);
       const engine::Control control(job.control.load());
-      if (control.state() == engine::kSlotActive && control.owner() == lane() + 1) held.emplace_back(job.available_at.get(), slot);
+      if (control.state() == engine::kSlotActive && control.owner() == lane() + 1)
+        held.emplace_back(job.available_at.get(), slot);
     }
   std::sort(held.begin(), held.end());
   for (const auto& [time, slot] : held)

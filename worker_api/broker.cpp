@@ -42,14 +42,18 @@ Result<Broker> Broker::start(const SegmentName& name, const SegmentOptions& opti
   if (!opened) return opened.error();
   std::shared_ptr<Attachment> attachment = std::move(opened).value();
   if (!attachment->locks().try_lock(shm::kBrokerSeat))
-    return Error{Code::kInUse, "a broker already serves segment '" + name.name + "' in " + name.dir, "broker", 0, 0, ""};
+    return Error{
+        Code::kInUse, "a broker already serves segment '" + name.name + "' in " + name.dir, "broker", 0, 0, ""};
   const std::string_view found = engine::info(attachment->store().convention()).name;
   if (impl->resumed && !options.convention.empty() && options.convention != found) {
     attachment->locks().unlock(shm::kBrokerSeat);
     return Error{Code::kOtherFormat,
                  "segment '" + name.name + "' has the priority convention '" + std::string(found) + "', not '" +
                      options.convention + "'",
-                 "convention", 0, 0, ""};
+                 "convention",
+                 0,
+                 0,
+                 ""};
   }
   attachment->segment().header().broker.store(attachment->process() + 1, shm::Point::kSeatTaken);
   impl->attachment = attachment.get();

@@ -59,7 +59,8 @@ SegmentInfo Observer::segment_info() const {
   std::vector<std::uint32_t> active(g.lanes, 0);
   info.pools.push_back(pool("slots", g.slots, shm::kSlotBytes, "--slots or --size", [&](std::uint32_t i) {
     const engine::Control control(store.job(i).control.load());
-    if (control.state() == engine::kSlotActive && control.owner() >= 1 && control.owner() <= g.lanes) ++active[control.owner() - 1];
+    if (control.state() == engine::kSlotActive && control.owner() >= 1 && control.owner() <= g.lanes)
+      ++active[control.owner() - 1];
     return control.state() != engine::kSlotFree && !engine::is_finished(control.state());
   }));
   info.pools.push_back(pool("blocks", g.blocks, shm::kBlockBytes, "--size",
@@ -69,8 +70,9 @@ SegmentInfo Observer::segment_info() const {
   }));
   info.pools.push_back(pool("levels", g.rings, sizeof(shm::RingEnds), "--max-queues",
                             [&](std::uint32_t i) { return segment.ring(i).claimed.load() != 0; }));
-  info.pools.push_back(pool("queues", store.max_queues(), sizeof(engine::QueueRecord) + g.lanes * sizeof(engine::QueueTally),
-                            "--max-queues", [&](std::uint32_t i) { return store.queue(i).name_hash.load() != 0; }));
+  info.pools.push_back(pool("queues", store.max_queues(),
+                            sizeof(engine::QueueRecord) + g.lanes * sizeof(engine::QueueTally), "--max-queues",
+                            [&](std::uint32_t i) { return store.queue(i).name_hash.load() != 0; }));
   info.pools.push_back(pool("ids", g.key_cells, 8, "--slots or --size",
                             [&](std::uint32_t i) { return segment.key_cell(i).load() != 0; }));
   info.pools.push_back(pool("handles", g.lanes, sizeof(shm::Lane), "--handles",
@@ -192,7 +194,8 @@ std::vector<JobInfo> Observer::list(const JobFilter& filter) const {
     if (!snapshot) continue;
     if (filter.state && snapshot->state() != static_cast<engine::JobState>(*filter.state)) continue;
     if (filter.dead_letter && !snapshot->policy.has(engine::Policy::kDead)) continue;
-    if (!filter.type.empty() && std::string_view(snapshot->body).substr(0, snapshot->type_length) != filter.type) continue;
+    if (!filter.type.empty() && std::string_view(snapshot->body).substr(0, snapshot->type_length) != filter.type)
+      continue;
     found.push_back(std::move(*snapshot));
   }
   // Where each available job stands in its ring.
@@ -211,8 +214,8 @@ std::vector<JobInfo> Observer::list(const JobFilter& filter) const {
     const bool available = s.state() == engine::JobState::kAvailable;
     const unsigned ring = s.control.ring();
     const bool front = available && ring % 2 == 0;
-    return std::tuple(available ? 0 : 1, s.queue, available ? ring : 0U, available ? (front ? s.available_at : place[s.slot]) : s.created_at,
-                      s.id);
+    return std::tuple(available ? 0 : 1, s.queue, available ? ring : 0U,
+                      available ? (front ? s.available_at : place[s.slot]) : s.created_at, s.id);
   };
   std::sort(found.begin(), found.end(), [&key](const auto& a, const auto& b) { return key(a) < key(b); });
   if (filter.limit != 0 && found.size() > filter.limit) found.resize(filter.limit);
@@ -241,9 +244,13 @@ Result<std::int64_t> Observer::priority_by_name(std::string_view name) const {
   std::string names;
   for (const engine::NamedPriority& known : engine::priority_names(convention))
     names += (names.empty() ? "" : ", ") + std::string(known.name) + " (" + std::to_string(known.priority) + ")";
-  return Error{Code::kInvalid, "'" + std::string(name) + "' is no priority of convention '" +
-                                   std::string(engine::info(convention).name) + "': use a number or one of " + names,
-               "priority", 0, 0, ""};
+  return Error{Code::kInvalid,
+               "'" + std::string(name) + "' is no priority of convention '" +
+                   std::string(engine::info(convention).name) + "': use a number or one of " + names,
+               "priority",
+               0,
+               0,
+               ""};
 }
 
 }  // namespace ojs_shm

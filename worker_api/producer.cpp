@@ -13,6 +13,7 @@ using internal::Handle;
 
 struct Producer::Impl {
   std::unique_ptr<Handle> handle;
+  engine::NewJob job;  ///< of the present call; kept, because clearing it costs more than writing it
   engine::Actor& actor() { return handle->actor(); }
   engine::Store& store() { return handle->store(); }
 
@@ -58,8 +59,7 @@ namespace {
 
 JobIdText text_of(engine::JobId id) {
   JobIdText text;
-  text.hi = id.hi;
-  text.lo = id.lo;
+  text.assign(id.hi, id.lo);
   return text;
 }
 
@@ -72,17 +72,18 @@ bool may_be_the_dead(engine::Outcome outcome) {
 
 Result<JobIdText> Producer::enqueue(const JobSpec& spec) {
   if (impl_->handle->closed()) return internal::closed();
-  engine::NewJob job;
+  engine::NewJob& job = impl_->job;
   if (auto error = internal::read_spec(impl_->actor(), spec, job)) return *std::move(error);
   engine::JobId id;
   engine::Outcome outcome = impl_->actor().enqueue(job, id);
   if (outcome == engine::Outcome::kOk) [[likely]]
     return text_of(id);
-  if (may_be_the_dead(outcome) && impl_->handle->attachment().repair_the_dead() != 0) outcome = impl_->actor().enqueue(job, id);
+  if (may_be_the_dead(outcome) && impl_->handle->attachment().repair_the_dead() != 0)
+    outcome = impl_->actor().enqueue(job, id);
   // The id may be that of a job that is just being brought, perhaps by somebody who died of it: it is a duplicate once it
   // stands, and none when the repair takes it away.
-  for (int turn = 0; outcome == engine::Outcome::kDuplicate && turn < 100 &&
-                     impl_->store().find_job(*job.id) == engine::kNoIndex;
+  for (int turn = 0;
+       outcome == engine::Outcome::kDuplicate && turn < 100 && impl_->store().find_job(*job.id) == engine::kNoIndex;
        ++turn) {
     if (impl_->handle->attachment().repair_the_dead() == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
     outcome = impl_->actor().enqueue(job, id);
@@ -146,8 +147,10 @@ Result<JobInfo> Producer::wait(std::string_view id, std::chrono::milliseconds ti
       Result<JobInfo> info = get(id);
       if (!info || is_terminal(info->state)) return info;
     }
-    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(end - std::chrono::steady_clock::now()).count();
-    if (left <= 0) return Error{Code::kTimeout, "job " + std::string(id) + " has not finished yet", std::string(id), 0, 0, ""};
+    const auto left =
+        std::chrono::duration_cast<std::chrono::milliseconds>(end - std::chrono::steady_clock::now()).count();
+    if (left <= 0)
+      return Error{Code::kTimeout, "job " + std::string(id) + " has not finished yet", std::string(id), 0, 0, ""};
     const bool in_hands = engine::is_exclusive(control.state());
     shm::futex_wait(bell, rung, std::min<std::uint64_t>(static_cast<std::uint64_t>(left), in_hands ? 1 : 100));
     if (!in_hands && bell.load() == rung) impl_->handle->attachment().repair_the_dead();
@@ -171,12 +174,19 @@ Result<std::int64_t> Producer::reprioritize(std::string_view id, std::int64_t pr
   const auto rank = engine::rank_of(convention, priority);
   if (!rank)
     return Error{Code::kInvalid,
-                 "priority " + std::to_string(priority) + " is out of range: the minimum is " + std::to_string(known.min) +
-                     " and the maximum is " + std::to_string(known.max),
-                 "priority", 0, static_cast<std::uint64_t>(known.max), ""};
+                 "priority " + std::to_string(priority) + " is out of range: the minimum is " +
+                     std::to_string(known.min) + " and the maximum is " + std::to_string(known.max),
+                 "priority",
+                 0,
+                 static_cast<std::uint64_t>(known.max),
+                 ""};
   if (known.immutable)
-    return Error{Code::kWrongState, "the convention '" + std::string(known.name) + "' keeps a job's priority as it was enqueued",
-                 "convention", 0, 0, ""};
+    return Error{Code::kWrongState,
+                 "the convention '" + std::string(known.name) + "' keeps a job's priority as it was enqueued",
+                 "convention",
+                 0,
+                 0,
+                 ""};
   std::uint8_t previous = 0;
   engine::JobState found{};
   const engine::Outcome outcome = impl_->actor().reprioritize(parsed.value(), *rank, previous, found);

@@ -59,7 +59,8 @@ void block_signals() {
 /// A thread that sleeps on the pidfds of all attached processes and rings the doorbell when one ends.
 class DeathWatch {
  public:
-  explicit DeathWatch(Attachment& attachment) : attachment_(attachment), wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+  explicit DeathWatch(Attachment& attachment)
+      : attachment_(attachment), wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
     thread_ = std::thread([this] { run(); });
   }
   ~DeathWatch() {
@@ -171,6 +172,7 @@ void Attachment::start_keeper() {
 }
 
 void Attachment::keep() {
+  for (std::uint64_t from = 0; !stopping_.get() && segment_.map_ahead(from);) {}
   while (!stopping_.get()) {
     if (!broker_lives() && locks_.try_lock(shm::kSupervisorSeat)) {
       supervise([this] { return stopping_.get() || broker_lives(); }, [](std::string_view) {});

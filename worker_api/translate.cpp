@@ -53,7 +53,8 @@ Error error_of(engine::Outcome outcome, engine::Store& store, std::uint32_t queu
       const std::uint64_t jobs = engine::charged_jobs(now), bytes = engine::charged_bytes(now);
       const std::uint64_t max_jobs = record.max_depth.load(), max_bytes = record.max_bytes.load();
       const bool by_jobs = max_bytes == 0 || (max_jobs != 0 && jobs >= max_jobs);
-      Error error{Code::kQueueFull, "", name, by_jobs ? jobs : bytes, by_jobs ? max_jobs : max_bytes, by_jobs ? "jobs" : "bytes"};
+      Error error{Code::kQueueFull,          "", name, by_jobs ? jobs : bytes, by_jobs ? max_jobs : max_bytes,
+                  by_jobs ? "jobs" : "bytes"};
       error.message = "Queue '" + name + "' has reached its " + (by_jobs ? "depth" : "size") + " bound (" +
                       std::to_string(error.bound) + (by_jobs ? ")" : " bytes)");
       return error;
@@ -62,16 +63,24 @@ Error error_of(engine::Outcome outcome, engine::Store& store, std::uint32_t queu
     case Outcome::kNoBlocks: return segment_full("blocks", g.blocks, "payload blocks", "--size");
     case Outcome::kNoRings: return segment_full("levels", g.rings, "levels", "--max-queues");
     case Outcome::kNoChunks: return segment_full("chunks", g.chunks, "ring chunks", "--slots or --size");
-    case Outcome::kNoKeys: return segment_full("ids", g.key_cells, "places for brought ids near this id", "--slots or --size");
+    case Outcome::kNoKeys:
+      return segment_full("ids", g.key_cells, "places for brought ids near this id", "--slots or --size");
     case Outcome::kNoQueues: return segment_full("queues", store.max_queues(), "queues", "--max-queues");
-    case Outcome::kDuplicate: return {Code::kDuplicate, "a job with id " + std::string(subject) + " exists", "id", 0, 0, ""};
+    case Outcome::kDuplicate:
+      return {Code::kDuplicate, "a job with id " + std::string(subject) + " exists", "id", 0, 0, ""};
     case Outcome::kTooLarge:
-      return {Code::kTooLarge, "larger than the segment's maximum of " + std::to_string(store.max_body()) + " bytes (--max-body)",
-              std::string(subject), 0, store.max_body(), "bytes"};
+      return {Code::kTooLarge,
+              "larger than the segment's maximum of " + std::to_string(store.max_body()) + " bytes (--max-body)",
+              std::string(subject),
+              0,
+              store.max_body(),
+              "bytes"};
     case Outcome::kNotFound: return {Code::kNotFound, "no job with id " + std::string(subject), "id", 0, 0, ""};
     case Outcome::kWrongState: return {Code::kWrongState, "the job's state forbids it", std::string(subject), 0, 0, ""};
-    case Outcome::kLost: return {Code::kLost, "the job is no longer held here: its lease ended, or it was cancelled", "", 0, 0, ""};
-    case Outcome::kBusy: return {Code::kTimeout, "a stopped process is in the middle of changing the job", "", 0, 0, ""};
+    case Outcome::kLost:
+      return {Code::kLost, "the job is no longer held here: its lease ended, or it was cancelled", "", 0, 0, ""};
+    case Outcome::kBusy:
+      return {Code::kTimeout, "a stopped process is in the middle of changing the job", "", 0, 0, ""};
   }
   return {Code::kInternal, "unexpected outcome", "", 0, 0, ""};
 }
@@ -79,7 +88,10 @@ Error error_of(engine::Outcome outcome, engine::Store& store, std::uint32_t queu
 Error wrong_state(std::string_view id, engine::JobState found, std::string_view wanted) {
   return {Code::kWrongState,
           "job " + std::string(id) + " is " + std::string(engine::name_of(found)) + ", not " + std::string(wanted),
-          std::string(engine::name_of(found)), 0, 0, ""};
+          std::string(engine::name_of(found)),
+          0,
+          0,
+          ""};
 }
 
 std::optional<Error> read_spec(engine::Actor& actor, const JobSpec& spec, engine::NewJob& job) {
@@ -89,11 +101,14 @@ std::optional<Error> read_spec(engine::Actor& actor, const JobSpec& spec, engine
   };
   if (!actor.known_type(spec.type)) {
     if (!engine::valid_type(spec.type))
-      return invalid("type", "type must be 1 to 255 characters of the form name(.name)*, in lower case", engine::kMaxTypeLength);
+      return invalid("type", "type must be 1 to 255 characters of the form name(.name)*, in lower case",
+                     engine::kMaxTypeLength);
     actor.know_type(spec.type);
   }
-  if (spec.args.empty() || spec.args.front() != '[' || spec.args.back() != ']') return invalid("args", "args must be a JSON array");
-  if (spec.args.size() > 0xFF'FFFF || spec.extra.size() > 0xFF'FFFF) return error_of(engine::Outcome::kTooLarge, store, engine::kNoIndex, "args");
+  if (spec.args.empty() || spec.args.front() != '[' || spec.args.back() != ']')
+    return invalid("args", "args must be a JSON array");
+  if (spec.args.size() > 0xFF'FFFF || spec.extra.size() > 0xFF'FFFF)
+    return error_of(engine::Outcome::kTooLarge, store, engine::kNoIndex, "args");
   job.queue = actor.known_queue(spec.queue);
   if (job.queue == engine::kNoIndex) {
     if (!engine::valid_queue_name(spec.queue))
@@ -113,17 +128,24 @@ std::optional<Error> read_spec(engine::Actor& actor, const JobSpec& spec, engine
   } else {
     job.rank = actor.default_rank(spec.type);
   }
+  job.id.reset();
   if (!spec.id.empty()) {
     job.id = engine::parse_id(spec.id);
     if (!job.id) return invalid("id", "id must be a UUIDv7 in lower case");
   }
   const Retry& retry = spec.retry;
-  job.retry = {retry.max_attempts, retry.initial_ms, retry.max_ms, retry.coefficient,
-               static_cast<engine::Backoff>(retry.backoff), retry.jitter, retry.dead_letter};
+  job.retry = {retry.max_attempts,
+               retry.initial_ms,
+               retry.max_ms,
+               retry.coefficient,
+               static_cast<engine::Backoff>(retry.backoff),
+               retry.jitter,
+               retry.dead_letter};
   if (const engine::RetryFault fault = engine::validate(job.retry); fault != engine::RetryFault::kNone)
     return invalid(fault == engine::RetryFault::kCoefficient ? "retry.coefficient" : "retry.backoff",
-                   fault == engine::RetryFault::kCoefficient ? "retry.backoff_coefficient must be a number of at least 1"
-                                                             : "retry.backoff is none of the four strategies");
+                   fault == engine::RetryFault::kCoefficient
+                       ? "retry.backoff_coefficient must be a number of at least 1"
+                       : "retry.backoff is none of the four strategies");
   job.type = spec.type;
   job.args = spec.args;
   job.extra = spec.extra;
@@ -145,8 +167,13 @@ JobInfo info_of(const engine::Store& store, const engine::Snapshot& s) {
   info.state = static_cast<State>(s.state());
   info.priority = engine::priority_of(store.convention(), engine::rank_of_ring(s.control.ring()));
   info.attempt = s.attempt;
-  info.retry = {s.retry.max_attempts, s.retry.initial_ms, s.retry.max_ms, s.retry.coefficient,
-                static_cast<RetryBackoff>(s.retry.backoff), s.retry.jitter, s.retry.dead_letter};
+  info.retry = {s.retry.max_attempts,
+                s.retry.initial_ms,
+                s.retry.max_ms,
+                s.retry.coefficient,
+                static_cast<RetryBackoff>(s.retry.backoff),
+                s.retry.jitter,
+                s.retry.dead_letter};
   info.created_at_ms = s.created_at;
   info.enqueued_at_ms = s.available_at;
   info.scheduled_at_ms = s.scheduled_at;
@@ -161,9 +188,7 @@ JobInfo info_of(const engine::Store& store, const engine::Snapshot& s) {
       info.discarded_at_ms = s.finished_at;
       if (!s.policy.has(engine::Policy::kExpired)) info.completed_at_ms = s.finished_at;
       break;
-    case State::kRetryable:
-      info.next_attempt_at_ms = s.due_at;
-      break;
+    case State::kRetryable: info.next_attempt_at_ms = s.due_at; break;
     default: break;
   }
   info.retry_delay_ms = s.retry_delay_ms;

@@ -26,7 +26,8 @@ class Sleeper {
   /// Returns true when somebody had already chosen this lane to be woken.
   bool get_up() {
     bool chosen = false;
-    for (const std::uint32_t q : queues_) chosen = (word(q).fetch_and(~bit(), shm::Point::kWaiterCleared) & bit()) == 0 || chosen;
+    for (const std::uint32_t q : queues_)
+      chosen = (word(q).fetch_and(~bit(), shm::Point::kWaiterCleared) & bit()) == 0 || chosen;
     return chosen;
   }
   bool sees_work() {
@@ -81,8 +82,7 @@ class EventBell {
       if (!work && park.load() == before) continue;
       ::eventfd_write(fd_, 0xFFFF'FFFF'FFFF'FFFEULL);
       pollfd read_by_user{fd_, POLLOUT, 0};
-      while (!stop_.get() && ::poll(&read_by_user, 1, 100) == 0) {
-      }
+      while (!stop_.get() && ::poll(&read_by_user, 1, 100) == 0) {}
     }
   }
   std::unique_ptr<Handle> handle_;
@@ -146,7 +146,9 @@ Result<Worker> Worker::attach(const Segment& segment, const WorkerOptions& optio
     if (impl->names.size() <= found.queue) impl->names.resize(found.queue + 1);
     impl->names[found.queue] = name;
   }
-  impl->spin = std::chrono::microseconds(options.spin_us != 0 ? options.spin_us : std::thread::hardware_concurrency() > 1 ? 10 : 0);
+  impl->spin = std::chrono::microseconds(options.spin_us != 0                      ? options.spin_us
+                                         : std::thread::hardware_concurrency() > 1 ? 10
+                                                                                   : 0);
   return Worker(std::move(impl));
 }
 
@@ -179,7 +181,7 @@ Status Worker::try_fetch(Job& job) {
   job.enqueued_at_ms_ = got.available_at;
   job.started_at_ms_ = got.started_at;
   job.deadline_ms_ = got.deadline;
-  engine::print_id(got.id, std::span<char, engine::kJobIdLength>(job.id_, engine::kJobIdLength));
+  job.id_.assign(got.id.hi, got.id.lo);
   return {};
 }
 
@@ -283,8 +285,10 @@ Result<std::uint64_t> Worker::heartbeat(Job& job, std::uint32_t lease_ms) {
 
 Status Worker::progress(Job& job, double fraction) {
   if (impl_->handle->closed()) return internal::closed();
-  if (!(fraction >= 0.0 && fraction <= 1.0)) return Error{Code::kInvalid, "progress is a number from 0 to 1", "progress", 0, 1, ""};
-  const engine::Outcome outcome = job.valid() ? impl_->actor().progress(job.slot_, job.word_, fraction) : engine::Outcome::kLost;
+  if (!(fraction >= 0.0 && fraction <= 1.0))
+    return Error{Code::kInvalid, "progress is a number from 0 to 1", "progress", 0, 1, ""};
+  const engine::Outcome outcome =
+      job.valid() ? impl_->actor().progress(job.slot_, job.word_, fraction) : engine::Outcome::kLost;
   if (outcome != engine::Outcome::kOk) return lost(outcome, *impl_->handle);
   return {};
 }

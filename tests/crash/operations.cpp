@@ -75,7 +75,7 @@ void Hands::take(Job& into) { must(worker->try_fetch(into)); }
 
 void Hands::move_clock(std::uint64_t ms) {
   shm::Word& offset = segment.attachment()->segment().header().clock_offset_ms;
-  offset.store(offset.load() + ms, shm::Point::kClockMoved);
+  offset.store(offset.load() + ms, shm::Point::kNone);
 }
 
 const std::vector<Operation>& operations() {
@@ -135,14 +135,19 @@ const std::vector<Operation>& operations() {
          spec.id = "01961234-5678-7abc-8def-0123456789ab";
          if (h.producer->enqueue(spec).code() != Code::kDuplicate) throw std::runtime_error("a duplicate was accepted");
        }},
-      {"enqueue_bounded", [](Hands& h) { must(h.admin->set_queue("default", {10, 4096, {}})); }, [](Hands& h) { h.put(); }},
+      {"enqueue_bounded",
+       [](Hands& h) {
+         must(h.admin->set_queue("default", {10, 4096, {}}));
+       },
+       [](Hands& h) { h.put(); }},
       {"enqueue_refused",
        [](Hands& h) {
          must(h.admin->set_queue("default", {1, {}, {}}));
          h.put();
        },
        [](Hands& h) {
-         if (h.producer->enqueue(spec_of()).code() != Code::kQueueFull) throw std::runtime_error("the bound was passed");
+         if (h.producer->enqueue(spec_of()).code() != Code::kQueueFull)
+           throw std::runtime_error("the bound was passed");
        }},
       {"enqueue_new_queue", nothing, [](Hands& h) { h.put(2, "other"); }},
       {"enqueue_new_chunk", fourteen, [](Hands& h) { h.put(); }},
@@ -162,21 +167,29 @@ const std::vector<Operation>& operations() {
          const std::vector<JobSpec> specs(5, spec_of());
          must(h.producer->enqueue_batch(specs));
        }},
-      {"enqueue_batch_bounded", [](Hands& h) { must(h.admin->set_queue("default", {10, {}, {}})); },
+      {"enqueue_batch_bounded",
+       [](Hands& h) {
+         must(h.admin->set_queue("default", {10, {}, {}}));
+       },
        [](Hands& h) {
          const std::string args = big_args(300);
          const std::vector<JobSpec> specs(5, spec_of(args));
          must(h.producer->enqueue_batch(specs));
        }},
-      {"enqueue_batch_refused", [](Hands& h) { must(h.admin->set_queue("default", {4, {}, {}})); },
+      {"enqueue_batch_refused",
+       [](Hands& h) {
+         must(h.admin->set_queue("default", {4, {}, {}}));
+       },
        [](Hands& h) {
          const std::vector<JobSpec> specs(5, spec_of());
-         if (h.producer->enqueue_batch(specs).code() != Code::kQueueFull) throw std::runtime_error("the bound was passed");
+         if (h.producer->enqueue_batch(specs).code() != Code::kQueueFull)
+           throw std::runtime_error("the bound was passed");
        }},
       {"enqueue_batch_too_many", nothing,
        [](Hands& h) {
          const std::vector<JobSpec> specs(97, spec_of());
-         if (h.producer->enqueue_batch(specs).code() != Code::kSegmentFull) throw std::runtime_error("more jobs than slots");
+         if (h.producer->enqueue_batch(specs).code() != Code::kSegmentFull)
+           throw std::runtime_error("more jobs than slots");
        }},
       {"fetch", put_one, [](Hands& h) { h.take(h.job); }},
       {"fetch_leaves_chunk",
@@ -204,7 +217,8 @@ const std::vector<Operation>& operations() {
        [](Hands& h) { h.take(h.job); }},
       {"fetch_lease_owned", put_one,
        [](Hands& h) {
-         Worker worker = must(Worker::attach(h.segment, {.queues = {"default"}, .lease_ms = 50, .spin_us = 0, .lease_owned = true}));
+         Worker worker = must(
+             Worker::attach(h.segment, {.queues = {"default"}, .lease_ms = 50, .spin_us = 0, .lease_owned = true}));
          must(worker.try_fetch(h.job));
        }},
       {"fetch_expired",
@@ -305,7 +319,8 @@ const std::vector<Operation>& operations() {
          must(h.worker->nack(h.job, failure(false)));
        },
        [](Hands& h) {
-         if (h.admin->retry_dead(h.id).code() != Code::kWrongState) throw std::runtime_error("no dead letter, and retried");
+         if (h.admin->retry_dead(h.id).code() != Code::kWrongState)
+           throw std::runtime_error("no dead letter, and retried");
        }},
       {"ack_wakes_waiter",
        [hold_one](Hands& h) {
@@ -380,10 +395,14 @@ const std::vector<Operation>& operations() {
        [](Hands& h) {
          engine::QueueRecord& queue = h.handle->store().queue(0);
          const std::uint32_t ring = shm::Rings::find(queue.rings, engine::normal_ring(9));
-         if (h.handle->actor().rings().splice(ring, engine::Store::hint_lives) < 3) throw std::runtime_error("nothing packed");
+         if (h.handle->actor().rings().splice(ring, engine::Store::hint_lives) < 3)
+           throw std::runtime_error("nothing packed");
        }},
       {"mend", put_one, [](Hands& h) { h.handle->actor().mend(); }},
-      {"set_queue", nothing, [](Hands& h) { must(h.admin->set_queue("default", {5, 6, true})); }},
+      {"set_queue", nothing,
+       [](Hands& h) {
+         must(h.admin->set_queue("default", {5, 6, true}));
+       }},
       {"set_default_priority", nothing, [](Hands& h) { must(h.admin->set_default_priority("crash.test", 1)); }},
       {"attach_and_close", nothing,
        [](Hands& h) {

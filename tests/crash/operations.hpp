@@ -24,8 +24,8 @@ struct Hands {
   std::optional<Producer> producer;
   std::optional<Worker> worker;
   std::optional<Admin> admin;
-  Job job;                                   ///< what setup fetched
-  std::string id;                            ///< what setup enqueued last
+  Job job;         ///< what setup fetched
+  std::string id;  ///< what setup enqueued last
 
   std::string put(const JobSpec& spec);
   std::string put(std::int64_t priority = 2, std::string_view queue = "default");

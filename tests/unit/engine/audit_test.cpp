@@ -18,7 +18,9 @@ using shm::Point;
 template <class T>
 class Corrupted {
  public:
-  Corrupted(shm::Atomic<T>& word, std::type_identity_t<T> value) : word_(word), before_(word.load()) { word_.store(value, Point::kNone); }
+  Corrupted(shm::Atomic<T>& word, std::type_identity_t<T> value) : word_(word), before_(word.load()) {
+    word_.store(value, Point::kNone);
+  }
   ~Corrupted() { word_.store(before_, Point::kNone); }
 
  private:
@@ -28,7 +30,9 @@ class Corrupted {
 template <class T>
 class CorruptedPlain {
  public:
-  CorruptedPlain(shm::Plain<T>& word, std::type_identity_t<T> value) : word_(word), before_(word.get()) { word_.set(value); }
+  CorruptedPlain(shm::Plain<T>& word, std::type_identity_t<T> value) : word_(word), before_(word.get()) {
+    word_.set(value);
+  }
   ~CorruptedPlain() { word_.set(before_); }
 
  private:
@@ -83,17 +87,21 @@ TEST_F(Audit, I01_a_state_that_does_not_exist_or_an_owner_where_none_belongs) {
     const Corrupted word(job(scheduled).control, control(scheduled).word | Control::OwnerBits::put(1));
     EXPECT_TRUE(found().contains(1));
   }
-  const Corrupted word(job(active).control, Control(engine::kSlotActive, control(active).ring(), 0, control(active).tag()).word);
+  const Corrupted word(job(active).control,
+                       Control(engine::kSlotActive, control(active).ring(), 0, control(active).tag()).word);
   EXPECT_TRUE(found().contains(1));
 }
 
 TEST_F(Audit, I02_a_slot_held_by_a_lane_that_nobody_has) {
-  const Corrupted word(job(active).control, Control(engine::kSlotActive, control(active).ring(), 31, control(active).tag()).word);
+  const Corrupted word(job(active).control,
+                       Control(engine::kSlotActive, control(active).ring(), 31, control(active).tag()).word);
   EXPECT_TRUE(found().contains(2));
 }
 
 TEST_F(Audit, I03_an_available_job_without_a_hint) {
-  const Corrupted word(job(available).control, Control(engine::kSlotAvailable, control(available).ring(), 0, control(available).tag() + 5).word);
+  const Corrupted word(
+      job(available).control,
+      Control(engine::kSlotAvailable, control(available).ring(), 0, control(available).tag() + 5).word);
   EXPECT_TRUE(found().contains(3));
 }
 

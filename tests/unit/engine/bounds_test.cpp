@@ -59,8 +59,7 @@ TEST(Bounds, BP_001_no_credit_is_lost_while_workers_make_room) {
   for (std::size_t t = 0; t < 2; ++t) {
     threads.emplace_back([&] {
       Producer producer = Producer::attach(s.segment).value();
-      for (std::uint64_t put = 0; put < kEach; put += producer.enqueue(spec_of(1)).ok() ? 1 : 0) {
-      }
+      for (std::uint64_t put = 0; put < kEach; put += producer.enqueue(spec_of(1)).ok() ? 1 : 0) {}
     });
     threads.emplace_back([&, t] {
       Worker worker = Worker::attach(s.segment, {}).value();

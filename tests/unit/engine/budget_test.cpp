@@ -82,7 +82,8 @@ TEST(Budget, of_each_operation_in_its_steady_state) {
   });
   engine::JobState found{};
   const Cost cancelled = cost_of("cancel, its batches included", kTimes, [&](int i) {
-    ASSERT_EQ(s.actor().cancel(*engine::parse_id(ids[static_cast<std::size_t>(i)].view()), found), engine::Outcome::kOk);
+    ASSERT_EQ(s.actor().cancel(*engine::parse_id(ids[static_cast<std::size_t>(i)].view()), found),
+              engine::Outcome::kOk);
   });
   ASSERT_TRUE(s.admin.set_queue("default", {1'000'000, {}, {}}).ok());
   enqueue(0);
@@ -90,11 +91,11 @@ TEST(Budget, of_each_operation_in_its_steady_state) {
 
   EXPECT_LE(enqueued.rmw, 4.0);
   EXPECT_LE(bounded.rmw, enqueued.rmw + 1.1);  // one, and another share of the chunks
-  EXPECT_LE(fetched.rmw, 2.25);    // two, and a fourteenth part of leaving a chunk
-  EXPECT_LE(acked.rmw, 1.25);      // one, and the batch of fourteen
-  EXPECT_LE(moved.rmw, 3.25);      // three, and the chunks of the new level
-  EXPECT_LE(cancelled.rmw, 2.35);  // two, and the batch of fourteen
-  EXPECT_GE(acked.rmw, 1.0);  // the hook is alive
+  EXPECT_LE(fetched.rmw, 2.25);                // two, and a fourteenth part of leaving a chunk
+  EXPECT_LE(acked.rmw, 1.25);                  // one, and the batch of fourteen
+  EXPECT_LE(moved.rmw, 3.25);                  // three, and the chunks of the new level
+  EXPECT_LE(cancelled.rmw, 2.35);              // two, and the batch of fourteen
+  EXPECT_GE(acked.rmw, 1.0);                   // the hook is alive
   EXPECT_GE(fetched.rmw, 2.0);
   EXPECT_EQ(enqueued.allocations, 0.0);
   EXPECT_EQ(fetched.allocations, 0.0);

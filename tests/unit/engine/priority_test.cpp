@@ -70,7 +70,9 @@ TEST(Priority, PRI_003_a_random_history_leaves_in_the_order_of_a_sorted_list) {
     std::int64_t priority;
     std::uint64_t order;
     std::string id;
-    bool operator<(const Waiting& other) const { return std::pair(priority, order) < std::pair(other.priority, other.order); }
+    bool operator<(const Waiting& other) const {
+      return std::pair(priority, order) < std::pair(other.priority, other.order);
+    }
   };
   std::vector<Waiting> model;
   std::uint64_t order = 0;
@@ -244,8 +246,9 @@ TEST(Priority, PRI_T14_PRI_T15_SUM_02_above_the_maximum_is_refused_and_the_error
   QuietSegment s;
   const std::string id = s.put(1);
   for (const std::int64_t priority : {std::int64_t{256}, std::int64_t{100'000}, INT64_MAX}) {
-    for (const Error& error : {s.producer.enqueue(spec_of(priority)).error(), s.producer.reprioritize(id, priority).error(),
-                               s.admin.set_default_priority("a", priority).error()}) {
+    for (const Error& error :
+         {s.producer.enqueue(spec_of(priority)).error(), s.producer.reprioritize(id, priority).error(),
+          s.admin.set_default_priority("a", priority).error()}) {
       EXPECT_EQ(error.code, Code::kInvalid);
       EXPECT_NE(error.message.find("maximum is 255"), std::string::npos) << error.message;
       EXPECT_EQ(error.bound, 255U);

@@ -74,7 +74,7 @@ class QuietSegment {
 
   void move_clock(std::uint64_t ms) {
     shm::Word& offset = segment.attachment()->segment().header().clock_offset_ms;
-    offset.store(offset.load() + ms, shm::Point::kClockMoved);
+    offset.store(offset.load() + ms, shm::Point::kNone);
   }
   /// What a supervisor does until nothing is due.
   engine::Supervisor::Report tick() {

@@ -120,7 +120,10 @@ TEST(Retention, waiting_texts_are_never_taken_and_the_refusal_names_the_blocks) 
 struct Pools {
   std::uint64_t slots, chunks, blocks, levels;
   explicit Pools(const QuietSegment& s)
-      : slots(s.pool_use("slots")), chunks(s.pool_use("chunks")), blocks(s.pool_use("blocks")), levels(s.pool_use("levels")) {}
+      : slots(s.pool_use("slots")),
+        chunks(s.pool_use("chunks")),
+        blocks(s.pool_use("blocks")),
+        levels(s.pool_use("levels")) {}
 };
 
 TEST(Retention, cancelling_behind_a_live_low_job_keeps_memory_flat) {

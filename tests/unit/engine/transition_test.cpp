@@ -297,7 +297,8 @@ TEST(Transition, only_a_pending_job_can_be_activated) {
   for (const State state : kEvery) {
     QuietSegment s;
     const std::string id = job_in(s, state);
-    EXPECT_EQ(s.producer.activate(id).code(), state == State::kPending ? Code::kOk : Code::kWrongState) << state_name(state);
+    EXPECT_EQ(s.producer.activate(id).code(), state == State::kPending ? Code::kOk : Code::kWrongState)
+        << state_name(state);
   }
 }
 

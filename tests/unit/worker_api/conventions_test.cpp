@@ -25,10 +25,11 @@ TEST(Conventions, QO_02_in_qo_a_job_without_priority_has_128) {
 
 TEST(Conventions, QO_03_QO_04_names_are_numbers_of_the_segments_own_convention) {
   QuietSegment qo(few_slots(512, "qo")), ojs;
-  const std::pair<const char*, std::int64_t> expected[] = {{"critical", 255}, {"urgent", 200},    {"high", 175}, {"normal", 128},
-                                                           {"low", 50},       {"background", 10}, {"bulk", 0}};
+  const std::pair<const char*, std::int64_t> expected[] = {
+      {"critical", 255}, {"urgent", 200}, {"high", 175}, {"normal", 128}, {"low", 50}, {"background", 10}, {"bulk", 0}};
   for (const auto& [name, priority] : expected) EXPECT_EQ(qo.observer.priority_by_name(name).value(), priority) << name;
-  const std::pair<const char*, std::int64_t> named[] = {{"critical", 0}, {"high", 1}, {"normal", 2}, {"low", 3}, {"bulk", 4}};
+  const std::pair<const char*, std::int64_t> named[] = {
+      {"critical", 0}, {"high", 1}, {"normal", 2}, {"low", 3}, {"bulk", 4}};
   for (const auto& [name, priority] : named) EXPECT_EQ(ojs.observer.priority_by_name(name).value(), priority) << name;
   EXPECT_EQ(ojs.observer.priority_by_name("urgent").code(), Code::kInvalid);
   EXPECT_NE(ojs.observer.priority_by_name("urgent").error().message.find("critical (0)"), std::string::npos);

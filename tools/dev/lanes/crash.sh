@@ -1,13 +1,14 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# ABOUT: kills at every crash point and SIGKILL storms [--points] [--long] [--seed N] [--seconds N]
+# ABOUT: kills at every crash point, SIGKILL storms and millions of dead hints [--points] [--long] [--seed N] [--seconds N]
 # NEEDS: build test
 # IN-TEST: --points
 . "$(dirname "$0")/../lane.sh"
 readonly HELP="crash [--points] [--long] [--seed N] [--seconds N]
   --points: every crash point and the controls, without the storms
   the short form: every crash point, then storms of a few seconds each (--seconds, default 12)
-  --long: one storm of at least 2,000 kills and 5,000,000 jobs, and longer ones beside it
+  --long: one storm of at least 2,000 kills and 5,000,000 jobs, longer ones beside it, and ten million jobs enqueued and
+    cancelled, and as many re-prioritised, behind a live one
   --seed: of the storms; default: random, and printed"
 points=0 long=0 seconds=12 seed=$((RANDOM << 15 | RANDOM))
 while (($#)); do
@@ -23,27 +24,31 @@ done
 lane crash
 ((long)) && ((seconds < 60)) && seconds=60
 
-# A storm is one case: its report goes to the screen and to a file.
-storm() { # NAME BOUND-SECONDS PROGRAM [ARGS...]
+# A program that is one case: its report goes to the screen and to a file.
+long_case() { # NAME BOUND-SECONDS PROGRAM [ARGS...]
   local name=$1 bound=$2 status
   shift 2
   mkdir -p "$RESULTS"
   echo "--- $name"
-  timeout --kill-after=10 "$bound" "$@" --seed "$seed" </dev/null 2>&1 | tee "$RESULTS/$name.log"
+  timeout --kill-after=10 "$bound" "$@" </dev/null 2>&1 | tee "$RESULTS/$name.log"
   status=${PIPESTATUS[0]}
   if [[ $status == 0 ]]; then
     pass
   else
-    fail "$name (status $status); again: $* --seed $seed"
+    fail "$name (status $status); again: $*"
   fi
 }
+storm() { # NAME BOUND-SECONDS PROGRAM [ARGS...]
+  long_case "$@" --seed "$seed"
+}
 
-if build_tree default crash_tests crash_storm_at_points stress_tests stress_storm; then
+if build_tree default crash_tests crash_storm_at_points stress_tests stress_storm stress_churn; then
   bin=build/bin
   run_gtest stress 120 $bin/stress_tests
   run_gtest crash $((long ? 7200 : 600)) $bin/crash_tests
   storm storm-control-boost 120 $bin/stress_storm --subject boost --must-break --seconds 30 --wedge 2000
   storm storm-control-ring 120 $bin/stress_storm --subject vyukov --must-break --seconds 30 --wedge 2000
+  long_case churn 3600 $bin/stress_churn --times $((long ? 10000000 : 1000000))
   ((points)) && finish
   if ((long)); then
     storm storm-long 7200 $bin/stress_storm --kills 2000 --jobs 5000000 --seconds 3600 --look 5000

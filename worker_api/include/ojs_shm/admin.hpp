@@ -24,9 +24,9 @@ struct QueueSettings {
 struct SegmentFile {
   std::string name, path;
   std::uint64_t size_bytes = 0;
-  bool alive = false;      ///< some process holds it
-  bool readable = false;   ///< it is a segment of this format
-  std::string problem;     ///< why it is not readable
+  bool alive = false;     ///< some process holds it
+  bool readable = false;  ///< it is a segment of this format
+  std::string problem;    ///< why it is not readable
 };
 
 /// Changes settings and mends. One thread at a time.
@@ -74,7 +74,7 @@ class OJS_SHM_API Broker {
   std::string resume_report() const;  ///< what the audit and the repair of a resumed segment found, for the log
   /// Supervises until stop(); calls `log` with a line when something happened (a death, a repair).
   Status run(const std::function<void(std::string_view)>& log);
-  void stop() noexcept;               ///< async-signal-safe
+  void stop() noexcept;  ///< async-signal-safe
   const Segment& segment() const;
   /// True when another living process is attached.
   bool others_attached() const;

@@ -11,6 +11,18 @@
 
 namespace ojs_shm {
 
+/// A job's id. Its text is made when somebody asks for it; one thread at a time.
+struct OJS_SHM_API JobIdText {
+  std::uint64_t hi = 0, lo = 0;
+  void assign(std::uint64_t new_hi, std::uint64_t new_lo) { hi = new_hi, lo = new_lo, text_[0] = '\0'; }
+  /// 36 characters, valid as long as this object.
+  std::string_view view() const;
+  std::string str() const { return std::string(view()); }
+
+ private:
+  mutable char text_[37] = {};
+};
+
 /// The eight states of an Open Job Spec job.
 enum class State : std::uint8_t {
   kScheduled = 0,
@@ -43,17 +55,17 @@ struct Retry {
 
 /// A job to be enqueued. The views need to live only during the call.
 struct JobSpec {
-  std::string_view type;                ///< 1..255 bytes, `^[a-z][a-z0-9_-]*(\.[a-z][a-z0-9_-]*)*$`
-  std::string_view args = "[]";         ///< a JSON array, stored as given
-  std::string_view queue = "default";   ///< 1..128 bytes, `^[a-z0-9][a-z0-9-.]*$`
-  std::string_view id;                  ///< empty: an id is made; else a UUIDv7 in lower case
-  std::string_view extra;               ///< empty or a JSON object: meta, tags and members of the client's own
-  std::optional<std::int64_t> priority; ///< in the segment's convention; unset: the type's or the convention's default
-  std::uint64_t scheduled_at_ms = 0;    ///< Unix time; 0 or past: at once
-  std::uint64_t expires_at_ms = 0;      ///< Unix time; 0: never
-  std::uint32_t timeout_ms = 0;         ///< longest run of one attempt; 0: no limit
-  std::uint32_t lease_ms = 0;           ///< visibility timeout; 0: the segment's default (1,800,000)
-  bool pending = false;                 ///< wait for activate()
+  std::string_view type;                 ///< 1..255 bytes, `^[a-z][a-z0-9_-]*(\.[a-z][a-z0-9_-]*)*$`
+  std::string_view args = "[]";          ///< a JSON array, stored as given
+  std::string_view queue = "default";    ///< 1..128 bytes, `^[a-z0-9][a-z0-9-.]*$`
+  std::string_view id;                   ///< empty: an id is made; else a UUIDv7 in lower case
+  std::string_view extra;                ///< empty or a JSON object: meta, tags and members of the client's own
+  std::optional<std::int64_t> priority;  ///< in the segment's convention; unset: the type's or the convention's default
+  std::uint64_t scheduled_at_ms = 0;     ///< Unix time; 0 or past: at once
+  std::uint64_t expires_at_ms = 0;       ///< Unix time; 0: never
+  std::uint32_t timeout_ms = 0;          ///< longest run of one attempt; 0: no limit
+  std::uint32_t lease_ms = 0;            ///< visibility timeout; 0: the segment's default (1,800,000)
+  bool pending = false;                  ///< wait for activate()
   Retry retry;
 };
 
@@ -61,7 +73,7 @@ struct JobSpec {
 struct JobError {
   std::uint16_t attempt = 0;
   std::uint64_t occurred_at_ms = 0;
-  std::string code;     ///< such as "visibility_timeout", "holder_died" or the handler's own
+  std::string code;  ///< such as "visibility_timeout", "holder_died" or the handler's own
   std::string type;
   std::string message;
   std::string details;  ///< empty or JSON
@@ -91,7 +103,7 @@ struct JobInfo {
   std::uint32_t retry_delay_ms = 0;      ///< the last delay
   std::uint32_t timeout_ms = 0;
   std::uint32_t lease_ms = 0;
-  std::optional<State> previous_state;   ///< of a cancelled job
+  std::optional<State> previous_state;  ///< of a cancelled job
   bool dead_letter = false;
   bool cancel_requested = false;
   double progress = -1.0;   ///< 0..1, negative when none was reported

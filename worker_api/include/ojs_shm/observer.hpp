@@ -41,7 +41,8 @@ struct ProcessInfo {
 struct SegmentInfo {
   std::string name, path, convention, created_by_version;
   std::uint32_t format = 0;
-  std::uint64_t size_bytes = 0, created_at_ms = 0, slots = 0, max_body_bytes = 0, default_lease_ms = 0, retention_ms = 0;
+  std::uint64_t size_bytes = 0, created_at_ms = 0, slots = 0, max_body_bytes = 0, default_lease_ms = 0,
+                retention_ms = 0;
   std::int64_t priority_min = 0, priority_max = 0, priority_default = 0;
   std::vector<PoolInfo> pools;
   std::vector<ProcessInfo> processes;
@@ -49,10 +50,10 @@ struct SegmentInfo {
 };
 
 struct JobFilter {
-  std::string queue, type;       ///< empty: any
+  std::string queue, type;  ///< empty: any
   std::optional<State> state;
-  bool dead_letter = false;      ///< only dead letters
-  std::size_t limit = 0;         ///< 0: all
+  bool dead_letter = false;  ///< only dead letters
+  std::size_t limit = 0;     ///< 0: all
 };
 
 /// A violated invariant; the numbers stand in docs/invariants.md.

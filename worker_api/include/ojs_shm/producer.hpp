@@ -15,17 +15,6 @@
 
 namespace ojs_shm {
 
-/// A job's id. Its text is made when somebody asks for it; one thread at a time.
-struct OJS_SHM_API JobIdText {
-  std::uint64_t hi = 0, lo = 0;
-  /// 36 characters, valid as long as this object.
-  std::string_view view() const;
-  std::string str() const { return std::string(view()); }
-
- private:
-  mutable char text_[37] = {};
-};
-
 /// Puts jobs into queues. One thread at a time may use a Producer; make one for each thread.
 class OJS_SHM_API Producer {
  public:

@@ -43,10 +43,10 @@ OJS_SHM_API std::string_view code_name(Code code) noexcept;
 struct Error {
   Code code = Code::kInternal;
   std::string message = {};
-  std::string subject = {};      ///< the queue, pool, member or state the error speaks of
-  std::uint64_t depth = 0;       ///< kQueueFull, kSegmentFull: present use, in `unit`
-  std::uint64_t bound = 0;       ///< kQueueFull, kSegmentFull: the limit, in `unit`; kInvalid: the allowed maximum
-  std::string_view unit = "";    ///< "jobs" or "bytes"
+  std::string subject = {};    ///< the queue, pool, member or state the error speaks of
+  std::uint64_t depth = 0;     ///< kQueueFull, kSegmentFull: present use, in `unit`
+  std::uint64_t bound = 0;     ///< kQueueFull, kSegmentFull: the limit, in `unit`; kInvalid: the allowed maximum
+  std::string_view unit = "";  ///< "jobs" or "bytes"
 };
 
 /// A value or an Error. Reading the value of an error is a bug and ends the process.

@@ -35,9 +35,9 @@ struct OJS_SHM_API HandlerFailure {
 
 struct RuntimeOptions {
   WorkerOptions worker;
-  std::uint32_t concurrency = 1;              ///< handlers at once
-  std::chrono::milliseconds heartbeat{0};     ///< 0: a third of the lease
-  std::chrono::milliseconds grace{30'000};    ///< how long drain waits for running handlers
+  std::uint32_t concurrency = 1;            ///< handlers at once
+  std::chrono::milliseconds heartbeat{0};   ///< 0: a third of the lease
+  std::chrono::milliseconds grace{30'000};  ///< how long drain waits for running handlers
 };
 
 /// Runs handlers by job type on a pool of threads: fetches when a thread is free, keeps leases alive, drains on stop().

@@ -31,10 +31,10 @@ struct SegmentOptions {
   std::uint32_t max_queues = 0;      ///< default 64
   std::uint32_t max_body_bytes = 0;  ///< largest body, result or error (default 1 MiB)
   std::uint32_t max_handles = 0;     ///< producers, workers and admins at once (default 184, at most 1,016)
-  std::string convention;            ///< "ojs" (also when empty), "ojs-core" or "qo"; of an existing segment: must match
-  std::uint32_t mode = 0660;         ///< permission bits, set whatever the umask is
-  std::string group;                 ///< empty: the creator's
-  std::uint64_t retention_ms = 0;    ///< finished jobs older than this are dropped; 0: kept until room is needed
+  std::string convention;          ///< "ojs" (also when empty), "ojs-core" or "qo"; of an existing segment: must match
+  std::uint32_t mode = 0660;       ///< permission bits, set whatever the umask is
+  std::string group;               ///< empty: the creator's
+  std::uint64_t retention_ms = 0;  ///< finished jobs older than this are dropped; 0: kept until room is needed
 };
 
 /// One attachment of this process to a segment. Copies share it; it is detached when the last copy and the last

@@ -20,19 +20,19 @@ namespace ojs_shm {
 /// Destroying a Job does not give it back; ack, nack or requeue do, and so does the holder's death.
 class OJS_SHM_API Job {
  public:
-  std::string_view id() const { return {id_, 36}; }
+  std::string_view id() const { return id_.view(); }
   std::string_view type() const { return {body_.data(), type_length_}; }
   std::string_view args() const { return std::string_view(body_).substr(type_length_, args_length_); }
   std::string_view extra() const { return std::string_view(body_).substr(type_length_ + args_length_); }
   std::string_view queue() const { return queue_; }
   std::int64_t priority() const { return priority_; }
-  std::uint16_t attempt() const { return attempt_; }            ///< 1 for the first
+  std::uint16_t attempt() const { return attempt_; }  ///< 1 for the first
   std::uint16_t max_attempts() const { return max_attempts_; }
-  std::uint64_t fence() const { return fence_; }                ///< grows with each attempt of this job
+  std::uint64_t fence() const { return fence_; }  ///< grows with each attempt of this job
   std::uint64_t created_at_ms() const { return created_at_ms_; }
   std::uint64_t enqueued_at_ms() const { return enqueued_at_ms_; }
   std::uint64_t started_at_ms() const { return started_at_ms_; }
-  std::uint64_t deadline_ms() const { return deadline_ms_; }    ///< end of the lease, or of timeout_ms if that is sooner
+  std::uint64_t deadline_ms() const { return deadline_ms_; }  ///< end of the lease, or of timeout_ms if that is sooner
   std::uint32_t timeout_ms() const { return timeout_ms_; }
   bool valid() const { return segment_ != nullptr; }
   /// True once somebody cancelled the job, or it is no longer held here. One load. Thread-safe.
@@ -48,21 +48,21 @@ class OJS_SHM_API Job {
   std::int64_t priority_ = 0;
   std::uint32_t slot_ = 0, type_length_ = 0, args_length_ = 0, timeout_ms_ = 0;
   std::uint16_t attempt_ = 0, max_attempts_ = 0;
-  char id_[37] = {};
+  JobIdText id_;
 };
 
 /// What a handler reports when it fails.
 struct Failure {
   std::string_view code = "error";
   std::string_view message;
-  std::string_view type;      ///< the class of the error; empty: the code
-  std::string_view details;   ///< empty or JSON
+  std::string_view type;     ///< the class of the error; empty: the code
+  std::string_view details;  ///< empty or JSON
   bool retryable = true;
 };
 
 /// What became of a nacked job.
 struct NackOutcome {
-  State state = State::kRetryable;       ///< retryable, discarded, or available after a requeue
+  State state = State::kRetryable;  ///< retryable, discarded, or available after a requeue
   std::uint32_t retry_delay_ms = 0;
   std::uint64_t next_attempt_at_ms = 0;
 };
