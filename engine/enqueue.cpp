@@ -294,21 +294,19 @@ void Actor::announce_lost_hint() {
   shm::futex_wake(segment_.header().doorbell, 1);
 }
 
-/// Chunks are short: packs every ring. When that yields little, the batches of the longest finished jobs go, for a handle
-/// that rests after each job leaves a chunk for each.
+/// Chunks are short: packs rings, until there is enough for a while. When that yields nothing, because there is nothing to
+/// pack or another handle is at it, the batch of the longest finished jobs goes.
 void Actor::relieve() {
-  constexpr std::uint32_t kEnough = 16, kBatches = 64;
+  constexpr std::uint32_t kEnough = 1024;
   std::uint32_t freed = 0;
   for (std::uint32_t i = 0; i < store_.max_queues() && store_.queue(i).name_hash.load() != 0; ++i)
-    for (unsigned n = 0; n < shm::kRingsPerSet; ++n)
+    for (unsigned n = 0; n < shm::kRingsPerSet && freed < kEnough; ++n)
       if (const std::uint32_t ring = shm::Rings::find(store_.queue(i).rings, n); ring != kNoIndex)
-        freed += rings_.splice(ring, Store::hint_lives);
-  freed += rings_.splice(store_.header().timers_ring, Store::timer_lives);
-  for (std::uint32_t i = 0; freed < kEnough && i < kBatches; ++i) {
-    const std::uint32_t batch = rings_.take_batch(store_.header().finished_ring);
-    if (batch == kNoIndex) return;
+        freed += rings_.splice(ring, Store::hint_lives, kEnough - freed);
+  freed += rings_.splice(store_.header().timers_ring, Store::timer_lives, kEnough);
+  if (freed != 0) return;
+  if (const std::uint32_t batch = rings_.take_batch(store_.header().finished_ring); batch != kNoIndex)
     drop_batch_slots(batch);
-  }
 }
 
 /// Where a filled job belongs.

@@ -21,7 +21,11 @@ constexpr std::uint64_t kMagic = 0x006D68732D736A6FULL;  // "ojs-shm\0"
 constexpr std::uint32_t kFormat = 1;
 constexpr std::uint64_t kReady = 0x5EA1ED5E6D3E7A11ULL;
 
+#if defined(OJS_SHM_CELLS_PER_CHUNK)
+constexpr unsigned kCellsPerChunk = OJS_SHM_CELLS_PER_CHUNK;  // few in tests, so that chunks come and go
+#else
 constexpr unsigned kCellsPerChunk = 14;
+#endif
 constexpr unsigned kRingsPerSet = 512;  ///< rings of one set: 256 ranks with a front and a normal ring each
 constexpr unsigned kIndexWords = kRingsPerSet / 32;
 constexpr unsigned kBlockBytes = 256;

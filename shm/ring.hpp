@@ -144,8 +144,9 @@ class Rings {
   }
   /// Moves head past every dead hint at the front.
   void reap(std::uint32_t ring, StillLive live);
-  /// Packs the live hints between the first and the last chunk into fewer chunks. Returns chunks freed.
-  std::uint32_t splice(std::uint32_t ring, StillLive live);
+  /// Packs the live hints between the first and the last chunk into fewer chunks, until `enough` are free. Returns chunks
+  /// freed.
+  std::uint32_t splice(std::uint32_t ring, StillLive live, std::uint32_t enough = kNoIndex);
 
   // The index of a set. I1: a ring with a published live hint has its bit set; so a clear bit proves emptiness.
   static void open(RingSet& set, unsigned number);

@@ -63,7 +63,7 @@ void Rings::walk(const Segment& segment, std::uint32_t ring,
   }
 }
 
-std::uint32_t Rings::splice(std::uint32_t ring_index, StillLive live) {
+std::uint32_t Rings::splice(std::uint32_t ring_index, StillLive live, std::uint32_t enough) {
   RingEnds& ring = segment_.ring(ring_index);
   if (!ring.splicer.cas_once(0, owner(), Point::kSpliceClaimed)) return 0;
   reap(ring_index, live);
@@ -78,7 +78,7 @@ std::uint32_t Rings::splice(std::uint32_t ring_index, StillLive live) {
     return now.chunk() == head.chunk() && now.incarnation() == head.incarnation() && now.cell() < kCellsPerChunk;
   };
   std::uint64_t pred_incarnation = head.incarnation();
-  while (head_stays() && pred != tail.chunk()) {
+  while (head_stays() && pred != tail.chunk() && freed < enough) {
     const std::uint64_t link_word = segment_.chunk(pred).next.load();
     if (is_empty(link_word) || ChunkControl(segment_.chunk(pred).control.load()).incarnation() != pred_incarnation)
       break;

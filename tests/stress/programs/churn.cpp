@@ -100,7 +100,8 @@ std::uint64_t used(const Observer& observer, std::string_view pool) {
 /// it comes down as far in the second half as in the first.
 bool churn(const char* what, std::uint64_t times, const Observer& observer, const Busy& busy,
            const std::function<void(std::uint64_t)>& step) {
-  constexpr std::uint64_t kLooks = 100;
+  constexpr std::uint64_t kLooks = 100, kWarmUp = 500'000;  // until every slot was used, and hints were packed once
+  for (std::uint64_t i = 0; i < kWarmUp; ++i) step(i);
   std::uint64_t lowest[2] = {~0ULL, ~0ULL}, highest = 0;
   for (std::uint64_t look = 0; look < kLooks; ++look) {
     for (std::uint64_t i = 0; i < times / kLooks; ++i) step(i);
