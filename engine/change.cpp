@@ -11,7 +11,11 @@ constexpr unsigned bit(unsigned state) { return 1U << state; }
 constexpr unsigned kWaiting = bit(kSlotScheduled) | bit(kSlotAvailable) | bit(kSlotPending) | bit(kSlotRetryable);
 /// How often we look at a slot that is in somebody's hands before we say that its holder seems to be stopped: for longer
 /// than a busy machine keeps a process waiting for its turn.
+#if defined(OJS_SHM_PATIENCE)
+constexpr unsigned kPatience = OJS_SHM_PATIENCE;
+#else
 constexpr unsigned kPatience = 10'000;
+#endif
 }  // namespace
 
 /// 1. the slot is in one of the allowed states: take it; 2. it is in another one: tell which; 3. it is in somebody's

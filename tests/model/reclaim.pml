@@ -146,7 +146,11 @@ proctype Doomed() {
 }
 
 proctype Killer(byte victim) {
-  atomic { if :: !over[victim] -> dead[victim] = true :: true fi }
+end:
+  atomic {
+    (victim == DOOMED || dead[DOOMED]);
+    if :: !over[victim] -> dead[victim] = true :: true fi
+  }
 }
 
 inline reachable_chunks() {
@@ -206,27 +210,37 @@ inline free_chunk(from) {
 inline repair(lost) {
   c = 0;
   do
-  :: c < CHUNKS ->
-    d_step { s = status[c]; life = inc[c] };
+  :: d_step {  // the next one that names it; those that do not never will
+      do
+      :: c < CHUNKS && status[c] != SPARE(lost) && status[c] != LINKING(lost) -> c++
+      :: else -> break
+      od;
+      if :: c < CHUNKS -> s = status[c]; life = inc[c] :: else -> s = FREE fi
+    };
     if
-    :: s == SPARE(lost) -> free_chunk(s)
-    :: s == LINKING(lost) ->
+    :: c == CHUNKS -> break
+    :: c < CHUNKS && s == SPARE(lost) -> free_chunk(s)
+    :: c < CHUNKS && s == LINKING(lost) ->
       if :: !walked -> reachable_chunks() :: else fi;
       if
+#ifndef MUTANT_LINKING_FREED
       :: found[c] == life -> turn(c, life, s, LINKED)
+#endif
       :: else -> free_chunk(s)
       fi
-    :: else
     fi;
     atomic { c++; s = 0; life = 0; ok = false }
-  :: else -> break
   od;
   if
   :: lost == DOOMED && intent[DOOMED] != NONE ->
     c = intent[DOOMED] / 8;
+    at = intent[DOOMED] & 7;
+#ifdef MUTANT_INTENT_CLEARED_FIRST
+    intent[DOOMED] = NONE;
+#endif
     d_step { s = status[c]; life = inc[c] };
     if
-    :: s == LINKED && life == (intent[DOOMED] & 7) ->
+    :: s == LINKED && life == at ->
       if :: !walked -> reachable_chunks() :: else fi;
       if :: found[c] != life -> free_chunk(LINKED) :: else fi
     :: else

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/schedules/fibers.hpp"
+
+#include <ucontext.h>
+
+#include <stdexcept>
+
+namespace ojs_shm::test {
+namespace {
+
+constexpr std::size_t kStackBytes = 256 * 1024;
+constexpr std::uint32_t kPatience = 3'000;  ///< accesses in a row, after which a fiber is taken to wait for another
+constexpr std::uint32_t kMostWaits = 60;
+
+Fibers* running = nullptr;  ///< one thread, one run at a time
+std::uint64_t clock_of_run = 0;
+
+}  // namespace
+
+struct Fibers::Fiber {
+  std::function<void()> part;
+  ucontext_t context{};
+  std::vector<char> stack = std::vector<char>(kStackBytes);
+  bool done = false, killed = false;
+};
+
+struct Fibers::Home {
+  ucontext_t context{};
+};
+
+Fibers::Fibers(std::vector<std::function<void()>> parts) : home_(std::make_unique<Home>()) {
+  for (auto& part : parts) {
+    fibers_.push_back(std::make_unique<Fiber>());
+    fibers_.back()->part = std::move(part);
+  }
+}
+
+Fibers::~Fibers() = default;
+
+std::uint64_t Fibers::now() { return ++clock_of_run; }
+bool Fibers::killed(std::uint32_t fiber) const { return fibers_[fiber]->killed; }
+
+void Fibers::begin() {
+  Fibers& self = *running;
+  self.fibers_[self.current_]->part();
+  self.fibers_[self.current_]->done = true;
+  self.leave();
+}
+
+bool Fibers::run(std::uint32_t first, const std::vector<Switch>& switches) {
+  running = this;
+  switches_ = &switches;
+  for (const auto& fiber : fibers_) {
+    ::getcontext(&fiber->context);
+    fiber->context.uc_stack.ss_sp = fiber->stack.data();
+    fiber->context.uc_stack.ss_size = fiber->stack.size();
+    fiber->context.uc_link = nullptr;
+    ::makecontext(&fiber->context, begin, 0);
+  }
+  current_ = first;
+  shm::thread_hook = on_access;
+  ::swapcontext(&home_->context, &fibers_[first]->context);
+  shm::thread_hook = nullptr;
+  running = nullptr;
+  return !stuck_;
+}
+
+void Fibers::on_access(shm::Access access, shm::Point, const void* word) {
+  if (access != shm::Access::kWritten) running->before_access(word, access != shm::Access::kLoad);
+}
+
+void Fibers::before_access(const void* word, bool writes) {
+  bool told = false;
+  while (next_switch_ < switches_->size() && (*switches_)[next_switch_].access == steps_.size() + 1) {
+    const Switch& change = (*switches_)[next_switch_++];
+    told = true;
+    if (change.kill) {
+      fibers_[current_]->killed = fibers_[current_]->done = true;
+      if (fibers_[change.to]->done) leave();
+    }
+    if (!fibers_[change.to]->done) go_to(change.to);
+  }
+  if (!told && ++in_a_row_ > kPatience) pass_on();
+  ++clock_of_run;
+  steps_.push_back({current_, word, writes});
+}
+
+/// The present fiber seems to wait for another one.
+void Fibers::pass_on() {
+  in_a_row_ = 0;
+  if (++waits_ > kMostWaits) {
+    stuck_ = true;
+    ::setcontext(&home_->context);
+  }
+  for (std::uint32_t i = 1; i < fibers_.size(); ++i)
+    if (const auto other = static_cast<std::uint32_t>((current_ + i) % fibers_.size()); !fibers_[other]->done)
+      return go_to(other);
+}
+
+void Fibers::go_to(std::uint32_t fiber) {
+  const std::uint32_t from = current_;
+  in_a_row_ = 0;
+  if (fiber == from) return;
+  current_ = fiber;
+  ::swapcontext(&fibers_[from]->context, &fibers_[fiber]->context);
+}
+
+void Fibers::leave() {
+  for (std::uint32_t i = 0; i < fibers_.size(); ++i)
+    if (!fibers_[i]->done) {
+      current_ = i;
+      in_a_row_ = 0;
+      ::setcontext(&fibers_[i]->context);
+    }
+  ::setcontext(&home_->context);
+  throw std::logic_error("a context did not take over");
+}
+
+}  // namespace ojs_shm::test

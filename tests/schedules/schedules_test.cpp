@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0
+// The real code, compiled with chunks of two cells, under every schedule within a bound: operations in pairs and in
+// chosen triples, killed after each of their writes, and repairs that run beside living operations and are killed too.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <iostream>
+
+#include "tests/schedules/explorer.hpp"
+
+namespace ojs_shm::test {
+namespace {
+
+using Part = std::function<void(World&, std::uint32_t)>;
+
+struct Named {
+  const char* name;
+  Part part;
+};
+
+/// Two jobs of rank 1 and one of rank 2 wait; job 5 was cancelled, so that a dead hint stands among them.
+void three_wait(World& world) {
+  world.put(World::kJanitor, 0, 1);
+  world.put(World::kJanitor, 5, 1);
+  world.put(World::kJanitor, 1, 1);
+  world.put(World::kJanitor, 2, 2);
+  world.cancel(World::kJanitor, 5);
+}
+
+/// Nothing waits, but every level was used and is still open.
+void all_open(World& world) {
+  for (unsigned job = 0; job < 4; ++job) world.put(World::kJanitor, job, static_cast<std::uint8_t>(job));
+  for (unsigned job = 0; job < 4; ++job) world.take(World::kJanitor), world.finish(World::kJanitor);
+}
+
+/// The first job of a fiber's own; it has four.
+unsigned own(std::uint32_t fiber) { return 6 + 4 * fiber; }
+
+/// A new operation joins all of these tests by one entry.
+const std::vector<Named>& operations() {
+  static const std::vector<Named> all = {
+      {"put_first", [](World& w, std::uint32_t i) { w.put(i, own(i), 0); }},
+      {"put_beside", [](World& w, std::uint32_t i) { w.put(i, own(i), 1); }},
+      {"put_batch", [](World& w, std::uint32_t i) { w.put_batch(i, own(i), 1); }},
+      {"take", [](World& w, std::uint32_t i) { w.take(i); }},
+      {"take_finish", [](World& w, std::uint32_t i) { w.take(i), w.finish(i); }},
+      {"take_give_back", [](World& w, std::uint32_t i) { w.take(i), w.give_back(i); }},
+      {"take_fail", [](World& w, std::uint32_t i) { w.take(i), w.fail(i); }},
+      {"take_beat", [](World& w, std::uint32_t i) { w.take(i), w.beat(i); }},
+      {"cancel_0", [](World& w, std::uint32_t i) { w.cancel(i, 0); }},
+      {"move_0_first", [](World& w, std::uint32_t i) { w.move(i, 0, 0); }},
+      {"move_0_last", [](World& w, std::uint32_t i) { w.move(i, 0, 3); }},
+      {"pack", [](World& w, std::uint32_t i) { w.pack(i); }},
+      {"tend", [](World& w, std::uint32_t i) { w.tend(i); }},
+  };
+  return all;
+}
+
+Scenario scenario_of(std::initializer_list<const Named*> parts) {
+  Scenario scenario;
+  scenario.prepare = three_wait;
+  for (const Named* part : parts) {
+    scenario.name += (scenario.name.empty() ? "" : " | ") + std::string(part->name);
+    scenario.parts.push_back(part->part);
+  }
+  return scenario;
+}
+
+const Named& named(std::string_view name) {
+  for (const Named& operation : operations())
+    if (operation.name == name) return operation;
+  throw std::invalid_argument("no operation " + std::string(name));
+}
+
+class Schedules : public testing::Test {
+ protected:
+  static bool long_form() { return std::getenv("OJS_SHM_SCHEDULES_LONG") != nullptr; }
+  void explore(const Scenario& scenario, Limits limits) {
+    if (const char* only = std::getenv("OJS_SHM_SCHEDULES_ONLY"); only != nullptr && scenario.name != only) return;
+    const Explored explored = Explorer(world_).explore(scenario, limits);
+    sum_.runs += explored.runs;
+    sum_.kills += explored.kills;
+    sum_.accesses += explored.accesses;
+    incomplete_ += explored.complete ? 0 : 1;
+    ++scenarios_;
+    EXPECT_EQ(explored.failure, "");
+  }
+  void TearDown() override {
+    std::cout << scenarios_ << " scenarios, " << sum_.runs << " schedules, " << sum_.kills << " kills, " << sum_.accesses
+              << " shared accesses" << (incomplete_ != 0 ? ", " + std::to_string(incomplete_) + " cut short" : "") << '\n';
+  }
+
+ private:
+  World world_;
+  Explored sum_;
+  std::uint64_t scenarios_ = 0, incomplete_ = 0;
+};
+
+TEST_F(Schedules, FS_T01_every_pair_of_operations_up_to_two_preemptions) {
+  for (const Named& a : operations())
+    for (const Named& b : operations()) {
+      if (&b < &a) continue;
+      explore(scenario_of({&a, &b}), {.preemptions = 2, .most_runs = long_form() ? ~0ULL : 2'000});
+      if (HasFailure()) return;
+    }
+}
+
+TEST_F(Schedules, FS_T02_every_pair_with_one_killed_after_each_write) {
+  for (const Named& a : operations())
+    for (const Named& b : operations()) {
+      if (&b < &a) continue;
+      explore(scenario_of({&a, &b}), {.preemptions = long_form() ? 2U : 1U, .kills = 1, .most_runs = long_form() ? ~0ULL : 1'500});
+      if (HasFailure()) return;
+    }
+}
+
+TEST_F(Schedules, FS_T02_both_killed) {
+  for (const char* a : {"put_beside", "take_finish", "move_0_first", "cancel_0"})
+    for (const char* b : {"take_finish", "put_first", "take_give_back"}) {
+      explore(scenario_of({&named(a), &named(b)}), {.preemptions = 1, .kills = 2, .most_runs = long_form() ? ~0ULL : 1'500});
+      if (HasFailure()) return;
+    }
+}
+
+TEST_F(Schedules, chosen_triples) {
+  const std::initializer_list<const char*> triples[] = {
+      {"put_first", "take_finish", "take_finish"}, {"put_beside", "take_finish", "move_0_first"},
+      {"move_0_first", "move_0_last", "take"},     {"cancel_0", "take", "move_0_last"},
+      {"pack", "take_finish", "put_beside"},       {"take_give_back", "take", "put_first"},
+      {"put_batch", "take_finish", "put_beside"}};
+  for (const auto& names : triples) {
+    const auto* name = names.begin();
+    explore(scenario_of({&named(name[0]), &named(name[1]), &named(name[2])}),
+            {.preemptions = 2, .most_runs = long_form() ? 400'000ULL : 1'500});
+    if (HasFailure()) return;
+  }
+}
+
+/// The best level first, then a worse one: who looked at the best too early must not come back with the worse.
+TEST_F(Schedules, FS_T01_no_fetch_misses_what_came_before_what_it_returns) {
+  Scenario scenario{"put_first_put_last | take", all_open, {}};
+  scenario.parts = {[](World& w, std::uint32_t i) { w.put(i, own(i), 0), w.put(i, own(i) + 1, 3); }, named("take").part};
+  explore(scenario, {.preemptions = 3, .most_runs = long_form() ? ~0ULL : 3'000});
+}
+
+/// It is in one level or the other at every instant.
+TEST_F(Schedules, PRI_R001_a_job_that_moves_is_never_out_of_sight) {
+  const auto one_waits = [](World& world) {
+    all_open(world);
+    world.put(World::kJanitor, 4, 2);
+  };
+  for (const std::uint8_t rank : {std::uint8_t{0}, std::uint8_t{3}}) {
+    Scenario scenario{"move to rank " + std::to_string(rank) + " | take", one_waits, {}};
+    scenario.parts = {[rank](World& w, std::uint32_t i) { w.move(i, 4, rank); }, named("take").part};
+    explore(scenario, {.preemptions = 3, .kills = 0, .most_runs = long_form() ? ~0ULL : 4'000});
+    explore(scenario, {.preemptions = 1, .kills = 1, .most_runs = long_form() ? ~0ULL : 4'000});
+  }
+}
+
+TEST_F(Schedules, BP_001_a_bound_is_exact_and_gives_its_room_back) {
+  const auto room_for_one = [](World& world) {
+    three_wait(world);
+    world.bound(4);
+  };
+  for (const char* a : {"put_first", "put_batch", "take_finish", "take_give_back", "cancel_0"})
+    for (const char* b : {"put_beside", "put_batch"})
+      for (const unsigned kills : {0U, 1U}) {
+        Scenario scenario{std::string("room for one: ") + a + " | " + b, room_for_one, {named(a).part, named(b).part}};
+        explore(scenario, {.preemptions = 2, .kills = kills, .most_runs = long_form() ? ~0ULL : 1'500});
+        if (HasFailure()) return;
+      }
+}
+
+/// A kill may lose a wake: sleepers look again by themselves after a tenth of a second.
+TEST_F(Schedules, nobody_sleeps_beside_a_job) {
+  const Part sleep = [](World& w, std::uint32_t i) { w.lie_down(i); };
+  for (const char* name : {"put_first", "put_batch", "move_0_first", "take_give_back"}) {
+    Scenario scenario{std::string(name) + " | lie_down", name[0] == 'p' ? all_open : three_wait, {named(name).part, sleep}};
+    if (name[0] == 't') scenario.parts.push_back(named("take_finish").part);
+    explore(scenario, {.preemptions = 3, .most_runs = long_form() ? ~0ULL : 4'000});
+  }
+}
+
+/// One works so much off and puts so much in that the chunk at head comes again at the end of the same ring.
+TEST_F(Schedules, FS_T01_a_chunk_that_comes_again_keeps_its_order) {
+  Scenario scenario{"turn_over | take_finish", three_wait, {}};
+  scenario.parts = {[](World& w, std::uint32_t i) {
+                      for (unsigned job = 0; job < 4; ++job) {
+                        if (job < 2) w.take(i), w.finish(i);
+                        w.put(i, own(i) + job, 1);
+                      }
+                    },
+                    named("take_finish").part};
+  explore(scenario, {.preemptions = 2, .most_runs = long_form() ? ~0ULL : 6'000});
+}
+
+/// Who repairs is killed as well, after each of its writes, while another works.
+TEST_F(Schedules, FS_T02_a_repairer_beside_a_living_operation_killed_too) {
+  const auto dies_in = [](const Named& operation, std::uint32_t access) {
+    return [&operation, access](World& world) {
+      three_wait(world);
+      Fibers fibers({[&] { operation.part(world, 2); }, [] {}});
+      fibers.run(0, {{access, 1, true}});
+      if (fibers.killed(0)) world.died(2);
+    };
+  };
+  for (const char* dead : {"put_beside", "put_batch", "take_finish", "take_give_back", "move_0_first", "cancel_0"})
+    for (const char* beside : {"put_first", "take_finish", "move_0_last"})
+      for (std::uint32_t access = 5; access < 400; access += long_form() ? 7 : 31) {
+        Scenario scenario;
+        scenario.name = std::string(dead) + " died before access " + std::to_string(access) + ": repair | " + beside;
+        scenario.prepare = dies_in(named(dead), access);
+        scenario.parts = {[](World& w, std::uint32_t i) { w.repair_as(i); }, named(beside).part};
+        explore(scenario, {.preemptions = 1, .kills = 1, .most_runs = long_form() ? 20'000ULL : 120});
+        if (HasFailure()) return;
+      }
+}
+
+}  // namespace
+}  // namespace ojs_shm::test

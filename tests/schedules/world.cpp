@@ -1,0 +1,296 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/schedules/world.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <stdexcept>
+
+#include "engine/audit.hpp"
+#include "engine/make.hpp"
+#include "engine/supervisor.hpp"
+#include "tests/schedules/fibers.hpp"
+
+namespace ojs_shm::test {
+
+using engine::Outcome;
+
+namespace {
+constexpr unsigned kJobs = 18;
+}
+
+World::World() {
+  engine::Plan plan;
+  plan.slots = 8;
+  plan.max_queues = 1;
+  plan.max_handles = kLanes;
+  plan.max_body_bytes = 512;
+  plan.size_bytes = 640U << 10;
+  shm::Opened opened = engine::make(folder_ / "world", plan);
+  if (opened.code != shm::OpenCode::kOk) throw std::runtime_error("world: " + opened.detail);
+  segment_ = std::move(opened.segment);
+  // NO CRASH POINT: nobody else is there yet
+  segment_.process(0).live.store(1, shm::Point::kNone);
+  segment_.header().lanes_high.store(kLanes, shm::Point::kNone);
+  for (std::uint32_t lane = 0; lane < kLanes; ++lane) segment_.lane(lane).process.store(1, shm::Point::kNone);
+  store_ = std::make_unique<engine::Store>(segment_);
+  engine::Actor(*store_, kJanitor).ensure_queue("q");
+  const auto* bytes = reinterpret_cast<const std::byte*>(&segment_.header());
+  image_.assign(bytes, bytes + segment_.size());
+  for (unsigned job = 0; job < kJobs; ++job) texts_.push_back("[" + std::to_string(job) + "]");
+}
+
+void World::begin_anew() {
+  std::memcpy(static_cast<void*>(&segment_.header()), image_.data(), image_.size());
+  for (std::uint32_t lane = 0; lane < kLanes; ++lane) {
+    actors_[lane] = std::make_unique<engine::Actor>(*store_, lane);
+    held_[lane] = engine::Fetched{};
+    held_[lane].body = &bodies_[lane];
+    holds_[lane] = 0;
+  }
+  books_.assign(kJobs, Books{});
+  empties_.clear();
+  max_depth_ = returned_ = 0;
+  std::fill(std::begin(asleep_), std::end(asleep_), false);
+  dead_.clear();
+  batches_.clear();
+  wrong_.clear();
+}
+
+engine::NewJob World::job_named(unsigned job, std::uint8_t rank) {
+  engine::NewJob spec;
+  spec.type = "t";
+  spec.args = texts_[job];
+  spec.rank = rank;
+  return spec;
+}
+
+unsigned World::number_of(const engine::Fetched& fetched) const {
+  const std::string_view args = std::string_view(*fetched.body).substr(fetched.type_length, fetched.args_length);
+  const auto found = std::find(texts_.begin(), texts_.end(), args);
+  return static_cast<unsigned>(found - texts_.begin());
+}
+
+void World::put(std::uint32_t self, unsigned job, std::uint8_t rank) {
+  Books& books = books_[job];
+  books.rank = rank;
+  books.put_called = Fibers::now();
+  const Outcome outcome = actor(self).enqueue(job_named(job, rank), books.id);
+  if (outcome == Outcome::kOk)
+    books.put_returned = Fibers::now();
+  else if (outcome != Outcome::kQueueFull || max_depth_ == 0)
+    wrong_ += "an enqueue was refused; ";
+}
+
+void World::put_batch(std::uint32_t self, unsigned first, std::uint8_t rank) {
+  batches_.push_back(first);
+  const engine::NewJob jobs[] = {job_named(first, rank), job_named(first + 1, rank)};
+  for (unsigned i = 0; i < 2; ++i) {
+    books_[first + i].rank = rank;
+    books_[first + i].put_called = Fibers::now();
+  }
+  std::vector<engine::JobId> ids;
+  if (const Outcome outcome = actor(self).enqueue_batch(jobs, ids); outcome != Outcome::kOk) {
+    if (outcome != Outcome::kQueueFull || max_depth_ == 0) wrong_ += "a batch was refused; ";
+    return;
+  }
+  for (unsigned i = 0; i < 2; ++i) {
+    books_[first + i].id = ids[i];
+    books_[first + i].put_returned = Fibers::now();
+  }
+}
+
+bool World::take(std::uint32_t self) {
+  const std::uint64_t called = Fibers::now();
+  const Outcome outcome = actor(self).fetch(0, 0, false, held_[self]);
+  const std::uint64_t returned = Fibers::now();
+  if (outcome != Outcome::kOk) {
+    empties_.push_back({called, returned});
+    return false;
+  }
+  const unsigned job = number_of(held_[self]);
+  if (job >= kJobs || books_[job].put_called == 0) {
+    wrong_ += "a fetch returned a job that nobody put in; ";
+    return true;
+  }
+  Books& books = books_[job];
+  if (!books.takes.empty() && !books.may_return) wrong_ += "job " + std::to_string(job) + " was fetched twice; ";
+  if (books.ended) wrong_ += "job " + std::to_string(job) + " was fetched after its end; ";
+  books.takes.push_back({called, returned, self});
+  holds_[self] = static_cast<int>(job) + 1;
+  return true;
+}
+
+void World::finish(std::uint32_t self) {
+  if (holds_[self] == 0) return;
+  Books& books = books_[static_cast<unsigned>(holds_[self] - 1)];
+  books.end_called = true;
+  const Outcome outcome = actor(self).ack(held_[self].slot, held_[self].word, {});
+  if (outcome == Outcome::kOk) books.ended = true;
+  // A cancel may take the job from its holder, and the supervisor its lease; nobody else may.
+  if (outcome != Outcome::kOk && books.cancel_called == 0 && !books.may_return) wrong_ += "an ack was refused; ";
+  holds_[self] = 0;
+}
+
+void World::give_back(std::uint32_t self) {
+  if (holds_[self] == 0) return;
+  books_[static_cast<unsigned>(holds_[self] - 1)].may_return = true;
+  ++returned_;
+  actor(self).set_back(held_[self].slot, held_[self].word, engine::Setback::kRequeue, nullptr);
+  holds_[self] = 0;
+}
+
+void World::fail(std::uint32_t self) {
+  if (holds_[self] == 0) return;
+  Books& books = books_[static_cast<unsigned>(holds_[self] - 1)];
+  books.end_called = books.may_return = true;
+  const engine::ErrorEntry error{1, 1, false, "boom", "boom", "it did not work", {}};
+  if (actor(self).set_back(held_[self].slot, held_[self].word, engine::Setback::kNack, &error).outcome == Outcome::kOk)
+    books.ended = true;
+  holds_[self] = 0;
+}
+
+void World::beat(std::uint32_t self) {
+  std::uint64_t until = 0;
+  if (holds_[self] != 0) actor(self).heartbeat(held_[self].slot, held_[self].word, 60'000, until);
+}
+
+void World::cancel(std::uint32_t self, unsigned job) {
+  Books& books = books_[job];
+  if (books.cancel_called == 0) books.cancel_called = Fibers::now();
+  books.end_called = true;
+  engine::JobState found{};
+  if (actor(self).cancel(books.id, found) == Outcome::kOk) {
+    if (books.ended) wrong_ += "job " + std::to_string(job) + " was cancelled after its end; ";
+    books.ended = true;
+  }
+}
+
+void World::move(std::uint32_t self, unsigned job, std::uint8_t rank) {
+  Books& books = books_[job];
+  if (books.move_called == 0) books.move_called = Fibers::now();
+  std::uint8_t previous = 0;
+  engine::JobState found{};
+  actor(self).reprioritize(books.id, rank, previous, found);
+}
+
+void World::pack(std::uint32_t self) {
+  for (unsigned number = 0; number < 8; ++number)
+    if (const std::uint32_t ring = shm::Rings::find(store_->queue(0).rings, number); ring != shm::kNoIndex)
+      actor(self).rings().splice(ring, engine::Store::hint_lives);
+}
+
+void World::tend(std::uint32_t self) {
+  const std::uint64_t later = store_->now_ms() + 3 * 3'600'000;
+  for (Books& books : books_) books.may_return = true;
+  std::uint32_t ended = 0;
+  actor(self).end_leases(0, store_->slots(), later, ended);
+  for (std::uint32_t slot = 0; slot < store_->slots(); ++slot)
+    actor(self).tend(slot, store_->job(slot).generation.get(), later);
+}
+
+void World::bound(std::uint64_t max_depth) {
+  max_depth_ = max_depth;
+  actor(kJanitor).set_bounds(0, max_depth, 0);
+}
+
+void World::lie_down(std::uint32_t self) {
+  store_->queue(0).waiters[0].fetch_or(1ULL << self, shm::Point::kWaiterSet);  // PAIR idle
+  asleep_[self] = !actor(self).sees_work(0);
+}
+
+bool World::was_dead(std::uint32_t lane) const { return std::find(dead_.begin(), dead_.end(), lane) != dead_.end(); }
+
+void World::repair_as(std::uint32_t janitor) {
+  for (const std::uint32_t lane : dead_)
+    if (lane != janitor) actor(janitor).repair(lane);
+  actor(janitor).repair_shared();
+}
+
+std::string World::audit_text() const {
+  std::string text;
+  for (const engine::Finding& finding : engine::audit(*store_))
+    text += "I" + std::to_string(finding.invariant) + " " + finding.text + "; ";
+  return text;
+}
+
+/// The promise of a fetch, pair by pair: what was there all the time is not overtaken, and an empty answer is true.
+std::string World::order_text() const {
+  std::string text;
+  const auto there = [this](const Books& books, std::uint64_t since, std::uint64_t returned) {
+    if (books.put_returned == 0 || books.put_returned > since || books.may_return) return false;
+    if (books.cancel_called != 0 && books.cancel_called < returned) return false;
+    return std::none_of(books.takes.begin(), books.takes.end(),
+                        [&](const Take& take) { return take.called < returned; });
+  };
+  for (unsigned x = 0; x < kJobs; ++x) {
+    const Books& mine = books_[x];
+    for (const Empty& empty : empties_)
+      if (there(mine, empty.called, empty.returned)) text += "empty although job " + std::to_string(x) + " was there; ";
+    if (mine.may_return || mine.cancel_called != 0 || mine.move_called != 0) continue;
+    for (const Take& take : mine.takes)
+      for (unsigned y = 0; y < kJobs; ++y) {
+        const Books& other = books_[y];
+        // What came before the job itself was there whenever the job was, however late the fetch began to look.
+        const bool before_it = there(other, mine.put_called, take.returned);
+        const bool before_fetch = there(other, take.called, take.returned);
+        if (y != x && other.move_called == 0 && ((before_it && other.rank <= mine.rank) || (before_fetch && other.rank < mine.rank)))
+          text += "job " + std::to_string(x) + " overtook job " + std::to_string(y) + "; ";
+      }
+  }
+  return text;
+}
+
+/// What the dead hold comes again; also what a fetch took that never returned.
+void World::note_what_the_dead_hold() {
+  for (std::uint32_t slot = 0; slot < store_->slots(); ++slot) {
+    const engine::JobRecord& job = store_->job(slot);
+    if (const std::uint32_t owner = engine::Control(job.control.load()).owner(); owner != 0 && was_dead(owner - 1))
+      for (Books& books : books_)
+        if (books.id == job.id()) {
+          returned_ += books.may_return ? 0 : 1;
+          books.may_return = true;
+        }
+  }
+}
+
+std::string World::verdict() {
+  note_what_the_dead_hold();
+  std::string text = wrong_ + order_text();
+  for (const std::uint32_t lane : dead_) holds_[lane] = 0;
+  if (!dead_.empty()) repair_as(kSecondJanitor);
+  text += audit_text();
+  bool sleeps = false;  // and nobody has chosen it to be woken
+  for (std::uint32_t lane = 0; lane < kLanes; ++lane)
+    sleeps = sleeps || (asleep_[lane] && !was_dead(lane) && (store_->queue(0).waiters[0].load() >> lane & 1) != 0);
+  const std::uint64_t depth = engine::charged_jobs(store_->depth_charge(0));
+  if (max_depth_ != 0 && depth > max_depth_ + returned_) text += "the bound was passed: " + std::to_string(depth) + "; ";
+  if (sleeps && depth != 0) text += "a worker sleeps beside a job; ";
+  engine::Actor& last = actor(kJanitor + 1);
+  engine::Fetched& out = held_[kSecondJanitor];
+  while (last.fetch(0, 0, false, out) == Outcome::kOk) {
+    const unsigned job = number_of(out);
+    if (job >= kJobs) return text + "an unknown job was left; ";
+    if (++books_[job].drained > 1) return text + "job " + std::to_string(job) + " came twice at the end; ";
+    last.ack(out.slot, out.word, {});
+  }
+  for (unsigned job = 0; job < kJobs; ++job) {
+    const Books& books = books_[job];
+    const std::string name = "job " + std::to_string(job);
+    if (max_depth_ != 0 && books.put_called != 0 && books.put_returned == 0 && books.drained != 0 && dead_.empty())
+      text += name + " was refused and is there; ";
+    if (books.drained != 0 && books.ended) text += name + " came again after its end; ";
+    if (books.drained != 0 && !books.takes.empty() && !books.may_return) text += name + " was there twice; ";
+    if (books.put_returned != 0 && books.drained == 0 && !books.end_called && books.takes.empty())
+      text += name + " is lost; ";
+    const bool held = std::find(std::begin(holds_), std::end(holds_), static_cast<int>(job) + 1) != std::end(holds_);
+    if (books.put_returned != 0 && books.drained == 0 && !books.takes.empty() && !books.end_called && books.may_return &&
+        !held)
+      text += name + " is lost after it was given back; ";
+  }
+  const auto seen = [this](unsigned job) { return books_[job].drained != 0 || !books_[job].takes.empty(); };
+  for (const unsigned first : batches_)
+    if (seen(first) != seen(first + 1)) text += "half of the batch of job " + std::to_string(first) + " came out; ";
+  return text + audit_text();
+}
+
+}  // namespace ojs_shm::test

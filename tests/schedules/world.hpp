@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "engine/actor.hpp"
+#include "tests/support/process.hpp"
+
+namespace ojs_shm::test {
+
+/// A tiny segment that begins anew for each run, one lane for each fiber and two for whoever repairs, and the books of
+/// what was promised: every operation notes when it was called and when it returned, by the clock of the run.
+class World {
+ public:
+  static constexpr std::uint32_t kFibers = 3, kJanitor = 4, kSecondJanitor = 5, kLanes = 6;
+
+  World();
+  void begin_anew();
+  engine::Actor& actor(std::uint32_t lane) { return *actors_[lane]; }
+  engine::Store& store() { return *store_; }
+
+  // Operations of the fiber `self` on jobs that are known by small numbers.
+  void put(std::uint32_t self, unsigned job, std::uint8_t rank);
+  void put_batch(std::uint32_t self, unsigned first, std::uint8_t rank);  ///< two jobs
+  bool take(std::uint32_t self);
+  void finish(std::uint32_t self);
+  void give_back(std::uint32_t self);
+  void fail(std::uint32_t self);
+  void beat(std::uint32_t self);
+  void cancel(std::uint32_t self, unsigned job);
+  void move(std::uint32_t self, unsigned job, std::uint8_t rank);
+  void pack(std::uint32_t self);
+  /// From here on an enqueue may be refused.
+  void bound(std::uint64_t max_depth);
+  /// Among the sleepers of the queue, as a worker that found nothing; asleep when it sees no work then.
+  void lie_down(std::uint32_t self);
+  /// As the supervisor: what is due, and leases that are over.
+  void tend(std::uint32_t self);
+
+  /// The holder's process is dead from here on.
+  void died(std::uint32_t fiber) { dead_.push_back(fiber); }
+  void repair_as(std::uint32_t janitor);
+  /// Repairs, audits, works everything off and audits again; empty when all promises were kept.
+  std::string verdict();
+
+ private:
+  struct Take {
+    std::uint64_t called, returned;
+    std::uint32_t by;
+  };
+  struct Books {
+    std::uint8_t rank = 0;
+    std::uint64_t put_called = 0, put_returned = 0;
+    std::uint64_t cancel_called = 0, move_called = 0;
+    engine::JobId id;
+    std::vector<Take> takes;
+    bool may_return = false;  ///< given back, failed, or its holder may have died
+    bool end_called = false, ended = false;
+    std::uint32_t drained = 0;
+  };
+  struct Empty {
+    std::uint64_t called, returned;
+  };
+  engine::NewJob job_named(unsigned job, std::uint8_t rank);
+  unsigned number_of(const engine::Fetched& fetched) const;
+  std::string audit_text() const;
+  std::string order_text() const;
+  bool was_dead(std::uint32_t lane) const;
+  void note_what_the_dead_hold();
+
+  ScratchDirectory folder_;
+  shm::Segment segment_;
+  std::vector<std::byte> image_;
+  std::unique_ptr<engine::Store> store_;
+  std::unique_ptr<engine::Actor> actors_[kLanes];
+  std::string bodies_[kLanes];
+  engine::Fetched held_[kLanes];
+  int holds_[kLanes] = {};  ///< job number + 1
+  std::vector<std::string> texts_;
+  std::vector<Books> books_;
+  std::vector<Empty> empties_;
+  std::uint64_t max_depth_ = 0, returned_ = 0;  ///< what comes back may pass the bound
+  bool asleep_[kLanes] = {};
+  std::vector<std::uint32_t> dead_;
+  std::vector<unsigned> batches_;  ///< the first job of each
+  std::string wrong_;
+};
+
+}  // namespace ojs_shm::test

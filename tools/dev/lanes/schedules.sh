@@ -1,0 +1,22 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# ABOUT: the engine under every schedule within a bound, with kills at every write [--short | --long] [--only SCENARIO]
+# NEEDS: build test
+# IN-TEST: --short
+. "$(dirname "$0")/../lane.sh"
+readonly HELP="schedules [--short | --long] [--only SCENARIO]
+  the short form cuts each scenario short after some thousand schedules and says so; --long goes through all of them"
+while (($#)); do
+  case $1 in
+    --short) ;;
+    --long) export OJS_SHM_SCHEDULES_LONG=1 ;;
+    --only) export OJS_SHM_SCHEDULES_ONLY=${2:?$HELP} && shift ;;
+    *) usage "$HELP" ;;
+  esac
+  shift
+done
+lane schedules
+if build_tree default schedules_tests; then
+  run_gtest schedules "$([[ -n ${OJS_SHM_SCHEDULES_LONG:-} ]] && echo 14400 || echo 600)" build/bin/schedules_tests
+fi
+finish
