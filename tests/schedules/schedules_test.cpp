@@ -33,6 +33,12 @@ void all_open(World& world) {
   for (unsigned job = 0; job < 4; ++job) world.take(World::kJanitor), world.finish(World::kJanitor);
 }
 
+/// As all_open, and every ring stands at the end of a full chunk.
+void all_at_the_end_of_a_chunk(World& world) {
+  for (unsigned job = 0; job < 6; ++job) world.put(World::kJanitor, job, static_cast<std::uint8_t>(job / 2));
+  for (unsigned job = 0; job < 6; ++job) world.take(World::kJanitor), world.finish(World::kJanitor);
+}
+
 /// The first job of a fiber's own; it has four.
 unsigned own(std::uint32_t fiber) { return 6 + 4 * fiber; }
 
@@ -50,6 +56,7 @@ const std::vector<Named>& operations() {
       {"cancel_0", [](World& w, std::uint32_t i) { w.cancel(i, 0); }},
       {"move_0_first", [](World& w, std::uint32_t i) { w.move(i, 0, 0); }},
       {"move_0_last", [](World& w, std::uint32_t i) { w.move(i, 0, 3); }},
+      {"close", [](World& w, std::uint32_t i) { w.close_levels(i); }},
       {"pack", [](World& w, std::uint32_t i) { w.pack(i); }},
       {"tend", [](World& w, std::uint32_t i) { w.tend(i); }},
   };
@@ -143,17 +150,40 @@ TEST_F(Schedules, FS_T01_no_fetch_misses_what_came_before_what_it_returns) {
   explore(scenario, {.preemptions = 3, .most_runs = long_form() ? ~0ULL : 3'000});
 }
 
-/// It is in one level or the other at every instant.
+/// It is in one level or the other at every instant; also one that came back and stands in the front lane.
 TEST_F(Schedules, PRI_R001_a_job_that_moves_is_never_out_of_sight) {
-  const auto one_waits = [](World& world) {
-    all_open(world);
-    world.put(World::kJanitor, 4, 2);
-  };
-  for (const std::uint8_t rank : {std::uint8_t{0}, std::uint8_t{3}}) {
-    Scenario scenario{"move to rank " + std::to_string(rank) + " | take", one_waits, {}};
-    scenario.parts = {[rank](World& w, std::uint32_t i) { w.move(i, 4, rank); }, named("take").part};
-    explore(scenario, {.preemptions = 3, .kills = 0, .most_runs = long_form() ? ~0ULL : 4'000});
-    explore(scenario, {.preemptions = 1, .kills = 1, .most_runs = long_form() ? ~0ULL : 4'000});
+  for (const bool came_back : {false, true})
+    for (const std::uint8_t rank : {std::uint8_t{0}, std::uint8_t{3}}) {
+      const auto one_waits = [came_back](World& world) {
+        all_open(world);
+        world.put(World::kJanitor, 4, 2);
+        if (came_back) world.take(World::kJanitor), world.give_back(World::kJanitor);
+        world.forget_fetches();
+      };
+      Scenario scenario{std::string(came_back ? "returned, " : "") + "move to rank " + std::to_string(rank) + " | take",
+                        one_waits,
+                        {[rank](World& w, std::uint32_t i) { w.move(i, 4, rank); }, named("take").part}};
+      explore(scenario, {.preemptions = 3, .kills = 0, .most_runs = long_form() ? ~0ULL : 4'000});
+      explore(scenario, {.preemptions = 1, .kills = 1, .most_runs = long_form() ? ~0ULL : 4'000});
+    }
+}
+
+TEST_F(Schedules, FS_T01_closing_a_level_hides_nothing) {
+  const Part put = [](World& w, std::uint32_t i) { w.put(i, own(i), 1); };
+  const Part put_twice = [](World& w, std::uint32_t i) { w.put(i, own(i), 1), w.put(i, own(i) + 1, 1); };
+  const Part close = named("close").part, take = named("take_finish").part;
+  for (const auto& [name, prepare] : {std::pair{"open", &all_open}, std::pair{"end of chunk", &all_at_the_end_of_a_chunk}}) {
+    const std::string at = name;
+    explore({at + ": close | put", prepare, {close, put}}, {.preemptions = 3, .most_runs = long_form() ? ~0ULL : 4'000});
+    explore({at + ": close | put twice", prepare, {close, put_twice}},
+            {.preemptions = 3, .most_runs = long_form() ? ~0ULL : 4'000});
+    explore({at + ": close | close | put", prepare, {close, close, put}},
+            {.preemptions = 3, .most_runs = long_form() ? 200'000ULL : 4'000});
+    explore({at + ": close | put | take", prepare, {close, put, take}},
+            {.preemptions = 3, .most_runs = long_form() ? 200'000ULL : 4'000});
+    explore({at + ": close | put, killed", prepare, {close, put}},
+            {.preemptions = 2, .kills = 1, .most_runs = long_form() ? ~0ULL : 4'000});
+    if (HasFailure()) return;
   }
 }
 
@@ -183,15 +213,15 @@ TEST_F(Schedules, nobody_sleeps_beside_a_job) {
 
 /// One works so much off and puts so much in that the chunk at head comes again at the end of the same ring.
 TEST_F(Schedules, FS_T01_a_chunk_that_comes_again_keeps_its_order) {
-  Scenario scenario{"turn_over | take_finish", three_wait, {}};
-  scenario.parts = {[](World& w, std::uint32_t i) {
-                      for (unsigned job = 0; job < 4; ++job) {
-                        if (job < 2) w.take(i), w.finish(i);
-                        w.put(i, own(i) + job, 1);
-                      }
-                    },
-                    named("take_finish").part};
-  explore(scenario, {.preemptions = 2, .most_runs = long_form() ? ~0ULL : 6'000});
+  const Part turn_over = [](World& w, std::uint32_t i) {
+    for (unsigned job = 0; job < 4; ++job) {
+      if (job < 2) w.take(i), w.finish(i);
+      w.put(i, own(i) + job, 1);
+    }
+  };
+  for (const char* beside : {"take_finish", "put_beside", "move_0_first", "close"})
+    explore({std::string("turn_over | ") + beside, three_wait, {turn_over, named(beside).part}},
+            {.preemptions = 2, .most_runs = long_form() ? ~0ULL : 4'000});
 }
 
 /// Who repairs is killed as well, after each of its writes, while another works.

@@ -188,6 +188,19 @@ void World::tend(std::uint32_t self) {
     actor(self).tend(slot, store_->job(slot).generation.get(), later);
 }
 
+void World::close_levels(std::uint32_t self) {
+  shm::RingSet& set = store_->queue(0).rings;
+  for (unsigned number = 0; number < 8; ++number)
+    if (const std::uint32_t ring = shm::Rings::find(set, number); ring != shm::kNoIndex)
+      if (const shm::Peeked head = actor(self).rings().peek(ring); head.empty())
+        shm::Rings::close(set, number, *head.cell, head.value);
+}
+
+void World::forget_fetches() {
+  for (Books& books : books_)
+    if (!books.ended) books.takes.clear(), books.may_return = false;
+}
+
 void World::bound(std::uint64_t max_depth) {
   max_depth_ = max_depth;
   actor(kJanitor).set_bounds(0, max_depth, 0);

@@ -34,6 +34,10 @@ class World {
   void cancel(std::uint32_t self, unsigned job);
   void move(std::uint32_t self, unsigned job, std::uint8_t rank);
   void pack(std::uint32_t self);
+  /// Clears the bits of all levels that it finds empty, as a fetch does after some passes.
+  void close_levels(std::uint32_t self);
+  /// What was fetched and came back is a waiting job like any other from here on.
+  void forget_fetches();
   /// From here on an enqueue may be refused.
   void bound(std::uint64_t max_depth);
   /// Among the sleepers of the queue, as a worker that found nothing; asleep when it sees no work then.
