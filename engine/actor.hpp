@@ -129,10 +129,9 @@ class Actor {
   std::uint64_t drop_expired_results(std::uint64_t now);
 
   // ---- mending (repair.cpp)
-  /// Settles everything that the dead lane left. The caller holds the proof of death. Returns slots mended.
-  std::uint32_t repair(std::uint32_t dead_lane);
-  /// The rest of a death, once for all lanes of a process: blocks of nobody, bounds to be counted again.
-  void repair_shared();
+  /// Settles everything that the lanes of the dead left. The caller holds the proof of death, and gives the lanes back
+  /// afterwards. May be cut off anywhere and begun again. Returns slots mended.
+  static std::uint32_t repair(Store& store, std::span<const std::uint32_t> dead_lanes);
   std::uint32_t mend_hints();
   /// Gives hints and leaked chunks back; for a quiet segment. Returns how many things were mended.
   std::uint32_t mend();
@@ -228,6 +227,7 @@ class Actor {
   void tidy_index(QueueRecord& queue, const Look& look);
 
   void finish(std::uint32_t slot, JobRecord& job, Control settled, bool recyclable);
+  void list_finished(std::uint32_t slot, Control settled);
   /// Stores a text of a held slot; when blocks are short, the texts of the oldest finished jobs go first.
   std::uint32_t write_text(std::uint32_t slot, std::uint32_t generation, std::string_view bytes);
   bool drop_oldest_finished();
@@ -242,13 +242,15 @@ class Actor {
   void note_lease(std::uint64_t lease_ms, std::uint64_t now);
   bool promote(std::uint32_t slot, JobRecord& job, Control before, std::uint64_t now);
   bool expire(std::uint32_t slot, JobRecord& job, Control before, std::uint64_t now);
-  void undo_tallies(std::uint32_t dead_lane, Op op, std::uint32_t queue);
-  std::uint32_t mend_slot(std::uint32_t slot, std::uint32_t dead_lane, Op op, std::uint64_t target,
-                          std::uint64_t attempt);
+  std::uint32_t repair(const std::vector<std::pair<std::uint64_t, std::uint32_t>>& held);
+  void repair_shared();
+  void undo_tallies(Op op, std::uint32_t queue);
+  std::uint32_t end_operation(std::uint32_t slot, Op op, std::uint64_t target);
+  std::uint32_t let_go(std::uint32_t slot);
   void republish(std::uint32_t slot);
+  void revive(std::uint32_t slot, JobRecord& job, Control held);
   void drop_loose_blocks(std::uint32_t slot, const JobRecord& job);
-  std::uint32_t put_back(std::uint32_t slot, JobRecord& job, Control found, unsigned state);
-  std::uint32_t finish_batch(std::uint32_t dead_lane);
+  std::uint32_t finish_batch();
 
   Store& store_;
   shm::Segment& segment_;

@@ -90,13 +90,14 @@ void Actor::publish_batch(std::span<const std::uint32_t> slots) {
   }
 }
 
-/// Rolls a committed batch of a dead lane forward. The last job published before the death may lack its hints.
-std::uint32_t Actor::finish_batch(std::uint32_t dead) {
+/// Rolls a committed batch forward. The last job published before the death may lack its hints. What is being filled
+/// without a ring is no part of the batch: room that was being made for a hint.
+std::uint32_t Actor::finish_batch() {
   std::vector<std::pair<std::uint64_t, std::uint32_t>> rest;
   for (std::uint32_t slot = 0; slot < store_.slots(); ++slot) {
     const JobRecord& job = store_.job(slot);
     const Control control(job.control.load());
-    if (control.state() == kSlotFilling && control.owner() == dead + 1)
+    if (control.state() == kSlotFilling && control.owner() == owner_ && control.ring() != 0)
       rest.emplace_back(job.signals.load() >> kPlaceShift, slot);
   }
   std::sort(rest.begin(), rest.end());

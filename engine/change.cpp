@@ -69,8 +69,8 @@ Outcome Actor::cancel(JobId id, JobState& found) {
   return Outcome::kOk;
 }
 
-/// Exactly one attempt: a move that fails because the job moved on has either been done by a helper, or was overtaken
-/// by another move, or came too late; trying again could go on for ever against a consumer that helps.
+/// A move whose cas fails has been finished by a helper, which is success, or was overtaken by something else that
+/// happened to the job: then it looks again, and what it returns is true of the job at that later moment.
 Outcome Actor::reprioritize(JobId id, std::uint8_t rank, std::uint8_t& previous, JobState& found) {
   const std::uint32_t slot = store_.find_job(id);
   if (slot == kNoIndex) return Outcome::kNotFound;
@@ -106,10 +106,8 @@ Outcome Actor::reprioritize(JobId id, std::uint8_t rank, std::uint8_t& previous,
     if (!pushed) return index == kNoIndex ? Outcome::kNoRings : Outcome::kNoChunks;
     std::uint64_t word = before.word;
     const bool moved = job.control.cas(word, after.word, Point::kSlotReranked);
-    if (!moved && Control(word).state() != kSlotAvailable && Control(word).tag() == after.tag()) {
-      found = holds_job(Control(word).state()) ? job_state(Control(word).state()) : JobState::kActive;
-      return Outcome::kWrongState;  // somebody took it first
-    }
+    // Overtaken, and not by somebody who finished the move for us: it did not happen, and our hint is dead. Look again.
+    if (!moved && (rank_of_ring(Control(word).ring()) != rank || job.id() != id)) continue;
     mine.reprioritized.set_ordered(mine.reprioritized.get() + 1, Point::kCounterMoved);
     wake_one(queue);
     return Outcome::kOk;
@@ -146,6 +144,13 @@ Outcome Actor::retry_dead(JobId id, JobState& found) {
     found = JobState::kDiscarded;
     return Outcome::kWrongState;
   }
+  revive(slot, job, held);
+  return Outcome::kOk;
+}
+
+/// The second half of retry_dead. Its intent says so before the job changes, and a repair comes here again: what has been
+/// cleared could not be brought back.
+void Actor::revive(std::uint32_t slot, JobRecord& job, Control held) {
   const std::uint32_t q = job.queue.get();
   QueueTally& mine = tally(q);
   self_.intent_data[1].set(mine.in.get(), Point::kIntentSet);
@@ -159,8 +164,7 @@ Outcome Actor::retry_dead(JobId id, JobState& found) {
   job.attempt.set(0);
   job.finished_at.set(0);
   job.policy.set(job.policy.get() & ~Policy::kDead);
-  make_available(store_.queue(q), slot, job, held, normal_ring(rank_of_ring(before.ring())), store_.now_ms(), false);
-  return Outcome::kOk;
+  make_available(store_.queue(q), slot, job, held, normal_ring(rank_of_ring(held.ring())), store_.now_ms(), false);
 }
 
 Outcome Actor::drop_dead(JobId id, JobState& found) {

@@ -93,7 +93,8 @@ shm::Peeked Actor::oldest_in_front(std::uint32_t ring, unsigned number, shm::Pee
 /// Finds the best available job and fills `look` with it and with the proofs; false when there is none. The proofs
 /// have been looked at twice when it returns.
 bool Actor::look(QueueRecord& queue, Look& look) {
-  for (;;) {
+  std::uint32_t left = rings_.longest_search();
+  while (left > 0) {
     look.witnesses = 0;
     look.more.clear();
     look.words = 0;
@@ -106,7 +107,7 @@ bool Actor::look(QueueRecord& queue, Look& look) {
         const unsigned number = i * 32 + static_cast<unsigned>(std::countr_zero(bits));
         const std::uint32_t ring = shm::Rings::find(queue.rings, number);  // PAIR ring-name
         if (ring == kNoIndex) continue;
-        for (;;) {
+        for (; left > 0; --left) {
           shm::Peeked head = rings_.peek(ring);
           if (head.empty()) {
             look.add(head, number);
@@ -156,12 +157,13 @@ bool Actor::look(QueueRecord& queue, Look& look) {
     }
     if (!restart && unchanged(queue, look)) return false;
   }
+  return false;
 }
 
 bool Actor::sees_work(std::uint32_t q) {
   QueueRecord& queue = store_.queue(q);
   Look& seen = *look_;
-  while (look(queue, seen)) {
+  for (std::uint32_t left = rings_.longest_search(); left > 0 && look(queue, seen); --left) {
     if (seen.job->control.load_seq_cst() == seen.expected.word) return true;
     if (seen.leads) shm::Rings::retire(seen.found);
   }
@@ -172,8 +174,8 @@ Outcome Actor::fetch(std::uint32_t q, std::uint32_t lease_ms, bool lease_owned, 
   QueueRecord& queue = store_.queue(q);
   QueueTally& mine = tally(q);
   Look& seen = *look_;
-  for (;;) {
-    if (!look(queue, seen)) {
+  for (std::uint32_t left = rings_.longest_search();; --left) {
+    if (left == 0 || !look(queue, seen)) {
       if (filled_ != 0 && store_.now_ms() - oldest_unflushed_ms_ > 100) flush();
       return Outcome::kEmpty;
     }

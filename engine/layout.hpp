@@ -65,7 +65,7 @@ struct Policy {
   constexpr Policy with_previous(unsigned slot) const { return {(word & ~(15U << 20)) | slot << 20}; }
 };
 
-/// Lanes that no handle gets, so that a repair always finds one.
+/// Lanes that no handle gets, so that whoever supervises or mends finds one. A repair needs none: it uses the dead's.
 constexpr std::uint32_t kServiceLanes = 8;
 
 constexpr std::size_t kInlineBytes = 144;

@@ -5,43 +5,46 @@
 #include "engine/actor.hpp"
 #include "shm/parking.hpp"
 
-// After a death. The caller holds the proof (the lock on the dead process's byte), so nobody else repairs the same lane
-// and the dead words do not move. Each step is a cas from a word that names the dead lane, or a store to a word that only
-// the dead lane wrote; so the repairer itself may die anywhere, and the next one begins again.
+// After a death. The caller holds the proof (the lock on the dead process's byte), and the Actor of a repair has the
+// dead lane itself. So a repair needs nothing that could be used up, and all it does is what that lane might have done:
+// a repairer that dies leaves the same lane with one unfinished operation at most, and the next one begins again. Two
+// rules keep that true: 1. what the lane was in the middle of is ended under the intent that says so, and only then may
+// another intent be written over it; 2. tallies are put back to the values that the intent keeps, which may be done any
+// number of times.
 
 namespace ojs_shm::engine {
 
 using shm::Point;
 
-/// Puts the dead lane's tallies back to what they were before its unfinished operation.
-void Actor::undo_tallies(std::uint32_t dead, Op op, std::uint32_t q) {
-  const shm::Lane& lane = segment_.lane(dead);
-  QueueTally& tally = store_.tally(q, dead);
-  auto restore = [&lane](LaneWord& word, unsigned i) { word.set_ordered(lane.intent_data[i].get(), Point::kTallyIn); };
+/// Puts the lane's tallies back to what they were before its unfinished operation.
+void Actor::undo_tallies(Op op, std::uint32_t q) {
+  QueueTally& mine = tally(q);
+  auto restore = [this](LaneWord& word, unsigned i) { word.set_ordered(self_.intent_data[i].get(), Point::kTallyIn); };
   switch (op) {
     case Op::kAdmit:
     case Op::kEnqueue:
     case Op::kBatch:
-      restore(tally.in, 0);
-      restore(tally.in_reserved, 1);
-      restore(tally.enqueued, 2);
+      restore(mine.in, 0);
+      restore(mine.in_reserved, 1);
+      restore(mine.enqueued, 2);
       break;
     case Op::kFetch:
-      restore(tally.out, 0);
-      restore(tally.dispatched, 1);
+      restore(mine.out, 0);
+      restore(mine.dispatched, 1);
       break;
-    case Op::kSettle: restore(tally.completed, 0); break;
+    case Op::kSettle: restore(mine.completed, 0); break;
     case Op::kReturn:
-      restore(tally.in, 1);
-      restore(tally.in_reserved, 2);
+      restore(mine.in, 1);
+      restore(mine.in_reserved, 2);
       break;
-    case Op::kMove: restore(tally.out, 0); break;
+    case Op::kMove: restore(mine.out, 0); break;
     case Op::kNone: return;
   }
   store_.queue(q).refill.store(1, Point::kCreditSettled);  // `reserved` may be ahead of what the lanes say
 }
 
-/// Pushes the hints of a waiting job again. A second hint is harmless: it is dead once the first has been used.
+/// Pushes the hints of a waiting job again, or lists a finished one. A second hint is harmless: it is dead once the
+/// first has been used.
 void Actor::republish(std::uint32_t slot) {
   JobRecord& job = store_.job(slot);
   const Control control(job.control.load());
@@ -50,9 +53,13 @@ void Actor::republish(std::uint32_t slot) {
     if (!push_hint(queue, rings_.ensure(queue.rings, control.ring()), slot, control)) announce_lost_hint();
     wake_one(queue);
   }
+  if (is_finished(control.state()) && !job.flags().has(Policy::kDead)) list_finished(slot, control);
   const std::uint64_t expires = job.expires_at.get();
-  if (control.state() == kSlotScheduled || control.state() == kSlotRetryable)
-    push_timer(slot, job.generation.get(), job.due_at.get());
+  const std::uint64_t due = job.due_at.get();
+  if (control.state() == kSlotScheduled)
+    push_timer(slot, job.generation.get(), expires != 0 ? std::min(due, expires) : due);
+  else if (control.state() == kSlotRetryable)
+    push_timer(slot, job.generation.get(), due);
   else if (holds_job(control.state()) && !is_finished(control.state()) && expires != 0)
     push_timer(slot, job.generation.get(), expires);
 }
@@ -71,121 +78,138 @@ void Actor::drop_loose_blocks(std::uint32_t slot, const JobRecord& job) {
       blocks_.free_orphan(b, word);  // relaxed: a cas decides
 }
 
-/// Gives a slot from a dead lane's hands back to the state that it had, by way of our own.
-std::uint32_t Actor::put_back(std::uint32_t slot, JobRecord& job, Control found, unsigned state) {
-  const std::uint32_t q = job.queue.get();
-  intend(Op::kMove, q, slot, tally(q).out.get());
-  self_.intent_data[3].set(state, Point::kIntentSet);
-  const Control held = found.to(kSlotMoving, found.ring(), owner_);
-  if (!job.control.cas_once(found.word, held.word, Point::kSlotMoving)) {
-    intend_nothing();
-    return 0;
-  }
-  if (state == kSlotAvailable) {
-    make_available(store_.queue(q), slot, job, held, front_ring(rank_of_ring(found.ring())), 0, true);
-    return 1;
-  }
-  if (state == kSlotDiscarded) job.policy.set(job.policy.get() | Policy::kDead);
-  const Control back = held.to(state);
-  intend_word(back);
-  job.control.store(back.word, Point::kSlotMoved);
-  republish(slot);
-  intend_nothing();
-  return 1;
-}
-
-/// Ends the dead lane's hold on one slot. Returns 1 when there was one.
-std::uint32_t Actor::mend_slot(std::uint32_t slot, std::uint32_t dead, Op op, std::uint64_t target,
-                               std::uint64_t attempt) {
+/// Ends the operation on a slot that the lane's intent names and the lane holds, still under that intent. Returns 1
+/// when the slot is settled, 0 when it is to be given back with whatever else the lane holds.
+std::uint32_t Actor::end_operation(std::uint32_t slot, Op op, std::uint64_t target) {
   JobRecord& job = store_.job(slot);
   const Control found(job.control.load());
-  if (found.owner() != dead + 1) return 0;
-  if (is_exclusive(found.state()) && target >= 16) {  // nothing was left but this store
-    job.control.cas_once(found.word, target, Point::kSlotSettled);
-    return 1;
-  }
+  QueueRecord& queue = store_.queue(job.queue.get());
+  const bool known = holds_job(static_cast<unsigned>(target));
   switch (found.state()) {
-    case kSlotFilling: {
-      const Control mine = found.to(kSlotFilling, found.ring(), owner_);
-      if (job.control.cas_once(found.word, mine.word, Point::kSlotFilling)) free_slot(slot, mine);
-      return 1;
-    }
+    case kSlotFilling: free_slot(slot, found); return 1;
     case kSlotClaimed:  // its fetch never returned: as if it had not happened
-      if (attempt != 0) job.attempt.set(static_cast<std::uint16_t>(attempt - 1));
-      return put_back(slot, job, found, kSlotAvailable);
+      if (const std::uint64_t attempt = self_.intent_data[2].get(); op == Op::kFetch && attempt != 0)
+        job.attempt.set(static_cast<std::uint16_t>(attempt - 1));
+      make_available(queue, slot, job, found, front_ring(rank_of_ring(found.ring())), 0, true);
+      return 1;
     case kSlotMoving: {
-      const bool known = target != 0 && holds_job(static_cast<unsigned>(target));
       drop_loose_blocks(slot, job);
-      return put_back(slot, job, found, known ? static_cast<unsigned>(target) : static_cast<unsigned>(kSlotAvailable));
-    }
-    case kSlotSettling:
-      drop_loose_blocks(slot, job);
-      if (op == Op::kSettle && target == kSlotActive) {  // a cancel: the holder has lost the job already
-        const Control mine = found.to(kSlotSettling, found.ring(), owner_);
-        if (!job.control.cas_once(found.word, mine.word, Point::kSlotSettling)) return 0;
-        job.policy.set(job.flags().with_previous(kSlotActive).word);
-        job.finished_at.set(store_.now_ms());
-        finish(slot, job, mine.to(kSlotCancelled), true);
+      if (!known || target == kSlotAvailable) {
+        make_available(queue, slot, job, found, front_ring(rank_of_ring(found.ring())), 0, true);
         return 1;
       }
-      [[fallthrough]];
-    case kSlotActive: {
-      const ErrorEntry error{store_.now_ms(),
-                             job.attempt.get(),
-                             true,
-                             "holder_died",
-                             "holder_died",
-                             "the process that held the job died",
-                             {}};
-      set_back(slot, found.word, Setback::kHolderDeath, &error);
+      if (op == Op::kReturn &&
+          target == kSlotDiscarded) {  // a dead letter's retry goes on: it is no longer what it was
+        revive(slot, job, found);
+        return 1;
+      }
+      const Policy policy = job.flags();
+      if (target == kSlotDiscarded && policy.has(Policy::kDeadLetter) && !policy.has(Policy::kExpired))
+        job.policy.set(policy.word | Policy::kDead);  // a retry may have taken it out of the dead letters
+      const Control back = found.to(static_cast<unsigned>(target));
+      intend_word(back);
+      job.control.store(back.word, Point::kSlotMoved);
+      republish(slot);
       return 1;
     }
+    case kSlotSettling:
+      if (op != Op::kSettle || target != kSlotActive) return 0;
+      drop_loose_blocks(slot, job);  // a cancel: the holder has lost the job already
+      job.policy.set(job.flags().with_previous(kSlotActive).word);
+      job.finished_at.set(store_.now_ms());
+      finish(slot, job, found.to(kSlotCancelled), true);
+      return 1;
     default: return 0;
   }
 }
 
-std::uint32_t Actor::repair(std::uint32_t dead) {
-  shm::Lane& lane = segment_.lane(dead);
-  const std::uint64_t intent = lane.intent.get();
-  const auto op = static_cast<Op>(OpBits::get(intent));
-  const auto q = static_cast<std::uint32_t>(OpQueue::get(intent));
-  const auto intended = static_cast<std::uint32_t>(OpSlot::get(intent));
-  const std::uint64_t target = op == Op::kNone ? 0 : lane.intent_data[3].get();
-  const std::uint64_t attempt = op == Op::kFetch ? lane.intent_data[2].get() : 0;
-  std::uint32_t mended = 0;
+/// Ends the lane's hold on a slot that no intent names. Returns 1 when there was one.
+std::uint32_t Actor::let_go(std::uint32_t slot) {
+  JobRecord& job = store_.job(slot);
+  const Control found(job.control.load());
+  if (found.owner() != owner_) return 0;
+  if (found.state() == kSlotFilling) {
+    free_slot(slot, found);
+    return 1;
+  }
+  if (found.state() == kSlotSettling) drop_loose_blocks(slot, job);
+  if (found.state() == kSlotSettling || found.state() == kSlotActive) {
+    const ErrorEntry error{store_.now_ms(),
+                           job.attempt.get(),
+                           true,
+                           "holder_died",
+                           "holder_died",
+                           "the process that held the job died",
+                           {}};
+    set_back(slot, found.word, Setback::kHolderDeath, &error);
+    return 1;
+  }
+  if (!is_exclusive(found.state())) return 0;
+  // Claimed or moving, and the intent is gone: only a stranger can have done that.
+  const std::uint32_t q = job.queue.get();
+  intend(Op::kMove, q, slot, tally(q).out.get());
+  make_available(store_.queue(q), slot, job, found, front_ring(rank_of_ring(found.ring())), 0, true);
+  return 1;
+}
 
-  // 1. The operation it was in.
-  const bool has_slot = op != Op::kNone && op != Op::kBatch && intended < store_.slots();
-  if (op != Op::kNone) {
-    const Control found(has_slot ? store_.job(intended).control.load() : 0);
-    const bool held = has_slot && op != Op::kBatch && found.owner() == dead + 1 && is_exclusive(found.state());
-    if (held ? target < 16 : (op == Op::kAdmit || (op == Op::kEnqueue && !has_slot))) undo_tallies(dead, op, q);
-    if (held) mended += mend_slot(intended, dead, op, target, attempt);
-    if (has_slot && target >= 16) republish(intended);
-    if (op == Op::kBatch && target == 0) undo_tallies(dead, op, q);
-    if (op == Op::kBatch && target == 1) mended += finish_batch(dead);
-    lane.intent.set(0, Point::kIntentCleared);
+std::uint32_t Actor::repair(Store& store, std::span<const std::uint32_t> dead_lanes) {
+  if (dead_lanes.empty()) return 0;
+  std::vector<bool> dead(shm::Control::OwnerBits::kMax + 1, false);
+  for (const std::uint32_t lane : dead_lanes) dead[lane + 1] = true;
+  std::vector<std::vector<std::pair<std::uint64_t, std::uint32_t>>> held(store.lanes() + 1);
+  for (std::uint32_t slot = 0; slot < store.slots(); ++slot)
+    if (const std::uint32_t owner = Control(store.job(slot).control.load()).owner(); dead[owner])
+      held[owner].emplace_back(store.job(slot).available_at.get(), slot);
+  std::uint32_t mended = 0;
+  for (const std::uint32_t lane : dead_lanes) {
+    Actor actor(store, lane);
+    std::sort(held[lane + 1].begin(), held[lane + 1].end());
+    mended += actor.repair(held[lane + 1]);
+    if (lane == dead_lanes.back()) actor.repair_shared();
+    actor.retire();
   }
-  // 2. Everything else that names it, the longest waiting first.
-  std::vector<std::pair<std::uint64_t, std::uint32_t>> held;
-  for (std::uint32_t slot = 0; slot < store_.slots(); ++slot)
-    if (Control(store_.job(slot).control.load()).owner() == dead + 1)
-      held.emplace_back(store_.job(slot).available_at.get(), slot);
-  std::sort(held.begin(), held.end());
-  for (const auto& [time, slot] : held) mended += mend_slot(slot, dead, Op::kNone, 0, 0);
-  // 3. Its chunks, rings and batches.
-  rings_.repair(dead, store_.ring_sets(), store_.root_rings(), store_.header().finished_ring);
-  // 4. Its place among the sleepers. Whoever was to be woken by it, or instead of it, looks again.
-  for (std::uint32_t i = 0; i < store_.max_queues() && store_.queue(i).name_hash.load() != 0; ++i) {
-    QueueRecord& queue = store_.queue(i);
-    Word& waiters = queue.waiters[dead / 64];
-    if ((waiters.load() >> (dead % 64) & 1) != 0) waiters.fetch_and(~(1ULL << (dead % 64)), Point::kWaiterCleared);
-    wake_all(queue);
-  }
-  flush();
   return mended;
 }
 
+std::uint32_t Actor::repair(const std::vector<std::pair<std::uint64_t, std::uint32_t>>& held) {
+  // 1. Its chunks, rings and batches: what follows uses the same words for its own.
+  rings_.repair(store_.ring_sets(), store_.root_rings(), store_.header().finished_ring);
+  // 2. The operation it was in.
+  std::uint32_t mended = 0;
+  const std::uint64_t intent = self_.intent.get();
+  if (const auto op = static_cast<Op>(OpBits::get(intent)); op != Op::kNone) {
+    const auto q = static_cast<std::uint32_t>(OpQueue::get(intent));
+    const auto slot = static_cast<std::uint32_t>(OpSlot::get(intent));
+    const std::uint64_t target = self_.intent_data[3].get();
+    const bool has_slot = op != Op::kBatch && slot < store_.slots();
+    const Control found(has_slot ? store_.job(slot).control.load() : 0);
+    const bool holds = found.owner() == owner_ && is_exclusive(found.state());
+    const bool whole = has_slot && target >= 16;  // nothing was left but to store that word, and what comes after
+    if (holds ? !whole : op == Op::kAdmit || (op == Op::kEnqueue && !has_slot) || (op == Op::kBatch && target == 0))
+      undo_tallies(op, q);
+    if (holds && whole) {
+      store_.job(slot).control.store(target, Point::kSlotSettled);
+      ++mended;
+    } else if (holds) {
+      mended += end_operation(slot, op, target);
+    }
+    if (whole) republish(slot);
+    if (op == Op::kBatch && target == 1) mended += finish_batch();
+    intend_nothing();
+  }
+  // 3. Everything else that names it, the longest waiting first.
+  for (const auto& [time, slot] : held) mended += let_go(slot);
+  // 4. Its place among the sleepers. Whoever was to be woken by it, or instead of it, looks again.
+  for (std::uint32_t i = 0; i < store_.max_queues() && store_.queue(i).name_hash.load() != 0; ++i) {
+    QueueRecord& queue = store_.queue(i);
+    Word& waiters = queue.waiters[lane_ / 64];
+    if ((waiters.load() >> (lane_ % 64) & 1) != 0) waiters.fetch_and(~(1ULL << (lane_ % 64)), Point::kWaiterCleared);
+    wake_all(queue);
+  }
+  return mended;
+}
+
+/// The rest of a death, once for all lanes: blocks of nobody, bounds to be counted again.
 void Actor::repair_shared() {
   // Blocks whose slot has gone on to another generation, or is free.
   for (std::uint32_t i = 0; i < segment_.geometry().blocks; ++i) {

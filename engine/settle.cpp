@@ -14,18 +14,22 @@ void Actor::finish(std::uint32_t slot, JobRecord& job, Control settled, bool rec
   const bool waited = (job.signals.load() & kWaited) != 0;
   intend_word(settled);
   job.control.store(settled.word, Point::kSlotSettled);  // PAIR slot-settle
+  if (recyclable) list_finished(slot, settled);
   intend_nothing();
   if (waited) {
     Half& bell = segment_.header().completions[slot % 64];
     bell.fetch_add(1, Point::kCompletionRung);
     shm::futex_wake(bell, 1 << 20);
   }
-  if (!recyclable) return;
+}
+
+/// Puts a finished slot where the oldest are used again first. Without a chunk only a scan finds it.
+void Actor::list_finished(std::uint32_t slot, Control settled) {
   if (filling_batch_ == kNoIndex) {
     filling_batch_ = rings_.open_batch();
     filled_ = 0;
-    if (filling_batch_ == kNoIndex) return;  // no chunk: the scan will find the slot
-    oldest_unflushed_ms_ = job.finished_at.get();
+    if (filling_batch_ == kNoIndex) return;
+    oldest_unflushed_ms_ = store_.job(slot).finished_at.get();
   }
   rings_.batch_put(filling_batch_, filled_++, shm::Hint(slot, settled.tag()));
   if (filled_ == shm::kCellsPerChunk) flush();

@@ -39,6 +39,7 @@ std::uint32_t Blocks::write(std::uint32_t slot, std::uint32_t generation, std::s
 void Blocks::read(const Segment& segment, std::uint32_t first, std::uint32_t slot, std::uint32_t generation,
                   std::uint64_t size, std::string& out) {
   char part[kBlockBytes];
+  size = std::min<std::uint64_t>(size, std::uint64_t{segment.geometry().blocks} * kBlockBytes);  // a stranger's length
   for (std::uint32_t block = first; size > 0 && block != kNoIndex; block = segment.block_link(block).load()) {
     if (block >= segment.geometry().blocks || segment.block_word(block).load() != word_of(slot, generation)) return;
     const auto now = static_cast<std::size_t>(std::min<std::uint64_t>(kBlockBytes, size));

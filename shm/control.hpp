@@ -13,6 +13,7 @@ constexpr unsigned kTagBits = OJS_SHM_TAG_BITS;  // narrow in tests, so that tag
 constexpr unsigned kTagBits = 36;
 #endif
 
+constexpr unsigned kRingsPerSet = 512;  ///< rings of one set: 256 ranks with a front and a normal ring each
 constexpr std::uint64_t kTagMask = (1ULL << kTagBits) - 1;
 constexpr std::uint32_t kLeaseOwner = 0x3FFF;  ///< held by a lease alone, not by a living lane
 
@@ -34,7 +35,7 @@ struct Control {
       : word(StateBits::put(state) | RingBits::put(ring) | OwnerBits::put(owner) | TagBits::put(tag)) {}
 
   constexpr unsigned state() const { return static_cast<unsigned>(StateBits::get(word)); }
-  constexpr unsigned ring() const { return static_cast<unsigned>(RingBits::get(word)); }
+  constexpr unsigned ring() const { return static_cast<unsigned>(RingBits::get(word)) % kRingsPerSet; }
   constexpr std::uint32_t owner() const { return static_cast<std::uint32_t>(OwnerBits::get(word)); }
   constexpr std::uint64_t tag() const { return TagBits::get(word); }
   /// The word after a transition.

@@ -6,6 +6,7 @@
 
 #include "shm/atomics.hpp"
 #include "shm/bits.hpp"
+#include "shm/control.hpp"
 
 // What the bytes of a segment mean. Offsets only, no behaviour.
 //
@@ -26,7 +27,6 @@ constexpr unsigned kCellsPerChunk = OJS_SHM_CELLS_PER_CHUNK;  // few in tests, s
 #else
 constexpr unsigned kCellsPerChunk = 14;
 #endif
-constexpr unsigned kRingsPerSet = 512;  ///< rings of one set: 256 ranks with a front and a normal ring each
 constexpr unsigned kIndexWords = kRingsPerSet / 32;
 constexpr unsigned kBlockBytes = 256;
 constexpr unsigned kSlotBytes = 320;

@@ -26,6 +26,7 @@ class Magazine {
   }
   /// Gives a hint back: to itself when it is the same word, else to everyone.
   void give(std::uint32_t index) {
+    if (index >= count_) return;  // a stranger's number
     if (index / 64 == word_ && mask_ != 0)
       mask_ |= 1ULL << (index % 64);
     else

@@ -110,7 +110,8 @@ bool Rings::push_slowly(RingEnds& ring, Hint hint, RingSet* set, unsigned number
   std::uint32_t fresh = kNoIndex;
   // 1. tail names an empty cell: fill it.   2. it is filled: help tail on.   3. it is closed: open the ring first.
   // 4. another incarnation: tail was stale. 5. no cell left: link a chunk that already carries the hint.
-  for (;;) {
+  // Each failure is somebody else's success, so that thousands of them in a row mean a damaged ring.
+  for (unsigned failures = 0; failures < 20'000; ++failures) {
     const Place tail(ring.tail.load());
     if (tail.cell() == kCellsPerChunk) {
       const Word& next = segment_.chunk(tail.chunk()).next;
@@ -133,13 +134,15 @@ bool Rings::push_slowly(RingEnds& ring, Hint hint, RingSet* set, unsigned number
         continue;
       }
       if (incarnation_of(found) != tail.incarnation() || close_count(found) == 0) continue;  // 4
-      open(*set, number);                                                                    // 3
+      if (set != nullptr) open(*set, number);                                                // 3
       if (!cell.cas(found, hint.word, Point::kCellFilled)) continue;
     }
     ring.tail.cas_once(tail.word, tail.next().word, Point::kTailMoved);
     if (fresh != kNoIndex) keep_or_free(fresh);
     return true;
   }
+  if (fresh != kNoIndex) keep_or_free(fresh);
+  return false;
 }
 
 /// One attempt to link `fresh`, carrying the hint in its first cell, after the full chunk at tail.
@@ -155,7 +158,7 @@ bool Rings::link(RingEnds& ring, Place tail, Hint hint, RingSet* set, unsigned n
   intend(fresh, incarnation);
   const ChunkControl linking(ChunkState::kLinking, owner(), incarnation);
   chunk.control.store(linking.word, Point::kChunkLinking);
-  if (close_count(found) > 0) open(*set, number);
+  if (close_count(found) > 0 && set != nullptr) open(*set, number);
   if (!next.cas(found, Hint(fresh, incarnation).word, Point::kLinkSet)) {  // PAIR link-publish
     chunk.control.store(ChunkControl(ChunkState::kSpare, owner(), incarnation).word, Point::kChunkRetired);
     intend_nothing();
@@ -205,7 +208,11 @@ void Rings::leave_chunk(RingEnds& ring, Place head, Hint next) {
 }
 
 void Rings::reap(std::uint32_t ring, StillLive live) {
-  for (Peeked front = peek(ring); !front.empty() && !live(segment_, front.hint()); front = peek(ring)) retire(front);
+  Peeked front = peek(ring);
+  for (std::uint32_t left = longest_search(); left > 0 && !front.empty() && !live(segment_, front.hint()); --left) {
+    retire(front);
+    front = peek(ring);
+  }
 }
 
 // ---- the index of a set -------------------------------------------------------------------------------------------
@@ -258,7 +265,7 @@ bool Rings::close_batch(std::uint32_t c, std::uint32_t ring) {
 }
 
 std::uint32_t Rings::take_batch(std::uint32_t ring) {
-  for (;;) {
+  for (std::uint32_t left = longest_search(); left > 0; --left) {
     const Peeked front = peek(ring);
     if (front.empty()) return kNoIndex;
     const std::uint32_t c = front.hint().index();
@@ -269,6 +276,7 @@ std::uint32_t Rings::take_batch(std::uint32_t ring) {
     retire(front);
     if (mine) return c;
   }
+  return kNoIndex;
 }
 
 }  // namespace ojs_shm::shm

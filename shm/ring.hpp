@@ -163,10 +163,9 @@ class Rings {
 
   /// Gives all spare chunks and hints back.
   void release();
-  /// After the death of `lane`: settles each chunk and ring that names it. `sets` are all ring sets, `roots` all
-  /// unindexed rings; `batches` is where its batches belong. Idempotent.
-  void repair(std::uint32_t lane, const std::vector<RingSet*>& sets, const std::vector<std::uint32_t>& roots,
-              std::uint32_t batches);
+  /// Settles each chunk and ring that a former life of this lane left; before anything else is done under its name.
+  /// `sets` are all ring sets, `roots` all unindexed rings; `batches` is where its batches belong.
+  void repair(const std::vector<RingSet*>& sets, const std::vector<std::uint32_t>& roots, std::uint32_t batches);
 
   /// Visits every cell from head to tail without changing anything; stops early when it meets a recycled chunk.
   static void walk(const Segment& segment, std::uint32_t ring,
@@ -175,6 +174,8 @@ class Rings {
   std::uint32_t collect_leaks(const std::vector<RingSet*>& sets, const std::vector<std::uint32_t>& roots);
 
   std::uint32_t take_chunk();
+  /// Who passes more cells than this in one search goes in circles, in a segment that somebody has damaged.
+  std::uint32_t longest_search() const { return segment_.geometry().chunks * kCellsPerChunk * 2; }
 
  private:
   std::uint32_t make_named(RingSet& set, unsigned number);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shm/ring.hpp"
 
+#include <optional>
+
 // The rare work on rings: compaction, walks, and what the dead left behind.
 
 namespace ojs_shm::shm {
@@ -31,20 +33,41 @@ std::vector<std::uint32_t> all_rings(const std::vector<RingSet*>& sets, std::vec
 }
 
 /// Which chunks can be reached from any ring at this moment, with the incarnation under which they were found.
-std::vector<std::uint64_t> reachable_chunks(const Segment& segment, const std::vector<std::uint32_t>& rings) {
-  std::vector<std::uint64_t> found(segment.geometry().chunks, ~0ULL);
-  for (const std::uint32_t ring : rings) {
-    Place at(segment.ring(ring).head.load());
-    for (std::uint32_t steps = 0; steps < segment.geometry().chunks; ++steps) {
-      ChunkCopy copy;
-      if (at.chunk() >= found.size() || !copy_chunk(segment, at.chunk(), at.incarnation(), copy)) break;
-      found[at.chunk()] = at.incarnation();
-      if (is_empty(copy.next)) break;
-      at = Place(Hint(copy.next).index(), 0, Hint(copy.next).tag());
+class Reachable {
+ public:
+  Reachable(const Segment& segment, const std::vector<std::uint32_t>& rings)
+      : segment_(segment), found_(segment.geometry().chunks, ~0ULL) {
+    for (const std::uint32_t ring : rings) {
+      unsigned tries = 0;
+      while (!mark(ring) && ++tries < kTries) {}
+      whole_ = whole_ && tries < kTries;
     }
   }
-  return found;
-}
+  /// Also when we cannot tell: a chunk kept too long is found by collect_leaks(), one given away too early is not.
+  bool operator()(std::uint32_t chunk, std::uint64_t incarnation) const {
+    return !whole_ || (chunk < found_.size() && found_[chunk] == incarnation);
+  }
+
+ private:
+  static constexpr unsigned kTries = 256;
+
+  /// False when a chunk began another life under our walk: head has gone on, and what lies behind it was not seen.
+  bool mark(std::uint32_t ring) {
+    Place at(segment_.ring(ring).head.load());
+    for (std::uint32_t steps = 0; steps < found_.size(); ++steps) {
+      ChunkCopy copy;
+      if (at.chunk() >= found_.size() || !copy_chunk(segment_, at.chunk(), at.incarnation(), copy)) return false;
+      found_[at.chunk()] = at.incarnation();
+      if (is_empty(copy.next)) return incarnation_of(copy.next) == at.incarnation();
+      at = Place(Hint(copy.next).index(), 0, Hint(copy.next).tag());
+    }
+    return false;
+  }
+
+  const Segment& segment_;
+  std::vector<std::uint64_t> found_;
+  bool whole_ = true;
+};
 
 }  // namespace
 
@@ -78,7 +101,8 @@ std::uint32_t Rings::splice(std::uint32_t ring_index, StillLive live, std::uint3
     return now.chunk() == head.chunk() && now.incarnation() == head.incarnation() && now.cell() < kCellsPerChunk;
   };
   std::uint64_t pred_incarnation = head.incarnation();
-  while (head_stays() && pred != tail.chunk() && freed < enough) {
+  for (std::uint32_t steps = 0;
+       steps < segment_.geometry().chunks && head_stays() && pred != tail.chunk() && freed < enough; ++steps) {
     const std::uint64_t link_word = segment_.chunk(pred).next.load();
     if (is_empty(link_word) || ChunkControl(segment_.chunk(pred).control.load()).incarnation() != pred_incarnation)
       break;
@@ -159,73 +183,69 @@ std::uint32_t Rings::splice(std::uint32_t ring_index, StillLive live, std::uint3
   return freed;
 }
 
-/// Ends the ownership of a dead lane over one chunk.
+/// Ends the ownership over one chunk: it is in a ring, or nobody's.
 void Rings::settle_chunk(std::uint32_t i, ChunkControl found, bool reachable) {
   Word& control = segment_.chunk(i).control;
   if (reachable) {
     control.cas_once(found.word, ChunkControl(ChunkState::kLinked, 0, found.incarnation()).word, Point::kChunkLinked);
-  } else if (control.cas_once(found.word, ChunkControl(ChunkState::kSpare, owner(), found.incarnation()).word,
-                              Point::kChunkRetired)) {
-    keep_or_free(i);
+  } else if (control.cas_once(found.word, ChunkControl(ChunkState::kFree, 0, found.incarnation()).word,
+                              Point::kChunkFreed)) {
+    chunk_hints_.give(i);
   }
 }
 
-void Rings::repair(std::uint32_t dead, const std::vector<RingSet*>& sets, const std::vector<std::uint32_t>& roots,
-                   std::uint32_t batches) {
-  const std::uint32_t dead_owner = dead + 1;
+void Rings::repair(const std::vector<RingSet*>& sets, const std::vector<std::uint32_t>& roots, std::uint32_t batches) {
   const std::vector<std::uint32_t> rings = all_rings(sets, roots);
-  std::vector<std::uint64_t> reachable;  // filled on first need: most deaths need no walk
-  auto is_reachable = [&](std::uint32_t chunk, std::uint64_t incarnation) {
-    if (reachable.empty()) reachable = reachable_chunks(segment_, rings);
-    return reachable[chunk] == incarnation;
+  std::optional<Reachable> known;  // most deaths need no walk
+  auto reachable = [&](std::uint32_t chunk, std::uint64_t incarnation) {
+    if (!known) known.emplace(segment_, rings);
+    return (*known)(chunk, incarnation);
   };
-  // 1. Rings that it was making: named ones are finished, the others go.
+  // 1. The chunk that it was leaving. First of all, for each push of ours says in the same word what it does.
+  const Lane& lane = segment_.lane(lane_);
+  if (const std::uint64_t word = lane.chunk_intent.get(); word != 0) {
+    const Hint chunk(word);
+    const ChunkControl found(segment_.chunk(chunk.index()).control.load());
+    if (found.state() == ChunkState::kLinked && found.incarnation() == chunk.tag() &&
+        !reachable(chunk.index(), chunk.tag()))
+      settle_chunk(chunk.index(), found, false);
+    intend_nothing();
+  }
+  // 2. Rings that it was packing or making: named ones are finished, the others go.
   std::vector<bool> named(segment_.geometry().rings, false);
   for (const std::uint32_t ring : rings)
     if (ring < named.size()) named[ring] = true;
   for (std::uint32_t i = 0; i < segment_.geometry().rings; ++i) {
     RingEnds& ring = segment_.ring(i);
-    if (ring.splicer.load() == dead_owner) ring.splicer.cas_once(dead_owner, 0, Point::kSpliceReleased);
-    if (ring.claimed.load() != dead_owner) continue;
-    if (named[i]) {
-      ring.claimed.cas_once(dead_owner, kNoIndex, Point::kRingMade);
-    } else {
-      ring.claimed.cas_once(dead_owner, 0, Point::kRingMade);
+    if (ring.splicer.load() == owner()) {
+      (void)peek(i);  // moves a head on that stands before the link it changed: nobody can follow the old one any more
+      known.reset();
+      ring.splicer.cas_once(owner(), 0, Point::kSpliceReleased);
     }
+    if (ring.claimed.load() == owner()) ring.claimed.cas_once(owner(), named[i] ? kNoIndex : 0, Point::kRingMade);
   }
-  // 2. Chunks that name it.
+  // 3. Chunks that name it.
+  release();  // what step 2 kept
+  std::vector<std::uint32_t> own_batches;
   for (std::uint32_t i = 0; i < segment_.geometry().chunks; ++i) {
     const ChunkControl found(segment_.chunk(i).control.load());
-    if (found.owner() != dead_owner) continue;
-    switch (found.state()) {
-      case ChunkState::kSpare: settle_chunk(i, found, false); break;
-      case ChunkState::kLinking:
-      case ChunkState::kDropping: settle_chunk(i, found, is_reachable(i, found.incarnation())); break;
-      case ChunkState::kBatch:
-        if (segment_.chunk(i).control.cas_once(
-                found.word, ChunkControl(ChunkState::kBatch, owner(), found.incarnation()).word, Point::kBatchTaken))
-          if (!close_batch(i, batches)) keep_or_free(i);
-        break;
-      default: break;
-    }
+    if (found.owner() != owner()) continue;
+    if (found.state() == ChunkState::kSpare) settle_chunk(i, found, false);
+    if (found.state() == ChunkState::kLinking || found.state() == ChunkState::kDropping)
+      settle_chunk(i, found, reachable(i, found.incarnation()));
+    if (found.state() == ChunkState::kBatch) own_batches.push_back(i);
   }
-  // 3. The chunk that it was leaving, and the batch that it was publishing.
-  Lane& lane = segment_.lane(dead);
-  if (const std::uint64_t word = lane.chunk_intent.get(); word != 0) {
-    const Hint chunk(word);
-    const ChunkControl found(segment_.chunk(chunk.index()).control.load());
-    if (found.state() == ChunkState::kLinked && found.incarnation() == chunk.tag() &&
-        !is_reachable(chunk.index(), chunk.tag()))
-      settle_chunk(chunk.index(), found, false);
-    lane.chunk_intent.set(0, Point::kIntentCleared);
-  }
+  // 4. The batch that it was publishing, and those that it kept. A doubled hint is harmless; without a chunk for the hint
+  // the batch goes, and a scan finds its slots.
   if (const std::uint64_t word = lane.batch_intent.get(); word != 0) {
     const Hint batch(word & ~7ULL);
-    const ChunkControl found(segment_.chunk(batch.index()).control.load());
-    if (found.state() == ChunkState::kBatched && found.incarnation() == batch.tag())
-      if (!push(batches, batch, nullptr, 0)) return;  // a doubled hint is harmless; without a chunk we try again later
-    lane.batch_intent.set(0, Point::kIntentCleared);
+    const ChunkControl batched(ChunkState::kBatched, 0, batch.tag());
+    if (segment_.chunk(batch.index()).control.load() == batched.word && !push(batches, batch, nullptr, 0))
+      settle_chunk(batch.index(), batched, false);
+    segment_.lane(lane_).batch_intent.set(0, Point::kIntentCleared);
   }
+  for (const std::uint32_t batch : own_batches)
+    if (!close_batch(batch, batches)) keep_or_free(batch);
 }
 
 std::uint32_t Rings::collect_leaks(const std::vector<RingSet*>& sets, const std::vector<std::uint32_t>& roots) {
@@ -234,14 +254,14 @@ std::uint32_t Rings::collect_leaks(const std::vector<RingSet*>& sets, const std:
     const ChunkControl found(segment_.chunk(i).control.load());
     if (found.state() == ChunkState::kLinked) linked[i] = found.incarnation();
   }
-  const std::vector<std::uint64_t> reachable = reachable_chunks(segment_, all_rings(sets, roots));
-  for (std::uint32_t l = 0; l < segment_.header().lanes_high.load(); ++l)
+  const Reachable reachable(segment_, all_rings(sets, roots));
+  for (std::uint32_t l = 0; l < segment_.header().lanes_high.load() && l < segment_.geometry().lanes; ++l)
     if (const std::uint64_t word = segment_.lane(l).chunk_intent.get_ordered();
         word != 0 && Hint(word).index() < linked.size())
       linked[Hint(word).index()] = ~0ULL;  // somebody is about to settle it
   std::uint32_t freed = 0;
   for (std::uint32_t i = 0; i < linked.size(); ++i) {
-    if (linked[i] == ~0ULL || reachable[i] == linked[i]) continue;
+    if (linked[i] == ~0ULL || reachable(i, linked[i])) continue;
     settle_chunk(i, ChunkControl(ChunkState::kLinked, 0, linked[i]), false);
     ++freed;
   }

@@ -87,6 +87,7 @@ Status Attachment::join(Role role) {
   if (role == Role::kObserver) return {};
   if (!problem.empty()) return Error{Code::kPermission, problem, locks_.path_of(segment_.path()), 0, 0, ""};
   process_ = shm::join(segment_, locks_);
+  if (process_ == shm::kNoIndex && repair_the_dead() != 0) process_ = shm::join(segment_, locks_);
   if (process_ == shm::kNoIndex)
     return Error{Code::kInUse,
                  "all " + std::to_string(segment_.geometry().processes) + " process records are taken",
@@ -156,13 +157,14 @@ Result<std::uint32_t> Attachment::take_lane(bool for_service) {
   if (read_only()) return Error{Code::kPermission, "this attachment only observes", "", 0, 0, ""};
   shm::Half& high = segment_.header().lanes_high;
   const std::uint32_t usable = store_.lanes() - (for_service ? 0 : std::min(engine::kServiceLanes, store_.lanes() - 1));
-  for (std::uint32_t i = 0; i < usable; ++i) {
-    std::uint32_t before = high.load();
-    while (before <= i && !high.cas(before, i + 1, shm::Point::kLaneTaken)) {}
-    if (segment_.lane(i).process.load() == 0 &&
-        segment_.lane(i).process.cas_once(0, process_ + 1, shm::Point::kLaneTaken))
-      return i;
-  }
+  do {
+    for (std::uint32_t i = 0; i < usable; ++i) {
+      std::uint32_t before = high.load();
+      while (before <= i && !high.cas(before, i + 1, shm::Point::kLaneTaken)) {}
+      shm::Half& process = segment_.lane(i).process;
+      if (process.load() == 0 && process.cas_once(0, process_ + 1, shm::Point::kLaneTaken)) return i;
+    }
+  } while (repair_the_dead() != 0);  // theirs come back
   return Error{Code::kInUse,
                "all " + std::to_string(usable) + " handles of the segment are taken; make it with a larger --handles",
                "handles",
@@ -186,51 +188,41 @@ bool Attachment::others_attached() const {
   return false;
 }
 
+/// The lock on the byte of the dead is the proof of death, and keeps other repairers away until we are done; if we die,
+/// it is free again, and the next one begins anew. Needs no lane and no record of our own. All of the dead at once, for
+/// the walks over the tables cost the same for one as for many.
 std::uint32_t Attachment::repair_the_dead() {
   if (forked() || read_only()) return 0;
   const std::unique_lock lock(repair_, std::try_to_lock);
   if (!lock.owns_lock()) return 0;
-  std::uint32_t dead = 0;
-  std::unique_ptr<engine::Actor> actor;
-  std::uint32_t own_lane = shm::kNoIndex;
+  std::vector<std::uint32_t> dead, lanes;
   for (std::uint32_t i = 0; i < segment_.geometry().processes; ++i) {
-    shm::ProcessRecord& record = segment_.process(i);
-    if (i == process_ || record.live.load() == 0 || !locks_.try_lock(shm::kProcessByte + i)) continue;
-    if (record.live.load() != 0) {  // the lock is the proof of death, and keeps other repairers away until we are done
-      if (!actor) {
-        const Result<std::uint32_t> lane = take_lane(true);
-        if (!lane) {
-          locks_.unlock(shm::kProcessByte + i);
-          break;
-        }
-        own_lane = *lane;
-        actor = std::make_unique<engine::Actor>(store_, own_lane);
-      }
-      ++dead;
-      std::uint32_t mended = 0;
-      for (std::uint32_t l = 0; l < store_.lanes(); ++l) {
-        if (segment_.lane(l).process.load() != i + 1) continue;
-        mended += actor->repair(l);
-        segment_.lane(l).process.store(0, shm::Point::kLaneFreed);
-      }
-      segment_.header().deaths.fetch_add(1, shm::Point::kCounterMoved);
-      segment_.header().repairs.fetch_add(mended, shm::Point::kCounterMoved);
-      record.live.store(0, shm::Point::kProcessFreed);
-    }
+    if (i == process_ || segment_.process(i).live.load() == 0 || !locks_.try_lock(shm::kProcessByte + i)) continue;
+    if (segment_.process(i).live.load() != 0)
+      dead.push_back(i);
+    else
+      locks_.unlock(shm::kProcessByte + i);
+  }
+  if (dead.empty()) return 0;
+  for (std::uint32_t l = 0; l < store_.lanes(); ++l)
+    if (const std::uint32_t process = segment_.lane(l).process.load();
+        process != 0 && std::binary_search(dead.begin(), dead.end(), process - 1))
+      lanes.push_back(l);
+  const std::uint32_t mended = engine::Actor::repair(store_, lanes);
+  for (const std::uint32_t l : lanes) give_lane(l);
+  segment_.header().deaths.fetch_add(dead.size(), shm::Point::kCounterMoved);
+  segment_.header().repairs.fetch_add(mended, shm::Point::kCounterMoved);
+  for (const std::uint32_t i : dead) {
+    segment_.process(i).live.store(0, shm::Point::kProcessFreed);
     locks_.unlock(shm::kProcessByte + i);
   }
-  if (actor) {
-    actor->repair_shared();
-    actor->retire();
-    give_lane(own_lane);
-  }
-  return dead;
+  return static_cast<std::uint32_t>(dead.size());
 }
 
 std::uint32_t Attachment::mend() {
-  const std::lock_guard lock(repair_);
   const Result<std::uint32_t> lane = take_lane(true);
   if (!lane) return 0;
+  const std::lock_guard lock(repair_);
   engine::Actor actor(store_, *lane);
   const std::uint32_t mended = actor.mend();
   actor.retire();

@@ -126,11 +126,11 @@ class DeathWatch {
 }  // namespace
 
 void Attachment::supervise(const std::function<bool()>& stop, const std::function<void(std::string_view)>& log) {
-  const Result<std::uint32_t> lane = take_lane(true);
-  if (!lane) {  // every service lane is taken: others repair, and one of them will be free soon
+  Result<std::uint32_t> lane = take_lane(true);
+  while (!lane) {  // the living have them all
     pollfd wait{stop_fd_, POLLIN, 0};
-    ::poll(&wait, 1, 50);
-    return;
+    if (::poll(&wait, 1, 50) != 0 || stop() || forked()) return;
+    lane = take_lane(true);
   }
   shm::Header& header = segment_.header();
   header.supervisor.store(process_ + 1, shm::Point::kSeatTaken);

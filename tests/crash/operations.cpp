@@ -44,6 +44,18 @@ Failure failure(bool retryable = true) {
 
 void nothing(Hands&) {}
 
+/// Leaves no chunk, but thirty batches of one finished job each, and the ring of priority 9 with a full chunk.
+void leave_no_chunk(Hands& hands) {
+  for (int i = 0; i < 30; ++i) {
+    hands.put();
+    Worker worker = must(Worker::attach(hands.segment, {}));
+    must(worker.try_fetch(hands.job));
+    must(worker.ack(hands.job));
+  }
+  for (int i = 0; i < 14; ++i) hands.put(9);
+  while (hands.handle->actor().rings().take_chunk() != shm::kNoIndex) {}
+}
+
 }  // namespace
 
 SegmentOptions small_segment() {
@@ -190,6 +202,14 @@ const std::vector<Operation>& operations() {
          const std::vector<JobSpec> specs(97, spec_of());
          if (h.producer->enqueue_batch(specs).code() != Code::kSegmentFull)
            throw std::runtime_error("more jobs than slots");
+       }},
+      {"enqueue_without_chunks", leave_no_chunk, [](Hands& h) { h.put(9); }},
+      {"enqueue_batch_without_chunks", leave_no_chunk,
+       [](Hands& h) {
+         JobSpec spec = spec_of();
+         spec.priority = 9;
+         const std::vector<JobSpec> specs(3, spec);
+         must(h.producer->enqueue_batch(specs));
        }},
       {"fetch", put_one, [](Hands& h) { h.take(h.job); }},
       {"fetch_leaves_chunk",

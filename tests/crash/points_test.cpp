@@ -77,6 +77,23 @@ class CrashPoints : public testing::Test {
     return WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
   }
 
+  /// Repairs in a child that dies after its kill_at-th write. True when it was killed.
+  static bool run_repairer(const SegmentName& where, std::uint32_t kill_at) {
+    *ledger = Ledger{};
+    ledger->kill_at = kill_at;
+    const pid_t child = ::fork();
+    if (child == 0) {
+      auto* segment = new auto(Segment::attach(where));
+      shm::thread_hook = on_access;
+      if (segment->ok()) (*segment)->attachment()->repair_the_dead();
+      ::_exit(segment->ok() ? 0 : 3);
+    }
+    int status = 0;
+    ::waitpid(child, &status, 0);
+    EXPECT_TRUE(WIFSIGNALED(status) || WEXITSTATUS(status) == 0) << "the repairer failed";
+    return WIFSIGNALED(status);
+  }
+
   /// A segment whose supervisor's seat this test keeps empty, so that nobody repairs before it says so.
   struct Quiet {
     explicit Quiet(const SegmentName& where) : segment(Segment::create(where, small_segment()).value()) {
@@ -152,7 +169,8 @@ TEST_F(CrashPoints, FS_T02_every_operation_killed_after_every_shared_write) {
         const bool dead = run_child(operation, where, at);
         if (at == 0) {
           ASSERT_EQ(ledger->returned, 1U);
-          writes = std::min<std::uint32_t>(ledger->writes, 400);
+          writes = ledger->writes;
+          ASSERT_LE(writes, kMostWrites);
         } else if (dead) {
           ++kills;
           ++killed[ledger->points[at - 1]];
@@ -169,15 +187,13 @@ TEST_F(CrashPoints, FS_T02_every_operation_killed_after_every_shared_write) {
   std::cout << kills << " kills in " << operations().size() << " operations\n";
 }
 
-/// The repairer dies as well, after each of its writes, and another one begins again.
+/// The repairer dies as well, after each of its first hundred writes and some of the rest, and another one begins again.
 TEST_F(CrashPoints, FS_T02_a_repairer_killed_after_every_shared_write) {
   const ScratchDirectory folder;
   std::uint32_t kills = 0;
+  const char* only = std::getenv("OJS_SHM_CRASH_ONLY");
   for (const Operation& operation : operations()) {
-    if (operation.name != "enqueue_batch" && operation.name != "ack_result" && operation.name != "nack" &&
-        operation.name != "cancel_active" && operation.name != "fetch" && operation.name != "enqueue_large_body" &&
-        operation.name != "pack_rings" && operation.name != "requeue")
-      continue;
+    if (only != nullptr && operation.name != only) continue;
     const SegmentName where{"crash", folder.path()};
     *ledger = Ledger{};
     std::uint32_t writes = 0;
@@ -188,15 +204,14 @@ TEST_F(CrashPoints, FS_T02_a_repairer_killed_after_every_shared_write) {
     }
     ASSERT_TRUE(remove_segment(where, false).ok());
     for (const std::uint32_t first : {writes / 3, writes / 2, writes * 3 / 4, writes - 1}) {
-      const Operation repair{"repair", [](Hands&) {}, [](Hands& h) { h.segment.attachment()->repair_the_dead(); }};
-      for (std::uint32_t at = 1; at < 400; ++at) {
+      for (std::uint32_t at = 1; at < 400; at += at < 100 ? 1 : 13) {
         bool dead = false;
         SCOPED_TRACE(operation.name + " killed after write " + std::to_string(first) + ", its repairer after " +
                      std::to_string(at));
         {
           Quiet quiet(where);
           if (first != 0) run_child(operation, where, first);
-          dead = run_child(repair, where, at);
+          dead = run_repairer(where, at);
           others_work(quiet.segment, 20);
           if (HasFatalFailure()) return;
           examine(operation, quiet.segment);
@@ -211,6 +226,78 @@ TEST_F(CrashPoints, FS_T02_a_repairer_killed_after_every_shared_write) {
   }
   std::cout << kills << " kills of repairers\n";
   EXPECT_GT(kills, 100U);
+}
+
+/// A process that held jobs dies, then its repairer, then the repairer of both, and so on.
+TEST_F(CrashPoints, twenty_repairers_in_a_row_die_in_the_middle) {
+  constexpr int kJobs = 60, kRepairers = 20;
+  const ScratchDirectory folder;
+  const SegmentName where{"crash", folder.path()};
+  const Operation hold{"hold", [](Hands&) {},
+                       [](Hands& h) {
+                         std::vector<Worker> workers;  // some lanes with some jobs each
+                         for (int i = 0; i < 6; ++i) workers.push_back(Worker::attach(h.segment, {}).value());
+                         for (int i = 0; i < kJobs; ++i) {
+                           h.put();
+                           (void)workers[static_cast<std::size_t>(i) % workers.size()].try_fetch(h.job);
+                         }
+                         ::kill(::getpid(), SIGKILL);
+                       }};
+  Quiet quiet(where);
+  ASSERT_TRUE(run_child(hold, where, 0));
+  for (int i = 0; i < kRepairers; ++i) {
+    ASSERT_TRUE(run_repairer(where, 30)) << "repairer " << i << " had finished after " << ledger->writes << " writes";
+    others_work(quiet.segment, 20);
+  }
+  EXPECT_FALSE(run_repairer(where, 0));
+  const Observer observer = Observer::attach(quiet.segment).value();
+  EXPECT_EQ(findings(observer), "");
+  JobFilter waiting;
+  waiting.state = State::kAvailable;
+  EXPECT_EQ(observer.list(waiting).size(), std::size_t{kJobs});
+  examine(hold, quiet.segment);
+}
+
+/// Nothing that a repair needs can be used up: neither lanes nor process records.
+TEST_F(CrashPoints, every_lane_and_every_record_belongs_to_the_dead) {
+  const ScratchDirectory folder;
+  const SegmentName where{"crash", folder.path()};
+  for (const Operation& operation : operations()) {
+    if (operation.name != "ack_result" && operation.name != "enqueue_batch") continue;
+    SCOPED_TRACE(operation.name);
+    {
+      Quiet quiet(where);
+      shm::Segment& tables = quiet.segment.attachment()->segment();
+      run_child(operation, where, 0);
+      ASSERT_TRUE(run_child(operation, where, ledger->writes * 2 / 3));
+      const Operation hoard{"hoard", [](Hands&) {},
+                            [](Hands& h) {
+                              const shm::Segment& all = h.segment.attachment()->segment();
+                              for (std::uint32_t l = 0; l < all.geometry().lanes; ++l)
+                                if (all.lane(l).process.load() == 0) (void)h.segment.attachment()->take_lane(true);
+                              ::kill(::getpid(), SIGKILL);
+                            }};
+      ASSERT_TRUE(run_child(hoard, where, 0));
+      for (std::uint32_t l = 0; l < tables.geometry().lanes; ++l) ASSERT_NE(tables.lane(l).process.load(), 0U);
+      for (std::uint32_t i = 0; i < tables.geometry().processes; ++i) {
+        if (tables.process(i).live.load() != 0) continue;
+        const pid_t child = ::fork();
+        if (child == 0) {
+          auto* segment = new auto(Segment::attach(where));
+          if (segment->ok()) ::kill(::getpid(), SIGKILL);
+          ::_exit(1);
+        }
+        int status = 0;
+        ::waitpid(child, &status, 0);
+        ASSERT_TRUE(WIFSIGNALED(status));
+      }
+      const auto attached = Segment::attach(where);
+      ASSERT_TRUE(attached.ok()) << attached.error().message;
+      EXPECT_TRUE(Producer::attach(*attached).ok());
+      examine(operation, quiet.segment);
+    }
+    ASSERT_TRUE(remove_segment(where, false).ok());
+  }
 }
 
 /// A point that no kill reached is a promise that nobody checked. Counts the kills of the tests above.

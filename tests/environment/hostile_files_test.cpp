@@ -95,6 +95,19 @@ class HostileFiles : public SegmentFixture {
     return 0;
   }
 
+  /// Keeps looking at tables that somebody writes to.
+  static int look_on(const SegmentName& where) {
+    auto seen = Observer::attach(where);
+    if (!seen.ok()) return 0;
+    for (int n = 0; n < 10; ++n) {
+      (void)seen->segment_info();
+      (void)seen->queues();
+      (void)seen->audit();
+      for (const JobInfo& job : seen->list({})) (void)seen->get(job.id);
+    }
+    return 0;
+  }
+
   /// Runs one visit; returns what attach said.
   std::string expect_an_end(const std::string& what) {
     Forked visitor([this](Parent& parent) { return visit(name, parent); });
@@ -159,6 +172,29 @@ TEST_F(HostileFiles, random_words_in_its_tables_never_crash_a_visitor) {
       broken[at] = static_cast<char>(seeded.bits());
     write(broken);
     expect_an_end("random words from " + std::to_string(from) + ", " + std::to_string(words));
+  }
+}
+
+TEST_F(HostileFiles, a_scribbler_never_crashes_an_observer) {
+  Seeded seeded;
+  const std::string whole = lived_in_segment();
+  std::vector<std::size_t> used;  // words that mean something
+  for (std::size_t at = 4096; at + 8 <= whole.size(); at += 8)
+    if (whole.compare(at, 8, std::string(8, '\0')) != 0) used.push_back(at);
+  for (int round = 0; round < 20 && !HasFailure(); ++round) {
+    write(whole);
+    const std::uint64_t seed = seeded.bits();
+    const Forked scribbler([&](Parent&) {
+      std::mt19937_64 numbers(seed);
+      for (const int fd = ::open(path().c_str(), O_RDWR | O_CLOEXEC);;) {
+        const bool any = numbers() % 3 == 0;
+        const std::uint64_t word = numbers();
+        const char* bytes = any ? reinterpret_cast<const char*>(&word) : whole.data() + used[word % used.size()];
+        if (::pwrite(fd, bytes, 8, static_cast<off_t>(used[numbers() % used.size()])) != 8) return 1;
+      }
+    });
+    Forked observer([this](Parent&) { return look_on(name); });
+    EXPECT_EQ(observer.wait(), 0) << "round " << round;
   }
 }
 

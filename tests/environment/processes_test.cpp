@@ -135,7 +135,7 @@ TEST_F(Processes, an_exec_ends_the_membership) {
     Job job;
     if (!worker->fetch(job, kBound).ok()) return 1;
     parent.tell("holds");
-    ::execl("/bin/cat", "cat", "/dev/zero", nullptr);
+    ::execl("/usr/bin/tail", "tail", "-f", "/dev/null", nullptr);
     return 1;
   });
   ASSERT_EQ(execs.listen().value_or(""), "holds");

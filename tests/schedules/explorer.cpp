@@ -94,8 +94,8 @@ void Explorer::extend(const Run& run, const std::vector<Step>& steps) {
 std::string Explorer::text_of(const Run& run, const std::vector<Step>& steps) const {
   std::string text = "  begins with fiber " + std::to_string(run.first);
   for (const Switch& change : run.switches)
-    text += ", before access " + std::to_string(change.access) + (change.kill ? " kills it and goes on with " : " goes to ") +
-            std::to_string(change.to);
+    text += ", before access " + std::to_string(change.access) +
+            (change.kill ? " kills it and goes on with " : " goes to ") + std::to_string(change.to);
   return text + "; " + std::to_string(steps.size()) + " accesses in all";
 }
 

@@ -93,8 +93,9 @@ class Schedules : public testing::Test {
     EXPECT_EQ(explored.failure, "");
   }
   void TearDown() override {
-    std::cout << scenarios_ << " scenarios, " << sum_.runs << " schedules, " << sum_.kills << " kills, " << sum_.accesses
-              << " shared accesses" << (incomplete_ != 0 ? ", " + std::to_string(incomplete_) + " cut short" : "") << '\n';
+    std::cout << scenarios_ << " scenarios, " << sum_.runs << " schedules, " << sum_.kills << " kills, "
+              << sum_.accesses << " shared accesses"
+              << (incomplete_ != 0 ? ", " + std::to_string(incomplete_) + " cut short" : "") << '\n';
   }
 
  private:
@@ -116,7 +117,8 @@ TEST_F(Schedules, FS_T02_every_pair_with_one_killed_after_each_write) {
   for (const Named& a : operations())
     for (const Named& b : operations()) {
       if (&b < &a) continue;
-      explore(scenario_of({&a, &b}), {.preemptions = long_form() ? 2U : 1U, .kills = 1, .most_runs = long_form() ? ~0ULL : 1'500});
+      explore(scenario_of({&a, &b}),
+              {.preemptions = long_form() ? 2U : 1U, .kills = 1, .most_runs = long_form() ? ~0ULL : 1'500});
       if (HasFailure()) return;
     }
 }
@@ -124,7 +126,8 @@ TEST_F(Schedules, FS_T02_every_pair_with_one_killed_after_each_write) {
 TEST_F(Schedules, FS_T02_both_killed) {
   for (const char* a : {"put_beside", "take_finish", "move_0_first", "cancel_0"})
     for (const char* b : {"take_finish", "put_first", "take_give_back"}) {
-      explore(scenario_of({&named(a), &named(b)}), {.preemptions = 1, .kills = 2, .most_runs = long_form() ? ~0ULL : 1'500});
+      explore(scenario_of({&named(a), &named(b)}),
+              {.preemptions = 1, .kills = 2, .most_runs = long_form() ? ~0ULL : 1'500});
       if (HasFailure()) return;
     }
 }
@@ -146,7 +149,8 @@ TEST_F(Schedules, chosen_triples) {
 /// The best level first, then a worse one: who looked at the best too early must not come back with the worse.
 TEST_F(Schedules, FS_T01_no_fetch_misses_what_came_before_what_it_returns) {
   Scenario scenario{"put_first_put_last | take", all_open, {}};
-  scenario.parts = {[](World& w, std::uint32_t i) { w.put(i, own(i), 0), w.put(i, own(i) + 1, 3); }, named("take").part};
+  scenario.parts = {[](World& w, std::uint32_t i) { w.put(i, own(i), 0), w.put(i, own(i) + 1, 3); },
+                    named("take").part};
   explore(scenario, {.preemptions = 3, .most_runs = long_form() ? ~0ULL : 3'000});
 }
 
@@ -172,9 +176,11 @@ TEST_F(Schedules, FS_T01_closing_a_level_hides_nothing) {
   const Part put = [](World& w, std::uint32_t i) { w.put(i, own(i), 1); };
   const Part put_twice = [](World& w, std::uint32_t i) { w.put(i, own(i), 1), w.put(i, own(i) + 1, 1); };
   const Part close = named("close").part, take = named("take_finish").part;
-  for (const auto& [name, prepare] : {std::pair{"open", &all_open}, std::pair{"end of chunk", &all_at_the_end_of_a_chunk}}) {
+  for (const auto& [name, prepare] :
+       {std::pair{"open", &all_open}, std::pair{"end of chunk", &all_at_the_end_of_a_chunk}}) {
     const std::string at = name;
-    explore({at + ": close | put", prepare, {close, put}}, {.preemptions = 3, .most_runs = long_form() ? ~0ULL : 4'000});
+    explore({at + ": close | put", prepare, {close, put}},
+            {.preemptions = 3, .most_runs = long_form() ? ~0ULL : 4'000});
     explore({at + ": close | put twice", prepare, {close, put_twice}},
             {.preemptions = 3, .most_runs = long_form() ? ~0ULL : 4'000});
     explore({at + ": close | close | put", prepare, {close, close, put}},
@@ -205,7 +211,8 @@ TEST_F(Schedules, BP_001_a_bound_is_exact_and_gives_its_room_back) {
 TEST_F(Schedules, nobody_sleeps_beside_a_job) {
   const Part sleep = [](World& w, std::uint32_t i) { w.lie_down(i); };
   for (const char* name : {"put_first", "put_batch", "move_0_first", "take_give_back"}) {
-    Scenario scenario{std::string(name) + " | lie_down", name[0] == 'p' ? all_open : three_wait, {named(name).part, sleep}};
+    Scenario scenario{
+        std::string(name) + " | lie_down", name[0] == 'p' ? all_open : three_wait, {named(name).part, sleep}};
     if (name[0] == 't') scenario.parts.push_back(named("take_finish").part);
     explore(scenario, {.preemptions = 3, .most_runs = long_form() ? ~0ULL : 4'000});
   }
@@ -240,7 +247,7 @@ TEST_F(Schedules, FS_T02_a_repairer_beside_a_living_operation_killed_too) {
         Scenario scenario;
         scenario.name = std::string(dead) + " died before access " + std::to_string(access) + ": repair | " + beside;
         scenario.prepare = dies_in(named(dead), access);
-        scenario.parts = {[](World& w, std::uint32_t i) { w.repair_as(i); }, named(beside).part};
+        scenario.parts = {[](World& w, std::uint32_t) { w.repair(); }, named(beside).part};
         explore(scenario, {.preemptions = 1, .kills = 1, .most_runs = long_form() ? 20'000ULL : 120});
         if (HasFailure()) return;
       }

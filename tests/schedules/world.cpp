@@ -213,11 +213,7 @@ void World::lie_down(std::uint32_t self) {
 
 bool World::was_dead(std::uint32_t lane) const { return std::find(dead_.begin(), dead_.end(), lane) != dead_.end(); }
 
-void World::repair_as(std::uint32_t janitor) {
-  for (const std::uint32_t lane : dead_)
-    if (lane != janitor) actor(janitor).repair(lane);
-  actor(janitor).repair_shared();
-}
+void World::repair() { engine::Actor::repair(*store_, dead_); }
 
 std::string World::audit_text() const {
   std::string text;
@@ -246,7 +242,8 @@ std::string World::order_text() const {
         // What came before the job itself was there whenever the job was, however late the fetch began to look.
         const bool before_it = there(other, mine.put_called, take.returned);
         const bool before_fetch = there(other, take.called, take.returned);
-        if (y != x && other.move_called == 0 && ((before_it && other.rank <= mine.rank) || (before_fetch && other.rank < mine.rank)))
+        if (y != x && other.move_called == 0 &&
+            ((before_it && other.rank <= mine.rank) || (before_fetch && other.rank < mine.rank)))
           text += "job " + std::to_string(x) + " overtook job " + std::to_string(y) + "; ";
       }
   }
@@ -270,13 +267,14 @@ std::string World::verdict() {
   note_what_the_dead_hold();
   std::string text = wrong_ + order_text();
   for (const std::uint32_t lane : dead_) holds_[lane] = 0;
-  if (!dead_.empty()) repair_as(kSecondJanitor);
+  if (!dead_.empty()) repair();
   text += audit_text();
   bool sleeps = false;  // and nobody has chosen it to be woken
   for (std::uint32_t lane = 0; lane < kLanes; ++lane)
     sleeps = sleeps || (asleep_[lane] && !was_dead(lane) && (store_->queue(0).waiters[0].load() >> lane & 1) != 0);
   const std::uint64_t depth = engine::charged_jobs(store_->depth_charge(0));
-  if (max_depth_ != 0 && depth > max_depth_ + returned_) text += "the bound was passed: " + std::to_string(depth) + "; ";
+  if (max_depth_ != 0 && depth > max_depth_ + returned_)
+    text += "the bound was passed: " + std::to_string(depth) + "; ";
   if (sleeps && depth != 0) text += "a worker sleeps beside a job; ";
   engine::Actor& last = actor(kJanitor + 1);
   engine::Fetched& out = held_[kSecondJanitor];
@@ -296,8 +294,8 @@ std::string World::verdict() {
     if (books.put_returned != 0 && books.drained == 0 && !books.end_called && books.takes.empty())
       text += name + " is lost; ";
     const bool held = std::find(std::begin(holds_), std::end(holds_), static_cast<int>(job) + 1) != std::end(holds_);
-    if (books.put_returned != 0 && books.drained == 0 && !books.takes.empty() && !books.end_called && books.may_return &&
-        !held)
+    if (books.put_returned != 0 && books.drained == 0 && !books.takes.empty() && !books.end_called &&
+        books.may_return && !held)
       text += name + " is lost after it was given back; ";
   }
   const auto seen = [this](unsigned job) { return books_[job].drained != 0 || !books_[job].takes.empty(); };

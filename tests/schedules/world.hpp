@@ -47,7 +47,8 @@ class World {
 
   /// The holder's process is dead from here on.
   void died(std::uint32_t fiber) { dead_.push_back(fiber); }
-  void repair_as(std::uint32_t janitor);
+  /// As whoever finds the dead; may itself be killed, and then the next one begins again.
+  void repair();
   /// Repairs, audits, works everything off and audits again; empty when all promises were kept.
   std::string verdict();
 

@@ -133,11 +133,12 @@ int run(std::uint64_t times) {
       must(producer.cancel(id.view()), "cancel");
     });
     const JobIdText moved = must(producer.enqueue(behind), "enqueue of the moving job");
-    flat = churn("re-prioritised", times, observer, busy,
-                 [&](std::uint64_t i) {
-                   must(producer.reprioritize(moved.view(), low - 1 + static_cast<std::int64_t>(i % 2)), "reprioritize");
-                 }) &&
-           flat;
+    flat =
+        churn("re-prioritised", times, observer, busy,
+              [&](std::uint64_t i) {
+                must(producer.reprioritize(moved.view(), low - 1 + static_cast<std::int64_t>(i % 2)), "reprioritize");
+              }) &&
+        flat;
   }
   // What is left: the busy jobs, the live one and the one that moved.
   auto worker = must(Worker::attach(where, {}), "attach");
@@ -161,7 +162,8 @@ int main(int argc, char** argv) {
   std::uint64_t times = 1'000'000;
   const std::string_view last = argc == 3 ? argv[2] : "";
   if (argc == 3 && std::string_view(argv[1]) == "--times" && !last.empty() &&
-      std::from_chars(last.data(), last.data() + last.size(), times).ptr == last.data() + last.size() && times >= 1000) {
+      std::from_chars(last.data(), last.data() + last.size(), times).ptr == last.data() + last.size() &&
+      times >= 1000) {
   } else if (argc != 1) {
     fmt::print(stderr, "{}", kUsage);
     return 2;

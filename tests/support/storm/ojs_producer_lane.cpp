@@ -43,17 +43,19 @@ class ProducerLane {
     std::string id;
   };
 
-  /// The forerunner's last enqueues with ids of their own that did not return: repeated, each exists once.
+  /// The forerunner's last enqueues with ids of their own that did not return: repeated, each exists once, as long as
+  /// the segment remembers those that are finished.
   void repeat_what_was_cut_off() {
     PayloadKey key{lane_.member, 0};
     std::uint64_t next = 0;
-    if (!lane_.ledger.take_sequences(lane_.member, 0, next)) return;
+    if (plan_.tight || !lane_.ledger.take_sequences(lane_.member, 0, next)) return;
     for (std::uint64_t back = 1; back <= kLongestBatch && back <= next; ++back) {
       key.sequence = next - back;
       const JobRecord* const job = lane_.ledger.find(key);
       if (job == nullptr || job->enqueue.load() != static_cast<std::uint32_t>(EnqueueMark::kAttempted)) break;
       const PlannedJob planned(key, plan_);
-      if (planned.id.empty() || job->batch.load() != 0) break;
+      const bool long_ago = monotonic_ns() - job->enqueued_ns.load() > plan_.options.retention_ms * 500'000;
+      if (planned.id.empty() || job->batch.load() != 0 || long_ago) break;
       const auto answer = producer_.enqueue(planned.spec());
       if (answer.ok() || answer.code() == Code::kDuplicate) {
         lane_.ledger.enqueue_returned(key, lane_.life, planned.id);

@@ -340,7 +340,7 @@ void Storm::dismiss_workers() {
   leave(Role::kWorker);
   // What follows wants somebody who supervises, and the last strikes may have hit the broker.
   const auto gone = [](const Member& member) { return member.role == Role::kBroker && member.pid == 0; };
-  while (std::any_of(members_.begin(), members_.end(), gone)) {
+  for (reap(); std::any_of(members_.begin(), members_.end(), gone); reap()) {
     respawn();
     nap_ns(kMs);
   }

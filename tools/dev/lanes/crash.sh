@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # ABOUT: kills at every crash point, SIGKILL storms and millions of dead hints [--points] [--long] [--seed N] [--seconds N]
 # NEEDS: build test
-# IN-TEST: --points
+# IN-TEST: --seconds 8
 . "$(dirname "$0")/../lane.sh"
 readonly HELP="crash [--points] [--long] [--seed N] [--seconds N]
   --points: every crash point and the controls, without the storms
@@ -58,5 +58,6 @@ if build_tree default crash_tests crash_storm_at_points stress_tests stress_stor
   storm storm-tight $((seconds + 300)) $bin/stress_storm --seconds "$seconds" --tight
   storm storm-everything $((seconds + 300)) $bin/stress_storm --seconds "$seconds" --everything --look 1000
   storm storm-at-points $((seconds + 300)) $bin/crash_storm_at_points --seconds "$seconds" --everything
+  storm storm-at-points-tight $((seconds + 300)) $bin/crash_storm_at_points --seconds "$seconds" --everything --tight
 fi
 finish

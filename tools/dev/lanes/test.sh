@@ -11,7 +11,7 @@ before=$(segments)
 rm -rf "$RESULTS"
 mkdir -p "$RESULTS"
 
-short_lanes=$(grep -l '^# IN-TEST: ' tools/dev/lanes/*.sh)
+short_lanes=$(grep -l '^# IN-TEST:' tools/dev/lanes/*.sh)
 # A room that one of these lanes runs comes with that lane.
 for folder in tests/*/; do
   room=$(basename "$folder")
@@ -28,7 +28,7 @@ done
 
 for file in $short_lanes; do
   # shellcheck disable=SC2046
-  run_lane "$(basename "$file" .sh)" $(sed -n 's/^# IN-TEST: //p' "$file")
+  run_lane "$(basename "$file" .sh)" $(sed -n 's/^# IN-TEST: *//p' "$file")
 done
 
 left=$(comm -13 <(echo "$before") <(segments))
