@@ -69,8 +69,7 @@ Outcome Actor::cancel(JobId id, JobState& found) {
   return Outcome::kOk;
 }
 
-/// A move whose cas fails has been finished by a helper, which is success, or was overtaken by something else that
-/// happened to the job: then it looks again, and what it returns is true of the job at that later moment.
+/// A move that fails because somebody moved the job meanwhile counts as done: a helper did it, or a later move undid it.
 Outcome Actor::reprioritize(JobId id, std::uint8_t rank, std::uint8_t& previous, JobState& found) {
   const std::uint32_t slot = store_.find_job(id);
   if (slot == kNoIndex) return Outcome::kNotFound;
@@ -89,7 +88,7 @@ Outcome Actor::reprioritize(JobId id, std::uint8_t rank, std::uint8_t& previous,
     QueueRecord& queue = store_.queue(job.queue.get());
     QueueTally& mine = tally(job.queue.get());
     const unsigned ring = normal_ring(rank);
-    const Control after = before.to(before.state(), ring, 0);
+    const Control after = before.moved_to(ring);
     if (before.state() == kSlotScheduled) {
       if (!job.control.cas_once(before.word, after.word, Point::kSlotReranked)) continue;
       mine.reprioritized.set_ordered(mine.reprioritized.get() + 1, Point::kCounterMoved);
@@ -106,8 +105,9 @@ Outcome Actor::reprioritize(JobId id, std::uint8_t rank, std::uint8_t& previous,
     if (!pushed) return index == kNoIndex ? Outcome::kNoRings : Outcome::kNoChunks;
     std::uint64_t word = before.word;
     const bool moved = job.control.cas(word, after.word, Point::kSlotReranked);
-    // Overtaken, and not by somebody who finished the move for us: it did not happen, and our hint is dead. Look again.
-    if (!moved && (rank_of_ring(Control(word).ring()) != rank || job.id() != id)) continue;
+    // Somebody else moved it meanwhile: on our behalf, or right after us. If nobody did, it was taken before our move,
+    // and our hint is dead: look again at what it is now.
+    if (!moved && !Control(word).moved_since(before)) continue;
     mine.reprioritized.set_ordered(mine.reprioritized.get() + 1, Point::kCounterMoved);
     wake_one(queue);
     return Outcome::kOk;

@@ -127,8 +127,7 @@ bool Actor::look(QueueRecord& queue, Look& look) {
             prefetch(job);
           } else {
             const Control found(job.control.load());
-            if (hint.hint_first() && found.state() == kSlotAvailable &&
-                Control::TagBits::get(found.tag() + 1) == hint.tag()) {
+            if (hint.hint_first() && found.state() == kSlotAvailable && found.moved_to(number).tag() == hint.tag()) {
               job.control.cas_once(found.word, expected.word,
                                    Point::kMoveHelped);  // finish the move that somebody began
               continue;

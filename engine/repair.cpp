@@ -103,9 +103,6 @@ std::uint32_t Actor::end_operation(std::uint32_t slot, Op op, std::uint64_t targ
         revive(slot, job, found);
         return 1;
       }
-      const Policy policy = job.flags();
-      if (target == kSlotDiscarded && policy.has(Policy::kDeadLetter) && !policy.has(Policy::kExpired))
-        job.policy.set(policy.word | Policy::kDead);  // a retry may have taken it out of the dead letters
       const Control back = found.to(static_cast<unsigned>(target));
       intend_word(back);
       job.control.store(back.word, Point::kSlotMoved);

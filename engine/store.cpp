@@ -228,7 +228,7 @@ bool Store::hint_lives(const shm::Segment& segment, shm::Hint hint) {
   if (hint.index() >= segment.geometry().slots) return false;
   const Control control(segment.slot(hint.index()).control.load());
   if (control.state() != kSlotAvailable) return false;
-  return control.tag() == hint.tag() || (hint.hint_first() && Control::TagBits::get(control.tag() + 1) == hint.tag());
+  return control.tag() == hint.tag() || (hint.hint_first() && control.moved_to(0).tag() == hint.tag());
 }
 
 bool Store::timer_lives(const shm::Segment& segment, shm::Hint hint) {

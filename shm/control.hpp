@@ -18,7 +18,8 @@ constexpr std::uint64_t kTagMask = (1ULL << kTagBits) - 1;
 constexpr std::uint32_t kLeaseOwner = 0x3FFF;  ///< held by a lease alone, not by a living lane
 
 /// The control word of a slot, its truth. Every transition moves the whole word by one cas, or by one store of the
-/// lane that holds it exclusively, and adds one to the tag.
+/// lane that holds it exclusively, and moves the tag on: its low bits count the moves to another ring, the others all
+/// transitions.
 ///
 ///   63..60 state   59..50 ring number   49..36 owner lane + 1 (0 none)   35..0 tag
 struct Control {
@@ -28,6 +29,7 @@ struct Control {
   using RingBits = Field<50, 10>;
   using OwnerBits = Field<36, 14>;
   using TagBits = Field<0, kTagBits>;
+  static constexpr std::uint64_t kMoves = 7, kTransition = 8;
 
   constexpr Control() = default;
   constexpr explicit Control(std::uint64_t w) : word(w) {}
@@ -40,8 +42,15 @@ struct Control {
   constexpr std::uint64_t tag() const { return TagBits::get(word); }
   /// The word after a transition.
   constexpr Control to(unsigned state, unsigned ring, std::uint32_t owner) const {
-    return {state, ring, owner, tag() + 1};
+    return {state, ring, owner, tag() + kTransition};
   }
+  /// The word after a move to another ring.
+  constexpr Control moved_to(unsigned ring) const {
+    const std::uint64_t after = tag() + kTransition;
+    return {state(), ring, 0, (after & ~kMoves) | ((after + 1) & kMoves)};
+  }
+  /// Whether it was moved between `before` and now. Forgets every eighth move.
+  constexpr bool moved_since(Control before) const { return ((tag() ^ before.tag()) & kMoves) != 0; }
   constexpr Control to(unsigned state, std::uint32_t owner = 0) const { return to(state, ring(), owner); }
   constexpr bool operator==(const Control&) const = default;
 };

@@ -177,7 +177,7 @@ constexpr std::uint64_t layout_fingerprint(std::uint64_t upper) {
        {std::uint64_t{sizeof(Header)}, std::uint64_t{sizeof(Lane)}, std::uint64_t{sizeof(Slot)},
         std::uint64_t{sizeof(RingEnds)}, std::uint64_t{sizeof(Chunk)}, std::uint64_t{sizeof(RingSet)},
         std::uint64_t{kCellsPerChunk}, std::uint64_t{offsetof(Header, doorbell)}, std::uint64_t{offsetof(Lane, park)},
-        std::uint64_t{std::endian::native == std::endian::little}, upper})
+        Control::kTransition, std::uint64_t{std::endian::native == std::endian::little}, upper})
     h = (h ^ part) * 0x100000001B3ULL;
   return h;
 }

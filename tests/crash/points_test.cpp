@@ -14,6 +14,7 @@
 #include <set>
 
 #include "tests/crash/operations.hpp"
+#include "tests/crash/scene.hpp"
 #include "tests/support/process.hpp"
 
 namespace ojs_shm::test {
@@ -93,64 +94,6 @@ class CrashPoints : public testing::Test {
     EXPECT_TRUE(WIFSIGNALED(status) || WEXITSTATUS(status) == 0) << "the repairer failed";
     return WIFSIGNALED(status);
   }
-
-  /// A segment whose supervisor's seat this test keeps empty, so that nobody repairs before it says so.
-  struct Quiet {
-    explicit Quiet(const SegmentName& where) : segment(Segment::create(where, small_segment()).value()) {
-      EXPECT_EQ(seat.open(segment.path(), true, 0, {}), "");
-      EXPECT_TRUE(seat.try_lock(shm::kBrokerSeat));
-    }
-    shm::LockFile seat;
-    Segment segment;
-  };
-
-  /// Other processes go on before any repair: `count` jobs through a queue of their own.
-  static void others_work(const Segment& segment, int count) {
-    Producer producer = Producer::attach(segment).value();
-    Worker worker = Worker::attach(segment, {.queues = {"others"}}).value();
-    JobSpec spec;
-    spec.type = "others.job";
-    spec.queue = "others";
-    Job job;
-    for (int i = 0; i < count; ++i) {
-      const auto put = producer.enqueue(spec);
-      if (put.code() == Code::kSegmentFull) return;  // an operation that fills the segment leaves nobody any room
-      ASSERT_TRUE(put.ok()) << put.error().message;
-      ASSERT_TRUE(worker.try_fetch(job).ok());
-      ASSERT_TRUE(worker.ack(job).ok());
-    }
-  }
-
-  static std::string findings(const Observer& observer) {
-    std::string text;
-    for (const Violation& v : observer.audit()) text += "I" + std::to_string(v.invariant) + " " + v.text + "\n";
-    return text;
-  }
-
-  static void examine(const Operation& operation, const Segment& segment) {
-    segment.attachment()->repair_the_dead();
-    const Observer observer = Observer::attach(segment).value();
-    ASSERT_EQ(findings(observer), "") << operation.name;
-    // Everything that waits can still be worked off, each job once, and nothing is left over.
-    Worker worker = Worker::attach(segment, {.queues = {"default", "other"}}).value();
-    Admin admin = Admin::attach(segment).value();
-    for (const char* queue : {"default", "other"}) ASSERT_TRUE(admin.set_queue(queue, {0, 0, false}).ok());
-    for (const JobInfo& info : observer.list({})) {
-      if (info.state != State::kPending) continue;
-      ASSERT_TRUE(admin.producer().activate(info.id).ok());
-    }
-    std::set<std::string> seen;
-    Job job;
-    while (worker.try_fetch(job)) {
-      ASSERT_TRUE(seen.insert(std::string(job.id())).second) << operation.name << ": " << job.id() << " came twice";
-      ASSERT_TRUE(worker.ack(job).ok());
-    }
-    for (const JobInfo& info : observer.list({}))
-      ASSERT_TRUE(is_terminal(info.state) || info.state == State::kScheduled || info.state == State::kRetryable ||
-                  info.state == State::kActive)
-          << operation.name << ": " << info.id << " is left " << state_name(info.state);
-    ASSERT_EQ(findings(observer), "") << operation.name << ", after working off";
-  }
 };
 
 TEST_F(CrashPoints, FS_T02_every_operation_killed_after_every_shared_write) {
@@ -177,7 +120,7 @@ TEST_F(CrashPoints, FS_T02_every_operation_killed_after_every_shared_write) {
         }
         others_work(quiet.segment, 1000);
         if (HasFatalFailure()) return;
-        examine(operation, quiet.segment);
+        examine(operation.name, quiet.segment);
         if (HasFatalFailure()) return;
       }
       ASSERT_TRUE(remove_segment(where, false).ok());
@@ -214,7 +157,7 @@ TEST_F(CrashPoints, FS_T02_a_repairer_killed_after_every_shared_write) {
           dead = run_repairer(where, at);
           others_work(quiet.segment, 20);
           if (HasFatalFailure()) return;
-          examine(operation, quiet.segment);
+          examine(operation.name, quiet.segment);
           if (HasFatalFailure()) return;
         }
         ASSERT_TRUE(remove_segment(where, false).ok());
@@ -255,7 +198,7 @@ TEST_F(CrashPoints, twenty_repairers_in_a_row_die_in_the_middle) {
   JobFilter waiting;
   waiting.state = State::kAvailable;
   EXPECT_EQ(observer.list(waiting).size(), std::size_t{kJobs});
-  examine(hold, quiet.segment);
+  examine(hold.name, quiet.segment);
 }
 
 /// Nothing that a repair needs can be used up: neither lanes nor process records.
@@ -294,7 +237,7 @@ TEST_F(CrashPoints, every_lane_and_every_record_belongs_to_the_dead) {
       const auto attached = Segment::attach(where);
       ASSERT_TRUE(attached.ok()) << attached.error().message;
       EXPECT_TRUE(Producer::attach(*attached).ok());
-      examine(operation, quiet.segment);
+      examine(operation.name, quiet.segment);
     }
     ASSERT_TRUE(remove_segment(where, false).ok());
   }

@@ -11,7 +11,7 @@
 // for jobs that came back; and when all is quiet again, an enqueue is accepted exactly when the queue is not full.
 #ifndef MAX
 #define MAX 3
-#define TRIES_0 1   // enqueues of the producers, each of which may fail after its admission
+#define TRIES_0 0   // enqueues of the producers, each of which may fail after its admission
 #define TRIES_1 1
 #define FETCHER 0   // 1: the victim is a fetcher, else a producer
 #define WAITING 1   // jobs at first

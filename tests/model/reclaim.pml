@@ -11,7 +11,7 @@
 #ifndef PUSHES
 #define PUSHES 1   // of the pusher, on ring 1
 #define TAKES 1    // of the consumer, on ring 0
-#define SECOND 1   // whether the first repairer may be killed
+#define SECOND 0   // whether the first repairer may be killed
 #endif
 #define CHUNKS 6
 #define JOBS (4 + PUSHES)  // 0, 1 stand in ring 0, 2 is the doomed lane's; 3 stands in ring 1, the pusher's follow

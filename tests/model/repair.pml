@@ -11,9 +11,9 @@
 // Proved: no two hold the job; a returned ack stands, and the job is completed once; it is never lost; when all is quiet
 // every tally says what happened, wherever the doomed one and its first repairer died.
 #ifndef SECOND
-#define SECOND 1   // whether the first repairer may be killed
+#define SECOND 0   // whether the first repairer may be killed
 #define REQUEUE 1  // whether the doomed worker may give the job back instead of ending it
-#define EXPIRY 0   // whether leases are ended
+#define EXPIRY 1   // whether leases are ended
 #endif
 #define LANES 5
 #define DOOMED 0
@@ -152,7 +152,7 @@ proctype Expiry(byte me) {
   byte t, o;
   bool ok;
 end:
-  d_step { state == ACTIVE -> t = tag; o = owner };
+  d_step { state == ACTIVE -> t = tag; o = owner; running++ };
   intend(RETURN, in[me]);
   d_step {
     ok = (state == ACTIVE && owner == o && tag == t);
@@ -161,7 +161,8 @@ end:
   if
   :: ok -> in[me] = in[me] + 1; make_available()
   :: else -> intent[me] = NONE
-  fi
+  fi;
+  running--
 }
 
 proctype Killer(byte victim) {

@@ -10,8 +10,8 @@
 // may leak when head comes too near (Rings::collect_leaks), but never be used twice. Reachability is judged in one step
 // here; how it is found out is in reclaim.pml.
 #ifndef DEAD
-#define DEAD 6       // bit j: job j has ended before
-#define CONSUMERS 2
+#define DEAD 2       // bit j: job j has ended before
+#define CONSUMERS 1
 #define TAKES 2      // how many hints each of them passes
 #define PUSHES 1
 #define KILL 1

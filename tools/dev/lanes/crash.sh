@@ -1,19 +1,22 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# ABOUT: kills at every crash point, SIGKILL storms and millions of dead hints [--points] [--long] [--seed N] [--seconds N]
+# ABOUT: kills at every crash point and at any instruction, SIGKILL storms, millions of dead hints [--points] [--long] ...
 # NEEDS: build test
 # IN-TEST: --seconds 8
 . "$(dirname "$0")/../lane.sh"
-readonly HELP="crash [--points] [--long] [--seed N] [--seconds N]
-  --points: every crash point and the controls, without the storms
-  the short form: every crash point, then storms of a few seconds each (--seconds, default 12)
+readonly HELP="crash [--points | --instructions] [--long] [--seed N] [--seconds N]
+  --points: every crash point, instructions chosen by lot and the controls, without the storms
+  --instructions: these alone; with --long after every single instruction of every operation, as built and at -O3, which
+    takes hours
+  the short form: every crash point, instructions chosen by lot, then storms of a few seconds each (--seconds, default 12)
   --long: one storm of at least 2,000 kills and 5,000,000 jobs, longer ones beside it, and ten million jobs enqueued and
     cancelled, and as many re-prioritised, behind a live one
   --seed: of the storms; default: random, and printed"
-points=0 long=0 seconds=12 seed=$((RANDOM << 15 | RANDOM))
+points=0 instructions=0 long=0 seconds=12 seed=$((RANDOM << 15 | RANDOM))
 while (($#)); do
   case $1 in
     --points) points=1 ;;
+    --instructions) instructions=1 ;;
     --long) long=1 ;;
     --seed) seed=${2:?$HELP} && shift ;;
     --seconds) seconds=${2:?$HELP} && shift ;;
@@ -42,10 +45,23 @@ storm() { # NAME BOUND-SECONDS PROGRAM [ARGS...]
   long_case "$@" --seed "$seed"
 }
 
-if build_tree default crash_tests crash_storm_at_points stress_tests stress_storm stress_churn; then
+# Kills after machine instructions of what ships.
+kill_at_instructions() {
+  run_gtest instructions 600 build/bin/instructions_tests
+  ((long)) && build_tree default instructions_tests_o3 || return
+  OJS_SHM_INSTRUCTIONS=all run_gtest instructions-all 28800 build/bin/instructions_tests
+  OJS_SHM_INSTRUCTIONS=all run_gtest instructions-o3 28800 build/bin/instructions_tests_o3
+}
+
+if ((instructions)); then
+  build_tree default instructions_tests && kill_at_instructions
+  finish
+fi
+if build_tree default instructions_tests crash_tests crash_storm_at_points stress_tests stress_storm stress_churn; then
   bin=build/bin
   run_gtest stress 120 $bin/stress_tests
   run_gtest crash $((long ? 7200 : 600)) $bin/crash_tests
+  kill_at_instructions
   storm storm-control-boost 120 $bin/stress_storm --subject boost --must-break --seconds 30 --wedge 2000
   storm storm-control-ring 120 $bin/stress_storm --subject vyukov --must-break --seconds 30 --wedge 2000
   long_case churn 3600 $bin/stress_churn --times $((long ? 10000000 : 1000000))

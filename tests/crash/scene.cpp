@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/crash/scene.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+namespace ojs_shm::test {
+
+Quiet::Quiet(const SegmentName& where) : segment(Segment::create(where, small_segment()).value()) {
+  EXPECT_EQ(seat.open(segment.path(), true, 0, {}), "");
+  EXPECT_TRUE(seat.try_lock(shm::kBrokerSeat));
+}
+
+void others_work(const Segment& segment, int count) {
+  Producer producer = Producer::attach(segment).value();
+  Worker worker = Worker::attach(segment, {.queues = {"others"}}).value();
+  JobSpec spec;
+  spec.type = "others.job";
+  spec.queue = "others";
+  Job job;
+  for (int i = 0; i < count; ++i) {
+    const auto put = producer.enqueue(spec);
+    if (put.code() == Code::kSegmentFull) return;  // an operation that fills the segment leaves nobody any room
+    ASSERT_TRUE(put.ok()) << put.error().message;
+    ASSERT_TRUE(worker.try_fetch(job).ok());
+    ASSERT_TRUE(worker.ack(job).ok());
+  }
+}
+
+std::string findings(const Observer& observer) {
+  std::string text;
+  for (const Violation& v : observer.audit()) text += "I" + std::to_string(v.invariant) + " " + v.text + "\n";
+  return text;
+}
+
+Jobs jobs_in(const Segment& segment) {
+  Jobs jobs;
+  for (JobInfo& info : Observer::attach(segment).value().list({})) jobs.emplace(info.id, info);
+  return jobs;
+}
+
+std::size_t lost(const Jobs& before, const Segment& segment) {
+  const Jobs now = jobs_in(segment);
+  return static_cast<std::size_t>(std::count_if(before.begin(), before.end(), [&now](const auto& job) {
+    return !is_terminal(job.second.state) && !now.contains(job.first);
+  }));
+}
+
+std::string half_done(const Jobs& before, const Segment& segment) {
+  std::string text;
+  const Jobs now = jobs_in(segment);
+  for (const auto& [id, was] : before) {
+    const auto found = now.find(id);
+    if (found == now.end() || found->second.state != was.state) continue;
+    const JobInfo& is = found->second;
+    if (is.errors.size() == was.errors.size() + 1) continue;
+    for (const auto& [what, same] :
+         {std::pair{"errors", is.errors.size() == was.errors.size()},
+          {"attempt", is.attempt == was.attempt},
+          {"enqueued_at", was.state != State::kAvailable || is.enqueued_at_ms == was.enqueued_at_ms},
+          {"discarded_at", is.discarded_at_ms == was.discarded_at_ms},
+          {"dead_letter", is.dead_letter == was.dead_letter},
+          {"result", is.result == was.result},
+          {"args", is.args == was.args}})
+      if (!same) text += id + " is still " + std::string(state_name(was.state)) + ", with another " + what + "\n";
+  }
+  return text;
+}
+
+void examine(const std::string& name, const Segment& segment) {
+  segment.attachment()->repair_the_dead();
+  const Observer observer = Observer::attach(segment).value();
+  ASSERT_EQ(findings(observer), "") << name;
+  // Everything that waits can still be worked off, each job once, and nothing is left over.
+  Worker worker = Worker::attach(segment, {.queues = {"default", "other"}}).value();
+  Admin admin = Admin::attach(segment).value();
+  for (const char* queue : {"default", "other"}) ASSERT_TRUE(admin.set_queue(queue, {0, 0, false}).ok());
+  for (const JobInfo& info : observer.list({})) {
+    if (info.state != State::kPending) continue;
+    ASSERT_TRUE(admin.producer().activate(info.id).ok());
+  }
+  std::set<std::string> seen;
+  Job job;
+  while (worker.try_fetch(job)) {
+    ASSERT_TRUE(seen.insert(std::string(job.id())).second) << name << ": " << job.id() << " came twice";
+    ASSERT_TRUE(worker.ack(job).ok());
+  }
+  for (const JobInfo& info : observer.list({}))
+    ASSERT_TRUE(is_terminal(info.state) || info.state == State::kScheduled || info.state == State::kRetryable ||
+                info.state == State::kActive)
+        << name << ": " << info.id << " is left " << state_name(info.state);
+  ASSERT_EQ(findings(observer), "") << name << ", after working off";
+}
+
+}  // namespace ojs_shm::test

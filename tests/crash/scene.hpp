@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <map>
+#include <string>
+
+#include "tests/crash/operations.hpp"
+
+// What stands around every kill: a segment that nobody repairs before the test says so, the others who work on, and the
+// look at what is left.
+
+namespace ojs_shm::test {
+
+/// A segment whose supervisor's seat this test keeps empty, so that nobody repairs before it says so.
+struct Quiet {
+  explicit Quiet(const SegmentName& where);
+  shm::LockFile seat;
+  Segment segment;
+};
+
+/// Other processes go on before any repair: `count` jobs through a queue of their own.
+void others_work(const Segment& segment, int count);
+
+/// What the audit says; empty when all is well.
+std::string findings(const Observer& observer);
+
+/// Every job that the segment knows, by its id.
+using Jobs = std::map<std::string, JobInfo>;
+Jobs jobs_in(const Segment& segment);
+
+/// How many jobs that had not ended the segment does not know any more.
+std::size_t lost(const Jobs& before, const Segment& segment);
+
+/// What has changed of jobs that stand where they stood before: an operation that did not happen leaves nothing. A job
+/// with one more error has been held by the dead meanwhile, so more than its place may be new.
+std::string half_done(const Jobs& before, const Segment& segment);
+
+/// Repairs, audits, works off what waits, each job once, and audits again.
+void examine(const std::string& name, const Segment& segment);
+
+}  // namespace ojs_shm::test

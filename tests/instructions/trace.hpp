@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "tests/crash/operations.hpp"
+#include "tests/instructions/stepped.hpp"
+
+namespace ojs_shm::test {
+
+/// A child that has prepared the operation and stands at its first instruction.
+std::unique_ptr<Stepped> start(const Operation& operation, const SegmentName& where);
+
+/// What one run of an operation without a kill showed.
+class Trace {
+ public:
+  /// Single-steps the operation in a segment of its own and looks after each instruction whether that has changed.
+  Trace(const Operation& operation, const SegmentName& where);
+
+  std::size_t instructions() const { return at_.size() - 1; }
+  std::size_t own() const { return own_; }  ///< of them in this program, not in the system's libraries
+  /// How many changes others have seen after n instructions.
+  std::uint32_t changes(std::size_t n) const { return seen_[n]; }
+  std::uint32_t changes() const { return seen_.back(); }
+  /// After how many instructions each of the changes is there.
+  std::vector<std::size_t> after_changes() const;
+  /// Moves a new child on by n instructions. False when it came to another place than the first run.
+  bool repeat(Stepped& child, std::size_t n) const;
+
+ private:
+  void add(std::uintptr_t address, std::uint32_t changes);
+
+  std::vector<std::uintptr_t> at_;    ///< [n]: the instruction that comes after n instructions
+  std::vector<std::uint32_t> which_;  ///< [n]: the same, numbered in the order in which they first came
+  std::vector<std::uint32_t> seen_;
+  std::size_t own_ = 0;
+  std::unordered_map<std::uintptr_t, std::uint32_t> numbers_;
+};
+
+/// The trace of that operation, made when it is first asked for.
+const Trace& trace_of(const std::string& operation, const SegmentName& where);
+const Operation& operation_named(const std::string& name);
+
+/// The whole of every operation, and not only what fits into a short run.
+bool exhaustive();
+
+}  // namespace ojs_shm::test

@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/linearizability/search.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+#include <unordered_set>
+
+namespace ojs_shm::test {
+namespace {
+
+using engine::JobState;
+
+enum class Where : std::uint8_t { kNowhere, kLine, kHeld, kCompleted, kCancelled };
+
+/// A queue that does one thing at a time. `line` holds the waiting jobs, the next to be fetched first.
+struct Queue {
+  struct Job {
+    Where where = Where::kNowhere;
+    std::uint8_t level = 0, front = 0, holder = 0;
+  };
+  std::array<Job, kMostSearchedJobs> jobs{};
+  std::array<std::uint8_t, kMostSearchedJobs> line{};
+  std::uint8_t waiting = 0;
+  std::uint8_t mended = 0;  ///< a bit for each dead process whose repair has begun
+
+  static JobState state_of(const Job& job) {
+    switch (job.where) {
+      case Where::kLine: return JobState::kAvailable;
+      case Where::kHeld: return JobState::kActive;
+      case Where::kCompleted: return JobState::kCompleted;
+      default: return JobState::kCancelled;
+    }
+  }
+  /// Behind all that go before it: better levels, front lanes, in these those available earlier, and equals.
+  void put(std::uint8_t number, std::uint8_t level, bool front, const History& history) {
+    Job& job = jobs[number];
+    job = {Where::kLine, level, front, 0};
+    auto rank = [&](std::uint8_t other) {
+      const Job& o = jobs[other];
+      return std::tuple(o.level, o.front == 0, o.front != 0 ? history.since[other] : 0);
+    };
+    auto end = line.begin() + waiting;
+    auto place = std::upper_bound(line.begin(), end, number, [&](auto a, auto b) { return rank(a) < rank(b); });
+    std::copy_backward(place, end, end + 1);
+    *place = number;
+    ++waiting;
+  }
+  void leave_line(std::uint8_t number) {
+    auto end = line.begin() + waiting;
+    auto place = std::find(line.begin(), end, number);
+    std::copy(place + 1, end, place);
+    line[--waiting] = 0;
+  }
+  void end(std::uint8_t number, Where where) {
+    if (jobs[number].where == Where::kLine) leave_line(number);
+    jobs[number] = {where, 0, 0, 0};
+  }
+  void hold(std::uint8_t number, std::uint8_t process) {
+    leave_line(number);
+    jobs[number].where = Where::kHeld;
+    jobs[number].holder = process;
+    jobs[number].front = 0;
+  }
+};
+
+class Search {
+ public:
+  Search(const History& history, const Strictness& strictness)
+      : history_(history), strict_(strictness), calls_(history.operations) {
+    std::stable_sort(calls_.begin(), calls_.end(), [](const auto& a, const auto& b) { return a.call < b.call; });
+    // One repair gives back job by job: a process holds two at most, and its last call may have taken a third.
+    std::vector<Operation> mends;
+    for (const Operation& o : calls_)
+      if (o.kind == Kind::kMend) mends.insert(mends.end(), 2, o);
+    calls_.insert(calls_.end(), mends.begin(), mends.end());
+    for (Operation& o : calls_)  // what its repairer finishes happens before that one returns; a move needs no repairer
+      if (o.answer == Answer::kPending && o.kind != Kind::kReprioritize)
+        for (const Operation& mend : mends)
+          if (mend.previous == o.process) o.returned = mend.returned;
+  }
+
+  Verdict run() {
+    if (calls_.size() > kMostSearchedOperations) return Verdict::kTooLarge;
+    for (const Operation& o : calls_)
+      if (o.job != kNoJob && o.job >= kMostSearchedJobs) return Verdict::kTooLarge;
+    return step(0, 0, Queue{}) ? Verdict::kRight : Verdict::kWrong;
+  }
+
+ private:
+  bool step(std::uint64_t done, std::uint64_t latest_call, const Queue& queue) {
+    std::uint64_t first_return = kNever;
+    bool complete = true;
+    for (std::size_t i = 0; i < calls_.size(); ++i) {
+      if ((done >> i & 1) != 0 || calls_[i].answer == Answer::kPending) continue;
+      complete = false;
+      first_return = std::min(first_return, calls_[i].returned);
+    }
+    if (complete) return true;
+    std::string key(reinterpret_cast<const char*>(&queue), sizeof queue);
+    key.append(reinterpret_cast<const char*>(&done), sizeof done);
+    if (!seen_.insert(std::move(key)).second) return false;
+    for (std::size_t i = 0; i < calls_.size(); ++i) {
+      const Operation& o = calls_[i];
+      if ((done >> i & 1) != 0 || o.call > first_return) continue;
+      if (o.answer == Answer::kPending && o.returned < latest_call) continue;  // too late for it
+      next_.clear();
+      apply(o, queue);
+      const std::vector<Queue> next = next_;
+      for (const Queue& after : next)
+        if (step(done | 1ULL << i, std::max(latest_call, o.call), after)) return true;
+    }
+    return false;
+  }
+
+  void apply(const Operation& o, const Queue& before) {
+    if (o.answer == Answer::kBusy || o.answer == Answer::kRefused) {
+      next_.push_back(before);
+      return;
+    }
+    Queue after = before;
+    const bool killed = o.answer == Answer::kPending;
+    auto accept = [&](bool fits) {
+      if (fits) next_.push_back(after);
+    };
+    switch (o.kind) {
+      case Kind::kEnqueue:
+        if (before.jobs[o.job].where != Where::kNowhere) return;
+        after.put(o.job, o.level, false, history_);
+        return accept(true);
+      case Kind::kFetch: {
+        if (killed && (before.mended >> o.process & 1) != 0) return;
+        if (before.waiting == 0) return accept(o.answer == Answer::kEmpty);
+        const std::uint8_t best = before.line[0];
+        after.hold(best, o.process);
+        return accept(killed || (o.answer == Answer::kOk && best == o.job && before.jobs[best].level == o.level));
+      }
+      case Kind::kAck:
+      case Kind::kRequeue: {
+        const Queue::Job& job = before.jobs[o.job];
+        if (job.where != Where::kHeld || job.holder != o.process) return accept(o.answer == Answer::kLost);
+        if (o.kind == Kind::kAck)
+          after.end(o.job, Where::kCompleted);
+        else
+          after.put(o.job, job.level, true, history_);
+        return accept(o.answer == Answer::kOk || killed);
+      }
+      case Kind::kCancel: {
+        const Queue::Job& job = before.jobs[o.job];
+        if (job.where == Where::kNowhere) return accept(o.answer == Answer::kNotFound);
+        if (job.where != Where::kLine && job.where != Where::kHeld)
+          return accept(o.answer == Answer::kWrongState && Queue::state_of(job) == o.found);
+        after.end(o.job, Where::kCancelled);
+        accept(killed || (o.answer == Answer::kOk && Queue::state_of(job) == o.found));
+        if (killed && job.where == Where::kLine && (before.mended >> o.process & 1) == 0) {
+          after = before;  // cut off half-way: out of the line, until the repair puts it in front
+          after.hold(o.job, o.process);
+          accept(true);
+        }
+        return;
+      }
+      case Kind::kReprioritize: {
+        const Queue::Job& job = before.jobs[o.job];
+        if (!strict_.details && o.answer == Answer::kOk && o.level == o.previous) return accept(true);
+        if (job.where == Where::kNowhere) return accept(o.answer == Answer::kNotFound);
+        if (job.where != Where::kLine)
+          return accept(o.answer == Answer::kWrongState && (!strict_.details || Queue::state_of(job) == o.found));
+        if (job.level != o.level) {
+          after.leave_line(o.job);
+          after.put(o.job, o.level, false, history_);
+        }
+        return accept(killed || (o.answer == Answer::kOk && (!strict_.details || job.level == o.previous)));
+      }
+      case Kind::kMend: {
+        after.mended = static_cast<std::uint8_t>(after.mended | 1U << o.previous);
+        const Queue begun = after;
+        for (std::uint8_t number = 0; number < kMostSearchedJobs; ++number) {
+          const Queue::Job& job = before.jobs[number];
+          if (job.where != Where::kHeld || job.holder != o.previous) continue;
+          after = begun;
+          after.put(number, job.level, true, history_);
+          accept(true);
+        }
+        if (next_.empty()) next_.push_back(begun);
+        return;
+      }
+    }
+  }
+
+  const History& history_;
+  Strictness strict_;
+  std::vector<Operation> calls_;
+  std::vector<Queue> next_;
+  std::unordered_set<std::string> seen_;
+};
+
+}  // namespace
+
+Verdict search(const History& history, const Strictness& strictness) { return Search(history, strictness).run(); }
+
+}  // namespace ojs_shm::test

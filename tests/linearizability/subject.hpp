@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <optional>
+
+#include "engine/uuid.hpp"
+#include "tests/linearizability/history.hpp"
+
+namespace ojs_shm::test {
+
+/// One process at work on a queue. A call fills the answer of its operation, and what else it learns.
+class Hands {
+ public:
+  virtual ~Hands() = default;
+  /// `id`: in, the one to bring, if any; out, the one that others can use.
+  virtual void enqueue(Operation& operation, std::uint64_t tag, std::optional<engine::JobId>& id) = 0;
+  struct Fetched {
+    std::uint64_t tag = 0, since = 0;
+  };
+  /// A job that is held must be acked or requeued by this process.
+  virtual Fetched fetch(Operation& operation) = 0;
+  virtual void ack(Operation& operation) = 0;
+  virtual void requeue(Operation& operation) = 0;
+  virtual void cancel(Operation& operation, engine::JobId id) = 0;
+  virtual void reprioritize(Operation& operation, engine::JobId id) = 0;
+  /// Repairs after one death; false when nobody is known to be dead yet.
+  virtual bool mend() = 0;
+  /// The available_at by which a front lane orders this job.
+  virtual std::uint64_t since(engine::JobId id) = 0;
+};
+
+/// A queue that several processes can attach to.
+class Subject {
+ public:
+  virtual ~Subject() = default;
+  /// Called once in each process.
+  virtual std::unique_ptr<Hands> attach() = 0;
+};
+
+/// The engine, in a segment of its own.
+std::unique_ptr<Subject> engine_subject();
+
+/// What a toy does wrong.
+enum class Flaw : std::uint8_t {
+  kNone,         ///< one lock around everything
+  kLooksOnce,    ///< a lock for each level; the fetch does not look at the better ones again
+  kTakesNewest,  ///< last in, first out
+  kForgets,      ///< two enqueues at once may take the same place
+  kGivesTwice,   ///< two fetches at once may take the same job
+  kEmptyEarly,   ///< a fetch that finds the lock taken says that nothing is there
+};
+/// A small queue in shared memory, wrong in one way.
+std::unique_ptr<Subject> toy_subject(Flaw flaw);
+
+}  // namespace ojs_shm::test

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// Controls: queues that are wrong on purpose, recorded as the engine is, must be found out, and a right one must not.
+// One process runs at a time, so the seed repeats a run.
+
+#include <gtest/gtest.h>
+
+#include <iostream>
+
+#include "tests/linearizability/monitor.hpp"
+#include "tests/linearizability/recorder.hpp"
+#include "tests/support/seed.hpp"
+
+namespace ojs_shm::test {
+namespace {
+
+/// The number of the first wrong history, and what is wrong with it; 0 when `histories` are right.
+unsigned first_wrong(Flaw flaw, unsigned histories, Seeded& random, std::string& finding, bool free_running = false) {
+  const auto subject = toy_subject(flaw);
+  Recorder recorder(*subject, 3);
+  for (unsigned i = 1; i <= histories; ++i) {
+    const History history =
+        recorder.record({.seed = random.bits(), .calls = 12, .levels = 3, .free_running = free_running});
+    const auto wrong = monitor(history);
+    if (!wrong && recorder.strange().empty()) continue;
+    const History less = shrink(history, [](const History& h) { return monitor(h).has_value(); });
+    finding = recorder.strange() + (wrong ? *monitor(less) + "\n" + print(less) : "\n" + print(history));
+    return i;
+  }
+  return 0;
+}
+
+TEST(Toys, a_right_queue_is_never_accused) {
+  Seeded random;
+  std::string finding;
+  EXPECT_EQ(first_wrong(Flaw::kNone, 100, random, finding), 0U) << finding;
+  EXPECT_EQ(first_wrong(Flaw::kNone, 50, random, finding, true), 0U) << finding;
+}
+
+class WrongToys : public testing::TestWithParam<std::pair<Flaw, const char*>> {};
+
+TEST_P(WrongToys, are_caught) {
+  Seeded random;
+  std::string finding;
+  const unsigned caught = first_wrong(GetParam().first, 2000, random, finding);
+  EXPECT_NE(caught, 0U);
+  std::cout << "history " << caught << ": " << finding;
+}
+
+INSTANTIATE_TEST_SUITE_P(Flaws, WrongToys,
+                         testing::Values(std::pair(Flaw::kLooksOnce, "looks_once"),
+                                         std::pair(Flaw::kTakesNewest, "takes_newest"),
+                                         std::pair(Flaw::kForgets, "forgets"),
+                                         std::pair(Flaw::kGivesTwice, "gives_twice"),
+                                         std::pair(Flaw::kEmptyEarly, "empty_early")),
+                         [](const auto& flaw) { return std::string(flaw.param.second); });
+
+}  // namespace
+}  // namespace ojs_shm::test
