@@ -98,8 +98,8 @@ std::uint32_t Actor::end_operation(std::uint32_t slot, Op op, std::uint64_t targ
         make_available(queue, slot, job, found, front_ring(rank_of_ring(found.ring())), 0, true);
         return 1;
       }
-      if (op == Op::kReturn &&
-          target == kSlotDiscarded) {  // a dead letter's retry goes on: it is no longer what it was
+      // A dead letter's retry goes on: it is no longer what it was.
+      if (op == Op::kReturn && target == kSlotDiscarded) {
         revive(slot, job, found);
         return 1;
       }

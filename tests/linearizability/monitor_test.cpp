@@ -154,7 +154,7 @@ TEST(Monitor, agrees_with_the_search_on_every_small_history) {
            << print(less);
   }
   std::cout << right << " right and " << wrong << " wrong histories\n";
-  EXPECT_GT(std::min(right, wrong), 20'000U);
+  EXPECT_GT(std::min(right, wrong), 10'000U);
 }
 
 TEST(Monitor, a_wrong_history_stays_wrong_while_it_shrinks_to_its_core) {

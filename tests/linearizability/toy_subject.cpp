@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Small queues in anonymous shared memory, through the same door to atomics as the engine, so that the recorder
-// switches between their steps too. One is right; each of the others is wrong in one way that a concurrent queue can be.
+// switches between their steps too. One is right; each of the others is wrong in one way that a queue can be wrong.
 #include <sys/mman.h>
 
 #include <new>

@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is run: each model under its bounds, and each of its mutants under bounds in which it must fail.
+
+Run.key     the name within the model; DEFECT_... and MUTANT_... are defined for the preprocessor
+Run.words   the bounds, for people
+Run.bounds  the same for the model; empty: those that the file itself has
+Run.short   whether ./dev test runs it too
+"""
+
+from typing import NamedTuple
+
+
+class Run(NamedTuple):
+    key: str
+    words: str
+    bounds: str = ""
+    short: bool = True
+    liveness: bool = False  # no cycle at all: lock-freedom, in a bounded workload
+
+    @property
+    def must_fail(self) -> bool:
+        return self.key.startswith(("MUTANT_", "DEFECT_"))
+
+
+REAL, LONG = True, False
+
+# Other bounds than those of the files.
+LEVELS_TWO_WORDS = "JOBS=3 RINGS=4 FIRST=2 FETCHERS=2 FETCHES=1 PER_WORD=1"
+LEVELS_TWO_FETCHES = "JOBS=2 RINGS=0 FIRST=1 FETCHERS=2 FETCHES=2 PER_WORD=2"
+LEVELS_RACE = "JOBS=3 RINGS=1 FIRST=1 FETCHERS=2 FETCHES=1 PER_WORD=2"
+MOVE_CANCEL = "FETCHERS=2 FETCHES=1 START=2 TO_A=0 TO_B=2 CANCEL=1"
+CHUNKS_ELSEWHERE = "JOBS=5 RINGS=24 FIRST=2 CONSUMERS=2 BOTH_ON=2 TAKES=2 CHUNKS=5"
+CHUNKS_MORE = "JOBS=4 RINGS=8 FIRST=2 CONSUMERS=2 BOTH_ON=0 TAKES=2 CHUNKS=5"
+CHUNKS_ONE_RING = "JOBS=3 RINGS=0 FIRST=2 CONSUMERS=1 BOTH_ON=0 TAKES=3 CHUNKS=4"
+CHUNKS_SPIN = "JOBS=5 RINGS=12 FIRST=2 CONSUMERS=1 BOTH_ON=0 TAKES=2 CHUNKS=5"
+CHUNKS_STRAY = "JOBS=6 RINGS=28 FIRST=2 CONSUMERS=1 BOTH_ON=0 TAKES=2 CHUNKS=6 OUTCOME_ONLY"
+SPLICE_TWO = "DEAD=2 CONSUMERS=2 TAKES=2 PUSHES=1 KILL=0"
+SPLICE_ALL_DEAD = "DEAD=6 CONSUMERS=1 TAKES=2 PUSHES=1 KILL=1"
+RECLAIM_TWICE = "PUSHES=0 TAKES=1 SECOND=1"
+RECLAIM_MORE = "PUSHES=1 TAKES=2 SECOND=0"
+SLEEP_ONE_QUEUE = "WORKERS=2 QUEUES=1 JOBS=2 IN=0 ORDER=0 ONLY=0 VICTIM=9"
+SLEEP_WORKER_DIES = "WORKERS=2 QUEUES=1 JOBS=1 IN=0 ORDER=0 ONLY=0 VICTIM=0"
+SLEEP_PRODUCER_DIES = "WORKERS=2 QUEUES=1 JOBS=1 IN=0 ORDER=0 ONLY=0 VICTIM=4"
+BELL_TWO_LEASES = "TIMERS=2 LEASES=2 VICTIM=4"
+BOUNDS_FETCHER = "MAX=2 TRIES_0=1 TRIES_1=0 FETCHER=1 WAITING=1"
+BOUNDS_BOTH = "MAX=2 TRIES_0=1 TRIES_1=1 FETCHER=1 WAITING=1"
+BOUNDS_TWO_TRIES = "MAX=2 TRIES_0=0 TRIES_1=2 FETCHER=0 WAITING=0"
+BOUNDS_THREE = "MAX=3 TRIES_0=1 TRIES_1=1 FETCHER=0 WAITING=1"
+REPAIR_TWICE = "SECOND=1 REQUEUE=1 EXPIRY=0"
+
+MODELS: dict[str, list[Run]] = {
+    "levels": [
+        Run("one-word", "3 jobs, 2 producers, 2 fetchers with a fetch each, 2 rings in one index word"),
+        Run("two-words", "the same, each ring in an index word of its own", LEVELS_TWO_WORDS, LONG),
+        Run("two-fetches", "2 jobs of one ring, 2 producers, 2 fetchers with 2 fetches each", LEVELS_TWO_FETCHES, LONG),
+        Run("both-late", "3 jobs, 2 producers, the better ring second", LEVELS_RACE, LONG),
+        Run("lock-free", "as one-word: no cycle", liveness=True, short=False),
+        Run("MUTANT_CLEAR_WITHOUT_MARK", "the closer does not mark the cell before it clears the bit"),
+        Run("MUTANT_CLEAR_ANY_VERSION", "the closer clears the bit whatever the version", short=False),
+        Run("MUTANT_OPEN_KEEPS_VERSION", "an opener that finds the bit set leaves the version", short=False),
+        Run("MUTANT_FILL_BEFORE_OPEN", "a marked cell is filled before the index is opened"),
+        Run("MUTANT_NO_SECOND_LOOK", "a fetch looks only once"),
+        Run("MUTANT_SECOND_LOOK_AT_INDEX_ONLY", "it does not look at the empty cells again", short=False),
+    ],
+    "move": [
+        Run("there-and-back", "2 movers, 2 fetchers with a fetch each, 3 rings, another job in the middle"),
+        Run("cancelled", "the other way round, and a canceller", MOVE_CANCEL, LONG),
+        Run("DEFECT_MOVE_SAID_DONE", "a job that was taken and is active counts as moved"),
+        Run("MUTANT_STATE_FIRST", "the control word moves before the hint is there"),
+        Run("MUTANT_NO_HELP", "a fetch takes a hint of the future for a dead one", short=False),
+        Run("MUTANT_MOVED_HINT_TRUSTED", "a moved hint is claimed without a look at the slot", short=False),
+        Run("MUTANT_NO_SECOND_LOOK", "a fetch looks only once"),
+    ],
+    "chunks": [
+        Run("two-consumers", "4 pushes by 2 pushers, 2 rings, 5 chunks of a cell, 2 consumers on one ring"),
+        Run("one-each", "5 pushes, a consumer on each ring", CHUNKS_ELSEWHERE, LONG),
+        Run("more", "as two-consumers, 3 jobs in the ring that both serve", CHUNKS_MORE, LONG),
+        Run("lock-free", "5 pushes, a consumer: no cycle", CHUNKS_SPIN, liveness=True),
+        Run("MUTANT_NO_TAIL_HELP", "tail is not helped on before its chunk is left: the invariant"),
+        Run("MUTANT_NO_TAIL_HELP.spin", "the same: a pusher spins for ever", CHUNKS_SPIN + " OUTCOME_ONLY", liveness=True),
+        Run("MUTANT_NO_TAIL_HELP.stray", "the same: a hint goes into a foreign ring", CHUNKS_STRAY),
+        Run("MUTANT_HEAD_NOT_VALIDATED", "a consumer trusts what it read without looking at head again"),
+        Run("MUTANT_NO_INCARNATION", "a link is set whatever the chunk's incarnation", CHUNKS_ELSEWHERE, LONG),
+        Run("MUTANT_LOSER_FREES_TOO", "who loses the cas on head frees the chunk as well", short=False),
+        Run("MUTANT_LINKED_BY_STORE", "a slow linker marks its chunk by a store", CHUNKS_ONE_RING, LONG),
+    ],
+    "splice": [
+        Run("killed", "a run of 2 chunks with a live hint, 6 chunks, a consumer, a pusher; the splicer may die"),
+        Run("nothing-lives", "the same, no live hint in the run", SPLICE_ALL_DEAD, LONG),
+        Run("two-consumers", "2 consumers, nobody dies", SPLICE_TWO, LONG),
+        Run("DEFECT_DROPPING_FREED", "the repair frees a run that no ring leads to, while a consumer stands before it"),
+        Run("MUTANT_NO_SECOND_LOOK", "the splicer does not look again whether head stayed"),
+        Run("MUTANT_UNMARKED_BY_STORE", "the marks of the run are taken back by a store", SPLICE_TWO, LONG),
+    ],
+    "reclaim": [
+        Run("repairer", "a linker or leaver dies, 2 rings, 6 chunks, a consumer, a pusher, a repairer"),
+        Run("repairer-dies", "the same without the pusher; the first repairer may die too", RECLAIM_TWICE, LONG),
+        Run("more", "as repairer, the consumer passes two", RECLAIM_MORE, LONG),
+        Run("DEFECT_WALK_CUT_SHORT", "the walk ends where a chunk was recycled under it; the rest counts as unreachable"),
+        Run("MUTANT_LEFT_WITHOUT_INTENT", "a chunk is left without an intent"),
+        Run("MUTANT_LINKING_FREED", "a dead linker's chunk is freed without asking whether a ring leads to it", short=False),
+        Run("MUTANT_INTENT_CLEARED_FIRST", "the repairer clears the dead intent before it has acted", RECLAIM_TWICE, LONG),
+    ],
+    "sleep": [
+        Run("two-queues", "2 workers, one for both queues and one for the second, a job in each"),
+        Run("one-queue", "2 workers, one queue, 2 jobs", SLEEP_ONE_QUEUE, LONG),
+        Run("worker-dies", "2 workers, one queue, a job; a worker may die", SLEEP_WORKER_DIES),
+        Run("producer-dies", "the same; the producer may die", SLEEP_PRODUCER_DIES, LONG),
+        Run("DEFECT_SLEEPER_KEEPS_WAKE", "who slept keeps a wake though it took another queue's job"),
+        Run("MUTANT_WAKE_KEPT", "a wake is never handed on", short=False),
+        Run("MUTANT_LOOK_BEFORE_LYING_DOWN", "the last look is before the bit is set"),
+        Run("MUTANT_PARK_READ_LATE", "the futex's value is read after the look", short=False),
+        Run("MUTANT_WAKE_BEFORE_PUSH", "the producer reads the waiters before it publishes"),
+        Run("MUTANT_REPAIR_WAKES_NOBODY", "the repair wakes nobody", SLEEP_WORKER_DIES),
+    ],
+    "bell": [
+        Run("timer-dies", "2 timers, one of which may die in its call, and a short lease"),
+        Run("lease-dies", "2 timers, 2 leases, one of which may die in its call", BELL_TWO_LEASES, LONG),
+        Run("DEFECT_LEASE_NOT_LOOKED_AT_AGAIN", "the shortest lease is not read again before the sleep"),
+        Run("MUTANT_INBOX_NOT_LOOKED_AT_AGAIN", "the timers' ring is not looked at again before the sleep"),
+        Run("MUTANT_BELL_READ_LATE", "the doorbell's value is read just before the sleep", short=False),
+        Run("MUTANT_SAYS_NOTHING", "the supervisor does not say until when it sleeps", short=False),
+        Run("MUTANT_DEATH_RINGS_NOT", "a death does not ring"),
+    ],
+    "bounds": [
+        Run("producer-dies", "bound 3, 3 producers with an enqueue each, one of which may die"),
+        Run("fetcher-dies", "bound 2, a producer with 2 enqueues, a fetcher that may die", BOUNDS_FETCHER),
+        Run("fetcher-dies-2", "the same with a second producer", BOUNDS_BOTH, LONG),
+        Run("two-tries", "bound 2, one producer tries twice", BOUNDS_TWO_TRIES, LONG),
+        Run("DEFECT_RECOUNT", "the recount lowers `reserved` by cas and clears `refill` by a store"),
+        Run("DEFECT_TAKEN_BACK_FROM_RESERVED", "a failed enqueue lowers `reserved` while a recount is on its way"),
+        Run("DEFECT_CACHE_KEPT", "the repair lowers `out` and leaves the cached sums", BOUNDS_FETCHER),
+        Run("MUTANT_ADD_INSTEAD_OF_CAS", "an admission adds where it should compare", BOUNDS_TWO_TRIES),
+        Run("MUTANT_UNDONE_WITHOUT_RECOUNT", "the repair asks for no recount"),
+    ],
+    "repair": [
+        Run("lease-ends", "2 workers, one dies in its fetch, ack or requeue; a repairer; a lease ends"),
+        Run("repairer-dies", "the same without the lease; the first repairer may die too", REPAIR_TWICE),
+        Run("MUTANT_REPAIR_WITHOUT_PROOF", "the repairer takes a slow owner for dead"),
+        Run("MUTANT_TALLY_BEFORE_INTENT", "the tally moves before the intent is set"),
+        Run("MUTANT_INTENT_CLEARED_FIRST", "the repairer clears the dead intent before it has acted", REPAIR_TWICE, LONG),
+        Run("MUTANT_NEVER_FINISHED", "an operation that lacked one store is undone", short=False),
+        Run("MUTANT_NOT_REPUBLISHED", "the repairer does not push the hint again"),
+    ],
+}
