@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# ABOUT: unit, litmus and stress tests (threads over one mapping) under ThreadSanitizer
+# ABOUT: unit tests, threads over one mapping among them, under ThreadSanitizer
 # NEEDS: build
 # WANTS: test
 . "$(dirname "$0")/../lane.sh"
@@ -10,10 +10,7 @@ export TSAN_OPTIONS=halt_on_error=0:exitcode=66:second_deadlock_stack=1
 # GCC 12's runtime refuses an address space that is randomised by more bits than it knows.
 steady=()
 setarch "$(uname -m)" -R true 2>/dev/null && steady=(setarch "$(uname -m)" -R)
-if build_tree tsan; then
-  for room in unit litmus stress; do
-    program=build/tsan/bin/${room}_tests
-    [[ -x $program ]] && run_gtest "$room" 1800 "${steady[@]}" "$program" "$@"
-  done
+if build_tree tsan unit_tests; then
+  run_gtest unit 1800 "${steady[@]}" build/tsan/bin/unit_tests "$@"
 fi
 finish
