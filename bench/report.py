@@ -25,6 +25,7 @@ import tempfile
 from targets import TABLES, TARGETS, Target
 
 FAR_APART_NS = 200
+ROUND_SECONDS = 300
 OWN_CORE = 0.9
 SLOW = r"/(beanstalkd|redis_.*|zeromq_ipc)$"  # a request each: far from any bound, so a few rounds are enough
 ONCE = r"^memory_"  # counted, not timed
@@ -103,10 +104,15 @@ def run_round(program: str, pattern: str, args: argparse.Namespace) -> dict:
     with tempfile.NamedTemporaryFile(suffix=".json") as out:
         command = [program, f"--benchmark_filter={pattern}", f"--benchmark_out={out.name}"]
         command += ["--benchmark_out_format=json", *(["--quick"] if args.quick else [])]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        try:
+            done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=ROUND_SECONDS)
+        except subprocess.TimeoutExpired:
+            done = None
         text = pathlib.Path(out.name).read_text()
-    if done.returncode != 0 or not text.strip():
-        sys.exit(f"{program} ended with {done.returncode}:\n{done.stderr}")
+    if done is None or done.returncode != 0 or not text.strip():
+        why = f"took more than {ROUND_SECONDS} s" if done is None else f"ended with {done.returncode}:\n{done.stderr}"
+        print(f"\na round is lost: {program} {why}", file=sys.stderr)
+        return {}
     return json.loads(text)
 
 
@@ -144,9 +150,13 @@ def measure(args: argparse.Namespace, names: list[str]) -> tuple[Repeats, list[d
             break
         print(f"\rround {number + 1}, {len(todo)} benchmarks ", end="", file=sys.stderr, flush=True)
         result = run_round(args.program, exactly(todo), args)
+        if not result:
+            continue
         rounds.append(result)
         for run in result["benchmarks"]:
             repeats.add(number, run)
+    if not rounds:
+        sys.exit("no round came to its end")
     print("\r" + " " * 40 + "\r", end="", file=sys.stderr)
     return repeats, rounds, rounds[0]["context"]
 

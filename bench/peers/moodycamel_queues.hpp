@@ -34,7 +34,13 @@ class MoodycamelQueues {
       for (Queue& queue : peer.queues_) tokens_.emplace_back(queue);
     }
     void enqueue(unsigned level, const Body& body) {
-      for (FullQueueWait wait; !peer_.queues_[level].try_enqueue(tokens_[level], body);) wait();
+      // Its blocks may all stand in another producer's sub-queue for ever: then, rarely, it allocates.
+      unsigned patience = 10'000;
+      for (FullQueueWait wait; !peer_.queues_[level].try_enqueue(tokens_[level], body); wait())
+        if (--patience == 0) {
+          peer_.queues_[level].enqueue(tokens_[level], body);
+          return;
+        }
     }
 
    private:
