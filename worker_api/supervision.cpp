@@ -147,13 +147,17 @@ void Attachment::supervise(const std::function<bool()>& stop, const std::functio
         log("repaired after " + std::to_string(dead) + (dead == 1 ? " dead process" : " dead processes"));
       blind = watch.refresh();
       engine::Supervisor::Report report;
+      const std::uint64_t shortest = header.shortest_lease_ms.load();
       const std::uint64_t now = store_.now_ms();
       std::uint64_t next = supervisor.tick(now, report);
       if (report.leases_ended != 0) log("ended " + std::to_string(report.leases_ended) + " leases");
       if (next <= now) continue;
       if (blind) next = std::min(next, now + 50);
       header.sleeping_until_ms.exchange(next, shm::Point::kDoorbellRung);
-      if (!actor.rings().peek(store_.header().timers_ring).empty()) continue;  // announced before we said we sleep
+      // Announced before we said that we sleep: nobody rang for it.
+      if (!actor.rings().peek(store_.header().timers_ring).empty() ||
+          header.shortest_lease_ms.load_seq_cst() != shortest)
+        continue;
       shm::futex_wait(header.doorbell, rung, next - now);
     }
     actor.retire();

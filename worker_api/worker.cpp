@@ -211,7 +211,8 @@ Status Worker::fetch(Job& job, std::chrono::milliseconds timeout) {
     const bool chosen = sleeper.get_up();
     got = try_fetch(job);
     if (got || got.code() != Code::kEmpty) {
-      if (chosen && got && !slept) sleeper.wake_another();
+      // Whoever chose this lane may have put a job into another queue than the one it took its job from.
+      if (chosen && got && (!slept || impl_->queues.size() > 1)) sleeper.wake_another();
       return got;
     }
     if (left <= 0) return Error{Code::kTimeout, "no job came in time", "", 0, 0, ""};
