@@ -4,8 +4,8 @@
 // the recount after a death between the two. Each job costs one; the bound is MAX.
 //   producer  Actor::enqueue, admit, take_back_admission       fetcher   Actor::fetch, take, set_back, charge_return
 //   settle    Actor::settle_reserved                            repairer  Actor::repair, undo_tallies, repair_shared
-// One lane may be killed at any step of its operation. Lanes are numbered: 0 and 1 producers that live, 2 the victim, which
-// is a producer or a fetcher, 3 the repairer.
+// One lane may be killed at any step of its operation. Lanes 0 and 1 are producers that live, lane 2 is the victim's, a
+// producer or a fetcher, and afterwards its repairer's.
 //
 // Proved: `reserved` is never below the sum of what the lanes reserved; no enqueue brings the queue above its bound, but
 // for jobs that came back; and when all is quiet again, an enqueue is accepted exactly when the queue is not full.
@@ -16,9 +16,8 @@
 #define FETCHER 0   // 1: the victim is a fetcher, else a producer
 #define WAITING 1   // jobs at first
 #endif
-#define LANES (3 + FETCHER)
+#define LANES 3
 #define VICTIM 2
-#define REPAIRER 3
 #define NONE 0      // intents
 #define ADMIT 1
 #define ENQUEUE 2
@@ -218,7 +217,7 @@ end:
   if
   :: job_held && intent[VICTIM] == FETCH -> d_step { job_held = false; waiting++; returned++ }
   :: job_held && intent[VICTIM] != FETCH ->
-    intent[me] = RETURN;
+    d_step { data_in[me] = in_reserved[me]; intent[me] = RETURN };
     charge_return();
     d_step { job_held = false; waiting++; returned++; intent[me] = NONE }
   :: else
@@ -235,7 +234,7 @@ init {
     run Producer(0, TRIES_0);
     if :: TRIES_1 > 0 -> run Producer(1, TRIES_1) :: else fi;
     if :: FETCHER -> run Fetcher(VICTIM) :: else -> run Producer(VICTIM, 1) fi;
-    run Repairer(REPAIRER);
+    run Repairer(VICTIM);
     run Killer()
   }
 }

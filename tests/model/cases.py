@@ -34,6 +34,7 @@ CHUNKS_MORE = "JOBS=4 RINGS=8 FIRST=2 CONSUMERS=2 BOTH_ON=0 TAKES=2 CHUNKS=5"
 CHUNKS_ONE_RING = "JOBS=3 RINGS=0 FIRST=2 CONSUMERS=1 BOTH_ON=0 TAKES=3 CHUNKS=4"
 CHUNKS_SPIN = "JOBS=5 RINGS=12 FIRST=2 CONSUMERS=1 BOTH_ON=0 TAKES=2 CHUNKS=5"
 CHUNKS_STRAY = "JOBS=6 RINGS=28 FIRST=2 CONSUMERS=1 BOTH_ON=0 TAKES=2 CHUNKS=6 OUTCOME_ONLY"
+SPLICE_RECYCLED = "DEAD=2 CONSUMERS=1 TAKES=2 PUSHES=1 KILL=1"
 SPLICE_TWO = "DEAD=2 CONSUMERS=2 TAKES=2 PUSHES=1 KILL=0"
 SPLICE_ALL_DEAD = "DEAD=6 CONSUMERS=1 TAKES=2 PUSHES=1 KILL=1"
 RECLAIM_TWICE = "PUSHES=0 TAKES=1 SECOND=1"
@@ -65,7 +66,7 @@ MODELS: dict[str, list[Run]] = {
     "move": [
         Run("there-and-back", "2 movers, 2 fetchers with a fetch each, 3 rings, another job in the middle"),
         Run("cancelled", "the other way round, and a canceller", MOVE_CANCEL, LONG),
-        Run("DEFECT_MOVE_SAID_DONE", "a job that was taken and is active counts as moved"),
+        Run("MUTANT_TAKEN_COUNTS_AS_MOVED", "a move whose cas failed says done, also when the job was taken", short=False),
         Run("MUTANT_STATE_FIRST", "the control word moves before the hint is there"),
         Run("MUTANT_NO_HELP", "a fetch takes a hint of the future for a dead one", short=False),
         Run("MUTANT_MOVED_HINT_TRUSTED", "a moved hint is claimed without a look at the slot", short=False),
@@ -85,10 +86,11 @@ MODELS: dict[str, list[Run]] = {
         Run("MUTANT_LINKED_BY_STORE", "a slow linker marks its chunk by a store", CHUNKS_ONE_RING, LONG),
     ],
     "splice": [
-        Run("killed", "a run of 2 chunks with a live hint, 6 chunks, a consumer, a pusher; the splicer may die"),
+        Run("killed", "a run of 2 chunks with a live hint, a consumer; the splicer may die"),
+        Run("recycled", "the same with a pusher that recycles", SPLICE_RECYCLED, LONG),
         Run("nothing-lives", "the same, no live hint in the run", SPLICE_ALL_DEAD, LONG),
         Run("two-consumers", "2 consumers, nobody dies", SPLICE_TWO, LONG),
-        Run("DEFECT_DROPPING_FREED", "the repair frees a run that no ring leads to, while a consumer stands before it"),
+        Run("MUTANT_HEAD_NOT_MOVED_ON", "the repair frees the run while a consumer stands before the old link"),
         Run("MUTANT_NO_SECOND_LOOK", "the splicer does not look again whether head stayed"),
         Run("MUTANT_UNMARKED_BY_STORE", "the marks of the run are taken back by a store", SPLICE_TWO, LONG),
     ],
@@ -96,7 +98,7 @@ MODELS: dict[str, list[Run]] = {
         Run("repairer", "a linker or leaver dies, 2 rings, 6 chunks, a consumer, a pusher, a repairer"),
         Run("repairer-dies", "the same without the pusher; the first repairer may die too", RECLAIM_TWICE, LONG),
         Run("more", "as repairer, the consumer passes two", RECLAIM_MORE, LONG),
-        Run("DEFECT_WALK_CUT_SHORT", "the walk ends where a chunk was recycled under it; the rest counts as unreachable"),
+        Run("MUTANT_WALK_CUT_SHORT", "the walk ends where a chunk was recycled under it; the rest counts as unreachable"),
         Run("MUTANT_LEFT_WITHOUT_INTENT", "a chunk is left without an intent"),
         Run("MUTANT_LINKING_FREED", "a dead linker's chunk is freed without asking whether a ring leads to it", short=False),
         Run("MUTANT_INTENT_CLEARED_FIRST", "the repairer clears the dead intent before it has acted", RECLAIM_TWICE, LONG),
@@ -140,6 +142,7 @@ MODELS: dict[str, list[Run]] = {
         Run("MUTANT_TALLY_BEFORE_INTENT", "the tally moves before the intent is set"),
         Run("MUTANT_INTENT_CLEARED_FIRST", "the repairer clears the dead intent before it has acted", REPAIR_TWICE, LONG),
         Run("MUTANT_NEVER_FINISHED", "an operation that lacked one store is undone", short=False),
+        Run("MUTANT_LET_GO_FIRST", "another intent is written before the operation has been ended", short=False),
         Run("MUTANT_NOT_REPUBLISHED", "the repairer does not push the hint again"),
     ],
 }

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Re-prioritise: the hint goes into the new ring first, under the tag that the job will have; then one cas on the
-// control word moves the job, by the mover or by any fetch that meets the hint of the future.
-//   mover     Actor::reprioritize, Rings::push     helper    Actor::look (`hint_first`)
+// control word moves the job, by the mover or by any fetch that meets the hint of the future. The tag counts the moves
+// apart from the other transitions, so that a mover whose cas fails can tell whether the job was moved or taken.
+//   mover     Actor::reprioritize, Rings::push     helper    Actor::look (`hint_first`), Control::moved_to
 //   fetcher   Actor::look, fetch, take             canceller Actor::cancel
 // Job x moves between rings 0, 1 and 2; job y stands in ring 1 all the time. The index and its closing are in, as in
 // levels.pml; chunks are not.
@@ -28,6 +29,9 @@
 #define HINT_Y 2
 #define HINT_X 4
 #define HINT(tag, first) (HINT_X + (tag) * 2 + (first))
+#define MOVED(tag) ((tag) + 5)  // a tag is 4 * transitions + moves; four moves do not happen here
+#define TAKEN(tag) ((tag) + 4)
+#define MOVES(tag) ((tag) & 3)
 #define TAG_OF(v) (((v) - HINT_X) / 2)
 #define CELL(l, p) cell[(l) * CELLS + (p)]
 #define BIT(l) (1 << (l))
@@ -44,7 +48,7 @@ byte word;  // version * 8 + bits
 byte state, ring = START, tag;
 bool y_taken;
 
-byte moved_at;  // bit t: the transition away from tag t was a move
+byte moved_at;  // bit t: transition t was a move
 bool fetching[FETCHERS], empty_seen[FETCHERS], x_seen[FETCHERS], y_seen[FETCHERS];
 
 hidden byte i, p;
@@ -89,7 +93,7 @@ inline instant() {
 inline move_from(t, to) {  // one cas on the control word
   d_step {
     if
-    :: state == AVAILABLE && tag == t -> moved_at = moved_at | (1 << tag); ring = to; tag = tag + 1; ok = true; instant()
+    :: state == AVAILABLE && tag == t -> moved_at = moved_at | (1 << (tag / 4)); ring = to; tag = MOVED(tag); ok = true; instant()
     :: else -> ok = false
     fi
   }
@@ -105,6 +109,7 @@ inline fill(expected, hint) {
 proctype Mover(byte to) {
   byte t, found, before;
   bool ok;
+again:
   atomic { before = tag; ok = (state == AVAILABLE && ring != to) };
   if :: !ok -> goto end :: else fi;
 #ifdef MUTANT_STATE_FIRST
@@ -112,37 +117,29 @@ proctype Mover(byte to) {
 #endif
 push:
   t = tail[to];
-  fill(EMPTY, HINT(before + 1, 1));
+  fill(EMPTY, HINT(MOVED(before), 1));
   if
   :: found == EMPTY
   :: found == CLOSED ->
     word = (((word >> 3) + 1) % VERSIONS) * 8 + ((word & 7) | BIT(to));
-    fill(CLOSED, HINT(before + 1, 1));
+    fill(CLOSED, HINT(MOVED(before), 1));
     if :: found != CLOSED -> goto push :: else fi
   :: else -> d_step { if :: tail[to] == t -> tail[to] = t + 1 :: else fi }; goto push
   fi;
   d_step { if :: tail[to] == t -> tail[to] = t + 1 :: else fi };
 #ifndef MUTANT_STATE_FIRST
   move_from(before, to);
-  d_step {  // what the answer says
-    if
-    :: ok
-#ifdef DEFECT_MOVE_SAID_DONE
-    :: !ok && !(state != AVAILABLE && tag == before + 1) ->
-#else
-    :: !ok && (state == AVAILABLE || ring == to) ->
+#ifndef MUTANT_TAKEN_COUNTS_AS_MOVED
+  if :: !ok && MOVES(tag) == MOVES(before) -> goto again :: else fi;  // taken before our move: look what it is now
 #endif
-      assert(moved_at & (1 << before))
-    :: else
-    fi
-  };
+  d_step { assert(moved_at >> (before / 4)); ok = false };  // "done": by us, for us, or by another right after us
 #endif
 end:
   atomic { before = 0; t = 0; found = 0; ok = false }
 }
 
 proctype Canceller() {
-  d_step { if :: state == AVAILABLE -> state = CANCELLED; tag = tag + 1; instant() :: else fi }
+  d_step { if :: state == AVAILABLE -> state = CANCELLED; tag = TAKEN(tag); instant() :: else fi }
 }
 
 #define SAW(l) (at[l] != NONE)
@@ -174,7 +171,7 @@ proctype Fetcher(byte me) {
           d_step {
             before = tag;
             ok = (state == AVAILABLE && ring == l && tag == TAG_OF(v));
-            mine = (state == AVAILABLE && tag + 1 == TAG_OF(v))
+            mine = (state == AVAILABLE && MOVED(tag) == TAG_OF(v))
           };
           if
 #ifndef MUTANT_NO_HELP
@@ -202,7 +199,7 @@ proctype Fetcher(byte me) {
         :: v >= HINT_X && state == AVAILABLE && ring == l && tag == TAG_OF(v) ->
           assert(x_seen[me]);
           state = CLAIMED;
-          tag = tag + 1;
+          tag = TAKEN(tag);
           ok = true;
           mine = true;
           instant()
@@ -211,7 +208,7 @@ proctype Fetcher(byte me) {
       };
       d_step { if :: head[l] == h -> head[l] = h + 1; instant() :: else fi };
       if :: !ok -> goto restart :: else fi;
-      if :: mine -> d_step { state = ACTIVE; tag = tag + 1 } :: else fi
+      if :: mine -> d_step { state = ACTIVE; tag = TAKEN(tag) } :: else fi
     :: else -> assert(empty_seen[me])
     fi;
     atomic { fetching[me] = false; empty_seen[me] = false; x_seen[me] = false; y_seen[me] = false; mine = false; l = 0 };

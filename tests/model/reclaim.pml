@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a dead lane leaves in the rings: a chunk that it was linking, or leaving. The doomed lane passes a hint, leaves
-// its chunk and links another, and may be killed after any step; so may its first repairer; the second one repairs both.
-// Meanwhile a consumer passes on and a pusher recycles what is freed in another ring.
+// What a dead lane leaves in the rings: a chunk that it was linking, or leaving. The doomed lane leaves
+// its chunk or links another, and may be killed after any step; so may its first repairer, and then the next one begins
+// anew. Meanwhile a consumer passes on and a pusher recycles what is freed in another ring.
 //   doomed    Rings::retire, leave_chunk, push, link, intend      consumer, pusher  as in chunks.pml
-//   repairer  Rings::repair, settle_chunk, reachable_chunks, copy_chunk
+//   repairer  Rings::repair steps 1 and 3, settle_chunk, Reachable, copy_chunk; that it gives up, and keeps, after 256
+//             restarts of a walk is left out
 //
 // Proved: a chunk that stands in a ring is never freed, one that stands in none is freed exactly once, whoever dies;
 // no hint is lost.
@@ -30,13 +31,13 @@
 #define LINKING(lane) (8 + (lane))
 #define LINKED 16
 #define DOOMED 0
-#define REPAIRER 1   // and 2
+#define REPAIRER 1   // and 2; they own nothing
 #define CONSUMER 3
 #define PUSHER 4
 
 byte cell[CHUNKS], next[CHUNKS], status[CHUNKS], inc[CHUNKS];
 byte head[2], tail[2];
-byte intent[3] = NONE;  // chunk * 8 + incarnation
+byte intent[1] = NONE;   // chunk * 8 + incarnation
 bool published[JOBS], taken[JOBS];
 bool dead[3], over[3];
 byte running;
@@ -162,7 +163,7 @@ inline reachable_chunks() {
     do
     :: n = next[CHUNK(at)];
       if
-#ifdef DEFECT_WALK_CUT_SHORT
+#ifdef MUTANT_WALK_CUT_SHORT
       :: inc[CHUNK(at)] != INC(at) -> break
 #else
       // Recycled under our feet: head has gone on, and so must we.
@@ -199,40 +200,15 @@ inline free_chunk(from) {
       od;
       i = 0;
       k = 0;
-      status[c] = SPARE(me)
+      status[c] = FREE
     :: else
     fi
-  };
-  if :: ok -> status[c] = FREE :: else fi
+  }
 }
 
-// me repairs the lane `lost`.
-inline repair(lost) {
-  c = 0;
-  do
-  :: d_step {  // the next one that names it; those that do not never will
-      do
-      :: c < CHUNKS && status[c] != SPARE(lost) && status[c] != LINKING(lost) -> c++
-      :: else -> break
-      od;
-      if :: c < CHUNKS -> s = status[c]; life = inc[c] :: else -> s = FREE fi
-    };
-    if
-    :: c == CHUNKS -> break
-    :: c < CHUNKS && s == SPARE(lost) -> free_chunk(s)
-    :: c < CHUNKS && s == LINKING(lost) ->
-      if :: !walked -> reachable_chunks() :: else fi;
-      if
-#ifndef MUTANT_LINKING_FREED
-      :: found[c] == life -> turn(c, life, s, LINKED)
-#endif
-      :: else -> free_chunk(s)
-      fi
-    fi;
-    atomic { c++; s = 0; life = 0; ok = false }
-  od;
-  if
-  :: lost == DOOMED && intent[DOOMED] != NONE ->
+inline repair() {
+  if  // 1. the chunk that it was leaving
+  :: intent[DOOMED] != NONE ->
     c = intent[DOOMED] / 8;
     at = intent[DOOMED] & 7;
 #ifdef MUTANT_INTENT_CLEARED_FIRST
@@ -248,23 +224,42 @@ inline repair(lost) {
     intent[DOOMED] = NONE
   :: else
   fi;
+  c = 0;  // 3. chunks that name it
+  do
+  :: d_step {  // the next one that names it; those that do not never will
+      do
+      :: c < CHUNKS && status[c] != SPARE(DOOMED) && status[c] != LINKING(DOOMED) -> c++
+      :: else -> break
+      od;
+      if :: c < CHUNKS -> s = status[c]; life = inc[c] :: else -> s = FREE fi
+    };
+    if
+    :: c == CHUNKS -> break
+    :: c < CHUNKS && s == SPARE(DOOMED) -> free_chunk(s)
+    :: c < CHUNKS && s == LINKING(DOOMED) ->
+      if :: !walked -> reachable_chunks() :: else fi;
+      if
+#ifndef MUTANT_LINKING_FREED
+      :: found[c] == life -> turn(c, life, s, LINKED)
+#endif
+      :: else -> free_chunk(s)
+      fi
+    fi;
+    atomic { c++; s = 0; life = 0; ok = false }
+  od;
   atomic { walked = false; c = 0; s = 0; life = 0; ok = false; do :: k < CHUNKS -> found[k] = NONE; k++ :: else -> break od; k = 0 }
 }
 
 proctype Repairer(byte me) {
   byte found[CHUNKS] = NONE;
-  byte c, s, life, at, n, r, lost;
+  byte c, s, life, at, n, r;
   bool ok, walked;
 end:
   dead[me - 1];  // the proof of death
   {
-    lost = me;
-    do
-    :: lost > 0 -> lost--; repair(lost)
-    :: else -> break
-    od;
+    repair();
     atomic { over[me] = true; running-- }
-  } unless { atomic { (me == REPAIRER && dead[me]) -> c = 0; s = 0; life = 0; at = 0; n = 0; r = 0; lost = 0; ok = 0; walked = 0;
+  } unless { atomic { (me == REPAIRER && dead[me]) -> c = 0; s = 0; life = 0; at = 0; n = 0; r = 0; ok = 0; walked = 0;
                       do :: k < CHUNKS -> found[k] = 0; k++ :: else -> break od; k = 0 } }
 }
 

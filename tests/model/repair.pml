@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One job, and the repair of a lane that died anywhere in its fetch, ack or requeue; the first repairer may be killed at
-// any step too, and the second one repairs both. Meanwhile a living worker, as slow as may be, fetches and acks, and
-// somebody ends the lease of the doomed one or of the slow one.
+// One job, and the repair of a lane that died anywhere in its fetch, ack or requeue. The repairer acts as that lane; it may
+// be killed at any step too, and the next one begins again. Meanwhile a living worker, as slow as may be, fetches and
+// acks, and somebody ends the lease of the doomed one or of the slow one.
 //   worker    Actor::fetch, take, ack, set_back, make_available, finish      expiry  Actor::end_leases, set_back
-//   repairer  Actor::repair, undo_tallies, mend_slot, put_back, republish
-// Lanes: 0 the doomed worker, 1 the living one, 2 and 3 the repairers, 4 whoever ends leases. Rings are one set of hints
-// here, by tag; the record's other fields are left out.
+//   repairer  Actor::repair, undo_tallies, end_operation, let_go, republish
+// Rings are one set of hints here, by tag; the record's other fields are left out.
 //
 // Proved: no two hold the job; a returned ack stands, and the job is completed once; it is never lost; when all is quiet
 // every tally says what happened, wherever the doomed one and its first repairer died.
@@ -15,10 +14,10 @@
 #define REQUEUE 1  // whether the doomed worker may give the job back instead of ending it
 #define EXPIRY 1   // whether leases are ended
 #endif
-#define LANES 5
-#define DOOMED 0
+#define LANES 3
+#define DOOMED 0      // and whoever repairs it
 #define LIVING 1
-#define SUPERVISOR 4
+#define SUPERVISOR 2
 #define NOBODY 7
 
 // Slot states and operations, as in the code.
@@ -26,8 +25,7 @@
 #define CLAIMED 1
 #define ACTIVE 2
 #define SETTLING 3
-#define MOVING 4
-#define COMPLETED 5
+#define COMPLETED 4
 #define NONE 0
 #define FETCH 1
 #define SETTLE 2
@@ -35,15 +33,14 @@
 #define MOVE 4
 
 #define NO_TARGET 0
-#define UNDO_TO(s) (1 + (s))           // data[3] below 16: the state before
-#define WORD(s, o) (16 + (s) * 8 + (o))  // the word that was about to be stored; its tag is one more
+#define WORD(s, o) (16 + (s) * 8 + (o))  // data[3]: the word that was about to be stored; its tag is one more
 
 byte state = AVAILABLE, owner = NOBODY, tag;
 bool hint[32];                 // a hint for that tag has been pushed and not been passed
 byte in[LANES], out[LANES], completed[LANES];
 byte intent[LANES], data[LANES], target[LANES];  // one value before is enough: each operation moves one tally
 
-bool dead[4], over[4];
+bool dead[2], over[2];  // 0: the doomed worker, 1: its first repairer
 byte believes;   // bit w: worker w thinks that it holds the job
 byte acked;      // returned acks
 byte running;
@@ -169,85 +166,73 @@ proctype Killer(byte victim) {
 end:
   atomic {
     (victim == DOOMED || dead[DOOMED]);
+#ifndef MUTANT_REPAIR_WITHOUT_PROOF  // there nobody dies: the owner is only slow
     if :: !over[victim] -> dead[victim] = true :: true fi
+#endif
   }
 }
 
-// Actor::undo_tallies: absolute values, so it may be done twice.
-inline undo_tallies() {
-  d_step {
-    if
-    :: op == FETCH -> out[lost] = data[lost]
-    :: op == SETTLE -> completed[lost] = data[lost]
-    :: op == RETURN -> in[lost] = data[lost]
-    :: else
-    fi
-  }
-}
-
-// Actor::mend_slot, whatever names the lane.
-inline mend_slot() {
-  d_step { st = state; t = tag; ok = (owner == lost) };
-  if
-  :: ok && (st == CLAIMED || st == MOVING) ->  // put_back
-    intend(MOVE, 0);
-    target[me] = UNDO_TO(AVAILABLE);
-    cas_word(st, lost, t, MOVING, me);
-    if :: ok -> make_available() :: else -> intent[me] = NONE fi
-  :: ok && (st == ACTIVE || st == SETTLING) -> set_back(st, lost)
-  :: else
-  fi
-}
-
-inline repair() {
-  op = intent[lost];
-  if
-  :: op != NONE ->
-    d_step { st = state; t = tag; ok = (owner == lost && st != ACTIVE) };  // in its hands
-    aim = target[lost];
-#ifdef MUTANT_INTENT_CLEARED_FIRST
-    intent[lost] = NONE;
-#endif
-    if
-#ifndef MUTANT_NEVER_FINISHED
-    :: ok && aim >= 16 -> cas_word(st, lost, t, (aim - 16) / 8, (aim - 16) & 7)  // nothing was left but this store
-#endif
-    :: ok && (aim < 16) ->
-      undo_tallies();
-      mend_slot()
-    :: else
-    fi;
-#ifndef MUTANT_NOT_REPUBLISHED
-    if
-    :: aim >= 16 -> d_step { if :: state == AVAILABLE -> hint[tag] = true :: else fi }
-    :: else
-    fi;
-#endif
-    intent[lost] = NONE
-  :: else
-  fi;
-  mend_slot();  // everything else that names it
-  atomic { op = 0; st = 0; t = 0; aim = 0; ok = false }
-}
-
-proctype Repairer(byte me) {
-  byte lost, op, st, t, aim, n;
-  bool ok;
+// What the lane was in the middle of is ended under the intent that says so; then whatever else it holds goes.
+proctype Repairer(byte number) {
+  byte me, op, t, aim;
+  bool ok, holds;
 end:
 #ifndef MUTANT_REPAIR_WITHOUT_PROOF
-  (me == 2 && dead[DOOMED]) || (me == 3 && dead[2]);  // the proof of death
+  dead[number - 1];  // the proof of death
 #else
-  me == 2 || (me == 3 && dead[2]);
+  number == 1 || dead[1];
 #endif
   {
-    n = (me == 2 -> 1 : 2);
-    if :: lost = DOOMED :: me == 3 -> lost = 2 fi;
-    do
-    :: n > 0 -> repair(); lost = 2 - lost; n--
-    :: else -> break
-    od;
-    atomic { over[me] = true; running-- }
-  } unless { atomic { (me == 2 && dead[2]) -> lost = 0; op = 0; n = 0; st = 0; t = 0; aim = 0; ok = 0 } }
+#ifdef MUTANT_LET_GO_FIRST
+    d_step { t = tag; ok = (owner == me && state == SETTLING) };
+    if :: ok -> set_back(SETTLING, me) :: else fi;
+#endif
+    op = intent[me];
+    aim = target[me];
+    if
+    :: op != NONE ->
+#ifdef MUTANT_INTENT_CLEARED_FIRST
+      intent[me] = NONE;
+#endif
+      d_step { t = tag; holds = (owner == me && state >= CLAIMED && state <= SETTLING && state != ACTIVE) };
+#ifdef MUTANT_NEVER_FINISHED
+      aim = NO_TARGET;
+#endif
+      if
+      :: holds && aim != NO_TARGET -> d_step { become((aim - 16) / 8, (aim - 16) & 7) }  // only this store was left
+      :: holds && aim == NO_TARGET ->
+        d_step {  // undo_tallies: absolute values, so it may be done twice
+          if
+          :: op == FETCH -> out[me] = data[me]
+          :: op == SETTLE -> completed[me] = data[me]
+          :: op == RETURN -> in[me] = data[me]
+          :: else
+          fi
+        };
+        if
+        :: state == CLAIMED -> make_available()
+        :: else
+        fi
+      :: else
+      fi;
+#ifndef MUTANT_NOT_REPUBLISHED
+      if
+      :: aim != NO_TARGET -> d_step { if :: state == AVAILABLE -> hint[tag] = true :: else fi }
+      :: else
+      fi;
+#endif
+      intent[me] = NONE
+    :: else
+    fi;
+    d_step { t = tag; aim = state; ok = (owner == me) };  // let_go
+    if
+    :: ok && aim == ACTIVE -> set_back(ACTIVE, me)
+    :: ok && aim == SETTLING -> set_back(SETTLING, me)
+    :: ok && aim == CLAIMED -> intend(MOVE, 0); make_available()
+    :: else
+    fi;
+    atomic { if :: number == 1 -> over[1] = true :: else fi; if :: dead[DOOMED] -> running-- :: else fi }
+  } unless { atomic { (number == 1 && dead[1]) -> me = 0; op = 0; t = 0; aim = 0; ok = 0; holds = 0 } }
 }
 
 proctype Judge() {
@@ -272,8 +257,8 @@ init {
     run Worker(DOOMED);
     run Worker(LIVING);
     run Killer(DOOMED);
-    run Repairer(2);
-    if :: SECOND -> run Killer(2); run Repairer(3) :: else fi;
+    run Repairer(1);
+    if :: SECOND -> run Killer(1); run Repairer(2) :: else fi;
     if :: EXPIRY -> run Expiry(SUPERVISOR) :: else fi;
     run Judge()
   }

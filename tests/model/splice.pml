@@ -3,7 +3,7 @@
 // Compaction: a run of full chunks strictly between the chunk of head and the chunk of tail is replaced by one chunk
 // with its live hints, or by none, while consumers pass and publishers recycle; the splicer may be killed after any step.
 //   splicer   Rings::splice                      consumer  Rings::peek, retire, leave_chunk
-//   repairer  Rings::repair, settle_chunk        pusher    Rings::push, link, as in chunks.pml
+//   repairer  Rings::repair steps 2 and 3        pusher    Rings::push, link, as in chunks.pml
 // At first the ring leads over chunks 0, 1, 2 to 3, each with one job in its one cell.
 //
 // Proved: head never enters a chunk that has been freed; no hint is lost; an empty cell at head proves emptiness. Chunks
@@ -13,7 +13,7 @@
 #define DEAD 2       // bit j: job j has ended before
 #define CONSUMERS 1
 #define TAKES 2      // how many hints each of them passes
-#define PUSHES 1
+#define PUSHES 0
 #define KILL 1
 #endif
 #define CHUNKS 6
@@ -62,6 +62,27 @@ inline take_chunk(c, as) {
 
 inline head_stays() {
   d_step { ok = (CHUNK(head) == CHUNK(h) && INC(head) == INC(h) && !AT_LINK(head)) }
+}
+
+inline leave_chunk() {
+  t = tail;
+  if :: CHUNK(t) == CHUNK(h) && INC(t) == INC(h) -> cas(tail, t, v) :: else fi;
+  d_step {
+    ok = (head == h);
+    if
+    :: ok -> assert(inc[CHUNK(v)] == INC(v) && status[CHUNK(v)] >= LINKING); head = v
+    :: else
+    fi
+  };
+  if
+  :: ok ->
+    d_step {  // linked, not yet marked so, or marked by a splicer: one cas takes it
+      ok = (status[CHUNK(h)] >= LINKING && inc[CHUNK(h)] == INC(h));
+      if :: ok -> status[CHUNK(h)] = SPARE :: else fi
+    };
+    if :: ok -> status[CHUNK(h)] = FREE :: else fi
+  :: else
+  fi
 }
 
 proctype Splicer() {
@@ -156,14 +177,32 @@ proctype Killer() {
 
 // After the death: each chunk that names the splicer, by one cas.
 proctype Repairer() {
-  byte c, s, life, at;
+  byte c, s, life, at, h, v, t;
   bool ok, reachable;
 end:
   dead;
+#ifndef MUTANT_HEAD_NOT_MOVED_ON
+peek:  // moves a head on that stands before the link that was changed: nobody can follow the old one any more
+  h = head;
+  if
+  :: AT_LINK(h) ->
+    v = next[CHUNK(h)];
+    if :: head != h -> goto peek :: else fi;
+    if :: !IS_EMPTY(v) -> leave_chunk(); goto peek :: else fi
+  :: else
+  fi;
+#endif
+  c = 0;
   do
-  :: c < CHUNKS ->
-    d_step { s = status[c]; life = inc[c] };
+  :: atomic {  // the next chunk that names it; those that do not never will
+      do
+      :: c < CHUNKS && status[c] != SPARE_S && status[c] != LINKING_S && status[c] != DROPPING -> c++
+      :: else -> break
+      od;
+      if :: c < CHUNKS -> s = status[c]; life = inc[c] :: else -> s = FREE fi
+    };
     if
+    :: s == FREE -> break
     :: s == SPARE_S -> turn(c, life, SPARE_S, FREE)
     :: s == LINKING_S || s == DROPPING ->
       d_step {
@@ -175,15 +214,9 @@ end:
         reachable = (CHUNK(at) == c);
         at = 0
       };
-#ifndef DEFECT_DROPPING_FREED
-      reachable = reachable || s == DROPPING;
-#endif
-      turn(c, life, s, (reachable -> LINKED : SPARE));
-      if :: ok && !reachable -> status[c] = FREE :: else fi
-    :: else
+      turn(c, life, s, (reachable -> LINKED : FREE))
     fi;
     atomic { c++; s = 0; life = 0; reachable = false; ok = false }
-  :: else -> break
   od;
   running--
 }
@@ -244,26 +277,7 @@ proctype Consumer(byte takes; bool last) {
       cas(head, h, h + 8);
       if :: !last -> n++ :: else fi
     :: !IS_EMPTY(v) && AT_LINK(h) ->
-      t = tail;
-      if :: CHUNK(t) == CHUNK(h) && INC(t) == INC(h) -> cas(tail, t, v) :: else fi;
-      d_step {
-        ok = (head == h);
-        if
-        :: ok ->
-          assert(inc[CHUNK(v)] == INC(v) && status[CHUNK(v)] >= LINKING);
-          head = v
-        :: else
-        fi
-      };
-      if
-      :: ok ->
-        d_step {  // linked, not yet marked so, or marked by a splicer: one cas takes it
-          ok = (status[CHUNK(h)] >= LINKING && inc[CHUNK(h)] == INC(h));
-          if :: ok -> status[CHUNK(h)] = SPARE :: else fi
-        };
-        if :: ok -> status[CHUNK(h)] = FREE :: else fi
-      :: else
-      fi
+      leave_chunk()
     fi;
   next_look:
     atomic { h = 0; v = 0; t = 0; was_empty = false; ok = false }
