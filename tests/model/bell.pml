@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The supervisor's sleep: it says until when it sleeps, looks once more at what is announced, and sleeps on the doorbell.
-// Whoever announces a timer, or gives a lease shorter than any before, reads `sleeping_until_ms` afterwards and rings if
-// that is too late. Time does not pass here: numbers are due times, and a sleeper sleeps for ever.
+// The supervisor's sleep: it says until when it sleeps, looks once more at what is announced, and sleeps on the
+// doorbell. Whoever announces a timer, or gives a lease shorter than any before, reads `sleeping_until_ms`
+// afterwards and rings if that is too late. Time does not pass here: numbers are due times, and a sleeper sleeps for
+// ever.
 //   supervisor  Attachment::supervise, Supervisor::tick, read_inbox, look_at_leases
 //   timer       Actor::push_timer                 lease  Actor::note_lease            watch  DeathWatch
 //
-// Proved: when nothing moves any more, the supervisor sleeps until the earliest time that was announced, or it is awake;
-// also when one announcer is killed at any step, once its death has rung.
+// Proved: when nothing moves any more, the supervisor sleeps until the earliest time that was announced, or it is
+// awake; also when one announcer is killed at any step, once its death has rung.
 #ifndef TIMERS
 #define TIMERS 2
 #define LEASES 1

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The bound of a queue: one contended word, `reserved`, that admissions move by cas; tallies with one writer each; and
-// the recount after a death between the two. Each job costs one; the bound is MAX.
+// The bound of a queue: one contended word, `reserved`, that admissions move by cas; tallies with one writer each;
+// and the recount after a death between the two. Each job costs one; the bound is MAX.
 //   producer  Actor::enqueue, admit, take_back_admission       fetcher   Actor::fetch, take, set_back, charge_return
 //   settle    Actor::settle_reserved                            repairer  Actor::repair, undo_tallies, repair_shared
-// One lane may be killed at any step of its operation. Lanes 0 and 1 are producers that live, lane 2 is the victim's, a
-// producer or a fetcher, and afterwards its repairer's.
+// One lane may be killed at any step of its operation. Lanes 0 and 1 are producers that live, lane 2 is the
+// victim's, a producer or a fetcher, and afterwards its repairer's.
 //
-// Proved: `reserved` is never below the sum of what the lanes reserved; no enqueue brings the queue above its bound, but
-// for jobs that came back; and when all is quiet again, an enqueue is accepted exactly when the queue is not full.
+// Proved: `reserved` is never below the sum of what the lanes reserved; no enqueue brings the queue above its bound,
+// but for jobs that came back; and when all is quiet again, an enqueue is accepted exactly when the queue is not
+// full.
 #ifndef MAX
 #define MAX 3
 #define TRIES_0 0   // enqueues of the producers, each of which may fail after its admission
@@ -165,7 +166,10 @@ proctype Producer(byte me, tries) {
     :: else
     fi
   } unless {
-    atomic { (me == VICTIM && dead) -> n = 0; r = 0; l = 0; sum = 0; mark = 0; old = 0; flags = 0; cache = 0; cache_epoch = 0; fresh = 0; ok = 0 }
+    atomic {
+      (me == VICTIM && dead) -> n = 0; r = 0; l = 0; sum = 0; mark = 0; old = 0; flags = 0; cache = 0; cache_epoch = 0;
+      fresh = 0; ok = 0
+    }
   }
 }
 

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Chunks: linking, leaving and recycling them between two rings that share one pool. A chunk has one cell here, and its
-// link; the closing protocol is in levels.pml.
+// Chunks: linking, leaving and recycling them between two rings that share one pool. A chunk has one cell here, and
+// its link; the closing protocol is in levels.pml.
 //   pusher    Rings::push, link, take_chunk, clean      consumer  Rings::peek, retire, leave_chunk, keep_or_free
 //
-// Proved: an empty cell at head proves that the ring was empty at the instant at which it was read; a hint found in a
-// ring was put there; tail never names a chunk that has been left; no hint is lost, no chunk is lost or in two places.
-// Built with -DNP it proves lock-freedom: with so many pushes and fetches no cycle of steps is possible at all.
+// Proved: an empty cell at head proves that the ring was empty at the instant at which it was read; a hint found in
+// a ring was put there; tail never names a chunk that has been left; no hint is lost, no chunk is lost or in two
+// places. Built with -DNP it proves lock-freedom: with so many pushes and fetches no cycle of steps is possible at
+// all.
 #ifndef JOBS
 #define JOBS 4
 #define RINGS 12   // bit j: the ring of job j

@@ -7,8 +7,8 @@
 // (move.pml). Wider than the code: any ring seen empty may be closed, also by a fetch that found nothing.
 //
 // Proved: I1, a ring with a live published hint has its bit set; a fetch returns a job that was the best one at some
-// instant inside the call; "empty" only if at some instant nothing was available. A process killed anywhere is one that
-// never takes its next step, so every kill is in here too.
+// instant inside the call; "empty" only if at some instant nothing was available. A process killed anywhere is one
+// that never takes its next step, so every kill is in here too.
 #ifndef JOBS
 #define JOBS 3
 #define RINGS 4  // bit j: the ring of job j
@@ -179,7 +179,10 @@ proctype Fetcher(byte me) {
       if :: !ok -> goto restart :: else fi
     :: else -> assert(empty_seen[me])
     fi;
-    d_step { fetching[me] = false; empty_seen[me] = false; best_seen[me] = 0; l = 0; j = 0; seen[0] = 0; seen[WORDS - 1] = 0 };
+    d_step {
+      fetching[me] = false; empty_seen[me] = false; best_seen[me] = 0;
+      l = 0; j = 0; seen[0] = 0; seen[WORDS - 1] = 0
+    };
     do  // housekeeping: close what was seen empty, or not
     :: l < LEVELS ->
       if

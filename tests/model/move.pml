@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Re-prioritise: the hint goes into the new ring first, under the tag that the job will have; then one cas on the
-// control word moves the job, by the mover or by any fetch that meets the hint of the future. The tag counts the moves
-// apart from the other transitions, so that a mover whose cas fails can tell whether the job was moved or taken.
+// control word moves the job, by the mover or by any fetch that meets the hint of the future. The tag counts the
+// moves apart from the other transitions, so that a mover whose cas fails can tell whether the job was moved or
+// taken.
 //   mover     Actor::reprioritize, Rings::push     helper    Actor::look (`hint_first`), Control::moved_to
 //   fetcher   Actor::look, fetch, take             canceller Actor::cancel
 // Job x moves between rings 0, 1 and 2; job y stands in ring 1 all the time. The index and its closing are in, as in
 // levels.pml; chunks are not.
 //
-// Proved: an available job has a live hint in its ring at every instant, or one of the future in the ring to which it is
-// being moved, so it is never out of sight; a fetch returns a job that was the best at some instant of the call, "empty"
-// only if there was none; a move that says "done" was done, or was overtaken by another move. A process killed anywhere is one that never takes its next step.
+// Proved: an available job has a live hint in its ring at every instant, or one of the future in the ring to which
+// it is being moved, so it is never out of sight; a fetch returns a job that was the best at some instant of the
+// call, "empty" only if there was none; a move that says "done" was done, or was overtaken by another move. A
+// process killed anywhere is one that never takes its next step.
 #ifndef FETCHES
 #define FETCHERS 2
 #define FETCHES 1
@@ -93,7 +95,12 @@ inline instant() {
 inline move_from(t, to) {  // one cas on the control word
   d_step {
     if
-    :: state == AVAILABLE && tag == t -> moved_at = moved_at | (1 << (tag / 4)); ring = to; tag = MOVED(tag); ok = true; instant()
+    :: state == AVAILABLE && tag == t ->
+      moved_at = moved_at | (1 << (tag / 4));
+      ring = to;
+      tag = MOVED(tag);
+      ok = true;
+      instant()
     :: else -> ok = false
     fi
   }
@@ -211,7 +218,9 @@ proctype Fetcher(byte me) {
       if :: mine -> d_step { state = ACTIVE; tag = TAKEN(tag) } :: else fi
     :: else -> assert(empty_seen[me])
     fi;
-    atomic { fetching[me] = false; empty_seen[me] = false; x_seen[me] = false; y_seen[me] = false; mine = false; l = 0 };
+    atomic {
+      fetching[me] = false; empty_seen[me] = false; x_seen[me] = false; y_seen[me] = false; mine = false; l = 0
+    };
     do
     :: l < LEVELS ->
       if

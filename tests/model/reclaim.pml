@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a dead lane leaves in the rings: a chunk that it was linking, or leaving. The doomed lane leaves
-// its chunk or links another, and may be killed after any step; so may its first repairer, and then the next one begins
-// anew. Meanwhile a consumer passes on and a pusher recycles what is freed in another ring.
+// What a dead lane leaves in the rings: a chunk that it was linking, or leaving. The doomed lane leaves its chunk or
+// links another, and may be killed after any step; so may its first repairer, and then the next one begins anew.
+// Meanwhile a consumer passes on and a pusher recycles what is freed in another ring.
 //   doomed    Rings::retire, leave_chunk, push, link, intend      consumer, pusher  as in chunks.pml
 //   repairer  Rings::repair steps 1 and 3, settle_chunk, Reachable, copy_chunk; that it gives up, and keeps, after 256
 //             restarts of a walk is left out
@@ -104,7 +104,10 @@ push_again:
     d_step { life = (inc[fresh] + 1) & 7; cell[fresh] = j; next[fresh] = EMPTY(life) };
     if :: lane == DOOMED -> intent[DOOMED] = fresh * 8 + life :: else fi;
     d_step { inc[fresh] = life; status[fresh] = LINKING(lane) };
-    d_step { ok = (next[CHUNK(t)] == n); if :: ok -> next[CHUNK(t)] = PLACE(fresh, 0, life); published[j] = true :: else fi };
+    d_step {
+      ok = (next[CHUNK(t)] == n);
+      if :: ok -> next[CHUNK(t)] = PLACE(fresh, 0, life); published[j] = true :: else fi
+    };
     if
     :: !ok -> status[fresh] = SPARE(lane); if :: lane == DOOMED -> intent[DOOMED] = NONE :: else fi; goto push_again
     :: else
@@ -247,7 +250,11 @@ inline repair() {
     fi;
     atomic { c++; s = 0; life = 0; ok = false }
   od;
-  atomic { walked = false; c = 0; s = 0; life = 0; ok = false; do :: k < CHUNKS -> found[k] = NONE; k++ :: else -> break od; k = 0 }
+  atomic {
+    walked = false; c = 0; s = 0; life = 0; ok = false;
+    do :: k < CHUNKS -> found[k] = NONE; k++ :: else -> break od;
+    k = 0
+  }
 }
 
 proctype Repairer(byte me) {

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One job, and the repair of a lane that died anywhere in its fetch, ack or requeue. The repairer acts as that lane; it may
-// be killed at any step too, and the next one begins again. Meanwhile a living worker, as slow as may be, fetches and
-// acks, and somebody ends the lease of the doomed one or of the slow one.
+// One job, and the repair of a lane that died anywhere in its fetch, ack or requeue. The repairer acts as that lane;
+// it may be killed at any step too, and the next one begins again. Meanwhile a living worker, as slow as may be,
+// fetches and acks, and somebody ends the lease of the doomed one or of the slow one.
 //   worker    Actor::fetch, take, ack, set_back, make_available, finish      expiry  Actor::end_leases, set_back
 //   repairer  Actor::repair, undo_tallies, end_operation, let_go, republish
 // Rings are one set of hints here, by tag; the record's other fields are left out.
 //
-// Proved: no two hold the job; a returned ack stands, and the job is completed once; it is never lost; when all is quiet
-// every tally says what happened, wherever the doomed one and its first repairer died.
+// Proved: no two hold the job; a returned ack stands, and the job is completed once; it is never lost; when all is
+// quiet every tally says what happened, wherever the doomed one and its first repairer died.
 #ifndef SECOND
 #define SECOND 0   // whether the first repairer may be killed
 #define REQUEUE 1  // whether the doomed worker may give the job back instead of ending it
@@ -141,7 +141,9 @@ proctype Worker(byte me) {
       atomic { t = 0; ok = false }
     od;
     atomic { if :: me == DOOMED -> over[me] = true :: else fi; running-- }
-  } unless { atomic { (me == DOOMED && dead[DOOMED]) -> t = 0; ok = 0; if :: believes == (1 << me) -> believes = 0 :: else fi } }
+  } unless {
+    atomic { (me == DOOMED && dead[DOOMED]) -> t = 0; ok = 0; if :: believes == (1 << me) -> believes = 0 :: else fi }
+  }
 }
 
 // Ends one lease, of whoever is active; the deadline is the cas on it, which is left out: it has passed.

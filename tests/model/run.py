@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """./dev model [--short] [--only MODEL[/RUN]] [--trail]: searches the protocol models of tests/model with SPIN.
 
-Each model must pass a full search without an error; each of its mutants, a deviation of a line, must fail. A DEFECT is a
-mutant that the code still is. --trail prints the steps that lead to an error. Works in a temporary directory.
+Each model must pass a full search without an error; each of its mutants, a deviation of a line, must fail. A DEFECT is
+a mutant that the code still is. --trail prints the steps that lead to an error. Works in a temporary directory.
 """
 
 import argparse
@@ -90,7 +90,8 @@ def main() -> int:
                     good, seen = False, str(error)
                 if options.trail and (folder / f"{model}.pml.trail").exists():
                     print(command("spin", "-t", "-p", "-g", *defines(run), f"{model}.pml", cwd=folder))
-            print(f"{'ok' if good else 'not ok'} {name:<42} {time.monotonic() - began:5.1f} s {seen}\n     {run.words}", flush=True)
+            took = time.monotonic() - began
+            print(f"{'ok' if good else 'not ok'} {name:<42} {took:5.1f} s {seen}\n     {run.words}", flush=True)
             if good:
                 passed += 1
             else:

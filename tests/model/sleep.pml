@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Sleep and wake: a sleeper sets its bit among the waiters of each of its queues, looks once more, and sleeps on its own
-// futex; whoever publishes a job then reads the waiters and wakes one; whoever was chosen but found work by itself hands
-// the wake on. No timeout is in here: the code's 100 ms are for what this model shows to be lost by a kill.
+// Sleep and wake: a sleeper sets its bit among the waiters of each of its queues, looks once more, and sleeps on its
+// own futex; whoever publishes a job then reads the waiters and wakes one; whoever was chosen but found work by
+// itself hands the wake on. No timeout is in here: the code's 100 ms are for what this model shows to be lost by a
+// kill.
 //   worker    Worker::fetch, Sleeper::lie_down, sees_work, get_up, wake_another      producer  Actor::enqueue, wake_one
 //   repairer  Attachment::repair_the_dead, Actor::repair step 4, wake_all
-// A look or a fetch is one step here: levels.pml proves that it may be taken for one. A worker that has got a job stays
-// with it: it may work for an hour.
+// A look or a fetch is one step here: levels.pml proves that it may be taken for one. A worker that has got a job
+// stays with it: it may work for an hour.
 //
-// Proved: when nothing moves any more, no job is available in a queue for which somebody sleeps; also when one process is
-// killed at any step, once it has been repaired.
+// Proved: when nothing moves any more, no job is available in a queue for which somebody sleeps; also when one
+// process is killed at any step, once it has been repaired.
 #ifndef WORKERS
 #define WORKERS 2
 #define QUEUES 2
@@ -124,7 +125,12 @@ proctype Worker(byte me) {
       atomic { before = 0; sees = false; slept = false; chosen = false; q = 0 }
     od;
     if :: me == VICTIM -> over = true :: else fi
-  } unless { atomic { (me == VICTIM && dead) -> asleep[me] = false; before = 0; first = 0; b = 0; w = 0; q = 0; got = 0; sees = 0; slept = 0; chosen = 0 } }
+  } unless {
+    atomic {
+      (me == VICTIM && dead) -> asleep[me] = false; before = 0; first = 0; b = 0; w = 0; q = 0;
+      got = 0; sees = 0; slept = 0; chosen = 0
+    }
+  }
 }
 
 proctype Producer(byte j) {

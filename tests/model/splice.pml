@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Compaction: a run of full chunks strictly between the chunk of head and the chunk of tail is replaced by one chunk
-// with its live hints, or by none, while consumers pass and publishers recycle; the splicer may be killed after any step.
+// with its live hints, or by none, while consumers pass and publishers recycle; the splicer may be killed after any
+// step.
 //   splicer   Rings::splice                      consumer  Rings::peek, retire, leave_chunk
 //   repairer  Rings::repair steps 2 and 3        pusher    Rings::push, link, as in chunks.pml
 // At first the ring leads over chunks 0, 1, 2 to 3, each with one job in its one cell.
 //
-// Proved: head never enters a chunk that has been freed; no hint is lost; an empty cell at head proves emptiness. Chunks
-// may leak when head comes too near (Rings::collect_leaks), but never be used twice. Reachability is judged in one step
-// here; how it is found out is in reclaim.pml.
+// Proved: head never enters a chunk that has been freed; no hint is lost; an empty cell at head proves emptiness.
+// Chunks may leak when head comes too near (Rings::collect_leaks), but never be used twice. Reachability is judged
+// in one step here; how it is found out is in reclaim.pml.
 #ifndef DEAD
 #define DEAD 2       // bit j: job j has ended before
 #define CONSUMERS 1
@@ -155,7 +156,12 @@ proctype Splicer() {
       marked--;
       turn(CHUNK(run_[marked]), INC(run_[marked]), DROPPING, (settled -> SPARE_S : LINKED));
 #ifdef MUTANT_UNMARKED_BY_STORE
-      d_step { if :: !ok -> status[CHUNK(run_[marked])] = LINKED; inc[CHUNK(run_[marked])] = INC(run_[marked]) :: else fi };
+      d_step {
+        if
+        :: !ok -> status[CHUNK(run_[marked])] = LINKED; inc[CHUNK(run_[marked])] = INC(run_[marked])
+        :: else
+        fi
+      };
 #endif
       if :: ok && settled -> status[CHUNK(run_[marked])] = FREE :: else fi
     :: else -> break
@@ -167,8 +173,12 @@ proctype Splicer() {
     fi;
   done:
     atomic { splicer_done = true; running-- }
-  } unless { atomic { dead -> h = 0; t = 0; link = 0; after = 0; v = 0; n = 0; kept = 0; fresh = 0; life = 0; length = 0;
-                      marked = 0; run_[0] = 0; run_[1] = 0; ok = 0; spliced = 0; settled = 0 } }
+  } unless {
+    atomic {
+      dead -> h = 0; t = 0; link = 0; after = 0; v = 0; n = 0; kept = 0; fresh = 0; life = 0; length = 0; marked = 0;
+      run_[0] = 0; run_[1] = 0; ok = 0; spliced = 0; settled = 0
+    }
+  }
 }
 
 proctype Killer() {
@@ -238,7 +248,10 @@ proctype Pusher() {
       if :: n != EMPTY(INC(t)) -> goto again :: else fi;
       d_step { life = (inc[fresh] + 1) & 7; cell[fresh] = EMPTY(life); next[fresh] = EMPTY(life) };
       d_step { cell[fresh] = j; inc[fresh] = life; status[fresh] = LINKING };
-      d_step { ok = (next[CHUNK(t)] == n); if :: ok -> next[CHUNK(t)] = PLACE(fresh, 0, life); published[j] = true :: else fi };
+      d_step {
+        ok = (next[CHUNK(t)] == n);
+        if :: ok -> next[CHUNK(t)] = PLACE(fresh, 0, life); published[j] = true :: else fi
+      };
       if :: !ok -> status[fresh] = SPARE; goto again :: else fi;
       cas(tail, t, PLACE(fresh, 1, life));
       turn(fresh, life, LINKING, LINKED);
