@@ -48,7 +48,7 @@ proctype Supervisor() {
 #ifndef MUTANT_INBOX_NOT_LOOKED_AT_AGAIN
     if :: announced[0] != FAR || announced[1] != FAR || announced[2] != FAR -> goto again :: else fi;
 #endif
-#ifndef DEFECT_LEASE_NOT_LOOKED_AT_AGAIN
+#ifndef MUTANT_LEASE_NOT_LOOKED_AT_AGAIN
     if :: shortest != used -> goto again :: else fi;
 #endif
 #ifdef MUTANT_BELL_READ_LATE

@@ -109,7 +109,7 @@ MODELS: dict[str, list[Run]] = {
         Run("one-queue", "2 workers, one queue, 2 jobs", SLEEP_ONE_QUEUE, LONG),
         Run("worker-dies", "2 workers, one queue, a job; a worker may die", SLEEP_WORKER_DIES),
         Run("producer-dies", "the same; the producer may die", SLEEP_PRODUCER_DIES, LONG),
-        Run("DEFECT_SLEEPER_KEEPS_WAKE", "who slept keeps a wake though it took another queue's job"),
+        Run("MUTANT_SLEEPER_KEEPS_WAKE", "who slept keeps a wake though it took another queue's job"),
         Run("MUTANT_WAKE_KEPT", "a wake is never handed on", short=False),
         Run("MUTANT_LOOK_BEFORE_LYING_DOWN", "the last look is before the bit is set"),
         Run("MUTANT_PARK_READ_LATE", "the futex's value is read after the look", short=False),
@@ -119,7 +119,7 @@ MODELS: dict[str, list[Run]] = {
     "bell": [
         Run("timer-dies", "2 timers, one of which may die in its call, and a short lease"),
         Run("lease-dies", "2 timers, 2 leases, one of which may die in its call", BELL_TWO_LEASES, LONG),
-        Run("DEFECT_LEASE_NOT_LOOKED_AT_AGAIN", "the shortest lease is not read again before the sleep"),
+        Run("MUTANT_LEASE_NOT_LOOKED_AT_AGAIN", "the shortest lease is not read again before the sleep"),
         Run("MUTANT_INBOX_NOT_LOOKED_AT_AGAIN", "the timers' ring is not looked at again before the sleep"),
         Run("MUTANT_BELL_READ_LATE", "the doorbell's value is read just before the sleep", short=False),
         Run("MUTANT_SAYS_NOTHING", "the supervisor does not say until when it sleeps", short=False),

@@ -104,10 +104,10 @@ proctype Worker(byte me) {
 #ifdef MUTANT_WAKE_KEPT
       :: got
 #else
-#ifdef DEFECT_SLEEPER_KEEPS_WAKE
+#ifdef MUTANT_SLEEPER_KEEPS_WAKE
       :: got && chosen && !slept ->
 #else
-      :: got && chosen && QUEUES > 1 ->
+      :: got && chosen && (!slept || QUEUES > 1) ->
 #endif
         q = 0;
         do  // wake_another
