@@ -161,13 +161,14 @@ class Actor {
   ///   63..60 operation  59..48 queue  47..24 slot (all ones: none yet)
   enum class Op : std::uint64_t {
     kNone = 0,
-    kAdmit = 1,    ///< charging a bounded queue: `reserved` and the tally may differ
-    kEnqueue = 2,  ///< data: in, in_reserved, enqueued
-    kFetch = 3,    ///< data: out, dispatched, attempt + 1 (0: not yet touched)
-    kSettle = 4,   ///< data: completed
-    kReturn = 5,   ///< data: (out), in, in_reserved; also charges the queue
-    kMove = 6,     ///< data: out
-    kBatch = 7,    ///< data: as kEnqueue; data[3] is the commit word: 1 once the whole batch stands
+    kAdmit = 1,     ///< charging a bounded queue: `reserved` and the tally may differ
+    kEnqueue = 2,   ///< data: in, in_reserved, enqueued
+    kFetch = 3,     ///< data: out, dispatched, attempt + 1 (0: not yet touched)
+    kSettle = 4,    ///< data: completed
+    kReturn = 5,    ///< data: (out), in, in_reserved; also charges the queue
+    kMove = 6,      ///< data: out
+    kBatch = 7,     ///< data: as kEnqueue; data[3] is the commit word: 1 once the whole batch stands
+    kGiveBack = 8,  ///< undoing an admission. data: (in), (in_reserved), enqueued; data[3] is `out` as it shall be
   };
   using OpBits = shm::Field<60, 4>;
   using OpQueue = shm::Field<48, 12>;
@@ -189,7 +190,7 @@ class Actor {
   void intend_nothing() { self_.intent.set(0, shm::Point::kIntentCleared); }
 
   Outcome admit(QueueRecord& queue, QueueTally& mine, std::uint32_t q, std::uint64_t flags, std::uint64_t cost);
-  void take_back_admission(QueueRecord& queue, QueueTally& mine, std::uint32_t q, std::uint64_t cost);
+  void take_back_admission(QueueTally& mine, std::uint32_t q, std::uint64_t cost);
   void settle_reserved(std::uint32_t queue);
   std::uint32_t take_slot(std::uint64_t& filling);
   std::uint32_t scan_for_slot(std::uint64_t& filling);
@@ -232,11 +233,13 @@ class Actor {
   std::uint32_t write_text(std::uint32_t slot, std::uint32_t generation, std::string_view bytes);
   bool drop_oldest_finished();
   void drop_batch_slots(std::uint32_t batch);
+  bool drop_oldest_batch();
   void append_error(std::uint32_t slot, JobRecord& job, const ErrorEntry& error);
   void free_texts(std::uint32_t slot, JobRecord& job);
   void make_available(QueueRecord& queue, std::uint32_t slot, JobRecord& job, Control held, unsigned ring,
                       std::uint64_t now, bool keeps_place);
   void charge_return(QueueRecord& queue, std::uint32_t q, std::uint64_t cost);
+  Outcome seize_dead(JobId id, std::uint32_t& slot, Control& held, JobState& found);
   /// Takes a waiting job into this lane's hands, or tells why not.
   Outcome seize_waiting(std::uint32_t slot, JobId id, unsigned allowed, Control& held, Control& before);
   void note_lease(std::uint64_t lease_ms, std::uint64_t now);

@@ -262,7 +262,8 @@ class Audit {
                     std::to_string(charged_jobs(depth_[q])) + " and " + std::to_string(charged_bytes(depth_[q])));
       std::uint64_t reserved = 0;
       for (std::uint32_t l = 0; l < lanes; ++l) reserved += store_.tally(q, l).in_reserved.get_ordered();
-      if (reserved != store_.queue(q).reserved.load() && store_.queue(q).refill.load() == 0)
+      if (reserved != store_.queue(q).reserved.load() - store_.queue(q).written_off.load() &&
+          store_.queue(q).refill.load() == 0)
         say(11, name + " reserves what no lane reserved");
       if (Store::hash_name(store_.queue_name(q)) != store_.queue(q).name_hash.load() &&
           store_.queue(q).name_length.get() != 0)

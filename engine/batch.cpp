@@ -55,8 +55,7 @@ Outcome Actor::enqueue_batch(std::span<const NewJob> specs, std::vector<JobId>& 
     job.control.store(Control(filling).to(kSlotFilling, ring, owner_).word, Point::kSlotFilling);
   }
   if (outcome != Outcome::kOk) {
-    take_back_admission(queue, mine, q, cost);
-    intend_further(Op::kBatch, q, kNoIndex);
+    take_back_admission(mine, q, cost);
     for (const std::uint32_t slot : slots) free_slot(slot, Control(store_.job(slot).control.load()));
     intend_nothing();
     ids.clear();

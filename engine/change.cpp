@@ -130,22 +130,27 @@ Outcome Actor::activate(JobId id, JobState& found) {
   return Outcome::kOk;
 }
 
-Outcome Actor::retry_dead(JobId id, JobState& found) {
-  const std::uint32_t slot = store_.find_job(id);
+/// Takes a dead letter into this lane's hands. A job that is only discarded stays as it was.
+Outcome Actor::seize_dead(JobId id, std::uint32_t& slot, Control& held, JobState& found) {
+  slot = store_.find_job(id);
   if (slot == kNoIndex) return Outcome::kNotFound;
   JobRecord& job = store_.job(slot);
-  Control held, before;
+  Control before;
   const Outcome outcome = seize_waiting(slot, id, bit(kSlotDiscarded), held, before);
   if (outcome == Outcome::kWrongState) found = job_state(before.state());
-  if (outcome != Outcome::kOk) return outcome;
-  if (!job.flags().has(Policy::kDead)) {
-    job.control.store(held.to(kSlotDiscarded).word, Point::kSlotMoved);
-    intend_nothing();
-    found = JobState::kDiscarded;
-    return Outcome::kWrongState;
-  }
-  revive(slot, job, held);
-  return Outcome::kOk;
+  if (outcome != Outcome::kOk || job.flags().has(Policy::kDead)) return outcome;
+  job.control.store(held.to(kSlotDiscarded).word, Point::kSlotMoved);
+  intend_nothing();
+  found = JobState::kDiscarded;
+  return Outcome::kWrongState;
+}
+
+Outcome Actor::retry_dead(JobId id, JobState& found) {
+  std::uint32_t slot = kNoIndex;
+  Control held;
+  const Outcome outcome = seize_dead(id, slot, held, found);
+  if (outcome == Outcome::kOk) revive(slot, store_.job(slot), held);
+  return outcome;
 }
 
 /// The second half of retry_dead. Its intent says so before the job changes, and a repair comes here again: what has been
@@ -168,21 +173,12 @@ void Actor::revive(std::uint32_t slot, JobRecord& job, Control held) {
 }
 
 Outcome Actor::drop_dead(JobId id, JobState& found) {
-  const std::uint32_t slot = store_.find_job(id);
-  if (slot == kNoIndex) return Outcome::kNotFound;
-  JobRecord& job = store_.job(slot);
-  Control held, before;
-  const Outcome outcome = seize_waiting(slot, id, bit(kSlotDiscarded), held, before);
-  if (outcome == Outcome::kWrongState) found = job_state(before.state());
+  std::uint32_t slot = kNoIndex;
+  Control held;
+  const Outcome outcome = seize_dead(id, slot, held, found);
   if (outcome != Outcome::kOk) return outcome;
-  if (!job.flags().has(Policy::kDead)) {
-    job.control.store(held.to(kSlotDiscarded).word, Point::kSlotMoved);
-    intend_nothing();
-    found = JobState::kDiscarded;
-    return Outcome::kWrongState;
-  }
-  const Control filling = held.to(kSlotFilling, before.ring(), owner_);  // from here a death frees it
-  job.control.store(filling.word, Point::kSlotFilling);
+  const Control filling = held.to(kSlotFilling, held.ring(), owner_);  // from here a death frees it
+  store_.job(slot).control.store(filling.word, Point::kSlotFilling);
   free_slot(slot, filling);
   intend_nothing();
   return Outcome::kOk;

@@ -47,7 +47,7 @@ Outcome Actor::admit(QueueRecord& queue, QueueTally& mine, std::uint32_t q, std:
   for (;;) {
     const std::uint64_t reserved = queue.reserved.load();
     if (cache.flags != flags || fresh) {
-      std::uint64_t sum = 0;
+      std::uint64_t sum = 0 - queue.written_off.load();
       const std::uint32_t high = std::min(segment_.header().lanes_high.load(), store_.lanes());
       for (std::uint32_t l = 0; l < high; ++l) sum += store_.tally(q, l).in.get_ordered();
       for (std::uint32_t l = 0; l < high; ++l) sum -= store_.tally(q, l).out.get_ordered();
@@ -70,32 +70,38 @@ Outcome Actor::admit(QueueRecord& queue, QueueTally& mine, std::uint32_t q, std:
   return Outcome::kOk;
 }
 
-/// Undoes admit() by the values that the intent keeps; a death on the way lets the repair do the same.
-void Actor::take_back_admission(QueueRecord& queue, QueueTally& mine, std::uint32_t q, std::uint64_t cost) {
-  mine.in.set_ordered(self_.intent_data[0].get(), Point::kTallyIn);
+/// Undoes admit(). `reserved` only grows, so that whoever counts it again can tell that it has not moved; a charge on it
+/// leaves as if its job had been taken out. A slot that is being filled is freed by the caller, or after its death.
+void Actor::take_back_admission(QueueTally& mine, std::uint32_t q, std::uint64_t cost) {
+  intend_further(Op::kEnqueue, q, kNoIndex);
   if (mine.in_reserved.get() != self_.intent_data[1].get()) {
-    intend_further(Op::kAdmit, q, kNoIndex);
-    mine.in_reserved.set_ordered(self_.intent_data[1].get(), Point::kTallyReserved);
-    queue.reserved.fetch_add(0 - cost, Point::kCreditReserved);
+    self_.intent_data[3].set(mine.out.get() + cost, Point::kIntentSet);
+    intend_further(Op::kGiveBack, q, kNoIndex);
+    mine.out.set_ordered(self_.intent_data[3].get(), Point::kTallyOut);
   }
+  mine.in.set_ordered(self_.intent_data[0].get(), Point::kTallyIn);
   mine.enqueued.set_ordered(self_.intent_data[2].get(), Point::kCounterMoved);
 }
 
-/// `reserved` is the sum of what the lanes reserved; a death between the two leaves it too high. Counted again when no
-/// lane is in the middle of it; else somebody tries again later.
+/// `reserved` is what the lanes reserved and what the dead took with them between the two. 1. no lane is in the middle of
+/// a charge; 2. sum up; 3. `reserved` has not moved meanwhile, so the difference is theirs: write it off. Else somebody
+/// tries again later.
 void Actor::settle_reserved(std::uint32_t q) {
   QueueRecord& queue = store_.queue(q);
+  const std::uint64_t deaths = queue.refill.load();
+  const std::uint64_t written_off = queue.written_off.load();
   const std::uint64_t reserved = queue.reserved.load();
   const std::uint32_t high = std::min(segment_.header().lanes_high.load(), store_.lanes());
-  for (std::uint32_t l = 0; l < high; ++l) {
+  for (std::uint32_t l = 0; l < high; ++l) {  // 1
     const std::uint64_t intent = segment_.lane(l).intent.get_ordered();
     const auto op = static_cast<Op>(OpBits::get(intent));
     if (l != lane_ && (op == Op::kAdmit || op == Op::kReturn) && OpQueue::get(intent) == (q & OpQueue::kMax)) return;
   }
   std::uint64_t sum = 0;
-  for (std::uint32_t l = 0; l < high; ++l) sum += store_.tally(q, l).in_reserved.get_ordered();
-  if (sum == reserved || queue.reserved.cas_once(reserved, sum, Point::kCreditSettled))
-    queue.refill.store(0, Point::kCreditSettled);
+  for (std::uint32_t l = 0; l < high; ++l) sum += store_.tally(q, l).in_reserved.get_ordered();  // 2
+  if (queue.reserved.load() != reserved) return;                                                 // 3
+  if (!queue.written_off.cas_once(written_off, reserved - sum, Point::kCreditSettled)) return;
+  queue.refill.cas_once(deaths, 0, Point::kCreditSettled);
 }
 
 // ---- slots --------------------------------------------------------------------------------------------------------
@@ -304,9 +310,7 @@ void Actor::relieve() {
       if (const std::uint32_t ring = shm::Rings::find(store_.queue(i).rings, n); ring != kNoIndex)
         freed += rings_.splice(ring, Store::hint_lives, kEnough - freed);
   freed += rings_.splice(store_.header().timers_ring, Store::timer_lives, kEnough);
-  if (freed != 0) return;
-  if (const std::uint32_t batch = rings_.take_batch(store_.header().finished_ring); batch != kNoIndex)
-    drop_batch_slots(batch);
+  if (freed == 0) drop_oldest_batch();
 }
 
 /// Where a filled job belongs.
@@ -359,7 +363,7 @@ Outcome Actor::enqueue(const NewJob& spec, JobId& id) {
   std::uint64_t filling = 0;
   const std::uint32_t slot = take_slot(filling);
   if (slot == kNoIndex) {
-    if (bounded) take_back_admission(queue, mine, spec.queue, cost);
+    if (bounded) take_back_admission(mine, spec.queue, cost);
     intend_nothing();
     return Outcome::kNoSlots;
   }
@@ -383,7 +387,7 @@ Outcome Actor::enqueue(const NewJob& spec, JobId& id) {
       return outcome;
     }
   }
-  take_back_admission(queue, mine, spec.queue, cost);
+  take_back_admission(mine, spec.queue, cost);
   free_slot(slot, Control(job.control.load()));
   intend_nothing();
   return outcome;

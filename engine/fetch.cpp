@@ -128,8 +128,8 @@ bool Actor::look(QueueRecord& queue, Look& look) {
           } else {
             const Control found(job.control.load());
             if (hint.hint_first() && found.state() == kSlotAvailable && found.moved_to(number).tag() == hint.tag()) {
-              job.control.cas_once(found.word, expected.word,
-                                   Point::kMoveHelped);  // finish the move that somebody began
+              // Finish the move that somebody began.
+              job.control.cas_once(found.word, expected.word, Point::kMoveHelped);
               continue;
             }
             if (found != expected) {

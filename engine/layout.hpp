@@ -144,10 +144,11 @@ struct alignas(128) QueueRecord {
   Word flags;
   Word max_depth, max_bytes;  ///< 0: unbounded
   Plain<std::uint64_t> name_length;
-  Word refill;  ///< 1: `reserved` may be too high after a death; to be counted again
-  Word pad[2];
+  Word refill;       ///< counts deaths after which `reserved` may be too high; 0: it has been counted again
+  Word written_off;  ///< charges in `reserved` that the dead took with them
+  Word pad;
   alignas(64) std::uint64_t name[16];
-  alignas(128) Word reserved;  ///< charges admitted while bounded: producers' one contended word
+  alignas(128) Word reserved;  ///< charges admitted while bounded; only grows: producers' one contended word
   Word cancelled, discarded, retried, returned, rejected, expired;  ///< rare, so shared
   alignas(128) Word waiters[shm::kMaxLanes / 64];                   ///< lanes that sleep for this queue. PAIR idle
   shm::RingSet rings;
@@ -176,7 +177,8 @@ struct EngineHeader {
 
 constexpr std::uint64_t engine_fingerprint() {
   return sizeof(JobRecord) * 31 + sizeof(QueueRecord) * 37 + sizeof(QueueTally) * 41 + sizeof(EngineHeader) * 43 +
-         offsetof(JobRecord, policy) * 47 + offsetof(QueueRecord, reserved) * 53;
+         offsetof(JobRecord, policy) * 47 + offsetof(QueueRecord, reserved) * 53 +
+         offsetof(QueueRecord, written_off) * 59;
 }
 
 constexpr std::uint64_t kEngineHeaderBytes = 256;

@@ -38,9 +38,15 @@ void Actor::undo_tallies(Op op, std::uint32_t q) {
       restore(mine.in_reserved, 2);
       break;
     case Op::kMove: restore(mine.out, 0); break;
+    case Op::kGiveBack:
+      restore(mine.out, 3);
+      restore(mine.enqueued, 2);
+      break;
     case Op::kNone: return;
   }
-  store_.queue(q).refill.store(1, Point::kCreditSettled);  // `reserved` may be ahead of what the lanes say
+  QueueRecord& queue = store_.queue(q);
+  queue.refill.fetch_add(1, Point::kCreditSettled);        // `reserved` may be ahead of what the lanes say
+  queue.flags.fetch_add(kFlagsEpoch, Point::kSetChanged);  // and a cached sum may have counted what is undone
 }
 
 /// Pushes the hints of a waiting job again, or lists a finished one. A second hint is harmless: it is dead once the
@@ -182,8 +188,10 @@ std::uint32_t Actor::repair(const std::vector<std::pair<std::uint64_t, std::uint
     const Control found(has_slot ? store_.job(slot).control.load() : 0);
     const bool holds = found.owner() == owner_ && is_exclusive(found.state());
     const bool whole = has_slot && target >= 16;  // nothing was left but to store that word, and what comes after
-    if (holds ? !whole : op == Op::kAdmit || (op == Op::kEnqueue && !has_slot) || (op == Op::kBatch && target == 0))
-      undo_tallies(op, q);
+    // Without a slot in hand only an admission can be half done.
+    const bool admission = op == Op::kAdmit || op == Op::kGiveBack || (op == Op::kEnqueue && !has_slot) ||
+                           (op == Op::kBatch && target == 0);
+    if (holds ? !whole : admission) undo_tallies(op, q);
     if (holds && whole) {
       store_.job(slot).control.store(target, Point::kSlotSettled);
       ++mended;

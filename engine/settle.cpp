@@ -23,10 +23,12 @@ void Actor::finish(std::uint32_t slot, JobRecord& job, Control settled, bool rec
   }
 }
 
-/// Puts a finished slot where the oldest are used again first. Without a chunk only a scan finds it.
+/// Puts a finished slot where the oldest are used again first. When there is no chunk, the oldest give theirs and their
+/// slots: what is not listed would be out of use for as long as others are, and their results short-lived.
 void Actor::list_finished(std::uint32_t slot, Control settled) {
   if (filling_batch_ == kNoIndex) {
     filling_batch_ = rings_.open_batch();
+    if (filling_batch_ == kNoIndex && drop_oldest_batch()) filling_batch_ = rings_.open_batch();
     filled_ = 0;
     if (filling_batch_ == kNoIndex) return;
     oldest_unflushed_ms_ = store_.job(slot).finished_at.get();
@@ -37,8 +39,10 @@ void Actor::list_finished(std::uint32_t slot, Control settled) {
 
 void Actor::flush() {
   if (filling_batch_ == kNoIndex) return;
-  if (filled_ == 0 || !rings_.close_batch(filling_batch_, store_.header().finished_ring))
-    rings_.drop_batch(filling_batch_);
+  const std::uint32_t ring = store_.header().finished_ring;
+  const bool listed = filled_ != 0 && (rings_.close_batch(filling_batch_, ring) ||
+                                       (drop_oldest_batch() && rings_.close_batch(filling_batch_, ring)));
+  if (!listed) rings_.drop_batch(filling_batch_);
   filling_batch_ = kNoIndex;
   filled_ = 0;
 }
@@ -75,12 +79,17 @@ void Actor::drop_batch_slots(std::uint32_t batch) {
   rings_.drop_batch(batch);
 }
 
+/// False when nothing is listed.
+bool Actor::drop_oldest_batch() {
+  const std::uint32_t batch = rings_.take_batch(store_.header().finished_ring);
+  if (batch == kNoIndex) return false;
+  drop_batch_slots(batch);
+  return true;
+}
+
 /// Makes room: the oldest batch, else whatever finished slot still has a text. False when there is none.
 bool Actor::drop_oldest_finished() {
-  if (const std::uint32_t batch = rings_.take_batch(store_.header().finished_ring); batch != kNoIndex) {
-    drop_batch_slots(batch);
-    return true;
-  }
+  if (drop_oldest_batch()) return true;
   for (std::uint32_t slot = 0; slot < store_.slots(); ++slot) {
     const JobRecord& job = store_.job(slot);
     const Control found(job.control.load());

@@ -193,8 +193,7 @@ bool Attachment::others_attached() const {
 /// the walks over the tables cost the same for one as for many.
 std::uint32_t Attachment::repair_the_dead() {
   if (forked() || read_only()) return 0;
-  const std::unique_lock lock(repair_, std::try_to_lock);
-  if (!lock.owns_lock()) return 0;
+  const std::lock_guard lock(repair_);  // when our keeper is at it, the caller finds its work done
   std::vector<std::uint32_t> dead, lanes;
   for (std::uint32_t i = 0; i < segment_.geometry().processes; ++i) {
     if (i == process_ || segment_.process(i).live.load() == 0 || !locks_.try_lock(shm::kProcessByte + i)) continue;

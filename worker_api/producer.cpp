@@ -160,10 +160,16 @@ Result<JobInfo> Producer::wait(std::string_view id, std::chrono::milliseconds ti
 Result<JobInfo> Producer::cancel(std::string_view id) {
   const Result<engine::JobId> parsed = impl_->parse(id);
   if (!parsed) return parsed.error();
+  Result<JobInfo> before = get(id);
   engine::JobState found{};
   const engine::Outcome outcome = impl_->actor().cancel(parsed.value(), found);
   if (outcome != engine::Outcome::kOk) return impl_->failed(outcome, id, found, "waiting or active");
-  return get(id);
+  Result<JobInfo> after = get(id);
+  if (after || !before) return after;
+  before->state = State::kCancelled;  // somebody needed its room at once
+  before->previous_state = static_cast<State>(found);
+  before->cancelled_at_ms = impl_->store().now_ms();
+  return before;
 }
 
 Result<std::int64_t> Producer::reprioritize(std::string_view id, std::int64_t priority) {

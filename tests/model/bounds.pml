@@ -63,7 +63,7 @@ inline settle() {
     l = 0;
     do :: l < LANES -> d_step { sum = sum + in_reserved[l]; l++ } :: else -> break od;
     atomic {
-#ifdef DEFECT_RECOUNT
+#ifdef MUTANT_RECOUNT
       ok = (sum == r || reserved == r);
       if :: sum != r && reserved == r -> reserved = sum :: else fi;
 #else
@@ -76,7 +76,7 @@ inline settle() {
     };
     if
     :: ok ->
-#ifdef DEFECT_RECOUNT
+#ifdef MUTANT_RECOUNT
       refill = 0
 #else
       d_step { if :: refill == mark -> refill = 0 :: else fi }
@@ -130,7 +130,7 @@ inline enqueue(may_fail) {
     if
     :: d_step { waiting++; assert(waiting <= MAX + returned); intent[me] = NONE }
     :: may_fail ->  // no slot, no block, a duplicate id
-#ifdef DEFECT_TAKEN_BACK_FROM_RESERVED
+#ifdef MUTANT_TAKEN_BACK_FROM_RESERVED
       intent[me] = ADMIT;
       in_reserved[me] = data_in[me];
       d_step { reserved--; never_too_low() };
@@ -213,7 +213,7 @@ end:
   :: intent[VICTIM] == TAKE_BACK -> out[VICTIM] = data_out[VICTIM] + 1
   :: intent[VICTIM] == FETCH ->
     out[VICTIM] = data_out[VICTIM];
-#ifndef DEFECT_CACHE_KEPT
+#ifndef MUTANT_CACHE_KEPT
     epoch++
 #endif
   :: else

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What is run: each model under its bounds, and each of its mutants under bounds in which it must fail.
 
-Run.key     the name within the model; DEFECT_... and MUTANT_... are defined for the preprocessor
+Run.key     the name within the model; MUTANT_... is defined for the preprocessor
 Run.words   the bounds, for people
 Run.bounds  the same for the model; empty: those that the file itself has
 Run.short   whether ./dev test runs it too
@@ -19,7 +19,7 @@ class Run(NamedTuple):
 
     @property
     def must_fail(self) -> bool:
-        return self.key.startswith(("MUTANT_", "DEFECT_"))
+        return self.key.startswith("MUTANT_")
 
 
 REAL, LONG = True, False
@@ -130,9 +130,9 @@ MODELS: dict[str, list[Run]] = {
         Run("fetcher-dies", "bound 2, a producer with 2 enqueues, a fetcher that may die", BOUNDS_FETCHER),
         Run("fetcher-dies-2", "the same with a second producer", BOUNDS_BOTH, LONG),
         Run("two-tries", "bound 2, one producer tries twice", BOUNDS_TWO_TRIES, LONG),
-        Run("DEFECT_RECOUNT", "the recount lowers `reserved` by cas and clears `refill` by a store"),
-        Run("DEFECT_TAKEN_BACK_FROM_RESERVED", "a failed enqueue lowers `reserved` while a recount is on its way"),
-        Run("DEFECT_CACHE_KEPT", "the repair lowers `out` and leaves the cached sums", BOUNDS_FETCHER),
+        Run("MUTANT_RECOUNT", "the recount lowers `reserved` by cas and clears `refill` by a store"),
+        Run("MUTANT_TAKEN_BACK_FROM_RESERVED", "a failed enqueue lowers `reserved` while a recount is on its way"),
+        Run("MUTANT_CACHE_KEPT", "the repair lowers `out` and leaves the cached sums", BOUNDS_FETCHER),
         Run("MUTANT_ADD_INSTEAD_OF_CAS", "an admission adds where it should compare", BOUNDS_TWO_TRIES),
         Run("MUTANT_UNDONE_WITHOUT_RECOUNT", "the repair asks for no recount"),
     ],

@@ -18,13 +18,14 @@ struct Named {
   Part part;
 };
 
-/// Two jobs of rank 1 and one of rank 2 wait; job 5 was cancelled, so that a dead hint stands among them.
+/// Two jobs of rank 1, one of rank 2 and one of rank 3, whose id was brought, wait; job 5 was cancelled, so that a dead hint stands among them.
 void three_wait(World& world) {
   world.put(World::kJanitor, 0, 1);
   world.put(World::kJanitor, 5, 1);
   world.put(World::kJanitor, 1, 1);
   world.put(World::kJanitor, 2, 2);
   world.cancel(World::kJanitor, 5);
+  world.bring(17);
 }
 
 /// Nothing waits, but every level was used and is still open.
@@ -48,6 +49,7 @@ const std::vector<Named>& operations() {
       {"put_first", [](World& w, std::uint32_t i) { w.put(i, own(i), 0); }},
       {"put_beside", [](World& w, std::uint32_t i) { w.put(i, own(i), 1); }},
       {"put_batch", [](World& w, std::uint32_t i) { w.put_batch(i, own(i), 1); }},
+      {"put_again", [](World& w, std::uint32_t i) { w.put_again(i); }},
       {"take", [](World& w, std::uint32_t i) { w.take(i); }},
       {"take_finish", [](World& w, std::uint32_t i) { w.take(i), w.finish(i); }},
       {"take_give_back", [](World& w, std::uint32_t i) { w.take(i), w.give_back(i); }},
@@ -196,10 +198,10 @@ TEST_F(Schedules, FS_T01_closing_a_level_hides_nothing) {
 TEST_F(Schedules, BP_001_a_bound_is_exact_and_gives_its_room_back) {
   const auto room_for_one = [](World& world) {
     three_wait(world);
-    world.bound(4);
+    world.bound(5);
   };
-  for (const char* a : {"put_first", "put_batch", "take_finish", "take_give_back", "cancel_0"})
-    for (const char* b : {"put_beside", "put_batch"})
+  for (const char* a : {"put_first", "put_batch", "put_again", "take_finish", "take_give_back", "cancel_0"})
+    for (const char* b : {"put_beside", "put_batch", "put_again"})
       for (const unsigned kills : {0U, 1U}) {
         Scenario scenario{std::string("room for one: ") + a + " | " + b, room_for_one, {named(a).part, named(b).part}};
         explore(scenario, {.preemptions = 2, .kills = kills, .most_runs = long_form() ? ~0ULL : 1'500});

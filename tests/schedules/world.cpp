@@ -99,6 +99,28 @@ void World::put_batch(std::uint32_t self, unsigned first, std::uint8_t rank) {
   }
 }
 
+namespace {
+constexpr engine::JobId kBrought{0x0199'0000'0000'7000, 0x8000'0000'0000'0001};
+}
+
+void World::bring(unsigned job) {
+  Books& books = books_[job];
+  books.rank = 3;
+  books.put_called = Fibers::now();
+  engine::NewJob spec = job_named(job, books.rank);
+  spec.id = kBrought;
+  if (actor(kJanitor).enqueue(spec, books.id) != Outcome::kOk) wrong_ += "a brought id was refused; ";
+  books.put_returned = Fibers::now();
+}
+
+void World::put_again(std::uint32_t self) {
+  engine::NewJob spec = job_named(kJobs - 1, 0);
+  spec.id = kBrought;
+  engine::JobId id;
+  const Outcome outcome = actor(self).enqueue(spec, id);
+  if (outcome != Outcome::kDuplicate && outcome != Outcome::kQueueFull) wrong_ += "a duplicate was not refused; ";
+}
+
 bool World::take(std::uint32_t self) {
   const std::uint64_t called = Fibers::now();
   const Outcome outcome = actor(self).fetch(0, 0, false, held_[self]);
@@ -263,6 +285,21 @@ void World::note_what_the_dead_hold() {
   }
 }
 
+/// When all is quiet and nothing is left, exactly so many jobs fit as the bound says; and whoever still keeps sums of before
+/// brings nothing above it.
+std::string World::bound_text() {
+  if (max_depth_ == 0) return {};
+  std::uint64_t fitted = 0;
+  engine::JobId id;
+  for (std::uint32_t turn = 0; turn < 2 * kFibers * (max_depth_ + 1); ++turn) {
+    const std::uint32_t lane = turn % kFibers;
+    if (!was_dead(lane) && actor(lane).enqueue(job_named(kJobs - 1, 1), id) == Outcome::kOk) ++fitted;
+  }
+  return fitted == max_depth_
+             ? ""
+             : std::to_string(fitted) + " jobs fit where the bound is " + std::to_string(max_depth_) + "; ";
+}
+
 std::string World::verdict() {
   note_what_the_dead_hold();
   std::string text = wrong_ + order_text();
@@ -275,6 +312,11 @@ std::string World::verdict() {
   const std::uint64_t depth = engine::charged_jobs(store_->depth_charge(0));
   if (max_depth_ != 0 && depth > max_depth_ + returned_)
     text += "the bound was passed: " + std::to_string(depth) + "; ";
+  for (std::uint32_t lane = 0; lane < kFibers && max_depth_ != 0 && depth >= max_depth_; ++lane) {
+    engine::JobId id;
+    if (!was_dead(lane) && actor(lane).enqueue(job_named(kJobs - 1, 3), id) == Outcome::kOk)
+      return text + "a full queue took a job; ";
+  }
   if (sleeps && depth != 0) text += "a worker sleeps beside a job; ";
   engine::Actor& last = actor(kJanitor + 1);
   engine::Fetched& out = held_[kSecondJanitor];
@@ -301,7 +343,8 @@ std::string World::verdict() {
   const auto seen = [this](unsigned job) { return books_[job].drained != 0 || !books_[job].takes.empty(); };
   for (const unsigned first : batches_)
     if (seen(first) != seen(first + 1)) text += "half of the batch of job " + std::to_string(first) + " came out; ";
-  return text + audit_text();
+  text += audit_text();
+  return text + bound_text() + audit_text();
 }
 
 }  // namespace ojs_shm::test

@@ -25,6 +25,7 @@ class World {
 
   // Operations of the fiber `self` on jobs that are known by small numbers.
   void put(std::uint32_t self, unsigned job, std::uint8_t rank);
+  void put_again(std::uint32_t self);  ///< a duplicate: admitted, then refused and taken back
   void put_batch(std::uint32_t self, unsigned first, std::uint8_t rank);  ///< two jobs
   bool take(std::uint32_t self);
   void finish(std::uint32_t self);
@@ -38,6 +39,8 @@ class World {
   void close_levels(std::uint32_t self);
   /// What was fetched and came back is a waiting job like any other from here on.
   void forget_fetches();
+  /// The id that put_again() brings.
+  void bring(unsigned job);
   /// From here on an enqueue may be refused.
   void bound(std::uint64_t max_depth);
   /// Among the sleepers of the queue, as a worker that found nothing; asleep when it sees no work then.
@@ -74,6 +77,7 @@ class World {
   unsigned number_of(const engine::Fetched& fetched) const;
   std::string audit_text() const;
   std::string order_text() const;
+  std::string bound_text();
   bool was_dead(std::uint32_t lane) const;
   void note_what_the_dead_hold();
 

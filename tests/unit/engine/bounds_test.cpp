@@ -12,6 +12,60 @@ void bound(QuietSegment& s, std::uint64_t jobs, std::uint64_t bytes = 0) {
   ASSERT_TRUE(s.admin.set_queue("default", {jobs, bytes, {}}).ok());
 }
 
+TEST(Bounds, BP_001_a_recount_is_not_misled_by_an_enqueue_beside_it) {
+  QuietSegment s;
+  s.put();
+  bound(s, 10);
+  s.put();
+  s.put();
+  Producer other = Producer::attach(s.segment).value();
+  engine::QueueRecord& queue = s.store().queue(0);
+  queue.reserved.fetch_add(queue.reserved.load() / 2, shm::Point::kNone);  // a death between `reserved` and the tally
+  queue.refill.store(1, shm::Point::kNone);
+  {
+    bool seen = false, done = false;
+    const AtAccess between([&](shm::Access access, shm::Point, const void* word) {
+      if (done || access != shm::Access::kLoad) return;
+      if (word == &queue.reserved) {
+        seen = true;
+      } else if (seen) {
+        done = true;
+        EXPECT_TRUE(other.enqueue(spec_of()).ok());
+      }
+    });
+    s.put();
+    EXPECT_TRUE(done);
+  }
+  s.put();  // who comes next, with nobody beside it
+  EXPECT_EQ(queue.refill.load(), 0U);
+  for (std::uint64_t depth = s.queue().depth; depth < 10; ++depth) s.put();
+  EXPECT_EQ(s.producer.enqueue(spec_of()).code(), Code::kQueueFull);
+}
+
+TEST(Bounds, BP_001_a_fetch_that_died_gives_no_room_to_who_counted_it) {
+  QuietSegment s;
+  s.put();
+  bound(s, 2);
+  internal::Handle* doomed = internal::Handle::make(s.segment).value().release();  // never destroyed: it dies
+  struct Died {};
+  std::string body;
+  engine::Fetched out;
+  out.body = &body;
+  try {
+    const AtAccess killed([](shm::Access access, shm::Point point, const void*) {
+      if (access == shm::Access::kWritten && point == shm::Point::kTallyOut) throw Died{};
+    });
+    doomed->actor().fetch(0, 0, false, out);
+    ADD_FAILURE() << "the fetch did not die";
+  } catch (const Died&) {}
+  s.put();  // sums up with that fetch
+  const std::uint32_t lane = doomed->lane();
+  engine::Actor::repair(s.store(), std::span(&lane, 1));
+  s.segment.attachment()->give_lane(lane);
+  EXPECT_EQ(s.queue().depth, 2U);
+  EXPECT_EQ(s.producer.enqueue(spec_of()).code(), Code::kQueueFull);
+}
+
 TEST(Bounds, BP_001_n_are_accepted_and_the_next_is_refused) {
   QuietSegment s;
   bound(s, 10);

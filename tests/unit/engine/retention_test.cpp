@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What becomes of finished jobs, and that memory stays flat whatever the history.
 
+#include <algorithm>
+
 #include "tests/unit/engine/quiet_segment.hpp"
 
 namespace ojs_shm::test {
@@ -25,6 +27,39 @@ TEST(Retention, finished_jobs_stay_until_their_room_is_needed_and_the_oldest_goe
   for (const std::string& id : done) kept += is_kept(s, id) ? 1 : 0;
   EXPECT_GE(kept, 200U);
   EXPECT_LE(done.size() - oldest_kept, kept + 14);
+}
+
+/// Hints behind a live job use up the chunks that also list the finished.
+TEST(Retention, a_shortage_of_chunks_shortens_no_history) {
+  QuietSegment s(few_slots(2048));
+  Producer other = Producer::attach(s.segment).value();
+  s.put(4);
+  Ids done;
+  for (int i = 0; i < 200'000; ++i) {
+    done.push_back(s.put(4));
+    ASSERT_TRUE(other.cancel(done.back()).ok());  // it lists, and never has a hint to push for which it would make room
+  }
+  const auto kept = std::count_if(done.end() - 1024, done.end(), [&](const auto& id) { return is_kept(s, id); });
+  EXPECT_EQ(kept, 1024);
+}
+
+TEST(Retention, a_cancelled_job_is_told_although_its_room_is_needed_at_once) {
+  QuietSegment s(few_slots(64));
+  Producer other = Producer::attach(s.segment).value();
+  std::string last;
+  for (int i = 0; i < 64; ++i) last = s.put(1);
+  bool used_again = false;
+  const AtAccess between([&](shm::Access access, shm::Point point, const void*) {
+    if (used_again || access != shm::Access::kWritten || point != shm::Point::kIntentCleared) return;
+    used_again = true;
+    EXPECT_TRUE(other.enqueue(spec_of(2)).ok());
+  });
+  const auto cancelled = s.producer.cancel(last);
+  ASSERT_TRUE(used_again);
+  ASSERT_TRUE(cancelled.ok()) << cancelled.error().message;
+  EXPECT_EQ(cancelled->state, State::kCancelled);
+  EXPECT_EQ(cancelled->id, last);
+  EXPECT_GT(cancelled->cancelled_at_ms, 0U);
 }
 
 TEST(Retention, a_full_segment_refuses_only_when_nothing_can_be_used_again) {
