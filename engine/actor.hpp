@@ -271,6 +271,7 @@ class Actor {
 
   std::uint32_t filling_batch_ = kNoIndex, filled_ = 0;    ///< finished slots, not yet for everyone
   std::uint32_t draining_batch_ = kNoIndex, drained_ = 0;  ///< finished slots to be used again
+  std::uint32_t behind_batch_ = 0;                         ///< perhaps the next of them
   std::uint64_t oldest_unflushed_ms_ = 0;
 
   struct DepthCache {

@@ -72,7 +72,7 @@ Outcome Actor::admit(QueueRecord& queue, QueueTally& mine, std::uint32_t q, std:
 
 /// Undoes admit(). `reserved` only grows, so that whoever counts it again can tell that it has not moved; a charge on it
 /// leaves as if its job had been taken out. A slot that is being filled is freed by the caller, or after its death.
-void Actor::take_back_admission(QueueTally& mine, std::uint32_t q, std::uint64_t cost) {
+[[gnu::noinline]] void Actor::take_back_admission(QueueTally& mine, std::uint32_t q, std::uint64_t cost) {
   intend_further(Op::kEnqueue, q, kNoIndex);
   if (mine.in_reserved.get() != self_.intent_data[1].get()) {
     self_.intent_data[3].set(mine.out.get() + cost, Point::kIntentSet);
@@ -86,7 +86,7 @@ void Actor::take_back_admission(QueueTally& mine, std::uint32_t q, std::uint64_t
 /// `reserved` is what the lanes reserved and what the dead took with them between the two. 1. no lane is in the middle of
 /// a charge; 2. sum up; 3. `reserved` has not moved meanwhile, so the difference is theirs: write it off. Else somebody
 /// tries again later.
-void Actor::settle_reserved(std::uint32_t q) {
+[[gnu::noinline]] void Actor::settle_reserved(std::uint32_t q) {
   QueueRecord& queue = store_.queue(q);
   const std::uint64_t deaths = queue.refill.load();
   const std::uint64_t written_off = queue.written_off.load();
@@ -121,7 +121,7 @@ void Actor::recycle(std::uint32_t slot, JobRecord& job) {
   if (job.flags().has(Policy::kForeignId)) keys_.remove(Store::hash_id(job.id()), slot);
 }
 
-void Actor::free_texts(std::uint32_t slot, JobRecord& job) {
+[[gnu::noinline]] void Actor::free_texts(std::uint32_t slot, JobRecord& job) {
   const std::uint32_t generation = job.generation.get();
   for (auto* block : {&job.body_block, &job.result_block, &job.errors_block}) {
     if (block->get() == kNoIndex) continue;
@@ -146,12 +146,15 @@ std::uint32_t Actor::take_slot(std::uint64_t& filling) {
       draining_batch_ = rings_.take_batch(store_.header().finished_ring);
       drained_ = 0;
       if (draining_batch_ == kNoIndex) break;
+      behind_batch_ = rings_.peek(store_.header().finished_ring).hint().index();
+      shm::prefetch_for_write(&segment_.chunk(behind_batch_).cell);
     }
     const shm::Chunk& batch = segment_.chunk(draining_batch_);
     while (drained_ < shm::kCellsPerChunk) {
       const unsigned ahead = drained_ + kAhead;
-      if (ahead < shm::kCellsPerChunk)  // relaxed: for prefetching only
-        prefetch(store_.job(shm::Hint(batch.cell[ahead].load_relaxed()).index()));
+      const Word& cell = ahead < shm::kCellsPerChunk ? batch.cell[ahead]
+                                                     : segment_.chunk(behind_batch_).cell[ahead - shm::kCellsPerChunk];
+      prefetch(store_.job(shm::Hint(cell.load_relaxed()).index()));  // relaxed: for prefetching only
       const std::uint64_t word = batch.cell[drained_++].load();
       if (shm::is_empty(word)) break;
       const shm::Hint hint(word);
@@ -167,7 +170,7 @@ std::uint32_t Actor::take_slot(std::uint64_t& filling) {
 }
 
 /// The hints are gone: asks every slot. Free ones first, then finished ones, dead letters last.
-std::uint32_t Actor::scan_for_slot(std::uint64_t& filling) {
+[[gnu::noinline]] std::uint32_t Actor::scan_for_slot(std::uint64_t& filling) {
   std::uint32_t best = kNoIndex;
   Control best_control;
   std::uint64_t best_age = ~0ULL;
@@ -187,7 +190,7 @@ std::uint32_t Actor::scan_for_slot(std::uint64_t& filling) {
 }
 
 /// Ends a slot that this lane holds.
-void Actor::free_slot(std::uint32_t slot, Control held) {
+[[gnu::noinline]] void Actor::free_slot(std::uint32_t slot, Control held) {
   JobRecord& job = store_.job(slot);
   free_texts(slot, job);
   if (job.flags().has(Policy::kForeignId)) keys_.remove(Store::hash_id(job.id()), slot);
@@ -277,7 +280,7 @@ bool Actor::push_hint(QueueRecord& queue, std::uint32_t ring, std::uint32_t slot
   return ring != kNoIndex && rings_.push(ring, hint, &queue.rings, number);
 }
 
-bool Actor::push_timer(std::uint32_t slot, std::uint32_t generation, std::uint64_t due) {
+[[gnu::noinline]] bool Actor::push_timer(std::uint32_t slot, std::uint32_t generation, std::uint64_t due) {
   const std::uint32_t ring = store_.header().timers_ring;
   bool done = rings_.push(ring, shm::Hint(slot, generation), nullptr, 0);
   if (!done) {
@@ -294,7 +297,7 @@ bool Actor::push_timer(std::uint32_t slot, std::uint32_t generation, std::uint64
 }
 
 /// A hint found no room: the supervisor looks for jobs without one.
-void Actor::announce_lost_hint() {
+[[gnu::noinline]] void Actor::announce_lost_hint() {
   store_.header().timers_lost.fetch_add(1, Point::kCounterMoved);
   segment_.header().doorbell.fetch_add(1, Point::kDoorbellRung);
   shm::futex_wake(segment_.header().doorbell, 1);
@@ -302,7 +305,7 @@ void Actor::announce_lost_hint() {
 
 /// Chunks are short: packs rings, until there is enough for a while. When that yields nothing, because there is nothing to
 /// pack or another handle is at it, the batch of the longest finished jobs goes.
-void Actor::relieve() {
+[[gnu::noinline]] void Actor::relieve() {
   constexpr std::uint32_t kEnough = 1024;
   std::uint32_t freed = 0;
   for (std::uint32_t i = 0; i < store_.max_queues() && store_.queue(i).name_hash.load() != 0; ++i)
@@ -342,7 +345,7 @@ Outcome Actor::publish(QueueRecord& queue, std::uint32_t slot, JobRecord& job, C
   return Outcome::kOk;
 }
 
-Outcome Actor::enqueue(const NewJob& spec, JobId& id) {
+[[gnu::flatten]] Outcome Actor::enqueue(const NewJob& spec, JobId& id) {
   QueueRecord& queue = store_.queue(spec.queue);
   QueueTally& mine = tally(spec.queue);
   const std::uint64_t size = spec.type.size() + spec.args.size() + spec.extra.size();
@@ -396,7 +399,8 @@ Outcome Actor::enqueue(const NewJob& spec, JobId& id) {
 // ---- waking -------------------------------------------------------------------------------------------------------
 
 void Actor::wake_one(QueueRecord& queue) {
-  const std::uint32_t words = (store_.lanes() + 63) / 64;
+  // A lane that is taken after this looks for work before it sleeps, and finds ours.
+  const std::uint32_t words = (std::min(segment_.header().lanes_high.load_seq_cst(), store_.lanes()) + 63) / 64;
   for (std::uint32_t i = 0; i < words; ++i) {
     std::uint64_t waiting = queue.waiters[i].load_seq_cst();  // PAIR idle
     while (waiting != 0) {

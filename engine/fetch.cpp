@@ -73,7 +73,7 @@ bool Actor::unchanged(const QueueRecord& queue, const Look& look) const {
 }
 
 /// Among what was given back to a rank, the job that became available first. The head leads; at most 64 are compared.
-shm::Peeked Actor::oldest_in_front(std::uint32_t ring, unsigned number, shm::Peeked head) {
+[[gnu::noinline]] shm::Peeked Actor::oldest_in_front(std::uint32_t ring, unsigned number, shm::Peeked head) {
   shm::Peeked best = head;
   std::uint64_t best_time = store_.job(head.hint().index()).available_at.get();
   unsigned seen = 0;
@@ -169,7 +169,7 @@ bool Actor::sees_work(std::uint32_t q) {
   return false;
 }
 
-Outcome Actor::fetch(std::uint32_t q, std::uint32_t lease_ms, bool lease_owned, Fetched& out) {
+[[gnu::flatten]] Outcome Actor::fetch(std::uint32_t q, std::uint32_t lease_ms, bool lease_owned, Fetched& out) {
   QueueRecord& queue = store_.queue(q);
   QueueTally& mine = tally(q);
   Look& seen = *look_;

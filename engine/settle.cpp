@@ -37,7 +37,7 @@ void Actor::list_finished(std::uint32_t slot, Control settled) {
   if (filled_ == shm::kCellsPerChunk) flush();
 }
 
-void Actor::flush() {
+[[gnu::noinline]] void Actor::flush() {
   if (filling_batch_ == kNoIndex) return;
   const std::uint32_t ring = store_.header().finished_ring;
   const bool listed = filled_ != 0 && (rings_.close_batch(filling_batch_, ring) ||
@@ -57,7 +57,8 @@ void Actor::retire() {
   rings_.release();
 }
 
-std::uint32_t Actor::write_text(std::uint32_t slot, std::uint32_t generation, std::string_view bytes) {
+[[gnu::noinline]] std::uint32_t Actor::write_text(std::uint32_t slot, std::uint32_t generation,
+                                                  std::string_view bytes) {
   for (;;) {
     const std::uint32_t block = blocks_.write(slot, generation, bytes);
     if (block != kNoIndex || !drop_oldest_finished()) return block;
@@ -65,7 +66,7 @@ std::uint32_t Actor::write_text(std::uint32_t slot, std::uint32_t generation, st
 }
 
 /// Frees the finished slots that a batch of this lane lists.
-void Actor::drop_batch_slots(std::uint32_t batch) {
+[[gnu::noinline]] void Actor::drop_batch_slots(std::uint32_t batch) {
   for (const Word& cell : segment_.chunk(batch).cell) {
     const std::uint64_t word = cell.load();
     if (shm::is_empty(word)) break;
@@ -80,7 +81,7 @@ void Actor::drop_batch_slots(std::uint32_t batch) {
 }
 
 /// False when nothing is listed.
-bool Actor::drop_oldest_batch() {
+[[gnu::noinline]] bool Actor::drop_oldest_batch() {
   const std::uint32_t batch = rings_.take_batch(store_.header().finished_ring);
   if (batch == kNoIndex) return false;
   drop_batch_slots(batch);
@@ -104,7 +105,7 @@ bool Actor::drop_oldest_finished() {
   return false;
 }
 
-Outcome Actor::ack(std::uint32_t slot, std::uint64_t& word, std::string_view result) {
+[[gnu::flatten]] Outcome Actor::ack(std::uint32_t slot, std::uint64_t& word, std::string_view result) {
   if (result.size() > store_.max_body()) return Outcome::kTooLarge;
   JobRecord& job = store_.job(slot);
   const Control active(word);

@@ -146,18 +146,25 @@ class LaneWord {
   std::atomic<std::uint64_t> cell_;
 };
 
+/// Fewer than eight bytes, in steps that the compiler knows the size of.
+inline void copy_rest(char* to, const char* from, std::size_t size) {
+  if ((size & 4) != 0) std::memcpy(to, from, 4), to += 4, from += 4;
+  if ((size & 2) != 0) std::memcpy(to, from, 2), to += 2, from += 2;
+  if ((size & 1) != 0) *to = *from;
+}
+
 /// Bytes between exclusive owners and readers that judge afterwards. `to`/`from` in the segment are 8-aligned.
 inline void copy_in(void* to, const void* from, std::size_t size) {
   auto* cells = static_cast<std::atomic<std::uint64_t>*>(to);
   const auto* bytes = static_cast<const char*>(from);
+  std::uint64_t word = 0;
   for (; size >= 8; size -= 8, bytes += 8) {
-    std::uint64_t word;
     std::memcpy(&word, bytes, 8);
     (cells++)->store(word, std::memory_order_relaxed);
   }
   if (size == 0) return;
-  std::uint64_t word = 0;
-  std::memcpy(&word, bytes, size);
+  word = 0;
+  copy_rest(reinterpret_cast<char*>(&word), bytes, size);
   cells->store(word, std::memory_order_relaxed);
 }
 
@@ -170,7 +177,7 @@ inline void copy_out(void* to, const void* from, std::size_t size) {
   }
   if (size == 0) return;
   const std::uint64_t word = cells->load(std::memory_order_relaxed);
-  std::memcpy(bytes, &word, size);
+  copy_rest(bytes, reinterpret_cast<const char*>(&word), size);
 }
 
 /// Flags inside one process (stop requests, fork marks): no shared memory, no crash point.

@@ -9,7 +9,7 @@ Rings::Rings(Segment& segment, std::uint32_t lane)
 // ---- chunks -------------------------------------------------------------------------------------------------------
 
 /// A chunk owned by this lane, its cells still those of its last life; kNoIndex when none is free.
-std::uint32_t Rings::take_chunk() {
+[[gnu::noinline]] std::uint32_t Rings::take_chunk() {
   if (spares_ > 0) return spare_[--spares_];
   for (std::uint32_t i = chunk_hints_.take(); i != kNoIndex; i = chunk_hints_.take()) {
     const ChunkControl found(segment_.chunk(i).control.load());
@@ -29,7 +29,7 @@ std::uint32_t Rings::take_chunk() {
 }
 
 /// Ends a chunk's life that this lane owns: kept for the next push, or given to everyone.
-void Rings::keep_or_free(std::uint32_t i) {
+[[gnu::noinline]] void Rings::keep_or_free(std::uint32_t i) {
   Chunk& chunk = segment_.chunk(i);
   const std::uint64_t incarnation = ChunkControl(chunk.control.load()).incarnation();
   if (spares_ < spare_.size()) {
@@ -82,7 +82,7 @@ std::uint32_t Rings::make_unindexed() {
   return kNoIndex;
 }
 
-std::uint32_t Rings::make_named(RingSet& set, unsigned number) {
+[[gnu::noinline]] std::uint32_t Rings::make_named(RingSet& set, unsigned number) {
   Half& name = set.ring[number];
   const std::uint32_t ring = make_unindexed();
   if (ring == kNoIndex) return kNoIndex;
@@ -106,7 +106,7 @@ std::uint32_t Rings::make_named(RingSet& set, unsigned number) {
   return expected - 1;
 }
 
-bool Rings::push_slowly(RingEnds& ring, Hint hint, RingSet* set, unsigned number) {
+[[gnu::noinline]] bool Rings::push_slowly(RingEnds& ring, Hint hint, RingSet* set, unsigned number) {
   std::uint32_t fresh = kNoIndex;
   // 1. tail names an empty cell: fill it.   2. it is filled: help tail on.   3. it is closed: open the ring first.
   // 4. another incarnation: tail was stale. 5. no cell left: link a chunk that already carries the hint.
@@ -172,7 +172,7 @@ bool Rings::link(RingEnds& ring, Place tail, Hint hint, RingSet* set, unsigned n
   return true;
 }
 
-Peeked Rings::peek_slowly(RingEnds& ring) {
+[[gnu::noinline]] Peeked Rings::peek_slowly(RingEnds& ring) {
   for (;;) {
     const Place head(ring.head.load());
     const Chunk& chunk = segment_.chunk(head.chunk());
@@ -217,7 +217,7 @@ void Rings::reap(std::uint32_t ring, StillLive live) {
 
 // ---- the index of a set -------------------------------------------------------------------------------------------
 
-void Rings::open(RingSet& set, unsigned number) {
+[[gnu::noinline]] void Rings::open(RingSet& set, unsigned number) {
   Word& word = set.index[number / 32];
   std::uint64_t found = word.load();
   // Also when the bit is set: the new version defeats a closer that looked before.
@@ -225,7 +225,7 @@ void Rings::open(RingSet& set, unsigned number) {
                    Point::kIndexOpened)) {}
 }
 
-void Rings::close(RingSet& set, unsigned number, const Word& seen, std::uint64_t empty) {
+[[gnu::noinline]] void Rings::close(RingSet& set, unsigned number, const Word& seen, std::uint64_t empty) {
   if (close_count(empty) != 0) return;
   Word& word = set.index[number / 32];
   const std::uint64_t before = word.load();
@@ -239,7 +239,7 @@ void Rings::close(RingSet& set, unsigned number, const Word& seen, std::uint64_t
 
 // ---- batches ------------------------------------------------------------------------------------------------------
 
-std::uint32_t Rings::open_batch() {
+[[gnu::noinline]] std::uint32_t Rings::open_batch() {
   const std::uint32_t c = take_chunk();
   if (c == kNoIndex) return kNoIndex;
   Chunk& chunk = segment_.chunk(c);
@@ -253,7 +253,7 @@ void Rings::batch_put(std::uint32_t chunk, unsigned cell, Hint hint) {
   segment_.chunk(chunk).cell[cell].store(hint.word, Point::kBatchWritten);
 }
 
-bool Rings::close_batch(std::uint32_t c, std::uint32_t ring) {
+[[gnu::noinline]] bool Rings::close_batch(std::uint32_t c, std::uint32_t ring) {
   Chunk& chunk = segment_.chunk(c);
   const std::uint64_t incarnation = ChunkControl(chunk.control.load()).incarnation();
   segment_.lane(lane_).batch_intent.set(Hint(c, incarnation).word | 1, Point::kIntentSet);
@@ -264,7 +264,7 @@ bool Rings::close_batch(std::uint32_t c, std::uint32_t ring) {
   return done;
 }
 
-std::uint32_t Rings::take_batch(std::uint32_t ring) {
+[[gnu::noinline]] std::uint32_t Rings::take_batch(std::uint32_t ring) {
   for (std::uint32_t left = longest_search(); left > 0; --left) {
     const Peeked front = peek(ring);
     if (front.empty()) return kNoIndex;

@@ -10,6 +10,7 @@
 #include <ojs_shm/admin.hpp>
 #include <ojs_shm/producer.hpp>
 #include <ojs_shm/worker.hpp>
+#include <optional>
 #include <stdexcept>
 #include <string>
 
@@ -59,7 +60,7 @@ class OjsShm {
 
   class Producer {
    public:
-    explicit Producer(OjsShm& peer) : producer_(value_of(ojs_shm::Producer::attach(peer.broker_.name()), "attach")) {
+    explicit Producer(OjsShm& peer) : producer_(value_of(ojs_shm::Producer::attach(peer.attached()), "attach")) {
       job_.type = "bench.job";
     }
     void enqueue(unsigned level, const Body& body) {
@@ -81,7 +82,7 @@ class OjsShm {
 
   class Worker {
    public:
-    explicit Worker(OjsShm& peer) : worker_(value_of(ojs_shm::Worker::attach(peer.broker_.name(), {}), "attach")) {}
+    explicit Worker(OjsShm& peer) : worker_(value_of(ojs_shm::Worker::attach(peer.attached(), {}), "attach")) {}
     bool poll(Body& out) { return took(worker_.try_fetch(job_), out); }
     bool receive(Body& out, Patience patience) { return took(worker_.fetch(job_, patience), out); }
     void ack() {
@@ -103,6 +104,14 @@ class OjsShm {
   };
 
   const SegmentName& name() const { return broker_.name(); }
+  /// The one attachment of this process, as a program has it; a part that runs in a process of its own makes its own.
+  const Segment& attached() {
+    if (attached_by_ != ::getpid()) {
+      segment_ = value_of(Segment::attach(broker_.name()), "attach");
+      attached_by_ = ::getpid();
+    }
+    return *segment_;
+  }
 
  private:
   static SegmentName own_name() {
@@ -119,6 +128,8 @@ class OjsShm {
   }
 
   BrokerProcess broker_;
+  std::optional<Segment> segment_;
+  pid_t attached_by_ = -1;
 };
 
 static_assert(ParkingPeer<OjsShm>);

@@ -3,6 +3,7 @@
 
 #include <thread>
 
+#include "tests/unit/engine/at_access.hpp"
 #include "tests/unit/engine/quiet_segment.hpp"
 
 namespace ojs_shm::test {

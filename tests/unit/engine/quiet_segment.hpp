@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -50,20 +49,6 @@ inline Failure failure(bool retryable = true) {
 }
 
 constexpr std::uint64_t kSecond = 1000, kMinute = 60 * kSecond, kHour = 60 * kMinute;
-
-/// What this thread does at a shared access, for schedules that no clock could bring about.
-inline std::function<void(shm::Access, shm::Point, const void*)> at_access;
-class AtAccess {
- public:
-  explicit AtAccess(std::function<void(shm::Access, shm::Point, const void*)> act) {
-    at_access = std::move(act);
-    shm::thread_hook = [](shm::Access access, shm::Point point, const void* word) {
-      if (at_access) at_access(access, point, word);
-    };
-  }
-  AtAccess(const AtAccess&) = delete;
-  ~AtAccess() { shm::thread_hook = nullptr; }
-};
 
 /// A segment in a directory of its own where nothing happens by itself: no keeper supervises, because this object sits in
 /// the broker's seat, and timers and leases move only in tick(). Time runs on, so tests deal in hours.

@@ -82,7 +82,7 @@ class [[nodiscard]] Result {
 template <>
 class [[nodiscard]] Result<void> {
  public:
-  Result() = default;
+  Result() noexcept {}  // not defaulted: that would clear the room of the Error each time
   Result(Error error) : error_(std::move(error)) {}
   bool ok() const noexcept { return !error_.has_value(); }
   explicit operator bool() const noexcept { return ok(); }
