@@ -136,8 +136,9 @@ class Actor {
   /// Gives hints and leaked chunks back; for a quiet segment. Returns how many things were mended.
   std::uint32_t mend();
 
-  /// Publishes what this handle has finished, so that others can use its slots again. Before sleeping.
-  void flush();
+  /// Before sleeping: with a retention time, publishes what this handle has finished, so that it is dropped in time. Else a
+  /// batch stays here until it is full, so that a trickle of jobs needs no chunk for each; a scan finds its slots.
+  void rest();
   /// Gives everything back; the Actor is done.
   void retire();
   /// Wakes one sleeper of the queue, or all.
@@ -229,6 +230,7 @@ class Actor {
 
   void finish(std::uint32_t slot, JobRecord& job, Control settled, bool recyclable);
   void list_finished(std::uint32_t slot, Control settled);
+  void flush();
   /// Stores a text of a held slot; when blocks are short, the texts of the oldest finished jobs go first.
   std::uint32_t write_text(std::uint32_t slot, std::uint32_t generation, std::string_view bytes);
   bool drop_oldest_finished();

@@ -175,7 +175,7 @@ bool Actor::sees_work(std::uint32_t q) {
   Look& seen = *look_;
   for (std::uint32_t left = rings_.longest_search();; --left) {
     if (left == 0 || !look(queue, seen)) {
-      if (filled_ != 0 && store_.now_ms() - oldest_unflushed_ms_ > 100) flush();
+      if (filled_ != 0 && store_.now_ms() - oldest_unflushed_ms_ > 100) rest();
       return Outcome::kEmpty;
     }
     JobRecord& job = *seen.job;

@@ -47,6 +47,10 @@ void Actor::list_finished(std::uint32_t slot, Control settled) {
   filled_ = 0;
 }
 
+void Actor::rest() {
+  if (store_.header().retention_ms != 0) flush();
+}
+
 void Actor::retire() {
   flush();
   if (draining_batch_ != kNoIndex && !rings_.close_batch(draining_batch_, store_.header().finished_ring))

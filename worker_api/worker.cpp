@@ -198,7 +198,7 @@ Status Worker::fetch(Job& job, std::chrono::milliseconds timeout) {
       shm::pause_cpu();
     }
   }
-  impl_->actor().flush();
+  impl_->actor().rest();
   Sleeper sleeper(impl_->actor(), impl_->queues);
   const shm::Half& park = impl_->handle->store().segment().lane(impl_->handle->lane()).park;
   for (;;) {

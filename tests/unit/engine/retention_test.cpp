@@ -186,9 +186,25 @@ TEST(Retention, cancelling_behind_a_live_low_job_keeps_memory_flat) {
   EXPECT_EQ(s.take(), low);
 }
 
-/// A worker that rests after each job publishes its finished slots one by one, each in a chunk of its own.
-TEST(Retention, a_trickle_of_jobs_never_uses_up_the_chunks) {
+/// A worker rests after each job.
+TEST(Retention, a_trickle_of_jobs_shortens_no_history) {
   QuietSegment s(few_slots(8192));
+  for (int i = 0; i < 20'000; ++i) {
+    const auto id = s.producer.enqueue(spec_of(i % 3));
+    ASSERT_TRUE(id.ok()) << i << ": " << id.error().message;
+    ASSERT_EQ(s.take(), id->str());
+    ASSERT_TRUE(s.worker.ack(s.job).ok());
+    ASSERT_EQ(s.worker.fetch(s.job, std::chrono::milliseconds(0)).code(), Code::kTimeout);
+  }
+  EXPECT_EQ(s.queue().depth, 0U);
+  EXPECT_GE(s.observer.list({}).size(), 8000U);
+}
+
+/// With a retention time it publishes its finished slots one by one, each in a chunk of its own.
+TEST(Retention, a_trickle_of_jobs_with_a_retention_time_never_uses_up_the_chunks) {
+  SegmentOptions options = few_slots(8192);
+  options.retention_ms = kHour;
+  QuietSegment s(options);
   for (int i = 0; i < 20'000; ++i) {
     const auto id = s.producer.enqueue(spec_of(i % 3));
     ASSERT_TRUE(id.ok()) << i << ": " << id.error().message;
