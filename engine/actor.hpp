@@ -184,11 +184,11 @@ class Actor {
   }
   /// The next step of the same operation: the values before it stay.
   OJS_SHM_INLINE void intend_further(Op op, std::uint32_t queue, std::uint32_t slot) {
-    self_.intent.set(OpBits::put(static_cast<std::uint64_t>(op)) | OpQueue::put(queue) | OpSlot::put(slot),
-                     shm::Point::kIntentSet);
+    self_.intent.announce(OpBits::put(static_cast<std::uint64_t>(op)) | OpQueue::put(queue) | OpSlot::put(slot),
+                          shm::Point::kIntentSet);  // PAIR intent
   }
   void intend_word(Control word) { self_.intent_data[3].set(word.word, shm::Point::kIntentSet); }
-  void intend_nothing() { self_.intent.set(0, shm::Point::kIntentCleared); }
+  void intend_nothing() { self_.intent.announce(0, shm::Point::kIntentCleared); }
 
   Outcome admit(QueueRecord& queue, QueueTally& mine, std::uint32_t q, std::uint64_t flags, std::uint64_t cost);
   void take_back_admission(QueueTally& mine, std::uint32_t q, std::uint64_t cost);

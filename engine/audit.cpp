@@ -266,7 +266,7 @@ class Audit {
           store_.queue(q).refill.load() == 0)
         say(11, name + " reserves what no lane reserved");
       if (Store::hash_name(store_.queue_name(q)) != store_.queue(q).name_hash.load() &&
-          store_.queue(q).name_length.get() != 0)
+          store_.queue(q).name_length.load() != 0)
         say(12, name + " has a name that is not its own");
     }
   }

@@ -20,9 +20,9 @@ std::uint32_t Actor::ensure_queue(std::string_view name) {
     std::uint64_t found = queue.name_hash.load();
     if (found == 0) queue.name_hash.cas(found, hash, Point::kSetNamed);
     if (found != 0 && found != hash) continue;
-    if (queue.name_length.get() == 0) {  // whoever knows the name may write it: all would write the same bytes
+    if (queue.name_length.load() == 0) {  // whoever knows the name may write it: all would write the same bytes
       shm::copy_in(queue.name, name.data(), name.size());
-      queue.name_length.set(name.size());
+      queue.name_length.store(name.size(), Point::kSetNamed);  // PAIR queue-name
     }
     last_queue_ = i;
     last_queue_name_ = name;
@@ -92,8 +92,8 @@ Outcome Actor::admit(QueueRecord& queue, QueueTally& mine, std::uint32_t q, std:
   const std::uint64_t written_off = queue.written_off.load();
   const std::uint64_t reserved = queue.reserved.load();
   const std::uint32_t high = std::min(segment_.header().lanes_high.load(), store_.lanes());
-  for (std::uint32_t l = 0; l < high; ++l) {  // 1
-    const std::uint64_t intent = segment_.lane(l).intent.get_ordered();
+  for (std::uint32_t l = 0; l < high; ++l) {                             // 1
+    const std::uint64_t intent = segment_.lane(l).intent.get_ordered();  // PAIR intent
     const auto op = static_cast<Op>(OpBits::get(intent));
     if (l != lane_ && (op == Op::kAdmit || op == Op::kReturn) && OpQueue::get(intent) == (q & OpQueue::kMax)) return;
   }
@@ -110,6 +110,7 @@ Outcome Actor::admit(QueueRecord& queue, QueueTally& mine, std::uint32_t q, std:
 bool Actor::seize(std::uint32_t slot, Control found, std::uint64_t& filling) {
   const Control held = found.to(kSlotFilling, 0, owner_);
   if (!store_.job(slot).control.cas_once(found.word, held.word, Point::kSlotFilling)) return false;
+  shm::before_plain_writes();  // PAIR plain-data
   filling = held.word;
   if (found.state() != kSlotFree) recycle(slot, store_.job(slot));
   return true;
@@ -334,7 +335,10 @@ Outcome Actor::publish(QueueRecord& queue, std::uint32_t slot, JobRecord& job, C
     if (ring == kNoIndex) return Outcome::kNoRings;
   }
   intend_word(published);
-  job.control.store(published.word, Point::kSlotPublished);  // PAIR slot-publish
+  if (state == JobState::kPending)  // needs no hint: a full barrier between our charge and the look at the bounds
+    job.control.exchange(published.word, Point::kSlotPublished);
+  else
+    job.control.store(published.word, Point::kSlotPublished);  // PAIR slot-publish
   if (state == JobState::kAvailable && !push_hint(queue, ring, slot, published)) {
     self_.intent_data[3].set(0, Point::kIntentSet);  // no longer to be finished, but to be undone
     if (job.control.cas_once(published.word, published.to(kSlotFilling, number, owner_).word, Point::kSlotFilling))

@@ -143,9 +143,9 @@ struct alignas(128) QueueRecord {
   Word name_hash;  ///< 0: this and all later records are unused
   Word flags;
   Word max_depth, max_bytes;  ///< 0: unbounded
-  Plain<std::uint64_t> name_length;
-  Word refill;       ///< counts deaths after which `reserved` may be too high; 0: it has been counted again
-  Word written_off;  ///< charges in `reserved` that the dead took with them
+  Word name_length;           ///< 0 until `name` stands there. PAIR queue-name
+  Word refill;                ///< counts deaths after which `reserved` may be too high; 0: it has been counted again
+  Word written_off;           ///< charges in `reserved` that the dead took with them
   Word pad;
   alignas(64) std::uint64_t name[16];
   alignas(128) Word reserved;  ///< charges admitted while bounded; only grows: producers' one contended word

@@ -218,7 +218,7 @@ std::uint32_t Actor::repair(const std::vector<std::pair<std::uint64_t, std::uint
 void Actor::repair_shared() {
   // Blocks whose slot has gone on to another generation, or is free.
   for (std::uint32_t i = 0; i < segment_.geometry().blocks; ++i) {
-    const std::uint64_t word = segment_.block_word(i).load_relaxed();  // relaxed: the cas decides
+    const std::uint64_t word = segment_.block_word(i).load();  // PAIR block-taken
     if (word == 0) continue;
     const std::uint32_t slot = shm::Blocks::slot_of(word);
     if (slot < store_.slots()) {

@@ -103,7 +103,7 @@ std::uint32_t Store::find_queue(std::string_view name) const {
 
 std::string Store::queue_name(std::uint32_t i) const {
   const QueueRecord& record = queue(i);
-  std::string name(std::min<std::uint64_t>(record.name_length.get(), sizeof record.name), '\0');
+  std::string name(std::min<std::uint64_t>(record.name_length.load(), sizeof record.name), '\0');  // PAIR queue-name
   shm::copy_out(name.data(), record.name, name.size());
   return name;
 }
@@ -205,6 +205,7 @@ std::optional<Snapshot> Store::snapshot(std::uint32_t slot, bool texts) const {
       s.type_length = std::min<std::uint32_t>(s.type_length, static_cast<std::uint32_t>(s.body.size()));
       s.args_length = static_cast<std::uint32_t>(s.body.size()) - s.type_length;
     }
+    shm::after_plain_reads();  // PAIR plain-data
     if (Control(r.control.load()) == seen) return s;
   }
   return std::nullopt;

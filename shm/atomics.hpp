@@ -12,9 +12,11 @@
 
 // The one door to atomics. Each shared word is an Atomic<T>; each of its writes names the crash point right after it.
 //
-// Orders. Read-modify-writes are sequentially consistent: two protocols (park against wake, reserve against recount)
-// need a total order of an RMW and a later load, and on the machines we run on the other orders cost the same.
-// Loads are acquire unless a comment says why relaxed will do; stores are release.
+// Orders. Read-modify-writes and loads are sequentially consistent unless a comment says why relaxed will do: a store and
+// a later load of another word need it in some places, and it costs no instruction more than acquire and release. So are
+// stores, except on x86-64, where it would cost a locked instruction: there they are release, and each write that must be
+// seen before a later load is, or is followed by, a read-modify-write, which is a full barrier. docs/memory_ordering.md
+// has the argument.
 //
 // With OJS_SHM_TEST_HOOKS every access first calls the hook of this thread (a scheduler may switch there, or count),
 // and every write calls it again with its point (a test may kill the process there). Without it nothing is left.
@@ -23,6 +25,12 @@
 #define OJS_SHM_INLINE [[gnu::always_inline]] inline
 
 namespace ojs_shm::shm {
+
+#if defined(__x86_64__)
+inline constexpr std::memory_order kStoreOrder = std::memory_order_release;
+#else
+inline constexpr std::memory_order kStoreOrder = std::memory_order_seq_cst;
+#endif
 
 enum class Access : std::uint8_t { kLoad, kStore, kRmw, kWritten };
 
@@ -49,21 +57,18 @@ class Atomic {
 
   OJS_SHM_INLINE T load() const {
     touch(Access::kLoad, Point::kNone, this);
-    return word_.load(std::memory_order_acquire);
+    return word_.load(std::memory_order_seq_cst);
   }
   /// For words whose value decides nothing by itself: hints, statistics, expected values of a later cas.
   OJS_SHM_INLINE T load_relaxed() const {
     touch(Access::kLoad, Point::kNone, this);
     return word_.load(std::memory_order_relaxed);
   }
-  /// The load of a Dekker pair: ordered after this thread's last read-modify-write.
-  OJS_SHM_INLINE T load_seq_cst() const {
-    touch(Access::kLoad, Point::kNone, this);
-    return word_.load(std::memory_order_seq_cst);
-  }
+  /// load(), where it is the second half of a store and a load of another word.
+  OJS_SHM_INLINE T load_seq_cst() const { return load(); }
   OJS_SHM_INLINE void store(T value, Point after) {
     touch(Access::kStore, after, this);
-    word_.store(value, std::memory_order_release);
+    word_.store(value, kStoreOrder);
     touch(Access::kWritten, after, this);
   }
   /// One strong attempt; on failure `expected` holds what was found.
@@ -134,13 +139,21 @@ class LaneWord {
     std::atomic_signal_fence(std::memory_order_seq_cst);
     touch(Access::kWritten, after, this);
   }
+  /// As set, and living lanes that read it see all that was stored before it.
+  OJS_SHM_INLINE void announce(std::uint64_t value, Point after) {
+    touch(Access::kStore, after, this);
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    cell_.store(value, kStoreOrder);
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    touch(Access::kWritten, after, this);
+  }
   /// Set and visible in order to living readers too (tallies are summed while their writers live).
   OJS_SHM_INLINE void set_ordered(std::uint64_t value, Point after) {
     touch(Access::kStore, after, this);
-    cell_.store(value, std::memory_order_release);
+    cell_.store(value, kStoreOrder);
     touch(Access::kWritten, after, this);
   }
-  std::uint64_t get_ordered() const { return cell_.load(std::memory_order_acquire); }
+  std::uint64_t get_ordered() const { return cell_.load(std::memory_order_seq_cst); }
 
  private:
   std::atomic<std::uint64_t> cell_;
@@ -152,6 +165,12 @@ inline void copy_rest(char* to, const char* from, std::size_t size) {
   if ((size & 2) != 0) std::memcpy(to, from, 2), to += 2, from += 2;
   if ((size & 1) != 0) *to = *from;
 }
+
+/// Plain data beside a control word, for readers that judge by it. Who has just taken the data into its hands by a cas of
+/// the control word: nobody sees what it writes from here on without seeing the cas. No instruction on x86-64.
+OJS_SHM_INLINE void before_plain_writes() { std::atomic_thread_fence(std::memory_order_release); }
+/// Who has read the data, before it looks at the control word again: nothing is read later than that look.
+OJS_SHM_INLINE void after_plain_reads() { std::atomic_thread_fence(std::memory_order_acquire); }
 
 /// Bytes between exclusive owners and readers that judge afterwards. `to`/`from` in the segment are 8-aligned.
 inline void copy_in(void* to, const void* from, std::size_t size) {
@@ -202,7 +221,7 @@ inline void pause_cpu() {
 #if defined(__x86_64__)
   __builtin_ia32_pause();
 #elif defined(__aarch64__)
-  asm volatile("yield");
+  asm volatile("isb");  // yield is no pause on a core that runs one thread
 #endif
 }
 

@@ -7,8 +7,8 @@ namespace ojs_shm::shm {
 
 std::uint32_t Blocks::take(std::uint64_t word) {
   for (std::uint32_t i = hints_.take(true); i != kNoIndex; i = hints_.take(true))
-    if (segment_.block_word(i).cas_once(0, word, Point::kBlockTaken)) return i;
-  for (std::uint32_t i = 0; i < segment_.geometry().blocks; ++i)  // the hints are gone: ask the truth
+    if (segment_.block_word(i).cas_once(0, word, Point::kBlockTaken)) return i;  // PAIR block-taken
+  for (std::uint32_t i = 0; i < segment_.geometry().blocks; ++i)                 // the hints are gone: ask the truth
     if (segment_.block_word(i).load_relaxed() == 0 && segment_.block_word(i).cas_once(0, word, Point::kBlockTaken))
       return i;
   return kNoIndex;

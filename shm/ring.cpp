@@ -52,10 +52,10 @@ void Rings::clean(std::uint32_t i, std::uint64_t incarnation) {
 }
 
 void Rings::intend(std::uint32_t chunk, std::uint64_t incarnation) {
-  segment_.lane(lane_).chunk_intent.set(Hint(chunk, incarnation).word | 1, Point::kIntentSet);
+  segment_.lane(lane_).chunk_intent.announce(Hint(chunk, incarnation).word | 1, Point::kIntentSet);
 }
 
-void Rings::intend_nothing() { segment_.lane(lane_).chunk_intent.set(0, Point::kIntentCleared); }
+void Rings::intend_nothing() { segment_.lane(lane_).chunk_intent.announce(0, Point::kIntentCleared); }
 
 // ---- rings --------------------------------------------------------------------------------------------------------
 

@@ -70,9 +70,10 @@ void Segment::adopt(bip::mapped_region region, const Geometry& geometry, bool wr
 }
 
 bool Segment::map_ahead(std::uint64_t& from) const {
-  constexpr std::uint64_t kSlice = 2U << 20, kPage = 4096;
+  constexpr std::uint64_t kSlice = 2U << 20;
   constexpr int kPopulateWrite = 23;  // MADV_POPULATE_WRITE, since Linux 5.14
-  const std::uint64_t begin = (offsets_.slots & ~(kPage - 1)) + from, end = offsets_.block_words & ~(kPage - 1);
+  const auto page = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+  const std::uint64_t begin = (offsets_.slots & ~(page - 1)) + from, end = offsets_.block_words & ~(page - 1);
   if (begin >= end) return false;
   from += kSlice;
   return ::madvise(base_ + begin, std::min(kSlice, end - begin), kPopulateWrite) == 0;

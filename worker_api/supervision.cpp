@@ -139,8 +139,9 @@ void Attachment::supervise(const std::function<bool()>& stop, const std::functio
     engine::Supervisor supervisor(actor);
     DeathWatch watch(*this);
     bool blind = true;
-    while (!stop() && !forked()) {
-      const std::uint32_t rung = header.doorbell.load();
+    for (;;) {
+      const std::uint32_t rung = header.doorbell.load();  // first: whoever wants us to stop says so, and then rings
+      if (stop() || forked()) break;
       // NO CRASH POINT: a hint; 0 only means that nobody need ring
       header.sleeping_until_ms.store(0, shm::Point::kNone);
       if (const std::uint32_t dead = repair_the_dead(); dead != 0)

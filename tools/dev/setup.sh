@@ -17,6 +17,10 @@ packages_of() {
     format) echo clang-format-14@clang-format-14 ;;
     clang-tidy) echo clang-tidy@clang-tidy ;;
     fuzz) echo clang@clang++ "libclang-rt-14-dev" ;;
+    aarch64)
+      echo g++-aarch64-linux-gnu@aarch64-linux-gnu-g++ qemu-user@qemu-aarch64
+      echo libfmt-dev:arm64 libspdlog-dev:arm64 libtomlplusplus-dev:arm64 libgtest-dev:arm64 libgmock-dev:arm64
+      ;;
     bench) echo libtbb-dev libzmq3-dev libhiredis-dev redis-server@redis-server beanstalkd@beanstalkd ;;
     *)
       echo "setup: no package group '$1'" >&2
@@ -75,6 +79,17 @@ for group in "$@"; do packages_of "$group" >/dev/null || exit 2; done
 (($#)) || exit 0
 command -v dpkg-query >/dev/null || exit 0 # another distribution: CMake will name what it does not find
 [[ -n $(missing "$@") ]] || exit 0
+
+# Packages of another architecture: Debian's mirrors have them all, Ubuntu's have not.
+for architecture in $(missing "$@" | sed -n 's/^.*://p' | sort -u); do
+  if [[ " $(dpkg --print-architecture) $(dpkg --print-foreign-architectures | xargs) " != *" $architecture "* ]]; then
+    if ! grep -q '^ID=debian' /etc/os-release; then
+      echo "setup: no packages for $architecture: this is not Debian, and dpkg does not know that architecture" >&2
+      exit 2
+    fi
+    as_root dpkg --add-architecture "$architecture"
+  fi
+done
 
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT

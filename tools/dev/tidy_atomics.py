@@ -10,10 +10,10 @@ from tidy_source import ROOT, Source
 DOOR = "shm/atomics.hpp"
 POINTS = "shm/points.hpp"
 LABEL = re.compile(r"//.*?\bPAIR ([a-z0-9][a-z0-9-]*(?:, [a-z0-9]+(?:-[a-z0-9]+)+)*)")
-WRITE = re.compile(r"(?:\.|->)(store|cas|cas_once|fetch_add|fetch_or|fetch_and|exchange|set|set_ordered)\s*\(")
+WRITE = re.compile(r"(?:\.|->)(store|cas|cas_once|fetch_add|fetch_or|fetch_and|exchange|set|set_ordered|announce)\s*\(")
 READ_SIDE = re.compile(r"(?:\.|->)(?:load|load_seq_cst|get_ordered|get)\s*\(")
 BOTH_SIDES = re.compile(r"(?:\.|->)(?:cas|cas_once|fetch_add|fetch_or|fetch_and|exchange)\s*\(")
-WRITE_SIDE = re.compile(r"(?:\.|->)(?:store|set_ordered|set)\s*\(")
+WRITE_SIDE = re.compile(r"(?:\.|->)(?:store|set_ordered|set|announce)\s*\(")
 EXEMPT = "NO CRASH POINT:"
 Found = tuple[str, int, str]
 
