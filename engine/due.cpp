@@ -18,7 +18,6 @@ bool Actor::promote(std::uint32_t slot, JobRecord& job, Control before, std::uin
     intend_nothing();
     return false;
   }
-  shm::before_plain_writes();  // PAIR plain-data
   make_available(store_.queue(q), slot, job, held, normal_ring(rank_of_ring(before.ring())), now, false);
   return true;
 }
@@ -33,7 +32,6 @@ bool Actor::expire(std::uint32_t slot, JobRecord& job, Control before, std::uint
     intend_nothing();
     return false;
   }
-  shm::before_plain_writes();  // PAIR plain-data
   mine.out.set_ordered(mine.out.get() + charge(1, job.body_length()), Point::kTallyOut);
   job.policy.set(job.policy.get() | Policy::kExpired);
   job.finished_at.set(now);

@@ -110,7 +110,6 @@ Outcome Actor::admit(QueueRecord& queue, QueueTally& mine, std::uint32_t q, std:
 bool Actor::seize(std::uint32_t slot, Control found, std::uint64_t& filling) {
   const Control held = found.to(kSlotFilling, 0, owner_);
   if (!store_.job(slot).control.cas_once(found.word, held.word, Point::kSlotFilling)) return false;
-  shm::before_plain_writes();  // PAIR plain-data
   filling = held.word;
   if (found.state() != kSlotFree) recycle(slot, store_.job(slot));
   return true;

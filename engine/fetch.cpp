@@ -186,7 +186,6 @@ bool Actor::sees_work(std::uint32_t q) {
       intend_nothing();
       continue;
     }
-    shm::before_plain_writes();                      // PAIR plain-data
     if (seen.leads) shm::Rings::retire(seen.found);  // else head meets it later, dead
     prefetch_behind(seen.found);
     const std::uint64_t now = store_.now_ms();

@@ -121,7 +121,6 @@ bool Actor::drop_oldest_finished() {
     intend_nothing();
     return Outcome::kLost;
   }
-  shm::before_plain_writes();  // PAIR plain-data
   if (!result.empty()) {
     const std::uint32_t block = write_text(slot, job.generation.get(), result);
     if (block == kNoIndex) {
@@ -201,7 +200,6 @@ Settled Actor::set_back(std::uint32_t slot, std::uint64_t word, Setback why, con
     intend_nothing();
     return {Outcome::kLost, JobState::kActive, 0, 0};
   }
-  shm::before_plain_writes();  // PAIR plain-data
   const std::uint64_t now = store_.now_ms();
   const Policy policy = job.flags();
   const std::uint16_t attempt = job.attempt.get();

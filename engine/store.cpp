@@ -169,9 +169,9 @@ std::optional<Snapshot> Store::snapshot(std::uint32_t slot, bool texts) const {
     s.attempt = r.attempt.get();
     s.policy = r.flags();
     s.available_at = r.available_at.get();
-    s.deadline = Deadline(r.deadline.load_relaxed()).ms();  // relaxed: judged by the control word below
+    s.deadline = Deadline(r.deadline.load()).ms();
     s.due_at = r.due_at.get();
-    s.signals = r.signals.load_relaxed();  // relaxed: as above
+    s.signals = r.signals.load();
     s.expires_at = r.expires_at.get();
     s.created_at = r.created_at.get();
     s.started_at = r.started_at.get();
@@ -205,7 +205,6 @@ std::optional<Snapshot> Store::snapshot(std::uint32_t slot, bool texts) const {
       s.type_length = std::min<std::uint32_t>(s.type_length, static_cast<std::uint32_t>(s.body.size()));
       s.args_length = static_cast<std::uint32_t>(s.body.size()) - s.type_length;
     }
-    shm::after_plain_reads();  // PAIR plain-data
     if (Control(r.control.load()) == seen) return s;
   }
   return std::nullopt;

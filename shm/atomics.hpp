@@ -21,6 +21,15 @@
 // With OJS_SHM_TEST_HOOKS every access first calls the hook of this thread (a scheduler may switch there, or count),
 // and every write calls it again with its point (a test may kill the process there). Without it nothing is left.
 
+#if defined(OJS_SHM_CELL)
+#include OJS_SHM_CELL  // a test's own, on a memory model
+#else
+namespace ojs_shm::shm {
+template <class T>
+using Cell = std::atomic<T>;
+}
+#endif
+
 /// For the few small functions of which every operation is made: the compiler's own measure gives up in a large unit.
 #define OJS_SHM_INLINE [[gnu::always_inline]] inline
 
@@ -107,24 +116,25 @@ class Atomic {
   const void* address() const { return this; }
 
  private:
-  std::atomic<T> word_;
+  Cell<T> word_;
 };
 
 using Word = Atomic<std::uint64_t>;
 using Half = Atomic<std::uint32_t>;
 
 /// Data that only an exclusive owner writes. Readers may look at any time and judge by the control word afterwards, so
-/// it is read and written in whole machine words; it orders nothing. No crash point: until the owner publishes the
+/// it is read and written in whole machine words, with acquire and release: who reads what a new owner wrote also finds
+/// the control word changed by which it became the owner. No crash point: until the owner publishes the
 /// control word nobody relies on it, and after that nobody writes it.
 template <class T>
 class Plain {
  public:
   static_assert(sizeof(T) <= 8 && std::is_trivially_copyable_v<T>);
-  OJS_SHM_INLINE T get() const { return cell_.load(std::memory_order_relaxed); }
-  OJS_SHM_INLINE void set(T value) { cell_.store(value, std::memory_order_relaxed); }
+  OJS_SHM_INLINE T get() const { return cell_.load(std::memory_order_acquire); }
+  OJS_SHM_INLINE void set(T value) { cell_.store(value, std::memory_order_release); }
 
  private:
-  std::atomic<T> cell_;
+  Cell<T> cell_;
 };
 
 /// A word that one thread writes and its repairer reads after its death: the kernel's proof of death orders them, so
@@ -156,7 +166,7 @@ class LaneWord {
   std::uint64_t get_ordered() const { return cell_.load(std::memory_order_seq_cst); }
 
  private:
-  std::atomic<std::uint64_t> cell_;
+  Cell<std::uint64_t> cell_;
 };
 
 /// Fewer than eight bytes, in steps that the compiler knows the size of.
@@ -166,36 +176,31 @@ inline void copy_rest(char* to, const char* from, std::size_t size) {
   if ((size & 1) != 0) *to = *from;
 }
 
-/// Plain data beside a control word, for readers that judge by it. Who has just taken the data into its hands by a cas of
-/// the control word: nobody sees what it writes from here on without seeing the cas. No instruction on x86-64.
-OJS_SHM_INLINE void before_plain_writes() { std::atomic_thread_fence(std::memory_order_release); }
-/// Who has read the data, before it looks at the control word again: nothing is read later than that look.
-OJS_SHM_INLINE void after_plain_reads() { std::atomic_thread_fence(std::memory_order_acquire); }
-
-/// Bytes between exclusive owners and readers that judge afterwards. `to`/`from` in the segment are 8-aligned.
+/// Bytes between exclusive owners and readers that judge afterwards, as with Plain. `to`/`from` in the segment are
+/// 8-aligned.
 inline void copy_in(void* to, const void* from, std::size_t size) {
-  auto* cells = static_cast<std::atomic<std::uint64_t>*>(to);
+  auto* cells = static_cast<Cell<std::uint64_t>*>(to);
   const auto* bytes = static_cast<const char*>(from);
   std::uint64_t word = 0;
   for (; size >= 8; size -= 8, bytes += 8) {
     std::memcpy(&word, bytes, 8);
-    (cells++)->store(word, std::memory_order_relaxed);
+    (cells++)->store(word, std::memory_order_release);
   }
   if (size == 0) return;
   word = 0;
   copy_rest(reinterpret_cast<char*>(&word), bytes, size);
-  cells->store(word, std::memory_order_relaxed);
+  cells->store(word, std::memory_order_release);
 }
 
 inline void copy_out(void* to, const void* from, std::size_t size) {
-  const auto* cells = static_cast<const std::atomic<std::uint64_t>*>(from);
+  const auto* cells = static_cast<const Cell<std::uint64_t>*>(from);
   auto* bytes = static_cast<char*>(to);
   for (; size >= 8; size -= 8, bytes += 8) {
-    const std::uint64_t word = (cells++)->load(std::memory_order_relaxed);
+    const std::uint64_t word = (cells++)->load(std::memory_order_acquire);
     std::memcpy(bytes, &word, 8);
   }
   if (size == 0) return;
-  const std::uint64_t word = cells->load(std::memory_order_relaxed);
+  const std::uint64_t word = cells->load(std::memory_order_acquire);
   copy_rest(bytes, reinterpret_cast<const char*>(&word), size);
 }
 

@@ -18,7 +18,7 @@ namespace {
 constexpr unsigned kJobs = 18;
 }
 
-World::World() {
+World::World(bool one_clock) : one_clock_(one_clock) {
   engine::Plan plan;
   plan.slots = 8;
   plan.max_queues = 1;
@@ -73,6 +73,7 @@ unsigned World::number_of(const engine::Fetched& fetched) const {
 void World::put(std::uint32_t self, unsigned job, std::uint8_t rank) {
   Books& books = books_[job];
   books.rank = rank;
+  books.put_by = self;
   books.put_called = Fibers::now();
   const Outcome outcome = actor(self).enqueue(job_named(job, rank), books.id);
   if (outcome == Outcome::kOk)
@@ -86,6 +87,7 @@ void World::put_batch(std::uint32_t self, unsigned first, std::uint8_t rank) {
   const engine::NewJob jobs[] = {job_named(first, rank), job_named(first + 1, rank)};
   for (unsigned i = 0; i < 2; ++i) {
     books_[first + i].rank = rank;
+    books_[first + i].put_by = self;
     books_[first + i].put_called = Fibers::now();
   }
   std::vector<engine::JobId> ids;
@@ -126,7 +128,7 @@ bool World::take(std::uint32_t self) {
   const Outcome outcome = actor(self).fetch(0, 0, false, held_[self]);
   const std::uint64_t returned = Fibers::now();
   if (outcome != Outcome::kOk) {
-    empties_.push_back({called, returned});
+    empties_.push_back({called, returned, self});
     return false;
   }
   const unsigned job = number_of(held_[self]);
@@ -136,7 +138,7 @@ bool World::take(std::uint32_t self) {
   }
   Books& books = books_[job];
   if (!books.takes.empty() && !books.may_return) wrong_ += "job " + std::to_string(job) + " was fetched twice; ";
-  if (books.ended) wrong_ += "job " + std::to_string(job) + " was fetched after its end; ";
+  if (books.ended && books.ended_at < called) wrong_ += "job " + std::to_string(job) + " was fetched after its end; ";
   books.takes.push_back({called, returned, self});
   holds_[self] = static_cast<int>(job) + 1;
   return true;
@@ -147,7 +149,7 @@ void World::finish(std::uint32_t self) {
   Books& books = books_[static_cast<unsigned>(holds_[self] - 1)];
   books.end_called = true;
   const Outcome outcome = actor(self).ack(held_[self].slot, held_[self].word, {});
-  if (outcome == Outcome::kOk) books.ended = true;
+  if (outcome == Outcome::kOk) books.end(Fibers::now());
   // A cancel may take the job from its holder, and the supervisor its lease; nobody else may.
   if (outcome != Outcome::kOk && books.cancel_called == 0 && !books.may_return) wrong_ += "an ack was refused; ";
   holds_[self] = 0;
@@ -167,7 +169,7 @@ void World::fail(std::uint32_t self) {
   books.end_called = books.may_return = true;
   const engine::ErrorEntry error{1, 1, false, "boom", "boom", "it did not work", {}};
   if (actor(self).set_back(held_[self].slot, held_[self].word, engine::Setback::kNack, &error).outcome == Outcome::kOk)
-    books.ended = true;
+    books.end(Fibers::now());
   holds_[self] = 0;
 }
 
@@ -183,7 +185,7 @@ void World::cancel(std::uint32_t self, unsigned job) {
   engine::JobState found{};
   if (actor(self).cancel(books.id, found) == Outcome::kOk) {
     if (books.ended) wrong_ += "job " + std::to_string(job) + " was cancelled after its end; ";
-    books.ended = true;
+    books.end(Fibers::now());
   }
 }
 
@@ -256,14 +258,15 @@ std::string World::order_text() const {
   for (unsigned x = 0; x < kJobs; ++x) {
     const Books& mine = books_[x];
     for (const Empty& empty : empties_)
-      if (there(mine, empty.called, empty.returned)) text += "empty although job " + std::to_string(x) + " was there; ";
+      if (ordered(mine.put_by, empty.by) && there(mine, empty.called, empty.returned))
+        text += "empty although job " + std::to_string(x) + " was there; ";
     if (mine.may_return || mine.cancel_called != 0 || mine.move_called != 0) continue;
     for (const Take& take : mine.takes)
       for (unsigned y = 0; y < kJobs; ++y) {
         const Books& other = books_[y];
         // What came before the job itself was there whenever the job was, however late the fetch began to look.
-        const bool before_it = there(other, mine.put_called, take.returned);
-        const bool before_fetch = there(other, take.called, take.returned);
+        const bool before_it = ordered(other.put_by, mine.put_by) && there(other, mine.put_called, take.returned);
+        const bool before_fetch = ordered(other.put_by, take.by) && there(other, take.called, take.returned);
         if (y != x && other.move_called == 0 &&
             ((before_it && other.rank <= mine.rank) || (before_fetch && other.rank < mine.rank)))
           text += "job " + std::to_string(x) + " overtook job " + std::to_string(y) + "; ";

@@ -18,7 +18,8 @@ class World {
  public:
   static constexpr std::uint32_t kFibers = 3, kJanitor = 4, kSecondJanitor = 5, kLanes = 6;
 
-  World();
+  /// Without one clock, what two fibers do is ordered by nothing but what the second saw of the first.
+  explicit World(bool one_clock = true);
   void begin_anew();
   engine::Actor& actor(std::uint32_t lane) { return *actors_[lane]; }
   engine::Store& store() { return *store_; }
@@ -62,16 +63,20 @@ class World {
   };
   struct Books {
     std::uint8_t rank = 0;
+    std::uint32_t put_by = kJanitor;
     std::uint64_t put_called = 0, put_returned = 0;
     std::uint64_t cancel_called = 0, move_called = 0;
     engine::JobId id;
     std::vector<Take> takes;
     bool may_return = false;  ///< given back, failed, or its holder may have died
     bool end_called = false, ended = false;
+    std::uint64_t ended_at = 0;
+    void end(std::uint64_t now) { ended = true, ended_at = now; }
     std::uint32_t drained = 0;
   };
   struct Empty {
     std::uint64_t called, returned;
+    std::uint32_t by;
   };
   engine::NewJob job_named(unsigned job, std::uint8_t rank);
   unsigned number_of(const engine::Fetched& fetched) const;
@@ -79,8 +84,11 @@ class World {
   std::string order_text() const;
   std::string bound_text();
   bool was_dead(std::uint32_t lane) const;
+  /// Whether what `one` did before `other` by the clock came before it for `other` too.
+  bool ordered(std::uint32_t one, std::uint32_t other) const { return one_clock_ || one == other || one == kJanitor; }
   void note_what_the_dead_hold();
 
+  bool one_clock_;
   ScratchDirectory folder_;
   shm::Segment segment_;
   std::vector<std::byte> image_;

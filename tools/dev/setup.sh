@@ -14,6 +14,7 @@ packages_of() {
     python) echo python3@python3 ;;
     test) echo nodejs@node npm@npm rustc jq@jq ;;
     model) echo python3@python3 spin@spin gcc@gcc ;;
+    relacy) echo relacy-dev ;;
     format) echo clang-format-14@clang-format-14 ;;
     clang-tidy) echo clang-tidy@clang-tidy ;;
     fuzz) echo clang@clang++ "libclang-rt-14-dev" ;;

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/relacy/scenes.hpp"
+
+namespace ojs_shm::test {
+namespace {
+
+/// The first job of a thread's own; it has four.
+unsigned own(std::uint32_t self) { return 6 + 4 * self; }
+constexpr std::uint32_t kBefore = World::kJanitor;
+
+void nothing_was(Stage&) {}
+
+/// Two jobs of rank 1, one of rank 2 and one of rank 3, whose id was brought, wait; a dead hint stands among them.
+void three_wait(Stage& stage) {
+  World& world = stage.world();
+  world.put(kBefore, 0, 1);
+  world.put(kBefore, 5, 1);
+  world.put(kBefore, 1, 1);
+  world.put(kBefore, 2, 2);
+  world.cancel(kBefore, 5);
+  world.bring(17);
+}
+
+/// Nothing waits, but every level was used and is still open.
+void all_open(Stage& stage) {
+  World& world = stage.world();
+  for (unsigned job = 0; job < 4; ++job) world.put(kBefore, job, static_cast<std::uint8_t>(job));
+  for (unsigned job = 0; job < 4; ++job) world.take(kBefore), world.finish(kBefore);
+}
+
+void room_for_one(Stage& stage) {
+  three_wait(stage);
+  stage.world().bound(5);
+}
+
+/// Every slot but two was used and is finished, so that the next jobs live where others have ended.
+void most_slots_used(Stage& stage) {
+  for (unsigned number = 0; number < 7; ++number) {
+    stage.put_telling(kBefore, number);
+    stage.end_telling(kBefore);
+  }
+}
+
+void one_held(Stage& stage) { stage.hold_one(0); }
+
+void put_two(Stage& stage, std::uint32_t self) {
+  stage.world().put(self, own(self), 1);
+  stage.world().put(self, own(self) + 1, 1);
+}
+void put_best_then_worst(Stage& stage, std::uint32_t self) {
+  stage.world().put(self, own(self), 0);
+  stage.world().put(self, own(self) + 1, 3);
+}
+void put_four(Stage& stage, std::uint32_t self) {
+  for (unsigned job = 0; job < 4; ++job) stage.world().put(self, own(self) + job, 1);
+}
+void put_one(Stage& stage, std::uint32_t self) { stage.world().put(self, own(self), 1); }
+void put_batch(Stage& stage, std::uint32_t self) { stage.world().put_batch(self, own(self), 1); }
+void put_again(Stage& stage, std::uint32_t self) { stage.world().put_again(self); }
+void take(Stage& stage, std::uint32_t self) {
+  stage.world().take(self);
+  stage.world().finish(self);
+}
+void take_two(Stage& stage, std::uint32_t self) { take(stage, self), take(stage, self); }
+void take_four(Stage& stage, std::uint32_t self) { take_two(stage, self), take_two(stage, self); }
+void turn_over(Stage& stage, std::uint32_t self) {
+  for (unsigned job = 0; job < 4; ++job) {
+    if (job < 2) take(stage, self);
+    stage.world().put(self, own(self) + job, 1);
+  }
+}
+void give_back(Stage& stage, std::uint32_t self) {
+  stage.world().take(self);
+  stage.world().give_back(self);
+}
+void fail(Stage& stage, std::uint32_t self) {
+  stage.world().take(self);
+  stage.world().fail(self);
+}
+void cancel(Stage& stage, std::uint32_t self) { stage.world().cancel(self, 0); }
+void move_first(Stage& stage, std::uint32_t self) { stage.world().move(self, 0, 0); }
+void move_last(Stage& stage, std::uint32_t self) { stage.world().move(self, 0, 3); }
+void close(Stage& stage, std::uint32_t self) { stage.world().close_levels(self); }
+void pack(Stage& stage, std::uint32_t self) { stage.world().pack(self); }
+void tend(Stage& stage, std::uint32_t self) { stage.world().tend(self); }
+void lie_down(Stage& stage, std::uint32_t self) { stage.world().lie_down(self); }
+void live_and_die(Stage& stage, std::uint32_t self) {
+  for (unsigned i = 0; i < 3; ++i) {
+    stage.put_telling(self, own(self) + i);
+    stage.end_telling(self);
+  }
+}
+void look_at_all(Stage& stage, std::uint32_t) {
+  stage.look_at_all();
+  stage.look_at_all();
+}
+void bring_the_same(Stage& stage, std::uint32_t self) { stage.bring_the_same(self); }
+void extend(Stage& stage, std::uint32_t self) { stage.extend(self); }
+void end_overdue(Stage& stage, std::uint32_t self) { stage.end_overdue(self); }
+void wait_for_it(Stage& stage, std::uint32_t) { stage.wait_for_it(); }
+void end_it(Stage& stage, std::uint32_t self) { stage.end_it(self); }
+void put_for_later(Stage& stage, std::uint32_t self) { stage.put_for_later(self); }
+void supervise(Stage& stage, std::uint32_t self) { stage.supervise_until_later(self); }
+
+}  // namespace
+
+const std::vector<Scene>& scenes() {
+  static const std::vector<Scene> all = {
+      // rings
+      {"new rings: put, put | take, take", nothing_was, {put_best_then_worst, take_two}},
+      {"new rings: put | put | take", nothing_was, {put_two, put_two, take_two}},
+      {"put four | take four", all_open, {put_four, take_four}},
+      {"best, then worst | take", all_open, {put_best_then_worst, take}},
+      {"put, put | put, put | take four", all_open, {put_two, put_two, take_four}},
+      {"put, put | take, take | take, take", three_wait, {put_two, take_two, take_two}},
+      {"turn over | take, take", three_wait, {turn_over, take_two}},
+      {"turn over | put, put", three_wait, {turn_over, put_two}},
+      {"turn over | turn over", three_wait, {turn_over, turn_over}},
+      {"close | put, put", all_open, {close, put_two}},
+      {"close | close | put", all_open, {close, close, put_one}},
+      {"close | put, put | take, take", all_open, {close, put_two, take_two}},
+      {"batch | take, take", all_open, {put_batch, take_two}},
+      {"batch | put, put | take four", all_open, {put_batch, put_two, take_four}},
+      // jobs that come back, move or go
+      {"give back | take, take", three_wait, {give_back, take_two}},
+      {"give back | give back | take", three_wait, {give_back, give_back, take}},
+      {"fail | take, take", three_wait, {fail, take_two}},
+      {"cancel | take, take", three_wait, {cancel, take_two}},
+      {"move first | take, take", three_wait, {move_first, take_two}},
+      {"move last | take, take", three_wait, {move_last, take_two}},
+      {"move first | move last | take", three_wait, {move_first, move_last, take}},
+      {"pack | take, take | put, put", three_wait, {pack, take_two, put_two}, true},
+      {"pack | turn over", three_wait, {pack, turn_over}, true},
+      {"tend | take, take | put, put", three_wait, {tend, take_two, put_two}},
+      // waiting
+      {"put | lie down", all_open, {put_one, lie_down}, true},
+      {"new rings: put | lie down", nothing_was, {put_one, lie_down}, true},
+      {"put | lie down | lie down", all_open, {put_two, lie_down, lie_down}, true},
+      {"batch | lie down", all_open, {put_batch, lie_down}, true},
+      {"move first | lie down", three_wait, {move_first, lie_down}, true},
+      {"give back | take, take | lie down", three_wait, {give_back, take_two, lie_down}, true},
+      {"end | wait", one_held, {end_it, wait_for_it}, true},
+      {"put for later | supervise", nothing_was, {put_for_later, supervise}, true},
+      // records
+      {"live and die | look", most_slots_used, {live_and_die, look_at_all}},
+      {"live and die | live and die | look", most_slots_used, {live_and_die, live_and_die, look_at_all}},
+      {"extend | end overdue", one_held, {extend, end_overdue}},
+      {"end overdue | end overdue", one_held, {end_overdue, end_overdue}},
+      // bounds and keys
+      {"room for one: put | put", room_for_one, {put_one, put_one}},
+      {"room for one: put | batch | take", room_for_one, {put_one, put_batch, take}},
+      {"room for one: put, put | give back", room_for_one, {put_two, give_back}},
+      {"bring | bring", nothing_was, {bring_the_same, bring_the_same}, true},
+      {"bring | bring | bring", nothing_was, {bring_the_same, bring_the_same, bring_the_same}, true},
+      {"duplicate | take four", three_wait, {put_again, take_four}},
+  };
+  return all;
+}
+
+Play play_of(Stage& stage, const Scene& scene, const Mutant* mutant) {
+  const shm::Segment& segment = stage.world().store().segment();
+  Play play;
+  play.begin = &segment.header();
+  play.size = segment.size();
+  play.prepare = [&] {
+    stage.begin_anew();
+    scene.prepare(stage);
+  };
+  for (std::uint32_t i = 0; i < scene.parts.size(); ++i)
+    play.threads.emplace_back([&stage, &scene, i] { scene.parts[i](stage, i); });
+  play.verdict = [&] { return stage.verdict(); };
+  if (mutant != nullptr)
+    play.weaken = [&stage, mutant](const MemoryAccess& access) { return mutant->order(stage, access); };
+  play.name_of = [&](const void* word) { return stage.name_of(word); };
+  return play;
+}
+
+}  // namespace ojs_shm::test

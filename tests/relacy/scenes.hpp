@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <ostream>
+#include <vector>
+
+#include "tests/relacy/memory.hpp"
+#include "tests/relacy/stage.hpp"
+
+namespace ojs_shm::test {
+
+/// What runs at once, a thread for each part, and what was before.
+struct Scene {
+  const char* name;
+  std::function<void(Stage&)> prepare;
+  std::vector<std::function<void(Stage&, std::uint32_t)>> parts;
+  bool needs_total_order = false;  ///< of a write and a later load of another word
+};
+const std::vector<Scene>& scenes();
+
+/// An order that is too weak, and the scene that must notice.
+struct Mutant {
+  const char* name;
+  const char* scene;
+  std::function<std::memory_order(const Stage&, const MemoryAccess&)> order;  ///< instead of the one it names
+};
+const std::vector<Mutant>& mutants();
+
+inline void PrintTo(const Scene& scene, std::ostream* out) { *out << scene.name; }
+inline void PrintTo(const Mutant& mutant, std::ostream* out) { *out << mutant.name; }
+
+Play play_of(Stage& stage, const Scene& scene, const Mutant* mutant = nullptr);
+
+}  // namespace ojs_shm::test

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/relacy/stage.hpp"
+
+#include <cstddef>
+#include <optional>
+
+namespace ojs_shm::test {
+
+using engine::Outcome;
+using shm::Point;
+
+namespace {
+constexpr std::uint64_t kFar = 1ULL << 42;  ///< ms; later than any test
+constexpr std::uint64_t kLater = 1ULL << 41;
+constexpr std::uint32_t kLeaseMs = 60'000;
+constexpr engine::JobId kSame{0x0199'0000'0000'7000, 0x8000'0000'0000'0002};
+
+engine::NewJob telling(unsigned number, const std::string& text) {
+  engine::NewJob job;
+  job.type = "t";
+  job.args = text;
+  job.rank = 1;
+  job.expires_at = kFar + number;
+  return job;
+}
+std::string text_of(std::uint64_t number) { return "[" + std::to_string(number) + "]"; }
+}  // namespace
+
+Stage::Stage() : world_(false) {}
+
+void Stage::begin_anew() {
+  world_.begin_anew();
+  wrong_.clear();
+  held_ = engine::Fetched{};
+  held_.body = &body_;
+  for (unsigned i = 0; i < 2; ++i) telling_[i] = engine::Fetched{}, telling_[i].body = &bodies_[i];
+  extended_ = ended_ = waits_ = supervisor_sleeps_ = false;
+  overdue_ended_ = rung_ = accepted_ = brought_ = 0;
+}
+
+void Stage::hold_one(std::uint32_t self) {
+  const std::string text = text_of(7);
+  engine::JobId id;
+  if (world_.actor(self).enqueue(telling(7, text), id) != Outcome::kOk ||
+      world_.actor(self).fetch(0, kLeaseMs, false, held_) != Outcome::kOk)
+    wrong_ += "nothing to hold; ";
+}
+
+void Stage::extend(std::uint32_t self) {
+  std::uint64_t until = 0;
+  extended_ = world_.actor(self).heartbeat(held_.slot, held_.word, 2 * kLeaseMs, until) == Outcome::kOk;
+}
+
+void Stage::end_overdue(std::uint32_t self) {
+  world_.actor(self).end_leases(0, world_.store().slots(), held_.deadline + 1, overdue_ended_);
+}
+
+void Stage::wait_for_it() {
+  engine::JobRecord& job = world_.store().job(held_.slot);
+  job.signals.fetch_or(engine::kWaited, Point::kWaitFlagSet);
+  rung_ = world_.store().segment().header().completions[held_.slot % 64].load();
+  const engine::Control control(job.control.load_seq_cst());
+  waits_ = !engine::is_finished(control.state()) && !engine::is_exclusive(control.state());
+}
+
+void Stage::end_it(std::uint32_t self) {
+  ended_ = world_.actor(self).ack(held_.slot, held_.word, {}) == Outcome::kOk;
+  if (!ended_) wrong_ += "an ack was refused; ";
+}
+
+void Stage::put_telling(std::uint32_t self, unsigned number) {
+  engine::JobId id;
+  if (world_.actor(self).enqueue(telling(number, text_of(number)), id) != Outcome::kOk)
+    wrong_ += "an enqueue was refused; ";
+}
+
+void Stage::end_telling(std::uint32_t self) {
+  engine::Fetched& held = telling_[self % 2];
+  if (world_.actor(self).fetch(0, 0, false, held) != Outcome::kOk) return;
+  const std::string args = held.body->substr(held.type_length, held.args_length);
+  if (args.size() < 3 || args.front() != '[') wrong_ += "a fetch returned '" + args + "'; ";
+  if (world_.actor(self).ack(held.slot, held.word, args) != Outcome::kOk) wrong_ += "an ack was refused; ";
+}
+
+void Stage::look_at_all() {
+  for (std::uint32_t slot = 0; slot < world_.store().slots(); ++slot) {
+    const auto seen = world_.store().snapshot(slot);
+    if (!seen || seen->expires_at < kFar) continue;
+    const std::string text = text_of(seen->expires_at - kFar);
+    const std::string_view args = std::string_view(seen->body).substr(seen->type_length, seen->args_length);
+    if (args != text) wrong_ += "a snapshot of " + text + " has the args '" + std::string(args) + "'; ";
+    const auto parts = engine::parts(seen->id, world_.store().segment().header().salt & ((1ULL << 56) - 1));
+    if (!parts || parts->slot != slot || parts->generation != seen->generation)
+      wrong_ += "a snapshot has the id of another life of its slot; ";
+    if (seen->state() == engine::JobState::kCompleted && (seen->result != text || seen->finished_at == 0))
+      wrong_ += "a snapshot of " + text + " is completed with the result '" + seen->result + "'; ";
+    if (seen->state() == engine::JobState::kActive && (seen->attempt != 1 || seen->started_at == 0))
+      wrong_ += "a snapshot of " + text + " is active but has not started; ";
+  }
+}
+
+void Stage::bring_the_same(std::uint32_t self) {
+  const std::string text = text_of(self);
+  engine::NewJob job = telling(self, text);
+  job.id = kSame;
+  engine::JobId id;
+  const Outcome outcome = world_.actor(self).enqueue(job, id);
+  ++brought_;
+  if (outcome == Outcome::kOk)
+    ++accepted_;
+  else if (outcome != Outcome::kDuplicate)
+    wrong_ += "an id was neither accepted nor refused; ";
+}
+
+void Stage::put_for_later(std::uint32_t self) {
+  const std::string text = text_of(8);
+  engine::NewJob job = telling(8, text);
+  job.scheduled_at = kLater;
+  engine::JobId id;
+  if (world_.actor(self).enqueue(job, id) != Outcome::kOk) wrong_ += "an enqueue was refused; ";
+}
+
+void Stage::supervise_until_later(std::uint32_t self) {
+  shm::Header& header = world_.store().segment().header();
+  rung_ = header.doorbell.load();
+  header.sleeping_until_ms.exchange(kLater + 1, Point::kDoorbellRung);
+  supervisor_sleeps_ = world_.actor(self).rings().peek(world_.store().header().timers_ring).empty();
+}
+
+std::string Stage::verdict() {
+  std::string text = wrong_;
+  if (extended_ && overdue_ended_ != 0) text += "a lease was extended and ended; ";
+  if (overdue_ended_ > 1) text += "a lease ended twice; ";
+  if (ended_ && waits_ && world_.store().segment().header().completions[held_.slot % 64].load() == rung_)
+    text += "somebody waits for a job that has ended; ";
+  const shm::Header& header = world_.store().segment().header();
+  if (supervisor_sleeps_ && header.doorbell.load() == rung_) text += "the supervisor sleeps beside a timer; ";
+  if (brought_ != 0 && accepted_ != 1) text += "an id was accepted " + std::to_string(accepted_) + " times; ";
+  return text + world_.verdict();
+}
+
+std::string_view Stage::name_of(const void* word) const {
+  engine::Store& store = const_cast<World&>(world_).store();
+  const shm::Segment& segment = store.segment();
+  const shm::Geometry& sizes = segment.geometry();
+  const auto* byte = static_cast<const char*>(word);
+  // The number of the element and the offset in it, when the word lies in a table.
+  const auto in = [byte](const auto& first, std::size_t count, std::size_t& offset) {
+    const auto* begin = reinterpret_cast<const char*>(&first);
+    if (byte < begin || byte >= begin + count * sizeof first) return false;
+    offset = static_cast<std::size_t>(byte - begin) % sizeof first;
+    return true;
+  };
+  std::size_t at = 0;
+  if (in(segment.ring(0), sizes.rings, at))
+    return at == offsetof(shm::RingEnds, head) ? "head" : at == offsetof(shm::RingEnds, tail) ? "tail" : "ring claim";
+  if (in(segment.chunk(0), sizes.chunks, at))
+    return at == offsetof(shm::Chunk, next) ? "next" : at == offsetof(shm::Chunk, control) ? "chunk control" : "cell";
+  if (in(store.job(0), sizes.slots, at))
+    return at == 0                                       ? "control"
+           : at == offsetof(engine::JobRecord, deadline) ? "deadline"
+           : at == offsetof(engine::JobRecord, signals)  ? "signals"
+                                                         : "record";
+  if (in(store.queue(0), store.max_queues(), at)) {
+    constexpr std::size_t kRings = offsetof(engine::QueueRecord, rings);
+    if (at >= kRings + offsetof(shm::RingSet, ring)) return "ring name";
+    if (at >= kRings) return "index";
+    return at >= offsetof(engine::QueueRecord, waiters)    ? "waiters"
+           : at == offsetof(engine::QueueRecord, reserved) ? "reserved"
+           : at == offsetof(engine::QueueRecord, flags)    ? "flags"
+                                                           : "queue";
+  }
+  if (in(store.tally(0, 0), std::size_t{store.max_queues()} * store.lanes(), at)) return "tally";
+  if (in(segment.lane(0), sizes.lanes, at)) return "lane";
+  if (in(segment.key_cell(0), sizes.key_cells, at)) return "key";
+  if (in(segment.block_word(0), sizes.blocks, at)) return "block word";
+  if (in(segment.block_link(0), sizes.blocks, at)) return "block link";
+  if (in(segment.block(0), sizes.blocks, at)) return "block";
+  if (in(segment.header(), 1, at)) return at == offsetof(shm::Header, sleeping_until_ms) ? "sleeping" : "header";
+  return "map";
+}
+
+}  // namespace ojs_shm::test
