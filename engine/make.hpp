@@ -30,4 +30,7 @@ Measured measure(const Plan& plan);
 /// Makes the segment whole or not at all.
 shm::Opened make(const std::string& path, const Plan& plan);
 
+/// Climbs the attach ladder; its last rung is an area that has room for the queues it names.
+shm::Opened open(const std::string& path, bool writable);
+
 }  // namespace ojs_shm::engine

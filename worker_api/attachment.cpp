@@ -108,7 +108,7 @@ Status Attachment::join(Role role) {
 Result<std::shared_ptr<Attachment>> Attachment::open(const SegmentName& name, Role role) {
   if (const std::string problem = problem_of(name); !problem.empty())
     return Error{Code::kInvalid, problem, "name", 0, 0, ""};
-  shm::Opened opened = shm::open_segment(path_of(name), engine::engine_fingerprint(), role != Role::kObserver);
+  shm::Opened opened = engine::open(path_of(name), role != Role::kObserver);
   if (opened.code != shm::OpenCode::kOk) return error_of(opened);
   auto attachment = std::make_shared<Attachment>(std::move(opened.segment), name, role);
   if (const Status joined = attachment->join(role); !joined) return joined.error();

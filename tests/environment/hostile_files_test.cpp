@@ -7,9 +7,11 @@
 #include <unistd.h>
 
 #include <csignal>
+#include <cstring>
 #include <fstream>
 #include <iterator>
 
+#include "engine/layout.hpp"
 #include "tests/environment/segment_fixture.hpp"
 #include "tests/support/seed.hpp"
 
@@ -135,6 +137,19 @@ TEST_F(HostileFiles, a_truncated_segment_is_refused) {
     const std::size_t length = below(seeded, whole.size());
     write(whole.substr(0, length));
     EXPECT_EQ(expect_an_end("cut at " + std::to_string(length)), "cannot_attach");
+  }
+}
+
+TEST_F(HostileFiles, a_segment_without_room_for_the_queues_it_names_is_refused) {
+  const std::string whole = lived_in_segment();
+  shm::Header header;
+  std::memcpy(static_cast<void*>(&header), whole.data(), sizeof header);
+  const std::size_t at = shm::offsets_of(header.geometry).area + offsetof(engine::EngineHeader, max_queues);
+  for (const std::uint32_t queues : {0U, 1000U, ~0U}) {
+    std::string broken = whole;
+    std::memcpy(broken.data() + at, &queues, sizeof queues);
+    write(broken);
+    EXPECT_EQ(expect_an_end(std::to_string(queues) + " queues"), "cannot_attach");
   }
 }
 

@@ -17,7 +17,7 @@ packages_of() {
     relacy) echo relacy-dev ;;
     format) echo clang-format-14@clang-format-14 ;;
     clang-tidy) echo clang-tidy@clang-tidy ;;
-    fuzz) echo clang@clang++ "libclang-rt-14-dev" ;;
+    fuzz) echo clang@clang++ "$(clang_runtime)" ;;
     aarch64)
       echo g++-aarch64-linux-gnu@aarch64-linux-gnu-g++ qemu-user@qemu-aarch64
       echo libfmt-dev:arm64 libspdlog-dev:arm64 libtomlplusplus-dev:arm64 libgtest-dev:arm64 libgmock-dev:arm64
@@ -46,6 +46,15 @@ boost_package() {
     fi
   done
   echo libboost1.81-dev
+}
+
+# libFuzzer and the sanitizers of the clang that is there, or would be.
+clang_runtime() {
+  local version
+  version=$(clang++ -dumpversion 2>/dev/null ||
+    apt-cache depends clang 2>/dev/null | sed -nE 's/.*Depends: clang-([0-9]+)$/\1/p' || true)
+  version=${version%%.*}
+  echo "libclang-rt-${version:-14}-dev"
 }
 
 present() { # PACKAGE[@COMMAND]

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ojs_shm/admin.hpp>
+#include <ojs_shm/observer.hpp>
+#include <ojs_shm/producer.hpp>
+#include <ojs_shm/worker.hpp>
+
+#include <array>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/supervisor.hpp"
+#include "tests/fuzz/input.hpp"
+
+namespace ojs_shm::fuzz {
+
+/// Looks at everything that an observer can see.
+void look_around(const Segment& segment);
+
+/// Every role at once in an attached segment. Whatever it is answered is right, as long as it is answered.
+class Visitor {
+ public:
+  Visitor(Segment segment, std::vector<std::string> ids);
+  ~Visitor();
+  Visitor(const Visitor&) = delete;
+
+  /// One operation, as the input says.
+  void act(Input& input);
+
+ private:
+  using Act = void (Visitor::*)(Input&);
+  static const std::vector<Act>& acts();
+
+  void open();
+  void close();
+  void reopen(Input&) { close(), open(); }
+  const std::string& some_id(Input& input);
+  Job& some_job(Input& input) { return jobs_[input.below(jobs_.size())]; }
+  JobSpec some_spec(Input& input);
+  void remember(std::string_view id);
+
+  void enqueue(Input& input);
+  void enqueue_batch(Input& input);
+  void fetch(Input& input);
+  void fetch_batch(Input& input);
+  void ack(Input& input);
+  void nack(Input& input);
+  void requeue(Input& input);
+  void heartbeat(Input& input);
+  void progress(Input& input);
+  void cancel(Input& input);
+  void reprioritize(Input& input);
+  void activate(Input& input);
+  void get(Input& input);
+  void retry_dead(Input& input);
+  void drop_dead(Input& input);
+  void set_queue(Input& input);
+  void set_default(Input& input);
+  void list(Input& input);
+  void look(Input& input);
+  void mend(Input& input);
+  void repair(Input& input);
+  void tick(Input& input);
+
+  Segment segment_;
+  std::vector<std::string> ids_;
+  std::optional<Producer> producer_;
+  std::optional<Worker> worker_;
+  std::optional<Admin> admin_;
+  std::array<Job, 4> jobs_;
+  std::string args_;
+  std::optional<std::uint32_t> lane_;  ///< of the supervisor
+  std::unique_ptr<engine::Actor> actor_;
+  std::unique_ptr<engine::Supervisor> supervisor_;
+};
+
+}  // namespace ojs_shm::fuzz
