@@ -230,13 +230,14 @@ TEST(Priority, PRI_T04_every_worker_sees_the_same_order) {
 
 TEST(Priority, PRI_T05_every_queue_has_256_levels_and_gets_on_with_them) {
   QuietSegment s(few_slots(4096));
-  const unsigned queues = 8;  // as many as the segment has
+  std::vector<std::string> queues{"default"};
+  while (queues.size() < 8) queues.push_back("queue." + std::to_string(queues.size()));  // as many as the segment has
   for (unsigned round = 0; round < 2; ++round) {
-    for (unsigned q = 0; q < queues; ++q)
-      for (unsigned level = 0; level < 256; ++level) ASSERT_NE(s.put(level, "queue." + std::to_string(q)), "");
-    for (unsigned q = 0; q < queues; ++q) {
+    for (const std::string& queue : queues)
+      for (unsigned level = 0; level < 256; ++level) ASSERT_NE(s.put(level, queue), "");
+    for (const std::string& queue : queues) {
       WorkerOptions options;
-      options.queues = {"queue." + std::to_string(q)};
+      options.queues = {queue};
       Worker worker = Worker::attach(s.segment, options).value();
       for (std::int64_t level = 0; level < 256; ++level) {
         ASSERT_TRUE(worker.try_fetch(s.job).ok());
