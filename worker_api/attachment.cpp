@@ -3,6 +3,7 @@
 
 #include <pthread.h>
 #include <sys/eventfd.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -32,6 +33,20 @@ void watch_forks() {
                                              registry().mutex.unlock();
                                            });
   (void)once;
+}
+
+/// What whoever begins meets first, so it says how to go on.
+Error no_segment(const SegmentName& name) {
+  struct stat status {};
+  const bool folder = ::stat(name.dir.c_str(), &status) == 0 && S_ISDIR(status.st_mode);
+  const std::string where = name.dir == SegmentName{}.dir ? "" : " --dir " + name.dir;
+  return {Code::kCannotAttach,
+          "no segment '" + name.name + "' in " + name.dir +
+              (folder ? "; start one: ojs-shm-broker --name " + name.name + where : ", which is no directory"),
+          "segment",
+          0,
+          0,
+          ""};
 }
 
 }  // namespace
@@ -109,6 +124,7 @@ Result<std::shared_ptr<Attachment>> Attachment::open(const SegmentName& name, Ro
   if (const std::string problem = problem_of(name); !problem.empty())
     return Error{Code::kInvalid, problem, "name", 0, 0, ""};
   shm::Opened opened = engine::open(path_of(name), role != Role::kObserver);
+  if (opened.code == shm::OpenCode::kNoFile) return no_segment(name);
   if (opened.code != shm::OpenCode::kOk) return error_of(opened);
   auto attachment = std::make_shared<Attachment>(std::move(opened.segment), name, role);
   if (const Status joined = attachment->join(role); !joined) return joined.error();

@@ -138,6 +138,10 @@ class EnvelopeReader {
   void take_priority(const Member& member) {
     const auto priority = json::integer_of(member.value);
     if (!priority) return complaint_.wrong_kind("priority", "an integer", member.value);
+    using Limits = std::numeric_limits<std::int64_t>;
+    const bool limit = *priority == Limits::min() || *priority == Limits::max();
+    const std::string written = json::compact(member.value);
+    if (limit && written != std::to_string(*priority)) vast_priority_ = written;
     settle(priority_, priority, "priority", complaint_);
   }
 
@@ -241,6 +245,7 @@ class EnvelopeReader {
             .args = args_.value_or(""),
             .extra = std::move(extra),
             .priority = priority_,
+            .vast_priority = vast_priority_,
             .scheduled_at_ms = scheduled_at_ms_.value_or(0),
             .expires_at_ms = expires_at_ms_.value_or(0),
             .timeout_ms = timeout_ms_.value_or(0),
@@ -256,6 +261,7 @@ class EnvelopeReader {
   json::Complaint complaint_;
   std::optional<std::string> type_, args_, id_, queue_;
   std::optional<std::int64_t> priority_;
+  std::string vast_priority_;
   std::optional<std::uint64_t> scheduled_at_ms_, expires_at_ms_;
   std::optional<std::uint32_t> timeout_ms_, lease_ms_;
   std::optional<bool> pending_;

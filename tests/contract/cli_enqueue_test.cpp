@@ -67,10 +67,19 @@ TEST(CliEnqueue, QO_04_priority_names_are_those_of_the_convention) {
 
 TEST(CliEnqueue, refuses_priorities_outside_the_range_and_names_the_maximum) {
   const LiveSegment segment;
-  for (const char* priority : {"-1", "256", "99999999999"}) {
-    const Finished done = segment.cli({"enqueue", "-t", "a", "--priority", priority});
-    EXPECT_EQ(done.exit_code, 2) << priority;
-    EXPECT_NE(done.err.find("255"), std::string::npos) << done.err;
+  for (const char* priority : {"-1", "256", "99999999999", "99999999999999999999", "-99999999999999999999"}) {
+    const std::string refusal =
+        "priority " + std::string(priority) + " is out of range: the minimum is 0 and the maximum is 255";
+    const Finished flag = segment.cli({"enqueue", "-t", "a", "--priority", priority});
+    EXPECT_EQ(flag.exit_code, 2) << priority;
+    EXPECT_EQ(flag.err, refusal + "\n");
+    for (const std::string& line :
+         {std::string("{\"type\":\"a\",\"args\":[],\"priority\":") + priority + "}",
+          std::string("{\"type\":\"a\",\"args\":[],\"options\":{\"priority\":") + priority + "}}"}) {
+      const Finished stream = segment.cli({"enqueue"}, line + "\n");
+      EXPECT_EQ(stream.exit_code, 1) << line;
+      EXPECT_EQ(stream.err, "line 1: " + refusal + "\n");
+    }
   }
   EXPECT_EQ(segment.cli({"list"}).out, "");
 }
@@ -117,6 +126,18 @@ TEST(CliEnqueue, reads_envelopes_reports_bad_lines_and_goes_on) {
   ASSERT_EQ(errors.size(), 2U) << done.err;
   EXPECT_EQ(errors[0].rfind("line 2: ", 0), 0U) << errors[0];
   EXPECT_EQ(errors[1].rfind("line 4: ", 0), 0U) << errors[1];
+}
+
+TEST(CliEnqueue, a_refused_line_has_its_number_as_a_member_in_json) {
+  const LiveSegment segment;
+  const Finished done = segment.cli({"enqueue", "--json"},
+                                    "not json\n{\"type\":\"a\",\"args\":[]}\n"
+                                    "{\"type\":\"a\",\"args\":[],\"priority\":999}\n");
+  const auto errors = lines_of(done.err);
+  ASSERT_EQ(errors.size(), 2U) << done.err;
+  for (const auto& [index, line] : {std::pair{0, "1"}, {1, "3"}}) {
+    EXPECT_EQ(member(errors[static_cast<std::size_t>(index)], "error.line"), line) << done.err;
+  }
 }
 
 TEST(CliEnqueue, ids_come_in_the_order_of_the_lines_over_many_batches) {
@@ -232,6 +253,7 @@ TEST(CliEnqueue, wrong_usage_is_status_2_and_stores_nothing) {
                                                 {"enqueue", "-t", "a", "--retry", "max_attempts=many"},
                                                 {"enqueue", "-t", "a", "--delay", "soon"},
                                                 {"enqueue", "-t", "a", "--delay", "1s", "--at", "2030-01-01T00:00:00Z"},
+                                                {"enqueue", "-t", "a", "--lease", "100d"},
                                                 {"enqueue", "--queue", "mail"},
                                                 {"enqueue", "-t", "a", "--meta", "[1"}}) {
     const Finished done = segment.cli(words);
@@ -239,6 +261,40 @@ TEST(CliEnqueue, wrong_usage_is_status_2_and_stores_nothing) {
     EXPECT_NE(done.err, "");
   }
   EXPECT_EQ(segment.cli({"list"}).out, "");
+}
+
+TEST(CliEnqueue, an_empty_value_is_no_wish_for_the_default) {
+  const LiveSegment segment;
+  for (const std::pair<const char*, const char*>& flag : {std::pair{"-i", "--input"},
+                                                          {"--priority", "--priority"},
+                                                          {"--queue", "--queue"},
+                                                          {"--retry", "--retry"},
+                                                          {"--delay", "--delay"},
+                                                          {"--id", "--id"}}) {
+    const Finished done = segment.cli({"enqueue", "-t", "a", flag.first, ""});
+    EXPECT_EQ(done.exit_code, 2) << flag.first;
+    EXPECT_EQ(done.err, std::string(flag.second) + " is empty\n");
+  }
+  const Finished type = segment.cli({"enqueue", "-t", "", "-i", "1"});
+  EXPECT_EQ(type.exit_code, 2);
+  EXPECT_EQ(type.err, "--type is empty\n");
+  EXPECT_EQ(segment.cli({"list"}).out, "");
+}
+
+TEST(CliEnqueue, waits_for_a_broker_that_is_still_starting) {
+  const ScratchDirectory folder;
+  const std::vector<std::string> target = {"--name", "test", "--dir", folder.path()};
+  const auto words = [&](const char* name, std::vector<std::string> flags) {
+    flags.insert(flags.begin(), program(name));
+    flags.insert(flags.end(), target.begin(), target.end());
+    return flags;
+  };
+  Process one = Process::start(words("ojs-shm", {"enqueue", "-t", "a", "--attach-timeout", "25s"}));
+  Process look = Process::start(words("ojs-shm", {"stats", "--attach-timeout", "25s"}));
+  Process broker = Process::start(words("ojs-shm-broker", {}));
+  const Finished enqueued = one.wait(), looked = look.wait();
+  EXPECT_EQ(enqueued.exit_code, 0) << enqueued.err;
+  EXPECT_EQ(looked.exit_code, 0) << looked.err;
 }
 
 }  // namespace

@@ -54,6 +54,12 @@ TEST(CliJobs, lists_available_jobs_in_the_order_of_their_fetching) {
   EXPECT_EQ(lines_of(segment.cli({"list", "--limit", "2"}).out).size(), 2U);
   EXPECT_EQ(segment.cli({"list", "--state", "completed"}).out, "");
   EXPECT_EQ(segment.cli({"list", "--queue", "elsewhere"}).out, "");
+  for (const std::vector<std::string>& words :
+       {std::vector<std::string>{"list", "--limit", "-1"}, {"dead", "list", "--limit", "-1"}}) {
+    const Finished negative = segment.cli(words);
+    EXPECT_EQ(negative.exit_code, 2);
+    EXPECT_NE(negative.err.find("--limit: -1 must not be negative"), std::string::npos) << negative.err;
+  }
   const Finished wrong = segment.cli({"list", "--state", "asleep"});
   EXPECT_EQ(wrong.exit_code, 2);
   EXPECT_NE(wrong.err.find("retryable"), std::string::npos) << wrong.err;

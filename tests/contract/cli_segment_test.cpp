@@ -38,6 +38,9 @@ TEST(CliQueue, a_misspelt_name_makes_no_queue) {
     EXPECT_EQ(segment.cli({"queue", command, "nobody"}).exit_code, 4) << command;
   }
   EXPECT_EQ(segment.cli({"queue", "set", "Not A Name", "--max-depth", "1"}).exit_code, 2);
+  const Finished negative = segment.cli({"queue", "set", "mail", "--max-depth", "-1"});
+  EXPECT_EQ(negative.exit_code, 2);
+  EXPECT_NE(negative.err.find("--max-depth: -1 must not be negative"), std::string::npos) << negative.err;
   EXPECT_EQ(segment.cli({"queue", "list"}).out, "");
 }
 
@@ -89,12 +92,28 @@ TEST(CliSegments, no_segment_is_status_3_with_a_hint) {
   ScratchDirectory folder;
   for (const std::vector<std::string>& words :
        {std::vector<std::string>{"stats"}, {"list"}, {"enqueue", "-t", "a"}, {"work", "--", "true"}, {"audit"}}) {
-    std::vector<std::string> argv = {program("ojs-shm"), "--name", "nobody", "--dir", folder.path()};
+    std::vector<std::string> argv = {program("ojs-shm"), "--name",           "nobody", "--dir",
+                                     folder.path(),      "--attach-timeout", "0"};
     argv.insert(argv.end(), words.begin(), words.end());
     const Finished done = run(argv);
     EXPECT_EQ(done.exit_code, 3) << words[0] << done.err;
-    EXPECT_NE(done.err.find("nobody"), std::string::npos) << done.err;
+    EXPECT_EQ(done.err, "no segment 'nobody' in " + folder.path() + "; start one: ojs-shm-broker --name nobody --dir " +
+                            folder.path() + "\n");
   }
+}
+
+TEST(CliSegments, a_directory_that_is_not_there_is_no_empty_one) {
+  const ScratchDirectory folder;
+  std::ofstream(folder / "file") << "";
+  for (const std::string& dir : {folder / "nowhere", folder / "file"}) {
+    const Finished listed = run({program("ojs-shm"), "segments", "--dir", dir, "--json"});
+    EXPECT_EQ(listed.exit_code, 3) << listed.out;
+    EXPECT_NE(member(listed.err, "error.message").find(dir), std::string::npos) << listed.err;
+    const Finished attached = run({program("ojs-shm"), "stats", "--dir", dir});
+    EXPECT_EQ(attached.exit_code, 3);
+    EXPECT_NE(attached.err.find("which is no directory"), std::string::npos) << attached.err;
+  }
+  EXPECT_EQ(run({program("ojs-shm"), "segments", "--dir", folder.path()}).exit_code, 0);
 }
 
 TEST(CliSegments, no_permission_is_status_7) {
@@ -116,6 +135,9 @@ TEST(CliSegments, no_permission_is_status_7) {
     EXPECT_EQ(done.exit_code, 7) << command.front() << ": " << done.err;
     EXPECT_NE(done.err.find(segment.file()), std::string::npos) << done.err;
   }
+  const Finished doctor = as_nobody({"doctor", "--name", "test", "--dir", segment.folder().path()});
+  EXPECT_NE(doctor.out.find("member of its group"), std::string::npos) << doctor.out;
+  EXPECT_EQ(doctor.out.find("ojs-shm rm"), std::string::npos) << "its file is in order: " << doctor.out;
 }
 
 TEST(CliStats, counts_what_happened) {
@@ -183,6 +205,26 @@ TEST(CliDoctor, says_how_to_start_when_there_is_no_segment) {
   for (const std::string& line : lines_of(done.out)) EXPECT_NE(member(line, "verdict"), "") << line;
 }
 
+TEST(CliDoctor, does_not_send_a_broker_to_a_file_that_no_broker_takes) {
+  const LiveSegment segment;
+  const ScratchDirectory folder;
+  std::ofstream(folder / "ojs-shm.empty") << "";
+  std::ofstream(folder / "ojs-shm.random") << std::string(100'000, 'x');
+  std::filesystem::copy_file(segment.file(), folder / "ojs-shm.short");
+  std::filesystem::resize_file(folder / "ojs-shm.short", 1 << 20);
+  std::filesystem::create_directory(folder / "ojs-shm.folder");
+  for (const char* name : {"empty", "random", "short", "folder"}) {
+    const Finished done = run({program("ojs-shm"), "doctor", "--name", name, "--dir", folder.path(), "--json"});
+    EXPECT_EQ(done.exit_code, 1);
+    EXPECT_EQ(done.out.find("start one"), std::string::npos) << name << ": " << done.out;
+    for (const std::string& line : lines_of(done.out)) {
+      if (member(line, "check") != "segment") continue;
+      const std::string way_out = name == std::string("folder") ? "move " : "ojs-shm rm " + std::string(name);
+      EXPECT_NE(member(line, "advice").find(way_out), std::string::npos) << line;
+    }
+  }
+}
+
 TEST(CliUsage, help_of_every_command_names_its_options) {
   for (const char* command : {"enqueue", "work", "get", "list", "wait", "cancel", "reprioritize", "activate", "dead",
                               "queue", "default-priority", "stats", "drain", "audit", "doctor", "segments", "rm"}) {
@@ -194,6 +236,21 @@ TEST(CliUsage, help_of_every_command_names_its_options) {
   EXPECT_NE(all.out.find("EXIT STATUS"), std::string::npos);
   const Finished version = run({program("ojs-shm"), "--version"});
   EXPECT_NE(version.out.find("segment format"), std::string::npos);
+}
+
+TEST(CliUsage, an_unknown_command_is_named_also_beside_help) {
+  for (const std::vector<std::string>& words :
+       {std::vector<std::string>{"bogus"}, {"bogus", "--help"}, {"--name", "x", "bogus"}, {"bogus", "--json"}}) {
+    std::vector<std::string> argv = {program("ojs-shm")};
+    argv.insert(argv.end(), words.begin(), words.end());
+    const Finished done = run(argv);
+    EXPECT_EQ(done.exit_code, 2) << words.back();
+    EXPECT_NE(done.err.find("there is no command `bogus`"), std::string::npos) << done.err;
+    EXPECT_EQ(done.out, "");
+  }
+  const Finished inner = run({program("ojs-shm"), "queue", "bogus"});
+  EXPECT_EQ(inner.exit_code, 2);
+  EXPECT_NE(inner.err.find("`queue bogus`"), std::string::npos) << inner.err;
 }
 
 TEST(CliUsage, wrong_usage_is_status_2_also_in_json) {

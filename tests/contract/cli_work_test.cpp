@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // `ojs-shm work`: a command for each job. Real workers, real commands, real signals.
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <csignal>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -32,6 +34,30 @@ bool gone(pid_t pid) {
   const std::string stat = text_in("/proc/" + std::to_string(pid) + "/stat");
   const auto name_end = stat.rfind(')');
   return name_end == std::string::npos || std::string("ZX").find(stat[name_end + 2]) != std::string::npos;
+}
+
+TEST(CliWork, the_first_commands_of_the_readme_run_as_printed) {
+  const std::string readme = text_in(OJS_SHM_SOURCE_DIR "/README.md");
+  const std::size_t begin = readme.find("```sh\n", readme.find("## Use it"));
+  ASSERT_NE(begin, std::string::npos);
+  const std::string block = readme.substr(begin + 6, readme.find("```", begin + 6) - begin - 6);
+  ASSERT_NE(block.find("--wait"), std::string::npos) << block;
+  const std::string operations = text_in(OJS_SHM_SOURCE_DIR "/docs/operations.md");
+  for (const std::string& line : lines_of(block)) EXPECT_NE(operations.find(line), std::string::npos) << line;
+
+  const ScratchDirectory folder;
+  std::ofstream(folder / "send-mail") << "#!/bin/sh\nexec cat\n";
+  ASSERT_EQ(::chmod((folder / "send-mail").c_str(), 0755), 0);
+  ProcessOptions options;
+  options.directory = folder.path();
+  const char* path = std::getenv("PATH");
+  const std::string programs = std::filesystem::path(program("ojs-shm")).parent_path();
+  options.environment = {{"OJS_SHM_DIR", folder.path()}, {"PATH", programs + ":" + (path != nullptr ? path : "")}};
+  // timeout(1) ends the whole group, so that nothing of it stays when the block hangs.
+  const Finished done = run(
+      {"timeout", "25", "sh", "-c", block + "status=$?; jobs -p >pids; kill $(cat pids); wait; exit $status"}, options);
+  EXPECT_EQ(done.exit_code, 0) << done.err;
+  EXPECT_NE(done.out.find("[{\"to\":\"a@b.c\"}]\n"), std::string::npos) << done.out << done.err;
 }
 
 TEST(CliWork, gives_args_on_stdin_and_the_job_in_the_environment_and_keeps_stdout_as_the_result) {
@@ -165,6 +191,9 @@ TEST(CliWork, a_cancelled_job_s_command_gets_sigterm) {
   EXPECT_EQ(segment.cli({"cancel", id}).exit_code, 0);
   EXPECT_TRUE(eventually([&] { return text_in(note) == "asked\n"; }));
   EXPECT_TRUE(segment.becomes(id, "cancelled"));
+  const auto report = worker.read_line();
+  ASSERT_TRUE(report);
+  EXPECT_NE(report->find("\tcancelled\t"), std::string::npos) << *report;
   EXPECT_TRUE(worker.running()) << "the worker itself goes on";
 }
 
@@ -218,7 +247,9 @@ TEST(CliWork, a_command_longer_than_its_timeout_is_stopped) {
   Process worker = segment.start_cli(shell_worker("exec tail -f /dev/null", {"--grace", "50ms", "--count", "1"}));
   EXPECT_TRUE(segment.becomes(id, "discarded"));
   EXPECT_EQ(segment.job(id, "error.code"), "timeout");
-  EXPECT_EQ(worker.wait().exit_code, 0);
+  const Finished done = worker.wait();
+  EXPECT_EQ(done.exit_code, 0);
+  EXPECT_NE(done.out.find("\tlost\t"), std::string::npos) << "nobody cancelled it: " << done.out;
 }
 
 TEST(CliWork, a_result_longer_than_the_segment_takes_fails_the_job_for_good) {
@@ -267,6 +298,50 @@ TEST(CliWork, refuses_to_start_without_a_command_that_can_run) {
   EXPECT_EQ(segment.cli({"work"}).exit_code, 2);
   EXPECT_EQ(segment.cli({"work", "--", "no-such-command-anywhere"}).exit_code, 2);
   EXPECT_EQ(segment.cli({"work", "--concurrency", "0", "--", "true"}).exit_code, 2);
+  const std::string id = segment.enqueue({"-t", "a"});
+  EXPECT_EQ(segment.cli({"work", "--until-empty", "--", segment.folder().path()}).exit_code, 2) << "a directory";
+  EXPECT_EQ(segment.job(id, "attempt"), "0");
+}
+
+TEST(CliWork, refuses_numbers_that_do_not_fit_instead_of_wrapping_them) {
+  const LiveSegment segment;
+  const std::string id = segment.enqueue({"-t", "a"});
+  for (const std::vector<std::string>& flags : {std::vector<std::string>{"--lease", "100d"},
+                                                {"--count", "-1"},
+                                                {"--concurrency", "-1"},
+                                                {"--queue", ""},
+                                                {"--lease", ""}}) {
+    std::vector<std::string> words = {"work", "--until-empty"};
+    words.insert(words.end(), flags.begin(), flags.end());
+    words.insert(words.end(), {"--", "true"});
+    const Finished done = segment.cli(words);
+    EXPECT_EQ(done.exit_code, 2) << flags[0] << flags[1] << done.err;
+    EXPECT_NE(done.err.find(flags[0]), std::string::npos) << done.err;
+  }
+  EXPECT_EQ(segment.job(id, "state"), "available");
+}
+
+TEST(CliWork, names_the_queues_it_makes_and_makes_none_when_not_all_have_room) {
+  const LiveSegment segment({"--max-queues", "4"});
+  segment.enqueue({"-t", "a"});
+  const Finished many = segment.cli({"work", "--queue", "default,b,c,d,e", "--until-empty", "--", "true"});
+  EXPECT_EQ(many.exit_code, 6) << many.err;
+  EXPECT_NE(many.err.find("--max-queues"), std::string::npos) << many.err;
+  EXPECT_EQ(lines_of(segment.cli({"queue", "list"}).out).size(), 1U) << "none was made";
+  const Finished typo = segment.cli({"work", "--queue", "default,defualt", "--until-empty", "--", "true"});
+  EXPECT_EQ(typo.exit_code, 0) << typo.err;
+  EXPECT_NE(typo.err.find("new queues: defualt\n"), std::string::npos) << typo.err;
+  EXPECT_EQ(segment.cli({"work", "--queue", "default,defualt", "--until-empty", "--", "true"}).err, "");
+}
+
+TEST(CliWork, a_report_that_nobody_takes_does_not_stop_the_jobs) {
+  const LiveSegment segment;
+  std::string input;
+  for (int i = 0; i < 200; ++i) input += "{\"type\":\"a\",\"args\":[]}\n";
+  ASSERT_EQ(segment.cli({"enqueue"}, input).exit_code, 0);
+  run({"sh", "-c", "exec \"$0\" work --dir \"$1\" --name test --until-empty -- true >/dev/full", program("ojs-shm"),
+       segment.folder().path()});
+  EXPECT_EQ(lines_of(segment.cli({"list", "--state", "completed"}).out).size(), 200U);
 }
 
 }  // namespace

@@ -4,6 +4,8 @@
 #include <CLI/App.hpp>
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
+#include <CLI/Validators.hpp>
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <string>
@@ -20,7 +22,22 @@ struct Request {
   bool json = false;
   std::vector<std::string> after_dashes;  ///< what stands behind "--"
   std::function<int()> run;               ///< returns an exit code; may throw shell::Refusal
+  std::string attach_timeout;             ///< empty: as the command thinks best
+  std::chrono::steady_clock::time_point begun = std::chrono::steady_clock::now();
 };
+
+/// Waits until the segment's file is there: a broker that was started a moment ago is still making it. Counts from the
+/// begin of the program, for --attach-timeout, else for `patience`. Whoever attaches next says what is missing.
+void await_segment(const Request& request, std::chrono::milliseconds patience);
+/// What `enqueue` and `work` have: they are often started together with the broker.
+inline constexpr std::chrono::milliseconds kPatience{2000};
+
+/// An empty text is a variable that was not set, never a wish for the default. Throws shell::Refusal.
+void refuse_empty_values(const CLI::App& command);
+
+/// For counts, which the parser itself would wrap around.
+inline const CLI::Validator kNotNegative(
+    [](std::string& text) { return text.starts_with('-') ? text + " must not be negative" : std::string(); }, "");
 
 /// What a command's --help ends with: this text, and the options that every command has.
 inline void set_footer(CLI::App& command, const std::string& text = "") {
@@ -37,8 +54,12 @@ std::pair<CLI::App*, std::shared_ptr<Options>> add_command(CLI::App& app, Reques
   CLI::App* command = app.add_subcommand(name, description);
   command->fallthrough();
   set_footer(*command);
-  command->callback(
-      [&request, options, run] { request.run = [&request, options, run] { return run(request, *options); }; });
+  command->callback([&request, command, options, run] {
+    request.run = [&request, command, options, run] {
+      refuse_empty_values(*command);
+      return run(request, *options);
+    };
+  });
   return {command, options};
 }
 

@@ -74,7 +74,7 @@ void add_dead_commands(CLI::App& app, Request& request) {
   const auto [all, options] = add_command<ListOptions>(*dead, request, "list", "List them", &list);
   all->add_option("--queue", options->queue, "Only of this queue")->type_name("Q");
   all->add_option("--type", options->type, "Only of this type")->type_name("T");
-  all->add_option("--limit", options->limit, "At most so many (0: all)")->type_name("N");
+  all->add_option("--limit", options->limit, "At most so many (0: all)")->type_name("N")->check(kNotNegative);
   add_pick(*dead, request, "retry", "Make them available again, with attempt 0", &retry);
   add_pick(*dead, request, "drop", "Remove them", &drop);
 }

@@ -74,7 +74,8 @@ int drain(const Request& request, const DrainOptions& options) {
 
 void add_drain_command(CLI::App& app, Request& request) {
   const auto [command, options] = add_command<DrainOptions>(
-      app, request, "drain", "Pause queues and wait until none of their jobs is active", &drain);
+      app, request, "drain", "Pause queues and wait until none of their jobs is active; `queue resume` goes on",
+      &drain);
   command->add_option("QUEUE", options->queues, "The queues (all)");
   command->add_flag("--empty", options->empty, "Do not pause; wait until no job is waiting or active");
   command->add_option("--timeout", options->timeout, "Give up after this time, status 1 (never)")->type_name("TIME");

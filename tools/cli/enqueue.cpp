@@ -43,6 +43,7 @@ int enqueue_one(const Request& request, const EnqueueOptions& options, Producer&
 
 int enqueue(const Request& request, const EnqueueOptions& options) {
   if (!options.job.type.empty()) {
+    await_segment(request, kPatience);
     Producer producer = must(Producer::attach(request.where));
     return enqueue_one(request, options, producer);
   }
@@ -52,6 +53,7 @@ int enqueue(const Request& request, const EnqueueOptions& options) {
   if (::isatty(STDIN_FILENO) == 1) {
     shell::refuse(Code::kInvalid, "give --type, or one envelope in each line of standard input");
   }
+  await_segment(request, kPatience);
   Producer producer = must(Producer::attach(request.where));
   return EnvelopeStream(producer, STDIN_FILENO, request.json).run();
 }

@@ -13,6 +13,8 @@
 #include <cstring>
 #include <utility>
 
+#include <ojs_shm/observer.hpp>
+
 #include "tools/cli/submission.hpp"
 #include "tools/cli/view.hpp"
 #include "tools/shell/quantity.hpp"
@@ -82,6 +84,9 @@ void EnvelopeStream::take(const std::string& line) {
   if (!envelope) return refuse(lines_, envelope.error());
   const Status supported = check_supported(*envelope);
   if (!supported) return refuse(lines_, supported.error());
+  if (!envelope->vast_priority.empty()) {
+    return refuse(lines_, out_of_range(shell::must(Observer::attach(producer_.segment())), envelope->vast_priority));
+  }
   batch_.push_back({lines_, std::move(envelope).value()});
 }
 
@@ -126,7 +131,11 @@ void EnvelopeStream::refuse(std::uint64_t number, const Error& error) {
   if (bar_) fmt::print(stderr, "\r\x1b[K");
   Error placed = error;
   placed.message = fmt::format("line {}: {}", number, error.message);
-  shell::report(placed, json_);
+  if (json_) {
+    std::fputs((shell::error_as_json(placed, number) + "\n").c_str(), stderr);
+  } else {
+    shell::report(placed, false);
+  }
 }
 
 void EnvelopeStream::draw(bool final) {

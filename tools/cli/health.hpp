@@ -22,6 +22,9 @@ struct Finding {
   std::string advice;
 };
 
+/// What to do when a segment cannot be attached to; empty where nothing is known.
+std::string advice_for(const Error& error, const SegmentName& where);
+
 /// What the machine gives: directory, space, memory, limits.
 void check_machine(const SegmentName& where, std::vector<Finding>& findings);
 /// Files of segments that nobody holds any more, or that cannot be read.

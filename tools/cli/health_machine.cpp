@@ -136,9 +136,11 @@ void check_machine(const SegmentName& where, std::vector<Finding>& findings) {
 void check_files(const SegmentName& where, std::vector<Finding>& findings) {
   for (const SegmentFile& file : list_segments(where.dir)) {
     if (!file.readable) {
-      findings.push_back(
-          {"file " + file.name, Verdict::kProblem, fmt::format("{}: {}", file.path, file.problem),
-           fmt::format("if it is another version's, use that; if it is damaged, `ojs-shm rm {}`", file.name)});
+      const SegmentName name{file.name, where.dir};
+      const auto again = Segment::observe(name);  // for the kind of the refusal
+      if (again) continue;                        // a broker has just finished it
+      findings.push_back({"file " + file.name, Verdict::kProblem, fmt::format("{}: {}", file.path, file.problem),
+                          advice_for(again.error(), name)});
     } else if (!file.alive) {
       findings.push_back(
           {"file " + file.name, Verdict::kWarning,

@@ -10,16 +10,33 @@
 namespace ojs_shm::cli {
 namespace {
 
+/// A file that is there and cannot be a segment: a broker would refuse it, too.
+std::string advice_for_file(const SegmentName& where) {
+  const std::string path = where.dir + "/ojs-shm." + where.name;
+  const std::string dir = where.dir == SegmentName{}.dir ? "" : " --dir " + where.dir;
+  struct stat file {};
+  if (::lstat(path.c_str(), &file) != 0) return fmt::format("start one: ojs-shm-broker --name {}{}", where.name, dir);
+  if (!S_ISREG(file.st_mode)) return fmt::format("move {} away, or choose another --name", path);
+  return fmt::format(
+      "no broker takes it, and its jobs, if it had any, cannot be read: see whose file it is, then move it away or "
+      "delete it with `ojs-shm rm {}{}`; or choose another --name",
+      where.name, dir);
+}
+
+}  // namespace
+
 std::string advice_for(const Error& error, const SegmentName& where) {
   switch (error.code) {
     case Code::kPermission:
       return "run as the segment's owner or as a member of its group; the broker sets both with --mode and --group";
     case Code::kOtherFormat:
     case Code::kStaleVersion: return "use the version that made it, or let its jobs finish there and make a new one";
-    case Code::kCannotAttach: return fmt::format("start one: ojs-shm-broker --name {} --dir {}", where.name, where.dir);
+    case Code::kCannotAttach: return advice_for_file(where);
     default: return "";
   }
 }
+
+namespace {
 
 void check_permissions(const SegmentInfo& info, std::vector<Finding>& findings) {
   struct stat file {};

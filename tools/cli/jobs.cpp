@@ -65,7 +65,7 @@ void add_job_commands(CLI::App& app, Request& request) {
   many->add_option("--queue", list_options->queue, "Only of this queue")->type_name("Q");
   many->add_option("--type", list_options->type, "Only of this type")->type_name("T");
   many->add_option("--state", list_options->state, "Only in this state, such as active")->type_name("S");
-  many->add_option("--limit", list_options->limit, "At most so many (0: all)")->type_name("N");
+  many->add_option("--limit", list_options->limit, "At most so many (0: all)")->type_name("N")->check(kNotNegative);
 
   const auto [until, wait_options] = add_command<WaitOptions>(
       app, request, "wait",

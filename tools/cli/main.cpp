@@ -22,6 +22,21 @@ int report_usage(const char* message, bool json) {
   return shell::report(error, json);
 }
 
+/// The word that stands where a command should, also beside --help; empty when there is none.
+std::string unknown_command(const CLI::App& app) {
+  const CLI::App* last = &app;
+  std::string path;
+  for (auto chosen = last->get_subcommands(); !chosen.empty(); chosen = last->get_subcommands()) {
+    last = chosen.front();
+    path += last->get_name() + " ";
+  }
+  if (last->get_require_subcommand_min() == 0) return {};
+  for (const std::string& word : app.remaining(true)) {
+    if (!word.starts_with('-')) return path + word;
+  }
+  return {};
+}
+
 int run(std::vector<std::string> words) {
   cli::Request request;
   const auto dashes = std::find(words.begin(), words.end(), "--");
@@ -44,6 +59,9 @@ int run(std::vector<std::string> words) {
   app.require_subcommand(1);
   shell::add_target_options(app, request.where);
   app.add_flag("--json", request.json, "Answer in JSON");
+  app.add_option("--attach-timeout", request.attach_timeout,
+                 "Wait so long for a segment that is not there yet [enqueue and work 2s, else 0]")
+      ->type_name("TIME");
   cli::add_enqueue_command(app, request);
   cli::add_work_command(app, request);
   cli::add_job_commands(app, request);
@@ -61,9 +79,14 @@ int run(std::vector<std::string> words) {
   try {
     app.parse(words);
   } catch (const CLI::ParseError& problem) {
+    if (const std::string word = unknown_command(app); !word.empty()) {
+      return report_usage(fmt::format("there is no command `{}`", word).c_str(), json);
+    }
     return problem.get_exit_code() == 0 ? app.exit(problem) : report_usage(problem.what(), json);
   }
   try {
+    cli::refuse_empty_values(app);
+    cli::await_segment(request, {});
     return request.run();
   } catch (const shell::Refusal& refusal) {
     return shell::report(refusal.error, request.json);

@@ -120,7 +120,9 @@ void add_queue_commands(CLI::App& app, Request& request) {
   const auto [set, set_options] =
       add_command<SetOptions>(*queue, request, "set", "Make or change a queue; effective at once", &set_queue);
   set->add_option("NAME", set_options->name, "The queue")->required();
-  set->add_option("--max-depth", set_options->max_depth, "Waiting jobs it takes; 0: unbounded")->type_name("N");
+  set->add_option("--max-depth", set_options->max_depth, "Waiting jobs it takes; 0: unbounded")
+      ->type_name("N")
+      ->check(kNotNegative);
   set->add_option("--max-size-bytes", set_options->max_size_bytes,
                   "Bytes of waiting jobs it takes, such as 8M; 0: unbounded")
       ->type_name("BYTES");

@@ -1,4 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <dirent.h>
+#include <spdlog/fmt/fmt.h>
+
+#include <cerrno>
+#include <cstring>
 #include <string>
 
 #include <ojs_shm/admin.hpp>
@@ -19,7 +24,18 @@ std::string_view state_of(const SegmentFile& file) {
   return file.alive ? "alive" : "stale";
 }
 
+/// Without this a misspelt directory looks like an empty one.
+void check_directory(const std::string& dir) {
+  DIR* stream = ::opendir(dir.c_str());
+  if (stream == nullptr) {
+    shell::refuse(errno == EACCES ? Code::kPermission : Code::kCannotAttach,
+                  fmt::format("{}: {}", dir, std::strerror(errno)));
+  }
+  ::closedir(stream);
+}
+
 int segments(const Request& request, const SegmentsOptions&) {
+  check_directory(request.where.dir);
   shell::Table table({"NAME", "SIZE>", "STATE", "PATH", "PROBLEM"});
   const bool terminal = shell::stdout_is_terminal();
   for (const SegmentFile& file : list_segments(request.where.dir)) {

@@ -67,10 +67,23 @@ void write_queue(json::ObjectWriter& writer, const QueueInfo& queue) {
   });
 }
 
+Error out_of_range(const Observer& observer, std::string_view priority) {
+  const SegmentInfo info = observer.segment_info();
+  Error error;
+  error.code = Code::kInvalid;
+  error.subject = "priority";
+  error.bound = static_cast<std::uint64_t>(info.priority_max);
+  error.message = fmt::format("priority {} is out of range: the minimum is {} and the maximum is {}", priority,
+                              info.priority_min, info.priority_max);
+  return error;
+}
+
 std::int64_t parse_priority(const Observer& observer, const std::string& text) {
   std::int64_t number = 0;
   const auto [rest, problem] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (problem == std::errc{} && rest == text.data() + text.size()) return number;
+  const bool all = rest == text.data() + text.size();
+  if (problem == std::errc{} && all) return number;
+  if (problem == std::errc::result_out_of_range && all) throw shell::Refusal{out_of_range(observer, text)};
   return shell::must(observer.priority_by_name(text));
 }
 

@@ -2,9 +2,13 @@
 #include <pthread.h>
 #include <signal.h>
 #include <spdlog/fmt/fmt.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cstdio>
 #include <cstdlib>
+#include <limits>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -15,6 +19,7 @@
 #include "tools/cli/work_crew.hpp"
 #include "tools/shell/quantity.hpp"
 #include "tools/shell/refusal.hpp"
+#include "worker_api/time_text.hpp"
 
 namespace ojs_shm::cli {
 namespace {
@@ -30,15 +35,50 @@ struct WorkOptions {
   std::vector<int> final_exits;
 };
 
+bool is_program(const std::string& path) {
+  struct stat status {};
+  return ::stat(path.c_str(), &status) == 0 && S_ISREG(status.st_mode) && ::access(path.c_str(), X_OK) == 0;
+}
+
 /// A command that is not there would fail every job; better to say so before the first.
 bool can_run(const std::string& command) {
-  if (command.find('/') != std::string::npos) return ::access(command.c_str(), X_OK) == 0;
+  if (command.find('/') != std::string::npos) return is_program(command);
   const char* path = std::getenv("PATH");
   std::istringstream folders(path != nullptr ? path : "/bin:/usr/bin");
   for (std::string folder; std::getline(folders, folder, ':');) {
-    if (::access(((folder.empty() ? "." : folder) + "/" + command).c_str(), X_OK) == 0) return true;
+    if (is_program((folder.empty() ? "." : folder) + "/" + command)) return true;
   }
   return false;
+}
+
+std::uint32_t lease_of(const std::string& text) {
+  constexpr std::uint64_t kMost = std::numeric_limits<std::uint32_t>::max();
+  const std::uint64_t lease_ms = must(shell::parse_duration_ms(text));
+  if (lease_ms > kMost) {
+    shell::refuse(Code::kInvalid, fmt::format("--lease {} is too long; at most {}", text, print_duration(kMost)));
+  }
+  return static_cast<std::uint32_t>(lease_ms);
+}
+
+/// A worker makes the queues that it waits on, and a queue is for ever. So none is made when not all have room, and
+/// new ones are named: one of them may be a misspelt old one.
+void check_queues(const Observer& observer, std::vector<std::string> names) {
+  std::sort(names.begin(), names.end());
+  names.erase(std::unique(names.begin(), names.end()), names.end());
+  std::erase_if(names, [&](const std::string& name) { return observer.queue(name).ok(); });
+  if (names.empty()) return;
+  for (const PoolInfo& pool : observer.segment_info().pools) {
+    if (pool.name != "queues" || pool.capacity - pool.used >= names.size()) continue;
+    Error error;
+    error.code = Code::kSegmentFull;
+    error.subject = pool.name;
+    error.depth = pool.used;
+    error.bound = pool.capacity;
+    error.message = fmt::format("no room for {} new queues ({}): {} of {} are in use ({})", names.size(),
+                                fmt::join(names, ", "), pool.used, pool.capacity, pool.option);
+    throw shell::Refusal{error};
+  }
+  std::fputs(fmt::format("new queues: {}\n", fmt::join(names, ", ")).c_str(), stderr);
 }
 
 int work(const Request& request, const WorkOptions& options) {
@@ -50,8 +90,7 @@ int work(const Request& request, const WorkOptions& options) {
     shell::refuse(Code::kInvalid, fmt::format("there is no command `{}` that can be run", command));
   CrewOptions crew;
   crew.worker.queues = options.queues;
-  if (!options.lease.empty())
-    crew.worker.lease_ms = static_cast<std::uint32_t>(must(shell::parse_duration_ms(options.lease)));
+  if (!options.lease.empty()) crew.worker.lease_ms = lease_of(options.lease);
   crew.command = request.after_dashes;
   crew.concurrency = options.concurrency;
   crew.count = options.count;
@@ -67,8 +106,11 @@ int work(const Request& request, const WorkOptions& options) {
   ::sigaddset(&both, SIGINT);
   ::pthread_sigmask(SIG_BLOCK, &both, nullptr);
   ::signal(SIGPIPE, SIG_IGN);  // a command may end without having read its args
+  await_segment(request, kPatience);
   const Segment segment = must(Segment::attach(request.where));
-  crew.largest_result = must(Observer::attach(segment)).segment_info().max_body_bytes;
+  const Observer observer = must(Observer::attach(segment));
+  check_queues(observer, options.queues);
+  crew.largest_result = observer.segment_info().max_body_bytes;
   must(WorkCrew(segment, std::move(crew)).run());
   return shell::kExitOk;
 }
@@ -82,8 +124,12 @@ void add_work_command(CLI::App& app, Request& request) {
       ->type_name("Q,...")
       ->delimiter(',')
       ->allow_extra_args(false);
-  command->add_option("--concurrency", options->concurrency, "Commands at once (1)")->type_name("N");
-  command->add_option("--count", options->count, "Stop after so many jobs (0: never)")->type_name("N");
+  command->add_option("--concurrency", options->concurrency, "Commands at once (1)")
+      ->type_name("N")
+      ->check(kNotNegative);
+  command->add_option("--count", options->count, "Stop after so many jobs (0: never)")
+      ->type_name("N")
+      ->check(kNotNegative);
   command->add_flag("--until-empty", options->until_empty, "Stop when nothing is available");
   command->add_option("--lease", options->lease, "Lease of each job; renewed while its command runs (the job's own)")
       ->type_name("TIME");
@@ -104,7 +150,8 @@ void add_work_command(CLI::App& app, Request& request) {
       "is the result (JSON as it stands, other text as a string). Any other end is a failure with the end of its "
       "stderr as\n"
       "the message, and the job's retry policy decides. A cancelled job's command gets SIGTERM.\n"
-      "Prints a line for each job: id, type, attempt, outcome, milliseconds.\n");
+      "Prints a line for each job: id, type, attempt, outcome, milliseconds. The outcome is completed, retryable,\n"
+      "discarded, requeued, cancelled or lost.\n");
 }
 
 }  // namespace ojs_shm::cli

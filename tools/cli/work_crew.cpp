@@ -15,6 +15,8 @@
 #include <thread>
 #include <utility>
 
+#include <ojs_shm/observer.hpp>
+
 #include "tools/cli/command_result.hpp"
 #include "tools/cli/job_command.hpp"
 #include "tools/cli/view.hpp"
@@ -81,7 +83,8 @@ void WorkCrew::watch_signals() {
   for (;;) {
     std::array<pollfd, 2> watched = {{{done_fd_, POLLIN, 0}, {signals, POLLIN, 0}}};
     const auto left = abort_at ? std::chrono::ceil<milliseconds>(*abort_at - Clock::now()) : milliseconds(-1);
-    ::poll(watched.data(), watched.size(), abort_at ? std::max(0, static_cast<int>(left.count())) : -1);
+    const auto wait_ms = std::clamp<std::int64_t>(left.count(), 0, 3'600'000);
+    ::poll(watched.data(), watched.size(), abort_at ? static_cast<int>(wait_ms) : -1);
     if (watched[0].revents != 0) break;
     if (watched[1].revents != 0) {
       signalfd_siginfo info;
@@ -176,19 +179,22 @@ void WorkCrew::run_job(Lane& lane, Job& job) {
     exit_code = command.exit_code();
   }
   const auto ms = std::chrono::duration_cast<milliseconds>(Clock::now() - begun).count();
-  const std::lock_guard lock(mutex_);
+  std::string line;
   if (options_.json) {
-    print_line(object([&](json::ObjectWriter& writer) {
+    line = object([&](json::ObjectWriter& writer) {
       writer.text("id", job.id());
       writer.text("type", job.type());
       count(writer, "attempt", job.attempt());
       writer.text("outcome", outcome);
       writer.number("exit_code", std::int64_t{exit_code});
       writer.number("duration_ms", std::int64_t{ms});
-    }));
+    });
   } else {
-    fmt::print("{}\t{}\t{}\t{}\t{}\n", job.id(), job.type(), job.attempt(), outcome, ms);
+    line = fmt::format("{}\t{}\t{}\t{}\t{}", job.id(), job.type(), job.attempt(), outcome, ms);
   }
+  line += '\n';
+  const std::lock_guard lock(mutex_);
+  std::fwrite(line.data(), 1, line.size(), stdout);  // a report that nobody takes does not stop the jobs
   std::fflush(stdout);
 }
 
@@ -199,7 +205,7 @@ std::string WorkCrew::settle(Lane& lane, Job& job, const JobCommand& command) {
   if (command.succeeded() && !command.out_too_large()) {
     const Status acked = lane.worker.ack(job, as_json(command.out()));
     if (acked) return "completed";
-    if (acked.code() == Code::kLost) return "lost";
+    if (acked.code() == Code::kLost) return why_gone(job);
     failure.code = code_name(acked.code());
     message = acked.error().message;
     failure.retryable = acked.code() != Code::kTooLarge;
@@ -208,8 +214,7 @@ std::string WorkCrew::settle(Lane& lane, Job& job, const JobCommand& command) {
     message = fmt::format("the result is longer than {} bytes", options_.largest_result);
     failure.retryable = false;
   } else {
-    const bool cancelled = job.cancel_requested();
-    if (aborting() && !cancelled) return lane.worker.requeue(job) ? "requeued" : "lost";
+    if (aborting() && !job.cancel_requested()) return lane.worker.requeue(job) ? "requeued" : why_gone(job);
     const auto& final_exits = options_.final_exits;
     failure.retryable = std::find(final_exits.begin(), final_exits.end(), command.exit_code()) == final_exits.end();
     failure.type = command.failure_code().starts_with("exit") ? "exit" : "signal";
@@ -218,12 +223,17 @@ std::string WorkCrew::settle(Lane& lane, Job& job, const JobCommand& command) {
     failure.message = message;
     failure.code = code;
     const auto nacked = lane.worker.nack(job, failure);
-    if (nacked) return std::string(state_name(nacked.value().state));
-    return cancelled ? "cancelled" : "lost";
+    return nacked ? std::string(state_name(nacked.value().state)) : why_gone(job);
   }
   failure.message = message;
   const auto nacked = lane.worker.nack(job, failure);
-  return std::string(nacked ? state_name(nacked.value().state) : "lost");
+  return nacked ? std::string(state_name(nacked.value().state)) : why_gone(job);
+}
+
+std::string WorkCrew::why_gone(const Job& job) const {
+  const auto observer = Observer::attach(segment_);
+  const auto now = observer ? observer.value().get(job.id()) : Result<JobInfo>(observer.error());
+  return now && now.value().state == State::kCancelled ? "cancelled" : "lost";
 }
 
 }  // namespace ojs_shm::cli

@@ -38,6 +38,8 @@ class WorkCrew {
   void work(Lane& lane);
   void run_job(Lane& lane, Job& job);
   std::string settle(Lane& lane, Job& job, const class JobCommand& command);
+  /// Why a job is no longer held here: "cancelled", or "lost" for any other reason.
+  std::string why_gone(const Job& job) const;
   bool take_ticket();
   void stop(bool abort);
   bool stopping() const;

@@ -9,7 +9,7 @@
 
 namespace ojs_shm::shell {
 
-std::string error_as_json(const Error& error) {
+std::string error_as_json(const Error& error, std::uint64_t line) {
   std::string text;
   json::ObjectWriter outer(text);
   {
@@ -22,6 +22,7 @@ std::string error_as_json(const Error& error) {
       inner.number("bound", static_cast<std::int64_t>(error.bound));
     }
     if (!error.unit.empty()) inner.text("unit", error.unit);
+    if (line != 0) inner.number("line", static_cast<std::int64_t>(line));
     inner.close();
   }
   outer.close();

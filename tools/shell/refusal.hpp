@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <utility>
 
@@ -32,8 +33,8 @@ inline void must(Status status) {
   throw Refusal{std::move(error)};
 }
 
-/// {"error":{"code","message",...}} with the depth and bound where there are any.
-std::string error_as_json(const Error& error);
+/// {"error":{"code","message",...}} with the depth and bound where there are any, and the line of the input it is about.
+std::string error_as_json(const Error& error, std::uint64_t line = 0);
 /// One line to stderr, as text or JSON; returns the exit code that belongs to it.
 ExitCode report(const Error& error, bool json);
 
