@@ -13,6 +13,7 @@ namespace {
 
 constexpr std::uint32_t kDefaultSlots = 102'400;
 constexpr std::uint64_t kDefaultBytes = 60ULL << 20;
+constexpr std::uint64_t kMostBytes = 256ULL << 30;  // so that the number of blocks stays within bounds
 
 /// Everything but payload blocks follows from the number of slots: two chunks for each fourteen (a hint and a timer or
 /// a place among the finished), two for each ring that is ever used, and a key cell for every other slot at least.
@@ -38,6 +39,8 @@ Measured measure(const Plan& plan) {
   if (plan.max_queues > 4095) measured.problem = "max_queues is at most 4095";
   if (plan.slots >= 1U << 24) measured.problem = "slots is at most 16777215";
   if (plan.max_body_bytes > 0xFF'FFFF) measured.problem = "max_body is at most 16777215 bytes";
+  if (plan.size_bytes > kMostBytes)
+    measured.problem = "size is at most " + std::to_string(kMostBytes) + " bytes (--size 256G)";
   if (!measured.problem.empty()) return measured;
   const std::uint64_t body = plan.max_body_bytes == 0 ? 1U << 20 : plan.max_body_bytes;
   std::uint32_t slots = plan.slots;

@@ -82,7 +82,7 @@ struct alignas(64) ProcessRecord {
   Half live;  ///< 0 free, 1 attached
   Half pid;   ///< in its own pid namespace, for people
   Word namespace_id;
-  Word start_time;  ///< of /proc/PID/stat, for people
+  Word start_time;  ///< of /proc/PID/stat; 0: not known
   Word epoch;       ///< counts attachments to this record
 };
 

@@ -3,10 +3,14 @@
 
 #include <fcntl.h>
 #include <grp.h>
+#include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <string>
 #include <system_error>
 
 namespace ojs_shm::shm {
@@ -19,6 +23,31 @@ struct flock byte_lock(short type, std::uint32_t byte) {
   lock.l_start = static_cast<off_t>(byte);
   lock.l_len = 1;
   return lock;
+}
+
+/// What /proc tells of a process.
+struct Seen {
+  bool told = false;
+  char state = '?';
+  std::uint64_t start_time = 0;  ///< clock ticks since the boot
+};
+
+Seen look_at(pid_t pid) {
+  Seen seen;
+  std::FILE* file = std::fopen(("/proc/" + std::to_string(pid) + "/stat").c_str(), "re");
+  if (file == nullptr) return seen;
+  char text[1024] = {};
+  const std::size_t got = std::fread(text, 1, sizeof text - 1, file);
+  std::fclose(file);
+  const char* const name_end = got == 0 ? nullptr : std::strrchr(text, ')');  // a name may hold anything
+  unsigned long long start = 0;
+  if (name_end != nullptr &&
+      std::sscanf(name_end + 1, " %c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu",
+                  &seen.state, &start) == 2) {
+    seen.told = true;
+    seen.start_time = start;
+  }
+  return seen;
 }
 
 }  // namespace
@@ -70,6 +99,16 @@ std::uint64_t pid_namespace() {
   return ::stat("/proc/self/ns/pid", &status) == 0 ? status.st_ino : 0;
 }
 
+bool runs(const ProcessRecord& record) {
+  if (record.namespace_id.load() != pid_namespace()) return true;
+  const auto pid = static_cast<pid_t>(record.pid.load());
+  if (pid <= 0) return false;
+  const Seen seen = look_at(pid);
+  if (!seen.told) return ::kill(pid, 0) == 0 || errno == EPERM;
+  const std::uint64_t start = record.start_time.load();
+  return seen.state != 'Z' && seen.state != 'X' && (start == 0 || start == seen.start_time);
+}
+
 std::uint32_t join(Segment& segment, const LockFile& locks) {
   for (std::uint32_t i = 0; i < segment.geometry().processes; ++i) {
     ProcessRecord& record = segment.process(i);
@@ -80,8 +119,9 @@ std::uint32_t join(Segment& segment, const LockFile& locks) {
     }
     // NO CRASH POINT: the byte lock is ours, and the record counts only once it is live
     record.pid.store(static_cast<std::uint32_t>(::getpid()), Point::kNone);
-    record.namespace_id.store(pid_namespace(), Point::kNone);   // NO CRASH POINT: as above
-    record.epoch.store(record.epoch.load() + 1, Point::kNone);  // NO CRASH POINT: as above
+    record.namespace_id.store(pid_namespace(), Point::kNone);               // NO CRASH POINT: as above
+    record.start_time.store(look_at(::getpid()).start_time, Point::kNone);  // NO CRASH POINT: as above
+    record.epoch.store(record.epoch.load() + 1, Point::kNone);              // NO CRASH POINT: as above
     record.live.store(1, Point::kProcessLive);
     return i;
   }

@@ -40,6 +40,10 @@ class LockFile {
 /// The pid namespace of this process, as a number.
 std::uint64_t pid_namespace();
 
+/// Whether the process of a record still runs, by its pid and when it began. The second best proof, for when the lock
+/// file is lost or may not be opened: a process that cannot be seen from here counts as running.
+bool runs(const ProcessRecord& record);
+
 /// Takes a free process record whose byte this caller could lock; kNoIndex when there is none. Records of the dead are
 /// left to the repair.
 std::uint32_t join(Segment& segment, const LockFile& locks);

@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <grp.h>
+#include <signal.h>
 #include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/stat.h>
@@ -14,6 +15,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
 #include <system_error>
 #include <utility>
 
@@ -55,9 +57,23 @@ int open_unnamed(const std::string& path, std::string& temporary) {
   return ::open(temporary.c_str(), O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0600);
 }
 
+/// Without the signal that a file-size limit would end the process with: its error says enough.
+int reserve(int fd, std::uint64_t size) {
+  sigset_t limit, before;
+  ::sigemptyset(&limit);
+  ::sigaddset(&limit, SIGXFSZ);
+  ::pthread_sigmask(SIG_BLOCK, &limit, &before);
+  const int error = ::posix_fallocate(fd, 0, static_cast<off_t>(size));
+  const timespec at_once{};
+  if (error == EFBIG) ::sigtimedwait(&limit, nullptr, &at_once);
+  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  return error;
+}
+
 }  // namespace
 
-void Segment::adopt(bip::mapped_region region, const Geometry& geometry, bool writable, std::string path) {
+void Segment::adopt(bip::mapped_region region, int fd, const Geometry& geometry, bool writable,
+                    const std::string& path) {
   region_ = std::move(region);
   base_ = static_cast<std::byte*>(region_.get_address());
   geometry_ = geometry;
@@ -66,7 +82,16 @@ void Segment::adopt(bip::mapped_region region, const Geometry& geometry, bool wr
   rings_ = reinterpret_cast<RingEnds*>(base_ + offsets_.rings);
   chunks_ = reinterpret_cast<Chunk*>(base_ + offsets_.chunks);
   writable_ = writable;
-  path_ = std::move(path);
+  std::error_code unknown;  // whoever has no working directory keeps the path as it came
+  path_ = std::filesystem::absolute(path, unknown).string();
+  if (unknown) path_ = path;
+  struct stat file {};
+  if (::fstat(fd, &file) == 0) device_ = file.st_dev, inode_ = file.st_ino;
+}
+
+bool Segment::named() const {
+  struct stat file {};
+  return ::stat(path_.c_str(), &file) == 0 && file.st_dev == device_ && file.st_ino == inode_;
 }
 
 bool Segment::map_ahead(std::uint64_t& from) const {
@@ -90,7 +115,8 @@ Opened open_segment(const std::string& path, std::uint64_t upper_fingerprint, bo
   if (size < sizeof(Header)) return refuse(OpenCode::kNotASegment, path + " is too short to be a segment");
   try {
     const auto access = writable ? bip::read_write : bip::read_only;
-    bip::mapped_region region(bip::file_mapping(path.c_str(), access), access, 0, size);
+    const bip::file_mapping file(path.c_str(), access);
+    bip::mapped_region region(file, access, 0, size);
     const auto& header = *static_cast<const Header*>(region.get_address());
     if (header.magic != kMagic) return refuse(OpenCode::kNotASegment, path + " is not an ojs-shm segment");
     if (header.ready.load() != kReady)  // PAIR segment-ready
@@ -104,7 +130,7 @@ Opened open_segment(const std::string& path, std::uint64_t upper_fingerprint, bo
     if (!plausible(geometry) || offsets_of(geometry).end != size || header.size_bytes != size)
       return refuse(OpenCode::kTorn, path + " is truncated or damaged: its sizes contradict each other");
     Opened opened;
-    opened.segment.adopt(std::move(region), geometry, writable, path);
+    opened.segment.adopt(std::move(region), file.get_mapping_handle().handle, geometry, writable, path);
     opened.code = OpenCode::kOk;
     return opened;
   } catch (const bip::interprocess_exception& error) {
@@ -125,10 +151,11 @@ Opened make_segment(const std::string& path, const MakeSpec& spec, void (*fill)(
   auto drop_temporary = [&temporary] {
     if (!temporary.empty()) ::unlink(temporary.c_str());
   };
-  if (const int error = ::posix_fallocate(file.fd, 0, static_cast<off_t>(size)); error != 0) {
+  if (const int error = reserve(file.fd, size); error != 0) {
     drop_temporary();
     return refuse(error == ENOSPC || error == EFBIG ? OpenCode::kNoSpace : OpenCode::kSystem,
-                  path + ": cannot reserve " + std::to_string(size) + " bytes: " + reason(error));
+                  path + ": cannot reserve " + std::to_string(size) + " bytes: " + reason(error) +
+                      (error == EFBIG ? " (the limit of `ulimit -f`)" : ""));
   }
   if (!spec.group.empty()) {
     const struct group* group = ::getgrnam(spec.group.c_str());
@@ -145,7 +172,7 @@ Opened make_segment(const std::string& path, const MakeSpec& spec, void (*fill)(
   Opened opened;
   try {
     bip::mapped_region region(bip::file_mapping(by_descriptor.c_str(), bip::read_write), bip::read_write, 0, size);
-    opened.segment.adopt(std::move(region), spec.geometry, true, path);
+    opened.segment.adopt(std::move(region), file.fd, spec.geometry, true, path);
   } catch (const bip::interprocess_exception& error) {
     drop_temporary();
     return refuse(OpenCode::kSystem, path + ": " + error.what());

@@ -45,6 +45,8 @@ class Segment {
   const std::string& path() const { return path_; }
   std::uint64_t size() const { return region_.get_size(); }
   bool writable() const { return writable_; }
+  /// Whether the path still leads to the file that is mapped here: not once somebody removed or replaced it.
+  bool named() const;
 
   ProcessRecord& process(std::uint32_t i) const {
     return at<ProcessRecord>(offsets_.processes, i, geometry_.processes);
@@ -76,7 +78,8 @@ class Segment {
   T& at(std::uint64_t offset, std::uint32_t i, std::uint32_t count) const {
     return reinterpret_cast<T*>(base_ + offset)[i < count ? i : 0];
   }
-  void adopt(boost::interprocess::mapped_region region, const Geometry& geometry, bool writable, std::string path);
+  void adopt(boost::interprocess::mapped_region region, int fd, const Geometry& geometry, bool writable,
+             const std::string& path);
 
   boost::interprocess::mapped_region region_;
   std::byte* base_ = nullptr;
@@ -87,6 +90,7 @@ class Segment {
   Offsets offsets_{};
   bool writable_ = false;
   std::string path_;
+  std::uint64_t device_ = 0, inode_ = 0;  ///< of the mapped file
 };
 
 struct Opened {

@@ -9,8 +9,8 @@
 #include <cerrno>
 #include <system_error>
 
-#include "engine/names.hpp"
 #include "worker_api/attachment.hpp"
+#include "worker_api/settings_check.hpp"
 
 namespace ojs_shm {
 
@@ -48,17 +48,7 @@ Producer& Admin::producer() { return *impl_->producer; }
 
 Status Admin::set_queue(std::string_view name, const QueueSettings& settings) {
   if (impl_->handle->closed()) return internal::closed();
-  if (!engine::valid_queue_name(name))
-    return Error{
-        Code::kInvalid, "queue must be 1 to 128 characters of [a-z0-9.-]", "queue", 0, engine::kMaxQueueNameLength, ""};
-  constexpr std::uint64_t kMostJobs = (1ULL << 24) - 1, kMostBytes = (1ULL << 40) - 1;
-  if (settings.max_depth.value_or(0) > kMostJobs)
-    return Error{Code::kInvalid, "max_depth is at most " + std::to_string(kMostJobs), "max_depth", 0, kMostJobs,
-                 "jobs"};
-  if (settings.max_size_bytes.value_or(0) > kMostBytes)
-    return Error{Code::kInvalid,   "max_size_bytes is at most " + std::to_string(kMostBytes),
-                 "max_size_bytes", 0,
-                 kMostBytes,       "bytes"};
+  if (Status checked = internal::check_queue(name, settings); !checked) return checked;
   engine::Actor& actor = impl_->handle->actor();
   const std::uint32_t q = actor.ensure_queue(name);
   if (q == engine::kNoIndex) return internal::error_of(engine::Outcome::kNoQueues, actor.store(), q, name);
@@ -73,19 +63,9 @@ Status Admin::set_queue(std::string_view name, const QueueSettings& settings) {
 Status Admin::set_default_priority(std::string_view type, std::int64_t priority) {
   if (impl_->handle->closed()) return internal::closed();
   engine::Actor& actor = impl_->handle->actor();
-  const engine::Convention convention = actor.store().convention();
-  if (!engine::valid_type(type))
-    return Error{Code::kInvalid, "type must be of the form name(.name)*, in lower case", "type", 0, 255, ""};
-  const auto rank = engine::rank_of(convention, priority);
-  const engine::ConventionInfo& known = engine::info(convention);
-  if (!rank)
-    return Error{Code::kInvalid,
-                 "priority " + std::to_string(priority) + " is out of range: the minimum is " +
-                     std::to_string(known.min) + " and the maximum is " + std::to_string(known.max),
-                 "priority",
-                 0,
-                 static_cast<std::uint64_t>(known.max),
-                 ""};
+  if (Status checked = internal::check_type(type); !checked) return checked;
+  const auto rank = internal::check_priority(actor.store().convention(), priority);
+  if (!rank) return rank.error();
   if (!actor.set_type_rank(type, *rank))
     return Error{Code::kSegmentFull, "all 256 default priorities of types are taken", "types", 256, 256, ""};
   return {};
@@ -148,15 +128,9 @@ std::vector<SegmentFile> list_segments(const std::string& dir) {
   return files;
 }
 
-Status remove_segment(const SegmentName& name, bool force) {
-  if (const std::string problem = internal::problem_of(name); !problem.empty())
-    return Error{Code::kInvalid, problem, "name", 0, 0, ""};
-  const std::string path = internal::path_of(name);
-  if (!force) {
-    const auto segment = Segment::observe(name);
-    if (segment && segment.value().attachment()->others_attached())
-      return Error{Code::kInUse, path + " is in use by a living process", "segment", 0, 0, ""};
-  }
+namespace {
+
+Status remove_files(const std::string& path) {
   const bool removed = ::unlink(path.c_str()) == 0;
   const int error = errno;
   ::unlink(shm::LockFile::path_of(path).c_str());
@@ -168,6 +142,30 @@ Status remove_segment(const SegmentName& name, bool force) {
                0,
                0,
                ""};
+}
+
+}  // namespace
+
+Status remove_segment(const Segment& segment) {
+  internal::Attachment& attachment = *segment.attachment();
+  if (attachment.forked()) return internal::closed();
+  if (!attachment.segment().named())
+    return Error{Code::kNotFound, segment.path() + " no longer leads to this segment", "segment", 0, 0, ""};
+  if (attachment.others_attached())
+    return Error{Code::kInUse, segment.path() + " is in use by a living process", "segment", 0, 0, ""};
+  return remove_files(segment.path());
+}
+
+Status remove_segment(const SegmentName& name, bool force) {
+  if (const std::string problem = internal::problem_of(name); !problem.empty())
+    return Error{Code::kInvalid, problem, "name", 0, 0, ""};
+  const std::string path = internal::path_of(name);
+  if (!force) {
+    const auto segment = Segment::observe(name);
+    if (segment && segment.value().attachment()->others_attached())
+      return Error{Code::kInUse, path + " is in use by a living process", "segment", 0, 0, ""};
+  }
+  return remove_files(path);
 }
 
 }  // namespace ojs_shm

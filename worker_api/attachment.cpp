@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "worker_api/attachment.hpp"
 
+#include <grp.h>
 #include <pthread.h>
 #include <sys/eventfd.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdlib>
 #include <vector>
 
@@ -58,6 +60,7 @@ std::string problem_of(const SegmentName& name) {
     if (!((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' || c == '_' ||
           c == '-'))
       return "a segment's name has only letters, digits, '.', '_' and '-'";
+  if (name.name.ends_with(".lock")) return "a segment's name does not end in .lock: such a file belongs to another";
   if (name.dir.empty()) return "the directory is empty";
   return {};
 }
@@ -97,7 +100,24 @@ void Attachment::mark_forked() {
   locks_.close();  // so that the parent's death frees its byte
 }
 
+/// Without its lock file nobody can tell who lives here, and a new one says that nobody does. Only when that is so.
+Status Attachment::check_lock_file() const {
+  const std::string path = shm::LockFile::path_of(segment_.path());
+  for (std::uint32_t i = 0; i < segment_.geometry().processes && ::access(path.c_str(), F_OK) != 0; ++i)
+    if (segment_.process(i).live.load() != 0 && shm::runs(segment_.process(i)))
+      return Error{Code::kInUse,
+                   path + " is missing, but process " + std::to_string(segment_.process(i).pid.load()) +
+                       " lives in the segment; end it first, or remove the segment by force",
+                   "segment",
+                   0,
+                   0,
+                   ""};
+  return {};
+}
+
 Status Attachment::join(Role role) {
+  if (role != Role::kObserver)
+    if (Status checked = check_lock_file(); !checked) return checked;
   const std::string problem = locks_.open(segment_.path(), role != Role::kObserver, 0, {});
   if (role == Role::kObserver) return {};
   if (!problem.empty()) return Error{Code::kPermission, problem, locks_.path_of(segment_.path()), 0, 0, ""};
@@ -152,6 +172,19 @@ Result<std::shared_ptr<Attachment>> Attachment::create(const SegmentName& name, 
   plan.version = library_version();
   if (const engine::Measured measured = engine::measure(plan); !measured.problem.empty())
     return Error{Code::kInvalid, measured.problem, "size", 0, 0, "bytes"};
+  if (!options.group.empty() && ::getgrnam(options.group.c_str()) == nullptr)
+    return Error{Code::kInvalid, "there is no group '" + options.group + "' (--group)", "group", 0, 0, ""};
+  struct stat dir {};
+  if (::stat(name.dir.c_str(), &dir) != 0 ? errno == ENOENT || errno == ENOTDIR : !S_ISDIR(dir.st_mode))
+    return Error{Code::kCannotAttach,
+                 "there is no directory " + name.dir + "; make it, or choose another (--dir)",
+                 "dir",
+                 0,
+                 0,
+                 ""};
+  // Who opens the lock file of a segment that exists finds out first whether it may be made anew.
+  if (::access(path_of(name).c_str(), F_OK) == 0)
+    return Error{Code::kInUse, path_of(name) + " exists", "segment", 0, 0, ""};
   // The lock file comes first: nobody may attach to a segment whose locks do not exist.
   shm::LockFile locks;
   if (const std::string problem = locks.open(path_of(name), true, options.mode, options.group); !problem.empty())
@@ -195,7 +228,9 @@ void Attachment::give_lane(std::uint32_t lane) { segment_.lane(lane).process.sto
 
 bool Attachment::alive(std::uint32_t process) const {
   if (segment_.process(process).live.load() == 0) return false;
-  return process == process_ || locks_.held(shm::kProcessByte + process);
+  if (process == process_) return true;
+  if (locks_.descriptor() < 0) return shm::runs(segment_.process(process));
+  return locks_.held(shm::kProcessByte + process);
 }
 
 bool Attachment::others_attached() const {

@@ -61,6 +61,7 @@ class Attachment : public std::enable_shared_from_this<Attachment> {
   void mark_forked();
 
  private:
+  Status check_lock_file() const;
   Status join(Role role);
   void start_keeper();
   void keep();

@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ojs_shm/admin.hpp>
 
+#include <grp.h>
+#include <sys/stat.h>
 #include <time.h>
+
+#include <algorithm>
+#include <sstream>
 
 #include "engine/audit.hpp"
 #include "shm/parking.hpp"
@@ -15,7 +20,7 @@ struct Broker::Impl {
   std::optional<Segment> segment;
   Attachment* attachment = nullptr;
   bool resumed = false;
-  std::string report;
+  std::string report, kept;
   shm::LocalFlag stopping;
   ~Impl() {
     if (attachment == nullptr || attachment->forked()) return;
@@ -29,8 +34,51 @@ Broker::Broker(Broker&&) noexcept = default;
 Broker::~Broker() = default;
 bool Broker::resumed() const { return impl_->resumed; }
 std::string Broker::resume_report() const { return impl_->report; }
+std::string Broker::kept_options() const { return impl_->kept; }
 const Segment& Broker::segment() const { return *impl_->segment; }
 bool Broker::others_attached() const { return impl_->attachment->others_attached(); }
+
+namespace {
+
+/// What of `options` a segment that exists does not have.
+std::string options_not_had(Attachment& attachment, const SegmentOptions& options) {
+  const shm::Segment& segment = attachment.segment();
+  const shm::Geometry& g = segment.geometry();
+  std::ostringstream text;
+  const auto tell = [&text](std::string_view option, std::uint64_t has, std::uint64_t given, bool same) {
+    if (!same) text << (text.tellp() == 0 ? "" : ", ") << option << ' ' << has << " instead of " << given;
+  };
+  const auto tell_if_given = [&tell](std::string_view option, std::uint64_t has, std::uint64_t given) {
+    tell(option, has, given, given == 0 || given == has);
+  };
+  const std::uint32_t handles = g.lanes - std::min(g.lanes, engine::kServiceLanes);
+  tell_if_given("slots", g.slots, options.slots);
+  tell_if_given("max_queues", attachment.store().max_queues(), options.max_queues);
+  tell_if_given("max_body", attachment.store().max_body(), options.max_body_bytes);
+  tell_if_given("handles", handles, options.max_handles);
+  tell_if_given("retention (ms)", attachment.store().header().retention_ms, options.retention_ms);
+  // A segment is a little smaller than its size was chosen; so: would that size have come to this one?
+  engine::Plan plan;
+  plan.size_bytes = options.size_bytes;
+  plan.slots = g.slots;
+  plan.max_queues = attachment.store().max_queues();
+  plan.max_body_bytes = attachment.store().max_body();
+  plan.max_handles = handles;
+  const engine::Measured measured = engine::measure(plan);
+  tell("size", segment.size(), options.size_bytes,
+       options.size_bytes == 0 ||
+           (measured.problem.empty() && shm::offsets_of(measured.geometry).end == segment.size()));
+  struct stat file {};
+  if (::stat(segment.path().c_str(), &file) != 0) return text.str();
+  text << std::oct;
+  tell("mode", file.st_mode & 0777, options.mode, (file.st_mode & 0777) == options.mode);
+  const struct group* group = options.group.empty() ? nullptr : ::getgrnam(options.group.c_str());
+  text << std::dec;
+  if (group != nullptr) tell("group", file.st_gid, group->gr_gid, file.st_gid == group->gr_gid);
+  return text.str();
+}
+
+}  // namespace
 
 Result<Broker> Broker::start(const SegmentName& name, const SegmentOptions& options) {
   auto impl = std::make_unique<Impl>();
@@ -65,6 +113,7 @@ Result<Broker> Broker::start(const SegmentName& name, const SegmentOptions& opti
       mended = attachment->mend();
       left = engine::audit_patiently(attachment->store()).size();
     }
+    impl->kept = options_not_had(*attachment, options);
     impl->report = "repaired after " + std::to_string(dead) + " dead processes, mended " + std::to_string(mended) +
                    " things, " + std::to_string(left) + " violations left";
   }

@@ -7,6 +7,7 @@
 
 #include "engine/audit.hpp"
 #include "worker_api/attachment.hpp"
+#include "worker_api/settings_check.hpp"
 
 namespace ojs_shm {
 
@@ -239,18 +240,7 @@ std::optional<std::int64_t> Observer::default_priority(std::string_view type) co
 }
 
 Result<std::int64_t> Observer::priority_by_name(std::string_view name) const {
-  const engine::Convention convention = segment_.attachment()->store().convention();
-  if (const auto priority = engine::priority_by_name(convention, name)) return std::int64_t{*priority};
-  std::string names;
-  for (const engine::NamedPriority& known : engine::priority_names(convention))
-    names += (names.empty() ? "" : ", ") + std::string(known.name) + " (" + std::to_string(known.priority) + ")";
-  return Error{Code::kInvalid,
-               "'" + std::string(name) + "' is no priority of convention '" +
-                   std::string(engine::info(convention).name) + "': use a number or one of " + names,
-               "priority",
-               0,
-               0,
-               ""};
+  return internal::named_priority(segment_.attachment()->store().convention(), name);
 }
 
 }  // namespace ojs_shm

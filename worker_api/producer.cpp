@@ -153,7 +153,15 @@ Result<JobInfo> Producer::wait(std::string_view id, std::chrono::milliseconds ti
       return Error{Code::kTimeout, "job " + std::string(id) + " has not finished yet", std::string(id), 0, 0, ""};
     const bool in_hands = engine::is_exclusive(control.state());
     shm::futex_wait(bell, rung, std::min<std::uint64_t>(static_cast<std::uint64_t>(left), in_hands ? 1 : 100));
-    if (!in_hands && bell.load() == rung) impl_->handle->attachment().repair_the_dead();
+    if (in_hands || bell.load() != rung) continue;
+    impl_->handle->attachment().repair_the_dead();
+    if (!store.segment().named())
+      return Error{Code::kCannotAttach,
+                   "segment " + store.segment().path() + " was removed, and job " + std::string(id) + " with it",
+                   "segment",
+                   0,
+                   0,
+                   ""};
   }
 }
 

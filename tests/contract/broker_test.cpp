@@ -11,6 +11,7 @@
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <tuple>
 
 #include <ojs_shm/producer.hpp>
 
@@ -81,6 +82,68 @@ TEST(Broker, leaves_a_segment_that_others_hold_and_says_so) {
   EXPECT_EQ(done.exit_code, 0);
   EXPECT_NE(done.err.find("other processes are attached"), std::string::npos) << done.err;
   EXPECT_TRUE(std::filesystem::exists(segment.file()));
+}
+
+TEST(Broker, leaves_another_segment_of_its_name_alone) {
+  LiveSegment segment;
+  ASSERT_EQ(segment.cli({"rm", "test", "--force"}).exit_code, 0);
+  Process second = Process::start(broker_words(segment.folder(), {"--keep"}));
+  ASSERT_EQ(second.read_line(), "READY name=test");
+  const std::string id = segment.enqueue({"-t", "a"});
+  EXPECT_EQ(stop(second).exit_code, 0);
+  const Finished first = stop(segment.broker());
+  EXPECT_EQ(first.exit_code, 0) << first.err;
+  EXPECT_NE(first.err.find("removed by somebody else"), std::string::npos) << first.err;
+  EXPECT_EQ(segment.job(id, "state"), "available");
+  EXPECT_TRUE(std::filesystem::exists(segment.file() + ".lock"));
+}
+
+TEST(Broker, a_name_that_ends_in_lock_is_refused) {
+  const LiveSegment segment;
+  for (const char* name : {"test.lock", ".lock"}) {
+    const Finished done = run({program("ojs-shm-broker"), "--name", name, "--dir", segment.folder().path()});
+    EXPECT_EQ(done.exit_code, 2) << name << done.err;
+  }
+  EXPECT_EQ(run({program("ojs-shm"), "rm", "test.lock", "--force", "--dir", segment.folder().path()}).exit_code, 2);
+  EXPECT_TRUE(std::filesystem::exists(segment.file() + ".lock"));
+}
+
+TEST(Broker, refuses_a_living_segment_whose_lock_file_is_gone) {
+  LiveSegment segment;
+  ASSERT_TRUE(std::filesystem::remove(segment.file() + ".lock"));
+  const Finished second = run(broker_words(segment.folder()));
+  EXPECT_EQ(second.exit_code, 3);
+  EXPECT_NE(second.err.find(segment.file() + ".lock"), std::string::npos) << second.err;
+  EXPECT_NE(second.err.find(std::to_string(segment.broker().pid())), std::string::npos) << second.err;
+  EXPECT_EQ(segment.cli({"enqueue", "-t", "a"}).exit_code, 3);
+  EXPECT_EQ(segment.cli({"rm", "test"}).exit_code, 3);
+  EXPECT_FALSE(std::filesystem::exists(segment.file() + ".lock"));
+  segment.broker().signal(SIGKILL);
+  segment.broker().wait();
+  segment.start_broker();  // its process is gone: nobody needs the old locks
+  EXPECT_NE(segment.broker().err().find("1 dead"), std::string::npos) << segment.broker().err();
+  EXPECT_EQ(segment.cli({"audit"}).exit_code, 0);
+}
+
+TEST(Broker, a_stale_segment_without_its_lock_file_is_removed) {
+  LiveSegment segment;
+  segment.broker().signal(SIGKILL);
+  segment.broker().wait();
+  ASSERT_TRUE(std::filesystem::remove(segment.file() + ".lock"));
+  EXPECT_EQ(segment.cli({"rm", "test"}).exit_code, 0);
+}
+
+TEST(Broker, a_resuming_one_logs_which_of_its_options_the_segment_does_not_have) {
+  LiveSegment segment({"--keep", "--slots", "2000", "--size", "24M", "--handles", "20", "--mode", "0640"});
+  ASSERT_EQ(stop(segment.broker()).exit_code, 0);
+  segment.start_broker({"--keep", "--slots", "2000", "--size", "24M", "--handles", "20"});
+  const Finished same = stop(segment.broker());
+  EXPECT_EQ(same.err.find("stays"), std::string::npos) << same.err;
+  segment.start_broker({"--slots", "3000", "--size", "25M", "--mode", "0600", "--max-queues", "7"});
+  const Finished other = stop(segment.broker());
+  for (const char* kept :
+       {"slots 2000 instead of 3000", "size ", "mode 640 instead of 600", "max_queues 64 instead of 7"})
+    EXPECT_NE(other.err.find(kept), std::string::npos) << kept << " in " << other.err;
 }
 
 TEST(Broker, refuses_a_second_broker_with_status_3) {
@@ -163,23 +226,97 @@ TEST_P(BrokerConfig, names_file_and_line_of_what_it_does_not_understand) {
   EXPECT_FALSE(std::filesystem::exists(folder / "ojs-shm.test"));
 }
 
-INSTANTIATE_TEST_SUITE_P(Files, BrokerConfig,
-                         testing::Values(BadConfig{"slots = 10\nqueus = 1\n", "2", "`queus`"},
-                                         BadConfig{"[queues.a]\npaused = false\ndepth = 1\n", "3", "`depth`"},
-                                         BadConfig{"[queues.a.backpressure]\nmax_dept = 1\n", "2", "`max_dept`"},
-                                         BadConfig{"\nslots = \"many\"\n", "2", "many"},
-                                         BadConfig{"convention = \"fifo\"\n", "1", "fifo"},
-                                         BadConfig{"slots = = 3\n", "1", ""},
-                                         BadConfig{"[queues.a.backpressure]\nstrategy = \"block\"\n", "2", "reject"}));
+INSTANTIATE_TEST_SUITE_P(
+    Files, BrokerConfig,
+    testing::Values(BadConfig{"slots = 10\nqueus = 1\n", "2", "`queus`"},
+                    BadConfig{"[queues.a]\npaused = false\ndepth = 1\n", "3", "`depth`"},
+                    BadConfig{"[queues.a.backpressure]\nmax_dept = 1\n", "2", "`max_dept`"},
+                    BadConfig{"\nslots = \"many\"\n", "2", "many"}, BadConfig{"convention = \"fifo\"\n", "1", "fifo"},
+                    BadConfig{"slots = = 3\n", "1", ""},
+                    BadConfig{"[queues.a.backpressure]\nstrategy = \"block\"\n", "2", "reject"},
+                    BadConfig{"\n[queues.\"bad queue\"]\n", "2", "bad queue"},
+                    BadConfig{"[queues.a.backpressure]\nmax_depth = 16777216\n", "1", "16777215"},
+                    BadConfig{"[default_priorities]\na = \"foo\"\n", "2", "foo"},
+                    BadConfig{"[default_priorities]\n\na = 256\n", "3", "maximum is 255"},
+                    BadConfig{"convention = \"qo\"\n[default_priorities]\na = 256\n", "3", "255"},
+                    BadConfig{"[default_priorities]\na = \"99999999999999999999\"\n", "2", "maximum is 255"},
+                    BadConfig{"[default_priorities]\n\"A b\" = 1\n", "2", "A b"},
+                    BadConfig{"slots = 0\n", "1", "minimum is 1"}, BadConfig{"slots = -1\n", "1", "-1"},
+                    BadConfig{"mode = 660\n", "1", "0o660"}, BadConfig{"mode = 400\n", "1", "0o660"}));
 
-TEST(Broker, removes_the_segment_again_when_a_setting_turns_out_wrong) {
+TEST(Broker, takes_an_octal_mode_as_a_number_or_as_text) {
+  for (const char* mode : {"0o640", "\"0640\"", "\"640\""}) {
+    ScratchDirectory folder;
+    const std::string config = folder / "broker.toml";
+    std::ofstream(config) << "mode = " << mode << "\n";
+    const LiveSegment segment({"--config", config});
+    struct stat file {};
+    ASSERT_EQ(::stat(segment.file().c_str(), &file), 0);
+    EXPECT_EQ(file.st_mode & 0777U, 0640U) << mode;
+  }
+}
+
+TEST(Broker, says_why_a_file_of_settings_cannot_be_read) {
+  ScratchDirectory folder;
+  const Finished missing = run(broker_words(folder, {"--config", folder / "nope.toml"}));
+  EXPECT_EQ(missing.exit_code, 2);
+  EXPECT_NE(missing.err.find("nope.toml: No such file"), std::string::npos) << missing.err;
+  const Finished directory = run(broker_words(folder, {"--config", folder.path()}));
+  EXPECT_EQ(directory.exit_code, 2);
+  EXPECT_NE(directory.err.find(folder.path() + ": Is a directory"), std::string::npos) << directory.err;
+  EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
+}
+
+TEST(Broker, makes_nothing_when_a_setting_needs_more_room_than_there_is) {
   ScratchDirectory folder;
   const std::string config = folder / "broker.toml";
-  std::ofstream(config) << "[default_priorities]\na = \"enormous\"\n";
+  std::ofstream(config) << "max_queues = 1\n[queues.a]\n[queues.b]\n";
   const Finished done = run(broker_words(folder, {"--config", config}));
-  EXPECT_EQ(done.exit_code, 2);
-  EXPECT_NE(done.err.find("enormous"), std::string::npos) << done.err;
+  EXPECT_EQ(done.exit_code, 6) << done.err;
   EXPECT_FALSE(std::filesystem::exists(folder / "ojs-shm.test"));
+  EXPECT_FALSE(std::filesystem::exists(folder / "ojs-shm.test.lock"));
+}
+
+TEST(Broker, refuses_sizes_that_no_segment_can_have_and_names_the_bound) {
+  ScratchDirectory folder;
+  for (const auto& [flag, value, bound] : {std::tuple{"--slots", "0", "minimum is 1"},
+                                           {"--handles", "0", "minimum is 1"},
+                                           {"--max-queues", "0", "minimum is 1"},
+                                           {"--max-body", "0", "minimum is 1"},
+                                           {"--size", "0", "minimum is 1"},
+                                           {"--size", "1000G", "--size 256G"},
+                                           {"--size", "1125899906842624", "--size 256G"},
+                                           {"--slots", "99999999999", "maximum is 4294967295"},
+                                           {"--handles", "5000", "1016"}}) {
+    const Finished done = run(broker_words(folder, {flag, value}));
+    EXPECT_EQ(done.exit_code, 2) << flag << " " << value << ": " << done.err;
+    EXPECT_NE(done.err.find(bound), std::string::npos) << flag << " " << value << ": " << done.err;
+    EXPECT_TRUE(std::filesystem::is_empty(folder.path())) << flag << " " << value;
+  }
+}
+
+TEST(Broker, a_directory_or_group_that_is_not_there_is_named) {
+  ScratchDirectory folder;
+  std::ofstream(folder / "file") << "x";
+  for (const std::string& dir : {folder / "none", folder / "file"}) {
+    const Finished done = run({program("ojs-shm-broker"), "--dir", dir});
+    EXPECT_EQ(done.exit_code, 3) << done.err;
+    EXPECT_NE(done.err.find("no directory " + dir), std::string::npos) << done.err;
+  }
+  const Finished group = run(broker_words(folder, {"--group", "no-such-group-here"}));
+  EXPECT_EQ(group.exit_code, 2) << group.err;
+  EXPECT_NE(group.err.find("no-such-group-here"), std::string::npos) << group.err;
+  EXPECT_FALSE(std::filesystem::exists(folder / "ojs-shm.test.lock"));
+}
+
+TEST(Broker, a_limit_on_the_size_of_files_is_an_error_and_no_signal) {
+  ScratchDirectory folder;
+  const Finished done = run(
+      {"sh", "-c", "ulimit -f 100; exec \"$0\" --name test --dir \"$1\"", program("ojs-shm-broker"), folder.path()});
+  EXPECT_EQ(done.exit_code, 6) << done.err;
+  EXPECT_NE(done.err.find("ulimit -f"), std::string::npos) << done.err;
+  EXPECT_NE(done.err.find(folder.path()), std::string::npos) << done.err;
+  EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
 }
 
 TEST(Broker, refuses_a_file_of_another_format_and_leaves_it_alone) {

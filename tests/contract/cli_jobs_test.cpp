@@ -151,6 +151,21 @@ TEST(CliJobs, dead_letters_are_listed_retried_and_dropped) {
   EXPECT_EQ(segment.cli({"dead", "list"}).out, "");
 }
 
+TEST(CliJobs, wait_gives_up_when_the_segment_is_removed) {
+  const LiveSegment segment;
+  const std::string id = segment.enqueue({"-t", "a"});
+  Process waiting = segment.start_cli({"wait", id});
+  ASSERT_TRUE(eventually([&] {
+    const std::string stats = segment.cli({"stats", "--json"}).out;
+    return member(stats, "processes").find("\"pid\":" + std::to_string(waiting.pid())) != std::string::npos;
+  }));
+  ASSERT_EQ(segment.cli({"rm", "test", "--force"}).exit_code, 0);
+  const Finished done = waiting.wait();
+  EXPECT_FALSE(done.timed_out);
+  EXPECT_EQ(done.exit_code, 3);
+  EXPECT_NE(done.err.find(segment.file() + " was removed"), std::string::npos) << done.err;
+}
+
 TEST(CliJobs, drain_pauses_and_waits_for_what_is_active) {
   const LiveSegment segment;
   segment.enqueue({"-t", "a"});

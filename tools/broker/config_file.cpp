@@ -4,10 +4,16 @@
 #include <spdlog/fmt/fmt.h>
 #include <toml++/toml.h>
 
+#include <array>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <memory>
 #include <optional>
 #include <string_view>
 
 #include "tools/shell/quantity.hpp"
+#include "worker_api/settings_check.hpp"
 
 namespace ojs_shm::broker {
 namespace {
@@ -40,6 +46,8 @@ class Reader {
     if (key.str() == "default_priorities") return each_in(key, node, &Reader::read_default_priority);
     for (const Setting& setting : all_settings()) {
       if (setting.name != key.str()) continue;
+      if (setting.name == "mode" && is_decimal(node))
+        return complain(node.source(), "`mode` is octal: write \"0660\" or 0o660");
       const auto text = scalar_text(node, setting.name == "mode");
       if (!text) return complain(node.source(), fmt::format("`{}` must be one value", key.str()));
       const Status set = setting.set(settings_, *text);
@@ -68,6 +76,8 @@ class Reader {
       }
       if (!read) return read;
     }
+    if (const Status usable = internal::check_queue(key.str(), settings); !usable)
+      return complain(key.source(), fmt::format("queue `{}`: {}", key.str(), usable.error().message));
     settings_.queues.emplace_back(key.str(), settings);
     return {};
   }
@@ -100,7 +110,10 @@ class Reader {
     const auto text = node.is_integer() || node.is_string() ? scalar_text(node, false) : std::nullopt;
     if (!text)
       return complain(node.source(), fmt::format("the priority of `{}` must be a number or a name", key.str()));
-    settings_.default_priorities.emplace_back(key.str(), *text);
+    if (const Status usable = internal::check_type(key.str()); !usable)
+      return complain(key.source(), fmt::format("`{}`: {}", key.str(), usable.error().message));
+    settings_.default_priorities.push_back(
+        {std::string(key.str()), *text, fmt::format("{}:{}", path_, node.source().begin.line)});
     return {};
   }
 
@@ -122,6 +135,11 @@ class Reader {
     return {};
   }
 
+  static bool is_decimal(const toml::node& node) {
+    const auto* number = node.as_integer();
+    return number != nullptr && number->flags() != toml::value_flags::format_as_octal;
+  }
+
   /// The value as a flag would give it. TOML's 0o660 is a number, a mode is read in octal.
   static std::optional<std::string> scalar_text(const toml::node& node, bool octal) {
     if (const auto text = node.value_exact<std::string>()) return *text;
@@ -136,12 +154,30 @@ class Reader {
   Settings& settings_;
 };
 
+Result<std::string> text_of(const std::string& path) {
+  const auto refused = [&path] {
+    Error error;
+    error.code = errno == EACCES ? Code::kPermission : Code::kInvalid;
+    error.message = fmt::format("cannot read {}: {}", path, std::strerror(errno));
+    return error;
+  };
+  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "re"), &std::fclose);
+  if (file == nullptr) return refused();
+  std::string text;
+  std::array<char, 4096> block;
+  while (const std::size_t got = std::fread(block.data(), 1, block.size(), file.get())) text.append(block.data(), got);
+  if (std::ferror(file.get()) != 0) return refused();
+  return text;
+}
+
 }  // namespace
 
 Status read_config_file(const std::string& path, Settings& settings) {
+  const auto text = text_of(path);
+  if (!text) return text.error();
   Reader reader(path, settings);
   try {
-    return reader.read(toml::parse_file(path));
+    return reader.read(toml::parse(text.value(), path));
   } catch (const toml::parse_error& problem) {
     return reader.complain(problem.source(), problem.description());
   }

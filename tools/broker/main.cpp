@@ -14,6 +14,7 @@
 #include "tools/broker/config_file.hpp"
 #include "tools/broker/service.hpp"
 #include "tools/broker/settings.hpp"
+#include "tools/shell/output.hpp"
 #include "tools/shell/refusal.hpp"
 #include "tools/shell/target.hpp"
 
@@ -52,6 +53,13 @@ void hold_stop_signals() {
   ::pthread_sigmask(SIG_BLOCK, &both, nullptr);
 }
 
+/// A program whose answer got lost has not succeeded.
+int finish(int exit_code) {
+  const Status flushed = shell::flush_output();
+  if (flushed || exit_code != shell::kExitOk) return exit_code;
+  throw shell::Refusal{flushed.error()};
+}
+
 int run(int argc, char** argv) {
   CLI::App app(
       "Makes a shared-memory segment for Open Job Spec jobs and supervises it: timers, retries, leases, and\n"
@@ -80,8 +88,8 @@ int run(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& problem) {
-    if (problem.get_exit_code() == 0) return app.exit(problem);
-    fmt::print(stderr, "ojs-shm-broker: {}; see --help\n", problem.what());
+    if (problem.get_exit_code() == 0) return finish(app.exit(problem));
+    shell::say("ojs-shm-broker: {}; see --help\n", problem.what());
     return shell::kExitUsage;
   }
 
@@ -96,19 +104,20 @@ int run(int argc, char** argv) {
     if (!set) shell::refuse(set.code(), fmt::format("{}: {}", broker::flag_of(*given.setting), set.error().message));
   }
   hold_stop_signals();
-  return broker::serve(std::move(settings));
+  return finish(broker::serve(std::move(settings)));
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
+  shell::fill_closed_descriptors(true);  // a service may have nobody who waits for READY
   try {
     return run(argc, argv);
   } catch (const shell::Refusal& refusal) {
-    fmt::print(stderr, "ojs-shm-broker: {}\n", refusal.error.message);
+    shell::say("ojs-shm-broker: {}\n", refusal.error.message);
     return shell::exit_code_for(refusal.error.code);
   } catch (const std::exception& problem) {
-    fmt::print(stderr, "ojs-shm-broker: {}\n", problem.what());
+    shell::say("ojs-shm-broker: {}\n", problem.what());
     return shell::kExitFailed;
   }
 }

@@ -4,16 +4,19 @@
 #include <signal.h>
 #include <spdlog/sinks/stdout_color_sinks.h>
 #include <spdlog/spdlog.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
-#include <charconv>
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <string>
 #include <vector>
 
 #include "tools/broker/service_notify.hpp"
 #include "tools/shell/quantity.hpp"
 #include "tools/shell/refusal.hpp"
+#include "worker_api/settings_check.hpp"
 
 namespace ojs_shm::broker {
 namespace {
@@ -39,20 +42,24 @@ void let_stop_signals_in(Broker& broker) {
   ::pthread_sigmask(SIG_UNBLOCK, &both, nullptr);
 }
 
-std::int64_t priority_of(const Observer& observer, const std::string& text) {
-  std::int64_t number = 0;
-  const auto [rest, problem] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (problem == std::errc{} && rest == text.data() + text.size()) return number;
-  return must(observer.priority_by_name(text));
+/// Type and number.
+using Priorities = std::vector<std::pair<std::string, std::int64_t>>;
+
+Priorities default_priorities(const Settings& settings) {
+  const auto convention = engine::convention_by_name(settings.options.convention).value_or(engine::Convention::kOjs);
+  Priorities priorities;
+  for (const auto& [type, text, place] : settings.default_priorities) {
+    const auto priority = internal::priority_of_text(convention, text);
+    if (!priority) shell::refuse(priority.code(), fmt::format("{}: {}", place, priority.error().message));
+    priorities.emplace_back(type, priority.value());
+  }
+  return priorities;
 }
 
-void apply(const Segment& segment, const Settings& settings) {
+void apply(const Segment& segment, const Settings& settings, const Priorities& priorities) {
   Admin admin = must(Admin::attach(segment));
-  const Observer observer = must(Observer::attach(segment));
   for (const auto& [name, queue] : settings.queues) must(admin.set_queue(name, queue));
-  for (const auto& [type, text] : settings.default_priorities) {
-    must(admin.set_default_priority(type, priority_of(observer, text)));
-  }
+  for (const auto& [type, priority] : priorities) must(admin.set_default_priority(type, priority));
 }
 
 /// An unbounded queue fills the whole segment when its workers are away, and then every other queue is refused too.
@@ -66,9 +73,14 @@ void warn_of_unbounded_queues(const Observer& observer) {
                fmt::join(unbounded, ", "));
 }
 
-void keep_convention_of_existing(Settings& settings) {
+/// An existing segment has its own convention and mode where none was chosen.
+void take_over_from_existing(Settings& settings) {
   const auto existing = Segment::observe(settings.where);
-  if (existing) settings.options.convention = existing.value().convention();
+  if (!existing) return;
+  if (!settings.convention_given) settings.options.convention = existing.value().convention();
+  struct stat file {};
+  if (!settings.mode_given && ::stat(existing.value().path().c_str(), &file) == 0)
+    settings.options.mode = file.st_mode & 0777;
 }
 
 std::uint64_t unfinished_jobs(const Observer& observer) {
@@ -86,48 +98,54 @@ void start_logging(const std::string& level) {
   spdlog::set_default_logger(std::move(logger));
 }
 
-/// What is left when a broker has stopped.
-struct Ended {
-  bool others = false;
-  std::uint64_t unfinished = 0;
-};
-
-void remove_unless_wanted(const Settings& settings, const Ended& ended) {
+/// While the broker still has its seat, so that no other one begins to serve what goes.
+void remove_unless_wanted(const Settings& settings, const Broker& broker, const Observer& observer) {
   const auto& name = settings.where.name;
+  const std::uint64_t unfinished = unfinished_jobs(observer);
   if (settings.keep) {
-    spdlog::info("stopped; segment {} is kept with {} unfinished jobs", name, ended.unfinished);
+    spdlog::info("stopped; segment {} is kept with {} unfinished jobs", name, unfinished);
     return;
   }
-  if (!ended.others) {
-    const Status removed = remove_segment(settings.where, false);
-    if (removed) {
-      if (ended.unfinished != 0) {
-        spdlog::warn("segment {} held {} unfinished jobs; --keep keeps them", name, ended.unfinished);
-      }
-      spdlog::info("stopped; segment {} is removed", name);
-      return;
-    }
-    if (removed.code() != Code::kInUse) throw shell::Refusal{removed.error()};
+  const Status removed = remove_segment(broker.segment());
+  if (removed) {
+    if (unfinished != 0) spdlog::warn("segment {} held {} unfinished jobs; --keep keeps them", name, unfinished);
+    spdlog::info("stopped; segment {} is removed", name);
+  } else if (removed.code() == Code::kInUse) {
+    spdlog::warn("stopped; segment {} stays, because other processes are attached to it; `ojs-shm rm {}` removes it",
+                 name, name);
+  } else if (removed.code() == Code::kNotFound) {
+    spdlog::warn("stopped; segment {} was removed by somebody else with {} unfinished jobs", name, unfinished);
+  } else {
+    throw shell::Refusal{removed.error()};
   }
-  spdlog::warn("stopped; segment {} stays, because other processes are attached to it; `ojs-shm rm {}` removes it",
-               name, name);
 }
 
-/// Everything that is attached to the segment lives in here, so that after it the files may go.
-Ended serve_until_stopped(const Settings& settings, bool& made_here) {
+void say_ready(const std::string& name) {
+  fmt::print("READY name={}\n", name);
+  if (std::fflush(stdout) != 0) spdlog::warn("READY could not be written to stdout: {}", std::strerror(errno));
+}
+
+void serve_until_stopped(const Settings& settings, const Priorities& priorities) {
   Broker broker = must(Broker::start(settings.where, settings.options));
-  made_here = !broker.resumed();
   const Observer observer = must(Observer::attach(broker.segment()));
   const SegmentInfo info = observer.segment_info();
   spdlog::info("{} {}: {}, room for {} jobs, convention {}, format {}", broker.resumed() ? "resumed" : "created",
                info.path, shell::bytes_text(info.size_bytes), info.slots, info.convention, info.format);
   if (broker.resumed()) spdlog::info("found: {}", broker.resume_report());
-  apply(broker.segment(), settings);
+  if (const std::string kept = broker.kept_options(); !kept.empty())
+    spdlog::warn("what is chosen when a segment is made stays: {}", kept);
+  try {
+    apply(broker.segment(), settings, priorities);
+  } catch (const shell::Refusal&) {
+    // A segment made for settings that turned out to be wrong would stand in the way of the next attempt.
+    if (!broker.resumed()) [[maybe_unused]]
+      const Status removed = remove_segment(broker.segment());
+    throw;
+  }
   warn_of_unbounded_queues(observer);
 
   let_stop_signals_in(broker);
-  fmt::print("READY name={}\n", settings.where.name);
-  std::fflush(stdout);
+  say_ready(settings.where.name);
   notify_service_manager(fmt::format("READY=1\nMAINPID={}\nSTATUS=serving {}", ::getpid(), info.path));
   must(broker.run([](std::string_view line) { spdlog::info("{}", line); }));
 
@@ -135,25 +153,15 @@ Ended serve_until_stopped(const Settings& settings, bool& made_here) {
   ::signal(SIGINT, SIG_IGN);
   running = nullptr;
   notify_service_manager("STOPPING=1");
-  return {broker.others_attached(), unfinished_jobs(observer)};
+  remove_unless_wanted(settings, broker, observer);
 }
 
 }  // namespace
 
 int serve(Settings settings) {
   start_logging(settings.log_level);
-  if (!settings.convention_given) keep_convention_of_existing(settings);
-  bool made_here = false;
-  Ended ended;
-  try {
-    ended = serve_until_stopped(settings, made_here);
-  } catch (const shell::Refusal&) {
-    // A segment made for settings that turned out to be wrong would stand in the way of the next attempt.
-    if (made_here) [[maybe_unused]]
-      const Status removed = remove_segment(settings.where, false);
-    throw;
-  }
-  remove_unless_wanted(settings, ended);
+  take_over_from_existing(settings);
+  serve_until_stopped(settings, default_priorities(settings));
   return shell::kExitOk;
 }
 

@@ -24,7 +24,8 @@ template <class Value, class Target>
 Status put(Result<Value> parsed, Target& target) {
   if (!parsed) return parsed.error();
   if (parsed.value() > std::numeric_limits<Target>::max())
-    return invalid(fmt::format("{} is too large", parsed.value()));
+    return invalid(
+        fmt::format("{} is too large: the maximum is {}", parsed.value(), std::numeric_limits<Target>::max()));
   target = static_cast<Target>(parsed.value());
   return {};
 }
@@ -34,6 +35,12 @@ Result<std::uint64_t> parse_count(std::string_view text) {
   const auto [rest, problem] = std::from_chars(text.data(), text.data() + text.size(), count);
   if (problem == std::errc{} && rest == text.data() + text.size()) return count;
   return invalid(fmt::format("\"{}\" is not a count", text));
+}
+
+/// What a setting of the segment is when it is given; 0 would mean that it is not.
+Result<std::uint64_t> positive(Result<std::uint64_t> parsed) {
+  if (parsed && parsed.value() == 0) return invalid("0 is too small: the minimum is 1");
+  return parsed;
 }
 
 Status one_of(std::string_view text, std::initializer_list<std::string_view> allowed, std::string& target) {
@@ -46,22 +53,27 @@ Status one_of(std::string_view text, std::initializer_list<std::string_view> all
 
 constexpr Setting kSettings[] = {
     {"size", "BYTES", "Size of the segment, such as 64M; unset: what the rest needs, 60 MiB with all defaults",
-     [](Settings& s, std::string_view text) { return put(shell::parse_bytes(text), s.options.size_bytes); }},
+     [](Settings& s, std::string_view text) { return put(positive(shell::parse_bytes(text)), s.options.size_bytes); }},
     {"slots", "N", "Jobs it can hold, finished ones included (102400)",
-     [](Settings& s, std::string_view text) { return put(parse_count(text), s.options.slots); }},
+     [](Settings& s, std::string_view text) { return put(positive(parse_count(text)), s.options.slots); }},
     {"max_queues", "N", "Queues it can hold (64)",
-     [](Settings& s, std::string_view text) { return put(parse_count(text), s.options.max_queues); }},
+     [](Settings& s, std::string_view text) { return put(positive(parse_count(text)), s.options.max_queues); }},
     {"max_body", "BYTES", "Largest args, result or error of a job (1M)",
-     [](Settings& s, std::string_view text) { return put(shell::parse_bytes(text), s.options.max_body_bytes); }},
+     [](Settings& s, std::string_view text) {
+       return put(positive(shell::parse_bytes(text)), s.options.max_body_bytes);
+     }},
     {"handles", "N", "Producers, workers and admins at once (192)",
-     [](Settings& s, std::string_view text) { return put(parse_count(text), s.options.max_handles); }},
+     [](Settings& s, std::string_view text) { return put(positive(parse_count(text)), s.options.max_handles); }},
     {"convention", "NAME", "What a priority number means: ojs, ojs-core or qo (ojs); an existing segment's must match",
      [](Settings& s, std::string_view text) {
        s.convention_given = true;
        return one_of(text, {"ojs", "ojs-core", "qo"}, s.options.convention);
      }},
     {"mode", "OCTAL", "Permission bits of its files, whatever the umask is (0660)",
-     [](Settings& s, std::string_view text) { return put(shell::parse_mode(text), s.options.mode); }},
+     [](Settings& s, std::string_view text) {
+       s.mode_given = true;
+       return put(shell::parse_mode(text), s.options.mode);
+     }},
     {"group", "GROUP", "Group of its files (the creator's)",
      [](Settings& s, std::string_view text) {
        s.options.group = text;

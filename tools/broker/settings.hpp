@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
@@ -13,15 +12,20 @@
 
 namespace ojs_shm::broker {
 
+/// A priority as it was written, and where; what it means depends on the convention, which a flag may choose.
+struct DefaultPriority {
+  std::string type, text, place;
+};
+
 /// Everything that can be chosen for a broker, from its flags and its file.
 struct Settings {
   SegmentName where;
   SegmentOptions options;
-  bool convention_given = false;  ///< else an existing segment keeps its own
+  bool convention_given = false, mode_given = false;  ///< else an existing segment keeps its own
   bool keep = false;
   std::string log_level = "info";
   std::vector<std::pair<std::string, QueueSettings>> queues;
-  std::vector<std::pair<std::string, std::string>> default_priorities;  ///< type, number or name
+  std::vector<DefaultPriority> default_priorities;
 };
 
 /// One setting: `--max-queues 8` as a flag is `max_queues = 8` in the file.

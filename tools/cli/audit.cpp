@@ -7,6 +7,7 @@
 
 #include "tools/cli/command.hpp"
 #include "tools/cli/view.hpp"
+#include "tools/shell/output.hpp"
 #include "tools/shell/refusal.hpp"
 #include "tools/shell/table.hpp"
 
@@ -30,7 +31,7 @@ int audit(const Request& request, const AuditOptions& options) {
         count(writer, "mended", mended);
       }));
     } else {
-      fmt::print(stderr, "repaired after {} dead processes, mended {} words\n", deaths, mended);
+      shell::say("repaired after {} dead processes, mended {} words\n", deaths, mended);
     }
   }
   const auto violations = must(Observer::attach(request.where)).audit();
@@ -47,7 +48,7 @@ int audit(const Request& request, const AuditOptions& options) {
   }
   if (!table.empty()) table.print();
   if (violations.empty()) return shell::kExitOk;
-  if (!request.json) fmt::print(stderr, "{} violations; docs/invariants.md explains the numbers\n", violations.size());
+  if (!request.json) shell::say("{} violations; docs/invariants.md explains the numbers\n", violations.size());
   return shell::kExitFailed;
 }
 

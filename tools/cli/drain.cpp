@@ -11,6 +11,7 @@
 
 #include "tools/cli/command.hpp"
 #include "tools/cli/view.hpp"
+#include "tools/shell/output.hpp"
 #include "tools/shell/quantity.hpp"
 #include "tools/shell/refusal.hpp"
 
@@ -65,7 +66,7 @@ int drain(const Request& request, const DrainOptions& options) {
   if (request.json) {
     print_line(object([&](json::ObjectWriter& writer) { count(writer, "remaining", jobs); }));
   } else if (jobs != 0) {
-    fmt::print(stderr, "{} jobs {} after {}\n", jobs, options.empty ? "unfinished" : "active", options.timeout);
+    shell::say("{} jobs {} after {}\n", jobs, options.empty ? "unfinished" : "active", options.timeout);
   }
   return jobs == 0 ? shell::kExitOk : shell::kExitFailed;
 }

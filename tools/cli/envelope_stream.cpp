@@ -17,6 +17,7 @@
 
 #include "tools/cli/submission.hpp"
 #include "tools/cli/view.hpp"
+#include "tools/shell/output.hpp"
 #include "tools/shell/quantity.hpp"
 #include "tools/shell/refusal.hpp"
 #include "tools/shell/table.hpp"
@@ -128,7 +129,7 @@ void EnvelopeStream::print_id(std::string_view id) const {
 
 void EnvelopeStream::refuse(std::uint64_t number, const Error& error) {
   ++refused_;
-  if (bar_) fmt::print(stderr, "\r\x1b[K");
+  if (bar_) shell::say("\r\x1b[K");
   Error placed = error;
   placed.message = fmt::format("line {}: {}", number, error.message);
   if (json_) {
@@ -149,8 +150,7 @@ void EnvelopeStream::draw(bool final) {
     const std::uint64_t filled = permille * kWidth / 1000;
     bar = fmt::format("[{}{}] {:3d} %  ", std::string(filled, '#'), std::string(kWidth - filled, '.'), permille / 10);
   }
-  fmt::print(stderr, "\r\x1b[K{}{} accepted, {} refused{}", bar, accepted_, refused_, final ? "\n" : "");
-  std::fflush(stderr);
+  shell::say("\r\x1b[K{}{} accepted, {} refused{}", bar, accepted_, refused_, final ? "\n" : "");
 }
 
 }  // namespace ojs_shm::cli

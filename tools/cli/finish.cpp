@@ -7,6 +7,7 @@
 #include <cstdio>
 
 #include "tools/cli/view.hpp"
+#include "tools/shell/output.hpp"
 #include "tools/shell/quantity.hpp"
 #include "tools/shell/refusal.hpp"
 #include "worker_api/envelope.hpp"
@@ -35,11 +36,11 @@ int wait_and_print(Producer& producer, const std::string& id, const std::string&
   }
   if (job.state == State::kCompleted) return shell::kExitOk;
   if (job.state == State::kCancelled) {
-    if (!json) fmt::print(stderr, "job {} was cancelled\n", job.id);
+    if (!json) shell::say("job {} was cancelled\n", job.id);
     return shell::kExitWrongState;
   }
   const std::string reason = job.errors.empty() ? "expired" : job.errors.back().code + ": " + job.errors.back().message;
-  if (!json) fmt::print(stderr, "job {} was discarded after {} attempts: {}\n", job.id, job.attempt, reason);
+  if (!json) shell::say("job {} was discarded after {} attempts: {}\n", job.id, job.attempt, reason);
   return shell::kExitFailed;
 }
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "tools/cli/command.hpp"
+#include "tools/shell/output.hpp"
 #include "tools/shell/refusal.hpp"
 #include "tools/shell/target.hpp"
 
@@ -35,6 +36,12 @@ std::string unknown_command(const CLI::App& app) {
     if (!word.starts_with('-')) return path + word;
   }
   return {};
+}
+
+/// A command whose answer got lost has not succeeded.
+int finish(int exit_code, bool json) {
+  const Status flushed = shell::flush_output();
+  return flushed || exit_code != shell::kExitOk ? exit_code : shell::report(flushed.error(), json);
 }
 
 int run(std::vector<std::string> words) {
@@ -82,12 +89,12 @@ int run(std::vector<std::string> words) {
     if (const std::string word = unknown_command(app); !word.empty()) {
       return report_usage(fmt::format("there is no command `{}`", word).c_str(), json);
     }
-    return problem.get_exit_code() == 0 ? app.exit(problem) : report_usage(problem.what(), json);
+    return problem.get_exit_code() == 0 ? finish(app.exit(problem), json) : report_usage(problem.what(), json);
   }
   try {
     cli::refuse_empty_values(app);
     cli::await_segment(request, {});
-    return request.run();
+    return finish(request.run(), json);
   } catch (const shell::Refusal& refusal) {
     return shell::report(refusal.error, request.json);
   }
@@ -96,10 +103,11 @@ int run(std::vector<std::string> words) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  shell::fill_closed_descriptors();
   try {
     return run(std::vector<std::string>(argv + 1, argv + argc));
   } catch (const std::exception& problem) {
-    fmt::print(stderr, "ojs-shm: {}\n", problem.what());
+    shell::say("ojs-shm: {}\n", problem.what());
     return shell::kExitFailed;
   }
 }

@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/shell/refusal.hpp"
 
-#include <spdlog/fmt/fmt.h>
-
-#include <cstdio>
-
+#include "tools/shell/output.hpp"
 #include "worker_api/envelope_json.hpp"
 
 namespace ojs_shm::shell {
@@ -30,7 +27,7 @@ std::string error_as_json(const Error& error, std::uint64_t line) {
 }
 
 ExitCode report(const Error& error, bool json) {
-  fmt::print(stderr, "{}\n", json ? error_as_json(error) : error.message);
+  say("{}\n", json ? error_as_json(error) : error.message);
   return exit_code_for(error.code);
 }
 

@@ -61,6 +61,9 @@ class OJS_SHM_API Admin {
 OJS_SHM_API std::vector<SegmentFile> list_segments(const std::string& dir);
 /// Removes the files. Errors: kNotFound, kInUse while anybody lives (unless forced), kPermission.
 OJS_SHM_API Status remove_segment(const SegmentName& name, bool force);
+/// Removes the files of this very segment. Errors: kNotFound when its name leads to another one or to none by now, kInUse
+/// while anybody else lives in it, kPermission.
+OJS_SHM_API Status remove_segment(const Segment& segment);
 
 /// The broker's part: holds the broker's seat in a segment and supervises it until stopped. One thread.
 class OJS_SHM_API Broker {
@@ -72,6 +75,8 @@ class OJS_SHM_API Broker {
   ~Broker();
   bool resumed() const;
   std::string resume_report() const;  ///< what the audit and the repair of a resumed segment found, for the log
+  /// Which options a resumed segment has otherwise than they were given, for the log; empty: none.
+  std::string kept_options() const;
   /// Supervises until stop(); calls `log` with a line when something happened (a death, a repair).
   Status run(const std::function<void(std::string_view)>& log);
   void stop() noexcept;  ///< async-signal-safe

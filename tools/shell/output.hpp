@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <spdlog/fmt/fmt.h>
+
+#include <string_view>
+#include <utility>
+
+#include <ojs_shm/result.hpp>
+
+namespace ojs_shm::shell {
+
+/// Puts /dev/null where a program was started without stdin, stdout or stderr, so that no file of ours is taken for one
+/// of them. What was closed still cannot be read or written, but for stderr, and for stdout if `nobody_listens`.
+void fill_closed_descriptors(bool nobody_listens = false) noexcept;
+
+/// Text for stderr. That nobody can read it is no reason to end otherwise, so a failure to write it is ignored.
+void say(std::string_view text) noexcept;
+template <class... Args>
+void say(fmt::format_string<Args...> format, Args&&... args) {
+  say(std::string_view(fmt::format(format, std::forward<Args>(args)...)));
+}
+
+/// Sends what was written to stdout on its way. An error when any of it could not be written, now or before.
+Status flush_output();
+
+}  // namespace ojs_shm::shell

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "worker_api/settings_check.hpp"
+
+#include <charconv>
+#include <string>
+
+#include "engine/names.hpp"
+
+namespace ojs_shm::internal {
+namespace {
+
+Error out_of_range(engine::Convention convention, std::string_view priority) {
+  const engine::ConventionInfo& known = engine::info(convention);
+  return Error{Code::kInvalid,
+               "priority " + std::string(priority) + " is out of range: the minimum is " + std::to_string(known.min) +
+                   " and the maximum is " + std::to_string(known.max),
+               "priority",
+               0,
+               static_cast<std::uint64_t>(known.max),
+               ""};
+}
+
+}  // namespace
+
+Status check_queue(std::string_view name, const QueueSettings& settings) {
+  if (!engine::valid_queue_name(name))
+    return Error{
+        Code::kInvalid, "queue must be 1 to 128 characters of [a-z0-9.-]", "queue", 0, engine::kMaxQueueNameLength, ""};
+  constexpr std::uint64_t kMostJobs = (1ULL << 24) - 1, kMostBytes = (1ULL << 40) - 1;
+  if (settings.max_depth.value_or(0) > kMostJobs)
+    return Error{Code::kInvalid, "max_depth is at most " + std::to_string(kMostJobs), "max_depth", 0, kMostJobs,
+                 "jobs"};
+  if (settings.max_size_bytes.value_or(0) > kMostBytes)
+    return Error{Code::kInvalid,   "max_size_bytes is at most " + std::to_string(kMostBytes),
+                 "max_size_bytes", 0,
+                 kMostBytes,       "bytes"};
+  return {};
+}
+
+Status check_type(std::string_view type) {
+  if (engine::valid_type(type)) return {};
+  return Error{Code::kInvalid, "type must be of the form name(.name)*, in lower case", "type", 0, 255, ""};
+}
+
+Result<std::uint8_t> check_priority(engine::Convention convention, std::int64_t priority) {
+  if (const auto rank = engine::rank_of(convention, priority)) return *rank;
+  return out_of_range(convention, std::to_string(priority));
+}
+
+Result<std::int64_t> named_priority(engine::Convention convention, std::string_view name) {
+  if (const auto priority = engine::priority_by_name(convention, name)) return std::int64_t{*priority};
+  std::string names;
+  for (const engine::NamedPriority& known : engine::priority_names(convention))
+    names += (names.empty() ? "" : ", ") + std::string(known.name) + " (" + std::to_string(known.priority) + ")";
+  return Error{Code::kInvalid,
+               "'" + std::string(name) + "' is no priority of convention '" +
+                   std::string(engine::info(convention).name) + "': use a number or one of " + names,
+               "priority",
+               0,
+               0,
+               ""};
+}
+
+Result<std::int64_t> priority_of_text(engine::Convention convention, std::string_view text) {
+  std::int64_t number = 0;
+  const auto [rest, problem] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (rest != text.data() + text.size() || problem == std::errc::invalid_argument)
+    return named_priority(convention, text);
+  if (problem == std::errc::result_out_of_range) return out_of_range(convention, text);
+  const auto rank = check_priority(convention, number);
+  if (!rank) return rank.error();
+  return number;
+}
+
+}  // namespace ojs_shm::internal

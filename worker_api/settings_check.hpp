@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include <ojs_shm/admin.hpp>
+
+#include "engine/convention.hpp"
+
+namespace ojs_shm::internal {
+
+// What Admin refuses whatever the segment holds; for those who read settings before there is a segment.
+
+Status check_queue(std::string_view name, const QueueSettings& settings);
+Status check_type(std::string_view type);
+Result<std::uint8_t> check_priority(engine::Convention convention, std::int64_t priority);
+Result<std::int64_t> named_priority(engine::Convention convention, std::string_view name);
+/// A priority as people write it, a number or a name, by the rules of a convention.
+Result<std::int64_t> priority_of_text(engine::Convention convention, std::string_view text);
+
+}  // namespace ojs_shm::internal
