@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "shm/parking.hpp"
+#include "worker_api/pools.hpp"
 
 namespace ojs_shm::internal {
 namespace {
@@ -123,13 +124,7 @@ Status Attachment::join(Role role) {
   if (!problem.empty()) return Error{Code::kPermission, problem, locks_.path_of(segment_.path()), 0, 0, ""};
   process_ = shm::join(segment_, locks_);
   if (process_ == shm::kNoIndex && repair_the_dead() != 0) process_ = shm::join(segment_, locks_);
-  if (process_ == shm::kNoIndex)
-    return Error{Code::kInUse,
-                 "all " + std::to_string(segment_.geometry().processes) + " process records are taken",
-                 "processes",
-                 segment_.geometry().processes,
-                 segment_.geometry().processes,
-                 ""};
+  if (process_ == shm::kNoIndex) return exhausted(store_, Pool::kProcesses);
   watch_forks();
   {
     const std::lock_guard lock(registry().mutex);
@@ -205,7 +200,7 @@ Result<std::uint32_t> Attachment::take_lane(bool for_service) {
   if (forked()) return closed();
   if (read_only()) return Error{Code::kPermission, "this attachment only observes", "", 0, 0, ""};
   shm::Half& high = segment_.header().lanes_high;
-  const std::uint32_t usable = store_.lanes() - (for_service ? 0 : std::min(engine::kServiceLanes, store_.lanes() - 1));
+  const std::uint32_t usable = for_service ? store_.lanes() : lanes_for_handles(store_);
   do {
     for (std::uint32_t i = 0; i < usable; ++i) {
       std::uint32_t before = high.load();
@@ -214,12 +209,7 @@ Result<std::uint32_t> Attachment::take_lane(bool for_service) {
       if (process.load() == 0 && process.cas_once(0, process_ + 1, shm::Point::kLaneTaken)) return i;
     }
   } while (repair_the_dead() != 0);  // theirs come back
-  return Error{Code::kInUse,
-               "all " + std::to_string(usable) + " handles of the segment are taken; make it with a larger --handles",
-               "handles",
-               usable,
-               usable,
-               ""};
+  return exhausted(store_, Pool::kHandles);
 }
 
 void Attachment::give_lane(std::uint32_t lane) { segment_.lane(lane).process.store(0, shm::Point::kLaneFreed); }

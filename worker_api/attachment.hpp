@@ -40,8 +40,8 @@ class Attachment : public std::enable_shared_from_this<Attachment> {
   /// True in the child of a fork: everything here belongs to the parent.
   bool forked() const noexcept { return forked_.get(); }
 
-  /// A lane for a handle, or, for service, also one of those that no handle gets. Errors: kInUse when the living have
-  /// all of them.
+  /// A lane for a handle, or, for service, also one of those that no handle gets. Errors: kSegmentFull when the
+  /// living have all of them.
   Result<std::uint32_t> take_lane(bool for_service = false);
   void give_lane(std::uint32_t lane);
 

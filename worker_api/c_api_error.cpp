@@ -34,7 +34,7 @@ const char* sentence(int code) {
     case OJS_SHM_E_QUEUE_FULL: return "the queue's bound refused the job";
     case OJS_SHM_E_NOMEM: return "a pool of the segment is exhausted";
     case OJS_SHM_E_PERMISSION: return "the operating system refused access to the segment";
-    case OJS_SHM_E_IN_USE: return "somebody else has that name, role or file, or no handle is free";
+    case OJS_SHM_E_IN_USE: return "somebody else has that name, role or file";
     case OJS_SHM_E_OTHER_FORMAT: return "the segment has another format, layout or priority convention";
     case OJS_SHM_E_DUPLICATE: return "a job with that id exists";
     case OJS_SHM_E_TOO_LARGE: return "the body, result or name is longer than the segment's maximum";
@@ -117,6 +117,25 @@ std::int64_t copy_out(std::string_view text, char* buffer, std::size_t size) noe
 void wrong_argument(std::string subject, std::string message) {
   message = subject + " " + message;
   throw WrongArgument{{.code = Code::kInvalid, .message = std::move(message), .subject = std::move(subject)}};
+}
+
+std::string_view json_text_or_none(std::string_view given, const char* name) {
+  if (given.empty()) return given;
+  if (const Status checked = json::check(given); !checked) wrong_argument(name, "is " + checked.error().message);
+  return json::trim(given);
+}
+
+std::string_view json_text_or_none(std::string_view given, json::Kind kind, const char* name) {
+  const std::string_view text = json_text_or_none(given, name);
+  if (!text.empty() && json::kind_of(text) != kind) {
+    wrong_argument(name, kind == json::Kind::kArray ? "must be a JSON array" : "must be a JSON object");
+  }
+  return text;
+}
+
+std::string_view json_text(std::string_view given, json::Kind kind, const char* name) {
+  if (given.empty()) wrong_argument(name, "must not be empty");
+  return json_text_or_none(given, kind, name);
 }
 
 void newer_caller(const char* name) {

@@ -67,6 +67,7 @@ void append_pool(std::string& out, const PoolInfo& pool) {
   number(writer, "capacity", pool.capacity);
   number(writer, "unit_bytes", pool.unit_bytes);
   writer.text("option", pool.option);
+  writer.text("larger", pool.larger);
   writer.close();
 }
 

@@ -32,10 +32,10 @@ ojs_shm::JobSpec spec_of(const ojs_shm_job_spec* given) {
   known_flags(read.flags, OJS_SHM_JOB_HAS_PRIORITY | OJS_SHM_JOB_PENDING, "job.flags");
   ojs_shm::JobSpec spec;
   spec.type = text(read.type, "job.type");
-  spec.args = text_or(read.args, read.args_size, spec.args);
+  spec.args = json_text(text_or(read.args, read.args_size, spec.args), ojs_shm::json::Kind::kArray, "job.args");
   spec.queue = text_or(read.queue, spec.queue);
   spec.id = text_or(read.id);
-  spec.extra = text_or(read.extra, read.extra_size);
+  spec.extra = json_text_or_none(text_or(read.extra, read.extra_size), ojs_shm::json::Kind::kObject, "job.extra");
   if ((read.flags & OJS_SHM_JOB_HAS_PRIORITY) != 0) spec.priority = read.priority;
   spec.scheduled_at_ms = read.scheduled_at_ms;
   spec.expires_at_ms = read.expires_at_ms;

@@ -12,6 +12,7 @@
 #include <type_traits>
 
 #include "worker_api/c_api_handle.hpp"
+#include "worker_api/envelope_json.hpp"
 
 namespace ojs_shm::c_api {
 
@@ -24,6 +25,12 @@ inline std::string_view text_or(const char* text, std::size_t size, std::string_
 }
 /// A text that may not.
 inline std::string_view text(const char* given, const char* name) { return &out(given, name); }
+
+/// A text that shall be JSON of that kind, without the white space around it. Convention 3.
+std::string_view json_text(std::string_view given, json::Kind kind, const char* name);
+/// One that may also be left out, and one of any kind.
+std::string_view json_text_or_none(std::string_view given, json::Kind kind, const char* name);
+std::string_view json_text_or_none(std::string_view given, const char* name);
 
 /// The caller's size of a struct, refused when it cannot be one: nothing grows past 4 KiB, and fields come in eights.
 template <class T>
@@ -48,6 +55,9 @@ T read_struct(const T* given, const char* name) {
   std::memcpy(&read, bytes, std::min(size, sizeof read));
   for (std::size_t at = sizeof read; at < size; ++at) {
     if (bytes[at] != 0) newer_caller(name);
+  }
+  if constexpr (requires { read.reserved; }) {
+    if (read.reserved != 0) newer_caller(name);
   }
   return read;
 }

@@ -35,7 +35,7 @@ ojs_shm::Failure failure_of(const ojs_shm_failure* given) {
   failure.code = text_or(read.code, failure.code);
   failure.message = text_or(read.message);
   failure.type = text_or(read.type);
-  failure.details = text_or(read.details, read.details_size);
+  failure.details = json_text_or_none(text_or(read.details, read.details_size), "failure.details");
   failure.retryable = (read.flags & OJS_SHM_FAILURE_NOT_RETRYABLE) == 0;
   return failure;
 }
@@ -126,7 +126,8 @@ int64_t ojs_shm_fetch_batch(ojs_shm_worker* worker, ojs_shm_job* const* jobs, si
 
 int ojs_shm_ack(ojs_shm_worker* worker, ojs_shm_job* job, const char* result, size_t result_size) {
   return entry(worker, [&](Record& record) -> int {
-    return record.done(worker->object.ack(opened(job).object, text_or(result, result_size)));
+    return record.done(
+        worker->object.ack(opened(job).object, json_text_or_none(text_or(result, result_size), "result")));
   });
 }
 

@@ -20,6 +20,9 @@ inline constexpr std::size_t kMaxDepth = 100;
 /// One JSON value in UTF-8 and nothing around it but white space. Source: RFC 8259. Errors: kInvalid, subject "json".
 Status check(std::string_view text);
 
+/// Without the white space around it.
+std::string_view trim(std::string_view text) noexcept;
+
 enum class Kind : std::uint8_t { kNull, kBool, kNumber, kString, kArray, kObject };
 Kind kind_of(std::string_view value) noexcept;
 

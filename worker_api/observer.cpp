@@ -7,6 +7,7 @@
 
 #include "engine/audit.hpp"
 #include "worker_api/attachment.hpp"
+#include "worker_api/pools.hpp"
 #include "worker_api/settings_check.hpp"
 
 namespace ojs_shm {
@@ -20,17 +21,6 @@ Result<Observer> Observer::attach(const SegmentName& name) {
   if (!segment) return segment.error();
   return Observer(std::move(segment).value());
 }
-
-namespace {
-
-template <class Used>
-PoolInfo pool(std::string name, std::uint64_t capacity, std::uint64_t unit, std::string option, Used&& used) {
-  PoolInfo info{std::move(name), 0, capacity, unit, std::move(option)};
-  for (std::uint32_t i = 0; i < capacity; ++i) info.used += used(i) ? 1 : 0;
-  return info;
-}
-
-}  // namespace
 
 SegmentInfo Observer::segment_info() const {
   Attachment& attachment = *segment_.attachment();
@@ -57,29 +47,14 @@ SegmentInfo Observer::segment_info() const {
   info.priority_default = convention.default_priority;
   info.deaths_total = header.deaths.load();
   info.repairs_total = header.repairs.load();
+  for (unsigned i = 0; i < internal::kPools; ++i)
+    info.pools.push_back(internal::pool_info(store, static_cast<internal::Pool>(i)));
   std::vector<std::uint32_t> active(g.lanes, 0);
-  info.pools.push_back(pool("slots", g.slots, shm::kSlotBytes, "--slots or --size", [&](std::uint32_t i) {
+  for (std::uint32_t i = 0; i < g.slots; ++i) {
     const engine::Control control(store.job(i).control.load());
     if (control.state() == engine::kSlotActive && control.owner() >= 1 && control.owner() <= g.lanes)
       ++active[control.owner() - 1];
-    return control.state() != engine::kSlotFree && !engine::is_finished(control.state());
-  }));
-  info.pools.push_back(pool("blocks", g.blocks, shm::kBlockBytes, "--size",
-                            [&](std::uint32_t i) { return segment.block_word(i).load() != 0; }));
-  info.pools.push_back(pool("chunks", g.chunks, sizeof(shm::Chunk), "--slots or --size", [&](std::uint32_t i) {
-    return shm::ChunkControl(segment.chunk(i).control.load()).state() != shm::ChunkState::kFree;
-  }));
-  info.pools.push_back(pool("levels", g.rings, sizeof(shm::RingEnds), "--max-queues",
-                            [&](std::uint32_t i) { return segment.ring(i).claimed.load() != 0; }));
-  info.pools.push_back(pool("queues", store.max_queues(),
-                            sizeof(engine::QueueRecord) + g.lanes * sizeof(engine::QueueTally), "--max-queues",
-                            [&](std::uint32_t i) { return store.queue(i).name_hash.load() != 0; }));
-  info.pools.push_back(pool("ids", g.key_cells, 8, "--slots or --size",
-                            [&](std::uint32_t i) { return segment.key_cell(i).load() != 0; }));
-  info.pools.push_back(pool("handles", g.lanes, sizeof(shm::Lane), "--handles",
-                            [&](std::uint32_t i) { return segment.lane(i).process.load() != 0; }));
-  info.pools.push_back(pool("processes", g.processes, sizeof(shm::ProcessRecord), "--handles",
-                            [&](std::uint32_t i) { return segment.process(i).live.load() != 0; }));
+  }
   for (std::uint32_t i = 0; i < g.processes; ++i) {
     if (segment.process(i).live.load() == 0) continue;
     ProcessInfo process;

@@ -4,6 +4,7 @@
 
 #include "engine/names.hpp"
 #include "worker_api/attachment.hpp"
+#include "worker_api/pools.hpp"
 
 // Between the engine's words and the callers': errors, specs, and copies of jobs.
 
@@ -29,20 +30,8 @@ Error error_of(const shm::Opened& opened) {
   return {code, opened.detail, "segment", 0, 0, ""};
 }
 
-namespace {
-
-Error segment_full(std::string pool, std::uint64_t capacity, std::string_view what, std::string_view option) {
-  Error error{Code::kSegmentFull, "", pool, capacity, capacity, "jobs"};
-  error.message = "the segment is full: all " + std::to_string(capacity) + " " + std::string(what) +
-                  " are in use (pool '" + pool + "'); make the segment with a larger " + std::string(option);
-  return error;
-}
-
-}  // namespace
-
 Error error_of(engine::Outcome outcome, engine::Store& store, std::uint32_t queue, std::string_view subject) {
   using engine::Outcome;
-  const shm::Geometry& g = store.segment().geometry();
   const std::string name = queue == engine::kNoIndex ? std::string() : store.queue_name(queue);
   switch (outcome) {
     case Outcome::kOk: break;
@@ -59,13 +48,12 @@ Error error_of(engine::Outcome outcome, engine::Store& store, std::uint32_t queu
                       std::to_string(error.bound) + (by_jobs ? ")" : " bytes)");
       return error;
     }
-    case Outcome::kNoSlots: return segment_full("slots", g.slots, "slots", "--slots or --size");
-    case Outcome::kNoBlocks: return segment_full("blocks", g.blocks, "payload blocks", "--size");
-    case Outcome::kNoRings: return segment_full("levels", g.rings, "levels", "--max-queues");
-    case Outcome::kNoChunks: return segment_full("chunks", g.chunks, "ring chunks", "--slots or --size");
-    case Outcome::kNoKeys:
-      return segment_full("ids", g.key_cells, "places for brought ids near this id", "--slots or --size");
-    case Outcome::kNoQueues: return segment_full("queues", store.max_queues(), "queues", "--max-queues");
+    case Outcome::kNoSlots: return exhausted(store, Pool::kSlots);
+    case Outcome::kNoBlocks: return exhausted(store, Pool::kBlocks);
+    case Outcome::kNoRings: return exhausted(store, Pool::kLevels);
+    case Outcome::kNoChunks: return exhausted(store, Pool::kChunks);
+    case Outcome::kNoKeys: return exhausted(store, Pool::kIds);
+    case Outcome::kNoQueues: return exhausted(store, Pool::kQueues);
     case Outcome::kDuplicate:
       return {Code::kDuplicate, "a job with id " + std::string(subject) + " exists", "id", 0, 0, ""};
     case Outcome::kTooLarge:

@@ -8,6 +8,7 @@
 #include <fstream>
 #include <memory>
 #include <set>
+#include <sstream>
 
 #include "tests/support/process.hpp"
 
@@ -138,6 +139,30 @@ TEST_F(Package, only_public_headers_are_installed) {
   }
   EXPECT_EQ(installed, written);
   EXPECT_TRUE(installed.contains("ojs_shm/ojs_shm.h"));
+}
+
+TEST_F(Package, structs_may_be_filled_by_some_members_and_the_example_of_the_readme_compiles_without_a_warning) {
+  std::ifstream file(OJS_SHM_SOURCE_DIR "/README.md");
+  const std::string readme{std::istreambuf_iterator<char>(file), {}};
+  const std::string opening = "\n```cpp\n";
+  const auto begin = readme.find(opening);
+  ASSERT_NE(begin, std::string::npos);
+  std::istringstream example(
+      readme.substr(begin + opening.size(), readme.find("\n```\n", begin) - begin - opening.size()));
+  std::string includes = "#include <ojs_shm/admin.hpp>\n#include <iostream>\n", body;
+  for (std::string line; std::getline(example, line);) (line.starts_with("#include") ? includes : body) += line + '\n';
+  const std::string source = *scratch_ / "readme.cpp";
+  write(source, includes + "int main() {\n" + body + R"(}
+ojs_shm::JobFilter filter{.type = "a"};
+ojs_shm::Failure failure{.message = "no"};
+ojs_shm::QueueSettings settings{.paused = true};
+ojs_shm::SegmentOptions options{.slots = 64};
+ojs_shm::WorkerOptions worker{.lease_ms = 1000};
+ojs_shm::Retry retry{.max_attempts = 1};
+)");
+  const Finished compiled = run({"c++", "-std=c++20", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-fsyntax-only",
+                                 "-I" + prefix() + "/include", source});
+  EXPECT_EQ(compiled.exit_code, 0) << compiled.err;
 }
 
 TEST_F(Package, each_installed_header_compiles_alone) {

@@ -327,11 +327,62 @@ static int a_full_segment_names_its_pool(void) {
   while (stored < 100000 && (code = ojs_shm_enqueue(here.producer, &job, NULL)) == OJS_SHM_OK) ++stored;
   CHECK(code == OJS_SHM_E_NOMEM && stored > 0);
   detail = detail_of(here.producer);
-  CHECK(strlen(detail.subject) > 0 && detail.bound > 0 && strlen(detail.message) > 0);
+  CHECK(strcmp(detail.subject, "slots") == 0 && strcmp(detail.unit, "slots") == 0);
+  CHECK(detail.bound == 512 && detail.depth == 512 && strstr(detail.message, "--slots 1024 --size ") != NULL);
   CHECK_OK(here.worker, ojs_shm_fetch(here.worker, here.job, 0));
   CHECK_OK(here.worker, ojs_shm_ack(here.worker, here.job, NULL, 0));
   CHECK_OK(here.producer, ojs_shm_enqueue(here.producer, &job, NULL));
   return close_room(&here, "full");
+}
+
+// Brackets at both ends make no JSON, and JSON of another kind will not do; white space around it does no harm.
+static int only_json_is_taken(void) {
+  static const char* const arrays[] = {"[1]", " [1]", "[1]\n", "\t[ \"a\\u00e9\", -1.5e3, {\"b\":[]} ]\r\n",
+                                       "[\"\xc3\xa9\"]"};
+  static const char* const no_arrays[] = {"",     " ",   "[not json]", "[1,]",       "[1]]", "[1][2]",
+                                          "[01]", "[\"", "[\"\xff\"]", "[\"\xc3\"]", "{}",   "\"[]\""};
+  static const char* const no_objects[] = {" ", "[1]", "{bad", "{\"a\":}", "{\"a\":1,}", "{}{}", "{\"a\":\"\xff\"}",
+                                           "7"};
+  static const char* const no_values[] = {" ", "{not json", "nul", "1 2", "\"\xc0\x80\"", "'a'"};
+  room here;
+  size_t index;
+  ojs_shm_job_spec job = spec("json");
+  ojs_shm_failure failure = {0};
+  failure.struct_size = sizeof failure;
+  CHECK(open_room(&here, "json", NULL));
+  for (index = 0; index < sizeof no_arrays / sizeof no_arrays[0]; ++index) {
+    job.args = no_arrays[index];
+    CHECK(ojs_shm_enqueue(here.producer, &job, NULL) == OJS_SHM_E_INVALID);
+    CHECK(strcmp(detail_of(here.producer).subject, "job.args") == 0);
+    CHECK(ojs_shm_enqueue_batch(here.producer, &job, 1, NULL) == OJS_SHM_E_INVALID);
+  }
+  job.args = "[1]]";
+  job.args_size = 3;  // so many bytes and no more
+  for (index = 0; index < sizeof no_objects / sizeof no_objects[0]; ++index) {
+    job.extra = no_objects[index];
+    CHECK(ojs_shm_enqueue(here.producer, &job, NULL) == OJS_SHM_E_INVALID);
+    CHECK(strcmp(detail_of(here.producer).subject, "job.extra") == 0);
+  }
+  CHECK(ojs_shm_fetch(here.worker, here.job, 0) == OJS_SHM_E_EMPTY);
+  job.extra = "\n{\"tags\":[\"x\"]} ";
+  CHECK_OK(here.producer, ojs_shm_enqueue(here.producer, &job, NULL));
+  CHECK_OK(here.worker, ojs_shm_fetch(here.worker, here.job, 0));
+  CHECK(same(fields_of(here.job).args, "[1]") && same(fields_of(here.job).extra, "{\"tags\":[\"x\"]}"));
+  for (index = 0; index < sizeof no_values / sizeof no_values[0]; ++index) {
+    failure.details = no_values[index];
+    CHECK(ojs_shm_ack(here.worker, here.job, no_values[index], 0) == OJS_SHM_E_INVALID);
+    CHECK(ojs_shm_nack(here.worker, here.job, &failure, NULL) == OJS_SHM_E_INVALID);
+    CHECK(strcmp(detail_of(here.worker).subject, "failure.details") == 0);
+  }
+  CHECK_OK(here.worker, ojs_shm_ack(here.worker, here.job, " \"done\"\n", 0));
+  job = spec("json");
+  for (index = 0; index < sizeof arrays / sizeof arrays[0]; ++index) {
+    job.args = arrays[index];
+    CHECK_OK(here.producer, ojs_shm_enqueue(here.producer, &job, NULL));
+    CHECK_OK(here.worker, ojs_shm_fetch(here.worker, here.job, 0));
+    CHECK_OK(here.worker, ojs_shm_ack(here.worker, here.job, NULL, 0));
+  }
+  return close_room(&here, "json");
 }
 
 static int texts_and_buffers(void) {
@@ -374,6 +425,11 @@ static int structs_of_other_versions(void) {
   newer.known.struct_size = sizeof newer.known;
   newer.known.flags = 0x80000000u;
   CHECK(ojs_shm_enqueue(here.producer, &newer.known, NULL) == OJS_SHM_E_STALE_VERSION);
+
+  newer.known.flags = 0;
+  newer.known.reserved = 7;
+  CHECK(ojs_shm_enqueue(here.producer, &newer.known, NULL) == OJS_SHM_E_STALE_VERSION);
+  CHECK(ojs_shm_enqueue_batch(here.producer, &newer.known, 1, NULL) == OJS_SHM_E_STALE_VERSION);
 
   // An older caller knows no further than `type`; what stands behind is not read.
   job.struct_size = offsetof(ojs_shm_job_spec, args);
@@ -574,6 +630,7 @@ int main(int argc, char** argv) {
       TEST(changes_of_a_waiting_job),
       TEST(a_bound_and_a_pause),
       TEST(a_full_segment_names_its_pool),
+      TEST(only_json_is_taken),
       TEST(texts_and_buffers),
       TEST(structs_of_other_versions),
       TEST(wrong_arguments_change_nothing),

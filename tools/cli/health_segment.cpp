@@ -56,11 +56,11 @@ void check_version(const SegmentInfo& info, std::vector<Finding>& findings) {
                       ""});
 }
 
-/// Twice what there is, as the option that makes it so. Some pools grow with either of two options.
-std::string larger(const PoolInfo& pool, const SegmentInfo& info) {
-  if (pool.option.starts_with("--slots")) return fmt::format("--slots {}", info.slots * 2);
-  if (pool.option.starts_with("--size")) return fmt::format("--size {}M", (info.size_bytes * 2) >> 20U);
-  return fmt::format("{} {}", pool.option, pool.capacity * 2);
+/// What gives some of a pool back at once.
+std::string_view relief(std::string_view pool) {
+  if (pool == "handles" || pool == "processes") return ", or end producers or workers now";
+  if (pool == "queues" || pool == "levels") return "; neither queues nor their levels are given back";
+  return ", or finish or cancel jobs now";
 }
 
 void check_pools(const SegmentInfo& info, const std::vector<QueueInfo>& queues, std::vector<Finding>& findings) {
@@ -82,7 +82,9 @@ void check_pools(const SegmentInfo& info, const std::vector<QueueInfo>& queues, 
         {"pool " + pool.name, verdict, fmt::format("{} of {} used ({} %)", pool.used, pool.capacity, percent),
          verdict == Verdict::kOk
              ? ""
-             : fmt::format("make the next segment with {}, or finish or cancel jobs now", larger(pool, info))});
+             : fmt::format("{}{}",
+                           pool.larger.empty() ? "no segment can have more" : "make the next one with " + pool.larger,
+                           relief(pool.name))});
   }
 }
 

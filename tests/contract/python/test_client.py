@@ -29,8 +29,12 @@ class Priorities(OnQueue):
                 self.queue.submit("any", priority=wrong)
             self.assertIn("255", str(caught.exception))
         # More than the library's 64 bits, which nobody may cut down to a valid priority.
-        with self.assertRaises(ojs_shm.InvalidArgument):
-            self.queue.submit("any", priority=2 ** 64 + 7)
+        for wrong in (2 ** 63, -2 ** 63 - 1, 2 ** 64 + 7):
+            with self.subTest(wrong), self.assertRaises(ojs_shm.InvalidArgument) as caught:
+                self.queue.submit("any", priority=wrong)
+            self.assertEqual(str(caught.exception), f"priority {wrong} is out of range: the minimum is 0 and the "
+                                                    "maximum is 255")
+            self.assertEqual((caught.exception.subject, caught.exception.bound), ("priority", 255))
         for wrong in (1.5, True, [1]):
             with self.subTest(wrong), self.assertRaises(TypeError):
                 self.queue.submit("any", priority=wrong)
@@ -92,6 +96,15 @@ class OjsConvention(OnQueue):
 
 
 class Submitting(OnQueue):
+    def test_a_time_that_is_no_number_is_refused_by_name(self):
+        for member in ("delay", "timeout", "lease", "scheduled_at", "expires_at"):
+            for wrong in ("5s", [5], True):
+                with self.subTest(member, wrong=wrong), self.assertRaises(TypeError) as caught:
+                    self.queue.submit("any", **{member: wrong})
+                self.assertRegex(str(caught.exception), rf"^{member} must be (Unix )?seconds or a \w+, not "
+                                                        rf"{type(wrong).__name__} ")
+        self.assertEqual(self.queue.jobs(queue=self.queue_name), [])
+
     def test_the_input_comes_back_as_it_was(self):
         with self.queue.worker() as worker:
             for given in ({"to": "ü\u0000ñ"}, [1, 2], [], "text", 0, False, None, {"deep": [{"er": None}]}):

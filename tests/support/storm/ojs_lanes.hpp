@@ -63,15 +63,15 @@ inline void nap_us(std::uint64_t us) {
   ::nanosleep(&pause, nullptr);
 }
 
-/// Attaches. A record or a handle that a death just left behind may be in the way for a moment, so kInUse is asked
-/// again; nothing after 30 s of that (and an accusation), or when the lane has to leave.
+/// Attaches. A record or a handle that a death just left behind may be in the way for a moment, so a full segment
+/// is asked again; nothing after 30 s of that (and an accusation), or when the lane has to leave.
 template <class Attached>
 std::optional<Attached> attach_patiently(Lane& lane, const std::function<Result<Attached>()>& attach) {
   for (const std::uint64_t began = monotonic_ns(); !lane.asked_to_leave(); nap_us(500)) {
     Result<Attached> attached = attach();
     if (attached.ok()) return std::move(attached).value();
     lane.step();
-    if (attached.code() == Code::kInUse && monotonic_ns() - began < 30'000'000'000U) continue;
+    if (attached.code() == Code::kSegmentFull && monotonic_ns() - began < 30'000'000'000U) continue;
     lane.accuse(Offence::kUnexpectedAnswer, {}, "attach: " + attached.error().message);
     return std::nullopt;
   }

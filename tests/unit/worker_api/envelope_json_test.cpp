@@ -5,6 +5,7 @@
 #include <limits>
 
 #include <gtest/gtest.h>
+#include <boost/json/parse.hpp>
 
 #include "tests/support/seed.hpp"
 
@@ -66,6 +67,31 @@ TEST(Json, what_it_does_not) {
                                       R"("\x")", "\"\xff\"", "\"\xc3\"",   "\"\xed\xa0\x80\""})
     EXPECT_EQ(check(text).code(), Code::kInvalid) << text;
   EXPECT_FALSE(check(std::string_view("1\0", 2)));
+}
+
+// check() sees most JSON without the parser. Method: valid texts, each damaged in one place; both must judge alike.
+TEST(Json, a_damaged_text_is_judged_as_the_parser_judges_it) {
+  test::Seeded random;
+  constexpr std::string_view kBytes = "[]{}\",:\\ \n0123456789.-+eEtrufalsn/\x01\x7f\x80\xc3\xa9\xff";
+  boost::json::parse_options options;
+  options.max_depth = kMaxDepth;
+  int accepted = 0, refused = 0;
+  for (int i = 0; i < 50'000; ++i) {
+    std::string text = random_value(random, 3).spaced;
+    const auto at = static_cast<std::size_t>(random.between(0, std::ssize(text) - 1));
+    const char byte = kBytes[static_cast<std::size_t>(random.between(0, std::ssize(kBytes) - 1))];
+    switch (random.between(0, 2)) {
+      case 0: text[at] = byte; break;
+      case 1: text.insert(at, 1, byte); break;
+      default: text.erase(at, 1);
+    }
+    boost::json::error_code why;
+    boost::json::parse(boost::json::string_view(text.data(), text.size()), why, {}, options);
+    ASSERT_EQ(check(text).ok(), !why) << text;
+    ++(why ? refused : accepted);
+  }
+  EXPECT_GT(accepted, 1000);
+  EXPECT_GT(refused, 1000);
 }
 
 TEST(Json, the_error_names_the_place) {

@@ -16,9 +16,9 @@
 namespace ojs_shm {
 
 struct QueueSettings {
-  std::optional<std::uint64_t> max_depth;       ///< jobs; 0: unbounded
-  std::optional<std::uint64_t> max_size_bytes;  ///< stored bytes of the bodies; 0: unbounded
-  std::optional<bool> paused;                   ///< a paused queue accepts jobs and gives none
+  std::optional<std::uint64_t> max_depth = {};       ///< jobs; 0: unbounded
+  std::optional<std::uint64_t> max_size_bytes = {};  ///< stored bytes of the bodies; 0: unbounded
+  std::optional<bool> paused = {};                   ///< a paused queue accepts jobs and gives none
 };
 
 struct SegmentFile {

@@ -55,18 +55,18 @@ struct Retry {
 
 /// A job to be enqueued. The views need to live only during the call.
 struct JobSpec {
-  std::string_view type;                 ///< 1..255 bytes, `^[a-z][a-z0-9_-]*(\.[a-z][a-z0-9_-]*)*$`
-  std::string_view args = "[]";          ///< a JSON array, stored as given
-  std::string_view queue = "default";    ///< 1..128 bytes, `^[a-z0-9][a-z0-9-.]*$`
-  std::string_view id;                   ///< empty: an id is made; else a UUIDv7 in lower case
-  std::string_view extra;                ///< empty or a JSON object: meta, tags and members of the client's own
-  std::optional<std::int64_t> priority;  ///< in the segment's convention; unset: the type's or the convention's default
-  std::uint64_t scheduled_at_ms = 0;     ///< Unix time; 0 or past: at once
-  std::uint64_t expires_at_ms = 0;       ///< Unix time; 0: never
-  std::uint32_t timeout_ms = 0;          ///< longest run of one attempt; 0: no limit
-  std::uint32_t lease_ms = 0;            ///< visibility timeout; 0: the segment's default (1,800,000)
-  bool pending = false;                  ///< wait for activate()
-  Retry retry;
+  std::string_view type = {};          ///< 1..255 bytes, `^[a-z][a-z0-9_-]*(\.[a-z][a-z0-9_-]*)*$`
+  std::string_view args = "[]";        ///< a JSON array, stored as given; only its two brackets are looked at
+  std::string_view queue = "default";  ///< 1..128 bytes, `^[a-z0-9][a-z0-9-.]*$`
+  std::string_view id = {};            ///< empty: an id is made; else a UUIDv7 in lower case
+  std::string_view extra = {};  ///< empty or a JSON object, not looked at: meta, tags and members of the client's own
+  std::optional<std::int64_t> priority = {};  ///< of the segment's convention; unset: the type's, else its default
+  std::uint64_t scheduled_at_ms = 0;          ///< Unix time; 0 or past: at once
+  std::uint64_t expires_at_ms = 0;            ///< Unix time; 0: never
+  std::uint32_t timeout_ms = 0;               ///< longest run of one attempt; 0: no limit
+  std::uint32_t lease_ms = 0;                 ///< visibility timeout; 0: the segment's default (1,800,000)
+  bool pending = false;                       ///< wait for activate()
+  Retry retry = {};
 };
 
 /// One recorded failure of a job, oldest first.

@@ -26,10 +26,12 @@ struct QueueInfo {
   std::vector<std::pair<std::int64_t, std::uint64_t>> available_by_priority;  ///< best first
 };
 
+/// The supervisor's handle counts among "handles"; eight more are kept for supervision and counted nowhere.
 struct PoolInfo {
   std::string name;  ///< "slots", "blocks", "chunks", "levels", "queues", "ids", "handles", "processes"
   std::uint64_t used = 0, capacity = 0, unit_bytes = 0;
   std::string option;  ///< the option that makes it larger
+  std::string larger;  ///< the options and sizes for a pool twice as large; empty when no segment can have more
 };
 
 struct ProcessInfo {
@@ -50,8 +52,8 @@ struct SegmentInfo {
 };
 
 struct JobFilter {
-  std::string queue, type;  ///< empty: any
-  std::optional<State> state;
+  std::string queue = {}, type = {};  ///< empty: any
+  std::optional<State> state = {};
   bool dead_letter = false;  ///< only dead letters
   std::size_t limit = 0;     ///< 0: all
 };

@@ -14,13 +14,16 @@
 //  3. Texts in are UTF-8 and end with a NUL. Those that may be long have a `_size` beside them: 0 means "up to the
 //     NUL", else exactly so many bytes and no NUL is needed (an empty text that has none is passed as NULL). They need
 //     to live only during the call.
+//     Those that shall be JSON are checked: one value in UTF-8 of the kind that is said, nested at most 100 deep, with
+//     white space around it, which is not kept. What is inside is stored as given.
 //  4. Texts out go into the caller's buffer, as with snprintf: the entry returns the length L without the NUL, writes
 //     at most `size` bytes and always ends them with a NUL if size > 0. L < size: all is there. L >= size: it was cut,
 //     and ojs_shm_last_text() copies the same text again into a larger buffer; nothing is done twice. (NULL, 0) only
 //     asks.
 //  5. Structs begin with struct_size; set it to sizeof the struct and the rest to zero, which always means the default,
 //     then what you want. An older caller's shorter struct is taken as if its missing end were zero. A newer caller's
-//     longer one is taken when what this library does not know is zero, else the answer is OJS_SHM_E_STALE_VERSION.
+//     longer one is taken when what this library does not know (flags and `reserved` too) is zero, else the answer is
+//     OJS_SHM_E_STALE_VERSION.
 //     Structs filled by the library are filled up to struct_size, which is left as it was.
 //  6. Threads. A segment handle may be used by all threads at once, every other handle by one thread at a time; make
 //     one for each thread. Only ojs_shm_interrupt() and ojs_shm_cancel_requested() may run beside others.
@@ -63,9 +66,9 @@ enum {
   OJS_SHM_E_NOT_FOUND = -4,      // no job, queue or name like that
   OJS_SHM_E_WRONG_STATE = -5,    // the job's state forbids it; `subject` is the state
   OJS_SHM_E_QUEUE_FULL = -6,     // the queue's bound refused the job; see `depth`, `bound` and `unit`
-  OJS_SHM_E_NOMEM = -7,          // a pool of the segment is exhausted; `subject` is the pool
+  OJS_SHM_E_NOMEM = -7,          // a pool of the segment is exhausted, handles too; `subject` is the pool
   OJS_SHM_E_PERMISSION = -8,     // the operating system refused access to the segment
-  OJS_SHM_E_IN_USE = -9,         // somebody else has that name, role or file, or no handle is free
+  OJS_SHM_E_IN_USE = -9,         // somebody else has that name, role or file
   OJS_SHM_E_OTHER_FORMAT = -10,  // another segment format, layout or convention
   OJS_SHM_E_DUPLICATE = -11,     // a job with that id exists
   OJS_SHM_E_TOO_LARGE = -12,     // body, result or name longer than the segment's maximum
@@ -86,7 +89,7 @@ typedef struct ojs_shm_error {
   size_t struct_size;
   const char* message;  // for a person; never NULL
   const char* subject;  // the queue, pool, member or state it speaks of; "" when there is none
-  const char* unit;     // of depth and bound: "jobs", "bytes" or ""
+  const char* unit;     // of depth and bound: "jobs", "bytes", of NOMEM the pool's such as "blocks", or ""
   uint64_t depth;       // present use
   uint64_t bound;       // the limit
   int32_t code;         // OJS_SHM_OK when nothing has failed yet
@@ -120,12 +123,12 @@ typedef struct ojs_shm_segment_options {
   uint32_t slots;         // jobs that it can hold, finished ones included
   uint32_t max_queues;
   uint32_t max_body_bytes;  // of one body, result or error
-  uint32_t max_handles;     // producers, workers and admins at once
+  uint32_t max_handles;     // producers, workers, admins and the supervisor at once
   uint32_t mode;            // permission bits, set whatever the umask is; default 0660
   uint32_t reserved;
 } ojs_shm_segment_options;
 
-// Attaches as a living member. Errors: CANNOT_ATTACH, OTHER_FORMAT, PERMISSION, IN_USE.
+// Attaches as a living member. Errors: CANNOT_ATTACH, OTHER_FORMAT, PERMISSION, NOMEM.
 OJS_SHM_API int ojs_shm_segment_attach(const char* name, const char* dir, ojs_shm_segment** segment);
 // Makes a segment, whole or not at all, and attaches; `options` may be NULL. Errors: IN_USE, NO_SPACE, INVALID,
 // PERMISSION.
@@ -193,7 +196,7 @@ enum {
 typedef struct ojs_shm_job_spec {
   size_t struct_size;
   const char* type;  // required: 1..255 bytes, ^[a-z][a-z0-9_-]*(\.[a-z][a-z0-9_-]*)*$
-  const char* args;  // a JSON array, stored as given; default []
+  const char* args;  // a JSON array; default []
   size_t args_size;
   const char* queue;  // 1..128 bytes, ^[a-z0-9][a-z0-9-.]*$; default "default"
   const char* id;     // a UUIDv7 in lower case; default: one is made
@@ -213,7 +216,7 @@ typedef struct ojs_shm_job_spec {
 
 typedef struct ojs_shm_producer ojs_shm_producer;
 
-// Errors: IN_USE (no free handle), CLOSED.
+// Errors: NOMEM (no free handle), CLOSED.
 OJS_SHM_API int ojs_shm_producer_open(const ojs_shm_segment* segment, ojs_shm_producer** producer);
 // On return the job is in the segment and survives the death of every process. `id` (OJS_SHM_ID_SIZE bytes) may be
 // NULL. Errors: INVALID, TOO_LARGE, QUEUE_FULL, NOMEM, DUPLICATE, CLOSED; nothing is stored then.
@@ -298,7 +301,7 @@ typedef struct ojs_shm_failure {
   const char* code;  // default "error"
   const char* message;
   const char* type;     // the class of the error; default: the code
-  const char* details;  // JSON
+  const char* details;  // JSON; default none
   size_t details_size;
   uint32_t flags;  // OJS_SHM_FAILURE_
   uint32_t reserved;
@@ -311,7 +314,7 @@ typedef struct ojs_shm_nack_outcome {
   uint32_t state;  // OJS_SHM_STATE_RETRYABLE or OJS_SHM_STATE_DISCARDED
 } ojs_shm_nack_outcome;
 
-// `options` may be NULL. Errors: IN_USE (no free handle), INVALID (a queue's name), CLOSED.
+// `options` may be NULL. Errors: NOMEM (no free handle), INVALID (a queue's name), CLOSED.
 OJS_SHM_API int ojs_shm_worker_open(const ojs_shm_segment* segment, const ojs_shm_worker_options* options,
                                     ojs_shm_worker** worker);
 // The best available job, into `job`. timeout_ms 0: at once or EMPTY; > 0: TIMEOUT when it passed; < 0: waits without

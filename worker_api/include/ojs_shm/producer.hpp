@@ -18,7 +18,7 @@ namespace ojs_shm {
 /// Puts jobs into queues. One thread at a time may use a Producer; make one for each thread.
 class OJS_SHM_API Producer {
  public:
-  /// Errors: kInUse (no free handle), kClosed.
+  /// Errors: kSegmentFull (no free handle), kClosed.
   static Result<Producer> attach(const Segment& segment);
   /// Attaches to the segment and makes a producer in one step.
   static Result<Producer> attach(const SegmentName& name);

@@ -22,7 +22,7 @@ enum class Code : std::uint8_t {
   kNotFound = 4,       ///< no job, queue or waiter of that name
   kWrongState = 5,     ///< the job's state forbids it; the error names the state
   kQueueFull = 6,      ///< the queue's bound refused the job; the error has depth and bound
-  kSegmentFull = 7,    ///< a pool of the segment is exhausted; the error names pool, use and the size to set
+  kSegmentFull = 7,    ///< a pool of the segment is exhausted; the error names pool, use and the options to set
   kPermission = 8,     ///< the operating system refused access to the segment
   kInUse = 9,          ///< somebody else has that name, role or file
   kOtherFormat = 10,   ///< another segment format, layout or convention
@@ -46,7 +46,7 @@ struct Error {
   std::string subject = {};    ///< the queue, pool, member or state the error speaks of
   std::uint64_t depth = 0;     ///< kQueueFull, kSegmentFull: present use, in `unit`
   std::uint64_t bound = 0;     ///< kQueueFull, kSegmentFull: the limit, in `unit`; kInvalid: the allowed maximum
-  std::string_view unit = "";  ///< "jobs" or "bytes"
+  std::string_view unit = "";  ///< "jobs" or "bytes"; of kSegmentFull the pool's, such as "blocks"
 };
 
 /// A value or an Error. Reading the value of an error is a bug and ends the process.

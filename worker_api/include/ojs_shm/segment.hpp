@@ -30,10 +30,10 @@ struct SegmentOptions {
   std::uint32_t slots = 0;           ///< jobs the segment can hold, finished ones included (default 102,400)
   std::uint32_t max_queues = 0;      ///< default 64
   std::uint32_t max_body_bytes = 0;  ///< largest body, result or error (default 1 MiB)
-  std::uint32_t max_handles = 0;     ///< producers, workers and admins at once (default 184, at most 1,016)
-  std::string convention;          ///< "ojs" (also when empty), "ojs-core" or "qo"; of an existing segment: must match
+  std::uint32_t max_handles = 0;     ///< producers, workers, admins, supervisor at once (default 184, at most 1,016)
+  std::string convention = {};     ///< "ojs" (also when empty), "ojs-core" or "qo"; of an existing segment: must match
   std::uint32_t mode = 0660;       ///< permission bits, set whatever the umask is
-  std::string group;               ///< empty: the creator's
+  std::string group = {};          ///< empty: the creator's
   std::uint64_t retention_ms = 0;  ///< finished jobs older than this are dropped; 0: kept until room is needed
 };
 
@@ -41,7 +41,8 @@ struct SegmentOptions {
 /// handle made from it are gone. Thread-safe. After fork() the child's copy answers kClosed to everything.
 class OJS_SHM_API Segment {
  public:
-  /// Attaches read-write as a living member. Errors: kCannotAttach, kOtherFormat, kPermission, kInUse (no free record).
+  /// Attaches read-write as a living member. Errors: kCannotAttach, kOtherFormat, kPermission, kSegmentFull (no free
+  /// record).
   static Result<Segment> attach(const SegmentName& name);
   /// Makes the segment whole or not at all. Errors: kInUse (exists), kNoSpace, kInvalid, kPermission.
   static Result<Segment> create(const SegmentName& name, const SegmentOptions& options);

@@ -54,9 +54,9 @@ class OJS_SHM_API Job {
 /// What a handler reports when it fails.
 struct Failure {
   std::string_view code = "error";
-  std::string_view message;
-  std::string_view type;     ///< the class of the error; empty: the code
-  std::string_view details;  ///< empty or JSON
+  std::string_view message = {};
+  std::string_view type = {};     ///< the class of the error; empty: the code
+  std::string_view details = {};  ///< empty or JSON, not looked at
   bool retryable = true;
 };
 
@@ -90,7 +90,8 @@ class OJS_SHM_API Worker {
   Status fetch(Job& job, std::chrono::milliseconds timeout);
   /// Up to `count` best jobs, in order. Empty when there is none.
   Result<std::vector<Job>> fetch_batch(std::size_t count, std::chrono::milliseconds timeout = {});
-  /// active -> completed. `result` is JSON or empty. Errors: kLost, kTooLarge, kSegmentFull (the job stays active).
+  /// active -> completed. `result` is JSON or empty, not looked at. Errors: kLost, kTooLarge, kSegmentFull (the job
+  /// stays active).
   Status ack(Job& job, std::string_view result = {});
   /// active -> retryable or discarded, by the job's policy. Errors: kLost.
   Result<NackOutcome> nack(Job& job, const Failure& failure);

@@ -26,7 +26,7 @@ _TURN = 0.01
 async def connect(name: str | None = None, *, dir: str | None = None, queue: str = "default") -> AsyncQueue:
     """Attaches to the living segment DIR/ojs-shm.NAME (else OJS_SHM_DIR and OJS_SHM_NAME, else /dev/shm and default).
 
-    Errors: CannotAttach, OtherFormat, PermissionDenied, InUse.
+    Errors: CannotAttach, OtherFormat, PermissionDenied, SegmentFull.
     """
     return AsyncQueue(Queue(name, dir=dir, queue=queue))
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 def connect_sync(name: str | None = None, *, dir: str | None = None, queue: str = "default") -> Queue:
     """Attaches to the living segment DIR/ojs-shm.NAME (else OJS_SHM_DIR and OJS_SHM_NAME, else /dev/shm and default).
 
-    Errors: CannotAttach, OtherFormat, PermissionDenied, InUse.
+    Errors: CannotAttach, OtherFormat, PermissionDenied, SegmentFull.
     """
     return Queue(name, dir=dir, queue=queue)
 
@@ -159,7 +159,13 @@ class Queue:
             return self._by_name(value.lower())
         if isinstance(value, bool):
             raise TypeError("a priority is a number or a name, not a bool")
-        return _abi.whole(operator.index(value), "priority", 64, signed=True)
+        number = operator.index(value)
+        if not -1 << 63 <= number < 1 << 63:  # then the library cannot be asked, and says what it would say
+            bounds = self.segment_stats()["segment"]["priority"]
+            raise errors.InvalidArgument(f"priority {number} is out of range: the minimum is {bounds['min']} and the "
+                                         f"maximum is {bounds['max']}", code="invalid", number=-2, subject="priority",
+                                         bound=bounds["max"])
+        return number
 
     def _by_name(self, name: str) -> int:
         if name not in self._names:

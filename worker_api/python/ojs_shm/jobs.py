@@ -8,6 +8,7 @@ import dataclasses
 import datetime
 import functools
 import json
+import numbers
 import threading
 from typing import Any
 
@@ -32,8 +33,10 @@ class _Nothing:
 NOTHING: Any = _Nothing()
 
 
-def milliseconds(value: Duration, member: str, bits: int = 32) -> int:
+def milliseconds(value: Duration, member: str, bits: int = 32, wanted: str = "seconds or a timedelta") -> int:
     seconds = value.total_seconds() if isinstance(value, datetime.timedelta) else value
+    if isinstance(seconds, bool) or not isinstance(seconds, numbers.Real):
+        raise TypeError(f"{member} must be {wanted}, not {type(value).__name__} {value!r}")
     if seconds != seconds or seconds in (float("inf"), float("-inf")):
         raise errors.InvalidArgument(f"{member} must be finite", code="invalid", number=-2, subject=member)
     return _abi.whole(round(seconds * 1000), member, bits)
@@ -44,7 +47,7 @@ def unix_milliseconds(value: Moment, member: str) -> int:
         if value.tzinfo is None:
             raise errors.InvalidArgument(f"{member} needs a time zone", code="invalid", number=-2, subject=member)
         value = value.timestamp()
-    return milliseconds(value, member, 64)
+    return milliseconds(value, member, 64, "Unix seconds or a datetime")
 
 
 def moment(given: int | str | None) -> datetime.datetime | None:

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A pool of a segment runs out: the error tells its true use and what to set, and whoever sets it gets at least twice
+// the room. Method: fill the pool, take the flags out of the message as a person would, start a broker with them.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include <ojs_shm/observer.hpp>
+#include <ojs_shm/producer.hpp>
+
+#include "tests/support/live_segment.hpp"
+
+namespace ojs_shm::test {
+namespace {
+
+using testing::HasSubstr;
+
+/// The flags behind the last "with ".
+std::vector<std::string> flags_in(const std::string& advice) {
+  const auto begin = advice.rfind("with --");
+  if (begin == std::string::npos) return {};
+  std::istringstream words(advice.substr(begin + 5, advice.find_first_of(";,\"", begin) - begin - 5));
+  std::vector<std::string> flags;
+  for (std::string word; words >> word;) flags.push_back(word);
+  return flags;
+}
+
+PoolInfo pool_of(const LiveSegment& segment, const std::string& name) {
+  const auto observer = Observer::attach(segment.where());
+  EXPECT_TRUE(observer.ok());
+  for (const PoolInfo& pool : observer.value().segment_info().pools)
+    if (pool.name == name) return pool;
+  ADD_FAILURE() << "no pool " << name;
+  return {};
+}
+
+void expect_true_use_and_good_advice(const LiveSegment& segment, const Error& error, const std::string& pool) {
+  EXPECT_EQ(error.code, Code::kSegmentFull) << error.message;
+  EXPECT_EQ(error.subject, pool) << error.message;
+  EXPECT_EQ(error.unit, pool);
+  const PoolInfo full = pool_of(segment, pool);
+  EXPECT_EQ(error.depth, full.used) << error.message;
+  EXPECT_EQ(error.bound, full.capacity);
+  EXPECT_THAT(error.message, HasSubstr(std::to_string(full.used) + " of " + std::to_string(full.capacity)));
+  const std::vector<std::string> flags = flags_in(error.message);
+  ASSERT_FALSE(flags.empty()) << error.message;
+  const LiveSegment larger(flags);
+  EXPECT_GE(pool_of(larger, pool).capacity, 2 * full.capacity) << error.message;
+}
+
+/// Enqueues until it is refused.
+Error fill(Producer& producer, const std::function<JobSpec(int)>& job) {
+  for (int i = 0; i < 100'000; ++i)
+    if (const auto done = producer.enqueue(job(i)); !done) return done.error();
+  ADD_FAILURE() << "nothing ran out";
+  return {};
+}
+
+TEST(Exhaustion, of_slots) {
+  const LiveSegment segment({"--slots", "500"});
+  Producer producer = Producer::attach(segment.where()).value();
+  const Error error = fill(producer, [](int) { return JobSpec{.type = "a"}; });
+  EXPECT_EQ(error.depth, 500U);
+  expect_true_use_and_good_advice(segment, error, "slots");
+}
+
+TEST(Exhaustion, of_blocks_that_are_too_few_for_a_body_but_not_none) {
+  const LiveSegment segment({"--slots", "64"});
+  Producer producer = Producer::attach(segment.where()).value();
+  const std::string args = "[\"" + std::string(600'000, 'x') + "\"]";
+  const Error error = fill(producer, [&](int) { return JobSpec{.type = "a", .args = args}; });
+  EXPECT_LT(error.depth, error.bound);
+  EXPECT_THAT(error.message, HasSubstr("what is left does not suffice"));
+  expect_true_use_and_good_advice(segment, error, "blocks");
+}
+
+TEST(Exhaustion, of_queues) {
+  const LiveSegment segment({"--slots", "500", "--max-queues", "4"});
+  Producer producer = Producer::attach(segment.where()).value();
+  std::string queue;
+  const Error error = fill(producer, [&](int i) {
+    queue = "q" + std::to_string(i);
+    return JobSpec{.type = "a", .queue = queue};
+  });
+  EXPECT_EQ(error.depth, 4U);
+  expect_true_use_and_good_advice(segment, error, "queues");
+}
+
+TEST(Exhaustion, of_levels) {
+  const LiveSegment segment({"--slots", "5000", "--max-queues", "16"});
+  Producer producer = Producer::attach(segment.where()).value();
+  std::string queue;
+  const Error error = fill(producer, [&](int i) {
+    queue = "q" + std::to_string(i / 256);
+    return JobSpec{.type = "a", .queue = queue, .priority = i % 256};
+  });
+  EXPECT_THAT(error.message, HasSubstr("--max-queues 32"));
+  expect_true_use_and_good_advice(segment, error, "levels");
+  // Neither queues nor levels come back, so doctor must not promise it.
+  const Finished doctor = segment.cli({"doctor"});
+  EXPECT_EQ(doctor.exit_code, 1);
+  EXPECT_THAT(doctor.out,
+              HasSubstr("make the next one with --max-queues 32; neither queues nor their levels are given"));
+}
+
+TEST(Exhaustion, of_handles) {
+  const LiveSegment segment({"--slots", "500", "--handles", "10"});
+  std::vector<Producer> producers;
+  Error error;
+  for (int i = 0; i < 100; ++i) {
+    auto producer = Producer::attach(segment.where());
+    if (!producer) {
+      error = producer.error();
+      break;
+    }
+    producers.push_back(std::move(producer).value());
+  }
+  EXPECT_EQ(error.bound, 10U) << "what --handles said";
+  EXPECT_THAT(error.message, HasSubstr("8 more are kept for supervision"));
+  const Finished refused = segment.cli({"enqueue", "-t", "a", "--json"});
+  EXPECT_EQ(refused.exit_code, 6);
+  EXPECT_EQ(member(refused.err, "error.code"), "SEGMENT_FULL") << refused.err;
+  EXPECT_EQ(member(refused.err, "error.bound"), "10") << refused.err;
+  const Finished doctor = segment.cli({"doctor"});
+  EXPECT_THAT(doctor.out, HasSubstr("pool handles\tproblem\t10 of 10 used"));
+  EXPECT_THAT(doctor.out, HasSubstr("make the next one with --handles 20, or end producers or workers now"));
+  expect_true_use_and_good_advice(segment, error, "handles");
+}
+
+TEST(Exhaustion, what_is_advised_doubles_each_pool_or_nearly) {
+  const LiveSegment segment({"--slots", "500"});
+  const auto pools = Observer::attach(segment.where()).value().segment_info().pools;
+  EXPECT_EQ(pools.size(), 8U);
+  for (const PoolInfo& pool : pools) {
+    const LiveSegment larger(flags_in("with " + pool.larger));
+    EXPECT_GE(pool_of(larger, pool.name).capacity, pool.capacity * 19 / 10) << pool.name << ": " << pool.larger;
+  }
+}
+
+TEST(Exhaustion, what_no_segment_can_have_more_of_is_not_advised) {
+  const LiveSegment segment({"--slots", "500", "--max-queues", "300"});  // as many levels as there can be
+  EXPECT_EQ(pool_of(segment, "levels").larger, "");
+  EXPECT_EQ(pool_of(segment, "queues").larger, "--max-queues 600");
+  EXPECT_EQ(pool_of(segment, "ids").larger.rfind("--slots 1000 --size ", 0), 0U);
+}
+
+}  // namespace
+}  // namespace ojs_shm::test
