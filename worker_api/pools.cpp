@@ -11,7 +11,7 @@ namespace ojs_shm::internal {
 namespace {
 
 /// What the engine plans for each queue.
-constexpr std::uint32_t kRingsPerQueue = 128;
+constexpr std::uint32_t kRingsPerQueue = 256;
 
 template <class Used>
 PoolInfo counted(std::string name, std::uint64_t capacity, std::uint64_t unit, std::string option, Used used) {

@@ -92,20 +92,22 @@ TEST(Exhaustion, of_queues) {
 }
 
 TEST(Exhaustion, of_levels) {
-  const LiveSegment segment({"--slots", "5000", "--max-queues", "16"});
+  const LiveSegment segment({"--slots", "34000", "--max-queues", "128"});  // one queue more than can have all levels
   Producer producer = Producer::attach(segment.where()).value();
   std::string queue;
   const Error error = fill(producer, [&](int i) {
-    queue = "q" + std::to_string(i / 256);
+    queue = i < 256 ? "default" : "q" + std::to_string(i / 256);
     return JobSpec{.type = "a", .queue = queue, .priority = i % 256};
   });
-  EXPECT_THAT(error.message, HasSubstr("--max-queues 32"));
-  expect_true_use_and_good_advice(segment, error, "levels");
+  EXPECT_EQ(error.code, Code::kSegmentFull) << error.message;
+  EXPECT_EQ(error.subject, "levels") << error.message;
+  EXPECT_GT(error.depth, 127U * 256U);
+  EXPECT_EQ(error.depth, pool_of(segment, "levels").used);
+  EXPECT_THAT(error.message, HasSubstr("no segment can have more"));
   // Neither queues nor levels come back, so doctor must not promise it.
   const Finished doctor = segment.cli({"doctor"});
   EXPECT_EQ(doctor.exit_code, 1);
-  EXPECT_THAT(doctor.out,
-              HasSubstr("make the next one with --max-queues 32; neither queues nor their levels are given"));
+  EXPECT_THAT(doctor.out, HasSubstr("no segment can have more"));
 }
 
 TEST(Exhaustion, of_handles) {
