@@ -12,6 +12,8 @@ namespace {
 
 /// What the engine plans for each queue.
 constexpr std::uint32_t kRingsPerQueue = 256;
+/// A slot with all that follows from it, or a level with its chunks; rounded up.
+constexpr std::uint64_t kBytesPerSlot = 640;
 
 template <class Used>
 PoolInfo counted(std::string name, std::uint64_t capacity, std::uint64_t unit, std::string option, Used used) {
@@ -86,7 +88,7 @@ std::string larger(engine::Store& store, Pool pool, std::uint64_t capacity) {
   };
   // The number that gives the present capacity; where a pool has a least size it is more than what was asked for.
   std::uint32_t now = g.slots;
-  if (pool == Pool::kLevels) now = std::max<std::uint32_t>(plan.max_queues, g.rings / kRingsPerQueue);
+  if (pool == Pool::kLevels) now = g.rings;
   if (pool == Pool::kQueues) now = plan.max_queues;
   if (pool == Pool::kHandles) now = plan.max_handles;
   if (pool == Pool::kProcesses) now = std::max(plan.max_handles, g.processes - engine::kServiceLanes);
@@ -96,18 +98,22 @@ std::string larger(engine::Store& store, Pool pool, std::uint64_t capacity) {
       case Pool::kBlocks:  // the slots are named too, or they would take most of what is added
         options = sized(size + g.blocks * (shm::kBlockBytes + 16ULL) * more / now);
         break;
-      case Pool::kChunks:  // some belong to slots and some to levels
-        plan.slots = now + more;
-        plan.max_queues =
-            store.max_queues() + static_cast<std::uint32_t>(std::uint64_t{store.max_queues()} * more / now);
-        options = "--max-queues " + std::to_string(plan.max_queues) + " " + sized(size + size * more / now);
+      case Pool::kChunks:  // two come with the slots that fill one
+        plan.slots = now + static_cast<std::uint32_t>(capacity * (shm::kCellsPerChunk / 2) * more / now);
+        options = sized(size + (plan.slots - g.slots) * kBytesPerSlot);
         break;
       case Pool::kSlots:
       case Pool::kIds:  // with as much room for the body of each
         plan.slots = now + more;
         options = sized(size + size * more / now);
         break;
-      case Pool::kLevels:
+      case Pool::kLevels:  // as many as the queues may have, but no more than slots
+        plan.max_queues = std::max(store.max_queues(), (now + more + kRingsPerQueue - 1) / kRingsPerQueue);
+        options = "--max-queues " + std::to_string(plan.max_queues);
+        if (now + more <= g.slots) break;
+        plan.slots = now + more;
+        options += " " + sized(size + (plan.slots - g.slots + more) * kBytesPerSlot);
+        break;
       case Pool::kQueues:
         plan.max_queues = now + more;
         options = "--max-queues " + std::to_string(plan.max_queues);

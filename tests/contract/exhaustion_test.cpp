@@ -145,10 +145,10 @@ TEST(Exhaustion, what_is_advised_doubles_each_pool_or_nearly) {
 }
 
 TEST(Exhaustion, what_no_segment_can_have_more_of_is_not_advised) {
-  const LiveSegment segment({"--slots", "500", "--max-queues", "300"});  // as many levels as there can be
+  const LiveSegment segment({"--slots", "40000", "--max-queues", "300"});  // as many levels as there can be
   EXPECT_EQ(pool_of(segment, "levels").larger, "");
   EXPECT_EQ(pool_of(segment, "queues").larger, "--max-queues 600");
-  EXPECT_EQ(pool_of(segment, "ids").larger.rfind("--slots 1000 --size ", 0), 0U);
+  EXPECT_EQ(pool_of(segment, "ids").larger.rfind("--slots 80000 --size ", 0), 0U);
 }
 
 }  // namespace
