@@ -5,6 +5,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <thread>
+
+#include "tests/unit/engine/at_access.hpp"
 #include "tests/unit/engine/quiet_segment.hpp"
 
 namespace ojs_shm::test {
@@ -48,6 +51,28 @@ TEST(FrontLane, requeued_jobs_come_back_in_their_old_order_before_the_rest_of_th
   ASSERT_TRUE(s.worker.try_fetch(a).ok() && s.worker.try_fetch(b).ok() && s.worker.try_fetch(c).ok());
   for (Job* job : {&b, &c, &a}) ASSERT_TRUE(s.worker.requeue(*job).ok());  // whatever the order of giving back
   EXPECT_EQ(s.drain(), ids);
+}
+
+/// A keeper is in the middle of a repair when somebody asks for one.
+TEST(FrontLane, a_repair_that_is_under_way_is_waited_for) {
+  QuietSegment s;
+  const std::string id = s.put(often());
+  take_and_die(s, 1);
+  shm::LocalFlag begun, answered;
+  std::thread keeper([&] {
+    const AtAccess in_the_middle([&](shm::Access access, shm::Point, const void*) {
+      if (access != shm::Access::kWritten || begun.get()) return;
+      begun.set();
+      // Who does not wait for us answers meanwhile.
+      eventually([&] { return answered.get(); }, std::chrono::milliseconds(200));
+    });
+    s.segment.attachment()->repair_the_dead();
+  });
+  EXPECT_TRUE(eventually([&] { return begun.get(); }));
+  EXPECT_TRUE(s.admin.repair().ok());
+  EXPECT_EQ(s.state_of(id), State::kAvailable);
+  answered.set();
+  keeper.join();
 }
 
 TEST(FrontLane, a_better_level_still_goes_before_what_came_back) {
