@@ -28,6 +28,9 @@ enum class Outcome : std::uint8_t {
   kNoChunks,
   kNoKeys,
   kNoQueues,
+  kNoParts,       ///< sets of rings for shards and rates of ageing
+  kTooManyRates,  ///< the queue holds eight other rates of ageing
+  kRateOfShard,   ///< a sharded queue ages at one rate
   kDuplicate,
   kTooLarge,
   kNotFound,
@@ -46,6 +49,7 @@ struct NewJob {
   std::uint32_t timeout_ms = 0, lease_ms = 0;
   bool pending = false;
   RetryPolicy retry;
+  std::optional<std::uint8_t> age_rate;  ///< its own; else its queue's
 };
 
 /// What a fetch hands out. `body` keeps its capacity from one fetch to the next.
@@ -69,6 +73,13 @@ struct Settled {
 
 /// Why a held job ends without an ack.
 enum class Setback : std::uint8_t { kNack, kRequeue, kHolderDeath, kLeaseExpiry, kExecutionTimeout, kDrain };
+
+/// How often we look at what is in somebody's hands before we say that its holder seems to be stopped: for longer than a busy machine keeps a process waiting for its turn.
+#if defined(OJS_SHM_PATIENCE)
+constexpr unsigned kPatience = OJS_SHM_PATIENCE;
+#else
+constexpr unsigned kPatience = 10'000;
+#endif
 
 /// The operations of one handle on the engine. One thread at a time; each lane has one Actor. Every operation leaves,
 /// wherever it is killed, a state that `repair` brings to "happened" or "did not happen".
@@ -119,6 +130,18 @@ class Actor {
   void set_bounds(std::uint32_t queue, std::uint64_t max_depth, std::uint64_t max_bytes);
   void set_paused(std::uint32_t queue, bool paused);
   bool set_type_rank(std::string_view type, std::uint8_t rank);
+
+  // ---- the order within a queue (policy.cpp)
+  void set_aging(std::uint32_t queue, Aging aging);
+  /// Of all queues that have no ageing of their own, now and later.
+  void set_default_aging(Aging aging);
+  struct LevelWeight {
+    std::uint16_t level;  ///< a rank, or Turn::kOthers
+    std::uint32_t weight;
+  };
+  /// Empty: strict again. kTooLarge when a cycle has more than Turn::kMostTurns turns.
+  Outcome set_level_weights(std::uint32_t queue, std::span<const LevelWeight> weights);
+  Outcome set_shards(std::uint32_t queue, std::uint32_t shards);
 
   // ---- time (due.cpp), called by whoever supervises
   /// Promotes, expires or leaves alone what is due in the slot; the next time something is due there, 0 for never.
@@ -198,11 +221,15 @@ class Actor {
   bool seize(std::uint32_t slot, Control found, std::uint64_t& filling);
   void recycle(std::uint32_t slot, JobRecord& job);
   void free_slot(std::uint32_t slot, Control held);
-  Outcome fill(const NewJob& spec, std::uint32_t slot, JobRecord& job, std::uint64_t now, JobId& id);
-  Outcome publish(QueueRecord& queue, std::uint32_t slot, JobRecord& job, Control filling, unsigned number);
+  Outcome fill(const NewJob& spec, unsigned part, std::uint32_t slot, JobRecord& job, std::uint64_t now, JobId& id);
+  Outcome publish(shm::RingSet& rings, std::uint32_t slot, JobRecord& job, Control filling, unsigned number);
+  Outcome choose_part(const NewJob& spec, QueueRecord& queue, unsigned& part);
+  Outcome open_part(std::uint32_t queue, unsigned part);
+  void set_flags(QueueRecord& queue, std::uint64_t clear, std::uint64_t set);
+  void follow_aging(QueueRecord& queue);
   static JobState birth_state(const JobRecord& job);
   void publish_batch(std::span<const std::uint32_t> slots);
-  bool push_hint(QueueRecord& queue, std::uint32_t ring, std::uint32_t slot, Control available);
+  bool push_hint(shm::RingSet& rings, std::uint32_t ring, std::uint32_t slot, Control available);
   bool push_timer(std::uint32_t slot, std::uint32_t generation, std::uint64_t due);
   void relieve();
   void announce_lost_hint();
@@ -221,12 +248,22 @@ class Actor {
   }
 
   struct Look;
+  struct Live;
   bool look(QueueRecord& queue, Look& look);
+  template <bool kTrusting>
+  OJS_SHM_INLINE bool first_live(shm::RingSet& rings, unsigned number, Look& look, std::uint32_t& left, Live& live);
+  OJS_SHM_INLINE void choose(Look& look, const Live& live);
+  bool survey(QueueRecord& queue, Look& look, std::uint32_t left);
+  bool survey_levels(QueueRecord& queue, Look& look, std::uint32_t& left, Live& best);
+  bool survey_turns(QueueRecord& queue, Look& look, std::uint32_t& left, Live& best);
+  void see_parts(QueueRecord& queue, Look& look);
+  bool unchanged_parts(const QueueRecord& queue, const Look& look) const;
+  bool take_turn(QueueRecord& queue, Look& look);
   bool unchanged(const QueueRecord& queue, const Look& look) const;
   shm::Peeked oldest_in_front(std::uint32_t ring, unsigned number, shm::Peeked head);
   void take(JobRecord& job, Control claimed, QueueTally& mine, std::uint32_t lease_ms, bool lease_owned,
             std::uint64_t now, Fetched& out);
-  void tidy_index(QueueRecord& queue, const Look& look);
+  void tidy_index(const Look& look);
 
   void finish(std::uint32_t slot, JobRecord& job, Control settled, bool recyclable);
   void list_finished(std::uint32_t slot, Control settled);

@@ -159,12 +159,14 @@ class Audit {
         for (const Hint& hint : hints)
           if (hint.index() < chunk_seen_.size() && Store::batch_lives(segment_, hint)) chunk_seen_[hint.index()] = 1;
     }
-    for (std::uint32_t q = 0; q < store_.queue_count(); ++q) {
-      const shm::RingSet& set = store_.queue(q).rings;
+    for (const Store::Part& part : store_.all_parts()) {
+      const shm::RingSet& set = *part.rings;
+      const std::string place = (part.number == 0 ? "" : " of part " + std::to_string(part.number)) + " of queue '" +
+                                store_.queue_name(part.queue) + "'";
       for (unsigned n = 0; n < shm::kRingsPerSet; ++n) {
         const std::uint32_t ring = shm::Rings::find(set, n);
         if (ring == kNoIndex) continue;
-        const std::string name = "ring " + std::to_string(n) + " of queue '" + store_.queue_name(q) + "'";
+        const std::string name = "ring " + std::to_string(n) + place;
         if (!own(ring, name)) continue;
         std::vector<Hint> hints;
         walk_ring(ring, name, hints);
@@ -173,7 +175,7 @@ class Audit {
           if (!Store::hint_lives(segment_, hint)) continue;
           const JobRecord& job = store_.job(hint.index());
           const Control control(job.control.load());
-          if (control.tag() == hint.tag() && (control.ring() != n || job.queue.get() != q)) continue;
+          if (control.tag() == hint.tag() && (control.ring() != n || &store_.rings_of(job) != part.rings)) continue;
           hinted_[hint.index()] = true;
           live = true;
         }

@@ -22,7 +22,10 @@ Outcome Actor::enqueue_batch(std::span<const NewJob> specs, std::vector<JobId>& 
   QueueRecord& queue = store_.queue(q);
   QueueTally& mine = tally(q);
   std::uint64_t cost = 0;
-  for (const NewJob& spec : specs) {
+  std::vector<unsigned> parts(specs.size(), 0);
+  for (std::size_t i = 0; i < specs.size(); ++i) {
+    const NewJob& spec = specs[i];
+    if (const Outcome chosen = choose_part(spec, queue, parts[i]); chosen != Outcome::kOk) return chosen;
     const std::uint64_t size = spec.type.size() + spec.args.size() + spec.extra.size();
     if (size > store_.max_body()) return Outcome::kTooLarge;
     cost += charge(1, size);
@@ -47,9 +50,10 @@ Outcome Actor::enqueue_batch(std::span<const NewJob> specs, std::vector<JobId>& 
     }
     slots.push_back(slot);
     JobRecord& job = store_.job(slot);
-    outcome = fill(specs[i], slot, job, store_.now_ms(), ids[i]);
+    outcome = fill(specs[i], parts[i], slot, job, store_.now_ms(), ids[i]);
     const unsigned ring = normal_ring(specs[i].rank);
-    if (outcome == Outcome::kOk && rings_.ensure(queue.rings, ring) == kNoIndex) outcome = Outcome::kNoRings;
+    if (outcome == Outcome::kOk && rings_.ensure(store_.rings_of(q, parts[i]), ring) == kNoIndex)
+      outcome = Outcome::kNoRings;
     // NO CRASH POINT: the slot is held exclusively
     job.signals.store(std::uint64_t{i} << kPlaceShift, Point::kNone);
     job.control.store(Control(filling).to(kSlotFilling, ring, owner_).word, Point::kSlotFilling);
@@ -74,15 +78,14 @@ Outcome Actor::enqueue_batch(std::span<const NewJob> specs, std::vector<JobId>& 
 void Actor::publish_batch(std::span<const std::uint32_t> slots) {
   for (const std::uint32_t slot : slots) {
     JobRecord& job = store_.job(slot);
-    QueueRecord& queue = store_.queue(job.queue.get());
+    shm::RingSet& rings = store_.rings_of(job);
     const Control filling(job.control.load());
     const JobState state = birth_state(job);
     const std::uint64_t expires = job.expires_at.get(), due = job.due_at.get();
     const std::uint32_t generation = job.generation.get();
     const Control published = filling.to(slot_state(state), filling.ring(), 0);
     job.control.store(published.word, Point::kSlotPublished);  // PAIR slot-publish
-    if (state == JobState::kAvailable &&
-        !push_hint(queue, rings_.ensure(queue.rings, published.ring()), slot, published))
+    if (state == JobState::kAvailable && !push_hint(rings, rings_.ensure(rings, published.ring()), slot, published))
       announce_lost_hint();
     if (state == JobState::kScheduled || expires != 0)
       push_timer(slot, generation, state == JobState::kScheduled && (expires == 0 || due < expires) ? due : expires);

@@ -9,13 +9,6 @@ using shm::Point;
 namespace {
 constexpr unsigned bit(unsigned state) { return 1U << state; }
 constexpr unsigned kWaiting = bit(kSlotScheduled) | bit(kSlotAvailable) | bit(kSlotPending) | bit(kSlotRetryable);
-/// How often we look at a slot that is in somebody's hands before we say that its holder seems to be stopped: for longer
-/// than a busy machine keeps a process waiting for its turn.
-#if defined(OJS_SHM_PATIENCE)
-constexpr unsigned kPatience = OJS_SHM_PATIENCE;
-#else
-constexpr unsigned kPatience = 10'000;
-#endif
 }  // namespace
 
 /// 1. the slot is in one of the allowed states: take it; 2. it is in another one: tell which; 3. it is in somebody's
@@ -86,6 +79,7 @@ Outcome Actor::reprioritize(JobId id, std::uint8_t rank, std::uint8_t& previous,
     if (before.state() != kSlotAvailable && before.state() != kSlotScheduled) return Outcome::kWrongState;
     if (previous == rank) return Outcome::kOk;
     QueueRecord& queue = store_.queue(job.queue.get());
+    shm::RingSet& rings = store_.rings_of(job);
     QueueTally& mine = tally(job.queue.get());
     const unsigned ring = normal_ring(rank);
     const Control after = before.moved_to(ring);
@@ -94,13 +88,13 @@ Outcome Actor::reprioritize(JobId id, std::uint8_t rank, std::uint8_t& previous,
       mine.reprioritized.set_ordered(mine.reprioritized.get() + 1, Point::kCounterMoved);
       return Outcome::kOk;
     }
-    std::uint32_t index = rings_.ensure(queue.rings, ring);
+    std::uint32_t index = rings_.ensure(rings, ring);
     const shm::Hint hint(slot, after.tag(), shm::Hint::kHintFirst);
-    bool pushed = index != kNoIndex && rings_.push(index, hint, &queue.rings, ring);
+    bool pushed = index != kNoIndex && rings_.push(index, hint, &rings, ring);
     if (!pushed) {
       relieve();
-      index = rings_.ensure(queue.rings, ring);
-      pushed = index != kNoIndex && rings_.push(index, hint, &queue.rings, ring);
+      index = rings_.ensure(rings, ring);
+      pushed = index != kNoIndex && rings_.push(index, hint, &rings, ring);
     }
     if (!pushed) return index == kNoIndex ? Outcome::kNoRings : Outcome::kNoChunks;
     std::uint64_t word = before.word;
@@ -188,15 +182,12 @@ void Actor::set_bounds(std::uint32_t q, std::uint64_t max_depth, std::uint64_t m
   QueueRecord& queue = store_.queue(q);
   queue.max_depth.store(max_depth, Point::kSetChanged);
   queue.max_bytes.store(max_bytes, Point::kSetChanged);
-  std::uint64_t flags = queue.flags.load();
-  const std::uint64_t bounded = max_depth != 0 || max_bytes != 0 ? kBounded : 0;
-  while (!queue.flags.cas(flags, ((flags & ~kBounded) | bounded) + kFlagsEpoch, Point::kSetChanged)) {}
+  set_flags(queue, kBounded, max_depth != 0 || max_bytes != 0 ? kBounded : 0);
 }
 
 void Actor::set_paused(std::uint32_t q, bool paused) {
   QueueRecord& queue = store_.queue(q);
-  std::uint64_t flags = queue.flags.load();
-  while (!queue.flags.cas(flags, ((flags & ~kPaused) | (paused ? kPaused : 0)) + kFlagsEpoch, Point::kSetChanged)) {}
+  set_flags(queue, kPaused, paused ? kPaused : 0);
   if (!paused) wake_all(queue);
 }
 

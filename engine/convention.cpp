@@ -60,6 +60,18 @@ int priority_of(Convention convention, std::uint8_t rank) noexcept {
   return scale.lower_first ? scale.info.min + known : scale.info.max - known;
 }
 
+std::int64_t extended_rank(Convention convention, std::int64_t priority) noexcept {
+  const Scale& scale = scale_of(convention);
+  return scale.lower_first ? priority - scale.info.min : scale.info.max - priority;
+}
+
+std::int64_t extended_priority(Convention convention, std::int64_t rank) noexcept {
+  const Scale& scale = scale_of(convention);
+  return scale.lower_first ? scale.info.min + rank : scale.info.max - rank;
+}
+
+bool lower_first(Convention convention) noexcept { return scale_of(convention).lower_first; }
+
 std::optional<int> priority_by_name(Convention convention, std::string_view name) noexcept {
   for (const NamedPriority& named : scale_of(convention).names) {
     if (named.name == name) return named.priority;

@@ -43,6 +43,11 @@ std::optional<std::uint8_t> rank_of(Convention convention, std::int64_t priority
 /// The way back. A rank that no priority has (a damaged byte) reads as the last one.
 int priority_of(Convention convention, std::uint8_t rank) noexcept;
 
+/// The same scale, going on beyond both ends: what ageing may reach.
+std::int64_t extended_rank(Convention convention, std::int64_t priority) noexcept;
+std::int64_t extended_priority(Convention convention, std::int64_t rank) noexcept;
+bool lower_first(Convention convention) noexcept;
+
 std::optional<int> priority_by_name(Convention convention, std::string_view name) noexcept;
 
 /// Most urgent first.

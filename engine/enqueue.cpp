@@ -21,6 +21,7 @@ std::uint32_t Actor::ensure_queue(std::string_view name) {
     if (found == 0) queue.name_hash.cas(found, hash, Point::kSetNamed);
     if (found != 0 && found != hash) continue;
     if (queue.name_length.load() == 0) {  // whoever knows the name may write it: all would write the same bytes
+      follow_aging(queue);
       shm::copy_in(queue.name, name.data(), name.size());
       queue.name_length.store(name.size(), Point::kSetNamed);  // PAIR queue-name
     }
@@ -202,7 +203,8 @@ std::uint32_t Actor::take_slot(std::uint64_t& filling) {
 
 // ---- enqueue ------------------------------------------------------------------------------------------------------
 
-Outcome Actor::fill(const NewJob& spec, std::uint32_t slot, JobRecord& job, std::uint64_t now, JobId& id) {
+Outcome Actor::fill(const NewJob& spec, unsigned part, std::uint32_t slot, JobRecord& job, std::uint64_t now,
+                    JobId& id) {
   const std::uint32_t generation = job.generation.get() + 1;
   job.generation.set(generation);
   if (spec.id) {
@@ -234,7 +236,8 @@ Outcome Actor::fill(const NewJob& spec, std::uint32_t slot, JobRecord& job, std:
   job.coefficient.set(std::bit_cast<std::uint32_t>(spec.retry.coefficient));
   job.policy.set(std::uint32_t{spec.retry.max_attempts} | static_cast<std::uint32_t>(spec.retry.backoff) << 16 |
                  (spec.retry.jitter ? Policy::kJitter : 0) | (spec.retry.dead_letter ? Policy::kDeadLetter : 0) |
-                 (spec.id ? Policy::kForeignId : 0) | (spec.pending ? Policy::kBornPending : 0));
+                 (spec.id ? Policy::kForeignId : 0) | (spec.pending ? Policy::kBornPending : 0) |
+                 Policy::in_part(part));
   job.type_args.set(static_cast<std::uint32_t>(spec.type.size() << 24 | spec.args.size()));
   job.extra_length.set(static_cast<std::uint32_t>(spec.extra.size()));
   job.scheduled_at.set(spec.scheduled_at);
@@ -270,14 +273,14 @@ Outcome Actor::fill(const NewJob& spec, std::uint32_t slot, JobRecord& job, std:
 }
 
 /// Publishes a hint to an available job; on a shortage of chunks it first packs what there is.
-bool Actor::push_hint(QueueRecord& queue, std::uint32_t ring, std::uint32_t slot, Control available) {
+bool Actor::push_hint(shm::RingSet& rings, std::uint32_t ring, std::uint32_t slot, Control available) {
   const unsigned number = available.ring();
   const shm::Hint hint(slot, available.tag());
-  if (ring != kNoIndex && rings_.push(ring, hint, &queue.rings, number)) [[likely]]
+  if (ring != kNoIndex && rings_.push(ring, hint, &rings, number)) [[likely]]
     return true;
   relieve();
-  ring = rings_.ensure(queue.rings, number);
-  return ring != kNoIndex && rings_.push(ring, hint, &queue.rings, number);
+  ring = rings_.ensure(rings, number);
+  return ring != kNoIndex && rings_.push(ring, hint, &rings, number);
 }
 
 [[gnu::noinline]] bool Actor::push_timer(std::uint32_t slot, std::uint32_t generation, std::uint64_t due) {
@@ -308,9 +311,9 @@ bool Actor::push_hint(QueueRecord& queue, std::uint32_t ring, std::uint32_t slot
 [[gnu::noinline]] void Actor::relieve() {
   constexpr std::uint32_t kEnough = 1024;
   std::uint32_t freed = 0;
-  for (std::uint32_t i = 0; i < store_.max_queues() && store_.queue(i).name_hash.load() != 0; ++i)
+  for (const shm::RingSet* set : store_.ring_sets())
     for (unsigned n = 0; n < shm::kRingsPerSet && freed < kEnough; ++n)
-      if (const std::uint32_t ring = shm::Rings::find(store_.queue(i).rings, n); ring != kNoIndex)
+      if (const std::uint32_t ring = shm::Rings::find(*set, n); ring != kNoIndex)
         freed += rings_.splice(ring, Store::hint_lives, kEnough - freed);
   freed += rings_.splice(store_.header().timers_ring, Store::timer_lives, kEnough);
   if (freed == 0) drop_oldest_batch();
@@ -322,15 +325,15 @@ JobState Actor::birth_state(const JobRecord& job) {
   return job.due_at.get() > job.created_at.get() ? JobState::kScheduled : JobState::kAvailable;
 }
 
-Outcome Actor::publish(QueueRecord& queue, std::uint32_t slot, JobRecord& job, Control filling, unsigned number) {
+Outcome Actor::publish(shm::RingSet& rings, std::uint32_t slot, JobRecord& job, Control filling, unsigned number) {
   const JobState state = birth_state(job);
   const Control published = filling.to(slot_state(state), number, 0);
   const std::uint32_t generation = job.generation.get();
   const std::uint64_t expires = job.expires_at.get(), due = job.due_at.get();
-  std::uint32_t ring = rings_.ensure(queue.rings, number);
+  std::uint32_t ring = rings_.ensure(rings, number);
   if (ring == kNoIndex) {  // also of one that waits: it must find it when it is due
     relieve();
-    ring = rings_.ensure(queue.rings, number);
+    ring = rings_.ensure(rings, number);
     if (ring == kNoIndex) return Outcome::kNoRings;
   }
   intend_word(published);
@@ -338,7 +341,7 @@ Outcome Actor::publish(QueueRecord& queue, std::uint32_t slot, JobRecord& job, C
     job.control.exchange(published.word, Point::kSlotPublished);
   else
     job.control.store(published.word, Point::kSlotPublished);  // PAIR slot-publish
-  if (state == JobState::kAvailable && !push_hint(queue, ring, slot, published)) {
+  if (state == JobState::kAvailable && !push_hint(rings, ring, slot, published)) {
     self_.intent_data[3].set(0, Point::kIntentSet);  // no longer to be finished, but to be undone
     if (job.control.cas_once(published.word, published.to(kSlotFilling, number, owner_).word, Point::kSlotFilling))
       return Outcome::kNoChunks;
@@ -355,6 +358,9 @@ Outcome Actor::publish(QueueRecord& queue, std::uint32_t slot, JobRecord& job, C
   if (size > store_.max_body()) return Outcome::kTooLarge;
   const std::uint64_t cost = charge(1, size);
   const std::uint64_t flags = queue.flags.load();
+  unsigned part = 0;
+  if ((flags & kSharded) != 0 || spec.age_rate) [[unlikely]]
+    if (const Outcome chosen = choose_part(spec, queue, part); chosen != Outcome::kOk) return chosen;
   // 1. Room in a bounded queue comes first, for it may be refused.
   const bool bounded = (flags & kBounded) != 0;
   if (bounded) {
@@ -374,7 +380,7 @@ Outcome Actor::publish(QueueRecord& queue, std::uint32_t slot, JobRecord& job, C
     return Outcome::kNoSlots;
   }
   JobRecord& job = store_.job(slot);
-  Outcome outcome = fill(spec, slot, job, store_.now_ms(), id);
+  Outcome outcome = fill(spec, part, slot, job, store_.now_ms(), id);
   // 3. The counts and the publication, which a death undoes or finishes together.
   if (bounded)
     intend_further(Op::kEnqueue, spec.queue, slot);
@@ -384,7 +390,7 @@ Outcome Actor::publish(QueueRecord& queue, std::uint32_t slot, JobRecord& job, C
     if (!bounded) mine.in.set_ordered(mine.in.get() + cost, Point::kTallyIn);
     mine.enqueued.set_ordered(mine.enqueued.get() + 1, Point::kCounterMoved);
     const bool available = birth_state(job) == JobState::kAvailable;
-    outcome = publish(queue, slot, job, Control(filling), normal_ring(spec.rank));
+    outcome = publish(store_.rings_of(spec.queue, part), slot, job, Control(filling), normal_ring(spec.rank));
     if (outcome == Outcome::kOk) {
       // A bound that was set meanwhile has not seen our charge: whoever cached the sums must read them again.
       if (queue.flags.load_seq_cst() != flags) queue.flags.fetch_add(kFlagsEpoch, Point::kSetChanged);

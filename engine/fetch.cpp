@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "engine/actor.hpp"
+#include "engine/look.hpp"
 #include "shm/parking.hpp"
 
 // The promise of a fetch, for one queue. There is an instant inside the call at which the job it returns was available
@@ -13,37 +14,6 @@
 namespace ojs_shm::engine {
 
 using shm::Point;
-
-struct Actor::Look {
-  static constexpr unsigned kMaxWitnesses = shm::kRingsPerSet;
-  std::uint64_t flags = 0;
-  std::array<std::uint64_t, shm::kIndexWords> index{};
-  unsigned words = 0;
-  struct Witness {
-    const Word* cell;
-    std::uint64_t empty;
-    unsigned number;
-  };
-  std::array<Witness, 24> few;
-  std::vector<Witness> more;  ///< only when more than 24 rings were found open and empty
-  unsigned witnesses = 0;
-
-  void add(const shm::Peeked& empty, unsigned at_number) {
-    if (witnesses < few.size())
-      few[witnesses] = {empty.cell, empty.value, at_number};
-    else
-      more.push_back({empty.cell, empty.value, at_number});
-    ++witnesses;
-  }
-  const Witness& at(unsigned i) const { return i < few.size() ? few[i] : more[i - few.size()]; }
-
-  std::uint32_t slot = 0;
-  JobRecord* job = nullptr;
-  unsigned number = 0;
-  shm::Peeked found;
-  bool leads = false;  ///< it stands at the head of its ring
-  Control expected;
-};
 
 Actor::Actor(Store& store, std::uint32_t lane)
     : store_(store),
@@ -67,9 +37,7 @@ bool Actor::unchanged(const QueueRecord& queue, const Look& look) const {
   if (queue.flags.load() != look.flags) return false;
   for (unsigned i = 0; i < look.words; ++i)
     if (queue.rings.index[i].load() != look.index[i]) return false;
-  for (unsigned i = 0; i < look.witnesses; ++i)
-    if (look.at(i).cell->load() != look.at(i).empty) return false;
-  return true;
+  return look.witnesses_stand();
 }
 
 /// Among what was given back to a rank, the job that became available first. The head leads; at most 64 are compared.
@@ -95,63 +63,23 @@ bool Actor::unchanged(const QueueRecord& queue, const Look& look) const {
 bool Actor::look(QueueRecord& queue, Look& look) {
   std::uint32_t left = rings_.longest_search();
   while (left > 0) {
-    look.witnesses = 0;
-    look.more.clear();
-    look.words = 0;
-    look.flags = queue.flags.load();
+    look.begin(queue.flags.load());
+    if (!is_plain(look.flags)) [[unlikely]]
+      return survey(queue, look, left);
     bool restart = false;
     for (unsigned i = 0; i < ((look.flags & kPaused) != 0 ? 0 : shm::kIndexWords) && !restart; ++i) {
       look.index[i] = queue.rings.index[i].load();  // PAIR ring-index
       look.words = i + 1;
-      for (std::uint64_t bits = look.index[i] & 0xFFFF'FFFF; bits != 0 && !restart; bits &= bits - 1) {
+      for (std::uint64_t bits = look.index[i] & 0xFFFF'FFFF; bits != 0; bits &= bits - 1) {
         const unsigned number = i * 32 + static_cast<unsigned>(std::countr_zero(bits));
-        const std::uint32_t ring = shm::Rings::find(queue.rings, number);  // PAIR ring-name
-        if (ring == kNoIndex) continue;
-        for (; left > 0; --left) {
-          shm::Peeked head = rings_.peek(ring);
-          if (head.empty()) {
-            look.add(head, number);
-            break;
-          }
-          const shm::Hint hint = head.hint();
-          const Control expected(kSlotAvailable, number, 0, hint.tag());
-          // A state-first hint was published when the slot was already available: a claim that succeeds later proves
-          // that it was so all along, and need not look first. A moved hint may come to life after our second look.
-          const bool trusted = !hint.hint_first() && number % 2 == 1;
-          JobRecord& job = store_.job(hint.index());
-          if (hint.index() >= store_.slots()) {
-            shm::Rings::retire(head);
-            continue;
-          }
-          if (trusted) {
-            prefetch(job);
-          } else {
-            const Control found(job.control.load());
-            if (hint.hint_first() && found.state() == kSlotAvailable && found.moved_to(number).tag() == hint.tag()) {
-              // Finish the move that somebody began.
-              job.control.cas_once(found.word, expected.word, Point::kMoveHelped);
-              continue;
-            }
-            if (found != expected) {
-              shm::Rings::retire(head);
-              continue;
-            }
-          }
-          const std::uint64_t first = head.value;
-          if (number % 2 == 0) head = oldest_in_front(ring, number, head);
-          if (!unchanged(queue, look)) {
-            restart = true;
-            break;
-          }
-          look.number = number;
-          look.found = head;
-          look.leads = head.value == first;
-          look.slot = head.hint().index();
-          look.job = &store_.job(look.slot);
-          look.expected = Control(kSlotAvailable, number, 0, head.hint().tag());
-          passed_empty_[number % passed_empty_.size()] = 0;
-          return true;
+        Live live;
+        if (!first_live<true>(queue.rings, number, look, left, live)) continue;
+        if (!unchanged(queue, look)) {
+          restart = true;
+          break;
         }
+        choose(look, live);
+        return true;
       }
     }
     if (!restart && unchanged(queue, look)) return false;
@@ -162,6 +90,7 @@ bool Actor::look(QueueRecord& queue, Look& look) {
 bool Actor::sees_work(std::uint32_t q) {
   QueueRecord& queue = store_.queue(q);
   Look& seen = *look_;
+  seen.holds_turn = false;
   for (std::uint32_t left = rings_.longest_search(); left > 0 && look(queue, seen); --left) {
     if (seen.job->control.load_seq_cst() == seen.expected.word) return true;
     if (seen.leads) shm::Rings::retire(seen.found);
@@ -173,11 +102,14 @@ bool Actor::sees_work(std::uint32_t q) {
   QueueRecord& queue = store_.queue(q);
   QueueTally& mine = tally(q);
   Look& seen = *look_;
+  seen.holds_turn = false;
   for (std::uint32_t left = rings_.longest_search();; --left) {
     if (left == 0 || !look(queue, seen)) {
       if (filled_ != 0 && store_.now_ms() - oldest_unflushed_ms_ > 100) rest();
       return Outcome::kEmpty;
     }
+    if (seen.turn != 0 && !take_turn(queue, seen)) [[unlikely]]
+      continue;
     JobRecord& job = *seen.job;
     intend(Op::kFetch, q, seen.slot, mine.out.get(), mine.dispatched.get());
     const Control claimed = seen.expected.to(kSlotClaimed, seen.number, owner_);
@@ -205,7 +137,7 @@ bool Actor::sees_work(std::uint32_t q) {
     out.slot = seen.slot;
     out.queue = q;
     take(job, claimed, mine, lease_ms, lease_owned, now, out);
-    tidy_index(queue, seen);
+    tidy_index(seen);
     return Outcome::kOk;
   }
 }
@@ -272,7 +204,7 @@ void Actor::note_lease(std::uint64_t lease_ms, std::uint64_t now) {
 }
 
 /// Clears the bits of rings that were open but empty: at once when there were many, else after some passes.
-void Actor::tidy_index(QueueRecord& queue, const Look& look) {
+void Actor::tidy_index(const Look& look) {
   if (look.witnesses == 0) [[likely]]
     return;
   for (unsigned i = 0; i < look.witnesses; ++i) {
@@ -280,7 +212,7 @@ void Actor::tidy_index(QueueRecord& queue, const Look& look) {
     std::uint8_t& passed = passed_empty_[witness.number % passed_empty_.size()];
     if (look.witnesses <= 4 && ++passed < 8) continue;
     passed = 0;
-    shm::Rings::close(queue.rings, witness.number, *witness.cell, witness.empty);
+    shm::Rings::close(*witness.rings, witness.number, *witness.cell, witness.empty);
   }
 }
 

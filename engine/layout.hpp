@@ -14,7 +14,8 @@
 // What the engine keeps in a segment: a record in each slot, and an area with its own header, the types' default
 // priorities and the queues. Offsets only, no behaviour.
 //
-//   area: EngineHeader | TypeDefault[kTypeDefaults] | QueueRecord[max_queues] | QueueTally[max_queues][lanes]
+//   area: EngineHeader | TypeDefault[kTypeDefaults] | QueueRecord[max_queues] | PartRings[spare_parts]
+//         | QueueTally[max_queues][lanes]
 
 namespace ojs_shm::engine {
 
@@ -54,6 +55,7 @@ constexpr std::uint8_t rank_of_ring(unsigned ring) { return static_cast<std::uin
 
 /// 15..0 max attempts  17..16 backoff  18 jitter  19 dead letter on exhaustion  23..20 previous state + 1 (of a
 /// cancelled job)  24 the client brought the id  25 expired  26 stands in the dead letters  27 enqueued as pending
+/// 31..28 part of its queue
 struct Policy {
   std::uint32_t word = 0;
   static constexpr std::uint32_t kJitter = 1U << 18, kDeadLetter = 1U << 19, kForeignId = 1U << 24, kExpired = 1U << 25,
@@ -62,6 +64,8 @@ struct Policy {
   constexpr Backoff backoff() const { return static_cast<Backoff>(word >> 16 & 3); }
   constexpr bool has(std::uint32_t bit) const { return (word & bit) != 0; }
   constexpr unsigned previous() const { return word >> 20 & 15; }
+  constexpr unsigned part() const { return word >> 28; }
+  static constexpr std::uint32_t in_part(unsigned part) { return part << 28; }
   constexpr Policy with_previous(unsigned slot) const { return {(word & ~(15U << 20)) | slot << 20}; }
 };
 
@@ -135,8 +139,42 @@ struct alignas(64) QueueTally {
   LaneWord spare;
 };
 
-/// flags: 0 paused  1 bounded  63..8 epoch: moves whenever a cached sum of `in` may have become too small.
-constexpr std::uint64_t kPaused = 1, kBounded = 2, kFlagsEpoch = 1ULL << 8;
+/// flags: 0 paused  1 bounded  2 ages  3 weighted levels  4 sharded  5 has more parts than one  63..8 epoch: moves with
+/// every change of the settings, and whenever a cached sum of `in` may have become too small.
+constexpr std::uint64_t kPaused = 1, kBounded = 2, kAges = 4, kWeighted = 8, kSharded = 16, kParted = 32,
+                        kFlagsEpoch = 1ULL << 8;
+/// Whether a fetch finds its job by the strict order over a single set of rings.
+constexpr bool is_plain(std::uint64_t flags) { return (flags & (kAges | kWeighted | kSharded | kParted)) == 0; }
+
+/// A queue has one set of rings, and further ones, its parts, when jobs of one level must not stand in one line: each
+/// rate of ageing has a part, or each shard. A job stays in its part for life.
+constexpr unsigned kParts = 16;
+constexpr unsigned kAgeClasses = 9;  ///< eight rates that jobs brought, and the queue's own
+
+/// Turns of weighted levels, all in one word so that they change at once.
+///   63 on  62 bank  61..48 turns of a cycle  47..16 version  15..0 the next turn
+struct Turn {
+  std::uint64_t word = 0;
+  using On = shm::Field<63, 1>;
+  using Bank = shm::Field<62, 1>;
+  using Length = shm::Field<48, 14>;
+  using Version = shm::Field<16, 32>;
+  using Next = shm::Field<0, 16>;
+  static constexpr unsigned kMostTurns = 256;
+  static constexpr std::uint16_t kOthers = 256;  ///< a turn of all levels that have no weight of their own
+
+  constexpr explicit Turn(std::uint64_t w) : word(w) {}
+  constexpr unsigned length() const {
+    const auto length = static_cast<unsigned>(Length::get(word));
+    return On::get(word) == 0 ? 0 : length < kMostTurns ? length : kMostTurns;
+  }
+  constexpr unsigned bank() const { return static_cast<unsigned>(Bank::get(word)); }
+  constexpr unsigned next() const { return length() == 0 ? 0 : static_cast<unsigned>(Next::get(word)) % length(); }
+  /// After the turn `taken` of the cycle.
+  constexpr Turn after(unsigned taken) const {
+    return Turn(Next::with(Version::with(word, Version::get(word) + 1), (taken + 1) % length()));
+  }
+};
 
 /// A queue. All zero is a valid, empty queue that has no name yet, so making one is a single cas on name_hash.
 struct alignas(128) QueueRecord {
@@ -151,9 +189,28 @@ struct alignas(128) QueueRecord {
   alignas(128) Word reserved;  ///< charges admitted while bounded; only grows: producers' one contended word
   Word cancelled, discarded, retried, returned, rejected, expired;  ///< rare, so shared
   alignas(128) Word waiters[shm::kMaxLanes / 64];                   ///< lanes that sleep for this queue. PAIR idle
+  shm::RingSet rings;                                               ///< part 0
+  alignas(128) Word aging;                                          ///< Aging
+  Word turn;                                                        ///< Turn
+  Word shards;                                                      ///< parts that enqueue uses; 0: one
+  Word settler;                                                     ///< lane + 1 of whoever writes `turns`
+  Word age_class[kAgeClasses];  ///< rate + 1 of the jobs in the part with that number; [0] is unused. PAIR age-class
+  Half part[kParts];            ///< set of the part + 1; [0] is unused. PAIR part-name
+  alignas(64) Plain<std::uint64_t> turns[2][Turn::kMostTurns / 4];  ///< ranks in 16 bits each; the bank in use stands
+
+  /// The rank whose turn it is, or kOthers.
+  std::uint16_t turn_of(Turn cycle, unsigned at) const {
+    const auto rank = static_cast<std::uint16_t>(turns[cycle.bank()][at / 4].get() >> (at % 4 * 16));
+    return rank < Turn::kOthers ? rank : Turn::kOthers;
+  }
+};
+static_assert(sizeof(QueueRecord) == 256 + 128 + 128 + sizeof(shm::RingSet) + 256 + 1024);
+
+/// The rings of a part that is not the first. Given to one part of one queue for ever.
+struct alignas(128) PartRings {
+  Word owner;  ///< queue * kParts + part, plus one; 0: nobody's
   shm::RingSet rings;
 };
-static_assert(sizeof(QueueRecord) == 256 + 128 + 128 + sizeof(shm::RingSet));
 
 struct TypeDefault {
   Word hash;  ///< of the type's name; 0: unused
@@ -173,18 +230,21 @@ struct EngineHeader {
   std::uint32_t timers_ring;    ///< hints (slot, generation) of jobs that will be due
   std::uint32_t finished_ring;  ///< batches of finished slots, oldest first
   Word timers_lost;             ///< counts timer hints that found no room: the supervisor walks all slots then
+  Word aging;                   ///< Aging of queues that have none of their own
 };
 
 constexpr std::uint64_t engine_fingerprint() {
   return sizeof(JobRecord) * 31 + sizeof(QueueRecord) * 37 + sizeof(QueueTally) * 41 + sizeof(EngineHeader) * 43 +
          offsetof(JobRecord, policy) * 47 + offsetof(QueueRecord, reserved) * 53 +
-         offsetof(QueueRecord, written_off) * 59;
+         offsetof(QueueRecord, written_off) * 59 + offsetof(QueueRecord, turns) * 61 + sizeof(PartRings) * 67;
 }
 
 constexpr std::uint64_t kEngineHeaderBytes = 256;
+constexpr std::uint32_t spare_parts(std::uint32_t max_queues) { return max_queues < 32 ? 32 : max_queues; }
 constexpr std::uint64_t area_bytes(std::uint32_t max_queues, std::uint32_t lanes) {
   return kEngineHeaderBytes + kTypeDefaults * sizeof(TypeDefault) +
-         std::uint64_t{max_queues} * (sizeof(QueueRecord) + std::uint64_t{lanes} * sizeof(QueueTally));
+         std::uint64_t{max_queues} * (sizeof(QueueRecord) + std::uint64_t{lanes} * sizeof(QueueTally)) +
+         std::uint64_t{spare_parts(max_queues)} * sizeof(PartRings);
 }
 static_assert(sizeof(EngineHeader) <= kEngineHeaderBytes);
 

@@ -124,7 +124,7 @@ shm::Opened open(const std::string& path, bool writable) {
   if (opened.code != shm::OpenCode::kOk) return opened;
   const shm::Geometry& g = opened.segment.geometry();
   const std::uint32_t queues = reinterpret_cast<const EngineHeader*>(opened.segment.area())->max_queues;
-  if (queues != 0 && area_bytes(queues, g.lanes) <= g.area_bytes) return opened;
+  if (queues != 0 && queues <= 4095 && area_bytes(queues, g.lanes) <= g.area_bytes) return opened;
   shm::Opened refused;
   refused.code = shm::OpenCode::kTorn;
   refused.detail = path + " is damaged: it has no room for its queues";

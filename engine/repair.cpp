@@ -56,7 +56,8 @@ void Actor::republish(std::uint32_t slot) {
   const Control control(job.control.load());
   QueueRecord& queue = store_.queue(job.queue.get());
   if (control.state() == kSlotAvailable) {
-    if (!push_hint(queue, rings_.ensure(queue.rings, control.ring()), slot, control)) announce_lost_hint();
+    shm::RingSet& rings = store_.rings_of(job);
+    if (!push_hint(rings, rings_.ensure(rings, control.ring()), slot, control)) announce_lost_hint();
     wake_one(queue);
   }
   if (is_finished(control.state()) && !job.flags().has(Policy::kDead)) list_finished(slot, control);
@@ -204,9 +205,10 @@ std::uint32_t Actor::repair(const std::vector<std::pair<std::uint64_t, std::uint
   }
   // 3. Everything else that names it, the longest waiting first.
   for (const auto& [time, slot] : held) mended += let_go(slot);
-  // 4. Its place among the sleepers. Whoever was to be woken by it, or instead of it, looks again.
+  // 4. Settings that it was writing: the old ones stand. Its place among the sleepers. Whoever was to be woken by it, or instead of it, looks again.
   for (std::uint32_t i = 0; i < store_.max_queues() && store_.queue(i).name_hash.load() != 0; ++i) {
     QueueRecord& queue = store_.queue(i);
+    if (queue.settler.load() == owner_) queue.settler.store(0, Point::kSettlerSet);
     Word& waiters = queue.waiters[lane_ / 64];
     if ((waiters.load() >> (lane_ % 64) & 1) != 0) waiters.fetch_and(~(1ULL << (lane_ % 64)), Point::kWaiterCleared);
     wake_all(queue);
@@ -242,9 +244,9 @@ std::uint32_t Actor::mend_hints() {
   std::vector<bool> hinted(store_.slots(), false);
   std::vector<std::uint64_t> before(store_.slots());
   for (std::uint32_t slot = 0; slot < store_.slots(); ++slot) before[slot] = store_.job(slot).control.load();
-  for (std::uint32_t i = 0; i < store_.queue_count(); ++i)
+  for (const shm::RingSet* set : store_.ring_sets())
     for (unsigned n = 0; n < shm::kRingsPerSet; ++n)
-      if (const std::uint32_t ring = shm::Rings::find(store_.queue(i).rings, n); ring != kNoIndex)
+      if (const std::uint32_t ring = shm::Rings::find(*set, n); ring != kNoIndex)
         shm::Rings::walk(segment_, ring, [&](std::uint32_t, unsigned, std::uint64_t value) {
           if (Store::hint_lives(segment_, shm::Hint(value))) hinted[shm::Hint(value).index()] = true;
         });

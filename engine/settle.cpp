@@ -177,12 +177,13 @@ void Actor::make_available(QueueRecord& queue, std::uint32_t slot, JobRecord& jo
                            std::uint64_t now, bool keeps_place) {
   if (!keeps_place) job.available_at.set(now);
   // The ring from which the job once came exists; its front ring may be the one too many.
-  std::uint32_t place = rings_.ensure(queue.rings, ring);
-  if (place == kNoIndex) place = rings_.ensure(queue.rings, ring = normal_ring(rank_of_ring(ring)));
+  shm::RingSet& rings = store_.rings_of(job);
+  std::uint32_t place = rings_.ensure(rings, ring);
+  if (place == kNoIndex) place = rings_.ensure(rings, ring = normal_ring(rank_of_ring(ring)));
   const Control available = held.to(kSlotAvailable, ring, 0);
   intend_word(available);
   job.control.store(available.word, Point::kSlotPublished);
-  if (!push_hint(queue, place, slot, available)) announce_lost_hint();
+  if (!push_hint(rings, place, slot, available)) announce_lost_hint();
   intend_nothing();
   wake_one(queue);
 }

@@ -64,11 +64,8 @@ Store::Store(shm::Segment& segment)
       lanes_(segment.geometry().lanes) {
   const EngineHeader& h = header();
   const std::uint64_t room = segment.geometry().area_bytes;
-  const std::uint64_t fixed = kEngineHeaderBytes + kTypeDefaults * sizeof(TypeDefault);
-  const std::uint64_t each = sizeof(QueueRecord) + std::uint64_t{lanes()} * sizeof(QueueTally);
-  max_queues_ = room < fixed + each
-                    ? 0
-                    : static_cast<std::uint32_t>(std::min<std::uint64_t>(h.max_queues, (room - fixed) / each));
+  max_queues_ = std::min<std::uint32_t>(h.max_queues, 4095);
+  while (max_queues_ != 0 && area_bytes(max_queues_, lanes_) > room) --max_queues_;  // a stranger's number
   max_body_ = std::min<std::uint32_t>(h.max_body_bytes, 0xFF'FFFF);
   default_lease_ = h.default_lease_ms == 0 ? 1'800'000 : h.default_lease_ms;
   convention_ = convention_of_byte(h.convention).value_or(Convention::kOjs);
@@ -76,7 +73,31 @@ Store::Store(shm::Segment& segment)
   types_ = reinterpret_cast<TypeDefault*>(at);
   at += kTypeDefaults * sizeof(TypeDefault);
   queues_ = reinterpret_cast<QueueRecord*>(at);
-  tallies_ = reinterpret_cast<QueueTally*>(at + std::uint64_t{max_queues_} * sizeof(QueueRecord));
+  at += std::uint64_t{max_queues_} * sizeof(QueueRecord);
+  part_rings_ = reinterpret_cast<PartRings*>(at);
+  spare_parts_ = max_queues_ == 0 ? 0 : engine::spare_parts(max_queues_);
+  tallies_ = reinterpret_cast<QueueTally*>(at + std::uint64_t{spare_parts_} * sizeof(PartRings));
+}
+
+shm::RingSet& Store::rings_of_part(QueueRecord& queue, unsigned part) const {
+  const std::uint32_t at = queue.part[part % kParts].load() - 1;  // PAIR part-name
+  return at < spare_parts_ ? part_rings_[at].rings : queue.rings;
+}
+
+/// Sets are never given up, and everybody takes the first free one: so a part that is being made by two, or was half made
+/// by somebody dead, gets one set only.
+std::uint32_t Store::ensure_part(std::uint32_t q, unsigned part) {
+  Half& name = queue(q).part[part % kParts];
+  if (part == 0 || name.load() != 0) return 0;
+  const std::uint64_t mine = std::uint64_t{q} * kParts + part + 1;
+  for (std::uint32_t i = 0; i < spare_parts_; ++i) {
+    std::uint64_t found = part_rings_[i].owner.load();
+    if (found == 0 && part_rings_[i].owner.cas(found, mine, shm::Point::kPartTaken)) found = mine;
+    if (found != mine) continue;
+    name.store(i + 1, shm::Point::kPartNamed);  // PAIR part-name
+    return i;
+  }
+  return kNoIndex;
 }
 
 std::uint64_t Store::hash_name(std::string_view name) {
@@ -218,9 +239,20 @@ std::uint64_t Store::depth_charge(std::uint32_t q) const {
   return in - out;
 }
 
+std::vector<Store::Part> Store::all_parts() const {
+  std::vector<Part> parts;
+  for (std::uint32_t q = 0; q < max_queues_ && queues_[q].name_hash.load() != 0; ++q) {
+    parts.push_back({q, 0, &queues_[q].rings});
+    if ((queues_[q].flags.load() & kParted) == 0) continue;
+    for (unsigned part = 1; part < kParts; ++part)
+      if (shm::RingSet& rings = rings_of(q, part); &rings != &queues_[q].rings) parts.push_back({q, part, &rings});
+  }
+  return parts;
+}
+
 std::vector<shm::RingSet*> Store::ring_sets() const {
   std::vector<shm::RingSet*> sets;
-  for (std::uint32_t i = 0; i < max_queues_ && queues_[i].name_hash.load() != 0; ++i) sets.push_back(&queues_[i].rings);
+  for (const Part& part : all_parts()) sets.push_back(part.rings);
   return sets;
 }
 

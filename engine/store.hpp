@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "engine/aging.hpp"
 #include "engine/convention.hpp"
 #include "engine/layout.hpp"
 #include "shm/key_index.hpp"
@@ -66,6 +67,24 @@ class Store {
   QueueTally& tally(std::uint32_t queue, std::uint32_t lane) const {
     return tallies_[std::size_t{queue < max_queues_ ? queue : 0} * lanes_ + (lane < lanes_ ? lane : 0)];
   }
+  /// The rings in which a part's jobs stand.
+  shm::RingSet& rings_of(std::uint32_t q, unsigned part) const {
+    QueueRecord& record = queue(q);
+    return part == 0 ? record.rings : rings_of_part(record, part);
+  }
+  shm::RingSet& rings_of(const JobRecord& job) const { return rings_of(job.queue.get(), job.flags().part()); }
+  /// The number of the part's rings, made if need be; kNoIndex when all are taken.
+  std::uint32_t ensure_part(std::uint32_t queue, unsigned part);
+  std::uint32_t spare_parts() const { return spare_parts_; }
+  Aging aging(const QueueRecord& queue) const {
+    const Aging own(queue.aging.load());
+    return own.set() ? own : Aging(header().aging.load());
+  }
+  /// The rate at which jobs of a part age.
+  static std::uint8_t age_rate(const QueueRecord& queue, unsigned part, Aging aging) {
+    const std::uint64_t own = part == 0 || part >= kAgeClasses ? 0 : queue.age_class[part].load();
+    return own == 0 || own > 256 ? aging.rate() : static_cast<std::uint8_t>(own - 1);
+  }
   TypeDefault& type_default(std::uint32_t i) const { return types_[i % kTypeDefaults]; }
 
   std::uint32_t queue_count() const;
@@ -82,6 +101,13 @@ class Store {
 
   /// Sum over all lanes; exact when no operation is under way.
   std::uint64_t depth_charge(std::uint32_t queue) const;
+  /// All sets of rings of all queues.
+  struct Part {
+    std::uint32_t queue = 0;
+    unsigned number = 0;
+    shm::RingSet* rings = nullptr;
+  };
+  std::vector<Part> all_parts() const;
   std::vector<shm::RingSet*> ring_sets() const;
   std::vector<std::uint32_t> root_rings() const { return {header().timers_ring, header().finished_ring}; }
   /// Whether a hint of a queue's ring can still lead to its job.
@@ -90,14 +116,17 @@ class Store {
   static bool batch_lives(const shm::Segment& segment, shm::Hint hint);
 
  private:
+  shm::RingSet& rings_of_part(QueueRecord& queue, unsigned part) const;
+
   shm::Segment& segment_;
   JobRecord* jobs_;
   std::uint32_t slots_, lanes_;
   TypeDefault* types_;
   QueueRecord* queues_;
   QueueTally* tallies_;
+  PartRings* part_rings_;
   Convention convention_;
-  std::uint32_t max_queues_, max_body_, default_lease_;
+  std::uint32_t max_queues_, max_body_, default_lease_, spare_parts_;
 };
 
 /// For the index of ids that clients brought.

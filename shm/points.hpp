@@ -29,7 +29,8 @@ namespace ojs_shm::shm {
   /* waiting */                                                                                               \
   X(WaiterSet) X(WaiterCleared) X(ParkSet) X(DoorbellRung) X(WaitFlagSet) X(CompletionRung)                   \
   /* settings */                                                                                              \
-  X(SetNamed) X(SetChanged) X(TypeNamed) X(TypeSet) X(CounterMoved)
+  X(SetNamed) X(SetChanged) X(TypeNamed) X(TypeSet) X(CounterMoved) X(PartTaken) X(PartNamed) X(AgeClassTaken) \
+  X(SettlerSet) X(TurnTaken)
 // clang-format on
 
 enum class Point : std::uint16_t {

@@ -10,6 +10,7 @@
 #include <system_error>
 
 #include "worker_api/attachment.hpp"
+#include "worker_api/queue_policy.hpp"
 #include "worker_api/settings_check.hpp"
 
 namespace ojs_shm {
@@ -50,13 +51,48 @@ Status Admin::set_queue(std::string_view name, const QueueSettings& settings) {
   if (impl_->handle->closed()) return internal::closed();
   if (Status checked = internal::check_queue(name, settings); !checked) return checked;
   engine::Actor& actor = impl_->handle->actor();
+  const engine::Convention convention = actor.store().convention();
+  const auto aging = settings.aging ? internal::read_aging(convention, *settings.aging) : engine::Aging();
+  if (!aging) return aging.error();
+  const auto weights = internal::read_weights(convention, settings.level_weights.value_or(std::vector<LevelWeight>{}));
+  if (!weights) return weights.error();
   const std::uint32_t q = actor.ensure_queue(name);
   if (q == engine::kNoIndex) return internal::error_of(engine::Outcome::kNoQueues, actor.store(), q, name);
   const engine::QueueRecord& record = actor.store().queue(q);
+  const bool ages = (settings.aging ? aging.value() : actor.store().aging(record)).enabled();
+  const bool weighted = settings.level_weights ? !weights->empty() : (record.flags.load() & engine::kWeighted) != 0;
+  if (Status checked = internal::check_order(name, ages, weighted); !checked) return checked;
+  const auto done = [&](engine::Outcome outcome) -> Status {
+    if (outcome == engine::Outcome::kOk) return {};
+    return internal::error_of(outcome, actor.store(), q, name);
+  };
+  if (settings.aging) actor.set_aging(q, aging.value());
+  if (settings.level_weights)
+    if (Status set = done(actor.set_level_weights(q, weights.value())); !set) return set;
+  if (settings.shards)
+    if (Status set = done(actor.set_shards(q, *settings.shards)); !set) return set;
   if (settings.max_depth || settings.max_size_bytes)
     actor.set_bounds(q, settings.max_depth.value_or(record.max_depth.load()),
                      settings.max_size_bytes.value_or(record.max_bytes.load()));
   if (settings.paused) actor.set_paused(q, *settings.paused);
+  return {};
+}
+
+Status Admin::set_default_aging(const AgingSettings& settings) {
+  if (impl_->handle->closed()) return internal::closed();
+  engine::Actor& actor = impl_->handle->actor();
+  const auto aging = internal::read_aging(actor.store().convention(), settings);
+  if (!aging) return aging.error();
+  for (std::uint32_t q = 0; q < actor.store().queue_count(); ++q) {
+    const engine::QueueRecord& record = actor.store().queue(q);
+    const bool follows = !engine::Aging(record.aging.load()).set();
+    const bool weighted = (record.flags.load() & engine::kWeighted) != 0;
+    if (Status checked =
+            internal::check_order(actor.store().queue_name(q), follows && aging.value().enabled(), weighted);
+        !checked)
+      return checked;
+  }
+  actor.set_default_aging(aging.value());
   return {};
 }
 

@@ -39,6 +39,18 @@ int ojs_shm_set_queue(ojs_shm_admin* admin, const char* queue, const ojs_shm_que
   });
 }
 
+int ojs_shm_configure_queue(ojs_shm_admin* admin, const char* queue, const char* json, size_t json_size) {
+  return entry(admin, [&](Record& record) -> int {
+    const auto settings = ojs_shm::parse_queue_settings(text_or(json, json_size, "{}"));
+    if (!settings) return record.fail(settings.error());
+    if (queue != nullptr) return record.done(admin->object.set_queue(queue, settings.value()));
+    if (!settings->aging || settings->paused || settings->max_depth || settings->max_size_bytes ||
+        settings->level_weights || settings->shards)
+      wrong_argument("json", "without a queue it must hold `aging` alone");
+    return record.done(admin->object.set_default_aging(*settings->aging));
+  });
+}
+
 int ojs_shm_set_default_priority(ojs_shm_admin* admin, const char* type, int64_t priority) {
   return entry(admin, [&](Record& record) -> int {
     return record.done(admin->object.set_default_priority(text(type, "type"), priority));

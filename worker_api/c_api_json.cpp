@@ -57,6 +57,7 @@ void append_queue(std::string& out, const QueueInfo& queue) {
   ObjectWriter levels(writer.open("available_by_priority"));  // best first
   for (const auto& [priority, jobs] : queue.available_by_priority) number(levels, std::to_string(priority), jobs);
   levels.close();
+  writer.value("policy", ojs_shm::print_queue_policy(queue));
   writer.close();
 }
 

@@ -29,7 +29,7 @@ ojs_shm::Retry retry_of(const ojs_shm_retry* given) {
 /// The views point into the caller's texts.
 ojs_shm::JobSpec spec_of(const ojs_shm_job_spec* given) {
   const ojs_shm_job_spec read = read_struct(given, "job");
-  known_flags(read.flags, OJS_SHM_JOB_HAS_PRIORITY | OJS_SHM_JOB_PENDING, "job.flags");
+  known_flags(read.flags, OJS_SHM_JOB_HAS_PRIORITY | OJS_SHM_JOB_PENDING | OJS_SHM_JOB_HAS_AGE_RATE, "job.flags");
   ojs_shm::JobSpec spec;
   spec.type = text(read.type, "job.type");
   spec.args = json_text(text_or(read.args, read.args_size, spec.args), ojs_shm::json::Kind::kArray, "job.args");
@@ -37,6 +37,7 @@ ojs_shm::JobSpec spec_of(const ojs_shm_job_spec* given) {
   spec.id = text_or(read.id);
   spec.extra = json_text_or_none(text_or(read.extra, read.extra_size), ojs_shm::json::Kind::kObject, "job.extra");
   if ((read.flags & OJS_SHM_JOB_HAS_PRIORITY) != 0) spec.priority = read.priority;
+  if ((read.flags & OJS_SHM_JOB_HAS_AGE_RATE) != 0) spec.priority_age_rate = read.priority_age_rate;
   spec.scheduled_at_ms = read.scheduled_at_ms;
   spec.expires_at_ms = read.expires_at_ms;
   spec.timeout_ms = read.timeout_ms;

@@ -24,6 +24,7 @@ struct Envelope {
               ///< unique as they were sent, unknown members
   std::optional<std::int64_t> priority;  ///< not yet held against a convention
   std::string vast_priority;             ///< as it was written, when 64 bits do not hold it; then in no range
+  std::optional<std::uint32_t> priority_age_rate;
   std::uint64_t scheduled_at_ms = 0;
   std::uint64_t expires_at_ms = 0;
   std::uint32_t timeout_ms = 0;

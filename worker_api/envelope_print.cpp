@@ -15,13 +15,22 @@ namespace {
 using json::ObjectWriter;
 
 // What a reply says itself. A client's own members of these names are not repeated behind it.
-constexpr std::array<std::string_view, 31> kReplyMembers = {
-    "specversion",   "id",           "type",         "queue",           "args",           "meta",
-    "priority",      "state",        "attempt",      "max_attempts",    "timeout_ms",     "visibility_timeout_ms",
-    "retry",         "created_at",   "enqueued_at",  "scheduled_at",    "expires_at",     "started_at",
-    "completed_at",  "cancelled_at", "discarded_at", "next_attempt_at", "retry_delay_ms", "worker_id",
-    "result",        "error",        "errors",       "progress",        "workflow_id",    "parent_results",
-    "previous_state"};
+constexpr std::array<std::string_view, 32> kReplyMembers = {"specversion",    "id",
+                                                            "type",           "queue",
+                                                            "args",           "meta",
+                                                            "priority",       "state",
+                                                            "attempt",        "max_attempts",
+                                                            "timeout_ms",     "visibility_timeout_ms",
+                                                            "retry",          "created_at",
+                                                            "enqueued_at",    "scheduled_at",
+                                                            "expires_at",     "started_at",
+                                                            "completed_at",   "cancelled_at",
+                                                            "discarded_at",   "next_attempt_at",
+                                                            "retry_delay_ms", "worker_id",
+                                                            "result",         "error",
+                                                            "errors",         "progress",
+                                                            "workflow_id",    "parent_results",
+                                                            "previous_state", "priority_age_rate"};
 
 bool says_it_itself(std::string_view name) { return std::ranges::find(kReplyMembers, name) != kReplyMembers.end(); }
 
@@ -126,6 +135,7 @@ std::string print_job(const JobInfo& job) {
   write_text_or_json(writer, "args", job.args);
   writer.value("meta", extra.find("meta").value_or("{}"));
   writer.number("priority", job.priority);
+  if (job.priority_age_rate) writer.number("priority_age_rate", std::int64_t{*job.priority_age_rate});
   writer.text("state", engine::name_of(static_cast<engine::JobState>(job.state)));
   writer.number("attempt", std::int64_t{job.attempt});
   writer.number("max_attempts", std::int64_t{job.retry.max_attempts});

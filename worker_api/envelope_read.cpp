@@ -64,6 +64,7 @@ class EnvelopeReader {
     static constexpr Field kFields[] = {
         {"queue", &EnvelopeReader::take_queue},
         {"priority", &EnvelopeReader::take_priority},
+        {"priority_age_rate", &EnvelopeReader::take_age_rate},
         {"timeout_ms", &EnvelopeReader::take_timeout_ms},
         {"timeout", &EnvelopeReader::take_timeout},
         {"visibility_timeout_ms", &EnvelopeReader::take_lease_ms},
@@ -135,6 +136,10 @@ class EnvelopeReader {
     settle(queue_, queue, "queue", complaint_);
   }
 
+  void take_age_rate(const Member& member) {
+    settle(age_rate_, json::whole_number("priority_age_rate", member.value, 255, complaint_), "priority_age_rate",
+           complaint_);
+  }
   void take_priority(const Member& member) {
     const auto priority = json::integer_of(member.value);
     if (!priority) return complaint_.wrong_kind("priority", "an integer", member.value);
@@ -246,6 +251,7 @@ class EnvelopeReader {
             .extra = std::move(extra),
             .priority = priority_,
             .vast_priority = vast_priority_,
+            .priority_age_rate = age_rate_,
             .scheduled_at_ms = scheduled_at_ms_.value_or(0),
             .expires_at_ms = expires_at_ms_.value_or(0),
             .timeout_ms = timeout_ms_.value_or(0),
@@ -263,7 +269,7 @@ class EnvelopeReader {
   std::optional<std::int64_t> priority_;
   std::string vast_priority_;
   std::optional<std::uint64_t> scheduled_at_ms_, expires_at_ms_;
-  std::optional<std::uint32_t> timeout_ms_, lease_ms_;
+  std::optional<std::uint32_t> timeout_ms_, lease_ms_, age_rate_;
   std::optional<bool> pending_;
   json::RetryFields retry_;
   json::MemberList meta_, kept_, unknown_options_;
@@ -284,7 +290,8 @@ JobSpec Envelope::spec() const {
           .timeout_ms = timeout_ms,
           .lease_ms = lease_ms,
           .pending = pending,
-          .retry = retry};
+          .retry = retry,
+          .priority_age_rate = priority_age_rate};
 }
 
 Result<Envelope> parse_envelope(std::string_view json, std::uint64_t now_ms) {

@@ -8,6 +8,7 @@
 #include "engine/audit.hpp"
 #include "worker_api/attachment.hpp"
 #include "worker_api/pools.hpp"
+#include "worker_api/queue_policy.hpp"
 #include "worker_api/settings_check.hpp"
 
 namespace ojs_shm {
@@ -120,6 +121,11 @@ QueueInfo describe(const engine::Store& store, std::uint32_t q, const Census& ce
   info.rejected_total = record.rejected.load();
   for (const auto& [rank, count] : census.available)
     info.available_by_priority.emplace_back(engine::priority_of(store.convention(), rank), count);
+  info.lower_first = engine::lower_first(store.convention());
+  info.aging = internal::describe_aging(store.convention(), store.aging(record));
+  info.aging_is_default = !engine::Aging(record.aging.load()).set();
+  info.level_weights = internal::describe_weights(store.convention(), record);
+  info.shards = static_cast<std::uint32_t>(std::clamp<std::uint64_t>(record.shards.load(), 1, engine::kParts));
   return info;
 }
 
@@ -176,9 +182,9 @@ std::vector<JobInfo> Observer::list(const JobFilter& filter) const {
   }
   // Where each available job stands in its ring.
   std::vector<std::uint32_t> place(store.slots(), 0);
-  for (std::uint32_t i = 0; i < store.queue_count(); ++i)
+  for (const shm::RingSet* set : store.ring_sets())
     for (unsigned n = 0; n < shm::kRingsPerSet; ++n) {
-      const std::uint32_t ring = shm::Rings::find(store.queue(i).rings, n);
+      const std::uint32_t ring = shm::Rings::find(*set, n);
       if (ring == engine::kNoIndex) continue;
       std::uint32_t at = 0;
       shm::Rings::walk(store.segment(), ring, [&](std::uint32_t, unsigned, std::uint64_t value) {

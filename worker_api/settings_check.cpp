@@ -4,6 +4,7 @@
 #include <charconv>
 #include <string>
 
+#include "engine/layout.hpp"
 #include "engine/names.hpp"
 
 namespace ojs_shm::internal {
@@ -30,6 +31,10 @@ Status check_queue(std::string_view name, const QueueSettings& settings) {
   if (settings.max_depth.value_or(0) > kMostJobs)
     return Error{Code::kInvalid, "max_depth is at most " + std::to_string(kMostJobs), "max_depth", 0, kMostJobs,
                  "jobs"};
+  if (settings.shards && (*settings.shards == 0 || *settings.shards > engine::kParts))
+    return Error{Code::kInvalid, "a queue has 1 to " + std::to_string(engine::kParts) + " shards",
+                 "shards",       0,
+                 engine::kParts, ""};
   if (settings.max_size_bytes.value_or(0) > kMostBytes)
     return Error{Code::kInvalid,   "max_size_bytes is at most " + std::to_string(kMostBytes),
                  "max_size_bytes", 0,

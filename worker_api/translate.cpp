@@ -63,6 +63,29 @@ Error error_of(engine::Outcome outcome, engine::Store& store, std::uint32_t queu
               0,
               store.max_body(),
               "bytes"};
+    case Outcome::kNoParts:
+      return {Code::kSegmentFull,
+              "all " + std::to_string(store.spare_parts()) +
+                  " sets of rings for shards and rates of ageing are in use; --max-queues sets how many there are",
+              "parts",
+              store.spare_parts(),
+              store.spare_parts(),
+              ""};
+    case Outcome::kTooManyRates:
+      return {Code::kInvalid,
+              "queue '" + store.queue_name(queue) + "' has jobs of " + std::to_string(engine::kAgeClasses - 1) +
+                  " other ageing rates, the most there can be",
+              "priority_age_rate",
+              0,
+              engine::kAgeClasses - 1,
+              ""};
+    case Outcome::kRateOfShard:
+      return {Code::kInvalid,
+              "a sharded queue ages at one rate: its jobs bring none of their own",
+              "priority_age_rate",
+              0,
+              0,
+              ""};
     case Outcome::kNotFound: return {Code::kNotFound, "no job with id " + std::string(subject), "id", 0, 0, ""};
     case Outcome::kWrongState: return {Code::kWrongState, "the job's state forbids it", std::string(subject), 0, 0, ""};
     case Outcome::kLost:
@@ -142,6 +165,12 @@ std::optional<Error> read_spec(engine::Actor& actor, const JobSpec& spec, engine
   job.timeout_ms = spec.timeout_ms;
   job.lease_ms = spec.lease_ms;
   job.pending = spec.pending;
+  job.age_rate.reset();
+  if (spec.priority_age_rate) {
+    if (*spec.priority_age_rate > engine::Aging::Rate::kMax)
+      return invalid("priority_age_rate", "priority_age_rate is at most 255", engine::Aging::Rate::kMax);
+    job.age_rate = static_cast<std::uint8_t>(*spec.priority_age_rate);
+  }
   return std::nullopt;
 }
 
@@ -154,6 +183,9 @@ JobInfo info_of(const engine::Store& store, const engine::Snapshot& s) {
   info.extra = s.body.substr(std::min<std::size_t>(s.body.size(), std::size_t{s.type_length} + s.args_length));
   info.state = static_cast<State>(s.state());
   info.priority = engine::priority_of(store.convention(), engine::rank_of_ring(s.control.ring()));
+  if (const unsigned part = s.policy.part(); part != 0 && part < engine::kAgeClasses)
+    if (const std::uint64_t rate = store.queue(s.queue).age_class[part].load(); rate != 0)
+      info.priority_age_rate = static_cast<std::uint32_t>(rate - 1);
   info.attempt = s.attempt;
   info.retry = {s.retry.max_attempts,
                 s.retry.initial_ms,

@@ -10,6 +10,7 @@
 #include <cstring>
 #include <memory>
 #include <optional>
+#include <sstream>
 #include <string_view>
 
 #include "tools/shell/quantity.hpp"
@@ -43,6 +44,8 @@ class Reader {
     if (key.str() == "name") return take_text(key, node, settings_.where.name);
     if (key.str() == "dir") return take_text(key, node, settings_.where.dir);
     if (key.str() == "queues") return each_in(key, node, &Reader::read_queue);
+    if (key.str() == "aging") return read_default_aging(key, node);
+    if (key.str() == "worker") return each_in(key, node, &Reader::read_worker);
     if (key.str() == "default_priorities") return each_in(key, node, &Reader::read_default_priority);
     for (const Setting& setting : all_settings()) {
       if (setting.name != key.str()) continue;
@@ -53,7 +56,7 @@ class Reader {
       const Status set = setting.set(settings_, *text);
       return set ? Status() : complain(node.source(), fmt::format("`{}`: {}", key.str(), set.error().message));
     }
-    std::string known = "name, dir, queues, default_priorities";
+    std::string known = "name, dir, queues, default_priorities, aging, worker";
     for (const Setting& setting : all_settings()) known += fmt::format(", {}", setting.name);
     return complain(key.source(), fmt::format("unknown key `{}`; there are {}", key.str(), known));
   }
@@ -70,15 +73,74 @@ class Reader {
         if (!settings.paused) read = complain(value.source(), "`paused` must be true or false");
       } else if (member.str() == "backpressure") {
         read = read_backpressure(value, settings);
+      } else if (member.str() == "aging" || member.str() == "level_weights" || member.str() == "shards") {
+        read = read_order(member, value, settings);
       } else {
-        read = complain(member.source(),
-                        fmt::format("unknown key `{}` of a queue; there are paused, backpressure", member.str()));
+        read = complain(member.source(), fmt::format("unknown key `{}` of a queue; there are paused, backpressure, "
+                                                     "aging, level_weights, shards",
+                                                     member.str()));
       }
       if (!read) return read;
     }
     if (const Status usable = internal::check_queue(key.str(), settings); !usable)
       return complain(key.source(), fmt::format("queue `{}`: {}", key.str(), usable.error().message));
     settings_.queues.emplace_back(key.str(), settings);
+    return {};
+  }
+
+  /// What the Admin API reads as JSON has the same form here. A complaint names the line of the member it is about.
+  Status read_order(const toml::key& key, const toml::node& node, QueueSettings& settings) {
+    std::ostringstream json;
+    node.visit([&json](const auto& value) {
+      if constexpr (toml::is_table<decltype(value)>)
+        json << toml::json_formatter(value);
+      else if constexpr (toml::is_value<decltype(value)>)
+        json << toml::json_formatter(toml::array{value});
+    });
+    std::string text = json.str();
+    if (!node.is_table() && text.size() > 2)
+      text = text.substr(text.find('[') + 1, text.rfind(']') - text.find('[') - 1);
+    const auto read = parse_queue_settings(fmt::format(R"({{"{}":{}}})", key.str(), text.empty() ? "null" : text));
+    if (!read) {
+      const std::string& subject = read.error().subject;
+      const toml::table* table = node.as_table();
+      const toml::node* member = table == nullptr ? nullptr : table->get(subject.substr(subject.find('.') + 1));
+      return complain(member == nullptr ? node.source() : member->source(), read.error().message);
+    }
+    if (read->aging) settings.aging = read->aging;
+    if (read->level_weights) settings.level_weights = read->level_weights;
+    if (read->shards) settings.shards = read->shards;
+    return {};
+  }
+
+  Status read_default_aging(const toml::key& key, const toml::node& node) {
+    QueueSettings settings;
+    if (const Status read = read_order(key, node, settings); !read) return read;
+    settings_.aging = settings.aging;
+    return {};
+  }
+
+  /// [worker], as qo writes it.
+  Status read_worker(const toml::key& key, const toml::node& node) {
+    AgingSettings& aging = settings_.aging ? *settings_.aging : settings_.aging.emplace();
+    if (aging.preset.empty()) aging.preset = "qo", aging.enabled = false;
+    if (key.str() == "priority_aging") {
+      const auto enabled = node.value_exact<bool>();
+      if (!enabled) return complain(node.source(), "`priority_aging` must be true or false");
+      aging.enabled = *enabled;
+    } else if (key.str() == "priority_age_rate" || key.str() == "priority_age_cap") {
+      const auto number = node.value_exact<std::int64_t>();
+      if (!number || *number < 0 || *number > 255)
+        return complain(node.source(), fmt::format("`{}` must be a number from 0 to 255", key.str()));
+      if (key.str() == "priority_age_rate")
+        aging.rate = static_cast<std::uint32_t>(*number);
+      else
+        aging.limit = *number;
+    } else {
+      return complain(key.source(), fmt::format("unknown key `{}` of worker; there are priority_aging, "
+                                                "priority_age_rate, priority_age_cap",
+                                                key.str()));
+    }
     return {};
   }
 

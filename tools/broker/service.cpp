@@ -58,6 +58,7 @@ Priorities default_priorities(const Settings& settings) {
 
 void apply(const Segment& segment, const Settings& settings, const Priorities& priorities) {
   Admin admin = must(Admin::attach(segment));
+  if (settings.aging) must(admin.set_default_aging(*settings.aging));
   for (const auto& [name, queue] : settings.queues) must(admin.set_queue(name, queue));
   for (const auto& [type, priority] : priorities) must(admin.set_default_priority(type, priority));
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -26,6 +27,7 @@ struct Settings {
   std::string log_level = "info";
   std::vector<std::pair<std::string, QueueSettings>> queues;
   std::vector<DefaultPriority> default_priorities;
+  std::optional<AgingSettings> aging;  ///< of queues that have none of their own
 };
 
 /// One setting: `--max-queues 8` as a flag is `max_queues = 8` in the file.

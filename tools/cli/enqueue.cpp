@@ -73,6 +73,11 @@ void add_enqueue_command(CLI::App& app, Request& request) {
   command
       ->add_option("--priority", job.priority, "A number, or a name of the segment's convention (the type's default)")
       ->type_name("N|NAME");
+  command
+      ->add_option("--priority-age-rate", job.priority_age_rate,
+                   "Levels by which it rises in each ageing interval, 0 to 255 (its queue's)")
+      ->type_name("N")
+      ->check(kNotNegative);
   command->add_option("--id", job.id, "A UUIDv7 of your own (made)")->type_name("ID");
   command->add_option("--delay", job.delay, "Not before this time has passed, such as 30s")->type_name("TIME");
   command->add_option("--at", job.at, "Not before this moment, RFC 3339")->type_name("MOMENT");

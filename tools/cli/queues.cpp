@@ -8,6 +8,7 @@
 
 #include "tools/cli/command.hpp"
 #include "tools/cli/view.hpp"
+#include "tools/shell/pairs.hpp"
 #include "tools/shell/quantity.hpp"
 #include "tools/shell/refusal.hpp"
 #include "tools/shell/table.hpp"
@@ -60,13 +61,48 @@ struct SetOptions {
   std::optional<std::uint64_t> max_depth;
   std::optional<std::string> max_size_bytes;
   std::optional<bool> paused;
+  std::optional<std::string> aging, level_weights;
+  std::optional<std::uint32_t> shards;
 };
+
+/// "on", "off", or the members of `aging` as JSON or as NAME=VALUE,...; all of them go through the reader of settings.
+std::string aging_object(const std::string& text) {
+  if (text == "on" || text == "off") return fmt::format(R"({{"enabled":{}}})", text == "on");
+  if (text.starts_with('{')) return text;
+  return object([&](json::ObjectWriter& writer) {
+    for (const auto& [name, value] : shell::pairs_of(text, '=')) {
+      const bool literal = json::check(value).ok() && json::kind_of(value) != json::Kind::kString;
+      literal ? writer.value(name, value) : writer.text(name, value);
+    }
+  });
+}
+
+std::string weights_object(const std::string& text) {
+  if (text.starts_with('{')) return text;
+  return object([&](json::ObjectWriter& writer) {
+    for (const auto& [level, weight] : text == "off" ? shell::Pairs() : shell::pairs_of(text, ':')) {
+      json::check(weight).ok() ? writer.value(level, weight) : writer.text(level, weight);
+    }
+  });
+}
+
+void add_order(QueueSettings& settings, const SetOptions& options) {
+  const std::string order = object([&](json::ObjectWriter& writer) {
+    if (options.aging) writer.value("aging", aging_object(*options.aging));
+    if (options.level_weights) writer.value("level_weights", weights_object(*options.level_weights));
+  });
+  const QueueSettings read = must(parse_queue_settings(order));
+  settings.aging = read.aging;
+  settings.level_weights = read.level_weights;
+  settings.shards = options.shards;
+}
 
 int set_queue(const Request& request, const SetOptions& options) {
   QueueSettings settings;
   settings.max_depth = options.max_depth;
   settings.paused = options.paused;
   if (options.max_size_bytes) settings.max_size_bytes = must(shell::parse_bytes(*options.max_size_bytes));
+  add_order(settings, options);
   must(must(Admin::attach(request.where)).set_queue(options.name, settings));
   return get_queue(request, NameOptions{options.name});
 }
@@ -107,6 +143,17 @@ int default_priority(const Request& request, const DefaultPriorityOptions& optio
   return shell::kExitOk;
 }
 
+struct DefaultAgingOptions {
+  std::string aging;
+};
+
+int default_aging(const Request& request, const DefaultAgingOptions& options) {
+  const QueueSettings read = must(parse_queue_settings(
+      object([&](json::ObjectWriter& writer) { writer.value("aging", aging_object(options.aging)); })));
+  must(must(Admin::attach(request.where)).set_default_aging(*read.aging));
+  return shell::kExitOk;
+}
+
 }  // namespace
 
 void add_queue_commands(CLI::App& app, Request& request) {
@@ -128,6 +175,14 @@ void add_queue_commands(CLI::App& app, Request& request) {
       ->type_name("BYTES");
   set->add_option("--paused", set_options->paused, "A paused queue accepts jobs and gives none")
       ->type_name("true|false");
+  set->add_option("--aging", set_options->aging,
+                  "Waiting jobs rise: on, off, or preset=ojs|qo, interval=60s, rate=1, floor=0 or cap=200")
+      ->type_name("WHAT");
+  set->add_option("--level-weights", set_options->level_weights,
+                  "Turns of priorities, such as 0:5,1:3,*:1, or off for the strict order")
+      ->type_name("LEVEL:N,...");
+  set->add_option("--shards", set_options->shards, "Lines that share the queue; order holds within one")
+      ->type_name("N");
 
   const auto [stop, stop_options] =
       add_command<NameOptions>(*queue, request, "pause", "Give no more jobs of it; new ones are accepted", &pause);
@@ -139,6 +194,9 @@ void add_queue_commands(CLI::App& app, Request& request) {
       app, request, "default-priority", "Show or set the priority of jobs of a type that bring none",
       &default_priority);
   type->add_option("TYPE", type_options->type, "The job type")->required();
+  const auto [aging, aging_options] = add_command<DefaultAgingOptions>(
+      app, request, "default-aging", "Set how jobs rise in queues that have no ageing of their own", &default_aging);
+  aging->add_option("WHAT", aging_options->aging, "on, off, or as for `queue set --aging`")->required();
   type->add_option("PRIORITY", type_options->priority, "A number or a name of the segment's convention");
 }
 

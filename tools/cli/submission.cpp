@@ -69,6 +69,7 @@ Envelope envelope_of(const SubmissionFlags& flags, const Observer& observer) {
     if (!flags.queue.empty()) writer.text("queue", flags.queue);
     if (!flags.id.empty()) writer.text("id", flags.id);
     if (!flags.priority.empty()) writer.number("priority", parse_priority(observer, flags.priority));
+    if (flags.priority_age_rate) writer.number("priority_age_rate", std::int64_t{*flags.priority_age_rate});
     if (!flags.delay.empty()) {
       writer.text("scheduled_at", print_timestamp(now + must(shell::parse_duration_ms(flags.delay))));
     }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
 
 #include <ojs_shm/observer.hpp>
@@ -12,6 +14,7 @@ namespace ojs_shm::cli {
 /// A job as flags describe it; empty where nothing was given.
 struct SubmissionFlags {
   std::string type, input, queue, priority, id, delay, at, expires, timeout, lease, retry, meta;
+  std::optional<std::uint32_t> priority_age_rate;
   bool pending = false;
 };
 

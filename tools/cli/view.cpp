@@ -65,6 +65,12 @@ void write_queue(json::ObjectWriter& writer, const QueueInfo& queue) {
   writer.open("available_by_priority") += object([&](json::ObjectWriter& levels) {
     for (const auto& [priority, jobs] : queue.available_by_priority) count(levels, std::to_string(priority), jobs);
   });
+  const std::string policy = print_queue_policy(queue);
+  for (const json::Member& member : json::members_of(policy)) writer.value(member.name, member.value);
+  writer.text("order", queue.shards > 1               ? "within a shard"
+                       : !queue.level_weights.empty() ? "weighted"
+                       : queue.aging.enabled          ? "aged"
+                                                      : "strict");
 }
 
 Error out_of_range(const Observer& observer, std::string_view priority) {

@@ -19,7 +19,15 @@ struct QueueSettings {
   std::optional<std::uint64_t> max_depth = {};       ///< jobs; 0: unbounded
   std::optional<std::uint64_t> max_size_bytes = {};  ///< stored bytes of the bodies; 0: unbounded
   std::optional<bool> paused = {};                   ///< a paused queue accepts jobs and gives none
+  std::optional<AgingSettings> aging = {};
+  std::optional<std::vector<LevelWeight>> level_weights = {};  ///< empty: strict
+  std::optional<std::uint32_t> shards = {};                    ///< 1 to 16
 };
+
+/// Reads `{"paused", "backpressure": {"max_depth", "max_size_bytes", "strategy"}, "aging": {"enabled", "preset",
+/// "interval", "rate", "cap" or "floor"}, "level_weights": {"0": 5, "high": 3, "*": 1}, "shards"}`. Errors: kInvalid;
+/// `subject` is the member.
+OJS_SHM_API Result<QueueSettings> parse_queue_settings(std::string_view json);
 
 struct SegmentFile {
   std::string name, path;
@@ -38,8 +46,11 @@ class OJS_SHM_API Admin {
   Admin& operator=(Admin&&) noexcept;
   ~Admin();
 
-  /// Makes the queue when it does not exist. Effective at once. Errors: kInvalid, kSegmentFull.
+  /// Makes the queue when it does not exist. Effective at once, on all jobs that wait. Errors: kInvalid (also ageing and
+  /// weights on one queue), kSegmentFull.
   Status set_queue(std::string_view name, const QueueSettings& settings);
+  /// For all queues that have no ageing of their own, now and later. Errors: kInvalid.
+  Status set_default_aging(const AgingSettings& aging);
   Status set_default_priority(std::string_view type, std::int64_t priority);
   /// Discarded jobs with dead_letter set: back to available with attempt 0, or gone.
   Status retry_dead(std::string_view id);

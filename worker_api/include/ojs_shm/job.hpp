@@ -67,6 +67,7 @@ struct JobSpec {
   std::uint32_t lease_ms = 0;                 ///< visibility timeout; 0: the segment's default (1,800,000)
   bool pending = false;                       ///< wait for activate()
   Retry retry = {};
+  std::optional<std::uint32_t> priority_age_rate = {};  ///< levels per interval, 0 to 255; unset: its queue's
 };
 
 /// One recorded failure of a job, oldest first.
@@ -88,7 +89,8 @@ struct JobInfo {
   std::string args;   ///< JSON array
   std::string extra;  ///< empty or JSON object
   State state = State::kAvailable;
-  std::int64_t priority = 0;
+  std::int64_t priority = 0;  ///< as stored; ageing does not change it
+  std::optional<std::uint32_t> priority_age_rate = {};
   std::uint16_t attempt = 0;  ///< attempts begun
   Retry retry;
   std::uint64_t created_at_ms = 0;

@@ -15,6 +15,21 @@
 
 namespace ojs_shm {
 
+/// How waiting jobs rise: rate levels in each interval. What is unset is the preset's. docs/scheduling.md.
+struct AgingSettings {
+  bool enabled = true;
+  std::string preset = {};                        ///< "ojs": without end; "qo": up to 200; empty: the convention's
+  std::optional<std::uint32_t> interval_ms = {};  ///< 60,000
+  std::optional<std::uint32_t> rate = {};         ///< 1; 0 to 255
+  std::optional<std::int64_t> limit = {};         ///< the best priority that a job reaches by age, "floor" or "cap"
+};
+
+/// How many turns a level has in each cycle.
+struct LevelWeight {
+  std::string level;  ///< a priority, as a number or a name; "*": all levels that are not listed
+  std::uint32_t weight = 0;
+};
+
 struct QueueInfo {
   std::string name;
   bool paused = false;
@@ -24,7 +39,15 @@ struct QueueInfo {
   std::uint64_t enqueued_total = 0, dispatched_total = 0, completed_total = 0, discarded_total = 0, cancelled_total = 0,
                 retried_total = 0, returned_total = 0, rejected_total = 0;
   std::vector<std::pair<std::int64_t, std::uint64_t>> available_by_priority;  ///< best first
+  bool lower_first = true;  ///< of two priorities the lower one goes first
+  AgingSettings aging;
+  bool aging_is_default = true;            ///< the segment's, not the queue's own
+  std::vector<LevelWeight> level_weights;  ///< best first, divided by what they have in common; empty: strict
+  std::uint32_t shards = 1;                ///< order holds within a shard
 };
+
+/// `aging`, `level_weights` and `shards` of a queue as they are, for parse_queue_settings().
+OJS_SHM_API std::string print_queue_policy(const QueueInfo& queue);
 
 /// The supervisor's handle counts among "handles"; eight more are kept for supervision and counted nowhere.
 struct PoolInfo {

@@ -190,7 +190,8 @@ typedef struct ojs_shm_retry {
 
 enum {
   OJS_SHM_JOB_HAS_PRIORITY = 1,  // `priority` counts; else the type's default, else the convention's
-  OJS_SHM_JOB_PENDING = 2        // waits for ojs_shm_activate()
+  OJS_SHM_JOB_PENDING = 2,       // waits for ojs_shm_activate()
+  OJS_SHM_JOB_HAS_AGE_RATE = 4   // `priority_age_rate` counts; else its queue's
 };
 
 typedef struct ojs_shm_job_spec {
@@ -206,10 +207,10 @@ typedef struct ojs_shm_job_spec {
   int64_t priority;            // in the segment's convention; see OJS_SHM_JOB_HAS_PRIORITY
   uint64_t scheduled_at_ms;    // 0 or past: at once
   uint64_t expires_at_ms;
-  uint32_t timeout_ms;  // longest run of one attempt; 0: no limit
-  uint32_t lease_ms;    // 0: the segment's default
-  uint32_t flags;       // OJS_SHM_JOB_
-  uint32_t reserved;
+  uint32_t timeout_ms;         // longest run of one attempt; 0: no limit
+  uint32_t lease_ms;           // 0: the segment's default
+  uint32_t flags;              // OJS_SHM_JOB_
+  uint32_t priority_age_rate;  // levels per interval, 0 to 255; see OJS_SHM_JOB_HAS_AGE_RATE
 } ojs_shm_job_spec;
 
 // --- Producer -------------------------------------------------------------------------------------------------------
@@ -363,6 +364,13 @@ typedef struct ojs_shm_queue_settings {
 OJS_SHM_API int ojs_shm_admin_open(const ojs_shm_segment* segment, ojs_shm_admin** admin);
 // Makes the queue when it does not exist; effective at once. Errors: INVALID, NOMEM.
 OJS_SHM_API int ojs_shm_set_queue(ojs_shm_admin* admin, const char* queue, const ojs_shm_queue_settings* settings);
+// The settings of a queue as a JSON object; what is left out stays as it is. `queue` NULL: only `aging`, for all queues that
+// have none of their own, now and later.
+//   {"paused": false, "backpressure": {"max_depth": 0, "max_size_bytes": 0},
+//    "aging": {"enabled": true, "preset": "ojs", "interval": "PT1M", "rate": 1, "floor": 0},
+//    "level_weights": {"0": 5, "high": 3, "*": 1}, "shards": 1}
+// Errors: INVALID (names the member), NOMEM.
+OJS_SHM_API int ojs_shm_configure_queue(ojs_shm_admin* admin, const char* queue, const char* json, size_t json_size);
 // For jobs of this type that are enqueued without one. Errors: INVALID (names the maximum), NOMEM.
 OJS_SHM_API int ojs_shm_set_default_priority(ojs_shm_admin* admin, const char* type, int64_t priority);
 // A dead letter back to available with attempt 0, or gone. ojs_shm_list() lists them. Errors: NOT_FOUND, WRONG_STATE.

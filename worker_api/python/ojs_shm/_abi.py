@@ -18,6 +18,7 @@ ID_SIZE = 37
 
 JOB_HAS_PRIORITY = 1
 JOB_PENDING = 2
+JOB_HAS_AGE_RATE = 4
 RETRY_NO_JITTER = 1
 RETRY_DEAD_LETTER = 2
 FAILURE_NOT_RETRYABLE = 1
@@ -60,7 +61,7 @@ class JobSpec(Sized):
                 ("queue", c_char_p), ("id", c_char_p), ("extra", c_char_p), ("extra_size", c_size_t),
                 ("retry", POINTER(RetryPolicy)), ("priority", c_int64), ("scheduled_at_ms", c_uint64),
                 ("expires_at_ms", c_uint64), ("timeout_ms", c_uint32), ("lease_ms", c_uint32), ("flags", c_uint32),
-                ("reserved", c_uint32)]
+                ("priority_age_rate", c_uint32)]
 
 
 class Text(Structure):
@@ -142,6 +143,7 @@ _ENTRIES = {
     "interrupt": (c_int, (_handle,)),
     "admin_open": (c_int, (_handle, _out)),
     "set_queue": (c_int, (_handle, c_char_p, POINTER(QueueSettings))),
+    "configure_queue": (c_int, (_handle, c_char_p, c_char_p, c_size_t)),
     "set_default_priority": (c_int, (_handle, c_char_p, c_int64)),
     "dead_retry": (c_int, (_handle, c_char_p)),
     "dead_drop": (c_int, (_handle, c_char_p)),

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from . import _abi, errors
 from ._abi import library
 from ._handles import Handles
-from .jobs import NOTHING, Duration, JobInfo, NewJob, QueueStats, milliseconds
+from .jobs import NOTHING, Duration, JobInfo, NewJob, QueueStats, milliseconds, to_json
 from .priority import Priority
 
 if TYPE_CHECKING:
@@ -228,8 +228,14 @@ class Queue:
             return json.loads(observer.text(library().audit))
 
     def configure(self, queue: str | None = None, *, max_depth: int | None = None,
-                  max_size_bytes: int | None = None, paused: bool | None = None) -> None:
-        """Changes what is given, and makes the queue when it does not exist. 0 means unbounded."""
+                  max_size_bytes: int | None = None, paused: bool | None = None,
+                  aging: dict[str, Any] | None = None, level_weights: dict[str, int] | None = None,
+                  shards: int | None = None) -> None:
+        """Changes what is given, and makes the queue when it does not exist. 0 means unbounded.
+
+        `aging` has the members enabled, preset ("ojs", "qo"), interval, rate, and cap or floor; `level_weights` maps a
+        priority (a number or a name, "*" for all others) to its turns, and is strict again when empty.
+        """
         settings = _abi.QueueSettings()
         for bit, member, value in ((_abi.QUEUE_MAX_DEPTH, "max_depth", max_depth),
                                    (_abi.QUEUE_MAX_SIZE_BYTES, "max_size_bytes", max_size_bytes)):
@@ -239,8 +245,21 @@ class Queue:
         if paused is not None:
             settings.paused = int(paused)
             settings.set |= _abi.QUEUE_PAUSED
+        order = {name: value for name, value in (("aging", aging), ("level_weights", level_weights),
+                                                 ("shards", shards)) if value is not None}
+        name = _abi.text_in(queue or self.queue, "queue")
         with self._admins.lent() as admin:
-            admin.call(library().set_queue, _abi.text_in(queue or self.queue, "queue"), ctypes.byref(settings))
+            if order:
+                text = to_json(order)
+                admin.call(library().configure_queue, name, text, len(text))
+            if settings.set or not order:
+                admin.call(library().set_queue, name, ctypes.byref(settings))
+
+    def configure_default_aging(self, **aging: Any) -> None:
+        """Ageing of all queues that have none of their own, now and later."""
+        text = to_json({"aging": aging})
+        with self._admins.lent() as admin:
+            admin.call(library().configure_queue, None, text, len(text))
 
     def pause(self, queue: str | None = None) -> None:
         """A paused queue accepts jobs and gives none."""

@@ -123,6 +123,7 @@ class NewJob:
     tags: list[str] | None = None
     extra: dict[str, Any] | None = None  #: members of your own beside meta and tags
     pending: bool = False                #: waits for activate()
+    priority_age_rate: int | None = None  #: levels per interval by which it rises while it waits; None: its queue's
 
     def arguments(self) -> list[Any]:
         if self.args is None:
@@ -146,6 +147,9 @@ class NewJob:
         if priority is not None:
             spec.priority = _abi.whole(priority, "priority", 64, signed=True)
             spec.flags |= _abi.JOB_HAS_PRIORITY
+        if self.priority_age_rate is not None:
+            spec.priority_age_rate = _abi.whole(self.priority_age_rate, "priority_age_rate", 32)
+            spec.flags |= _abi.JOB_HAS_AGE_RATE
         if self.pending:
             spec.flags |= _abi.JOB_PENDING
         if self.delay is not None and self.scheduled_at is not None:
@@ -191,6 +195,7 @@ class JobInfo:
         self.args: list[Any] = raw.get("args", [])
         self.state: str = raw["state"]
         self.priority: int = raw["priority"]
+        self.priority_age_rate: int | None = raw.get("priority_age_rate")
         self.attempt: int = raw.get("attempt", 0)
         self.max_attempts: int = raw.get("max_attempts", 0)
         self.meta: dict[str, Any] = raw.get("meta", {})

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstdint>
+#include <vector>
+
+#include "engine/actor.hpp"
+
+namespace ojs_shm::engine {
+
+/// A hint that leads to an available job.
+struct Actor::Live {
+  shm::Peeked head;     ///< where it stands; in a front ring not always at its head
+  std::uint64_t first;  ///< what stands at the head
+  unsigned number;
+  std::uint64_t available_at;
+};
+
+/// What one look at a queue has found: the best job, and what proves that there is no better one.
+struct Actor::Look {
+  struct Witness {
+    const Word* cell;
+    std::uint64_t empty;
+    unsigned number;
+    shm::RingSet* rings;
+  };
+  /// The index of a part, as far as it was read.
+  struct Seen {
+    shm::RingSet* rings = nullptr;
+    unsigned number = 0, words = 0;
+    std::array<std::uint64_t, shm::kIndexWords> index{};
+
+    /// Calls `visit` with each open ring's number, in the strict order, until it returns true.
+    template <class Visit>
+    bool any_open(const Visit& visit) const {
+      for (unsigned i = 0; i < words; ++i)
+        for (std::uint64_t bits = index[i] & 0xFFFF'FFFF; bits != 0; bits &= bits - 1)
+          if (visit(i * 32 + static_cast<unsigned>(std::countr_zero(bits)))) return true;
+      return false;
+    }
+  };
+
+  void begin(std::uint64_t with_flags) {
+    flags = with_flags;
+    witnesses = 0;
+    if (!more.empty()) [[unlikely]]
+      more.clear();
+    words = 0;
+    parts = 0;
+    turn = 0;
+  }
+  void add(const shm::Peeked& empty, shm::RingSet& rings, unsigned at_number) {
+    const unsigned at = witnesses++;
+    if (at >= few.size()) [[unlikely]]
+      more.emplace_back();
+    Witness& witness = at < few.size() ? few[at] : more.back();
+    witness.cell = empty.cell;
+    witness.empty = empty.value;
+    witness.number = at_number;
+    witness.rings = &rings;
+  }
+  const Witness& at(unsigned i) const { return i < few.size() ? few[i] : more[i - few.size()]; }
+  bool witnesses_stand() const {
+    const auto stands = [](const Witness& witness) { return witness.cell->load() == witness.empty; };
+    for (unsigned i = 0; i < witnesses && i < few.size(); ++i)
+      if (!stands(few[i])) return false;
+    return more.empty() || std::all_of(more.begin(), more.end(), stands);
+  }
+
+  std::uint64_t flags = 0;
+  std::array<std::uint64_t, shm::kIndexWords> index{};
+  unsigned words = 0;
+  std::array<Witness, 24> few;
+  std::vector<Witness> more;  ///< only when more than 24 rings were found open and empty
+  unsigned witnesses = 0;
+
+  std::uint32_t slot = 0;
+  JobRecord* job = nullptr;
+  unsigned number = 0;
+  shm::Peeked found;
+  bool leads = false;  ///< it stands at the head of its ring
+  Control expected;
+
+  // Of a queue that is not plain.
+  std::array<Seen, kParts> part;
+  unsigned parts = 0;
+  std::uint64_t turn = 0;               ///< the word of the cycle in which the job has a turn that is still to be taken
+  unsigned taken = 0;                   ///< which turn
+  std::uint16_t level = Turn::kOthers;  ///< whose it is
+  bool holds_turn = false;              ///< `level` has been given its turn, and no job yet
+};
+
+/// The first hint of a ring that leads to an available job, and goes into `live`. Dead ones are retired, moves that
+/// somebody began are finished; the cell that proves the ring empty joins the witnesses. With `kTrusting` a hint is
+/// believed where a claim will tell.
+template <bool kTrusting>
+OJS_SHM_INLINE bool Actor::first_live(shm::RingSet& rings, unsigned number, Look& look, std::uint32_t& left,
+                                      Live& live) {
+  const std::uint32_t ring = shm::Rings::find(rings, number);  // PAIR ring-name
+  if (ring == kNoIndex) return false;
+  for (; left > 0; --left) {
+    const shm::Peeked head = rings_.peek(ring);
+    if (head.empty()) {
+      look.add(head, rings, number);
+      return false;
+    }
+    const shm::Hint hint = head.hint();
+    const Control expected(kSlotAvailable, number, 0, hint.tag());
+    if (hint.index() >= store_.slots()) {
+      shm::Rings::retire(head);
+      continue;
+    }
+    JobRecord& job = store_.job(hint.index());
+    // A state-first hint was published when the slot was already available: a claim that succeeds later proves
+    // that it was so all along, and need not look first. A moved hint may come to life after our second look.
+    const bool trusted = kTrusting && !hint.hint_first() && number % 2 == 1;
+    if (trusted) {
+      prefetch(job);
+    } else {
+      const Control found(job.control.load());
+      if (hint.hint_first() && found.state() == kSlotAvailable && found.moved_to(number).tag() == hint.tag()) {
+        // Finish the move that somebody began.
+        job.control.cas_once(found.word, expected.word, shm::Point::kMoveHelped);
+        continue;
+      }
+      live.available_at = job.available_at.get();
+      if (found != expected || job.control.load() != expected.word) {
+        shm::Rings::retire(head);
+        continue;
+      }
+    }
+    live.head = head;
+    live.number = number;
+    live.first = head.value;
+    if (number % 2 == 0) {
+      live.head = oldest_in_front(ring, number, head);
+      live.available_at = store_.job(live.head.hint().index()).available_at.get();
+    }
+    return true;
+  }
+  return false;
+}
+
+OJS_SHM_INLINE void Actor::choose(Look& look, const Live& live) {
+  look.number = live.number;
+  look.found = live.head;
+  look.leads = live.head.value == live.first;
+  look.slot = live.head.hint().index();
+  look.job = &store_.job(look.slot);
+  look.expected = Control(kSlotAvailable, live.number, 0, live.head.hint().tag());
+  passed_empty_[live.number % passed_empty_.size()] = 0;
+}
+
+}  // namespace ojs_shm::engine

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "engine/actor.hpp"
+#include "engine/smooth.hpp"
+#include "shm/parking.hpp"
+
+// The order within a queue: ageing, weights of levels, parts. Each setting is one word, or is published by one, so a death
+// leaves the old one or the new one, and the next fetch follows it over the whole backlog.
+
+namespace ojs_shm::engine {
+
+using shm::Point;
+
+void Actor::set_flags(QueueRecord& queue, std::uint64_t clear, std::uint64_t set) {
+  std::uint64_t flags = queue.flags.load();
+  while (!queue.flags.cas(flags, ((flags & ~clear) | set) + kFlagsEpoch, Point::kSetChanged)) {}
+}
+
+// ---- ageing -------------------------------------------------------------------------------------------------------
+
+/// Makes the queue's flag say what its ageing says.
+void Actor::follow_aging(QueueRecord& queue) {
+  for (;;) {
+    const Aging aging = store_.aging(queue);
+    if (aging.enabled() != ((queue.flags.load() & kAges) != 0)) set_flags(queue, kAges, aging.enabled() ? kAges : 0);
+    if (store_.aging(queue).word == aging.word) return;
+  }
+}
+
+void Actor::set_aging(std::uint32_t q, Aging aging) {
+  store_.queue(q).aging.exchange(aging.word, Point::kSetChanged);
+  follow_aging(store_.queue(q));
+}
+
+void Actor::set_default_aging(Aging aging) {
+  store_.header().aging.exchange(aging.word, Point::kSetChanged);  // before the look at the queues: a new one reads it
+  for (std::uint32_t q = 0; q < store_.queue_count(); ++q) follow_aging(store_.queue(q));
+}
+
+// ---- parts --------------------------------------------------------------------------------------------------------
+
+/// Makes the part ready for its first job: its rings, and the flag by which fetches look at more than one part.
+Outcome Actor::open_part(std::uint32_t q, unsigned part) {
+  if (part == 0) return Outcome::kOk;
+  if (store_.ensure_part(q, part) == kNoIndex) return Outcome::kNoParts;
+  QueueRecord& queue = store_.queue(q);
+  if ((queue.flags.load() & kParted) == 0) set_flags(queue, 0, kParted);
+  return Outcome::kOk;
+}
+
+/// Where a new job stands: in this lane's shard, or with the jobs of its rate.
+[[gnu::noinline]] Outcome Actor::choose_part(const NewJob& spec, QueueRecord& queue, unsigned& part) {
+  part = 0;
+  if ((queue.flags.load() & kSharded) != 0) {
+    if (spec.age_rate) return Outcome::kRateOfShard;
+    const auto shards = static_cast<unsigned>(std::clamp<std::uint64_t>(queue.shards.load(), 1, kParts));
+    part = lane_ % shards;
+    return open_part(spec.queue, part);
+  }
+  if (!spec.age_rate) return Outcome::kOk;
+  const std::uint64_t wanted = std::uint64_t{*spec.age_rate} + 1;
+  for (part = 1; part < kAgeClasses; ++part) {
+    std::uint64_t found = queue.age_class[part].load();
+    if (found == 0 && queue.age_class[part].cas(found, wanted, Point::kAgeClassTaken))
+      found = wanted;  // PAIR age-class
+    if (found == wanted) return open_part(spec.queue, part);
+  }
+  return Outcome::kTooManyRates;
+}
+
+Outcome Actor::set_shards(std::uint32_t q, std::uint32_t shards) {
+  QueueRecord& queue = store_.queue(q);
+  if (shards > 1 && queue.age_class[1].load() != 0) return Outcome::kRateOfShard;
+  for (unsigned part = 1; part < std::min<std::uint32_t>(shards, kParts); ++part)
+    if (const Outcome opened = open_part(q, part); opened != Outcome::kOk) return opened;
+  queue.shards.store(shards, Point::kSetChanged);
+  set_flags(queue, kSharded, shards > 1 ? kSharded : 0);
+  return Outcome::kOk;
+}
+
+// ---- weights of levels ----------------------------------------------------------------------------------------------
+
+Outcome Actor::set_level_weights(std::uint32_t q, std::span<const LevelWeight> weights) {
+  QueueRecord& queue = store_.queue(q);
+  std::vector<std::uint32_t> amounts;
+  for (const LevelWeight& each : weights) amounts.push_back(each.weight);
+  std::uint32_t divisor = 0;
+  std::uint64_t sum = 0;
+  for (const std::uint32_t amount : amounts) divisor = std::gcd(divisor, amount), sum += amount;
+  if (divisor != 0 && sum / divisor > Turn::kMostTurns) return Outcome::kTooLarge;
+  const std::vector<std::uint16_t> cycle = smooth_schedule(amounts);
+
+  // One writer at a time; who dies here is relieved by its repair.
+  for (unsigned look = 0; !queue.settler.cas_once(0, owner_, Point::kSettlerSet); ++look) {
+    if (look == kPatience) return Outcome::kBusy;
+    shm::wait_for_another(look);
+  }
+  const Turn before(queue.turn.load());
+  const unsigned bank = 1 - before.bank();  // nobody reads this one
+  for (std::size_t i = 0; i < cycle.size(); i += 4) {
+    std::uint64_t four = 0;
+    for (std::size_t k = 0; k < 4 && i + k < cycle.size(); ++k)
+      four |= std::uint64_t{weights[cycle[i + k]].level} << (k * 16);
+    queue.turns[bank][i / 4].set(four);
+  }
+  std::uint64_t found = before.word;
+  std::uint64_t next = 0;
+  do
+    next = Turn::On::put(cycle.empty() ? 0 : 1) | Turn::Bank::put(bank) | Turn::Length::put(cycle.size()) |
+           Turn::Version::put(Turn::Version::get(found) + 1);
+  while (!queue.turn.cas(found, next, Point::kTurnTaken));
+  set_flags(queue, kWeighted, cycle.empty() ? 0 : kWeighted);
+  queue.settler.store(0, Point::kSettlerSet);
+  return Outcome::kOk;
+}
+
+}  // namespace ojs_shm::engine

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <bitset>
+#include <tuple>
+
+#include "engine/look.hpp"
+
+// A look at a queue whose order is not the plain one: it ages, its levels have weights, or its jobs stand in several
+// parts. The proof is that of a plain look: what was found empty is looked at again after the choice, and a job that
+// comes behind the head of its ring is never better than that head.
+
+namespace ojs_shm::engine {
+namespace {
+
+/// The place of a job in the order: the smallest goes first.
+using Standing = std::tuple<std::int64_t, std::uint64_t, std::int64_t>;
+
+}  // namespace
+
+bool Actor::unchanged_parts(const QueueRecord& queue, const Look& look) const {
+  if (queue.flags.load() != look.flags) return false;
+  for (unsigned p = 0; p < look.parts; ++p)
+    for (unsigned i = 0; i < look.part[p].words; ++i)
+      if (look.part[p].rings->index[i].load() != look.part[p].index[i]) return false;
+  return look.witnesses_stand();
+}
+
+/// Lists the parts, the one where this lane is at home first, and reads their indexes.
+void Actor::see_parts(QueueRecord& queue, Look& look) {
+  const std::uint64_t shards = (look.flags & kSharded) != 0 ? queue.shards.load() : 0;
+  const unsigned home = shards > 1 ? lane_ % static_cast<unsigned>(shards) : 0;
+  const auto q = static_cast<std::uint32_t>(&queue - &store_.queue(0));
+  for (unsigned i = 0; i < kParts; ++i) {
+    const unsigned number = (home + i) % kParts;
+    shm::RingSet& rings = store_.rings_of(q, number);
+    if (number != 0 && &rings == &queue.rings) continue;  // never used
+    Look::Seen& seen = look.part[look.parts++];
+    seen.rings = &rings;
+    seen.number = number;
+    seen.words = (look.flags & kPaused) != 0 ? 0 : shm::kIndexWords;
+    for (unsigned word = 0; word < seen.words; ++word) seen.index[word] = rings.index[word].load();  // PAIR ring-index
+  }
+}
+
+/// The best job of all parts, or of the first shard that has one. An ageing queue compares the heads of all its rings,
+/// each at the same time; else a part's first job is its best.
+bool Actor::survey_levels(QueueRecord& queue, Look& look, std::uint32_t& left, Live& best) {
+  const bool ages = (look.flags & kAges) != 0;
+  const Aging aging = store_.aging(queue);
+  const std::uint64_t now = ages ? store_.now_ms() : 0;
+  bool found = false;
+  Standing standing;
+  for (unsigned p = 0; p < look.parts && !(found && (look.flags & kSharded) != 0); ++p) {
+    const Look::Seen& seen = look.part[p];
+    const std::uint8_t rate = Store::age_rate(queue, (look.flags & kSharded) != 0 ? 0 : seen.number, aging);
+    seen.any_open([&](unsigned number) {
+      Live live;
+      if (!first_live<false>(*seen.rings, number, look, left, live)) return false;
+      const std::uint64_t age = now > live.available_at ? now - live.available_at : 0;
+      const Standing here = ages ? Standing(aging.effective(rank_of_ring(number), age, rate), live.available_at, number)
+                                 : Standing(number, live.available_at, 0);
+      if (!found || here < standing) found = true, standing = here, best = live;
+      return !ages;
+    });
+  }
+  return found;
+}
+
+/// The first job of the level whose turn it is; a level that has none gives its turn away. Levels without a weight share
+/// the turns of kOthers, in strict order.
+bool Actor::survey_turns(QueueRecord& queue, Look& look, std::uint32_t& left, Live& best) {
+  const Turn cycle(queue.turn.load());
+  const unsigned length = cycle.length();
+  std::bitset<Turn::kOthers + 1> listed, tried;
+  for (unsigned at = 0; at < length; ++at) listed.set(queue.turn_of(cycle, at));
+  auto has_job = [&](std::uint16_t level) {
+    tried.set(level);
+    bool found = false;
+    Standing standing;
+    for (unsigned p = 0; p < look.parts && !(found && (look.flags & kSharded) != 0); ++p)
+      look.part[p].any_open([&](unsigned number) {
+        const std::uint16_t rank = rank_of_ring(number);
+        if (level == Turn::kOthers ? listed.test(rank) : rank != level) return false;
+        Live live;
+        if (!first_live<false>(*look.part[p].rings, number, look, left, live)) return false;
+        const Standing here(number, live.available_at, 0);
+        if (!found || here < standing) found = true, standing = here, best = live;
+        return true;
+      });
+    if (found) look.level = level;
+    return found;
+  };
+  if (look.holds_turn && has_job(look.level)) return true;
+  look.holds_turn = false;
+  for (unsigned i = 0; i < length; ++i) {
+    const unsigned at = (cycle.next() + i) % length;
+    const std::uint16_t level = queue.turn_of(cycle, at);
+    if (tried.test(level) || !has_job(level)) continue;
+    look.turn = cycle.word;
+    look.taken = at;
+    return true;
+  }
+  return !tried.test(Turn::kOthers) && has_job(Turn::kOthers);
+}
+
+[[gnu::noinline]] bool Actor::survey(QueueRecord& queue, Look& look, std::uint32_t left) {
+  while (left > 0) {
+    see_parts(queue, look);
+    Live best;
+    const bool found =
+        (look.flags & kWeighted) != 0 ? survey_turns(queue, look, left, best) : survey_levels(queue, look, left, best);
+    if (unchanged_parts(queue, look)) {
+      if (found) choose(look, best);
+      return found;
+    }
+    look.begin(queue.flags.load());
+  }
+  return false;
+}
+
+/// Takes the turn that the look found, before the job: workers that look at once get turns of their own. Who dies right
+/// after it has spent a turn of its level, and nothing else.
+[[gnu::noinline]] bool Actor::take_turn(QueueRecord& queue, Look& look) {
+  look.holds_turn = queue.turn.cas_once(look.turn, Turn(look.turn).after(look.taken).word, shm::Point::kTurnTaken);
+  return look.holds_turn;
+}
+
+}  // namespace ojs_shm::engine

@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "worker_api/queue_policy.hpp"
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+
+#include "worker_api/envelope_fields.hpp"
+#include "worker_api/settings_check.hpp"
+#include "worker_api/time_text.hpp"
+
+namespace ojs_shm {
+
+namespace internal {
+namespace {
+
+constexpr std::uint32_t kMinute = 60'000;
+constexpr int kBestOfQo = 55;  // priority 200 of its own convention
+constexpr std::int64_t kFarthest = 30'000;
+
+Error invalid(std::string_view member, std::string message, std::uint64_t bound = 0) {
+  return Error{Code::kInvalid, std::move(message), std::string(member), 0, bound, ""};
+}
+
+}  // namespace
+
+Result<engine::Aging> read_aging(engine::Convention convention, const AgingSettings& settings) {
+  if (!settings.preset.empty() && settings.preset != "ojs" && settings.preset != "qo")
+    return invalid("aging.preset", "there is no ageing preset '" + settings.preset + "'; there are ojs, qo");
+  const bool qo = settings.preset.empty() ? convention == engine::Convention::kQo : settings.preset == "qo";
+  if (settings.interval_ms == 0U) return invalid("aging.interval", "the ageing interval must be longer than nothing");
+  if (settings.rate.value_or(0) > engine::Aging::Rate::kMax)
+    return invalid("aging.rate", "the ageing rate is at most 255 levels in each interval", engine::Aging::Rate::kMax);
+  if (settings.limit && (*settings.limit > kFarthest || *settings.limit < -kFarthest))
+    return invalid("aging.limit", "an ageing limit lies between -30000 and 30000", kFarthest);
+  const int best = settings.limit ? static_cast<int>(engine::extended_rank(convention, *settings.limit))
+                   : qo           ? kBestOfQo
+                                  : engine::Aging::kNoBest;
+  return engine::Aging(settings.enabled, qo, settings.interval_ms.value_or(kMinute),
+                       static_cast<std::uint8_t>(settings.rate.value_or(1)), best);
+}
+
+AgingSettings describe_aging(engine::Convention convention, engine::Aging aging) {
+  AgingSettings settings;
+  settings.enabled = aging.enabled();
+  if (!aging.set()) return settings;
+  settings.preset = aging.qo() ? "qo" : "ojs";
+  settings.interval_ms = aging.interval_ms();
+  settings.rate = aging.rate();
+  if (aging.best() != engine::Aging::kNoBest) settings.limit = engine::extended_priority(convention, aging.best());
+  return settings;
+}
+
+Result<std::vector<engine::Actor::LevelWeight>> read_weights(engine::Convention convention,
+                                                             const std::vector<LevelWeight>& weights) {
+  std::map<std::uint16_t, std::uint32_t> by_level;
+  std::uint32_t divisor = 0;
+  for (const LevelWeight& each : weights) {
+    std::uint16_t level = engine::Turn::kOthers;
+    if (each.level != "*") {
+      const auto priority = priority_of_text(convention, each.level);
+      if (!priority) return invalid("level_weights", "level " + each.level + ": " + priority.error().message);
+      level = *engine::rank_of(convention, priority.value());
+    }
+    if (!by_level.emplace(level, each.weight).second)
+      return invalid("level_weights", "level " + each.level + " has two weights");
+    divisor = std::gcd(divisor, each.weight);
+  }
+  std::vector<engine::Actor::LevelWeight> read;
+  if (divisor == 0) {
+    if (weights.empty()) return read;
+    return invalid("level_weights", "at least one weight must be above 0; without weights the order is strict");
+  }
+  by_level.emplace(engine::Turn::kOthers, divisor);
+  std::uint64_t sum = 0;
+  for (const auto& [level, weight] : by_level) {
+    read.push_back({level, weight});
+    sum += weight / divisor;
+  }
+  if (sum > engine::Turn::kMostTurns)
+    return invalid("level_weights",
+                   "the weights, divided by what they have in common, come to " + std::to_string(sum) +
+                       " turns (1 for the levels without a weight); the most is " +
+                       std::to_string(engine::Turn::kMostTurns),
+                   engine::Turn::kMostTurns);
+  return read;
+}
+
+std::vector<LevelWeight> describe_weights(engine::Convention convention, const engine::QueueRecord& queue) {
+  const engine::Turn cycle(queue.turn.load());
+  std::map<std::uint16_t, std::uint32_t> turns;
+  for (unsigned at = 0; at < cycle.length(); ++at) ++turns[queue.turn_of(cycle, at)];
+  std::vector<LevelWeight> weights;
+  for (const auto& [level, weight] : turns)
+    weights.push_back({level == engine::Turn::kOthers
+                           ? "*"
+                           : std::to_string(engine::priority_of(convention, static_cast<std::uint8_t>(level))),
+                       weight});
+  return weights;
+}
+
+Status check_order(std::string_view queue, bool ages, bool weighted) {
+  if (!ages || !weighted) return {};
+  return invalid("level_weights", "queue '" + std::string(queue) +
+                                      "' cannot have both ageing and level weights: turn one of them off first");
+}
+
+}  // namespace internal
+
+namespace {
+
+using json::Complaint;
+using json::Member;
+
+class SettingsReader {
+ public:
+  Result<QueueSettings> read(std::string_view object) {
+    for (const Member& member : json::members_of(object)) {
+      if (member.name == "paused")
+        settings_.paused = json::boolean("paused", member.value, complaint_);
+      else if (member.name == "backpressure")
+        each_of("backpressure", member.value, &SettingsReader::read_bound);
+      else if (member.name == "aging")
+        settings_.aging.emplace(), each_of("aging", member.value, &SettingsReader::read_aging);
+      else if (member.name == "level_weights")
+        settings_.level_weights.emplace(), each_of("level_weights", member.value, &SettingsReader::read_weight);
+      else if (member.name == "shards")
+        settings_.shards = json::whole_number("shards", member.value, engine::kParts, complaint_);
+      else
+        complaint_.about(member.name,
+                         "is no setting of a queue; there are paused, backpressure, aging, level_weights, "
+                         "shards");
+      if (complaint_.raised()) return complaint_.error();
+    }
+    return settings_;
+  }
+
+ private:
+  void each_of(std::string_view name, std::string_view value, void (SettingsReader::*read_one)(const Member&)) {
+    if (json::kind_of(value) != json::Kind::kObject) return complaint_.wrong_kind(name, "an object", value);
+    for (const Member& member : json::members_of(value))
+      if (!complaint_.raised()) (this->*read_one)(member);
+  }
+  std::optional<std::int64_t> integer(std::string_view name, std::string_view value) {
+    const auto number = json::integer_of(value);
+    if (!number) complaint_.wrong_kind(name, "an integer", value);
+    return number;
+  }
+  std::optional<std::uint64_t> amount(std::string_view name, std::string_view value) {
+    const auto number = integer(name, value);
+    if (number && *number < 0) complaint_.about(name, "must not be negative");
+    return number ? std::optional(static_cast<std::uint64_t>(std::max<std::int64_t>(*number, 0))) : std::nullopt;
+  }
+  void read_bound(const Member& member) {
+    if (member.name == "max_depth")
+      settings_.max_depth = amount("backpressure.max_depth", member.value);
+    else if (member.name == "max_size_bytes")
+      settings_.max_size_bytes = amount("backpressure.max_size_bytes", member.value);
+    else if (member.name != "strategy")
+      complaint_.about("backpressure." + member.name, "is unknown; there are max_depth, max_size_bytes, strategy");
+    else if (json::string_of(member.value).value_or("") != "reject")
+      complaint_.about("backpressure.strategy", "must be \"reject\", the only one there is");
+  }
+  void read_aging(const Member& member) {
+    AgingSettings& aging = *settings_.aging;
+    if (member.name == "enabled") {
+      aging.enabled = json::boolean("aging.enabled", member.value, complaint_).value_or(true);
+    } else if (member.name == "preset") {
+      aging.preset = json::text("aging.preset", member.value, complaint_).value_or("");
+    } else if (member.name == "interval") {
+      aging.interval_ms = json::seconds_or_duration("aging.interval", member.value, complaint_);
+    } else if (member.name == "rate") {
+      aging.rate = json::whole_number("aging.rate", member.value, engine::Aging::Rate::kMax, complaint_);
+    } else if (member.name == "cap" || member.name == "floor") {
+      if (aging.limit) return complaint_.about("aging.cap", "and aging.floor are one limit: give one of them");
+      aging.limit = integer("aging." + member.name, member.value);
+    } else {
+      complaint_.about("aging." + member.name, "is unknown; there are enabled, preset, interval, rate, cap, floor");
+    }
+  }
+  void read_weight(const Member& member) {
+    const auto weight = json::whole_number("level_weights." + member.name, member.value, 1'000'000, complaint_);
+    settings_.level_weights->push_back({member.name, weight.value_or(0)});
+  }
+
+  QueueSettings settings_;
+  Complaint complaint_;
+};
+
+}  // namespace
+
+Result<QueueSettings> parse_queue_settings(std::string_view text) {
+  if (Status checked = json::check(text); !checked) return checked.error();
+  if (json::kind_of(json::trim(text)) != json::Kind::kObject)
+    return Error{Code::kInvalid, "the settings of a queue must be a JSON object", "settings", 0, 0, ""};
+  return SettingsReader().read(json::trim(text));
+}
+
+std::string print_queue_policy(const QueueInfo& queue) {
+  std::string out;
+  json::ObjectWriter writer(out);
+  json::ObjectWriter aging(writer.open("aging"));
+  aging.boolean("enabled", queue.aging.enabled);
+  if (!queue.aging.preset.empty()) aging.text("preset", queue.aging.preset);
+  if (queue.aging.interval_ms) aging.text("interval", print_duration(*queue.aging.interval_ms));
+  if (queue.aging.rate) aging.number("rate", std::int64_t{*queue.aging.rate});
+  if (queue.aging.limit) aging.number(queue.lower_first ? "floor" : "cap", *queue.aging.limit);
+  aging.close();
+  json::ObjectWriter weights(writer.open("level_weights"));
+  for (const LevelWeight& each : queue.level_weights) weights.number(each.level, std::int64_t{each.weight});
+  weights.close();
+  writer.number("shards", std::int64_t{queue.shards});
+  writer.close();
+  return out;
+}
+
+}  // namespace ojs_shm

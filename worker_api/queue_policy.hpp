@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <vector>
+
+#include <ojs_shm/admin.hpp>
+
+#include "engine/actor.hpp"
+
+// The order within a queue, between its settings as people write them and the engine's words. Pure; thread-safe.
+
+namespace ojs_shm::internal {
+
+/// Errors: kInvalid.
+Result<engine::Aging> read_aging(engine::Convention convention, const AgingSettings& settings);
+AgingSettings describe_aging(engine::Convention convention, engine::Aging aging);
+
+/// Levels that are not listed share one turn of a cycle, unless "*" says how many. Errors: kInvalid.
+Result<std::vector<engine::Actor::LevelWeight>> read_weights(engine::Convention convention,
+                                                             const std::vector<LevelWeight>& weights);
+std::vector<LevelWeight> describe_weights(engine::Convention convention, const engine::QueueRecord& queue);
+
+/// Of two settings of one queue that exclude each other. Errors: kInvalid.
+Status check_order(std::string_view queue, bool ages, bool weighted);
+
+}  // namespace ojs_shm::internal
