@@ -44,6 +44,8 @@ Failure failure(bool retryable = true) {
 
 void nothing(Hands&) {}
 
+QueueSettings order(std::string_view json) { return must(parse_queue_settings(json)); }
+
 /// Leaves no chunk, but thirty batches of one finished job each, and the ring of priority 9 with a full chunk.
 void leave_no_chunk(Hands& hands) {
   for (int i = 0; i < 30; ++i) {
@@ -423,6 +425,48 @@ const std::vector<Operation>& operations() {
        [](Hands& h) {
          must(h.admin->set_queue("default", {5, 6, true}));
        }},
+      {"set_aging", put_one, [](Hands& h) { must(h.admin->set_queue("default", order(R"({"aging":{"rate":2}})"))); }},
+      {"set_default_aging", put_one, [](Hands& h) { must(h.admin->set_default_aging({})); }},
+      {"set_level_weights", put_one,
+       [](Hands& h) {
+         must(h.admin->set_queue("default", order(R"({"level_weights":{"0":2,"2":1}})")));
+         must(h.admin->set_queue("default", order(R"({"level_weights":{}})")));
+       }},
+      {"set_shards", put_one, [](Hands& h) { must(h.admin->set_queue("default", order(R"({"shards":3})"))); }},
+      {"enqueue_with_rate", put_one,
+       [](Hands& h) {
+         JobSpec spec = spec_of();
+         spec.priority_age_rate = 3;
+         h.put(spec);
+       }},
+      {"enqueue_sharded", [](Hands& h) { must(h.admin->set_queue("default", order(R"({"shards":16})"))); },
+       [](Hands& h) { h.put(); }},
+      {"fetch_aged",
+       [](Hands& h) {
+         JobSpec spec = spec_of();
+         for (const std::uint32_t rate : {1U, 5U}) {
+           spec.priority_age_rate = rate;
+           h.put(spec);
+         }
+         h.put(0);
+         must(h.admin->set_queue("default", order(R"({"aging":{}})")));
+         h.move_clock(120'000);
+       },
+       [](Hands& h) { h.take(h.job); }},
+      {"fetch_weighted",
+       [](Hands& h) {
+         h.put(0);
+         h.put(1);
+         must(h.admin->set_queue("default", order(R"({"level_weights":{"0":1,"1":3}})")));
+       },
+       [](Hands& h) { h.take(h.job); }},
+      {"reprioritize_in_a_part",
+       [](Hands& h) {
+         JobSpec spec = spec_of();
+         spec.priority_age_rate = 3;
+         h.put(spec);
+       },
+       [](Hands& h) { must(h.producer->reprioritize(h.id, 7)); }},
       {"set_default_priority", nothing, [](Hands& h) { must(h.admin->set_default_priority("crash.test", 1)); }},
       {"attach_and_close", nothing,
        [](Hands& h) {

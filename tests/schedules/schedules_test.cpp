@@ -220,6 +220,54 @@ TEST_F(Schedules, nobody_sleeps_beside_a_job) {
   }
 }
 
+/// Nobody has waited for an interval, so the promise is that of the strict order, by the other way of looking.
+TEST_F(Schedules, PRI_T18_a_queue_that_ages_keeps_the_promise) {
+  const auto ageing = [](World& world) {
+    three_wait(world);
+    world.age();
+  };
+  for (const char* a :
+       {"put_first", "put_beside", "move_0_first", "move_0_last", "cancel_0", "take_give_back", "close"})
+    for (const char* b : {"take_finish", "take_give_back"})
+      for (const unsigned kills : {0U, 1U}) {
+        Scenario scenario{std::string("ageing: ") + a + " | " + b, ageing, {named(a).part, named(b).part}};
+        explore(scenario, {.preemptions = 2 - kills, .kills = kills, .most_runs = long_form() ? ~0ULL : 1'500});
+        if (HasFailure()) return;
+      }
+}
+
+/// Jobs of a rate of their own stand in a part, which the first of them makes.
+TEST_F(Schedules, QO_14_the_parts_of_a_queue_are_one_queue) {
+  const Part put_rated = [](World& w, std::uint32_t i) { w.put_rated(i, own(i), 2); };
+  const Part move_rated = [](World& w, std::uint32_t i) { w.put_rated(i, own(i), 2), w.move(i, own(i), 0); };
+  const auto one_is_rated = [](World& world) {
+    three_wait(world);
+    world.put_rated(World::kJanitor, 3, 2);
+  };
+  for (const char* beside : {"put_first", "take_finish", "take_give_back", "move_0_last", "close", "tend"})
+    for (const unsigned kills : {0U, 1U}) {
+      const Limits limits{.preemptions = 2 - kills, .kills = kills, .most_runs = long_form() ? ~0ULL : 1'500};
+      explore({std::string("put_rated | ") + beside, three_wait, {put_rated, named(beside).part}}, limits);
+      explore({std::string("move_rated | ") + beside, one_is_rated, {move_rated, named(beside).part}}, limits);
+      if (HasFailure()) return;
+    }
+  explore({"put_rated | put_rated | take", three_wait, {put_rated, put_rated, named("take").part}},
+          {.preemptions = 2, .kills = 1, .most_runs = long_form() ? 400'000ULL : 4'000});
+}
+
+TEST_F(Schedules, SUM_04_turns_are_exact_whoever_takes_them) {
+  const auto both_loaded = [](World& world) {
+    for (unsigned job = 0; job < 6; ++job) world.put(World::kJanitor, job, job % 2 == 0 ? 1 : 3);
+    world.take_turns();
+  };
+  const Part take_two = [](World& w, std::uint32_t i) { w.take(i), w.finish(i), w.take(i), w.finish(i); };
+  const Part take_one = named("take_finish").part;
+  explore({"two | two", both_loaded, {take_two, take_two}},
+          {.preemptions = 3, .most_runs = long_form() ? ~0ULL : 4'000});
+  explore({"one | one, killed", both_loaded, {take_one, take_one}},
+          {.preemptions = 2, .kills = 1, .most_runs = long_form() ? ~0ULL : 4'000});
+}
+
 /// One works so much off and puts so much in that the chunk at head comes again at the end of the same ring.
 TEST_F(Schedules, FS_T01_a_chunk_that_comes_again_keeps_its_order) {
   const Part turn_over = [](World& w, std::uint32_t i) {

@@ -2,6 +2,7 @@
 #include "tests/schedules/world.hpp"
 
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
 #include <stdexcept>
 
@@ -50,6 +51,7 @@ void World::begin_anew() {
   books_.assign(kJobs, Books{});
   empties_.clear();
   max_depth_ = returned_ = 0;
+  turns_ = false;
   std::fill(std::begin(asleep_), std::end(asleep_), false);
   dead_.clear();
   batches_.clear();
@@ -70,12 +72,20 @@ unsigned World::number_of(const engine::Fetched& fetched) const {
   return static_cast<unsigned>(found - texts_.begin());
 }
 
-void World::put(std::uint32_t self, unsigned job, std::uint8_t rank) {
+void World::put(std::uint32_t self, unsigned job, std::uint8_t rank) { put(self, job, job_named(job, rank)); }
+
+void World::put_rated(std::uint32_t self, unsigned job, std::uint8_t rank) {
+  engine::NewJob spec = job_named(job, rank);
+  spec.age_rate = 7;
+  put(self, job, spec);
+}
+
+void World::put(std::uint32_t self, unsigned job, const engine::NewJob& spec) {
   Books& books = books_[job];
-  books.rank = rank;
+  books.rank = spec.rank;
   books.put_by = self;
   books.put_called = Fibers::now();
-  const Outcome outcome = actor(self).enqueue(job_named(job, rank), books.id);
+  const Outcome outcome = actor(self).enqueue(spec, books.id);
   if (outcome == Outcome::kOk)
     books.put_returned = Fibers::now();
   else if (outcome != Outcome::kQueueFull || max_depth_ == 0)
@@ -230,6 +240,23 @@ void World::bound(std::uint64_t max_depth) {
   actor(kJanitor).set_bounds(0, max_depth, 0);
 }
 
+void World::age() { actor(kJanitor).set_aging(0, engine::Aging(true, false, 3'600'000, 1, engine::Aging::kNoBest)); }
+
+void World::take_turns() {
+  const engine::Actor::LevelWeight even[] = {{1, 1}, {3, 1}};
+  if (actor(kJanitor).set_level_weights(0, even) != Outcome::kOk) wrong_ += "the weights were refused; ";
+  turns_ = true;
+}
+
+/// Whoever dies may take a turn with him, and no more.
+std::string World::turns_text() const {
+  std::int64_t ahead = 0;
+  for (const Books& books : books_)
+    ahead += static_cast<std::int64_t>(books.takes.size()) * (books.rank == 1 ? 1 : books.rank == 3 ? -1 : 0);
+  const auto allowed = static_cast<std::int64_t>(dead_.size()) * 2;
+  return !turns_ || std::abs(ahead) <= allowed ? "" : "the turns were not even: " + std::to_string(ahead) + "; ";
+}
+
 void World::lie_down(std::uint32_t self) {
   store_->queue(0).waiters[0].fetch_or(1ULL << self, shm::Point::kWaiterSet);  // PAIR idle
   asleep_[self] = !actor(self).sees_work(0);
@@ -260,7 +287,7 @@ std::string World::order_text() const {
     for (const Empty& empty : empties_)
       if (ordered(mine.put_by, empty.by) && there(mine, empty.called, empty.returned))
         text += "empty although job " + std::to_string(x) + " was there; ";
-    if (mine.may_return || mine.cancel_called != 0 || mine.move_called != 0) continue;
+    if (turns_ || mine.may_return || mine.cancel_called != 0 || mine.move_called != 0) continue;
     for (const Take& take : mine.takes)
       for (unsigned y = 0; y < kJobs; ++y) {
         const Books& other = books_[y];
@@ -305,7 +332,7 @@ std::string World::bound_text() {
 
 std::string World::verdict() {
   note_what_the_dead_hold();
-  std::string text = wrong_ + order_text();
+  std::string text = wrong_ + order_text() + turns_text();
   for (const std::uint32_t lane : dead_) holds_[lane] = 0;
   if (!dead_.empty()) repair();
   text += audit_text();

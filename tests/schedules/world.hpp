@@ -26,6 +26,8 @@ class World {
 
   // Operations of the fiber `self` on jobs that are known by small numbers.
   void put(std::uint32_t self, unsigned job, std::uint8_t rank);
+  /// In the part of a rate of its own.
+  void put_rated(std::uint32_t self, unsigned job, std::uint8_t rank);
   void put_again(std::uint32_t self);  ///< a duplicate: admitted, then refused and taken back
   void put_batch(std::uint32_t self, unsigned first, std::uint8_t rank);  ///< two jobs
   bool take(std::uint32_t self);
@@ -44,6 +46,10 @@ class World {
   void bring(unsigned job);
   /// From here on an enqueue may be refused.
   void bound(std::uint64_t max_depth);
+  /// The heads of all levels are compared from here on; nobody waits long enough for it to make a difference.
+  void age();
+  /// Ranks 1 and 3 take turns; no other has any.
+  void take_turns();
   /// Among the sleepers of the queue, as a worker that found nothing; asleep when it sees no work then.
   void lie_down(std::uint32_t self);
   /// As the supervisor: what is due, and leases that are over.
@@ -79,10 +85,12 @@ class World {
     std::uint32_t by;
   };
   engine::NewJob job_named(unsigned job, std::uint8_t rank);
+  void put(std::uint32_t self, unsigned job, const engine::NewJob& spec);
   unsigned number_of(const engine::Fetched& fetched) const;
   std::string audit_text() const;
   std::string order_text() const;
   std::string bound_text();
+  std::string turns_text() const;
   bool was_dead(std::uint32_t lane) const;
   /// Whether what `one` did before `other` by the clock came before it for `other` too.
   bool ordered(std::uint32_t one, std::uint32_t other) const { return one_clock_ || one == other || one == kJanitor; }
@@ -103,6 +111,7 @@ class World {
   std::uint64_t max_depth_ = 0, returned_ = 0;  ///< what comes back may pass the bound
   bool asleep_[kLanes] = {};
   std::vector<std::uint32_t> dead_;
+  bool turns_ = false;
   std::vector<unsigned> batches_;  ///< the first job of each
   std::string wrong_;
 };
