@@ -95,6 +95,7 @@ JobSpec Visitor::some_spec(Input& input) {
   if ((choice & 32) != 0) spec.expires_at_ms = 1'800'000'000'000 + input.number(2);
   if ((choice & 64) != 0) spec.id = some_id(input);
   spec.pending = choice == 0x80;
+  if (choice % 16 == 9) spec.priority_age_rate = input.byte();
   spec.retry.max_attempts = static_cast<std::uint16_t>(choice >> 5);
   spec.retry.dead_letter = (choice & 4) != 0;
   return spec;
@@ -174,6 +175,14 @@ void Visitor::set_queue(Input& input) {
   if ((choice & 4) != 0) settings.max_depth = input.byte();
   if ((choice & 8) != 0) settings.max_size_bytes = input.number(2);
   if ((choice & 16) != 0) settings.paused = (choice & 32) != 0;
+  if (choice >= 0xC0) {
+    const unsigned order = input.byte();
+    if ((order & 1) != 0) settings.aging.emplace().enabled = (order & 2) != 0;
+    if ((order & 4) != 0) settings.level_weights.emplace();
+    for (unsigned level = 0; (order & 12) == 12 && level < order >> 4; ++level)
+      settings.level_weights->push_back({std::to_string(level * 3), input.byte()});
+    if ((order & 0x30) == 0x30) settings.shards = order >> 4;
+  }
   (void)admin_->set_queue(kQueues[choice & 3], settings);
 }
 

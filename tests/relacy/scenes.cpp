@@ -33,6 +33,16 @@ void room_for_one(Stage& stage) {
   stage.world().bound(5);
 }
 
+void ageing(Stage& stage) {
+  three_wait(stage);
+  stage.world().age();
+}
+
+void two_levels_take_turns(Stage& stage) {
+  for (unsigned job = 0; job < 6; ++job) stage.world().put(kBefore, job, job % 2 == 0 ? 1 : 3);
+  stage.world().take_turns();
+}
+
 /// Every slot but two was used and is finished, so that the next jobs live where others have ended.
 void most_slots_used(Stage& stage) {
   for (unsigned number = 0; number < 7; ++number) {
@@ -55,6 +65,7 @@ void put_four(Stage& stage, std::uint32_t self) {
   for (unsigned job = 0; job < 4; ++job) stage.world().put(self, own(self) + job, 1);
 }
 void put_one(Stage& stage, std::uint32_t self) { stage.world().put(self, own(self), 1); }
+void put_rated(Stage& stage, std::uint32_t self) { stage.world().put_rated(self, own(self), 2); }
 void put_batch(Stage& stage, std::uint32_t self) { stage.world().put_batch(self, own(self), 1); }
 void put_again(Stage& stage, std::uint32_t self) { stage.world().put_again(self); }
 void take(Stage& stage, std::uint32_t self) {
@@ -132,6 +143,13 @@ const std::vector<Scene>& scenes() {
       {"pack | take, take | put, put", three_wait, {pack, take_two, put_two}, true},
       {"pack | turn over", three_wait, {pack, turn_over}, true},
       {"tend | take, take | put, put", three_wait, {tend, take_two, put_two}},
+      // other orders
+      {"ageing: put, put | take, take", ageing, {put_two, take_two}},
+      {"ageing: move first | take, take", ageing, {move_first, take_two}},
+      {"turns: take, take | take, take", two_levels_take_turns, {take_two, take_two}},
+      {"put rated | put rated", three_wait, {put_rated, put_rated}},
+      {"put rated | put rated | take four", three_wait, {put_rated, put_rated, take_four}},
+      {"put rated | lie down", all_open, {put_rated, lie_down}, true},
       // waiting
       {"put | lie down", all_open, {put_one, lie_down}, true},
       {"new rings: put | lie down", nothing_was, {put_one, lie_down}, true},

@@ -39,6 +39,7 @@ struct PlannedJob {
   std::uint32_t marks = 0;
   std::uint32_t delay_ms = 0, life_ms = 0, timeout_ms = 0, lease_ms = 0;
   bool pending = false;
+  std::optional<std::uint32_t> age_rate;
   Retry retry;
 
  private:

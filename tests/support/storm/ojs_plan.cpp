@@ -51,6 +51,8 @@ PlannedJob::PlannedJob(PayloadKey key, const OjsPlan& plan, std::optional<std::s
   write_payload(args, key, payload_context(queue, type), body_bytes(dice, plan.tight));
   retry = {.max_attempts = kNeverGivesUp, .initial_ms = 5, .max_ms = 50};
   if (dice.chance(0.1)) lease_ms = static_cast<std::uint32_t>(dice.between(60, 200));
+  if (plan.everything && queue == storm_queues().front() && dice.chance(0.2))
+    age_rate = static_cast<std::uint32_t>(dice.below(8));
   if (batch_queue) return;
   if (dice.chance(0.02)) {
     marks |= kMayDiscard;
@@ -79,6 +81,7 @@ JobSpec PlannedJob::spec() const {
   spec.timeout_ms = timeout_ms;
   spec.lease_ms = lease_ms;
   spec.pending = pending;
+  spec.priority_age_rate = age_rate;
   spec.retry = retry;
   return spec;
 }

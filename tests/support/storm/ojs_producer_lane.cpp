@@ -158,8 +158,23 @@ class ProducerLane {
     if (!answer.ok()) tolerate("activate", answer.error(), job);
   }
 
-  /// Pauses a queue for a moment, or moves the bound of the bounded one.
+  /// Ageing, weights or the strict order; shards where no job has a rate of its own.
+  void reorder() {
+    const std::size_t which = dice_.below(storm_queues().size());
+    QueueSettings settings;
+    settings.aging.emplace().enabled = dice_.chance(0.5);
+    settings.aging->interval_ms = 100;
+    settings.level_weights.emplace();
+    if (!settings.aging->enabled && dice_.chance(0.7)) settings.level_weights = {{"0", 3}, {"2", 2}, {"*", 1}};
+    if (which != 0) settings.shards = static_cast<std::uint32_t>(dice_.between(1, 4));
+    const Status set = admin_->set_queue(storm_queues()[which], settings);
+    // Another may be about to set the other order.
+    if (!set.ok() && set.code() != Code::kInvalid) unexpected("set_queue", set.error(), {});
+  }
+
+  /// Pauses a queue for a moment, moves the bound of the bounded one, or changes the order in one.
   void administer() {
+    if (dice_.chance(0.4)) return reorder();
     if (dice_.chance(0.5)) {
       set_queue(storm_queues()[dice_.below(storm_queues().size())],
                 {.max_depth = {}, .max_size_bytes = {}, .paused = true});

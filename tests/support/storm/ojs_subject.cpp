@@ -154,7 +154,8 @@ void OjsSubject::check_ends(Ledger& ledger, const std::vector<JobInfo>& jobs) {
 
 /// When the retention has passed, everything is where it was before the first job.
 void OjsSubject::check_pools(Ledger& ledger) {
-  const auto home = [this](const PoolInfo& pool) {
+  std::vector<PoolInfo> pools;
+  const auto home = [&](const PoolInfo& pool) {
     const auto first = std::find_if(first_pools_.begin(), first_pools_.end(),
                                     [&](const PoolInfo& other) { return other.name == pool.name; });
     const std::uint64_t before = first == first_pools_.end() ? 0 : first->used;
@@ -162,11 +163,13 @@ void OjsSubject::check_pools(Ledger& ledger) {
     if (pool.name == "levels") return true;
     // The broker has come since.
     if (pool.name == "handles" || pool.name == "processes") return pool.used <= before + 1;
-    if (pool.name == "chunks") return pool.used <= before + 3 * 2 * 256;
+    if (pool.name == "chunks")
+      return std::any_of(pools.begin(), pools.end(), [&](const PoolInfo& other) {
+        return other.name == "levels" && pool.used <= before + other.used + 8;  // spares of the broker
+      });
     return pool.used <= before;
   };
   const std::uint64_t began = monotonic_ns();
-  std::vector<PoolInfo> pools;
   do {
     pools = observer_->segment_info().pools;
     if (std::all_of(pools.begin(), pools.end(), home)) return;
