@@ -68,6 +68,7 @@ int main(int argc, char** argv) {
   add_levels();
   add_depth();
   add_two_and_two();
+  add_orders();
   add_memory();
   benchmark::RunSpecifiedBenchmarks();
   benchmark::Shutdown();

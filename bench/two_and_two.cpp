@@ -20,8 +20,7 @@ struct alignas(128) Count {
 };
 
 template <Peer P>
-void two_and_two(benchmark::State& state) {
-  const Plan plan{};
+void two_and_two(benchmark::State& state, const Plan& plan) {
   const std::uint32_t each = jobs_per_run<P>() / kPairs;
   SharedArray<Count> taken(kPairs);
   P peer(plan);
@@ -73,9 +72,14 @@ void two_and_two(benchmark::State& state) {
 void add_two_and_two() {
   for_each_peer([]<Peer P>() {
     if constexpr (P::kPace == Pace::kShared || P::kPace == Pace::kKernel) {
-      add_benchmark(std::string("two_and_two/") + P::kName, two_and_two<P>);
+      add_benchmark(std::string("two_and_two/") + P::kName,
+                    [](benchmark::State& state) { two_and_two<P>(state, Plan{}); });
     }
   });
+  for (const unsigned shards : {1U, 2U, 4U})
+    add_benchmark("two_and_two_shards_" + std::to_string(shards) + "/ojs_shm", [shards](benchmark::State& state) {
+      two_and_two<OjsShm>(state, Plan{.settings = R"({"shards":)" + std::to_string(shards) + "}"});
+    });
 }
 
 }  // namespace ojs_shm::bench

@@ -256,7 +256,7 @@ class Actor {
   bool survey(QueueRecord& queue, Look& look, std::uint32_t left);
   bool survey_levels(QueueRecord& queue, Look& look, std::uint32_t& left, Live& best);
   bool survey_turns(QueueRecord& queue, Look& look, std::uint32_t& left, Live& best);
-  void see_parts(QueueRecord& queue, Look& look);
+  bool see_part(QueueRecord& queue, Look& look, unsigned at);
   bool unchanged_parts(const QueueRecord& queue, const Look& look) const;
   bool take_turn(QueueRecord& queue, Look& look);
   bool unchanged(const QueueRecord& queue, const Look& look) const;

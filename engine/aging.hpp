@@ -42,8 +42,13 @@ struct Aging {
 
   /// The rank under which a job of `rank` competes after waiting for `age_ms`; below 0 is possible.
   constexpr std::int64_t effective(std::uint8_t rank, std::uint64_t age_ms, std::uint8_t at_rate) const {
-    const auto gained = static_cast<std::int64_t>(age_ms / std::max<std::uint32_t>(interval_ms(), 1)) * at_rate;
-    return std::max<std::int64_t>(rank - gained, std::min<std::int64_t>(rank, best()));
+    const std::uint32_t interval = std::max<std::uint32_t>(interval_ms(), 1);
+    if (age_ms < interval) return rank;
+    // Half as wide a division takes half the time.
+    const std::uint64_t intervals =
+        age_ms <= 0xFFFF'FFFF ? static_cast<std::uint32_t>(age_ms) / interval : age_ms / interval;
+    return std::max<std::int64_t>(rank - static_cast<std::int64_t>(intervals) * at_rate,
+                                  std::min<std::int64_t>(rank, best()));
   }
 };
 

@@ -30,16 +30,27 @@ struct Actor::Look {
   /// The index of a part, as far as it was read.
   struct Seen {
     shm::RingSet* rings = nullptr;
-    unsigned number = 0, words = 0;
+    unsigned number = 0, words = 0, last = 0;  ///< words read, and to be read
     std::array<std::uint64_t, shm::kIndexWords> index{};
 
-    /// Calls `visit` with each open ring's number, in the strict order, until it returns true.
+    /// Calls `visit` with each open ring's number, in the strict order, until it returns true. Reads as much of the index
+    /// as it needs.
     template <class Visit>
-    bool any_open(const Visit& visit) const {
-      for (unsigned i = 0; i < words; ++i)
-        for (std::uint64_t bits = index[i] & 0xFFFF'FFFF; bits != 0; bits &= bits - 1)
+    OJS_SHM_INLINE bool any_open(const Visit& visit) {
+      const shm::RingSet& set = *rings;
+      for (unsigned i = 0, end = last; i < end; ++i) {
+        const bool fresh = i >= words;
+        const std::uint64_t word = fresh ? set.index[i].load() : index[i];  // PAIR ring-index
+        if (fresh) index[i] = word, words = i + 1;
+        for (auto bits = static_cast<std::uint32_t>(word); bits != 0; bits &= bits - 1)
           if (visit(i * 32 + static_cast<unsigned>(std::countr_zero(bits)))) return true;
+      }
       return false;
+    }
+    bool unchanged() const {
+      std::uint64_t difference = 0;
+      for (unsigned i = 0; i < words; ++i) difference |= rings->index[i].load() ^ index[i];
+      return difference == 0;
     }
   };
 
@@ -86,7 +97,7 @@ struct Actor::Look {
 
   // Of a queue that is not plain.
   std::array<Seen, kParts> part;
-  unsigned parts = 0;
+  unsigned parts = 0, all_parts = 0;    ///< seen, and in use
   std::uint64_t turn = 0;               ///< the word of the cycle in which the job has a turn that is still to be taken
   unsigned taken = 0;                   ///< which turn
   std::uint16_t level = Turn::kOthers;  ///< whose it is

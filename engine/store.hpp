@@ -72,6 +72,7 @@ class Store {
     QueueRecord& record = queue(q);
     return part == 0 ? record.rings : rings_of_part(record, part);
   }
+  shm::RingSet& rings_of_part(QueueRecord& queue, unsigned part) const;
   shm::RingSet& rings_of(const JobRecord& job) const { return rings_of(job.queue.get(), job.flags().part()); }
   /// The number of the part's rings, made if need be; kNoIndex when all are taken.
   std::uint32_t ensure_part(std::uint32_t queue, unsigned part);
@@ -116,8 +117,6 @@ class Store {
   static bool batch_lives(const shm::Segment& segment, shm::Hint hint);
 
  private:
-  shm::RingSet& rings_of_part(QueueRecord& queue, unsigned part) const;
-
   shm::Segment& segment_;
   JobRecord* jobs_;
   std::uint32_t slots_, lanes_;

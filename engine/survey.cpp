@@ -19,26 +19,27 @@ using Standing = std::tuple<std::int64_t, std::uint64_t, std::int64_t>;
 bool Actor::unchanged_parts(const QueueRecord& queue, const Look& look) const {
   if (queue.flags.load() != look.flags) return false;
   for (unsigned p = 0; p < look.parts; ++p)
-    for (unsigned i = 0; i < look.part[p].words; ++i)
-      if (look.part[p].rings->index[i].load() != look.part[p].index[i]) return false;
+    if (!look.part[p].unchanged()) return false;
   return look.witnesses_stand();
 }
 
-/// Lists the parts, the one where this lane is at home first, and reads their indexes.
-void Actor::see_parts(QueueRecord& queue, Look& look) {
-  const std::uint64_t shards = (look.flags & kSharded) != 0 ? queue.shards.load() : 0;
-  const unsigned home = shards > 1 ? lane_ % static_cast<unsigned>(shards) : 0;
-  const auto q = static_cast<std::uint32_t>(&queue - &store_.queue(0));
-  for (unsigned i = 0; i < kParts; ++i) {
-    const unsigned number = (home + i) % kParts;
-    shm::RingSet& rings = store_.rings_of(q, number);
-    if (number != 0 && &rings == &queue.rings) continue;  // never used
-    Look::Seen& seen = look.part[look.parts++];
-    seen.rings = &rings;
-    seen.number = number;
-    seen.words = (look.flags & kPaused) != 0 ? 0 : shm::kIndexWords;
-    for (unsigned word = 0; word < seen.words; ++word) seen.index[word] = rings.index[word].load();  // PAIR ring-index
+/// Begins with the next part, the one where this lane is at home first. False when all have been seen.
+bool Actor::see_part(QueueRecord& queue, Look& look, unsigned at) {
+  if (at < look.parts) return true;
+  if (at == 0) {
+    look.all_parts = 1;
+    if ((look.flags & kParted) != 0)
+      while (look.all_parts < kParts && queue.part[look.all_parts].load() != 0) ++look.all_parts;
   }
+  if (at >= look.all_parts) return false;
+  const auto shards = (look.flags & kSharded) != 0 ? static_cast<unsigned>(queue.shards.load()) : 0;
+  Look::Seen& seen = look.part[look.parts++];
+  seen.number = at;
+  if (shards > 1) seen.number = (lane_ % shards + at) % look.all_parts;
+  seen.rings = seen.number == 0 ? &queue.rings : &store_.rings_of_part(queue, seen.number);
+  seen.words = 0;
+  seen.last = (look.flags & kPaused) != 0 ? 0 : shm::kIndexWords;
+  return true;
 }
 
 /// The best job of all parts, or of the first shard that has one. An ageing queue compares the heads of all its rings,
@@ -49,8 +50,8 @@ bool Actor::survey_levels(QueueRecord& queue, Look& look, std::uint32_t& left, L
   const std::uint64_t now = ages ? store_.now_ms() : 0;
   bool found = false;
   Standing standing;
-  for (unsigned p = 0; p < look.parts && !(found && (look.flags & kSharded) != 0); ++p) {
-    const Look::Seen& seen = look.part[p];
+  for (unsigned p = 0; !(found && (look.flags & kSharded) != 0) && see_part(queue, look, p); ++p) {
+    Look::Seen& seen = look.part[p];
     const std::uint8_t rate = Store::age_rate(queue, (look.flags & kSharded) != 0 ? 0 : seen.number, aging);
     seen.any_open([&](unsigned number) {
       Live live;
@@ -76,7 +77,7 @@ bool Actor::survey_turns(QueueRecord& queue, Look& look, std::uint32_t& left, Li
     tried.set(level);
     bool found = false;
     Standing standing;
-    for (unsigned p = 0; p < look.parts && !(found && (look.flags & kSharded) != 0); ++p)
+    for (unsigned p = 0; !(found && (look.flags & kSharded) != 0) && see_part(queue, look, p); ++p)
       look.part[p].any_open([&](unsigned number) {
         const std::uint16_t rank = rank_of_ring(number);
         if (level == Turn::kOthers ? listed.test(rank) : rank != level) return false;
@@ -104,7 +105,6 @@ bool Actor::survey_turns(QueueRecord& queue, Look& look, std::uint32_t& left, Li
 
 [[gnu::noinline]] bool Actor::survey(QueueRecord& queue, Look& look, std::uint32_t left) {
   while (left > 0) {
-    see_parts(queue, look);
     Live best;
     const bool found =
         (look.flags & kWeighted) != 0 ? survey_turns(queue, look, left, best) : survey_levels(queue, look, left, best);

@@ -51,10 +51,12 @@ class OjsShm {
   static constexpr Pace kPace = Pace::kShared;
 
   explicit OjsShm(const Plan& plan) : broker_(own_name(), options_for(plan)) {
-    if (!plan.bounded) return;
-    constexpr std::uint64_t kBound = 10'000;
+    if (!plan.bounded && plan.settings.empty()) return;
+    QueueSettings settings;
+    if (!plan.settings.empty()) settings = value_of(parse_queue_settings(plan.settings), "settings");
+    if (plan.bounded) settings.max_depth = 10'000;
     auto admin = value_of(Admin::attach(broker_.name()), "attach");
-    const Status set = admin.set_queue("default", {.max_depth = kBound, .max_size_bytes = {}, .paused = {}});
+    const Status set = admin.set_queue("default", settings);
     if (!set.ok()) throw_error("set_queue", set.error());
   }
 

@@ -49,9 +49,10 @@ inline Body blank_body() {
 
 /// What a run asks of a peer.
 struct Plan {
-  unsigned levels = 5;      ///< Priorities in use, 0 is served first.
-  std::size_t waiting = 0;  ///< The most jobs that the run leaves waiting at one time, beyond what a full ring holds.
-  bool bounded = false;     ///< Give the queue a depth bound; only for a peer that can do without.
+  unsigned levels = 5;        ///< Priorities in use, 0 is served first.
+  std::size_t waiting = 0;    ///< The most jobs that the run leaves waiting at one time, beyond what a full ring holds.
+  bool bounded = false;       ///< Give the queue a depth bound; only for a peer that can do without.
+  std::string settings = {};  ///< Of our own queue, as JSON; nothing for the defaults.
 };
 
 /// How a peer is best asked for the next job while there is plenty.
