@@ -274,10 +274,15 @@ class Audit {
   }
 
   void sleepers() {
-    for (std::uint32_t q = 0; q < store_.queue_count(); ++q)
+    for (std::uint32_t q = 0; q < store_.queue_count(); ++q) {
+      const std::uint64_t settler = store_.queue(q).settler.load();
+      if (settler != 0 && (settler > store_.lanes() || !lane_taken(static_cast<std::uint32_t>(settler))))
+        say(14, "the settings of queue '" + store_.queue_name(q) + "' are being written by lane " +
+                    std::to_string(settler - 1) + ", and nobody has it");
       for (std::uint32_t l = 0; l < shm::kMaxLanes; ++l)
         if ((store_.queue(q).waiters[l / 64].load() >> (l % 64) & 1) != 0 && !lane_taken(l + 1))
           say(14, "lane " + std::to_string(l) + " sleeps for queue '" + store_.queue_name(q) + "', and nobody has it");
+    }
   }
 
   void processes() {

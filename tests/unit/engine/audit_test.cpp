@@ -217,6 +217,11 @@ TEST_F(Audit, I14_a_sleeper_that_nobody_is) {
   EXPECT_EQ(found(), (std::set<std::uint32_t>{14}));
 }
 
+TEST_F(Audit, I14_settings_that_nobody_writes) {
+  const Corrupted word(queue().settler, 20);
+  EXPECT_EQ(found(), (std::set<std::uint32_t>{14}));
+}
+
 TEST_F(Audit, I15_a_lane_of_no_process_or_in_the_middle_of_something) {
   shm::Lane& unused = raw().lane(raw().geometry().lanes - 1);
   {
