@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "engine/names.hpp"
 #include "engine/store.hpp"
 #include "shm/blocks.hpp"
 #include "shm/magazine.hpp"
@@ -50,6 +51,10 @@ struct NewJob {
   bool pending = false;
   RetryPolicy retry;
   std::optional<std::uint8_t> age_rate;  ///< its own; else its queue's
+
+  std::size_t size() const { return type.size() + args.size() + extra.size(); }
+  /// Whether it fits into a slot and into no index.
+  bool plain() const { return !id && size() <= kInlineBytes; }
 };
 
 /// What a fetch hands out. `body` keeps its capacity from one fetch to the next.
@@ -92,16 +97,18 @@ class Actor {
 
   // ---- putting in (enqueue.cpp, batch.cpp)
   Outcome enqueue(const NewJob& job, JobId& id);
+  /// The same of a plain job, so that the compiler may keep all of it in registers.
+  Outcome enqueue_plain(const NewJob& job, JobId& id);
   /// All or none, in order; all jobs go to the queue of the first.
   Outcome enqueue_batch(std::span<const NewJob> jobs, std::vector<JobId>& ids);
   /// The queue of that name, made if need be; kNoIndex when the table is full.
   std::uint32_t ensure_queue(std::string_view name);
   /// The queue this handle used last, if it has that name; else kNoIndex.
   std::uint32_t known_queue(std::string_view name) const {
-    return last_queue_ != kNoIndex && name == last_queue_name_ ? last_queue_ : kNoIndex;
+    return same_name(name, last_queue_name_) ? last_queue_ : kNoIndex;
   }
   /// Whether this handle has just seen the type and found it well formed.
-  bool known_type(std::string_view type) const { return !type.empty() && type == last_type_; }
+  bool known_type(std::string_view type) const { return !type.empty() && same_name(type, last_type_); }
   void know_type(std::string_view type) { last_type_ = type; }
   /// The rank of a job that names none: its type's, else the convention's.
   std::uint8_t default_rank(std::string_view type) const {
@@ -197,47 +204,86 @@ class Actor {
   using OpBits = shm::Field<60, 4>;
   using OpQueue = shm::Field<48, 12>;
   using OpSlot = shm::Field<24, 24>;
-  OJS_SHM_INLINE void intend(Op op, std::uint32_t queue, std::uint32_t slot, std::uint64_t a, std::uint64_t b = 0,
+  OJS_SHM_INLINE void intend(Op op, std::uint32_t queue, std::uint32_t slot, std::uint64_t a, std::uint64_t b,
                              std::uint64_t c = 0) {
-    self_.intent_data[0].set(a, shm::Point::kIntentSet);
-    self_.intent_data[1].set(b, shm::Point::kIntentSet);
-    self_.intent_data[2].set(c, shm::Point::kIntentSet);
-    self_.intent_data[3].set(0, shm::Point::kIntentSet);
-    intend_further(op, queue, slot);
+    shm::Lane& self = self_;
+    self.intent_data[1].set(b, shm::Point::kIntentSet);
+    self.intent_data[2].set(c, shm::Point::kIntentSet);
+    intend(self, op, queue, slot, a);
+  }
+  /// Of an operation that moves one number: nobody reads data[1] and data[2].
+  OJS_SHM_INLINE void intend(Op op, std::uint32_t queue, std::uint32_t slot, std::uint64_t a) {
+    intend(self_, op, queue, slot, a);
+  }
+  OJS_SHM_INLINE static void intend(shm::Lane& self, Op op, std::uint32_t queue, std::uint32_t slot, std::uint64_t a) {
+    self.intent_data[0].set(a, shm::Point::kIntentSet);
+    self.intent_data[3].set(0, shm::Point::kIntentSet);
+    announce(self, op, queue, slot);
   }
   /// The next step of the same operation: the values before it stay.
   OJS_SHM_INLINE void intend_further(Op op, std::uint32_t queue, std::uint32_t slot) {
-    self_.intent.announce(OpBits::put(static_cast<std::uint64_t>(op)) | OpQueue::put(queue) | OpSlot::put(slot),
-                          shm::Point::kIntentSet);  // PAIR intent
+    announce(self_, op, queue, slot);
+  }
+  OJS_SHM_INLINE static void announce(shm::Lane& self, Op op, std::uint32_t queue, std::uint32_t slot) {
+    self.intent.announce(OpBits::put(static_cast<std::uint64_t>(op)) | OpQueue::put(queue) | OpSlot::put(slot),
+                         shm::Point::kIntentSet);  // PAIR intent
   }
   void intend_word(Control word) { self_.intent_data[3].set(word.word, shm::Point::kIntentSet); }
   void intend_nothing() { self_.intent.announce(0, shm::Point::kIntentCleared); }
 
+  /// Has the queue in near_.
+  OJS_SHM_INLINE void come_near(std::uint32_t q) {
+    if (q != near_.number) [[unlikely]]
+      near_ = {q, &store_.queue(q), &tally(q)};
+  }
   Outcome admit(QueueRecord& queue, QueueTally& mine, std::uint32_t q, std::uint64_t flags, std::uint64_t cost);
   void take_back_admission(QueueTally& mine, std::uint32_t q, std::uint64_t cost);
   void settle_reserved(std::uint32_t queue);
   std::uint32_t take_slot(std::uint64_t& filling);
   std::uint32_t scan_for_slot(std::uint64_t& filling);
-  bool seize(std::uint32_t slot, Control found, std::uint64_t& filling);
+  bool seize(std::uint32_t slot, JobRecord& job, Control found, std::uint64_t& filling);
+  bool seize(std::uint32_t slot, Control found, std::uint64_t& filling) {
+    return seize(slot, store_.job(slot), found, filling);
+  }
   void recycle(std::uint32_t slot, JobRecord& job);
   void free_slot(std::uint32_t slot, Control held);
-  Outcome fill(const NewJob& spec, unsigned part, std::uint32_t slot, JobRecord& job, std::uint64_t now, JobId& id);
-  Outcome publish(shm::RingSet& rings, std::uint32_t slot, JobRecord& job, Control filling, unsigned number);
+  static std::uint32_t policy_of(const NewJob& spec) {
+    return std::uint32_t{spec.retry.max_attempts} | static_cast<std::uint32_t>(spec.retry.backoff) << 16 |
+           (spec.retry.jitter ? Policy::kJitter : 0) | (spec.retry.dead_letter ? Policy::kDeadLetter : 0) |
+           (spec.id ? Policy::kForeignId : 0) | (spec.pending ? Policy::kBornPending : 0);
+  }
+  template <bool kPlain>
+  Outcome put_in(const NewJob& spec, JobId& id);
+  template <bool kPlain>
+  Outcome fill(const NewJob& spec, std::uint32_t policy, std::uint32_t slot, JobRecord& job, std::uint64_t now,
+               JobId& id);
+  Outcome publish(shm::RingSet& rings, std::uint32_t slot, JobRecord& job, Control filling, unsigned number,
+                  JobState state, std::uint64_t timer);
+  static JobState birth_state(bool pending, std::uint64_t due, std::uint64_t created);
+  static JobState birth_state(const JobRecord& job) {
+    return birth_state(job.flags().has(Policy::kBornPending), job.due_at.get(), job.created_at.get());
+  }
   Outcome choose_part(const NewJob& spec, QueueRecord& queue, unsigned& part);
   Outcome open_part(std::uint32_t queue, unsigned part);
   void set_flags(QueueRecord& queue, std::uint64_t clear, std::uint64_t set);
   void follow_aging(QueueRecord& queue);
-  static JobState birth_state(const JobRecord& job);
+  bool wake_among(QueueRecord& queue, std::uint32_t word);
   void publish_batch(std::span<const std::uint32_t> slots);
   bool push_hint(shm::RingSet& rings, std::uint32_t ring, std::uint32_t slot, Control available);
+  bool push_relieved(shm::RingSet& rings, shm::Hint hint, unsigned number);
+  Outcome bring_id(JobId id, std::uint32_t slot);
+  void forget_id(std::uint32_t slot, const JobRecord& job);
+  std::uint32_t write_body(std::uint32_t slot, std::uint32_t generation, const NewJob& spec);
   bool push_timer(std::uint32_t slot, std::uint32_t generation, std::uint64_t due);
   void relieve();
   void announce_lost_hint();
 
   /// Asks for the memory of a job that will soon be read and written.
-  static void prefetch(const JobRecord& job) {
+  OJS_SHM_INLINE static void prefetch(const JobRecord& job) {
     const auto* line = reinterpret_cast<const std::byte*>(&job);
-    for (std::size_t at = 0; at < sizeof job; at += 64) shm::prefetch_for_write(line + at);
+    static_assert(sizeof job == 5 * 64);
+    shm::prefetch_for_write(line), shm::prefetch_for_write(line + 64), shm::prefetch_for_write(line + 128),
+        shm::prefetch_for_write(line + 192), shm::prefetch_for_write(line + 256);
   }
   /// Of the job two places behind the one at the head of a ring, if there is one.
   void prefetch_behind(const shm::Peeked& head) const {
@@ -263,6 +309,9 @@ class Actor {
   shm::Peeked oldest_in_front(std::uint32_t ring, unsigned number, shm::Peeked head);
   void take(JobRecord& job, Control claimed, QueueTally& mine, std::uint32_t lease_ms, bool lease_owned,
             std::uint64_t now, Fetched& out);
+  void expire_claimed(std::uint32_t queue, QueueTally& mine, JobRecord& job, std::uint32_t slot, Control claimed,
+                      std::uint64_t now);
+  void read_blocks(std::uint32_t slot, const JobRecord& job, std::uint64_t size, std::string& body) const;
   void tidy_index(const Look& look);
 
   void finish(std::uint32_t slot, JobRecord& job, Control settled, bool recyclable);
@@ -294,10 +343,17 @@ class Actor {
   void drop_loose_blocks(std::uint32_t slot, const JobRecord& job);
   std::uint32_t finish_batch();
 
-  Store& store_;
+  Store store_;  ///< a copy: its tables are at hand
   shm::Segment& segment_;
   std::uint32_t lane_, owner_;
   shm::Lane& self_;
+  /// A queue, and this lane's tally of it.
+  struct Near {
+    std::uint32_t number = kNoIndex;
+    QueueRecord* queue = nullptr;
+    QueueTally* tally = nullptr;
+  };
+  Near near_;            ///< that of the last call
   QueueTally* tallies_;  ///< of this lane in the first queue; those of the next are lanes() further
   shm::Rings rings_;
   shm::Blocks blocks_;
@@ -310,7 +366,8 @@ class Actor {
 
   std::uint32_t filling_batch_ = kNoIndex, filled_ = 0;    ///< finished slots, not yet for everyone
   std::uint32_t draining_batch_ = kNoIndex, drained_ = 0;  ///< finished slots to be used again
-  std::uint32_t behind_batch_ = 0;                         ///< perhaps the next of them
+  shm::Chunk* filling_ = nullptr;                          ///< the chunks of these, and perhaps of the next
+  const shm::Chunk *draining_ = nullptr, *behind_ = nullptr;
   std::uint64_t oldest_unflushed_ms_ = 0;
 
   struct DepthCache {

@@ -26,7 +26,7 @@ Outcome Actor::enqueue_batch(std::span<const NewJob> specs, std::vector<JobId>& 
   for (std::size_t i = 0; i < specs.size(); ++i) {
     const NewJob& spec = specs[i];
     if (const Outcome chosen = choose_part(spec, queue, parts[i]); chosen != Outcome::kOk) return chosen;
-    const std::uint64_t size = spec.type.size() + spec.args.size() + spec.extra.size();
+    const std::uint64_t size = spec.size();
     if (size > store_.max_body()) return Outcome::kTooLarge;
     cost += charge(1, size);
   }
@@ -50,7 +50,8 @@ Outcome Actor::enqueue_batch(std::span<const NewJob> specs, std::vector<JobId>& 
     }
     slots.push_back(slot);
     JobRecord& job = store_.job(slot);
-    outcome = fill(specs[i], parts[i], slot, job, store_.now_ms(), ids[i]);
+    outcome =
+        fill<false>(specs[i], policy_of(specs[i]) | Policy::in_part(parts[i]), slot, job, store_.now_ms(), ids[i]);
     const unsigned ring = normal_ring(specs[i].rank);
     if (outcome == Outcome::kOk && rings_.ensure(store_.rings_of(q, parts[i]), ring) == kNoIndex)
       outcome = Outcome::kNoRings;

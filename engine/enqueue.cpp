@@ -108,18 +108,24 @@ Outcome Actor::admit(QueueRecord& queue, QueueTally& mine, std::uint32_t q, std:
 // ---- slots --------------------------------------------------------------------------------------------------------
 
 /// Moves a free or finished slot into this lane's hands.
-bool Actor::seize(std::uint32_t slot, Control found, std::uint64_t& filling) {
+bool Actor::seize(std::uint32_t slot, JobRecord& job, Control found, std::uint64_t& filling) {
   const Control held = found.to(kSlotFilling, 0, owner_);
-  if (!store_.job(slot).control.cas_once(found.word, held.word, Point::kSlotFilling)) return false;
+  if (!job.control.cas_once(found.word, held.word, Point::kSlotFilling)) return false;
   filling = held.word;
-  if (found.state() != kSlotFree) recycle(slot, store_.job(slot));
+  if (found.state() != kSlotFree) recycle(slot, job);
   return true;
 }
 
 /// Ends the former life of a finished slot.
 void Actor::recycle(std::uint32_t slot, JobRecord& job) {
-  free_texts(slot, job);
-  if (job.flags().has(Policy::kForeignId)) keys_.remove(Store::hash_id(job.id()), slot);
+  if (job.has_texts()) [[unlikely]]
+    free_texts(slot, job);
+  if (job.flags().has(Policy::kForeignId)) [[unlikely]]
+    forget_id(slot, job);
+}
+
+[[gnu::noinline]] void Actor::forget_id(std::uint32_t slot, const JobRecord& job) {
+  keys_.remove(Store::hash_id(job.id()), slot);
 }
 
 [[gnu::noinline]] void Actor::free_texts(std::uint32_t slot, JobRecord& job) {
@@ -138,32 +144,38 @@ std::uint32_t Actor::take_slot(std::uint64_t& filling) {
   // 1. A slot that was never used.
   for (std::uint32_t i = slot_hints_.take(); i != kNoIndex; i = slot_hints_.take()) {
     prefetch(store_.job(i + kAhead));  // hints come in the order of slots
-    const Control found(store_.job(i).control.load());
-    if (found.state() == kSlotFree && seize(i, found, filling)) return i;
+    JobRecord& job = store_.job(i);
+    const Control found(job.control.load());
+    if (found.state() == kSlotFree && seize(i, job, found, filling)) [[likely]]
+      return i;
   }
   // 2. The slot that has been finished for the longest time.
   for (;;) {
-    if (draining_batch_ == kNoIndex) {
+    if (draining_batch_ == kNoIndex) [[unlikely]] {
       draining_batch_ = rings_.take_batch(store_.header().finished_ring);
       drained_ = 0;
       if (draining_batch_ == kNoIndex) break;
-      behind_batch_ = rings_.peek(store_.header().finished_ring).hint().index();
-      shm::prefetch_for_write(&segment_.chunk(behind_batch_).cell);
+      draining_ = &segment_.chunk(draining_batch_);
+      behind_ = &segment_.chunk(rings_.peek(store_.header().finished_ring).hint().index());
+      shm::prefetch_for_write(&behind_->cell);
     }
-    const shm::Chunk& batch = segment_.chunk(draining_batch_);
-    while (drained_ < shm::kCellsPerChunk) {
-      const unsigned ahead = drained_ + kAhead;
-      const Word& cell = ahead < shm::kCellsPerChunk ? batch.cell[ahead]
-                                                     : segment_.chunk(behind_batch_).cell[ahead - shm::kCellsPerChunk];
-      prefetch(store_.job(shm::Hint(cell.load_relaxed()).index()));  // relaxed: for prefetching only
-      const std::uint64_t word = batch.cell[drained_++].load();
-      if (shm::is_empty(word)) break;
-      const shm::Hint hint(word);
-      if (hint.index() >= store_.slots()) continue;
-      const Control found(store_.job(hint.index()).control.load());
-      if (is_finished(found.state()) && found.tag() == hint.tag() && seize(hint.index(), found, filling))
-        return hint.index();
-    }
+    const shm::Chunk& batch = *draining_;
+    while (drained_ < shm::kCellsPerChunk) [[likely]] {
+        const unsigned ahead = drained_ + kAhead;
+        const Word& cell = ahead < shm::kCellsPerChunk ? batch.cell[ahead] : behind_->cell[ahead - shm::kCellsPerChunk];
+        prefetch(store_.job(shm::Hint(cell.load_relaxed()).index()));  // relaxed: for prefetching only
+        const std::uint64_t word = batch.cell[drained_++].load();
+        if (shm::is_empty(word)) [[unlikely]]
+          break;
+        const shm::Hint hint(word);
+        if (hint.index() >= store_.slots()) [[unlikely]]
+          continue;
+        JobRecord& job = store_.job(hint.index());
+        const Control found(job.control.load());
+        if (is_finished(found.state()) && found.tag() == hint.tag() && seize(hint.index(), job, found, filling))
+            [[likely]]
+          return hint.index();
+      }
     rings_.drop_batch(draining_batch_);
     draining_batch_ = kNoIndex;
   }
@@ -194,7 +206,7 @@ std::uint32_t Actor::take_slot(std::uint64_t& filling) {
 [[gnu::noinline]] void Actor::free_slot(std::uint32_t slot, Control held) {
   JobRecord& job = store_.job(slot);
   free_texts(slot, job);
-  if (job.flags().has(Policy::kForeignId)) keys_.remove(Store::hash_id(job.id()), slot);
+  if (job.flags().has(Policy::kForeignId)) forget_id(slot, job);
   job.policy.set(0);
   job.generation.set(job.generation.get() + 1);
   job.control.store(held.to(kSlotFree, 0, 0).word, Point::kSlotFreed);
@@ -203,18 +215,21 @@ std::uint32_t Actor::take_slot(std::uint64_t& filling) {
 
 // ---- enqueue ------------------------------------------------------------------------------------------------------
 
-Outcome Actor::fill(const NewJob& spec, unsigned part, std::uint32_t slot, JobRecord& job, std::uint64_t now,
+template <bool kPlain>
+Outcome Actor::fill(const NewJob& spec, std::uint32_t policy, std::uint32_t slot, JobRecord& job, std::uint64_t now,
                     JobId& id) {
   const std::uint32_t generation = job.generation.get() + 1;
-  job.generation.set(generation);
-  if (spec.id) {
+  if (!kPlain && spec.id) {
     id = *spec.id;
   } else {
     const IdClock::Stamp stamp = clock_.next(now);
-    id = make_id(stamp.unix_ms, stamp.seq, slot, generation, segment_.header().salt & ((1ULL << 56) - 1));
+    id = make_id(stamp.unix_ms, stamp.seq, slot, generation, segment_.header().salt);
   }
+  const RetryPolicy& retry = spec.retry;
+  // In pairs where two stand side by side: half as many stores.
   job.id_hi.set(id.hi);
   job.id_lo.set(id.lo);
+  job.generation.set(generation);
   job.queue.set(static_cast<std::uint16_t>(spec.queue));
   job.attempt.set(0);
   job.available_at.set(now);
@@ -227,42 +242,35 @@ Outcome Actor::fill(const NewJob& spec, unsigned part, std::uint32_t slot, JobRe
   job.created_at.set(now);
   job.started_at.set(0);
   job.finished_at.set(0);
-  job.timeout_ms.set(spec.timeout_ms);
-  job.lease_ms.set(spec.lease_ms);
-  job.lease_in_force_ms.set(0);
-  job.retry_delay_ms.set(0);
-  job.initial_ms.set(spec.retry.initial_ms);
-  job.max_ms.set(spec.retry.max_ms);
-  job.coefficient.set(std::bit_cast<std::uint32_t>(spec.retry.coefficient));
-  job.policy.set(std::uint32_t{spec.retry.max_attempts} | static_cast<std::uint32_t>(spec.retry.backoff) << 16 |
-                 (spec.retry.jitter ? Policy::kJitter : 0) | (spec.retry.dead_letter ? Policy::kDeadLetter : 0) |
-                 (spec.id ? Policy::kForeignId : 0) | (spec.pending ? Policy::kBornPending : 0) |
-                 Policy::in_part(part));
-  job.type_args.set(static_cast<std::uint32_t>(spec.type.size() << 24 | spec.args.size()));
-  job.extra_length.set(static_cast<std::uint32_t>(spec.extra.size()));
-  job.scheduled_at.set(spec.scheduled_at);
-  job.body_block.set(kNoIndex);
-  job.result_block.set(kNoIndex);
-  job.errors_block.set(kNoIndex);
-  job.result_length.set(0);
+  shm::set_both(job.timeout_ms, spec.timeout_ms, job.lease_ms, spec.lease_ms);
+  shm::set_both(job.lease_in_force_ms, 0, job.retry_delay_ms, 0);
+  shm::set_both(job.initial_ms, retry.initial_ms, job.max_ms, retry.max_ms);
+  shm::set_both(job.coefficient, std::bit_cast<std::uint32_t>(retry.coefficient), job.policy, policy);
+  shm::set_both(job.type_args, static_cast<std::uint32_t>(spec.type.size() << 24 | spec.args.size()), job.extra_length,
+                static_cast<std::uint32_t>(spec.extra.size()));
+  shm::set_both(job.body_block, kNoIndex, job.result_block, kNoIndex);
+  shm::set_both(job.errors_block, kNoIndex, job.result_length, 0);
   job.errors_length.set(0);
-  const std::size_t size = spec.type.size() + spec.args.size() + spec.extra.size();
-  if (size <= kInlineBytes) {
-    char bytes[kInlineBytes];
-    std::memcpy(bytes, spec.type.data(), spec.type.size());
-    std::memcpy(bytes + spec.type.size(), spec.args.data(), spec.args.size());
-    if (!spec.extra.empty())
-      std::memcpy(bytes + spec.type.size() + spec.args.size(), spec.extra.data(), spec.extra.size());
-    shm::copy_in(job.inline_bytes, bytes, size);
+  job.scheduled_at.set(spec.scheduled_at);
+  if (kPlain || spec.size() <= kInlineBytes) {
+    shm::copy_in<kInlineBytes>(job.inline_bytes, spec.type, spec.args, spec.extra);
   } else {
-    std::string bytes;
-    bytes.reserve(size);
-    bytes.append(spec.type).append(spec.args).append(spec.extra);
-    const std::uint32_t block = write_text(slot, generation, bytes);
+    const std::uint32_t block = write_body(slot, generation, spec);
     if (block == kNoIndex) return Outcome::kNoBlocks;
     job.body_block.set(block);
   }
-  if (!spec.id) return Outcome::kOk;
+  return !kPlain && spec.id ? bring_id(id, slot) : Outcome::kOk;
+}
+
+[[gnu::noinline]] std::uint32_t Actor::write_body(std::uint32_t slot, std::uint32_t generation, const NewJob& spec) {
+  std::string bytes;
+  bytes.reserve(spec.size());
+  bytes.append(spec.type).append(spec.args).append(spec.extra);
+  return write_text(slot, generation, bytes);
+}
+
+/// Enters an id that the client brought.
+[[gnu::noinline]] Outcome Actor::bring_id(JobId id, std::uint32_t slot) {
   if (const std::uint32_t other = store_.find_job(id); other != kNoIndex && other != slot) return Outcome::kDuplicate;
   switch (keys_.insert(Store::hash_id(id), slot, CarriesId(store_, id))) {
     case shm::KeyIndex::Insert::kDone: return Outcome::kOk;
@@ -272,14 +280,20 @@ Outcome Actor::fill(const NewJob& spec, unsigned part, std::uint32_t slot, JobRe
   return Outcome::kNoKeys;
 }
 
+template Outcome Actor::fill<false>(const NewJob&, std::uint32_t, std::uint32_t, JobRecord&, std::uint64_t, JobId&);
+
 /// Publishes a hint to an available job; on a shortage of chunks it first packs what there is.
 bool Actor::push_hint(shm::RingSet& rings, std::uint32_t ring, std::uint32_t slot, Control available) {
   const unsigned number = available.ring();
   const shm::Hint hint(slot, available.tag());
   if (ring != kNoIndex && rings_.push(ring, hint, &rings, number)) [[likely]]
     return true;
+  return push_relieved(rings, hint, number);
+}
+
+[[gnu::noinline]] bool Actor::push_relieved(shm::RingSet& rings, shm::Hint hint, unsigned number) {
   relieve();
-  ring = rings_.ensure(rings, number);
+  const std::uint32_t ring = rings_.ensure(rings, number);
   return ring != kNoIndex && rings_.push(ring, hint, &rings, number);
 }
 
@@ -320,42 +334,46 @@ bool Actor::push_hint(shm::RingSet& rings, std::uint32_t ring, std::uint32_t slo
 }
 
 /// Where a filled job belongs.
-JobState Actor::birth_state(const JobRecord& job) {
-  if (job.flags().has(Policy::kBornPending)) return JobState::kPending;
-  return job.due_at.get() > job.created_at.get() ? JobState::kScheduled : JobState::kAvailable;
+JobState Actor::birth_state(bool pending, std::uint64_t due, std::uint64_t created) {
+  if (pending) return JobState::kPending;
+  return due > created ? JobState::kScheduled : JobState::kAvailable;
 }
 
-Outcome Actor::publish(shm::RingSet& rings, std::uint32_t slot, JobRecord& job, Control filling, unsigned number) {
-  const JobState state = birth_state(job);
+/// `timer`: when it is due or expires, 0 for never.
+Outcome Actor::publish(shm::RingSet& rings, std::uint32_t slot, JobRecord& job, Control filling, unsigned number,
+                       JobState state, std::uint64_t timer) {
   const Control published = filling.to(slot_state(state), number, 0);
-  const std::uint32_t generation = job.generation.get();
-  const std::uint64_t expires = job.expires_at.get(), due = job.due_at.get();
+  const std::uint32_t generation = timer != 0 ? job.generation.get() : 0;
   std::uint32_t ring = rings_.ensure(rings, number);
-  if (ring == kNoIndex) {  // also of one that waits: it must find it when it is due
+  if (ring == kNoIndex) [[unlikely]] {  // also of one that waits: it must find it when it is due
     relieve();
     ring = rings_.ensure(rings, number);
     if (ring == kNoIndex) return Outcome::kNoRings;
   }
   intend_word(published);
-  if (state == JobState::kPending)  // needs no hint: a full barrier between our charge and the look at the bounds
+  if (state == JobState::kPending)
+      [[unlikely]]  // needs no hint: a full barrier between our charge and the look at the bounds
     job.control.exchange(published.word, Point::kSlotPublished);
   else
     job.control.store(published.word, Point::kSlotPublished);  // PAIR slot-publish
-  if (state == JobState::kAvailable && !push_hint(rings, ring, slot, published)) {
+  if (state == JobState::kAvailable && !push_hint(rings, ring, slot, published)) [[unlikely]] {
     self_.intent_data[3].set(0, Point::kIntentSet);  // no longer to be finished, but to be undone
     if (job.control.cas_once(published.word, published.to(kSlotFilling, number, owner_).word, Point::kSlotFilling))
       return Outcome::kNoChunks;
   }
-  if (state == JobState::kScheduled || expires != 0)
-    push_timer(slot, generation, state == JobState::kScheduled && (expires == 0 || due < expires) ? due : expires);
+  if (timer != 0) [[unlikely]]
+    push_timer(slot, generation, timer);
   return Outcome::kOk;
 }
 
-[[gnu::flatten]] Outcome Actor::enqueue(const NewJob& spec, JobId& id) {
-  QueueRecord& queue = store_.queue(spec.queue);
-  QueueTally& mine = tally(spec.queue);
-  const std::uint64_t size = spec.type.size() + spec.args.size() + spec.extra.size();
-  if (size > store_.max_body()) return Outcome::kTooLarge;
+template <bool kPlain>
+Outcome Actor::put_in(const NewJob& spec, JobId& id) {
+  come_near(spec.queue);
+  QueueRecord& queue = *near_.queue;
+  QueueTally& mine = *near_.tally;
+  const std::uint64_t size = spec.size();
+  if (size > store_.max_body()) [[unlikely]]
+    return Outcome::kTooLarge;
   const std::uint64_t cost = charge(1, size);
   const std::uint64_t flags = queue.flags.load();
   unsigned part = 0;
@@ -363,7 +381,7 @@ Outcome Actor::publish(shm::RingSet& rings, std::uint32_t slot, JobRecord& job, 
     if (const Outcome chosen = choose_part(spec, queue, part); chosen != Outcome::kOk) return chosen;
   // 1. Room in a bounded queue comes first, for it may be refused.
   const bool bounded = (flags & kBounded) != 0;
-  if (bounded) {
+  if (bounded) [[unlikely]] {
     intend(Op::kAdmit, spec.queue, kNoIndex, mine.in.get(), mine.in_reserved.get(), mine.enqueued.get());
     if (const Outcome admitted = admit(queue, mine, spec.queue, flags, cost); admitted != Outcome::kOk) {
       intend_nothing();
@@ -372,30 +390,36 @@ Outcome Actor::publish(shm::RingSet& rings, std::uint32_t slot, JobRecord& job, 
     intend_further(Op::kEnqueue, spec.queue, kNoIndex);
   }
   // 2. A slot, filled in private: a death frees it.
+  const std::uint32_t policy = policy_of(spec) | Policy::in_part(part);
   std::uint64_t filling = 0;
   const std::uint32_t slot = take_slot(filling);
-  if (slot == kNoIndex) {
+  if (slot == kNoIndex) [[unlikely]] {
     if (bounded) take_back_admission(mine, spec.queue, cost);
     intend_nothing();
     return Outcome::kNoSlots;
   }
   JobRecord& job = store_.job(slot);
-  Outcome outcome = fill(spec, part, slot, job, store_.now_ms(), id);
+  const std::uint64_t now = store_.now_ms();
+  Outcome outcome = fill<kPlain>(spec, policy, slot, job, now, id);
   // 3. The counts and the publication, which a death undoes or finishes together.
-  if (bounded)
+  if (bounded) [[unlikely]]
     intend_further(Op::kEnqueue, spec.queue, slot);
   else
     intend(Op::kEnqueue, spec.queue, slot, mine.in.get(), mine.in_reserved.get(), mine.enqueued.get());
-  if (outcome == Outcome::kOk) {
+  if (outcome == Outcome::kOk) [[likely]] {
     if (!bounded) mine.in.set_ordered(mine.in.get() + cost, Point::kTallyIn);
     mine.enqueued.set_ordered(mine.enqueued.get() + 1, Point::kCounterMoved);
-    const bool available = birth_state(job) == JobState::kAvailable;
-    outcome = publish(store_.rings_of(spec.queue, part), slot, job, Control(filling), normal_ring(spec.rank));
-    if (outcome == Outcome::kOk) {
+    const JobState state = birth_state(spec.pending, spec.scheduled_at, now);
+    std::uint64_t timer = spec.expires_at;
+    if (state == JobState::kScheduled && (timer == 0 || spec.scheduled_at < timer)) timer = spec.scheduled_at;
+    const unsigned ring = normal_ring(spec.rank);
+    outcome = publish(store_.rings_of(spec.queue, part), slot, job, Control(filling), ring, state, timer);
+    if (outcome == Outcome::kOk) [[likely]] {
       // A bound that was set meanwhile has not seen our charge: whoever cached the sums must read them again.
-      if (queue.flags.load_seq_cst() != flags) queue.flags.fetch_add(kFlagsEpoch, Point::kSetChanged);
+      if (queue.flags.load_seq_cst() != flags) [[unlikely]]
+        queue.flags.fetch_add(kFlagsEpoch, Point::kSetChanged);
       intend_nothing();
-      if (available) wake_one(queue);
+      if (state == JobState::kAvailable) wake_one(queue);
       return outcome;
     }
   }
@@ -405,36 +429,8 @@ Outcome Actor::publish(shm::RingSet& rings, std::uint32_t slot, JobRecord& job, 
   return outcome;
 }
 
-// ---- waking -------------------------------------------------------------------------------------------------------
+[[gnu::flatten]] Outcome Actor::enqueue_plain(const NewJob& spec, JobId& id) { return put_in<true>(spec, id); }
 
-void Actor::wake_one(QueueRecord& queue) {
-  // A lane that is taken after this looks for work before it sleeps, and finds ours.
-  const std::uint32_t words = (std::min(segment_.header().lanes_high.load_seq_cst(), store_.lanes()) + 63) / 64;
-  for (std::uint32_t i = 0; i < words; ++i) {
-    std::uint64_t waiting = queue.waiters[i].load_seq_cst();  // PAIR idle
-    while (waiting != 0) {
-      const std::uint64_t bit = waiting & (0 - waiting);
-      waiting = queue.waiters[i].fetch_and(~bit, Point::kWaiterCleared);
-      if ((waiting & bit) != 0) {
-        shm::Lane& lane = segment_.lane(i * 64 + static_cast<std::uint32_t>(std::countr_zero(bit)));
-        lane.park.fetch_add(1, Point::kParkSet);
-        shm::futex_wake(lane.park, 1);
-        return;
-      }
-    }
-  }
-}
-
-void Actor::wake_all(QueueRecord& queue) {
-  for (std::uint32_t i = 0; i < (store_.lanes() + 63) / 64; ++i) {
-    if (queue.waiters[i].load_seq_cst() == 0) continue;
-    for (std::uint64_t waiting = queue.waiters[i].exchange(0, Point::kWaiterCleared); waiting != 0;
-         waiting &= waiting - 1) {
-      shm::Lane& lane = segment_.lane(i * 64 + static_cast<std::uint32_t>(std::countr_zero(waiting)));
-      lane.park.fetch_add(1, Point::kParkSet);
-      shm::futex_wake(lane.park, 1);
-    }
-  }
-}
+[[gnu::flatten]] Outcome Actor::enqueue(const NewJob& spec, JobId& id) { return put_in<false>(spec, id); }
 
 }  // namespace ojs_shm::engine

@@ -29,7 +29,9 @@ Actor::Actor(Store& store, std::uint32_t lane)
       random_(shm::random_u64()),
       default_rank_(rank_of(store.convention(), info(store.convention()).default_priority).value_or(0)),
       depth_cache_(store.max_queues()),
-      look_(std::make_unique<Look>()) {}
+      look_(std::make_unique<Look>()) {
+  near_ = {0, &store_.queue(0), tallies_};
+}
 
 Actor::~Actor() = default;
 
@@ -99,8 +101,9 @@ bool Actor::sees_work(std::uint32_t q) {
 }
 
 [[gnu::flatten]] Outcome Actor::fetch(std::uint32_t q, std::uint32_t lease_ms, bool lease_owned, Fetched& out) {
-  QueueRecord& queue = store_.queue(q);
-  QueueTally& mine = tally(q);
+  come_near(q);
+  QueueRecord& queue = *near_.queue;
+  QueueTally& mine = *near_.tally;
   Look& seen = *look_;
   seen.holds_turn = false;
   for (std::uint32_t left = rings_.longest_search();; --left) {
@@ -112,7 +115,7 @@ bool Actor::sees_work(std::uint32_t q) {
       continue;
     JobRecord& job = *seen.job;
     intend(Op::kFetch, q, seen.slot, mine.out.get(), mine.dispatched.get());
-    const Control claimed = seen.expected.to(kSlotClaimed, seen.number, owner_);
+    const Control claimed = seen.expected.to(kSlotClaimed, owner_);
     if (!job.control.cas_once(seen.expected.word, claimed.word, Point::kSlotClaimed)) {  // PAIR slot-publish
       if (seen.leads) shm::Rings::retire(seen.found);  // dead, and for ever: a failed claim moves head on by itself
       intend_nothing();
@@ -122,15 +125,7 @@ bool Actor::sees_work(std::uint32_t q) {
     prefetch_behind(seen.found);
     const std::uint64_t now = store_.now_ms();
     if (const std::uint64_t expires = job.expires_at.get(); expires != 0 && expires <= now) {
-      self_.intent_data[3].set(kSlotAvailable, Point::kIntentSet);
-      intend_further(Op::kMove, q, seen.slot);
-      const Control moving = claimed.to(kSlotMoving, seen.number, owner_);
-      job.control.store(moving.word, Point::kSlotMoving);
-      mine.out.set_ordered(mine.out.get() + charge(1, job.body_length()), Point::kTallyOut);
-      job.policy.set(job.policy.get() | Policy::kExpired);
-      job.finished_at.set(now);
-      queue.expired.fetch_add(1, Point::kCounterMoved);
-      finish(seen.slot, job, moving.to(kSlotDiscarded), true);
+      expire_claimed(q, mine, job, seen.slot, claimed, now);
       continue;
     }
     self_.intent_data[2].set(job.attempt.get() + 1U, Point::kIntentSet);
@@ -142,51 +137,75 @@ bool Actor::sees_work(std::uint32_t q) {
   }
 }
 
-/// Completes a claim: the record first, then the control word that makes the job active.
+/// Ends a job that was claimed after its time.
+[[gnu::noinline]] void Actor::expire_claimed(std::uint32_t q, QueueTally& mine, JobRecord& job, std::uint32_t slot,
+                                             Control claimed, std::uint64_t now) {
+  self_.intent_data[3].set(kSlotAvailable, Point::kIntentSet);
+  intend_further(Op::kMove, q, slot);
+  const Control moving = claimed.to(kSlotMoving, owner_);
+  job.control.store(moving.word, Point::kSlotMoving);
+  mine.out.set_ordered(mine.out.get() + charge(1, job.body_length()), Point::kTallyOut);
+  job.policy.set(job.policy.get() | Policy::kExpired);
+  job.finished_at.set(now);
+  store_.queue(q).expired.fetch_add(1, Point::kCounterMoved);
+  finish(slot, job, moving.to(kSlotDiscarded), true);
+}
+
+/// The body of a job that does not lie in its record.
+[[gnu::noinline]] void Actor::read_blocks(std::uint32_t slot, const JobRecord& job, std::uint64_t size,
+                                          std::string& body) const {
+  body.clear();
+  shm::Blocks::read(segment_, job.body_block.get(), slot, job.generation.get(), size, body);
+  body.resize(std::min<std::uint64_t>(size, std::uint64_t{store_.max_body()} + kInlineBytes));
+}
+
+/// Completes a claim: the record first, then the control word that makes the job active. What is copied out is read
+/// once, in the order in which it lies there.
 void Actor::take(JobRecord& job, Control claimed, QueueTally& mine, std::uint32_t lease_ms, bool lease_owned,
                  std::uint64_t now, Fetched& out) {
-  const std::uint32_t lease = lease_ms != 0             ? lease_ms
-                              : job.lease_ms.get() != 0 ? job.lease_ms.get()
-                                                        : store_.default_lease_ms();
-  const Policy policy = job.flags();
+  const Control active = claimed.to(kSlotActive, lease_owned ? shm::kLeaseOwner : owner_);
+  out.word = active.word;
   out.id = job.id();
   out.rank = rank_of_ring(claimed.ring());
   out.attempt = static_cast<std::uint16_t>(job.attempt.get() + 1);
-  out.max_attempts = policy.max_attempts();
-  out.type_length = job.type_length();
-  out.args_length = job.args_length();
-  out.timeout_ms = job.timeout_ms.get();
-  out.created_at = job.created_at.get();
+  job.attempt.set(out.attempt);
   out.available_at = job.available_at.get();
+  out.created_at = job.created_at.get();
   out.started_at = now;
-  out.deadline = now + lease;
-  if (out.timeout_ms != 0) out.deadline = std::min(out.deadline, now + out.timeout_ms);
-  const std::uint64_t size = job.body_length();
-  if (job.body_block.get() == kNoIndex && size <= kInlineBytes) {
+  job.started_at.set(now);
+  out.max_attempts = job.flags().max_attempts();
+  const std::uint32_t type_args = job.type_args.get();
+  out.type_length = type_args >> 24;
+  out.args_length = type_args & 0xFF'FFFF;
+  const std::uint64_t size = std::uint64_t{out.type_length} + out.args_length + job.extra_length.get();
+  std::uint32_t lease = lease_ms;
+  if (lease == 0) lease = job.lease_ms.get();
+  if (lease == 0) lease = store_.default_lease_ms();
+  job.lease_in_force_ms.set(lease);
+  std::uint64_t deadline = now + lease;
+  out.timeout_ms = job.timeout_ms.get();
+  if (out.timeout_ms != 0) [[unlikely]]
+    deadline = std::min(deadline, now + out.timeout_ms);
+  out.deadline = deadline;
+  // NO CRASH POINT: means nothing before the slot is active
+  job.deadline.store(Deadline(deadline, active.tag()).word, Point::kNone);
+  if (job.body_block.get() == kNoIndex && size <= kInlineBytes) [[likely]] {
     out.body->resize(size);
     shm::copy_out(out.body->data(), job.inline_bytes, size);
   } else {
-    out.body->clear();
-    shm::Blocks::read(segment_, job.body_block.get(), out.slot, job.generation.get(), size, *out.body);
-    out.body->resize(std::min<std::uint64_t>(size, std::uint64_t{store_.max_body()} + kInlineBytes));
+    read_blocks(out.slot, job, size, *out.body);
+    const auto whole = static_cast<std::uint32_t>(out.body->size());
+    if (std::uint64_t{out.type_length} + out.args_length > whole) {  // a stranger's lengths
+      out.type_length = std::min(out.type_length, whole);
+      out.args_length = whole - out.type_length;
+    }
   }
-  if (std::uint64_t{out.type_length} + out.args_length > out.body->size()) {  // a stranger's lengths
-    out.type_length = std::min<std::uint32_t>(out.type_length, static_cast<std::uint32_t>(out.body->size()));
-    out.args_length = static_cast<std::uint32_t>(out.body->size()) - out.type_length;
-  }
-  const Control active = claimed.to(kSlotActive, claimed.ring(), lease_owned ? shm::kLeaseOwner : owner_);
-  job.attempt.set(out.attempt);
-  job.started_at.set(now);
-  job.lease_in_force_ms.set(lease);
-  // NO CRASH POINT: means nothing before the slot is active
-  job.deadline.store(Deadline(out.deadline, active.tag()).word, Point::kNone);
   mine.out.set_ordered(mine.out.get() + charge(1, size), Point::kTallyOut);
   mine.dispatched.set_ordered(mine.dispatched.get() + 1, Point::kCounterMoved);
   job.control.store(active.word, Point::kSlotActive);  // PAIR slot-active
   intend_nothing();
   ++taken_;
-  out.word = active.word;
-  note_lease(out.deadline - now, now);
+  note_lease(deadline - now, now);
 }
 
 /// A lease shorter than any before must be known to the supervisor, who looks at leases only as often as needed.

@@ -117,11 +117,15 @@ struct JobRecord {
   std::uint32_t type_length() const { return type_args.get() >> 24; }
   std::uint32_t args_length() const { return type_args.get() & 0xFF'FFFF; }
   std::uint64_t body_length() const { return std::uint64_t{type_length()} + args_length() + extra_length.get(); }
+  bool has_texts() const { return (body_block.get() & result_block.get() & errors_block.get()) != shm::kNoIndex; }
   Policy flags() const { return {policy.get()}; }
   JobId id() const { return {id_hi.get(), id_lo.get()}; }
 };
 static_assert(sizeof(JobRecord) == shm::kSlotBytes && offsetof(JobRecord, inline_bytes) == 176);
 static_assert(offsetof(JobRecord, expires_at) == 64 && offsetof(JobRecord, type_args) == 128);
+static_assert(offsetof(JobRecord, generation) == 24 && offsetof(JobRecord, timeout_ms) == 96 &&
+                  offsetof(JobRecord, body_block) == 136,
+              "those that set_both() sets begin at multiples of eight");
 
 /// Jobs and bytes in one number: sums and differences of charges are charges, whatever wraps.
 constexpr std::uint64_t charge(std::uint64_t jobs, std::uint64_t bytes) { return (jobs << 40) + bytes; }

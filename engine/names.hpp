@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <cstring>
 #include <string_view>
 
 namespace ojs_shm::engine {
@@ -15,5 +17,21 @@ bool valid_type(std::string_view type) noexcept;
 
 /// `[a-z0-9][a-z0-9.-]*`, at most kMaxQueueNameLength bytes. Source: ojs-core 5.2.
 bool valid_queue_name(std::string_view name) noexcept;
+
+/// Equality, for names: short ones need no call.
+inline bool same_name(std::string_view a, std::string_view b) noexcept {
+  const std::size_t size = a.size();
+  if (size != b.size()) [[unlikely]]
+    return false;
+  const auto same = [&]<class Part>(Part x, std::size_t at) {
+    Part y = 0;
+    std::memcpy(&x, a.data() + at, sizeof x);
+    std::memcpy(&y, b.data() + at, sizeof y);
+    return x == y;
+  };
+  if (size >= 4 && size <= 8) return same(std::uint32_t{}, 0) && same(std::uint32_t{}, size - 4);
+  if (size > 8 && size <= 16) return same(std::uint64_t{}, 0) && same(std::uint64_t{}, size - 8);
+  return a == b;
+}
 
 }  // namespace ojs_shm::engine

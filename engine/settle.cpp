@@ -16,7 +16,7 @@ void Actor::finish(std::uint32_t slot, JobRecord& job, Control settled, bool rec
   job.control.store(settled.word, Point::kSlotSettled);  // PAIR slot-settle
   if (recyclable) list_finished(slot, settled);
   intend_nothing();
-  if (waited) {
+  if (waited) [[unlikely]] {
     Half& bell = segment_.header().completions[slot % 64];
     bell.fetch_add(1, Point::kCompletionRung);
     shm::futex_wake(bell, 1 << 20);
@@ -26,15 +26,17 @@ void Actor::finish(std::uint32_t slot, JobRecord& job, Control settled, bool rec
 /// Puts a finished slot where the oldest are used again first. When there is no chunk, the oldest give theirs and their
 /// slots: what is not listed would be out of use for as long as others are, and their results short-lived.
 void Actor::list_finished(std::uint32_t slot, Control settled) {
-  if (filling_batch_ == kNoIndex) {
+  if (filling_batch_ == kNoIndex) [[unlikely]] {
     filling_batch_ = rings_.open_batch();
     if (filling_batch_ == kNoIndex && drop_oldest_batch()) filling_batch_ = rings_.open_batch();
     filled_ = 0;
     if (filling_batch_ == kNoIndex) return;
+    filling_ = &segment_.chunk(filling_batch_);
     oldest_unflushed_ms_ = store_.job(slot).finished_at.get();
   }
-  rings_.batch_put(filling_batch_, filled_++, shm::Hint(slot, settled.tag()));
-  if (filled_ == shm::kCellsPerChunk) flush();
+  shm::Rings::batch_put(*filling_, filled_++, shm::Hint(slot, settled.tag()));
+  if (filled_ == shm::kCellsPerChunk) [[unlikely]]
+    flush();
 }
 
 [[gnu::noinline]] void Actor::flush() {
@@ -110,13 +112,16 @@ bool Actor::drop_oldest_finished() {
 }
 
 [[gnu::flatten]] Outcome Actor::ack(std::uint32_t slot, std::uint64_t& word, std::string_view result) {
-  if (result.size() > store_.max_body()) return Outcome::kTooLarge;
+  if (result.size() > store_.max_body()) [[unlikely]]
+    return Outcome::kTooLarge;
   JobRecord& job = store_.job(slot);
   const Control active(word);
   const std::uint32_t q = job.queue.get();
-  QueueTally& mine = tally(q);
-  intend(Op::kSettle, q, slot, mine.completed.get());
-  const Control held = active.to(kSlotSettling, active.ring(), owner_);
+  come_near(q);
+  QueueTally& mine = *near_.tally;
+  const std::uint64_t completed = mine.completed.get();
+  intend(Op::kSettle, q, slot, completed);
+  const Control held = active.to(kSlotSettling, owner_);
   if (active.state() != kSlotActive || !job.control.cas_once(word, held.word, Point::kSlotSettling)) {
     intend_nothing();
     return Outcome::kLost;
@@ -136,7 +141,7 @@ bool Actor::drop_oldest_finished() {
     job.result_length.set(static_cast<std::uint32_t>(result.size()));
   }
   job.finished_at.set(store_.now_ms());
-  mine.completed.set_ordered(mine.completed.get() + 1, Point::kCounterMoved);
+  mine.completed.set_ordered(completed + 1, Point::kCounterMoved);
   finish(slot, job, held.to(kSlotCompleted), true);
   return Outcome::kOk;
 }

@@ -79,14 +79,6 @@ std::string to_string(JobId id) {
   return text;
 }
 
-JobId make_id(std::uint64_t unix_ms, std::uint32_t seq18, std::uint32_t slot24, std::uint32_t generation32,
-              std::uint64_t salt56) noexcept {
-  const std::uint64_t seq = seq18 & low_bits(kIdSeqBits);
-  const std::uint64_t place = (slot24 & low_bits(kIdSlotBits)) << 32 | generation32;
-  return {.hi = (unix_ms & low_bits(48)) << 16 | kVersion << 12 | seq >> 6,
-          .lo = kVariant << 62 | (seq & low_bits(6)) << 56 | (place ^ (salt56 & kSaltMask))};
-}
-
 std::optional<IdParts> parts(JobId id, std::uint64_t salt56) noexcept {
   if (!is_uuid7(id)) return std::nullopt;
   const std::uint64_t place = (id.lo ^ salt56) & kSaltMask;
@@ -94,17 +86,6 @@ std::optional<IdParts> parts(JobId id, std::uint64_t salt56) noexcept {
                  .seq = static_cast<std::uint32_t>((id.hi & low_bits(12)) << 6 | (id.lo >> 56 & low_bits(6))),
                  .slot = static_cast<std::uint32_t>(place >> 32),
                  .generation = static_cast<std::uint32_t>(place)};
-}
-
-IdClock::Stamp IdClock::next(std::uint64_t now_ms) noexcept {
-  if (now_ms > unix_ms_) {
-    unix_ms_ = now_ms;
-    next_seq_ = 0;
-  } else if (next_seq_ > low_bits(kIdSeqBits)) {
-    ++unix_ms_;
-    next_seq_ = 0;
-  }
-  return {.unix_ms = unix_ms_, .seq = next_seq_++};
 }
 
 }  // namespace ojs_shm::engine

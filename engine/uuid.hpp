@@ -48,8 +48,13 @@ struct IdParts {
 };
 
 /// Strictly increasing in (unix_ms, seq). Bits beyond a part's width are cut off.
-JobId make_id(std::uint64_t unix_ms, std::uint32_t seq18, std::uint32_t slot24, std::uint32_t generation32,
-              std::uint64_t salt56) noexcept;
+inline JobId make_id(std::uint64_t unix_ms, std::uint32_t seq18, std::uint32_t slot24, std::uint32_t generation32,
+                     std::uint64_t salt56) noexcept {
+  const auto low = [](std::uint64_t word, unsigned bits) { return word & ((std::uint64_t{1} << bits) - 1); };
+  const std::uint64_t place = std::uint64_t{slot24} << 32 | generation32;
+  return {.hi = unix_ms << 16 | std::uint64_t{7} << 12 | low(seq18 >> 6, kIdSeqBits - 6),
+          .lo = std::uint64_t{2} << 62 | low(seq18, 6) << 56 | low(place ^ salt56, 56)};
+}
 
 /// The parts of an id of ours; of a client's id some numbers that mean nothing, so compare the id with the one the slot
 /// holds. Nothing when it is no UUIDv7.
@@ -65,7 +70,16 @@ class IdClock {
 
     friend constexpr auto operator<=>(const Stamp&, const Stamp&) = default;
   };
-  Stamp next(std::uint64_t now_ms) noexcept;
+  Stamp next(std::uint64_t now_ms) noexcept {
+    if (now_ms > unix_ms_) {
+      unix_ms_ = now_ms;
+      next_seq_ = 0;
+    } else if (next_seq_ >> kIdSeqBits != 0) [[unlikely]] {
+      ++unix_ms_;
+      next_seq_ = 0;
+    }
+    return {.unix_ms = unix_ms_, .seq = next_seq_++};
+  }
 
  private:
   std::uint64_t unix_ms_ = 0;

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <string_view>
 #include <type_traits>
 
 #include "shm/points.hpp"
@@ -169,16 +170,41 @@ class LaneWord {
   Cell<std::uint64_t> cell_;
 };
 
-/// Fewer than eight bytes, in steps that the compiler knows the size of.
-inline void copy_rest(char* to, const char* from, std::size_t size) {
-  if ((size & 4) != 0) std::memcpy(to, from, 4), to += 4, from += 4;
-  if ((size & 2) != 0) std::memcpy(to, from, 2), to += 2, from += 2;
-  if ((size & 1) != 0) *to = *from;
+/// Two neighbours of four bytes, the first at a multiple of eight, set by one store.
+OJS_SHM_INLINE void set_both(Plain<std::uint32_t>& first, std::uint32_t a, Plain<std::uint32_t>& second,
+                             std::uint32_t b) {
+#if defined(OJS_SHM_CELL)
+  first.set(a);
+  second.set(b);
+#else
+  static_assert(std::endian::native == std::endian::little, "the first is the lower half");
+  using Both [[gnu::may_alias]] = std::uint64_t;
+  (void)second;
+  __atomic_store_n(reinterpret_cast<Both*>(&first), a | std::uint64_t{b} << 32, __ATOMIC_RELEASE);
+#endif
+}
+
+/// Where every move of whatever width is a release when it stores and an acquire when it loads, bytes need no words.
+#if defined(__x86_64__) && !defined(OJS_SHM_CELL) && !defined(__SANITIZE_THREAD__)
+inline constexpr bool kBytesInBulk = true;
+#else
+inline constexpr bool kBytesInBulk = false;
+#endif
+
+/// A copy that the compiler moves past no access of a shared word.
+OJS_SHM_INLINE void copy_bulk(void* to, const void* from, std::size_t size) {
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+  std::memcpy(to, from, size);
+  std::atomic_signal_fence(std::memory_order_seq_cst);
 }
 
 /// Bytes between exclusive owners and readers that judge afterwards, as with Plain. `to`/`from` in the segment are
 /// 8-aligned.
 inline void copy_in(void* to, const void* from, std::size_t size) {
+  if constexpr (kBytesInBulk) {
+    copy_bulk(to, from, size);
+    return;
+  }
   auto* cells = static_cast<Cell<std::uint64_t>*>(to);
   const auto* bytes = static_cast<const char*>(from);
   std::uint64_t word = 0;
@@ -188,11 +214,15 @@ inline void copy_in(void* to, const void* from, std::size_t size) {
   }
   if (size == 0) return;
   word = 0;
-  copy_rest(reinterpret_cast<char*>(&word), bytes, size);
+  std::memcpy(&word, bytes, size);
   cells->store(word, std::memory_order_release);
 }
 
 inline void copy_out(void* to, const void* from, std::size_t size) {
+  if constexpr (kBytesInBulk) {
+    copy_bulk(to, from, size);
+    return;
+  }
   const auto* cells = static_cast<const Cell<std::uint64_t>*>(from);
   auto* bytes = static_cast<char*>(to);
   for (; size >= 8; size -= 8, bytes += 8) {
@@ -201,7 +231,34 @@ inline void copy_out(void* to, const void* from, std::size_t size) {
   }
   if (size == 0) return;
   const std::uint64_t word = cells->load(std::memory_order_acquire);
-  copy_rest(bytes, reinterpret_cast<const char*>(&word), size);
+  std::memcpy(bytes, &word, size);
+}
+
+/// A few bytes without a call.
+OJS_SHM_INLINE void copy_short(char* to, const char* from, std::size_t size) {
+  std::uint64_t first = 0, last = 0;
+  if (size >= 8 && size <= 16) {
+    std::memcpy(&first, from, 8), std::memcpy(&last, from + size - 8, 8);
+    std::memcpy(to, &first, 8), std::memcpy(to + size - 8, &last, 8);
+  } else if (size >= 4 && size < 8) {
+    std::memcpy(&first, from, 4), std::memcpy(&last, from + size - 4, 4);
+    std::memcpy(to, &first, 4), std::memcpy(to + size - 4, &last, 4);
+  } else {
+    std::memcpy(to, from, size);
+  }
+}
+
+/// copy_in of three texts, one right after the other; all of them at most Most bytes.
+template <std::size_t Most>
+OJS_SHM_INLINE void copy_in(void* to, std::string_view a, std::string_view b, std::string_view c) {
+  char staged[kBytesInBulk ? 1 : Most];
+  char* at = kBytesInBulk ? static_cast<char*>(to) : staged;
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+  copy_short(at, a.data(), a.size());
+  std::memcpy(at + a.size(), b.data(), b.size());
+  if (!c.empty()) std::memcpy(at + a.size() + b.size(), c.data(), c.size());
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+  if constexpr (!kBytesInBulk) copy_in(to, staged, a.size() + b.size() + c.size());
 }
 
 /// Flags inside one process (stop requests, fork marks): no shared memory, no crash point.
@@ -217,7 +274,9 @@ class LocalFlag {
 /// Asks for a cache line that will be written: it comes at once as its only copy, and not as a shared one first.
 inline void prefetch_for_write(const void* address) {
 #if defined(__x86_64__)
-  asm volatile("prefetchw (%0)" : : "r"(address));  // the compiler would emit it only for a named processor
+  asm volatile("prefetchw %0"
+               :
+               : "m"(*static_cast<const char*>(address)));  // the compiler would emit it only for a named processor
 #else
   __builtin_prefetch(address, 1);
 #endif

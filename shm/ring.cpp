@@ -249,10 +249,6 @@ void Rings::reap(std::uint32_t ring, StillLive live) {
   return c;
 }
 
-void Rings::batch_put(std::uint32_t chunk, unsigned cell, Hint hint) {
-  segment_.chunk(chunk).cell[cell].store(hint.word, Point::kBatchWritten);
-}
-
 [[gnu::noinline]] bool Rings::close_batch(std::uint32_t c, std::uint32_t ring) {
   Chunk& chunk = segment_.chunk(c);
   const std::uint64_t incarnation = ChunkControl(chunk.control.load()).incarnation();

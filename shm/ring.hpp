@@ -107,7 +107,9 @@ class Rings {
   /// The ring with that number, made if need be; kNoIndex when rings or chunks are exhausted.
   OJS_SHM_INLINE std::uint32_t ensure(RingSet& set, unsigned number) {
     const std::uint32_t known = set.ring[number].load();
-    return known != 0 ? known - 1 : make_named(set, number);
+    if (known == 0) [[unlikely]]
+      return make_named(set, number);
+    return known - 1;
   }
   /// A ring of no set: never closed, always open. For the segment's own rings, made before anyone attaches.
   std::uint32_t make_unindexed();
@@ -155,7 +157,9 @@ class Rings {
 
   /// A private batch of hints: an ordinary chunk that will stand in a ring as one hint.
   std::uint32_t open_batch();
-  void batch_put(std::uint32_t chunk, unsigned cell, Hint hint);
+  static void batch_put(Chunk& chunk, unsigned cell, Hint hint) {
+    chunk.cell[cell].store(hint.word, Point::kBatchWritten);
+  }
   bool close_batch(std::uint32_t chunk, std::uint32_t ring);
   /// The oldest batch of `ring`, now owned by this lane, or kNoIndex.
   std::uint32_t take_batch(std::uint32_t ring);

@@ -209,7 +209,7 @@ void read_boot_id(std::uint64_t (&boot)[2]) {
 }
 
 std::uint64_t now_ms(const Segment& segment) {
-  timespec now{};
+  timespec now;
   ::clock_gettime(CLOCK_REALTIME_COARSE, &now);
   return static_cast<std::uint64_t>(now.tv_sec) * 1000 + static_cast<std::uint64_t>(now.tv_nsec) / 1'000'000 +
          segment.header().clock_offset_ms.load_relaxed();  // relaxed: a test moves it between operations

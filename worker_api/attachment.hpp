@@ -88,8 +88,23 @@ Error error_of(const shm::Opened& opened);
 Error error_of(engine::Outcome outcome, engine::Store& store, std::uint32_t queue, std::string_view subject);
 Error wrong_state(std::string_view id, engine::JobState found, std::string_view wanted);
 JobInfo info_of(const engine::Store& store, const engine::Snapshot& snapshot);
-/// Checks a spec and translates it into `job`, whose strings stay views into `spec`. Nothing when it is well formed.
-std::optional<Error> read_spec(engine::Actor& actor, const JobSpec& spec, engine::NewJob& job);
+/// What is wrong with a spec.
+enum class SpecFault : std::uint8_t {
+  kNone,
+  kType,
+  kArgs,
+  kTooLarge,
+  kQueue,
+  kNoQueues,
+  kPriority,
+  kId,
+  kCoefficient,
+  kBackoff,
+  kAgeRate
+};
+/// Checks a spec and translates it into `job`, whose strings stay views into `spec`.
+SpecFault read_spec(engine::Actor& actor, const JobSpec& spec, engine::NewJob& job);
+Error error_of(SpecFault fault, const JobSpec& spec, engine::Store& store);
 Error closed();
 
 /// A lane and its Actor, given back at the end. The base of every handle.

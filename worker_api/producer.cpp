@@ -13,7 +13,8 @@ using internal::Handle;
 
 struct Producer::Impl {
   std::unique_ptr<Handle> handle;
-  engine::NewJob job;  ///< of the present call; kept, because clearing it costs more than writing it
+  Result<JobIdText> enqueue_patiently(const JobSpec& spec);
+  Result<JobIdText> enqueue_again(const JobSpec& spec, std::uint32_t queue, engine::Outcome outcome);
   engine::Actor& actor() { return handle->actor(); }
   engine::Store& store() { return handle->store(); }
 
@@ -30,7 +31,10 @@ struct Producer::Impl {
 };
 
 std::string_view JobIdText::view() const {
-  if (text_[0] == '\0') engine::print_id({hi, lo}, std::span<char, engine::kJobIdLength>(text_, engine::kJobIdLength));
+  if (text_[0] == '\0') {
+    engine::print_id({hi, lo}, std::span<char, engine::kJobIdLength>(text_, engine::kJobIdLength));
+    text_[engine::kJobIdLength] = '\0';
+  }
   return {text_, engine::kJobIdLength};
 }
 
@@ -70,26 +74,46 @@ bool may_be_the_dead(engine::Outcome outcome) {
 
 }  // namespace
 
-Result<JobIdText> Producer::enqueue(const JobSpec& spec) {
-  if (impl_->handle->closed()) return internal::closed();
-  engine::NewJob& job = impl_->job;
-  if (auto error = internal::read_spec(impl_->actor(), spec, job)) return *std::move(error);
+/// Of any job, and after a failure whose reason may pass.
+[[gnu::noinline]] Result<JobIdText> Producer::Impl::enqueue_patiently(const JobSpec& spec) {
+  engine::NewJob job;
   engine::JobId id;
-  engine::Outcome outcome = impl_->actor().enqueue(job, id);
-  if (outcome == engine::Outcome::kOk) [[likely]]
-    return text_of(id);
-  if (may_be_the_dead(outcome) && impl_->handle->attachment().repair_the_dead() != 0)
-    outcome = impl_->actor().enqueue(job, id);
+  if (const auto fault = internal::read_spec(actor(), spec, job); fault != internal::SpecFault::kNone)
+    return internal::error_of(fault, spec, store());
+  engine::Outcome outcome = actor().enqueue(job, id);
+  if (may_be_the_dead(outcome) && handle->attachment().repair_the_dead() != 0) outcome = actor().enqueue(job, id);
   // The id may be that of a job that is just being brought, perhaps by somebody who died of it: it is a duplicate once it
   // stands, and none when the repair takes it away.
   for (int turn = 0;
-       outcome == engine::Outcome::kDuplicate && turn < 100 && impl_->store().find_job(*job.id) == engine::kNoIndex;
-       ++turn) {
-    if (impl_->handle->attachment().repair_the_dead() == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    outcome = impl_->actor().enqueue(job, id);
+       outcome == engine::Outcome::kDuplicate && turn < 100 && store().find_job(*job.id) == engine::kNoIndex; ++turn) {
+    if (handle->attachment().repair_the_dead() == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    outcome = actor().enqueue(job, id);
   }
   if (outcome == engine::Outcome::kOk) return text_of(id);
-  return internal::error_of(outcome, impl_->store(), job.queue, spec.id.empty() ? "body" : spec.id);
+  return internal::error_of(outcome, store(), job.queue, spec.id.empty() ? "body" : spec.id);
+}
+
+/// Of a job without an id of its own, after it was refused.
+[[gnu::noinline]] Result<JobIdText> Producer::Impl::enqueue_again(const JobSpec& spec, std::uint32_t queue,
+                                                                  engine::Outcome outcome) {
+  if (may_be_the_dead(outcome) && handle->attachment().repair_the_dead() != 0) return enqueue_patiently(spec);
+  return internal::error_of(outcome, store(), queue, "body");
+}
+
+[[gnu::flatten, gnu::hot]] Result<JobIdText> Producer::enqueue(const JobSpec& spec) {
+  Impl& impl = *impl_;
+  if (impl.handle->closed()) [[unlikely]]
+    return internal::closed();
+  engine::NewJob job;  // stays in registers, as nothing that is called keeps it
+  if (const auto fault = internal::read_spec(impl.actor(), spec, job); fault != internal::SpecFault::kNone) [[unlikely]]
+    return internal::error_of(fault, spec, impl.store());
+  if (!job.plain()) [[unlikely]]
+    return impl.enqueue_patiently(spec);
+  engine::JobId id;
+  const engine::Outcome outcome = impl.actor().enqueue_plain(job, id);
+  if (outcome == engine::Outcome::kOk) [[likely]]
+    return text_of(id);
+  return impl.enqueue_again(spec, job.queue, outcome);
 }
 
 Result<std::vector<JobIdText>> Producer::enqueue_batch(std::span<const JobSpec> specs) {
@@ -98,9 +122,10 @@ Result<std::vector<JobIdText>> Producer::enqueue_batch(std::span<const JobSpec> 
   jobs.reserve(specs.size());
   for (const JobSpec& spec : specs) {
     engine::NewJob job;
-    if (auto error = internal::read_spec(impl_->actor(), spec, job)) {
-      error->message = "job " + std::to_string(jobs.size() + 1) + " of the batch: " + error->message;
-      return *std::move(error);
+    if (const auto fault = internal::read_spec(impl_->actor(), spec, job); fault != internal::SpecFault::kNone) {
+      Error error = internal::error_of(fault, spec, impl_->store());
+      error.message = "job " + std::to_string(jobs.size() + 1) + " of the batch: " + error.message;
+      return error;
     }
     if (!jobs.empty() && job.queue != jobs.front().queue)
       return Error{Code::kInvalid, "the jobs of a batch go to one queue", "queue", 0, 0, ""};

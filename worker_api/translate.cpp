@@ -10,7 +10,9 @@
 
 namespace ojs_shm::internal {
 
-Error closed() { return {Code::kClosed, "this handle is closed, or belongs to the parent of a fork", "", 0, 0, ""}; }
+[[gnu::noinline]] Error closed() {
+  return {Code::kClosed, "this handle is closed, or belongs to the parent of a fork", "", 0, 0, ""};
+}
 
 Error error_of(const shm::Opened& opened) {
   Code code = Code::kInternal;
@@ -30,7 +32,8 @@ Error error_of(const shm::Opened& opened) {
   return {code, opened.detail, "segment", 0, 0, ""};
 }
 
-Error error_of(engine::Outcome outcome, engine::Store& store, std::uint32_t queue, std::string_view subject) {
+[[gnu::noinline]] Error error_of(engine::Outcome outcome, engine::Store& store, std::uint32_t queue,
+                                 std::string_view subject) {
   using engine::Outcome;
   const std::string name = queue == engine::kNoIndex ? std::string() : store.queue_name(queue);
   switch (outcome) {
@@ -105,44 +108,33 @@ Error wrong_state(std::string_view id, engine::JobState found, std::string_view 
           ""};
 }
 
-std::optional<Error> read_spec(engine::Actor& actor, const JobSpec& spec, engine::NewJob& job) {
-  engine::Store& store = actor.store();
-  auto invalid = [](std::string member, std::string message, std::uint64_t bound = 0) {
-    return Error{Code::kInvalid, std::move(message), std::move(member), 0, bound, ""};
-  };
-  if (!actor.known_type(spec.type)) {
-    if (!engine::valid_type(spec.type))
-      return invalid("type", "type must be 1 to 255 characters of the form name(.name)*, in lower case",
-                     engine::kMaxTypeLength);
+SpecFault read_spec(engine::Actor& actor, const JobSpec& spec, engine::NewJob& job) {
+  if (!actor.known_type(spec.type)) [[unlikely]] {
+    if (!engine::valid_type(spec.type)) return SpecFault::kType;
     actor.know_type(spec.type);
   }
-  if (spec.args.empty() || spec.args.front() != '[' || spec.args.back() != ']')
-    return invalid("args", "args must be a JSON array");
-  if (spec.args.size() > 0xFF'FFFF || spec.extra.size() > 0xFF'FFFF)
-    return error_of(engine::Outcome::kTooLarge, store, engine::kNoIndex, "args");
+  if (spec.args.empty() || spec.args.front() != '[' || spec.args.back() != ']') [[unlikely]]
+    return SpecFault::kArgs;
+  if (spec.args.size() > 0xFF'FFFF || spec.extra.size() > 0xFF'FFFF) [[unlikely]]
+    return SpecFault::kTooLarge;
   job.queue = actor.known_queue(spec.queue);
-  if (job.queue == engine::kNoIndex) {
-    if (!engine::valid_queue_name(spec.queue))
-      return invalid("queue", "queue must be 1 to 128 characters of [a-z0-9.-]", engine::kMaxQueueNameLength);
+  if (job.queue == engine::kNoIndex) [[unlikely]] {
+    if (!engine::valid_queue_name(spec.queue)) return SpecFault::kQueue;
     job.queue = actor.ensure_queue(spec.queue);
-    if (job.queue == engine::kNoIndex) return error_of(engine::Outcome::kNoQueues, store, engine::kNoIndex, "");
+    if (job.queue == engine::kNoIndex) return SpecFault::kNoQueues;
   }
-  const engine::ConventionInfo& convention = engine::info(store.convention());
-  if (spec.priority) {
-    const auto rank = engine::rank_of(store.convention(), *spec.priority);
-    if (!rank)
-      return invalid("priority",
-                     "priority " + std::to_string(*spec.priority) + " is out of range: the minimum is " +
-                         std::to_string(convention.min) + " and the maximum is " + std::to_string(convention.max),
-                     static_cast<std::uint64_t>(convention.max));
+  if (spec.priority) [[likely]] {
+    const auto rank = engine::rank_of(actor.store().convention(), *spec.priority);
+    if (!rank) [[unlikely]]
+      return SpecFault::kPriority;
     job.rank = *rank;
   } else {
     job.rank = actor.default_rank(spec.type);
   }
   job.id.reset();
-  if (!spec.id.empty()) {
+  if (!spec.id.empty()) [[unlikely]] {
     job.id = engine::parse_id(spec.id);
-    if (!job.id) return invalid("id", "id must be a UUIDv7 in lower case");
+    if (!job.id) return SpecFault::kId;
   }
   const Retry& retry = spec.retry;
   job.retry = {retry.max_attempts,
@@ -152,11 +144,8 @@ std::optional<Error> read_spec(engine::Actor& actor, const JobSpec& spec, engine
                static_cast<engine::Backoff>(retry.backoff),
                retry.jitter,
                retry.dead_letter};
-  if (const engine::RetryFault fault = engine::validate(job.retry); fault != engine::RetryFault::kNone)
-    return invalid(fault == engine::RetryFault::kCoefficient ? "retry.coefficient" : "retry.backoff",
-                   fault == engine::RetryFault::kCoefficient
-                       ? "retry.backoff_coefficient must be a number of at least 1"
-                       : "retry.backoff is none of the four strategies");
+  if (const engine::RetryFault fault = engine::validate(job.retry); fault != engine::RetryFault::kNone) [[unlikely]]
+    return fault == engine::RetryFault::kCoefficient ? SpecFault::kCoefficient : SpecFault::kBackoff;
   job.type = spec.type;
   job.args = spec.args;
   job.extra = spec.extra;
@@ -166,12 +155,41 @@ std::optional<Error> read_spec(engine::Actor& actor, const JobSpec& spec, engine
   job.lease_ms = spec.lease_ms;
   job.pending = spec.pending;
   job.age_rate.reset();
-  if (spec.priority_age_rate) {
-    if (*spec.priority_age_rate > engine::Aging::Rate::kMax)
-      return invalid("priority_age_rate", "priority_age_rate is at most 255", engine::Aging::Rate::kMax);
+  if (spec.priority_age_rate) [[unlikely]] {
+    if (*spec.priority_age_rate > engine::Aging::Rate::kMax) return SpecFault::kAgeRate;
     job.age_rate = static_cast<std::uint8_t>(*spec.priority_age_rate);
   }
-  return std::nullopt;
+  return SpecFault::kNone;
+}
+
+[[gnu::noinline]] Error error_of(SpecFault fault, const JobSpec& spec, engine::Store& store) {
+  auto invalid = [](std::string member, std::string message, std::uint64_t bound = 0) {
+    return Error{Code::kInvalid, std::move(message), std::move(member), 0, bound, ""};
+  };
+  const engine::ConventionInfo& convention = engine::info(store.convention());
+  switch (fault) {
+    case SpecFault::kType:
+      return invalid("type", "type must be 1 to 255 characters of the form name(.name)*, in lower case",
+                     engine::kMaxTypeLength);
+    case SpecFault::kArgs: return invalid("args", "args must be a JSON array");
+    case SpecFault::kTooLarge: return error_of(engine::Outcome::kTooLarge, store, engine::kNoIndex, "args");
+    case SpecFault::kQueue:
+      return invalid("queue", "queue must be 1 to 128 characters of [a-z0-9.-]", engine::kMaxQueueNameLength);
+    case SpecFault::kNoQueues: return error_of(engine::Outcome::kNoQueues, store, engine::kNoIndex, "");
+    case SpecFault::kPriority:
+      return invalid("priority",
+                     "priority " + std::to_string(spec.priority.value_or(0)) + " is out of range: the minimum is " +
+                         std::to_string(convention.min) + " and the maximum is " + std::to_string(convention.max),
+                     static_cast<std::uint64_t>(convention.max));
+    case SpecFault::kId: return invalid("id", "id must be a UUIDv7 in lower case");
+    case SpecFault::kCoefficient:
+      return invalid("retry.coefficient", "retry.backoff_coefficient must be a number of at least 1");
+    case SpecFault::kBackoff: return invalid("retry.backoff", "retry.backoff is none of the four strategies");
+    case SpecFault::kAgeRate:
+      return invalid("priority_age_rate", "priority_age_rate is at most 255", engine::Aging::Rate::kMax);
+    case SpecFault::kNone: break;
+  }
+  return {Code::kInternal, "unexpected fault", "", 0, 0, ""};
 }
 
 JobInfo info_of(const engine::Store& store, const engine::Snapshot& s) {

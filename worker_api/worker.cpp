@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <thread>
 
 #include "shm/parking.hpp"
@@ -102,7 +103,8 @@ struct Worker::Impl {
   std::unique_ptr<Handle> handle;
   WorkerOptions options;
   std::vector<std::uint32_t> queues;
-  std::vector<std::string> names;  ///< of the queues, by their number, for Job::queue()
+  std::vector<std::string> names;              ///< of the queues, by their number, for Job::queue()
+  std::array<std::int16_t, 256> priorities{};  ///< by rank
   shm::LocalFlag interrupted;
   std::unique_ptr<EventBell> bell;
   std::chrono::microseconds spin{0};
@@ -110,13 +112,11 @@ struct Worker::Impl {
 
   engine::Actor& actor() { return handle->actor(); }
 
-  engine::Outcome fetch_once(engine::Fetched& out) {
-    for (const std::uint32_t q : queues)
-      if (const engine::Outcome outcome = actor().fetch(q, options.lease_ms, options.lease_owned, out);
-          outcome != engine::Outcome::kEmpty)
-        return outcome;
-    return engine::Outcome::kEmpty;
+  engine::Outcome fetch_from(std::uint32_t queue, engine::Fetched& out) {
+    return actor().fetch(queue, options.lease_ms, options.lease_owned, out);
   }
+  void hand_over(const engine::Fetched& got, Job& job);
+  Status try_others(Job& job);
 };
 
 bool Job::cancel_requested() const {
@@ -136,12 +136,16 @@ Result<Worker> Worker::attach(const Segment& segment, const WorkerOptions& optio
   auto impl = std::make_unique<Impl>();
   impl->handle = std::move(handle).value();
   impl->options = options;
+  for (unsigned rank = 0; rank < impl->priorities.size(); ++rank)
+    impl->priorities[rank] = static_cast<std::int16_t>(
+        engine::priority_of(impl->handle->store().convention(), static_cast<std::uint8_t>(rank)));
   for (const std::string& name : options.queues) {
     JobSpec probe;
     probe.type = "x";
     probe.queue = name;
     engine::NewJob found;
-    if (const auto error = internal::read_spec(impl->actor(), probe, found)) return *error;
+    if (const auto fault = internal::read_spec(impl->actor(), probe, found); fault != internal::SpecFault::kNone)
+      return internal::error_of(fault, probe, impl->handle->store());
     impl->queues.push_back(found.queue);
     if (impl->names.size() <= found.queue) impl->names.resize(found.queue + 1);
     impl->names[found.queue] = name;
@@ -160,18 +164,14 @@ Result<Worker> Worker::attach(const SegmentName& name, const WorkerOptions& opti
 
 const Segment& Worker::segment() const { return impl_->handle->segment(); }
 
-Status Worker::try_fetch(Job& job) {
-  if (impl_->handle->closed() || impl_->interrupted.get()) return internal::closed();
-  if (impl_->bell) impl_->bell->hush();
-  engine::Fetched got;
-  got.body = &job.body_;
-  if (impl_->fetch_once(got) != engine::Outcome::kOk) return Error{Code::kEmpty, {}, {}, 0, 0, ""};
-  if (job.segment_.get() != &impl_->handle->attachment()) job.segment_ = segment().attachment();
+OJS_SHM_INLINE void Worker::Impl::hand_over(const engine::Fetched& got, Job& job) {
+  if (job.segment_.get() != &handle->attachment()) [[unlikely]]
+    job.segment_ = handle->segment().attachment();
   job.slot_ = got.slot;
   job.word_ = got.word;
   job.fence_ = engine::Control(got.word).tag();
-  job.queue_ = impl_->names[got.queue];
-  job.priority_ = engine::priority_of(impl_->handle->store().convention(), got.rank);
+  job.queue_ = names[got.queue];
+  job.priority_ = priorities[got.rank];
   job.attempt_ = got.attempt;
   job.max_attempts_ = got.max_attempts;
   job.type_length_ = got.type_length;
@@ -182,6 +182,31 @@ Status Worker::try_fetch(Job& job) {
   job.started_at_ms_ = got.started_at;
   job.deadline_ms_ = got.deadline;
   job.id_.assign(got.id.hi, got.id.lo);
+}
+
+/// From the first of the queues that has one, after the very first had none.
+[[gnu::noinline]] Status Worker::Impl::try_others(Job& job) {
+  engine::Fetched got;
+  got.body = &job.body_;
+  for (std::size_t i = 1; i < queues.size(); ++i)
+    if (fetch_from(queues[i], got) == engine::Outcome::kOk) {
+      hand_over(got, job);
+      return {};
+    }
+  return Error{Code::kEmpty, {}, {}, 0, 0, ""};
+}
+
+[[gnu::flatten, gnu::hot]] Status Worker::try_fetch(Job& job) {
+  Impl& impl = *impl_;
+  if (impl.handle->closed() || impl.interrupted.get()) [[unlikely]]
+    return internal::closed();
+  if (impl.bell) [[unlikely]]
+    impl.bell->hush();
+  engine::Fetched got;  // stays in registers, as nothing that is called keeps it
+  got.body = &job.body_;
+  if (impl.fetch_from(impl.queues.front(), got) != engine::Outcome::kOk) [[unlikely]]
+    return impl.try_others(job);
+  impl.hand_over(got, job);
   return {};
 }
 
@@ -236,14 +261,16 @@ Result<std::vector<Job>> Worker::fetch_batch(std::size_t count, std::chrono::mil
 }
 
 namespace {
-Error lost(engine::Outcome outcome, Handle& handle) {
+[[gnu::noinline]] Error lost(engine::Outcome outcome, Handle& handle) {
   return internal::error_of(outcome, handle.store(), engine::kNoIndex, "result");
 }
 }  // namespace
 
-Status Worker::ack(Job& job, std::string_view result) {
-  if (impl_->handle->closed()) return internal::closed();
-  if (!job.valid()) return lost(engine::Outcome::kLost, *impl_->handle);
+[[gnu::flatten, gnu::hot]] Status Worker::ack(Job& job, std::string_view result) {
+  if (impl_->handle->closed()) [[unlikely]]
+    return internal::closed();
+  if (!job.valid()) [[unlikely]]
+    return lost(engine::Outcome::kLost, *impl_->handle);
   const engine::Outcome outcome = impl_->actor().ack(job.slot_, job.word_, result);
   if (outcome == engine::Outcome::kOk) [[likely]]
     return {};

@@ -14,13 +14,19 @@ namespace ojs_shm {
 /// A job's id. Its text is made when somebody asks for it; one thread at a time.
 struct OJS_SHM_API JobIdText {
   std::uint64_t hi = 0, lo = 0;
+  JobIdText() noexcept { text_[0] = '\0'; }
+  JobIdText(const JobIdText& other) noexcept : hi(other.hi), lo(other.lo) { text_[0] = '\0'; }
+  JobIdText& operator=(const JobIdText& other) noexcept {
+    assign(other.hi, other.lo);
+    return *this;
+  }
   void assign(std::uint64_t new_hi, std::uint64_t new_lo) { hi = new_hi, lo = new_lo, text_[0] = '\0'; }
   /// 36 characters, valid as long as this object.
   std::string_view view() const;
   std::string str() const { return std::string(view()); }
 
  private:
-  mutable char text_[37] = {};
+  mutable char text_[37];  ///< empty until it is made
 };
 
 /// The eight states of an Open Job Spec job.
