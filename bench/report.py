@@ -227,8 +227,8 @@ def judge(target: Target, repeats: Repeats) -> tuple[str, str]:
     median = statistics.median(values)
     low, high = interval_of_median(values)
     text = f"{target.text}: {number(median)}"
-    if target.peer:
-        text += f" [{number(low)}, {number(high)}], {len(values)} pairs"
+    if len(values) > 1:
+        text += f" [{number(low)}, {number(high)}], {len(values)} {'pairs' if target.peer else 'rounds'}"
     text += f"; {want}"
     if target.met_by(low) and target.met_by(high):
         return "met", text

@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 SPEED = "items_per_second"
 COST = "ns_per_job"
+ADDED = "added_ns"
 
 
 class Target(NamedTuple):
@@ -56,6 +57,8 @@ TARGETS = [
     Target("two and two, of one and one", "two_and_two/ojs_shm", "one_to_one/ojs_shm", SPEED, at_least=1),
     Target("a fetch from an ageing queue, of one from a strict",
            "fetch_aged/ojs_shm", "fetch_strict/ojs_shm", COST, at_most=1.5),
+    Target("counting how long a job waited, ns", "observing_waits/ojs_shm", "", ADDED, at_most=5),
+    Target("telling a job's three events, ns", "observing_events/ojs_shm", "", ADDED, at_most=5),
     Target("bytes of segment for a further job", "memory_job/ojs_shm", "", "bytes_per_further_job", at_most=384),
     Target("bytes of segment for an idle queue",
            "memory_idle_queue/ojs_shm", "", "bytes_per_idle_queue", at_most=16384),
@@ -88,6 +91,8 @@ TABLES = [
     ("A fetch from five filled levels, strict", "fetch_strict", COST, "ns/fetch", ""),
     ("A fetch from five filled levels, ageing", "fetch_aged", COST, "ns/fetch", ""),
     ("A fetch from five filled levels, weighted", "fetch_weighted", COST, "ns/fetch", ""),
+    ("Counting how long a job waited", "observing_waits", ADDED, "ns/job", ""),
+    ("Telling a job's three events", "observing_events", ADDED, "ns/job", ""),
     ("Bytes of segment for a further job", "memory_job", "bytes_per_further_job", "bytes", ""),
     ("Bytes of segment for an idle queue", "memory_idle_queue", "bytes_per_idle_queue", "bytes", ""),
 ]

@@ -10,8 +10,10 @@
 #include <string_view>
 #include <vector>
 
+#include "engine/events.hpp"
 #include "engine/names.hpp"
 #include "engine/store.hpp"
+#include "engine/waits.hpp"
 #include "shm/blocks.hpp"
 #include "shm/magazine.hpp"
 #include "shm/ring.hpp"
@@ -137,6 +139,8 @@ class Actor {
   void set_bounds(std::uint32_t queue, std::uint64_t max_depth, std::uint64_t max_bytes);
   void set_paused(std::uint32_t queue, bool paused);
   bool set_type_rank(std::string_view type, std::uint8_t rank);
+  /// Whether lanes tell what happens, from now on.
+  void set_telling(bool telling);
 
   // ---- the order within a queue (policy.cpp)
   void set_aging(std::uint32_t queue, Aging aging);
@@ -265,7 +269,8 @@ class Actor {
   }
   Outcome choose_part(const NewJob& spec, QueueRecord& queue, unsigned& part);
   Outcome open_part(std::uint32_t queue, unsigned part);
-  void set_flags(QueueRecord& queue, std::uint64_t clear, std::uint64_t set);
+  /// Returns the flags before.
+  std::uint64_t set_flags(QueueRecord& queue, std::uint64_t clear, std::uint64_t set);
   void follow_aging(QueueRecord& queue);
   bool wake_among(QueueRecord& queue, std::uint32_t word);
   void publish_batch(std::span<const std::uint32_t> slots);
@@ -333,6 +338,19 @@ class Actor {
   void note_lease(std::uint64_t lease_ms, std::uint64_t now);
   bool promote(std::uint32_t slot, JobRecord& job, Control before, std::uint64_t now);
   bool expire(std::uint32_t slot, JobRecord& job, Control before, std::uint64_t now);
+
+  // ---- what others want to know (telling.cpp). Told right before the store that makes it so, where a repair would make
+  // it so as well; else right after.
+  OJS_SHM_INLINE bool telling() const { return store_.header().telling.load_relaxed() != 0; }  // relaxed: a switch
+  void tell(EventKind kind, const JobRecord& job, Control after, std::uint64_t value = 0);
+  void tell_held(EventKind kind, const JobRecord& job, Control active, std::uint64_t value);
+  void tell_new(const NewJob& spec, JobId id, bool available, Control filling);
+  void tell_failed(const JobRecord& job, Control held, std::uint64_t now);
+  void tell_end(const JobRecord& job, Control settled);
+  void tell_started(const Fetched& job);
+  void tell_moved(JobId id, std::uint32_t queue, Control before, Control after);
+  void tell_paused(std::uint32_t queue, bool paused);
+
   std::uint32_t repair(const std::vector<std::pair<std::uint64_t, std::uint32_t>>& held);
   void repair_shared();
   void undo_tallies(Op op, std::uint32_t queue);
@@ -360,6 +378,8 @@ class Actor {
   shm::Magazine slot_hints_;
   shm::KeyIndex keys_;
   IdClock clock_;
+  WaitMeter waits_;
+  EventLog events_;
   std::uint64_t random_;
   std::uint8_t default_rank_;
   std::uint64_t taken_ = 0;  ///< jobs fetched by this handle

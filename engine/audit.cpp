@@ -28,6 +28,7 @@ class Audit {
     tallies();    // 10, 11
     sleepers();   // 14
     processes();  // 15
+    pages();      // 17
     return std::move(findings_);
   }
 
@@ -296,6 +297,23 @@ class Audit {
       if (process > segment_.geometry().processes || segment_.process(process - 1).live.load() == 0)
         say(15, "lane " + std::to_string(l) + " belongs to process record " + std::to_string(process - 1) +
                     ", which is free");
+    }
+  }
+
+  void pages() {
+    for (std::uint32_t i = 0; i < store_.wait_pages(); ++i) {
+      const WaitOwner owner(store_.wait_page(i).owner.load());
+      if (owner.word == 0) continue;
+      if (!owner.taken() || owner.queue() >= store_.queue_count() || owner.lane_plus_one() > store_.lanes())
+        say(17, "page " + std::to_string(i) + " of waits belongs to no level and no lane");
+    }
+    for (std::uint32_t i = 0; i < store_.event_pages(); ++i) {
+      const EventPageControl control(store_.event_control(i).load());
+      const std::string name = "page " + std::to_string(i) + " of events";
+      if (control.open() && !lane_taken(control.lane() + 1)) say(17, name + " is written by nobody");
+      if (control.word != 0 &&
+          (control.turn() % store_.event_pages() != i || control.turn() > store_.header().event_turn.load()))
+        say(17, name + " stands where its turn does not lead");
     }
   }
 

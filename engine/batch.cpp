@@ -85,6 +85,8 @@ void Actor::publish_batch(std::span<const std::uint32_t> slots) {
     const std::uint64_t expires = job.expires_at.get(), due = job.due_at.get();
     const std::uint32_t generation = job.generation.get();
     const Control published = filling.to(slot_state(state), filling.ring(), 0);
+    if (telling() && state != JobState::kPending) [[unlikely]]
+      tell(state == JobState::kAvailable ? EventKind::kJobEnqueued : EventKind::kJobScheduled, job, published, due);
     job.control.store(published.word, Point::kSlotPublished);  // PAIR slot-publish
     if (state == JobState::kAvailable && !push_hint(rings, rings_.ensure(rings, published.ring()), slot, published))
       announce_lost_hint();

@@ -78,14 +78,17 @@ Outcome Actor::reprioritize(JobId id, std::uint8_t rank, std::uint8_t& previous,
     previous = rank_of_ring(before.ring());
     if (before.state() != kSlotAvailable && before.state() != kSlotScheduled) return Outcome::kWrongState;
     if (previous == rank) return Outcome::kOk;
-    QueueRecord& queue = store_.queue(job.queue.get());
+    const std::uint32_t q = job.queue.get();
+    QueueRecord& queue = store_.queue(q);
+    QueueTally& mine = tally(q);
     shm::RingSet& rings = store_.rings_of(job);
-    QueueTally& mine = tally(job.queue.get());
     const unsigned ring = normal_ring(rank);
     const Control after = before.moved_to(ring);
     if (before.state() == kSlotScheduled) {
       if (!job.control.cas_once(before.word, after.word, Point::kSlotReranked)) continue;
       mine.reprioritized.set_ordered(mine.reprioritized.get() + 1, Point::kCounterMoved);
+      if (telling()) [[unlikely]]
+        tell_moved(id, q, before, after);
       return Outcome::kOk;
     }
     std::uint32_t index = rings_.ensure(rings, ring);
@@ -103,6 +106,8 @@ Outcome Actor::reprioritize(JobId id, std::uint8_t rank, std::uint8_t& previous,
     // and our hint is dead: look again at what it is now.
     if (!moved && !Control(word).moved_since(before)) continue;
     mine.reprioritized.set_ordered(mine.reprioritized.get() + 1, Point::kCounterMoved);
+    if (telling()) [[unlikely]]
+      tell_moved(id, q, before, after);
     wake_one(queue);
     return Outcome::kOk;
   }
@@ -187,7 +192,8 @@ void Actor::set_bounds(std::uint32_t q, std::uint64_t max_depth, std::uint64_t m
 
 void Actor::set_paused(std::uint32_t q, bool paused) {
   QueueRecord& queue = store_.queue(q);
-  set_flags(queue, kPaused, paused ? kPaused : 0);
+  const std::uint64_t before = set_flags(queue, kPaused, paused ? kPaused : 0);
+  if (telling() && ((before & kPaused) != 0) != paused) tell_paused(q, paused);
   if (!paused) wake_all(queue);
 }
 

@@ -419,6 +419,8 @@ Outcome Actor::put_in(const NewJob& spec, JobId& id) {
       if (queue.flags.load_seq_cst() != flags) [[unlikely]]
         queue.flags.fetch_add(kFlagsEpoch, Point::kSetChanged);
       intend_nothing();
+      if (telling()) [[unlikely]]
+        tell_new(spec, id, state == JobState::kAvailable, Control(filling));
       if (state == JobState::kAvailable) wake_one(queue);
       return outcome;
     }

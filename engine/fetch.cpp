@@ -26,6 +26,8 @@ Actor::Actor(Store& store, std::uint32_t lane)
       blocks_(segment_, lane),
       slot_hints_(segment_.slot_map(), segment_.geometry().slots, lane * 31),
       keys_(segment_),
+      waits_(store, lane),
+      events_(store, lane),
       random_(shm::random_u64()),
       default_rank_(rank_of(store.convention(), info(store.convention()).default_priority).value_or(0)),
       depth_cache_(store.max_queues()),
@@ -205,6 +207,9 @@ void Actor::take(JobRecord& job, Control claimed, QueueTally& mine, std::uint32_
   job.control.store(active.word, Point::kSlotActive);  // PAIR slot-active
   intend_nothing();
   ++taken_;
+  waits_.count(out.queue, out.rank, now - std::min(now, out.available_at));
+  if (telling()) [[unlikely]]
+    tell_started(Fetched(out));  // a copy, so that `out` itself may stay in registers
   note_lease(deadline - now, now);
 }
 

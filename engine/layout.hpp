@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "engine/pages.hpp"
 #include "engine/retry.hpp"
 #include "engine/state.hpp"
 #include "engine/uuid.hpp"
@@ -15,7 +16,7 @@
 // priorities and the queues. Offsets only, no behaviour.
 //
 //   area: EngineHeader | TypeDefault[kTypeDefaults] | QueueRecord[max_queues] | PartRings[spare_parts]
-//         | QueueTally[max_queues][lanes]
+//         | QueueTally[max_queues][lanes] | WaitPage[wait_pages] | EventPage[event_pages] | control words of those
 
 namespace ojs_shm::engine {
 
@@ -235,18 +236,24 @@ struct EngineHeader {
   std::uint32_t finished_ring;  ///< batches of finished slots, oldest first
   Word timers_lost;             ///< counts timer hints that found no room: the supervisor walks all slots then
   Word aging;                   ///< Aging of queues that have none of their own
+  std::uint32_t wait_pages, event_pages;
+  alignas(64) Word telling;     ///< 1: lanes tell what happens
+  alignas(64) Word event_turn;  ///< pages of events handed out
+  Word waits_unmeasured;        ///< dispatches for which there was no page
 };
 
 constexpr std::uint64_t engine_fingerprint() {
   return sizeof(JobRecord) * 31 + sizeof(QueueRecord) * 37 + sizeof(QueueTally) * 41 + sizeof(EngineHeader) * 43 +
          offsetof(JobRecord, policy) * 47 + offsetof(QueueRecord, reserved) * 53 +
-         offsetof(QueueRecord, written_off) * 59 + offsetof(QueueRecord, turns) * 61 + sizeof(PartRings) * 67;
+         offsetof(QueueRecord, written_off) * 59 + offsetof(QueueRecord, turns) * 61 + sizeof(PartRings) * 67 +
+         sizeof(WaitPage) * 71 + sizeof(EventPage) * 73;
 }
 
 constexpr std::uint64_t kEngineHeaderBytes = 256;
 constexpr std::uint32_t spare_parts(std::uint32_t max_queues) { return max_queues < 32 ? 32 : max_queues; }
-constexpr std::uint64_t area_bytes(std::uint32_t max_queues, std::uint32_t lanes) {
-  return kEngineHeaderBytes + kTypeDefaults * sizeof(TypeDefault) +
+constexpr std::uint64_t area_bytes(std::uint32_t max_queues, std::uint32_t lanes, std::uint32_t wait_pages,
+                                   std::uint32_t event_pages) {
+  return page_bytes(wait_pages, event_pages) + kEngineHeaderBytes + kTypeDefaults * sizeof(TypeDefault) +
          std::uint64_t{max_queues} * (sizeof(QueueRecord) + std::uint64_t{lanes} * sizeof(QueueTally)) +
          std::uint64_t{spare_parts(max_queues)} * sizeof(PartRings);
 }

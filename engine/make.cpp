@@ -29,7 +29,8 @@ shm::Geometry around_slots(const Plan& plan, std::uint32_t slots) {
   g.chunks = slots / shm::kCellsPerChunk * 2 + g.rings * 2 + g.lanes * 8 + 64;
   g.key_cells = std::bit_ceil(std::max<std::uint32_t>(slots * 2, 256));
   g.blocks = 1;
-  g.area_bytes = (area_bytes(queues, g.lanes) + 255) & ~255ULL;
+  g.area_bytes =
+      (area_bytes(queues, g.lanes, wait_pages_for(g.lanes), event_pages_for(g.lanes, slots)) + 255) & ~255ULL;
   return g;
 }
 
@@ -102,6 +103,8 @@ shm::Opened make(const std::string& path, const Plan& plan) {
         header.max_body_bytes = p.max_body_bytes == 0 ? 1U << 20 : p.max_body_bytes;
         header.default_lease_ms = p.default_lease_ms == 0 ? 1'800'000 : p.default_lease_ms;
         header.retention_ms = p.retention_ms;
+        header.wait_pages = wait_pages_for(g.lanes);
+        header.event_pages = event_pages_for(g.lanes, g.slots);
         std::strncpy(header.version, p.version.c_str(), sizeof header.version - 1);
         // NO CRASH POINT: the file has no name yet
         segment.header().shortest_lease_ms.store(header.default_lease_ms, shm::Point::kNone);
@@ -124,11 +127,13 @@ shm::Opened open(const std::string& path, bool writable) {
   shm::Opened opened = shm::open_segment(path, engine_fingerprint(), writable);
   if (opened.code != shm::OpenCode::kOk) return opened;
   const shm::Geometry& g = opened.segment.geometry();
-  const std::uint32_t queues = reinterpret_cast<const EngineHeader*>(opened.segment.area())->max_queues;
-  if (queues != 0 && queues <= 4095 && area_bytes(queues, g.lanes) <= g.area_bytes) return opened;
+  const auto& header = *reinterpret_cast<const EngineHeader*>(opened.segment.area());
+  if (header.max_queues != 0 && header.max_queues <= 4095 && header.wait_pages != 0 && header.event_pages != 0 &&
+      area_bytes(header.max_queues, g.lanes, header.wait_pages, header.event_pages) <= g.area_bytes)
+    return opened;
   shm::Opened refused;
   refused.code = shm::OpenCode::kTorn;
-  refused.detail = path + " is damaged: it has no room for its queues";
+  refused.detail = path + " is damaged: it has no room for its queues and pages";
   return refused;
 }
 

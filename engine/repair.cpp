@@ -176,7 +176,8 @@ std::uint32_t Actor::repair(Store& store, std::span<const std::uint32_t> dead_la
 }
 
 std::uint32_t Actor::repair(const std::vector<std::pair<std::uint64_t, std::uint32_t>>& held) {
-  // 1. Its chunks, rings and batches: what follows uses the same words for its own.
+  // 1. Its chunks, rings, batches and events: what follows uses the same words for its own.
+  events_.close_left();
   rings_.repair(store_.ring_sets(), store_.root_rings(), store_.header().finished_ring);
   // 2. The operation it was in.
   std::uint32_t mended = 0;

@@ -13,6 +13,8 @@ using shm::Point;
 void Actor::finish(std::uint32_t slot, JobRecord& job, Control settled, bool recyclable) {
   const bool waited = (job.signals.load() & kWaited) != 0;
   intend_word(settled);
+  if (telling()) [[unlikely]]
+    tell_end(job, settled);
   job.control.store(settled.word, Point::kSlotSettled);  // PAIR slot-settle
   if (recyclable) list_finished(slot, settled);
   intend_nothing();
@@ -61,6 +63,7 @@ void Actor::retire() {
   slot_hints_.flush();
   blocks_.release();
   rings_.release();
+  events_.close();
 }
 
 [[gnu::noinline]] std::uint32_t Actor::write_text(std::uint32_t slot, std::uint32_t generation,
@@ -187,6 +190,8 @@ void Actor::make_available(QueueRecord& queue, std::uint32_t slot, JobRecord& jo
   if (place == kNoIndex) place = rings_.ensure(rings, ring = normal_ring(rank_of_ring(ring)));
   const Control available = held.to(kSlotAvailable, ring, 0);
   intend_word(available);
+  if (telling() && now != 0) [[unlikely]]  // a repair only puts back what was there
+    tell(EventKind::kJobEnqueued, job, available);
   job.control.store(available.word, Point::kSlotPublished);
   if (!push_hint(rings, place, slot, available)) announce_lost_hint();
   intend_nothing();
@@ -232,6 +237,8 @@ Settled Actor::set_back(std::uint32_t slot, std::uint64_t word, Setback why, con
     charge_return(queue, q, cost);
     queue.returned.fetch_add(1, Point::kCounterMoved);
     const bool front = why == Setback::kHolderDeath;
+    if (telling()) [[unlikely]]
+      tell_failed(job, held, now);
     make_available(queue, slot, job, held, front ? front_ring(rank) : normal_ring(rank), now, front);
     return {Outcome::kOk, JobState::kAvailable, 0, 0};
   }
@@ -250,6 +257,10 @@ Settled Actor::set_back(std::uint32_t slot, std::uint64_t word, Setback why, con
   queue.retried.fetch_add(1, Point::kCounterMoved);
   const std::uint32_t generation = job.generation.get();
   intend_word(held.to(kSlotRetryable));
+  if (telling()) [[unlikely]] {
+    tell_failed(job, held, now);
+    tell(EventKind::kJobRetrying, job, held.to(kSlotRetryable), now + delay);
+  }
   job.control.store(held.to(kSlotRetryable).word, Point::kSlotSettled);
   push_timer(slot, generation, now + delay);
   intend_nothing();
@@ -270,6 +281,8 @@ Outcome Actor::heartbeat(std::uint32_t slot, std::uint64_t word, std::uint32_t l
     // The supervisor ends a lease by a cas on this very word, so either it sees the longer lease or we see its end.
     if (job.deadline.cas(found, Deadline(until, Control(word).tag()).word, Point::kLeaseMoved)) {  // PAIR lease
       note_lease(lease, now);
+      if (telling()) [[unlikely]]
+        tell_held(EventKind::kJobHeartbeat, job, Control(word), until);
       return job.control.load() == word ? Outcome::kOk : Outcome::kLost;
     }
   }
@@ -282,7 +295,10 @@ Outcome Actor::progress(std::uint32_t slot, std::uint64_t word, double fraction)
   for (;;) {
     if (job.control.load() != word) return Outcome::kLost;
     if ((found & kProgressMask) >= value) return Outcome::kOk;  // never backwards
-    if (job.signals.cas(found, (found & ~kProgressMask) | value, Point::kProgressSet)) return Outcome::kOk;
+    if (!job.signals.cas(found, (found & ~kProgressMask) | value, Point::kProgressSet)) continue;
+    if (telling()) [[unlikely]]
+      tell_held(EventKind::kJobProgress, job, Control(word), value - 1);
+    return Outcome::kOk;
   }
 }
 

@@ -63,9 +63,18 @@ Store::Store(shm::Segment& segment)
       slots_(segment.geometry().slots),
       lanes_(segment.geometry().lanes) {
   const EngineHeader& h = header();
-  const std::uint64_t room = segment.geometry().area_bytes;
-  max_queues_ = std::min<std::uint32_t>(h.max_queues, 4095);
-  while (max_queues_ != 0 && area_bytes(max_queues_, lanes_) > room) --max_queues_;  // a stranger's number
+  // What a stranger wrote over the counts since the attach leads to fewer of a table, never outside.
+  std::uint64_t room = segment.geometry().area_bytes - kEngineHeaderBytes - kTypeDefaults * sizeof(TypeDefault);
+  const auto cut = [&room](std::uint32_t wanted, std::uint64_t each) {
+    const auto count = static_cast<std::uint32_t>(std::min<std::uint64_t>(wanted, room / each));
+    room -= count * each;
+    return count;
+  };
+  max_queues_ = cut(std::min<std::uint32_t>(h.max_queues, 4095),
+                    sizeof(QueueRecord) + std::uint64_t{lanes_} * sizeof(QueueTally));
+  spare_parts_ = cut(engine::spare_parts(max_queues_), sizeof(PartRings));
+  wait_pages_ = cut(h.wait_pages, sizeof(WaitPage));
+  event_pages_ = cut(h.event_pages, sizeof(EventPage) + sizeof(Word));
   max_body_ = std::min<std::uint32_t>(h.max_body_bytes, 0xFF'FFFF);
   default_lease_ = h.default_lease_ms == 0 ? 1'800'000 : h.default_lease_ms;
   convention_ = convention_of_byte(h.convention).value_or(Convention::kOjs);
@@ -75,8 +84,14 @@ Store::Store(shm::Segment& segment)
   queues_ = reinterpret_cast<QueueRecord*>(at);
   at += std::uint64_t{max_queues_} * sizeof(QueueRecord);
   part_rings_ = reinterpret_cast<PartRings*>(at);
-  spare_parts_ = max_queues_ == 0 ? 0 : engine::spare_parts(max_queues_);
-  tallies_ = reinterpret_cast<QueueTally*>(at + std::uint64_t{spare_parts_} * sizeof(PartRings));
+  at += std::uint64_t{spare_parts_} * sizeof(PartRings);
+  tallies_ = reinterpret_cast<QueueTally*>(at);
+  at += std::uint64_t{max_queues_} * lanes_ * sizeof(QueueTally);
+  waits_ = reinterpret_cast<WaitPage*>(at);
+  at += std::uint64_t{wait_pages_} * sizeof(WaitPage);
+  events_ = reinterpret_cast<EventPage*>(at);
+  at += std::uint64_t{event_pages_} * sizeof(EventPage);
+  event_controls_ = reinterpret_cast<Word*>(at);
 }
 
 shm::RingSet& Store::rings_of_part(QueueRecord& queue, unsigned part) const {

@@ -86,6 +86,11 @@ class Store {
     const std::uint64_t own = part == 0 || part >= kAgeClasses ? 0 : queue.age_class[part].load();
     return own == 0 || own > 256 ? aging.rate() : static_cast<std::uint8_t>(own - 1);
   }
+  std::uint32_t wait_pages() const { return wait_pages_; }
+  std::uint32_t event_pages() const { return event_pages_; }
+  WaitPage& wait_page(std::uint32_t i) const { return waits_[i < wait_pages_ ? i : 0]; }
+  EventPage& event_page(std::uint32_t i) const { return events_[i < event_pages_ ? i : 0]; }
+  Word& event_control(std::uint32_t i) const { return event_controls_[i < event_pages_ ? i : 0]; }
   TypeDefault& type_default(std::uint32_t i) const { return types_[i % kTypeDefaults]; }
 
   std::uint32_t queue_count() const;
@@ -124,6 +129,10 @@ class Store {
   QueueRecord* queues_;
   QueueTally* tallies_;
   PartRings* part_rings_;
+  WaitPage* waits_;
+  EventPage* events_;
+  Word* event_controls_;
+  std::uint32_t wait_pages_, event_pages_;
   Convention convention_;
   std::uint32_t max_queues_, max_body_, default_lease_, spare_parts_;
 };

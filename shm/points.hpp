@@ -30,7 +30,10 @@ namespace ojs_shm::shm {
   X(WaiterSet) X(WaiterCleared) X(ParkSet) X(DoorbellRung) X(WaitFlagSet) X(CompletionRung)                   \
   /* settings */                                                                                              \
   X(SetNamed) X(SetChanged) X(TypeNamed) X(TypeSet) X(CounterMoved) X(PartTaken) X(PartNamed) X(AgeClassTaken) \
-  X(SettlerSet) X(TurnTaken)
+  X(SettlerSet) X(TurnTaken)                                                                                  \
+  /* measures and events */                                                                                   \
+  X(WaitPageTaken) X(WaitCounted) X(EventTurnTaken) X(EventPageOpened) X(EventPageClosed) X(EventWritten)     \
+  X(EventCounted)
 // clang-format on
 
 enum class Point : std::uint16_t {

@@ -96,6 +96,12 @@ Status Admin::set_default_aging(const AgingSettings& settings) {
   return {};
 }
 
+Status Admin::set_events(bool on) {
+  if (impl_->handle->closed()) return internal::closed();
+  impl_->handle->actor().set_telling(on);
+  return {};
+}
+
 Status Admin::set_default_priority(std::string_view type, std::int64_t priority) {
   if (impl_->handle->closed()) return internal::closed();
   engine::Actor& actor = impl_->handle->actor();

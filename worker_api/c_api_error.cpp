@@ -58,7 +58,8 @@ Record* record_of(const void* handle) {
     case Kind::kWorker:
     case Kind::kJob:
     case Kind::kAdmin:
-    case Kind::kObserver: return &any->record;
+    case Kind::kObserver:
+    case Kind::kEvents: return &any->record;
     case Kind::kClosed: break;
   }
   return nullptr;
@@ -205,6 +206,7 @@ int ojs_shm_close(void* handle) {
       case Kind::kJob: return end<ojs_shm_job>(handle);
       case Kind::kAdmin: return end<ojs_shm_admin>(handle);
       case Kind::kObserver: return end<ojs_shm_observer>(handle);
+      case Kind::kEvents: return end<ojs_shm_events>(handle);
       case Kind::kClosed: break;
     }
     wrong_argument("handle", "is closed or none of this library");

@@ -30,6 +30,7 @@ enum class Kind : std::uint32_t {
   kJob = 0x6f6a7334,
   kAdmin = 0x6f6a7335,
   kObserver = 0x6f6a7336,
+  kEvents = 0x6f6a7337,
 };
 
 constexpr int c_code(Code code) { return -static_cast<int>(code); }
@@ -158,4 +159,11 @@ struct ojs_shm_observer : ojs_shm::c_api::Handle {
   static constexpr std::string_view kName = "observer";
   explicit ojs_shm_observer(ojs_shm::Observer made) : Handle(kKind), object(std::move(made)) {}
   ojs_shm::Observer object;
+};
+
+struct ojs_shm_events : ojs_shm::c_api::Handle {
+  static constexpr auto kKind = ojs_shm::c_api::Kind::kEvents;
+  static constexpr std::string_view kName = "events";
+  explicit ojs_shm_events(ojs_shm::EventReader made) : Handle(kKind), object(std::move(made)) {}
+  ojs_shm::EventReader object;
 };

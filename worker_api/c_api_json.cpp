@@ -54,6 +54,8 @@ void append_queue(std::string& out, const QueueInfo& queue) {
   number(writer, "retried_total", queue.retried_total);
   number(writer, "returned_total", queue.returned_total);
   number(writer, "rejected_total", queue.rejected_total);
+  number(writer, "expired_total", queue.expired_total);
+  number(writer, "reprioritized_total", queue.reprioritized_total);
   ObjectWriter levels(writer.open("available_by_priority"));  // best first
   for (const auto& [priority, jobs] : queue.available_by_priority) number(levels, std::to_string(priority), jobs);
   levels.close();
@@ -102,6 +104,7 @@ void append_segment(std::string& out, const SegmentInfo& segment) {
   priority.number("max", segment.priority_max);
   priority.number("default", segment.priority_default);
   priority.close();
+  writer.boolean("events", segment.events);
   number(writer, "deaths_total", segment.deaths_total);
   number(writer, "repairs_total", segment.repairs_total);
   writer.close();
@@ -136,6 +139,20 @@ std::string print(const std::vector<Violation>& violations) {
     ObjectWriter writer(out);
     number(writer, "invariant", violation.invariant);
     writer.text("text", violation.text);
+    writer.close();
+  });
+}
+
+std::string print(const std::vector<LevelWaits>& waits) {
+  return list_of(waits, [](std::string& out, const LevelWaits& level) {
+    ObjectWriter writer(out);
+    writer.text("queue", level.queue);
+    writer.number("priority", level.priority);
+    number(writer, "count", level.count);
+    number(writer, "sum_ms", level.sum_ms);
+    ObjectWriter bounds(writer.open("up_to_ms"));
+    for (const auto& [ms, jobs] : level.up_to_ms) number(bounds, std::to_string(ms), jobs);
+    bounds.close();
     writer.close();
   });
 }

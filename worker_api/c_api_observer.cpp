@@ -76,6 +76,11 @@ int64_t ojs_shm_audit(ojs_shm_observer* observer, char* buffer, size_t size) {
                [&](Record& record) -> int64_t { return record.give(print(observer->object.audit()), buffer, size); });
 }
 
+int64_t ojs_shm_waits(ojs_shm_observer* observer, char* buffer, size_t size) {
+  return entry(observer,
+               [&](Record& record) -> int64_t { return record.give(print(observer->object.waits()), buffer, size); });
+}
+
 int ojs_shm_default_priority(ojs_shm_observer* observer, const char* type, int64_t* priority) {
   return entry(observer, [&](Record& record) -> int {
     out(priority, "priority");

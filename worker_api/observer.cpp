@@ -43,6 +43,8 @@ SegmentInfo Observer::segment_info() const {
   info.max_body_bytes = store.max_body();
   info.default_lease_ms = store.default_lease_ms();
   info.retention_ms = engine_header.retention_ms;
+  info.events = engine_header.telling.load() != 0;
+  info.unmeasured_waits_total = engine_header.waits_unmeasured.load();
   info.priority_min = convention.min;
   info.priority_max = convention.max;
   info.priority_default = convention.default_priority;
@@ -113,12 +115,14 @@ QueueInfo describe(const engine::Store& store, std::uint32_t q, const Census& ce
     info.enqueued_total += tally.enqueued.get_ordered();
     info.dispatched_total += tally.dispatched.get_ordered();
     info.completed_total += tally.completed.get_ordered();
+    info.reprioritized_total += tally.reprioritized.get_ordered();
   }
   info.discarded_total = record.discarded.load() + record.expired.load();
   info.cancelled_total = record.cancelled.load();
   info.retried_total = record.retried.load();
   info.returned_total = record.returned.load();
   info.rejected_total = record.rejected.load();
+  info.expired_total = record.expired.load();
   for (const auto& [rank, count] : census.available)
     info.available_by_priority.emplace_back(engine::priority_of(store.convention(), rank), count);
   info.lower_first = engine::lower_first(store.convention());

@@ -107,6 +107,7 @@ const std::vector<Operation>& operations() {
     h.take(h.job);
     must(h.worker->nack(h.job, failure()));
   };
+  auto tell = [](Hands& h) { must(h.admin->set_events(true)); };
   auto fourteen = [](Hands& h) {
     for (int i = 0; i < 14; ++i) h.put();
   };
@@ -468,6 +469,46 @@ const std::vector<Operation>& operations() {
        },
        [](Hands& h) { must(h.producer->reprioritize(h.id, 7)); }},
       {"set_default_priority", nothing, [](Hands& h) { must(h.admin->set_default_priority("crash.test", 1)); }},
+      {"set_events", nothing, [](Hands& h) { must(h.admin->set_events(true)); }},
+      {"tell_of_a_life", tell,
+       [](Hands& h) {
+         h.put();
+         h.take(h.job);
+         must(h.worker->heartbeat(h.job));
+         must(h.worker->ack(h.job));
+       }},
+      {"tell_on_a_new_page",
+       [tell](Hands& h) {
+         tell(h);
+         for (int i = 0; i < 16; ++i) h.put();
+       },
+       [](Hands& h) { h.put(); }},
+      {"tell_of_a_failure",
+       [tell, hold_one](Hands& h) {
+         tell(h);
+         hold_one(h);
+       },
+       [](Hands& h) { must(h.worker->nack(h.job, failure())); }},
+      {"tell_of_changes",
+       [tell](Hands& h) {
+         tell(h);
+         h.put();
+       },
+       [](Hands& h) {
+         must(h.producer->reprioritize(h.id, 0));
+         must(h.producer->cancel(h.id));
+         must(h.admin->set_queue("default", {{}, {}, true}));
+       }},
+      {"tell_of_a_batch", tell,
+       [](Hands& h) {
+         const std::vector<JobSpec> specs(3, spec_of());
+         must(h.producer->enqueue_batch(specs));
+       }},
+      {"tell_and_close", tell,
+       [](Hands& h) {
+         Producer producer = must(Producer::attach(h.segment));
+         must(producer.enqueue(spec_of()));
+       }},
       {"attach_and_close", nothing,
        [](Hands& h) {
          Producer producer = must(Producer::attach(h.segment));

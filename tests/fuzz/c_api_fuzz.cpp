@@ -272,6 +272,21 @@ class Caller {
     judge(producer_, ojs_shm_activate(producer_, text(input, id_.c_str())));
     judge(admin_, ojs_shm_dead_retry(admin_, text(input, id_.c_str())));
     judge(admin_, ojs_shm_dead_drop(admin_, text(input, id_.c_str())));
+    watch(input);
+  }
+  void watch(Input& input) {
+    judge(admin_, ojs_shm_set_events(admin_, input.byte() % 2));
+    ojs_shm_events* events = nullptr;
+    const int opened = ojs_shm_events_open(segment_.get(), input.byte() % 8, &events);
+    judge(nullptr, opened);
+    if (opened < 0) return;
+    const Buffer buffer(input);
+    const std::int64_t length = ojs_shm_next_event(events, buffer.data(), buffer.size());
+    judge(events, length);
+    buffer.judge(events, length);
+    judge(events, ojs_shm_events_lost(events));
+    require(ojs_shm_close(events) == OJS_SHM_OK, "open events were not closed");
+    look(input, ojs_shm_waits);
   }
   void say(Input& input, std::int64_t (*entry)(ojs_shm_producer*, const char*, char*, std::size_t)) {
     const Buffer buffer(input);

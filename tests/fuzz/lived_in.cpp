@@ -69,6 +69,7 @@ struct Inhabitant {
     bounds.max_depth = 40;
     require(admin.set_queue("bounded", bounds).ok(), "a queue was refused");
     require(admin.set_default_priority("fuzz.even", 3).ok(), "a default was refused");
+    require(admin.set_events(true).ok(), "events were refused");
     std::vector<std::string> ids;
     for (int n = 0; n < 70; ++n) ids.push_back(enqueue(n));
     (void)producer.cancel(ids[2]);

@@ -6,6 +6,7 @@
 #include "tests/fuzz/surroundings.hpp"
 #include "worker_api/attachment.hpp"
 #include "worker_api/envelope.hpp"
+#include "worker_api/envelope_event.hpp"
 #include "worker_api/envelope_json.hpp"
 
 namespace ojs_shm::fuzz {
@@ -25,6 +26,11 @@ void look_around(const Segment& segment) {
   (void)seen->queues();
   (void)seen->audit();
   (void)seen->default_priority("fuzz.even");
+  (void)seen->waits();
+  EventReader events = seen->events({.from_start = true, .settle_ms = 0});
+  Event event;
+  for (int i = 0; i < 1000 && events.next(event); ++i)
+    require(json::check(print_event(event)).ok(), "an event was printed as something else");
   const std::vector<JobInfo> jobs = seen->list({});
   for (const JobInfo& job : jobs) (void)seen->get(job.id);
   if (!jobs.empty()) print(jobs.back());
@@ -183,6 +189,7 @@ void Visitor::set_queue(Input& input) {
       settings.level_weights->push_back({std::to_string(level * 3), input.byte()});
     if ((order & 0x30) == 0x30) settings.shards = order >> 4;
   }
+  if ((choice & 64) != 0) (void)admin_->set_events((choice & 128) != 0);
   (void)admin_->set_queue(kQueues[choice & 3], settings);
 }
 

@@ -56,7 +56,7 @@ class World {
   void tend(std::uint32_t self);
 
   /// The holder's process is dead from here on.
-  void died(std::uint32_t fiber) { dead_.push_back(fiber); }
+  void died(std::uint32_t fiber) { dead_.push_back(fiber), note_what_the_dead_hold(); }
   /// As whoever finds the dead; may itself be killed, and then the next one begins again.
   void repair();
   /// Repairs, audits, works everything off and audits again; empty when all promises were kept.

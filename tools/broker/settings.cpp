@@ -88,6 +88,13 @@ constexpr Setting kSettings[] = {
        s.keep = chosen == "true";
        return known;
      }},
+    {"events", "", "Let every handle tell what it does, for `ojs-shm events` (as the segment has it; at first not)",
+     [](Settings& s, std::string_view text) {
+       std::string chosen;
+       const Status known = one_of(text, {"true", "false"}, chosen);
+       s.events = chosen == "true";
+       return known;
+     }},
     {"log_level", "LEVEL", "debug, info, warn or error (info)",
      [](Settings& s, std::string_view text) {
        return one_of(text, {"debug", "info", "warn", "error"}, s.log_level);

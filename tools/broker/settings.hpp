@@ -24,6 +24,7 @@ struct Settings {
   SegmentOptions options;
   bool convention_given = false, mode_given = false;  ///< else an existing segment keeps its own
   bool keep = false;
+  std::optional<bool> events;  ///< else as the segment has it
   std::string log_level = "info";
   std::vector<std::pair<std::string, QueueSettings>> queues;
   std::vector<DefaultPriority> default_priorities;

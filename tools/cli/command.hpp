@@ -71,6 +71,7 @@ void add_change_commands(CLI::App& app, Request& request);  // cancel, repriorit
 void add_dead_commands(CLI::App& app, Request& request);
 void add_queue_commands(CLI::App& app, Request& request);  // queue ..., default-priority
 void add_stats_command(CLI::App& app, Request& request);
+void add_events_command(CLI::App& app, Request& request);
 void add_drain_command(CLI::App& app, Request& request);
 void add_audit_command(CLI::App& app, Request& request);
 void add_doctor_command(CLI::App& app, Request& request);

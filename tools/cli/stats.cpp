@@ -6,6 +6,8 @@
 #include <ojs_shm/observer.hpp>
 
 #include "tools/cli/command.hpp"
+#include "tools/cli/metrics.hpp"
+#include "tools/cli/priorities.hpp"
 #include "tools/cli/view.hpp"
 #include "tools/shell/quantity.hpp"
 #include "tools/shell/refusal.hpp"
@@ -17,7 +19,10 @@ namespace {
 
 using shell::must;
 
-struct StatsOptions {};
+struct StatsOptions {
+  bool metrics = false, priorities = false;
+  std::string queue;
+};
 
 void write_segment(json::ObjectWriter& writer, const SegmentInfo& info) {
   writer.text("name", info.name);
@@ -36,6 +41,7 @@ void write_segment(json::ObjectWriter& writer, const SegmentInfo& info) {
     priority.number("max", info.priority_max);
     priority.number("default", info.priority_default);
   });
+  writer.boolean("events", info.events);
   count(writer, "deaths_total", info.deaths_total);
   count(writer, "repairs_total", info.repairs_total);
 }
@@ -134,8 +140,13 @@ int print_text(const SegmentInfo& info, const std::vector<QueueInfo>& queues) {
   return shell::kExitOk;
 }
 
-int stats(const Request& request, const StatsOptions&) {
+int stats(const Request& request, const StatsOptions& options) {
   const Observer observer = must(Observer::attach(request.where));
+  if (options.metrics) {
+    fmt::print("{}", metrics_page(observer));
+    return shell::kExitOk;
+  }
+  if (options.priorities) return print_priorities(observer, options.queue, request.json);
   const SegmentInfo info = observer.segment_info();
   const auto queues = observer.queues();
   return request.json ? print_json(info, queues) : print_text(info, queues);
@@ -144,7 +155,14 @@ int stats(const Request& request, const StatsOptions&) {
 }  // namespace
 
 void add_stats_command(CLI::App& app, Request& request) {
-  add_command<StatsOptions>(app, request, "stats", "The segment, its queues, processes and memory pools", &stats);
+  auto [command, options] =
+      add_command<StatsOptions>(app, request, "stats", "The segment, its queues, processes and memory pools", &stats);
+  auto* priorities =
+      command->add_flag("--priorities", options->priorities, "How many jobs of each priority are available");
+  command->add_flag("--metrics", options->metrics, "All numbers as a page for Prometheus")->excludes(priorities);
+  command->add_option("queue", options->queue, "With --priorities: only this queue")
+      ->type_name("QUEUE")
+      ->needs(priorities);
 }
 
 }  // namespace ojs_shm::cli

@@ -61,6 +61,8 @@ void write_queue(json::ObjectWriter& writer, const QueueInfo& queue) {
     count(totals, "retried", queue.retried_total);
     count(totals, "returned", queue.returned_total);
     count(totals, "rejected", queue.rejected_total);
+    count(totals, "expired", queue.expired_total);
+    count(totals, "priority_changes", queue.reprioritized_total);
   });
   writer.open("available_by_priority") += object([&](json::ObjectWriter& levels) {
     for (const auto& [priority, jobs] : queue.available_by_priority) count(levels, std::to_string(priority), jobs);

@@ -12,7 +12,7 @@ const ABI_VERSION = 1;
 const ID_SIZE = 37;
 const JOB_HAS_PRIORITY = 1;
 
-const opaque = ['segment', 'producer', 'worker', 'job', 'admin', 'observer'];
+const opaque = ['segment', 'producer', 'worker', 'job', 'admin', 'observer', 'events'];
 for (const name of opaque) koffi.opaque(`ojs_shm_${name}`);
 
 koffi.struct('ojs_shm_text', { data: 'void*', size: 'size_t' });

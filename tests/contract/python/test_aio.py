@@ -49,6 +49,22 @@ class Client(OnAsyncQueue):
         with self.assertRaises(ojs_shm.JobCancelled):
             await task.result(BOUND)
 
+    async def test_events_are_followed(self):
+        await self.queue.set_events(True)
+        task = await self.queue.submit("any")
+
+        async def own_types():
+            types = []
+            async for event in self.queue.events(from_start=True):
+                if event["subject"] == task.id:
+                    types.append(event["type"])
+                if len(types) == 2:
+                    return types
+
+        following = asyncio.create_task(own_types())
+        await task.cancel()
+        self.assertEqual(await asyncio.wait_for(following, BOUND), ["job.enqueued", "job.cancelled"])
+
     async def test_many_are_submitted_together_and_listed_in_order(self):
         await self.queue.submit_many([NewJob("any", n, priority=n) for n in (1, 3, 2)])
         jobs = await self.queue.jobs(queue=self.queue_name)

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 import unittest
+from queue import SimpleQueue
 
 from segments import BOUND, ROOT, Broker, OnQueue, OnSegment
 
@@ -318,6 +319,40 @@ class Connecting(OnSegment, unittest.TestCase):
                 thread.join()
             self.assertEqual((failed, len(set(ids))), ([], 800))
             self.assertEqual(queue.stats().depth, 800)
+
+    def test_PRI_E1_events_tell_a_change_of_priority_once(self):
+        where = {"name": self.broker.name + "-told", "dir": self.broker.dir}
+        ojs_shm.create_segment(**where, slots=64)  # of a convention whose priorities may be changed
+        with ojs_shm.connect_sync(**where, queue="told") as queue:
+            queue.set_events(True)
+            with queue.events(follow=False) as events:
+                task = queue.submit("told.once", priority=3)
+                self.assertEqual(task.reprioritize(1), 3)
+                self.assertEqual(task.reprioritize(1), 1)
+                seen = [event for event in events if event["subject"] == task.id]
+                self.assertEqual([event["type"] for event in seen], ["job.enqueued", "priority.changed"])
+                self.assertEqual(seen[1]["data"], {"job_id": task.id, "job_type": "told.once", "queue": "told",
+                                                   "previous_priority": 3, "new_priority": 1})
+                self.assertEqual(events.lost, 0)
+                self.assertEqual(queue.worker(queues=["told"]).fetch(timeout=5).id, task.id)
+            waits = [level for level in queue.waits() if level["queue"] == "told"]
+            self.assertEqual([(level["priority"], level["count"]) for level in waits], [(1, 1)])
+        ojs_shm.remove_segment(**where)
+
+    def test_following_events_ends_with_close(self):
+        with ojs_shm.connect_sync(**self.broker.where, queue="told") as queue:
+            queue.set_events(True)
+            events, seen = queue.events(), SimpleQueue()
+            follower = threading.Thread(target=lambda: [seen.put(event["subject"]) for event in events])
+            follower.start()
+            task = queue.submit("told.later")
+            while seen.get(timeout=BOUND) != task.id:
+                pass
+            events.close()
+            follower.join(BOUND)
+            self.assertFalse(follower.is_alive())
+            with self.assertRaises(ojs_shm.Closed):
+                events.poll()
 
     def test_the_version_is_that_of_the_library(self):
         self.assertEqual(ojs_shm.library_version(), ojs_shm.__version__)

@@ -43,6 +43,8 @@ void OjsSubject::create() {
       if (const Status set = admin->set_queue(queue, settings); !set.ok())
         return fmt::print(stderr, "set_queue: {}\n", set.error().message), false;
     }
+    if (const Status set = admin->set_events(plan_.everything); !set.ok())
+      return fmt::print(stderr, "set_events: {}\n", set.error().message), false;
     return true;
   });
   auto observer = Observer::attach(plan_.name);

@@ -246,6 +246,23 @@ TEST_F(Audit, I16_a_job_without_the_time_it_needs) {
   EXPECT_EQ(found(), (std::set<std::uint32_t>{16}));
 }
 
+TEST_F(Audit, I17_a_page_that_belongs_to_no_level_or_lane) {
+  shm::Word& owner = s.store().wait_page(s.store().wait_pages() - 1).owner;
+  for (const std::uint64_t word :
+       {engine::WaitOwner(1, 1, engine::WaitOwner::key_of(7, 2)).word, std::uint64_t{1} << 40,
+        engine::WaitOwner(1, 1000, engine::WaitOwner::key_of(0, 2)).word}) {
+    const Corrupted corrupted(owner, word);
+    EXPECT_EQ(found(), (std::set<std::uint32_t>{17}));
+  }
+  const std::uint32_t page = 5;
+  for (const std::uint64_t word :
+       {engine::EventPageControl(raw().geometry().lanes - 1, 5).word, engine::EventPageControl(0, 6).closed().word,
+        engine::EventPageControl(0, 5 + s.store().event_pages()).closed().word}) {
+    const Corrupted corrupted(s.store().event_control(page), word);
+    EXPECT_EQ(found(), (std::set<std::uint32_t>{17}));
+  }
+}
+
 TEST_F(Audit, names_no_more_than_a_thousand_findings_and_only_what_stays) {
   EXPECT_EQ(engine::audit_patiently(s.store()), std::vector<engine::Finding>{});
   const Corrupted word(queue().waiters[15], 1ULL << 63);

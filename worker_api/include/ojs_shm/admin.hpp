@@ -52,6 +52,8 @@ class OJS_SHM_API Admin {
   /// For all queues that have no ageing of their own, now and later. Errors: kInvalid.
   Status set_default_aging(const AgingSettings& aging);
   Status set_default_priority(std::string_view type, std::int64_t priority);
+  /// Whether every handle of the segment, of whatever process, tells what it does from now on. Off in a new segment.
+  Status set_events(bool on);
   /// Discarded jobs with dead_letter set: back to available with attempt 0, or gone.
   Status retry_dead(std::string_view id);
   Status drop_dead(std::string_view id);

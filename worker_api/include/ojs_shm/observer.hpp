@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include <ojs_shm/events.hpp>
 #include <ojs_shm/export.hpp>
 #include <ojs_shm/job.hpp>
 #include <ojs_shm/result.hpp>
@@ -37,7 +38,7 @@ struct QueueInfo {
   std::uint64_t depth = 0, size_bytes = 0;          ///< available + scheduled + retryable + pending
   std::uint64_t by_state[8] = {};                   ///< jobs now in the segment, indexed by State
   std::uint64_t enqueued_total = 0, dispatched_total = 0, completed_total = 0, discarded_total = 0, cancelled_total = 0,
-                retried_total = 0, returned_total = 0, rejected_total = 0;
+                retried_total = 0, returned_total = 0, rejected_total = 0, expired_total = 0, reprioritized_total = 0;
   std::vector<std::pair<std::int64_t, std::uint64_t>> available_by_priority;  ///< best first
   bool lower_first = true;  ///< of two priorities the lower one goes first
   AgingSettings aging;
@@ -68,10 +69,20 @@ struct SegmentInfo {
   std::uint32_t format = 0;
   std::uint64_t size_bytes = 0, created_at_ms = 0, slots = 0, max_body_bytes = 0, default_lease_ms = 0,
                 retention_ms = 0;
+  bool events = false;                       ///< handles tell what happens (Admin::set_events)
+  std::uint64_t unmeasured_waits_total = 0;  ///< dispatches that are in no LevelWaits, for want of memory for them
   std::int64_t priority_min = 0, priority_max = 0, priority_default = 0;
   std::vector<PoolInfo> pools;
   std::vector<ProcessInfo> processes;
   std::uint64_t deaths_total = 0, repairs_total = 0;
+};
+
+/// How long jobs waited between becoming available and being handed out, by the priority they had then.
+struct LevelWaits {
+  std::string queue;
+  std::int64_t priority = 0;
+  std::uint64_t count = 0, sum_ms = 0;
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> up_to_ms;  ///< bound and how many waited no longer than it
 };
 
 struct JobFilter {
@@ -102,6 +113,10 @@ class OJS_SHM_API Observer {
   std::vector<JobInfo> list(const JobFilter& filter) const;
   /// Walks everything. Exact when nobody else is at work; else it looks twice before it speaks.
   std::vector<Violation> audit() const;
+  /// Levels from which something was handed out, since the segment was made.
+  std::vector<LevelWaits> waits() const;
+  /// What handles tell, if they do: see SegmentInfo::events.
+  EventReader events(const EventOptions& options = {}) const;
   std::optional<std::int64_t> default_priority(std::string_view type) const;
   /// The name a person may use for it ("urgent"), as a number of this segment's convention; else an error that lists them.
   Result<std::int64_t> priority_by_name(std::string_view name) const;

@@ -373,6 +373,8 @@ OJS_SHM_API int ojs_shm_set_queue(ojs_shm_admin* admin, const char* queue, const
 OJS_SHM_API int ojs_shm_configure_queue(ojs_shm_admin* admin, const char* queue, const char* json, size_t json_size);
 // For jobs of this type that are enqueued without one. Errors: INVALID (names the maximum), NOMEM.
 OJS_SHM_API int ojs_shm_set_default_priority(ojs_shm_admin* admin, const char* type, int64_t priority);
+// Whether every handle of the segment tells what it does from now on; a new segment's do not. ojs_shm_events_open() reads.
+OJS_SHM_API int ojs_shm_set_events(ojs_shm_admin* admin, int on);
 // A dead letter back to available with attempt 0, or gone. ojs_shm_list() lists them. Errors: NOT_FOUND, WRONG_STATE.
 OJS_SHM_API int ojs_shm_dead_retry(ojs_shm_admin* admin, const char* id);
 OJS_SHM_API int ojs_shm_dead_drop(ojs_shm_admin* admin, const char* id);
@@ -415,8 +417,27 @@ OJS_SHM_API int64_t ojs_shm_list(ojs_shm_observer* observer, const ojs_shm_job_f
 OJS_SHM_API int64_t ojs_shm_audit(ojs_shm_observer* observer, char* buffer, size_t size);
 // What enqueue uses for jobs of this type without a priority of their own. Errors: NOT_FOUND when the type has none.
 OJS_SHM_API int ojs_shm_default_priority(ojs_shm_observer* observer, const char* type, int64_t* priority);
+// JSON: an array of {"queue", "priority", "count", "sum_ms", "up_to_ms": {"1": n, "4": n, ...}}: how long jobs waited
+// between becoming available and being handed out, since the segment was made.
+OJS_SHM_API int64_t ojs_shm_waits(ojs_shm_observer* observer, char* buffer, size_t size);
 // "urgent" and the like, as a number of this segment's convention. Errors: NOT_FOUND or INVALID, listing the names.
 OJS_SHM_API int ojs_shm_priority_by_name(ojs_shm_observer* observer, const char* name, int64_t* priority);
+
+// --- Events ---------------------------------------------------------------------------------------------------------
+
+typedef struct ojs_shm_events ojs_shm_events;
+
+enum {
+  OJS_SHM_EVENTS_FROM_START = 1,  // begin with what the segment still keeps; else with what happens from now on
+  OJS_SHM_EVENTS_AT_ONCE = 2  // else what happened in the last 20 ms waits, so that all handles' events come in order
+};
+
+// Works on every segment handle, also on one from ojs_shm_segment_observe(). docs/events.md has the types.
+OJS_SHM_API int ojs_shm_events_open(const ojs_shm_segment* segment, uint32_t flags, ojs_shm_events** events);
+// JSON: the next event. EMPTY when there is none now.
+OJS_SHM_API int64_t ojs_shm_next_event(ojs_shm_events* events, char* buffer, size_t size);
+// How many events were overwritten before this handle read them; ask after each OJS_SHM_E_EMPTY.
+OJS_SHM_API int64_t ojs_shm_events_lost(ojs_shm_events* events);
 
 #ifdef __cplusplus
 }

@@ -20,6 +20,7 @@ from .client import Queue, Task, connect_sync, create_segment, remove_segment
 from .errors import (CannotAttach, Closed, Duplicate, Empty, Failure, InternalError, InUse, InvalidArgument,
                      JobCancelled, JobFailed, LibraryNotFound, Lost, NoSpace, NotFound, OjsError, OtherFormat,
                      PermissionDenied, QueueFull, SegmentFull, StaleVersion, TimedOut, TooLarge, WrongState)
+from .events import Events
 from .jobs import Job, JobError, JobInfo, NackOutcome, NewJob, QueueStats, Retry
 from .priority import Priority
 from .worker import Worker
@@ -27,7 +28,7 @@ from .worker import Worker
 __version__ = "0.1.0"
 
 __all__ = [
-    "AsyncQueue", "AsyncTask", "AsyncWorker", "CannotAttach", "Closed", "Duplicate", "Empty", "Failure",
+    "AsyncQueue", "AsyncTask", "AsyncWorker", "CannotAttach", "Closed", "Duplicate", "Empty", "Events", "Failure",
     "InUse", "InternalError", "InvalidArgument", "Job", "JobCancelled", "JobError", "JobFailed", "JobInfo",
     "LibraryNotFound", "Lost", "NackOutcome", "NewJob", "NoSpace", "NotFound", "OjsError", "OtherFormat",
     "PermissionDenied", "Priority", "Queue", "QueueFull", "QueueStats", "Retry", "SegmentFull", "StaleVersion", "Task",

@@ -25,6 +25,7 @@ FAILURE_NOT_RETRYABLE = 1
 WORKER_LEASE_OWNED = 1
 QUEUE_MAX_DEPTH, QUEUE_MAX_SIZE_BYTES, QUEUE_PAUSED = 1, 2, 4
 FILTER_HAS_STATE, FILTER_DEAD_LETTER = 1, 2
+EVENTS_FROM_START, EVENTS_AT_ONCE = 1, 2
 
 #: Indexed by the numbers of ojs_shm.h.
 STATES = ("scheduled", "available", "pending", "active", "completed", "retryable", "cancelled", "discarded")
@@ -155,6 +156,11 @@ _ENTRIES = {
     "audit": (c_int64, (_handle, *_text)),
     "default_priority": (c_int, (_handle, c_char_p, POINTER(c_int64))),
     "priority_by_name": (c_int, (_handle, c_char_p, POINTER(c_int64))),
+    "waits": (c_int64, (_handle, *_text)),
+    "set_events": (c_int, (_handle, c_int)),
+    "events_open": (c_int, (_handle, c_uint32, _out)),
+    "next_event": (c_int64, (_handle, *_text)),
+    "events_lost": (c_int64, (_handle,)),
 }
 
 

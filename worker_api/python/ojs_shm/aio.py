@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Iterable
+from collections.abc import AsyncIterator, Iterable
 from typing import TYPE_CHECKING, Any
 
 from . import errors
 from .client import Queue
+from .events import LOOK
 from .jobs import NOTHING, Duration, JobInfo, NewJob, QueueStats, milliseconds
 
 if TYPE_CHECKING:
@@ -104,6 +105,19 @@ class AsyncQueue:
 
     async def jobs(self, **filter: Any) -> list[JobInfo]:
         return await asyncio.to_thread(lambda: self._queue.jobs(**filter))
+
+    async def set_events(self, on: bool) -> None:
+        await asyncio.to_thread(self._queue.set_events, on)
+
+    async def events(self, *, from_start: bool = False) -> AsyncIterator[dict[str, Any]]:
+        """What happens in the segment, once set_events(True) has been called: `async for event in queue.events()`."""
+        with self._queue.events(from_start=from_start) as events:
+            while True:
+                event = events.poll()
+                if event is not None:
+                    yield event
+                else:
+                    await asyncio.sleep(LOOK)
 
     async def audit(self) -> list[dict[str, Any]]:
         return await asyncio.to_thread(self._queue.audit)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from . import _abi, errors
 from ._abi import library
 from ._handles import Handles
+from .events import Events
 from .jobs import NOTHING, Duration, JobInfo, NewJob, QueueStats, milliseconds, to_json
 from .priority import Priority
 
@@ -221,6 +222,23 @@ class Queue:
             wanted.flags |= _abi.FILTER_DEAD_LETTER
         with self._observers.lent() as observer:
             return [JobInfo(each) for each in json.loads(observer.text(library().list, ctypes.byref(wanted)))]
+
+    def waits(self) -> list[dict[str, Any]]:
+        """By queue and priority, how long jobs waited between becoming available and being handed out: `count`, `sum_ms`,
+        and `up_to_ms`, which maps a bound to how many waited no longer."""
+        with self._observers.lent() as observer:
+            return json.loads(observer.text(library().waits))
+
+    def set_events(self, on: bool) -> None:
+        """Whether every handle of the segment, of whatever process, tells what it does from now on."""
+        with self._admins.lent() as admin:
+            admin.call(library().set_events, int(on))
+
+    def events(self, *, from_start: bool = False, follow: bool = True) -> Events:
+        """What happens in the segment, once set_events(True) has been called; see Events."""
+        if self._segment is None:
+            raise errors.Closed("this queue is closed", code="closed", number=-16)
+        return Events(self._segment, from_start, follow)
 
     def audit(self) -> list[dict[str, Any]]:
         """The violated invariants, each with its number and a text; empty when the segment is sound."""

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What it costs a job that somebody may look, in one thread: laps with and without, by turns, and the median of the
+// differences of neighbours. Waits are always counted, so there a lap counts each job once more. Events are told or not.
+#include <algorithm>
+#include <functional>
+
+#include "bench/one_thread.hpp"
+#include "bench/peers/ojs_shm.hpp"
+#include "bench/topologies.hpp"
+#include "engine/waits.hpp"
+#include "worker_api/attachment.hpp"
+
+namespace ojs_shm::bench {
+
+namespace {
+
+constexpr int kPairs = 31;
+
+/// Lives of jobs, a lap at a time.
+class Lives {
+ public:
+  explicit Lives(OjsShm& peer) : producer_(peer), worker_(peer) {}
+  template <class Beside>
+  double lap(std::uint32_t jobs, Beside beside) {
+    const std::uint64_t begun = ticks();
+    for (std::uint32_t i = 0; i < jobs; ++i) {
+      producer_.enqueue(i % 5, body_);
+      take<OjsShm>(worker_, body_);
+      beside(i);
+      worker_.ack();
+    }
+    return ns_between(begun, ticks()) / jobs;
+  }
+
+ private:
+  OjsShm::Producer producer_;
+  OjsShm::Worker worker_;
+  Body body_ = blank_body();
+};
+
+/// Plays both laps in pairs, the other one first each time.
+void compare(benchmark::State& state, OjsShm& peer, const std::function<double(Lives&, std::uint32_t)>& without,
+             const std::function<double(Lives&, std::uint32_t)>& with) {
+  const std::uint32_t jobs = scaled(10'000);
+  std::vector<double> added;
+  Stage stage(Cast::kThreads);
+  stage.add(0, [&](Stage::Part& part) {
+    Lives lives(peer);
+    without(lives, jobs);
+    with(lives, jobs);
+    part.begin();
+    for (int pair = 0; pair < kPairs; ++pair) {
+      double plain = pair % 2 == 0 ? without(lives, jobs) : 0;
+      const double more = with(lives, jobs);
+      if (pair % 2 != 0) plain = without(lives, jobs);
+      added.push_back(more - plain);
+    }
+    part.end();
+  });
+  time_stage(state, stage, std::uint64_t{2} * kPairs * jobs, cores_of<OjsShm>());
+  if (added.empty()) return;
+  std::nth_element(added.begin(), added.begin() + kPairs / 2, added.end());
+  state.counters["added_ns"] = added[kPairs / 2];
+}
+
+void waits(benchmark::State& state) {
+  OjsShm peer{Plan{}};
+  const auto handle = value_of(internal::Handle::make(peer.attached()), "handle");
+  engine::WaitMeter meter(handle->store(), handle->lane());
+  compare(
+      state, peer, [](Lives& lives, std::uint32_t jobs) { return lives.lap(jobs, [](std::uint32_t) {}); },
+      [&meter](Lives& lives, std::uint32_t jobs) {
+        return lives.lap(jobs, [&meter](std::uint32_t i) { meter.count(0, static_cast<std::uint8_t>(i % 5), i % 8); });
+      });
+}
+
+void events(benchmark::State& state) {
+  OjsShm peer{Plan{}};
+  auto admin = value_of(Admin::attach(peer.attached()), "attach");
+  const auto lap = [&admin](bool on) {
+    return [&admin, on](Lives& lives, std::uint32_t jobs) {
+      if (const Status set = admin.set_events(on); !set.ok()) throw_error("set_events", set.error());
+      return lives.lap(jobs, [](std::uint32_t) {});
+    };
+  };
+  compare(state, peer, lap(false), lap(true));
+}
+
+}  // namespace
+
+void add_observing() {
+  add_benchmark("observing_waits/ojs_shm", waits);
+  add_benchmark("observing_events/ojs_shm", events);
+}
+
+}  // namespace ojs_shm::bench

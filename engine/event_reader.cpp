@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <map>
+#include <tuple>
+#include <utility>
+
+#include "engine/events.hpp"
+
+namespace ojs_shm::engine {
+
+EventReader::EventReader(const Store& store, bool from_start)
+    : store_(store), seen_(store.lanes(), 0), done_(store.event_pages(), 0) {
+  for (std::uint32_t lane = 0; lane < store.lanes() && !from_start; ++lane)
+    seen_[lane] = store.segment().lane(lane).counters[kEventsTold].get_ordered();
+}
+
+/// Adds what is new in a page. The page may be given to another lane meanwhile: 1. an event counts when its stamp is there
+/// before it is copied; 2. and when the page still has the same turn afterwards.
+void EventReader::read_page(std::uint32_t page, std::vector<Found>& lanes) {
+  const EventPageControl control(store_.event_control(page).load());
+  if (control.turn() == 0 || control.word == done_[page] || control.lane() >= lanes.size()) return;
+  Found& found = lanes[control.lane()];
+  const std::uint64_t seen = seen_[control.lane()];
+  std::uint64_t last = 0;
+  for (unsigned i = 0; i < kEventsPerPage; ++i) {
+    const EventRecord& record = store_.event_page(page).event[i];
+    if (record.stamp.load() != control.stamp(i)) break;  // 1
+    const std::uint64_t sequence = record.sequence.get();
+    last = std::max(last, sequence);
+    if (sequence <= seen || sequence > found.told) continue;
+    const std::uint64_t head = record.kind_rank_time.get(), facts = record.facts.get();
+    EventFacts event;
+    event.kind = static_cast<EventKind>(head >> 56);
+    event.rank = static_cast<std::uint8_t>(head >> 48);
+    event.previous_rank = static_cast<std::uint8_t>(facts >> 48);
+    event.attempt = static_cast<std::uint16_t>(facts >> 16);
+    event.max_attempts = static_cast<std::uint16_t>(facts >> 32);
+    event.queue = static_cast<std::uint16_t>(facts);
+    event.job = {record.id_hi.get(), record.id_lo.get()};
+    event.tag = record.tag.get();
+    event.value = record.value.get();
+    event.lane = control.lane();
+    event.sequence = sequence;
+    event.time_ms = head & ((1ULL << 48) - 1);
+    if (EventPageControl(store_.event_control(page).load()).turn() != control.turn()) return;  // 2. PAIR event-page
+    if (event.kind > EventKind::kNone && event.kind < EventKind::kCount) found.events.push_back(event);
+  }
+  if (!control.open() && last <= seen) done_[page] = control.word;
+}
+
+std::uint64_t EventReader::poll(std::vector<EventFacts>& events, std::uint64_t settle_ms) {
+  const std::uint64_t now = store_.now_ms();
+  std::vector<Found> lanes(seen_.size());
+  bool news = false;
+  for (std::uint32_t lane = 0; lane < lanes.size(); ++lane) {
+    // What was told before we look through the pages is there, or has been overwritten.
+    lanes[lane].told = store_.segment().lane(lane).counters[kEventsTold].get_ordered();  // PAIR event-told
+    seen_[lane] = std::min(seen_[lane], lanes[lane].told);
+    news = news || lanes[lane].told != seen_[lane];
+  }
+  if (!news) return 0;
+  for (std::uint32_t page = 0; page < done_.size(); ++page) read_page(page, lanes);
+
+  std::uint64_t lost = 0;
+  const std::size_t first = events.size();
+  for (std::uint32_t lane = 0; lane < lanes.size(); ++lane) {
+    Found& found = lanes[lane];
+    std::sort(found.events.begin(), found.events.end(),
+              [](const EventFacts& a, const EventFacts& b) { return a.sequence < b.sequence; });
+    const auto young = std::find_if(found.events.begin(), found.events.end(), [&](const EventFacts& event) {
+      return event.time_ms <= now && now - event.time_ms < settle_ms;
+    });
+    if (young != found.events.end()) found.told = young->sequence - 1;
+    const auto count = static_cast<std::uint64_t>(young - found.events.begin());
+    const std::uint64_t told = found.told - seen_[lane];
+    lost += told - std::min(told, count);
+    events.insert(events.end(), found.events.begin(), young);
+    seen_[lane] = found.told;
+  }
+  // By time. Within a millisecond lanes cannot be told apart, but the changes of one job can, by the tags of its slot.
+  const auto begin = events.begin() + static_cast<std::ptrdiff_t>(first);
+  std::sort(begin, events.end(), [](const EventFacts& a, const EventFacts& b) {
+    return std::tie(a.time_ms, a.lane, a.sequence) < std::tie(b.time_ms, b.lane, b.sequence);
+  });
+  std::map<JobId, std::vector<std::size_t>> places;
+  for (std::size_t i = first; i < events.size(); ++i)
+    if (events[i].job != JobId{}) places[events[i].job].push_back(i);
+  for (const auto& [job, at] : places) {
+    std::vector<EventFacts> changes;
+    for (const std::size_t i : at) changes.push_back(events[i]);
+    std::stable_sort(changes.begin(), changes.end(), [](const EventFacts& a, const EventFacts& b) {
+      return std::tie(a.time_ms, a.tag) < std::tie(b.time_ms, b.tag);
+    });
+    for (std::size_t i = 0; i < at.size(); ++i) events[at[i]] = changes[i];
+  }
+  return lost;
+}
+
+}  // namespace ojs_shm::engine

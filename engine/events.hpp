@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "engine/store.hpp"
+
+namespace ojs_shm::engine {
+
+/// What an event says. Numbers are part of the format: new ones come at the end.
+enum class EventKind : std::uint8_t {
+  kNone,
+  kJobEnqueued,      ///< became available
+  kJobScheduled,     ///< value: due, Unix ms
+  kJobStarted,       ///<
+  kJobCompleted,     ///< value: how long it ran, ms
+  kJobFailed,        ///< value: how long it ran, ms
+  kJobRetrying,      ///< value: due, Unix ms
+  kJobDiscarded,     ///<
+  kJobCancelled,     ///<
+  kJobExpired,       ///< value: created, Unix ms
+  kJobHeartbeat,     ///< value: end of the lease, Unix ms
+  kJobProgress,      ///< value: in 1/10,000
+  kPriorityChanged,  ///<
+  kQueuePaused,      ///<
+  kQueueResumed,     ///<
+  kCount
+};
+
+/// One event, as its writer knows it and its reader gets it.
+struct EventFacts {
+  EventKind kind = EventKind::kNone;
+  std::uint8_t rank = 0, previous_rank = 0;
+  std::uint16_t attempt = 0, max_attempts = 0;
+  std::uint32_t queue = 0;
+  JobId job;
+  std::uint64_t tag = 0, value = 0;
+  std::uint64_t time_ms = 0;  ///< 0: when it is written
+  // Added by the log.
+  std::uint32_t lane = 0;
+  std::uint64_t sequence = 0;
+};
+
+/// Where one lane writes its events: in pages of sixteen, which it takes by turns with all others, so that who has much to
+/// tell gets much room. Nobody else writes a page that is open. A death leaves an open page, which its repair closes; an
+/// event of which the stamp is missing is none.
+class EventLog {
+ public:
+  EventLog(Store& store, std::uint32_t lane)
+      : store_(store), told_(store.segment().lane(lane).counters[kEventsTold]), lane_(lane) {}
+
+  void write(const EventFacts& event);
+  /// Gives the page back, as whoever ends a lane must do.
+  void close();
+  /// Closes what an earlier owner of this lane left open when it died, and counts its last event if need be.
+  void close_left();
+
+ private:
+  bool open();
+
+  Store& store_;
+  shm::LaneWord& told_;
+  std::uint32_t lane_;
+  std::uint32_t page_ = kNoIndex;
+  EventPageControl opened_{0};  ///< its control word
+  unsigned at_ = 0;             ///< events in the page
+};
+
+/// Reads what all lanes tell. Never writes; the segment may be mapped for reading, and may be damaged.
+class EventReader {
+ public:
+  /// From now on, or everything that is still kept.
+  EventReader(const Store& store, bool from_start);
+
+  /// Appends what has been told since the last call, by time, and for each job in the order of its changes. Events of the
+  /// last `settle_ms` wait for the next call: another lane may be about to tell what led to them. Returns how many were
+  /// overwritten before they could be read.
+  std::uint64_t poll(std::vector<EventFacts>& events, std::uint64_t settle_ms);
+
+ private:
+  struct Found {
+    std::vector<EventFacts> events;  ///< of one lane
+    std::uint64_t told = 0;          ///< sequence of its last event
+  };
+  void read_page(std::uint32_t page, std::vector<Found>& lanes);
+
+  const Store& store_;
+  std::vector<std::uint64_t> seen_;  ///< by lane: the sequence up to which everything has been given out or lost
+  std::vector<std::uint64_t> done_;  ///< by page: its control word when nothing in it was left to be read
+};
+
+}  // namespace ojs_shm::engine

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstdint>
+#include <map>
+#include <utility>
+
+#include "engine/store.hpp"
+
+namespace ojs_shm::engine {
+
+/// The bucket that counts a wait: the first whose bound, 4^i ms, is not below it.
+constexpr unsigned wait_bucket(std::uint64_t ms) {
+  const auto bits = static_cast<unsigned>(ms == 0 ? 0 : std::bit_width(ms - 1));
+  return std::min((bits + 1) / 2, kWaitBuckets - 1);
+}
+/// The bound of a bucket; the last one has none.
+constexpr std::uint64_t wait_bound_ms(unsigned bucket) { return 1ULL << 2 * bucket; }
+static_assert(wait_bucket(1) == 0 && wait_bucket(2) == 1 && wait_bucket(4) == 1 && wait_bucket(5) == 2);
+
+/// Counts for one lane how long jobs waited until it took them. A page that it has taken, no other lane writes, so a
+/// count is a load and a store. A page outlives its lane with all it counted; then whoever needs one for the same level
+/// goes on in it. When no page is left, lanes share one for the level, and count there by read-modify-writes.
+class WaitMeter {
+ public:
+  WaitMeter(Store& store, std::uint32_t lane) : store_(store), lane_(lane) {}
+
+  OJS_SHM_INLINE void count(std::uint32_t queue, std::uint8_t rank, std::uint64_t ms) {
+    const std::uint32_t key = WaitOwner::key_of(queue, rank);
+    Known& known = known_[key % known_.size()];
+    if (known.key != key) [[unlikely]]
+      known = find(key);
+    if (known.page == nullptr || known.shared) [[unlikely]]
+      return count_elsewhere(known, ms);
+    Word& bucket = known.page->count[wait_bucket(ms)];
+    // relaxed: nobody else writes these two
+    bucket.store(bucket.load_relaxed() + 1, shm::Point::kWaitCounted);
+    if (ms != 0) known.page->sum_ms.store(known.page->sum_ms.load_relaxed() + ms, shm::Point::kWaitCounted);
+  }
+
+ private:
+  struct Known {
+    std::uint32_t key = 0;
+    bool shared = false;
+    WaitPage* page = nullptr;  ///< none: there was no page
+  };
+  Known find(std::uint32_t key);
+  WaitPage* take(std::uint32_t key, std::uint32_t begin, std::uint32_t count, std::uint32_t owner);
+  void count_elsewhere(const Known& known, std::uint64_t ms);
+
+  Store& store_;
+  std::uint32_t lane_;
+  std::array<Known, 256> known_{};
+};
+
+struct WaitHistogram {
+  std::array<std::uint64_t, kWaitBuckets> count{};
+  std::uint64_t sum_ms = 0;
+};
+/// By queue and rank, over all lanes.
+std::map<std::pair<std::uint32_t, std::uint8_t>, WaitHistogram> read_waits(const Store& store);
+
+}  // namespace ojs_shm::engine

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+// How long jobs waited, and how many of each priority wait now. The clock is moved by hand.
+
+#include <gmock/gmock.h>
+
+#include "engine/waits.hpp"
+#include "tests/unit/engine/quiet_segment.hpp"
+
+namespace ojs_shm::test {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+using testing::Pair;
+
+TEST(Waits, buckets_are_powers_of_four_milliseconds) {
+  for (unsigned bucket = 0; bucket + 1 < engine::kWaitBuckets; ++bucket) {
+    EXPECT_EQ(engine::wait_bucket(engine::wait_bound_ms(bucket)), bucket);
+    EXPECT_EQ(engine::wait_bucket(engine::wait_bound_ms(bucket) + 1), bucket + 1);
+  }
+  EXPECT_EQ(engine::wait_bucket(0), 0U);
+  EXPECT_EQ(engine::wait_bucket(~0ULL), engine::kWaitBuckets - 1);
+}
+
+LevelWaits level(const QuietSegment& s, std::int64_t priority, std::string_view queue = "default") {
+  for (const LevelWaits& waits : s.observer.waits())
+    if (waits.queue == queue && waits.priority == priority) return waits;
+  return {};
+}
+
+TEST(Waits, PRI_X2_each_dispatch_is_counted_once_under_its_queue_and_priority_with_its_time) {
+  QuietSegment s;
+  EXPECT_THAT(s.observer.waits(), IsEmpty());
+  for (const std::int64_t priority : {0, 2, 2, 200}) s.put(priority);
+  s.put(2, "other");
+  s.move_clock(10 * kMinute);
+  EXPECT_EQ(s.drain().size(), 4U);
+  EXPECT_EQ(level(s, 0).count, 1U);
+  EXPECT_EQ(level(s, 2).count, 2U);
+  EXPECT_EQ(level(s, 200).count, 1U);
+  EXPECT_EQ(level(s, 2, "other").count, 0U) << "accepted, not dispatched";
+  const LevelWaits two = level(s, 2);
+  EXPECT_GE(two.sum_ms, 2 * 10 * kMinute);
+  EXPECT_LT(two.sum_ms, 2 * 11 * kMinute);
+  for (const auto& [ms, jobs] : two.up_to_ms) EXPECT_EQ(jobs, ms >= 1'048'576 ? 2U : 0U) << ms;
+}
+
+TEST(Waits, PRI_X2_every_attempt_is_a_dispatch_and_waits_from_when_it_became_available) {
+  QuietSegment s;
+  JobSpec later = spec_of(3);
+  later.scheduled_at_ms = s.now_ms() + 10 * kHour;
+  s.put(later);
+  s.pass(11 * kHour);
+  s.move_clock(2 * kMinute);
+  s.take();
+  EXPECT_EQ(level(s, 3).count, 1U);
+  EXPECT_LT(level(s, 3).sum_ms, 5 * kMinute) << "its time as scheduled is no wait";
+  ASSERT_TRUE(s.worker.nack(s.job, failure()).ok());
+  s.pass(kHour);
+  s.take();
+  EXPECT_EQ(level(s, 3).count, 2U);
+}
+
+TEST(Waits, PRI_X2_levels_and_handles_beyond_the_pages_are_counted_too) {
+  QuietSegment s(few_slots(2048));
+  std::uint64_t dispatched = 0;
+  for (int handle = 0; handle < 24; ++handle) {
+    Worker worker = Worker::attach(s.segment, {.queues = {"default", "other"}}).value();
+    for (std::int64_t priority = 0; priority < 256; ++priority)
+      s.put(priority, priority % 2 == 0 ? "default" : "other");
+    while (worker.try_fetch(s.job)) {
+      ASSERT_TRUE(worker.ack(s.job).ok());
+      ++dispatched;
+    }
+    if (handle % 2 == 0) continue;
+    std::uint64_t counted = s.observer.segment_info().unmeasured_waits_total;
+    for (const LevelWaits& waits : s.observer.waits()) counted += waits.count;
+    ASSERT_EQ(counted, dispatched);
+  }
+  EXPECT_EQ(s.observer.segment_info().unmeasured_waits_total, 0U) << "pages of handles that are gone are used again";
+
+  std::vector<Worker> living;
+  for (int handle = 0; handle < 16; ++handle)
+    living.push_back(Worker::attach(s.segment, {.queues = {"default"}}).value());
+  for (Worker& worker : living)
+    for (std::int64_t priority = 0; priority < 256; ++priority) {
+      s.put(priority);
+      ASSERT_TRUE(worker.try_fetch(s.job).ok());
+      ASSERT_TRUE(worker.ack(s.job).ok());
+      ++dispatched;
+    }
+  std::uint64_t counted = s.observer.segment_info().unmeasured_waits_total;
+  for (const LevelWaits& waits : s.observer.waits()) counted += waits.count;
+  EXPECT_EQ(counted, dispatched);
+}
+
+TEST(Waits, of_a_page_whose_lane_is_gone_are_kept_and_gone_on_with) {
+  QuietSegment s;
+  for (int i = 0; i < 50; ++i) {
+    s.put(2);
+    Worker worker = Worker::attach(s.segment, {}).value();
+    ASSERT_TRUE(worker.try_fetch(s.job).ok());
+    ASSERT_TRUE(worker.ack(s.job).ok());
+  }
+  std::uint32_t pages = 0;
+  for (std::uint32_t i = 0; i < s.store().wait_pages(); ++i) pages += s.store().wait_page(i).owner.load() != 0 ? 1 : 0;
+  EXPECT_EQ(pages, 1U);
+  EXPECT_EQ(level(s, 2).count, 50U);
+}
+
+TEST(Waits, PRI_H3_PRI_R003_PRI_X1_only_available_jobs_are_counted_by_priority) {
+  QuietSegment s;
+  for (const std::int64_t priority : {0, 0, 0, 2, 7}) s.put(priority);
+  JobSpec later = spec_of(2);
+  later.scheduled_at_ms = s.now_ms() + kHour;
+  s.put(later);
+  JobSpec pending = spec_of(2);
+  pending.pending = true;
+  s.put(pending);
+  s.take();  // one of priority 0 is active
+  const QueueInfo queue = s.queue();
+  EXPECT_THAT(queue.available_by_priority, ElementsAre(Pair(0, 2), Pair(2, 1), Pair(7, 1)));
+  EXPECT_EQ(queue.by_state[static_cast<std::size_t>(State::kAvailable)], 4U) << "their sum";
+  ASSERT_TRUE(s.worker.ack(s.job).ok());
+  s.drain();
+  EXPECT_THAT(s.queue().available_by_priority, IsEmpty());
+}
+
+TEST(Waits, PRI_X3_a_change_of_priority_is_counted_once_and_a_refused_one_is_not) {
+  QuietSegment s;
+  const std::string id = s.put(2);
+  s.put(2, "other");
+  ASSERT_TRUE(s.producer.reprioritize(id, 0).ok());
+  ASSERT_TRUE(s.admin.producer().reprioritize(id, 4).ok());
+  ASSERT_TRUE(s.producer.reprioritize(id, 4).ok()) << "the same value";
+  EXPECT_FALSE(s.producer.reprioritize(id, 256).ok());
+  s.take();
+  EXPECT_FALSE(s.producer.reprioritize(id, 1).ok());
+  EXPECT_EQ(s.queue().reprioritized_total, 2U);
+  EXPECT_EQ(s.queue("other").reprioritized_total, 0U);
+}
+
+TEST(Waits, PRI_X1_the_default_segment_holds_its_hundred_thousand_jobs_beside_the_pages) {
+  QuietSegment s{SegmentOptions{}};
+  EXPECT_LE(s.segment.size_bytes(), 64ULL << 20);
+  EXPECT_GE(s.store().wait_pages(), s.store().lanes() * 8);
+  EXPECT_GE(s.store().event_pages(), s.store().lanes() * 2);
+  ASSERT_TRUE(s.admin.set_events(true).ok());
+  const std::string args = "[\"" + std::string(60, 'x') + "\"]";
+  JobSpec spec = spec_of();
+  spec.args = args;
+  for (std::int64_t i = 0; i < 100'000; ++i) {
+    spec.priority = i % 5;
+    const auto put = s.producer.enqueue(spec);
+    ASSERT_TRUE(put.ok()) << "job " << i << ": " << put.error().message;
+  }
+  EXPECT_LE(sizeof(engine::QueueRecord) + std::size_t{s.store().lanes()} * sizeof(engine::QueueTally), 16U * 1024)
+      << "an idle queue";
+}
+
+}  // namespace
+}  // namespace ojs_shm::test

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <signal.h>
+#include <spdlog/fmt/fmt.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <thread>
+
+#include <ojs_shm/admin.hpp>
+#include <ojs_shm/observer.hpp>
+
+#include "tools/cli/command.hpp"
+#include "tools/cli/view.hpp"
+#include "tools/shell/output.hpp"
+#include "tools/shell/refusal.hpp"
+#include "tools/shell/table.hpp"
+#include "worker_api/envelope_event.hpp"
+#include "worker_api/time_text.hpp"
+
+namespace ojs_shm::cli {
+namespace {
+
+using shell::must;
+
+struct EventsOptions {
+  bool on = false, off = false, follow = false, from_start = false;
+  std::string queue;
+  std::vector<std::string> types;
+};
+
+volatile sig_atomic_t stopped = 0;
+void on_stop_signal(int) { stopped = 1; }
+
+bool wanted(const EventsOptions& options, const Event& event) {
+  return (options.queue.empty() || event.queue == options.queue) &&
+         (options.types.empty() || std::ranges::find(options.types, event.type) != options.types.end());
+}
+
+/// What a person wants to see of it beside job and queue.
+std::string detail_of(const Event& event) {
+  if (event.type == "priority.changed") return fmt::format("{} -> {}", event.previous_priority, event.priority);
+  if (event.type == "job.completed") return fmt::format("after {} ms", event.duration_ms);
+  if (event.type == "job.progress") return fmt::format("{}%", event.progress * 100);
+  if (event.type == "job.scheduled" || event.type == "job.retrying" || event.type == "job.heartbeat")
+    return print_timestamp(event.at_ms);
+  return event.error ? event.error->message : "";
+}
+
+/// True when there was one. What was lost is told where it is missed.
+bool print_next(EventReader& reader, const Request& request, const EventsOptions& options, std::uint64_t& told) {
+  Event event;
+  const bool any = reader.next(event);
+  if (reader.lost() != told) {
+    const std::uint64_t lost = reader.lost() - told;
+    told = reader.lost();
+    if (request.json)
+      shell::say("{{\"events_lost\":{}}}\n", lost);
+    else
+      shell::say("{} events lost: they were overwritten before they could be read\n", lost);
+  }
+  if (!any) return false;
+  if (!wanted(options, event)) return true;
+  if (request.json) {
+    print_line(print_event(event));
+  } else {
+    shell::Table row({"TIME", "TYPE", "QUEUE", "PRIORITY>", "JOB", "JOB TYPE", "DETAIL"});
+    row.row({print_timestamp(event.time_ms), event.type, event.queue,
+             event.job_id.empty() ? "" : std::to_string(event.priority), event.job_id, event.job_type,
+             detail_of(event)});
+    fmt::print("{}", row.tab_separated());
+  }
+  return true;
+}
+
+void follow(const Request& request, const EventsOptions& options, const Observer& observer) {
+  constexpr std::chrono::milliseconds kLook{50};
+  struct sigaction action {};
+  action.sa_handler = on_stop_signal;
+  ::sigaction(SIGINT, &action, nullptr);
+  ::sigaction(SIGTERM, &action, nullptr);
+  EventReader reader = observer.events({.from_start = options.from_start});
+  std::uint64_t told = 0;
+  while (stopped == 0) {
+    if (print_next(reader, request, options, told)) continue;
+    if (!shell::flush_output()) return;  // nobody reads any more
+    std::this_thread::sleep_for(kLook);
+  }
+}
+
+int events(const Request& request, const EventsOptions& options) {
+  if (options.on || options.off) {
+    must(must(Admin::attach(request.where)).set_events(options.on));
+    if (!options.follow) return shell::kExitOk;
+  }
+  const Observer observer = must(Observer::attach(request.where));
+  if (!observer.segment_info().events)
+    shell::say("events are off in segment '{}'; `ojs-shm events --on` turns them on\n", request.where.name);
+  if (options.follow) {
+    follow(request, options, observer);
+    return shell::kExitOk;
+  }
+  EventReader reader = observer.events({.from_start = true, .settle_ms = 0});
+  std::uint64_t told = 0;
+  const std::size_t most = observer.segment_info().slots + (1U << 20);  // others may go on telling
+  for (std::size_t i = 0; i < most && print_next(reader, request, options, told); ++i) {}
+  return shell::kExitOk;
+}
+
+}  // namespace
+
+void add_events_command(CLI::App& app, Request& request) {
+  auto [command, options] =
+      add_command<EventsOptions>(app, request, "events", "What happens, or happened, to jobs and queues", &events);
+  auto* on = command->add_flag("--on", options->on, "Let every handle of the segment tell what it does");
+  auto* off = command->add_flag("--off", options->off, "Let them stop");
+  auto* watch = command->add_flag("--follow", options->follow, "Go on until SIGINT or SIGTERM");
+  command->add_flag("--since-start", options->from_start, "With --follow: first what the segment still keeps")
+      ->needs(watch);
+  command->add_option("--queue", options->queue, "Only of this queue")->type_name("NAME");
+  command->add_option("--types", options->types, "Only of these types")->type_name("A,B")->delimiter(',');
+  on->excludes(off);
+  off->excludes(watch);
+  set_footer(*command,
+             "\nOUTPUT\n"
+             "  Time, type, queue, priority, job, job type and detail; with --json the event of ojs-events. Without\n"
+             "  --follow what the segment still keeps. How many were overwritten unread is told on stderr.\n"
+             "\nEXAMPLE\n"
+             "  ojs-shm events --on --follow --types priority.changed,job.failed --json\n");
+}
+
+}  // namespace ojs_shm::cli

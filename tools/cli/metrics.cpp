@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/cli/metrics.hpp"
+
+#include <prometheus/text_serializer.h>
+
+#include <limits>
+#include <utility>
+#include <vector>
+
+namespace ojs_shm::cli {
+namespace {
+
+using prometheus::ClientMetric;
+using prometheus::MetricFamily;
+using prometheus::MetricType;
+using Labels = std::vector<ClientMetric::Label>;
+
+/// One after the other; a family gets its members by add().
+class Page {
+ public:
+  void family(std::string name, std::string help, MetricType type) {
+    families_.push_back({std::move(name), std::move(help), type, {}});
+  }
+  void add(Labels labels, std::uint64_t value) {
+    ClientMetric& metric = add(std::move(labels));
+    const auto number = static_cast<double>(value);
+    if (families_.back().type == MetricType::Counter)
+      metric.counter.value = number;
+    else
+      metric.gauge.value = number;
+  }
+  ClientMetric& add(Labels labels) {
+    ClientMetric& metric = families_.back().metric.emplace_back();
+    metric.label = std::move(labels);
+    return metric;
+  }
+  std::string text() const { return prometheus::TextSerializer().Serialize(families_); }
+
+ private:
+  std::vector<MetricFamily> families_;
+};
+
+struct QueueNumber {
+  const char* name;
+  const char* help;
+  MetricType type;
+  std::uint64_t (*of)(const QueueInfo& queue);
+};
+
+constexpr QueueNumber kQueueNumbers[] = {
+    {"ojs_queue_depth", "Jobs available, scheduled, retryable or pending.", MetricType::Gauge,
+     [](const QueueInfo& q) { return q.depth; }},
+    {"ojs_queue_size_bytes", "Stored bytes of those jobs.", MetricType::Gauge,
+     [](const QueueInfo& q) { return q.size_bytes; }},
+    {"ojs_queue_active", "Jobs held by workers.", MetricType::Gauge,
+     [](const QueueInfo& q) { return q.by_state[static_cast<std::size_t>(State::kActive)]; }},
+    {"ojs_queue_max_depth", "Bound of the depth; 0: none.", MetricType::Gauge,
+     [](const QueueInfo& q) { return q.max_depth; }},
+    {"ojs_queue_max_size_bytes", "Bound of the stored bytes; 0: none.", MetricType::Gauge,
+     [](const QueueInfo& q) { return q.max_size_bytes; }},
+    {"ojs_queue_paused", "1: accepts jobs and gives none.", MetricType::Gauge,
+     [](const QueueInfo& q) { return std::uint64_t{q.paused}; }},
+    {"ojs_job_enqueued_total", "Jobs accepted.", MetricType::Counter,
+     [](const QueueInfo& q) { return q.enqueued_total; }},
+    {"ojs_job_dispatched_total", "Jobs handed to workers.", MetricType::Counter,
+     [](const QueueInfo& q) { return q.dispatched_total; }},
+    {"ojs_job_completed_total", "Jobs done.", MetricType::Counter,
+     [](const QueueInfo& q) { return q.completed_total; }},
+    {"ojs_job_retried_total", "Failed attempts that are to be repeated later.", MetricType::Counter,
+     [](const QueueInfo& q) { return q.retried_total; }},
+    {"ojs_job_returned_total", "Attempts given back, or ended by a death or a lease.", MetricType::Counter,
+     [](const QueueInfo& q) { return q.returned_total; }},
+    {"ojs_job_discarded_total", "Jobs given up after their last attempt.", MetricType::Counter,
+     [](const QueueInfo& q) { return q.discarded_total - q.expired_total; }},
+    {"ojs_job_cancelled_total", "Jobs cancelled.", MetricType::Counter,
+     [](const QueueInfo& q) { return q.cancelled_total; }},
+    {"ojs_job_expired_total", "Jobs whose time ran out before they began.", MetricType::Counter,
+     [](const QueueInfo& q) { return q.expired_total; }},
+    {"ojs_job_rejected_total", "Jobs that a bound refused.", MetricType::Counter,
+     [](const QueueInfo& q) { return q.rejected_total; }},
+    {"ojs_job_priority_changes_total", "Changes of a priority after enqueue.", MetricType::Counter,
+     [](const QueueInfo& q) { return q.reprioritized_total; }},
+};
+
+void add_queues(Page& page, const std::vector<QueueInfo>& queues) {
+  for (const QueueNumber& number : kQueueNumbers) {
+    page.family(number.name, number.help, number.type);
+    for (const QueueInfo& queue : queues) page.add({{"queue", queue.name}}, number.of(queue));
+  }
+  page.family("ojs_queue_available_by_priority", "Available jobs of each priority.", MetricType::Gauge);
+  for (const QueueInfo& queue : queues)
+    for (const auto& [priority, jobs] : queue.available_by_priority)
+      page.add({{"queue", queue.name}, {"priority", std::to_string(priority)}}, jobs);
+}
+
+void add_waits(Page& page, const Observer& observer) {
+  page.family("ojs_job_wait_duration_by_priority", "Seconds from becoming available to being handed out.",
+              MetricType::Histogram);
+  for (const LevelWaits& level : observer.waits()) {
+    ClientMetric& metric = page.add({{"queue", level.queue}, {"priority", std::to_string(level.priority)}});
+    metric.histogram.sample_count = level.count;
+    metric.histogram.sample_sum = static_cast<double>(level.sum_ms) / 1000;
+    for (const auto& [ms, jobs] : level.up_to_ms)
+      metric.histogram.bucket.push_back({jobs, static_cast<double>(ms) / 1000});
+    metric.histogram.bucket.push_back({level.count, std::numeric_limits<double>::infinity()});
+  }
+}
+
+void add_segment(Page& page, const SegmentInfo& info) {
+  page.family("ojs_segment_processes", "Attached processes.", MetricType::Gauge);
+  std::uint64_t alive = 0;
+  for (const ProcessInfo& process : info.processes) alive += process.alive ? 1 : 0;
+  page.add({}, alive);
+  page.family("ojs_segment_pool_used", "Units in use of each pool of the segment's memory.", MetricType::Gauge);
+  for (const PoolInfo& pool : info.pools) page.add({{"pool", pool.name}}, pool.used);
+  page.family("ojs_segment_pool_capacity", "Units that each pool has.", MetricType::Gauge);
+  for (const PoolInfo& pool : info.pools) page.add({{"pool", pool.name}}, pool.capacity);
+  page.family("ojs_segment_deaths_total", "Processes found dead.", MetricType::Counter);
+  page.add({}, info.deaths_total);
+  page.family("ojs_segment_repairs_total", "Jobs mended after a death.", MetricType::Counter);
+  page.add({}, info.repairs_total);
+  page.family("ojs_segment_unmeasured_waits_total", "Dispatches that no histogram counts, for want of memory.",
+              MetricType::Counter);
+  page.add({}, info.unmeasured_waits_total);
+}
+
+}  // namespace
+
+std::string metrics_page(const Observer& observer) {
+  Page page;
+  add_queues(page, observer.queues());
+  add_waits(page, observer);
+  add_segment(page, observer.segment_info());
+  return page.text();
+}
+
+}  // namespace ojs_shm::cli

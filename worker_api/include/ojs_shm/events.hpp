@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include <ojs_shm/export.hpp>
+#include <ojs_shm/job.hpp>
+
+namespace ojs_shm {
+
+/// Something that happened in a segment, in the words of ojs-events. docs/events.md lists the types and their members.
+struct Event {
+  std::string id;    ///< "evt_" and a UUIDv7
+  std::string type;  ///< "job.enqueued", "priority.changed", ...
+  std::uint64_t time_ms = 0;
+  std::uint32_t handle = 0;    ///< whose doing it was
+  std::uint64_t sequence = 0;  ///< its number among what that handle, and those before it in its place, told
+  std::string source;          ///< "ojs://SEGMENT/handles/N"
+  std::string queue;
+  std::string job_id;    ///< empty when it is about the queue
+  std::string job_type;  ///< empty when the job's place is already used by another
+  std::int64_t priority = 0, previous_priority = 0;
+  std::uint32_t attempt = 0, max_attempts = 0;
+  std::uint64_t at_ms = 0;        ///< due, end of the lease, or created: what the type speaks of
+  std::uint64_t duration_ms = 0;  ///< of the run that ended
+  std::uint64_t ttl_ms = 0;       ///< of an expired job
+  double progress = 0;            ///< 0..1
+  std::optional<JobError> error;  ///< of the failed attempt, while the job still has it
+};
+
+struct EventOptions {
+  bool from_start = false;  ///< begin with what the segment still keeps; else with what happens from now on
+  /// What happened within this time waits a little longer, so that all handles' events come in their order. 0: nothing
+  /// waits, for a segment in which nobody is at work.
+  std::uint32_t settle_ms = 20;
+};
+
+/// Reads events while others go on. Whoever reads too slowly loses the oldest ones, and is told how many. Works on a
+/// read-only mapping. One thread at a time.
+class OJS_SHM_API EventReader {
+ public:
+  EventReader(EventReader&&) noexcept;
+  EventReader& operator=(EventReader&&) noexcept;
+  ~EventReader();
+
+  /// False when there is none now. Never blocks.
+  bool next(Event& event);
+  /// Events that were overwritten before they could be read, up to the last one given out.
+  std::uint64_t lost() const;
+
+ private:
+  friend class Observer;
+  struct Impl;
+  explicit EventReader(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace ojs_shm
