@@ -219,6 +219,20 @@ static int a_bound_and_a_pause(void) {
   return close_room(&here, "bound");
 }
 
+static int the_order_within_a_queue(void) {
+  room here;
+  const char *aging = "{\"aging\":{\"interval\":\"PT30S\"}}", *weights = "{\"level_weights\":{\"0\":1,\"low\":1}}";
+  ojs_shm_job_spec job = spec("order");
+  CHECK(open_room(&here, "order", NULL));
+  CHECK_OK(here.admin, ojs_shm_configure_queue(here.admin, "other", weights, strlen(weights)));
+  CHECK_OK(here.admin, ojs_shm_configure_queue(here.admin, "default", aging, 0));
+  CHECK(ojs_shm_configure_queue(here.admin, "default", weights, 0) == OJS_SHM_E_INVALID); /* it ages */
+  CHECK(ojs_shm_configure_queue(here.admin, NULL, aging, 0) == OJS_SHM_E_INVALID);        /* `other` has weights */
+  job.flags = OJS_SHM_JOB_HAS_AGE_RATE, job.priority_age_rate = 256;
+  CHECK(ojs_shm_enqueue(here.producer, &job, NULL) == OJS_SHM_E_INVALID);
+  return close_room(&here, "order");
+}
+
 static int a_full_segment_names_its_pool(void) {
   room here;
   int code = OJS_SHM_OK, stored = 0;
@@ -315,6 +329,7 @@ static int structs_of_other_versions(void) {
   } newer;
   ojs_shm_job_fields fields = {0};
   ojs_shm_error older = {0};
+  ojs_shm_retry retry = {0};
   ojs_shm_job_spec job = spec("old");
   CHECK(open_room(&here, "structs", NULL));
   memset(&newer, 0, sizeof newer);
@@ -328,7 +343,9 @@ static int structs_of_other_versions(void) {
   CHECK(ojs_shm_enqueue(here.producer, &newer.known, NULL) == OJS_SHM_E_STALE_VERSION);
 
   newer.known.flags = 0;
-  newer.known.reserved = 7;
+  retry.struct_size = sizeof retry;
+  retry.reserved = 7;
+  newer.known.retry = &retry;
   CHECK(ojs_shm_enqueue(here.producer, &newer.known, NULL) == OJS_SHM_E_STALE_VERSION);
   CHECK(ojs_shm_enqueue_batch(here.producer, &newer.known, 1, NULL) == OJS_SHM_E_STALE_VERSION);
 
@@ -557,6 +574,7 @@ int main(int argc, char** argv) {
       TEST(changes_of_a_waiting_job),
       TEST(a_bound_and_a_pause),
       TEST(a_full_segment_names_its_pool),
+      TEST(the_order_within_a_queue),
       TEST(only_json_is_taken),
       TEST(texts_and_buffers),
       TEST(structs_of_other_versions),

@@ -25,7 +25,7 @@ World::World(bool one_clock) : one_clock_(one_clock) {
   plan.max_queues = 1;
   plan.max_handles = kLanes;
   plan.max_body_bytes = 512;
-  plan.size_bytes = 640U << 10;
+  plan.size_bytes = 704U << 10;
   shm::Opened opened = engine::make(folder_ / "world", plan);
   if (opened.code != shm::OpenCode::kOk) throw std::runtime_error("world: " + opened.detail);
   segment_ = std::move(opened.segment);

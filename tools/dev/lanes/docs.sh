@@ -1,0 +1,24 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# ABOUT: draws the pictures of the documents from a run; --check only says which are not as they would be drawn
+# NEEDS: build
+. "$(dirname "$0")/../lane.sh"
+[[ $# -eq 0 || "$*" == --check ]] || usage "docs [--check]"
+lane docs
+drawn=$(mktemp -d) && trap 'rm -rf "$drawn"' EXIT
+if build_tree default ojs_shm_orders && "$PYTHON" tools/dev/draw_orders.py build/bin/ojs_shm_orders "$drawn"; then
+  for file in "$drawn"/*.svg; do
+    picture=docs/pictures/$(basename "$file")
+    if ! grep -qr "pictures/$(basename "$file")" docs/*.md; then
+      fail "$picture is shown in no document"
+    elif [[ ${1:-} == --check ]] && ! cmp -s "$file" "$picture"; then
+      fail "$picture is not as it would be drawn; ./dev docs draws it"
+    else
+      [[ ${1:-} == --check ]] || cp "$file" "$picture"
+      pass
+    fi
+  done
+else
+  fail "nothing could be drawn"
+fi
+finish
