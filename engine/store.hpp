@@ -83,7 +83,7 @@ class Store {
   }
   /// The rate at which jobs of a part age.
   static std::uint8_t age_rate(const QueueRecord& queue, unsigned part, Aging aging) {
-    const std::uint64_t own = part == 0 || part >= kAgeClasses ? 0 : queue.age_class[part].load();
+    const std::uint64_t own = part == 0 || part >= kAgeClasses ? 0 : queue.age_class[part].load();  // PAIR age-class
     return own == 0 || own > 256 ? aging.rate() : static_cast<std::uint8_t>(own - 1);
   }
   std::uint32_t wait_pages() const { return wait_pages_; }

@@ -222,14 +222,11 @@ static int a_bound_and_a_pause(void) {
 static int the_order_within_a_queue(void) {
   room here;
   const char *aging = "{\"aging\":{\"interval\":\"PT30S\"}}", *weights = "{\"level_weights\":{\"0\":1,\"low\":1}}";
-  ojs_shm_job_spec job = spec("order");
   CHECK(open_room(&here, "order", NULL));
   CHECK_OK(here.admin, ojs_shm_configure_queue(here.admin, "other", weights, strlen(weights)));
   CHECK_OK(here.admin, ojs_shm_configure_queue(here.admin, "default", aging, 0));
   CHECK(ojs_shm_configure_queue(here.admin, "default", weights, 0) == OJS_SHM_E_INVALID); /* it ages */
   CHECK(ojs_shm_configure_queue(here.admin, NULL, aging, 0) == OJS_SHM_E_INVALID);        /* `other` has weights */
-  job.flags = OJS_SHM_JOB_HAS_AGE_RATE, job.priority_age_rate = 256;
-  CHECK(ojs_shm_enqueue(here.producer, &job, NULL) == OJS_SHM_E_INVALID);
   return close_room(&here, "order");
 }
 
