@@ -20,6 +20,8 @@
 
 namespace ojs_shm::engine {
 
+struct PastJob;  // restore.hpp
+
 /// How an operation ended.
 enum class Outcome : std::uint8_t {
   kOk,
@@ -103,6 +105,8 @@ class Actor {
   Outcome enqueue_plain(const NewJob& job, JobId& id);
   /// All or none, in order; all jobs go to the queue of the first.
   Outcome enqueue_batch(std::span<const NewJob> jobs, std::vector<JobId>& ids);
+  /// A job with a past (restore.cpp). Its queue's bound does not refuse it.
+  Outcome restore(const PastJob& past);
   /// The queue of that name, made if need be; kNoIndex when the table is full.
   std::uint32_t ensure_queue(std::string_view name);
   /// The queue this handle used last, if it has that name; else kNoIndex.
@@ -138,7 +142,8 @@ class Actor {
   Outcome drop_dead(JobId id, JobState& found);
   void set_bounds(std::uint32_t queue, std::uint64_t max_depth, std::uint64_t max_bytes);
   void set_paused(std::uint32_t queue, bool paused);
-  bool set_type_rank(std::string_view type, std::uint8_t rank);
+  bool set_type_rank(std::string_view type, std::uint8_t rank) { return set_type_rank(Store::hash_name(type), rank); }
+  bool set_type_rank(std::uint64_t type_hash, std::uint8_t rank);
   /// Whether lanes tell what happens, from now on.
   void set_telling(bool telling);
 
@@ -273,6 +278,8 @@ class Actor {
   std::uint64_t set_flags(QueueRecord& queue, std::uint64_t clear, std::uint64_t set);
   void follow_aging(QueueRecord& queue);
   bool wake_among(QueueRecord& queue, std::uint32_t word);
+  Outcome remember(const PastJob& past, std::uint32_t slot, JobRecord& job);
+  Outcome publish_past(const PastJob& past, shm::RingSet& rings, std::uint32_t slot, JobRecord& job, Control filling);
   void publish_batch(std::span<const std::uint32_t> slots);
   bool push_hint(shm::RingSet& rings, std::uint32_t ring, std::uint32_t slot, Control available);
   bool push_relieved(shm::RingSet& rings, shm::Hint hint, unsigned number);

@@ -197,8 +197,7 @@ void Actor::set_paused(std::uint32_t q, bool paused) {
   if (!paused) wake_all(queue);
 }
 
-bool Actor::set_type_rank(std::string_view type, std::uint8_t rank) {
-  const std::uint64_t hash = Store::hash_name(type);
+bool Actor::set_type_rank(std::uint64_t hash, std::uint8_t rank) {
   for (std::uint32_t i = 0; i < kTypeDefaults; ++i) {
     TypeDefault& entry = store_.type_default(i);
     std::uint64_t found = entry.hash.load();

@@ -66,6 +66,12 @@ std::string problem_of(const SegmentName& name) {
   return {};
 }
 
+std::string how_to_move(const SegmentName& name, std::string_view whose) {
+  const std::string where = name.dir == SegmentName{}.dir ? "" : " --dir " + name.dir;
+  return "; its jobs move to another segment by `ojs-shm export " + name.name + where + " > " + name.name + ".ndjson`" +
+         std::string(whose) + " and `ojs-shm import " + name.name + ".ndjson --name NEW" + where + "`";
+}
+
 std::string path_of(const SegmentName& name) { return name.dir + "/ojs-shm." + name.name; }
 
 Attachment::Attachment(shm::Segment segment, SegmentName name, Role role)
@@ -140,6 +146,8 @@ Result<std::shared_ptr<Attachment>> Attachment::open(const SegmentName& name, Ro
     return Error{Code::kInvalid, problem, "name", 0, 0, ""};
   shm::Opened opened = engine::open(path_of(name), role != Role::kObserver);
   if (opened.code == shm::OpenCode::kNoFile) return no_segment(name);
+  if (opened.code == shm::OpenCode::kOtherFormat || opened.code == shm::OpenCode::kOtherLayout)
+    opened.detail += how_to_move(name, " of the version that made it");
   if (opened.code != shm::OpenCode::kOk) return error_of(opened);
   auto attachment = std::make_shared<Attachment>(std::move(opened.segment), name, role);
   if (const Status joined = attachment->join(role); !joined) return joined.error();

@@ -6,6 +6,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <thread>
 
 #include <ojs_shm/job.hpp>
@@ -80,6 +81,8 @@ class Attachment : public std::enable_shared_from_this<Attachment> {
   std::mutex repair_;
 };
 
+/// The end of a refusal: by which two commands the jobs of a segment come into another one.
+std::string how_to_move(const SegmentName& name, std::string_view whose = {});
 std::string path_of(const SegmentName& name);
 /// Empty when the name and the directory may be used, else what is wrong.
 std::string problem_of(const SegmentName& name);

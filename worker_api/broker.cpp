@@ -97,7 +97,7 @@ Result<Broker> Broker::start(const SegmentName& name, const SegmentOptions& opti
     attachment->locks().unlock(shm::kBrokerSeat);
     return Error{Code::kOtherFormat,
                  "segment '" + name.name + "' has the priority convention '" + std::string(found) + "', not '" +
-                     options.convention + "'",
+                     options.convention + "'" + internal::how_to_move(name),
                  "convention",
                  0,
                  0,

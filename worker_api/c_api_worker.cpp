@@ -12,7 +12,7 @@ ojs_shm::WorkerOptions options_of(const ojs_shm_worker_options* given) {
   ojs_shm::WorkerOptions options;
   if (given == nullptr) return options;
   const ojs_shm_worker_options read = read_struct(given, "options");
-  known_flags(read.flags, OJS_SHM_WORKER_LEASE_OWNED, "options.flags");
+  known_flags(read.flags, OJS_SHM_WORKER_LEASE_OWNED | OJS_SHM_WORKER_WEIGHTED, "options.flags");
   if (read.queue_count != 0) {
     out(read.queues, "options.queues");
     options.queues.clear();
@@ -22,6 +22,8 @@ ojs_shm::WorkerOptions options_of(const ojs_shm_worker_options* given) {
   }
   options.lease_ms = read.lease_ms;
   options.spin_us = read.spin_us;
+  if ((read.flags & OJS_SHM_WORKER_WEIGHTED) != 0) options.strategy = ojs_shm::QueueStrategy::kWeighted;
+  if (read.weights != nullptr) options.weights.assign(read.weights, read.weights + options.queues.size());
   options.lease_owned = (read.flags & OJS_SHM_WORKER_LEASE_OWNED) != 0;
   return options;
 }

@@ -42,6 +42,25 @@ Status check_queue(std::string_view name, const QueueSettings& settings) {
   return {};
 }
 
+Status check_strategy(const WorkerOptions& options) {
+  constexpr std::uint32_t kMostWeight = 1000;
+  const auto invalid = [](std::string message, std::uint64_t bound) {
+    return Error{Code::kInvalid, std::move(message), "weights", 0, bound, ""};
+  };
+  if (options.weights.empty()) return {};
+  if (options.strategy != QueueStrategy::kWeighted)
+    return invalid("weights belong to the strategy weighted; strict tries the queues from left to right", 0);
+  if (options.weights.size() != options.queues.size())
+    return invalid(std::to_string(options.queues.size()) + " queues need as many weights, not " +
+                       std::to_string(options.weights.size()),
+                   options.queues.size());
+  for (const std::uint32_t weight : options.weights)
+    if (weight == 0 || weight > kMostWeight)
+      return invalid("a queue's weight is 1 to " + std::to_string(kMostWeight) + ", not " + std::to_string(weight),
+                     kMostWeight);
+  return {};
+}
+
 Status check_type(std::string_view type) {
   if (engine::valid_type(type)) return {};
   return Error{Code::kInvalid, "type must be of the form name(.name)*, in lower case", "type", 0, 255, ""};

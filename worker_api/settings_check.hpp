@@ -5,14 +5,17 @@
 #include <string_view>
 
 #include <ojs_shm/admin.hpp>
+#include <ojs_shm/worker.hpp>
 
 #include "engine/convention.hpp"
 
 namespace ojs_shm::internal {
 
-// What Admin refuses whatever the segment holds; for those who read settings before there is a segment.
+// What Admin and Worker refuse whatever the segment holds; for those who read settings before there is a segment.
 
 Status check_queue(std::string_view name, const QueueSettings& settings);
+/// Whether the weights fit the strategy and the queues.
+Status check_strategy(const WorkerOptions& options);
 Status check_type(std::string_view type);
 Result<std::uint8_t> check_priority(engine::Convention convention, std::int64_t priority);
 Result<std::int64_t> named_priority(engine::Convention convention, std::string_view name);

@@ -9,6 +9,7 @@
 #include <array>
 #include <thread>
 
+#include "engine/turns.hpp"
 #include "shm/parking.hpp"
 #include "worker_api/attachment.hpp"
 #include "worker_api/envelope.hpp"
@@ -105,6 +106,7 @@ struct Worker::Impl {
   std::vector<std::uint32_t> queues;
   std::vector<std::string> names;              ///< of the queues, by their number, for Job::queue()
   std::array<std::int16_t, 256> priorities{};  ///< by rank
+  std::optional<engine::Turns> turns;          ///< of the weighted strategy
   shm::LocalFlag interrupted;
   std::unique_ptr<EventBell> bell;
   std::chrono::microseconds spin{0};
@@ -117,6 +119,7 @@ struct Worker::Impl {
   }
   void hand_over(const engine::Fetched& got, Job& job);
   Status try_others(Job& job);
+  Status try_in_turns(Job& job);
 };
 
 bool Job::cancel_requested() const {
@@ -131,6 +134,7 @@ Worker::~Worker() = default;
 
 Result<Worker> Worker::attach(const Segment& segment, const WorkerOptions& options) {
   if (options.queues.empty()) return Error{Code::kInvalid, "a worker needs at least one queue", "queues", 0, 0, ""};
+  if (Status checked = internal::check_strategy(options); !checked) return checked.error();
   auto handle = Handle::make(segment);
   if (!handle) return handle.error();
   auto impl = std::make_unique<Impl>();
@@ -150,6 +154,9 @@ Result<Worker> Worker::attach(const Segment& segment, const WorkerOptions& optio
     if (impl->names.size() <= found.queue) impl->names.resize(found.queue + 1);
     impl->names[found.queue] = name;
   }
+  if (options.strategy == QueueStrategy::kWeighted)
+    impl->turns.emplace(options.weights.empty() ? std::vector<std::uint32_t>(options.queues.size(), 1)
+                                                : options.weights);
   impl->spin = std::chrono::microseconds(options.spin_us != 0                      ? options.spin_us
                                          : std::thread::hardware_concurrency() > 1 ? 10
                                                                                    : 0);
@@ -196,12 +203,24 @@ OJS_SHM_INLINE void Worker::Impl::hand_over(const engine::Fetched& got, Job& job
   return Error{Code::kEmpty, {}, {}, 0, 0, ""};
 }
 
+/// From the queue whose turn it is.
+[[gnu::noinline]] Status Worker::Impl::try_in_turns(Job& job) {
+  engine::Fetched got;
+  got.body = &job.body_;
+  if (!turns->serve_next([&](std::size_t i) { return fetch_from(queues[i], got) == engine::Outcome::kOk; }))
+    return Error{Code::kEmpty, {}, {}, 0, 0, ""};
+  hand_over(got, job);
+  return {};
+}
+
 [[gnu::flatten, gnu::hot]] Status Worker::try_fetch(Job& job) {
   Impl& impl = *impl_;
   if (impl.handle->closed() || impl.interrupted.get()) [[unlikely]]
     return internal::closed();
   if (impl.bell) [[unlikely]]
     impl.bell->hush();
+  if (impl.turns) [[unlikely]]
+    return impl.try_in_turns(job);
   engine::Fetched got;  // stays in registers, as nothing that is called keeps it
   got.body = &job.body_;
   if (impl.fetch_from(impl.queues.front(), got) != engine::Outcome::kOk) [[unlikely]]

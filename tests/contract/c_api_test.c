@@ -87,6 +87,46 @@ static int a_job_from_enqueue_to_ack(void) {
   return close_room(&here, "whole");
 }
 
+static int queues_take_turns_by_weight(void) {
+  const char* const queues[] = {"critical", "default", "low"};
+  const uint32_t weights[] = {5, 2, 1};
+  int served[3] = {0, 0, 0}, index, turn;
+  ojs_shm_worker_options options = {0};
+  room here;
+  CHECK(open_room(&here, "weights", NULL));
+  for (index = 0; index < 24; ++index) {
+    ojs_shm_job_spec job = spec("work");
+    job.queue = queues[index % 3];
+    CHECK_OK(here.producer, ojs_shm_enqueue(here.producer, &job, NULL));
+  }
+  options.struct_size = sizeof options;
+  options.queues = queues;
+  options.queue_count = 3;
+  options.weights = weights;
+  CHECK(ojs_shm_close(here.worker) == OJS_SHM_OK);
+  CHECK(ojs_shm_worker_open(here.segment, &options, &here.worker) == OJS_SHM_E_INVALID);  // weights, but strict
+  options.flags = OJS_SHM_WORKER_WEIGHTED;
+  CHECK_OK(NULL, ojs_shm_worker_open(here.segment, &options, &here.worker));
+  for (turn = 0; turn < 8; ++turn) {
+    CHECK_OK(here.worker, ojs_shm_fetch(here.worker, here.job, 0));
+    for (index = 0; index < 3; ++index) served[index] += same(fields_of(here.job).queue, queues[index]);
+    CHECK_OK(here.worker, ojs_shm_ack(here.worker, here.job, NULL, 0));
+  }
+  CHECK(served[0] == 5 && served[1] == 2 && served[2] == 1);
+
+  // A caller from before there were weights.
+  options.struct_size = offsetof(ojs_shm_worker_options, weights);
+  options.flags = 0;
+  CHECK(ojs_shm_close(here.worker) == OJS_SHM_OK);
+  CHECK_OK(NULL, ojs_shm_worker_open(here.segment, &options, &here.worker));
+  for (turn = 0; turn < 3; ++turn) {
+    CHECK_OK(here.worker, ojs_shm_fetch(here.worker, here.job, 0));
+    CHECK(same(fields_of(here.job).queue, "critical"));
+    CHECK_OK(here.worker, ojs_shm_ack(here.worker, here.job, NULL, 0));
+  }
+  return close_room(&here, "weights");
+}
+
 static int a_batch_comes_out_by_priority(void) {
   room here;
   ojs_shm_job_spec specs[3];
@@ -567,6 +607,7 @@ int main(int argc, char** argv) {
       TEST(versions_and_codes),
       TEST(a_job_from_enqueue_to_ack),
       TEST(a_batch_comes_out_by_priority),
+      TEST(queues_take_turns_by_weight),
       TEST(failures_retries_and_dead_letters),
       TEST(changes_of_a_waiting_job),
       TEST(a_bound_and_a_pause),

@@ -226,8 +226,9 @@ TEST(CliDoctor, does_not_send_a_broker_to_a_file_that_no_broker_takes) {
 }
 
 TEST(CliUsage, help_of_every_command_names_its_options) {
-  for (const char* command : {"enqueue", "work", "get", "list", "wait", "cancel", "reprioritize", "activate", "dead",
-                              "queue", "default-priority", "stats", "drain", "audit", "doctor", "segments", "rm"}) {
+  for (const char* command :
+       {"enqueue", "work", "get", "list", "wait", "cancel", "reprioritize", "activate", "dead", "queue",
+        "default-priority", "stats", "drain", "audit", "doctor", "segments", "rm", "export", "import"}) {
     const Finished done = run({program("ojs-shm"), command, "--help"});
     EXPECT_EQ(done.exit_code, 0) << command;
     EXPECT_NE(done.out.find("Usage:"), std::string::npos) << command;

@@ -3,6 +3,8 @@
 
 #include <stdexcept>
 
+#include <ojs_shm/transfer.hpp>
+
 #include "engine/supervisor.hpp"
 
 namespace ojs_shm::test {
@@ -45,6 +47,23 @@ Failure failure(bool retryable = true) {
 void nothing(Hands&) {}
 
 QueueSettings order(std::string_view json) { return must(parse_queue_settings(json)); }
+
+/// A job with everything that a past can have, in that state.
+std::string past(const std::string& state, const std::string& args = "[1]") {
+  return R"({"job":{"id":"01961234-5678-7abc-8def-0123456789ab","type":"crash.test","state":")" + state +
+         R"(","priority":1,"attempt":2,"fence":1000,"args":)" + args +
+         R"(,"retry":{"max_attempts":20,"on_exhaustion":"dead_letter"},"dead_letter":)" +
+         (state == "discarded" ? "true" : "false") +
+         R"(,"created_at":"2026-01-01T00:00:00Z","scheduled_at":"2100-01-01T00:00:00Z",)"
+         R"("next_attempt_at":"2100-01-01T00:00:00Z","completed_at":"2026-01-02T00:00:00Z","result":)" +
+         args + R"(,"errors":[{"attempt":1,"code":"boom","message":"it did not work"}]}})";
+}
+
+void import(Hands& hands, const std::string& line) {
+  Import import = must(Import::attach(hands.segment));
+  must(import.take(R"({"ojs_shm_export":1,"convention":"ojs"})"));
+  must(import.take(line));
+}
 
 /// Leaves no chunk, but thirty batches of one finished job each, and the ring of priority 9 with a full chunk.
 void leave_no_chunk(Hands& hands) {
@@ -469,6 +488,27 @@ const std::vector<Operation>& operations() {
        },
        [](Hands& h) { must(h.producer->reprioritize(h.id, 7)); }},
       {"set_default_priority", nothing, [](Hands& h) { must(h.admin->set_default_priority("crash.test", 1)); }},
+      {"import_available", nothing, [](Hands& h) { import(h, past("available")); }},
+      {"import_large", nothing, [](Hands& h) { import(h, past("available", big_args(3000))); }},
+      {"import_scheduled", nothing, [](Hands& h) { import(h, past("scheduled")); }},
+      {"import_pending", nothing, [](Hands& h) { import(h, past("pending")); }},
+      {"import_retryable", nothing, [](Hands& h) { import(h, past("retryable")); }},
+      {"import_completed", nothing, [](Hands& h) { import(h, past("completed")); }},
+      {"import_dead_letter", nothing, [](Hands& h) { import(h, past("discarded")); }},
+      {"import_bounded",
+       [](Hands& h) {
+         must(h.admin->set_queue("default", {1, {}, {}}));
+         h.put();
+       },
+       [](Hands& h) { import(h, past("available")); }},
+      {"import_existing", [](Hands& h) { import(h, past("available")); },
+       [](Hands& h) { import(h, past("available")); }},
+      {"import_settings", nothing,
+       [](Hands& h) {
+         import(h, R"({"queue":{"name":"other","settings":{"paused":true,"shards":2}}})");
+         import(h, R"({"aging":{"rate":2}})");
+         import(h, R"({"default_priority":{"type_hash":"00000000000000ff","priority":"high"}})");
+       }},
       {"set_events", nothing, [](Hands& h) { must(h.admin->set_events(true)); }},
       {"tell_of_a_life", tell,
        [](Hands& h) {

@@ -4,16 +4,12 @@
 #include <spdlog/fmt/fmt.h>
 #include <toml++/toml.h>
 
-#include <array>
-#include <cerrno>
-#include <cstdio>
-#include <cstring>
-#include <memory>
 #include <optional>
 #include <sstream>
 #include <string_view>
 
 #include "tools/shell/quantity.hpp"
+#include "tools/shell/text_file.hpp"
 #include "worker_api/settings_check.hpp"
 
 namespace ojs_shm::broker {
@@ -216,26 +212,10 @@ class Reader {
   Settings& settings_;
 };
 
-Result<std::string> text_of(const std::string& path) {
-  const auto refused = [&path] {
-    Error error;
-    error.code = errno == EACCES ? Code::kPermission : Code::kInvalid;
-    error.message = fmt::format("cannot read {}: {}", path, std::strerror(errno));
-    return error;
-  };
-  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "re"), &std::fclose);
-  if (file == nullptr) return refused();
-  std::string text;
-  std::array<char, 4096> block;
-  while (const std::size_t got = std::fread(block.data(), 1, block.size(), file.get())) text.append(block.data(), got);
-  if (std::ferror(file.get()) != 0) return refused();
-  return text;
-}
-
 }  // namespace
 
 Status read_config_file(const std::string& path, Settings& settings) {
-  const auto text = text_of(path);
+  const auto text = shell::read_text_file(path);
   if (!text) return text.error();
   Reader reader(path, settings);
   try {

@@ -75,5 +75,6 @@ void add_events_command(CLI::App& app, Request& request);
 void add_drain_command(CLI::App& app, Request& request);
 void add_audit_command(CLI::App& app, Request& request);
 void add_doctor_command(CLI::App& app, Request& request);
+void add_transfer_commands(CLI::App& app, Request& request);  // export, import
 
 }  // namespace ojs_shm::cli

@@ -1,16 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/cli/envelope_stream.hpp"
 
-#include <poll.h>
 #include <spdlog/fmt/fmt.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <array>
-#include <cerrno>
 #include <cstdio>
-#include <cstring>
 #include <utility>
 
 #include <ojs_shm/observer.hpp>
@@ -35,60 +29,29 @@ bool ends_everything(Code code) {
 }  // namespace
 
 EnvelopeStream::EnvelopeStream(Producer& producer, int fd, bool json)
-    : producer_(producer), fd_(fd), json_(json), bar_(::isatty(STDERR_FILENO) == 1) {
-  struct stat info {};
-  if (::fstat(fd, &info) == 0 && S_ISREG(info.st_mode)) total_bytes_ = static_cast<std::uint64_t>(info.st_size);
-}
+    : producer_(producer), json_(json), lines_(fd), bar_(lines_.size()) {}
 
 int EnvelopeStream::run() {
-  for (std::string line; next_line(line);) {
+  for (std::string line; lines_.next(line);) {
     take(line);
-    if (batch_.size() >= kBatch || !has_more_now()) flush();
+    if (batch_.size() >= kBatch || !lines_.has_more_now()) flush();
   }
   flush();
   draw(true);
   return refused_ == 0 ? shell::kExitOk : shell::kExitFailed;
 }
 
-bool EnvelopeStream::next_line(std::string& line) {
-  std::size_t searched = begin_;
-  for (;;) {
-    const auto newline = buffer_.find('\n', searched);
-    if (newline != std::string::npos || (ended_ && begin_ < buffer_.size())) {
-      const std::size_t end = newline != std::string::npos ? newline : buffer_.size();
-      line.assign(buffer_, begin_, end - begin_);
-      begin_ = newline != std::string::npos ? end + 1 : end;
-      ++lines_;
-      bytes_ += line.size() + 1;
-      return true;
-    }
-    if (ended_) return false;
-    searched = buffer_.size() - begin_;
-    buffer_.erase(0, std::exchange(begin_, 0));
-    std::array<char, 65536> block;
-    const ssize_t n = ::read(fd_, block.data(), block.size());
-    if (n > 0) buffer_.append(block.data(), static_cast<std::size_t>(n));
-    if (n == 0) ended_ = true;
-    if (n < 0 && errno != EINTR) shell::refuse(Code::kInternal, fmt::format("reading: {}", std::strerror(errno)));
-  }
-}
-
-bool EnvelopeStream::has_more_now() const {
-  if (ended_ || buffer_.find('\n', begin_) != std::string::npos) return true;
-  pollfd input{fd_, POLLIN, 0};
-  return ::poll(&input, 1, 0) == 1;
-}
-
 void EnvelopeStream::take(const std::string& line) {
   if (line.find_first_not_of(" \t\r") == std::string::npos) return;
   auto envelope = parse_envelope(line, shell::unix_now_ms());
-  if (!envelope) return refuse(lines_, envelope.error());
+  if (!envelope) return refuse(lines_.count(), envelope.error());
   const Status supported = check_supported(*envelope);
-  if (!supported) return refuse(lines_, supported.error());
+  if (!supported) return refuse(lines_.count(), supported.error());
   if (!envelope->vast_priority.empty()) {
-    return refuse(lines_, out_of_range(shell::must(Observer::attach(producer_.segment())), envelope->vast_priority));
+    return refuse(lines_.count(),
+                  out_of_range(shell::must(Observer::attach(producer_.segment())), envelope->vast_priority));
   }
-  batch_.push_back({lines_, std::move(envelope).value()});
+  batch_.push_back({lines_.count(), std::move(envelope).value()});
 }
 
 /// A batch is all or none; when it is refused, its lines go one by one, to find those that are at fault.
@@ -119,7 +82,7 @@ void EnvelopeStream::flush() {
 }
 
 void EnvelopeStream::print_id(std::string_view id) const {
-  if (bar_ && shell::stdout_is_terminal()) fmt::print("\r\x1b[K");
+  if (shell::stdout_is_terminal()) bar_.clear();
   if (json_) {
     print_line(object([&](json::ObjectWriter& writer) { writer.text("id", id); }));
   } else {
@@ -129,7 +92,7 @@ void EnvelopeStream::print_id(std::string_view id) const {
 
 void EnvelopeStream::refuse(std::uint64_t number, const Error& error) {
   ++refused_;
-  if (bar_) shell::say("\r\x1b[K");
+  bar_.clear();
   Error placed = error;
   placed.message = fmt::format("line {}: {}", number, error.message);
   if (json_) {
@@ -140,17 +103,7 @@ void EnvelopeStream::refuse(std::uint64_t number, const Error& error) {
 }
 
 void EnvelopeStream::draw(bool final) {
-  if (!bar_) return;
-  constexpr std::uint64_t kWidth = 40;
-  const std::uint64_t permille = total_bytes_ == 0 ? 0 : std::min<std::uint64_t>(1000, bytes_ * 1000 / total_bytes_);
-  if (!final && permille == drawn_permille_ && total_bytes_ != 0) return;
-  drawn_permille_ = permille;
-  std::string bar;
-  if (total_bytes_ != 0) {
-    const std::uint64_t filled = permille * kWidth / 1000;
-    bar = fmt::format("[{}{}] {:3d} %  ", std::string(filled, '#'), std::string(kWidth - filled, '.'), permille / 10);
-  }
-  shell::say("\r\x1b[K{}{} accepted, {} refused{}", bar, accepted_, refused_, final ? "\n" : "");
+  bar_.draw(lines_.bytes(), fmt::format("{} accepted, {} refused", accepted_, refused_), final);
 }
 
 }  // namespace ojs_shm::cli

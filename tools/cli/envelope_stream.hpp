@@ -7,6 +7,8 @@
 
 #include <ojs_shm/producer.hpp>
 
+#include "tools/cli/line_reader.hpp"
+#include "tools/cli/progress_bar.hpp"
 #include "worker_api/envelope.hpp"
 
 namespace ojs_shm::cli {
@@ -25,8 +27,6 @@ class EnvelopeStream {
     std::uint64_t number;
     Envelope envelope;
   };
-  bool next_line(std::string& line);
-  bool has_more_now() const;
   void take(const std::string& line);
   void flush();
   void print_id(std::string_view id) const;
@@ -34,12 +34,10 @@ class EnvelopeStream {
   void draw(bool final);
 
   Producer& producer_;
-  int fd_;
-  bool json_, bar_;
-  std::string buffer_;
-  std::size_t begin_ = 0;
-  bool ended_ = false;
-  std::uint64_t lines_ = 0, accepted_ = 0, refused_ = 0, bytes_ = 0, total_bytes_ = 0, drawn_permille_ = ~0ULL;
+  bool json_;
+  LineReader lines_;
+  ProgressBar bar_;
+  std::uint64_t accepted_ = 0, refused_ = 0;
   std::vector<Line> batch_;
 };
 

@@ -16,6 +16,7 @@
 #include <ojs_shm/observer.hpp>
 
 #include "tools/cli/command.hpp"
+#include "tools/cli/work_config.hpp"
 #include "tools/cli/work_crew.hpp"
 #include "tools/shell/quantity.hpp"
 #include "tools/shell/refusal.hpp"
@@ -27,7 +28,8 @@ namespace {
 using shell::must;
 
 struct WorkOptions {
-  std::vector<std::string> queues = {"default"};
+  std::vector<std::string> queues;
+  std::string strategy, config;
   std::uint32_t concurrency = 1;
   std::uint64_t count = 0;
   bool until_empty = false;
@@ -81,6 +83,16 @@ void check_queues(const Observer& observer, std::vector<std::string> names) {
   std::fputs(fmt::format("new queues: {}\n", fmt::join(names, ", ")).c_str(), stderr);
 }
 
+/// The file, and what flags say instead.
+WorkConfig config_of(const WorkOptions& options) {
+  WorkConfig config;
+  if (!options.config.empty()) config = must(read_work_config(options.config));
+  if (!options.queues.empty()) config.queues.clear();
+  for (const std::string& queue : options.queues) config.queues.push_back(must(parse_share(queue)));
+  if (!options.strategy.empty()) config.strategy = options.strategy;
+  return config;
+}
+
 int work(const Request& request, const WorkOptions& options) {
   if (request.after_dashes.empty())
     shell::refuse(Code::kInvalid, "name the command behind --, as in `work -- ./send-mail`");
@@ -89,7 +101,7 @@ int work(const Request& request, const WorkOptions& options) {
   if (!can_run(command))
     shell::refuse(Code::kInvalid, fmt::format("there is no command `{}` that can be run", command));
   CrewOptions crew;
-  crew.worker.queues = options.queues;
+  must(apply(config_of(options), crew.worker));
   if (!options.lease.empty()) crew.worker.lease_ms = lease_of(options.lease);
   crew.command = request.after_dashes;
   crew.concurrency = options.concurrency;
@@ -109,7 +121,7 @@ int work(const Request& request, const WorkOptions& options) {
   await_segment(request, kPatience);
   const Segment segment = must(Segment::attach(request.where));
   const Observer observer = must(Observer::attach(segment));
-  check_queues(observer, options.queues);
+  check_queues(observer, crew.worker.queues);
   crew.largest_result = observer.segment_info().max_body_bytes;
   must(WorkCrew(segment, std::move(crew)).run());
   return shell::kExitOk;
@@ -120,10 +132,17 @@ int work(const Request& request, const WorkOptions& options) {
 void add_work_command(CLI::App& app, Request& request) {
   const auto [command, options] = add_command<WorkOptions>(
       app, request, "work", "Run a command for each job: work [OPTIONS] -- COMMAND [ARGUMENTS]", &work);
-  command->add_option("--queue", options->queues, "Queues to take from, strictly from left to right (default)")
-      ->type_name("Q,...")
+  command->add_option("--queue", options->queues, "Queues to take from, with weights if they are weighted (default)")
+      ->type_name("Q[:WEIGHT],...")
       ->delimiter(',')
       ->allow_extra_args(false);
+  command
+      ->add_option("--strategy", options->strategy,
+                   "strict: each time from left to right, so that a busy queue starves those behind it;\n"
+                   "weighted: in turns, each queue by its weight (strict)")
+      ->type_name("S");
+  command->add_option("--config", options->config, "A TOML or JSON file with queues and strategy; flags win over it")
+      ->type_name("F");
   command->add_option("--concurrency", options->concurrency, "Commands at once (1)")
       ->type_name("N")
       ->check(kNotNegative);

@@ -106,6 +106,21 @@ class ByHand(OnQueue):
                 self.assertEqual(job.id, expected.id)
                 job.ack()
 
+    def test_queues_take_turns_by_weight(self):
+        for queue in ("wc", "wd", "wl"):
+            for _ in range(8):
+                self.queue.submit("any", queue=queue)
+        served = []
+        with self.queue.worker(queues={"wc": 5, "wd": 2, "wl": 1}) as worker:
+            for _ in range(8):
+                job = worker.fetch(0)
+                served.append(job.queue)
+                job.ack()
+        self.assertEqual([served.count(queue) for queue in ("wc", "wd", "wl")], [5, 2, 1])
+        with self.assertRaises(ojs_shm.InvalidArgument) as caught, self.queue.worker(queues={"wc": 0}) as worker:
+            worker.fetch(0)
+        self.assertEqual(caught.exception.subject, "weights")
+
 
 class Handlers(OnQueue):
     def test_handlers_by_type_with_results(self):

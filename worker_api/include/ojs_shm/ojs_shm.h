@@ -280,17 +280,19 @@ OJS_SHM_API int ojs_shm_cancel_requested(const ojs_shm_job* job);
 typedef struct ojs_shm_worker ojs_shm_worker;
 
 enum {
-  OJS_SHM_WORKER_LEASE_OWNED = 1  // its jobs survive this process's death until their lease ends
+  OJS_SHM_WORKER_LEASE_OWNED = 1,  // its jobs survive this process's death until their lease ends
+  OJS_SHM_WORKER_WEIGHTED = 2  // queues take turns by `weights`; without this flag they are tried from first to last
 };
 
 typedef struct ojs_shm_worker_options {
   size_t struct_size;
-  const char* const* queues;  // tried strictly from first to last; default {"default"}
+  const char* const* queues;  // default {"default"}
   size_t queue_count;
   uint32_t lease_ms;  // 0: the job's own, else the segment's default
   uint32_t spin_us;   // how long an empty fetch spins before it sleeps; 0: adaptive
   uint32_t flags;     // OJS_SHM_WORKER_
   uint32_t reserved;
+  const uint32_t* weights;  // one for each queue, 1 to 1,000; NULL: all alike
 } ojs_shm_worker_options;
 
 enum {

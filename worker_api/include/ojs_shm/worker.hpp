@@ -67,11 +67,19 @@ struct NackOutcome {
   std::uint64_t next_attempt_at_ms = 0;
 };
 
+/// In which order a worker tries its queues.
+enum class QueueStrategy : std::uint8_t {
+  kStrict = 0,    ///< at each fetch from left to right
+  kWeighted = 1,  ///< in turns, as often as their weights say; a queue without a job gives its turn away
+};
+
 struct WorkerOptions {
-  std::vector<std::string> queues = {"default"};  ///< tried strictly from left to right
-  std::uint32_t lease_ms = 0;                     ///< 0: the job's own, else the segment's default
-  std::uint32_t spin_us = 0;                      ///< how long an empty fetch spins before it sleeps; 0: adaptive
-  bool lease_owned = false;  ///< jobs survive this process's death until their lease ends (for work done elsewhere)
+  std::vector<std::string> queues = {"default"};
+  std::uint32_t lease_ms = 0;  ///< 0: the job's own, else the segment's default
+  std::uint32_t spin_us = 0;   ///< how long an empty fetch spins before it sleeps; 0: adaptive
+  bool lease_owned = false;    ///< jobs survive this process's death until their lease ends (for work done elsewhere)
+  QueueStrategy strategy = QueueStrategy::kStrict;
+  std::vector<std::uint32_t> weights = {};  ///< kWeighted: one for each queue, 1 to 1,000; empty: all alike
 };
 
 /// Takes jobs out of queues. One thread at a time may use a Worker; make one for each thread. ack, nack, requeue and

@@ -22,7 +22,7 @@ JOB_HAS_AGE_RATE = 4
 RETRY_NO_JITTER = 1
 RETRY_DEAD_LETTER = 2
 FAILURE_NOT_RETRYABLE = 1
-WORKER_LEASE_OWNED = 1
+WORKER_LEASE_OWNED, WORKER_WEIGHTED = 1, 2
 QUEUE_MAX_DEPTH, QUEUE_MAX_SIZE_BYTES, QUEUE_PAUSED = 1, 2, 4
 FILTER_HAS_STATE, FILTER_DEAD_LETTER = 1, 2
 EVENTS_FROM_START, EVENTS_AT_ONCE = 1, 2
@@ -81,7 +81,8 @@ class JobFields(Sized):
 
 class WorkerOptions(Sized):
     _fields_ = [("struct_size", c_size_t), ("queues", POINTER(c_char_p)), ("queue_count", c_size_t),
-                ("lease_ms", c_uint32), ("spin_us", c_uint32), ("flags", c_uint32), ("reserved", c_uint32)]
+                ("lease_ms", c_uint32), ("spin_us", c_uint32), ("flags", c_uint32), ("reserved", c_uint32),
+                ("weights", POINTER(c_uint32))]
 
 
 class FailureReport(Sized):

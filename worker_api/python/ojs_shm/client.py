@@ -7,7 +7,7 @@ import ctypes
 import json
 import operator
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from . import _abi, errors
@@ -302,9 +302,13 @@ class Queue:
         from .worker import Worker
         return Worker(self, **options)
 
-    def _worker_handles(self, queues: Iterable[str], lease: Duration | None, spin: Duration) -> Handles:
+    def _worker_handles(self, queues: Iterable[str] | Mapping[str, int], lease: Duration | None,
+                        spin: Duration) -> Handles:
         named = [_abi.text_in(each, "queue") for each in queues]
         options = _abi.WorkerOptions()
+        if isinstance(queues, Mapping):
+            weights = [_abi.whole(each, "weights", 32) for each in queues.values()]
+            options.weights, options.flags = (ctypes.c_uint32 * max(1, len(weights)))(*weights), _abi.WORKER_WEIGHTED
         options.queues, options.queue_count = (ctypes.c_char_p * max(1, len(named)))(*named), len(named)
         options.lease_ms = 0 if lease is None else max(1, milliseconds(lease, "lease"))
         options.spin_us = _abi.whole(round(milliseconds(spin, "spin") * 1000), "spin", 32)

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/restore.hpp"
+
+#include <algorithm>
+
+namespace ojs_shm::engine {
+
+using shm::Point;
+
+namespace {
+
+/// A job that is to wait here: it is charged to its queue, a finished one is not.
+bool waits(const PastJob& past) { return !is_finished(slot_state(past.state)); }
+
+Policy past_policy(const PastJob& past, Policy fresh) {
+  fresh = past.previous ? fresh.with_previous(slot_state(*past.previous)) : fresh;
+  return {fresh.word | (past.expired ? Policy::kExpired : 0) | (past.dead ? Policy::kDead : 0)};
+}
+
+}  // namespace
+
+/// An enqueue that remembers: 1. the charge, which no bound refuses, for the job was accepted once; 2. a slot, filled in
+/// private with the job and its past: a death frees it; 3. the publication in the state that it had, which a death
+/// undoes or finishes. So a killed import leaves the whole job or nothing of it.
+Outcome Actor::restore(const PastJob& past) {
+  const NewJob& spec = past.job;
+  QueueRecord& queue = store_.queue(spec.queue);
+  QueueTally& mine = tally(spec.queue);
+  const std::uint64_t size = spec.size();
+  if (std::max<std::uint64_t>({size, past.result.size(), past.errors.size()}) > store_.max_body())
+    return Outcome::kTooLarge;
+  const std::uint64_t cost = charge(1, size);
+  const std::uint64_t flags = queue.flags.load();
+  unsigned part = 0;
+  if (const Outcome chosen = choose_part(spec, queue, part); chosen != Outcome::kOk) return chosen;
+  intend(Op::kAdmit, spec.queue, kNoIndex, mine.in.get(), mine.in_reserved.get(), mine.enqueued.get());
+  if (waits(past)) charge_return(queue, spec.queue, cost);  // 1
+  intend_further(Op::kEnqueue, spec.queue, kNoIndex);
+  std::uint64_t word = 0;
+  const std::uint32_t slot = take_slot(word);  // 2
+  if (slot == kNoIndex) {
+    take_back_admission(mine, spec.queue, cost);
+    intend_nothing();
+    return Outcome::kNoSlots;
+  }
+  JobRecord& job = store_.job(slot);
+  Control filling(word);
+  if (past.fence > filling.tag()) {
+    filling = Control(kSlotFilling, 0, owner_, past.fence);
+    job.control.store(filling.word, Point::kSlotFilling);
+  }
+  JobId id;
+  Outcome outcome = fill<false>(spec, policy_of(spec) | Policy::in_part(part), slot, job, store_.now_ms(), id);
+  if (outcome == Outcome::kOk) outcome = remember(past, slot, job);
+  intend_further(Op::kEnqueue, spec.queue, slot);
+  if (outcome == Outcome::kOk) {
+    if (waits(past)) mine.enqueued.set_ordered(mine.enqueued.get() + 1, Point::kCounterMoved);
+    outcome = publish_past(past, store_.rings_of(spec.queue, part), slot, job, filling);  // 3
+  }
+  if (outcome == Outcome::kOk) {
+    if (waits(past) && queue.flags.load_seq_cst() != flags) queue.flags.fetch_add(kFlagsEpoch, Point::kSetChanged);
+    intend_nothing();
+    if (waits(past)) wake_one(queue);
+    return outcome;
+  }
+  take_back_admission(mine, spec.queue, cost);
+  free_slot(slot, Control(job.control.load()));
+  intend_nothing();
+  return outcome;
+}
+
+/// What fill() could not know.
+Outcome Actor::remember(const PastJob& past, std::uint32_t slot, JobRecord& job) {
+  job.policy.set(past_policy(past, job.flags()).word);
+  job.attempt.set(past.attempt);
+  if (past.created_at != 0) job.created_at.set(past.created_at);
+  if (past.available_at != 0) job.available_at.set(past.available_at);
+  job.started_at.set(past.started_at);
+  job.finished_at.set(past.finished_at);
+  job.retry_delay_ms.set(past.retry_delay_ms);
+  job.due_at.set(past.state == JobState::kScheduled   ? past.job.scheduled_at
+                 : past.state == JobState::kRetryable ? past.retry_at
+                                                      : 0);
+  const std::uint64_t progress =
+      past.progress ? static_cast<std::uint64_t>(std::clamp(*past.progress, 0.0, 1.0) * 10'000 + 0.5) + 1 : 0;
+  // NO CRASH POINT: the slot is held exclusively; its record is judged by the control word
+  job.signals.store(progress, Point::kNone);
+  for (const auto& [text, block, length] : {std::tuple(past.result, &job.result_block, &job.result_length),
+                                            std::tuple(past.errors, &job.errors_block, &job.errors_length)}) {
+    if (text.empty()) continue;
+    const std::uint32_t first = write_text(slot, job.generation.get(), text);
+    if (first == kNoIndex) return Outcome::kNoBlocks;
+    block->set(first);
+    length->set(static_cast<std::uint32_t>(text.size()));
+  }
+  return Outcome::kOk;
+}
+
+Outcome Actor::publish_past(const PastJob& past, shm::RingSet& rings, std::uint32_t slot, JobRecord& job,
+                            Control filling) {
+  const unsigned number = normal_ring(past.job.rank);
+  switch (past.state) {
+    case JobState::kScheduled:
+    case JobState::kAvailable:
+    case JobState::kPending:
+    case JobState::kActive: {
+      const JobState state = birth_state(job);
+      std::uint64_t timer = past.job.expires_at;
+      if (state == JobState::kScheduled && (timer == 0 || past.job.scheduled_at < timer)) timer = past.job.scheduled_at;
+      return publish(rings, slot, job, filling, number, state, timer);
+    }
+    case JobState::kRetryable:
+    case JobState::kCompleted:
+    case JobState::kCancelled:
+    case JobState::kDiscarded: break;
+  }
+  std::uint32_t ring = rings_.ensure(rings, number);
+  if (ring == kNoIndex && (waits(past) || past.dead)) {  // it must find it when it comes back
+    relieve();
+    ring = rings_.ensure(rings, number);
+    if (ring == kNoIndex) return Outcome::kNoRings;
+  }
+  const Control settled = filling.to(slot_state(past.state), number, 0);
+  if (!waits(past)) {
+    finish(slot, job, settled, !past.dead);
+    return Outcome::kOk;
+  }
+  const std::uint32_t generation = job.generation.get();
+  intend_word(settled);
+  job.control.store(settled.word, Point::kSlotPublished);  // PAIR slot-publish
+  push_timer(slot, generation, past.retry_at);
+  return Outcome::kOk;
+}
+
+}  // namespace ojs_shm::engine

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+namespace ojs_shm::cli {
+
+/// On a terminal, a line on stderr that tells how far something is; elsewhere nothing.
+class ProgressBar {
+ public:
+  /// `total` 0: unknown, so only the text is shown.
+  explicit ProgressBar(std::uint64_t total);
+  void draw(std::uint64_t done, std::string_view text, bool final);
+  /// Makes room for another line.
+  void clear() const;
+
+ private:
+  bool shown_;
+  std::uint64_t total_, drawn_permille_ = ~0ULL;
+};
+
+}  // namespace ojs_shm::cli

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+
+#include <ojs_shm/admin.hpp>
+#include <ojs_shm/job.hpp>
+#include <ojs_shm/observer.hpp>
+#include <ojs_shm/result.hpp>
+
+/// The lines of an export, docs/export.md. A line is an object with one member, whose name says what it tells of; the
+/// first line is an ExportHead. Pure functions; thread-safe.
+namespace ojs_shm {
+
+/// {"ojs_shm_export":1,"convention":"ojs",...}
+struct ExportHead {
+  std::uint32_t version = 0;
+  std::string convention;  ///< what every priority of the export means
+  std::string segment, library;
+  std::uint64_t exported_at_ms = 0;
+};
+
+/// {"aging":{...}}, of queues that have none of their own.
+struct ExportedAging {
+  AgingSettings settings;
+};
+
+/// {"queue":{"name":...,"settings":{...}}}
+struct ExportedQueue {
+  std::string name;
+  QueueSettings settings;  ///< levels and limits in the export's convention
+};
+
+/// {"default_priority":{...}}. A segment knows the types by their hash; the name is there when a job tells it.
+struct ExportedDefault {
+  std::string type;
+  std::uint64_t type_hash = 0;
+  std::string priority;  ///< a number or a name
+};
+
+/// {"job":{...}}
+struct ExportedJob {
+  JobInfo job;                          ///< all but its priority
+  std::optional<std::string> priority;  ///< a number or a name
+  bool expired = false;
+};
+
+std::string print_export(const ExportHead& head);
+std::string print_export_aging(const QueueInfo& any_queue);
+std::string print_export(const QueueInfo& queue);
+std::string print_export(const ExportedDefault& priority);
+std::string print_export(const ExportedJob& job);
+
+using ExportLine = std::variant<ExportHead, ExportedAging, ExportedQueue, ExportedDefault, ExportedJob>;
+/// Errors: kInvalid; kOtherFormat for an ExportHead of another version.
+Result<ExportLine> read_export_line(std::string_view json);
+
+}  // namespace ojs_shm
