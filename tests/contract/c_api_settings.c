@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The C ABI's settings of queues and what it tells of them. Included by c_api_test.c.
+static int the_order_within_a_queue(void) {
+  room here;
+  const char *aging = "{\"aging\":{\"interval\":\"PT30S\"}}", *weights = "{\"level_weights\":{\"0\":1,\"low\":1}}";
+  CHECK(open_room(&here, "order", NULL));
+  CHECK_OK(here.admin, ojs_shm_configure_queue(here.admin, "other", weights, strlen(weights)));
+  CHECK_OK(here.admin, ojs_shm_configure_queue(here.admin, "default", aging, 0));
+  CHECK(ojs_shm_configure_queue(here.admin, "default", weights, 0) == OJS_SHM_E_INVALID); /* it ages */
+  CHECK(ojs_shm_configure_queue(here.admin, NULL, aging, 0) == OJS_SHM_E_INVALID);        /* `other` has weights */
+  return close_room(&here, "order");
+}
+
+static int events_and_waits(void) {
+  room here;
+  ojs_shm_events* events = NULL;
+  ojs_shm_job_spec job = spec_at("told", 3);
+  char id[OJS_SHM_ID_SIZE], wanted[128];
+  CHECK(open_room(&here, "told", NULL));
+  CHECK(ojs_shm_events_open(here.segment, 4, &events) == OJS_SHM_E_STALE_VERSION && events == NULL);
+  CHECK_OK(NULL, ojs_shm_events_open(here.segment, OJS_SHM_EVENTS_AT_ONCE, &events));
+  CHECK_OK(here.producer, ojs_shm_enqueue(here.producer, &job, id));
+  CHECK(ojs_shm_next_event(events, here.text, sizeof here.text) == OJS_SHM_E_EMPTY);
+  CHECK_OK(here.admin, ojs_shm_set_events(here.admin, 1));
+  CHECK_OK(here.producer, ojs_shm_reprioritize(here.producer, id, 0, NULL));
+  CHECK(ojs_shm_next_event(events, NULL, 0) > 0);
+  CHECK_OK(events, ojs_shm_last_text(events, here.text, sizeof here.text));
+  CHECK(strstr(here.text, "\"type\":\"priority.changed\"") != NULL && strstr(here.text, id) != NULL);
+  CHECK(strstr(here.text, "\"previous_priority\":3,\"new_priority\":0") != NULL);
+  CHECK(ojs_shm_next_event(events, here.text, sizeof here.text) == OJS_SHM_E_EMPTY);
+  CHECK(ojs_shm_events_lost(events) == 0);
+  CHECK_OK(here.worker, ojs_shm_fetch(here.worker, here.job, 0));
+  CHECK_OK(here.observer, ojs_shm_waits(here.observer, here.text, sizeof here.text));
+  snprintf(wanted, sizeof wanted, "[{\"queue\":\"default\",\"priority\":0,\"count\":1,\"sum_ms\":");
+  CHECK(strncmp(here.text, wanted, strlen(wanted)) == 0);
+  CHECK(ojs_shm_close(events) == OJS_SHM_OK);
+  return close_room(&here, "told");
+}
