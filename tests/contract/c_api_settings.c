@@ -37,3 +37,24 @@ static int events_and_waits(void) {
   CHECK(ojs_shm_close(events) == OJS_SHM_OK);
   return close_room(&here, "told");
 }
+
+static int names_of_priorities(void) {
+  room here;
+  char id[OJS_SHM_ID_SIZE], text[16];
+  int64_t priority = -1;
+  ojs_shm_job_spec job = spec("alert");
+  CHECK(open_room(&here, "names", "qo"));
+  CHECK(ojs_shm_segment_convention(here.segment, text, sizeof text) == 2 && strcmp(text, "qo") == 0);
+  CHECK_OK(here.observer, ojs_shm_priority_by_name(here.observer, "urgent", &priority));
+  CHECK(priority == 200 && ojs_shm_priority_by_name(here.observer, "soonish", &priority) < 0);
+  CHECK(strstr(ojs_shm_last_error(here.observer), "background") != NULL);
+  CHECK(ojs_shm_default_priority(here.observer, "alert", &priority) == OJS_SHM_E_NOT_FOUND);
+  CHECK_OK(here.admin, ojs_shm_set_default_priority(here.admin, "alert", 255));
+  CHECK_OK(here.observer, ojs_shm_default_priority(here.observer, "alert", &priority));
+  CHECK(priority == 255);
+  CHECK_OK(here.producer, ojs_shm_enqueue(here.producer, &job, id));
+  CHECK(ojs_shm_reprioritize(here.producer, id, 1, NULL) == OJS_SHM_E_WRONG_STATE);  // immutable in qo
+  CHECK_OK(here.worker, ojs_shm_fetch(here.worker, here.job, 0));
+  CHECK(fields_of(here.job).priority == 255);
+  return close_room(&here, "names");
+}
