@@ -31,21 +31,27 @@ struct Actor::Look {
   struct Seen {
     shm::RingSet* rings = nullptr;
     unsigned number = 0, words = 0, last = 0;  ///< words read, and to be read
+    std::uint32_t open = 0;                    ///< words with a bit set
     std::array<std::uint64_t, shm::kIndexWords> index{};
 
-    /// Calls `visit` with each open ring's number, in the strict order, until it returns true. Reads as much of the index
-    /// as it needs.
+    /// Calls `visit` with each open ring's number, in the strict order, until it returns true.
     template <class Visit>
     OJS_SHM_INLINE bool any_open(const Visit& visit) {
-      const shm::RingSet& set = *rings;
-      for (unsigned i = 0, end = last; i < end; ++i) {
-        const bool fresh = i >= words;
-        const std::uint64_t word = fresh ? set.index[i].load() : index[i];  // PAIR ring-index
-        if (fresh) index[i] = word, words = i + 1;
-        for (auto bits = static_cast<std::uint32_t>(word); bits != 0; bits &= bits - 1)
+      if (words < last) read();
+      for (std::uint32_t left = open; left != 0; left &= left - 1) {
+        const auto i = static_cast<unsigned>(std::countr_zero(left));
+        for (auto bits = static_cast<std::uint32_t>(index[i]); bits != 0; bits &= bits - 1)
           if (visit(i * 32 + static_cast<unsigned>(std::countr_zero(bits)))) return true;
       }
       return false;
+    }
+    void read() {
+      const shm::RingSet& set = *rings;
+      open = 0;
+      for (words = 0; words < last; ++words) {
+        index[words] = set.index[words].load();  // PAIR ring-index
+        open |= static_cast<std::uint32_t>(static_cast<std::uint32_t>(index[words]) != 0) << words;
+      }
     }
     bool unchanged() const {
       std::uint64_t difference = 0;
