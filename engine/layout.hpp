@@ -16,7 +16,9 @@
 // priorities and the queues. Offsets only, no behaviour.
 //
 //   area: EngineHeader | TypeDefault[kTypeDefaults] | QueueRecord[max_queues] | PartRings[spare_parts]
-//         | QueueTally[max_queues][lanes] | WaitPage[wait_pages] | EventPage[event_pages] | control words of those
+//         | WaitPage[wait_pages] | EventPage[event_pages] | QueueTally[max_queues][lanes] | control words of the events
+//
+// The wider an element's alignment, the nearer to the front: each table begins where the one before it ends.
 
 namespace ojs_shm::engine {
 
@@ -257,6 +259,8 @@ constexpr std::uint64_t area_bytes(std::uint32_t max_queues, std::uint32_t lanes
          std::uint64_t{max_queues} * (sizeof(QueueRecord) + std::uint64_t{lanes} * sizeof(QueueTally)) +
          std::uint64_t{spare_parts(max_queues)} * sizeof(PartRings);
 }
-static_assert(sizeof(EngineHeader) <= kEngineHeaderBytes);
+static_assert(sizeof(EngineHeader) <= kEngineHeaderBytes && (kTypeDefaults * sizeof(TypeDefault)) % 128 == 0);
+static_assert(alignof(QueueRecord) <= 128 && alignof(PartRings) <= 128 && alignof(WaitPage) <= 128 &&
+              alignof(EventPage) <= 128 && alignof(QueueTally) <= 64);
 
 }  // namespace ojs_shm::engine

@@ -85,12 +85,12 @@ Store::Store(shm::Segment& segment)
   at += std::uint64_t{max_queues_} * sizeof(QueueRecord);
   part_rings_ = reinterpret_cast<PartRings*>(at);
   at += std::uint64_t{spare_parts_} * sizeof(PartRings);
-  tallies_ = reinterpret_cast<QueueTally*>(at);
-  at += std::uint64_t{max_queues_} * lanes_ * sizeof(QueueTally);
   waits_ = reinterpret_cast<WaitPage*>(at);
   at += std::uint64_t{wait_pages_} * sizeof(WaitPage);
   events_ = reinterpret_cast<EventPage*>(at);
   at += std::uint64_t{event_pages_} * sizeof(EventPage);
+  tallies_ = reinterpret_cast<QueueTally*>(at);
+  at += std::uint64_t{max_queues_} * lanes_ * sizeof(QueueTally);
   event_controls_ = reinterpret_cast<Word*>(at);
 }
 

@@ -91,7 +91,8 @@ void Segment::adopt(bip::mapped_region region, int fd, const Geometry& geometry,
 
 bool Segment::named() const {
   struct stat file {};
-  return ::stat(path_.c_str(), &file) == 0 && file.st_dev == device_ && file.st_ino == inode_;
+  if (::stat(path_.c_str(), &file) != 0) return errno != ENOENT && errno != ENOTDIR;  // else somebody hides it
+  return file.st_dev == device_ && file.st_ino == inode_;
 }
 
 bool Segment::map_ahead(std::uint64_t& from) const {

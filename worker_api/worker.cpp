@@ -263,6 +263,9 @@ Status Worker::fetch(Job& job, std::chrono::milliseconds timeout) {
     if (!chosen && Clock::now() - impl_->looked_for_dead > std::chrono::milliseconds(90)) {
       impl_->looked_for_dead = Clock::now();
       impl_->handle->attachment().repair_the_dead();
+      const shm::Segment& segment = impl_->handle->store().segment();
+      if (!segment.named())
+        return Error{Code::kCannotAttach, "segment " + segment.path() + " was removed", "segment", 0, 0, ""};
     }
   }
 }

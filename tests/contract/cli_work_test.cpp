@@ -83,6 +83,17 @@ TEST(CliWork, gives_args_on_stdin_and_the_job_in_the_environment_and_keeps_stdou
   EXPECT_NE(done.out.find("completed"), std::string::npos);
 }
 
+TEST(CliWork, an_idle_worker_ends_when_its_segment_is_removed_under_it) {
+  const LiveSegment segment;
+  Process worker = segment.start_cli(shell_worker("true"));
+  ASSERT_TRUE(segment.becomes(segment.enqueue({"-t", "a"}), "completed"));  // it is there
+  ASSERT_EQ(segment.cli({"rm", "test", "--force"}).exit_code, 0);
+  const Finished done = worker.wait();
+  EXPECT_EQ(done.exit_code, 3) << done.err;
+  EXPECT_FALSE(done.timed_out);
+  EXPECT_NE(done.err.find("was removed"), std::string::npos) << done.err;
+}
+
 TEST(CliWork, text_becomes_a_string_and_silence_no_result) {
   const LiveSegment segment;
   const std::string text = segment.enqueue({"-t", "a", "--queue", "text"});

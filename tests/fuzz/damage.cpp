@@ -49,15 +49,17 @@ Aim::Aim(std::string_view image) {
   const std::size_t types = o.area + engine::kEngineHeaderBytes;
   const std::size_t queues = types + engine::kTypeDefaults * sizeof(engine::TypeDefault);
   const std::size_t parts = queues + engine.max_queues * sizeof(engine::QueueRecord);
-  const std::size_t tallies = parts + engine::spare_parts(engine.max_queues) * sizeof(engine::PartRings);
+  const std::size_t waits = parts + engine::spare_parts(engine.max_queues) * sizeof(engine::PartRings);
+  const std::size_t events = waits + engine.wait_pages * sizeof(engine::WaitPage);
+  const std::size_t tallies = events + engine.event_pages * sizeof(engine::EventPage);
   std::vector<std::size_t> begins = {0, sizeof(shm::Header), o.processes, o.lanes, o.area, types};
   for (std::size_t queue = 0; queue < engine.max_queues; ++queue) {
     const std::size_t record = queues + queue * sizeof(engine::QueueRecord);
     begins.insert(begins.end(), {record, record + offsetof(engine::QueueRecord, rings),
                                  record + offsetof(engine::QueueRecord, aging)});
   }
-  begins.insert(begins.end(), {parts, tallies, o.slot_map, o.chunk_map, o.block_map, o.rings, o.chunks, o.keys, o.slots,
-                               o.block_words, o.block_links, o.blocks, o.end});
+  begins.insert(begins.end(), {parts, waits, events, tallies, o.slot_map, o.chunk_map, o.block_map, o.rings, o.chunks,
+                               o.keys, o.slots, o.block_words, o.block_links, o.blocks, o.end});
   for (std::size_t i = 0; i + 1 < begins.size(); ++i) {
     Table table{begins[i], (begins[i + 1] - begins[i]) / 8, {}};
     for (std::size_t word = 0; word < table.words; ++word)

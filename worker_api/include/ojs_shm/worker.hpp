@@ -94,7 +94,8 @@ class OJS_SHM_API Worker {
 
   /// The best available job, into `job` (whose buffers are used again). Errors: kEmpty, kClosed.
   Status try_fetch(Job& job);
-  /// Waits up to `timeout` for one; spins first, then sleeps. Errors: kTimeout, kClosed (also after interrupt()).
+  /// Waits up to `timeout` for one; spins first, then sleeps. Errors: kTimeout, kClosed (also after interrupt()),
+  /// kCannotAttach once the segment's file is gone.
   Status fetch(Job& job, std::chrono::milliseconds timeout);
   /// Up to `count` best jobs, in order. Empty when there is none.
   Result<std::vector<Job>> fetch_batch(std::size_t count, std::chrono::milliseconds timeout = {});
