@@ -51,13 +51,13 @@ const ConventionInfo& info(Convention convention) noexcept { return scale_of(con
 std::optional<std::uint8_t> rank_of(Convention convention, std::int64_t priority) noexcept {
   const Scale& scale = scale_of(convention);
   if (priority < scale.info.min || priority > scale.info.max) return std::nullopt;
-  return static_cast<std::uint8_t>(scale.lower_first ? priority - scale.info.min : scale.info.max - priority);
+  return static_cast<std::uint8_t>(extended_rank(convention, priority));
 }
 
 int priority_of(Convention convention, std::uint8_t rank) noexcept {
   const Scale& scale = scale_of(convention);
   const int known = std::min<int>(rank, scale.info.max - scale.info.min);
-  return scale.lower_first ? scale.info.min + known : scale.info.max - known;
+  return static_cast<int>(extended_priority(convention, known));
 }
 
 std::int64_t extended_rank(Convention convention, std::int64_t priority) noexcept {
