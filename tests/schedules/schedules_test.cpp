@@ -226,6 +226,13 @@ TEST_F(Schedules, PRI_T18_a_queue_that_ages_keeps_the_promise) {
     three_wait(world);
     world.age();
   };
+  const auto open_and_ageing = [](World& world) {
+    all_open(world);
+    world.age();
+  };
+  const Part first_then_last = [](World& w, std::uint32_t i) { w.put(i, own(i), 0), w.put(i, own(i) + 1, 3); };
+  explore({"ageing: put first, put last | take", open_and_ageing, {first_then_last, named("take").part}},
+          {.preemptions = 3, .most_runs = long_form() ? ~0ULL : 3'000});
   for (const char* a :
        {"put_first", "put_beside", "move_0_first", "move_0_last", "cancel_0", "take_give_back", "close"})
     for (const char* b : {"take_finish", "take_give_back"})
@@ -262,6 +269,7 @@ TEST_F(Schedules, SUM_04_turns_are_exact_whoever_takes_them) {
   };
   const Part take_two = [](World& w, std::uint32_t i) { w.take(i), w.finish(i), w.take(i), w.finish(i); };
   const Part take_one = named("take_finish").part;
+  explore({"one | one", both_loaded, {take_one, take_one}}, {.preemptions = 2});
   explore({"two | two", both_loaded, {take_two, take_two}},
           {.preemptions = 3, .most_runs = long_form() ? ~0ULL : 4'000});
   explore({"one | one, killed", both_loaded, {take_one, take_one}},
