@@ -252,7 +252,7 @@ constexpr std::uint64_t engine_fingerprint() {
 }
 
 constexpr std::uint64_t kEngineHeaderBytes = 256;
-constexpr std::uint32_t spare_parts(std::uint32_t max_queues) { return max_queues < 32 ? 32 : max_queues; }
+constexpr std::uint32_t spare_parts(std::uint32_t max_queues) { return max_queues < 32 ? 32 : 64; }
 constexpr std::uint64_t area_bytes(std::uint32_t max_queues, std::uint32_t lanes, std::uint32_t wait_pages,
                                    std::uint32_t event_pages) {
   return page_bytes(wait_pages, event_pages) + kEngineHeaderBytes + kTypeDefaults * sizeof(TypeDefault) +

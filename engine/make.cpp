@@ -24,7 +24,7 @@ shm::Geometry around_slots(const Plan& plan, std::uint32_t slots) {
   g.processes = std::clamp<std::uint32_t>(g.lanes, 16, 512);
   const std::uint32_t queues = plan.max_queues == 0 ? 64 : plan.max_queues;
   // Every level of up to 127 queues without further parts, but in a small segment no more than jobs.
-  g.rings = std::clamp<std::uint32_t>((queues + spare_parts(queues)) * 128 + 64, 1'024,
+  g.rings = std::clamp<std::uint32_t>(std::max(queues * 256, (queues + spare_parts(queues)) * 128) + 64, 1'024,
                                       std::clamp<std::uint32_t>(slots, 1'024, 32'768));
   g.chunks = slots / shm::kCellsPerChunk * 2 + g.rings * 2 + g.lanes * 8 + 64;
   g.key_cells = std::bit_ceil(std::max<std::uint32_t>(slots * 2, 256));

@@ -94,7 +94,7 @@ constexpr unsigned kEventsTold = 0;
 /// The pages that go with so many lanes and slots.
 constexpr std::uint32_t wait_pages_for(std::uint32_t lanes) { return lanes * 16; }
 constexpr std::uint32_t event_pages_for(std::uint32_t lanes, std::uint32_t slots) {
-  return lanes * 2 + slots / 32;  // each lane may keep one half full
+  return lanes * 2 + slots / 256;  // each lane may keep one half full
 }
 constexpr std::uint64_t page_bytes(std::uint32_t wait_pages, std::uint32_t event_pages) {
   return std::uint64_t{wait_pages} * sizeof(WaitPage) + std::uint64_t{event_pages} * (sizeof(Word) + sizeof(EventPage));
