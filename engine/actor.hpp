@@ -315,6 +315,7 @@ class Actor {
   bool survey_levels(QueueRecord& queue, Look& look, std::uint32_t& left, Live& best);
   bool survey_turns(QueueRecord& queue, Look& look, std::uint32_t& left, Live& best);
   bool see_part(QueueRecord& queue, Look& look, unsigned at);
+  static std::uint32_t parts_of(const QueueRecord& queue, std::uint64_t flags);
   bool unchanged_parts(const QueueRecord& queue, const Look& look) const;
   bool take_turn(QueueRecord& queue, Look& look);
   bool unchanged(const QueueRecord& queue, const Look& look) const;

@@ -103,7 +103,9 @@ struct Actor::Look {
 
   // Of a queue that is not plain.
   std::array<Seen, kParts> part;
-  unsigned parts = 0, all_parts = 0;    ///< seen, and in use
+  unsigned parts = 0;                   ///< seen
+  std::uint32_t all_parts = 0;          ///< that have rings, a bit for each
+  std::uint32_t unseen = 0;             ///< of these
   std::uint64_t turn = 0;               ///< the word of the cycle in which the job has a turn that is still to be taken
   unsigned taken = 0;                   ///< which turn
   std::uint16_t level = Turn::kOthers;  ///< whose it is

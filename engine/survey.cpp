@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <bit>
 #include <bitset>
 #include <tuple>
 
@@ -16,8 +18,16 @@ using Standing = std::tuple<std::int64_t, std::uint64_t, std::int64_t>;
 
 }  // namespace
 
+/// The parts that have rings, a bit for each. There may be gaps: who makes one may be slow, or dead.
+std::uint32_t Actor::parts_of(const QueueRecord& queue, std::uint64_t flags) {
+  std::uint32_t parts = 1;
+  for (unsigned number = 1; (flags & kParted) != 0 && number < kParts; ++number)
+    if (queue.part[number].load() != 0) parts |= 1U << number;
+  return parts;
+}
+
 bool Actor::unchanged_parts(const QueueRecord& queue, const Look& look) const {
-  if (queue.flags.load() != look.flags) return false;
+  if (queue.flags.load() != look.flags || parts_of(queue, look.flags) != look.all_parts) return false;
   for (unsigned p = 0; p < look.parts; ++p)
     if (!look.part[p].unchanged()) return false;
   return look.witnesses_stand();
@@ -26,16 +36,14 @@ bool Actor::unchanged_parts(const QueueRecord& queue, const Look& look) const {
 /// Begins with the next part, the one where this lane is at home first. False when all have been seen.
 bool Actor::see_part(QueueRecord& queue, Look& look, unsigned at) {
   if (at < look.parts) return true;
-  if (at == 0) {
-    look.all_parts = 1;
-    if ((look.flags & kParted) != 0)
-      while (look.all_parts < kParts && queue.part[look.all_parts].load() != 0) ++look.all_parts;
-  }
-  if (at >= look.all_parts) return false;
-  const auto shards = (look.flags & kSharded) != 0 ? static_cast<unsigned>(queue.shards.load()) : 0;
+  if (at == 0) look.all_parts = look.unseen = parts_of(queue, look.flags);
+  if (look.unseen == 0) return false;
+  const std::uint64_t shards = (look.flags & kSharded) != 0 ? std::min<std::uint64_t>(queue.shards.load(), kParts) : 0;
+  const unsigned home = shards > 1 ? lane_ % static_cast<unsigned>(shards) : 0;
+  const std::uint32_t from_home = look.unseen & ~0U << home;
   Look::Seen& seen = look.part[look.parts++];
-  seen.number = at;
-  if (shards > 1) seen.number = (lane_ % shards + at) % look.all_parts;
+  seen.number = static_cast<unsigned>(std::countr_zero(from_home != 0 ? from_home : look.unseen));
+  look.unseen &= ~(1U << seen.number);
   seen.rings = seen.number == 0 ? &queue.rings : &store_.rings_of_part(queue, seen.number);
   seen.words = 0;
   seen.last = (look.flags & kPaused) != 0 ? 0 : shm::kIndexWords;

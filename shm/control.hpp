@@ -42,7 +42,6 @@ struct Control {
   constexpr std::uint64_t tag() const { return TagBits::get(word); }
   /// The word after a transition.
   constexpr Control to(unsigned state, unsigned ring, std::uint32_t owner) const {
-    if (owner > OwnerBits::kMax || ring >= kRingsPerSet) __builtin_unreachable();  // lanes are fewer, rings are named
     return {state, ring, owner, tag() + kTransition};
   }
   /// The word after a move to another ring.
@@ -53,7 +52,6 @@ struct Control {
   /// Whether it was moved between `before` and now. Forgets every eighth move.
   constexpr bool moved_since(Control before) const { return ((tag() ^ before.tag()) & kMoves) != 0; }
   constexpr Control to(unsigned state, std::uint32_t owner = 0) const {
-    if (owner > OwnerBits::kMax) __builtin_unreachable();                        // lanes are fewer
     constexpr std::uint64_t kKept = RingBits::put(kRingsPerSet - 1) | kTagMask;  // a tag that wraps leaves no carry
     return Control((((word & kKept) + kTransition) & kKept) | StateBits::put(state) | OwnerBits::put(owner));
   }

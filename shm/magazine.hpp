@@ -17,7 +17,8 @@ class Magazine {
   Magazine(Word* map, std::uint32_t count, std::uint32_t start)
       : map_(map), count_(count), words_((count + 63) / 64), cursor_(words_ == 0 ? 0 : start % words_) {}
 
-  /// A probably free index, or kNoIndex. After an empty round it looks again only after four times as many calls, unless `insist`.
+  /// A probably free index, or kNoIndex. After an empty round it looks again only after four times as many calls, unless
+  /// `insist`.
   std::uint32_t take(bool insist = false) {
     if (mask_ == 0 && !refill(insist)) return kNoIndex;
     const auto bit = static_cast<std::uint32_t>(std::countr_zero(mask_));

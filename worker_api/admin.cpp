@@ -66,11 +66,12 @@ Status Admin::set_queue(std::string_view name, const QueueSettings& settings) {
     if (outcome == engine::Outcome::kOk) return {};
     return internal::error_of(outcome, actor.store(), q, name);
   };
-  if (settings.aging) actor.set_aging(q, aging.value());
-  if (settings.level_weights)
-    if (Status set = done(actor.set_level_weights(q, weights.value())); !set) return set;
+  // What may be refused comes first.
   if (settings.shards)
     if (Status set = done(actor.set_shards(q, *settings.shards)); !set) return set;
+  if (settings.level_weights)
+    if (Status set = done(actor.set_level_weights(q, weights.value())); !set) return set;
+  if (settings.aging) actor.set_aging(q, aging.value());
   if (settings.max_depth || settings.max_size_bytes)
     actor.set_bounds(q, settings.max_depth.value_or(record.max_depth.load()),
                      settings.max_size_bytes.value_or(record.max_bytes.load()));

@@ -262,6 +262,33 @@ TEST_F(Schedules, QO_14_the_parts_of_a_queue_are_one_queue) {
           {.preemptions = 2, .kills = 1, .most_runs = long_form() ? 400'000ULL : 4'000});
 }
 
+/// Two rates at once: neither waits for the part of the other, also when who begins it dies before it has a name. Who finds
+/// nothing, or a worse job, has looked at the part that came in between.
+TEST_F(Schedules, QO_14_a_part_that_is_half_made_hides_no_other) {
+  const Part rate_of_its_own = [](World& w, std::uint32_t i) { w.put_rated(i, own(i), 2, i + 1); };
+  const Part take = named("take").part, take_two = [](World&w, std::uint32_t i) { w.take(i), w.take(i); };
+  const auto one_is_rated = [](World& world) {
+    all_open(world);
+    world.put_rated(World::kJanitor, 4, 1, 9);
+  };
+  for (const unsigned kills : {0U, 1U}) {
+    const Limits limits{.preemptions = 2 - kills, .kills = kills, .most_runs = long_form() ? ~0ULL : 4'000};
+    explore({"rate 1 | rate 2", all_open, {rate_of_its_own, rate_of_its_own}}, limits);
+    explore({"rate 1 | rate 2 | take", all_open, {rate_of_its_own, rate_of_its_own, take}}, limits);
+    explore({"rate 1 | take, take", one_is_rated, {rate_of_its_own, take_two}}, limits);
+    if (HasFailure()) return;
+  }
+  const auto one_was_rated = [](World& world) {
+    all_open(world);
+    world.put_rated(World::kJanitor, 4, 1, 9);
+    world.take(World::kJanitor);
+  };
+  const Part better_then_worse = [](World& w, std::uint32_t i) {
+    w.put_rated(i, own(i), 2, i + 1), w.put(i, own(i) + 1, 4);
+  };
+  explore({"rate 1, then worse | take", one_was_rated, {better_then_worse, take}}, {.preemptions = 2, .kills = 0});
+}
+
 TEST_F(Schedules, SUM_04_turns_are_exact_whoever_takes_them) {
   const auto both_loaded = [](World& world) {
     for (unsigned job = 0; job < 6; ++job) world.put(World::kJanitor, job, job % 2 == 0 ? 1 : 3);

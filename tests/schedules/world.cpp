@@ -74,9 +74,9 @@ unsigned World::number_of(const engine::Fetched& fetched) const {
 
 void World::put(std::uint32_t self, unsigned job, std::uint8_t rank) { put(self, job, job_named(job, rank)); }
 
-void World::put_rated(std::uint32_t self, unsigned job, std::uint8_t rank) {
+void World::put_rated(std::uint32_t self, unsigned job, std::uint8_t rank, unsigned rate) {
   engine::NewJob spec = job_named(job, rank);
-  spec.age_rate = 7;
+  spec.age_rate = static_cast<std::uint8_t>(rate);
   put(self, job, spec);
 }
 

@@ -27,7 +27,7 @@ class World {
   // Operations of the fiber `self` on jobs that are known by small numbers.
   void put(std::uint32_t self, unsigned job, std::uint8_t rank);
   /// In the part of a rate of its own.
-  void put_rated(std::uint32_t self, unsigned job, std::uint8_t rank);
+  void put_rated(std::uint32_t self, unsigned job, std::uint8_t rank, unsigned rate = 7);
   void put_again(std::uint32_t self);  ///< a duplicate: admitted, then refused and taken back
   void put_batch(std::uint32_t self, unsigned first, std::uint8_t rank);  ///< two jobs
   bool take(std::uint32_t self);

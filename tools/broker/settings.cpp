@@ -8,16 +8,12 @@
 #include <limits>
 
 #include "tools/shell/quantity.hpp"
+#include "tools/shell/refusal.hpp"
 
 namespace ojs_shm::broker {
 namespace {
 
-Error invalid(std::string message) {
-  Error error;
-  error.code = Code::kInvalid;
-  error.message = std::move(message);
-  return error;
-}
+using shell::invalid;
 
 /// Puts a parsed value where it belongs.
 template <class Value, class Target>

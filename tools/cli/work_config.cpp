@@ -10,6 +10,7 @@
 #include <string_view>
 #include <utility>
 
+#include "tools/shell/refusal.hpp"
 #include "tools/shell/text_file.hpp"
 #include "worker_api/envelope_json.hpp"
 #include "worker_api/settings_check.hpp"
@@ -17,12 +18,7 @@
 namespace ojs_shm::cli {
 namespace {
 
-Error invalid(std::string message) {
-  Error error;
-  error.code = Code::kInvalid;
-  error.message = std::move(message);
-  return error;
-}
+using shell::invalid;
 
 /// What JSON and TOML have in common, and the line it stands in.
 struct Value {

@@ -10,6 +10,7 @@
 #include <optional>
 #include <utility>
 
+#include "tools/shell/refusal.hpp"
 #include "worker_api/time_text.hpp"
 
 namespace ojs_shm::shell {
@@ -38,13 +39,6 @@ std::optional<std::uint64_t> parse_with_unit(std::string_view text) {
     return static_cast<std::uint64_t>(value);
   }
   return std::nullopt;
-}
-
-Error invalid(std::string message) {
-  Error error;
-  error.code = Code::kInvalid;
-  error.message = std::move(message);
-  return error;
 }
 
 }  // namespace

@@ -26,6 +26,14 @@ inline void must(Status status) {
   if (!status) throw Refusal{status.error()};
 }
 
+/// What is wrong with what somebody wrote.
+inline Error invalid(std::string message) {
+  Error error;
+  error.code = Code::kInvalid;
+  error.message = std::move(message);
+  return error;
+}
+
 [[noreturn]] inline void refuse(Code code, std::string message) {
   Error error;
   error.code = code;
