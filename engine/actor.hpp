@@ -22,6 +22,9 @@ namespace ojs_shm::engine {
 
 struct PastJob;  // restore.hpp
 
+struct PoolSpec;  // pools.hpp
+struct PoolView;
+
 /// How an operation ended.
 enum class Outcome : std::uint8_t {
   kOk,
@@ -36,6 +39,8 @@ enum class Outcome : std::uint8_t {
   kNoParts,       ///< sets of rings for shards and rates of ageing
   kTooManyRates,  ///< the queue holds eight other rates of ageing
   kRateOfShard,   ///< a sharded queue ages at one rate
+  kNoPools,       ///< all pools of workers are taken
+  kQueueIsolated,  ///< a queue belongs to another pool that is isolated
   kDuplicate,
   kTooLarge,
   kNotFound,
@@ -125,6 +130,10 @@ class Actor {
 
   // ---- taking out (fetch.cpp)
   Outcome fetch(std::uint32_t queue, std::uint32_t lease_ms, bool lease_owned, Fetched& job);
+  /// From the queue of a pool whose turn it is (pools.cpp).
+  Outcome fetch_from_pool(std::uint32_t pool, std::uint32_t lease_ms, bool lease_owned, Fetched& job);
+  /// From now on this handle works for a pool: also its isolated queues have jobs for it.
+  void join_pool(std::uint32_t pool, std::uint32_t concurrency);
   /// True when a fetch would find something, by a full look with total order after the caller's last RMW.
   bool sees_work(std::uint32_t queue);
 
@@ -159,6 +168,11 @@ class Actor {
   Outcome set_level_weights(std::uint32_t queue, std::span<const LevelWeight> weights);
   Outcome set_shards(std::uint32_t queue, std::uint32_t shards);
 
+  // ---- pools of workers (pools.cpp)
+  /// Makes or changes the pool. Its next fetch follows it, over the whole backlog. `made`: it is new.
+  Outcome set_pool(std::string_view name, const PoolSpec& spec, bool& made);
+  Outcome remove_pool(std::string_view name);
+
   // ---- time (due.cpp), called by whoever supervises
   /// Promotes, expires or leaves alone what is due in the slot; the next time something is due there, 0 for never.
   std::uint64_t tend(std::uint32_t slot, std::uint32_t generation, std::uint64_t now);
@@ -182,6 +196,12 @@ class Actor {
   void retire();
   /// Wakes one sleeper of the queue, or all.
   void wake_one(QueueRecord& queue);
+  /// Says that the queue may have a job, before whoever made one available is done.
+  OJS_SHM_INLINE void mark_busy(std::uint32_t queue) {
+    Word& word = store_.busy_word(queue);
+    if (BusyWord::of(word.load_seq_cst(), queue) != BusyWord::kBusy) [[unlikely]]  // PAIR busy
+      set_busy(word, queue);
+  }
   void wake_all(QueueRecord& queue);
 
   /// Whether this handle took jobs that it, or another handle, has not ended yet; may say yes too often.
@@ -278,6 +298,22 @@ class Actor {
   std::uint64_t set_flags(QueueRecord& queue, std::uint64_t clear, std::uint64_t set);
   void follow_aging(QueueRecord& queue);
   bool wake_among(QueueRecord& queue, std::uint32_t word);
+  static void set_busy(Word& word, std::uint32_t queue);
+  void settle_quiet(std::uint32_t queue);
+  /// Whether this handle gets no job of the queue, whatever it has.
+  OJS_SHM_INLINE bool shut(const QueueRecord& queue, std::uint64_t flags) const {
+    return (flags & (kPaused | kIsolated)) != 0 && ((flags & kPaused) != 0 || queue.isolated.load() != pool_);
+  }
+  /// Available jobs of a queue that is counted have become more, or fewer.
+  OJS_SHM_INLINE void count_backlog(QueueRecord& queue, std::uint64_t change) {
+    if ((queue.flags.load() & kCounted) != 0) [[unlikely]]
+      queue.backlog.fetch_add(change, shm::Point::kBacklogCounted);
+  }
+  bool see_pool(std::uint32_t pool);
+  void settle_pools();
+  void follow_pools();
+  void count_served(std::uint32_t queue, unsigned place);
+  void recount_backlog(std::uint32_t queue);
   Outcome remember(const PastJob& past, std::uint32_t slot, JobRecord& job);
   Outcome publish_past(const PastJob& past, shm::RingSet& rings, std::uint32_t slot, JobRecord& job, Control filling);
   void publish_batch(std::span<const std::uint32_t> slots);
@@ -405,6 +441,9 @@ class Actor {
   std::vector<DepthCache> depth_cache_;
   std::unique_ptr<Look> look_;  ///< kept, so that no fetch clears it anew
   std::array<std::uint8_t, 64> passed_empty_{};
+  std::unique_ptr<PoolView> pool_view_;
+  std::array<std::uint8_t, 64> found_quiet_{};  ///< by queue: fetches for a pool that found nothing, one after the other
+  std::uint32_t pool_ = 0;  ///< plus one; 0: none
   std::uint32_t last_queue_ = kNoIndex;
   std::string last_queue_name_, last_type_;
 };

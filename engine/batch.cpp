@@ -90,6 +90,7 @@ void Actor::publish_batch(std::span<const std::uint32_t> slots) {
     job.control.store(published.word, Point::kSlotPublished);  // PAIR slot-publish
     if (state == JobState::kAvailable && !push_hint(rings, rings_.ensure(rings, published.ring()), slot, published))
       announce_lost_hint();
+    if (state == JobState::kAvailable) count_backlog(store_.queue(job.queue.get()), 1);
     if (state == JobState::kScheduled || expires != 0)
       push_timer(slot, generation, state == JobState::kScheduled && (expires == 0 || due < expires) ? due : expires);
   }

@@ -30,7 +30,10 @@ Outcome Actor::seize_waiting(std::uint32_t slot, JobId id, unsigned allowed, Con
     self_.intent_data[3].set(before.state(), Point::kIntentSet);
     held = before.to(state, before.ring(), owner_);
     if (job.control.cas_once(before.word, held.word, Point::kSlotMoving)) {  // 1, 4
-      if (job.id() == id) return Outcome::kOk;
+      if (job.id() == id) {
+        if (before.state() == kSlotAvailable) count_backlog(store_.queue(q), ~0ULL);
+        return Outcome::kOk;
+      }
       job.control.store(held.to(before.state(), before.owner()).word, Point::kSlotMoved);  // recycled in between
       intend_nothing();
       return Outcome::kNotFound;

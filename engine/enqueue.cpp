@@ -251,6 +251,7 @@ Outcome Actor::fill(const NewJob& spec, std::uint32_t policy, std::uint32_t slot
   shm::set_both(job.body_block, kNoIndex, job.result_block, kNoIndex);
   shm::set_both(job.errors_block, kNoIndex, job.result_length, 0);
   job.errors_length.set(0);
+  job.tenant.set(0);
   job.scheduled_at.set(spec.scheduled_at);
   if (kPlain || spec.size() <= kInlineBytes) {
     shm::copy_in<kInlineBytes>(job.inline_bytes, spec.type, spec.args, spec.extra);
@@ -421,7 +422,11 @@ Outcome Actor::put_in(const NewJob& spec, JobId& id) {
       intend_nothing();
       if (telling()) [[unlikely]]
         tell_new(spec, id, state == JobState::kAvailable, Control(filling));
-      if (state == JobState::kAvailable) wake_one(queue);
+      if (state == JobState::kAvailable) {
+        if ((flags & kCounted) != 0) [[unlikely]]
+          queue.backlog.fetch_add(1, Point::kBacklogCounted);
+        wake_one(queue);
+      }
       return outcome;
     }
   }

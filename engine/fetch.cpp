@@ -3,6 +3,7 @@
 
 #include "engine/actor.hpp"
 #include "engine/look.hpp"
+#include "engine/pools.hpp"
 #include "shm/parking.hpp"
 
 // The promise of a fetch, for one queue. There is an instant inside the call at which the job it returns was available
@@ -33,6 +34,7 @@ Actor::Actor(Store& store, std::uint32_t lane)
       depth_cache_(store.max_queues()),
       look_(std::make_unique<Look>()) {
   near_ = {0, &store_.queue(0), tallies_};
+  self_.counters[kPoolSeat].set_ordered(0, Point::kNone);  // NO CRASH POINT: a seat means nothing without its lane
 }
 
 Actor::~Actor() = default;
@@ -71,7 +73,7 @@ bool Actor::look(QueueRecord& queue, Look& look) {
     if (!is_plain(look.flags)) [[unlikely]]
       return survey(queue, look, left);
     bool restart = false;
-    for (unsigned i = 0; i < ((look.flags & kPaused) != 0 ? 0 : shm::kIndexWords) && !restart; ++i) {
+    for (unsigned i = 0; i < (shut(queue, look.flags) ? 0 : shm::kIndexWords) && !restart; ++i) {
       look.index[i] = queue.rings.index[i].load();  // PAIR ring-index
       look.words = i + 1;
       for (std::uint64_t bits = look.index[i] & 0xFFFF'FFFF; bits != 0; bits &= bits - 1) {
@@ -130,6 +132,7 @@ bool Actor::sees_work(std::uint32_t q) {
       expire_claimed(q, mine, job, seen.slot, claimed, now);
       continue;
     }
+    count_backlog(queue, ~0ULL);
     self_.intent_data[2].set(job.attempt.get() + 1U, Point::kIntentSet);
     out.slot = seen.slot;
     out.queue = q;
@@ -167,6 +170,8 @@ void Actor::take(JobRecord& job, Control claimed, QueueTally& mine, std::uint32_
                  std::uint64_t now, Fetched& out) {
   const Control active = claimed.to(kSlotActive, lease_owned ? shm::kLeaseOwner : owner_);
   out.word = active.word;
+  if (job.pool() != pool_) [[unlikely]]
+    job.set_pool(pool_);
   out.id = job.id();
   out.rank = rank_of_ring(claimed.ring());
   out.attempt = static_cast<std::uint16_t>(job.attempt.get() + 1);

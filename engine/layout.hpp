@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "engine/pages.hpp"
+#include "engine/pool.hpp"
 #include "engine/retry.hpp"
 #include "engine/state.hpp"
 #include "engine/uuid.hpp"
@@ -16,7 +17,8 @@
 // priorities and the queues. Offsets only, no behaviour.
 //
 //   area: EngineHeader | TypeDefault[kTypeDefaults] | QueueRecord[max_queues] | PartRings[spare_parts]
-//         | WaitPage[wait_pages] | EventPage[event_pages] | QueueTally[max_queues][lanes] | control words of the events
+//         | PoolRecord[kPools] | WaitPage[wait_pages] | EventPage[event_pages] | QueueTally[max_queues][lanes]
+//         | control words of the events | words that say which queues are busy
 //
 // The wider an element's alignment, the nearer to the front: each table begins where the one before it ends.
 
@@ -113,7 +115,8 @@ struct JobRecord {
   Plain<std::uint32_t> extra_length;
   Plain<std::uint32_t> body_block, result_block, errors_block;  ///< kNoIndex: none; the body is then inline
   Plain<std::uint32_t> result_length, errors_length;
-  Plain<std::uint32_t> tenant, limits, workflow;  ///< kept free for what the format foresees
+  Plain<std::uint32_t> tenant;            ///< 31..24 pool + 1 whose worker has it, or had it last
+  Plain<std::uint32_t> limits, workflow;  ///< kept free for what the format foresees
   Plain<std::uint64_t> scheduled_at;
   std::uint64_t inline_bytes[kInlineBytes / 8];
 
@@ -122,6 +125,8 @@ struct JobRecord {
   std::uint64_t body_length() const { return std::uint64_t{type_length()} + args_length() + extra_length.get(); }
   bool has_texts() const { return (body_block.get() & result_block.get() & errors_block.get()) != shm::kNoIndex; }
   Policy flags() const { return {policy.get()}; }
+  std::uint32_t pool() const { return tenant.get() >> 24; }
+  void set_pool(std::uint32_t pool_plus_one) { tenant.set((tenant.get() & 0xFF'FFFF) | pool_plus_one << 24); }
   JobId id() const { return {id_hi.get(), id_lo.get()}; }
 };
 static_assert(sizeof(JobRecord) == shm::kSlotBytes && offsetof(JobRecord, inline_bytes) == 176);
@@ -146,10 +151,11 @@ struct alignas(64) QueueTally {
   LaneWord spare;
 };
 
-/// flags: 0 paused  1 bounded  2 ages  3 weighted levels  4 sharded  5 has more parts than one  63..8 epoch: moves with
-/// every change of the settings, and whenever a cached sum of `in` may have become too small.
+/// flags: 0 paused  1 bounded  2 ages  3 weighted levels  4 sharded  5 has more parts than one  6 isolated: only for
+/// workers of one pool  7 counted: `backlog` is kept  63..16 epoch: moves with every change of the settings, and whenever a
+/// cached sum of `in` may have become too small.
 constexpr std::uint64_t kPaused = 1, kBounded = 2, kAges = 4, kWeighted = 8, kSharded = 16, kParted = 32,
-                        kFlagsEpoch = 1ULL << 8;
+                        kIsolated = 64, kCounted = 128, kFlagsEpoch = 1ULL << 16;
 /// Whether a fetch finds its job by the strict order over a single set of rings.
 constexpr bool is_plain(std::uint64_t flags) { return (flags & (kAges | kWeighted | kSharded | kParted)) == 0; }
 
@@ -195,6 +201,9 @@ struct alignas(128) QueueRecord {
   alignas(64) std::uint64_t name[16];
   alignas(128) Word reserved;  ///< charges admitted while bounded; only grows: producers' one contended word
   Word cancelled, discarded, retried, returned, rejected, expired;  ///< rare, so shared
+  Word isolated;   ///< pool + 1 whose workers alone get its jobs
+  Word backlog;    ///< available jobs, nearly: what a choice among queues goes by. Kept while counted
+  Word served_at;  ///< ms; when a pool that prevents starvation last handed out one of its jobs
   alignas(128) Word waiters[shm::kMaxLanes / 64];                   ///< lanes that sleep for this queue. PAIR idle
   shm::RingSet rings;                                               ///< part 0
   alignas(128) Word aging;                                          ///< Aging
@@ -219,6 +228,27 @@ struct alignas(128) PartRings {
   shm::RingSet rings;
 };
 
+/// Which queues may have a job, 16 in a word: 63..32 version  31..0 two bits for each queue.
+struct BusyWord {
+  enum State : std::uint64_t {
+    kQuiet = 0,    ///< it has none: whoever makes one available says so before that is done
+    kBusy = 1,     ///< it may have one
+    kQuieting = 2  ///< somebody is about to say that it has none
+  };
+  static constexpr unsigned kQueues = 16;
+  static constexpr State of(std::uint64_t word, std::uint32_t queue) {
+    return static_cast<State>(word >> (queue % kQueues * 2) & 3);
+  }
+  static constexpr std::uint64_t with(std::uint64_t word, std::uint32_t queue, State state) {
+    const unsigned at = queue % kQueues * 2;
+    return (word & ~(3ULL << at)) | state << at;
+  }
+  static constexpr std::uint64_t kVersion = 1ULL << 32;
+};
+constexpr std::uint32_t busy_words(std::uint32_t max_queues) {
+  return (max_queues + BusyWord::kQueues - 1) / BusyWord::kQueues;
+}
+
 struct TypeDefault {
   Word hash;  ///< of the type's name; 0: unused
   Word rank;  ///< plus one; 0: none
@@ -242,13 +272,14 @@ struct EngineHeader {
   alignas(64) Word telling;     ///< 1: lanes tell what happens
   alignas(64) Word event_turn;  ///< pages of events handed out
   Word waits_unmeasured;        ///< dispatches for which there was no page
+  Word pools_settler;           ///< lane + 1 of whoever changes pools
 };
 
 constexpr std::uint64_t engine_fingerprint() {
   return sizeof(JobRecord) * 31 + sizeof(QueueRecord) * 37 + sizeof(QueueTally) * 41 + sizeof(EngineHeader) * 43 +
          offsetof(JobRecord, policy) * 47 + offsetof(QueueRecord, reserved) * 53 +
          offsetof(QueueRecord, written_off) * 59 + offsetof(QueueRecord, turns) * 61 + sizeof(PartRings) * 67 +
-         sizeof(WaitPage) * 71 + sizeof(EventPage) * 73;
+         sizeof(WaitPage) * 71 + sizeof(EventPage) * 73 + sizeof(PoolRecord) * 79;
 }
 
 constexpr std::uint64_t kEngineHeaderBytes = 256;
@@ -257,10 +288,11 @@ constexpr std::uint64_t area_bytes(std::uint32_t max_queues, std::uint32_t lanes
                                    std::uint32_t event_pages) {
   return page_bytes(wait_pages, event_pages) + kEngineHeaderBytes + kTypeDefaults * sizeof(TypeDefault) +
          std::uint64_t{max_queues} * (sizeof(QueueRecord) + std::uint64_t{lanes} * sizeof(QueueTally)) +
-         std::uint64_t{spare_parts(max_queues)} * sizeof(PartRings);
+         std::uint64_t{spare_parts(max_queues)} * sizeof(PartRings) + kPools * sizeof(PoolRecord) +
+         busy_words(max_queues) * sizeof(Word);
 }
 static_assert(sizeof(EngineHeader) <= kEngineHeaderBytes && (kTypeDefaults * sizeof(TypeDefault)) % 128 == 0);
-static_assert(alignof(QueueRecord) <= 128 && alignof(PartRings) <= 128 && alignof(WaitPage) <= 128 &&
-              alignof(EventPage) <= 128 && alignof(QueueTally) <= 64);
+static_assert(alignof(QueueRecord) <= 128 && alignof(PartRings) <= 128 && alignof(PoolRecord) <= 128 &&
+              alignof(WaitPage) <= 128 && alignof(EventPage) <= 128 && alignof(QueueTally) <= 64);
 
 }  // namespace ojs_shm::engine

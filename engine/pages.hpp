@@ -88,8 +88,9 @@ struct EventPage {
 };
 static_assert(sizeof(EventRecord) == 64 && sizeof(EventPage) == 1024);
 
-/// How many events a lane has told is the first of its counters.
-constexpr unsigned kEventsTold = 0;
+/// The first of a lane's counters: how many events it has told. The second: pool + 1 of the worker it serves, and its
+/// concurrency from bit 8 on.
+constexpr unsigned kEventsTold = 0, kPoolSeat = 1;
 
 /// The pages that go with so many lanes and slots.
 constexpr std::uint32_t wait_pages_for(std::uint32_t lanes) { return lanes * 16; }

@@ -214,6 +214,7 @@ std::uint32_t Actor::repair(const std::vector<std::pair<std::uint64_t, std::uint
     if ((waiters.load() >> (lane_ % 64) & 1) != 0) waiters.fetch_and(~(1ULL << (lane_ % 64)), Point::kWaiterCleared);
     wake_all(queue);
   }
+  if (store_.header().pools_settler.load() == owner_) settle_pools();
   return mended;
 }
 
@@ -235,8 +236,10 @@ void Actor::repair_shared() {
     blocks_.free_orphan(i, word);
   }
   keys_.sweep(CarriesId(store_, {}));
-  for (std::uint32_t i = 0; i < store_.max_queues() && store_.queue(i).name_hash.load() != 0; ++i)
+  for (std::uint32_t i = 0; i < store_.max_queues() && store_.queue(i).name_hash.load() != 0; ++i) {
     if (store_.queue(i).refill.load() != 0) settle_reserved(i);
+    if ((store_.queue(i).flags.load() & kCounted) != 0) recount_backlog(i);
+  }
 }
 
 /// Available jobs without a live hint, seen so twice, and timers of the waiting.

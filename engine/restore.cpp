@@ -60,6 +60,7 @@ Outcome Actor::restore(const PastJob& past) {
   if (outcome == Outcome::kOk) {
     if (waits(past) && queue.flags.load_seq_cst() != flags) queue.flags.fetch_add(kFlagsEpoch, Point::kSetChanged);
     intend_nothing();
+    if (past.state == JobState::kAvailable) count_backlog(queue, 1);
     if (waits(past)) wake_one(queue);
     return outcome;
   }

@@ -195,6 +195,7 @@ void Actor::make_available(QueueRecord& queue, std::uint32_t slot, JobRecord& jo
   job.control.store(available.word, Point::kSlotPublished);
   if (!push_hint(rings, place, slot, available)) announce_lost_hint();
   intend_nothing();
+  count_backlog(queue, 1);
   wake_one(queue);
 }
 

@@ -72,6 +72,7 @@ Store::Store(shm::Segment& segment)
   };
   max_queues_ = cut(std::min<std::uint32_t>(h.max_queues, 4095),
                     sizeof(QueueRecord) + std::uint64_t{lanes_} * sizeof(QueueTally));
+  room -= std::min<std::uint64_t>(room, kPools * sizeof(PoolRecord) + busy_words(max_queues_) * sizeof(Word));
   spare_parts_ = cut(engine::spare_parts(max_queues_), sizeof(PartRings));
   wait_pages_ = cut(h.wait_pages, sizeof(WaitPage));
   event_pages_ = cut(h.event_pages, sizeof(EventPage) + sizeof(Word));
@@ -85,6 +86,8 @@ Store::Store(shm::Segment& segment)
   at += std::uint64_t{max_queues_} * sizeof(QueueRecord);
   part_rings_ = reinterpret_cast<PartRings*>(at);
   at += std::uint64_t{spare_parts_} * sizeof(PartRings);
+  pools_ = reinterpret_cast<PoolRecord*>(at);
+  at += kPools * sizeof(PoolRecord);
   waits_ = reinterpret_cast<WaitPage*>(at);
   at += std::uint64_t{wait_pages_} * sizeof(WaitPage);
   events_ = reinterpret_cast<EventPage*>(at);
@@ -92,6 +95,8 @@ Store::Store(shm::Segment& segment)
   tallies_ = reinterpret_cast<QueueTally*>(at);
   at += std::uint64_t{max_queues_} * lanes_ * sizeof(QueueTally);
   event_controls_ = reinterpret_cast<Word*>(at);
+  at += std::uint64_t{event_pages_} * sizeof(Word);
+  busy_ = reinterpret_cast<Word*>(at);
 }
 
 shm::RingSet& Store::rings_of_part(QueueRecord& queue, unsigned part) const {
@@ -142,6 +147,44 @@ std::string Store::queue_name(std::uint32_t i) const {
   std::string name(std::min<std::uint64_t>(record.name_length.load(), sizeof record.name), '\0');  // PAIR queue-name
   shm::copy_out(name.data(), record.name, name.size());
   return name;
+}
+
+std::uint32_t Store::find_pool(std::string_view name) const {
+  const std::uint64_t hash = hash_name(name);
+  for (std::uint32_t i = 0; i < kPools; ++i)
+    if (pools_[i].name_hash.load() == hash) return PoolSetup(pools_[i].setup.load()).used() ? i : kNoIndex;
+  return kNoIndex;
+}
+
+std::string Store::pool_name(std::uint32_t i) const {
+  const PoolRecord& record = pool(i);
+  std::string name(std::min<std::uint64_t>(record.name_length.load(), sizeof record.name), '\0');  // PAIR pool-name
+  shm::copy_out(name.data(), record.name, name.size());
+  return name;
+}
+
+std::optional<Store::PoolPlan> Store::pool_plan(std::uint32_t i) const {
+  const PoolRecord& record = pool(i);
+  for (unsigned look = 0; look < 1024; ++look) {
+    PoolPlan plan;
+    plan.setup = PoolSetup(record.setup.load());
+    if (!plan.setup.used()) return std::nullopt;
+    const PoolBank& bank = record.bank[plan.setup.bank()];
+    plan.concurrency = bank.concurrency.get();
+    plan.interval_ms = bank.interval_ms.get();
+    plan.ratio = std::bit_cast<double>(bank.ratio.get());
+    for (unsigned place = 0; place < plan.setup.queues(); ++place)
+      plan.queues.push_back(static_cast<std::uint16_t>(bank.queue[place / 4].get() >> (place % 4 * 16)));
+    for (unsigned turn = 0; turn < plan.setup.turns(); ++turn)
+      plan.cycle.push_back(static_cast<std::uint8_t>(bank.turn[turn / 8].get() >> (turn % 8 * 8)));
+    if (record.setup.load() != plan.setup.word) continue;
+    // What a stranger wrote leads to another queue, never outside.
+    for (std::uint32_t& queue : plan.queues) queue = queue < max_queues_ ? queue : 0;
+    for (std::uint8_t& place : plan.cycle) place = place < plan.queues.size() ? place : 0;
+    if (plan.queues.empty()) plan.cycle.clear();
+    return plan;
+  }
+  return std::nullopt;
 }
 
 std::optional<std::uint8_t> Store::type_rank(std::string_view type) const {

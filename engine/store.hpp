@@ -92,9 +92,26 @@ class Store {
   EventPage& event_page(std::uint32_t i) const { return events_[i < event_pages_ ? i : 0]; }
   Word& event_control(std::uint32_t i) const { return event_controls_[i < event_pages_ ? i : 0]; }
   TypeDefault& type_default(std::uint32_t i) const { return types_[i % kTypeDefaults]; }
+  PoolRecord& pool(std::uint32_t i) const { return pools_[i % kPools]; }
+  Word& busy_word(std::uint32_t queue) const {
+    return busy_[(queue < max_queues_ ? queue : 0) / BusyWord::kQueues];
+  }
+  std::uint32_t number_of(const QueueRecord& queue) const { return static_cast<std::uint32_t>(&queue - queues_); }
 
   std::uint32_t queue_count() const;
   std::uint32_t find_queue(std::string_view name) const;
+  /// The pool of that name, kNoIndex when there is none.
+  std::uint32_t find_pool(std::string_view name) const;
+  std::string pool_name(std::uint32_t pool) const;
+  /// What a pool has been told, and under which setup; nothing when nobody has made it.
+  struct PoolPlan {
+    PoolSetup setup{0};
+    std::uint64_t concurrency = 0, interval_ms = 0;
+    double ratio = 0;
+    std::vector<std::uint32_t> queues;
+    std::vector<std::uint8_t> cycle;  ///< places in `queues`
+  };
+  std::optional<PoolPlan> pool_plan(std::uint32_t pool) const;
   std::string queue_name(std::uint32_t queue) const;
   std::optional<std::uint8_t> type_rank(std::string_view type) const;
   static std::uint64_t hash_name(std::string_view name);
@@ -132,6 +149,8 @@ class Store {
   WaitPage* waits_;
   EventPage* events_;
   Word* event_controls_;
+  PoolRecord* pools_;
+  Word* busy_;
   std::uint32_t wait_pages_, event_pages_;
   Convention convention_;
   std::uint32_t max_queues_, max_body_, default_lease_, spare_parts_;

@@ -46,7 +46,7 @@ bool Actor::see_part(QueueRecord& queue, Look& look, unsigned at) {
   look.unseen &= ~(1U << seen.number);
   seen.rings = seen.number == 0 ? &queue.rings : &store_.rings_of_part(queue, seen.number);
   seen.words = 0;
-  seen.last = (look.flags & kPaused) != 0 ? 0 : shm::kIndexWords;
+  seen.last = shut(queue, look.flags) ? 0 : shm::kIndexWords;
   return true;
 }
 

@@ -9,7 +9,37 @@ namespace ojs_shm::engine {
 
 using shm::Point;
 
+// ---- busy queues --------------------------------------------------------------------------------------------------
+
+[[gnu::noinline]] void Actor::set_busy(Word& word, std::uint32_t queue) {
+  std::uint64_t found = word.load_seq_cst();
+  while (BusyWord::of(found, queue) != BusyWord::kBusy &&
+         !word.cas(found, BusyWord::with(found, queue, BusyWord::kBusy) + BusyWord::kVersion, Point::kBusySet)) {}
+}
+
+/// After a fetch found nothing: 1. announce it; 2. look, with all that a fetch does; 3. say that the queue is quiet, unless
+/// anything in the word has moved. Whoever makes a job available after our look finds the announcement, or what we say
+/// then, and takes it back; whoever did so before is seen by it. A queue that is shut is left alone: others may see it.
+[[gnu::noinline]] void Actor::settle_quiet(std::uint32_t q) {
+  Word& word = store_.busy_word(q);
+  std::uint64_t found = word.load_seq_cst();
+  if (BusyWord::of(found, q) == BusyWord::kQuiet) return;
+  if (BusyWord::of(found, q) == BusyWord::kBusy) {
+    const std::uint64_t quieting = BusyWord::with(found, q, BusyWord::kQuieting);
+    if (!word.cas_once(found, quieting, Point::kBusyCleared)) return;
+    found = quieting;
+  }
+  if (shut(store_.queue(q), store_.queue(q).flags.load()) || sees_work(q)) {
+    set_busy(word, q);
+    return;
+  }
+  word.cas_once(found, BusyWord::with(found, q, BusyWord::kQuiet), Point::kBusyCleared);
+}
+
+// ---- sleepers -----------------------------------------------------------------------------------------------------
+
 void Actor::wake_one(QueueRecord& queue) {
+  mark_busy(store_.number_of(queue));
   // A lane that is taken after this looks for work before it sleeps, and finds ours.
   const std::uint32_t lanes = std::min(segment_.header().lanes_high.load_seq_cst(), store_.lanes());
   std::uint32_t i = 0;
@@ -33,6 +63,7 @@ void Actor::wake_one(QueueRecord& queue) {
 }
 
 void Actor::wake_all(QueueRecord& queue) {
+  mark_busy(store_.number_of(queue));
   for (std::uint32_t i = 0; i < (store_.lanes() + 63) / 64; ++i) {
     if (queue.waiters[i].load_seq_cst() == 0) continue;
     for (std::uint64_t waiting = queue.waiters[i].exchange(0, Point::kWaiterCleared); waiting != 0;

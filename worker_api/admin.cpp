@@ -12,6 +12,7 @@
 #include "worker_api/attachment.hpp"
 #include "worker_api/queue_policy.hpp"
 #include "worker_api/settings_check.hpp"
+#include "worker_api/worker_pools.hpp"
 
 namespace ojs_shm {
 
@@ -94,6 +95,31 @@ Status Admin::set_default_aging(const AgingSettings& settings) {
       return checked;
   }
   actor.set_default_aging(aging.value());
+  return {};
+}
+
+Result<bool> Admin::set_pool(std::string_view name, const PoolSettings& settings) {
+  if (impl_->handle->closed()) return internal::closed();
+  if (Status checked = internal::check_pool(name, settings); !checked) return checked.error();
+  engine::Actor& actor = impl_->handle->actor();
+  engine::PoolSpec spec = internal::spec_of(settings);
+  for (const std::string& queue : settings.queues) {
+    spec.queues.push_back(actor.ensure_queue(queue));
+    if (spec.queues.back() == engine::kNoIndex)
+      return internal::error_of(engine::Outcome::kNoQueues, actor.store(), engine::kNoIndex, queue);
+  }
+  bool made = false;
+  if (const engine::Outcome outcome = actor.set_pool(name, spec, made); outcome != engine::Outcome::kOk)
+    return internal::error_of(outcome, actor.store(), engine::kNoIndex, name);
+  return made;
+}
+
+Status Admin::remove_pool(std::string_view name) {
+  if (impl_->handle->closed()) return internal::closed();
+  const engine::Outcome outcome = impl_->handle->actor().remove_pool(name);
+  if (outcome == engine::Outcome::kNotFound) return internal::no_pool(name);
+  if (outcome != engine::Outcome::kOk)
+    return internal::error_of(outcome, impl_->handle->store(), engine::kNoIndex, name);
   return {};
 }
 

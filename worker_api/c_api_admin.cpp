@@ -51,6 +51,20 @@ int ojs_shm_configure_queue(ojs_shm_admin* admin, const char* queue, const char*
   });
 }
 
+int ojs_shm_set_pool(ojs_shm_admin* admin, const char* pool, const char* json, size_t json_size) {
+  return entry(admin, [&](Record& record) -> int {
+    const auto settings = ojs_shm::parse_pool_settings(text_or(json, json_size, "{}"));
+    if (!settings) return record.fail(settings.error());
+    const auto made = admin->object.set_pool(text(pool, "pool"), settings.value());
+    return made ? static_cast<int>(made.value()) : record.fail(made.error());
+  });
+}
+
+int ojs_shm_remove_pool(ojs_shm_admin* admin, const char* pool) {
+  return entry(admin,
+               [&](Record& record) -> int { return record.done(admin->object.remove_pool(text(pool, "pool"))); });
+}
+
 int ojs_shm_set_default_priority(ojs_shm_admin* admin, const char* type, int64_t priority) {
   return entry(admin, [&](Record& record) -> int {
     return record.done(admin->object.set_default_priority(text(type, "type"), priority));

@@ -40,6 +40,21 @@ int ojs_shm_observer_open(const ojs_shm_segment* segment, ojs_shm_observer** obs
   });
 }
 
+int64_t ojs_shm_pools(ojs_shm_observer* observer, char* buffer, size_t size) {
+  return entry(observer, [&](Record& record) -> int64_t {
+    std::string all = "[";
+    for (const auto& pool : observer->object.pools()) all += (all.size() > 1 ? "," : "") + ojs_shm::print_pool(pool);
+    return record.give(all + "]", buffer, size);
+  });
+}
+
+int64_t ojs_shm_pool(ojs_shm_observer* observer, const char* name, char* buffer, size_t size) {
+  return entry(observer, [&](Record& record) -> int64_t {
+    const auto pool = observer->object.pool(text(name, "name"));
+    return pool ? record.give(ojs_shm::print_pool(pool.value()), buffer, size) : record.fail(pool.error());
+  });
+}
+
 int64_t ojs_shm_stats(ojs_shm_observer* observer, char* buffer, size_t size) {
   return entry(observer, [&](Record& record) -> int64_t {
     return record.give(print(observer->object.segment_info()), buffer, size);

@@ -24,6 +24,8 @@ ojs_shm::WorkerOptions options_of(const ojs_shm_worker_options* given) {
   options.spin_us = read.spin_us;
   if ((read.flags & OJS_SHM_WORKER_WEIGHTED) != 0) options.strategy = ojs_shm::QueueStrategy::kWeighted;
   if (read.weights != nullptr) options.weights.assign(read.weights, read.weights + options.queues.size());
+  options.pool = text_or(read.pool);
+  options.concurrency = read.concurrency;
   options.lease_owned = (read.flags & OJS_SHM_WORKER_LEASE_OWNED) != 0;
   return options;
 }

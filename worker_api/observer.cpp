@@ -10,6 +10,7 @@
 #include "worker_api/pools.hpp"
 #include "worker_api/queue_policy.hpp"
 #include "worker_api/settings_check.hpp"
+#include "worker_api/worker_pools.hpp"
 
 namespace ojs_shm {
 
@@ -148,6 +149,22 @@ Result<QueueInfo> Observer::queue(std::string_view name) const {
   const std::uint32_t q = store.find_queue(name);
   if (q == engine::kNoIndex) return Error{Code::kNotFound, "no queue '" + std::string(name) + "'", "queue", 0, 0, ""};
   return describe(store, q, count_jobs(store)[q]);
+}
+
+std::vector<WorkerPoolInfo> Observer::pools() const {
+  const engine::Store& store = segment_.attachment()->store();
+  std::vector<WorkerPoolInfo> infos;
+  for (std::uint32_t i = 0; i < engine::kPools; ++i)
+    if (const auto plan = store.pool_plan(i)) infos.push_back(internal::describe_pool(store, i, *plan));
+  return infos;
+}
+
+Result<WorkerPoolInfo> Observer::pool(std::string_view name) const {
+  const engine::Store& store = segment_.attachment()->store();
+  const std::uint32_t pool = store.find_pool(name);
+  const auto plan = pool == engine::kNoIndex ? std::nullopt : store.pool_plan(pool);
+  if (!plan) return internal::no_pool(name);
+  return internal::describe_pool(store, pool, *plan);
 }
 
 Result<JobInfo> Observer::get(std::string_view id) const {

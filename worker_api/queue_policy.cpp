@@ -18,21 +18,17 @@ constexpr std::uint32_t kMinute = 60'000;
 constexpr int kBestOfQo = 55;  // priority 200 of its own convention
 constexpr std::int64_t kFarthest = 30'000;
 
-Error invalid(std::string_view member, std::string message, std::uint64_t bound = 0) {
-  return Error{Code::kInvalid, std::move(message), std::string(member), 0, bound, ""};
-}
-
 }  // namespace
 
 Result<engine::Aging> read_aging(engine::Convention convention, const AgingSettings& settings) {
   if (!settings.preset.empty() && settings.preset != "ojs" && settings.preset != "qo")
-    return invalid("aging.preset", "there is no ageing preset '" + settings.preset + "'; there are ojs, qo");
+    return invalid_setting("aging.preset", "there is no ageing preset '" + settings.preset + "'; there are ojs, qo");
   const bool qo = settings.preset.empty() ? convention == engine::Convention::kQo : settings.preset == "qo";
-  if (settings.interval_ms == 0U) return invalid("aging.interval", "the ageing interval must be longer than nothing");
+  if (settings.interval_ms == 0U) return invalid_setting("aging.interval", "the ageing interval must be longer than nothing");
   if (settings.rate.value_or(0) > engine::Aging::Rate::kMax)
-    return invalid("aging.rate", "the ageing rate is at most 255 levels in each interval", engine::Aging::Rate::kMax);
+    return invalid_setting("aging.rate", "the ageing rate is at most 255 levels in each interval", engine::Aging::Rate::kMax);
   if (settings.limit && (*settings.limit > kFarthest || *settings.limit < -kFarthest))
-    return invalid("aging.limit", "an ageing limit lies between -30000 and 30000", kFarthest);
+    return invalid_setting("aging.limit", "an ageing limit lies between -30000 and 30000", kFarthest);
   const int best = settings.limit ? static_cast<int>(engine::extended_rank(convention, *settings.limit))
                    : qo           ? kBestOfQo
                                   : engine::Aging::kNoBest;
@@ -59,17 +55,17 @@ Result<std::vector<engine::Actor::LevelWeight>> read_weights(engine::Convention 
     std::uint16_t level = engine::Turn::kOthers;
     if (each.level != "*") {
       const auto priority = priority_of_text(convention, each.level);
-      if (!priority) return invalid("level_weights", "level " + each.level + ": " + priority.error().message);
+      if (!priority) return invalid_setting("level_weights", "level " + each.level + ": " + priority.error().message);
       level = *engine::rank_of(convention, priority.value());
     }
     if (!by_level.emplace(level, each.weight).second)
-      return invalid("level_weights", "level " + each.level + " has two weights");
+      return invalid_setting("level_weights", "level " + each.level + " has two weights");
     divisor = std::gcd(divisor, each.weight);
   }
   std::vector<engine::Actor::LevelWeight> read;
   if (divisor == 0) {
     if (weights.empty()) return read;
-    return invalid("level_weights", "at least one weight must be above 0; without weights the order is strict");
+    return invalid_setting("level_weights", "at least one weight must be above 0; without weights the order is strict");
   }
   by_level.emplace(engine::Turn::kOthers, divisor);
   std::uint64_t sum = 0;
@@ -78,7 +74,7 @@ Result<std::vector<engine::Actor::LevelWeight>> read_weights(engine::Convention 
     sum += weight / divisor;
   }
   if (sum > engine::Turn::kMostTurns)
-    return invalid("level_weights",
+    return invalid_setting("level_weights",
                    "the weights, divided by what they have in common, come to " + std::to_string(sum) +
                        " turns (1 for the levels without a weight); the most is " +
                        std::to_string(engine::Turn::kMostTurns),
@@ -101,7 +97,7 @@ std::vector<LevelWeight> describe_weights(engine::Convention convention, const e
 
 Status check_order(std::string_view queue, bool ages, bool weighted) {
   if (!ages || !weighted) return {};
-  return invalid("level_weights", "queue '" + std::string(queue) +
+  return invalid_setting("level_weights", "queue '" + std::string(queue) +
                                       "' cannot have both ageing and level weights: turn one of them off first");
 }
 

@@ -23,6 +23,10 @@ Error out_of_range(engine::Convention convention, std::string_view priority) {
 
 }  // namespace
 
+Error invalid_setting(std::string_view member, std::string message, std::uint64_t bound) {
+  return Error{Code::kInvalid, std::move(message), std::string(member), 0, bound, ""};
+}
+
 Status check_queue(std::string_view name, const QueueSettings& settings) {
   if (!engine::valid_queue_name(name))
     return Error{

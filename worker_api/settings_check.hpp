@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <string_view>
 
 #include <ojs_shm/admin.hpp>
@@ -13,6 +14,8 @@ namespace ojs_shm::internal {
 
 // What Admin and Worker refuse whatever the segment holds; for those who read settings before there is a segment.
 
+/// About a member of some settings.
+Error invalid_setting(std::string_view member, std::string message, std::uint64_t bound = 0);
 Status check_queue(std::string_view name, const QueueSettings& settings);
 /// Whether the weights fit the strategy and the queues.
 Status check_strategy(const WorkerOptions& options);

@@ -89,6 +89,15 @@ Error error_of(const shm::Opened& opened) {
               0,
               0,
               ""};
+    case Outcome::kNoPools:
+      return {Code::kSegmentFull,
+              "all " + std::to_string(engine::kPools) + " pools of workers are taken; remove one that is not used",
+              "pools",
+              engine::kPools,
+              engine::kPools,
+              ""};
+    case Outcome::kQueueIsolated:
+      return {Code::kInvalid, "one of its queues belongs to another pool that is isolated", "isolated", 0, 0, ""};
     case Outcome::kNotFound: return {Code::kNotFound, "no job with id " + std::string(subject), "id", 0, 0, ""};
     case Outcome::kWrongState: return {Code::kWrongState, "the job's state forbids it", std::string(subject), 0, 0, ""};
     case Outcome::kLost:

@@ -108,6 +108,8 @@ struct Worker::Impl {
   std::array<std::int16_t, 256> priorities{};  ///< by rank
   std::optional<engine::Turns> turns;          ///< of the weighted strategy
   shm::LocalFlag interrupted;
+  std::uint32_t pool = engine::kNoIndex;
+  std::vector<std::pair<std::uint32_t, std::uint64_t>> in_hand;  ///< slot and word of jobs, when there is a limit to them
   std::unique_ptr<EventBell> bell;
   std::chrono::microseconds spin{0};
   std::chrono::steady_clock::time_point looked_for_dead{};
@@ -120,6 +122,12 @@ struct Worker::Impl {
   void hand_over(const engine::Fetched& got, Job& job);
   Status try_others(Job& job);
   Status try_in_turns(Job& job);
+  Status try_in_pool(Job& job);
+  /// Whether as many jobs are in hand as may be: looks at what became of them.
+  bool laden();
+  Status take_queues(const std::vector<std::string>& wanted);
+  Status join_pool();
+  void follow_pool();
 };
 
 bool Job::cancel_requested() const {
@@ -143,17 +151,9 @@ Result<Worker> Worker::attach(const Segment& segment, const WorkerOptions& optio
   for (unsigned rank = 0; rank < impl->priorities.size(); ++rank)
     impl->priorities[rank] = static_cast<std::int16_t>(
         engine::priority_of(impl->handle->store().convention(), static_cast<std::uint8_t>(rank)));
-  for (const std::string& name : options.queues) {
-    JobSpec probe;
-    probe.type = "x";
-    probe.queue = name;
-    engine::NewJob found;
-    if (const auto fault = internal::read_spec(impl->actor(), probe, found); fault != internal::SpecFault::kNone)
-      return internal::error_of(fault, probe, impl->handle->store());
-    impl->queues.push_back(found.queue);
-    if (impl->names.size() <= found.queue) impl->names.resize(found.queue + 1);
-    impl->names[found.queue] = name;
-  }
+  if (Status joined = impl->join_pool(); !joined) return joined.error();
+  if (impl->pool == engine::kNoIndex)
+    if (Status taken = impl->take_queues(options.queues); !taken) return taken.error();
   if (options.strategy == QueueStrategy::kWeighted)
     impl->turns.emplace(options.weights.empty() ? std::vector<std::uint32_t>(options.queues.size(), 1)
                                                 : options.weights);
@@ -170,6 +170,50 @@ Result<Worker> Worker::attach(const SegmentName& name, const WorkerOptions& opti
 }
 
 const Segment& Worker::segment() const { return impl_->handle->segment(); }
+
+/// The numbers of its queues; those that do not exist are made.
+Status Worker::Impl::take_queues(const std::vector<std::string>& wanted) {
+  for (const std::string& name : wanted) {
+    JobSpec probe;
+    probe.type = "x";
+    probe.queue = name;
+    engine::NewJob found;
+    if (const auto fault = internal::read_spec(actor(), probe, found); fault != internal::SpecFault::kNone)
+      return internal::error_of(fault, probe, handle->store());
+    queues.push_back(found.queue);
+    if (names.size() <= found.queue) names.resize(found.queue + 1);
+    names[found.queue] = name;
+  }
+  return {};
+}
+
+/// What the segment says of a pool goes before what the worker asks for.
+Status Worker::Impl::join_pool() {
+  const bool named = !options.pool.empty();
+  pool = handle->store().find_pool(named ? options.pool : "default");
+  if (pool == engine::kNoIndex) return named ? Status(internal::no_pool(options.pool)) : Status();
+  actor().join_pool(pool, options.concurrency);
+  follow_pool();
+  return {};
+}
+
+/// The queues of the pool as it is now, to sleep on.
+void Worker::Impl::follow_pool() {
+  engine::Store& store = handle->store();
+  const auto plan = store.pool_plan(pool);
+  if (!plan || plan->queues == queues) return;
+  queues = plan->queues;
+  names.resize(store.max_queues());
+  for (const std::uint32_t queue : queues)
+    if (names[queue].empty()) names[queue] = store.queue_name(queue);
+}
+
+bool Worker::Impl::laden() {
+  if (options.concurrency == 0 || in_hand.size() < options.concurrency) return false;
+  const engine::Store& store = handle->store();
+  std::erase_if(in_hand, [&](const auto& held) { return store.job(held.first).control.load() != held.second; });
+  return in_hand.size() >= options.concurrency;
+}
 
 OJS_SHM_INLINE void Worker::Impl::hand_over(const engine::Fetched& got, Job& job) {
   if (job.segment_.get() != &handle->attachment()) [[unlikely]]
@@ -189,6 +233,8 @@ OJS_SHM_INLINE void Worker::Impl::hand_over(const engine::Fetched& got, Job& job
   job.started_at_ms_ = got.started_at;
   job.deadline_ms_ = got.deadline;
   job.id_.assign(got.id.hi, got.id.lo);
+  if (options.concurrency != 0) [[unlikely]]
+    in_hand.emplace_back(got.slot, got.word);
 }
 
 /// From the first of the queues that has one, after the very first had none.
@@ -201,6 +247,20 @@ OJS_SHM_INLINE void Worker::Impl::hand_over(const engine::Fetched& got, Job& job
       return {};
     }
   return Error{Code::kEmpty, {}, {}, 0, 0, ""};
+}
+
+/// From the queue that the pool chooses.
+[[gnu::noinline]] Status Worker::Impl::try_in_pool(Job& job) {
+  engine::Fetched got;
+  got.body = &job.body_;
+  switch (actor().fetch_from_pool(pool, options.lease_ms, options.lease_owned, got)) {
+    case engine::Outcome::kOk: break;
+    case engine::Outcome::kNotFound: return internal::no_pool(handle->store().pool_name(pool));
+    default: return Error{Code::kEmpty, {}, {}, 0, 0, ""};
+  }
+  if (got.queue >= names.size() || names[got.queue].empty()) follow_pool();
+  hand_over(got, job);
+  return {};
 }
 
 /// From the queue whose turn it is.
@@ -219,6 +279,10 @@ OJS_SHM_INLINE void Worker::Impl::hand_over(const engine::Fetched& got, Job& job
     return internal::closed();
   if (impl.bell) [[unlikely]]
     impl.bell->hush();
+  if (impl.options.concurrency != 0 && impl.laden()) [[unlikely]]
+    return Error{Code::kEmpty, {}, {}, 0, 0, ""};
+  if (impl.pool != engine::kNoIndex) [[unlikely]]
+    return impl.try_in_pool(job);
   if (impl.turns) [[unlikely]]
     return impl.try_in_turns(job);
   engine::Fetched got;  // stays in registers, as nothing that is called keeps it
@@ -247,12 +311,14 @@ Status Worker::fetch(Job& job, std::chrono::milliseconds timeout) {
   const shm::Half& park = impl_->handle->store().segment().lane(impl_->handle->lane()).park;
   for (;;) {
     const std::uint32_t before = park.load();
-    sleeper.lie_down();
+    const bool laden = impl_->laden();
+    if (impl_->pool != engine::kNoIndex) impl_->follow_pool();
+    if (!laden) sleeper.lie_down();
     const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(end - Clock::now()).count();
-    const bool slept = left > 0 && !impl_->interrupted.get() && !sleeper.sees_work();
+    const bool slept = left > 0 && !impl_->interrupted.get() && (laden || !sleeper.sees_work());
     // Bounded: a wake is lost when its sender, or another whom it woke in our stead, is killed.
     if (slept) shm::futex_wait(park, before, std::min<std::uint64_t>(static_cast<std::uint64_t>(left), 100));
-    const bool chosen = sleeper.get_up();
+    const bool chosen = !laden && sleeper.get_up();
     got = try_fetch(job);
     if (got || got.code() != Code::kEmpty) {
       // Whoever chose this lane may have put a job into another queue than the one it took its job from.
@@ -348,6 +414,7 @@ Result<int> Worker::event_fd() {
   if (!impl_->bell) {
     auto handle = Handle::make(segment());
     if (!handle) return handle.error();
+    if (impl_->pool != engine::kNoIndex) handle.value()->actor().join_pool(impl_->pool, 0);
     impl_->bell = std::make_unique<EventBell>(std::move(handle).value(), impl_->queues);
   }
   return impl_->bell->fd();

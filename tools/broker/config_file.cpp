@@ -11,6 +11,7 @@
 #include "tools/shell/quantity.hpp"
 #include "tools/shell/text_file.hpp"
 #include "worker_api/settings_check.hpp"
+#include "worker_api/worker_pools.hpp"
 
 namespace ojs_shm::broker {
 namespace {
@@ -40,6 +41,7 @@ class Reader {
     if (key.str() == "name") return take_text(key, node, settings_.where.name);
     if (key.str() == "dir") return take_text(key, node, settings_.where.dir);
     if (key.str() == "queues") return each_in(key, node, &Reader::read_queue);
+    if (key.str() == "pools") return each_in(key, node, &Reader::read_pool);
     if (key.str() == "aging") return read_default_aging(key, node);
     if (key.str() == "worker") return each_in(key, node, &Reader::read_worker);
     if (key.str() == "default_priorities") return each_in(key, node, &Reader::read_default_priority);
@@ -52,7 +54,7 @@ class Reader {
       const Status set = setting.set(settings_, *text);
       return set ? Status() : complain(node.source(), fmt::format("`{}`: {}", key.str(), set.error().message));
     }
-    std::string known = "name, dir, queues, default_priorities, aging, worker";
+    std::string known = "name, dir, queues, pools, default_priorities, aging, worker";
     for (const Setting& setting : all_settings()) known += fmt::format(", {}", setting.name);
     return complain(key.source(), fmt::format("unknown key `{}`; there are {}", key.str(), known));
   }
@@ -84,8 +86,7 @@ class Reader {
     return {};
   }
 
-  /// What the Admin API reads as JSON has the same form here. A complaint names the line of the member it is about.
-  Status read_order(const toml::key& key, const toml::node& node, QueueSettings& settings) {
+  static std::string json_of(const toml::node& node) {
     std::ostringstream json;
     node.visit([&json](const auto& value) {
       if constexpr (toml::is_table<decltype(value)>)
@@ -96,13 +97,37 @@ class Reader {
     std::string text = json.str();
     if (!node.is_table() && text.size() > 2)
       text = text.substr(text.find('[') + 1, text.rfind(']') - text.find('[') - 1);
-    const auto read = parse_queue_settings(fmt::format(R"({{"{}":{}}})", key.str(), text.empty() ? "null" : text));
-    if (!read) {
-      const std::string& subject = read.error().subject;
-      const toml::table* table = node.as_table();
-      const toml::node* member = table == nullptr ? nullptr : table->get(subject.substr(subject.find('.') + 1));
-      return complain(member == nullptr ? node.source() : member->source(), read.error().message);
+    return text.empty() ? "null" : text;
+  }
+
+  /// Names the line of the member that the error is about.
+  Error complain_inside(const toml::node& node, std::string_view subject, std::string_view message) const {
+    const toml::node* at = &node;
+    while (!subject.empty()) {
+      const std::size_t dot = subject.find('.');
+      const toml::table* table = at->as_table();
+      if (const toml::node* member = table == nullptr ? nullptr : table->get(subject.substr(0, dot))) at = member;
+      subject = dot == std::string_view::npos ? std::string_view() : subject.substr(dot + 1);
     }
+    return complain(at->source(), message);
+  }
+
+  /// [pools.NAME], as in the Admin API.
+  Status read_pool(const toml::key& key, const toml::node& node) {
+    if (node.as_table() == nullptr) return complain(node.source(), fmt::format("pool `{}` must be a table", key.str()));
+    const auto read = parse_pool_settings(json_of(node));
+    if (!read) return complain_inside(node, read.error().subject, read.error().message);
+    if (const Status usable = internal::check_pool(key.str(), read.value()); !usable)
+      return complain_inside(node, usable.error().subject,
+                             fmt::format("pool `{}`: {}", key.str(), usable.error().message));
+    settings_.pools.emplace_back(key.str(), read.value());
+    return {};
+  }
+
+  /// What the Admin API reads as JSON has the same form here. A complaint names the line of the member it is about.
+  Status read_order(const toml::key& key, const toml::node& node, QueueSettings& settings) {
+    const auto read = parse_queue_settings(fmt::format(R"({{"{}":{}}})", key.str(), json_of(node)));
+    if (!read) return complain_inside(node, read.error().subject, read.error().message);
     if (read->aging) settings.aging = read->aging;
     if (read->level_weights) settings.level_weights = read->level_weights;
     if (read->shards) settings.shards = read->shards;

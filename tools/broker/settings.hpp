@@ -27,6 +27,7 @@ struct Settings {
   std::optional<bool> events;  ///< else as the segment has it
   std::string log_level = "info";
   std::vector<std::pair<std::string, QueueSettings>> queues;
+  std::vector<std::pair<std::string, PoolSettings>> pools;
   std::vector<DefaultPriority> default_priorities;
   std::optional<AgingSettings> aging;  ///< of queues that have none of their own
 };

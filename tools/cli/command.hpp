@@ -70,6 +70,7 @@ void add_job_commands(CLI::App& app, Request& request);     // get, list, wait
 void add_change_commands(CLI::App& app, Request& request);  // cancel, reprioritize, activate
 void add_dead_commands(CLI::App& app, Request& request);
 void add_queue_commands(CLI::App& app, Request& request);  // queue ..., default-priority
+void add_pool_commands(CLI::App& app, Request& request);   // pool ...
 void add_stats_command(CLI::App& app, Request& request);
 void add_events_command(CLI::App& app, Request& request);
 void add_drain_command(CLI::App& app, Request& request);

@@ -75,6 +75,7 @@ int run(std::vector<std::string> words) {
   cli::add_change_commands(app, request);
   cli::add_dead_commands(app, request);
   cli::add_queue_commands(app, request);
+  cli::add_pool_commands(app, request);
   cli::add_stats_command(app, request);
   cli::add_events_command(app, request);
   cli::add_drain_command(app, request);

@@ -29,7 +29,7 @@ using shell::must;
 
 struct WorkOptions {
   std::vector<std::string> queues;
-  std::string strategy, config;
+  std::string strategy, config, pool;
   std::uint32_t concurrency = 1;
   std::uint64_t count = 0;
   bool until_empty = false;
@@ -102,6 +102,7 @@ int work(const Request& request, const WorkOptions& options) {
     shell::refuse(Code::kInvalid, fmt::format("there is no command `{}` that can be run", command));
   CrewOptions crew;
   must(apply(config_of(options), crew.worker));
+  crew.worker.pool = options.pool;
   if (!options.lease.empty()) crew.worker.lease_ms = lease_of(options.lease);
   crew.command = request.after_dashes;
   crew.concurrency = options.concurrency;
@@ -121,7 +122,7 @@ int work(const Request& request, const WorkOptions& options) {
   await_segment(request, kPatience);
   const Segment segment = must(Segment::attach(request.where));
   const Observer observer = must(Observer::attach(segment));
-  check_queues(observer, crew.worker.queues);
+  if (!observer.pool(options.pool.empty() ? "default" : options.pool).ok()) check_queues(observer, crew.worker.queues);
   crew.largest_result = observer.segment_info().max_body_bytes;
   must(WorkCrew(segment, std::move(crew)).run());
   return shell::kExitOk;
@@ -141,6 +142,9 @@ void add_work_command(CLI::App& app, Request& request) {
                    "strict: each time from left to right, so that a busy queue starves those behind it;\n"
                    "weighted: in turns, each queue by its weight (strict)")
       ->type_name("S");
+  command->add_option("--pool", options->pool,
+                      "The pool to work for: its queues and strategy count, whatever is said here (`default`, if there is one)")
+      ->type_name("NAME");
   command->add_option("--config", options->config, "A TOML or JSON file with queues and strategy; flags win over it")
       ->type_name("F");
   command->add_option("--concurrency", options->concurrency, "Commands at once (1)")

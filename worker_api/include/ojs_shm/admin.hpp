@@ -12,6 +12,7 @@
 #include <ojs_shm/observer.hpp>
 #include <ojs_shm/producer.hpp>
 #include <ojs_shm/result.hpp>
+#include <ojs_shm/worker_pool.hpp>
 
 namespace ojs_shm {
 
@@ -51,6 +52,11 @@ class OJS_SHM_API Admin {
   Status set_queue(std::string_view name, const QueueSettings& settings);
   /// For all queues that have no ageing of their own, now and later. Errors: kInvalid.
   Status set_default_aging(const AgingSettings& aging);
+  /// Makes or changes a pool of workers, and its queues when they do not exist; true when it is new. Effective at once, on
+  /// all jobs that wait. Errors: kInvalid (also a queue of another pool that is isolated), kSegmentFull.
+  Result<bool> set_pool(std::string_view name, const PoolSettings& settings);
+  /// Its queues stay, open to everybody. Workers that serve it get kNotFound. Errors: kNotFound.
+  Status remove_pool(std::string_view name);
   Status set_default_priority(std::string_view type, std::int64_t priority);
   /// Whether every handle of the segment, of whatever process, tells what it does from now on. Off in a new segment.
   Status set_events(bool on);

@@ -13,6 +13,7 @@
 #include <ojs_shm/job.hpp>
 #include <ojs_shm/result.hpp>
 #include <ojs_shm/segment.hpp>
+#include <ojs_shm/worker_pool.hpp>
 
 namespace ojs_shm {
 
@@ -108,6 +109,9 @@ class OJS_SHM_API Observer {
   SegmentInfo segment_info() const;
   std::vector<QueueInfo> queues() const;
   Result<QueueInfo> queue(std::string_view name) const;
+  std::vector<WorkerPoolInfo> pools() const;
+  /// Errors: kNotFound.
+  Result<WorkerPoolInfo> pool(std::string_view name) const;
   Result<JobInfo> get(std::string_view id) const;
   /// Available ones in the order in which they would be fetched, then the others by time.
   std::vector<JobInfo> list(const JobFilter& filter) const;

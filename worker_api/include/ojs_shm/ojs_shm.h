@@ -291,8 +291,9 @@ typedef struct ojs_shm_worker_options {
   uint32_t lease_ms;  // 0: the job's own, else the segment's default
   uint32_t spin_us;   // how long an empty fetch spins before it sleeps; 0: adaptive
   uint32_t flags;     // OJS_SHM_WORKER_
-  uint32_t reserved;
+  uint32_t concurrency;     // jobs that this handle has at once; 0: as many as it fetches
   const uint32_t* weights;  // one for each queue, 1 to 1,000; NULL: all alike
+  const char* pool;         // whose queues and strategy it serves, whatever stands above; NULL: `default`, if there is one
 } ojs_shm_worker_options;
 
 enum {
@@ -373,6 +374,13 @@ OJS_SHM_API int ojs_shm_set_queue(ojs_shm_admin* admin, const char* queue, const
 //    "level_weights": {"0": 5, "high": 3, "*": 1}, "shards": 1}
 // Errors: INVALID (names the member), NOMEM.
 OJS_SHM_API int ojs_shm_configure_queue(ojs_shm_admin* admin, const char* queue, const char* json, size_t json_size);
+// Makes or changes a pool of workers; effective at once. 1 when it is new, else 0.
+//   {"queues": ["a", "b"], "strategy": "weighted", "weights": {"a": 3, "b": 1}, "concurrency": 20, "isolated": false,
+//    "starvation_prevention": {"enabled": true, "rotation_interval": "PT30S", "min_dispatch_ratio": 0.05}}
+// Errors: INVALID (names the member), NOMEM.
+OJS_SHM_API int ojs_shm_set_pool(ojs_shm_admin* admin, const char* pool, const char* json, size_t json_size);
+// Errors: NOT_FOUND.
+OJS_SHM_API int ojs_shm_remove_pool(ojs_shm_admin* admin, const char* pool);
 // For jobs of this type that are enqueued without one. Errors: INVALID (names the maximum), NOMEM.
 OJS_SHM_API int ojs_shm_set_default_priority(ojs_shm_admin* admin, const char* type, int64_t priority);
 // Whether every handle of the segment tells what it does from now on; a new segment's do not. ojs_shm_events_open() reads.
@@ -406,6 +414,9 @@ typedef struct ojs_shm_job_filter {
 // Works on every segment handle, also on one from ojs_shm_segment_observe().
 OJS_SHM_API int ojs_shm_observer_open(const ojs_shm_segment* segment, ojs_shm_observer** observer);
 // JSON: one object with the segment's options, pools, processes and totals.
+// All pools of workers as a JSON array, or one as an object. Errors of the latter: NOT_FOUND.
+OJS_SHM_API int64_t ojs_shm_pools(ojs_shm_observer* observer, char* buffer, size_t size);
+OJS_SHM_API int64_t ojs_shm_pool(ojs_shm_observer* observer, const char* name, char* buffer, size_t size);
 OJS_SHM_API int64_t ojs_shm_stats(ojs_shm_observer* observer, char* buffer, size_t size);
 // JSON: an array of queues with settings, depths and totals; or one of them. Errors: NOT_FOUND.
 OJS_SHM_API int64_t ojs_shm_queues(ojs_shm_observer* observer, char* buffer, size_t size);

@@ -80,19 +80,24 @@ struct WorkerOptions {
   bool lease_owned = false;    ///< jobs survive this process's death until their lease ends (for work done elsewhere)
   QueueStrategy strategy = QueueStrategy::kStrict;
   std::vector<std::uint32_t> weights = {};  ///< kWeighted: one for each queue, 1 to 1,000; empty: all alike
+  /// The pool whose queues and strategy it serves, whatever stands above. Empty: pool `default`, if there is one.
+  std::string pool = {};
+  std::uint32_t concurrency = 0;  ///< jobs that this handle has at once; 0: as many as it fetches
 };
 
 /// Takes jobs out of queues. One thread at a time may use a Worker; make one for each thread. ack, nack, requeue and
 /// heartbeat accept a Job that another Worker of this process fetched.
 class OJS_SHM_API Worker {
  public:
+  /// Errors: kInvalid, kNotFound (the pool), kSegmentFull.
   static Result<Worker> attach(const Segment& segment, const WorkerOptions& options);
   static Result<Worker> attach(const SegmentName& name, const WorkerOptions& options);
   Worker(Worker&&) noexcept;
   Worker& operator=(Worker&&) noexcept;
   ~Worker();  ///< what this handle still holds goes back to the front of its level
 
-  /// The best available job, into `job` (whose buffers are used again). Errors: kEmpty, kClosed.
+  /// The best available job, into `job` (whose buffers are used again). Errors: kEmpty (also with as many jobs in hand as
+  /// `concurrency` says), kClosed, kNotFound (its pool was removed).
   Status try_fetch(Job& job);
   /// Waits up to `timeout` for one; spins first, then sleeps. Errors: kTimeout, kClosed (also after interrupt()),
   /// kCannotAttach once the segment's file is gone.

@@ -81,8 +81,8 @@ class JobFields(Sized):
 
 class WorkerOptions(Sized):
     _fields_ = [("struct_size", c_size_t), ("queues", POINTER(c_char_p)), ("queue_count", c_size_t),
-                ("lease_ms", c_uint32), ("spin_us", c_uint32), ("flags", c_uint32), ("reserved", c_uint32),
-                ("weights", POINTER(c_uint32))]
+                ("lease_ms", c_uint32), ("spin_us", c_uint32), ("flags", c_uint32), ("concurrency", c_uint32),
+                ("weights", POINTER(c_uint32)), ("pool", c_char_p)]
 
 
 class FailureReport(Sized):
@@ -145,11 +145,15 @@ _ENTRIES = {
     "interrupt": (c_int, (_handle,)),
     "admin_open": (c_int, (_handle, _out)),
     "set_queue": (c_int, (_handle, c_char_p, POINTER(QueueSettings))),
+    "set_pool": (c_int, (_handle, c_char_p, c_char_p, c_size_t)),
+    "remove_pool": (c_int, (_handle, c_char_p)),
     "configure_queue": (c_int, (_handle, c_char_p, c_char_p, c_size_t)),
     "set_default_priority": (c_int, (_handle, c_char_p, c_int64)),
     "dead_retry": (c_int, (_handle, c_char_p)),
     "dead_drop": (c_int, (_handle, c_char_p)),
     "observer_open": (c_int, (_handle, _out)),
+    "pools": (c_int64, (_handle, *_text)),
+    "pool": (c_int64, (_handle, c_char_p, *_text)),
     "stats": (c_int64, (_handle, *_text)),
     "queues": (c_int64, (_handle, *_text)),
     "queue": (c_int64, (_handle, c_char_p, *_text)),

@@ -223,6 +223,16 @@ class Queue:
         with self._observers.lent() as observer:
             return [JobInfo(each) for each in json.loads(observer.text(library().list, ctypes.byref(wanted)))]
 
+    def pools(self) -> list[dict[str, Any]]:
+        """Pools of workers, as they are set and what they have in hand."""
+        with self._observers.lent() as observer:
+            return json.loads(observer.text(library().pools))
+
+    def pool(self, name: str) -> dict[str, Any]:
+        """Errors: NotFound."""
+        with self._observers.lent() as observer:
+            return json.loads(observer.text(library().pool, _abi.text_in(name, "pool")))
+
     def waits(self) -> list[dict[str, Any]]:
         """By queue and priority, how long jobs waited between becoming available and being handed out: `count`, `sum_ms`,
         and `up_to_ms`, which maps a bound to how many waited no longer."""
@@ -279,6 +289,26 @@ class Queue:
         with self._admins.lent() as admin:
             admin.call(library().configure_queue, None, text, len(text))
 
+    def configure_pool(self, name: str, *, queues: Iterable[str], strategy: str = "round-robin",
+                       weights: Mapping[str, int] | None = None, concurrency: int = 0, isolated: bool = False,
+                       starvation_prevention: dict[str, Any] | None = None) -> bool:
+        """Makes or changes a pool of workers, effective at once; true when it is new.
+
+        `strategy` is "strict", "round-robin", "weighted" or "least-loaded"; `concurrency` bounds the active jobs of all its
+        workers together (0: unlimited); an isolated pool's queues have jobs for its workers alone;
+        `starvation_prevention` has the members enabled, rotation_interval and min_dispatch_ratio.
+        """
+        text = to_json({"queues": list(queues), "strategy": strategy, "weights": dict(weights or {}),
+                        "concurrency": concurrency, "isolated": isolated,
+                        "starvation_prevention": starvation_prevention or {}})
+        with self._admins.lent() as admin:
+            return bool(admin.call(library().set_pool, _abi.text_in(name, "pool"), text, len(text)))
+
+    def remove_pool(self, name: str) -> None:
+        """Its queues stay, open to everybody. Errors: NotFound."""
+        with self._admins.lent() as admin:
+            admin.call(library().remove_pool, _abi.text_in(name, "pool"))
+
     def pause(self, queue: str | None = None) -> None:
         """A paused queue accepts jobs and gives none."""
         self.configure(queue, paused=True)
@@ -303,7 +333,7 @@ class Queue:
         return Worker(self, **options)
 
     def _worker_handles(self, queues: Iterable[str] | Mapping[str, int], lease: Duration | None,
-                        spin: Duration) -> Handles:
+                        spin: Duration, pool: str | None = None) -> Handles:
         named = [_abi.text_in(each, "queue") for each in queues]
         options = _abi.WorkerOptions()
         if isinstance(queues, Mapping):
@@ -311,6 +341,7 @@ class Queue:
             options.weights, options.flags = (ctypes.c_uint32 * max(1, len(weights)))(*weights), _abi.WORKER_WEIGHTED
         options.queues, options.queue_count = (ctypes.c_char_p * max(1, len(named)))(*named), len(named)
         options.lease_ms = 0 if lease is None else max(1, milliseconds(lease, "lease"))
+        options.pool = None if pool is None else _abi.text_in(pool, "pool")
         options.spin_us = _abi.whole(round(milliseconds(spin, "spin") * 1000), "spin", 32)
         lib = library()
         made = Handles("worker", lambda: lib.open(lib.worker_open, self._segment, ctypes.byref(options)))

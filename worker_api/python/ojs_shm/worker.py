@@ -24,19 +24,21 @@ class Worker(Registry):
 
     queues  a list is tried strictly from the first to the last at every fetch; of a mapping of queues to weights
             (1 to 1,000) each gets its share: {"critical": 5, "default": 2, "low": 1}
+    pool    whose queues and strategy it serves, whatever `queues` says; None: pool "default", if there is one
     lease   how long this worker may be silent before a job goes to another one; None: the job's own
     grace   how long run() waits for running handlers after stop()
     """
 
     def __init__(self, queue: Queue, *, queues: Iterable[str] | Mapping[str, int] | None = None,
-                 concurrency: int = 1, lease: Duration | None = None, grace: Duration = 30.0, spin: Duration = 0) -> None:
+                 concurrency: int = 1, lease: Duration | None = None, grace: Duration = 30.0, spin: Duration = 0,
+                 pool: str | None = None) -> None:
         super().__init__(queue)
         if concurrency < 1:
             raise errors.InvalidArgument("concurrency must be at least 1", code="invalid", number=-2,
                                          subject="concurrency")
         self._concurrency = concurrency
         self._grace = milliseconds(grace, "grace") / 1000
-        self._handles = queue._worker_handles(queues if queues is not None else (queue.queue,), lease, spin)
+        self._handles = queue._worker_handles(queues if queues is not None else (queue.queue,), lease, spin, pool)
         self._stop = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
         self._stopped = False  # at once visible to the threads; the descriptor wakes run()
         self._broken: errors.OjsError | None = None

@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/pools.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <bitset>
+#include <cmath>
+
+#include "engine/actor.hpp"
+#include "engine/look.hpp"
+#include "engine/smooth.hpp"
+#include "shm/parking.hpp"
+
+// Pools of workers. A fetch for a pool 1. reads which of its queues may have a job; 2. lets the strategy choose one; 3. takes
+// the turn, by one cas on the pool's word, if turns are counted; 4. fetches from that queue. When it was empty after all, it
+// chooses again without it. Turns are spent before the job is claimed, so workers that look at once get turns of their
+// own; who dies between the two has spent a turn, and nothing else.
+
+namespace ojs_shm::engine {
+
+using shm::Point;
+
+namespace {
+
+/// The pool's counter of jobs of one queue, made if need be.
+Word* counter_of(PoolRecord& record, std::uint32_t queue) {
+  using Queue = shm::Field<52, 12>;
+  for (unsigned i = 0; i < kPoolQueues; ++i) {
+    Word& word = record.dispatched[(queue + i) % kPoolQueues];
+    std::uint64_t found = word.load();
+    if (found == 0 && word.cas(found, Queue::put(queue + 1), Point::kPoolNamed)) return &word;
+    if (Queue::get(found) == ((queue + 1) & Queue::kMax)) return &word;
+  }
+  return nullptr;
+}
+
+/// Dispatches in which each queue has one turn of its own, so that none has less than its share of any so many.
+std::uint64_t round_of(const PoolSpec& spec) {
+  if (!spec.prevents || !(spec.ratio > 0)) return 0;
+  return static_cast<std::uint64_t>(
+      std::clamp(std::floor(1 / spec.ratio), static_cast<double>(spec.queues.size()), 16'777'215.0));
+}
+
+}  // namespace
+
+void Actor::join_pool(std::uint32_t pool, std::uint32_t concurrency) {
+  pool_ = pool + 1;
+  // NO CRASH POINT: a seat means nothing without its lane
+  self_.counters[kPoolSeat].set_ordered(std::uint64_t{concurrency} << 8 | pool_, Point::kNone);
+}
+
+/// Reads the pool's setup anew if it has changed. False when nobody has made it.
+[[gnu::noinline]] bool Actor::see_pool(std::uint32_t pool) {
+  if (!pool_view_) pool_view_ = std::make_unique<PoolView>();
+  PoolView& view = *pool_view_;
+  PoolRecord& record = store_.pool(pool);
+  if (view.pool == pool && record.setup.load() == view.setup.word) return view.setup.used();
+  auto plan = store_.pool_plan(pool);
+  view = PoolView();
+  if (!plan) return false;
+  view.pool = pool;
+  view.setup = plan->setup;
+  view.interval_ms = plan->interval_ms;
+  for (const std::uint32_t queue : plan->queues) view.dispatched.push_back(counter_of(record, queue));
+  view.policy = {plan->setup.strategy(),      static_cast<unsigned>(plan->queues.size()), std::move(plan->cycle),
+                 plan->setup.prevents(), plan->setup.round()};
+  view.queues = std::move(plan->queues);
+  return true;
+}
+
+Outcome Actor::fetch_from_pool(std::uint32_t pool, std::uint32_t lease_ms, bool lease_owned, Fetched& out) {
+  PoolRecord& record = store_.pool(pool);
+  std::bitset<kPoolQueues> tried;
+  std::uint64_t seen = 0;
+  for (unsigned look = 0; look < kPatience; ++look) {
+    if (!see_pool(pool)) return Outcome::kNotFound;
+    const PoolView& view = *pool_view_;
+    if (view.setup.word != seen) seen = view.setup.word, tried.reset();
+    const std::uint64_t version = PoolSetup::Version::get(seen);
+    const std::uint64_t word = record.turn.load();
+    const PoolTurn turn = PoolTurn::Version::get(word) == version ? PoolTurn(word) : PoolTurn(version, 0, 0);
+    const std::uint64_t now = view.policy.prevents ? store_.now_ms() : 0;
+    const auto choice = view.policy.choose(
+        turn,
+        [&](unsigned place) {
+          const std::uint32_t q = view.queues[place];
+          return !tried[place] && BusyWord::of(store_.busy_word(q).load(), q) != BusyWord::kQuiet;  // PAIR busy
+        },
+        [&](unsigned place) {
+          const std::uint64_t served = store_.queue(view.queues[place]).served_at.load() + view.interval_ms;
+          return now > served ? now - served : 0;
+        },
+        [&](unsigned place) {  // a death may leave it below nothing
+          const auto waiting = static_cast<std::int64_t>(store_.queue(view.queues[place]).backlog.load());
+          return static_cast<std::uint64_t>(std::max<std::int64_t>(waiting, 0));
+        });
+    if (choice.place == PoolPolicy::kNobody) return Outcome::kEmpty;
+    const std::uint64_t next = PoolTurn(version, choice.done, choice.next).word;
+    if (next != word && !record.turn.cas_once(word, next, Point::kPoolTurnTaken)) continue;
+    const std::uint32_t q = view.queues[choice.place];
+    if (fetch(q, lease_ms, lease_owned, out) == Outcome::kOk) {
+      count_served(q, choice.place);
+      return Outcome::kOk;
+    }
+    tried.set(choice.place);
+    if (std::uint8_t& passed = found_quiet_[q % found_quiet_.size()]; ++passed == 8) {
+      passed = 0;
+      settle_quiet(q);
+    }
+  }
+  return Outcome::kEmpty;
+}
+
+/// Counts for people, and for who is to be served next.
+void Actor::count_served(std::uint32_t q, unsigned place) {
+  PoolView& view = *pool_view_;
+  if (Word* counter = view.dispatched[place]; counter != nullptr) counter->fetch_add(1, Point::kCounterMoved);
+  if (!view.policy.prevents) return;
+  Word& served = store_.queue(q).served_at;
+  if (const std::uint64_t now = store_.now_ms(); served.load() < now) served.store(now, Point::kCounterMoved);
+}
+
+// ---- changes ------------------------------------------------------------------------------------------------------
+
+/// One writer at a time changes pools; who dies at it is relieved by its repair. 1. the name; 2. the bank that nobody reads;
+/// 3. the setup, by one store; 4. what queues know of pools, which follows from the setups of all.
+Outcome Actor::set_pool(std::string_view name, const PoolSpec& spec, bool& made) {
+  const std::vector<std::uint16_t> cycle =
+      spec.strategy == PoolStrategy::kRoundRobin ? smooth_schedule(std::vector<std::uint32_t>(spec.queues.size(), 1))
+      : spec.strategy == PoolStrategy::kWeighted ? smooth_schedule(spec.weights)
+                                                 : std::vector<std::uint16_t>();
+  if (spec.queues.size() > kPoolQueues || cycle.size() > kPoolTurns) return Outcome::kTooLarge;
+  Word& settler = store_.header().pools_settler;
+  for (unsigned look = 0; !settler.cas_once(0, owner_, Point::kSettlerSet); ++look) {
+    if (look == kPatience) return Outcome::kBusy;
+    shm::wait_for_another(look);
+  }
+  const auto done = [&](Outcome outcome) {
+    settler.store(0, Point::kSettlerSet);
+    return outcome;
+  };
+  const std::uint64_t hash = Store::hash_name(name);
+  std::uint32_t at = kNoIndex;
+  for (std::uint32_t i = 0; i < kPools; ++i) {
+    const std::uint64_t found = store_.pool(i).name_hash.load();
+    const auto plan = store_.pool_plan(i);
+    if (found == hash || (at == kNoIndex && !plan)) at = i;
+    if (!plan || found == hash || !(plan->setup.isolated() && spec.isolated)) continue;
+    for (const std::uint32_t queue : spec.queues)
+      if (std::find(plan->queues.begin(), plan->queues.end(), queue) != plan->queues.end())
+        return done(Outcome::kQueueIsolated);
+  }
+  if (at == kNoIndex) return done(Outcome::kNoPools);
+  PoolRecord& record = store_.pool(at);
+  const PoolSetup before(record.setup.load());
+  made = !before.used();
+  if (record.name_hash.load() != hash) {  // 1
+    record.name_length.store(0, Point::kPoolNamed);
+    for (Word& counter : record.dispatched) counter.store(0, Point::kPoolNamed);
+    shm::copy_in(record.name, name.data(), name.size());
+    record.name_hash.store(hash, Point::kPoolNamed);
+    record.name_length.store(name.size(), Point::kPoolNamed);  // PAIR pool-name
+  }
+  const unsigned bank_number = before.used() ? 1 - before.bank() : 0;
+  PoolBank& bank = record.bank[bank_number];  // 2
+  bank.concurrency.set(spec.concurrency);
+  bank.interval_ms.set(spec.interval_ms);
+  bank.ratio.set(std::bit_cast<std::uint64_t>(spec.ratio));
+  for (std::size_t i = 0; i < spec.queues.size(); i += 4) {
+    std::uint64_t four = 0;
+    for (std::size_t k = 0; k < 4 && i + k < spec.queues.size(); ++k)
+      four |= std::uint64_t{spec.queues[i + k] & 0xFFFF} << (k * 16);
+    bank.queue[i / 4].set(four);
+  }
+  for (std::size_t i = 0; i < cycle.size(); i += 8) {
+    std::uint64_t eight = 0;
+    for (std::size_t k = 0; k < 8 && i + k < cycle.size(); ++k) eight |= std::uint64_t{cycle[i + k]} << (k * 8);
+    bank.turn[i / 8].set(eight);
+  }
+  if (spec.prevents) {  // an interval begins now
+    const std::uint64_t now = store_.now_ms();
+    for (const std::uint32_t queue : spec.queues)
+      if (Word& served = store_.queue(queue).served_at; served.load() == 0 || !before.prevents())
+        served.store(now, Point::kCounterMoved);
+  }
+  const std::uint64_t setup = PoolSetup::Used::put(1) | PoolSetup::Bank::put(bank_number) |
+                              PoolSetup::Isolated::put(spec.isolated) | PoolSetup::Prevents::put(spec.prevents) |
+                              PoolSetup::Strategy::put(static_cast<std::uint64_t>(spec.strategy)) |
+                              PoolSetup::Queues::put(spec.queues.size()) | PoolSetup::Turns::put(cycle.size()) |
+                              PoolSetup::Round::put(round_of(spec)) |
+                              PoolSetup::Version::put(PoolSetup::Version::get(before.word) + 1);
+  record.setup.store(setup, Point::kPoolSet);  // 3
+  settle_pools();                              // 4
+  return Outcome::kOk;
+}
+
+Outcome Actor::remove_pool(std::string_view name) {
+  Word& settler = store_.header().pools_settler;
+  for (unsigned look = 0; !settler.cas_once(0, owner_, Point::kSettlerSet); ++look) {
+    if (look == kPatience) return Outcome::kBusy;
+    shm::wait_for_another(look);
+  }
+  const std::uint32_t pool = store_.find_pool(name);
+  if (pool != kNoIndex) {
+    Word& setup = store_.pool(pool).setup;
+    setup.store(PoolSetup::Version::put(PoolSetup::Version::get(setup.load()) + 1), Point::kPoolSet);
+  }
+  settle_pools();
+  return pool == kNoIndex ? Outcome::kNotFound : Outcome::kOk;
+}
+
+void Actor::recount_backlog(std::uint32_t q) {
+  std::uint64_t waiting = 0;
+  for (std::uint32_t slot = 0; slot < store_.slots(); ++slot)
+    if (const JobRecord& job = store_.job(slot);
+        Control(job.control.load()).state() == kSlotAvailable && job.queue.get() == q)
+      ++waiting;
+  store_.queue(q).backlog.store(waiting, Point::kBacklogCounted);
+}
+
+/// The end of every change, and what a repair does after one that was cut off.
+void Actor::settle_pools() {
+  follow_pools();
+  store_.header().pools_settler.store(0, Point::kSettlerSet);
+}
+
+/// Makes every queue know whose it is and whether it is counted, and wakes who may be concerned.
+void Actor::follow_pools() {
+  std::vector<std::uint32_t> isolated(store_.max_queues(), 0);
+  std::vector<bool> counted(store_.max_queues(), false), listed(store_.max_queues(), false);
+  for (std::uint32_t i = 0; i < kPools; ++i)
+    if (const auto plan = store_.pool_plan(i))
+      for (const std::uint32_t q : plan->queues) {
+        listed[q] = true;
+        if (plan->setup.isolated()) isolated[q] = i + 1;
+        if (plan->setup.strategy() == PoolStrategy::kLeastLoaded) counted[q] = true;
+      }
+  for (std::uint32_t q = 0; q < store_.queue_count(); ++q) {
+    QueueRecord& queue = store_.queue(q);
+    const std::uint64_t wanted = (isolated[q] != 0 ? kIsolated : 0) | (counted[q] ? kCounted : 0);
+    const std::uint64_t flags = queue.flags.load();
+    const bool moves = (flags & (kIsolated | kCounted)) != wanted || queue.isolated.load() != isolated[q];
+    queue.isolated.store(isolated[q], Point::kSetChanged);
+    if (moves) set_flags(queue, kIsolated | kCounted, wanted);
+    if (counted[q] && (flags & kCounted) == 0) recount_backlog(q);
+    if (moves || listed[q]) wake_all(queue);
+  }
+}
+
+}  // namespace ojs_shm::engine
