@@ -36,10 +36,10 @@ enum class Outcome : std::uint8_t {
   kNoChunks,
   kNoKeys,
   kNoQueues,
-  kNoParts,       ///< sets of rings for shards and rates of ageing
-  kTooManyRates,  ///< the queue holds eight other rates of ageing
-  kRateOfShard,   ///< a sharded queue ages at one rate
-  kNoPools,       ///< all pools of workers are taken
+  kNoParts,        ///< sets of rings for shards and rates of ageing
+  kTooManyRates,   ///< the queue holds eight other rates of ageing
+  kRateOfShard,    ///< a sharded queue ages at one rate
+  kNoPools,        ///< all pools of workers are taken
   kQueueIsolated,  ///< a queue belongs to another pool that is isolated
   kDuplicate,
   kTooLarge,
@@ -60,10 +60,11 @@ struct NewJob {
   bool pending = false;
   RetryPolicy retry;
   std::optional<std::uint8_t> age_rate;  ///< its own; else its queue's
+  std::uint64_t tenant = 0;              ///< Store::hash_tenant()
 
   std::size_t size() const { return type.size() + args.size() + extra.size(); }
   /// Whether it fits into a slot and into no index.
-  bool plain() const { return !id && size() <= kInlineBytes; }
+  bool plain() const { return !id && tenant == 0 && size() <= kInlineBytes; }
 };
 
 /// What a fetch hands out. `body` keeps its capacity from one fetch to the next.
@@ -167,6 +168,12 @@ class Actor {
   /// Empty: strict again. kTooLarge when a cycle has more than Turn::kMostTurns turns.
   Outcome set_level_weights(std::uint32_t queue, std::span<const LevelWeight> weights);
   Outcome set_shards(std::uint32_t queue, std::uint32_t shards);
+
+  // ---- tenants (flows.cpp)
+  /// Moves what waits as well.
+  void set_fairness(std::uint32_t queue, Fairness fairness);
+  /// 0: the queue's default. False when the table is full.
+  bool set_tenant_weight(std::uint32_t queue, std::string_view tenant, std::uint32_t weight);
 
   // ---- pools of workers (pools.cpp)
   /// Makes or changes the pool. Its next fetch follows it, over the whole backlog. `made`: it is new.
@@ -286,8 +293,8 @@ class Actor {
   template <bool kPlain>
   Outcome fill(const NewJob& spec, std::uint32_t policy, std::uint32_t slot, JobRecord& job, std::uint64_t now,
                JobId& id);
-  Outcome publish(shm::RingSet& rings, std::uint32_t slot, JobRecord& job, Control filling, unsigned number,
-                  JobState state, std::uint64_t timer);
+  Outcome publish(std::uint64_t flags, shm::RingSet& rings, std::uint32_t slot, JobRecord& job, Control filling,
+                  unsigned number, JobState state, std::uint64_t timer);
   static JobState birth_state(bool pending, std::uint64_t due, std::uint64_t created);
   static JobState birth_state(const JobRecord& job) {
     return birth_state(job.flags().has(Policy::kBornPending), job.due_at.get(), job.created_at.get());
@@ -318,6 +325,18 @@ class Actor {
   Outcome publish_past(const PastJob& past, shm::RingSet& rings, std::uint32_t slot, JobRecord& job, Control filling);
   void publish_batch(std::span<const std::uint32_t> slots);
   bool push_hint(shm::RingSet& rings, std::uint32_t ring, std::uint32_t slot, Control available);
+  /// Puts an available job where fetches find it: into its tenant's flow if its queue is fair, else into its ring.
+  OJS_SHM_INLINE bool stand_in_line(std::uint64_t flags, shm::RingSet& rings, std::uint32_t ring, std::uint32_t slot,
+                                    Control available) {
+    if ((flags & kFair) != 0 && available.ring() % 2 == 1 && join_flow(rings, ring, slot, available)) [[unlikely]]
+      return true;
+    return push_hint(rings, ring, slot, available);
+  }
+  bool join_flow(shm::RingSet& rings, std::uint32_t ring, std::uint32_t slot, Control available);
+  std::uint32_t take_flow(std::uint64_t key);
+  bool list_flow(std::uint32_t at, shm::RingSet& rings, std::uint32_t ring, unsigned number);
+  void gather_flows(std::uint32_t queue);
+  void dissolve_flows(std::uint32_t queue);
   bool push_relieved(shm::RingSet& rings, shm::Hint hint, unsigned number);
   Outcome bring_id(JobId id, std::uint32_t slot);
   void forget_id(std::uint32_t slot, const JobRecord& job);
@@ -354,6 +373,10 @@ class Actor {
   static std::uint32_t parts_of(const QueueRecord& queue, std::uint64_t flags);
   bool unchanged_parts(const QueueRecord& queue, const Look& look) const;
   bool take_turn(QueueRecord& queue, Look& look);
+  bool first_of_flow(shm::RingSet& rings, unsigned number, std::uint32_t queue, const shm::Peeked& head,
+                     std::uint32_t& left, Live& live);
+  void end_flow(FlowRecord& flow, FlowControl found, std::uint32_t own, const shm::Peeked& head);
+  void end_turn(QueueRecord& queue, const Look& look, std::uint64_t tenant);
   bool unchanged(const QueueRecord& queue, const Look& look) const;
   shm::Peeked oldest_in_front(std::uint32_t ring, unsigned number, shm::Peeked head);
   void take(JobRecord& job, Control claimed, QueueTally& mine, std::uint32_t lease_ms, bool lease_owned,
@@ -442,7 +465,8 @@ class Actor {
   std::unique_ptr<Look> look_;  ///< kept, so that no fetch clears it anew
   std::array<std::uint8_t, 64> passed_empty_{};
   std::unique_ptr<PoolView> pool_view_;
-  std::array<std::uint8_t, 64> found_quiet_{};  ///< by queue: fetches for a pool that found nothing, one after the other
+  std::array<std::uint8_t, 64>
+      found_quiet_{};       ///< by queue: fetches for a pool that found nothing, one after the other
   std::uint32_t pool_ = 0;  ///< plus one; 0: none
   std::uint32_t last_queue_ = kNoIndex;
   std::string last_queue_name_, last_type_;

@@ -138,9 +138,26 @@ class Audit {
     }
   }
 
+  /// The rings of flows, whose jobs can be reached where the flow can.
+  template <class Own>
+  void flows(const Own& own) {
+    store_.each_flow([&](std::uint32_t flow, std::uint32_t ring) {
+      const std::string name = "the ring of flow " + std::to_string(flow);
+      if (!own(ring, name)) return;
+      std::vector<Hint> hints;
+      walk_ring(ring, name, hints);
+      if (FlowControl(store_.flow(flow).control.load()).in_line() && !lined_[flow])
+        say(17, "flow " + std::to_string(flow) + " is in line, but nothing in its level leads to it");
+      if (lined_[flow])
+        for (const Hint& hint : hints)
+          if (Store::hint_lives(segment_, hint)) hinted_[hint.index()] = true;
+    });
+  }
+
   void rings() {
     chunk_seen_.assign(segment_.geometry().chunks, 0);
     hinted_.assign(store_.slots(), false);
+    lined_.assign(store_.flows(), false);
     std::vector<std::uint32_t> owners(segment_.geometry().rings, 0);
     auto own = [&](std::uint32_t ring, const std::string& name) {
       if (ring >= owners.size()) {
@@ -151,7 +168,7 @@ class Audit {
       if (segment_.ring(ring).claimed.load() == 0) say(7, name + " is not marked as used");
       return true;
     };
-    for (const std::uint32_t ring : store_.root_rings()) {
+    for (const std::uint32_t ring : {store_.header().timers_ring, store_.header().finished_ring}) {
       const bool finished = ring == store_.header().finished_ring;
       const std::string name = finished ? "the ring of finished batches" : "the ring of timers";
       std::vector<Hint> hints;
@@ -173,6 +190,7 @@ class Audit {
         walk_ring(ring, name, hints);
         bool live = false;
         for (const Hint& hint : hints) {
+          if (hint.leads_to_line() && Store::any_lives(segment_, hint)) lined_[hint.index()] = live = true;
           if (!Store::hint_lives(segment_, hint)) continue;
           const JobRecord& job = store_.job(hint.index());
           const Control control(job.control.load());
@@ -184,6 +202,7 @@ class Audit {
           say(4, name + " holds jobs, but the index says that it is empty");
       }
     }
+    flows(own);
     for (std::uint32_t slot = 0; slot < store_.slots(); ++slot)
       if (Control(store_.job(slot).control.load()).state() == kSlotAvailable && !hinted_[slot])
         say(3, slot_name(slot) + " is available, but nothing in its ring leads to it");
@@ -322,7 +341,7 @@ class Audit {
   std::vector<Finding> findings_;
   std::vector<std::uint64_t> depth_;
   std::vector<std::uint8_t> chunk_seen_;
-  std::vector<bool> hinted_;
+  std::vector<bool> hinted_, lined_;
 };
 
 }  // namespace

@@ -88,7 +88,8 @@ void Actor::publish_batch(std::span<const std::uint32_t> slots) {
     if (telling() && state != JobState::kPending) [[unlikely]]
       tell(state == JobState::kAvailable ? EventKind::kJobEnqueued : EventKind::kJobScheduled, job, published, due);
     job.control.store(published.word, Point::kSlotPublished);  // PAIR slot-publish
-    if (state == JobState::kAvailable && !push_hint(rings, rings_.ensure(rings, published.ring()), slot, published))
+    if (state == JobState::kAvailable && !stand_in_line(store_.queue(job.queue.get()).flags.load(), rings,
+                                                        rings_.ensure(rings, published.ring()), slot, published))
       announce_lost_hint();
     if (state == JobState::kAvailable) count_backlog(store_.queue(job.queue.get()), 1);
     if (state == JobState::kScheduled || expires != 0)

@@ -250,8 +250,8 @@ Outcome Actor::fill(const NewJob& spec, std::uint32_t policy, std::uint32_t slot
                 static_cast<std::uint32_t>(spec.extra.size()));
   shm::set_both(job.body_block, kNoIndex, job.result_block, kNoIndex);
   shm::set_both(job.errors_block, kNoIndex, job.result_length, 0);
-  job.errors_length.set(0);
-  job.tenant.set(0);
+  shm::set_both(job.errors_length, 0, job.pool_word, 0);
+  job.tenant.set(kPlain ? 0 : spec.tenant);
   job.scheduled_at.set(spec.scheduled_at);
   if (kPlain || spec.size() <= kInlineBytes) {
     shm::copy_in<kInlineBytes>(job.inline_bytes, spec.type, spec.args, spec.extra);
@@ -329,7 +329,10 @@ bool Actor::push_hint(shm::RingSet& rings, std::uint32_t ring, std::uint32_t slo
   for (const shm::RingSet* set : store_.ring_sets())
     for (unsigned n = 0; n < shm::kRingsPerSet && freed < kEnough; ++n)
       if (const std::uint32_t ring = shm::Rings::find(*set, n); ring != kNoIndex)
-        freed += rings_.splice(ring, Store::hint_lives, kEnough - freed);
+        freed += rings_.splice(ring, Store::any_lives, kEnough - freed);
+  store_.each_flow([&](std::uint32_t, std::uint32_t ring) {
+    if (freed < kEnough) freed += rings_.splice(ring, Store::any_lives, kEnough - freed);
+  });
   freed += rings_.splice(store_.header().timers_ring, Store::timer_lives, kEnough);
   if (freed == 0) drop_oldest_batch();
 }
@@ -341,8 +344,8 @@ JobState Actor::birth_state(bool pending, std::uint64_t due, std::uint64_t creat
 }
 
 /// `timer`: when it is due or expires, 0 for never.
-Outcome Actor::publish(shm::RingSet& rings, std::uint32_t slot, JobRecord& job, Control filling, unsigned number,
-                       JobState state, std::uint64_t timer) {
+Outcome Actor::publish(std::uint64_t flags, shm::RingSet& rings, std::uint32_t slot, JobRecord& job, Control filling,
+                       unsigned number, JobState state, std::uint64_t timer) {
   const Control published = filling.to(slot_state(state), number, 0);
   const std::uint32_t generation = timer != 0 ? job.generation.get() : 0;
   std::uint32_t ring = rings_.ensure(rings, number);
@@ -357,7 +360,7 @@ Outcome Actor::publish(shm::RingSet& rings, std::uint32_t slot, JobRecord& job, 
     job.control.exchange(published.word, Point::kSlotPublished);
   else
     job.control.store(published.word, Point::kSlotPublished);  // PAIR slot-publish
-  if (state == JobState::kAvailable && !push_hint(rings, ring, slot, published)) [[unlikely]] {
+  if (state == JobState::kAvailable && !stand_in_line(flags, rings, ring, slot, published)) [[unlikely]] {
     self_.intent_data[3].set(0, Point::kIntentSet);  // no longer to be finished, but to be undone
     if (job.control.cas_once(published.word, published.to(kSlotFilling, number, owner_).word, Point::kSlotFilling))
       return Outcome::kNoChunks;
@@ -414,7 +417,7 @@ Outcome Actor::put_in(const NewJob& spec, JobId& id) {
     std::uint64_t timer = spec.expires_at;
     if (state == JobState::kScheduled && (timer == 0 || spec.scheduled_at < timer)) timer = spec.scheduled_at;
     const unsigned ring = normal_ring(spec.rank);
-    outcome = publish(store_.rings_of(spec.queue, part), slot, job, Control(filling), ring, state, timer);
+    outcome = publish(flags, store_.rings_of(spec.queue, part), slot, job, Control(filling), ring, state, timer);
     if (outcome == Outcome::kOk) [[likely]] {
       // A bound that was set meanwhile has not seen our charge: whoever cached the sums must read them again.
       if (queue.flags.load_seq_cst() != flags) [[unlikely]]

@@ -67,6 +67,7 @@ bool Actor::unchanged(const QueueRecord& queue, const Look& look) const {
 /// Finds the best available job and fills `look` with it and with the proofs; false when there is none. The proofs
 /// have been looked at twice when it returns.
 bool Actor::look(QueueRecord& queue, Look& look) {
+  look.queue = &queue;
   std::uint32_t left = rings_.longest_search();
   while (left > 0) {
     look.begin(queue.flags.load());
@@ -127,6 +128,8 @@ bool Actor::sees_work(std::uint32_t q) {
     }
     if (seen.leads) shm::Rings::retire(seen.found);  // else head meets it later, dead
     prefetch_behind(seen.found);
+    if (seen.flow != kNoIndex) [[unlikely]]
+      end_turn(queue, seen, job.tenant.get());
     const std::uint64_t now = store_.now_ms();
     if (const std::uint64_t expires = job.expires_at.get(); expires != 0 && expires <= now) {
       expire_claimed(q, mine, job, seen.slot, claimed, now);
@@ -170,8 +173,8 @@ void Actor::take(JobRecord& job, Control claimed, QueueTally& mine, std::uint32_
                  std::uint64_t now, Fetched& out) {
   const Control active = claimed.to(kSlotActive, lease_owned ? shm::kLeaseOwner : owner_);
   out.word = active.word;
-  if (job.pool() != pool_) [[unlikely]]
-    job.set_pool(pool_);
+  if (job.pool_word.get() != pool_) [[unlikely]]
+    job.pool_word.set(pool_);
   out.id = job.id();
   out.rank = rank_of_ring(claimed.ring());
   out.attempt = static_cast<std::uint16_t>(job.attempt.get() + 1);

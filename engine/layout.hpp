@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "engine/flow.hpp"
 #include "engine/pages.hpp"
 #include "engine/pool.hpp"
 #include "engine/retry.hpp"
@@ -16,9 +17,9 @@
 // What the engine keeps in a segment: a record in each slot, and an area with its own header, the types' default
 // priorities and the queues. Offsets only, no behaviour.
 //
-//   area: EngineHeader | TypeDefault[kTypeDefaults] | QueueRecord[max_queues] | PartRings[spare_parts]
-//         | PoolRecord[kPools] | WaitPage[wait_pages] | EventPage[event_pages] | QueueTally[max_queues][lanes]
-//         | control words of the events | words that say which queues are busy
+//   area: EngineHeader | TypeDefault[kTypeDefaults] | FlowRecord[flows] | QueueRecord[max_queues]
+//         | PartRings[spare_parts] | PoolRecord[kPools] | WaitPage[wait_pages] | EventPage[event_pages] | QueueTally[max_queues][lanes]
+//         | TenantWeight[kTenantWeights] | control words of the events | words that say which queues are busy
 //
 // The wider an element's alignment, the nearer to the front: each table begins where the one before it ends.
 
@@ -77,7 +78,7 @@ struct Policy {
 /// Lanes that no handle gets, so that whoever supervises or mends finds one. A repair needs none: it uses the dead's.
 constexpr std::uint32_t kServiceLanes = 8;
 
-constexpr std::size_t kInlineBytes = 144;
+constexpr std::size_t kInlineBytes = 136;
 
 /// 63..20 Unix ms  19..0 low bits of the tag under which the job is active. 0 ms: the lease was declared over.
 struct Deadline {
@@ -93,8 +94,8 @@ constexpr std::uint64_t kProgressMask = 0xFFFF, kWaited = 1ULL << 16;
 
 // 0 control  8 id  24 generation, queue, attempt  32 available  40 deadline  48 due  56 signals | 64 expires  72 created
 // 80 started  88 finished  96 timeout, lease  104 lease in force, delay  112 initial, max  120 coefficient, policy
-// | 128 lengths  136 body, result blocks  144 errors block, result length  152 errors length, tenant
-// 160 extension, workflow  168 scheduled  176 inline bytes
+// | 128 lengths  136 body, result blocks  144 errors block, result length  152 errors length, pool
+// 160 extension, workflow  168 scheduled  176 tenant  184 inline bytes
 /// A job. Everything but control, deadline and signals is written only by whoever holds the slot exclusively.
 struct JobRecord {
   Word control;
@@ -115,9 +116,10 @@ struct JobRecord {
   Plain<std::uint32_t> extra_length;
   Plain<std::uint32_t> body_block, result_block, errors_block;  ///< kNoIndex: none; the body is then inline
   Plain<std::uint32_t> result_length, errors_length;
-  Plain<std::uint32_t> tenant;            ///< 31..24 pool + 1 whose worker has it, or had it last
+  Plain<std::uint32_t> pool_word;         ///< pool + 1 whose worker has it, or had it last
   Plain<std::uint32_t> limits, workflow;  ///< kept free for what the format foresees
   Plain<std::uint64_t> scheduled_at;
+  Plain<std::uint64_t> tenant;  ///< hash of its name; 0: none
   std::uint64_t inline_bytes[kInlineBytes / 8];
 
   std::uint32_t type_length() const { return type_args.get() >> 24; }
@@ -125,11 +127,9 @@ struct JobRecord {
   std::uint64_t body_length() const { return std::uint64_t{type_length()} + args_length() + extra_length.get(); }
   bool has_texts() const { return (body_block.get() & result_block.get() & errors_block.get()) != shm::kNoIndex; }
   Policy flags() const { return {policy.get()}; }
-  std::uint32_t pool() const { return tenant.get() >> 24; }
-  void set_pool(std::uint32_t pool_plus_one) { tenant.set((tenant.get() & 0xFF'FFFF) | pool_plus_one << 24); }
   JobId id() const { return {id_hi.get(), id_lo.get()}; }
 };
-static_assert(sizeof(JobRecord) == shm::kSlotBytes && offsetof(JobRecord, inline_bytes) == 176);
+static_assert(sizeof(JobRecord) == shm::kSlotBytes && offsetof(JobRecord, inline_bytes) == 184);
 static_assert(offsetof(JobRecord, expires_at) == 64 && offsetof(JobRecord, type_args) == 128);
 static_assert(offsetof(JobRecord, generation) == 24 && offsetof(JobRecord, timeout_ms) == 96 &&
                   offsetof(JobRecord, body_block) == 136,
@@ -152,12 +152,14 @@ struct alignas(64) QueueTally {
 };
 
 /// flags: 0 paused  1 bounded  2 ages  3 weighted levels  4 sharded  5 has more parts than one  6 isolated: only for
-/// workers of one pool  7 counted: `backlog` is kept  63..16 epoch: moves with every change of the settings, and whenever a
+/// workers of one pool  7 counted: `backlog` is kept  8 fair: its tenants share  9 its rings may hold hints to flows  63..16 epoch: moves with every change of the settings, and whenever a
 /// cached sum of `in` may have become too small.
 constexpr std::uint64_t kPaused = 1, kBounded = 2, kAges = 4, kWeighted = 8, kSharded = 16, kParted = 32,
-                        kIsolated = 64, kCounted = 128, kFlagsEpoch = 1ULL << 16;
+                        kIsolated = 64, kCounted = 128, kFair = 256, kFlows = 512, kFlagsEpoch = 1ULL << 16;
 /// Whether a fetch finds its job by the strict order over a single set of rings.
-constexpr bool is_plain(std::uint64_t flags) { return (flags & (kAges | kWeighted | kSharded | kParted)) == 0; }
+constexpr bool is_plain(std::uint64_t flags) {
+  return (flags & (kAges | kWeighted | kSharded | kParted | kFlows)) == 0;
+}
 
 /// A queue has one set of rings, and further ones, its parts, when jobs of one level must not stand in one line: each
 /// rate of ageing has a part, or each shard. A job stays in its part for life.
@@ -201,15 +203,16 @@ struct alignas(128) QueueRecord {
   alignas(64) std::uint64_t name[16];
   alignas(128) Word reserved;  ///< charges admitted while bounded; only grows: producers' one contended word
   Word cancelled, discarded, retried, returned, rejected, expired;  ///< rare, so shared
-  Word isolated;   ///< pool + 1 whose workers alone get its jobs
+  Word isolated;                                                    ///< pool + 1 whose workers alone get its jobs
   Word backlog;    ///< available jobs, nearly: what a choice among queues goes by. Kept while counted
+  Word fairness;   ///< Fairness
   Word served_at;  ///< ms; when a pool that prevents starvation last handed out one of its jobs
-  alignas(128) Word waiters[shm::kMaxLanes / 64];                   ///< lanes that sleep for this queue. PAIR idle
-  shm::RingSet rings;                                               ///< part 0
-  alignas(128) Word aging;                                          ///< Aging
-  Word turn;                                                        ///< Turn
-  Word shards;                                                      ///< parts that enqueue uses; 0: one
-  Word settler;                                                     ///< lane + 1 of whoever writes `turns`
+  alignas(128) Word waiters[shm::kMaxLanes / 64];  ///< lanes that sleep for this queue. PAIR idle
+  shm::RingSet rings;                              ///< part 0
+  alignas(128) Word aging;                         ///< Aging
+  Word turn;                                       ///< Turn
+  Word shards;                                     ///< parts that enqueue uses; 0: one
+  Word settler;                                    ///< lane + 1 of whoever writes `turns`
   Word age_class[kAgeClasses];  ///< rate + 1 of the jobs in the part with that number; [0] is unused. PAIR age-class
   Half part[kParts];            ///< set of the part + 1; [0] is unused. PAIR part-name
   alignas(64) Plain<std::uint64_t> turns[2][Turn::kMostTurns / 4];  ///< ranks in 16 bits each; the bank in use stands
@@ -268,7 +271,7 @@ struct EngineHeader {
   std::uint32_t finished_ring;  ///< batches of finished slots, oldest first
   Word timers_lost;             ///< counts timer hints that found no room: the supervisor walks all slots then
   Word aging;                   ///< Aging of queues that have none of their own
-  std::uint32_t wait_pages, event_pages;
+  std::uint32_t wait_pages, event_pages, flows;
   alignas(64) Word telling;     ///< 1: lanes tell what happens
   alignas(64) Word event_turn;  ///< pages of events handed out
   Word waits_unmeasured;        ///< dispatches for which there was no page
@@ -279,18 +282,21 @@ constexpr std::uint64_t engine_fingerprint() {
   return sizeof(JobRecord) * 31 + sizeof(QueueRecord) * 37 + sizeof(QueueTally) * 41 + sizeof(EngineHeader) * 43 +
          offsetof(JobRecord, policy) * 47 + offsetof(QueueRecord, reserved) * 53 +
          offsetof(QueueRecord, written_off) * 59 + offsetof(QueueRecord, turns) * 61 + sizeof(PartRings) * 67 +
-         sizeof(WaitPage) * 71 + sizeof(EventPage) * 73 + sizeof(PoolRecord) * 79;
+         sizeof(WaitPage) * 71 + sizeof(EventPage) * 73 + sizeof(PoolRecord) * 79 + sizeof(FlowRecord) * 83;
 }
 
 constexpr std::uint64_t kEngineHeaderBytes = 256;
 constexpr std::uint32_t spare_parts(std::uint32_t max_queues) { return max_queues < 32 ? 32 : 64; }
 constexpr std::uint64_t area_bytes(std::uint32_t max_queues, std::uint32_t lanes, std::uint32_t wait_pages,
-                                   std::uint32_t event_pages) {
-  return page_bytes(wait_pages, event_pages) + kEngineHeaderBytes + kTypeDefaults * sizeof(TypeDefault) +
+                                   std::uint32_t event_pages, std::uint32_t flows) {
+  return std::uint64_t{flows} * sizeof(FlowRecord) + kTenantWeights * sizeof(TenantWeight) +
+         page_bytes(wait_pages, event_pages) + kEngineHeaderBytes + kTypeDefaults * sizeof(TypeDefault) +
          std::uint64_t{max_queues} * (sizeof(QueueRecord) + std::uint64_t{lanes} * sizeof(QueueTally)) +
          std::uint64_t{spare_parts(max_queues)} * sizeof(PartRings) + kPools * sizeof(PoolRecord) +
          busy_words(max_queues) * sizeof(Word);
 }
+/// Flows come in pairs, so that what follows them stays aligned.
+constexpr std::uint32_t flows_for(std::uint32_t wanted) { return (wanted + 1) & ~1U; }
 static_assert(sizeof(EngineHeader) <= kEngineHeaderBytes && (kTypeDefaults * sizeof(TypeDefault)) % 128 == 0);
 static_assert(alignof(QueueRecord) <= 128 && alignof(PartRings) <= 128 && alignof(PoolRecord) <= 128 &&
               alignof(WaitPage) <= 128 && alignof(EventPage) <= 128 && alignof(QueueTally) <= 64);

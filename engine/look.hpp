@@ -17,6 +17,7 @@ struct Actor::Live {
   std::uint64_t first;  ///< what stands at the head
   unsigned number;
   std::uint64_t available_at;
+  std::uint32_t flow = kNoIndex;  ///< whose job it is, and in whose ring `head` stands
 };
 
 /// What one look at a queue has found: the best job, and what proves that there is no better one.
@@ -87,6 +88,7 @@ struct Actor::Look {
     return more.empty() || std::all_of(more.begin(), more.end(), stands);
   }
 
+  const QueueRecord* queue = nullptr;
   std::uint64_t flags = 0;
   std::array<std::uint64_t, shm::kIndexWords> index{};
   unsigned words = 0;
@@ -102,6 +104,7 @@ struct Actor::Look {
   Control expected;
 
   // Of a queue that is not plain.
+  std::uint32_t flow = kNoIndex;  ///< of the job found
   std::array<Seen, kParts> part;
   unsigned parts = 0;                   ///< seen
   std::uint32_t all_parts = 0;          ///< that have rings, a bit for each
@@ -127,6 +130,10 @@ OJS_SHM_INLINE bool Actor::first_live(shm::RingSet& rings, unsigned number, Look
       return false;
     }
     const shm::Hint hint = head.hint();
+    if (hint.leads_to_line()) [[unlikely]] {
+      if (first_of_flow(rings, number, store_.number_of(*look.queue), head, left, live)) return true;
+      continue;
+    }
     const Control expected(kSlotAvailable, number, 0, hint.tag());
     if (hint.index() >= store_.slots()) {
       shm::Rings::retire(head);
@@ -151,6 +158,11 @@ OJS_SHM_INLINE bool Actor::first_live(shm::RingSet& rings, unsigned number, Look
         continue;
       }
     }
+    if (!kTrusting && (look.flags & kFair) != 0 && number % 2 == 1 && join_flow(rings, ring, hint.index(), expected))
+        [[unlikely]] {  // it came before its queue was fair
+      shm::Rings::retire(head);
+      continue;
+    }
     live.head = head;
     live.number = number;
     live.first = head.value;
@@ -169,6 +181,7 @@ OJS_SHM_INLINE void Actor::choose(Look& look, const Live& live) {
   look.leads = live.head.value == live.first;
   look.slot = live.head.hint().index();
   look.job = &store_.job(look.slot);
+  look.flow = live.flow;
   look.expected = Control(kSlotAvailable, live.number, 0, live.head.hint().tag());
   passed_empty_[live.number % passed_empty_.size()] = 0;
 }

@@ -12,6 +12,7 @@ namespace ojs_shm::engine {
 namespace {
 
 constexpr std::uint32_t kDefaultSlots = 102'400;
+constexpr std::uint32_t kDefaultTenants = 1024;
 constexpr std::uint64_t kDefaultBytes = 60ULL << 20;
 constexpr std::uint64_t kMostBytes = 256ULL << 30;  // so that the number of blocks stays within bounds
 
@@ -23,14 +24,16 @@ shm::Geometry around_slots(const Plan& plan, std::uint32_t slots) {
   g.lanes = (plan.max_handles == 0 ? 184 : plan.max_handles) + kServiceLanes;
   g.processes = std::clamp<std::uint32_t>(g.lanes, 16, 512);
   const std::uint32_t queues = plan.max_queues == 0 ? 64 : plan.max_queues;
+  const std::uint32_t flows = flows_for(plan.max_tenants == 0 ? kDefaultTenants : plan.max_tenants);
   // Every level of up to 127 queues without further parts, but in a small segment no more than jobs.
   g.rings = std::clamp<std::uint32_t>(std::max(queues * 256, (queues + spare_parts(queues)) * 128) + 64, 1'024,
                                       std::clamp<std::uint32_t>(slots, 1'024, 32'768));
+  g.rings += flows;
   g.chunks = slots / shm::kCellsPerChunk * 2 + g.rings * 2 + g.lanes * 8 + 64;
   g.key_cells = std::bit_ceil(std::max<std::uint32_t>(slots * 2, 256));
   g.blocks = 1;
   g.area_bytes =
-      (area_bytes(queues, g.lanes, wait_pages_for(g.lanes), event_pages_for(g.lanes, slots)) + 255) & ~255ULL;
+      (area_bytes(queues, g.lanes, wait_pages_for(g.lanes), event_pages_for(g.lanes, slots), flows) + 255) & ~255ULL;
   return g;
 }
 
@@ -42,6 +45,7 @@ Measured measure(const Plan& plan) {
   if (plan.max_queues > 4095) measured.problem = "max_queues is at most 4095";
   if (plan.slots >= 1U << 24) measured.problem = "slots is at most 16777215";
   if (plan.max_body_bytes > 0xFF'FFFF) measured.problem = "max_body is at most 16777215 bytes";
+  if (plan.max_tenants > 1U << 22) measured.problem = "max_tenants is at most 4194304";
   if (plan.size_bytes > kMostBytes)
     measured.problem = "size is at most " + std::to_string(kMostBytes) + " bytes (--size 256G)";
   if (!measured.problem.empty()) return measured;
@@ -104,6 +108,7 @@ shm::Opened make(const std::string& path, const Plan& plan) {
         header.default_lease_ms = p.default_lease_ms == 0 ? 1'800'000 : p.default_lease_ms;
         header.retention_ms = p.retention_ms;
         header.wait_pages = wait_pages_for(g.lanes);
+        header.flows = flows_for(p.max_tenants == 0 ? kDefaultTenants : p.max_tenants);
         header.event_pages = event_pages_for(g.lanes, g.slots);
         std::strncpy(header.version, p.version.c_str(), sizeof header.version - 1);
         // NO CRASH POINT: the file has no name yet
@@ -129,7 +134,8 @@ shm::Opened open(const std::string& path, bool writable) {
   const shm::Geometry& g = opened.segment.geometry();
   const auto& header = *reinterpret_cast<const EngineHeader*>(opened.segment.area());
   if (header.max_queues != 0 && header.max_queues <= 4095 && header.wait_pages != 0 && header.event_pages != 0 &&
-      area_bytes(header.max_queues, g.lanes, header.wait_pages, header.event_pages) <= g.area_bytes)
+      header.flows % 2 == 0 &&
+      area_bytes(header.max_queues, g.lanes, header.wait_pages, header.event_pages, header.flows) <= g.area_bytes)
     return opened;
   shm::Opened refused;
   refused.code = shm::OpenCode::kTorn;

@@ -13,7 +13,7 @@ namespace ojs_shm::engine {
 /// What a new segment shall hold. 0: the default.
 struct Plan {
   std::uint64_t size_bytes = 0;
-  std::uint32_t slots = 0, max_queues = 0, max_body_bytes = 0, max_handles = 0, default_lease_ms = 0;
+  std::uint32_t slots = 0, max_queues = 0, max_body_bytes = 0, max_handles = 0, default_lease_ms = 0, max_tenants = 0;
   std::uint64_t retention_ms = 0;
   Convention convention = Convention::kOjs;
   unsigned mode = 0660;

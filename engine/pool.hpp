@@ -89,7 +89,7 @@ struct alignas(128) PoolRecord {
   Word rebalanced;   ///< changes of strategy or weights
   Word spare;
   std::uint64_t name[32];
-  alignas(128) Word turn;  ///< PoolTurn: the one contended word of its fetches
+  alignas(128) Word turn;        ///< PoolTurn: the one contended word of its fetches
   Word dispatched[kPoolQueues];  ///< 63..52 queue + 1  51..0 jobs of it that this pool has handed out
   alignas(128) PoolBank bank[2];
 };

@@ -62,7 +62,7 @@ void Actor::join_pool(std::uint32_t pool, std::uint32_t concurrency) {
   view.setup = plan->setup;
   view.interval_ms = plan->interval_ms;
   for (const std::uint32_t queue : plan->queues) view.dispatched.push_back(counter_of(record, queue));
-  view.policy = {plan->setup.strategy(),      static_cast<unsigned>(plan->queues.size()), std::move(plan->cycle),
+  view.policy = {plan->setup.strategy(), static_cast<unsigned>(plan->queues.size()), std::move(plan->cycle),
                  plan->setup.prevents(), plan->setup.round()};
   view.queues = std::move(plan->queues);
   return true;
@@ -125,10 +125,10 @@ void Actor::count_served(std::uint32_t q, unsigned place) {
 /// One writer at a time changes pools; who dies at it is relieved by its repair. 1. the name; 2. the bank that nobody reads;
 /// 3. the setup, by one store; 4. what queues know of pools, which follows from the setups of all.
 Outcome Actor::set_pool(std::string_view name, const PoolSpec& spec, bool& made) {
-  const std::vector<std::uint16_t> cycle =
-      spec.strategy == PoolStrategy::kRoundRobin ? smooth_schedule(std::vector<std::uint32_t>(spec.queues.size(), 1))
-      : spec.strategy == PoolStrategy::kWeighted ? smooth_schedule(spec.weights)
-                                                 : std::vector<std::uint16_t>();
+  const std::vector<std::uint16_t> cycle = spec.strategy == PoolStrategy::kRoundRobin
+                                               ? smooth_schedule(std::vector<std::uint32_t>(spec.queues.size(), 1))
+                                           : spec.strategy == PoolStrategy::kWeighted ? smooth_schedule(spec.weights)
+                                                                                      : std::vector<std::uint16_t>();
   if (spec.queues.size() > kPoolQueues || cycle.size() > kPoolTurns) return Outcome::kTooLarge;
   Word& settler = store_.header().pools_settler;
   for (unsigned look = 0; !settler.cas_once(0, owner_, Point::kSettlerSet); ++look) {
@@ -183,12 +183,11 @@ Outcome Actor::set_pool(std::string_view name, const PoolSpec& spec, bool& made)
       if (Word& served = store_.queue(queue).served_at; served.load() == 0 || !before.prevents())
         served.store(now, Point::kCounterMoved);
   }
-  const std::uint64_t setup = PoolSetup::Used::put(1) | PoolSetup::Bank::put(bank_number) |
-                              PoolSetup::Isolated::put(spec.isolated) | PoolSetup::Prevents::put(spec.prevents) |
-                              PoolSetup::Strategy::put(static_cast<std::uint64_t>(spec.strategy)) |
-                              PoolSetup::Queues::put(spec.queues.size()) | PoolSetup::Turns::put(cycle.size()) |
-                              PoolSetup::Round::put(round_of(spec)) |
-                              PoolSetup::Version::put(PoolSetup::Version::get(before.word) + 1);
+  const std::uint64_t setup =
+      PoolSetup::Used::put(1) | PoolSetup::Bank::put(bank_number) | PoolSetup::Isolated::put(spec.isolated) |
+      PoolSetup::Prevents::put(spec.prevents) | PoolSetup::Strategy::put(static_cast<std::uint64_t>(spec.strategy)) |
+      PoolSetup::Queues::put(spec.queues.size()) | PoolSetup::Turns::put(cycle.size()) |
+      PoolSetup::Round::put(round_of(spec)) | PoolSetup::Version::put(PoolSetup::Version::get(before.word) + 1);
   record.setup.store(setup, Point::kPoolSet);  // 3
   settle_pools();                              // 4
   return Outcome::kOk;

@@ -57,7 +57,8 @@ void Actor::republish(std::uint32_t slot) {
   QueueRecord& queue = store_.queue(job.queue.get());
   if (control.state() == kSlotAvailable) {
     shm::RingSet& rings = store_.rings_of(job);
-    if (!push_hint(rings, rings_.ensure(rings, control.ring()), slot, control)) announce_lost_hint();
+    if (!stand_in_line(queue.flags.load(), rings, rings_.ensure(rings, control.ring()), slot, control))
+      announce_lost_hint();
     wake_one(queue);
   }
   if (is_finished(control.state()) && !job.flags().has(Policy::kDead)) list_finished(slot, control);
@@ -254,6 +255,12 @@ std::uint32_t Actor::mend_hints() {
         shm::Rings::walk(segment_, ring, [&](std::uint32_t, unsigned, std::uint64_t value) {
           if (Store::hint_lives(segment_, shm::Hint(value))) hinted[shm::Hint(value).index()] = true;
         });
+  store_.each_flow([&](std::uint32_t flow, std::uint32_t ring) {
+    if (!FlowControl(store_.flow(flow).control.load()).in_line()) return;
+    shm::Rings::walk(segment_, ring, [&](std::uint32_t, unsigned, std::uint64_t value) {
+      if (Store::hint_lives(segment_, shm::Hint(value))) hinted[shm::Hint(value).index()] = true;
+    });
+  });
   for (std::uint32_t slot = 0; slot < store_.slots(); ++slot) {
     const Control control(before[slot]);
     if (control.state() != kSlotAvailable || hinted[slot] || store_.job(slot).control.load() != control.word) continue;

@@ -108,7 +108,7 @@ Outcome Actor::publish_past(const PastJob& past, shm::RingSet& rings, std::uint3
       const JobState state = birth_state(job);
       std::uint64_t timer = past.job.expires_at;
       if (state == JobState::kScheduled && (timer == 0 || past.job.scheduled_at < timer)) timer = past.job.scheduled_at;
-      return publish(rings, slot, job, filling, number, state, timer);
+      return publish(store_.queue(past.job.queue).flags.load(), rings, slot, job, filling, number, state, timer);
     }
     case JobState::kRetryable:
     case JobState::kCompleted:

@@ -193,7 +193,7 @@ void Actor::make_available(QueueRecord& queue, std::uint32_t slot, JobRecord& jo
   if (telling() && now != 0) [[unlikely]]  // a repair only puts back what was there
     tell(EventKind::kJobEnqueued, job, available);
   job.control.store(available.word, Point::kSlotPublished);
-  if (!push_hint(rings, place, slot, available)) announce_lost_hint();
+  if (!stand_in_line(queue.flags.load(), rings, place, slot, available)) announce_lost_hint();
   intend_nothing();
   count_backlog(queue, 1);
   wake_one(queue);

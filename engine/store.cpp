@@ -72,7 +72,9 @@ Store::Store(shm::Segment& segment)
   };
   max_queues_ = cut(std::min<std::uint32_t>(h.max_queues, 4095),
                     sizeof(QueueRecord) + std::uint64_t{lanes_} * sizeof(QueueTally));
-  room -= std::min<std::uint64_t>(room, kPools * sizeof(PoolRecord) + busy_words(max_queues_) * sizeof(Word));
+  room -= std::min<std::uint64_t>(room, kTenantWeights * sizeof(TenantWeight) + kPools * sizeof(PoolRecord) +
+                                            busy_words(max_queues_) * sizeof(Word));
+  flow_count_ = cut(h.flows, sizeof(FlowRecord)) & ~1U;
   spare_parts_ = cut(engine::spare_parts(max_queues_), sizeof(PartRings));
   wait_pages_ = cut(h.wait_pages, sizeof(WaitPage));
   event_pages_ = cut(h.event_pages, sizeof(EventPage) + sizeof(Word));
@@ -82,6 +84,8 @@ Store::Store(shm::Segment& segment)
   std::byte* at = segment.area() + kEngineHeaderBytes;
   types_ = reinterpret_cast<TypeDefault*>(at);
   at += kTypeDefaults * sizeof(TypeDefault);
+  flows_ = reinterpret_cast<FlowRecord*>(at);
+  at += std::uint64_t{flow_count_} * sizeof(FlowRecord);
   queues_ = reinterpret_cast<QueueRecord*>(at);
   at += std::uint64_t{max_queues_} * sizeof(QueueRecord);
   part_rings_ = reinterpret_cast<PartRings*>(at);
@@ -94,6 +98,8 @@ Store::Store(shm::Segment& segment)
   at += std::uint64_t{event_pages_} * sizeof(EventPage);
   tallies_ = reinterpret_cast<QueueTally*>(at);
   at += std::uint64_t{max_queues_} * lanes_ * sizeof(QueueTally);
+  tenant_weights_ = reinterpret_cast<TenantWeight*>(at);
+  at += kTenantWeights * sizeof(TenantWeight);
   event_controls_ = reinterpret_cast<Word*>(at);
   at += std::uint64_t{event_pages_} * sizeof(Word);
   busy_ = reinterpret_cast<Word*>(at);
@@ -314,8 +320,41 @@ std::vector<shm::RingSet*> Store::ring_sets() const {
   return sets;
 }
 
+std::vector<std::uint32_t> Store::root_rings() const {
+  std::vector<std::uint32_t> roots = {header().timers_ring, header().finished_ring};
+  each_flow([&roots](std::uint32_t, std::uint32_t ring) { roots.push_back(ring); });
+  return roots;
+}
+
+std::uint64_t Store::weight_of(const QueueRecord& queue, std::uint64_t tenant) const {
+  const Fairness fairness(queue.fairness.load());
+  if (!fairness.weighted()) return fairness.default_weight();
+  const std::uint64_t key = mix_key(number_of(queue), tenant);
+  for (std::uint32_t i = 0; i < kTenantWeights; ++i) {
+    const TenantWeight& entry = tenant_weight(static_cast<std::uint32_t>(key + i));
+    const std::uint64_t found = entry.key.load();
+    if (found == 0) break;
+    if (found != key) continue;
+    const std::uint64_t weight = entry.weight.load();
+    return weight == 0 ? fairness.default_weight() : std::min<std::uint64_t>(weight, Fairness::kMostWeight);
+  }
+  return fairness.default_weight();
+}
+
+bool Store::any_lives(const shm::Segment& segment, shm::Hint hint) {
+  if (!hint.leads_to_line()) return hint_lives(segment, hint);
+  const auto* header = reinterpret_cast<const EngineHeader*>(segment.area());
+  if (hint.index() >= header->flows) return false;
+  const auto* flows =
+      reinterpret_cast<const FlowRecord*>(segment.area() + kEngineHeaderBytes + kTypeDefaults * sizeof(TypeDefault));
+  const FlowControl control(flows[hint.index()].control.load());
+  // Stable: a flow's tag never goes back.
+  if (control.in_line() && control.tag() == hint.tag()) return true;
+  return hint.ahead() && control.next_tag() == hint.tag() && control.state() != FlowControl::kEnding;
+}
+
 bool Store::hint_lives(const shm::Segment& segment, shm::Hint hint) {
-  if (hint.index() >= segment.geometry().slots) return false;
+  if (hint.index() >= segment.geometry().slots || hint.leads_to_line()) return false;
   const Control control(segment.slot(hint.index()).control.load());
   if (control.state() != kSlotAvailable) return false;
   return control.tag() == hint.tag() || (hint.hint_first() && control.moved_to(0).tag() == hint.tag());

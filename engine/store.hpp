@@ -92,10 +92,16 @@ class Store {
   EventPage& event_page(std::uint32_t i) const { return events_[i < event_pages_ ? i : 0]; }
   Word& event_control(std::uint32_t i) const { return event_controls_[i < event_pages_ ? i : 0]; }
   TypeDefault& type_default(std::uint32_t i) const { return types_[i % kTypeDefaults]; }
-  PoolRecord& pool(std::uint32_t i) const { return pools_[i % kPools]; }
-  Word& busy_word(std::uint32_t queue) const {
-    return busy_[(queue < max_queues_ ? queue : 0) / BusyWord::kQueues];
+  std::uint32_t flows() const { return flow_count_; }
+  FlowRecord& flow(std::uint32_t i) const { return flows_[i < flow_count_ ? i : 0]; }
+  TenantWeight& tenant_weight(std::uint32_t i) const { return tenant_weights_[i % kTenantWeights]; }
+  static std::uint64_t hash_tenant(std::string_view tenant) {
+    return tenant.empty() ? 0 : mix_key(hash_name(tenant), 0);
   }
+  /// Turns that a tenant's flow has before the next one.
+  std::uint64_t weight_of(const QueueRecord& queue, std::uint64_t tenant) const;
+  PoolRecord& pool(std::uint32_t i) const { return pools_[i % kPools]; }
+  Word& busy_word(std::uint32_t queue) const { return busy_[(queue < max_queues_ ? queue : 0) / BusyWord::kQueues]; }
   std::uint32_t number_of(const QueueRecord& queue) const { return static_cast<std::uint32_t>(&queue - queues_); }
 
   std::uint32_t queue_count() const;
@@ -132,8 +138,17 @@ class Store {
   };
   std::vector<Part> all_parts() const;
   std::vector<shm::RingSet*> ring_sets() const;
-  std::vector<std::uint32_t> root_rings() const { return {header().timers_ring, header().finished_ring}; }
-  /// Whether a hint of a queue's ring can still lead to its job.
+  /// Rings that stand in no set: the segment's own, and those of flows.
+  std::vector<std::uint32_t> root_rings() const;
+  /// Calls `visit(flow, ring)` for each flow that has a ring.
+  template <class Visit>
+  void each_flow(const Visit& visit) const {
+    for (std::uint32_t i = 0; i < flow_count_; ++i)
+      if (const std::uint32_t ring = flows_[i].ring.load(); ring != 0) visit(i, ring - 1);
+  }
+  /// Whether a hint of a queue's ring can still lead to a job, or to a flow.
+  static bool any_lives(const shm::Segment& segment, shm::Hint hint);
+  /// Whether it can still lead to its job.
   static bool hint_lives(const shm::Segment& segment, shm::Hint hint);
   static bool timer_lives(const shm::Segment& segment, shm::Hint hint);
   static bool batch_lives(const shm::Segment& segment, shm::Hint hint);
@@ -149,6 +164,9 @@ class Store {
   WaitPage* waits_;
   EventPage* events_;
   Word* event_controls_;
+  FlowRecord* flows_;
+  TenantWeight* tenant_weights_;
+  std::uint32_t flow_count_;
   PoolRecord* pools_;
   Word* busy_;
   std::uint32_t wait_pages_, event_pages_;

@@ -60,7 +60,10 @@ void Rings::intend_nothing() { segment_.lane(lane_).chunk_intent.announce(0, Poi
 // ---- rings --------------------------------------------------------------------------------------------------------
 
 std::uint32_t Rings::make_unindexed() {
-  for (std::uint32_t i = 0; i < segment_.geometry().rings; ++i) {  // rings are made rarely, and never given up
+  const std::uint32_t rings = segment_.geometry().rings;
+  for (std::uint32_t looks = 0; looks < rings; ++looks) {  // rings are never given up: most are taken from the left
+    const std::uint32_t i = next_ring_;
+    next_ring_ = i + 1 < rings ? i + 1 : 0;
     RingEnds& ring = segment_.ring(i);
     if (ring.claimed.load() != 0 || !ring.claimed.cas_once(0, owner(), Point::kRingMade)) continue;
     const std::uint32_t c = take_chunk();
@@ -82,15 +85,14 @@ std::uint32_t Rings::make_unindexed() {
   return kNoIndex;
 }
 
-[[gnu::noinline]] std::uint32_t Rings::make_named(RingSet& set, unsigned number) {
-  Half& name = set.ring[number];
+[[gnu::noinline]] std::uint32_t Rings::make_named(Half& name, std::uint64_t closed) {
   const std::uint32_t ring = make_unindexed();
   if (ring == kNoIndex) return kNoIndex;
   const std::uint32_t chunk = Place(segment_.ring(ring).head.load()).chunk();
   const std::uint64_t incarnation = Place(segment_.ring(ring).head.load()).incarnation();
-  // A new ring begins closed: its bit is clear, and its first publisher must open it.
+  // A new ring of a set begins closed: its bit is clear, and its first publisher must open it.
   // NO CRASH POINT: the ring has no name yet
-  segment_.chunk(chunk).cell[0].store(empty_word(incarnation, 1), Point::kNone);
+  segment_.chunk(chunk).cell[0].store(empty_word(incarnation, closed), Point::kNone);
   intend(chunk, incarnation);
   std::uint32_t expected = 0;
   if (name.cas(expected, ring + 1, Point::kRingNamed)) {  // PAIR ring-name

@@ -32,7 +32,8 @@ struct Hint {
   using IndexBits = Field<39, 24>;
   using TagBits = Field<3, 36>;
   using KindBits = Field<0, 3>;
-  enum Kind : unsigned { kStateFirst = 0, kHintFirst = 1 };
+  /// 0 first the state, then the hint  1 first the hint  2, 3 the same of a hint that leads to a line of jobs
+  enum Kind : unsigned { kStateFirst = 0, kHintFirst = 1, kLine = 2, kLineFirst = 3 };
 
   constexpr explicit Hint(std::uint64_t w) : word(w) {}
   constexpr Hint(std::uint32_t index, std::uint64_t tag, Kind kind = kStateFirst)
@@ -40,6 +41,9 @@ struct Hint {
   constexpr std::uint32_t index() const { return static_cast<std::uint32_t>(IndexBits::get(word)); }
   constexpr std::uint64_t tag() const { return TagBits::get(word); }
   constexpr bool hint_first() const { return KindBits::get(word) == kHintFirst; }
+  /// Whether it was published before what it leads to had its tag.
+  constexpr bool ahead() const { return (KindBits::get(word) & kHintFirst) != 0; }
+  constexpr bool leads_to_line() const { return (KindBits::get(word) & kLine) != 0; }
 };
 
 /// Empty cell or absent link: 63 set  62..48 close count  35..0 incarnation.
@@ -108,11 +112,16 @@ class Rings {
   OJS_SHM_INLINE std::uint32_t ensure(RingSet& set, unsigned number) {
     const std::uint32_t known = set.ring[number].load();
     if (known == 0) [[unlikely]]
-      return make_named(set, number);
+      return make_named(set.ring[number], 1);
     return known - 1;
   }
   /// A ring of no set: never closed, always open. For the segment's own rings, made before anyone attaches.
   std::uint32_t make_unindexed();
+  /// The ring of that name, which stands in no set, made if need be. `name` must be among the roots of a repair.
+  OJS_SHM_INLINE std::uint32_t ensure_named(Half& name) {
+    const std::uint32_t known = name.load();
+    return known != 0 ? known - 1 : make_named(name, 0);
+  }
   static std::uint32_t find(const RingSet& set, unsigned number) { return set.ring[number].load() - 1; }
 
   /// Publishes a hint; the cas on the cell (or on the link) is the linearization point. False: no chunk to be had.
@@ -182,7 +191,7 @@ class Rings {
   std::uint32_t longest_search() const { return segment_.geometry().chunks * kCellsPerChunk * 2; }
 
  private:
-  std::uint32_t make_named(RingSet& set, unsigned number);
+  std::uint32_t make_named(Half& name, std::uint64_t closed);
   bool push_slowly(RingEnds& ring, Hint hint, RingSet* set, unsigned number);
   Peeked peek_slowly(RingEnds& ring);
   bool link(RingEnds& ring, Place tail, Hint hint, RingSet* set, unsigned number, std::uint32_t& fresh);
@@ -197,6 +206,7 @@ class Rings {
   Segment& segment_;
   std::uint32_t lane_;
   Magazine chunk_hints_;
+  std::uint32_t next_ring_ = 0;  ///< where the search for an unused one goes on
   std::array<std::uint32_t, 4> spare_{};
   unsigned spares_ = 0;
 };

@@ -48,6 +48,25 @@ Result<Admin> Admin::attach(const SegmentName& name) {
 const Segment& Admin::segment() const { return impl_->handle->segment(); }
 Producer& Admin::producer() { return *impl_->producer; }
 
+namespace {
+
+Status share_among_tenants(engine::Actor& actor, std::uint32_t q, const TenantFairness& fairness,
+                           const std::vector<std::pair<std::string, std::uint32_t>>& weights) {
+  for (const auto& [tenant, weight] : weights)
+    if (!actor.set_tenant_weight(q, tenant, weight))
+      return Error{
+          Code::kSegmentFull,        "all " + std::to_string(engine::kTenantWeights) + " weights of tenants are taken",
+          "tenant_fairness.weights", engine::kTenantWeights,
+          engine::kTenantWeights,    ""};
+  for (const auto& [tenant, weight] : internal::describe_fairness(actor.store(), q).weights)
+    if (std::none_of(weights.begin(), weights.end(), [&](const auto& each) { return each.first == tenant; }))
+      actor.set_tenant_weight(q, tenant, 0);
+  actor.set_fairness(q, engine::Fairness(fairness.enabled, !weights.empty(), fairness.default_weight));
+  return {};
+}
+
+}  // namespace
+
 Status Admin::set_queue(std::string_view name, const QueueSettings& settings) {
   if (impl_->handle->closed()) return internal::closed();
   if (Status checked = internal::check_queue(name, settings); !checked) return checked;
@@ -57,6 +76,8 @@ Status Admin::set_queue(std::string_view name, const QueueSettings& settings) {
   if (!aging) return aging.error();
   const auto weights = internal::read_weights(convention, settings.level_weights.value_or(std::vector<LevelWeight>{}));
   if (!weights) return weights.error();
+  const auto tenants = internal::read_tenant_weights(settings.tenant_fairness.value_or(TenantFairness{}));
+  if (!tenants) return tenants.error();
   const std::uint32_t q = actor.ensure_queue(name);
   if (q == engine::kNoIndex) return internal::error_of(engine::Outcome::kNoQueues, actor.store(), q, name);
   const engine::QueueRecord& record = actor.store().queue(q);
@@ -72,6 +93,8 @@ Status Admin::set_queue(std::string_view name, const QueueSettings& settings) {
     if (Status set = done(actor.set_shards(q, *settings.shards)); !set) return set;
   if (settings.level_weights)
     if (Status set = done(actor.set_level_weights(q, weights.value())); !set) return set;
+  if (settings.tenant_fairness)
+    if (Status set = share_among_tenants(actor, q, *settings.tenant_fairness, tenants.value()); !set) return set;
   if (settings.aging) actor.set_aging(q, aging.value());
   if (settings.max_depth || settings.max_size_bytes)
     actor.set_bounds(q, settings.max_depth.value_or(record.max_depth.load()),

@@ -166,6 +166,7 @@ Result<std::shared_ptr<Attachment>> Attachment::create(const SegmentName& name, 
   plan.size_bytes = options.size_bytes;
   plan.slots = options.slots;
   plan.max_queues = options.max_queues;
+  plan.max_tenants = options.max_tenants;
   plan.max_body_bytes = options.max_body_bytes;
   plan.max_handles = options.max_handles;
   plan.retention_ms = options.retention_ms;

@@ -53,6 +53,7 @@ std::string options_not_had(Attachment& attachment, const SegmentOptions& option
   };
   const std::uint32_t handles = g.lanes - std::min(g.lanes, engine::kServiceLanes);
   tell_if_given("slots", g.slots, options.slots);
+  tell_if_given("max_tenants", attachment.store().flows(), (options.max_tenants + 1) & ~1U);
   tell_if_given("max_queues", attachment.store().max_queues(), options.max_queues);
   tell_if_given("max_body", attachment.store().max_body(), options.max_body_bytes);
   tell_if_given("handles", handles, options.max_handles);
@@ -62,6 +63,7 @@ std::string options_not_had(Attachment& attachment, const SegmentOptions& option
   plan.size_bytes = options.size_bytes;
   plan.slots = g.slots;
   plan.max_queues = attachment.store().max_queues();
+  plan.max_tenants = attachment.store().flows();
   plan.max_body_bytes = attachment.store().max_body();
   plan.max_handles = handles;
   const engine::Measured measured = engine::measure(plan);

@@ -45,7 +45,7 @@ int ojs_shm_configure_queue(ojs_shm_admin* admin, const char* queue, const char*
     if (!settings) return record.fail(settings.error());
     if (queue != nullptr) return record.done(admin->object.set_queue(queue, settings.value()));
     if (!settings->aging || settings->paused || settings->max_depth || settings->max_size_bytes ||
-        settings->level_weights || settings->shards)
+        settings->level_weights || settings->shards || settings->tenant_fairness)
       wrong_argument("json", "without a queue it must hold `aging` alone");
     return record.done(admin->object.set_default_aging(*settings->aging));
   });

@@ -22,6 +22,7 @@ ojs_shm::SegmentOptions options_of(const ojs_shm_segment_options* given) {
   options.size_bytes = read.size_bytes;
   options.slots = read.slots;
   options.max_queues = read.max_queues;
+  options.max_tenants = read.max_tenants;
   options.max_body_bytes = read.max_body_bytes;
   options.max_handles = read.max_handles;
   options.convention = text_or(read.convention);

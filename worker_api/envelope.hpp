@@ -54,6 +54,9 @@ Result<std::string> args_of_input(std::string_view json);
 /// crash left in the job's texts: what is no JSON is shown as a string.
 std::string print_job(const JobInfo& job);
 
+/// `meta.tenant_id` of a job's members, a text; empty: it has none.
+std::string tenant_of(std::string_view extra);
+
 /// Whether the job's own `retry.non_retryable_errors`, which is kept in `extra`, forbids a retry after this error.
 bool forbids_retry(std::string_view extra, std::string_view error_type);
 

@@ -162,6 +162,16 @@ std::string print_job(const JobInfo& job) {
   return out;
 }
 
+std::string tenant_of(std::string_view extra) {
+  if (extra.find("tenant_id") == std::string_view::npos || !json::check(extra)) return {};
+  for (const json::Member& member : json::members_of(json::trim(extra))) {
+    if (member.name != "meta" || json::kind_of(member.value) != json::Kind::kObject) continue;
+    for (const json::Member& meta : json::members_of(member.value))
+      if (meta.name == "tenant_id") return json::string_of(meta.value).value_or("");
+  }
+  return {};
+}
+
 bool forbids_retry(std::string_view extra, std::string_view error_type) {
   const Extra members(extra);
   const auto retry = members.find("retry");

@@ -130,6 +130,7 @@ QueueInfo describe(const engine::Store& store, std::uint32_t q, const Census& ce
   info.aging = internal::describe_aging(store.convention(), store.aging(record));
   info.aging_is_default = !engine::Aging(record.aging.load()).set();
   info.level_weights = internal::describe_weights(store.convention(), record);
+  info.tenant_fairness = internal::describe_fairness(store, q);
   info.shards = static_cast<std::uint32_t>(std::clamp<std::uint64_t>(record.shards.load(), 1, engine::kParts));
   return info;
 }
@@ -213,6 +214,13 @@ std::vector<JobInfo> Observer::list(const JobFilter& filter) const {
         if (++at; engine::Store::hint_lives(store.segment(), hint)) place[hint.index()] = at;
       });
     }
+  store.each_flow([&](std::uint32_t, std::uint32_t ring) {
+    std::uint32_t at = 0;
+    shm::Rings::walk(store.segment(), ring, [&](std::uint32_t, unsigned, std::uint64_t value) {
+      const shm::Hint hint(value);
+      if (++at; engine::Store::hint_lives(store.segment(), hint)) place[hint.index()] = at;
+    });
+  });
   auto key = [&place](const engine::Snapshot& s) {
     const bool available = s.state() == engine::JobState::kAvailable;
     const unsigned ring = s.control.ring();

@@ -79,6 +79,7 @@ std::string larger(engine::Store& store, Pool pool, std::uint64_t capacity) {
   engine::Plan plan;
   plan.slots = g.slots;
   plan.max_queues = store.max_queues();
+  plan.max_tenants = store.flows();
   plan.max_handles = lanes_for_handles(store);
   plan.max_body_bytes = store.max_body();
   const auto sized = [&plan](std::uint64_t bytes) {

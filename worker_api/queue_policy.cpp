@@ -24,9 +24,11 @@ Result<engine::Aging> read_aging(engine::Convention convention, const AgingSetti
   if (!settings.preset.empty() && settings.preset != "ojs" && settings.preset != "qo")
     return invalid_setting("aging.preset", "there is no ageing preset '" + settings.preset + "'; there are ojs, qo");
   const bool qo = settings.preset.empty() ? convention == engine::Convention::kQo : settings.preset == "qo";
-  if (settings.interval_ms == 0U) return invalid_setting("aging.interval", "the ageing interval must be longer than nothing");
+  if (settings.interval_ms == 0U)
+    return invalid_setting("aging.interval", "the ageing interval must be longer than nothing");
   if (settings.rate.value_or(0) > engine::Aging::Rate::kMax)
-    return invalid_setting("aging.rate", "the ageing rate is at most 255 levels in each interval", engine::Aging::Rate::kMax);
+    return invalid_setting("aging.rate", "the ageing rate is at most 255 levels in each interval",
+                           engine::Aging::Rate::kMax);
   if (settings.limit && (*settings.limit > kFarthest || *settings.limit < -kFarthest))
     return invalid_setting("aging.limit", "an ageing limit lies between -30000 and 30000", kFarthest);
   const int best = settings.limit ? static_cast<int>(engine::extended_rank(convention, *settings.limit))
@@ -75,10 +77,10 @@ Result<std::vector<engine::Actor::LevelWeight>> read_weights(engine::Convention 
   }
   if (sum > engine::Turn::kMostTurns)
     return invalid_setting("level_weights",
-                   "the weights, divided by what they have in common, come to " + std::to_string(sum) +
-                       " turns (1 for the levels without a weight); the most is " +
-                       std::to_string(engine::Turn::kMostTurns),
-                   engine::Turn::kMostTurns);
+                           "the weights, divided by what they have in common, come to " + std::to_string(sum) +
+                               " turns (1 for the levels without a weight); the most is " +
+                               std::to_string(engine::Turn::kMostTurns),
+                           engine::Turn::kMostTurns);
   return read;
 }
 
@@ -95,10 +97,56 @@ std::vector<LevelWeight> describe_weights(engine::Convention convention, const e
   return weights;
 }
 
+Result<std::vector<std::pair<std::string, std::uint32_t>>> read_tenant_weights(const TenantFairness& fairness) {
+  constexpr std::uint32_t kMost = engine::Fairness::kMostWeight;
+  const auto wrong = [](std::uint32_t weight) { return weight == 0 || weight > kMost; };
+  if (wrong(fairness.default_weight))
+    return invalid_setting("tenant_fairness.default_weight", "a tenant's weight is 1 to 1000", kMost);
+  constexpr std::string_view kPrefix = "tenant:";
+  std::map<std::string, std::uint32_t> weights;
+  for (const auto& [name, weight] : fairness.weights) {
+    if (wrong(weight))
+      return invalid_setting("tenant_fairness.weights", name + ": a tenant's weight is 1 to 1000", kMost);
+    if (name.empty() || name.size() > sizeof engine::TenantWeight::name)
+      return invalid_setting("tenant_fairness.weights", "a tenant with a weight has a name of 1 to 128 bytes", 128);
+    if (!weights.emplace(name, weight).second)
+      return invalid_setting("tenant_fairness.weights", "tenant '" + name + "' has two weights");
+  }
+  for (const auto& [name, weight] : fairness.weights)
+    if (name.starts_with(kPrefix) && !weights.emplace(name.substr(kPrefix.size()), weight).second)
+      return invalid_setting("tenant_fairness.weights",
+                             "'" + name + "' and '" + name.substr(kPrefix.size()) + "' are weights of one tenant");
+  return std::vector<std::pair<std::string, std::uint32_t>>(weights.begin(), weights.end());
+}
+
+TenantFairness describe_fairness(const engine::Store& store, std::uint32_t queue) {
+  const engine::Fairness set(store.queue(queue).fairness.load());
+  TenantFairness fairness{set.on(), static_cast<std::uint32_t>(set.default_weight()), {}};
+  for (std::uint32_t i = 0; i < engine::kTenantWeights; ++i) {
+    const engine::TenantWeight& entry = store.tenant_weight(i);
+    const std::uint64_t word = entry.queue_and_length.load(), weight = entry.weight.load();
+    if (entry.key.load() == 0 || weight == 0 || word >> 32 != queue) continue;
+    std::string name(std::min<std::uint64_t>(word & 0xFFFF'FFFF, sizeof entry.name), '\0');
+    shm::copy_out(name.data(), entry.name, name.size());
+    fairness.weights.emplace_back(std::move(name), static_cast<std::uint32_t>(weight));
+  }
+  std::sort(fairness.weights.begin(), fairness.weights.end());
+  // Of two entries of one tenant the shorter one is shown.
+  std::erase_if(fairness.weights, [&](const auto& each) {
+    constexpr std::string_view kPrefix = "tenant:";
+    return each.first.starts_with(kPrefix) &&
+           std::any_of(fairness.weights.begin(), fairness.weights.end(), [&](const auto& other) {
+             return each.first.compare(kPrefix.size(), std::string::npos, other.first) == 0;
+           });
+  });
+  return fairness;
+}
+
 Status check_order(std::string_view queue, bool ages, bool weighted) {
   if (!ages || !weighted) return {};
-  return invalid_setting("level_weights", "queue '" + std::string(queue) +
-                                      "' cannot have both ageing and level weights: turn one of them off first");
+  return invalid_setting(
+      "level_weights",
+      "queue '" + std::string(queue) + "' cannot have both ageing and level weights: turn one of them off first");
 }
 
 }  // namespace internal
@@ -122,10 +170,12 @@ class SettingsReader {
         settings_.level_weights.emplace(), each_of("level_weights", member.value, &SettingsReader::read_weight);
       else if (member.name == "shards")
         settings_.shards = json::whole_number("shards", member.value, engine::kParts, complaint_);
+      else if (member.name == "tenant_fairness")
+        settings_.tenant_fairness.emplace(), each_of("tenant_fairness", member.value, &SettingsReader::read_fairness);
       else
         complaint_.about(member.name,
                          "is no setting of a queue; there are paused, backpressure, aging, level_weights, "
-                         "shards");
+                         "shards, tenant_fairness");
       if (complaint_.raised()) return complaint_.error();
     }
     return settings_;
@@ -174,6 +224,26 @@ class SettingsReader {
       complaint_.about("aging." + member.name, "is unknown; there are enabled, preset, interval, rate, cap, floor");
     }
   }
+  void read_fairness(const Member& member) {
+    TenantFairness& fairness = *settings_.tenant_fairness;
+    const std::string path = "tenant_fairness." + member.name;
+    if (member.name == "enabled") {
+      fairness.enabled = json::boolean(path, member.value, complaint_).value_or(true);
+    } else if (member.name == "strategy") {
+      if (json::string_of(member.value).value_or("") != "fair-share")
+        complaint_.about(path, "must be \"fair-share\", the only one there is");
+    } else if (member.name == "default_weight") {
+      fairness.default_weight = json::whole_number(path, member.value, 1'000'000, complaint_).value_or(1);
+    } else if (member.name == "weights") {
+      if (json::kind_of(member.value) != json::Kind::kObject)
+        return complaint_.wrong_kind(path, "an object", member.value);
+      for (const Member& weight : json::members_of(member.value))
+        fairness.weights.emplace_back(
+            weight.name, json::whole_number(path + "." + weight.name, weight.value, 1'000'000, complaint_).value_or(1));
+    } else {
+      complaint_.about(path, "is unknown; there are enabled, strategy, default_weight, weights");
+    }
+  }
   void read_weight(const Member& member) {
     const auto weight = json::whole_number("level_weights." + member.name, member.value, 1'000'000, complaint_);
     settings_.level_weights->push_back({member.name, weight.value_or(0)});
@@ -206,6 +276,14 @@ std::string print_queue_policy(const QueueInfo& queue) {
   for (const LevelWeight& each : queue.level_weights) weights.number(each.level, std::int64_t{each.weight});
   weights.close();
   writer.number("shards", std::int64_t{queue.shards});
+  json::ObjectWriter fairness(writer.open("tenant_fairness"));
+  fairness.boolean("enabled", queue.tenant_fairness.enabled);
+  fairness.text("strategy", "fair-share");
+  fairness.number("default_weight", std::int64_t{queue.tenant_fairness.default_weight});
+  json::ObjectWriter shares(fairness.open("weights"));
+  for (const auto& [tenant, weight] : queue.tenant_fairness.weights) shares.number(tenant, std::int64_t{weight});
+  shares.close();
+  fairness.close();
   writer.close();
   return out;
 }

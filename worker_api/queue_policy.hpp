@@ -20,6 +20,10 @@ Result<std::vector<engine::Actor::LevelWeight>> read_weights(engine::Convention 
                                                              const std::vector<LevelWeight>& weights);
 std::vector<LevelWeight> describe_weights(engine::Convention convention, const engine::QueueRecord& queue);
 
+/// The weights by the names under which they are looked up. Errors: kInvalid.
+Result<std::vector<std::pair<std::string, std::uint32_t>>> read_tenant_weights(const TenantFairness& fairness);
+TenantFairness describe_fairness(const engine::Store& store, std::uint32_t queue);
+
 /// Of two settings of one queue that exclude each other. Errors: kInvalid.
 Status check_order(std::string_view queue, bool ages, bool weighted);
 

@@ -4,6 +4,7 @@
 
 #include "engine/names.hpp"
 #include "worker_api/attachment.hpp"
+#include "worker_api/envelope.hpp"
 #include "worker_api/pools.hpp"
 
 // Between the engine's words and the callers': errors, specs, and copies of jobs.
@@ -158,6 +159,8 @@ SpecFault read_spec(engine::Actor& actor, const JobSpec& spec, engine::NewJob& j
   job.type = spec.type;
   job.args = spec.args;
   job.extra = spec.extra;
+  if (!spec.extra.empty()) [[unlikely]]
+    job.tenant = engine::Store::hash_tenant(tenant_of(spec.extra));
   job.scheduled_at = spec.scheduled_at_ms;
   job.expires_at = spec.expires_at_ms;
   job.timeout_ms = spec.timeout_ms;

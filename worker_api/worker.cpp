@@ -109,7 +109,8 @@ struct Worker::Impl {
   std::optional<engine::Turns> turns;          ///< of the weighted strategy
   shm::LocalFlag interrupted;
   std::uint32_t pool = engine::kNoIndex;
-  std::vector<std::pair<std::uint32_t, std::uint64_t>> in_hand;  ///< slot and word of jobs, when there is a limit to them
+  std::vector<std::pair<std::uint32_t, std::uint64_t>>
+      in_hand;  ///< slot and word of jobs, when there is a limit to them
   std::unique_ptr<EventBell> bell;
   std::chrono::microseconds spin{0};
   std::chrono::steady_clock::time_point looked_for_dead{};

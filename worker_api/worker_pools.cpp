@@ -34,15 +34,15 @@ Status check_weights(const PoolSettings& settings) {
   }
   if (settings.strategy != PoolStrategy::kWeighted) return {};
   const std::vector<std::uint32_t> weights = weights_of(settings);
-  const std::uint32_t divisor =
-      std::accumulate(weights.begin(), weights.end(), 0U, [](std::uint32_t a, std::uint32_t b) { return std::gcd(a, b); });
+  const std::uint32_t divisor = std::accumulate(weights.begin(), weights.end(), 0U,
+                                                [](std::uint32_t a, std::uint32_t b) { return std::gcd(a, b); });
   std::uint64_t turns = 0;
   for (const std::uint32_t weight : weights) turns += weight / divisor;
   if (turns > engine::kPoolTurns)
     return invalid_setting("weights",
-                   "the weights, divided by what they have in common, come to " + std::to_string(turns) +
-                       " turns; the most is " + std::to_string(engine::kPoolTurns),
-                   engine::kPoolTurns);
+                           "the weights, divided by what they have in common, come to " + std::to_string(turns) +
+                               " turns; the most is " + std::to_string(engine::kPoolTurns),
+                           engine::kPoolTurns);
   return {};
 }
 
@@ -50,27 +50,30 @@ Status check_weights(const PoolSettings& settings) {
 
 Status check_pool(std::string_view name, const PoolSettings& settings) {
   if (!engine::valid_queue_name(name))
-    return invalid_setting("name", "a pool's name must be 1 to 128 characters of [a-z0-9.-]", engine::kMaxQueueNameLength);
+    return invalid_setting("name", "a pool's name must be 1 to 128 characters of [a-z0-9.-]",
+                           engine::kMaxQueueNameLength);
   if (settings.queues.empty()) return invalid_setting("queues", "a pool needs at least one queue");
   if (settings.queues.size() > engine::kPoolQueues)
     return invalid_setting("queues", "a pool has at most " + std::to_string(engine::kPoolQueues) + " queues",
-                   engine::kPoolQueues);
+                           engine::kPoolQueues);
   std::vector<std::string> sorted = settings.queues;
   std::sort(sorted.begin(), sorted.end());
   for (std::size_t i = 0; i < sorted.size(); ++i) {
     if (!engine::valid_queue_name(sorted[i]))
       return invalid_setting("queues", "'" + sorted[i] + "': a queue must be 1 to 128 characters of [a-z0-9.-]");
-    if (i > 0 && sorted[i] == sorted[i - 1]) return invalid_setting("queues", "queue '" + sorted[i] + "' is listed twice");
+    if (i > 0 && sorted[i] == sorted[i - 1])
+      return invalid_setting("queues", "queue '" + sorted[i] + "' is listed twice");
   }
   if (Status checked = check_weights(settings); !checked) return checked;
   const StarvationPrevention& prevention = settings.starvation_prevention;
   if (prevention.rotation_interval_ms == 0)
-    return invalid_setting("starvation_prevention.rotation_interval", "the rotation interval must be longer than nothing");
+    return invalid_setting("starvation_prevention.rotation_interval",
+                           "the rotation interval must be longer than nothing");
   if (!(prevention.min_dispatch_ratio >= 0 && prevention.min_dispatch_ratio <= 1))
     return invalid_setting("starvation_prevention.min_dispatch_ratio", "min_dispatch_ratio is a number from 0 to 1", 1);
   if (prevention.min_dispatch_ratio * static_cast<double>(settings.queues.size()) > 1 + 1e-9)
     return invalid_setting("starvation_prevention.min_dispatch_ratio",
-                   "min_dispatch_ratio times the number of queues must not be more than 1", 1);
+                           "min_dispatch_ratio times the number of queues must not be more than 1", 1);
   return {};
 }
 
@@ -120,7 +123,8 @@ WorkerPoolInfo describe_pool(const engine::Store& store, std::uint32_t pool, con
     const unsigned state = engine::Control(job.control.load()).state();
     if (state == engine::kSlotAvailable && job.queue.get() < listed.size() && listed[job.queue.get()])
       ++info.waiting_jobs;
-    if ((state == engine::kSlotActive || state == engine::kSlotSettling) && job.pool() == pool + 1) ++info.active_jobs;
+    if ((state == engine::kSlotActive || state == engine::kSlotSettling) && job.pool_word.get() == pool + 1)
+      ++info.active_jobs;
   }
   return info;
 }

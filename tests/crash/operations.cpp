@@ -46,6 +46,13 @@ Failure failure(bool retryable = true) {
 
 void nothing(Hands&) {}
 
+void put_for(Hands& hands, const std::string& tenant) {
+  const std::string extra = R"({"meta":{"tenant_id":")" + tenant + R"("}})";
+  JobSpec spec = spec_of();
+  spec.extra = extra;
+  hands.put(spec);
+}
+
 QueueSettings order(std::string_view json) { return must(parse_queue_settings(json)); }
 
 /// A job with everything that a past can have, in that state.
@@ -85,6 +92,7 @@ SegmentOptions small_segment() {
   options.max_queues = 4;
   options.max_handles = 24;
   options.max_body_bytes = 8192;
+  options.max_tenants = 16;
   return options;
 }
 
@@ -480,6 +488,40 @@ const std::vector<Operation>& operations() {
          must(h.admin->set_queue("default", order(R"({"level_weights":{"0":1,"1":3}})")));
        },
        [](Hands& h) { h.take(h.job); }},
+      {"enqueue_of_a_tenant", [](Hands& h) { must(h.admin->set_queue("default", order(R"({"tenant_fairness":{}})"))); },
+       [](Hands& h) { put_for(h, "a"); }},
+      {"enqueue_and_fetch_of_tenants",
+       [](Hands& h) {
+         must(h.admin->set_queue("default", order(R"({"tenant_fairness":{"weights":{"b":2}}})")));
+         for (const char* tenant : {"a", "a", "b", "b", "b"}) put_for(h, tenant);
+       },
+       [](Hands& h) {
+         put_for(h, "c");
+         for (int i = 0; i < 6; ++i) {  // to the end of the line, once more in a turn, and out of the line
+           h.take(h.job);
+           must(h.worker->ack(h.job));
+         }
+         put_for(h, "a");  // and in again
+       }},
+      {"fetch_past_an_empty_flow",
+       [](Hands& h) {
+         must(h.admin->set_queue("default", order(R"({"tenant_fairness":{}})")));
+         put_for(h, "a");
+         must(h.producer->cancel(h.id));
+         put_for(h, "b");
+       },
+       [](Hands& h) { h.take(h.job); }},
+      {"share_what_waits",
+       [](Hands& h) {
+         for (const char* tenant : {"a", "a", "b"}) put_for(h, tenant);
+       },
+       [](Hands& h) { must(h.admin->set_queue("default", order(R"({"tenant_fairness":{"weights":{"a":3}}})"))); }},
+      {"share_no_longer",
+       [](Hands& h) {
+         must(h.admin->set_queue("default", order(R"({"tenant_fairness":{}})")));
+         for (const char* tenant : {"a", "a", "b"}) put_for(h, tenant);
+       },
+       [](Hands& h) { must(h.admin->set_queue("default", order(R"({"tenant_fairness":{"enabled":false}})"))); }},
       {"reprioritize_in_a_part",
        [](Hands& h) {
          JobSpec spec = spec_of();

@@ -24,8 +24,9 @@ World::World(bool one_clock) : one_clock_(one_clock) {
   plan.slots = 8;
   plan.max_queues = 1;
   plan.max_handles = kLanes;
+  plan.max_tenants = 8;
   plan.max_body_bytes = 512;
-  plan.size_bytes = 704U << 10;
+  plan.size_bytes = 864U << 10;
   shm::Opened opened = engine::make(folder_ / "world", plan);
   if (opened.code != shm::OpenCode::kOk) throw std::runtime_error("world: " + opened.detail);
   segment_ = std::move(opened.segment);
@@ -51,7 +52,7 @@ void World::begin_anew() {
   books_.assign(kJobs, Books{});
   empties_.clear();
   max_depth_ = returned_ = 0;
-  turns_ = false;
+  turns_ = shares_ = false;
   std::fill(std::begin(asleep_), std::end(asleep_), false);
   dead_.clear();
   batches_.clear();
@@ -73,6 +74,13 @@ unsigned World::number_of(const engine::Fetched& fetched) const {
 }
 
 void World::put(std::uint32_t self, unsigned job, std::uint8_t rank) { put(self, job, job_named(job, rank)); }
+
+void World::put_for(std::uint32_t self, unsigned job, std::uint8_t rank, unsigned tenant) {
+  engine::NewJob spec = job_named(job, rank);
+  spec.tenant = tenant;
+  books_[job].tenant = tenant;
+  put(self, job, spec);
+}
 
 void World::put_rated(std::uint32_t self, unsigned job, std::uint8_t rank, unsigned rate) {
   engine::NewJob spec = job_named(job, rank);
@@ -242,6 +250,11 @@ void World::bound(std::uint64_t max_depth) {
 
 void World::age() { actor(kJanitor).set_aging(0, engine::Aging(true, false, 3'600'000, 1, engine::Aging::kNoBest)); }
 
+void World::share(std::uint32_t self, bool on) {
+  actor(self).set_fairness(0, engine::Fairness(on, false, 1));
+  shares_ = true;
+}
+
 void World::take_turns() {
   const engine::Actor::LevelWeight even[] = {{1, 1}, {3, 1}};
   if (actor(kJanitor).set_level_weights(0, even) != Outcome::kOk) wrong_ += "the weights were refused; ";
@@ -295,7 +308,9 @@ std::string World::order_text() const {
         const bool before_it = ordered(other.put_by, mine.put_by) && there(other, mine.put_called, take.returned);
         const bool before_fetch = ordered(other.put_by, take.by) && there(other, take.called, take.returned);
         if (y != x && other.move_called == 0 &&
-            ((before_it && other.rank <= mine.rank) || (before_fetch && other.rank < mine.rank)))
+            ((before_it &&
+              (other.rank < mine.rank || (other.rank == mine.rank && (!shares_ || other.tenant == mine.tenant)))) ||
+             (before_fetch && other.rank < mine.rank)))
           text += "job " + std::to_string(x) + " overtook job " + std::to_string(y) + "; ";
       }
   }

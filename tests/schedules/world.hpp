@@ -28,6 +28,8 @@ class World {
   void put(std::uint32_t self, unsigned job, std::uint8_t rank);
   /// In the part of a rate of its own.
   void put_rated(std::uint32_t self, unsigned job, std::uint8_t rank, unsigned rate = 7);
+  /// Of a tenant.
+  void put_for(std::uint32_t self, unsigned job, std::uint8_t rank, unsigned tenant);
   void put_again(std::uint32_t self);  ///< a duplicate: admitted, then refused and taken back
   void put_batch(std::uint32_t self, unsigned first, std::uint8_t rank);  ///< two jobs
   bool take(std::uint32_t self);
@@ -48,6 +50,8 @@ class World {
   void bound(std::uint64_t max_depth);
   /// The heads of all levels are compared from here on; nobody waits long enough for it to make a difference.
   void age();
+  /// Tenants share from here on, or no longer.
+  void share(std::uint32_t self, bool on = true);
   /// Ranks 1 and 3 take turns; no other has any.
   void take_turns();
   /// Among the sleepers of the queue, as a worker that found nothing; asleep when it sees no work then.
@@ -69,6 +73,7 @@ class World {
   };
   struct Books {
     std::uint8_t rank = 0;
+    unsigned tenant = 0;
     std::uint32_t put_by = kJanitor;
     std::uint64_t put_called = 0, put_returned = 0;
     std::uint64_t cancel_called = 0, move_called = 0;
@@ -111,7 +116,7 @@ class World {
   std::uint64_t max_depth_ = 0, returned_ = 0;  ///< what comes back may pass the bound
   bool asleep_[kLanes] = {};
   std::vector<std::uint32_t> dead_;
-  bool turns_ = false;
+  bool turns_ = false, shares_ = false;
   std::vector<unsigned> batches_;  ///< the first job of each
   std::string wrong_;
 };

@@ -71,11 +71,12 @@ class Reader {
         if (!settings.paused) read = complain(value.source(), "`paused` must be true or false");
       } else if (member.str() == "backpressure") {
         read = read_backpressure(value, settings);
-      } else if (member.str() == "aging" || member.str() == "level_weights" || member.str() == "shards") {
+      } else if (member.str() == "aging" || member.str() == "level_weights" || member.str() == "shards" ||
+                 member.str() == "tenant_fairness") {
         read = read_order(member, value, settings);
       } else {
         read = complain(member.source(), fmt::format("unknown key `{}` of a queue; there are paused, backpressure, "
-                                                     "aging, level_weights, shards",
+                                                     "aging, level_weights, shards, tenant_fairness",
                                                      member.str()));
       }
       if (!read) return read;
@@ -131,6 +132,7 @@ class Reader {
     if (read->aging) settings.aging = read->aging;
     if (read->level_weights) settings.level_weights = read->level_weights;
     if (read->shards) settings.shards = read->shards;
+    if (read->tenant_fairness) settings.tenant_fairness = read->tenant_fairness;
     return {};
   }
 

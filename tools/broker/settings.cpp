@@ -52,6 +52,8 @@ constexpr Setting kSettings[] = {
      [](Settings& s, std::string_view text) { return put(positive(shell::parse_bytes(text)), s.options.size_bytes); }},
     {"slots", "N", "Jobs it can hold, finished ones included (102400)",
      [](Settings& s, std::string_view text) { return put(positive(parse_count(text)), s.options.slots); }},
+    {"max_tenants", "N", "Tenants with jobs waiting, each level and queue for itself (1024)",
+     [](Settings& s, std::string_view text) { return put(positive(parse_count(text)), s.options.max_tenants); }},
     {"max_queues", "N", "Queues it can hold (64)",
      [](Settings& s, std::string_view text) { return put(positive(parse_count(text)), s.options.max_queues); }},
     {"max_body", "BYTES", "Largest args, result or error of a job (1M)",

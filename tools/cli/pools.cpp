@@ -29,7 +29,8 @@ int list_pools(const Request& request, const ListOptions&) {
       continue;
     }
     const PoolSettings& settings = pool.settings;
-    table.row({pool.name, std::string(pool_strategy_name(settings.strategy)), fmt::format("{}", fmt::join(settings.queues, ",")),
+    table.row({pool.name, std::string(pool_strategy_name(settings.strategy)),
+               fmt::format("{}", fmt::join(settings.queues, ",")),
                settings.concurrency == 0 ? "-" : std::to_string(settings.concurrency),
                std::to_string(pool.active_workers), std::to_string(pool.active_jobs), std::to_string(pool.waiting_jobs),
                settings.isolated ? "yes" : "no"});
@@ -92,8 +93,8 @@ int set_pool(const Request& request, const SetOptions& options) {
   if (options.prevention) prevention.enabled = *options.prevention;
   if (options.ratio) prevention.min_dispatch_ratio = *options.ratio;
   if (options.rotation_interval)
-    prevention.rotation_interval_ms =
-        static_cast<std::uint32_t>(std::min<std::uint64_t>(must(shell::parse_duration_ms(*options.rotation_interval)), ~0U));
+    prevention.rotation_interval_ms = static_cast<std::uint32_t>(
+        std::min<std::uint64_t>(must(shell::parse_duration_ms(*options.rotation_interval)), ~0U));
   must(admin.set_pool(options.name, settings));
   return get_pool(request, NameOptions{options.name});
 }
@@ -104,7 +105,8 @@ void add_pool_commands(CLI::App& app, Request& request) {
   CLI::App* pool = app.add_subcommand("pool", "List, read and change pools of workers");
   pool->require_subcommand(1);
   pool->fallthrough();
-  add_command<ListOptions>(*pool, request, "list", "All pools with their queues and what they have in hand", &list_pools);
+  add_command<ListOptions>(*pool, request, "list", "All pools with their queues and what they have in hand",
+                           &list_pools);
   const auto [get, get_options] = add_command<NameOptions>(*pool, request, "get", "One pool", &get_pool);
   get->add_option("NAME", get_options->name, "The pool")->required();
   const auto [set, set_options] =
@@ -121,7 +123,8 @@ void add_pool_commands(CLI::App& app, Request& request) {
       ->type_name("N")
       ->check(kNotNegative);
   set->add_option("--isolated", set_options->isolated, "Nobody else gets jobs of its queues")->type_name("true|false");
-  set->add_option("--starvation-prevention", set_options->prevention, "Serve every queue that has jobs now and then (false)")
+  set->add_option("--starvation-prevention", set_options->prevention,
+                  "Serve every queue that has jobs now and then (false)")
       ->type_name("true|false");
   set->add_option("--rotation-interval", set_options->rotation_interval, "A queue that has jobs is served in it (30s)")
       ->type_name("TIME");

@@ -61,7 +61,7 @@ struct SetOptions {
   std::optional<std::uint64_t> max_depth;
   std::optional<std::string> max_size_bytes;
   std::optional<bool> paused;
-  std::optional<std::string> aging, level_weights;
+  std::optional<std::string> aging, level_weights, tenant_fairness, tenant_weights;
   std::optional<std::uint32_t> shards;
 };
 
@@ -86,15 +86,31 @@ std::string weights_object(const std::string& text) {
   });
 }
 
+std::string fairness_object(const std::string& text, const std::string& weights) {
+  if (text.starts_with('{')) return text;
+  return object([&](json::ObjectWriter& writer) {
+    if (text == "on" || text == "off")
+      writer.boolean("enabled", text == "on");
+    else
+      for (const auto& [name, value] : shell::pairs_of(text, '='))
+        json::check(value).ok() ? writer.value(name, value) : writer.text(name, value);
+    writer.value("weights", weights_object(weights));
+  });
+}
+
 void add_order(QueueSettings& settings, const SetOptions& options) {
   const std::string order = object([&](json::ObjectWriter& writer) {
     if (options.aging) writer.value("aging", aging_object(*options.aging));
     if (options.level_weights) writer.value("level_weights", weights_object(*options.level_weights));
+    if (options.tenant_fairness || options.tenant_weights)
+      writer.value("tenant_fairness",
+                   fairness_object(options.tenant_fairness.value_or("on"), options.tenant_weights.value_or("off")));
   });
   const QueueSettings read = must(parse_queue_settings(order));
   settings.aging = read.aging;
   settings.level_weights = read.level_weights;
   settings.shards = options.shards;
+  settings.tenant_fairness = read.tenant_fairness;
 }
 
 int set_queue(const Request& request, const SetOptions& options) {
@@ -181,6 +197,12 @@ void add_queue_commands(CLI::App& app, Request& request) {
   set->add_option("--level-weights", set_options->level_weights,
                   "Turns of priorities, such as 0:5,1:3,*:1, or off for the strict order")
       ->type_name("LEVEL:N,...");
+  set->add_option("--tenant-fairness", set_options->tenant_fairness,
+                  "Tenants share each level by turns: on, off, or default_weight=1")
+      ->type_name("WHAT");
+  set->add_option("--tenant-weights", set_options->tenant_weights,
+                  "Turns of tenants, such as acme:5,basic:1; others have 1")
+      ->type_name("TENANT:N,...");
   set->add_option("--shards", set_options->shards, "Lines that share the queue; order holds within one")
       ->type_name("N");
 

@@ -142,8 +142,10 @@ void add_work_command(CLI::App& app, Request& request) {
                    "strict: each time from left to right, so that a busy queue starves those behind it;\n"
                    "weighted: in turns, each queue by its weight (strict)")
       ->type_name("S");
-  command->add_option("--pool", options->pool,
-                      "The pool to work for: its queues and strategy count, whatever is said here (`default`, if there is one)")
+  command
+      ->add_option(
+          "--pool", options->pool,
+          "The pool to work for: its queues and strategy count, whatever is said here (`default`, if there is one)")
       ->type_name("NAME");
   command->add_option("--config", options->config, "A TOML or JSON file with queues and strategy; flags win over it")
       ->type_name("F");

@@ -213,8 +213,8 @@ TEST(Pools, FS_R003_FS_T13_FS_T15_FS_G3_every_queue_has_its_least_share_of_each_
     const Names got = next(s, 120);
     for (const std::size_t window : {10U, 25U, 60U})
       for (std::size_t begin = 0; begin + window <= got.size(); ++begin) {
-        std::map<std::string, int> in = shares(
-            Names(got.begin() + static_cast<long>(begin), got.begin() + static_cast<long>(begin + window)));
+        std::map<std::string, int> in =
+            shares(Names(got.begin() + static_cast<long>(begin), got.begin() + static_cast<long>(begin + window)));
         for (const std::string& queue : settings.queues)
           ASSERT_GE(in[queue], static_cast<int>(window / 10)) << queue << " from " << begin << " of " << window;
       }
@@ -352,7 +352,8 @@ TEST(PoolPolicy, FS_T11_FS_T15_bounds_hold_over_random_traces) {
     policy.queues = static_cast<unsigned>(pick(1, 8));
     std::vector<std::uint32_t> weights;
     for (unsigned i = 0; i < policy.queues; ++i)
-      weights.push_back(policy.strategy == engine::PoolStrategy::kWeighted ? static_cast<std::uint32_t>(pick(1, 6)) : 1);
+      weights.push_back(policy.strategy == engine::PoolStrategy::kWeighted ? static_cast<std::uint32_t>(pick(1, 6))
+                                                                           : 1);
     for (const std::uint16_t place : engine::smooth_schedule(weights))
       policy.cycle.push_back(static_cast<std::uint8_t>(place));
     policy.prevents = pick(0, 1) == 1;

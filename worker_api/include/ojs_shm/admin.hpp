@@ -23,10 +23,11 @@ struct QueueSettings {
   std::optional<AgingSettings> aging = {};
   std::optional<std::vector<LevelWeight>> level_weights = {};  ///< empty: strict
   std::optional<std::uint32_t> shards = {};                    ///< 1 to 16
+  std::optional<TenantFairness> tenant_fairness = {};          ///< all of it: weights that are not listed end
 };
 
 /// Reads `{"paused", "backpressure": {"max_depth", "max_size_bytes", "strategy"}, "aging": {"enabled", "preset",
-/// "interval", "rate", "cap" or "floor"}, "level_weights": {"0": 5, "high": 3, "*": 1}, "shards"}`. Errors: kInvalid;
+/// "interval", "rate", "cap" or "floor"}, "level_weights": {"0": 5, "high": 3, "*": 1}, "shards", "tenant_fairness": {"enabled", "strategy": "fair-share", "default_weight", "weights": {"a": 5}}}`. Errors: kInvalid;
 /// `subject` is the member.
 OJS_SHM_API Result<QueueSettings> parse_queue_settings(std::string_view json);
 

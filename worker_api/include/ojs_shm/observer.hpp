@@ -32,6 +32,14 @@ struct LevelWeight {
   std::uint32_t weight = 0;
 };
 
+/// How tenants share a queue, within each level. A tenant is a job's `meta.tenant_id`; jobs without one are one tenant.
+/// Source: fair scheduling 9.
+struct TenantFairness {
+  bool enabled = true;
+  std::uint32_t default_weight = 1;                                 ///< turns in a row; 1 to 1,000
+  std::vector<std::pair<std::string, std::uint32_t>> weights = {};  ///< by tenant, or by "tenant:" and its name
+};
+
 struct QueueInfo {
   std::string name;
   bool paused = false;
@@ -46,9 +54,10 @@ struct QueueInfo {
   bool aging_is_default = true;            ///< the segment's, not the queue's own
   std::vector<LevelWeight> level_weights;  ///< best first, divided by what they have in common; empty: strict
   std::uint32_t shards = 1;                ///< order holds within a shard
+  TenantFairness tenant_fairness;
 };
 
-/// `aging`, `level_weights` and `shards` of a queue as they are, for parse_queue_settings().
+/// `aging`, `level_weights`, `shards` and `tenant_fairness` of a queue as they are, for parse_queue_settings().
 OJS_SHM_API std::string print_queue_policy(const QueueInfo& queue);
 
 /// The supervisor's handle counts among "handles"; eight more are kept for supervision and counted nowhere.

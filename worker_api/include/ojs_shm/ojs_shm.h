@@ -125,7 +125,7 @@ typedef struct ojs_shm_segment_options {
   uint32_t max_body_bytes;  // of one body, result or error
   uint32_t max_handles;     // producers, workers, admins and the supervisor at once
   uint32_t mode;            // permission bits, set whatever the umask is; default 0660
-  uint32_t reserved;
+  uint32_t max_tenants;     // with jobs waiting at one level of one queue, summed up; default 1,024
 } ojs_shm_segment_options;
 
 // Attaches as a living member. Errors: CANNOT_ATTACH, OTHER_FORMAT, PERMISSION, NOMEM.
@@ -288,12 +288,12 @@ typedef struct ojs_shm_worker_options {
   size_t struct_size;
   const char* const* queues;  // default {"default"}
   size_t queue_count;
-  uint32_t lease_ms;  // 0: the job's own, else the segment's default
-  uint32_t spin_us;   // how long an empty fetch spins before it sleeps; 0: adaptive
-  uint32_t flags;     // OJS_SHM_WORKER_
+  uint32_t lease_ms;        // 0: the job's own, else the segment's default
+  uint32_t spin_us;         // how long an empty fetch spins before it sleeps; 0: adaptive
+  uint32_t flags;           // OJS_SHM_WORKER_
   uint32_t concurrency;     // jobs that this handle has at once; 0: as many as it fetches
   const uint32_t* weights;  // one for each queue, 1 to 1,000; NULL: all alike
-  const char* pool;         // whose queues and strategy it serves, whatever stands above; NULL: `default`, if there is one
+  const char* pool;  // whose queues and strategy it serves, whatever stands above; NULL: `default`, if there is one
 } ojs_shm_worker_options;
 
 enum {

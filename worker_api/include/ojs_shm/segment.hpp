@@ -29,6 +29,7 @@ struct SegmentOptions {
   std::uint64_t size_bytes = 0;      ///< default: what the rest needs, at most 60 MiB with all defaults
   std::uint32_t slots = 0;           ///< jobs the segment can hold, finished ones included (default 102,400)
   std::uint32_t max_queues = 0;      ///< default 64
+  std::uint32_t max_tenants = 0;     ///< with jobs waiting at one level of one queue, summed up (default 1,024)
   std::uint32_t max_body_bytes = 0;  ///< largest body, result or error (default 1 MiB)
   std::uint32_t max_handles = 0;     ///< producers, workers, admins, supervisor at once (default 184, at most 1,016)
   std::string convention = {};     ///< "ojs" (also when empty), "ojs-core" or "qo"; of an existing segment: must match

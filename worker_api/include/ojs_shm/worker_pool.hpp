@@ -14,9 +14,9 @@ namespace ojs_shm {
 
 /// How a pool of workers chooses among its queues. Source: fair scheduling 7.
 enum class PoolStrategy : std::uint8_t {
-  kStrict = 0,       ///< at each fetch from left to right
-  kRoundRobin = 1,   ///< one job of each queue in a cycle; a queue without a job gives its turn away
-  kWeighted = 2,     ///< as often in a cycle as its weight says; while it has jobs, at most W - weight others come between
+  kStrict = 0,      ///< at each fetch from left to right
+  kRoundRobin = 1,  ///< one job of each queue in a cycle; a queue without a job gives its turn away
+  kWeighted = 2,  ///< as often in a cycle as its weight says; while it has jobs, at most W - weight others come between
   kLeastLoaded = 3,  ///< the queue with the deepest backlog
 };
 
@@ -43,7 +43,7 @@ struct WorkerPoolInfo {
   PoolSettings settings;  ///< weights are divided by what they have in common
   std::uint32_t active_workers = 0;
   std::uint64_t active_jobs = 0, waiting_jobs = 0;
-  std::uint64_t declared_concurrency = 0;  ///< of its workers; 0: none has declared any
+  std::uint64_t declared_concurrency = 0;                               ///< of its workers; 0: none has declared any
   std::vector<std::pair<std::string, std::uint64_t>> dispatched_total;  ///< by queue
   /// Active jobs of those that there may be, 0 to 1; negative when nobody has set a limit.
   OJS_SHM_API double utilization() const;

@@ -48,7 +48,7 @@ class Error(Sized):
 class SegmentOptions(Sized):
     _fields_ = [("struct_size", c_size_t), ("convention", c_char_p), ("group", c_char_p), ("size_bytes", c_uint64),
                 ("retention_ms", c_uint64), ("slots", c_uint32), ("max_queues", c_uint32),
-                ("max_body_bytes", c_uint32), ("max_handles", c_uint32), ("mode", c_uint32), ("reserved", c_uint32)]
+                ("max_body_bytes", c_uint32), ("max_handles", c_uint32), ("mode", c_uint32), ("max_tenants", c_uint32)]
 
 
 class RetryPolicy(Sized):

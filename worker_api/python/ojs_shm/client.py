@@ -30,7 +30,7 @@ def connect_sync(name: str | None = None, *, dir: str | None = None, queue: str 
 
 
 def create_segment(name: str | None = None, *, dir: str | None = None, convention: str = "ojs", size_bytes: int = 0,
-                   slots: int = 0, max_queues: int = 0, max_body_bytes: int = 0, max_handles: int = 0,
+                   slots: int = 0, max_queues: int = 0, max_body_bytes: int = 0, max_handles: int = 0, max_tenants: int = 0,
                    mode: int = 0, group: str | None = None, retention: Duration = 0) -> None:
     """Makes a segment without a broker, for tests and for programs that bring their own. 0 means the default.
 
@@ -41,7 +41,7 @@ def create_segment(name: str | None = None, *, dir: str | None = None, conventio
     options.size_bytes = _abi.whole(size_bytes, "size_bytes", 64)
     options.retention_ms = milliseconds(retention, "retention", 64)
     for member, value in (("slots", slots), ("max_queues", max_queues), ("max_body_bytes", max_body_bytes),
-                          ("max_handles", max_handles), ("mode", mode)):
+                          ("max_handles", max_handles), ("mode", mode), ("max_tenants", max_tenants)):
         setattr(options, member, _abi.whole(value, member, 32))
     segment = library().open(library().segment_create, _abi.text_in(name, "name"), _abi.text_in(dir, "dir"),
                              ctypes.byref(options))
@@ -258,11 +258,12 @@ class Queue:
     def configure(self, queue: str | None = None, *, max_depth: int | None = None,
                   max_size_bytes: int | None = None, paused: bool | None = None,
                   aging: dict[str, Any] | None = None, level_weights: dict[str, int] | None = None,
-                  shards: int | None = None) -> None:
+                  shards: int | None = None, tenant_fairness: dict[str, Any] | None = None) -> None:
         """Changes what is given, and makes the queue when it does not exist. 0 means unbounded.
 
         `aging` has the members enabled, preset ("ojs", "qo"), interval, rate, and cap or floor; `level_weights` maps a
-        priority (a number or a name, "*" for all others) to its turns, and is strict again when empty.
+        priority (a number or a name, "*" for all others) to its turns, and is strict again when empty; `tenant_fairness` has
+        the members enabled, default_weight and weights, which maps a tenant (`meta.tenant_id` of a job) to its turns.
         """
         settings = _abi.QueueSettings()
         for bit, member, value in ((_abi.QUEUE_MAX_DEPTH, "max_depth", max_depth),
@@ -274,7 +275,8 @@ class Queue:
             settings.paused = int(paused)
             settings.set |= _abi.QUEUE_PAUSED
         order = {name: value for name, value in (("aging", aging), ("level_weights", level_weights),
-                                                 ("shards", shards)) if value is not None}
+                                                 ("shards", shards),
+                                                 ("tenant_fairness", tenant_fairness)) if value is not None}
         name = _abi.text_in(queue or self.queue, "queue")
         with self._admins.lent() as admin:
             if order:

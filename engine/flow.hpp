@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+
+#include "shm/atomics.hpp"
+#include "shm/bits.hpp"
+
+// Flows: what one tenant has waiting at one level of one queue that shares fairly. The ring of the level holds hints to flows
+// then, and a flow has a ring of its own for its jobs. Offsets only, no behaviour.
+
+namespace ojs_shm::engine {
+
+using shm::Half;
+using shm::Plain;
+using shm::Word;
+
+/// 63..62 state  61..48 jobs served in this turn  35..0 tag: moves whenever the flow gets another place in the line
+struct FlowControl {
+  std::uint64_t word = 0;
+  enum State : std::uint64_t {
+    kIdle = 0,    ///< in no line. It has no job: who brings one puts the flow in line before that is done
+    kListed = 1,  ///< the hint with its tag stands in the line of its level
+    kEnding = 2   ///< as listed; somebody has found it empty, and is about to take it out
+  };
+  using StateBits = shm::Field<62, 2>;
+  using Served = shm::Field<48, 14>;
+  using Tag = shm::Field<0, 36>;
+  constexpr explicit FlowControl(std::uint64_t w) : word(w) {}
+  constexpr FlowControl(State state, std::uint64_t served, std::uint64_t tag)
+      : word(StateBits::put(state) | Served::put(served) | Tag::put(tag)) {}
+  constexpr State state() const { return static_cast<State>(StateBits::get(word)); }
+  constexpr std::uint64_t served() const { return Served::get(word); }
+  constexpr std::uint64_t tag() const { return Tag::get(word); }
+  constexpr std::uint64_t next_tag() const { return (tag() + 1) & Tag::kMax; }
+  constexpr bool in_line() const { return state() == kListed || state() == kEnding; }
+};
+
+/// A flow. All zero is one that nobody has. Given to another tenant when it is idle and its room is wanted: who puts a job
+/// into it at that very moment has it served there.
+struct alignas(64) FlowRecord {
+  Word key;      ///< queue, part, level and tenant, mixed; 0: nobody's yet
+  Word control;  ///< FlowControl
+  Half ring;     ///< of its jobs, plus one; 0: none yet. Kept for ever
+  std::uint32_t pad;
+  std::uint64_t spare[5];
+};
+static_assert(sizeof(FlowRecord) == 64);
+
+/// A weight that a tenant has in a queue. Set by name, found by key.
+struct alignas(64) TenantWeight {
+  Word key;               ///< queue and tenant, mixed; 0: this and all later ones are unused
+  Word weight;            ///< 0: the queue's default
+  Word queue_and_length;  ///< 63..32 queue  31..0 length of the name; written before `key`
+  std::uint64_t name[16];
+};
+constexpr std::uint32_t kTenantWeights = 256;
+
+/// QueueRecord::fairness: 63 tenants share  62 some have weights  31..0 weight of the others.
+struct Fairness {
+  std::uint64_t word = 0;
+  using On = shm::Field<63, 1>;
+  using Weighted = shm::Field<62, 1>;
+  using Default = shm::Field<0, 14>;
+  constexpr explicit Fairness(std::uint64_t w) : word(w) {}
+  constexpr Fairness(bool on, bool weighted, std::uint32_t default_weight)
+      : word(On::put(on) | Weighted::put(weighted) | Default::put(default_weight)) {}
+  constexpr bool on() const { return On::get(word) != 0; }
+  constexpr bool weighted() const { return Weighted::get(word) != 0; }
+  constexpr std::uint64_t default_weight() const { return Default::get(word) == 0 ? 1 : Default::get(word); }
+  static constexpr std::uint32_t kMostWeight = 1000;
+};
+
+/// Mixes numbers into a key that is never 0.
+constexpr std::uint64_t mix_key(std::uint64_t a, std::uint64_t b) {
+  std::uint64_t h = (a + 0x9E3779B97F4A7C15ULL) * 0xBF58476D1CE4E5B9ULL ^ b;
+  h = (h ^ (h >> 30)) * 0x94D049BB133111EBULL;
+  h ^= h >> 31;
+  h = h * 0xD6E8FEB86659FD93ULL;
+  h ^= h >> 32;
+  return h == 0 ? 1 : h;
+}
+
+}  // namespace ojs_shm::engine

@@ -1,0 +1,272 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <tuple>
+#include <vector>
+
+#include "engine/actor.hpp"
+#include "engine/look.hpp"
+
+// Tenants that share a queue fairly, within each level: deficit round robin over the flows that have jobs. The ring of the
+// level is their line. A flow in line has one live hint there; the flow at the head of the line gives its first job, and
+// goes to the end when it has given as many as its weight says. So a turn costs the same however many tenants there are,
+// and a flow without a job is in no line.
+//
+// Into the line: 1. the job's hint into the flow's ring; 2. if the flow is not in line: its hint, with the next tag, into the
+// line; 3. the flow's control says so. Whoever meets that hint before 3 does it. Out of the line: 1. a fetch that finds no
+// job announces the end; 2. it looks again; 3. the flow is idle. Who puts a job into it after that look finds the
+// announcement, and takes it back, or finds it idle, and puts it in line again.
+
+namespace ojs_shm::engine {
+
+using shm::Hint;
+using shm::Point;
+
+// ---- into the line --------------------------------------------------------------------------------------------------
+
+/// The flow of that key; a new one if need be, or one that is idle. kNoIndex when all that may be are in line.
+std::uint32_t Actor::take_flow(std::uint64_t key) {
+  constexpr std::uint32_t kFar = 32;
+  const std::uint32_t flows = store_.flows();
+  for (unsigned look = 0; flows != 0 && look < kPatience; ++look) {
+    std::uint32_t free = kNoIndex;
+    std::uint64_t before = 0;
+    for (std::uint32_t i = 0; i < std::min(kFar, flows); ++i) {
+      const auto at = static_cast<std::uint32_t>((key + i) % flows);
+      const FlowRecord& flow = store_.flow(at);
+      const std::uint64_t found = flow.key.load();
+      if (found == key) return at;
+      if (free == kNoIndex && (found == 0 || FlowControl(flow.control.load()).state() == FlowControl::kIdle))
+        free = at, before = found;
+      if (found == 0) break;
+    }
+    if (free == kNoIndex) return kNoIndex;
+    if (store_.flow(free).key.cas_once(before, key, Point::kFlowTaken)) return free;
+  }
+  return kNoIndex;
+}
+
+/// False when there is no room for the hint.
+bool Actor::list_flow(std::uint32_t at, shm::RingSet& rings, std::uint32_t ring, unsigned number) {
+  Word& control = store_.flow(at).control;
+  for (unsigned look = 0; look < kPatience; ++look) {
+    const FlowControl found(control.load_seq_cst());  // PAIR flow-line
+    if (found.state() == FlowControl::kListed) return true;
+    if (found.state() == FlowControl::kEnding) {
+      if (control.cas_once(found.word, FlowControl(FlowControl::kListed, found.served(), found.tag()).word,
+                           Point::kFlowListed))
+        return true;
+      continue;
+    }
+    const Hint hint(at, found.next_tag(), Hint::kLineFirst);
+    if (ring == kNoIndex || !rings_.push(ring, hint, &rings, number)) return false;
+    control.cas_once(found.word, FlowControl(FlowControl::kListed, 0, found.next_tag()).word, Point::kFlowListed);
+  }
+  return false;
+}
+
+/// False when there is no flow or no room: the job then stands in the level's line by itself.
+bool Actor::join_flow(shm::RingSet& rings, std::uint32_t ring, std::uint32_t slot, Control available) {
+  const JobRecord& job = store_.job(slot);
+  const std::uint64_t place = std::uint64_t{job.queue.get()} << 16 | job.flags().part() << 12 | available.ring();
+  const std::uint32_t flow = take_flow(mix_key(place, job.tenant.get()));
+  if (flow == kNoIndex) return false;
+  const Hint hint(slot, available.tag());
+  const auto push = [&] {
+    const std::uint32_t own = rings_.ensure_named(store_.flow(flow).ring);
+    return own != kNoIndex && rings_.push(own, hint, nullptr, 0);
+  };
+  if (!push()) {
+    relieve();
+    if (!push()) return false;
+  }
+  return list_flow(flow, rings, ring, available.ring());
+}
+
+// ---- out of the line ------------------------------------------------------------------------------------------------
+
+/// The first job of the flow to which the hint at the head of a level leads. False when there is none, and the head has
+/// moved or is about to.
+bool Actor::first_of_flow(shm::RingSet& rings, unsigned number, std::uint32_t q, const shm::Peeked& head,
+                          std::uint32_t& left, Live& live) {
+  const Hint hint = head.hint();
+  if (hint.index() >= store_.flows()) {
+    shm::Rings::retire(head);
+    return false;
+  }
+  FlowRecord& flow = store_.flow(hint.index());
+  const FlowControl found(flow.control.load());
+  const std::uint32_t own = flow.ring.load() - 1;
+  if (!found.in_line() || found.tag() != hint.tag() || own == kNoIndex) {
+    const bool begun = hint.ahead() && found.next_tag() == hint.tag() && found.state() != FlowControl::kEnding;
+    if (begun && own != kNoIndex)  // finish what somebody began
+      flow.control.cas_once(found.word, FlowControl(FlowControl::kListed, 0, hint.tag()).word, Point::kFlowListed);
+    else
+      shm::Rings::retire(head);
+    return false;
+  }
+  for (; left > 0; --left) {
+    const shm::Peeked first = rings_.peek(own);
+    if (first.empty()) {
+      end_flow(flow, found, own, head);
+      return false;
+    }
+    const Hint job_hint = first.hint();
+    if (job_hint.index() >= store_.slots()) {
+      shm::Rings::retire(first);
+      continue;
+    }
+    const JobRecord& job = store_.job(job_hint.index());
+    const Control control(job.control.load());
+    live.available_at = job.available_at.get();
+    if (control.state() != kSlotAvailable || control.tag() != job_hint.tag()) {
+      shm::Rings::retire(first);
+      continue;
+    }
+    if (control.ring() != number || job.queue.get() != q || &store_.rings_of(job) != &rings) {
+      // It came while the flow was given to another tenant.
+      shm::RingSet& its = store_.rings_of(job);
+      if (!push_hint(its, rings_.ensure(its, control.ring()), job_hint.index(), control)) announce_lost_hint();
+      shm::Rings::retire(first);
+      continue;
+    }
+    if (job.control.load() != control.word) continue;
+    live.head = first;
+    live.first = first.value;
+    live.number = number;
+    live.flow = hint.index();
+    return true;
+  }
+  return false;
+}
+
+void Actor::end_flow(FlowRecord& flow, FlowControl found, std::uint32_t own, const shm::Peeked& head) {
+  if (found.state() == FlowControl::kListed) {
+    const FlowControl ending(FlowControl::kEnding, found.served(), found.tag());
+    if (!flow.control.cas_once(found.word, ending.word, Point::kFlowEnding)) return;  // PAIR flow-line
+    found = ending;
+  }
+  if (!rings_.peek(own).empty()) {
+    flow.control.cas_once(found.word, FlowControl(FlowControl::kListed, found.served(), found.tag()).word,
+                          Point::kFlowListed);
+    return;
+  }
+  if (flow.control.cas_once(found.word, FlowControl(FlowControl::kIdle, 0, found.next_tag()).word, Point::kFlowEnded))
+    shm::Rings::retire(head);
+}
+
+/// After a job of the flow at the head has been taken: 1. it may give more in this turn; 2. it has none left; 3. it goes to
+/// the end of the line. A death in between leaves it at the head, or in two places, of which one is dead.
+[[gnu::noinline]] void Actor::end_turn(QueueRecord& queue, const Look& look, std::uint64_t tenant) {
+  FlowRecord& flow = store_.flow(look.flow);
+  shm::RingSet& rings = store_.rings_of(*look.job);
+  const std::uint32_t own = flow.ring.load() - 1, ring = shm::Rings::find(rings, look.number);
+  if (own == kNoIndex || ring == kNoIndex) return;
+  const FlowControl found(flow.control.load());
+  const shm::Peeked line = rings_.peek(ring);
+  const bool leads = !line.empty() && line.hint().leads_to_line() && line.hint().index() == look.flow;
+  if (!leads || !found.in_line() || found.tag() != line.hint().tag()) return;  // somebody else has ended this turn
+  if (found.served() + 1 < store_.weight_of(queue, tenant)) {                  // 1
+    flow.control.cas_once(found.word, FlowControl(found.state(), found.served() + 1, found.tag()).word,
+                          Point::kFlowServed);
+    return;
+  }
+  if (rings_.peek(own).empty()) return end_flow(flow, found, own, line);  // 2
+  if (found.state() != FlowControl::kListed) return;
+  const Hint hint(look.flow, found.next_tag(), Hint::kLineFirst);
+  if (!rings_.push(ring, hint, &rings, look.number)) return;  // 3
+  if (flow.control.cas_once(found.word, FlowControl(FlowControl::kListed, 0, found.next_tag()).word,
+                            Point::kFlowListed))
+    shm::Rings::retire(line);
+}
+
+// ---- settings -------------------------------------------------------------------------------------------------------
+
+/// On: 1. from now on jobs join flows; 2. those that wait are brought into theirs, by whoever meets them first. Off: 1. from
+/// now on jobs stand in line by themselves; 2. so do those that wait, in the order in which they came; 3. then their flows
+/// leave the line. A death in between leaves some of the backlog in flows: it is served by turns.
+void Actor::set_fairness(std::uint32_t q, Fairness fairness) {
+  QueueRecord& queue = store_.queue(q);
+  queue.fairness.store(fairness.word, Point::kSetChanged);
+  set_flags(queue, kFair, fairness.on() ? kFair | kFlows : 0);
+  if (fairness.on())
+    gather_flows(q);
+  else if ((queue.flags.load() & kFlows) != 0)
+    dissolve_flows(q);
+  wake_all(queue);
+}
+
+/// Brings the jobs at the head of each line into their flows, up to the first flow.
+void Actor::gather_flows(std::uint32_t q) {
+  for (const Store::Part& part : store_.all_parts()) {
+    if (part.queue != q) continue;
+    for (unsigned number = 1; number < shm::kRingsPerSet; number += 2) {
+      const std::uint32_t ring = shm::Rings::find(*part.rings, number);
+      if (ring == kNoIndex) continue;
+      for (std::uint32_t left = rings_.longest_search(); left > 0; --left) {
+        const shm::Peeked head = rings_.peek(ring);
+        if (head.empty() || head.hint().leads_to_line() || head.hint().hint_first()) break;
+        const std::uint32_t slot = head.hint().index();
+        const Control expected(kSlotAvailable, number, 0, head.hint().tag());
+        const bool live = slot < store_.slots() && store_.job(slot).control.load() == expected.word;
+        if (live && !join_flow(*part.rings, ring, slot, expected)) break;
+        shm::Rings::retire(head);
+      }
+    }
+  }
+}
+
+void Actor::dissolve_flows(std::uint32_t q) {
+  struct Waiting {
+    unsigned number;
+    std::uint64_t available_at;
+    JobId id;
+    std::uint32_t slot;
+    Control control;
+  };
+  std::vector<Waiting> jobs;
+  std::vector<std::uint32_t> flows;
+  store_.each_flow([&](std::uint32_t flow, std::uint32_t ring) {
+    const std::size_t before = jobs.size();
+    shm::Rings::walk(segment_, ring, [&](std::uint32_t, unsigned, std::uint64_t value) {
+      const Hint hint(value);
+      if (!Store::hint_lives(segment_, hint)) return;
+      const JobRecord& job = store_.job(hint.index());
+      const Control control(job.control.load());
+      if (control.state() == kSlotAvailable && control.tag() == hint.tag() && job.queue.get() == q)
+        jobs.push_back({control.ring(), job.available_at.get(), job.id(), hint.index(), control});
+    });
+    if (jobs.size() != before) flows.push_back(flow);
+  });
+  const auto key = [](const Waiting& job) { return std::tuple(job.number, job.available_at, job.id); };
+  std::sort(jobs.begin(), jobs.end(), [&key](const Waiting& a, const Waiting& b) { return key(a) < key(b); });
+  for (const Waiting& job : jobs) {
+    shm::RingSet& rings = store_.rings_of(store_.job(job.slot));
+    if (!push_hint(rings, rings_.ensure(rings, job.number), job.slot, job.control)) return;
+  }
+  for (const std::uint32_t at : flows) {
+    Word& control = store_.flow(at).control;
+    std::uint64_t found = control.load();
+    while (FlowControl(found).in_line() &&
+           !control.cas(found, FlowControl(FlowControl::kIdle, 0, FlowControl(found).next_tag()).word,
+                        Point::kFlowEnded)) {}
+  }
+}
+
+bool Actor::set_tenant_weight(std::uint32_t q, std::string_view tenant, std::uint32_t weight) {
+  const std::uint64_t key = mix_key(q, Store::hash_tenant(tenant));
+  for (std::uint32_t i = 0; i < kTenantWeights; ++i) {
+    TenantWeight& entry = store_.tenant_weight(static_cast<std::uint32_t>(key + i));
+    std::uint64_t found = entry.key.load();
+    if (found == 0 && entry.key.cas(found, key, Point::kTenantNamed)) found = key;
+    if (found != key) continue;
+    // Whoever knows the name may write it: all would write the same.
+    const std::string_view name = tenant.substr(0, sizeof entry.name);
+    shm::copy_in(entry.name, name.data(), name.size());
+    entry.queue_and_length.store(std::uint64_t{q} << 32 | name.size(), Point::kTenantNamed);
+    entry.weight.store(weight, Point::kSetChanged);
+    return true;
+  }
+  return weight == 0;
+}
+
+}  // namespace ojs_shm::engine
