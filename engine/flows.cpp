@@ -181,9 +181,9 @@ void Actor::end_flow(FlowRecord& flow, FlowControl found, std::uint32_t own, con
 
 // ---- settings -------------------------------------------------------------------------------------------------------
 
-/// On: 1. from now on jobs join flows; 2. those that wait are brought into theirs, by whoever meets them first. Off: 1. from
-/// now on jobs stand in line by themselves; 2. so do those that wait, in the order in which they came; 3. then their flows
-/// leave the line. A death in between leaves some of the backlog in flows: it is served by turns.
+/// On: from now on jobs join flows, and those that wait are brought into theirs, by whoever meets them first. Off: from now on
+/// jobs stand in line by themselves, and so do those that wait. A death in between leaves some of the backlog in flows: it
+/// is served by turns.
 void Actor::set_fairness(std::uint32_t q, Fairness fairness) {
   QueueRecord& queue = store_.queue(q);
   queue.fairness.store(fairness.word, Point::kSetChanged);
@@ -215,6 +215,9 @@ void Actor::gather_flows(std::uint32_t q) {
   }
 }
 
+/// 1. Announces the end of every flow that has a job; 2. gives each job a place of its own, in the order in which they came;
+/// 3. the flows are idle, but for those that got a job meanwhile, or from which one was taken: again, for these. What stays
+/// in line after all is served by turns.
 void Actor::dissolve_flows(std::uint32_t q) {
   struct Waiting {
     unsigned number;
@@ -223,32 +226,41 @@ void Actor::dissolve_flows(std::uint32_t q) {
     std::uint32_t slot;
     Control control;
   };
-  std::vector<Waiting> jobs;
-  std::vector<std::uint32_t> flows;
-  store_.each_flow([&](std::uint32_t flow, std::uint32_t ring) {
-    const std::size_t before = jobs.size();
-    shm::Rings::walk(segment_, ring, [&](std::uint32_t, unsigned, std::uint64_t value) {
-      const Hint hint(value);
-      if (!Store::hint_lives(segment_, hint)) return;
-      const JobRecord& job = store_.job(hint.index());
-      const Control control(job.control.load());
-      if (control.state() == kSlotAvailable && control.tag() == hint.tag() && job.queue.get() == q)
-        jobs.push_back({control.ring(), job.available_at.get(), job.id(), hint.index(), control});
+  for (unsigned look = 0; look < 100; ++look) {
+    std::vector<Waiting> jobs;
+    std::vector<std::pair<std::uint32_t, FlowControl>> ending;
+    store_.each_flow([&](std::uint32_t at, std::uint32_t ring) {
+      Word& control = store_.flow(at).control;
+      FlowControl found(control.load());
+      if (!found.in_line()) return;
+      const FlowControl announced(FlowControl::kEnding, found.served(), found.tag());
+      if (found.word != announced.word && !control.cas_once(found.word, announced.word, Point::kFlowEnding))  // 1
+        return;
+      bool ours = false;
+      shm::Rings::walk(segment_, ring, [&](std::uint32_t, unsigned, std::uint64_t value) {
+        const Hint hint(value);
+        if (!Store::hint_lives(segment_, hint)) return;
+        const JobRecord& job = store_.job(hint.index());
+        const Control available(job.control.load());
+        if (available.state() != kSlotAvailable || available.tag() != hint.tag() || job.queue.get() != q) return;
+        jobs.push_back({available.ring(), job.available_at.get(), job.id(), hint.index(), available});
+        ours = true;
+      });
+      if (ours) ending.emplace_back(at, announced);
     });
-    if (jobs.size() != before) flows.push_back(flow);
-  });
-  const auto key = [](const Waiting& job) { return std::tuple(job.number, job.available_at, job.id); };
-  std::sort(jobs.begin(), jobs.end(), [&key](const Waiting& a, const Waiting& b) { return key(a) < key(b); });
-  for (const Waiting& job : jobs) {
-    shm::RingSet& rings = store_.rings_of(store_.job(job.slot));
-    if (!push_hint(rings, rings_.ensure(rings, job.number), job.slot, job.control)) return;
-  }
-  for (const std::uint32_t at : flows) {
-    Word& control = store_.flow(at).control;
-    std::uint64_t found = control.load();
-    while (FlowControl(found).in_line() &&
-           !control.cas(found, FlowControl(FlowControl::kIdle, 0, FlowControl(found).next_tag()).word,
-                        Point::kFlowEnded)) {}
+    if (ending.empty()) return;
+    const auto key = [](const Waiting& job) { return std::tuple(job.number, job.available_at, job.id); };
+    std::sort(jobs.begin(), jobs.end(), [&key](const Waiting& a, const Waiting& b) { return key(a) < key(b); });
+    for (const Waiting& job : jobs) {  // 2
+      shm::RingSet& rings = store_.rings_of(store_.job(job.slot));
+      if (!push_hint(rings, rings_.ensure(rings, job.number), job.slot, job.control)) return;
+    }
+    bool done = true;
+    for (const auto& [at, announced] : ending)  // 3
+      done = store_.flow(at).control.cas_once(
+                 announced.word, FlowControl(FlowControl::kIdle, 0, announced.next_tag()).word, Point::kFlowEnded) &&
+             done;
+    if (done) return;
   }
 }
 
