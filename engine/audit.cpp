@@ -147,7 +147,7 @@ class Audit {
       std::vector<Hint> hints;
       walk_ring(ring, name, hints);
       if (FlowControl(store_.flow(flow).control.load()).in_line() && !lined_[flow])
-        say(17, "flow " + std::to_string(flow) + " is in line, but nothing in its level leads to it");
+        say(18, "flow " + std::to_string(flow) + " is in line, but nothing in its level leads to it");
       if (lined_[flow])
         for (const Hint& hint : hints)
           if (Store::hint_lives(segment_, hint)) hinted_[hint.index()] = true;

@@ -305,9 +305,10 @@ std::string print_export(const QueueInfo& queue) {
     }
     const std::string policy = print_queue_policy(queue);
     for (const Member& member : json::members_of(policy)) {
-      const bool is_default = member.name == "aging"           ? queue.aging_is_default
-                              : member.name == "level_weights" ? queue.level_weights.empty()
-                                                               : queue.shards == 1;
+      const bool is_default = member.name == "aging"             ? queue.aging_is_default
+                              : member.name == "level_weights"   ? queue.level_weights.empty()
+                              : member.name == "tenant_fairness" ? !queue.tenant_fairness.enabled
+                                                                 : queue.shards == 1;
       if (!is_default) settings.value(member.name, member.value);
     }
     settings.close();

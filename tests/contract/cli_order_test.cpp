@@ -83,6 +83,25 @@ TEST(CliOrder, SUM_04_weights_hold_over_processes_that_fetch_once) {
   EXPECT_EQ(shares, (std::map<std::string, int>{{"0", 10}, {"1", 6}, {"2", 4}}));
 }
 
+TEST(CliOrder, FS_R005_FS_T16_FS_T18_tenants_share_over_processes_that_fetch_once) {
+  LiveSegment setup;
+  const std::string file =
+      config(setup, "[queues.default.tenant_fairness]\nenabled = true\nweights = {\"tenant:a\" = 3}\n");
+  const LiveSegment segment({"--config", file});
+  std::map<std::string, std::string> tenant;
+  for (const char* of : {"a", "a", "a", "a", "a", "a", "b", "b"})
+    tenant[segment.enqueue({"-t", "a", "--meta", std::string(R"({"tenant_id":")") + of + R"("})"})] = of;
+  std::string order;
+  for (int i = 0; i < 8; ++i) order += tenant[fetch_by_a_process(segment).first];
+  EXPECT_EQ(order, "aaabaaab");
+  const Finished set = segment.cli({"queue", "set", "default", "--tenant-weights", "b:2", "--json"});
+  EXPECT_EQ(member(set.out, "tenant_fairness"),
+            R"({"enabled":true,"strategy":"fair-share","default_weight":1,"weights":{"b":2}})");
+  EXPECT_EQ(segment.cli({"queue", "set", "default", "--tenant-weights", "b:0"}).exit_code, 2);
+  EXPECT_EQ(segment.cli({"queue", "set", "default", "--tenant-fairness", "strategy=first"}).exit_code, 2);
+  EXPECT_EQ(segment.cli({"queue", "set", "default", "--tenant-fairness", "off"}).exit_code, 0);
+}
+
 TEST(CliOrder, SUM_05_PRI_S8_a_file_sets_the_order_of_queues) {
   LiveSegment setup;
   const std::string file = config(setup, R"([queues.mail]
