@@ -124,7 +124,11 @@ class Store {
 
   /// The slot that carries the id now, or kNoIndex.
   std::uint32_t find_job(JobId id) const;
-  static std::uint64_t hash_id(JobId id) { return (id.hi ^ (id.lo * 0x9E3779B97F4A7C15ULL)) * 0xD6E8FEB86659FD93ULL; }
+  static std::uint64_t hash_id(JobId id) {
+    std::uint64_t hash = id.hi ^ (id.lo * 0x9E3779B97F4A7C15ULL);
+    hash = (hash ^ hash >> 32) * 0xD6E8FEB86659FD93ULL;
+    return hash ^ hash >> 32;  // the low bits choose the place, and a product carries nothing down into them
+  }
   /// A job's copy, or nothing when the slot holds none or would not stand still. Without `texts`, no body and no errors.
   std::optional<Snapshot> snapshot(std::uint32_t slot, bool texts = true) const;
 

@@ -69,7 +69,7 @@ struct Header {
   Half lanes_high;                    ///< lanes ever taken: only ever grows, so walks over lanes stay short
   Word sleeping_until_ms;             ///< when the supervisor wakes by itself; a hint
   Word shortest_lease_ms;             ///< the shortest ever asked for; only ever falls
-  Word clock_offset_ms;               ///< added to the host's clock; moved by tests only
+  Word clock_offset_ms;               ///< added to the host's clock, by tests; or see kStandingClock
   Word deaths;                        ///< processes found dead
   Word repairs;                       ///< slots mended after a death
   Word clean;                         ///< 1 after a clean stop of the last process

@@ -210,10 +210,13 @@ void read_boot_id(std::uint64_t (&boot)[2]) {
 }
 
 std::uint64_t now_ms(const Segment& segment) {
+  // relaxed: whoever moves a segment's clock does so between operations
+  const std::uint64_t offset = segment.header().clock_offset_ms.load_relaxed();
+  if ((offset & kStandingClock) != 0) [[unlikely]]
+    return offset & ~kStandingClock;
   timespec now;
   ::clock_gettime(CLOCK_REALTIME_COARSE, &now);
-  return static_cast<std::uint64_t>(now.tv_sec) * 1000 + static_cast<std::uint64_t>(now.tv_nsec) / 1'000'000 +
-         segment.header().clock_offset_ms.load_relaxed();  // relaxed: a test moves it between operations
+  return static_cast<std::uint64_t>(now.tv_sec) * 1000 + static_cast<std::uint64_t>(now.tv_nsec) / 1'000'000 + offset;
 }
 
 std::uint64_t random_u64() {

@@ -109,6 +109,8 @@ Opened make_segment(const std::string& path, const MakeSpec& spec, void (*fill)(
 /// The host's boot id as two words; 0 where the system does not tell.
 void read_boot_id(std::uint64_t (&boot)[2]);
 
+/// In Header::clock_offset_ms: the rest of the word is the time itself, and it stands until somebody moves it.
+inline constexpr std::uint64_t kStandingClock = 1ULL << 63;
 /// Now in Unix milliseconds by the segment's clock (the host's coarse clock, a few milliseconds fine).
 std::uint64_t now_ms(const Segment& segment);
 

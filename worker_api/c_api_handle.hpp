@@ -15,6 +15,7 @@
 #include <ojs_shm/admin.hpp>
 #include <ojs_shm/observer.hpp>
 #include <ojs_shm/producer.hpp>
+#include <ojs_shm/resilience.hpp>
 #include <ojs_shm/result.hpp>
 #include <ojs_shm/segment.hpp>
 #include <ojs_shm/worker.hpp>
@@ -129,8 +130,10 @@ struct ojs_shm_segment : ojs_shm::c_api::Handle {
 struct ojs_shm_producer : ojs_shm::c_api::Handle {
   static constexpr auto kKind = ojs_shm::c_api::Kind::kProducer;
   static constexpr std::string_view kName = "producer";
-  explicit ojs_shm_producer(ojs_shm::Producer made) : Handle(kKind), object(std::move(made)) {}
-  ojs_shm::Producer object;
+  explicit ojs_shm_producer(ojs_shm::Producer made, ojs_shm::ResilienceOptions options = {})
+      : Handle(kKind), resilient(std::move(made), std::move(options)), object(resilient.producer()) {}
+  ojs_shm::ResilientProducer resilient;
+  ojs_shm::Producer& object;
 };
 
 struct ojs_shm_worker : ojs_shm::c_api::Handle {

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <ojs_shm/resilience.h>
+
 #include <cstring>
 #include <vector>
 
@@ -74,10 +76,10 @@ int ojs_shm_producer_open(const ojs_shm_segment* segment, ojs_shm_producer** pro
 
 int ojs_shm_enqueue(ojs_shm_producer* producer, const ojs_shm_job_spec* job, char* id) {
   return entry(producer, [&](Record& record) -> int {
-    const auto made = producer->object.enqueue(spec_of(job));
+    const auto made = producer->resilient.enqueue(spec_of(job));
     if (!made) return record.fail(made.error());
-    if (id != nullptr) put_id(made.value(), id);
-    return OJS_SHM_OK;
+    if (id != nullptr) put_id(made->id, id);
+    return made->buffered ? int{OJS_SHM_BUFFERED} : int{OJS_SHM_OK};
   });
 }
 
@@ -93,15 +95,15 @@ int ojs_shm_enqueue_batch(ojs_shm_producer* producer, const ojs_shm_job_spec* jo
       if (job->struct_size != distance) wrong_argument("jobs.struct_size", "must be the same in the whole array");
       specs.push_back(spec_of(job));
     }
-    const auto made = producer->object.enqueue_batch(specs);
+    const auto made = producer->resilient.enqueue_batch(specs);
     if (!made) return record.fail(made.error());
     if (ids != nullptr) {
-      for (const auto& id : made.value()) {
+      for (const auto& id : made->ids) {
         put_id(id, ids);
         ids += OJS_SHM_ID_SIZE;
       }
     }
-    return OJS_SHM_OK;
+    return made->buffered ? int{OJS_SHM_BUFFERED} : int{OJS_SHM_OK};
   });
 }
 

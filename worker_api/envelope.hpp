@@ -57,6 +57,9 @@ std::string print_job(const JobInfo& job);
 /// `meta.tenant_id` of a job's members, a text; empty: it has none.
 std::string tenant_of(std::string_view extra);
 
+/// A job that is not in a segment, as an envelope that parse_envelope() reads as the same job.
+std::string print_envelope(const JobSpec& job);
+
 /// Whether the job's own `retry.non_retryable_errors`, which is kept in `extra`, forbids a retry after this error.
 bool forbids_retry(std::string_view extra, std::string_view error_type);
 

@@ -172,6 +172,29 @@ std::string tenant_of(std::string_view extra) {
   return {};
 }
 
+std::string print_envelope(const JobSpec& job) {
+  const Extra extra(job.extra);
+  std::string out;
+  ObjectWriter writer(out);
+  writer.text("specversion", "1.0");
+  if (!job.id.empty()) writer.text("id", job.id);
+  writer.text("type", job.type);
+  writer.text("queue", job.queue);
+  write_text_or_json(writer, "args", job.args);
+  if (const auto meta = extra.find("meta")) writer.value("meta", *meta);
+  if (job.priority) writer.number("priority", *job.priority);
+  if (job.priority_age_rate) writer.number("priority_age_rate", std::int64_t{*job.priority_age_rate});
+  if (job.timeout_ms != 0) writer.number("timeout_ms", std::int64_t{job.timeout_ms});
+  if (job.lease_ms != 0) writer.number("visibility_timeout_ms", std::int64_t{job.lease_ms});
+  write_retry(writer, extra, job.retry);
+  write_given_time(writer, extra, "scheduled_at", job.scheduled_at_ms);
+  write_given_time(writer, extra, "expires_at", job.expires_at_ms);
+  if (job.pending) writer.boolean("pending", true);
+  extra.write_the_rest(writer);
+  writer.close();
+  return out;
+}
+
 bool forbids_retry(std::string_view extra, std::string_view error_type) {
   const Extra members(extra);
   const auto retry = members.find("retry");

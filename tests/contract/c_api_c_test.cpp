@@ -51,7 +51,7 @@ std::string contents(const std::string& path) {
 }
 
 std::set<std::string> entries_of_the_header() {
-  const std::string header = contents(kInclude + "/ojs_shm/ojs_shm.h");
+  const std::string header = contents(kInclude + "/ojs_shm/ojs_shm.h") + contents(kInclude + "/ojs_shm/resilience.h");
   const std::regex declaration(R"(OJS_SHM_API [^;(]*?(ojs_shm_\w+)\()");
   std::set<std::string> names;
   for (std::sregex_iterator at(header.begin(), header.end(), declaration), end; at != end; ++at) names.insert((*at)[1]);
@@ -107,26 +107,26 @@ TEST(CApi, the_example_of_the_document_runs) {
 }
 
 TEST(CApi, the_c_test_calls_every_entry_of_the_header) {
-  const std::string program = contents(kSource + "/tests/contract/c_api_test.c") +
-                              contents(kSource + "/tests/contract/c_api_room.c") +
-                              contents(kSource + "/tests/contract/c_api_settings.c");
+  const std::string program =
+      contents(kSource + "/tests/contract/c_api_test.c") + contents(kSource + "/tests/contract/c_api_room.c") +
+      contents(kSource + "/tests/contract/c_api_resilience.c") + contents(kSource + "/tests/contract/c_api_settings.c");
   const auto entries = entries_of_the_header();
   ASSERT_GE(entries.size(), 50U);
   for (const auto& entry : entries) EXPECT_NE(program.find(entry + "("), std::string::npos) << entry;
 }
 
 TEST(CApi, the_header_compiles_alone_as_c_and_as_cxx) {
-  const std::string header = kInclude + "/ojs_shm/ojs_shm.h";
+  const std::string include = "-I" + kInclude, header = kInclude + "/ojs_shm/resilience.h";  // with ojs_shm.h in it
   const ScratchDirectory scratch;
   const std::string object = scratch / "header.o";
   for (const std::string standard : {"-std=c99", "-std=c11", "-std=c17"}) {
-    const Finished compiled = run({"cc", standard, "-pedantic-errors", "-Wall", "-Wextra", "-Werror", "-include",
-                                   header, "-xc", "-c", "/dev/null", "-o", object});
+    const Finished compiled = run({"cc", standard, include, "-pedantic-errors", "-Wall", "-Wextra", "-Werror",
+                                   "-include", header, "-xc", "-c", "/dev/null", "-o", object});
     EXPECT_EQ(compiled.exit_code, 0) << standard << compiled.err;
   }
   for (const std::string standard : {"-std=c++98", "-std=c++11", "-std=c++20"}) {
-    const Finished compiled = run(
-        {"c++", standard, "-Wall", "-Wextra", "-Werror", "-include", header, "-xc++", "-c", "/dev/null", "-o", object});
+    const Finished compiled = run({"c++", standard, include, "-Wall", "-Wextra", "-Werror", "-include", header, "-xc++",
+                                   "-c", "/dev/null", "-o", object});
     EXPECT_EQ(compiled.exit_code, 0) << standard << compiled.err;
   }
 }

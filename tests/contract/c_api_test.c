@@ -473,6 +473,7 @@ static int an_observer_only_looks(void) {
   return close_room(&here, "watched");
 }
 
+#include "c_api_resilience.c"
 #include "c_api_settings.c"
 
 static void* interrupt_worker(void* worker) {
@@ -562,6 +563,8 @@ int main(int argc, char** argv) {
       TEST(structs_of_other_versions),
       TEST(wrong_arguments_change_nothing),
       TEST(names_of_priorities),
+      TEST(a_producer_with_a_local_buffer),
+      TEST(a_producer_with_retries_and_a_breaker),
       TEST(an_observer_only_looks),
       TEST(events_and_waits),
       TEST(waiting_by_descriptor_and_being_woken),

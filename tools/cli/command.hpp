@@ -73,6 +73,8 @@ void add_queue_commands(CLI::App& app, Request& request);  // queue ..., default
 void add_pool_commands(CLI::App& app, Request& request);   // pool ...
 void add_stats_command(CLI::App& app, Request& request);
 void add_events_command(CLI::App& app, Request& request);
+void add_record_command(CLI::App& app, Request& request);
+void add_simulate_command(CLI::App& app, Request& request);
 void add_drain_command(CLI::App& app, Request& request);
 void add_audit_command(CLI::App& app, Request& request);
 void add_doctor_command(CLI::App& app, Request& request);

@@ -9,6 +9,7 @@
 #include "tools/cli/command.hpp"
 #include "tools/cli/envelope_stream.hpp"
 #include "tools/cli/finish.hpp"
+#include "tools/cli/on_full.hpp"
 #include "tools/cli/submission.hpp"
 #include "tools/cli/view.hpp"
 #include "tools/shell/refusal.hpp"
@@ -21,14 +22,27 @@ using shell::must;
 struct EnqueueOptions {
   SubmissionFlags job;
   bool wait = false;
-  std::string wait_timeout;
+  std::string wait_timeout, on_full;
   CLI::App* command = nullptr;
 };
+
+/// Enqueues by the rules of --on-full; what is in the local buffer at the end of its time was refused.
+std::string enqueue_by(const OnFull& on_full, Producer& producer, const JobSpec& job) {
+  ResilientProducer resilient(must(Producer::attach(producer.segment())), on_full.options);
+  const auto receipt = must(resilient.enqueue(job));
+  if (receipt.buffered) {
+    (void)on_full.options.buffer->flush(on_full.flush);
+    for (const UnsentJob& unsent : on_full.options.buffer->close()) throw shell::Refusal{unsent.error};
+  }
+  return receipt.id.str();
+}
 
 int enqueue_one(const Request& request, const EnqueueOptions& options, Producer& producer) {
   const Envelope envelope = envelope_of(options.job, must(Observer::attach(producer.segment())));
   must(check_supported(envelope));
-  const std::string id = must(producer.enqueue(envelope.spec())).str();
+  const OnFull on_full = on_full_of(options.on_full, producer.segment());
+  const std::string id = options.on_full.empty() ? must(producer.enqueue(envelope.spec())).str()
+                                                 : enqueue_by(on_full, producer, envelope.spec());
   if (options.wait || !options.wait_timeout.empty()) {
     return wait_and_print(producer, id, options.wait_timeout, request.json);
   }
@@ -48,14 +62,17 @@ int enqueue(const Request& request, const EnqueueOptions& options) {
     return enqueue_one(request, options, producer);
   }
   for (const CLI::Option* option : options.command->get_options()) {
-    if (option->count() != 0) shell::refuse(Code::kInvalid, option->get_name() + " describes one job and needs --type");
+    if (option->count() != 0 && option->get_name() != "--on-full")
+      shell::refuse(Code::kInvalid, option->get_name() + " describes one job and needs --type");
   }
   if (::isatty(STDIN_FILENO) == 1) {
     shell::refuse(Code::kInvalid, "give --type, or one envelope in each line of standard input");
   }
   await_segment(request, kPatience);
   Producer producer = must(Producer::attach(request.where));
-  return EnvelopeStream(producer, STDIN_FILENO, request.json).run();
+  if (options.on_full.empty()) return EnvelopeStream(producer, STDIN_FILENO, request.json).run();
+  const OnFull on_full = on_full_of(options.on_full, producer.segment());
+  return EnvelopeStream(producer, STDIN_FILENO, request.json, &on_full).run();
 }
 
 }  // namespace
@@ -91,6 +108,12 @@ void add_enqueue_command(CLI::App& app, Request& request) {
                    "jitter=true,on_exhaustion=discard|dead_letter")
       ->type_name("POLICY");
   command->add_option("--meta", job.meta, "A JSON object that stays with the job")->type_name("JSON");
+  command
+      ->add_option("--on-full", options->on_full,
+                   "When the queue is full: retry=N times after the recommended pause, doubled up to max=60s;\n"
+                   "breaker=N refusals in a row, then not asked for cooldown=10s; buffer=N jobs in memory,\n"
+                   "waited for at the end for flush=60s")
+      ->type_name("POLICY");
   command->add_flag("--pending", job.pending, "Wait for `activate`");
   command->add_flag("--wait", options->wait, "Wait for its end and print its result, as `wait` does");
   command->add_option("--wait-timeout", options->wait_timeout, "As --wait, for at most this time")->type_name("TIME");

@@ -28,8 +28,10 @@ bool ends_everything(Code code) {
 
 }  // namespace
 
-EnvelopeStream::EnvelopeStream(Producer& producer, int fd, bool json)
-    : producer_(producer), json_(json), lines_(fd), bar_(lines_.size()) {}
+EnvelopeStream::EnvelopeStream(Producer& producer, int fd, bool json, const OnFull* on_full)
+    : producer_(producer), on_full_(on_full), json_(json), lines_(fd), bar_(lines_.size()) {
+  if (on_full != nullptr) resilient_.emplace(shell::must(Producer::attach(producer.segment())), on_full->options);
+}
 
 int EnvelopeStream::run() {
   for (std::string line; lines_.next(line);) {
@@ -37,6 +39,7 @@ int EnvelopeStream::run() {
     if (batch_.size() >= kBatch || !lines_.has_more_now()) flush();
   }
   flush();
+  if (resilient_) empty_buffer();
   draw(true);
   return refused_ == 0 ? shell::kExitOk : shell::kExitFailed;
 }
@@ -57,6 +60,10 @@ void EnvelopeStream::take(const std::string& line) {
 /// A batch is all or none; when it is refused, its lines go one by one, to find those that are at fault.
 void EnvelopeStream::flush() {
   std::vector<JobSpec> specs;
+  if (resilient_) {
+    for (const Line& line : batch_) enqueue_one(line);
+    batch_.clear();
+  }
   for (const Line& line : batch_) specs.push_back(line.envelope.spec());
   const auto whole =
       specs.empty() ? Result<std::vector<JobIdText>>(std::vector<JobIdText>()) : producer_.enqueue_batch(specs);
@@ -79,6 +86,27 @@ void EnvelopeStream::flush() {
   batch_.clear();
   std::fflush(stdout);
   draw(false);
+}
+
+void EnvelopeStream::enqueue_one(const Line& line) {
+  const auto receipt = resilient_->enqueue(line.envelope.spec());
+  if (!receipt) {
+    if (ends_everything(receipt.code())) throw shell::Refusal{receipt.error()};
+    return refuse(line.number, receipt.error());
+  }
+  print_id(receipt->id.view());
+  ++accepted_;
+  if (receipt->buffered) buffered_[receipt->id.str()] = line.number;
+}
+
+void EnvelopeStream::empty_buffer() {
+  const auto& buffer = on_full_->options.buffer;
+  if (buffer == nullptr) return;
+  (void)buffer->flush(on_full_->flush);
+  for (const UnsentJob& unsent : buffer->close()) {
+    --accepted_;
+    refuse(buffered_[unsent.job.id], unsent.error);
+  }
 }
 
 void EnvelopeStream::print_id(std::string_view id) const {

@@ -2,12 +2,16 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include <ojs_shm/producer.hpp>
+#include <ojs_shm/resilience.hpp>
 
 #include "tools/cli/line_reader.hpp"
+#include "tools/cli/on_full.hpp"
 #include "tools/cli/progress_bar.hpp"
 #include "worker_api/envelope.hpp"
 
@@ -18,7 +22,8 @@ namespace ojs_shm::cli {
 /// has not come yet. On a terminal a progress bar is drawn on stderr.
 class EnvelopeStream {
  public:
-  EnvelopeStream(Producer& producer, int fd, bool json);
+  /// With `on_full` the lines go one by one and by its rules; what is left in its buffer at the end was refused.
+  EnvelopeStream(Producer& producer, int fd, bool json, const OnFull* on_full = nullptr);
   /// Returns an exit code: 0, or 1 when a line was refused. Throws shell::Refusal when nothing can go on.
   int run();
 
@@ -29,11 +34,16 @@ class EnvelopeStream {
   };
   void take(const std::string& line);
   void flush();
+  void enqueue_one(const Line& line);
+  void empty_buffer();
   void print_id(std::string_view id) const;
   void refuse(std::uint64_t number, const Error& error);
   void draw(bool final);
 
   Producer& producer_;
+  const OnFull* on_full_;
+  std::optional<ResilientProducer> resilient_;
+  std::map<std::string, std::uint64_t> buffered_;  ///< by id, the number of the line
   bool json_;
   LineReader lines_;
   ProgressBar bar_;

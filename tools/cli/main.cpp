@@ -78,6 +78,8 @@ int run(std::vector<std::string> words) {
   cli::add_pool_commands(app, request);
   cli::add_stats_command(app, request);
   cli::add_events_command(app, request);
+  cli::add_record_command(app, request);
+  cli::add_simulate_command(app, request);
   cli::add_drain_command(app, request);
   cli::add_audit_command(app, request);
   cli::add_doctor_command(app, request);

@@ -4,6 +4,7 @@
 #include <set>
 #include <thread>
 
+#include "engine/uuid.hpp"
 #include "tests/unit/engine/quiet_segment.hpp"
 
 namespace ojs_shm::test {
@@ -111,6 +112,20 @@ TEST(Ids, an_id_is_free_again_once_its_job_is_gone) {
   for (int i = 0; i < 300; ++i) ASSERT_TRUE(s.producer.cancel(s.put(1)).ok());  // slots are used again
   EXPECT_EQ(s.observer.get(id).code(), Code::kNotFound);
   EXPECT_EQ(s.put(with_id(id)), id);
+}
+
+TEST(Ids, of_one_maker_have_their_low_bits_in_common_and_still_find_room) {
+  QuietSegment maker, s;
+  for (int i = 0; i < 300; ++i) {
+    const std::string id = maker.put();
+    const auto stored = s.producer.enqueue(with_id(id));
+    ASSERT_TRUE(stored.ok()) << i << ": " << stored.error().message;
+  }
+  for (std::uint32_t seq = 0; seq < 100; ++seq) {  // all but the number in the millisecond alike
+    const std::string id = engine::to_string(engine::make_id(1'700'000'000'000, seq, 0, 0, 0x12'3456'789A'BCDE));
+    const auto stored = s.producer.enqueue(with_id(id));
+    ASSERT_TRUE(stored.ok()) << seq << ": " << stored.error().message;
+  }
 }
 
 TEST(Ids, what_is_no_lower_case_uuid_7_is_refused) {

@@ -5,10 +5,17 @@
 # IN-TEST: --quick
 . "$(dirname "$0")/../lane.sh"
 lane bench
-build_tree default ojs_shm_bench || finish
+build_tree default ojs_shm_bench ojs_shm_overload || finish
 tally=build/bench-tally.txt
 rm -f "$tally"
-"$PYTHON" bench/report.py --tally "$tally" "$@" || fail "bench/report.py $*"
+quick=$([[ " $* " == *" --quick "* ]] && echo --quick)
+if [[ " $* " != *" --only overload "* ]]; then
+  "$PYTHON" bench/report.py --tally "$tally" "$@" || fail "bench/report.py $*"
+fi
+if [[ " $* " != *" --only "* || " $* " == *" --only overload "* ]]; then
+  # shellcheck disable=SC2086
+  "$PYTHON" bench/overload.py --tally "$tally" $quick || fail "bench/overload.py"
+fi
 if [[ -s $tally ]]; then
   {
     read -r passed failed skipped

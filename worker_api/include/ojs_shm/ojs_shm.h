@@ -29,7 +29,7 @@
 //     one for each thread. Only ojs_shm_interrupt() and ojs_shm_cancel_requested() may run beside others.
 //  7. Processes. After fork() the child's inherited handles answer OJS_SHM_E_CLOSED; the child attaches for itself.
 //  8. No callbacks, no exceptions, no longjmp, no signals, nothing printed, no locale. No call blocks unless it has a
-//     timeout. Times are milliseconds: points are counted from 1970-01-01T00:00Z, 0 meaning never or unset.
+//     timeout, or its producer was opened with retries (resilience.h). Times are milliseconds: points are counted from 1970-01-01T00:00Z, 0 meaning never or unset.
 //  9. Wrong arguments (a NULL that is not allowed, a handle of another kind, a closed handle as far as can be seen) are
 //     answered with OJS_SHM_E_INVALID and change nothing.
 

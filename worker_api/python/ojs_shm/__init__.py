@@ -22,6 +22,7 @@ from .errors import (CannotAttach, Closed, Duplicate, Empty, Failure, InternalEr
                      PermissionDenied, QueueFull, SegmentFull, StaleVersion, TimedOut, TooLarge, WrongState)
 from .events import Events
 from .jobs import Job, JobError, JobInfo, NackOutcome, NewJob, QueueStats, Retry
+from .on_full import OnFull, Unsent
 from .priority import Priority
 from .worker import Worker
 
@@ -30,9 +31,9 @@ __version__ = "0.1.0"
 __all__ = [
     "AsyncQueue", "AsyncTask", "AsyncWorker", "CannotAttach", "Closed", "Duplicate", "Empty", "Events", "Failure",
     "InUse", "InternalError", "InvalidArgument", "Job", "JobCancelled", "JobError", "JobFailed", "JobInfo",
-    "LibraryNotFound", "Lost", "NackOutcome", "NewJob", "NoSpace", "NotFound", "OjsError", "OtherFormat",
+    "LibraryNotFound", "Lost", "NackOutcome", "NewJob", "NoSpace", "NotFound", "OjsError", "OnFull", "OtherFormat",
     "PermissionDenied", "Priority", "Queue", "QueueFull", "QueueStats", "Retry", "SegmentFull", "StaleVersion", "Task",
-    "TimedOut", "TooLarge", "Worker", "WrongState", "connect", "connect_sync", "create_segment", "library_version",
+    "TimedOut", "TooLarge", "Unsent", "Worker", "WrongState", "connect", "connect_sync", "create_segment", "library_version",
     "remove_segment",
 ]
 

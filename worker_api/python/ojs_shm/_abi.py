@@ -15,6 +15,7 @@ from . import errors
 
 ABI_VERSION = 1
 ID_SIZE = 37
+BUFFERED = 1
 
 JOB_HAS_PRIORITY = 1
 JOB_PENDING = 2
@@ -63,6 +64,12 @@ class JobSpec(Sized):
                 ("retry", POINTER(RetryPolicy)), ("priority", c_int64), ("scheduled_at_ms", c_uint64),
                 ("expires_at_ms", c_uint64), ("timeout_ms", c_uint32), ("lease_ms", c_uint32), ("flags", c_uint32),
                 ("priority_age_rate", c_uint32)]
+
+
+class Resilience(Sized):
+    _fields_ = [("struct_size", c_size_t), ("buffer_jobs", c_uint64), ("buffer_bytes", c_uint64),
+                ("retries", c_uint32), ("max_delay_ms", c_uint32), ("breaker_refusals", c_uint32),
+                ("breaker_cooldown_ms", c_uint32)]
 
 
 class Text(Structure):
@@ -124,6 +131,10 @@ _ENTRIES = {
     "segment_path": (c_int64, (_handle, *_text)),
     "segment_remove": (c_int, (c_char_p, c_char_p, c_int)),
     "producer_open": (c_int, (_handle, _out)),
+    "producer_open_resilient": (c_int, (_handle, POINTER(Resilience), _handle, _out)),
+    "flush": (c_int, (_handle, c_int64)),
+    "take_failed": (c_int64, (_handle, *_text)),
+    "close_buffer": (c_int64, (_handle, *_text)),
     "enqueue": (c_int, (_handle, POINTER(JobSpec), c_char_p)),
     "enqueue_batch": (c_int, (_handle, POINTER(JobSpec), c_size_t, c_char_p)),
     "wait": (c_int64, (_handle, c_char_p, c_int64, *_text)),

@@ -16,6 +16,7 @@ from . import errors
 from .client import Queue
 from .events import LOOK
 from .jobs import NOTHING, Duration, JobInfo, NewJob, QueueStats, milliseconds
+from .on_full import OnFull, Unsent
 
 if TYPE_CHECKING:
     from .aio_worker import AsyncWorker
@@ -24,12 +25,13 @@ if TYPE_CHECKING:
 _TURN = 0.01
 
 
-async def connect(name: str | None = None, *, dir: str | None = None, queue: str = "default") -> AsyncQueue:
+async def connect(name: str | None = None, *, dir: str | None = None, queue: str = "default",
+                  on_full: OnFull | None = None) -> AsyncQueue:
     """Attaches to the living segment DIR/ojs-shm.NAME (else OJS_SHM_DIR and OJS_SHM_NAME, else /dev/shm and default).
 
     Errors: CannotAttach, OtherFormat, PermissionDenied, SegmentFull.
     """
-    return AsyncQueue(Queue(name, dir=dir, queue=queue))
+    return AsyncQueue(Queue(name, dir=dir, queue=queue, on_full=on_full))
 
 
 class AsyncQueue:
@@ -53,11 +55,26 @@ class AsyncQueue:
 
         Errors: InvalidArgument, TooLarge, QueueFull, SegmentFull, Duplicate, Closed; nothing is stored then.
         """
-        return AsyncTask(self, self._queue._submit(NewJob(type, input, **options)))
+        return AsyncTask(self, *await self._patiently(self._queue._submit, NewJob(type, input, **options)))
 
     async def submit_many(self, jobs: Iterable[NewJob]) -> list[AsyncTask]:
         """All or none, in this order."""
-        return [AsyncTask(self, id) for id in self._queue._submit_many(jobs)]
+        ids, buffered = await self._patiently(self._queue._submit_many, jobs)
+        return [AsyncTask(self, id, buffered) for id in ids]
+
+    async def _patiently(self, submit: Any, what: Any) -> Any:
+        """A submit that pauses between its retries does so in a thread."""
+        if self._queue.on_full is not None and self._queue.on_full.retries > 0:
+            return await asyncio.to_thread(submit, what)
+        return submit(what)
+
+    async def flush(self, timeout: Duration | None = None) -> None:
+        """Until nothing in the buffer waits to be brought. Errors: TimedOut (`depth` jobs are left), Closed."""
+        await asyncio.to_thread(self._queue.flush, timeout)
+
+    async def take_failed(self) -> list[Unsent]:
+        """Jobs that the buffer tried to bring and that were refused for good."""
+        return self._queue.take_failed()
 
     async def get(self, id: str) -> JobInfo:
         return self._queue.get(id)
@@ -142,10 +159,10 @@ class AsyncQueue:
         from .aio_worker import AsyncWorker
         return AsyncWorker(self._queue, **options)
 
-    async def close(self) -> None:
-        """Detaches; whoever still waits for a result gets Closed."""
+    async def close(self) -> list[Unsent]:
+        """Detaches; whoever still waits for a result gets Closed. Returns what the local buffer has not sent."""
         await asyncio.to_thread(self._watcher.close)
-        self._queue.close()
+        return await asyncio.to_thread(self._queue.close)
 
     async def __aenter__(self) -> AsyncQueue:
         return self
@@ -157,9 +174,10 @@ class AsyncQueue:
 class AsyncTask:
     """A job that was submitted here."""
 
-    def __init__(self, queue: AsyncQueue, id: str) -> None:
+    def __init__(self, queue: AsyncQueue, id: str, buffered: bool = False) -> None:
         self._queue = queue
         self.id = id
+        self.buffered = buffered
 
     async def info(self) -> JobInfo:
         return await self._queue.get(self.id)

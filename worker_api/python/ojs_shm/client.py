@@ -7,6 +7,7 @@ import ctypes
 import json
 import operator
 import time
+import warnings
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -15,18 +16,20 @@ from ._abi import library
 from ._handles import Handles
 from .events import Events
 from .jobs import NOTHING, Duration, JobInfo, NewJob, QueueStats, milliseconds, to_json
+from .on_full import OnFull, Unsent, unsent_of
 from .priority import Priority
 
 if TYPE_CHECKING:
     from .worker import Worker
 
 
-def connect_sync(name: str | None = None, *, dir: str | None = None, queue: str = "default") -> Queue:
+def connect_sync(name: str | None = None, *, dir: str | None = None, queue: str = "default",
+                 on_full: OnFull | None = None) -> Queue:
     """Attaches to the living segment DIR/ojs-shm.NAME (else OJS_SHM_DIR and OJS_SHM_NAME, else /dev/shm and default).
 
     Errors: CannotAttach, OtherFormat, PermissionDenied, SegmentFull.
     """
-    return Queue(name, dir=dir, queue=queue)
+    return Queue(name, dir=dir, queue=queue, on_full=on_full)
 
 
 def create_segment(name: str | None = None, *, dir: str | None = None, convention: str = "ojs", size_bytes: int = 0,
@@ -58,15 +61,19 @@ def remove_segment(name: str | None = None, *, dir: str | None = None, force: bo
 class Queue:
     """A connection to a segment: puts jobs in, asks about them, changes and cancels them. Thread-safe.
 
-    `queue` is where jobs go that name none; every queue of the segment can be reached.
+    `queue` is where jobs go that name none; every queue of the segment can be reached. `on_full` says what submit() does
+    before it raises QueueFull or SegmentFull; None: nothing.
     """
 
-    def __init__(self, name: str | None = None, *, dir: str | None = None, queue: str = "default") -> None:
+    def __init__(self, name: str | None = None, *, dir: str | None = None, queue: str = "default",
+                 on_full: OnFull | None = None) -> None:
         lib = library()
         self.queue = queue
         self._segment: int | None = lib.open(lib.segment_attach, _abi.text_in(name, "name"),
                                              _abi.text_in(dir, "dir"))
-        self._producers = Handles("queue", lambda: lib.open(lib.producer_open, self._segment))
+        self.on_full = on_full
+        self._first: int | None = None  # of the producers that share circuits and buffer
+        self._producers = Handles("queue", self._open_producer)
         self._observers = Handles("queue", lambda: lib.open(lib.observer_open, self._segment))
         self._admins = Handles("queue", lambda: lib.open(lib.admin_open, self._segment))
         self._workers: list[Handles] = []
@@ -81,21 +88,29 @@ class Queue:
 
         Errors: InvalidArgument, TooLarge, QueueFull, SegmentFull, Duplicate, Closed; nothing is stored then.
         """
-        return Task(self, self._submit(NewJob(type, input, **options)))
+        return Task(self, *self._submit(NewJob(type, input, **options)))
 
     def submit_many(self, jobs: Iterable[NewJob]) -> list[Task]:
         """All or none, in this order."""
-        return [Task(self, id) for id in self._submit_many(jobs)]
+        ids, buffered = self._submit_many(jobs)
+        return [Task(self, id, buffered) for id in ids]
 
-    def _submit(self, job: NewJob) -> str:
+    def _open_producer(self) -> int:
+        if self.on_full is None:
+            return library().open(library().producer_open, self._segment)
+        made = self.on_full._open(self._segment, self._first)
+        self._first = self._first or made
+        return made
+
+    def _submit(self, job: NewJob) -> tuple[str, bool]:
         spec, id = _abi.JobSpec(), ctypes.create_string_buffer(_abi.ID_SIZE)
         kept = job._struct(spec, self.priority(job.priority), self.queue, _now_ms())
         with self._producers.lent() as producer:
-            producer.call(library().enqueue, ctypes.byref(spec), id)
+            code = producer.call(library().enqueue, ctypes.byref(spec), id)
         del kept  # the struct pointed into it until here
-        return id.value.decode()
+        return id.value.decode(), code == _abi.BUFFERED
 
-    def _submit_many(self, jobs: Iterable[NewJob]) -> list[str]:
+    def _submit_many(self, jobs: Iterable[NewJob]) -> tuple[list[str], bool]:
         listed = list(jobs)
         specs, now = (_abi.JobSpec * len(listed))(), _now_ms()
         kept = []
@@ -104,10 +119,32 @@ class Queue:
             kept.append(job._struct(spec, self.priority(job.priority), self.queue, now))
         ids = ctypes.create_string_buffer(max(1, len(listed) * _abi.ID_SIZE))
         with self._producers.lent() as producer:
-            producer.call(library().enqueue_batch, specs, len(listed), ids)
+            code = producer.call(library().enqueue_batch, specs, len(listed), ids)
         del kept
-        return [ids.raw[at:at + _abi.ID_SIZE - 1].decode() for at in range(0, len(listed) * _abi.ID_SIZE,
-                                                                          _abi.ID_SIZE)]
+        return [ids.raw[at:at + _abi.ID_SIZE - 1].decode()
+                for at in range(0, len(listed) * _abi.ID_SIZE, _abi.ID_SIZE)], code == _abi.BUFFERED
+
+    # --- The local buffer of OnFull -----------------------------------------------------------------------------------
+
+    def flush(self, timeout: Duration | None = None) -> None:
+        """Until nothing in the buffer waits to be brought. Errors: TimedOut (`depth` jobs are left), Closed."""
+        if self._buffers:
+            with self._producers.lent() as producer:
+                producer.call(library().flush, -1 if timeout is None else milliseconds(timeout, "timeout", 53))
+
+    def take_failed(self) -> list[Unsent]:
+        """Jobs that the buffer tried to bring and that were refused for good. They count against its bounds until taken."""
+        return self._unsent(library().take_failed)
+
+    @property
+    def _buffers(self) -> bool:
+        return self.on_full is not None and self.on_full.buffer > 0
+
+    def _unsent(self, entry: Any) -> list[Unsent]:
+        if not self._buffers:
+            return []
+        with self._producers.lent() as producer:
+            return unsent_of(producer.text(entry))
 
     # --- One job ------------------------------------------------------------------------------------------------------
 
@@ -350,8 +387,10 @@ class Queue:
         self._workers = [*(each for each in self._workers if not each.closed), made]
         return made
 
-    def close(self) -> None:
-        """Detaches. Workers of this connection end as well: what they still hold goes back to the front."""
+    def close(self) -> list[Unsent]:
+        """Detaches. Workers of this connection end as well: what they still hold goes back to the front. Returns what the
+        local buffer has not sent; flush() first to wait for it."""
+        unsent = [] if self._producers.closed else self._unsent(library().close_buffer)
         for workers in self._workers:
             workers.interrupt()
         for handles in (*self._workers, self._producers, self._observers, self._admins):
@@ -359,20 +398,24 @@ class Queue:
         segment, self._segment = self._segment, None
         if segment is not None:
             library().close(segment)
+        return unsent
 
     def __enter__(self) -> Queue:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.close()
+        if unsent := self.close():
+            warnings.warn(f"{len(unsent)} jobs in the local buffer were not sent: {unsent[-1].error}", ResourceWarning,
+                          stacklevel=2)
 
 
 class Task:
-    """A job that was submitted here."""
+    """A job that was submitted here. `buffered`: it went into the local buffer, and is in the segment later."""
 
-    def __init__(self, queue: Queue, id: str) -> None:
+    def __init__(self, queue: Queue, id: str, buffered: bool = False) -> None:
         self._queue = queue
         self.id = id
+        self.buffered = buffered
 
     def info(self) -> JobInfo:
         return self._queue.get(self.id)

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+// `ojs-shm record` and `ojs-shm simulate`: a trace of a living segment, and what a policy would do to it.
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <fstream>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "tests/support/live_segment.hpp"
+#include "worker_api/envelope_json.hpp"
+
+namespace ojs_shm::test {
+namespace {
+
+const std::string kLoad = "jobs=400,rate=200,service=10ms,queues=a:1|b:1,priorities=0:1|3:1,tenants=x:3|y:1";
+
+Finished simulate(std::vector<std::string> words, const std::string& input = {}) {
+  words.insert(words.begin(), {program("ojs-shm"), "simulate"});
+  ProcessOptions options;
+  options.input = input;
+  return run(words, options);
+}
+
+std::string contents(const std::string& path) {
+  std::ostringstream text;
+  text << std::ifstream(path).rdbuf();
+  return text.str();
+}
+
+/// A member of the group of that name.
+std::string of_group(const std::string& json, const std::string& kind, const std::string& name, std::string_view path) {
+  const std::string groups = member(json, kind);
+  for (const std::string_view group : json::elements_of(groups))
+    if (member(group, "name") == name) return member(group, path);
+  return "";
+}
+
+TEST(CliSimulate, a_seed_always_gives_the_same_figures_and_needs_no_segment) {
+  const Finished once = simulate({"--synthetic", kLoad, "--seed", "5", "--json"});
+  ASSERT_EQ(once.exit_code, 0) << once.err;
+  EXPECT_EQ(once.err, "seed 5\n");
+  EXPECT_EQ(member(once.out, "all.arrived"), "400");
+  EXPECT_EQ(member(once.out, "all.served"), "400");
+  EXPECT_EQ(simulate({"--synthetic", kLoad, "--seed", "5", "--json"}).out, once.out);
+  EXPECT_NE(simulate({"--synthetic", kLoad, "--seed", "6", "--json"}).out, once.out);
+}
+
+TEST(CliSimulate, a_row_for_each_queue_level_and_tenant) {
+  const Finished done = simulate({"--synthetic", kLoad, "--seed", "5", "--queue", "a:3", "--queue", "b:1", "--strategy",
+                                  "weighted", "--workers", "2"});
+  ASSERT_EQ(done.exit_code, 0) << done.err;
+  const auto rows = lines_of(done.out);
+  ASSERT_EQ(rows.size(), 1U + 2 + 4 + 2) << done.out;
+  EXPECT_EQ(rows[0].substr(0, 9), "all\t-\t400");
+  EXPECT_EQ(rows[4].substr(0, 9), "level\ta 3");
+  EXPECT_EQ(rows[7].substr(0, 8), "tenant\tx");
+}
+
+TEST(CliSimulate, the_settings_under_trial_decide) {
+  const std::vector<std::string> load = {"--synthetic", "jobs=3000,rate=150,service=10ms,fixed,priorities=0:1|3:1",
+                                         "--seed", "3", "--json"};
+  const auto with = [&load](std::vector<std::string> more) {
+    more.insert(more.begin(), load.begin(), load.end());
+    const Finished done = simulate(more);
+    EXPECT_EQ(done.exit_code, 0) << done.err;
+    return done.out;
+  };
+  const auto p50 = [](const std::string& json) {
+    return std::stod(of_group(json, "levels", "default 3", "wait_ms.p50"));
+  };
+  const double strict = p50(with({}));
+  EXPECT_LT(p50(with({"--set", "default={\"level_weights\":{\"0\":1,\"3\":1}}"})), 0.7 * strict);
+  EXPECT_LT(p50(with({"--set", "*={\"aging\":{\"interval\":\"PT1S\"}}"})), strict);
+  EXPECT_EQ(member(with({}), "all.refused"), "0");
+  EXPECT_GT(std::stoi(member(with({"--set", "default={\"backpressure\":{\"max_depth\":50}}"}), "all.refused")), 500);
+}
+
+TEST(CliSimulate, draws_and_saves) {
+  const ScratchDirectory folder;
+  const Finished drawn = simulate(
+      {"--synthetic", kLoad, "--seed", "5", "--json", "--svg", folder / "waits.svg", "--save", folder / "load.trace"});
+  ASSERT_EQ(drawn.exit_code, 0) << drawn.err;
+  const std::string svg = contents(folder / "waits.svg");
+  EXPECT_EQ(svg.substr(0, 5), "<svg ");
+  EXPECT_NE(svg.find("<circle"), std::string::npos);
+  EXPECT_NE(svg.find(">b 3<"), std::string::npos) << "its levels are named";
+  const Finished again = simulate({folder / "load.trace", "--json"});
+  ASSERT_EQ(again.exit_code, 0) << again.err;
+  for (const char* path : {"end_ms", "all", "queues", "levels", "tenants"})
+    EXPECT_EQ(member(again.out, path), member(drawn.out, path)) << path;
+}
+
+TEST(CliSimulate, what_it_cannot_play_is_status_2_and_says_where) {
+  for (const std::vector<std::string>& words : {std::vector<std::string>{},
+                                                {"--synthetic", "speed=3"},
+                                                {"--synthetic", "jobs=0"},
+                                                {"--synthetic", "queues=a:0"},
+                                                {"--synthetic", kLoad, "--set", "default"},
+                                                {"--synthetic", kLoad, "--set", "*={\"shards\":2}"},
+                                                {"--synthetic", kLoad, "--workers", "0"},
+                                                {"--synthetic", "priorities=200", "--convention", "none"},
+                                                {"/nowhere.trace"}}) {
+    const Finished done = simulate(words);
+    EXPECT_EQ(done.exit_code, 2) << (words.empty() ? "" : words.back()) << done.err;
+    EXPECT_NE(done.err, "");
+  }
+  const Finished line = simulate({"-"}, "{\"ojs_shm_trace\":1}\n{\"arrival\":{}}\n");
+  EXPECT_EQ(line.exit_code, 2);
+  EXPECT_NE(line.err.find("-:2: "), std::string::npos) << line.err;
+}
+
+TEST(CliRecord, a_living_segment_becomes_a_trace_that_simulate_plays) {
+  const LiveSegment segment;
+  Process recording = segment.start_cli({"record"});
+  const auto head = recording.read_line();
+  ASSERT_TRUE(head.has_value());
+  EXPECT_EQ(member(*head, "ojs_shm_trace"), "1") << *head;
+  EXPECT_EQ(member(*head, "convention"), "ojs");
+  const std::string first = segment.enqueue({"-t", "mail.send", "--queue", "mail", "--priority", "1", "--meta",
+                                             "{\"tenant_id\":\"acme\"}", "-i", "[\"text\"]"});
+  segment.enqueue({"-t", "mail.send", "--queue", "mail", "--priority", "2", "--retry", "max_attempts=2,initial=1ms"});
+  ASSERT_EQ(segment.cli({"work", "--queue", "mail", "--count", "1", "--", "true"}).exit_code, 0);
+  (void)segment.cli({"work", "--queue", "mail", "--count", "1", "--", "false"});
+  ASSERT_EQ(segment.cli({"work", "--queue", "mail", "--count", "1", "--", "true"}).exit_code, 0);
+  std::string lines = *head + "\n";  // two arrivals, three services
+  for (int i = 0; i < 5; ++i) {
+    const auto line = recording.read_line();
+    ASSERT_TRUE(line.has_value()) << recording.err();
+    lines += *line + "\n";
+  }
+  recording.signal(SIGTERM);
+  EXPECT_EQ(recording.wait().exit_code, 0);
+  EXPECT_NE(segment.cli({"events"}).err.find("events are off"), std::string::npos) << "as it found them";
+
+  const std::string arrival = member(lines_of(lines).at(1), "arrival");
+  EXPECT_EQ(member(arrival, "job"), first) << lines;
+  EXPECT_EQ(member(arrival, "queue") + member(arrival, "type"), "mailmail.send");
+  EXPECT_EQ(member(arrival, "priority") + member(arrival, "tenant"), "1acme");
+  EXPECT_GT(std::stoi(member(arrival, "size")), 8);
+  const Finished played = simulate({"-", "--json"}, lines);
+  ASSERT_EQ(played.exit_code, 0) << played.err;
+  EXPECT_EQ(member(played.out, "all.served"), "2");
+  EXPECT_EQ(of_group(played.out, "tenants", "acme", "arrived"), "1");
+}
+
+TEST(CliRecord, stops_after_so_many_arrivals_and_looks_at_one_queue) {
+  const LiveSegment segment;
+  Process recording = segment.start_cli({"record", "--jobs", "2", "--queue", "mail"});
+  ASSERT_TRUE(recording.read_line().has_value());
+  for (const char* queue : {"mail", "other", "mail"}) segment.enqueue({"-t", "a", "--queue", queue});
+  const Finished done = recording.wait();
+  EXPECT_EQ(done.exit_code, 0) << done.err;
+  int arrivals = 0;
+  for (const std::string& line : lines_of(done.out)) {
+    if (member(line, "arrival").empty()) continue;
+    ++arrivals;
+    EXPECT_EQ(member(line, "arrival.queue"), "mail") << line;
+  }
+  EXPECT_EQ(arrivals, 2) << done.out;
+}
+
+}  // namespace
+}  // namespace ojs_shm::test

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <signal.h>
+#include <spdlog/fmt/fmt.h>
+
+#include <chrono>
+#include <optional>
+#include <set>
+#include <string>
+#include <thread>
+
+#include <ojs_shm/admin.hpp>
+#include <ojs_shm/observer.hpp>
+
+#include "tools/cli/command.hpp"
+#include "tools/cli/view.hpp"
+#include "tools/shell/output.hpp"
+#include "tools/shell/quantity.hpp"
+#include "tools/shell/refusal.hpp"
+#include "worker_api/envelope_trace.hpp"
+
+namespace ojs_shm::cli {
+namespace {
+
+using shell::must;
+
+struct RecordOptions {
+  std::string length, queue;
+  std::optional<std::uint64_t> jobs;
+};
+
+volatile sig_atomic_t stopped = 0;
+void on_stop_signal(int) { stopped = 1; }
+
+/// Events that are on as long as this lives, if they were not on anyway.
+class EventsOn {
+ public:
+  EventsOn(const Request& request, const Observer& observer) {
+    if (observer.segment_info().events) return;
+    admin_.emplace(must(Admin::attach(request.where)));
+    must(admin_->set_events(true));
+  }
+  ~EventsOn() {
+    if (admin_) (void)admin_->set_events(false);
+  }
+  EventsOn(const EventsOn&) = delete;
+
+ private:
+  std::optional<Admin> admin_;
+};
+
+/// Turns events into lines of a trace. A job arrives when it becomes available for the first time; what goes back or is
+/// tried again is no arrival.
+class Recorder {
+ public:
+  Recorder(const Observer& observer, std::string queue, std::uint64_t begun_at_ms)
+      : observer_(observer), queue_(std::move(queue)), begun_at_ms_(begun_at_ms) {}
+
+  void take(const Event& event) {
+    if (event.job_id.empty() || (!queue_.empty() && event.queue != queue_)) return;
+    if (event.type == "job.enqueued") {
+      if (event.attempt == 0 && open_.insert(event.job_id).second) arrive(event);
+    } else if (event.type == "job.failed" || event.type == "job.completed") {
+      if (open_.contains(event.job_id))
+        print_line(print_trace_service(event.job_id, static_cast<double>(event.duration_ms)));
+    }
+    if (event.type == "job.completed" || event.type == "job.discarded" || event.type == "job.cancelled" ||
+        event.type == "job.expired") {
+      open_.erase(event.job_id);
+    }
+  }
+  std::uint64_t arrivals() const { return arrivals_; }
+
+ private:
+  void arrive(const Event& event) {
+    TraceArrival arrival;
+    arrival.at_us = event.time_ms < begun_at_ms_ ? 0 : static_cast<std::int64_t>(event.time_ms - begun_at_ms_) * 1000;
+    arrival.queue = event.queue;
+    arrival.priority = event.priority;
+    if (const auto job = observer_.get(event.job_id)) {  // a fast worker and a short retention may be done with it
+      arrival.type = job->type;
+      arrival.tenant = tenant_of(job->extra);
+      arrival.size = static_cast<std::uint32_t>(job->args.size() + job->extra.size());
+    }
+    print_line(print_trace_arrival(event.job_id, arrival));
+    ++arrivals_;
+  }
+
+  const Observer& observer_;
+  std::string queue_;
+  std::uint64_t begun_at_ms_, arrivals_ = 0;
+  std::set<std::string> open_;
+};
+
+int record(const Request& request, const RecordOptions& options) {
+  constexpr std::chrono::milliseconds kLook{50};
+  struct sigaction action {};
+  action.sa_handler = on_stop_signal;
+  ::sigaction(SIGINT, &action, nullptr);
+  ::sigaction(SIGTERM, &action, nullptr);
+  const Observer observer = must(Observer::attach(request.where));
+  EventReader reader = observer.events();
+  const EventsOn on(request, observer);
+  const SegmentInfo segment = observer.segment_info();
+  const std::uint64_t begun = shell::unix_now_ms();
+  print_line(print_trace_head({segment.convention, segment.name, begun}));
+  Recorder recorder(observer, options.queue, begun);
+  const std::uint64_t end =
+      options.length.empty() ? ~std::uint64_t{0} : begun + must(shell::parse_duration_ms(options.length));
+  std::uint64_t told = 0;
+  while (stopped == 0 && shell::unix_now_ms() < end && recorder.arrivals() < options.jobs.value_or(~std::uint64_t{0})) {
+    if (Event event; reader.next(event)) {
+      recorder.take(event);
+      continue;
+    }
+    if (reader.lost() != told) {
+      print_line(object([&](json::ObjectWriter& writer) { count(writer, "lost", reader.lost() - told); }));
+      shell::say("{} events lost: they were overwritten before they could be read\n", reader.lost() - told);
+      told = reader.lost();
+    }
+    if (!shell::flush_output()) break;  // nobody reads any more
+    std::this_thread::sleep_for(kLook);
+  }
+  return shell::kExitOk;
+}
+
+}  // namespace
+
+void add_record_command(CLI::App& app, Request& request) {
+  auto [command, options] = add_command<RecordOptions>(
+      app, request, "record", "Write a trace of arrivals and services, for `simulate`", &record);
+  command->add_option("--for", options->length, "Stop after this time (SIGINT or SIGTERM)")->type_name("TIME");
+  command->add_option("--jobs", options->jobs, "Stop after so many arrivals")->type_name("N")->check(kNotNegative);
+  command->add_option("--queue", options->queue, "Only of this queue")->type_name("NAME");
+  set_footer(
+      *command,
+      "\nOUTPUT\n"
+      "  JSON, a line for each arrival and each service; docs/simulation.md has the members. Events are turned on\n"
+      "  meanwhile, if they are off.\n"
+      "\nEXAMPLE\n"
+      "  ojs-shm record --for 10m > monday.trace; ojs-shm simulate monday.trace --workers 4\n");
+}
+
+}  // namespace ojs_shm::cli

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/cli/simulate_load.hpp"
+
+#include <fcntl.h>
+#include <spdlog/fmt/fmt.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <cmath>
+#include <cstring>
+#include <fstream>
+#include <memory>
+
+#include "tools/cli/line_reader.hpp"
+#include "tools/shell/pairs.hpp"
+#include "tools/shell/quantity.hpp"
+#include "tools/shell/refusal.hpp"
+#include "worker_api/envelope_trace.hpp"
+
+namespace ojs_shm::cli {
+namespace {
+
+using shell::must;
+using shell::refuse;
+
+double number_of(const std::string& name, const std::string& text, double least, double most) {
+  double number = 0;
+  const auto [end, fault] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (fault != std::errc() || end != text.data() + text.size() || !(number >= least && number <= most)) {
+    refuse(Code::kInvalid, fmt::format("--synthetic: {}={} is no number from {} to {}", name, text, least, most));
+  }
+  return number;
+}
+
+/// "a:3|b" -> {a, 3}, {b, 1}.
+SyntheticLoad::Weights weights_of(const std::string& name, std::string text) {
+  std::replace(text.begin(), text.end(), '|', ',');
+  SyntheticLoad::Weights weights;
+  for (const auto& [value, weight] : shell::pairs_of(text, ':'))
+    weights.emplace_back(value, weight.empty() ? 1 : number_of(name, weight, 0, 1e9));
+  double sum = 0;
+  for (const auto& [value, weight] : weights) sum += weight;
+  if (!(sum > 0)) refuse(Code::kInvalid, fmt::format("--synthetic: {} has no weight above 0", name));
+  return weights;
+}
+
+}  // namespace
+
+SyntheticLoad synthetic_load_of(const std::string& text, std::uint64_t seed) {
+  SyntheticLoad load;
+  load.seed = seed;
+  for (const auto& [name, value] : shell::pairs_of(text, '=')) {
+    if (name == "jobs") {
+      load.jobs = static_cast<std::uint32_t>(number_of(name, value, 1, 3'000'000));
+    } else if (name == "rate") {
+      load.rate = number_of(name, value, 0, 1e9);
+    } else if (name == "service") {
+      load.service_us = static_cast<std::int64_t>(must(shell::parse_duration_ms(value))) * 1000;
+    } else if (name == "fixed" && value.empty()) {
+      load.fixed_service = true;
+    } else if (name == "queues") {
+      load.queues = weights_of(name, value);
+    } else if (name == "priorities") {
+      load.priorities.clear();
+      for (const auto& [level, weight] : weights_of(name, value))
+        load.priorities.emplace_back(static_cast<std::int64_t>(number_of(name, level, 0, 255)), weight);
+    } else if (name == "tenants") {
+      load.tenants = weights_of(name, value);
+    } else if (name == "size") {
+      load.size = static_cast<std::uint32_t>(number_of(name, value, 0, 1e6));
+    } else {
+      refuse(Code::kInvalid, fmt::format("--synthetic: \"{}\" is none of jobs=, rate=, service=, fixed, queues=, "
+                                         "priorities=, tenants=, size=",
+                                         name));
+    }
+  }
+  return load;
+}
+
+Trace read_trace(const std::string& path, std::int64_t otherwise_us) {
+  int fd = STDIN_FILENO;
+  if (path != "-" && (fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC)) < 0) {
+    refuse(errno == EACCES ? Code::kPermission : Code::kInvalid,
+           fmt::format("cannot read {}: {}", path, std::strerror(errno)));
+  }
+  LineReader lines(fd);
+  TraceReader reader;
+  for (std::string line; lines.next(line);) {
+    if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
+    if (const Status taken = reader.take(line); !taken) {
+      Error error = taken.error();
+      error.message = fmt::format("{}:{}: {}", path, lines.count(), error.message);
+      throw shell::Refusal{std::move(error)};
+    }
+  }
+  if (fd != STDIN_FILENO) ::close(fd);
+  return reader.finish(otherwise_us);
+}
+
+Status write_file(const std::string& path, const std::string& text) {
+  std::ofstream file(path, std::ios::binary);
+  file << text;
+  file.close();
+  if (file) return {};
+  return shell::invalid(fmt::format("cannot write {}: {}", path, std::strerror(errno)));
+}
+
+Status write_trace(const std::string& path, const Trace& trace) {
+  std::string text = print_trace_head({trace.convention, "", 0}) + "\n";
+  for (std::size_t i = 0; i < trace.arrivals.size(); ++i) {
+    const TraceArrival& arrival = trace.arrivals[i];
+    const std::string job = std::to_string(i + 1);
+    text += print_trace_arrival(job, arrival) + "\n";
+    text += print_trace_service(job, static_cast<double>(arrival.service_us) / 1000) + "\n";
+  }
+  return write_file(path, text);
+}
+
+std::string picture_of(const Trace& trace, const SimulationOutcome& outcome, const SimulationReport& report) {
+  constexpr double kWidth = 640, kHeight = 260, kLeft = 64, kBottom = 40, kTop = 30, kRight = 16;
+  constexpr std::size_t kMostDots = 6000;
+  constexpr const char* kColours[] = {"#b3261e", "#d98200", "#2f7d32", "#2458a6", "#7b3fa0", "#555555"};
+  const double longest = std::max(report.all.max_ms, 1e-3),
+               last = std::max<double>(1, static_cast<double>(outcome.end_us));
+  const auto x = [&](double us) { return kLeft + us / last * (kWidth - kLeft - kRight); };
+  const auto y = [&](double ms) { return kHeight - kBottom - ms / longest * (kHeight - kBottom - kTop); };
+  std::vector<std::string> dots(std::size(kColours));
+  const std::size_t step = outcome.dispatches.size() / kMostDots + 1;
+  for (std::size_t i = 0; i < outcome.dispatches.size(); i += step) {
+    const SimulatedDispatch& dispatch = outcome.dispatches[i];
+    const TraceArrival& arrival = trace.arrivals[dispatch.arrival];
+    const std::string name = arrival.queue + " " + std::to_string(arrival.priority);
+    const auto level = std::find_if(report.levels.begin(), report.levels.end(),
+                                    [&](const SimulatedGroup& group) { return group.name == name; });
+    const auto colour = std::min<std::size_t>(static_cast<std::size_t>(level - report.levels.begin()), dots.size() - 1);
+    dots[colour] += fmt::format(R"(<circle cx="{:.1f}" cy="{:.1f}" r="1.5"/>)", x(static_cast<double>(dispatch.at_us)),
+                                y(static_cast<double>(dispatch.at_us - arrival.at_us) / 1000));
+  }
+  std::string svg = fmt::format(R"(<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {0:.0f} {1:.0f}" )"
+                                R"(font-family="sans-serif" font-size="11">)"
+                                "\n<title>waits of a simulation</title>\n"
+                                R"(<rect width="{0:.0f}" height="{1:.0f}" fill="#ffffff"/>)"
+                                "\n",
+                                kWidth, kHeight);
+  for (const double share : {0.0, 0.25, 0.5, 0.75, 1.0}) {
+    svg += fmt::format(R"(<text x="{:.0f}" y="{:.0f}" text-anchor="middle">{:.4g}</text>)"
+                       "\n",
+                       x(share * last), kHeight - kBottom + 15, share * last / 1e6);
+    svg += fmt::format(R"(<path d="M{0:.0f} {1:.0f}H{2:.0f}" stroke="#dddddd"/>)"
+                       R"(<text x="{3:.0f}" y="{4:.0f}" text-anchor="end">{5:.1f}</text>)"
+                       "\n",
+                       kLeft, y(share * longest), kWidth - kRight, kLeft - 6, y(share * longest) + 4, share * longest);
+  }
+  svg += fmt::format(R"(<text x="{:.0f}" y="{:.0f}" text-anchor="middle">second of the dispatch</text>)"
+                     "\n"
+                     R"svg(<text transform="translate(14 {:.0f}) rotate(-90)" text-anchor="middle">ms waited</text>)svg"
+                     "\n",
+                     (kLeft + kWidth) / 2, kHeight - 8, kHeight / 2);
+  for (std::size_t i = 0; i < dots.size(); ++i) {
+    if (dots[i].empty()) continue;
+    const bool others = i + 1 == dots.size() && report.levels.size() > dots.size();
+    svg += fmt::format(R"(<g fill="{0}" fill-opacity="0.6">{1}</g>)"
+                       R"(<text x="{2:.0f}" y="{3:.0f}" text-anchor="end" fill="{0}">{4}</text>)"
+                       "\n",
+                       kColours[i], dots[i], kWidth - kRight, kTop + 12 + 14 * static_cast<double>(i),
+                       others ? "others" : report.levels[i].name);
+  }
+  return svg + "</svg>\n";
+}
+
+}  // namespace ojs_shm::cli

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <ojs_shm/admin.hpp>
+#include <ojs_shm/worker.hpp>
+
+/// What a policy would do to a load: the arrivals and services of a trace, played through the engine itself, in a private
+/// segment whose clock stands between two events. No time passes, nothing is shared, and the same trace gives the same
+/// outcome. Times are microseconds from the begin of the trace; the segment's own clock counts their milliseconds.
+namespace ojs_shm {
+
+struct TraceArrival {
+  std::int64_t at_us = 0;
+  std::int64_t service_us = 0;
+  std::string queue = "default", type = "job", tenant;
+  std::int64_t priority = 0;
+  std::uint32_t size = 0;  ///< bytes of args and extra
+};
+
+struct Trace {
+  std::string convention = "ojs";
+  std::vector<TraceArrival> arrivals;  ///< by time
+};
+
+/// A load that nobody recorded: arrivals and services of a Poisson process, everything else by weights.
+struct SyntheticLoad {
+  using Weights = std::vector<std::pair<std::string, double>>;
+  std::uint64_t seed = 1;
+  std::uint32_t jobs = 10'000;
+  double rate = 100;  ///< arrivals a second, the first at 0; 0: all at once
+  std::int64_t service_us = 10'000;
+  bool fixed_service = false;  ///< else exponential with that mean
+  Weights queues = {{"default", 1}};
+  std::vector<std::pair<std::int64_t, double>> priorities = {{2, 1}};
+  Weights tenants = {{"", 1}};
+  std::uint32_t size = 64;
+};
+Trace synthetic_trace(const SyntheticLoad& load);
+
+/// `count` workers of one kind, each of which does `concurrency` jobs at a time.
+struct SimulatedWorkers {
+  WorkerOptions options;
+  std::uint32_t count = 1, concurrency = 1;
+};
+
+/// The policy under trial. Sizes of jobs are played only into queues with a bound by bytes.
+struct SimulationPlan {
+  std::vector<std::pair<std::string, QueueSettings>> queues = {};
+  std::optional<AgingSettings> default_aging = {};
+  std::vector<SimulatedWorkers> workers = {};
+};
+
+struct SimulatedDispatch {
+  std::int64_t at_us;
+  std::uint32_t arrival;  ///< its place in the trace
+  std::uint32_t worker;
+};
+
+struct SimulationOutcome {
+  std::vector<SimulatedDispatch> dispatches;  ///< in their order
+  std::vector<std::uint32_t> refused;         ///< arrivals
+  std::int64_t end_us = 0;                    ///< of the last service
+};
+
+/// Errors: kInvalid (a setting, a priority, no worker), kSegmentFull, kNoSpace, kPermission.
+Result<SimulationOutcome> simulate(const Trace& trace, const SimulationPlan& plan);
+
+/// What became of a part of the arrivals.
+struct SimulatedGroup {
+  std::string name;
+  std::uint64_t arrived = 0, refused = 0, served = 0;  ///< the rest was dropped, or nobody took it
+  double share = 0;  ///< of the dispatches up to the last arrival: after it there is less to choose from
+  double mean_ms = 0, p50_ms = 0, p95_ms = 0, p99_ms = 0, max_ms = 0;  ///< of the waits of those that were served
+};
+
+struct SimulationReport {
+  SimulatedGroup all;
+  std::vector<SimulatedGroup> queues, levels, tenants;  ///< a level is "QUEUE PRIORITY"; tenants, if there are any
+};
+SimulationReport report_of(const Trace& trace, const SimulationOutcome& outcome);
+
+}  // namespace ojs_shm
