@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "engine/events.hpp"
+#include "engine/limits.hpp"
 #include "engine/names.hpp"
 #include "engine/store.hpp"
 #include "engine/waits.hpp"
@@ -37,6 +38,7 @@ enum class Outcome : std::uint8_t {
   kNoKeys,
   kNoQueues,
   kNoParts,        ///< sets of rings for shards and rates of ageing
+  kNoLimits,       ///< keys of limits, or permits
   kTooManyRates,   ///< the queue holds eight other rates of ageing
   kRateOfShard,    ///< a sharded queue ages at one rate
   kNoPools,        ///< all pools of workers are taken
@@ -61,10 +63,11 @@ struct NewJob {
   RetryPolicy retry;
   std::optional<std::uint8_t> age_rate;  ///< its own; else its queue's
   std::uint64_t tenant = 0;              ///< Store::hash_tenant()
+  std::uint16_t limit = 0;               ///< its key + 1; 0: none
 
   std::size_t size() const { return type.size() + args.size() + extra.size(); }
   /// Whether it fits into a slot and into no index.
-  bool plain() const { return !id && tenant == 0 && size() <= kInlineBytes; }
+  bool plain() const { return !id && tenant == 0 && limit == 0 && size() <= kInlineBytes; }
 };
 
 /// What a fetch hands out. `body` keeps its capacity from one fetch to the next.
@@ -179,6 +182,15 @@ class Actor {
   /// Makes or changes the pool. Its next fetch follows it, over the whole backlog. `made`: it is new.
   Outcome set_pool(std::string_view name, const PoolSpec& spec, bool& made);
   Outcome remove_pool(std::string_view name);
+
+  // ---- limits (limits.cpp, held_back.cpp)
+  Outcome set_limit(std::string_view name, const LimitSettings& settings);
+  Outcome clear_limit(std::string_view name);
+  Outcome bring_limit(std::string_view name, const LimitSettings& settings, std::uint32_t& key);
+  Outcome join_limits(std::uint32_t first, std::uint32_t second, std::uint32_t& both);
+  /// Jobs that this handle takes from now on need a permit of this key too; kNoIndex: no longer.
+  void take_under(std::uint32_t key) { worker_limit_ = key; }
+  std::uint64_t tend_limits(std::uint64_t now);  ///< when it is to be called again, Unix ms
 
   // ---- time (due.cpp), called by whoever supervises
   /// Promotes, expires or leaves alone what is due in the slot; the next time something is due there, 0 for never.
@@ -418,6 +430,29 @@ class Actor {
   void tell_moved(JobId id, std::uint32_t queue, Control before, Control after);
   void tell_paused(std::uint32_t queue, bool paused);
 
+  static constexpr std::uint64_t kRetryLimitMs = 1000;  ///< until a job is tried again whose time is not known
+  enum class Passage : std::uint8_t { kPasses, kHeldBack, kGateClosed };
+  OJS_SHM_INLINE bool limiting() const { return store_.header().limiting.load_seq_cst() != 0; }
+  bool gate_open(const QueueRecord& queue);
+  Passage pass_limits(std::uint32_t q, std::uint32_t slot, JobRecord& job, Control claimed, std::uint64_t now);
+  unsigned take_limits(const LimitList& keys, Permit holder, std::uint64_t now);
+  void hold_back(std::uint32_t key, std::uint32_t slot, JobRecord& job, Control claimed, std::uint64_t now);
+  void drop_limited(std::uint32_t key, std::uint32_t slot, JobRecord& job, Control claimed, std::uint64_t now);
+  void reschedule(std::uint32_t slot, JobRecord& job, Control claimed, std::uint64_t at);
+  LimitList give_limits(std::uint32_t slot, JobRecord& job, bool held);
+  void let_begin(const LimitList& keys, std::uint32_t q);
+  void let_more_begin(std::uint32_t key, unsigned most);
+  void follow_dispatch();
+  void follow_birth(std::uint32_t lot);
+  std::uint32_t lot_at_birth(std::uint32_t own, std::uint32_t q) const;
+  std::uint32_t ensure_lot(std::uint32_t key, std::uint32_t q);
+  bool unpark(std::uint32_t lot);
+  bool unpark_head(const ParkingLot& lot, std::uint32_t ring, unsigned number, const shm::Peeked& head);
+  void ring_for(std::uint64_t at);
+  void mend_limits();
+  friend struct LimitSetter;
+  void relieve_settler();
+
   std::uint32_t repair(const std::vector<std::pair<std::uint64_t, std::uint32_t>>& held);
   void repair_shared();
   void undo_tallies(Op op, std::uint32_t queue);
@@ -450,6 +485,9 @@ class Actor {
   std::uint64_t random_;
   std::uint8_t default_rank_;
   std::uint64_t taken_ = 0;  ///< jobs fetched by this handle
+  std::uint32_t worker_limit_ = kNoIndex;
+  bool mending_ = false;                     ///< the end of the repair sees to the lots
+  std::vector<std::uint32_t> pending_lots_;  ///< to be looked into after the dispatch
 
   std::uint32_t filling_batch_ = kNoIndex, filled_ = 0;    ///< finished slots, not yet for everyone
   std::uint32_t draining_batch_ = kNoIndex, drained_ = 0;  ///< finished slots to be used again

@@ -3,8 +3,10 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <unordered_map>
 
+#include "engine/limits.hpp"
 #include "shm/blocks.hpp"
 
 namespace ojs_shm::engine {
@@ -29,6 +31,7 @@ class Audit {
     sleepers();   // 14
     processes();  // 15
     pages();      // 17
+    limits();     // 14, 18, 19
     return std::move(findings_);
   }
 
@@ -147,7 +150,7 @@ class Audit {
       std::vector<Hint> hints;
       walk_ring(ring, name, hints);
       if (FlowControl(store_.flow(flow).control.load()).in_line() && !lined_[flow])
-        say(18, "flow " + std::to_string(flow) + " is in line, but nothing in its level leads to it");
+        say(20, "flow " + std::to_string(flow) + " is in line, but nothing in its level leads to it");
       if (lined_[flow])
         for (const Hint& hint : hints)
           if (Store::hint_lives(segment_, hint)) hinted_[hint.index()] = true;
@@ -335,6 +338,69 @@ class Audit {
         say(17, name + " stands where its turn does not lead");
     }
   }
+
+  /// Permits and who holds them; jobs in lots and why.
+  void limits() {
+    const std::uint64_t settler = store_.header().limit_settler.load();
+    if (settler != 0 && !lane_taken(static_cast<std::uint32_t>(settler)))
+      say(14, "limits are being set by lane " + std::to_string(static_cast<std::uint32_t>(settler) - 1) +
+                  ", and nobody has it");
+    const Permits permits(store_);
+    std::map<std::pair<std::uint32_t, std::uint32_t>, unsigned> held;  // by key and slot
+    for (std::uint32_t at = 0; at < store_.limit_keys(); ++at) {
+      const LimitKey& key = store_.limit_key(at);
+      if (key.name_hash.load() == 0) continue;
+      if (Store::hash_name(limit_name(store_, at)) != key.name_hash.load())
+        say(12, "limit '" + limit_name(store_, at) + "' has a name that is not its own");
+      const std::uint64_t high = std::min<std::uint64_t>(key.permits.high.load(), kMostPermits);
+      for (std::uint32_t i = 0; i < high; ++i) {
+        const Permit permit(permits.at(key.permits, i).load());
+        if (permit.free()) continue;
+        if (!permits.holds(permit))
+          say(18, "limit '" + limit_name(store_, at) + "' has a permit of " + slot_name(permit.slot()) +
+                      ", whose job nobody holds");
+        else if (++held[{at, permit.slot()}] > 1)
+          say(18, slot_name(permit.slot()) + " has two permits of limit '" + limit_name(store_, at) + "'");
+      }
+    }
+    std::set<std::pair<std::uint32_t, std::uint32_t>> candidates;  // keys and queues in which somebody may be fetched
+    for (const bool parked : {false, true})
+      for (std::uint32_t slot = 0; slot < store_.slots() && store_.header().limiting.load() != 0; ++slot)
+        limits_of_slot(slot, parked, held, candidates);
+  }
+  void limits_of_slot(std::uint32_t slot, bool parked,
+                      const std::map<std::pair<std::uint32_t, std::uint32_t>, unsigned>& held,
+                      std::set<std::pair<std::uint32_t, std::uint32_t>>& candidates) {
+    const JobRecord& job = store_.job(slot);
+    const unsigned state = Control(job.control.load()).state();
+    if (state == kSlotActive && !parked) {
+      const LimitList keys = limits_of(store_, slot, job, true);
+      for (unsigned i = 0; i < keys.count; ++i)
+        if (PermitSet::limit_of(store_.limit_key(keys.key[i]).permits.limit.load()) != PermitSet::kNone &&
+            !held.contains({keys.key[i], slot}))
+          say(18, slot_name(slot) + " is active without a permit of limit '" + limit_name(store_, keys.key[i]) + "'");
+    }
+    if (state != kSlotAvailable) return;
+    const std::uint32_t number = second_limit(job.limits.get());
+    if ((number != second_limit(0)) != parked) return;
+    const LimitList keys = limits_of(store_, slot, job, false);
+    if (!parked) {
+      for (unsigned i = 0; i < keys.count; ++i) candidates.emplace(keys.key[i], job.queue.get());
+      return;
+    }
+    const ParkingLot& lot = store_.lot(number);
+    const std::uint32_t at = lot.key();
+    if (number >= store_.lots() || at >= store_.limit_keys() || lot.queue() != job.queue.get() ||
+        std::find(keys.key.begin(), keys.key.begin() + keys.count, at) == keys.key.begin() + keys.count) {
+      say(19, slot_name(slot) + " stands in a lot that is not of its queue and its limits");
+      return;
+    }
+    const LimitKey& key = store_.limit_key(at);
+    if (key.rate.load() == 0 && key.throttle.load() == 0 && permits_free(key) &&
+        !candidates.contains({at, job.queue.get()}))
+      say(19, slot_name(slot) + " is held back by limit '" + limit_name(store_, at) + "', which has room");
+  }
+  bool permits_free(const LimitKey& key) const { return Permits(store_).has_room(key.permits); }
 
   const Store& store_;
   const shm::Segment& segment_;

@@ -251,6 +251,7 @@ Outcome Actor::fill(const NewJob& spec, std::uint32_t policy, std::uint32_t slot
   shm::set_both(job.body_block, kNoIndex, job.result_block, kNoIndex);
   shm::set_both(job.errors_block, kNoIndex, job.result_length, 0);
   shm::set_both(job.errors_length, 0, job.pool_word, 0);
+  shm::set_both(job.limits, kPlain ? 0U : spec.limit, job.workflow, 0);
   job.tenant.set(kPlain ? 0 : spec.tenant);
   job.scheduled_at.set(spec.scheduled_at);
   if (kPlain || spec.size() <= kInlineBytes) {
@@ -417,7 +418,13 @@ Outcome Actor::put_in(const NewJob& spec, JobId& id) {
     std::uint64_t timer = spec.expires_at;
     if (state == JobState::kScheduled && (timer == 0 || spec.scheduled_at < timer)) timer = spec.scheduled_at;
     const unsigned ring = normal_ring(spec.rank);
-    outcome = publish(flags, store_.rings_of(spec.queue, part), slot, job, Control(filling), ring, state, timer);
+    std::uint32_t lot = kNoIndex;
+    if (!kPlain && spec.limit != 0 && state == JobState::kAvailable) {
+      lot = lot_at_birth(spec.limit - 1U, spec.queue);
+      job.limits.set(with_second(spec.limit, lot));
+    }
+    shm::RingSet& rings = lot == kNoIndex ? store_.rings_of(spec.queue, part) : store_.lot(lot).rings;
+    outcome = publish(lot == kNoIndex ? flags : 0, rings, slot, job, Control(filling), ring, state, timer);
     if (outcome == Outcome::kOk) [[likely]] {
       // A bound that was set meanwhile has not seen our charge: whoever cached the sums must read them again.
       if (queue.flags.load_seq_cst() != flags) [[unlikely]]
@@ -426,10 +433,11 @@ Outcome Actor::put_in(const NewJob& spec, JobId& id) {
       if (telling()) [[unlikely]]
         tell_new(spec, id, state == JobState::kAvailable, Control(filling));
       if (state == JobState::kAvailable) {
-        if ((flags & kCounted) != 0) [[unlikely]]
+        if ((flags & kCounted) != 0 && lot == kNoIndex) [[unlikely]]
           queue.backlog.fetch_add(1, Point::kBacklogCounted);
         wake_one(queue);
       }
+      if (!kPlain && lot != kNoIndex) follow_birth(lot);
       return outcome;
     }
   }

@@ -11,20 +11,23 @@ namespace ojs_shm::engine {
 /// What an event says. Numbers are part of the format: new ones come at the end.
 enum class EventKind : std::uint8_t {
   kNone,
-  kJobEnqueued,      ///< became available
-  kJobScheduled,     ///< value: due, Unix ms
-  kJobStarted,       ///<
-  kJobCompleted,     ///< value: how long it ran, ms
-  kJobFailed,        ///< value: how long it ran, ms
-  kJobRetrying,      ///< value: due, Unix ms
-  kJobDiscarded,     ///<
-  kJobCancelled,     ///<
-  kJobExpired,       ///< value: created, Unix ms
-  kJobHeartbeat,     ///< value: end of the lease, Unix ms
-  kJobProgress,      ///< value: in 1/10,000
-  kPriorityChanged,  ///<
-  kQueuePaused,      ///<
-  kQueueResumed,     ///<
+  kJobEnqueued,        ///< became available
+  kJobScheduled,       ///< value: due, Unix ms
+  kJobStarted,         ///<
+  kJobCompleted,       ///< value: how long it ran, ms
+  kJobFailed,          ///< value: how long it ran, ms
+  kJobRetrying,        ///< value: due, Unix ms
+  kJobDiscarded,       ///<
+  kJobCancelled,       ///<
+  kJobExpired,         ///< value: created, Unix ms
+  kJobHeartbeat,       ///< value: end of the lease, Unix ms
+  kJobProgress,        ///< value: in 1/10,000
+  kPriorityChanged,    ///<
+  kQueuePaused,        ///<
+  kQueueResumed,       ///<
+  kRateLimitExceeded,  ///< value: the limit's key
+  kRateLimitReleased,  ///< value: the limit's key
+  kRateLimitDropped,   ///< value: the limit's key
   kCount
 };
 

@@ -71,6 +71,8 @@ bool Actor::look(QueueRecord& queue, Look& look) {
   std::uint32_t left = rings_.longest_search();
   while (left > 0) {
     look.begin(queue.flags.load());
+    if (((look.flags & kLimited) != 0 || worker_limit_ != kNoIndex) && !gate_open(queue)) [[unlikely]]
+      return false;
     if (!is_plain(look.flags)) [[unlikely]]
       return survey(queue, look, left);
     bool restart = false;
@@ -136,11 +138,18 @@ bool Actor::sees_work(std::uint32_t q) {
       continue;
     }
     count_backlog(queue, ~0ULL);
+    if (limiting()) [[unlikely]] {
+      const Passage passage = pass_limits(q, seen.slot, job, claimed, now);
+      if (passage == Passage::kGateClosed) return Outcome::kEmpty;
+      if (passage == Passage::kHeldBack) continue;
+    }
     self_.intent_data[2].set(job.attempt.get() + 1U, Point::kIntentSet);
     out.slot = seen.slot;
     out.queue = q;
     take(job, claimed, mine, lease_ms, lease_owned, now, out);
     tidy_index(seen);
+    if (!pending_lots_.empty()) [[unlikely]]
+      follow_dispatch();
     return Outcome::kOk;
   }
 }

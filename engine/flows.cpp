@@ -67,6 +67,7 @@ bool Actor::list_flow(std::uint32_t at, shm::RingSet& rings, std::uint32_t ring,
 /// False when there is no flow or no room: the job then stands in the level's line by itself.
 bool Actor::join_flow(shm::RingSet& rings, std::uint32_t ring, std::uint32_t slot, Control available) {
   const JobRecord& job = store_.job(slot);
+  if (store_.parked(job)) return false;  // lots have an order of their own
   const std::uint64_t place = std::uint64_t{job.queue.get()} << 16 | job.flags().part() << 12 | available.ring();
   const std::uint32_t flow = take_flow(mix_key(place, job.tenant.get()));
   if (flow == kNoIndex) return false;

@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "engine/flow.hpp"
+#include "engine/limit_key.hpp"
 #include "engine/pages.hpp"
 #include "engine/pool.hpp"
 #include "engine/retry.hpp"
@@ -18,8 +19,9 @@
 // priorities and the queues. Offsets only, no behaviour.
 //
 //   area: EngineHeader | TypeDefault[kTypeDefaults] | FlowRecord[flows] | QueueRecord[max_queues]
-//         | PartRings[spare_parts] | PoolRecord[kPools] | WaitPage[wait_pages] | EventPage[event_pages] | QueueTally[max_queues][lanes]
-//         | TenantWeight[kTenantWeights] | control words of the events | words that say which queues are busy
+//         | PartRings[spare_parts] | PoolRecord[kPools] | LimitKey[limit_keys] | ParkingLot[lots]
+//         | PermitPage[permit_pages] | WaitPage[wait_pages] | EventPage[event_pages] | QueueTally[max_queues][lanes]
+//         | TenantWeight[kTenantWeights] | words: control of the events, which queues are busy, runs of permits
 //
 // The wider an element's alignment, the nearer to the front: each table begins where the one before it ends.
 
@@ -116,8 +118,9 @@ struct JobRecord {
   Plain<std::uint32_t> extra_length;
   Plain<std::uint32_t> body_block, result_block, errors_block;  ///< kNoIndex: none; the body is then inline
   Plain<std::uint32_t> result_length, errors_length;
-  Plain<std::uint32_t> pool_word;         ///< pool + 1 whose worker has it, or had it last
-  Plain<std::uint32_t> limits, workflow;  ///< kept free for what the format foresees
+  Plain<std::uint32_t> pool_word;  ///< pool + 1 whose worker has it, or had it last
+  Plain<std::uint32_t> limits;     ///< own_limit(), second_limit()
+  Plain<std::uint32_t> workflow;   ///< kept free for what the format foresees
   Plain<std::uint64_t> scheduled_at;
   Plain<std::uint64_t> tenant;  ///< hash of its name; 0: none
   std::uint64_t inline_bytes[kInlineBytes / 8];
@@ -152,10 +155,12 @@ struct alignas(64) QueueTally {
 };
 
 /// flags: 0 paused  1 bounded  2 ages  3 weighted levels  4 sharded  5 has more parts than one  6 isolated: only for
-/// workers of one pool  7 counted: `backlog` is kept  8 fair: its tenants share  9 its rings may hold hints to flows  63..16 epoch: moves with every change of the settings, and whenever a
-/// cached sum of `in` may have become too small.
+/// workers of one pool  7 counted: `backlog` is kept  8 fair: its tenants share  9 its rings may hold hints to flows
+/// 10 a limit stands on it  63..16 epoch: moves with every change of the settings, and whenever a cached sum of `in` may
+/// have become too small.
 constexpr std::uint64_t kPaused = 1, kBounded = 2, kAges = 4, kWeighted = 8, kSharded = 16, kParted = 32,
-                        kIsolated = 64, kCounted = 128, kFair = 256, kFlows = 512, kFlagsEpoch = 1ULL << 16;
+                        kIsolated = 64, kCounted = 128, kFair = 256, kFlows = 512, kLimited = 1024,
+                        kFlagsEpoch = 1ULL << 16;
 /// Whether a fetch finds its job by the strict order over a single set of rings.
 constexpr bool is_plain(std::uint64_t flags) {
   return (flags & (kAges | kWeighted | kSharded | kParted | kFlows)) == 0;
@@ -199,7 +204,7 @@ struct alignas(128) QueueRecord {
   Word name_length;           ///< 0 until `name` stands there. PAIR queue-name
   Word refill;                ///< counts deaths after which `reserved` may be too high; 0: it has been counted again
   Word written_off;           ///< charges in `reserved` that the dead took with them
-  Word pad;
+  Word limit;                 ///< key of the limit on the queue + 1, 0: none
   alignas(64) std::uint64_t name[16];
   alignas(128) Word reserved;  ///< charges admitted while bounded; only grows: producers' one contended word
   Word cancelled, discarded, retried, returned, rejected, expired;  ///< rare, so shared
@@ -271,8 +276,10 @@ struct EngineHeader {
   std::uint32_t finished_ring;  ///< batches of finished slots, oldest first
   Word timers_lost;             ///< counts timer hints that found no room: the supervisor walks all slots then
   Word aging;                   ///< Aging of queues that have none of their own
-  std::uint32_t wait_pages, event_pages, flows;
+  std::uint32_t wait_pages, event_pages, flows, permit_pages, limit_keys, lots;
+  Word limit_settler;           ///< 63..32 key + 1 that is being set  31..0 lane + 1 of whoever makes or sets a limit
   alignas(64) Word telling;     ///< 1: lanes tell what happens
+  Word limiting;                ///< kinds of limits that there are; only grows
   alignas(64) Word event_turn;  ///< pages of events handed out
   Word waits_unmeasured;        ///< dispatches for which there was no page
   Word pools_settler;           ///< lane + 1 of whoever changes pools
@@ -282,15 +289,19 @@ constexpr std::uint64_t engine_fingerprint() {
   return sizeof(JobRecord) * 31 + sizeof(QueueRecord) * 37 + sizeof(QueueTally) * 41 + sizeof(EngineHeader) * 43 +
          offsetof(JobRecord, policy) * 47 + offsetof(QueueRecord, reserved) * 53 +
          offsetof(QueueRecord, written_off) * 59 + offsetof(QueueRecord, turns) * 61 + sizeof(PartRings) * 67 +
-         sizeof(WaitPage) * 71 + sizeof(EventPage) * 73 + sizeof(PoolRecord) * 79 + sizeof(FlowRecord) * 83;
+         sizeof(WaitPage) * 71 + sizeof(EventPage) * 73 + sizeof(PoolRecord) * 79 + sizeof(FlowRecord) * 83 +
+         sizeof(PermitSet) * 89 + sizeof(LimitKey) * 97 + sizeof(ParkingLot) * 101;
 }
 
 constexpr std::uint64_t kEngineHeaderBytes = 256;
 constexpr std::uint32_t spare_parts(std::uint32_t max_queues) { return max_queues < 32 ? 32 : 64; }
 constexpr std::uint64_t area_bytes(std::uint32_t max_queues, std::uint32_t lanes, std::uint32_t wait_pages,
-                                   std::uint32_t event_pages, std::uint32_t flows) {
+                                   std::uint32_t event_pages, std::uint32_t flows, std::uint32_t permit_pages,
+                                   std::uint32_t limit_keys, std::uint32_t lots) {
   return std::uint64_t{flows} * sizeof(FlowRecord) + kTenantWeights * sizeof(TenantWeight) +
-         page_bytes(wait_pages, event_pages) + kEngineHeaderBytes + kTypeDefaults * sizeof(TypeDefault) +
+         page_bytes(wait_pages, event_pages) + permit_pages * (sizeof(PermitPage) + sizeof(Word)) +
+         limit_keys * sizeof(LimitKey) + lots * sizeof(ParkingLot) + kEngineHeaderBytes +
+         kTypeDefaults * sizeof(TypeDefault) +
          std::uint64_t{max_queues} * (sizeof(QueueRecord) + std::uint64_t{lanes} * sizeof(QueueTally)) +
          std::uint64_t{spare_parts(max_queues)} * sizeof(PartRings) + kPools * sizeof(PoolRecord) +
          busy_words(max_queues) * sizeof(Word);

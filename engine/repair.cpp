@@ -177,6 +177,7 @@ std::uint32_t Actor::repair(Store& store, std::span<const std::uint32_t> dead_la
 }
 
 std::uint32_t Actor::repair(const std::vector<std::pair<std::uint64_t, std::uint32_t>>& held) {
+  mending_ = true;
   // 1. Its chunks, rings, batches and events: what follows uses the same words for its own.
   events_.close_left();
   rings_.repair(store_.ring_sets(), store_.root_rings(), store_.header().finished_ring);
@@ -216,6 +217,7 @@ std::uint32_t Actor::repair(const std::vector<std::pair<std::uint64_t, std::uint
     wake_all(queue);
   }
   if (store_.header().pools_settler.load() == owner_) settle_pools();
+  relieve_settler();
   return mended;
 }
 
@@ -241,6 +243,7 @@ void Actor::repair_shared() {
     if (store_.queue(i).refill.load() != 0) settle_reserved(i);
     if ((store_.queue(i).flags.load() & kCounted) != 0) recount_backlog(i);
   }
+  mend_limits();
 }
 
 /// Available jobs without a live hint, seen so twice, and timers of the waiting.

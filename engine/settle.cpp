@@ -12,12 +12,18 @@ using shm::Point;
 /// The last store of every ending. `recyclable`: the slot may be used again once its turn comes.
 void Actor::finish(std::uint32_t slot, JobRecord& job, Control settled, bool recyclable) {
   const bool waited = (job.signals.load() & kWaited) != 0;
+  const std::uint32_t q = job.queue.get();
+  LimitList limits;
+  if (limiting()) [[unlikely]]
+    limits = give_limits(slot, job, Control(job.control.load()).state() != kSlotMoving);
   intend_word(settled);
   if (telling()) [[unlikely]]
     tell_end(job, settled);
   job.control.store(settled.word, Point::kSlotSettled);  // PAIR slot-settle
   if (recyclable) list_finished(slot, settled);
   intend_nothing();
+  if (!limits.empty()) [[unlikely]]
+    let_begin(limits, q);
   if (waited) [[unlikely]] {
     Half& bell = segment_.header().completions[slot % 64];
     bell.fetch_add(1, Point::kCompletionRung);
@@ -184,6 +190,10 @@ void Actor::charge_return(QueueRecord& queue, std::uint32_t q, std::uint64_t cos
 void Actor::make_available(QueueRecord& queue, std::uint32_t slot, JobRecord& job, Control held, unsigned ring,
                            std::uint64_t now, bool keeps_place) {
   if (!keeps_place) job.available_at.set(now);
+  const bool was_held = held.state() == kSlotClaimed || held.state() == kSlotSettling;
+  LimitList limits;
+  if (limiting()) [[unlikely]]
+    limits = give_limits(slot, job, was_held);
   // The ring from which the job once came exists; its front ring may be the one too many.
   shm::RingSet& rings = store_.rings_of(job);
   std::uint32_t place = rings_.ensure(rings, ring);
@@ -197,6 +207,8 @@ void Actor::make_available(QueueRecord& queue, std::uint32_t slot, JobRecord& jo
   intend_nothing();
   count_backlog(queue, 1);
   wake_one(queue);
+  if (was_held && !limits.empty()) [[unlikely]]
+    let_begin(limits, job.queue.get());
 }
 
 Settled Actor::set_back(std::uint32_t slot, std::uint64_t word, Setback why, const ErrorEntry* error) {
@@ -257,6 +269,9 @@ Settled Actor::set_back(std::uint32_t slot, std::uint64_t word, Setback why, con
   charge_return(queue, q, cost);
   queue.retried.fetch_add(1, Point::kCounterMoved);
   const std::uint32_t generation = job.generation.get();
+  LimitList limits;
+  if (limiting()) [[unlikely]]
+    limits = give_limits(slot, job, true);
   intend_word(held.to(kSlotRetryable));
   if (telling()) [[unlikely]] {
     tell_failed(job, held, now);
@@ -265,6 +280,8 @@ Settled Actor::set_back(std::uint32_t slot, std::uint64_t word, Setback why, con
   job.control.store(held.to(kSlotRetryable).word, Point::kSlotSettled);
   push_timer(slot, generation, now + delay);
   intend_nothing();
+  if (!limits.empty()) [[unlikely]]
+    let_begin(limits, q);
   return {Outcome::kOk, JobState::kRetryable, delay, now + delay};
 }
 

@@ -76,6 +76,9 @@ Store::Store(shm::Segment& segment)
                                             busy_words(max_queues_) * sizeof(Word));
   flow_count_ = cut(h.flows, sizeof(FlowRecord)) & ~1U;
   spare_parts_ = cut(engine::spare_parts(max_queues_), sizeof(PartRings));
+  limit_keys_ = cut(std::min<std::uint32_t>(h.limit_keys, 0xFFFE), sizeof(LimitKey));
+  lots_ = cut(std::min<std::uint32_t>(h.lots, 0xFFFE), sizeof(ParkingLot));
+  permit_pages_ = cut(h.permit_pages, sizeof(PermitPage) + sizeof(Word));
   wait_pages_ = cut(h.wait_pages, sizeof(WaitPage));
   event_pages_ = cut(h.event_pages, sizeof(EventPage) + sizeof(Word));
   max_body_ = std::min<std::uint32_t>(h.max_body_bytes, 0xFF'FFFF);
@@ -92,6 +95,12 @@ Store::Store(shm::Segment& segment)
   at += std::uint64_t{spare_parts_} * sizeof(PartRings);
   pools_ = reinterpret_cast<PoolRecord*>(at);
   at += kPools * sizeof(PoolRecord);
+  keys_ = reinterpret_cast<LimitKey*>(at);
+  at += std::uint64_t{limit_keys_} * sizeof(LimitKey);
+  parking_ = reinterpret_cast<ParkingLot*>(at);
+  at += std::uint64_t{lots_} * sizeof(ParkingLot);
+  permits_ = reinterpret_cast<PermitPage*>(at);
+  at += std::uint64_t{permit_pages_} * sizeof(PermitPage);
   waits_ = reinterpret_cast<WaitPage*>(at);
   at += std::uint64_t{wait_pages_} * sizeof(WaitPage);
   events_ = reinterpret_cast<EventPage*>(at);
@@ -103,6 +112,8 @@ Store::Store(shm::Segment& segment)
   event_controls_ = reinterpret_cast<Word*>(at);
   at += std::uint64_t{event_pages_} * sizeof(Word);
   busy_ = reinterpret_cast<Word*>(at);
+  at += std::uint64_t{busy_words(max_queues_)} * sizeof(Word);
+  permit_runs_ = reinterpret_cast<Word*>(at);
 }
 
 shm::RingSet& Store::rings_of_part(QueueRecord& queue, unsigned part) const {
@@ -251,6 +262,7 @@ std::optional<Snapshot> Store::snapshot(std::uint32_t slot, bool texts) const {
     s.id = r.id();
     s.queue = r.queue.get();
     s.generation = r.generation.get();
+    s.limits = r.limits.get();
     s.attempt = r.attempt.get();
     s.policy = r.flags();
     s.available_at = r.available_at.get();
@@ -311,6 +323,8 @@ std::vector<Store::Part> Store::all_parts() const {
     for (unsigned part = 1; part < kParts; ++part)
       if (shm::RingSet& rings = rings_of(q, part); &rings != &queues_[q].rings) parts.push_back({q, part, &rings});
   }
+  for (std::uint32_t lot = 0; lot < lots_ && parking_[lot].owner.load() != 0; ++lot)
+    parts.push_back({parking_[lot].queue(), kParts + lot, &parking_[lot].rings});
   return parts;
 }
 

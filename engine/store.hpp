@@ -31,6 +31,7 @@ struct Snapshot {
   Control control;
   JobId id;
   std::uint32_t queue = 0, generation = 0;
+  std::uint32_t limits = 0;
   std::uint16_t attempt = 0;
   Policy policy;
   std::uint64_t available_at = 0, deadline = 0, due_at = 0, signals = 0, expires_at = 0, created_at = 0, started_at = 0,
@@ -73,7 +74,14 @@ class Store {
     return part == 0 ? record.rings : rings_of_part(record, part);
   }
   shm::RingSet& rings_of_part(QueueRecord& queue, unsigned part) const;
-  shm::RingSet& rings_of(const JobRecord& job) const { return rings_of(job.queue.get(), job.flags().part()); }
+  /// Whether a waiting job stands in a lot.
+  bool parked(const JobRecord& job) const { return second_limit(job.limits.get()) < lots_; }
+  /// Where a waiting job stands: in its part of its queue, or in a lot.
+  shm::RingSet& rings_of(const JobRecord& job) const {
+    if (parked(job)) [[unlikely]]
+      return parking_[second_limit(job.limits.get())].rings;
+    return rings_of(job.queue.get(), job.flags().part());
+  }
   /// The number of the part's rings, made if need be; kNoIndex when all are taken.
   std::uint32_t ensure_part(std::uint32_t queue, unsigned part);
   std::uint32_t spare_parts() const { return spare_parts_; }
@@ -91,6 +99,13 @@ class Store {
   WaitPage& wait_page(std::uint32_t i) const { return waits_[i < wait_pages_ ? i : 0]; }
   EventPage& event_page(std::uint32_t i) const { return events_[i < event_pages_ ? i : 0]; }
   Word& event_control(std::uint32_t i) const { return event_controls_[i < event_pages_ ? i : 0]; }
+  std::uint32_t limit_keys() const { return limit_keys_; }
+  LimitKey& limit_key(std::uint32_t i) const { return keys_[i < limit_keys_ ? i : 0]; }
+  std::uint32_t lots() const { return lots_; }
+  ParkingLot& lot(std::uint32_t i) const { return parking_[i < lots_ ? i : 0]; }
+  std::uint32_t permit_pages() const { return permit_pages_; }
+  PermitPage& permit_page(std::uint32_t i) const { return permits_[i < permit_pages_ ? i : 0]; }
+  Word& permit_run(std::uint32_t i) const { return permit_runs_[i < permit_pages_ ? i : 0]; }
   TypeDefault& type_default(std::uint32_t i) const { return types_[i % kTypeDefaults]; }
   std::uint32_t flows() const { return flow_count_; }
   FlowRecord& flow(std::uint32_t i) const { return flows_[i < flow_count_ ? i : 0]; }
@@ -134,7 +149,7 @@ class Store {
 
   /// Sum over all lanes; exact when no operation is under way.
   std::uint64_t depth_charge(std::uint32_t queue) const;
-  /// All sets of rings of all queues.
+  /// All sets of rings of all queues; lots are numbered from kParts.
   struct Part {
     std::uint32_t queue = 0;
     unsigned number = 0;
@@ -173,7 +188,11 @@ class Store {
   std::uint32_t flow_count_;
   PoolRecord* pools_;
   Word* busy_;
-  std::uint32_t wait_pages_, event_pages_;
+  LimitKey* keys_;
+  ParkingLot* parking_;
+  PermitPage* permits_;
+  Word* permit_runs_;
+  std::uint32_t wait_pages_, event_pages_, permit_pages_, limit_keys_, lots_;
   Convention convention_;
   std::uint32_t max_queues_, max_body_, default_lease_, spare_parts_;
 };

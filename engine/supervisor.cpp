@@ -124,7 +124,7 @@ std::uint64_t Supervisor::tick(std::uint64_t now, Report& report) {
     add(again, timer.slot, timer.generation);
   }
   if (!heap_.empty()) next = std::min(next, std::max(heap_.front().due, now));
-  next = std::min(next, look_at_leases(now, report));
+  next = std::min({next, look_at_leases(now, report), std::max(actor_.tend_limits(now), now + 1)});
   if (next_retention_ <= now) {
     const std::uint64_t again = actor_.drop_expired_results(now);
     next_retention_ = again != 0 ? again : now + std::max<std::uint64_t>(store.header().retention_ms / 4, 1000);

@@ -30,8 +30,11 @@ namespace ojs_shm::shm {
   X(WaiterSet) X(WaiterCleared) X(ParkSet) X(DoorbellRung) X(WaitFlagSet) X(CompletionRung)                   \
   /* settings */                                                                                              \
   X(SetNamed) X(SetChanged) X(TypeNamed) X(TypeSet) X(CounterMoved) X(PartTaken) X(PartNamed) X(AgeClassTaken) \
-  X(SettlerSet) X(TurnTaken) X(PoolNamed) X(PoolSet) X(PoolTurnTaken) X(BusySet) X(BusyCleared) X(BacklogCounted) X(FlowTaken)  \
-  X(FlowListed) X(FlowEnding) X(FlowEnded) X(FlowServed) X(TenantNamed)                                                                                  \
+  X(SettlerSet) X(TurnTaken) X(PoolNamed) X(PoolSet) X(PoolTurnTaken) X(BusySet) X(BusyCleared)                \
+  X(BacklogCounted) X(FlowTaken) X(FlowListed) X(FlowEnding) X(FlowEnded) X(FlowServed) X(TenantNamed)         \
+  /* limits */                                                                                                \
+  X(PermitTaken) X(PermitGiven) X(PermitRunTaken) X(PermitRunNamed) X(RateTaken) X(RateGiven) X(LimitNamed)   \
+  X(LotTaken) X(LotNamed) X(SlotParked) X(SlotUnparking)                                                      \
   /* measures and events */                                                                                   \
   X(WaitPageTaken) X(WaitCounted) X(EventTurnTaken) X(EventPageOpened) X(EventPageClosed) X(EventWritten)     \
   X(EventCounted)

@@ -10,6 +10,7 @@
 #include <system_error>
 
 #include "worker_api/attachment.hpp"
+#include "worker_api/limit_rule.hpp"
 #include "worker_api/queue_policy.hpp"
 #include "worker_api/settings_check.hpp"
 #include "worker_api/worker_pools.hpp"
@@ -144,6 +145,23 @@ Status Admin::remove_pool(std::string_view name) {
   if (outcome != engine::Outcome::kOk)
     return internal::error_of(outcome, impl_->handle->store(), engine::kNoIndex, name);
   return {};
+}
+
+Status Admin::set_limit(std::string_view key, const RateLimit& limit) {
+  if (impl_->handle->closed()) return internal::closed();
+  if (Status checked = internal::check_limit(key, limit, true); !checked) return checked;
+  const engine::Outcome outcome = impl_->handle->actor().set_limit(key, internal::settings_of(limit));
+  if (outcome == engine::Outcome::kOk) return {};
+  return internal::error_of(outcome, impl_->handle->store(), engine::kNoIndex, key);
+}
+
+Status Admin::clear_limit(std::string_view key) {
+  if (impl_->handle->closed()) return internal::closed();
+  const engine::Outcome outcome = impl_->handle->actor().clear_limit(key);
+  if (outcome == engine::Outcome::kOk) return {};
+  if (outcome == engine::Outcome::kNotFound)
+    return Error{Code::kNotFound, "there is no limit with the key '" + std::string(key) + "'", "key", 0, 0, ""};
+  return internal::error_of(outcome, impl_->handle->store(), engine::kNoIndex, key);
 }
 
 Status Admin::set_events(bool on) {

@@ -103,7 +103,10 @@ enum class SpecFault : std::uint8_t {
   kId,
   kCoefficient,
   kBackoff,
-  kAgeRate
+  kAgeRate,
+  kLimit,
+  kNoLimits,
+  kBusy
 };
 /// Checks a spec and translates it into `job`, whose strings stay views into `spec`.
 SpecFault read_spec(engine::Actor& actor, const JobSpec& spec, engine::NewJob& job);

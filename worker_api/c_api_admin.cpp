@@ -65,6 +65,18 @@ int ojs_shm_remove_pool(ojs_shm_admin* admin, const char* pool) {
                [&](Record& record) -> int { return record.done(admin->object.remove_pool(text(pool, "pool"))); });
 }
 
+int ojs_shm_set_limit(ojs_shm_admin* admin, const char* key, const char* json, size_t json_size) {
+  return entry(admin, [&](Record& record) -> int {
+    const auto limit = ojs_shm::parse_limit(text_or(json, json_size, "{}"), true);
+    if (!limit) return record.fail(limit.error());
+    return record.done(admin->object.set_limit(text(key, "key"), limit->limit));
+  });
+}
+
+int ojs_shm_clear_limit(ojs_shm_admin* admin, const char* key) {
+  return entry(admin, [&](Record& record) -> int { return record.done(admin->object.clear_limit(text(key, "key"))); });
+}
+
 int ojs_shm_set_default_priority(ojs_shm_admin* admin, const char* type, int64_t priority) {
   return entry(admin, [&](Record& record) -> int {
     return record.done(admin->object.set_default_priority(text(type, "type"), priority));

@@ -157,6 +157,10 @@ std::string print(const std::vector<LevelWaits>& waits) {
   });
 }
 
+std::string print(const std::vector<LimitInfo>& limits) {
+  return list_of(limits, [](std::string& out, const LimitInfo& limit) { out += print_limit(limit); });
+}
+
 std::string print(const std::vector<SegmentFile>& files) {
   return list_of(files, [](std::string& out, const SegmentFile& file) {
     ObjectWriter writer(out);

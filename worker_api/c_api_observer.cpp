@@ -91,6 +91,18 @@ int64_t ojs_shm_audit(ojs_shm_observer* observer, char* buffer, size_t size) {
                [&](Record& record) -> int64_t { return record.give(print(observer->object.audit()), buffer, size); });
 }
 
+int64_t ojs_shm_limits(ojs_shm_observer* observer, char* buffer, size_t size) {
+  return entry(observer,
+               [&](Record& record) -> int64_t { return record.give(print(observer->object.limits()), buffer, size); });
+}
+
+int64_t ojs_shm_limit(ojs_shm_observer* observer, const char* key, char* buffer, size_t size) {
+  return entry(observer, [&](Record& record) -> int64_t {
+    const auto limit = observer->object.limit(text(key, "key"));
+    return limit ? record.give(ojs_shm::print_limit(limit.value()), buffer, size) : record.fail(limit.error());
+  });
+}
+
 int64_t ojs_shm_waits(ojs_shm_observer* observer, char* buffer, size_t size) {
   return entry(observer,
                [&](Record& record) -> int64_t { return record.give(print(observer->object.waits()), buffer, size); });

@@ -2,6 +2,7 @@
 #include <ojs_shm/resilience.h>
 
 #include <cstring>
+#include <optional>
 #include <vector>
 
 #include "worker_api/c_api_structs.hpp"
@@ -28,8 +29,8 @@ ojs_shm::Retry retry_of(const ojs_shm_retry* given) {
   return retry;
 }
 
-/// The views point into the caller's texts.
-ojs_shm::JobSpec spec_of(const ojs_shm_job_spec* given) {
+/// The views point into the caller's texts, and to `limit`.
+ojs_shm::JobSpec spec_of(const ojs_shm_job_spec* given, std::optional<ojs_shm::JobLimit>& limit) {
   const ojs_shm_job_spec read = read_struct(given, "job");
   known_flags(read.flags, OJS_SHM_JOB_HAS_PRIORITY | OJS_SHM_JOB_PENDING | OJS_SHM_JOB_HAS_AGE_RATE, "job.flags");
   ojs_shm::JobSpec spec;
@@ -46,6 +47,13 @@ ojs_shm::JobSpec spec_of(const ojs_shm_job_spec* given) {
   spec.lease_ms = read.lease_ms;
   spec.pending = (read.flags & OJS_SHM_JOB_PENDING) != 0;
   spec.retry = retry_of(read.retry);
+  spec.tenant = text_or(read.tenant);
+  if (const auto rule = text_or(read.rate_limit, read.rate_limit_size); !rule.empty()) {
+    auto parsed = ojs_shm::parse_limit(rule);
+    if (!parsed) wrong_argument("job.rate_limit", parsed.error().message);
+    limit = std::move(parsed).value();
+    spec.limit = &*limit;
+  }
   return spec;
 }
 
@@ -76,7 +84,8 @@ int ojs_shm_producer_open(const ojs_shm_segment* segment, ojs_shm_producer** pro
 
 int ojs_shm_enqueue(ojs_shm_producer* producer, const ojs_shm_job_spec* job, char* id) {
   return entry(producer, [&](Record& record) -> int {
-    const auto made = producer->resilient.enqueue(spec_of(job));
+    std::optional<ojs_shm::JobLimit> limit;
+    const auto made = producer->resilient.enqueue(spec_of(job, limit));
     if (!made) return record.fail(made.error());
     if (id != nullptr) put_id(made->id, id);
     return made->buffered ? int{OJS_SHM_BUFFERED} : int{OJS_SHM_OK};
@@ -89,11 +98,12 @@ int ojs_shm_enqueue_batch(ojs_shm_producer* producer, const ojs_shm_job_spec* jo
     const std::size_t distance = given_size(&out(jobs, "jobs"), "jobs");
     std::vector<ojs_shm::JobSpec> specs;
     specs.reserve(count);
+    std::vector<std::optional<ojs_shm::JobLimit>> limits(count);
     const auto* bytes = reinterpret_cast<const unsigned char*>(jobs);
     for (std::size_t index = 0; index < count; ++index, bytes += distance) {
       const auto* job = reinterpret_cast<const ojs_shm_job_spec*>(bytes);
       if (job->struct_size != distance) wrong_argument("jobs.struct_size", "must be the same in the whole array");
-      specs.push_back(spec_of(job));
+      specs.push_back(spec_of(job, limits[index]));
     }
     const auto made = producer->resilient.enqueue_batch(specs);
     if (!made) return record.fail(made.error());

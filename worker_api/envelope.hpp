@@ -31,6 +31,8 @@ struct Envelope {
   std::uint32_t lease_ms = 0;
   bool pending = false;
   Retry retry;
+  std::optional<JobLimit> limit;  ///< `rate_limit`
+  std::string tenant;             ///< `meta.tenant_id`
   bool wants_unique = false;      ///< asked for in `extra`; whoever enqueues must grant or refuse it
   bool wants_rate_limit = false;  ///< as above
   bool wants_workflow = false;    ///< as above

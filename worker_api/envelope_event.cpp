@@ -34,6 +34,7 @@ void write_own(ObjectWriter& data, const Event& event) {
     return;
   }
   data.number("priority", event.priority);
+  if (!event.limit_key.empty()) data.text("key", event.limit_key);
   if (event.type == "job.scheduled") {
     time("scheduled_at", event.at_ms);
   } else if (event.type == "job.started") {

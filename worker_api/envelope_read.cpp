@@ -11,6 +11,7 @@
 #include "worker_api/envelope.hpp"
 #include "worker_api/envelope_fields.hpp"
 #include "worker_api/envelope_json.hpp"
+#include "worker_api/limit_rule.hpp"
 #include "worker_api/time_text.hpp"
 
 namespace ojs_shm {
@@ -201,7 +202,10 @@ class EnvelopeReader {
 
   void take_meta(const Member& member) {
     if (!is_object(member)) return;
-    for (const Member& entry : json::members_of(member.value)) meta_.add(entry.name, entry.value, complaint_);
+    for (const Member& entry : json::members_of(member.value)) {
+      meta_.add(entry.name, entry.value, complaint_);
+      if (entry.name == "tenant_id") tenant_ = json::string_of(entry.value).value_or("");
+    }
   }
 
   void take_tags(const Member& member) {
@@ -209,7 +213,10 @@ class EnvelopeReader {
   }
 
   void take_unique(const Member& member) { wants_unique_ = keep_object(member); }
-  void take_rate_limit(const Member& member) { wants_rate_limit_ = keep_object(member); }
+  void take_rate_limit(const Member& member) {
+    wants_rate_limit_ = keep_object(member);
+    if (wants_rate_limit_) rate_limit_ = member.value;
+  }
   void take_workflow(const Member& member) { wants_workflow_ = keep_object(member); }
 
   // --- Common steps ---
@@ -233,9 +240,18 @@ class EnvelopeReader {
                      Code::kTooLarge, most);
   }
 
+  JobLimit read_limit() {
+    JobLimit limit = internal::read_limit(rate_limit_, queue_.value_or("default"), complaint_);
+    if (Status checked = internal::check_limit(limit.key, limit.limit, false); !checked && !complaint_.raised())
+      complaint_.about(checked.error().subject, checked.error().message);
+    return limit;
+  }
+
   Envelope assemble() {
     if (!type_) complaint_.about("type", "is missing");
     if (!args_) complaint_.about("args", "is missing");
+    std::optional<JobLimit> limit;
+    if (wants_rate_limit_) limit = read_limit();
     std::string extra;
     if (!meta_.empty()) {
       const std::string meta = meta_.object();
@@ -258,6 +274,8 @@ class EnvelopeReader {
             .lease_ms = lease_ms_.value_or(0),
             .pending = pending_.value_or(false),
             .retry = retry_.policy(),
+            .limit = std::move(limit),
+            .tenant = tenant_,
             .wants_unique = wants_unique_,
             .wants_rate_limit = wants_rate_limit_,
             .wants_workflow = wants_workflow_};
@@ -267,7 +285,8 @@ class EnvelopeReader {
   json::Complaint complaint_;
   std::optional<std::string> type_, args_, id_, queue_;
   std::optional<std::int64_t> priority_;
-  std::string vast_priority_;
+  std::string vast_priority_, tenant_;
+  std::string_view rate_limit_;
   std::optional<std::uint64_t> scheduled_at_ms_, expires_at_ms_;
   std::optional<std::uint32_t> timeout_ms_, lease_ms_, age_rate_;
   std::optional<bool> pending_;
@@ -291,7 +310,9 @@ JobSpec Envelope::spec() const {
           .lease_ms = lease_ms,
           .pending = pending,
           .retry = retry,
-          .priority_age_rate = priority_age_rate};
+          .priority_age_rate = priority_age_rate,
+          .limit = limit ? &*limit : nullptr,
+          .tenant = tenant};
 }
 
 Result<Envelope> parse_envelope(std::string_view json, std::uint64_t now_ms) {

@@ -59,16 +59,6 @@ std::string print_trace_service(std::string_view job, double ms) {
   return out;
 }
 
-std::string tenant_of(std::string_view extra) {
-  if (!json::check(extra) || json::kind_of(extra) != json::Kind::kObject) return {};
-  for (const json::Member& member : json::members_of(extra)) {
-    if (member.name != "meta" || json::kind_of(member.value) != json::Kind::kObject) continue;
-    for (const json::Member& inner : json::members_of(member.value))
-      if (inner.name == "tenant_id") return json::string_of(inner.value).value_or("");
-  }
-  return {};
-}
-
 Status TraceReader::take(std::string_view line) {
   if (const Status checked = json::check(line); !checked) return wrong(checked.error().message);
   if (json::kind_of(line) != json::Kind::kObject) return wrong("a line of a trace is an object");

@@ -27,9 +27,6 @@ std::string print_trace_arrival(std::string_view job, const TraceArrival& arriva
 /// {"service":{"job":"...","ms":15}}
 std::string print_trace_service(std::string_view job, double ms);
 
-/// `meta.tenant_id` of a job's `extra`; empty when it has none.
-std::string tenant_of(std::string_view extra);
-
 /// Reads a trace line by line. The services of a job, one for each attempt, add up; a job without any gets the mean of
 /// those of its type, or of all, or what `finish` is told.
 class TraceReader {

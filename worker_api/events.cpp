@@ -30,6 +30,9 @@ std::string_view type_of(EventKind kind) {
     case EventKind::kPriorityChanged: return "priority.changed";
     case EventKind::kQueuePaused: return "queue.paused";
     case EventKind::kQueueResumed: return "queue.resumed";
+    case EventKind::kRateLimitExceeded: return "rate_limit.exceeded";
+    case EventKind::kRateLimitReleased: return "rate_limit.released";
+    case EventKind::kRateLimitDropped: return "rate_limit.dropped";
     case EventKind::kNone:
     case EventKind::kCount: break;
   }
@@ -86,6 +89,8 @@ Event EventReader::Impl::translate(const engine::EventFacts& facts) const {
     event.duration_ms = facts.value;
   else if (facts.kind == EventKind::kJobProgress)
     event.progress = static_cast<double>(facts.value) / 10'000;
+  else if (facts.kind >= EventKind::kRateLimitExceeded && facts.kind <= EventKind::kRateLimitDropped)
+    event.limit_key = engine::limit_name(store, static_cast<std::uint32_t>(facts.value));
   else
     event.at_ms = facts.value;
   add_from_job(facts, event);

@@ -16,10 +16,18 @@
 
 namespace ojs_shm {
 
-static_assert(sizeof(JobSpec) == 152, "A new text of JobSpec must be one that OwnedJobSpec keeps.");
+static_assert(sizeof(JobSpec) == 176, "A new text of JobSpec must be one that OwnedJobSpec keeps.");
 
 OwnedJobSpec::OwnedJobSpec(const JobSpec& job)
-    : id(job.id), plain_(job), type_(job.type), args_(job.args), queue_(job.queue), extra_(job.extra) {}
+    : id(job.id),
+      plain_(job),
+      type_(job.type),
+      args_(job.args),
+      queue_(job.queue),
+      extra_(job.extra),
+      tenant_(job.tenant) {
+  if (job.limit != nullptr) limit_ = *job.limit;
+}
 
 JobSpec OwnedJobSpec::view() const {
   JobSpec job = plain_;
@@ -28,10 +36,14 @@ JobSpec OwnedJobSpec::view() const {
   job.args = args_;
   job.queue = queue_;
   job.extra = extra_;
+  job.tenant = tenant_;
+  job.limit = limit_ ? &*limit_ : nullptr;
   return job;
 }
 
-std::size_t OwnedJobSpec::bytes() const noexcept { return type_.size() + args_.size() + queue_.size() + extra_.size(); }
+std::size_t OwnedJobSpec::bytes() const noexcept {
+  return type_.size() + args_.size() + queue_.size() + extra_.size() + tenant_.size();
+}
 
 namespace {
 

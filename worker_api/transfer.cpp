@@ -16,7 +16,9 @@
 
 #include "engine/restore.hpp"
 #include "worker_api/attachment.hpp"
+#include "worker_api/envelope.hpp"
 #include "worker_api/envelope_export.hpp"
+#include "worker_api/limit_rule.hpp"
 #include "worker_api/queue_policy.hpp"
 #include "worker_api/settings_check.hpp"
 
@@ -199,6 +201,10 @@ struct Import::Impl {
     spec.pending = job.state == State::kPending;
     spec.retry = job.retry;
     spec.priority_age_rate = job.priority_age_rate;
+    const auto limit = internal::limit_in(job.extra, spec.queue);
+    const std::string tenant = tenant_of(job.extra);
+    spec.limit = limit ? &*limit : nullptr;
+    spec.tenant = tenant;
     if (const auto fault = internal::read_spec(actor(), spec, past.job); fault != internal::SpecFault::kNone)
       return internal::error_of(fault, spec, handle->store());
     bool clamped = false;

@@ -5,6 +5,7 @@
 #include "engine/names.hpp"
 #include "worker_api/attachment.hpp"
 #include "worker_api/envelope.hpp"
+#include "worker_api/limit_rule.hpp"
 #include "worker_api/pools.hpp"
 
 // Between the engine's words and the callers': errors, specs, and copies of jobs.
@@ -75,6 +76,15 @@ Error error_of(const shm::Opened& opened) {
               store.spare_parts(),
               store.spare_parts(),
               ""};
+    case Outcome::kNoLimits:
+      return {Code::kSegmentFull,
+              "all keys of limits (" + std::to_string(store.limit_keys()) + ") or all permits (" +
+                  std::to_string(store.permit_pages() * engine::kPermitsPerPage) +
+                  ") are in use; --slots sets how many there are",
+              "limits",
+              store.limit_keys(),
+              store.limit_keys(),
+              ""};
     case Outcome::kTooManyRates:
       return {Code::kInvalid,
               "queue '" + store.queue_name(queue) + "' has jobs of " + std::to_string(engine::kAgeClasses - 1) +
@@ -118,6 +128,30 @@ Error wrong_state(std::string_view id, engine::JobState found, std::string_view 
           ""};
 }
 
+namespace {
+
+/// Whose job it is; and the keys that it brings: that of its limit, and that of its tenant where an operator has set one.
+[[gnu::noinline]] SpecFault read_tenant_and_limits(engine::Actor& actor, const JobSpec& spec, engine::NewJob& job) {
+  const std::string name = spec.tenant.empty() ? tenant_of(spec.extra) : std::string(spec.tenant);
+  job.tenant = engine::Store::hash_tenant(name);
+  std::uint32_t own = engine::kNoIndex, tenant = engine::kNoIndex;
+  engine::Outcome outcome = engine::Outcome::kOk;
+  if (spec.limit != nullptr) {
+    if (!check_limit(spec.limit->key, spec.limit->limit, false)) return SpecFault::kLimit;
+    outcome = actor.bring_limit(spec.limit->key, settings_of(spec.limit->limit), own);
+  }
+  if (outcome == engine::Outcome::kOk && !name.empty() && actor.store().header().limiting.load() != 0)
+    tenant = engine::find_limit(actor.store(), std::string(engine::kTenantLimit).append(name));
+  std::uint32_t both = own == engine::kNoIndex ? tenant : own;
+  if (own != engine::kNoIndex && tenant != engine::kNoIndex) outcome = actor.join_limits(own, tenant, both);
+  if (outcome != engine::Outcome::kOk)
+    return outcome == engine::Outcome::kBusy ? SpecFault::kBusy : SpecFault::kNoLimits;
+  if (both != engine::kNoIndex) job.limit = static_cast<std::uint16_t>(both + 1);
+  return SpecFault::kNone;
+}
+
+}  // namespace
+
 SpecFault read_spec(engine::Actor& actor, const JobSpec& spec, engine::NewJob& job) {
   if (!actor.known_type(spec.type)) [[unlikely]] {
     if (!engine::valid_type(spec.type)) return SpecFault::kType;
@@ -159,8 +193,6 @@ SpecFault read_spec(engine::Actor& actor, const JobSpec& spec, engine::NewJob& j
   job.type = spec.type;
   job.args = spec.args;
   job.extra = spec.extra;
-  if (!spec.extra.empty()) [[unlikely]]
-    job.tenant = engine::Store::hash_tenant(tenant_of(spec.extra));
   job.scheduled_at = spec.scheduled_at_ms;
   job.expires_at = spec.expires_at_ms;
   job.timeout_ms = spec.timeout_ms;
@@ -171,6 +203,10 @@ SpecFault read_spec(engine::Actor& actor, const JobSpec& spec, engine::NewJob& j
     if (*spec.priority_age_rate > engine::Aging::Rate::kMax) return SpecFault::kAgeRate;
     job.age_rate = static_cast<std::uint8_t>(*spec.priority_age_rate);
   }
+  job.limit = 0;
+  job.tenant = 0;
+  if (spec.limit != nullptr || !spec.tenant.empty() || !spec.extra.empty()) [[unlikely]]
+    return read_tenant_and_limits(actor, spec, job);
   return SpecFault::kNone;
 }
 
@@ -199,6 +235,9 @@ SpecFault read_spec(engine::Actor& actor, const JobSpec& spec, engine::NewJob& j
     case SpecFault::kBackoff: return invalid("retry.backoff", "retry.backoff is none of the four strategies");
     case SpecFault::kAgeRate:
       return invalid("priority_age_rate", "priority_age_rate is at most 255", engine::Aging::Rate::kMax);
+    case SpecFault::kLimit: return check_limit(spec.limit->key, spec.limit->limit, false).error();
+    case SpecFault::kNoLimits: return error_of(engine::Outcome::kNoLimits, store, engine::kNoIndex, "");
+    case SpecFault::kBusy: return error_of(engine::Outcome::kBusy, store, engine::kNoIndex, "");
     case SpecFault::kNone: break;
   }
   return {Code::kInternal, "unexpected fault", "", 0, 0, ""};

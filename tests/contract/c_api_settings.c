@@ -12,6 +12,34 @@ static int the_order_within_a_queue(void) {
   return close_room(&here, "order");
 }
 
+static int limits_of_keys(void) {
+  room here;
+  ojs_shm_job_spec job = spec_at("paid", 1);
+  char id[OJS_SHM_ID_SIZE];
+  const char *one = "{\"concurrency\":1}", *none = "{\"concurrency\":0}";
+  CHECK(open_room(&here, "limits", NULL));
+  job.rate_limit = "{\"key\":\"payment-api\",\"concurrency\":5} and more";
+  job.rate_limit_size = 37;
+  job.tenant = "acme";
+  CHECK_OK(here.producer, ojs_shm_enqueue(here.producer, &job, id));
+  CHECK_OK(here.observer, ojs_shm_limit(here.observer, "payment-api", here.text, sizeof here.text));
+  CHECK(strstr(here.text, "\"concurrency\":{\"limit\":5,\"active\":0,\"available\":5}") != NULL);
+  CHECK_OK(here.admin, ojs_shm_set_limit(here.admin, "payment-api", none, strlen(none)));
+  CHECK(ojs_shm_fetch(here.worker, here.job, 0) == OJS_SHM_E_EMPTY);
+  CHECK_OK(here.observer, ojs_shm_limits(here.observer, here.text, sizeof here.text));
+  CHECK(strstr(here.text, "\"waiting_count\":1") != NULL);
+  CHECK_OK(here.admin, ojs_shm_clear_limit(here.admin, "payment-api"));
+  CHECK_OK(here.worker, ojs_shm_fetch(here.worker, here.job, 0));
+  CHECK(ojs_shm_set_limit(here.admin, "queue:No!", one, 0) == OJS_SHM_E_INVALID);
+  CHECK(ojs_shm_set_limit(here.admin, "k", "{\"speed\":1}", 0) == OJS_SHM_E_INVALID);
+  CHECK(ojs_shm_limit(here.observer, "none", here.text, sizeof here.text) == OJS_SHM_E_NOT_FOUND);
+  CHECK(ojs_shm_clear_limit(here.admin, "none") == OJS_SHM_E_NOT_FOUND);
+  job.rate_limit = "{\"concurrency\":1}"; /* no key */
+  job.rate_limit_size = 0;
+  CHECK(ojs_shm_enqueue(here.producer, &job, id) == OJS_SHM_E_INVALID);
+  return close_room(&here, "limits");
+}
+
 static int events_and_waits(void) {
   room here;
   ojs_shm_events* events = NULL;

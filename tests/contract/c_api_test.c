@@ -558,6 +558,7 @@ int main(int argc, char** argv) {
       TEST(a_bound_and_a_pause),
       TEST(a_full_segment_names_its_pool),
       TEST(the_order_within_a_queue),
+      TEST(limits_of_keys),
       TEST(only_json_is_taken),
       TEST(texts_and_buffers),
       TEST(structs_of_other_versions),

@@ -40,6 +40,8 @@ struct Operation {
   std::function<void(Hands&)> act;      ///< is killed after each of its shared writes in turn
 };
 const std::vector<Operation>& operations();
+/// Those of limits; among operations().
+std::vector<Operation> limit_operations();
 
 /// A segment small enough for a quick audit.
 SegmentOptions small_segment();

@@ -78,6 +78,10 @@ void examine(const std::string& name, const Segment& segment) {
   Worker worker = Worker::attach(segment, {.queues = {"default", "other"}}).value();
   Admin admin = Admin::attach(segment).value();
   for (const char* queue : {"default", "other"}) ASSERT_TRUE(admin.set_queue(queue, {0, 0, false}).ok());
+  for (const LimitInfo& limit : observer.limits())  // what only time lets go; permits must be free by themselves
+    if (limit.limit.rate != 0 || limit.limit.throttle != 0) {
+      ASSERT_TRUE(admin.clear_limit(limit.key).ok());
+    }
   for (const JobInfo& info : observer.list({})) {
     if (info.state != State::kPending) continue;
     ASSERT_TRUE(admin.producer().activate(info.id).ok());

@@ -48,6 +48,7 @@ BOUNDS_FETCHER = "MAX=2 TRIES_0=1 TRIES_1=0 FETCHER=1 WAITING=1"
 BOUNDS_BOTH = "MAX=2 TRIES_0=1 TRIES_1=1 FETCHER=1 WAITING=1"
 BOUNDS_TWO_TRIES = "MAX=2 TRIES_0=0 TRIES_1=2 FETCHER=0 WAITING=0"
 BOUNDS_THREE = "MAX=3 TRIES_0=1 TRIES_1=1 FETCHER=0 WAITING=1"
+PARKING_TWO_AT_ONCE = "WORKERS=3 JOBS=3 LIMIT=2 VICTIM=9"
 REPAIR_TWICE = "SECOND=1 REQUEUE=1 EXPIRY=0"
 
 MODELS: dict[str, list[Run]] = {
@@ -115,6 +116,14 @@ MODELS: dict[str, list[Run]] = {
         Run("MUTANT_PARK_READ_LATE", "the futex's value is read after the look", short=False),
         Run("MUTANT_WAKE_BEFORE_PUSH", "the producer reads the waiters before it publishes"),
         Run("MUTANT_REPAIR_WAKES_NOBODY", "the repair wakes nobody", SLEEP_WORKER_DIES),
+    ],
+    "parking": [
+        Run("worker-dies", "2 workers, 3 jobs of a key, one at a time; a worker may die"),
+        Run("two-at-once", "3 workers, 3 jobs, two at a time", PARKING_TWO_AT_ONCE, LONG),
+        Run("MUTANT_NO_SECOND_LOOK", "who parks does not look for room once more"),
+        Run("MUTANT_LOOK_BEFORE_GIVING", "who gives a permit back looks into the lot before"),
+        Run("MUTANT_REPAIR_LOOKS_NOT", "the repair does not look into the lot"),
+        Run("MUTANT_PERMIT_WITHOUT_CAS", "a permit is taken by a look and a store"),
     ],
     "bell": [
         Run("timer-dies", "2 timers, one of which may die in its call, and a short lease"),

@@ -195,6 +195,42 @@ TEST_F(Schedules, FS_T01_closing_a_level_hides_nothing) {
   }
 }
 
+/// One at a time of a key: nobody passes, and nobody who may begin is left in the lot.
+TEST_F(Schedules, PRI_T22_a_limit_is_never_passed_and_nobody_is_left_behind_it) {
+  const auto waiting = [](unsigned held_back) {
+    return [held_back](World& w) {
+      w.limit(1);
+      w.put_limited(World::kJanitor, 0, 1), w.put_limited(World::kJanitor, 1, 1);
+      w.put_limited(World::kJanitor, 2, 2);
+      if (held_back != 0) w.take(0);                                   // at work
+      if (held_back > 1) w.take(World::kJanitor), w.forget_empties();  // the others go to the lot
+    };
+  };
+  const Part take = named("take_finish").part, again = named("take_give_back").part, fail = named("take_fail").part;
+  const Part end = [](World& w, std::uint32_t) { w.finish(0); };
+  const Part put = [](World& w, std::uint32_t i) { w.put_limited(i, own(i), 0); };
+  const Part cancel = [](World& w, std::uint32_t i) { w.cancel(i, 1); };
+  const Part move = [](World& w, std::uint32_t i) { w.move(i, 2, 0); };
+  const std::pair<std::string, std::pair<unsigned, std::vector<Part>>> scenarios[] = {
+      {"take | take", {0, {take, take}}},
+      {"take, give back | take", {0, {again, take}}},
+      {"take, fail | take", {0, {fail, take}}},
+      {"end | take", {1, {end, take}}},
+      {"end | take, others in the lot", {2, {end, take}}},
+      {"end | put into the lot", {2, {end, put}}},
+      {"end | cancel in the lot", {2, {end, cancel}}},
+      {"end | move in the lot", {2, {end, move}}},
+      {"end | take | take", {1, {end, take, take}}},
+      {"end | take | put", {2, {end, take, put}}}};
+  for (const auto& [name, scenario] : scenarios) {
+    const bool three = scenario.second.size() == 3;
+    const Scenario each{"limited: " + name, waiting(scenario.first), scenario.second};
+    explore(each, {.preemptions = 2, .kills = 0, .most_runs = long_form() && !three ? ~0ULL : 3'000});
+    explore(each, {.preemptions = 1, .kills = 1, .most_runs = long_form() && !three ? ~0ULL : 3'000});
+    if (HasFailure()) return;
+  }
+}
+
 TEST_F(Schedules, BP_001_a_bound_is_exact_and_gives_its_room_back) {
   const auto room_for_one = [](World& world) {
     three_wait(world);

@@ -26,7 +26,7 @@ World::World(bool one_clock) : one_clock_(one_clock) {
   plan.max_handles = kLanes;
   plan.max_tenants = 8;
   plan.max_body_bytes = 512;
-  plan.size_bytes = 864U << 10;
+  plan.size_bytes = 896U << 10;
   shm::Opened opened = engine::make(folder_ / "world", plan);
   if (opened.code != shm::OpenCode::kOk) throw std::runtime_error("world: " + opened.detail);
   segment_ = std::move(opened.segment);
@@ -53,6 +53,9 @@ void World::begin_anew() {
   empties_.clear();
   max_depth_ = returned_ = 0;
   turns_ = shares_ = false;
+  limit_ = 0;
+  limited_.clear();
+  std::fill(std::begin(works_), std::end(works_), false);
   std::fill(std::begin(asleep_), std::end(asleep_), false);
   dead_.clear();
   batches_.clear();
@@ -98,6 +101,28 @@ void World::put(std::uint32_t self, unsigned job, const engine::NewJob& spec) {
     books.put_returned = Fibers::now();
   else if (outcome != Outcome::kQueueFull || max_depth_ == 0)
     wrong_ += "an enqueue was refused; ";
+}
+
+void World::put_limited(std::uint32_t self, unsigned job, std::uint8_t rank) {
+  engine::NewJob spec = job_named(job, rank);
+  spec.limit = static_cast<std::uint16_t>(engine::find_limit(*store_, "k") + 1);
+  limited_.push_back(job);
+  put(self, job, spec);
+}
+
+void World::limit(std::uint32_t concurrency) {
+  engine::LimitSettings settings;
+  settings.concurrency = limit_ = concurrency;
+  if (actor(kJanitor).set_limit("k", settings) != Outcome::kOk) wrong_ += "the limit was refused; ";
+}
+
+bool World::limited(unsigned job) const { return std::find(limited_.begin(), limited_.end(), job) != limited_.end(); }
+
+/// From the return of its fetch to the call of its end, or to its holder's death, a job is surely at work.
+void World::count_work(std::uint32_t self, bool works) {
+  works_[self] = works && holds_[self] != 0 && limited(static_cast<unsigned>(holds_[self] - 1));
+  const auto at_work = std::count(std::begin(works_), std::end(works_), true);
+  if (limit_ != 0 && at_work > limit_) wrong_ += std::to_string(at_work) + " of a key were at work; ";
 }
 
 void World::put_batch(std::uint32_t self, unsigned first, std::uint8_t rank) {
@@ -159,11 +184,13 @@ bool World::take(std::uint32_t self) {
   if (books.ended && books.ended_at < called) wrong_ += "job " + std::to_string(job) + " was fetched after its end; ";
   books.takes.push_back({called, returned, self});
   holds_[self] = static_cast<int>(job) + 1;
+  count_work(self, true);
   return true;
 }
 
 void World::finish(std::uint32_t self) {
   if (holds_[self] == 0) return;
+  count_work(self, false);
   Books& books = books_[static_cast<unsigned>(holds_[self] - 1)];
   books.end_called = true;
   const Outcome outcome = actor(self).ack(held_[self].slot, held_[self].word, {});
@@ -175,6 +202,7 @@ void World::finish(std::uint32_t self) {
 
 void World::give_back(std::uint32_t self) {
   if (holds_[self] == 0) return;
+  count_work(self, false);
   books_[static_cast<unsigned>(holds_[self] - 1)].may_return = true;
   ++returned_;
   actor(self).set_back(held_[self].slot, held_[self].word, engine::Setback::kRequeue, nullptr);
@@ -183,6 +211,7 @@ void World::give_back(std::uint32_t self) {
 
 void World::fail(std::uint32_t self) {
   if (holds_[self] == 0) return;
+  count_work(self, false);
   Books& books = books_[static_cast<unsigned>(holds_[self] - 1)];
   books.end_called = books.may_return = true;
   const engine::ErrorEntry error{1, 1, false, "boom", "boom", "it did not work", {}};
@@ -297,6 +326,7 @@ std::string World::order_text() const {
   };
   for (unsigned x = 0; x < kJobs; ++x) {
     const Books& mine = books_[x];
+    if (limited(x)) continue;  // it may have been held back
     for (const Empty& empty : empties_)
       if (ordered(mine.put_by, empty.by) && there(mine, empty.called, empty.returned))
         text += "empty although job " + std::to_string(x) + " was there; ";
@@ -304,6 +334,7 @@ std::string World::order_text() const {
     for (const Take& take : mine.takes)
       for (unsigned y = 0; y < kJobs; ++y) {
         const Books& other = books_[y];
+        if (limited(y)) continue;
         // What came before the job itself was there whenever the job was, however late the fetch began to look.
         const bool before_it = ordered(other.put_by, mine.put_by) && there(other, mine.put_called, take.returned);
         const bool before_fetch = ordered(other.put_by, take.by) && there(other, take.called, take.returned);

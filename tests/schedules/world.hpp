@@ -44,6 +44,7 @@ class World {
   void close_levels(std::uint32_t self);
   /// What was fetched and came back is a waiting job like any other from here on.
   void forget_fetches();
+  void forget_empties() { empties_.clear(); }
   /// The id that put_again() brings.
   void bring(unsigned job);
   /// From here on an enqueue may be refused.
@@ -52,6 +53,9 @@ class World {
   void age();
   /// Tenants share from here on, or no longer.
   void share(std::uint32_t self, bool on = true);
+  /// A job of the key "k", of which so many may be at work from here on.
+  void put_limited(std::uint32_t self, unsigned job, std::uint8_t rank);
+  void limit(std::uint32_t concurrency);
   /// Ranks 1 and 3 take turns; no other has any.
   void take_turns();
   /// Among the sleepers of the queue, as a worker that found nothing; asleep when it sees no work then.
@@ -60,7 +64,7 @@ class World {
   void tend(std::uint32_t self);
 
   /// The holder's process is dead from here on.
-  void died(std::uint32_t fiber) { dead_.push_back(fiber), note_what_the_dead_hold(); }
+  void died(std::uint32_t fiber) { dead_.push_back(fiber), works_[fiber] = false, note_what_the_dead_hold(); }
   /// As whoever finds the dead; may itself be killed, and then the next one begins again.
   void repair();
   /// Repairs, audits, works everything off and audits again; empty when all promises were kept.
@@ -96,6 +100,8 @@ class World {
   std::string order_text() const;
   std::string bound_text();
   std::string turns_text() const;
+  bool limited(unsigned job) const;
+  void count_work(std::uint32_t self, bool works);
   bool was_dead(std::uint32_t lane) const;
   /// Whether what `one` did before `other` by the clock came before it for `other` too.
   bool ordered(std::uint32_t one, std::uint32_t other) const { return one_clock_ || one == other || one == kJanitor; }
@@ -117,6 +123,9 @@ class World {
   bool asleep_[kLanes] = {};
   std::vector<std::uint32_t> dead_;
   bool turns_ = false, shares_ = false;
+  std::uint32_t limit_ = 0;        ///< 0: none
+  std::vector<unsigned> limited_;  ///< jobs of the key
+  bool works_[kLanes] = {};        ///< on one of them
   std::vector<unsigned> batches_;  ///< the first job of each
   std::string wrong_;
 };

@@ -10,6 +10,7 @@
 
 #include "tools/shell/quantity.hpp"
 #include "tools/shell/text_file.hpp"
+#include "worker_api/limit_rule.hpp"
 #include "worker_api/settings_check.hpp"
 #include "worker_api/worker_pools.hpp"
 
@@ -43,6 +44,7 @@ class Reader {
     if (key.str() == "queues") return each_in(key, node, &Reader::read_queue);
     if (key.str() == "pools") return each_in(key, node, &Reader::read_pool);
     if (key.str() == "aging") return read_default_aging(key, node);
+    if (key.str() == "limits") return each_in(key, node, &Reader::read_limit);
     if (key.str() == "worker") return each_in(key, node, &Reader::read_worker);
     if (key.str() == "default_priorities") return each_in(key, node, &Reader::read_default_priority);
     for (const Setting& setting : all_settings()) {
@@ -54,7 +56,7 @@ class Reader {
       const Status set = setting.set(settings_, *text);
       return set ? Status() : complain(node.source(), fmt::format("`{}`: {}", key.str(), set.error().message));
     }
-    std::string known = "name, dir, queues, pools, default_priorities, aging, worker";
+    std::string known = "name, dir, queues, pools, default_priorities, aging, limits, worker";
     for (const Setting& setting : all_settings()) known += fmt::format(", {}", setting.name);
     return complain(key.source(), fmt::format("unknown key `{}`; there are {}", key.str(), known));
   }
@@ -140,6 +142,27 @@ class Reader {
     QueueSettings settings;
     if (const Status read = read_order(key, node, settings); !read) return read;
     settings_.aging = settings.aging;
+    return {};
+  }
+
+  /// [limits."KEY"], as `rate_limit` of a job without the key.
+  Status read_limit(const toml::key& key, const toml::node& node) {
+    const toml::table* table = node.as_table();
+    if (table == nullptr) return complain(node.source(), fmt::format("limit `{}` must be a table", key.str()));
+    std::ostringstream json;
+    json << toml::json_formatter(*table);
+    const auto read = parse_limit(json.str(), true);
+    if (!read) {
+      const std::string& subject = read.error().subject;
+      const std::size_t dot = subject.find('.');
+      const toml::node* member = dot == std::string::npos
+                                     ? nullptr
+                                     : table->get(subject.substr(dot + 1, subject.find('.', dot + 1) - dot - 1));
+      return complain(member == nullptr ? node.source() : member->source(), read.error().message);
+    }
+    if (const Status usable = internal::check_limit(key.str(), read->limit, true); !usable)
+      return complain(key.source(), usable.error().message);
+    settings_.limits.emplace_back(key.str(), read->limit);
     return {};
   }
 

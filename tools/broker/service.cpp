@@ -61,6 +61,7 @@ void apply(const Segment& segment, const Settings& settings, const Priorities& p
   if (settings.aging) must(admin.set_default_aging(*settings.aging));
   for (const auto& [name, queue] : settings.queues) must(admin.set_queue(name, queue));
   for (const auto& [name, pool] : settings.pools) must(admin.set_pool(name, pool));
+  for (const auto& [key, limit] : settings.limits) must(admin.set_limit(key, limit));
   if (settings.events) must(admin.set_events(*settings.events));
   for (const auto& [type, priority] : priorities) must(admin.set_default_priority(type, priority));
 }

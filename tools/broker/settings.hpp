@@ -26,6 +26,7 @@ struct Settings {
   bool keep = false;
   std::optional<bool> events;  ///< else as the segment has it
   std::string log_level = "info";
+  std::vector<std::pair<std::string, RateLimit>> limits;
   std::vector<std::pair<std::string, QueueSettings>> queues;
   std::vector<std::pair<std::string, PoolSettings>> pools;
   std::vector<DefaultPriority> default_priorities;

@@ -106,6 +106,20 @@ void add_waits(Page& page, const Observer& observer) {
   }
 }
 
+void add_limits(Page& page, const Observer& observer) {
+  const std::vector<LimitInfo> limits = observer.limits();
+  const auto family = [&](std::string name, std::string help, MetricType type, const auto& value) {
+    page.family(std::move(name), std::move(help), type);
+    for (const LimitInfo& limit : limits) page.add({{"key", limit.key}}, value(limit));
+  };
+  family("ojs_rate_limit_active", "Jobs of the key that are at work.", MetricType::Gauge,
+         [](const LimitInfo& l) { return std::uint64_t{l.active}; });
+  family("ojs_rate_limit_waiting", "Jobs that the key holds back.", MetricType::Gauge,
+         [](const LimitInfo& l) { return std::uint64_t{l.waiting}; });
+  family("ojs_rate_limit_exceeded_total", "How often the key held a job back.", MetricType::Counter,
+         [](const LimitInfo& l) { return l.exceeded_total; });
+}
+
 void add_segment(Page& page, const SegmentInfo& info) {
   page.family("ojs_segment_processes", "Attached processes.", MetricType::Gauge);
   std::uint64_t alive = 0;
@@ -130,6 +144,7 @@ std::string metrics_page(const Observer& observer) {
   Page page;
   add_queues(page, observer.queues());
   add_waits(page, observer);
+  add_limits(page, observer);
   add_segment(page, observer.segment_info());
   return page.text();
 }

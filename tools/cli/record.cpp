@@ -16,6 +16,7 @@
 #include "tools/shell/output.hpp"
 #include "tools/shell/quantity.hpp"
 #include "tools/shell/refusal.hpp"
+#include "worker_api/envelope.hpp"
 #include "worker_api/envelope_trace.hpp"
 
 namespace ojs_shm::cli {

@@ -88,10 +88,7 @@ Envelope envelope_of(const SubmissionFlags& flags, const Observer& observer) {
 }
 
 Status check_supported(const Envelope& envelope) {
-  const std::string_view wanted = envelope.wants_unique       ? "unique"
-                                  : envelope.wants_rate_limit ? "rate_limit"
-                                  : envelope.wants_workflow   ? "workflow"
-                                                              : "";
+  const std::string_view wanted = envelope.wants_unique ? "unique" : envelope.wants_workflow ? "workflow" : "";
   if (wanted.empty()) return {};
   Error error;
   error.code = Code::kInvalid;

@@ -161,6 +161,21 @@ class Submitting(OnQueue):
         self.assertEqual((full.code, full.depth, full.bound, full.unit), ("QUEUE_FULL", 2, 2, "jobs"))
         self.assertEqual(self.queue.stats().raw["rejected_total"], 1)
 
+    def test_PRI_T22_limits_are_brought_by_jobs_set_read_and_cleared(self):
+        self.queue.submit("any", rate_limit={"key": "api", "concurrency": 2, "throttle": {"limit": 5, "period": "PT1S"}})
+        brought = self.queue.limit("api")
+        self.assertEqual((brought["concurrency"]["limit"], brought["throttle"]["limit"]), (2, 5))
+        self.assertFalse(brought["override"])
+        self.queue.set_limit("api", concurrency=0, on_limit="wait")
+        self.assertEqual([limit["override"] for limit in self.queue.limits() if limit["key"] == "api"], [True])
+        self.queue.clear_limit("api")
+        self.assertNotIn("concurrency", self.queue.limit("api"))
+        with self.assertRaises(ojs_shm.NotFound):
+            self.queue.limit("none")
+        for wrong in ({"concurrency": 1}, {"key": "a b"}, {"key": "k", "rate": {"limit": 1}}):
+            with self.subTest(wrong), self.assertRaises(ValueError):
+                self.queue.submit("any", rate_limit=wrong)
+
     def test_wrong_arguments_are_refused_before_anything_is_stored(self):
         for wrong in ({"type": ""}, {"type": "Upper"}, {"type": "a", "queue": "No Queue"}, {"type": "a\0b"},
                       {"type": "a", "id": "no-uuid"}, {"type": "a", "delay": -1}, {"type": "a", "lease": 2 ** 40},

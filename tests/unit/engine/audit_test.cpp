@@ -5,6 +5,7 @@
 #include <type_traits>
 
 #include "engine/audit.hpp"
+#include "engine/limits.hpp"
 #include "shm/blocks.hpp"
 #include "tests/unit/engine/quiet_segment.hpp"
 
@@ -263,12 +264,59 @@ TEST_F(Audit, I17_a_page_that_belongs_to_no_level_or_lane) {
   }
 }
 
-TEST_F(Audit, I18_a_flow_in_line_that_nothing_leads_to) {
+TEST_F(Audit, I20_a_flow_in_line_that_nothing_leads_to) {
   shm::Word& control = s.store().flow(0).control;
   (void)s.actor().rings().ensure_named(s.store().flow(0).ring);
   EXPECT_EQ(found(), std::set<std::uint32_t>{});
   const Corrupted corrupted(control, engine::FlowControl(engine::FlowControl::kListed, 0, 1).word);
-  EXPECT_EQ(found(), (std::set<std::uint32_t>{18}));
+  EXPECT_EQ(found(), (std::set<std::uint32_t>{20}));
+}
+
+class AuditOfLimits : public Audit {
+ protected:
+  AuditOfLimits() {
+    const JobLimit limit{"k", {.concurrency = 1}};
+    JobSpec spec = spec_of(1);
+    spec.limit = &limit;
+    working = slot_of(s.put(spec));
+    parked = slot_of(s.put(spec));
+    EXPECT_TRUE(s.worker.try_fetch(s.job).ok());
+    std::vector<Job> rest(2);
+    for (Job& job : rest) EXPECT_TRUE(s.worker.try_fetch(job).ok());  // past the second of the key
+    EXPECT_EQ(s.findings(), "");
+  }
+  engine::LimitKey& key() { return s.store().limit_key(engine::find_limit(s.store(), "k")); }
+  shm::Word& permit(std::uint32_t i) { return engine::Permits(s.store()).at(key().permits, i); }
+  std::uint32_t working = 0, parked = 0;
+};
+
+TEST_F(AuditOfLimits, I18_a_permit_of_nobody_or_work_without_one) {
+  const engine::Permit held(permit(0).load());
+  {
+    const Corrupted word(permit(0), held.word ^ 1ULL << 16);
+    EXPECT_EQ(found(), (std::set<std::uint32_t>{18, 19}));
+  }
+  {
+    const Corrupted word(permit(0), std::uint64_t{0});
+    EXPECT_EQ(found(), (std::set<std::uint32_t>{18, 19}));
+  }
+  ASSERT_TRUE(s.admin.set_limit("k", {.concurrency = 2}).ok());
+  const Corrupted word(permit(1), held.word);
+  EXPECT_TRUE(found().contains(18));
+}
+
+TEST_F(AuditOfLimits, I19_a_job_in_a_lot_without_a_reason) {
+  {
+    const CorruptedPlain word(job(parked).limits, engine::with_second(job(parked).limits.get(), 3));
+    EXPECT_TRUE(found().contains(19));
+  }
+  const Corrupted word(key().permits.limit, std::uint64_t{0});
+  EXPECT_EQ(found(), (std::set<std::uint32_t>{19}));
+}
+
+TEST_F(AuditOfLimits, I14_limits_that_nobody_sets) {
+  const Corrupted word(s.store().header().limit_settler, 20);
+  EXPECT_EQ(found(), (std::set<std::uint32_t>{14}));
 }
 
 TEST_F(Audit, names_no_more_than_a_thousand_findings_and_only_what_stays) {

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "tests/support/seed.hpp"
+#include "worker_api/envelope.hpp"
 #include "worker_api/envelope_trace.hpp"
 #include "worker_api/simulation.hpp"
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include <ojs_shm/export.hpp>
+#include <ojs_shm/limit.hpp>
 #include <ojs_shm/observer.hpp>
 #include <ojs_shm/producer.hpp>
 #include <ojs_shm/result.hpp>
@@ -59,6 +60,12 @@ class OJS_SHM_API Admin {
   /// Its queues stay, open to everybody. Workers that serve it get kNotFound. Errors: kNotFound.
   Status remove_pool(std::string_view name);
   Status set_default_priority(std::string_view type, std::int64_t priority);
+  /// Sets the limit of a key, in place of what jobs bring; effective at once, also on jobs that wait. `queue:NAME` stands
+  /// on a queue, `type:NAME` on a type of jobs, `tenant:ID` on the jobs of a tenant that come from then on. Errors:
+  /// kInvalid, kSegmentFull.
+  Status set_limit(std::string_view key, const RateLimit& limit);
+  /// No limit until a job brings one. Errors: kNotFound.
+  Status clear_limit(std::string_view key);
   /// Whether every handle of the segment, of whatever process, tells what it does from now on. Off in a new segment.
   Status set_events(bool on);
   /// Discarded jobs with dead_letter set: back to available with attempt 0, or gone.

@@ -28,6 +28,7 @@ struct Event {
   std::uint64_t duration_ms = 0;  ///< of the run that ended
   std::uint64_t ttl_ms = 0;       ///< of an expired job
   double progress = 0;            ///< 0..1
+  std::string limit_key;          ///< of the limit that held the job back, let it go or dropped it
   std::optional<JobError> error;  ///< of the failed attempt, while the job still has it
 };
 

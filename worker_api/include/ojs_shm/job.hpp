@@ -8,6 +8,7 @@
 #include <vector>
 
 #include <ojs_shm/export.hpp>
+#include <ojs_shm/limit.hpp>
 
 namespace ojs_shm {
 
@@ -74,6 +75,8 @@ struct JobSpec {
   bool pending = false;                       ///< wait for activate()
   Retry retry = {};
   std::optional<std::uint32_t> priority_age_rate = {};  ///< levels per interval, 0 to 255; unset: its queue's
+  const JobLimit* limit = nullptr;                      ///< none: only those on its queue, type and tenant
+  std::string_view tenant = {};                         ///< whose job it is; empty: nobody's
 };
 
 /// One recorded failure of a job, oldest first.

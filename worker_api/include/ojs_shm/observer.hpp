@@ -11,6 +11,7 @@
 #include <ojs_shm/events.hpp>
 #include <ojs_shm/export.hpp>
 #include <ojs_shm/job.hpp>
+#include <ojs_shm/limit.hpp>
 #include <ojs_shm/result.hpp>
 #include <ojs_shm/segment.hpp>
 #include <ojs_shm/worker_pool.hpp>
@@ -124,6 +125,9 @@ class OJS_SHM_API Observer {
   Result<JobInfo> get(std::string_view id) const;
   /// Available ones in the order in which they would be fetched, then the others by time.
   std::vector<JobInfo> list(const JobFilter& filter) const;
+  /// The keys that have or had a limit, by name.
+  std::vector<LimitInfo> limits() const;
+  Result<LimitInfo> limit(std::string_view key) const;
   /// Walks everything. Exact when nobody else is at work; else it looks twice before it speaks.
   std::vector<Violation> audit() const;
   /// Levels from which something was handed out, since the segment was made.

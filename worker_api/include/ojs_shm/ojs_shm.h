@@ -211,6 +211,9 @@ typedef struct ojs_shm_job_spec {
   uint32_t lease_ms;           // 0: the segment's default
   uint32_t flags;              // OJS_SHM_JOB_
   uint32_t priority_age_rate;  // levels per interval, 0 to 255; see OJS_SHM_JOB_HAS_AGE_RATE
+  const char* rate_limit;      // as for ojs_shm_set_limit(), and its "key"; default none
+  size_t rate_limit_size;
+  const char* tenant;  // whose job it is; default nobody's
 } ojs_shm_job_spec;
 
 // --- Producer -------------------------------------------------------------------------------------------------------
@@ -455,3 +458,4 @@ OJS_SHM_API int64_t ojs_shm_events_lost(ojs_shm_events* events);
 #ifdef __cplusplus
 }
 #endif
+#include <ojs_shm/ojs_shm_limits.h>

@@ -85,7 +85,8 @@ class OJS_SHM_API OwnedJobSpec {
 
  private:
   JobSpec plain_;
-  std::string type_, args_, queue_, extra_;
+  std::string type_, args_, queue_, extra_, tenant_;
+  std::optional<JobLimit> limit_;
 };
 
 /// A job that is not in the segment, and the last thing it was told.

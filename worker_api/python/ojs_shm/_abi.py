@@ -63,7 +63,8 @@ class JobSpec(Sized):
                 ("queue", c_char_p), ("id", c_char_p), ("extra", c_char_p), ("extra_size", c_size_t),
                 ("retry", POINTER(RetryPolicy)), ("priority", c_int64), ("scheduled_at_ms", c_uint64),
                 ("expires_at_ms", c_uint64), ("timeout_ms", c_uint32), ("lease_ms", c_uint32), ("flags", c_uint32),
-                ("priority_age_rate", c_uint32)]
+                ("priority_age_rate", c_uint32), ("rate_limit", c_char_p), ("rate_limit_size", c_size_t),
+                ("tenant", c_char_p)]
 
 
 class Resilience(Sized):
@@ -159,6 +160,10 @@ _ENTRIES = {
     "set_pool": (c_int, (_handle, c_char_p, c_char_p, c_size_t)),
     "remove_pool": (c_int, (_handle, c_char_p)),
     "configure_queue": (c_int, (_handle, c_char_p, c_char_p, c_size_t)),
+    "set_limit": (c_int, (_handle, c_char_p, c_char_p, c_size_t)),
+    "clear_limit": (c_int, (_handle, c_char_p)),
+    "limits": (c_int64, (_handle, *_text)),
+    "limit": (c_int64, (_handle, c_char_p, *_text)),
     "set_default_priority": (c_int, (_handle, c_char_p, c_int64)),
     "dead_retry": (c_int, (_handle, c_char_p)),
     "dead_drop": (c_int, (_handle, c_char_p)),

@@ -348,6 +348,30 @@ class Queue:
         with self._admins.lent() as admin:
             admin.call(library().remove_pool, _abi.text_in(name, "pool"))
 
+    def limits(self) -> list[dict[str, Any]]:
+        """The keys that have or had a limit, with who works and who waits."""
+        with self._observers.lent() as observer:
+            return json.loads(observer.text(library().limits))
+
+    def limit(self, key: str) -> dict[str, Any]:
+        with self._observers.lent() as observer:
+            return json.loads(observer.text(library().limit, _abi.text_in(key, "key")))
+
+    def set_limit(self, key: str, *, concurrency: int | None = None, rate: dict[str, Any] | None = None,
+                  throttle: dict[str, Any] | None = None, on_limit: str = "wait") -> None:
+        """All limits of a key, in place of what jobs bring. The key stands on `queue:NAME`, `type:NAME`, `tenant:ID`, or on
+        the jobs that bring it. `rate` has limit, period and window ("fixed", "sliding"), `throttle` limit, period and
+        burst; `on_limit` is "wait", "reschedule" or "drop"."""
+        rule = {name: value for name, value in (("concurrency", concurrency), ("rate", rate), ("throttle", throttle),
+                                                ("on_limit", on_limit)) if value is not None}
+        text = to_json(rule)
+        with self._admins.lent() as admin:
+            admin.call(library().set_limit, _abi.text_in(key, "key"), text, len(text))
+
+    def clear_limit(self, key: str) -> None:
+        with self._admins.lent() as admin:
+            admin.call(library().clear_limit, _abi.text_in(key, "key"))
+
     def pause(self, queue: str | None = None) -> None:
         """A paused queue accepts jobs and gives none."""
         self.configure(queue, paused=True)

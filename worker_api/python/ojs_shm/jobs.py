@@ -124,6 +124,7 @@ class NewJob:
     extra: dict[str, Any] | None = None  #: members of your own beside meta and tags
     pending: bool = False                #: waits for activate()
     priority_age_rate: int | None = None  #: levels per interval by which it rises while it waits; None: its queue's
+    rate_limit: dict[str, Any] | None = None  #: key, concurrency, rate, throttle, on_limit; see Queue.set_limit
 
     def arguments(self) -> list[Any]:
         if self.args is None:
@@ -139,6 +140,14 @@ class NewJob:
             extra["meta"] = self.meta
         if self.tags is not None:
             extra["tags"] = self.tags
+        limit = None
+        if self.rate_limit is not None:
+            extra["rate_limit"] = self.rate_limit
+            limit = to_json(self.rate_limit)
+            spec.rate_limit, spec.rate_limit_size = limit, len(limit)
+        tenant = (self.meta or {}).get("tenant_id")
+        if isinstance(tenant, str):
+            spec.tenant = _abi.text_in(tenant, "tenant_id")
         more = to_json(extra) if extra else None
         spec.type, spec.queue = _abi.text_in(self.type, "type"), _abi.text_in(self.queue or queue, "queue")
         spec.id = _abi.text_in(self.id, "id")
@@ -168,7 +177,7 @@ class NewJob:
         retry = policy._struct() if policy is not None else None
         if retry is not None:
             spec.retry = ctypes.pointer(retry)
-        return [args, more, retry]
+        return [args, more, retry, limit]
 
 
 @dataclasses.dataclass(frozen=True)

@@ -1,0 +1,324 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <bit>
+
+#include "engine/actor.hpp"
+#include "engine/limits.hpp"
+#include "engine/rates.hpp"
+#include "shm/parking.hpp"
+
+// What a limit does to jobs. Whoever claims a job asks each of its keys, and begins only with all of them. A job that a
+// key holds back leaves its ring once, for the key's lot: it stays available, in nobody's way, and keeps its level and its
+// place. Whoever lets a permit go moves the best job of each lot of that key back to the front of its level, where it is
+// claimed like any other, and asks again: so what is free is never waited for in vain, and a job that was let go in vain
+// goes back to its lot.
+//
+// Nobody is forgotten. Who parks 1. puts the job into the lot, 2. looks for room once more; who gives a permit back does
+// so first, and then looks into the lot: one of them sees the other. Who dies between the two is followed by his repair,
+// which looks into all lots; and the supervisor does so every second while something stands in one.
+
+namespace ojs_shm::engine {
+
+using shm::Point;
+
+/// Whether a queue's own key, or that of this lane's worker, lets anything begin.
+[[gnu::noinline]] bool Actor::gate_open(const QueueRecord& queue) {
+  const std::uint64_t now = store_.now_ms();
+  for (const std::uint64_t key : {queue.limit.load(), std::uint64_t{worker_limit_} + 1}) {
+    if (key == 0 || key > store_.limit_keys()) continue;
+    std::uint64_t at = 0;
+    if (may_begin(store_, store_.limit_key(static_cast<std::uint32_t>(key - 1)), now, &at)) continue;
+    ring_for(at);
+    return false;
+  }
+  return true;
+}
+
+/// Wakes the supervisor if it would sleep longer.
+void Actor::ring_for(std::uint64_t at) {
+  shm::Header& header = segment_.header();
+  if (at == 0 || at >= header.sleeping_until_ms.load_seq_cst()) return;
+  header.doorbell.fetch_add(1, Point::kDoorbellRung);
+  shm::futex_wake(header.doorbell, 1);
+}
+
+/// Takes a beginning of every key, or of none.
+[[gnu::noinline]] unsigned Actor::take_limits(const LimitList& keys, Permit holder, std::uint64_t now) {
+  const Permits permits(store_);
+  const Rates rates(store_);
+  unsigned refused = 0;
+  while (refused < keys.count && permits.take(store_.limit_key(keys.key[refused]).permits, holder)) ++refused;
+  for (unsigned i = 0; refused == keys.count && i < keys.count; ++i)
+    if (rates.next(store_.limit_key(keys.key[i]), now) != 0) refused = i;
+  unsigned begun = 0;
+  while (refused == keys.count && begun < keys.count) {
+    if (rates.take(store_.limit_key(keys.key[begun]), now))
+      ++begun;
+    else
+      refused = begun;
+  }
+  if (refused == keys.count) return refused;
+  for (unsigned i = 0; i < begun; ++i) rates.give_back(store_.limit_key(keys.key[i]), now);
+  for (unsigned i = 0; i < keys.count; ++i) permits.give(store_.limit_key(keys.key[i]).permits, holder);
+  return refused;
+}
+
+/// For a job that this lane has just claimed. Unless it passes, it is no longer in this lane's hands.
+[[gnu::noinline]] Actor::Passage Actor::pass_limits(std::uint32_t q, std::uint32_t slot, JobRecord& job,
+                                                    Control claimed, std::uint64_t now) {
+  if (worker_limit_ != kNoIndex) job.limits.set(with_second(job.limits.get(), worker_limit_));
+  const LimitList keys = limits_of(store_, slot, job, worker_limit_ != kNoIndex);
+  if (keys.empty()) return Passage::kPasses;
+  const unsigned refused = take_limits(keys, Permit(slot, job.generation.get()), now);
+  if (refused == keys.count) {
+    for (unsigned i = 0; i < keys.count; ++i)  // there may be room for one more than was let go
+      if (const std::uint32_t lot = find_lot(store_, store_.limit_key(keys.key[i]), q); lot != kNoIndex)
+        pending_lots_.push_back(lot);
+    return Passage::kPasses;
+  }
+  job.limits.set(with_second(job.limits.get(), kNoIndex));
+  if (keys.gate(refused)) {
+    make_available(store_.queue(q), slot, job, claimed, front_ring(rank_of_ring(claimed.ring())), 0, true);
+    let_begin(keys, q);
+    return Passage::kGateClosed;
+  }
+  hold_back(keys.key[refused], slot, job, claimed, now);
+  let_begin(keys, q);  // what was taken of the others is free again
+  return Passage::kHeldBack;
+}
+
+/// After a dispatch, when no intent stands any more: one more of each lot, if there is room.
+[[gnu::noinline]] void Actor::follow_dispatch() {
+  const std::uint64_t now = store_.now_ms();
+  for (const std::uint32_t lot : pending_lots_)
+    if (occupied(store_.lot(lot)) && may_begin(store_, store_.limit_key(store_.lot(lot).key()), now)) unpark(lot);
+  pending_lots_.clear();
+}
+
+/// What the key says of jobs for which there is no room.
+void Actor::hold_back(std::uint32_t key, std::uint32_t slot, JobRecord& job, Control claimed, std::uint64_t now) {
+  const std::uint32_t q = job.queue.get();
+  LimitKey& limit = store_.limit_key(key);
+  limit.exceeded.fetch_add(1, Point::kCounterMoved);
+  std::uint64_t at = 0;
+  may_begin(store_, limit, now, &at);
+  switch (on_limit_of(limit.config.load())) {
+    case OnLimit::kDrop: return drop_limited(key, slot, job, claimed, now);
+    case OnLimit::kReschedule: return reschedule(slot, job, claimed, at != 0 ? at : now + kRetryLimitMs);
+    case OnLimit::kWait: break;
+  }
+  const std::uint32_t lot = ensure_lot(key, q);
+  shm::RingSet* rings = lot == kNoIndex ? nullptr : &store_.lot(lot).rings;
+  const std::uint32_t ring = rings == nullptr ? kNoIndex : rings_.ensure(*rings, claimed.ring());
+  if (ring == kNoIndex) return reschedule(slot, job, claimed, at != 0 ? at : now + kRetryLimitMs);
+  job.limits.set(with_second(job.limits.get(), lot));
+  const Control parked = claimed.to(kSlotAvailable, claimed.ring(), 0);
+  intend_word(parked);
+  if (telling()) [[unlikely]]
+    tell(EventKind::kRateLimitExceeded, job, parked, key);
+  job.control.store(parked.word, Point::kSlotParked);
+  if (!push_hint(*rings, ring, slot, parked)) announce_lost_hint();  // 1
+  intend_nothing();
+  if (may_begin(store_, limit, now)) unpark(lot);  // 2
+  ring_for(at);
+}
+
+/// From this lane's hands to scheduled.
+void Actor::reschedule(std::uint32_t slot, JobRecord& job, Control claimed, std::uint64_t at) {
+  const std::uint32_t generation = job.generation.get();
+  job.due_at.set(at);
+  const Control scheduled = claimed.to(kSlotScheduled);
+  intend_word(scheduled);
+  if (telling()) [[unlikely]]
+    tell(EventKind::kJobScheduled, job, scheduled, at);
+  job.control.store(scheduled.word, Point::kSlotMoved);
+  push_timer(slot, generation, at);
+  intend_nothing();
+}
+
+void Actor::drop_limited(std::uint32_t key, std::uint32_t slot, JobRecord& job, Control claimed, std::uint64_t now) {
+  const std::uint32_t q = job.queue.get();
+  QueueTally& mine = tally(q);
+  self_.intent_data[3].set(kSlotAvailable, Point::kIntentSet);
+  intend_further(Op::kMove, q, slot);
+  const Control moving = claimed.to(kSlotMoving, owner_);
+  job.control.store(moving.word, Point::kSlotMoving);
+  mine.out.set_ordered(mine.out.get() + charge(1, job.body_length()), Point::kTallyOut);
+  job.finished_at.set(now);
+  store_.queue(q).discarded.fetch_add(1, Point::kCounterMoved);
+  store_.limit_key(key).dropped.fetch_add(1, Point::kCounterMoved);
+  if (telling()) [[unlikely]]
+    tell(EventKind::kRateLimitDropped, job, moving, key);
+  finish(slot, job, moving.to(kSlotDiscarded), true);
+}
+
+/// Lots are never given up, and everybody takes the first free one: so a lot that is being made by two, or was half made by
+/// somebody dead, is one lot only.
+std::uint32_t Actor::ensure_lot(std::uint32_t at, std::uint32_t q) {
+  LimitKey& key = store_.limit_key(at);
+  if (const std::uint32_t known = find_lot(store_, key, q); known != kNoIndex) return known;
+  const std::uint64_t mine = ParkingLot::owner_of(at, q);
+  for (std::uint32_t lot = 0; lot < store_.lots(); ++lot) {
+    std::uint64_t found = store_.lot(lot).owner.load();
+    if (found == 0 && store_.lot(lot).owner.cas(found, mine, Point::kLotTaken)) found = mine;
+    if (found != mine) continue;
+    for (Half& name : key.lot) {
+      std::uint32_t named = 0;
+      if (name.cas(named, lot + 1, Point::kLotNamed) || named == lot + 1) return lot;  // PAIR lot-name
+    }
+    return kNoIndex;
+  }
+  return kNoIndex;
+}
+
+/// Where a new job of the key stands: in the lot, when others of it wait there already. kNoIndex: in its queue.
+std::uint32_t Actor::lot_at_birth(std::uint32_t own, std::uint32_t q) const {
+  std::array<std::uint32_t, 4> keys{own, kNoIndex, kNoIndex, kNoIndex};
+  const LimitKey& key = store_.limit_key(own);
+  if ((key.config.load() & kLimitOfSeveral) != 0)
+    for (unsigned i = 0; i < keys.size(); ++i)
+      keys[i] = static_cast<std::uint32_t>(key.rate.load() >> (i * 16) & 0xFFFF) - 1;
+  for (const std::uint32_t each : keys) {
+    if (each >= store_.limit_keys()) continue;
+    const std::uint32_t lot = find_lot(store_, store_.limit_key(each), q);
+    if (lot != kNoIndex && on_limit_of(store_.limit_key(each).config.load()) == OnLimit::kWait &&
+        occupied(store_.lot(lot)))
+      return lot;
+  }
+  return kNoIndex;
+}
+
+/// After a job was born into a lot: as whoever parks.
+[[gnu::noinline]] void Actor::follow_birth(std::uint32_t lot) {
+  std::uint64_t at = 0;
+  if (may_begin(store_, store_.limit_key(store_.lot(lot).key()), store_.now_ms(), &at))
+    unpark(lot);
+  else
+    ring_for(at);
+}
+
+/// Moves the best job of a lot to the front of its level. False when the lot is empty.
+bool Actor::unpark(std::uint32_t lot_number) {
+  ParkingLot& lot = store_.lot(lot_number);
+  if (lot.queue() >= store_.max_queues()) return false;
+  std::uint32_t left = rings_.longest_search();
+  for (unsigned i = 0; i < shm::kIndexWords; ++i)
+    for (std::uint64_t bits = lot.rings.index[i].load_seq_cst() & 0xFFFF'FFFF; bits != 0; bits &= bits - 1) {
+      const unsigned number = i * 32 + static_cast<unsigned>(std::countr_zero(bits));
+      const std::uint32_t ring = shm::Rings::find(lot.rings, number);
+      for (; ring != kNoIndex && left > 0; --left) {
+        const shm::Peeked head = rings_.peek(ring);
+        if (head.empty()) {
+          shm::Rings::close(lot.rings, number, *head.cell, head.value);
+          break;
+        }
+        if (unpark_head(lot, ring, number, head)) return true;
+      }
+    }
+  return false;
+}
+
+/// True when a job has left the lot. False: what stood at the head is dead, moved, or taken by another.
+bool Actor::unpark_head(const ParkingLot& lot, std::uint32_t ring, unsigned number, const shm::Peeked& head) {
+  const std::uint32_t q = lot.queue();
+  const shm::Hint first = head.hint();
+  if (first.index() >= store_.slots()) {
+    shm::Rings::retire(head);
+    return false;
+  }
+  const Control found(store_.job(first.index()).control.load());
+  const Control expected(kSlotAvailable, number, 0, first.tag());
+  if (first.hint_first() && found.state() == kSlotAvailable && found.moved_to(number).tag() == first.tag()) {
+    store_.job(first.index()).control.cas_once(found.word, expected.word, Point::kMoveHelped);
+    return false;
+  }
+  if (found != expected) {
+    shm::Rings::retire(head);
+    return false;
+  }
+  const shm::Peeked best = number % 2 == 0 ? oldest_in_front(ring, number, head) : head;
+  const std::uint32_t slot = best.hint().index();
+  JobRecord& job = store_.job(slot);
+  const Control before(kSlotAvailable, number, 0, best.hint().tag());
+  intend(Op::kMove, q, slot, tally(q).out.get());
+  self_.intent_data[3].set(kSlotAvailable, Point::kIntentSet);
+  const Control held = before.to(kSlotMoving, number, owner_);
+  if (!job.control.cas_once(before.word, held.word, Point::kSlotUnparking)) {
+    intend_nothing();
+    return false;
+  }
+  if (best.value == head.value) shm::Rings::retire(head);
+  LimitKey& key = store_.limit_key(lot.key());
+  key.released.fetch_add(1, Point::kCounterMoved);
+  if (telling()) [[unlikely]]
+    tell(EventKind::kRateLimitReleased, job, held, lot.key());
+  make_available(store_.queue(q), slot, job, held, front_ring(rank_of_ring(number)), 0, true);
+  return true;
+}
+
+/// Gives the permits of a job in this lane's hands back. What follows from it is let_begin(), once the job has left them.
+[[gnu::noinline]] LimitList Actor::give_limits(std::uint32_t slot, JobRecord& job, bool held) {
+  const LimitList keys = limits_of(store_, slot, job, held);
+  const Permits permits(store_);
+  if (held)
+    for (unsigned i = 0; i < keys.count; ++i)
+      permits.give(store_.limit_key(keys.key[i]).permits, Permit(slot, job.generation.get()));
+  job.limits.set(with_second(job.limits.get(), kNoIndex));
+  return keys;
+}
+
+/// One job of each lot of these keys, if there is room; whoever waits at a gate.
+[[gnu::noinline]] void Actor::let_begin(const LimitList& keys, std::uint32_t q) {
+  if (mending_) return;  // the end of the repair looks into all lots
+  for (unsigned i = 0; i < keys.count; ++i) {
+    if (keys.gate(i)) wake_one(store_.queue(q));
+    let_more_begin(keys.key[i], 1);
+  }
+}
+
+/// Up to `most` jobs of each lot of a key.
+void Actor::let_more_begin(std::uint32_t at, unsigned most) {
+  const LimitKey& key = store_.limit_key(at);
+  const std::uint64_t now = store_.now_ms();
+  for (const Half& name : key.lot) {
+    const std::uint32_t lot = name.load() - 1;
+    if (lot >= store_.lots()) break;
+    for (unsigned i = 0; i < most && occupied(store_.lot(lot)) && may_begin(store_, key, now); ++i)
+      if (!unpark(lot)) break;
+  }
+}
+
+std::uint64_t Actor::tend_limits(std::uint64_t now) {
+  std::uint64_t next = ~0ULL;
+  if (!limiting()) return next;
+  const auto by = [&next](std::uint64_t at) { next = at == 0 ? next : std::min(next, at); };
+  for (std::uint32_t lot = 0; lot < store_.lots() && store_.lot(lot).owner.load() != 0; ++lot) {
+    if (!occupied(store_.lot(lot)) || store_.lot(lot).key() >= store_.limit_keys()) continue;
+    const LimitKey& key = store_.limit_key(store_.lot(lot).key());
+    std::uint64_t at = 0;
+    by(now + 1000);
+    if (may_begin(store_, key, now, &at)) unpark(lot);
+    by(at);
+  }
+  for (std::uint32_t q = 0; q < store_.queue_count(); ++q) {
+    const std::uint64_t key = store_.queue(q).limit.load();
+    if (key == 0 || key > store_.limit_keys()) continue;
+    std::uint64_t at = 0;
+    if (may_begin(store_, store_.limit_key(static_cast<std::uint32_t>(key - 1)), now, &at))
+      wake_one(store_.queue(q));
+    else if (std::ranges::any_of(store_.queue(q).waiters, [](const Word& word) { return word.load() != 0; }))
+      by(at);
+  }
+  return next;
+}
+
+/// After a death: permits of jobs that nobody holds, and whatever may begin for want of them.
+void Actor::mend_limits() {
+  if (!limiting()) return;
+  for (std::uint32_t at = 0; at < store_.limit_keys(); ++at)
+    if (store_.limit_key(at).name_hash.load() != 0) Permits(store_).sweep(store_.limit_key(at).permits);
+  mending_ = false;
+  tend_limits(store_.now_ms());
+}
+
+}  // namespace ojs_shm::engine

@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+// What limits do to jobs, for the crash lanes.
+
+#include <stdexcept>
+
+#include "engine/rates.hpp"
+#include "engine/supervisor.hpp"
+#include "tests/crash/operations.hpp"
+
+namespace ojs_shm::test {
+namespace {
+
+template <class T>
+T must(Result<T> result) {
+  if (!result) throw std::runtime_error(result.error().message);
+  return std::move(result).value();
+}
+void must(const Status& status) {
+  if (!status) throw std::runtime_error(status.error().message);
+}
+
+JobLimit limit(std::string_view json) { return must(parse_limit(json)); }
+
+void put(Hands& hands, const JobLimit& limit, std::string_view tenant = {}, std::int64_t priority = 2) {
+  JobSpec spec;
+  spec.type = "crash.test";
+  spec.args = "[1]";
+  spec.retry.max_attempts = 20;
+  spec.priority = priority;
+  spec.limit = &limit;
+  spec.tenant = tenant;
+  hands.put(spec);
+}
+
+void take_nothing(Hands& hands) {
+  Job job;
+  if (hands.worker->try_fetch(job)) throw std::runtime_error("a limit was passed");
+}
+
+void tick(Hands& hands) {
+  engine::Supervisor supervisor(hands.handle->actor());
+  engine::Supervisor::Report report;
+  const std::uint64_t now = hands.handle->store().now_ms();
+  for (int i = 0; i < 4; ++i) supervisor.tick(now, report);
+}
+
+}  // namespace
+
+std::vector<Operation> limit_operations() {
+  static const JobLimit one = limit(R"({"key":"k","concurrency":1})");
+  static const JobLimit two = limit(R"({"key":"two","concurrency":1})");
+  // One of the key at work, and so many waiting in its queue or, once somebody has looked, in its lot.
+  const auto at_work = [](int waiting, bool looked = true) {
+    return [=](Hands& h) {
+      put(h, one);
+      h.take(h.job);
+      for (int i = 0; i < waiting; ++i) put(h, one);
+      if (waiting != 0 && looked) take_nothing(h);
+    };
+  };
+  const auto nothing = [](Hands&) {};
+  const auto paced = [](std::string_view json) {
+    return [=](Hands& h) {
+      const JobLimit pace = limit(json);
+      put(h, pace), put(h, pace);
+    };
+  };
+  return {
+      {"limit_first_brought", nothing, [](Hands& h) { put(h, one); }},
+      {"limit_changed_by_a_job", at_work(2), [](Hands& h) { put(h, limit(R"({"key":"k","concurrency":3})")); }},
+      {"limit_born_into_its_lot", at_work(2), [](Hands& h) { put(h, one); }},
+      {"limit_with_a_tenant",
+       [](Hands& h) { must(h.admin->set_limit("tenant:t", limit(R"({"key":"t","concurrency":1})").limit)); },
+       [](Hands& h) {
+         put(h, one, "t");
+         put(h, two, "t");
+       }},
+      {"limit_fetch", [](Hands& h) { put(h, one); }, [](Hands& h) { h.take(h.job); }},
+      {"limit_fetch_holds_back", at_work(3, false), take_nothing},
+      {"limit_fetch_passes_the_held_back",
+       [=](Hands& h) {
+         at_work(2, false)(h);
+         h.put(9);
+       },
+       [](Hands& h) { h.take(h.job); }},
+      {"limit_ack_lets_go", at_work(2), [](Hands& h) { must(h.worker->ack(h.job)); }},
+      {"limit_ack_and_fetch", at_work(2),
+       [](Hands& h) {
+         must(h.worker->ack(h.job));
+         h.take(h.job);
+       }},
+      {"limit_nack_lets_go", at_work(2),
+       [](Hands& h) {
+         Failure failed;
+         failed.code = "boom";
+         must(h.worker->nack(h.job, failed));
+       }},
+      {"limit_requeue_lets_go", at_work(2), [](Hands& h) { must(h.worker->requeue(h.job)); }},
+      {"limit_cancel_active", at_work(2), [](Hands& h) { must(h.producer->cancel(h.job.id())); }},
+      {"limit_cancel_held_back", at_work(2), [](Hands& h) { must(h.producer->cancel(h.id)); }},
+      {"limit_cancel_let_go",
+       [=](Hands& h) {
+         at_work(2)(h);
+         const std::string next = h.id;
+         must(h.worker->ack(h.job));
+       },
+       [](Hands& h) {
+         JobFilter waiting;
+         waiting.state = State::kAvailable;
+         const Observer observer = must(Observer::attach(h.segment));
+         must(h.producer->cancel(observer.list(waiting).front().id));
+       }},
+      {"limit_reprioritize_held_back", at_work(2), [](Hands& h) { must(h.producer->reprioritize(h.id, 0)); }},
+      {"limit_lease_ends",
+       [=](Hands& h) {
+         at_work(2)(h);
+         must(h.worker->heartbeat(h.job, 100));
+         h.move_clock(5000);
+       },
+       tick},
+      {"limit_two_and_the_second_refuses",
+       [](Hands& h) {
+         must(h.admin->set_limit("type:crash.test", limit(R"({"key":"t","concurrency":2})").limit));
+         put(h, one);
+         h.take(h.job);
+         put(h, one), put(h, two);
+       },
+       [](Hands& h) { h.take(h.job); }},
+      {"limit_on_a_queue",
+       [](Hands& h) {
+         must(h.admin->set_limit("queue:default", limit(R"({"key":"q","concurrency":1})").limit));
+         h.put(), h.put();
+       },
+       [](Hands& h) {
+         h.take(h.job);
+         take_nothing(h);
+         must(h.worker->ack(h.job));
+       }},
+      {"limit_set_over_jobs_at_work",
+       [](Hands& h) {
+         h.put(), h.put();
+         h.take(h.job);
+       },
+       [](Hands& h) {
+         must(h.admin->set_limit("type:crash.test", limit(R"({"key":"t","concurrency":20})").limit));
+         must(h.admin->set_limit("type:crash.test", limit(R"({"key":"t","concurrency":40})").limit));
+       }},
+      {"limit_raised", at_work(4),
+       [](Hands& h) { must(h.admin->set_limit("k", limit(R"({"key":"k","concurrency":3})").limit)); }},
+      {"limit_cleared", at_work(4), [](Hands& h) { must(h.admin->clear_limit("k")); }},
+      {"limit_fixed_window", paced(R"({"key":"w","rate":{"limit":1,"period":"PT1S"}})"),
+       [](Hands& h) {
+         h.take(h.job);
+         take_nothing(h);
+       }},
+      {"limit_sliding_window", paced(R"({"key":"w","rate":{"limit":1,"period":"PT1S","window":"sliding"}})"),
+       [](Hands& h) {
+         h.take(h.job);
+         take_nothing(h);
+       }},
+      {"limit_throttle", paced(R"({"key":"w","throttle":{"limit":1,"period":"PT1S"}})"),
+       [](Hands& h) {
+         h.take(h.job);
+         take_nothing(h);
+       }},
+      {"limit_window_refuses_after_the_throttle",
+       paced(R"({"key":"w","rate":{"limit":1,"period":"PT1H"},"throttle":{"limit":1000,"period":"PT1S","burst":9}})"),
+       [](Hands& h) {
+         h.take(h.job);
+         engine::LimitKey& key = h.handle->store().limit_key(engine::find_limit(h.handle->store(), "w"));
+         if (engine::Rates(h.handle->store()).take(key, h.handle->store().now_ms()))
+           throw std::runtime_error("the window was passed");
+       }},
+      {"limit_is_due",
+       [=](Hands& h) {
+         paced(R"({"key":"w","throttle":{"limit":1,"period":"PT1S"}})")(h);
+         h.take(h.job);
+         take_nothing(h);
+         h.move_clock(2000);
+       },
+       tick},
+      {"limit_reschedules",
+       [](Hands& h) {
+         const JobLimit later = limit(R"({"key":"k","concurrency":1,"on_limit":"reschedule"})");
+         put(h, later);
+         h.take(h.job);
+         put(h, later);
+       },
+       take_nothing},
+      {"limit_drops",
+       [](Hands& h) {
+         const JobLimit drop = limit(R"({"key":"k","concurrency":1,"on_limit":"drop"})");
+         put(h, drop);
+         h.take(h.job);
+         put(h, drop);
+       },
+       take_nothing},
+      {"limit_told",
+       [=](Hands& h) {
+         must(h.admin->set_events(true));
+         at_work(2, false)(h);
+       },
+       [](Hands& h) {
+         take_nothing(h);
+         must(h.worker->ack(h.job));
+       }},
+  };
+}
+
+}  // namespace ojs_shm::test

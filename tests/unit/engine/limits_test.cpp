@@ -1,0 +1,293 @@
+// SPDX-License-Identifier: Apache-2.0
+// Limits on concurrency: on jobs, queues, types and tenants. Windows and throttles are rates_test's.
+
+#include "engine/limits.hpp"
+
+#include "tests/unit/engine/quiet_segment.hpp"
+
+namespace ojs_shm::test {
+namespace {
+
+using testing::Test;
+
+RateLimit at_once(std::uint32_t concurrency) {
+  RateLimit limit;
+  limit.concurrency = concurrency;
+  return limit;
+}
+
+class Limits : public Test {
+ protected:
+  QuietSegment s;
+  std::vector<Job> held;
+
+  std::string put(std::string_view key, std::uint32_t concurrency, std::int64_t priority = 2,
+                  std::string_view queue = "default") {
+    const JobLimit limit{std::string(key), at_once(concurrency)};
+    JobSpec spec = spec_of(priority, queue);
+    spec.limit = &limit;
+    return s.put(spec);
+  }
+  /// The id of the job fetched next, which stays held.
+  std::string hold(std::string_view queue = "default") {
+    WorkerOptions options;
+    options.queues = {std::string(queue)};
+    Worker worker = Worker::attach(s.segment, options).value();
+    Job job;
+    if (!worker.try_fetch(job)) return "";
+    workers.push_back(std::move(worker));
+    held.push_back(std::move(job));
+    return std::string(held.back().id());
+  }
+  void ack(std::size_t i) { EXPECT_TRUE(workers[i].ack(held[i]).ok()); }
+  LimitInfo limit(std::string_view key) { return s.observer.limit(key).value(); }
+  std::vector<Worker> workers;
+};
+
+TEST_F(Limits, PRI_G4_a_job_with_a_limit_goes_first_and_is_passed_by_lower_ones_once_the_limit_is_reached) {
+  std::vector<std::string> limited;
+  for (int i = 0; i < 6; ++i) limited.push_back(put("payment-api", 5, 1));
+  const std::string plain = s.put(2);
+  for (std::size_t i = 0; i < 5; ++i) EXPECT_EQ(hold(), limited[i]);
+  EXPECT_EQ(hold(), plain);
+  EXPECT_EQ(hold(), "");
+  EXPECT_EQ(s.state_of(limited[5]), State::kAvailable);
+  ack(2);
+  EXPECT_EQ(hold(), limited[5]);
+}
+
+TEST_F(Limits, PRI_T23_PRI_004_a_held_back_job_stays_available_counts_as_depth_and_blocks_nobody) {
+  const std::string first = put("k", 1, 0);
+  EXPECT_EQ(hold(), first);
+  std::vector<std::string> waiting;
+  for (int i = 0; i < 50; ++i) waiting.push_back(put("k", 1, 0));
+  const std::string low = s.put(4);
+  EXPECT_EQ(hold(), low);
+  for (const std::string& id : waiting) EXPECT_EQ(s.state_of(id), State::kAvailable);
+  EXPECT_EQ(s.queue().depth, 50U);
+  EXPECT_EQ(limit("k").waiting, 50U);
+  EXPECT_EQ(limit("k").active, 1U);
+}
+
+TEST_F(Limits, PRI_T21_QO_20_those_held_back_are_let_go_by_priority_and_then_in_their_order) {
+  put("k", 1, 0);
+  hold();
+  const std::string c = put("k", 1, 3), a = put("k", 1, 1), b1 = put("k", 1, 2), b2 = put("k", 1, 2);
+  EXPECT_EQ(hold(), "");
+  const std::string d = put("k", 1, 3);  // born into the lot
+  for (const std::string& expected : {a, b1, b2, c, d}) {
+    ack(held.size() - 1);
+    EXPECT_EQ(hold(), expected);
+    EXPECT_EQ(hold(), "");
+  }
+}
+
+TEST_F(Limits, PRI_T22_the_limit_is_kept_however_a_job_ends) {
+  for (int i = 0; i < 8; ++i) put("k", 2);
+  hold(), hold();
+  EXPECT_EQ(hold(), "");
+  EXPECT_TRUE(workers[0].nack(held[0], failure(false)).ok());
+  EXPECT_NE(hold(), "");
+  EXPECT_TRUE(s.producer.cancel(held[1].id()).ok());
+  EXPECT_NE(hold(), "");
+  EXPECT_TRUE(workers[2].nack(held[2], failure()).ok());
+  EXPECT_NE(hold(), "");
+  EXPECT_TRUE(workers[3].requeue(held[3]).ok());
+  EXPECT_NE(hold(), "");
+  EXPECT_EQ(hold(), "");
+  s.pass(kHour);  // the leases end
+  EXPECT_NE(hold(), "");
+  EXPECT_NE(hold(), "");
+  EXPECT_EQ(hold(), "");
+  EXPECT_EQ(limit("k").active, 2U);
+}
+
+TEST_F(Limits, PRI_T22_keys_are_told_apart_by_their_names_and_share_nothing) {
+  put("a", 1), put("b", 1), put("a", 1), put("b", 1);
+  EXPECT_NE(hold(), "");
+  EXPECT_NE(hold(), "");
+  EXPECT_EQ(hold(), "");
+  EXPECT_EQ(limit("a").active, 1U);
+  EXPECT_EQ(limit("b").active, 1U);
+  EXPECT_FALSE(s.observer.limit("c").ok());
+}
+
+TEST_F(Limits, SUM_08_a_queue_with_a_limit_runs_in_priority_order_up_to_it) {
+  ASSERT_TRUE(s.admin.set_limit("queue:default", at_once(2)).ok());
+  const std::string c = s.put(3), a = s.put(1), b = s.put(2);
+  const std::string elsewhere = s.put(4, "other");
+  EXPECT_EQ(hold(), a);
+  EXPECT_EQ(hold(), b);
+  EXPECT_EQ(hold(), "");
+  EXPECT_EQ(hold("other"), elsewhere);
+  ack(0);
+  EXPECT_EQ(hold(), c);
+  EXPECT_EQ(limit("queue:default").active, 2U);
+}
+
+TEST_F(Limits, a_limit_on_a_type_acts_at_once_on_what_waits_and_counts_what_is_at_work) {
+  for (int i = 0; i < 4; ++i) s.put();
+  hold();
+  ASSERT_TRUE(s.admin.set_limit("type:unit.test", at_once(2)).ok());
+  EXPECT_EQ(limit("type:unit.test").active, 1U);
+  hold();
+  EXPECT_EQ(hold(), "");
+  JobSpec other = spec_of(4);
+  other.type = "unit.other";
+  const std::string plain = s.put(other);
+  EXPECT_EQ(hold(), plain);
+  ack(0);
+  EXPECT_NE(hold(), "");
+  EXPECT_EQ(hold(), "");
+}
+
+TEST_F(Limits, a_limit_on_a_tenant_holds_for_its_jobs_alone) {
+  ASSERT_TRUE(s.admin.set_limit("tenant:Acme & Sons", at_once(1)).ok());
+  const auto of = [&](std::string_view tenant) {
+    JobSpec spec = spec_of();
+    spec.tenant = tenant;
+    return s.put(spec);
+  };
+  const std::string a = of("Acme & Sons");
+  of("Acme & Sons");
+  const std::string b1 = of("b"), b2 = of("b");
+  EXPECT_EQ(hold(), a);
+  EXPECT_EQ(hold(), b1);
+  EXPECT_EQ(hold(), b2);
+  EXPECT_EQ(hold(), "");
+}
+
+TEST_F(Limits, several_limits_on_one_job_are_taken_all_or_none) {
+  ASSERT_TRUE(s.admin.set_limit("type:unit.test", at_once(2)).ok());
+  ASSERT_TRUE(s.admin.set_limit("tenant:t", at_once(3)).ok());
+  ASSERT_TRUE(s.admin.set_limit("queue:default", at_once(4)).ok());
+  const JobLimit own{"own", at_once(1)};
+  JobSpec spec = spec_of();
+  spec.limit = &own;
+  spec.tenant = "t";
+  const std::string first = s.put(spec), second = s.put(spec);
+  JobSpec other = spec_of();
+  other.tenant = "t";
+  const std::string third = s.put(other), fourth = s.put(other);
+  EXPECT_EQ(hold(), first);
+  EXPECT_EQ(hold(), third);  // second waits for `own`, and holds nothing of the other limits meanwhile
+  EXPECT_EQ(limit("type:unit.test").active, 2U);
+  EXPECT_EQ(limit("tenant:t").active, 2U);
+  EXPECT_EQ(hold(), "");  // the type's two are at work
+  ack(1);
+  EXPECT_EQ(hold(), fourth);
+  ack(0);
+  EXPECT_EQ(hold(), second);
+}
+
+TEST_F(Limits, a_limit_is_raised_and_lowered_while_jobs_wait) {
+  for (int i = 0; i < 8; ++i) put("k", 2);
+  hold(), hold();
+  EXPECT_EQ(hold(), "");
+  ASSERT_TRUE(s.admin.set_limit("k", at_once(4)).ok());
+  EXPECT_NE(hold(), "");
+  EXPECT_NE(hold(), "");
+  EXPECT_EQ(hold(), "");
+  put("k", 7);  // what jobs bring does not change what an operator has set
+  ASSERT_TRUE(s.admin.set_limit("k", at_once(1)).ok());
+  ack(0), ack(1), ack(2);
+  EXPECT_EQ(hold(), "");
+  ack(3);
+  EXPECT_NE(hold(), "");
+  EXPECT_EQ(hold(), "");
+  ASSERT_TRUE(s.admin.clear_limit("k").ok());
+  for (int i = 0; i < 4; ++i) EXPECT_NE(hold(), "");
+  EXPECT_EQ(s.observer.limit("k")->waiting, 0U);
+  EXPECT_EQ(s.admin.clear_limit("none").code(), Code::kNotFound);
+}
+
+TEST_F(Limits, none_at_once_is_a_pause_of_the_key) {
+  ASSERT_TRUE(s.admin.set_limit("k", at_once(0)).ok());
+  const JobLimit alone{"k", {}};
+  JobSpec spec = spec_of();
+  spec.limit = &alone;
+  const std::string id = s.put(spec);
+  EXPECT_EQ(hold(), "");
+  ASSERT_TRUE(s.admin.set_limit("k", at_once(1)).ok());
+  EXPECT_EQ(hold(), id);
+}
+
+TEST_F(Limits, on_limit_drop_discards_and_reschedule_schedules) {
+  JobLimit limit{"k", at_once(1)};
+  limit.limit.on_limit = OnLimit::kDrop;
+  JobSpec spec = spec_of();
+  spec.limit = &limit;
+  s.put(spec);
+  hold();
+  const std::string dropped = s.put(spec);
+  EXPECT_EQ(hold(), "");
+  EXPECT_EQ(s.state_of(dropped), State::kDiscarded);
+  EXPECT_EQ(s.observer.limit("k")->dropped_total, 1U);
+  limit.limit.on_limit = OnLimit::kReschedule;
+  const std::string later = s.put(spec);
+  EXPECT_EQ(hold(), "");
+  EXPECT_EQ(s.state_of(later), State::kScheduled);
+  ack(0);
+  s.pass(2 * kSecond);
+  EXPECT_EQ(hold(), later);
+}
+
+TEST_F(Limits, a_key_holds_jobs_of_several_queues_back_and_lets_the_one_go_that_somebody_wants) {
+  put("k", 1, 2, "a");
+  hold("a");
+  const std::string a = put("k", 1, 0, "a"), b = put("k", 1, 3, "b");
+  EXPECT_EQ(hold("a"), "");
+  EXPECT_EQ(hold("b"), "");
+  ASSERT_TRUE(s.admin.set_queue("a", {{}, {}, true}).ok());  // paused: nobody takes its best
+  ack(0);
+  EXPECT_EQ(hold("b"), b);
+  ASSERT_TRUE(s.admin.set_queue("a", {{}, {}, false}).ok());
+  EXPECT_EQ(hold("a"), "");
+  ack(1);
+  EXPECT_EQ(hold("a"), a);
+}
+
+TEST_F(Limits, held_back_jobs_are_cancelled_expire_and_are_reprioritised_like_others) {
+  put("k", 1);
+  hold();
+  const std::string cancelled = put("k", 1), raised = put("k", 1, 3), first = put("k", 1, 2);
+  const JobLimit limit{"k", at_once(1)};
+  JobSpec expiring = spec_of(0);
+  expiring.limit = &limit;
+  expiring.expires_at_ms = s.now_ms() + kMinute;
+  const std::string expired = s.put(expiring);
+  EXPECT_EQ(hold(), "");
+  EXPECT_TRUE(s.producer.cancel(cancelled).ok());
+  EXPECT_TRUE(s.producer.reprioritize(raised, 1).ok());
+  s.pass(2 * kMinute);
+  EXPECT_EQ(s.state_of(expired), State::kDiscarded);
+  ack(0);
+  EXPECT_EQ(hold(), raised);
+  ack(1);
+  EXPECT_EQ(hold(), first);
+  EXPECT_EQ(s.queue().depth, 0U);
+}
+
+TEST_F(Limits, whoever_was_let_go_and_is_cancelled_leaves_his_place_to_the_next) {
+  put("k", 1);
+  hold();
+  const std::string second = put("k", 1), third = put("k", 1);
+  EXPECT_EQ(hold(), "");
+  ack(0);  // lets the second go
+  EXPECT_TRUE(s.producer.cancel(second).ok());
+  EXPECT_EQ(hold(), third);
+}
+
+TEST_F(Limits, a_retry_asks_its_limit_again) {
+  put("k", 1);
+  hold();
+  EXPECT_TRUE(workers[0].nack(held[0], failure()).ok());
+  const std::string other = put("k", 1);
+  EXPECT_EQ(hold(), other);
+  s.pass(kHour);
+  s.pass(0);
+  EXPECT_LE(limit("k").active, 1U);
+}
+
+}  // namespace
+}  // namespace ojs_shm::test
