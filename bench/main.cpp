@@ -69,6 +69,7 @@ int main(int argc, char** argv) {
   add_depth();
   add_two_and_two();
   add_orders();
+  add_pools();
   add_observing();
   add_memory();
   benchmark::RunSpecifiedBenchmarks();

@@ -57,6 +57,9 @@ TARGETS = [
     Target("two and two, of one and one", "two_and_two/ojs_shm", "one_to_one/ojs_shm", SPEED, at_least=1),
     Target("a fetch from an ageing queue, of one from a strict",
            "fetch_aged/ojs_shm", "fetch_strict/ojs_shm", COST, at_most=1.5),
+    *(Target(f"a fetch over 64 loaded queues, of one over one, {strategy}",
+             f"pools_fetch_{strategy}_64/ojs_shm", f"pools_fetch_{strategy}_1/ojs_shm", COST, at_most=2)
+      for strategy in ("strict", "round-robin", "weighted", "least-loaded")),
     Target("counting how long a job waited, ns", "observing_waits/ojs_shm", "", ADDED, at_most=5),
     Target("telling a job's three events, ns", "observing_events/ojs_shm", "", ADDED, at_most=5),
     Target("bytes of segment for a further job", "memory_job/ojs_shm", "", "bytes_per_further_job", at_most=384),
@@ -91,6 +94,12 @@ TABLES = [
     ("A fetch from five filled levels, strict", "fetch_strict", COST, "ns/fetch", ""),
     ("A fetch from five filled levels, ageing", "fetch_aged", COST, "ns/fetch", ""),
     ("A fetch from five filled levels, weighted", "fetch_weighted", COST, "ns/fetch", ""),
+    ("One in, one out, without a pool", "pools_none_1", COST, "ns/job", ""),
+    ("A fetch and its ack, without a pool", "pools_fetch_none_1", COST, "ns/job", ""),
+    *((f"A fetch and its ack for a pool: {strategy}, {queues} queues", f"pools_fetch_{strategy}_{queues}", COST,
+       "ns/job", "") for strategy in ("strict", "round-robin", "weighted", "least-loaded") for queues in (1, 8, 64)),
+    *((f"One in, one out for a pool: {strategy}, {queues} queues", f"pools_{strategy}_{queues}", COST, "ns/job", "")
+      for strategy in ("strict", "round-robin", "weighted", "least-loaded") for queues in (1, 8, 64)),
     ("Counting how long a job waited", "observing_waits", ADDED, "ns/job", ""),
     ("Telling a job's three events", "observing_events", ADDED, "ns/job", ""),
     ("Bytes of segment for a further job", "memory_job", "bytes_per_further_job", "bytes", ""),

@@ -11,8 +11,10 @@
 #include <vector>
 
 #include "engine/events.hpp"
+#include "engine/handed_out.hpp"
 #include "engine/limits.hpp"
 #include "engine/names.hpp"
+#include "engine/patience.hpp"
 #include "engine/store.hpp"
 #include "engine/waits.hpp"
 #include "shm/blocks.hpp"
@@ -70,34 +72,12 @@ struct NewJob {
   bool plain() const { return !id && tenant == 0 && limit == 0 && size() <= kInlineBytes; }
 };
 
-/// What a fetch hands out. `body` keeps its capacity from one fetch to the next.
-struct Fetched {
-  std::uint32_t slot = 0, queue = 0;
-  std::uint64_t word = 0;  ///< the control word under which it is held
-  JobId id;
-  std::uint8_t rank = 0;
-  std::uint16_t attempt = 0, max_attempts = 0;
-  std::uint32_t type_length = 0, args_length = 0, timeout_ms = 0;
-  std::uint64_t created_at = 0, available_at = 0, started_at = 0, deadline = 0;
-  std::string* body = nullptr;
-};
-
 struct Settled {
   Outcome outcome = Outcome::kOk;
   JobState state = JobState::kCompleted;
   std::uint32_t delay_ms = 0;
   std::uint64_t due_at = 0;
 };
-
-/// Why a held job ends without an ack.
-enum class Setback : std::uint8_t { kNack, kRequeue, kHolderDeath, kLeaseExpiry, kExecutionTimeout, kDrain };
-
-/// How often we look at what is in somebody's hands before we say that its holder seems to be stopped: for longer than a busy machine keeps a process waiting for its turn.
-#if defined(OJS_SHM_PATIENCE)
-constexpr unsigned kPatience = OJS_SHM_PATIENCE;
-#else
-constexpr unsigned kPatience = 10'000;
-#endif
 
 /// The operations of one handle on the engine. One thread at a time; each lane has one Actor. Every operation leaves,
 /// wherever it is killed, a state that `repair` brings to "happened" or "did not happen".
@@ -138,6 +118,8 @@ class Actor {
   Outcome fetch_from_pool(std::uint32_t pool, std::uint32_t lease_ms, bool lease_owned, Fetched& job);
   /// From now on this handle works for a pool: also its isolated queues have jobs for it.
   void join_pool(std::uint32_t pool, std::uint32_t concurrency);
+  /// The same without a seat, for whoever looks in the name of a worker.
+  void serve_pool(std::uint32_t pool);
   /// True when a fetch would find something, by a full look with total order after the caller's last RMW.
   bool sees_work(std::uint32_t queue);
 
@@ -182,6 +164,17 @@ class Actor {
   /// Makes or changes the pool. Its next fetch follows it, over the whole backlog. `made`: it is new.
   Outcome set_pool(std::string_view name, const PoolSpec& spec, bool& made);
   Outcome remove_pool(std::string_view name);
+  /// What this worker has in hand has become as much as it may have, or less.
+  void seem_laden(bool laden);
+
+  // ---- what a supervisor notes (schedule_watch.cpp)
+  /// Whether the queue has an available job for whoever may have it. If not, pools know from now on.
+  bool has_waiting(std::uint32_t queue);
+  /// That no worker of the pool may take a job and some wait; told once, until relieve_pool().
+  void note_overloaded(std::uint32_t pool);
+  void relieve_pool(std::uint32_t pool);
+  /// That nobody has taken a job of the queue for so long.
+  void note_starved(std::uint32_t queue, std::uint64_t ms, std::uint64_t available);
 
   // ---- limits (limits.cpp, held_back.cpp)
   Outcome set_limit(std::string_view name, const LimitSettings& settings);
@@ -318,7 +311,7 @@ class Actor {
   void follow_aging(QueueRecord& queue);
   bool wake_among(QueueRecord& queue, std::uint32_t word);
   static void set_busy(Word& word, std::uint32_t queue);
-  void settle_quiet(std::uint32_t queue);
+  bool settle_quiet(std::uint32_t queue);
   /// Whether this handle gets no job of the queue, whatever it has.
   OJS_SHM_INLINE bool shut(const QueueRecord& queue, std::uint64_t flags) const {
     return (flags & (kPaused | kIsolated)) != 0 && ((flags & kPaused) != 0 || queue.isolated.load() != pool_);
@@ -326,9 +319,10 @@ class Actor {
   /// Available jobs of a queue that is counted have become more, or fewer.
   OJS_SHM_INLINE void count_backlog(QueueRecord& queue, std::uint64_t change) {
     if ((queue.flags.load() & kCounted) != 0) [[unlikely]]
-      queue.backlog.fetch_add(change, shm::Point::kBacklogCounted);
+      store_.backlog(store_.number_of(queue)).fetch_add(change, shm::Point::kBacklogCounted);
   }
   bool see_pool(std::uint32_t pool);
+  bool left_behind(std::uint32_t pool) const;
   void settle_pools();
   void follow_pools();
   void count_served(std::uint32_t queue, unsigned place);
@@ -429,6 +423,7 @@ class Actor {
   void tell_started(const Fetched& job);
   void tell_moved(JobId id, std::uint32_t queue, Control before, Control after);
   void tell_paused(std::uint32_t queue, bool paused);
+  void tell_rebalanced(std::uint32_t pool, PoolStrategy before, PoolStrategy after);
 
   static constexpr std::uint64_t kRetryLimitMs = 1000;  ///< until a job is tried again whose time is not known
   enum class Passage : std::uint8_t { kPasses, kHeldBack, kGateClosed };
@@ -503,9 +498,10 @@ class Actor {
   std::unique_ptr<Look> look_;  ///< kept, so that no fetch clears it anew
   std::array<std::uint8_t, 64> passed_empty_{};
   std::unique_ptr<PoolView> pool_view_;
-  std::array<std::uint8_t, 64>
-      found_quiet_{};       ///< by queue: fetches for a pool that found nothing, one after the other
-  std::uint32_t pool_ = 0;  ///< plus one; 0: none
+  static constexpr std::uint8_t kPassesBeforeQuiet = 8;
+  std::array<std::uint8_t, 64> found_quiet_{};  ///< by queue: fetches for a pool that found nothing
+  std::uint32_t pool_ = 0;                      ///< plus one; 0: none
+  std::uint64_t pool_name_ = 0;                 ///< its hash: another may stand in its place
   std::uint32_t last_queue_ = kNoIndex;
   std::string last_queue_name_, last_type_;
 };

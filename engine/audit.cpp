@@ -32,6 +32,7 @@ class Audit {
     processes();  // 15
     pages();      // 17
     limits();     // 14, 18, 19
+    pools();      // 21, 22
     return std::move(findings_);
   }
 
@@ -401,6 +402,28 @@ class Audit {
       say(19, slot_name(slot) + " is held back by limit '" + limit_name(store_, at) + "', which has room");
   }
   bool permits_free(const LimitKey& key) const { return Permits(store_).has_room(key.permits); }
+  void pools() {
+    for (std::uint32_t slot = 0; slot < store_.slots(); ++slot) {
+      const JobRecord& job = store_.job(slot);
+      const std::uint32_t q = job.queue.get();
+      if (Control(job.control.load()).state() == kSlotAvailable && q < store_.max_queues() && !store_.parked(job) &&
+          BusyWord::of(store_.busy_word(q).load(), q) == BusyWord::kQuiet)  // PAIR busy
+        say(21, slot_name(slot) + " is available, but queue '" + store_.queue_name(q) + "' is said to have no job");
+    }
+    if (const std::uint64_t settler = store_.header().pools_settler.load();
+        settler != 0 && (settler > store_.lanes() || !lane_taken(static_cast<std::uint32_t>(settler))))
+      say(22, "pools are being changed by lane " + std::to_string(settler - 1) + ", and nobody has it");
+    for (std::uint32_t q = 0; q < store_.queue_count(); ++q) {
+      const QueueRecord& queue = store_.queue(q);
+      if ((queue.flags.load() & kIsolated) == 0) continue;
+      const std::uint64_t pool = queue.isolated.load();
+      const auto plan =
+          pool == 0 || pool > kPools ? std::nullopt : store_.pool_plan(static_cast<std::uint32_t>(pool - 1));
+      if (!plan || !plan->setup.isolated() ||
+          std::find(plan->queues.begin(), plan->queues.end(), q) == plan->queues.end())
+        say(22, "queue '" + store_.queue_name(q) + "' is isolated, and no pool isolates it");
+    }
+  }
 
   const Store& store_;
   const shm::Segment& segment_;

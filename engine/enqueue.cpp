@@ -434,7 +434,7 @@ Outcome Actor::put_in(const NewJob& spec, JobId& id) {
         tell_new(spec, id, state == JobState::kAvailable, Control(filling));
       if (state == JobState::kAvailable) {
         if ((flags & kCounted) != 0 && lot == kNoIndex) [[unlikely]]
-          queue.backlog.fetch_add(1, Point::kBacklogCounted);
+          store_.backlog(spec.queue).fetch_add(1, Point::kBacklogCounted);
         wake_one(queue);
       }
       if (!kPlain && lot != kNoIndex) follow_birth(lot);

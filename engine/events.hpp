@@ -28,6 +28,9 @@ enum class EventKind : std::uint8_t {
   kRateLimitExceeded,  ///< value: the limit's key
   kRateLimitReleased,  ///< value: the limit's key
   kRateLimitDropped,   ///< value: the limit's key
+  kQueueStarved,       ///< tag: available jobs, value: since when none was handed out, in ms
+  kPoolOverloaded,     ///< queue: the pool, tag: its active jobs, value: jobs that wait
+  kPoolRebalanced,     ///< queue: the pool, ranks: its strategies
   kCount
 };
 

@@ -34,6 +34,7 @@ Actor::Actor(Store& store, std::uint32_t lane)
       depth_cache_(store.max_queues()),
       look_(std::make_unique<Look>()) {
   near_ = {0, &store_.queue(0), tallies_};
+  found_quiet_.fill(kPassesBeforeQuiet - 1);               // at once, for workers that fetch once and go
   self_.counters[kPoolSeat].set_ordered(0, Point::kNone);  // NO CRASH POINT: a seat means nothing without its lane
 }
 
@@ -133,11 +134,11 @@ bool Actor::sees_work(std::uint32_t q) {
     if (seen.flow != kNoIndex) [[unlikely]]
       end_turn(queue, seen, job.tenant.get());
     const std::uint64_t now = store_.now_ms();
+    count_backlog(queue, ~0ULL);
     if (const std::uint64_t expires = job.expires_at.get(); expires != 0 && expires <= now) {
       expire_claimed(q, mine, job, seen.slot, claimed, now);
       continue;
     }
-    count_backlog(queue, ~0ULL);
     if (limiting()) [[unlikely]] {
       const Passage passage = pass_limits(q, seen.slot, job, claimed, now);
       if (passage == Passage::kGateClosed) return Outcome::kEmpty;
@@ -225,6 +226,7 @@ void Actor::take(JobRecord& job, Control claimed, QueueTally& mine, std::uint32_
   intend_nothing();
   ++taken_;
   waits_.count(out.queue, out.rank, now - std::min(now, out.available_at));
+  if (pool_ == 0) mine.poolless.set_ordered(mine.poolless.get() + 1, Point::kCounterMoved);
   if (telling()) [[unlikely]]
     tell_started(Fetched(out));  // a copy, so that `out` itself may stay in registers
   note_lease(deadline - now, now);

@@ -10,6 +10,7 @@
 #include "engine/pages.hpp"
 #include "engine/pool.hpp"
 #include "engine/retry.hpp"
+#include "engine/samples.hpp"
 #include "engine/state.hpp"
 #include "engine/uuid.hpp"
 #include "shm/control.hpp"
@@ -21,7 +22,8 @@
 //   area: EngineHeader | TypeDefault[kTypeDefaults] | FlowRecord[flows] | QueueRecord[max_queues]
 //         | PartRings[spare_parts] | PoolRecord[kPools] | LimitKey[limit_keys] | ParkingLot[lots]
 //         | PermitPage[permit_pages] | WaitPage[wait_pages] | EventPage[event_pages] | QueueTally[max_queues][lanes]
-//         | TenantWeight[kTenantWeights] | words: control of the events, which queues are busy, runs of permits
+//         | TenantWeight[kTenantWeights] | words: control of the events, which queues are busy, runs of permits, backlogs
+//         | SampleTimes | QueueSamples[max_queues]
 //
 // The wider an element's alignment, the nearer to the front: each table begins where the one before it ends.
 
@@ -151,11 +153,11 @@ struct alignas(64) QueueTally {
   LaneWord in_reserved;                                     ///< charges put in through QueueRecord::reserved
   LaneWord out;                                             ///< charges taken out, by whatever transition
   LaneWord enqueued, dispatched, completed, reprioritized;  ///< jobs
-  LaneWord spare;
+  LaneWord poolless;                                        ///< dispatches to workers of no pool
 };
 
 /// flags: 0 paused  1 bounded  2 ages  3 weighted levels  4 sharded  5 has more parts than one  6 isolated: only for
-/// workers of one pool  7 counted: `backlog` is kept  8 fair: its tenants share  9 its rings may hold hints to flows
+/// workers of one pool  7 counted: its backlog is kept  8 fair: its tenants share  9 its rings may hold hints to flows
 /// 10 a limit stands on it  63..16 epoch: moves with every change of the settings, and whenever a cached sum of `in` may
 /// have become too small.
 constexpr std::uint64_t kPaused = 1, kBounded = 2, kAges = 4, kWeighted = 8, kSharded = 16, kParted = 32,
@@ -209,8 +211,7 @@ struct alignas(128) QueueRecord {
   alignas(128) Word reserved;  ///< charges admitted while bounded; only grows: producers' one contended word
   Word cancelled, discarded, retried, returned, rejected, expired;  ///< rare, so shared
   Word isolated;                                                    ///< pool + 1 whose workers alone get its jobs
-  Word backlog;    ///< available jobs, nearly: what a choice among queues goes by. Kept while counted
-  Word fairness;   ///< Fairness
+  Word fairness;                                                    ///< Fairness
   Word served_at;  ///< ms; when a pool that prevents starvation last handed out one of its jobs
   alignas(128) Word waiters[shm::kMaxLanes / 64];  ///< lanes that sleep for this queue. PAIR idle
   shm::RingSet rings;                              ///< part 0
@@ -290,7 +291,7 @@ constexpr std::uint64_t engine_fingerprint() {
          offsetof(JobRecord, policy) * 47 + offsetof(QueueRecord, reserved) * 53 +
          offsetof(QueueRecord, written_off) * 59 + offsetof(QueueRecord, turns) * 61 + sizeof(PartRings) * 67 +
          sizeof(WaitPage) * 71 + sizeof(EventPage) * 73 + sizeof(PoolRecord) * 79 + sizeof(FlowRecord) * 83 +
-         sizeof(PermitSet) * 89 + sizeof(LimitKey) * 97 + sizeof(ParkingLot) * 101;
+         sizeof(PermitSet) * 89 + sizeof(LimitKey) * 97 + sizeof(ParkingLot) * 101 + sizeof(QueueSamples) * 103;
 }
 
 constexpr std::uint64_t kEngineHeaderBytes = 256;
@@ -304,7 +305,8 @@ constexpr std::uint64_t area_bytes(std::uint32_t max_queues, std::uint32_t lanes
          kTypeDefaults * sizeof(TypeDefault) +
          std::uint64_t{max_queues} * (sizeof(QueueRecord) + std::uint64_t{lanes} * sizeof(QueueTally)) +
          std::uint64_t{spare_parts(max_queues)} * sizeof(PartRings) + kPools * sizeof(PoolRecord) +
-         busy_words(max_queues) * sizeof(Word);
+         (busy_words(max_queues) + std::uint64_t{max_queues}) * sizeof(Word) + sizeof(SampleTimes) +
+         std::uint64_t{max_queues} * sizeof(QueueSamples);
 }
 /// Flows come in pairs, so that what follows them stays aligned.
 constexpr std::uint32_t flows_for(std::uint32_t wanted) { return (wanted + 1) & ~1U; }

@@ -88,8 +88,8 @@ struct EventPage {
 };
 static_assert(sizeof(EventRecord) == 64 && sizeof(EventPage) == 1024);
 
-/// The first of a lane's counters: how many events it has told. The second: pool + 1 of the worker it serves, and its
-/// concurrency from bit 8 on.
+/// The first of a lane's counters: how many events it has told. The second: PoolSeat of the
+/// worker that has it.
 constexpr unsigned kEventsTold = 0, kPoolSeat = 1;
 
 /// The pages that go with so many lanes and slots.

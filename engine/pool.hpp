@@ -68,6 +68,16 @@ struct PoolTurn {
       : word(Version::put(version) | Done::put(done) | Next::put(next)) {}
 };
 
+/// Where a worker sits: 7..0 pool + 1  39..8 jobs that it has at most, 0: it has not said  40 it has as many.
+struct PoolSeat {
+  std::uint64_t word = 0;
+  using Pool = shm::Field<0, 8>;
+  using Concurrency = shm::Field<8, 32>;
+  using Laden = shm::Field<40, 1>;
+  constexpr explicit PoolSeat(std::uint64_t w) : word(w) {}
+  constexpr bool at(std::uint32_t pool) const { return Pool::get(word) == pool + 1; }
+};
+
 /// What a pool was told, as long as its setup names this bank.
 struct PoolBank {
   Plain<std::uint64_t> concurrency;  ///< active jobs of the whole pool; 0: unlimited
@@ -100,7 +110,7 @@ struct PoolPolicy {
   unsigned queues = 0;
   std::vector<std::uint8_t> cycle;  ///< places, of the strategies that go in turns
   bool prevents = false;
-  std::uint32_t round = 0;  ///< dispatches
+  std::uint32_t round = 0;  ///< dispatches; 0: no least share
 
   static constexpr unsigned kNobody = ~0U;
   struct Choice {
@@ -110,25 +120,28 @@ struct PoolPolicy {
 
   /// Which of the queues gets this dispatch. `has(place)`: it may have a job. `overdue(place)`: for how long, in ms, it
   /// has been due to be served since it last was; 0: it is not. `backlog(place)`: jobs that wait there.
-  /// 1. who is overdue, the longest first; 2. in each round of dispatches every queue has one turn of its own, and they
-  /// lie apart; 3. the strategy. A turn of nobody that has a job goes to the next.
+  /// 1. in each round of dispatches every queue has one turn of its own, and they lie apart; 2. who is overdue, the longest
+  /// first; 3. the strategy. A turn of nobody that has a job goes to the next. Who is overdue and has no job after all
+  /// takes nobody's own turn.
   template <class Has, class Overdue, class Backlog>
   Choice choose(PoolTurn turn, const Has& has, const Overdue& overdue, const Backlog& backlog) const {
     Choice choice{kNobody, static_cast<std::uint32_t>(PoolTurn::Done::get(turn.word)),
                   static_cast<std::uint32_t>(PoolTurn::Next::get(turn.word))};
     if (prevents) {
-      const std::uint32_t at = choice.done % round;
-      choice.done = (at + 1) % round;
+      if (round != 0) {
+        const std::uint32_t at = choice.done % round;
+        choice.done = (at + 1) % round;
+        const auto before = static_cast<unsigned>(std::uint64_t{at} * queues / round);
+        const auto after = static_cast<unsigned>((std::uint64_t{at} + 1) * queues / round);
+        if (after != before && has(before)) {
+          choice.place = before;
+          return choice;
+        }
+      }
       std::uint64_t longest = 0;
       for (unsigned place = 0; place < queues; ++place)
         if (const std::uint64_t due = overdue(place); due > longest && has(place)) longest = due, choice.place = place;
       if (choice.place != kNobody) return choice;
-      const auto before = static_cast<unsigned>(std::uint64_t{at} * queues / round);
-      const auto after = static_cast<unsigned>((std::uint64_t{at} + 1) * queues / round);
-      if (after != before && has(before)) {
-        choice.place = before;
-        return choice;
-      }
     }
     switch (strategy) {
       case PoolStrategy::kStrict:

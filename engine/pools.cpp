@@ -44,16 +44,30 @@ std::uint64_t round_of(const PoolSpec& spec) {
 }  // namespace
 
 void Actor::join_pool(std::uint32_t pool, std::uint32_t concurrency) {
-  pool_ = pool + 1;
+  serve_pool(pool);
   // NO CRASH POINT: a seat means nothing without its lane
-  self_.counters[kPoolSeat].set_ordered(std::uint64_t{concurrency} << 8 | pool_, Point::kNone);
+  self_.counters[kPoolSeat].set_ordered(PoolSeat::Concurrency::put(concurrency) | PoolSeat::Pool::put(pool_),
+                                        Point::kNone);
 }
 
-/// Reads the pool's setup anew if it has changed. False when nobody has made it.
+void Actor::serve_pool(std::uint32_t pool) {
+  pool_ = pool + 1;
+  pool_name_ = store_.pool(pool).name_hash.load();
+}
+
+void Actor::seem_laden(bool laden) {
+  LaneWord& seat = self_.counters[kPoolSeat];
+  const std::uint64_t word = PoolSeat::Laden::with(seat.get(), laden);
+  // NO CRASH POINT: as above
+  if (word != seat.get()) seat.set_ordered(word, Point::kNone);
+}
+
+/// Reads the pool's setup anew if it has changed. False when it was removed.
 [[gnu::noinline]] bool Actor::see_pool(std::uint32_t pool) {
   if (!pool_view_) pool_view_ = std::make_unique<PoolView>();
   PoolView& view = *pool_view_;
   PoolRecord& record = store_.pool(pool);
+  if (record.name_hash.load() != pool_name_) return false;
   if (view.pool == pool && record.setup.load() == view.setup.word) return view.setup.used();
   auto plan = store_.pool_plan(pool);
   view = PoolView();
@@ -91,7 +105,7 @@ Outcome Actor::fetch_from_pool(std::uint32_t pool, std::uint32_t lease_ms, bool 
           return now > served ? now - served : 0;
         },
         [&](unsigned place) {  // a death may leave it below nothing
-          const auto waiting = static_cast<std::int64_t>(store_.queue(view.queues[place]).backlog.load());
+          const auto waiting = static_cast<std::int64_t>(store_.backlog(view.queues[place]).load());
           return static_cast<std::uint64_t>(std::max<std::int64_t>(waiting, 0));
         });
     if (choice.place == PoolPolicy::kNobody) return Outcome::kEmpty;
@@ -103,7 +117,7 @@ Outcome Actor::fetch_from_pool(std::uint32_t pool, std::uint32_t lease_ms, bool 
       return Outcome::kOk;
     }
     tried.set(choice.place);
-    if (std::uint8_t& passed = found_quiet_[q % found_quiet_.size()]; ++passed == 8) {
+    if (std::uint8_t& passed = found_quiet_[q % found_quiet_.size()]; ++passed == kPassesBeforeQuiet) {
       passed = 0;
       settle_quiet(q);
     }
@@ -121,6 +135,11 @@ void Actor::count_served(std::uint32_t q, unsigned place) {
 }
 
 // ---- changes ------------------------------------------------------------------------------------------------------
+
+/// Whether a removed pool still has workers, or jobs in hand: another in its place would seem to have them.
+bool Actor::left_behind(std::uint32_t pool) const {
+  return store_.pool_crew(pool).workers != 0 || store_.pool_load(pool, {}).active != 0;
+}
 
 /// One writer at a time changes pools; who dies at it is relieved by its repair. 1. the name; 2. the bank that nobody reads;
 /// 3. the setup, by one store; 4. what queues know of pools, which follows from the setups of all.
@@ -144,7 +163,7 @@ Outcome Actor::set_pool(std::string_view name, const PoolSpec& spec, bool& made)
   for (std::uint32_t i = 0; i < kPools; ++i) {
     const std::uint64_t found = store_.pool(i).name_hash.load();
     const auto plan = store_.pool_plan(i);
-    if (found == hash || (at == kNoIndex && !plan)) at = i;
+    if (found == hash || (at == kNoIndex && !plan && (found == 0 || !left_behind(i)))) at = i;
     if (!plan || found == hash || !(plan->setup.isolated() && spec.isolated)) continue;
     for (const std::uint32_t queue : spec.queues)
       if (std::find(plan->queues.begin(), plan->queues.end(), queue) != plan->queues.end())
@@ -154,7 +173,8 @@ Outcome Actor::set_pool(std::string_view name, const PoolSpec& spec, bool& made)
   PoolRecord& record = store_.pool(at);
   const PoolSetup before(record.setup.load());
   made = !before.used();
-  if (record.name_hash.load() != hash) {  // 1
+  const auto previous = store_.pool_plan(at);
+  if (record.name_hash.load() != hash || store_.pool_name(at) != name) {  // 1
     record.name_length.store(0, Point::kPoolNamed);
     for (Word& counter : record.dispatched) counter.store(0, Point::kPoolNamed);
     shm::copy_in(record.name, name.data(), name.size());
@@ -190,6 +210,13 @@ Outcome Actor::set_pool(std::string_view name, const PoolSpec& spec, bool& made)
       PoolSetup::Round::put(round_of(spec)) | PoolSetup::Version::put(PoolSetup::Version::get(before.word) + 1);
   record.setup.store(setup, Point::kPoolSet);  // 3
   settle_pools();                              // 4
+  const bool reweighted = spec.strategy == PoolStrategy::kWeighted && previous &&
+                          (previous->queues != spec.queues ||
+                           !std::equal(cycle.begin(), cycle.end(), previous->cycle.begin(), previous->cycle.end()));
+  if (previous && (reweighted || previous->setup.strategy() != spec.strategy)) {
+    record.rebalanced.fetch_add(1, Point::kCounterMoved);
+    if (telling()) tell_rebalanced(at, previous->setup.strategy(), spec.strategy);
+  }
   return Outcome::kOk;
 }
 
@@ -214,7 +241,7 @@ void Actor::recount_backlog(std::uint32_t q) {
     if (const JobRecord& job = store_.job(slot);
         Control(job.control.load()).state() == kSlotAvailable && job.queue.get() == q)
       ++waiting;
-  store_.queue(q).backlog.store(waiting, Point::kBacklogCounted);
+  store_.backlog(q).store(waiting, Point::kBacklogCounted);
 }
 
 /// The end of every change, and what a repair does after one that was cut off.

@@ -53,6 +53,9 @@ Outcome Actor::restore(const PastJob& past) {
   Outcome outcome = fill<false>(spec, policy_of(spec) | Policy::in_part(part), slot, job, store_.now_ms(), id);
   if (outcome == Outcome::kOk) outcome = remember(past, slot, job);
   intend_further(Op::kEnqueue, spec.queue, slot);
+  const bool available =
+      (past.state == JobState::kScheduled || past.state == JobState::kAvailable || past.state == JobState::kActive) &&
+      birth_state(job) == JobState::kAvailable;
   if (outcome == Outcome::kOk) {
     if (waits(past)) mine.enqueued.set_ordered(mine.enqueued.get() + 1, Point::kCounterMoved);
     outcome = publish_past(past, store_.rings_of(spec.queue, part), slot, job, filling);  // 3
@@ -60,7 +63,7 @@ Outcome Actor::restore(const PastJob& past) {
   if (outcome == Outcome::kOk) {
     if (waits(past) && queue.flags.load_seq_cst() != flags) queue.flags.fetch_add(kFlagsEpoch, Point::kSetChanged);
     intend_nothing();
-    if (past.state == JobState::kAvailable) count_backlog(queue, 1);
+    if (available) count_backlog(queue, 1);
     if (waits(past)) wake_one(queue);
     return outcome;
   }

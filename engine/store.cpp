@@ -70,10 +70,11 @@ Store::Store(shm::Segment& segment)
     room -= count * each;
     return count;
   };
-  max_queues_ = cut(std::min<std::uint32_t>(h.max_queues, 4095),
-                    sizeof(QueueRecord) + std::uint64_t{lanes_} * sizeof(QueueTally));
+  max_queues_ =
+      cut(std::min<std::uint32_t>(h.max_queues, 4095),
+          sizeof(QueueRecord) + std::uint64_t{lanes_} * sizeof(QueueTally) + sizeof(Word) + sizeof(QueueSamples));
   room -= std::min<std::uint64_t>(room, kTenantWeights * sizeof(TenantWeight) + kPools * sizeof(PoolRecord) +
-                                            busy_words(max_queues_) * sizeof(Word));
+                                            busy_words(max_queues_) * sizeof(Word) + sizeof(SampleTimes));
   flow_count_ = cut(h.flows, sizeof(FlowRecord)) & ~1U;
   spare_parts_ = cut(engine::spare_parts(max_queues_), sizeof(PartRings));
   limit_keys_ = cut(std::min<std::uint32_t>(h.limit_keys, 0xFFFE), sizeof(LimitKey));
@@ -114,6 +115,12 @@ Store::Store(shm::Segment& segment)
   busy_ = reinterpret_cast<Word*>(at);
   at += std::uint64_t{busy_words(max_queues_)} * sizeof(Word);
   permit_runs_ = reinterpret_cast<Word*>(at);
+  at += std::uint64_t{permit_pages_} * sizeof(Word);
+  backlogs_ = reinterpret_cast<Word*>(at);
+  at += std::uint64_t{max_queues_} * sizeof(Word);
+  sample_times_ = reinterpret_cast<SampleTimes*>(at);
+  at += sizeof(SampleTimes);
+  samples_ = reinterpret_cast<QueueSamples*>(at);
 }
 
 shm::RingSet& Store::rings_of_part(QueueRecord& queue, unsigned part) const {
@@ -202,6 +209,35 @@ std::optional<Store::PoolPlan> Store::pool_plan(std::uint32_t i) const {
     return plan;
   }
   return std::nullopt;
+}
+
+Store::PoolCrew Store::pool_crew(std::uint32_t pool) const {
+  PoolCrew crew;
+  for (std::uint32_t lane = 0; lane < lanes_; ++lane) {
+    const shm::Lane& taken = segment_.lane(lane);
+    const PoolSeat seat(taken.process.load() != 0 ? taken.counters[kPoolSeat].get_ordered() : 0);
+    if (!seat.at(pool)) continue;
+    const std::uint64_t concurrency = PoolSeat::Concurrency::get(seat.word);
+    ++crew.workers;
+    crew.concurrency += concurrency;
+    crew.all_declared = crew.all_declared && concurrency != 0;
+    crew.laden = crew.laden && PoolSeat::Laden::get(seat.word) != 0;
+  }
+  return crew;
+}
+
+Store::PoolLoad Store::pool_load(std::uint32_t pool, const PoolPlan& plan) const {
+  PoolLoad load;
+  std::vector<bool> listed(max_queues_, false);
+  for (const std::uint32_t queue : plan.queues) listed[queue] = true;
+  for (std::uint32_t slot = 0; slot < slots_; ++slot) {
+    const JobRecord& record = job(slot);
+    const unsigned state = Control(record.control.load()).state();
+    const std::uint32_t q = record.queue.get();
+    if (state == kSlotAvailable && q < listed.size() && listed[q]) ++load.waiting;
+    if ((state == kSlotActive || state == kSlotSettling) && record.pool() == pool + 1) ++load.active;
+  }
+  return load;
 }
 
 std::optional<std::uint8_t> Store::type_rank(std::string_view type) const {

@@ -117,6 +117,11 @@ class Store {
   std::uint64_t weight_of(const QueueRecord& queue, std::uint64_t tenant) const;
   PoolRecord& pool(std::uint32_t i) const { return pools_[i % kPools]; }
   Word& busy_word(std::uint32_t queue) const { return busy_[(queue < max_queues_ ? queue : 0) / BusyWord::kQueues]; }
+  /// Available jobs of the queue, nearly: what a choice among queues goes by. Kept while it is counted; close to those of the
+  /// others, for they are read together.
+  Word& backlog(std::uint32_t queue) const { return backlogs_[queue < max_queues_ ? queue : 0]; }
+  SampleTimes& sample_times() const { return *sample_times_; }
+  QueueSamples& samples(std::uint32_t queue) const { return samples_[queue < max_queues_ ? queue : 0]; }
   std::uint32_t number_of(const QueueRecord& queue) const { return static_cast<std::uint32_t>(&queue - queues_); }
 
   std::uint32_t queue_count() const;
@@ -133,6 +138,18 @@ class Store {
     std::vector<std::uint8_t> cycle;  ///< places in `queues`
   };
   std::optional<PoolPlan> pool_plan(std::uint32_t pool) const;
+  /// Who sits in a pool, as each of them said.
+  struct PoolCrew {
+    std::uint32_t workers = 0;
+    std::uint64_t concurrency = 0;           ///< of those that have declared any
+    bool all_declared = true, laden = true;  ///< all of them
+  };
+  PoolCrew pool_crew(std::uint32_t pool) const;
+  /// By a walk over all slots.
+  struct PoolLoad {
+    std::uint64_t active = 0, waiting = 0;
+  };
+  PoolLoad pool_load(std::uint32_t pool, const PoolPlan& plan) const;
   std::string queue_name(std::uint32_t queue) const;
   std::optional<std::uint8_t> type_rank(std::string_view type) const;
   static std::uint64_t hash_name(std::string_view name);
@@ -192,6 +209,9 @@ class Store {
   ParkingLot* parking_;
   PermitPage* permits_;
   Word* permit_runs_;
+  Word* backlogs_;
+  SampleTimes* sample_times_;
+  QueueSamples* samples_;
   std::uint32_t wait_pages_, event_pages_, permit_pages_, limit_keys_, lots_;
   Convention convention_;
   std::uint32_t max_queues_, max_body_, default_lease_, spare_parts_;

@@ -130,6 +130,7 @@ std::uint64_t Supervisor::tick(std::uint64_t now, Report& report) {
     next_retention_ = again != 0 ? again : now + std::max<std::uint64_t>(store.header().retention_ms / 4, 1000);
   }
   if (store.header().retention_ms != 0) next = std::min(next, next_retention_);
+  next = std::min(next, watch_.look(now));
   actor_.rest();
   return next;
 }

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "engine/actor.hpp"
+#include "engine/schedule_watch.hpp"
 
 namespace ojs_shm::engine {
 
@@ -12,7 +12,7 @@ namespace ojs_shm::engine {
 /// from the slots: a new supervisor starts with a walk over all of them. Bounded work per tick. One thread.
 class Supervisor {
  public:
-  explicit Supervisor(Actor& actor) : actor_(actor) {}
+  explicit Supervisor(Actor& actor) : actor_(actor), watch_(actor) {}
 
   struct Report {
     std::uint32_t tended = 0, leases_ended = 0, hints_mended = 0;
@@ -34,6 +34,7 @@ class Supervisor {
   std::uint64_t dispatches() const;
 
   Actor& actor_;
+  ScheduleWatch watch_;
   std::vector<Timer> heap_;
   bool built_ = false;
   std::uint64_t timers_lost_ = 0;

@@ -100,4 +100,13 @@ void Actor::set_telling(bool telling) { store_.header().telling.store(telling ? 
   events_.write(event);
 }
 
+[[gnu::noinline]] void Actor::tell_rebalanced(std::uint32_t pool, PoolStrategy before, PoolStrategy after) {
+  EventFacts event;
+  event.kind = EventKind::kPoolRebalanced;
+  event.queue = pool;
+  event.previous_rank = static_cast<std::uint8_t>(before);
+  event.rank = static_cast<std::uint8_t>(after);
+  events_.write(event);
+}
+
 }  // namespace ojs_shm::engine

@@ -14,26 +14,29 @@ using shm::Point;
 [[gnu::noinline]] void Actor::set_busy(Word& word, std::uint32_t queue) {
   std::uint64_t found = word.load_seq_cst();
   while (BusyWord::of(found, queue) != BusyWord::kBusy &&
-         !word.cas(found, BusyWord::with(found, queue, BusyWord::kBusy) + BusyWord::kVersion, Point::kBusySet)) {}
+         !word.cas(found, BusyWord::with(found, queue, BusyWord::kBusy) + BusyWord::kVersion, Point::kBusySet)) {
+  }  // PAIR busy
 }
 
 /// After a fetch found nothing: 1. announce it; 2. look, with all that a fetch does; 3. say that the queue is quiet, unless
 /// anything in the word has moved. Whoever makes a job available after our look finds the announcement, or what we say
 /// then, and takes it back; whoever did so before is seen by it. A queue that is shut is left alone: others may see it.
-[[gnu::noinline]] void Actor::settle_quiet(std::uint32_t q) {
+/// Returns whether it may have a job.
+[[gnu::noinline]] bool Actor::settle_quiet(std::uint32_t q) {
   Word& word = store_.busy_word(q);
   std::uint64_t found = word.load_seq_cst();
-  if (BusyWord::of(found, q) == BusyWord::kQuiet) return;
-  if (BusyWord::of(found, q) == BusyWord::kBusy) {
+  if (BusyWord::of(found, q) == BusyWord::kQuiet) return false;
+  if (BusyWord::of(found, q) == BusyWord::kBusy) {  // 1
     const std::uint64_t quieting = BusyWord::with(found, q, BusyWord::kQuieting);
-    if (!word.cas_once(found, quieting, Point::kBusyCleared)) return;
+    if (!word.cas_once(found, quieting, Point::kBusyCleared)) return true;
     found = quieting;
   }
-  if (shut(store_.queue(q), store_.queue(q).flags.load()) || sees_work(q)) {
+  if (shut(store_.queue(q), store_.queue(q).flags.load()) || sees_work(q)) {  // 2
     set_busy(word, q);
-    return;
+    return true;
   }
-  word.cas_once(found, BusyWord::with(found, q, BusyWord::kQuiet), Point::kBusyCleared);
+  word.cas_once(found, BusyWord::with(found, q, BusyWord::kQuiet), Point::kBusyCleared);  // 3. PAIR busy
+  return false;
 }
 
 // ---- sleepers -----------------------------------------------------------------------------------------------------

@@ -37,7 +37,7 @@ namespace ojs_shm::shm {
   X(LotTaken) X(LotNamed) X(SlotParked) X(SlotUnparking)                                                      \
   /* measures and events */                                                                                   \
   X(WaitPageTaken) X(WaitCounted) X(EventTurnTaken) X(EventPageOpened) X(EventPageClosed) X(EventWritten)     \
-  X(EventCounted)
+  X(EventCounted) X(SampleTaken)
 // clang-format on
 
 enum class Point : std::uint16_t {

@@ -55,6 +55,12 @@ int64_t ojs_shm_pool(ojs_shm_observer* observer, const char* name, char* buffer,
   });
 }
 
+int64_t ojs_shm_scheduling(ojs_shm_observer* observer, char* buffer, size_t size) {
+  return entry(observer, [&](Record& record) -> int64_t {
+    return record.give(ojs_shm::print_scheduling(observer->object.scheduling_stats()), buffer, size);
+  });
+}
+
 int64_t ojs_shm_stats(ojs_shm_observer* observer, char* buffer, size_t size) {
   return entry(observer, [&](Record& record) -> int64_t {
     return record.give(print(observer->object.segment_info()), buffer, size);

@@ -67,6 +67,21 @@ void write_own(ObjectWriter& data, const Event& event) {
   }
 }
 
+/// What is about no job. Source: ojs-fair-scheduling 11.1.
+void write_scheduling(ObjectWriter& data, const Event& event) {
+  const auto number = [&](std::string_view name, std::uint64_t n) { data.number(name, static_cast<std::int64_t>(n)); };
+  if (event.type == "scheduling.queue_starved") {
+    data.text("duration", print_duration(event.duration_ms));
+    number("available_count", event.waiting_jobs);
+  } else if (event.type == "scheduling.pool_overloaded") {
+    number("active_jobs", event.active_jobs);
+    number("waiting_jobs", event.waiting_jobs);
+  } else if (event.type == "scheduling.rebalanced") {
+    data.text("previous_strategy", event.previous_strategy);
+    data.text("new_strategy", event.new_strategy);
+  }
+}
+
 }  // namespace
 
 std::string print_event(const Event& event) {
@@ -77,12 +92,12 @@ std::string print_event(const Event& event) {
   writer.text("type", event.type);
   writer.text("source", event.source);
   writer.text("time", print_timestamp(event.time_ms));
-  writer.text("subject", event.job_id.empty() ? event.queue : event.job_id);
+  writer.text("subject", !event.pool.empty() ? event.pool : event.job_id.empty() ? event.queue : event.job_id);
   ObjectWriter data(writer.open("data"));
   if (!event.job_id.empty()) data.text("job_id", event.job_id);
   if (!event.job_type.empty()) data.text("job_type", event.job_type);
-  data.text("queue", event.queue);
-  if (!event.job_id.empty()) write_own(data, event);
+  data.text(event.pool.empty() ? "queue" : "pool", event.pool.empty() ? event.queue : event.pool);
+  event.job_id.empty() ? write_scheduling(data, event) : write_own(data, event);
   data.close();
   writer.close();
   return out;

@@ -33,6 +33,9 @@ std::string_view type_of(EventKind kind) {
     case EventKind::kRateLimitExceeded: return "rate_limit.exceeded";
     case EventKind::kRateLimitReleased: return "rate_limit.released";
     case EventKind::kRateLimitDropped: return "rate_limit.dropped";
+    case EventKind::kQueueStarved: return "scheduling.queue_starved";
+    case EventKind::kPoolOverloaded: return "scheduling.pool_overloaded";
+    case EventKind::kPoolRebalanced: return "scheduling.rebalanced";
     case EventKind::kNone:
     case EventKind::kCount: break;
   }
@@ -78,7 +81,19 @@ Event EventReader::Impl::translate(const engine::EventFacts& facts) const {
   event.handle = facts.lane;
   event.sequence = facts.sequence;
   event.source = "ojs://" + segment.attachment()->name().name + "/handles/" + std::to_string(facts.lane);
+  if (facts.kind == EventKind::kPoolOverloaded || facts.kind == EventKind::kPoolRebalanced) {
+    event.pool = store.pool_name(facts.queue);
+    event.active_jobs = facts.tag;
+    event.waiting_jobs = facts.value;
+    event.previous_strategy = pool_strategy_name(static_cast<PoolStrategy>(facts.previous_rank));
+    event.new_strategy = pool_strategy_name(static_cast<PoolStrategy>(facts.rank));
+    return event;
+  }
   event.queue = store.queue_name(facts.queue);
+  if (facts.kind == EventKind::kQueueStarved) {
+    event.duration_ms = facts.value;
+    event.waiting_jobs = facts.tag;
+  }
   if (facts.job == engine::JobId{}) return event;
   event.job_id = engine::to_string(facts.job);
   event.priority = engine::priority_of(store.convention(), facts.rank);

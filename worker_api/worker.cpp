@@ -52,8 +52,11 @@ class Sleeper {
 /// brim when there is work; it becomes writable again when somebody has read it.
 class EventBell {
  public:
-  EventBell(std::unique_ptr<Handle> handle, std::vector<std::uint32_t> queues)
-      : handle_(std::move(handle)), queues_(std::move(queues)), fd_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+  EventBell(std::unique_ptr<Handle> handle, std::vector<std::uint32_t> queues, std::uint32_t pool)
+      : handle_(std::move(handle)),
+        queues_(std::move(queues)),
+        pool_(pool),
+        fd_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
     thread_ = std::thread([this] { serve(); });
   }
   ~EventBell() {
@@ -77,6 +80,8 @@ class EventBell {
     const shm::Half& park = handle_->store().segment().lane(handle_->lane()).park;
     while (!stop_.get()) {
       const std::uint32_t before = park.load();
+      if (pool_ != engine::kNoIndex)
+        if (auto plan = handle_->store().pool_plan(pool_)) queues_ = std::move(plan->queues);
       sleeper.lie_down();
       const bool work = sleeper.sees_work();
       if (!work && !stop_.get()) shm::futex_wait(park, before, 100);
@@ -89,6 +94,7 @@ class EventBell {
   }
   std::unique_ptr<Handle> handle_;
   std::vector<std::uint32_t> queues_;
+  std::uint32_t pool_;  ///< whose queues these are, if it is one
   int fd_;
   shm::LocalFlag stop_;
   std::thread thread_;
@@ -194,6 +200,7 @@ Status Worker::Impl::join_pool() {
   pool = handle->store().find_pool(named ? options.pool : "default");
   if (pool == engine::kNoIndex) return named ? Status(internal::no_pool(options.pool)) : Status();
   actor().join_pool(pool, options.concurrency);
+  names.resize(handle->store().max_queues());  // now: jobs keep views of them
   follow_pool();
   return {};
 }
@@ -204,7 +211,6 @@ void Worker::Impl::follow_pool() {
   const auto plan = store.pool_plan(pool);
   if (!plan || plan->queues == queues) return;
   queues = plan->queues;
-  names.resize(store.max_queues());
   for (const std::uint32_t queue : queues)
     if (names[queue].empty()) names[queue] = store.queue_name(queue);
 }
@@ -234,8 +240,10 @@ OJS_SHM_INLINE void Worker::Impl::hand_over(const engine::Fetched& got, Job& job
   job.started_at_ms_ = got.started_at;
   job.deadline_ms_ = got.deadline;
   job.id_.assign(got.id.hi, got.id.lo);
-  if (options.concurrency != 0) [[unlikely]]
+  if (options.concurrency != 0) [[unlikely]] {
     in_hand.emplace_back(got.slot, got.word);
+    if (pool != engine::kNoIndex) actor().seem_laden(laden());
+  }
 }
 
 /// From the first of the queues that has one, after the very first had none.
@@ -259,7 +267,7 @@ OJS_SHM_INLINE void Worker::Impl::hand_over(const engine::Fetched& got, Job& job
     case engine::Outcome::kNotFound: return internal::no_pool(handle->store().pool_name(pool));
     default: return Error{Code::kEmpty, {}, {}, 0, 0, ""};
   }
-  if (got.queue >= names.size() || names[got.queue].empty()) follow_pool();
+  if (names[got.queue].empty()) names[got.queue] = handle->store().queue_name(got.queue);
   hand_over(got, job);
   return {};
 }
@@ -415,8 +423,8 @@ Result<int> Worker::event_fd() {
   if (!impl_->bell) {
     auto handle = Handle::make(segment());
     if (!handle) return handle.error();
-    if (impl_->pool != engine::kNoIndex) handle.value()->actor().join_pool(impl_->pool, 0);
-    impl_->bell = std::make_unique<EventBell>(std::move(handle).value(), impl_->queues);
+    if (impl_->pool != engine::kNoIndex) handle.value()->actor().serve_pool(impl_->pool);
+    impl_->bell = std::make_unique<EventBell>(std::move(handle).value(), impl_->queues, impl_->pool);
   }
   return impl_->bell->fd();
 }

@@ -71,7 +71,7 @@ Status check_pool(std::string_view name, const PoolSettings& settings) {
                            "the rotation interval must be longer than nothing");
   if (!(prevention.min_dispatch_ratio >= 0 && prevention.min_dispatch_ratio <= 1))
     return invalid_setting("starvation_prevention.min_dispatch_ratio", "min_dispatch_ratio is a number from 0 to 1", 1);
-  if (prevention.min_dispatch_ratio * static_cast<double>(settings.queues.size()) > 1 + 1e-9)
+  if (prevention.enabled && prevention.min_dispatch_ratio * static_cast<double>(settings.queues.size()) > 1 + 1e-9)
     return invalid_setting("starvation_prevention.min_dispatch_ratio",
                            "min_dispatch_ratio times the number of queues must not be more than 1", 1);
   return {};
@@ -109,23 +109,12 @@ WorkerPoolInfo describe_pool(const engine::Store& store, std::uint32_t pool, con
       dispatched[static_cast<std::uint32_t>(word >> 52) - 1] = word & ((1ULL << 52) - 1);
   for (const auto& [queue, jobs] : dispatched) info.dispatched_total.emplace_back(store.queue_name(queue), jobs);
 
-  for (std::uint32_t lane = 0; lane < store.lanes(); ++lane) {
-    const shm::Lane& seat = store.segment().lane(lane);
-    const std::uint64_t word = seat.process.load() != 0 ? seat.counters[engine::kPoolSeat].get_ordered() : 0;
-    if ((word & 0xFF) != pool + 1) continue;
-    ++info.active_workers;
-    info.declared_concurrency += word >> 8;
-  }
-  std::vector<bool> listed(store.max_queues(), false);
-  for (const std::uint32_t queue : plan.queues) listed[queue] = true;
-  for (std::uint32_t slot = 0; slot < store.slots(); ++slot) {
-    const engine::JobRecord& job = store.job(slot);
-    const unsigned state = engine::Control(job.control.load()).state();
-    if (state == engine::kSlotAvailable && job.queue.get() < listed.size() && listed[job.queue.get()])
-      ++info.waiting_jobs;
-    if ((state == engine::kSlotActive || state == engine::kSlotSettling) && job.pool_word.get() == pool + 1)
-      ++info.active_jobs;
-  }
+  const engine::Store::PoolCrew crew = store.pool_crew(pool);
+  info.active_workers = crew.workers;
+  info.declared_concurrency = crew.concurrency;
+  const engine::Store::PoolLoad load = store.pool_load(pool, plan);
+  info.active_jobs = load.active;
+  info.waiting_jobs = load.waiting;
   return info;
 }
 

@@ -40,6 +40,43 @@ static int limits_of_keys(void) {
   return close_room(&here, "limits");
 }
 
+static int pools_of_workers(void) {
+  room here;
+  ojs_shm_worker* worker = NULL;
+  ojs_shm_worker_options options;
+  ojs_shm_job_spec job = spec_at("pooled", 3);
+  const char *pool = "{\"queues\":[\"other\",\"default\"],\"strategy\":\"strict\"}",
+             *none = "{\"strategy\":\"strict\"}";
+  CHECK(open_room(&here, "pools", NULL));
+  CHECK(ojs_shm_set_pool(here.admin, "p", none, strlen(none)) == OJS_SHM_E_INVALID);
+  CHECK(ojs_shm_set_pool(here.admin, "p", pool, strlen(pool)) == 1);
+  CHECK(ojs_shm_set_pool(here.admin, "p", pool, 0) == 0);
+  memset(&options, 0, sizeof options);
+  options.struct_size = sizeof options;
+  options.pool = "nowhere";
+  CHECK(ojs_shm_worker_open(here.segment, &options, &worker) == OJS_SHM_E_NOT_FOUND && worker == NULL);
+  options.pool = "p";
+  options.concurrency = 1;
+  CHECK_OK(NULL, ojs_shm_worker_open(here.segment, &options, &worker));
+  CHECK_OK(here.producer, ojs_shm_enqueue(here.producer, &job, NULL));
+  job.queue = "other";
+  CHECK_OK(here.producer, ojs_shm_enqueue(here.producer, &job, NULL));
+  CHECK_OK(worker, ojs_shm_fetch(worker, here.job, 0));
+  CHECK(same(fields_of(here.job).queue, "other"));
+  CHECK(ojs_shm_fetch(worker, here.job, 0) == OJS_SHM_E_EMPTY); /* it has as many as it may have */
+  CHECK_OK(here.observer, ojs_shm_pool(here.observer, "p", here.text, sizeof here.text));
+  CHECK(strstr(here.text, "\"active_workers\":1,\"active_jobs\":1,\"waiting_jobs\":1,\"utilization\":1") != NULL);
+  CHECK_OK(here.observer, ojs_shm_pools(here.observer, here.text, sizeof here.text));
+  CHECK(here.text[0] == '[' && strstr(here.text, "\"name\":\"p\"") != NULL);
+  CHECK_OK(here.observer, ojs_shm_scheduling(here.observer, here.text, sizeof here.text));
+  CHECK(strstr(here.text, "{\"name\":\"other\",\"dispatch_count_1m\":1,\"dispatch_ratio_1m\":1,") != NULL);
+  CHECK_OK(here.admin, ojs_shm_remove_pool(here.admin, "p"));
+  CHECK(ojs_shm_remove_pool(here.admin, "p") == OJS_SHM_E_NOT_FOUND);
+  CHECK(ojs_shm_pool(here.observer, "p", here.text, sizeof here.text) == OJS_SHM_E_NOT_FOUND);
+  CHECK(ojs_shm_close(worker) == OJS_SHM_OK);
+  return close_room(&here, "pools");
+}
+
 static int events_and_waits(void) {
   room here;
   ojs_shm_events* events = NULL;

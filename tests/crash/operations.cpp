@@ -1,23 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/crash/operations.hpp"
 
-#include <stdexcept>
-
 #include <ojs_shm/transfer.hpp>
 
 #include "engine/supervisor.hpp"
 
 namespace ojs_shm::test {
 namespace {
-
-template <class T>
-T must(Result<T> result) {
-  if (!result) throw std::runtime_error(result.error().message);
-  return std::move(result).value();
-}
-void must(const Status& status) {
-  if (!status) throw std::runtime_error(status.error().message);
-}
 
 JobSpec spec_of(std::string_view args = "[1]") {
   JobSpec spec;
@@ -29,13 +18,6 @@ JobSpec spec_of(std::string_view args = "[1]") {
 
 std::string big_args(std::size_t size) { return "[\"" + std::string(size, 'b') + "\"]"; }
 
-void tick(Hands& hands) {
-  engine::Supervisor supervisor(hands.handle->actor());
-  engine::Supervisor::Report report;
-  const std::uint64_t now = hands.handle->store().now_ms();
-  for (int i = 0; i < 4; ++i) supervisor.tick(now, report);
-}
-
 Failure failure(bool retryable = true) {
   Failure failed;
   failed.code = "boom";
@@ -45,6 +27,7 @@ Failure failure(bool retryable = true) {
 }
 
 void nothing(Hands&) {}
+void tick(Hands& hands) { hands.tick(); }
 
 void put_for(Hands& hands, const std::string& tenant) {
   const std::string extra = R"({"meta":{"tenant_id":")" + tenant + R"("}})";
@@ -119,6 +102,18 @@ void Hands::move_clock(std::uint64_t ms) {
   offset.store(offset.load() + ms, shm::Point::kNone);
 }
 
+void Hands::tick() {
+  engine::Supervisor supervisor(handle->actor());
+  engine::Supervisor::Report report;
+  const std::uint64_t now = handle->store().now_ms();
+  for (int i = 0; i < 4; ++i) supervisor.tick(now, report);
+}
+
+static std::vector<Operation> and_of_limits(std::vector<Operation> all) {
+  for (Operation& each : limit_operations()) all.push_back(std::move(each));
+  return all;
+}
+
 const std::vector<Operation>& operations() {
   auto put_one = [](Hands& h) { h.put(); };
   auto hold_one = [](Hands& h) {
@@ -138,7 +133,7 @@ const std::vector<Operation>& operations() {
   auto fourteen = [](Hands& h) {
     for (int i = 0; i < 14; ++i) h.put();
   };
-  static std::vector<Operation> all = {
+  static const std::vector<Operation> all = and_of_limits(with_pool_operations({
       {"enqueue", nothing, [](Hands& h) { h.put(); }},
       {"enqueue_second", put_one, [](Hands& h) { h.put(); }},
       {"enqueue_large_body", nothing, [](Hands& h) { h.put(spec_of(big_args(3000))); }},
@@ -603,12 +598,7 @@ const std::vector<Operation>& operations() {
          const Segment again = must(Segment::attach(h.segment.attachment()->name()));
          Producer producer = must(Producer::attach(again));
        }},
-  };
-  static const bool joined = [] {
-    for (Operation& each : limit_operations()) all.push_back(std::move(each));
-    return true;
-  }();
-  (void)joined;
+  }));
   return all;
 }
 

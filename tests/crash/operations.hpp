@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,15 @@
 #include "worker_api/attachment.hpp"
 
 namespace ojs_shm::test {
+
+template <class T>
+T must(Result<T> result) {
+  if (!result) throw std::runtime_error(result.error().message);
+  return std::move(result).value();
+}
+inline void must(const Status& status) {
+  if (!status) throw std::runtime_error(status.error().message);
+}
 
 /// What a child process that will be killed has at hand.
 struct Hands {
@@ -31,6 +41,7 @@ struct Hands {
   std::string put(std::int64_t priority = 2, std::string_view queue = "default");
   void take(Job& into);
   void move_clock(std::uint64_t ms);
+  void tick();  ///< as a supervisor
 };
 
 /// One operation of the engine. A new one joins every crash lane by one entry in operations().
@@ -42,6 +53,8 @@ struct Operation {
 const std::vector<Operation>& operations();
 /// Those of limits; among operations().
 std::vector<Operation> limit_operations();
+/// Those of pools of workers behind all others.
+std::vector<Operation> with_pool_operations(std::vector<Operation> all);
 
 /// A segment small enough for a quick audit.
 SegmentOptions small_segment();

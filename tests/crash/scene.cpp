@@ -77,6 +77,7 @@ void examine(const std::string& name, const Segment& segment) {
   // Everything that waits can still be worked off, each job once, and nothing is left over.
   Worker worker = Worker::attach(segment, {.queues = {"default", "other"}}).value();
   Admin admin = Admin::attach(segment).value();
+  for (const char* pool : {"p", "q"}) (void)admin.remove_pool(pool);  // it may keep its queues to itself
   for (const char* queue : {"default", "other"}) ASSERT_TRUE(admin.set_queue(queue, {0, 0, false}).ok());
   for (const LimitInfo& limit : observer.limits())  // what only time lets go; permits must be free by themselves
     if (limit.limit.rate != 0 || limit.limit.throttle != 0) {

@@ -44,6 +44,9 @@ SLEEP_ONE_QUEUE = "WORKERS=2 QUEUES=1 JOBS=2 IN=0 ORDER=0 ONLY=0 VICTIM=9"
 SLEEP_WORKER_DIES = "WORKERS=2 QUEUES=1 JOBS=1 IN=0 ORDER=0 ONLY=0 VICTIM=0"
 SLEEP_PRODUCER_DIES = "WORKERS=2 QUEUES=1 JOBS=1 IN=0 ORDER=0 ONLY=0 VICTIM=4"
 BELL_TWO_LEASES = "TIMERS=2 LEASES=2 VICTIM=4"
+BUSY_NEIGHBOUR = "PRODUCERS=1 FETCHERS=2 ROUNDS=1 ROUNDS_2=1 NEIGHBOUR=1 VICTIM=9"
+BUSY_TWICE = "PRODUCERS=2 FETCHERS=2 ROUNDS=2 ROUNDS_2=2 NEIGHBOUR=0 VICTIM=9"
+BUSY_DIES = "PRODUCERS=2 FETCHERS=1 ROUNDS=2 ROUNDS_2=0 NEIGHBOUR=0 VICTIM=0"
 BOUNDS_FETCHER = "MAX=2 TRIES_0=1 TRIES_1=0 FETCHER=1 WAITING=1"
 BOUNDS_BOTH = "MAX=2 TRIES_0=1 TRIES_1=1 FETCHER=1 WAITING=1"
 BOUNDS_TWO_TRIES = "MAX=2 TRIES_0=0 TRIES_1=2 FETCHER=0 WAITING=0"
@@ -133,6 +136,18 @@ MODELS: dict[str, list[Run]] = {
         Run("MUTANT_BELL_READ_LATE", "the doorbell's value is read just before the sleep", short=False),
         Run("MUTANT_SAYS_NOTHING", "the supervisor does not say until when it sleeps", short=False),
         Run("MUTANT_DEATH_RINGS_NOT", "a death does not ring"),
+    ],
+    "busy": [
+        Run("two-fetchers", "2 producers with a job each, a fetcher with 2 fetches and one with one"),
+        Run("two-fetches", "the same, both with 2 fetches", BUSY_TWICE, LONG),
+        Run("neighbour", "a producer, 2 fetchers with a fetch each, another queue in the same word", BUSY_NEIGHBOUR),
+        Run("producer-dies", "2 producers, one of which may die in its enqueue, a fetcher, a repairer", BUSY_DIES),
+        Run("MUTANT_NOT_ANNOUNCED", "a fetcher says quiet without having announced it"),
+        Run("MUTANT_LOOK_FIRST", "it looks before it announces"),
+        Run("MUTANT_SAID_BY_STORE", "it says quiet whatever the word has become"),
+        Run("MUTANT_NO_VERSION", "who takes it back leaves no trace", short=False),
+        Run("MUTANT_MARKED_FIRST", "a producer looks at the word before its job is there"),
+        Run("MUTANT_REPAIR_MARKS_NOTHING", "the repair marks no queue", BUSY_DIES),
     ],
     "bounds": [
         Run("producer-dies", "bound 3, 3 producers with an enqueue each, one of which may die"),

@@ -379,6 +379,66 @@ TEST_F(Schedules, SUM_04_turns_are_exact_whoever_takes_them) {
           {.preemptions = 2, .kills = 1, .most_runs = long_form() ? ~0ULL : 4'000});
 }
 
+/// A queue that a fetch of a pool finds empty becomes quiet, and is passed over from then on. What was put in before a fetch
+/// began is found by it all the same.
+TEST_F(Schedules, FS_T04_a_queue_that_is_said_to_be_quiet_hides_nothing) {
+  const auto pooled = [](World& world) {
+    all_open(world);
+    world.serve_a_pool(1);
+  };
+  const auto quiet = [pooled](World& world) {
+    pooled(world);
+    world.take(World::kJanitor);
+    world.take(World::kJanitor);
+  };
+  const Part put = named("put_beside").part, take = named("take").part;
+  const Part settle = [](World& w, std::uint32_t i) { w.settle(i); };
+  const Part put_take = [](World& w, std::uint32_t i) { w.put(i, own(i), 1), w.take(i); };
+  const Part put_give_back = [](World& w, std::uint32_t i) { w.put(i, own(i), 1), w.take(i), w.give_back(i); };
+  for (const unsigned kills : {0U, 1U}) {
+    const Limits limits{.preemptions = 3 - kills, .kills = kills, .most_runs = long_form() ? ~0ULL : 1'500};
+    for (const auto& [name, prepare] : {std::pair<const char*, std::function<void(World&)>>{"busy", pooled},
+                                        std::pair<const char*, std::function<void(World&)>>{"quiet", quiet}}) {
+      const std::string at = std::string(name) + (kills != 0 ? ", killed" : "");
+      explore({at + ": settle | put, take", prepare, {settle, put_take}}, limits);
+      explore({at + ": take | put, take", prepare, {take, put_take}}, limits);
+      explore({at + ": settle | settle | put", prepare, {settle, settle, put}}, limits);
+      explore({at + ": settle | put, give back | take", prepare, {settle, put_give_back, take}}, limits);
+      if (HasFailure()) return;
+    }
+  }
+}
+
+TEST_F(Schedules, FS_T01_FS_T10_every_operation_beside_a_fetch_for_a_pool) {
+  const auto pooled = [](World& world) {
+    three_wait(world);
+    world.serve_a_pool(1);
+  };
+  for (const char* a : {"put_first", "put_batch", "put_again", "take_finish", "take_give_back", "take_fail", "cancel_0",
+                        "move_0_last", "tend"})
+    for (const unsigned kills : {0U, 1U}) {
+      explore({std::string("pool: ") + a + " | take_finish" + (kills != 0 ? ", killed" : ""),
+               pooled,
+               {named(a).part, named("take_finish").part}},
+              {.preemptions = 2 - kills, .kills = kills, .most_runs = long_form() ? ~0ULL : 1'500});
+      if (HasFailure()) return;
+    }
+}
+
+TEST_F(Schedules, FS_T10_turns_of_a_pool_are_exact_whoever_takes_them) {
+  const auto both_loaded = [](World& world) {
+    world.serve_a_pool(2);
+    for (unsigned job = 0; job < 6; ++job) world.put(World::kJanitor, job, job % 2 == 0 ? 1 : 3);
+  };
+  const Part take_two = [](World& w, std::uint32_t i) { w.take(i), w.finish(i), w.take(i), w.finish(i); };
+  const Part take_one = named("take_finish").part;
+  explore({"pool: one | one", both_loaded, {take_one, take_one}}, {.preemptions = 2});
+  explore({"pool: two | two", both_loaded, {take_two, take_two}},
+          {.preemptions = 3, .most_runs = long_form() ? ~0ULL : 4'000});
+  explore({"pool: one | one, killed", both_loaded, {take_one, take_one}},
+          {.preemptions = 2, .kills = 1, .most_runs = long_form() ? ~0ULL : 4'000});
+}
+
 /// One works so much off and puts so much in that the chunk at head comes again at the end of the same ring.
 TEST_F(Schedules, FS_T01_a_chunk_that_comes_again_keeps_its_order) {
   const Part turn_over = [](World& w, std::uint32_t i) {

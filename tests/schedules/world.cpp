@@ -8,6 +8,7 @@
 
 #include "engine/audit.hpp"
 #include "engine/make.hpp"
+#include "engine/pools.hpp"
 #include "engine/supervisor.hpp"
 #include "tests/schedules/fibers.hpp"
 
@@ -22,11 +23,11 @@ constexpr unsigned kJobs = 18;
 World::World(bool one_clock) : one_clock_(one_clock) {
   engine::Plan plan;
   plan.slots = 8;
-  plan.max_queues = 1;
+  plan.max_queues = 2;
   plan.max_handles = kLanes;
   plan.max_tenants = 8;
   plan.max_body_bytes = 512;
-  plan.size_bytes = 896U << 10;
+  plan.size_bytes = 1024U << 10;
   shm::Opened opened = engine::make(folder_ / "world", plan);
   if (opened.code != shm::OpenCode::kOk) throw std::runtime_error("world: " + opened.detail);
   segment_ = std::move(opened.segment);
@@ -56,6 +57,7 @@ void World::begin_anew() {
   limit_ = 0;
   limited_.clear();
   std::fill(std::begin(works_), std::end(works_), false);
+  pool_queues_ = 0;
   std::fill(std::begin(asleep_), std::end(asleep_), false);
   dead_.clear();
   batches_.clear();
@@ -67,6 +69,7 @@ engine::NewJob World::job_named(unsigned job, std::uint8_t rank) {
   spec.type = "t";
   spec.args = texts_[job];
   spec.rank = rank;
+  spec.queue = pool_queues_ == 2 && rank == 3 ? 1 : 0;
   return spec;
 }
 
@@ -168,7 +171,8 @@ void World::put_again(std::uint32_t self) {
 
 bool World::take(std::uint32_t self) {
   const std::uint64_t called = Fibers::now();
-  const Outcome outcome = actor(self).fetch(0, 0, false, held_[self]);
+  const Outcome outcome = pool_queues_ != 0 ? actor(self).fetch_from_pool(0, 0, false, held_[self])
+                                            : actor(self).fetch(0, 0, false, held_[self]);
   const std::uint64_t returned = Fibers::now();
   if (outcome != Outcome::kOk) {
     empties_.push_back({called, returned, self});
@@ -290,6 +294,16 @@ void World::take_turns() {
   turns_ = true;
 }
 
+void World::serve_a_pool(unsigned queues) {
+  pool_queues_ = queues;
+  turns_ = queues == 2;
+  engine::PoolSpec spec;
+  for (unsigned q = 0; q < queues; ++q) spec.queues.push_back(actor(kJanitor).ensure_queue(q == 0 ? "q" : "r"));
+  bool made = false;
+  if (actor(kJanitor).set_pool("p", spec, made) != Outcome::kOk) wrong_ += "the pool was refused; ";
+  for (std::uint32_t lane = 0; lane < kLanes; ++lane) actor(lane).serve_pool(0);
+}
+
 /// Whoever dies may take a turn with him, and no more.
 std::string World::turns_text() const {
   std::int64_t ahead = 0;
@@ -396,7 +410,8 @@ std::string World::verdict() {
   if (sleeps && depth != 0) text += "a worker sleeps beside a job; ";
   engine::Actor& last = actor(kJanitor + 1);
   engine::Fetched& out = held_[kSecondJanitor];
-  while (last.fetch(0, 0, false, out) == Outcome::kOk) {
+  while (last.fetch(0, 0, false, out) == Outcome::kOk ||
+         (pool_queues_ == 2 && last.fetch(1, 0, false, out) == Outcome::kOk)) {
     const unsigned job = number_of(out);
     if (job >= kJobs) return text + "an unknown job was left; ";
     if (++books_[job].drained > 1) return text + "job " + std::to_string(job) + " came twice at the end; ";

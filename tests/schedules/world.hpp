@@ -58,6 +58,10 @@ class World {
   void limit(std::uint32_t concurrency);
   /// Ranks 1 and 3 take turns; no other has any.
   void take_turns();
+  /// Every fetch is for a pool from here on. With two queues, jobs of rank 3 go to the second, and the queues take turns.
+  void serve_a_pool(unsigned queues);
+  /// As the supervisor: says so when nothing waits.
+  void settle(std::uint32_t self) { actor(self).has_waiting(0); }
   /// Among the sleepers of the queue, as a worker that found nothing; asleep when it sees no work then.
   void lie_down(std::uint32_t self);
   /// As the supervisor: what is due, and leases that are over.
@@ -126,6 +130,7 @@ class World {
   std::uint32_t limit_ = 0;        ///< 0: none
   std::vector<unsigned> limited_;  ///< jobs of the key
   bool works_[kLanes] = {};        ///< on one of them
+  unsigned pool_queues_ = 0;       ///< 0: fetches are for no pool
   std::vector<unsigned> batches_;  ///< the first job of each
   std::string wrong_;
 };

@@ -43,6 +43,12 @@ std::string detail_of(const Event& event) {
   if (event.type == "job.progress") return fmt::format("{}%", event.progress * 100);
   if (event.type == "job.scheduled" || event.type == "job.retrying" || event.type == "job.heartbeat")
     return print_timestamp(event.at_ms);
+  if (event.type == "scheduling.queue_starved")
+    return fmt::format("{} wait, since {} ms", event.waiting_jobs, event.duration_ms);
+  if (event.type == "scheduling.pool_overloaded")
+    return fmt::format("{}: {} active, {} wait", event.pool, event.active_jobs, event.waiting_jobs);
+  if (event.type == "scheduling.rebalanced")
+    return fmt::format("{}: {} -> {}", event.pool, event.previous_strategy, event.new_strategy);
   return event.error ? event.error->message : "";
 }
 

@@ -4,6 +4,8 @@
 #include <prometheus/text_serializer.h>
 
 #include <limits>
+#include <map>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -93,17 +95,50 @@ void add_queues(Page& page, const std::vector<QueueInfo>& queues) {
       page.add({{"queue", queue.name}, {"priority", std::to_string(priority)}}, jobs);
 }
 
+void set_histogram(ClientMetric& metric, const LevelWaits& waits) {
+  metric.histogram.sample_count = waits.count;
+  metric.histogram.sample_sum = static_cast<double>(waits.sum_ms) / 1000;
+  for (const auto& [ms, jobs] : waits.up_to_ms)
+    metric.histogram.bucket.push_back({jobs, static_cast<double>(ms) / 1000});
+  metric.histogram.bucket.push_back({waits.count, std::numeric_limits<double>::infinity()});
+}
+
 void add_waits(Page& page, const Observer& observer) {
   page.family("ojs_job_wait_duration_by_priority", "Seconds from becoming available to being handed out.",
               MetricType::Histogram);
+  std::map<std::string, LevelWaits> queues;
   for (const LevelWaits& level : observer.waits()) {
-    ClientMetric& metric = page.add({{"queue", level.queue}, {"priority", std::to_string(level.priority)}});
-    metric.histogram.sample_count = level.count;
-    metric.histogram.sample_sum = static_cast<double>(level.sum_ms) / 1000;
-    for (const auto& [ms, jobs] : level.up_to_ms)
-      metric.histogram.bucket.push_back({jobs, static_cast<double>(ms) / 1000});
-    metric.histogram.bucket.push_back({level.count, std::numeric_limits<double>::infinity()});
+    set_histogram(page.add({{"queue", level.queue}, {"priority", std::to_string(level.priority)}}), level);
+    LevelWaits& queue = queues[level.queue];
+    queue.count += level.count;
+    queue.sum_ms += level.sum_ms;
+    queue.up_to_ms.resize(level.up_to_ms.size());
+    for (std::size_t i = 0; i < level.up_to_ms.size(); ++i)
+      queue.up_to_ms[i] = {level.up_to_ms[i].first, queue.up_to_ms[i].second + level.up_to_ms[i].second};
   }
+  page.family("ojs_scheduling_queue_wait_duration", "Seconds from becoming available to being handed out.",
+              MetricType::Histogram);
+  for (const auto& [queue, waits] : queues) set_histogram(page.add({{"queue", queue}}), waits);
+}
+
+/// Source: ojs-fair-scheduling 11.2.
+void add_scheduling(Page& page, const Observer& observer) {
+  const SchedulingStats stats = observer.scheduling_stats();
+  const std::vector<WorkerPoolInfo> pools = observer.pools();
+  page.family("ojs_scheduling_dispatch_total", "Jobs handed to workers of a pool, or of none.", MetricType::Counter);
+  for (const WorkerPoolInfo& pool : pools)
+    for (const auto& [queue, jobs] : pool.dispatched_total) page.add({{"queue", queue}, {"pool", pool.name}}, jobs);
+  for (const QueueScheduling& queue : stats.queues)
+    page.add({{"queue", queue.queue}, {"pool", ""}}, queue.poolless_dispatched_total);
+  page.family("ojs_scheduling_dispatch_ratio", "Share of the dispatches of the last minute.", MetricType::Gauge);
+  for (const QueueScheduling& queue : stats.queues)
+    page.add({{"queue", queue.queue}}).gauge.value = queue.dispatch_ratio_1m;
+  page.family("ojs_scheduling_pool_utilization", "Active jobs of those that there may be.", MetricType::Gauge);
+  for (const WorkerPoolInfo& pool : pools)
+    if (pool.utilization() >= 0) page.add({{"pool", pool.name}}).gauge.value = pool.utilization();
+  page.family("ojs_scheduling_starvation_events", "Times nobody took a queue's jobs for a rotation interval.",
+              MetricType::Counter);
+  for (const QueueScheduling& queue : stats.queues) page.add({{"queue", queue.queue}}, queue.starvation_events_total);
 }
 
 void add_limits(Page& page, const Observer& observer) {
@@ -145,6 +180,7 @@ std::string metrics_page(const Observer& observer) {
   add_queues(page, observer.queues());
   add_waits(page, observer);
   add_limits(page, observer);
+  add_scheduling(page, observer);
   add_segment(page, observer.segment_info());
   return page.text();
 }

@@ -20,7 +20,7 @@ namespace {
 using shell::must;
 
 struct StatsOptions {
-  bool metrics = false, priorities = false;
+  bool metrics = false, priorities = false, scheduling = false;
   std::string queue;
 };
 
@@ -140,12 +140,28 @@ int print_text(const SegmentInfo& info, const std::vector<QueueInfo>& queues) {
   return shell::kExitOk;
 }
 
+int print_last_minute(const Observer& observer, bool json) {
+  const SchedulingStats stats = observer.scheduling_stats();
+  if (json) {
+    print_line(print_scheduling(stats));
+    return shell::kExitOk;
+  }
+  shell::Table table({"QUEUE", "DISPATCHED>", "SHARE>", "MEAN WAIT>", "ACTIVE>", "STARVED>"});
+  for (const QueueScheduling& queue : stats.queues)
+    table.row({queue.queue, text(queue.dispatch_count_1m), fmt::format("{:.1f}%", queue.dispatch_ratio_1m * 100),
+               fmt::format("{:.1f} ms", queue.avg_wait_ms), text(queue.active_jobs),
+               text(queue.starvation_events_total)});
+  if (!table.empty()) table.print();
+  return shell::kExitOk;
+}
+
 int stats(const Request& request, const StatsOptions& options) {
   const Observer observer = must(Observer::attach(request.where));
   if (options.metrics) {
     fmt::print("{}", metrics_page(observer));
     return shell::kExitOk;
   }
+  if (options.scheduling) return print_last_minute(observer, request.json);
   if (options.priorities) return print_priorities(observer, options.queue, request.json);
   const SegmentInfo info = observer.segment_info();
   const auto queues = observer.queues();
@@ -159,7 +175,12 @@ void add_stats_command(CLI::App& app, Request& request) {
       add_command<StatsOptions>(app, request, "stats", "The segment, its queues, processes and memory pools", &stats);
   auto* priorities =
       command->add_flag("--priorities", options->priorities, "How many jobs of each priority are available");
-  command->add_flag("--metrics", options->metrics, "All numbers as a page for Prometheus")->excludes(priorities);
+  auto* scheduling =
+      command->add_flag("--scheduling", options->scheduling, "What each queue handed out in the last minute")
+          ->excludes(priorities);
+  command->add_flag("--metrics", options->metrics, "All numbers as a page for Prometheus")
+      ->excludes(priorities)
+      ->excludes(scheduling);
   command->add_option("queue", options->queue, "With --priorities: only this queue")
       ->type_name("QUEUE")
       ->needs(priorities);

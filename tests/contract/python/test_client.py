@@ -354,6 +354,34 @@ class Connecting(OnSegment, unittest.TestCase):
             self.assertEqual([(level["priority"], level["count"]) for level in waits], [(1, 1)])
         ojs_shm.remove_segment(**where)
 
+    def test_FS_004_FS_T06_FS_H3_a_pool_is_set_served_and_shown(self):
+        where = {"name": self.broker.name + "-pools", "dir": self.broker.dir}
+        ojs_shm.create_segment(**where, slots=64)
+        with ojs_shm.connect_sync(**where, queue="slow") as queue:
+            with self.assertRaises(ojs_shm.InvalidArgument) as caught:
+                queue.configure_pool("p", queues=["fast"], strategy="fastest")
+            self.assertEqual(caught.exception.subject, "strategy")
+            self.assertTrue(queue.configure_pool("p", queues=["fast", "slow"], strategy="strict", concurrency=4))
+            self.assertFalse(queue.configure_pool("p", queues=["fast", "slow"], weights={"fast": 2},
+                                                  strategy="weighted"))
+            queue.submit("one")
+            queue.submit("two", queue="fast")
+            with self.assertRaises(ojs_shm.NotFound):
+                queue.worker(pool="nowhere").fetch(timeout=5)
+            worker = queue.worker(queues=["slow"], pool="p")
+            self.assertEqual([worker.fetch(timeout=5).type for _ in range(2)], ["two", "one"])
+            pool = queue.pool("p")
+            self.assertEqual((pool["weights"], pool["active_jobs"]), ({"fast": 2, "slow": 1}, 2))
+            self.assertEqual([each["name"] for each in queue.pools()], ["p"])
+            shown = queue.scheduling()
+            self.assertEqual(shown["window"], "PT1M")
+            self.assertEqual({each["name"]: each["dispatch_ratio_1m"] for each in shown["queues"]},
+                             {"fast": 0.5, "slow": 0.5})
+            queue.remove_pool("p")
+            with self.assertRaises(ojs_shm.NotFound):
+                queue.pool("p")
+        ojs_shm.remove_segment(**where)
+
     def test_following_events_ends_with_close(self):
         with ojs_shm.connect_sync(**self.broker.where, queue="told") as queue:
             queue.set_events(True)

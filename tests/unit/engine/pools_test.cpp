@@ -2,8 +2,12 @@
 // Pools of workers: which queue a fetch goes to. Every fetch here comes from a worker of its own, so what decides is in the
 // segment.
 
+#include <poll.h>
+
 #include <algorithm>
 #include <map>
+
+#include <ojs_shm/transfer.hpp>
 
 #include "engine/pools.hpp"
 #include "engine/smooth.hpp"
@@ -328,6 +332,143 @@ TEST(Pools, FS_T21_FS_G2_FS_G3_what_a_pool_is_told_is_what_it_shows) {
   EXPECT_EQ(plain->strategy, PoolStrategy::kRoundRobin);
   EXPECT_EQ(plain->starvation_prevention.rotation_interval_ms, 30'000U);
   EXPECT_EQ(plain->starvation_prevention.min_dispatch_ratio, 0.05);
+}
+
+/// The least share that nobody asked for is no reason to refuse many queues.
+TEST(Pools, FS_T10_FS_T14_a_pool_of_128_queues_goes_around_them_all) {
+  SegmentOptions options = few_slots();
+  options.max_queues = 130;
+  QuietSegment s(options);
+  Names queues;
+  for (unsigned i = 0; i < engine::kPoolQueues; ++i) queues.push_back("q" + std::to_string(i));
+  PoolSettings settings = pool_of(queues);
+  ASSERT_TRUE(s.admin.set_pool("p", settings).ok());
+  fill(s, queues, 2);
+  EXPECT_EQ(next(s, 128), queues);
+  settings.starvation_prevention.enabled = true;
+  EXPECT_EQ(s.admin.set_pool("p", settings).error().subject, "starvation_prevention.min_dispatch_ratio");
+  settings.queues.emplace_back("one-more");
+  settings.starvation_prevention = {};
+  EXPECT_EQ(s.admin.set_pool("p", settings).error().subject, "queues");
+}
+
+/// A worker that fetches once and goes finds queues busy that are empty. One of them is overdue for ever.
+TEST(Pools, FS_T15_who_is_overdue_and_empty_takes_nobody_s_share) {
+  engine::PoolPolicy policy;
+  policy.strategy = engine::PoolStrategy::kStrict;
+  policy.queues = 3;
+  policy.prevents = true;
+  for (policy.round = 3; policy.round <= 24; ++policy.round) {
+    engine::PoolTurn turn(0, 0, 0);
+    unsigned passed = 0;  // dispatches since the last queue had one
+    for (int dispatch = 0; dispatch < 500; ++dispatch) {
+      bool tried = false;  // the empty one
+      for (;;) {
+        const auto choice = policy.choose(
+            turn, [&](unsigned place) { return place != 1 || !tried; },
+            [](unsigned place) { return place == 1 ? 1ULL : 0ULL; }, [](unsigned) { return 1ULL; });
+        turn = engine::PoolTurn(0, choice.done, choice.next);
+        if (choice.place == 1) {
+          ASSERT_FALSE(tried);
+          tried = true;
+          continue;
+        }
+        passed = choice.place == 2 ? 0 : passed + 1;
+        break;
+      }
+      ASSERT_LT(passed, policy.round) << "dispatch " << dispatch;
+    }
+  }
+}
+
+TEST(Pools, FS_T14_without_a_least_share_each_interval_still_serves_everybody) {
+  QuietSegment s;
+  ASSERT_TRUE(s.admin.set_pool("p", preventing(PoolStrategy::kStrict, 0)).ok());
+  fill(s, {"critical", "low"}, 30);
+  s.move_clock(1000);
+  EXPECT_EQ(shares(next(s, 25)), (std::map<std::string, int>{{"critical", 25}}));
+  s.move_clock(31'000);
+  EXPECT_EQ(next(s, 2), (Names{"low", "critical"}));
+}
+
+TEST(Pools, FS_T09_a_worker_of_a_removed_pool_is_nobody_s) {
+  QuietSegment s;
+  ASSERT_TRUE(s.admin.set_pool("p", pool_of({"a"})).ok());
+  Worker worker = Worker::attach(s.segment, member_of()).value();
+  fill(s, {"a", "b"}, 2);
+  ASSERT_TRUE(worker.try_fetch(s.job).ok());
+  ASSERT_TRUE(s.admin.remove_pool("p").ok());
+  for (unsigned i = 0; i + 1 < engine::kPools; ++i)
+    ASSERT_TRUE(s.admin.set_pool("q" + std::to_string(i), pool_of({"b"})).ok());
+  for (const WorkerPoolInfo& pool : s.observer.pools()) {
+    EXPECT_EQ(pool.active_workers, 0U) << pool.name;
+    EXPECT_EQ(pool.active_jobs, 0U) << pool.name;
+  }
+  // Its place is taken only once it has gone.
+  EXPECT_EQ(s.admin.set_pool("last", pool_of({"b"})).error().code, Code::kSegmentFull);
+  Job other;
+  EXPECT_EQ(worker.try_fetch(other).code(), Code::kNotFound);
+  ASSERT_TRUE(s.admin.set_pool("p", pool_of({"b"})).ok());  // its own, made again
+  ASSERT_TRUE(worker.try_fetch(other).ok());
+  EXPECT_EQ(other.queue(), "b");
+  ASSERT_TRUE(worker.ack(other).ok());
+  ASSERT_TRUE(worker.ack(s.job).ok());
+  ASSERT_TRUE(s.admin.remove_pool("p").ok());
+  { const Worker gone = std::move(worker); }
+  EXPECT_TRUE(s.admin.set_pool("last", pool_of({"b"})).ok());
+}
+
+TEST(Pools, FS_H1_a_descriptor_of_events_is_no_worker_and_follows_the_pool) {
+  QuietSegment s;
+  ASSERT_TRUE(s.admin.set_pool("p", pool_of({"a"})).ok());
+  Worker worker = Worker::attach(s.segment, member_of()).value();
+  pollfd readable{worker.event_fd().value(), POLLIN, 0};
+  EXPECT_EQ(s.observer.pool("p")->active_workers, 1U);
+  ASSERT_TRUE(s.admin.set_pool("p", pool_of({"b"})).ok());
+  s.put(2, "b");
+  EXPECT_EQ(::poll(&readable, 1, 30'000), 1);
+}
+
+TEST(Pools, FS_T12_a_job_that_expired_is_no_backlog) {
+  QuietSegment s;
+  ASSERT_TRUE(s.admin.set_pool("p", pool_of({"a", "b"}, PoolStrategy::kLeastLoaded)).ok());
+  JobSpec short_lived = spec_of(2, "a");
+  short_lived.expires_at_ms = s.now_ms() + kMinute;
+  for (int i = 0; i < 5; ++i) s.put(short_lived);
+  s.move_clock(kHour);  // nobody has ticked: the fetch ends them
+  EXPECT_EQ(next(s), "");
+  fill(s, {"a"}, 1);
+  fill(s, {"b"}, 3);
+  EXPECT_EQ(next(s), "b");
+}
+
+TEST(Pools, FS_T12_what_was_imported_is_backlog) {
+  QuietSegment s;
+  ASSERT_TRUE(s.admin.set_pool("p", pool_of({"a", "b"}, PoolStrategy::kLeastLoaded)).ok());
+  Import import = Import::attach(s.segment).value();
+  ASSERT_TRUE(import.take(R"({"ojs_shm_export":1,"convention":"ojs"})").ok());
+  for (const char* id : {"01961234-5678-7abc-8def-0123456789a1", "01961234-5678-7abc-8def-0123456789a2"})
+    ASSERT_TRUE(import
+                    .take(R"({"job":{"id":")" + std::string(id) +
+                          R"(","type":"t","state":"active","queue":"b","priority":1,"attempt":1,"args":[]}})")
+                    .ok());
+  fill(s, {"a"}, 1);
+  EXPECT_EQ(next(s), "b");
+}
+
+TEST(Pools, FS_T04_a_queue_that_is_empty_is_left_alone_after_one_look) {
+  QuietSegment s;
+  ASSERT_TRUE(s.admin.set_pool("p", pool_of(kAbc)).ok());
+  const auto is_quiet = [&](std::string_view name) {
+    const std::uint32_t q = s.store().find_queue(name);
+    return engine::BusyWord::of(s.store().busy_word(q).load(), q) == engine::BusyWord::kQuiet;
+  };
+  fill(s, kAbc, 1);
+  EXPECT_EQ(shares(next(s, 4)), (std::map<std::string, int>{{"a", 1}, {"b", 1}, {"c", 1}, {"", 1}}));
+  for (const std::string& queue : kAbc) EXPECT_TRUE(is_quiet(queue)) << queue;
+  fill(s, {"b"}, 1);
+  EXPECT_FALSE(is_quiet("b"));
+  EXPECT_EQ(next(s), "b");
 }
 
 TEST(Pools, all_pools_may_be_taken_and_given_back) {

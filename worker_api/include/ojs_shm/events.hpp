@@ -20,16 +20,19 @@ struct Event {
   std::uint64_t sequence = 0;  ///< its number among what that handle, and those before it in its place, told
   std::string source;          ///< "ojs://SEGMENT/handles/N"
   std::string queue;
-  std::string job_id;    ///< empty when it is about the queue
+  std::string job_id;    ///< empty when it is about the queue or a pool
   std::string job_type;  ///< empty when the job's place is already used by another
   std::int64_t priority = 0, previous_priority = 0;
   std::uint32_t attempt = 0, max_attempts = 0;
-  std::uint64_t at_ms = 0;        ///< due, end of the lease, or created: what the type speaks of
-  std::uint64_t duration_ms = 0;  ///< of the run that ended
-  std::uint64_t ttl_ms = 0;       ///< of an expired job
-  double progress = 0;            ///< 0..1
-  std::string limit_key;          ///< of the limit that held the job back, let it go or dropped it
-  std::optional<JobError> error;  ///< of the failed attempt, while the job still has it
+  std::uint64_t at_ms = 0;                          ///< due, end of the lease, or created: what the type speaks of
+  std::uint64_t duration_ms = 0;                    ///< of the run that ended, or for which a queue has starved
+  std::uint64_t ttl_ms = 0;                         ///< of an expired job
+  double progress = 0;                              ///< 0..1
+  std::string limit_key;                            ///< of the limit that held the job back, let it go or dropped it
+  std::string pool;                                 ///< of workers; empty when it is about a queue or a job
+  std::uint64_t active_jobs = 0, waiting_jobs = 0;  ///< of a pool or a queue
+  std::string previous_strategy, new_strategy;      ///< of a pool
+  std::optional<JobError> error;                    ///< of the failed attempt, while the job still has it
 };
 
 struct EventOptions {

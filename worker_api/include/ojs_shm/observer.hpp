@@ -13,6 +13,7 @@
 #include <ojs_shm/job.hpp>
 #include <ojs_shm/limit.hpp>
 #include <ojs_shm/result.hpp>
+#include <ojs_shm/scheduling.hpp>
 #include <ojs_shm/segment.hpp>
 #include <ojs_shm/worker_pool.hpp>
 
@@ -122,6 +123,7 @@ class OJS_SHM_API Observer {
   std::vector<WorkerPoolInfo> pools() const;
   /// Errors: kNotFound.
   Result<WorkerPoolInfo> pool(std::string_view name) const;
+  SchedulingStats scheduling_stats() const;
   Result<JobInfo> get(std::string_view id) const;
   /// Available ones in the order in which they would be fetched, then the others by time.
   std::vector<JobInfo> list(const JobFilter& filter) const;

@@ -370,19 +370,12 @@ typedef struct ojs_shm_queue_settings {
 OJS_SHM_API int ojs_shm_admin_open(const ojs_shm_segment* segment, ojs_shm_admin** admin);
 // Makes the queue when it does not exist; effective at once. Errors: INVALID, NOMEM.
 OJS_SHM_API int ojs_shm_set_queue(ojs_shm_admin* admin, const char* queue, const ojs_shm_queue_settings* settings);
-// The settings of a queue as a JSON object; what is left out stays as it is. `queue` NULL: only `aging`, for all queues that
-// have none of their own, now and later.
-//   {"paused": false, "backpressure": {"max_depth": 0, "max_size_bytes": 0},
-//    "aging": {"enabled": true, "preset": "ojs", "interval": "PT1M", "rate": 1, "floor": 0},
-//    "level_weights": {"0": 5, "high": 3, "*": 1}, "shards": 1}
-// Errors: INVALID (names the member), NOMEM.
+// The settings of a queue as a JSON object (docs/c_api.md); what is left out stays as it is. `queue` NULL: only `aging`, for
+// all queues that have none of their own, now and later. Errors: INVALID (names the member), NOMEM.
 OJS_SHM_API int ojs_shm_configure_queue(ojs_shm_admin* admin, const char* queue, const char* json, size_t json_size);
-// Makes or changes a pool of workers; effective at once. 1 when it is new, else 0.
-//   {"queues": ["a", "b"], "strategy": "weighted", "weights": {"a": 3, "b": 1}, "concurrency": 20, "isolated": false,
-//    "starvation_prevention": {"enabled": true, "rotation_interval": "PT30S", "min_dispatch_ratio": 0.05}}
-// Errors: INVALID (names the member), NOMEM.
+// Makes a pool of workers, or changes it to the JSON object (docs/c_api.md); effective at once. 1 when it is new, else 0.
+// Errors: INVALID (names the member), NOMEM; to remove none: NOT_FOUND.
 OJS_SHM_API int ojs_shm_set_pool(ojs_shm_admin* admin, const char* pool, const char* json, size_t json_size);
-// Errors: NOT_FOUND.
 OJS_SHM_API int ojs_shm_remove_pool(ojs_shm_admin* admin, const char* pool);
 // For jobs of this type that are enqueued without one. Errors: INVALID (names the maximum), NOMEM.
 OJS_SHM_API int ojs_shm_set_default_priority(ojs_shm_admin* admin, const char* type, int64_t priority);
@@ -414,12 +407,13 @@ typedef struct ojs_shm_job_filter {
   uint32_t flags;     // OJS_SHM_FILTER_
 } ojs_shm_job_filter;
 
-// Works on every segment handle, also on one from ojs_shm_segment_observe().
+// Works on every segment handle, also on one from ojs_shm_segment_observe(). What follows gives JSON.
 OJS_SHM_API int ojs_shm_observer_open(const ojs_shm_segment* segment, ojs_shm_observer** observer);
-// JSON: one object with the segment's options, pools, processes and totals.
-// All pools of workers as a JSON array, or one as an object. Errors of the latter: NOT_FOUND.
+// An array of all pools of workers; or one of them (errors: NOT_FOUND); what each queue handed out in the last minute.
 OJS_SHM_API int64_t ojs_shm_pools(ojs_shm_observer* observer, char* buffer, size_t size);
 OJS_SHM_API int64_t ojs_shm_pool(ojs_shm_observer* observer, const char* name, char* buffer, size_t size);
+OJS_SHM_API int64_t ojs_shm_scheduling(ojs_shm_observer* observer, char* buffer, size_t size);
+// JSON: one object with the segment's options, pools, processes and totals.
 OJS_SHM_API int64_t ojs_shm_stats(ojs_shm_observer* observer, char* buffer, size_t size);
 // JSON: an array of queues with settings, depths and totals; or one of them. Errors: NOT_FOUND.
 OJS_SHM_API int64_t ojs_shm_queues(ojs_shm_observer* observer, char* buffer, size_t size);
@@ -433,8 +427,7 @@ OJS_SHM_API int64_t ojs_shm_list(ojs_shm_observer* observer, const ojs_shm_job_f
 OJS_SHM_API int64_t ojs_shm_audit(ojs_shm_observer* observer, char* buffer, size_t size);
 // What enqueue uses for jobs of this type without a priority of their own. Errors: NOT_FOUND when the type has none.
 OJS_SHM_API int ojs_shm_default_priority(ojs_shm_observer* observer, const char* type, int64_t* priority);
-// JSON: an array of {"queue", "priority", "count", "sum_ms", "up_to_ms": {"1": n, "4": n, ...}}: how long jobs waited
-// between becoming available and being handed out, since the segment was made.
+// How long jobs waited to be handed out, ever: an array of {"queue", "priority", "count", "sum_ms", "up_to_ms": {"1": n, ...}}.
 OJS_SHM_API int64_t ojs_shm_waits(ojs_shm_observer* observer, char* buffer, size_t size);
 // "urgent" and the like, as a number of this segment's convention. Errors: NOT_FOUND or INVALID, listing the names.
 OJS_SHM_API int ojs_shm_priority_by_name(ojs_shm_observer* observer, const char* name, int64_t* priority);

@@ -170,6 +170,7 @@ _ENTRIES = {
     "observer_open": (c_int, (_handle, _out)),
     "pools": (c_int64, (_handle, *_text)),
     "pool": (c_int64, (_handle, c_char_p, *_text)),
+    "scheduling": (c_int64, (_handle, *_text)),
     "stats": (c_int64, (_handle, *_text)),
     "queues": (c_int64, (_handle, *_text)),
     "queue": (c_int64, (_handle, c_char_p, *_text)),

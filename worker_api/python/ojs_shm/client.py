@@ -270,6 +270,12 @@ class Queue:
         with self._observers.lent() as observer:
             return json.loads(observer.text(library().pool, _abi.text_in(name, "pool")))
 
+    def scheduling(self) -> dict[str, Any]:
+        """`queues`, with `name`, `dispatch_count_1m`, `dispatch_ratio_1m`, `avg_wait_ms` and `active_jobs` of each, and the
+        `window`: what was handed out in the last minute."""
+        with self._observers.lent() as observer:
+            return json.loads(observer.text(library().scheduling))
+
     def waits(self) -> list[dict[str, Any]]:
         """By queue and priority, how long jobs waited between becoming available and being handed out: `count`, `sum_ms`,
         and `up_to_ms`, which maps a bound to how many waited no longer."""

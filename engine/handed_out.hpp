@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "engine/state.hpp"
+#include "engine/uuid.hpp"
+
+namespace ojs_shm::engine {
+
+/// What a fetch hands out. `body` keeps its capacity from one fetch to the next.
+struct Fetched {
+  std::uint32_t slot = 0, queue = 0;
+  std::uint64_t word = 0;  ///< the control word under which it is held
+  JobId id;
+  std::uint8_t rank = 0;
+  std::uint16_t attempt = 0, max_attempts = 0;
+  std::uint32_t type_length = 0, args_length = 0, timeout_ms = 0;
+  std::uint64_t created_at = 0, available_at = 0, started_at = 0, deadline = 0;
+  std::string* body = nullptr;
+};
+
+/// Why a held job ends without an ack.
+enum class Setback : std::uint8_t { kNack, kRequeue, kHolderDeath, kLeaseExpiry, kExecutionTimeout, kDrain };
+
+}  // namespace ojs_shm::engine

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/schedule_watch.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace ojs_shm::engine {
+
+using shm::Point;
+
+namespace {
+
+constexpr std::uint64_t kStarvedAfterMs = 30'000;  // source: fair scheduling 8.1
+
+struct Waiting {
+  std::uint64_t jobs = 0, since_ms = ~0ULL;
+};
+Waiting waiting_in(const Store& store, std::uint32_t q) {
+  Waiting waiting;
+  for (std::uint32_t slot = 0; slot < store.slots(); ++slot) {
+    const JobRecord& job = store.job(slot);
+    if (Control(job.control.load()).state() != kSlotAvailable || job.queue.get() != q) continue;
+    ++waiting.jobs;
+    waiting.since_ms = std::min(waiting.since_ms, job.available_at.get());
+  }
+  return waiting;
+}
+
+}  // namespace
+
+std::uint64_t ScheduleWatch::look(std::uint64_t now) {
+  const SampleTimes& times = store_.sample_times();
+  const std::uint64_t last = times.at_ms[times.last.load() % kSamples].load();
+  if (last <= now && now - last < kSampleEveryMs) return last + kSampleEveryMs;
+  so_far_ = dispatched_so_far(store_);
+  take_sample(now);
+  interval_ms_.assign(so_far_.size(), 0);
+  for (std::uint32_t pool = 0; pool < kPools; ++pool)
+    if (const auto plan = store_.pool_plan(pool)) {
+      for (const std::uint32_t q : plan->queues)
+        if (q < interval_ms_.size() && (interval_ms_[q] == 0 || plan->interval_ms < interval_ms_[q]))
+          interval_ms_[q] = plan->interval_ms;
+      watch_pool(pool, *plan);
+    }
+  // A queue that has come since the last look was empty then.
+  seen_.resize(so_far_.size(), {0, looked_ms_ != 0 ? looked_ms_ : now});
+  for (std::uint32_t q = 0; q < so_far_.size(); ++q) watch_queue(q, now);
+  looked_ms_ = now;
+  return now + kSampleEveryMs;
+}
+
+void ScheduleWatch::take_sample(std::uint64_t now) {
+  SampleTimes& times = store_.sample_times();
+  const std::uint64_t at = (times.last.load() + 1) % kSamples;
+  times.at_ms[at].store(0, Point::kSampleTaken);
+  for (std::uint32_t q = 0; q < so_far_.size(); ++q) {
+    store_.samples(q).dispatched[at].set(so_far_[q].jobs);
+    store_.samples(q).waited_ms[at].set(so_far_[q].waited_ms);
+  }
+  times.at_ms[at].store(now, Point::kSampleTaken);  // PAIR sample
+  times.last.store(at, Point::kSampleTaken);
+}
+
+/// 1. somebody was served, or nobody can be: an episode ends; 2. the interval is not over; 3. nobody waits after all; 4. who
+/// waits has not done so for the whole interval; 5. it starves, which is told once.
+void ScheduleWatch::watch_queue(std::uint32_t q, std::uint64_t now) {
+  Seen& seen = seen_[q];
+  Word& starved = store_.samples(q).starved;
+  const std::uint64_t interval = interval_ms_[q] != 0 ? interval_ms_[q] : kStarvedAfterMs;
+  const auto is_well = [&](std::uint64_t since) {
+    seen = {so_far_[q].jobs, since};
+    if (const std::uint64_t word = starved.load(); word % 2 == 1) starved.store(word + 1, Point::kCounterMoved);
+  };
+  if (so_far_[q].jobs != seen.dispatched || (store_.queue(q).flags.load() & kPaused) != 0) return is_well(now);  // 1
+  if (now - std::min(now, seen.since_ms) <= interval) return;                                                    // 2
+  if (!actor_.has_waiting(q)) return is_well(now);                                                               // 3
+  if (starved.load() % 2 == 1) return;
+  const Waiting waiting = waiting_in(store_, q);
+  const std::uint64_t since = std::max(seen.since_ms, std::min(waiting.since_ms, now));
+  if (waiting.jobs == 0 || now - since <= interval) return is_well(since);  // 4
+  starved.store(starved.load() + 1, Point::kCounterMoved);                  // 5
+  actor_.note_starved(q, now - since, waiting.jobs);
+}
+
+/// Of a pool whose bound nobody knows, nobody can tell. The walk over all slots is for the case that everything else
+/// speaks for it.
+void ScheduleWatch::watch_pool(std::uint32_t pool, const Store::PoolPlan& plan) {
+  const Store::PoolCrew crew = store_.pool_crew(pool);
+  const bool declared = crew.workers != 0 && crew.all_declared;
+  const std::uint64_t most = plan.concurrency != 0 ? plan.concurrency : declared ? crew.concurrency : 0;
+  const bool may_wait = std::any_of(plan.queues.begin(), plan.queues.end(), [this](std::uint32_t q) {
+    return BusyWord::of(store_.busy_word(q).load(), q) != BusyWord::kQuiet;  // PAIR busy
+  });
+  if (most == 0 || !may_wait || (plan.concurrency == 0 && !crew.laden)) return actor_.relieve_pool(pool);
+  const Store::PoolLoad load = store_.pool_load(pool, plan);
+  if (load.active >= most && load.waiting != 0)
+    actor_.note_overloaded(pool);
+  else
+    actor_.relieve_pool(pool);
+}
+
+// ---- what the watch needs of its lane --------------------------------------------------------------------------------
+
+bool Actor::has_waiting(std::uint32_t q) {
+  // An isolated queue shows its jobs to its own workers.
+  const std::uint32_t mine = std::exchange(pool_, static_cast<std::uint32_t>(store_.queue(q).isolated.load()));
+  const bool waits = settle_quiet(q);
+  pool_ = mine;
+  return waits;
+}
+
+void Actor::note_overloaded(std::uint32_t pool) {
+  Word& told = store_.pool(pool).overloaded;
+  if (told.load() != 0 || !told.cas_once(0, 1, Point::kCounterMoved) || !telling()) return;
+  const auto plan = store_.pool_plan(pool);
+  const Store::PoolLoad load = plan ? store_.pool_load(pool, *plan) : Store::PoolLoad();
+  EventFacts event;
+  event.kind = EventKind::kPoolOverloaded;
+  event.queue = pool;
+  event.tag = load.active;
+  event.value = load.waiting;
+  events_.write(event);
+}
+
+void Actor::relieve_pool(std::uint32_t pool) {
+  Word& told = store_.pool(pool).overloaded;
+  if (told.load() != 0) told.store(0, Point::kCounterMoved);
+}
+
+void Actor::note_starved(std::uint32_t q, std::uint64_t ms, std::uint64_t available) {
+  if (!telling()) return;
+  EventFacts event;
+  event.kind = EventKind::kQueueStarved;
+  event.queue = q;
+  event.tag = available;
+  event.value = ms;
+  events_.write(event);
+}
+
+}  // namespace ojs_shm::engine

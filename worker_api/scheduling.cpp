@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <ojs_shm/scheduling.hpp>
+
+#include <ojs_shm/observer.hpp>
+
+#include "engine/samples.hpp"
+#include "worker_api/attachment.hpp"
+#include "worker_api/envelope_json.hpp"
+#include "worker_api/time_text.hpp"
+
+namespace ojs_shm {
+
+SchedulingStats Observer::scheduling_stats() const {
+  const engine::Store& store = segment_.attachment()->store();
+  const std::vector<engine::Dispatched> window = engine::dispatched_in_window(store);
+  SchedulingStats stats;
+  stats.window_ms = engine::kWindowMs;
+  std::uint64_t all = 0;
+  for (const engine::Dispatched& queue : window) all += queue.jobs;
+  for (std::uint32_t q = 0; q < window.size(); ++q) {
+    QueueScheduling& info = stats.queues.emplace_back();
+    const auto jobs = static_cast<double>(window[q].jobs);
+    info.queue = store.queue_name(q);
+    info.dispatch_count_1m = window[q].jobs;
+    if (window[q].jobs != 0) {
+      info.dispatch_ratio_1m = jobs / static_cast<double>(all);
+      info.avg_wait_ms = static_cast<double>(window[q].waited_ms) / jobs;
+    }
+    info.starvation_events_total = engine::starvations(store.samples(q).starved.load());
+    for (std::uint32_t l = 0; l < store.lanes(); ++l)
+      info.poolless_dispatched_total += store.tally(q, l).poolless.get_ordered();
+  }
+  for (std::uint32_t slot = 0; slot < store.slots(); ++slot) {
+    const engine::JobRecord& job = store.job(slot);
+    const unsigned state = engine::Control(job.control.load()).state();
+    if ((state == engine::kSlotActive || state == engine::kSlotSettling) && job.queue.get() < stats.queues.size())
+      ++stats.queues[job.queue.get()].active_jobs;
+  }
+  return stats;
+}
+
+std::string print_scheduling(const SchedulingStats& stats) {
+  std::string out;
+  json::ObjectWriter writer(out);
+  std::string& list = writer.open("queues");
+  list += '[';
+  for (const QueueScheduling& queue : stats.queues) {
+    if (list.back() != '[') list += ',';
+    json::ObjectWriter each(list);
+    each.text("name", queue.queue);
+    each.number("dispatch_count_1m", static_cast<std::int64_t>(queue.dispatch_count_1m));
+    each.number("dispatch_ratio_1m", queue.dispatch_ratio_1m);
+    each.number("avg_wait_ms", queue.avg_wait_ms);
+    each.number("active_jobs", static_cast<std::int64_t>(queue.active_jobs));
+    each.close();
+  }
+  list += ']';
+  writer.text("window", print_duration(stats.window_ms));
+  writer.close();
+  return out;
+}
+
+}  // namespace ojs_shm
