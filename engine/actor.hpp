@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "engine/events.hpp"
-#include "engine/handed_out.hpp"
+#include "engine/fetched.hpp"
 #include "engine/limits.hpp"
 #include "engine/names.hpp"
 #include "engine/patience.hpp"
@@ -33,6 +33,9 @@ enum class Outcome : std::uint8_t {
   kOk,
   kEmpty,      ///< nothing to fetch
   kQueueFull,  ///< the bound refused it
+  kMustWait,   ///< the bound has no room for it yet; only for those who are ready to wait
+  kMustDrop,   ///< room has to be made for it first: enqueue_batch() does that
+  kNoTickets,  ///< as many wait for room as there are places for them
   kNoSlots,    ///< pools that are exhausted, one by one
   kNoBlocks,
   kNoRings,  ///< levels
@@ -72,13 +75,6 @@ struct NewJob {
   bool plain() const { return !id && tenant == 0 && limit == 0 && size() <= kInlineBytes; }
 };
 
-struct Settled {
-  Outcome outcome = Outcome::kOk;
-  JobState state = JobState::kCompleted;
-  std::uint32_t delay_ms = 0;
-  std::uint64_t due_at = 0;
-};
-
 /// The operations of one handle on the engine. One thread at a time; each lane has one Actor. Every operation leaves,
 /// wherever it is killed, a state that `repair` brings to "happened" or "did not happen".
 class Actor {
@@ -94,6 +90,22 @@ class Actor {
   Outcome enqueue_plain(const NewJob& job, JobId& id);
   /// All or none, in order; all jobs go to the queue of the first.
   Outcome enqueue_batch(std::span<const NewJob> jobs, std::vector<JobId>& ids);
+  /// How the last enqueue or batch met its queue's bound: refused, or accepted above the threshold.
+  const Meeting& met() const { return met_; }
+
+  // ---- waiting for room (room.cpp)
+  /// Of the next enqueues: ready to wait, with a ticket or, before there is one, with kNoIndex. kQueueFull becomes kMustWait.
+  void be_patient(bool patient, std::uint32_t ticket = kNoIndex) {
+    patient_ = patient;
+    ticket_ = ticket;
+  }
+  /// Takes the last place among those who wait for room in the queue, until that time of the steady clock.
+  Outcome await_room(std::uint32_t queue, std::uint64_t until_ms, std::uint32_t& ticket);
+  /// Says that this lane is about to look whether its turn has come: whoever makes room from now on wakes it again.
+  void attend(std::uint32_t ticket) { store_.ticket(ticket).called.exchange(0, shm::Point::kTicketCalled); }
+  /// Gives the place up, and lets the next one look.
+  void leave_room(std::uint32_t queue, std::uint32_t ticket);
+
   /// A job with a past (restore.cpp). Its queue's bound does not refuse it.
   Outcome restore(const PastJob& past);
   /// The queue of that name, made if need be; kNoIndex when the table is full.
@@ -136,6 +148,7 @@ class Actor {
   Outcome retry_dead(JobId id, JobState& found);
   Outcome drop_dead(JobId id, JobState& found);
   void set_bounds(std::uint32_t queue, std::uint64_t max_depth, std::uint64_t max_bytes);
+  void set_backpressure(std::uint32_t queue, Backpressure policy);
   void set_paused(std::uint32_t queue, bool paused);
   bool set_type_rank(std::string_view type, std::uint8_t rank) { return set_type_rank(Store::hash_name(type), rank); }
   bool set_type_rank(std::uint64_t type_hash, std::uint8_t rank);
@@ -193,6 +206,9 @@ class Actor {
   /// Frees batches of finished slots that are older than the retention time; the time of the next one, 0 for never.
   std::uint64_t drop_expired_results(std::uint64_t now);
 
+  /// Tells what nobody has told yet of pressure and refusals. When to look again, 0: when it is rung for.
+  std::uint64_t watch_pressure(std::uint64_t now);
+
   // ---- mending (repair.cpp)
   /// Settles everything that the lanes of the dead left. The caller holds the proof of death, and gives the lanes back
   /// afterwards. May be cut off anywhere and begun again. Returns slots mended.
@@ -239,7 +255,7 @@ class Actor {
     kSettle = 4,    ///< data: completed
     kReturn = 5,    ///< data: (out), in, in_reserved; also charges the queue
     kMove = 6,      ///< data: out
-    kBatch = 7,     ///< data: as kEnqueue; data[3] is the commit word: 1 once the whole batch stands
+    kBatch = 7,     ///< data: as kEnqueue; data[3] is the commit word: 1 once the whole batch stands, 2 and it drops
     kGiveBack = 8,  ///< undoing an admission. data: (in), (in_reserved), enqueued; data[3] is `out` as it shall be
   };
   using OpBits = shm::Field<60, 4>;
@@ -278,6 +294,37 @@ class Actor {
       near_ = {q, &store_.queue(q), &tally(q)};
   }
   Outcome admit(QueueRecord& queue, QueueTally& mine, std::uint32_t q, std::uint64_t flags, std::uint64_t cost);
+  Outcome turn_away(QueueRecord& queue, std::uint32_t q, std::uint64_t used, std::uint64_t cost, Backpressure policy);
+  Outcome refuse(QueueRecord& queue, std::uint32_t q, std::uint64_t used, std::uint64_t cost, Backpressure policy);
+  std::uint64_t used_beside_reserved(const QueueRecord& queue, std::uint32_t q) const;
+  bool may_pass(QueueRecord& queue);
+  // pressure.cpp
+  void notice_pressure(QueueRecord& queue, std::uint32_t q, std::uint64_t used, bool fresh, Backpressure policy);
+  void settle_pressure(QueueRecord& queue, std::uint32_t q, const Fullness& fullness, Backpressure policy);
+  void look_for_calm(QueueRecord& queue, std::uint32_t q);
+  std::uint32_t recommended_delay(QueueRecord& queue, std::uint32_t q, std::uint64_t used, Backpressure policy);
+  void tell_pressure(EventKind kind, std::uint32_t q, const Fullness& fullness);
+  void tell_refused(std::uint32_t q, std::uint64_t jobs, std::string_view type);
+  // room.cpp
+  std::uint32_t first_waiting(QueueRecord& queue);
+  void call_next(QueueRecord& queue, bool anyway = false);
+  void call_all(std::uint32_t q);
+  void drop_tickets();
+  void room_made(QueueRecord& queue, std::uint32_t q);
+  // drop.cpp
+  struct Victim {
+    std::uint32_t slot = 0;
+    Control held;
+    std::uint64_t cost = 0;
+  };
+  Outcome admit_by_dropping(QueueRecord& queue, QueueTally& mine, std::uint32_t q, std::uint64_t cost,
+                            std::vector<Victim>& victims);
+  bool claim_victim(QueueRecord& queue, std::uint32_t q, bool lowest_first, Victim& victim);
+  void commit_drop(QueueTally& mine, std::span<const Victim> victims);
+  void drop_victims(std::span<const Victim> victims);
+  void end_refused_drop(QueueRecord& queue, std::uint32_t q, std::span<const Victim> victims);
+  void leave_dropper(QueueRecord& queue);
+  std::uint32_t finish_drop(std::uint32_t q);
   void take_back_admission(QueueTally& mine, std::uint32_t q, std::uint64_t cost);
   void settle_reserved(std::uint32_t queue);
   std::uint32_t take_slot(std::uint64_t& filling);
@@ -493,9 +540,14 @@ class Actor {
   struct DepthCache {
     std::uint64_t flags = ~0ULL;  ///< the queue's flags word when the sums were taken
     std::uint64_t in_minus_out = 0;
+    std::uint64_t removals_left = 0;  ///< until the next look for calm
   };
   std::vector<DepthCache> depth_cache_;
-  std::unique_ptr<Look> look_;  ///< kept, so that no fetch clears it anew
+  Meeting met_;
+  bool patient_ = false;
+  std::uint32_t ticket_ = kNoIndex;
+  std::uint32_t room_turn_ = 0;  ///< where the search for a free ticket begins
+  std::unique_ptr<Look> look_;   ///< kept, so that no fetch clears it anew
   std::array<std::uint8_t, 64> passed_empty_{};
   std::unique_ptr<PoolView> pool_view_;
   static constexpr std::uint8_t kPassesBeforeQuiet = 8;

@@ -29,6 +29,7 @@ class Audit {
     blocks();     // 8
     tallies();    // 10, 11
     sleepers();   // 14
+    tickets();    // 14
     processes();  // 15
     pages();      // 17
     limits();     // 14, 18, 19
@@ -172,9 +173,11 @@ class Audit {
       if (segment_.ring(ring).claimed.load() == 0) say(7, name + " is not marked as used");
       return true;
     };
-    for (const std::uint32_t ring : {store_.header().timers_ring, store_.header().finished_ring}) {
+    for (const std::uint32_t ring : store_.own_rings()) {
       const bool finished = ring == store_.header().finished_ring;
-      const std::string name = finished ? "the ring of finished batches" : "the ring of timers";
+      const std::string name = finished                              ? "the ring of finished batches"
+                               : ring == store_.header().timers_ring ? "the ring of timers"
+                                                                     : "the ring of those who wait for room";
       std::vector<Hint> hints;
       if (own(ring, name)) walk_ring(ring, name, hints);
       if (finished)
@@ -303,9 +306,21 @@ class Audit {
       if (settler != 0 && (settler > store_.lanes() || !lane_taken(static_cast<std::uint32_t>(settler))))
         say(14, "the settings of queue '" + store_.queue_name(q) + "' are being written by lane " +
                     std::to_string(settler - 1) + ", and nobody has it");
+      const std::uint32_t dropper = store_.queue(q).dropper.load();
+      if (dropper != 0 && (dropper > store_.lanes() || !lane_taken(dropper)))
+        say(14, "lane " + std::to_string(dropper - 1) + " drops jobs of queue '" + store_.queue_name(q) +
+                    "', and nobody has it");
       for (std::uint32_t l = 0; l < shm::kMaxLanes; ++l)
         if ((store_.queue(q).waiters[l / 64].load() >> (l % 64) & 1) != 0 && !lane_taken(l + 1))
           say(14, "lane " + std::to_string(l) + " sleeps for queue '" + store_.queue_name(q) + "', and nobody has it");
+    }
+  }
+
+  void tickets() {
+    for (std::uint32_t i = 0; i < room_tickets(store_.lanes()); ++i) {
+      const TicketControl control(store_.ticket(i).control.load());
+      if (control.taken() && (control.queue() >= store_.queue_count() || !lane_taken(control.owner())))
+        say(14, "ticket " + std::to_string(i) + " waits for a queue that does not exist, or for nobody");
     }
   }
 

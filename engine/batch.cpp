@@ -4,7 +4,8 @@
 #include "engine/actor.hpp"
 
 // A batch is filled whole before any of it is published, and one store of the lane's intent commits it: before that
-// store a death frees every slot of it, after it the repair publishes what is left, in order.
+// store a death frees every slot of it, after it the repair publishes what is left, in order. The same store commits the
+// jobs that were dropped to make room for it (drop.cpp).
 
 namespace ojs_shm::engine {
 
@@ -32,15 +33,19 @@ Outcome Actor::enqueue_batch(std::span<const NewJob> specs, std::vector<JobId>& 
   }
   const std::uint64_t flags = queue.flags.load();
   intend(Op::kAdmit, q, kNoIndex, mine.in.get(), mine.in_reserved.get(), mine.enqueued.get());
-  if (const Outcome admitted = admit(queue, mine, q, flags, cost); admitted != Outcome::kOk) {
+  std::vector<Victim> victims;
+  Outcome outcome = admit(queue, mine, q, flags, cost);
+  if (outcome == Outcome::kMustDrop) outcome = admit_by_dropping(queue, mine, q, cost, victims);
+  if (outcome != Outcome::kOk) {
     intend_nothing();
-    return admitted;
+    if (outcome == Outcome::kQueueFull && telling()) tell_refused(q, specs.size(), specs.front().type);
+    end_refused_drop(queue, q, victims);
+    return outcome;
   }
   intend_further(Op::kBatch, q, kNoIndex);
   std::vector<std::uint32_t> slots;
   slots.reserve(specs.size());
   ids.resize(specs.size());
-  Outcome outcome = Outcome::kOk;
   for (std::size_t i = 0; i < specs.size() && outcome == Outcome::kOk; ++i) {
     std::uint64_t filling = 0;
     const std::uint32_t slot = take_slot(filling);
@@ -64,11 +69,17 @@ Outcome Actor::enqueue_batch(std::span<const NewJob> specs, std::vector<JobId>& 
     for (const std::uint32_t slot : slots) free_slot(slot, Control(store_.job(slot).control.load()));
     intend_nothing();
     ids.clear();
+    end_refused_drop(queue, q, victims);
     return outcome;
   }
   mine.enqueued.set_ordered(mine.enqueued.get() + specs.size(), Point::kCounterMoved);
-  self_.intent_data[3].set(1, Point::kBatchCommitted);
+  if (victims.empty())
+    self_.intent_data[3].set(1, Point::kBatchCommitted);
+  else
+    commit_drop(mine, victims);
+  leave_dropper(queue);
   publish_batch(slots);
+  drop_victims(victims);
   if (queue.flags.load_seq_cst() != flags) queue.flags.fetch_add(kFlagsEpoch, Point::kSetChanged);
   intend_nothing();
   for (std::size_t i = 0; i < std::min<std::size_t>(slots.size(), store_.lanes()); ++i) wake_one(queue);

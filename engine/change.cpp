@@ -62,6 +62,7 @@ Outcome Actor::cancel(JobId id, JobState& found) {
   job.finished_at.set(store_.now_ms());
   store_.queue(q).cancelled.fetch_add(1, Point::kCounterMoved);
   finish(slot, job, held.to(kSlotCancelled), true);
+  if (store_.queue(q).attention.load() != 0) room_made(store_.queue(q), q);
   return Outcome::kOk;
 }
 
@@ -191,6 +192,17 @@ void Actor::set_bounds(std::uint32_t q, std::uint64_t max_depth, std::uint64_t m
   queue.max_depth.store(max_depth, Point::kSetChanged);
   queue.max_bytes.store(max_bytes, Point::kSetChanged);
   set_flags(queue, kBounded, max_depth != 0 || max_bytes != 0 ? kBounded : 0);
+  depth_cache_[q].removals_left = 0;
+  if (queue.attention.load() != 0) room_made(queue, q);
+  call_all(q);
+}
+
+void Actor::set_backpressure(std::uint32_t q, Backpressure policy) {
+  QueueRecord& queue = store_.queue(q);
+  queue.backpressure.store(policy.word, Point::kSetChanged);
+  depth_cache_[q].removals_left = 0;
+  if (queue.attention.load() != 0) room_made(queue, q);
+  call_all(q);
 }
 
 void Actor::set_paused(std::uint32_t q, bool paused) {

@@ -38,6 +38,7 @@ bool Actor::expire(std::uint32_t slot, JobRecord& job, Control before, std::uint
   job.finished_at.set(now);
   store_.queue(q).expired.fetch_add(1, Point::kCounterMoved);
   finish(slot, job, held.to(kSlotDiscarded), true);
+  if (store_.queue(q).attention.load() != 0) room_made(store_.queue(q), q);
   return true;
 }
 

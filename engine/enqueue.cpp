@@ -32,79 +32,6 @@ std::uint32_t Actor::ensure_queue(std::string_view name) {
   return kNoIndex;
 }
 
-// ---- admission ----------------------------------------------------------------------------------------------------
-
-/// Charges the queue for a job. The charge stands in this lane's tally when it returns kOk. In a bounded queue the sum
-/// of `reserved` decides, by one cas: 1. what we know of the other sums says that it fits: reserve; 2. it seems full:
-/// read the sums again; 3. still full: refuse. A sum that grew too old only makes us read again.
-Outcome Actor::admit(QueueRecord& queue, QueueTally& mine, std::uint32_t q, std::uint64_t flags, std::uint64_t cost) {
-  if ((flags & kBounded) == 0) {
-    mine.in.set_ordered(mine.in.get() + cost, Point::kTallyIn);
-    return Outcome::kOk;
-  }
-  if (queue.refill.load() != 0) settle_reserved(q);
-  DepthCache& cache = depth_cache_[q];
-  bool fresh = false;
-  for (;;) {
-    const std::uint64_t reserved = queue.reserved.load();
-    if (cache.flags != flags || fresh) {
-      std::uint64_t sum = 0 - queue.written_off.load();
-      const std::uint32_t high = std::min(segment_.header().lanes_high.load(), store_.lanes());
-      for (std::uint32_t l = 0; l < high; ++l) sum += store_.tally(q, l).in.get_ordered();
-      for (std::uint32_t l = 0; l < high; ++l) sum -= store_.tally(q, l).out.get_ordered();
-      cache = {flags, sum};
-    }
-    const std::uint64_t used = reserved + cache.in_minus_out + cost;
-    const std::uint64_t max_depth = queue.max_depth.load(), max_bytes = queue.max_bytes.load();
-    if ((max_depth != 0 && charged_jobs(used) > max_depth) || (max_bytes != 0 && charged_bytes(used) > max_bytes)) {
-      if (!fresh) {
-        fresh = true;  // 2
-        continue;
-      }
-      queue.rejected.fetch_add(1, Point::kCounterMoved);
-      return Outcome::kQueueFull;  // 3
-    }
-    if (queue.reserved.cas_once(reserved, reserved + cost, Point::kCreditReserved)) break;  // 1
-    flags = queue.flags.load();
-  }
-  mine.in_reserved.set_ordered(mine.in_reserved.get() + cost, Point::kTallyReserved);
-  return Outcome::kOk;
-}
-
-/// Undoes admit(). `reserved` only grows, so that whoever counts it again can tell that it has not moved; a charge on it
-/// leaves as if its job had been taken out. A slot that is being filled is freed by the caller, or after its death.
-[[gnu::noinline]] void Actor::take_back_admission(QueueTally& mine, std::uint32_t q, std::uint64_t cost) {
-  intend_further(Op::kEnqueue, q, kNoIndex);
-  if (mine.in_reserved.get() != self_.intent_data[1].get()) {
-    self_.intent_data[3].set(mine.out.get() + cost, Point::kIntentSet);
-    intend_further(Op::kGiveBack, q, kNoIndex);
-    mine.out.set_ordered(self_.intent_data[3].get(), Point::kTallyOut);
-  }
-  mine.in.set_ordered(self_.intent_data[0].get(), Point::kTallyIn);
-  mine.enqueued.set_ordered(self_.intent_data[2].get(), Point::kCounterMoved);
-}
-
-/// `reserved` is what the lanes reserved and what the dead took with them between the two. 1. no lane is in the middle of
-/// a charge; 2. sum up; 3. `reserved` has not moved meanwhile, so the difference is theirs: write it off. Else somebody
-/// tries again later.
-[[gnu::noinline]] void Actor::settle_reserved(std::uint32_t q) {
-  QueueRecord& queue = store_.queue(q);
-  const std::uint64_t deaths = queue.refill.load();
-  const std::uint64_t written_off = queue.written_off.load();
-  const std::uint64_t reserved = queue.reserved.load();
-  const std::uint32_t high = std::min(segment_.header().lanes_high.load(), store_.lanes());
-  for (std::uint32_t l = 0; l < high; ++l) {                             // 1
-    const std::uint64_t intent = segment_.lane(l).intent.get_ordered();  // PAIR intent
-    const auto op = static_cast<Op>(OpBits::get(intent));
-    if (l != lane_ && (op == Op::kAdmit || op == Op::kReturn) && OpQueue::get(intent) == (q & OpQueue::kMax)) return;
-  }
-  std::uint64_t sum = 0;
-  for (std::uint32_t l = 0; l < high; ++l) sum += store_.tally(q, l).in_reserved.get_ordered();  // 2
-  if (queue.reserved.load() != reserved) return;                                                 // 3
-  if (!queue.written_off.cas_once(written_off, reserved - sum, Point::kCreditSettled)) return;
-  queue.refill.cas_once(deaths, 0, Point::kCreditSettled);
-}
-
 // ---- slots --------------------------------------------------------------------------------------------------------
 
 /// Moves a free or finished slot into this lane's hands.
@@ -335,6 +262,9 @@ bool Actor::push_hint(shm::RingSet& rings, std::uint32_t ring, std::uint32_t slo
     if (freed < kEnough) freed += rings_.splice(ring, Store::any_lives, kEnough - freed);
   });
   freed += rings_.splice(store_.header().timers_ring, Store::timer_lives, kEnough);
+  for (std::uint32_t q = 0; q < store_.queue_count(); ++q)
+    if (const std::uint32_t ring = store_.queue(q).room_ring.load(); ring != 0)
+      freed += rings_.splice(ring - 1, Store::ticket_lives, kEnough);
   if (freed == 0) drop_oldest_batch();
 }
 
@@ -386,10 +316,13 @@ Outcome Actor::put_in(const NewJob& spec, JobId& id) {
     if (const Outcome chosen = choose_part(spec, queue, part); chosen != Outcome::kOk) return chosen;
   // 1. Room in a bounded queue comes first, for it may be refused.
   const bool bounded = (flags & kBounded) != 0;
+  met_.fullness.bound = 0;
   if (bounded) [[unlikely]] {
     intend(Op::kAdmit, spec.queue, kNoIndex, mine.in.get(), mine.in_reserved.get(), mine.enqueued.get());
     if (const Outcome admitted = admit(queue, mine, spec.queue, flags, cost); admitted != Outcome::kOk) {
       intend_nothing();
+      if (admitted == Outcome::kQueueFull && telling()) [[unlikely]]
+        tell_refused(spec.queue, 1, spec.type);
       return admitted;
     }
     intend_further(Op::kEnqueue, spec.queue, kNoIndex);
@@ -449,6 +382,14 @@ Outcome Actor::put_in(const NewJob& spec, JobId& id) {
 
 [[gnu::flatten]] Outcome Actor::enqueue_plain(const NewJob& spec, JobId& id) { return put_in<true>(spec, id); }
 
-[[gnu::flatten]] Outcome Actor::enqueue(const NewJob& spec, JobId& id) { return put_in<false>(spec, id); }
+[[gnu::flatten]] Outcome Actor::enqueue(const NewJob& spec, JobId& id) {
+  const Outcome outcome = put_in<false>(spec, id);
+  if (outcome != Outcome::kMustDrop) [[likely]]
+    return outcome;
+  std::vector<JobId> ids;
+  const Outcome dropped = enqueue_batch(std::span(&spec, 1), ids);
+  if (dropped == Outcome::kOk) id = ids.front();
+  return dropped;
+}
 
 }  // namespace ojs_shm::engine

@@ -84,7 +84,7 @@ std::uint64_t EventReader::poll(std::vector<EventFacts>& events, std::uint64_t s
   });
   std::map<JobId, std::vector<std::size_t>> places;
   for (std::size_t i = first; i < events.size(); ++i)
-    if (events[i].job != JobId{}) places[events[i].job].push_back(i);
+    if (about_a_job(events[i].kind) && events[i].job != JobId{}) places[events[i].job].push_back(i);
   for (const auto& [job, at] : places) {
     std::vector<EventFacts> changes;
     for (const std::size_t i : at) changes.push_back(events[i]);

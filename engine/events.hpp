@@ -11,28 +11,41 @@ namespace ojs_shm::engine {
 /// What an event says. Numbers are part of the format: new ones come at the end.
 enum class EventKind : std::uint8_t {
   kNone,
-  kJobEnqueued,        ///< became available
-  kJobScheduled,       ///< value: due, Unix ms
-  kJobStarted,         ///<
-  kJobCompleted,       ///< value: how long it ran, ms
-  kJobFailed,          ///< value: how long it ran, ms
-  kJobRetrying,        ///< value: due, Unix ms
-  kJobDiscarded,       ///<
-  kJobCancelled,       ///<
-  kJobExpired,         ///< value: created, Unix ms
-  kJobHeartbeat,       ///< value: end of the lease, Unix ms
-  kJobProgress,        ///< value: in 1/10,000
-  kPriorityChanged,    ///<
-  kQueuePaused,        ///<
-  kQueueResumed,       ///<
-  kRateLimitExceeded,  ///< value: the limit's key
-  kRateLimitReleased,  ///< value: the limit's key
-  kRateLimitDropped,   ///< value: the limit's key
-  kQueueStarved,       ///< tag: available jobs, value: since when none was handed out, in ms
-  kPoolOverloaded,     ///< queue: the pool, tag: its active jobs, value: jobs that wait
-  kPoolRebalanced,     ///< queue: the pool, ranks: its strategies
+  kJobEnqueued,           ///< became available
+  kJobScheduled,          ///< value: due, Unix ms
+  kJobStarted,            ///<
+  kJobCompleted,          ///< value: how long it ran, ms
+  kJobFailed,             ///< value: how long it ran, ms
+  kJobRetrying,           ///< value: due, Unix ms
+  kJobDiscarded,          ///<
+  kJobCancelled,          ///<
+  kJobExpired,            ///< value: created, Unix ms
+  kJobHeartbeat,          ///< value: end of the lease, Unix ms
+  kJobProgress,           ///< value: in 1/10,000
+  kPriorityChanged,       ///<
+  kQueuePaused,           ///<
+  kQueueResumed,          ///<
+  kRateLimitExceeded,     ///< value: the limit's key
+  kRateLimitReleased,     ///< value: the limit's key
+  kRateLimitDropped,      ///< value: the limit's key
+  kQueueStarved,          ///< tag: available jobs, value: since when none was handed out, in ms
+  kPoolOverloaded,        ///< queue: the pool, tag: its active jobs, value: jobs that wait
+  kPoolRebalanced,        ///< queue: the pool, ranks: its strategies
+  kBackpressureWarning,   ///< tag: depth; value: bound, with kOfBytes
+  kBackpressureCleared,   ///< the same
+  kBackpressureRejected,  ///< the same; attempt, max_attempts: how many refusals; job: the first bytes of the type
+  kBackpressureDropped,   ///<
+  kText,                  ///< what had no room in the event before it, of the same lane: in job, tag and value
   kCount
 };
+
+/// Whether `job` and `tag` are a job's.
+constexpr bool about_a_job(EventKind kind) {
+  return kind < EventKind::kBackpressureWarning || kind == EventKind::kBackpressureDropped;
+}
+
+/// In the value of an event of backpressure: depth and bound are bytes.
+constexpr std::uint64_t kOfBytes = 1ULL << 63;
 
 /// One event, as its writer knows it and its reader gets it.
 struct EventFacts {

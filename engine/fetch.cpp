@@ -117,6 +117,8 @@ bool Actor::sees_work(std::uint32_t q) {
   for (std::uint32_t left = rings_.longest_search();; --left) {
     if (left == 0 || !look(queue, seen)) {
       if (filled_ != 0 && store_.now_ms() - oldest_unflushed_ms_ > 100) rest();
+      if ((queue.attention.load() & Attention::kWarned) != 0) [[unlikely]]
+        look_for_calm(queue, q);
       return Outcome::kEmpty;
     }
     if (seen.turn != 0 && !take_turn(queue, seen)) [[unlikely]]
@@ -167,6 +169,7 @@ bool Actor::sees_work(std::uint32_t q) {
   job.finished_at.set(now);
   store_.queue(q).expired.fetch_add(1, Point::kCounterMoved);
   finish(slot, job, moving.to(kSlotDiscarded), true);
+  if (store_.queue(q).attention.load() != 0) room_made(store_.queue(q), q);
 }
 
 /// The body of a job that does not lie in its record.
@@ -226,10 +229,11 @@ void Actor::take(JobRecord& job, Control claimed, QueueTally& mine, std::uint32_
   intend_nothing();
   ++taken_;
   waits_.count(out.queue, out.rank, now - std::min(now, out.available_at));
-  if (pool_ == 0) mine.poolless.set_ordered(mine.poolless.get() + 1, Point::kCounterMoved);
   if (telling()) [[unlikely]]
     tell_started(Fetched(out));  // a copy, so that `out` itself may stay in registers
   note_lease(deadline - now, now);
+  if (near_.queue->attention.load() != 0) [[unlikely]]
+    room_made(*near_.queue, near_.number);
 }
 
 /// A lease shorter than any before must be known to the supervisor, who looks at leases only as often as needed.

@@ -73,7 +73,7 @@ bool Actor::join_flow(shm::RingSet& rings, std::uint32_t ring, std::uint32_t slo
   if (flow == kNoIndex) return false;
   const Hint hint(slot, available.tag());
   const auto push = [&] {
-    const std::uint32_t own = rings_.ensure_named(store_.flow(flow).ring);
+    const std::uint32_t own = rings_.ensure_unindexed(store_.flow(flow).ring);
     return own != kNoIndex && rings_.push(own, hint, nullptr, 0);
   };
   if (!push()) {

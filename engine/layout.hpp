@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "engine/backpressure.hpp"
 #include "engine/flow.hpp"
 #include "engine/limit_key.hpp"
 #include "engine/pages.hpp"
@@ -22,7 +23,8 @@
 //   area: EngineHeader | TypeDefault[kTypeDefaults] | FlowRecord[flows] | QueueRecord[max_queues]
 //         | PartRings[spare_parts] | PoolRecord[kPools] | LimitKey[limit_keys] | ParkingLot[lots]
 //         | PermitPage[permit_pages] | WaitPage[wait_pages] | EventPage[event_pages] | QueueTally[max_queues][lanes]
-//         | TenantWeight[kTenantWeights] | words: control of the events, which queues are busy, runs of permits, backlogs
+//         | TenantWeight[kTenantWeights] | RoomTicket[room_tickets]
+//         | words: control of the events, which queues are busy, runs of permits, backlogs
 //         | SampleTimes | QueueSamples[max_queues]
 //
 // The wider an element's alignment, the nearer to the front: each table begins where the one before it ends.
@@ -140,11 +142,6 @@ static_assert(offsetof(JobRecord, generation) == 24 && offsetof(JobRecord, timeo
                   offsetof(JobRecord, body_block) == 136,
               "those that set_both() sets begin at multiples of eight");
 
-/// Jobs and bytes in one number: sums and differences of charges are charges, whatever wraps.
-constexpr std::uint64_t charge(std::uint64_t jobs, std::uint64_t bytes) { return (jobs << 40) + bytes; }
-constexpr std::uint64_t charged_bytes(std::uint64_t c) { return c & ((1ULL << 40) - 1); }
-constexpr std::uint64_t charged_jobs(std::uint64_t c) { return c >> 40; }
-
 /// What one lane has done in one queue. Written by that lane alone, so no read-modify-write; after its death its
 /// repairer puts back what an unfinished operation had moved (the lane's intent holds the values before).
 /// depth = sum(in + in_reserved) - sum(out), over all lanes.
@@ -153,7 +150,7 @@ struct alignas(64) QueueTally {
   LaneWord in_reserved;                                     ///< charges put in through QueueRecord::reserved
   LaneWord out;                                             ///< charges taken out, by whatever transition
   LaneWord enqueued, dispatched, completed, reprioritized;  ///< jobs
-  LaneWord poolless;                                        ///< dispatches to workers of no pool
+  LaneWord dropped;                                         ///< jobs that this lane dropped for newer ones
 };
 
 /// flags: 0 paused  1 bounded  2 ages  3 weighted levels  4 sharded  5 has more parts than one  6 isolated: only for
@@ -205,9 +202,16 @@ struct alignas(128) QueueRecord {
   Word max_depth, max_bytes;  ///< 0: unbounded
   Word name_length;           ///< 0 until `name` stands there. PAIR queue-name
   Word refill;                ///< counts deaths after which `reserved` may be too high; 0: it has been counted again
-  Word written_off;           ///< charges in `reserved` that the dead took with them
-  Word limit;                 ///< key of the limit on the queue + 1, 0: none
+  Word attention;             ///< Attention: who takes a job out reads it, and has something to do if it is not 0
+  Word backpressure;          ///< Backpressure
   alignas(64) std::uint64_t name[16];
+  Word written_off;  ///< charges in `reserved` that the dead took with them
+  Word limit;        ///< key of the limit on the queue + 1, 0: none
+  Half room_ring;    ///< ring of the tickets of those who wait for room + 1; 0: nobody ever did. PAIR ring-name
+  Half dropper;      ///< lane + 1 of whoever drops jobs for new ones
+  Word refusals;     ///< Refusals
+  Word sampled_at, sampled_out,
+      drain_rate;              ///< ms; charges; jobs in 1,000 s, plus one. Of refusals; nobody relies on it
   alignas(128) Word reserved;  ///< charges admitted while bounded; only grows: producers' one contended word
   Word cancelled, discarded, retried, returned, rejected, expired;  ///< rare, so shared
   Word isolated;                                                    ///< pool + 1 whose workers alone get its jobs
@@ -291,7 +295,8 @@ constexpr std::uint64_t engine_fingerprint() {
          offsetof(JobRecord, policy) * 47 + offsetof(QueueRecord, reserved) * 53 +
          offsetof(QueueRecord, written_off) * 59 + offsetof(QueueRecord, turns) * 61 + sizeof(PartRings) * 67 +
          sizeof(WaitPage) * 71 + sizeof(EventPage) * 73 + sizeof(PoolRecord) * 79 + sizeof(FlowRecord) * 83 +
-         sizeof(PermitSet) * 89 + sizeof(LimitKey) * 97 + sizeof(ParkingLot) * 101 + sizeof(QueueSamples) * 103;
+         sizeof(PermitSet) * 89 + sizeof(LimitKey) * 97 + sizeof(ParkingLot) * 101 + sizeof(QueueSamples) * 103 +
+         sizeof(RoomTicket) * 107 + offsetof(QueueRecord, backpressure) * 109 + offsetof(QueueRecord, room_ring) * 113;
 }
 
 constexpr std::uint64_t kEngineHeaderBytes = 256;
@@ -301,7 +306,8 @@ constexpr std::uint64_t area_bytes(std::uint32_t max_queues, std::uint32_t lanes
                                    std::uint32_t limit_keys, std::uint32_t lots) {
   return std::uint64_t{flows} * sizeof(FlowRecord) + kTenantWeights * sizeof(TenantWeight) +
          page_bytes(wait_pages, event_pages) + permit_pages * (sizeof(PermitPage) + sizeof(Word)) +
-         limit_keys * sizeof(LimitKey) + lots * sizeof(ParkingLot) + kEngineHeaderBytes +
+         limit_keys * sizeof(LimitKey) + lots * sizeof(ParkingLot) +
+         std::uint64_t{room_tickets(lanes)} * sizeof(RoomTicket) + kEngineHeaderBytes +
          kTypeDefaults * sizeof(TypeDefault) +
          std::uint64_t{max_queues} * (sizeof(QueueRecord) + std::uint64_t{lanes} * sizeof(QueueTally)) +
          std::uint64_t{spare_parts(max_queues)} * sizeof(PartRings) + kPools * sizeof(PoolRecord) +

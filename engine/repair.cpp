@@ -150,7 +150,7 @@ std::uint32_t Actor::let_go(std::uint32_t slot) {
     return 1;
   }
   if (!is_exclusive(found.state())) return 0;
-  // Claimed or moving, and the intent is gone: only a stranger can have done that.
+  // Claimed or moving, and in no intent: to be dropped, had the drop been committed. Or a stranger has done that.
   const std::uint32_t q = job.queue.get();
   intend(Op::kMove, q, slot, tally(q).out.get());
   make_available(store_.queue(q), slot, job, found, front_ring(rank_of_ring(found.ring())), 0, true);
@@ -203,18 +203,22 @@ std::uint32_t Actor::repair(const std::vector<std::pair<std::uint64_t, std::uint
       mended += end_operation(slot, op, target);
     }
     if (whole) republish(slot);
-    if (op == Op::kBatch && target == 1) mended += finish_batch();
+    if (op == Op::kBatch && target != 0) mended += finish_batch();
+    if (op == Op::kBatch && target == 2) mended += finish_drop(q);
     intend_nothing();
   }
-  // 3. Everything else that names it, the longest waiting first.
+  // 3. Everything else that names it, the longest waiting first. Its places among those who wait for room.
+  drop_tickets();
   for (const auto& [time, slot] : held) mended += let_go(slot);
   // 4. Settings that it was writing: the old ones stand. Its place among the sleepers. Whoever was to be woken by it, or instead of it, looks again.
   for (std::uint32_t i = 0; i < store_.max_queues() && store_.queue(i).name_hash.load() != 0; ++i) {
     QueueRecord& queue = store_.queue(i);
     if (queue.settler.load() == owner_) queue.settler.store(0, Point::kSettlerSet);
+    leave_dropper(queue);
     Word& waiters = queue.waiters[lane_ / 64];
     if ((waiters.load() >> (lane_ % 64) & 1) != 0) waiters.fetch_and(~(1ULL << (lane_ % 64)), Point::kWaiterCleared);
     wake_all(queue);
+    call_next(queue, true);
   }
   if (store_.header().pools_settler.load() == owner_) settle_pools();
   relieve_settler();

@@ -110,6 +110,8 @@ Store::Store(shm::Segment& segment)
   at += std::uint64_t{max_queues_} * lanes_ * sizeof(QueueTally);
   tenant_weights_ = reinterpret_cast<TenantWeight*>(at);
   at += kTenantWeights * sizeof(TenantWeight);
+  tickets_ = reinterpret_cast<RoomTicket*>(at);
+  at += std::uint64_t{room_tickets(lanes_)} * sizeof(RoomTicket);
   event_controls_ = reinterpret_cast<Word*>(at);
   at += std::uint64_t{event_pages_} * sizeof(Word);
   busy_ = reinterpret_cast<Word*>(at);
@@ -351,6 +353,25 @@ std::uint64_t Store::depth_charge(std::uint32_t q) const {
   return in - out;
 }
 
+std::vector<std::uint32_t> Store::own_rings() const {
+  std::vector<std::uint32_t> roots = {header().timers_ring, header().finished_ring};
+  for (std::uint32_t q = 0; q < max_queues_ && queues_[q].name_hash.load() != 0; ++q)
+    if (const std::uint32_t ring = queues_[q].room_ring.load(); ring != 0) roots.push_back(ring - 1);
+  return roots;
+}
+
+std::vector<std::uint32_t> Store::root_rings() const {
+  std::vector<std::uint32_t> roots = own_rings();
+  each_flow([&roots](std::uint32_t, std::uint32_t ring) { roots.push_back(ring); });
+  return roots;
+}
+
+bool Store::ticket_lives(const shm::Segment& segment, shm::Hint hint) {
+  const Store store(const_cast<shm::Segment&>(segment));  // reads
+  return hint.index() < room_tickets(store.lanes_) &&
+         TicketControl(store.ticket(hint.index()).control.load()).is(hint.tag());
+}
+
 std::vector<Store::Part> Store::all_parts() const {
   std::vector<Part> parts;
   for (std::uint32_t q = 0; q < max_queues_ && queues_[q].name_hash.load() != 0; ++q) {
@@ -368,12 +389,6 @@ std::vector<shm::RingSet*> Store::ring_sets() const {
   std::vector<shm::RingSet*> sets;
   for (const Part& part : all_parts()) sets.push_back(part.rings);
   return sets;
-}
-
-std::vector<std::uint32_t> Store::root_rings() const {
-  std::vector<std::uint32_t> roots = {header().timers_ring, header().finished_ring};
-  each_flow([&roots](std::uint32_t, std::uint32_t ring) { roots.push_back(ring); });
-  return roots;
 }
 
 std::uint64_t Store::weight_of(const QueueRecord& queue, std::uint64_t tenant) const {

@@ -106,6 +106,7 @@ class Store {
   std::uint32_t permit_pages() const { return permit_pages_; }
   PermitPage& permit_page(std::uint32_t i) const { return permits_[i < permit_pages_ ? i : 0]; }
   Word& permit_run(std::uint32_t i) const { return permit_runs_[i < permit_pages_ ? i : 0]; }
+  RoomTicket& ticket(std::uint32_t i) const { return tickets_[i < room_tickets(lanes_) ? i : 0]; }
   TypeDefault& type_default(std::uint32_t i) const { return types_[i % kTypeDefaults]; }
   std::uint32_t flows() const { return flow_count_; }
   FlowRecord& flow(std::uint32_t i) const { return flows_[i < flow_count_ ? i : 0]; }
@@ -174,7 +175,9 @@ class Store {
   };
   std::vector<Part> all_parts() const;
   std::vector<shm::RingSet*> ring_sets() const;
-  /// Rings that stand in no set: the segment's own, and those of flows.
+  /// The rings of timers, of finished batches, and of those who wait for room.
+  std::vector<std::uint32_t> own_rings() const;
+  /// All rings that stand in no set: these, and those of flows.
   std::vector<std::uint32_t> root_rings() const;
   /// Calls `visit(flow, ring)` for each flow that has a ring.
   template <class Visit>
@@ -188,6 +191,7 @@ class Store {
   static bool hint_lives(const shm::Segment& segment, shm::Hint hint);
   static bool timer_lives(const shm::Segment& segment, shm::Hint hint);
   static bool batch_lives(const shm::Segment& segment, shm::Hint hint);
+  static bool ticket_lives(const shm::Segment& segment, shm::Hint hint);
 
  private:
   shm::Segment& segment_;
@@ -199,6 +203,7 @@ class Store {
   PartRings* part_rings_;
   WaitPage* waits_;
   EventPage* events_;
+  RoomTicket* tickets_;
   Word* event_controls_;
   FlowRecord* flows_;
   TenantWeight* tenant_weights_;

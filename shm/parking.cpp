@@ -16,6 +16,12 @@ void futex_wait(const Half& word, std::uint32_t expected, std::uint64_t timeout_
   ::syscall(SYS_futex, word.address(), FUTEX_WAIT, expected, &limit, nullptr, 0);
 }
 
+std::uint64_t steady_ms() {
+  timespec now{};
+  ::clock_gettime(CLOCK_MONOTONIC, &now);
+  return static_cast<std::uint64_t>(now.tv_sec) * 1000 + static_cast<std::uint64_t>(now.tv_nsec) / 1'000'000;
+}
+
 void futex_wake(const Half& word, int count) {
   ::syscall(SYS_futex, word.address(), FUTEX_WAKE, count, nullptr, nullptr, 0);
 }

@@ -11,6 +11,9 @@ namespace ojs_shm::shm {
 /// processes: the kernel finds the word by its file, not by its address.
 void futex_wait(const Half& word, std::uint32_t expected, std::uint64_t timeout_ms);
 
+/// Milliseconds of a clock that all processes of the host share and that nobody sets.
+std::uint64_t steady_ms();
+
 /// Wakes up to `count` sleepers.
 void futex_wake(const Half& word, int count);
 

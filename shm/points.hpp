@@ -27,6 +27,7 @@ namespace ojs_shm::shm {
   X(SlotMoving) X(SlotMoved) X(SlotReranked) X(MoveHelped) X(LeaseMoved) X(LeaseEnded) X(ProgressSet)         \
   X(KeyTentative) X(KeyConfirmed) X(KeyRemoved) X(BatchCommitted)                                             \
   /* waiting */                                                                                               \
+  X(TicketTaken) X(TicketVoided) X(TicketCalled) X(AttentionSet) X(DropperSet) X(PressureMeasured)          \
   X(WaiterSet) X(WaiterCleared) X(ParkSet) X(DoorbellRung) X(WaitFlagSet) X(CompletionRung)                   \
   /* settings */                                                                                              \
   X(SetNamed) X(SetChanged) X(TypeNamed) X(TypeSet) X(CounterMoved) X(PartTaken) X(PartNamed) X(AgeClassTaken) \

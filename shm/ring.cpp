@@ -85,14 +85,14 @@ std::uint32_t Rings::make_unindexed() {
   return kNoIndex;
 }
 
-[[gnu::noinline]] std::uint32_t Rings::make_named(Half& name, std::uint64_t closed) {
+[[gnu::noinline]] std::uint32_t Rings::make_named(Half& name, bool closed) {
   const std::uint32_t ring = make_unindexed();
   if (ring == kNoIndex) return kNoIndex;
   const std::uint32_t chunk = Place(segment_.ring(ring).head.load()).chunk();
   const std::uint64_t incarnation = Place(segment_.ring(ring).head.load()).incarnation();
   // A new ring of a set begins closed: its bit is clear, and its first publisher must open it.
   // NO CRASH POINT: the ring has no name yet
-  segment_.chunk(chunk).cell[0].store(empty_word(incarnation, closed), Point::kNone);
+  if (closed) segment_.chunk(chunk).cell[0].store(empty_word(incarnation, 1), Point::kNone);
   intend(chunk, incarnation);
   std::uint32_t expected = 0;
   if (name.cas(expected, ring + 1, Point::kRingNamed)) {  // PAIR ring-name

@@ -112,15 +112,15 @@ class Rings {
   OJS_SHM_INLINE std::uint32_t ensure(RingSet& set, unsigned number) {
     const std::uint32_t known = set.ring[number].load();
     if (known == 0) [[unlikely]]
-      return make_named(set.ring[number], 1);
+      return make_named(set.ring[number], true);
     return known - 1;
   }
   /// A ring of no set: never closed, always open. For the segment's own rings, made before anyone attaches.
   std::uint32_t make_unindexed();
   /// The ring of that name, which stands in no set, made if need be. `name` must be among the roots of a repair.
-  OJS_SHM_INLINE std::uint32_t ensure_named(Half& name) {
+  OJS_SHM_INLINE std::uint32_t ensure_unindexed(Half& name) {
     const std::uint32_t known = name.load();
-    return known != 0 ? known - 1 : make_named(name, 0);
+    return known == 0 ? make_named(name, false) : known - 1;
   }
   static std::uint32_t find(const RingSet& set, unsigned number) { return set.ring[number].load() - 1; }
 
@@ -191,7 +191,7 @@ class Rings {
   std::uint32_t longest_search() const { return segment_.geometry().chunks * kCellsPerChunk * 2; }
 
  private:
-  std::uint32_t make_named(Half& name, std::uint64_t closed);
+  std::uint32_t make_named(Half& name, bool closed);
   bool push_slowly(RingEnds& ring, Hint hint, RingSet* set, unsigned number);
   Peeked peek_slowly(RingEnds& ring);
   bool link(RingEnds& ring, Place tail, Hint hint, RingSet* set, unsigned number, std::uint32_t& fresh);

@@ -100,6 +100,8 @@ Status Admin::set_queue(std::string_view name, const QueueSettings& settings) {
   if (settings.max_depth || settings.max_size_bytes)
     actor.set_bounds(q, settings.max_depth.value_or(record.max_depth.load()),
                      settings.max_size_bytes.value_or(record.max_bytes.load()));
+  if (settings.strategy || settings.warning_threshold || settings.drop)
+    actor.set_backpressure(q, internal::read_backpressure(settings, engine::Backpressure(record.backpressure.load())));
   if (settings.paused) actor.set_paused(q, *settings.paused);
   return {};
 }

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <thread>
 
+#include <ojs_shm/backpressure.hpp>
 #include <ojs_shm/job.hpp>
 #include <ojs_shm/segment.hpp>
 
@@ -89,6 +90,8 @@ std::string problem_of(const SegmentName& name);
 Error error_of(const shm::Opened& opened);
 /// What the engine's outcome means to a caller; knows the pools of the segment.
 Error error_of(engine::Outcome outcome, engine::Store& store, std::uint32_t queue, std::string_view subject);
+/// Completes the error of a full queue, which names the queue already.
+void describe_refusal(const engine::Meeting& met, Error& error);
 Error wrong_state(std::string_view id, engine::JobState found, std::string_view wanted);
 JobInfo info_of(const engine::Store& store, const engine::Snapshot& snapshot);
 /// What is wrong with a spec.

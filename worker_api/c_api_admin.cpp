@@ -7,11 +7,20 @@ using namespace ojs_shm::c_api;
 
 ojs_shm::QueueSettings settings_of(const ojs_shm_queue_settings* given) {
   const ojs_shm_queue_settings read = read_struct(given, "settings");
-  known_flags(read.set, OJS_SHM_QUEUE_MAX_DEPTH | OJS_SHM_QUEUE_MAX_SIZE_BYTES | OJS_SHM_QUEUE_PAUSED, "settings.set");
+  known_flags(read.set,
+              OJS_SHM_QUEUE_MAX_DEPTH | OJS_SHM_QUEUE_MAX_SIZE_BYTES | OJS_SHM_QUEUE_PAUSED | OJS_SHM_QUEUE_STRATEGY |
+                  OJS_SHM_QUEUE_WARNING_THRESHOLD | OJS_SHM_QUEUE_DROP,
+              "settings.set");
+  if (read.strategy > OJS_SHM_STRATEGY_DROP_OLDEST) wrong_argument("settings.strategy", "is none of OJS_SHM_STRATEGY_");
+  if (read.drop > OJS_SHM_DROP_LOWEST_PRIORITY) wrong_argument("settings.drop", "is none of OJS_SHM_DROP_");
   ojs_shm::QueueSettings settings;
   if ((read.set & OJS_SHM_QUEUE_MAX_DEPTH) != 0) settings.max_depth = read.max_depth;
   if ((read.set & OJS_SHM_QUEUE_MAX_SIZE_BYTES) != 0) settings.max_size_bytes = read.max_size_bytes;
   if ((read.set & OJS_SHM_QUEUE_PAUSED) != 0) settings.paused = read.paused != 0;
+  if ((read.set & OJS_SHM_QUEUE_STRATEGY) != 0)
+    settings.strategy = static_cast<ojs_shm::BackpressureStrategy>(read.strategy);
+  if ((read.set & OJS_SHM_QUEUE_WARNING_THRESHOLD) != 0) settings.warning_threshold = read.warning_threshold;
+  if ((read.set & OJS_SHM_QUEUE_DROP) != 0) settings.drop = static_cast<ojs_shm::DropOrder>(read.drop);
   return settings;
 }
 
@@ -45,7 +54,8 @@ int ojs_shm_configure_queue(ojs_shm_admin* admin, const char* queue, const char*
     if (!settings) return record.fail(settings.error());
     if (queue != nullptr) return record.done(admin->object.set_queue(queue, settings.value()));
     if (!settings->aging || settings->paused || settings->max_depth || settings->max_size_bytes ||
-        settings->level_weights || settings->shards || settings->tenant_fairness)
+        settings->level_weights || settings->shards || settings->tenant_fairness || settings->strategy ||
+        settings->warning_threshold || settings->drop)
       wrong_argument("json", "without a queue it must hold `aging` alone");
     return record.done(admin->object.set_default_aging(*settings->aging));
   });

@@ -59,7 +59,8 @@ Record* record_of(const void* handle) {
     case Kind::kJob:
     case Kind::kAdmin:
     case Kind::kObserver:
-    case Kind::kEvents: return &any->record;
+    case Kind::kEvents:
+    case Kind::kWaiting: return &any->record;
     case Kind::kClosed: break;
   }
   return nullptr;
@@ -181,6 +182,8 @@ int ojs_shm_last_error_detail(const void* handle, ojs_shm_error* error) {
     detail.unit = record->unit.c_str();
     detail.depth = record->error.depth;
     detail.bound = record->error.bound;
+    detail.strategy = record->error.strategy.empty() ? "" : record->error.strategy.data();  // a literal: a NUL follows
+    detail.retry_after_ms = record->error.retry_after_ms;
     detail.code = c_code(record->error.code);
     write_struct(error, detail, "error");
     return OJS_SHM_OK;
@@ -207,6 +210,7 @@ int ojs_shm_close(void* handle) {
       case Kind::kAdmin: return end<ojs_shm_admin>(handle);
       case Kind::kObserver: return end<ojs_shm_observer>(handle);
       case Kind::kEvents: return end<ojs_shm_events>(handle);
+      case Kind::kWaiting: return end<ojs_shm_waiting>(handle);
       case Kind::kClosed: break;
     }
     wrong_argument("handle", "is closed or none of this library");

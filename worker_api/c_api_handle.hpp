@@ -32,6 +32,7 @@ enum class Kind : std::uint32_t {
   kAdmin = 0x6f6a7335,
   kObserver = 0x6f6a7336,
   kEvents = 0x6f6a7337,
+  kWaiting = 0x6f6a7338,
 };
 
 constexpr int c_code(Code code) { return -static_cast<int>(code); }
@@ -169,4 +170,11 @@ struct ojs_shm_events : ojs_shm::c_api::Handle {
   static constexpr std::string_view kName = "events";
   explicit ojs_shm_events(ojs_shm::EventReader made) : Handle(kKind), object(std::move(made)) {}
   ojs_shm::EventReader object;
+};
+
+struct ojs_shm_waiting : ojs_shm::c_api::Handle {
+  static constexpr auto kKind = ojs_shm::c_api::Kind::kWaiting;
+  static constexpr std::string_view kName = "waiting";
+  explicit ojs_shm_waiting(ojs_shm::WaitingEnqueue made) : Handle(kKind), object(std::move(made)) {}
+  ojs_shm::WaitingEnqueue object;
 };

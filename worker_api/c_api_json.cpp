@@ -41,6 +41,8 @@ void append_queue(std::string& out, const QueueInfo& queue) {
   number(writer, "max_size_bytes", queue.max_size_bytes);
   number(writer, "depth", queue.depth);
   number(writer, "size_bytes", queue.size_bytes);
+  writer.number("pressure", queue.pressure);
+  number(writer, "waiting", queue.waiting);
   ObjectWriter states(writer.open("by_state"));
   for (std::size_t state = 0; state < std::size(queue.by_state); ++state) {
     number(states, state_name(static_cast<State>(state)), queue.by_state[state]);
@@ -54,6 +56,7 @@ void append_queue(std::string& out, const QueueInfo& queue) {
   number(writer, "retried_total", queue.retried_total);
   number(writer, "returned_total", queue.returned_total);
   number(writer, "rejected_total", queue.rejected_total);
+  number(writer, "dropped_total", queue.dropped_total);
   number(writer, "expired_total", queue.expired_total);
   number(writer, "reprioritized_total", queue.reprioritized_total);
   ObjectWriter levels(writer.open("available_by_priority"));  // best first

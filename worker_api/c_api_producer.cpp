@@ -63,6 +63,32 @@ void put_id(const ojs_shm::JobIdText& id, char* place) {
   place[OJS_SHM_ID_SIZE - 1] = '\0';
 }
 
+/// An array of jobs, and the limits that they bring.
+struct Specs {
+  Specs(const ojs_shm_job_spec* given, std::size_t count) : limits(count) {
+    const std::size_t distance = given_size(&out(given, "jobs"), "jobs");
+    jobs.reserve(count);
+    const auto* bytes = reinterpret_cast<const unsigned char*>(given);
+    for (std::size_t index = 0; index < count; ++index, bytes += distance) {
+      const auto* job = reinterpret_cast<const ojs_shm_job_spec*>(bytes);
+      if (job->struct_size != distance) wrong_argument("jobs.struct_size", "must be the same in the whole array");
+      jobs.push_back(spec_of(job, limits[index]));
+    }
+  }
+  std::vector<ojs_shm::JobSpec> jobs;
+  std::vector<std::optional<ojs_shm::JobLimit>> limits;
+};
+
+/// Writes them one after the other, where they are wanted.
+int put_ids(const std::vector<ojs_shm::JobIdText>& ids, char* place) {
+  for (std::size_t i = 0; place != nullptr && i < ids.size(); ++i) put_id(ids[i], place + i * OJS_SHM_ID_SIZE);
+  return OJS_SHM_OK;
+}
+
+ojs_shm::EnqueueOptions patience_of(std::int64_t timeout_ms) {
+  return {.block_timeout = std::chrono::milliseconds(timeout_ms)};
+}
+
 std::int64_t give_job(Record& record, const ojs_shm::Result<ojs_shm::JobInfo>& job, char* buffer, std::size_t size) {
   if (!job) return record.fail(job.error());
   return record.give(ojs_shm::print_job(job.value()), buffer, size);
@@ -95,25 +121,61 @@ int ojs_shm_enqueue(ojs_shm_producer* producer, const ojs_shm_job_spec* job, cha
 int ojs_shm_enqueue_batch(ojs_shm_producer* producer, const ojs_shm_job_spec* jobs, size_t count, char* ids) {
   return entry(producer, [&](Record& record) -> int {
     if (count == 0) return OJS_SHM_OK;
-    const std::size_t distance = given_size(&out(jobs, "jobs"), "jobs");
-    std::vector<ojs_shm::JobSpec> specs;
-    specs.reserve(count);
-    std::vector<std::optional<ojs_shm::JobLimit>> limits(count);
-    const auto* bytes = reinterpret_cast<const unsigned char*>(jobs);
-    for (std::size_t index = 0; index < count; ++index, bytes += distance) {
-      const auto* job = reinterpret_cast<const ojs_shm_job_spec*>(bytes);
-      if (job->struct_size != distance) wrong_argument("jobs.struct_size", "must be the same in the whole array");
-      specs.push_back(spec_of(job, limits[index]));
-    }
-    const auto made = producer->resilient.enqueue_batch(specs);
+    Specs specs(jobs, count);
+    const auto made = producer->resilient.enqueue_batch(specs.jobs);
     if (!made) return record.fail(made.error());
-    if (ids != nullptr) {
-      for (const auto& id : made->ids) {
-        put_id(id, ids);
-        ids += OJS_SHM_ID_SIZE;
-      }
-    }
+    put_ids(made->ids, ids);
     return made->buffered ? int{OJS_SHM_BUFFERED} : int{OJS_SHM_OK};
+  });
+}
+
+int ojs_shm_enqueue_within(ojs_shm_producer* producer, const ojs_shm_job_spec* jobs, size_t count, int64_t timeout_ms,
+                           char* ids) {
+  return entry(producer, [&](Record& record) -> int {
+    if (count == 0) return OJS_SHM_OK;
+    const auto made = producer->object.enqueue_batch(Specs(jobs, count).jobs, patience_of(timeout_ms));
+    return made ? put_ids(made.value(), ids) : record.fail(made.error());
+  });
+}
+
+int ojs_shm_enqueue_begin(ojs_shm_producer* producer, const ojs_shm_job_spec* jobs, size_t count, int64_t timeout_ms,
+                          ojs_shm_waiting** waiting) {
+  return entry(producer, [&](Record& record) -> int {
+    out(waiting, "waiting");
+    auto begun = producer->object.begin(Specs(jobs, count).jobs, patience_of(timeout_ms));
+    if (!begun) return record.fail(begun.error());
+    *waiting = new ojs_shm_waiting(std::move(begun).value());
+    return OJS_SHM_OK;
+  });
+}
+
+int ojs_shm_enqueue_poll(ojs_shm_waiting* waiting, char* ids) {
+  return entry(waiting, [&](Record& record) -> int {
+    const auto decided = waiting->object.poll();
+    if (!decided) return record.fail({.code = ojs_shm::Code::kEmpty, .message = "it still waits for room"});
+    return *decided ? put_ids(decided->value(), ids) : record.fail(decided->error());
+  });
+}
+
+int ojs_shm_room_fd(ojs_shm_producer* producer) {
+  return entry(producer, [&](Record& record) -> int {
+    const auto fd = producer->object.room_fd();
+    return fd ? fd.value() : record.fail(fd.error());
+  });
+}
+
+int ojs_shm_last_pressure(const ojs_shm_producer* producer, ojs_shm_pressure* pressure) {
+  return entry(producer, [&](Record&) -> int {
+    ojs_shm_pressure filled{};
+    const auto level = producer->object.pressure();
+    filled.unit = level ? level->unit.data() : "";  // literals, so a NUL follows
+    if (level) {
+      filled.depth = level->depth;
+      filled.bound = level->bound;
+      filled.pressure = level->pressure;
+    }
+    write_struct(pressure, filled, "pressure");
+    return OJS_SHM_OK;
   });
 }
 

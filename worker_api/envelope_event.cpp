@@ -97,6 +97,12 @@ std::string print_event(const Event& event) {
   if (!event.job_id.empty()) data.text("job_id", event.job_id);
   if (!event.job_type.empty()) data.text("job_type", event.job_type);
   data.text(event.pool.empty() ? "queue" : "pool", event.pool.empty() ? event.queue : event.pool);
+  if (!event.unit.empty()) {
+    data.number("depth", static_cast<std::int64_t>(event.depth));
+    data.number("bound", static_cast<std::int64_t>(event.bound));
+    data.text("unit", event.unit);
+    if (event.count != 0) data.number("count", static_cast<std::int64_t>(event.count));
+  }
   event.job_id.empty() ? write_scheduling(data, event) : write_own(data, event);
   data.close();
   writer.close();

@@ -286,6 +286,23 @@ std::string print_export(const ExportHead& head) {
   return out;
 }
 
+/// Without what nobody has set.
+static std::string changed_backpressure(const QueueInfo& queue) {
+  const QueueInfo untouched;
+  std::string text;
+  ObjectWriter bounds(text);
+  if (queue.max_depth != 0 || queue.max_size_bytes != 0) {
+    count(bounds, "max_depth", queue.max_depth);
+    count(bounds, "max_size_bytes", queue.max_size_bytes);
+  }
+  if (queue.strategy != untouched.strategy) bounds.text("strategy", strategy_name(queue.strategy));
+  if (queue.warning_threshold != untouched.warning_threshold)
+    bounds.number("warning_threshold", queue.warning_threshold);
+  if (queue.drop != untouched.drop) bounds.text("drop", drop_order_name(queue.drop));
+  bounds.close();
+  return text;
+}
+
 std::string print_export_aging(const QueueInfo& any_queue) {
   const std::string policy = print_queue_policy(any_queue);
   return std::string("{\"aging\":").append(json::members_of(policy).front().value).append("}");
@@ -297,14 +314,11 @@ std::string print_export(const QueueInfo& queue) {
     std::string text;
     ObjectWriter settings(text);
     if (queue.paused) settings.boolean("paused", true);
-    if (queue.max_depth != 0 || queue.max_size_bytes != 0) {
-      ObjectWriter bounds(settings.open("backpressure"));
-      count(bounds, "max_depth", queue.max_depth);
-      count(bounds, "max_size_bytes", queue.max_size_bytes);
-      bounds.close();
-    }
     const std::string policy = print_queue_policy(queue);
+    const std::string bounds = changed_backpressure(queue);
+    if (bounds != "{}") settings.value("backpressure", bounds);
     for (const Member& member : json::members_of(policy)) {
+      if (member.name == "backpressure") continue;
       const bool is_default = member.name == "aging"             ? queue.aging_is_default
                               : member.name == "level_weights"   ? queue.level_weights.empty()
                               : member.name == "tenant_fairness" ? !queue.tenant_fairness.enabled

@@ -36,6 +36,11 @@ std::string_view type_of(EventKind kind) {
     case EventKind::kQueueStarved: return "scheduling.queue_starved";
     case EventKind::kPoolOverloaded: return "scheduling.pool_overloaded";
     case EventKind::kPoolRebalanced: return "scheduling.rebalanced";
+    case EventKind::kBackpressureWarning: return "backpressure.warning";
+    case EventKind::kBackpressureCleared: return "backpressure.cleared";
+    case EventKind::kBackpressureRejected: return "backpressure.rejected";
+    case EventKind::kBackpressureDropped: return "backpressure.dropped";
+    case EventKind::kText:
     case EventKind::kNone:
     case EventKind::kCount: break;
   }
@@ -47,6 +52,12 @@ std::string id_of(const engine::EventFacts& facts, std::uint64_t salt) {
   const engine::JobId id{facts.time_ms << 16 | 0x7000 | (facts.lane & 0xFFF),
                          1ULL << 63 | (salt & 0x3FFF) << 48 | (facts.sequence & ((1ULL << 48) - 1))};
   return "evt_" + engine::to_string(id);
+}
+
+/// Eight bytes of a text in each word; it ends with the first NUL.
+void append_text(std::initializer_list<std::uint64_t> words, std::string& text) {
+  for (std::uint64_t word : words)
+    for (; word != 0; word >>= 8) text += static_cast<char>(word & 0xFF);
 }
 
 bool failed(EventKind kind) {
@@ -93,6 +104,15 @@ Event EventReader::Impl::translate(const engine::EventFacts& facts) const {
   if (facts.kind == EventKind::kQueueStarved) {
     event.duration_ms = facts.value;
     event.waiting_jobs = facts.tag;
+  }
+  if (!engine::about_a_job(facts.kind)) {
+    event.depth = facts.tag;
+    event.bound = facts.value & ~engine::kOfBytes;
+    event.unit = (facts.value & engine::kOfBytes) != 0 ? "bytes" : "jobs";
+    if (facts.kind != EventKind::kBackpressureRejected) return event;
+    event.count = facts.attempt | std::uint64_t{facts.max_attempts} << 16;
+    append_text({facts.job.hi, facts.job.lo}, event.job_type);
+    return event;
   }
   if (facts.job == engine::JobId{}) return event;
   event.job_id = engine::to_string(facts.job);
@@ -141,7 +161,15 @@ bool EventReader::next(Event& event) {
     i.lost += i.reader.poll(i.batch, i.settle_ms);
   }
   if (i.at == i.batch.size()) return false;
-  event = i.translate(i.batch[i.at++]);
+  const engine::EventFacts& facts = i.batch[i.at++];
+  if (facts.kind == EventKind::kText) return next(event);  // of an event that is lost
+  event = i.translate(facts);
+  for (std::uint64_t more = facts.sequence + 1; i.at < i.batch.size() && i.batch[i.at].kind == EventKind::kText &&
+                                                i.batch[i.at].lane == facts.lane && i.batch[i.at].sequence == more;
+       ++more, ++i.at) {
+    const engine::EventFacts& text = i.batch[i.at];
+    append_text({text.job.hi, text.job.lo, text.tag, text.value}, event.job_type);
+  }
   return true;
 }
 

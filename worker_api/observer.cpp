@@ -107,9 +107,18 @@ QueueInfo describe(const engine::Store& store, std::uint32_t q, const Census& ce
   info.paused = (record.flags.load() & engine::kPaused) != 0;
   info.max_depth = record.max_depth.load();
   info.max_size_bytes = record.max_bytes.load();
+  const engine::Backpressure policy(record.backpressure.load());
+  info.strategy = static_cast<BackpressureStrategy>(policy.strategy());
+  info.warning_threshold = static_cast<double>(policy.threshold()) / engine::Backpressure::kWhole;
+  info.drop = policy.lowest_first() ? DropOrder::kLowestPriority : DropOrder::kOldest;
   const std::uint64_t depth = store.depth_charge(q);
   info.depth = engine::charged_jobs(depth);
   info.size_bytes = engine::charged_bytes(depth);
+  info.pressure = engine::Fullness::of(depth, info.max_depth, info.max_size_bytes).pressure();
+  for (std::uint32_t t = 0; t < engine::room_tickets(store.lanes()); ++t) {
+    const engine::TicketControl ticket(store.ticket(t).control.load());
+    info.waiting += ticket.taken() && ticket.queue() == q ? 1 : 0;
+  }
   std::copy(census.by_state.begin(), census.by_state.end(), info.by_state);
   for (std::uint32_t l = 0; l < store.lanes(); ++l) {
     const engine::QueueTally& tally = store.tally(q, l);
@@ -117,8 +126,9 @@ QueueInfo describe(const engine::Store& store, std::uint32_t q, const Census& ce
     info.dispatched_total += tally.dispatched.get_ordered();
     info.completed_total += tally.completed.get_ordered();
     info.reprioritized_total += tally.reprioritized.get_ordered();
+    info.dropped_total += tally.dropped.get_ordered();
   }
-  info.discarded_total = record.discarded.load() + record.expired.load();
+  info.discarded_total = record.discarded.load() + record.expired.load() + info.dropped_total;
   info.cancelled_total = record.cancelled.load();
   info.retried_total = record.retried.load();
   info.returned_total = record.returned.load();

@@ -5,30 +5,11 @@
 #include <thread>
 
 #include "shm/parking.hpp"
-#include "worker_api/attachment.hpp"
+#include "worker_api/producer_impl.hpp"
 
 namespace ojs_shm {
 
 using internal::Handle;
-
-struct Producer::Impl {
-  std::unique_ptr<Handle> handle;
-  Result<JobIdText> enqueue_patiently(const JobSpec& spec);
-  Result<JobIdText> enqueue_again(const JobSpec& spec, std::uint32_t queue, engine::Outcome outcome);
-  engine::Actor& actor() { return handle->actor(); }
-  engine::Store& store() { return handle->store(); }
-
-  /// The error of an operation on one job.
-  Error failed(engine::Outcome outcome, std::string_view id, engine::JobState found, std::string_view wanted) {
-    if (outcome == engine::Outcome::kWrongState) return internal::wrong_state(id, found, wanted);
-    return internal::error_of(outcome, store(), engine::kNoIndex, id);
-  }
-  Result<engine::JobId> parse(std::string_view id) const {
-    if (handle->closed()) return internal::closed();
-    if (const auto parsed = engine::parse_id(id)) return *parsed;
-    return Error{Code::kNotFound, "'" + std::string(id) + "' is no job id", "id", 0, 0, ""};
-  }
-};
 
 std::string_view JobIdText::view() const {
   if (text_[0] == '\0') {
@@ -59,20 +40,8 @@ Result<Producer> Producer::attach(const SegmentName& name) {
 
 const Segment& Producer::segment() const { return impl_->handle->segment(); }
 
-namespace {
-
-JobIdText text_of(engine::JobId id) {
-  JobIdText text;
-  text.assign(id.hi, id.lo);
-  return text;
-}
-
-/// A full segment may only wait for the repair of somebody dead.
-bool may_be_the_dead(engine::Outcome outcome) {
-  return outcome >= engine::Outcome::kNoSlots && outcome <= engine::Outcome::kNoChunks;
-}
-
-}  // namespace
+using internal::may_be_the_dead;
+using internal::text_of;
 
 /// Of any job, and after a failure whose reason may pass.
 [[gnu::noinline]] Result<JobIdText> Producer::Impl::enqueue_patiently(const JobSpec& spec) {
@@ -90,14 +59,15 @@ bool may_be_the_dead(engine::Outcome outcome) {
     outcome = actor().enqueue(job, id);
   }
   if (outcome == engine::Outcome::kOk) return text_of(id);
-  return internal::error_of(outcome, store(), job.queue, spec.id.empty() ? "body" : spec.id);
+  return refusal(outcome, job.queue, spec.id.empty() ? "body" : spec.id);
 }
 
 /// Of a job without an id of its own, after it was refused.
 [[gnu::noinline]] Result<JobIdText> Producer::Impl::enqueue_again(const JobSpec& spec, std::uint32_t queue,
                                                                   engine::Outcome outcome) {
+  if (outcome == engine::Outcome::kMustDrop) return enqueue_patiently(spec);
   if (may_be_the_dead(outcome) && handle->attachment().repair_the_dead() != 0) return enqueue_patiently(spec);
-  return internal::error_of(outcome, store(), queue, "body");
+  return refusal(outcome, queue, "body");
 }
 
 [[gnu::flatten, gnu::hot]] Result<JobIdText> Producer::enqueue(const JobSpec& spec) {
@@ -116,30 +86,34 @@ bool may_be_the_dead(engine::Outcome outcome) {
   return impl.enqueue_again(spec, job.queue, outcome);
 }
 
-Result<std::vector<JobIdText>> Producer::enqueue_batch(std::span<const JobSpec> specs) {
-  if (impl_->handle->closed()) return internal::closed();
+Result<std::vector<engine::NewJob>> Producer::Impl::read_batch(std::span<const JobSpec> specs) {
   std::vector<engine::NewJob> jobs;
   jobs.reserve(specs.size());
   for (const JobSpec& spec : specs) {
     engine::NewJob job;
-    if (const auto fault = internal::read_spec(impl_->actor(), spec, job); fault != internal::SpecFault::kNone) {
-      Error error = internal::error_of(fault, spec, impl_->store());
-      error.message = "job " + std::to_string(jobs.size() + 1) + " of the batch: " + error.message;
+    if (const auto fault = internal::read_spec(actor(), spec, job); fault != internal::SpecFault::kNone) {
+      Error error = internal::error_of(fault, spec, store());
+      if (specs.size() > 1)
+        error.message = "job " + std::to_string(jobs.size() + 1) + " of the batch: " + error.message;
       return error;
     }
     if (!jobs.empty() && job.queue != jobs.front().queue)
       return Error{Code::kInvalid, "the jobs of a batch go to one queue", "queue", 0, 0, ""};
     jobs.push_back(job);
   }
+  return jobs;
+}
+
+Result<std::vector<JobIdText>> Producer::enqueue_batch(std::span<const JobSpec> specs) {
+  if (impl_->handle->closed()) return internal::closed();
+  const auto jobs = impl_->read_batch(specs);
+  if (!jobs) return jobs.error();
   std::vector<engine::JobId> ids;
-  engine::Outcome outcome = impl_->actor().enqueue_batch(jobs, ids);
+  engine::Outcome outcome = impl_->actor().enqueue_batch(jobs.value(), ids);
   if (may_be_the_dead(outcome) && impl_->handle->attachment().repair_the_dead() != 0)
-    outcome = impl_->actor().enqueue_batch(jobs, ids);
-  if (outcome != engine::Outcome::kOk) return internal::error_of(outcome, impl_->store(), jobs.front().queue, "batch");
-  std::vector<JobIdText> texts;
-  texts.reserve(ids.size());
-  for (const engine::JobId id : ids) texts.push_back(text_of(id));
-  return texts;
+    outcome = impl_->actor().enqueue_batch(jobs.value(), ids);
+  if (outcome != engine::Outcome::kOk) return impl_->refusal(outcome, jobs->front().queue, "batch");
+  return internal::texts_of(ids);
 }
 
 Result<JobInfo> Producer::get(std::string_view id) const {

@@ -2,6 +2,7 @@
 #include "worker_api/queue_policy.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <numeric>
 
@@ -142,6 +143,14 @@ TenantFairness describe_fairness(const engine::Store& store, std::uint32_t queue
   return fairness;
 }
 
+engine::Backpressure read_backpressure(const QueueSettings& settings, engine::Backpressure before) {
+  const bool lowest = settings.drop ? *settings.drop == DropOrder::kLowestPriority : before.lowest_first();
+  const double threshold = settings.warning_threshold.value_or(0) * engine::Backpressure::kWhole;
+  return engine::Backpressure(
+      settings.strategy ? static_cast<engine::Strategy>(*settings.strategy) : before.strategy(), lowest,
+      settings.warning_threshold ? static_cast<unsigned>(std::lround(threshold)) : before.threshold());
+}
+
 Status check_order(std::string_view queue, bool ages, bool weighted) {
   if (!ages || !weighted) return {};
   return invalid_setting(
@@ -202,10 +211,28 @@ class SettingsReader {
       settings_.max_depth = amount("backpressure.max_depth", member.value);
     else if (member.name == "max_size_bytes")
       settings_.max_size_bytes = amount("backpressure.max_size_bytes", member.value);
-    else if (member.name != "strategy")
-      complaint_.about("backpressure." + member.name, "is unknown; there are max_depth, max_size_bytes, strategy");
-    else if (json::string_of(member.value).value_or("") != "reject")
-      complaint_.about("backpressure.strategy", "must be \"reject\", the only one there is");
+    else if (member.name == "strategy")
+      settings_.strategy = named(member, &strategy_by_name, "must be \"reject\", \"block\" or \"drop_oldest\"");
+    else if (member.name == "drop")
+      settings_.drop = named(member, &drop_order_by_name, "must be \"oldest\" or \"lowest_priority\"");
+    else if (member.name == "warning_threshold")
+      settings_.warning_threshold = share(member);
+    else
+      complaint_.about("backpressure." + member.name,
+                       "is unknown; there are max_depth, max_size_bytes, strategy, warning_threshold, drop");
+  }
+  template <class Value>
+  std::optional<Value> named(const Member& member, std::optional<Value> (*by_name)(std::string_view) noexcept,
+                             const char* names) {
+    const auto value = by_name(json::string_of(member.value).value_or(""));
+    if (!value) complaint_.about("backpressure." + member.name, names);
+    return value;
+  }
+  std::optional<double> share(const Member& member) {
+    const auto number = json::number_of(member.value);
+    if (!number || !(*number >= 0 && *number <= 1))
+      complaint_.about("backpressure." + member.name, "must be a number from 0 to 1");
+    return number;
   }
   void read_aging(const Member& member) {
     AgingSettings& aging = *settings_.aging;
@@ -284,6 +311,13 @@ std::string print_queue_policy(const QueueInfo& queue) {
   for (const auto& [tenant, weight] : queue.tenant_fairness.weights) shares.number(tenant, std::int64_t{weight});
   shares.close();
   fairness.close();
+  json::ObjectWriter backpressure(writer.open("backpressure"));
+  backpressure.number("max_depth", static_cast<std::int64_t>(queue.max_depth));
+  backpressure.number("max_size_bytes", static_cast<std::int64_t>(queue.max_size_bytes));
+  backpressure.text("strategy", strategy_name(queue.strategy));
+  backpressure.number("warning_threshold", queue.warning_threshold);
+  backpressure.text("drop", drop_order_name(queue.drop));
+  backpressure.close();
   writer.close();
   return out;
 }

@@ -24,6 +24,9 @@ std::vector<LevelWeight> describe_weights(engine::Convention convention, const e
 Result<std::vector<std::pair<std::string, std::uint32_t>>> read_tenant_weights(const TenantFairness& fairness);
 TenantFairness describe_fairness(const engine::Store& store, std::uint32_t queue);
 
+/// What a queue does when it is full; what is not set stays as it was.
+engine::Backpressure read_backpressure(const QueueSettings& settings, engine::Backpressure before);
+
 /// Of two settings of one queue that exclude each other. Errors: kInvalid.
 Status check_order(std::string_view queue, bool ages, bool weighted);
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ojs_shm/scheduling.hpp>
 
+#include <algorithm>
+
 #include <ojs_shm/observer.hpp>
 
 #include "engine/samples.hpp"
@@ -9,6 +11,18 @@
 #include "worker_api/time_text.hpp"
 
 namespace ojs_shm {
+namespace {
+
+/// Of one queue, by the pools that there are.
+std::uint64_t dispatched_by_pools(const engine::Store& store, std::uint32_t queue) {
+  std::uint64_t jobs = 0;
+  for (std::uint32_t i = 0; i < engine::kPools; ++i)
+    for (const engine::Word& counter : store.pool(i).dispatched)
+      if (const std::uint64_t word = counter.load(); word >> 52 == queue + 1) jobs += word & ((1ULL << 52) - 1);
+  return jobs;
+}
+
+}  // namespace
 
 SchedulingStats Observer::scheduling_stats() const {
   const engine::Store& store = segment_.attachment()->store();
@@ -28,7 +42,8 @@ SchedulingStats Observer::scheduling_stats() const {
     }
     info.starvation_events_total = engine::starvations(store.samples(q).starved.load());
     for (std::uint32_t l = 0; l < store.lanes(); ++l)
-      info.poolless_dispatched_total += store.tally(q, l).poolless.get_ordered();
+      info.poolless_dispatched_total += store.tally(q, l).dispatched.get_ordered();
+    info.poolless_dispatched_total -= std::min(info.poolless_dispatched_total, dispatched_by_pools(store, q));
   }
   for (std::uint32_t slot = 0; slot < store.slots(); ++slot) {
     const engine::JobRecord& job = store.job(slot);

@@ -43,6 +43,8 @@ Status check_queue(std::string_view name, const QueueSettings& settings) {
     return Error{Code::kInvalid,   "max_size_bytes is at most " + std::to_string(kMostBytes),
                  "max_size_bytes", 0,
                  kMostBytes,       "bytes"};
+  if (settings.warning_threshold && !(*settings.warning_threshold >= 0 && *settings.warning_threshold <= 1))
+    return Error{Code::kInvalid, "warning_threshold is a number from 0 to 1", "warning_threshold", 0, 1, ""};
   return {};
 }
 

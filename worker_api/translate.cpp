@@ -34,6 +34,16 @@ Error error_of(const shm::Opened& opened) {
   return {code, opened.detail, "segment", 0, 0, ""};
 }
 
+void describe_refusal(const engine::Meeting& met, Error& error) {
+  error.depth = met.fullness.depth;
+  error.bound = met.fullness.bound;
+  error.unit = met.fullness.bytes ? "bytes" : "jobs";
+  error.strategy = strategy_name(static_cast<BackpressureStrategy>(met.strategy));
+  error.retry_after_ms = met.retry_after_ms;
+  error.message = "Queue '" + error.subject + "' has reached its " + (met.fullness.bytes ? "size" : "depth") +
+                  " bound (" + std::to_string(error.bound) + (met.fullness.bytes ? " bytes)" : ")");
+}
+
 [[gnu::noinline]] Error error_of(engine::Outcome outcome, engine::Store& store, std::uint32_t queue,
                                  std::string_view subject) {
   using engine::Outcome;
@@ -47,12 +57,24 @@ Error error_of(const shm::Opened& opened) {
       const std::uint64_t jobs = engine::charged_jobs(now), bytes = engine::charged_bytes(now);
       const std::uint64_t max_jobs = record.max_depth.load(), max_bytes = record.max_bytes.load();
       const bool by_jobs = max_bytes == 0 || (max_jobs != 0 && jobs >= max_jobs);
-      Error error{Code::kQueueFull,          "", name, by_jobs ? jobs : bytes, by_jobs ? max_jobs : max_bytes,
-                  by_jobs ? "jobs" : "bytes"};
-      error.message = "Queue '" + name + "' has reached its " + (by_jobs ? "depth" : "size") + " bound (" +
-                      std::to_string(error.bound) + (by_jobs ? ")" : " bytes)");
+      Error error{Code::kQueueFull, "", name, 0, 0, ""};
+      engine::Meeting met;
+      met.fullness = by_jobs ? engine::Fullness{jobs, max_jobs, false} : engine::Fullness{bytes, max_bytes, true};
+      met.strategy = engine::Backpressure(record.backpressure.load()).strategy();
+      met.retry_after_ms = 1000;
+      describe_refusal(met, error);
       return error;
     }
+    case Outcome::kMustWait:
+    case Outcome::kMustDrop: break;
+    case Outcome::kNoTickets:
+      return {Code::kSegmentFull,
+              "all " + std::to_string(engine::room_tickets(store.lanes())) +
+                  " places of those who wait for room are taken; --handles sets how many there are",
+              "tickets",
+              engine::room_tickets(store.lanes()),
+              engine::room_tickets(store.lanes()),
+              "tickets"};
     case Outcome::kNoSlots: return exhausted(store, Pool::kSlots);
     case Outcome::kNoBlocks: return exhausted(store, Pool::kBlocks);
     case Outcome::kNoRings: return exhausted(store, Pool::kLevels);
@@ -275,7 +297,7 @@ JobInfo info_of(const engine::Store& store, const engine::Snapshot& s) {
     case State::kCancelled: info.cancelled_at_ms = s.finished_at; break;
     case State::kDiscarded:
       info.discarded_at_ms = s.finished_at;
-      if (!s.policy.has(engine::Policy::kExpired)) info.completed_at_ms = s.finished_at;
+      if (!s.policy.has(engine::Policy::kExpired) && s.policy.previous() == 0) info.completed_at_ms = s.finished_at;
       break;
     case State::kRetryable: info.next_attempt_at_ms = s.due_at; break;
     default: break;

@@ -188,7 +188,8 @@ TEST(Broker, applies_its_file_and_lets_flags_win) {
                            "mode = \"0640\"\n"
                            "[queues.mail]\n"
                            "paused = true\n"
-                           "backpressure = { max_depth = 5, max_size_bytes = \"1M\" }\n"
+                           "backpressure = { max_depth = 5, max_size_bytes = \"1M\", strategy = \"drop_oldest\", "
+                           "warning_threshold = 0.5, drop = \"lowest_priority\" }\n"
                            "[default_priorities]\n"
                            "\"email.send\" = \"urgent\"\n"
                            "cleanup = 10\n";
@@ -202,6 +203,9 @@ TEST(Broker, applies_its_file_and_lets_flags_win) {
   EXPECT_EQ(member(mail, "paused"), "true");
   EXPECT_EQ(member(mail, "backpressure.max_depth"), "5");
   EXPECT_EQ(member(mail, "backpressure.max_size_bytes"), "1048576");
+  EXPECT_EQ(member(mail, "backpressure.strategy"), "drop_oldest");
+  EXPECT_EQ(member(mail, "backpressure.warning_threshold"), "0.5");
+  EXPECT_EQ(member(mail, "backpressure.drop"), "lowest_priority");
   EXPECT_EQ(segment.job(segment.enqueue({"-t", "email.send"}), "priority"), "200");
   EXPECT_EQ(segment.job(segment.enqueue({"-t", "cleanup"}), "priority"), "10");
   EXPECT_EQ(segment.job(segment.enqueue({"-t", "other"}), "priority"), "128");
@@ -233,7 +237,11 @@ INSTANTIATE_TEST_SUITE_P(
                     BadConfig{"[queues.a.backpressure]\nmax_dept = 1\n", "2", "`max_dept`"},
                     BadConfig{"\nslots = \"many\"\n", "2", "many"}, BadConfig{"convention = \"fifo\"\n", "1", "fifo"},
                     BadConfig{"slots = = 3\n", "1", ""},
-                    BadConfig{"[queues.a.backpressure]\nstrategy = \"block\"\n", "2", "reject"},
+                    BadConfig{"[queues.a.backpressure]\nstrategy = \"wait\"\n", "2", "drop_oldest"},
+                    BadConfig{"[queues.a.backpressure]\nstrategy = 1\n", "2", "drop_oldest"},
+                    BadConfig{"[queues.a.backpressure]\n\nwarning_threshold = 1.5\n", "3", "0 to 1"},
+                    BadConfig{"[queues.a.backpressure]\ndrop = \"newest\"\n", "2", "lowest_priority"},
+                    BadConfig{"[queues.a.backpressure]\ndrop = {}\n", "2", "lowest_priority"},
                     BadConfig{"\n[queues.\"bad queue\"]\n", "2", "bad queue"},
                     BadConfig{"[queues.a.backpressure]\nmax_depth = 16777216\n", "1", "16777215"},
                     BadConfig{"[default_priorities]\na = \"foo\"\n", "2", "foo"},
@@ -384,7 +392,7 @@ TEST(Broker, tells_the_service_manager_ready_and_stopping) {
   ::close(manager);
 }
 
-TEST(Broker, warns_of_unbounded_queues_and_names_those_it_knows) {
+TEST(Broker, BP_T17_warns_of_unbounded_queues_and_names_those_it_knows) {
   ScratchDirectory folder;
   const std::string config = folder / "broker.toml";
   std::ofstream(config) << "[queues.open]\npaused = false\n[queues.bounded.backpressure]\nmax_depth = 3\n";

@@ -21,7 +21,7 @@ namespace ojs_shm::test {
 namespace {
 
 // On LP64 every struct of ABI version 1 begins like this for ever; members may only be added behind.
-static_assert(sizeof(ojs_shm_error) == 56 && offsetof(ojs_shm_error, depth) == 32 &&
+static_assert(sizeof(ojs_shm_error) == 72 && offsetof(ojs_shm_error, depth) == 32 &&
               offsetof(ojs_shm_error, code) == 48);
 static_assert(sizeof(ojs_shm_segment_options) == 64 && offsetof(ojs_shm_segment_options, size_bytes) == 24 &&
               offsetof(ojs_shm_segment_options, mode) == 56);
@@ -35,7 +35,7 @@ static_assert(sizeof(ojs_shm_worker_options) == 56 && offsetof(ojs_shm_worker_op
               offsetof(ojs_shm_worker_options, weights) == 40 && offsetof(ojs_shm_worker_options, pool) == 48);
 static_assert(sizeof(ojs_shm_failure) == 56 && offsetof(ojs_shm_failure, flags) == 48);
 static_assert(sizeof(ojs_shm_nack_outcome) == 24 && offsetof(ojs_shm_nack_outcome, state) == 20);
-static_assert(sizeof(ojs_shm_queue_settings) == 32 && offsetof(ojs_shm_queue_settings, set) == 28);
+static_assert(sizeof(ojs_shm_queue_settings) == 48 && offsetof(ojs_shm_queue_settings, set) == 28);
 static_assert(sizeof(ojs_shm_job_filter) == 40 && offsetof(ojs_shm_job_filter, flags) == 36);
 
 const std::string kSource = OJS_SHM_SOURCE_DIR;
@@ -51,7 +51,8 @@ std::string contents(const std::string& path) {
 }
 
 std::set<std::string> entries_of_the_header() {
-  const std::string header = contents(kInclude + "/ojs_shm/ojs_shm.h") + contents(kInclude + "/ojs_shm/resilience.h");
+  const std::string header = contents(kInclude + "/ojs_shm/ojs_shm.h") + contents(kInclude + "/ojs_shm/resilience.h") +
+                             contents(kInclude + "/ojs_shm/ojs_shm_full.h");
   const std::regex declaration(R"(OJS_SHM_API [^;(]*?(ojs_shm_\w+)\()");
   std::set<std::string> names;
   for (std::sregex_iterator at(header.begin(), header.end(), declaration), end; at != end; ++at) names.insert((*at)[1]);

@@ -77,6 +77,57 @@ static int pools_of_workers(void) {
   return close_room(&here, "pools");
 }
 
+static int a_full_queue_says_how_full_and_may_be_waited_for(void) {
+  room here;
+  ojs_shm_error detail;
+  ojs_shm_queue_settings settings = {0};
+  ojs_shm_pressure pressure = {0};
+  ojs_shm_job_spec jobs[2];
+  ojs_shm_waiting* waiting = NULL;
+  char ids[2 * OJS_SHM_ID_SIZE];
+  jobs[0] = spec("work");
+  jobs[1] = spec("work");
+  CHECK(open_room(&here, "full", NULL));
+  settings.struct_size = sizeof settings;
+  pressure.struct_size = sizeof pressure;
+  settings.max_depth = 2;
+  settings.strategy = OJS_SHM_STRATEGY_BLOCK;
+  settings.warning_threshold = 0.5;
+  settings.drop = OJS_SHM_DROP_LOWEST_PRIORITY;
+  settings.set =
+      OJS_SHM_QUEUE_MAX_DEPTH | OJS_SHM_QUEUE_STRATEGY | OJS_SHM_QUEUE_WARNING_THRESHOLD | OJS_SHM_QUEUE_DROP;
+  CHECK_OK(here.admin, ojs_shm_set_queue(here.admin, "default", &settings));
+  CHECK_OK(here.producer, ojs_shm_enqueue(here.producer, jobs, NULL));
+  CHECK_OK(here.producer, ojs_shm_last_pressure(here.producer, &pressure));
+  CHECK(pressure.bound == 0);
+  CHECK_OK(here.producer, ojs_shm_enqueue_within(here.producer, jobs, 1, 1000, ids));
+  CHECK_OK(here.producer, ojs_shm_last_pressure(here.producer, &pressure));
+  CHECK(pressure.depth == 2 && pressure.bound == 2 && pressure.pressure == 1.0 && strcmp(pressure.unit, "jobs") == 0);
+  CHECK(ojs_shm_enqueue_within(here.producer, jobs, 2, 20, ids) == OJS_SHM_E_QUEUE_FULL);
+  detail = detail_of(here.producer);
+  CHECK(strcmp(detail.strategy, "block") == 0 && detail.retry_after_ms >= 1000);
+  CHECK(ojs_shm_enqueue_within(here.producer, jobs, 2, -1, ids) == OJS_SHM_E_INVALID);
+  CHECK(strcmp(detail_of(here.producer).strategy, "") == 0);
+
+  CHECK(ojs_shm_room_fd(here.producer) >= 0);
+  CHECK_OK(here.producer, ojs_shm_enqueue_begin(here.producer, jobs, 2, 30000, &waiting));
+  CHECK(ojs_shm_enqueue_poll(waiting, ids) == OJS_SHM_E_EMPTY);
+  CHECK_OK(here.worker, ojs_shm_fetch(here.worker, here.job, 0));
+  CHECK(ojs_shm_enqueue_poll(waiting, ids) == OJS_SHM_E_EMPTY);
+  CHECK_OK(here.worker, ojs_shm_fetch(here.worker, here.job, 0));
+  CHECK_OK(waiting, ojs_shm_enqueue_poll(waiting, ids));
+  CHECK_OK(here.producer, ojs_shm_get(here.producer, ids + OJS_SHM_ID_SIZE, here.text, sizeof here.text));
+  CHECK(ojs_shm_close(waiting) == OJS_SHM_OK);
+  CHECK_OK(here.producer, ojs_shm_enqueue_begin(here.producer, jobs, 1, 30000, &waiting));
+  CHECK(ojs_shm_close(waiting) == OJS_SHM_OK);
+  CHECK_OK(here.observer, ojs_shm_queue(here.observer, "default", here.text, sizeof here.text));
+  CHECK(strstr(here.text, "\"waiting\":0") != NULL && strstr(here.text, "\"strategy\":\"block\"") != NULL);
+  CHECK(strstr(here.text, "\"drop\":\"lowest_priority\"") != NULL);
+  settings.strategy = 3;
+  CHECK(ojs_shm_set_queue(here.admin, "default", &settings) == OJS_SHM_E_INVALID);
+  return close_room(&here, "full");
+}
+
 static int events_and_waits(void) {
   room here;
   ojs_shm_events* events = NULL;

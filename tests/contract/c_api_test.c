@@ -556,6 +556,7 @@ int main(int argc, char** argv) {
       TEST(failures_retries_and_dead_letters),
       TEST(changes_of_a_waiting_job),
       TEST(a_bound_and_a_pause),
+      TEST(a_full_queue_says_how_full_and_may_be_waited_for),
       TEST(a_full_segment_names_its_pool),
       TEST(the_order_within_a_queue),
       TEST(limits_of_keys),

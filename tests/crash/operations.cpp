@@ -133,7 +133,7 @@ const std::vector<Operation>& operations() {
   auto fourteen = [](Hands& h) {
     for (int i = 0; i < 14; ++i) h.put();
   };
-  static const std::vector<Operation> all = and_of_limits(with_pool_operations({
+  static const std::vector<Operation> all = and_of_limits(with_pool_operations(with_full_queues({
       {"enqueue", nothing, [](Hands& h) { h.put(); }},
       {"enqueue_second", put_one, [](Hands& h) { h.put(); }},
       {"enqueue_large_body", nothing, [](Hands& h) { h.put(spec_of(big_args(3000))); }},
@@ -598,7 +598,7 @@ const std::vector<Operation>& operations() {
          const Segment again = must(Segment::attach(h.segment.attachment()->name()));
          Producer producer = must(Producer::attach(again));
        }},
-  }));
+  })));
   return all;
 }
 

@@ -55,6 +55,8 @@ const std::vector<Operation>& operations();
 std::vector<Operation> limit_operations();
 /// Those of pools of workers behind all others.
 std::vector<Operation> with_pool_operations(std::vector<Operation> all);
+/// With those on full queues (full_queues.cpp).
+std::vector<Operation> with_full_queues(std::vector<Operation> others);
 
 /// A segment small enough for a quick audit.
 SegmentOptions small_segment();

@@ -52,6 +52,9 @@ BOUNDS_BOTH = "MAX=2 TRIES_0=1 TRIES_1=1 FETCHER=1 WAITING=1"
 BOUNDS_TWO_TRIES = "MAX=2 TRIES_0=0 TRIES_1=2 FETCHER=0 WAITING=0"
 BOUNDS_THREE = "MAX=3 TRIES_0=1 TRIES_1=1 FETCHER=0 WAITING=1"
 PARKING_TWO_AT_ONCE = "WORKERS=3 JOBS=3 LIMIT=2 VICTIM=9"
+ROOM_PASSER = "WAITERS=1 REMOVALS=2 PASSER=1 VICTIM=9"
+ROOM_WAITER_DIES = "WAITERS=2 REMOVALS=1 PASSER=0 VICTIM=0"
+ROOM_REMOVER_DIES = "WAITERS=1 REMOVALS=2 PASSER=0 VICTIM=3"
 REPAIR_TWICE = "SECOND=1 REQUEUE=1 EXPIRY=0"
 
 MODELS: dict[str, list[Run]] = {
@@ -169,5 +172,18 @@ MODELS: dict[str, list[Run]] = {
         Run("MUTANT_NEVER_FINISHED", "an operation that lacked one store is undone", short=False),
         Run("MUTANT_LET_GO_FIRST", "another intent is written before the operation has been ended", short=False),
         Run("MUTANT_NOT_REPUBLISHED", "the repairer does not push the hint again"),
+    ],
+    "room": [
+        Run("two-wait", "bound 1, 2 producers that wait, 2 jobs leave"),
+        Run("one-passes", "one that waits and one that does not", ROOM_PASSER),
+        Run("waiter-dies", "2 that wait, one of which may die", ROOM_WAITER_DIES, LONG),
+        Run("remover-dies", "one that waits; who takes jobs out may die", ROOM_REMOVER_DIES),
+        Run("MUTANT_PASSES", "who does not wait is let in whoever waits", ROOM_PASSER),
+        Run("MUTANT_SLEEPS_WITHOUT_A_LOOK", "who has taken a place does not look again before it sleeps"),
+        Run("MUTANT_CALLED_CLEARED_LATE", "a waiter says that it has been called only after its look"),
+        Run("MUTANT_LEAVES_IN_SILENCE", "who is let in does not call the next"),
+        Run("MUTANT_CLEARED_WHATEVER_CAME", "the bit for waiters is cleared whoever came meanwhile"),
+        Run("MUTANT_REPAIR_CALLS_NOBODY", "the repair calls nobody", ROOM_REMOVER_DIES),
+        Run("MUTANT_REPAIR_MINDS_THE_CALL", "the repair calls nobody who has been called", ROOM_REMOVER_DIES),
     ],
 }

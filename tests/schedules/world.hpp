@@ -49,6 +49,12 @@ class World {
   void bring(unsigned job);
   /// From here on an enqueue may be refused.
   void bound(std::uint64_t max_depth);
+  /// As bound(), and a full queue drops older jobs; or whoever is ready to waits for room.
+  void drop_at(std::uint64_t max_depth);
+  void block_at(std::uint64_t max_depth);
+  /// As put(), ready to wait: asleep when there is no room, with a place among those who wait.
+  void put_patiently(std::uint32_t self, unsigned job, std::uint8_t rank);
+  void give_up(std::uint32_t self);
   /// The heads of all levels are compared from here on; nobody waits long enough for it to make a difference.
   void age();
   /// Tenants share from here on, or no longer.
@@ -103,6 +109,9 @@ class World {
   std::string audit_text() const;
   std::string order_text() const;
   std::string bound_text();
+  std::string drop_text();
+  std::string room_text();
+  void let_in(std::uint32_t self, unsigned job);
   std::string turns_text() const;
   bool limited(unsigned job) const;
   void count_work(std::uint32_t self, bool works);
@@ -124,6 +133,14 @@ class World {
   std::vector<Books> books_;
   std::vector<Empty> empties_;
   std::uint64_t max_depth_ = 0, returned_ = 0;  ///< what comes back may pass the bound
+  bool dropping_ = false, blocking_ = false;
+  struct Place {
+    std::uint32_t ticket = shm::kNoIndex;
+    std::uint64_t since = 0;
+    unsigned job = 0;
+    bool held() const { return ticket != shm::kNoIndex; }
+  };
+  Place places_[kLanes];
   bool asleep_[kLanes] = {};
   std::vector<std::uint32_t> dead_;
   bool turns_ = false, shares_ = false;

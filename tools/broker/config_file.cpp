@@ -138,6 +138,23 @@ class Reader {
     return {};
   }
 
+  /// A member whose value is a number or a text, as the Admin API reads it within `object`.
+  Status read_as_json(std::string_view object, const toml::key& member, const toml::node& value,
+                      QueueSettings& settings) {
+    std::ostringstream json;
+    value.visit([&json](const auto& scalar) {
+      if constexpr (toml::is_value<decltype(scalar)>) json << toml::json_formatter(toml::array{scalar});
+    });
+    std::string text = json.str();
+    text = text.size() > 2 ? text.substr(text.find('[') + 1, text.rfind(']') - text.find('[') - 1) : "null";
+    const auto read = parse_queue_settings(fmt::format(R"({{"{}":{{"{}":{}}}}})", object, member.str(), text));
+    if (!read) return complain(value.source(), read.error().message);
+    if (read->strategy) settings.strategy = read->strategy;
+    if (read->warning_threshold) settings.warning_threshold = read->warning_threshold;
+    if (read->drop) settings.drop = read->drop;
+    return {};
+  }
+
   Status read_default_aging(const toml::key& key, const toml::node& node) {
     QueueSettings settings;
     if (const Status read = read_order(key, node, settings); !read) return read;
@@ -194,20 +211,19 @@ class Reader {
     const toml::table* table = node.as_table();
     if (table == nullptr) return complain(node.source(), "`backpressure` must be a table");
     for (const auto& [member, value] : *table) {
-      const auto text = scalar_text(value, false).value_or("");
       if (member.str() == "max_depth") {
         const auto depth = value.value_exact<std::int64_t>();
         if (!depth || *depth < 0) return complain(value.source(), "`max_depth` must be a number of jobs; 0: unbounded");
         settings.max_depth = static_cast<std::uint64_t>(*depth);
       } else if (member.str() == "max_size_bytes") {
-        const auto bytes = shell::parse_bytes(text);
+        const auto bytes = shell::parse_bytes(scalar_text(value, false).value_or(""));
         if (!bytes) return complain(value.source(), fmt::format("`max_size_bytes`: {}", bytes.error().message));
         settings.max_size_bytes = bytes.value();
-      } else if (member.str() == "strategy") {
-        if (text != "reject") return complain(value.source(), "`strategy` must be \"reject\", the only one there is");
+      } else if (member.str() == "strategy" || member.str() == "warning_threshold" || member.str() == "drop") {
+        if (const Status read = read_as_json("backpressure", member, value, settings); !read) return read;
       } else {
         return complain(member.source(), fmt::format("unknown key `{}` of backpressure; there are max_depth, "
-                                                     "max_size_bytes, strategy",
+                                                     "max_size_bytes, strategy, warning_threshold, drop",
                                                      member.str()));
       }
     }

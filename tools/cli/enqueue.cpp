@@ -12,6 +12,7 @@
 #include "tools/cli/on_full.hpp"
 #include "tools/cli/submission.hpp"
 #include "tools/cli/view.hpp"
+#include "tools/shell/quantity.hpp"
 #include "tools/shell/refusal.hpp"
 
 namespace ojs_shm::cli {
@@ -19,12 +20,21 @@ namespace {
 
 using shell::must;
 
-struct EnqueueOptions {
+constexpr const char* kBlockTimeout = "--block-timeout";
+
+struct Options {
   SubmissionFlags job;
   bool wait = false;
-  std::string wait_timeout, on_full;
+  std::string wait_timeout, block_timeout, on_full;
   CLI::App* command = nullptr;
 };
+
+EnqueueOptions patience_of(const Options& options) {
+  EnqueueOptions patience;
+  if (!options.block_timeout.empty())
+    patience.block_timeout = std::chrono::milliseconds(must(shell::parse_duration_ms(options.block_timeout)));
+  return patience;
+}
 
 /// Enqueues by the rules of --on-full; what is in the local buffer at the end of its time was refused.
 std::string enqueue_by(const OnFull& on_full, Producer& producer, const JobSpec& job) {
@@ -37,11 +47,11 @@ std::string enqueue_by(const OnFull& on_full, Producer& producer, const JobSpec&
   return receipt.id.str();
 }
 
-int enqueue_one(const Request& request, const EnqueueOptions& options, Producer& producer) {
+int enqueue_one(const Request& request, const Options& options, Producer& producer) {
   const Envelope envelope = envelope_of(options.job, must(Observer::attach(producer.segment())));
   must(check_supported(envelope));
   const OnFull on_full = on_full_of(options.on_full, producer.segment());
-  const std::string id = options.on_full.empty() ? must(producer.enqueue(envelope.spec())).str()
+  const std::string id = options.on_full.empty() ? must(producer.enqueue(envelope.spec(), patience_of(options))).str()
                                                  : enqueue_by(on_full, producer, envelope.spec());
   if (options.wait || !options.wait_timeout.empty()) {
     return wait_and_print(producer, id, options.wait_timeout, request.json);
@@ -55,14 +65,14 @@ int enqueue_one(const Request& request, const EnqueueOptions& options, Producer&
   return shell::kExitOk;
 }
 
-int enqueue(const Request& request, const EnqueueOptions& options) {
+int enqueue(const Request& request, const Options& options) {
   if (!options.job.type.empty()) {
     await_segment(request, kPatience);
     Producer producer = must(Producer::attach(request.where));
     return enqueue_one(request, options, producer);
   }
   for (const CLI::Option* option : options.command->get_options()) {
-    if (option->count() != 0 && option->get_name() != "--on-full")
+    if (option->count() != 0 && option->get_name() != kBlockTimeout && option->get_name() != "--on-full")
       shell::refuse(Code::kInvalid, option->get_name() + " describes one job and needs --type");
   }
   if (::isatty(STDIN_FILENO) == 1) {
@@ -70,15 +80,15 @@ int enqueue(const Request& request, const EnqueueOptions& options) {
   }
   await_segment(request, kPatience);
   Producer producer = must(Producer::attach(request.where));
-  if (options.on_full.empty()) return EnvelopeStream(producer, STDIN_FILENO, request.json).run();
+  if (options.on_full.empty()) return EnvelopeStream(producer, STDIN_FILENO, request.json, patience_of(options)).run();
   const OnFull on_full = on_full_of(options.on_full, producer.segment());
-  return EnvelopeStream(producer, STDIN_FILENO, request.json, &on_full).run();
+  return EnvelopeStream(producer, STDIN_FILENO, request.json, {}, &on_full).run();
 }
 
 }  // namespace
 
 void add_enqueue_command(CLI::App& app, Request& request) {
-  const auto [command, options] = add_command<EnqueueOptions>(
+  const auto [command, options] = add_command<Options>(
       app, request, "enqueue", "Enqueue a job, or one for each line of standard input; prints ids", &enqueue);
   command->alias("submit");
   options->command = command;
@@ -117,6 +127,10 @@ void add_enqueue_command(CLI::App& app, Request& request) {
   command->add_flag("--pending", job.pending, "Wait for `activate`");
   command->add_flag("--wait", options->wait, "Wait for its end and print its result, as `wait` does");
   command->add_option("--wait-timeout", options->wait_timeout, "As --wait, for at most this time")->type_name("TIME");
+  command
+      ->add_option(kBlockTimeout, options->block_timeout,
+                   "Wait for so long for room in a full queue whose strategy is block (0)")
+      ->type_name("TIME");
   set_footer(*command,
              "\nWithout --type each line of standard input is an envelope, such as\n"
              "  {\"type\":\"file.hash\",\"args\":[\"/etc/fstab\"],\"priority\":1,\"retry\":{\"max_attempts\":5}}\n"

@@ -4,6 +4,7 @@
 #include <spdlog/fmt/fmt.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cstdio>
 #include <utility>
 
@@ -28,8 +29,9 @@ bool ends_everything(Code code) {
 
 }  // namespace
 
-EnvelopeStream::EnvelopeStream(Producer& producer, int fd, bool json, const OnFull* on_full)
-    : producer_(producer), on_full_(on_full), json_(json), lines_(fd), bar_(lines_.size()) {
+EnvelopeStream::EnvelopeStream(Producer& producer, int fd, bool json, const EnqueueOptions& patience,
+                               const OnFull* on_full)
+    : producer_(producer), on_full_(on_full), json_(json), patience_(patience), lines_(fd), bar_(lines_.size()) {
   if (on_full != nullptr) resilient_.emplace(shell::must(Producer::attach(producer.segment())), on_full->options);
 }
 
@@ -57,7 +59,8 @@ void EnvelopeStream::take(const std::string& line) {
   batch_.push_back({lines_.count(), std::move(envelope).value()});
 }
 
-/// A batch is all or none; when it is refused, its lines go one by one, to find those that are at fault.
+/// A batch is all or none; when it is refused, its lines go one by one, to find those that are at fault. Whoever has waited
+/// for room in vain does not wait again for each.
 void EnvelopeStream::flush() {
   std::vector<JobSpec> specs;
   if (resilient_) {
@@ -65,16 +68,18 @@ void EnvelopeStream::flush() {
     batch_.clear();
   }
   for (const Line& line : batch_) specs.push_back(line.envelope.spec());
-  const auto whole =
-      specs.empty() ? Result<std::vector<JobIdText>>(std::vector<JobIdText>()) : producer_.enqueue_batch(specs);
+  const auto start = std::chrono::steady_clock::now();
+  const auto whole = specs.empty() ? Result<std::vector<JobIdText>>(std::vector<JobIdText>())
+                                   : producer_.enqueue_batch(specs, patience_);
   if (whole) {
     for (const JobIdText& id : whole.value()) print_id(id.view());
     accepted_ += specs.size();
   } else if (ends_everything(whole.code())) {
     throw shell::Refusal{whole.error()};
   } else {
+    const bool waited = std::chrono::steady_clock::now() - start >= patience_.block_timeout;
     for (std::size_t i = 0; i < specs.size(); ++i) {
-      const auto one = producer_.enqueue(specs[i]);
+      const auto one = producer_.enqueue(specs[i], waited ? EnqueueOptions{} : patience_);
       if (one) {
         print_id(one.value().view());
         ++accepted_;

@@ -23,7 +23,8 @@ namespace ojs_shm::cli {
 class EnvelopeStream {
  public:
   /// With `on_full` the lines go one by one and by its rules; what is left in its buffer at the end was refused.
-  EnvelopeStream(Producer& producer, int fd, bool json, const OnFull* on_full = nullptr);
+  EnvelopeStream(Producer& producer, int fd, bool json, const EnqueueOptions& patience,
+                 const OnFull* on_full = nullptr);
   /// Returns an exit code: 0, or 1 when a line was refused. Throws shell::Refusal when nothing can go on.
   int run();
 
@@ -45,6 +46,7 @@ class EnvelopeStream {
   std::optional<ResilientProducer> resilient_;
   std::map<std::string, std::uint64_t> buffered_;  ///< by id, the number of the line
   bool json_;
+  EnqueueOptions patience_;
   LineReader lines_;
   ProgressBar bar_;
   std::uint64_t accepted_ = 0, refused_ = 0;

@@ -73,13 +73,17 @@ constexpr QueueNumber kQueueNumbers[] = {
     {"ojs_job_returned_total", "Attempts given back, or ended by a death or a lease.", MetricType::Counter,
      [](const QueueInfo& q) { return q.returned_total; }},
     {"ojs_job_discarded_total", "Jobs given up after their last attempt.", MetricType::Counter,
-     [](const QueueInfo& q) { return q.discarded_total - q.expired_total; }},
+     [](const QueueInfo& q) { return q.discarded_total - q.expired_total - q.dropped_total; }},
     {"ojs_job_cancelled_total", "Jobs cancelled.", MetricType::Counter,
      [](const QueueInfo& q) { return q.cancelled_total; }},
     {"ojs_job_expired_total", "Jobs whose time ran out before they began.", MetricType::Counter,
      [](const QueueInfo& q) { return q.expired_total; }},
-    {"ojs_job_rejected_total", "Jobs that a bound refused.", MetricType::Counter,
+    {"ojs_backpressure_rejected_total", "Jobs that a bound refused.", MetricType::Counter,
      [](const QueueInfo& q) { return q.rejected_total; }},
+    {"ojs_backpressure_dropped_total", "Jobs dropped for newer ones.", MetricType::Counter,
+     [](const QueueInfo& q) { return q.dropped_total; }},
+    {"ojs_backpressure_waiting", "Enqueues that wait for room.", MetricType::Gauge,
+     [](const QueueInfo& q) { return q.waiting; }},
     {"ojs_job_priority_changes_total", "Changes of a priority after enqueue.", MetricType::Counter,
      [](const QueueInfo& q) { return q.reprioritized_total; }},
 };
@@ -89,6 +93,9 @@ void add_queues(Page& page, const std::vector<QueueInfo>& queues) {
     page.family(number.name, number.help, number.type);
     for (const QueueInfo& queue : queues) page.add({{"queue", queue.name}}, number.of(queue));
   }
+  page.family("ojs_backpressure_pressure", "Depth by bound, of the bound that is filled more; 0 without one.",
+              MetricType::Gauge);
+  for (const QueueInfo& queue : queues) page.add({{"queue", queue.name}}).gauge.value = queue.pressure;
   page.family("ojs_queue_available_by_priority", "Available jobs of each priority.", MetricType::Gauge);
   for (const QueueInfo& queue : queues)
     for (const auto& [priority, jobs] : queue.available_by_priority)

@@ -63,6 +63,7 @@ struct SetOptions {
   std::optional<bool> paused;
   std::optional<std::string> aging, level_weights, tenant_fairness, tenant_weights;
   std::optional<std::uint32_t> shards;
+  std::string strategy, warning_threshold, drop;
 };
 
 /// "on", "off", or the members of `aging` as JSON or as NAME=VALUE,...; all of them go through the reader of settings.
@@ -113,12 +114,29 @@ void add_order(QueueSettings& settings, const SetOptions& options) {
   settings.tenant_fairness = read.tenant_fairness;
 }
 
+/// As the Admin API reads them.
+void add_backpressure(QueueSettings& settings, const SetOptions& options) {
+  const QueueSettings read = must(parse_queue_settings(object([&](json::ObjectWriter& writer) {
+    writer.open("backpressure") += object([&](json::ObjectWriter& members) {
+      if (!options.strategy.empty()) members.text("strategy", options.strategy);
+      if (!options.drop.empty()) members.text("drop", options.drop);
+      if (!options.warning_threshold.empty())
+        json::check(options.warning_threshold).ok() ? members.value("warning_threshold", options.warning_threshold)
+                                                    : members.text("warning_threshold", options.warning_threshold);
+    });
+  })));
+  settings.strategy = read.strategy;
+  settings.warning_threshold = read.warning_threshold;
+  settings.drop = read.drop;
+}
+
 int set_queue(const Request& request, const SetOptions& options) {
   QueueSettings settings;
   settings.max_depth = options.max_depth;
   settings.paused = options.paused;
   if (options.max_size_bytes) settings.max_size_bytes = must(shell::parse_bytes(*options.max_size_bytes));
   add_order(settings, options);
+  add_backpressure(settings, options);
   must(must(Admin::attach(request.where)).set_queue(options.name, settings));
   return get_queue(request, NameOptions{options.name});
 }
@@ -186,9 +204,17 @@ void add_queue_commands(CLI::App& app, Request& request) {
   set->add_option("--max-depth", set_options->max_depth, "Waiting jobs it takes; 0: unbounded")
       ->type_name("N")
       ->check(kNotNegative);
-  set->add_option("--max-size-bytes", set_options->max_size_bytes,
+  set->add_option("--max-size-bytes,--max-bytes", set_options->max_size_bytes,
                   "Bytes of waiting jobs it takes, such as 8M; 0: unbounded")
       ->type_name("BYTES");
+  set->add_option("--strategy", set_options->strategy,
+                  "When it is full: reject, block (a producer may wait) or drop_oldest (an older job goes)")
+      ->type_name("HOW");
+  set->add_option("--warning-threshold", set_options->warning_threshold,
+                  "Fuller than this it warns; 0 to 1, at first 0.8")
+      ->type_name("SHARE");
+  set->add_option("--drop", set_options->drop, "What drop_oldest drops: oldest, or lowest_priority")
+      ->type_name("WHICH");
   set->add_option("--paused", set_options->paused, "A paused queue accepts jobs and gives none")
       ->type_name("true|false");
   set->add_option("--aging", set_options->aging,

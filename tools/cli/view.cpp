@@ -42,11 +42,8 @@ void write_queue(json::ObjectWriter& writer, const QueueInfo& queue) {
   writer.boolean("paused", queue.paused);
   count(writer, "depth", queue.depth);
   count(writer, "size_bytes", queue.size_bytes);
-  writer.open("backpressure") += object([&](json::ObjectWriter& bounds) {
-    count(bounds, "max_depth", queue.max_depth);
-    count(bounds, "max_size_bytes", queue.max_size_bytes);
-    bounds.text("strategy", "reject");
-  });
+  writer.number("pressure", queue.pressure);
+  count(writer, "waiting", queue.waiting);
   writer.open("counts") += object([&](json::ObjectWriter& counts) {
     for (std::size_t state = 0; state < std::size(queue.by_state); ++state) {
       count(counts, state_name(static_cast<State>(state)), queue.by_state[state]);
@@ -61,6 +58,7 @@ void write_queue(json::ObjectWriter& writer, const QueueInfo& queue) {
     count(totals, "retried", queue.retried_total);
     count(totals, "returned", queue.returned_total);
     count(totals, "rejected", queue.rejected_total);
+    count(totals, "dropped", queue.dropped_total);
     count(totals, "expired", queue.expired_total);
     count(totals, "priority_changes", queue.reprioritized_total);
   });

@@ -49,6 +49,21 @@ class Client(OnAsyncQueue):
         with self.assertRaises(ojs_shm.JobCancelled):
             await task.result(BOUND)
 
+    async def test_BP_T05_BP_T09_many_wait_for_room_at_once_in_their_order(self):
+        await self.queue.configure(max_depth=1, strategy="block")
+        first = await self.queue.submit("any", 0)
+        waiting = [asyncio.create_task(self.queue.submit("any", n + 1, block_timeout=BOUND)) for n in range(200)]
+        late = asyncio.create_task(self.queue.submit("any", block_timeout=0.001))
+        with self.assertRaises(ojs_shm.QueueFull):
+            await late
+        waiting.pop(100).cancel()
+        await first.cancel()
+        for each in waiting:
+            task = await asyncio.wait_for(each, BOUND)
+            self.assertEqual((await self.queue.stats()).depth, 1)
+            await task.cancel()
+        self.assertEqual((await self.queue.stats()).raw["waiting"], 0)
+
     async def test_events_are_followed(self):
         await self.queue.set_events(True)
         task = await self.queue.submit("any")

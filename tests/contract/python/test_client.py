@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """The blocking client: priorities, submitting, asking, changing, and the errors of each."""
 
+import concurrent.futures
 import datetime
 import os
 import subprocess
 import sys
 import threading
+import time
 import unittest
 from queue import SimpleQueue
 
@@ -13,6 +15,13 @@ from segments import BOUND, ROOT, Broker, OnQueue, OnSegment
 
 import ojs_shm
 from ojs_shm import NewJob, Priority, Retry
+
+
+def eventually(done):
+    end = time.monotonic() + BOUND
+    while not done():
+        if time.monotonic() > end:
+            raise AssertionError("it did not happen in time")
 
 
 class Priorities(OnQueue):
@@ -159,6 +168,7 @@ class Submitting(OnQueue):
             self.queue.submit("any")
         full = caught.exception
         self.assertEqual((full.code, full.depth, full.bound, full.unit), ("QUEUE_FULL", 2, 2, "jobs"))
+        self.assertEqual((full.subject, full.strategy, full.retry_after), (self.queue_name, "reject", 1))
         self.assertEqual(self.queue.stats().raw["rejected_total"], 1)
 
     def test_PRI_T22_limits_are_brought_by_jobs_set_read_and_cleared(self):
@@ -175,6 +185,30 @@ class Submitting(OnQueue):
         for wrong in ({"concurrency": 1}, {"key": "a b"}, {"key": "k", "rate": {"limit": 1}}):
             with self.subTest(wrong), self.assertRaises(ValueError):
                 self.queue.submit("any", rate_limit=wrong)
+
+    def test_BP_T04_BP_T06_BP_T21_a_submit_waits_for_room(self):
+        self.queue.configure(max_depth=1, strategy="block", warning_threshold=0.5, drop="lowest_priority")
+        policy = self.queue.stats().raw["policy"]["backpressure"]
+        self.assertEqual((policy["strategy"], policy["warning_threshold"], policy["drop"]),
+                         ("block", 0.5, "lowest_priority"))
+        first = self.queue.submit("any", block_timeout=1)
+        with self.assertRaises(ojs_shm.QueueFull):
+            self.queue.submit("any", block_timeout=0.02)
+        with self.assertRaises(ojs_shm.QueueFull):  # at once, for it can never fit
+            self.queue.submit_many([NewJob("any"), NewJob("any")], block_timeout=60)
+        with concurrent.futures.ThreadPoolExecutor(1) as pool:
+            waiting = pool.submit(self.queue.submit, "any", block_timeout=BOUND)
+            eventually(lambda: self.queue.stats().raw["waiting"] == 1)
+            first.cancel()
+            self.assertEqual(waiting.result().state, "available")
+
+    def test_BP_T10_a_submit_drops_the_oldest(self):
+        self.queue.configure(max_depth=1, strategy="drop_oldest")
+        victim, task = self.queue.submit("any"), self.queue.submit("any")
+        self.assertEqual((victim.state, task.state), ("discarded", "available"))
+        self.assertEqual(self.queue.stats().raw["dropped_total"], 1)
+        with self.assertRaises(ojs_shm.InvalidArgument):
+            self.queue.configure(strategy="hope")
 
     def test_wrong_arguments_are_refused_before_anything_is_stored(self):
         for wrong in ({"type": ""}, {"type": "Upper"}, {"type": "a", "queue": "No Queue"}, {"type": "a\0b"},

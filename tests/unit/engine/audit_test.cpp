@@ -266,7 +266,7 @@ TEST_F(Audit, I17_a_page_that_belongs_to_no_level_or_lane) {
 
 TEST_F(Audit, I20_a_flow_in_line_that_nothing_leads_to) {
   shm::Word& control = s.store().flow(0).control;
-  (void)s.actor().rings().ensure_named(s.store().flow(0).ring);
+  (void)s.actor().rings().ensure_unindexed(s.store().flow(0).ring);
   EXPECT_EQ(found(), std::set<std::uint32_t>{});
   const Corrupted corrupted(control, engine::FlowControl(engine::FlowControl::kListed, 0, 1).word);
   EXPECT_EQ(found(), (std::set<std::uint32_t>{20}));

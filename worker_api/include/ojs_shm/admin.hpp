@@ -25,11 +25,16 @@ struct QueueSettings {
   std::optional<std::vector<LevelWeight>> level_weights = {};  ///< empty: strict
   std::optional<std::uint32_t> shards = {};                    ///< 1 to 16
   std::optional<TenantFairness> tenant_fairness = {};          ///< all of it: weights that are not listed end
+  std::optional<BackpressureStrategy> strategy = {};           ///< of a bounded queue; reject unless said otherwise
+  std::optional<double> warning_threshold =
+      {};                              ///< 0 to 1; fuller than this, the queue warns: 0.8 unless said otherwise
+  std::optional<DropOrder> drop = {};  ///< of the strategy drop_oldest
 };
 
-/// Reads `{"paused", "backpressure": {"max_depth", "max_size_bytes", "strategy"}, "aging": {"enabled", "preset",
-/// "interval", "rate", "cap" or "floor"}, "level_weights": {"0": 5, "high": 3, "*": 1}, "shards", "tenant_fairness": {"enabled", "strategy": "fair-share", "default_weight", "weights": {"a": 5}}}`. Errors: kInvalid;
-/// `subject` is the member.
+/// Reads `{"paused", "backpressure": {"max_depth", "max_size_bytes", "strategy", "warning_threshold", "drop"}, "aging":
+/// {"enabled", "preset", "interval", "rate", "cap" or "floor"}, "level_weights": {"0": 5, "high": 3, "*": 1}, "shards",
+/// "tenant_fairness": {"enabled", "strategy": "fair-share", "default_weight", "weights": {"a": 5}}}`.
+/// Errors: kInvalid; `subject` is the member.
 OJS_SHM_API Result<QueueSettings> parse_queue_settings(std::string_view json);
 
 struct SegmentFile {

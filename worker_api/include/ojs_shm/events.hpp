@@ -32,6 +32,9 @@ struct Event {
   std::string pool;                                 ///< of workers; empty when it is about a queue or a job
   std::uint64_t active_jobs = 0, waiting_jobs = 0;  ///< of a pool or a queue
   std::string previous_strategy, new_strategy;      ///< of a pool
+  std::uint64_t depth = 0, bound = 0;               ///< of the queue, in `unit`: backpressure
+  std::string_view unit = "";                       ///< "jobs" or "bytes"
+  std::uint64_t count = 0;                          ///< how many refused jobs this event speaks for
   std::optional<JobError> error;                    ///< of the failed attempt, while the job still has it
 };
 

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include <ojs_shm/backpressure.hpp>
 #include <ojs_shm/events.hpp>
 #include <ojs_shm/export.hpp>
 #include <ojs_shm/job.hpp>
@@ -46,10 +47,16 @@ struct QueueInfo {
   std::string name;
   bool paused = false;
   std::uint64_t max_depth = 0, max_size_bytes = 0;  ///< 0: unbounded
-  std::uint64_t depth = 0, size_bytes = 0;          ///< available + scheduled + retryable + pending
-  std::uint64_t by_state[8] = {};                   ///< jobs now in the segment, indexed by State
+  BackpressureStrategy strategy = BackpressureStrategy::kReject;
+  double warning_threshold = 0.8;
+  DropOrder drop = DropOrder::kOldest;
+  double pressure = 0;        ///< depth / bound, of the bound that is filled more; 0 without a bound, at most 1
+  std::uint64_t waiting = 0;  ///< enqueues that wait for room
+  std::uint64_t depth = 0, size_bytes = 0;  ///< available + scheduled + retryable + pending
+  std::uint64_t by_state[8] = {};           ///< jobs now in the segment, indexed by State
   std::uint64_t enqueued_total = 0, dispatched_total = 0, completed_total = 0, discarded_total = 0, cancelled_total = 0,
-                retried_total = 0, returned_total = 0, rejected_total = 0, expired_total = 0, reprioritized_total = 0;
+                retried_total = 0, returned_total = 0, rejected_total = 0, dropped_total = 0, expired_total = 0,
+                reprioritized_total = 0;
   std::vector<std::pair<std::int64_t, std::uint64_t>> available_by_priority;  ///< best first
   bool lower_first = true;  ///< of two priorities the lower one goes first
   AgingSettings aging;
@@ -59,7 +66,8 @@ struct QueueInfo {
   TenantFairness tenant_fairness;
 };
 
-/// `aging`, `level_weights`, `shards` and `tenant_fairness` of a queue as they are, for parse_queue_settings().
+/// `backpressure`, `aging`, `level_weights`, `shards` and `tenant_fairness` of a queue as they are, for
+/// parse_queue_settings().
 OJS_SHM_API std::string print_queue_policy(const QueueInfo& queue);
 
 /// The supervisor's handle counts among "handles"; eight more are kept for supervision and counted nowhere.

@@ -94,6 +94,8 @@ typedef struct ojs_shm_error {
   uint64_t bound;       // the limit
   int32_t code;         // OJS_SHM_OK when nothing has failed yet
   uint32_t reserved;
+  const char* strategy;     // of QUEUE_FULL: the queue's, "reject", "block" or "drop_oldest"; else ""
+  uint64_t retry_after_ms;  // of QUEUE_FULL: when there may be room, at least 1,000; else 0
 } ojs_shm_error;
 
 // The last failure of a handle; a success leaves it. With NULL or a segment handle: the last failure in this thread of
@@ -353,18 +355,15 @@ OJS_SHM_API int ojs_shm_interrupt(ojs_shm_worker* worker);
 
 typedef struct ojs_shm_admin ojs_shm_admin;
 
-enum {  // which members of ojs_shm_queue_settings count
-  OJS_SHM_QUEUE_MAX_DEPTH = 1,
-  OJS_SHM_QUEUE_MAX_SIZE_BYTES = 2,
-  OJS_SHM_QUEUE_PAUSED = 4
-};
-
 typedef struct ojs_shm_queue_settings {
   size_t struct_size;
-  uint64_t max_depth;       // jobs; 0: unbounded
-  uint64_t max_size_bytes;  // stored bytes of the bodies; 0: unbounded
-  uint32_t paused;          // != 0: it accepts jobs and gives none
-  uint32_t set;             // OJS_SHM_QUEUE_
+  uint64_t max_depth;        // jobs; 0: unbounded
+  uint64_t max_size_bytes;   // stored bytes of the bodies; 0: unbounded
+  uint32_t paused;           // != 0: it accepts jobs and gives none
+  uint32_t set;              // OJS_SHM_QUEUE_, of ojs_shm_full.h
+  double warning_threshold;  // 0 to 1; fuller than this, the queue warns
+  uint32_t strategy;         // OJS_SHM_STRATEGY_, and
+  uint32_t drop;             // OJS_SHM_DROP_, of ojs_shm_full.h
 } ojs_shm_queue_settings;
 
 OJS_SHM_API int ojs_shm_admin_open(const ojs_shm_segment* segment, ojs_shm_admin** admin);
@@ -451,4 +450,5 @@ OJS_SHM_API int64_t ojs_shm_events_lost(ojs_shm_events* events);
 #ifdef __cplusplus
 }
 #endif
+#include <ojs_shm/ojs_shm_full.h>
 #include <ojs_shm/ojs_shm_limits.h>

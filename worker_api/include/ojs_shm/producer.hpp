@@ -3,17 +3,39 @@
 
 #include <chrono>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include <ojs_shm/backpressure.hpp>
 #include <ojs_shm/export.hpp>
 #include <ojs_shm/job.hpp>
 #include <ojs_shm/result.hpp>
 #include <ojs_shm/segment.hpp>
 
 namespace ojs_shm {
+
+/// An enqueue that waits for room without a thread: see Producer::begin(). Its destructor gives the place up, and nothing
+/// is stored. One thread at a time may use a producer and all that waits through it.
+class OJS_SHM_API WaitingEnqueue {
+ public:
+  WaitingEnqueue(WaitingEnqueue&&) noexcept;
+  WaitingEnqueue& operator=(WaitingEnqueue&&) noexcept;
+  ~WaitingEnqueue();
+
+  /// Nothing while it waits; once, what became of it: the ids, or an error. Never blocks.
+  std::optional<Result<std::vector<JobIdText>>> poll();
+  /// When it gives up; poll() then has the error.
+  std::chrono::steady_clock::time_point deadline() const;
+
+ private:
+  friend class Producer;
+  struct Impl;
+  explicit WaitingEnqueue(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
 
 /// Puts jobs into queues. One thread at a time may use a Producer; make one for each thread.
 class OJS_SHM_API Producer {
@@ -29,8 +51,19 @@ class OJS_SHM_API Producer {
   /// When it returns a job id the job is in the segment and survives the death of every process.
   /// Errors: kInvalid, kTooLarge, kQueueFull, kSegmentFull, kDuplicate, kClosed; nothing is stored then.
   Result<JobIdText> enqueue(const JobSpec& job);
+  Result<JobIdText> enqueue(const JobSpec& job, const EnqueueOptions& options);
   /// All or none, in this order, also when the process is killed half-way.
   Result<std::vector<JobIdText>> enqueue_batch(std::span<const JobSpec> jobs);
+  /// Waits for room for all of them; more than the bound allows are refused at once.
+  Result<std::vector<JobIdText>> enqueue_batch(std::span<const JobSpec> jobs, const EnqueueOptions& options);
+  /// enqueue_batch() for an event loop: any number of them may wait at once. The jobs are copied. Poll each when room_fd() is
+  /// readable, and when its deadline is over. Errors: as enqueue() of what is no matter of room.
+  Result<WaitingEnqueue> begin(std::span<const JobSpec> jobs, const EnqueueOptions& options);
+  /// A descriptor that is readable when one of those that wait may have got its turn; poll() arms it again. It belongs to
+  /// the producer.
+  Result<int> room_fd();
+  /// How full the queue of the last enqueue is with it, if that is above the queue's warning threshold.
+  std::optional<QueuePressure> pressure() const;
 
   /// Waits until the job is finished. Errors: kNotFound, kTimeout.
   Result<JobInfo> wait(std::string_view id, std::chrono::milliseconds timeout);
@@ -48,9 +81,10 @@ class OJS_SHM_API Producer {
 
  private:
   friend class Admin;
+  friend class WaitingEnqueue;
   struct Impl;
   explicit Producer(std::unique_ptr<Impl> impl);
-  std::unique_ptr<Impl> impl_;
+  std::shared_ptr<Impl> impl_;  ///< shared with what waits
 };
 
 }  // namespace ojs_shm

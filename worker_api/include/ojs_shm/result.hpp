@@ -21,7 +21,7 @@ enum class Code : std::uint8_t {
   kCannotAttach = 3,   ///< no such segment, or it is not a readable one of this library
   kNotFound = 4,       ///< no job, queue or waiter of that name
   kWrongState = 5,     ///< the job's state forbids it; the error names the state
-  kQueueFull = 6,      ///< the queue's bound refused the job; the error has depth and bound
+  kQueueFull = 6,      ///< the queue's bound refused the job; the error has depth, bound, strategy and a delay
   kSegmentFull = 7,    ///< a pool of the segment is exhausted; the error names pool, use and the options to set
   kPermission = 8,     ///< the operating system refused access to the segment
   kInUse = 9,          ///< somebody else has that name, role or file
@@ -43,10 +43,12 @@ OJS_SHM_API std::string_view code_name(Code code) noexcept;
 struct Error {
   Code code = Code::kInternal;
   std::string message = {};
-  std::string subject = {};    ///< the queue, pool, member or state the error speaks of
-  std::uint64_t depth = 0;     ///< kQueueFull, kSegmentFull: present use, in `unit`
-  std::uint64_t bound = 0;     ///< kQueueFull, kSegmentFull: the limit, in `unit`; kInvalid: the allowed maximum
-  std::string_view unit = "";  ///< "jobs" or "bytes"; of kSegmentFull the pool's, such as "blocks"
+  std::string subject = {};          ///< the queue, pool, member or state the error speaks of
+  std::uint64_t depth = 0;           ///< kQueueFull, kSegmentFull: present use, in `unit`
+  std::uint64_t bound = 0;           ///< kQueueFull, kSegmentFull: the limit, in `unit`; kInvalid: the allowed maximum
+  std::string_view unit = "";        ///< "jobs" or "bytes"; of kSegmentFull the pool's, such as "blocks"
+  std::string_view strategy = "";    ///< kQueueFull: the queue's, such as "reject"
+  std::uint32_t retry_after_ms = 0;  ///< kQueueFull: when there may be room; at least a second
 };
 
 /// A value or an Error. Reading the value of an error is a bug and ends the process.

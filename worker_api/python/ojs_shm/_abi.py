@@ -43,7 +43,8 @@ class Sized(Structure):
 
 class Error(Sized):
     _fields_ = [("struct_size", c_size_t), ("message", c_char_p), ("subject", c_char_p), ("unit", c_char_p),
-                ("depth", c_uint64), ("bound", c_uint64), ("code", c_int32), ("reserved", c_uint32)]
+                ("depth", c_uint64), ("bound", c_uint64), ("code", c_int32), ("reserved", c_uint32),
+                ("strategy", c_char_p), ("retry_after_ms", c_uint64)]
 
 
 class SegmentOptions(Sized):
@@ -108,6 +109,11 @@ class QueueSettings(Sized):
                 ("paused", c_uint32), ("set", c_uint32)]
 
 
+class Pressure(Sized):
+    _fields_ = [("struct_size", c_size_t), ("depth", c_uint64), ("bound", c_uint64), ("pressure", c_double),
+                ("unit", c_char_p)]
+
+
 class JobFilter(Sized):
     _fields_ = [("struct_size", c_size_t), ("queue", c_char_p), ("type", c_char_p), ("limit", c_uint64),
                 ("state", c_uint32), ("flags", c_uint32)]
@@ -138,6 +144,11 @@ _ENTRIES = {
     "close_buffer": (c_int64, (_handle, *_text)),
     "enqueue": (c_int, (_handle, POINTER(JobSpec), c_char_p)),
     "enqueue_batch": (c_int, (_handle, POINTER(JobSpec), c_size_t, c_char_p)),
+    "enqueue_within": (c_int, (_handle, POINTER(JobSpec), c_size_t, c_int64, c_char_p)),
+    "enqueue_begin": (c_int, (_handle, POINTER(JobSpec), c_size_t, c_int64, _out)),
+    "enqueue_poll": (c_int, (_handle, c_char_p)),
+    "room_fd": (c_int, (_handle,)),
+    "last_pressure": (c_int, (_handle, POINTER(Pressure))),
     "wait": (c_int64, (_handle, c_char_p, c_int64, *_text)),
     "get": (c_int64, (_handle, c_char_p, *_text)),
     "cancel": (c_int64, (_handle, c_char_p, *_text)),
@@ -214,7 +225,8 @@ class Library:
             return made(name, code=name, number=number)
         return made(detail.message.decode("utf-8", "replace"), code=name, number=number,
                     subject=(detail.subject or b"").decode("utf-8", "replace"), depth=detail.depth,
-                    bound=detail.bound, unit=(detail.unit or b"").decode())
+                    bound=detail.bound, unit=(detail.unit or b"").decode(),
+                    strategy=(detail.strategy or b"").decode(), retry_after=detail.retry_after_ms / 1000)
 
     def open(self, entry, *arguments) -> int:
         """Calls an entry whose last parameter receives a new handle."""

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from . import errors
 from .client import Queue
 from .events import LOOK
+from .aio_room import Room
 from .jobs import NOTHING, Duration, JobInfo, NewJob, QueueStats, milliseconds
 from .on_full import OnFull, Unsent
 
@@ -40,6 +41,7 @@ class AsyncQueue:
     def __init__(self, queue: Queue) -> None:
         self._queue = queue
         self._watcher = _Watcher(queue)
+        self._room = Room(queue)
 
     @property
     def sync(self) -> Queue:
@@ -50,15 +52,22 @@ class AsyncQueue:
     def convention(self) -> str:
         return self._queue.convention
 
-    async def submit(self, type: str, input: Any = NOTHING, **options: Any) -> AsyncTask:
+    async def submit(self, type: str, input: Any = NOTHING, *, block_timeout: Duration = 0,
+                     **options: Any) -> AsyncTask:
         """Puts one job in; on return it survives the death of every process. `options` are the members of NewJob.
+        `block_timeout`: how long to wait for room in a full queue whose strategy is block; who is cancelled meanwhile
+        leaves nothing behind.
 
         Errors: InvalidArgument, TooLarge, QueueFull, SegmentFull, Duplicate, Closed; nothing is stored then.
         """
+        if block_timeout:
+            return AsyncTask(self, (await self._room.submit([NewJob(type, input, **options)], block_timeout))[0])
         return AsyncTask(self, *await self._patiently(self._queue._submit, NewJob(type, input, **options)))
 
-    async def submit_many(self, jobs: Iterable[NewJob]) -> list[AsyncTask]:
-        """All or none, in this order."""
+    async def submit_many(self, jobs: Iterable[NewJob], *, block_timeout: Duration = 0) -> list[AsyncTask]:
+        """All or none, in this order; `block_timeout` as for submit(), until there is room for all of them."""
+        if block_timeout:
+            return [AsyncTask(self, id) for id in await self._room.submit(jobs, block_timeout)]
         ids, buffered = await self._patiently(self._queue._submit_many, jobs)
         return [AsyncTask(self, id, buffered) for id in ids]
 
@@ -162,6 +171,7 @@ class AsyncQueue:
     async def close(self) -> list[Unsent]:
         """Detaches; whoever still waits for a result gets Closed. Returns what the local buffer has not sent."""
         await asyncio.to_thread(self._watcher.close)
+        self._room.close()
         return await asyncio.to_thread(self._queue.close)
 
     async def __aenter__(self) -> AsyncQueue:

@@ -83,15 +83,21 @@ class Queue:
 
     # --- Submitting ---------------------------------------------------------------------------------------------------
 
-    def submit(self, type: str, input: Any = NOTHING, **options: Any) -> Task:
+    def submit(self, type: str, input: Any = NOTHING, *, block_timeout: Duration = 0, **options: Any) -> Task:
         """Puts one job in; on return it survives the death of every process. `options` are the members of NewJob.
+        `block_timeout`: how long to wait for room in a full queue whose strategy is block.
 
         Errors: InvalidArgument, TooLarge, QueueFull, SegmentFull, Duplicate, Closed; nothing is stored then.
         """
-        return Task(self, *self._submit(NewJob(type, input, **options)))
+        job = NewJob(type, input, **options)
+        if block_timeout:
+            return Task(self, self._submit_within([job], block_timeout)[0])
+        return Task(self, *self._submit(job))
 
-    def submit_many(self, jobs: Iterable[NewJob]) -> list[Task]:
-        """All or none, in this order."""
+    def submit_many(self, jobs: Iterable[NewJob], *, block_timeout: Duration = 0) -> list[Task]:
+        """All or none, in this order; `block_timeout` as for submit(), until there is room for all of them."""
+        if block_timeout:
+            return [Task(self, id) for id in self._submit_within(jobs, block_timeout)]
         ids, buffered = self._submit_many(jobs)
         return [Task(self, id, buffered) for id in ids]
 
@@ -111,18 +117,31 @@ class Queue:
         return id.value.decode(), code == _abi.BUFFERED
 
     def _submit_many(self, jobs: Iterable[NewJob]) -> tuple[list[str], bool]:
+        specs, kept = self._specs(jobs)
+        ids = ctypes.create_string_buffer(max(1, len(specs) * _abi.ID_SIZE))
+        with self._producers.lent() as producer:
+            code = producer.call(library().enqueue_batch, specs, len(specs), ids)
+        del kept
+        return ids_of(ids, len(specs)), code == _abi.BUFFERED
+
+    def _submit_within(self, jobs: Iterable[NewJob], block_timeout: Duration) -> list[str]:
+        specs, kept = self._specs(jobs)
+        ids = ctypes.create_string_buffer(max(1, len(specs) * _abi.ID_SIZE))
+        with self._producers.lent() as producer:
+            producer.call(library().enqueue_within, specs, len(specs),
+                          milliseconds(block_timeout, "block_timeout", 53), ids)
+        del kept
+        return ids_of(ids, len(specs))
+
+    def _specs(self, jobs: Iterable[NewJob]) -> tuple[Any, list[Any]]:
+        """The array of structs, and what must live as long as it."""
         listed = list(jobs)
         specs, now = (_abi.JobSpec * len(listed))(), _now_ms()
         kept = []
         for spec, job in zip(specs, listed):
             spec.struct_size = ctypes.sizeof(spec)
             kept.append(job._struct(spec, self.priority(job.priority), self.queue, now))
-        ids = ctypes.create_string_buffer(max(1, len(listed) * _abi.ID_SIZE))
-        with self._producers.lent() as producer:
-            code = producer.call(library().enqueue_batch, specs, len(listed), ids)
-        del kept
-        return [ids.raw[at:at + _abi.ID_SIZE - 1].decode()
-                for at in range(0, len(listed) * _abi.ID_SIZE, _abi.ID_SIZE)], code == _abi.BUFFERED
+        return specs, kept
 
     # --- The local buffer of OnFull -----------------------------------------------------------------------------------
 
@@ -301,8 +320,13 @@ class Queue:
     def configure(self, queue: str | None = None, *, max_depth: int | None = None,
                   max_size_bytes: int | None = None, paused: bool | None = None,
                   aging: dict[str, Any] | None = None, level_weights: dict[str, int] | None = None,
-                  shards: int | None = None, tenant_fairness: dict[str, Any] | None = None) -> None:
+                  shards: int | None = None, tenant_fairness: dict[str, Any] | None = None,
+                  strategy: str | None = None, warning_threshold: float | None = None,
+                  drop: str | None = None) -> None:
         """Changes what is given, and makes the queue when it does not exist. 0 means unbounded.
+
+        `strategy` is what a full queue does: "reject", "block" (a producer may wait, see submit) or "drop_oldest", by
+        `drop` "oldest" or "lowest_priority". Fuller than `warning_threshold` (0 to 1) it warns.
 
         `aging` has the members enabled, preset ("ojs", "qo"), interval, rate, and cap or floor; `level_weights` maps a
         priority (a number or a name, "*" for all others) to its turns, and is strict again when empty; `tenant_fairness` has
@@ -320,6 +344,10 @@ class Queue:
         order = {name: value for name, value in (("aging", aging), ("level_weights", level_weights),
                                                  ("shards", shards),
                                                  ("tenant_fairness", tenant_fairness)) if value is not None}
+        bounds = {name: value for name, value in (("strategy", strategy), ("warning_threshold", warning_threshold),
+                                                  ("drop", drop)) if value is not None}
+        if bounds:
+            order["backpressure"] = bounds
         name = _abi.text_in(queue or self.queue, "queue")
         with self._admins.lent() as admin:
             if order:
@@ -475,6 +503,11 @@ class Task:
 
     def __repr__(self) -> str:
         return f"<Task {self.id}>"
+
+
+def ids_of(buffer: Any, count: int) -> list[str]:
+    """The ids that an entry has written one after the other."""
+    return [buffer.raw[at:at + _abi.ID_SIZE - 1].decode() for at in range(0, count * _abi.ID_SIZE, _abi.ID_SIZE)]
 
 
 def _now_ms() -> int:

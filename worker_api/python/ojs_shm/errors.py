@@ -16,10 +16,11 @@ class OjsError(Exception):
     number    the negative number of ojs_shm.h
     subject   the queue, pool, member or state it speaks of, or ""
     depth, bound, unit   present use and limit in "jobs" or "bytes"; 0, 0, "" where they have no meaning
+    strategy, retry_after   of QueueFull: the queue's, and in how many seconds there may be room, at least 1; else "", 0
     """
 
     def __init__(self, message: str, *, code: str = "", number: int = 0, subject: str = "", depth: int = 0,
-                 bound: int = 0, unit: str = "") -> None:
+                 bound: int = 0, unit: str = "", strategy: str = "", retry_after: float = 0) -> None:
         super().__init__(message)
         self.message = message
         self.code = code
@@ -28,6 +29,8 @@ class OjsError(Exception):
         self.depth = depth
         self.bound = bound
         self.unit = unit
+        self.strategy = strategy
+        self.retry_after = retry_after
 
     def __str__(self) -> str:
         return self.message
@@ -54,7 +57,8 @@ class WrongState(OjsError):
 
 
 class QueueFull(OjsError):
-    """The queue's bound refused the job; `depth`, `bound` and `unit` tell how full it is. Nothing was stored."""
+    """The queue's bound refused the job; `subject` names the queue, `depth`, `bound` and `unit` tell how full it is,
+    and `retry_after` when to come again. Nothing was stored."""
 
 
 class SegmentFull(OjsError):

@@ -7,7 +7,11 @@
 #include "engine/state.hpp"
 #include "engine/uuid.hpp"
 
+// What operations hand out beside their outcome; the outcomes are in actor.hpp.
+
 namespace ojs_shm::engine {
+
+enum class Outcome : std::uint8_t;
 
 /// What a fetch hands out. `body` keeps its capacity from one fetch to the next.
 struct Fetched {
@@ -19,6 +23,13 @@ struct Fetched {
   std::uint32_t type_length = 0, args_length = 0, timeout_ms = 0;
   std::uint64_t created_at = 0, available_at = 0, started_at = 0, deadline = 0;
   std::string* body = nullptr;
+};
+
+struct Settled {
+  Outcome outcome{};
+  JobState state = JobState::kCompleted;
+  std::uint32_t delay_ms = 0;
+  std::uint64_t due_at = 0;
 };
 
 /// Why a held job ends without an ack.

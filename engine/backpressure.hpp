@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "shm/atomics.hpp"
+#include "shm/bits.hpp"
+
+// What a queue does when it is full, and how full it is. Words and pure functions of numbers. Thread-safe.
+
+namespace ojs_shm::engine {
+
+/// Jobs and bytes in one number: sums and differences of charges are charges, whatever wraps.
+constexpr std::uint64_t charge(std::uint64_t jobs, std::uint64_t bytes) { return (jobs << 40) + bytes; }
+constexpr std::uint64_t charged_bytes(std::uint64_t c) { return c & ((1ULL << 40) - 1); }
+constexpr std::uint64_t charged_jobs(std::uint64_t c) { return c >> 40; }
+
+/// What becomes of a job for which a bounded queue has no room.
+enum class Strategy : std::uint8_t { kReject, kBlock, kDropOldest };
+
+/// 1..0 strategy  2 a drop takes the lowest priority first  16..3 warning threshold in 1/10,000, plus one; 0: the default.
+struct Backpressure {
+  std::uint64_t word = 0;
+  using StrategyBits = shm::Field<0, 2>;
+  using LowestBit = shm::Field<2, 1>;
+  using ThresholdBits = shm::Field<3, 14>;
+  static constexpr unsigned kWhole = 10'000, kDefaultThreshold = 8'000;
+
+  constexpr explicit Backpressure(std::uint64_t w) : word(w) {}
+  constexpr Backpressure(Strategy strategy, bool lowest, unsigned threshold)
+      : word(StrategyBits::put(static_cast<std::uint64_t>(strategy)) | LowestBit::put(lowest ? 1 : 0) |
+             ThresholdBits::put(threshold == kDefaultThreshold ? 0 : threshold + 1)) {}
+  constexpr Strategy strategy() const {
+    const std::uint64_t found = StrategyBits::get(word);
+    return found > 2 ? Strategy::kReject : static_cast<Strategy>(found);
+  }
+  constexpr bool lowest_first() const { return LowestBit::get(word) != 0; }
+  constexpr unsigned threshold() const {
+    const auto found = static_cast<unsigned>(ThresholdBits::get(word));
+    return found == 0 ? kDefaultThreshold : std::min(found - 1, kWhole);
+  }
+  bool operator==(const Backpressure&) const = default;
+};
+
+/// A queue against that of its bounds which it fills more.
+struct Fullness {
+  std::uint64_t depth = 0, bound = 0;  ///< bound 0: the queue has none
+  bool bytes = false;
+
+  constexpr static Fullness of(std::uint64_t used, std::uint64_t max_depth, std::uint64_t max_bytes) {
+    const Fullness jobs{charged_jobs(used), max_depth, false}, size{charged_bytes(used), max_bytes, true};
+    if (max_bytes == 0) return jobs;
+    if (max_depth == 0) return size;
+    return size.pressure() > jobs.pressure() ? size : jobs;
+  }
+  constexpr double pressure() const {
+    return bound == 0 ? 0.0 : std::min(static_cast<double>(depth) / static_cast<double>(bound), 1.0);
+  }
+  /// Above the threshold the queue warns ...
+  constexpr bool above(Backpressure policy) const {
+    return bound != 0 && depth * Backpressure::kWhole > bound * policy.threshold();
+  }
+  /// ... and no more once it has fallen to nine tenths of it: so that a queue which sways around it does not chatter.
+  constexpr bool calm(Backpressure policy) const {
+    return 10 * depth * Backpressure::kWhole <= 9 * bound * policy.threshold();
+  }
+};
+static_assert(Fullness{6, 10, false}.above(Backpressure(Strategy::kReject, false, 5'000)) &&
+              !Fullness{5, 10, false}.above(Backpressure(Strategy::kReject, false, 5'000)));
+
+/// How an enqueue met its queue's bound.
+struct Meeting {
+  Fullness fullness;  ///< with the job when it was accepted, else without; bound 0: nothing to tell
+  Strategy strategy = Strategy::kReject;
+  std::uint32_t retry_after_ms = 0;  ///< of a refusal
+};
+
+/// 0 has warned  1 somebody may wait for room  63..8 version, moves when somebody begins to wait.
+struct Attention {
+  static constexpr std::uint64_t kWarned = 1, kAwaited = 2, kVersion = 1ULL << 8;
+};
+
+/// Which refusals are told: each of the first 1,000 in a second, then one in 10 ms, with how many it speaks for.
+///   63..32 10 ms since 1970  31..20 told in that second  19..0 refused and not told
+struct Refusals {
+  std::uint64_t word = 0;
+  using Time = shm::Field<32, 32>;
+  using Told = shm::Field<20, 12>;
+  using Untold = shm::Field<0, 20>;
+  static constexpr std::uint64_t kEach = 1'000, kTick = 10;
+
+  constexpr explicit Refusals(std::uint64_t w) : word(w) {}
+  constexpr std::uint64_t untold() const { return Untold::get(word); }
+  /// After `count` more of them, at that time. `tell`: how many are to be told now, in one event.
+  constexpr Refusals after(std::uint64_t count, std::uint64_t now_ms, std::uint64_t& tell) const {
+    const std::uint64_t time = now_ms / kTick & Time::kMax;
+    const bool same_second = time / 100 == Time::get(word) / 100;
+    const std::uint64_t told = same_second ? Told::get(word) : 0;
+    const std::uint64_t all = std::min<std::uint64_t>(untold() + count, Untold::kMax);
+    tell = told < kEach || time != Time::get(word) ? all : 0;
+    return Refusals(Time::put(time) | Told::put(std::min(told + 1, kEach)) | Untold::put(tell == 0 ? all : 0));
+  }
+};
+
+/// The place of an enqueue that waits for room; the hints of a queue's room_ring lead to it, the first one first.
+struct RoomTicket {
+  shm::Word control;  ///< TicketControl
+  shm::Word until;    ///< ms of the steady clock; later, anyone may void it
+  shm::Word called;   ///< 1: its owner has been woken and has not looked yet
+  shm::Word pad;
+};
+/// 63 taken  61..50 queue  49..36 owner lane + 1  35..0 tag
+struct TicketControl {
+  std::uint64_t word = 0;
+  using Taken = shm::Field<63, 1>;
+  using QueueBits = shm::Field<50, 12>;
+  using OwnerBits = shm::Field<36, 14>;
+  using TagBits = shm::Field<0, 36>;
+
+  constexpr explicit TicketControl(std::uint64_t w) : word(w) {}
+  constexpr bool taken() const { return Taken::get(word) != 0; }
+  constexpr std::uint32_t queue() const { return static_cast<std::uint32_t>(QueueBits::get(word)); }
+  constexpr std::uint32_t owner() const { return static_cast<std::uint32_t>(OwnerBits::get(word)); }
+  constexpr std::uint64_t tag() const { return TagBits::get(word); }
+  constexpr bool is(std::uint64_t of_tag) const { return taken() && tag() == of_tag; }
+  constexpr TicketControl take(std::uint32_t of_queue, std::uint32_t by) const {
+    return TicketControl(Taken::put(1) | QueueBits::put(of_queue) | OwnerBits::put(by) | ((tag() + 1) & TagBits::kMax));
+  }
+  constexpr TicketControl void_() const { return TicketControl((tag() + 1) & TagBits::kMax); }
+};
+constexpr std::uint32_t room_tickets(std::uint32_t lanes) { return lanes * 8; }
+
+/// Counters of a lane (pages.hpp has the first) that belong to a drop which is being committed: the tallies `out` and
+/// `dropped` as they shall be.
+constexpr unsigned kDropOut = 1, kDropCount = 2;
+
+}  // namespace ojs_shm::engine

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <bit>
+
+#include "engine/actor.hpp"
+#include "engine/look.hpp"
+#include "shm/parking.hpp"
+
+// Dropping waiting jobs for new ones. A victim is first taken into this lane's hands, where it still counts against the
+// bound, and a death gives it back. Only when there are as many as are needed does the new job reserve its credit; and when
+// the new jobs are committed, the same store commits their victims: from then on a repair ends what is left of them. In
+// between the queue is charged with both. Nobody takes that for a full queue, for whoever finds it full comes here, and
+// one at a time drops.
+
+namespace ojs_shm::engine {
+
+using shm::Point;
+
+/// Takes the waiting job that became available first, of the lowest priority or of all. Only the heads of rings are looked
+/// at: those behind them came later. False: there is none.
+bool Actor::claim_victim(QueueRecord& queue, std::uint32_t q, bool lowest_first, Victim& victim) {
+  for (std::uint32_t left = rings_.longest_search(); left > 0;) {
+    Look& seen = *look_;
+    const std::uint64_t flags = queue.flags.load();
+    seen.begin(flags);
+    seen.holds_turn = false;
+    Live best{};
+    bool found = false;
+    const auto better = [&](const Live& live) {
+      if (!found) return true;
+      if (lowest_first && live.number / 2 != best.number / 2) return live.number / 2 > best.number / 2;
+      if (live.available_at != best.available_at) return live.available_at < best.available_at;
+      return live.number / 2 > best.number / 2;
+    };
+    for (std::uint32_t parts = parts_of(queue, flags); parts != 0; parts &= parts - 1) {
+      shm::RingSet& set = store_.rings_of(q, static_cast<unsigned>(std::countr_zero(parts)));
+      for (unsigned i = 0; i < shm::kIndexWords; ++i)
+        for (std::uint64_t bits = set.index[i].load() & 0xFFFF'FFFF; bits != 0; bits &= bits - 1) {  // PAIR ring-index
+          Live live;
+          const unsigned number = i * 32 + static_cast<unsigned>(std::countr_zero(bits));
+          if (!first_live<false>(set, number, seen, left, live) || !better(live)) continue;
+          best = live;
+          found = true;
+        }
+    }
+    if (!found) return false;
+    if (left > 0) --left;
+    const shm::Hint hint = best.head.hint();
+    JobRecord& job = store_.job(hint.index());
+    const Control expected(kSlotAvailable, best.number, 0, hint.tag());
+    victim = {hint.index(), expected.to(kSlotMoving, best.number, owner_), 0};
+    const bool claimed = job.control.cas_once(expected.word, victim.held.word, Point::kSlotMoving);
+    if (best.head.value == best.first) shm::Rings::retire(best.head);
+    if (!claimed) continue;
+    victim.cost = charge(1, job.body_length());
+    return true;
+  }
+  return false;
+}
+
+/// Charges the queue for new jobs and collects the victims that make room for them, as many as are needed at each look.
+/// The caller, who has the seat afterwards when it returns kOk, commits them or gives them back.
+Outcome Actor::admit_by_dropping(QueueRecord& queue, QueueTally& mine, std::uint32_t q, std::uint64_t cost,
+                                 std::vector<Victim>& victims) {
+  for (unsigned looks = 0; !queue.dropper.cas_once(0, owner_, Point::kDropperSet); ++looks) {
+    if (looks >= kPatience) return Outcome::kBusy;
+    shm::wait_for_another(looks);
+  }
+  std::uint64_t held = 0;
+  for (;;) {
+    const std::uint64_t reserved = queue.reserved.load();
+    const std::uint64_t used = reserved + used_beside_reserved(queue, q) + cost;
+    const std::uint64_t max_depth = queue.max_depth.load(), max_bytes = queue.max_bytes.load();
+    const std::uint64_t jobs = charged_jobs(used), bytes = charged_bytes(used);
+    const Backpressure policy(queue.backpressure.load());
+    if ((max_depth == 0 || jobs <= max_depth + charged_jobs(held)) &&
+        (max_bytes == 0 || bytes <= max_bytes + charged_bytes(held))) {
+      if (!queue.reserved.cas_once(reserved, reserved + cost, Point::kCreditReserved)) continue;
+      mine.in_reserved.set_ordered(mine.in_reserved.get() + cost, Point::kTallyReserved);
+      const Fullness fullness = Fullness::of(used - held, max_depth, max_bytes);
+      if (fullness.above(policy)) notice_pressure(queue, q, used - held, true, policy);
+      return Outcome::kOk;
+    }
+    Victim victim;
+    if (policy.strategy() != Strategy::kDropOldest || !claim_victim(queue, q, policy.lowest_first(), victim))
+      return refuse(queue, q, used - cost, cost, policy);
+    held += victim.cost;
+    victims.push_back(victim);
+  }
+}
+
+/// The store that makes new jobs and their victims' end one. What the tallies shall be is written down before it.
+void Actor::commit_drop(QueueTally& mine, std::span<const Victim> victims) {
+  std::uint64_t out = mine.out.get();
+  for (const Victim& victim : victims) out += victim.cost;
+  self_.counters[kDropOut].set(out, Point::kIntentSet);
+  self_.counters[kDropCount].set(mine.dropped.get() + victims.size(), Point::kIntentSet);
+  self_.intent_data[3].set(2, Point::kBatchCommitted);
+  mine.out.set_ordered(out, Point::kTallyOut);
+  mine.dropped.set_ordered(self_.counters[kDropCount].get(), Point::kCounterMoved);
+}
+
+/// Ends the victims of a committed drop.
+void Actor::drop_victims(std::span<const Victim> victims) {
+  const std::uint64_t now = store_.now_ms();
+  for (const Victim& victim : victims) {
+    JobRecord& job = store_.job(victim.slot);
+    const Control dropped = victim.held.to(kSlotDiscarded);
+    const bool waited = (job.signals.load() & kWaited) != 0;
+    job.policy.set(job.flags().with_previous(kSlotAvailable).word);
+    job.finished_at.set(now);
+    if (telling()) [[unlikely]] {
+      tell(EventKind::kBackpressureDropped, job, dropped);
+      tell(EventKind::kJobDiscarded, job, dropped);
+    }
+    job.control.store(dropped.word, Point::kSlotSettled);  // PAIR slot-settle
+    list_finished(victim.slot, dropped);
+    if (!waited) continue;
+    Half& bell = segment_.header().completions[victim.slot % 64];
+    bell.fetch_add(1, Point::kCompletionRung);
+    shm::futex_wake(bell, 1 << 20);
+  }
+}
+
+/// Gives the victims of a drop that does not happen back, each to the front of its level, and leaves the seat.
+void Actor::end_refused_drop(QueueRecord& queue, std::uint32_t q, std::span<const Victim> victims) {
+  for (const Victim& victim : victims) {
+    intend(Op::kMove, q, victim.slot, tally(q).out.get());
+    make_available(queue, victim.slot, store_.job(victim.slot), victim.held,
+                   front_ring(rank_of_ring(victim.held.ring())), 0, true);
+  }
+  leave_dropper(queue);
+}
+
+void Actor::leave_dropper(QueueRecord& queue) {
+  if (queue.dropper.load() == owner_) queue.dropper.store(0, Point::kDropperSet);
+}
+
+/// Rolls a committed drop forward after its lane's death: all that the lane still holds for a moment are victims.
+std::uint32_t Actor::finish_drop(std::uint32_t q) {
+  QueueTally& mine = tally(q);
+  mine.out.set_ordered(self_.counters[kDropOut].get(), Point::kTallyOut);
+  mine.dropped.set_ordered(self_.counters[kDropCount].get(), Point::kCounterMoved);
+  std::vector<Victim> victims;
+  for (std::uint32_t slot = 0; slot < store_.slots(); ++slot) {
+    const Control control(store_.job(slot).control.load());
+    if (control.state() == kSlotMoving && control.owner() == owner_) victims.push_back({slot, control, 0});
+  }
+  drop_victims(victims);
+  return static_cast<std::uint32_t>(victims.size());
+}
+
+}  // namespace ojs_shm::engine

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cstring>
+
+#include "engine/actor.hpp"
+#include "shm/parking.hpp"
+
+// How full bounded queues are: who says it, and when. A bit of `attention` tells whether the queue has warned, and who
+// changes it by its cas tells the event, so that a crossing is told once. Nobody's progress depends on any of this.
+
+namespace ojs_shm::engine {
+
+using shm::Point;
+
+namespace {
+constexpr std::uint32_t kShortestDelayMs = 1'000, kLongestDelayMs = 30'000;
+constexpr std::uint64_t kSampleMs = 1'000, kWatchMs = 1'000;
+}  // namespace
+
+/// After an admission that seems to lie above the threshold: looks again at what has gone out, then says what is so.
+[[gnu::noinline]] void Actor::notice_pressure(QueueRecord& queue, std::uint32_t q, std::uint64_t used, bool fresh,
+                                              Backpressure policy) {
+  if (!fresh) {
+    DepthCache& cache = depth_cache_[q];
+    const std::uint64_t before = cache.in_minus_out;
+    cache.in_minus_out = used_beside_reserved(queue, q);
+    used += cache.in_minus_out - before;
+  }
+  const Fullness fullness = Fullness::of(used, queue.max_depth.load(), queue.max_bytes.load());
+  if (fullness.above(policy)) {
+    met_.fullness = fullness;
+    met_.strategy = policy.strategy();
+  }
+  settle_pressure(queue, q, fullness, policy);
+}
+
+/// Warns, or says that the warning is over; neither between the two.
+void Actor::settle_pressure(QueueRecord& queue, std::uint32_t q, const Fullness& fullness, Backpressure policy) {
+  for (std::uint64_t word = queue.attention.load();;) {
+    const bool warned = (word & Attention::kWarned) != 0;
+    if (warned ? fullness.bound != 0 && !fullness.calm(policy) : !fullness.above(policy)) return;
+    if (!queue.attention.cas(word, word ^ Attention::kWarned, Point::kAttentionSet)) continue;
+    if (telling())
+      tell_pressure(warned ? EventKind::kBackpressureCleared : EventKind::kBackpressureWarning, q, fullness);
+    if (warned) return;
+    shm::Header& header =
+        segment_.header();  // somebody has to see when it is over, even if nobody takes a job any more
+    if (header.sleeping_until_ms.load_seq_cst() > store_.now_ms() + kWatchMs) {
+      header.doorbell.fetch_add(1, Point::kDoorbellRung);
+      shm::futex_wake(header.doorbell, 1);
+    }
+    return;
+  }
+}
+
+/// While a queue has warned, whoever takes a job out looks from time to time whether that is over: each lane after half its
+/// share of the jobs that are still to go.
+[[gnu::noinline]] void Actor::look_for_calm(QueueRecord& queue, std::uint32_t q) {
+  const std::uint64_t used = queue.reserved.load() + used_beside_reserved(queue, q);
+  const Backpressure policy(queue.backpressure.load());
+  const Fullness fullness = Fullness::of(used, queue.max_depth.load(), queue.max_bytes.load());
+  const double end = 0.9 * policy.threshold() / Backpressure::kWhole;
+  const double above = fullness.pressure() - end;
+  const std::uint32_t lanes = std::max(segment_.header().lanes_high.load(), 1U);
+  depth_cache_[q].removals_left = above <= 0 ? 0
+                                             : static_cast<std::uint64_t>(static_cast<double>(charged_jobs(used)) *
+                                                                          above / fullness.pressure() / (2.0 * lanes));
+  settle_pressure(queue, q, fullness, policy);
+}
+
+/// The supervisor's look, for what the others leave: nobody may come after the last refusal or the last removal.
+std::uint64_t Actor::watch_pressure(std::uint64_t now) {
+  bool more = false;
+  for (std::uint32_t q = 0; q < store_.queue_count(); ++q) {
+    QueueRecord& queue = store_.queue(q);
+    const std::uint64_t word = queue.attention.load();
+    const Refusals refusals(queue.refusals.load());
+    if (word == 0 && refusals.untold() == 0) continue;
+    if ((word & Attention::kAwaited) != 0) call_next(queue, true);
+    if ((word & Attention::kWarned) != 0) look_for_calm(queue, q);
+    if (refusals.untold() != 0) tell_refused(q, 0, {});
+    more = more || (queue.attention.load() & (Attention::kWarned | Attention::kAwaited)) != 0 ||
+           Refusals(queue.refusals.load()).untold() != 0;
+  }
+  return more ? now + kWatchMs : 0;
+}
+
+/// How long it takes at the present rate until the queue has come down to its threshold. The rate is that between two
+/// refusals at least a second apart; without one, the shortest delay.
+std::uint32_t Actor::recommended_delay(QueueRecord& queue, std::uint32_t q, std::uint64_t used, Backpressure policy) {
+  const std::uint64_t now = store_.now_ms();
+  std::uint64_t at = queue.sampled_at.load();
+  if (at == 0 || now < at || now - at >= kSampleMs) {
+    if (queue.sampled_at.cas(at, now, Point::kPressureMeasured)) {
+      std::uint64_t out = 0;
+      const std::uint32_t high = std::min(segment_.header().lanes_high.load(), store_.lanes());
+      for (std::uint32_t l = 0; l < high; ++l) out += store_.tally(q, l).out.get_ordered();
+      const std::uint64_t gone = charged_jobs(out - queue.sampled_out.load());
+      queue.sampled_out.store(out, Point::kPressureMeasured);
+      if (at != 0 && now > at) queue.drain_rate.store(gone * 1'000'000 / (now - at) + 1, Point::kPressureMeasured);
+    }
+  }
+  const std::uint64_t known = queue.drain_rate.load();
+  if (known == 0) return kShortestDelayMs;
+  if (known == 1) return kLongestDelayMs;
+  const Fullness fullness = Fullness::of(used, queue.max_depth.load(), queue.max_bytes.load());
+  const double wanted = static_cast<double>(fullness.bound) * policy.threshold() / Backpressure::kWhole;
+  const double share = std::max(1.0 - wanted / std::max(static_cast<double>(fullness.depth), 1.0), 0.0);
+  const double jobs = std::max(static_cast<double>(charged_jobs(used)) * share, 1.0);
+  const double ms = jobs * 1e6 / static_cast<double>(known - 1);
+  return static_cast<std::uint32_t>(
+      std::clamp(ms, static_cast<double>(kShortestDelayMs), static_cast<double>(kLongestDelayMs)));
+}
+
+[[gnu::noinline]] void Actor::tell_pressure(EventKind kind, std::uint32_t q, const Fullness& fullness) {
+  EventFacts event;
+  event.kind = kind;
+  event.queue = q;
+  event.tag = fullness.depth;
+  event.value = fullness.bound | (fullness.bytes ? kOfBytes : 0);
+  events_.write(event);
+}
+
+/// One event for each refusal, or for several (Refusals). `type` of the last one; the rest of a long one follows.
+[[gnu::noinline]] void Actor::tell_refused(std::uint32_t q, std::uint64_t jobs, std::string_view type) {
+  QueueRecord& queue = store_.queue(q);
+  std::uint64_t tell = 0;
+  for (std::uint64_t word = queue.refusals.load();;)
+    if (queue.refusals.cas(word, Refusals(word).after(jobs, store_.now_ms(), tell).word, Point::kPressureMeasured))
+      break;
+  if (tell == 0) return;
+  if (jobs == 0) {
+    const Backpressure policy(queue.backpressure.load());
+    const std::uint64_t used = queue.reserved.load() + used_beside_reserved(queue, q);
+    met_.fullness = Fullness::of(used, queue.max_depth.load(), queue.max_bytes.load());
+  }
+  EventFacts event;
+  event.kind = EventKind::kBackpressureRejected;
+  event.queue = q;
+  event.attempt = static_cast<std::uint16_t>(tell);
+  event.max_attempts = static_cast<std::uint16_t>(tell >> 16);
+  event.tag = met_.fullness.depth;
+  event.value = met_.fullness.bound | (met_.fullness.bytes ? kOfBytes : 0);
+  event.time_ms = store_.now_ms();
+  const auto word = [&type] {
+    std::uint64_t bytes = 0;
+    const std::size_t size = std::min<std::size_t>(type.size(), sizeof bytes);
+    if (size != 0) std::memcpy(&bytes, type.data(), size);
+    type.remove_prefix(size);
+    return bytes;
+  };
+  event.job.hi = word();
+  event.job.lo = word();
+  events_.write(event);
+  while (!type.empty()) {
+    event.kind = EventKind::kText;
+    event.job.hi = word();
+    event.job.lo = word();
+    event.tag = word();
+    event.value = word();
+    events_.write(event);
+  }
+}
+
+}  // namespace ojs_shm::engine

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+// Drops and waiting producers under every schedule within a bound, killed after each of their writes.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <iostream>
+
+#include "tests/schedules/explorer.hpp"
+
+namespace ojs_shm::test {
+namespace {
+
+using Part = std::function<void(World&, std::uint32_t)>;
+
+/// The first job of a fiber's own.
+unsigned own(std::uint32_t fiber) { return 6 + 4 * fiber; }
+
+void two_wait(World& world) {
+  world.put(World::kJanitor, 0, 1);
+  world.put(World::kJanitor, 1, 2);
+}
+
+class BackpressureSchedules : public testing::Test {
+ protected:
+  static bool long_form() { return std::getenv("OJS_SHM_SCHEDULES_LONG") != nullptr; }
+  void explore(const Scenario& scenario, unsigned preemptions, unsigned kills, std::uint64_t most_runs) {
+    if (const char* only = std::getenv("OJS_SHM_SCHEDULES_ONLY"); only != nullptr && scenario.name != only) return;
+    const Limits limits{.preemptions = preemptions, .kills = kills, .most_runs = long_form() ? ~0ULL : most_runs};
+    const Explored explored = Explorer(world_).explore(scenario, limits);
+    EXPECT_EQ(explored.failure, "");
+    std::cout << scenario.name << ", " << kills << " killed: " << explored.runs << " schedules"
+              << (explored.complete ? "" : ", cut short") << '\n';
+  }
+  void explore_all(const std::vector<Scenario>& scenarios) {
+    for (const Scenario& scenario : scenarios)
+      for (const unsigned kills : {0U, 1U}) {
+        explore(scenario, 2 - kills, kills, 1'500);
+        if (HasFailure()) return;
+      }
+  }
+  World world_;
+};
+
+const Part put = [](World& w, std::uint32_t i) { w.put(i, own(i), 1); };
+const Part put_two = [](World& w, std::uint32_t i) { w.put(i, own(i), 1), w.put(i, own(i) + 1, 3); };
+const Part put_batch = [](World& w, std::uint32_t i) { w.put_batch(i, own(i), 1); };
+const Part take = [](World& w, std::uint32_t i) { w.take(i), w.finish(i); };
+const Part give_back = [](World& w, std::uint32_t i) { w.take(i), w.give_back(i); };
+const Part wait = [](World& w, std::uint32_t i) { w.put_patiently(i, own(i), 1); };
+const Part wait_and_give_up = [](World& w, std::uint32_t i) { w.put_patiently(i, own(i), 1), w.give_up(i); };
+
+TEST_F(BackpressureSchedules, BP_T10_BP_T22_as_many_are_dropped_as_the_bound_asks_for) {
+  const auto full = [](World& world) {
+    two_wait(world);
+    world.drop_at(2);
+  };
+  const auto room_for_one = [](World& world) {
+    two_wait(world);
+    world.drop_at(3);
+  };
+  explore_all({{"full: put | put", full, {put, put}},
+               {"full: put two | put", full, {put_two, put}},
+               {"full: batch | put", full, {put_batch, put}},
+               {"full: batch | batch", full, {put_batch, put_batch}},
+               {"full: put | take", full, {put, take}},
+               {"full: batch | take", full, {put_batch, take}},
+               {"full: put | give back", full, {put, give_back}},
+               {"room for one: put | put", room_for_one, {put, put}},
+               {"room for one: batch | put", room_for_one, {put_batch, put}},
+               {"room for one: batch | take", room_for_one, {put_batch, take}}});
+  explore({"full: put | put | take", full, {put, put, take}}, 2, 0, 4'000);
+}
+
+TEST_F(BackpressureSchedules, BP_T05_BP_T09_who_waits_is_called_and_passed_by_nobody) {
+  const auto full = [](World& world) {
+    two_wait(world);
+    world.block_at(2);
+  };
+  const auto one_waits = [](World& world) {
+    two_wait(world);
+    world.block_at(2);
+    world.put_patiently(World::kJanitor, 2, 1);
+  };
+  explore_all({{"full: wait | take", full, {wait, take}},
+               {"full: wait | wait", full, {wait, wait}},
+               {"full: wait | give up", full, {wait, wait_and_give_up}},
+               {"one waits: wait | take", one_waits, {wait, take}},
+               {"one waits: put | take", one_waits, {put, take}},
+               {"one waits: give up | take", one_waits, {wait_and_give_up, take}}});
+  explore({"full: wait | wait | take", full, {wait, wait, take}}, 2, 0, 4'000);
+  explore({"full: wait | give up | take", full, {wait, wait_and_give_up, take}}, 2, 1, 4'000);
+  explore({"full: wait | put | take", full, {wait, put, take}}, 2, 0, 4'000);
+}
+
+}  // namespace
+}  // namespace ojs_shm::test

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+// The end of a segment's memory: refused only when the last slot or block is taken, and no longer than it is.
+
+#include "tests/unit/engine/quiet_segment.hpp"
+
+namespace ojs_shm::test {
+namespace {
+
+const PoolInfo& pool_of(const SegmentInfo& info, std::string_view name) {
+  for (const PoolInfo& pool : info.pools)
+    if (pool.name == name) return pool;
+  return info.pools.front();
+}
+
+/// Puts jobs of that size in until one is refused; how many went in.
+std::uint64_t fill(QuietSegment& s, const JobSpec& spec, Error& refused) {
+  for (std::uint64_t count = 0;; ++count) {
+    const auto put = s.producer.enqueue(spec);
+    if (put.ok()) continue;
+    refused = put.error();
+    return count;
+  }
+}
+
+TEST(FullMemory, every_slot_is_used_before_one_is_refused_and_one_that_ends_makes_room_at_once) {
+  QuietSegment s(few_slots(300));
+  Error refused;
+  EXPECT_EQ(fill(s, spec_of(), refused), 300U);
+  EXPECT_EQ(refused.code, Code::kSegmentFull);
+  EXPECT_EQ(refused.subject, "slots");
+  EXPECT_EQ(refused.depth, refused.bound);
+  EXPECT_EQ(refused.retry_after_ms, 0U) << "that is of full queues";
+  for (int round = 0; round < 50; ++round) {
+    EXPECT_EQ(s.producer.enqueue(spec_of()).code(), Code::kSegmentFull);
+    ASSERT_NE(s.take(), "");
+    EXPECT_EQ(s.producer.enqueue(spec_of()).code(), Code::kSegmentFull) << "an active job keeps its slot";
+    ASSERT_TRUE(s.worker.ack(s.job).ok());
+    s.put();
+  }
+}
+
+TEST(FullMemory, every_block_is_used_before_a_body_is_refused_and_one_that_ends_makes_room_at_once) {
+  SegmentOptions options = few_slots(1024);
+  options.max_body_bytes = 4096;
+  QuietSegment s(options);
+  const std::string args = "[\"" + std::string(200, 'x') + "\"]";  // one block
+  JobSpec spec = spec_of();
+  spec.args = args;
+  const std::string large_args = "[\"" + std::string(4000, 'x') + "\"]";
+  JobSpec large = spec_of();
+  large.args = large_args;
+  Error refused;
+  fill(s, large, refused);
+  fill(s, spec, refused);
+  EXPECT_EQ(refused.code, Code::kSegmentFull);
+  EXPECT_EQ(refused.subject, "blocks");
+  const SegmentInfo info = s.observer.segment_info();
+  EXPECT_EQ(pool_of(info, "blocks").used, pool_of(info, "blocks").capacity);
+  s.put();  // without a block there is room
+  const std::vector<JobSpec> batch = {spec_of(), spec};
+  const std::uint64_t depth = s.queue().depth;
+  EXPECT_EQ(s.producer.enqueue_batch(batch).code(), Code::kSegmentFull);
+  EXPECT_EQ(s.queue().depth, depth);
+  ASSERT_NE(s.take(), "");
+  ASSERT_TRUE(s.worker.ack(s.job).ok());
+  s.put(large);
+  EXPECT_EQ(s.producer.enqueue(spec).code(), Code::kSegmentFull);
+}
+
+TEST(FullMemory, a_bounded_queue_gives_its_credit_back_when_the_memory_is_short) {
+  QuietSegment s(few_slots(64));
+  ASSERT_TRUE(s.admin.set_queue("bounded", {.max_depth = 10}).ok());
+  Error refused;
+  fill(s, spec_of(), refused);
+  for (int i = 0; i < 20; ++i) EXPECT_EQ(s.producer.enqueue(spec_of({}, "bounded")).code(), Code::kSegmentFull);
+  EXPECT_EQ(s.queue("bounded").depth, 0U);
+  for (int i = 0; i < 10; ++i) {
+    ASSERT_NE(s.take(), "");
+    ASSERT_TRUE(s.worker.ack(s.job).ok());
+    s.put({}, "bounded");
+  }
+  EXPECT_EQ(s.producer.enqueue(spec_of({}, "bounded")).code(), Code::kQueueFull);
+}
+
+}  // namespace
+}  // namespace ojs_shm::test

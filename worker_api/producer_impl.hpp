@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <ojs_shm/producer.hpp>
+
+#include "worker_api/room_wait.hpp"
+
+namespace ojs_shm {
+
+namespace internal {
+
+inline JobIdText text_of(engine::JobId id) {
+  JobIdText text;
+  text.assign(id.hi, id.lo);
+  return text;
+}
+inline std::vector<JobIdText> texts_of(std::span<const engine::JobId> ids) {
+  std::vector<JobIdText> texts;
+  texts.reserve(ids.size());
+  for (const engine::JobId id : ids) texts.push_back(text_of(id));
+  return texts;
+}
+
+/// A full segment may only wait for the repair of somebody dead, and so may a drop.
+inline bool may_be_the_dead(engine::Outcome outcome) {
+  return (outcome >= engine::Outcome::kNoSlots && outcome <= engine::Outcome::kNoChunks) ||
+         outcome == engine::Outcome::kNoTickets || outcome == engine::Outcome::kBusy;
+}
+
+}  // namespace internal
+
+struct Producer::Impl {
+  std::unique_ptr<internal::Handle> handle;
+  std::unique_ptr<internal::RoomBell> bell;  ///< before `handle` in the end
+  std::size_t waiting = 0;                   ///< WaitingEnqueues that have not been decided
+  Result<JobIdText> enqueue_patiently(const JobSpec& spec);
+  Result<JobIdText> enqueue_again(const JobSpec& spec, std::uint32_t queue, engine::Outcome outcome);
+  Result<std::vector<engine::NewJob>> read_batch(std::span<const JobSpec> specs);
+  /// What the last enqueue ended with, of a full queue with what it met.
+  Error refusal(engine::Outcome outcome, std::uint32_t queue, std::string_view subject);
+  engine::Actor& actor() { return handle->actor(); }
+  engine::Store& store() { return handle->store(); }
+
+  /// The error of an operation on one job.
+  Error failed(engine::Outcome outcome, std::string_view id, engine::JobState found, std::string_view wanted) {
+    if (outcome == engine::Outcome::kWrongState) return internal::wrong_state(id, found, wanted);
+    return internal::error_of(outcome, store(), engine::kNoIndex, id);
+  }
+  Result<engine::JobId> parse(std::string_view id) const {
+    if (handle->closed()) return internal::closed();
+    if (const auto parsed = engine::parse_id(id)) return *parsed;
+    return Error{Code::kNotFound, "'" + std::string(id) + "' is no job id", "id", 0, 0, ""};
+  }
+};
+
+}  // namespace ojs_shm
