@@ -12,8 +12,10 @@
 
 #include "engine/events.hpp"
 #include "engine/fetched.hpp"
+#include "engine/intents.hpp"
 #include "engine/limits.hpp"
 #include "engine/names.hpp"
+#include "engine/new_job.hpp"
 #include "engine/patience.hpp"
 #include "engine/store.hpp"
 #include "engine/waits.hpp"
@@ -28,56 +30,9 @@ struct PastJob;  // restore.hpp
 struct PoolSpec;  // pools.hpp
 struct PoolView;
 
-/// How an operation ended.
-enum class Outcome : std::uint8_t {
-  kOk,
-  kEmpty,      ///< nothing to fetch
-  kQueueFull,  ///< the bound refused it
-  kMustWait,   ///< the bound has no room for it yet; only for those who are ready to wait
-  kMustDrop,   ///< room has to be made for it first: enqueue_batch() does that
-  kNoTickets,  ///< as many wait for room as there are places for them
-  kNoSlots,    ///< pools that are exhausted, one by one
-  kNoBlocks,
-  kNoRings,  ///< levels
-  kNoChunks,
-  kNoKeys,
-  kNoQueues,
-  kNoParts,        ///< sets of rings for shards and rates of ageing
-  kNoLimits,       ///< keys of limits, or permits
-  kTooManyRates,   ///< the queue holds eight other rates of ageing
-  kRateOfShard,    ///< a sharded queue ages at one rate
-  kNoPools,        ///< all pools of workers are taken
-  kQueueIsolated,  ///< a queue belongs to another pool that is isolated
-  kDuplicate,
-  kTooLarge,
-  kNotFound,
-  kWrongState,
-  kLost,  ///< no longer held under that word
-  kBusy,  ///< a stopped process holds the slot in the middle of a change
-};
-
-/// What enqueue needs to know of a job. Opaque bytes; everything is already validated.
-struct NewJob {
-  std::string_view type, args, extra;
-  std::uint32_t queue = 0;
-  std::uint8_t rank = 0;
-  std::optional<JobId> id;
-  std::uint64_t scheduled_at = 0, expires_at = 0;  ///< Unix ms
-  std::uint32_t timeout_ms = 0, lease_ms = 0;
-  bool pending = false;
-  RetryPolicy retry;
-  std::optional<std::uint8_t> age_rate;  ///< its own; else its queue's
-  std::uint64_t tenant = 0;              ///< Store::hash_tenant()
-  std::uint16_t limit = 0;               ///< its key + 1; 0: none
-
-  std::size_t size() const { return type.size() + args.size() + extra.size(); }
-  /// Whether it fits into a slot and into no index.
-  bool plain() const { return !id && tenant == 0 && limit == 0 && size() <= kInlineBytes; }
-};
-
 /// The operations of one handle on the engine. One thread at a time; each lane has one Actor. Every operation leaves,
 /// wherever it is killed, a state that `repair` brings to "happened" or "did not happen".
-class Actor {
+class Actor : private Intents {
  public:
   Actor(Store& store, std::uint32_t lane);
   Actor(const Actor&) = delete;
@@ -242,52 +197,6 @@ class Actor {
   }
 
  private:
-  /// What the lane is about to do, and the values before it, for whoever repairs after its death. The data words are
-  /// written before the operation word; clearing that alone ends the intent. data[3] is the state before (below 16), or,
-  /// once nothing is left but to store the slot's control word, that word: then the repair finishes the operation, and
-  /// else it undoes it.
-  ///   63..60 operation  59..48 queue  47..24 slot (all ones: none yet)
-  enum class Op : std::uint64_t {
-    kNone = 0,
-    kAdmit = 1,     ///< charging a bounded queue: `reserved` and the tally may differ
-    kEnqueue = 2,   ///< data: in, in_reserved, enqueued
-    kFetch = 3,     ///< data: out, dispatched, attempt + 1 (0: not yet touched)
-    kSettle = 4,    ///< data: completed
-    kReturn = 5,    ///< data: (out), in, in_reserved; also charges the queue
-    kMove = 6,      ///< data: out
-    kBatch = 7,     ///< data: as kEnqueue; data[3] is the commit word: 1 once the whole batch stands, 2 and it drops
-    kGiveBack = 8,  ///< undoing an admission. data: (in), (in_reserved), enqueued; data[3] is `out` as it shall be
-  };
-  using OpBits = shm::Field<60, 4>;
-  using OpQueue = shm::Field<48, 12>;
-  using OpSlot = shm::Field<24, 24>;
-  OJS_SHM_INLINE void intend(Op op, std::uint32_t queue, std::uint32_t slot, std::uint64_t a, std::uint64_t b,
-                             std::uint64_t c = 0) {
-    shm::Lane& self = self_;
-    self.intent_data[1].set(b, shm::Point::kIntentSet);
-    self.intent_data[2].set(c, shm::Point::kIntentSet);
-    intend(self, op, queue, slot, a);
-  }
-  /// Of an operation that moves one number: nobody reads data[1] and data[2].
-  OJS_SHM_INLINE void intend(Op op, std::uint32_t queue, std::uint32_t slot, std::uint64_t a) {
-    intend(self_, op, queue, slot, a);
-  }
-  OJS_SHM_INLINE static void intend(shm::Lane& self, Op op, std::uint32_t queue, std::uint32_t slot, std::uint64_t a) {
-    self.intent_data[0].set(a, shm::Point::kIntentSet);
-    self.intent_data[3].set(0, shm::Point::kIntentSet);
-    announce(self, op, queue, slot);
-  }
-  /// The next step of the same operation: the values before it stay.
-  OJS_SHM_INLINE void intend_further(Op op, std::uint32_t queue, std::uint32_t slot) {
-    announce(self_, op, queue, slot);
-  }
-  OJS_SHM_INLINE static void announce(shm::Lane& self, Op op, std::uint32_t queue, std::uint32_t slot) {
-    self.intent.announce(OpBits::put(static_cast<std::uint64_t>(op)) | OpQueue::put(queue) | OpSlot::put(slot),
-                         shm::Point::kIntentSet);  // PAIR intent
-  }
-  void intend_word(Control word) { self_.intent_data[3].set(word.word, shm::Point::kIntentSet); }
-  void intend_nothing() { self_.intent.announce(0, shm::Point::kIntentCleared); }
-
   /// Has the queue in near_.
   OJS_SHM_INLINE void come_near(std::uint32_t q) {
     if (q != near_.number) [[unlikely]]
@@ -508,7 +417,6 @@ class Actor {
   Store store_;  ///< a copy: its tables are at hand
   shm::Segment& segment_;
   std::uint32_t lane_, owner_;
-  shm::Lane& self_;
   /// A queue, and this lane's tally of it.
   struct Near {
     std::uint32_t number = kNoIndex;
@@ -528,6 +436,7 @@ class Actor {
   std::uint8_t default_rank_;
   std::uint64_t taken_ = 0;  ///< jobs fetched by this handle
   std::uint32_t worker_limit_ = kNoIndex;
+  bool past_gates_ = false;                  ///< a look sees also what a limit on the queue or the worker holds back
   bool mending_ = false;                     ///< the end of the repair sees to the lots
   std::vector<std::uint32_t> pending_lots_;  ///< to be looked into after the dispatch
 

@@ -133,6 +133,6 @@ constexpr std::uint32_t room_tickets(std::uint32_t lanes) { return lanes * 8; }
 
 /// Counters of a lane (pages.hpp has the first) that belong to a drop which is being committed: the tallies `out` and
 /// `dropped` as they shall be.
-constexpr unsigned kDropOut = 1, kDropCount = 2;
+constexpr unsigned kDropOut = 2, kDropCount = 3;
 
 }  // namespace ojs_shm::engine

@@ -17,11 +17,13 @@ namespace ojs_shm::engine {
 using shm::Point;
 
 /// Takes the waiting job that became available first, of the lowest priority or of all. Only the heads of rings are looked
-/// at: those behind them came later. False: there is none.
+/// at: those behind them came later; of tenants that share a level, the job of the one whose turn it is. False: there is
+/// none.
 bool Actor::claim_victim(QueueRecord& queue, std::uint32_t q, bool lowest_first, Victim& victim) {
   for (std::uint32_t left = rings_.longest_search(); left > 0;) {
     Look& seen = *look_;
     const std::uint64_t flags = queue.flags.load();
+    seen.queue = &queue;
     seen.begin(flags);
     seen.holds_turn = false;
     Live best{};
@@ -32,8 +34,7 @@ bool Actor::claim_victim(QueueRecord& queue, std::uint32_t q, bool lowest_first,
       if (live.available_at != best.available_at) return live.available_at < best.available_at;
       return live.number / 2 > best.number / 2;
     };
-    for (std::uint32_t parts = parts_of(queue, flags); parts != 0; parts &= parts - 1) {
-      shm::RingSet& set = store_.rings_of(q, static_cast<unsigned>(std::countr_zero(parts)));
+    const auto look_at = [&](shm::RingSet& set) {
       for (unsigned i = 0; i < shm::kIndexWords; ++i)
         for (std::uint64_t bits = set.index[i].load() & 0xFFFF'FFFF; bits != 0; bits &= bits - 1) {  // PAIR ring-index
           Live live;
@@ -42,7 +43,11 @@ bool Actor::claim_victim(QueueRecord& queue, std::uint32_t q, bool lowest_first,
           best = live;
           found = true;
         }
-    }
+    };
+    for (std::uint32_t parts = parts_of(queue, flags); parts != 0; parts &= parts - 1)
+      look_at(store_.rings_of(q, static_cast<unsigned>(std::countr_zero(parts))));
+    for (std::uint32_t lot = 0; lot < store_.lots() && store_.lot(lot).owner.load() != 0; ++lot)
+      if (store_.lot(lot).queue() == q) look_at(store_.lot(lot).rings);  // held back by a limit
     if (!found) return false;
     if (left > 0) --left;
     const shm::Hint hint = best.head.hint();
@@ -52,6 +57,7 @@ bool Actor::claim_victim(QueueRecord& queue, std::uint32_t q, bool lowest_first,
     const bool claimed = job.control.cas_once(expected.word, victim.held.word, Point::kSlotMoving);
     if (best.head.value == best.first) shm::Rings::retire(best.head);
     if (!claimed) continue;
+    if (!store_.parked(job)) count_backlog(queue, ~0ULL);
     victim.cost = charge(1, job.body_length());
     return true;
   }

@@ -17,11 +17,11 @@ namespace ojs_shm::engine {
 using shm::Point;
 
 Actor::Actor(Store& store, std::uint32_t lane)
-    : store_(store),
+    : Intents(store.segment().lane(lane)),
+      store_(store),
       segment_(store.segment()),
       lane_(lane),
       owner_(lane + 1),
-      self_(segment_.lane(lane)),
       tallies_(&store.tally(0, lane)),
       rings_(segment_, lane),
       blocks_(segment_, lane),
@@ -72,7 +72,7 @@ bool Actor::look(QueueRecord& queue, Look& look) {
   std::uint32_t left = rings_.longest_search();
   while (left > 0) {
     look.begin(queue.flags.load());
-    if (((look.flags & kLimited) != 0 || worker_limit_ != kNoIndex) && !gate_open(queue)) [[unlikely]]
+    if (((look.flags & kLimited) != 0 || worker_limit_ != kNoIndex) && !past_gates_ && !gate_open(queue)) [[unlikely]]
       return false;
     if (!is_plain(look.flags)) [[unlikely]]
       return survey(queue, look, left);

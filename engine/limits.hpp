@@ -13,7 +13,7 @@
 
 namespace ojs_shm::engine {
 
-constexpr std::string_view kQueueLimit = "queue:", kTypeLimit = "type:", kTenantLimit = "tenant:";
+constexpr std::string_view kQueueLimit = "queue:", kTypeLimit = "type:", kTenantLimit = "tenant:", kPoolLimit = "pool:";
 
 /// The key of that name, or kNoIndex.
 std::uint32_t find_limit(const Store& store, std::string_view name);

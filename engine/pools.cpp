@@ -79,6 +79,8 @@ void Actor::seem_laden(bool laden) {
   view.policy = {plan->setup.strategy(), static_cast<unsigned>(plan->queues.size()), std::move(plan->cycle),
                  plan->setup.prevents(), plan->setup.round()};
   view.queues = std::move(plan->queues);
+  take_under(plan->concurrency == 0 ? kNoIndex
+                                    : find_limit(store_, std::string(kPoolLimit).append(store_.pool_name(pool))));
   return true;
 }
 
@@ -90,6 +92,8 @@ Outcome Actor::fetch_from_pool(std::uint32_t pool, std::uint32_t lease_ms, bool 
     if (!see_pool(pool)) return Outcome::kNotFound;
     const PoolView& view = *pool_view_;
     if (view.setup.word != seen) seen = view.setup.word, tried.reset();
+    if (worker_limit_ != kNoIndex && !may_begin(store_, store_.limit_key(worker_limit_), store_.now_ms()))
+      return Outcome::kEmpty;  // before a turn is spent
     const std::uint64_t version = PoolSetup::Version::get(seen);
     const std::uint64_t word = record.turn.load();
     const PoolTurn turn = PoolTurn::Version::get(word) == version ? PoolTurn(word) : PoolTurn(version, 0, 0);
@@ -144,6 +148,12 @@ bool Actor::left_behind(std::uint32_t pool) const {
 /// One writer at a time changes pools; who dies at it is relieved by its repair. 1. the name; 2. the bank that nobody reads;
 /// 3. the setup, by one store; 4. what queues know of pools, which follows from the setups of all.
 Outcome Actor::set_pool(std::string_view name, const PoolSpec& spec, bool& made) {
+  // The limit comes first: who sees the pool sees it.
+  const std::string key = std::string(kPoolLimit).append(name);
+  const Outcome limited = spec.concurrency != 0
+                              ? set_limit(key, {.concurrency = static_cast<std::uint32_t>(spec.concurrency)})
+                              : clear_limit(key);
+  if (limited != Outcome::kOk && limited != Outcome::kNotFound) return limited;
   const std::vector<std::uint16_t> cycle = spec.strategy == PoolStrategy::kRoundRobin
                                                ? smooth_schedule(std::vector<std::uint32_t>(spec.queues.size(), 1))
                                            : spec.strategy == PoolStrategy::kWeighted ? smooth_schedule(spec.weights)

@@ -237,7 +237,7 @@ Store::PoolLoad Store::pool_load(std::uint32_t pool, const PoolPlan& plan) const
     const unsigned state = Control(record.control.load()).state();
     const std::uint32_t q = record.queue.get();
     if (state == kSlotAvailable && q < listed.size() && listed[q]) ++load.waiting;
-    if ((state == kSlotActive || state == kSlotSettling) && record.pool() == pool + 1) ++load.active;
+    if ((state == kSlotActive || state == kSlotSettling) && record.pool_word.get() == pool + 1) ++load.active;
   }
   return load;
 }

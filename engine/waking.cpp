@@ -31,7 +31,10 @@ using shm::Point;
     if (!word.cas_once(found, quieting, Point::kBusyCleared)) return true;
     found = quieting;
   }
-  if (shut(store_.queue(q), store_.queue(q).flags.load()) || sees_work(q)) {  // 2
+  past_gates_ = true;  // a limit that has no room hides no job for ever
+  const bool has_job = shut(store_.queue(q), store_.queue(q).flags.load()) || sees_work(q);  // 2
+  past_gates_ = false;
+  if (has_job) {
     set_busy(word, q);
     return true;
   }

@@ -65,6 +65,10 @@ Status check_pool(std::string_view name, const PoolSettings& settings) {
       return invalid_setting("queues", "queue '" + sorted[i] + "' is listed twice");
   }
   if (Status checked = check_weights(settings); !checked) return checked;
+  if (settings.concurrency > engine::kMostPermits)
+    return invalid_setting("concurrency",
+                           "the concurrency of a pool is at most " + std::to_string(engine::kMostPermits),
+                           engine::kMostPermits);
   const StarvationPrevention& prevention = settings.starvation_prevention;
   if (prevention.rotation_interval_ms == 0)
     return invalid_setting("starvation_prevention.rotation_interval",

@@ -27,8 +27,9 @@ static_assert(sizeof(ojs_shm_segment_options) == 64 && offsetof(ojs_shm_segment_
               offsetof(ojs_shm_segment_options, mode) == 56);
 static_assert(sizeof(ojs_shm_retry) == 40 && offsetof(ojs_shm_retry, max_attempts) == 16 &&
               offsetof(ojs_shm_retry, flags) == 32);
-static_assert(sizeof(ojs_shm_job_spec) == 112 && offsetof(ojs_shm_job_spec, retry) == 64 &&
-              offsetof(ojs_shm_job_spec, priority) == 72 && offsetof(ojs_shm_job_spec, flags) == 104);
+static_assert(sizeof(ojs_shm_job_spec) == 136 && offsetof(ojs_shm_job_spec, rate_limit) == 112 &&
+              offsetof(ojs_shm_job_spec, retry) == 64 && offsetof(ojs_shm_job_spec, priority) == 72 &&
+              offsetof(ojs_shm_job_spec, flags) == 104);
 static_assert(sizeof(ojs_shm_job_fields) == 152 && offsetof(ojs_shm_job_fields, priority) == 88 &&
               offsetof(ojs_shm_job_fields, timeout_ms) == 136);
 static_assert(sizeof(ojs_shm_worker_options) == 56 && offsetof(ojs_shm_worker_options, flags) == 32 &&

@@ -8,15 +8,6 @@
 namespace ojs_shm::test {
 namespace {
 
-template <class T>
-T must(Result<T> result) {
-  if (!result) throw std::runtime_error(result.error().message);
-  return std::move(result).value();
-}
-void must(const Status& status) {
-  if (!status) throw std::runtime_error(status.error().message);
-}
-
 JobSpec spec_of(std::string_view args = "[1]") {
   JobSpec spec;
   spec.type = "crash.test";

@@ -10,15 +10,6 @@
 namespace ojs_shm::test {
 namespace {
 
-template <class T>
-T must(Result<T> result) {
-  if (!result) throw std::runtime_error(result.error().message);
-  return std::move(result).value();
-}
-void must(const Status& status) {
-  if (!status) throw std::runtime_error(status.error().message);
-}
-
 JobLimit limit(std::string_view json) { return must(parse_limit(json)); }
 
 void put(Hands& hands, const JobLimit& limit, std::string_view tenant = {}, std::int64_t priority = 2) {
@@ -46,7 +37,7 @@ void tick(Hands& hands) {
 
 }  // namespace
 
-std::vector<Operation> limit_operations() {
+static std::vector<Operation> limit_operations() {
   static const JobLimit one = limit(R"({"key":"k","concurrency":1})");
   static const JobLimit two = limit(R"({"key":"two","concurrency":1})");
   // One of the key at work, and so many waiting in its queue or, once somebody has looked, in its lot.
@@ -205,6 +196,11 @@ std::vector<Operation> limit_operations() {
          must(h.worker->ack(h.job));
        }},
   };
+}
+
+std::vector<Operation> with_limit_operations(std::vector<Operation> all) {
+  for (Operation& each : limit_operations()) all.push_back(std::move(each));
+  return all;
 }
 
 }  // namespace ojs_shm::test

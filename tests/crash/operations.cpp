@@ -109,11 +109,6 @@ void Hands::tick() {
   for (int i = 0; i < 4; ++i) supervisor.tick(now, report);
 }
 
-static std::vector<Operation> and_of_limits(std::vector<Operation> all) {
-  for (Operation& each : limit_operations()) all.push_back(std::move(each));
-  return all;
-}
-
 const std::vector<Operation>& operations() {
   auto put_one = [](Hands& h) { h.put(); };
   auto hold_one = [](Hands& h) {
@@ -133,7 +128,7 @@ const std::vector<Operation>& operations() {
   auto fourteen = [](Hands& h) {
     for (int i = 0; i < 14; ++i) h.put();
   };
-  static const std::vector<Operation> all = and_of_limits(with_pool_operations(with_full_queues({
+  static const std::vector<Operation> all = with_limit_operations(with_pool_operations(with_full_queues({
       {"enqueue", nothing, [](Hands& h) { h.put(); }},
       {"enqueue_second", put_one, [](Hands& h) { h.put(); }},
       {"enqueue_large_body", nothing, [](Hands& h) { h.put(spec_of(big_args(3000))); }},

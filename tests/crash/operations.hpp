@@ -51,8 +51,8 @@ struct Operation {
   std::function<void(Hands&)> act;      ///< is killed after each of its shared writes in turn
 };
 const std::vector<Operation>& operations();
-/// Those of limits; among operations().
-std::vector<Operation> limit_operations();
+/// With those of limits (limit_operations.cpp).
+std::vector<Operation> with_limit_operations(std::vector<Operation> all);
 /// Those of pools of workers behind all others.
 std::vector<Operation> with_pool_operations(std::vector<Operation> all);
 /// With those on full queues (full_queues.cpp).

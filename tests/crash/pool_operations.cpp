@@ -17,7 +17,7 @@ constexpr std::string_view kDeepest = R"({"queues":["default","other"],"strategy
 void join(Hands& hands, std::string_view settings) {
   must(hands.admin->set_pool("p", pool(settings)));
   WorkerOptions options;
-  options.pool = "p";
+  options.pool = std::string("p");
   hands.worker.emplace(must(Worker::attach(hands.segment, options)));
 }
 

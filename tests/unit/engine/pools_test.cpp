@@ -157,6 +157,35 @@ TEST(Pools, FS_T12_a_worker_gets_no_more_than_its_concurrency) {
   EXPECT_EQ(worker.try_fetch(third).code(), Code::kEmpty);
 }
 
+TEST(Pools, FS_R001_FS_T20_a_pool_has_no_more_active_jobs_than_its_concurrency) {
+  QuietSegment s;
+  PoolSettings settings = pool_of({"a", "b"});
+  settings.concurrency = 2;
+  ASSERT_TRUE(s.admin.set_pool("p", settings).ok());
+  fill(s, {"a", "b"}, 4);
+  Worker first = Worker::attach(s.segment, member_of()).value(),
+         second = Worker::attach(s.segment, member_of()).value();
+  Job one, two, three;
+  ASSERT_TRUE(first.try_fetch(one).ok());
+  ASSERT_TRUE(second.try_fetch(two).ok());
+  for (int i = 0; i < 30; ++i) EXPECT_EQ(first.try_fetch(three).code(), Code::kEmpty);
+  EXPECT_EQ(s.observer.pool("p")->active_jobs, 2U);
+  EXPECT_EQ(s.observer.pool("p")->utilization(), 1.0);
+  ASSERT_TRUE(first.ack(one).ok());
+  ASSERT_TRUE(second.try_fetch(one).ok());
+  EXPECT_EQ(one.queue(), "a");  // no turn was spent in vain
+  ASSERT_TRUE(second.nack(two, failure()).ok());
+  ASSERT_TRUE(first.try_fetch(two).ok());
+  EXPECT_EQ(two.queue(), "b");
+  settings.concurrency = 3;
+  ASSERT_TRUE(s.admin.set_pool("p", settings).ok());
+  ASSERT_TRUE(first.try_fetch(three).ok());
+  EXPECT_EQ(first.try_fetch(s.job).code(), Code::kEmpty);
+  settings.concurrency = 0;
+  ASSERT_TRUE(s.admin.set_pool("p", settings).ok());
+  EXPECT_TRUE(first.try_fetch(s.job).ok());
+}
+
 TEST(Pools, FS_T07_FS_R006_an_isolated_queue_is_for_its_pool_alone) {
   QuietSegment s;
   PoolSettings settings = pool_of({"gpu"});

@@ -18,6 +18,7 @@ from .events import Events
 from .jobs import NOTHING, Duration, JobInfo, NewJob, QueueStats, milliseconds, to_json
 from .on_full import OnFull, Unsent, unsent_of
 from .priority import Priority
+from .task import Task
 
 if TYPE_CHECKING:
     from .worker import Worker
@@ -465,44 +466,6 @@ class Queue:
         if unsent := self.close():
             warnings.warn(f"{len(unsent)} jobs in the local buffer were not sent: {unsent[-1].error}", ResourceWarning,
                           stacklevel=2)
-
-
-class Task:
-    """A job that was submitted here. `buffered`: it went into the local buffer, and is in the segment later."""
-
-    def __init__(self, queue: Queue, id: str, buffered: bool = False) -> None:
-        self._queue = queue
-        self.id = id
-        self.buffered = buffered
-
-    def info(self) -> JobInfo:
-        return self._queue.get(self.id)
-
-    @property
-    def priority(self) -> int:
-        return self.info().priority
-
-    @property
-    def state(self) -> str:
-        return self.info().state
-
-    def wait(self, timeout: Duration | None = None) -> JobInfo:
-        return self._queue.wait(self.id, timeout)
-
-    def result(self, timeout: Duration | None = None) -> Any:
-        return self._queue.result(self.id, timeout)
-
-    def cancel(self) -> JobInfo:
-        return self._queue.cancel(self.id)
-
-    def reprioritize(self, priority: int | str) -> int:
-        return self._queue.reprioritize(self.id, priority)
-
-    def activate(self) -> None:
-        self._queue.activate(self.id)
-
-    def __repr__(self) -> str:
-        return f"<Task {self.id}>"
 
 
 def ids_of(buffer: Any, count: int) -> list[str]:

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+#include "engine/layout.hpp"
+#include "engine/retry.hpp"
+#include "engine/uuid.hpp"
+
+// What operations take in, and how they end.
+
+namespace ojs_shm::engine {
+
+/// How an operation ended.
+enum class Outcome : std::uint8_t {
+  kOk,
+  kEmpty,      ///< nothing to fetch
+  kQueueFull,  ///< the bound refused it
+  kMustWait,   ///< the bound has no room for it yet; only for those who are ready to wait
+  kMustDrop,   ///< room has to be made for it first: enqueue_batch() does that
+  kNoTickets,  ///< as many wait for room as there are places for them
+  kNoSlots,    ///< pools that are exhausted, one by one
+  kNoBlocks,
+  kNoRings,  ///< levels
+  kNoChunks,
+  kNoKeys,
+  kNoQueues,
+  kNoParts,        ///< sets of rings for shards and rates of ageing
+  kNoLimits,       ///< keys of limits, or permits
+  kTooManyRates,   ///< the queue holds eight other rates of ageing
+  kRateOfShard,    ///< a sharded queue ages at one rate
+  kNoPools,        ///< all pools of workers are taken
+  kQueueIsolated,  ///< a queue belongs to another pool that is isolated
+  kDuplicate,
+  kTooLarge,
+  kNotFound,
+  kWrongState,
+  kLost,  ///< no longer held under that word
+  kBusy,  ///< a stopped process holds the slot in the middle of a change
+};
+
+/// What enqueue needs to know of a job. Opaque bytes; everything is already validated.
+struct NewJob {
+  std::string_view type, args, extra;
+  std::uint32_t queue = 0;
+  std::uint8_t rank = 0;
+  std::optional<JobId> id;
+  std::uint64_t scheduled_at = 0, expires_at = 0;  ///< Unix ms
+  std::uint32_t timeout_ms = 0, lease_ms = 0;
+  bool pending = false;
+  RetryPolicy retry;
+  std::optional<std::uint8_t> age_rate;  ///< its own; else its queue's
+  std::uint64_t tenant = 0;              ///< Store::hash_tenant()
+  std::uint16_t limit = 0;               ///< its key + 1; 0: none
+
+  std::size_t size() const { return type.size() + args.size() + extra.size(); }
+  /// Whether it fits into a slot and into no index.
+  bool plain() const { return !id && tenant == 0 && limit == 0 && size() <= kInlineBytes; }
+};
+
+}  // namespace ojs_shm::engine
