@@ -122,7 +122,7 @@ def names_in(program: str) -> list[str]:
 
 
 def exactly(names: list[str]) -> str:
-    return "^(" + "|".join(re.escape(name) for name in names) + ")/iterations"
+    return "^(" + "|".join(re.sub(r"([.^$*+?()\[\]{}|\\])", r"\\\1", name) for name in names) + ")/iterations"
 
 
 def incomplete(repeats: Repeats, names: list[str], wanted: int) -> list[str]:

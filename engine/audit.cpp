@@ -197,7 +197,8 @@ class Audit {
         walk_ring(ring, name, hints);
         bool live = false;
         for (const Hint& hint : hints) {
-          if (hint.leads_to_line() && Store::any_lives(segment_, hint)) lined_[hint.index()] = live = true;
+          if (hint.leads_to_line() && hint.index() < lined_.size() && Store::any_lives(segment_, hint))
+            lined_[hint.index()] = live = true;
           if (!Store::hint_lives(segment_, hint)) continue;
           const JobRecord& job = store_.job(hint.index());
           const Control control(job.control.load());

@@ -270,6 +270,7 @@ bool Actor::set_tenant_weight(std::uint32_t q, std::string_view tenant, std::uin
   for (std::uint32_t i = 0; i < kTenantWeights; ++i) {
     TenantWeight& entry = store_.tenant_weight(static_cast<std::uint32_t>(key + i));
     std::uint64_t found = entry.key.load();
+    if (found == 0 && weight == 0) return true;
     if (found == 0 && entry.key.cas(found, key, Point::kTenantNamed)) found = key;
     if (found != key) continue;
     // Whoever knows the name may write it: all would write the same.

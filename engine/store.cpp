@@ -70,11 +70,12 @@ Store::Store(shm::Segment& segment)
     room -= count * each;
     return count;
   };
+  room -= std::min<std::uint64_t>(room, kTenantWeights * sizeof(TenantWeight) + kPools * sizeof(PoolRecord) +
+                                            room_tickets(lanes_) * sizeof(RoomTicket) + sizeof(SampleTimes));
   max_queues_ =
       cut(std::min<std::uint32_t>(h.max_queues, 4095),
           sizeof(QueueRecord) + std::uint64_t{lanes_} * sizeof(QueueTally) + sizeof(Word) + sizeof(QueueSamples));
-  room -= std::min<std::uint64_t>(room, kTenantWeights * sizeof(TenantWeight) + kPools * sizeof(PoolRecord) +
-                                            busy_words(max_queues_) * sizeof(Word) + sizeof(SampleTimes));
+  room -= std::min<std::uint64_t>(room, busy_words(max_queues_) * sizeof(Word));
   flow_count_ = cut(h.flows, sizeof(FlowRecord)) & ~1U;
   spare_parts_ = cut(engine::spare_parts(max_queues_), sizeof(PartRings));
   limit_keys_ = cut(std::min<std::uint32_t>(h.limit_keys, 0xFFFE), sizeof(LimitKey));
@@ -409,7 +410,8 @@ std::uint64_t Store::weight_of(const QueueRecord& queue, std::uint64_t tenant) c
 bool Store::any_lives(const shm::Segment& segment, shm::Hint hint) {
   if (!hint.leads_to_line()) return hint_lives(segment, hint);
   const auto* header = reinterpret_cast<const EngineHeader*>(segment.area());
-  if (hint.index() >= header->flows) return false;
+  const std::uint64_t room = segment.geometry().area_bytes - kEngineHeaderBytes - kTypeDefaults * sizeof(TypeDefault);
+  if (hint.index() >= std::min<std::uint64_t>(header->flows, room / sizeof(FlowRecord))) return false;
   const auto* flows =
       reinterpret_cast<const FlowRecord*>(segment.area() + kEngineHeaderBytes + kTypeDefaults * sizeof(TypeDefault));
   const FlowControl control(flows[hint.index()].control.load());

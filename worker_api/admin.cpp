@@ -60,8 +60,9 @@ Status share_among_tenants(engine::Actor& actor, std::uint32_t q, const TenantFa
           "tenant_fairness.weights", engine::kTenantWeights,
           engine::kTenantWeights,    ""};
   for (const auto& [tenant, weight] : internal::describe_fairness(actor.store(), q).weights)
-    if (std::none_of(weights.begin(), weights.end(), [&](const auto& each) { return each.first == tenant; }))
-      actor.set_tenant_weight(q, tenant, 0);
+    for (const std::string& name : {tenant, "tenant:" + tenant})  // it may stand under both
+      if (std::none_of(weights.begin(), weights.end(), [&](const auto& each) { return each.first == name; }))
+        actor.set_tenant_weight(q, name, 0);
   actor.set_fairness(q, engine::Fairness(fairness.enabled, !weights.empty(), fairness.default_weight));
   return {};
 }

@@ -53,6 +53,7 @@ using std::chrono::milliseconds;
 struct Parcel {
   std::vector<OwnedJobSpec> jobs;
   std::size_t bytes = 0;
+  std::optional<Error> refusal = {};  ///< by which they came here
 };
 
 /// What the sender knows of one queue.
@@ -122,7 +123,9 @@ engine::JobId LocalBuffer::Impl::next_id() {
 void LocalBuffer::Impl::take_over(Lanes& lanes) {
   for (Parcel parcel; arrivals.try_dequeue(parcel);) {
     const std::string queue(parcel.jobs.front().view().queue);
-    lanes[queue].parcels.push_back(std::move(parcel));
+    Lane& lane = lanes[queue];
+    if (parcel.refusal) lane.last = *parcel.refusal;
+    lane.parcels.push_back(std::move(parcel));
   }
 }
 
@@ -231,6 +234,7 @@ Result<std::vector<JobIdText>> LocalBuffer::put(std::span<const JobSpec> jobs, c
   if (jobs.empty()) return std::vector<JobIdText>();
   const std::string queue(jobs.front().queue);
   Parcel parcel;
+  if (refusal != nullptr) parcel.refusal = *refusal;
   for (const JobSpec& job : jobs) {
     if (job.queue != queue) return Error{Code::kInvalid, "the jobs of a batch go to one queue", "queue", 0, 0, ""};
     if (!job.id.empty() && !engine::parse_id(job.id))

@@ -92,7 +92,8 @@ TEST(Exhaustion, of_queues) {
 }
 
 TEST(Exhaustion, of_levels) {
-  const LiveSegment segment({"--slots", "34000", "--max-queues", "128"});  // one queue more than can have all levels
+  const LiveSegment segment(
+      {"--slots", "34000", "--max-queues", "130", "--max-tenants", "2"});  // more than can have all levels
   Producer producer = Producer::attach(segment.where()).value();
   std::string queue;
   const Error error = fill(producer, [&](int i) {

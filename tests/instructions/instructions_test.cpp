@@ -24,7 +24,7 @@
 namespace ojs_shm::test {
 namespace {
 
-constexpr std::size_t kMostKills = 48;
+constexpr std::size_t kMostKills = 12;
 constexpr int kFewOthers = 20, kManyOthers = 1000;
 
 struct Tally {
