@@ -57,7 +57,6 @@ bool Actor::claim_victim(QueueRecord& queue, std::uint32_t q, bool lowest_first,
     const bool claimed = job.control.cas_once(expected.word, victim.held.word, Point::kSlotMoving);
     if (best.head.value == best.first) shm::Rings::retire(best.head);
     if (!claimed) continue;
-    if (!store_.parked(job)) count_backlog(queue, ~0ULL);
     victim.cost = charge(1, job.body_length());
     return true;
   }
@@ -112,6 +111,7 @@ void Actor::drop_victims(std::span<const Victim> victims) {
   for (const Victim& victim : victims) {
     JobRecord& job = store_.job(victim.slot);
     const Control dropped = victim.held.to(kSlotDiscarded);
+    if (!store_.parked(job)) count_backlog(store_.queue(job.queue.get()), ~0ULL);
     const bool waited = (job.signals.load() & kWaited) != 0;
     job.policy.set(job.flags().with_previous(kSlotAvailable).word);
     job.finished_at.set(now);
@@ -132,6 +132,7 @@ void Actor::drop_victims(std::span<const Victim> victims) {
 void Actor::end_refused_drop(QueueRecord& queue, std::uint32_t q, std::span<const Victim> victims) {
   for (const Victim& victim : victims) {
     intend(Op::kMove, q, victim.slot, tally(q).out.get());
+    count_backlog(queue, ~0ULL);  // it never left
     make_available(queue, victim.slot, store_.job(victim.slot), victim.held,
                    front_ring(rank_of_ring(victim.held.ring())), 0, true);
   }

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # ABOUT: kills at every crash point and at any instruction, SIGKILL storms, millions of dead hints [--points] [--long] ...
 # NEEDS: build test
-# IN-TEST: --seconds 8
+# IN-TEST: --seconds 4
 . "$(dirname "$0")/../lane.sh"
 readonly HELP="crash [--points | --instructions] [--long] [--seed N] [--seconds N]
   --points: every crash point, instructions chosen by lot and the controls, without the storms
