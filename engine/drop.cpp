@@ -71,7 +71,7 @@ Outcome Actor::admit_by_dropping(QueueRecord& queue, QueueTally& mine, std::uint
     if (looks >= kPatience) return Outcome::kBusy;
     shm::wait_for_another(looks);
   }
-  std::uint64_t held = 0;
+  std::uint64_t held = 0, refused_at = 0;
   for (;;) {
     const std::uint64_t reserved = queue.reserved.load();
     const std::uint64_t used = reserved + used_beside_reserved(queue, q) + cost;
@@ -87,10 +87,15 @@ Outcome Actor::admit_by_dropping(QueueRecord& queue, QueueTally& mine, std::uint
       return Outcome::kOk;
     }
     Victim victim;
-    if (policy.strategy() != Strategy::kDropOldest || !claim_victim(queue, q, policy.lowest_first(), victim))
+    if (policy.strategy() == Strategy::kDropOldest && claim_victim(queue, q, policy.lowest_first(), victim)) {
+      held += victim.cost;
+      victims.push_back(victim);
+      continue;
+    }
+    // Somebody may have taken the last one from under our hands: then there is room by now.
+    if (used == refused_at || policy.strategy() != Strategy::kDropOldest)
       return refuse(queue, q, used - cost, cost, policy);
-    held += victim.cost;
-    victims.push_back(victim);
+    refused_at = used;
   }
 }
 

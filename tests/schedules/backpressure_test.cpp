@@ -18,6 +18,7 @@ unsigned own(std::uint32_t fiber) { return 6 + 4 * fiber; }
 void two_wait(World& world) {
   world.put(World::kJanitor, 0, 1);
   world.put(World::kJanitor, 1, 2);
+  world.older(1, 1000);  // the worse one goes first when room is made
 }
 
 class BackpressureSchedules : public testing::Test {
@@ -58,7 +59,13 @@ TEST_F(BackpressureSchedules, BP_T10_BP_T22_as_many_are_dropped_as_the_bound_ask
     two_wait(world);
     world.drop_at(3);
   };
-  explore_all({{"full: put | put", full, {put, put}},
+  const auto the_better_is_older = [full](World& world) {
+    full(world);
+    world.older(0, 2000);
+  };
+  explore_all({{"full, the better is older: batch | take", the_better_is_older, {put_batch, take}},
+               {"full, the better is older: put two | take", the_better_is_older, {put_two, take}},
+               {"full: put | put", full, {put, put}},
                {"full: put two | put", full, {put_two, put}},
                {"full: batch | put", full, {put_batch, put}},
                {"full: batch | batch", full, {put_batch, put_batch}},

@@ -106,6 +106,17 @@ void World::put(std::uint32_t self, unsigned job, const engine::NewJob& spec) {
     let_in(self, job);
   else if ((outcome != Outcome::kQueueFull || max_depth_ == 0) && (outcome != Outcome::kBusy || !dropping_))
     wrong_ += "an enqueue was refused; ";
+  if (outcome == Outcome::kQueueFull && dropping_) note_a_refused_drop();
+}
+
+/// What it had in its hands stands in front again; whoever fetched meanwhile has passed it over.
+void World::note_a_refused_drop() {
+  for (Books& books : books_) {
+    const std::uint32_t slot = books.put_returned == 0 ? shm::kNoIndex : store_->find_job(books.id);
+    if (slot == shm::kNoIndex) continue;
+    const engine::Control control(store_->job(slot).control.load());
+    if (control.state() == engine::kSlotAvailable && control.ring() % 2 == 0) books.passed_over = true;
+  }
 }
 
 void World::put_limited(std::uint32_t self, unsigned job, std::uint8_t rank) {
@@ -142,6 +153,7 @@ void World::put_batch(std::uint32_t self, unsigned first, std::uint8_t rank) {
   if (const Outcome outcome = actor(self).enqueue_batch(jobs, ids); outcome != Outcome::kOk) {
     if ((outcome != Outcome::kQueueFull || max_depth_ == 0) && (outcome != Outcome::kBusy || !dropping_))
       wrong_ += "a batch was refused; ";
+    if (outcome == Outcome::kQueueFull && dropping_) note_a_refused_drop();
     return;
   }
   for (unsigned i = 0; i < 2; ++i) {
@@ -282,6 +294,11 @@ void World::forget_fetches() {
 void World::bound(std::uint64_t max_depth) {
   max_depth_ = max_depth;
   actor(kJanitor).set_bounds(0, max_depth, 0);
+}
+
+void World::older(unsigned job, std::uint64_t ms) {
+  auto& available_at = store_->job(store_->find_job(books_[job].id)).available_at;
+  available_at.set(available_at.get() - ms);
 }
 
 void World::drop_at(std::uint64_t max_depth) {
@@ -441,7 +458,7 @@ std::string World::audit_text() const {
 std::string World::order_text() const {
   std::string text;
   const auto there = [this](const Books& books, std::uint64_t since, std::uint64_t returned) {
-    if (books.put_returned == 0 || books.put_returned > since || books.may_return) return false;
+    if (books.put_returned == 0 || books.put_returned > since || books.may_return || books.passed_over) return false;
     if (books.cancel_called != 0 && books.cancel_called < returned) return false;
     return std::none_of(books.takes.begin(), books.takes.end(),
                         [&](const Take& take) { return take.called < returned; });

@@ -49,6 +49,8 @@ class World {
   void bring(unsigned job);
   /// From here on an enqueue may be refused.
   void bound(std::uint64_t max_depth);
+  /// The job has waited for so much longer: which one is the oldest must not hang on the clock.
+  void older(unsigned job, std::uint64_t ms);
   /// As bound(), and a full queue drops older jobs; or whoever is ready to waits for room.
   void drop_at(std::uint64_t max_depth);
   void block_at(std::uint64_t max_depth);
@@ -93,7 +95,8 @@ class World {
     std::uint64_t cancel_called = 0, move_called = 0;
     engine::JobId id;
     std::vector<Take> takes;
-    bool may_return = false;  ///< given back, failed, or its holder may have died
+    bool passed_over = false;  ///< was in the hands of a drop that was refused
+    bool may_return = false;   ///< given back, failed, or its holder may have died
     bool end_called = false, ended = false;
     std::uint64_t ended_at = 0;
     void end(std::uint64_t now) { ended = true, ended_at = now; }
@@ -119,6 +122,7 @@ class World {
   /// Whether what `one` did before `other` by the clock came before it for `other` too.
   bool ordered(std::uint32_t one, std::uint32_t other) const { return one_clock_ || one == other || one == kJanitor; }
   void note_what_the_dead_hold();
+  void note_a_refused_drop();
 
   bool one_clock_;
   ScratchDirectory folder_;

@@ -346,6 +346,25 @@ TEST_F(Dropping, BP_T22_a_batch_drops_as_many_as_it_needs) {
   EXPECT_EQ(s.queue().depth, 5U);
 }
 
+TEST_F(Dropping, BP_T22_who_takes_a_victim_from_under_our_hands_makes_the_room_himself) {
+  drop_at(2);
+  const auto ids = put_all(2);
+  Job taken;
+  unsigned claims = 0;
+  const std::vector<JobSpec> batch(2, spec_of());
+  {
+    const AtAccess between([&](shm::Access access, shm::Point point, const void*) {
+      if (access == shm::Access::kRmw && point == shm::Point::kSlotMoving && ++claims == 2) {
+        EXPECT_TRUE(s.worker.try_fetch(taken).ok());
+      }
+    });
+    EXPECT_TRUE(s.producer.enqueue_batch(batch).ok());
+  }
+  EXPECT_EQ(taken.id(), ids[1]);
+  EXPECT_THAT(discarded(ids), ElementsAre(ids[0]));
+  EXPECT_EQ(s.queue().depth, 2U);
+}
+
 TEST_F(Dropping, BP_T22_a_batch_for_which_dropping_is_not_enough_drops_nothing) {
   drop_at(4);
   JobSpec scheduled = spec_of();
