@@ -17,6 +17,7 @@
 #include "engine/names.hpp"
 #include "engine/new_job.hpp"
 #include "engine/patience.hpp"
+#include "engine/prefetch.hpp"
 #include "engine/store.hpp"
 #include "engine/waits.hpp"
 #include "shm/blocks.hpp"
@@ -244,11 +245,6 @@ class Actor : private Intents {
   }
   void recycle(std::uint32_t slot, JobRecord& job);
   void free_slot(std::uint32_t slot, Control held);
-  static std::uint32_t policy_of(const NewJob& spec) {
-    return std::uint32_t{spec.retry.max_attempts} | static_cast<std::uint32_t>(spec.retry.backoff) << 16 |
-           (spec.retry.jitter ? Policy::kJitter : 0) | (spec.retry.dead_letter ? Policy::kDeadLetter : 0) |
-           (spec.id ? Policy::kForeignId : 0) | (spec.pending ? Policy::kBornPending : 0);
-  }
   template <bool kPlain>
   Outcome put_in(const NewJob& spec, JobId& id);
   template <bool kPlain>
@@ -256,10 +252,6 @@ class Actor : private Intents {
                JobId& id);
   Outcome publish(std::uint64_t flags, shm::RingSet& rings, std::uint32_t slot, JobRecord& job, Control filling,
                   unsigned number, JobState state, std::uint64_t timer);
-  static JobState birth_state(bool pending, std::uint64_t due, std::uint64_t created);
-  static JobState birth_state(const JobRecord& job) {
-    return birth_state(job.flags().has(Policy::kBornPending), job.due_at.get(), job.created_at.get());
-  }
   Outcome choose_part(const NewJob& spec, QueueRecord& queue, unsigned& part);
   Outcome open_part(std::uint32_t queue, unsigned part);
   /// Returns the flags before.
@@ -307,13 +299,6 @@ class Actor : private Intents {
   void relieve();
   void announce_lost_hint();
 
-  /// Asks for the memory of a job that will soon be read and written.
-  OJS_SHM_INLINE static void prefetch(const JobRecord& job) {
-    const auto* line = reinterpret_cast<const std::byte*>(&job);
-    static_assert(sizeof job == 5 * 64);
-    shm::prefetch_for_write(line), shm::prefetch_for_write(line + 64), shm::prefetch_for_write(line + 128),
-        shm::prefetch_for_write(line + 192), shm::prefetch_for_write(line + 256);
-  }
   /// Of the job two places behind the one at the head of a ring, if there is one.
   void prefetch_behind(const shm::Peeked& head) const {
     constexpr unsigned kBehind = 2;
@@ -445,12 +430,6 @@ class Actor : private Intents {
   shm::Chunk* filling_ = nullptr;                          ///< the chunks of these, and perhaps of the next
   const shm::Chunk *draining_ = nullptr, *behind_ = nullptr;
   std::uint64_t oldest_unflushed_ms_ = 0;
-
-  struct DepthCache {
-    std::uint64_t flags = ~0ULL;  ///< the queue's flags word when the sums were taken
-    std::uint64_t in_minus_out = 0;
-    std::uint64_t removals_left = 0;  ///< until the next look for calm
-  };
   std::vector<DepthCache> depth_cache_;
   Meeting met_;
   bool patient_ = false;

@@ -2,11 +2,9 @@
 #include "engine/audit.hpp"
 
 #include <algorithm>
-#include <map>
-#include <set>
 #include <unordered_map>
 
-#include "engine/limits.hpp"
+#include "engine/audit_book.hpp"
 #include "shm/blocks.hpp"
 
 namespace ojs_shm::engine {
@@ -18,37 +16,29 @@ using shm::Hint;
 using shm::Place;
 
 /// One walk. Each member checks the invariants whose numbers stand beside it.
-class Audit {
+class Audit : AuditBook {
  public:
-  explicit Audit(const Store& store) : store_(store), segment_(store.segment()) {}
+  explicit Audit(const Store& store) : AuditBook(store), segment_(store.segment()) {}
 
   std::vector<Finding> run() {
-    slots();      // 1, 2, 9, 12, 13, 16
-    rings();      // 3, 4, 5, 7
-    chunks();     // 6
-    blocks();     // 8
-    tallies();    // 10, 11
-    sleepers();   // 14
-    tickets();    // 14
-    processes();  // 15
-    pages();      // 17
-    limits();     // 14, 18, 19
-    pools();      // 21, 22
-    return std::move(findings_);
+    slots();              // 1, 2, 9, 12, 13, 16
+    rings();              // 3, 4, 5, 7
+    chunks();             // 6
+    blocks();             // 8
+    tallies();            // 10, 11
+    sleepers();           // 14
+    tickets();            // 14
+    processes();          // 15
+    pages();              // 17
+    audit_limits(*this);  // 14, 18, 19
+    audit_pools(*this);   // 21, 22
+    return take();
   }
 
  private:
   struct Chain {
     std::uint32_t first, length;
   };
-
-  void say(std::uint32_t invariant, std::string text) {
-    if (findings_.size() < kMostFindings) findings_.push_back({invariant, std::move(text)});
-  }
-  static std::string slot_name(std::uint32_t slot) { return "slot " + std::to_string(slot); }
-  bool lane_taken(std::uint32_t owner) const {
-    return owner >= 1 && owner <= store_.lanes() && segment_.lane(owner - 1).process.load() != 0;
-  }
 
   void slots() {
     depth_.assign(store_.max_queues(), 0);
@@ -356,94 +346,7 @@ class Audit {
     }
   }
 
-  /// Permits and who holds them; jobs in lots and why.
-  void limits() {
-    const std::uint64_t settler = store_.header().limit_settler.load();
-    if (settler != 0 && !lane_taken(static_cast<std::uint32_t>(settler)))
-      say(14, "limits are being set by lane " + std::to_string(static_cast<std::uint32_t>(settler) - 1) +
-                  ", and nobody has it");
-    const Permits permits(store_);
-    std::map<std::pair<std::uint32_t, std::uint32_t>, unsigned> held;  // by key and slot
-    for (std::uint32_t at = 0; at < store_.limit_keys(); ++at) {
-      const LimitKey& key = store_.limit_key(at);
-      if (key.name_hash.load() == 0) continue;
-      if (Store::hash_name(limit_name(store_, at)) != key.name_hash.load())
-        say(12, "limit '" + limit_name(store_, at) + "' has a name that is not its own");
-      const std::uint64_t high = std::min<std::uint64_t>(key.permits.high.load(), kMostPermits);
-      for (std::uint32_t i = 0; i < high; ++i) {
-        const Permit permit(permits.at(key.permits, i).load());
-        if (permit.free()) continue;
-        if (!permits.holds(permit))
-          say(18, "limit '" + limit_name(store_, at) + "' has a permit of " + slot_name(permit.slot()) +
-                      ", whose job nobody holds");
-        else if (++held[{at, permit.slot()}] > 1)
-          say(18, slot_name(permit.slot()) + " has two permits of limit '" + limit_name(store_, at) + "'");
-      }
-    }
-    std::set<std::pair<std::uint32_t, std::uint32_t>> candidates;  // keys and queues in which somebody may be fetched
-    for (const bool parked : {false, true})
-      for (std::uint32_t slot = 0; slot < store_.slots() && store_.header().limiting.load() != 0; ++slot)
-        limits_of_slot(slot, parked, held, candidates);
-  }
-  void limits_of_slot(std::uint32_t slot, bool parked,
-                      const std::map<std::pair<std::uint32_t, std::uint32_t>, unsigned>& held,
-                      std::set<std::pair<std::uint32_t, std::uint32_t>>& candidates) {
-    const JobRecord& job = store_.job(slot);
-    const unsigned state = Control(job.control.load()).state();
-    if (state == kSlotActive && !parked) {
-      const LimitList keys = limits_of(store_, slot, job, true);
-      for (unsigned i = 0; i < keys.count; ++i)
-        if (PermitSet::limit_of(store_.limit_key(keys.key[i]).permits.limit.load()) != PermitSet::kNone &&
-            !held.contains({keys.key[i], slot}))
-          say(18, slot_name(slot) + " is active without a permit of limit '" + limit_name(store_, keys.key[i]) + "'");
-    }
-    if (state != kSlotAvailable) return;
-    const std::uint32_t number = second_limit(job.limits.get());
-    if ((number != second_limit(0)) != parked) return;
-    const LimitList keys = limits_of(store_, slot, job, false);
-    if (!parked) {
-      for (unsigned i = 0; i < keys.count; ++i) candidates.emplace(keys.key[i], job.queue.get());
-      return;
-    }
-    const ParkingLot& lot = store_.lot(number);
-    const std::uint32_t at = lot.key();
-    if (number >= store_.lots() || at >= store_.limit_keys() || lot.queue() != job.queue.get() ||
-        std::find(keys.key.begin(), keys.key.begin() + keys.count, at) == keys.key.begin() + keys.count) {
-      say(19, slot_name(slot) + " stands in a lot that is not of its queue and its limits");
-      return;
-    }
-    const LimitKey& key = store_.limit_key(at);
-    if (key.rate.load() == 0 && key.throttle.load() == 0 && permits_free(key) &&
-        !candidates.contains({at, job.queue.get()}))
-      say(19, slot_name(slot) + " is held back by limit '" + limit_name(store_, at) + "', which has room");
-  }
-  bool permits_free(const LimitKey& key) const { return Permits(store_).has_room(key.permits); }
-  void pools() {
-    for (std::uint32_t slot = 0; slot < store_.slots(); ++slot) {
-      const JobRecord& job = store_.job(slot);
-      const std::uint32_t q = job.queue.get();
-      if (Control(job.control.load()).state() == kSlotAvailable && q < store_.max_queues() && !store_.parked(job) &&
-          BusyWord::of(store_.busy_word(q).load(), q) == BusyWord::kQuiet)  // PAIR busy
-        say(21, slot_name(slot) + " is available, but queue '" + store_.queue_name(q) + "' is said to have no job");
-    }
-    if (const std::uint64_t settler = store_.header().pools_settler.load();
-        settler != 0 && (settler > store_.lanes() || !lane_taken(static_cast<std::uint32_t>(settler))))
-      say(22, "pools are being changed by lane " + std::to_string(settler - 1) + ", and nobody has it");
-    for (std::uint32_t q = 0; q < store_.queue_count(); ++q) {
-      const QueueRecord& queue = store_.queue(q);
-      if ((queue.flags.load() & kIsolated) == 0) continue;
-      const std::uint64_t pool = queue.isolated.load();
-      const auto plan =
-          pool == 0 || pool > kPools ? std::nullopt : store_.pool_plan(static_cast<std::uint32_t>(pool - 1));
-      if (!plan || !plan->setup.isolated() ||
-          std::find(plan->queues.begin(), plan->queues.end(), q) == plan->queues.end())
-        say(22, "queue '" + store_.queue_name(q) + "' is isolated, and no pool isolates it");
-    }
-  }
-
-  const Store& store_;
   const shm::Segment& segment_;
-  std::vector<Finding> findings_;
   std::vector<std::uint64_t> depth_;
   std::vector<std::uint8_t> chunk_seen_;
   std::vector<bool> hinted_, lined_;

@@ -16,7 +16,6 @@ struct Finding {
   bool operator==(const Finding&) const = default;
 };
 
-constexpr std::uint32_t kInvariants = 19;
 constexpr std::size_t kMostFindings = 1000;
 
 /// Walks the whole segment, changes nothing, and lists what is wrong; exact when nobody is at work. At most

@@ -135,4 +135,11 @@ constexpr std::uint32_t room_tickets(std::uint32_t lanes) { return lanes * 8; }
 /// `dropped` as they shall be.
 constexpr unsigned kDropOut = 2, kDropCount = 3;
 
+/// What a handle knows of a bounded queue; too old, it only makes it look again.
+struct DepthCache {
+  std::uint64_t flags = ~0ULL;  ///< the queue's flags word when the sums were taken
+  std::uint64_t in_minus_out = 0;
+  std::uint64_t removals_left = 0;  ///< until the next look for calm
+};
+
 }  // namespace ojs_shm::engine

@@ -55,8 +55,7 @@ Outcome Actor::enqueue_batch(std::span<const NewJob> specs, std::vector<JobId>& 
     }
     slots.push_back(slot);
     JobRecord& job = store_.job(slot);
-    outcome =
-        fill<false>(specs[i], policy_of(specs[i]) | Policy::in_part(parts[i]), slot, job, store_.now_ms(), ids[i]);
+    outcome = fill<false>(specs[i], specs[i].policy() | Policy::in_part(parts[i]), slot, job, store_.now_ms(), ids[i]);
     const unsigned ring = normal_ring(specs[i].rank);
     if (outcome == Outcome::kOk && rings_.ensure(store_.rings_of(q, parts[i]), ring) == kNoIndex)
       outcome = Outcome::kNoRings;
@@ -92,7 +91,7 @@ void Actor::publish_batch(std::span<const std::uint32_t> slots) {
     JobRecord& job = store_.job(slot);
     shm::RingSet& rings = store_.rings_of(job);
     const Control filling(job.control.load());
-    const JobState state = birth_state(job);
+    const JobState state = job.birth_state();
     const std::uint64_t expires = job.expires_at.get(), due = job.due_at.get();
     const std::uint32_t generation = job.generation.get();
     const Control published = filling.to(slot_state(state), filling.ring(), 0);

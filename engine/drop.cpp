@@ -137,7 +137,7 @@ void Actor::drop_victims(std::span<const Victim> victims) {
 void Actor::end_refused_drop(QueueRecord& queue, std::uint32_t q, std::span<const Victim> victims) {
   for (const Victim& victim : victims) {
     intend(Op::kMove, q, victim.slot, tally(q).out.get());
-    count_backlog(queue, ~0ULL);  // it never left
+    if (!store_.parked(store_.job(victim.slot))) count_backlog(queue, ~0ULL);  // it never left
     make_available(queue, victim.slot, store_.job(victim.slot), victim.held,
                    front_ring(rank_of_ring(victim.held.ring())), 0, true);
   }

@@ -268,12 +268,6 @@ bool Actor::push_hint(shm::RingSet& rings, std::uint32_t ring, std::uint32_t slo
   if (freed == 0) drop_oldest_batch();
 }
 
-/// Where a filled job belongs.
-JobState Actor::birth_state(bool pending, std::uint64_t due, std::uint64_t created) {
-  if (pending) return JobState::kPending;
-  return due > created ? JobState::kScheduled : JobState::kAvailable;
-}
-
 /// `timer`: when it is due or expires, 0 for never.
 Outcome Actor::publish(std::uint64_t flags, shm::RingSet& rings, std::uint32_t slot, JobRecord& job, Control filling,
                        unsigned number, JobState state, std::uint64_t timer) {
@@ -328,7 +322,7 @@ Outcome Actor::put_in(const NewJob& spec, JobId& id) {
     intend_further(Op::kEnqueue, spec.queue, kNoIndex);
   }
   // 2. A slot, filled in private: a death frees it.
-  const std::uint32_t policy = policy_of(spec) | Policy::in_part(part);
+  const std::uint32_t policy = spec.policy() | Policy::in_part(part);
   std::uint64_t filling = 0;
   const std::uint32_t slot = take_slot(filling);
   if (slot == kNoIndex) [[unlikely]] {

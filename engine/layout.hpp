@@ -134,6 +134,10 @@ struct JobRecord {
   std::uint64_t body_length() const { return std::uint64_t{type_length()} + args_length() + extra_length.get(); }
   bool has_texts() const { return (body_block.get() & result_block.get() & errors_block.get()) != shm::kNoIndex; }
   Policy flags() const { return {policy.get()}; }
+  /// The state in which it is published once it is filled.
+  JobState birth_state() const {
+    return engine::birth_state(flags().has(Policy::kBornPending), due_at.get(), created_at.get());
+  }
   JobId id() const { return {id_hi.get(), id_lo.get()}; }
 };
 static_assert(sizeof(JobRecord) == shm::kSlotBytes && offsetof(JobRecord, inline_bytes) == 184);

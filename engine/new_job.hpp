@@ -56,6 +56,12 @@ struct NewJob {
   std::uint64_t tenant = 0;              ///< Store::hash_tenant()
   std::uint16_t limit = 0;               ///< its key + 1; 0: none
 
+  /// Policy, but for its part.
+  std::uint32_t policy() const {
+    return std::uint32_t{retry.max_attempts} | static_cast<std::uint32_t>(retry.backoff) << 16 |
+           (retry.jitter ? Policy::kJitter : 0) | (retry.dead_letter ? Policy::kDeadLetter : 0) |
+           (id ? Policy::kForeignId : 0) | (pending ? Policy::kBornPending : 0);
+  }
   std::size_t size() const { return type.size() + args.size() + extra.size(); }
   /// Whether it fits into a slot and into no index.
   bool plain() const { return !id && tenant == 0 && limit == 0 && size() <= kInlineBytes; }

@@ -242,7 +242,10 @@ Outcome Actor::remove_pool(std::string_view name) {
     setup.store(PoolSetup::Version::put(PoolSetup::Version::get(setup.load()) + 1), Point::kPoolSet);
   }
   settle_pools();
-  return pool == kNoIndex ? Outcome::kNotFound : Outcome::kOk;
+  if (pool == kNoIndex) return Outcome::kNotFound;
+  // Last: a limit without a pool bounds nobody, and the next pool of that name sets it or clears it.
+  const Outcome cleared = clear_limit(std::string(kPoolLimit).append(name));
+  return cleared == Outcome::kNotFound ? Outcome::kOk : cleared;
 }
 
 void Actor::recount_backlog(std::uint32_t q) {

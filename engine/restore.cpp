@@ -50,12 +50,12 @@ Outcome Actor::restore(const PastJob& past) {
     job.control.store(filling.word, Point::kSlotFilling);
   }
   JobId id;
-  Outcome outcome = fill<false>(spec, policy_of(spec) | Policy::in_part(part), slot, job, store_.now_ms(), id);
+  Outcome outcome = fill<false>(spec, spec.policy() | Policy::in_part(part), slot, job, store_.now_ms(), id);
   if (outcome == Outcome::kOk) outcome = remember(past, slot, job);
   intend_further(Op::kEnqueue, spec.queue, slot);
   const bool available =
       (past.state == JobState::kScheduled || past.state == JobState::kAvailable || past.state == JobState::kActive) &&
-      birth_state(job) == JobState::kAvailable;
+      job.birth_state() == JobState::kAvailable;
   if (outcome == Outcome::kOk) {
     if (waits(past)) mine.enqueued.set_ordered(mine.enqueued.get() + 1, Point::kCounterMoved);
     outcome = publish_past(past, store_.rings_of(spec.queue, part), slot, job, filling);  // 3
@@ -108,7 +108,7 @@ Outcome Actor::publish_past(const PastJob& past, shm::RingSet& rings, std::uint3
     case JobState::kAvailable:
     case JobState::kPending:
     case JobState::kActive: {
-      const JobState state = birth_state(job);
+      const JobState state = job.birth_state();
       std::uint64_t timer = past.job.expires_at;
       if (state == JobState::kScheduled && (timer == 0 || past.job.scheduled_at < timer)) timer = past.job.scheduled_at;
       return publish(store_.queue(past.job.queue).flags.load(), rings, slot, job, filling, number, state, timer);

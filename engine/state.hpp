@@ -127,6 +127,12 @@ constexpr std::optional<JobState> next(std::optional<JobState> from, Event event
   return static_cast<JobState>(to);
 }
 
+/// Where a new job belongs.
+constexpr JobState birth_state(bool pending, std::uint64_t due, std::uint64_t created) noexcept {
+  if (pending) return JobState::kPending;
+  return due > created ? JobState::kScheduled : JobState::kAvailable;
+}
+
 /// Finished: only a dead letter ever leaves such a state.
 constexpr bool is_terminal(JobState state) noexcept {
   return state == JobState::kCompleted || state == JobState::kCancelled || state == JobState::kDiscarded;

@@ -319,6 +319,22 @@ TEST_F(AuditOfLimits, I14_limits_that_nobody_sets) {
   EXPECT_EQ(found(), (std::set<std::uint32_t>{14}));
 }
 
+TEST_F(Audit, I21_a_queue_with_a_job_that_is_said_to_be_quiet) {
+  const std::uint32_t q = s.store().find_queue("default");
+  shm::Word& word = s.store().busy_word(q);
+  const Corrupted corrupted(word, engine::BusyWord::with(word.load(), q, engine::BusyWord::kQuiet));
+  EXPECT_EQ(found(), (std::set<std::uint32_t>{21}));
+}
+
+TEST_F(Audit, I22_pools_that_nobody_changes_and_a_queue_that_no_pool_isolates) {
+  {
+    const Corrupted settler(s.store().header().pools_settler, 30);
+    EXPECT_EQ(found(), (std::set<std::uint32_t>{22}));
+  }
+  const Corrupted isolated(queue().flags, queue().flags.load() | engine::kIsolated);
+  EXPECT_EQ(found(), (std::set<std::uint32_t>{22}));
+}
+
 TEST_F(Audit, names_no_more_than_a_thousand_findings_and_only_what_stays) {
   EXPECT_EQ(engine::audit_patiently(s.store()), std::vector<engine::Finding>{});
   const Corrupted word(queue().waiters[15], 1ULL << 63);

@@ -186,6 +186,16 @@ TEST(Pools, FS_R001_FS_T20_a_pool_has_no_more_active_jobs_than_its_concurrency) 
   EXPECT_TRUE(first.try_fetch(s.job).ok());
 }
 
+TEST(Pools, FS_R001_a_pool_that_is_removed_leaves_no_limit_behind) {
+  QuietSegment s;
+  PoolSettings settings = pool_of({"a"});
+  settings.concurrency = 1;
+  ASSERT_TRUE(s.admin.set_pool("p", settings).ok());
+  EXPECT_EQ(s.observer.limit("pool:p")->limit.concurrency, 1U);
+  ASSERT_TRUE(s.admin.remove_pool("p").ok());
+  EXPECT_FALSE(s.observer.limit("pool:p")->limit.concurrency.has_value());
+}
+
 TEST(Pools, FS_T07_FS_R006_an_isolated_queue_is_for_its_pool_alone) {
   QuietSegment s;
   PoolSettings settings = pool_of({"gpu"});

@@ -372,10 +372,6 @@ OJS_SHM_API int ojs_shm_set_queue(ojs_shm_admin* admin, const char* queue, const
 // The settings of a queue as a JSON object (docs/c_api.md); what is left out stays as it is. `queue` NULL: only `aging`, for
 // all queues that have none of their own, now and later. Errors: INVALID (names the member), NOMEM.
 OJS_SHM_API int ojs_shm_configure_queue(ojs_shm_admin* admin, const char* queue, const char* json, size_t json_size);
-// Makes a pool of workers, or changes it to the JSON object (docs/c_api.md); effective at once. 1 when it is new, else 0.
-// Errors: INVALID (names the member), NOMEM; to remove none: NOT_FOUND.
-OJS_SHM_API int ojs_shm_set_pool(ojs_shm_admin* admin, const char* pool, const char* json, size_t json_size);
-OJS_SHM_API int ojs_shm_remove_pool(ojs_shm_admin* admin, const char* pool);
 // For jobs of this type that are enqueued without one. Errors: INVALID (names the maximum), NOMEM.
 OJS_SHM_API int ojs_shm_set_default_priority(ojs_shm_admin* admin, const char* type, int64_t priority);
 // Whether every handle of the segment tells what it does from now on; a new segment's do not. ojs_shm_events_open() reads.
@@ -408,10 +404,6 @@ typedef struct ojs_shm_job_filter {
 
 // Works on every segment handle, also on one from ojs_shm_segment_observe(). What follows gives JSON.
 OJS_SHM_API int ojs_shm_observer_open(const ojs_shm_segment* segment, ojs_shm_observer** observer);
-// An array of all pools of workers; or one of them (errors: NOT_FOUND); what each queue handed out in the last minute.
-OJS_SHM_API int64_t ojs_shm_pools(ojs_shm_observer* observer, char* buffer, size_t size);
-OJS_SHM_API int64_t ojs_shm_pool(ojs_shm_observer* observer, const char* name, char* buffer, size_t size);
-OJS_SHM_API int64_t ojs_shm_scheduling(ojs_shm_observer* observer, char* buffer, size_t size);
 // JSON: one object with the segment's options, pools, processes and totals.
 OJS_SHM_API int64_t ojs_shm_stats(ojs_shm_observer* observer, char* buffer, size_t size);
 // JSON: an array of queues with settings, depths and totals; or one of them. Errors: NOT_FOUND.
@@ -452,3 +444,4 @@ OJS_SHM_API int64_t ojs_shm_events_lost(ojs_shm_events* events);
 #endif
 #include <ojs_shm/ojs_shm_full.h>
 #include <ojs_shm/ojs_shm_limits.h>
+#include <ojs_shm/ojs_shm_pools.h>

@@ -16,7 +16,7 @@
 from ._abi import library as _library
 from .aio import AsyncQueue, AsyncTask, connect
 from .aio_worker import AsyncWorker
-from .client import Queue, connect_sync, create_segment, remove_segment
+from .client import Queue, connect_sync
 from .errors import (CannotAttach, Closed, Duplicate, Empty, Failure, InternalError, InUse, InvalidArgument,
                      JobCancelled, JobFailed, LibraryNotFound, Lost, NoSpace, NotFound, OjsError, OtherFormat,
                      PermissionDenied, QueueFull, SegmentFull, StaleVersion, TimedOut, TooLarge, WrongState)
@@ -24,6 +24,7 @@ from .events import Events
 from .jobs import Job, JobError, JobInfo, NackOutcome, NewJob, QueueStats, Retry
 from .on_full import OnFull, Unsent
 from .priority import Priority
+from .segments import create_segment, remove_segment
 from .task import Task
 from .worker import Worker
 

@@ -293,3 +293,8 @@ def whole(value: int, member: str, bits: int, signed: bool = False) -> int:
         raise errors.InvalidArgument(f"{member} must be {low}..{high}, not {value}", code="invalid", number=-2,
                                      subject=member, bound=high)
     return value
+
+
+def ids_of(buffer: Any, count: int) -> list[str]:
+    """The ids that an entry has written one after the other."""
+    return [buffer.raw[at:at + ID_SIZE - 1].decode() for at in range(0, count * ID_SIZE, ID_SIZE)]

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from . import _abi, errors
 from ._abi import library
 from ._handles import Handle
-from .client import Queue, ids_of
+from .client import Queue
 from .jobs import Duration, NewJob, milliseconds
 
 
@@ -90,4 +90,4 @@ class Room:
         except errors.OjsError as error:
             decided.set_exception(error)
         else:
-            decided.set_result(ids_of(ids, count))
+            decided.set_result(_abi.ids_of(ids, count))

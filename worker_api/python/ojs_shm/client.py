@@ -15,7 +15,8 @@ from . import _abi, errors
 from ._abi import library
 from ._handles import Handles
 from .events import Events
-from .jobs import NOTHING, Duration, JobInfo, NewJob, QueueStats, milliseconds, to_json
+from .jobs import (NOTHING, Duration, JobInfo, NewJob, QueueStats, milliseconds, state_number, stats_of,
+                   to_json)
 from .on_full import OnFull, Unsent, unsent_of
 from .priority import Priority
 from .task import Task
@@ -31,32 +32,6 @@ def connect_sync(name: str | None = None, *, dir: str | None = None, queue: str 
     Errors: CannotAttach, OtherFormat, PermissionDenied, SegmentFull.
     """
     return Queue(name, dir=dir, queue=queue, on_full=on_full)
-
-
-def create_segment(name: str | None = None, *, dir: str | None = None, convention: str = "ojs", size_bytes: int = 0,
-                   slots: int = 0, max_queues: int = 0, max_body_bytes: int = 0, max_handles: int = 0, max_tenants: int = 0,
-                   mode: int = 0, group: str | None = None, retention: Duration = 0) -> None:
-    """Makes a segment without a broker, for tests and for programs that bring their own. 0 means the default.
-
-    Errors: InUse (it exists), NoSpace, InvalidArgument, PermissionDenied.
-    """
-    options = _abi.SegmentOptions()
-    options.convention, options.group = _abi.text_in(convention, "convention"), _abi.text_in(group, "group")
-    options.size_bytes = _abi.whole(size_bytes, "size_bytes", 64)
-    options.retention_ms = milliseconds(retention, "retention", 64)
-    for member, value in (("slots", slots), ("max_queues", max_queues), ("max_body_bytes", max_body_bytes),
-                          ("max_handles", max_handles), ("mode", mode), ("max_tenants", max_tenants)):
-        setattr(options, member, _abi.whole(value, member, 32))
-    segment = library().open(library().segment_create, _abi.text_in(name, "name"), _abi.text_in(dir, "dir"),
-                             ctypes.byref(options))
-    library().close(segment)
-
-
-def remove_segment(name: str | None = None, *, dir: str | None = None, force: bool = False) -> None:
-    """Removes its files. Errors: NotFound, InUse while anybody lives (unless forced), PermissionDenied."""
-    code = library().segment_remove(_abi.text_in(name, "name"), _abi.text_in(dir, "dir"), int(force))
-    if code < 0:
-        raise library().error(code)
 
 
 class Queue:
@@ -123,7 +98,7 @@ class Queue:
         with self._producers.lent() as producer:
             code = producer.call(library().enqueue_batch, specs, len(specs), ids)
         del kept
-        return ids_of(ids, len(specs)), code == _abi.BUFFERED
+        return _abi.ids_of(ids, len(specs)), code == _abi.BUFFERED
 
     def _submit_within(self, jobs: Iterable[NewJob], block_timeout: Duration) -> list[str]:
         specs, kept = self._specs(jobs)
@@ -132,7 +107,7 @@ class Queue:
             producer.call(library().enqueue_within, specs, len(specs),
                           milliseconds(block_timeout, "block_timeout", 53), ids)
         del kept
-        return ids_of(ids, len(specs))
+        return _abi.ids_of(ids, len(specs))
 
     def _specs(self, jobs: Iterable[NewJob]) -> tuple[Any, list[Any]]:
         """The array of structs, and what must live as long as it."""
@@ -256,11 +231,11 @@ class Queue:
     def stats(self, queue: str | None = None) -> QueueStats:
         """Errors: NotFound for a queue that nobody has used."""
         with self._observers.lent() as observer:
-            return _stats(json.loads(observer.text(library().queue, _abi.text_in(queue or self.queue, "queue"))))
+            return stats_of(json.loads(observer.text(library().queue, _abi.text_in(queue or self.queue, "queue"))))
 
     def queues(self) -> list[QueueStats]:
         with self._observers.lent() as observer:
-            return [_stats(each) for each in json.loads(observer.text(library().queues))]
+            return [stats_of(each) for each in json.loads(observer.text(library().queues))]
 
     def segment_stats(self) -> dict[str, Any]:
         """Options, pools, processes and totals of the whole segment."""
@@ -274,7 +249,7 @@ class Queue:
         wanted.queue, wanted.type = _abi.text_in(queue, "queue"), _abi.text_in(type, "type")
         wanted.limit = _abi.whole(limit, "limit", 64)
         if state is not None:
-            wanted.state, wanted.flags = _state_number(state), _abi.FILTER_HAS_STATE
+            wanted.state, wanted.flags = state_number(state), _abi.FILTER_HAS_STATE
         if dead_letter:
             wanted.flags |= _abi.FILTER_DEAD_LETTER
         with self._observers.lent() as observer:
@@ -468,22 +443,5 @@ class Queue:
                           stacklevel=2)
 
 
-def ids_of(buffer: Any, count: int) -> list[str]:
-    """The ids that an entry has written one after the other."""
-    return [buffer.raw[at:at + _abi.ID_SIZE - 1].decode() for at in range(0, count * _abi.ID_SIZE, _abi.ID_SIZE)]
-
-
 def _now_ms() -> int:
     return time.time_ns() // 1_000_000
-
-
-def _state_number(state: str) -> int:
-    if state not in _abi.STATES:
-        raise errors.InvalidArgument(f"state must be one of {', '.join(_abi.STATES)}, not {state!r}", code="invalid",
-                                     number=-2, subject="state")
-    return _abi.STATES.index(state)
-
-
-def _stats(raw: dict[str, Any]) -> QueueStats:
-    return QueueStats(name=raw["name"], depth=raw["depth"], max_depth=raw["max_depth"], paused=raw["paused"],
-                      by_state=raw["by_state"], raw=raw)

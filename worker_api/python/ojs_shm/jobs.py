@@ -385,3 +385,15 @@ class QueueStats:
     paused: bool
     by_state: dict[str, int]
     raw: dict[str, Any] = dataclasses.field(repr=False)
+
+
+def state_number(state: str) -> int:
+    if state not in _abi.STATES:
+        raise errors.InvalidArgument(f"state must be one of {', '.join(_abi.STATES)}, not {state!r}", code="invalid",
+                                     number=-2, subject="state")
+    return _abi.STATES.index(state)
+
+
+def stats_of(raw: dict[str, Any]) -> QueueStats:
+    return QueueStats(name=raw["name"], depth=raw["depth"], max_depth=raw["max_depth"], paused=raw["paused"],
+                      by_state=raw["by_state"], raw=raw)
