@@ -135,7 +135,8 @@ bool Actor::sees_work(std::uint32_t q) {
     prefetch_behind(seen.found);
     if (seen.flow != kNoIndex) [[unlikely]]
       end_turn(queue, seen, job.tenant.get());
-    const std::uint64_t now = store_.now_ms();
+    // Of one look at the clock for both; a job that came since became available later than that.
+    const std::uint64_t now = seen.now == 0 ? store_.now_ms() : std::max(seen.now, job.available_at.get());
     count_backlog(queue, ~0ULL);
     if (const std::uint64_t expires = job.expires_at.get(); expires != 0 && expires <= now) {
       expire_claimed(q, mine, job, seen.slot, claimed, now);

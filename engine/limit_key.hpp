@@ -101,7 +101,7 @@ struct alignas(128) ParkingLot {
 };
 
 /// How many keys and lots go with so many slots.
-constexpr std::uint32_t limit_keys_for(std::uint32_t slots) { return std::clamp(slots / 50, 16U, 4096U); }
+constexpr std::uint32_t limit_keys_for(std::uint32_t slots) { return std::clamp(slots / 100, 16U, 4096U); }
 constexpr std::uint32_t lots_for(std::uint32_t slots) { return std::clamp(slots / 400, 4U, 1024U); }
 
 /// JobRecord::limits: 15..0 the job's own key plus one  31..16 while it waits: its lot plus one, while it is held: the key

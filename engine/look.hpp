@@ -31,7 +31,7 @@ struct Actor::Look {
   /// The index of a part, as far as it was read.
   struct Seen {
     shm::RingSet* rings = nullptr;
-    unsigned number = 0, words = 0, last = 0;  ///< words read, and to be read
+    unsigned number = 0, words = 0, last = 0;  ///< words read, and to be read: all or none
     std::uint32_t open = 0;                    ///< words with a bit set
     std::array<std::uint64_t, shm::kIndexWords> index{};
 
@@ -49,14 +49,19 @@ struct Actor::Look {
     void read() {
       const shm::RingSet& set = *rings;
       open = 0;
-      for (words = 0; words < last; ++words) {
-        index[words] = set.index[words].load();  // PAIR ring-index
-        open |= static_cast<std::uint32_t>(static_cast<std::uint32_t>(index[words]) != 0) << words;
+      words = last;
+      if (words == 0) return;
+#pragma GCC unroll 16
+      for (unsigned i = 0; i < shm::kIndexWords; ++i) {
+        index[i] = set.index[i].load();  // PAIR ring-index
+        open |= static_cast<std::uint32_t>(static_cast<std::uint32_t>(index[i]) != 0) << i;
       }
     }
     bool unchanged() const {
       std::uint64_t difference = 0;
-      for (unsigned i = 0; i < words; ++i) difference |= rings->index[i].load() ^ index[i];
+      if (words == 0) return true;
+#pragma GCC unroll 16
+      for (unsigned i = 0; i < shm::kIndexWords; ++i) difference |= rings->index[i].load() ^ index[i];
       return difference == 0;
     }
   };
@@ -69,6 +74,7 @@ struct Actor::Look {
     words = 0;
     parts = 0;
     turn = 0;
+    now = 0;
   }
   void add(const shm::Peeked& empty, shm::RingSet& rings, unsigned at_number) {
     const unsigned at = witnesses++;
@@ -104,6 +110,7 @@ struct Actor::Look {
   Control expected;
 
   // Of a queue that is not plain.
+  std::uint64_t now = 0;          ///< ms; by which ages were compared, 0: none were
   std::uint32_t flow = kNoIndex;  ///< of the job found
   std::array<Seen, kParts> part;
   unsigned parts = 0;                   ///< seen

@@ -21,7 +21,7 @@ constexpr std::uint64_t kMostBytes = 256ULL << 30;  // so that the number of blo
 shm::Geometry around_slots(const Plan& plan, std::uint32_t slots) {
   shm::Geometry g;
   g.slots = slots;
-  g.lanes = (plan.max_handles == 0 ? 184 : plan.max_handles) + kServiceLanes;
+  g.lanes = (plan.max_handles == 0 ? 120 : plan.max_handles) + kServiceLanes;
   g.processes = std::clamp<std::uint32_t>(g.lanes, 16, 512);
   const std::uint32_t queues = plan.max_queues == 0 ? 64 : plan.max_queues;
   const std::uint32_t flows = flows_for(plan.max_tenants == 0 ? kDefaultTenants : plan.max_tenants);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <bitset>
 #include <tuple>
@@ -55,22 +56,25 @@ bool Actor::see_part(QueueRecord& queue, Look& look, unsigned at) {
 bool Actor::survey_levels(QueueRecord& queue, Look& look, std::uint32_t& left, Live& best) {
   const bool ages = (look.flags & kAges) != 0;
   const Aging aging = store_.aging(queue);
-  const std::uint64_t now = ages ? store_.now_ms() : 0;
+  const std::uint64_t now = look.now = ages ? store_.now_ms() : 0;
   bool found = false;
   Standing standing;
+  std::array<Live, 2> heads;  // the best so far, and the one that is looked at
+  unsigned at = 0;
   for (unsigned p = 0; !(found && (look.flags & kSharded) != 0) && see_part(queue, look, p); ++p) {
     Look::Seen& seen = look.part[p];
     const std::uint8_t rate = Store::age_rate(queue, (look.flags & kSharded) != 0 ? 0 : seen.number, aging);
     seen.any_open([&](unsigned number) {
-      Live live;
+      Live& live = heads[1 - at];
       if (!first_live<false>(*seen.rings, number, look, left, live)) return false;
       const std::uint64_t age = now > live.available_at ? now - live.available_at : 0;
       const Standing here = ages ? Standing(aging.effective(rank_of_ring(number), age, rate), live.available_at, number)
                                  : Standing(number, live.available_at, 0);
-      if (!found || here < standing) found = true, standing = here, best = live;
+      if (!found || here < standing) found = true, standing = here, at = 1 - at;
       return !ages;
     });
   }
+  if (found) best = heads[at];
   return found;
 }
 

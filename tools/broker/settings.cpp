@@ -60,7 +60,7 @@ constexpr Setting kSettings[] = {
      [](Settings& s, std::string_view text) {
        return put(positive(shell::parse_bytes(text)), s.options.max_body_bytes);
      }},
-    {"handles", "N", "Producers, workers and admins at once (184)",
+    {"handles", "N", "Producers, workers and admins at once (120)",
      [](Settings& s, std::string_view text) { return put(positive(parse_count(text)), s.options.max_handles); }},
     {"convention", "NAME", "What a priority number means: ojs, ojs-core or qo (ojs); an existing segment's must match",
      [](Settings& s, std::string_view text) {

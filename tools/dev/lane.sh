@@ -3,7 +3,7 @@
 #   # ABOUT: one line for ./dev help
 #   # NEEDS: package groups of setup.sh, without which it cannot start
 #   # WANTS: groups without which some of its cases are not run
-#   # IN-TEST: the arguments of its short form, if ./dev test is to run that too
+#   # IN-TEST: the arguments of its short form, if ./dev test is to run that too; several lines for several runs
 # and its body is: lane NAME; work that calls pass, fail, not_run or run_*; finish.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit 2
@@ -14,7 +14,7 @@ CORES=$(nproc)
 RESULTS=${OJS_SHM_RESULTS:-build/results} # the reports of the last ./dev test, and of the lanes that it runs
 
 lane() { # NAME
-  LANE=${1^^} PASSED=0 FAILED=0 SKIPPED=0 NOTES=()
+  LANE=${1^^} PASSED=0 FAILED=0 SKIPPED=0 NOTES=() BESIDE=()
   mkdir -p build
   # shellcheck disable=SC2046
   bash tools/dev/setup.sh $(sed -n 's/^# NEEDS: *//p' "$0") || { fail "set-up"; EXIT=2 finish; }
@@ -41,8 +41,10 @@ usage() { # TEXT
   exit 2
 }
 
-build_tree() { # PRESET [TARGET...]: fails the lane when it does not build
+# Fails the lane when it does not build. OJS_SHM_BUILT names a preset of which everything is there, as in ./dev test.
+build_tree() { # PRESET [TARGET...]
   local preset=$1 launcher=()
+  [[ $preset != "${OJS_SHM_BUILT:-}" ]] || return 0
   shift
   if command -v ccache >/dev/null; then
     launcher=(-DCMAKE_C_COMPILER_LAUNCHER=ccache -DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
@@ -107,5 +109,33 @@ run_tallied() { # NAME COMMAND...
 }
 
 run_lane() { # VERB [ARGS...]: another lane
-  run_tallied "lane-$1" bash "tools/dev/lanes/$1.sh" "${@:2}"
+  run_tallied "lane-$1${2:+$2}" bash "tools/dev/lanes/$1.sh" "${@:2}"
+}
+
+# Runs in the background, as many at once as there are cores, but four at most; what it prints comes when it has ended.
+beside() { # NAME run_gtest|run_tallied|run_lane [ARGS...]
+  local name=$1
+  shift
+  while (($(jobs -rp | wc -l) >= (CORES < 4 ? CORES : 4))); do wait -n || true; done
+  rm -f "$RESULTS/$name.tally"
+  BESIDE+=("$name")
+  (
+    PASSED=0 FAILED=0 SKIPPED=0 NOTES=() SECONDS=0
+    "$@" >"$RESULTS/$name.screen" 2>&1
+    printf '%s\n' "$PASSED $FAILED $SKIPPED" ${NOTES[@]+"${NOTES[@]}"} >"$RESULTS/$name.tally"
+    flock "$RESULTS" cat "$RESULTS/$name.screen" - <<<"    $SECONDS s"
+  ) &
+}
+gather() { # waits for all of them and adds them up
+  local name passed failed skipped
+  wait
+  for name in ${BESIDE[@]+"${BESIDE[@]}"}; do
+    if ! read -r passed failed skipped <"$RESULTS/$name.tally"; then
+      fail "$name: ended without a word"
+      continue
+    fi
+    PASSED=$((PASSED + passed)) FAILED=$((FAILED + failed)) SKIPPED=$((SKIPPED + skipped))
+    mapfile -t -s 1 -O "${#NOTES[@]}" NOTES <"$RESULTS/$name.tally"
+  done
+  BESIDE=()
 }

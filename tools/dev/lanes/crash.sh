@@ -1,22 +1,27 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# ABOUT: kills at every crash point and at any instruction, SIGKILL storms, millions of dead hints [--points] [--long] ...
+# ABOUT: kills at every crash point and at any instruction, SIGKILL storms, millions of dead hints [--long] ...
 # NEEDS: build test
-# IN-TEST: --seconds 4
+# IN-TEST: --points --short
+# IN-TEST: --instructions
+# IN-TEST: --storms --seconds 4
 . "$(dirname "$0")/../lane.sh"
-readonly HELP="crash [--points | --instructions] [--long] [--seed N] [--seconds N]
-  --points: every crash point, instructions chosen by lot and the controls, without the storms
+readonly HELP="crash [--points [--short] | --instructions | --storms] [--long] [--seed N] [--seconds N]
+  every crash point, instructions chosen by lot, then storms of a few seconds each (--seconds, default 12)
+  --points: the crash points alone; --short: a repairer is killed after half as many of the writes
   --instructions: these alone; with --long after every single instruction of every operation, as built and at -O3, which
     takes hours
-  the short form: every crash point, instructions chosen by lot, then storms of a few seconds each (--seconds, default 12)
+  --storms: the storms alone, and the controls
   --long: one storm of at least 2,000 kills and 5,000,000 jobs, longer ones beside it, and ten million jobs enqueued and
     cancelled, and as many re-prioritised, behind a live one
   --seed: of the storms; default: random, and printed"
-points=0 instructions=0 long=0 seconds=12 seed=$((RANDOM << 15 | RANDOM))
+points=0 instructions=0 storms=0 long=0 seconds=12 seed=$((RANDOM << 15 | RANDOM)) programs=()
 while (($#)); do
   case $1 in
     --points) points=1 ;;
+    --short) export OJS_SHM_CRASH_SHORT=1 ;;
     --instructions) instructions=1 ;;
+    --storms) storms=1 ;;
     --long) long=1 ;;
     --seed) seed=${2:?$HELP} && shift ;;
     --seconds) seconds=${2:?$HELP} && shift ;;
@@ -53,27 +58,28 @@ kill_at_instructions() {
   OJS_SHM_INSTRUCTIONS=all run_gtest instructions-o3 28800 build/bin/instructions_tests_o3
 }
 
-if ((instructions)); then
-  build_tree default instructions_tests && kill_at_instructions
-  finish
-fi
-if build_tree default instructions_tests crash_tests crash_storm_at_points stress_tests stress_storm stress_churn; then
-  bin=build/bin
+((points + instructions + storms)) || points=1 instructions=1 storms=1
+((points)) && programs+=(crash_tests stress_tests)
+((instructions)) && programs+=(instructions_tests)
+((storms)) && programs+=(crash_storm_at_points stress_storm stress_churn)
+build_tree default "${programs[@]}" || finish
+bin=build/bin
+if ((points)); then
   run_gtest stress 120 $bin/stress_tests
-  run_gtest crash $((long ? 7200 : 600)) $bin/crash_tests
-  kill_at_instructions
-  storm storm-control-boost 120 $bin/stress_storm --subject boost --must-break --seconds 30 --wedge 2000
-  storm storm-control-ring 120 $bin/stress_storm --subject vyukov --must-break --seconds 30 --wedge 2000
-  long_case churn 3600 $bin/stress_churn --times $((long ? 10000000 : 1000000))
-  ((points)) && finish
-  if ((long)); then
-    storm storm-long 7200 $bin/stress_storm --kills 2000 --jobs 5000000 --seconds 3600 --look 5000
-  else
-    storm storm 300 $bin/stress_storm --seconds "$seconds"
-  fi
-  storm storm-tight $((seconds + 300)) $bin/stress_storm --seconds "$seconds" --tight
-  storm storm-everything $((seconds + 300)) $bin/stress_storm --seconds "$seconds" --everything --look 1000
-  storm storm-at-points $((seconds + 300)) $bin/crash_storm_at_points --seconds "$seconds" --everything
-  storm storm-at-points-tight $((seconds + 300)) $bin/crash_storm_at_points --seconds "$seconds" --everything --tight
+  run_gtest crash $((long ? 7200 : 900)) $bin/crash_tests
 fi
+((instructions)) && kill_at_instructions
+((storms)) || finish
+storm storm-control-boost 120 $bin/stress_storm --subject boost --must-break --seconds 30 --wedge 2000
+storm storm-control-ring 120 $bin/stress_storm --subject vyukov --must-break --seconds 30 --wedge 2000
+long_case churn 3600 $bin/stress_churn --times $((long ? 10000000 : 1000000))
+if ((long)); then
+  storm storm-long 7200 $bin/stress_storm --kills 2000 --jobs 5000000 --seconds 3600 --look 5000
+else
+  storm storm 300 $bin/stress_storm --seconds "$seconds"
+fi
+storm storm-tight $((seconds + 300)) $bin/stress_storm --seconds "$seconds" --tight
+storm storm-everything $((seconds + 300)) $bin/stress_storm --seconds "$seconds" --everything --look 1000
+storm storm-at-points $((seconds + 300)) $bin/crash_storm_at_points --seconds "$seconds" --everything
+storm storm-at-points-tight $((seconds + 300)) $bin/crash_storm_at_points --seconds "$seconds" --everything --tight
 finish

@@ -31,7 +31,7 @@ struct SegmentOptions {
   std::uint32_t max_queues = 0;      ///< default 64
   std::uint32_t max_tenants = 0;     ///< with jobs waiting at one level of one queue, summed up (default 1,024)
   std::uint32_t max_body_bytes = 0;  ///< largest body, result or error (default 1 MiB)
-  std::uint32_t max_handles = 0;     ///< producers, workers, admins, supervisor at once (default 184, at most 1,016)
+  std::uint32_t max_handles = 0;     ///< producers, workers, admins, supervisor at once (default 120, at most 1,016)
   std::string convention = {};     ///< "ojs" (also when empty), "ojs-core" or "qo"; of an existing segment: must match
   std::uint32_t mode = 0660;       ///< permission bits, set whatever the umask is
   std::string group = {};          ///< empty: the creator's
