@@ -149,7 +149,6 @@ class Actor : private Intents {
   Outcome set_limit(std::string_view name, const LimitSettings& settings);
   Outcome clear_limit(std::string_view name);
   Outcome bring_limit(std::string_view name, const LimitSettings& settings, std::uint32_t& key);
-  Outcome join_limits(std::uint32_t first, std::uint32_t second, std::uint32_t& both);
   /// Jobs that this handle takes from now on need a permit of this key too; kNoIndex: no longer.
   void take_under(std::uint32_t key) { worker_limit_ = key; }
   std::uint64_t tend_limits(std::uint64_t now);  ///< when it is to be called again, Unix ms
@@ -380,7 +379,7 @@ class Actor : private Intents {
   void let_more_begin(std::uint32_t key, unsigned most);
   void follow_dispatch();
   void follow_birth(std::uint32_t lot);
-  std::uint32_t lot_at_birth(std::uint32_t own, std::uint32_t q) const;
+  std::uint32_t lot_at_birth(const NewJob& spec) const;
   std::uint32_t ensure_lot(std::uint32_t key, std::uint32_t q);
   bool unpark(std::uint32_t lot);
   bool unpark_head(const ParkingLot& lot, std::uint32_t ring, unsigned number, const shm::Peeked& head);

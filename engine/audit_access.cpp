@@ -25,7 +25,7 @@ class LimitAudit {
     for (std::uint32_t at = 0; at < store_.limit_keys(); ++at) {
       const LimitKey& key = store_.limit_key(at);
       if (key.name_hash.load() == 0) continue;
-      if (Store::hash_name(limit_name(store_, at)) != key.name_hash.load())
+      if (hash_limit(limit_name(store_, at)) != key.name_hash.load())
         book_.say(12, "limit '" + limit_name(store_, at) + "' has a name that is not its own");
       const std::uint64_t high = std::min<std::uint64_t>(key.permits.high.load(), kMostPermits);
       for (std::uint32_t i = 0; i < high; ++i) {

@@ -346,8 +346,8 @@ Outcome Actor::put_in(const NewJob& spec, JobId& id) {
     if (state == JobState::kScheduled && (timer == 0 || spec.scheduled_at < timer)) timer = spec.scheduled_at;
     const unsigned ring = normal_ring(spec.rank);
     std::uint32_t lot = kNoIndex;
-    if (!kPlain && spec.limit != 0 && state == JobState::kAvailable) {
-      lot = lot_at_birth(spec.limit - 1U, spec.queue);
+    if (!kPlain && limiting() && state == JobState::kAvailable) {
+      lot = lot_at_birth(spec);
       job.limits.set(with_second(spec.limit, lot));
     }
     shm::RingSet& rings = lot == kNoIndex ? store_.rings_of(spec.queue, part) : store_.lot(lot).rings;

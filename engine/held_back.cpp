@@ -171,17 +171,13 @@ std::uint32_t Actor::ensure_lot(std::uint32_t at, std::uint32_t q) {
   return kNoIndex;
 }
 
-/// Where a new job of the key stands: in the lot, when others of it wait there already. kNoIndex: in its queue.
-std::uint32_t Actor::lot_at_birth(std::uint32_t own, std::uint32_t q) const {
-  std::array<std::uint32_t, 4> keys{own, kNoIndex, kNoIndex, kNoIndex};
-  const LimitKey& key = store_.limit_key(own);
-  if ((key.config.load() & kLimitOfSeveral) != 0)
-    for (unsigned i = 0; i < keys.size(); ++i)
-      keys[i] = static_cast<std::uint32_t>(key.rate.load() >> (i * 16) & 0xFFFF) - 1;
-  for (const std::uint32_t each : keys) {
-    if (each >= store_.limit_keys()) continue;
-    const std::uint32_t lot = find_lot(store_, store_.limit_key(each), q);
-    if (lot != kNoIndex && on_limit_of(store_.limit_key(each).config.load()) == OnLimit::kWait &&
+/// Where a new job stands: in the lot of a key, when others of it wait there already. kNoIndex: in its queue.
+std::uint32_t Actor::lot_at_birth(const NewJob& spec) const {
+  const bool tenants = (store_.header().limiting.load() & kLimitsTenants) != 0 && spec.tenant != 0;
+  for (const std::uint32_t key : {spec.limit - 1U, tenants ? find_tenant_limit(store_, spec.tenant) : kNoIndex}) {
+    if (key >= store_.limit_keys()) continue;
+    const std::uint32_t lot = find_lot(store_, store_.limit_key(key), spec.queue);
+    if (lot != kNoIndex && on_limit_of(store_.limit_key(key).config.load()) == OnLimit::kWait &&
         occupied(store_.lot(lot)))
       return lot;
   }

@@ -60,9 +60,9 @@ struct ThrottleRule {
 };
 constexpr std::uint32_t kMostThrottle = 0xFFFF;
 
-/// config: 63..32 version, moves with every change of the settings  5 it stands on a type, for ever  4..3 OnLimit  2 set by an operator, so jobs do not
-/// change it  1 several keys at once: their numbers stand in `rate`, sixteen bits each, plus one
-constexpr std::uint64_t kLimitOfType = 32, kLimitSetByOperator = 4, kLimitOfSeveral = 2, kLimitVersion = 1ULL << 32;
+/// config: 63..32 version, moves with every change of the settings  6, 5 it stands on a tenant, a type, for
+/// ever  4..3 OnLimit  2 set by an operator, so jobs do not change it
+constexpr std::uint64_t kLimitOfTenant = 64, kLimitOfType = 32, kLimitSetByOperator = 4, kLimitVersion = 1ULL << 32;
 constexpr OnLimit on_limit_of(std::uint64_t config) {
   return static_cast<OnLimit>(std::min<std::uint64_t>(config >> 3 & 3, static_cast<unsigned>(OnLimit::kDrop)));
 }
@@ -113,6 +113,6 @@ constexpr std::uint32_t with_second(std::uint32_t limits, std::uint32_t second) 
 }
 
 /// EngineHeader::limiting: which kinds of limit there are. Nothing of limits runs while it is 0.
-constexpr std::uint64_t kLimitsJobs = 1, kLimitsTypes = 2, kLimitsQueues = 4, kLimitsWorkers = 8;
+constexpr std::uint64_t kLimitsJobs = 1, kLimitsTypes = 2, kLimitsQueues = 4, kLimitsWorkers = 8, kLimitsTenants = 16;
 
 }  // namespace ojs_shm::engine

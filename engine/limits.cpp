@@ -21,14 +21,29 @@ std::string limit_name(const Store& store, std::uint32_t i) {
   return name;
 }
 
+std::uint64_t hash_limit(std::string_view name) {
+  return name.starts_with(kTenantLimit) ? Store::hash_tenant(name.substr(kTenantLimit.size())) : Store::hash_name(name);
+}
+
 /// Keys stand at their hash or behind it, without a gap, and are compared by name: no two share one.
 std::uint32_t find_limit(const Store& store, std::string_view name) {
-  const std::uint64_t hash = Store::hash_name(name);
+  const std::uint64_t hash = hash_limit(name);
   for (std::uint32_t i = 0; i < store.limit_keys(); ++i) {
     const auto at = static_cast<std::uint32_t>((hash + i) % store.limit_keys());
     const std::uint64_t found = store.limit_key(at).name_hash.load();  // PAIR limit-name
     if (found == 0) break;
     if (found == hash && limit_name(store, at) == name) return at;
+  }
+  return kNoIndex;
+}
+
+std::uint32_t find_tenant_limit(const Store& store, std::uint64_t tenant) {
+  for (std::uint32_t i = 0; i < store.limit_keys(); ++i) {
+    const auto at = static_cast<std::uint32_t>((tenant + i) % store.limit_keys());
+    const LimitKey& key = store.limit_key(at);
+    const std::uint64_t found = key.name_hash.load();  // PAIR limit-name
+    if (found == 0) break;
+    if (found == tenant && (key.config.load() & kLimitOfTenant) != 0) return at;
   }
   return kNoIndex;
 }
@@ -88,17 +103,10 @@ std::uint32_t type_limit(const Store& store, std::uint32_t slot, const JobRecord
 LimitList limits_of(const Store& store, std::uint32_t slot, const JobRecord& job, bool held) {
   LimitList list;
   const std::uint32_t limits = job.limits.get();
-  if (const std::uint32_t own = own_limit(limits); own < store.limit_keys()) {
-    const LimitKey& key = store.limit_key(own);
-    if ((key.config.load() & kLimitOfSeveral) != 0) {
-      for (std::uint64_t members = key.rate.load(); members != 0; members >>= 16)
-        if (const std::uint64_t member = (members & 0xFFFF) - 1; member < store.limit_keys())
-          list.add(static_cast<std::uint32_t>(member), false);
-    } else {
-      list.add(own, false);
-    }
-  }
+  if (const std::uint32_t own = own_limit(limits); own < store.limit_keys()) list.add(own, false);
   const std::uint64_t kinds = store.header().limiting.load();
+  if ((kinds & kLimitsTenants) != 0 && job.tenant.get() != 0)
+    if (const std::uint32_t key = find_tenant_limit(store, job.tenant.get()); key != kNoIndex) list.add(key, false);
   if ((kinds & kLimitsTypes) != 0)
     if (const std::uint32_t key = type_limit(store, slot, job);
         key != kNoIndex && (store.limit_key(key).config.load() & kLimitOfType) != 0)
@@ -160,7 +168,7 @@ void LimitSetter::end() { store.header().limit_settler.store(0, Point::kSettlerS
 /// The key of that name, made if need be; the caller is the settler. Nobody sees a key before its hash, which comes last.
 std::uint32_t LimitSetter::name_key(std::string_view name) {
   if (const std::uint32_t known = find_limit(store, name); known != kNoIndex) return known;
-  const std::uint64_t hash = Store::hash_name(name);
+  const std::uint64_t hash = hash_limit(name);
   for (std::uint32_t i = 0; i < store.limit_keys() * 7 / 8; ++i) {  // never full, so that look-ups stay short
     const auto at = static_cast<std::uint32_t>((hash + i) % store.limit_keys());
     LimitKey& key = store.limit_key(at);
@@ -184,7 +192,7 @@ Outcome LimitSetter::write(std::uint32_t at, const LimitSettings& settings, bool
   key.throttle.store(ThrottleRule(settings.throttle, settings.throttle_period_ms, settings.burst).word,
                      Point::kSetChanged);
   const std::uint64_t before = key.config.load();
-  key.config.store((((before >> 32) + 1) << 32) | (before & kLimitOfType) |
+  key.config.store((((before >> 32) + 1) << 32) | (before & (kLimitOfTenant | kLimitOfType)) |
                        static_cast<std::uint64_t>(settings.on_limit) << 3 | (by_operator ? kLimitSetByOperator : 0),
                    Point::kSetChanged);
   if (!fresh && !was_limited && settings.concurrency != PermitSet::kNone && !adopt(at)) return Outcome::kNoLimits;
@@ -212,10 +220,10 @@ bool LimitSetter::adopt(std::uint32_t at) {
 /// Lets `limiting` and the queue say that the key is there. What a job brings holds for such jobs alone, whatever its name.
 void LimitSetter::follow(std::string_view name, std::uint32_t at) {
   std::uint64_t kind = kLimitsJobs;
-  if (name.starts_with(kTypeLimit)) {
-    store.limit_key(at).config.fetch_or(kLimitOfType, Point::kSetChanged);
-    kind = kLimitsTypes;
-  }
+  if (name.starts_with(kTypeLimit)) kind = kLimitsTypes;
+  if (name.starts_with(kTenantLimit)) kind = kLimitsTenants;
+  if (kind != kLimitsJobs)
+    store.limit_key(at).config.fetch_or(kind == kLimitsTypes ? kLimitOfType : kLimitOfTenant, Point::kSetChanged);
   if (name.starts_with(kQueueLimit)) {
     const std::uint32_t q = actor.ensure_queue(name.substr(kQueueLimit.size()));
     if (q == kNoIndex) return;
@@ -285,27 +293,6 @@ Outcome Actor::clear_limit(std::string_view name) {
   let_more_begin(at, kLotsPerKey * 2);
   if (const std::uint32_t q = queue_of(store_, name); q != kNoIndex) wake_all(store_.queue(q));
   return Outcome::kOk;
-}
-
-/// One number for several keys of one job.
-Outcome Actor::join_limits(std::uint32_t first, std::uint32_t second, std::uint32_t& both) {
-  if (first == second) {
-    both = first;
-    return Outcome::kOk;
-  }
-  const std::uint64_t members = (std::min(first, second) + 1ULL) | (std::max(first, second) + 1ULL) << 16;
-  const std::string name = "\x01" + std::to_string(members);
-  both = find_limit(store_, name);
-  if (both != kNoIndex && store_.limit_key(both).rate.load() == members) return Outcome::kOk;
-  LimitSetter setter{*this, store_};
-  if (!setter.begin()) return Outcome::kBusy;
-  both = setter.name_key(name);
-  if (both != kNoIndex) {
-    store_.limit_key(both).rate.store(members, Point::kSetChanged);
-    store_.limit_key(both).config.store(kLimitOfSeveral, Point::kSetChanged);
-  }
-  setter.end();
-  return both == kNoIndex ? Outcome::kNoLimits : Outcome::kOk;
 }
 
 /// After the death of whoever set a limit: it stands as far as it was set, and counts what is at work.

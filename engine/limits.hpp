@@ -9,14 +9,18 @@
 #include "engine/store.hpp"
 
 // Limits, for reading. A key's name says on what it stands: `queue:NAME` on a queue, `type:NAME` on a type of jobs, any
-// other name on the jobs that bring it (`tenant:ID` on those of a tenant). Setting them is an Actor's (limits.cpp).
+// other name on the jobs that bring it (`tenant:ID`: on those of a tenant). Setting them is an Actor's (limits.cpp).
 
 namespace ojs_shm::engine {
 
 constexpr std::string_view kQueueLimit = "queue:", kTypeLimit = "type:", kTenantLimit = "tenant:", kPoolLimit = "pool:";
 
+/// By which a key is found. A job carries no more of its tenant than a hash, so that is where the key of a tenant stands.
+std::uint64_t hash_limit(std::string_view name);
 /// The key of that name, or kNoIndex.
 std::uint32_t find_limit(const Store& store, std::string_view name);
+/// The key on the tenant with that hash (Store::hash_tenant()), or kNoIndex.
+std::uint32_t find_tenant_limit(const Store& store, std::uint64_t tenant);
 std::string limit_name(const Store& store, std::uint32_t key);
 LimitSettings settings_of(const LimitKey& key);
 

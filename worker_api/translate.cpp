@@ -152,23 +152,18 @@ Error wrong_state(std::string_view id, engine::JobState found, std::string_view 
 
 namespace {
 
-/// Whose job it is; and the keys that it brings: that of its limit, and that of its tenant where an operator has set one.
-[[gnu::noinline]] SpecFault read_tenant_and_limits(engine::Actor& actor, const JobSpec& spec, engine::NewJob& job) {
-  const std::string name = spec.tenant.empty() ? tenant_of(spec.extra) : std::string(spec.tenant);
-  job.tenant = engine::Store::hash_tenant(name);
-  std::uint32_t own = engine::kNoIndex, tenant = engine::kNoIndex;
-  engine::Outcome outcome = engine::Outcome::kOk;
-  if (spec.limit != nullptr) {
-    if (!check_limit(spec.limit->key, spec.limit->limit, false)) return SpecFault::kLimit;
-    outcome = actor.bring_limit(spec.limit->key, settings_of(spec.limit->limit), own);
+/// Whose job it is, and the key that it brings.
+[[gnu::noinline]] SpecFault read_tenant_and_limit(engine::Actor& actor, const JobSpec& spec, engine::NewJob& job) {
+  job.tenant = engine::Store::hash_tenant(spec.tenant.empty() ? tenant_of(spec.extra) : std::string(spec.tenant));
+  if (spec.limit == nullptr) return SpecFault::kNone;
+  if (!check_limit(spec.limit->key, spec.limit->limit, false)) return SpecFault::kLimit;
+  std::uint32_t key = engine::kNoIndex;
+  switch (actor.bring_limit(spec.limit->key, settings_of(spec.limit->limit), key)) {
+    case engine::Outcome::kOk: break;
+    case engine::Outcome::kBusy: return SpecFault::kBusy;
+    default: return SpecFault::kNoLimits;
   }
-  if (outcome == engine::Outcome::kOk && !name.empty() && actor.store().header().limiting.load() != 0)
-    tenant = engine::find_limit(actor.store(), std::string(engine::kTenantLimit).append(name));
-  std::uint32_t both = own == engine::kNoIndex ? tenant : own;
-  if (own != engine::kNoIndex && tenant != engine::kNoIndex) outcome = actor.join_limits(own, tenant, both);
-  if (outcome != engine::Outcome::kOk)
-    return outcome == engine::Outcome::kBusy ? SpecFault::kBusy : SpecFault::kNoLimits;
-  if (both != engine::kNoIndex) job.limit = static_cast<std::uint16_t>(both + 1);
+  job.limit = static_cast<std::uint16_t>(key + 1);
   return SpecFault::kNone;
 }
 
@@ -228,7 +223,7 @@ SpecFault read_spec(engine::Actor& actor, const JobSpec& spec, engine::NewJob& j
   job.limit = 0;
   job.tenant = 0;
   if (spec.limit != nullptr || !spec.tenant.empty() || !spec.extra.empty()) [[unlikely]]
-    return read_tenant_and_limits(actor, spec, job);
+    return read_tenant_and_limit(actor, spec, job);
   return SpecFault::kNone;
 }
 

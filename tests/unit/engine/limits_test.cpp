@@ -157,6 +157,32 @@ TEST_F(Limits, a_limit_on_a_tenant_holds_for_its_jobs_alone) {
   EXPECT_EQ(hold(), "");
 }
 
+TEST_F(Limits, a_limit_on_a_tenant_acts_at_once_on_what_waits_and_counts_what_is_at_work) {
+  JobSpec spec = spec_of();
+  spec.tenant = "t";
+  for (int i = 0; i < 4; ++i) s.put(spec);
+  hold();
+  ASSERT_TRUE(s.admin.set_limit("tenant:t", at_once(2)).ok());
+  EXPECT_EQ(limit("tenant:t").active, 1U);
+  hold();
+  EXPECT_EQ(hold(), "");
+  const std::string nobodys = s.put();
+  EXPECT_EQ(hold(), nobodys);
+  ack(0);
+  EXPECT_NE(hold(), "");
+  EXPECT_EQ(hold(), "");
+  ASSERT_TRUE(s.admin.clear_limit("tenant:t").ok());
+  EXPECT_NE(hold(), "");
+}
+
+TEST_F(Limits, a_job_that_brings_the_key_of_a_tenant_limits_itself_alone) {
+  put("tenant:t", 1);
+  JobSpec spec = spec_of();
+  spec.tenant = "t";
+  for (int i = 0; i < 2; ++i) s.put(spec);
+  for (int i = 0; i < 3; ++i) EXPECT_NE(hold(), "");
+}
+
 TEST_F(Limits, several_limits_on_one_job_are_taken_all_or_none) {
   ASSERT_TRUE(s.admin.set_limit("type:unit.test", at_once(2)).ok());
   ASSERT_TRUE(s.admin.set_limit("tenant:t", at_once(3)).ok());
