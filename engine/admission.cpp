@@ -18,7 +18,8 @@ std::uint64_t Actor::used_beside_reserved(const QueueRecord& queue, std::uint32_
 
 /// Charges the queue for a job. The charge stands in this lane's tally when it returns kOk. In a bounded queue the sum
 /// of `reserved` decides, by one cas: 1. what we know of the other sums says that it fits: reserve; 2. it seems full:
-/// read the sums again; 3. still full: turn it away. A sum that grew too old only makes us read again.
+/// read the sums again; 3. still full, and nobody was let in meanwhile: turn it away. A sum that grew too old only makes us
+/// read again.
 /// Where producers wait, 4. nobody passes one that came before. The cas fails if anybody was let in since `reserved` was
 /// read: so at the instant of that look there was room, and the turn was ours.
 Outcome Actor::admit(QueueRecord& queue, QueueTally& mine, std::uint32_t q, std::uint64_t flags, std::uint64_t cost) {
@@ -45,6 +46,7 @@ Outcome Actor::admit(QueueRecord& queue, QueueTally& mine, std::uint32_t q, std:
         fresh = true;  // 2
         continue;
       }
+      if (queue.reserved.load() != reserved) continue;  // the sums may lack what has left since then, and seem endless
       return turn_away(queue, q, used - cost, cost, policy);  // 3
     }
     if (policy.strategy() == Strategy::kBlock && !may_pass(queue))  // 4

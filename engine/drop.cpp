@@ -86,6 +86,7 @@ Outcome Actor::admit_by_dropping(QueueRecord& queue, QueueTally& mine, std::uint
       if (fullness.above(policy)) notice_pressure(queue, q, used - held, true, policy);
       return Outcome::kOk;
     }
+    if (queue.reserved.load() != reserved) continue;  // as in admit(): what left meanwhile may never have been counted
     Victim victim;
     if (policy.strategy() == Strategy::kDropOldest && claim_victim(queue, q, policy.lowest_first(), victim)) {
       held += victim.cost;

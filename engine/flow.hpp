@@ -15,7 +15,8 @@ using shm::Half;
 using shm::Plain;
 using shm::Word;
 
-/// 63..62 state  61..48 jobs served in this turn  35..0 tag: moves whenever the flow gets another place in the line
+/// 63..62 state  61..48 jobs served in this turn  47..36 how often its end was announced and taken back  35..0 tag: moves
+/// whenever the flow gets another place in the line
 struct FlowControl {
   std::uint64_t word = 0;
   enum State : std::uint64_t {
@@ -25,6 +26,7 @@ struct FlowControl {
   };
   using StateBits = shm::Field<62, 2>;
   using Served = shm::Field<48, 14>;
+  using TakenBack = shm::Field<36, 12>;
   using Tag = shm::Field<0, 36>;
   constexpr explicit FlowControl(std::uint64_t w) : word(w) {}
   constexpr FlowControl(State state, std::uint64_t served, std::uint64_t tag)
@@ -33,6 +35,13 @@ struct FlowControl {
   constexpr std::uint64_t served() const { return Served::get(word); }
   constexpr std::uint64_t tag() const { return Tag::get(word); }
   constexpr std::uint64_t next_tag() const { return (tag() + 1) & Tag::kMax; }
+  constexpr FlowControl with_served(std::uint64_t served) const { return FlowControl(Served::with(word, served)); }
+  /// Its end is announced.
+  constexpr FlowControl ending() const { return FlowControl(StateBits::with(word, kEnding)); }
+  /// It is not ended after all. Another word than before the announcement, for who has seen it empty then may be slow.
+  constexpr FlowControl taken_back() const {
+    return FlowControl(TakenBack::with(StateBits::with(word, kListed), TakenBack::get(word) + 1));
+  }
   constexpr bool in_line() const { return state() == kListed || state() == kEnding; }
 };
 

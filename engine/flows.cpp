@@ -14,7 +14,8 @@
 // Into the line: 1. the job's hint into the flow's ring; 2. if the flow is not in line: its hint, with the next tag, into the
 // line; 3. the flow's control says so. Whoever meets that hint before 3 does it. Out of the line: 1. a fetch that finds no
 // job announces the end; 2. it looks again; 3. the flow is idle. Who puts a job into it after that look finds the
-// announcement, and takes it back, or finds it idle, and puts it in line again.
+// announcement, and takes it back, or finds it idle, and puts it in line again. An announcement that was taken back is
+// never made with the same word again: else who has looked for the first one ends the flow by the second.
 
 namespace ojs_shm::engine {
 
@@ -52,9 +53,7 @@ bool Actor::list_flow(std::uint32_t at, shm::RingSet& rings, std::uint32_t ring,
     const FlowControl found(control.load_seq_cst());  // PAIR flow-line
     if (found.state() == FlowControl::kListed) return true;
     if (found.state() == FlowControl::kEnding) {
-      if (control.cas_once(found.word, FlowControl(FlowControl::kListed, found.served(), found.tag()).word,
-                           Point::kFlowListed))
-        return true;
+      if (control.cas_once(found.word, found.taken_back().word, Point::kFlowListed)) return true;
       continue;
     }
     const Hint hint(at, found.next_tag(), Hint::kLineFirst);
@@ -142,13 +141,11 @@ bool Actor::first_of_flow(shm::RingSet& rings, unsigned number, std::uint32_t q,
 
 void Actor::end_flow(FlowRecord& flow, FlowControl found, std::uint32_t own, const shm::Peeked& head) {
   if (found.state() == FlowControl::kListed) {
-    const FlowControl ending(FlowControl::kEnding, found.served(), found.tag());
-    if (!flow.control.cas_once(found.word, ending.word, Point::kFlowEnding)) return;  // PAIR flow-line
-    found = ending;
+    if (!flow.control.cas_once(found.word, found.ending().word, Point::kFlowEnding)) return;  // PAIR flow-line
+    found = found.ending();
   }
   if (!rings_.peek(own).empty()) {
-    flow.control.cas_once(found.word, FlowControl(FlowControl::kListed, found.served(), found.tag()).word,
-                          Point::kFlowListed);
+    flow.control.cas_once(found.word, found.taken_back().word, Point::kFlowListed);
     return;
   }
   if (flow.control.cas_once(found.word, FlowControl(FlowControl::kIdle, 0, found.next_tag()).word, Point::kFlowEnded))
@@ -167,8 +164,7 @@ void Actor::end_flow(FlowRecord& flow, FlowControl found, std::uint32_t own, con
   const bool leads = !line.empty() && line.hint().leads_to_line() && line.hint().index() == look.flow;
   if (!leads || !found.in_line() || found.tag() != line.hint().tag()) return;  // somebody else has ended this turn
   if (found.served() + 1 < store_.weight_of(queue, tenant)) {                  // 1
-    flow.control.cas_once(found.word, FlowControl(found.state(), found.served() + 1, found.tag()).word,
-                          Point::kFlowServed);
+    flow.control.cas_once(found.word, found.with_served(found.served() + 1).word, Point::kFlowServed);
     return;
   }
   if (rings_.peek(own).empty()) return end_flow(flow, found, own, line);  // 2
@@ -234,7 +230,7 @@ void Actor::dissolve_flows(std::uint32_t q) {
       Word& control = store_.flow(at).control;
       FlowControl found(control.load());
       if (!found.in_line()) return;
-      const FlowControl announced(FlowControl::kEnding, found.served(), found.tag());
+      const FlowControl announced = found.ending();
       if (found.word != announced.word && !control.cas_once(found.word, announced.word, Point::kFlowEnding))  // 1
         return;
       bool ours = false;

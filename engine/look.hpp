@@ -71,6 +71,7 @@ struct Actor::Look {
     witnesses = 0;
     if (!more.empty()) [[unlikely]]
       more.clear();
+    compared.clear();
     words = 0;
     parts = 0;
     turn = 0;
@@ -85,6 +86,17 @@ struct Actor::Look {
     witness.empty = empty.value;
     witness.number = at_number;
     witness.rings = &rings;
+  }
+  /// What made the job the head of its lane must stand until the choice is made. In a front lane, where the oldest is looked
+  /// for, nothing may have come either.
+  void compare(const Live& live, const Word& control, std::uint64_t tail) {
+    compared.push_back({&live.head.ends->head, live.head.head});
+    compared.push_back({&control, Control(kSlotAvailable, live.number, 0, live.head.hint().tag()).word});
+    if (live.number % 2 == 0) compared.push_back({&live.head.ends->tail, tail});
+  }
+  bool compared_stand() const {
+    return std::all_of(compared.begin(), compared.end(),
+                       [](const Compared& each) { return each.word->load() == each.value; });
   }
   const Witness& at(unsigned i) const { return i < few.size() ? few[i] : more[i - few.size()]; }
   bool witnesses_stand() const {
@@ -110,8 +122,13 @@ struct Actor::Look {
   Control expected;
 
   // Of a queue that is not plain.
-  std::uint64_t now = 0;          ///< ms; by which ages were compared, 0: none were
-  std::uint32_t flow = kNoIndex;  ///< of the job found
+  struct Compared {
+    const Word* word;
+    std::uint64_t value;
+  };
+  std::uint64_t now = 0;           ///< ms; by which ages were compared, 0: none were
+  std::vector<Compared> compared;  ///< keeps its room from look to look
+  std::uint32_t flow = kNoIndex;   ///< of the job found
   std::array<Seen, kParts> part;
   unsigned parts = 0;                   ///< seen
   std::uint32_t all_parts = 0;          ///< that have rings, a bit for each

@@ -9,7 +9,8 @@
 
 // A look at a queue whose order is not the plain one: it ages, its levels have weights, or its jobs stand in several
 // parts. The proof is that of a plain look: what was found empty is looked at again after the choice, and a job that
-// comes behind the head of its ring is never better than that head.
+// comes behind the head of its ring is never better than that head. Where age counts this does not hold of what was
+// re-prioritised or given back: there all heads that were compared are looked at again.
 
 namespace ojs_shm::engine {
 namespace {
@@ -31,7 +32,7 @@ bool Actor::unchanged_parts(const QueueRecord& queue, const Look& look) const {
   if (queue.flags.load() != look.flags || parts_of(queue, look.flags) != look.all_parts) return false;
   for (unsigned p = 0; p < look.parts; ++p)
     if (!look.part[p].unchanged()) return false;
-  return look.witnesses_stand();
+  return look.witnesses_stand() && look.compared_stand();
 }
 
 /// Begins with the next part, the one where this lane is at home first. False when all have been seen.
@@ -66,7 +67,10 @@ bool Actor::survey_levels(QueueRecord& queue, Look& look, std::uint32_t& left, L
     const std::uint8_t rate = Store::age_rate(queue, (look.flags & kSharded) != 0 ? 0 : seen.number, aging);
     seen.any_open([&](unsigned number) {
       Live& live = heads[1 - at];
+      const std::uint32_t ring = number % 2 == 0 ? shm::Rings::find(*seen.rings, number) : kNoIndex;
+      const std::uint64_t tail = ring != kNoIndex ? segment_.ring(ring).tail.load() : 0;
       if (!first_live<false>(*seen.rings, number, look, left, live)) return false;
+      if (ages) look.compare(live, store_.job(live.head.hint().index()).control, tail);
       const std::uint64_t age = now > live.available_at ? now - live.available_at : 0;
       const Standing here = ages ? Standing(aging.effective(rank_of_ring(number), age, rate), live.available_at, number)
                                  : Standing(number, live.available_at, 0);

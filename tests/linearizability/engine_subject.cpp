@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <cstring>
 #include <stdexcept>
 
+#include "engine/smooth.hpp"
 #include "shm/member.hpp"
 #include "tests/linearizability/subject.hpp"
 #include "tests/support/process.hpp"
@@ -31,10 +33,22 @@ T must(Result<T> result) {
   return std::move(result).value();
 }
 
+constexpr std::uint32_t kInterval = 3'600'000;  ///< ms: no history takes a part of it that matters
+const std::vector<engine::Actor::LevelWeight> kWeights = {{0, 3}, {1, 2}, {2, 1}};  ///< level 3 has none
+
 class EngineHands final : public Hands {
  public:
-  explicit EngineHands(const Segment& segment)
-      : segment_(segment), handle_(must(internal::Handle::make(segment))), queue_(actor().ensure_queue("default")) {}
+  EngineHands(const Segment& segment, Choice choice)
+      : segment_(segment),
+        handle_(must(internal::Handle::make(segment))),
+        queue_(actor().ensure_queue("default")),
+        choice_(choice) {}
+  void choose() {
+    if (choice_ == Choice::kAging)
+      actor().set_aging(queue_, engine::Aging(true, false, kInterval, 1, engine::Aging::kNoBest));
+    if (choice_ == Choice::kWeighted && actor().set_level_weights(queue_, kWeights) != Outcome::kOk)
+      throw std::runtime_error("the weights were refused");
+  }
 
   void enqueue(Operation& operation, std::uint64_t tag, std::optional<JobId>& id) override {
     engine::NewJob job;
@@ -81,6 +95,23 @@ class EngineHands final : public Hands {
     const std::uint32_t slot = handle_->store().find_job(id);
     return slot == engine::kNoIndex ? 0 : handle_->store().job(slot).available_at.get();
   }
+  Rules rules() override {
+    Rules rules;
+    if (choice_ == Choice::kAging) rules = {handle_->store().now_ms(), kInterval, {}};
+    if (choice_ == Choice::kWeighted) {
+      std::vector<std::uint32_t> weights;
+      for (const auto& each : kWeights) weights.push_back(each.weight);
+      for (const std::uint16_t level : engine::smooth_schedule(weights))
+        rules.cycle.push_back(static_cast<std::uint8_t>(level));
+      const auto next = engine::Turn(handle_->store().queue(queue_).turn.load()).next();
+      std::rotate(rules.cycle.begin(), rules.cycle.begin() + next, rules.cycle.end());
+    }
+    return rules;
+  }
+  void grow_older() override {
+    shm::Word& offset = handle_->store().segment().header().clock_offset_ms;
+    if (choice_ == Choice::kAging) offset.store(offset.load() + kInterval + kInterval / 2, shm::Point::kNone);
+  }
 
  private:
   engine::Actor& actor() { return handle_->actor(); }
@@ -91,6 +122,7 @@ class EngineHands final : public Hands {
   Segment segment_;
   std::unique_ptr<internal::Handle> handle_;
   std::uint32_t queue_;
+  Choice choice_;
   std::string body_;
   std::array<Held, kMostJobs> held_{};
 };
@@ -98,14 +130,15 @@ class EngineHands final : public Hands {
 /// The broker's seat is taken, so that nobody repairs unless a history says so.
 class EngineSubject final : public Subject {
  public:
-  EngineSubject() : segment_(must(Segment::create(where_, options()))) {
+  EngineSubject(Choice choice, bool chooses) : segment_(must(Segment::create(where_, options()))), choice_(choice) {
     if (!seat_.open(segment_.path(), true, 0, {}).empty() || !seat_.try_lock(shm::kBrokerSeat))
       throw std::runtime_error("the broker's seat is taken");
+    if (chooses) EngineHands(segment_, choice).choose();
   }
   std::unique_ptr<Hands> attach() override {
     // A child of fork has to attach anew; the process that made the segment has done so.
-    if (segment_.attachment()->forked()) return std::make_unique<EngineHands>(must(Segment::attach(where_)));
-    return std::make_unique<EngineHands>(segment_);
+    if (segment_.attachment()->forked()) return std::make_unique<EngineHands>(must(Segment::attach(where_)), choice_);
+    return std::make_unique<EngineHands>(segment_, choice_);
   }
 
  private:
@@ -120,11 +153,13 @@ class EngineSubject final : public Subject {
   ScratchDirectory folder_;
   SegmentName where_{"linear", folder_.path()};
   Segment segment_;
+  Choice choice_;
   shm::LockFile seat_;
 };
 
 }  // namespace
 
-std::unique_ptr<Subject> engine_subject() { return std::make_unique<EngineSubject>(); }
+std::unique_ptr<Subject> engine_subject(Choice choice) { return std::make_unique<EngineSubject>(choice, true); }
+std::unique_ptr<Subject> engine_that_only_says(Choice choice) { return std::make_unique<EngineSubject>(choice, false); }
 
 }  // namespace ojs_shm::test

@@ -18,6 +18,10 @@ enum class Theme : std::uint8_t {
   kShortFree,
   kCrashStepped,  ///< and a process killed after a shared write
   kCrashFree,
+  kAgingStepped,  ///< every call, on a queue where jobs of several ages wait
+  kAgingFree,
+  kWeightedStepped,  ///< and on one whose levels take turns
+  kWeightedFree,
   kCount
 };
 std::string_view name_of(Theme theme);

@@ -41,8 +41,18 @@ struct Operation {
   std::uint64_t call = 0, returned = kNever;
 };
 
+/// By which the queue chooses among its levels, where it is not the better one that goes first.
+struct Rules {
+  /// An ageing queue: for each interval that a job has waited its level counts for one less. What time it is does not
+  /// matter while no job's age passes an interval. 0: it does not age.
+  std::uint64_t now_ms = 0, interval_ms = 0;
+  std::vector<std::uint8_t> cycle;  ///< of levels that take turns, the next one first; others come after them
+  bool plain() const { return interval_ms == 0 && cycle.empty(); }
+};
+
 struct History {
   std::vector<Operation> operations;
+  Rules rules;
   std::array<std::uint64_t, kMostJobs> since{};  ///< by job: the available_at that orders a front lane
 };
 

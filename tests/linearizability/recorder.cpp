@@ -340,6 +340,26 @@ void Recorder::drain(History& history) {
   }
 }
 
+/// As one more process, before the others begin.
+void Recorder::bring_elders(History& history) {
+  Dice dice(board_->plan.seed ^ 0xE1DE'75ULL);
+  for (std::uint32_t job = 0; job < board_->plan.elders; ++job) {
+    Operation operation{.kind = Kind::kEnqueue,
+                        .process = static_cast<std::uint8_t>(processes_),
+                        .job = static_cast<std::uint8_t>(job),
+                        .level = static_cast<std::uint8_t>(dice.below(board_->plan.levels)),
+                        .call = stamp()};
+    std::optional<engine::JobId> id;
+    own_->enqueue(operation, (round_ + 1) * kTagOfRound + job, id);
+    operation.returned = stamp();
+    history.operations.push_back(operation);
+    board_->known[job].id = id.value_or(engine::JobId{});
+    board_->known[job].yes.set(id ? 1 : 0);
+    own_->grow_older();
+  }
+  board_->jobs.set(board_->plan.elders);
+}
+
 History Recorder::record(const Plan& plan) {
   board_->plan = plan;
   board_->processes = processes_;
@@ -357,6 +377,9 @@ History Recorder::record(const Plan& plan) {
   board_->victim = static_cast<std::uint32_t>(dice.below(processes_));
   board_->doomed_writes = static_cast<std::uint32_t>(dice.any_magnitude(1, 80));
   board_->turn.set(static_cast<std::uint32_t>(dice.below(processes_)));
+  History history;
+  bring_elders(history);
+  history.rules = own_->rules();
   board_->round.set(++round_);
   await_end();
   if (board_->dying.get() != 0) {
@@ -365,7 +388,6 @@ History Recorder::record(const Plan& plan) {
     ++kills_;
     start(victim);
   }
-  History history;
   for (unsigned process = 0; process < processes_; ++process) {
     const Board::Sheet& sheet = board_->sheet[process];
     history.operations.insert(history.operations.end(), sheet.calls, sheet.calls + sheet.count.get());

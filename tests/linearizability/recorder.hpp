@@ -19,6 +19,7 @@ struct Plan {
   bool everything = false;    ///< also requeue, cancel, re-prioritise; else enqueue, fetch and ack
   bool free_running = false;  ///< processes run at once, with random delays; else one at a time, as the seed says
   bool crash = false;         ///< one process may be killed after a shared write
+  unsigned elders = 0;        ///< jobs that wait before anybody begins, each older than the next
 };
 
 /// Processes at work on one subject, again and again. Each does its calls of a plan and notes call and return in shared
@@ -42,6 +43,7 @@ class Recorder {
   void start(unsigned process);
   void await_end();
   void drain(History& history);
+  void bring_elders(History& history);
 
   Subject& subject_;
   unsigned processes_;

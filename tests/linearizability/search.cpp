@@ -22,7 +22,9 @@ struct Queue {
   std::array<Job, kMostSearchedJobs> jobs{};
   std::array<std::uint8_t, kMostSearchedJobs> line{};
   std::uint8_t waiting = 0;
-  std::uint8_t mended = 0;  ///< a bit for each dead process whose repair has begun
+  std::uint8_t mended = 0;                          ///< a bit for each dead process whose repair has begun
+  std::uint8_t next = 0;                            ///< of the cycle, where levels take turns
+  std::array<std::uint8_t, kMostProcesses> turn{};  ///< whose turn a process has taken, plus one, and no job yet
 
   static JobState state_of(const Job& job) {
     switch (job.where) {
@@ -55,6 +57,31 @@ struct Queue {
   void end(std::uint8_t number, Where where) {
     if (jobs[number].where == Where::kLine) leave_line(number);
     jobs[number] = {where, 0, 0, 0};
+  }
+  static constexpr std::uint8_t kNobody = 255;
+  std::uint8_t first_of(std::uint8_t level) const {
+    const auto end = line.begin() + waiting;
+    const auto found = std::find_if(line.begin(), end, [&](std::uint8_t job) { return jobs[job].level == level; });
+    return found == end ? kNobody : *found;
+  }
+  /// Whose turn it is in no cycle: the heads of all lanes are compared, where age counts.
+  std::uint8_t best(const History& history) const {
+    const Rules& rules = history.rules;
+    if (waiting == 0 || rules.interval_ms == 0) return waiting == 0 ? kNobody : line[0];
+    std::uint8_t best = line[0];
+    const auto standing = [&](std::uint8_t number) {
+      const Job& job = jobs[number];
+      const std::uint64_t since = history.since[number];
+      const std::uint64_t age = rules.now_ms > since ? rules.now_ms - since : 0;
+      return std::tuple(job.level - static_cast<std::int64_t>(age / rules.interval_ms), since, job.level,
+                        job.front == 0);
+    };
+    for (std::uint8_t at = 1; at < waiting; ++at) {
+      const Job &job = jobs[line[at]], &before = jobs[line[at - 1]];
+      const bool leads = job.level != before.level || job.front != before.front;
+      if (leads && standing(line[at]) < standing(best)) best = line[at];
+    }
+    return best;
   }
   void hold(std::uint8_t number, std::uint8_t process) {
     leave_line(number);
@@ -105,10 +132,13 @@ class Search {
       if ((done >> i & 1) != 0 || o.call > first_return) continue;
       if (o.answer == Answer::kPending && o.returned < latest_call) continue;  // too late for it
       next_.clear();
+      begun_.clear();
       apply(o, queue);
-      const std::vector<Queue> next = next_;
+      const std::vector<Queue> next = next_, begun = begun_;
       for (const Queue& after : next)
         if (step(done | 1ULL << i, std::max(latest_call, o.call), after)) return true;
+      for (const Queue& after : begun)
+        if (step(done, std::max(latest_call, o.call), after)) return true;
     }
     return false;
   }
@@ -130,8 +160,10 @@ class Search {
         return accept(true);
       case Kind::kFetch: {
         if (killed && (before.mended >> o.process & 1) != 0) return;
-        if (before.waiting == 0) return accept(o.answer == Answer::kEmpty);
-        const std::uint8_t best = before.line[0];
+        std::uint8_t best = before.best(history_);
+        if (!history_.rules.cycle.empty() && !take_turn(o.process, before, best)) return;
+        if (best == Queue::kNobody) return accept(o.answer == Answer::kEmpty);
+        after.turn[o.process] = 0;
         after.hold(best, o.process);
         return accept(killed || (o.answer == Answer::kOk && best == o.job && before.jobs[best].level == o.level));
       }
@@ -187,10 +219,33 @@ class Search {
     }
   }
 
+  /// Where levels take turns, a fetch first takes one, by an instant of its own, and then the first job of that level. One
+  /// that is gone by then gives its turn away. False: no more than that has happened yet.
+  bool take_turn(std::uint8_t process, const Queue& before, std::uint8_t& best) {
+    const std::vector<std::uint8_t>& cycle = history_.rules.cycle;
+    Queue after = before;
+    if (const std::uint8_t taken = before.turn[process]; taken != 0) {
+      best = before.first_of(static_cast<std::uint8_t>(taken - 1));
+      if (best != Queue::kNobody) return true;
+      after.turn[process] = 0;
+      begun_.push_back(after);
+      return false;
+    }
+    for (std::size_t i = 0; i < cycle.size(); ++i) {
+      const std::size_t at = (before.next + i) % cycle.size();
+      if (before.first_of(cycle[at]) == Queue::kNobody) continue;
+      after.next = static_cast<std::uint8_t>((at + 1) % cycle.size());
+      after.turn[process] = static_cast<std::uint8_t>(cycle[at] + 1);
+      begun_.push_back(after);
+      return false;
+    }
+    return true;  // the better of those that have no turns, or nobody
+  }
+
   const History& history_;
   Strictness strict_;
   std::vector<Operation> calls_;
-  std::vector<Queue> next_;
+  std::vector<Queue> next_, begun_;  ///< after the call; within it
   std::unordered_set<std::string> seen_;
 };
 

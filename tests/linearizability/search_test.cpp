@@ -79,6 +79,33 @@ TEST(Search, knows_moves) {
   wrong(Story().put(0, 0).got(0, 0).move(0, 1, Answer::kOk, 0));
 }
 
+TEST(Search, knows_ages) {
+  Story old;
+  old.put(0, 2).put(1, 1).put(2, 0);
+  old.history.rules = {1000, 100, {}};
+  old.history.since[0] = 1;    // counts for level -7
+  old.history.since[1] = 750;  // for level -1
+  old.history.since[2] = 990;  // for what it is
+  const Story aged = Story(old).got(0, 2).got(1, 1).got(2, 0).empty();
+  right(aged);
+  wrong(Story(old).got(2, 0).got(1, 1).got(0, 2).empty());
+  wrong(Story(old).got(0, 2).got(2, 0).got(1, 1).empty());
+  Story plain = aged;
+  plain.history.rules = {};
+  wrong(plain);
+}
+
+TEST(Search, knows_turns) {
+  Story four;
+  four.put(0, 0).put(1, 0).put(2, 1).put(3, 3);
+  four.history.rules.cycle = {0, 1, 0};
+  right(Story(four).got(0, 0).got(2, 1).got(1, 0).got(3, 3).empty());
+  wrong(Story(four).got(0, 0).got(1, 0).got(2, 1).got(3, 3).empty());
+  wrong(Story(four).got(0, 0).got(3, 3).got(2, 1).got(1, 0).empty());
+  right(Story(four).got(0, 0).got(2, 1).put(4, 1).got(1, 0).got(4, 1).got(3, 3));
+  wrong(Story(four).got(0, 0).put(4, 1).got(2, 1).got(4, 1));  // two turns in a row
+}
+
 TEST(Search, a_killed_call_happened_or_did_not) {
   const Operation put{.kind = Kind::kEnqueue, .process = 1, .job = 0, .level = 0};
   right(Story().add(put).mend(1).got(0, 0).empty());

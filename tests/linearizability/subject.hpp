@@ -28,6 +28,10 @@ class Hands {
   virtual bool mend() = 0;
   /// The available_at by which a front lane orders this job.
   virtual std::uint64_t since(engine::JobId id) = 0;
+  /// By which the queue chooses from now on.
+  virtual Rules rules() { return {}; }
+  /// Lets all that wait become older by more than an interval, where that makes a difference.
+  virtual void grow_older() {}
 };
 
 /// A queue that several processes can attach to.
@@ -38,8 +42,12 @@ class Subject {
   virtual std::unique_ptr<Hands> attach() = 0;
 };
 
+/// How a queue of the engine chooses among its levels.
+enum class Choice : std::uint8_t { kStrict, kAging, kWeighted };
 /// The engine, in a segment of its own.
-std::unique_ptr<Subject> engine_subject();
+std::unique_ptr<Subject> engine_subject(Choice choice = Choice::kStrict);
+/// The same, wrong on purpose: it says that it chooses so, and is strict.
+std::unique_ptr<Subject> engine_that_only_says(Choice choice);
 
 /// What a toy does wrong.
 enum class Flaw : std::uint8_t {

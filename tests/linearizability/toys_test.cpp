@@ -8,6 +8,7 @@
 
 #include "tests/linearizability/monitor.hpp"
 #include "tests/linearizability/recorder.hpp"
+#include "tests/linearizability/search.hpp"
 #include "tests/support/seed.hpp"
 
 namespace ojs_shm::test {
@@ -53,6 +54,21 @@ INSTANTIATE_TEST_SUITE_P(Flaws, WrongToys,
                                          std::pair(Flaw::kGivesTwice, "gives_twice"),
                                          std::pair(Flaw::kEmptyEarly, "empty_early")),
                          [](const auto& flaw) { return std::string(flaw.param.second); });
+
+/// The engine as it is, judged as if it aged, or took turns.
+TEST(EngineThatOnlySays, it_ages_or_takes_turns_is_caught) {
+  for (const Choice choice : {Choice::kAging, Choice::kWeighted}) {
+    Seeded random;
+    const auto subject = engine_that_only_says(choice);
+    Recorder recorder(*subject, 3);
+    Verdict verdict = Verdict::kRight;
+    unsigned history = 0;
+    for (; verdict == Verdict::kRight && history < 500; ++history)
+      verdict = search(recorder.record({.seed = random.bits(), .calls = 3, .everything = true, .elders = 5}));
+    EXPECT_EQ(verdict, Verdict::kWrong);
+    std::cout << "history " << history << '\n';
+  }
+}
 
 }  // namespace
 }  // namespace ojs_shm::test

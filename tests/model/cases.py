@@ -55,6 +55,26 @@ PARKING_TWO_AT_ONCE = "WORKERS=3 JOBS=3 LIMIT=2 VICTIM=9"
 ROOM_PASSER = "WAITERS=1 REMOVALS=2 PASSER=1 VICTIM=9"
 ROOM_WAITER_DIES = "WAITERS=2 REMOVALS=1 PASSER=0 VICTIM=0"
 ROOM_REMOVER_DIES = "WAITERS=1 REMOVALS=2 PASSER=0 VICTIM=3"
+FLOWS_SIZE = "FLOWS=1 WEIGHT=1 MOST=1 "
+FLOWS_PRODUCER_DIES = "FLOWS=1 WEIGHT=1 MOST=3 START=0 PRODUCERS=1 FETCHERS=1 FAIR=1 SWITCH=0 VICTIM=0 SECOND=1"
+FLOWS_FETCHER_DIES = "FLOWS=1 WEIGHT=1 MOST=2 START=2 PRODUCERS=0 FETCHERS=2 FAIR=1 SWITCH=0 VICTIM=2 SECOND=0"
+FLOWS_OFF = FLOWS_SIZE + "START=1 PRODUCERS=1 FETCHERS=1 FAIR=1 SWITCH=1 VICTIM=9 SECOND=0"
+FLOWS_OFF_DIES = "FLOWS=1 WEIGHT=1 MOST=2 START=2 PRODUCERS=0 FETCHERS=1 FAIR=1 SWITCH=1 VICTIM=5 SECOND=0"
+FLOWS_ON_DIES = "FLOWS=1 WEIGHT=1 MOST=2 START=2 PRODUCERS=0 FETCHERS=1 FAIR=0 SWITCH=1 VICTIM=5 SECOND=0"
+FLOWS_WEIGHT = "FLOWS=1 WEIGHT=2 MOST=1 START=2 PRODUCERS=1 FETCHERS=2 FAIR=1 SWITCH=0 VICTIM=9 SECOND=0"
+FLOWS_LIVE = FLOWS_SIZE + "START=1 PRODUCERS=1 FETCHERS=1 FAIR=1 SWITCH=0 VICTIM=9 SECOND=0"
+TURNS_POOL = "FETCHERS=3 FETCHES=2 JOBS_0=9 JOBS_1=9 CHANGES=0 POOL=1 VICTIM=9"
+TURNS_RUN_OUT = "FETCHERS=2 FETCHES=3 JOBS_0=2 JOBS_1=3 CHANGES=0 POOL=0 VICTIM=9"
+TURNS_POOL_RUNS_OUT = "FETCHERS=2 FETCHES=3 JOBS_0=2 JOBS_1=3 CHANGES=0 POOL=1 VICTIM=9"
+TURNS_DIES = "FETCHERS=2 FETCHES=3 JOBS_0=9 JOBS_1=9 CHANGES=0 POOL=0 VICTIM=1"
+TURNS_CHANGED = "FETCHERS=2 FETCHES=2 JOBS_0=9 JOBS_1=9 CHANGES=2 POOL=0 VICTIM=9"
+DROP_SIZE = "MAX=2 START=2 BATCH=2 SECOND=1 "
+DROP_DIES = DROP_SIZE + "FETCHER=0 FAILS=1 VICTIM=0 REPAIRERS=1"
+DROP_REPAIRER_DIES = "MAX=2 START=2 BATCH=2 SECOND=0 FETCHER=0 FAILS=1 VICTIM=0 REPAIRERS=2"
+DROP_FETCHED_TOO = "MAX=2 START=2 BATCH=2 SECOND=0 FETCHER=1 FAILS=1 VICTIM=0 REPAIRERS=2"
+DROP_OUTRUN = "MAX=2 START=2 BATCH=1 SECOND=2 FETCHER=4 FAILS=0 VICTIM=9 REPAIRERS=1"
+DROP_OUTRUN_SMALL = "MAX=2 START=2 BATCH=1 SECOND=1 FETCHER=2 FAILS=0 VICTIM=9 REPAIRERS=1"
+DROP_ONE_EACH = "MAX=3 START=3 BATCH=1 SECOND=1 FETCHER=0 FAILS=0 VICTIM=9 REPAIRERS=1"
 REPAIR_TWICE = "SECOND=1 REQUEUE=1 EXPIRY=0"
 
 MODELS: dict[str, list[Run]] = {
@@ -185,5 +205,53 @@ MODELS: dict[str, list[Run]] = {
         Run("MUTANT_CLEARED_WHATEVER_CAME", "the bit for waiters is cleared whoever came meanwhile"),
         Run("MUTANT_REPAIR_CALLS_NOBODY", "the repair calls nobody", ROOM_REMOVER_DIES),
         Run("MUTANT_REPAIR_MINDS_THE_CALL", "the repair calls nobody who has been called", ROOM_REMOVER_DIES),
+    ],
+    "flows": [
+        Run("two-fetchers", "a job in a flow, a producer with another, 2 fetchers", short=False),
+        Run("producer-dies", "a producer that may die, a fetcher, a repairer that may die", FLOWS_PRODUCER_DIES),
+        Run("fetcher-dies", "2 jobs in a flow, 2 fetchers, one of which may die", FLOWS_FETCHER_DIES),
+        Run("switched-off", "a job in a flow, a producer, a fetcher; sharing is switched off", FLOWS_OFF, LONG),
+        Run("switch-off-dies", "2 jobs in a flow, a fetcher; who switches it off may die", FLOWS_OFF_DIES),
+        Run("switch-on-dies", "2 jobs, a fetcher; who switches it on may die", FLOWS_ON_DIES, LONG),
+        Run("weight", "2 jobs in a flow that may give two in a turn, a producer, 2 fetchers", FLOWS_WEIGHT, LONG),
+        Run("lock-free", "a job in a flow, a producer, a fetcher: no cycle", FLOWS_LIVE, liveness=True),
+        Run("MUTANT_TAKEN_BACK_UNNOTICED", "an announcement that was taken back leaves no trace"),
+        Run("MUTANT_ENDING_COUNTS_AS_LISTED", "who brings a job minds no announcement"),
+        Run("MUTANT_NO_SECOND_LOOK", "who has announced the end does not look again"),
+        Run("MUTANT_LISTED_BEFORE_THE_JOB", "the job comes into a flow that has been listed before", short=False),
+        Run("MUTANT_LISTED_BEFORE_THE_HINT", "the control says listed before the hint is there", FLOWS_PRODUCER_DIES),
+        Run("MUTANT_TURN_BEFORE_HINT", "a turn is over before its flow has another place", FLOWS_FETCHER_DIES),
+        Run("MUTANT_NOT_REPUBLISHED", "the repair does not bring the job into line", FLOWS_PRODUCER_DIES, LONG),
+        Run("MUTANT_DISSOLVED_WITHOUT_PLACES", "the jobs of a flow that ends get no places", FLOWS_OFF_DIES, LONG),
+    ],
+    "turns": [
+        Run("three-fetchers", "2 levels that have enough jobs, 3 fetchers with 2 fetches each"),
+        Run("pool", "the same for the queues of a pool", TURNS_POOL),
+        Run("run-out", "2 and 3 jobs, 2 fetchers with 3 fetches each", TURNS_RUN_OUT),
+        Run("pool-runs-out", "the same for the queues of a pool", TURNS_POOL_RUNS_OUT),
+        Run("fetcher-dies", "2 fetchers with 3 fetches each, one of which may die", TURNS_DIES),
+        Run("changed", "2 fetchers with 2 fetches each; the weights change twice", TURNS_CHANGED),
+        Run("lock-free", "as run-out: no cycle", TURNS_RUN_OUT, liveness=True),
+        Run("MUTANT_STORED", "the word is stored, whatever it has become"),
+        Run("MUTANT_NOT_MOVED", "the word is left where it was"),
+        Run("MUTANT_CLAIMED_FIRST", "the job is claimed before the turn is taken"),
+        Run("MUTANT_TURN_NOT_KEPT", "who loses a claim takes another turn"),
+        Run("MUTANT_WORD_FIRST", "the word names the new cycle before it is there", TURNS_CHANGED),
+        Run("MUTANT_VERSION_KEPT", "the word has no version", TURNS_CHANGED),
+    ],
+    "drop": [
+        Run("one-each", "bound 3 and full, 2 producers with a job each", DROP_ONE_EACH),
+        Run("producer-dies", "bound 2 and full, a batch whose producer may die or find no slot, another", DROP_DIES),
+        Run("repairer-dies", "the same without the other; the first repairer may die too", DROP_REPAIRER_DIES),
+        Run("fetched-too", "the same, and a job is fetched", DROP_FETCHED_TOO, LONG),
+        Run("outrun", "2 producers with a job each, 2 fetches", DROP_OUTRUN_SMALL, LONG),
+        Run("lock-free", "as one-each: no cycle", DROP_ONE_EACH, liveness=True),
+        Run("MUTANT_NO_SEAT", "two drop at a time", DROP_ONE_EACH),
+        Run("MUTANT_OLD_SUM_BELIEVED", "sums are believed though others were let in since", DROP_OUTRUN),
+        Run("MUTANT_GONE_AT_ONCE", "a victim is ended when it is taken", DROP_DIES),
+        Run("MUTANT_VICTIMS_COMMITTED_LATER", "the batch is committed first, and then its victims", DROP_DIES),
+        Run("MUTANT_UNCOMMITTED_DROPPED", "the repair ends victims of a drop that was not committed", DROP_DIES),
+        Run("MUTANT_INTENT_CLEARED_FIRST", "the repairer clears the intent before it has acted", DROP_REPAIRER_DIES),
+        Run("MUTANT_OUT_ADDED", "the repair adds to the tally what the victims had", DROP_REPAIRER_DIES),
     ],
 }

@@ -42,7 +42,7 @@ const std::vector<Mutant>& mutants() {
       {"cell-publish released", "put four | take four", written_at(Point::kCellFilled, kAcquire)},
       {"cell-publish acquired", "put four | take four", loads_of("cell", kRelaxed)},
       {"link-publish released", "put, put | put, put | take four", written_at(Point::kLinkSet, kAcquire)},
-      {"link-publish acquired", "turn over | turn over", loads_of("next", kRelaxed)},
+      {"link-publish acquired", "push eight | pass eight", loads_of("next", kRelaxed)},
       {"ring-name released", "new rings: put | put | take", written_at(Point::kRingNamed, kAcquire)},
       {"ring-name acquired", "new rings: put | put | take", ring_name_unacquired},
       {"ring-index released", "close | close | put", written_at(Point::kIndexOpened, kAcquire)},

@@ -28,6 +28,12 @@ void all_open(Stage& stage) {
   for (unsigned job = 0; job < 4; ++job) world.take(kBefore), world.finish(kBefore);
 }
 
+/// The next hint needs a new chunk, whose link is the next thing that a look meets.
+void at_the_end_of_a_chunk(Stage& stage) {
+  stage.push_numbered(kBefore, 2);
+  stage.pass_numbered(kBefore, 2);
+}
+
 void room_for_one(Stage& stage) {
   three_wait(stage);
   stage.world().bound(5);
@@ -74,6 +80,8 @@ void take(Stage& stage, std::uint32_t self) {
 }
 void take_two(Stage& stage, std::uint32_t self) { take(stage, self), take(stage, self); }
 void take_four(Stage& stage, std::uint32_t self) { take_two(stage, self), take_two(stage, self); }
+void push_eight(Stage& stage, std::uint32_t self) { stage.push_numbered(self, 8); }
+void pass_eight(Stage& stage, std::uint32_t self) { stage.pass_numbered(self, 32); }
 void turn_over(Stage& stage, std::uint32_t self) {
   for (unsigned job = 0; job < 4; ++job) {
     if (job < 2) take(stage, self);
@@ -121,6 +129,7 @@ const std::vector<Scene>& scenes() {
       {"new rings: put, put | take, take", nothing_was, {put_best_then_worst, take_two}},
       {"new rings: put | put | take", nothing_was, {put_two, put_two, take_two}},
       {"put four | take four", all_open, {put_four, take_four}},
+      {"push eight | pass eight", at_the_end_of_a_chunk, {push_eight, pass_eight}},
       {"best, then worst | take", all_open, {put_best_then_worst, take}},
       {"put, put | put, put | take four", all_open, {put_two, put_two, take_four}},
       {"put, put | take, take | take, take", three_wait, {put_two, take_two, take_two}},

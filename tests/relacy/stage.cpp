@@ -35,7 +35,7 @@ void Stage::begin_anew() {
   held_.body = &body_;
   for (unsigned i = 0; i < 2; ++i) telling_[i] = engine::Fetched{}, telling_[i].body = &bodies_[i];
   extended_ = ended_ = waits_ = supervisor_sleeps_ = false;
-  overdue_ended_ = rung_ = accepted_ = brought_ = 0;
+  overdue_ended_ = rung_ = accepted_ = brought_ = pushed_ = passed_ = 0;
 }
 
 void Stage::hold_one(std::uint32_t self) {
@@ -112,6 +112,30 @@ void Stage::bring_the_same(std::uint32_t self) {
     wrong_ += "an id was neither accepted nor refused; ";
 }
 
+void Stage::push_numbered(std::uint32_t self, unsigned hints) {
+  shm::Rings& rings = world_.actor(self).rings();
+  const std::uint32_t ring = rings.ensure_unindexed(world_.store().queue(0).room_ring);
+  for (; hints > 0; --hints)
+    if (!rings.push(ring, shm::Hint(pushed_++, 1), nullptr, 0)) wrong_ += "a hint found no room; ";
+}
+
+/// A chunk is linked with its first cell filled, so whoever passes the link does not find that one empty; and who passes a
+/// hint finds the next one behind it.
+void Stage::pass_numbered(std::uint32_t self, unsigned looks) {
+  shm::Rings& rings = world_.actor(self).rings();
+  const std::uint32_t ring = world_.store().queue(0).room_ring.load() - 1;
+  for (; looks > 0; --looks) {
+    const shm::Peeked head = rings.peek(ring);
+    if (head.empty()) {
+      if (shm::Place(head.head).cell() == 0 && passed_ != 0) wrong_ += "a chunk was linked without a hint; ";
+      continue;
+    }
+    if (head.hint().word != shm::Hint(passed_, 1).word) wrong_ += "a hint was read that nobody pushed there; ";
+    ++passed_;
+    shm::Rings::retire(head);
+  }
+}
+
 void Stage::put_for_later(std::uint32_t self) {
   const std::string text = text_of(8);
   engine::NewJob job = telling(8, text);
@@ -128,7 +152,9 @@ void Stage::supervise_until_later(std::uint32_t self) {
 }
 
 std::string Stage::verdict() {
+  if (pushed_ != 0) pass_numbered(World::kJanitor, pushed_);
   std::string text = wrong_;
+  if (passed_ != pushed_) text += "a hint was lost; ";
   if (extended_ && overdue_ended_ != 0) text += "a lease was extended and ended; ";
   if (overdue_ended_ > 1) text += "a lease ended twice; ";
   if (ended_ && waits_ && world_.store().segment().header().completions[held_.slot % 64].load() == rung_)

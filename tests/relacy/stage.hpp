@@ -30,6 +30,9 @@ class Stage {
   void look_at_all();
   // The same id, brought by several.
   void bring_the_same(std::uint32_t self);
+  // A ring by itself, that of those who wait for room: hints that are numbered, and who passes them.
+  void push_numbered(std::uint32_t self, unsigned hints);
+  void pass_numbered(std::uint32_t self, unsigned looks);
   // A job for later, and the supervisor, as Attachment does before it sleeps.
   void put_for_later(std::uint32_t self);
   void supervise_until_later(std::uint32_t self);
@@ -44,6 +47,7 @@ class Stage {
   std::string body_, bodies_[2];
   bool extended_ = false, ended_ = false, waits_ = false, supervisor_sleeps_ = false;
   std::uint32_t overdue_ended_ = 0, rung_ = 0, accepted_ = 0, brought_ = 0;
+  std::uint32_t pushed_ = 0, passed_ = 0;
 };
 
 }  // namespace ojs_shm::test

@@ -26,7 +26,7 @@ namespace {
 
 constexpr unsigned kKeys = 3, kProducers = 2, kWorkers = 6, kChildren = kProducers + kWorkers;
 constexpr std::uint32_t kLimit[kKeys] = {1, 2, 3};
-constexpr std::uint32_t kJobs = 12'000, kKills = 80;
+constexpr std::uint32_t kJobs = 6'000, kKills = 40;
 
 struct Books {
   std::atomic<std::uint32_t> at_work[kKeys][kChildren];

@@ -365,6 +365,32 @@ TEST_F(Dropping, BP_T22_who_takes_a_victim_from_under_our_hands_makes_the_room_h
   EXPECT_EQ(s.queue().depth, 2U);
 }
 
+TEST_F(Dropping, BP_T22_sums_that_others_outran_drop_nothing) {
+  drop_at(2);
+  put_all(2);
+  Producer other = Producer::attach(s.segment).value();
+  const engine::QueueRecord& queue = s.store().queue(0);
+  bool seated = false, looked = false, done = false;
+  {
+    const AtAccess between([&](shm::Access access, shm::Point point, const void* word) {
+      seated = seated || (access == shm::Access::kWritten && point == shm::Point::kDropperSet);
+      if (done || !seated || access != shm::Access::kLoad) return;
+      if (word == &queue.reserved) {
+        looked = true;
+      } else if (looked) {
+        done = true;
+        s.drain();
+        for (int i = 0; i < 2; ++i) EXPECT_TRUE(other.enqueue(spec_of()).ok());
+        s.drain();
+        EXPECT_TRUE(other.enqueue(spec_of()).ok());
+      }
+    });
+    EXPECT_TRUE(s.producer.enqueue(spec_of()).ok());
+  }
+  EXPECT_TRUE(done);
+  EXPECT_EQ(s.queue().depth, 2U);
+}
+
 TEST_F(Dropping, BP_T22_a_batch_for_which_dropping_is_not_enough_drops_nothing) {
   drop_at(4);
   JobSpec scheduled = spec_of();

@@ -43,6 +43,34 @@ TEST(Bounds, BP_001_a_recount_is_not_misled_by_an_enqueue_beside_it) {
   EXPECT_EQ(s.producer.enqueue(spec_of()).code(), Code::kQueueFull);
 }
 
+/// Between the look at what was reserved and the sums, more leave than were there: the rest came after that look.
+TEST(Bounds, BP_001_nobody_is_refused_by_sums_that_others_outran) {
+  QuietSegment s;
+  bound(s, 2);
+  s.put();
+  s.put();
+  Producer other = Producer::attach(s.segment).value();
+  const engine::QueueRecord& queue = s.store().queue(0);
+  unsigned looks = 0;
+  bool done = false;
+  {
+    const AtAccess between([&](shm::Access access, shm::Point, const void* word) {
+      if (done || access != shm::Access::kLoad) return;
+      if (word == &queue.reserved) {
+        ++looks;
+      } else if (looks == 2) {  // the first one believes in older sums
+        done = true;
+        s.drain();
+        for (int i = 0; i < 2; ++i) EXPECT_TRUE(other.enqueue(spec_of()).ok());
+        s.drain();
+      }
+    });
+    EXPECT_TRUE(s.producer.enqueue(spec_of()).ok());
+  }
+  EXPECT_TRUE(done);
+  EXPECT_EQ(s.queue().depth, 1U);
+}
+
 TEST(Bounds, BP_001_a_fetch_that_died_gives_no_room_to_who_counted_it) {
   QuietSegment s;
   s.put();

@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "tests/support/seed.hpp"
+#include "tests/unit/engine/at_access.hpp"
 #include "tests/unit/engine/quiet_segment.hpp"
 
 namespace ojs_shm::test {
@@ -169,6 +170,36 @@ TEST(Tenants, FS_T16_jobs_without_a_tenant_are_one_tenant) {
   for (int i = 0; i < 20; ++i) s.put(2);
   put_for(s, "a", 5, 2);
   EXPECT_EQ(shares(next(s, 10)), (std::map<std::string, int>{{"nobody", 5}, {"a", 5}}));
+}
+
+/// A fetch has announced that a flow ends, and has looked into it again. Before it says that the flow has ended, a job comes
+/// and takes the announcement back; and somebody who ends the sharing announces it once more, and dies there.
+TEST(Tenants, FS_T16_an_end_that_was_taken_back_hides_no_job) {
+  struct Died {};
+  QuietSegment s(many_slots(64));
+  ASSERT_TRUE(s.admin.set_queue("default", sharing()).ok());
+  put_for(s, "a");
+  engine::Fetched got;
+  std::string body;
+  got.body = &body;
+  bool meanwhile = false, died = false;
+  {
+    const AtAccess before_the_end([&](shm::Access access, shm::Point point, const void*) {
+      if (meanwhile && !died && access == shm::Access::kWritten && point == shm::Point::kFlowEnding) throw Died{};
+      if (meanwhile || access != shm::Access::kRmw || point != shm::Point::kFlowEnded) return;
+      meanwhile = true;
+      put_for(s, "a");
+      try {
+        (void)s.admin.set_queue("default", sharing(false));
+      } catch (const Died&) {
+        died = true;
+      }
+    });
+    ASSERT_EQ(s.actor().fetch(0, 0, false, got), engine::Outcome::kOk);
+  }
+  EXPECT_TRUE(died);
+  EXPECT_EQ(s.actor().ack(got.slot, got.word, ""), engine::Outcome::kOk);
+  EXPECT_EQ(next(s), "a");
 }
 
 TEST(Tenants, FS_T16_a_flow_lives_through_cancels_returns_and_other_priorities) {

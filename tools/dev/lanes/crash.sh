@@ -13,7 +13,7 @@ readonly HELP="crash [--points [--short] | --instructions | --storms] [--long] [
     takes hours
   --storms: the storms alone, and the controls
   --long: one storm of at least 2,000 kills and 5,000,000 jobs, longer ones beside it, and ten million jobs enqueued and
-    cancelled, and as many re-prioritised, behind a live one
+    cancelled, and as many re-prioritised, behind a live one; the storms of limits, pools and bounds a hundred times
   --seed: of the storms; default: random, and printed"
 points=0 instructions=0 storms=0 long=0 seconds=12 seed=$((RANDOM << 15 | RANDOM)) programs=()
 while (($#)); do
@@ -61,7 +61,7 @@ kill_at_instructions() {
 ((points + instructions + storms)) || points=1 instructions=1 storms=1
 ((points)) && programs+=(crash_tests stress_tests)
 ((instructions)) && programs+=(instructions_tests)
-((storms)) && programs+=(crash_storm_at_points stress_storm stress_churn)
+((storms)) && programs+=(crash_storm_at_points stress_storm stress_churn stress_tests)
 build_tree default "${programs[@]}" || finish
 bin=build/bin
 if ((points)); then
@@ -74,6 +74,7 @@ storm storm-control-boost 120 $bin/stress_storm --subject boost --must-break --s
 storm storm-control-ring 120 $bin/stress_storm --subject vyukov --must-break --seconds 30 --wedge 2000
 long_case churn 3600 $bin/stress_churn --times $((long ? 10000000 : 1000000))
 if ((long)); then
+  run_gtest storms-of-limits 3600 $bin/stress_tests --gtest_filter='*Storm.*' --gtest_repeat=100
   storm storm-long 7200 $bin/stress_storm --kills 2000 --jobs 5000000 --seconds 3600 --look 5000
 else
   storm storm 300 $bin/stress_storm --seconds "$seconds"
