@@ -70,6 +70,7 @@ int main(int argc, char** argv) {
   add_two_and_two();
   add_orders();
   add_pools();
+  add_fairness();
   add_observing();
   add_memory();
   benchmark::RunSpecifiedBenchmarks();

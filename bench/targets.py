@@ -60,6 +60,10 @@ TARGETS = [
     *(Target(f"a fetch over 64 loaded queues, of one over one, {strategy}",
              f"pools_fetch_{strategy}_64/ojs_shm", f"pools_fetch_{strategy}_1/ojs_shm", COST, at_most=2)
       for strategy in ("strict", "round-robin", "weighted", "least-loaded")),
+    Target("a fetch among 100,000 tenants, of one among a hundred",
+           "tenants_fair_100000/ojs_shm", "tenants_fair_100/ojs_shm", COST, at_most=2),
+    Target("a fetch before a million held-back jobs, of one before none",
+           "held_back_1000000/ojs_shm", "held_back_0/ojs_shm", COST, at_most=1.1),
     Target("counting how long a job waited, ns", "observing_waits/ojs_shm", "", ADDED, at_most=5),
     Target("telling a job's three events, ns", "observing_events/ojs_shm", "", ADDED, at_most=5),
     Target("bytes of segment for a further job", "memory_job/ojs_shm", "", "bytes_per_further_job", at_most=384),
@@ -100,6 +104,12 @@ TABLES = [
        "ns/job", "") for strategy in ("strict", "round-robin", "weighted", "least-loaded") for queues in (1, 8, 64)),
     *((f"One in, one out for a pool: {strategy}, {queues} queues", f"pools_{strategy}_{queues}", COST, "ns/job", "")
       for strategy in ("strict", "round-robin", "weighted", "least-loaded") for queues in (1, 8, 64)),
+    ("A fetch and its ack, of 100,000 tenants' jobs, plain FIFO", "tenants_fifo_100000", COST, "ns/job", ""),
+    *((f"The same, tenants sharing by turns: {tenants:,}", f"tenants_fair_{tenants}", COST, "ns/job", "")
+      for tenants in (1, 100, 100_000)),
+    ("A fetch and its ack, plain FIFO, no limit set", "held_back_fifo", COST, "ns/job", ""),
+    *((f"The same, held back by a limit: {jobs:,}", f"held_back_{jobs}", COST, "ns/job", "")
+      for jobs in (0, 1000, 1_000_000)),
     ("Counting how long a job waited", "observing_waits", ADDED, "ns/job", ""),
     ("Telling a job's three events", "observing_events", ADDED, "ns/job", ""),
     ("Bytes of segment for a further job", "memory_job", "bytes_per_further_job", "bytes", ""),

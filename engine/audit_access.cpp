@@ -20,11 +20,13 @@ class LimitAudit {
     if (settler != 0 && !book_.lane_taken(static_cast<std::uint32_t>(settler)))
       book_.say(14, "limits are being set by lane " + std::to_string(static_cast<std::uint32_t>(settler) - 1) +
                         ", and nobody has it");
+    if (settler == 0 && store_.header().limit_turn.load() % 2 != 0)
+      book_.say(14, "keys of limits are being given up by nobody");
     const Permits permits(store_);
     std::map<std::pair<std::uint32_t, std::uint32_t>, unsigned> held;  // by key and slot
     for (std::uint32_t at = 0; at < store_.limit_keys(); ++at) {
       const LimitKey& key = store_.limit_key(at);
-      if (key.name_hash.load() == 0) continue;
+      if (key.name_hash.load() <= kLimitGone) continue;
       if (hash_limit(limit_name(store_, at)) != key.name_hash.load())
         book_.say(12, "limit '" + limit_name(store_, at) + "' has a name that is not its own");
       const std::uint64_t high = std::min<std::uint64_t>(key.permits.high.load(), kMostPermits);
@@ -59,6 +61,10 @@ class LimitAudit {
           book_.say(18, AuditBook::slot_name(slot) + " is active without a permit of limit '" +
                             limit_name(store_, keys.key[i]) + "'");
     }
+    if (const std::uint32_t own = own_limit(job.limits.get());
+        !parked && holds_job(state) && (!is_finished(state) || job.flags().has(Policy::kDead)) &&
+        own < store_.limit_keys() && store_.limit_key(own).name_hash.load() <= kLimitGone)
+      book_.say(12, AuditBook::slot_name(slot) + " names a limit that was given up");
     if (state != kSlotAvailable) return;
     const std::uint32_t number = second_limit(job.limits.get());
     if ((number != second_limit(0)) != parked) return;

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "engine/actor.hpp"
+#include "engine/limit_turn.hpp"
 
 // A batch is filled whole before any of it is published, and one store of the lane's intent commits it: before that
 // store a death frees every slot of it, after it the repair publishes what is left, in order. The same store commits the
@@ -19,6 +20,8 @@ constexpr unsigned kPlaceShift = 32;
 Outcome Actor::enqueue_batch(std::span<const NewJob> specs, std::vector<JobId>& ids) {
   ids.clear();
   if (specs.empty()) return Outcome::kOk;
+  const LimitsHold hold(store_, self_.counters[kLimitsHeld], specs);
+  if (!hold.stand()) return Outcome::kLimitsMoved;
   const std::uint32_t q = specs.front().queue;
   QueueRecord& queue = store_.queue(q);
   QueueTally& mine = tally(q);

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "engine/actor.hpp"
+#include "engine/limit_turn.hpp"
 #include "shm/parking.hpp"
 
 namespace ojs_shm::engine {
@@ -377,6 +378,9 @@ Outcome Actor::put_in(const NewJob& spec, JobId& id) {
 [[gnu::flatten]] Outcome Actor::enqueue_plain(const NewJob& spec, JobId& id) { return put_in<true>(spec, id); }
 
 [[gnu::flatten]] Outcome Actor::enqueue(const NewJob& spec, JobId& id) {
+  const LimitsHold hold(store_, self_.counters[kLimitsHeld], std::span(&spec, 1));
+  if (!hold.stand()) [[unlikely]]
+    return Outcome::kLimitsMoved;
   const Outcome outcome = put_in<false>(spec, id);
   if (outcome != Outcome::kMustDrop) [[likely]]
     return outcome;

@@ -3,6 +3,7 @@
 #include <bit>
 
 #include "engine/actor.hpp"
+#include "engine/limit_setter.hpp"
 #include "engine/limits.hpp"
 #include "engine/rates.hpp"
 #include "shm/parking.hpp"
@@ -152,19 +153,21 @@ void Actor::drop_limited(std::uint32_t key, std::uint32_t slot, JobRecord& job, 
   finish(slot, job, moving.to(kSlotDiscarded), true);
 }
 
-/// Lots are never given up, and everybody takes the first free one: so a lot that is being made by two, or was half made by
-/// somebody dead, is one lot only.
+/// Lots stay as long as their key, and everybody takes the first free one: so a lot that is being made by two, or was half
+/// made by somebody dead, is one lot only. Where a lot became free in between there are two; then the first name holds.
 std::uint32_t Actor::ensure_lot(std::uint32_t at, std::uint32_t q) {
   LimitKey& key = store_.limit_key(at);
   if (const std::uint32_t known = find_lot(store_, key, q); known != kNoIndex) return known;
   const std::uint64_t mine = ParkingLot::owner_of(at, q);
   for (std::uint32_t lot = 0; lot < store_.lots(); ++lot) {
     std::uint64_t found = store_.lot(lot).owner.load();
-    if (found == 0 && store_.lot(lot).owner.cas(found, mine, Point::kLotTaken)) found = mine;
+    const bool free = found == 0 || found == kLotGone;
+    if (free && store_.lot(lot).owner.cas(found, mine, Point::kLotTaken)) found = mine;
     if (found != mine) continue;
     for (Half& name : key.lot) {
       std::uint32_t named = 0;
-      if (name.cas(named, lot + 1, Point::kLotNamed) || named == lot + 1) return lot;  // PAIR lot-name
+      if (name.cas(named, lot + 1, Point::kLotNamed) || named == lot + 1)
+        return find_lot(store_, key, q);  // PAIR lot-name
     }
     return kNoIndex;
   }

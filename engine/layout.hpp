@@ -292,6 +292,7 @@ struct EngineHeader {
   alignas(64) Word event_turn;  ///< pages of events handed out
   Word waits_unmeasured;        ///< dispatches for which there was no page
   Word pools_settler;           ///< lane + 1 of whoever changes pools
+  Word limit_turn;              ///< odd while keys of limits are given up, moves on with each time. PAIR limit-turn
 };
 
 constexpr std::uint64_t engine_fingerprint() {

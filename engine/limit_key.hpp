@@ -70,9 +70,13 @@ constexpr OnLimit on_limit_of(std::uint64_t config) {
 constexpr std::size_t kMaxLimitName = 256;
 constexpr unsigned kLotsPerKey = 8;  ///< queues in which a key can hold jobs back at once
 
-/// A key. All zero: no key. The name is written first and the hash last, by whoever holds EngineHeader::limit_settler.
+/// The hash of a key that was given up: those behind it in its row are still found.
+constexpr std::uint64_t kLimitGone = 1;
+
+/// A key. All zero: no key. The name is written first and the hash last, by whoever holds EngineHeader::limit_settler, who
+/// also gives it up (limit_sweep.cpp).
 struct alignas(128) LimitKey {
-  Word name_hash;  ///< PAIR limit-name
+  Word name_hash;  ///< PAIR limit-name. kLimitGone: given up
   Word name_length;
   Word config;
   Word rate;                         ///< WindowRule
@@ -89,9 +93,9 @@ struct alignas(128) LimitKey {
 };
 static_assert(sizeof(LimitKey) == 512);
 
-/// Where jobs of one queue stand that one key holds back. Given to them for ever.
+/// Where jobs of one queue stand that one key holds back. Given to them for as long as there is the key.
 struct alignas(128) ParkingLot {
-  Word owner;  ///< 63..32 key  31..0 queue, both plus one; 0: nobody's
+  Word owner;  ///< 63..32 key  31..0 queue, both plus one; 0: nobody's, kLotGone: nobody's any more
   shm::RingSet rings;
   static constexpr std::uint64_t owner_of(std::uint32_t key, std::uint32_t queue) {
     return (key + 1ULL) << 32 | (queue + 1ULL);

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "engine/actor.hpp"
+#include "engine/limit_setter.hpp"
 #include "engine/rates.hpp"
 #include "shm/blocks.hpp"
 #include "shm/parking.hpp"
@@ -141,47 +142,54 @@ std::uint32_t find_lot(const Store& store, const LimitKey& key, std::uint32_t qu
 
 // ---- setting ------------------------------------------------------------------------------------------------------
 
-/// Makes and sets keys, one lane at a time; who dies there is relieved by its repair.
-struct LimitSetter {
-  Actor& actor;
-  Store& store;
-
-  bool begin();
-  void end();
-  std::uint32_t name_key(std::string_view name);
-  Outcome write(std::uint32_t at, const LimitSettings& settings, bool by_operator, bool fresh);
-  bool adopt(std::uint32_t at);
-  void follow(std::string_view name, std::uint32_t at);
-};
-
 bool LimitSetter::begin() {
   Word& settler = store.header().limit_settler;
   for (unsigned look = 0; !settler.cas_once(0, actor.owner_, Point::kSettlerSet); ++look) {
     if (look == kPatience) return false;
     shm::wait_for_another(look);
   }
+  end_sweep();  // of nobody who is still at it
   return true;
 }
 
+void LimitSetter::end_sweep() {
+  if (Word& turn = store.header().limit_turn; turn.load() % 2 != 0) turn.fetch_add(1, Point::kLimitTurn);
+}
+
 void LimitSetter::end() { store.header().limit_settler.store(0, Point::kSettlerSet); }
+
+/// A place that nobody has, or that was given up.
+std::uint32_t LimitSetter::place_for(std::uint64_t hash) const {
+  for (std::uint32_t i = 0; i < store.limit_keys() * 7 / 8; ++i)  // never full, so that look-ups stay short
+    if (const auto at = static_cast<std::uint32_t>((hash + i) % store.limit_keys());
+        store.limit_key(at).name_hash.load() <= kLimitGone)
+      return at;
+  return kNoIndex;
+}
 
 /// The key of that name, made if need be; the caller is the settler. Nobody sees a key before its hash, which comes last.
 std::uint32_t LimitSetter::name_key(std::string_view name) {
   if (const std::uint32_t known = find_limit(store, name); known != kNoIndex) return known;
   const std::uint64_t hash = hash_limit(name);
-  for (std::uint32_t i = 0; i < store.limit_keys() * 7 / 8; ++i) {  // never full, so that look-ups stay short
-    const auto at = static_cast<std::uint32_t>((hash + i) % store.limit_keys());
-    LimitKey& key = store.limit_key(at);
-    if (key.name_hash.load() != 0) continue;
-    shm::copy_in(key.name, name.data(), name.size());
-    key.name_length.store(name.size(), Point::kLimitNamed);
-    key.name_hash.store(hash, Point::kLimitNamed);  // PAIR limit-name
-    return at;
-  }
-  return kNoIndex;
+  std::uint32_t at = place_for(hash);
+  if (at == kNoIndex && sweep(kNoIndex) != 0) at = place_for(hash);
+  if (at == kNoIndex) return kNoIndex;
+  LimitKey& key = store.limit_key(at);
+  if (key.name_hash.load() == kLimitGone) clean(at);
+  shm::copy_in(key.name, name.data(), name.size());
+  key.name_length.store(name.size(), Point::kLimitNamed);
+  key.name_hash.store(hash, Point::kLimitNamed);  // PAIR limit-name
+  return at;
 }
 
+/// When permits are short, those of keys that nobody needs are taken.
 Outcome LimitSetter::write(std::uint32_t at, const LimitSettings& settings, bool by_operator, bool fresh) {
+  const Outcome outcome = try_to_write(at, settings, by_operator, fresh);
+  if (outcome != Outcome::kNoLimits || sweep(at) == 0) return outcome;
+  return try_to_write(at, settings, by_operator, fresh);
+}
+
+Outcome LimitSetter::try_to_write(std::uint32_t at, const LimitSettings& settings, bool by_operator, bool fresh) {
   LimitKey& key = store.limit_key(at);
   const Permits permits(store);
   store.header().limit_settler.store(actor.owner_ | (at + 1ULL) << 32, Point::kSettlerSet);
@@ -266,7 +274,7 @@ Outcome Actor::bring_limit(std::string_view name, const LimitSettings& settings,
     return at != kNoIndex && (!settings.any() || (store_.limit_key(at).config.load() & kLimitSetByOperator) != 0 ||
                               settings_of(store_.limit_key(at)) == settings);
   };
-  if (stands()) return Outcome::kOk;  // 1, 2
+  if (stands() && store_.header().limit_turn.load() % 2 == 0) return Outcome::kOk;  // 1, 2
   LimitSetter setter{*this, store_};
   if (!setter.begin()) return Outcome::kBusy;
   Outcome outcome = Outcome::kOk;
@@ -284,12 +292,13 @@ Outcome Actor::bring_limit(std::string_view name, const LimitSettings& settings,
 }
 
 Outcome Actor::clear_limit(std::string_view name) {
-  const std::uint32_t at = find_limit(store_, name);
-  if (at == kNoIndex) return Outcome::kNotFound;
+  if (find_limit(store_, name) == kNoIndex) return Outcome::kNotFound;
   LimitSetter setter{*this, store_};
   if (!setter.begin()) return Outcome::kBusy;
-  setter.write(at, LimitSettings{}, false, true);
+  const std::uint32_t at = find_limit(store_, name);
+  if (at != kNoIndex) setter.write(at, LimitSettings{}, false, true);
   setter.end();
+  if (at == kNoIndex) return Outcome::kNotFound;
   let_more_begin(at, kLotsPerKey * 2);
   if (const std::uint32_t q = queue_of(store_, name); q != kNoIndex) wake_all(store_.queue(q));
   return Outcome::kOk;
@@ -305,6 +314,7 @@ void Actor::relieve_settler() {
     if (PermitSet::limit_of(store_.limit_key(key).permits.limit.load()) != PermitSet::kNone)
       LimitSetter{*this, store_}.adopt(key);
   }
+  LimitSetter{*this, store_}.end_sweep();
   settler.store(0, Point::kSettlerSet);
 }
 

@@ -30,6 +30,7 @@ enum class Outcome : std::uint8_t {
   kNoQueues,
   kNoParts,        ///< sets of rings for shards and rates of ageing
   kNoLimits,       ///< keys of limits, or permits
+  kLimitsMoved,    ///< keys were given up since the job's was looked up: look it up again
   kTooManyRates,   ///< the queue holds eight other rates of ageing
   kRateOfShard,    ///< a sharded queue ages at one rate
   kNoPools,        ///< all pools of workers are taken
@@ -55,6 +56,7 @@ struct NewJob {
   std::optional<std::uint8_t> age_rate;  ///< its own; else its queue's
   std::uint64_t tenant = 0;              ///< Store::hash_tenant()
   std::uint16_t limit = 0;               ///< its key + 1; 0: none
+  std::uint64_t limits_turn = 0;         ///< Actor::limits_turn() before the key was looked up
 
   /// Policy, but for its part.
   std::uint32_t policy() const {

@@ -78,6 +78,7 @@ void Actor::seem_laden(bool laden) {
   for (const std::uint32_t queue : plan->queues) view.dispatched.push_back(counter_of(record, queue));
   view.policy = {plan->setup.strategy(), static_cast<unsigned>(plan->queues.size()), std::move(plan->cycle),
                  plan->setup.prevents(), plan->setup.round()};
+  for (const std::uint32_t queue : plan->queues) view.backlogs.push_back(&store_.backlog(queue));
   view.queues = std::move(plan->queues);
   take_under(plan->concurrency == 0 ? kNoIndex
                                     : find_limit(store_, std::string(kPoolLimit).append(store_.pool_name(pool))));
@@ -98,6 +99,7 @@ Outcome Actor::fetch_from_pool(std::uint32_t pool, std::uint32_t lease_ms, bool 
     const std::uint64_t word = record.turn.load();
     const PoolTurn turn = PoolTurn::Version::get(word) == version ? PoolTurn(word) : PoolTurn(version, 0, 0);
     const std::uint64_t now = view.policy.prevents ? store_.now_ms() : 0;
+    const Word* const* backlogs = view.backlogs.data();
     const auto choice = view.policy.choose(
         turn,
         [&](unsigned place) {
@@ -108,10 +110,8 @@ Outcome Actor::fetch_from_pool(std::uint32_t pool, std::uint32_t lease_ms, bool 
           const std::uint64_t served = store_.queue(view.queues[place]).served_at.load() + view.interval_ms;
           return now > served ? now - served : 0;
         },
-        [&](unsigned place) {  // a death may leave it below nothing
-          const auto waiting = static_cast<std::int64_t>(store_.backlog(view.queues[place]).load());
-          return static_cast<std::uint64_t>(std::max<std::int64_t>(waiting, 0));
-        });
+        // A death may leave it below nothing.
+        [backlogs](unsigned place) { return static_cast<std::int64_t>(backlogs[place]->load()); });
     if (choice.place == PoolPolicy::kNobody) return Outcome::kEmpty;
     const std::uint64_t next = PoolTurn(version, choice.done, choice.next).word;
     if (next != word && !record.turn.cas_once(word, next, Point::kPoolTurnTaken)) continue;

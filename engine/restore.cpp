@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "engine/limit_turn.hpp"
+
 namespace ojs_shm::engine {
 
 using shm::Point;
@@ -24,6 +26,8 @@ Policy past_policy(const PastJob& past, Policy fresh) {
 /// undoes or finishes. So a killed import leaves the whole job or nothing of it.
 Outcome Actor::restore(const PastJob& past) {
   const NewJob& spec = past.job;
+  const LimitsHold hold(store_, self_.counters[kLimitsHeld], std::span(&spec, 1));
+  if (!hold.stand()) return Outcome::kLimitsMoved;
   QueueRecord& queue = store_.queue(spec.queue);
   QueueTally& mine = tally(spec.queue);
   const std::uint64_t size = spec.size();

@@ -70,6 +70,7 @@ void Actor::retire() {
   blocks_.release();
   rings_.release();
   events_.close();
+  if (self_.counters[kLimitsHeld].get() != 0) self_.counters[kLimitsHeld].set_ordered(0, Point::kLimitsHeld);
 }
 
 [[gnu::noinline]] std::uint32_t Actor::write_text(std::uint32_t slot, std::uint32_t generation,

@@ -164,6 +164,13 @@ class LaneWord {
     cell_.store(value, kStoreOrder);
     touch(Access::kWritten, after, this);
   }
+  /// Set before anything that this thread looks at next, in total order.
+  std::uint64_t exchange(std::uint64_t value, Point after) {
+    touch(Access::kRmw, after, this);
+    const std::uint64_t before = cell_.exchange(value, std::memory_order_seq_cst);
+    touch(Access::kWritten, after, this);
+    return before;
+  }
   std::uint64_t get_ordered() const { return cell_.load(std::memory_order_seq_cst); }
 
  private:

@@ -35,7 +35,7 @@ namespace ojs_shm::shm {
   X(BacklogCounted) X(FlowTaken) X(FlowListed) X(FlowEnding) X(FlowEnded) X(FlowServed) X(TenantNamed)         \
   /* limits */                                                                                                \
   X(PermitTaken) X(PermitGiven) X(PermitRunTaken) X(PermitRunNamed) X(RateTaken) X(RateGiven) X(LimitNamed)   \
-  X(LotTaken) X(LotNamed) X(SlotParked) X(SlotUnparking)                                                      \
+  X(LotTaken) X(LotNamed) X(SlotParked) X(SlotUnparking) X(LimitsHeld) X(LimitTurn) X(LimitGivenUp)           \
   /* measures and events */                                                                                   \
   X(WaitPageTaken) X(WaitCounted) X(EventTurnTaken) X(EventPageOpened) X(EventPageClosed) X(EventWritten)     \
   X(EventCounted) X(SampleTaken)

@@ -9,8 +9,10 @@
 
 #include <ojs_shm/admin.hpp>
 #include <ojs_shm/job.hpp>
+#include <ojs_shm/limit.hpp>
 #include <ojs_shm/observer.hpp>
 #include <ojs_shm/result.hpp>
+#include <ojs_shm/worker_pool.hpp>
 
 /// The lines of an export, docs/export.md. A line is an object with one member, whose name says what it tells of; the
 /// first line is an ExportHead. Pure functions; thread-safe.
@@ -35,6 +37,19 @@ struct ExportedQueue {
   QueueSettings settings;  ///< levels and limits in the export's convention
 };
 
+/// {"pool":{"name":...,"settings":{...}}}, as Admin::set_pool() has them.
+struct ExportedPool {
+  std::string name;
+  PoolSettings settings;
+};
+
+/// {"limit":{"key":...,"override":true,"settings":{...}}}
+struct ExportedLimit {
+  std::string key;
+  RateLimit limit;
+  bool by_operator = false;  ///< else a job brought it
+};
+
 /// {"default_priority":{...}}. A segment knows the types by their hash; the name is there when a job tells it.
 struct ExportedDefault {
   std::string type;
@@ -52,11 +67,17 @@ struct ExportedJob {
 std::string print_export(const ExportHead& head);
 std::string print_export_aging(const QueueInfo& any_queue);
 std::string print_export(const QueueInfo& queue);
+std::string print_export(const ExportedPool& pool);
+std::string print_export(const ExportedLimit& limit);
 std::string print_export(const ExportedDefault& priority);
 std::string print_export(const ExportedJob& job);
 
-using ExportLine = std::variant<ExportHead, ExportedAging, ExportedQueue, ExportedDefault, ExportedJob>;
+using ExportLine =
+    std::variant<ExportHead, ExportedAging, ExportedQueue, ExportedPool, ExportedLimit, ExportedDefault, ExportedJob>;
 /// Errors: kInvalid; kOtherFormat for an ExportHead of another version.
 Result<ExportLine> read_export_line(std::string_view json);
+/// Of the object behind the line's name (envelope_export_access.cpp). Errors: kInvalid.
+Result<ExportLine> read_exported_pool(std::string_view object);
+Result<ExportLine> read_exported_limit(std::string_view object);
 
 }  // namespace ojs_shm

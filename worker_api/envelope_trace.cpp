@@ -7,6 +7,7 @@
 
 #include "worker_api/envelope_json.hpp"
 #include "worker_api/time_text.hpp"
+#include "worker_api/worker_pools.hpp"
 
 namespace ojs_shm {
 namespace {
@@ -59,6 +60,48 @@ std::string print_trace_service(std::string_view job, double ms) {
   return out;
 }
 
+std::string print_trace_pool(const SimulatedPool& pool) {
+  std::string out;
+  ObjectWriter writer(out);
+  ObjectWriter inner(writer.open("pool"));
+  inner.text("name", pool.name);
+  inner.number("workers", std::int64_t{pool.workers});
+  inner.number("concurrency", std::int64_t{pool.concurrency});
+  inner.value("settings", print_pool_settings(pool.settings));
+  inner.close();
+  writer.close();
+  return out;
+}
+
+Status TraceReader::take_pool(std::string_view object) {
+  constexpr std::int64_t kMostWorkers = 100'000;
+  SimulatedPool pool;
+  bool has_settings = false;
+  for (const json::Member& member : json::members_of(object)) {
+    if (member.name == "name") pool.name = json::string_of(member.value).value_or("");
+    for (auto [name, number] : {std::pair("workers", &pool.workers), std::pair("concurrency", &pool.concurrency)}) {
+      if (member.name != name) continue;
+      const auto given = json::integer_of(member.value);
+      if (!given || *given < 0 || *given > kMostWorkers) return wrong("pool." + member.name + " is no count");
+      *number = static_cast<std::uint32_t>(*given);
+    }
+    if (member.name != "settings") continue;
+    auto settings = parse_pool_settings(member.value);
+    if (!settings) return wrong("pool.settings: " + settings.error().message);
+    pool.settings = std::move(settings).value();
+    has_settings = true;
+  }
+  if (pool.name.empty() || !has_settings) return wrong("a pool needs a name and settings");
+  const auto known = std::ranges::find(pools_, pool.name, &SimulatedPool::name);
+  if (known == pools_.end()) {
+    pools_.push_back(std::move(pool));
+  } else {
+    pool.workers = std::max(pool.workers, known->workers);
+    *known = std::move(pool);
+  }
+  return {};
+}
+
 Status TraceReader::take(std::string_view line) {
   if (const Status checked = json::check(line); !checked) return wrong(checked.error().message);
   if (json::kind_of(line) != json::Kind::kObject) return wrong("a line of a trace is an object");
@@ -75,8 +118,10 @@ Status TraceReader::take(std::string_view line) {
     headed_ = true;
     return {};
   }
-  if (first.name != "arrival" && first.name != "service") return {};  // a later version may say more
+  if (first.name != "arrival" && first.name != "service" && first.name != "pool")
+    return {};  // a later version may say more
   if (json::kind_of(first.value) != json::Kind::kObject) return wrong(first.name + " must be an object");
+  if (first.name == "pool") return take_pool(first.value);
   TraceArrival arrival;
   std::string job;
   double ms = -1, at_ms = -1;
@@ -124,7 +169,7 @@ Trace TraceReader::finish(std::int64_t otherwise_us) {
   }
   std::stable_sort(arrivals_.begin(), arrivals_.end(),
                    [](const TraceArrival& a, const TraceArrival& b) { return a.at_us < b.at_us; });
-  Trace trace{convention_, std::move(arrivals_)};
+  Trace trace{convention_, std::move(arrivals_), std::move(pools_)};
   if (!trace.arrivals.empty())
     for (const std::int64_t begin = trace.arrivals.front().at_us; TraceArrival & arrival : trace.arrivals)
       arrival.at_us -= begin;

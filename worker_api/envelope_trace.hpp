@@ -27,7 +27,10 @@ std::string print_trace_arrival(std::string_view job, const TraceArrival& arriva
 /// {"service":{"job":"...","ms":15}}
 std::string print_trace_service(std::string_view job, double ms);
 
-/// Reads a trace line by line. The services of a job, one for each attempt, add up; a job without any gets the mean of
+/// {"pool":{"name":"web","workers":3,"concurrency":1,"settings":{"queues":["a","b"],...}}}
+std::string print_trace_pool(const SimulatedPool& pool);
+
+/// Reads a trace line by line. Of a pool that is told of several times the last settings hold, and the most workers. The services of a job, one for each attempt, add up; a job without any gets the mean of
 /// those of its type, or of all, or what `finish` is told.
 class TraceReader {
  public:
@@ -40,9 +43,12 @@ class TraceReader {
   struct Mean {
     double sum = 0, count = 0;
   };
+  Status take_pool(std::string_view object);
+
   bool headed_ = false;
   std::string convention_ = "ojs";
   std::vector<TraceArrival> arrivals_;
+  std::vector<SimulatedPool> pools_;
   std::vector<std::string> jobs_;
   std::map<std::string, double, std::less<>> services_us_;
 };

@@ -213,6 +213,36 @@ Result<JobLimit> parse_limit(std::string_view text, bool key_given) {
   return read;
 }
 
+namespace {
+
+constexpr std::string_view kOnLimitNames[] = {"wait", "reschedule", "drop"};
+
+}  // namespace
+
+std::string print_limit_settings(const RateLimit& limit) {
+  std::string out;
+  json::ObjectWriter writer(out);
+  if (limit.concurrency) writer.number("concurrency", std::int64_t{*limit.concurrency});
+  if (limit.rate != 0) {
+    json::ObjectWriter rate(writer.open("rate"));
+    rate.number("limit", std::int64_t{limit.rate});
+    rate.text("period", print_duration(limit.rate_period_ms));
+    if (limit.sliding) rate.text("window", "sliding");
+    rate.close();
+  }
+  if (limit.throttle != 0) {
+    json::ObjectWriter throttle(writer.open("throttle"));
+    throttle.number("limit", std::int64_t{limit.throttle});
+    throttle.text("period", print_duration(limit.throttle_period_ms));
+    if (limit.burst != 1) throttle.number("burst", std::int64_t{limit.burst});
+    throttle.close();
+  }
+  if (limit.on_limit != OnLimit::kWait)
+    writer.text("on_limit", kOnLimitNames[static_cast<std::size_t>(limit.on_limit)]);
+  writer.close();
+  return out;
+}
+
 std::string print_limit(const LimitInfo& info) {
   std::string out;
   json::ObjectWriter writer(out);
@@ -243,8 +273,7 @@ std::string print_limit(const LimitInfo& info) {
       w.number("burst", std::int64_t{limit.burst});
     });
   if (info.next_at_ms != 0) writer.text("next_allowed_at", print_timestamp(info.next_at_ms));
-  constexpr std::string_view kNames[] = {"wait", "reschedule", "drop"};
-  writer.text("on_limit", kNames[static_cast<std::size_t>(limit.on_limit)]);
+  writer.text("on_limit", kOnLimitNames[static_cast<std::size_t>(limit.on_limit)]);
   writer.boolean("override", info.by_operator);
   writer.number("active_count", std::int64_t{info.active});
   writer.number("waiting_count", std::int64_t{info.waiting});

@@ -22,3 +22,10 @@ RateLimit limit_of(const engine::LimitSettings& settings);
 JobLimit read_limit(std::string_view object, std::string_view queue, json::Complaint& complaint);
 
 }  // namespace ojs_shm::internal
+
+namespace ojs_shm {
+
+/// What parse_limit() reads, without a key and without what is at its default.
+std::string print_limit_settings(const RateLimit& limit);
+
+}  // namespace ojs_shm

@@ -49,7 +49,7 @@ LimitInfo describe(const engine::Store& store, std::uint32_t at, const Counted& 
   return info;
 }
 
-bool stands(const engine::LimitKey& key) { return key.name_hash.load() != 0; }
+bool stands(const engine::LimitKey& key) { return key.name_hash.load() > engine::kLimitGone; }
 
 }  // namespace
 

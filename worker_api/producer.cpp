@@ -47,16 +47,22 @@ using internal::text_of;
 [[gnu::noinline]] Result<JobIdText> Producer::Impl::enqueue_patiently(const JobSpec& spec) {
   engine::NewJob job;
   engine::JobId id;
-  if (const auto fault = internal::read_spec(actor(), spec, job); fault != internal::SpecFault::kNone)
-    return internal::error_of(fault, spec, store());
-  engine::Outcome outcome = actor().enqueue(job, id);
-  if (may_be_the_dead(outcome) && handle->attachment().repair_the_dead() != 0) outcome = actor().enqueue(job, id);
+  auto fault = internal::read_spec(actor(), spec, job);
+  const auto read = [&] {
+    fault = internal::read_spec(actor(), spec, job);
+    return fault == internal::SpecFault::kNone;
+  };
+  if (fault == internal::SpecFault::kNoLimits && handle->attachment().repair_the_dead() != 0) read();
+  if (fault != internal::SpecFault::kNone) return internal::error_of(fault, spec, store());
+  const auto put = [&] { return settled(read, [&] { return actor().enqueue(job, id); }); };
+  engine::Outcome outcome = put();
+  if (may_be_the_dead(outcome) && handle->attachment().repair_the_dead() != 0) outcome = put();
   // The id may be that of a job that is just being brought, perhaps by somebody who died of it: it is a duplicate once it
   // stands, and none when the repair takes it away.
   for (int turn = 0;
        outcome == engine::Outcome::kDuplicate && turn < 100 && store().find_job(*job.id) == engine::kNoIndex; ++turn) {
     if (handle->attachment().repair_the_dead() == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    outcome = actor().enqueue(job, id);
+    outcome = put();
   }
   if (outcome == engine::Outcome::kOk) return text_of(id);
   return refusal(outcome, job.queue, spec.id.empty() ? "body" : spec.id);
@@ -104,14 +110,23 @@ Result<std::vector<engine::NewJob>> Producer::Impl::read_batch(std::span<const J
   return jobs;
 }
 
+bool Producer::Impl::read_again(std::span<const JobSpec> specs, std::vector<engine::NewJob>& jobs) {
+  const auto read = read_batch(specs);
+  if (read) std::copy(read.value().begin(), read.value().end(), jobs.begin());
+  return read.ok();
+}
+
 Result<std::vector<JobIdText>> Producer::enqueue_batch(std::span<const JobSpec> specs) {
   if (impl_->handle->closed()) return internal::closed();
-  const auto jobs = impl_->read_batch(specs);
+  auto jobs = impl_->read_batch(specs);
   if (!jobs) return jobs.error();
   std::vector<engine::JobId> ids;
-  engine::Outcome outcome = impl_->actor().enqueue_batch(jobs.value(), ids);
-  if (may_be_the_dead(outcome) && impl_->handle->attachment().repair_the_dead() != 0)
-    outcome = impl_->actor().enqueue_batch(jobs.value(), ids);
+  const auto put = [&] {
+    return impl_->settled([&] { return impl_->read_again(specs, *jobs); },
+                          [&] { return impl_->actor().enqueue_batch(*jobs, ids); });
+  };
+  engine::Outcome outcome = put();
+  if (may_be_the_dead(outcome) && impl_->handle->attachment().repair_the_dead() != 0) outcome = put();
   if (outcome != engine::Outcome::kOk) return impl_->refusal(outcome, jobs->front().queue, "batch");
   return internal::texts_of(ids);
 }

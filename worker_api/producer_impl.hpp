@@ -42,6 +42,20 @@ struct Producer::Impl {
   Result<JobIdText> enqueue_patiently(const JobSpec& spec);
   Result<JobIdText> enqueue_again(const JobSpec& spec, std::uint32_t queue, engine::Outcome outcome);
   Result<std::vector<engine::NewJob>> read_batch(std::span<const JobSpec> specs);
+  /// `put`, and again while keys of limits are given up between the look at a job and its enqueue; `read` looks anew.
+  template <class Read, class Put>
+  engine::Outcome settled(const Read& read, const Put& put) {
+    constexpr unsigned kMostReads = 32;
+    engine::Outcome outcome = put();
+    for (unsigned i = 0; outcome == engine::Outcome::kLimitsMoved && i < kMostReads; ++i) {
+      handle->attachment().repair_the_dead();
+      if (!read()) return engine::Outcome::kNoLimits;
+      outcome = put();
+    }
+    return outcome;
+  }
+  /// In place, for whoever waits with them.
+  bool read_again(std::span<const JobSpec> specs, std::vector<engine::NewJob>& jobs);
   /// What the last enqueue ended with, of a full queue with what it met.
   Error refusal(engine::Outcome outcome, std::uint32_t queue, std::string_view subject);
   engine::Actor& actor() { return handle->actor(); }

@@ -35,12 +35,15 @@ Result<std::vector<JobIdText>> Producer::enqueue_batch(std::span<const JobSpec> 
   if (options.block_timeout.count() == 0 || specs.empty()) return enqueue_batch(specs);
   if (impl_->handle->closed()) return internal::closed();
   if (Status checked = internal::check_block_timeout(options.block_timeout); !checked) return checked.error();
-  const auto jobs = impl_->read_batch(specs);
+  auto jobs = impl_->read_batch(specs);
   if (!jobs) return jobs.error();
   std::vector<engine::JobId> ids;
-  internal::RoomWait wait(*impl_->handle, jobs.value(), options.block_timeout);
-  Outcome outcome = wait.wait(ids);
-  if (may_be_the_dead(outcome) && impl_->handle->attachment().repair_the_dead() != 0) outcome = wait.wait(ids);
+  internal::RoomWait wait(*impl_->handle, *jobs, options.block_timeout);
+  const auto put = [&] {
+    return impl_->settled([&] { return impl_->read_again(specs, *jobs); }, [&] { return wait.wait(ids); });
+  };
+  Outcome outcome = put();
+  if (may_be_the_dead(outcome) && impl_->handle->attachment().repair_the_dead() != 0) outcome = put();
   if (outcome != Outcome::kOk)
     return impl_->refusal(outcome, jobs->front().queue, specs.size() > 1 ? "batch" : specs.front().id);
   return internal::texts_of(ids);
@@ -60,6 +63,8 @@ Result<int> Producer::room_fd() {
 struct WaitingEnqueue::Impl {
   std::shared_ptr<Producer::Impl> producer;
   std::deque<std::string> texts = {};  ///< what the jobs point into
+  std::deque<JobLimit> limits = {};
+  std::vector<JobSpec> specs = {};
   std::vector<engine::NewJob> jobs = {};
   std::optional<internal::RoomWait> wait = {};
   std::optional<Result<std::vector<JobIdText>>> decided = {};
@@ -71,8 +76,11 @@ struct WaitingEnqueue::Impl {
   std::string_view keep(std::string_view text) { return texts.emplace_back(text); }
   void look() {
     std::vector<engine::JobId> ids;
-    Outcome outcome = wait->look(ids);
-    if (may_be_the_dead(outcome) && producer->handle->attachment().repair_the_dead() != 0) outcome = wait->look(ids);
+    const auto put = [&] {
+      return producer->settled([&] { return producer->read_again(specs, jobs); }, [&] { return wait->look(ids); });
+    };
+    Outcome outcome = put();
+    if (may_be_the_dead(outcome) && producer->handle->attachment().repair_the_dead() != 0) outcome = put();
     if (outcome == Outcome::kMustWait) return;
     if (outcome == Outcome::kOk)
       decided.emplace(internal::texts_of(ids));
@@ -98,11 +106,13 @@ Result<WaitingEnqueue> Producer::begin(std::span<const JobSpec> specs, const Enq
   auto waiting = std::make_unique<WaitingEnqueue::Impl>();
   waiting->producer = impl_;
   ++impl_->waiting;
-  std::vector<JobSpec> kept(specs.begin(), specs.end());
-  for (JobSpec& spec : kept)
-    for (std::string_view* text : {&spec.type, &spec.args, &spec.queue, &spec.id, &spec.extra})
+  waiting->specs.assign(specs.begin(), specs.end());
+  for (JobSpec& spec : waiting->specs) {
+    for (std::string_view* text : {&spec.type, &spec.args, &spec.queue, &spec.id, &spec.extra, &spec.tenant})
       *text = waiting->keep(*text);
-  auto jobs = impl_->read_batch(kept);
+    if (spec.limit != nullptr) spec.limit = &waiting->limits.emplace_back(*spec.limit);
+  }
+  auto jobs = impl_->read_batch(waiting->specs);
   if (!jobs) return jobs.error();
   waiting->jobs = std::move(jobs).value();
   waiting->wait.emplace(*impl_->handle, waiting->jobs, options.block_timeout);

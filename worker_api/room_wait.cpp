@@ -50,6 +50,7 @@ Outcome RoomWait::look(std::vector<engine::JobId>& ids) {
     actor.be_patient(in_time, ticket_);
     Outcome outcome = attempt(ids);
     actor.be_patient(false);
+    if (outcome == Outcome::kLimitsMoved) return outcome;  // it keeps its place until it has looked them up again
     if (outcome != Outcome::kMustWait) {
       leave();
       return outcome;

@@ -60,15 +60,32 @@ class PrivateSegment {
 struct Server {
   Worker worker;
   std::uint32_t free;
+  std::string pool;
 };
 
-Result<std::vector<Server>> servers_of(const Segment& segment, const SimulationPlan& plan) {
+/// The pool that Worker::attach() takes for a worker of these options.
+std::string pool_of(const WorkerOptions& options, const Trace& trace) {
+  const bool has_default = std::ranges::any_of(trace.pools, [](const auto& pool) { return pool.name == "default"; });
+  return options.pool.empty() && has_default ? "default" : options.pool;
+}
+
+/// Those of the pools, in their order, and then those of the plan.
+Result<std::vector<Server>> servers_of(const Segment& segment, const Trace& trace, const SimulationPlan& plan) {
+  std::vector<SimulatedWorkers> kinds;
+  for (const SimulatedPool& pool : trace.pools) {
+    SimulatedWorkers& kind = kinds.emplace_back();
+    kind.options.pool = pool.name;
+    kind.options.concurrency = pool.concurrency;
+    kind.count = pool.workers;
+    kind.concurrency = pool.concurrency;
+  }
+  kinds.insert(kinds.end(), plan.workers.begin(), plan.workers.end());
   std::vector<Server> servers;
-  for (const SimulatedWorkers& kind : plan.workers) {
+  for (const SimulatedWorkers& kind : kinds) {
     for (std::uint32_t i = 0; i < kind.count; ++i) {
       auto worker = Worker::attach(segment, kind.options);
       if (!worker) return worker.error();
-      servers.push_back({std::move(worker).value(), kind.concurrency});
+      servers.push_back({std::move(worker).value(), kind.concurrency, pool_of(kind.options, trace)});
     }
   }
   if (servers.empty()) return Error{Code::kInvalid, "a simulation needs a worker", "workers", 0, 0, ""};
@@ -89,7 +106,10 @@ class Simulation {
  public:
   Simulation(const Trace& trace, PrivateSegment& segment, Producer producer, std::vector<Server> servers)
       : trace_(trace), segment_(segment), producer_(std::move(producer)), servers_(std::move(servers)) {
-    for (std::uint32_t server = 0; server < servers_.size(); ++server) idle_.push_back(server);
+    for (std::uint32_t server = 0; server < servers_.size(); ++server) {
+      idle_.push_back(server);
+      outcome_.pool_of_worker.push_back(servers_[server].pool);
+    }
   }
 
   void play_sizes_of(const std::string& queue) { sized_.insert(queue); }
@@ -205,13 +225,21 @@ SegmentOptions options_for(const Trace& trace, const SimulationPlan& plan) {
   for (const TraceArrival& arrival : trace.arrivals) queues.insert(arrival.queue);
   for (const auto& [name, settings] : plan.queues) queues.insert(name);
   std::uint32_t workers = 0;
+  std::size_t permits = 0;
+  for (const SimulatedPool& pool : trace.pools) {
+    workers += pool.workers;
+    queues.insert(pool.settings.queues.begin(), pool.settings.queues.end());
+    permits += std::min<std::uint64_t>(pool.settings.concurrency, engine::kMostPermits);
+  }
   for (const SimulatedWorkers& kind : plan.workers) {
     workers += kind.count;
     queues.insert(kind.options.queues.begin(), kind.options.queues.end());
   }
   SegmentOptions options;
   options.convention = trace.convention;
-  options.slots = static_cast<std::uint32_t>(std::min<std::size_t>(trace.arrivals.size() * 9 / 8 + 512, 4'000'000));
+  // A segment has a permit for a quarter of its slots, and a limit's come in sizes that double.
+  options.slots = static_cast<std::uint32_t>(
+      std::min<std::size_t>(std::max(trace.arrivals.size() * 9 / 8, permits * 8) + 512, 4'000'000));
   options.max_queues = static_cast<std::uint32_t>(queues.size() + 1);
   options.max_handles = std::max(workers + 8, 32U);
   return options;
@@ -228,9 +256,16 @@ Result<SimulationOutcome> simulate(const Trace& trace, const SimulationPlan& pla
     if (const Status set = admin->set_default_aging(*plan.default_aging); !set) return set.error();
   for (const auto& [queue, settings] : plan.queues)
     if (const Status set = admin->set_queue(queue, settings); !set) return set.error();
+  for (const SimulatedPool& pool : trace.pools) {
+    if (pool.concurrency == 0)
+      return Error{Code::kInvalid, "a worker of pool '" + pool.name + "' does no job", "concurrency", 0, 0, ""};
+    const auto set = admin->set_pool(pool.name, pool.settings);
+    if (!set) return set.error();
+    if (!set.value()) return Error{Code::kInvalid, "pool '" + pool.name + "' is there twice", "pool", 0, 0, ""};
+  }
   auto producer = Producer::attach(segment->get());
   if (!producer) return producer.error();
-  auto servers = servers_of(segment->get(), plan);
+  auto servers = servers_of(segment->get(), trace, plan);
   if (!servers) return servers.error();
   Simulation simulation(trace, *segment, std::move(producer).value(), std::move(servers).value());
   for (const auto& [queue, settings] : plan.queues)

@@ -9,6 +9,7 @@
 
 #include <ojs_shm/admin.hpp>
 #include <ojs_shm/worker.hpp>
+#include <ojs_shm/worker_pool.hpp>
 
 /// What a policy would do to a load: the arrivals and services of a trace, played through the engine itself, in a private
 /// segment whose clock stands between two events. No time passes, nothing is shared, and the same trace gives the same
@@ -23,9 +24,17 @@ struct TraceArrival {
   std::uint32_t size = 0;  ///< bytes of args and extra
 };
 
+/// A pool of a load, and its workers, each of which does `concurrency` jobs at a time.
+struct SimulatedPool {
+  std::string name;
+  PoolSettings settings;
+  std::uint32_t workers = 1, concurrency = 1;
+};
+
 struct Trace {
   std::string convention = "ojs";
-  std::vector<TraceArrival> arrivals;  ///< by time
+  std::vector<TraceArrival> arrivals;     ///< by time
+  std::vector<SimulatedPool> pools = {};  ///< no two of one name
 };
 
 /// A load that nobody recorded: arrivals and services of a Poisson process, everything else by weights.
@@ -40,6 +49,7 @@ struct SyntheticLoad {
   std::vector<std::pair<std::int64_t, double>> priorities = {{2, 1}};
   Weights tenants = {{"", 1}};
   std::uint32_t size = 64;
+  std::vector<SimulatedPool> pools = {};
 };
 Trace synthetic_trace(const SyntheticLoad& load);
 
@@ -49,7 +59,8 @@ struct SimulatedWorkers {
   std::uint32_t count = 1, concurrency = 1;
 };
 
-/// The policy under trial. Sizes of jobs are played only into queues with a bound by bytes.
+/// The policy under trial, beside the load's pools; `workers` are those of no pool. Sizes of jobs are played only into
+/// queues with a bound by bytes.
 struct SimulationPlan {
   std::vector<std::pair<std::string, QueueSettings>> queues = {};
   std::optional<AgingSettings> default_aging = {};
@@ -65,10 +76,11 @@ struct SimulatedDispatch {
 struct SimulationOutcome {
   std::vector<SimulatedDispatch> dispatches;  ///< in their order
   std::vector<std::uint32_t> refused;         ///< arrivals
+  std::vector<std::string> pool_of_worker;    ///< empty: of none
   std::int64_t end_us = 0;                    ///< of the last service
 };
 
-/// Errors: kInvalid (a setting, a priority, no worker), kSegmentFull, kNoSpace, kPermission.
+/// Errors: kInvalid (a setting, a pool, a priority, no worker), kSegmentFull, kNoSpace, kPermission.
 Result<SimulationOutcome> simulate(const Trace& trace, const SimulationPlan& plan);
 
 /// What became of a part of the arrivals.
@@ -82,6 +94,9 @@ struct SimulatedGroup {
 struct SimulationReport {
   SimulatedGroup all;
   std::vector<SimulatedGroup> queues, levels, tenants;  ///< a level is "QUEUE PRIORITY"; tenants, if there are any
+  /// If there are any: arrivals of its queues, which may be of several pools, and services by its workers. Workers of no
+  /// pool and queues of none are the one without a name.
+  std::vector<SimulatedGroup> pools;
 };
 SimulationReport report_of(const Trace& trace, const SimulationOutcome& outcome);
 

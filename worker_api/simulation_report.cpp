@@ -61,11 +61,25 @@ std::vector<SimulatedGroup> finish_all(std::map<Key, Waits>& groups, std::uint64
   return made;
 }
 
+/// Which groups of pools a queue counts in: those that serve it, or the one of no pool, where there is such a group.
+std::map<std::string, std::vector<Waits*>> groups_by_queue(const Trace& trace, std::map<std::string, Waits>& pools) {
+  std::map<std::string, std::vector<Waits*>> groups;
+  for (const TraceArrival& arrival : trace.arrivals) groups[arrival.queue];
+  for (auto& [queue, members] : groups) {
+    for (const SimulatedPool& pool : trace.pools)
+      if (std::ranges::find(pool.settings.queues, queue) != pool.settings.queues.end())
+        members.push_back(&pools[pool.name]);
+    if (const auto none = pools.find(""); members.empty() && none != pools.end()) members.push_back(&none->second);
+  }
+  return groups;
+}
+
 }  // namespace
 
 Trace synthetic_trace(const SyntheticLoad& load) {
   Draw draw(load.seed);
   Trace trace;
+  trace.pools = load.pools;
   double now = 0;
   for (std::uint32_t i = 0; i < load.jobs; ++i) {
     if (i != 0 && load.rate > 0) now += draw.exponential(1e6 / load.rate);
@@ -85,7 +99,7 @@ Trace synthetic_trace(const SyntheticLoad& load) {
 
 SimulationReport report_of(const Trace& trace, const SimulationOutcome& outcome) {
   Waits all;
-  std::map<std::string, Waits> queues, tenants;
+  std::map<std::string, Waits> queues, tenants, pools;
   std::map<std::pair<std::string, std::int64_t>, Waits> levels;
   const auto each_of = [&](const TraceArrival& arrival, auto change) {
     change(all);
@@ -93,20 +107,32 @@ SimulationReport report_of(const Trace& trace, const SimulationOutcome& outcome)
     change(levels[{arrival.queue, arrival.priority}]);
     change(tenants[arrival.tenant]);
   };
-  for (const TraceArrival& arrival : trace.arrivals) each_of(arrival, [](Waits& waits) { ++waits.group.arrived; });
-  for (const std::uint32_t number : outcome.refused)
+  for (const SimulatedPool& pool : trace.pools) pools[pool.name];
+  if (!pools.empty())
+    for (const std::string& pool : outcome.pool_of_worker) pools[pool];
+  const auto groups = groups_by_queue(trace, pools);
+  for (const TraceArrival& arrival : trace.arrivals) {
+    each_of(arrival, [](Waits& waits) { ++waits.group.arrived; });
+    for (Waits* pool : groups.at(arrival.queue)) ++pool->group.arrived;
+  }
+  for (const std::uint32_t number : outcome.refused) {
     each_of(trace.arrivals[number], [](Waits& waits) { ++waits.group.refused; });
+    for (Waits* pool : groups.at(trace.arrivals[number].queue)) ++pool->group.refused;
+  }
   const std::int64_t last = trace.arrivals.empty() ? 0 : trace.arrivals.back().at_us;
   for (const SimulatedDispatch& dispatch : outcome.dispatches) {
     const TraceArrival& arrival = trace.arrivals[dispatch.arrival];
-    each_of(arrival, [&](Waits& waits) {
+    const auto serve = [&](Waits& waits) {
       waits.waits_us.push_back(dispatch.at_us - arrival.at_us);
       if (dispatch.at_us <= last) ++waits.before_last_arrival;
-    });
+    };
+    each_of(arrival, serve);
+    if (!pools.empty()) serve(pools[outcome.pool_of_worker[dispatch.worker]]);
   }
   for (auto& [name, waits] : queues) waits.group.name = name;
   for (auto& [key, waits] : levels) waits.group.name = key.first + " " + std::to_string(key.second);
   for (auto& [name, waits] : tenants) waits.group.name = name;
+  for (auto& [name, waits] : pools) waits.group.name = name;
   if (tenants.size() == 1 && tenants.begin()->first.empty()) tenants.clear();
 
   SimulationReport report;
@@ -115,6 +141,7 @@ SimulationReport report_of(const Trace& trace, const SimulationOutcome& outcome)
   report.queues = finish_all(queues, dispatches);
   report.levels = finish_all(levels, dispatches);
   report.tenants = finish_all(tenants, dispatches);
+  report.pools = finish_all(pools, dispatches);
   return report;
 }
 

@@ -58,6 +58,18 @@ std::vector<JobInfo> in_order(std::vector<JobInfo> jobs) {
   return jobs;
 }
 
+/// But for those of pools, which come with them.
+std::vector<ExportedLimit> limits_of(const Observer& observer) {
+  std::vector<ExportedLimit> limits;
+  for (LimitInfo& info : observer.limits()) {
+    const bool of_pool = info.key.starts_with(engine::kPoolLimit) &&
+                         observer.pool(std::string_view(info.key).substr(engine::kPoolLimit.size())).ok();
+    if (!of_pool && internal::settings_of(info.limit).any())
+      limits.push_back({std::move(info.key), info.limit, info.by_operator});
+  }
+  return limits;
+}
+
 }  // namespace
 
 Status export_segment(const Segment& segment, const std::function<Status(std::string_view line)>& line) {
@@ -75,6 +87,17 @@ Status export_segment(const Segment& segment, const std::function<Status(std::st
   }
   for (const QueueInfo& queue : observer->queues())
     if (Status done = line(print_export(queue)); !done) return done;
+  for (const WorkerPoolInfo& pool : observer->pools())
+    if (Status done = line(print_export(ExportedPool{pool.name, pool.settings})); !done) return done;
+  const std::vector<ExportedLimit> limits = limits_of(*observer);
+  // An operator's before the jobs, which it holds for; what a job brought last after them, for each brings its own.
+  const auto print_limits = [&](bool by_operator) -> Status {
+    for (const ExportedLimit& limit : limits)
+      if (limit.by_operator == by_operator)
+        if (Status done = line(print_export(limit)); !done) return done;
+    return {};
+  };
+  if (Status done = print_limits(true); !done) return done;
   const std::vector<JobInfo> jobs = in_order(observer->list({}));
   std::unordered_map<std::uint64_t, std::string_view> types;
   for (const JobInfo& job : jobs) types.emplace(engine::Store::hash_name(job.type), job.type);
@@ -91,7 +114,7 @@ Status export_segment(const Segment& segment, const std::function<Status(std::st
     const bool expired = job.state == State::kDiscarded && job.completed_at_ms == 0;
     if (Status done = line(print_export(ExportedJob{job, std::to_string(job.priority), expired})); !done) return done;
   }
-  return {};
+  return print_limits(false);
 }
 
 struct Import::Impl {
@@ -101,6 +124,7 @@ struct Import::Impl {
   std::deque<std::pair<std::uint64_t, ExportedJob>> without_priority;  ///< with their lines
   std::uint64_t lines = 0;
   ImportReport report;
+  bool limits_moved = false;  ///< what was just to be put in has to be read again
 
   engine::Actor& actor() { return handle->actor(); }
   engine::Convention ours() { return handle->store().convention(); }
@@ -161,6 +185,26 @@ struct Import::Impl {
     return {};
   }
 
+  Status take(const ExportedPool& pool) {
+    if (const auto set = admin->set_pool(pool.name, pool.settings); !set) return set.error();
+    ++report.pools;
+    return {};
+  }
+
+  Status take(const ExportedLimit& given) {
+    Status set;
+    if (given.by_operator) {
+      set = admin->set_limit(given.key, given.limit);
+    } else if (set = internal::check_limit(given.key, given.limit, false); set) {
+      std::uint32_t key = engine::kNoIndex;
+      if (const auto outcome = actor().bring_limit(given.key, internal::settings_of(given.limit), key);
+          outcome != engine::Outcome::kOk)
+        return internal::error_of(outcome, handle->store(), engine::kNoIndex, given.key);
+    }
+    report.limits += set ? 1 : 0;
+    return set;
+  }
+
   Status take(const ExportedDefault& given) {
     bool clamped = false;
     const Result<std::uint8_t> rank = rank_of(given.priority, clamped);
@@ -183,10 +227,18 @@ struct Import::Impl {
   }
 
   Status put(const ExportedJob& exported) {
+    constexpr int kMostReads = 32;
+    Status put = put_once(exported);
+    for (int i = 0; limits_moved && i < kMostReads; ++i) put = put_once(exported);
+    return put;
+  }
+
+  Status put_once(const ExportedJob& exported) {
     const JobInfo& job = exported.job;
     constexpr std::uint64_t kMostFence = 1ULL << 35;  // half of what a segment can count
     if (job.fence > kMostFence)
       return Error{Code::kInvalid, "fence is at most " + std::to_string(kMostFence), "fence", 0, kMostFence, ""};
+    limits_moved = false;
     engine::PastJob past;
     JobSpec spec;
     spec.type = job.type;
@@ -249,6 +301,7 @@ struct Import::Impl {
       if (dead == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
       outcome = actor().restore(past);
     }
+    limits_moved = outcome == engine::Outcome::kLimitsMoved;
     if (outcome != engine::Outcome::kOk) return internal::error_of(outcome, handle->store(), past.job.queue, id);
     ++report.jobs;
     report.clamped += clamped ? 1 : 0;

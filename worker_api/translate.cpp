@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <string>
 
+#include "engine/limit_turn.hpp"
 #include "engine/names.hpp"
 #include "worker_api/attachment.hpp"
 #include "worker_api/envelope.hpp"
@@ -98,6 +99,7 @@ void describe_refusal(const engine::Meeting& met, Error& error) {
               store.spare_parts(),
               store.spare_parts(),
               ""};
+    case Outcome::kLimitsMoved:  // again and again: there are too few
     case Outcome::kNoLimits:
       return {Code::kSegmentFull,
               "all keys of limits (" + std::to_string(store.limit_keys()) + ") or all permits (" +
@@ -157,6 +159,7 @@ namespace {
   job.tenant = engine::Store::hash_tenant(spec.tenant.empty() ? tenant_of(spec.extra) : std::string(spec.tenant));
   if (spec.limit == nullptr) return SpecFault::kNone;
   if (!check_limit(spec.limit->key, spec.limit->limit, false)) return SpecFault::kLimit;
+  job.limits_turn = engine::limits_turn(actor.store());
   std::uint32_t key = engine::kNoIndex;
   switch (actor.bring_limit(spec.limit->key, settings_of(spec.limit->limit), key)) {
     case engine::Outcome::kOk: break;

@@ -258,34 +258,65 @@ Result<PoolSettings> parse_pool_settings(std::string_view text) {
   return PoolReader().read(object);
 }
 
+namespace {
+
+void write_queues(json::ObjectWriter& writer, const std::vector<std::string>& names) {
+  std::string& queues = writer.open("queues");
+  queues += '[';
+  for (const std::string& queue : names) {
+    if (queues.back() != '[') queues += ',';
+    json::append_quoted(queues, queue);
+  }
+  queues += ']';
+}
+
+void write_weights(json::ObjectWriter& writer, const PoolSettings& settings) {
+  if (settings.weights.empty()) return;
+  json::ObjectWriter weights(writer.open("weights"));
+  for (const auto& [queue, weight] : settings.weights) weights.number(queue, std::int64_t{weight});
+  weights.close();
+}
+
+void write_prevention(json::ObjectWriter& writer, const StarvationPrevention& prevention) {
+  json::ObjectWriter members(writer.open("starvation_prevention"));
+  members.boolean("enabled", prevention.enabled);
+  members.text("rotation_interval", print_duration(prevention.rotation_interval_ms));
+  members.number("min_dispatch_ratio", prevention.min_dispatch_ratio);
+  members.close();
+}
+
+}  // namespace
+
+std::string print_pool_settings(const PoolSettings& settings) {
+  std::string out;
+  json::ObjectWriter writer(out);
+  write_queues(writer, settings.queues);
+  writer.text("strategy", pool_strategy_name(settings.strategy));
+  write_weights(writer, settings);
+  if (settings.concurrency != 0) writer.number("concurrency", static_cast<std::int64_t>(settings.concurrency));
+  if (settings.isolated) writer.boolean("isolated", true);
+  const StarvationPrevention &prevention = settings.starvation_prevention, unset;
+  if (prevention.enabled || prevention.rotation_interval_ms != unset.rotation_interval_ms ||
+      prevention.min_dispatch_ratio != unset.min_dispatch_ratio)
+    write_prevention(writer, prevention);
+  writer.close();
+  return out;
+}
+
 std::string print_pool(const WorkerPoolInfo& pool) {
   const PoolSettings& settings = pool.settings;
   std::string out;
   json::ObjectWriter writer(out);
   writer.text("name", pool.name);
-  std::string& queues = writer.open("queues");
-  queues += '[';
-  for (const std::string& queue : settings.queues) {
-    if (queues.back() != '[') queues += ',';
-    json::append_quoted(queues, queue);
-  }
-  queues += ']';
+  write_queues(writer, settings.queues);
   if (settings.concurrency == 0)
     writer.value("concurrency", "null");
   else
     writer.number("concurrency", static_cast<std::int64_t>(settings.concurrency));
   writer.text("strategy", pool_strategy_name(settings.strategy));
-  if (!settings.weights.empty()) {
-    json::ObjectWriter weights(writer.open("weights"));
-    for (const auto& [queue, weight] : settings.weights) weights.number(queue, std::int64_t{weight});
-    weights.close();
-  }
+  write_weights(writer, settings);
   writer.boolean("isolated", settings.isolated);
-  json::ObjectWriter prevention(writer.open("starvation_prevention"));
-  prevention.boolean("enabled", settings.starvation_prevention.enabled);
-  prevention.text("rotation_interval", print_duration(settings.starvation_prevention.rotation_interval_ms));
-  prevention.number("min_dispatch_ratio", settings.starvation_prevention.min_dispatch_ratio);
-  prevention.close();
+  write_prevention(writer, settings.starvation_prevention);
   writer.number("active_workers", std::int64_t{pool.active_workers});
   writer.number("active_jobs", static_cast<std::int64_t>(pool.active_jobs));
   writer.number("waiting_jobs", static_cast<std::int64_t>(pool.waiting_jobs));

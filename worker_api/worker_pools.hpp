@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -21,3 +22,10 @@ WorkerPoolInfo describe_pool(const engine::Store& store, std::uint32_t pool, con
 Error no_pool(std::string_view name);
 
 }  // namespace ojs_shm::internal
+
+namespace ojs_shm {
+
+/// What parse_pool_settings() reads, without what is at its default.
+std::string print_pool_settings(const PoolSettings& settings);
+
+}  // namespace ojs_shm

@@ -7,11 +7,15 @@
 //   1. A lone worker fetches, keeps its core busy for the service time, acks: its throughput.
 //   2. Two producers offer at ten times that. The first also samples the depth.
 //   3. What was offered must be what was served, is left, was refused or was dropped.
+//
+// Offered is what was brought to the queue. A producer that waits brings nothing meanwhile, so with `block` that is less
+// than wanted, what it would have brought by then; an offer whose wait was in vain is refused.
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <cstring>
 #include <fstream>
@@ -33,17 +37,21 @@ using namespace ojs_shm::bench;
 struct Strategy {
   const char* name;
   const char* settings;  ///< of the queue
+  bool waits = false;    ///< its producers wait for room
 };
 constexpr Strategy kStrategies[] = {
     {"reject", R"({"backpressure":{"max_depth":10000,"strategy":"reject"}})"},
+    {"block", R"({"backpressure":{"max_depth":10000,"strategy":"block"}})", true},
+    {"drop_oldest", R"({"backpressure":{"max_depth":10000,"strategy":"drop_oldest"}})"},
 };
 
 constexpr double kServiceNs = 10'000;
 constexpr double kOverload = 10;
 constexpr unsigned kProducers = 2, kSamples = 400;
+constexpr std::chrono::milliseconds kWait{100};
 
 struct Board {
-  std::uint64_t offered[kProducers] = {}, accepted[kProducers] = {}, refused[kProducers] = {};
+  std::uint64_t wanted[kProducers] = {}, offered[kProducers] = {}, accepted[kProducers] = {}, refused[kProducers] = {};
   std::uint64_t served = 0;
   double worker_share = 0;  ///< of its time that the worker had its core
   long resident_growth = 0;
@@ -56,15 +64,17 @@ double processor_ns() {
   return static_cast<double>(spent.tv_sec) * 1e9 + static_cast<double>(spent.tv_nsec);
 }
 
+/// The process's own: which pages of the segment it has touched says nothing, for they are all there.
 long resident_bytes() {
-  long pages = 0, all = 0;
-  std::ifstream("/proc/self/statm") >> all >> pages;
-  return pages * ::sysconf(_SC_PAGESIZE);
+  long all = 0, resident = 0, shared = 0;
+  std::ifstream("/proc/self/statm") >> all >> resident >> shared;
+  return (resident - shared) * ::sysconf(_SC_PAGESIZE);
 }
 
 class Run {
  public:
-  Run(const char* settings, double seconds) : peer_(plan_of(settings)), seconds_(seconds), board_(1) {}
+  Run(const char* settings, double seconds, bool waits = false)
+      : peer_(plan_of(settings)), seconds_(seconds), waits_(waits), board_(1) {}
 
   /// The worker alone, over more jobs than it can do. Jobs a second.
   double unloaded() {
@@ -160,7 +170,7 @@ class Run {
         continue;
       }
       ++offered;
-      const auto answer = producer.enqueue(job);
+      const auto answer = waits_ ? producer.enqueue(job, {.block_timeout = kWait}) : producer.enqueue(job);
       if (answer.ok()) {
         ++accepted;
       } else if (answer.code() == Code::kQueueFull) {
@@ -170,6 +180,7 @@ class Run {
       }
     }
     part.end();
+    board_->wanted[self] = std::max(offered, static_cast<std::uint64_t>(seconds_ * per_second));
     board_->offered[self] = offered;
     board_->accepted[self] = accepted;
     board_->refused[self] = refused;
@@ -178,6 +189,7 @@ class Run {
 
   OjsShm peer_;
   double seconds_;
+  bool waits_;
   SharedArray<Board> board_;
   Outcome outcome_;
 };
@@ -185,7 +197,7 @@ class Run {
 void print_run(const Strategy& strategy, double seconds) {
   Run calm("", seconds);
   const double alone = calm.unloaded();
-  Run run(strategy.settings, seconds);
+  Run run(strategy.settings, seconds, strategy.waits);
   const std::uint64_t before = run.segment_bytes_in_use();
   const double loaded = run.overloaded(kOverload * alone);
   const Board& board = run.board();
@@ -200,16 +212,17 @@ void print_run(const Strategy& strategy, double seconds) {
                              std::to_string(kept) + " kept, " + std::to_string(queue.rejected_total) + " refused, " +
                              std::to_string(queue.discarded_total) + " dropped");
   }
-  std::printf(R"({"strategy":"%s","seconds":%g,"unloaded_per_second":%.0f,"served_per_second":%.0f,"offered":%llu,)"
-              R"("accepted":%llu,"rejected":%llu,"dropped":%llu,"served":%llu,"left":%llu,"bound":%llu,)"
-              R"("resident_growth":%ld,"segment_growth":%lld,"worker_share":%g,"line_rtt_ns":%g,"depth":[)",
-              strategy.name, seconds, alone, loaded, static_cast<unsigned long long>(offered),
-              static_cast<unsigned long long>(accepted - queue.discarded_total),
-              static_cast<unsigned long long>(refused), static_cast<unsigned long long>(queue.discarded_total),
-              static_cast<unsigned long long>(board.served), static_cast<unsigned long long>(queue.depth),
-              static_cast<unsigned long long>(queue.max_depth), board.resident_growth,
-              static_cast<long long>(run.segment_bytes_in_use() - before),
-              std::min(calm.board().worker_share, board.worker_share), run.outcome().line_round_trip_ns);
+  std::printf(
+      R"({"strategy":"%s","seconds":%g,"unloaded_per_second":%.0f,"served_per_second":%.0f,"wanted":%llu,"offered":%llu,)"
+      R"("accepted":%llu,"rejected":%llu,"dropped":%llu,"served":%llu,"left":%llu,"bound":%llu,)"
+      R"("resident_growth":%ld,"segment_growth":%lld,"worker_share":%g,"line_rtt_ns":%g,"depth":[)",
+      strategy.name, seconds, alone, loaded, static_cast<unsigned long long>(board.wanted[0] + board.wanted[1]),
+      static_cast<unsigned long long>(offered), static_cast<unsigned long long>(accepted - queue.discarded_total),
+      static_cast<unsigned long long>(refused), static_cast<unsigned long long>(queue.discarded_total),
+      static_cast<unsigned long long>(board.served), static_cast<unsigned long long>(queue.depth),
+      static_cast<unsigned long long>(queue.max_depth), board.resident_growth,
+      static_cast<long long>(run.segment_bytes_in_use() - before),
+      std::min(calm.board().worker_share, board.worker_share), run.outcome().line_round_trip_ns);
   for (unsigned i = 0; i < kSamples; ++i)
     std::printf("%s%llu", i == 0 ? "" : ",", static_cast<unsigned long long>(board.depth[i]));
   std::printf("]}\n");

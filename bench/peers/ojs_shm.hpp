@@ -126,6 +126,7 @@ class OjsShm {
     SegmentOptions options;
     if (plan.waiting > kDefaultSegmentHolds)
       options.slots = static_cast<std::uint32_t>(plan.waiting + plan.waiting / 4);
+    options.max_tenants = plan.tenants;
     return options;
   }
 

@@ -53,6 +53,7 @@ struct Plan {
   std::size_t waiting = 0;    ///< The most jobs that the run leaves waiting at one time, beyond what a full ring holds.
   bool bounded = false;       ///< Give the queue a depth bound; only for a peer that can do without.
   std::string settings = {};  ///< Of our own queue, as JSON; nothing for the defaults.
+  std::uint32_t tenants = 0;  ///< With jobs waiting at one level, of our own queue.
 };
 
 /// How a peer is best asked for the next job while there is plenty.

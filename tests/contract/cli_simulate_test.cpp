@@ -92,6 +92,32 @@ TEST(CliSimulate, draws_and_saves) {
     EXPECT_EQ(member(again.out, path), member(drawn.out, path)) << path;
 }
 
+TEST(CliSimulate, pools_are_played_told_drawn_and_saved) {
+  const ScratchDirectory folder;
+  const Finished drawn =
+      simulate({"--synthetic", "jobs=2000,rate=0,service=10ms,queues=a:1|b:1|c:1", "--seed", "5", "--json", "--pool",
+                "web={\"queues\":{\"a\":3,\"b\":1},\"strategy\":\"weighted\"}", "--pool",
+                "rest={\"queues\":[\"c\"],\"concurrency\":1}", "--workers", "web:2", "--workers", "rest:3", "--svg",
+                folder / "pools.svg", "--save", folder / "load.trace"});
+  ASSERT_EQ(drawn.exit_code, 0) << drawn.err;
+  EXPECT_EQ(of_group(drawn.out, "pools", "web", "served"),
+            std::to_string(std::stoi(of_group(drawn.out, "queues", "a", "served")) +
+                           std::stoi(of_group(drawn.out, "queues", "b", "served"))));
+  EXPECT_EQ(of_group(drawn.out, "pools", "rest", "wait_ms.p95"), of_group(drawn.out, "queues", "c", "wait_ms.p95"));
+  EXPECT_GT(std::stod(of_group(drawn.out, "queues", "b", "wait_ms.p50")),
+            std::stod(of_group(drawn.out, "queues", "a", "wait_ms.p50")))
+      << "one turn of four";
+  EXPECT_NE(contents(folder / "pools.svg").find(">pool web<"), std::string::npos);
+  const Finished again = simulate({folder / "load.trace", "--json"});
+  ASSERT_EQ(again.exit_code, 0) << again.err;
+  for (const char* path : {"end_ms", "all", "pools"})
+    EXPECT_EQ(member(again.out, path), member(drawn.out, path)) << path;
+  const Finished other =
+      simulate({folder / "load.trace", "--pool", "web={\"queues\":[\"b\",\"a\"],\"strategy\":\"strict\"}"});
+  ASSERT_EQ(other.exit_code, 0) << other.err;
+  EXPECT_EQ(lines_of(other.out).back().substr(0, 8), "pool\tweb");
+}
+
 TEST(CliSimulate, what_it_cannot_play_is_status_2_and_says_where) {
   for (const std::vector<std::string>& words : {std::vector<std::string>{},
                                                 {"--synthetic", "speed=3"},
@@ -100,6 +126,10 @@ TEST(CliSimulate, what_it_cannot_play_is_status_2_and_says_where) {
                                                 {"--synthetic", kLoad, "--set", "default"},
                                                 {"--synthetic", kLoad, "--set", "*={\"shards\":2}"},
                                                 {"--synthetic", kLoad, "--workers", "0"},
+                                                {"--synthetic", kLoad, "--workers", "many"},
+                                                {"--synthetic", kLoad, "--workers", "web:1"},
+                                                {"--synthetic", kLoad, "--pool", "web"},
+                                                {"--synthetic", kLoad, "--pool", "web={\"queue\":\"a\"}"},
                                                 {"--synthetic", "priorities=200", "--convention", "none"},
                                                 {"/nowhere.trace"}}) {
     const Finished done = simulate(words);
@@ -143,6 +173,28 @@ TEST(CliRecord, a_living_segment_becomes_a_trace_that_simulate_plays) {
   ASSERT_EQ(played.exit_code, 0) << played.err;
   EXPECT_EQ(member(played.out, "all.served"), "2");
   EXPECT_EQ(of_group(played.out, "tenants", "acme", "arrived"), "1");
+}
+
+TEST(CliRecord, the_pools_of_the_segment_are_in_the_trace_as_they_last_were) {
+  const LiveSegment segment;
+  const auto set = [&](const char* queues) {
+    ASSERT_EQ(segment.cli({"pool", "set", "web", "--queue", queues, "--concurrency", "3"}).exit_code, 0);
+  };
+  set("mail:3,bulk:1");
+  Process recording = segment.start_cli({"record", "--jobs", "2"});
+  ASSERT_TRUE(recording.read_line().has_value());
+  const auto first = recording.read_line();
+  ASSERT_TRUE(first.has_value());
+  EXPECT_EQ(member(*first, "pool.settings.weights.mail"), "3") << *first;
+  set("mail:1,bulk:2");
+  for (const char* queue : {"mail", "bulk"}) segment.enqueue({"-t", "a", "--queue", queue});
+  const Finished done = recording.wait();
+  EXPECT_EQ(done.exit_code, 0) << done.err;
+  const std::string trace = "{\"ojs_shm_trace\":1}\n" + *first + "\n" + done.out;
+  EXPECT_NE(trace.find("\"bulk\":2"), std::string::npos) << trace;
+  const Finished played = simulate({"-", "--json", "--workers", "web:1"}, trace);
+  ASSERT_EQ(played.exit_code, 0) << played.err;
+  EXPECT_EQ(of_group(played.out, "pools", "web", "served"), "2");
 }
 
 TEST(CliRecord, stops_after_so_many_arrivals_and_looks_at_one_queue) {

@@ -37,6 +37,8 @@ TEST(CliTransfer, an_export_goes_into_a_new_segment_and_comes_out_the_same) {
   for (const char* priority : {"low", "high", "critical", "9"}) from.enqueue({"-t", "a.b", "--priority", priority});
   from.enqueue({"-t", "a.b", "--queue", "mail", "--delay", "10h", "-i", "{\"x\":[1,2]}"});
   from.cli({"queue", "set", "mail", "--max-depth", "5"});
+  from.cli({"pool", "set", "web", "--queue", "mail:3,default:1", "--concurrency", "7"});
+  from.cli({"limit", "set", "type:a.b", "--concurrency", "9"});
   from.cli({"work", "--count", "1", "--", "echo", "7"});
   const Finished out = from.cli({"export"});
   ASSERT_EQ(out.exit_code, 0) << out.err;
@@ -45,7 +47,7 @@ TEST(CliTransfer, an_export_goes_into_a_new_segment_and_comes_out_the_same) {
   ASSERT_EQ(in.exit_code, 0) << in.err;
   EXPECT_EQ(in.out,
             "{\"jobs\":5,\"existing\":0,\"refused\":0,\"queues\":2,\"default_priorities\":0,\"defaulted\":0,"
-            "\"clamped\":0}\n");
+            "\"clamped\":0,\"pools\":1,\"limits\":1}\n");
   EXPECT_EQ(without_fences(without_head(to.cli({"export"}).out)), without_fences(without_head(out.out)));
   const Finished again = to.cli({"import", "-"}, out.out);
   EXPECT_EQ(again.exit_code, 0);

@@ -28,6 +28,34 @@ void take_nothing(Hands& hands) {
   if (hands.worker->try_fetch(job)) throw std::runtime_error("a limit was passed");
 }
 
+/// Jobs of new keys come and go, until there is none left for `name`; the first has held one back, and one has a window.
+void use_up_the_keys(Hands& hands, std::string_view name) {
+  const engine::Store& store = hands.handle->store();
+  const std::uint64_t hash = engine::Store::hash_name(name);
+  const auto room = [&] {
+    for (std::uint32_t i = 0; i < store.limit_keys() * 7 / 8; ++i)
+      if (store.limit_key(static_cast<std::uint32_t>((hash + i) % store.limit_keys())).name_hash.load() == 0)
+        return true;
+    return false;
+  };
+  const auto come_and_go = [&](const JobLimit& key, int jobs) {
+    for (int i = 0; i < jobs; ++i) put(hands, key);
+    hands.take(hands.job);
+    if (jobs > 1) take_nothing(hands);
+    must(hands.worker->ack(hands.job));
+    for (int i = 1; i < jobs; ++i) {
+      hands.take(hands.job);
+      must(hands.worker->ack(hands.job));
+    }
+  };
+  come_and_go(limit(R"({"key":"held","concurrency":1})"), 2);
+  come_and_go(limit(R"({"key":"paced","rate":{"limit":3,"period":"PT1S","window":"sliding"}})"), 1);
+  for (int i = 0; room() && i < 100; ++i)
+    come_and_go(limit(R"({"key":"k)" + std::to_string(i) + R"(","concurrency":1})"), 1);
+  if (room()) throw std::runtime_error("there is room for ever");
+  hands.move_clock(5000);
+}
+
 void tick(Hands& hands) {
   engine::Supervisor supervisor(hands.handle->actor());
   engine::Supervisor::Report report;
@@ -58,6 +86,11 @@ static std::vector<Operation> limit_operations() {
   };
   return {
       {"limit_first_brought", nothing, [](Hands& h) { put(h, one); }},
+      {"limit_keys_given_up", [](Hands& h) { use_up_the_keys(h, "fresh"); },
+       [](Hands& h) {
+         put(h, limit(R"({"key":"fresh","concurrency":1})"));
+         if (h.handle->store().header().limit_turn.load() == 0) throw std::runtime_error("no key was given up");
+       }},
       {"limit_changed_by_a_job", at_work(2), [](Hands& h) { put(h, limit(R"({"key":"k","concurrency":3})")); }},
       {"limit_born_into_its_lot", at_work(2), [](Hands& h) { put(h, one); }},
       {"limit_with_a_tenant",

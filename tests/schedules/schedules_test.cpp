@@ -231,6 +231,26 @@ TEST_F(Schedules, PRI_T22_a_limit_is_never_passed_and_nobody_is_left_behind_it) 
   }
 }
 
+/// A key that nobody needs is given up while a job brings it: the job's key is there in the end, whatever was killed.
+TEST_F(Schedules, a_key_is_never_given_up_under_a_job_that_brings_it) {
+  const auto nobody_needs_it = [](World& w) {
+    w.put_brought(World::kJanitor, 0, 1);
+    w.take(World::kJanitor), w.finish(World::kJanitor);
+  };
+  const Part put = [](World& w, std::uint32_t i) { w.put_brought(i, own(i), 1); };
+  const Part give_up = [](World& w, std::uint32_t i) { w.give_keys_up(i); };
+  const Part take = named("take_finish").part;
+  const std::pair<const char*, std::vector<Part>> scenarios[] = {{"put | give up", {put, give_up}},
+                                                                 {"give up | give up", {give_up, give_up}},
+                                                                 {"put | give up | take", {put, give_up, take}}};
+  for (const auto& [name, parts] : scenarios) {
+    const Scenario each{std::string("keys: ") + name, nobody_needs_it, parts};
+    explore(each, {.preemptions = 2, .kills = 0, .most_runs = long_form() ? ~0ULL : 3'000});
+    explore(each, {.preemptions = 1, .kills = 1, .most_runs = long_form() ? ~0ULL : 3'000});
+    if (HasFailure()) return;
+  }
+}
+
 TEST_F(Schedules, BP_001_a_bound_is_exact_and_gives_its_room_back) {
   const auto room_for_one = [](World& world) {
     three_wait(world);

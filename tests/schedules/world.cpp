@@ -7,6 +7,8 @@
 #include <stdexcept>
 
 #include "engine/audit.hpp"
+#include "engine/limit_setter.hpp"
+#include "engine/limit_turn.hpp"
 #include "engine/make.hpp"
 #include "engine/pools.hpp"
 #include "engine/supervisor.hpp"
@@ -130,6 +132,30 @@ void World::limit(std::uint32_t concurrency) {
   engine::LimitSettings settings;
   settings.concurrency = limit_ = concurrency;
   if (actor(kJanitor).set_limit("k", settings) != Outcome::kOk) wrong_ += "the limit was refused; ";
+}
+
+/// Only a sweep that was killed keeps it out for as long as it tries.
+void World::put_brought(std::uint32_t self, unsigned job, std::uint8_t rank) {
+  engine::NewJob spec = job_named(job, rank);
+  Books& books = books_[job];
+  books.rank = rank, books.put_by = self, books.put_called = Fibers::now();
+  Outcome outcome = Outcome::kLimitsMoved;
+  for (unsigned i = 0; i < 4 && outcome == Outcome::kLimitsMoved; ++i) {
+    std::uint32_t key = engine::kNoIndex;
+    spec.limits_turn = engine::limits_turn(*store_);
+    if (actor(self).bring_limit("b", {.concurrency = 2}, key) != Outcome::kOk) continue;
+    spec.limit = static_cast<std::uint16_t>(key + 1);
+    outcome = actor(self).enqueue(spec, books.id);
+  }
+  if (outcome == Outcome::kOk) return let_in(self, job);
+  if (outcome != Outcome::kLimitsMoved) wrong_ += "an enqueue under a key was refused; ";
+}
+
+void World::give_keys_up(std::uint32_t self) {
+  engine::LimitSetter setter{actor(self), *store_};
+  if (!setter.begin()) return;
+  setter.sweep({});
+  setter.end();
 }
 
 bool World::limited(unsigned job) const { return std::find(limited_.begin(), limited_.end(), job) != limited_.end(); }

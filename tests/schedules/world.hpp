@@ -64,6 +64,9 @@ class World {
   /// A job of the key "k", of which so many may be at work from here on.
   void put_limited(std::uint32_t self, unsigned job, std::uint8_t rank);
   void limit(std::uint32_t concurrency);
+  /// A job that brings the key "b"; and whoever gives up what keys nobody needs.
+  void put_brought(std::uint32_t self, unsigned job, std::uint8_t rank);
+  void give_keys_up(std::uint32_t self);
   /// Ranks 1 and 3 take turns; no other has any.
   void take_turns();
   /// Every fetch is for a pool from here on. With two queues, jobs of rank 3 go to the second, and the queues take turns.

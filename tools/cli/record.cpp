@@ -2,7 +2,9 @@
 #include <signal.h>
 #include <spdlog/fmt/fmt.h>
 
+#include <algorithm>
 #include <chrono>
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -92,8 +94,35 @@ class Recorder {
   std::set<std::string> open_;
 };
 
+/// The pools of the segment as lines of the trace: at the begin, and when one has changed.
+class PoolRecorder {
+ public:
+  PoolRecorder(const Observer& observer, std::string queue) : observer_(observer), queue_(std::move(queue)) {}
+
+  void look() {
+    for (const WorkerPoolInfo& info : observer_.pools()) {
+      const std::vector<std::string>& queues = info.settings.queues;
+      if (!queue_.empty() && std::ranges::find(queues, queue_) == queues.end()) continue;
+      SimulatedPool pool{info.name, info.settings, info.active_workers, 1};
+      if (info.active_workers != 0 && info.declared_concurrency != 0)
+        pool.concurrency =
+            static_cast<std::uint32_t>(std::max<std::uint64_t>(info.declared_concurrency / info.active_workers, 1));
+      std::string line = print_trace_pool(pool);
+      std::string& told = told_[info.name];
+      if (line != told) print_line(line);
+      told = std::move(line);
+    }
+  }
+
+ private:
+  const Observer& observer_;
+  std::string queue_;
+  std::map<std::string, std::string> told_;
+};
+
 int record(const Request& request, const RecordOptions& options) {
   constexpr std::chrono::milliseconds kLook{50};
+  constexpr std::uint64_t kPoolsEveryMs = 1000;
   struct sigaction action {};
   action.sa_handler = on_stop_signal;
   ::sigaction(SIGINT, &action, nullptr);
@@ -104,6 +133,9 @@ int record(const Request& request, const RecordOptions& options) {
   const SegmentInfo segment = observer.segment_info();
   const std::uint64_t begun = shell::unix_now_ms();
   print_line(print_trace_head({segment.convention, segment.name, begun}));
+  PoolRecorder pools(observer, options.queue);
+  pools.look();
+  std::uint64_t looked = begun;
   Recorder recorder(observer, options.queue, begun);
   const std::uint64_t end =
       options.length.empty() ? ~std::uint64_t{0} : begun + must(shell::parse_duration_ms(options.length));
@@ -118,9 +150,14 @@ int record(const Request& request, const RecordOptions& options) {
       shell::say("{} events lost: they were overwritten before they could be read\n", reader.lost() - told);
       told = reader.lost();
     }
+    if (const std::uint64_t now = shell::unix_now_ms(); now >= looked + kPoolsEveryMs) {
+      pools.look();
+      looked = now;
+    }
     if (!shell::flush_output()) break;  // nobody reads any more
     std::this_thread::sleep_for(kLook);
   }
+  pools.look();
   return shell::kExitOk;
 }
 
@@ -135,8 +172,8 @@ void add_record_command(CLI::App& app, Request& request) {
   set_footer(
       *command,
       "\nOUTPUT\n"
-      "  JSON, a line for each arrival and each service; docs/simulation.md has the members. Events are turned on\n"
-      "  meanwhile, if they are off.\n"
+      "  JSON, a line for each pool of workers, each arrival and each service; docs/simulation.md has the members.\n"
+      "  Events are turned on meanwhile, if they are off.\n"
       "\nEXAMPLE\n"
       "  ojs-shm record --for 10m > monday.trace; ojs-shm simulate monday.trace --workers 4\n");
 }

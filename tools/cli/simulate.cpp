@@ -3,6 +3,8 @@
 
 #include <spdlog/fmt/fmt.h>
 
+#include <algorithm>
+#include <charconv>
 #include <random>
 #include <set>
 #include <string>
@@ -26,8 +28,8 @@ using shell::refuse;
 struct SimulateOptions {
   std::string trace, synthetic, convention = "ojs", strategy, service = "10ms", svg, save;
   std::optional<std::uint64_t> seed;
-  std::uint32_t workers = 1, concurrency = 1;
-  std::vector<std::string> queues, settings;
+  std::uint32_t concurrency = 1;
+  std::vector<std::string> queues, settings, pools, workers;
 };
 
 /// "mail={...}"; of "*" only `aging` can be said.
@@ -44,7 +46,39 @@ void add_settings(SimulationPlan& plan, const std::string& text) {
   }
 }
 
-SimulationPlan plan_of(const SimulateOptions& options, const Trace& trace) {
+/// "web={...}": in place of what the load says of that pool.
+void declare_pool(Trace& trace, const std::string& text, std::uint32_t concurrency) {
+  const auto equals = text.find('=');
+  if (equals == text.npos) refuse(Code::kInvalid, fmt::format("--pool: \"{}\" is not NAME=JSON", text));
+  const std::string name = text.substr(0, equals);
+  auto pool = std::ranges::find(trace.pools, name, &SimulatedPool::name);
+  if (pool == trace.pools.end()) pool = trace.pools.insert(pool, SimulatedPool{name, {}, 1, concurrency});
+  pool->settings = must(parse_pool_settings(text.substr(equals + 1)));
+}
+
+/// "4", workers of no pool, or "web:4". Returns those of no pool.
+std::uint32_t hire(Trace& trace, const std::vector<std::string>& texts) {
+  std::uint32_t free = trace.pools.empty() ? 1 : 0;
+  for (const std::string& text : texts) {
+    const auto mark = text.rfind(':');
+    const std::string digits = mark == text.npos ? text : text.substr(mark + 1);
+    std::uint32_t count = 0;
+    const auto [end, fault] = std::from_chars(digits.data(), digits.data() + digits.size(), count);
+    if (fault != std::errc() || end != digits.data() + digits.size() || count > 900)
+      refuse(Code::kInvalid, fmt::format("--workers: \"{}\" is no N or POOL:N with at most 900", text));
+    if (mark == text.npos) {
+      free = count;
+      continue;
+    }
+    const auto pool = std::ranges::find(trace.pools, text.substr(0, mark), &SimulatedPool::name);
+    if (pool == trace.pools.end())
+      refuse(Code::kInvalid, fmt::format("--workers: no pool \"{}\"", text.substr(0, mark)));
+    pool->workers = count;
+  }
+  return free;
+}
+
+SimulationPlan plan_of(const SimulateOptions& options, const Trace& trace, std::uint32_t workers) {
   SimulationPlan plan;
   for (const std::string& text : options.settings) add_settings(plan, text);
   WorkConfig config;
@@ -56,7 +90,7 @@ SimulationPlan plan_of(const SimulateOptions& options, const Trace& trace) {
     for (const std::string& name : names) config.queues.push_back({name, std::nullopt});
   }
   SimulatedWorkers kind;
-  kind.count = options.workers;
+  kind.count = workers;
   kind.concurrency = options.concurrency;
   must(apply(config, kind.options));
   plan.workers.push_back(std::move(kind));
@@ -108,9 +142,11 @@ Trace load_of(const SimulateOptions& options, std::uint64_t seed) {
 int simulate_load(const Request& request, const SimulateOptions& options) {
   const std::uint64_t seed = options.seed ? *options.seed : std::random_device{}();
   if (!options.synthetic.empty()) shell::say("seed {}\n", seed);
-  const Trace trace = load_of(options, seed);
+  Trace trace = load_of(options, seed);
+  for (const std::string& pool : options.pools) declare_pool(trace, pool, options.concurrency);
+  const std::uint32_t workers = hire(trace, options.workers);
   if (!options.save.empty()) must(write_trace(options.save, trace));
-  const SimulationOutcome outcome = must(simulate(trace, plan_of(options, trace)));
+  const SimulationOutcome outcome = must(simulate(trace, plan_of(options, trace, workers)));
   const SimulationReport report = report_of(trace, outcome);
   if (!options.svg.empty()) must(write_file(options.svg, picture_of(trace, outcome, report)));
   if (request.json) {
@@ -123,6 +159,7 @@ int simulate_load(const Request& request, const SimulateOptions& options) {
       write_groups(writer, "queues", report.queues);
       write_groups(writer, "levels", report.levels);
       write_groups(writer, "tenants", report.tenants);
+      write_groups(writer, "pools", report.pools);
     }));
     return shell::kExitOk;
   }
@@ -132,6 +169,7 @@ int simulate_load(const Request& request, const SimulateOptions& options) {
   add_rows(table, "queue", report.queues);
   add_rows(table, "level", report.levels);
   add_rows(table, "tenant", report.tenants);
+  add_rows(table, "pool", report.pools);
   table.print();
   return shell::kExitOk;
 }
@@ -152,29 +190,44 @@ void add_simulate_command(CLI::App& app, Request& request) {
       ->type_name("N")
       ->check(kNotNegative);
   command->add_option("--convention", options->convention, "Of --synthetic: ojs, ojs-core or qo (ojs)");
-  command->add_option("--workers", options->workers, "Workers (1)")->type_name("N")->check(CLI::Range(1, 900));
-  command->add_option("--concurrency", options->concurrency, "Jobs that each does at a time (1)")
+  command
+      ->add_option("--pool", options->pools,
+                   "A pool of workers, or other settings for one of the trace, as `pool set` has them")
+      ->type_name("NAME=JSON")
+      ->allow_extra_args(false);
+  command
+      ->add_option("--workers", options->workers,
+                   "Workers of a pool (as in the trace, else 1), or of none (1; 0 where there are pools)")
+      ->type_name("[POOL:]N")
+      ->allow_extra_args(false);
+  command
+      ->add_option("--concurrency", options->concurrency,
+                   "Jobs that each worker does at a time, where the trace is silent (1)")
       ->type_name("N")
       ->check(CLI::Range(1, 10'000));
-  command->add_option("--queue", options->queues, "Queues to take from, with weights if they are weighted (all)")
-      ->type_name("NAME[:WEIGHT]");
+  command
+      ->add_option("--queue", options->queues, "Queues of workers of no pool, with weights if they are weighted (all)")
+      ->type_name("NAME[:WEIGHT]")
+      ->allow_extra_args(false);
   command->add_option("--strategy", options->strategy, "Of the workers among queues: strict or weighted (strict)");
   command
       ->add_option("--set", options->settings,
                    "Settings of a queue under trial, as `queue set` has them; of all with * (ageing alone)")
-      ->type_name("QUEUE=JSON");
+      ->type_name("QUEUE=JSON")
+      ->allow_extra_args(false);
   command->add_option("--service", options->service, "Of jobs whose type never ended in the trace (10ms)")
       ->type_name("TIME");
   command->add_option("--svg", options->svg, "Draw each dispatch: when it was, how long the job had waited")
       ->type_name("FILE");
   command->add_option("--save", options->save, "Write the load as a trace")->type_name("FILE");
-  set_footer(
-      *command,
-      "\nOUTPUT\n"
-      "  A row for the whole, each queue, each level and each tenant: arrivals, refusals, services, share of the\n"
-      "  dispatches up to the last arrival, waits in ms. No segment is needed, and none is touched.\n"
-      "\nEXAMPLE\n"
-      "  ojs-shm simulate monday.trace --workers 4 --set 'default={\"aging\":{\"interval\":\"PT30S\"}}'\n");
+  set_footer(*command,
+             "\nOUTPUT\n"
+             "  A row for the whole, each queue, level, tenant and pool: arrivals, refusals, services, share of the\n"
+             "  dispatches up to the last arrival, waits in ms. No segment is needed, and none is touched.\n"
+             "\nEXAMPLE\n"
+             "  ojs-shm simulate monday.trace --workers 4 --set 'default={\"aging\":{\"interval\":\"PT30S\"}}'\n"
+             "  ojs-shm simulate monday.trace --pool 'web={\"queues\":{\"a\":3,\"b\":1},\"strategy\":\"weighted\"}' "
+             "--workers web:2\n");
 }
 
 }  // namespace ojs_shm::cli

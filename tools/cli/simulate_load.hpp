@@ -18,7 +18,8 @@ Trace read_trace(const std::string& path, std::int64_t otherwise_us);
 /// As `record` would have written it. Errors: kInvalid, kPermission.
 Status write_trace(const std::string& path, const Trace& trace);
 
-/// Each dispatch as a dot: when it was, across; how long the job had waited, up; the colour is its level.
+/// Each dispatch as a dot: when it was, across; how long the job had waited, up; the colour is its level. Below, the share
+/// and the waits of each queue, level, tenant and pool.
 std::string picture_of(const Trace& trace, const SimulationOutcome& outcome, const SimulationReport& report);
 
 /// Errors: kInvalid, kPermission.

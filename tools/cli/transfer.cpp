@@ -81,6 +81,8 @@ class ImportRun {
       count(writer, "default_priorities", report.default_priorities);
       count(writer, "defaulted", report.defaulted);
       count(writer, "clamped", report.clamped);
+      count(writer, "pools", report.pools);
+      count(writer, "limits", report.limits);
     });
     if (json_)
       print_line(object);
@@ -116,8 +118,8 @@ int import_all(const Request& request, const ImportOptions& options) {
 
 void add_transfer_commands(CLI::App& app, Request& request) {
   CLI::App* out =
-      add_command<ExportOptions>(app, request, "export",
-                                 "Print a segment's queues, default priorities and jobs, for import", &export_all)
+      add_command<ExportOptions>(app, request, "export", "Print a segment's queues, pools, limits and jobs, for import",
+                                 &export_all)
           .first;
   out->add_option("NAME", request.where.name, "The segment (--name)");
   set_footer(

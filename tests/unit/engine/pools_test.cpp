@@ -468,6 +468,18 @@ TEST(Pools, FS_H1_a_descriptor_of_events_is_no_worker_and_follows_the_pool) {
   EXPECT_EQ(::poll(&readable, 1, 30'000), 1);
 }
 
+TEST(Pools, FS_T12_a_deep_queue_that_gives_nothing_holds_nobody_up) {
+  QuietSegment s;
+  fill(s, {"a"}, 9);
+  fill(s, {"b"}, 3);
+  fill(s, {"c"}, 1);
+  ASSERT_TRUE(s.admin.set_pool("p", pool_of(kAbc, PoolStrategy::kLeastLoaded)).ok());
+  QueueSettings paused;
+  paused.paused = true;
+  ASSERT_TRUE(s.admin.set_queue("a", paused).ok());
+  EXPECT_EQ(next(s, 5), (Names{"b", "b", "b", "c", ""}));
+}
+
 TEST(Pools, FS_T12_a_job_that_expired_is_no_backlog) {
   QuietSegment s;
   ASSERT_TRUE(s.admin.set_pool("p", pool_of({"a", "b"}, PoolStrategy::kLeastLoaded)).ok());

@@ -263,6 +263,59 @@ TEST(Transfer, QO_17_a_job_without_priority_is_normal_and_stands_behind_the_othe
   EXPECT_EQ(s.drain(), (Ids{kIds[1], kIds[2], kIds[0], kIds[3]}));
 }
 
+TEST(Transfer, pools_and_limits_come_back_as_they_were_set) {
+  QuietSegment from, to;
+  PoolSettings web;
+  web.queues = {"mail", "bulk"};
+  web.strategy = PoolStrategy::kWeighted;
+  web.weights = {{"mail", 3}, {"bulk", 1}};
+  web.concurrency = 5;
+  web.isolated = true;
+  web.starvation_prevention = {true, 2000, 0.125};
+  ASSERT_TRUE(from.admin.set_pool("web", web).ok());
+  ASSERT_TRUE(from.admin.set_pool("plain", PoolSettings{{"default"}}).ok());
+  ASSERT_TRUE(from.admin.set_pool("gone", PoolSettings{{"default"}}).ok());
+  ASSERT_TRUE(from.admin.remove_pool("gone").ok());
+  const auto limit = [](const char* json) { return parse_limit(json).value(); };
+  const JobLimit tenant = limit(R"({"key":"tenant:acme","concurrency":1,"on_limit":"reschedule"})");
+  const JobLimit queue = limit(R"({"key":"queue:mail","rate":{"limit":50,"period":"PT1S","window":"sliding"}})");
+  const JobLimit brought = limit(R"({"key":"api","throttle":{"limit":9,"period":"PT1M","burst":3}})");
+  ASSERT_TRUE(from.admin.set_limit(tenant.key, tenant.limit).ok());
+  ASSERT_TRUE(from.admin.set_limit(queue.key, queue.limit).ok());
+  ASSERT_TRUE(from.admin.set_limit("cleared", brought.limit).ok());
+  ASSERT_TRUE(from.admin.clear_limit("cleared").ok());
+  JobSpec spec = spec_of(2);
+  spec.extra = R"({"rate_limit":{"key":"api","throttle":{"limit":1,"period":"PT1S"}}})";
+  const JobLimit first = limit(R"({"key":"api","throttle":{"limit":1,"period":"PT1S"}})");
+  spec.limit = &first;
+  from.put(spec);
+  spec = spec_of(2);
+  spec.limit = &brought;  // brought last, so it holds
+  from.put(spec);
+  const Lines lines = exported(from.segment);
+  ImportReport report;
+  const Status done = import(to.segment, lines, &report);
+  ASSERT_TRUE(done.ok()) << done.error().message;
+  EXPECT_EQ(report.pools, 2U);
+  EXPECT_EQ(report.limits, 3U);
+  EXPECT_EQ(print_pool(*to.observer.pool("web")), print_pool(*from.observer.pool("web")));
+  EXPECT_EQ(print_pool(*to.observer.pool("plain")), print_pool(*from.observer.pool("plain")));
+  EXPECT_EQ(to.observer.pool("gone").code(), Code::kNotFound);
+  for (const JobLimit* each : {&tenant, &queue, &brought}) {
+    EXPECT_EQ(to.observer.limit(each->key)->limit, each->limit) << each->key;
+    EXPECT_EQ(to.observer.limit(each->key)->by_operator, each != &brought);
+  }
+  EXPECT_EQ(to.observer.limit("pool:web")->limit.concurrency, 5U) << "with its pool";
+  EXPECT_EQ(to.observer.limit("cleared").code(), Code::kNotFound);
+  Lines again = exported(to.segment);
+  EXPECT_EQ(Lines(again.begin() + 1, again.end()).size(), lines.size() - 1);
+  for (const Lines& wrong : {Lines{kHead, R"({"pool":{"name":"x"}})"}, Lines{kHead, R"({"pool":{"settings":7}})"},
+                             Lines{kHead, R"({"pool":{"name":"x","settings":{"queues":["a"]},"more":1}})"},
+                             Lines{kHead, R"({"limit":{"key":"x","settings":{"speed":1}}})"},
+                             Lines{kHead, R"({"limit":{"key":"no key","settings":{"concurrency":1}}})"}})
+    EXPECT_EQ(import(to.segment, wrong).code(), Code::kInvalid) << wrong[1];
+}
+
 TEST(Transfer, the_same_export_again_puts_in_what_is_missing) {
   QuietSegment from, to;
   live_in(from);
@@ -331,7 +384,7 @@ TEST(Transfer, what_is_wrong_is_named_with_its_line_and_the_next_line_goes_on) {
   ASSERT_TRUE(import.take("").ok());
   const std::pair<std::string, std::string> wrong[] = {
       {"{", "line 3: "},
-      {"[1]", "line 4: a line of an export is an object with one member: job, queue, aging or default_priority"},
+      {"[1]", "line 4: a line of an export is an object with one member: job, queue, pool, limit, aging or"},
       {R"({"jobs":{}})", "line 5: a line of an export"},
       {job_line(R"("color":"red")"), "line 6: color is no member of job"},
       {job_line(R"("priority":256)"), "line 7: priority 256 is out of range"},

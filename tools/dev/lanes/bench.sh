@@ -4,6 +4,11 @@
 # NEEDS: build bench
 # IN-TEST: --quick
 . "$(dirname "$0")/../lane.sh"
+if [[ " $* " == *" --help "* || " $* " == *" -h "* ]]; then
+  "$PYTHON" bench/report.py --help
+  printf '\n--only overload: only producers at ten times the worker'"'"'s speed, bench/overload.py\n'
+  exit 0
+fi
 lane bench
 build_tree default ojs_shm_bench ojs_shm_overload || finish
 tally=build/bench-tally.txt

@@ -15,7 +15,7 @@ namespace ojs_shm {
 /// The version of the export's text that this library writes; it reads every one up to it.
 inline constexpr std::uint32_t kExportVersion = 1;
 
-/// A segment's queues, default priorities and jobs as lines of JSON, without line ends; the format stands in
+/// A segment's queues, pools of workers, limits, default priorities and jobs as lines of JSON, without line ends; the format stands in
 /// docs/export.md. Only looks, so also of a segment that is read-only here. Exact when nobody else is at work; else each
 /// job is as it was at some instant. Ends with the first error that `line` returns.
 OJS_SHM_API Status export_segment(const Segment& segment, const std::function<Status(std::string_view line)>& line);
@@ -25,6 +25,8 @@ struct ImportReport {
   std::uint64_t jobs = 0;                ///< put in
   std::uint64_t existing = 0;            ///< whose id was here already: left as they are
   std::uint64_t queues = 0;              ///< with their bounds and pauses
+  std::uint64_t pools = 0;               ///< of workers
+  std::uint64_t limits = 0;              ///< keys that have one
   std::uint64_t default_priorities = 0;  ///< of types
   std::uint64_t defaulted = 0;           ///< of the jobs: brought no priority
   std::uint64_t clamped = 0;             ///< of the jobs: their rank is beyond this convention, so they got its last
