@@ -10,15 +10,16 @@
 #include <string_view>
 #include <vector>
 
+#include "engine/admission.hpp"
 #include "engine/events.hpp"
 #include "engine/fetched.hpp"
-#include "engine/intents.hpp"
 #include "engine/limits.hpp"
 #include "engine/names.hpp"
 #include "engine/new_job.hpp"
 #include "engine/patience.hpp"
 #include "engine/prefetch.hpp"
 #include "engine/store.hpp"
+#include "engine/tenant_accounts.hpp"
 #include "engine/waits.hpp"
 #include "shm/blocks.hpp"
 #include "shm/magazine.hpp"
@@ -26,14 +27,13 @@
 
 namespace ojs_shm::engine {
 
-struct PastJob;  // restore.hpp
-
+struct PastJob;   // restore.hpp
 struct PoolSpec;  // pools.hpp
 struct PoolView;
 
 /// The operations of one handle on the engine. One thread at a time; each lane has one Actor. Every operation leaves,
 /// wherever it is killed, a state that `repair` brings to "happened" or "did not happen".
-class Actor : private Intents {
+class Actor : private TenantAccounts {
  public:
   Actor(Store& store, std::uint32_t lane);
   Actor(const Actor&) = delete;
@@ -105,6 +105,11 @@ class Actor : private Intents {
   Outcome drop_dead(JobId id, JobState& found);
   void set_bounds(std::uint32_t queue, std::uint64_t max_depth, std::uint64_t max_bytes);
   void set_backpressure(std::uint32_t queue, Backpressure policy);
+  /// Of each tenant of the queue that has no bounds of its own (accounts.cpp).
+  void set_tenant_bounds(std::uint32_t queue, Bounds bounds);
+  /// Its own, in force with the next set_tenant_bounds(); nothing: the queue's. False when the table is full.
+  bool set_tenant_rule_bounds(std::uint32_t queue, std::string_view tenant, std::optional<std::uint64_t> max_depth,
+                              std::optional<std::uint64_t> max_bytes);
   void set_paused(std::uint32_t queue, bool paused);
   bool set_type_rank(std::string_view type, std::uint8_t rank) { return set_type_rank(Store::hash_name(type), rank); }
   bool set_type_rank(std::uint64_t type_hash, std::uint8_t rank);
@@ -203,38 +208,42 @@ class Actor : private Intents {
       near_ = {q, &store_.queue(q), &tally(q)};
   }
   Outcome admit(QueueRecord& queue, QueueTally& mine, std::uint32_t q, std::uint64_t flags, std::uint64_t cost);
-  Outcome turn_away(QueueRecord& queue, std::uint32_t q, std::uint64_t used, std::uint64_t cost, Backpressure policy);
-  Outcome refuse(QueueRecord& queue, std::uint32_t q, std::uint64_t used, std::uint64_t cost, Backpressure policy);
+  Outcome admit_all(QueueRecord& queue, QueueTally& mine, std::uint32_t q, std::uint64_t flags, std::uint64_t cost,
+                    std::span<TenantCharge> charges);
+  Outcome turn_away(QueueRecord& queue, std::uint32_t q, const Full& full, Backpressure policy);
+  Outcome refuse(QueueRecord& queue, std::uint32_t q, const Full& full, Backpressure policy);
   std::uint64_t used_beside_reserved(const QueueRecord& queue, std::uint32_t q) const;
   bool may_pass(QueueRecord& queue);
+  void take_back_charges(QueueRecord& queue, std::span<TenantCharge> charges);
+  TenantRule* name_tenant(std::uint32_t queue, std::string_view tenant, bool make);
   // pressure.cpp
   void notice_pressure(QueueRecord& queue, std::uint32_t q, std::uint64_t used, bool fresh, Backpressure policy);
   void settle_pressure(QueueRecord& queue, std::uint32_t q, const Fullness& fullness, Backpressure policy);
   void look_for_calm(QueueRecord& queue, std::uint32_t q);
-  std::uint32_t recommended_delay(QueueRecord& queue, std::uint32_t q, std::uint64_t used, Backpressure policy);
+  std::uint32_t recommended_delay(QueueRecord& queue, std::uint32_t q, const Full& full, Backpressure policy);
   void tell_pressure(EventKind kind, std::uint32_t q, const Fullness& fullness);
   void tell_refused(std::uint32_t q, std::uint64_t jobs, std::string_view type);
   // room.cpp
   std::uint32_t first_waiting(QueueRecord& queue);
+  bool still_waits(shm::Hint hint);
+  std::uint32_t whose_turn(QueueRecord& queue, std::uint32_t first, bool& passable);
+  void wait_for(std::uint64_t key, std::uint64_t cost);
   void call_next(QueueRecord& queue, bool anyway = false);
   void call_all(std::uint32_t q);
   void drop_tickets();
   void room_made(QueueRecord& queue, std::uint32_t q);
   // drop.cpp
-  struct Victim {
-    std::uint32_t slot = 0;
-    Control held;
-    std::uint64_t cost = 0;
-  };
   Outcome admit_by_dropping(QueueRecord& queue, QueueTally& mine, std::uint32_t q, std::uint64_t cost,
-                            std::vector<Victim>& victims);
+                            std::span<TenantCharge> charges, std::vector<Victim>& victims);
+  Outcome admit_by_dropping(QueueRecord& queue, std::uint32_t q, TenantCharge& charge, std::vector<Victim>& victims);
   bool claim_victim(QueueRecord& queue, std::uint32_t q, bool lowest_first, Victim& victim);
+  bool claim_victim(std::uint64_t tenant, std::uint32_t q, bool lowest_first, Victim& victim);
   void commit_drop(QueueTally& mine, std::span<const Victim> victims);
   void drop_victims(std::span<const Victim> victims);
   void end_refused_drop(QueueRecord& queue, std::uint32_t q, std::span<const Victim> victims);
   void leave_dropper(QueueRecord& queue);
   std::uint32_t finish_drop(std::uint32_t q);
-  void take_back_admission(QueueTally& mine, std::uint32_t q, std::uint64_t cost);
+  void take_back_admission(QueueTally& mine, std::uint32_t q, std::uint64_t cost, std::span<TenantCharge> charges);
   void settle_reserved(std::uint32_t queue);
   std::uint32_t take_slot(std::uint64_t& filling);
   std::uint32_t scan_for_slot(std::uint64_t& filling);
@@ -298,14 +307,7 @@ class Actor : private Intents {
   void relieve();
   void announce_lost_hint();
 
-  /// Of the job two places behind the one at the head of a ring, if there is one.
-  void prefetch_behind(const shm::Peeked& head) const {
-    constexpr unsigned kBehind = 2;
-    if (shm::Place(head.head).cell() + kBehind >= shm::kCellsPerChunk) return;
-    const std::uint64_t value = head.cell[kBehind].load_relaxed();  // relaxed: for prefetching only
-    if (!shm::is_empty(value)) prefetch(store_.job(shm::Hint(value).index()));
-  }
-
+  OJS_SHM_INLINE void prefetch_behind(const shm::Peeked& head) const;
   struct Look;
   struct Live;
   bool look(QueueRecord& queue, Look& look);
@@ -345,6 +347,7 @@ class Actor : private Intents {
   void make_available(QueueRecord& queue, std::uint32_t slot, JobRecord& job, Control held, unsigned ring,
                       std::uint64_t now, bool keeps_place);
   void charge_return(QueueRecord& queue, std::uint32_t q, std::uint64_t cost);
+  void charge_return(QueueRecord& queue, std::uint32_t q, JobRecord& job, std::uint64_t cost);
   Outcome seize_dead(JobId id, std::uint32_t& slot, Control& held, JobState& found);
   /// Takes a waiting job into this lane's hands, or tells why not.
   Outcome seize_waiting(std::uint32_t slot, JobId id, unsigned allowed, Control& held, Control& before);
@@ -398,11 +401,7 @@ class Actor : private Intents {
   void drop_loose_blocks(std::uint32_t slot, const JobRecord& job);
   std::uint32_t finish_batch();
 
-  Store store_;  ///< a copy: its tables are at hand
-  shm::Segment& segment_;
-  std::uint32_t lane_, owner_;
-  /// A queue, and this lane's tally of it.
-  struct Near {
+  struct Near {  ///< a queue, and this lane's tally of it
     std::uint32_t number = kNoIndex;
     QueueRecord* queue = nullptr;
     QueueTally* tally = nullptr;
@@ -433,8 +432,10 @@ class Actor : private Intents {
   Meeting met_;
   bool patient_ = false;
   std::uint32_t ticket_ = kNoIndex;
-  std::uint32_t room_turn_ = 0;  ///< where the search for a free ticket begins
-  std::unique_ptr<Look> look_;   ///< kept, so that no fetch clears it anew
+  std::span<const TenantCharge> charges_;       ///< of the enqueue that is being admitted
+  std::uint64_t wait_key_ = 0, wait_cost_ = 0;  ///< of the next ticket
+  std::uint32_t room_turn_ = 0;                 ///< where the search for a free ticket begins
+  std::unique_ptr<Look> look_;                  ///< kept, so that no fetch clears it anew
   std::array<std::uint8_t, 64> passed_empty_{};
   std::unique_ptr<PoolView> pool_view_;
   static constexpr std::uint8_t kPassesBeforeQuiet = 8;

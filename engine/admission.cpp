@@ -40,17 +40,17 @@ Outcome Actor::admit(QueueRecord& queue, QueueTally& mine, std::uint32_t q, std:
     }
     used = reserved + cache.in_minus_out + cost;
     const Backpressure policy(queue.backpressure.load());
-    const std::uint64_t max_depth = queue.max_depth.load(), max_bytes = queue.max_bytes.load();
-    if ((max_depth != 0 && charged_jobs(used) > max_depth) || (max_bytes != 0 && charged_bytes(used) > max_bytes)) {
+    const Bounds bounds{queue.max_depth.load(), queue.max_bytes.load()};
+    if (!bounds.fit(used)) {
       if (!fresh) {
         fresh = true;  // 2
         continue;
       }
       if (queue.reserved.load() != reserved) continue;  // the sums may lack what has left since then, and seem endless
-      return turn_away(queue, q, used - cost, cost, policy);  // 3
+      return turn_away(queue, q, {bounds, used - cost, cost}, policy);  // 3
     }
     if (policy.strategy() == Strategy::kBlock && !may_pass(queue))  // 4
-      return turn_away(queue, q, used - cost, cost, policy);
+      return turn_away(queue, q, {bounds, used - cost, cost}, policy);
     if (queue.reserved.cas_once(reserved, reserved + cost, Point::kCreditReserved)) break;  // 1
     flags = queue.flags.load();
   }
@@ -61,37 +61,63 @@ Outcome Actor::admit(QueueRecord& queue, QueueTally& mine, std::uint32_t q, std:
   return Outcome::kOk;
 }
 
-/// What becomes of a job that finds no room: it waits, others go for it, or it is refused, with the reasons in met_.
-/// `used`: what the queue holds.
-[[gnu::noinline]] Outcome Actor::turn_away(QueueRecord& queue, std::uint32_t q, std::uint64_t used, std::uint64_t cost,
-                                           Backpressure policy) {
-  const std::uint64_t max_depth = queue.max_depth.load(), max_bytes = queue.max_bytes.load();
-  const bool never =
-      (max_depth != 0 && charged_jobs(cost) > max_depth) || (max_bytes != 0 && charged_bytes(cost) > max_bytes);
-  if (!never && policy.strategy() == Strategy::kBlock && patient_) return Outcome::kMustWait;
-  if (!never && policy.strategy() == Strategy::kDropOldest) return Outcome::kMustDrop;
-  return refuse(queue, q, used, cost, policy);
+/// Charges the tenants of new jobs, where they are bounded, and then the queue: so that a tenant who is full takes no room
+/// from others, not even for a moment. All or nothing.
+Outcome Actor::admit_all(QueueRecord& queue, QueueTally& mine, std::uint32_t q, std::uint64_t flags, std::uint64_t cost,
+                         std::span<TenantCharge> charges) {
+  if ((flags & kTenants) == 0) return admit(queue, mine, q, flags, cost);
+  met_.fullness.bound = 0;
+  charges_ = charges;
+  RoomTicket* ticket = patient_ && ticket_ != kNoIndex ? &store_.ticket(ticket_) : nullptr;
+  if (ticket != nullptr) ticket->entering.store(1, Point::kTicketCalled);
+  Outcome outcome = Outcome::kOk;
+  for (TenantCharge& charge : charges) {
+    const Bounds bounds = store_.tenant_bounds(queue, mix_key(q, charge.tenant));
+    std::uint64_t used = 0;
+    outcome = charge_account(q, charge, bounds, 0, used);
+    if (outcome == Outcome::kQueueFull)
+      outcome = turn_away(queue, q, {bounds, used - charge.cost, charge.cost, &charge, cost},
+                          Backpressure(queue.backpressure.load()));
+    if (outcome != Outcome::kOk) break;
+  }
+  if (outcome == Outcome::kOk) outcome = admit(queue, mine, q, flags, cost);
+  charges_ = {};
+  if (outcome == Outcome::kOk) return outcome;
+  take_back_charges(queue, charges);
+  if (ticket == nullptr) return outcome;
+  ticket->entering.store(0, Point::kTicketCalled);
+  call_next(queue);
+  return outcome;
 }
 
-/// The dimension that speaks is the one in which there is no room; when others come first, the fuller one.
-Outcome Actor::refuse(QueueRecord& queue, std::uint32_t q, std::uint64_t used, std::uint64_t cost,
-                      Backpressure policy) {
-  const std::uint64_t max_depth = queue.max_depth.load(), max_bytes = queue.max_bytes.load();
-  const bool by_jobs = max_depth != 0 && charged_jobs(used + cost) > max_depth;
-  const bool by_bytes = max_bytes != 0 && charged_bytes(used + cost) > max_bytes;
-  met_.fullness = by_jobs    ? Fullness{charged_jobs(used), max_depth, false}
-                  : by_bytes ? Fullness{charged_bytes(used), max_bytes, true}
-                             : Fullness::of(used, max_depth, max_bytes);
+/// What becomes of a job that finds no room: it waits, others go for it, or it is refused, with the reasons in met_.
+[[gnu::noinline]] Outcome Actor::turn_away(QueueRecord& queue, std::uint32_t q, const Full& full, Backpressure policy) {
+  const bool never = !full.bounds.fit(full.cost);
+  const TenantCharge* tenant = full.tenant != nullptr ? full.tenant : charges_.size() == 1 ? charges_.data() : nullptr;
+  if (!never && policy.strategy() == Strategy::kBlock && patient_) {
+    wait_for(tenant == nullptr ? 0 : mix_key(q, tenant->tenant), tenant == nullptr ? 0 : tenant->cost);
+    return Outcome::kMustWait;
+  }
+  if (!never && policy.strategy() == Strategy::kDropOldest) return Outcome::kMustDrop;
+  return refuse(queue, q, full, policy);
+}
+
+Outcome Actor::refuse(QueueRecord& queue, std::uint32_t q, const Full& full, Backpressure policy) {
+  met_.fullness = full.bounds.refusal(full.used, full.cost);
   met_.strategy = policy.strategy();
-  met_.retry_after_ms = recommended_delay(queue, q, used + cost, policy);
-  queue.rejected.fetch_add(charged_jobs(cost), Point::kCounterMoved);
+  met_.of_tenant = full.tenant != nullptr;
+  met_.refused = full.tenant != nullptr ? full.tenant->first : 0;
+  met_.retry_after_ms = recommended_delay(queue, q, full, policy);
+  queue.rejected.fetch_add(charged_jobs(std::max(full.cost, full.refused)), Point::kCounterMoved);
   return Outcome::kQueueFull;
 }
 
 /// Undoes admit(). `reserved` only grows, so that whoever counts it again can tell that it has not moved; a charge on it
 /// leaves as if its job had been taken out. A slot that is being filled is freed by the caller, or after its death.
-[[gnu::noinline]] void Actor::take_back_admission(QueueTally& mine, std::uint32_t q, std::uint64_t cost) {
+[[gnu::noinline]] void Actor::take_back_admission(QueueTally& mine, std::uint32_t q, std::uint64_t cost,
+                                                  std::span<TenantCharge> charges) {
   intend_further(Op::kEnqueue, q, kNoIndex);
+  take_back_charges(store_.queue(q), charges);
   if (mine.in_reserved.get() != self_.intent_data[1].get()) {
     self_.intent_data[3].set(mine.out.get() + cost, Point::kIntentSet);
     intend_further(Op::kGiveBack, q, kNoIndex);
@@ -122,6 +148,42 @@ Outcome Actor::refuse(QueueRecord& queue, std::uint32_t q, std::uint64_t used, s
   if (!queue.written_off.cas_once(written_off, reserved - sum, Point::kCreditSettled)) return;
   queue.refill.cas_once(deaths, 0, Point::kCreditSettled);
   call_next(queue);
+}
+
+/// Undoes charges of this operation whose jobs do not come.
+void Actor::take_back_charges(QueueRecord& queue, std::span<TenantCharge> charges) {
+  for (TenantCharge& charge : charges) {
+    if (charge.account == kNoIndex) continue;
+    take_back_charge(charge);
+    call_next(queue);
+  }
+}
+
+// ---- bounds of tenants ------------------------------------------------------------------------------------------------
+
+void Actor::set_tenant_bounds(std::uint32_t q, Bounds bounds) {
+  QueueRecord& queue = store_.queue(q);
+  queue.tenant_max_depth.store(bounds.max_depth, Point::kSetChanged);
+  queue.tenant_max_bytes.store(bounds.max_bytes, Point::kSetChanged);
+  bool bounded = bounds.any();
+  for (std::uint32_t i = 0; i < kTenantRules; ++i) {
+    const TenantRule& rule = store_.tenant_rule(i);
+    bounded = bounded || (rule.key.load() != 0 && rule.queue_and_length.load() >> 32 == q &&
+                          (rule.max_depth.load() > 1 || rule.max_bytes.load() > 1));
+  }
+  const bool was = (set_flags(queue, kTenants, bounded ? kTenants : 0) & kTenants) != 0;
+  if (bounded && !was) gather_accounts(q, kPatience);
+  if (queue.attention.load() != 0) room_made(queue, q);
+  call_all(q);
+}
+
+bool Actor::set_tenant_rule_bounds(std::uint32_t q, std::string_view tenant, std::optional<std::uint64_t> max_depth,
+                                   std::optional<std::uint64_t> max_bytes) {
+  TenantRule* rule = name_tenant(q, tenant, max_depth || max_bytes);
+  if (rule == nullptr) return !max_depth && !max_bytes;
+  rule->max_depth.store(max_depth ? *max_depth + 1 : 0, Point::kSetChanged);
+  rule->max_bytes.store(max_bytes ? *max_bytes + 1 : 0, Point::kSetChanged);
+  return true;
 }
 
 }  // namespace ojs_shm::engine

@@ -36,5 +36,7 @@ class AuditBook {
 void audit_limits(AuditBook& book);
 /// Whom pools keep from jobs.
 void audit_pools(AuditBook& book);
+/// What tenants of bounded queues have waiting.
+void audit_accounts(AuditBook& book);
 
 }  // namespace ojs_shm::engine

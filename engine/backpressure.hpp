@@ -66,6 +66,24 @@ struct Fullness {
     return 10 * depth * Backpressure::kWhole <= 9 * bound * policy.threshold();
   }
 };
+/// The bounds of a queue, or of a tenant in it; 0: none.
+struct Bounds {
+  std::uint64_t max_depth = 0, max_bytes = 0;
+
+  constexpr bool any() const { return max_depth != 0 || max_bytes != 0; }
+  /// Whether a charge stays within them, with `held` above them.
+  constexpr bool fit(std::uint64_t used, std::uint64_t held = 0) const {
+    return (max_depth == 0 || charged_jobs(used) <= max_depth + charged_jobs(held)) &&
+           (max_bytes == 0 || charged_bytes(used) <= max_bytes + charged_bytes(held));
+  }
+  constexpr Fullness fullness(std::uint64_t used) const { return Fullness::of(used, max_depth, max_bytes); }
+  /// The dimension that speaks is the one in which there is no room; when others come first, the fuller one.
+  constexpr Fullness refusal(std::uint64_t used, std::uint64_t cost) const {
+    if (max_depth != 0 && charged_jobs(used + cost) > max_depth) return {charged_jobs(used), max_depth, false};
+    if (max_bytes != 0 && charged_bytes(used + cost) > max_bytes) return {charged_bytes(used), max_bytes, true};
+    return fullness(used);
+  }
+};
 static_assert(Fullness{6, 10, false}.above(Backpressure(Strategy::kReject, false, 5'000)) &&
               !Fullness{5, 10, false}.above(Backpressure(Strategy::kReject, false, 5'000)));
 
@@ -74,11 +92,19 @@ struct Meeting {
   Fullness fullness;  ///< with the job when it was accepted, else without; bound 0: nothing to tell
   Strategy strategy = Strategy::kReject;
   std::uint32_t retry_after_ms = 0;  ///< of a refusal
+  bool of_tenant = false;            ///< the bound is a tenant's ...
+  std::uint32_t refused = 0;         ///< ... whose first job in the batch this is
 };
 
 /// 0 has warned  1 somebody may wait for room  63..8 version, moves when somebody begins to wait.
 struct Attention {
   static constexpr std::uint64_t kWarned = 1, kAwaited = 2, kVersion = 1ULL << 8;
+};
+
+/// How fast jobs leave, as seen between refusals; nobody relies on it.
+struct Drain {
+  shm::Word sampled_at, sampled_out;  ///< ms; charges
+  shm::Word rate;                     ///< jobs in 1,000 s, plus one
 };
 
 /// Which refusals are told: each of the first 1,000 in a second, then one in 10 ms, with how many it speaks for.
@@ -105,11 +131,15 @@ struct Refusals {
 
 /// The place of an enqueue that waits for room; the hints of a queue's room_ring lead to it, the first one first.
 struct RoomTicket {
-  shm::Word control;  ///< TicketControl
-  shm::Word until;    ///< ms of the steady clock; later, anyone may void it
-  shm::Word called;   ///< 1: its owner has been woken and has not looked yet
-  shm::Word pad;
+  shm::Word control;   ///< TicketControl
+  shm::Word until;     ///< ms of the steady clock; later, anyone may void it
+  shm::Word called;    ///< 1: its owner has been woken and has not looked yet
+  shm::Word entering;  ///< 1: its owner is trying, and may have charged its tenant
+  shm::Word account;   ///< key of the tenant for whose room it waits as well; 0: for the queue's alone
+  shm::Word cost;      ///< of what waits, in that account
+  std::uint64_t spare[2];
 };
+static_assert(sizeof(RoomTicket) == 64);
 /// 63 taken  61..50 queue  49..36 owner lane + 1  35..0 tag
 struct TicketControl {
   std::uint64_t word = 0;

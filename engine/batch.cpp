@@ -27,18 +27,25 @@ Outcome Actor::enqueue_batch(std::span<const NewJob> specs, std::vector<JobId>& 
   QueueTally& mine = tally(q);
   std::uint64_t cost = 0;
   std::vector<unsigned> parts(specs.size(), 0);
+  const std::uint64_t flags = queue.flags.load();
+  std::vector<TenantCharge> charges;
+  const auto charge_of = [&charges](std::uint64_t tenant) {
+    return std::find_if(charges.begin(), charges.end(), [tenant](const TenantCharge& c) { return c.tenant == tenant; });
+  };
   for (std::size_t i = 0; i < specs.size(); ++i) {
     const NewJob& spec = specs[i];
     if (const Outcome chosen = choose_part(spec, queue, parts[i]); chosen != Outcome::kOk) return chosen;
     const std::uint64_t size = spec.size();
     if (size > store_.max_body()) return Outcome::kTooLarge;
     cost += charge(1, size);
+    if ((flags & kTenants) == 0) continue;
+    if (charge_of(spec.tenant) == charges.end()) charges.push_back({spec.tenant, 0, static_cast<std::uint32_t>(i)});
+    charge_of(spec.tenant)->cost += charge(1, size);
   }
-  const std::uint64_t flags = queue.flags.load();
   intend(Op::kAdmit, q, kNoIndex, mine.in.get(), mine.in_reserved.get(), mine.enqueued.get());
   std::vector<Victim> victims;
-  Outcome outcome = admit(queue, mine, q, flags, cost);
-  if (outcome == Outcome::kMustDrop) outcome = admit_by_dropping(queue, mine, q, cost, victims);
+  Outcome outcome = admit_all(queue, mine, q, flags, cost, charges);
+  if (outcome == Outcome::kMustDrop) outcome = admit_by_dropping(queue, mine, q, cost, charges, victims);
   if (outcome != Outcome::kOk) {
     intend_nothing();
     if (outcome == Outcome::kQueueFull && telling()) tell_refused(q, specs.size(), specs.front().type);
@@ -63,11 +70,14 @@ Outcome Actor::enqueue_batch(std::span<const NewJob> specs, std::vector<JobId>& 
     if (outcome == Outcome::kOk && rings_.ensure(store_.rings_of(q, parts[i]), ring) == kNoIndex)
       outcome = Outcome::kNoRings;
     // NO CRASH POINT: the slot is held exclusively
+    if (!charges.empty())
+      job.account.store(AccountMark(job.generation.get(), charge_of(specs[i].tenant)->account).word, Point::kNone);
+    // NO CRASH POINT: as above
     job.signals.store(std::uint64_t{i} << kPlaceShift, Point::kNone);
     job.control.store(Control(filling).to(kSlotFilling, ring, owner_).word, Point::kSlotFilling);
   }
   if (outcome != Outcome::kOk) {
-    take_back_admission(mine, q, cost);
+    take_back_admission(mine, q, cost, charges);
     for (const std::uint32_t slot : slots) free_slot(slot, Control(store_.job(slot).control.load()));
     intend_nothing();
     ids.clear();
@@ -82,8 +92,10 @@ Outcome Actor::enqueue_batch(std::span<const NewJob> specs, std::vector<JobId>& 
   leave_dropper(queue);
   publish_batch(slots);
   drop_victims(victims);
-  if (queue.flags.load_seq_cst() != flags) queue.flags.fetch_add(kFlagsEpoch, Point::kSetChanged);
+  const std::uint64_t now_flags = queue.flags.load_seq_cst();
+  if (now_flags != flags) queue.flags.fetch_add(kFlagsEpoch, Point::kSetChanged);
   intend_nothing();
+  if ((now_flags & ~flags & kTenants) != 0) gather_accounts(q, kPatience);
   for (std::size_t i = 0; i < std::min<std::size_t>(slots.size(), store_.lanes()); ++i) wake_one(queue);
   return Outcome::kOk;
 }

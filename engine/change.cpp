@@ -56,8 +56,10 @@ Outcome Actor::cancel(JobId id, JobState& found) {
   found = job_state(before.state());
   const std::uint32_t q = job.queue.get();
   QueueTally& mine = tally(q);
-  if (before.state() != kSlotActive)
+  if (before.state() != kSlotActive) {
+    uncharge_tenant(slot, job);
     mine.out.set_ordered(mine.out.get() + charge(1, job.body_length()), Point::kTallyOut);
+  }
   job.policy.set(job.flags().with_previous(before.state()).word);
   job.finished_at.set(store_.now_ms());
   store_.queue(q).cancelled.fetch_add(1, Point::kCounterMoved);
@@ -164,7 +166,7 @@ void Actor::revive(std::uint32_t slot, JobRecord& job, Control held) {
   self_.intent_data[1].set(mine.in.get(), Point::kIntentSet);
   self_.intent_data[2].set(mine.in_reserved.get(), Point::kIntentSet);
   intend_further(Op::kReturn, q, slot);
-  charge_return(store_.queue(q), q, charge(1, job.body_length()));
+  charge_return(store_.queue(q), q, job, charge(1, job.body_length()));
   const std::uint32_t errors = job.errors_block.get();
   job.errors_block.set(kNoIndex);
   job.errors_length.set(0);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <bit>
+#include <tuple>
 
 #include "engine/actor.hpp"
 #include "engine/look.hpp"
@@ -63,27 +64,81 @@ bool Actor::claim_victim(QueueRecord& queue, std::uint32_t q, bool lowest_first,
   return false;
 }
 
+/// The same of one tenant's jobs that count for it, by a walk over all slots.
+bool Actor::claim_victim(std::uint64_t tenant, std::uint32_t q, bool lowest_first, Victim& victim) {
+  for (unsigned look = 0; look < kPatience; ++look) {
+    std::uint32_t best = kNoIndex;
+    Control best_control;
+    std::tuple<int, std::uint64_t, int, JobId> best_key;
+    for (std::uint32_t slot = 0; slot < store_.slots(); ++slot) {
+      const JobRecord& job = store_.job(slot);
+      const Control control(job.control.load());
+      if (control.state() != kSlotAvailable || job.queue.get() != q || job.tenant.get() != tenant ||
+          !AccountMark(job.account.load()).counts())
+        continue;
+      const int rank = rank_of_ring(control.ring());
+      const std::tuple key(lowest_first ? -rank : 0, job.available_at.get(), -rank, job.id());
+      if (best != kNoIndex && !(key < best_key)) continue;
+      best = slot, best_control = control, best_key = key;
+    }
+    if (best == kNoIndex) return false;
+    JobRecord& job = store_.job(best);
+    victim = {best, best_control.to(kSlotMoving, best_control.ring(), owner_), 0};
+    if (!job.control.cas_once(best_control.word, victim.held.word, Point::kSlotMoving)) continue;
+    victim.cost = charge(1, job.body_length());
+    return true;
+  }
+  return false;
+}
+
+/// Charges a tenant for its new jobs, as admit_by_dropping() does the queue, with its own jobs as victims.
+Outcome Actor::admit_by_dropping(QueueRecord& queue, std::uint32_t q, TenantCharge& charge,
+                                 std::vector<Victim>& victims) {
+  std::uint64_t held = 0, used = 0, refused_at = 0;
+  for (;;) {
+    const Backpressure policy(queue.backpressure.load());
+    const Bounds bounds = store_.tenant_bounds(queue, mix_key(q, charge.tenant));
+    const Outcome outcome = charge_account(q, charge, bounds, held, used);
+    if (outcome != Outcome::kQueueFull) return outcome;
+    Victim victim;
+    const bool may_drop = bounds.fit(charge.cost) && policy.strategy() == Strategy::kDropOldest;
+    if (may_drop && claim_victim(charge.tenant, q, policy.lowest_first(), victim)) {
+      held += victim.cost;
+      victims.push_back(victim);
+      continue;
+    }
+    if (used == refused_at || !may_drop)
+      return refuse(queue, q, {bounds, used - charge.cost, charge.cost, &charge}, policy);
+    refused_at = used;
+  }
+}
+
 /// Charges the queue for new jobs and collects the victims that make room for them, as many as are needed at each look.
 /// The caller, who has the seat afterwards when it returns kOk, commits them or gives them back.
 Outcome Actor::admit_by_dropping(QueueRecord& queue, QueueTally& mine, std::uint32_t q, std::uint64_t cost,
-                                 std::vector<Victim>& victims) {
+                                 std::span<TenantCharge> charges, std::vector<Victim>& victims) {
   for (unsigned looks = 0; !queue.dropper.cas_once(0, owner_, Point::kDropperSet); ++looks) {
     if (looks >= kPatience) return Outcome::kBusy;
     shm::wait_for_another(looks);
   }
+  const std::uint64_t flags = queue.flags.load();
+  for (TenantCharge& charge : charges)
+    if (const Outcome outcome = admit_by_dropping(queue, q, charge, victims); outcome != Outcome::kOk) {
+      take_back_charges(queue, charges);
+      return outcome;
+    }
+  if ((flags & kBounded) == 0) return admit(queue, mine, q, flags, cost);
   std::uint64_t held = 0, refused_at = 0;
+  for (const Victim& victim : victims) held += victim.cost;
   for (;;) {
     const std::uint64_t reserved = queue.reserved.load();
     const std::uint64_t used = reserved + used_beside_reserved(queue, q) + cost;
-    const std::uint64_t max_depth = queue.max_depth.load(), max_bytes = queue.max_bytes.load();
-    const std::uint64_t jobs = charged_jobs(used), bytes = charged_bytes(used);
+    const Bounds bounds{queue.max_depth.load(), queue.max_bytes.load()};
     const Backpressure policy(queue.backpressure.load());
-    if ((max_depth == 0 || jobs <= max_depth + charged_jobs(held)) &&
-        (max_bytes == 0 || bytes <= max_bytes + charged_bytes(held))) {
+    if (bounds.fit(used, held)) {
       if (!queue.reserved.cas_once(reserved, reserved + cost, Point::kCreditReserved)) continue;
       mine.in_reserved.set_ordered(mine.in_reserved.get() + cost, Point::kTallyReserved);
-      const Fullness fullness = Fullness::of(used - held, max_depth, max_bytes);
-      if (fullness.above(policy)) notice_pressure(queue, q, used - held, true, policy);
+      if (bounds.fullness(used - held).above(policy)) notice_pressure(queue, q, used - held, true, policy);
       return Outcome::kOk;
     }
     if (queue.reserved.load() != reserved) continue;  // as in admit(): what left meanwhile may never have been counted
@@ -94,8 +149,10 @@ Outcome Actor::admit_by_dropping(QueueRecord& queue, QueueTally& mine, std::uint
       continue;
     }
     // Somebody may have taken the last one from under our hands: then there is room by now.
-    if (used == refused_at || policy.strategy() != Strategy::kDropOldest)
-      return refuse(queue, q, used - cost, cost, policy);
+    if (used == refused_at || policy.strategy() != Strategy::kDropOldest) {
+      take_back_charges(queue, charges);
+      return refuse(queue, q, {bounds, used - cost, cost}, policy);
+    }
     refused_at = used;
   }
 }
@@ -119,6 +176,13 @@ void Actor::drop_victims(std::span<const Victim> victims) {
     const Control dropped = victim.held.to(kSlotDiscarded);
     if (!store_.parked(job)) count_backlog(store_.queue(job.queue.get()), ~0ULL);
     const bool waited = (job.signals.load() & kWaited) != 0;
+    if (AccountMark(job.account.load()).counts()) {
+      // A step of its own under the batch's intent: a repair undoes it while the job is still held, and drops the job anew.
+      LaneWord& stamp = self_.counters[kAccountStamp];
+      stamp.set_ordered(stamp.get() + 1, Point::kIntentSet);
+      announce(self_, Op::kBatch, job.queue.get(), victim.slot, kOfAccounts);
+      leave_account(victim.slot, job);
+    }
     job.policy.set(job.flags().with_previous(kSlotAvailable).word);
     job.finished_at.set(now);
     if (telling()) [[unlikely]] {

@@ -33,6 +33,7 @@ bool Actor::expire(std::uint32_t slot, JobRecord& job, Control before, std::uint
     return false;
   }
   if (before.state() == kSlotAvailable) count_backlog(store_.queue(q), ~0ULL);
+  uncharge_tenant(slot, job);
   mine.out.set_ordered(mine.out.get() + charge(1, job.body_length()), Point::kTallyOut);
   job.policy.set(job.policy.get() | Policy::kExpired);
   job.finished_at.set(now);

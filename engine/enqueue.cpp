@@ -179,7 +179,9 @@ Outcome Actor::fill(const NewJob& spec, std::uint32_t policy, std::uint32_t slot
   shm::set_both(job.body_block, kNoIndex, job.result_block, kNoIndex);
   shm::set_both(job.errors_block, kNoIndex, job.result_length, 0);
   shm::set_both(job.errors_length, 0, job.pool_word, 0);
-  shm::set_both(job.limits, kPlain ? 0U : spec.limit, job.workflow, 0);
+  job.limits.set(kPlain ? 0U : spec.limit);
+  // NO CRASH POINT: as above
+  job.account.store(AccountMark(generation, kNoIndex).word, Point::kNone);
   job.tenant.set(kPlain ? 0 : spec.tenant);
   job.scheduled_at.set(spec.scheduled_at);
   if (kPlain || spec.size() <= kInlineBytes) {
@@ -310,11 +312,13 @@ Outcome Actor::put_in(const NewJob& spec, JobId& id) {
   if ((flags & kSharded) != 0 || spec.age_rate) [[unlikely]]
     if (const Outcome chosen = choose_part(spec, queue, part); chosen != Outcome::kOk) return chosen;
   // 1. Room in a bounded queue comes first, for it may be refused.
-  const bool bounded = (flags & kBounded) != 0;
+  const bool bounded = (flags & (kBounded | kTenants)) != 0;
+  TenantCharge tenant{spec.tenant, cost};
   met_.fullness.bound = 0;
   if (bounded) [[unlikely]] {
     intend(Op::kAdmit, spec.queue, kNoIndex, mine.in.get(), mine.in_reserved.get(), mine.enqueued.get());
-    if (const Outcome admitted = admit(queue, mine, spec.queue, flags, cost); admitted != Outcome::kOk) {
+    if (const Outcome admitted = admit_all(queue, mine, spec.queue, flags, cost, std::span(&tenant, 1));
+        admitted != Outcome::kOk) {
       intend_nothing();
       if (admitted == Outcome::kQueueFull && telling()) [[unlikely]]
         tell_refused(spec.queue, 1, spec.type);
@@ -327,13 +331,16 @@ Outcome Actor::put_in(const NewJob& spec, JobId& id) {
   std::uint64_t filling = 0;
   const std::uint32_t slot = take_slot(filling);
   if (slot == kNoIndex) [[unlikely]] {
-    if (bounded) take_back_admission(mine, spec.queue, cost);
+    if (bounded) take_back_admission(mine, spec.queue, cost, std::span(&tenant, 1));
     intend_nothing();
     return Outcome::kNoSlots;
   }
   JobRecord& job = store_.job(slot);
   const std::uint64_t now = store_.now_ms();
   Outcome outcome = fill<kPlain>(spec, policy, slot, job, now, id);
+  if (tenant.account != kNoIndex) [[unlikely]]
+    // NO CRASH POINT: the slot is held exclusively
+    job.account.store(AccountMark(job.generation.get(), tenant.account).word, Point::kNone);
   // 3. The counts and the publication, which a death undoes or finishes together.
   if (bounded) [[unlikely]]
     intend_further(Op::kEnqueue, spec.queue, slot);
@@ -355,9 +362,12 @@ Outcome Actor::put_in(const NewJob& spec, JobId& id) {
     outcome = publish(lot == kNoIndex ? flags : 0, rings, slot, job, Control(filling), ring, state, timer);
     if (outcome == Outcome::kOk) [[likely]] {
       // A bound that was set meanwhile has not seen our charge: whoever cached the sums must read them again.
-      if (queue.flags.load_seq_cst() != flags) [[unlikely]]
+      const std::uint64_t now_flags = queue.flags.load_seq_cst();
+      if (now_flags != flags) [[unlikely]]
         queue.flags.fetch_add(kFlagsEpoch, Point::kSetChanged);
       intend_nothing();
+      if ((now_flags & ~flags & kTenants) != 0) [[unlikely]]  // nor did who brought the waiting jobs into accounts
+        gather_accounts(spec.queue, kPatience);
       if (telling()) [[unlikely]]
         tell_new(spec, id, state == JobState::kAvailable, Control(filling));
       if (state == JobState::kAvailable) {
@@ -369,7 +379,7 @@ Outcome Actor::put_in(const NewJob& spec, JobId& id) {
       return outcome;
     }
   }
-  take_back_admission(mine, spec.queue, cost);
+  take_back_admission(mine, spec.queue, cost, std::span(&tenant, 1));
   free_slot(slot, Control(job.control.load()));
   intend_nothing();
   return outcome;

@@ -17,11 +17,7 @@ namespace ojs_shm::engine {
 using shm::Point;
 
 Actor::Actor(Store& store, std::uint32_t lane)
-    : Intents(store.segment().lane(lane)),
-      store_(store),
-      segment_(store.segment()),
-      lane_(lane),
-      owner_(lane + 1),
+    : TenantAccounts(store, lane),
       tallies_(&store.tally(0, lane)),
       rings_(segment_, lane),
       blocks_(segment_, lane),
@@ -108,6 +104,14 @@ bool Actor::sees_work(std::uint32_t q) {
   return false;
 }
 
+/// Of the job two places behind the one at the head of a ring, if there is one.
+OJS_SHM_INLINE void Actor::prefetch_behind(const shm::Peeked& head) const {
+  constexpr unsigned kBehind = 2;
+  if (shm::Place(head.head).cell() + kBehind >= shm::kCellsPerChunk) return;
+  const std::uint64_t value = head.cell[kBehind].load_relaxed();  // relaxed: for prefetching only
+  if (!shm::is_empty(value)) prefetch(store_.job(shm::Hint(value).index()));
+}
+
 [[gnu::flatten]] Outcome Actor::fetch(std::uint32_t q, std::uint32_t lease_ms, bool lease_owned, Fetched& out) {
   come_near(q);
   QueueRecord& queue = *near_.queue;
@@ -165,6 +169,7 @@ bool Actor::sees_work(std::uint32_t q) {
   intend_further(Op::kMove, q, slot);
   const Control moving = claimed.to(kSlotMoving, owner_);
   job.control.store(moving.word, Point::kSlotMoving);
+  uncharge_tenant(slot, job);
   mine.out.set_ordered(mine.out.get() + charge(1, job.body_length()), Point::kTallyOut);
   job.policy.set(job.policy.get() | Policy::kExpired);
   job.finished_at.set(now);
@@ -224,6 +229,7 @@ void Actor::take(JobRecord& job, Control claimed, QueueTally& mine, std::uint32_
       out.args_length = whole - out.type_length;
     }
   }
+  uncharge_tenant(out.slot, job);
   mine.out.set_ordered(mine.out.get() + charge(1, size), Point::kTallyOut);
   mine.dispatched.set_ordered(mine.dispatched.get() + 1, Point::kCounterMoved);
   job.control.store(active.word, Point::kSlotActive);  // PAIR slot-active

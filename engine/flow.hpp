@@ -56,14 +56,16 @@ struct alignas(64) FlowRecord {
 };
 static_assert(sizeof(FlowRecord) == 64);
 
-/// A weight that a tenant has in a queue. Set by name, found by key.
-struct alignas(64) TenantWeight {
+/// What a tenant of a queue has of its own: a weight, bounds. Set by name, found by key.
+struct alignas(64) TenantRule {
   Word key;               ///< queue and tenant, mixed; 0: this and all later ones are unused
   Word weight;            ///< 0: the queue's default
   Word queue_and_length;  ///< 63..32 queue  31..0 length of the name; written before `key`
   std::uint64_t name[16];
+  Word max_depth, max_bytes;  ///< plus one; 0: the queue's default
 };
-constexpr std::uint32_t kTenantWeights = 256;
+static_assert(sizeof(TenantRule) == 192);
+constexpr std::uint32_t kTenantRules = 256;
 
 /// QueueRecord::fairness: 63 tenants share  62 some have weights  31..0 weight of the others.
 struct Fairness {

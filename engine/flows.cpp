@@ -261,22 +261,28 @@ void Actor::dissolve_flows(std::uint32_t q) {
   }
 }
 
-bool Actor::set_tenant_weight(std::uint32_t q, std::string_view tenant, std::uint32_t weight) {
+/// What is said of that tenant of the queue; null when nothing is, and with `make` when the table is full.
+TenantRule* Actor::name_tenant(std::uint32_t q, std::string_view tenant, bool make) {
   const std::uint64_t key = mix_key(q, Store::hash_tenant(tenant));
-  for (std::uint32_t i = 0; i < kTenantWeights; ++i) {
-    TenantWeight& entry = store_.tenant_weight(static_cast<std::uint32_t>(key + i));
-    std::uint64_t found = entry.key.load();
-    if (found == 0 && weight == 0) return true;
-    if (found == 0 && entry.key.cas(found, key, Point::kTenantNamed)) found = key;
+  for (std::uint32_t i = 0; i < kTenantRules; ++i) {
+    TenantRule& rule = store_.tenant_rule(static_cast<std::uint32_t>(key + i));
+    std::uint64_t found = rule.key.load();
+    if (found == 0 && !make) return nullptr;
+    if (found == 0 && rule.key.cas(found, key, Point::kTenantNamed)) found = key;
     if (found != key) continue;
     // Whoever knows the name may write it: all would write the same.
-    const std::string_view name = tenant.substr(0, sizeof entry.name);
-    shm::copy_in(entry.name, name.data(), name.size());
-    entry.queue_and_length.store(std::uint64_t{q} << 32 | name.size(), Point::kTenantNamed);
-    entry.weight.store(weight, Point::kSetChanged);
-    return true;
+    const std::string_view name = tenant.substr(0, sizeof rule.name);
+    shm::copy_in(rule.name, name.data(), name.size());
+    rule.queue_and_length.store(std::uint64_t{q} << 32 | name.size(), Point::kTenantNamed);
+    return &rule;
   }
-  return weight == 0;
+  return nullptr;
+}
+
+bool Actor::set_tenant_weight(std::uint32_t q, std::string_view tenant, std::uint32_t weight) {
+  TenantRule* rule = name_tenant(q, tenant, weight != 0);
+  if (rule != nullptr) rule->weight.store(weight, Point::kSetChanged);
+  return rule != nullptr || weight == 0;
 }
 
 }  // namespace ojs_shm::engine

@@ -144,6 +144,7 @@ void Actor::drop_limited(std::uint32_t key, std::uint32_t slot, JobRecord& job, 
   intend_further(Op::kMove, q, slot);
   const Control moving = claimed.to(kSlotMoving, owner_);
   job.control.store(moving.word, Point::kSlotMoving);
+  uncharge_tenant(slot, job);
   mine.out.set_ordered(mine.out.get() + charge(1, job.body_length()), Point::kTallyOut);
   job.finished_at.set(now);
   store_.queue(q).discarded.fetch_add(1, Point::kCounterMoved);

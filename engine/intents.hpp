@@ -20,7 +20,7 @@ class Intents {
   /// written before the operation word; clearing that alone ends the intent. data[3] is the state before (below 16), or,
   /// once nothing is left but to store the slot's control word, that word: then the repair finishes the operation, and
   /// else it undoes it.
-  ///   63..60 operation  59..48 queue  47..24 slot (all ones: none yet)
+  ///   63..60 operation  59..48 queue  47..24 slot (all ones: none yet)  0 kOfAccounts
   enum class Op : std::uint64_t {
     kNone = 0,
     kAdmit = 1,     ///< charging a bounded queue: `reserved` and the tally may differ
@@ -31,10 +31,13 @@ class Intents {
     kMove = 6,      ///< data: out
     kBatch = 7,     ///< data: as kEnqueue; data[3] is the commit word: 1 once the whole batch stands, 2 and it drops
     kGiveBack = 8,  ///< undoing an admission. data: (in), (in_reserved), enqueued; data[3] is `out` as it shall be
+    kMark = 9,      ///< bringing a waiting job into its tenant's account; stands once the job's mark does
   };
   using OpBits = shm::Field<60, 4>;
   using OpQueue = shm::Field<48, 12>;
   using OpSlot = shm::Field<24, 24>;
+  /// The operation touches accounts of tenants: those whose tally has the lane's present stamp.
+  static constexpr std::uint64_t kOfAccounts = 1;
   OJS_SHM_INLINE void intend(Op op, std::uint32_t queue, std::uint32_t slot, std::uint64_t a, std::uint64_t b,
                              std::uint64_t c = 0) {
     shm::Lane& self = self_;
@@ -53,11 +56,13 @@ class Intents {
   }
   /// The next step of the same operation: the values before it stay.
   OJS_SHM_INLINE void intend_further(Op op, std::uint32_t queue, std::uint32_t slot) {
-    announce(self_, op, queue, slot);
+    announce(self_, op, queue, slot, self_.intent.get() & kOfAccounts);
   }
-  OJS_SHM_INLINE static void announce(shm::Lane& self, Op op, std::uint32_t queue, std::uint32_t slot) {
-    self.intent.announce(OpBits::put(static_cast<std::uint64_t>(op)) | OpQueue::put(queue) | OpSlot::put(slot),
-                         shm::Point::kIntentSet);  // PAIR intent
+  OJS_SHM_INLINE static void announce(shm::Lane& self, Op op, std::uint32_t queue, std::uint32_t slot,
+                                      std::uint64_t accounts = 0) {
+    self.intent.announce(
+        OpBits::put(static_cast<std::uint64_t>(op)) | OpQueue::put(queue) | OpSlot::put(slot) | accounts,
+        shm::Point::kIntentSet);  // PAIR intent
   }
   void intend_word(Control word) { self_.intent_data[3].set(word.word, shm::Point::kIntentSet); }
   void intend_nothing() { self_.intent.announce(0, shm::Point::kIntentCleared); }

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "engine/accounts.hpp"
 #include "engine/backpressure.hpp"
 #include "engine/flow.hpp"
 #include "engine/limit_key.hpp"
@@ -21,9 +22,10 @@
 // priorities and the queues. Offsets only, no behaviour.
 //
 //   area: EngineHeader | TypeDefault[kTypeDefaults] | FlowRecord[flows] | QueueRecord[max_queues]
-//         | PartRings[spare_parts] | PoolRecord[kPools] | LimitKey[limit_keys] | ParkingLot[lots]
+//         | PartRings[spare_parts] | PoolRecord[kPools] | AccountRecord[accounts] | LimitKey[limit_keys]
+//         | ParkingLot[lots]
 //         | PermitPage[permit_pages] | WaitPage[wait_pages] | EventPage[event_pages] | QueueTally[max_queues][lanes]
-//         | TenantWeight[kTenantWeights] | RoomTicket[room_tickets]
+//         | TenantRule[kTenantRules] | RoomTicket[room_tickets] | AccountTally[lanes][accounts]
 //         | words: control of the events, which queues are busy, runs of permits, backlogs
 //         | SampleTimes | QueueSamples[max_queues]
 //
@@ -101,7 +103,7 @@ constexpr std::uint64_t kProgressMask = 0xFFFF, kWaited = 1ULL << 16;
 // 0 control  8 id  24 generation, queue, attempt  32 available  40 deadline  48 due  56 signals | 64 expires  72 created
 // 80 started  88 finished  96 timeout, lease  104 lease in force, delay  112 initial, max  120 coefficient, policy
 // | 128 lengths  136 body, result blocks  144 errors block, result length  152 errors length, pool
-// 160 extension, workflow  168 scheduled  176 tenant  184 inline bytes
+// 160 extension, account  168 scheduled  176 tenant  184 inline bytes
 /// A job. Everything but control, deadline and signals is written only by whoever holds the slot exclusively.
 struct JobRecord {
   Word control;
@@ -124,7 +126,7 @@ struct JobRecord {
   Plain<std::uint32_t> result_length, errors_length;
   Plain<std::uint32_t> pool_word;  ///< pool + 1 whose worker has it, or had it last
   Plain<std::uint32_t> limits;     ///< own_limit(), second_limit()
-  Plain<std::uint32_t> workflow;   ///< kept free for what the format foresees
+  Half account;                    ///< AccountMark. Changed by cas while the job waits
   Plain<std::uint64_t> scheduled_at;
   Plain<std::uint64_t> tenant;  ///< hash of its name; 0: none
   std::uint64_t inline_bytes[kInlineBytes / 8];
@@ -159,10 +161,10 @@ struct alignas(64) QueueTally {
 
 /// flags: 0 paused  1 bounded  2 ages  3 weighted levels  4 sharded  5 has more parts than one  6 isolated: only for
 /// workers of one pool  7 counted: its backlog is kept  8 fair: its tenants share  9 its rings may hold hints to flows
-/// 10 a limit stands on it  63..16 epoch: moves with every change of the settings, and whenever a cached sum of `in` may
+/// 10 a limit stands on it  11 its tenants are bounded  63..16 epoch: moves with every change of the settings, and whenever a cached sum of `in` may
 /// have become too small.
 constexpr std::uint64_t kPaused = 1, kBounded = 2, kAges = 4, kWeighted = 8, kSharded = 16, kParted = 32,
-                        kIsolated = 64, kCounted = 128, kFair = 256, kFlows = 512, kLimited = 1024,
+                        kIsolated = 64, kCounted = 128, kFair = 256, kFlows = 512, kLimited = 1024, kTenants = 2048,
                         kFlagsEpoch = 1ULL << 16;
 /// Whether a fetch finds its job by the strict order over a single set of rings.
 constexpr bool is_plain(std::uint64_t flags) {
@@ -214,8 +216,7 @@ struct alignas(128) QueueRecord {
   Half room_ring;    ///< ring of the tickets of those who wait for room + 1; 0: nobody ever did. PAIR ring-name
   Half dropper;      ///< lane + 1 of whoever drops jobs for new ones
   Word refusals;     ///< Refusals
-  Word sampled_at, sampled_out,
-      drain_rate;              ///< ms; charges; jobs in 1,000 s, plus one. Of refusals; nobody relies on it
+  Drain drain;
   alignas(128) Word reserved;  ///< charges admitted while bounded; only grows: producers' one contended word
   Word cancelled, discarded, retried, returned, rejected, expired;  ///< rare, so shared
   Word isolated;                                                    ///< pool + 1 whose workers alone get its jobs
@@ -229,6 +230,7 @@ struct alignas(128) QueueRecord {
   Word settler;                                    ///< lane + 1 of whoever writes `turns`
   Word age_class[kAgeClasses];  ///< rate + 1 of the jobs in the part with that number; [0] is unused. PAIR age-class
   Half part[kParts];            ///< set of the part + 1; [0] is unused. PAIR part-name
+  Word tenant_max_depth, tenant_max_bytes;  ///< of each tenant that has no bounds of its own; 0: unbounded
   alignas(64) Plain<std::uint64_t> turns[2][Turn::kMostTurns / 4];  ///< ranks in 16 bits each; the bank in use stands
 
   /// The rank whose turn it is, or kOthers.
@@ -286,7 +288,10 @@ struct EngineHeader {
   Word timers_lost;             ///< counts timer hints that found no room: the supervisor walks all slots then
   Word aging;                   ///< Aging of queues that have none of their own
   std::uint32_t wait_pages, event_pages, flows, permit_pages, limit_keys, lots;
-  Word limit_settler;           ///< 63..32 key + 1 that is being set  31..0 lane + 1 of whoever makes or sets a limit
+  Word limit_settler;  ///< 63..32 key + 1 that is being set  31..0 lane + 1 of whoever makes or sets a limit
+  std::uint32_t accounts;
+  Half account_seat;            ///< lane + 1 of whoever gives accounts to tenants
+  Word marking;                 ///< Marking, of whoever has that seat
   alignas(64) Word telling;     ///< 1: lanes tell what happens
   Word limiting;                ///< kinds of limits that there are; only grows
   alignas(64) Word event_turn;  ///< pages of events handed out
@@ -301,15 +306,17 @@ constexpr std::uint64_t engine_fingerprint() {
          offsetof(QueueRecord, written_off) * 59 + offsetof(QueueRecord, turns) * 61 + sizeof(PartRings) * 67 +
          sizeof(WaitPage) * 71 + sizeof(EventPage) * 73 + sizeof(PoolRecord) * 79 + sizeof(FlowRecord) * 83 +
          sizeof(PermitSet) * 89 + sizeof(LimitKey) * 97 + sizeof(ParkingLot) * 101 + sizeof(QueueSamples) * 103 +
-         sizeof(RoomTicket) * 107 + offsetof(QueueRecord, backpressure) * 109 + offsetof(QueueRecord, room_ring) * 113;
+         sizeof(RoomTicket) * 107 + sizeof(AccountRecord) * 127 + sizeof(AccountTally) * 131 +
+         offsetof(QueueRecord, backpressure) * 109 + offsetof(QueueRecord, room_ring) * 113;
 }
 
 constexpr std::uint64_t kEngineHeaderBytes = 256;
 constexpr std::uint32_t spare_parts(std::uint32_t max_queues) { return max_queues < 32 ? 32 : 64; }
 constexpr std::uint64_t area_bytes(std::uint32_t max_queues, std::uint32_t lanes, std::uint32_t wait_pages,
                                    std::uint32_t event_pages, std::uint32_t flows, std::uint32_t permit_pages,
-                                   std::uint32_t limit_keys, std::uint32_t lots) {
-  return std::uint64_t{flows} * sizeof(FlowRecord) + kTenantWeights * sizeof(TenantWeight) +
+                                   std::uint32_t limit_keys, std::uint32_t lots, std::uint32_t accounts) {
+  return std::uint64_t{flows} * sizeof(FlowRecord) + kTenantRules * sizeof(TenantRule) +
+         std::uint64_t{accounts} * (sizeof(AccountRecord) + std::uint64_t{lanes} * sizeof(AccountTally)) +
          page_bytes(wait_pages, event_pages) + permit_pages * (sizeof(PermitPage) + sizeof(Word)) +
          limit_keys * sizeof(LimitKey) + lots * sizeof(ParkingLot) +
          std::uint64_t{room_tickets(lanes)} * sizeof(RoomTicket) + kEngineHeaderBytes +

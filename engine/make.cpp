@@ -32,10 +32,11 @@ shm::Geometry around_slots(const Plan& plan, std::uint32_t slots) {
   g.chunks = slots / shm::kCellsPerChunk * 2 + g.rings * 2 + g.lanes * 8 + 64;
   g.key_cells = std::bit_ceil(std::max<std::uint32_t>(slots * 2, 256));
   g.blocks = 1;
-  g.area_bytes = (area_bytes(queues, g.lanes, wait_pages_for(g.lanes), event_pages_for(g.lanes, slots), flows,
-                             permit_pages_for(slots), limit_keys_for(slots), lots_for(slots)) +
-                  255) &
-                 ~255ULL;
+  g.area_bytes =
+      (area_bytes(queues, g.lanes, wait_pages_for(g.lanes), event_pages_for(g.lanes, slots), flows,
+                  permit_pages_for(slots), limit_keys_for(slots), lots_for(slots), accounts_for(flows, slots)) +
+       255) &
+      ~255ULL;
   return g;
 }
 
@@ -115,6 +116,7 @@ shm::Opened make(const std::string& path, const Plan& plan) {
         header.permit_pages = permit_pages_for(g.slots);
         header.limit_keys = limit_keys_for(g.slots);
         header.lots = lots_for(g.slots);
+        header.accounts = accounts_for(header.flows, g.slots);
         std::strncpy(header.version, p.version.c_str(), sizeof header.version - 1);
         // NO CRASH POINT: the file has no name yet
         segment.header().shortest_lease_ms.store(header.default_lease_ms, shm::Point::kNone);
@@ -140,8 +142,9 @@ shm::Opened open(const std::string& path, bool writable) {
   const auto& header = *reinterpret_cast<const EngineHeader*>(opened.segment.area());
   if (header.max_queues != 0 && header.max_queues <= 4095 && header.wait_pages != 0 && header.event_pages != 0 &&
       header.flows % 2 == 0 && header.permit_pages != 0 && header.limit_keys != 0 && header.lots != 0 &&
+      header.accounts != 0 && header.accounts <= AccountMark::kMostAccounts &&
       area_bytes(header.max_queues, g.lanes, header.wait_pages, header.event_pages, header.flows, header.permit_pages,
-                 header.limit_keys, header.lots) <= g.area_bytes)
+                 header.limit_keys, header.lots, header.accounts) <= g.area_bytes)
     return opened;
   shm::Opened refused;
   refused.code = shm::OpenCode::kTorn;

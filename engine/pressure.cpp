@@ -87,23 +87,28 @@ std::uint64_t Actor::watch_pressure(std::uint64_t now) {
 
 /// How long it takes at the present rate until the queue has come down to its threshold. The rate is that between two
 /// refusals at least a second apart; without one, the shortest delay.
-std::uint32_t Actor::recommended_delay(QueueRecord& queue, std::uint32_t q, std::uint64_t used, Backpressure policy) {
+std::uint32_t Actor::recommended_delay(QueueRecord& queue, std::uint32_t q, const Full& full, Backpressure policy) {
+  const std::uint32_t account =
+      full.tenant == nullptr ? kNoIndex : store_.find_account(mix_key(q, full.tenant->tenant));
+  if (full.tenant != nullptr && account == kNoIndex) return kShortestDelayMs;
+  Drain& drain = full.tenant == nullptr ? queue.drain : store_.account(account).drain;
   const std::uint64_t now = store_.now_ms();
-  std::uint64_t at = queue.sampled_at.load();
+  std::uint64_t at = drain.sampled_at.load();
   if (at == 0 || now < at || now - at >= kSampleMs) {
-    if (queue.sampled_at.cas(at, now, Point::kPressureMeasured)) {
-      std::uint64_t out = 0;
+    if (drain.sampled_at.cas(at, now, Point::kPressureMeasured)) {
+      std::uint64_t out = full.tenant == nullptr ? 0 : store_.account_out(account);
       const std::uint32_t high = std::min(segment_.header().lanes_high.load(), store_.lanes());
-      for (std::uint32_t l = 0; l < high; ++l) out += store_.tally(q, l).out.get_ordered();
-      const std::uint64_t gone = charged_jobs(out - queue.sampled_out.load());
-      queue.sampled_out.store(out, Point::kPressureMeasured);
-      if (at != 0 && now > at) queue.drain_rate.store(gone * 1'000'000 / (now - at) + 1, Point::kPressureMeasured);
+      for (std::uint32_t l = 0; l < high && full.tenant == nullptr; ++l) out += store_.tally(q, l).out.get_ordered();
+      const std::uint64_t gone = charged_jobs(out - drain.sampled_out.load());
+      drain.sampled_out.store(out, Point::kPressureMeasured);
+      if (at != 0 && now > at) drain.rate.store(gone * 1'000'000 / (now - at) + 1, Point::kPressureMeasured);
     }
   }
-  const std::uint64_t known = queue.drain_rate.load();
+  const std::uint64_t known = drain.rate.load();
   if (known == 0) return kShortestDelayMs;
   if (known == 1) return kLongestDelayMs;
-  const Fullness fullness = Fullness::of(used, queue.max_depth.load(), queue.max_bytes.load());
+  const std::uint64_t used = full.used + full.cost;
+  const Fullness fullness = full.bounds.fullness(used);
   const double wanted = static_cast<double>(fullness.bound) * policy.threshold() / Backpressure::kWhole;
   const double share = std::max(1.0 - wanted / std::max(static_cast<double>(fullness.depth), 1.0), 0.0);
   const double jobs = std::max(static_cast<double>(charged_jobs(used)) * share, 1.0);

@@ -42,6 +42,7 @@ void Actor::undo_tallies(Op op, std::uint32_t q) {
       restore(mine.out, 3);
       restore(mine.enqueued, 2);
       break;
+    case Op::kMark:
     case Op::kNone: return;
   }
   QueueRecord& queue = store_.queue(q);
@@ -166,11 +167,15 @@ std::uint32_t Actor::repair(Store& store, std::span<const std::uint32_t> dead_la
     if (const std::uint32_t owner = Control(store.job(slot).control.load()).owner(); dead[owner])
       held[owner].emplace_back(store.job(slot).available_at.get(), slot);
   std::uint32_t mended = 0;
-  for (const std::uint32_t lane : dead_lanes) {
+  // Whoever gave accounts to tenants comes first: jobs of the others that come back may need one.
+  std::vector<std::uint32_t> in_turn(dead_lanes.begin(), dead_lanes.end());
+  std::stable_partition(in_turn.begin(), in_turn.end(),
+                        [&store](std::uint32_t lane) { return store.header().account_seat.load() == lane + 1; });
+  for (const std::uint32_t lane : in_turn) {
     Actor actor(store, lane);
     std::sort(held[lane + 1].begin(), held[lane + 1].end());
     mended += actor.repair(held[lane + 1]);
-    if (lane == dead_lanes.back()) actor.repair_shared();
+    if (lane == in_turn.back()) actor.repair_shared();
     actor.retire();
   }
   return mended;
@@ -195,7 +200,16 @@ std::uint32_t Actor::repair(const std::vector<std::pair<std::uint64_t, std::uint
     // Without a slot in hand only an admission can be half done.
     const bool admission = op == Op::kAdmit || op == Op::kGiveBack || (op == Op::kEnqueue && !has_slot) ||
                            (op == Op::kBatch && target == 0);
-    if (holds ? !whole : admission) undo_tallies(op, q);
+    if (holds ? !whole : admission) {
+      undo_tallies(op, q);
+      if ((intent & kOfAccounts) != 0) undo_accounts();
+      if (holds && (op == Op::kFetch || op == Op::kMove)) keep_charge(slot);
+    }
+    // A victim whose charge was being given back: it is dropped anew.
+    const bool dropping = op == Op::kBatch && target == 2 && slot < store_.slots() && (intent & kOfAccounts) != 0 &&
+                          Control(store_.job(slot).control.load()).owner() == owner_;
+    if (dropping || (op == Op::kMark && (intent & kOfAccounts) != 0 && !mark_stands(slot))) undo_accounts();
+    if (dropping) keep_charge(slot);
     if (holds && whole) {
       store_.job(slot).control.store(target, Point::kSlotSettled);
       ++mended;
@@ -207,6 +221,7 @@ std::uint32_t Actor::repair(const std::vector<std::pair<std::uint64_t, std::uint
     if (op == Op::kBatch && target == 2) mended += finish_drop(q);
     intend_nothing();
   }
+  leave_account_seat();
   // 3. Everything else that names it, the longest waiting first. Its places among those who wait for room.
   drop_tickets();
   for (const auto& [time, slot] : held) mended += let_go(slot);
@@ -246,7 +261,10 @@ void Actor::repair_shared() {
   for (std::uint32_t i = 0; i < store_.max_queues() && store_.queue(i).name_hash.load() != 0; ++i) {
     if (store_.queue(i).refill.load() != 0) settle_reserved(i);
     if ((store_.queue(i).flags.load() & kCounted) != 0) recount_backlog(i);
+    if ((store_.queue(i).flags.load() & kTenants) != 0) gather_accounts(i, 100);
   }
+  for (std::uint32_t at = 0; at < store_.accounts(); ++at)
+    if (store_.account(at).refill.load() != 0) settle_account(at);
   mend_limits();
 }
 

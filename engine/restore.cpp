@@ -38,12 +38,15 @@ Outcome Actor::restore(const PastJob& past) {
   unsigned part = 0;
   if (const Outcome chosen = choose_part(spec, queue, part); chosen != Outcome::kOk) return chosen;
   intend(Op::kAdmit, spec.queue, kNoIndex, mine.in.get(), mine.in_reserved.get(), mine.enqueued.get());
+  TenantCharge tenant{spec.tenant, cost};
+  std::uint64_t used = 0;
+  if (waits(past) && (flags & kTenants) != 0) charge_account(spec.queue, tenant, {}, 0, used);
   if (waits(past)) charge_return(queue, spec.queue, cost);  // 1
   intend_further(Op::kEnqueue, spec.queue, kNoIndex);
   std::uint64_t word = 0;
   const std::uint32_t slot = take_slot(word);  // 2
   if (slot == kNoIndex) {
-    take_back_admission(mine, spec.queue, cost);
+    take_back_admission(mine, spec.queue, cost, std::span(&tenant, 1));
     intend_nothing();
     return Outcome::kNoSlots;
   }
@@ -56,6 +59,8 @@ Outcome Actor::restore(const PastJob& past) {
   JobId id;
   Outcome outcome = fill<false>(spec, spec.policy() | Policy::in_part(part), slot, job, store_.now_ms(), id);
   if (outcome == Outcome::kOk) outcome = remember(past, slot, job);
+  // NO CRASH POINT: the slot is held exclusively
+  job.account.store(AccountMark(job.generation.get(), tenant.account).word, Point::kNone);
   intend_further(Op::kEnqueue, spec.queue, slot);
   const bool available =
       (past.state == JobState::kScheduled || past.state == JobState::kAvailable || past.state == JobState::kActive) &&
@@ -65,13 +70,15 @@ Outcome Actor::restore(const PastJob& past) {
     outcome = publish_past(past, store_.rings_of(spec.queue, part), slot, job, filling);  // 3
   }
   if (outcome == Outcome::kOk) {
-    if (waits(past) && queue.flags.load_seq_cst() != flags) queue.flags.fetch_add(kFlagsEpoch, Point::kSetChanged);
+    const std::uint64_t now_flags = queue.flags.load_seq_cst();
+    if (waits(past) && now_flags != flags) queue.flags.fetch_add(kFlagsEpoch, Point::kSetChanged);
     intend_nothing();
+    if ((now_flags & ~flags & kTenants) != 0) gather_accounts(spec.queue, kPatience);
     if (available) count_backlog(queue, 1);
     if (waits(past)) wake_one(queue);
     return outcome;
   }
-  take_back_admission(mine, spec.queue, cost);
+  take_back_admission(mine, spec.queue, cost, std::span(&tenant, 1));
   free_slot(slot, Control(job.control.load()));
   intend_nothing();
   return outcome;

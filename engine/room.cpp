@@ -12,6 +12,9 @@
 // Who takes a job out reads `attention` after its tally; if somebody may wait, it wakes the first. On a machine where that
 // store may still be on its way when the word is read, a waiter can miss it: therefore it looks once more a millisecond
 // after it lay down, and from then on whenever it is woken, and ten times in a second.
+//
+// Where tenants are bounded, who waits for its tenant's room is passed over by those of other tenants, and by nobody of its
+// own: so a full tenant holds up nobody else.
 
 namespace ojs_shm::engine {
 
@@ -22,29 +25,70 @@ namespace {
 constexpr std::uint64_t kGraceMs = 50;
 }  // namespace
 
-/// The ticket whose turn it is; kNoIndex when nobody waits.
+/// Whether the hint's ticket still has an owner who waits.
+bool Actor::still_waits(shm::Hint hint) {
+  if (hint.index() >= room_tickets(store_.lanes())) return false;
+  RoomTicket& ticket = store_.ticket(hint.index());
+  const TicketControl found(ticket.control.load());
+  if (!found.is(hint.tag())) return false;
+  if (ticket.until.load() + kGraceMs >= shm::steady_ms()) return true;
+  ticket.control.cas_once(found.word, found.void_().word, Point::kTicketVoided);  // its owner seems to be stopped
+  return false;
+}
+
+/// The ticket that came first; kNoIndex when nobody waits.
 std::uint32_t Actor::first_waiting(QueueRecord& queue) {
   const std::uint32_t ring = queue.room_ring.load() - 1;  // PAIR ring-name
   if (ring == kNoIndex) return kNoIndex;
   for (std::uint32_t left = rings_.longest_search(); left > 0; --left) {
     const shm::Peeked head = rings_.peek(ring);
     if (head.empty()) return kNoIndex;
-    const std::uint32_t index = head.hint().index();
-    if (index < room_tickets(store_.lanes())) {
-      RoomTicket& ticket = store_.ticket(index);
-      const TicketControl found(ticket.control.load());
-      if (found.is(head.hint().tag())) {
-        if (ticket.until.load() + kGraceMs >= shm::steady_ms()) return index;
-        ticket.control.cas_once(found.word, found.void_().word, Point::kTicketVoided);  // its owner seems to be stopped
-      }
-    }
+    if (still_waits(head.hint())) return head.hint().index();
     shm::Rings::retire(head);
   }
   return kNoIndex;
 }
 
-/// Whether nobody came before this lane.
-bool Actor::may_pass(QueueRecord& queue) { return first_waiting(queue) == (patient_ ? ticket_ : kNoIndex); }
+/// Whose turn it is, where tenants are bounded: that of the first whose tenant has room; who waits for its tenant's holds up
+/// only that tenant's others. `first` came first. `passable`: a tenant of the present enqueue has nobody waiting.
+std::uint32_t Actor::whose_turn(QueueRecord& queue, std::uint32_t first, bool& passable) {
+  passable = true;
+  if (first == kNoIndex || (queue.flags.load() & kTenants) == 0) return first;
+  const std::uint32_t q = store_.number_of(queue);
+  std::uint32_t turn = kNoIndex;
+  std::vector<std::uint64_t> held_up;
+  shm::Rings::walk(segment_, queue.room_ring.load() - 1, [&](std::uint32_t, unsigned, std::uint64_t value) {
+    const shm::Hint hint(value);
+    if (turn != kNoIndex || !still_waits(hint)) return;
+    const RoomTicket& ticket = store_.ticket(hint.index());
+    const std::uint64_t key = ticket.account.load();
+    for (const TenantCharge& charge : charges_) passable = passable && mix_key(q, charge.tenant) != key;
+    if (std::find(held_up.begin(), held_up.end(), key) != held_up.end()) return;
+    const std::uint32_t at = key == 0 ? kNoIndex : store_.find_account(key);
+    const std::uint64_t used = at == kNoIndex ? 0 : store_.account_charge(at);
+    if (key == 0 || ticket.entering.load() != 0 || store_.tenant_bounds(queue, key).fit(used + ticket.cost.load()))
+      turn = hint.index();
+    else
+      held_up.push_back(key);
+  });
+  return turn;
+}
+
+/// Whether nobody came before this lane who could go first.
+bool Actor::may_pass(QueueRecord& queue) {
+  bool passable = true;
+  const std::uint32_t turn = whose_turn(queue, first_waiting(queue), passable);
+  return patient_ && ticket_ != kNoIndex ? turn == ticket_ : turn == kNoIndex && passable;
+}
+
+/// What this lane waits for when it waits: room in the queue, and in that account.
+void Actor::wait_for(std::uint64_t key, std::uint64_t cost) {
+  wait_key_ = key;
+  wait_cost_ = cost;
+  if (ticket_ == kNoIndex) return;
+  store_.ticket(ticket_).cost.store(cost, Point::kTicketTaken);
+  store_.ticket(ticket_).account.store(key, Point::kTicketTaken);
+}
 
 Outcome Actor::await_room(std::uint32_t q, std::uint64_t until_ms, std::uint32_t& ticket) {
   QueueRecord& queue = store_.queue(q);
@@ -61,6 +105,9 @@ Outcome Actor::await_room(std::uint32_t q, std::uint64_t until_ms, std::uint32_t
     room_turn_ = (room_turn_ + i + 1) % all;
     free.until.store(until_ms, Point::kTicketTaken);
     free.called.store(0, Point::kTicketCalled);
+    free.entering.store(0, Point::kTicketCalled);
+    free.cost.store(wait_cost_, Point::kTicketTaken);
+    free.account.store(wait_key_, Point::kTicketTaken);
     const shm::Hint hint(at, taken.tag());
     if (!rings_.push(ring, hint, nullptr, 0)) {
       relieve();
@@ -95,7 +142,10 @@ void Actor::leave_room(std::uint32_t q, std::uint32_t ticket) {
     queue.attention.cas_once(word, word & ~Attention::kAwaited, Point::kAttentionSet);
     return;
   }
-  RoomTicket& ticket = store_.ticket(first);
+  bool passable = true;
+  const std::uint32_t turn = whose_turn(queue, first, passable);
+  if (turn == kNoIndex) return;  // all wait for their tenants' room: who makes it comes here
+  RoomTicket& ticket = store_.ticket(turn);
   if (ticket.called.exchange(1, Point::kTicketCalled) != 0 && !anyway) return;
   const std::uint32_t owner = TicketControl(ticket.control.load()).owner();
   if (owner == 0 || owner > store_.lanes()) return;

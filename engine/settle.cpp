@@ -187,6 +187,12 @@ void Actor::charge_return(QueueRecord& queue, std::uint32_t q, std::uint64_t cos
   mine.in_reserved.set_ordered(mine.in_reserved.get() + cost, Point::kTallyReserved);
 }
 
+void Actor::charge_return(QueueRecord& queue, std::uint32_t q, JobRecord& job, std::uint64_t cost) {
+  if ((queue.flags.load() & kTenants) != 0 || AccountMark(job.account.load()).marked()) [[unlikely]]
+    charge_return_to_tenant(queue, q, job, cost);
+  charge_return(queue, q, cost);
+}
+
 /// From exclusively held to available. Without a chunk for its hint the job stays where the next mending finds it.
 void Actor::make_available(QueueRecord& queue, std::uint32_t slot, JobRecord& job, Control held, unsigned ring,
                            std::uint64_t now, bool keeps_place) {
@@ -234,7 +240,7 @@ Settled Actor::set_back(std::uint32_t slot, std::uint64_t word, Setback why, con
 
   if (why == Setback::kRequeue || why == Setback::kDrain) {
     if (attempt > 0) job.attempt.set(static_cast<std::uint16_t>(attempt - 1));
-    charge_return(queue, q, cost);
+    charge_return(queue, q, job, cost);
     queue.returned.fetch_add(1, Point::kCounterMoved);
     make_available(queue, slot, job, held, front_ring(rank), now, true);
     return {Outcome::kOk, JobState::kAvailable, 0, 0};
@@ -248,7 +254,7 @@ Settled Actor::set_back(std::uint32_t slot, std::uint64_t word, Setback why, con
     return {Outcome::kOk, JobState::kDiscarded, 0, 0};
   }
   if (why == Setback::kHolderDeath || why == Setback::kLeaseExpiry) {
-    charge_return(queue, q, cost);
+    charge_return(queue, q, job, cost);
     queue.returned.fetch_add(1, Point::kCounterMoved);
     const bool front = why == Setback::kHolderDeath;
     if (telling()) [[unlikely]]
@@ -267,7 +273,7 @@ Settled Actor::set_back(std::uint32_t slot, std::uint64_t word, Setback why, con
   const std::uint32_t delay = retry_delay_ms(retry, attempt, random_ >> 1);
   job.retry_delay_ms.set(delay);
   job.due_at.set(now + delay);
-  charge_return(queue, q, cost);
+  charge_return(queue, q, job, cost);
   queue.retried.fetch_add(1, Point::kCounterMoved);
   const std::uint32_t generation = job.generation.get();
   LimitList limits;

@@ -70,7 +70,7 @@ Store::Store(shm::Segment& segment)
     room -= count * each;
     return count;
   };
-  room -= std::min<std::uint64_t>(room, kTenantWeights * sizeof(TenantWeight) + kPools * sizeof(PoolRecord) +
+  room -= std::min<std::uint64_t>(room, kTenantRules * sizeof(TenantRule) + kPools * sizeof(PoolRecord) +
                                             room_tickets(lanes_) * sizeof(RoomTicket) + sizeof(SampleTimes));
   max_queues_ =
       cut(std::min<std::uint32_t>(h.max_queues, 4095),
@@ -81,6 +81,9 @@ Store::Store(shm::Segment& segment)
   limit_keys_ = cut(std::min<std::uint32_t>(h.limit_keys, 0xFFFE), sizeof(LimitKey));
   lots_ = cut(std::min<std::uint32_t>(h.lots, 0xFFFE), sizeof(ParkingLot));
   permit_pages_ = cut(h.permit_pages, sizeof(PermitPage) + sizeof(Word));
+  account_count_ = std::max(cut(std::min(h.accounts, AccountMark::kMostAccounts),
+                                sizeof(AccountRecord) + std::uint64_t{lanes_} * sizeof(AccountTally)),
+                            1U);
   wait_pages_ = cut(h.wait_pages, sizeof(WaitPage));
   event_pages_ = cut(h.event_pages, sizeof(EventPage) + sizeof(Word));
   max_body_ = std::min<std::uint32_t>(h.max_body_bytes, 0xFF'FFFF);
@@ -97,6 +100,8 @@ Store::Store(shm::Segment& segment)
   at += std::uint64_t{spare_parts_} * sizeof(PartRings);
   pools_ = reinterpret_cast<PoolRecord*>(at);
   at += kPools * sizeof(PoolRecord);
+  accounts_ = reinterpret_cast<AccountRecord*>(at);
+  at += std::uint64_t{account_count_} * sizeof(AccountRecord);
   keys_ = reinterpret_cast<LimitKey*>(at);
   at += std::uint64_t{limit_keys_} * sizeof(LimitKey);
   parking_ = reinterpret_cast<ParkingLot*>(at);
@@ -109,10 +114,12 @@ Store::Store(shm::Segment& segment)
   at += std::uint64_t{event_pages_} * sizeof(EventPage);
   tallies_ = reinterpret_cast<QueueTally*>(at);
   at += std::uint64_t{max_queues_} * lanes_ * sizeof(QueueTally);
-  tenant_weights_ = reinterpret_cast<TenantWeight*>(at);
-  at += kTenantWeights * sizeof(TenantWeight);
+  tenant_rules_ = reinterpret_cast<TenantRule*>(at);
+  at += kTenantRules * sizeof(TenantRule);
   tickets_ = reinterpret_cast<RoomTicket*>(at);
   at += std::uint64_t{room_tickets(lanes_)} * sizeof(RoomTicket);
+  account_tallies_ = reinterpret_cast<AccountTally*>(at);
+  at += std::uint64_t{account_count_} * lanes_ * sizeof(AccountTally);
   event_controls_ = reinterpret_cast<Word*>(at);
   at += std::uint64_t{event_pages_} * sizeof(Word);
   busy_ = reinterpret_cast<Word*>(at);
@@ -390,21 +397,6 @@ std::vector<shm::RingSet*> Store::ring_sets() const {
   std::vector<shm::RingSet*> sets;
   for (const Part& part : all_parts()) sets.push_back(part.rings);
   return sets;
-}
-
-std::uint64_t Store::weight_of(const QueueRecord& queue, std::uint64_t tenant) const {
-  const Fairness fairness(queue.fairness.load());
-  if (!fairness.weighted()) return fairness.default_weight();
-  const std::uint64_t key = mix_key(number_of(queue), tenant);
-  for (std::uint32_t i = 0; i < kTenantWeights; ++i) {
-    const TenantWeight& entry = tenant_weight(static_cast<std::uint32_t>(key + i));
-    const std::uint64_t found = entry.key.load();
-    if (found == 0) break;
-    if (found != key) continue;
-    const std::uint64_t weight = entry.weight.load();
-    return weight == 0 ? fairness.default_weight() : std::min<std::uint64_t>(weight, Fairness::kMostWeight);
-  }
-  return fairness.default_weight();
 }
 
 bool Store::any_lives(const shm::Segment& segment, shm::Hint hint) {

@@ -110,9 +110,32 @@ class Store {
   TypeDefault& type_default(std::uint32_t i) const { return types_[i % kTypeDefaults]; }
   std::uint32_t flows() const { return flow_count_; }
   FlowRecord& flow(std::uint32_t i) const { return flows_[i < flow_count_ ? i : 0]; }
-  TenantWeight& tenant_weight(std::uint32_t i) const { return tenant_weights_[i % kTenantWeights]; }
+  TenantRule& tenant_rule(std::uint32_t i) const { return tenant_rules_[i % kTenantRules]; }
   static std::uint64_t hash_tenant(std::string_view tenant) {
     return tenant.empty() ? 0 : mix_key(hash_name(tenant), 0);
+  }
+  /// What the tenant of that key (mix_key of queue and tenant) has of its own; nothing when nobody has named it.
+  const TenantRule* find_rule(std::uint64_t key) const;
+  Bounds tenant_bounds(const QueueRecord& queue, std::uint64_t key) const;
+  std::uint32_t accounts() const { return account_count_; }
+  AccountRecord& account(std::uint32_t i) const { return accounts_[i < account_count_ ? i : 0]; }
+  AccountTally& account_tally(std::uint32_t account, std::uint32_t lane) const {
+    return account_tallies_[std::size_t{lane < lanes_ ? lane : 0} * account_count_ +
+                            (account < account_count_ ? account : 0)];
+  }
+  /// The account of that key; kNoIndex when it has none.
+  std::uint32_t find_account(std::uint64_t key) const;
+  /// Places at which an account of the key may stand, the first one first.
+  std::uint32_t account_places() const { return std::min<std::uint32_t>(account_count_, 64); }
+  std::uint32_t account_place(std::uint64_t key, std::uint32_t i) const {
+    return static_cast<std::uint32_t>((key + i) % account_count_);
+  }
+  /// What an account holds, as far as it does not stand in `reserved`: a number below zero, modulo 2^63.
+  std::uint64_t account_beside(std::uint32_t account) const;
+  /// What has left the account.
+  std::uint64_t account_out(std::uint32_t account) const;
+  std::uint64_t account_charge(std::uint32_t at) const {
+    return (account(at).reserved.load() + account_beside(at)) & kAccountMask;
   }
   /// Turns that a tenant's flow has before the next one.
   std::uint64_t weight_of(const QueueRecord& queue, std::uint64_t tenant) const;
@@ -206,7 +229,10 @@ class Store {
   RoomTicket* tickets_;
   Word* event_controls_;
   FlowRecord* flows_;
-  TenantWeight* tenant_weights_;
+  TenantRule* tenant_rules_;
+  AccountRecord* accounts_;
+  AccountTally* account_tallies_;
+  std::uint32_t account_count_;
   std::uint32_t flow_count_;
   PoolRecord* pools_;
   Word* busy_;

@@ -51,19 +51,41 @@ Producer& Admin::producer() { return *impl_->producer; }
 
 namespace {
 
+Error no_rules(const char* subject) {
+  return Error{Code::kSegmentFull,
+               "all " + std::to_string(engine::kTenantRules) +
+                   " places for tenants with a weight or a bound of their own are taken",
+               subject,
+               engine::kTenantRules,
+               engine::kTenantRules,
+               ""};
+}
+
 Status share_among_tenants(engine::Actor& actor, std::uint32_t q, const TenantFairness& fairness,
                            const std::vector<std::pair<std::string, std::uint32_t>>& weights) {
   for (const auto& [tenant, weight] : weights)
-    if (!actor.set_tenant_weight(q, tenant, weight))
-      return Error{
-          Code::kSegmentFull,        "all " + std::to_string(engine::kTenantWeights) + " weights of tenants are taken",
-          "tenant_fairness.weights", engine::kTenantWeights,
-          engine::kTenantWeights,    ""};
+    if (!actor.set_tenant_weight(q, tenant, weight)) return no_rules("tenant_fairness.weights");
   for (const auto& [tenant, weight] : internal::describe_fairness(actor.store(), q).weights)
     for (const std::string& name : {tenant, "tenant:" + tenant})  // it may stand under both
       if (std::none_of(weights.begin(), weights.end(), [&](const auto& each) { return each.first == name; }))
         actor.set_tenant_weight(q, name, 0);
   actor.set_fairness(q, engine::Fairness(fairness.enabled, !weights.empty(), fairness.default_weight));
+  return {};
+}
+
+Status bound_tenants(engine::Actor& actor, std::uint32_t q, const QueueSettings& settings) {
+  const engine::QueueRecord& record = actor.store().queue(q);
+  if (settings.tenant_bounds) {
+    const std::vector<TenantBound>& bounds = *settings.tenant_bounds;
+    for (const TenantBound& bound : bounds)
+      if (!actor.set_tenant_rule_bounds(q, bound.tenant, bound.max_depth, bound.max_size_bytes))
+        return no_rules("backpressure.tenant_bounds");
+    for (const TenantBound& before : internal::describe_tenant_bounds(actor.store(), q))
+      if (std::none_of(bounds.begin(), bounds.end(), [&](const auto& each) { return each.tenant == before.tenant; }))
+        actor.set_tenant_rule_bounds(q, before.tenant, {}, {});
+  }
+  actor.set_tenant_bounds(q, {settings.tenant_max_depth.value_or(record.tenant_max_depth.load()),
+                              settings.tenant_max_size_bytes.value_or(record.tenant_max_bytes.load())});
   return {};
 }
 
@@ -97,6 +119,8 @@ Status Admin::set_queue(std::string_view name, const QueueSettings& settings) {
     if (Status set = done(actor.set_level_weights(q, weights.value())); !set) return set;
   if (settings.tenant_fairness)
     if (Status set = share_among_tenants(actor, q, *settings.tenant_fairness, tenants.value()); !set) return set;
+  if (settings.tenant_max_depth || settings.tenant_max_size_bytes || settings.tenant_bounds)
+    if (Status set = bound_tenants(actor, q, settings); !set) return set;
   if (settings.aging) actor.set_aging(q, aging.value());
   if (settings.max_depth || settings.max_size_bytes)
     actor.set_bounds(q, settings.max_depth.value_or(record.max_depth.load()),

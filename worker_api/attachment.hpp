@@ -91,7 +91,10 @@ Error error_of(const shm::Opened& opened);
 /// What the engine's outcome means to a caller; knows the pools of the segment.
 Error error_of(engine::Outcome outcome, engine::Store& store, std::uint32_t queue, std::string_view subject);
 /// Completes the error of a full queue, which names the queue already.
+/// `error` names the queue, and the tenant if the bound is a tenant's.
 void describe_refusal(const engine::Meeting& met, Error& error);
+/// The name of its tenant, "" without one.
+std::string tenant_of(const JobSpec& spec);
 Error wrong_state(std::string_view id, engine::JobState found, std::string_view wanted);
 JobInfo info_of(const engine::Store& store, const engine::Snapshot& snapshot);
 /// What is wrong with a spec.

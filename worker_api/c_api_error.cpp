@@ -184,6 +184,7 @@ int ojs_shm_last_error_detail(const void* handle, ojs_shm_error* error) {
     detail.bound = record->error.bound;
     detail.strategy = record->error.strategy.empty() ? "" : record->error.strategy.data();  // a literal: a NUL follows
     detail.retry_after_ms = record->error.retry_after_ms;
+    detail.tenant = record->error.tenant ? record->error.tenant->c_str() : nullptr;
     detail.code = c_code(record->error.code);
     write_struct(error, detail, "error");
     return OJS_SHM_OK;

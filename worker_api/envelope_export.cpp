@@ -14,6 +14,7 @@
 #include "engine/state.hpp"
 #include "worker_api/envelope_fields.hpp"
 #include "worker_api/envelope_json.hpp"
+#include "worker_api/queue_policy.hpp"
 #include "worker_api/time_text.hpp"
 
 namespace ojs_shm {
@@ -299,6 +300,8 @@ static std::string changed_backpressure(const QueueInfo& queue) {
   if (queue.warning_threshold != untouched.warning_threshold)
     bounds.number("warning_threshold", queue.warning_threshold);
   if (queue.drop != untouched.drop) bounds.text("drop", drop_order_name(queue.drop));
+  if (queue.tenant_max_depth != 0 || queue.tenant_max_size_bytes != 0 || !queue.tenant_bounds.empty())
+    internal::print_tenant_bounds(bounds, queue);
   bounds.close();
   return text;
 }

@@ -141,6 +141,9 @@ QueueInfo describe(const engine::Store& store, std::uint32_t q, const Census& ce
   info.aging_is_default = !engine::Aging(record.aging.load()).set();
   info.level_weights = internal::describe_weights(store.convention(), record);
   info.tenant_fairness = internal::describe_fairness(store, q);
+  info.tenant_max_depth = record.tenant_max_depth.load();
+  info.tenant_max_size_bytes = record.tenant_max_bytes.load();
+  info.tenant_bounds = internal::describe_tenant_bounds(store, q);
   info.shards = static_cast<std::uint32_t>(std::clamp<std::uint64_t>(record.shards.load(), 1, engine::kParts));
   return info;
 }

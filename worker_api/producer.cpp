@@ -65,7 +65,7 @@ using internal::text_of;
     outcome = put();
   }
   if (outcome == engine::Outcome::kOk) return text_of(id);
-  return refusal(outcome, job.queue, spec.id.empty() ? "body" : spec.id);
+  return refusal(outcome, job.queue, spec.id.empty() ? "body" : spec.id, std::span(&spec, 1));
 }
 
 /// Of a job without an id of its own, after it was refused.
@@ -73,7 +73,7 @@ using internal::text_of;
                                                                   engine::Outcome outcome) {
   if (outcome == engine::Outcome::kMustDrop) return enqueue_patiently(spec);
   if (may_be_the_dead(outcome) && handle->attachment().repair_the_dead() != 0) return enqueue_patiently(spec);
-  return refusal(outcome, queue, "body");
+  return refusal(outcome, queue, "body", std::span(&spec, 1));
 }
 
 [[gnu::flatten, gnu::hot]] Result<JobIdText> Producer::enqueue(const JobSpec& spec) {
@@ -127,7 +127,7 @@ Result<std::vector<JobIdText>> Producer::enqueue_batch(std::span<const JobSpec> 
   };
   engine::Outcome outcome = put();
   if (may_be_the_dead(outcome) && impl_->handle->attachment().repair_the_dead() != 0) outcome = put();
-  if (outcome != engine::Outcome::kOk) return impl_->refusal(outcome, jobs->front().queue, "batch");
+  if (outcome != engine::Outcome::kOk) return impl_->refusal(outcome, jobs->front().queue, "batch", specs);
   return internal::texts_of(ids);
 }
 

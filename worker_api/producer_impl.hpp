@@ -56,8 +56,8 @@ struct Producer::Impl {
   }
   /// In place, for whoever waits with them.
   bool read_again(std::span<const JobSpec> specs, std::vector<engine::NewJob>& jobs);
-  /// What the last enqueue ended with, of a full queue with what it met.
-  Error refusal(engine::Outcome outcome, std::uint32_t queue, std::string_view subject);
+  /// What the last enqueue of these ended with, of a full queue with what it met.
+  Error refusal(engine::Outcome outcome, std::uint32_t queue, std::string_view subject, std::span<const JobSpec> specs);
   engine::Actor& actor() { return handle->actor(); }
   engine::Store& store() { return handle->store(); }
 

@@ -10,11 +10,15 @@ namespace ojs_shm {
 using engine::Outcome;
 using internal::may_be_the_dead;
 
-Error Producer::Impl::refusal(Outcome outcome, std::uint32_t queue, std::string_view subject) {
-  if (outcome == Outcome::kBusy)  // a stopped process is in the middle of a drop
+Error Producer::Impl::refusal(Outcome outcome, std::uint32_t queue, std::string_view subject,
+                              std::span<const JobSpec> specs) {
+  const bool bounded = (store().queue(queue).flags.load() & engine::kBounded) != 0;
+  if (outcome == Outcome::kBusy && bounded)  // a stopped process is in the middle of a drop
     return internal::error_of(Outcome::kQueueFull, store(), queue, subject);
   Error error = internal::error_of(outcome, store(), queue, subject);
-  if (outcome == Outcome::kQueueFull) internal::describe_refusal(actor().met(), error);
+  if (outcome != Outcome::kQueueFull) return error;
+  if (actor().met().of_tenant) error.tenant = internal::tenant_of(specs[actor().met().refused]);
+  internal::describe_refusal(actor().met(), error);
   return error;
 }
 
@@ -45,7 +49,7 @@ Result<std::vector<JobIdText>> Producer::enqueue_batch(std::span<const JobSpec> 
   Outcome outcome = put();
   if (may_be_the_dead(outcome) && impl_->handle->attachment().repair_the_dead() != 0) outcome = put();
   if (outcome != Outcome::kOk)
-    return impl_->refusal(outcome, jobs->front().queue, specs.size() > 1 ? "batch" : specs.front().id);
+    return impl_->refusal(outcome, jobs->front().queue, specs.size() > 1 ? "batch" : specs.front().id, specs);
   return internal::texts_of(ids);
 }
 
@@ -85,7 +89,7 @@ struct WaitingEnqueue::Impl {
     if (outcome == Outcome::kOk)
       decided.emplace(internal::texts_of(ids));
     else
-      decided.emplace(producer->refusal(outcome, jobs.front().queue, "batch"));
+      decided.emplace(producer->refusal(outcome, jobs.front().queue, "batch", specs));
     gone();
   }
   void gone() {

@@ -108,7 +108,7 @@ Result<std::vector<std::pair<std::string, std::uint32_t>>> read_tenant_weights(c
   for (const auto& [name, weight] : fairness.weights) {
     if (wrong(weight))
       return invalid_setting("tenant_fairness.weights", name + ": a tenant's weight is 1 to 1000", kMost);
-    if (name.empty() || name.size() > sizeof engine::TenantWeight::name)
+    if (name.empty() || name.size() > sizeof engine::TenantRule::name)
       return invalid_setting("tenant_fairness.weights", "a tenant with a weight has a name of 1 to 128 bytes", 128);
     if (!weights.emplace(name, weight).second)
       return invalid_setting("tenant_fairness.weights", "tenant '" + name + "' has two weights");
@@ -120,17 +120,55 @@ Result<std::vector<std::pair<std::string, std::uint32_t>>> read_tenant_weights(c
   return std::vector<std::pair<std::string, std::uint32_t>>(weights.begin(), weights.end());
 }
 
+/// Calls `visit(name, rule)` for each tenant of the queue that anything is said of.
+template <class Visit>
+static void each_tenant_rule(const engine::Store& store, std::uint32_t queue, const Visit& visit) {
+  for (std::uint32_t i = 0; i < engine::kTenantRules; ++i) {
+    const engine::TenantRule& rule = store.tenant_rule(i);
+    const std::uint64_t word = rule.queue_and_length.load();
+    if (rule.key.load() == 0 || word >> 32 != queue) continue;
+    std::string name(std::min<std::uint64_t>(word & 0xFFFF'FFFF, sizeof rule.name), '\0');
+    shm::copy_out(name.data(), rule.name, name.size());
+    visit(std::move(name), rule);
+  }
+}
+
+Status check_tenant_bounds(const std::vector<TenantBound>& bounds) {
+  std::map<std::string_view, int> seen;
+  for (const TenantBound& bound : bounds) {
+    if (bound.tenant.size() > sizeof engine::TenantRule::name)
+      return invalid_setting("backpressure.tenant_bounds", "a tenant with a bound has a name of at most 128 bytes",
+                             sizeof engine::TenantRule::name);
+    if (seen[bound.tenant]++ != 0)
+      return invalid_setting("backpressure.tenant_bounds", "tenant '" + bound.tenant + "' has two bounds");
+    if (bound.max_depth.value_or(0) > kMostBoundJobs || bound.max_size_bytes.value_or(0) > kMostBoundBytes)
+      return invalid_setting("backpressure.tenant_bounds",
+                             "tenant '" + bound.tenant + "': a bound is at most " + std::to_string(kMostBoundJobs) +
+                                 " jobs and " + std::to_string(kMostBoundBytes) + " bytes",
+                             kMostBoundJobs);
+  }
+  return {};
+}
+
+std::vector<TenantBound> describe_tenant_bounds(const engine::Store& store, std::uint32_t queue) {
+  std::vector<TenantBound> bounds;
+  each_tenant_rule(store, queue, [&](std::string name, const engine::TenantRule& rule) {
+    const auto own = [](std::uint64_t word) { return word == 0 ? std::nullopt : std::optional(word - 1); };
+    TenantBound bound{std::move(name), own(rule.max_depth.load()), own(rule.max_bytes.load())};
+    if (bound.max_depth || bound.max_size_bytes) bounds.push_back(std::move(bound));
+  });
+  std::sort(bounds.begin(), bounds.end(),
+            [](const TenantBound& a, const TenantBound& b) { return a.tenant < b.tenant; });
+  return bounds;
+}
+
 TenantFairness describe_fairness(const engine::Store& store, std::uint32_t queue) {
   const engine::Fairness set(store.queue(queue).fairness.load());
   TenantFairness fairness{set.on(), static_cast<std::uint32_t>(set.default_weight()), {}};
-  for (std::uint32_t i = 0; i < engine::kTenantWeights; ++i) {
-    const engine::TenantWeight& entry = store.tenant_weight(i);
-    const std::uint64_t word = entry.queue_and_length.load(), weight = entry.weight.load();
-    if (entry.key.load() == 0 || weight == 0 || word >> 32 != queue) continue;
-    std::string name(std::min<std::uint64_t>(word & 0xFFFF'FFFF, sizeof entry.name), '\0');
-    shm::copy_out(name.data(), entry.name, name.size());
-    fairness.weights.emplace_back(std::move(name), static_cast<std::uint32_t>(weight));
-  }
+  each_tenant_rule(store, queue, [&](std::string name, const engine::TenantRule& rule) {
+    if (const std::uint64_t weight = rule.weight.load(); weight != 0)
+      fairness.weights.emplace_back(std::move(name), static_cast<std::uint32_t>(weight));
+  });
   std::sort(fairness.weights.begin(), fairness.weights.end());
   // Of two entries of one tenant the shorter one is shown.
   std::erase_if(fairness.weights, [&](const auto& each) {
@@ -217,9 +255,35 @@ class SettingsReader {
       settings_.drop = named(member, &drop_order_by_name, "must be \"oldest\" or \"lowest_priority\"");
     else if (member.name == "warning_threshold")
       settings_.warning_threshold = share(member);
+    else if (member.name == "tenant_max_depth")
+      settings_.tenant_max_depth = amount("backpressure.tenant_max_depth", member.value);
+    else if (member.name == "tenant_max_size_bytes")
+      settings_.tenant_max_size_bytes = amount("backpressure.tenant_max_size_bytes", member.value);
+    else if (member.name == "tenant_bounds")
+      settings_.tenant_bounds.emplace(), read_tenant_bounds(member);
     else
       complaint_.about("backpressure." + member.name,
-                       "is unknown; there are max_depth, max_size_bytes, strategy, warning_threshold, drop");
+                       "is unknown; there are max_depth, max_size_bytes, strategy, warning_threshold, drop, "
+                       "tenant_max_depth, tenant_max_size_bytes, tenant_bounds");
+  }
+  void read_tenant_bounds(const Member& tenants) {
+    const std::string path = "backpressure.tenant_bounds";
+    if (json::kind_of(tenants.value) != json::Kind::kObject)
+      return complaint_.wrong_kind(path, "an object", tenants.value);
+    for (const Member& tenant : json::members_of(tenants.value)) {
+      TenantBound& bound = settings_.tenant_bounds->emplace_back();
+      bound.tenant = tenant.name;
+      const std::string its = path + "." + tenant.name;
+      if (json::kind_of(tenant.value) != json::Kind::kObject)
+        return complaint_.wrong_kind(its, "an object", tenant.value);
+      for (const Member& member : json::members_of(tenant.value))
+        if (member.name == "max_depth")
+          bound.max_depth = amount(its + ".max_depth", member.value);
+        else if (member.name == "max_size_bytes")
+          bound.max_size_bytes = amount(its + ".max_size_bytes", member.value);
+        else
+          return complaint_.about(its + "." + member.name, "is unknown; there are max_depth, max_size_bytes");
+    }
   }
   template <class Value>
   std::optional<Value> named(const Member& member, std::optional<Value> (*by_name)(std::string_view) noexcept,
@@ -289,6 +353,23 @@ Result<QueueSettings> parse_queue_settings(std::string_view text) {
   return SettingsReader().read(json::trim(text));
 }
 
+namespace internal {
+
+void print_tenant_bounds(json::ObjectWriter& writer, const QueueInfo& queue) {
+  writer.number("tenant_max_depth", static_cast<std::int64_t>(queue.tenant_max_depth));
+  writer.number("tenant_max_size_bytes", static_cast<std::int64_t>(queue.tenant_max_size_bytes));
+  json::ObjectWriter tenants(writer.open("tenant_bounds"));
+  for (const TenantBound& each : queue.tenant_bounds) {
+    json::ObjectWriter bound(tenants.open(each.tenant));
+    if (each.max_depth) bound.number("max_depth", static_cast<std::int64_t>(*each.max_depth));
+    if (each.max_size_bytes) bound.number("max_size_bytes", static_cast<std::int64_t>(*each.max_size_bytes));
+    bound.close();
+  }
+  tenants.close();
+}
+
+}  // namespace internal
+
 std::string print_queue_policy(const QueueInfo& queue) {
   std::string out;
   json::ObjectWriter writer(out);
@@ -317,6 +398,7 @@ std::string print_queue_policy(const QueueInfo& queue) {
   backpressure.text("strategy", strategy_name(queue.strategy));
   backpressure.number("warning_threshold", queue.warning_threshold);
   backpressure.text("drop", drop_order_name(queue.drop));
+  internal::print_tenant_bounds(backpressure, queue);
   backpressure.close();
   writer.close();
   return out;

@@ -6,6 +6,7 @@
 #include <ojs_shm/admin.hpp>
 
 #include "engine/actor.hpp"
+#include "worker_api/envelope_json.hpp"
 
 // The order within a queue, between its settings as people write them and the engine's words. Pure; thread-safe.
 
@@ -23,6 +24,13 @@ std::vector<LevelWeight> describe_weights(engine::Convention convention, const e
 /// The weights by the names under which they are looked up. Errors: kInvalid.
 Result<std::vector<std::pair<std::string, std::uint32_t>>> read_tenant_weights(const TenantFairness& fairness);
 TenantFairness describe_fairness(const engine::Store& store, std::uint32_t queue);
+
+/// Bounds of tenants by name. Errors: kInvalid.
+Status check_tenant_bounds(const std::vector<TenantBound>& bounds);
+std::vector<TenantBound> describe_tenant_bounds(const engine::Store& store, std::uint32_t queue);
+
+/// `tenant_max_depth`, `tenant_max_size_bytes` and `tenant_bounds`.
+void print_tenant_bounds(json::ObjectWriter& writer, const QueueInfo& queue);
 
 /// What a queue does when it is full; what is not set stays as it was.
 engine::Backpressure read_backpressure(const QueueSettings& settings, engine::Backpressure before);

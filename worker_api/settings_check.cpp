@@ -6,6 +6,7 @@
 
 #include "engine/layout.hpp"
 #include "engine/names.hpp"
+#include "worker_api/queue_policy.hpp"
 
 namespace ojs_shm::internal {
 namespace {
@@ -31,18 +32,25 @@ Status check_queue(std::string_view name, const QueueSettings& settings) {
   if (!engine::valid_queue_name(name))
     return Error{
         Code::kInvalid, "queue must be 1 to 128 characters of [a-z0-9.-]", "queue", 0, engine::kMaxQueueNameLength, ""};
-  constexpr std::uint64_t kMostJobs = (1ULL << 24) - 1, kMostBytes = (1ULL << 40) - 1;
-  if (settings.max_depth.value_or(0) > kMostJobs)
-    return Error{Code::kInvalid, "max_depth is at most " + std::to_string(kMostJobs), "max_depth", 0, kMostJobs,
-                 "jobs"};
+  constexpr std::uint64_t kMostJobs = kMostBoundJobs, kMostBytes = kMostBoundBytes;
+  for (const auto& [member, bound] :
+       {std::pair("max_depth", settings.max_depth), std::pair("tenant_max_depth", settings.tenant_max_depth)})
+    if (bound.value_or(0) > kMostJobs)
+      return Error{Code::kInvalid, std::string(member) + " is at most " + std::to_string(kMostJobs),
+                   member,         0,
+                   kMostJobs,      "jobs"};
   if (settings.shards && (*settings.shards == 0 || *settings.shards > engine::kParts))
     return Error{Code::kInvalid, "a queue has 1 to " + std::to_string(engine::kParts) + " shards",
                  "shards",       0,
                  engine::kParts, ""};
-  if (settings.max_size_bytes.value_or(0) > kMostBytes)
-    return Error{Code::kInvalid,   "max_size_bytes is at most " + std::to_string(kMostBytes),
-                 "max_size_bytes", 0,
-                 kMostBytes,       "bytes"};
+  for (const auto& [member, bound] : {std::pair("max_size_bytes", settings.max_size_bytes),
+                                      std::pair("tenant_max_size_bytes", settings.tenant_max_size_bytes)})
+    if (bound.value_or(0) > kMostBytes)
+      return Error{Code::kInvalid, std::string(member) + " is at most " + std::to_string(kMostBytes),
+                   member,         0,
+                   kMostBytes,     "bytes"};
+  if (settings.tenant_bounds)
+    if (Status checked = check_tenant_bounds(*settings.tenant_bounds); !checked) return checked;
   if (settings.warning_threshold && !(*settings.warning_threshold >= 0 && *settings.warning_threshold <= 1))
     return Error{Code::kInvalid, "warning_threshold is a number from 0 to 1", "warning_threshold", 0, 1, ""};
   return {};

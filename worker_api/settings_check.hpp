@@ -14,6 +14,9 @@ namespace ojs_shm::internal {
 
 // What Admin and Worker refuse whatever the segment holds; for those who read settings before there is a segment.
 
+/// The largest bounds.
+constexpr std::uint64_t kMostBoundJobs = (1ULL << 24) - 1, kMostBoundBytes = (1ULL << 40) - 1;
+
 /// About a member of some settings.
 Error invalid_setting(std::string_view member, std::string message, std::uint64_t bound = 0);
 Status check_queue(std::string_view name, const QueueSettings& settings);

@@ -41,8 +41,16 @@ void describe_refusal(const engine::Meeting& met, Error& error) {
   error.unit = met.fullness.bytes ? "bytes" : "jobs";
   error.strategy = strategy_name(static_cast<BackpressureStrategy>(met.strategy));
   error.retry_after_ms = met.retry_after_ms;
-  error.message = "Queue '" + error.subject + "' has reached its " + (met.fullness.bytes ? "size" : "depth") +
-                  " bound (" + std::to_string(error.bound) + (met.fullness.bytes ? " bytes)" : ")");
+  const std::string whose = !error.tenant ? "Queue '" + error.subject + "' has reached its "
+                            : error.tenant->empty()
+                                ? "Queue '" + error.subject + "' has reached, for jobs without a tenant, its "
+                                : "Tenant '" + *error.tenant + "' has reached, in queue '" + error.subject + "', its ";
+  error.message = whose + (met.fullness.bytes ? "size" : "depth") + " bound (" + std::to_string(error.bound) +
+                  (met.fullness.bytes ? " bytes)" : ")");
+}
+
+std::string tenant_of(const JobSpec& spec) {
+  return spec.tenant.empty() ? ojs_shm::tenant_of(spec.extra) : std::string(spec.tenant);
 }
 
 [[gnu::noinline]] Error error_of(engine::Outcome outcome, engine::Store& store, std::uint32_t queue,
@@ -68,6 +76,14 @@ void describe_refusal(const engine::Meeting& met, Error& error) {
     }
     case Outcome::kMustWait:
     case Outcome::kMustDrop: break;
+    case Outcome::kNoAccounts:
+      return {Code::kSegmentFull,
+              "all places near by of the " + std::to_string(store.accounts()) +
+                  " accounts of tenants in bounded queues are taken; --tenants sets how many there are",
+              "accounts",
+              store.accounts(),
+              store.accounts(),
+              "accounts"};
     case Outcome::kNoTickets:
       return {Code::kSegmentFull,
               "all " + std::to_string(engine::room_tickets(store.lanes())) +
@@ -156,7 +172,7 @@ namespace {
 
 /// Whose job it is, and the key that it brings.
 [[gnu::noinline]] SpecFault read_tenant_and_limit(engine::Actor& actor, const JobSpec& spec, engine::NewJob& job) {
-  job.tenant = engine::Store::hash_tenant(spec.tenant.empty() ? tenant_of(spec.extra) : std::string(spec.tenant));
+  job.tenant = engine::Store::hash_tenant(tenant_of(spec));
   if (spec.limit == nullptr) return SpecFault::kNone;
   if (!check_limit(spec.limit->key, spec.limit->limit, false)) return SpecFault::kLimit;
   job.limits_turn = engine::limits_turn(actor.store());

@@ -13,6 +13,8 @@
 #include "shm/parking.hpp"
 #include "worker_api/attachment.hpp"
 #include "worker_api/envelope.hpp"
+#include "worker_api/settings_check.hpp"
+#include "worker_api/worker_pools.hpp"
 
 namespace ojs_shm {
 

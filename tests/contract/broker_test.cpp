@@ -182,17 +182,19 @@ TEST(Broker, holds_an_existing_segment_to_the_convention_that_was_given) {
 TEST(Broker, applies_its_file_and_lets_flags_win) {
   ScratchDirectory folder;
   const std::string config = folder / "broker.toml";
-  std::ofstream(config) << "slots = 2000\n"
-                           "max_body = \"64K\"\n"
-                           "convention = \"qo\"\n"
-                           "mode = \"0640\"\n"
-                           "[queues.mail]\n"
-                           "paused = true\n"
-                           "backpressure = { max_depth = 5, max_size_bytes = \"1M\", strategy = \"drop_oldest\", "
-                           "warning_threshold = 0.5, drop = \"lowest_priority\" }\n"
-                           "[default_priorities]\n"
-                           "\"email.send\" = \"urgent\"\n"
-                           "cleanup = 10\n";
+  std::ofstream(config)
+      << "slots = 2000\n"
+         "max_body = \"64K\"\n"
+         "convention = \"qo\"\n"
+         "mode = \"0640\"\n"
+         "[queues.mail]\n"
+         "paused = true\n"
+         "backpressure = { max_depth = 5, max_size_bytes = \"1M\", strategy = \"drop_oldest\", "
+         "warning_threshold = 0.5, drop = \"lowest_priority\", tenant_max_depth = 4, tenant_max_size_bytes = \"2K\", "
+         "tenant_bounds = { acme = { max_depth = 3, max_size_bytes = \"1K\" } } }\n"
+         "[default_priorities]\n"
+         "\"email.send\" = \"urgent\"\n"
+         "cleanup = 10\n";
   LiveSegment segment({"--config", config, "--slots", "3000"});
   const std::string stats = segment.cli({"stats", "--json"}).out;
   EXPECT_EQ(member(stats, "segment.convention"), "qo");
@@ -206,6 +208,9 @@ TEST(Broker, applies_its_file_and_lets_flags_win) {
   EXPECT_EQ(member(mail, "backpressure.strategy"), "drop_oldest");
   EXPECT_EQ(member(mail, "backpressure.warning_threshold"), "0.5");
   EXPECT_EQ(member(mail, "backpressure.drop"), "lowest_priority");
+  EXPECT_EQ(member(mail, "backpressure.tenant_max_depth"), "4");
+  EXPECT_EQ(member(mail, "backpressure.tenant_max_size_bytes"), "2048");
+  EXPECT_EQ(member(mail, "backpressure.tenant_bounds"), R"({"acme":{"max_depth":3,"max_size_bytes":1024}})");
   EXPECT_EQ(segment.job(segment.enqueue({"-t", "email.send"}), "priority"), "200");
   EXPECT_EQ(segment.job(segment.enqueue({"-t", "cleanup"}), "priority"), "10");
   EXPECT_EQ(segment.job(segment.enqueue({"-t", "other"}), "priority"), "128");
@@ -244,6 +249,9 @@ INSTANTIATE_TEST_SUITE_P(
                     BadConfig{"[queues.a.backpressure]\ndrop = {}\n", "2", "lowest_priority"},
                     BadConfig{"\n[queues.\"bad queue\"]\n", "2", "bad queue"},
                     BadConfig{"[queues.a.backpressure]\nmax_depth = 16777216\n", "1", "16777215"},
+                    BadConfig{"[queues.a.backpressure]\ntenant_max_depth = -1\n", "2", "tenant_max_depth"},
+                    BadConfig{"[queues.a.backpressure.tenant_bounds]\nb = 1\n", "2", "`b`"},
+                    BadConfig{"[queues.a.backpressure.tenant_bounds]\nb.depth = 1\n", "2", "`depth`"},
                     BadConfig{"[default_priorities]\na = \"foo\"\n", "2", "foo"},
                     BadConfig{"[default_priorities]\n\na = 256\n", "3", "maximum is 255"},
                     BadConfig{"convention = \"qo\"\n[default_priorities]\na = 256\n", "3", "255"},

@@ -12,6 +12,33 @@ static int the_order_within_a_queue(void) {
   return close_room(&here, "order");
 }
 
+static int bounds_of_tenants(void) {
+  room here;
+  ojs_shm_job_spec job = spec_at("bounded", 1);
+  ojs_shm_error detail;
+  char id[OJS_SHM_ID_SIZE];
+  const char* bounds = "{\"backpressure\":{\"tenant_max_depth\":1,\"tenant_bounds\":{\"big\":{\"max_depth\":2}}}}";
+  CHECK(open_room(&here, "tenants", NULL));
+  CHECK_OK(here.admin, ojs_shm_configure_queue(here.admin, "default", bounds, strlen(bounds)));
+  CHECK(ojs_shm_configure_queue(here.admin, NULL, bounds, 0) == OJS_SHM_E_INVALID);
+  job.tenant = "acme";
+  CHECK_OK(here.producer, ojs_shm_enqueue(here.producer, &job, id));
+  CHECK(ojs_shm_enqueue(here.producer, &job, id) == OJS_SHM_E_QUEUE_FULL);
+  memset(&detail, 0, sizeof detail);
+  detail.struct_size = sizeof detail;
+  CHECK_OK(here.producer, ojs_shm_last_error_detail(here.producer, &detail));
+  CHECK(detail.tenant != NULL && strcmp(detail.tenant, "acme") == 0 && detail.bound == 1);
+  job.tenant = "big";
+  CHECK_OK(here.producer, ojs_shm_enqueue(here.producer, &job, id));
+  CHECK_OK(here.producer, ojs_shm_enqueue(here.producer, &job, id));
+  CHECK(ojs_shm_configure_queue(here.admin, "default", "{\"backpressure\":{\"max_depth\":1}}", 0) == OJS_SHM_OK);
+  job.tenant = "other";
+  CHECK(ojs_shm_enqueue(here.producer, &job, id) == OJS_SHM_E_QUEUE_FULL);
+  CHECK_OK(here.producer, ojs_shm_last_error_detail(here.producer, &detail));
+  CHECK(detail.tenant == NULL && detail.bound == 1);
+  return close_room(&here, "tenants");
+}
+
 static int limits_of_keys(void) {
   room here;
   ojs_shm_job_spec job = spec_at("paid", 1);

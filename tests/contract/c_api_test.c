@@ -559,6 +559,7 @@ int main(int argc, char** argv) {
       TEST(a_full_queue_says_how_full_and_may_be_waited_for),
       TEST(a_full_segment_names_its_pool),
       TEST(the_order_within_a_queue),
+      TEST(bounds_of_tenants),
       TEST(limits_of_keys),
       TEST(only_json_is_taken),
       TEST(texts_and_buffers),

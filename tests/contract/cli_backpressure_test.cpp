@@ -47,6 +47,38 @@ TEST(CliBackpressure, BP_T15_settings_are_set_and_shown) {
   }
 }
 
+TEST(CliBackpressure, BP_T19_tenants_have_bounds_that_are_set_shown_and_taken_away) {
+  const LiveSegment segment;
+  const Finished set =
+      segment.cli({"queue", "set", "mail", "--tenant-max-depth", "1", "--tenant-max-bytes", "64K", "--tenant-bound",
+                   "acme:3:1M", "--tenant-bound", "a:b:2", "--tenant-bound", "gone:5", "--json"});
+  ASSERT_EQ(set.exit_code, 0) << set.err;
+  EXPECT_EQ(member(set.out, "backpressure.tenant_max_depth"), "1");
+  EXPECT_EQ(member(set.out, "backpressure.tenant_max_size_bytes"), "65536");
+  EXPECT_EQ(member(set.out, "backpressure.tenant_bounds"),
+            R"({"a:b":{"max_depth":2},"acme":{"max_depth":3,"max_size_bytes":1048576},"gone":{"max_depth":5}})");
+  EXPECT_EQ(segment.cli({"queue", "set", "mail", "--tenant-bound", "gone:off"}).exit_code, 0);
+  EXPECT_EQ(segment.cli({"queue", "set", "mail", "--tenant-bound", "acme::2M"}).exit_code, 0);
+  EXPECT_EQ(member(queue_of(segment, "mail"), "backpressure.tenant_bounds"),
+            R"({"a:b":{"max_depth":2},"acme":{"max_size_bytes":2097152}})");
+  EXPECT_THAT(segment.cli({"queue", "get", "mail"}).out, HasSubstr("tenant_max_depth"));
+  const auto put = [&segment](const std::string& tenant) {
+    return segment.cli(
+        {"enqueue", "-t", "a", "--queue", "mail", "--meta", R"({"tenant_id":")" + tenant + R"("})", "--json"});
+  };
+  EXPECT_EQ(put("x").exit_code, 0);
+  const Finished refused = put("x");
+  EXPECT_EQ(refused.exit_code, 6);
+  EXPECT_EQ(member(refused.err, "error.code"), "QUEUE_FULL");
+  EXPECT_EQ(member(refused.err, "error.tenant"), "x");
+  EXPECT_EQ(member(refused.err, "error.queue"), "mail");
+  EXPECT_EQ(member(refused.err, "error.bound"), "1");
+  EXPECT_EQ(put("y").exit_code, 0);
+  for (const char* wrong : {"acme", "acme:x", "acme:-1", "acme:", "acme:1:x"})
+    EXPECT_EQ(segment.cli({"queue", "set", "mail", "--tenant-bound", wrong}).exit_code, 2) << wrong;
+  EXPECT_THAT(segment.cli({"export"}).out, HasSubstr("tenant_bounds"));
+}
+
 TEST(CliBackpressure, BP_H2_BP_X1_BP_X3_a_refusal_as_json_and_in_numbers) {
   const LiveSegment segment;
   EXPECT_EQ(segment.cli({"queue", "set", "default", "--max-depth", "2"}).exit_code, 0);

@@ -18,6 +18,93 @@ JobSpec spec_of(std::string_view args = "[1]") {
 
 }  // namespace
 
+namespace {
+
+JobSpec of_tenant(std::string_view tenant, std::string_view args = "[1]") {
+  JobSpec spec = spec_of(args);
+  spec.tenant = tenant;
+  return spec;
+}
+
+/// Operations in a queue whose tenants are bounded.
+std::vector<Operation> with_bounded_tenants() {
+  const auto bound = [](Hands& h, BackpressureStrategy strategy = BackpressureStrategy::kReject) {
+    must(h.admin->set_queue("default", {.strategy = strategy, .tenant_max_depth = 2}));
+  };
+  return {
+      {"bounded_tenant_comes_and_goes", [bound](Hands& h) { bound(h); },
+       [](Hands& h) {
+         h.put(of_tenant("a"));
+         h.put(of_tenant("a"));
+         if (h.producer->enqueue(of_tenant("a")).code() != Code::kQueueFull)
+           throw std::runtime_error("the bound was passed");
+         h.put(of_tenant("b"));
+         Job job;
+         h.take(job);
+         must(h.worker->nack(job, {}));
+         must(h.producer->cancel(h.id));
+       }},
+      {"bounded_tenants_batch",
+       [bound](Hands& h) {
+         bound(h);
+         h.put(of_tenant("a"));
+       },
+       [](Hands& h) {
+         const std::vector<JobSpec> fits{of_tenant("a"), of_tenant("b"), of_tenant("c")};
+         must(h.producer->enqueue_batch(fits));
+         if (h.producer->enqueue_batch(fits).code() != Code::kQueueFull)
+           throw std::runtime_error("the bound was passed");
+       }},
+      {"bounded_tenant_drops",
+       [bound](Hands& h) {
+         bound(h, BackpressureStrategy::kDropOldest);
+         for (const char* tenant : {"a", "b", "a", "b"}) h.put(of_tenant(tenant));
+       },
+       [](Hands& h) {
+         const std::vector<JobSpec> specs{of_tenant("a"), of_tenant("b"), of_tenant("a")};
+         must(h.producer->enqueue_batch(specs));
+       }},
+      {"bounded_tenant_takes_an_account",
+       [bound](Hands& h) {
+         bound(h);
+         for (int i = 0; i < 100; ++i) {
+           h.put(of_tenant("t" + std::to_string(i)));
+           h.take(h.job);
+           must(h.worker->ack(h.job));
+         }
+       },
+       [](Hands& h) {
+         h.put(of_tenant("new"));
+         h.put(of_tenant("newer"));
+       }},
+      {"tenants_are_bounded",
+       [](Hands& h) {
+         for (const char* tenant : {"a", "b", "a"}) h.put(of_tenant(tenant));
+         h.take(h.job);
+       },
+       [bound](Hands& h) { bound(h); }},
+      {"bounded_tenant_waits",
+       [bound](Hands& h) {
+         bound(h, BackpressureStrategy::kBlock);
+         h.put(of_tenant("a"));
+         h.put(of_tenant("a"));
+       },
+       [](Hands& h) {
+         const JobSpec a = of_tenant("a"), b = of_tenant("b");
+         const EnqueueOptions patience{.block_timeout = std::chrono::minutes(1)};
+         WaitingEnqueue first = must(h.producer->begin(std::span(&a, 1), patience));
+         WaitingEnqueue passes = must(h.producer->begin(std::span(&b, 1), patience));
+         if (first.poll() || !passes.poll()) throw std::runtime_error("a tenant held up another");
+         Job job;
+         must(h.worker->try_fetch(job));
+         const auto admitted = first.poll();
+         if (!admitted || !admitted->ok()) throw std::runtime_error("the first was not let in");
+       }},
+  };
+}
+
+}  // namespace
+
 std::vector<Operation> with_full_queues(std::vector<Operation> others) {
   const std::vector<Operation> more = {
       {"enqueue_drops",
@@ -92,6 +179,8 @@ std::vector<Operation> with_full_queues(std::vector<Operation> others) {
        }},
   };
   others.insert(others.end(), more.begin(), more.end());
+  const std::vector<Operation> tenants = with_bounded_tenants();
+  others.insert(others.end(), tenants.begin(), tenants.end());
   return others;
 }
 

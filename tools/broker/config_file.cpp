@@ -211,20 +211,63 @@ class Reader {
     const toml::table* table = node.as_table();
     if (table == nullptr) return complain(node.source(), "`backpressure` must be a table");
     for (const auto& [member, value] : *table) {
+      Status read;
       if (member.str() == "max_depth") {
-        const auto depth = value.value_exact<std::int64_t>();
-        if (!depth || *depth < 0) return complain(value.source(), "`max_depth` must be a number of jobs; 0: unbounded");
-        settings.max_depth = static_cast<std::uint64_t>(*depth);
+        read = read_jobs(member, value, settings.max_depth);
       } else if (member.str() == "max_size_bytes") {
-        const auto bytes = shell::parse_bytes(scalar_text(value, false).value_or(""));
-        if (!bytes) return complain(value.source(), fmt::format("`max_size_bytes`: {}", bytes.error().message));
-        settings.max_size_bytes = bytes.value();
+        read = read_bytes(member, value, settings.max_size_bytes);
+      } else if (member.str() == "tenant_max_depth") {
+        read = read_jobs(member, value, settings.tenant_max_depth);
+      } else if (member.str() == "tenant_max_size_bytes") {
+        read = read_bytes(member, value, settings.tenant_max_size_bytes);
+      } else if (member.str() == "tenant_bounds") {
+        read = read_tenant_bounds(value, settings.tenant_bounds.emplace());
       } else if (member.str() == "strategy" || member.str() == "warning_threshold" || member.str() == "drop") {
-        if (const Status read = read_as_json("backpressure", member, value, settings); !read) return read;
+        read = read_as_json("backpressure", member, value, settings);
       } else {
-        return complain(member.source(), fmt::format("unknown key `{}` of backpressure; there are max_depth, "
-                                                     "max_size_bytes, strategy, warning_threshold, drop",
-                                                     member.str()));
+        read = complain(member.source(),
+                        fmt::format("unknown key `{}` of backpressure; there are max_depth, max_size_bytes, strategy, "
+                                    "warning_threshold, drop, tenant_max_depth, tenant_max_size_bytes, tenant_bounds",
+                                    member.str()));
+      }
+      if (!read) return read;
+    }
+    return {};
+  }
+
+  Status read_jobs(const toml::key& key, const toml::node& node, std::optional<std::uint64_t>& jobs) {
+    const auto number = node.value_exact<std::int64_t>();
+    if (!number || *number < 0)
+      return complain(node.source(), fmt::format("`{}` must be a number of jobs; 0: unbounded", key.str()));
+    jobs = static_cast<std::uint64_t>(*number);
+    return {};
+  }
+  Status read_bytes(const toml::key& key, const toml::node& node, std::optional<std::uint64_t>& read) {
+    const auto bytes = shell::parse_bytes(scalar_text(node, false).value_or(""));
+    if (!bytes) return complain(node.source(), fmt::format("`{}`: {}", key.str(), bytes.error().message));
+    read = bytes.value();
+    return {};
+  }
+  Status read_tenant_bounds(const toml::node& node, std::vector<TenantBound>& bounds) {
+    const toml::table* tenants = node.as_table();
+    if (tenants == nullptr) return complain(node.source(), "`tenant_bounds` must be a table of tenants");
+    for (const auto& [tenant, value] : *tenants) {
+      const toml::table* table = value.as_table();
+      if (table == nullptr)
+        return complain(value.source(), fmt::format("the bounds of tenant `{}` must be a table", tenant.str()));
+      TenantBound& bound = bounds.emplace_back();
+      bound.tenant = tenant.str();
+      for (const auto& [member, amount] : *table) {
+        Status read;
+        if (member.str() == "max_depth")
+          read = read_jobs(member, amount, bound.max_depth);
+        else if (member.str() == "max_size_bytes")
+          read = read_bytes(member, amount, bound.max_size_bytes);
+        else
+          read = complain(member.source(), fmt::format("unknown key `{}` of a tenant's bounds; there are max_depth, "
+                                                       "max_size_bytes",
+                                                       member.str()));
+        if (!read) return read;
       }
     }
     return {};

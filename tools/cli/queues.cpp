@@ -64,6 +64,9 @@ struct SetOptions {
   std::optional<std::string> aging, level_weights, tenant_fairness, tenant_weights;
   std::optional<std::uint32_t> shards;
   std::string strategy, warning_threshold, drop;
+  std::optional<std::uint64_t> tenant_max_depth;
+  std::optional<std::string> tenant_max_size_bytes;
+  std::vector<std::string> tenant_bounds;
 };
 
 /// "on", "off", or the members of `aging` as JSON or as NAME=VALUE,...; all of them go through the reader of settings.
@@ -130,6 +133,38 @@ void add_backpressure(QueueSettings& settings, const SetOptions& options) {
   settings.drop = read.drop;
 }
 
+/// NAME:JOBS[:BYTES], or NAME:off; each a change to what the queue's tenants have.
+void add_tenant_bounds(QueueSettings& settings, const SetOptions& options, std::vector<TenantBound> bounds) {
+  for (const std::string& text : options.tenant_bounds) {
+    const auto wrong = [&text] {
+      must(Status(Error{Code::kInvalid, "'" + text + "' must be NAME:JOBS, NAME:JOBS:BYTES, NAME::BYTES or NAME:off",
+                        "tenant-bound"}));
+    };
+    // A name may have colons of its own.
+    std::size_t last = text.rfind(':');
+    if (last == std::string::npos) wrong();
+    std::string jobs = text.substr(last + 1), bytes;
+    if (const std::size_t before = last == 0 ? std::string::npos : text.rfind(':', last - 1);
+        jobs != "off" && before != std::string::npos && text.find_first_not_of("0123456789", before + 1) >= last) {
+      bytes = jobs;
+      jobs = text.substr(before + 1, last - before - 1);
+      last = before;
+    }
+    TenantBound bound{text.substr(0, last)};
+    std::erase_if(bounds, [&bound](const TenantBound& each) { return each.tenant == bound.tenant; });
+    if (jobs == "off") continue;
+    if (!jobs.empty()) {
+      const auto number = json::check(jobs).ok() ? json::integer_of(jobs) : std::nullopt;
+      if (!number || *number < 0) wrong();
+      bound.max_depth = static_cast<std::uint64_t>(*number);
+    }
+    if (!bytes.empty()) bound.max_size_bytes = must(shell::parse_bytes(bytes));
+    if (!bound.max_depth && !bound.max_size_bytes) wrong();
+    bounds.push_back(std::move(bound));
+  }
+  settings.tenant_bounds = std::move(bounds);
+}
+
 int set_queue(const Request& request, const SetOptions& options) {
   QueueSettings settings;
   settings.max_depth = options.max_depth;
@@ -137,6 +172,13 @@ int set_queue(const Request& request, const SetOptions& options) {
   if (options.max_size_bytes) settings.max_size_bytes = must(shell::parse_bytes(*options.max_size_bytes));
   add_order(settings, options);
   add_backpressure(settings, options);
+  settings.tenant_max_depth = options.tenant_max_depth;
+  if (options.tenant_max_size_bytes)
+    settings.tenant_max_size_bytes = must(shell::parse_bytes(*options.tenant_max_size_bytes));
+  if (!options.tenant_bounds.empty()) {
+    const auto queue = must(Observer::attach(request.where)).queue(options.name);
+    add_tenant_bounds(settings, options, queue ? queue->tenant_bounds : std::vector<TenantBound>{});
+  }
   must(must(Admin::attach(request.where)).set_queue(options.name, settings));
   return get_queue(request, NameOptions{options.name});
 }
@@ -215,6 +257,17 @@ void add_queue_commands(CLI::App& app, Request& request) {
       ->type_name("SHARE");
   set->add_option("--drop", set_options->drop, "What drop_oldest drops: oldest, or lowest_priority")
       ->type_name("WHICH");
+  set->add_option("--tenant-max-depth", set_options->tenant_max_depth,
+                  "Waiting jobs of each tenant that it takes; 0: unbounded")
+      ->type_name("N")
+      ->check(kNotNegative);
+  set->add_option("--tenant-max-size-bytes,--tenant-max-bytes", set_options->tenant_max_size_bytes,
+                  "Bytes of waiting jobs of each tenant that it takes; 0: unbounded")
+      ->type_name("BYTES");
+  set->add_option("--tenant-bound", set_options->tenant_bounds,
+                  "A tenant's own bounds, such as acme:50000 or acme:50000:8M, or acme:off; may be given again")
+      ->type_name("TENANT:N[:BYTES]")
+      ->allow_extra_args(false);
   set->add_option("--paused", set_options->paused, "A paused queue accepts jobs and gives none")
       ->type_name("true|false");
   set->add_option("--aging", set_options->aging,

@@ -20,6 +20,7 @@ std::string error_as_json(const Error& error, std::uint64_t line) {
     }
     if (!error.unit.empty()) inner.text("unit", error.unit);
     if (error.code == Code::kQueueFull) inner.text("queue", error.subject);
+    if (error.tenant) inner.text("tenant", *error.tenant);
     if (!error.strategy.empty()) inner.text("strategy", error.strategy);
     if (error.retry_after_ms != 0) inner.number("retry_after_ms", std::int64_t{error.retry_after_ms});
     if (line != 0) inner.number("line", static_cast<std::int64_t>(line));

@@ -202,6 +202,22 @@ class Submitting(OnQueue):
             first.cancel()
             self.assertEqual(waiting.result().state, "available")
 
+    def test_BP_T19_a_full_tenant_is_refused_and_others_are_not(self):
+        self.queue.configure(tenant_max_depth=1, tenant_bounds={"big": {"max_depth": 2}})
+        policy = self.queue.stats().raw["policy"]["backpressure"]
+        self.assertEqual((policy["tenant_max_depth"], policy["tenant_bounds"]), (1, {"big": {"max_depth": 2}}))
+        for tenant in ("big", "big", "a"):
+            self.queue.submit("any", meta={"tenant_id": tenant})
+        for tenant, bound in (("big", 2), ("a", 1)):
+            with self.assertRaises(ojs_shm.QueueFull) as refused:
+                self.queue.submit("any", meta={"tenant_id": tenant})
+            self.assertEqual((refused.exception.tenant, refused.exception.bound), (tenant, bound))
+        self.queue.submit("any", meta={"tenant_id": "b"})
+        self.queue.configure(max_depth=1)
+        with self.assertRaises(ojs_shm.QueueFull) as refused:
+            self.queue.submit("any", meta={"tenant_id": "c"})
+        self.assertIsNone(refused.exception.tenant)
+
     def test_BP_T10_a_submit_drops_the_oldest(self):
         self.queue.configure(max_depth=1, strategy="drop_oldest")
         victim, task = self.queue.submit("any"), self.queue.submit("any")

@@ -335,6 +335,30 @@ TEST_F(Audit, I22_pools_that_nobody_changes_and_a_queue_that_no_pool_isolates) {
   EXPECT_EQ(found(), (std::set<std::uint32_t>{22}));
 }
 
+TEST_F(Audit, I23_an_account_that_holds_what_nothing_waits_for) {
+  ASSERT_TRUE(s.admin.set_queue("default", {.tenant_max_depth = 1000}).ok());
+  const std::uint32_t at = s.store().find_account(engine::mix_key(0, 0));
+  engine::AccountRecord& account = s.store().account(at);
+  {
+    const Corrupted mark(job(available).account, job(available).account.load() | engine::AccountMark::kGivenBack);
+    EXPECT_EQ(found(), (std::set<std::uint32_t>{23}));
+  }
+  {
+    const Corrupted key(account.key, 5);
+    EXPECT_EQ(found(), (std::set<std::uint32_t>{23}));
+  }
+  {
+    const Corrupted reserved(account.reserved, account.reserved.load() + 1);
+    EXPECT_EQ(found(), (std::set<std::uint32_t>{23}));
+  }
+  {
+    const Corrupted closed(account.reserved, account.reserved.load() | engine::kAccountClosed);
+    EXPECT_EQ(found(), (std::set<std::uint32_t>{23}));
+  }
+  const Corrupted seat(s.store().header().account_seat, 30);
+  EXPECT_EQ(found(), (std::set<std::uint32_t>{14}));
+}
+
 TEST_F(Audit, names_no_more_than_a_thousand_findings_and_only_what_stays) {
   EXPECT_EQ(engine::audit_patiently(s.store()), std::vector<engine::Finding>{});
   const Corrupted word(queue().waiters[15], 1ULL << 63);

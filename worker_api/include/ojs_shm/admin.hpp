@@ -29,9 +29,12 @@ struct QueueSettings {
   std::optional<double> warning_threshold =
       {};                              ///< 0 to 1; fuller than this, the queue warns: 0.8 unless said otherwise
   std::optional<DropOrder> drop = {};  ///< of the strategy drop_oldest
+  std::optional<std::uint64_t> tenant_max_depth = {}, tenant_max_size_bytes = {};  ///< of each tenant; 0: unbounded
+  std::optional<std::vector<TenantBound>> tenant_bounds = {};  ///< all of them: bounds that are not listed end
 };
 
-/// Reads `{"paused", "backpressure": {"max_depth", "max_size_bytes", "strategy", "warning_threshold", "drop"}, "aging":
+/// Reads `{"paused", "backpressure": {"max_depth", "max_size_bytes", "strategy", "warning_threshold", "drop",
+/// "tenant_max_depth", "tenant_max_size_bytes", "tenant_bounds": {"a": {"max_depth", "max_size_bytes"}}}, "aging":
 /// {"enabled", "preset", "interval", "rate", "cap" or "floor"}, "level_weights": {"0": 5, "high": 3, "*": 1}, "shards",
 /// "tenant_fairness": {"enabled", "strategy": "fair-share", "default_weight", "weights": {"a": 5}}}`.
 /// Errors: kInvalid; `subject` is the member.

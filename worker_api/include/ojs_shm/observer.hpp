@@ -43,6 +43,12 @@ struct TenantFairness {
   std::vector<std::pair<std::string, std::uint32_t>> weights = {};  ///< by tenant, or by "tenant:" and its name
 };
 
+/// Bounds of one tenant in a queue; what is not set is the queue's for each tenant.
+struct TenantBound {
+  std::string tenant;
+  std::optional<std::uint64_t> max_depth = {}, max_size_bytes = {};  ///< 0: unbounded
+};
+
 struct QueueInfo {
   std::string name;
   bool paused = false;
@@ -50,6 +56,8 @@ struct QueueInfo {
   BackpressureStrategy strategy = BackpressureStrategy::kReject;
   double warning_threshold = 0.8;
   DropOrder drop = DropOrder::kOldest;
+  std::uint64_t tenant_max_depth = 0, tenant_max_size_bytes = 0;  ///< of each tenant; 0: unbounded
+  std::vector<TenantBound> tenant_bounds;                         ///< of tenants that have their own
   double pressure = 0;        ///< depth / bound, of the bound that is filled more; 0 without a bound, at most 1
   std::uint64_t waiting = 0;  ///< enqueues that wait for room
   std::uint64_t depth = 0, size_bytes = 0;  ///< available + scheduled + retryable + pending

@@ -96,6 +96,7 @@ typedef struct ojs_shm_error {
   uint32_t reserved;
   const char* strategy;     // of QUEUE_FULL: the queue's, "reject", "block" or "drop_oldest"; else ""
   uint64_t retry_after_ms;  // of QUEUE_FULL: when there may be room, at least 1,000; else 0
+  const char* tenant;       // of QUEUE_FULL: whose bound it is, "" that of jobs without a tenant; NULL: the queue's
 } ojs_shm_error;
 
 // The last failure of a handle; a success leaves it. With NULL or a segment handle: the last failure in this thread of

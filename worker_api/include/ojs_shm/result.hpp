@@ -49,6 +49,8 @@ struct Error {
   std::string_view unit = "";        ///< "jobs" or "bytes"; of kSegmentFull the pool's, such as "blocks"
   std::string_view strategy = "";    ///< kQueueFull: the queue's, such as "reject"
   std::uint32_t retry_after_ms = 0;  ///< kQueueFull: when there may be room; at least a second
+  std::optional<std::string> tenant =
+      {};  ///< kQueueFull: whose bound it is, "" that of jobs without a tenant; none: the queue's
 };
 
 /// A value or an Error. Reading the value of an error is a bug and ends the process.

@@ -44,7 +44,7 @@ class Sized(Structure):
 class Error(Sized):
     _fields_ = [("struct_size", c_size_t), ("message", c_char_p), ("subject", c_char_p), ("unit", c_char_p),
                 ("depth", c_uint64), ("bound", c_uint64), ("code", c_int32), ("reserved", c_uint32),
-                ("strategy", c_char_p), ("retry_after_ms", c_uint64)]
+                ("strategy", c_char_p), ("retry_after_ms", c_uint64), ("tenant", c_char_p)]
 
 
 class SegmentOptions(Sized):
@@ -226,7 +226,8 @@ class Library:
         return made(detail.message.decode("utf-8", "replace"), code=name, number=number,
                     subject=(detail.subject or b"").decode("utf-8", "replace"), depth=detail.depth,
                     bound=detail.bound, unit=(detail.unit or b"").decode(),
-                    strategy=(detail.strategy or b"").decode(), retry_after=detail.retry_after_ms / 1000)
+                    strategy=(detail.strategy or b"").decode(), retry_after=detail.retry_after_ms / 1000,
+                    tenant=None if detail.tenant is None else detail.tenant.decode("utf-8", "replace"))
 
     def open(self, entry, *arguments) -> int:
         """Calls an entry whose last parameter receives a new handle."""

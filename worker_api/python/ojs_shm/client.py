@@ -298,11 +298,13 @@ class Queue:
                   aging: dict[str, Any] | None = None, level_weights: dict[str, int] | None = None,
                   shards: int | None = None, tenant_fairness: dict[str, Any] | None = None,
                   strategy: str | None = None, warning_threshold: float | None = None,
-                  drop: str | None = None) -> None:
+                  drop: str | None = None, tenant_max_depth: int | None = None, tenant_max_size_bytes: int | None = None,
+                  tenant_bounds: dict[str, dict[str, int]] | None = None) -> None:
         """Changes what is given, and makes the queue when it does not exist. 0 means unbounded.
 
         `strategy` is what a full queue does: "reject", "block" (a producer may wait, see submit) or "drop_oldest", by
-        `drop` "oldest" or "lowest_priority". Fuller than `warning_threshold` (0 to 1) it warns.
+        `drop` "oldest" or "lowest_priority". Fuller than `warning_threshold` (0 to 1) it warns. `tenant_...` bound each
+        tenant; `tenant_bounds` maps all that have their own to max_depth and max_size_bytes.
 
         `aging` has the members enabled, preset ("ojs", "qo"), interval, rate, and cap or floor; `level_weights` maps a
         priority (a number or a name, "*" for all others) to its turns, and is strict again when empty; `tenant_fairness` has
@@ -317,11 +319,12 @@ class Queue:
         if paused is not None:
             settings.paused = int(paused)
             settings.set |= _abi.QUEUE_PAUSED
-        order = {name: value for name, value in (("aging", aging), ("level_weights", level_weights),
-                                                 ("shards", shards),
+        order = {name: value for name, value in (("aging", aging), ("level_weights", level_weights), ("shards", shards),
                                                  ("tenant_fairness", tenant_fairness)) if value is not None}
         bounds = {name: value for name, value in (("strategy", strategy), ("warning_threshold", warning_threshold),
-                                                  ("drop", drop)) if value is not None}
+                                                  ("drop", drop), ("tenant_max_depth", tenant_max_depth),
+                                                  ("tenant_max_size_bytes", tenant_max_size_bytes),
+                                                  ("tenant_bounds", tenant_bounds)) if value is not None}
         if bounds:
             order["backpressure"] = bounds
         name = _abi.text_in(queue or self.queue, "queue")

@@ -17,10 +17,12 @@ class OjsError(Exception):
     subject   the queue, pool, member or state it speaks of, or ""
     depth, bound, unit   present use and limit in "jobs" or "bytes"; 0, 0, "" where they have no meaning
     strategy, retry_after   of QueueFull: the queue's, and in how many seconds there may be room, at least 1; else "", 0
+    tenant    of QueueFull: whose bound it is, "" that of jobs without a tenant; None: the queue's
     """
 
     def __init__(self, message: str, *, code: str = "", number: int = 0, subject: str = "", depth: int = 0,
-                 bound: int = 0, unit: str = "", strategy: str = "", retry_after: float = 0) -> None:
+                 bound: int = 0, unit: str = "", strategy: str = "", retry_after: float = 0,
+                 tenant: str | None = None) -> None:
         super().__init__(message)
         self.message = message
         self.code = code
@@ -31,6 +33,7 @@ class OjsError(Exception):
         self.unit = unit
         self.strategy = strategy
         self.retry_after = retry_after
+        self.tenant = tenant
 
     def __str__(self) -> str:
         return self.message
