@@ -76,9 +76,6 @@ constexpr std::uint32_t accounts_for(std::uint32_t flows, std::uint32_t slots) {
   return std::clamp<std::uint32_t>(std::min(flows / 4, slots / 16), 16, AccountMark::kMostAccounts);
 }
 
-/// Counter of a lane: of its operations that touched accounts.
-constexpr unsigned kAccountStamp = 4;
-
 /// What an enqueue charges to one tenant.
 struct TenantCharge {
   std::uint64_t tenant = 0, cost = 0;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "engine/lane_counters.hpp"
 #include "shm/atomics.hpp"
 #include "shm/bits.hpp"
 
@@ -160,10 +161,6 @@ struct TicketControl {
   constexpr TicketControl void_() const { return TicketControl((tag() + 1) & TagBits::kMax); }
 };
 constexpr std::uint32_t room_tickets(std::uint32_t lanes) { return lanes * 8; }
-
-/// Counters of a lane (pages.hpp has the first) that belong to a drop which is being committed: the tallies `out` and
-/// `dropped` as they shall be.
-constexpr unsigned kDropOut = 2, kDropCount = 3;
 
 /// What a handle knows of a bounded queue; too old, it only makes it look again.
 struct DepthCache {

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "engine/lane_counters.hpp"
 #include "shm/atomics.hpp"
 #include "shm/bits.hpp"
 #include "shm/layout.hpp"
@@ -87,10 +88,6 @@ struct EventPage {
   EventRecord event[kEventsPerPage];
 };
 static_assert(sizeof(EventRecord) == 64 && sizeof(EventPage) == 1024);
-
-/// The first of a lane's counters: how many events it has told. The second: PoolSeat of the
-/// worker that has it. The fifth: 1 while it enqueues under a key of a limit.
-constexpr unsigned kEventsTold = 0, kPoolSeat = 1, kLimitsHeld = 4;
 
 /// The pages that go with so many lanes and slots.
 constexpr std::uint32_t wait_pages_for(std::uint32_t lanes) { return lanes * 16; }

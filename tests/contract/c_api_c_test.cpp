@@ -21,7 +21,7 @@ namespace ojs_shm::test {
 namespace {
 
 // On LP64 every struct of ABI version 1 begins like this for ever; members may only be added behind.
-static_assert(sizeof(ojs_shm_error) == 72 && offsetof(ojs_shm_error, depth) == 32 &&
+static_assert(sizeof(ojs_shm_error) == 80 && offsetof(ojs_shm_error, depth) == 32 &&
               offsetof(ojs_shm_error, code) == 48);
 static_assert(sizeof(ojs_shm_segment_options) == 64 && offsetof(ojs_shm_segment_options, size_bytes) == 24 &&
               offsetof(ojs_shm_segment_options, mode) == 56);

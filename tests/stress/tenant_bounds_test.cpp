@@ -129,8 +129,9 @@ TEST(TenantStorm, BP_T19_the_count_of_each_tenant_is_exact_after_kills) {
   while (observer.queue("default").value().depth > 10 && worker.try_fetch(job)) EXPECT_TRUE(worker.ack(job).ok());
   for (unsigned tenant = 0; tenant < kTenants; ++tenant)
     for (std::uint64_t n = 0; n <= kTenantBound; ++n)
-      if (const auto put = producer.enqueue(spec_of(tenant)); !put)
+      if (const auto put = producer.enqueue(spec_of(tenant)); !put) {
         EXPECT_EQ(put.error().tenant, spec_of(tenant).tenant);
+      }
   EXPECT_EQ(observer.queue("default").value().depth, kTenants * kTenantBound);
   for (std::uint64_t n = 0; n < kTenants * kTenantBound; ++n) {
     ASSERT_TRUE(worker.try_fetch(job));

@@ -202,7 +202,9 @@ TEST_F(TenantBounds, BP_T19_a_fetch_beside_the_count_counts_once) {
     int seen = 0;
     {
       const AtAccess between([&](shm::Access, shm::Point, const void*) {
-        if (seen++ == times) EXPECT_TRUE(other.try_fetch(taken));
+        if (seen++ == times) {
+          EXPECT_TRUE(other.try_fetch(taken));
+        }
       });
       ASSERT_TRUE(few.admin.set_queue("default", {.tenant_max_depth = 2}).ok());
     }
@@ -340,7 +342,9 @@ TEST_F(TenantBounds, BP_T19_many_producers_at_once_never_pass_a_bound) {
         (void)own.enqueue(spec_for(tenant));
         const std::uint64_t now = std::max(jobs_of("a"), jobs_of("b"));
         for (std::uint64_t before = most.load(); now > before && !most.compare_exchange_weak(before, now);) {}
-        if (i % 3 == 0 && worker.try_fetch(job)) EXPECT_TRUE(worker.ack(job).ok());
+        if (i % 3 == 0 && worker.try_fetch(job)) {
+          EXPECT_TRUE(worker.ack(job).ok());
+        }
       }
     });
   for (std::thread& thread : threads) thread.join();
