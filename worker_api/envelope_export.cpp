@@ -14,6 +14,7 @@
 #include "engine/state.hpp"
 #include "worker_api/envelope_fields.hpp"
 #include "worker_api/envelope_json.hpp"
+#include "worker_api/export_line.hpp"
 #include "worker_api/queue_policy.hpp"
 #include "worker_api/time_text.hpp"
 
@@ -23,17 +24,6 @@ namespace {
 using json::Complaint;
 using json::Member;
 using json::ObjectWriter;
-
-template <class Fill>
-std::string line_of(std::string_view name, Fill fill) {
-  std::string out;
-  ObjectWriter line(out);
-  ObjectWriter writer(line.open(name));
-  fill(writer);
-  writer.close();
-  line.close();
-  return out;
-}
 
 void count(ObjectWriter& writer, std::string_view name, std::uint64_t number) {
   if (number != 0) writer.number(name, static_cast<std::int64_t>(number));
@@ -312,7 +302,7 @@ std::string print_export_aging(const QueueInfo& any_queue) {
 }
 
 std::string print_export(const QueueInfo& queue) {
-  return line_of("queue", [&](ObjectWriter& writer) {
+  return internal::export_line("queue", [&](ObjectWriter& writer) {
     writer.text("name", queue.name);
     std::string text;
     ObjectWriter settings(text);
@@ -334,7 +324,7 @@ std::string print_export(const QueueInfo& queue) {
 }
 
 std::string print_export(const ExportedDefault& priority) {
-  return line_of("default_priority", [&](ObjectWriter& writer) {
+  return internal::export_line("default_priority", [&](ObjectWriter& writer) {
     if (!priority.type.empty())
       writer.text("type", priority.type);
     else
@@ -345,7 +335,7 @@ std::string print_export(const ExportedDefault& priority) {
 
 std::string print_export(const ExportedJob& exported) {
   const JobInfo& job = exported.job;
-  return line_of("job", [&](ObjectWriter& writer) {
+  return internal::export_line("job", [&](ObjectWriter& writer) {
     writer.text("id", job.id);
     writer.text("type", job.type);
     writer.text("queue", job.queue);

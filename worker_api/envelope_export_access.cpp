@@ -4,6 +4,7 @@
 
 #include "worker_api/envelope_export.hpp"
 #include "worker_api/envelope_fields.hpp"
+#include "worker_api/export_line.hpp"
 #include "worker_api/limit_rule.hpp"
 #include "worker_api/worker_pools.hpp"
 
@@ -13,17 +14,6 @@ namespace {
 using json::Complaint;
 using json::Member;
 using json::ObjectWriter;
-
-template <class Fill>
-std::string line_of(std::string_view name, Fill fill) {
-  std::string out;
-  ObjectWriter line(out);
-  ObjectWriter writer(line.open(name));
-  fill(writer);
-  writer.close();
-  line.close();
-  return out;
-}
 
 /// Calls `take` with each member, until it complains; whether it did not.
 template <class Take>
@@ -42,14 +32,14 @@ bool each_member(std::string_view what, std::string_view object, Complaint& comp
 }  // namespace
 
 std::string print_export(const ExportedPool& pool) {
-  return line_of("pool", [&](ObjectWriter& writer) {
+  return internal::export_line("pool", [&](ObjectWriter& writer) {
     writer.text("name", pool.name);
     writer.value("settings", print_pool_settings(pool.settings));
   });
 }
 
 std::string print_export(const ExportedLimit& limit) {
-  return line_of("limit", [&](ObjectWriter& writer) {
+  return internal::export_line("limit", [&](ObjectWriter& writer) {
     writer.text("key", limit.key);
     if (limit.by_operator) writer.boolean("override", true);
     writer.value("settings", print_limit_settings(limit.limit));
