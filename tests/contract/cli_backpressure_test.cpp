@@ -22,6 +22,20 @@ std::vector<std::string> events_of(const LiveSegment& segment, std::string_view 
   return found;
 }
 
+TEST(CliBackpressure, BP_G1_BP_G3_the_examples_of_the_specification) {
+  const LiveSegment segment;
+  ASSERT_EQ(
+      segment
+          .cli({"queue", "set", "email", "--max-depth", "100000", "--strategy", "reject", "--warning-threshold", "0.8"})
+          .exit_code,
+      0);
+  EXPECT_EQ(member(queue_of(segment, "email"), "backpressure.max_depth"), "100000");
+  EXPECT_EQ(member(queue_of(segment, "email"), "backpressure.strategy"), "reject");
+  ASSERT_EQ(
+      segment.cli({"queue", "set", "notifications", "--max-depth", "10000", "--strategy", "drop_oldest"}).exit_code, 0);
+  EXPECT_EQ(member(queue_of(segment, "notifications"), "backpressure.strategy"), "drop_oldest");
+}
+
 TEST(CliBackpressure, BP_T15_settings_are_set_and_shown) {
   const LiveSegment segment;
   EXPECT_EQ(segment.cli({"queue", "set", "mail", "--max-depth", "3"}).exit_code, 0);

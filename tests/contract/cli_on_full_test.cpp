@@ -35,7 +35,7 @@ TEST(CliOnFull, BP_P1_enqueue_tries_again_and_then_says_that_the_queue_is_full) 
   EXPECT_EQ(segment.rejected(), "3") << "once unless asked for";
 }
 
-TEST(CliOnFull, BP_P1_room_that_appears_meanwhile_is_used) {
+TEST(CliOnFull, BP_P1_BP_G2_room_that_appears_meanwhile_is_used) {
   const FullSegment segment;
   Process waiting = segment.start_cli({"enqueue", "-t", "a", "--on-full", "retry=20,max=1s"});
   ASSERT_TRUE(eventually([&] { return segment.rejected() != "0"; }));

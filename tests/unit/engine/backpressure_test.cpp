@@ -52,7 +52,7 @@ class Pressed : public testing::Test {
 
 // ---- settings -----------------------------------------------------------------------------------------------------
 
-TEST_F(Pressed, BP_T15_settings_have_defaults_are_checked_and_are_set_one_by_one) {
+TEST_F(Pressed, BP_T15_BP_003_BP_H1_settings_have_defaults_are_checked_and_are_set_one_by_one) {
   s.put();
   EXPECT_EQ(s.queue().strategy, BackpressureStrategy::kReject);
   EXPECT_EQ(s.queue().warning_threshold, 0.8);
@@ -99,7 +99,7 @@ TEST_F(Pressed, BP_T15_printed_settings_are_read_back) {
 
 // ---- reject -------------------------------------------------------------------------------------------------------
 
-TEST_F(Pressed, BP_H2_a_refusal_says_all_that_a_client_needs) {
+TEST_F(Pressed, BP_H2_BP_H3_BP_005_a_refusal_says_all_that_a_client_needs) {
   set(bounds(2));
   put_all(2);
   const Error error = refused();
@@ -229,7 +229,7 @@ class Dropping : public Pressed {
   }
 };
 
-TEST_F(Dropping, BP_T10_the_new_job_goes_in_and_the_oldest_is_discarded) {
+TEST_F(Dropping, BP_T10_BP_R003_the_new_job_goes_in_and_the_oldest_is_discarded) {
   drop_at(3);
   const auto ids = put_all(3);
   const std::string fresh = s.put();

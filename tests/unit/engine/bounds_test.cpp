@@ -203,6 +203,33 @@ TEST(Bounds, BP_T01_depth_is_what_waits_for_a_worker) {
   EXPECT_EQ(s.queue().depth, 2U);
 }
 
+TEST(Bounds, BP_T20_a_batch_that_does_not_fit_is_refused_as_a_whole) {
+  QuietSegment s;
+  bound(s, 4);
+  s.put();
+  s.put();
+  EXPECT_EQ(s.producer.enqueue_batch(std::vector<JobSpec>(3, spec_of())).code(), Code::kQueueFull);
+  EXPECT_EQ(s.queue().depth, 2U);
+  EXPECT_EQ(s.observer.list({}).size(), 2U);
+  EXPECT_TRUE(s.producer.enqueue_batch(std::vector<JobSpec>(2, spec_of())).ok());
+}
+
+TEST(Bounds, BP_R001_the_size_of_a_queue_is_the_stored_bytes_of_its_jobs) {
+  QuietSegment s;
+  s.put();
+  const std::uint64_t one = s.queue().size_bytes;
+  JobSpec longer = spec_of();
+  const std::string args = "[" + std::string(100, ' ') + "]";
+  const std::size_t more = args.size() - longer.args.size();
+  longer.args = args;
+  ASSERT_TRUE(s.producer.enqueue(longer).ok());
+  EXPECT_EQ(s.queue().size_bytes, 2 * one + more);
+  ASSERT_TRUE(s.admin.set_queue("default", {.max_size_bytes = 3 * one + more}).ok());
+  EXPECT_EQ(s.producer.enqueue(longer).code(), Code::kQueueFull);
+  s.put();
+  EXPECT_EQ(s.producer.enqueue(spec_of()).code(), Code::kQueueFull);
+}
+
 TEST(Bounds, BP_T02_a_bound_without_a_strategy_refuses_at_once) {
   QuietSegment s;
   bound(s, 1);

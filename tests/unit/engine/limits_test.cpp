@@ -175,6 +175,20 @@ TEST_F(Limits, a_limit_on_a_tenant_acts_at_once_on_what_waits_and_counts_what_is
   EXPECT_NE(hold(), "");
 }
 
+TEST_F(Limits, BP_T18_BP_T23_a_limit_and_a_bound_hold_at_once) {
+  ASSERT_TRUE(s.admin.set_queue("default", {.max_depth = 3}).ok());
+  for (int i = 0; i < 3; ++i) put("k", 1);
+  EXPECT_EQ(s.producer.enqueue(spec_of()).code(), Code::kQueueFull);
+  EXPECT_NE(hold(), "");
+  EXPECT_EQ(hold(), "");
+  put("k", 1);  // what the limit holds back stands in the depth
+  EXPECT_EQ(s.producer.enqueue(spec_of()).code(), Code::kQueueFull);
+  ack(0);
+  EXPECT_NE(hold(), "");
+  EXPECT_EQ(hold(), "");
+  s.put();
+}
+
 TEST_F(Limits, a_job_that_brings_the_key_of_a_tenant_limits_itself_alone) {
   put("tenant:t", 1);
   JobSpec spec = spec_of();

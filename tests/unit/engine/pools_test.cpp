@@ -62,7 +62,7 @@ std::map<std::string, int> shares(const Names& queues) {
   return count;
 }
 
-TEST(Pools, FS_T10_FS_003_round_robin_goes_around_and_skips_what_is_empty) {
+TEST(Pools, FS_T10_FS_003_FS_T19_round_robin_goes_around_and_skips_what_is_empty) {
   QuietSegment s;
   ASSERT_TRUE(s.admin.set_pool("p", pool_of(kAbc)).value());
   fill(s, kAbc, 6);

@@ -36,7 +36,7 @@ std::string next(Worker& worker, std::string* id = nullptr) {
   return queue;
 }
 
-TEST(QueueStrategy, PRI_R002_PRI_S1_PRI_S2_SUM_03_strict_drains_the_queues_from_left_to_right) {
+TEST(QueueStrategy, PRI_R002_PRI_S1_PRI_S2_SUM_03_FS_002_strict_drains_the_queues_from_left_to_right) {
   QuietSegment s;
   Worker worker = Worker::attach(s.segment, strict()).value();
   for (const char* queue : {"low", "default", "critical"})
