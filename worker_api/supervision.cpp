@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <map>
+#include <system_error>
 
 #include "engine/supervisor.hpp"
 #include "shm/parking.hpp"
@@ -56,22 +57,25 @@ void block_signals() {
   ::pthread_sigmask(SIG_BLOCK, &all, nullptr);
 }
 
-/// A thread that sleeps on the pidfds of all attached processes and rings the doorbell when one ends.
+/// A thread that sleeps on the pidfds of all attached processes and rings the doorbell when one ends. Where there is no
+/// thread to be had, as in a process that calls exec just then or is at its limit, the table is looked at by the clock.
 class DeathWatch {
  public:
   explicit DeathWatch(Attachment& attachment)
       : attachment_(attachment), wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
-    thread_ = std::thread([this] { run(); });
+    try {
+      thread_ = std::thread([this] { run(); });
+    } catch (const std::system_error&) {}
   }
   ~DeathWatch() {
     stop_.set();
     ::eventfd_write(wake_.get(), 1);
-    thread_.join();
+    if (thread_.joinable()) thread_.join();
   }
   /// Looks at the process table again. True when some process cannot be watched and must be looked at.
   bool refresh() {
     std::map<std::uint32_t, std::uint64_t> now;
-    bool blind = false;
+    bool blind = !thread_.joinable();
     for (std::uint32_t i = 0; i < attachment_.segment().geometry().processes; ++i)
       if (i != attachment_.process() && attachment_.segment().process(i).live.load() != 0)
         now.emplace(i, attachment_.segment().process(i).epoch.load());
