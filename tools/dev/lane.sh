@@ -126,6 +126,16 @@ beside() { # NAME run_gtest|run_tallied|run_lane [ARGS...]
     flock "$RESULTS" cat "$RESULTS/$name.screen" - <<<"    $SECONDS s"
   ) &
 }
+# Ends them with all that they started: the shell keeps an interrupt from what runs in the background.
+end_beside() {
+  local pid
+  for pid in $(jobs -p); do end_tree "$pid"; done
+}
+end_tree() { # PID
+  local child
+  for child in $(cat "/proc/$1/task/$1/children" 2>/dev/null); do end_tree "$child"; done
+  kill "$1" 2>/dev/null
+}
 gather() { # waits for all of them and adds them up
   local name passed failed skipped
   wait

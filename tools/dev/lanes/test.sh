@@ -18,6 +18,8 @@ before=$(segments)
 rm -rf "$RESULTS"
 mkdir -p "$RESULTS"
 
+trap 'end_beside; exit 143' TERM
+trap 'end_beside; exit 130' INT
 # Each line of a lane's head by itself.
 for file in $short_lanes; do
   lane=$(basename "$file" .sh) part=0
