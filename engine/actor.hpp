@@ -311,6 +311,8 @@ class Actor : private TenantAccounts {
   struct Look;
   struct Live;
   bool look(QueueRecord& queue, Look& look);
+  OJS_SHM_INLINE bool see_head(shm::RingSet& rings, unsigned number, Look& look, std::uint32_t& left, Live& live);
+  bool look_along(shm::RingSet& rings, unsigned number, Look& look, std::uint32_t& left, Live& live);
   template <bool kTrusting>
   OJS_SHM_INLINE bool first_live(shm::RingSet& rings, unsigned number, Look& look, std::uint32_t& left, Live& live);
   OJS_SHM_INLINE void choose(Look& look, const Live& live);

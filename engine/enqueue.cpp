@@ -71,7 +71,7 @@ std::uint32_t Actor::take_slot(std::uint64_t& filling) {
   constexpr unsigned kAhead = 4;  // slots whose memory is asked for before it is needed
   // 1. A slot that was never used.
   for (std::uint32_t i = slot_hints_.take(); i != kNoIndex; i = slot_hints_.take()) {
-    prefetch(store_.job(i + kAhead));  // hints come in the order of slots
+    prefetch<kLinesFilled>(store_.job(i + kAhead));  // hints come in the order of slots
     JobRecord& job = store_.job(i);
     const Control found(job.control.load());
     if (found.state() == kSlotFree && seize(i, job, found, filling)) [[likely]]
@@ -91,7 +91,7 @@ std::uint32_t Actor::take_slot(std::uint64_t& filling) {
     while (drained_ < shm::kCellsPerChunk) [[likely]] {
         const unsigned ahead = drained_ + kAhead;
         const Word& cell = ahead < shm::kCellsPerChunk ? batch.cell[ahead] : behind_->cell[ahead - shm::kCellsPerChunk];
-        prefetch(store_.job(shm::Hint(cell.load_relaxed()).index()));  // relaxed: for prefetching only
+        prefetch<kLinesFilled>(store_.job(shm::Hint(cell.load_relaxed()).index()));  // relaxed: for prefetching only
         const std::uint64_t word = batch.cell[drained_++].load();
         if (shm::is_empty(word)) [[unlikely]]
           break;
@@ -155,35 +155,35 @@ Outcome Actor::fill(const NewJob& spec, std::uint32_t policy, std::uint32_t slot
   }
   const RetryPolicy& retry = spec.retry;
   // In pairs where two stand side by side: half as many stores.
-  job.id_hi.set(id.hi);
-  job.id_lo.set(id.lo);
+  // NO CRASH POINT: the slot is held exclusively; its record is judged by the control word
+  job.deadline.store(0, Point::kNone);
+  // NO CRASH POINT: as above
+  job.signals.store(0, Point::kNone);
   job.generation.set(generation);
   job.queue.set(static_cast<std::uint16_t>(spec.queue));
   job.attempt.set(0);
-  job.available_at.set(now);
-  // NO CRASH POINT: the slot is held exclusively; its record is judged by the control word
-  job.deadline.store(0, Point::kNone);
-  job.due_at.set(spec.scheduled_at);
-  // NO CRASH POINT: as above
-  job.signals.store(0, Point::kNone);
-  job.expires_at.set(spec.expires_at);
-  job.created_at.set(now);
   job.started_at.set(0);
   job.finished_at.set(0);
+  shm::set_both(job.lease_in_force_ms, 0, job.pool_word, 0);
+  job.available_at.set(now);
+  job.id_hi.set(id.hi);
+  job.id_lo.set(id.lo);
+  job.expires_at.set(spec.expires_at);
+  job.created_at.set(now);
   shm::set_both(job.timeout_ms, spec.timeout_ms, job.lease_ms, spec.lease_ms);
-  shm::set_both(job.lease_in_force_ms, 0, job.retry_delay_ms, 0);
-  shm::set_both(job.initial_ms, retry.initial_ms, job.max_ms, retry.max_ms);
-  shm::set_both(job.coefficient, std::bit_cast<std::uint32_t>(retry.coefficient), job.policy, policy);
   shm::set_both(job.type_args, static_cast<std::uint32_t>(spec.type.size() << 24 | spec.args.size()), job.extra_length,
                 static_cast<std::uint32_t>(spec.extra.size()));
-  shm::set_both(job.body_block, kNoIndex, job.result_block, kNoIndex);
-  shm::set_both(job.errors_block, kNoIndex, job.result_length, 0);
-  shm::set_both(job.errors_length, 0, job.pool_word, 0);
+  shm::set_both(job.body_block, kNoIndex, job.policy, policy);
   job.limits.set(kPlain ? 0U : spec.limit);
   // NO CRASH POINT: as above
   job.account.store(AccountMark(generation, kNoIndex).word, Point::kNone);
   job.tenant.set(kPlain ? 0 : spec.tenant);
+  job.due_at.set(spec.scheduled_at);
   job.scheduled_at.set(spec.scheduled_at);
+  shm::set_both(job.initial_ms, retry.initial_ms, job.max_ms, retry.max_ms);
+  shm::set_both(job.coefficient, std::bit_cast<std::uint32_t>(retry.coefficient), job.retry_delay_ms, 0);
+  shm::set_both(job.result_block, kNoIndex, job.errors_block, kNoIndex);
+  shm::set_both(job.result_length, 0, job.errors_length, 0);
   if (kPlain || spec.size() <= kInlineBytes) {
     shm::copy_in<kInlineBytes>(job.inline_bytes, spec.type, spec.args, spec.extra);
   } else {

@@ -109,7 +109,7 @@ OJS_SHM_INLINE void Actor::prefetch_behind(const shm::Peeked& head) const {
   constexpr unsigned kBehind = 2;
   if (shm::Place(head.head).cell() + kBehind >= shm::kCellsPerChunk) return;
   const std::uint64_t value = head.cell[kBehind].load_relaxed();  // relaxed: for prefetching only
-  if (!shm::is_empty(value)) prefetch(store_.job(shm::Hint(value).index()));
+  if (!shm::is_empty(value)) prefetch<kLinesTaken>(store_.job(shm::Hint(value).index()));
 }
 
 [[gnu::flatten]] Outcome Actor::fetch(std::uint32_t q, std::uint32_t lease_ms, bool lease_owned, Fetched& out) {
@@ -259,12 +259,11 @@ void Actor::note_lease(std::uint64_t lease_ms, std::uint64_t now) {
 
 /// Clears the bits of rings that were open but empty: at once when there were many, else after some passes.
 void Actor::tidy_index(const Look& look) {
-  if (look.witnesses == 0) [[likely]]
-    return;
-  for (unsigned i = 0; i < look.witnesses; ++i) {
-    const auto& witness = look.at(i);
+  const unsigned witnesses = look.witnesses.size();
+  for (unsigned i = 0; i < witnesses; ++i) {
+    const auto& witness = look.witnesses[i];
     std::uint8_t& passed = passed_empty_[witness.number % passed_empty_.size()];
-    if (look.witnesses <= 4 && ++passed < 8) continue;
+    if (witnesses <= 4 && ++passed < 8) continue;
     passed = 0;
     shm::Rings::close(*witness.rings, witness.number, *witness.cell, witness.empty);
   }

@@ -100,36 +100,43 @@ struct Deadline {
 /// signals: 15..0 progress in 1/10,000 plus one (0: none)  16 somebody waits for the end.
 constexpr std::uint64_t kProgressMask = 0xFFFF, kWaited = 1ULL << 16;
 
-// 0 control  8 id  24 generation, queue, attempt  32 available  40 deadline  48 due  56 signals | 64 expires  72 created
-// 80 started  88 finished  96 timeout, lease  104 lease in force, delay  112 initial, max  120 coefficient, policy
-// | 128 lengths  136 body, result blocks  144 errors block, result length  152 errors length, pool
-// 160 extension, account  168 scheduled  176 tenant  184 inline bytes
-/// A job. Everything but control, deadline and signals is written only by whoever holds the slot exclusively.
+// 0 control  8 deadline  16 signals  24 generation, queue, attempt  32 started  40 finished  48 lease in force, pool
+// 56 available | 64 id  80 expires  88 created  96 timeout, lease  104 lengths  112 body block, policy  120 limits, account
+// | 128 tenant  136 inline bytes  272 due  280 scheduled  288 initial, max  296 coefficient, delay  304 result, errors blocks
+// 312 result, errors lengths
+/// A job. Everything but control, deadline and signals is written only by whoever holds the slot exclusively. What a worker
+/// writes lies in the first line; what it reads of a short job, in the three behind it.
 struct JobRecord {
   Word control;
-  Plain<std::uint64_t> id_hi, id_lo;
+  Word deadline;  ///< end of the lease, extended by heartbeats. PAIR lease
+  Word signals;
   Plain<std::uint32_t> generation;  ///< counts the jobs that lived in this slot
   Plain<std::uint16_t> queue, attempt;
+  Plain<std::uint64_t> started_at, finished_at;  ///< ms, 0: none
+  Plain<std::uint32_t> lease_in_force_ms;
+  Plain<std::uint32_t> pool_word;     ///< pool + 1 whose worker has it, or had it last
   Plain<std::uint64_t> available_at;  ///< ms; when it last became available, or was accepted
-  Word deadline;                      ///< end of the lease, extended by heartbeats. PAIR lease
-  Plain<std::uint64_t> due_at;        ///< ms; of a scheduled or retryable job
-  Word signals;
-  Plain<std::uint64_t> expires_at, created_at, started_at, finished_at;  ///< ms, 0: none
+
+  Plain<std::uint64_t> id_hi, id_lo;
+  Plain<std::uint64_t> expires_at, created_at;  ///< ms, 0: none
   Plain<std::uint32_t> timeout_ms, lease_ms;
-  Plain<std::uint32_t> lease_in_force_ms, retry_delay_ms;
-  Plain<std::uint32_t> initial_ms, max_ms;
-  Plain<std::uint32_t> coefficient;  ///< a float's bits
-  Plain<std::uint32_t> policy;       ///< Policy
-  Plain<std::uint32_t> type_args;    ///< 31..24 length of type  23..0 length of args
+  Plain<std::uint32_t> type_args;  ///< 31..24 length of type  23..0 length of args
   Plain<std::uint32_t> extra_length;
-  Plain<std::uint32_t> body_block, result_block, errors_block;  ///< kNoIndex: none; the body is then inline
-  Plain<std::uint32_t> result_length, errors_length;
-  Plain<std::uint32_t> pool_word;  ///< pool + 1 whose worker has it, or had it last
-  Plain<std::uint32_t> limits;     ///< own_limit(), second_limit()
-  Half account;                    ///< AccountMark. Changed by cas while the job waits
-  Plain<std::uint64_t> scheduled_at;
+  Plain<std::uint32_t> body_block;  ///< kNoIndex: none; the body is then inline
+  Plain<std::uint32_t> policy;      ///< Policy
+  Plain<std::uint32_t> limits;      ///< own_limit(), second_limit()
+  Half account;                     ///< AccountMark. Changed by cas while the job waits
+
   Plain<std::uint64_t> tenant;  ///< hash of its name; 0: none
   std::uint64_t inline_bytes[kInlineBytes / 8];
+
+  Plain<std::uint64_t> due_at;  ///< ms; of a scheduled or retryable job
+  Plain<std::uint64_t> scheduled_at;
+  Plain<std::uint32_t> initial_ms, max_ms;
+  Plain<std::uint32_t> coefficient;  ///< a float's bits
+  Plain<std::uint32_t> retry_delay_ms;
+  Plain<std::uint32_t> result_block, errors_block;  ///< kNoIndex: none
+  Plain<std::uint32_t> result_length, errors_length;
 
   std::uint32_t type_length() const { return type_args.get() >> 24; }
   std::uint32_t args_length() const { return type_args.get() & 0xFF'FFFF; }
@@ -142,10 +149,10 @@ struct JobRecord {
   }
   JobId id() const { return {id_hi.get(), id_lo.get()}; }
 };
-static_assert(sizeof(JobRecord) == shm::kSlotBytes && offsetof(JobRecord, inline_bytes) == 184);
-static_assert(offsetof(JobRecord, expires_at) == 64 && offsetof(JobRecord, type_args) == 128);
-static_assert(offsetof(JobRecord, generation) == 24 && offsetof(JobRecord, timeout_ms) == 96 &&
-                  offsetof(JobRecord, body_block) == 136,
+static_assert(sizeof(JobRecord) == shm::kSlotBytes && offsetof(JobRecord, id_hi) == 64 &&
+              offsetof(JobRecord, tenant) == 128 && offsetof(JobRecord, due_at) == 272);
+static_assert(offsetof(JobRecord, lease_in_force_ms) == 48 && offsetof(JobRecord, timeout_ms) == 96 &&
+                  offsetof(JobRecord, body_block) == 112 && offsetof(JobRecord, initial_ms) == 288,
               "those that set_both() sets begin at multiples of eight");
 
 /// What one lane has done in one queue. Written by that lane alone, so no read-modify-write; after its death its

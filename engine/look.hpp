@@ -5,9 +5,9 @@
 #include <array>
 #include <bit>
 #include <cstdint>
-#include <vector>
 
 #include "engine/actor.hpp"
+#include "engine/few.hpp"
 
 namespace ojs_shm::engine {
 
@@ -15,8 +15,8 @@ namespace ojs_shm::engine {
 struct Actor::Live {
   shm::Peeked head;     ///< where it stands; in a front ring not always at its head
   std::uint64_t first;  ///< what stands at the head
-  unsigned number;
   std::uint64_t available_at;
+  unsigned number;
   std::uint32_t flow = kNoIndex;  ///< whose job it is, and in whose ring `head` stands
 };
 
@@ -51,11 +51,15 @@ struct Actor::Look {
       open = 0;
       words = last;
       if (words == 0) return;
+      std::uint64_t any = 0;  // behind the first word, where nothing is unless there are many levels
 #pragma GCC unroll 16
       for (unsigned i = 0; i < shm::kIndexWords; ++i) {
         index[i] = set.index[i].load();  // PAIR ring-index
-        open |= static_cast<std::uint32_t>(static_cast<std::uint32_t>(index[i]) != 0) << i;
+        if (i != 0) any |= index[i];
       }
+      const unsigned end = static_cast<std::uint32_t>(any) == 0 ? 1 : shm::kIndexWords;
+      for (unsigned i = 0; i < end; ++i)
+        open |= static_cast<std::uint32_t>(static_cast<std::uint32_t>(index[i]) != 0) << i;
     }
     bool unchanged() const {
       std::uint64_t difference = 0;
@@ -68,9 +72,7 @@ struct Actor::Look {
 
   void begin(std::uint64_t with_flags) {
     flags = with_flags;
-    witnesses = 0;
-    if (!more.empty()) [[unlikely]]
-      more.clear();
+    witnesses.clear();
     compared.clear();
     words = 0;
     parts = 0;
@@ -78,10 +80,7 @@ struct Actor::Look {
     now = 0;
   }
   void add(const shm::Peeked& empty, shm::RingSet& rings, unsigned at_number) {
-    const unsigned at = witnesses++;
-    if (at >= few.size()) [[unlikely]]
-      more.emplace_back();
-    Witness& witness = at < few.size() ? few[at] : more.back();
+    Witness& witness = witnesses.add();
     witness.cell = empty.cell;
     witness.empty = empty.value;
     witness.number = at_number;
@@ -89,30 +88,24 @@ struct Actor::Look {
   }
   /// What made the job the head of its lane must stand until the choice is made. In a front lane, where the oldest is looked
   /// for, nothing may have come either.
-  void compare(const Live& live, const Word& control, std::uint64_t tail) {
-    compared.push_back({&live.head.ends->head, live.head.head});
-    compared.push_back({&control, Control(kSlotAvailable, live.number, 0, live.head.hint().tag()).word});
-    if (live.number % 2 == 0) compared.push_back({&live.head.ends->tail, tail});
+  OJS_SHM_INLINE void compare(const Live& live, const Word& control, std::uint64_t tail) {
+    compared.add() = {&live.head.ends->head, live.head.head};
+    compared.add() = {&control, Control(kSlotAvailable, live.number, 0, live.head.hint().tag()).word};
+    if (live.number % 2 == 0) [[unlikely]]
+      compared.add() = {&live.head.ends->tail, tail};
   }
   bool compared_stand() const {
-    return std::all_of(compared.begin(), compared.end(),
-                       [](const Compared& each) { return each.word->load() == each.value; });
+    return compared.all_of([](const Compared& each) { return each.word->load() == each.value; });
   }
-  const Witness& at(unsigned i) const { return i < few.size() ? few[i] : more[i - few.size()]; }
   bool witnesses_stand() const {
-    const auto stands = [](const Witness& witness) { return witness.cell->load() == witness.empty; };
-    for (unsigned i = 0; i < witnesses && i < few.size(); ++i)
-      if (!stands(few[i])) return false;
-    return more.empty() || std::all_of(more.begin(), more.end(), stands);
+    return witnesses.all_of([](const Witness& witness) { return witness.cell->load() == witness.empty; });
   }
 
   const QueueRecord* queue = nullptr;
   std::uint64_t flags = 0;
   std::array<std::uint64_t, shm::kIndexWords> index{};
   unsigned words = 0;
-  std::array<Witness, 24> few;
-  std::vector<Witness> more;  ///< only when more than 24 rings were found open and empty
-  unsigned witnesses = 0;
+  Few<Witness, 24> witnesses;  ///< rings that were found open and empty
 
   std::uint32_t slot = 0;
   JobRecord* job = nullptr;
@@ -126,9 +119,9 @@ struct Actor::Look {
     const Word* word;
     std::uint64_t value;
   };
-  std::uint64_t now = 0;           ///< ms; by which ages were compared, 0: none were
-  std::vector<Compared> compared;  ///< keeps its room from look to look
-  std::uint32_t flow = kNoIndex;   ///< of the job found
+  std::uint64_t now = 0;  ///< ms; by which ages were compared, 0: none were
+  Few<Compared, 48> compared;
+  std::uint32_t flow = kNoIndex;  ///< of the job found
   std::array<Seen, kParts> part;
   unsigned parts = 0;                   ///< seen
   std::uint32_t all_parts = 0;          ///< that have rings, a bit for each
@@ -168,7 +161,7 @@ OJS_SHM_INLINE bool Actor::first_live(shm::RingSet& rings, unsigned number, Look
     // that it was so all along, and need not look first. A moved hint may come to life after our second look.
     const bool trusted = kTrusting && !hint.hint_first() && number % 2 == 1;
     if (trusted) {
-      prefetch(job);
+      prefetch<kLinesTaken>(job);
     } else {
       const Control found(job.control.load());
       if (hint.hint_first() && found.state() == kSlotAvailable && found.moved_to(number).tag() == hint.tag()) {
@@ -197,6 +190,31 @@ OJS_SHM_INLINE bool Actor::first_live(shm::RingSet& rings, unsigned number, Look
     return true;
   }
   return false;
+}
+
+/// first_live() of a look that compares heads. The short way is for when nothing is to be done before: an available job
+/// stands at the head of the ring, or the ring is empty.
+OJS_SHM_INLINE bool Actor::see_head(shm::RingSet& rings, unsigned number, Look& look, std::uint32_t& left, Live& live) {
+  const std::uint32_t ring = shm::Rings::find(rings, number);  // PAIR ring-name
+  if (ring == kNoIndex) return false;
+  const shm::Peeked head = rings_.peek(ring);
+  if (head.empty()) {
+    look.add(head, rings, number);
+    return false;
+  }
+  const shm::Hint hint = head.hint();
+  const std::uint64_t expected = Control(kSlotAvailable, number, 0, hint.tag()).word;
+  const JobRecord& job = store_.job(hint.index());
+  const bool ordinary = !hint.ahead() && !hint.leads_to_line() && hint.index() < store_.slots() && number % 2 == 1;
+  if (!ordinary || (look.flags & kFair) != 0 || job.control.load() != expected) [[unlikely]]
+    return look_along(rings, number, look, left, live);
+  live.available_at = job.available_at.get();
+  if (job.control.load() != expected) [[unlikely]]
+    return look_along(rings, number, look, left, live);
+  live.head = head;
+  live.number = number;
+  live.first = head.value;
+  return true;
 }
 
 OJS_SHM_INLINE void Actor::choose(Look& look, const Live& live) {

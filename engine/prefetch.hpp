@@ -7,12 +7,15 @@
 
 namespace ojs_shm::engine {
 
-/// Asks for the memory of a job that will soon be read and written.
+/// Asks for the memory of a job that will soon be read and written: for whoever takes it the lines of a short one, for
+/// whoever fills it all.
+template <unsigned kLines>
 OJS_SHM_INLINE void prefetch(const JobRecord& job) {
+  static_assert(kLines * 64 <= sizeof job);
   const auto* line = reinterpret_cast<const std::byte*>(&job);
-  static_assert(sizeof job == 5 * 64);
-  shm::prefetch_for_write(line), shm::prefetch_for_write(line + 64), shm::prefetch_for_write(line + 128),
-      shm::prefetch_for_write(line + 192), shm::prefetch_for_write(line + 256);
+#pragma GCC unroll 8
+  for (unsigned i = 0; i < kLines; ++i) shm::prefetch_for_write(line + std::size_t{i} * 64);
 }
+constexpr unsigned kLinesTaken = 4, kLinesFilled = 5;
 
 }  // namespace ojs_shm::engine

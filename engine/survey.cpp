@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <array>
 #include <bit>
 #include <bitset>
 #include <tuple>
@@ -52,6 +51,11 @@ bool Actor::see_part(QueueRecord& queue, Look& look, unsigned at) {
   return true;
 }
 
+[[gnu::noinline]] bool Actor::look_along(shm::RingSet& rings, unsigned number, Look& look, std::uint32_t& left,
+                                         Live& live) {
+  return first_live<false>(rings, number, look, left, live);
+}
+
 /// The best job of all parts, or of the first shard that has one. An ageing queue compares the heads of all its rings,
 /// each at the same time; else a part's first job is its best.
 bool Actor::survey_levels(QueueRecord& queue, Look& look, std::uint32_t& left, Live& best) {
@@ -60,25 +64,22 @@ bool Actor::survey_levels(QueueRecord& queue, Look& look, std::uint32_t& left, L
   const std::uint64_t now = look.now = ages ? store_.now_ms() : 0;
   bool found = false;
   Standing standing;
-  std::array<Live, 2> heads;  // the best so far, and the one that is looked at
-  unsigned at = 0;
   for (unsigned p = 0; !(found && (look.flags & kSharded) != 0) && see_part(queue, look, p); ++p) {
     Look::Seen& seen = look.part[p];
     const std::uint8_t rate = Store::age_rate(queue, (look.flags & kSharded) != 0 ? 0 : seen.number, aging);
     seen.any_open([&](unsigned number) {
-      Live& live = heads[1 - at];
+      Live live;
       const std::uint32_t ring = number % 2 == 0 ? shm::Rings::find(*seen.rings, number) : kNoIndex;
       const std::uint64_t tail = ring != kNoIndex ? segment_.ring(ring).tail.load() : 0;
-      if (!first_live<false>(*seen.rings, number, look, left, live)) return false;
+      if (!see_head(*seen.rings, number, look, left, live)) return false;
       if (ages) look.compare(live, store_.job(live.head.hint().index()).control, tail);
       const std::uint64_t age = now > live.available_at ? now - live.available_at : 0;
       const Standing here = ages ? Standing(aging.effective(rank_of_ring(number), age, rate), live.available_at, number)
                                  : Standing(number, live.available_at, 0);
-      if (!found || here < standing) found = true, standing = here, at = 1 - at;
+      if (!found || here < standing) found = true, standing = here, best = live;
       return !ages;
     });
   }
-  if (found) best = heads[at];
   return found;
 }
 
@@ -98,7 +99,7 @@ bool Actor::survey_turns(QueueRecord& queue, Look& look, std::uint32_t& left, Li
         const std::uint16_t rank = rank_of_ring(number);
         if (level == Turn::kOthers ? listed.test(rank) : rank != level) return false;
         Live live;
-        if (!first_live<false>(*look.part[p].rings, number, look, left, live)) return false;
+        if (!see_head(*look.part[p].rings, number, look, left, live)) return false;
         const Standing here(number, live.available_at, 0);
         if (!found || here < standing) found = true, standing = here, best = live;
         return true;
