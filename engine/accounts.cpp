@@ -109,7 +109,7 @@ Outcome TenantAccounts::charge_account(std::uint32_t q, TenantCharge& charge, co
     }
     used = (reserved + cache.in_minus_out + charge.cost) & kAccountMask;
     if (!bounds.fit(used, held)) {
-      if (fresh) return Outcome::kQueueFull;
+      if (fresh && account.reserved.load() == reserved) return Outcome::kQueueFull;  // else the sums may seem endless
       fresh = true;
       continue;
     }
@@ -142,9 +142,10 @@ bool TenantAccounts::take_account_seat(unsigned patience) {
   for (std::uint32_t i = 0; i < store_.account_places() && outcome == Outcome::kNoAccounts; ++i) {
     const std::uint32_t at = store_.account_place(key, i);
     AccountRecord& account = store_.account(at);
-    const std::uint64_t reserved = account.reserved.load();
+    const std::uint64_t epoch = account.epoch.load(), reserved = account.reserved.load();
     if ((reserved & kAccountClosed) != 0) continue;
     if (((reserved + store_.account_beside(at)) & kAccountMask) != 0 || account_in_use(at)) continue;
+    if (account.epoch.load() != epoch) continue;  // who was dead has given back in vain what we saw leave
     AccountTally& mine = touch(at);
     if (!account.reserved.cas_once(reserved, reserved | kAccountClosed, Point::kAccountGiven)) continue;  // 1
     account.key.store(key, Point::kAccountGiven);                                                         // 2
@@ -174,13 +175,22 @@ void TenantAccounts::leave_account_seat() {
   store_.header().account_seat.store(0, Point::kAccountSeatTaken);
 }
 
-/// Charges a job that comes back and is never refused. Where no account is left it does not count.
+/// Charges a job that comes back and is never refused. Where no account is left it does not count. One that has been
+/// brought in since it was claimed is charged: whoever did that takes it back, or it stands.
 [[gnu::noinline]] void TenantAccounts::charge_return_to_tenant(const QueueRecord& queue, std::uint32_t q,
                                                                JobRecord& job, std::uint64_t cost) {
   TenantCharge charge{job.tenant.get(), cost};
   std::uint64_t used = 0;
-  if ((queue.flags.load() & kTenants) != 0) charge_account(q, charge, {}, 0, used);
-  job.account.store(AccountMark(job.generation.get(), charge.account).word, Point::kSlotMarked);
+  for (;;) {
+    const AccountMark found(job.account.load());
+    if (found.was_brought_in()) {
+      if (charge.account != kNoIndex) take_back_charge(charge);
+      return;
+    }
+    if (charge.account == kNoIndex && (queue.flags.load() & kTenants) != 0) charge_account(q, charge, {}, 0, used);
+    const AccountMark mark(job.generation.get(), charge.account);
+    if (job.account.cas_once(found.word, mark.word, Point::kSlotMarked)) return;
+  }
 }
 
 void TenantAccounts::take_back_charge(TenantCharge& charge) {
@@ -189,16 +199,18 @@ void TenantAccounts::take_back_charge(TenantCharge& charge) {
   charge.account = kNoIndex;
 }
 
-/// Of a job in this lane's hands that counts no longer. A mark that is just being made stands from here on.
+/// Of a job in this lane's hands that counts no longer. A mark that is just being made stands from here on, whatever comes
+/// in its place.
 [[gnu::noinline]] void TenantAccounts::leave_account(std::uint32_t slot, JobRecord& job) {
   const AccountMark mark(job.account.load());
+  if (!mark.counts()) return;  // whoever made it has just taken it back
   Word& marking = store_.header().marking;
   const Marking pending(slot, job.generation.get());
-  if (marking.load() == pending.word) marking.cas_once(pending.word, pending.standing().word, Point::kSlotMarked);
   begin_accounts();
   AccountTally& mine = touch(mark.account());
   if (!job.account.cas_once(mark.word, mark.given_back().word, Point::kSlotMarked))
     return;  // whoever made it took it back
+  if (marking.load() == pending.word) marking.cas_once(pending.word, pending.standing().word, Point::kSlotMarked);
   mine.out.set_ordered(mine.out.get() + charge(1, job.body_length()), Point::kTallyOut);
 }
 
@@ -224,7 +236,7 @@ bool TenantAccounts::mark_waiting(std::uint32_t slot, std::uint32_t q) {
       intend_nothing();
       return true;
     }
-    const AccountMark mark(generation, charge.account);
+    const AccountMark mark = AccountMark(generation, charge.account).brought_in();
     const bool marked =
         job.control.load() == before.word && job.account.cas_once(found, mark.word, Point::kSlotMarked) &&   // 2
         (job.control.load() == before.word || !job.account.cas_once(mark.word, found, Point::kSlotMarked));  // 3
@@ -238,12 +250,19 @@ bool TenantAccounts::mark_waiting(std::uint32_t slot, std::uint32_t q) {
   return false;
 }
 
-/// Of a dead lane that was bringing the job in: whether that happened.
-bool TenantAccounts::mark_stands(std::uint32_t slot) const {
+/// Of a dead lane that was bringing the job in: whether that happened. A mark of its that has not been given back, on a job
+/// that somebody has in hand and may have claimed before, is taken back here, as by step 3.
+bool TenantAccounts::mark_stands(std::uint32_t slot) {
   if (slot >= store_.slots()) return false;
-  const AccountMark mark(store_.job(slot).account.load());  // before the look at `marking`, which outlives the job
+  JobRecord& job = store_.job(slot);
+  const AccountMark mark(job.account.load());  // before the look at `marking`, which outlives the job
   const Marking marking(store_.header().marking.load());
-  return (marking.word & Marking::kStands) != 0 || (mark.marked() && mark.of(marking.generation()));
+  if ((marking.word & Marking::kStands) != 0) return true;
+  if ((mark.word & AccountMark::kBroughtIn) == 0 || !mark.of(marking.generation())) return false;
+  if (!mark.counts()) return true;
+  const Control control(job.control.load());
+  return (holds_job(control.state()) && counts_as_depth(job_state(control.state()))) ||
+         !job.account.cas_once(mark.word, mark.none().word, Point::kSlotMarked);
 }
 
 /// What is in a stopped process's hands meanwhile is left to the next time.

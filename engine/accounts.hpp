@@ -42,21 +42,26 @@ struct AccountTally {
 static_assert(sizeof(AccountTally) == 40);
 
 /// JobRecord::account: what stands for a waiting job's charge.
-///   31..14 low bits of the job's generation  13 given back  12..0 account + 1; 0: the job does not count for its tenant
+///   31..15 low bits of the job's generation  14 brought in while it waited  13 given back  12..0 account + 1; 0: the job
+///   does not count for its tenant
 struct AccountMark {
   std::uint32_t word = 0;
-  static constexpr std::uint32_t kGivenBack = 1U << 13, kMostAccounts = kGivenBack - 2;
+  static constexpr std::uint32_t kBroughtIn = 1U << 14, kGivenBack = 1U << 13, kMostAccounts = kGivenBack - 2;
 
   constexpr explicit AccountMark(std::uint32_t w) : word(w) {}
   /// kNoIndex: none.
-  constexpr AccountMark(std::uint32_t generation, std::uint32_t account) : word(generation << 14 | (account + 1)) {}
+  constexpr AccountMark(std::uint32_t generation, std::uint32_t account) : word(generation << 15 | (account + 1)) {}
   constexpr std::uint32_t account() const { return (word & (kGivenBack - 1)) - 1; }
   constexpr bool marked() const { return (word & (kGivenBack - 1)) != 0; }
   /// Whether its job, if it waits, stands in the account's charge.
   constexpr bool counts() const { return marked() && (word & kGivenBack) == 0; }
+  /// Made by mark_waiting(): the charge is that of another lane than the job's, which may take it back.
+  constexpr bool was_brought_in() const { return counts() && (word & kBroughtIn) != 0; }
+  constexpr AccountMark brought_in() const { return AccountMark(word | kBroughtIn); }
+  constexpr AccountMark none() const { return AccountMark(word & ~(kBroughtIn | (kBroughtIn - 1))); }
   constexpr AccountMark given_back() const { return AccountMark(word | kGivenBack); }
   constexpr AccountMark kept() const { return AccountMark(word & ~kGivenBack); }
-  constexpr bool of(std::uint32_t generation) const { return word >> 14 == (generation & 0x3'FFFF); }
+  constexpr bool of(std::uint32_t generation) const { return word >> 15 == (generation & 0x1'FFFF); }
 };
 
 /// EngineHeader::marking: 63..40 slot  39..8 generation of a waiting job that is being brought into an account  1 the mark
@@ -71,9 +76,9 @@ struct Marking {
   constexpr std::uint32_t generation() const { return static_cast<std::uint32_t>(word >> 8); }
 };
 
-/// Of a small segment no more than a sixteenth of its jobs; of others a quarter of the flows.
+/// Of a small segment no more than a sixteenth of its jobs; of others an eighth of the flows.
 constexpr std::uint32_t accounts_for(std::uint32_t flows, std::uint32_t slots) {
-  return std::clamp<std::uint32_t>(std::min(flows / 4, slots / 16), 16, AccountMark::kMostAccounts);
+  return std::clamp<std::uint32_t>(std::min(flows / 8, slots / 16), 16, AccountMark::kMostAccounts);
 }
 
 /// What an enqueue charges to one tenant.

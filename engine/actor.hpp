@@ -59,6 +59,8 @@ class Actor : private TenantAccounts {
   Outcome await_room(std::uint32_t queue, std::uint64_t until_ms, std::uint32_t& ticket);
   /// Says that this lane is about to look whether its turn has come: whoever makes room from now on wakes it again.
   void attend(std::uint32_t ticket) { store_.ticket(ticket).called.exchange(0, shm::Point::kTicketCalled); }
+  /// Says that this lane looks again by itself then, and need not be woken before, unless much room is made.
+  void rest_in_line(std::uint32_t ticket, std::uint64_t until_ms);
   /// Gives the place up, and lets the next one look.
   void leave_room(std::uint32_t queue, std::uint32_t ticket);
 
@@ -227,8 +229,8 @@ class Actor : private TenantAccounts {
   std::uint32_t first_waiting(QueueRecord& queue);
   bool still_waits(shm::Hint hint);
   std::uint32_t whose_turn(QueueRecord& queue, std::uint32_t first, bool& passable);
-  void wait_for(std::uint64_t key, std::uint64_t cost);
-  void call_next(QueueRecord& queue, bool anyway = false);
+  void wait_for(std::uint64_t key, std::uint64_t cost, std::uint64_t depth);
+  void call_next(QueueRecord& queue, Call call = Call::kUnlessCalled);
   void call_all(std::uint32_t q);
   void drop_tickets();
   void room_made(QueueRecord& queue, std::uint32_t q);
@@ -278,7 +280,6 @@ class Actor : private TenantAccounts {
       store_.backlog(store_.number_of(queue)).fetch_add(change, shm::Point::kBacklogCounted);
   }
   bool see_pool(std::uint32_t pool);
-  bool left_behind(std::uint32_t pool) const;
   void settle_pools();
   void follow_pools();
   void count_served(std::uint32_t queue, unsigned place);
@@ -370,7 +371,6 @@ class Actor : private TenantAccounts {
   void tell_paused(std::uint32_t queue, bool paused);
   void tell_rebalanced(std::uint32_t pool, PoolStrategy before, PoolStrategy after);
 
-  static constexpr std::uint64_t kRetryLimitMs = 1000;  ///< until a job is tried again whose time is not known
   enum class Passage : std::uint8_t { kPasses, kHeldBack, kGateClosed };
   OJS_SHM_INLINE bool limiting() const { return store_.header().limiting.load_seq_cst() != 0; }
   bool gate_open(const QueueRecord& queue);
@@ -390,6 +390,7 @@ class Actor : private TenantAccounts {
   bool unpark_head(const ParkingLot& lot, std::uint32_t ring, unsigned number, const shm::Peeked& head);
   void ring_for(std::uint64_t at);
   void mend_limits();
+  std::uint32_t limit_of_worker() const;
   friend struct LimitSetter;
   void relieve_settler();
 
@@ -434,10 +435,10 @@ class Actor : private TenantAccounts {
   Meeting met_;
   bool patient_ = false;
   std::uint32_t ticket_ = kNoIndex;
-  std::span<const TenantCharge> charges_;       ///< of the enqueue that is being admitted
-  std::uint64_t wait_key_ = 0, wait_cost_ = 0;  ///< of the next ticket
-  std::uint32_t room_turn_ = 0;                 ///< where the search for a free ticket begins
-  std::unique_ptr<Look> look_;                  ///< kept, so that no fetch clears it anew
+  std::span<const TenantCharge> charges_;                        ///< of the enqueue that is being admitted
+  std::uint64_t wait_key_ = 0, wait_cost_ = 0, wait_depth_ = 0;  ///< of the next ticket; jobs in what is full
+  std::uint32_t room_turn_ = 0;                                  ///< where the search for a free ticket begins
+  std::unique_ptr<Look> look_;                                   ///< kept, so that no fetch clears it anew
   std::array<std::uint8_t, 64> passed_empty_{};
   std::unique_ptr<PoolView> pool_view_;
   static constexpr std::uint8_t kPassesBeforeQuiet = 8;

@@ -95,7 +95,8 @@ Outcome Actor::admit_all(QueueRecord& queue, QueueTally& mine, std::uint32_t q, 
   const bool never = !full.bounds.fit(full.cost);
   const TenantCharge* tenant = full.tenant != nullptr ? full.tenant : charges_.size() == 1 ? charges_.data() : nullptr;
   if (!never && policy.strategy() == Strategy::kBlock && patient_) {
-    wait_for(tenant == nullptr ? 0 : mix_key(q, tenant->tenant), tenant == nullptr ? 0 : tenant->cost);
+    wait_for(tenant == nullptr ? 0 : mix_key(q, tenant->tenant), tenant == nullptr ? 0 : tenant->cost,
+             charged_jobs(full.used));
     return Outcome::kMustWait;
   }
   if (!never && policy.strategy() == Strategy::kDropOldest) return Outcome::kMustDrop;

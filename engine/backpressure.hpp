@@ -97,6 +97,9 @@ struct Meeting {
   std::uint32_t refused = 0;         ///< ... whose first job in the batch this is
 };
 
+/// Whether who waits is woken: not while it rests; not when it has been called already; or anyway.
+enum class Call : std::uint8_t { kUnlessItRests, kUnlessCalled, kAnyway };
+
 /// 0 has warned  1 somebody may wait for room  63..8 version, moves when somebody begins to wait.
 struct Attention {
   static constexpr std::uint64_t kWarned = 1, kAwaited = 2, kVersion = 1ULL << 8;
@@ -138,9 +141,25 @@ struct RoomTicket {
   shm::Word entering;  ///< 1: its owner is trying, and may have charged its tenant
   shm::Word account;   ///< key of the tenant for whose room it waits as well; 0: for the queue's alone
   shm::Word cost;      ///< of what waits, in that account
-  std::uint64_t spare[2];
+  shm::Word rest;      ///< RoomRest
+  std::uint64_t spare;
 };
 static_assert(sizeof(RoomTicket) == 64);
+/// Whose owner looks by itself then, and need not be woken until so many jobs more have left: to wake somebody costs whoever
+/// takes a job out more than all the rest of it.
+///   63..16 ms of the steady clock  15..0 jobs
+struct RoomRest {
+  std::uint64_t word = 0;
+  using Until = shm::Field<16, 48>;
+  using Left = shm::Field<0, 16>;
+
+  constexpr explicit RoomRest(std::uint64_t w) : word(w) {}
+  /// A waiter before which so many jobs wait: a sixteenth of them may leave, so that workers never run dry meanwhile.
+  constexpr RoomRest(std::uint64_t until_ms, std::uint64_t depth)
+      : word(Until::put(until_ms & Until::kMax) | Left::put(std::min(depth / 16, Left::kMax))) {}
+  constexpr bool over(std::uint64_t now_ms) const { return Left::get(word) == 0 || now_ms >= Until::get(word); }
+  constexpr RoomRest less() const { return RoomRest(word - 1); }
+};
 /// 63 taken  61..50 queue  49..36 owner lane + 1  35..0 tag
 struct TicketControl {
   std::uint64_t word = 0;

@@ -22,6 +22,10 @@ namespace ojs_shm::engine {
 
 using shm::Point;
 
+namespace {
+constexpr std::uint64_t kRetryLimitMs = 1000;  ///< until a job is tried again whose time is not known
+}
+
 /// Whether a queue's own key, or that of this lane's worker, lets anything begin.
 [[gnu::noinline]] bool Actor::gate_open(const QueueRecord& queue) {
   const std::uint64_t now = store_.now_ms();
@@ -67,8 +71,9 @@ void Actor::ring_for(std::uint64_t at) {
 /// For a job that this lane has just claimed. Unless it passes, it is no longer in this lane's hands.
 [[gnu::noinline]] Actor::Passage Actor::pass_limits(std::uint32_t q, std::uint32_t slot, JobRecord& job,
                                                     Control claimed, std::uint64_t now) {
-  if (worker_limit_ != kNoIndex) job.limits.set(with_second(job.limits.get(), worker_limit_));
-  const LimitList keys = limits_of(store_, slot, job, worker_limit_ != kNoIndex);
+  const std::uint32_t worker_limit = limit_of_worker();
+  if (worker_limit != kNoIndex) job.limits.set(with_second(job.limits.get(), worker_limit));
+  const LimitList keys = limits_of(store_, slot, job, worker_limit != kNoIndex);
   if (keys.empty()) return Passage::kPasses;
   const unsigned refused = take_limits(keys, Permit(slot, job.generation.get()), now);
   if (refused == keys.count) {
@@ -258,8 +263,10 @@ bool Actor::unpark_head(const ParkingLot& lot, std::uint32_t ring, unsigned numb
 
 /// Gives the permits of a job in this lane's hands back. What follows from it is let_begin(), once the job has left them.
 [[gnu::noinline]] LimitList Actor::give_limits(std::uint32_t slot, JobRecord& job, bool held) {
-  const LimitList keys = limits_of(store_, slot, job, held);
+  LimitList keys = limits_of(store_, slot, job, held);
   const Permits permits(store_);
+  if (held)  // one that was at work before its pool had a limit names none
+    if (const std::uint32_t key = limit_of_worker(); key != kNoIndex) keys.add(key, true);
   if (held)
     for (unsigned i = 0; i < keys.count; ++i)
       permits.give(store_.limit_key(keys.key[i]).permits, Permit(slot, job.generation.get()));

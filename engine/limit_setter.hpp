@@ -24,6 +24,7 @@ struct LimitSetter {
   std::uint32_t name_key(std::string_view name);
   Outcome write(std::uint32_t at, const LimitSettings& settings, bool by_operator, bool fresh);
   bool adopt(std::uint32_t at);
+  bool count_at_work(std::uint32_t pool);
   void follow(std::string_view name, std::uint32_t at);
   // limit_sweep.cpp
   std::uint32_t sweep(std::uint32_t keep);
@@ -35,6 +36,7 @@ struct LimitSetter {
   Outcome try_to_write(std::uint32_t at, const LimitSettings& settings, bool by_operator, bool fresh);
   bool others_are_through() const;
   std::vector<bool> named_keys() const;
+  bool at_work_for(std::uint32_t pool, const JobRecord& job) const;
   bool is_idle(std::uint32_t at, std::uint64_t now) const;
   void forget_gone();
 };

@@ -207,22 +207,44 @@ Outcome LimitSetter::try_to_write(std::uint32_t at, const LimitSettings& setting
   return Outcome::kOk;
 }
 
+/// Whether a worker of the pool has the job.
+bool LimitSetter::at_work_for(std::uint32_t pool, const JobRecord& job) const {
+  const std::uint32_t owner = Control(job.control.load()).owner();
+  if (owner == 0 || owner > store.lanes()) return false;
+  return PoolSeat(store.segment().lane(owner - 1).counters[kPoolSeat].get_ordered()).at(pool);
+}
+
 /// Jobs of the key that were at work before it had a limit take permits of their own. A job that is being claimed
 /// meanwhile has either seen the limit, or is seen here. In the end the limit moves once more, so that nobody goes by what
 /// he counted before.
 bool LimitSetter::adopt(std::uint32_t at) {
   LimitKey& key = store.limit_key(at);
   const Permits permits(store);
+  const std::string name = limit_name(store, at);
+  const std::uint32_t pool = name.starts_with(kPoolLimit) ? store.find_pool(name.substr(kPoolLimit.size())) : kNoIndex;
   bool room = true;
   for (std::uint32_t slot = 0; slot < store.slots(); ++slot) {
     const JobRecord& job = store.job(slot);
     const Permit holder(slot, job.generation.get());
     if (!permits.holds(holder)) continue;
     const LimitList list = limits_of(store, slot, job, true);
-    if (std::find(list.key.begin(), list.key.begin() + list.count, at) == list.key.begin() + list.count) continue;
+    if (std::find(list.key.begin(), list.key.begin() + list.count, at) == list.key.begin() + list.count &&
+        (pool == kNoIndex || !at_work_for(pool, job)))
+      continue;
     room = permits.adopt(key.permits, at * 2, holder) && room;
   }
   return permits.set_limit(key.permits, at * 2, PermitSet::limit_of(key.permits.limit.load())) && room;
+}
+
+/// What workers of the pool have in hand when it gets a limit. False when somebody else is setting limits.
+bool LimitSetter::count_at_work(std::uint32_t pool) {
+  const std::uint32_t at = find_limit(store, std::string(kPoolLimit).append(store.pool_name(pool)));
+  if (at == kNoIndex) return true;
+  if (!begin()) return false;
+  store.header().limit_settler.store(actor.owner_ | (at + 1ULL) << 32, Point::kSettlerSet);
+  adopt(at);
+  end();
+  return true;
 }
 
 /// Lets `limiting` and the queue say that the key is there. What a job brings holds for such jobs alone, whatever its name.

@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "engine/actor.hpp"
+#include "engine/limit_setter.hpp"
 #include "engine/look.hpp"
 #include "engine/smooth.hpp"
 #include "shm/parking.hpp"
@@ -32,6 +33,11 @@ Word* counter_of(PoolRecord& record, std::uint32_t queue) {
     if (Queue::get(found) == ((queue + 1) & Queue::kMax)) return &word;
   }
   return nullptr;
+}
+
+/// Whether a removed pool still has workers, or jobs in hand: another in its place would seem to have them.
+bool left_behind(const Store& store, std::uint32_t pool) {
+  return store.pool_crew(pool).workers != 0 || store.pool_load(pool, {}).active != 0;
 }
 
 /// Dispatches in which each queue has one turn of its own, so that none has less than its share of any so many.
@@ -83,6 +89,17 @@ void Actor::seem_laden(bool laden) {
   take_under(plan->concurrency == 0 ? kNoIndex
                                     : find_limit(store_, std::string(kPoolLimit).append(store_.pool_name(pool))));
   return true;
+}
+
+/// The limit on what this lane's worker takes. A pool may have been given one since its last fetch began: who has claimed a
+/// job either sees that here, or its job is seen by LimitSetter::adopt().
+std::uint32_t Actor::limit_of_worker() const {
+  if (pool_ == 0 ||
+      (pool_view_ && pool_view_->pool == pool_ - 1 && store_.pool(pool_ - 1).setup.load() == pool_view_->setup.word))
+    return worker_limit_;
+  const auto plan = store_.pool_plan(pool_ - 1);
+  if (!plan || plan->concurrency == 0 || store_.pool(pool_ - 1).name_hash.load() != pool_name_) return kNoIndex;
+  return find_limit(store_, std::string(kPoolLimit).append(store_.pool_name(pool_ - 1)));
 }
 
 Outcome Actor::fetch_from_pool(std::uint32_t pool, std::uint32_t lease_ms, bool lease_owned, Fetched& out) {
@@ -140,13 +157,9 @@ void Actor::count_served(std::uint32_t q, unsigned place) {
 
 // ---- changes ------------------------------------------------------------------------------------------------------
 
-/// Whether a removed pool still has workers, or jobs in hand: another in its place would seem to have them.
-bool Actor::left_behind(std::uint32_t pool) const {
-  return store_.pool_crew(pool).workers != 0 || store_.pool_load(pool, {}).active != 0;
-}
-
 /// One writer at a time changes pools; who dies at it is relieved by its repair. 1. the name; 2. the bank that nobody reads;
-/// 3. the setup, by one store; 4. what queues know of pools, which follows from the setups of all.
+/// 3. the setup, by one store; 4. what is at work counts for its limit; 5. what queues know of pools, which follows from the
+/// setups of all.
 Outcome Actor::set_pool(std::string_view name, const PoolSpec& spec, bool& made) {
   // The limit comes first: who sees the pool sees it.
   const std::string key = std::string(kPoolLimit).append(name);
@@ -173,7 +186,7 @@ Outcome Actor::set_pool(std::string_view name, const PoolSpec& spec, bool& made)
   for (std::uint32_t i = 0; i < kPools; ++i) {
     const std::uint64_t found = store_.pool(i).name_hash.load();
     const auto plan = store_.pool_plan(i);
-    if (found == hash || (at == kNoIndex && !plan && (found == 0 || !left_behind(i)))) at = i;
+    if (found == hash || (at == kNoIndex && !plan && (found == 0 || !left_behind(store_, i)))) at = i;
     if (!plan || found == hash || !(plan->setup.isolated() && spec.isolated)) continue;
     for (const std::uint32_t queue : spec.queues)
       if (std::find(plan->queues.begin(), plan->queues.end(), queue) != plan->queues.end())
@@ -219,7 +232,10 @@ Outcome Actor::set_pool(std::string_view name, const PoolSpec& spec, bool& made)
       PoolSetup::Queues::put(spec.queues.size()) | PoolSetup::Turns::put(cycle.size()) |
       PoolSetup::Round::put(round_of(spec)) | PoolSetup::Version::put(PoolSetup::Version::get(before.word) + 1);
   record.setup.store(setup, Point::kPoolSet);  // 3
-  settle_pools();                              // 4
+  const bool counted =                         // 4
+      spec.concurrency == 0 || (previous && previous->concurrency != 0) || LimitSetter{*this, store_}.count_at_work(at);
+  settle_pools();                       // 5
+  if (!counted) return Outcome::kBusy;  // it stands, and counts what begins from now on
   const bool reweighted = spec.strategy == PoolStrategy::kWeighted && previous &&
                           (previous->queues != spec.queues ||
                            !std::equal(cycle.begin(), cycle.end(), previous->cycle.begin(), previous->cycle.end()));

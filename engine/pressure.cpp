@@ -76,7 +76,7 @@ std::uint64_t Actor::watch_pressure(std::uint64_t now) {
     const std::uint64_t word = queue.attention.load();
     const Refusals refusals(queue.refusals.load());
     if (word == 0 && refusals.untold() == 0) continue;
-    if ((word & Attention::kAwaited) != 0) call_next(queue, true);
+    if ((word & Attention::kAwaited) != 0) call_next(queue, Call::kAnyway);
     if ((word & Attention::kWarned) != 0) look_for_calm(queue, q);
     if (refusals.untold() != 0) tell_refused(q, 0, {});
     more = more || (queue.attention.load() & (Attention::kWarned | Attention::kAwaited)) != 0 ||

@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "engine/actor.hpp"
+#include "engine/limit_setter.hpp"
 #include "shm/parking.hpp"
 
 // After a death. The caller holds the proof (the lock on the dead process's byte), and the Actor of a repair has the
@@ -233,10 +234,15 @@ std::uint32_t Actor::repair(const std::vector<std::pair<std::uint64_t, std::uint
     Word& waiters = queue.waiters[lane_ / 64];
     if ((waiters.load() >> (lane_ % 64) & 1) != 0) waiters.fetch_and(~(1ULL << (lane_ % 64)), Point::kWaiterCleared);
     wake_all(queue);
-    call_next(queue, true);
+    call_next(queue, Call::kAnyway);
   }
-  if (store_.header().pools_settler.load() == owner_) settle_pools();
   relieve_settler();
+  if (store_.header().pools_settler.load() == owner_) {
+    for (std::uint32_t pool = 0; pool < kPools; ++pool)
+      if (const auto plan = store_.pool_plan(pool); plan && plan->concurrency != 0)
+        LimitSetter{*this, store_}.count_at_work(pool);
+    settle_pools();
+  }
   return mended;
 }
 

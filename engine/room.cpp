@@ -13,6 +13,9 @@
 // store may still be on its way when the word is read, a waiter can miss it: therefore it looks once more a millisecond
 // after it lay down, and from then on whenever it is woken, and ten times in a second.
 //
+// To call somebody costs a worker more than its fetch. So a waiter who has just lain down, or was called, rests: it looks
+// again by itself within a millisecond, and who takes jobs out lets it until a sixteenth of those before it has left.
+//
 // Where tenants are bounded, who waits for its tenant's room is passed over by those of other tenants, and by nobody of its
 // own: so a full tenant holds up nobody else.
 
@@ -23,6 +26,15 @@ using shm::Point;
 namespace {
 /// How long a ticket outlives its time, for its owner to end it itself.
 constexpr std::uint64_t kGraceMs = 50;
+
+/// Whether the ticket's owner will have looked soon by itself, after this job has left. It sleeps no longer than its rest
+/// lasts, and never longer before it has looked after the end of one: so whoever lets it rest is seen by that look.
+bool may_rest(RoomTicket& ticket) {
+  for (std::uint64_t found = ticket.rest.load(); !RoomRest(found).over(shm::steady_ms());)
+    if (ticket.rest.cas(found, RoomRest(found).less().word, Point::kTicketCalled)) return true;
+  return false;
+}
+
 }  // namespace
 
 /// Whether the hint's ticket still has an owner who waits.
@@ -82,9 +94,10 @@ bool Actor::may_pass(QueueRecord& queue) {
 }
 
 /// What this lane waits for when it waits: room in the queue, and in that account.
-void Actor::wait_for(std::uint64_t key, std::uint64_t cost) {
+void Actor::wait_for(std::uint64_t key, std::uint64_t cost, std::uint64_t depth) {
   wait_key_ = key;
   wait_cost_ = cost;
+  wait_depth_ = depth;
   if (ticket_ == kNoIndex) return;
   store_.ticket(ticket_).cost.store(cost, Point::kTicketTaken);
   store_.ticket(ticket_).account.store(key, Point::kTicketTaken);
@@ -105,6 +118,7 @@ Outcome Actor::await_room(std::uint32_t q, std::uint64_t until_ms, std::uint32_t
     room_turn_ = (room_turn_ + i + 1) % all;
     free.until.store(until_ms, Point::kTicketTaken);
     free.called.store(0, Point::kTicketCalled);
+    free.rest.store(0, Point::kTicketCalled);
     free.entering.store(0, Point::kTicketCalled);
     free.cost.store(wait_cost_, Point::kTicketTaken);
     free.account.store(wait_key_, Point::kTicketTaken);
@@ -124,6 +138,10 @@ Outcome Actor::await_room(std::uint32_t q, std::uint64_t until_ms, std::uint32_t
   return Outcome::kNoTickets;
 }
 
+void Actor::rest_in_line(std::uint32_t ticket, std::uint64_t until_ms) {
+  store_.ticket(ticket).rest.store(RoomRest(until_ms, wait_depth_).word, Point::kTicketCalled);
+}
+
 void Actor::leave_room(std::uint32_t q, std::uint32_t ticket) {
   RoomTicket& mine = store_.ticket(ticket);
   const TicketControl found(mine.control.load());
@@ -134,7 +152,7 @@ void Actor::leave_room(std::uint32_t q, std::uint32_t ticket) {
 
 /// Wakes whose turn it is, unless it has been called and has not looked yet, or anyway: whoever called it may have died
 /// before it woke it. When nobody waits any more, says so.
-[[gnu::noinline]] void Actor::call_next(QueueRecord& queue, bool anyway) {
+[[gnu::noinline]] void Actor::call_next(QueueRecord& queue, Call call) {
   const std::uint64_t word = queue.attention.load();
   if ((word & Attention::kAwaited) == 0) return;
   const std::uint32_t first = first_waiting(queue);
@@ -146,7 +164,8 @@ void Actor::leave_room(std::uint32_t q, std::uint32_t ticket) {
   const std::uint32_t turn = whose_turn(queue, first, passable);
   if (turn == kNoIndex) return;  // all wait for their tenants' room: who makes it comes here
   RoomTicket& ticket = store_.ticket(turn);
-  if (ticket.called.exchange(1, Point::kTicketCalled) != 0 && !anyway) return;
+  if (call == Call::kUnlessItRests && may_rest(ticket)) return;
+  if (ticket.called.exchange(1, Point::kTicketCalled) != 0 && call != Call::kAnyway) return;
   const std::uint32_t owner = TicketControl(ticket.control.load()).owner();
   if (owner == 0 || owner > store_.lanes()) return;
   shm::Lane& lane = segment_.lane(owner - 1);
@@ -178,7 +197,7 @@ void Actor::drop_tickets() {
 /// A job has been taken out, and somebody waits for that or has warned.
 [[gnu::noinline]] void Actor::room_made(QueueRecord& queue, std::uint32_t q) {
   const std::uint64_t word = queue.attention.load();
-  if ((word & Attention::kAwaited) != 0) call_next(queue);
+  if ((word & Attention::kAwaited) != 0) call_next(queue, Call::kUnlessItRests);
   if ((word & Attention::kWarned) == 0) return;
   DepthCache& cache = depth_cache_[q];
   if (cache.removals_left > 0)

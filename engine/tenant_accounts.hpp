@@ -35,7 +35,7 @@ class TenantAccounts : protected Intents {
   // ---- after its death
   void undo_accounts();
   void keep_charge(std::uint32_t slot);
-  bool mark_stands(std::uint32_t slot) const;
+  bool mark_stands(std::uint32_t slot);
   void leave_account_seat();
 
   Store store_;  ///< a copy: its tables are at hand

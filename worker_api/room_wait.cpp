@@ -61,15 +61,24 @@ Outcome RoomWait::look(std::vector<engine::JobId>& ids) {
   }
 }
 
+/// After the first look, and after each for which it was called, it rests: it comes back by itself within a millisecond,
+/// and is hardly called before. It sleeps longer only after a look that began when its rest was over.
 Outcome RoomWait::wait(std::vector<engine::JobId>& ids) {
   const shm::Half& park = handle_.store().segment().lane(handle_.lane()).park;
-  for (std::uint64_t longest = kSoonMs;; longest = kLookMs) {
+  std::uint64_t rest_until = 0;
+  for (bool called = true;;) {
     const std::uint32_t before = park.load();
+    const bool rests = called || shm::steady_ms() < rest_until;
     const Outcome outcome = look(ids);
     if (outcome != Outcome::kMustWait) return outcome;
     const std::uint64_t now = shm::steady_ms();
-    if (now < until_ms_) shm::futex_wait(park, before, std::min(until_ms_ - now, longest));
-    if (longest == kLookMs && park.load() == before) handle_.attachment().repair_the_dead();
+    if (rests) {
+      rest_until = now + kSoonMs;
+      handle_.actor().rest_in_line(ticket_, rest_until);
+    }
+    if (now < until_ms_) shm::futex_wait(park, before, std::min(until_ms_ - now, rests ? kSoonMs : kLookMs));
+    called = park.load() != before;
+    if (!rests && !called) handle_.attachment().repair_the_dead();
   }
 }
 

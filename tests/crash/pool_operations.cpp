@@ -50,6 +50,13 @@ std::vector<Operation> with_pool_operations(std::vector<Operation> all) {
          must(h.admin->remove_pool("p"));
          must(h.admin->set_pool("q", pool(kTwoQueues)));  // in its place
        }},
+      {"pool_limited_over_jobs_at_work",
+       [](Hands& h) {
+         h.put(), h.put();
+         join(h, kTwoQueues);
+         h.take(h.job);
+       },
+       [](Hands& h) { must(h.admin->set_pool("p", pool(R"({"queues":["default","other"],"concurrency":20})"))); }},
       {"fetch_for_pool",
        [](Hands& h) {
          h.put();

@@ -52,9 +52,12 @@ BOUNDS_BOTH = "MAX=2 TRIES_0=1 TRIES_1=1 FETCHER=1 WAITING=1"
 BOUNDS_TWO_TRIES = "MAX=2 TRIES_0=0 TRIES_1=2 FETCHER=0 WAITING=0"
 BOUNDS_THREE = "MAX=3 TRIES_0=1 TRIES_1=1 FETCHER=0 WAITING=1"
 PARKING_TWO_AT_ONCE = "WORKERS=3 JOBS=3 LIMIT=2 VICTIM=9"
-ROOM_PASSER = "WAITERS=1 REMOVALS=2 PASSER=1 VICTIM=9"
-ROOM_WAITER_DIES = "WAITERS=2 REMOVALS=1 PASSER=0 VICTIM=0"
-ROOM_REMOVER_DIES = "WAITERS=1 REMOVALS=2 PASSER=0 VICTIM=3"
+ROOM_PASSER = "WAITERS=1 REMOVALS=2 PASSER=1 RESTS=0 VICTIM=9"
+ROOM_WAITER_DIES = "WAITERS=2 REMOVALS=1 PASSER=0 RESTS=0 VICTIM=0"
+ROOM_REST = "WAITERS=1 REMOVALS=2 PASSER=0 RESTS=1 VICTIM=9"
+ROOM_TWO_REST = "WAITERS=2 REMOVALS=2 PASSER=0 RESTS=1 VICTIM=9"
+ROOM_REST_DIES = "WAITERS=1 REMOVALS=2 PASSER=0 RESTS=1 VICTIM=3"
+ROOM_REMOVER_DIES = "WAITERS=1 REMOVALS=2 PASSER=0 RESTS=0 VICTIM=3"
 FLOWS_SIZE = "FLOWS=1 WEIGHT=1 MOST=1 "
 FLOWS_PRODUCER_DIES = "FLOWS=1 WEIGHT=1 MOST=3 START=0 PRODUCERS=1 FETCHERS=1 FAIR=1 SWITCH=0 VICTIM=0 SECOND=1"
 FLOWS_FETCHER_DIES = "FLOWS=1 WEIGHT=1 MOST=2 START=2 PRODUCERS=0 FETCHERS=2 FAIR=1 SWITCH=0 VICTIM=2 SECOND=0"
@@ -75,6 +78,12 @@ DROP_FETCHED_TOO = "MAX=2 START=2 BATCH=2 SECOND=0 FETCHER=1 FAILS=1 VICTIM=0 RE
 DROP_OUTRUN = "MAX=2 START=2 BATCH=1 SECOND=2 FETCHER=4 FAILS=0 VICTIM=9 REPAIRERS=1"
 DROP_OUTRUN_SMALL = "MAX=2 START=2 BATCH=1 SECOND=1 FETCHER=2 FAILS=0 VICTIM=9 REPAIRERS=1"
 DROP_ONE_EACH = "MAX=3 START=3 BATCH=1 SECOND=1 FETCHER=0 FAILS=0 VICTIM=9 REPAIRERS=1"
+ACCOUNTS_FETCHER = "MAX=1 WAITING=1 OF_X=1 OF_Y=1 FETCHES=1 VICTIM=2 SECOND=0"
+ACCOUNTS_X_DIES = "MAX=1 WAITING=1 OF_X=1 OF_Y=1 FETCHES=1 VICTIM=0 SECOND=0"
+ACCOUNTS_Y_DIES = "MAX=1 WAITING=1 OF_X=0 OF_Y=1 FETCHES=1 VICTIM=1 SECOND=0"
+ACCOUNTS_TWICE = "MAX=1 WAITING=1 OF_X=1 OF_Y=1 FETCHES=1 VICTIM=2 SECOND=1"
+ACCOUNTS_TWO = "MAX=2 WAITING=2 OF_X=1 OF_Y=1 FETCHES=2 VICTIM=9 SECOND=0"
+ACCOUNTS_OUTRUN = "MAX=1 WAITING=1 OF_X=1 OF_Y=1 FETCHES=2 VICTIM=9 SECOND=0"
 REPAIR_TWICE = "SECOND=1 REQUEUE=1 EXPIRY=0"
 
 MODELS: dict[str, list[Run]] = {
@@ -183,6 +192,18 @@ MODELS: dict[str, list[Run]] = {
         Run("MUTANT_ADD_INSTEAD_OF_CAS", "an admission adds where it should compare", BOUNDS_TWO_TRIES),
         Run("MUTANT_UNDONE_WITHOUT_RECOUNT", "the repair asks for no recount"),
     ],
+    "accounts": [
+        Run("fetcher-dies", "a job of X, an enqueue of X and of Y, a fetch that may die", ACCOUNTS_FETCHER),
+        Run("x-dies", "the same; the enqueue of X may die", ACCOUNTS_X_DIES, LONG),
+        Run("y-dies", "a job of X, an enqueue of Y that may die, a fetch", ACCOUNTS_Y_DIES),
+        Run("repairer-dies", "as fetcher-dies; the first repairer may die too", ACCOUNTS_TWICE, LONG),
+        Run("bound-2", "2 jobs of X, bound 2, an enqueue of X and of Y, 2 fetches", ACCOUNTS_TWO, LONG),
+        Run("MUTANT_OLD_SUM_BELIEVED", "sums are believed though others were let in since", ACCOUNTS_OUTRUN),
+        Run("MUTANT_DEATH_UNNOTICED", "who gives an account on minds no repair meanwhile", ACCOUNTS_FETCHER),
+        Run("MUTANT_USE_NOT_MINDED", "who gives an account on minds nobody who is at work on it", ACCOUNTS_FETCHER),
+        Run("MUTANT_NOT_CLOSED", "an account is given on without being closed", ACCOUNTS_FETCHER),
+        Run("MUTANT_UNDONE_WITHOUT_RECOUNT", "the repair asks for no recount", ACCOUNTS_X_DIES),
+    ],
     "repair": [
         Run("lease-ends", "2 workers, one dies in its fetch, ack or requeue; a repairer; a lease ends"),
         Run("repairer-dies", "the same without the lease; the first repairer may die too", REPAIR_TWICE),
@@ -198,11 +219,16 @@ MODELS: dict[str, list[Run]] = {
         Run("one-passes", "one that waits and one that does not", ROOM_PASSER),
         Run("waiter-dies", "2 that wait, one of which may die", ROOM_WAITER_DIES, LONG),
         Run("remover-dies", "one that waits; who takes jobs out may die", ROOM_REMOVER_DIES),
+        Run("rests", "one that waits and rests, 2 jobs leave", ROOM_REST),
+        Run("two-rest", "the same with 2 that wait", ROOM_TWO_REST, LONG),
+        Run("rests-remover-dies", "one that waits and rests; who takes jobs out may die", ROOM_REST_DIES),
         Run("MUTANT_PASSES", "who does not wait is let in whoever waits", ROOM_PASSER),
         Run("MUTANT_SLEEPS_WITHOUT_A_LOOK", "who has taken a place does not look again before it sleeps"),
         Run("MUTANT_CALLED_CLEARED_LATE", "a waiter says that it has been called only after its look"),
         Run("MUTANT_LEAVES_IN_SILENCE", "who is let in does not call the next"),
         Run("MUTANT_CLEARED_WHATEVER_CAME", "the bit for waiters is cleared whoever came meanwhile"),
+        Run("MUTANT_REST_OUTLIVED", "who takes a job out lets a waiter rest beyond its rest", ROOM_REST),
+        Run("MUTANT_SLEEPS_LONG_AFTER_A_REST_CUT_SHORT", "who was called in its rest then sleeps longer", ROOM_TWO_REST),
         Run("MUTANT_REPAIR_CALLS_NOBODY", "the repair calls nobody", ROOM_REMOVER_DIES),
         Run("MUTANT_REPAIR_MINDS_THE_CALL", "the repair calls nobody who has been called", ROOM_REMOVER_DIES),
     ],

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Producers that wait for room in a full queue of bound 1: places in line, who is called, and who is let in. A waiter
-// sleeps for ever here; where a store may be seen late, the code looks again after a millisecond, and that is not in it.
-//   waiter   RoomWait::look, wait; Actor::await_room, admit, may_pass, leave_room
-//   remover  Actor::take, room_made, call_next       passer   Actor::admit without patience
+// // sleeps for ever here but when it rests: until the clock, at any later step, says that its rest is over. Where a store may
+// be seen late, the code looks again ten times in a second, and that is not in it.
+//   waiter   RoomWait::look, wait; Actor::await_room, admit, may_pass, rest_in_line, leave_room
+//   remover  Actor::take, room_made, call_next, may_rest       passer   Actor::admit without patience
 //   repair   Actor::repair: drop_tickets, call_next
 //
 // Proved: nobody is let in while one who came before his call still waits; the bound is kept; and when nothing moves any
@@ -12,6 +13,7 @@
 #define WAITERS 2
 #define REMOVALS 2
 #define PASSER 0
+#define RESTS 0
 #define VICTIM 9  // 0, 1: a waiter; 3: the remover; 9: nobody
 #endif
 #define NONE 7
@@ -20,6 +22,7 @@
 byte reserved = 1, out;
 byte line[4] = NONE, tail;
 bool live[4], called[4], asleep[4];
+bool rests[4], dozes[4];  // its rest is not over; it sleeps no longer than that
 byte park[4];
 bool awaited;
 byte version;
@@ -37,7 +40,10 @@ inline first() {  // one step: the ring's own order is the model `levels`
   }
 }
 
-inline call_next(anyway) {
+#define ANYWAY 1
+#define UNLESS_CALLED 2
+#define UNLESS_IT_RESTS 3
+inline call_next(how) {
   d_step { a = awaited; v = version };
   if
   :: a ->
@@ -50,8 +56,12 @@ inline call_next(anyway) {
       d_step { if :: version == v -> awaited = false :: else fi }
 #endif
     :: else ->
-      d_step { a = called[f]; called[f] = true };
-      if :: !a || anyway -> d_step { park[f]++; asleep[f] = false } :: else fi
+      if
+      :: how == UNLESS_IT_RESTS && rests[f]
+      :: true ->
+        d_step { a = called[f]; called[f] = true };
+        if :: !a || how == ANYWAY -> d_step { park[f]++; asleep[f] = false } :: else fi
+      fi
     fi
   :: else
   fi;
@@ -69,12 +79,17 @@ inline admitted() {
 
 proctype Waiter(byte me) {
   byte f = NONE, i, v, r, before_me, slept_at;
-  bool a, in_line, done;
+  bool a, in_line, done, was_called = true, soon;
   {
     note_line();
     do
     ::
       slept_at = park[me];
+#if defined(MUTANT_REST_OUTLIVED) || defined(MUTANT_SLEEPS_LONG_AFTER_A_REST_CUT_SHORT)
+      soon = RESTS && was_called;
+#else
+      soon = RESTS && (was_called || rests[me]);
+#endif
 #ifndef MUTANT_CALLED_CLEARED_LATE
       called[me] = false;
 #endif
@@ -104,16 +119,21 @@ end_asleep_at_once:
         !asleep[me]
 #endif
       :: else ->
-        d_step { if :: park[me] == slept_at -> asleep[me] = true :: else fi };  // futex_wait
+        if :: soon -> rests[me] = true :: else fi;
+        d_step { if :: park[me] == slept_at -> asleep[me] = true; dozes[me] = soon :: else fi };  // futex_wait
 end_asleep:
-        !asleep[me]
+#ifdef MUTANT_SLEEPS_LONG_AFTER_A_REST_CUT_SHORT
+        !asleep[me] -> d_step { dozes[me] = false; was_called = false }
+#else
+        !asleep[me] -> d_step { dozes[me] = false; was_called = (park[me] != slept_at) }
+#endif
       fi;
 again:
       atomic { f = NONE; r = 0 }
     od;
     live[me] = false;
 #ifndef MUTANT_LEAVES_IN_SILENCE
-    call_next(false);
+    call_next(UNLESS_CALLED);
 #endif
     if :: me == VICTIM -> over = true :: else fi
   } unless { (me == VICTIM && dead) }
@@ -128,7 +148,7 @@ proctype Remover() {
 end_no_job:
       reserved - out > 0;
       out++;
-      if :: awaited -> call_next(false) :: else fi;
+      if :: awaited -> call_next(UNLESS_IT_RESTS) :: else fi;
       n++
     :: else -> break
     od;
@@ -169,12 +189,27 @@ end:
   dead;
   if :: VICTIM < REMOVER -> live[VICTIM] = false :: else fi;
 #ifdef MUTANT_REPAIR_MINDS_THE_CALL
-  call_next(false)
+  call_next(UNLESS_CALLED)
 #else
 #ifndef MUTANT_REPAIR_CALLS_NOBODY
-  call_next(true)
+  call_next(ANYWAY)
 #endif
 #endif
+}
+
+/// A rest is over some time after it began; who sleeps no longer than that wakes then or later.
+proctype Clock() {
+end:
+  do
+#ifdef MUTANT_REST_OUTLIVED
+  :: asleep[0] && dozes[0] -> asleep[0] = false
+#else
+  :: rests[0] -> rests[0] = false
+  :: asleep[0] && dozes[0] && !rests[0] -> asleep[0] = false
+#endif
+  :: rests[1] -> rests[1] = false
+  :: asleep[1] && dozes[1] && !rests[1] -> asleep[1] = false
+  od
 }
 
 proctype Judge() {
@@ -192,6 +227,7 @@ init {
     run Remover();
     run Killer();
     run Repairer();
+    run Clock();
     run Judge()
   }
 }

@@ -6,6 +6,7 @@
 #include <iostream>
 
 #include "tests/schedules/explorer.hpp"
+#include "tests/schedules/fibers.hpp"
 
 namespace ojs_shm::test {
 namespace {
@@ -46,6 +47,7 @@ const Part put = [](World& w, std::uint32_t i) { w.put(i, own(i), 1); };
 const Part put_two = [](World& w, std::uint32_t i) { w.put(i, own(i), 1), w.put(i, own(i) + 1, 3); };
 const Part put_batch = [](World& w, std::uint32_t i) { w.put_batch(i, own(i), 1); };
 const Part take = [](World& w, std::uint32_t i) { w.take(i), w.finish(i); };
+const Part take_two = [](World& w, std::uint32_t i) { w.take(i), w.finish(i), w.take(i), w.finish(i); };
 const Part give_back = [](World& w, std::uint32_t i) { w.take(i), w.give_back(i); };
 const Part wait = [](World& w, std::uint32_t i) { w.put_patiently(i, own(i), 1); };
 const Part wait_and_give_up = [](World& w, std::uint32_t i) { w.put_patiently(i, own(i), 1), w.give_up(i); };
@@ -88,15 +90,79 @@ TEST_F(BackpressureSchedules, BP_T05_BP_T09_who_waits_is_called_and_passed_by_no
     world.block_at(2);
     world.put_patiently(World::kJanitor, 2, 1);
   };
+  const auto one_rests = [one_waits](World& world) {
+    one_waits(world);
+    world.rest(World::kJanitor);
+  };
   explore_all({{"full: wait | take", full, {wait, take}},
                {"full: wait | wait", full, {wait, wait}},
                {"full: wait | give up", full, {wait, wait_and_give_up}},
                {"one waits: wait | take", one_waits, {wait, take}},
                {"one waits: put | take", one_waits, {put, take}},
-               {"one waits: give up | take", one_waits, {wait_and_give_up, take}}});
+               {"one waits: give up | take", one_waits, {wait_and_give_up, take}},
+               {"one rests: take | take", one_rests, {take, take}},
+               {"one rests: wait | take two", one_rests, {wait, take_two}}});
   explore({"full: wait | wait | take", full, {wait, wait, take}}, 2, 0, 4'000);
   explore({"full: wait | give up | take", full, {wait, wait_and_give_up, take}}, 2, 1, 4'000);
   explore({"full: wait | put | take", full, {wait, put, take}}, 2, 0, 4'000);
+}
+
+// Tenant 1 is at its bound. An account that is given back may be given to another tenant at once.
+TEST_F(BackpressureSchedules, BP_T19_tenants_are_bounded_each_and_keep_their_accounts) {
+  const auto one_full = [](World& world) {
+    world.bound_tenants(World::kJanitor, 1);
+    world.put_for(World::kJanitor, 0, 1, 1);
+  };
+  unsigned next = 0;
+  const auto no_account_left = [&](World& world) {
+    world.bound_tenants(World::kJanitor, 1);
+    world.give_all_accounts();
+    one_full(world);
+    next = world.next_to(1);
+  };
+  const auto unbounded = [](World& world) {
+    world.put_for(World::kJanitor, 0, 1, 1);
+    world.put_for(World::kJanitor, 1, 1, 1);
+  };
+  const Part put_1 = [](World& w, std::uint32_t i) { w.put_for(i, own(i), 1, 1); };
+  const Part put_2 = [](World& w, std::uint32_t i) { w.put_for(i, own(i), 1, 2); };
+  const Part put_next = [&](World& w, std::uint32_t i) { w.put_for(i, own(i), 1, next); };
+  const Part switch_on = [](World& w, std::uint32_t i) { w.bound_tenants(i, 2); };
+  explore_all({{"tenants: put | take", one_full, {put_1, take}},
+               {"tenants: put | put", one_full, {put_2, put_2}},
+               {"tenants: put | give back", one_full, {put_1, give_back}},
+               {"tenants, no account left: put another's | take", no_account_left, {put_next, take}},
+               {"tenants, no account left: put another's | put another's", no_account_left, {put_next, put_next}},
+               {"tenants are bounded | take", unbounded, {switch_on, take}},
+               {"tenants are bounded | put", unbounded, {switch_on, put_1}},
+               {"tenants are bounded | give back", unbounded, {switch_on, give_back}}});
+  explore({"tenants, no account left: put another's | take | put", no_account_left, {put_next, take, put_1}}, 2, 1,
+          4'000);
+}
+
+TEST_F(BackpressureSchedules, BP_T19_who_repairs_accounts_of_tenants_is_killed_too) {
+  unsigned next = 0;
+  const Part put_1 = [](World& w, std::uint32_t i) { w.put_for(i, own(i), 1, 1); };
+  const Part put_next = [&](World& w, std::uint32_t i) { w.put_for(i, own(i), 1, next); };
+  const std::pair<const char*, Part> doomed[] = {{"take", take}, {"give back", give_back}, {"put another's", put_next}};
+  for (const auto& [name, part] : doomed)
+    for (std::uint32_t access = 5; access < 200; access += long_form() ? 3 : 13)
+      for (const auto& beside : {put_next, put_1}) {
+        const auto died = [&](World& world) {
+          world.bound_tenants(World::kJanitor, 1);
+          world.give_all_accounts();
+          world.put_for(World::kJanitor, 0, 1, 1);
+          next = world.next_to(1);
+          Fibers fibers({[&] { part(world, 2); }, [] {}});
+          fibers.run(0, {{access, 1, true}});
+          if (fibers.killed(0)) world.died(2);
+        };
+        const Scenario scenario{std::string(name) + " died before access " + std::to_string(access) + ": repair | put",
+                                died,
+                                {[](World& w, std::uint32_t) { w.repair(); }, beside}};
+        explore(scenario, 1, 1, 120);
+        if (HasFailure()) return;
+      }
 }
 
 }  // namespace

@@ -18,10 +18,6 @@ namespace ojs_shm::test {
 
 using engine::Outcome;
 
-namespace {
-constexpr unsigned kJobs = 18;
-}
-
 World::World(bool one_clock) : one_clock_(one_clock) {
   engine::Plan plan;
   plan.slots = 8;
@@ -54,7 +50,8 @@ void World::begin_anew() {
   }
   books_.assign(kJobs, Books{});
   empties_.clear();
-  max_depth_ = returned_ = 0;
+  max_depth_ = returned_ = tenant_depth_ = 0;
+  tenants_counted_ = false;
   dropping_ = blocking_ = false;
   std::fill(std::begin(places_), std::end(places_), Place{});
   turns_ = shares_ = false;
@@ -106,7 +103,8 @@ void World::put(std::uint32_t self, unsigned job, const engine::NewJob& spec) {
   const Outcome outcome = actor(self).enqueue(spec, books.id);
   if (outcome == Outcome::kOk)
     let_in(self, job);
-  else if ((outcome != Outcome::kQueueFull || max_depth_ == 0) && (outcome != Outcome::kBusy || !dropping_))
+  else if ((outcome != Outcome::kQueueFull || (max_depth_ == 0 && tenant_depth_ == 0)) &&
+           (outcome != Outcome::kBusy || (!dropping_ && tenant_depth_ == 0)))
     wrong_ += "an enqueue was refused; ";
   if (outcome == Outcome::kQueueFull && dropping_) note_a_refused_drop();
 }
@@ -317,121 +315,6 @@ void World::forget_fetches() {
     if (!books.ended) books.takes.clear(), books.may_return = false;
 }
 
-void World::bound(std::uint64_t max_depth) {
-  max_depth_ = max_depth;
-  actor(kJanitor).set_bounds(0, max_depth, 0);
-}
-
-void World::older(unsigned job, std::uint64_t ms) {
-  auto& available_at = store_->job(store_->find_job(books_[job].id)).available_at;
-  available_at.set(available_at.get() - ms);
-}
-
-void World::drop_at(std::uint64_t max_depth) {
-  bound(max_depth);
-  actor(kJanitor).set_backpressure(0, engine::Backpressure(engine::Strategy::kDropOldest, false, 8'000));
-  dropping_ = true;
-}
-
-void World::block_at(std::uint64_t max_depth) {
-  bound(max_depth);
-  actor(kJanitor).set_backpressure(0, engine::Backpressure(engine::Strategy::kBlock, false, 8'000));
-  blocking_ = true;
-}
-
-/// Nobody is let in after one who already had a place when he came, and still has it.
-void World::let_in(std::uint32_t self, unsigned job) {
-  Books& books = books_[job];
-  books.put_returned = Fibers::now();
-  for (std::uint32_t other = 0; other < kLanes; ++other)
-    if (other != self && places_[other].held() && !was_dead(other) && places_[other].since < books.put_called)
-      wrong_ += "job " + std::to_string(job) + " passed one who waits; ";
-}
-
-void World::put_patiently(std::uint32_t self, unsigned job, std::uint8_t rank) {
-  constexpr std::uint64_t kForEver = ~0ULL >> 1;
-  const engine::NewJob spec = job_named(job, rank);
-  Books& books = books_[job];
-  books.rank = rank;
-  books.put_by = self;
-  books.put_called = Fibers::now();
-  Place& place = places_[self];
-  actor(self).be_patient(true);
-  Outcome outcome = actor(self).enqueue(spec, books.id);
-  if (outcome == Outcome::kMustWait) {
-    std::uint32_t ticket = shm::kNoIndex;
-    if (actor(self).await_room(0, kForEver, ticket) != Outcome::kOk) wrong_ += "no place to wait; ";
-    place = {ticket, Fibers::now(), job};
-    actor(self).attend(ticket);
-    actor(self).be_patient(true, ticket);
-    outcome = actor(self).enqueue(spec, books.id);
-  }
-  actor(self).be_patient(false);
-  if (outcome == Outcome::kOk) {
-    let_in(self, job);
-    give_up(self);
-  } else if (outcome != Outcome::kMustWait) {
-    wrong_ += "one who would wait was refused; ";
-  }
-}
-
-void World::give_up(std::uint32_t self) {
-  if (places_[self].held()) actor(self).leave_room(0, places_[self].ticket);
-  places_[self] = Place{};
-}
-
-/// Dropped is what is gone and was neither fetched nor cancelled: exactly as many as the bound asked for.
-std::string World::drop_text() {
-  if (!dropping_) return {};
-  std::uint64_t dropped = 0, gone = 0, accepted = 0;
-  for (std::uint32_t lane = 0; lane < kLanes; ++lane) dropped += store_->tally(0, lane).dropped.get();
-  bool others = !dead_.empty();
-  for (Books& books : books_) {
-    others = others || books.end_called || !books.takes.empty();
-    if (books.put_returned == 0 || books.ended) continue;
-    ++accepted;
-    const std::uint32_t slot = store_->find_job(books.id);
-    const bool there =
-        slot != shm::kNoIndex && !engine::is_finished(engine::Control(store_->job(slot).control.load()).state());
-    const auto number = static_cast<int>(&books - books_.data()) + 1;
-    const bool held = std::find(std::begin(holds_), std::end(holds_), number) != std::end(holds_);
-    if (there || held || (!books.takes.empty() && !books.may_return)) continue;
-    books.may_return = books.end_called = books.ended = true;
-    ++gone;
-  }
-  std::string text;
-  if (dead_.empty() && gone != dropped)
-    text += std::to_string(dropped) + " are said to be dropped, and " + std::to_string(gone) + " are gone; ";
-  if (!others && dropped != accepted - std::min(accepted, max_depth_))
-    text += std::to_string(dropped) + " of " + std::to_string(accepted) + " were dropped; ";
-  return text;
-}
-
-/// Nobody has a place, and room, and was not called. Whoever can is let in now, and the others give up.
-std::string World::room_text() {
-  std::string text;
-  engine::JobId id;
-  for (std::uint32_t turn = 0; turn < kLanes * kLanes; ++turn) {
-    const std::uint32_t lane = turn % kLanes;
-    Place& place = places_[lane];
-    if (!place.held() || was_dead(lane)) continue;
-    const bool called = store_->ticket(place.ticket).called.load() != 0;
-    actor(lane).be_patient(true, place.ticket);
-    const Outcome outcome = actor(lane).enqueue(job_named(place.job, books_[place.job].rank), books_[place.job].id);
-    actor(lane).be_patient(false);
-    if (outcome != Outcome::kOk) continue;
-    if (!called) text += "a producer sleeps beside room; ";
-    books_[place.job].put_returned = Fibers::now();
-    give_up(lane);
-  }
-  for (std::uint32_t lane = 0; lane < kLanes; ++lane)
-    if (!was_dead(lane)) give_up(lane);
-  for (std::uint32_t i = 0; i < engine::room_tickets(kLanes); ++i)
-    if (engine::TicketControl(store_->ticket(i).control.load()).taken()) text += "a ticket is nobody's; ";
-  if (blocking_ || dropping_) actor(kJanitor).set_backpressure(0, engine::Backpressure(0));
-  return text;
-}
-
 void World::age() { actor(kJanitor).set_aging(0, engine::Aging(true, false, 3'600'000, 1, engine::Aging::kNoBest)); }
 
 void World::share(std::uint32_t self, bool on) {
@@ -526,21 +409,6 @@ void World::note_what_the_dead_hold() {
   }
 }
 
-/// When all is quiet and nothing is left, exactly so many jobs fit as the bound says; and whoever still keeps sums of before
-/// brings nothing above it.
-std::string World::bound_text() {
-  if (max_depth_ == 0) return {};
-  std::uint64_t fitted = 0;
-  engine::JobId id;
-  for (std::uint32_t turn = 0; turn < 2 * kFibers * (max_depth_ + 1); ++turn) {
-    const std::uint32_t lane = turn % kFibers;
-    if (!was_dead(lane) && actor(lane).enqueue(job_named(kJobs - 1, 1), id) == Outcome::kOk) ++fitted;
-  }
-  return fitted == max_depth_
-             ? ""
-             : std::to_string(fitted) + " jobs fit where the bound is " + std::to_string(max_depth_) + "; ";
-}
-
 std::string World::verdict() {
   note_what_the_dead_hold();
   for (const std::uint32_t lane : dead_) holds_[lane] = 0;
@@ -551,7 +419,7 @@ std::string World::verdict() {
   }
   text += wrong_ + order_text() + turns_text();
   if (!dead_.empty() && !dropping_) repair();
-  text += room_text() + audit_text();
+  text += room_text() + tenants_text() + audit_text();
   bool sleeps = false;  // and nobody has chosen it to be woken
   for (std::uint32_t lane = 0; lane < kLanes; ++lane)
     sleeps = sleeps || (asleep_[lane] && !was_dead(lane) && (store_->queue(0).waiters[0].load() >> lane & 1) != 0);
@@ -594,7 +462,7 @@ std::string World::verdict() {
     if ((!dropping_ || dead_.empty()) && seen(first) != seen(first + 1))
       text += "half of the batch of job " + std::to_string(first) + " came out; ";
   text += audit_text();
-  return text + bound_text() + audit_text();
+  return text + bound_text() + tenant_bound_text() + audit_text();
 }
 
 }  // namespace ojs_shm::test

@@ -17,6 +17,7 @@ namespace ojs_shm::test {
 class World {
  public:
   static constexpr std::uint32_t kFibers = 3, kJanitor = 4, kSecondJanitor = 5, kLanes = 6;
+  static constexpr unsigned kJobs = 18;
 
   /// Without one clock, what two fibers do is ordered by nothing but what the second saw of the first.
   explicit World(bool one_clock = true);
@@ -57,6 +58,14 @@ class World {
   /// As put(), ready to wait: asleep when there is no room, with a place among those who wait.
   void put_patiently(std::uint32_t self, unsigned job, std::uint8_t rank);
   void give_up(std::uint32_t self);
+  /// So many of each tenant may wait from here on; while somebody counts what waits already, more may come.
+  void bound_tenants(std::uint32_t self, std::uint64_t max_depth);
+  /// No account is nobody's; nothing stands in any of them.
+  void give_all_accounts();
+  /// Another tenant, whose search for an account begins with that of `tenant`, which has one.
+  unsigned next_to(unsigned tenant) const;
+  /// Who waits need not be called before a second job has left.
+  void rest(std::uint32_t self);
   /// The heads of all levels are compared from here on; nobody waits long enough for it to make a difference.
   void age();
   /// Tenants share from here on, or no longer.
@@ -117,6 +126,8 @@ class World {
   std::string bound_text();
   std::string drop_text();
   std::string room_text();
+  std::string tenants_text() const;
+  std::string tenant_bound_text();
   void let_in(std::uint32_t self, unsigned job);
   std::string turns_text() const;
   bool limited(unsigned job) const;
@@ -140,11 +151,14 @@ class World {
   std::vector<Books> books_;
   std::vector<Empty> empties_;
   std::uint64_t max_depth_ = 0, returned_ = 0;  ///< what comes back may pass the bound
+  std::uint64_t tenant_depth_ = 0;
+  bool tenants_counted_ = false;  ///< from the beginning
   bool dropping_ = false, blocking_ = false;
   struct Place {
     std::uint32_t ticket = shm::kNoIndex;
     std::uint64_t since = 0;
     unsigned job = 0;
+    bool rests = false;
     bool held() const { return ticket != shm::kNoIndex; }
   };
   Place places_[kLanes];

@@ -186,6 +186,23 @@ TEST(Pools, FS_R001_FS_T20_a_pool_has_no_more_active_jobs_than_its_concurrency) 
   EXPECT_TRUE(first.try_fetch(s.job).ok());
 }
 
+TEST(Pools, FS_R001_a_concurrency_that_is_set_counts_what_is_at_work) {
+  QuietSegment s;
+  PoolSettings settings = pool_of({"a"});
+  ASSERT_TRUE(s.admin.set_pool("p", settings).ok());
+  fill(s, {"a"}, 4);
+  Worker first = Worker::attach(s.segment, member_of()).value(),
+         second = Worker::attach(s.segment, member_of()).value();
+  Job one, two, three;
+  ASSERT_TRUE(first.try_fetch(one).ok() && first.try_fetch(two).ok());
+  settings.concurrency = 2;
+  ASSERT_TRUE(s.admin.set_pool("p", settings).ok());
+  EXPECT_EQ(second.try_fetch(three).code(), Code::kEmpty);
+  ASSERT_TRUE(first.ack(one).ok());
+  ASSERT_TRUE(second.try_fetch(three).ok());
+  EXPECT_EQ(first.try_fetch(one).code(), Code::kEmpty);
+}
+
 TEST(Pools, FS_R001_a_pool_that_is_removed_leaves_no_limit_behind) {
   QuietSegment s;
   PoolSettings settings = pool_of({"a"});

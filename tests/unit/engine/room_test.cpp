@@ -6,6 +6,7 @@
 #include <thread>
 #include <vector>
 
+#include "shm/parking.hpp"
 #include "tests/unit/engine/at_access.hpp"
 #include "tests/unit/engine/quiet_segment.hpp"
 
@@ -140,6 +141,82 @@ TEST_F(Room, BP_T09_one_that_was_killed_while_it_waited_holds_nobody_up) {
   engine::Actor::repair(s.store(), std::span(&lane, 1));
   s.segment.attachment()->give_lane(lane);
   EXPECT_TRUE(decided(waiting));
+}
+
+class Resting : public Room {
+ protected:
+  static constexpr std::uint64_t kForEver = engine::RoomRest::Until::kMax;
+  /// The queue is full, and that handle waits, ready to rest.
+  std::uint32_t lie_down(internal::Handle& handle, std::uint64_t depth) {
+    bound(depth);
+    while (s.producer.enqueue(spec_of()).ok()) {}
+    engine::NewJob job;
+    job.type = "t";
+    job.queue = s.store().find_queue("default");
+    handle.actor().be_patient(true);
+    engine::JobId id;
+    EXPECT_EQ(handle.actor().enqueue(job, id), engine::Outcome::kMustWait);
+    std::uint32_t ticket = 0;
+    EXPECT_EQ(handle.actor().await_room(job.queue, kForEver, ticket), engine::Outcome::kOk);
+    return ticket;
+  }
+  void leave(internal::Handle& handle, std::uint32_t ticket) {
+    handle.actor().leave_room(s.store().find_queue("default"), ticket);
+  }
+  std::uint32_t calls(const internal::Handle& handle) { return s.store().segment().lane(handle.lane()).park.load(); }
+};
+
+TEST_F(Resting, BP_T04_is_called_when_a_sixteenth_of_what_it_waits_for_has_left_and_not_before) {
+  const auto handle = internal::Handle::make(s.segment).value();
+  const std::uint32_t ticket = lie_down(*handle, 64);
+  handle->actor().rest_in_line(ticket, kForEver);
+  const std::uint32_t before = calls(*handle);
+  for (int i = 0; i < 4; ++i) ASSERT_NE(s.take(), "");
+  EXPECT_EQ(calls(*handle), before);
+  ASSERT_NE(s.take(), "");
+  EXPECT_EQ(calls(*handle), before + 1);
+  leave(*handle, ticket);
+}
+
+TEST_F(Resting, BP_T04_is_called_at_once_when_its_rest_is_over_or_the_queue_is_short) {
+  const auto handle = internal::Handle::make(s.segment).value();
+  std::uint32_t ticket = lie_down(*handle, 64);
+  handle->actor().rest_in_line(ticket, shm::steady_ms());
+  std::uint32_t before = calls(*handle);
+  ASSERT_NE(s.take(), "");
+  EXPECT_EQ(calls(*handle), before + 1);
+  leave(*handle, ticket);
+  const auto other = internal::Handle::make(s.segment).value();
+  while (s.queue().depth > 15) ASSERT_NE(s.take(), "");
+  ticket = lie_down(*other, 15);
+  other->actor().rest_in_line(ticket, kForEver);
+  before = calls(*other);
+  ASSERT_NE(s.take(), "");
+  EXPECT_EQ(calls(*other), before + 1);
+  leave(*other, ticket);
+}
+
+TEST_F(Resting, BP_T05_is_called_by_whoever_leaves_its_place_before) {
+  const auto first = internal::Handle::make(s.segment).value(), second = internal::Handle::make(s.segment).value();
+  const std::uint32_t ticket = lie_down(*first, 64), next = lie_down(*second, 64);
+  second->actor().rest_in_line(next, kForEver);
+  const std::uint32_t before = calls(*second);
+  leave(*first, ticket);
+  EXPECT_EQ(calls(*second), before + 1);
+  leave(*second, next);
+}
+
+TEST_F(Room, BP_T04_who_waits_is_let_in_though_the_worker_fetches_once_and_never_again) {
+  bound(64);
+  for (int i = 0; i < 64; ++i) s.put();
+  std::thread producer([&] {
+    Producer own = Producer::attach(s.segment).value();
+    EXPECT_TRUE(own.enqueue(spec_of(), kLong).ok());
+  });
+  EXPECT_TRUE(eventually([&] { return s.queue().waiting == 1; }));
+  ASSERT_NE(s.take(), "");
+  producer.join();
+  EXPECT_EQ(s.queue().depth, 64U);
 }
 
 TEST_F(Room, BP_T09_one_that_is_stopped_beyond_its_time_holds_nobody_up) {
