@@ -45,7 +45,9 @@ class Trace {
 const Trace& trace_of(const std::string& operation, const SegmentName& where);
 const Operation& operation_named(const std::string& name);
 
-/// The whole of every operation, and not only what fits into a short run.
-bool exhaustive();
+/// How many instructions lie between two kills of the long form, which kills after every change as well; 0: the short
+/// form, which takes what fits into a short run.
+std::size_t stride();
+inline bool exhaustive() { return stride() != 0; }
 
 }  // namespace ojs_shm::test

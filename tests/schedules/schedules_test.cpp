@@ -355,6 +355,10 @@ TEST_F(Schedules, FS_T16_a_flow_comes_and_goes_and_hides_no_job) {
     world.share(World::kJanitor);
     for (const unsigned job : {0U, 1U, 2U}) world.put_for(World::kJanitor, job, 1, 1 + job / 2);
   };
+  const auto one_of_one = [](World& world) {
+    world.share(World::kJanitor);
+    world.put_for(World::kJanitor, 0, 1, 1);
+  };
   const auto one_each = [](World& world) {
     for (const unsigned job : {0U, 1U}) world.put_for(World::kJanitor, job, 1, 1 + job);
   };
@@ -370,6 +374,7 @@ TEST_F(Schedules, FS_T16_a_flow_comes_and_goes_and_hides_no_job) {
     const Limits limits{.preemptions = 3 - kills, .kills = kills, .most_runs = long_form() ? ~0ULL : 1'000};
     explore({"flows: put | put", shared, {put, put}}, limits);
     explore({"flows: put | take two", shared, {put, take_two}}, limits);
+    explore({"flows: put | take the last", one_of_one, {put, take}}, limits);
     explore({"flows: put first, last | take", shared, {put_first_last, take}}, limits);
     explore({"flows: take two | take two", three_of_two, {take_two, take_two}}, limits);
     explore({"flows: put | take two, of two", three_of_two, {put, take_two}}, limits);
@@ -470,6 +475,15 @@ TEST_F(Schedules, FS_T01_a_chunk_that_comes_again_keeps_its_order) {
   for (const char* beside : {"take_finish", "put_beside", "move_0_first", "close"})
     explore({std::string("turn_over | ") + beside, three_wait, {turn_over, named(beside).part}},
             {.preemptions = 2, .most_runs = long_form() ? ~0ULL : 4'000});
+}
+
+/// Who has filled the last cell of a chunk moves tail on when that chunk has come again at the end of the same ring.
+TEST_F(Schedules, FS_T01_a_chunk_that_comes_again_under_a_push_keeps_its_ring) {
+  const Part work_on = [](World& w, std::uint32_t i) {
+    for (unsigned job = 0; job < 3; ++job) w.take(i), w.finish(i), w.put(i, own(i) + job, 1);
+  };
+  const Part put_two = [](World& w, std::uint32_t i) { w.put(i, own(i), 1), w.put(i, own(i) + 1, 1); };
+  explore({"put_two | work_on", all_open, {put_two, work_on}}, {.preemptions = 1});
 }
 
 /// Who repairs is killed as well, after each of its writes, while another works.

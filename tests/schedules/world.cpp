@@ -6,7 +6,6 @@
 #include <cstring>
 #include <stdexcept>
 
-#include "engine/audit.hpp"
 #include "engine/limit_setter.hpp"
 #include "engine/limit_turn.hpp"
 #include "engine/make.hpp"
@@ -59,7 +58,9 @@ void World::begin_anew() {
   limited_.clear();
   std::fill(std::begin(works_), std::end(works_), false);
   pool_queues_ = 0;
+  mends_ = false;
   std::fill(std::begin(asleep_), std::end(asleep_), false);
+  std::fill(std::begin(beaten_), std::end(beaten_), false);
   dead_.clear();
   batches_.clear();
   wrong_.clear();
@@ -239,7 +240,8 @@ void World::finish(std::uint32_t self) {
   const Outcome outcome = actor(self).ack(held_[self].slot, held_[self].word, {});
   if (outcome == Outcome::kOk) books.end(Fibers::now());
   // A cancel may take the job from its holder, and the supervisor its lease; nobody else may.
-  if (outcome != Outcome::kOk && books.cancel_called == 0 && !books.may_return) wrong_ += "an ack was refused; ";
+  if (outcome != Outcome::kOk && books.cancel_called == 0 && (!books.may_return || beaten_[self]))
+    wrong_ += "an ack was refused; ";
   holds_[self] = 0;
 }
 
@@ -264,8 +266,10 @@ void World::fail(std::uint32_t self) {
 }
 
 void World::beat(std::uint32_t self) {
+  constexpr std::uint32_t kTenHours = 36'000'000;  // longer than tend() looks ahead
   std::uint64_t until = 0;
-  if (holds_[self] != 0) actor(self).heartbeat(held_[self].slot, held_[self].word, 60'000, until);
+  beaten_[self] =
+      holds_[self] != 0 && actor(self).heartbeat(held_[self].slot, held_[self].word, kTenHours, until) == Outcome::kOk;
 }
 
 void World::cancel(std::uint32_t self, unsigned job) {
@@ -338,17 +342,9 @@ void World::serve_a_pool(unsigned queues) {
   for (std::uint32_t lane = 0; lane < kLanes; ++lane) actor(lane).serve_pool(0);
 }
 
-/// Whoever dies may take a turn with him, and no more.
-std::string World::turns_text() const {
-  std::int64_t ahead = 0;
-  for (const Books& books : books_)
-    ahead += static_cast<std::int64_t>(books.takes.size()) * (books.rank == 1 ? 1 : books.rank == 3 ? -1 : 0);
-  const auto allowed = static_cast<std::int64_t>(dead_.size()) * 2;
-  return !turns_ || std::abs(ahead) <= allowed ? "" : "the turns were not even: " + std::to_string(ahead) + "; ";
-}
-
 void World::lie_down(std::uint32_t self) {
   store_->queue(0).waiters[0].fetch_or(1ULL << self, shm::Point::kWaiterSet);  // PAIR idle
+  parked_[self] = segment_.lane(self).park.load();
   asleep_[self] = !actor(self).sees_work(0);
 }
 
@@ -356,113 +352,19 @@ bool World::was_dead(std::uint32_t lane) const { return std::find(dead_.begin(),
 
 void World::repair() { engine::Actor::repair(*store_, dead_); }
 
-std::string World::audit_text() const {
-  std::string text;
-  for (const engine::Finding& finding : engine::audit(*store_))
-    text += "I" + std::to_string(finding.invariant) + " " + finding.text + "; ";
-  return text;
-}
-
-/// The promise of a fetch, pair by pair: what was there all the time is not overtaken, and an empty answer is true.
-std::string World::order_text() const {
-  std::string text;
-  const auto there = [this](const Books& books, std::uint64_t since, std::uint64_t returned) {
-    if (books.put_returned == 0 || books.put_returned > since || books.may_return || books.passed_over) return false;
-    if (books.cancel_called != 0 && books.cancel_called < returned) return false;
-    return std::none_of(books.takes.begin(), books.takes.end(),
-                        [&](const Take& take) { return take.called < returned; });
-  };
-  for (unsigned x = 0; x < kJobs; ++x) {
-    const Books& mine = books_[x];
-    if (limited(x)) continue;  // it may have been held back
-    for (const Empty& empty : empties_)
-      if (ordered(mine.put_by, empty.by) && there(mine, empty.called, empty.returned))
-        text += "empty although job " + std::to_string(x) + " was there; ";
-    if (turns_ || mine.may_return || mine.cancel_called != 0 || mine.move_called != 0) continue;
-    for (const Take& take : mine.takes)
-      for (unsigned y = 0; y < kJobs; ++y) {
-        const Books& other = books_[y];
-        if (limited(y)) continue;
-        // What came before the job itself was there whenever the job was, however late the fetch began to look.
-        const bool before_it = ordered(other.put_by, mine.put_by) && there(other, mine.put_called, take.returned);
-        const bool before_fetch = ordered(other.put_by, take.by) && there(other, take.called, take.returned);
-        if (y != x && other.move_called == 0 &&
-            ((before_it &&
-              (other.rank < mine.rank || (other.rank == mine.rank && (!shares_ || other.tenant == mine.tenant)))) ||
-             (before_fetch && other.rank < mine.rank)))
-          text += "job " + std::to_string(x) + " overtook job " + std::to_string(y) + "; ";
-      }
-  }
-  return text;
-}
-
 /// What the dead hold comes again; also what a fetch took that never returned.
 void World::note_what_the_dead_hold() {
   for (std::uint32_t slot = 0; slot < store_->slots(); ++slot) {
     const engine::JobRecord& job = store_->job(slot);
-    if (const std::uint32_t owner = engine::Control(job.control.load()).owner(); owner != 0 && was_dead(owner - 1))
-      for (Books& books : books_)
-        if (books.id == job.id()) {
-          returned_ += books.may_return ? 0 : 1;
-          books.may_return = true;
-        }
+    const engine::Control control(job.control.load());
+    if (control.owner() == 0 || !was_dead(control.owner() - 1)) continue;
+    for (Books& books : books_)
+      if (books.id == job.id()) {
+        returned_ += books.may_return ? 0 : 1;
+        books.may_return = true;
+        books.half_fetched = control.state() == engine::kSlotClaimed && books.takes.empty();
+      }
   }
-}
-
-std::string World::verdict() {
-  note_what_the_dead_hold();
-  for (const std::uint32_t lane : dead_) holds_[lane] = 0;
-  std::string text;
-  if (dropping_) {  // what was dropped is known only after the repair
-    if (!dead_.empty()) repair();
-    text = drop_text();
-  }
-  text += wrong_ + order_text() + turns_text();
-  if (!dead_.empty() && !dropping_) repair();
-  text += room_text() + tenants_text() + audit_text();
-  bool sleeps = false;  // and nobody has chosen it to be woken
-  for (std::uint32_t lane = 0; lane < kLanes; ++lane)
-    sleeps = sleeps || (asleep_[lane] && !was_dead(lane) && (store_->queue(0).waiters[0].load() >> lane & 1) != 0);
-  const std::uint64_t depth = engine::charged_jobs(store_->depth_charge(0));
-  if (max_depth_ != 0 && depth > max_depth_ + returned_)
-    text += "the bound was passed: " + std::to_string(depth) + "; ";
-  for (std::uint32_t lane = 0; lane < kFibers && max_depth_ != 0 && depth >= max_depth_; ++lane) {
-    engine::JobId id;
-    if (!was_dead(lane) && actor(lane).enqueue(job_named(kJobs - 1, 3), id) == Outcome::kOk)
-      return text + "a full queue took a job; ";
-  }
-  if (sleeps && depth != 0) text += "a worker sleeps beside a job; ";
-  engine::Actor& last = actor(kJanitor + 1);
-  engine::Fetched& out = held_[kSecondJanitor];
-  while (last.fetch(0, 0, false, out) == Outcome::kOk ||
-         (pool_queues_ == 2 && last.fetch(1, 0, false, out) == Outcome::kOk)) {
-    const unsigned job = number_of(out);
-    if (job >= kJobs) return text + "an unknown job was left; ";
-    if (++books_[job].drained > 1) return text + "job " + std::to_string(job) + " came twice at the end; ";
-    last.ack(out.slot, out.word, {});
-  }
-  for (unsigned job = 0; job < kJobs; ++job) {
-    const Books& books = books_[job];
-    const std::string name = "job " + std::to_string(job);
-    if (max_depth_ != 0 && books.put_called != 0 && books.put_returned == 0 && books.drained != 0 && dead_.empty())
-      text += name + " was refused and is there; ";
-    if (books.drained != 0 && books.ended) text += name + " came again after its end; ";
-    if (books.drained != 0 && !books.takes.empty() && !books.may_return) text += name + " was there twice; ";
-    if (books.put_returned != 0 && books.drained == 0 && !books.end_called && books.takes.empty())
-      text += name + " is lost; ";
-    const bool held = std::find(std::begin(holds_), std::end(holds_), static_cast<int>(job) + 1) != std::end(holds_);
-    if (books.put_returned != 0 && books.drained == 0 && !books.takes.empty() && !books.end_called &&
-        books.may_return && !held)
-      text += name + " is lost after it was given back; ";
-  }
-  const auto seen = [this](unsigned job) {
-    return books_[job].drained != 0 || !books_[job].takes.empty() || (dropping_ && books_[job].ended);
-  };
-  for (const unsigned first : batches_)  // of one that never returned nobody knows what was dropped
-    if ((!dropping_ || dead_.empty()) && seen(first) != seen(first + 1))
-      text += "half of the batch of job " + std::to_string(first) + " came out; ";
-  text += audit_text();
-  return text + bound_text() + tenant_bound_text() + audit_text();
 }
 
 }  // namespace ojs_shm::test

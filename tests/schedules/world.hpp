@@ -41,6 +41,8 @@ class World {
   void cancel(std::uint32_t self, unsigned job);
   void move(std::uint32_t self, unsigned job, std::uint8_t rank);
   void pack(std::uint32_t self);
+  /// A head may come too near to chunks that are packed, which then stay linked until somebody mends.
+  void mend_at_the_end() { mends_ = true; }
   /// Clears the bits of all levels that it finds empty, as a fetch does after some passes.
   void close_levels(std::uint32_t self);
   /// What was fetched and came back is a waiting job like any other from here on.
@@ -107,8 +109,9 @@ class World {
     std::uint64_t cancel_called = 0, move_called = 0;
     engine::JobId id;
     std::vector<Take> takes;
-    bool passed_over = false;  ///< was in the hands of a drop that was refused
-    bool may_return = false;   ///< given back, failed, or its holder may have died
+    bool passed_over = false;   ///< was in the hands of a drop that was refused
+    bool may_return = false;    ///< given back, failed, or its holder may have died
+    bool half_fetched = false;  ///< by one who died before it had it
     bool end_called = false, ended = false;
     std::uint64_t ended_at = 0;
     void end(std::uint64_t now) { ended = true, ended_at = now; }
@@ -128,6 +131,7 @@ class World {
   std::string room_text();
   std::string tenants_text() const;
   std::string tenant_bound_text();
+  std::string ring_text() const;
   void let_in(std::uint32_t self, unsigned job);
   std::string turns_text() const;
   bool limited(unsigned job) const;
@@ -153,7 +157,7 @@ class World {
   std::uint64_t max_depth_ = 0, returned_ = 0;  ///< what comes back may pass the bound
   std::uint64_t tenant_depth_ = 0;
   bool tenants_counted_ = false;  ///< from the beginning
-  bool dropping_ = false, blocking_ = false;
+  bool dropping_ = false, blocking_ = false, mends_ = false;
   struct Place {
     std::uint32_t ticket = shm::kNoIndex;
     std::uint64_t since = 0;
@@ -163,6 +167,8 @@ class World {
   };
   Place places_[kLanes];
   bool asleep_[kLanes] = {};
+  std::uint32_t parked_[kLanes] = {};  ///< the word it sleeps on, before it looked for work the last time
+  bool beaten_[kLanes] = {};           ///< the last beat was granted
   std::vector<std::uint32_t> dead_;
   bool turns_ = false, shares_ = false;
   std::uint32_t limit_ = 0;        ///< 0: none

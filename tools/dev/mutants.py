@@ -4,13 +4,15 @@
 
 usage: ./dev mutants [--only ID] [--rows | --core] [-j N]
 
-Prints id, file:line, the break and its killer, separated by tabs. The table, tests/mutants/mutants.tsv, says what its
-columns mean. A killer that hangs for five minutes on the break has noticed it as well. A break that does not apply or does
-not compile, and a killer that finds no case or is red without the break, count as survived: they prove nothing.
+Prints id, file:line, the break, its killer, and the seconds of compiling and of running, separated by tabs. The table,
+tests/mutants/mutants.tsv, says what its columns mean. A killer that hangs for five minutes on the break has noticed it
+as well. A break that does not apply or does not compile, and a killer that finds no case or is red without the break,
+count as survived: they prove nothing.
 """
 
 import argparse
 import concurrent.futures
+import contextlib
 import os
 import pathlib
 import queue
@@ -20,6 +22,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 from typing import NamedTuple
 
 import results
@@ -28,6 +31,8 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 TABLE = ROOT / "tests" / "mutants" / "mutants.tsv"
 HANG_SECONDS = 300
 BUILD_SECONDS = 3600
+# Most programs are compiled without optimisation, since they run a few short cases; these run long ones.
+OPTIMISED = ("crash_tests", "instructions_tests", "linearizability_tests", "schedules_tests")
 
 
 class Mutant(NamedTuple):
@@ -106,21 +111,30 @@ class Tree:
     """A copy of the project with a build of its own. One thread at a time."""
 
     def __init__(self, folder: pathlib.Path, commands: Commands):
-        self.root, self.build, self.commands, self.jobs = folder, folder / "build", commands, os.cpu_count() or 1
+        self.root, self.commands, self.jobs = folder, commands, os.cpu_count() or 1
+        build = folder / "build"
         self.environment = os.environ | {
             "CCACHE_BASEDIR": str(folder), "CCACHE_NOHASHDIR": "1", "TMPDIR": str(folder / "tmp"),
-            "OJS_SHM_BUILD": str(self.build), "OJS_SHM_BIN_DIR": str(self.build / "bin"),
+            "OJS_SHM_BUILD": str(build), "OJS_SHM_BIN_DIR": str(build / "bin"),
         }
         self.green: dict[str, str] = {}  # killer -> why it proves nothing, or empty
+        self.seconds = {"compile": 0.0, "run": 0.0}  # of the mutant at hand
         shutil.copytree(ROOT, folder, symlinks=True, dirs_exist_ok=True,
                         ignore=shutil.ignore_patterns("build", ".git", "node_modules", "__pycache__"))
         (folder / "tmp").mkdir()
-        launcher = ["-DCMAKE_CXX_COMPILER_LAUNCHER=ccache"] if shutil.which("ccache") else []
-        # Compiling takes far longer than running the few cases, so nothing is optimised.
-        options = ["-DOJS_SHM_WERROR=OFF", "-DOJS_SHM_UNITY=OFF", "-DCMAKE_CXX_FLAGS_RELWITHDEBINFO=-O0"]
-        status, log = self.run(["cmake", "-G", "Ninja", "-S", str(folder), "-B", str(self.build), *options, *launcher], 120)
-        if status != 0:
-            raise SystemExit(f"mutants: the copy does not configure\n{log}")
+        options = ["-DOJS_SHM_WERROR=OFF", "-DOJS_SHM_UNITY=OFF"]  # a break recompiles its own file alone
+        if shutil.which("ccache"):
+            options.append("-DCMAKE_CXX_COMPILER_LAUNCHER=ccache")
+        if shutil.which("ld.lld"):
+            options += [f"-DCMAKE_{kind}_LINKER_FLAGS=-fuse-ld=lld" for kind in ("EXE", "SHARED")]
+        for where, level in ((build, "-O0"), (folder / "build_optimised", "-O1")):
+            status, log = self.run(["cmake", "-G", "Ninja", "-S", str(folder), "-B", str(where), *options,
+                                    f"-DCMAKE_CXX_FLAGS_RELWITHDEBINFO={level}"], 120)
+            if status != 0:
+                raise SystemExit(f"mutants: the copy does not configure\n{log}")
+
+    def build_of(self, program: str) -> pathlib.Path:
+        return self.root / ("build_optimised" if program in OPTIMISED else "build")
 
     def run(self, command: list[str], seconds: int) -> tuple[int, str]:
         return self.commands.run(command, seconds, self.root, self.environment)
@@ -128,8 +142,9 @@ class Tree:
     def compile(self, killer: str) -> tuple[bool, str]:
         program = killer.partition(":")[0]
         target = "all" if program in ("run", "compile") else program
-        status, log = self.run(["cmake", "--build", str(self.build), "--target", target, "-j", str(self.jobs)],
-                               BUILD_SECONDS)
+        with timed(self.seconds, "compile"):
+            status, log = self.run(["cmake", "--build", str(self.build_of(program)), "--target", target,
+                                    "-j", str(self.jobs)], BUILD_SECONDS)
         return status == 0, log
 
     def is_green(self, killer: str, report: pathlib.Path | None = None) -> bool:
@@ -138,7 +153,8 @@ class Tree:
             return True
         if program == "run":
             return self.run(["bash", "-c", rest], HANG_SECONDS)[0] == 0
-        command = [str(self.build / "bin" / program), f"--gtest_filter={rest}", "--gtest_fail_fast", "--gtest_brief=1"]
+        command = [str(self.build_of(program) / "bin" / program), f"--gtest_filter={rest}", "--gtest_fail_fast",
+                   "--gtest_brief=1"]
         if report:
             command.append(f"--gtest_output=xml:{report}")
         return self.run(command, HANG_SECONDS)[0] == 0
@@ -174,6 +190,7 @@ class Tree:
             raise Broken(f"the text occurs {source.count(mutant.text)} times in the file, not once")
         line = source[:source.index(mutant.text)].count("\n") + 1
         self.check_killer(mutant.killer)
+        self.seconds = {"compile": 0.0, "run": 0.0}
         path.write_text(source.replace(mutant.text, mutant.replacement))
         try:
             compiled, log = self.compile(mutant.killer)
@@ -182,11 +199,21 @@ class Tree:
             if not compiled:
                 raise Broken("it does not compile: " + first_error(log))
             try:
-                return line, not self.is_green(mutant.killer), ""
+                with timed(self.seconds, "run"):
+                    return line, not self.is_green(mutant.killer), ""
             except subprocess.TimeoutExpired:
                 return line, True, " (hang)"
         finally:
             path.write_text(source)
+
+
+@contextlib.contextmanager
+def timed(seconds: dict[str, float], what: str):
+    begin = time.monotonic()
+    try:
+        yield
+    finally:
+        seconds[what] += time.monotonic() - begin
 
 
 def first_error(log: str) -> str:
@@ -207,7 +234,8 @@ def judge(mutant: Mutant, tree: Tree) -> tuple[str, str]:
             tally, verdict = "survived", f"SURVIVED {mutant.killer}"
     except Broken as why:
         tally, verdict = "survived", f"PROVES NOTHING {mutant.killer}: {why}"
-    return tally, "\t".join([mutant.id, where, change, verdict])
+    cost = f"{tree.seconds['compile']:.0f} + {tree.seconds['run']:.0f} s"
+    return tally, "\t".join([mutant.id, where, change, verdict, cost])
 
 
 def try_all(chosen: list[Mutant], folder: pathlib.Path, commands: Commands, copies: int, tally: dict[str, int]) -> None:
@@ -217,8 +245,9 @@ def try_all(chosen: list[Mutant], folder: pathlib.Path, commands: Commands, copi
     # The first copy is built by all processors; with ccache the others then cost little. Without it, one must do.
     copies = min(copies if shutil.which("ccache") else 1, len(chosen))
     trees = [Tree(folder / "0", commands)] if chosen else []
-    for killer in dict.fromkeys(mutant.killer.partition(":")[0] + ":" for mutant in chosen):
-        trees[0].compile(killer)
+    if copies > 1:
+        for killer in dict.fromkeys(mutant.killer.partition(":")[0] + ":" for mutant in chosen):
+            trees[0].compile(killer)
     trees += [Tree(folder / str(number), commands) for number in range(1, copies)]
 
     def work(tree: Tree) -> None:

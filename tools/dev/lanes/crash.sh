@@ -6,21 +6,23 @@
 # IN-TEST: --instructions
 # IN-TEST: --storms --seconds 4
 . "$(dirname "$0")/../lane.sh"
-readonly HELP="crash [--points [--short] | --instructions | --storms] [--long] [--seed N] [--seconds N]
+readonly HELP="crash [--points [--short] | --instructions [--every N] | --storms] [--long] [--seed N] [--seconds N]
   every crash point, instructions chosen by lot, then storms of a few seconds each (--seconds, default 12)
   --points: the crash points alone; --short: a repairer is killed after half as many of the writes
   --instructions: these alone; with --long after every single instruction of every operation, as built and at -O3, which
-    takes hours
+    takes hours; with --every N after every change of the segment, after which a kill stands for all instructions up to
+    the next one, and after every N-th instruction
   --storms: the storms alone, and the controls
   --long: one storm of at least 2,000 kills and 5,000,000 jobs, longer ones beside it, and ten million jobs enqueued and
     cancelled, and as many re-prioritised, behind a live one; the storms of limits, pools and bounds a hundred times
   --seed: of the storms; default: random, and printed"
-points=0 instructions=0 storms=0 long=0 seconds=12 seed=$((RANDOM << 15 | RANDOM)) programs=()
+points=0 instructions=0 every=0 storms=0 long=0 seconds=12 seed=$((RANDOM << 15 | RANDOM)) programs=()
 while (($#)); do
   case $1 in
     --points) points=1 ;;
     --short) export OJS_SHM_CRASH_SHORT=1 ;;
     --instructions) instructions=1 ;;
+    --every) every=${2:?$HELP} && shift ;;
     --storms) storms=1 ;;
     --long) long=1 ;;
     --seed) seed=${2:?$HELP} && shift ;;
@@ -52,10 +54,12 @@ storm() { # NAME BOUND-SECONDS PROGRAM [ARGS...]
 
 # Kills after machine instructions of what ships.
 kill_at_instructions() {
-  run_gtest instructions 600 build/bin/instructions_tests
+  ((every)) || run_gtest instructions 600 build/bin/instructions_tests
+  ((every || !long)) || every=1
+  ((every)) || return
+  OJS_SHM_INSTRUCTIONS=$every run_gtest instructions-all 28800 build/bin/instructions_tests
   ((long)) && build_tree default instructions_tests_o3 || return
-  OJS_SHM_INSTRUCTIONS=all run_gtest instructions-all 28800 build/bin/instructions_tests
-  OJS_SHM_INSTRUCTIONS=all run_gtest instructions-o3 28800 build/bin/instructions_tests_o3
+  OJS_SHM_INSTRUCTIONS=$every run_gtest instructions-o3 28800 build/bin/instructions_tests_o3
 }
 
 ((points + instructions + storms)) || points=1 instructions=1 storms=1

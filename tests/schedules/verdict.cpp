@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a run has to answer for when it is over.
+#include <algorithm>
+#include <set>
+
+#include "engine/audit.hpp"
+#include "tests/schedules/fibers.hpp"
+#include "tests/schedules/world.hpp"
+
+namespace ojs_shm::test {
+
+using engine::Outcome;
+
+/// Whoever dies may take a turn with him, and no more.
+std::string World::turns_text() const {
+  std::int64_t ahead = 0;
+  for (const Books& books : books_)
+    ahead += static_cast<std::int64_t>(books.takes.size()) * (books.rank == 1 ? 1 : books.rank == 3 ? -1 : 0);
+  const auto allowed = static_cast<std::int64_t>(dead_.size()) * 2;
+  return !turns_ || std::abs(ahead) <= allowed ? "" : "the turns were not even: " + std::to_string(ahead) + "; ";
+}
+
+std::string World::audit_text() const {
+  std::string text;
+  for (const engine::Finding& finding : engine::audit(*store_))
+    text += "I" + std::to_string(finding.invariant) + " " + finding.text + "; ";
+  return text;
+}
+
+/// The promise of a fetch, pair by pair: what was there all the time is not overtaken, and an empty answer is true.
+std::string World::order_text() const {
+  std::string text;
+  const auto there = [this](const Books& books, std::uint64_t since, std::uint64_t returned) {
+    if (books.put_returned == 0 || books.put_returned > since || books.may_return || books.passed_over) return false;
+    if (books.cancel_called != 0 && books.cancel_called < returned) return false;
+    return std::none_of(books.takes.begin(), books.takes.end(),
+                        [&](const Take& take) { return take.called < returned; });
+  };
+  for (unsigned x = 0; x < kJobs; ++x) {
+    const Books& mine = books_[x];
+    if (limited(x)) continue;  // it may have been held back
+    for (const Empty& empty : empties_)
+      if (ordered(mine.put_by, empty.by) && there(mine, empty.called, empty.returned))
+        text += "empty although job " + std::to_string(x) + " was there; ";
+    if (turns_ || mine.may_return || mine.cancel_called != 0 || mine.move_called != 0) continue;
+    for (const Take& take : mine.takes)
+      for (unsigned y = 0; y < kJobs; ++y) {
+        const Books& other = books_[y];
+        if (limited(y)) continue;
+        // What came before the job itself was there whenever the job was, however late the fetch began to look.
+        const bool before_it = ordered(other.put_by, mine.put_by) && there(other, mine.put_called, take.returned);
+        const bool before_fetch = ordered(other.put_by, take.by) && there(other, take.called, take.returned);
+        if (y != x && other.move_called == 0 &&
+            ((before_it &&
+              (other.rank < mine.rank || (other.rank == mine.rank && (!shares_ || other.tenant == mine.tenant)))) ||
+             (before_fetch && other.rank < mine.rank)))
+          text += "job " + std::to_string(x) + " overtook job " + std::to_string(y) + "; ";
+      }
+  }
+  return text;
+}
+
+std::string World::verdict() {
+  note_what_the_dead_hold();
+  for (const std::uint32_t lane : dead_) holds_[lane] = 0;
+  std::string text;
+  if (dropping_) {  // what was dropped is known only after the repair
+    if (!dead_.empty()) repair();
+    text = drop_text();
+  }
+  text += wrong_ + order_text() + turns_text();
+  if (!dead_.empty() && !dropping_) repair();
+  if (mends_) actor(kJanitor).mend();
+  text += room_text() + tenants_text() + audit_text();
+  bool sleeps = false;  // and nobody has woken it
+  std::uint64_t woken = 0;
+  for (std::uint32_t lane = 0; lane < kLanes; ++lane) {
+    if (!asleep_[lane] || was_dead(lane)) continue;
+    (segment_.lane(lane).park.load() == parked_[lane] ? sleeps = true : ++woken != 0);
+  }
+  const std::uint64_t depth = engine::charged_jobs(store_->depth_charge(0));
+  if (max_depth_ != 0 && depth > max_depth_ + returned_)
+    text += "the bound was passed: " + std::to_string(depth) + "; ";
+  for (std::uint32_t lane = 0; lane < kFibers && max_depth_ != 0 && depth >= max_depth_; ++lane) {
+    engine::JobId id;
+    if (!was_dead(lane) && actor(lane).enqueue(job_named(kJobs - 1, 3), id) == Outcome::kOk)
+      return text + "a full queue took a job; ";
+  }
+  if (sleeps && depth > woken) text += "a worker sleeps beside a job; ";
+  engine::Actor& last = actor(kJanitor + 1);
+  engine::Fetched& out = held_[kSecondJanitor];
+  while (last.fetch(0, 0, false, out) == Outcome::kOk ||
+         (pool_queues_ == 2 && last.fetch(1, 0, false, out) == Outcome::kOk)) {
+    const unsigned job = number_of(out);
+    if (job >= kJobs) return text + "an unknown job was left; ";
+    if (++books_[job].drained > 1) return text + "job " + std::to_string(job) + " came twice at the end; ";
+    if (books_[job].half_fetched && store_->job(out.slot).attempt.get() != 1)
+      text += "a fetch that never came to its end was counted; ";
+    last.ack(out.slot, out.word, {});
+  }
+  for (unsigned job = 0; job < kJobs; ++job) {
+    const Books& books = books_[job];
+    const std::string name = "job " + std::to_string(job);
+    if (max_depth_ != 0 && books.put_called != 0 && books.put_returned == 0 && books.drained != 0 && dead_.empty())
+      text += name + " was refused and is there; ";
+    if (books.drained != 0 && books.ended) text += name + " came again after its end; ";
+    if (books.drained != 0 && !books.takes.empty() && !books.may_return) text += name + " was there twice; ";
+    if (books.put_returned != 0 && books.drained == 0 && !books.end_called && books.takes.empty())
+      text += name + " is lost; ";
+    const bool held = std::find(std::begin(holds_), std::end(holds_), static_cast<int>(job) + 1) != std::end(holds_);
+    if (books.put_returned != 0 && books.drained == 0 && !books.takes.empty() && !books.end_called &&
+        books.may_return && !held)
+      text += name + " is lost after it was given back; ";
+  }
+  const auto seen = [this](unsigned job) {
+    return books_[job].drained != 0 || !books_[job].takes.empty() || (dropping_ && books_[job].ended);
+  };
+  for (const unsigned first : batches_)  // of one that never returned nobody knows what was dropped
+    if ((!dropping_ || dead_.empty()) && seen(first) != seen(first + 1))
+      text += "half of the batch of job " + std::to_string(first) + " came out; ";
+  text += ring_text() + audit_text();
+  return text + bound_text() + tenant_bound_text() + audit_text();
+}
+
+/// No ring is claimed for packing; and where nothing is bounded, every finished slot is listed, so that it will be used
+/// again.
+std::string World::ring_text() const {
+  std::string text;
+  for (std::uint32_t ring = 0; ring < segment_.geometry().rings; ++ring)
+    if (segment_.ring(ring).splicer.load() != 0) text += "a ring stays claimed for packing; ";
+  if (max_depth_ != 0) return text;
+  std::set<std::uint64_t> listed;
+  for (std::uint32_t i = 0; i < segment_.geometry().chunks; ++i) {
+    const shm::ChunkState state = shm::ChunkControl(segment_.chunk(i).control.load()).state();
+    if (state == shm::ChunkState::kBatch || state == shm::ChunkState::kBatched)
+      for (const shm::Word& cell : segment_.chunk(i).cell) listed.insert(cell.load());
+  }
+  for (std::uint32_t slot = 0; slot < store_->slots(); ++slot) {
+    const engine::Control control(store_->job(slot).control.load());
+    if (engine::is_finished(control.state()) && !store_->job(slot).flags().has(engine::Policy::kDead) &&
+        !listed.contains(shm::Hint(slot, control.tag()).word))
+      text += "the finished slot " + std::to_string(slot) + " is not listed; ";
+  }
+  return text;
+}
+
+}  // namespace ojs_shm::test
