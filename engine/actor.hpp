@@ -250,9 +250,7 @@ class Actor : private TenantAccounts {
   std::uint32_t take_slot(std::uint64_t& filling);
   std::uint32_t scan_for_slot(std::uint64_t& filling);
   bool seize(std::uint32_t slot, JobRecord& job, Control found, std::uint64_t& filling);
-  bool seize(std::uint32_t slot, Control found, std::uint64_t& filling) {
-    return seize(slot, store_.job(slot), found, filling);
-  }
+  bool seize(std::uint32_t i, Control found, std::uint64_t& filling) { return seize(i, store_.job(i), found, filling); }
   void recycle(std::uint32_t slot, JobRecord& job);
   void free_slot(std::uint32_t slot, Control held);
   template <bool kPlain>
@@ -321,7 +319,6 @@ class Actor : private TenantAccounts {
   bool survey_levels(QueueRecord& queue, Look& look, std::uint32_t& left, Live& best);
   bool survey_turns(QueueRecord& queue, Look& look, std::uint32_t& left, Live& best);
   bool see_part(QueueRecord& queue, Look& look, unsigned at);
-  static std::uint32_t parts_of(const QueueRecord& queue, std::uint64_t flags);
   bool unchanged_parts(const QueueRecord& queue, const Look& look) const;
   bool take_turn(QueueRecord& queue, Look& look);
   bool first_of_flow(shm::RingSet& rings, unsigned number, std::uint32_t queue, const shm::Peeked& head,
@@ -400,6 +397,7 @@ class Actor : private TenantAccounts {
   std::uint32_t end_operation(std::uint32_t slot, Op op, std::uint64_t target);
   std::uint32_t let_go(std::uint32_t slot);
   void republish(std::uint32_t slot);
+  void relist(std::uint32_t slot);
   void revive(std::uint32_t slot, JobRecord& job, Control held);
   void drop_loose_blocks(std::uint32_t slot, const JobRecord& job);
   std::uint32_t finish_batch();

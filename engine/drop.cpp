@@ -45,7 +45,7 @@ bool Actor::claim_victim(QueueRecord& queue, std::uint32_t q, bool lowest_first,
           found = true;
         }
     };
-    for (std::uint32_t parts = parts_of(queue, flags); parts != 0; parts &= parts - 1)
+    for (std::uint32_t parts = queue.parts(flags); parts != 0; parts &= parts - 1)
       look_at(store_.rings_of(q, static_cast<unsigned>(std::countr_zero(parts))));
     for (std::uint32_t lot = 0; lot < store_.lots() && store_.lot(lot).owner.load() != 0; ++lot)
       if (store_.lot(lot).queue() == q) look_at(store_.lot(lot).rings);  // held back by a limit
@@ -176,12 +176,15 @@ void Actor::drop_victims(std::span<const Victim> victims) {
     const Control dropped = victim.held.to(kSlotDiscarded);
     if (!store_.parked(job)) count_backlog(store_.queue(job.queue.get()), ~0ULL);
     const bool waited = (job.signals.load() & kWaited) != 0;
+    // Named, so that a repair lists it when we come to its end and no further.
     if (AccountMark(job.account.load()).counts()) {
       // A step of its own under the batch's intent: a repair undoes it while the job is still held, and drops the job anew.
       LaneWord& stamp = self_.counters[kAccountStamp];
       stamp.set_ordered(stamp.get() + 1, Point::kIntentSet);
       announce(self_, Op::kBatch, job.queue.get(), victim.slot, kOfAccounts);
       leave_account(victim.slot, job);
+    } else {
+      announce(self_, Op::kBatch, job.queue.get(), victim.slot);
     }
     job.policy.set(job.flags().with_previous(kSlotAvailable).word);
     job.finished_at.set(now);

@@ -245,6 +245,13 @@ struct alignas(128) QueueRecord {
     const auto rank = static_cast<std::uint16_t>(turns[cycle.bank()][at / 4].get() >> (at % 4 * 16));
     return rank < Turn::kOthers ? rank : Turn::kOthers;
   }
+  /// The parts that have rings, a bit for each. There may be gaps: who makes one may be slow, or dead.
+  std::uint32_t parts(std::uint64_t with_flags) const {
+    std::uint32_t parts = 1;
+    for (unsigned number = 1; (with_flags & kParted) != 0 && number < kParts; ++number)
+      if (part[number].load() != 0) parts |= 1U << number;
+    return parts;
+  }
 };
 static_assert(sizeof(QueueRecord) == 256 + 128 + 128 + sizeof(shm::RingSet) + 256 + 1024);
 

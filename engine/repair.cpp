@@ -51,6 +51,13 @@ void Actor::undo_tallies(Op op, std::uint32_t q) {
   queue.flags.fetch_add(kFlagsEpoch, Point::kSetChanged);  // and a cached sum may have counted what is undone
 }
 
+/// Lists a slot if it is finished. Twice does no harm: the second is dead once the first has been used.
+void Actor::relist(std::uint32_t slot) {
+  const JobRecord& job = store_.job(slot);
+  const Control control(job.control.load());
+  if (is_finished(control.state()) && !job.flags().has(Policy::kDead)) list_finished(slot, control);
+}
+
 /// Pushes the hints of a waiting job again, or lists a finished one. A second hint is harmless: it is dead once the
 /// first has been used.
 void Actor::republish(std::uint32_t slot) {
@@ -63,7 +70,7 @@ void Actor::republish(std::uint32_t slot) {
       announce_lost_hint();
     wake_one(queue);
   }
-  if (is_finished(control.state()) && !job.flags().has(Policy::kDead)) list_finished(slot, control);
+  relist(slot);
   const std::uint64_t expires = job.expires_at.get();
   const std::uint64_t due = job.due_at.get();
   if (control.state() == kSlotScheduled)
@@ -219,7 +226,10 @@ std::uint32_t Actor::repair(const std::vector<std::pair<std::uint64_t, std::uint
     }
     if (whole) republish(slot);
     if (op == Op::kBatch && target != 0) mended += finish_batch();
-    if (op == Op::kBatch && target == 2) mended += finish_drop(q);
+    if (op == Op::kBatch && target == 2) {
+      if (slot < store_.slots()) relist(slot);  // the victim that it was ending
+      mended += finish_drop(q);
+    }
     intend_nothing();
   }
   leave_account_seat();

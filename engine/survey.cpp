@@ -19,16 +19,8 @@ using Standing = std::tuple<std::int64_t, std::uint64_t, std::int64_t>;
 
 }  // namespace
 
-/// The parts that have rings, a bit for each. There may be gaps: who makes one may be slow, or dead.
-std::uint32_t Actor::parts_of(const QueueRecord& queue, std::uint64_t flags) {
-  std::uint32_t parts = 1;
-  for (unsigned number = 1; (flags & kParted) != 0 && number < kParts; ++number)
-    if (queue.part[number].load() != 0) parts |= 1U << number;
-  return parts;
-}
-
 bool Actor::unchanged_parts(const QueueRecord& queue, const Look& look) const {
-  if (queue.flags.load() != look.flags || parts_of(queue, look.flags) != look.all_parts) return false;
+  if (queue.flags.load() != look.flags || queue.parts(look.flags) != look.all_parts) return false;
   for (unsigned p = 0; p < look.parts; ++p)
     if (!look.part[p].unchanged()) return false;
   return look.witnesses_stand() && look.compared_stand();
@@ -37,7 +29,7 @@ bool Actor::unchanged_parts(const QueueRecord& queue, const Look& look) const {
 /// Begins with the next part, the one where this lane is at home first. False when all have been seen.
 bool Actor::see_part(QueueRecord& queue, Look& look, unsigned at) {
   if (at < look.parts) return true;
-  if (at == 0) look.all_parts = look.unseen = parts_of(queue, look.flags);
+  if (at == 0) look.all_parts = look.unseen = queue.parts(look.flags);
   if (look.unseen == 0) return false;
   const std::uint64_t shards = (look.flags & kSharded) != 0 ? std::min<std::uint64_t>(queue.shards.load(), kParts) : 0;
   const unsigned home = shards > 1 ? lane_ % static_cast<unsigned>(shards) : 0;

@@ -122,13 +122,11 @@ std::string World::verdict() {
   return text + bound_text() + tenant_bound_text() + audit_text();
 }
 
-/// No ring is claimed for packing; and where nothing is bounded, every finished slot is listed, so that it will be used
-/// again.
+/// No ring is claimed for packing, and every finished slot is listed, so that it will be used again.
 std::string World::ring_text() const {
   std::string text;
   for (std::uint32_t ring = 0; ring < segment_.geometry().rings; ++ring)
     if (segment_.ring(ring).splicer.load() != 0) text += "a ring stays claimed for packing; ";
-  if (max_depth_ != 0) return text;
   std::set<std::uint64_t> listed;
   for (std::uint32_t i = 0; i < segment_.geometry().chunks; ++i) {
     const shm::ChunkState state = shm::ChunkControl(segment_.chunk(i).control.load()).state();
