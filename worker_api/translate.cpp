@@ -79,7 +79,7 @@ std::string tenant_of(const JobSpec& spec) {
     case Outcome::kNoAccounts:
       return {Code::kSegmentFull,
               "all places near by of the " + std::to_string(store.accounts()) +
-                  " accounts of tenants in bounded queues are taken; --tenants sets how many there are",
+                  " accounts of tenants in bounded queues are taken; --max-tenants sets how many there are",
               "accounts",
               store.accounts(),
               store.accounts(),
