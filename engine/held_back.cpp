@@ -89,7 +89,8 @@ void Actor::ring_for(std::uint64_t at) {
     return Passage::kGateClosed;
   }
   hold_back(keys.key[refused], slot, job, claimed, now);
-  let_begin(keys, q);  // what was taken of the others is free again
+  // Whoever ended a job meanwhile saw none in the lot. And what was taken of the other keys is free again.
+  let_begin(keys, q);  // 2
   return Passage::kHeldBack;
 }
 
@@ -125,7 +126,6 @@ void Actor::hold_back(std::uint32_t key, std::uint32_t slot, JobRecord& job, Con
   job.control.store(parked.word, Point::kSlotParked);
   if (!push_hint(*rings, ring, slot, parked)) announce_lost_hint();  // 1
   intend_nothing();
-  if (may_begin(store_, limit, now)) unpark(lot);  // 2
   ring_for(at);
 }
 

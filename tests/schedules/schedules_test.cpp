@@ -197,13 +197,14 @@ TEST_F(Schedules, FS_T01_closing_a_level_hides_nothing) {
 
 /// One at a time of a key: nobody passes, and nobody who may begin is left in the lot.
 TEST_F(Schedules, PRI_T22_a_limit_is_never_passed_and_nobody_is_left_behind_it) {
+  constexpr unsigned kLast = 3;  // one at work, one that waits, and no other whose end would let it go
   const auto waiting = [](unsigned held_back) {
     return [held_back](World& w) {
       w.limit(1);
       w.put_limited(World::kJanitor, 0, 1), w.put_limited(World::kJanitor, 1, 1);
-      w.put_limited(World::kJanitor, 2, 2);
-      if (held_back != 0) w.take(0);                                   // at work
-      if (held_back > 1) w.take(World::kJanitor), w.forget_empties();  // the others go to the lot
+      if (held_back != kLast) w.put_limited(World::kJanitor, 2, 2);
+      if (held_back != 0) w.take(0);                                    // at work
+      if (held_back == 2) w.take(World::kJanitor), w.forget_empties();  // the others go to the lot
     };
   };
   const Part take = named("take_finish").part, again = named("take_give_back").part, fail = named("take_fail").part;
@@ -216,6 +217,7 @@ TEST_F(Schedules, PRI_T22_a_limit_is_never_passed_and_nobody_is_left_behind_it) 
       {"take, give back | take", {0, {again, take}}},
       {"take, fail | take", {0, {fail, take}}},
       {"end | take", {1, {end, take}}},
+      {"end | take the last", {kLast, {end, take}}},
       {"end | take, others in the lot", {2, {end, take}}},
       {"end | put into the lot", {2, {end, put}}},
       {"end | cancel in the lot", {2, {end, cancel}}},
