@@ -68,7 +68,9 @@ Outcome Actor::cancel(JobId id, JobState& found) {
   return Outcome::kOk;
 }
 
-/// A move that fails because somebody moved the job meanwhile counts as done: a helper did it, or a later move undid it.
+/// A move that fails because the job was moved meanwhile counts as done when a helper may have done it, or when it fits
+/// between two moves of others. One move to another rank may have its place in line from before ours was called: ours
+/// comes after it.
 Outcome Actor::reprioritize(JobId id, std::uint8_t rank, std::uint8_t& previous, JobState& found) {
   const std::uint32_t slot = store_.find_job(id);
   if (slot == kNoIndex) return Outcome::kNotFound;
@@ -108,9 +110,11 @@ Outcome Actor::reprioritize(JobId id, std::uint8_t rank, std::uint8_t& previous,
     if (!pushed) return index == kNoIndex ? Outcome::kNoRings : Outcome::kNoChunks;
     std::uint64_t word = before.word;
     const bool moved = job.control.cas(word, after.word, Point::kSlotReranked);
-    // Somebody else moved it meanwhile: on our behalf, or right after us. If nobody did, it was taken before our move,
-    // and our hint is dead: look again at what it is now.
-    if (!moved && !Control(word).moved_since(before)) continue;
+    if (!moved) {  // if nobody moved it, it was taken: our hint is dead
+      const Control now(word);
+      const unsigned moves = now.moves_since(before);
+      if (moves == 0 || (moves == 1 && rank_of_ring(now.ring()) != rank && job.id() == id)) continue;
+    }
     mine.reprioritized.set_ordered(mine.reprioritized.get() + 1, Point::kCounterMoved);
     if (telling()) [[unlikely]]
       tell_moved(id, q, before, after);

@@ -49,8 +49,10 @@ struct Control {
     const std::uint64_t after = tag() + kTransition;
     return {state(), ring, 0, (after & ~kMoves) | ((after + 1) & kMoves)};
   }
-  /// Whether it was moved between `before` and now. Forgets every eighth move.
-  constexpr bool moved_since(Control before) const { return ((tag() ^ before.tag()) & kMoves) != 0; }
+  /// How often it was moved between `before` and now, modulo eight.
+  constexpr unsigned moves_since(Control before) const {
+    return static_cast<unsigned>((tag() - before.tag()) & kMoves);
+  }
   constexpr Control to(unsigned state, std::uint32_t owner = 0) const {
     constexpr std::uint64_t kKept = RingBits::put(kRingsPerSet - 1) | kTagMask;  // a tag that wraps leaves no carry
     return Control((((word & kKept) + kTransition) & kKept) | StateBits::put(state) | OwnerBits::put(owner));

@@ -11,16 +11,18 @@ namespace {
 
 using engine::JobState;
 
-enum class Where : std::uint8_t { kNowhere, kLine, kHeld, kCompleted, kCancelled };
+enum class Where : std::uint8_t { kNowhere, kLine, kHeld, kCompleted, kCancelled, kPlace };
 
-/// A queue that does one thing at a time. `line` holds the waiting jobs, the next to be fetched first.
+/// A queue that does one thing at a time. `line` holds the waiting jobs, the next to be fetched first, and the places that
+/// are kept for those on their way to another level.
 struct Queue {
+  static constexpr std::size_t kMost = kMostSearchedJobs + kMostProcesses;  ///< jobs, then a place for each process
   struct Job {
     Where where = Where::kNowhere;
     std::uint8_t level = 0, front = 0, holder = 0;
   };
-  std::array<Job, kMostSearchedJobs> jobs{};
-  std::array<std::uint8_t, kMostSearchedJobs> line{};
+  std::array<Job, kMost> jobs{};
+  std::array<std::uint8_t, kMost> line{};
   std::uint8_t waiting = 0;
   std::uint8_t mended = 0;                          ///< a bit for each dead process whose repair has begun
   std::uint8_t next = 0;                            ///< of the cycle, where levels take turns
@@ -37,7 +39,7 @@ struct Queue {
   /// Behind all that go before it: better levels, front lanes, in these those available earlier, and equals.
   void put(std::uint8_t number, std::uint8_t level, bool front, const History& history) {
     Job& job = jobs[number];
-    job = {Where::kLine, level, front, 0};
+    job = {number < kMostSearchedJobs ? Where::kLine : Where::kPlace, level, front, 0};
     auto rank = [&](std::uint8_t other) {
       const Job& o = jobs[other];
       return std::tuple(o.level, o.front == 0, o.front != 0 ? history.since[other] : 0);
@@ -58,17 +60,26 @@ struct Queue {
     if (jobs[number].where == Where::kLine) leave_line(number);
     jobs[number] = {where, 0, 0, 0};
   }
+  static std::uint8_t place_of(std::uint8_t process) { return static_cast<std::uint8_t>(kMostSearchedJobs + process); }
+  bool keeps_place(std::uint8_t process) const { return jobs[place_of(process)].where == Where::kPlace; }
+  /// From where it stands to the place that was kept.
+  void go_to_place(std::uint8_t number, std::uint8_t process) {
+    leave_line(number);
+    *std::find(line.begin(), line.begin() + waiting, place_of(process)) = number;
+    jobs[number] = {Where::kLine, jobs[place_of(process)].level, 0, 0};
+    jobs[place_of(process)] = {};
+  }
   static constexpr std::uint8_t kNobody = 255;
   std::uint8_t first_of(std::uint8_t level) const {
     const auto end = line.begin() + waiting;
-    const auto found = std::find_if(line.begin(), end, [&](std::uint8_t job) { return jobs[job].level == level; });
+    const auto found = std::find_if(line.begin(), end, [&](std::uint8_t job) {
+      return jobs[job].level == level && jobs[job].where == Where::kLine;
+    });
     return found == end ? kNobody : *found;
   }
   /// Whose turn it is in no cycle: the heads of all lanes are compared, where age counts.
   std::uint8_t best(const History& history) const {
     const Rules& rules = history.rules;
-    if (waiting == 0 || rules.interval_ms == 0) return waiting == 0 ? kNobody : line[0];
-    std::uint8_t best = line[0];
     const auto standing = [&](std::uint8_t number) {
       const Job& job = jobs[number];
       const std::uint64_t since = history.since[number];
@@ -76,10 +87,16 @@ struct Queue {
       return std::tuple(job.level - static_cast<std::int64_t>(age / rules.interval_ms), since, job.level,
                         job.front == 0);
     };
-    for (std::uint8_t at = 1; at < waiting; ++at) {
-      const Job &job = jobs[line[at]], &before = jobs[line[at - 1]];
-      const bool leads = job.level != before.level || job.front != before.front;
-      if (leads && standing(line[at]) < standing(best)) best = line[at];
+    std::uint8_t best = kNobody, before = kNobody;
+    for (std::uint8_t at = 0; at < waiting; ++at) {
+      const std::uint8_t number = line[at];
+      if (jobs[number].where != Where::kLine) continue;
+      const bool leads =
+          before == kNobody || jobs[number].level != jobs[before].level || jobs[number].front != jobs[before].front;
+      before = number;
+      if (best == kNobody) best = number;
+      if (rules.interval_ms == 0) break;
+      if (leads && standing(number) < standing(best)) best = number;
     }
     return best;
   }
@@ -193,11 +210,18 @@ class Search {
       }
       case Kind::kReprioritize: {
         const Queue::Job& job = before.jobs[o.job];
+        const bool keeps_place = before.keeps_place(o.process);
+        if (keeps_place && (job.where != Where::kLine || job.level == o.level)) return;  // then it took none yet
         if (!strict_.details && o.answer == Answer::kOk && o.level == o.previous) return accept(true);
         if (job.where == Where::kNowhere) return accept(o.answer == Answer::kNotFound);
         if (job.where != Where::kLine)
           return accept(o.answer == Answer::kWrongState && (!strict_.details || Queue::state_of(job) == o.found));
-        if (job.level != o.level) {
+        if (keeps_place) {
+          after.go_to_place(o.job, o.process);
+        } else if (job.level != o.level && !history_.rules.plain()) {
+          after.put(Queue::place_of(o.process), o.level, false, history_);
+          return begun_.push_back(after);
+        } else if (job.level != o.level) {
           after.leave_line(o.job);
           after.put(o.job, o.level, false, history_);
         }

@@ -95,6 +95,21 @@ TEST(Search, knows_ages) {
   wrong(plain);
 }
 
+/// Job 2 has a place in level 0 before job 3 comes, and stands before the oldest in level 1 until it goes there.
+TEST(Search, a_move_has_two_instants_where_age_counts) {
+  Story story;
+  story.put(2, 1).put(0, 1).put(1, 0).move(2, 0, Answer::kOk);
+  story.put(3, 0).got(1, 0).got(0, 1).got(2, 0).got(3, 0).empty();
+  story.history.rules = {1000, 100, {}};
+  story.history.since = {1, 990, 990, 990};
+  wrong(story);  // job 0 was in sight when job 1 was fetched
+  std::vector<Operation>& calls = story.history.operations;
+  calls[3].returned = calls[6].call;
+  right(story);
+  calls[3].returned = calls[4].call;
+  wrong(story);
+}
+
 TEST(Search, knows_turns) {
   Story four;
   four.put(0, 0).put(1, 0).put(2, 1).put(3, 3);

@@ -28,6 +28,7 @@ REAL, LONG = True, False
 LEVELS_TWO_WORDS = "JOBS=3 RINGS=4 FIRST=2 FETCHERS=2 FETCHES=1 PER_WORD=1"
 LEVELS_TWO_FETCHES = "JOBS=2 RINGS=0 FIRST=1 FETCHERS=2 FETCHES=2 PER_WORD=2"
 LEVELS_RACE = "JOBS=3 RINGS=1 FIRST=1 FETCHERS=2 FETCHES=1 PER_WORD=2"
+MOVE_APART = "FETCHERS=1 FETCHES=1 START=0 TO_A=2 TO_B=1 CANCEL=0"
 MOVE_CANCEL = "FETCHERS=2 FETCHES=1 START=2 TO_A=0 TO_B=2 CANCEL=1"
 CHUNKS_ELSEWHERE = "JOBS=5 RINGS=24 FIRST=2 CONSUMERS=2 BOTH_ON=2 TAKES=2 CHUNKS=5"
 CHUNKS_MORE = "JOBS=4 RINGS=8 FIRST=2 CONSUMERS=2 BOTH_ON=0 TAKES=2 CHUNKS=5"
@@ -103,6 +104,8 @@ MODELS: dict[str, list[Run]] = {
     "move": [
         Run("there-and-back", "2 movers, 2 fetchers with a fetch each, 3 rings, another job in the middle"),
         Run("cancelled", "the other way round, and a canceller", MOVE_CANCEL, LONG),
+        Run("apart", "2 movers to different rings, a fetcher", MOVE_APART),
+        Run("MUTANT_OTHER_COUNTS_AS_MOVED", "a move says done though the job was moved elsewhere", MOVE_APART),
         Run("MUTANT_TAKEN_COUNTS_AS_MOVED", "a move says done though the job was taken before it", short=False),
         Run("MUTANT_STATE_FIRST", "the control word moves before the hint is there"),
         Run("MUTANT_NO_HELP", "a fetch takes a hint of the future for a dead one", short=False),

@@ -4,15 +4,16 @@
 // control word moves the job, by the mover or by any fetch that meets the hint of the future. The tag counts the
 // moves apart from the other transitions, so that a mover whose cas fails can tell whether the job was moved or
 // taken.
-//   mover     Actor::reprioritize, Rings::push     helper    Actor::look (`hint_first`), Control::moved_to
+//   mover     Actor::reprioritize, Rings::push     helper    Actor::look (`hint_first`), Control::moved_to, moves_since
 //   fetcher   Actor::look, fetch, take             canceller Actor::cancel
 // Job x moves between rings 0, 1 and 2; job y stands in ring 1 all the time. The index and its closing are in, as in
 // levels.pml; chunks are not.
 //
 // Proved: an available job has a live hint in its ring at every instant, or one of the future in the ring to which
 // it is being moved, so it is never out of sight; a fetch returns a job that was the best at some instant of the
-// call, "empty" only if there was none; a move that says "done" was done, or was overtaken by another move. A
-// process killed anywhere is one that never takes its next step.
+// call, "empty" only if there was none; a move that says "done" was done, or fits between two other moves that were
+// (one alone may have taken its place in line before this one was called). A process killed anywhere is one that never
+// takes its next step.
 #ifndef FETCHES
 #define FETCHERS 2
 #define FETCHES 1
@@ -50,7 +51,8 @@ byte word;  // version * 8 + bits
 byte state, ring = START, tag;
 bool y_taken;
 
-byte moved_at;  // bit t: transition t was a move
+byte moved_at;            // bit t: transition t was a move
+byte moved_here[LEVELS];  // the same, of moves to this ring
 bool fetching[FETCHERS], empty_seen[FETCHERS], x_seen[FETCHERS], y_seen[FETCHERS];
 
 hidden byte i, p;
@@ -97,6 +99,7 @@ inline move_from(t, to) {  // one cas on the control word
     if
     :: state == AVAILABLE && tag == t ->
       moved_at = moved_at | (1 << (tag / 4));
+      moved_here[to] = moved_here[to] | (1 << (tag / 4));
       ring = to;
       tag = MOVED(tag);
       ok = true;
@@ -124,6 +127,7 @@ again:
 #endif
 push:
   t = tail[to];
+  assert(t < CELLS);
   fill(EMPTY, HINT(MOVED(before), 1));
   if
   :: found == EMPTY
@@ -135,11 +139,18 @@ push:
   fi;
   d_step { if :: tail[to] == t -> tail[to] = t + 1 :: else fi };
 #ifndef MUTANT_STATE_FIRST
-  move_from(before, to);
+  atomic { move_from(before, to); t = tag; found = ring };
 #ifndef MUTANT_TAKEN_COUNTS_AS_MOVED
-  if :: !ok && MOVES(tag) == MOVES(before) -> goto again :: else fi;  // taken before our move: look what it is now
+  if :: !ok && MOVES(t) == MOVES(before) -> goto again :: else fi;  // taken before our move: look what it is now
 #endif
-  d_step { assert(moved_at >> (before / 4)); ok = false };  // "done": by us, for us, or by another right after us
+#ifndef MUTANT_OTHER_COUNTS_AS_MOVED
+  if :: !ok && MOVES(t) == MOVES(before + 1) && found != to -> goto again :: else fi;  // moved elsewhere by another
+#endif
+  d_step {  // "done": by us, for us, or between two others
+    found = moved_at >> (before / 4);
+    assert((moved_here[to] >> (before / 4)) || (found & (found - 1)));
+    ok = false
+  };
 #endif
 end:
   atomic { before = 0; t = 0; found = 0; ok = false }

@@ -174,6 +174,22 @@ TEST_F(Schedules, PRI_R001_a_job_that_moves_is_never_out_of_sight) {
     }
 }
 
+/// One that loses against a move which took its place in line before is not undone by it.
+TEST_F(Schedules, PRI_R001_a_move_that_says_done_was_done) {
+  const auto two_wait = [](World& world) {
+    all_open(world);
+    world.put(World::kJanitor, 4, 2), world.put(World::kJanitor, 5, 0);
+  };
+  const Part move = [](World& w, std::uint32_t i) { w.move(i, 4, 1); };
+  for (const std::uint8_t rank : {std::uint8_t{0}, std::uint8_t{1}, std::uint8_t{3}}) {
+    const Part others = [rank](World& w, std::uint32_t i) { w.move(i, 5, 1), w.move(i, 4, rank); };
+    const std::string name = "move | move another, move to rank " + std::to_string(rank);
+    explore({name, two_wait, {move, others}}, {.preemptions = 3, .most_runs = long_form() ? ~0ULL : 4'000});
+    explore({name + " | take", two_wait, {move, others, named("take_finish").part}},
+            {.preemptions = 2, .most_runs = long_form() ? ~0ULL : 4'000});
+  }
+}
+
 TEST_F(Schedules, FS_T01_closing_a_level_hides_nothing) {
   const Part put = [](World& w, std::uint32_t i) { w.put(i, own(i), 1); };
   const Part put_twice = [](World& w, std::uint32_t i) { w.put(i, own(i), 1), w.put(i, own(i) + 1, 1); };

@@ -60,6 +60,31 @@ std::string World::order_text() const {
   return text;
 }
 
+/// A move that was answered with ok holds, unless a later one undid it: one that stands in line before a job did not come
+/// after a call that began when that job had arrived.
+std::string World::moves_text(const std::vector<unsigned>& line) const {
+  std::string text;
+  for (std::size_t at = 0; at < line.size(); ++at) {
+    const Books& books = books_[line[at]];
+    if (!dead_.empty() || !books.takes.empty()) continue;
+    for (const Move& lost : books.moves) {
+      if (lost.rank == books.rank_at_the_end) continue;
+      const bool undone = std::any_of(books.moves.begin(), books.moves.end(), [&](const Move& other) {
+        return other.rank == books.rank_at_the_end && other.returned > lost.called;
+      });
+      const bool fits =
+          std::none_of(line.begin() + static_cast<std::ptrdiff_t>(at) + 1, line.end(), [&](unsigned behind) {
+            const Books& later = books_[behind];
+            if (later.rank_at_the_end != books.rank_at_the_end || !later.takes.empty() || later.moves.size() > 1)
+              return false;
+            return (later.moves.empty() ? later.put_returned : later.moves[0].returned) < lost.called;
+          });
+      if (!undone || !fits) text += "a move of job " + std::to_string(line[at]) + " was lost; ";
+    }
+  }
+  return text;
+}
+
 std::string World::verdict() {
   note_what_the_dead_hold();
   for (const std::uint32_t lane : dead_) holds_[lane] = 0;
@@ -89,11 +114,14 @@ std::string World::verdict() {
   if (sleeps && depth > woken) text += "a worker sleeps beside a job; ";
   engine::Actor& last = actor(kJanitor + 1);
   engine::Fetched& out = held_[kSecondJanitor];
+  std::vector<unsigned> line;
   while (last.fetch(0, 0, false, out) == Outcome::kOk ||
          (pool_queues_ == 2 && last.fetch(1, 0, false, out) == Outcome::kOk)) {
     const unsigned job = number_of(out);
     if (job >= kJobs) return text + "an unknown job was left; ";
     if (++books_[job].drained > 1) return text + "job " + std::to_string(job) + " came twice at the end; ";
+    books_[job].rank_at_the_end = out.rank;
+    line.push_back(job);
     if (books_[job].half_fetched && store_->job(out.slot).attempt.get() != 1)
       text += "a fetch that never came to its end was counted; ";
     last.ack(out.slot, out.word, {});
@@ -118,7 +146,7 @@ std::string World::verdict() {
   for (const unsigned first : batches_)  // of one that never returned nobody knows what was dropped
     if ((!dropping_ || dead_.empty()) && seen(first) != seen(first + 1))
       text += "half of the batch of job " + std::to_string(first) + " came out; ";
-  text += ring_text() + audit_text();
+  text += moves_text(line) + ring_text() + audit_text();
   return text + bound_text() + tenant_bound_text() + audit_text();
 }
 

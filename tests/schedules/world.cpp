@@ -288,7 +288,9 @@ void World::move(std::uint32_t self, unsigned job, std::uint8_t rank) {
   if (books.move_called == 0) books.move_called = Fibers::now();
   std::uint8_t previous = 0;
   engine::JobState found{};
-  actor(self).reprioritize(books.id, rank, previous, found);
+  const std::uint64_t called = Fibers::now();
+  if (actor(self).reprioritize(books.id, rank, previous, found) == Outcome::kOk)
+    books.moves.push_back({called, Fibers::now(), rank});
 }
 
 void World::pack(std::uint32_t self) {

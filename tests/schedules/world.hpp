@@ -101,6 +101,10 @@ class World {
     std::uint64_t called, returned;
     std::uint32_t by;
   };
+  struct Move {
+    std::uint64_t called, returned;
+    std::uint8_t rank;
+  };
   struct Books {
     std::uint8_t rank = 0;
     unsigned tenant = 0;
@@ -116,6 +120,8 @@ class World {
     std::uint64_t ended_at = 0;
     void end(std::uint64_t now) { ended = true, ended_at = now; }
     std::uint32_t drained = 0;
+    std::uint8_t rank_at_the_end = 0;
+    std::vector<Move> moves;  ///< that were answered with ok
   };
   struct Empty {
     std::uint64_t called, returned;
@@ -126,6 +132,7 @@ class World {
   unsigned number_of(const engine::Fetched& fetched) const;
   std::string audit_text() const;
   std::string order_text() const;
+  std::string moves_text(const std::vector<unsigned>& line) const;
   std::string bound_text();
   std::string drop_text();
   std::string room_text();
