@@ -355,15 +355,15 @@ class Actor : private TenantAccounts {
   bool promote(std::uint32_t slot, JobRecord& job, Control before, std::uint64_t now);
   bool expire(std::uint32_t slot, JobRecord& job, Control before, std::uint64_t now);
 
-  // ---- what others want to know (telling.cpp). Told right before the store that makes it so, where a repair would make
-  // it so as well; else right after.
+  // ---- what others want to know (telling.cpp): right before the store that makes it so if a repair would, else after.
   OJS_SHM_INLINE bool telling() const { return store_.header().telling.load_relaxed() != 0; }  // relaxed: a switch
   void tell(EventKind kind, const JobRecord& job, Control after, std::uint64_t value = 0);
   void tell_held(EventKind kind, const JobRecord& job, Control active, std::uint64_t value);
   void tell_new(const NewJob& spec, JobId id, bool available, Control filling);
   void tell_failed(const JobRecord& job, Control held, std::uint64_t now);
   void tell_end(const JobRecord& job, Control settled);
-  void tell_started(const Fetched& job);
+  void tell_started(JobId id, std::uint64_t tag, std::uint64_t now, std::uint8_t rank, std::uint16_t attempt,
+                    std::uint16_t max_attempts);
   void tell_moved(JobId id, std::uint32_t queue, Control before, Control after);
   void tell_paused(std::uint32_t queue, bool paused);
   void tell_rebalanced(std::uint32_t pool, PoolStrategy before, PoolStrategy after);

@@ -51,10 +51,9 @@ bool Actor::claim_victim(QueueRecord& queue, std::uint32_t q, bool lowest_first,
       if (store_.lot(lot).queue() == q) look_at(store_.lot(lot).rings);  // held back by a limit
     if (!found) return false;
     if (left > 0) --left;
-    const shm::Hint hint = best.head.hint();
-    JobRecord& job = store_.job(hint.index());
-    const Control expected(kSlotAvailable, best.number, 0, hint.tag());
-    victim = {hint.index(), expected.to(kSlotMoving, best.number, owner_), 0};
+    JobRecord& job = *best.job;
+    const Control expected = best.expected();
+    victim = {best.head.hint().index(), expected.to(kSlotMoving, best.number, owner_), 0};
     const bool claimed = job.control.cas_once(expected.word, victim.held.word, Point::kSlotMoving);
     if (best.head.value == best.first) shm::Rings::retire(best.head);
     if (!claimed) continue;

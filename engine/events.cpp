@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/events.hpp"
 
+#include <iterator>
+
 namespace ojs_shm::engine {
 
 using shm::Point;
@@ -19,7 +21,9 @@ using shm::Point;
     if (!store_.event_control(page).cas_once(found.word, opened_.word, Point::kEventPageOpened))
       continue;  // 2. PAIR event-page
     page_ = page;
-    at_ = 0;
+    next_ = std::begin(store_.event_page(page).event);
+    end_ = next_ + kEventsPerPage;
+    stamp_ = opened_.stamp(0);
     return true;
   }
   return false;
@@ -29,28 +33,7 @@ void EventLog::close() {
   if (page_ == kNoIndex) return;
   store_.event_control(page_).store(opened_.closed().word, Point::kEventPageClosed);
   page_ = kNoIndex;
-}
-
-[[gnu::noinline]] void EventLog::write(const EventFacts& event) {
-  const std::uint64_t sequence = told_.get() + 1;
-  if ((page_ == kNoIndex || at_ == kEventsPerPage) && !open()) {
-    told_.set_ordered(sequence, Point::kEventCounted);  // readers see that one is missing
-    return;
-  }
-  EventRecord& record = store_.event_page(page_).event[at_];
-  record.sequence.set(sequence);
-  const std::uint64_t time = event.time_ms != 0 ? event.time_ms : store_.now_ms();
-  record.kind_rank_time.set(std::uint64_t{static_cast<std::uint8_t>(event.kind)} << 56 |
-                            std::uint64_t{event.rank} << 48 | (time & ((1ULL << 48) - 1)));
-  record.id_hi.set(event.job.hi);
-  record.id_lo.set(event.job.lo);
-  record.facts.set((event.queue & 0xFFFF) | std::uint64_t{event.attempt} << 16 |
-                   std::uint64_t{event.max_attempts} << 32 | std::uint64_t{event.previous_rank} << 48);
-  record.tag.set(event.tag);
-  record.value.set(event.value);
-  record.stamp.store(opened_.stamp(at_++), Point::kEventWritten);
-  shm::prefetch_for_write(&record + 1);
-  told_.set_ordered(sequence, Point::kEventCounted);  // PAIR event-told
+  next_ = end_ = nullptr;
 }
 
 void EventLog::close_left() {

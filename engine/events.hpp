@@ -69,7 +69,26 @@ class EventLog {
   EventLog(Store& store, std::uint32_t lane)
       : store_(store), told_(store.segment().lane(lane).counters[kEventsTold]), lane_(lane) {}
 
-  void write(const EventFacts& event);
+  /// One for which there is no page is counted only, so that readers see that it is missing.
+  OJS_SHM_INLINE void write(const EventFacts& event) {
+    const std::uint64_t sequence = told_.get() + 1;
+    if (next_ != end_ || open()) [[likely]] {
+      EventRecord& record = *next_++;
+      record.sequence.set(sequence);
+      const std::uint64_t time = event.time_ms != 0 ? event.time_ms : store_.now_ms();
+      record.kind_rank_time.set(std::uint64_t{static_cast<std::uint8_t>(event.kind)} << 56 |
+                                std::uint64_t{event.rank} << 48 | (time & ((1ULL << 48) - 1)));
+      record.id_hi.set(event.job.hi);
+      record.id_lo.set(event.job.lo);
+      record.facts.set((event.queue & 0xFFFF) | std::uint64_t{event.attempt} << 16 |
+                       std::uint64_t{event.max_attempts} << 32 | std::uint64_t{event.previous_rank} << 48);
+      record.tag.set(event.tag);
+      record.value.set(event.value);
+      record.stamp.store(stamp_++, shm::Point::kEventWritten);
+      shm::prefetch_for_write(next_);
+    }
+    told_.set_ordered(sequence, shm::Point::kEventCounted);  // PAIR event-told
+  }
   /// Gives the page back, as whoever ends a lane must do.
   void close();
   /// Closes what an earlier owner of this lane left open when it died, and counts its last event if need be.
@@ -82,8 +101,9 @@ class EventLog {
   shm::LaneWord& told_;
   std::uint32_t lane_;
   std::uint32_t page_ = kNoIndex;
-  EventPageControl opened_{0};  ///< its control word
-  unsigned at_ = 0;             ///< events in the page
+  EventPageControl opened_{0};                    ///< its control word
+  EventRecord *next_ = nullptr, *end_ = nullptr;  ///< what is left of the page
+  std::uint64_t stamp_ = 0;                       ///< of the next event
 };
 
 /// Reads what all lanes tell. Never writes; the segment may be mapped for reading, and may be damaged.

@@ -237,7 +237,7 @@ void Actor::take(JobRecord& job, Control claimed, QueueTally& mine, std::uint32_
   ++taken_;
   waits_.count(out.queue, out.rank, now - std::min(now, out.available_at));
   if (telling()) [[unlikely]]
-    tell_started(Fetched(out));  // a copy, so that `out` itself may stay in registers
+    tell_started(out.id, active.tag(), now, out.rank, out.attempt, out.max_attempts);
   note_lease(deadline - now, now);
   if (near_.queue->attention.load() != 0) [[unlikely]]
     room_made(*near_.queue, near_.number);

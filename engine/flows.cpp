@@ -115,7 +115,7 @@ bool Actor::first_of_flow(shm::RingSet& rings, unsigned number, std::uint32_t q,
       shm::Rings::retire(first);
       continue;
     }
-    const JobRecord& job = store_.job(job_hint.index());
+    JobRecord& job = store_.job(job_hint.index());
     const Control control(job.control.load());
     live.available_at = job.available_at.get();
     if (control.state() != kSlotAvailable || control.tag() != job_hint.tag()) {
@@ -131,6 +131,7 @@ bool Actor::first_of_flow(shm::RingSet& rings, unsigned number, std::uint32_t q,
     }
     if (job.control.load() != control.word) continue;
     live.head = first;
+    live.job = &job;
     live.first = first.value;
     live.number = number;
     live.flow = hint.index();

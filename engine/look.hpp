@@ -16,8 +16,10 @@ struct Actor::Live {
   shm::Peeked head;     ///< where it stands; in a front ring not always at its head
   std::uint64_t first;  ///< what stands at the head
   std::uint64_t available_at;
+  JobRecord* job;
   unsigned number;
   std::uint32_t flow = kNoIndex;  ///< whose job it is, and in whose ring `head` stands
+  OJS_SHM_INLINE Control expected() const { return {kSlotAvailable, number, 0, head.hint().tag()}; }
 };
 
 /// What one look at a queue has found: the best job, and what proves that there is no better one.
@@ -88,14 +90,15 @@ struct Actor::Look {
   }
   /// What made the job the head of its lane must stand until the choice is made. In a front lane, where the oldest is looked
   /// for, nothing may have come either.
-  OJS_SHM_INLINE void compare(const Live& live, const Word& control, std::uint64_t tail) {
-    compared.add() = {&live.head.ends->head, live.head.head};
-    compared.add() = {&control, Control(kSlotAvailable, live.number, 0, live.head.hint().tag()).word};
+  OJS_SHM_INLINE void compare(const Live& live, std::uint64_t tail) {
+    compared.add() = {&live.head.ends->head, &live.job->control, live.head.head, live.expected().word};
     if (live.number % 2 == 0) [[unlikely]]
-      compared.add() = {&live.head.ends->tail, tail};
+      compared.add() = {&live.head.ends->tail, &live.head.ends->tail, tail, tail};
   }
   bool compared_stand() const {
-    return compared.all_of([](const Compared& each) { return each.word->load() == each.value; });
+    return compared.all_of([](const Compared& each) {
+      return each.place->load() == each.at_place && each.control->load() == each.at_control;
+    });
   }
   bool witnesses_stand() const {
     return witnesses.all_of([](const Witness& witness) { return witness.cell->load() == witness.empty; });
@@ -116,8 +119,8 @@ struct Actor::Look {
 
   // Of a queue that is not plain.
   struct Compared {
-    const Word* word;
-    std::uint64_t value;
+    const Word *place, *control;
+    std::uint64_t at_place, at_control;
   };
   std::uint64_t now = 0;  ///< ms; by which ages were compared, 0: none were
   Few<Compared, 48> compared;
@@ -181,11 +184,13 @@ OJS_SHM_INLINE bool Actor::first_live(shm::RingSet& rings, unsigned number, Look
       continue;
     }
     live.head = head;
+    live.job = &job;
     live.number = number;
     live.first = head.value;
     if (number % 2 == 0) {
       live.head = oldest_in_front(ring, number, head);
-      live.available_at = store_.job(live.head.hint().index()).available_at.get();
+      live.job = &store_.job(live.head.hint().index());
+      live.available_at = live.job->available_at.get();
     }
     return true;
   }
@@ -198,22 +203,22 @@ OJS_SHM_INLINE bool Actor::see_head(shm::RingSet& rings, unsigned number, Look& 
   const std::uint32_t ring = shm::Rings::find(rings, number);  // PAIR ring-name
   if (ring == kNoIndex) return false;
   const shm::Peeked head = rings_.peek(ring);
-  if (head.empty()) {
-    look.add(head, rings, number);
-    return false;
-  }
   const shm::Hint hint = head.hint();
+  JobRecord& job = store_.job(hint.index());
+  const bool ordinary = hint.plain() && number % 2 == 1 && hint.index() < store_.slots() && (look.flags & kFair) == 0;
   const std::uint64_t expected = Control(kSlotAvailable, number, 0, hint.tag()).word;
-  const JobRecord& job = store_.job(hint.index());
-  const bool ordinary = !hint.ahead() && !hint.leads_to_line() && hint.index() < store_.slots() && number % 2 == 1;
-  if (!ordinary || (look.flags & kFair) != 0 || job.control.load() != expected) [[unlikely]]
+  if (head.empty() || !ordinary || job.control.load() != expected) [[unlikely]]
     return look_along(rings, number, look, left, live);
   live.available_at = job.available_at.get();
   if (job.control.load() != expected) [[unlikely]]
     return look_along(rings, number, look, left, live);
-  live.head = head;
-  live.number = number;
+  live.head.head = head.head;  // word by word: what is copied as a whole is read before it is written
+  live.head.value = head.value;
+  live.head.cell = head.cell;
+  live.head.ends = head.ends;
   live.first = head.value;
+  live.job = &job;
+  live.number = number;
   return true;
 }
 
@@ -222,9 +227,9 @@ OJS_SHM_INLINE void Actor::choose(Look& look, const Live& live) {
   look.found = live.head;
   look.leads = live.head.value == live.first;
   look.slot = live.head.hint().index();
-  look.job = &store_.job(look.slot);
+  look.job = live.job;
   look.flow = live.flow;
-  look.expected = Control(kSlotAvailable, live.number, 0, live.head.hint().tag());
+  look.expected = live.expected();
   passed_empty_[live.number % passed_empty_.size()] = 0;
 }
 

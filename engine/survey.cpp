@@ -56,22 +56,26 @@ bool Actor::survey_levels(QueueRecord& queue, Look& look, std::uint32_t& left, L
   const std::uint64_t now = look.now = ages ? store_.now_ms() : 0;
   bool found = false;
   Standing standing;
+  Live other;
+  Live *next = &other, *kept = &best;
   for (unsigned p = 0; !(found && (look.flags & kSharded) != 0) && see_part(queue, look, p); ++p) {
     Look::Seen& seen = look.part[p];
     const std::uint8_t rate = Store::age_rate(queue, (look.flags & kSharded) != 0 ? 0 : seen.number, aging);
     seen.any_open([&](unsigned number) {
-      Live live;
-      const std::uint32_t ring = number % 2 == 0 ? shm::Rings::find(*seen.rings, number) : kNoIndex;
-      const std::uint64_t tail = ring != kNoIndex ? segment_.ring(ring).tail.load() : 0;
+      Live& live = *next;
+      std::uint64_t tail = 0;
+      if (number % 2 == 0) [[unlikely]]
+        tail = segment_.ring(shm::Rings::find(*seen.rings, number)).tail.load();
       if (!see_head(*seen.rings, number, look, left, live)) return false;
-      if (ages) look.compare(live, store_.job(live.head.hint().index()).control, tail);
+      if (ages) look.compare(live, tail);
       const std::uint64_t age = now > live.available_at ? now - live.available_at : 0;
       const Standing here = ages ? Standing(aging.effective(rank_of_ring(number), age, rate), live.available_at, number)
                                  : Standing(number, live.available_at, 0);
-      if (!found || here < standing) found = true, standing = here, best = live;
+      if (!found || here < standing) found = true, standing = here, std::swap(next, kept);
       return !ages;
     });
   }
+  if (kept != &best) best = *kept;
   return found;
 }
 

@@ -6,7 +6,7 @@
 namespace ojs_shm::engine {
 namespace {
 
-EventFacts event_of(EventKind kind, const JobRecord& job, Control after, std::uint64_t value) {
+OJS_SHM_INLINE EventFacts event_of(EventKind kind, const JobRecord& job, Control after, std::uint64_t value) {
   EventFacts event;
   event.kind = kind;
   event.rank = rank_of_ring(after.ring());
@@ -58,28 +58,34 @@ void Actor::set_telling(bool telling) { store_.header().telling.store(telling ? 
 
 [[gnu::noinline]] void Actor::tell_end(const JobRecord& job, Control settled) {
   const std::uint64_t finished = job.finished_at.get();
+  EventFacts event = event_of(EventKind::kJobCompleted, job, settled, 0);
+  event.time_ms = finished;
   if (settled.state() == kSlotCompleted) {
-    tell(EventKind::kJobCompleted, job, settled, finished - std::min(finished, job.started_at.get()));
+    event.value = finished - std::min(finished, job.started_at.get());
   } else if (settled.state() == kSlotCancelled) {
-    tell(EventKind::kJobCancelled, job, settled);
+    event.kind = EventKind::kJobCancelled;
   } else if (job.flags().has(Policy::kExpired)) {
-    tell(EventKind::kJobExpired, job, settled, job.created_at.get());
+    event.kind = EventKind::kJobExpired;
+    event.value = job.created_at.get();
   } else {
     tell_failed(job, settled, finished);
-    tell(EventKind::kJobDiscarded, job, settled);
+    event.kind = EventKind::kJobDiscarded;
   }
+  events_.write(event);
 }
 
-[[gnu::noinline]] void Actor::tell_started(const Fetched& job) {
+/// Of the queue that is near.
+[[gnu::noinline]] void Actor::tell_started(JobId id, std::uint64_t tag, std::uint64_t now, std::uint8_t rank,
+                                           std::uint16_t attempt, std::uint16_t max_attempts) {
   EventFacts event;
   event.kind = EventKind::kJobStarted;
-  event.rank = job.rank;
-  event.attempt = job.attempt;
-  event.max_attempts = job.max_attempts;
-  event.queue = job.queue;
-  event.job = job.id;
-  event.tag = Control(job.word).tag();
-  event.time_ms = job.started_at;
+  event.rank = rank;
+  event.attempt = attempt;
+  event.max_attempts = max_attempts;
+  event.queue = near_.number;
+  event.job = id;
+  event.tag = tag;
+  event.time_ms = now;
   events_.write(event);
 }
 

@@ -40,6 +40,7 @@ struct Hint {
       : word(IndexBits::put(index) | TagBits::put(tag) | KindBits::put(kind)) {}
   constexpr std::uint32_t index() const { return static_cast<std::uint32_t>(IndexBits::get(word)); }
   constexpr std::uint64_t tag() const { return TagBits::get(word); }
+  constexpr bool plain() const { return KindBits::get(word) == kStateFirst; }
   constexpr bool hint_first() const { return KindBits::get(word) == kHintFirst; }
   /// Whether it was published before what it leads to had its tag.
   constexpr bool ahead() const { return (KindBits::get(word) & kHintFirst) != 0; }
@@ -147,7 +148,8 @@ class Rings {
       if (ends.head.load() == head.word) [[likely]]  // the chunk was in this ring all along
         return {head.word, value, &cell, &ends};
     }
-    return peek_slowly(ends);
+    const Peeked found = peek_slowly(ends);
+    return {found.head, found.value, found.cell, found.ends};  // word by word, so that all of it may stay in registers
   }
   /// Moves head past a hint that is dead or taken. Failure means that somebody did it before.
   OJS_SHM_INLINE static void retire(const Peeked& peeked) {
