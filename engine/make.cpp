@@ -14,7 +14,6 @@ namespace {
 constexpr std::uint32_t kDefaultSlots = 102'400;
 constexpr std::uint32_t kDefaultTenants = 1024;
 constexpr std::uint64_t kDefaultBytes = 60ULL << 20;
-constexpr std::uint64_t kMostBytes = 256ULL << 30;  // so that the number of blocks stays within bounds
 
 /// Everything but payload blocks follows from the number of slots: two chunks for each fourteen (a hint and a timer or
 /// a place among the finished), two for each ring that is ever used, and a key cell for every other slot at least.
@@ -44,13 +43,17 @@ shm::Geometry around_slots(const Plan& plan, std::uint32_t slots) {
 
 Measured measure(const Plan& plan) {
   Measured measured;
-  if (plan.max_handles > shm::kMaxLanes - kServiceLanes) measured.problem = "max_handles is at most 1016";
-  if (plan.max_queues > 4095) measured.problem = "max_queues is at most 4095";
-  if (plan.slots >= 1U << 24) measured.problem = "slots is at most 16777215";
-  if (plan.max_body_bytes > 0xFF'FFFF) measured.problem = "max_body is at most 16777215 bytes";
-  if (plan.max_tenants > 1U << 22) measured.problem = "max_tenants is at most 4194304";
-  if (plan.size_bytes > kMostBytes)
-    measured.problem = "size is at most " + std::to_string(kMostBytes) + " bytes (--size 256G)";
+  const auto bound = [&measured](const char* name, std::uint64_t given, std::uint64_t most) {
+    if (given > most)
+      measured.problem =
+          std::string(name) + ": " + std::to_string(given) + " is too large: the maximum is " + std::to_string(most);
+  };
+  bound("max_handles", plan.max_handles, kMostHandles);
+  bound("max_queues", plan.max_queues, kMostQueues);
+  bound("slots", plan.slots, kMostSlots);
+  bound("max_body_bytes", plan.max_body_bytes, kMostBody);
+  bound("max_tenants", plan.max_tenants, kMostTenants);
+  bound("size_bytes", plan.size_bytes, kMostBytes);
   if (!measured.problem.empty()) return measured;
   const std::uint64_t body = plan.max_body_bytes == 0 ? 1U << 20 : plan.max_body_bytes;
   std::uint32_t slots = plan.slots;

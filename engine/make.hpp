@@ -6,9 +6,14 @@
 #include <string_view>
 
 #include "engine/convention.hpp"
+#include "engine/layout.hpp"
 #include "shm/segment.hpp"
 
 namespace ojs_shm::engine {
+
+constexpr std::uint32_t kMostHandles = shm::kMaxLanes - kServiceLanes, kMostQueues = 4095, kMostTenants = 1U << 22;
+constexpr std::uint32_t kMostSlots = (1U << 24) - 1, kMostBody = 0xFF'FFFF;
+constexpr std::uint64_t kMostBytes = 256ULL << 30;  ///< so that the number of blocks stays within bounds
 
 /// What a new segment shall hold. 0: the default.
 struct Plan {

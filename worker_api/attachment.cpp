@@ -137,8 +137,7 @@ Status Attachment::join(Role role) {
     registry().all.push_back(this);
   }
   ring_doorbell();  // the supervisor wants to watch us
-  if (role == Role::kMember) start_keeper();
-  return {};
+  return role == Role::kMember ? start_keeper() : Status();
 }
 
 Result<std::shared_ptr<Attachment>> Attachment::open(const SegmentName& name, Role role) {

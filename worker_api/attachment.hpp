@@ -65,7 +65,7 @@ class Attachment : public std::enable_shared_from_this<Attachment> {
  private:
   Status check_lock_file() const;
   Status join(Role role);
-  void start_keeper();
+  Status start_keeper();
   void keep();
   void wait_for_vacancy();
   bool broker_lives() const;

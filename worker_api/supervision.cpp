@@ -173,11 +173,17 @@ void Attachment::supervise(const std::function<bool()>& stop, const std::functio
 
 bool Attachment::broker_lives() const { return locks_.held(shm::kBrokerSeat); }
 
-void Attachment::start_keeper() {
-  keeper_ = std::thread([this] {
-    block_signals();
-    keep();
-  });
+Status Attachment::start_keeper() {
+  try {
+    keeper_ = std::thread([this] {
+      block_signals();
+      keep();
+    });
+  } catch (const std::system_error& error) {
+    return Error{
+        Code::kInternal, std::string("no thread to be had for the keeper: ") + error.what(), "thread", 0, 0, ""};
+  }
+  return {};
 }
 
 void Attachment::keep() {

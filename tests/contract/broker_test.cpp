@@ -257,6 +257,8 @@ INSTANTIATE_TEST_SUITE_P(
                     BadConfig{"convention = \"qo\"\n[default_priorities]\na = 256\n", "3", "255"},
                     BadConfig{"[default_priorities]\na = \"99999999999999999999\"\n", "2", "maximum is 255"},
                     BadConfig{"[default_priorities]\n\"A b\" = 1\n", "2", "A b"},
+                    BadConfig{"\nhandles = 5000\n", "2", "maximum is 1016"},
+                    BadConfig{"max_body = \"16M\"\n", "1", "maximum is 16777215"},
                     BadConfig{"slots = 0\n", "1", "minimum is 1"}, BadConfig{"slots = -1\n", "1", "-1"},
                     BadConfig{"mode = 660\n", "1", "0o660"}, BadConfig{"mode = 400\n", "1", "0o660"}));
 

@@ -7,6 +7,7 @@
 #include <charconv>
 #include <limits>
 
+#include "engine/make.hpp"
 #include "tools/shell/quantity.hpp"
 #include "tools/shell/refusal.hpp"
 
@@ -34,8 +35,10 @@ Result<std::uint64_t> parse_count(std::string_view text) {
 }
 
 /// What a setting of the segment is when it is given; 0 would mean that it is not.
-Result<std::uint64_t> positive(Result<std::uint64_t> parsed) {
+Result<std::uint64_t> positive(Result<std::uint64_t> parsed, std::uint64_t most) {
   if (parsed && parsed.value() == 0) return invalid("0 is too small: the minimum is 1");
+  if (parsed && parsed.value() > most)
+    return invalid(fmt::format("{} is too large: the maximum is {}", parsed.value(), most));
   return parsed;
 }
 
@@ -49,19 +52,29 @@ Status one_of(std::string_view text, std::initializer_list<std::string_view> all
 
 constexpr Setting kSettings[] = {
     {"size", "BYTES", "Size of the segment, such as 64M; unset: what the rest needs, 60 MiB with all defaults",
-     [](Settings& s, std::string_view text) { return put(positive(shell::parse_bytes(text)), s.options.size_bytes); }},
+     [](Settings& s, std::string_view text) {
+       return put(positive(shell::parse_bytes(text), engine::kMostBytes), s.options.size_bytes);
+     }},
     {"slots", "N", "Jobs it can hold, finished ones included (102400)",
-     [](Settings& s, std::string_view text) { return put(positive(parse_count(text)), s.options.slots); }},
+     [](Settings& s, std::string_view text) {
+       return put(positive(parse_count(text), engine::kMostSlots), s.options.slots);
+     }},
     {"max_tenants", "N", "Tenants with jobs waiting, each level and queue for itself (1024)",
-     [](Settings& s, std::string_view text) { return put(positive(parse_count(text)), s.options.max_tenants); }},
+     [](Settings& s, std::string_view text) {
+       return put(positive(parse_count(text), engine::kMostTenants), s.options.max_tenants);
+     }},
     {"max_queues", "N", "Queues it can hold (64)",
-     [](Settings& s, std::string_view text) { return put(positive(parse_count(text)), s.options.max_queues); }},
+     [](Settings& s, std::string_view text) {
+       return put(positive(parse_count(text), engine::kMostQueues), s.options.max_queues);
+     }},
     {"max_body", "BYTES", "Largest args, result or error of a job (1M)",
      [](Settings& s, std::string_view text) {
-       return put(positive(shell::parse_bytes(text)), s.options.max_body_bytes);
+       return put(positive(shell::parse_bytes(text), engine::kMostBody), s.options.max_body_bytes);
      }},
     {"handles", "N", "Producers, workers and admins at once (120)",
-     [](Settings& s, std::string_view text) { return put(positive(parse_count(text)), s.options.max_handles); }},
+     [](Settings& s, std::string_view text) {
+       return put(positive(parse_count(text), engine::kMostHandles), s.options.max_handles);
+     }},
     {"convention", "NAME", "What a priority number means: ojs, ojs-core or qo (ojs); an existing segment's must match",
      [](Settings& s, std::string_view text) {
        s.convention_given = true;
