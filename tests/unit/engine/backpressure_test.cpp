@@ -334,6 +334,8 @@ TEST_F(Dropping, BP_T13_no_bounded_queue_drops_unless_it_was_told_to) {
   ASSERT_TRUE(s.admin.set_queue("other", {.max_depth = 1}).ok());
   s.put({}, "other");
   EXPECT_EQ(refused(spec_of({}, "other")).strategy, "reject");
+  ASSERT_TRUE(s.admin.set_queue("other", {.drop = DropOrder::kLowestPriority}).ok());  // says only whom
+  EXPECT_EQ(refused(spec_of({}, "other")).strategy, "reject");
 }
 
 TEST_F(Dropping, BP_T22_a_batch_drops_as_many_as_it_needs) {

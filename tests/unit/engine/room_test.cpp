@@ -250,6 +250,9 @@ TEST_F(Room, BP_T21_a_batch_waits_for_room_for_all_of_it_and_keeps_its_place) {
 
 TEST_F(Room, BP_T21_a_batch_larger_than_the_bound_is_refused_at_once) {
   bound(2);
+  WaitingEnqueue batch = begin(3);
+  ASSERT_TRUE(decided(batch));
+  EXPECT_EQ(batch.poll()->code(), Code::kQueueFull);
   const std::vector<JobSpec> specs(3, spec_of());
   EXPECT_EQ(s.producer.enqueue_batch(specs, kLong).code(), Code::kQueueFull);
   EXPECT_EQ(s.queue().depth, 0U);

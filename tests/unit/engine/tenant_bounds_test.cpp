@@ -244,7 +244,7 @@ TEST_F(TenantBounds, BP_T19_a_batch_is_charged_to_each_of_its_tenants_or_to_none
 
 TEST_F(TenantBounds, BP_T19_dropping_takes_the_oldest_of_that_tenant) {
   set({.strategy = BackpressureStrategy::kDropOldest, .tenant_max_depth = 2});
-  const std::string others = put_for("b"), oldest = put_for("a", 2), kept = put_for("a");
+  const std::string others = put_for("b", 3), oldest = put_for("a", 2), kept = put_for("a");
   put_for("a");
   EXPECT_EQ(s.state_of(oldest), State::kDiscarded);
   EXPECT_EQ(s.state_of(others), State::kAvailable);

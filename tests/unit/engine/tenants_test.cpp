@@ -147,6 +147,7 @@ TEST(Tenants, FS_T16_switching_moves_the_backlog) {
   for (int i = 0; i < 300; ++i) ids.push_back(put_for(s, "a"));
   ids.push_back(put_for(s, "b"));
   ASSERT_TRUE(s.admin.set_queue("default", sharing()).ok());
+  ids.push_back(put_for(s, "a"));  // its turn comes after those of its tenant that waited before
   EXPECT_EQ(shares(next(s, 2)), (std::map<std::string, int>{{"a", 1}, {"b", 1}}));
   for (int i = 0; i < 50; ++i) {
     ids.push_back(put_for(s, "c"));
