@@ -17,6 +17,10 @@
 
 #include "tests/support/process.hpp"
 
+#if defined(__SANITIZE_ADDRESS__) && !defined(__clang__)
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"  // GCC 12 says so of <regex> itself
+#endif
+
 namespace ojs_shm::test {
 namespace {
 
