@@ -2,6 +2,11 @@
 //
 // The C ABI as a C compiler and the dynamic linker see it: c_api_test.c compiled as C99 against the header and the
 // shared library alone, the layout of the structs, and the exported symbols.
+
+#if defined(__SANITIZE_ADDRESS__) && !defined(__clang__)
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"  // GCC 12 says so of <regex> itself
+#endif
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -16,10 +21,6 @@
 #include <ojs_shm/segment.hpp>
 
 #include "tests/support/process.hpp"
-
-#if defined(__SANITIZE_ADDRESS__) && !defined(__clang__)
-#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"  // GCC 12 says so of <regex> itself
-#endif
 
 namespace ojs_shm::test {
 namespace {

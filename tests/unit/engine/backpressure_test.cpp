@@ -8,6 +8,7 @@
 
 #include "engine/backpressure.hpp"
 #include "tests/unit/engine/at_access.hpp"
+#include "tests/unit/engine/doomed.hpp"
 #include "tests/unit/engine/quiet_segment.hpp"
 
 namespace ojs_shm::test {
@@ -417,7 +418,7 @@ TEST_F(Dropping, BP_T22_a_batch_and_its_victims_are_one_wherever_it_is_killed) {
     ASSERT_TRUE(each.admin.set_queue("default", {.max_depth = 5, .strategy = BackpressureStrategy::kDropOldest}).ok());
     std::vector<std::string> ids;
     for (int i = 0; i < 5; ++i) ids.push_back(each.put(i % 2));
-    internal::Handle* doomed = internal::Handle::make(each.segment).value().release();  // never destroyed: it dies
+    internal::Handle* doomed = doomed_handle(each.segment);
     const std::string args(300, ' ');
     engine::NewJob job;
     job.type = "t";

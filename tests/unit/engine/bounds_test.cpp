@@ -4,6 +4,7 @@
 #include <thread>
 
 #include "tests/unit/engine/at_access.hpp"
+#include "tests/unit/engine/doomed.hpp"
 #include "tests/unit/engine/quiet_segment.hpp"
 
 namespace ojs_shm::test {
@@ -75,7 +76,7 @@ TEST(Bounds, BP_001_a_fetch_that_died_gives_no_room_to_who_counted_it) {
   QuietSegment s;
   s.put();
   bound(s, 2);
-  internal::Handle* doomed = internal::Handle::make(s.segment).value().release();  // never destroyed: it dies
+  internal::Handle* doomed = doomed_handle(s.segment);
   struct Died {};
   std::string body;
   engine::Fetched out;

@@ -8,6 +8,7 @@
 
 #include "shm/parking.hpp"
 #include "tests/unit/engine/at_access.hpp"
+#include "tests/unit/engine/doomed.hpp"
 #include "tests/unit/engine/quiet_segment.hpp"
 
 namespace ojs_shm::test {
@@ -131,7 +132,7 @@ TEST_F(Room, BP_T09_who_gives_up_leaves_nothing_and_holds_nobody_up) {
 TEST_F(Room, BP_T09_one_that_was_killed_while_it_waited_holds_nobody_up) {
   bound(1);
   s.put();
-  auto* doomed = internal::Handle::make(s.segment).value().release();  // never destroyed: it dies
+  auto* doomed = doomed_handle(s.segment);
   std::uint32_t ticket = 0;
   ASSERT_EQ(doomed->actor().await_room(0, ~0ULL >> 1, ticket), engine::Outcome::kOk);
   WaitingEnqueue waiting = begin();
