@@ -13,7 +13,7 @@ export UBSAN_OPTIONS=print_stacktrace=1
 if build_tree asan unit_tests crash_tests contract_tests; then
   for room in unit crash contract; do
     [[ $room == unit ]] && leaks=1 || leaks=0
-    ASAN_OPTIONS=${ASAN_OPTIONS/detect_leaks=0/detect_leaks=$leaks} run_gtest "$room" 1800 "build/asan/bin/${room}_tests" "$@"
+    ASAN_OPTIONS=${ASAN_OPTIONS/detect_leaks=0/detect_leaks=$leaks} run_gtest "$room" 3600 "build/asan/bin/${room}_tests" "$@"
   done
 fi
 finish
