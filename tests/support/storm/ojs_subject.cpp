@@ -80,9 +80,11 @@ std::optional<pid_t> OjsSubject::supervisor() {
   return std::nullopt;
 }
 
-bool OjsSubject::knows(std::string_view id) {
-  // A tight segment forgets finished jobs within milliseconds, so there a job not found says nothing.
-  return plan_.tight || observer_->get(id).code() != Code::kNotFound;
+bool OjsSubject::knows(std::string_view id, std::uint64_t since_ns) {
+  // A tight segment forgets finished jobs within milliseconds, any other one when their retention has passed: from then on
+  // a job not found says nothing.
+  if (plan_.tight || observer_->get(id).code() != Code::kNotFound) return true;
+  return monotonic_ns() - since_ns > plan_.options.retention_ms * 500'000;
 }
 
 bool OjsSubject::drained(const Ledger&) {

@@ -28,7 +28,7 @@ class OjsSubject : public Subject {
   void work(Lane& lane) override;
   void broke(Lane& lane) override;
   std::optional<pid_t> supervisor() override;
-  bool knows(std::string_view id) override;
+  bool knows(std::string_view id, std::uint64_t since_ns) override;
   bool drained(const Ledger& ledger) override;
   void look(Ledger& ledger) override;
   std::vector<PayloadKey> unfinished(Ledger& ledger) override;

@@ -128,7 +128,8 @@ void Storm::judge_end(const Member& member, int status) {
         const std::uint64_t word = held.key_plus_one.load();
         if (word == 0) continue;
         const PayloadKey key{static_cast<std::uint32_t>(word >> 40), (word & ((std::uint64_t{1} << 40) - 1)) - 1};
-        if (!subject_.knows({held.id, 36})) ledger_.accuse(Offence::kVanished, member.life, key, held.id);
+        if (!subject_.knows({held.id, 36}, ledger_.life(member.life).kill_sent_ns.load()))
+          ledger_.accuse(Offence::kVanished, member.life, key, held.id);
       }
     }
   } else if (WEXITSTATUS(status) != 0) {

@@ -54,8 +54,8 @@ class Subject {
 
   /// The process that repairs just now.
   virtual std::optional<pid_t> supervisor() { return std::nullopt; }
-  /// False only when the job was never there or vanished.
-  virtual bool knows(std::string_view) { return true; }
+  /// False only when the job was never there or vanished. It was still at work at that time of the monotonic clock.
+  virtual bool knows(std::string_view, std::uint64_t /*since_ns*/) { return true; }
   /// Nothing waits, runs or is to come.
   virtual bool drained(const Ledger& ledger) = 0;
   /// Looks inside while everybody works, and accuses.
