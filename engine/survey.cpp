@@ -63,6 +63,7 @@ bool Actor::survey_levels(QueueRecord& queue, Look& look, std::uint32_t& left, L
     const std::uint8_t rate = Store::age_rate(queue, (look.flags & kSharded) != 0 ? 0 : seen.number, aging);
     seen.any_open([&](unsigned number) {
       Live& live = *next;
+      live.flow = kNoIndex;
       std::uint64_t tail = 0;
       if (number % 2 == 0) [[unlikely]]
         tail = segment_.ring(shm::Rings::find(*seen.rings, number)).tail.load();

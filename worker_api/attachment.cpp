@@ -198,7 +198,11 @@ Result<std::shared_ptr<Attachment>> Attachment::create(const SegmentName& name, 
     return error_of(opened);
   }
   auto attachment = std::make_shared<Attachment>(std::move(opened.segment), name, role);
-  if (const Status joined = attachment->join(role); !joined) return joined.error();
+  if (const Status joined = attachment->join(role); !joined) {  // made for nobody
+    ::unlink(path_of(name).c_str());
+    ::unlink(shm::LockFile::path_of(path_of(name)).c_str());
+    return joined.error();
+  }
   return attachment;
 }
 
