@@ -6,6 +6,7 @@
 
 #include "engine/audit_book.hpp"
 #include "shm/blocks.hpp"
+#include "shm/key_index.hpp"
 
 namespace ojs_shm::engine {
 namespace {
@@ -30,6 +31,7 @@ class Audit : AuditBook {
     tickets();              // 14
     processes();            // 15
     pages();                // 17
+    ids();                  // 24
     audit_limits(*this);    // 14, 18, 19
     audit_pools(*this);     // 21, 22
     audit_accounts(*this);  // 14, 23
@@ -345,6 +347,12 @@ class Audit : AuditBook {
           (control.turn() % store_.event_pages() != i || control.turn() > store_.header().event_turn.load()))
         say(17, name + " stands where its turn does not lead");
     }
+  }
+
+  void ids() {
+    for (const shm::KeyIndex::Stray& stray : shm::KeyIndex::strays(segment_, CarriesId(store_, {})))
+      say(24, "cell " + std::to_string(stray.cell) + " of the index of ids leads to " + slot_name(stray.slot) +
+                  ", which carries no such id");
   }
 
   const shm::Segment& segment_;

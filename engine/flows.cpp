@@ -213,9 +213,10 @@ void Actor::gather_flows(std::uint32_t q) {
   }
 }
 
-/// 1. Announces the end of every flow that has a job; 2. gives each job a place of its own, in the order in which they came;
-/// 3. the flows are idle, but for those that got a job meanwhile, or from which one was taken: again, for these. What stays
-/// in line after all is served by turns.
+/// 1. Announces the end of every flow that has a job of the queue; 2. gives each of its jobs a place of its own, in the order
+/// in which they came, also one of another queue, which came while the flow was given to another tenant; 3. the flows are
+/// idle, but for those that got a job meanwhile, or from which one was taken: again, for these. What stays in line after all
+/// is served by turns.
 void Actor::dissolve_flows(std::uint32_t q) {
   struct Waiting {
     unsigned number;
@@ -234,17 +235,21 @@ void Actor::dissolve_flows(std::uint32_t q) {
       const FlowControl announced = found.ending();
       if (found.word != announced.word && !control.cas_once(found.word, announced.word, Point::kFlowEnding))  // 1
         return;
+      const std::size_t others = jobs.size();
       bool ours = false;
       shm::Rings::walk(segment_, ring, [&](std::uint32_t, unsigned, std::uint64_t value) {
         const Hint hint(value);
         if (!Store::hint_lives(segment_, hint)) return;
         const JobRecord& job = store_.job(hint.index());
         const Control available(job.control.load());
-        if (available.state() != kSlotAvailable || available.tag() != hint.tag() || job.queue.get() != q) return;
+        if (available.state() != kSlotAvailable || available.tag() != hint.tag()) return;
         jobs.push_back({available.ring(), job.available_at.get(), job.id(), hint.index(), available});
-        ours = true;
+        ours = ours || job.queue.get() == q;
       });
-      if (ours) ending.emplace_back(at, announced);
+      if (ours)
+        ending.emplace_back(at, announced);
+      else
+        jobs.resize(others);
     });
     if (ending.empty()) return;
     const auto key = [](const Waiting& job) { return std::tuple(job.number, job.available_at, job.id); };

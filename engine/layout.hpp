@@ -182,6 +182,8 @@ constexpr bool is_plain(std::uint64_t flags) {
 /// rate of ageing has a part, or each shard. A job stays in its part for life.
 constexpr unsigned kParts = 16;
 constexpr unsigned kAgeClasses = 9;  ///< eight rates that jobs brought, and the queue's own
+constexpr std::uint64_t kClassOfShard = 1 << 16;
+constexpr bool is_age_class(std::uint64_t word) { return word != 0 && word <= 256; }
 
 /// Turns of weighted levels, all in one word so that they change at once.
 ///   63 on  62 bank  61..48 turns of a cycle  47..16 version  15..0 the next turn
@@ -235,7 +237,7 @@ struct alignas(128) QueueRecord {
   Word turn;                                       ///< Turn
   Word shards;                                     ///< parts that enqueue uses; 0: one
   Word settler;                                    ///< lane + 1 of whoever writes `turns`
-  Word age_class[kAgeClasses];  ///< rate + 1 of the jobs in the part with that number; [0] is unused. PAIR age-class
+  Word age_class[kAgeClasses];  ///< of the part with that number: its rate + 1, or kClassOfShard. PAIR age-class
   Half part[kParts];            ///< set of the part + 1; [0] is unused. PAIR part-name
   Word tenant_max_depth, tenant_max_bytes;  ///< of each tenant that has no bounds of its own; 0: unbounded
   alignas(64) Plain<std::uint64_t> turns[2][Turn::kMostTurns / 4];  ///< ranks in 16 bits each; the bank in use stands

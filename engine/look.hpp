@@ -88,17 +88,16 @@ struct Actor::Look {
     witness.number = at_number;
     witness.rings = &rings;
   }
-  /// What made the job the head of its lane must stand until the choice is made. In a front lane, where the oldest is looked
-  /// for, nothing may have come either.
+  /// What made the job the first of its lane must stand until the choice is made. A head passes only what is dead, so as
+  /// long as the job's word is the same nothing before it has come or gone. In a front lane, where the oldest is looked for,
+  /// nothing may have come behind it either.
   OJS_SHM_INLINE void compare(const Live& live, std::uint64_t tail) {
-    compared.add() = {&live.head.ends->head, &live.job->control, live.head.head, live.expected().word};
+    compared.add() = {&live.job->control, live.expected().word};
     if (live.number % 2 == 0) [[unlikely]]
-      compared.add() = {&live.head.ends->tail, &live.head.ends->tail, tail, tail};
+      compared.add() = {&live.head.ends->tail, tail};
   }
   bool compared_stand() const {
-    return compared.all_of([](const Compared& each) {
-      return each.place->load() == each.at_place && each.control->load() == each.at_control;
-    });
+    return compared.all_of([](const Compared& each) { return each.word->load() == each.found; });
   }
   bool witnesses_stand() const {
     return witnesses.all_of([](const Witness& witness) { return witness.cell->load() == witness.empty; });
@@ -119,8 +118,8 @@ struct Actor::Look {
 
   // Of a queue that is not plain.
   struct Compared {
-    const Word *place, *control;
-    std::uint64_t at_place, at_control;
+    const Word* word;
+    std::uint64_t found;
   };
   std::uint64_t now = 0;  ///< ms; by which ages were compared, 0: none were
   Few<Compared, 48> compared;

@@ -72,9 +72,16 @@ Outcome Actor::open_part(std::uint32_t q, unsigned part) {
 
 Outcome Actor::set_shards(std::uint32_t q, std::uint32_t shards) {
   QueueRecord& queue = store_.queue(q);
-  if (shards > 1 && queue.age_class[1].load() != 0) return Outcome::kRateOfShard;
-  for (unsigned part = 1; part < std::min<std::uint32_t>(shards, kParts); ++part)
+  if (shards > 1)
+    for (unsigned part = 1; part < kAgeClasses; ++part)
+      if (is_age_class(queue.age_class[part].load())) return Outcome::kRateOfShard;
+  for (unsigned part = 1; part < std::min<std::uint32_t>(shards, kParts); ++part) {
+    // A part that was a shard never gets a rate: its jobs may outlive the setting.
+    if (part < kAgeClasses && !queue.age_class[part].cas_once(0, kClassOfShard, Point::kAgeClassTaken) &&
+        is_age_class(queue.age_class[part].load()))
+      return Outcome::kRateOfShard;
     if (const Outcome opened = open_part(q, part); opened != Outcome::kOk) return opened;
+  }
   queue.shards.store(shards, Point::kSetChanged);
   set_flags(queue, kSharded, shards > 1 ? kSharded : 0);
   return Outcome::kOk;

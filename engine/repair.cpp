@@ -273,7 +273,6 @@ void Actor::repair_shared() {
     }
     blocks_.free_orphan(i, word);
   }
-  keys_.sweep(CarriesId(store_, {}));
   for (std::uint32_t i = 0; i < store_.max_queues() && store_.queue(i).name_hash.load() != 0; ++i) {
     if (store_.queue(i).refill.load() != 0) settle_reserved(i);
     if ((store_.queue(i).flags.load() & kCounted) != 0) recount_backlog(i);
@@ -316,6 +315,7 @@ std::uint32_t Actor::mend() {
   for (std::uint32_t slot = 0; slot < store_.slots(); ++slot)
     if (Control(store_.job(slot).control.load()).state() == kSlotFree) slot_hints_.give(slot);
   slot_hints_.flush();
+  keys_.sweep(CarriesId(store_, {}));
   repair_shared();
   return mended;
 }

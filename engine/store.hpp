@@ -92,7 +92,7 @@ class Store {
   /// The rate at which jobs of a part age.
   static std::uint8_t age_rate(const QueueRecord& queue, unsigned part, Aging aging) {
     const std::uint64_t own = part == 0 || part >= kAgeClasses ? 0 : queue.age_class[part].load();  // PAIR age-class
-    return own == 0 || own > 256 ? aging.rate() : static_cast<std::uint8_t>(own - 1);
+    return is_age_class(own) ? static_cast<std::uint8_t>(own - 1) : aging.rate();
   }
   std::uint32_t wait_pages() const { return wait_pages_; }
   std::uint32_t event_pages() const { return event_pages_; }

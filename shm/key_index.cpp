@@ -52,20 +52,27 @@ KeyIndex::Insert KeyIndex::insert(std::uint64_t hash, std::uint32_t slot, const 
 }
 
 void KeyIndex::remove(std::uint64_t hash, std::uint32_t slot) {
-  const std::uint64_t entry = cell_word(kConfirmed, slot, fingerprint(hash));
+  const std::uint64_t mark = fingerprint(hash);
   for (unsigned i = 0; i < kWindow; ++i) {
     Word& cell = segment_.key_cell(window(hash) + i);
-    if (cell.load() == entry) cell.cas_once(entry, 0, Point::kKeyRemoved);
+    const std::uint64_t found = cell.load();
+    if (state_of(found) != kEmpty && slot_of(found) == slot && fingerprint_of(found) == mark)
+      cell.cas_once(found, 0, Point::kKeyRemoved);
   }
 }
 
+std::vector<KeyIndex::Stray> KeyIndex::strays(const Segment& segment, const Carries& carries) {
+  std::vector<Stray> found;
+  for (std::uint32_t i = 0; i < segment.geometry().key_cells; ++i)
+    if (const std::uint64_t entry = segment.key_cell(i).load();
+        state_of(entry) != kEmpty && !carries.plausible(slot_of(entry), fingerprint_of(entry)))
+      found.push_back({i, slot_of(entry), entry});
+  return found;
+}
+
 void KeyIndex::sweep(const Carries& carries) {
-  for (std::uint32_t i = 0; i < segment_.geometry().key_cells; ++i) {
-    Word& cell = segment_.key_cell(i);
-    const std::uint64_t found = cell.load();
-    if (state_of(found) != kEmpty && !carries.plausible(slot_of(found), fingerprint_of(found)))
-      cell.cas_once(found, 0, Point::kKeyRemoved);
-  }
+  for (const Stray& stray : strays(segment_, carries))
+    segment_.key_cell(stray.cell).cas_once(stray.entry, 0, Point::kKeyRemoved);
 }
 
 std::uint32_t KeyIndex::find(const Segment& segment, std::uint64_t hash, const Carries& carries) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "shm/segment.hpp"
 
@@ -10,7 +11,7 @@ namespace ojs_shm::shm {
 /// Insert-if-absent from a 128-bit key to a slot. A key has a window of 32 cells; a cell is
 ///   63..62 0 empty, 1 tentative, 2 confirmed   61..38 slot   37..0 fingerprint
 /// and is only a claim: the slot says whether it carries the key. An entry whose slot does not is nobody's and may be
-/// replaced, so a process that dies here leaves nothing to mend.
+/// replaced. What a process leaves that dies here goes with its slot.
 ///
 /// Inserting: 1. put a tentative entry; 2. look at the whole window: a confirmed entry of the same key wins over us, a
 /// tentative one is thrown out; 3. confirm our own, which fails if somebody threw us out; then begin again.
@@ -34,8 +35,15 @@ class KeyIndex {
 
   explicit KeyIndex(Segment& segment) : segment_(segment) {}
   Insert insert(std::uint64_t hash, std::uint32_t slot, const Carries& carries);
+  /// Takes every entry of the key for this slot, which the caller holds: also the one that an inserter left when it died.
   void remove(std::uint64_t hash, std::uint32_t slot);
-  /// Empties the cells that are nobody's. An inserter whose tentative entry goes begins again.
+  /// An entry that is nobody's. Removing comes before a slot is given up, so none is left by a death.
+  struct Stray {
+    std::uint32_t cell, slot;
+    std::uint64_t entry;
+  };
+  static std::vector<Stray> strays(const Segment& segment, const Carries& carries);
+  /// Empties their cells. An inserter whose tentative entry goes begins again.
   void sweep(const Carries& carries);
   static std::uint32_t find(const Segment& segment, std::uint64_t hash, const Carries& carries);
 

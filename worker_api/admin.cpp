@@ -105,7 +105,10 @@ Status Admin::set_queue(std::string_view name, const QueueSettings& settings) {
   const std::uint32_t q = actor.ensure_queue(name);
   if (q == engine::kNoIndex) return internal::error_of(engine::Outcome::kNoQueues, actor.store(), q, name);
   const engine::QueueRecord& record = actor.store().queue(q);
-  const bool ages = (settings.aging ? aging.value() : actor.store().aging(record)).enabled();
+  const engine::Aging before = settings.aging && settings.aging->inherit
+                                   ? engine::Aging(actor.store().header().aging.load())
+                                   : actor.store().aging(record);
+  const bool ages = (aging->set() ? aging.value() : before).enabled();
   const bool weighted = settings.level_weights ? !weights->empty() : (record.flags.load() & engine::kWeighted) != 0;
   if (Status checked = internal::check_order(name, ages, weighted); !checked) return checked;
   const auto done = [&](engine::Outcome outcome) -> Status {
@@ -134,8 +137,8 @@ Status Admin::set_queue(std::string_view name, const QueueSettings& settings) {
 Status Admin::set_default_aging(const AgingSettings& settings) {
   if (impl_->handle->closed()) return internal::closed();
   engine::Actor& actor = impl_->handle->actor();
+  if (Status checked = internal::check_default_aging(actor.store().convention(), settings); !checked) return checked;
   const auto aging = internal::read_aging(actor.store().convention(), settings);
-  if (!aging) return aging.error();
   for (std::uint32_t q = 0; q < actor.store().queue_count(); ++q) {
     const engine::QueueRecord& record = actor.store().queue(q);
     const bool follows = !engine::Aging(record.aging.load()).set();

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "worker_api/c_api_json.hpp"
 
+#include <spdlog/fmt/fmt.h>
+
 #include <cstdint>
 
 #include "worker_api/envelope.hpp"
 #include "worker_api/envelope_json.hpp"
+#include "worker_api/queue_policy.hpp"
 #include "worker_api/time_text.hpp"
 
 namespace ojs_shm::c_api {
@@ -63,6 +66,8 @@ void append_queue(std::string& out, const QueueInfo& queue) {
   for (const auto& [priority, jobs] : queue.available_by_priority) number(levels, std::to_string(priority), jobs);
   levels.close();
   writer.value("policy", ojs_shm::print_queue_policy(queue));
+  writer.boolean("aging_inherited", queue.aging_is_default);
+  writer.value("age_rates", fmt::format("[{}]", fmt::join(queue.age_rates, ",")));
   writer.close();
 }
 
@@ -107,6 +112,7 @@ void append_segment(std::string& out, const SegmentInfo& segment) {
   priority.number("max", segment.priority_max);
   priority.number("default", segment.priority_default);
   priority.close();
+  writer.value("aging", internal::print_aging(segment.aging, segment.lower_first));
   writer.boolean("events", segment.events);
   number(writer, "deaths_total", segment.deaths_total);
   number(writer, "repairs_total", segment.repairs_total);

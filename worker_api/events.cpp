@@ -66,6 +66,13 @@ bool failed(EventKind kind) {
 
 }  // namespace
 
+std::vector<std::string_view> event_types() {
+  std::vector<std::string_view> types;
+  for (unsigned kind = 0; kind < static_cast<unsigned>(EventKind::kCount); ++kind)
+    if (const std::string_view type = type_of(static_cast<EventKind>(kind)); !type.empty()) types.push_back(type);
+  return types;
+}
+
 struct EventReader::Impl {
   Segment segment;
   engine::EventReader reader;

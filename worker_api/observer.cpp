@@ -49,6 +49,8 @@ SegmentInfo Observer::segment_info() const {
   info.priority_min = convention.min;
   info.priority_max = convention.max;
   info.priority_default = convention.default_priority;
+  info.lower_first = engine::lower_first(store.convention());
+  info.aging = internal::describe_aging(store.convention(), engine::Aging(engine_header.aging.load()));
   info.deaths_total = header.deaths.load();
   info.repairs_total = header.repairs.load();
   for (unsigned i = 0; i < internal::kPools; ++i)
@@ -139,6 +141,9 @@ QueueInfo describe(const engine::Store& store, std::uint32_t q, const Census& ce
   info.lower_first = engine::lower_first(store.convention());
   info.aging = internal::describe_aging(store.convention(), store.aging(record));
   info.aging_is_default = !engine::Aging(record.aging.load()).set();
+  for (unsigned part = 1; part < engine::kAgeClasses; ++part)
+    if (const std::uint64_t rate = record.age_class[part].load(); engine::is_age_class(rate))
+      info.age_rates.push_back(static_cast<std::uint32_t>(rate - 1));
   info.level_weights = internal::describe_weights(store.convention(), record);
   info.tenant_fairness = internal::describe_fairness(store, q);
   info.tenant_max_depth = record.tenant_max_depth.load();
@@ -191,62 +196,6 @@ Result<JobInfo> Observer::get(std::string_view id) const {
       if (snapshot && snapshot->id == *parsed) return internal::info_of(store, *snapshot);
     }
   return Error{Code::kNotFound, "no job with id " + std::string(id), "id", 0, 0, ""};
-}
-
-std::vector<JobInfo> Observer::list(const JobFilter& filter) const {
-  const engine::Store& store = segment_.attachment()->store();
-  const std::uint32_t q = filter.queue.empty() ? engine::kNoIndex : store.find_queue(filter.queue);
-  if (!filter.queue.empty() && q == engine::kNoIndex) return {};
-  std::vector<engine::Snapshot> found;
-  for (std::uint32_t slot = 0; slot < store.slots(); ++slot) {
-    const engine::JobRecord& job = store.job(slot);
-    const engine::Control control(job.control.load());
-    if (control.state() == engine::kSlotFree || control.state() == engine::kSlotFilling) continue;
-    if (q != engine::kNoIndex && job.queue.get() != q) continue;
-    if (filter.state && engine::holds_job(control.state()) &&
-        engine::job_state(control.state()) != static_cast<engine::JobState>(*filter.state))
-      continue;
-    if (filter.dead_letter && !job.flags().has(engine::Policy::kDead)) continue;
-    auto snapshot = store.snapshot(slot);
-    if (!snapshot) continue;
-    if (filter.state && snapshot->state() != static_cast<engine::JobState>(*filter.state)) continue;
-    if (filter.dead_letter && !snapshot->policy.has(engine::Policy::kDead)) continue;
-    if (!filter.type.empty() && std::string_view(snapshot->body).substr(0, snapshot->type_length) != filter.type)
-      continue;
-    found.push_back(std::move(*snapshot));
-  }
-  // Where each available job stands in its ring.
-  std::vector<std::uint32_t> place(store.slots(), 0);
-  for (const shm::RingSet* set : store.ring_sets())
-    for (unsigned n = 0; n < shm::kRingsPerSet; ++n) {
-      const std::uint32_t ring = shm::Rings::find(*set, n);
-      if (ring == engine::kNoIndex) continue;
-      std::uint32_t at = 0;
-      shm::Rings::walk(store.segment(), ring, [&](std::uint32_t, unsigned, std::uint64_t value) {
-        const shm::Hint hint(value);
-        if (++at; engine::Store::hint_lives(store.segment(), hint)) place[hint.index()] = at;
-      });
-    }
-  store.each_flow([&](std::uint32_t, std::uint32_t ring) {
-    std::uint32_t at = 0;
-    shm::Rings::walk(store.segment(), ring, [&](std::uint32_t, unsigned, std::uint64_t value) {
-      const shm::Hint hint(value);
-      if (++at; engine::Store::hint_lives(store.segment(), hint)) place[hint.index()] = at;
-    });
-  });
-  auto key = [&place](const engine::Snapshot& s) {
-    const bool available = s.state() == engine::JobState::kAvailable;
-    const unsigned ring = s.control.ring();
-    const bool front = available && ring % 2 == 0;
-    return std::tuple(available ? 0 : 1, s.queue, available ? ring : 0U,
-                      available ? (front ? s.available_at : place[s.slot]) : s.created_at, s.id);
-  };
-  std::sort(found.begin(), found.end(), [&key](const auto& a, const auto& b) { return key(a) < key(b); });
-  if (filter.limit != 0 && found.size() > filter.limit) found.resize(filter.limit);
-  std::vector<JobInfo> infos;
-  infos.reserve(found.size());
-  for (const engine::Snapshot& snapshot : found) infos.push_back(internal::info_of(store, snapshot));
-  return infos;
 }
 
 std::vector<Violation> Observer::audit() const {

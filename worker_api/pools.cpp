@@ -44,6 +44,13 @@ PoolInfo counted(engine::Store& store, Pool pool) {
     case Pool::kQueues:
       return counted("queues", store.max_queues(), sizeof(engine::QueueRecord) + g.lanes * sizeof(engine::QueueTally),
                      "--max-queues", [&](std::uint32_t i) { return store.queue(i).name_hash.load() != 0; });
+    case Pool::kParts: {
+      PoolInfo info{"parts", 0, store.spare_parts(), sizeof(engine::PartRings), "--max-queues", ""};
+      for (std::uint32_t q = 0; q < store.queue_count(); ++q)
+        for (unsigned part = 1; part < engine::kParts; ++part)
+          info.used += store.queue(q).part[part].load() != 0 ? 1 : 0;
+      return info;
+    }
     case Pool::kIds:
       return counted("ids", g.key_cells, 8, "--slots or --size",
                      [&](std::uint32_t i) { return segment.key_cell(i).load() != 0; });
@@ -64,6 +71,7 @@ std::uint64_t capacity_in(const engine::Plan& plan, const shm::Geometry& g, Pool
     case Pool::kChunks: return g.chunks;
     case Pool::kLevels: return g.rings;
     case Pool::kQueues: return plan.max_queues;
+    case Pool::kParts: return engine::spare_parts(plan.max_queues);
     case Pool::kIds: return g.key_cells;
     case Pool::kHandles: return plan.max_handles;
     case Pool::kProcesses: break;
@@ -119,6 +127,11 @@ std::string larger(engine::Store& store, Pool pool, std::uint64_t capacity) {
         plan.max_queues = now + more;
         options = "--max-queues " + std::to_string(plan.max_queues);
         break;
+      case Pool::kParts:  // there are two sizes
+        while (plan.max_queues < engine::kMostQueues && engine::spare_parts(plan.max_queues) <= capacity)
+          ++plan.max_queues;
+        options = "--max-queues " + std::to_string(plan.max_queues);
+        break;
       case Pool::kHandles:
       case Pool::kProcesses:
         plan.max_handles = now + more;
@@ -138,6 +151,7 @@ std::string_view noun_of(Pool pool) {
     case Pool::kChunks: return "ring chunks";
     case Pool::kLevels: return "levels";
     case Pool::kQueues: return "queues";
+    case Pool::kParts: return "sets of rings for shards and rates of ageing";
     case Pool::kIds: return "places for brought ids";
     case Pool::kHandles: return "handles";
     case Pool::kProcesses: break;
@@ -150,6 +164,7 @@ std::string_view unit_of(Pool pool) {
   switch (pool) {
     case Pool::kBlocks: return "blocks";
     case Pool::kChunks: return "chunks";
+    case Pool::kParts: return "parts";
     case Pool::kIds: return "ids";
     case Pool::kProcesses: return "processes";
     default: return noun_of(pool);
@@ -176,6 +191,9 @@ Error exhausted(engine::Store& store, Pool pool) {
   if (pool == Pool::kHandles)
     error.message += ", the supervisor's among them, and " + std::to_string(store.lanes() - info.capacity) +
                      " more are kept for supervision";
+  if (pool == Pool::kParts)
+    error.message +=
+        ": each shard of a queue beyond the first keeps one, and so does each ageing rate that its jobs bring";
   if (pool == Pool::kIds)
     error.message += ", among them all that are near this id";
   else if (info.used < info.capacity)

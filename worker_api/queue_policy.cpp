@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "worker_api/queue_policy.hpp"
 
+#include <spdlog/fmt/fmt.h>
+
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <map>
 #include <numeric>
 
@@ -16,25 +19,37 @@ namespace internal {
 namespace {
 
 constexpr std::uint32_t kMinute = 60'000;
-constexpr int kBestOfQo = 55;  // priority 200 of its own convention
+constexpr std::int64_t kCapOfQo = 200;  // of its own convention
 constexpr std::int64_t kFarthest = 30'000;
+
+/// A limit may lie beyond the best priority, for ageing may reach further.
+Status check_limit_of_age(engine::Convention convention, std::int64_t limit) {
+  if (limit > kFarthest || limit < -kFarthest)
+    return invalid_setting("aging.limit", "an ageing limit lies between -30000 and 30000", kFarthest);
+  const engine::ConventionInfo& known = engine::info(convention);
+  if (engine::extended_rank(convention, limit) <= known.max - known.min) return {};
+  return invalid_setting("aging.limit",
+                         fmt::format("the ageing limit {} lies beyond the worst priority of '{}' ({} to {}): no job "
+                                     "would ever rise",
+                                     limit, known.name, known.min, known.max));
+}
 
 }  // namespace
 
 Result<engine::Aging> read_aging(engine::Convention convention, const AgingSettings& settings) {
+  if (settings.inherit) return engine::Aging();
   if (!settings.preset.empty() && settings.preset != "ojs" && settings.preset != "qo")
     return invalid_setting("aging.preset", "there is no ageing preset '" + settings.preset + "'; there are ojs, qo");
   const bool qo = settings.preset.empty() ? convention == engine::Convention::kQo : settings.preset == "qo";
-  if (settings.interval_ms == 0U)
-    return invalid_setting("aging.interval", "the ageing interval must be longer than nothing");
+  if (settings.interval_ms == 0U) return invalid_setting("aging.interval", "the ageing interval must be above 0");
   if (settings.rate.value_or(0) > engine::Aging::Rate::kMax)
     return invalid_setting("aging.rate", "the ageing rate is at most 255 levels in each interval",
                            engine::Aging::Rate::kMax);
-  if (settings.limit && (*settings.limit > kFarthest || *settings.limit < -kFarthest))
-    return invalid_setting("aging.limit", "an ageing limit lies between -30000 and 30000", kFarthest);
-  const int best = settings.limit ? static_cast<int>(engine::extended_rank(convention, *settings.limit))
-                   : qo           ? kBestOfQo
-                                  : engine::Aging::kNoBest;
+  std::optional<std::int64_t> limit = settings.limit;
+  if (!limit && qo) limit = limit_of_qo_cap(convention, kCapOfQo);
+  if (limit)
+    if (Status checked = check_limit_of_age(convention, *limit); !checked) return checked.error();
+  const int best = limit ? static_cast<int>(engine::extended_rank(convention, *limit)) : engine::Aging::kNoBest;
   return engine::Aging(settings.enabled, qo, settings.interval_ms.value_or(kMinute),
                        static_cast<std::uint8_t>(settings.rate.value_or(1)), best);
 }
@@ -58,18 +73,19 @@ Result<std::vector<engine::Actor::LevelWeight>> read_weights(engine::Convention 
     std::uint16_t level = engine::Turn::kOthers;
     if (each.level != "*") {
       const auto priority = priority_of_text(convention, each.level);
-      if (!priority) return invalid_setting("level_weights", "level " + each.level + ": " + priority.error().message);
+      if (!priority)
+        return invalid_setting("level_weights." + each.level, "level " + each.level + ": " + priority.error().message);
       level = *engine::rank_of(convention, priority.value());
     }
+    if (each.weight == 0 && level != engine::Turn::kOthers)
+      return invalid_setting("level_weights." + each.level, "level " + each.level + ": a weight is at least 1");
     if (!by_level.emplace(level, each.weight).second)
-      return invalid_setting("level_weights", "level " + each.level + " has two weights");
+      return invalid_setting("level_weights." + each.level, "level " + each.level + " has two weights");
     divisor = std::gcd(divisor, each.weight);
   }
   std::vector<engine::Actor::LevelWeight> read;
-  if (divisor == 0) {
-    if (weights.empty()) return read;
-    return invalid_setting("level_weights", "at least one weight must be above 0; without weights the order is strict");
-  }
+  if (weights.empty()) return read;
+  if (divisor == 0) return invalid_setting("level_weights", "at least one level must have a weight of its own");
   by_level.emplace(engine::Turn::kOthers, divisor);
   std::uint64_t sum = 0;
   for (const auto& [level, weight] : by_level) {
@@ -78,9 +94,9 @@ Result<std::vector<engine::Actor::LevelWeight>> read_weights(engine::Convention 
   }
   if (sum > engine::Turn::kMostTurns)
     return invalid_setting("level_weights",
-                           "the weights, divided by what they have in common, come to " + std::to_string(sum) +
-                               " turns (1 for the levels without a weight); the most is " +
-                               std::to_string(engine::Turn::kMostTurns),
+                           fmt::format("the weights, divided by what they have in common, come to {} turns (1 for the "
+                                       "levels without a weight); the most is {}",
+                                       sum, engine::Turn::kMostTurns),
                            engine::Turn::kMostTurns);
   return read;
 }
@@ -88,6 +104,7 @@ Result<std::vector<engine::Actor::LevelWeight>> read_weights(engine::Convention 
 std::vector<LevelWeight> describe_weights(engine::Convention convention, const engine::QueueRecord& queue) {
   const engine::Turn cycle(queue.turn.load());
   std::map<std::uint16_t, std::uint32_t> turns;
+  if (cycle.length() != 0) turns[engine::Turn::kOthers] = 0;
   for (unsigned at = 0; at < cycle.length(); ++at) ++turns[queue.turn_of(cycle, at)];
   std::vector<LevelWeight> weights;
   for (const auto& [level, weight] : turns)
@@ -193,7 +210,7 @@ Status check_order(std::string_view queue, bool ages, bool weighted) {
   if (!ages || !weighted) return {};
   return invalid_setting(
       "level_weights",
-      "queue '" + std::string(queue) + "' cannot have both ageing and level weights: turn one of them off first");
+      fmt::format("queue '{}' cannot have both ageing and level weights: turn one of them off first", queue));
 }
 
 }  // namespace internal
@@ -212,11 +229,11 @@ class SettingsReader {
       else if (member.name == "backpressure")
         each_of("backpressure", member.value, &SettingsReader::read_bound);
       else if (member.name == "aging")
-        settings_.aging.emplace(), each_of("aging", member.value, &SettingsReader::read_aging);
+        read_aging_or_default(member);
       else if (member.name == "level_weights")
         settings_.level_weights.emplace(), each_of("level_weights", member.value, &SettingsReader::read_weight);
       else if (member.name == "shards")
-        settings_.shards = json::whole_number("shards", member.value, engine::kParts, complaint_);
+        read_shards(member);
       else if (member.name == "tenant_fairness")
         settings_.tenant_fairness.emplace(), each_of("tenant_fairness", member.value, &SettingsReader::read_fairness);
       else
@@ -298,6 +315,20 @@ class SettingsReader {
       complaint_.about("backpressure." + member.name, "must be a number from 0 to 1");
     return number;
   }
+  void read_shards(const Member& member) {
+    const auto shards = json::integer_of(member.value);
+    if (!shards || *shards < 1 || *shards > engine::kParts)
+      return complaint_.wrong_kind("shards", "an integer from 1 to " + std::to_string(engine::kParts), member.value);
+    settings_.shards = static_cast<std::uint32_t>(*shards);
+  }
+  void read_aging_or_default(const Member& member) {
+    settings_.aging.emplace();
+    if (json::kind_of(member.value) != json::Kind::kString)
+      return each_of("aging", member.value, &SettingsReader::read_aging);
+    if (json::string_of(member.value) != "default")
+      return complaint_.wrong_kind("aging", "an object or \"default\"", member.value);
+    settings_.aging->inherit = true;
+  }
   void read_aging(const Member& member) {
     AgingSettings& aging = *settings_.aging;
     if (member.name == "enabled") {
@@ -336,8 +367,13 @@ class SettingsReader {
     }
   }
   void read_weight(const Member& member) {
-    const auto weight = json::whole_number("level_weights." + member.name, member.value, 1'000'000, complaint_);
-    settings_.level_weights->push_back({member.name, weight.value_or(0)});
+    const auto weight = json::integer_of(member.value);
+    if (!weight || *weight < (member.name == "*" ? 0 : 1) || *weight > std::numeric_limits<std::uint32_t>::max())
+      return complaint_.about("level_weights." + member.name,
+                              fmt::format("must be an integer of at least 1 (of '*', the levels that are not listed, "
+                                          "at least 0); a cycle has at most {} turns",
+                                          engine::Turn::kMostTurns));
+    settings_.level_weights->push_back({member.name, static_cast<std::uint32_t>(*weight)});
   }
 
   QueueSettings settings_;
@@ -368,18 +404,24 @@ void print_tenant_bounds(json::ObjectWriter& writer, const QueueInfo& queue) {
   tenants.close();
 }
 
+std::string print_aging(const AgingSettings& settings, bool lower_first) {
+  std::string out;
+  json::ObjectWriter aging(out);
+  aging.boolean("enabled", settings.enabled);
+  if (!settings.preset.empty()) aging.text("preset", settings.preset);
+  if (settings.interval_ms) aging.text("interval", print_duration(*settings.interval_ms));
+  if (settings.rate) aging.number("rate", std::int64_t{*settings.rate});
+  if (settings.limit) aging.number(lower_first ? "floor" : "cap", *settings.limit);
+  aging.close();
+  return out;
+}
+
 }  // namespace internal
 
 std::string print_queue_policy(const QueueInfo& queue) {
   std::string out;
   json::ObjectWriter writer(out);
-  json::ObjectWriter aging(writer.open("aging"));
-  aging.boolean("enabled", queue.aging.enabled);
-  if (!queue.aging.preset.empty()) aging.text("preset", queue.aging.preset);
-  if (queue.aging.interval_ms) aging.text("interval", print_duration(*queue.aging.interval_ms));
-  if (queue.aging.rate) aging.number("rate", std::int64_t{*queue.aging.rate});
-  if (queue.aging.limit) aging.number(queue.lower_first ? "floor" : "cap", *queue.aging.limit);
-  aging.close();
+  writer.value("aging", internal::print_aging(queue.aging, queue.lower_first));
   json::ObjectWriter weights(writer.open("level_weights"));
   for (const LevelWeight& each : queue.level_weights) weights.number(each.level, std::int64_t{each.weight});
   weights.close();

@@ -12,9 +12,11 @@
 
 namespace ojs_shm::internal {
 
-/// Errors: kInvalid.
+/// Errors: kInvalid, also for a limit that lies beyond the worst priority: no job would rise.
 Result<engine::Aging> read_aging(engine::Convention convention, const AgingSettings& settings);
 AgingSettings describe_aging(engine::Convention convention, engine::Aging aging);
+/// As parse_queue_settings() reads it.
+std::string print_aging(const AgingSettings& aging, bool lower_first);
 
 /// Levels that are not listed share one turn of a cycle, unless "*" says how many. Errors: kInvalid.
 Result<std::vector<engine::Actor::LevelWeight>> read_weights(engine::Convention convention,

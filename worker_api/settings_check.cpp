@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "worker_api/settings_check.hpp"
 
+#include <algorithm>
 #include <charconv>
 #include <string>
 
@@ -54,6 +55,29 @@ Status check_queue(std::string_view name, const QueueSettings& settings) {
   if (settings.warning_threshold && !(*settings.warning_threshold >= 0 && *settings.warning_threshold <= 1))
     return Error{Code::kInvalid, "warning_threshold is a number from 0 to 1", "warning_threshold", 0, 1, ""};
   return {};
+}
+
+Status check_queue_order(engine::Convention convention, std::string_view name, const QueueSettings& settings,
+                         const std::optional<AgingSettings>& others) {
+  const auto own = read_aging(convention, settings.aging.value_or(AgingSettings{.inherit = true}));
+  if (!own) return own.error();
+  const auto weights = read_weights(convention, settings.level_weights.value_or(std::vector<LevelWeight>{}));
+  if (!weights) return weights.error();
+  const auto aging = own->set() || !others ? own : read_aging(convention, *others);
+  return check_order(name, aging && aging->enabled(), !weights->empty());
+}
+
+Status check_default_aging(engine::Convention convention, const AgingSettings& settings) {
+  if (settings.inherit)
+    return invalid_setting("aging", "the ageing of the segment is the default itself: it is on or off");
+  const auto read = read_aging(convention, settings);
+  return read ? Status() : read.error();
+}
+
+std::int64_t limit_of_qo_cap(engine::Convention convention, std::int64_t cap) {
+  const engine::ConventionInfo& known = engine::info(convention);
+  const std::int64_t rank = engine::extended_rank(engine::Convention::kQo, cap);
+  return engine::extended_priority(convention, std::min<std::int64_t>(rank, known.max - known.min));
 }
 
 Status check_strategy(const WorkerOptions& options) {

@@ -79,10 +79,10 @@ Status export_segment(const Segment& segment, const std::function<Status(std::st
   const SegmentInfo info = observer->segment_info();
   ExportHead head{kExportVersion, info.convention, info.name, std::string(library_version()), store.now_ms()};
   if (Status done = line(print_export(head)); !done) return done;
-  if (const engine::Aging aging(store.header().aging.load()); aging.set()) {
+  if (engine::Aging(store.header().aging.load()).set()) {
     QueueInfo any;
-    any.lower_first = engine::rank_of(store.convention(), info.priority_min) == 0;
-    any.aging = internal::describe_aging(store.convention(), aging);
+    any.lower_first = info.lower_first;
+    any.aging = info.aging;
     if (Status done = line(print_export_aging(any)); !done) return done;
   }
   for (const QueueInfo& queue : observer->queues())
@@ -149,8 +149,12 @@ struct Import::Impl {
   }
 
   /// Limits and levels as this convention says them.
-  void move(AgingSettings& aging) {
-    if (aging.limit) aging.limit = engine::extended_priority(ours(), engine::extended_rank(*theirs, *aging.limit));
+  Status move(AgingSettings& aging) {
+    const Result<engine::Aging> read = internal::read_aging(*theirs, aging);
+    if (!read) return read.error();
+    const engine::ConventionInfo& known = engine::info(ours());
+    if (aging.limit) aging.limit = engine::extended_priority(ours(), std::min(read->best(), known.max - known.min));
+    return {};
   }
   Status move(std::vector<LevelWeight>& weights) {
     std::vector<LevelWeight> moved;
@@ -172,12 +176,13 @@ struct Import::Impl {
   }
 
   Status take(ExportedAging aging) {
-    move(aging.settings);
+    if (Status moved = move(aging.settings); !moved) return moved;
     return admin->set_default_aging(aging.settings);
   }
 
   Status take(ExportedQueue queue) {
-    if (queue.settings.aging) move(*queue.settings.aging);
+    if (queue.settings.aging)
+      if (Status moved = move(*queue.settings.aging); !moved) return moved;
     if (queue.settings.level_weights)
       if (Status moved = move(*queue.settings.level_weights); !moved) return moved;
     if (Status set = admin->set_queue(queue.name, queue.settings); !set) return set;
@@ -331,6 +336,14 @@ Error in_line(std::uint64_t line, Error error) {
   error.message = "line " + std::to_string(line) + ": " + error.message;
   return error;
 }
+Error no_head() {
+  return {Code::kOtherFormat,
+          "an export begins with {\"ojs_shm_export\":1,...}, as `ojs-shm export` writes it",
+          "",
+          0,
+          0,
+          ""};
+}
 }  // namespace
 
 Status Import::take(std::string_view line) {
@@ -339,9 +352,7 @@ Status Import::take(std::string_view line) {
   if (line.find_first_not_of(" \t\r\n") == std::string_view::npos) return {};
   const Result<ExportLine> read = read_export_line(line);
   if (!impl_->theirs && (!read || !std::holds_alternative<ExportHead>(*read)) && read.code() != Code::kOtherFormat)
-    return in_line(impl_->lines,
-                   {Code::kOtherFormat,
-                    "an export begins with {\"ojs_shm_export\":1,...}, as `ojs-shm export` writes it", "", 0, 0, ""});
+    return in_line(impl_->lines, no_head());
   if (!read) return in_line(impl_->lines, read.error());
   const Status taken = std::visit([this](const auto& record) { return impl_->take(record); }, *read);
   return taken ? taken : in_line(impl_->lines, taken.error());
@@ -349,6 +360,7 @@ Status Import::take(std::string_view line) {
 
 Status Import::finish() {
   if (impl_->handle->closed()) return internal::closed();
+  if (!impl_->theirs) return no_head();
   while (!impl_->without_priority.empty()) {
     const auto [line, job] = std::move(impl_->without_priority.front());
     impl_->without_priority.pop_front();

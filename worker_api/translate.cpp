@@ -107,14 +107,7 @@ std::string tenant_of(const JobSpec& spec) {
               0,
               store.max_body(),
               "bytes"};
-    case Outcome::kNoParts:
-      return {Code::kSegmentFull,
-              "all " + std::to_string(store.spare_parts()) +
-                  " sets of rings for shards and rates of ageing are in use; --max-queues sets how many there are",
-              "parts",
-              store.spare_parts(),
-              store.spare_parts(),
-              ""};
+    case Outcome::kNoParts: return exhausted(store, Pool::kParts);
     case Outcome::kLimitsMoved:  // again and again: there are too few
     case Outcome::kNoLimits:
       return {Code::kSegmentFull,
@@ -127,8 +120,9 @@ std::string tenant_of(const JobSpec& spec) {
               ""};
     case Outcome::kTooManyRates:
       return {Code::kInvalid,
-              "queue '" + store.queue_name(queue) + "' has jobs of " + std::to_string(engine::kAgeClasses - 1) +
-                  " other ageing rates, the most there can be",
+              "queue '" + store.queue_name(queue) + "' has had jobs of " + std::to_string(engine::kAgeClasses - 1) +
+                  " other ageing rates, the most there can be: each keeps its place as long as the queue is there, "
+                  "also when no job of it waits",
               "priority_age_rate",
               0,
               engine::kAgeClasses - 1,
@@ -289,7 +283,7 @@ JobInfo info_of(const engine::Store& store, const engine::Snapshot& s) {
   info.state = static_cast<State>(s.state());
   info.priority = engine::priority_of(store.convention(), engine::rank_of_ring(s.control.ring()));
   if (const unsigned part = s.policy.part(); part != 0 && part < engine::kAgeClasses)
-    if (const std::uint64_t rate = store.queue(s.queue).age_class[part].load(); rate != 0)
+    if (const std::uint64_t rate = store.queue(s.queue).age_class[part].load(); engine::is_age_class(rate))
       info.priority_age_rate = static_cast<std::uint32_t>(rate - 1);
   info.attempt = s.attempt;
   info.retry = {s.retry.max_attempts,

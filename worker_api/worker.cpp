@@ -325,7 +325,7 @@ Status Worker::fetch(Job& job, std::chrono::milliseconds timeout) {
     const bool laden = impl_->laden();
     if (impl_->pool != engine::kNoIndex) impl_->follow_pool();
     if (!laden) sleeper.lie_down();
-    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(end - Clock::now()).count();
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(end - Clock::now()).count();
     const bool slept = left > 0 && !impl_->interrupted.get() && (laden || !sleeper.sees_work());
     // Bounded: a wake is lost when its sender, or another whom it woke in our stead, is killed.
     if (slept) shm::futex_wait(park, before, std::min<std::uint64_t>(static_cast<std::uint64_t>(left), 100));

@@ -48,6 +48,21 @@ TEST(Broker, help_names_every_flag_and_exit_code) {
   }
 }
 
+TEST(Broker, help_shows_a_file_that_it_takes_with_every_table_that_it_reads) {
+  const std::string help = run({program("ojs-shm-broker"), "--help"}).out;
+  const std::size_t begin = help.find('\n', help.find("then tables:")), end = help.find("  See docs/operations.md");
+  ASSERT_LT(begin, end);
+  const std::string file = help.substr(begin, end - begin);
+  for (const char* word : {"[queues.mail]", "level_weights", "shards", "[aging]", "[worker]", "priority_aging",
+                           "[pools.web]", "[limits.", "[default_priorities]"})
+    EXPECT_NE(file.find(word), std::string::npos) << word;
+  ScratchDirectory folder;
+  const std::string config = folder / "broker.toml";
+  std::ofstream(config) << file;
+  const LiveSegment segment({"--config", config});
+  EXPECT_EQ(member(segment.cli({"queue", "get", "mail", "--json"}).out, "level_weights"), R"({"0":5,"*":1})");
+}
+
 TEST(Broker, is_attachable_when_it_says_ready_and_removes_the_segment_on_sigterm_and_sigint) {
   for (const int signal : {SIGTERM, SIGINT}) {
     LiveSegment segment;

@@ -57,10 +57,10 @@ std::string contents(const std::string& path) {
 }
 
 std::set<std::string> entries_of_the_header() {
-  const std::string header = contents(kInclude + "/ojs_shm/ojs_shm.h") + contents(kInclude + "/ojs_shm/resilience.h") +
-                             contents(kInclude + "/ojs_shm/ojs_shm_full.h") +
-                             contents(kInclude + "/ojs_shm/ojs_shm_limits.h") +
-                             contents(kInclude + "/ojs_shm/ojs_shm_pools.h");
+  const std::string header =
+      contents(kInclude + "/ojs_shm/ojs_shm.h") + contents(kInclude + "/ojs_shm/resilience.h") +
+      contents(kInclude + "/ojs_shm/ojs_shm_full.h") + contents(kInclude + "/ojs_shm/ojs_shm_limits.h") +
+      contents(kInclude + "/ojs_shm/ojs_shm_pools.h") + contents(kInclude + "/ojs_shm/ojs_shm_transfer.h");
   const std::regex declaration(R"(OJS_SHM_API [^;(]*?(ojs_shm_\w+)\()");
   std::set<std::string> names;
   for (std::sregex_iterator at(header.begin(), header.end(), declaration), end; at != end; ++at) names.insert((*at)[1]);

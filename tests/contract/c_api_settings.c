@@ -104,6 +104,35 @@ static int pools_of_workers(void) {
   return close_room(&here, "pools");
 }
 
+static int an_export_goes_into_another_segment(void) {
+  room from, to;
+  ojs_shm_job_spec job = spec("moved");
+  ojs_shm_import_report report;
+  char id[OJS_SHM_ID_SIZE];
+  FILE* file = tmpfile();
+  CHECK(file != NULL && open_room(&from, "from", NULL) && open_room(&to, "to", NULL));
+  memset(&report, 0, sizeof report);
+  report.struct_size = sizeof report;
+  CHECK_OK(from.producer, ojs_shm_enqueue(from.producer, &job, id));
+  CHECK(ojs_shm_export(from.segment, fileno(file)) >= 2);
+  rewind(file);
+  CHECK_OK(NULL, ojs_shm_import(to.segment, fileno(file), &report));
+  CHECK(report.jobs == 1 && report.existing == 0 && report.refused == 0);
+  CHECK_OK(to.worker, ojs_shm_fetch(to.worker, to.job, 0));
+  CHECK(same(fields_of(to.job).id, id));
+  rewind(file);
+  CHECK_OK(NULL, ojs_shm_import(to.segment, fileno(file), &report));
+  CHECK(report.jobs == 0 && report.existing == 1);
+  CHECK(fputs("no job\n", file) >= 0 && fflush(file) == 0);
+  rewind(file);
+  CHECK(ojs_shm_import(to.segment, fileno(file), &report) == OJS_SHM_E_INVALID);
+  CHECK(report.refused == 1 && report.existing == 1);
+  CHECK(ojs_shm_export(from.segment, -1) == OJS_SHM_E_INTERNAL);
+  CHECK(ojs_shm_import(to.segment, -1, NULL) == OJS_SHM_E_INTERNAL);
+  CHECK(fclose(file) == 0);
+  return close_room(&from, "from") && close_room(&to, "to");
+}
+
 static int a_full_queue_says_how_full_and_may_be_waited_for(void) {
   room here;
   ojs_shm_error detail;

@@ -177,6 +177,17 @@ TEST(CliStats, PRI_H3_PRI_R003_counts_of_available_jobs_by_priority) {
   EXPECT_EQ(segment.cli({"stats", "default"}).exit_code, 2) << "a queue without --priorities";
 }
 
+TEST(CliEvents, a_type_that_there_is_not_is_refused_with_those_that_there_are) {
+  const LiveSegment segment({"--events"});
+  const Finished done = segment.cli({"events", "--follow", "--types", "job.failed,priority.changd"});
+  EXPECT_EQ(done.exit_code, 2);
+  EXPECT_THAT(done.err, HasSubstr("no event of type 'priority.changd'"));
+  for (const char* type : {"job.enqueued, ", "priority.changed", "queue.paused", "backpressure.dropped"})
+    EXPECT_THAT(done.err, HasSubstr(type));
+  segment.enqueue({"-t", "a"});
+  EXPECT_EQ(lines_of(segment.cli({"events", "--types", "job.enqueued,priority.changed"}).out).size(), 1U);
+}
+
 /// The value of a sample in an exposition, or an empty text.
 std::string sample(const std::string& page, const std::string& name) {
   for (const std::string& line : lines_of(page))
@@ -209,6 +220,9 @@ TEST(CliStats, PRI_X1_PRI_X2_PRI_X3_a_page_for_prometheus) {
     EXPECT_EQ(sample(after, "ojs_job_wait_duration_by_priority_bucket" + labels + ",le=\"+Inf\"}"), "1");
     EXPECT_EQ(sample(after, "ojs_queue_available_by_priority" + labels + "}"), "") << "nothing is available";
   }
+  const Finished json = segment.cli({"stats", "--metrics", "--json"});
+  EXPECT_EQ(json.exit_code, 2);
+  EXPECT_EQ(member(json.err, "error.code"), "invalid_request") << json.err;
   EXPECT_EQ(sample(after, "ojs_job_completed_total{queue=\"default\"}"), "3");
   EXPECT_EQ(sample(after, "ojs_job_dispatched_total{queue=\"default\"}"), "3");
 }

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <fstream>
 #include <map>
 #include <string>
@@ -118,7 +119,7 @@ level_weights = {critical = 3, "*" = 1}
   const std::string mail = segment.cli({"queue", "get", "mail", "--json"}).out;
   EXPECT_EQ(member(mail, "aging"), R"({"enabled":true,"preset":"ojs","interval":"PT30S","rate":1,"floor":-5})");
   EXPECT_EQ(member(mail, "shards"), "2");
-  EXPECT_EQ(member(mail, "order"), "within a shard");
+  EXPECT_EQ(member(mail, "order"), "aged, within a shard");
   EXPECT_EQ(member(segment.cli({"queue", "get", "web", "--json"}).out, "level_weights"), R"({"0":3,"*":1})");
 }
 
@@ -129,7 +130,23 @@ TEST(CliOrder, SUM_05_an_unknown_key_is_an_error_with_file_and_line) {
            {"[queues.mail]\nlevel_weights = {\"0\" = -1}\n", ":2:", "level_weights.0"},
            {"\n[worker]\npriority_age_speed = 3\n", ":3:", "priority_age_speed"},
            {"[worker]\npriority_age_cap = 300\n", ":2:", "priority_age_cap"},
-           {"[queues.mail]\n\nshards = 17\n", ":3:", "shards"},
+           {"[queues.mail]\n\nshards = 17\n", ":3:", "shards must be an integer from 1 to 16"},
+           {"[queues.mail]\n\nshards = 0\n", ":3:", "shards must be an integer from 1 to 16"},
+           {"[queues.mail.level_weights]\n1 = 1\n0 = 0\n", ":3:", "level_weights.0 must be"},
+           {"[queues.mail.level_weights]\n1 = 1\nfoo = 1\n", ":3:", "'foo' is no priority"},
+           {"[queues.mail]\naging = {}\nlevel_weights = {\"0\" = 1}\n", ":3:", "both ageing and level weights"},
+           {"[aging]\n[queues.mail]\nlevel_weights = {\"0\" = 1}\n", ":3:", "both ageing and level weights"},
+           {"[aging]\n\npreset = \"zz\"\n", ":3:", "no ageing preset 'zz'"},
+           {"[queues.mail.aging]\n\npreset = \"zz\"\n", ":3:", "no ageing preset 'zz'"},
+           {"[queues.mail.aging]\n\nfloor = 300\n", ":3:", "(0 to 255)"},
+           {"convention = \"ojs-core\"\n[aging]\n\ncap = -101\n", ":4:", "(-100 to 100)"},
+           {"\naging = \"default\"\n", ":2:", "on or off"},
+           {"\naging = \"none\"\n", ":2:", "\"default\""},
+           {"[aging]\nenabled = false\n[worker]\npriority_aging = true\n", ":4:", "contradicts `enabled`"},
+           {"[worker]\npriority_aging = false\n[aging]\n", ":2:", "contradicts `enabled`"},
+           {"[aging]\nrate = 2\n[worker]\npriority_age_rate = 1\n", ":4:", "contradicts `rate`"},
+           {"[aging]\nfloor = 200\n[worker]\npriority_age_cap = 200\n", ":4:", "contradicts `floor`"},
+           {"[aging]\npreset = \"ojs\"\n[worker]\npriority_aging = true\n", ":2:", "contradicts the preset"},
            {"[aging]\npreset = 1\n", ":2:", "preset"}}) {
     const std::string file = config(setup, text);
     const Finished done =
@@ -137,7 +154,102 @@ TEST(CliOrder, SUM_05_an_unknown_key_is_an_error_with_file_and_line) {
     EXPECT_EQ(done.exit_code, 2) << text;
     EXPECT_NE(done.err.find("broker.toml" + line), std::string::npos) << done.err;
     EXPECT_NE(done.err.find(about), std::string::npos) << done.err;
+    EXPECT_FALSE(std::filesystem::exists(setup.folder() / "ojs-shm.other")) << text;
   }
+}
+
+TEST(CliOrder, QO_13_the_cap_of_qo_is_one_of_its_own_priorities_in_every_convention) {
+  LiveSegment setup;
+  for (const auto& [cap, shown] : std::vector<std::pair<std::string, std::string>>{
+           {"", "55"}, {"priority_age_cap = 200\n", "55"}, {"priority_age_cap = 255\n", "0"}}) {
+    const std::string file = config(setup, "[worker]\npriority_aging = true\npriority_age_rate = 1\n" + cap);
+    const LiveSegment segment({"--config", file});
+    EXPECT_EQ(member(segment.cli({"default-aging", "--json"}).out, "floor"), shown);
+    const std::string old = segment.enqueue({"-t", "a", "--priority", "200"});
+    move_clock(segment, 100 * kMinute);
+    const std::string fresh = segment.enqueue({"-t", "a", "--priority", "150"});
+    EXPECT_EQ(fetch_by_a_process(segment).first, old) << "200 - 100";
+  }
+  const std::string core = config(setup, "[worker]\npriority_aging = true\npriority_age_cap = 10\n");
+  const LiveSegment segment({"--convention", "ojs-core", "--config", core});
+  EXPECT_EQ(member(segment.cli({"default-aging", "--json"}).out, "cap"), "-100") << "it has no rank 245";
+}
+
+TEST(CliOrder, QO_12_two_tables_that_say_the_same_are_one_setting) {
+  LiveSegment setup;
+  const std::string file = config(setup,
+                                  "[aging]\ninterval = \"PT30S\"\nfloor = 55\n"
+                                  "[worker]\npriority_aging = true\npriority_age_rate = 2\npriority_age_cap = 200\n");
+  const LiveSegment segment({"--config", file});
+  EXPECT_EQ(segment.cli({"default-aging", "--json"}).out,
+            R"({"enabled":true,"preset":"qo","interval":"PT30S","rate":2,"floor":55})"
+            "\n");
+}
+
+TEST(CliOrder, SUM_07_the_default_ageing_can_be_read_and_returned_to) {
+  const LiveSegment segment;
+  EXPECT_EQ(segment.cli({"default-aging", "--json"}).out, "{\"enabled\":false}\n");
+  const std::string set = "{\"enabled\":true,\"preset\":\"ojs\",\"interval\":\"PT30S\",\"rate\":1}";
+  EXPECT_EQ(segment.cli({"default-aging", "on,interval=30s", "--json"}).out, set + "\n");
+  EXPECT_NE(segment.cli({"default-aging"}).out.find("interval\tPT30S"), std::string::npos);
+  EXPECT_EQ(member(segment.cli({"stats", "--json"}).out, "segment.aging"), set);
+  const auto get = [&](std::string_view name) {
+    return member(segment.cli({"queue", "get", "mail", "--json"}).out, name);
+  };
+  ASSERT_EQ(segment.cli({"queue", "set", "mail", "--aging", "off,rate=3"}).exit_code, 0);
+  EXPECT_EQ(get("aging_inherited"), "false");
+  EXPECT_EQ(get("aging.enabled"), "false");
+  EXPECT_EQ(get("order"), "strict");
+  ASSERT_EQ(segment.cli({"queue", "set", "mail", "--aging", "default"}).exit_code, 0);
+  EXPECT_EQ(get("aging_inherited"), "true");
+  EXPECT_EQ(get("aging"), set);
+  EXPECT_EQ(get("order"), "aged");
+  const Finished both = segment.cli({"queue", "set", "mail", "--aging", "default", "--level-weights", "0:1"});
+  EXPECT_EQ(both.exit_code, 2) << both.out;
+  EXPECT_EQ(segment.cli({"default-aging", "default"}).exit_code, 2);
+  ASSERT_EQ(segment.cli({"queue", "set", "web", "--aging", "off", "--level-weights", "0:1"}).exit_code, 0);
+  const Finished back = segment.cli({"queue", "set", "web", "--aging", "default"});
+  EXPECT_EQ(back.exit_code, 2) << "it has weights, and the segment ages";
+  EXPECT_EQ(segment.cli({"queue", "set", "web", "--aging", "default", "--level-weights", "none"}).exit_code, 0);
+}
+
+TEST(CliOrder, QO_14_the_rates_that_are_taken_are_listed_and_stay_taken) {
+  const LiveSegment segment;
+  std::string jobs;
+  for (int rate = 10; rate < 18; ++rate)
+    jobs += R"({"type":"a","args":[],"priority_age_rate":)" + std::to_string(rate) + "}\n";
+  ASSERT_EQ(segment.cli({"enqueue"}, jobs).exit_code, 0);
+  ASSERT_EQ(segment.cli({"work", "--until-empty", "--", "true"}).exit_code, 0);
+  const Finished ninth = segment.cli({"enqueue", "-t", "a", "--priority-age-rate", "9"});
+  EXPECT_EQ(ninth.exit_code, 2);
+  EXPECT_NE(ninth.err.find("also when no job of it waits"), std::string::npos) << ninth.err;
+  const std::string queue = segment.cli({"queue", "get", "default", "--json"}).out;
+  EXPECT_EQ(member(queue, "depth"), "0");
+  EXPECT_EQ(member(queue, "age_rates"), "[10,11,12,13,14,15,16,17]");
+  EXPECT_NE(segment.cli({"queue", "get", "default"}).out.find("age_rates\t[10,11,"), std::string::npos);
+}
+
+TEST(CliOrder, the_sets_of_rings_are_a_pool_that_is_shown_and_named) {
+  const LiveSegment segment;
+  for (const char* queue : {"a", "b", "c", "d"})
+    ASSERT_EQ(segment.cli({"queue", "set", queue, "--shards", "16"}).exit_code, 0);
+  const auto pool = [&] {
+    for (const std::string& line : lines_of(segment.cli({"stats"}).out))
+      if (line.starts_with("pool\tparts\t")) return line;
+    return std::string();
+  };
+  EXPECT_TRUE(pool().starts_with("pool\tparts\t60\t64")) << pool();
+  const Finished full = segment.cli({"queue", "set", "e", "--shards", "16"});
+  EXPECT_EQ(full.exit_code, 6);
+  EXPECT_NE(full.err.find("64 of 64 sets of rings"), std::string::npos) << full.err;
+  EXPECT_NE(full.err.find("each ageing rate"), std::string::npos) << full.err;
+  EXPECT_NE(full.err.find("no segment can have more"), std::string::npos) << full.err;
+  EXPECT_NE(segment.cli({"doctor"}).out.find("pool parts\tproblem\t64 of 64"), std::string::npos);
+  const LiveSegment small({"--max-queues", "8"});
+  for (const char* queue : {"a", "b"}) ASSERT_EQ(small.cli({"queue", "set", queue, "--shards", "16"}).exit_code, 0);
+  const Finished more = small.cli({"queue", "set", "c", "--shards", "16"});
+  EXPECT_EQ(more.exit_code, 6);
+  EXPECT_NE(more.err.find("make the segment with --max-queues 32"), std::string::npos) << more.err;
 }
 
 TEST(CliOrder, SUM_04_SUM_07_what_cannot_be_is_refused_with_the_reason) {
@@ -146,6 +258,12 @@ TEST(CliOrder, SUM_04_SUM_07_what_cannot_be_is_refused_with_the_reason) {
            {{"--level-weights", "0:1", "--aging", "on"}, "turn one of them off"},
            {{"--level-weights", "urgent:1"}, "normal (2)"},
            {{"--level-weights", "0:x"}, "level_weights"},
+           {{"--level-weights", "0:0,1:1"}, "level_weights.0 must be an integer of at least 1"},
+           {{"--level-weights", "0:2000000,1:1"}, "the most is 256"},
+           {{"--level-weights", "0:-1"}, "at most 256 turns"},
+           {{"--aging", "floor=300"}, "(0 to 255)"},
+           {{"--aging", "enabled"}, "aging.enabled must be"},
+           {{"--aging", "default,rate=1"}, "aging.default is unknown"},
            {{"--aging", "interval=never"}, "aging.interval"},
            {{"--aging", "pace=1"}, "aging.pace"},
            {{"--shards", "0"}, "1 to 16"}}) {

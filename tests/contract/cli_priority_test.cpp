@@ -62,6 +62,25 @@ TEST(CliPriority, PRI_G1_PRI_G2_PRI_G3_the_examples_have_the_priorities_and_the_
   EXPECT_EQ(order, (std::vector<std::string>{alert, other, normal, bulk}));
 }
 
+TEST(CliPriority, an_error_in_json_says_what_belongs_to_it) {
+  const LiveSegment segment({"--max-queues", "1"});
+  for (const std::vector<std::string>& words :
+       {std::vector<std::string>{"enqueue", "-t", "a", "--priority", "256", "--json"},
+        {"enqueue", "-t", "a", "--priority", "-1", "--json"},
+        {"enqueue", "-t", "a", "--priority", "99999999999999999999", "--json"}}) {
+    const Finished done = segment.cli(words);
+    EXPECT_EQ(done.exit_code, 2);
+    EXPECT_EQ(member(done.err, "error.subject"), "priority");
+    EXPECT_THAT(member(done.err, "error.message"), testing::HasSubstr("the maximum is 255"));
+    EXPECT_THAT(done.err, testing::Not(testing::AnyOf(testing::HasSubstr("depth"), testing::HasSubstr("bound"))));
+  }
+  ASSERT_EQ(segment.cli({"queue", "set", "default", "--max-depth", "1"}).exit_code, 0);
+  segment.enqueue({"-t", "a"});
+  const Finished full = segment.cli({"enqueue", "-t", "a", "--json"});
+  EXPECT_EQ(member(full.err, "error.depth"), "1") << full.err;
+  EXPECT_EQ(member(full.err, "error.bound"), "1") << full.err;
+}
+
 TEST(CliPriority, an_unknown_name_lists_those_of_the_segments_convention) {
   const std::pair<const char*, const char*> names[] = {
       {"ojs", "critical (0), high (1), normal (2), low (3), bulk (4)"},

@@ -235,6 +235,11 @@ TEST(CliUsage, help_of_every_command_names_its_options) {
   }
   const Finished all = run({program("ojs-shm"), "--help"});
   EXPECT_NE(all.out.find("EXIT STATUS"), std::string::npos);
+  for (const char* group : {"queue", "pool", "limit", "dead"}) {
+    const Finished done = run({program("ojs-shm"), group, "--help"});
+    EXPECT_EQ(done.out.find("ojs-shm enqueue"), std::string::npos) << "an example of another command: " << done.out;
+    EXPECT_NE(done.out.find("Every command also takes"), std::string::npos) << done.out;
+  }
   const Finished version = run({program("ojs-shm"), "--version"});
   EXPECT_NE(version.out.find("segment format"), std::string::npos);
 }

@@ -97,6 +97,19 @@ TEST(CliTransfer, what_ends_an_import_has_its_own_status) {
   EXPECT_EQ(foreign.exit_code, 3);
   EXPECT_THAT(foreign.err, HasSubstr("ojs-shm export"));
   EXPECT_EQ(segment.cli({"import", "-"}, "{\"ojs_shm_export\":99}\n").exit_code, 3);
+  for (const char* nothing : {"", "\n \n"}) {
+    const Finished empty = segment.cli({"import", "-"}, nothing);
+    EXPECT_EQ(empty.exit_code, 3);
+    EXPECT_EQ(empty.out, "");
+    EXPECT_THAT(empty.err, HasSubstr("an export begins with"));
+  }
+  const Finished aged = segment.cli({"import", "-"},
+                                    "{\"ojs_shm_export\":1,\"convention\":\"ojs\"}\n"
+                                    "{\"aging\":{\"floor\":300}}\n"
+                                    "{\"queue\":{\"name\":\"a\",\"settings\":{\"shards\":0}}}\n");
+  EXPECT_EQ(aged.exit_code, 1);
+  EXPECT_THAT(aged.err, HasSubstr("line 2: the ageing limit 300"));
+  EXPECT_THAT(aged.err, HasSubstr("shards must be an integer from 1 to 16, not 0"));
   EXPECT_EQ(segment.cli({"import", segment.folder() / "nowhere"}).exit_code, 2);
   EXPECT_EQ(segment.cli({"import"}).exit_code, 2);
   EXPECT_EQ(segment.cli({"export", "nobody"}).exit_code, 3);

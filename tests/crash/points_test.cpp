@@ -246,13 +246,53 @@ TEST_F(CrashPoints, every_lane_and_every_record_belongs_to_the_dead) {
   }
 }
 
+Point seat_point = Point::kNone;
+void die_at_the_seat(Access access, Point point, const void*) {
+  if (access == Access::kWritten && point == seat_point) ::kill(::getpid(), SIGKILL);
+}
+
+/// A broker, and a keeper that supervises in its stead, die when they have just taken their seat, and when they leave it.
+TEST_F(CrashPoints, FS_T02_whoever_takes_a_seat_or_leaves_it) {
+  for (const bool broker : {true, false})
+    for (const Point point : {Point::kSeatTaken, Point::kSeatLeft}) {
+      SCOPED_TRACE(std::string(broker ? "broker, " : "keeper, ").append(shm::point_name(point)));
+      const ScratchDirectory folder;
+      const SegmentName where{"seat", folder.path()};
+      { const Quiet quiet(where); }
+      const pid_t child = ::fork();
+      if (child == 0) {
+        seat_point = point;
+        shm::process_hook = die_at_the_seat;
+        if (broker) {
+          { const auto seated = Broker::start(where, {}); }
+          ::_exit(1);
+        }
+        {
+          const Segment segment = Segment::attach(where).value();
+          const Producer producer = Producer::attach(segment).value();
+          eventually([&] { return segment.attachment()->segment().header().supervisor.load() != 0; });
+        }
+        ::_exit(1);
+      }
+      int status = 0;
+      ASSERT_EQ(::waitpid(child, &status, 0), child);
+      ASSERT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+      ++killed[static_cast<std::size_t>(point)];
+
+      const auto next = Broker::start(where, {});
+      ASSERT_TRUE(next.ok()) << next.error().message;
+      EXPECT_TRUE(next->resumed());
+      EXPECT_NE(next->resume_report().find(" 0 violations left"), std::string::npos) << next->resume_report();
+      others_work(next->segment(), 10);
+    }
+}
+
 /// A point that no kill reached is a promise that nobody checked. Counts the kills of the tests above.
 TEST_F(CrashPoints, FS_T02_every_point_was_hit) {
   if (testing::UnitTest::GetInstance()->test_to_run_count() < 3 || std::getenv("OJS_SHM_CRASH_ONLY") != nullptr)
     GTEST_SKIP() << "NOT RUN: counts what the other tests of this file do";
-  // Roles and clocks carry no job, a helper writes what its principal writes, and a batch that found no room only when
-  // every chunk is gone.
-  const std::set<Point> elsewhere = {Point::kNone, Point::kSeatTaken, Point::kSeatLeft, Point::kMoveHelped};
+  // A helper writes what its principal writes.
+  const std::set<Point> elsewhere = {Point::kNone, Point::kMoveHelped};
   for (std::size_t i = 0; i < killed.size(); ++i) {
     if (elsewhere.contains(static_cast<Point>(i))) continue;
     EXPECT_GT(killed[i], 0U) << "no kill hit " << shm::point_name(static_cast<Point>(i));

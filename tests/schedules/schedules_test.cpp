@@ -106,6 +106,19 @@ class Schedules : public testing::Test {
   std::uint64_t scenarios_ = 0, incomplete_ = 0;
 };
 
+TEST_F(Schedules, tags_wrap_in_the_life_of_a_job) {
+  World world;
+  world.begin_anew();
+  const auto tag = [&world] { return shm::Control(world.store().job(0).control.load()).tag(); };
+  const std::uint64_t before = tag();
+  world.put(World::kJanitor, 0, 1);
+  world.take(World::kJanitor);
+  const std::uint64_t active = tag();
+  world.finish(World::kJanitor);
+  EXPECT_GT(active, before);
+  EXPECT_LT(tag(), before);
+}
+
 TEST_F(Schedules, FS_T01_every_pair_of_operations_up_to_two_preemptions) {
   for (const Named& a : operations())
     for (const Named& b : operations()) {

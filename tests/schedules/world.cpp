@@ -33,6 +33,11 @@ World::World(bool one_clock) : one_clock_(one_clock) {
   segment_.header().lanes_high.store(kLanes, shm::Point::kNone);
   for (std::uint32_t lane = 0; lane < kLanes; ++lane) segment_.lane(lane).process.store(1, shm::Point::kNone);
   store_ = std::make_unique<engine::Store>(segment_);
+  // Where tags have three bits beside those that count moves, they wrap in the middle of a job's life.
+  for (std::uint32_t slot = 0; slot < store_->slots(); ++slot)
+    // NO CRASH POINT: as above
+    store_->job(slot).control.store(
+        shm::Control(engine::kSlotFree, 0, 0, (3 + slot % 4) * shm::Control::kTransition).word, shm::Point::kNone);
   engine::Actor(*store_, kJanitor).ensure_queue("q");
   const auto* bytes = reinterpret_cast<const std::byte*>(&segment_.header());
   image_.assign(bytes, bytes + segment_.size());

@@ -138,10 +138,7 @@ TEST(LimitStorm, PRI_T22_no_limit_is_passed_and_nobody_is_forgotten_under_kills)
   }
   for (unsigned i = 0; i < kProducers; ++i) end(children[i]);
   const Observer observer = Observer::attach(where).value();
-  const auto left = [&] {
-    const QueueInfo queue = observer.queue("default").value();
-    return queue.depth + queue.by_state[static_cast<std::size_t>(State::kActive)];
-  };
+  const auto left = [&] { return unfinished(observer.queue("default").value()); };
   while (left() != 0 && in_time()) ::sched_yield();
   EXPECT_EQ(left(), 0U) << "jobs are held back though nobody is at work";
   books->stop = 1;

@@ -217,10 +217,7 @@ TEST_F(PoolStorm, FS_R001_BP_T22_limits_bounds_and_victims_are_exact_under_kills
   const Observer observer = Observer::attach(segment_.where()).value();
   const auto left = [&] {
     std::uint64_t jobs = 0;
-    for (const std::string& name : kNames) {
-      const QueueInfo queue = observer.queue(name).value();
-      jobs += queue.depth + queue.by_state[static_cast<std::size_t>(State::kActive)];
-    }
+    for (const std::string& name : kNames) jobs += unfinished(observer.queue(name).value());
     return jobs;
   };
   while (left() != 0 && in_time()) ::sched_yield();

@@ -2,6 +2,7 @@
 #include "tests/support/live_segment.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <sstream>
 #include <stdexcept>
 #include <utility>
@@ -51,6 +52,13 @@ std::string LiveSegment::job(const std::string& id, std::string_view path) const
 
 bool LiveSegment::becomes(const std::string& id, std::string_view state) const {
   return eventually([&] { return job(id, "state") == state; });
+}
+
+std::uint64_t unfinished(const QueueInfo& queue) {
+  std::uint64_t jobs = 0;
+  for (std::size_t state = 0; state < std::size(queue.by_state); ++state)
+    if (!is_terminal(static_cast<State>(state))) jobs += queue.by_state[state];
+  return jobs;
 }
 
 std::string member(std::string_view object, std::string_view path) {

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include <ojs_shm/observer.hpp>
 #include <ojs_shm/segment.hpp>
 
 #include "tests/support/process.hpp"
@@ -40,6 +42,9 @@ class LiveSegment {
   std::optional<Process> broker_;
 };
 
+/// Jobs that are not at their end, by one walk over them: the depth is a sum of its own, and a job that comes back between
+/// two sums stands in neither.
+std::uint64_t unfinished(const QueueInfo& queue);
 /// A member of a JSON object as text (a string) or JSON (anything else); "a.b" goes into inner objects.
 std::string member(std::string_view object, std::string_view path);
 std::vector<std::string> lines_of(std::string_view text);

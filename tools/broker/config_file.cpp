@@ -24,6 +24,7 @@ class Reader {
 
   Status read(const toml::table& file) {
     for (const auto& [key, node] : file) {
+      note(std::string(key.str()), node);
       const Status read = read_top(key, node);
       if (!read) return read;
     }
@@ -38,6 +39,13 @@ class Reader {
   }
 
  private:
+  /// Where it stands, and everything in it, for what is refused only when the convention is known.
+  void note(const std::string& name, const toml::node& node) {
+    settings_.places.by_name.emplace(name, fmt::format("{}:{}", path_, node.source().begin.line));
+    if (const toml::table* table = node.as_table())
+      for (const auto& [key, inner] : *table) note(fmt::format("{}.{}", name, key.str()), inner);
+  }
+
   Status read_top(const toml::key& key, const toml::node& node) {
     if (key.str() == "name") return take_text(key, node, settings_.where.name);
     if (key.str() == "dir") return take_text(key, node, settings_.where.dir);
@@ -185,20 +193,18 @@ class Reader {
 
   /// [worker], as qo writes it.
   Status read_worker(const toml::key& key, const toml::node& node) {
-    AgingSettings& aging = settings_.aging ? *settings_.aging : settings_.aging.emplace();
-    if (aging.preset.empty()) aging.preset = "qo", aging.enabled = false;
+    WorkerAging& worker = settings_.worker ? *settings_.worker : settings_.worker.emplace();
     if (key.str() == "priority_aging") {
-      const auto enabled = node.value_exact<bool>();
-      if (!enabled) return complain(node.source(), "`priority_aging` must be true or false");
-      aging.enabled = *enabled;
+      worker.enabled = node.value_exact<bool>();
+      if (!worker.enabled) return complain(node.source(), "`priority_aging` must be true or false");
     } else if (key.str() == "priority_age_rate" || key.str() == "priority_age_cap") {
       const auto number = node.value_exact<std::int64_t>();
       if (!number || *number < 0 || *number > 255)
         return complain(node.source(), fmt::format("`{}` must be a number from 0 to 255", key.str()));
       if (key.str() == "priority_age_rate")
-        aging.rate = static_cast<std::uint32_t>(*number);
+        worker.rate = static_cast<std::uint32_t>(*number);
       else
-        aging.limit = *number;
+        worker.cap = *number;
     } else {
       return complain(key.source(), fmt::format("unknown key `{}` of worker; there are priority_aging, "
                                                 "priority_age_rate, priority_age_cap",

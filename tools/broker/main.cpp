@@ -34,13 +34,23 @@ std::string footer() {
          "processes\n"
          "are attached. Jobs go on between producers and workers while no broker runs; the next one picks them up.\n\n"
          "FILE\n"
-         "  The same names with _ for -, then queues and default priorities:\n"
+         "  The same names with _ for -, then tables:\n"
          "    max_queues = 16\n"
-         "    [queues.mail]\n"
-         "    paused = false\n"
+         "    [queues.mail]              # paused, backpressure, aging, level_weights, shards, tenant_fairness\n"
          "    backpressure = { max_depth = 10000, max_size_bytes = \"8M\" }\n"
+         "    level_weights = { critical = 5, \"*\" = 1 }\n"
+         "    shards = 1\n"
+         "    [aging]                    # of queues without their own: enabled, preset, interval, rate, cap or floor\n"
+         "    enabled = false\n"
+         "    [worker]                   # the same in the words of qo: priority_aging, priority_age_rate,\n"
+         "    priority_aging = false     # priority_age_cap\n"
+         "    [pools.web]                # queues, strategy, weights, concurrency, isolated, starvation_prevention\n"
+         "    queues = [\"mail\"]\n"
+         "    [limits.\"queue:mail\"]      # concurrency, rate, throttle\n"
+         "    concurrency = 20\n"
          "    [default_priorities]\n"
-         "    \"email.send\" = \"high\"\n\n" +
+         "    \"email.send\" = \"high\"\n"
+         "  See docs/operations.md for all of their members.\n\n" +
          shell::exit_code_help() + "\nEXAMPLE\n  ojs-shm-broker --name mail --size 64M --config mail.toml\n";
 }
 

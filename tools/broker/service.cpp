@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "tools/broker/order.hpp"
 #include "tools/broker/service_notify.hpp"
 #include "tools/shell/quantity.hpp"
 #include "tools/shell/refusal.hpp"
@@ -58,8 +59,13 @@ Priorities default_priorities(const Settings& settings) {
 
 void apply(const Segment& segment, const Settings& settings, const Priorities& priorities) {
   Admin admin = must(Admin::attach(segment));
-  if (settings.aging) must(admin.set_default_aging(*settings.aging));
-  for (const auto& [name, queue] : settings.queues) must(admin.set_queue(name, queue));
+  // What only the segment knows may be in the way: its room, what it was set to before.
+  const auto taken = [&settings](const std::string& name, const Status& set) {
+    if (!set) shell::refuse(set.code(), fmt::format("{}: {}", settings.places.of(name), set.error().message));
+  };
+  if (settings.aging)
+    taken(settings.places.knows("aging") ? "aging" : "worker", admin.set_default_aging(*settings.aging));
+  for (const auto& [name, queue] : settings.queues) taken("queues." + name, admin.set_queue(name, queue));
   for (const auto& [name, pool] : settings.pools) must(admin.set_pool(name, pool));
   for (const auto& [key, limit] : settings.limits) must(admin.set_limit(key, limit));
   if (settings.events) must(admin.set_events(*settings.events));
@@ -165,6 +171,7 @@ void serve_until_stopped(const Settings& settings, const Priorities& priorities)
 int serve(Settings settings) {
   start_logging(settings.log_level);
   take_over_from_existing(settings);
+  must(settle_order(settings));
   serve_until_stopped(settings, default_priorities(settings));
   return shell::kExitOk;
 }

@@ -114,6 +114,16 @@ constexpr Setting kSettings[] = {
 
 }  // namespace
 
+std::string Places::of(std::string_view name) const {
+  if (const auto found = by_name.find(name); found != by_name.end()) return found->second;
+  if (name.ends_with(".limit"))  // the file has other words for it
+    for (const char* word : {"cap", "floor"})
+      if (const auto found = by_name.find(std::string(name.substr(0, name.size() - 5)) + word); found != by_name.end())
+        return found->second;
+  const std::size_t dot = name.rfind('.');
+  return dot == std::string_view::npos ? std::string() : of(name.substr(0, dot));
+}
+
 std::span<const Setting> all_settings() { return kSettings; }
 
 std::string flag_of(const Setting& setting) {

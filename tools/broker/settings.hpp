@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -18,6 +19,22 @@ struct DefaultPriority {
   std::string type, text, place;
 };
 
+/// Where the members of a file stand, by their names from the top: "queues.mail.aging" stands in "broker.toml:7".
+struct Places {
+  std::map<std::string, std::string, std::less<>> by_name;
+
+  bool knows(std::string_view name) const { return by_name.find(name) != by_name.end(); }
+  /// Of a member that is not there, where what it would belong to stands.
+  std::string of(std::string_view name) const;
+};
+
+/// [worker], in the words of qo.
+struct WorkerAging {
+  std::optional<bool> enabled;
+  std::optional<std::uint32_t> rate;
+  std::optional<std::int64_t> cap;
+};
+
 /// Everything that can be chosen for a broker, from its flags and its file.
 struct Settings {
   SegmentName where;
@@ -31,6 +48,8 @@ struct Settings {
   std::vector<std::pair<std::string, PoolSettings>> pools;
   std::vector<DefaultPriority> default_priorities;
   std::optional<AgingSettings> aging;  ///< of queues that have none of their own
+  std::optional<WorkerAging> worker;   ///< of them too
+  Places places;
 };
 
 /// One setting: `--max-queues 8` as a flag is `max_queues = 8` in the file.

@@ -71,6 +71,7 @@ void add_dead_commands(CLI::App& app, Request& request) {
   CLI::App* dead = app.add_subcommand("dead", "Dead letters: jobs that failed for good and were kept");
   dead->require_subcommand(1);
   dead->fallthrough();
+  set_footer(*dead);
   const auto [all, options] = add_command<ListOptions>(*dead, request, "list", "List them", &list);
   all->add_option("--queue", options->queue, "Only of this queue")->type_name("Q");
   all->add_option("--type", options->type, "Only of this type")->type_name("T");

@@ -94,6 +94,11 @@ void follow(const Request& request, const EventsOptions& options, const Observer
 }
 
 int events(const Request& request, const EventsOptions& options) {
+  const std::vector<std::string_view> known = event_types();
+  for (const std::string& type : options.types)
+    if (std::ranges::find(known, type) == known.end())
+      shell::refuse(Code::kInvalid,
+                    fmt::format("there is no event of type '{}'; there are {}", type, fmt::join(known, ", ")));
   if (options.on || options.off) {
     must(must(Admin::attach(request.where)).set_events(options.on));
     if (!options.follow) return shell::kExitOk;

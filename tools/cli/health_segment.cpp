@@ -60,6 +60,7 @@ void check_version(const SegmentInfo& info, std::vector<Finding>& findings) {
 std::string_view relief(std::string_view pool) {
   if (pool == "handles" || pool == "processes") return ", or end producers or workers now";
   if (pool == "queues" || pool == "levels") return "; neither queues nor their levels are given back";
+  if (pool == "parts") return "; shards and rates of ageing keep theirs";
   return ", or finish or cancel jobs now";
 }
 

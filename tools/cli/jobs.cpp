@@ -61,7 +61,9 @@ void add_job_commands(CLI::App& app, Request& request) {
 
   const auto [many, list_options] = add_command<ListOptions>(
       app, request, "list",
-      "List jobs: the available ones in the order in which they would be fetched, then the others", &list);
+      "List jobs: the available ones in the order in which they would be fetched, then the others. A queue with\n"
+      "weights of levels comes level by level, best first: turns decide among its levels",
+      &list);
   many->add_option("--queue", list_options->queue, "Only of this queue")->type_name("Q");
   many->add_option("--type", list_options->type, "Only of this type")->type_name("T");
   many->add_option("--state", list_options->state, "Only in this state, such as active")->type_name("S");

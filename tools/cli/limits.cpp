@@ -100,6 +100,7 @@ void add_limit_commands(CLI::App& app, Request& request) {
   CLI::App* limit = app.add_subcommand("limit", "List, read and change limits on concurrency and rates");
   limit->require_subcommand(1);
   limit->fallthrough();
+  set_footer(*limit);
   add_command<ListOptions>(*limit, request, "list", "All keys with their limits and who works and waits", &list_limits);
   const auto [get, get_options] = add_command<KeyOptions>(*limit, request, "get", "One key", &get_limit);
   get->add_option("KEY", get_options->key, "The key")->required();

@@ -105,6 +105,10 @@ void add_pool_commands(CLI::App& app, Request& request) {
   CLI::App* pool = app.add_subcommand("pool", "List, read and change pools of workers");
   pool->require_subcommand(1);
   pool->fallthrough();
+  set_footer(*pool,
+             "\nEXAMPLES\n"
+             "  ojs-shm pool set web --queue critical:5,default:2,low:1 --concurrency 20\n"
+             "  ojs-shm pool get web --json\n");
   add_command<ListOptions>(*pool, request, "list", "All pools with their queues and what they have in hand",
                            &list_pools);
   const auto [get, get_options] = add_command<NameOptions>(*pool, request, "get", "One pool", &get_pool);

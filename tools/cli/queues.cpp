@@ -12,6 +12,7 @@
 #include "tools/shell/quantity.hpp"
 #include "tools/shell/refusal.hpp"
 #include "tools/shell/table.hpp"
+#include "worker_api/queue_policy.hpp"
 
 namespace ojs_shm::cli {
 namespace {
@@ -69,12 +70,17 @@ struct SetOptions {
   std::vector<std::string> tenant_bounds;
 };
 
-/// "on", "off", or the members of `aging` as JSON or as NAME=VALUE,...; all of them go through the reader of settings.
+/// "default", or the members of `aging` as JSON, or as NAME=VALUE,... with "on" or "off" among them; all of them go
+/// through the reader of settings.
 std::string aging_object(const std::string& text) {
-  if (text == "on" || text == "off") return fmt::format(R"({{"enabled":{}}})", text == "on");
+  if (text == "default") return R"("default")";
   if (text.starts_with('{')) return text;
   return object([&](json::ObjectWriter& writer) {
     for (const auto& [name, value] : shell::pairs_of(text, '=')) {
+      if (value.empty() && (name == "on" || name == "off")) {
+        writer.boolean("enabled", name == "on");
+        continue;
+      }
       const bool literal = json::check(value).ok() && json::kind_of(value) != json::Kind::kString;
       literal ? writer.value(name, value) : writer.text(name, value);
     }
@@ -84,7 +90,8 @@ std::string aging_object(const std::string& text) {
 std::string weights_object(const std::string& text) {
   if (text.starts_with('{')) return text;
   return object([&](json::ObjectWriter& writer) {
-    for (const auto& [level, weight] : text == "off" ? shell::Pairs() : shell::pairs_of(text, ':')) {
+    const bool none = text == "off" || text == "none";
+    for (const auto& [level, weight] : none ? shell::Pairs() : shell::pairs_of(text, ':')) {
       json::check(weight).ok() ? writer.value(level, weight) : writer.text(level, weight);
     }
   });
@@ -224,9 +231,14 @@ struct DefaultAgingOptions {
 };
 
 int default_aging(const Request& request, const DefaultAgingOptions& options) {
-  const QueueSettings read = must(parse_queue_settings(
-      object([&](json::ObjectWriter& writer) { writer.value("aging", aging_object(options.aging)); })));
-  must(must(Admin::attach(request.where)).set_default_aging(*read.aging));
+  if (!options.aging.empty()) {
+    const QueueSettings read = must(parse_queue_settings(
+        object([&](json::ObjectWriter& writer) { writer.value("aging", aging_object(options.aging)); })));
+    must(must(Admin::attach(request.where)).set_default_aging(*read.aging));
+  }
+  const SegmentInfo info = must(Observer::attach(request.where)).segment_info();
+  const std::string shown = internal::print_aging(info.aging, info.lower_first);
+  request.json ? print_line(shown) : print_members(shown);
   return shell::kExitOk;
 }
 
@@ -236,6 +248,10 @@ void add_queue_commands(CLI::App& app, Request& request) {
   CLI::App* queue = app.add_subcommand("queue", "List, read and change queues");
   queue->require_subcommand(1);
   queue->fallthrough();
+  set_footer(*queue,
+             "\nEXAMPLES\n"
+             "  ojs-shm queue set mail --max-depth 10000 --aging on,interval=30s\n"
+             "  ojs-shm queue get mail --json\n");
   add_command<ListOptions>(*queue, request, "list", "All queues with depth, bounds and totals", &list_queues);
   const auto [get, get_options] = add_command<NameOptions>(*queue, request, "get", "One queue", &get_queue);
   get->add_option("NAME", get_options->name, "The queue")->required();
@@ -270,11 +286,15 @@ void add_queue_commands(CLI::App& app, Request& request) {
       ->allow_extra_args(false);
   set->add_option("--paused", set_options->paused, "A paused queue accepts jobs and gives none")
       ->type_name("true|false");
-  set->add_option("--aging", set_options->aging,
-                  "Waiting jobs rise: on, off, or preset=ojs|qo, interval=60s, rate=1, floor=0 or cap=200")
+  set->add_option(
+         "--aging", set_options->aging,
+         "Waiting jobs rise: on, off, preset=ojs|qo, interval=60s, rate=1, floor=0 or cap=200, with commas; or "
+         "default: as the segment has it (default-aging)")
       ->type_name("WHAT");
   set->add_option("--level-weights", set_options->level_weights,
-                  "Turns of priorities, such as 0:5,1:3,*:1, or off for the strict order")
+                  "Turns of priorities, such as 0:5,1:3,*:1, at least 1 each; *: all that are not listed, 1 unless "
+                  "said, or 0; or "
+                  "none for the strict order")
       ->type_name("LEVEL:N,...");
   set->add_option("--tenant-fairness", set_options->tenant_fairness,
                   "Tenants share each level by turns: on, off, or default_weight=1")
@@ -296,8 +316,9 @@ void add_queue_commands(CLI::App& app, Request& request) {
       &default_priority);
   type->add_option("TYPE", type_options->type, "The job type")->required();
   const auto [aging, aging_options] = add_command<DefaultAgingOptions>(
-      app, request, "default-aging", "Set how jobs rise in queues that have no ageing of their own", &default_aging);
-  aging->add_option("WHAT", aging_options->aging, "on, off, or as for `queue set --aging`")->required();
+      app, request, "default-aging", "Show or set how jobs rise in queues that have no ageing of their own",
+      &default_aging);
+  aging->add_option("WHAT", aging_options->aging, "As for `queue set --aging`, but for default");
   type->add_option("PRIORITY", type_options->priority, "A number or a name of the segment's convention");
 }
 

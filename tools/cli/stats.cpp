@@ -12,6 +12,7 @@
 #include "tools/shell/quantity.hpp"
 #include "tools/shell/refusal.hpp"
 #include "tools/shell/table.hpp"
+#include "worker_api/queue_policy.hpp"
 #include "worker_api/time_text.hpp"
 
 namespace ojs_shm::cli {
@@ -41,6 +42,7 @@ void write_segment(json::ObjectWriter& writer, const SegmentInfo& info) {
     priority.number("max", info.priority_max);
     priority.number("default", info.priority_default);
   });
+  writer.value("aging", internal::print_aging(info.aging, info.lower_first));
   writer.boolean("events", info.events);
   count(writer, "deaths_total", info.deaths_total);
   count(writer, "repairs_total", info.repairs_total);
@@ -156,6 +158,8 @@ int print_last_minute(const Observer& observer, bool json) {
 }
 
 int stats(const Request& request, const StatsOptions& options) {
+  if (options.metrics && request.json)
+    shell::refuse(Code::kInvalid, "--metrics is a page for Prometheus and not JSON: give --metrics or --json");
   const Observer observer = must(Observer::attach(request.where));
   if (options.metrics) {
     fmt::print("{}", metrics_page(observer));

@@ -67,10 +67,10 @@ void write_queue(json::ObjectWriter& writer, const QueueInfo& queue) {
   });
   const std::string policy = print_queue_policy(queue);
   for (const json::Member& member : json::members_of(policy)) writer.value(member.name, member.value);
-  writer.text("order", queue.shards > 1               ? "within a shard"
-                       : !queue.level_weights.empty() ? "weighted"
-                       : queue.aging.enabled          ? "aged"
-                                                      : "strict");
+  writer.boolean("aging_inherited", queue.aging_is_default);
+  writer.value("age_rates", fmt::format("[{}]", fmt::join(queue.age_rates, ",")));
+  const char* order = !queue.level_weights.empty() ? "weighted" : queue.aging.enabled ? "aged" : "strict";
+  writer.text("order", fmt::format("{}{}", order, queue.shards > 1 ? ", within a shard" : ""));
 }
 
 Error out_of_range(const Observer& observer, std::string_view priority) {

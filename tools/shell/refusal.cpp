@@ -14,10 +14,10 @@ std::string error_as_json(const Error& error, std::uint64_t line) {
     inner.text("code", code_name(error.code));
     inner.text("message", error.message);
     if (!error.subject.empty()) inner.text("subject", error.subject);
-    if (error.bound != 0) {
-      inner.number("depth", static_cast<std::int64_t>(error.depth));
+    const bool full = error.code == Code::kQueueFull || error.code == Code::kSegmentFull;
+    if (full && error.bound != 0) inner.number("depth", static_cast<std::int64_t>(error.depth));
+    if (error.bound != 0 && (full || error.code == Code::kTooLarge))
       inner.number("bound", static_cast<std::int64_t>(error.bound));
-    }
     if (!error.unit.empty()) inner.text("unit", error.unit);
     if (error.code == Code::kQueueFull) inner.text("queue", error.subject);
     if (error.tenant) inner.text("tenant", *error.tenant);

@@ -367,6 +367,28 @@ class Connecting(OnSegment, unittest.TestCase):
         with self.assertRaises(ojs_shm.NotFound):
             ojs_shm.remove_segment(name, dir=self.broker.dir)
 
+    def test_QO_17_an_export_goes_into_another_segment(self):
+        path = os.path.join(self.broker.dir, "export")
+        old, new = ({"name": f"{self.broker.name}-{which}", "dir": self.broker.dir} for which in ("old", "new"))
+        for where in (old, new):
+            ojs_shm.create_segment(**where, slots=64)
+        with ojs_shm.connect_sync(**old) as queue:
+            moved = [queue.submit("any", n).id for n in range(3)]
+        self.assertGreater(ojs_shm.export_segment(path, **old), 3)
+        self.assertEqual(ojs_shm.import_segment(path, **new)["jobs"], 3)
+        with open(path, "a") as file:
+            file.write("no job\n")
+        again = ojs_shm.import_segment(path, **new)
+        self.assertEqual((again["jobs"], again["existing"], again["refused"]), (0, 3, 1))
+        with ojs_shm.connect_sync(**new) as queue:
+            self.assertEqual([job.id for job in queue.jobs()], moved)
+        with open(path, "w") as file:
+            file.write("no export\n")
+        with self.assertRaises(ojs_shm.OtherFormat):
+            ojs_shm.import_segment(path, **new)
+        for where in (old, new):
+            ojs_shm.remove_segment(**where)
+
     def test_many_threads_share_one_connection(self):
         with ojs_shm.connect_sync(**self.broker.where, queue="shared") as queue:
             ids, failed = [], []
@@ -402,6 +424,23 @@ class Connecting(OnSegment, unittest.TestCase):
                 self.assertEqual(queue.worker(queues=["told"]).fetch(timeout=5).id, task.id)
             waits = [level for level in queue.waits() if level["queue"] == "told"]
             self.assertEqual([(level["priority"], level["count"]) for level in waits], [(1, 1)])
+        ojs_shm.remove_segment(**where)
+
+    def test_SUM_07_a_queue_follows_the_ageing_of_the_segment_again(self):
+        where = {"name": self.broker.name + "-ages", "dir": self.broker.dir}
+        ojs_shm.create_segment(**where, slots=64)
+        with ojs_shm.connect_sync(**where, queue="mail") as queue:
+            queue.configure_default_aging(interval="PT30S")
+            aging = {"enabled": True, "preset": "ojs", "interval": "PT30S", "rate": 1}
+            self.assertEqual(queue.segment_stats()["segment"]["aging"], aging)
+            queue.configure(aging={"enabled": False})
+            self.assertFalse(queue.stats().raw["aging_inherited"])
+            queue.configure(aging="default")
+            stats = queue.stats().raw
+            self.assertEqual((stats["aging_inherited"], stats["policy"]["aging"]), (True, aging))
+            self.assertEqual(stats["age_rates"], [])
+            with self.assertRaises(ojs_shm.InvalidArgument):
+                queue.configure(aging={"floor": 300})
         ojs_shm.remove_segment(**where)
 
     def test_FS_004_FS_T06_FS_H3_a_pool_is_set_served_and_shown(self):

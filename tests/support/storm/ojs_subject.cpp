@@ -163,8 +163,8 @@ void OjsSubject::check_pools(Ledger& ledger) {
     const auto first = std::find_if(first_pools_.begin(), first_pools_.end(),
                                     [&](const PoolInfo& other) { return other.name == pool.name; });
     const std::uint64_t before = first == first_pools_.end() ? 0 : first->used;
-    // Levels stay with their queue once they were used, and each keeps the chunk it would fill next.
-    if (pool.name == "levels") return true;
+    // Levels and parts stay with their queue once they were used, and each level keeps the chunk it would fill next.
+    if (pool.name == "levels" || pool.name == "parts") return true;
     // The broker has come since.
     if (pool.name == "handles" || pool.name == "processes") return pool.used <= before + 1;
     if (pool.name == "chunks")

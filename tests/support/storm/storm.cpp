@@ -26,7 +26,8 @@ void nap_ns(std::uint64_t ns) {
   ::nanosleep(&pause, nullptr);
 }
 
-/// What this process holds for itself, without what it maps together with others.
+/// What this process holds for itself, without what it maps together with others. What a child was born with is its
+/// parent's, and counts as well.
 std::uint64_t private_memory_kib() {
   std::ifstream status("/proc/self/status");
   for (std::string word; status >> word;) {
@@ -83,6 +84,7 @@ void Storm::spawn(Member& member) {
 void Storm::live(const Member& member) {
   Lane lane{ledger_,       member.role, member.lane,
             member.number, member.life, Dice(plan_.seed ^ (std::uint64_t{member.life} << 20)).next()};
+  const std::uint64_t born_with = private_memory_kib();
   int code = 0;
   try {
     if (plan_.at_birth != nullptr) plan_.at_birth(lane);
@@ -95,7 +97,7 @@ void Storm::live(const Member& member) {
     lane.accuse(Offence::kDiedByItself, {}, failure.what());
     code = 1;
   }
-  const std::uint64_t memory = private_memory_kib();
+  const std::uint64_t memory = std::max(private_memory_kib(), born_with) - born_with;
   if (memory > lane.book().private_kib.load()) lane.book().private_kib.store(memory);
   ::_exit(code);
 }

@@ -359,6 +359,19 @@ TEST_F(Audit, I23_an_account_that_holds_what_nothing_waits_for) {
   EXPECT_EQ(found(), (std::set<std::uint32_t>{14}));
 }
 
+TEST_F(Audit, I24_an_entry_of_the_ids_that_leads_elsewhere) {
+  std::uint32_t cell = 0;
+  while (raw().key_cell(cell).load() == 0) ++cell;
+  const std::uint64_t entry = raw().key_cell(cell).load();
+  const std::uint64_t of_another_slot = shm::Field<38, 24>::put(finished) | shm::Field<0, 38>::get(entry) | 1ULL << 62;
+  for (const std::uint64_t wrong : {std::uint64_t{entry ^ 1}, of_another_slot}) {
+    const Corrupted<std::uint64_t> also(raw().key_cell(cell + 1), wrong);
+    EXPECT_EQ(found(), (std::set<std::uint32_t>{24}));
+    EXPECT_EQ(s.admin.mend().code(), Code::kOk);
+    EXPECT_EQ(found(), std::set<std::uint32_t>{});
+  }
+}
+
 TEST_F(Audit, names_no_more_than_a_thousand_findings_and_only_what_stays) {
   EXPECT_EQ(engine::audit_patiently(s.store()), std::vector<engine::Finding>{});
   const Corrupted word(queue().waiters[15], 1ULL << 63);

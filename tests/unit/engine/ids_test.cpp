@@ -114,6 +114,26 @@ TEST(Ids, an_id_is_free_again_once_its_job_is_gone) {
   EXPECT_EQ(s.put(with_id(id)), id);
 }
 
+/// An inserter that died left a tentative entry; its slot went on to the same job, tried again.
+TEST(Ids, an_entry_of_a_dead_inserter_goes_with_the_job_of_its_slot) {
+  QuietSegment s(few_slots(64));
+  shm::Segment& segment = s.segment.attachment()->segment();
+  const auto entries = [&segment] {
+    std::vector<std::uint32_t> at;
+    for (std::uint32_t i = 0; i < segment.geometry().key_cells; ++i)
+      if (segment.key_cell(i).load() != 0) at.push_back(i);
+    return at;
+  };
+  const std::string id = s.put(with_id(brought(7)));
+  ASSERT_EQ(entries().size(), 1U);
+  const std::uint32_t first = entries().front();
+  const std::uint64_t tentative = shm::Field<0, 62>::get(segment.key_cell(first).load()) | 1ULL << 62;
+  segment.key_cell(first + 1).store(tentative, shm::Point::kNone);
+  ASSERT_TRUE(s.producer.cancel(id).ok());
+  for (int i = 0; i < 300; ++i) ASSERT_TRUE(s.producer.cancel(s.put(1)).ok());  // slots are used again
+  EXPECT_TRUE(entries().empty());
+}
+
 TEST(Ids, of_one_maker_have_their_low_bits_in_common_and_still_find_room) {
   QuietSegment maker, s;
   for (int i = 0; i < 300; ++i) {

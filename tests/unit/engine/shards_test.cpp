@@ -85,6 +85,21 @@ TEST(Shards, QO_08_fewer_shards_lose_no_job) {
   EXPECT_EQ(s.drain().size(), 8U);
 }
 
+TEST(Shards, QO_14_a_rate_that_comes_later_is_no_rate_of_the_jobs_of_a_former_shard) {
+  QuietSegment s;
+  ASSERT_TRUE(s.admin.set_queue("default", shards(4)).ok());
+  std::vector<std::string> old;
+  for (int i = 0; i < 8; ++i) old.push_back(Producer::attach(s.segment).value().enqueue(spec_of(2))->str());
+  ASSERT_TRUE(s.admin.set_queue("default", shards(1)).ok());
+  JobSpec spec = spec_of(2);
+  spec.priority_age_rate = 50;
+  const std::string quick = s.put(spec);
+  EXPECT_EQ(s.get(quick).priority_age_rate, 50U);
+  for (const std::string& id : old) EXPECT_FALSE(s.get(id).priority_age_rate.has_value()) << id;
+  EXPECT_EQ(s.admin.set_queue("default", shards(2)).code(), Code::kInvalid);
+  EXPECT_EQ(s.drain().size(), 9U);
+}
+
 TEST(Shards, QO_14_a_sharded_queue_takes_no_rate_of_a_job) {
   QuietSegment s;
   ASSERT_TRUE(s.admin.set_queue("default", shards(2)).ok());

@@ -287,5 +287,25 @@ TEST(Tenants, FS_T01_many_threads_take_each_job_once) {
   EXPECT_EQ(std::adjacent_find(all.begin(), all.end()), all.end());
 }
 
+TEST(Tenants, FS_T16_sharing_no_more_forgets_no_job_that_came_into_a_flow_while_it_was_given_away) {
+  QuietSegment s(many_slots(64, 2));
+  for (const char* queue : {"default", "other"}) ASSERT_TRUE(s.admin.set_queue(queue, sharing()).ok());
+  put_for(s, "a");
+  const std::uint64_t place = std::uint64_t{s.store().find_queue("other")} << 16 | engine::normal_ring(2);
+  for (std::uint32_t i = 0; i < s.store().flows(); ++i) {
+    engine::FlowRecord& flow = s.store().flow(i);
+    const bool in_line = engine::FlowControl(flow.control.load()).in_line();
+    flow.key.store(in_line ? engine::mix_key(place, engine::Store::hash_tenant("a")) : 1, shm::Point::kNone);
+  }
+  JobSpec spec = spec_of(2, "other");
+  spec.tenant = "a";
+  const std::string id = s.put(spec);
+  ASSERT_TRUE(s.admin.set_queue("default", sharing(false)).ok());
+  EXPECT_EQ(s.findings(), "");
+  Worker worker = Worker::attach(s.segment, {.queues = {"other"}}).value();
+  ASSERT_TRUE(worker.try_fetch(s.job));
+  EXPECT_EQ(s.job.id(), id);
+}
+
 }  // namespace
 }  // namespace ojs_shm::test

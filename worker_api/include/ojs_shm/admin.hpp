@@ -35,7 +35,7 @@ struct QueueSettings {
 
 /// Reads `{"paused", "backpressure": {"max_depth", "max_size_bytes", "strategy", "warning_threshold", "drop",
 /// "tenant_max_depth", "tenant_max_size_bytes", "tenant_bounds": {"a": {"max_depth", "max_size_bytes"}}}, "aging":
-/// {"enabled", "preset", "interval", "rate", "cap" or "floor"}, "level_weights": {"0": 5, "high": 3, "*": 1}, "shards",
+/// {"enabled", "preset", "interval", "rate", "cap" or "floor"} or "default", "level_weights": {"0": 5, "high": 3, "*": 1}, "shards",
 /// "tenant_fairness": {"enabled", "strategy": "fair-share", "default_weight", "weights": {"a": 5}}}`.
 /// Errors: kInvalid; `subject` is the member.
 OJS_SHM_API Result<QueueSettings> parse_queue_settings(std::string_view json);
@@ -60,7 +60,7 @@ class OJS_SHM_API Admin {
   /// Makes the queue when it does not exist. Effective at once, on all jobs that wait. Errors: kInvalid (also ageing and
   /// weights on one queue), kSegmentFull.
   Status set_queue(std::string_view name, const QueueSettings& settings);
-  /// For all queues that have no ageing of their own, now and later. Errors: kInvalid.
+  /// For all queues that have no ageing of their own, now and later; SegmentInfo::aging reads it. Errors: kInvalid.
   Status set_default_aging(const AgingSettings& aging);
   /// Makes or changes a pool of workers, and its queues when they do not exist; true when it is new. Effective at once, on
   /// all jobs that wait. Errors: kInvalid (also a queue of another pool that is isolated), kSegmentFull.

@@ -5,6 +5,8 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include <ojs_shm/export.hpp>
 #include <ojs_shm/job.hpp>
@@ -44,6 +46,9 @@ struct EventOptions {
   /// waits, for a segment in which nobody is at work.
   std::uint32_t settle_ms = 20;
 };
+
+/// Every Event::type there is.
+OJS_SHM_API std::vector<std::string_view> event_types();
 
 /// Reads events while others go on. Whoever reads too slowly loses the oldest ones, and is told how many. Works on a
 /// read-only mapping. One thread at a time.

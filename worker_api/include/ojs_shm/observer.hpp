@@ -27,6 +27,7 @@ struct AgingSettings {
   std::optional<std::uint32_t> interval_ms = {};  ///< 60,000
   std::optional<std::uint32_t> rate = {};         ///< 1; 0 to 255
   std::optional<std::int64_t> limit = {};         ///< the best priority that a job reaches by age, "floor" or "cap"
+  bool inherit = false;  ///< none of its own: the queue follows the segment, and the rest says nothing
 };
 
 /// How many turns a level has in each cycle.
@@ -69,6 +70,7 @@ struct QueueInfo {
   bool lower_first = true;  ///< of two priorities the lower one goes first
   AgingSettings aging;
   bool aging_is_default = true;            ///< the segment's, not the queue's own
+  std::vector<std::uint32_t> age_rates;    ///< that jobs of the queue ever brought, as they came; at most eight
   std::vector<LevelWeight> level_weights;  ///< best first, divided by what they have in common; empty: strict
   std::uint32_t shards = 1;                ///< order holds within a shard
   TenantFairness tenant_fairness;
@@ -80,7 +82,7 @@ OJS_SHM_API std::string print_queue_policy(const QueueInfo& queue);
 
 /// The supervisor's handle counts among "handles"; eight more are kept for supervision and counted nowhere.
 struct PoolInfo {
-  std::string name;  ///< "slots", "blocks", "chunks", "levels", "queues", "ids", "handles", "processes"
+  std::string name;  ///< "slots", "blocks", "chunks", "levels", "queues", "parts", "ids", "handles", "processes"
   std::uint64_t used = 0, capacity = 0, unit_bytes = 0;
   std::string option;  ///< the option that makes it larger
   std::string larger;  ///< the options and sizes for a pool twice as large; empty when no segment can have more
@@ -100,6 +102,8 @@ struct SegmentInfo {
   bool events = false;                       ///< handles tell what happens (Admin::set_events)
   std::uint64_t unmeasured_waits_total = 0;  ///< dispatches that are in no LevelWaits, for want of memory for them
   std::int64_t priority_min = 0, priority_max = 0, priority_default = 0;
+  bool lower_first = true;  ///< of two priorities the lower one goes first
+  AgingSettings aging;      ///< of queues that have none of their own
   std::vector<PoolInfo> pools;
   std::vector<ProcessInfo> processes;
   std::uint64_t deaths_total = 0, repairs_total = 0;
@@ -141,7 +145,8 @@ class OJS_SHM_API Observer {
   Result<WorkerPoolInfo> pool(std::string_view name) const;
   SchedulingStats scheduling_stats() const;
   Result<JobInfo> get(std::string_view id) const;
-  /// Available ones in the order in which they would be fetched, then the others by time.
+  /// Available ones in the order in which they would be fetched, then the others by time. A queue with weights of levels
+  /// comes level by level, best first: turns decide among its levels.
   std::vector<JobInfo> list(const JobFilter& filter) const;
   /// The keys that have or had a limit, by name.
   std::vector<LimitInfo> limits() const;

@@ -412,7 +412,7 @@ OJS_SHM_API int64_t ojs_shm_queues(ojs_shm_observer* observer, char* buffer, siz
 OJS_SHM_API int64_t ojs_shm_queue(ojs_shm_observer* observer, const char* name, char* buffer, size_t size);
 // JSON: one job. Errors: NOT_FOUND.
 OJS_SHM_API int64_t ojs_shm_find(ojs_shm_observer* observer, const char* id, char* buffer, size_t size);
-// JSON: an array of jobs; available ones in the order of fetching, then the others by time. `filter` may be NULL.
+// JSON: jobs; available ones in the order of fetching (with weights level by level), then by time. `filter` may be NULL.
 OJS_SHM_API int64_t ojs_shm_list(ojs_shm_observer* observer, const ojs_shm_job_filter* filter, char* buffer,
                                  size_t size);
 // JSON: an array of {"invariant", "text"}, empty when the segment is sound. docs/invariants.md has the numbers.
@@ -446,3 +446,4 @@ OJS_SHM_API int64_t ojs_shm_events_lost(ojs_shm_events* events);
 #include <ojs_shm/ojs_shm_full.h>
 #include <ojs_shm/ojs_shm_limits.h>
 #include <ojs_shm/ojs_shm_pools.h>
+#include <ojs_shm/ojs_shm_transfer.h>

@@ -119,6 +119,12 @@ class JobFilter(Sized):
                 ("state", c_uint32), ("flags", c_uint32)]
 
 
+class ImportReport(Sized):
+    _fields_ = [("struct_size", c_size_t), ("jobs", c_uint64), ("existing", c_uint64), ("refused", c_uint64),
+                ("queues", c_uint64), ("pools", c_uint64), ("limits", c_uint64), ("default_priorities", c_uint64),
+                ("defaulted", c_uint64), ("clamped", c_uint64)]
+
+
 _handle, _out = c_void_p, POINTER(c_void_p)
 _text = (c_void_p, c_size_t)  # the caller's buffer, which ends the arguments of every entry that returns a text
 
@@ -194,6 +200,8 @@ _ENTRIES = {
     "events_open": (c_int, (_handle, c_uint32, _out)),
     "next_event": (c_int64, (_handle, *_text)),
     "events_lost": (c_int64, (_handle,)),
+    "export": (c_int64, (_handle, c_int)),
+    "import": (c_int, (_handle, c_int, POINTER(ImportReport))),
 }
 
 

@@ -244,7 +244,7 @@ class Queue:
 
     def jobs(self, *, queue: str | None = None, type: str | None = None, state: str | None = None,
              dead_letter: bool = False, limit: int = 0) -> list[JobInfo]:
-        """Available ones in the order in which they would be fetched, then the others by time. limit 0: all."""
+        """Available ones in the order of fetching (with weights: level by level), then the others by time. limit 0: all."""
         wanted = _abi.JobFilter()
         wanted.queue, wanted.type = _abi.text_in(queue, "queue"), _abi.text_in(type, "type")
         wanted.limit = _abi.whole(limit, "limit", 64)
@@ -295,7 +295,7 @@ class Queue:
 
     def configure(self, queue: str | None = None, *, max_depth: int | None = None,
                   max_size_bytes: int | None = None, paused: bool | None = None,
-                  aging: dict[str, Any] | None = None, level_weights: dict[str, int] | None = None,
+                  aging: dict[str, Any] | str | None = None, level_weights: dict[str, int] | None = None,
                   shards: int | None = None, tenant_fairness: dict[str, Any] | None = None,
                   strategy: str | None = None, warning_threshold: float | None = None,
                   drop: str | None = None, tenant_max_depth: int | None = None, tenant_max_size_bytes: int | None = None,
@@ -306,9 +306,9 @@ class Queue:
         `drop` "oldest" or "lowest_priority". Fuller than `warning_threshold` (0 to 1) it warns. `tenant_...` bound each
         tenant; `tenant_bounds` maps all that have their own to max_depth and max_size_bytes.
 
-        `aging` has the members enabled, preset ("ojs", "qo"), interval, rate, and cap or floor; `level_weights` maps a
-        priority (a number or a name, "*" for all others) to its turns, and is strict again when empty; `tenant_fairness` has
-        the members enabled, default_weight and weights, which maps a tenant (`meta.tenant_id` of a job) to its turns.
+        `aging` has enabled, preset ("ojs", "qo"), interval, rate, and cap or floor, or is "default": the segment's;
+        `level_weights` maps a priority (a number or a name, "*" for all others) to its turns, and is strict again when
+        empty; `tenant_fairness` has enabled, default_weight and weights, which maps a tenant (`meta.tenant_id`) to its turns.
         """
         settings = _abi.QueueSettings()
         for bit, member, value in ((_abi.QUEUE_MAX_DEPTH, "max_depth", max_depth),
@@ -336,7 +336,7 @@ class Queue:
                 admin.call(library().set_queue, name, ctypes.byref(settings))
 
     def configure_default_aging(self, **aging: Any) -> None:
-        """Ageing of all queues that have none of their own, now and later."""
+        """Ageing of all queues that have none of their own, now and later; segment_stats()["segment"]["aging"] reads it."""
         text = to_json({"aging": aging})
         with self._admins.lent() as admin:
             admin.call(library().configure_queue, None, text, len(text))

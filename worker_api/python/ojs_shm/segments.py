@@ -1,13 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Segments as files: make one, remove one."""
+"""Segments as wholes: make one, remove one, export and import one."""
 
 from __future__ import annotations
 
 import ctypes
+import os
+from contextlib import contextmanager
+from typing import Iterator
 
 from . import _abi
 from ._abi import library
 from .jobs import Duration, milliseconds
+
+_INVALID = -2  # with refused lines: told by the report
 
 
 def create_segment(name: str | None = None, *, dir: str | None = None, convention: str = "ojs", size_bytes: int = 0,
@@ -34,3 +39,37 @@ def remove_segment(name: str | None = None, *, dir: str | None = None, force: bo
     code = library().segment_remove(_abi.text_in(name, "name"), _abi.text_in(dir, "dir"), int(force))
     if code < 0:
         raise library().error(code)
+
+
+def export_segment(path: str | os.PathLike[str], name: str | None = None, *, dir: str | None = None) -> int:
+    """Writes queues, pools, limits and jobs into a file (docs/export.md) and returns how many lines. Only looks.
+
+    Errors: CannotAttach, PermissionDenied, OSError of the file.
+    """
+    with open(path, "wb") as file, _opened(library().segment_observe, name, dir) as segment:
+        lines = library().export(segment, file.fileno())
+        if lines < 0:
+            raise library().error(lines)
+        return lines
+
+
+def import_segment(path: str | os.PathLike[str], name: str | None = None, *, dir: str | None = None) -> dict[str, int]:
+    """Puts an export into a segment that exists. Returns the counts of docs/export.md; `refused` lines were at fault.
+
+    Errors: CannotAttach, OtherFormat (the file is no export), SegmentFull, OSError of the file.
+    """
+    report = _abi.ImportReport()
+    with open(path, "rb") as file, _opened(library().segment_attach, name, dir) as segment:
+        code = getattr(library(), "import")(segment, file.fileno(), ctypes.byref(report))
+        if code < 0 and (code != _INVALID or report.refused == 0):
+            raise library().error(code)
+    return {member: getattr(report, member) for member, _ in report._fields_ if member != "struct_size"}
+
+
+@contextmanager
+def _opened(entry, name: str | None, dir: str | None) -> Iterator[int]:
+    segment = library().open(entry, _abi.text_in(name, "name"), _abi.text_in(dir, "dir"))
+    try:
+        yield segment
+    finally:
+        library().close(segment)
