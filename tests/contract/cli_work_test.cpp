@@ -1,12 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // `ojs-shm work`: a command for each job. Real workers, real commands, real signals.
 #include <gtest/gtest.h>
+#include <sys/ptrace.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 
+#include <cerrno>
 #include <csignal>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <sstream>
 #include <string>
 
@@ -177,6 +182,31 @@ TEST(CliWork, sigterm_lets_the_running_command_finish) {
   EXPECT_EQ(done.exit_code, 0) << done.err;
   EXPECT_EQ(segment.job(id, "state"), "completed");
   EXPECT_EQ(segment.job(next, "state"), "available") << "no new job after SIGTERM";
+}
+
+TEST(CliWork, sigterm_that_came_before_the_command_ended_takes_no_further_job) {
+  const LiveSegment segment;
+  const std::string id = segment.enqueue({"-t", "a"});
+  const std::string next = segment.enqueue({"-t", "a"});
+  const std::string go = segment.folder() / "go";
+  Process worker = segment.start_cli(shell_worker("while ! test -e " + go + "; do :; done"));
+  ASSERT_TRUE(segment.becomes(id, "active"));
+  // The thread that reads signals stands still, the one that runs the command goes on.
+  if (::ptrace(PTRACE_SEIZE, worker.pid(), 0, 0) != 0) GTEST_SKIP() << "no ptrace here: " << std::strerror(errno);
+  ASSERT_EQ(::ptrace(PTRACE_INTERRUPT, worker.pid(), 0, 0), 0);
+  ASSERT_EQ(::waitpid(worker.pid(), nullptr, __WALL), worker.pid());
+  const auto threads = [&] {
+    const std::filesystem::directory_iterator each("/proc/" + std::to_string(worker.pid()) + "/task");
+    return std::distance(each, {});
+  };
+  const auto before = threads();
+  worker.signal(SIGTERM);
+  std::ofstream(go) << "";
+  EXPECT_TRUE(eventually([&] { return threads() < before || segment.job(next, "state") != "available"; }));
+  EXPECT_EQ(segment.job(id, "state"), "completed");
+  EXPECT_EQ(segment.job(next, "state"), "available");
+  ASSERT_EQ(::ptrace(PTRACE_DETACH, worker.pid(), 0, 0), 0);
+  EXPECT_EQ(worker.wait().exit_code, 0);
 }
 
 TEST(CliWork, after_the_grace_time_a_stopped_worker_gives_its_job_back_uncounted) {

@@ -113,10 +113,7 @@ int work(const Request& request, const WorkOptions& options) {
   crew.json = request.json;
 
   // Before the first thread: all of them inherit the mask, and only the crew's signalfd sees the two.
-  sigset_t both;
-  ::sigemptyset(&both);
-  ::sigaddset(&both, SIGTERM);
-  ::sigaddset(&both, SIGINT);
+  const sigset_t both = ending_signals();
   ::pthread_sigmask(SIG_BLOCK, &both, nullptr);
   ::signal(SIGPIPE, SIG_IGN);  // a command may end without having read its args
   await_segment(request, kPatience);

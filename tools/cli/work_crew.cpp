@@ -40,7 +40,22 @@ milliseconds beat_pause(std::uint64_t lease_end_ms) {
   return milliseconds(std::clamp<std::uint64_t>(left / 3, 20, 600'000));
 }
 
+/// Whether one has come that nobody has read yet: who sent it before a job ended expects no further one.
+bool signal_pending() {
+  sigset_t pending;
+  ::sigpending(&pending);
+  return ::sigismember(&pending, SIGTERM) == 1 || ::sigismember(&pending, SIGINT) == 1;
+}
+
 }  // namespace
+
+sigset_t ending_signals() {
+  sigset_t both;
+  ::sigemptyset(&both);
+  ::sigaddset(&both, SIGTERM);
+  ::sigaddset(&both, SIGINT);
+  return both;
+}
 
 struct WorkCrew::Lane {
   Worker worker;
@@ -74,10 +89,7 @@ Status WorkCrew::run() {
 }
 
 void WorkCrew::watch_signals() {
-  sigset_t both;
-  ::sigemptyset(&both);
-  ::sigaddset(&both, SIGTERM);
-  ::sigaddset(&both, SIGINT);
+  const sigset_t both = ending_signals();
   const int signals = ::signalfd(-1, &both, SFD_CLOEXEC);
   std::optional<Clock::time_point> abort_at;
   for (;;) {
@@ -87,9 +99,7 @@ void WorkCrew::watch_signals() {
     ::poll(watched.data(), watched.size(), abort_at ? static_cast<int>(wait_ms) : -1);
     if (watched[0].revents != 0) break;
     if (watched[1].revents != 0) {
-      signalfd_siginfo info;
-      if (::read(signals, &info, sizeof info) != sizeof info) continue;
-      stop(abort_at.has_value());
+      stop(abort_at.has_value(), signals);
       if (!abort_at) abort_at = Clock::now() + options_.grace;
     } else if (abort_at && Clock::now() >= *abort_at) {
       stop(true);
@@ -99,9 +109,12 @@ void WorkCrew::watch_signals() {
   ::close(signals);
 }
 
-void WorkCrew::stop(bool abort) {
+void WorkCrew::stop(bool abort, int signals) {
   {
     const std::lock_guard lock(mutex_);
+    signalfd_siginfo info;  // read under the lock: at every moment it is either pending or known
+    if (signals >= 0) [[maybe_unused]]
+      const auto n = ::read(signals, &info, sizeof info);
     stopping_ = true;
     aborting_ = aborting_ || abort;
   }
@@ -120,7 +133,7 @@ bool WorkCrew::aborting() const {
 
 bool WorkCrew::take_ticket() {
   const std::lock_guard lock(mutex_);
-  if (stopping_ || (options_.count != 0 && tickets_ >= options_.count)) return false;
+  if (stopping_ || signal_pending() || (options_.count != 0 && tickets_ >= options_.count)) return false;
   ++tickets_;
   return true;
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <signal.h>
+
 #include <chrono>
 #include <cstdint>
 #include <mutex>
@@ -24,6 +26,9 @@ struct CrewOptions {
   std::size_t largest_result = 0;
 };
 
+/// The two that end a crew: SIGTERM and SIGINT.
+sigset_t ending_signals();
+
 /// Threads that fetch jobs and run the command for each. SIGTERM and SIGINT, blocked by the caller in every thread, end
 /// it: first no new jobs, after the grace time (or a second signal) SIGTERM to the commands, whose jobs go back.
 class WorkCrew {
@@ -41,7 +46,8 @@ class WorkCrew {
   /// Why a job is no longer held here: "cancelled", or "lost" for any other reason.
   std::string why_gone(const Job& job) const;
   bool take_ticket();
-  void stop(bool abort);
+  /// Takes one signal of the signalfd, if one is given.
+  void stop(bool abort, int signals = -1);
   bool stopping() const;
   bool aborting() const;
   void watch_signals();
