@@ -43,12 +43,17 @@ bool Permits::holds(Permit permit) const {
 }
 
 /// Below which place permits may be taken: that place and all that is held above it make up the limit at most. What is
-/// held above it only falls, for nobody takes there, so that the sum never passes the limit.
-std::uint32_t Permits::room(const PermitSet& set, std::uint32_t limit) const {
+/// held above it only falls, for nobody takes there, so that the sum never passes the limit. What the taker's job has left
+/// in an earlier hold is not in its way: it would go to the lot, see room from there, and come back for ever.
+std::uint32_t Permits::room(const PermitSet& set, std::uint32_t limit, Permit taker) const {
+  const auto one_of_others = [&](std::uint32_t place) {
+    const Permit found(at(set, place).load());
+    return holds(found) && !found.names(taker) ? 1U : 0U;
+  };
   std::uint32_t at_work = 0;
-  for (std::uint32_t i = high(set); i > limit; --i) at_work += holds(Permit(at(set, i - 1).load())) ? 1 : 0;
+  for (std::uint32_t i = high(set); i > limit; --i) at_work += one_of_others(i - 1);
   std::uint32_t below = std::min(limit, high(set));
-  while (below > 0 && below + at_work > limit) at_work += holds(Permit(at(set, --below).load())) ? 1 : 0;
+  while (below > 0 && below + at_work > limit) at_work += one_of_others(--below);
   return below;
 }
 
@@ -73,7 +78,7 @@ bool Permits::take(PermitSet& set, Permit holder) const {
     const std::uint32_t limit = PermitSet::limit_of(before);
     if (limit == PermitSet::kNone) return true;  // 1
     Permit mine(0);
-    Word* taken = place(set, room(set, limit), holder, mine);
+    Word* taken = place(set, room(set, limit, holder), holder, mine);
     if (set.limit.load_seq_cst() == before) return taken != nullptr;                                // 2, 4
     if (taken != nullptr) taken->cas_once(mine.word, mine.given_back().word, Point::kPermitGiven);  // 3
   }
@@ -82,7 +87,7 @@ bool Permits::take(PermitSet& set, Permit holder) const {
 bool Permits::has_room(const PermitSet& set) const {
   const std::uint32_t limit = PermitSet::limit_of(set.limit.load_seq_cst());
   if (limit == PermitSet::kNone) return true;
-  const std::uint32_t below = room(set, limit);
+  const std::uint32_t below = room(set, limit, Permit(0));
   for (std::uint32_t i = 0; i < below; ++i)
     if (!holds(Permit(at(set, i).load_seq_cst()))) return true;
   return false;

@@ -107,7 +107,7 @@ class Permits {
   Word& at(const PermitSet& set, std::uint32_t place) const;
 
  private:
-  std::uint32_t room(const PermitSet& set, std::uint32_t limit) const;
+  std::uint32_t room(const PermitSet& set, std::uint32_t limit, Permit taker) const;
   Word* place(PermitSet& set, std::uint32_t room, Permit holder, Permit& mine) const;
   bool grow(PermitSet& set, std::uint32_t owner, std::uint32_t limit) const;
   std::uint32_t high(const PermitSet& set) const;

@@ -25,7 +25,7 @@ byte permit[LIMIT] = NOBODY;  // the job that has it
 byte at_work;
 bool dead, repaired;
 
-// A permit whose job nobody holds is nobody's.
+// A permit whose job nobody holds is nobody's, and one of an earlier hold of this job, whose holder died, is its own.
 #define HELD(j) (state[j] == claimed || state[j] == working)
 #define FREE(p) (permit[p] == NOBODY || !HELD(permit[p]))
 
@@ -49,14 +49,19 @@ inline look_into_the_lot() {
   if :: room -> unpark() :: else fi
 }
 
+#ifdef MUTANT_OWN_PERMIT_IN_THE_WAY
+#define MAY_TAKE(p) FREE(p)
+#else
+#define MAY_TAKE(p) (FREE(p) || permit[p] == j)
+#endif
 inline take_permit() {
 #ifdef MUTANT_PERMIT_WITHOUT_CAS
-  d_step { p = 0; do :: p < LIMIT && !FREE(p) -> p++ :: else -> break od; got = p < LIMIT };
+  d_step { p = 0; do :: p < LIMIT && !MAY_TAKE(p) -> p++ :: else -> break od; got = p < LIMIT };
   if :: got -> permit[p] = j :: else fi;
 #else
   d_step {
     p = 0;
-    do :: p < LIMIT && !FREE(p) -> p++ :: else -> break od;
+    do :: p < LIMIT && !MAY_TAKE(p) -> p++ :: else -> break od;
     got = p < LIMIT;
     if :: got -> permit[p] = j :: else fi
   };

@@ -135,7 +135,7 @@ proctype Worker(byte me) {
         if
         :: state == COMPLETED -> break
         :: me == DOOMED -> break
-        :: me != DOOMED && ((state == AVAILABLE && hint[tag]) || state == COMPLETED) -> skip
+        :: me != DOOMED && state == AVAILABLE && hint[tag] -> skip
         fi
       fi;
       atomic { t = 0; ok = false }

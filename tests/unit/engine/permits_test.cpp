@@ -83,6 +83,21 @@ TEST_F(PermitsTest, a_job_that_comes_back_takes_over_what_its_earlier_hold_left)
   EXPECT_EQ(permits.count(set), 0U);
 }
 
+TEST_F(PermitsTest, what_an_earlier_hold_left_above_a_lower_limit_is_not_in_its_way) {
+  limit(2);
+  const Permit other = work(), job = work();
+  ASSERT_TRUE(permits.take(set, other));
+  ASSERT_TRUE(permits.take(set, job));
+  ASSERT_TRUE(s.worker.ack(jobs.front()).ok());
+  for (const std::uint32_t place : {0U, 1U})  // of a death that no repair has swept yet
+    permits.at(set, place).store(place == 0 ? 0 : Permit(0).taken_by(job).word, shm::Point::kNone);
+  limit(1);
+  EXPECT_TRUE(permits.take(set, job));
+  permits.give(set, job);
+  EXPECT_EQ(permits.count(set), 0U);
+  EXPECT_TRUE(permits.take(set, work()));
+}
+
 TEST_F(PermitsTest, a_limit_below_what_is_at_work_lets_nothing_new_begin_until_that_has_fallen) {
   limit(5);
   std::vector<Permit> at_work;
