@@ -75,7 +75,11 @@ Outcome Actor::set_shards(std::uint32_t q, std::uint32_t shards) {
   if (shards > 1)
     for (unsigned part = 1; part < kAgeClasses; ++part)
       if (is_age_class(queue.age_class[part].load())) return Outcome::kRateOfShard;
-  for (unsigned part = 1; part < std::min<std::uint32_t>(shards, kParts); ++part) {
+  const unsigned end = std::min<std::uint32_t>(shards, kParts);
+  std::uint32_t missing = 0;
+  for (unsigned part = 1; part < end; ++part) missing += queue.part[part].load() == 0 ? 1 : 0;
+  if (missing > store_.spare_parts() - store_.parts_in_use()) return Outcome::kNoParts;
+  for (unsigned part = 1; part < end; ++part) {
     // A part that was a shard never gets a rate: its jobs may outlive the setting.
     if (part < kAgeClasses && !queue.age_class[part].cas_once(0, kClassOfShard, Point::kAgeClassTaken) &&
         is_age_class(queue.age_class[part].load()))

@@ -154,6 +154,12 @@ std::uint32_t Store::ensure_part(std::uint32_t q, unsigned part) {
   return kNoIndex;
 }
 
+std::uint32_t Store::parts_in_use() const {
+  std::uint32_t n = 0;
+  for (std::uint32_t i = 0; i < spare_parts_; ++i) n += part_rings_[i].owner.load() != 0 ? 1 : 0;
+  return n;
+}
+
 std::uint64_t Store::hash_name(std::string_view name) {
   std::uint64_t h = 0xCBF29CE484222325ULL;
   for (const char c : name) h = (h ^ static_cast<unsigned char>(c)) * 0x100000001B3ULL;

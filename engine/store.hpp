@@ -85,6 +85,7 @@ class Store {
   /// The number of the part's rings, made if need be; kNoIndex when all are taken.
   std::uint32_t ensure_part(std::uint32_t queue, unsigned part);
   std::uint32_t spare_parts() const { return spare_parts_; }
+  std::uint32_t parts_in_use() const;
   Aging aging(const QueueRecord& queue) const {
     const Aging own(queue.aging.load());
     return own.set() ? own : Aging(header().aging.load());

@@ -44,13 +44,8 @@ PoolInfo counted(engine::Store& store, Pool pool) {
     case Pool::kQueues:
       return counted("queues", store.max_queues(), sizeof(engine::QueueRecord) + g.lanes * sizeof(engine::QueueTally),
                      "--max-queues", [&](std::uint32_t i) { return store.queue(i).name_hash.load() != 0; });
-    case Pool::kParts: {
-      PoolInfo info{"parts", 0, store.spare_parts(), sizeof(engine::PartRings), "--max-queues", ""};
-      for (std::uint32_t q = 0; q < store.queue_count(); ++q)
-        for (unsigned part = 1; part < engine::kParts; ++part)
-          info.used += store.queue(q).part[part].load() != 0 ? 1 : 0;
-      return info;
-    }
+    case Pool::kParts:
+      return {"parts", store.parts_in_use(), store.spare_parts(), sizeof(engine::PartRings), "--max-queues", ""};
     case Pool::kIds:
       return counted("ids", g.key_cells, 8, "--slots or --size",
                      [&](std::uint32_t i) { return segment.key_cell(i).load() != 0; });

@@ -7,6 +7,7 @@
 #include <fstream>
 #include <map>
 #include <string>
+#include <vector>
 
 #include "tests/support/live_segment.hpp"
 #include "worker_api/attachment.hpp"
@@ -49,6 +50,23 @@ TEST(CliOrder, PRI_T18_PRI_T19_SUM_07_ageing_through_processes_that_fetch_once) 
   EXPECT_EQ(first, old);
   EXPECT_EQ(priority, "4");  // as stored
   EXPECT_EQ(fetch_by_a_process(segment).first, urgent);
+}
+
+/// Level 0 gets two jobs while one is fetched, so it never runs dry and its backlog grows. A job of rank 4 waits for what
+/// came within 4 intervals of it, 8 jobs here, and for nothing that comes later (docs/scheduling.md, the bound).
+TEST(CliOrder, PRI_T18_the_lowest_level_waits_no_longer_than_the_bound_says_through_processes_that_fetch_once) {
+  const LiveSegment segment;
+  ASSERT_EQ(segment.cli({"queue", "set", "default", "--aging", "preset=ojs,interval=60m"}).exit_code, 0);
+  const std::string low = segment.enqueue({"-t", "a", "--priority", "4"});
+  std::vector<std::string> fresh, fetched;
+  while (fetched.size() < 20 && (fetched.empty() || fetched.back() != low)) {
+    for (int i = 0; i < 2; ++i) fresh.push_back(segment.enqueue({"-t", "a", "--priority", "0"}));
+    fetched.push_back(fetch_by_a_process(segment).first);
+    move_clock(segment, 60 * kMinute);
+  }
+  std::vector<std::string> expected(fresh.begin(), fresh.begin() + 8);
+  expected.push_back(low);
+  EXPECT_EQ(fetched, expected);
 }
 
 TEST(CliOrder, QO_12_QO_13_QO_14_the_worker_section_of_qo_and_a_rate_of_a_job) {
@@ -239,7 +257,12 @@ TEST(CliOrder, the_sets_of_rings_are_a_pool_that_is_shown_and_named) {
     return std::string();
   };
   EXPECT_TRUE(pool().starts_with("pool\tparts\t60\t64")) << pool();
-  const Finished full = segment.cli({"queue", "set", "e", "--shards", "16"});
+  const Finished short_of = segment.cli({"queue", "set", "e", "--shards", "16"});
+  EXPECT_EQ(short_of.exit_code, 6);
+  EXPECT_NE(short_of.err.find("60 of 64 sets of rings"), std::string::npos) << short_of.err;
+  EXPECT_TRUE(pool().starts_with("pool\tparts\t60\t64")) << "what is refused takes none: " << pool();
+  ASSERT_EQ(segment.cli({"queue", "set", "e", "--shards", "5"}).exit_code, 0);
+  const Finished full = segment.cli({"queue", "set", "f", "--shards", "2"});
   EXPECT_EQ(full.exit_code, 6);
   EXPECT_NE(full.err.find("64 of 64 sets of rings"), std::string::npos) << full.err;
   EXPECT_NE(full.err.find("each ageing rate"), std::string::npos) << full.err;

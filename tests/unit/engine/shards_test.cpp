@@ -113,6 +113,17 @@ TEST(Shards, QO_14_a_sharded_queue_takes_no_rate_of_a_job) {
   EXPECT_EQ(s.admin.set_queue("other", shards(2)).code(), Code::kInvalid);
 }
 
+TEST(Shards, QO_08_a_refused_number_of_shards_takes_no_parts) {
+  QuietSegment s;  // 32 parts
+  ASSERT_TRUE(s.admin.set_queue("a", shards(16)).ok());
+  ASSERT_TRUE(s.admin.set_queue("b", shards(16)).ok());
+  const Status refused = s.admin.set_queue("c", shards(16));
+  EXPECT_EQ(refused.code(), Code::kSegmentFull);
+  EXPECT_EQ(refused.error().subject, "parts");
+  EXPECT_EQ(s.observer.queue("c")->shards, 1U);
+  EXPECT_TRUE(s.admin.set_queue("d", shards(3)).ok());
+}
+
 TEST(Shards, PRI_T18_ageing_and_weights_hold_in_a_sharded_queue) {
   QuietSegment s;
   QueueSettings settings = shards(4);
