@@ -113,8 +113,8 @@ class Actor : private TenantAccounts {
   bool set_tenant_rule_bounds(std::uint32_t queue, std::string_view tenant, std::optional<std::uint64_t> max_depth,
                               std::optional<std::uint64_t> max_bytes);
   void set_paused(std::uint32_t queue, bool paused);
-  bool set_type_rank(std::string_view type, std::uint8_t rank) { return set_type_rank(Store::hash_name(type), rank); }
-  bool set_type_rank(std::uint64_t type_hash, std::uint8_t rank);
+  /// Of jobs of the type that bring none; nothing: the convention's. False when the table is full.
+  bool set_type_rank(std::uint64_t type_hash, std::optional<std::uint8_t> rank);
   /// Whether lanes tell what happens, from now on.
   void set_telling(bool telling);
 

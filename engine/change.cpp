@@ -218,13 +218,14 @@ void Actor::set_paused(std::uint32_t q, bool paused) {
   if (!paused) wake_all(queue);
 }
 
-bool Actor::set_type_rank(std::uint64_t hash, std::uint8_t rank) {
+bool Actor::set_type_rank(std::uint64_t hash, std::optional<std::uint8_t> rank) {
   for (std::uint32_t i = 0; i < kTypeDefaults; ++i) {
     TypeDefault& entry = store_.type_default(i);
     std::uint64_t found = entry.hash.load();
+    if (found == 0 && !rank) return true;
     if (found == 0) entry.hash.cas(found, hash, Point::kTypeNamed);
     if (found != 0 && found != hash) continue;
-    entry.rank.store(std::uint64_t{rank} + 1, Point::kTypeSet);
+    entry.rank.store(rank ? std::uint64_t{*rank} + 1 : 0, Point::kTypeSet);
     return true;
   }
   return false;

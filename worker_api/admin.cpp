@@ -200,13 +200,17 @@ Status Admin::set_events(bool on) {
   return {};
 }
 
-Status Admin::set_default_priority(std::string_view type, std::int64_t priority) {
+Status Admin::set_default_priority(std::string_view type, std::optional<std::int64_t> priority) {
   if (impl_->handle->closed()) return internal::closed();
   engine::Actor& actor = impl_->handle->actor();
   if (Status checked = internal::check_type(type); !checked) return checked;
-  const auto rank = internal::check_priority(actor.store().convention(), priority);
-  if (!rank) return rank.error();
-  if (!actor.set_type_rank(type, *rank))
+  std::optional<std::uint8_t> rank;
+  if (priority) {
+    const auto checked = internal::check_priority(actor.store().convention(), *priority);
+    if (!checked) return checked.error();
+    rank = checked.value();
+  }
+  if (!actor.set_type_rank(engine::Store::hash_name(type), rank))
     return Error{Code::kSegmentFull, "all 256 default priorities of types are taken", "types", 256, 256, ""};
   return {};
 }

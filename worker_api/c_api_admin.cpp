@@ -94,6 +94,12 @@ int ojs_shm_set_default_priority(ojs_shm_admin* admin, const char* type, int64_t
   });
 }
 
+int ojs_shm_clear_default_priority(ojs_shm_admin* admin, const char* type) {
+  return entry(admin, [&](Record& record) -> int {
+    return record.done(admin->object.set_default_priority(text(type, "type"), {}));
+  });
+}
+
 int ojs_shm_dead_retry(ojs_shm_admin* admin, const char* id) {
   return entry(admin, [&](Record& record) -> int { return record.done(admin->object.retry_dead(text(id, "id"))); });
 }

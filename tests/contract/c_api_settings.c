@@ -228,5 +228,7 @@ static int names_of_priorities(void) {
   CHECK(ojs_shm_reprioritize(here.producer, id, 1, NULL) == OJS_SHM_E_WRONG_STATE);  // immutable in qo
   CHECK_OK(here.worker, ojs_shm_fetch(here.worker, here.job, 0));
   CHECK(fields_of(here.job).priority == 255);
+  CHECK_OK(here.admin, ojs_shm_clear_default_priority(here.admin, "alert"));
+  CHECK(ojs_shm_default_priority(here.observer, "alert", &priority) == OJS_SHM_E_NOT_FOUND);
   return close_room(&here, "names");
 }

@@ -50,6 +50,8 @@ TEST(CliQueue, QO_16_a_type_s_default_priority_is_set_and_shown) {
   EXPECT_EQ(segment.cli({"default-priority", "mail.send", "high"}).out, "1\n");
   EXPECT_EQ(segment.job(segment.enqueue({"-t", "mail.send"}), "priority"), "1");
   EXPECT_EQ(segment.job(segment.enqueue({"-t", "mail.send", "--priority", "4"}), "priority"), "4");
+  EXPECT_EQ(segment.cli({"default-priority", "mail.send", "none"}).out, "2\n");
+  EXPECT_NE(segment.cli({"default-priority", "mail.send", "--json"}).out.find("\"set\":false"), std::string::npos);
 }
 
 TEST(CliSegments, lists_alive_and_stale_and_removes_only_the_stale) {

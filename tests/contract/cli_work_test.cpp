@@ -192,7 +192,8 @@ TEST(CliWork, sigterm_that_came_before_the_command_ended_takes_no_further_job) {
   Process worker = segment.start_cli(shell_worker("while ! test -e " + go + "; do :; done"));
   ASSERT_TRUE(segment.becomes(id, "active"));
   // The thread that reads signals stands still, the one that runs the command goes on.
-  if (::ptrace(PTRACE_SEIZE, worker.pid(), 0, 0) != 0) GTEST_SKIP() << "no ptrace here: " << std::strerror(errno);
+  if (::ptrace(PTRACE_SEIZE, worker.pid(), 0, 0) != 0)
+    GTEST_SKIP() << "NOT RUN: no ptrace here: " << std::strerror(errno);
   ASSERT_EQ(::ptrace(PTRACE_INTERRUPT, worker.pid(), 0, 0), 0);
   ASSERT_EQ(::waitpid(worker.pid(), nullptr, __WALL), worker.pid());
   const auto threads = [&] {

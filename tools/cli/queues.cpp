@@ -209,8 +209,9 @@ struct DefaultPriorityOptions {
 int default_priority(const Request& request, const DefaultPriorityOptions& options) {
   const Observer observer = must(Observer::attach(request.where));
   if (!options.priority.empty()) {
-    must(must(Admin::attach(request.where))
-             .set_default_priority(options.type, parse_priority(observer, options.priority)));
+    std::optional<std::int64_t> wanted;
+    if (options.priority != "none") wanted = parse_priority(observer, options.priority);
+    must(must(Admin::attach(request.where)).set_default_priority(options.type, wanted));
   }
   const auto priority = observer.default_priority(options.type);
   const std::int64_t shown = priority.value_or(observer.segment_info().priority_default);
@@ -319,7 +320,8 @@ void add_queue_commands(CLI::App& app, Request& request) {
       app, request, "default-aging", "Show or set how jobs rise in queues that have no ageing of their own",
       &default_aging);
   aging->add_option("WHAT", aging_options->aging, "As for `queue set --aging`, but for default");
-  type->add_option("PRIORITY", type_options->priority, "A number or a name of the segment's convention");
+  type->add_option("PRIORITY", type_options->priority,
+                   "A number or a name of the segment's convention; none: the convention's own");
 }
 
 }  // namespace ojs_shm::cli

@@ -78,6 +78,9 @@ class Priorities(OnQueue):
         self.assertEqual(self.queue.submit("sweep", priority=Priority.HIGH).priority, 175)
         with self.assertRaises(ojs_shm.InvalidArgument):
             self.queue.set_default_priority("sweep", 256)
+        self.queue.set_default_priority("sweep", None)
+        self.assertIsNone(self.queue.default_priority("sweep"))
+        self.assertEqual(self.queue.submit("sweep").priority, 128)
 
 
 class OjsConvention(OnQueue):

@@ -59,6 +59,11 @@ TEST(Conventions, QO_16_a_type_may_have_a_default_and_an_explicit_priority_wins)
   ASSERT_TRUE(s.admin.set_default_priority("unit.test", 10).ok());
   EXPECT_EQ(s.get(s.put()).priority, 10);
   EXPECT_EQ(s.admin.set_default_priority("Not a type", 10).code(), Code::kInvalid);
+  ASSERT_TRUE(s.admin.set_default_priority("unit.test", {}).ok());
+  EXPECT_EQ(s.observer.default_priority("unit.test"), std::nullopt);
+  EXPECT_EQ(s.get(s.put()).priority, 128);
+  for (int i = 0; i < 300; ++i)
+    ASSERT_TRUE(s.admin.set_default_priority("never.had.one" + std::to_string(i), {}).ok()) << "takes no room";
 }
 
 TEST(Conventions, ojs_core_counts_from_minus_100_to_100_and_higher_goes_first) {

@@ -67,7 +67,9 @@ class OJS_SHM_API Admin {
   Result<bool> set_pool(std::string_view name, const PoolSettings& settings);
   /// Its queues stay, open to everybody. Workers that serve it get kNotFound. Errors: kNotFound.
   Status remove_pool(std::string_view name);
-  Status set_default_priority(std::string_view type, std::int64_t priority);
+  /// For jobs of this type that come without one from now on; nothing: the convention's default again. Up to 256 types
+  /// of a segment ever have one. Errors: kInvalid (names the maximum), kSegmentFull.
+  Status set_default_priority(std::string_view type, std::optional<std::int64_t> priority);
   /// Sets the limit of a key, in place of what jobs bring; effective at once, also on jobs that wait. `queue:NAME` stands
   /// on a queue, `type:NAME` on a type of jobs, `tenant:ID` on the jobs of a tenant that come from then on. Errors:
   /// kInvalid, kSegmentFull.

@@ -373,8 +373,9 @@ OJS_SHM_API int ojs_shm_set_queue(ojs_shm_admin* admin, const char* queue, const
 // The settings of a queue as a JSON object (docs/c_api.md); what is left out stays as it is. `queue` NULL: only `aging`, for
 // all queues that have none of their own, now and later. Errors: INVALID (names the member), NOMEM.
 OJS_SHM_API int ojs_shm_configure_queue(ojs_shm_admin* admin, const char* queue, const char* json, size_t json_size);
-// For jobs of this type that are enqueued without one. Errors: INVALID (names the maximum), NOMEM.
+// For jobs of this type that are enqueued without one; cleared: the convention's. Errors: INVALID (names the maximum), NOMEM.
 OJS_SHM_API int ojs_shm_set_default_priority(ojs_shm_admin* admin, const char* type, int64_t priority);
+OJS_SHM_API int ojs_shm_clear_default_priority(ojs_shm_admin* admin, const char* type);
 // Whether every handle of the segment tells what it does from now on; a new segment's do not. ojs_shm_events_open() reads.
 OJS_SHM_API int ojs_shm_set_events(ojs_shm_admin* admin, int on);
 // A dead letter back to available with attempt 0, or gone. ojs_shm_list() lists them. Errors: NOT_FOUND, WRONG_STATE.

@@ -182,6 +182,7 @@ _ENTRIES = {
     "limits": (c_int64, (_handle, *_text)),
     "limit": (c_int64, (_handle, c_char_p, *_text)),
     "set_default_priority": (c_int, (_handle, c_char_p, c_int64)),
+    "clear_default_priority": (c_int, (_handle, c_char_p)),
     "dead_retry": (c_int, (_handle, c_char_p)),
     "dead_drop": (c_int, (_handle, c_char_p)),
     "observer_open": (c_int, (_handle, _out)),

@@ -114,7 +114,7 @@ class AsyncQueue:
     async def activate(self, id: str) -> None:
         self._queue.activate(id)
 
-    async def set_default_priority(self, type: str, priority: int | str) -> None:
+    async def set_default_priority(self, type: str, priority: int | str | None) -> None:
         self._queue.set_default_priority(type, priority)
 
     async def default_priority(self, type: str) -> int | None:

@@ -208,13 +208,12 @@ class Queue:
             self._names[name] = number.value
         return self._names[name]
 
-    def set_default_priority(self, type: str, priority: int | str) -> None:
-        """For jobs of this type that are submitted without a priority, by anybody from now on."""
-        number = self.priority(priority)
-        if number is None:
-            raise TypeError("set_default_priority needs a priority")
+    def set_default_priority(self, type: str, priority: int | str | None) -> None:
+        """For jobs of this type that are submitted without one, by anybody from now on; None: the convention's again."""
+        name, number = _abi.text_in(type, "type"), self.priority(priority)
         with self._admins.lent() as admin:
-            admin.call(library().set_default_priority, _abi.text_in(type, "type"), number)
+            numbers = [] if number is None else [number]
+            admin.call(library().set_default_priority if numbers else library().clear_default_priority, name, *numbers)
 
     def default_priority(self, type: str) -> int | None:
         """None when the type has none of its own."""
