@@ -34,7 +34,11 @@ Outcome Actor::enqueue_batch(std::span<const NewJob> specs, std::vector<JobId>& 
   };
   for (std::size_t i = 0; i < specs.size(); ++i) {
     const NewJob& spec = specs[i];
-    if (const Outcome chosen = choose_part(spec, queue, parts[i]); chosen != Outcome::kOk) return chosen;
+    // In one line, also when the number of shards changes meanwhile: else its order would be lost.
+    if (i != 0 && !spec.age_rate && !specs.front().age_rate)
+      parts[i] = parts[0];
+    else if (const Outcome chosen = choose_part(spec, queue, parts[i]); chosen != Outcome::kOk)
+      return chosen;
     const std::uint64_t size = spec.size();
     if (size > store_.max_body()) return Outcome::kTooLarge;
     cost += charge(1, size);

@@ -33,6 +33,7 @@ T must(Result<T> result) {
   return std::move(result).value();
 }
 
+constexpr std::uint32_t kLines = 2;
 constexpr std::uint32_t kInterval = 3'600'000;  ///< ms: no history takes a part of it that matters
 const std::vector<engine::Actor::LevelWeight> kWeights = {{0, 3}, {1, 2}, {2, 1}};  ///< level 3 has none
 
@@ -48,6 +49,8 @@ class EngineHands final : public Hands {
       actor().set_aging(queue_, engine::Aging(true, false, kInterval, 1, engine::Aging::kNoBest));
     if (choice_ == Choice::kWeighted && actor().set_level_weights(queue_, kWeights) != Outcome::kOk)
       throw std::runtime_error("the weights were refused");
+    if (choice_ == Choice::kSharded && actor().set_shards(queue_, kLines) != Outcome::kOk)
+      throw std::runtime_error("the shards were refused");
   }
 
   void enqueue(Operation& operation, std::uint64_t tag, std::optional<JobId>& id) override {
@@ -95,8 +98,12 @@ class EngineHands final : public Hands {
     const std::uint32_t slot = handle_->store().find_job(id);
     return slot == engine::kNoIndex ? 0 : handle_->store().job(slot).available_at.get();
   }
+  std::uint8_t home() override {
+    return choice_ == Choice::kSharded ? static_cast<std::uint8_t>(actor().lane() % kLines) : 0;
+  }
   Rules rules() override {
     Rules rules;
+    if (choice_ == Choice::kSharded) rules.lines = kLines;
     if (choice_ == Choice::kAging) rules = {handle_->store().now_ms(), kInterval, {}};
     if (choice_ == Choice::kWeighted) {
       std::vector<std::uint32_t> weights;

@@ -44,7 +44,8 @@ TEST_P(EngineHistories, have_an_order) {
 INSTANTIATE_TEST_SUITE_P(Themes, EngineHistories,
                          testing::Values(Theme::kLongStepped, Theme::kLongFree, Theme::kShortStepped, Theme::kShortFree,
                                          Theme::kCrashStepped, Theme::kCrashFree, Theme::kAgingStepped,
-                                         Theme::kAgingFree, Theme::kWeightedStepped, Theme::kWeightedFree),
+                                         Theme::kAgingFree, Theme::kWeightedStepped, Theme::kWeightedFree,
+                                         Theme::kShardedStepped, Theme::kShardedFree),
                          [](const auto& theme) { return std::string(name_of(theme.param)); });
 
 }  // namespace

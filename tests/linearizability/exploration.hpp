@@ -22,6 +22,8 @@ enum class Theme : std::uint8_t {
   kAgingFree,
   kWeightedStepped,  ///< and on one whose levels take turns
   kWeightedFree,
+  kShardedStepped,  ///< and on one of several lines, where one in four also has a process killed
+  kShardedFree,
   kCount
 };
 std::string_view name_of(Theme theme);

@@ -55,6 +55,8 @@ std::string describe(const Operation& o, std::uint64_t origin) {
   if (o.job != kNoJob) text += fmt::format(" job {}", o.job);
   if (o.kind == Kind::kEnqueue) text += fmt::format(" at level {}", o.level);
   if (o.kind == Kind::kReprioritize) text += fmt::format(" to level {}", o.level);
+  if (o.line != 0 && (o.kind == Kind::kEnqueue || o.kind == Kind::kFetch))
+    text += fmt::format(", at home in line {}", o.line);
   text += fmt::format(": {}", name_of(o.answer));
   if (o.answer == Answer::kOk && o.kind == Kind::kFetch) text += fmt::format(", level {}", o.level);
   if (o.answer == Answer::kOk && o.kind == Kind::kReprioritize) text += fmt::format(", was at {}", o.previous);

@@ -37,6 +37,7 @@ struct Operation {
   std::uint8_t job = kNoJob;
   std::uint8_t level = 0;     ///< of an enqueue; a re-prioritise: the new one; a fetch: the one it reports
   std::uint8_t previous = 0;  ///< of a re-prioritise: the level it reports; of a mend: whose death
+  std::uint8_t line = 0;      ///< where its process is at home: its jobs go there, and its fetches look there first
   engine::JobState found = engine::JobState::kAvailable;  ///< what a cancel or a refused change reports
   std::uint64_t call = 0, returned = kNever;
 };
@@ -47,6 +48,7 @@ struct Rules {
   /// matter while no job's age passes an interval. 0: it does not age.
   std::uint64_t now_ms = 0, interval_ms = 0;
   std::vector<std::uint8_t> cycle;  ///< of levels that take turns, the next one first; others come after them
+  std::uint8_t lines = 1;           ///< of levels each; a fetch takes from the first that has a job
   bool plain() const { return interval_ms == 0 && cycle.empty(); }
 };
 

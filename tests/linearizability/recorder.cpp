@@ -184,6 +184,7 @@ class Recorder::Player {
     const std::uint32_t number = sheet.count.get();
     if (number == kMostCalls) throw std::logic_error("more calls than a sheet has room for");
     operation.process = static_cast<std::uint8_t>(me_);
+    operation.line = hands_.home();
     operation.call = stamp();
     sheet.calls[number] = operation;
     sheet.count.set(number + 1);
@@ -328,7 +329,8 @@ void Recorder::await_end() {
 /// Fetches what is left, as one more process, the last one of these fetches being empty.
 void Recorder::drain(History& history) {
   for (Answer answer = Answer::kOk; answer == Answer::kOk;) {
-    Operation operation{.kind = Kind::kFetch, .process = static_cast<std::uint8_t>(processes_), .call = stamp()};
+    Operation operation{
+        .kind = Kind::kFetch, .process = static_cast<std::uint8_t>(processes_), .line = own_->home(), .call = stamp()};
     const Hands::Fetched fetched = own_->fetch(operation);
     operation.returned = stamp();
     answer = operation.answer;
@@ -348,6 +350,7 @@ void Recorder::bring_elders(History& history) {
                         .process = static_cast<std::uint8_t>(processes_),
                         .job = static_cast<std::uint8_t>(job),
                         .level = static_cast<std::uint8_t>(dice.below(board_->plan.levels)),
+                        .line = own_->home(),
                         .call = stamp()};
     std::optional<engine::JobId> id;
     own_->enqueue(operation, (round_ + 1) * kTagOfRound + job, id);

@@ -19,7 +19,7 @@ struct Queue {
   static constexpr std::size_t kMost = kMostSearchedJobs + kMostProcesses;  ///< jobs, then a place for each process
   struct Job {
     Where where = Where::kNowhere;
-    std::uint8_t level = 0, front = 0, holder = 0;
+    std::uint8_t level = 0, front = 0, holder = 0, line = 0;
   };
   std::array<Job, kMost> jobs{};
   std::array<std::uint8_t, kMost> line{};
@@ -39,7 +39,7 @@ struct Queue {
   /// Behind all that go before it: better levels, front lanes, in these those available earlier, and equals.
   void put(std::uint8_t number, std::uint8_t level, bool front, const History& history) {
     Job& job = jobs[number];
-    job = {number < kMostSearchedJobs ? Where::kLine : Where::kPlace, level, front, 0};
+    job = {number < kMostSearchedJobs ? Where::kLine : Where::kPlace, level, front, 0, job.line};
     auto rank = [&](std::uint8_t other) {
       const Job& o = jobs[other];
       return std::tuple(o.level, o.front == 0, o.front != 0 ? history.since[other] : 0);
@@ -77,8 +77,9 @@ struct Queue {
     });
     return found == end ? kNobody : *found;
   }
-  /// Whose turn it is in no cycle: the heads of all lanes are compared, where age counts.
-  std::uint8_t best(const History& history) const {
+  /// Whose turn it is in no cycle: the heads of all lanes are compared, where age counts. Of several lines the first that
+  /// has a job, from `home` on.
+  std::uint8_t best(const History& history, std::uint8_t home) const {
     const Rules& rules = history.rules;
     const auto standing = [&](std::uint8_t number) {
       const Job& job = jobs[number];
@@ -87,10 +88,17 @@ struct Queue {
       return std::tuple(job.level - static_cast<std::int64_t>(age / rules.interval_ms), since, job.level,
                         job.front == 0);
     };
+    const auto lines_from_home = [&](std::uint8_t number) {
+      return (jobs[number].line + rules.lines - home) % rules.lines;
+    };
     std::uint8_t best = kNobody, before = kNobody;
     for (std::uint8_t at = 0; at < waiting; ++at) {
       const std::uint8_t number = line[at];
       if (jobs[number].where != Where::kLine) continue;
+      if (rules.lines > 1) {
+        if (best == kNobody || lines_from_home(number) < lines_from_home(best)) best = number;
+        continue;
+      }
       const bool leads =
           before == kNobody || jobs[number].level != jobs[before].level || jobs[number].front != jobs[before].front;
       before = number;
@@ -173,11 +181,12 @@ class Search {
     switch (o.kind) {
       case Kind::kEnqueue:
         if (before.jobs[o.job].where != Where::kNowhere) return;
+        after.jobs[o.job].line = o.line;
         after.put(o.job, o.level, false, history_);
         return accept(true);
       case Kind::kFetch: {
         if (killed && (before.mended >> o.process & 1) != 0) return;
-        std::uint8_t best = before.best(history_);
+        std::uint8_t best = before.best(history_, o.line);
         if (!history_.rules.cycle.empty() && !take_turn(o.process, before, best)) return;
         if (best == Queue::kNobody) return accept(o.answer == Answer::kEmpty);
         after.turn[o.process] = 0;

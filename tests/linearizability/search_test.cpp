@@ -23,6 +23,10 @@ struct Story {
   Story& put(std::uint8_t job, std::uint8_t level) {
     return add({.kind = Kind::kEnqueue, .answer = Answer::kOk, .job = job, .level = level});
   }
+  Story& in_line(std::uint8_t line) {
+    history.operations.back().line = line;
+    return *this;
+  }
   Story& got(std::uint8_t job, std::uint8_t level, std::uint8_t process = 0) {
     return add({.kind = Kind::kFetch, .answer = Answer::kOk, .process = process, .job = job, .level = level});
   }
@@ -119,6 +123,33 @@ TEST(Search, knows_turns) {
   wrong(Story(four).got(0, 0).got(3, 3).got(2, 1).got(1, 0).empty());
   right(Story(four).got(0, 0).got(2, 1).put(4, 1).got(1, 0).got(4, 1).got(3, 3));
   wrong(Story(four).got(0, 0).put(4, 1).got(2, 1).got(4, 1));  // two turns in a row
+}
+
+TEST(Search, knows_lines) {
+  Story two;
+  two.put(0, 1).put(1, 0).in_line(1).put(2, 1).in_line(1);
+  two.history.rules.lines = 2;
+  right(Story(two).got(0, 1).got(1, 0).got(2, 1).empty());
+  wrong(Story(two).got(1, 0).got(0, 1));            // it is at home in line 0
+  wrong(Story(two).got(0, 1).got(2, 1).got(1, 0));  // and takes from another what goes first there
+  right(Story(two).got(1, 0).in_line(1).got(0, 1).got(2, 1));
+  wrong(Story(two).got(0, 1).empty());
+  right(Story(two).move(1, 1, Answer::kOk).got(2, 1).in_line(1).got(0, 1).got(1, 1));
+  right(Story(two).got(1, 0).in_line(1).end(Kind::kRequeue, Answer::kOk, 1).got(0, 1).got(1, 0));
+  wrong(Story(two).got(0, 1, 1).mend(1).got(1, 0));
+  right(Story(two).got(0, 1, 1).mend(1).got(0, 1));
+}
+
+/// Each line was empty at some instant of the call, and yet there was always a job.
+TEST(Search, empty_is_one_instant_of_all_lines) {
+  Story story;
+  story.put(0, 0).in_line(1).put(1, 0).got(0, 0, 1).in_line(1).empty().got(1, 0);
+  story.history.rules.lines = 2;
+  std::vector<Operation>& calls = story.history.operations;
+  calls[3].call = calls[1].call;
+  wrong(story);
+  calls[1].returned = calls[2].returned;
+  right(story);
 }
 
 TEST(Search, a_killed_call_happened_or_did_not) {

@@ -28,6 +28,8 @@ class Hands {
   virtual bool mend() = 0;
   /// The available_at by which a front lane orders this job.
   virtual std::uint64_t since(engine::JobId id) = 0;
+  /// The line where this process is at home, where there are several.
+  virtual std::uint8_t home() { return 0; }
   /// By which the queue chooses from now on.
   virtual Rules rules() { return {}; }
   /// Lets all that wait become older by more than an interval, where that makes a difference.
@@ -42,8 +44,8 @@ class Subject {
   virtual std::unique_ptr<Hands> attach() = 0;
 };
 
-/// How a queue of the engine chooses among its levels.
-enum class Choice : std::uint8_t { kStrict, kAging, kWeighted };
+/// How a queue of the engine chooses among its levels, or that it has several lines of them.
+enum class Choice : std::uint8_t { kStrict, kAging, kWeighted, kSharded };
 /// The engine, in a segment of its own.
 std::unique_ptr<Subject> engine_subject(Choice choice = Choice::kStrict);
 /// The same, wrong on purpose: it says that it chooses so, and is strict.

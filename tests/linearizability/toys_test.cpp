@@ -55,20 +55,28 @@ INSTANTIATE_TEST_SUITE_P(Flaws, WrongToys,
                                          std::pair(Flaw::kEmptyEarly, "empty_early")),
                          [](const auto& flaw) { return std::string(flaw.param.second); });
 
-/// The engine as it is, judged as if it aged, or took turns.
-TEST(EngineThatOnlySays, it_ages_or_takes_turns_is_caught) {
-  for (const Choice choice : {Choice::kAging, Choice::kWeighted}) {
-    Seeded random;
-    const auto subject = engine_that_only_says(choice);
-    Recorder recorder(*subject, 3);
-    Verdict verdict = Verdict::kRight;
-    unsigned history = 0;
-    for (; verdict == Verdict::kRight && history < 500; ++history)
-      verdict = search(recorder.record({.seed = random.bits(), .calls = 3, .everything = true, .elders = 5}));
-    EXPECT_EQ(verdict, Verdict::kWrong);
-    std::cout << "history " << history << '\n';
+/// Of so many histories one must be wrong, when they are judged as if the queue had so many lines.
+void caught(Subject& subject, std::optional<std::uint8_t> lines = std::nullopt) {
+  Seeded random;
+  Recorder recorder(subject, 3);
+  Verdict verdict = Verdict::kRight;
+  unsigned number = 0;
+  for (; verdict == Verdict::kRight && number < 500; ++number) {
+    History history = recorder.record({.seed = random.bits(), .calls = 3, .everything = true, .elders = 5});
+    history.rules.lines = lines.value_or(history.rules.lines);
+    verdict = search(history);
   }
+  EXPECT_EQ(verdict, Verdict::kWrong);
+  std::cout << "history " << number << '\n';
 }
+
+/// The engine as it is, judged as if it aged, took turns or had several lines.
+TEST(EngineThatOnlySays, it_ages_takes_turns_or_has_lines_is_caught) {
+  for (const Choice choice : {Choice::kAging, Choice::kWeighted, Choice::kSharded})
+    caught(*engine_that_only_says(choice));
+}
+
+TEST(EngineThatOnlySays, QO_08_it_has_one_line_is_caught) { caught(*engine_subject(Choice::kSharded), 1); }
 
 }  // namespace
 }  // namespace ojs_shm::test

@@ -81,6 +81,18 @@ TEST_P(AcquireLoads, suffice) {
   EXPECT_EQ(played.failure, "") << "in run " << played.last << '\n' << end_of(played.history);
 }
 
+/// Operations join by their entry in tests/schedules.
+TEST(Pairs, keep_the_promises) {
+  Played all;
+  for (const Scene& pair : pairs()) {
+    const Played played = play(play_of(stage(), pair), first_run(), by_form(1'000, 100, 20'000));
+    all.accesses += played.accesses, all.old_values += played.old_values;
+    ASSERT_EQ(played.failure, "") << pair.name << ", in run " << played.last << '\n' << end_of(played.history);
+  }
+  std::cout << pairs().size() << " pairs: " << all.accesses << " shared accesses, " << all.old_values
+            << " loads of an old value\n";
+}
+
 INSTANTIATE_TEST_SUITE_P(Scenes, Dice, testing::ValuesIn(scenes()), test_name<Scene>);
 
 class EverySchedule : public testing::TestWithParam<Scene> {};

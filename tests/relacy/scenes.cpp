@@ -6,7 +6,7 @@ namespace {
 
 /// The first job of a thread's own; it has four.
 unsigned own(std::uint32_t self) { return 6 + 4 * self; }
-constexpr std::uint32_t kBefore = World::kJanitor;
+constexpr std::uint32_t kBefore = World::kJanitor, kBeforeInLine1 = World::kSecondJanitor;
 
 void nothing_was(Stage&) {}
 
@@ -42,6 +42,27 @@ void room_for_one(Stage& stage) {
 void ageing(Stage& stage) {
   three_wait(stage);
   stage.world().age();
+}
+
+/// Threads 0 and 2 are at home in line 0, thread 1 in line 1; no line was used yet.
+void two_lines(Stage& stage) { stage.world().shard(kBefore, 2); }
+
+/// Nothing waits, but levels of both lines were used and are still open.
+void lines_open(Stage& stage) {
+  two_lines(stage);
+  World& world = stage.world();
+  for (unsigned job = 0; job < 6; ++job)
+    world.put(job < 3 ? kBefore : kBeforeInLine1, job, static_cast<std::uint8_t>(job % 3));
+  for (unsigned job = 0; job < 6; ++job) world.take(kBefore), world.finish(kBefore);
+}
+
+/// As three_wait, the one of rank 2 in line 1.
+void lines_wait(Stage& stage) {
+  two_lines(stage);
+  World& world = stage.world();
+  world.put(kBefore, 0, 1);
+  world.put(kBefore, 1, 1);
+  world.put(kBeforeInLine1, 2, 2);
 }
 
 void two_levels_take_turns(Stage& stage) {
@@ -99,6 +120,9 @@ void fail(Stage& stage, std::uint32_t self) {
 void cancel(Stage& stage, std::uint32_t self) { stage.world().cancel(self, 0); }
 void move_first(Stage& stage, std::uint32_t self) { stage.world().move(self, 0, 0); }
 void move_last(Stage& stage, std::uint32_t self) { stage.world().move(self, 0, 3); }
+void more_lines(Stage& stage, std::uint32_t self) { stage.world().shard(self, 2); }
+void more_lines_put(Stage& stage, std::uint32_t self) { more_lines(stage, self), put_one(stage, self); }
+void fewer_lines(Stage& stage, std::uint32_t self) { stage.world().shard(self, 1); }
 void close(Stage& stage, std::uint32_t self) { stage.world().close_levels(self); }
 void pack(Stage& stage, std::uint32_t self) { stage.world().pack(self); }
 void tend(Stage& stage, std::uint32_t self) { stage.world().tend(self); }
@@ -159,6 +183,19 @@ const std::vector<Scene>& scenes() {
       {"put rated | put rated", three_wait, {put_rated, put_rated}},
       {"put rated | put rated | take four", three_wait, {put_rated, put_rated, take_four}},
       {"put rated | lie down", all_open, {put_rated, lie_down}, true},
+      // lines
+      {"new lines: put | put | take, take", two_lines, {put_one, put_one, take_two}},
+      {"lines: put, put | take, take", lines_open, {put_two, take_two}},
+      {"lines: take, take | best, then worst", lines_open, {take_two, put_best_then_worst}},
+      {"lines: take, take | take, take | put, put", lines_wait, {take_two, take_two, put_two}},
+      {"lines: move first | take, take", lines_wait, {move_first, take_two}},
+      {"lines: give back | take, take", lines_wait, {give_back, take_two}},
+      {"more lines | put, put | take, take", all_open, {more_lines, put_two, take_two}},
+      {"fewer lines | put, put | take, take", lines_wait, {fewer_lines, put_two, take_two}},
+      {"new lines: put | lie down", two_lines, {put_one, lie_down}, true},
+      {"lines: lie down | put", lines_open, {lie_down, put_one}, true},
+      {"lines: lie down | batch", lines_open, {lie_down, put_batch}, true},
+      {"lie down | more lines, put", all_open, {lie_down, more_lines_put}, true},
       // waiting
       {"put | lie down", all_open, {put_one, lie_down}, true},
       {"new rings: put | lie down", nothing_was, {put_one, lie_down}, true},

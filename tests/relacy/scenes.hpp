@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <ostream>
+#include <string>
 #include <vector>
 
 #include "tests/relacy/memory.hpp"
@@ -13,12 +14,14 @@ namespace ojs_shm::test {
 
 /// What runs at once, a thread for each part, and what was before.
 struct Scene {
-  const char* name;
+  std::string name;
   std::function<void(Stage&)> prepare;
   std::vector<std::function<void(Stage&, std::uint32_t)>> parts;
   bool needs_total_order = false;  ///< of a write and a later load of another word
 };
 const std::vector<Scene>& scenes();
+/// Every two of the operations of tests/schedules.
+const std::vector<Scene>& pairs();
 
 /// An order that is too weak, and the scene that must notice.
 struct Mutant {

@@ -3,108 +3,10 @@
 // chosen triples, killed after each of their writes, and repairs that run beside living operations and are killed too.
 #include <gtest/gtest.h>
 
-#include <cstdlib>
-#include <iostream>
-
-#include "tests/schedules/explorer.hpp"
+#include "tests/schedules/schedules.hpp"
 
 namespace ojs_shm::test {
 namespace {
-
-using Part = std::function<void(World&, std::uint32_t)>;
-
-struct Named {
-  const char* name;
-  Part part;
-};
-
-/// Two jobs of rank 1, one of rank 2 and one of rank 3, whose id was brought, wait; job 5 was cancelled, so that a dead hint stands among them.
-void three_wait(World& world) {
-  world.put(World::kJanitor, 0, 1);
-  world.put(World::kJanitor, 5, 1);
-  world.put(World::kJanitor, 1, 1);
-  world.put(World::kJanitor, 2, 2);
-  world.cancel(World::kJanitor, 5);
-  world.bring(17);
-}
-
-/// Nothing waits, but every level was used and is still open.
-void all_open(World& world) {
-  for (unsigned job = 0; job < 4; ++job) world.put(World::kJanitor, job, static_cast<std::uint8_t>(job));
-  for (unsigned job = 0; job < 4; ++job) world.take(World::kJanitor), world.finish(World::kJanitor);
-}
-
-/// As all_open, and every ring stands at the end of a full chunk.
-void all_at_the_end_of_a_chunk(World& world) {
-  for (unsigned job = 0; job < 6; ++job) world.put(World::kJanitor, job, static_cast<std::uint8_t>(job / 2));
-  for (unsigned job = 0; job < 6; ++job) world.take(World::kJanitor), world.finish(World::kJanitor);
-}
-
-/// The first job of a fiber's own; it has four.
-unsigned own(std::uint32_t fiber) { return 6 + 4 * fiber; }
-
-/// A new operation joins all of these tests by one entry.
-const std::vector<Named>& operations() {
-  static const std::vector<Named> all = {
-      {"put_first", [](World& w, std::uint32_t i) { w.put(i, own(i), 0); }},
-      {"put_beside", [](World& w, std::uint32_t i) { w.put(i, own(i), 1); }},
-      {"put_batch", [](World& w, std::uint32_t i) { w.put_batch(i, own(i), 1); }},
-      {"put_again", [](World& w, std::uint32_t i) { w.put_again(i); }},
-      {"take", [](World& w, std::uint32_t i) { w.take(i); }},
-      {"take_finish", [](World& w, std::uint32_t i) { w.take(i), w.finish(i); }},
-      {"take_give_back", [](World& w, std::uint32_t i) { w.take(i), w.give_back(i); }},
-      {"take_fail", [](World& w, std::uint32_t i) { w.take(i), w.fail(i); }},
-      {"take_beat", [](World& w, std::uint32_t i) { w.take(i), w.beat(i); }},
-      {"cancel_0", [](World& w, std::uint32_t i) { w.cancel(i, 0); }},
-      {"move_0_first", [](World& w, std::uint32_t i) { w.move(i, 0, 0); }},
-      {"move_0_last", [](World& w, std::uint32_t i) { w.move(i, 0, 3); }},
-      {"close", [](World& w, std::uint32_t i) { w.close_levels(i); }},
-      {"pack", [](World& w, std::uint32_t i) { w.pack(i); }},
-      {"tend", [](World& w, std::uint32_t i) { w.tend(i); }},
-  };
-  return all;
-}
-
-Scenario scenario_of(std::initializer_list<const Named*> parts) {
-  Scenario scenario;
-  scenario.prepare = three_wait;
-  for (const Named* part : parts) {
-    scenario.name += (scenario.name.empty() ? "" : " | ") + std::string(part->name);
-    scenario.parts.push_back(part->part);
-  }
-  return scenario;
-}
-
-const Named& named(std::string_view name) {
-  for (const Named& operation : operations())
-    if (operation.name == name) return operation;
-  throw std::invalid_argument("no operation " + std::string(name));
-}
-
-class Schedules : public testing::Test {
- protected:
-  static bool long_form() { return std::getenv("OJS_SHM_SCHEDULES_LONG") != nullptr; }
-  void explore(const Scenario& scenario, Limits limits) {
-    if (const char* only = std::getenv("OJS_SHM_SCHEDULES_ONLY"); only != nullptr && scenario.name != only) return;
-    const Explored explored = Explorer(world_).explore(scenario, limits);
-    sum_.runs += explored.runs;
-    sum_.kills += explored.kills;
-    sum_.accesses += explored.accesses;
-    incomplete_ += explored.complete ? 0 : 1;
-    ++scenarios_;
-    EXPECT_EQ(explored.failure, "");
-  }
-  void TearDown() override {
-    std::cout << scenarios_ << " scenarios, " << sum_.runs << " schedules, " << sum_.kills << " kills, "
-              << sum_.accesses << " shared accesses"
-              << (incomplete_ != 0 ? ", " + std::to_string(incomplete_) + " cut short" : "") << '\n';
-  }
-
- private:
-  World world_;
-  Explored sum_;
-  std::uint64_t scenarios_ = 0, incomplete_ = 0;
-};
 
 TEST_F(Schedules, tags_wrap_in_the_life_of_a_job) {
   World world;

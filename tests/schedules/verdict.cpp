@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a run has to answer for when it is over.
 #include <algorithm>
+#include <bit>
 #include <set>
 
 #include "engine/audit.hpp"
@@ -27,6 +28,64 @@ std::string World::audit_text() const {
   return text;
 }
 
+/// The numbers of shards, a bit for each, that were in force at some instant of the call.
+std::uint32_t World::shards_during(std::uint32_t by, std::uint64_t called, std::uint64_t returned) const {
+  std::uint32_t found = 0;
+  for (std::size_t i = 0; i < shardings_.size(); ++i) {
+    const bool begun = shardings_[i].called < returned;
+    const bool over =
+        i + 1 < shardings_.size() && shardings_[i + 1].returned < called && ordered(shardings_[i + 1].by, by);
+    if (begun && !over) found |= 1U << shardings_[i].shards;
+  }
+  return found;
+}
+
+/// In which the job stands, if that does not hang on when exactly the number of shards changed.
+unsigned World::line_of(const Books& books) const {
+  unsigned line = kUnknown;
+  for (std::uint32_t left =
+           shards_during(books.put_by, books.put_called, books.put_returned == 0 ? kNever : books.put_returned);
+       left != 0; left &= left - 1) {
+    const unsigned one = books.put_by % static_cast<unsigned>(std::countr_zero(left));
+    if (line != kUnknown && line != one) return kUnknown;
+    line = one;
+  }
+  return line;
+}
+
+/// Whether the fetch has to prefer `other`, when both are there: of two lines the one that comes first from where the
+/// worker is at home, within a line the order of all queues.
+bool World::goes_first(const Books& other, const Books& mine, const Take& take, bool stood_before) const {
+  constexpr std::uint32_t kNotSharded = 1U << 1;
+  const unsigned others = line_of(other), own = line_of(mine);
+  const bool known = others != kUnknown && own != kUnknown;
+  const std::uint32_t shards = shards_during(take.by, take.called, take.returned);
+  if ((!known || others != own) && shards != kNotSharded) {
+    if (!known || !std::has_single_bit(shards)) return false;
+    const unsigned home = take.by % static_cast<unsigned>(std::countr_zero(shards));
+    return (others - home) % engine::kParts < (own - home) % engine::kParts;
+  }
+  if (other.rank != mine.rank) return other.rank < mine.rank;
+  return stood_before && known && others == own && (!shares_ || other.tenant == mine.tenant);
+}
+
+/// Whether some job was certainly there, this one or that one, at each instant of the call; of two queues, this one.
+bool World::never_empty(const Empty& empty) const {
+  std::uint64_t until = empty.called;
+  for (bool further = true; further && until < empty.returned;) {
+    further = false;
+    for (const Books& books : books_) {
+      if (books.put_returned == 0 || books.put_returned > until || !ordered(books.put_by, empty.by)) continue;
+      if (books.may_return || books.passed_over || limited(static_cast<unsigned>(&books - books_.data()))) continue;
+      std::uint64_t leaves = books.cancel_called != 0 ? books.cancel_called : kNever;
+      for (const Take& take : books.takes) leaves = std::min(leaves, take.called);
+      if (pool_queues_ == 2 && leaves < empty.returned) continue;
+      if (leaves > until) until = leaves, further = true;
+    }
+  }
+  return until >= empty.returned;
+}
+
 /// The promise of a fetch, pair by pair: what was there all the time is not overtaken, and an empty answer is true.
 std::string World::order_text() const {
   std::string text;
@@ -36,12 +95,11 @@ std::string World::order_text() const {
     return std::none_of(books.takes.begin(), books.takes.end(),
                         [&](const Take& take) { return take.called < returned; });
   };
+  for (const Empty& empty : empties_)
+    if (never_empty(empty)) text += "empty although something was there; ";
   for (unsigned x = 0; x < kJobs; ++x) {
     const Books& mine = books_[x];
     if (limited(x)) continue;  // it may have been held back
-    for (const Empty& empty : empties_)
-      if (ordered(mine.put_by, empty.by) && there(mine, empty.called, empty.returned))
-        text += "empty although job " + std::to_string(x) + " was there; ";
     if (turns_ || mine.may_return || mine.cancel_called != 0 || mine.move_called != 0) continue;
     for (const Take& take : mine.takes)
       for (unsigned y = 0; y < kJobs; ++y) {
@@ -51,11 +109,23 @@ std::string World::order_text() const {
         const bool before_it = ordered(other.put_by, mine.put_by) && there(other, mine.put_called, take.returned);
         const bool before_fetch = ordered(other.put_by, take.by) && there(other, take.called, take.returned);
         if (y != x && other.move_called == 0 &&
-            ((before_it &&
-              (other.rank < mine.rank || (other.rank == mine.rank && (!shares_ || other.tenant == mine.tenant)))) ||
-             (before_fetch && other.rank < mine.rank)))
+            ((before_it && goes_first(other, mine, take, true)) ||
+             (before_fetch && goes_first(other, mine, take, false))))
           text += "job " + std::to_string(x) + " overtook job " + std::to_string(y) + "; ";
       }
+  }
+  return text;
+}
+
+/// What nobody has touched comes in the order in which it was put in.
+std::string World::batches_text(const std::vector<unsigned>& line) const {
+  std::string text;
+  for (const unsigned first : batches_) {
+    const Books &one = books_[first], &two = books_[first + 1];
+    const bool untouched = one.takes.empty() && two.takes.empty() && !one.may_return && !two.may_return;
+    if (!untouched || one.drained == 0 || two.drained == 0) continue;
+    if (std::find(line.begin(), line.end(), first) > std::find(line.begin(), line.end(), first + 1))
+      text += "the batch of job " + std::to_string(first) + " came in another order; ";
   }
   return text;
 }
@@ -75,7 +145,8 @@ std::string World::moves_text(const std::vector<unsigned>& line) const {
       const bool fits =
           std::none_of(line.begin() + static_cast<std::ptrdiff_t>(at) + 1, line.end(), [&](unsigned behind) {
             const Books& later = books_[behind];
-            if (later.rank_at_the_end != books.rank_at_the_end || !later.takes.empty() || later.moves.size() > 1)
+            if (later.rank_at_the_end != books.rank_at_the_end || !later.takes.empty() || later.moves.size() > 1 ||
+                line_of(later) != line_of(books) || line_of(books) == kUnknown)
               return false;
             return (later.moves.empty() ? later.put_returned : later.moves[0].returned) < lost.called;
           });
@@ -146,7 +217,7 @@ std::string World::verdict() {
   for (const unsigned first : batches_)  // of one that never returned nobody knows what was dropped
     if ((!dropping_ || dead_.empty()) && seen(first) != seen(first + 1))
       text += "half of the batch of job " + std::to_string(first) + " came out; ";
-  text += moves_text(line) + ring_text() + audit_text();
+  text += batches_text(line) + moves_text(line) + ring_text() + audit_text();
   return text + bound_text() + tenant_bound_text() + audit_text();
 }
 

@@ -59,6 +59,7 @@ void World::begin_anew() {
   dropping_ = blocking_ = false;
   std::fill(std::begin(places_), std::end(places_), Place{});
   turns_ = shares_ = false;
+  shardings_.assign(1, Sharding{});
   limit_ = 0;
   limited_.clear();
   std::fill(std::begin(works_), std::end(works_), false);
@@ -298,10 +299,20 @@ void World::move(std::uint32_t self, unsigned job, std::uint8_t rank) {
     books.moves.push_back({called, Fibers::now(), rank});
 }
 
+std::vector<shm::RingSet*> World::ring_sets() const {
+  unsigned lines = 1;
+  for (const Sharding& sharding : shardings_)
+    if (sharding.returned != kNever) lines = std::max(lines, sharding.shards);
+  std::vector<shm::RingSet*> sets;
+  for (unsigned line = 0; line < lines; ++line) sets.push_back(&store_->rings_of(0, line));
+  return sets;
+}
+
 void World::pack(std::uint32_t self) {
-  for (unsigned number = 0; number < 8; ++number)
-    if (const std::uint32_t ring = shm::Rings::find(store_->queue(0).rings, number); ring != shm::kNoIndex)
-      actor(self).rings().splice(ring, engine::Store::hint_lives);
+  for (const shm::RingSet* set : ring_sets())
+    for (unsigned number = 0; number < 8; ++number)
+      if (const std::uint32_t ring = shm::Rings::find(*set, number); ring != shm::kNoIndex)
+        actor(self).rings().splice(ring, engine::Store::hint_lives);
 }
 
 void World::tend(std::uint32_t self) {
@@ -314,11 +325,11 @@ void World::tend(std::uint32_t self) {
 }
 
 void World::close_levels(std::uint32_t self) {
-  shm::RingSet& set = store_->queue(0).rings;
-  for (unsigned number = 0; number < 8; ++number)
-    if (const std::uint32_t ring = shm::Rings::find(set, number); ring != shm::kNoIndex)
-      if (const shm::Peeked head = actor(self).rings().peek(ring); head.empty())
-        shm::Rings::close(set, number, *head.cell, head.value);
+  for (shm::RingSet* set : ring_sets())
+    for (unsigned number = 0; number < 8; ++number)
+      if (const std::uint32_t ring = shm::Rings::find(*set, number); ring != shm::kNoIndex)
+        if (const shm::Peeked head = actor(self).rings().peek(ring); head.empty())
+          shm::Rings::close(*set, number, *head.cell, head.value);
 }
 
 void World::forget_fetches() {
@@ -331,6 +342,12 @@ void World::age() { actor(kJanitor).set_aging(0, engine::Aging(true, false, 3'60
 void World::share(std::uint32_t self, bool on) {
   actor(self).set_fairness(0, engine::Fairness(on, false, 1));
   shares_ = true;
+}
+
+void World::shard(std::uint32_t self, unsigned shards) {
+  shardings_.push_back({shards, Fibers::now(), kNever, self});
+  if (actor(self).set_shards(0, shards) != Outcome::kOk) wrong_ += "the shards were refused; ";
+  shardings_.back().returned = Fibers::now();
 }
 
 void World::take_turns() {

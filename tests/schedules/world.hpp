@@ -78,6 +78,8 @@ class World {
   /// A job that brings the key "b"; and whoever gives up what keys nobody needs.
   void put_brought(std::uint32_t self, unsigned job, std::uint8_t rank);
   void give_keys_up(std::uint32_t self);
+  /// So many shards from here on: who puts a job in or takes one is at home in that of its number. One change at a time.
+  void shard(std::uint32_t self, unsigned shards);
   /// Ranks 1 and 3 take turns; no other has any.
   void take_turns();
   /// Every fetch is for a pool from here on. With two queues, jobs of rank 3 go to the second, and the queues take turns.
@@ -127,11 +129,24 @@ class World {
     std::uint64_t called, returned;
     std::uint32_t by;
   };
+  struct Sharding {
+    unsigned shards = 1;
+    std::uint64_t called = 0, returned = 0;
+    std::uint32_t by = kJanitor;
+  };
+  static constexpr unsigned kUnknown = ~0U;
+  static constexpr std::uint64_t kNever = ~0ULL;
   engine::NewJob job_named(unsigned job, std::uint8_t rank);
   void put(std::uint32_t self, unsigned job, const engine::NewJob& spec);
   unsigned number_of(const engine::Fetched& fetched) const;
   std::string audit_text() const;
   std::string order_text() const;
+  bool goes_first(const Books& other, const Books& mine, const Take& take, bool stood_before) const;
+  bool never_empty(const Empty& empty) const;
+  std::uint32_t shards_during(std::uint32_t by, std::uint64_t called, std::uint64_t returned) const;
+  unsigned line_of(const Books& books) const;
+  std::vector<shm::RingSet*> ring_sets() const;
+  std::string batches_text(const std::vector<unsigned>& line) const;
   std::string moves_text(const std::vector<unsigned>& line) const;
   std::string bound_text();
   std::string drop_text();
@@ -145,7 +160,7 @@ class World {
   void count_work(std::uint32_t self, bool works);
   bool was_dead(std::uint32_t lane) const;
   /// Whether what `one` did before `other` by the clock came before it for `other` too.
-  bool ordered(std::uint32_t one, std::uint32_t other) const { return one_clock_ || one == other || one == kJanitor; }
+  bool ordered(std::uint32_t one, std::uint32_t other) const { return one_clock_ || one == other || one >= kJanitor; }
   void note_what_the_dead_hold();
   void note_a_refused_drop();
 
@@ -178,6 +193,7 @@ class World {
   bool beaten_[kLanes] = {};           ///< the last beat was granted
   std::vector<std::uint32_t> dead_;
   bool turns_ = false, shares_ = false;
+  std::vector<Sharding> shardings_;
   std::uint32_t limit_ = 0;        ///< 0: none
   std::vector<unsigned> limited_;  ///< jobs of the key
   bool works_[kLanes] = {};        ///< on one of them
