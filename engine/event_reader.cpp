@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <map>
+#include <span>
 #include <tuple>
 #include <utility>
 
@@ -48,6 +49,59 @@ void EventReader::read_page(std::uint32_t page, std::vector<Found>& lanes) {
   if (!control.open() && last <= seen) done_[page] = control.word;
 }
 
+namespace {
+
+/// By time, but the events of one lane stay in their order, as they come, and those of one job in that of the tags of its
+/// slot. A lane's clock may seem to go back, for an event may bear the time at which its operation began; and within a
+/// millisecond lanes cannot be told apart.
+class Order {
+ public:
+  explicit Order(std::span<EventFacts> events) : given_(events.begin(), events.end()), before_(events.size(), kNone) {
+    std::vector<std::size_t> by_time(given_.size());
+    std::map<JobId, std::vector<std::size_t>> changes;
+    std::vector<std::uint64_t> time(given_.size());
+    for (std::size_t i = 0; i < given_.size(); ++i) {
+      by_time[i] = i;
+      time[i] = follows(i) ? std::max(time[i - 1], given_[i].time_ms) : given_[i].time_ms;
+      if (about_a_job(given_[i].kind) && given_[i].job != JobId{}) changes[given_[i].job].push_back(i);
+    }
+    std::ranges::stable_sort(by_time, {}, [&](std::size_t i) { return time[i]; });
+    for (auto& [job, at] : changes) {
+      std::ranges::stable_sort(at, {}, [&](std::size_t i) { return std::tie(given_[i].tag, time[i]); });
+      for (std::size_t i = 1; i < at.size(); ++i) before_[at[i]] = at[i - 1];
+    }
+    to_ = events.begin();
+    for (const std::size_t i : by_time) put(i);
+  }
+
+ private:
+  static constexpr std::size_t kNone = ~std::size_t{0};
+  bool follows(std::size_t i) const { return i > 0 && given_[i].lane == given_[i - 1].lane; }
+  /// After what has to be before it. Each is met once, so what a damaged segment says in a circle ends as well.
+  void put(std::size_t last) {
+    for (todo_ = {last}; !todo_.empty();) {
+      const std::size_t i = todo_.back();
+      if (state_[i] == kUnseen) {
+        state_[i] = kMet;
+        for (const std::size_t before : {before_[i], follows(i) ? i - 1 : kNone})
+          if (before != kNone && state_[before] == kUnseen) todo_.push_back(before);
+        continue;
+      }
+      todo_.pop_back();
+      if (std::exchange(state_[i], kPut) == kMet) *to_++ = given_[i];
+    }
+  }
+
+  std::vector<EventFacts> given_;
+  std::vector<std::size_t> before_;
+  enum State : std::uint8_t { kUnseen, kMet, kPut };
+  std::vector<State> state_ = std::vector<State>(before_.size());
+  std::vector<std::size_t> todo_;
+  std::span<EventFacts>::iterator to_;
+};
+
+}  // namespace
+
 std::uint64_t EventReader::poll(std::vector<EventFacts>& events, std::uint64_t settle_ms) {
   const std::uint64_t now = store_.now_ms();
   std::vector<Found> lanes(seen_.size());
@@ -77,22 +131,7 @@ std::uint64_t EventReader::poll(std::vector<EventFacts>& events, std::uint64_t s
     events.insert(events.end(), found.events.begin(), young);
     seen_[lane] = found.told;
   }
-  // By time. Within a millisecond lanes cannot be told apart, but the changes of one job can, by the tags of its slot.
-  const auto begin = events.begin() + static_cast<std::ptrdiff_t>(first);
-  std::sort(begin, events.end(), [](const EventFacts& a, const EventFacts& b) {
-    return std::tie(a.time_ms, a.lane, a.sequence) < std::tie(b.time_ms, b.lane, b.sequence);
-  });
-  std::map<JobId, std::vector<std::size_t>> places;
-  for (std::size_t i = first; i < events.size(); ++i)
-    if (about_a_job(events[i].kind) && events[i].job != JobId{}) places[events[i].job].push_back(i);
-  for (const auto& [job, at] : places) {
-    std::vector<EventFacts> changes;
-    for (const std::size_t i : at) changes.push_back(events[i]);
-    std::stable_sort(changes.begin(), changes.end(), [](const EventFacts& a, const EventFacts& b) {
-      return std::tie(a.time_ms, a.tag) < std::tie(b.time_ms, b.tag);
-    });
-    for (std::size_t i = 0; i < at.size(); ++i) events[at[i]] = changes[i];
-  }
+  Order(std::span(events).subspan(first));
   return lost;
 }
 

@@ -311,7 +311,9 @@ std::uint32_t Actor::mend_hints() {
 }
 
 std::uint32_t Actor::mend() {
-  const std::uint32_t mended = rings_.collect_leaks(store_.ring_sets(), store_.root_rings()) + mend_hints();
+  std::vector<std::uint64_t> linked = rings_.linked_chunks();  // first of all: others may be making rings
+  const std::uint32_t mended =
+      rings_.collect_leaks(std::move(linked), store_.ring_sets(), store_.root_rings()) + mend_hints();
   for (std::uint32_t slot = 0; slot < store_.slots(); ++slot)
     if (Control(store_.job(slot).control.load()).state() == kSlotFree) slot_hints_.give(slot);
   slot_hints_.flush();

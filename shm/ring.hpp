@@ -185,8 +185,12 @@ class Rings {
   /// Visits every cell from head to tail without changing anything; stops early when it meets a recycled chunk.
   static void walk(const Segment& segment, std::uint32_t ring,
                    const std::function<void(std::uint32_t chunk, unsigned cell, std::uint64_t value)>& visit);
-  /// Frees chunks that say they are linked and are in no ring; for when nobody is at work. Returns how many.
-  std::uint32_t collect_leaks(const std::vector<RingSet*>& sets, const std::vector<std::uint32_t>& roots);
+  /// The incarnation of each chunk that says it is linked, ~0 for the others.
+  std::vector<std::uint64_t> linked_chunks() const;
+  /// Frees those that are in no ring. The rings are listed after the chunks: who links one has named its ring before, so a
+  /// ring made meanwhile loses none. Returns how many.
+  std::uint32_t collect_leaks(std::vector<std::uint64_t> linked, const std::vector<RingSet*>& sets,
+                              const std::vector<std::uint32_t>& roots);
 
   std::uint32_t take_chunk();
   /// Who passes more cells than this in one search goes in circles, in a segment that somebody has damaged.

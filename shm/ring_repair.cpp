@@ -248,12 +248,17 @@ void Rings::repair(const std::vector<RingSet*>& sets, const std::vector<std::uin
     if (!close_batch(batch, batches)) keep_or_free(batch);
 }
 
-std::uint32_t Rings::collect_leaks(const std::vector<RingSet*>& sets, const std::vector<std::uint32_t>& roots) {
+std::vector<std::uint64_t> Rings::linked_chunks() const {
   std::vector<std::uint64_t> linked(segment_.geometry().chunks, ~0ULL);
   for (std::uint32_t i = 0; i < segment_.geometry().chunks; ++i) {
     const ChunkControl found(segment_.chunk(i).control.load());
     if (found.state() == ChunkState::kLinked) linked[i] = found.incarnation();
   }
+  return linked;
+}
+
+std::uint32_t Rings::collect_leaks(std::vector<std::uint64_t> linked, const std::vector<RingSet*>& sets,
+                                   const std::vector<std::uint32_t>& roots) {
   const Reachable reachable(segment_, all_rings(sets, roots));
   for (std::uint32_t l = 0; l < segment_.header().lanes_high.load() && l < segment_.geometry().lanes; ++l)
     if (const std::uint64_t word = segment_.lane(l).chunk_intent.get_ordered();

@@ -65,6 +65,34 @@ TEST_F(LedgerBooks, an_heir_of_a_killed_holder_is_no_offence_and_times_the_recov
   EXPECT_EQ(ledger.recoveries().size(), 1U);
 }
 
+TEST_F(LedgerBooks, counts_a_job_that_may_be_dropped_and_does_not_wait_for_it) {
+  accept(kKey, kMayDrop);
+  EXPECT_EQ(ledger.backlog(), 0U);
+  const LedgerVerdict verdict = ledger.judge({});
+  EXPECT_EQ(verdict.dropped, 1U);
+  EXPECT_EQ(verdict.maybe_dropped, 1U);
+  EXPECT_EQ(verdict.lost, 0U);
+  EXPECT_EQ(ledger.offences(), 0U);
+}
+
+TEST_F(LedgerBooks, counts_who_is_at_work_under_a_limit) {
+  const auto hold = [&](std::uint32_t lane, Holder holder, PayloadKey key) {
+    accept(key);
+    InFlight& note = ledger.lane(lane).in_flight[0][0];
+    note.key_plus_one.store(std::uint64_t{key.producer} << 40 | (key.sequence + 1));
+    note.permits[0].store(std::uint64_t{7} << 40 | std::uint64_t{holder.life} << 20 | 1);
+  };
+  hold(0, first, kKey);
+  EXPECT_EQ(ledger.at_work(7), 1U);
+  hold(1, second, {1, 0});
+  EXPECT_EQ(ledger.at_work(7), 2U);
+  EXPECT_EQ(ledger.at_work(8), 0U);
+  kill(first);
+  EXPECT_EQ(ledger.at_work(7), 1U) << "the dead hold nothing";
+  ledger.mark({1, 0}, kCancelAttempted);
+  EXPECT_EQ(ledger.at_work(7), 0U) << "its permit may be another's by now";
+}
+
 TEST_F(LedgerBooks, sees_a_double_dispatch) {
   accept();
   ledger.dispatched(kKey, first, dispatch(1));

@@ -60,14 +60,17 @@ std::string_view offence_name(Offence offence) {
                                                 "wedged",
                                                 "unexpected answer",
                                                 "audit finding",
-                                                "leak"};
+                                                "leak",
+                                                "over a limit",
+                                                "bad event",
+                                                "bad copy"};
   static_assert(std::size(kNames) == static_cast<std::size_t>(Offence::kCount));
   return kNames[static_cast<std::size_t>(offence)];
 }
 
 struct Ledger::Head {
   LedgerWord<std::uint32_t> phase, next_life, next_note, next_sample;
-  LedgerWord<std::uint64_t> unsettled_before;  // what the rounds before left in the difference of in and out
+  LedgerWord<std::int64_t> open;  // see backlog()
   LedgerWord<std::uint64_t> counts[static_cast<std::size_t>(Offence::kCount)];
   OffenceNote notes[kNotes];
   LedgerWord<std::uint32_t> samples[kSamples];
@@ -138,6 +141,7 @@ void Ledger::enqueue_returned(PayloadKey key, std::uint32_t life, std::string_vi
   if (!job.id_hash.compare_exchange_strong(known, hash_of_id(id)) && known != hash_of_id(id))
     accuse(Offence::kTwoCopies, life, key, fmt::format("enqueue returned {}, a worker saw another id", id));
   job.enqueue.store(static_cast<std::uint32_t>(EnqueueMark::kReturned));
+  if ((job.marks.load() & kMayDrop) == 0) head_->open.fetch_add(1);
 }
 
 void Ledger::enqueue_refused(PayloadKey key) {
@@ -200,11 +204,39 @@ bool Ledger::released(PayloadKey key, Holder holder, std::uint64_t fence) {
 void Ledger::ack_begins(PayloadKey key) { find(key)->acks.fetch_add(1); }
 void Ledger::ack_failed(PayloadKey key) { find(key)->acks.fetch_sub(1); }
 void Ledger::requeue_begins(PayloadKey key) { find(key)->requeues.fetch_add(1); }
-void Ledger::mark(PayloadKey key, std::uint32_t marks) { find(key)->marks.fetch_or(marks); }
+
+void Ledger::mark(PayloadKey key, std::uint32_t marks) {
+  const std::uint32_t before = find(key)->marks.fetch_or(marks);
+  if ((marks & (kCancelReturned | kDiscardReturned)) != 0 && (before & kMayDrop) == 0) head_->open.fetch_sub(1);
+}
 
 void Ledger::ack_returned(PayloadKey key, Holder holder, bool was_newest) {
   if (!was_newest) accuse(Offence::kStaleAckAccepted, holder.life, key, "a newer attempt had begun before this ack");
-  if (find(key)->completions.fetch_add(1) != 0) accuse(Offence::kCompletedTwice, holder.life, key, "");
+  JobRecord& job = *find(key);
+  if (job.completions.fetch_add(1) != 0) accuse(Offence::kCompletedTwice, holder.life, key, "");
+  if ((job.marks.load() & kMayDrop) == 0) head_->open.fetch_sub(1);
+}
+
+std::uint32_t Ledger::at_work(std::uint32_t limit) const {
+  const auto look = [&] {
+    std::vector<std::uint64_t> permits;
+    for (std::uint32_t lane = 0; lane < shape_.lanes; ++lane)
+      for (const auto& thread : lanes_[lane].in_flight)
+        for (const InFlight& held : thread)
+          for (const auto& word : held.permits) {
+            const std::uint64_t permit = word.load();
+            if (permit >> 40 != limit || lives_[permit >> 20 & (kLives - 1)].kill_sent_ns.load() != 0) continue;
+            const JobRecord* const job = find(held.key());
+            if (job != nullptr && (job->marks.load() & kCancelAttempted) == 0) permits.push_back(permit);
+          }
+    return permits;
+  };
+  // What two looks in a row find was so between them.
+  for (auto seen = look();;) {
+    auto again = look();
+    if (again == seen) return static_cast<std::uint32_t>(seen.size());
+    seen = std::move(again);
+  }
 }
 
 void Ledger::told_lost(PayloadKey key, Holder holder, std::uint64_t lease_end_ms, bool was_newest) {
@@ -255,10 +287,7 @@ std::uint64_t Ledger::sum(LedgerWord<std::uint64_t> LaneBook::*counter) const {
 }
 
 std::uint64_t Ledger::backlog() const {
-  const std::uint64_t in = sum(&LaneBook::returned);
-  const std::uint64_t out = sum(&LaneBook::completed) + sum(&LaneBook::cancelled) + sum(&LaneBook::discarded);
-  const auto backlog = static_cast<std::int64_t>(in - out - head_->unsettled_before.load());
-  return backlog > 0 ? static_cast<std::uint64_t>(backlog) : 0;
+  return static_cast<std::uint64_t>(std::max<std::int64_t>(head_->open.load(), 0));
 }
 
 LedgerVerdict Ledger::judge(const std::vector<PayloadKey>& present) {
@@ -278,7 +307,9 @@ LedgerVerdict Ledger::judge(const std::vector<PayloadKey>& present) {
       const std::uint32_t marks = job.marks.load();
       const bool seen = job.dispatches.load() != 0 || (marks & (kCancelReturned | kDiscardReturned)) != 0;
       // A producer killed after its enqueue_batch may have noted only the first of the ids that it got.
-      if (const std::uint32_t batch = job.batch.load(); batch != 0 && enqueue != EnqueueMark::kRefused) {
+      // Of a batch that may be dropped some may have come out before the others went.
+      const bool may_drop = (marks & kMayDrop) != 0;
+      if (const std::uint32_t batch = job.batch.load(); batch != 0 && enqueue != EnqueueMark::kRefused && !may_drop) {
         const std::uint32_t size = batch >> 16, place = batch & 0xFFFF;
         if (place == 0) batch_members_out = 0;
         batch_members_out += seen || enqueue == EnqueueMark::kReturned ? 1 : 0;
@@ -292,8 +323,9 @@ LedgerVerdict Ledger::judge(const std::vector<PayloadKey>& present) {
         continue;
       }
       ++(enqueue == EnqueueMark::kReturned ? verdict.returned : verdict.attempted_only);
-      if (enqueue == EnqueueMark::kAttempted && !seen) continue;  // killed before it took effect
       const bool completed = job.completions.load() != 0;
+      verdict.maybe_dropped += may_drop && !completed && (marks & kCancelReturned) == 0 ? 1 : 0;
+      if (enqueue == EnqueueMark::kAttempted && !seen) continue;  // killed before it took effect
       if (completed && (marks & kCancelReturned) != 0) accuse(Offence::kTwoEnds, 0, key, "acked and cancelled");
       if (completed)
         ++verdict.completed;
@@ -303,6 +335,8 @@ LedgerVerdict Ledger::judge(const std::vector<PayloadKey>& present) {
         ++verdict.cancelled;
       else if ((marks & (kDiscardReturned | kMayDiscard | kMayExpire)) != 0)
         ++verdict.discarded;
+      else if (may_drop)
+        ++verdict.dropped;
       else if (!still_there.contains({producer, sequence})) {
         ++verdict.lost;
         accuse(Offence::kLost, 0, key,
@@ -316,8 +350,7 @@ LedgerVerdict Ledger::judge(const std::vector<PayloadKey>& present) {
 }
 
 void Ledger::begin_round() {
-  head_->unsettled_before.store(sum(&LaneBook::returned) - sum(&LaneBook::completed) - sum(&LaneBook::cancelled) -
-                                sum(&LaneBook::discarded));
+  head_->open.store(0);
   for (std::uint32_t producer = 0; producer < shape_.producers; ++producer) {
     ProducerBook& book = producers_[producer];
     const std::uint64_t used = book.next_sequence.load() - book.first_sequence.load();

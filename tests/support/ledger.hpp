@@ -47,7 +47,10 @@ enum class Offence : std::uint32_t {
   kWedged,            ///< no progress although there was work and somebody to do it
   kUnexpectedAnswer,  ///< a call gave an error that nothing explains
   kAuditFinding,
-  kLeak,  ///< a pool did not come back to where it was
+  kLeak,       ///< a pool did not come back to where it was
+  kOverLimit,  ///< more jobs at work at one instant than a limit allows
+  kBadEvent,   ///< told twice, out of order, or missing without being counted as lost
+  kBadCopy,    ///< a job that an export and an import changed or left out
   kCount
 };
 std::string_view offence_name(Offence offence);
@@ -80,6 +83,7 @@ enum JobMark : std::uint32_t {
   kCancelAttempted = 4,
   kCancelReturned = 8,
   kDiscardReturned = 16,  ///< a nack said `discarded`
+  kMayDrop = 32,          ///< its queue drops jobs to make room
 };
 
 /// The passport of one job.
@@ -101,6 +105,11 @@ static_assert(sizeof(JobRecord) == 64);
 struct InFlight {
   LedgerWord<std::uint64_t> key_plus_one;  ///< [63:40] producer, [39:0] sequence + 1; 0: nothing
   char id[40];
+  LedgerWord<std::uint64_t> permits[2];  ///< what it counts against: [63:40] limit, [39:20] life, [19:0] which time
+  PayloadKey key() const {
+    const std::uint64_t word = key_plus_one.load();
+    return {static_cast<std::uint32_t>(word >> 40), (word & ((std::uint64_t{1} << 40) - 1)) - 1};
+  }
 };
 
 inline constexpr std::uint32_t kThreadsPerLane = 4, kHeldPerThread = 8;
@@ -109,7 +118,7 @@ inline constexpr std::uint32_t kThreadsPerLane = 4, kHeldPerThread = 8;
 struct alignas(128) LaneBook {
   LedgerWord<std::uint64_t> steps;  ///< anything that came to an end; the watch for wedges reads it
   LedgerWord<std::uint64_t> returned, refused, dispatched, completed, retried, requeued, takeovers, lost, cancelled,
-      discarded, unseen_attempts, private_kib;
+      discarded, unseen_attempts, private_kib, events, events_lost, copies, copied_jobs;
   LedgerWord<std::uint32_t> quit;  ///< asked to leave politely
   InFlight in_flight[kThreadsPerLane][kHeldPerThread];
 };
@@ -138,6 +147,7 @@ struct LedgerVerdict {
   std::uint64_t attempted_only = 0, returned = 0, refused = 0;
   std::uint64_t completed = 0, killed_in_ack = 0, cancelled = 0, discarded = 0, lost = 0;
   std::uint64_t unseen_attempts = 0;
+  std::uint64_t dropped = 0, maybe_dropped = 0;  ///< for room; `maybe`: or as something above says
 };
 
 /// Every member may be called by every process and thread, but for those that say otherwise.
@@ -177,6 +187,9 @@ class Ledger {
   void told_lost(PayloadKey key, Holder holder, std::uint64_t lease_end_ms, bool was_newest);
   void requeue_begins(PayloadKey key);
   void mark(PayloadKey key, std::uint32_t marks);
+  /// How many living holders note a permit of that limit at one instant, but for those whose job somebody has begun to
+  /// cancel. A holder notes it after it has got it, and no more before it gives it back.
+  std::uint32_t at_work(std::uint32_t limit) const;
 
   void accuse(Offence offence, std::uint32_t life, PayloadKey key, std::string_view text);
   std::uint64_t offences(Offence offence) const;
@@ -186,7 +199,7 @@ class Ledger {
   /// Microseconds from a kill to the next dispatch of what the victim held, sorted.
   std::vector<std::uint32_t> recoveries() const;
   std::uint64_t sum(LedgerWord<std::uint64_t> LaneBook::*counter) const;
-  /// Accepted and not yet finished, roughly.
+  /// Accepted and not yet finished, roughly; jobs that may be dropped apart, for nobody learns of their end.
   std::uint64_t backlog() const;
 
   /// When nobody works any more: judges each job of the round and accuses. `present` lists the unfinished jobs that are

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <time.h>
+#include <ojs_shm/admin.hpp>
 #include <ojs_shm/job.hpp>
 #include <ojs_shm/result.hpp>
 #include <ojs_shm/segment.hpp>
@@ -19,8 +20,9 @@ namespace ojs_shm::test {
 struct OjsPlan {
   SegmentName name;
   SegmentOptions options;
-  bool everything = false;         ///< every operation, not only enqueue, fetch and the ways to end an attempt
-  bool tight = false;              ///< a segment that is full all the time
+  bool everything = false;  ///< every operation, not only enqueue, fetch and the ways to end an attempt
+  bool policies = false;    ///< jobs with tenants and limits, a pool of workers, queues that wait or drop, imports
+  bool tight = false;       ///< a segment that is full all the time
   std::uint64_t backlog = 10'000;  ///< where producers slow down
   std::uint64_t epoch_ms = 0;      ///< the time in the ids that producers make themselves
 };
@@ -34,21 +36,48 @@ struct PlannedJob {
   /// Views into this object; times count from now.
   JobSpec spec() const;
 
-  std::string queue, type, args, id;  ///< id: empty where the engine makes one
+  /// The same as a line of an export; only of a job that brings no times.
+  std::string export_line() const;
+  bool has_times() const { return delay_ms + life_ms != 0 || pending; }
+
+  std::string queue, type, args, extra, id;  ///< id: empty where the engine makes one
   std::int64_t priority = 0;
   std::uint32_t marks = 0;
   std::uint32_t delay_ms = 0, life_ms = 0, timeout_ms = 0, lease_ms = 0;
   bool pending = false;
   std::optional<std::uint32_t> age_rate;
+  std::optional<JobLimit> limit;
   Retry retry;
 
  private:
   PlannedJob(PayloadKey key, const OjsPlan& plan, std::optional<std::string_view> batch_queue, Dice dice);
+  void add_policy(PayloadKey key, Dice& dice);
 };
 
 /// The queues of the storm; the last one has a small bound.
 const std::vector<std::string>& storm_queues();
 inline constexpr std::uint64_t kStormBound = 300;
+
+/// And those whose jobs have a tenant and many a limit. Nothing else ends them, and nothing but their holder's death gives
+/// them back, so that each permit can be followed from outside.
+inline constexpr std::string_view kFairQueue = "storm-fair", kKeyedQueue = "storm-keyed",
+                                  kWaitingQueue = "storm-waiting", kDroppingQueue = "storm-dropping";
+const std::vector<std::string>& policy_queues();
+std::vector<std::string> queues_of(const OjsPlan& plan);
+bool has_policy(std::string_view queue);
+inline constexpr std::string_view kStormPool = "crew";
+PoolSettings storm_pool(Dice& dice);
+/// Of a queue with a policy; what may change on the way follows from the dice.
+QueueSettings storm_policy(std::string_view queue, Dice& dice);
+
+/// The limits of the storm, by number: of the pool, and of the keys that jobs bring.
+inline constexpr std::uint32_t kPoolLimit = 1, kFirstKey = 2, kPoolConcurrency = 6;
+constexpr std::uint32_t concurrency_of(std::uint32_t limit) {
+  return limit == kPoolLimit ? kPoolConcurrency : 1 + limit % 4;
+}
+/// The number of the key in a job's extra; 0: none.
+std::uint32_t limit_in(std::string_view extra);
+
 /// What a body is judged against.
 std::string payload_context(std::string_view queue, std::string_view type);
 /// The key of a job found in the segment; nothing when its body is not what it should be.
@@ -58,6 +87,10 @@ std::optional<PayloadKey> key_of(const JobInfo& job);
 void produce_jobs(Lane& lane, const OjsPlan& plan);
 /// Take jobs out until asked to leave.
 void work_on_jobs(Lane& lane, const OjsPlan& plan);
+/// Where an observer copies the segment to.
+SegmentName copy_of(const SegmentName& name);
+/// Read events and copy the segment into another until asked to leave.
+void observe_jobs(Lane& lane, const OjsPlan& plan);
 
 inline void nap_us(std::uint64_t us) {
   const timespec pause{static_cast<time_t>(us / 1'000'000U), static_cast<long>(us % 1'000'000U) * 1000};

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <spdlog/fmt/fmt.h>
 
+#include <algorithm>
+#include <charconv>
+
 #include "tests/support/storm/ojs_lanes.hpp"
 
 namespace ojs_shm::test {
@@ -22,11 +25,73 @@ std::string own_id(PayloadKey key, std::uint64_t epoch_ms) {
                      key.sequence % 0x1000, key.producer % 0x1000, key.sequence);
 }
 
+/// A limit on concurrency, and for most on one of three kinds of pace. One in four puts off what it holds back, the others
+/// let it wait.
+std::string limit_text(std::uint32_t number) {
+  static constexpr std::string_view kPaces[] = {"", R"(,"rate":{"limit":50,"period":"PT0.02S"})",
+                                                R"(,"rate":{"limit":40,"period":"PT0.02S","window":"sliding"})",
+                                                R"(,"throttle":{"limit":3000,"period":"PT1S","burst":3})"};
+  static constexpr std::string_view kChoices[] = {"wait", "wait", "wait", "reschedule"};
+  return fmt::format(R"({{"key":"k{}","concurrency":{}{},"on_limit":"{}"}})", number, concurrency_of(number),
+                     kPaces[number / 4 % 4], kChoices[number / 16 % 4]);
+}
+
 }  // namespace
 
 const std::vector<std::string>& storm_queues() {
   static const std::vector<std::string> kQueues{"storm-a", "storm-b", "storm-bound"};
   return kQueues;
+}
+
+const std::vector<std::string>& policy_queues() {
+  static const std::vector<std::string> kQueues{std::string(kFairQueue), std::string(kKeyedQueue),
+                                                std::string(kWaitingQueue), std::string(kDroppingQueue)};
+  return kQueues;
+}
+
+std::vector<std::string> queues_of(const OjsPlan& plan) {
+  std::vector<std::string> queues = storm_queues();
+  if (plan.policies) queues.insert(queues.end(), policy_queues().begin(), policy_queues().end());
+  return queues;
+}
+
+bool has_policy(std::string_view queue) { return std::ranges::find(policy_queues(), queue) != policy_queues().end(); }
+
+PoolSettings storm_pool(Dice& dice) {
+  PoolSettings pool;
+  pool.queues = policy_queues();
+  pool.strategy = static_cast<PoolStrategy>(dice.below(4));
+  if (pool.strategy == PoolStrategy::kWeighted) pool.weights = {{pool.queues.front(), 2 + dice.below(3)}};
+  pool.concurrency = kPoolConcurrency;
+  pool.starvation_prevention = {.enabled = dice.chance(0.5), .rotation_interval_ms = 100};
+  return pool;
+}
+
+QueueSettings storm_policy(std::string_view queue, Dice& dice) {
+  QueueSettings settings;
+  if (queue == kWaitingQueue)
+    settings.max_depth = dice.between(4, 40), settings.strategy = BackpressureStrategy::kBlock;
+  if (queue == kDroppingQueue) {
+    settings.max_depth = dice.between(20, 200);
+    settings.strategy = BackpressureStrategy::kDropOldest;
+    settings.drop = static_cast<DropOrder>(dice.below(2));
+  }
+  if (queue == kFairQueue) {
+    settings.tenant_fairness.emplace().enabled = dice.chance(0.5);
+    settings.tenant_fairness->weights = {{"t0", 1 + dice.below(3)}};
+    settings.tenant_max_depth = dice.below(3) * 50;
+    settings.tenant_bounds.emplace().push_back({"t1", 20, {}});
+  }
+  return settings;
+}
+
+std::uint32_t limit_in(std::string_view extra) {
+  constexpr std::string_view kBefore = R"("key":"k)";
+  const std::size_t at = extra.find(kBefore);
+  std::uint32_t number = 0;
+  if (at != std::string_view::npos)
+    std::from_chars(extra.data() + at + kBefore.size(), extra.data() + extra.size(), number);
+  return number;
 }
 
 std::string payload_context(std::string_view queue, std::string_view type) { return fmt::format("{}/{}", queue, type); }
@@ -46,10 +111,15 @@ PlannedJob::PlannedJob(PayloadKey key, const OjsPlan& plan, std::optional<std::s
   priority = static_cast<std::int64_t>(dice.below(dice.chance(0.9) ? 5 : 200));
   type = dice.chance(0.5) ? "storm.one" : "storm.two";
   queue = storm_queues()[dice.below(10) < 5 ? 0 : dice.below(10) < 8 ? 1 : 2];
+  if (plan.policies && dice.chance(0.4)) queue = policy_queues()[dice.below(policy_queues().size())];
   if (batch_queue) queue = *batch_queue;
   if (key.producer % 2 == 1) id = own_id(key, plan.epoch_ms);
   write_payload(args, key, payload_context(queue, type), body_bytes(dice, plan.tight));
   retry = {.max_attempts = kNeverGivesUp, .initial_ms = 5, .max_ms = 50};
+  if (has_policy(queue)) {
+    add_policy(key, dice);
+    return;
+  }
   if (dice.chance(0.1)) lease_ms = static_cast<std::uint32_t>(dice.between(60, 200));
   if (plan.everything && queue == storm_queues().front() && dice.chance(0.2))
     age_rate = static_cast<std::uint32_t>(dice.below(8));
@@ -69,11 +139,34 @@ PlannedJob::PlannedJob(PayloadKey key, const OjsPlan& plan, std::optional<std::s
   }
 }
 
+/// Tenants and keys change as time goes on, so that old ones have to be given up.
+void PlannedJob::add_policy(PayloadKey key, Dice& dice) {
+  priority = static_cast<std::int64_t>(dice.below(5));  // each lot of each key has rings for each level
+  const std::uint64_t tenant = dice.chance(0.3) ? dice.below(2) : key.sequence / 2048 * 8 + dice.below(8);
+  extra = fmt::format(R"({{"meta":{{"tenant_id":"t{}"}})", tenant);
+  if (queue == kKeyedQueue || dice.chance(0.1)) {
+    const std::string text = limit_text(kFirstKey + static_cast<std::uint32_t>(key.sequence / 512 * 8 + dice.below(8)));
+    limit = parse_limit(text).value();
+    extra += R"(,"rate_limit":)" + text;
+  }
+  extra += "}";
+  if (queue == kDroppingQueue) marks |= kMayDrop;
+}
+
+std::string PlannedJob::export_line() const {
+  return fmt::format(R"({{"job":{{"id":"{}","type":"{}","queue":"{}","priority":{},"args":{}{}{},"timeout_ms":{},)"
+                     R"("retry":{{"max_attempts":{},"initial_interval_ms":5,"max_interval_ms":50}}}}}})",
+                     id, type, queue, priority, args, extra.empty() ? "" : R"(,"extra":)", extra, timeout_ms,
+                     retry.max_attempts);
+}
+
 JobSpec PlannedJob::spec() const {
   JobSpec spec;
   spec.type = type;
   spec.args = args;
   spec.queue = queue;
+  spec.extra = extra;
+  spec.limit = limit ? &*limit : nullptr;
   spec.id = id;
   spec.priority = priority;
   spec.scheduled_at_ms = delay_ms != 0 ? wall_ms() + delay_ms : 0;

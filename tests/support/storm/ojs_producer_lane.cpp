@@ -2,6 +2,7 @@
 #include <spdlog/fmt/fmt.h>
 #include <ojs_shm/admin.hpp>
 #include <ojs_shm/producer.hpp>
+#include <ojs_shm/transfer.hpp>
 
 #include <deque>
 
@@ -25,6 +26,7 @@ class ProducerLane {
     if (admin_) settle_queues();  // the forerunner may have died between pause and resume
     while (!lane_.asked_to_leave()) {
       lane_.step();
+      ask_who_waits(false);
       if (lane_.ledger.backlog() > plan_.backlog) {
         nap_us(300);
         continue;
@@ -32,8 +34,9 @@ class ProducerLane {
       const bool went_on = dice_.chance(0.1) ? put_batch() : put_one();
       if (!went_on) nap_us(1000);
       if (plan_.everything && !recent_.empty() && dice_.chance(0.2)) meddle();
-      if (admin_ && dice_.chance(0.001)) administer();
+      if (admin_ && dice_.chance(plan_.policies ? 0.004 : 0.001)) administer();
     }
+    ask_who_waits(true);
     if (admin_) settle_queues();
   }
 
@@ -42,6 +45,11 @@ class ProducerLane {
     PayloadKey key;
     std::string id;
   };
+  struct Waiting {
+    std::vector<PayloadKey> keys;
+    WaitingEnqueue enqueue;
+  };
+  static constexpr std::size_t kMostWaiting = 6;
 
   /// The forerunner's last enqueues with ids of their own that did not return: repeated, each exists once, as long as
   /// the segment remembers those that are finished.
@@ -73,7 +81,12 @@ class ProducerLane {
     if (!lane_.ledger.take_sequences(lane_.member, 1, key.sequence)) return false;
     const PlannedJob planned(key, plan_);
     lane_.ledger.enqueue_begins(key, planned.marks);
-    const auto answer = producer_.enqueue(planned.spec());
+    if (plan_.policies && !planned.id.empty() && !planned.has_times() && dice_.chance(0.05))
+      return import(key, planned);
+    const JobSpec spec = planned.spec();
+    if (planned.queue == kWaitingQueue && waiting_.size() < kMostWaiting && dice_.chance(0.5))
+      return begin(std::span(&spec, 1), {key});
+    const auto answer = producer_.enqueue(spec, patience(planned.queue));
     if (!answer.ok()) return refused(answer.error(), {key});
     accepted(key, answer->view());
     if (planned.pending) activate({key, answer->str()});
@@ -84,22 +97,68 @@ class ProducerLane {
     const auto count = static_cast<std::uint32_t>(dice_.between(2, kLongestBatch));
     PayloadKey first{lane_.member, 0};
     if (!lane_.ledger.take_sequences(lane_.member, count, first.sequence)) return false;
-    const std::string& queue = storm_queues()[dice_.below(storm_queues().size())];
+    const std::string& queue = queues_[dice_.below(queues_.size())];
     std::deque<PlannedJob> planned;
     std::vector<JobSpec> specs;
     std::vector<PayloadKey> keys;
     for (std::uint32_t place = 0; place < count; ++place) {
       keys.push_back({lane_.member, first.sequence + place});
       planned.emplace_back(keys.back(), plan_, queue);
-      lane_.ledger.enqueue_begins(keys.back(), 0, count, place);
+      lane_.ledger.enqueue_begins(keys.back(), planned.back().marks, count, place);
       specs.push_back(planned.back().spec());
     }
-    const auto answer = producer_.enqueue_batch(specs);
+    if (queue == kWaitingQueue && waiting_.size() < kMostWaiting && dice_.chance(0.5)) return begin(specs, keys);
+    return answered(producer_.enqueue_batch(specs, patience(queue)), keys);
+  }
+
+  /// How long to wait for room; most do not.
+  EnqueueOptions patience(std::string_view queue) {
+    const bool waits = queue == kWaitingQueue && dice_.chance(0.05);
+    return {.block_timeout = std::chrono::milliseconds(waits ? dice_.between(1, 20) : 0)};
+  }
+
+  bool answered(const Result<std::vector<JobIdText>>& answer, const std::vector<PayloadKey>& keys) {
     if (!answer.ok()) return refused(answer.error(), keys);
-    if (answer->size() != count)
-      lane_.accuse(Offence::kUnexpectedAnswer, first, fmt::format("{} ids for a batch of {}", answer->size(), count));
-    for (std::uint32_t place = 0; place < count && place < answer->size(); ++place)
+    if (answer->size() != keys.size())
+      lane_.accuse(Offence::kUnexpectedAnswer, keys.front(),
+                   fmt::format("{} ids for {} jobs", answer->size(), keys.size()));
+    for (std::size_t place = 0; place < keys.size() && place < answer->size(); ++place)
       accepted(keys[place], answer.value()[place].view());
+    return true;
+  }
+
+  bool begin(std::span<const JobSpec> specs, const std::vector<PayloadKey>& keys) {
+    auto begun = producer_.begin(specs, {.block_timeout = std::chrono::milliseconds(dice_.between(1, 500))});
+    if (!begun.ok()) return refused(begun.error(), keys);
+    waiting_.push_back({keys, std::move(begun).value()});
+    return true;
+  }
+
+  /// Who has got room, or has given up; one now and then loses interest, and `all` do before this process leaves.
+  void ask_who_waits(bool all) {
+    for (auto one = waiting_.begin(); one != waiting_.end();) {
+      const auto answer = one->enqueue.poll();
+      if (!answer && !all && !dice_.chance(0.001)) {
+        ++one;
+        continue;
+      }
+      const std::vector<PayloadKey> keys = std::move(one->keys);
+      one = waiting_.erase(one);
+      answered(answer.value_or(Result<std::vector<JobIdText>>(Error{.code = Code::kQueueFull})), keys);
+    }
+  }
+
+  /// As a line of an export. Bounds refuse nothing of it.
+  bool import(PayloadKey key, const PlannedJob& planned) {
+    if (!import_) {
+      import_ = attach_patiently<Import>(lane_, [&] { return Import::attach(producer_.segment()); });
+      if (!import_) return false;
+      if (const Status head = import_->take(R"({"ojs_shm_export":1,"convention":"ojs"})"); !head.ok())
+        unexpected("import", head.error(), {});
+    }
+    const Status taken = import_->take(planned.export_line());
+    if (!taken.ok()) return refused(taken.error(), {key});
+    accepted(key, planned.id);
     return true;
   }
 
@@ -158,26 +217,47 @@ class ProducerLane {
     if (!answer.ok()) tolerate("activate", answer.error(), job);
   }
 
+  /// Another policy of a queue that has one, another strategy of the pool, or a limit on a queue for a moment.
+  void change_policy() {
+    const std::string& queue = policy_queues()[dice_.below(policy_queues().size())];
+    switch (dice_.below(3)) {
+      case 0: return set_queue(queue, storm_policy(queue, dice_));
+      case 1: {
+        const auto set = admin_->set_pool(kStormPool, storm_pool(dice_));
+        if (!set.ok()) unexpected("set_pool", set.error(), {});
+        return;
+      }
+      default: {
+        RateLimit limit;
+        limit.concurrency = static_cast<std::uint32_t>(dice_.between(1, 8));
+        const std::string name = "queue:" + queue;
+        const Status set = dice_.chance(0.5) ? admin_->set_limit(name, limit) : admin_->clear_limit(name);
+        if (!set.ok() && set.code() != Code::kSegmentFull && set.code() != Code::kNotFound)
+          unexpected("set_limit", set.error(), {});
+      }
+    }
+  }
+
   /// Ageing, weights or the strict order; shards where no job has a rate of its own.
   void reorder() {
-    const std::size_t which = dice_.below(storm_queues().size());
+    const std::size_t which = dice_.below(queues_.size());
     QueueSettings settings;
     settings.aging.emplace().enabled = dice_.chance(0.5);
     settings.aging->interval_ms = 100;
     settings.level_weights.emplace();
     if (!settings.aging->enabled && dice_.chance(0.7)) settings.level_weights = {{"0", 3}, {"2", 2}, {"*", 1}};
     if (which != 0) settings.shards = static_cast<std::uint32_t>(dice_.between(1, 4));
-    const Status set = admin_->set_queue(storm_queues()[which], settings);
+    const Status set = admin_->set_queue(queues_[which], settings);
     // Another may be about to set the other order.
     if (!set.ok() && set.code() != Code::kInvalid) unexpected("set_queue", set.error(), {});
   }
 
   /// Pauses a queue for a moment, moves the bound of the bounded one, or changes the order in one.
   void administer() {
+    if (plan_.policies && dice_.chance(0.5)) return change_policy();
     if (dice_.chance(0.4)) return reorder();
     if (dice_.chance(0.5)) {
-      set_queue(storm_queues()[dice_.below(storm_queues().size())],
-                {.max_depth = {}, .max_size_bytes = {}, .paused = true});
+      set_queue(queues_[dice_.below(queues_.size())], {.max_depth = {}, .max_size_bytes = {}, .paused = true});
       nap_us(dice_.between(100, 5000));
       settle_queues();
     } else {
@@ -186,8 +266,7 @@ class ProducerLane {
   }
 
   void settle_queues() {
-    for (const std::string& queue : storm_queues())
-      set_queue(queue, {.max_depth = {}, .max_size_bytes = {}, .paused = false});
+    for (const std::string& queue : queues_) set_queue(queue, {.max_depth = {}, .max_size_bytes = {}, .paused = false});
   }
 
   void set_queue(const std::string& queue, const QueueSettings& settings) {
@@ -208,8 +287,11 @@ class ProducerLane {
   const OjsPlan& plan_;
   Dice dice_;
   Producer producer_;
+  const std::vector<std::string> queues_ = queues_of(plan_);
   std::optional<Admin> admin_;
+  std::optional<Import> import_;
   std::deque<Known> recent_;
+  std::vector<Waiting> waiting_;  // goes before the producer
 };
 
 }  // namespace

@@ -27,11 +27,13 @@ class OjsSubject : public Subject {
   void produce(Lane& lane) override;
   void work(Lane& lane) override;
   void broke(Lane& lane) override;
+  void observe(Lane& lane) override;
   std::optional<pid_t> supervisor() override;
   bool knows(std::string_view id, std::uint64_t since_ns) override;
   bool drained(const Ledger& ledger) override;
   void look(Ledger& ledger) override;
   std::vector<PayloadKey> unfinished(Ledger& ledger) override;
+  void compare(Ledger& ledger, const LedgerVerdict& verdict) override;
   void inspect(Ledger& ledger) override;
   std::vector<std::string> remarks() override;
   void inspect_abandoned(Ledger& ledger) override;
@@ -43,13 +45,14 @@ class OjsSubject : public Subject {
  private:
   void accuse_violations(Ledger& ledger, std::string_view when);
   void check_ends(Ledger& ledger, const std::vector<JobInfo>& jobs);
+  void check_policies(Ledger& ledger);
   void check_pools(Ledger& ledger);
 
   OjsPlan plan_;
   std::optional<Observer> observer_;
   std::vector<PoolInfo> first_pools_;
   std::set<std::string> last_look_;
-  std::uint64_t looks_ = 0;
+  std::uint64_t looks_ = 0, dropped_before_ = 0;
 };
 
 }  // namespace ojs_shm::test

@@ -20,9 +20,10 @@ constexpr std::string_view kBigResult =
 
 class WorkerLane {
  public:
-  WorkerLane(Lane& lane, const OjsPlan& plan, std::uint32_t thread, Worker worker)
+  WorkerLane(Lane& lane, const OjsPlan& plan, bool pooled, std::uint32_t thread, Worker worker)
       : lane_(lane),
         plan_(plan),
+        pooled_(pooled),
         me_{lane.life, thread},
         dice_(Dice(lane.seed + thread).next()),
         worker_(std::move(worker)) {}
@@ -87,7 +88,22 @@ class WorkerLane {
     std::memcpy(note.id, job.id().data(), 36);
     note.key_plus_one.store(std::uint64_t{key->producer} << 40 | (key->sequence + 1));
     lane_.book().dispatched.fetch_add(1);
+    if (has_policy(job.queue())) count_permits(job, note, *key);
     return held;
+  }
+
+  /// A holder counts against the limit of its job's key, and against that of its pool.
+  void count_permits(const Job& job, InFlight& note, PayloadKey key) {
+    const std::uint32_t limits[] = {limit_in(job.extra()), pooled_ ? kPoolLimit : 0};
+    for (int i = 0; i < 2; ++i) {
+      if (limits[i] == 0) continue;
+      note.permits[i].store(std::uint64_t{limits[i]} << 40 | std::uint64_t{lane_.life} << 20 | (++permits_ & 0xFFFFF));
+      const std::uint32_t now = lane_.ledger.at_work(limits[i]);
+      if (now > concurrency_of(limits[i]))
+        lane_.accuse(Offence::kOverLimit, key,
+                     fmt::format("{} at work, limit {} of {}", now, concurrency_of(limits[i]),
+                                 limits[i] == kPoolLimit ? "the pool" : fmt::format("key k{}", limits[i])));
+    }
   }
 
   void judge_priority(const Job& job, PayloadKey key) {
@@ -99,6 +115,7 @@ class WorkerLane {
 
   void end(Held& held) {
     labour(held);
+    for (auto& permit : lane_.book().in_flight[me_.thread][held.place].permits) permit.store(0);
     const bool newest = held.mine && lane_.ledger.released(held.key, me_, held.job.fence());
     const std::uint64_t how = dice_.below(100);
     if (how < 93 || !newest)
@@ -187,7 +204,7 @@ class WorkerLane {
     const auto observer = Observer::attach(worker_.segment());
     auto admin = Admin::attach(worker_.segment());
     if (!observer.ok() || !admin.ok()) return;
-    for (const std::string& queue : storm_queues()) {
+    for (const std::string& queue : queues_of(plan_)) {
       const Status resumed = admin->set_queue(queue, {.max_depth = {}, .max_size_bytes = {}, .paused = false});
       if (!resumed.ok()) unexpected("set_queue", resumed.error(), {});
     }
@@ -202,9 +219,11 @@ class WorkerLane {
 
   Lane& lane_;
   const OjsPlan& plan_;
+  const bool pooled_;
   Holder me_;
   Dice dice_;
   Worker worker_;
+  std::uint64_t permits_ = 0;  // noted so far
 };
 
 }  // namespace
@@ -213,13 +232,15 @@ void work_on_jobs(Lane& lane, const OjsPlan& plan) {
   const auto segment = attach_patiently<Segment>(lane, [&] { return Segment::attach(plan.name); });
   if (!segment) return;
   WorkerOptions options;
-  options.queues = storm_queues();
+  options.queues = queues_of(plan);
   // Each its own order, so that no queue is always the last.
   const auto first = options.queues.begin() + static_cast<std::ptrdiff_t>(lane.seed % options.queues.size());
   std::rotate(options.queues.begin(), first, options.queues.end());
+  const bool pooled = plan.policies && lane.member % 2 == 1;
+  if (pooled) options.pool = kStormPool;
   const auto run = [&](std::uint32_t thread) {
     auto worker = attach_patiently<Worker>(lane, [&] { return Worker::attach(*segment, options); });
-    if (worker) WorkerLane(lane, plan, thread, std::move(*worker)).run();
+    if (worker) WorkerLane(lane, plan, pooled, thread, std::move(*worker)).run();
   };
   // Every other worker has two threads, for a death takes all of them at once and a lease does not.
   if (lane.member % 2 == 0) return run(0);

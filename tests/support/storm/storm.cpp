@@ -39,6 +39,11 @@ std::uint64_t private_memory_kib() {
 
 }  // namespace
 
+std::string_view role_name(Role role) {
+  static constexpr std::string_view kNames[kRoles] = {"producer", "worker", "broker", "observer"};
+  return kNames[static_cast<std::uint32_t>(role)];
+}
+
 bool Storm::interrupted() { return interrupted_flag != 0; }
 
 Storm::Storm(Subject& subject, Ledger& ledger, const StormPlan& plan)
@@ -49,6 +54,8 @@ Storm::Storm(Subject& subject, Ledger& ledger, const StormPlan& plan)
     members_.push_back({.role = Role::kProducer, .lane = lane++, .number = i});
   for (std::uint32_t i = 0; i < plan.workers; ++i)
     members_.push_back({.role = Role::kWorker, .lane = lane++, .number = i});
+  for (std::uint32_t i = 0; i < plan.observers; ++i)
+    members_.push_back({.role = Role::kObserver, .lane = lane++, .number = i});
   for (const int signal : {SIGINT, SIGTERM}) std::signal(signal, [](int) { interrupted_flag = 1; });
 }
 
@@ -64,7 +71,10 @@ void Storm::spawn(Member& member) {
   member.wakes_ns = 0;
   ledger_.lane(member.lane).quit.store(0);
   for (auto& thread : ledger_.lane(member.lane).in_flight)
-    for (auto& held : thread) held.key_plus_one.store(0);
+    for (auto& held : thread) {
+      held.key_plus_one.store(0);
+      for (auto& permit : held.permits) permit.store(0);
+    }
   std::fflush(nullptr);
   const pid_t parent = ::getpid();
   const pid_t pid = ::fork();
@@ -92,6 +102,7 @@ void Storm::live(const Member& member) {
       case Role::kProducer: subject_.produce(lane); break;
       case Role::kWorker: subject_.work(lane); break;
       case Role::kBroker: subject_.broke(lane); break;
+      case Role::kObserver: subject_.observe(lane); break;
     }
   } catch (const std::exception& failure) {
     lane.accuse(Offence::kDiedByItself, {}, failure.what());
@@ -127,11 +138,9 @@ void Storm::judge_end(const Member& member, int status) {
     ++outcome_.kills_of[static_cast<int>(member.role)];
     for (const auto& thread : book.in_flight) {
       for (const InFlight& held : thread) {
-        const std::uint64_t word = held.key_plus_one.load();
-        if (word == 0) continue;
-        const PayloadKey key{static_cast<std::uint32_t>(word >> 40), (word & ((std::uint64_t{1} << 40) - 1)) - 1};
+        if (held.key_plus_one.load() == 0) continue;
         if (!subject_.knows({held.id, 36}, ledger_.life(member.life).kill_sent_ns.load()))
-          ledger_.accuse(Offence::kVanished, member.life, key, held.id);
+          ledger_.accuse(Offence::kVanished, member.life, held.key(), held.id);
       }
     }
   } else if (WEXITSTATUS(status) != 0) {
@@ -195,7 +204,8 @@ void Storm::strike_supervisor() {
 void Storm::strike() {
   const std::uint64_t role_die = dice_.below(100);
   const Role role = role_die < 60 ? Role::kWorker : role_die < 90 ? Role::kProducer : Role::kBroker;
-  Member* victim = pick(role);
+  // Seldom somebody who looks, for a copy of the whole takes its time.
+  Member* victim = plan_.observers != 0 && dice_.chance(0.01) ? pick(Role::kObserver) : pick(role);
   if (victim == nullptr) victim = pick(Role::kWorker);
   if (victim == nullptr) return;
 
@@ -241,8 +251,7 @@ void Storm::watch() {
     } else if ((now - member.last_step_ns) / kMs > plan_.wedge_ms && !outcome_.wedged) {
       outcome_.wedged = true;
       ledger_.accuse(Offence::kWedged, member.life, {},
-                     fmt::format("{} {} stands still (pid {})", member.role == Role::kWorker ? "worker" : "producer",
-                                 member.number, member.pid));
+                     fmt::format("{} {} stands still (pid {})", role_name(member.role), member.number, member.pid));
     }
   }
   if (plan_.look_every_ms != 0 && (now - last_look_ns_) / kMs >= plan_.look_every_ms) {
@@ -349,11 +358,12 @@ void Storm::dismiss_workers() {
   }
 }
 
-void Storm::dismiss_broker() {
+void Storm::dismiss_all() {
   ledger_.set_phase(Phase::kEverybodyStops);
   for (Member& member : members_)
     if (member.role == Role::kBroker && member.pid != 0) ::kill(member.pid, SIGTERM);
   leave(Role::kBroker);
+  leave(Role::kObserver);
 }
 
 void Storm::kill_all() {

@@ -14,7 +14,7 @@ namespace ojs_shm::test {
 
 struct StormPlan {
   std::uint64_t seed = 1;
-  std::uint32_t producers = 3, workers = 4;
+  std::uint32_t producers = 3, workers = 4, observers = 0;
   std::uint64_t seconds = 20;         ///< how long it rages when neither of the next two is given, else at most
   std::uint64_t kills = 0, jobs = 0;  ///< it rages until both are reached
   std::uint64_t pause_us_low = 100, pause_us_high = 50'000;  ///< between two strikes
@@ -26,7 +26,7 @@ struct StormPlan {
 };
 
 struct StormOutcome {
-  std::uint64_t kills = 0, kills_of[3] = {}, supervisor_kills = 0, stops = 0, farewells = 0;
+  std::uint64_t kills = 0, kills_of[kRoles] = {}, supervisor_kills = 0, stops = 0, farewells = 0;
   std::uint64_t longest_silence_ms = 0;  ///< between two steps forward of the whole, while raging
   double raged_s = 0, drain_s = 0;
   bool wedged = false, drained = false;
@@ -47,7 +47,7 @@ class Storm {
   /// No more strikes: producers leave, workers finish what there is. False when that takes longer than a wedge.
   bool drain();
   void dismiss_workers();
-  void dismiss_broker();
+  void dismiss_all();
   void kill_all();
   /// After drain(): the next round of a soak.
   void resume();

@@ -32,6 +32,7 @@ Kills, stops and restarts producers, workers, broker and supervisor at random, a
   --dir D         where the segment lives (default: a directory of its own in /dev/shm)
   --tight         a small segment that is full all the time
   --everything    every operation: schedules, expiries, timeouts, cancel, reprioritize, activate
+  --policies      tenants, limits, a pool of workers, queues that wait or drop, imports; readers of events and copies
   --no-stops      no SIGSTOP
   --calm          no strikes at all
   --look MS       audit that often while all work
@@ -83,6 +84,7 @@ Command read_command(int argc, char** argv) {
   const std::map<std::string_view, std::function<void()>> alone{
       {"--tight", [&] { command.ojs.tight = true; }},
       {"--everything", [&] { command.ojs.everything = true; }},
+      {"--policies", [&] { command.ojs.policies = true, command.storm.observers = 1; }},
       {"--calm", [&] { command.storm.strikes = false; }},
       {"--no-stops", [&] { command.storm.stops = 0; }},
       {"--must-break", [&] { command.must_break = true; }}};
@@ -108,7 +110,7 @@ std::unique_ptr<Subject> make_subject(Command& command, const std::string& scrat
   plan.name = {"storm", command.dir.empty() ? scratch : command.dir};
   plan.options.size_bytes = plan.tight ? 12U << 20 : 192U << 20;
   plan.options.slots = plan.tight ? 4096 : 102'400;
-  plan.options.max_queues = 8;
+  plan.options.max_queues = plan.policies ? 64 : 8;  // a level of a queue is never given back, and these have many
   plan.options.retention_ms = plan.tight ? 1000 : 4000;
   plan.backlog = plan.tight ? 100'000 : 10'000;
   return std::make_unique<OjsSubject>(plan);
@@ -126,7 +128,7 @@ int run(Command& command) {
   const Removal removal{*subject};
   const StormPlan& plan = command.storm;
   const std::uint64_t jobs = std::max<std::uint64_t>({1U << 20, plan.jobs, plan.seconds * 60'000});
-  Ledger ledger({plan.producers, 1 + plan.producers + plan.workers, jobs});
+  Ledger ledger({plan.producers, 1 + plan.producers + plan.workers + plan.observers, jobs});
   fmt::print("{}: seed {}\n", subject->name(), plan.seed);
   StormOutcome outcome;
   LedgerVerdict verdict;
@@ -139,6 +141,7 @@ int run(Command& command) {
     if (settled) storm.dismiss_workers();
     verdict = ledger.judge(subject->unfinished(ledger));
     if (settled) {
+      subject->compare(ledger, verdict);
       subject->inspect(ledger);
     } else {
       subject->look(ledger);
@@ -146,7 +149,7 @@ int run(Command& command) {
     }
     remarks = subject->remarks();
     if (settled) {
-      storm.dismiss_broker();
+      storm.dismiss_all();
       subject->inspect_abandoned(ledger);
     }
     outcome = storm.outcome();

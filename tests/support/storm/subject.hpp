@@ -14,7 +14,9 @@
 
 namespace ojs_shm::test {
 
-enum class Role : std::uint32_t { kProducer, kWorker, kBroker };
+enum class Role : std::uint32_t { kProducer, kWorker, kBroker, kObserver };
+inline constexpr std::uint32_t kRoles = 4;
+std::string_view role_name(Role role);
 
 /// What a process of the storm knows of itself.
 struct Lane {
@@ -51,6 +53,7 @@ class Subject {
   virtual void produce(Lane& lane) = 0;
   virtual void work(Lane& lane) = 0;
   virtual void broke(Lane&) {}
+  virtual void observe(Lane&) {}
 
   /// The process that repairs just now.
   virtual std::optional<pid_t> supervisor() { return std::nullopt; }
@@ -62,7 +65,9 @@ class Subject {
   virtual void look(Ledger&) {}
   /// The unfinished jobs that are there, each of them accused, when nothing should be left to do.
   virtual std::vector<PayloadKey> unfinished(Ledger&) { return {}; }
-  /// Looks inside when nobody but the broker is left, and accuses.
+  /// Holds what the ledger says of a round against what the thing says of itself, and accuses.
+  virtual void compare(Ledger&, const LedgerVerdict&) {}
+  /// Looks inside when nobody but the broker and those who only look is left, and accuses.
   virtual void inspect(Ledger&) {}
   /// And when nobody at all is left.
   virtual void inspect_abandoned(Ledger&) {}

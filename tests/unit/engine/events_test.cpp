@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <map>
 #include <set>
 
@@ -61,6 +62,29 @@ TEST_F(Events, of_a_job_s_life_in_order_over_several_handles) {
   EXPECT_EQ(events[1].attempt, 1U);
   EXPECT_EQ(events[3].progress, 0.25);
   EXPECT_EQ(reader.lost(), 0U);
+}
+
+TEST_F(Events, of_one_handle_and_of_one_job_come_in_their_order_within_a_millisecond) {
+  for (int i = 0; i < 100; ++i) {
+    const std::string first = s.put(1), id = s.put(2);
+    ASSERT_EQ(s.take(), first);
+    ASSERT_TRUE(s.worker.ack(s.job).ok());
+    ASSERT_EQ(s.take(), id);
+    ASSERT_TRUE(s.worker.requeue(s.job).ok());
+    ASSERT_TRUE(s.producer.reprioritize(id, 0).ok());
+    ASSERT_TRUE(s.producer.cancel(s.put(3)).ok());
+    std::map<std::uint32_t, std::vector<std::uint64_t>> told;
+    std::vector<std::string> changes;
+    for (const Event& event : all(reader)) {
+      told[event.handle].push_back(event.sequence);
+      if (event.job_id == id) changes.push_back(event.type);
+    }
+    EXPECT_THAT(changes, ElementsAre("job.enqueued", "job.started", "job.enqueued", "priority.changed"));
+    for (const auto& [handle, sequences] : told) EXPECT_TRUE(std::ranges::is_sorted(sequences)) << "of " << handle;
+    ASSERT_EQ(s.take(), id);
+    ASSERT_TRUE(s.worker.ack(s.job).ok());
+    all(reader);
+  }
 }
 
 TEST_F(Events, of_failures_carry_the_error_and_the_next_attempt) {

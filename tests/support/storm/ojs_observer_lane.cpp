@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <spdlog/fmt/fmt.h>
+#include <ojs_shm/admin.hpp>
+#include <ojs_shm/transfer.hpp>
+
+#include <functional>
+#include <map>
+#include <unordered_map>
+
+#include "tests/support/storm/ojs_lanes.hpp"
+
+namespace ojs_shm::test {
+namespace {
+
+/// The jobs of an export to which time does nothing, each with a hash of its line; but for its fence, which goes on.
+class CalmJobs {
+ public:
+  void note(std::string_view line) {
+    constexpr std::string_view kJob = R"({"job":{"id":")";
+    if (!line.starts_with(kJob)) return;
+    for (const std::string_view moving :
+         {R"("state":"active")", R"("state":"scheduled")", R"("state":"retryable")", R"("expires_at":)"})
+      if (line.find(moving) != std::string_view::npos) return;
+    const std::size_t fence = line.find(R"("fence":)"), behind = line.find(',', fence);
+    const std::hash<std::string_view> hash;
+    lines_[std::string(line.substr(kJob.size(), 36))] =
+        fence == line.npos ? hash(line) : hash(line.substr(0, fence)) ^ hash(line.substr(behind));
+  }
+  std::size_t size() const { return lines_.size(); }
+  /// The id of one that `other` has otherwise, or not at all; empty: there is none.
+  std::string missing_in(const CalmJobs& other) const {
+    for (const auto& [id, line] : lines_)
+      if (const auto found = other.lines_.find(id); found == other.lines_.end() || found->second != line) return id;
+    return {};
+  }
+
+ private:
+  std::unordered_map<std::string, std::size_t> lines_;
+};
+
+class ObserverLane {
+ public:
+  ObserverLane(Lane& lane, const OjsPlan& plan, Observer observer)
+      : lane_(lane),
+        dice_(lane.seed),
+        plan_(plan),
+        observer_(std::move(observer)),
+        events_(observer_.events({.from_start = dice_.chance(0.5)})) {
+    plan_.name = copy_of(plan.name);
+    plan_.options.retention_ms = 0;
+  }
+
+  void run() {
+    look_after_forerunner();
+    while (!lane_.asked_to_leave()) {
+      lane_.step();
+      read_events();
+      if (dice_.chance(0.002)) copy();
+      nap_us(2000);
+    }
+    remove_copy();
+  }
+
+ private:
+  /// Of one handle each number comes once and in order, and what is missing was counted as lost.
+  void read_events() {
+    for (Event event; events_.next(event); lane_.book().events.fetch_add(1)) {
+      std::uint64_t& last = last_[event.handle];
+      if (event.sequence <= last)
+        lane_.accuse(Offence::kBadEvent, {},
+                     fmt::format("{} {} after {} of {}", event.type, event.sequence, last, event.source));
+      if (last != 0) missing_ += event.sequence - last - 1;
+      last = event.sequence;
+    }
+    lane_.book().events_lost.fetch_add(events_.lost() - lost_);
+    lost_ = events_.lost();
+    if (missing_ <= lost_) return;
+    lane_.accuse(Offence::kBadEvent, {}, fmt::format("{} are missing, {} are said to be lost", missing_, lost_));
+    missing_ = lost_;
+  }
+
+  /// Moves the living segment into another one, line by line, and judges that one.
+  void copy() {
+    remove_copy();
+    const auto segment = Segment::create(plan_.name, plan_.options);
+    if (!segment.ok()) return bad("create", segment.error());
+    auto import = Import::attach(*segment);
+    if (!import.ok()) return bad("attach", import.error());
+    CalmJobs before, after;
+    const Status moved = export_segment(observer_.segment(), [&](std::string_view line) {
+      lane_.step();
+      before.note(line);
+      return import->take(line);
+    });
+    if (!moved.ok()) return bad("move", moved.error());
+    if (const Status finished = import->finish(); !finished.ok()) return bad("finish", finished.error());
+    const Observer copied = Observer::attach(*segment).value();
+    judge(copied, "a copy");
+    (void)export_segment(copied.segment(),
+                         [&](std::string_view line) { return lane_.step(), after.note(line), Status(); });
+    if (const std::string id = before.missing_in(after); !id.empty())
+      lane_.accuse(Offence::kBadCopy, {}, fmt::format("{} is not what it was", id));
+    lane_.book().copies.fetch_add(1);
+    lane_.book().copied_jobs.fetch_add(before.size());
+  }
+
+  void judge(const Observer& copied, std::string_view what) {
+    for (const Violation& violation : copied.audit())
+      lane_.accuse(Offence::kBadCopy, {},
+                   fmt::format("{}: invariant {}: {}", what, violation.invariant, violation.text));
+    for (const JobInfo& job : copied.list({}))
+      if (!key_of(job)) lane_.accuse(Offence::kCorruptPayload, {}, fmt::format("{}: {}", what, job.id));
+  }
+
+  /// It may have been killed in the middle of a copy.
+  void look_after_forerunner() {
+    auto admin = Admin::attach(plan_.name);
+    if (!admin.ok()) return;
+    if (const auto repaired = admin->repair(); !repaired.ok()) return bad("repair", repaired.error());
+    judge(Observer::attach(admin->segment()).value(), "half a copy");
+  }
+
+  void remove_copy() { (void)remove_segment(plan_.name, true); }
+
+  void bad(std::string_view what, const Error& error) {
+    lane_.accuse(Offence::kBadCopy, {}, fmt::format("{}: {} ({})", what, error.message, code_name(error.code)));
+  }
+
+  Lane& lane_;
+  Dice dice_;
+  OjsPlan plan_;  // of the copy
+  Observer observer_;
+  EventReader events_;
+  std::map<std::uint32_t, std::uint64_t> last_;
+  std::uint64_t missing_ = 0, lost_ = 0;
+};
+
+}  // namespace
+
+SegmentName copy_of(const SegmentName& name) { return {name.name + "-copy", name.dir}; }
+
+void observe_jobs(Lane& lane, const OjsPlan& plan) {
+  auto observer = attach_patiently<Observer>(lane, [&] { return Observer::attach(plan.name); });
+  if (observer) ObserverLane(lane, plan, std::move(*observer)).run();
+}
+
+}  // namespace ojs_shm::test
