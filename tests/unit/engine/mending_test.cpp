@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// Actor::mend beside others: a broker that comes back mends when it sees nobody, and somebody may attach meanwhile.
+#include <gtest/gtest.h>
+
+#include <functional>
+
+#include "tests/unit/engine/at_access.hpp"
+#include "tests/unit/engine/quiet_segment.hpp"
+
+namespace ojs_shm::test {
+namespace {
+
+/// Mends, and does `act` before the shared access number `at`. Returns how many there were.
+std::uint64_t mend(QuietSegment& s, std::uint64_t at, const std::function<void()>& act) {
+  std::uint64_t accesses = 0;
+  bool acting = false;
+  const AtAccess meanwhile([&](shm::Access, shm::Point, const void*) {
+    if (acting || accesses++ != at) return;
+    acting = true;
+    act();
+    acting = false;
+  });
+  EXPECT_TRUE(s.admin.mend().ok());
+  return accesses;
+}
+
+TEST(Mending, takes_no_chunk_from_a_ring_that_is_made_meanwhile) {
+  constexpr std::uint64_t kInstants = 300;
+  std::uint64_t accesses = 0;
+  {
+    QuietSegment s;
+    s.put();
+    accesses = mend(s, ~0ULL, [] {});
+  }
+  ASSERT_GT(accesses, kInstants);
+  for (std::uint64_t i = 0; i < kInstants; ++i) {
+    QuietSegment s;  // whose audit ends the test
+    s.put();
+    JobSpec rated = spec_of(2);
+    rated.priority_age_rate = 3;
+    std::vector<std::string> ids;
+    mend(s, accesses * i / kInstants, [&] { ids = {s.put(1), s.put(rated), s.put(2, "other")}; });
+    for (const std::string& id : ids) EXPECT_EQ(s.get(id).state, State::kAvailable);
+    EXPECT_EQ(s.drain().size(), 3U) << "at access " << accesses * i / kInstants;
+    if (HasFailure()) return;
+  }
+}
+
+}  // namespace
+}  // namespace ojs_shm::test
