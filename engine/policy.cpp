@@ -76,9 +76,7 @@ Outcome Actor::set_shards(std::uint32_t q, std::uint32_t shards) {
     for (unsigned part = 1; part < kAgeClasses; ++part)
       if (is_age_class(queue.age_class[part].load())) return Outcome::kRateOfShard;
   const unsigned end = std::min<std::uint32_t>(shards, kParts);
-  std::uint32_t missing = 0;
-  for (unsigned part = 1; part < end; ++part) missing += queue.part[part].load() == 0 ? 1 : 0;
-  if (missing > store_.spare_parts() - store_.parts_in_use()) return Outcome::kNoParts;
+  if (!store_.has_sets_for(q, end)) return Outcome::kNoParts;
   for (unsigned part = 1; part < end; ++part) {
     // A part that was a shard never gets a rate: its jobs may outlive the setting.
     if (part < kAgeClasses && !queue.age_class[part].cas_once(0, kClassOfShard, Point::kAgeClassTaken) &&

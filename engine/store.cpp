@@ -160,6 +160,16 @@ std::uint32_t Store::parts_in_use() const {
   return n;
 }
 
+bool Store::has_sets_for(std::uint32_t q, unsigned end) const {
+  const std::uint64_t first = std::uint64_t{q} * kParts + 2;  // the owner's word of part 1
+  unsigned found = 1;                                         // part 0 needs none
+  for (std::uint32_t i = 0; i < spare_parts_; ++i)
+    if (const std::uint64_t owner = part_rings_[i].owner.load();
+        owner == 0 || (owner >= first && owner < first + end - 1))
+      ++found;
+  return found >= end;
+}
+
 std::uint64_t Store::hash_name(std::string_view name) {
   std::uint64_t h = 0xCBF29CE484222325ULL;
   for (const char c : name) h = (h ^ static_cast<unsigned char>(c)) * 0x100000001B3ULL;

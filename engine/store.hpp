@@ -86,6 +86,8 @@ class Store {
   std::uint32_t ensure_part(std::uint32_t queue, unsigned part);
   std::uint32_t spare_parts() const { return spare_parts_; }
   std::uint32_t parts_in_use() const;
+  /// Whether ensure_part() would succeed for all parts of the queue below `end`, if nobody took any meanwhile.
+  bool has_sets_for(std::uint32_t queue, unsigned end) const;
   Aging aging(const QueueRecord& queue) const {
     const Aging own(queue.aging.load());
     return own.set() ? own : Aging(header().aging.load());

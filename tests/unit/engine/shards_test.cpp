@@ -121,7 +121,10 @@ TEST(Shards, QO_08_a_refused_number_of_shards_takes_no_parts) {
   EXPECT_EQ(refused.code(), Code::kSegmentFull);
   EXPECT_EQ(refused.error().subject, "parts");
   EXPECT_EQ(s.observer.queue("c")->shards, 1U);
+  ASSERT_NE(s.store().ensure_part(s.actor().ensure_queue("d"), 1), engine::kNoIndex);
+  s.store().queue(s.actor().ensure_queue("d")).part[1].store(0, shm::Point::kNone);  // half made by somebody who died
   EXPECT_TRUE(s.admin.set_queue("d", shards(3)).ok());
+  EXPECT_EQ(s.admin.set_queue("d", shards(4)).code(), Code::kSegmentFull);
 }
 
 TEST(Shards, PRI_T18_ageing_and_weights_hold_in_a_sharded_queue) {
