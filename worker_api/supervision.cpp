@@ -8,8 +8,10 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <future>
 #include <map>
 #include <system_error>
+#include <utility>
 
 #include "engine/supervisor.hpp"
 #include "shm/parking.hpp"
@@ -173,12 +175,18 @@ void Attachment::supervise(const std::function<bool()>& stop, const std::functio
 
 bool Attachment::broker_lives() const { return locks_.held(shm::kBrokerSeat); }
 
+/// Returns when it stands at its post and takes no signal any more. From there on, until it has to supervise, it allocates
+/// nothing, so that a fork may come at any time, whatever the allocator does about forks.
 Status Attachment::start_keeper() {
   try {
-    keeper_ = std::thread([this] {
+    std::promise<void> at_its_post;
+    const std::future<void> stands = at_its_post.get_future();
+    keeper_ = std::thread([this, at_its_post = std::move(at_its_post)]() mutable {
       block_signals();
+      at_its_post.set_value();
       keep();
     });
+    stands.wait();
   } catch (const std::system_error& error) {
     return Error{
         Code::kInternal, std::string("no thread to be had for the keeper: ") + error.what(), "thread", 0, 0, ""};

@@ -7,11 +7,17 @@
 #include <set>
 #include <utility>
 
+#include "tests/support/process.hpp"
+
 namespace ojs_shm::test {
 
 Quiet::Quiet(const SegmentName& where) : segment(Segment::create(where, small_segment()).value()) {
   EXPECT_EQ(seat.open(segment.path(), true, 0, {}), "");
   EXPECT_TRUE(seat.try_lock(shm::kBrokerSeat));
+  // This process's own keeper may have begun to supervise meanwhile. When it has left that seat it only waits, and a fork
+  // finds no lock of an allocator taken.
+  EXPECT_TRUE(eventually([this] { return seat.try_lock(shm::kSupervisorSeat); }));
+  seat.unlock(shm::kSupervisorSeat);
 }
 
 void others_work(const Segment& segment, int count) {
@@ -40,6 +46,14 @@ Jobs jobs_in(const Segment& segment) {
   Jobs jobs;
   for (JobInfo& info : Observer::attach(segment).value().list({})) jobs.emplace(info.id, info);
   return jobs;
+}
+
+std::size_t ended(const Jobs& before, const Segment& segment) {
+  const Jobs now = jobs_in(segment);
+  return static_cast<std::size_t>(std::count_if(before.begin(), before.end(), [&now](const auto& job) {
+    const auto found = now.find(job.first);
+    return !is_terminal(job.second.state) && (found == now.end() || is_terminal(found->second.state));
+  }));
 }
 
 std::size_t lost(const Jobs& before, const Segment& segment) {

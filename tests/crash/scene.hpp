@@ -28,7 +28,9 @@ std::string findings(const Observer& observer);
 using Jobs = std::map<std::string, JobInfo>;
 Jobs jobs_in(const Segment& segment);
 
-/// How many jobs that had not ended the segment does not know any more.
+/// How many jobs that had not ended have ended since; those are among them that the segment does not know any more.
+std::size_t ended(const Jobs& before, const Segment& segment);
+/// How many of those the segment does not know any more.
 std::size_t lost(const Jobs& before, const Segment& segment);
 
 /// What has changed of jobs that stand where they stood before: an operation that did not happen leaves nothing. A job
