@@ -3,6 +3,7 @@
 
 #include <ucontext.h>
 
+#include <array>
 #include <stdexcept>
 
 namespace ojs_shm::test {
@@ -22,6 +23,7 @@ struct Fibers::Fiber {
   ucontext_t context{};
   std::vector<char> stack = std::vector<char>(kStackBytes);
   bool done = false, killed = false;
+  shm::Point last_point = shm::Point::kNone;  ///< of its last write
 };
 
 struct Fibers::Home {
@@ -65,7 +67,13 @@ bool Fibers::run(std::uint32_t first, const std::vector<Switch>& switches) {
   return !stuck_;
 }
 
-void Fibers::on_access(shm::Access access, shm::Point, const void* word) {
+std::uint64_t& Fibers::deaths_at(shm::Point point) {
+  static std::array<std::uint64_t, static_cast<std::size_t>(shm::Point::kCount)> counts{};
+  return counts[static_cast<std::size_t>(point)];
+}
+
+void Fibers::on_access(shm::Access access, shm::Point point, const void* word) {
+  if (access == shm::Access::kWritten) running->fibers_[running->current_]->last_point = point;
   if (access != shm::Access::kWritten) running->before_access(word, access != shm::Access::kLoad);
 }
 
@@ -76,6 +84,7 @@ void Fibers::before_access(const void* word, bool writes) {
     told = true;
     if (change.kill) {
       fibers_[current_]->killed = fibers_[current_]->done = true;
+      ++deaths_at(fibers_[current_]->last_point);
       if (fibers_[change.to]->done) leave();
     }
     if (!fibers_[change.to]->done) go_to(change.to);

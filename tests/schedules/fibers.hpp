@@ -34,6 +34,8 @@ class Fibers {
   bool run(std::uint32_t first, const std::vector<Switch>& switches);
   const std::vector<Step>& steps() const { return steps_; }
   bool killed(std::uint32_t fiber) const;
+  /// How many fibers were killed right after the write of that point, in all runs of this process.
+  static std::uint64_t& deaths_at(shm::Point point);
   /// Shared accesses so far: the clock of a run.
   static std::uint64_t now();
 

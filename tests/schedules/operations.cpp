@@ -29,6 +29,8 @@ const std::vector<Named>& operations() {
       {"put_first", [](World& w, std::uint32_t i) { w.put(i, own(i), 0); }},
       {"put_beside", [](World& w, std::uint32_t i) { w.put(i, own(i), 1); }},
       {"put_batch", [](World& w, std::uint32_t i) { w.put_batch(i, own(i), 1); }},
+      {"put_large", [](World& w, std::uint32_t i) { w.put(i, own(i) + 3, 2); }},
+      {"bring_beside", [](World& w, std::uint32_t i) { w.bring_beside(i, own(i) + 2); }},
       {"put_again", [](World& w, std::uint32_t i) { w.put_again(i); }},
       {"take", [](World& w, std::uint32_t i) { w.take(i); }},
       {"take_finish", [](World& w, std::uint32_t i) { w.take(i), w.finish(i); }},

@@ -183,6 +183,9 @@ std::string World::verdict() {
       return text + "a full queue took a job; ";
   }
   if (sleeps && depth > woken) text += "a worker sleeps beside a job; ";
+  text += told_text() + rate_text();
+  if (accepted_ > 1 || (dead_.empty() && max_depth_ == 0 && brought_ != 0 && accepted_ == 0))
+    text += std::to_string(accepted_) + " who brought one id were let in; ";
   engine::Actor& last = actor(kJanitor + 1);
   engine::Fetched& out = held_[kSecondJanitor];
   std::vector<unsigned> line;

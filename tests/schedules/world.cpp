@@ -41,7 +41,8 @@ World::World(bool one_clock) : one_clock_(one_clock) {
   engine::Actor(*store_, kJanitor).ensure_queue("q");
   const auto* bytes = reinterpret_cast<const std::byte*>(&segment_.header());
   image_.assign(bytes, bytes + segment_.size());
-  for (unsigned job = 0; job < kJobs; ++job) texts_.push_back("[" + std::to_string(job) + "]");
+  for (unsigned job = 0; job < kJobs; ++job)  // some have no room in a slot
+    texts_.push_back("[" + std::to_string(job) + std::string(job % 4 == 1 && job > 5 ? 200 : 0, ' ') + "]");
 }
 
 void World::begin_anew() {
@@ -62,6 +63,8 @@ void World::begin_anew() {
   shardings_.assign(1, Sharding{});
   limit_ = 0;
   limited_.clear();
+  rate_ = given_back_ = brought_ = accepted_ = 0;
+  tells_ = false;
   std::fill(std::begin(works_), std::end(works_), false);
   pool_queues_ = 0;
   mends_ = false;
@@ -207,6 +210,19 @@ void World::bring(unsigned job) {
   books.put_returned = Fibers::now();
 }
 
+void World::bring_beside(std::uint32_t self, unsigned job) {
+  constexpr engine::JobId kBesideAnother{kBrought.hi, kBrought.lo + 1};
+  engine::NewJob spec = job_named(job, 1);
+  spec.id = kBesideAnother;
+  Books& books = books_[job];
+  books.rank = 1, books.put_by = self, books.put_called = Fibers::now();
+  ++brought_;
+  const Outcome outcome = actor(self).enqueue(spec, books.id);
+  if (outcome == Outcome::kOk) ++accepted_, let_in(self, job);
+  if (outcome != Outcome::kOk && outcome != Outcome::kDuplicate && outcome != Outcome::kQueueFull)
+    wrong_ += "an id was neither accepted nor refused; ";
+}
+
 void World::put_again(std::uint32_t self) {
   engine::NewJob spec = job_named(kJobs - 1, 0);
   spec.id = kBrought;
@@ -254,7 +270,9 @@ void World::finish(std::uint32_t self) {
 void World::give_back(std::uint32_t self) {
   if (holds_[self] == 0) return;
   count_work(self, false);
-  books_[static_cast<unsigned>(holds_[self] - 1)].may_return = true;
+  const auto job = static_cast<unsigned>(holds_[self] - 1);
+  books_[job].may_return = true;
+  given_back_ += limited(job) ? 1 : 0;
   ++returned_;
   actor(self).set_back(held_[self].slot, held_[self].word, engine::Setback::kRequeue, nullptr);
   holds_[self] = 0;
@@ -276,6 +294,7 @@ void World::beat(std::uint32_t self) {
   std::uint64_t until = 0;
   beaten_[self] =
       holds_[self] != 0 && actor(self).heartbeat(held_[self].slot, held_[self].word, kTenHours, until) == Outcome::kOk;
+  if (beaten_[self]) actor(self).progress(held_[self].slot, held_[self].word, 0.5);
 }
 
 void World::cancel(std::uint32_t self, unsigned job) {
@@ -312,7 +331,7 @@ void World::pack(std::uint32_t self) {
   for (const shm::RingSet* set : ring_sets())
     for (unsigned number = 0; number < 8; ++number)
       if (const std::uint32_t ring = shm::Rings::find(*set, number); ring != shm::kNoIndex)
-        actor(self).rings().splice(ring, engine::Store::hint_lives);
+        actor(self).rings().splice(ring, engine::Store::any_lives);
 }
 
 void World::tend(std::uint32_t self) {
@@ -339,8 +358,8 @@ void World::forget_fetches() {
 
 void World::age() { actor(kJanitor).set_aging(0, engine::Aging(true, false, 3'600'000, 1, engine::Aging::kNoBest)); }
 
-void World::share(std::uint32_t self, bool on) {
-  actor(self).set_fairness(0, engine::Fairness(on, false, 1));
+void World::share(std::uint32_t self, bool on, unsigned weight) {
+  actor(self).set_fairness(0, engine::Fairness(on, false, weight));
   shares_ = true;
 }
 

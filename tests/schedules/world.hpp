@@ -31,13 +31,15 @@ class World {
   void put_rated(std::uint32_t self, unsigned job, std::uint8_t rank, unsigned rate = 7);
   /// Of a tenant.
   void put_for(std::uint32_t self, unsigned job, std::uint8_t rank, unsigned tenant);
+  /// Brings the same id as whoever else does so in this run: one of them is let in.
+  void bring_beside(std::uint32_t self, unsigned job);
   void put_again(std::uint32_t self);  ///< a duplicate: admitted, then refused and taken back
   void put_batch(std::uint32_t self, unsigned first, std::uint8_t rank);  ///< two jobs
   bool take(std::uint32_t self);
   void finish(std::uint32_t self);
   void give_back(std::uint32_t self);
   void fail(std::uint32_t self);
-  void beat(std::uint32_t self);
+  void beat(std::uint32_t self);  ///< and reports progress
   void cancel(std::uint32_t self, unsigned job);
   void move(std::uint32_t self, unsigned job, std::uint8_t rank);
   void pack(std::uint32_t self);
@@ -70,11 +72,14 @@ class World {
   void rest(std::uint32_t self);
   /// The heads of all levels are compared from here on; nobody waits long enough for it to make a difference.
   void age();
-  /// Tenants share from here on, or no longer.
-  void share(std::uint32_t self, bool on = true);
+  /// Tenants share from here on, or no longer; so many jobs of one come in a row.
+  void share(std::uint32_t self, bool on = true, unsigned weight = 1);
   /// A job of the key "k", of which so many may be at work from here on.
   void put_limited(std::uint32_t self, unsigned job, std::uint8_t rank);
   void limit(std::uint32_t concurrency);
+  /// So many may begin in a period of weeks, counted in one of three ways; or in two, and the others are put off.
+  enum class Rate : std::uint8_t { kFixed, kSliding, kThrottle, kPutsOff };
+  void rate(Rate kind, std::uint32_t most);
   /// A job that brings the key "b"; and whoever gives up what keys nobody needs.
   void put_brought(std::uint32_t self, unsigned job, std::uint8_t rank);
   void give_keys_up(std::uint32_t self);
@@ -84,6 +89,8 @@ class World {
   void take_turns();
   /// Every fetch is for a pool from here on. With two queues, jobs of rank 3 go to the second, and the queues take turns.
   void serve_a_pool(unsigned queues);
+  /// All that happens is told from here on; everybody's page is nearly full.
+  void tell();
   /// As the supervisor: says so when nothing waits.
   void settle(std::uint32_t self) { actor(self).has_waiting(0); }
   /// Among the sleepers of the queue, as a worker that found nothing; asleep when it sees no work then.
@@ -153,6 +160,8 @@ class World {
   std::string room_text();
   std::string tenants_text() const;
   std::string tenant_bound_text();
+  std::string rate_text();
+  std::string told_text() const;
   std::string ring_text() const;
   void let_in(std::uint32_t self, unsigned job);
   std::string turns_text() const;
@@ -194,9 +203,13 @@ class World {
   std::vector<std::uint32_t> dead_;
   bool turns_ = false, shares_ = false;
   std::vector<Sharding> shardings_;
-  std::uint32_t limit_ = 0;        ///< 0: none
-  std::vector<unsigned> limited_;  ///< jobs of the key
-  bool works_[kLanes] = {};        ///< on one of them
+  std::uint32_t limit_ = 0;              ///< 0: none
+  std::vector<unsigned> limited_;        ///< jobs of the key
+  bool works_[kLanes] = {};              ///< on one of them
+  std::uint32_t rate_ = 0;               ///< 0: none
+  unsigned given_back_ = 0;              ///< jobs of the key
+  unsigned brought_ = 0, accepted_ = 0;  ///< of one id
+  bool tells_ = false;
   unsigned pool_queues_ = 0;       ///< 0: fetches are for no pool
   std::vector<unsigned> batches_;  ///< the first job of each
   std::string wrong_;
