@@ -125,17 +125,12 @@ TEST_P(Repairs, G8_a_repairer_killed_at_any_instruction) {
   kill_at_any(repair, trace, trace.after_changes());
 }
 
-std::vector<std::string> names() {
-  std::vector<std::string> list;
-  for (const Operation& operation : operations()) list.push_back(operation.name);
-  return list;
-}
 std::vector<std::string> victims() {
   if (!exhaustive()) return {};
   return {"retry_dead", "nack", "ack_result", "enqueue_batch", "cancel_active", "fetch_leaves_chunk", "pack_rings"};
 }
 const auto name_of = [](const auto& one) { return one.param; };
-INSTANTIATE_TEST_SUITE_P(Each, Instructions, testing::ValuesIn(names()), name_of);
+INSTANTIATE_TEST_SUITE_P(Each, Instructions, testing::ValuesIn(names_of_operations()), name_of);
 INSTANTIATE_TEST_SUITE_P(After, Repairs, testing::ValuesIn(victims()), name_of);
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(Repairs);
 

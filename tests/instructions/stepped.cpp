@@ -39,7 +39,9 @@ std::uintptr_t next_instruction(pid_t pid) {
   return registers.*kNext;
 }
 
-[[noreturn]] void child(const std::function<void()>& prepare, const std::function<void()>& act) {
+constexpr int kThrew = 3;
+
+[[noreturn]] void child(const std::function<void()>& prepare, const std::function<void()>& act, bool complains) {
   int code = 0;
   try {
     prepare();
@@ -48,8 +50,8 @@ std::uintptr_t next_instruction(pid_t pid) {
     act_begins();
     act();
   } catch (const std::exception& error) {
-    std::cerr << error.what() << '\n';
-    code = 3;
+    if (complains) std::cerr << error.what() << '\n';
+    code = kThrew;
   }
   act_is_over();
   ::_exit(code);
@@ -75,7 +77,7 @@ std::string tracing_forbidden() {
   return steps ? "" : std::string("single steps: ") + std::strerror(problem);
 }
 
-Stepped::Stepped(const std::function<void()>& prepare, const std::function<void()>& act) {
+Stepped::Stepped(const std::function<void()>& prepare, const std::function<void()>& act, bool complains) {
   std::cout.flush();
   const pid_t parent = ::getpid();
   pid_ = ::fork();
@@ -83,7 +85,7 @@ Stepped::Stepped(const std::function<void()>& prepare, const std::function<void(
   if (pid_ == 0) {
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (::getppid() != parent) ::_exit(1);
-    child(prepare, act);
+    child(prepare, act, complains);
   }
   settle();
   if (!WIFSTOPPED(status_)) throw std::runtime_error("the child did not come to its act");
@@ -156,5 +158,7 @@ std::string Stepped::finish() {
   if (WIFSIGNALED(status_)) return "ended by signal " + std::to_string(WTERMSIG(status_));
   return WEXITSTATUS(status_) == 0 ? "" : "failed with status " + std::to_string(WEXITSTATUS(status_));
 }
+
+bool Stepped::threw() const { return pid_ < 0 && WIFEXITED(status_) && WEXITSTATUS(status_) == kThrew; }
 
 }  // namespace ojs_shm::test

@@ -17,7 +17,8 @@ std::string tracing_forbidden();
 /// SIGKILL and reaps it; so does the end of this process.
 class Stepped {
  public:
-  Stepped(const std::function<void()>& prepare, const std::function<void()>& act);
+  /// What one of them throws is printed if `complains`. Throws runtime_error when `prepare` does.
+  Stepped(const std::function<void()>& prepare, const std::function<void()>& act, bool complains = true);
   ~Stepped();
   Stepped(const Stepped&) = delete;
   Stepped& operator=(const Stepped&) = delete;
@@ -32,6 +33,7 @@ class Stepped {
   void kill();
   /// Lets it go. What was wrong with its end, empty when nothing was.
   std::string finish();
+  bool threw() const;  ///< that is what was wrong
 
  private:
   void settle();  // waits for its next stop

@@ -1,13 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method: two children stand at the first instruction of their operations on one segment. One goes on to a change in
-// its middle, chosen by lot, and is stopped there; the other goes on to a change of its own and is killed. Others work,
-// the dead is repaired, and the audit must be content, but for what the stopped one is about to do. Then that goes on,
-// and must come to its end; audit, work off, and count the jobs.
+// Method: two children stand at the first instruction of their operations on one segment. One goes on to an instruction
+// in its middle, chosen by lot, every other time one that follows a change, and is stopped there; the other goes on to
+// a change of its own and is killed. Others work, the dead is repaired, and the audit must be content, but for what the
+// stopped one is about to do. Then that goes on, and must come to its end, or be refused, as what it needs may be gone;
+// audit, work off, and count the jobs.
+//
+// The short form takes for each operation two others by lot to stand beside it; the long form takes all, so that every
+// pair of operations is seen.
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <iomanip>
 #include <iostream>
+#include <set>
 
 #include "tests/crash/scene.hpp"
 #include "tests/instructions/trace.hpp"
@@ -17,86 +23,99 @@
 namespace ojs_shm::test {
 namespace {
 
-struct Pair {
-  std::string killed, stopped;
-};
-std::ostream& operator<<(std::ostream& out, const Pair& pair) {
-  return out << pair.killed << " beside " << pair.stopped;
-}
-
-/// What the audit says, but for what a stopped process may have done by half: it may have counted a job that it has not
-/// moved yet (10), published one whose hint is still to come (3), or left a chunk that it has yet to give back (6).
+/// What the audit says, but for what a stopped process may have done by half.
 std::string findings_while_stopped(const Segment& segment) {
+  const std::set<int> half = {3,           // published a job whose hint is still to come
+                              6,           // left a chunk that it has yet to give back
+                              10, 11, 23,  // counted a job that it has not moved yet, or reserved room for one
+                              18,          // set a limit, and not yet given a permit to those who work
+                              22};         // taken a pool away, and not yet let go of its queues
   std::string text;
   for (const Violation& v : Observer::attach(segment).value().audit())
-    if (v.invariant != 3 && v.invariant != 6 && v.invariant != 10)
-      text += "I" + std::to_string(v.invariant) + " " + v.text + "\n";
+    if (!half.contains(v.invariant)) text += "I" + std::to_string(v.invariant) + " " + v.text + "\n";
   return text;
 }
 
-class BesideStopped : public testing::TestWithParam<Pair> {
+/// How many jobs of others an operation may end: what it ends when it is alone, and one that its death ends.
+std::size_t most(const Trace& trace) { return trace.ends() + 1; }
+
+class BesideStopped : public testing::TestWithParam<std::string> {
  protected:
   void SetUp() override {
     if (const std::string why = tracing_forbidden(); !why.empty()) GTEST_SKIP() << "NOT RUN: " << why;
   }
+  void kill_beside(const Operation& killed, const Operation& stopped, Seeded& seeded);
+
+  int pairs = 0, in_the_middle = 0, refused = 0;
+  std::string alone;  ///< what cannot be prepared in one segment with the other
   const ScratchDirectory folder;
   const SegmentName where{"crash", folder.path()};
 };
 
-TEST_P(BesideStopped, G9_a_kill_beside_a_process_stopped_in_the_middle) {
-  const Operation& killed = operation_named(GetParam().killed);
-  const Operation& stopped = operation_named(GetParam().stopped);
+void BesideStopped::kill_beside(const Operation& killed, const Operation& stopped, Seeded& seeded) {
   const Trace &kills = trace_of(killed.name, where), &stops = trace_of(stopped.name, where);
-  const std::vector<std::size_t> kill_at = kills.after_changes(), stop_at = stops.after_changes();
-  ASSERT_GE(stop_at.size(), 2U);
-  Seeded seeded;
-  const auto any = [&seeded](const std::vector<std::size_t>& moments, std::size_t but_last) {
-    return moments[static_cast<std::size_t>(
-        seeded.between(0, static_cast<std::int64_t>(moments.size() - but_last) - 1))];
+  const auto draw = [&seeded](std::size_t first, std::size_t last) {
+    return static_cast<std::size_t>(seeded.between(static_cast<std::int64_t>(first), static_cast<std::int64_t>(last)));
   };
-  const int draws = exhaustive() ? 300 : 5;
-  int in_the_middle = 0;
-  for (int draw = 0; draw < draws; ++draw) {
-    const std::size_t kill = any(kill_at, 0), stop = any(stop_at, 1);
-    SCOPED_TRACE(killed.name + " killed after " + std::to_string(kill) + " instructions (" +
-                 std::to_string(kills.changes(kill)) + " changes), " + stopped.name + " stopped after " +
-                 std::to_string(stop) + " (" + std::to_string(stops.changes(stop)) + ")");
-    {
-      Quiet quiet(where);
-      const auto rests = start(stopped, where), dies = start(killed, where);
+  const auto some_change = [&draw](const Trace& trace) {
+    const std::vector<std::size_t> moments = trace.after_changes();
+    return moments[draw(0, moments.size() - 1)];
+  };
+  const std::size_t kill = some_change(kills);
+  const std::size_t stop = seeded.coin() ? some_change(stops) : draw(1, stops.instructions() - 1);
+  SCOPED_TRACE(killed.name + " killed after " + std::to_string(kill) + " instructions (" +
+               std::to_string(kills.changes(kill)) + " changes), " + stopped.name + " stopped after " +
+               std::to_string(stop) + " (" + std::to_string(stops.changes(stop)) + ")");
+  {
+    Quiet quiet(where);
+    std::unique_ptr<Stepped> rests, dies;
+    try {
+      rests = start(stopped, where, false), dies = start(killed, where, false);
+    } catch (const std::runtime_error&) {
+      alone += ' ' + stopped.name;
+    }
+    if (dies) {
       const Jobs before = jobs_in(quiet.segment);
       stops.repeat(*rests, stop);
-      in_the_middle += rests->acting();
+      ++pairs, in_the_middle += rests->acting();
       kills.repeat(*dies, kill);
       dies->kill();
       others_work(quiet.segment, 20);
-      EXPECT_GE(quiet.segment.attachment()->repair_the_dead(), 1U);
+      quiet.segment.attachment()->repair_the_dead();
       EXPECT_EQ(findings_while_stopped(quiet.segment), "");
       others_work(quiet.segment, 20);
-      EXPECT_EQ(rests->finish(), "") << "the stopped one";
+      const std::string end = rests->finish();
+      EXPECT_TRUE(end.empty() || rests->threw()) << "the stopped one " << end;
+      refused += rests->threw();
       examine(killed.name + " beside " + stopped.name, quiet.segment);
-      EXPECT_LE(lost(before, quiet.segment), 2U) << "an operation ends one job at most";
-      if (HasFailure()) return;
+      if (!kills.drops() && !stops.drops()) {
+        EXPECT_LE(lost(before, quiet.segment), most(kills) + most(stops)) << "who ended the others?";
+      }
     }
-    ASSERT_TRUE(remove_segment(where, false).ok());
   }
-  std::cout << std::setw(8) << draws << " kills in " << killed.name << " beside " << stopped.name << ", "
-            << in_the_middle << " times in its middle" << std::endl;
+  ASSERT_TRUE(remove_segment(where, false).ok());
 }
 
-INSTANTIATE_TEST_SUITE_P(Each, BesideStopped,
-                         testing::Values(Pair{"enqueue", "fetch"}, Pair{"fetch", "enqueue_second"},
-                                         Pair{"fetch", "reprioritize"}, Pair{"reprioritize", "fetch"},
-                                         Pair{"reprioritize", "reprioritize"},
-                                         Pair{"enqueue_new_chunk", "fetch_leaves_chunk"},
-                                         Pair{"fetch_leaves_chunk", "enqueue_new_chunk"},
-                                         Pair{"enqueue_new_queue", "enqueue_new_queue"},
-                                         Pair{"enqueue_batch", "enqueue_batch"}, Pair{"cancel_available", "fetch"},
-                                         Pair{"fetch", "cancel_available"}, Pair{"ack_fills_batch", "enqueue_recycles"},
-                                         Pair{"enqueue_recycles", "ack_fills_batch"}, Pair{"fetch", "pack_rings"},
-                                         Pair{"nack", "requeue_fetch_front"}, Pair{"close_worker", "cancel_active"},
-                                         Pair{"promote_due", "expire_due"}, Pair{"attach_process", "attach_and_close"}),
-                         [](const auto& one) { return one.param.killed + "_beside_" + one.param.stopped; });
+TEST_P(BesideStopped, G9_a_kill_beside_a_process_stopped_in_the_middle) {
+  constexpr std::size_t kFew = 2;
+  Seeded seeded;
+  std::vector<const Operation*> others;
+  for (const Operation& operation : operations()) others.push_back(&operation);
+  if (!exhaustive()) {
+    std::shuffle(others.begin(), others.end(), seeded.numbers());
+    others.resize(kFew);
+  }
+  for (const Operation* stopped : others) {
+    kill_beside(operation_named(GetParam()), *stopped, seeded);
+    if (HasFailure() && std::getenv("GOON") == nullptr) return;
+  }
+  std::cout << std::setw(4) << pairs << " kills in " << GetParam() << ", " << in_the_middle
+            << " beside one in its middle, " << refused << " of which were refused then"
+            << (alone.empty() ? "" : ", none beside" + alone) << std::endl;
+}
+
+INSTANTIATE_TEST_SUITE_P(Each, BesideStopped, testing::ValuesIn(names_of_operations()),
+                         [](const auto& one) { return one.param; });
 
 }  // namespace
 }  // namespace ojs_shm::test

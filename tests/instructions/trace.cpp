@@ -58,20 +58,21 @@ bool may_write([[maybe_unused]] std::uintptr_t address) {
 
 }  // namespace
 
-std::unique_ptr<Stepped> start(const Operation& operation, const SegmentName& where) {
+std::unique_ptr<Stepped> start(const Operation& operation, const SegmentName& where, bool complains) {
   Hands* hands = nullptr;  // the child's, and never destroyed: a killed process closes nothing
   return std::make_unique<Stepped>(
       [&] {
         hands = new Hands(where);
         operation.prepare(*hands);
       },
-      [&] { operation.act(*hands); });
+      [&] { operation.act(*hands); }, complains);
 }
 
 Trace::Trace(const Operation& operation, const SegmentName& where) {
   {
     Quiet quiet(where);
     const auto child = start(operation, where);
+    const Jobs before = jobs_in(quiet.segment);
     Watch watch(quiet.segment);
     std::uint32_t changes = 0;
     add(child->at(), changes);
@@ -82,6 +83,9 @@ Trace::Trace(const Operation& operation, const SegmentName& where) {
     }
     if (const std::string problem = child->finish(); !problem.empty())
       throw std::runtime_error(operation.name + " " + problem);
+    for (const QueueInfo& queue : Observer::attach(quiet.segment).value().queues())
+      drops_ = drops_ || queue.strategy == BackpressureStrategy::kDropOldest;
+    ends_ = ended(before, quiet.segment);
   }
   if (const auto removed = remove_segment(where, false); !removed.ok())
     throw std::runtime_error(removed.error().message);
@@ -130,6 +134,12 @@ const Operation& operation_named(const std::string& name) {
   for (const Operation& operation : operations())
     if (operation.name == name) return operation;
   throw std::invalid_argument("no operation " + name);
+}
+
+std::vector<std::string> names_of_operations() {
+  std::vector<std::string> names;
+  for (const Operation& operation : operations()) names.push_back(operation.name);
+  return names;
 }
 
 const Trace& trace_of(const std::string& operation, const SegmentName& where) {

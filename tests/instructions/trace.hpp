@@ -13,7 +13,7 @@
 namespace ojs_shm::test {
 
 /// A child that has prepared the operation and stands at its first instruction.
-std::unique_ptr<Stepped> start(const Operation& operation, const SegmentName& where);
+std::unique_ptr<Stepped> start(const Operation& operation, const SegmentName& where, bool complains = true);
 
 /// What one run of an operation without a kill showed.
 class Trace {
@@ -22,7 +22,9 @@ class Trace {
   Trace(const Operation& operation, const SegmentName& where);
 
   std::size_t instructions() const { return at_.size() - 1; }
-  std::size_t own() const { return own_; }  ///< of them in this program, not in the system's libraries
+  std::size_t own() const { return own_; }    ///< of them in this program, not in the system's libraries
+  std::size_t ends() const { return ends_; }  ///< how many of the jobs that stood there before
+  bool drops() const { return drops_; }       ///< a full queue drops others, and with more jobs in it more of them
   /// How many changes others have seen after n instructions.
   std::uint32_t changes(std::size_t n) const { return seen_[n]; }
   std::uint32_t changes() const { return seen_.back(); }
@@ -37,13 +39,15 @@ class Trace {
   std::vector<std::uintptr_t> at_;    ///< [n]: the instruction that comes after n instructions
   std::vector<std::uint32_t> which_;  ///< [n]: the same, numbered in the order in which they first came
   std::vector<std::uint32_t> seen_;
-  std::size_t own_ = 0;
+  std::size_t own_ = 0, ends_ = 0;
+  bool drops_ = false;
   std::unordered_map<std::uintptr_t, std::uint32_t> numbers_;
 };
 
 /// The trace of that operation, made when it is first asked for.
 const Trace& trace_of(const std::string& operation, const SegmentName& where);
 const Operation& operation_named(const std::string& name);
+std::vector<std::string> names_of_operations();
 
 /// How many instructions lie between two kills of the long form, which kills after every change as well; 0: the short
 /// form, which takes what fits into a short run.

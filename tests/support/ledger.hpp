@@ -78,7 +78,7 @@ enum class EnqueueMark : std::uint32_t { kNone, kAttempted, kReturned, kRefused 
 
 /// What else may rightly become of a job, and what was said about it.
 enum JobMark : std::uint32_t {
-  kMayDiscard = 1,  ///< few attempts: a death, a failure or a timeout may use them up
+  kMayDiscard = 1,  ///< few attempts: a death, a failure or a timeout may use them up; or a limit may drop it
   kMayExpire = 2,
   kCancelAttempted = 4,
   kCancelReturned = 8,

@@ -25,13 +25,13 @@ std::string own_id(PayloadKey key, std::uint64_t epoch_ms) {
                      key.sequence % 0x1000, key.producer % 0x1000, key.sequence);
 }
 
-/// A limit on concurrency, and for most on one of three kinds of pace. One in four puts off what it holds back, the others
-/// let it wait.
+/// A limit on concurrency, and for most on one of three kinds of pace. One in four puts off what it holds back, one drops it,
+/// the others let it wait.
 std::string limit_text(std::uint32_t number) {
   static constexpr std::string_view kPaces[] = {"", R"(,"rate":{"limit":50,"period":"PT0.02S"})",
                                                 R"(,"rate":{"limit":40,"period":"PT0.02S","window":"sliding"})",
                                                 R"(,"throttle":{"limit":3000,"period":"PT1S","burst":3})"};
-  static constexpr std::string_view kChoices[] = {"wait", "wait", "wait", "reschedule"};
+  static constexpr std::string_view kChoices[] = {"wait", "wait", "drop", "reschedule"};
   return fmt::format(R"({{"key":"k{}","concurrency":{}{},"on_limit":"{}"}})", number, concurrency_of(number),
                      kPaces[number / 4 % 4], kChoices[number / 16 % 4]);
 }
@@ -147,6 +147,7 @@ void PlannedJob::add_policy(PayloadKey key, Dice& dice) {
   if (queue == kKeyedQueue || dice.chance(0.1)) {
     const std::string text = limit_text(kFirstKey + static_cast<std::uint32_t>(key.sequence / 512 * 8 + dice.below(8)));
     limit = parse_limit(text).value();
+    if (limit->limit.on_limit == OnLimit::kDrop) marks |= kMayDiscard;
     extra += R"(,"rate_limit":)" + text;
   }
   extra += "}";

@@ -9,9 +9,10 @@
 readonly HELP="crash [--points [--short] | --instructions [--every N] | --storms] [--long] [--seed N] [--seconds N]
   every crash point, instructions chosen by lot, then storms of a few seconds each (--seconds, default 12)
   --points: the crash points alone; --short: a repairer is killed after half as many of the writes
-  --instructions: these alone; with --long after every single instruction of every operation, as built and at -O3, which
-    takes hours; with --every N after every change of the segment, after which a kill stands for all instructions up to
-    the next one, and after every N-th instruction
+  --instructions: these alone; with --long after every change of the segment, when a kill stands for all instructions up
+    to the next change, and after every 1,000th instruction, and every operation beside every other one that stands
+    still in its middle, all of it as built and at -O3; --every N: after every N-th one instead; 1, which is every single
+    one, takes hours
   --storms: the storms alone, and the controls
   --long: one storm of at least 2,000 kills and 5,000,000 jobs, longer ones beside it, and ten million jobs enqueued and
     cancelled, and as many re-prioritised, behind a live one; the storms of limits, pools and bounds a hundred times
@@ -54,9 +55,11 @@ storm() { # NAME BOUND-SECONDS PROGRAM [ARGS...]
 
 # Kills after machine instructions of what ships.
 kill_at_instructions() {
-  ((every)) || run_gtest instructions 600 build/bin/instructions_tests
-  ((every || !long)) || every=1
-  ((every)) || return
+  ((every || !long)) || every=1000
+  if ((!every)); then
+    run_gtest instructions 600 build/bin/instructions_tests
+    return
+  fi
   OJS_SHM_INSTRUCTIONS=$every run_gtest instructions-all 28800 build/bin/instructions_tests
   ((long)) && build_tree default instructions_tests_o3 || return
   OJS_SHM_INSTRUCTIONS=$every run_gtest instructions-o3 28800 build/bin/instructions_tests_o3
@@ -85,6 +88,7 @@ else
 fi
 storm storm-tight $((seconds + 300)) $bin/stress_storm --seconds "$seconds" --tight
 storm storm-everything $((seconds + 300)) $bin/stress_storm --seconds "$seconds" --everything --look 1000
+storm storm-policies $((seconds + 300)) $bin/stress_storm --seconds "$seconds" --policies
 storm storm-at-points $((seconds + 300)) $bin/crash_storm_at_points --seconds "$seconds" --everything
 storm storm-at-points-tight $((seconds + 300)) $bin/crash_storm_at_points --seconds "$seconds" --everything --tight
 finish
