@@ -107,6 +107,30 @@ TEST_F(ShardSchedules, QO_08_more_and_fewer_shards_lose_and_double_no_job) {
       1'000);
 }
 
+TEST_F(ShardSchedules, QO_08_two_changes_at_once_lose_and_double_no_job) {
+  explore_all({{"more | fewer", three_wait, {kMoreShards, kFewerShards}},
+               {"more | more", three_wait, {kMoreShards, kMoreShards}},
+               {"fewer | more", both_lines_wait, {kFewerShards, kMoreShards}},
+               {"more | fewer | put", three_wait, {kMoreShards, kFewerShards, kPut}},
+               {"fewer | more | take two", both_lines_wait, {kFewerShards, kMoreShards, kTakeTwo}}},
+              1'000);
+}
+
+TEST_F(ShardSchedules, FS_T16_tenants_share_a_queue_of_several_lines) {
+  const auto shared = [](World& world) {
+    world.shard(kFirst, 2);
+    world.share(kFirst);
+    for (const unsigned job : {0U, 1U, 2U}) world.put_for(job < 2 ? kFirst : kSecond, job, 1, 1 + job / 2);
+  };
+  const Part put = [](World& w, std::uint32_t i) { w.put_for(i, own(i), 1, 2); };
+  explore_all({{"tenants: take two | take two", shared, {kTakeTwo, kTakeTwo}},
+               {"tenants: put | take two", shared, {put, kTakeTwo}},
+               {"tenants: put | put | take", shared, {put, put, kTake}},
+               {"tenants: give back | take two", shared, {kGiveBack, kTakeTwo}},
+               {"tenants: fewer | take two", shared, {kFewerShards, kTakeTwo}}},
+              500);
+}
+
 TEST_F(ShardSchedules, FS_T01_nobody_sleeps_beside_a_job_of_another_line) {
   const Part sleep = [](World& w, std::uint32_t i) { w.lie_down(i); };
   const std::pair<const char*, std::function<void(World&)>> starts[] = {{"open", both_lines_open},

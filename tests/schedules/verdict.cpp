@@ -33,8 +33,8 @@ std::uint32_t World::shards_during(std::uint32_t by, std::uint64_t called, std::
   std::uint32_t found = 0;
   for (std::size_t i = 0; i < shardings_.size(); ++i) {
     const bool begun = shardings_[i].called < returned;
-    const bool over =
-        i + 1 < shardings_.size() && shardings_[i + 1].returned < called && ordered(shardings_[i + 1].by, by);
+    const bool over = !crossed_ && i + 1 < shardings_.size() && shardings_[i + 1].returned < called &&
+                      ordered(shardings_[i + 1].by, by);
     if (begun && !over) found |= 1U << shardings_[i].shards;
   }
   return found;

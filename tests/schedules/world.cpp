@@ -61,6 +61,7 @@ void World::begin_anew() {
   std::fill(std::begin(places_), std::end(places_), Place{});
   turns_ = shares_ = false;
   shardings_.assign(1, Sharding{});
+  crossed_ = false;
   limit_ = 0;
   limited_.clear();
   rate_ = given_back_ = brought_ = accepted_ = 0;
@@ -364,9 +365,11 @@ void World::share(std::uint32_t self, bool on, unsigned weight) {
 }
 
 void World::shard(std::uint32_t self, unsigned shards) {
+  for (const Sharding& other : shardings_) crossed_ = crossed_ || other.returned == kNever;
+  const std::size_t at = shardings_.size();
   shardings_.push_back({shards, Fibers::now(), kNever, self});
   if (actor(self).set_shards(0, shards) != Outcome::kOk) wrong_ += "the shards were refused; ";
-  shardings_.back().returned = Fibers::now();
+  shardings_[at].returned = Fibers::now();
 }
 
 void World::take_turns() {

@@ -83,7 +83,7 @@ class World {
   /// A job that brings the key "b"; and whoever gives up what keys nobody needs.
   void put_brought(std::uint32_t self, unsigned job, std::uint8_t rank);
   void give_keys_up(std::uint32_t self);
-  /// So many shards from here on: who puts a job in or takes one is at home in that of its number. One change at a time.
+  /// So many shards from here on: who puts a job in or takes one is at home in that of its number.
   void shard(std::uint32_t self, unsigned shards);
   /// Ranks 1 and 3 take turns; no other has any.
   void take_turns();
@@ -203,6 +203,7 @@ class World {
   std::vector<std::uint32_t> dead_;
   bool turns_ = false, shares_ = false;
   std::vector<Sharding> shardings_;
+  bool crossed_ = false;                 ///< two of them at once: either may hold
   std::uint32_t limit_ = 0;              ///< 0: none
   std::vector<unsigned> limited_;        ///< jobs of the key
   bool works_[kLanes] = {};              ///< on one of them
