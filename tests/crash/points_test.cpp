@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <iostream>
 #include <set>
@@ -36,6 +37,7 @@ struct Ledger {
 };
 Ledger* ledger = nullptr;
 std::array<std::uint32_t, static_cast<std::size_t>(Point::kCount)> killed{};  ///< by point, over all tests of this file
+std::uint32_t kills_of_operations = 0, kills_of_repairers = 0;
 
 void on_access(Access access, Point point, const void*) {
   if (access != Access::kWritten) return;
@@ -97,82 +99,84 @@ class CrashPoints : public testing::Test {
   }
 };
 
-TEST_F(CrashPoints, FS_T02_every_operation_killed_after_every_shared_write) {
-  const ScratchDirectory folder;
-  std::uint32_t kills = 0;
-  const char* only = std::getenv("OJS_SHM_CRASH_ONLY");
-  for (const Operation& operation : operations()) {
-    if (only != nullptr && operation.name != only) continue;
-    const SegmentName where{"crash", folder.path()};
-    std::uint32_t writes = 0;
-    for (std::uint32_t at = 0; at <= writes; ++at) {
-      SCOPED_TRACE(operation.name + ", killed after write " + std::to_string(at) + " (" +
-                   std::string(at == 0 ? "never" : shm::point_name(static_cast<Point>(ledger->points[at - 1]))) + ")");
-      {
-        Quiet quiet(where);
-        const bool dead = run_child(operation, where, at);
-        if (at == 0) {
-          ASSERT_EQ(ledger->returned, 1U);
-          writes = ledger->writes;
-          ASSERT_LE(writes, kMostWrites);
-        } else if (dead) {
-          ++kills;
-          ++killed[ledger->points[at - 1]];
-        }
-        others_work(quiet.segment, 1000);
-        if (HasFatalFailure()) return;
-        examine(operation.name, quiet.segment);
-        if (HasFatalFailure()) return;
-      }
-      ASSERT_TRUE(remove_segment(where, false).ok());
-    }
-    ASSERT_GT(writes, 0U) << operation.name << " writes nothing";
+/// One of the operations.
+class Operations : public CrashPoints, public testing::WithParamInterface<std::string> {
+ protected:
+  const Operation& operation() const {
+    const std::vector<Operation>& all = operations();
+    return *std::find_if(all.begin(), all.end(), [](const Operation& one) { return one.name == GetParam(); });
   }
-  std::cout << kills << " kills in " << operations().size() << " operations\n";
+  const ScratchDirectory folder;
+  const SegmentName where{"crash", folder.path()};
+};
+
+TEST_P(Operations, FS_T02_killed_after_every_shared_write) {
+  std::uint32_t writes = 0;
+  for (std::uint32_t at = 0; at <= writes; ++at) {
+    SCOPED_TRACE("killed after write " + std::to_string(at) + " (" +
+                 std::string(at == 0 ? "never" : shm::point_name(static_cast<Point>(ledger->points[at - 1]))) + ")");
+    {
+      Quiet quiet(where);
+      const bool dead = run_child(operation(), where, at);
+      if (at == 0) {
+        ASSERT_EQ(ledger->returned, 1U);
+        writes = ledger->writes;
+        ASSERT_LE(writes, kMostWrites);
+      } else if (dead) {
+        ++kills_of_operations;
+        ++killed[ledger->points[at - 1]];
+      }
+      others_work(quiet.segment, 1000);
+      if (HasFatalFailure()) return;
+      examine(GetParam(), quiet.segment);
+      if (HasFatalFailure()) return;
+    }
+    ASSERT_TRUE(remove_segment(where, false).ok());
+  }
+  ASSERT_GT(writes, 0U) << "it writes nothing";
 }
 
 /// The repairer dies as well, after each of its first hundred writes and some of the rest, and another one begins again.
-TEST_F(CrashPoints, FS_T02_a_repairer_killed_after_every_shared_write) {
-  const ScratchDirectory folder;
-  std::uint32_t kills = 0;
-  const char* only = std::getenv("OJS_SHM_CRASH_ONLY");
-  for (const Operation& operation : operations()) {
-    if (only != nullptr && operation.name != only) continue;
-    const SegmentName where{"crash", folder.path()};
-    *ledger = Ledger{};
-    std::uint32_t writes = 0;
-    {
-      Quiet quiet(where);
-      run_child(operation, where, 0);
-      writes = ledger->writes;
-    }
-    ASSERT_TRUE(remove_segment(where, false).ok());
-    std::vector<std::uint32_t> deaths = {writes / 2, writes - 1};
-    if (std::getenv("OJS_SHM_CRASH_SHORT") == nullptr) deaths.insert(deaths.end(), {writes / 3, writes * 3 / 4});
-    for (const std::uint32_t first : deaths) {
-      for (std::uint32_t at = 1; at < 400; at += at < 100 ? 1 : 13) {
-        bool dead = false;
-        SCOPED_TRACE(operation.name + " killed after write " + std::to_string(first) + ", its repairer after " +
-                     std::to_string(at));
-        {
-          Quiet quiet(where);
-          if (first != 0) run_child(operation, where, first);
-          dead = run_repairer(where, at);
-          others_work(quiet.segment, 20);
-          if (HasFatalFailure()) return;
-          examine(operation.name, quiet.segment);
-          if (HasFatalFailure()) return;
-        }
-        ASSERT_TRUE(remove_segment(where, false).ok());
-        if (!dead) break;
-        ++kills;
-        if (at <= kMostWrites) ++killed[ledger->points[at - 1]];
+using Repairers = Operations;
+TEST_P(Repairers, FS_T02_killed_after_every_shared_write) {
+  std::uint32_t writes = 0;
+  {
+    Quiet quiet(where);
+    run_child(operation(), where, 0);
+    writes = ledger->writes;
+  }
+  ASSERT_TRUE(remove_segment(where, false).ok());
+  std::vector<std::uint32_t> deaths = {writes / 2, writes - 1};
+  if (std::getenv("OJS_SHM_CRASH_SHORT") == nullptr) deaths.insert(deaths.end(), {writes / 3, writes * 3 / 4});
+  for (const std::uint32_t first : deaths) {
+    for (std::uint32_t at = 1; at < 400; at += at < 100 ? 1 : 13) {
+      bool dead = false;
+      SCOPED_TRACE("killed after write " + std::to_string(first) + ", its repairer after " + std::to_string(at));
+      {
+        Quiet quiet(where);
+        if (first != 0) run_child(operation(), where, first);
+        dead = run_repairer(where, at);
+        others_work(quiet.segment, 20);
+        if (HasFatalFailure()) return;
+        examine(GetParam(), quiet.segment);
+        if (HasFatalFailure()) return;
       }
+      ASSERT_TRUE(remove_segment(where, false).ok());
+      if (!dead) break;
+      ++kills_of_repairers;
+      if (at <= kMostWrites) ++killed[ledger->points[at - 1]];
     }
   }
-  std::cout << kills << " kills of repairers\n";
-  EXPECT_GT(kills, 100U);
 }
+
+std::vector<std::string> names() {
+  std::vector<std::string> list;
+  for (const Operation& operation : operations()) list.push_back(operation.name);
+  return list;
+}
+const auto name_of = [](const auto& one) { return one.param; };
+INSTANTIATE_TEST_SUITE_P(Each, Operations, testing::ValuesIn(names()), name_of);
+INSTANTIATE_TEST_SUITE_P(OfEach, Repairers, testing::ValuesIn(names()), name_of);
 
 /// A process that held jobs dies, then its repairer, then the repairer of both, and so on.
 TEST_F(CrashPoints, twenty_repairers_in_a_row_die_in_the_middle) {
@@ -287,17 +291,23 @@ TEST_F(CrashPoints, FS_T02_whoever_takes_a_seat_or_leaves_it) {
     }
 }
 
-/// A point that no kill reached is a promise that nobody checked. Counts the kills of the tests above.
-TEST_F(CrashPoints, FS_T02_every_point_was_hit) {
-  if (testing::UnitTest::GetInstance()->test_to_run_count() < 3 || std::getenv("OJS_SHM_CRASH_ONLY") != nullptr)
-    GTEST_SKIP() << "NOT RUN: counts what the other tests of this file do";
-  // A helper writes what its principal writes.
-  const std::set<Point> elsewhere = {Point::kNone, Point::kMoveHelped};
-  for (std::size_t i = 0; i < killed.size(); ++i) {
-    if (elsewhere.contains(static_cast<Point>(i))) continue;
-    EXPECT_GT(killed[i], 0U) << "no kill hit " << shm::point_name(static_cast<Point>(i));
+/// A point that no kill reached is a promise that nobody checked.
+class EveryPoint : public testing::Environment {
+ public:
+  void TearDown() override {
+    const testing::UnitTest& run = *testing::UnitTest::GetInstance();
+    std::cout << kills_of_operations << " kills in " << operations().size() << " operations, " << kills_of_repairers
+              << " kills of repairers\n";
+    if (run.test_to_run_count() < run.total_test_count()) return;
+    // A helper writes what its principal writes.
+    const std::set<Point> elsewhere = {Point::kNone, Point::kMoveHelped};
+    for (std::size_t i = 0; i < killed.size(); ++i) {
+      if (elsewhere.contains(static_cast<Point>(i))) continue;
+      EXPECT_GT(killed[i], 0U) << "no kill hit " << shm::point_name(static_cast<Point>(i));
+    }
   }
-}
+};
+const testing::Environment* const kEveryPoint = testing::AddGlobalTestEnvironment(new EveryPoint);
 
 }  // namespace
 }  // namespace ojs_shm::test

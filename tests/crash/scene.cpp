@@ -7,18 +7,12 @@
 #include <set>
 #include <utility>
 
-#include "tests/support/process.hpp"
+#include "tests/support/seat.hpp"
 
 namespace ojs_shm::test {
 
-Quiet::Quiet(const SegmentName& where) : segment(Segment::create(where, small_segment()).value()) {
-  EXPECT_EQ(seat.open(segment.path(), true, 0, {}), "");
-  EXPECT_TRUE(seat.try_lock(shm::kBrokerSeat));
-  // This process's own keeper may have begun to supervise meanwhile. When it has left that seat it only waits, and a fork
-  // finds no lock of an allocator taken.
-  EXPECT_TRUE(eventually([this] { return seat.try_lock(shm::kSupervisorSeat); }));
-  seat.unlock(shm::kSupervisorSeat);
-}
+Quiet::Quiet(const SegmentName& where)
+    : seat(take_seat(where)), segment(Segment::create(where, small_segment()).value()) {}
 
 void others_work(const Segment& segment, int count) {
   Producer producer = Producer::attach(segment).value();

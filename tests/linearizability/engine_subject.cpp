@@ -4,9 +4,9 @@
 #include <stdexcept>
 
 #include "engine/smooth.hpp"
-#include "shm/member.hpp"
 #include "tests/linearizability/subject.hpp"
 #include "tests/support/process.hpp"
+#include "tests/support/seat.hpp"
 #include "worker_api/attachment.hpp"
 
 namespace ojs_shm::test {
@@ -138,8 +138,6 @@ class EngineHands final : public Hands {
 class EngineSubject final : public Subject {
  public:
   EngineSubject(Choice choice, bool chooses) : segment_(must(Segment::create(where_, options()))), choice_(choice) {
-    if (!seat_.open(segment_.path(), true, 0, {}).empty() || !seat_.try_lock(shm::kBrokerSeat))
-      throw std::runtime_error("the broker's seat is taken");
     if (chooses) EngineHands(segment_, choice).choose();
   }
   std::unique_ptr<Hands> attach() override {
@@ -159,9 +157,9 @@ class EngineSubject final : public Subject {
   }
   ScratchDirectory folder_;
   SegmentName where_{"linear", folder_.path()};
+  shm::LockFile seat_ = take_seat(where_);
   Segment segment_;
   Choice choice_;
-  shm::LockFile seat_;
 };
 
 }  // namespace

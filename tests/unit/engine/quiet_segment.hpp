@@ -18,6 +18,7 @@
 #include "engine/supervisor.hpp"
 #include "shm/member.hpp"
 #include "tests/support/process.hpp"
+#include "tests/support/seat.hpp"
 #include "worker_api/attachment.hpp"
 
 namespace ojs_shm::test {
@@ -127,13 +128,6 @@ class QuietSegment {
   }
 
  private:
-  static shm::LockFile take_seat(const SegmentName& where) {
-    shm::LockFile seat;
-    EXPECT_EQ(seat.open(internal::path_of(where), true, 0660, {}), "");
-    EXPECT_TRUE(seat.try_lock(shm::kBrokerSeat));
-    return seat;
-  }
-
   ScratchDirectory folder_;
   SegmentName where_;
   shm::LockFile seat_;
