@@ -51,7 +51,7 @@ struct PlannedJob {
 
  private:
   PlannedJob(PayloadKey key, const OjsPlan& plan, std::optional<std::string_view> batch_queue, Dice dice);
-  void add_policy(PayloadKey key, Dice& dice);
+  void add_policy(PayloadKey key, bool of_batch, Dice& dice);
 };
 
 /// The queues of the storm; the last one has a small bound.

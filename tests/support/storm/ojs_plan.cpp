@@ -117,7 +117,7 @@ PlannedJob::PlannedJob(PayloadKey key, const OjsPlan& plan, std::optional<std::s
   write_payload(args, key, payload_context(queue, type), body_bytes(dice, plan.tight));
   retry = {.max_attempts = kNeverGivesUp, .initial_ms = 5, .max_ms = 50};
   if (has_policy(queue)) {
-    add_policy(key, dice);
+    add_policy(key, batch_queue.has_value(), dice);
     return;
   }
   if (dice.chance(0.1)) lease_ms = static_cast<std::uint32_t>(dice.between(60, 200));
@@ -140,15 +140,19 @@ PlannedJob::PlannedJob(PayloadKey key, const OjsPlan& plan, std::optional<std::s
 }
 
 /// Tenants and keys change as time goes on, so that old ones have to be given up.
-void PlannedJob::add_policy(PayloadKey key, Dice& dice) {
+void PlannedJob::add_policy(PayloadKey key, bool of_batch, Dice& dice) {
   priority = static_cast<std::int64_t>(dice.below(5));  // each lot of each key has rings for each level
   const std::uint64_t tenant = dice.chance(0.3) ? dice.below(2) : key.sequence / 2048 * 8 + dice.below(8);
   extra = fmt::format(R"({{"meta":{{"tenant_id":"t{}"}})", tenant);
   if (queue == kKeyedQueue || dice.chance(0.1)) {
     const std::string text = limit_text(kFirstKey + static_cast<std::uint32_t>(key.sequence / 512 * 8 + dice.below(8)));
-    limit = parse_limit(text).value();
-    if (limit->limit.on_limit == OnLimit::kDrop) marks |= kMayDiscard;
-    extra += R"(,"rate_limit":)" + text;
+    const JobLimit parsed = parse_limit(text).value();
+    const bool drops = parsed.limit.on_limit == OnLimit::kDrop;
+    if (!drops || !of_batch) {  // of a batch all or none comes out
+      limit = parsed;
+      extra += R"(,"rate_limit":)" + text;
+      if (drops) marks |= kMayDiscard;
+    }
   }
   extra += "}";
   if (queue == kDroppingQueue) marks |= kMayDrop;
