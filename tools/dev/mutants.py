@@ -6,8 +6,8 @@ usage: ./dev mutants [--only ID] [--rows | --core] [-j N]
 
 Prints id, file:line, the break, its killer, and the seconds of compiling and of running, separated by tabs. The table,
 tests/mutants/mutants.tsv, says what its columns mean. A killer that takes a minute and ten times as long as without the
-break has noticed it as well. A break that does not apply or does not compile, and a killer that finds no case or is red without the break,
-count as survived: they prove nothing.
+break has noticed it as well. A break that does not apply or does not compile, and a killer that finds no case or is red
+without the break, count as survived: they prove nothing.
 """
 
 import argparse
