@@ -8,18 +8,6 @@
 namespace ojs_shm::test {
 namespace {
 
-JobSpec spec_of(std::string_view args = "[1]") {
-  JobSpec spec;
-  spec.type = "crash.test";
-  spec.args = args;
-  spec.retry.max_attempts = 20;
-  return spec;
-}
-
-}  // namespace
-
-namespace {
-
 JobSpec of_tenant(std::string_view tenant, std::string_view args = "[1]") {
   JobSpec spec = spec_of(args);
   spec.tenant = tenant;

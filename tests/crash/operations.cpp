@@ -8,14 +8,6 @@
 namespace ojs_shm::test {
 namespace {
 
-JobSpec spec_of(std::string_view args = "[1]") {
-  JobSpec spec;
-  spec.type = "crash.test";
-  spec.args = args;
-  spec.retry.max_attempts = 20;
-  return spec;
-}
-
 std::string big_args(std::size_t size) { return "[\"" + std::string(size, 'b') + "\"]"; }
 
 Failure failure(bool retryable = true) {
@@ -28,15 +20,6 @@ Failure failure(bool retryable = true) {
 
 void nothing(Hands&) {}
 void tick(Hands& hands) { hands.tick(); }
-
-void put_for(Hands& hands, const std::string& tenant) {
-  const std::string extra = R"({"meta":{"tenant_id":")" + tenant + R"("}})";
-  JobSpec spec = spec_of();
-  spec.extra = extra;
-  hands.put(spec);
-}
-
-QueueSettings order(std::string_view json) { return must(parse_queue_settings(json)); }
 
 /// A job with everything that a past can have, in that state.
 std::string past(const std::string& state, const std::string& args = "[1]") {
@@ -68,6 +51,14 @@ void leave_no_chunk(Hands& hands) {
 }
 
 }  // namespace
+
+JobSpec spec_of(std::string_view args) {
+  JobSpec spec;
+  spec.type = "crash.test";
+  spec.args = args;
+  spec.retry.max_attempts = 20;
+  return spec;
+}
 
 SegmentOptions small_segment() {
   SegmentOptions options;
@@ -102,6 +93,11 @@ void Hands::move_clock(std::uint64_t ms) {
   offset.store(offset.load() + ms, shm::Point::kNone);
 }
 
+void Hands::stop_clock() {
+  segment.attachment()->segment().header().clock_offset_ms.store(shm::kStandingClock | handle->store().now_ms(),
+                                                                 shm::Point::kNone);
+}
+
 void Hands::tick() {
   engine::Supervisor supervisor(handle->actor());
   engine::Supervisor::Report report;
@@ -128,7 +124,7 @@ const std::vector<Operation>& operations() {
   auto fourteen = [](Hands& h) {
     for (int i = 0; i < 14; ++i) h.put();
   };
-  static const std::vector<Operation> all = with_limit_operations(with_pool_operations(with_full_queues({
+  static const std::vector<Operation> all = with_limit_operations(with_pool_operations(with_order_operations(with_full_queues({
       {"enqueue", nothing, [](Hands& h) { h.put(); }},
       {"enqueue_second", put_one, [](Hands& h) { h.put(); }},
       {"enqueue_large_body", nothing, [](Hands& h) { h.put(spec_of(big_args(3000))); }},
@@ -439,82 +435,6 @@ const std::vector<Operation>& operations() {
        [](Hands& h) {
          must(h.admin->set_queue("default", {5, 6, true}));
        }},
-      {"set_aging", put_one, [](Hands& h) { must(h.admin->set_queue("default", order(R"({"aging":{"rate":2}})"))); }},
-      {"set_default_aging", put_one, [](Hands& h) { must(h.admin->set_default_aging({})); }},
-      {"set_level_weights", put_one,
-       [](Hands& h) {
-         must(h.admin->set_queue("default", order(R"({"level_weights":{"0":2,"2":1}})")));
-         must(h.admin->set_queue("default", order(R"({"level_weights":{}})")));
-       }},
-      {"set_shards", put_one, [](Hands& h) { must(h.admin->set_queue("default", order(R"({"shards":3})"))); }},
-      {"enqueue_with_rate", put_one,
-       [](Hands& h) {
-         JobSpec spec = spec_of();
-         spec.priority_age_rate = 3;
-         h.put(spec);
-       }},
-      {"enqueue_sharded", [](Hands& h) { must(h.admin->set_queue("default", order(R"({"shards":16})"))); },
-       [](Hands& h) { h.put(); }},
-      {"fetch_aged",
-       [](Hands& h) {
-         JobSpec spec = spec_of();
-         for (const std::uint32_t rate : {1U, 5U}) {
-           spec.priority_age_rate = rate;
-           h.put(spec);
-         }
-         h.put(0);
-         must(h.admin->set_queue("default", order(R"({"aging":{}})")));
-         h.move_clock(120'000);
-       },
-       [](Hands& h) { h.take(h.job); }},
-      {"fetch_weighted",
-       [](Hands& h) {
-         h.put(0);
-         h.put(1);
-         must(h.admin->set_queue("default", order(R"({"level_weights":{"0":1,"1":3}})")));
-       },
-       [](Hands& h) { h.take(h.job); }},
-      {"enqueue_of_a_tenant", [](Hands& h) { must(h.admin->set_queue("default", order(R"({"tenant_fairness":{}})"))); },
-       [](Hands& h) { put_for(h, "a"); }},
-      {"enqueue_and_fetch_of_tenants",
-       [](Hands& h) {
-         must(h.admin->set_queue("default", order(R"({"tenant_fairness":{"weights":{"b":2}}})")));
-         for (const char* tenant : {"a", "a", "b", "b", "b"}) put_for(h, tenant);
-       },
-       [](Hands& h) {
-         put_for(h, "c");
-         for (int i = 0; i < 6; ++i) {  // to the end of the line, once more in a turn, and out of the line
-           h.take(h.job);
-           must(h.worker->ack(h.job));
-         }
-         put_for(h, "a");  // and in again
-       }},
-      {"fetch_past_an_empty_flow",
-       [](Hands& h) {
-         must(h.admin->set_queue("default", order(R"({"tenant_fairness":{}})")));
-         put_for(h, "a");
-         must(h.producer->cancel(h.id));
-         put_for(h, "b");
-       },
-       [](Hands& h) { h.take(h.job); }},
-      {"share_what_waits",
-       [](Hands& h) {
-         for (const char* tenant : {"a", "a", "b"}) put_for(h, tenant);
-       },
-       [](Hands& h) { must(h.admin->set_queue("default", order(R"({"tenant_fairness":{"weights":{"a":3}}})"))); }},
-      {"share_no_longer",
-       [](Hands& h) {
-         must(h.admin->set_queue("default", order(R"({"tenant_fairness":{}})")));
-         for (const char* tenant : {"a", "a", "b"}) put_for(h, tenant);
-       },
-       [](Hands& h) { must(h.admin->set_queue("default", order(R"({"tenant_fairness":{"enabled":false}})"))); }},
-      {"reprioritize_in_a_part",
-       [](Hands& h) {
-         JobSpec spec = spec_of();
-         spec.priority_age_rate = 3;
-         h.put(spec);
-       },
-       [](Hands& h) { must(h.producer->reprioritize(h.id, 7)); }},
       {"set_default_priority", nothing, [](Hands& h) { must(h.admin->set_default_priority("crash.test", 1)); }},
       {"import_available", nothing, [](Hands& h) { import(h, past("available")); }},
       {"import_large", nothing, [](Hands& h) { import(h, past("available", big_args(3000))); }},
@@ -589,7 +509,7 @@ const std::vector<Operation>& operations() {
          const Segment again = must(Segment::attach(h.segment.attachment()->name()));
          Producer producer = must(Producer::attach(again));
        }},
-  })));
+  }))));
   return all;
 }
 

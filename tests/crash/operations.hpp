@@ -41,6 +41,8 @@ struct Hands {
   std::string put(std::int64_t priority = 2, std::string_view queue = "default");
   void take(Job& into);
   void move_clock(std::uint64_t ms);
+  /// The segment's time stands until somebody moves it.
+  void stop_clock();
   void tick();  ///< as a supervisor
 };
 
@@ -51,12 +53,17 @@ struct Operation {
   std::function<void(Hands&)> act;      ///< is killed after each of its shared writes in turn
 };
 const std::vector<Operation>& operations();
+/// With those of the order in a queue (order_operations.cpp).
+std::vector<Operation> with_order_operations(std::vector<Operation> all);
 /// With those of limits (limit_operations.cpp).
 std::vector<Operation> with_limit_operations(std::vector<Operation> all);
 /// Those of pools of workers behind all others.
 std::vector<Operation> with_pool_operations(std::vector<Operation> all);
 /// With those on full queues (full_queues.cpp).
 std::vector<Operation> with_full_queues(std::vector<Operation> others);
+
+/// A job as the operations enqueue it. `args` must outlive it.
+JobSpec spec_of(std::string_view args = "[1]");
 
 /// A segment small enough for a quick audit.
 SegmentOptions small_segment();
