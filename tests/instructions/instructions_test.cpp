@@ -107,6 +107,15 @@ TEST_P(Instructions, FS_T02_killed_at_any_instruction) {
   kill_at_any(operation_named(GetParam()), trace, moments(trace));
 }
 
+/// The long form doubts of every operation what no change is looked for after.
+TEST(Traces, G8_no_change_is_overlooked) {
+  if (const std::string why = tracing_forbidden(); !why.empty()) GTEST_SKIP() << "NOT RUN: " << why;
+  const ScratchDirectory folder;
+  const SegmentName where{"crash", folder.path()};
+  for (const char* name : {"enqueue_batch", "nack", "end_run", "limit_fetch"})
+    ASSERT_NO_THROW(Trace(operation_named(name), where, true));
+}
+
 /// The process to be repaired died after two thirds of its changes. A repair looks at every table, some hundred
 /// thousand instructions without a change, so this belongs to the long form and kills after each change alone.
 using Repairs = Instructions;

@@ -88,6 +88,7 @@ Stepped::Stepped(const std::function<void()>& prepare, const std::function<void(
     child(prepare, act, complains);
   }
   settle();
+  if (threw()) throw NotPrepared();
   if (!WIFSTOPPED(status_)) throw std::runtime_error("the child did not come to its act");
   ::ptrace(PTRACE_SETOPTIONS, pid_, nullptr, PTRACE_O_EXITKILL);
   acting_ = true;

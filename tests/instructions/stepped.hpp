@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <stdexcept>
 #include <string>
 
 namespace ojs_shm::test {
@@ -12,12 +13,16 @@ namespace ojs_shm::test {
 /// Why this machine does not let a process trace its child; empty when it does.
 std::string tracing_forbidden();
 
+struct NotPrepared : std::runtime_error {
+  NotPrepared() : std::runtime_error("what comes before the act threw") {}
+};
+
 /// A child that runs `prepare` freely and stands still at the first instruction of `act`; from there it moves when
 /// told, one instruction at a time or up to an address. Its other threads run freely. Destroying it kills it with
 /// SIGKILL and reaps it; so does the end of this process.
 class Stepped {
  public:
-  /// What one of them throws is printed if `complains`. Throws runtime_error when `prepare` does.
+  /// What one of them throws is printed if `complains`. Throws NotPrepared when `prepare` throws.
   Stepped(const std::function<void()>& prepare, const std::function<void()>& act, bool complains = true);
   ~Stepped();
   Stepped(const Stepped&) = delete;

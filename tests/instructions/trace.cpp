@@ -41,7 +41,8 @@ constexpr bool in(std::uint8_t byte, std::initializer_list<std::uint8_t> list) {
 bool may_write([[maybe_unused]] std::uintptr_t address) {
 #if defined(__x86_64__)
   const auto* code = reinterpret_cast<const std::uint8_t*>(address);
-  if ((*code & 0xF0) == 0x40) ++code;  // REX
+  unsigned rex = 0;
+  if ((*code & 0xF0) == 0x40) rex = *code++;
   // mov, lea, add, sub, and, or, xor, cmp and test into a register; push, pop, call, ret and jumps
   if (in(*code, {0x03, 0x0B, 0x23, 0x2B, 0x33, 0x38, 0x39, 0x3A, 0x3B, 0x3C, 0x3D, 0x63,
                  0x84, 0x85, 0x8A, 0x8B, 0x8D, 0x90, 0xA8, 0xA9, 0xC3, 0xE8, 0xE9, 0xEB}))
@@ -49,9 +50,10 @@ bool may_write([[maybe_unused]] std::uintptr_t address) {
   if (in(*code & 0xF0, {0x50, 0x70}) || (*code & 0xF8) == 0xB8) return false;
   // cmov, jcc, imul, movzx and movsx
   if (*code == 0x0F) return !in(code[1] & 0xF0, {0x40, 0x80}) && !in(code[1], {0xAF, 0xB6, 0xB7, 0xBE, 0xBF});
-  // the same as at first, from a register or a number: to a register, or to a place given by the stack pointer
+  // the same as at first, from a register or a number: to a register, or to a place given by the stack pointer, which
+  // is number 4 while REX.B does not make it 12
   if (in(*code, {0x01, 0x09, 0x21, 0x29, 0x31, 0x80, 0x81, 0x83, 0x88, 0x89, 0xC1, 0xC6, 0xC7, 0xD1, 0xF6, 0xF7}))
-    return code[1] >> 6 != 3 && ((code[1] & 7) != 4 || (code[2] & 7) != 4);
+    return code[1] >> 6 != 3 && ((code[1] & 7) != 4 || (code[2] & 7) != 4 || (rex & 1) != 0);
 #endif
   return true;
 }
@@ -68,7 +70,7 @@ std::unique_ptr<Stepped> start(const Operation& operation, const SegmentName& wh
       [&] { operation.act(*hands); }, complains);
 }
 
-Trace::Trace(const Operation& operation, const SegmentName& where) {
+Trace::Trace(const Operation& operation, const SegmentName& where, bool doubts) {
   {
     Quiet quiet(where);
     const auto child = start(operation, where);
@@ -77,9 +79,14 @@ Trace::Trace(const Operation& operation, const SegmentName& where) {
     std::uint32_t changes = 0;
     add(child->at(), changes);
     while (child->acting()) {
-      const bool look = may_write(child->at());
+      const std::uintptr_t address = child->at();
+      const bool look = may_write(address);
       child->step();
-      add(child->at(), changes += look && watch.changed());
+      const bool changed = (look || doubts) && watch.changed();
+      if (changed && !look)
+        throw std::logic_error(operation.name + ": what surely writes nothing did, after instruction " +
+                               std::to_string(instructions()));
+      add(child->at(), changes += changed);
     }
     if (const std::string problem = child->finish(); !problem.empty())
       throw std::runtime_error(operation.name + " " + problem);

@@ -12,14 +12,20 @@
 
 namespace ojs_shm::test {
 
+/// How many instructions lie between two kills of the long form, which kills after every change as well; 0: the short
+/// form, which takes what fits into a short run.
+std::size_t stride();
+inline bool exhaustive() { return stride() != 0; }
+
 /// A child that has prepared the operation and stands at its first instruction.
 std::unique_ptr<Stepped> start(const Operation& operation, const SegmentName& where, bool complains = true);
 
 /// What one run of an operation without a kill showed.
 class Trace {
  public:
-  /// Single-steps the operation in a segment of its own and looks after each instruction whether that has changed.
-  Trace(const Operation& operation, const SegmentName& where);
+  /// Single-steps the operation in a segment of its own and looks after each instruction whether that has changed; after
+  /// one that by its code writes nothing only when it `doubts`, and throws when that did.
+  Trace(const Operation& operation, const SegmentName& where, bool doubts = exhaustive());
 
   std::size_t instructions() const { return at_.size() - 1; }
   std::size_t own() const { return own_; }    ///< of them in this program, not in the system's libraries
@@ -48,10 +54,5 @@ class Trace {
 const Trace& trace_of(const std::string& operation, const SegmentName& where);
 const Operation& operation_named(const std::string& name);
 std::vector<std::string> names_of_operations();
-
-/// How many instructions lie between two kills of the long form, which kills after every change as well; 0: the short
-/// form, which takes what fits into a short run.
-std::size_t stride();
-inline bool exhaustive() { return stride() != 0; }
 
 }  // namespace ojs_shm::test
