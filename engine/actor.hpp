@@ -66,8 +66,8 @@ class Actor : private TenantAccounts {
 
   /// A job with a past (restore.cpp). Its queue's bound does not refuse it.
   Outcome restore(const PastJob& past);
-  /// The queue of that name, made if need be; kNoIndex when the table is full.
-  std::uint32_t ensure_queue(std::string_view name);
+  /// The queue of that name, if need be and wanted made; else, and when the table is full, kNoIndex.
+  std::uint32_t ensure_queue(std::string_view name, bool make = true);
   /// The queue this handle used last, if it has that name; else kNoIndex.
   std::uint32_t known_queue(std::string_view name) const {
     return same_name(name, last_queue_name_) ? last_queue_ : kNoIndex;

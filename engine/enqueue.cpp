@@ -13,12 +13,13 @@ using shm::Point;
 
 // ---- queues -------------------------------------------------------------------------------------------------------
 
-std::uint32_t Actor::ensure_queue(std::string_view name) {
+std::uint32_t Actor::ensure_queue(std::string_view name, bool make) {
   if (last_queue_ != kNoIndex && name == last_queue_name_) return last_queue_;
   const std::uint64_t hash = Store::hash_name(name);
   for (std::uint32_t i = 0; i < store_.max_queues(); ++i) {
     QueueRecord& queue = store_.queue(i);
     std::uint64_t found = queue.name_hash.load();
+    if (found == 0 && !make) break;
     if (found == 0) queue.name_hash.cas(found, hash, Point::kSetNamed);
     if (found != 0 && found != hash) continue;
     if (queue.name_length.load() == 0) {  // whoever knows the name may write it: all would write the same bytes

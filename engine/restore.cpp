@@ -100,7 +100,8 @@ Outcome Actor::remember(const PastJob& past, std::uint32_t slot, JobRecord& job)
       past.progress ? static_cast<std::uint64_t>(std::clamp(*past.progress, 0.0, 1.0) * 10'000 + 0.5) + 1 : 0;
   // NO CRASH POINT: the slot is held exclusively; its record is judged by the control word
   job.signals.store(progress, Point::kNone);
-  for (const auto& [text, block, length] : {std::tuple(past.result, &job.result_block, &job.result_length),
+  const std::string_view result = waits(past) ? std::string_view() : past.result;  // what has not ended has none
+  for (const auto& [text, block, length] : {std::tuple(result, &job.result_block, &job.result_length),
                                             std::tuple(past.errors, &job.errors_block, &job.errors_length)}) {
     if (text.empty()) continue;
     const std::uint32_t first = write_text(slot, job.generation.get(), text);

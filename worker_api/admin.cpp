@@ -102,15 +102,18 @@ Status Admin::set_queue(std::string_view name, const QueueSettings& settings) {
   if (!weights) return weights.error();
   const auto tenants = internal::read_tenant_weights(settings.tenant_fairness.value_or(TenantFairness{}));
   if (!tenants) return tenants.error();
-  const std::uint32_t q = actor.ensure_queue(name);
+  std::uint32_t q = actor.ensure_queue(name, false);  // settings that are refused make no queue
+  const engine::QueueRecord* const found = q == engine::kNoIndex ? nullptr : &actor.store().queue(q);
+  const engine::Aging before = found == nullptr || (settings.aging && settings.aging->inherit)
+                                   ? engine::Aging(actor.store().header().aging.load())
+                                   : actor.store().aging(*found);
+  const bool ages = (aging->set() ? aging.value() : before).enabled();
+  const bool weighted =
+      settings.level_weights ? !weights->empty() : found != nullptr && (found->flags.load() & engine::kWeighted) != 0;
+  if (Status checked = internal::check_order(name, ages, weighted); !checked) return checked;
+  q = actor.ensure_queue(name);
   if (q == engine::kNoIndex) return internal::error_of(engine::Outcome::kNoQueues, actor.store(), q, name);
   const engine::QueueRecord& record = actor.store().queue(q);
-  const engine::Aging before = settings.aging && settings.aging->inherit
-                                   ? engine::Aging(actor.store().header().aging.load())
-                                   : actor.store().aging(record);
-  const bool ages = (aging->set() ? aging.value() : before).enabled();
-  const bool weighted = settings.level_weights ? !weights->empty() : (record.flags.load() & engine::kWeighted) != 0;
-  if (Status checked = internal::check_order(name, ages, weighted); !checked) return checked;
   const auto done = [&](engine::Outcome outcome) -> Status {
     if (outcome == engine::Outcome::kOk) return {};
     return internal::error_of(outcome, actor.store(), q, name);

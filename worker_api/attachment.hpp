@@ -105,6 +105,8 @@ enum class SpecFault : std::uint8_t {
   kTooLarge,
   kQueue,
   kNoQueues,
+  kNoSlots,
+  kDuplicate,
   kPriority,
   kId,
   kCoefficient,
@@ -114,7 +116,8 @@ enum class SpecFault : std::uint8_t {
   kNoLimits,
   kBusy
 };
-/// Checks a spec and translates it into `job`, whose strings stay views into `spec`.
+/// Checks a spec and translates it into `job`, whose strings stay views into `spec`. A queue that does not exist is left
+/// open, kNoIndex, for Handle::make_queue().
 SpecFault read_spec(engine::Actor& actor, const JobSpec& spec, engine::NewJob& job);
 Error error_of(SpecFault fault, const JobSpec& spec, engine::Store& store);
 Error closed();
@@ -133,6 +136,11 @@ class Handle {
   const Segment& segment() const { return segment_; }
   std::uint32_t lane() const { return actor_.lane(); }
   bool closed() const { return attachment_->forked(); }
+
+  /// Reads a spec and makes its queue if need be.
+  SpecFault read(const JobSpec& spec, engine::NewJob& job);
+  /// Makes the queue of a job for which there is none yet, unless the job will be refused: a queue stays for ever.
+  SpecFault make_queue(const JobSpec& spec, engine::NewJob& job);
 
  private:
   Segment segment_;

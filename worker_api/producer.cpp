@@ -47,12 +47,11 @@ using internal::text_of;
 [[gnu::noinline]] Result<JobIdText> Producer::Impl::enqueue_patiently(const JobSpec& spec) {
   engine::NewJob job;
   engine::JobId id;
-  auto fault = internal::read_spec(actor(), spec, job);
+  auto fault = handle->read(spec, job);
   const auto read = [&] {
     fault = internal::read_spec(actor(), spec, job);
     return fault == internal::SpecFault::kNone;
   };
-  if (fault == internal::SpecFault::kNoLimits && handle->attachment().repair_the_dead() != 0) read();
   if (fault != internal::SpecFault::kNone) return internal::error_of(fault, spec, store());
   const auto put = [&] { return settled(read, [&] { return actor().enqueue(job, id); }); };
   engine::Outcome outcome = put();
@@ -83,7 +82,7 @@ using internal::text_of;
   engine::NewJob job;  // stays in registers, as nothing that is called keeps it
   if (const auto fault = internal::read_spec(impl.actor(), spec, job); fault != internal::SpecFault::kNone) [[unlikely]]
     return internal::error_of(fault, spec, impl.store());
-  if (!job.plain()) [[unlikely]]
+  if (!job.plain() || job.queue == engine::kNoIndex) [[unlikely]]
     return impl.enqueue_patiently(spec);
   engine::JobId id;
   const engine::Outcome outcome = impl.actor().enqueue_plain(job, id);
@@ -95,18 +94,22 @@ using internal::text_of;
 Result<std::vector<engine::NewJob>> Producer::Impl::read_batch(std::span<const JobSpec> specs) {
   std::vector<engine::NewJob> jobs;
   jobs.reserve(specs.size());
+  const auto refused = [&](internal::SpecFault fault, std::size_t at) {
+    Error error = internal::error_of(fault, specs[at], store());
+    if (specs.size() > 1) error.message = "job " + std::to_string(at + 1) + " of the batch: " + error.message;
+    return error;
+  };
   for (const JobSpec& spec : specs) {
     engine::NewJob job;
-    if (const auto fault = internal::read_spec(actor(), spec, job); fault != internal::SpecFault::kNone) {
-      Error error = internal::error_of(fault, spec, store());
-      if (specs.size() > 1)
-        error.message = "job " + std::to_string(jobs.size() + 1) + " of the batch: " + error.message;
-      return error;
-    }
-    if (!jobs.empty() && job.queue != jobs.front().queue)
+    if (const auto fault = internal::read_spec(actor(), spec, job); fault != internal::SpecFault::kNone)
+      return refused(fault, jobs.size());
+    if (spec.queue != specs.front().queue)
       return Error{Code::kInvalid, "the jobs of a batch go to one queue", "queue", 0, 0, ""};
     jobs.push_back(job);
   }
+  for (std::size_t i = 0; i < jobs.size() && jobs[i].queue == engine::kNoIndex; ++i)
+    if (const auto fault = handle->make_queue(specs[i], jobs[i]); fault != internal::SpecFault::kNone)
+      return refused(fault, i);
   return jobs;
 }
 

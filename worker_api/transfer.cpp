@@ -262,7 +262,7 @@ struct Import::Impl {
     const std::string tenant = tenant_of(job.extra);
     spec.limit = limit ? &*limit : nullptr;
     spec.tenant = tenant;
-    if (const auto fault = internal::read_spec(actor(), spec, past.job); fault != internal::SpecFault::kNone)
+    if (const auto fault = handle->read(spec, past.job); fault != internal::SpecFault::kNone)
       return internal::error_of(fault, spec, handle->store());
     bool clamped = false;
     if (exported.priority) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <ranges>
 #include <string>
 
 #include "engine/limit_turn.hpp"
@@ -194,8 +195,7 @@ SpecFault read_spec(engine::Actor& actor, const JobSpec& spec, engine::NewJob& j
   job.queue = actor.known_queue(spec.queue);
   if (job.queue == engine::kNoIndex) [[unlikely]] {
     if (!engine::valid_queue_name(spec.queue)) return SpecFault::kQueue;
-    job.queue = actor.ensure_queue(spec.queue);
-    if (job.queue == engine::kNoIndex) return SpecFault::kNoQueues;
+    job.queue = actor.ensure_queue(spec.queue, false);
   }
   if (spec.priority) [[likely]] {
     const auto rank = engine::rank_of(actor.store().convention(), *spec.priority);
@@ -240,6 +240,29 @@ SpecFault read_spec(engine::Actor& actor, const JobSpec& spec, engine::NewJob& j
   return SpecFault::kNone;
 }
 
+SpecFault Handle::make_queue(const JobSpec& spec, engine::NewJob& job) {
+  if (job.size() > store().max_body()) return SpecFault::kTooLarge;
+  if (job.id && store().find_job(*job.id) != engine::kNoIndex) return SpecFault::kDuplicate;
+  const auto full = [this] {
+    return std::ranges::none_of(std::views::iota(0U, store().slots()), [this](std::uint32_t slot) {
+      const unsigned state = engine::Control(store().job(slot).control.load()).state();
+      return state == engine::kSlotFree || engine::is_finished(state);
+    });
+  };
+  if (full() && (attachment_->repair_the_dead() == 0 || full())) return SpecFault::kNoSlots;
+  job.queue = actor_.ensure_queue(spec.queue);
+  return job.queue == engine::kNoIndex ? SpecFault::kNoQueues : SpecFault::kNone;
+}
+
+SpecFault Handle::read(const JobSpec& spec, engine::NewJob& job) {
+  const auto once = [&] {
+    const SpecFault fault = read_spec(actor_, spec, job);
+    return fault == SpecFault::kNone && job.queue == engine::kNoIndex ? make_queue(spec, job) : fault;
+  };
+  const SpecFault fault = once();
+  return fault == SpecFault::kNoLimits && attachment_->repair_the_dead() != 0 ? once() : fault;
+}
+
 [[gnu::noinline]] Error error_of(SpecFault fault, const JobSpec& spec, engine::Store& store) {
   auto invalid = [](std::string member, std::string message, std::uint64_t bound = 0) {
     return Error{Code::kInvalid, std::move(message), std::move(member), 0, bound, ""};
@@ -254,6 +277,8 @@ SpecFault read_spec(engine::Actor& actor, const JobSpec& spec, engine::NewJob& j
     case SpecFault::kQueue:
       return invalid("queue", "queue must be 1 to 128 characters of [a-z0-9.-]", engine::kMaxQueueNameLength);
     case SpecFault::kNoQueues: return error_of(engine::Outcome::kNoQueues, store, engine::kNoIndex, "");
+    case SpecFault::kNoSlots: return error_of(engine::Outcome::kNoSlots, store, engine::kNoIndex, "");
+    case SpecFault::kDuplicate: return error_of(engine::Outcome::kDuplicate, store, engine::kNoIndex, spec.id);
     case SpecFault::kPriority:
       return invalid("priority",
                      "priority " + std::to_string(spec.priority.value_or(0)) + " is out of range: the minimum is " +

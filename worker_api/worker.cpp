@@ -189,6 +189,9 @@ Status Worker::Impl::take_queues(const std::vector<std::string>& wanted) {
     engine::NewJob found;
     if (const auto fault = internal::read_spec(actor(), probe, found); fault != internal::SpecFault::kNone)
       return internal::error_of(fault, probe, handle->store());
+    if (found.queue == engine::kNoIndex) found.queue = actor().ensure_queue(name);
+    if (found.queue == engine::kNoIndex)
+      return internal::error_of(internal::SpecFault::kNoQueues, probe, handle->store());
     queues.push_back(found.queue);
     if (names.size() <= found.queue) names.resize(found.queue + 1);
     names[found.queue] = name;

@@ -77,7 +77,11 @@ Hands::Hands(const SegmentName& where) : segment(must(Segment::attach(where))) {
   admin.emplace(must(Admin::attach(segment)));
 }
 
-std::string Hands::put(const JobSpec& spec) { return id = must(producer->enqueue(spec)).str(); }
+std::string Hands::put(const JobSpec& spec) {
+  id = must(producer->enqueue(spec)).str();
+  if (accepted) accepted(id);
+  return id;
+}
 
 std::string Hands::put(std::int64_t priority, std::string_view queue) {
   JobSpec spec = spec_of();

@@ -34,8 +34,9 @@ struct Hands {
   std::optional<Producer> producer;
   std::optional<Worker> worker;
   std::optional<Admin> admin;
-  Job job;         ///< what setup fetched
-  std::string id;  ///< what setup enqueued last
+  Job job;                                              ///< what setup fetched
+  std::string id;                                       ///< what setup enqueued last
+  std::function<void(const std::string& id)> accepted;  ///< told of each job that put() has enqueued, when it is set
 
   std::string put(const JobSpec& spec);
   std::string put(std::int64_t priority = 2, std::string_view queue = "default");

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Method: each operation runs once in a child that only records the shared writes it makes; then once more for each of
-// those writes in a new child, which kills itself with SIGKILL right after that write. Each time the parent lets another
-// handle work before any repair, repairs, audits, and counts the jobs. No threads, no random numbers.
+// those writes in a new child, which kills itself with SIGKILL right after that write. Each time the parent lets other
+// handles work before any repair, repairs, audits, and compares the books: no job has ended that the whole operation
+// does not end, none has changed by half, and what an enqueue returned stands. No threads, no random numbers.
 
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -11,7 +12,9 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
 #include <iostream>
+#include <optional>
 #include <set>
 #include <vector>
 
@@ -25,7 +28,7 @@ namespace {
 using shm::Access;
 using shm::Point;
 
-constexpr std::size_t kMostWrites = 4096;
+constexpr std::size_t kMostWrites = 4096, kMostAccepted = 64;
 
 /// Shared with the child; survives it.
 struct Ledger {
@@ -34,10 +37,30 @@ struct Ledger {
   std::uint32_t prepared = 0;  ///< prepare() returned
   std::uint32_t returned = 0;  ///< act() returned
   std::uint16_t points[kMostWrites] = {};
+  std::uint32_t accepted = 0;  ///< how many jobs act() enqueued, as far as it was told
+  char ids[kMostAccepted][40] = {};
 };
 Ledger* ledger = nullptr;
 std::array<std::uint32_t, static_cast<std::size_t>(Point::kCount)> killed{};  ///< by point, over all tests of this file
 std::uint32_t kills_of_operations = 0, kills_of_repairers = 0;
+
+void on_accepted(const std::string& id) {
+  if (ledger->accepted >= kMostAccepted) return;
+  id.copy(ledger->ids[ledger->accepted], sizeof ledger->ids[0] - 1);
+  ++ledger->accepted;
+}
+
+/// The state of each job that act() enqueued, in that order; none of those that are gone.
+std::vector<std::optional<State>> accepted_in(const Segment& segment) {
+  const Jobs jobs = jobs_in(segment);
+  std::vector<std::optional<State>> states;
+  for (std::uint32_t i = 0; i < ledger->accepted; ++i) {
+    const auto found = jobs.find(ledger->ids[i]);
+    states.push_back(found == jobs.end() ? std::optional<State>() : found->second.state);
+  }
+  return states;
+}
+bool stands(const std::optional<State>& state) { return state && !is_terminal(*state); }
 
 void on_access(Access access, Point point, const void*) {
   if (access != Access::kWritten) return;
@@ -55,8 +78,10 @@ class CrashPoints : public testing::Test {
   }
   void TearDown() override { ::munmap(ledger, sizeof(Ledger)); }
 
-  /// Runs the operation in a child that dies after its kill_at-th write. True when it was killed.
-  static bool run_child(const Operation& operation, const SegmentName& where, std::uint32_t kill_at) {
+  /// Runs the operation in a child that dies after its kill_at-th write. True when it was killed. `look` is called when
+  /// it stands before the act.
+  static bool run_child(const Operation& operation, const SegmentName& where, std::uint32_t kill_at,
+                        const std::function<void()>& look = {}) {
     *ledger = Ledger{};
     ledger->kill_at = kill_at;
     const pid_t child = ::fork();
@@ -65,6 +90,8 @@ class CrashPoints : public testing::Test {
         auto* hands = new Hands(where);  // never destroyed: a killed process closes nothing
         operation.prepare(*hands);
         ledger->prepared = 1;
+        hands->accepted = on_accepted;
+        if (look) ::raise(SIGSTOP);
         shm::thread_hook = on_access;
         operation.act(*hands);
         shm::thread_hook = nullptr;
@@ -76,7 +103,12 @@ class CrashPoints : public testing::Test {
       ::_exit(0);
     }
     int status = 0;
-    ::waitpid(child, &status, 0);
+    ::waitpid(child, &status, look ? WUNTRACED : 0);
+    if (WIFSTOPPED(status)) {
+      look();
+      ::kill(child, SIGCONT);
+      ::waitpid(child, &status, 0);
+    }
     EXPECT_TRUE(WIFSIGNALED(status) || WEXITSTATUS(status) == 0) << operation.name << " failed in the child";
     return WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
   }
@@ -111,23 +143,45 @@ class Operations : public CrashPoints, public testing::WithParamInterface<std::s
 };
 
 TEST_P(Operations, FS_T02_killed_after_every_shared_write) {
+  constexpr int kOthers = 1000;
   std::uint32_t writes = 0;
+  // What the whole operation does: which of the jobs that it puts in are there at its end, how many of those before it
+  // ends, and how many jobs others can do after it.
+  std::vector<std::optional<State>> whole;
+  std::size_t ends = 0;
+  int others = 0;
   for (std::uint32_t at = 0; at <= writes; ++at) {
     SCOPED_TRACE("killed after write " + std::to_string(at) + " (" +
                  std::string(at == 0 ? "never" : shm::point_name(static_cast<Point>(ledger->points[at - 1]))) + ")");
     {
       Quiet quiet(where);
-      const bool dead = run_child(operation(), where, at);
+      Jobs before;
+      const bool dead = run_child(operation(), where, at, [&] { before = jobs_in(quiet.segment); });
       if (at == 0) {
         ASSERT_EQ(ledger->returned, 1U);
         writes = ledger->writes;
         ASSERT_LE(writes, kMostWrites);
+        whole = accepted_in(quiet.segment);
+        ends = ended(before, quiet.segment);
       } else if (dead) {
         ++kills_of_operations;
         ++killed[ledger->points[at - 1]];
       }
-      others_work(quiet.segment, 1000);
-      if (HasFatalFailure()) return;
+      const bool come_by = at % 2 == 1;
+      if (come_by) others_come_by(quiet.segment);
+      const int done = others_work(quiet.segment, kOthers);
+      if (at == 0)
+        others = done;
+      else if (others == kOthers) {
+        EXPECT_EQ(done, kOthers) << "no room is left for others";
+      }
+      quiet.segment.attachment()->repair_the_dead();
+      if (!come_by) EXPECT_EQ(half_done(before, quiet.segment), "");
+      EXPECT_LE(ended(before, quiet.segment), ends) << "jobs have ended that the whole operation does not end";
+      const auto accepted = accepted_in(quiet.segment);
+      for (std::size_t i = 0; i < accepted.size(); ++i)
+        EXPECT_TRUE(stands(accepted[i]) || !stands(whole.at(i))) << ledger->ids[i] << " was accepted and is gone";
+      if (HasFailure()) return;
       examine(GetParam(), quiet.segment);
       if (HasFatalFailure()) return;
     }

@@ -14,7 +14,7 @@ namespace ojs_shm::test {
 Quiet::Quiet(const SegmentName& where)
     : seat(take_seat(where)), segment(Segment::create(where, small_segment()).value()) {}
 
-void others_work(const Segment& segment, int count) {
+int others_work(const Segment& segment, int count) {
   Producer producer = Producer::attach(segment).value();
   Worker worker = Worker::attach(segment, {.queues = {"others"}}).value();
   JobSpec spec;
@@ -23,10 +23,27 @@ void others_work(const Segment& segment, int count) {
   Job job;
   for (int i = 0; i < count; ++i) {
     const auto put = producer.enqueue(spec);
-    if (put.code() == Code::kSegmentFull) return;  // an operation that fills the segment leaves nobody any room
-    ASSERT_TRUE(put.ok()) << put.error().message;
-    ASSERT_TRUE(worker.try_fetch(job).ok());
-    ASSERT_TRUE(worker.ack(job).ok());
+    if (put.code() == Code::kSegmentFull) return i;
+    EXPECT_TRUE(put.ok()) << put.error().message;
+    EXPECT_TRUE(worker.try_fetch(job).ok());
+    EXPECT_TRUE(worker.ack(job).ok());
+    if (testing::Test::HasFailure()) return i;
+  }
+  return count;
+}
+
+void others_come_by(const Segment& segment) {
+  Producer producer = Producer::attach(segment).value();
+  Worker worker = Worker::attach(segment, {}).value();
+  const auto put = producer.enqueue(spec_of());
+  if (!put.ok()) {
+    EXPECT_TRUE(put.code() == Code::kQueueFull || put.code() == Code::kSegmentFull) << put.error().message;
+  }
+  if (Job job; worker.try_fetch(job)) {
+    EXPECT_TRUE(worker.requeue(job).ok());
+  }
+  if (put.ok()) {
+    EXPECT_TRUE(producer.cancel(put->str()).ok());
   }
 }
 
@@ -100,10 +117,14 @@ void examine(const std::string& name, const Segment& segment) {
       ASSERT_TRUE(admin.producer().cancel(info.id).ok());
     }
   }
+  const Jobs waiting = jobs_in(segment);
   std::set<std::string> seen;
   Job job;
   while (worker.try_fetch(job)) {
-    ASSERT_TRUE(seen.insert(std::string(job.id())).second) << name << ": " << job.id() << " came twice";
+    const std::string id(job.id());
+    ASSERT_TRUE(seen.insert(id).second) << name << ": " << id << " came twice";
+    ASSERT_TRUE(waiting.contains(id)) << name << ": nobody knew of " << id;
+    ASSERT_EQ(job.attempt(), waiting.at(id).attempt + 1) << name << ": " << id;
     ASSERT_TRUE(worker.ack(job).ok());
   }
   for (const JobInfo& info : observer.list({}))

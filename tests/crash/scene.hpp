@@ -18,8 +18,12 @@ struct Quiet {
   Segment segment;
 };
 
-/// Other processes go on before any repair: `count` jobs through a queue of their own.
-void others_work(const Segment& segment, int count);
+/// Other processes go on before any repair: `count` jobs through a queue of their own. How many came through; fewer are
+/// right when an operation fills the segment.
+int others_work(const Segment& segment, int count);
+/// One of them comes into the queue of the operations: enqueues, fetches, sets back and cancels. It may be refused, but
+/// waits for nobody.
+void others_come_by(const Segment& segment);
 
 /// What the audit says; empty when all is well.
 std::string findings(const Observer& observer);

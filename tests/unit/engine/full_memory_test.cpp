@@ -39,6 +39,42 @@ TEST(FullMemory, every_slot_is_used_before_one_is_refused_and_one_that_ends_make
   }
 }
 
+/// Queues stay, so that refused jobs could use them up.
+TEST(FullMemory, PRI_005_a_refused_job_makes_no_queue) {
+  QuietSegment s(few_slots(32));
+  const std::string standing = s.put();
+  const std::string too_long = "[\"" + std::string(2U << 20, 'x') + "\"]";
+  const auto refused = [&s](Code code, const JobSpec& spec) {
+    EXPECT_EQ(s.producer.enqueue(spec).code(), code);
+    const JobSpec good = spec_of(1, "fresh");
+    EXPECT_EQ(s.producer.enqueue_batch(std::vector{good, spec}).code(), code);
+    EXPECT_EQ(s.observer.queues().size(), 1U);
+  };
+  refused(Code::kInvalid, spec_of(-1, "fresh"));
+  JobSpec spec = spec_of(1, "fresh");
+  spec.retry.coefficient = 0.5;
+  refused(Code::kInvalid, spec);
+  spec = spec_of(1, "fresh");
+  spec.id = "no id";
+  refused(Code::kInvalid, spec);
+  spec = spec_of(1, "fresh");
+  spec.priority_age_rate = 256;
+  refused(Code::kInvalid, spec);
+  spec = spec_of(1, "fresh");
+  spec.args = too_long;
+  EXPECT_EQ(s.producer.enqueue(spec).code(), Code::kTooLarge);
+  spec.args = "[]";
+  spec.id = standing;
+  EXPECT_EQ(s.producer.enqueue(spec).code(), Code::kDuplicate);
+  Error full;
+  fill(s, spec_of(), full);
+  refused(Code::kSegmentFull, spec_of(1, "fresh"));
+  const auto both = parse_queue_settings(R"({"aging":{},"level_weights":{"0":1}})");
+  ASSERT_TRUE(both.ok());
+  EXPECT_EQ(s.admin.set_queue("fresh", *both).code(), Code::kInvalid) << "an order of one kind";
+  EXPECT_EQ(s.observer.queues().size(), 1U);
+}
+
 TEST(FullMemory, every_block_is_used_before_a_body_is_refused_and_one_that_ends_makes_room_at_once) {
   SegmentOptions options = few_slots(1024);
   options.max_body_bytes = 4096;

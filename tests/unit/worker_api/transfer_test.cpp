@@ -199,6 +199,17 @@ TEST(Transfer, an_active_job_becomes_available_with_its_attempt) {
   EXPECT_GT(to.job.fence(), from.job.fence());
 }
 
+TEST(Transfer, a_job_that_waits_brings_no_result) {
+  QuietSegment s;
+  const std::string members = R"("id":")" + std::string(kIds[0]) + R"(","state":"available","result":{"old":true})";
+  ASSERT_TRUE(import(s.segment, {kHead, job_line(members)}).ok());
+  EXPECT_EQ(s.producer.get(kIds[0])->result, "");
+  ASSERT_EQ(s.take(), kIds[0]);
+  ASSERT_TRUE(s.worker.ack(s.job, "[1]").ok());
+  EXPECT_EQ(s.producer.get(kIds[0])->result, "[1]");
+  EXPECT_EQ(s.findings(), "") << "its first result would be nobody's";
+}
+
 TEST(Transfer, what_waits_goes_on_when_its_time_comes) {
   QuietSegment from, to;
   JobSpec spec = spec_of();
