@@ -115,33 +115,5 @@ TEST_F(FileSystems, an_observer_maps_read_only) {
   EXPECT_EQ(Producer::attach(observer->segment()).ok(), false) << "nothing that writes can be made from it";
 }
 
-TEST_F(FileSystems, a_peer_that_truncates_the_file_hangs_nobody) {
-  create();
-  const std::string path = scratch.path() + "/ojs-shm." + name.name;
-  Forked member([this](Parent& parent) {
-    auto producer = Producer::attach(name);
-    auto worker = Worker::attach(name, {});
-    parent.tell("works");
-    Job job;
-    for (;;) {
-      if (!producer->enqueue(job_spec()).ok()) return 3;
-      if (!worker->try_fetch(job).ok() || !worker->ack(job).ok()) return 3;
-    }
-  });
-  ASSERT_EQ(member.listen().value_or(""), "works");
-  ASSERT_EQ(::truncate(path.c_str(), 4096), 0);
-  const int end = member.wait();
-  EXPECT_TRUE(end == 128 + SIGBUS || end == 3) << "it ended with " << end;
-  for (const auto& attached : {Segment::attach(name), Segment::observe(name)}) {
-    ASSERT_FALSE(attached.ok());
-    EXPECT_EQ(attached.code(), Code::kCannotAttach);
-    EXPECT_NE(attached.error().message.find(path), std::string::npos) << attached.error().message;
-  }
-  EXPECT_TRUE(remove_segment(name, true).ok());
-  create();
-  enqueue_one();
-  expect_clean_audit();
-}
-
 }  // namespace
 }  // namespace ojs_shm::test

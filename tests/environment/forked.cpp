@@ -40,12 +40,14 @@ std::string read_line(int fd) {
 
 /// In the child. May fork once more, for a pid namespace begins with the next child; returns in the innermost one.
 void enter(const Surroundings& where, int out) {
-  if (!where.tmpfs_at.empty()) {
-    if (::unshare(CLONE_NEWNS) != 0) end_forbidden(out, "a mount namespace");
-    if (::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
-        ::mount("tmpfs", where.tmpfs_at.c_str(), "tmpfs", 0, where.tmpfs_options.c_str()) != 0)
-      end_forbidden(out, "mounting a tmpfs");
-  }
+  const bool mounts = !where.tmpfs_at.empty() || !where.bind_from.empty();
+  if (mounts && (::unshare(CLONE_NEWNS) != 0 || ::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0))
+    end_forbidden(out, "a mount namespace");
+  if (!where.bind_from.empty() &&
+      ::mount(where.bind_from.c_str(), where.bind_at.c_str(), nullptr, MS_BIND, nullptr) != 0)
+    end_forbidden(out, "a bind mount");
+  if (!where.tmpfs_at.empty() && ::mount("tmpfs", where.tmpfs_at.c_str(), "tmpfs", 0, where.tmpfs_options.c_str()) != 0)
+    end_forbidden(out, "mounting a tmpfs");
   if (where.pid_namespace) {
     if (::unshare(CLONE_NEWPID) != 0) end_forbidden(out, "a pid namespace");
     const pid_t inner = ::fork();
@@ -57,6 +59,7 @@ void enter(const Surroundings& where, int out) {
       ::_exit(WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status));
     }
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (mounts && ::mount("proc", "/proc", "proc", 0, nullptr) != 0) end_forbidden(out, "a /proc of its own");
   }
   if (where.user) {
     const gid_t group = where.group.value_or(static_cast<gid_t>(*where.user));

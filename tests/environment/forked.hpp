@@ -27,7 +27,9 @@ class Parent {
 
 /// Where a child lives.
 struct Surroundings {
-  bool pid_namespace = false;      ///< of its own, where it is pid 1
+  bool pid_namespace = false;  ///< of its own, where it is pid 1
+  std::string bind_from = {};  ///< this directory stands at `bind_at` too, seen by it alone
+  std::string bind_at = {};
   std::string tmpfs_at = {};       ///< a new tmpfs, seen by it alone, on this directory
   std::string tmpfs_options = {};  ///< such as "size=1m"
   std::optional<uid_t> user = {};  ///< with `group` as its only group
