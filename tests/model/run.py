@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """./dev model [--short] [--only MODEL[/RUN]] [--trail]: searches the protocol models of tests/model with SPIN.
 
-Each model must pass a full search without an error; each of its mutants, a deviation of a line, must fail. A DEFECT is
-a mutant that the code still is. --trail prints the steps that lead to an error. Works in a temporary directory.
+Each model must pass a full search without an error; each of its mutants, a deviation of a line, must fail by what
+deaths.py says of it. --trail prints the steps that lead to an error. Works in a temporary directory.
 """
 
 import argparse
@@ -16,10 +16,12 @@ import tempfile
 import time
 
 from cases import MODELS, Run
+from deaths import broke, death_of, strangers
 
 HERE = pathlib.Path(__file__).resolve().parent
 MEMORY_MB = 3800
 DEPTH = 200_000
+MUTANT = "MUTANT_"
 SECONDS = 900  # for one search: long past anything that is well
 
 
@@ -50,7 +52,7 @@ def search(model: str, run: Run, folder: pathlib.Path) -> str:
     return command("./pan", f"-m{DEPTH}", "-w22", *(["-l"] if run.liveness else []), cwd=folder)
 
 
-def verdict(run: Run, printed: str) -> tuple[bool, str]:
+def verdict(model: str, run: Run, printed: str) -> tuple[bool, str]:
     """Whether it is as it must be, and what was seen."""
     errors = re.search(r"errors: (\d+)", printed)
     stored = re.search(r"(\d+) states, stored", printed)
@@ -59,7 +61,12 @@ def verdict(run: Run, printed: str) -> tuple[bool, str]:
         return False, "no result: " + printed.strip()[-200:]
     seen = f"{int(stored[1]):>10,} states"
     if run.must_fail:
-        return errors[1] != "0", seen + (f", fails: {said[1]}" if said else ", found no error")
+        promise = death_of(model, run.key.removeprefix(MUTANT))
+        if errors[1] == "0" or not said:
+            return False, seen + ", found no error"
+        if not broke(promise, said[1]):
+            return False, seen + f", dies of something else: {said[1]}, not of {promise}"
+        return True, seen + f", fails: {said[1]}"
     truncated = re.search(r"Search not completed|max search depth too small|MEMLIM|out of memory|truncated", printed)
     if errors[1] != "0" or truncated:
         return False, seen + ": " + (said[1] if said else truncated[0] if truncated else "error")
@@ -72,7 +79,9 @@ def main() -> int:
     parser.add_argument("--only", default="", metavar="MODEL[/RUN]")
     parser.add_argument("--trail", action="store_true", help="print the steps to each error")
     options = parser.parse_args()
-    passed, failed = 0, []
+    passed = 0
+    failed = [f"{name}: deaths.py names it, and cases.py does not" for name in strangers(
+        {model: {run.key.removeprefix(MUTANT) for run in runs if run.must_fail} for model, runs in MODELS.items()})]
     for model, runs in MODELS.items():
         for run in runs:
             name = f"{model}/{run.key}"
@@ -85,7 +94,7 @@ def main() -> int:
                 folder = pathlib.Path(path)
                 try:
                     printed = search(model, run, folder)
-                    good, seen = verdict(run, printed)
+                    good, seen = verdict(model, run, printed)
                 except (RuntimeError, subprocess.TimeoutExpired) as error:
                     good, seen = False, str(error)
                 if options.trail and (folder / f"{model}.pml.trail").exists():
