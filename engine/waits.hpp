@@ -30,7 +30,7 @@ class WaitMeter {
 
   OJS_SHM_INLINE void count(std::uint32_t queue, std::uint8_t rank, std::uint64_t ms) {
     const std::uint32_t key = WaitOwner::key_of(queue, rank);
-    Known& known = known_[key % known_.size()];
+    Known& known = known_[place_of(key) % known_.size()];
     if (known.key != key) [[unlikely]]
       known = find(key);
     if (known.page == nullptr || known.shared) [[unlikely]]
@@ -47,6 +47,8 @@ class WaitMeter {
     bool shared = false;
     WaitPage* page = nullptr;  ///< none: there was no page
   };
+  /// All levels of one queue have places of their own, and so has one level of many queues.
+  static constexpr std::uint32_t place_of(std::uint32_t key) { return key + (key >> 8) * 37; }
   Known find(std::uint32_t key);
   WaitPage* take(std::uint32_t key, std::uint32_t begin, std::uint32_t count, std::uint32_t owner);
   void count_elsewhere(const Known& known, std::uint64_t ms);
