@@ -82,9 +82,11 @@ if ((!short)); then
   build_tree aarch64-lse "${programs[@]}" && RESULTS=build/aarch64-lse/results && mkdir -p "$RESULTS" &&
     on build/aarch64-lse/bin $NEW
 fi
-for name in "${FORKED[@]}" "crash_tests, linearizability_tests"; do
+for name in "${FORKED[@]}" "crash_tests, linearizability_tests, stress_tests"; do
   not_run "$name: QEMU 7 cannot carry a forked child with threads; the storms at crash points stand in"
 done
+not_run "environment_tests: they fork as well, and what they look at is the kernel, which is not emulated"
+not_run "contract_tests: not built for ARM; of programs that start programs, only the demonstration is run"
 not_run "instructions_tests: an emulated process cannot be stepped by ptrace"
 not_run "memory orders: QEMU does not reorder what x86-64 does not (docs/memory_ordering.md has the argument)"
 finish
