@@ -38,8 +38,10 @@ std::string read_line(int fd) {
   ::_exit(0);
 }
 
-/// In the child. May fork once more, for a pid namespace begins with the next child; returns in the innermost one.
-void enter(const Surroundings& where, int out) {
+/// In the child. May fork once more, for a pid namespace begins with the next child; returns in the innermost one, with its
+/// pid as others see it.
+pid_t enter(const Surroundings& where, int out) {
+  pid_t pid = ::getpid();
   const bool mounts = !where.tmpfs_at.empty() || !where.bind_from.empty();
   if (mounts && (::unshare(CLONE_NEWNS) != 0 || ::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0))
     end_forbidden(out, "a mount namespace");
@@ -49,16 +51,20 @@ void enter(const Surroundings& where, int out) {
   if (!where.tmpfs_at.empty() && ::mount("tmpfs", where.tmpfs_at.c_str(), "tmpfs", 0, where.tmpfs_options.c_str()) != 0)
     end_forbidden(out, "mounting a tmpfs");
   if (where.pid_namespace) {
-    if (::unshare(CLONE_NEWPID) != 0) end_forbidden(out, "a pid namespace");
+    int told[2];
+    if (::pipe2(told, O_CLOEXEC) != 0 || ::unshare(CLONE_NEWPID) != 0) end_forbidden(out, "a pid namespace");
     const pid_t inner = ::fork();
     if (inner < 0) end_forbidden(out, "a process in a new pid namespace");
     if (inner > 0) {
-      write_line(out, "pid " + std::to_string(inner));
+      write_line(told[1], std::to_string(inner));
       int status = 0;
       ::waitpid(inner, &status, 0);
       ::_exit(WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status));
     }
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    pid = std::atoi(read_line(told[0]).c_str());
+    ::close(told[0]);
+    ::close(told[1]);
     if (mounts && ::mount("proc", "/proc", "proc", 0, nullptr) != 0) end_forbidden(out, "a /proc of its own");
   }
   if (where.user) {
@@ -67,6 +73,7 @@ void enter(const Surroundings& where, int out) {
         ::setresuid(*where.user, *where.user, *where.user) != 0)
       end_forbidden(out, "another user");
   }
+  return pid;
 }
 
 }  // namespace
@@ -85,8 +92,7 @@ Forked::Forked(const Body& body, const Surroundings& surroundings) {
     ::close(to_child[1]);
     ::close(to_parent[0]);
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-    enter(surroundings, to_parent[1]);
-    if (!surroundings.pid_namespace) write_line(to_parent[1], "pid " + std::to_string(::getpid()));
+    write_line(to_parent[1], "pid " + std::to_string(enter(surroundings, to_parent[1])));
     Parent parent(to_child[0], to_parent[1]);
     int code = 125;
     try {
