@@ -47,6 +47,7 @@ TEST_F(Permissions, a_group_shares_and_a_stranger_is_refused_whatever_the_umask)
   Forked anna(create_as_anna(0660), {.user = kAnna, .group = shared_group});
   OJS_SHM_SKIP_IF_FORBIDDEN(anna);
   ASSERT_EQ(anna.listen().value_or(""), "ok");
+  ASSERT_EQ(anna.wait(), 0);  // she has left
   const auto enqueue = [this] { return Producer::attach(name)->enqueue(job_spec()).code(); };
   const auto work = [this] {
     auto worker = Worker::attach(name, {});
@@ -69,6 +70,7 @@ TEST_F(Permissions, who_may_only_read_may_observe_and_no_more) {
   Forked anna(create_as_anna(0640), {.user = kAnna, .group = shared_group});
   OJS_SHM_SKIP_IF_FORBIDDEN(anna);
   ASSERT_EQ(anna.listen().value_or(""), "ok");
+  ASSERT_EQ(anna.wait(), 0);  // she has left
   expect_code(kBen, shared_group, "permission", [this] { return Segment::attach(name).code(); });
   expect_code(kBen, shared_group, "ok", [this] {
     const auto observer = Observer::attach(name);
@@ -80,6 +82,7 @@ TEST_F(Permissions, a_refusal_names_the_file) {
   Forked anna(create_as_anna(0600), {.user = kAnna, .group = shared_group});
   OJS_SHM_SKIP_IF_FORBIDDEN(anna);
   ASSERT_EQ(anna.listen().value_or(""), "ok");
+  ASSERT_EQ(anna.wait(), 0);  // she has left
   Forked ben([this](Parent& parent) { return parent.tell(Segment::attach(name).error().message), 0; },
              {.user = kBen, .group = shared_group});
   EXPECT_NE(ben.listen().value_or("").find(scratch.path() + "/ojs-shm."), std::string::npos);
