@@ -23,7 +23,7 @@ enum How : unsigned { kReshaped = 1, kCut = 2, kWithKeeper = 4 };
 const std::vector<Aim>& aims() {
   static const auto* all = [] {
     auto* made = new std::vector<Aim>;
-    for (const Image& image : images()) made->emplace_back(image.bytes);
+    for (const Image& image : images()) made->emplace_back(image);
     return made;
   }();
   return *all;

@@ -31,7 +31,7 @@ struct Stage {
 
  private:
   Stage() {
-    for (const Image& image : images()) aims.emplace_back(image.bytes);
+    for (const Image& image : images()) aims.emplace_back(image);
     write_file(internal::path_of(segment_name()), images().back().bytes);
     auto opened = Attachment::open(segment_name(), Attachment::Role::kBroker);
     require(opened.ok(), "the image was refused");

@@ -2,8 +2,8 @@
 #include "tests/fuzz/damage.hpp"
 
 #include <cstring>
+#include <string_view>
 
-#include "engine/layout.hpp"
 #include "shm/ring.hpp"
 
 namespace ojs_shm::fuzz {
@@ -39,27 +39,9 @@ void Blow::strike(std::byte* segment) const {
   std::memcpy(segment + at, &word, sizeof word);
 }
 
-Aim::Aim(std::string_view image) {
-  shm::Header header;
-  std::memcpy(static_cast<void*>(&header), image.data(), sizeof header);
-  const shm::Geometry& g = header.geometry;
-  const shm::Offsets o = shm::offsets_of(g);
-  engine::EngineHeader engine;
-  std::memcpy(static_cast<void*>(&engine), image.data() + o.area, sizeof engine);
-  const std::size_t types = o.area + engine::kEngineHeaderBytes;
-  const std::size_t queues = types + engine::kTypeDefaults * sizeof(engine::TypeDefault);
-  const std::size_t parts = queues + engine.max_queues * sizeof(engine::QueueRecord);
-  const std::size_t waits = parts + engine::spare_parts(engine.max_queues) * sizeof(engine::PartRings);
-  const std::size_t events = waits + engine.wait_pages * sizeof(engine::WaitPage);
-  const std::size_t tallies = events + engine.event_pages * sizeof(engine::EventPage);
-  std::vector<std::size_t> begins = {0, sizeof(shm::Header), o.processes, o.lanes, o.area, types};
-  for (std::size_t queue = 0; queue < engine.max_queues; ++queue) {
-    const std::size_t record = queues + queue * sizeof(engine::QueueRecord);
-    begins.insert(begins.end(), {record, record + offsetof(engine::QueueRecord, rings),
-                                 record + offsetof(engine::QueueRecord, aging)});
-  }
-  begins.insert(begins.end(), {parts, waits, events, tallies, o.slot_map, o.chunk_map, o.block_map, o.rings, o.chunks,
-                               o.keys, o.slots, o.block_words, o.block_links, o.blocks, o.end});
+Aim::Aim(const Image& made) {
+  const std::string_view image = made.bytes;
+  const std::vector<std::size_t>& begins = made.tables;
   for (std::size_t i = 0; i + 1 < begins.size(); ++i) {
     Table table{begins[i], (begins[i + 1] - begins[i]) / 8, {}};
     for (std::size_t word = 0; word < table.words; ++word)
@@ -67,6 +49,10 @@ Aim::Aim(std::string_view image) {
         table.used.push_back(word);
     if (table.words != 0) tables_.push_back(std::move(table));
   }
+  shm::Header header;
+  std::memcpy(static_cast<void*>(&header), image.data(), sizeof header);
+  const shm::Geometry& g = header.geometry;
+  const shm::Offsets o = shm::offsets_of(g);
   for (std::uint32_t i = 0; i < g.chunks; ++i) {
     std::uint64_t control = 0;
     std::memcpy(&control, image.data() + o.chunks + i * sizeof(shm::Chunk) + offsetof(shm::Chunk, control), 8);

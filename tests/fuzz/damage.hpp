@@ -3,11 +3,11 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <string_view>
 #include <vector>
 
 #include "shm/layout.hpp"
 #include "tests/fuzz/input.hpp"
+#include "tests/fuzz/lived_in.hpp"
 
 namespace ojs_shm::fuzz {
 
@@ -23,7 +23,7 @@ struct Blow {
 /// something as often as zeros.
 class Aim {
  public:
-  explicit Aim(std::string_view image);
+  explicit Aim(const Image& image);
   Blow read(Input& input) const;
 
  private:

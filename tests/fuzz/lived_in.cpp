@@ -6,12 +6,16 @@
 #include <ojs_shm/admin.hpp>
 #include <ojs_shm/observer.hpp>
 #include <ojs_shm/producer.hpp>
+#include <ojs_shm/transfer.hpp>
 #include <ojs_shm/worker.hpp>
 
+#include <algorithm>
 #include <fstream>
 #include <functional>
 #include <iterator>
+#include <optional>
 
+#include "engine/store.hpp"
 #include "shm/atomics.hpp"
 #include "tests/fuzz/input.hpp"
 #include "tests/fuzz/surroundings.hpp"
@@ -27,21 +31,24 @@ struct Inhabitant {
   Producer producer;
   Worker worker;
   Admin admin;
-  Job held;
+  Job held, pool_held;
+  std::optional<Worker> pooled;
+  std::optional<WaitingEnqueue> waiting;
 
   static Inhabitant move_in() {
     SegmentOptions options;
     options.slots = 96;
     options.max_queues = 3;
     options.max_body_bytes = 16'384;
-    options.max_handles = 8;
+    options.max_handles = 16;
     // As a broker, for a member would start a thread that looks after the segment.
     auto made = Attachment::create(segment_name(), options, Attachment::Role::kBroker);
     require(made.ok(), made.ok() ? "" : made.error().message);
     Segment segment = Segment::of(*made);
     WorkerOptions both;
     both.queues = {"default", "bounded"};
-    return {segment, *Producer::attach(segment), *Worker::attach(segment, both), *Admin::attach(segment), {}};
+    return {segment, *Producer::attach(segment), *Worker::attach(segment, both), *Admin::attach(segment), {}, {}, {},
+            {}};
   }
 
   std::string enqueue(int n) {
@@ -59,15 +66,58 @@ struct Inhabitant {
     spec.retry.dead_letter = n % 2 == 0;
     const std::string id = "0199461a-0000-7000-8000-0000000000" + std::to_string(10 + n);
     if (n % 9 == 1) spec.id = id;
+    const std::string tenant = "t" + std::to_string(n % 3);
+    if (n % 4 == 1) spec.tenant = tenant;
+    const JobLimit one{"k0", {.concurrency = 1}};
+    const JobLimit paced{"k1",
+                         {.rate = 3, .rate_period_ms = 60'000, .sliding = true, .on_limit = OnLimit::kReschedule}};
+    const JobLimit spaced{"k2", {.throttle = 100, .throttle_period_ms = 60'000, .burst = 2}};
+    if (n % 8 == 6) spec.limit = &one;
+    if (n % 16 == 2) spec.limit = &paced;
+    if (n % 16 == 9) spec.limit = &spaced;
     const auto made = producer.enqueue(spec);
     require(made.ok(), made.ok() ? "" : made.error().message);
     return made->str();
   }
 
-  void live() {
-    QueueSettings bounds;
+  void set_limit(std::string_view key, const RateLimit& limit) {
+    const Status set = admin.set_limit(key, limit);
+    require(set.ok(), set.ok() ? "" : set.error().message);
+  }
+
+  /// Tenants and their shares, limits, a pool, and a queue whose one place is taken, with somebody in line for it.
+  void set_policies() {
+    QueueSettings bounds, shares, line;
     bounds.max_depth = 40;
+    bounds.strategy = BackpressureStrategy::kDropOldest;
     require(admin.set_queue("bounded", bounds).ok(), "a queue was refused");
+    shares.tenant_fairness = {.enabled = true, .default_weight = 1, .weights = {{"t0", 3}}};
+    shares.tenant_max_depth = 60;
+    shares.tenant_bounds = {{"t1", 50, {}}};
+    require(admin.set_queue("default", shares).ok(), "a queue was refused");
+    line.max_depth = 1;
+    line.strategy = BackpressureStrategy::kBlock;
+    require(admin.set_queue("other", line).ok(), "a queue was refused");
+    const PoolSettings crew{.queues = {"default", "bounded"},
+                            .strategy = PoolStrategy::kWeighted,
+                            .weights = {{"default", 3}},
+                            .concurrency = 50,
+                            .starvation_prevention = {.enabled = true}};
+    require(admin.set_pool("crew", crew).ok(), "a pool was refused");
+    set_limit("queue:bounded", {.rate = 20, .rate_period_ms = 60'000, .sliding = true});
+    set_limit("type:fuzz.odd", {.concurrency = 12});
+    set_limit("tenant:t1", {.throttle = 1000, .throttle_period_ms = 1000, .burst = 20});
+    WorkerOptions of_crew;
+    of_crew.pool = "crew";
+    pooled.emplace(*Worker::attach(segment, of_crew));
+    const JobSpec spec{.type = "fuzz.even", .queue = "other"};
+    require(producer.enqueue(spec).ok(), "the only place was refused");
+    waiting.emplace(*producer.begin(std::span(&spec, 1), {.block_timeout = std::chrono::hours(1)}));
+    require(!waiting->poll(), "nobody waits");
+  }
+
+  void live() {
+    set_policies();
     require(admin.set_default_priority("fuzz.even", 3).ok(), "a default was refused");
     require(admin.set_events(true).ok(), "events were refused");
     std::vector<std::string> ids;
@@ -81,7 +131,7 @@ struct Inhabitant {
       if (n % 6 == 3) (void)worker.nack(job, {.message = "it failed"});
       if (n % 6 == 4) (void)worker.requeue(job);
     }
-    require(worker.try_fetch(held).ok(), "nothing was there");
+    require(worker.try_fetch(held).ok() && pooled->try_fetch(pool_held).ok(), "nothing was there");
   }
 };
 
@@ -100,6 +150,17 @@ const LastAct kLastActs[] = {
       JobFilter waiting;
       waiting.state = State::kAvailable;
       (void)one.producer.reprioritize(Observer::attach(one.segment)->list(waiting).back().id, 50);
+    },
+    [](Inhabitant& one) { (void)one.admin.set_limit("k0", {.concurrency = 2, .rate = 9, .rate_period_ms = 60'000}); },
+    [](Inhabitant& one) { (void)one.pooled->try_fetch(one.pool_held); },
+    [](Inhabitant& one) {
+      (void)one.admin.set_pool("crew", {.queues = {"default", "other"}, .isolated = true});
+    },
+    [](Inhabitant& one) { one.waiting.reset(); },
+    [](Inhabitant& one) {
+      Import import = *Import::attach(one.segment);
+      (void)import.take(R"({"ojs_shm_export":1,"convention":"ojs"})");
+      (void)import.take(R"({"job":{"type":"fuzz.old","priority":3,"state":"completed","result":[1]}})");
     },
 };
 
@@ -132,6 +193,60 @@ int inhabit(const LastAct* last, int die_at) {
   return WEXITSTATUS(status);
 }
 
+/// Where the tables begin that the segment has now.
+std::vector<std::size_t> tables_of(const Segment& segment) {
+  const engine::Store& store = segment.attachment()->store();
+  const auto* base = reinterpret_cast<const std::byte*>(&store.segment().header());
+  const shm::Offsets o = shm::offsets_of(store.segment().geometry());
+  std::vector<std::size_t> tables = {0,
+                                     sizeof(shm::Header),
+                                     o.processes,
+                                     o.lanes,
+                                     o.area,
+                                     o.slot_map,
+                                     o.chunk_map,
+                                     o.block_map,
+                                     o.rings,
+                                     o.chunks,
+                                     o.keys,
+                                     o.slots,
+                                     o.block_words,
+                                     o.block_links,
+                                     o.blocks,
+                                     o.end};
+  const auto add = [&](const auto& first) {
+    tables.push_back(static_cast<std::size_t>(reinterpret_cast<const std::byte*>(&first) - base));
+  };
+  for (std::uint32_t queue = 0; queue < store.max_queues(); ++queue) {
+    add(store.queue(queue));
+    add(store.queue(queue).rings);
+    add(store.queue(queue).aging);
+  }
+  add(*(&store.queue(store.max_queues() - 1) + 1));  // rings of parts
+  add(store.type_default(0));
+  add(store.flow(0));
+  add(store.pool(0));
+  add(store.account(0));
+  add(store.limit_key(0));
+  add(store.lot(0));
+  add(store.permit_page(0));
+  add(store.wait_page(0));
+  add(store.event_page(0));
+  add(store.tally(0, 0));
+  add(store.tenant_rule(0));
+  add(store.ticket(0));
+  add(store.account_tally(0, 0));
+  add(store.event_control(0));
+  add(store.busy_word(0));
+  add(store.permit_run(0));
+  add(store.backlog(0));
+  add(store.sample_times());
+  add(store.samples(0));
+  std::sort(tables.begin(), tables.end());
+  tables.erase(std::unique(tables.begin(), tables.end()), tables.end());
+  return tables;
+}
+
 Image make_image(const LastAct* last) {
   const int all_writes = inhabit(last, 0);
   if (last != nullptr)
@@ -141,6 +256,7 @@ Image make_image(const LastAct* last) {
   const auto seen = Observer::attach(segment_name());
   require(seen.ok(), "the image is no segment");
   for (const JobInfo& job : seen->list({})) image.ids.push_back(job.id);
+  image.tables = tables_of(seen->segment());
   std::ifstream file(internal::path_of(segment_name()), std::ios::binary);
   image.bytes.assign(std::istreambuf_iterator<char>(file), {});
   return image;

@@ -3,15 +3,17 @@
 
 #include <ojs_shm/segment.hpp>
 
+#include <cstddef>
 #include <string>
 #include <vector>
 
 namespace ojs_shm::fuzz {
 
-/// A segment's file in the middle of its life, and the ids of its jobs.
+/// A segment's file in the middle of its life, the ids of its jobs, and where its tables begin.
 struct Image {
   std::string bytes;
   std::vector<std::string> ids;
+  std::vector<std::size_t> tables;  ///< rising, from 0; the last one is the end
 };
 
 /// Where the files of this process lie.

@@ -27,6 +27,7 @@ void look_around(const Segment& segment) {
   (void)seen->audit();
   (void)seen->default_priority("fuzz.even");
   (void)seen->waits();
+  look_at_policies(*seen);
   EventReader events = seen->events({.from_start = true, .settle_ms = 0});
   Event event;
   for (int i = 0; i < 1000 && events.next(event); ++i)
@@ -48,6 +49,8 @@ void Visitor::open() {
   WorkerOptions options;
   options.queues = {"default", "bounded"};
   if (auto made = Worker::attach(segment_, options); made.ok()) worker_.emplace(std::move(*made));
+  options.pool = "crew";
+  if (auto made = Worker::attach(segment_, options); made.ok()) pooled_.emplace(std::move(*made));
   if (auto made = Admin::attach(segment_); made.ok()) admin_.emplace(std::move(*made));
   if (const auto lane = segment_.attachment()->take_lane(true); lane.ok()) {
     lane_ = *lane;
@@ -62,18 +65,53 @@ void Visitor::close() {
   actor_.reset();
   if (lane_) segment_.attachment()->give_lane(*lane_);
   lane_.reset();
+  import_.reset();
   admin_.reset();
+  pooled_.reset();
   worker_.reset();
+  waiting_.clear();
   producer_.reset();
 }
 
 const std::vector<Visitor::Act>& Visitor::acts() {
-  static const auto* all = new std::vector<Act>{
-      &Visitor::enqueue,   &Visitor::fetch,       &Visitor::ack,           &Visitor::nack,         &Visitor::cancel,
-      &Visitor::tick,      &Visitor::mend,        &Visitor::repair,        &Visitor::reprioritize, &Visitor::list,
-      &Visitor::look,      &Visitor::get,         &Visitor::enqueue_batch, &Visitor::fetch_batch,  &Visitor::requeue,
-      &Visitor::heartbeat, &Visitor::progress,    &Visitor::activate,      &Visitor::retry_dead,   &Visitor::drop_dead,
-      &Visitor::set_queue, &Visitor::set_default, &Visitor::reopen};
+  static const auto* all = new std::vector<Act>{&Visitor::enqueue,
+                                                &Visitor::fetch,
+                                                &Visitor::ack,
+                                                &Visitor::nack,
+                                                &Visitor::cancel,
+                                                &Visitor::tick,
+                                                &Visitor::mend,
+                                                &Visitor::repair,
+                                                &Visitor::reprioritize,
+                                                &Visitor::list,
+                                                &Visitor::look,
+                                                &Visitor::get,
+                                                &Visitor::enqueue_batch,
+                                                &Visitor::fetch_batch,
+                                                &Visitor::requeue,
+                                                &Visitor::heartbeat,
+                                                &Visitor::progress,
+                                                &Visitor::activate,
+                                                &Visitor::retry_dead,
+                                                &Visitor::drop_dead,
+                                                &Visitor::set_queue,
+                                                &Visitor::set_default,
+                                                &Visitor::reopen,
+                                                &Visitor::enqueue_held,
+                                                &Visitor::begin,
+                                                &Visitor::poll,
+                                                &Visitor::enqueue_patiently,
+                                                &Visitor::fetch_pooled,
+                                                &Visitor::wait,
+                                                &Visitor::set_limit,
+                                                &Visitor::clear_limit,
+                                                &Visitor::set_pool,
+                                                &Visitor::remove_pool,
+                                                &Visitor::set_policy,
+                                                &Visitor::set_default_aging,
+                                                &Visitor::unset_default,
+                                                &Visitor::import,
+                                                &Visitor::finish_import};
   return *all;
 }
 

@@ -4,6 +4,7 @@
 #include <ojs_shm/admin.hpp>
 #include <ojs_shm/observer.hpp>
 #include <ojs_shm/producer.hpp>
+#include <ojs_shm/transfer.hpp>
 #include <ojs_shm/worker.hpp>
 
 #include <array>
@@ -19,6 +20,8 @@ namespace ojs_shm::fuzz {
 
 /// Looks at everything that an observer can see.
 void look_around(const Segment& segment);
+/// Of it, at limits, pools, statistics and the lines of an export.
+void look_at_policies(const Observer& seen);
 
 /// Every role at once in an attached segment. Whatever it is answered is right, as long as it is answered.
 class Visitor {
@@ -40,6 +43,7 @@ class Visitor {
   const std::string& some_id(Input& input);
   Job& some_job(Input& input) { return jobs_[input.below(jobs_.size())]; }
   JobSpec some_spec(Input& input);
+  JobSpec some_held_spec(Input& input);
   void remember(std::string_view id);
 
   void enqueue(Input& input);
@@ -65,11 +69,30 @@ class Visitor {
   void repair(Input& input);
   void tick(Input& input);
 
+  void enqueue_held(Input& input);
+  void enqueue_patiently(Input& input);
+  void begin(Input& input);
+  void poll(Input& input);
+  void fetch_pooled(Input& input);
+  void wait(Input& input);
+  void set_limit(Input& input);
+  void clear_limit(Input& input);
+  void set_pool(Input& input);
+  void remove_pool(Input& input);
+  void set_policy(Input& input);
+  void set_default_aging(Input& input);
+  void unset_default(Input& input);
+  void import(Input& input);
+  void finish_import(Input& input);
+
   Segment segment_;
   std::vector<std::string> ids_;
   std::optional<Producer> producer_;
-  std::optional<Worker> worker_;
+  std::optional<Worker> worker_, pooled_;  ///< pooled_: while there is the pool
   std::optional<Admin> admin_;
+  std::optional<Import> import_;
+  std::vector<WaitingEnqueue> waiting_;  ///< goes before the producer
+  JobLimit limit_;
   std::array<Job, 4> jobs_;
   std::string args_;
   std::optional<std::uint32_t> lane_;  ///< of the supervisor
