@@ -104,7 +104,7 @@ bool Actor::first_of_flow(shm::RingSet& rings, unsigned number, std::uint32_t q,
       shm::Rings::retire(head);
     return false;
   }
-  for (; left > 0; --left) {
+  for (; left > 1; --left) {  // the last one is the caller's to count
     const shm::Peeked first = rings_.peek(own);
     if (first.empty()) {
       end_flow(flow, found, own, head);
