@@ -181,6 +181,50 @@ TEST_F(LedgerBooks, sees_an_attempt_that_was_not_counted) {
   expect_only(Offence::kAttemptTooLow);
 }
 
+TEST_F(LedgerBooks, counts_the_attempts_of_a_dead_letter_anew) {
+  accept(kKey, kMayDie);
+  for (const std::uint64_t fence : {1, 2}) {
+    EXPECT_TRUE(ledger.dispatched(kKey, first, dispatch(fence)));
+    EXPECT_TRUE(ledger.released(kKey, first, fence));
+  }
+  ledger.revival_begins(kKey);
+  Dispatch again = dispatch(3);
+  again.attempt = 1;
+  EXPECT_TRUE(ledger.dispatched(kKey, second, again));
+  EXPECT_EQ(ledger.offences(), 0U);
+  EXPECT_EQ(ledger.judge({}).lost, 1U) << "nobody has finished or dropped it";
+}
+
+TEST_F(LedgerBooks, counts_a_dead_letter_that_was_dropped) {
+  accept(kKey, kMayDie);
+  ledger.dispatched(kKey, first, dispatch(1));
+  EXPECT_TRUE(ledger.released(kKey, first, 1));
+  ledger.mark(kKey, kBuryAttempted);
+  ledger.mark(kKey, kBuryReturned);
+  EXPECT_EQ(ledger.backlog(), 0U);
+  const LedgerVerdict verdict = ledger.judge({});
+  EXPECT_EQ(verdict.buried, 1U);
+  EXPECT_EQ(ledger.offences(), 0U);
+}
+
+TEST_F(LedgerBooks, sees_a_dispatch_after_a_dead_letter_was_dropped) {
+  accept(kKey, kMayDie);
+  ledger.dispatched(kKey, first, dispatch(1));
+  EXPECT_TRUE(ledger.released(kKey, first, 1));
+  ledger.mark(kKey, kBuryAttempted | kBuryReturned);
+  ledger.dispatched(kKey, second, dispatch(2));
+  expect_only(Offence::kDispatchedWhenDone);
+}
+
+TEST_F(LedgerBooks, sees_an_ack_of_what_was_dropped) {
+  accept(kKey, kMayDie);
+  ledger.dispatched(kKey, first, dispatch(1));
+  ledger.mark(kKey, kBuryAttempted | kBuryReturned);
+  finish(first, 1);
+  ledger.judge({});
+  expect_only(Offence::kTwoEnds);
+}
+
 TEST_F(LedgerBooks, sees_one_job_under_two_ids) {
   accept();
   Dispatch other = dispatch(1);

@@ -172,6 +172,8 @@ bool Ledger::dispatched(PayloadKey key, Holder holder, const Dispatch& dispatch)
     accuse(Offence::kTwoCopies, holder.life, key, fmt::format("came out as {}", dispatch.id));
   if (job.completions.load() != 0)
     accuse(Offence::kDispatchedWhenDone, holder.life, key, fmt::format("acked, now attempt {}", dispatch.attempt));
+  if ((job.marks.load() & kBuryReturned) != 0)
+    accuse(Offence::kDispatchedWhenDone, holder.life, key, fmt::format("buried, now attempt {}", dispatch.attempt));
 
   if (const auto token = static_cast<std::uint32_t>(before >> kFenceBits); token != 0) {
     const std::uint64_t kill_sent = lives_[token >> 4].kill_sent_ns.load();
@@ -204,10 +206,12 @@ bool Ledger::released(PayloadKey key, Holder holder, std::uint64_t fence) {
 void Ledger::ack_begins(PayloadKey key) { find(key)->acks.fetch_add(1); }
 void Ledger::ack_failed(PayloadKey key) { find(key)->acks.fetch_sub(1); }
 void Ledger::requeue_begins(PayloadKey key) { find(key)->requeues.fetch_add(1); }
+void Ledger::revival_begins(PayloadKey key) { find(key)->requeues.fetch_add(find(key)->dispatches.load()); }
 
 void Ledger::mark(PayloadKey key, std::uint32_t marks) {
   const std::uint32_t before = find(key)->marks.fetch_or(marks);
-  if ((marks & (kCancelReturned | kDiscardReturned)) != 0 && (before & kMayDrop) == 0) head_->open.fetch_sub(1);
+  constexpr std::uint32_t kEnds = kCancelReturned | kDiscardReturned | kBuryReturned;
+  if ((marks & kEnds) != 0 && (before & kMayDrop) == 0) head_->open.fetch_sub(1);
 }
 
 void Ledger::ack_returned(PayloadKey key, Holder holder, bool was_newest) {
@@ -305,7 +309,8 @@ LedgerVerdict Ledger::judge(const std::vector<PayloadKey>& present) {
       const JobRecord& job = *find(key);
       const auto enqueue = static_cast<EnqueueMark>(job.enqueue.load());
       const std::uint32_t marks = job.marks.load();
-      const bool seen = job.dispatches.load() != 0 || (marks & (kCancelReturned | kDiscardReturned)) != 0;
+      const bool seen =
+          job.dispatches.load() != 0 || (marks & (kCancelReturned | kDiscardReturned | kBuryReturned)) != 0;
       // A producer killed after its enqueue_batch may have noted only the first of the ids that it got.
       // Of a batch that may be dropped some may have come out before the others went.
       const bool may_drop = (marks & kMayDrop) != 0;
@@ -327,12 +332,15 @@ LedgerVerdict Ledger::judge(const std::vector<PayloadKey>& present) {
       verdict.maybe_dropped += may_drop && !completed && (marks & kCancelReturned) == 0 ? 1 : 0;
       if (enqueue == EnqueueMark::kAttempted && !seen) continue;  // killed before it took effect
       if (completed && (marks & kCancelReturned) != 0) accuse(Offence::kTwoEnds, 0, key, "acked and cancelled");
+      if (completed && (marks & kBuryReturned) != 0) accuse(Offence::kTwoEnds, 0, key, "acked and buried");
       if (completed)
         ++verdict.completed;
       else if (job.acks.load() != 0)
         ++verdict.killed_in_ack;
       else if ((marks & (kCancelReturned | kCancelAttempted)) != 0)
         ++verdict.cancelled;
+      else if ((marks & (kBuryReturned | kBuryAttempted)) != 0)
+        ++verdict.buried;
       else if ((marks & (kDiscardReturned | kMayDiscard | kMayExpire)) != 0)
         ++verdict.discarded;
       else if (may_drop)

@@ -84,6 +84,9 @@ enum JobMark : std::uint32_t {
   kCancelReturned = 8,
   kDiscardReturned = 16,  ///< a nack said `discarded`
   kMayDrop = 32,          ///< its queue drops jobs to make room
+  kMayDie = 64,           ///< a failure may make it a dead letter
+  kBuryAttempted = 128,
+  kBuryReturned = 256,
 };
 
 /// The passport of one job.
@@ -118,7 +121,7 @@ inline constexpr std::uint32_t kThreadsPerLane = 4, kHeldPerThread = 8;
 struct alignas(128) LaneBook {
   LedgerWord<std::uint64_t> steps;  ///< anything that came to an end; the watch for wedges reads it
   LedgerWord<std::uint64_t> returned, refused, dispatched, completed, retried, requeued, takeovers, lost, cancelled,
-      discarded, unseen_attempts, private_kib, events, events_lost, copies, copied_jobs;
+      discarded, dead, revived, buried, unseen_attempts, private_kib, events, events_lost, copies, copied_jobs;
   LedgerWord<std::uint32_t> quit;  ///< asked to leave politely
   InFlight in_flight[kThreadsPerLane][kHeldPerThread];
 };
@@ -146,6 +149,7 @@ struct Dispatch {
 struct LedgerVerdict {
   std::uint64_t attempted_only = 0, returned = 0, refused = 0;
   std::uint64_t completed = 0, killed_in_ack = 0, cancelled = 0, discarded = 0, lost = 0;
+  std::uint64_t buried = 0;  ///< dropped as dead letters
   std::uint64_t unseen_attempts = 0;
   std::uint64_t dropped = 0, maybe_dropped = 0;  ///< for room; `maybe`: or as something above says
 };
@@ -186,6 +190,8 @@ class Ledger {
   /// The holder was told that it does not hold. `lease_end_ms` as it knew it.
   void told_lost(PayloadKey key, Holder holder, std::uint64_t lease_end_ms, bool was_newest);
   void requeue_begins(PayloadKey key);
+  /// Before a dead letter is sent out again: its attempts count anew.
+  void revival_begins(PayloadKey key);
   void mark(PayloadKey key, std::uint32_t marks);
   /// How many living holders note a permit of that limit at one instant, but for those whose job somebody has begun to
   /// cancel. A holder notes it after it has got it, and no more before it gives it back.

@@ -41,6 +41,8 @@ Measures measure(const OjsSubject& subject, const Ledger& ledger, std::uint32_t 
     now.counter_drift +=
         static_cast<std::int64_t>(queue.enqueued_total) -
         static_cast<std::int64_t>(queue.completed_total + queue.cancelled_total + queue.discarded_total);
+  // A dead letter that was sent out again ends twice.
+  now.counter_drift += static_cast<std::int64_t>(ledger.sum(&LaneBook::revived));
   // Neither the broker, nor who copies the whole segment.
   for (std::uint32_t lane = 1; lane <= workers_and_producers; ++lane)
     now.worker_kib = std::max(now.worker_kib, ledger.lane(lane).private_kib.load());
@@ -124,7 +126,8 @@ int soak(std::uint64_t seconds, std::uint64_t seed) {
       subject.inspect(ledger);
       all.returned += verdict.returned, all.attempted_only += verdict.attempted_only, all.refused += verdict.refused;
       all.completed += verdict.completed, all.killed_in_ack += verdict.killed_in_ack;
-      all.cancelled += verdict.cancelled, all.discarded += verdict.discarded, all.lost += verdict.lost;
+      all.cancelled += verdict.cancelled, all.discarded += verdict.discarded, all.buried += verdict.buried,
+          all.lost += verdict.lost;
       all.dropped += verdict.dropped;
       last = measure(subject, ledger, storm_plan.producers + storm_plan.workers);
       if (!Storm::interrupted()) flow.judge(subject.observer(), ledger);

@@ -40,8 +40,9 @@ struct PlannedJob {
   std::string export_line() const;
   bool has_times() const { return delay_ms + life_ms != 0 || pending; }
 
-  std::string queue, type, args, extra, id;  ///< id: empty where the engine makes one
+  std::string queue, type, args, extra, tenant, id;  ///< id: empty where the engine makes one
   std::int64_t priority = 0;
+  bool ranked = true;  ///< brings its priority
   std::uint32_t marks = 0;
   std::uint32_t delay_ms = 0, life_ms = 0, timeout_ms = 0, lease_ms = 0;
   bool pending = false;
@@ -67,6 +68,9 @@ std::vector<std::string> queues_of(const OjsPlan& plan);
 bool has_policy(std::string_view queue);
 inline constexpr std::string_view kStormPool = "crew";
 PoolSettings storm_pool(Dice& dice);
+/// And one of the other queues that comes and goes.
+inline constexpr std::string_view kPassingPool = "shift";
+PoolSettings passing_pool(Dice& dice);
 /// Of a queue with a policy; what may change on the way follows from the dice.
 QueueSettings storm_policy(std::string_view queue, Dice& dice);
 
@@ -87,6 +91,8 @@ std::optional<PayloadKey> key_of(const JobInfo& job);
 void produce_jobs(Lane& lane, const OjsPlan& plan);
 /// Take jobs out until asked to leave.
 void work_on_jobs(Lane& lane, const OjsPlan& plan);
+/// Sends dead letters out again or drops them, up to so many.
+void tend_the_dead(Lane& lane, Dice& dice, Admin& admin, std::size_t most);
 /// Where an observer copies the segment to.
 SegmentName copy_of(const SegmentName& name);
 /// Read events and copy the segment into another until asked to leave.

@@ -55,6 +55,7 @@ class ObserverLane {
     while (!lane_.asked_to_leave()) {
       lane_.step();
       read_events();
+      if (dice_.chance(0.01)) look_around();
       if (dice_.chance(0.002)) copy();
       nap_us(2000);
     }
@@ -77,6 +78,29 @@ class ObserverLane {
     if (missing_ <= lost_) return;
     lane_.accuse(Offence::kBadEvent, {}, fmt::format("{} are missing, {} are said to be lost", missing_, lost_));
     missing_ = lost_;
+  }
+
+  /// All that can be seen of a segment at work, each by itself as in its list.
+  void look_around() {
+    const std::vector<QueueInfo> queues = observer_.queues();
+    for (const QueueInfo& queue : queues)
+      if (!observer_.queue(queue.name).ok()) unseen("queue", queue.name);
+    for (const LimitInfo& limit : observer_.limits())
+      if (const auto alone = observer_.limit(limit.key); !alone.ok() && alone.code() != Code::kNotFound)
+        unseen("limit", limit.key);
+    for (const WorkerPoolInfo& pool : observer_.pools())
+      if (pool.name == kStormPool && !observer_.pool(pool.name).ok()) unseen("pool", pool.name);
+    for (const QueueScheduling& one : observer_.scheduling_stats().queues)
+      if (one.dispatch_ratio_1m < 0 || one.dispatch_ratio_1m > 1) unseen("statistics", one.queue);
+    for (const LevelWaits& waits : observer_.waits())
+      if (waits.count == 0) unseen("waits", waits.queue);
+    if (!observer_.priority_by_name("high").ok()) unseen("priority", "high");
+    if (const auto priority = observer_.default_priority("storm.one"); priority && *priority > 4)
+      unseen("default priority", "storm.one");
+  }
+
+  void unseen(std::string_view what, std::string_view name) {
+    lane_.accuse(Offence::kUnexpectedAnswer, {}, fmt::format("{} {} is not what it should be", what, name));
   }
 
   /// Moves the living segment into another one, line by line, and judges that one.

@@ -67,6 +67,14 @@ PoolSettings storm_pool(Dice& dice) {
   return pool;
 }
 
+PoolSettings passing_pool(Dice& dice) {
+  PoolSettings pool;
+  pool.queues = storm_queues();
+  pool.strategy = static_cast<PoolStrategy>(dice.below(4));
+  pool.concurrency = dice.chance(0.5) ? 0 : dice.between(4, 16);
+  return pool;
+}
+
 QueueSettings storm_policy(std::string_view queue, Dice& dice) {
   QueueSettings settings;
   if (queue == kWaitingQueue)
@@ -129,6 +137,11 @@ PlannedJob::PlannedJob(PayloadKey key, const OjsPlan& plan, std::optional<std::s
     retry.max_attempts = 2;
   }
   if (!plan.everything) return;
+  retry.dead_letter = dice.chance((marks & kMayDiscard) != 0 ? 0.5 : 0.02);
+  if (retry.dead_letter) marks |= kMayDie;
+  // A full segment forgets dead letters as well, when nothing else is left to be forgotten.
+  if (retry.dead_letter && plan.tight) marks |= kMayDiscard;
+  ranked = !dice.chance(0.02);
   retry.backoff = static_cast<RetryBackoff>(dice.below(4));
   if (dice.chance(0.05)) delay_ms = static_cast<std::uint32_t>(dice.between(1, 200));
   if (dice.chance(0.03)) pending = true;
@@ -142,8 +155,8 @@ PlannedJob::PlannedJob(PayloadKey key, const OjsPlan& plan, std::optional<std::s
 /// Tenants and keys change as time goes on, so that old ones have to be given up.
 void PlannedJob::add_policy(PayloadKey key, bool of_batch, Dice& dice) {
   priority = static_cast<std::int64_t>(dice.below(5));  // each lot of each key has rings for each level
-  const std::uint64_t tenant = dice.chance(0.3) ? dice.below(2) : key.sequence / 2048 * 8 + dice.below(8);
-  extra = fmt::format(R"({{"meta":{{"tenant_id":"t{}"}})", tenant);
+  tenant = fmt::format("t{}", dice.chance(0.3) ? dice.below(2) : key.sequence / 2048 * 8 + dice.below(8));
+  extra = fmt::format(R"({{"meta":{{"tenant_id":"{}"}})", tenant);
   if (queue == kKeyedQueue || dice.chance(0.1)) {
     const std::string text = limit_text(kFirstKey + static_cast<std::uint32_t>(key.sequence / 512 * 8 + dice.below(8)));
     const JobLimit parsed = parse_limit(text).value();
@@ -160,9 +173,9 @@ void PlannedJob::add_policy(PayloadKey key, bool of_batch, Dice& dice) {
 
 std::string PlannedJob::export_line() const {
   return fmt::format(R"({{"job":{{"id":"{}","type":"{}","queue":"{}","priority":{},"args":{}{}{},"timeout_ms":{},)"
-                     R"("retry":{{"max_attempts":{},"initial_interval_ms":5,"max_interval_ms":50}}}}}})",
+                     R"("retry":{{"max_attempts":{},"initial_interval_ms":5,"max_interval_ms":50{}}}}}}})",
                      id, type, queue, priority, args, extra.empty() ? "" : R"(,"extra":)", extra, timeout_ms,
-                     retry.max_attempts);
+                     retry.max_attempts, retry.dead_letter ? R"(,"on_exhaustion":"dead_letter")" : "");
 }
 
 JobSpec PlannedJob::spec() const {
@@ -173,7 +186,8 @@ JobSpec PlannedJob::spec() const {
   spec.extra = extra;
   spec.limit = limit ? &*limit : nullptr;
   spec.id = id;
-  spec.priority = priority;
+  if (ranked) spec.priority = priority;
+  spec.tenant = tenant;
   spec.scheduled_at_ms = delay_ms != 0 ? wall_ms() + delay_ms : 0;
   spec.expires_at_ms = life_ms != 0 ? wall_ms() + life_ms : 0;
   spec.timeout_ms = timeout_ms;

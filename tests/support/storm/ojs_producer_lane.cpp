@@ -35,6 +35,7 @@ class ProducerLane {
       if (!went_on) nap_us(1000);
       if (plan_.everything && !recent_.empty() && dice_.chance(0.2)) meddle();
       if (admin_ && dice_.chance(plan_.policies ? 0.004 : 0.001)) administer();
+      if (admin_ && dice_.chance(0.002)) tend_the_dead(lane_, dice_, *admin_, 32);
     }
     ask_who_waits(true);
     if (admin_) settle_queues();
@@ -63,7 +64,8 @@ class ProducerLane {
       if (job == nullptr || job->enqueue.load() != static_cast<std::uint32_t>(EnqueueMark::kAttempted)) break;
       const PlannedJob planned(key, plan_);
       const bool long_ago = monotonic_ns() - job->enqueued_ns.load() > plan_.options.retention_ms * 500'000;
-      if (planned.id.empty() || job->batch.load() != 0 || long_ago) break;
+      // What may have been dropped as a dead letter may have left nothing behind.
+      if (planned.id.empty() || job->batch.load() != 0 || long_ago || planned.retry.dead_letter) break;
       const auto answer = producer_.enqueue(planned.spec());
       if (answer.ok() || answer.code() == Code::kDuplicate) {
         lane_.ledger.enqueue_returned(key, lane_.life, planned.id);
@@ -130,6 +132,10 @@ class ProducerLane {
   bool begin(std::span<const JobSpec> specs, const std::vector<PayloadKey>& keys) {
     auto begun = producer_.begin(specs, {.block_timeout = std::chrono::milliseconds(dice_.between(1, 500))});
     if (!begun.ok()) return refused(begun.error(), keys);
+    if (dice_.chance(0.2))
+      if (const auto bell = producer_.room_fd(); !bell.ok()) unexpected("room_fd", bell.error(), keys.front());
+    if (begun->deadline() > std::chrono::steady_clock::now() + std::chrono::seconds(1))
+      lane_.accuse(Offence::kUnexpectedAnswer, keys.front(), "a deadline is later than it was asked for");
     waiting_.push_back({keys, std::move(begun).value()});
     return true;
   }
@@ -166,6 +172,8 @@ class ProducerLane {
     lane_.ledger.enqueue_returned(key, lane_.life, id);
     lane_.book().returned.fetch_add(1);
     if (!plan_.everything) return;
+    if (const auto full = producer_.pressure(); full && (full->bound == 0 || full->pressure > 1))
+      lane_.accuse(Offence::kUnexpectedAnswer, key, fmt::format("{} of {}", full->depth, full->bound));
     recent_.push_back({key, std::string(id)});
     if (recent_.size() > 64) recent_.pop_front();
   }
@@ -185,9 +193,10 @@ class ProducerLane {
   /// Something else with a job of before: look it up, move it, call it back.
   void meddle() {
     const Known job = recent_[dice_.below(recent_.size())];
-    switch (dice_.below(4)) {
+    switch (dice_.below(5)) {
       case 0: look_up(job); break;
       case 1: cancel(job); break;
+      case 2: wait_for(job); break;
       default: {
         const auto moved = producer_.reprioritize(job.id, static_cast<std::int64_t>(dice_.below(6)));
         if (!moved.ok()) tolerate("reprioritize", moved.error(), job);
@@ -200,6 +209,15 @@ class ProducerLane {
     if (!info.ok()) return tolerate("get", info.error(), job);
     if (info->id != job.id || key_of(info.value()) != job.key)
       lane_.accuse(Offence::kCorruptPayload, job.key, "get() gave another job, or a torn one");
+  }
+
+  /// Seldom for long, for others are to be met.
+  void wait_for(const Known& job) {
+    const std::chrono::milliseconds timeout(dice_.chance(0.02) ? dice_.between(1, 50) : 0);
+    const auto info = producer_.wait(job.id, timeout);
+    if (!info.ok() && info.code() != Code::kTimeout) return tolerate("wait", info.error(), job);
+    if (info.ok() && (info->id != job.id || !is_terminal(info->state)))
+      lane_.accuse(Offence::kUnexpectedAnswer, job.key, "wait() gave another job, or one that has not finished");
   }
 
   void cancel(const Known& job) {
@@ -220,11 +238,13 @@ class ProducerLane {
   /// Another policy of a queue that has one, another strategy of the pool, or a limit on a queue for a moment.
   void change_policy() {
     const std::string& queue = policy_queues()[dice_.below(policy_queues().size())];
-    switch (dice_.below(3)) {
+    switch (dice_.below(4)) {
       case 0: return set_queue(queue, storm_policy(queue, dice_));
-      case 1: {
-        const auto set = admin_->set_pool(kStormPool, storm_pool(dice_));
-        if (!set.ok()) unexpected("set_pool", set.error(), {});
+      case 1: return set_pool(kStormPool, storm_pool(dice_));
+      case 2: {
+        if (dice_.chance(0.5)) return set_pool(kPassingPool, passing_pool(dice_));
+        const Status removed = admin_->remove_pool(kPassingPool);
+        if (!removed.ok() && removed.code() != Code::kNotFound) unexpected("remove_pool", removed.error(), {});
         return;
       }
       default: {
@@ -252,8 +272,31 @@ class ProducerLane {
     if (!set.ok() && set.code() != Code::kInvalid) unexpected("set_queue", set.error(), {});
   }
 
+  /// What holds for all queues, or types, that have nothing of their own.
+  void set_defaults() {
+    const std::string_view type = dice_.chance(0.5) ? "storm.one" : "storm.two";
+    std::optional<std::int64_t> priority;
+    if (dice_.chance(0.7)) priority = static_cast<std::int64_t>(dice_.below(5));
+    if (const Status set = admin_->set_default_priority(type, priority); !set.ok())
+      unexpected("set_default_priority", set.error(), {});
+    AgingSettings aging;
+    aging.enabled = dice_.chance(0.5);
+    aging.interval_ms = 100;
+    // Not while a queue that follows it goes by weights.
+    const Status set = admin_->set_default_aging(aging);
+    if (!set.ok() && set.code() != Code::kInvalid) unexpected("set_default_aging", set.error(), {});
+  }
+
+  /// While all are at work, and while somebody may be dead.
+  void mend() {
+    const auto done = dice_.chance(0.5) ? admin_->mend() : admin_->repair();
+    if (!done.ok()) unexpected("mend", done.error(), {});
+  }
+
   /// Pauses a queue for a moment, moves the bound of the bounded one, or changes the order in one.
   void administer() {
+    if (dice_.chance(0.1)) return mend();
+    if (dice_.chance(0.1)) return set_defaults();
     if (plan_.policies && dice_.chance(0.5)) return change_policy();
     if (dice_.chance(0.4)) return reorder();
     if (dice_.chance(0.5)) {
@@ -267,6 +310,13 @@ class ProducerLane {
 
   void settle_queues() {
     for (const std::string& queue : queues_) set_queue(queue, {.max_depth = {}, .max_size_bytes = {}, .paused = false});
+  }
+
+  void set_pool(std::string_view name, const PoolSettings& settings) {
+    const auto set = admin_->set_pool(name, settings);
+    // The passing one may find no key for its limit.
+    if (!set.ok() && (name != kPassingPool || set.code() != Code::kSegmentFull))
+      unexpected("set_pool", set.error(), {});
   }
 
   void set_queue(const std::string& queue, const QueueSettings& settings) {

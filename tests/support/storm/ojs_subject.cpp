@@ -32,10 +32,14 @@ void in_a_child(Deed deed) {
 
 bool set_policies(Admin& admin) {
   Dice dice(1);
-  for (const std::string& queue : policy_queues())
-    if (const Status set = admin.set_queue(queue, storm_policy(queue, dice)); !set.ok())
+  for (const std::string& queue : policy_queues()) {
+    QueueSettings settings = storm_policy(queue, dice);
+    if (settings.tenant_fairness) settings.tenant_fairness->enabled = true;
+    if (const Status set = admin.set_queue(queue, settings); !set.ok())
       return fmt::print(stderr, "set_queue {}: {}\n", queue, set.error().message), false;
-  const auto pool = admin.set_pool(kStormPool, storm_pool(dice));
+  }
+  auto pool = admin.set_pool(kStormPool, storm_pool(dice));
+  if (pool.ok()) pool = admin.set_pool(kPassingPool, passing_pool(dice));
   if (!pool.ok()) fmt::print(stderr, "set_pool: {}\n", pool.error().message);
   return pool.ok();
 }
@@ -120,13 +124,17 @@ bool OjsSubject::knows(std::string_view id, std::uint64_t since_ns) {
 }
 
 bool OjsSubject::drained(const Ledger&) {
+  JobFilter dead;
+  dead.dead_letter = true;
+  dead.limit = 1;
   const auto queues = observer_->queues();
-  return std::all_of(queues.begin(), queues.end(), [](const QueueInfo& queue) {
-    std::uint64_t unfinished = queue.depth;
-    for (const State state : {State::kScheduled, State::kAvailable, State::kPending, State::kActive, State::kRetryable})
-      unfinished += queue.by_state[static_cast<int>(state)];
-    return unfinished == 0;
-  });
+  return observer_->list(dead).empty() && std::all_of(queues.begin(), queues.end(), [](const QueueInfo& queue) {
+           std::uint64_t unfinished = queue.depth;
+           for (const State state :
+                {State::kScheduled, State::kAvailable, State::kPending, State::kActive, State::kRetryable})
+             unfinished += queue.by_state[static_cast<int>(state)];
+           return unfinished == 0;
+         });
 }
 
 void OjsSubject::accuse_violations(Ledger& ledger, std::string_view when) {
@@ -212,6 +220,8 @@ void OjsSubject::check_ends(Ledger& ledger, const std::vector<JobInfo>& jobs) {
       if ((marks & (kMayDiscard | kMayExpire)) == 0 && !dropped)
         ledger.accuse(Offence::kEndNotKept, 0, *key, fmt::format("{} is discarded for no reason", info.id));
     }
+    if ((marks & kBuryReturned) != 0)
+      ledger.accuse(Offence::kEndNotKept, 0, *key, fmt::format("{} is there, but drop_dead returned", info.id));
     const bool acked = job->completions.load() != 0, cancelled = (marks & kCancelReturned) != 0;
     if ((acked && info.state != State::kCompleted) || (cancelled && info.state != State::kCancelled))
       ledger.accuse(

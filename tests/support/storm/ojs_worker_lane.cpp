@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <poll.h>
 #include <spdlog/fmt/fmt.h>
 #include <ojs_shm/admin.hpp>
 #include <ojs_shm/worker.hpp>
@@ -20,20 +21,25 @@ constexpr std::string_view kBigResult =
 
 class WorkerLane {
  public:
-  WorkerLane(Lane& lane, const OjsPlan& plan, bool pooled, std::uint32_t thread, Worker worker)
+  WorkerLane(Lane& lane, const OjsPlan& plan, bool pooled, bool passing, std::uint32_t thread, Worker worker)
       : lane_(lane),
         plan_(plan),
         pooled_(pooled),
+        passing_(passing),
         me_{lane.life, thread},
         dice_(Dice(lane.seed + thread).next()),
         worker_(std::move(worker)) {}
 
-  void run() {
+  /// True: with another handle it would go on.
+  bool run() {
     Job job;
     while (!lane_.asked_to_leave()) {
       lane_.step();
       Status status;
-      if (dice_.chance(0.2)) {
+      if (plan_.everything && dice_.chance(0.0005)) return break_off();
+      if (plan_.everything && lane_.member == 0 && dice_.chance(0.05)) {
+        status = fetch_when_called(job);
+      } else if (dice_.chance(0.2)) {
         if (fetch_some()) continue;
         status = worker_.try_fetch(job);
       } else {
@@ -43,11 +49,14 @@ class WorkerLane {
         if (auto held = begin(job, 0)) end(*held);
       } else if (status.code() == Code::kEmpty || status.code() == Code::kTimeout) {
         help_the_drain();
+      } else if (status.code() == Code::kNotFound && passing_) {
+        return true;  // its pool was removed
       } else {
         unexpected("fetch", status.error(), {});
-        return;
+        return false;
       }
     }
+    return false;
   }
 
  private:
@@ -59,10 +68,31 @@ class WorkerLane {
     bool mine;  // false: a newer attempt has begun, so each answer must be kLost
   };
 
+  /// As an event loop does. The handle of the bell may find no room for a moment.
+  Status fetch_when_called(Job& job) {
+    const auto bell = worker_.event_fd();
+    if (!bell.ok() && bell.code() != Code::kSegmentFull) unexpected("event_fd", bell.error(), {});
+    pollfd waiting{bell.ok() ? *bell : -1, POLLIN, 0};
+    ::poll(&waiting, 1, static_cast<int>(kFetchTimeout.count()));
+    return worker_.try_fetch(job);
+  }
+
+  /// From an interruption on a handle gives nothing out.
+  bool break_off() {
+    worker_.interrupt();
+    Job job;
+    const Status fetched = worker_.fetch(job, kFetchTimeout);
+    if (fetched.code() == Code::kClosed) return true;
+    lane_.accuse(Offence::kUnexpectedAnswer, {}, fmt::format("interrupted, yet {}", code_name(fetched.code())));
+    return false;
+  }
+
   bool fetch_some() {
     auto jobs = worker_.fetch_batch(dice_.between(2, kHeldPerThread), kFetchTimeout);
     if (!jobs.ok()) {
-      if (jobs.code() != Code::kTimeout && jobs.code() != Code::kEmpty) unexpected("fetch_batch", jobs.error(), {});
+      const bool without_pool = jobs.code() == Code::kNotFound && passing_;
+      if (jobs.code() != Code::kTimeout && jobs.code() != Code::kEmpty && !without_pool)
+        unexpected("fetch_batch", jobs.error(), {});
       return false;
     }
     std::vector<Held> held;
@@ -117,7 +147,8 @@ class WorkerLane {
     labour(held);
     for (auto& permit : lane_.book().in_flight[me_.thread][held.place].permits) permit.store(0);
     const bool newest = held.mine && lane_.ledger.released(held.key, me_, held.job.fence());
-    const std::uint64_t how = dice_.below(100);
+    const bool may_die = (lane_.ledger.find(held.key)->marks.load() & kMayDie) != 0;
+    const std::uint64_t how = may_die ? 80 + dice_.below(20) : dice_.below(100);
     if (how < 93 || !newest)
       ack(held, newest);
     else if (how < 97)
@@ -165,18 +196,32 @@ class WorkerLane {
     Failure failure;
     failure.code = "storm";
     failure.message = "the storm wanted it so";
-    failure.retryable = true;
+    const JobRecord& job = *lane_.ledger.find(held.key);
+    const bool may_die = (job.marks.load() & kMayDie) != 0;
+    failure.retryable = !may_die || dice_.chance(0.3);
+    const std::uint32_t requeues = job.requeues.load();
     const auto outcome = worker_.nack(held.job, failure);
     if (!outcome.ok()) return lost_or_unexpected("nack", outcome.error(), held, true);
     if (outcome->state != State::kDiscarded) {
       lane_.book().retried.fetch_add(1);
       return;
     }
-    const JobRecord& job = *lane_.ledger.find(held.key);
+    if (may_die) return dead(held, requeues);
     if ((job.marks.load() & (kMayDiscard | kMayExpire)) == 0)
       lane_.accuse(Offence::kUnexpectedAnswer, held.key, fmt::format("nack discarded attempt {}", held.job.attempt()));
     lane_.ledger.mark(held.key, kDiscardReturned);
     lane_.book().discarded.fetch_add(1);
+  }
+
+  /// A dead letter stays until somebody sends it out again or drops it, which the ledger learns before.
+  void dead(const Held& held, std::uint32_t requeues_before) {
+    lane_.book().dead.fetch_add(1);
+    const JobRecord& job = *lane_.ledger.find(held.key);
+    if (plan_.tight || (job.marks.load() & kMayExpire) != 0) return;
+    const auto info = Observer::attach(worker_.segment()).value().get(held.job.id());
+    const bool tended = (job.marks.load() & kBuryAttempted) != 0 || job.requeues.load() != requeues_before;
+    if ((!info.ok() || info->state != State::kDiscarded || !info->dead_letter) && !tended)
+      lane_.accuse(Offence::kEndNotKept, held.key, fmt::format("{} is not among the dead letters", held.job.id()));
   }
 
   void requeue(Held& held) {
@@ -197,8 +242,8 @@ class WorkerLane {
                  fmt::format("{}: {} ({})", what, error.message, code_name(error.code)));
   }
 
-  /// Producers killed before their activate(), or their resume, leave pending jobs and paused queues behind. When no
-  /// producer is left, this sets them free.
+  /// Producers killed before their activate(), or their resume, leave pending jobs and paused queues behind, and nobody
+  /// tends the dead letters. When no producer is left, this does.
   void help_the_drain() {
     if (!plan_.everything || lane_.ledger.phase() == Phase::kRun || lane_.member != 0 || me_.thread != 0) return;
     const auto observer = Observer::attach(worker_.segment());
@@ -208,6 +253,7 @@ class WorkerLane {
       const Status resumed = admin->set_queue(queue, {.max_depth = {}, .max_size_bytes = {}, .paused = false});
       if (!resumed.ok()) unexpected("set_queue", resumed.error(), {});
     }
+    tend_the_dead(lane_, dice_, *admin, 0);
     JobFilter filter;
     filter.state = State::kPending;
     for (const JobInfo& job : observer->list(filter)) {
@@ -219,7 +265,7 @@ class WorkerLane {
 
   Lane& lane_;
   const OjsPlan& plan_;
-  const bool pooled_;
+  const bool pooled_, passing_;  ///< in the pool of the storm; in the other one, while there is one
   Holder me_;
   Dice dice_;
   Worker worker_;
@@ -238,9 +284,19 @@ void work_on_jobs(Lane& lane, const OjsPlan& plan) {
   std::rotate(options.queues.begin(), first, options.queues.end());
   const bool pooled = plan.policies && lane.member % 2 == 1;
   if (pooled) options.pool = kStormPool;
+  const bool passing = plan.policies && lane.member % 4 == 2;
+  const auto attach = [&] {
+    if (!passing) return Worker::attach(*segment, options);
+    WorkerOptions of_pool = options;
+    of_pool.pool = kPassingPool;
+    auto worker = Worker::attach(*segment, of_pool);
+    return worker.code() == Code::kNotFound ? Worker::attach(*segment, options) : std::move(worker);
+  };
   const auto run = [&](std::uint32_t thread) {
-    auto worker = attach_patiently<Worker>(lane, [&] { return Worker::attach(*segment, options); });
-    if (worker) WorkerLane(lane, plan, pooled, thread, std::move(*worker)).run();
+    for (bool again = true; again;) {
+      auto worker = attach_patiently<Worker>(lane, attach);
+      again = worker && WorkerLane(lane, plan, pooled, passing, thread, std::move(*worker)).run();
+    }
   };
   // Every other worker has two threads, for a death takes all of them at once and a lease does not.
   if (lane.member % 2 == 0) return run(0);

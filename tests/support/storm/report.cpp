@@ -52,6 +52,9 @@ std::string storm_report(const Subject& subject, const StormPlan& plan, const St
                  verdict.lost);
   fmt::format_to(out, "  again: nacked {}, requeued {}, lease ended {}, told lost {}\n", ledger.sum(&LaneBook::retried),
                  ledger.sum(&LaneBook::requeued), ledger.sum(&LaneBook::takeovers), ledger.sum(&LaneBook::lost));
+  if (ledger.sum(&LaneBook::dead) != 0)
+    fmt::format_to(out, "  dead letters {}: retried {}, dropped {}\n", ledger.sum(&LaneBook::dead),
+                   ledger.sum(&LaneBook::revived), ledger.sum(&LaneBook::buried));
   if (const auto recoveries = ledger.recoveries(); !recoveries.empty()) {
     fmt::format_to(out, "  from a kill to the next dispatch of its jobs: p50 {}, p99 {}, max {} ({} jobs)\n",
                    percentile_ms(recoveries, 0.5), percentile_ms(recoveries, 0.99), percentile_ms(recoveries, 1.0),

@@ -139,6 +139,8 @@ void Storm::judge_end(const Member& member, int status) {
     for (const auto& thread : book.in_flight) {
       for (const InFlight& held : thread) {
         if (held.key_plus_one.load() == 0) continue;
+        const JobRecord* const job = ledger_.find(held.key());
+        if (job != nullptr && (job->marks.load() & kBuryAttempted) != 0) continue;  // it had failed it before
         if (!subject_.knows({held.id, 36}, ledger_.life(member.life).kill_sent_ns.load()))
           ledger_.accuse(Offence::kVanished, member.life, held.key(), held.id);
       }
