@@ -89,6 +89,8 @@ fi
 storm storm-tight $((seconds + 300)) $bin/stress_storm --seconds "$seconds" --tight
 storm storm-everything $((seconds + 300)) $bin/stress_storm --seconds "$seconds" --everything --look 1000
 storm storm-policies $((seconds + 300)) $bin/stress_storm --seconds "$seconds" --everything --policies
-storm storm-at-points $((seconds + 300)) $bin/crash_storm_at_points --seconds "$seconds" --everything
-storm storm-at-points-tight $((seconds + 300)) $bin/crash_storm_at_points --seconds "$seconds" --everything --tight
+at_points=($bin/crash_storm_at_points --seconds "$seconds" --everything --policies)
+((long)) && at_points+=(--points 40)
+storm storm-at-points $((seconds + 300)) "${at_points[@]}"
+storm storm-at-points-tight $((seconds + 300)) "${at_points[@]}" --tight
 finish
