@@ -110,7 +110,9 @@ Status Admin::set_queue(std::string_view name, const QueueSettings& settings) {
   const bool ages = (aging->set() ? aging.value() : before).enabled();
   const bool weighted =
       settings.level_weights ? !weights->empty() : found != nullptr && (found->flags.load() & engine::kWeighted) != 0;
-  if (Status checked = internal::check_order(name, ages, weighted); !checked) return checked;
+  // Who was killed between the two has left both behind, and a queue in that state can still be paused or bounded.
+  if (settings.aging || settings.level_weights)
+    if (Status checked = internal::check_order(name, ages, weighted); !checked) return checked;
   q = actor.ensure_queue(name);
   if (q == engine::kNoIndex) return internal::error_of(engine::Outcome::kNoQueues, actor.store(), q, name);
   const engine::QueueRecord& record = actor.store().queue(q);

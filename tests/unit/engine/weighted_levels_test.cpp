@@ -173,6 +173,16 @@ TEST(WeightedLevels, SUM_04_what_cannot_be_is_refused) {
   EXPECT_EQ(s.admin.set_default_aging({}).code(), Code::kInvalid);
 }
 
+TEST(WeightedLevels, a_queue_that_a_death_left_with_ageing_and_weights_can_be_paused_and_put_right) {
+  QuietSegment s;
+  ASSERT_TRUE(s.admin.set_queue("default", weighted(kFiveThreeTwo)).ok());
+  s.actor().set_default_aging(engine::Aging(true, false, 60'000, 1, engine::Aging::kNoBest));
+  ASSERT_EQ(s.admin.set_queue("default", {.aging = AgingSettings{}}).code(), Code::kInvalid);
+  ASSERT_TRUE(s.admin.set_queue("default", {.paused = true}).ok());
+  EXPECT_TRUE(s.queue().paused);
+  EXPECT_TRUE(s.admin.set_queue("default", weighted({})).ok());
+}
+
 TEST(WeightedLevels, PRI_T16_a_job_that_moves_is_served_in_its_new_level) {
   QuietSegment s;
   const std::string id = s.put(2);
