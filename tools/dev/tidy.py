@@ -14,6 +14,7 @@ from typing import Callable, Iterator, NamedTuple
 
 import tidy_atomics
 import tidy_headers
+import tidy_operations
 from tidy_source import ROOT, SHIPPED, Source, read_tree
 
 RANK = {"shm": 0, "engine": 1, "worker_api": 2, "tools": 3}
@@ -165,6 +166,7 @@ def main() -> int:
     findings = [Finding(source.path, line, text) for source in sources for rule in RULES for line, text in rule(source)]
     findings += [Finding(*found) for found in tidy_atomics.pairs(sources)]
     findings += [Finding(*found) for found in tidy_atomics.crash_points(sources)]
+    findings += [Finding(*found) for found in tidy_operations.everywhere(sources)]
     if "--no-headers" not in arguments:
         findings += [Finding(*found) for found in tidy_headers.compile_alone(sources)]
     if "--clang" in arguments:
