@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <poll.h>
+
 #include <stdexcept>
 
 #include "tests/crash/operations.hpp"
@@ -143,6 +145,21 @@ std::vector<Operation> with_full_queues(std::vector<Operation> others) {
          must(h.worker->try_fetch(job));
          const auto admitted = first.poll();
          if (!admitted || !admitted->ok()) throw std::runtime_error("the first was not let in");
+       }},
+      {"enqueue_waits_on_a_descriptor",
+       [](Hands& h) {
+         must(h.admin->set_queue("default", {.max_depth = 1, .strategy = BackpressureStrategy::kBlock}));
+         h.put();
+       },
+       [](Hands& h) {
+         pollfd room{must(h.producer->room_fd()), POLLIN, 0};
+         const JobSpec spec = spec_of();
+         WaitingEnqueue waiting =
+             must(h.producer->begin(std::span(&spec, 1), {.block_timeout = std::chrono::minutes(1)}));
+         h.take(h.job);
+         if (::poll(&room, 1, 60'000) != 1) throw std::runtime_error("nobody said that there is room");
+         const auto admitted = waiting.poll();
+         if (!admitted || !admitted->ok()) throw std::runtime_error("it was not let in");
        }},
       {"enqueue_warns",
        [](Hands& h) {

@@ -261,6 +261,14 @@ const std::vector<Operation>& operations() {
              Worker::attach(h.segment, {.queues = {"default"}, .lease_ms = 50, .spin_us = 0, .lease_owned = true}));
          must(worker.try_fetch(h.job));
        }},
+      {"fetch_batch",
+       [](Hands& h) {
+         for (int i = 0; i < 3; ++i) h.put();
+       },
+       [](Hands& h) {
+         if (must(h.worker->fetch_batch(4, std::chrono::milliseconds(1))).size() != 3)
+           throw std::runtime_error("not all that waited");
+       }},
       {"fetch_expired",
        [](Hands& h) {
          JobSpec spec = spec_of();
@@ -340,6 +348,19 @@ const std::vector<Operation>& operations() {
          must(h.producer->reprioritize(h.id, 77));
          h.take(h.job);
        }},
+      {"fetch_helps_a_move",
+       [](Hands& h) {  // somebody's move to 0 stands between its two steps
+         h.put();
+         engine::Store& store = h.handle->store();
+         const std::uint32_t slot = store.find_job(engine::parse_id(h.id).value());
+         const engine::JobRecord& job = store.job(slot);
+         shm::Rings& rings = h.handle->actor().rings();
+         shm::RingSet& set = store.rings_of(job);
+         const unsigned ring = engine::normal_ring(0);
+         const shm::Hint hint(slot, engine::Control(job.control.load()).moved_to(ring).tag(), shm::Hint::kHintFirst);
+         if (!rings.push(rings.ensure(set, ring), hint, &set, ring)) throw std::runtime_error("no room for a hint");
+       },
+       [](Hands& h) { h.take(h.job); }},
       {"reprioritize_scheduled",
        [](Hands& h) {
          JobSpec spec = spec_of();
@@ -412,6 +433,11 @@ const std::vector<Operation>& operations() {
          must(h.producer->cancel(h.id));
          (void)h.producer->wait(h.id, std::chrono::milliseconds(0));
        }},
+      {"wait_times_out", put_one,
+       [](Hands& h) {
+         if (h.producer->wait(h.id, std::chrono::milliseconds(5)).code() != Code::kTimeout)
+           throw std::runtime_error("it waited for something else");
+       }},
       {"wake_sleeper",
        [](Hands& h) {
          engine::QueueRecord& queue = h.handle->store().queue(h.handle->actor().ensure_queue("default"));
@@ -419,6 +445,12 @@ const std::vector<Operation>& operations() {
        },
        [](Hands& h) { h.put(); }},
       {"fetch_times_out", nothing, [](Hands& h) { (void)h.worker->fetch(h.job, std::chrono::milliseconds(1)); }},
+      {"interrupt", put_one,
+       [](Hands& h) {
+         h.worker->interrupt();
+         if (h.worker->fetch(h.job, std::chrono::minutes(1)).code() != Code::kClosed)
+           throw std::runtime_error("an interrupted worker fetched");
+       }},
       {"pack_rings",
        [](Hands& h) {
          h.put(9);

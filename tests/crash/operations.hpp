@@ -54,6 +54,9 @@ struct Operation {
   std::function<void(Hands&)> act;      ///< is killed after each of its shared writes in turn
 };
 const std::vector<Operation>& operations();
+/// Those in which two threads write (thread_operations.cpp): for lanes that watch every thread. Who steps one of them
+/// through its instructions could neither kill at those of the other nor tell whose a change was.
+const std::vector<Operation>& operations_of_threads();
 /// With those of the order in a queue (order_operations.cpp).
 std::vector<Operation> with_order_operations(std::vector<Operation> all);
 /// With those of limits (limit_operations.cpp).
