@@ -4,6 +4,7 @@
 
 #include <functional>
 
+#include "shm/blocks.hpp"
 #include "tests/unit/engine/at_access.hpp"
 #include "tests/unit/engine/quiet_segment.hpp"
 
@@ -44,6 +45,31 @@ TEST(Mending, takes_no_chunk_from_a_ring_that_is_made_meanwhile) {
     EXPECT_EQ(s.drain().size(), 3U) << "at access " << accesses * i / kInstants;
     if (HasFailure()) return;
   }
+}
+
+/// A block of nobody, freed by another and taken for a new text between the look at it and the end of the sweep.
+TEST(Mending, frees_no_block_that_is_another_ones_meanwhile) {
+  QuietSegment s;
+  shm::Segment& segment = s.segment.attachment()->segment();
+  shm::Blocks others(segment, 0);
+  const std::uint64_t anew = shm::Blocks::word_of(1, 7);
+  const std::uint32_t block = others.write(0, 7, "of a generation that is over");
+  ASSERT_NE(block, shm::kNoIndex);
+  shm::Word& owner = segment.block_word(block);
+  {
+    bool taken = false;
+    const AtAccess meanwhile([&](shm::Access, shm::Point point, const void* word) {
+      if (point != shm::Point::kBlockFreed || word != owner.address() || taken) return;
+      taken = true;
+      EXPECT_TRUE(others.free_orphan(block, shm::Blocks::word_of(0, 7)));
+      owner.store(anew, shm::Point::kBlockTaken);
+    });
+    EXPECT_TRUE(s.admin.mend().ok());
+    EXPECT_TRUE(taken);
+  }
+  EXPECT_EQ(owner.load(), anew);
+  others.free_orphan(block, anew);
+  others.release();
 }
 
 }  // namespace

@@ -80,6 +80,24 @@ TEST(Retention, a_full_segment_refuses_only_when_nothing_can_be_used_again) {
   EXPECT_NE(s.put(0), "");
 }
 
+/// A worker lists what it has finished, fourteen at a time; meanwhile a producer that found nothing listed has taken some
+/// of them.
+TEST(Retention, a_slot_that_lives_again_is_not_used_again_by_what_was_listed_in_its_former_life) {
+  constexpr std::size_t kSlots = 64, kEarly = 5, kListed = 14;
+  QuietSegment s(few_slots(kSlots));
+  for (std::size_t i = 0; i < kEarly; ++i) s.put(1), s.drain();
+  Ids waiting;
+  for (std::size_t i = 0; i < kSlots; ++i) waiting.push_back(s.put(1));
+  for (std::size_t i = kEarly; i < kListed; ++i) {
+    ASSERT_EQ(s.take(), waiting.front());
+    ASSERT_TRUE(s.worker.ack(s.job).ok());
+    waiting.erase(waiting.begin());
+  }
+  for (std::size_t i = kEarly; i < kListed; ++i) waiting.push_back(s.put(1));
+  EXPECT_EQ(s.producer.enqueue(spec_of(1)).code(), Code::kSegmentFull);
+  EXPECT_EQ(s.drain(), waiting);
+}
+
 TEST(Retention, dead_letters_go_last) {
   QuietSegment s(few_slots(64));
   JobSpec spec = spec_of(2);

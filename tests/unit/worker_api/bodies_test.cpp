@@ -44,6 +44,35 @@ TEST(Bodies, above_the_maximum_are_refused_and_the_error_names_it) {
   EXPECT_TRUE(s.worker.ack(s.job, text_of(65'536)).ok());  // it is still held, and the largest result fits
 }
 
+/// One handle keeps the hints of many blocks to itself; another fills the segment, to the last block.
+TEST(Bodies, a_block_is_whose_it_says_whoever_has_its_hint) {
+  QuietSegment s;
+  Producer keeps_hints = Producer::attach(s.segment).value();
+  const std::string small = text_of(200), large = text_of(40'000);
+  JobSpec spec = spec_of(1);
+  spec.args = small;
+  ASSERT_TRUE(keeps_hints.enqueue(spec).ok());
+  const std::uint64_t kept = s.pool_use("blocks");
+  std::vector<std::pair<std::string, std::string>> bodies;
+  for (const std::string* args : {&large, &small}) {
+    spec.args = *args;
+    for (auto put = s.producer.enqueue(spec);; put = s.producer.enqueue(spec)) {
+      if (!put) {
+        EXPECT_EQ(put.error().subject, "blocks") << put.error().message;
+        break;
+      }
+      bodies.emplace_back(put->str(), *args);
+    }
+  }
+  ASSERT_GT(bodies.size(), kept);
+  for (const PoolInfo& pool : s.observer.segment_info().pools)
+    if (pool.name == "blocks") {
+      EXPECT_EQ(pool.used, pool.capacity);
+    }
+  EXPECT_EQ(keeps_hints.enqueue(spec).error().subject, "blocks");
+  for (const auto& [id, args] : bodies) EXPECT_EQ(s.get(id).args, args);
+}
+
 TEST(Bodies, wrong_types_queues_and_args_are_refused) {
   QuietSegment s;
   for (const char* type : {"", "A", ".a", "a.", "a b", "1a"}) {

@@ -2,6 +2,10 @@
 // Who supervises sleeps for up to a minute, and ends at once when asked to.
 
 #include <pthread.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <thread>
@@ -30,6 +34,78 @@ TEST(Supervision, whoever_asks_it_to_stop_just_before_it_looks_at_the_doorbell_i
   EXPECT_TRUE(eventually([&] { return ended.get(); }));
   attachment.ring_doorbell();
   supervising.join();
+}
+
+/// Supervises in a thread of its own, until the end.
+class Supervising {
+ public:
+  explicit Supervising(internal::Attachment& attachment, const AtAccess::Act& at_access = {})
+      : attachment_(attachment), thread_([this, at_access] {
+          std::optional<AtAccess> watched;
+          if (at_access) watched.emplace(at_access);
+          attachment_.supervise([this] { return stop_.get(); }, [](std::string_view) {});
+        }) {}
+  ~Supervising() {
+    stop_.set();
+    attachment_.ring_doorbell();
+    thread_.join();
+  }
+
+ private:
+  internal::Attachment& attachment_;
+  shm::LocalFlag stop_;
+  std::thread thread_;
+};
+
+TEST(Supervision, the_death_of_a_process_that_can_be_seen_from_here_rings_the_doorbell) {
+  QuietSegment s;
+  internal::Attachment& attachment = *s.segment.attachment();
+  const shm::Header& header = attachment.segment().header();
+  const std::uint32_t silent = header.doorbell.load();
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    const auto joined = Segment::attach(s.where());
+    for (;;) ::pause();
+  }
+  EXPECT_TRUE(eventually([&] { return header.doorbell.load() != silent; })) << "it rings when it has come";
+  EXPECT_TRUE(attachment.others_attached());
+  const Supervising supervising(attachment);
+  EXPECT_TRUE(eventually([&] { return header.sleeping_until_ms.load() != 0; }));
+  const std::uint32_t before = header.doorbell.load();
+  ::kill(child, SIGKILL);
+  EXPECT_TRUE(eventually([&] { return header.doorbell.load() != before; }));
+  EXPECT_TRUE(eventually([&] { return !attachment.others_attached(); }));
+  ::waitpid(child, nullptr, 0);
+}
+
+/// No descriptor tells a process of its own end, as none tells of one in another pid namespace.
+TEST(Supervision, where_a_death_cannot_be_seen_it_looks_each_50_ms) {
+  QuietSegment s;
+  internal::Attachment& attachment = *s.segment.attachment();
+  const shm::Word& until = attachment.segment().header().sleeping_until_ms;
+  const Segment beside = Segment::attach(s.where()).value();
+  shm::LocalFlag sleeps, sleeps_long;
+  const Supervising supervising(attachment, [&](shm::Access access, shm::Point, const void* word) {
+    if (access != shm::Access::kWritten || word != until.address() || until.load() == 0) return;
+    if (until.load() > s.now_ms() + 50) sleeps_long.set();
+    sleeps.set();
+  });
+  EXPECT_TRUE(eventually([&] { return sleeps.get(); }));
+  EXPECT_FALSE(sleeps_long.get());
+}
+
+TEST(Supervision, who_stands_in_leaves_the_seat_to_a_broker) {
+  const ScratchDirectory folder;
+  const SegmentName where{"seat", folder.path()};
+  const Segment segment = Segment::create(where, few_slots(64)).value();
+  const shm::Half& seated = segment.attachment()->segment().header().supervisor;
+  EXPECT_TRUE(eventually([&] { return seated.load() == segment.attachment()->process() + 1; }));
+  Broker broker = Broker::start(where, {}).value();
+  std::thread serving([&broker] { EXPECT_TRUE(broker.run([](std::string_view) {}).ok()); });
+  EXPECT_TRUE(eventually([&] { return seated.load() == broker.segment().attachment()->process() + 1; }));
+  broker.stop();
+  serving.join();
 }
 
 /// Attaching starts a thread, the keeper. Here none is to be had: no address space holds its stack.
