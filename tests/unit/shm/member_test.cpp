@@ -57,11 +57,12 @@ TEST(Member, one_that_nobody_has_reaped_does_not_run) {
   ::waitpid(child, nullptr, 0);
 }
 
-TEST(Member, a_name_that_looks_like_a_dead_process_does_not_make_it_one) {
+TEST(Member, a_name_with_a_bracket_does_not_hide_when_a_process_began) {
   const pid_t child = ::fork();
   if (child == 0) {
     ::prctl(PR_SET_NAME, "a) Z 1 (b");
-    ::_exit(shm::runs(Recorded(static_cast<std::uint32_t>(::getpid())).record) ? 0 : 1);
+    const Recorded another(static_cast<std::uint32_t>(::getpid()), 1);  // it began with the machine
+    ::_exit(shm::runs(another.record) ? 1 : 0);
   }
   int status = -1;
   ASSERT_EQ(::waitpid(child, &status, 0), child);
