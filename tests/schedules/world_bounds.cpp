@@ -2,6 +2,7 @@
 // Of the world of the schedules: bounds, and who waits or drops because of them.
 #include <algorithm>
 #include <unordered_map>
+#include <utility>
 
 #include "tests/schedules/fibers.hpp"
 #include "tests/schedules/world.hpp"
@@ -68,9 +69,10 @@ void World::put_patiently(std::uint32_t self, unsigned job, std::uint8_t rank) {
   }
 }
 
+/// Whoever comes while it is giving up its place may pass it.
 void World::give_up(std::uint32_t self) {
-  if (places_[self].held()) actor(self).leave_room(0, places_[self].ticket);
-  places_[self] = Place{};
+  const Place place = std::exchange(places_[self], Place{});
+  if (place.held()) actor(self).leave_room(0, place.ticket);
 }
 
 void World::rest(std::uint32_t self) {
