@@ -120,6 +120,7 @@ unsigned store_index(rl::atomic_data* data, std::memory_order order) {
   rl::thread_info_base& self = *rl::ctx().threadx_;
   switch (order) {
     case std::memory_order_relaxed: return self.atomic_store_relaxed(data);
+    case std::memory_order_acq_rel:  // of a mutant that weakens all writes of a point
     case std::memory_order_release: return self.atomic_store_release(data);
     default: return self.atomic_store_seq_cst(data);
   }

@@ -60,7 +60,8 @@ Stage& stage() {
 class Dice : public testing::TestWithParam<Scene> {};
 
 TEST_P(Dice, keep_the_promises) {
-  const Played played = play(play_of(stage(), GetParam()), first_run(), by_form(2'000, 200, 100'000));
+  const Played played =
+      play(play_of(stage(), GetParam()), first_run(), by_form(2'000, 200, 100'000) / GetParam().rarer);
   std::cout << GetParam().name << ": runs " << first_run() << " to " << played.last << ", " << played.accesses
             << " shared accesses, " << played.old_values << " loads of an old value\n";
   EXPECT_EQ(played.failure, "") << "in run " << played.last << '\n' << end_of(played.history);
@@ -75,7 +76,7 @@ TEST_P(AcquireLoads, suffice) {
     const bool total = access.kind == MemoryAccess::Kind::kLoad && access.order == std::memory_order_seq_cst;
     return total ? std::memory_order_acquire : access.order;
   };
-  const Played played = play(weaker, first_run(), by_form(2'000, 200, 100'000));
+  const Played played = play(weaker, first_run(), by_form(2'000, 200, 100'000) / GetParam().rarer);
   std::cout << GetParam().name << ": runs " << first_run() << " to " << played.last << ", " << played.accesses
             << " shared accesses, " << played.old_values << " loads of an old value\n";
   EXPECT_EQ(played.failure, "") << "in run " << played.last << '\n' << end_of(played.history);
@@ -98,7 +99,7 @@ INSTANTIATE_TEST_SUITE_P(Scenes, Dice, testing::ValuesIn(scenes()), test_name<Sc
 class EverySchedule : public testing::TestWithParam<Scene> {};
 
 TEST_P(EverySchedule, keeps_the_promises) {
-  const std::uint64_t most = by_form(10'000, 500, 2'000'000);
+  const std::uint64_t most = by_form(10'000, 500, 2'000'000) / GetParam().rarer;
   for (unsigned preemptions = 1; preemptions <= 2; ++preemptions) {
     Play bounded = play_of(stage(), GetParam());
     bounded.preemptions = preemptions;

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <iterator>
+
 #include "tests/relacy/scenes.hpp"
 
 namespace ojs_shm::test {
@@ -145,10 +148,8 @@ void end_it(Stage& stage, std::uint32_t self) { stage.end_it(self); }
 void put_for_later(Stage& stage, std::uint32_t self) { stage.put_for_later(self); }
 void supervise(Stage& stage, std::uint32_t self) { stage.supervise_until_later(self); }
 
-}  // namespace
-
-const std::vector<Scene>& scenes() {
-  static const std::vector<Scene> all = {
+std::vector<Scene> scenes_of_queues() {
+  return {
       // rings
       {"new rings: put, put | take, take", nothing_was, {put_best_then_worst, take_two}},
       {"new rings: put | put | take", nothing_was, {put_two, put_two, take_two}},
@@ -218,6 +219,16 @@ const std::vector<Scene>& scenes() {
       {"bring | bring | bring", nothing_was, {bring_the_same, bring_the_same, bring_the_same}, true},
       {"duplicate | take four", three_wait, {put_again, take_four}},
   };
+}
+
+}  // namespace
+
+const std::vector<Scene>& scenes() {
+  static const std::vector<Scene> all = [] {
+    std::vector<Scene> made = scenes_of_queues();
+    std::ranges::copy(scenes_of_policies(), std::back_inserter(made));
+    return made;
+  }();
   return all;
 }
 
@@ -233,8 +244,13 @@ Play play_of(Stage& stage, const Scene& scene, const Mutant* mutant) {
   for (std::uint32_t i = 0; i < scene.parts.size(); ++i)
     play.threads.emplace_back([&stage, &scene, i] { scene.parts[i](stage, i); });
   play.verdict = [&] { return stage.verdict(); };
-  if (mutant != nullptr)
-    play.weaken = [&stage, mutant](const MemoryAccess& access) { return mutant->order(stage, access); };
+  if (mutant != nullptr || scene.stores_in_total_order)
+    play.weaken = [&stage, mutant, total = scene.stores_in_total_order](MemoryAccess access) {
+      using Order = std::memory_order;
+      const bool store = access.kind == MemoryAccess::Kind::kStore && access.point != shm::Point::kNone;
+      if (total && store && access.order == Order::release) access.order = Order::seq_cst;
+      return mutant == nullptr ? access.order : mutant->order(stage, access);
+    };
   play.name_of = [&](const void* word) { return stage.name_of(word); };
   return play;
 }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/relacy/stage.hpp"
 
-#include <cstddef>
 #include <optional>
 
 namespace ojs_shm::test {
@@ -35,6 +34,7 @@ void Stage::begin_anew() {
   held_.body = &body_;
   for (unsigned i = 0; i < 2; ++i) telling_[i] = engine::Fetched{}, telling_[i].body = &bodies_[i];
   extended_ = ended_ = waits_ = supervisor_sleeps_ = false;
+  pool_limited_ = all_age_ = oversleeps_ = false;
   overdue_ended_ = rung_ = accepted_ = brought_ = pushed_ = passed_ = 0;
 }
 
@@ -162,48 +162,8 @@ std::string Stage::verdict() {
   const shm::Header& header = world_.store().segment().header();
   if (supervisor_sleeps_ && header.doorbell.load() == rung_) text += "the supervisor sleeps beside a timer; ";
   if (brought_ != 0 && accepted_ != 1) text += "an id was accepted " + std::to_string(accepted_) + " times; ";
+  text += settings_text();
   return text + world_.verdict();
-}
-
-std::string_view Stage::name_of(const void* word) const {
-  engine::Store& store = const_cast<World&>(world_).store();
-  const shm::Segment& segment = store.segment();
-  const shm::Geometry& sizes = segment.geometry();
-  const auto* byte = static_cast<const char*>(word);
-  // The number of the element and the offset in it, when the word lies in a table.
-  const auto in = [byte](const auto& first, std::size_t count, std::size_t& offset) {
-    const auto* begin = reinterpret_cast<const char*>(&first);
-    if (byte < begin || byte >= begin + count * sizeof first) return false;
-    offset = static_cast<std::size_t>(byte - begin) % sizeof first;
-    return true;
-  };
-  std::size_t at = 0;
-  if (in(segment.ring(0), sizes.rings, at))
-    return at == offsetof(shm::RingEnds, head) ? "head" : at == offsetof(shm::RingEnds, tail) ? "tail" : "ring claim";
-  if (in(segment.chunk(0), sizes.chunks, at))
-    return at == offsetof(shm::Chunk, next) ? "next" : at == offsetof(shm::Chunk, control) ? "chunk control" : "cell";
-  if (in(store.job(0), sizes.slots, at))
-    return at == 0                                       ? "control"
-           : at == offsetof(engine::JobRecord, deadline) ? "deadline"
-           : at == offsetof(engine::JobRecord, signals)  ? "signals"
-                                                         : "record";
-  if (in(store.queue(0), store.max_queues(), at)) {
-    constexpr std::size_t kRings = offsetof(engine::QueueRecord, rings);
-    if (at >= kRings + offsetof(shm::RingSet, ring)) return "ring name";
-    if (at >= kRings) return "index";
-    return at >= offsetof(engine::QueueRecord, waiters)    ? "waiters"
-           : at == offsetof(engine::QueueRecord, reserved) ? "reserved"
-           : at == offsetof(engine::QueueRecord, flags)    ? "flags"
-                                                           : "queue";
-  }
-  if (in(store.tally(0, 0), std::size_t{store.max_queues()} * store.lanes(), at)) return "tally";
-  if (in(segment.lane(0), sizes.lanes, at)) return "lane";
-  if (in(segment.key_cell(0), sizes.key_cells, at)) return "key";
-  if (in(segment.block_word(0), sizes.blocks, at)) return "block word";
-  if (in(segment.block_link(0), sizes.blocks, at)) return "block link";
-  if (in(segment.block(0), sizes.blocks, at)) return "block";
-  if (in(segment.header(), 1, at)) return at == offsetof(shm::Header, sleeping_until_ms) ? "sleeping" : "header";
-  return "map";
 }
 
 }  // namespace ojs_shm::test

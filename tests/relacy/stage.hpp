@@ -37,10 +37,39 @@ class Stage {
   void put_for_later(std::uint32_t self);
   void supervise_until_later(std::uint32_t self);
 
+  // Names and settings, and who reads them (settings.cpp).
+  void name_queue(std::uint32_t self);
+  void name_pool(std::uint32_t self);
+  void name_key(std::uint32_t self);
+  void read_names();
+  void pause();
+  void go_on(std::uint32_t self);
+  void age_all(std::uint32_t self);
+  void make_queue(std::uint32_t self);
+  void take_shortly(std::uint32_t self);
+  void supervise_leases();
+  void join_pool();
+  /// One job of the pool at a time: whoever has one when that is set counts too.
+  void limit_pool(std::uint32_t self);
+  /// From here on what is charged has to be counted again, as after a death.
+  void doubt_charges();
+  /// As after the death of somebody who had nothing in hand.
+  void repair_nothing();
+  // What was handed out, noted by the second, and who reads of the last minute.
+  void work_a_minute_ago();
+  void take_sample(std::uint32_t self);
+  void read_window();
+  // Events that tell by themselves whether their words belong together.
+  void fill_pages();
+  void tell_two(std::uint32_t self);
+  void read_told(bool all_are_there);
+
   /// What the word is: for the history of a failure, and for mutants.
   std::string_view name_of(const void* word) const;
 
  private:
+  std::string settings_text();
+
   World world_;
   std::string wrong_;
   engine::Fetched held_, telling_[2];
@@ -48,6 +77,7 @@ class Stage {
   bool extended_ = false, ended_ = false, waits_ = false, supervisor_sleeps_ = false;
   std::uint32_t overdue_ended_ = 0, rung_ = 0, accepted_ = 0, brought_ = 0;
   std::uint32_t pushed_ = 0, passed_ = 0;
+  bool pool_limited_ = false, all_age_ = false, oversleeps_ = false;
 };
 
 }  // namespace ojs_shm::test
