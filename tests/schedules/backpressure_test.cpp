@@ -1,20 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Drops and waiting producers under every schedule within a bound, killed after each of their writes.
-#include <gtest/gtest.h>
-
-#include <cstdlib>
-#include <iostream>
-
-#include "tests/schedules/explorer.hpp"
-#include "tests/schedules/fibers.hpp"
+#include "tests/schedules/schedules.hpp"
 
 namespace ojs_shm::test {
 namespace {
-
-using Part = std::function<void(World&, std::uint32_t)>;
-
-/// The first job of a fiber's own.
-unsigned own(std::uint32_t fiber) { return 6 + 4 * fiber; }
 
 void two_wait(World& world) {
   world.put(World::kJanitor, 0, 1);
@@ -22,16 +11,13 @@ void two_wait(World& world) {
   world.older(1, 1000);  // the worse one goes first when room is made
 }
 
-class BackpressureSchedules : public testing::Test {
+class BackpressureSchedules : public Schedules {
  protected:
-  static bool long_form() { return std::getenv("OJS_SHM_SCHEDULES_LONG") != nullptr; }
   void explore(const Scenario& scenario, unsigned preemptions, unsigned kills, std::uint64_t most_runs) {
-    if (const char* only = std::getenv("OJS_SHM_SCHEDULES_ONLY"); only != nullptr && scenario.name != only) return;
-    const Limits limits{.preemptions = preemptions, .kills = kills, .most_runs = long_form() ? ~0ULL : most_runs};
-    const Explored explored = Explorer(world_).explore(scenario, limits);
-    EXPECT_EQ(explored.failure, "");
-    std::cout << scenario.name << ", " << kills << " killed: " << explored.runs << " schedules"
-              << (explored.complete ? "" : ", cut short") << '\n';
+    Schedules::explore(scenario,
+                       {.preemptions = preemptions,
+                        .kills = kills,
+                        .most_runs = long_form() ? (scenario.parts.size() == 3 ? 400'000 : ~0ULL) : most_runs});
   }
   void explore_all(const std::vector<Scenario>& scenarios) {
     for (const Scenario& scenario : scenarios)
@@ -40,7 +26,6 @@ class BackpressureSchedules : public testing::Test {
         if (HasFailure()) return;
       }
   }
-  World world_;
 };
 
 const Part put = [](World& w, std::uint32_t i) { w.put(i, own(i), 1); };
@@ -145,24 +130,28 @@ TEST_F(BackpressureSchedules, BP_T19_who_repairs_accounts_of_tenants_is_killed_t
   const Part put_1 = [](World& w, std::uint32_t i) { w.put_for(i, own(i), 1, 1); };
   const Part put_next = [&](World& w, std::uint32_t i) { w.put_for(i, own(i), 1, next); };
   const std::pair<const char*, Part> doomed[] = {{"take", take}, {"give back", give_back}, {"put another's", put_next}};
-  for (const auto& [name, part] : doomed)
-    for (std::uint32_t access = 5; access < 200; access += long_form() ? 3 : 13)
-      for (const auto& beside : {put_next, put_1}) {
-        const auto died = [&](World& world) {
-          world.bound_tenants(World::kJanitor, 1);
-          world.give_all_accounts();
-          world.put_for(World::kJanitor, 0, 1, 1);
-          next = world.next_to(1);
-          Fibers fibers({[&] { part(world, 2); }, [] {}});
-          fibers.run(0, {{access, 1, true}});
-          if (fibers.killed(0)) world.died(2);
+  const auto no_account_left = [&](World& world) {
+    world.bound_tenants(World::kJanitor, 1);
+    world.give_all_accounts();
+    world.put_for(World::kJanitor, 0, 1, 1);
+    next = world.next_to(1);
+  };
+  for (const auto& [name, part] : doomed) {
+    const std::vector<std::uint32_t> deaths = deaths_of(world(), no_account_left, part);
+    for (std::size_t i = 0; i < deaths.size(); i += long_form() ? 1 : 5)
+      for (const auto& [what, beside] : {std::pair{"put another's", put_next}, {"put", put_1}}) {
+        const auto died = [&part, &no_account_left, access = deaths[i]](World& world) {
+          no_account_left(world);
+          kill_alone(world, 2, part, access);
         };
-        const Scenario scenario{std::string(name) + " died before access " + std::to_string(access) + ": repair | put",
-                                died,
-                                {[](World& w, std::uint32_t) { w.repair(); }, beside}};
-        explore(scenario, 1, 1, 120);
+        const Scenario scenario{
+            std::string(name) + " died before access " + std::to_string(deaths[i]) + ": repair | " + what,
+            died,
+            {[](World& w, std::uint32_t) { w.repair(); }, beside}};
+        Schedules::explore(scenario, {.preemptions = 1, .kills = 1, .most_runs = long_form() ? 20'000ULL : 120});
         if (HasFailure()) return;
       }
+  }
 }
 
 }  // namespace

@@ -21,8 +21,7 @@ class EveryPoint : public testing::Environment {
         Point::kProcessLive, Point::kProcessFreed, Point::kLaneTaken, Point::kLaneFreed, Point::kSeatTaken,
         Point::kSeatLeft, Point::kWaiterSet, Point::kWaiterCleared, Point::kDoorbellRung, Point::kWaitFlagSet,
         Point::kCompletionRung,
-        // Settings, which one changes at a time, and what guides a choice and decides nothing.
-        Point::kSetNamed, Point::kTypeNamed, Point::kTypeSet, Point::kPoolSet, Point::kTenantNamed,
+        // What guides a choice and decides nothing.
         Point::kBacklogCounted, Point::kSampleTaken};
     for (std::size_t i = 0; i < static_cast<std::size_t>(Point::kCount); ++i) {
       const auto point = static_cast<Point>(i);

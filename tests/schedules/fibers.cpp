@@ -3,6 +3,7 @@
 
 #include <ucontext.h>
 
+#include <algorithm>
 #include <array>
 #include <stdexcept>
 
@@ -16,12 +17,15 @@ constexpr std::uint32_t kMostWaits = 60;
 Fibers* running = nullptr;  ///< one thread, one run at a time
 std::uint64_t clock_of_run = 0;
 
+/// They outlive their fibers: new ones for each run would cost more than the run.
+std::vector<std::unique_ptr<char[]>> free_stacks;
+
 }  // namespace
 
 struct Fibers::Fiber {
   std::function<void()> part;
   ucontext_t context{};
-  std::vector<char> stack = std::vector<char>(kStackBytes);
+  std::unique_ptr<char[]> stack;
   bool done = false, killed = false;
   shm::Point last_point = shm::Point::kNone;  ///< of its last write
 };
@@ -34,10 +38,15 @@ Fibers::Fibers(std::vector<std::function<void()>> parts) : home_(std::make_uniqu
   for (auto& part : parts) {
     fibers_.push_back(std::make_unique<Fiber>());
     fibers_.back()->part = std::move(part);
+    if (free_stacks.empty()) free_stacks.push_back(std::make_unique_for_overwrite<char[]>(kStackBytes));
+    fibers_.back()->stack = std::move(free_stacks.back());
+    free_stacks.pop_back();
   }
 }
 
-Fibers::~Fibers() = default;
+Fibers::~Fibers() {
+  for (const auto& fiber : fibers_) free_stacks.push_back(std::move(fiber->stack));
+}
 
 std::uint64_t Fibers::now() { return ++clock_of_run; }
 bool Fibers::killed(std::uint32_t fiber) const { return fibers_[fiber]->killed; }
@@ -54,8 +63,8 @@ bool Fibers::run(std::uint32_t first, const std::vector<Switch>& switches) {
   switches_ = &switches;
   for (const auto& fiber : fibers_) {
     ::getcontext(&fiber->context);
-    fiber->context.uc_stack.ss_sp = fiber->stack.data();
-    fiber->context.uc_stack.ss_size = fiber->stack.size();
+    fiber->context.uc_stack.ss_sp = fiber->stack.get();
+    fiber->context.uc_stack.ss_size = kStackBytes;
     fiber->context.uc_link = nullptr;
     ::makecontext(&fiber->context, begin, 0);
   }
@@ -77,17 +86,24 @@ void Fibers::on_access(shm::Access access, shm::Point point, const void* word) {
   if (access != shm::Access::kWritten) running->before_access(word, access != shm::Access::kLoad);
 }
 
+const Switch* Fibers::next_switch(bool ended) {
+  if (next_switch_ == switches_->size()) return nullptr;
+  const Switch& next = (*switches_)[next_switch_];
+  if (next.access != steps_.size() + 1 || (next.why == Switch::Why::kEnded) != ended) return nullptr;
+  ++next_switch_;
+  return &next;
+}
+
 void Fibers::before_access(const void* word, bool writes) {
   bool told = false;
-  while (next_switch_ < switches_->size() && (*switches_)[next_switch_].access == steps_.size() + 1) {
-    const Switch& change = (*switches_)[next_switch_++];
+  while (const Switch* change = next_switch(false)) {
     told = true;
-    if (change.kill) {
+    if (change->why == Switch::Why::kKilled) {
       fibers_[current_]->killed = fibers_[current_]->done = true;
       ++deaths_at(fibers_[current_]->last_point);
-      if (fibers_[change.to]->done) leave();
+      if (fibers_[change->to]->done) leave();
     }
-    if (!fibers_[change.to]->done) go_to(change.to);
+    if (!fibers_[change->to]->done) go_to(change->to);
   }
   if (!told && ++in_a_row_ > kPatience) pass_on();
   ++clock_of_run;
@@ -115,12 +131,15 @@ void Fibers::go_to(std::uint32_t fiber) {
 }
 
 void Fibers::leave() {
-  for (std::uint32_t i = 0; i < fibers_.size(); ++i)
-    if (!fibers_[i]->done) {
-      current_ = i;
-      in_a_row_ = 0;
-      ::setcontext(&fibers_[i]->context);
-    }
+  const auto rest = [](const auto& fiber) { return !fiber->done; };
+  auto next = std::find_if(fibers_.begin(), fibers_.end(), rest);
+  if (const Switch* told = next_switch(true); told != nullptr && rest(fibers_[told->to]))
+    next = fibers_.begin() + told->to;
+  if (next != fibers_.end()) {
+    current_ = static_cast<std::uint32_t>(next - fibers_.begin());
+    in_a_row_ = 0;
+    ::setcontext(&(*next)->context);
+  }
   ::setcontext(&home_->context);
   throw std::logic_error("a context did not take over");
 }

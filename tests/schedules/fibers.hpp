@@ -11,9 +11,14 @@ namespace ojs_shm::test {
 
 /// Which fiber goes on before a given shared access, counted over the whole run.
 struct Switch {
+  enum class Why : std::uint8_t {
+    kPreempted,  ///< the one that was about to make the access
+    kKilled,     ///< the one that was about to make it is dead from here on
+    kEnded,      ///< the one that made the access before has come to its end
+  };
   std::uint32_t access = 0;  ///< 1-based
   std::uint32_t to = 0;      ///< fiber that goes on
-  bool kill = false;         ///< the one that was about to make the access is dead from here on
+  Why why = Why::kPreempted;
 };
 
 /// What happened before each shared access of a run.
@@ -24,7 +29,8 @@ struct Step {
 };
 
 /// Runs functions as fibers of one thread, one at a time, and changes between them only where it is told to, or when one
-/// ends. A fiber that makes very many accesses in a row waits for another: then the next one goes on.
+/// ends: then, unless it is told otherwise, the first that has not. A fiber that makes very many accesses in a row waits for
+/// another: then the next one goes on.
 class Fibers {
  public:
   explicit Fibers(std::vector<std::function<void()>> parts);
@@ -44,6 +50,8 @@ class Fibers {
   static void on_access(shm::Access access, shm::Point point, const void* word);
   static void begin();
   void before_access(const void* word, bool writes);
+  /// The next switch, when it is for the next access and an end is or is not its cause.
+  const Switch* next_switch(bool ended);
   void pass_on();
   void go_to(std::uint32_t fiber);
   void leave();  ///< the present fiber is done: another goes on, or the run ends

@@ -1,30 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rings that are packed and batches of finished slots that are used again, under every schedule within a bound, and what
 // two sleepers and a beat are promised.
-#include <gtest/gtest.h>
-
-#include <iostream>
-
-#include "tests/schedules/explorer.hpp"
+#include "tests/schedules/schedules.hpp"
 
 namespace ojs_shm::test {
 namespace {
 
-using Part = std::function<void(World&, std::uint32_t)>;
-
-/// The first job of a fiber's own.
-unsigned own(std::uint32_t fiber) { return 6 + 4 * fiber; }
-
-class RingSchedules : public testing::Test {
- protected:
-  void explore(const Scenario& scenario, Limits limits) {
-    const Explored explored = Explorer(world_).explore(scenario, limits);
-    EXPECT_EQ(explored.failure, "");
-    std::cout << scenario.name << ": " << explored.runs << " schedules, " << explored.kills << " kills"
-              << (explored.complete ? "" : ", cut short") << '\n';
-  }
-  World world_;
-};
+class RingSchedules : public Schedules {};
 
 /// A level whose second chunk holds nothing but dead hints.
 void dead_in_the_middle(World& world) {

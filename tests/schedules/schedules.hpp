@@ -3,8 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include <cstdlib>
-#include <iostream>
+#include <map>
 
 #include "tests/schedules/operations.hpp"
 
@@ -13,27 +12,20 @@ namespace ojs_shm::test {
 /// Explores scenario after scenario, and says in the end how many schedules that were.
 class Schedules : public testing::Test {
  protected:
-  static bool long_form() { return std::getenv("OJS_SHM_SCHEDULES_LONG") != nullptr; }
-  void explore(const Scenario& scenario, Limits limits) {
-    if (const char* only = std::getenv("OJS_SHM_SCHEDULES_ONLY"); only != nullptr && scenario.name != only) return;
-    const Explored explored = Explorer(world_).explore(scenario, limits);
-    sum_.runs += explored.runs;
-    sum_.kills += explored.kills;
-    sum_.accesses += explored.accesses;
-    incomplete_ += explored.complete ? 0 : 1;
-    ++scenarios_;
-    EXPECT_EQ(explored.failure, "");
-  }
-  void TearDown() override {
-    std::cout << scenarios_ << " scenarios, " << sum_.runs << " schedules, " << sum_.kills << " kills, "
-              << sum_.accesses << " shared accesses"
-              << (incomplete_ != 0 ? ", " + std::to_string(incomplete_) + " cut short" : "") << '\n';
-  }
+  static bool long_form();
+  void explore(const Scenario& scenario, Limits limits);
+  void TearDown() override;
+  World& world(std::uint32_t slots = World::kSlots);
 
  private:
-  World world_;
+  std::map<std::uint32_t, std::unique_ptr<World>> worlds_;  ///< by slots
   Explored sum_;
   std::uint64_t scenarios_ = 0, incomplete_ = 0;
 };
+
+/// Runs a part alone and kills it before that access; its process is dead then.
+void kill_alone(World& world, std::uint32_t lane, const Part& part, std::uint32_t access);
+/// The accesses at which that makes a difference: those that follow a write.
+std::vector<std::uint32_t> deaths_of(World& world, const std::function<void(World&)>& prepare, const Part& part);
 
 }  // namespace ojs_shm::test

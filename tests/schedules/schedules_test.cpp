@@ -419,26 +419,38 @@ TEST_F(Schedules, FS_T01_a_chunk_that_comes_again_under_a_push_keeps_its_ring) {
   explore({"put_two | work_on", all_open, {put_two, work_on}}, {.preemptions = 1});
 }
 
-/// Who repairs is killed as well, after each of its writes, while another works.
+/// All slots are taken, so that what comes next stands in the one that was finished just before, whoever still knows it.
+TEST_F(Schedules, FS_T01_a_slot_that_is_used_again_is_another_job_to_whoever_knew_it) {
+  const Part take_finish_put = [](World& w, std::uint32_t i) { w.take(i), w.finish(i), w.put(i, own(i), 1); };
+  for (const Named& beside : operations())
+    for (const unsigned kills : {0U, 1U}) {
+      Scenario scenario{std::string("four slots: take, finish, put | ") + beside.name,
+                        three_wait,
+                        {take_finish_put, beside.part},
+                        World::kFewSlots};
+      explore(scenario, {.preemptions = 2 - kills, .kills = kills, .most_runs = long_form() ? ~0ULL : 300});
+      if (HasFailure()) return;
+    }
+}
+
+/// Who repairs is killed as well, after each of its writes, while another works; whom it repairs died after any of his.
 TEST_F(Schedules, FS_T02_a_repairer_beside_a_living_operation_killed_too) {
-  const auto dies_in = [](const Named& operation, std::uint32_t access) {
-    return [&operation, access](World& world) {
-      three_wait(world);
-      Fibers fibers({[&] { operation.part(world, 2); }, [] {}});
-      fibers.run(0, {{access, 1, true}});
-      if (fibers.killed(0)) world.died(2);
-    };
-  };
-  for (const char* dead : {"put_beside", "put_batch", "take_finish", "take_give_back", "move_0_first", "cancel_0"})
+  for (const char* dead : {"put_beside", "put_batch", "take_finish", "take_give_back", "move_0_first", "cancel_0"}) {
+    const Part& part = named(dead).part;
+    const std::vector<std::uint32_t> deaths = deaths_of(world(), three_wait, part);
     for (const char* beside : {"put_first", "take_finish", "move_0_last"})
-      for (std::uint32_t access = 5; access < 400; access += long_form() ? 7 : 31) {
-        Scenario scenario;
-        scenario.name = std::string(dead) + " died before access " + std::to_string(access) + ": repair | " + beside;
-        scenario.prepare = dies_in(named(dead), access);
-        scenario.parts = {[](World& w, std::uint32_t) { w.repair(); }, named(beside).part};
-        explore(scenario, {.preemptions = 1, .kills = 1, .most_runs = long_form() ? 20'000ULL : 120});
+      for (std::size_t i = 0; i < deaths.size(); i += long_form() ? 1 : 9) {
+        const auto died = [&part, access = deaths[i]](World& world) {
+          three_wait(world);
+          kill_alone(world, 2, part, access);
+        };
+        explore({std::string(dead) + " died before access " + std::to_string(deaths[i]) + ": repair | " + beside,
+                 died,
+                 {[](World& w, std::uint32_t) { w.repair(); }, named(beside).part}},
+                {.preemptions = 1, .kills = 1, .most_runs = long_form() ? 20'000ULL : 120});
         if (HasFailure()) return;
       }
+  }
 }
 
 }  // namespace

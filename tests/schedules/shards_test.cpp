@@ -131,6 +131,21 @@ TEST_F(ShardSchedules, FS_T16_tenants_share_a_queue_of_several_lines) {
               500);
 }
 
+/// Both levels have jobs in both lines all the time, so the turns of the queue are exact whoever takes them from where.
+TEST_F(ShardSchedules, SUM_04_levels_take_turns_in_all_lines_together) {
+  const auto both_loaded = [](World& world) {
+    world.shard(kFirst, 2);
+    for (const unsigned job : {0U, 1U, 2U, 3U, 4U, 5U, 14U, 15U})
+      world.put(job / 2 % 2 == 0 ? kFirst : kSecond, job, job % 2 == 0 ? 1 : 3);
+    world.take_turns();
+  };
+  explore_all({{"turns: one | one", both_loaded, {kTake, kTake}},
+               {"turns: two | two", both_loaded, {kTakeTwo, kTakeTwo}},
+               {"turns: give back | one", both_loaded, {kGiveBack, kTake}},
+               {"turns: fewer | two", both_loaded, {kFewerShards, kTakeTwo}}},
+              500);
+}
+
 TEST_F(ShardSchedules, FS_T01_nobody_sleeps_beside_a_job_of_another_line) {
   const Part sleep = [](World& w, std::uint32_t i) { w.lie_down(i); };
   const std::pair<const char*, std::function<void(World&)>> starts[] = {{"open", both_lines_open},

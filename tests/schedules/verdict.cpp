@@ -75,6 +75,7 @@ bool World::never_empty(const Empty& empty) const {
   for (bool further = true; further && until < empty.returned;) {
     further = false;
     for (const Books& books : books_) {
+      if (books.queue != empty.queue) continue;
       if (books.put_returned == 0 || books.put_returned > until || !ordered(books.put_by, empty.by)) continue;
       if (books.may_return || books.passed_over || limited(static_cast<unsigned>(&books - books_.data()))) continue;
       std::uint64_t leaves = books.cancel_called != 0 ? books.cancel_called : kNever;
@@ -108,7 +109,7 @@ std::string World::order_text() const {
         // What came before the job itself was there whenever the job was, however late the fetch began to look.
         const bool before_it = ordered(other.put_by, mine.put_by) && there(other, mine.put_called, take.returned);
         const bool before_fetch = ordered(other.put_by, take.by) && there(other, take.called, take.returned);
-        if (y != x && other.move_called == 0 &&
+        if (y != x && other.queue == mine.queue && other.move_called == 0 &&
             ((before_it && goes_first(other, mine, take, true)) ||
              (before_fetch && goes_first(other, mine, take, false))))
           text += "job " + std::to_string(x) + " overtook job " + std::to_string(y) + "; ";
@@ -183,14 +184,20 @@ std::string World::verdict() {
       return text + "a full queue took a job; ";
   }
   if (sleeps && depth > woken) text += "a worker sleeps beside a job; ";
-  text += told_text() + rate_text();
-  if (accepted_ > 1 || (dead_.empty() && max_depth_ == 0 && brought_ != 0 && accepted_ == 0))
+  text += told_text() + rate_text() + names_text();
+  const bool room_for_all = max_depth_ == 0 && store_->slots() == kSlots;
+  if (accepted_ > 1 || (dead_.empty() && room_for_all && brought_ != 0 && accepted_ == 0))
     text += std::to_string(accepted_) + " who brought one id were let in; ";
   engine::Actor& last = actor(kJanitor + 1);
   engine::Fetched& out = held_[kSecondJanitor];
   std::vector<unsigned> line;
-  while (last.fetch(0, 0, false, out) == Outcome::kOk ||
-         (pool_queues_ == 2 && last.fetch(1, 0, false, out) == Outcome::kOk)) {
+  const std::uint32_t queues = queues_.empty() ? std::max(pool_queues_, 1U) : store_->max_queues();
+  const auto one_left = [&last, &out, queues] {
+    for (std::uint32_t queue = 0; queue < queues; ++queue)
+      if (last.fetch(queue, 0, false, out) == Outcome::kOk) return true;
+    return false;
+  };
+  while (one_left()) {
     const unsigned job = number_of(out);
     if (job >= kJobs) return text + "an unknown job was left; ";
     if (++books_[job].drained > 1) return text + "job " + std::to_string(job) + " came twice at the end; ";
@@ -221,6 +228,7 @@ std::string World::verdict() {
     if ((!dropping_ || dead_.empty()) && seen(first) != seen(first + 1))
       text += "half of the batch of job " + std::to_string(first) + " came out; ";
   text += batches_text(line) + moves_text(line) + ring_text() + audit_text();
+  if (max_depth_ == 0 && tenant_depth_ == 0) return text;
   return text + bound_text() + tenant_bound_text() + audit_text();
 }
 

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <cstring>
 #include <stdexcept>
 
 #include "engine/limit_setter.hpp"
@@ -17,10 +16,16 @@ namespace ojs_shm::test {
 
 using engine::Outcome;
 
-World::World(bool one_clock) : one_clock_(one_clock) {
+namespace {
+constexpr std::uint64_t kNow = 1'750'000'000'000;  ///< ms
+constexpr std::uint64_t kSalt = 0x0123'4567'89AB'CDEF;
+}  // namespace
+
+/// Nothing in it is drawn, and its clock stands: a schedule that is played again is the same to the last access.
+World::World(bool one_clock, std::uint32_t slots) : one_clock_(one_clock) {
   engine::Plan plan;
-  plan.slots = 8;
-  plan.max_queues = 2;
+  plan.slots = slots;
+  plan.max_queues = 4;
   plan.max_handles = kLanes;
   plan.max_tenants = 8;
   plan.max_body_bytes = 512;
@@ -28,8 +33,10 @@ World::World(bool one_clock) : one_clock_(one_clock) {
   shm::Opened opened = engine::make(folder_ / "world", plan);
   if (opened.code != shm::OpenCode::kOk) throw std::runtime_error("world: " + opened.detail);
   segment_ = std::move(opened.segment);
+  segment_.header().salt = kSalt;
   // NO CRASH POINT: nobody else is there yet
-  segment_.process(0).live.store(1, shm::Point::kNone);
+  segment_.header().clock_offset_ms.store(shm::kStandingClock | kNow, shm::Point::kNone);
+  segment_.process(0).live.store(1, shm::Point::kNone);  // NO CRASH POINT: as above
   segment_.header().lanes_high.store(kLanes, shm::Point::kNone);
   for (std::uint32_t lane = 0; lane < kLanes; ++lane) segment_.lane(lane).process.store(1, shm::Point::kNone);
   store_ = std::make_unique<engine::Store>(segment_);
@@ -39,14 +46,13 @@ World::World(bool one_clock) : one_clock_(one_clock) {
     store_->job(slot).control.store(
         shm::Control(engine::kSlotFree, 0, 0, (3 + slot % 4) * shm::Control::kTransition).word, shm::Point::kNone);
   engine::Actor(*store_, kJanitor).ensure_queue("q");
-  const auto* bytes = reinterpret_cast<const std::byte*>(&segment_.header());
-  image_.assign(bytes, bytes + segment_.size());
+  pages_ = std::make_unique<WorldPages>(&segment_.header(), segment_.size());
   for (unsigned job = 0; job < kJobs; ++job)  // some have no room in a slot
     texts_.push_back("[" + std::to_string(job) + std::string(job % 4 == 1 && job > 5 ? 200 : 0, ' ') + "]");
 }
 
 void World::begin_anew() {
-  std::memcpy(static_cast<void*>(&segment_.header()), image_.data(), image_.size());
+  pages_->begin_anew();
   for (std::uint32_t lane = 0; lane < kLanes; ++lane) {
     actors_[lane] = std::make_unique<engine::Actor>(*store_, lane);
     held_[lane] = engine::Fetched{};
@@ -73,6 +79,7 @@ void World::begin_anew() {
   std::fill(std::begin(beaten_), std::end(beaten_), false);
   dead_.clear();
   batches_.clear();
+  for (auto* called : {&queues_, &types_, &tenants_}) called->clear();
   wrong_.clear();
 }
 
@@ -81,6 +88,7 @@ engine::NewJob World::job_named(unsigned job, std::uint8_t rank) {
   spec.type = "t";
   spec.args = texts_[job];
   spec.rank = rank;
+  spec.retry.jitter = false;
   spec.queue = pool_queues_ == 2 && rank == 3 ? 1 : 0;
   return spec;
 }
@@ -115,7 +123,7 @@ void World::put(std::uint32_t self, unsigned job, const engine::NewJob& spec) {
   if (outcome == Outcome::kOk)
     let_in(self, job);
   else if ((outcome != Outcome::kQueueFull || (max_depth_ == 0 && tenant_depth_ == 0)) &&
-           (outcome != Outcome::kBusy || (!dropping_ && tenant_depth_ == 0)))
+           (outcome != Outcome::kBusy || (!dropping_ && tenant_depth_ == 0)) && !no_slot(outcome))
     wrong_ += "an enqueue was refused; ";
   if (outcome == Outcome::kQueueFull && dropping_) note_a_refused_drop();
 }
@@ -186,7 +194,8 @@ void World::put_batch(std::uint32_t self, unsigned first, std::uint8_t rank) {
   }
   std::vector<engine::JobId> ids;
   if (const Outcome outcome = actor(self).enqueue_batch(jobs, ids); outcome != Outcome::kOk) {
-    if ((outcome != Outcome::kQueueFull || max_depth_ == 0) && (outcome != Outcome::kBusy || !dropping_))
+    if ((outcome != Outcome::kQueueFull || max_depth_ == 0) && (outcome != Outcome::kBusy || !dropping_) &&
+        !no_slot(outcome))
       wrong_ += "a batch was refused; ";
     if (outcome == Outcome::kQueueFull && dropping_) note_a_refused_drop();
     return;
@@ -220,7 +229,7 @@ void World::bring_beside(std::uint32_t self, unsigned job) {
   ++brought_;
   const Outcome outcome = actor(self).enqueue(spec, books.id);
   if (outcome == Outcome::kOk) ++accepted_, let_in(self, job);
-  if (outcome != Outcome::kOk && outcome != Outcome::kDuplicate && outcome != Outcome::kQueueFull)
+  if (outcome != Outcome::kOk && outcome != Outcome::kDuplicate && outcome != Outcome::kQueueFull && !no_slot(outcome))
     wrong_ += "an id was neither accepted nor refused; ";
 }
 
@@ -229,16 +238,19 @@ void World::put_again(std::uint32_t self) {
   spec.id = kBrought;
   engine::JobId id;
   const Outcome outcome = actor(self).enqueue(spec, id);
-  if (outcome != Outcome::kDuplicate && outcome != Outcome::kQueueFull) wrong_ += "a duplicate was not refused; ";
+  if (outcome != Outcome::kDuplicate && outcome != Outcome::kQueueFull && !no_slot(outcome))
+    wrong_ += "a duplicate was not refused; ";
 }
 
-bool World::take(std::uint32_t self) {
+bool World::take(std::uint32_t self) { return take(self, 0); }
+
+bool World::take(std::uint32_t self, std::uint32_t queue) {
   const std::uint64_t called = Fibers::now();
   const Outcome outcome = pool_queues_ != 0 ? actor(self).fetch_from_pool(0, 0, false, held_[self])
-                                            : actor(self).fetch(0, 0, false, held_[self]);
+                                            : actor(self).fetch(queue, 0, false, held_[self]);
   const std::uint64_t returned = Fibers::now();
   if (outcome != Outcome::kOk) {
-    empties_.push_back({called, returned, self});
+    empties_.push_back({called, returned, self, queue});
     return false;
   }
   const unsigned job = number_of(held_[self]);

@@ -3,11 +3,13 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "engine/actor.hpp"
+#include "tests/schedules/world_pages.hpp"
 #include "tests/support/process.hpp"
 
 namespace ojs_shm::test {
@@ -18,9 +20,12 @@ class World {
  public:
   static constexpr std::uint32_t kFibers = 3, kJanitor = 4, kSecondJanitor = 5, kLanes = 6;
   static constexpr unsigned kJobs = 18;
+  /// Four jobs wait, and each of two fibers may put in a batch of two more, which nobody takes before the verdict; with few
+  /// there is room for those four alone.
+  static constexpr std::uint32_t kSlots = 8, kFewSlots = 4;
 
   /// Without one clock, what two fibers do is ordered by nothing but what the second saw of the first.
-  explicit World(bool one_clock = true);
+  explicit World(bool one_clock = true, std::uint32_t slots = kSlots);
   void begin_anew();
   engine::Actor& actor(std::uint32_t lane) { return *actors_[lane]; }
   engine::Store& store() { return *store_; }
@@ -31,6 +36,13 @@ class World {
   void put_rated(std::uint32_t self, unsigned job, std::uint8_t rank, unsigned rate = 7);
   /// Of a tenant.
   void put_for(std::uint32_t self, unsigned job, std::uint8_t rank, unsigned tenant);
+  /// As put() and take(), in the queue of that name, which may not be there yet.
+  void put_into(std::uint32_t self, unsigned job, std::string_view queue);
+  void take_from(std::uint32_t self, std::string_view queue);
+  /// Under names that nobody may have used yet.
+  void rank_type(std::uint32_t self, std::string_view type, std::uint8_t rank);
+  void weigh_tenant(std::uint32_t self, std::string_view tenant, std::uint32_t weight);
+  void set_pool(std::uint32_t self, std::string_view pool);
   /// Brings the same id as whoever else does so in this run: one of them is let in.
   void bring_beside(std::uint32_t self, unsigned job);
   void put_again(std::uint32_t self);  ///< a duplicate: admitted, then refused and taken back
@@ -72,6 +84,8 @@ class World {
   void rest(std::uint32_t self);
   /// The heads of all levels are compared from here on; nobody waits long enough for it to make a difference.
   void age();
+  /// As the default of all queues; whoever makes one just then follows it or does not.
+  void age_by_default(std::uint32_t self);
   /// Tenants share from here on, or no longer; so many jobs of one come in a row.
   void share(std::uint32_t self, bool on = true, unsigned weight = 1);
   /// A job of the key "k", of which so many may be at work from here on.
@@ -117,6 +131,7 @@ class World {
   struct Books {
     std::uint8_t rank = 0;
     unsigned tenant = 0;
+    std::uint32_t queue = 0;
     std::uint32_t put_by = kJanitor;
     std::uint64_t put_called = 0, put_returned = 0;
     std::uint64_t cancel_called = 0, move_called = 0;
@@ -134,7 +149,14 @@ class World {
   };
   struct Empty {
     std::uint64_t called, returned;
-    std::uint32_t by;
+    std::uint32_t by, queue = 0;
+  };
+  /// A queue, or a setting of a type or a tenant, and who called for it.
+  struct Called {
+    std::string_view name;
+    std::uint64_t value = 0;
+    std::uint32_t by = 0;
+    bool returned = false;
   };
   struct Sharding {
     unsigned shards = 1;
@@ -145,6 +167,15 @@ class World {
   static constexpr std::uint64_t kNever = ~0ULL;
   engine::NewJob job_named(unsigned job, std::uint8_t rank);
   void put(std::uint32_t self, unsigned job, const engine::NewJob& spec);
+  /// Where there are few slots an enqueue may be refused for want of one.
+  bool no_slot(engine::Outcome outcome) const {
+    return outcome == engine::Outcome::kNoSlots && store_->slots() < kSlots;
+  }
+  bool take(std::uint32_t self, std::uint32_t queue);
+  std::uint32_t queue_named(std::uint32_t self, std::string_view name);
+  std::string names_text();
+  std::string settings_text(const std::vector<Called>& settings,
+                            const std::function<std::uint64_t(std::string_view)>& found) const;
   unsigned number_of(const engine::Fetched& fetched) const;
   std::string audit_text() const;
   std::string order_text() const;
@@ -176,7 +207,7 @@ class World {
   bool one_clock_;
   ScratchDirectory folder_;
   shm::Segment segment_;
-  std::vector<std::byte> image_;
+  std::unique_ptr<WorldPages> pages_;
   std::unique_ptr<engine::Store> store_;
   std::unique_ptr<engine::Actor> actors_[kLanes];
   std::string bodies_[kLanes];
@@ -213,6 +244,7 @@ class World {
   bool tells_ = false;
   unsigned pool_queues_ = 0;       ///< 0: fetches are for no pool
   std::vector<unsigned> batches_;  ///< the first job of each
+  std::vector<Called> queues_, types_, tenants_;
   std::string wrong_;
 };
 

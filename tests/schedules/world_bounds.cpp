@@ -69,7 +69,7 @@ void World::put_patiently(std::uint32_t self, unsigned job, std::uint8_t rank) {
   }
 }
 
-/// Whoever comes while it is giving up its place may pass it.
+/// From its call on the place is nobody's.
 void World::give_up(std::uint32_t self) {
   const Place place = std::exchange(places_[self], Place{});
   if (place.held()) actor(self).leave_room(0, place.ticket);

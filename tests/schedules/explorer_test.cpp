@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+// That the explorer leaves out no schedule, and plays the same ones again.
+#include <set>
+
+#include "tests/schedules/schedules.hpp"
+
+namespace ojs_shm::test {
+namespace {
+
+// NO CRASH POINT: these words are no part of a segment
+constexpr shm::Point kNoPoint = shm::Point::kNone;
+
+/// The scenarios write down what they see; what all schedules have seen together is what is looked at.
+class ExplorerTest : public testing::Test {
+ protected:
+  Explored explore(std::vector<Part> parts, const Limits& limits) {
+    const auto anew = [this](World&) {
+      a_.store(0, kNoPoint), b_.store(0, kNoPoint);
+      if (!saw_.empty()) seen_.insert(saw_);
+      saw_.clear();
+    };
+    const Explored explored = Explorer(world_).explore({"words", anew, std::move(parts)}, limits);
+    seen_.insert(saw_);
+    EXPECT_EQ(explored.failure, "");
+    EXPECT_TRUE(explored.complete);
+    return explored;
+  }
+  World world_;
+  shm::Word a_, b_;
+  std::string saw_;
+  std::set<std::string> seen_;
+};
+
+/// That a is touched by both shows only in a schedule that comes out of a switch at b.
+TEST_F(ExplorerTest, a_word_that_turns_out_to_be_contended_later_is_a_place_to_switch_all_the_same) {
+  const Part writes = [this](World&, std::uint32_t) {
+    b_.store(1, kNoPoint), a_.store(1, kNoPoint), b_.store(2, kNoPoint);
+  };
+  const Part reads = [this](World&, std::uint32_t) {
+    saw_ = std::to_string(b_.load());
+    if (saw_ == "1") saw_ += std::to_string(a_.load());
+  };
+  explore({writes, reads}, {.preemptions = 1});
+  EXPECT_EQ(seen_, (std::set<std::string>{"0", "10", "11", "2"}));
+}
+
+TEST_F(ExplorerTest, whoever_is_left_goes_on_where_one_ends_or_is_killed) {
+  const Part writes = [this](World&, std::uint32_t i) {
+    a_.fetch_add(1, kNoPoint);
+    saw_ += static_cast<char>('0' + i);
+    b_.fetch_add(1, kNoPoint);
+    saw_ += static_cast<char>('a' + i);
+  };
+  const Explored whole = explore({writes, writes, writes}, {.preemptions = 0});
+  EXPECT_EQ(seen_, (std::set<std::string>{"0a1b2c", "0a2c1b", "1b0a2c", "1b2c0a", "2c0a1b", "2c1b0a"}));
+  EXPECT_EQ(whole.runs, seen_.size());
+  seen_.clear();
+  explore({writes, writes, writes}, {.preemptions = 0, .kills = 1});
+  for (const char* killed : {"01b2c", "02c1b", "10a2c", "12c0a", "20a1b", "21b0a", "0a12c", "0a21b", "1b02c", "2c01b"})
+    EXPECT_TRUE(seen_.contains(killed)) << killed;
+}
+
+TEST(ExplorerWorld, a_scenario_that_is_explored_again_is_the_same_to_the_last_access) {
+  for (const auto& [first, second] :
+       {std::pair{"put_batch", "take_fail"}, {"bring_beside", "tend"}, {"pack", "put_large"}}) {
+    Explored explored[3];
+    World one, other;
+    for (World* world : {&one, &other, &one})
+      explored[world == &other         ? 1
+               : explored[0].runs == 0 ? 0
+                                       : 2] =
+          Explorer(*world).explore(scenario_of({&named(first), &named(second)}), {.preemptions = 1, .kills = 1});
+    for (const Explored& again : explored) {
+      EXPECT_EQ(again.failure, "");
+      EXPECT_TRUE(again.complete);
+      EXPECT_EQ(again.runs, explored[0].runs) << first << " | " << second;
+      EXPECT_EQ(again.kills, explored[0].kills);
+      EXPECT_EQ(again.accesses, explored[0].accesses);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace ojs_shm::test
