@@ -22,7 +22,7 @@ class BackpressureSchedules : public Schedules {
   void explore_all(const std::vector<Scenario>& scenarios) {
     for (const Scenario& scenario : scenarios)
       for (const unsigned kills : {0U, 1U}) {
-        explore(scenario, 2 - kills, kills, 1'500);
+        explore(scenario, 2 - kills, kills, 1'200);
         if (HasFailure()) return;
       }
   }

@@ -11,7 +11,8 @@ namespace ojs_shm::test {
 namespace {
 
 constexpr std::size_t kStackBytes = 256 * 1024;
-constexpr std::uint32_t kPatience = 3'000;  ///< accesses in a row, after which a fiber is taken to wait for another
+/// Accesses in a row, after which a fiber is taken to wait for another; a repair has some thousand.
+constexpr std::uint32_t kPatience = 10'000;
 constexpr std::uint32_t kMostWaits = 60;
 
 Fibers* running = nullptr;  ///< one thread, one run at a time

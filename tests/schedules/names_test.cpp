@@ -10,7 +10,7 @@ class NameSchedules : public Schedules {
   void explore_all(const std::vector<Scenario>& scenarios) {
     for (const Scenario& scenario : scenarios)
       for (const unsigned kills : {0U, 1U}) {
-        explore(scenario, {.preemptions = 2, .kills = kills, .most_runs = long_form() ? 400'000ULL : 1'500});
+        explore(scenario, {.preemptions = 2, .kills = kills, .most_runs = long_form() ? 700'000ULL : 800});
         if (HasFailure()) return;
       }
   }
@@ -35,7 +35,7 @@ TEST_F(NameSchedules, FS_T01_FS_T02_a_queue_comes_into_being_once_with_the_jobs_
 
 TEST_F(NameSchedules, settings_of_new_types_tenants_and_pools_are_kept_apart) {
   const auto type = [](const char* name, std::uint8_t rank) {
-    return [name, rank](World& w, std::uint32_t i) { w.rank_type(i, name, rank); };
+    return [name, rank](World& w, std::uint32_t i) { w.rank_type(i, name, rank), w.rank_type(i, "c", rank); };
   };
   const auto tenant = [](const char* name, std::uint32_t weight) {
     return [name, weight](World& w, std::uint32_t i) { w.weigh_tenant(i, name, weight); };

@@ -420,7 +420,8 @@ void World::note_what_the_dead_hold() {
       if (books.id == job.id()) {
         returned_ += books.may_return ? 0 : 1;
         books.may_return = true;
-        books.half_fetched = control.state() == engine::kSlotClaimed && books.takes.empty();
+        books.died_with = books.died_with || control.state() != engine::kSlotClaimed;
+        books.half_fetched = !books.died_with && books.takes.empty();
       }
   }
 }

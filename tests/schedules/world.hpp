@@ -140,6 +140,7 @@ class World {
     bool passed_over = false;   ///< was in the hands of a drop that was refused
     bool may_return = false;    ///< given back, failed, or its holder may have died
     bool half_fetched = false;  ///< by one who died before it had it
+    bool died_with = false;     ///< by one who had it, although the fetch never returned
     bool end_called = false, ended = false;
     std::uint64_t ended_at = 0;
     void end(std::uint64_t now) { ended = true, ended_at = now; }

@@ -5,9 +5,9 @@
 # IN-TEST: --short
 . "$(dirname "$0")/../lane.sh"
 readonly HELP="schedules [--short | --long] [--only SCENARIO]
-  the short form cuts each exploration of a scenario short after some hundred or thousand schedules; --long goes through
-  all that a scenario has, with caps for those of three operations and of killed repairers, in about HOURS on one core.
-  Its last lines say how many explorations were complete and how many were cut short, with --long each of these by name"
+  the short form cuts each scenario short after some hundred or thousand schedules; --long plays all within its bound of
+  two preemptions or three, for some only up to a cap, in about an hour of one core. At the end they say how
+  many explorations were complete and how many were cut short; --long names these"
 while (($#)); do
   case $1 in
     --short) ;;
