@@ -194,7 +194,7 @@ TEST_P(Operations, FS_T02_killed_after_every_shared_write) {
         EXPECT_EQ(done, kOthers) << "no room is left for others";
       }
       quiet.segment.attachment()->repair_the_dead();
-      if (!come_by) EXPECT_EQ(half_done(before, quiet.segment), "");
+      EXPECT_EQ(come_by ? "" : half_done(before, quiet.segment), "");
       EXPECT_LE(ended(before, quiet.segment), ends) << "jobs have ended that the whole operation does not end";
       const auto accepted = accepted_in(quiet.segment);
       for (std::size_t i = 0; i < accepted.size(); ++i)

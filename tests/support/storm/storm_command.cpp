@@ -27,7 +27,7 @@ Kills, stops and restarts producers, workers, broker and supervisor at random, a
   --subject S     ojs (default), boost (Boost.Interprocess message_queue) or vyukov (a bare ring)
   --seed N        default: random, and printed
   --seconds N     how long it rages; with --kills or --jobs: at most (default 20)
-  --kills N, --jobs N       it rages until both are reached
+  --kills N, --jobs N       it rages until both are reached; when the time is up before, it has failed
   --producers N, --workers N
   --dir D         where the segment lives (default: a directory of its own in /dev/shm)
   --tight         a small segment that is full all the time
@@ -156,13 +156,18 @@ int run(Command& command) {
   }
   std::string text = storm_report(*subject, plan, outcome, verdict, ledger);
   for (const std::string& remark : remarks) text += "  " + remark + "\n";
+  const std::uint64_t returned = ledger.sum(&LaneBook::returned);
+  const bool reached = outcome.kills >= plan.kills && returned >= plan.jobs;
   const bool clean = ledger.offences() == 0;
   text += clean                ? "  nothing lost, nothing doubled, nothing leaked\n"
           : command.must_break ? "  broken, as it should be: the storm sees such things\n"
                                : fmt::format("  FAILED; again with --seed {}\n", plan.seed);
   if (clean && command.must_break) text += "  FAILED: the storm did not break what is known to break\n";
+  if (!reached)
+    text += fmt::format("  FAILED: {} kills of {} and {} jobs of {} when the time was up\n", outcome.kills, plan.kills,
+                        returned, plan.jobs);
   fmt::print("{}", text);
-  return clean != command.must_break ? 0 : 1;
+  return reached && clean != command.must_break ? 0 : 1;
 }
 
 }  // namespace
