@@ -11,8 +11,6 @@
 namespace ojs_shm::engine {
 namespace {
 
-constexpr std::uint32_t kDefaultSlots = 102'400;
-constexpr std::uint32_t kDefaultTenants = 1024;
 constexpr std::uint64_t kDefaultBytes = 60ULL << 20;
 
 /// Everything but payload blocks follows from the number of slots: two chunks for each fourteen (a hint and a timer or
@@ -20,9 +18,9 @@ constexpr std::uint64_t kDefaultBytes = 60ULL << 20;
 shm::Geometry around_slots(const Plan& plan, std::uint32_t slots) {
   shm::Geometry g;
   g.slots = slots;
-  g.lanes = (plan.max_handles == 0 ? 120 : plan.max_handles) + kServiceLanes;
+  g.lanes = (plan.max_handles == 0 ? kDefaultHandles : plan.max_handles) + kServiceLanes;
   g.processes = std::clamp<std::uint32_t>(g.lanes, 16, 512);
-  const std::uint32_t queues = plan.max_queues == 0 ? 64 : plan.max_queues;
+  const std::uint32_t queues = plan.max_queues == 0 ? kDefaultQueues : plan.max_queues;
   const std::uint32_t flows = flows_for(plan.max_tenants == 0 ? kDefaultTenants : plan.max_tenants);
   // Every level of up to 127 queues without further parts, but in a small segment no more than jobs.
   g.rings = std::clamp<std::uint32_t>(std::max(queues * 256, (queues + spare_parts(queues)) * 128) + 64, 1'024,
@@ -55,7 +53,7 @@ Measured measure(const Plan& plan) {
   bound("max_tenants", plan.max_tenants, kMostTenants);
   bound("size_bytes", plan.size_bytes, kMostBytes);
   if (!measured.problem.empty()) return measured;
-  const std::uint64_t body = plan.max_body_bytes == 0 ? 1U << 20 : plan.max_body_bytes;
+  const std::uint64_t body = plan.max_body_bytes == 0 ? kDefaultBody : plan.max_body_bytes;
   std::uint32_t slots = plan.slots;
   if (slots == 0) {
     slots = kDefaultSlots;
@@ -64,17 +62,19 @@ Measured measure(const Plan& plan) {
   }
   shm::Geometry g = around_slots(plan, slots);
   while (plan.slots == 0 && plan.size_bytes != 0 && g.slots > 64 &&
-         shm::offsets_of(g).end + body + (body >> 5) > plan.size_bytes)
+         shm::offsets_of(g).end + body + (body >> 5) + 4096 > plan.size_bytes)
     g = around_slots(plan, g.slots - g.slots / 8 - 1);
   const std::uint64_t fixed = shm::offsets_of(g).end;
+  const std::uint64_t least = fixed + body + (body >> 5) + 4096;
   std::uint64_t total = plan.size_bytes;
   if (total == 0)
-    total = std::max(plan.slots == 0 ? kDefaultBytes : 0, fixed + std::max<std::uint64_t>(4 * body, slots * 64ULL));
+    total =
+        std::max<std::uint64_t>({plan.slots == 0 ? kDefaultBytes : 0, fixed + 4 * body, fixed + slots * 64ULL, least});
   constexpr std::uint64_t kPerBlock = shm::kBlockBytes + 8 + 4 + 1;
-  if (fixed + body + (body >> 5) + 4096 > total) {
+  if (least > total) {
     measured.problem = "size " + std::to_string(total) +
-                       " is too small: these slots, queues and handles need at least " +
-                       std::to_string(fixed + body + (body >> 5) + 4096) + " bytes";
+                       " is too small: these slots, queues and handles need at least " + std::to_string(least) +
+                       " bytes";
     return measured;
   }
   g.blocks = static_cast<std::uint32_t>((total - fixed - 2048) / kPerBlock);
@@ -109,8 +109,8 @@ shm::Opened make(const std::string& path, const Plan& plan) {
         fill_map(segment.block_map(), g.blocks);
         auto& header = *reinterpret_cast<EngineHeader*>(segment.area());
         header.convention = static_cast<std::uint8_t>(p.convention);
-        header.max_queues = p.max_queues == 0 ? 64 : p.max_queues;
-        header.max_body_bytes = p.max_body_bytes == 0 ? 1U << 20 : p.max_body_bytes;
+        header.max_queues = p.max_queues == 0 ? kDefaultQueues : p.max_queues;
+        header.max_body_bytes = p.max_body_bytes == 0 ? kDefaultBody : p.max_body_bytes;
         header.default_lease_ms = p.default_lease_ms == 0 ? 1'800'000 : p.default_lease_ms;
         header.retention_ms = p.retention_ms;
         header.wait_pages = wait_pages_for(g.lanes);

@@ -15,6 +15,9 @@ constexpr std::uint32_t kMostHandles = shm::kMaxLanes - kServiceLanes, kMostQueu
 constexpr std::uint32_t kMostSlots = (1U << 24) - 1, kMostBody = 0xFF'FFFF;
 constexpr std::uint64_t kMostBytes = 256ULL << 30;  ///< so that the number of blocks stays within bounds
 
+constexpr std::uint32_t kDefaultSlots = 102'400, kDefaultQueues = 64, kDefaultTenants = 1024, kDefaultHandles = 120;
+constexpr std::uint32_t kDefaultBody = 1U << 20;
+
 /// What a new segment shall hold. 0: the default.
 struct Plan {
   std::uint64_t size_bytes = 0;

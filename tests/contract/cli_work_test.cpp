@@ -148,6 +148,26 @@ TEST(CliWork, a_final_exit_code_ends_the_tries_and_a_signal_is_a_failure_too) {
   EXPECT_EQ(segment.job(signalled, "error.code"), "signal_9");
 }
 
+TEST(CliWork, a_final_exit_code_that_no_failure_has_is_refused) {
+  const LiveSegment segment;
+  for (const char* codes : {"0", "300", "256", "64,300", "-1", "1000000000000", "no", "1.5"}) {
+    const Finished done = segment.cli({"work", "--until-empty", "--final-exit", codes, "--", "true"});
+    EXPECT_EQ(done.exit_code, 2) << codes;
+    EXPECT_NE(done.err.find("1 to 255"), std::string::npos) << codes << ": " << done.err;
+  }
+  EXPECT_EQ(segment.cli({"work", "--until-empty", "--final-exit", "1,255", "--", "true"}).exit_code, 0);
+}
+
+TEST(CliWork, a_count_that_64_bits_do_not_hold_is_refused) {
+  const LiveSegment segment;
+  for (const char* count : {"18446744073709551616", "-1"}) {
+    const Finished done = segment.cli({"work", "--until-empty", "--count", count, "--", "true"});
+    EXPECT_EQ(done.exit_code, 2) << count;
+    EXPECT_NE(done.err.find(count), std::string::npos) << done.err;
+  }
+  EXPECT_EQ(segment.cli({"work", "--until-empty", "--count", "18446744073709551615", "--", "true"}).exit_code, 0);
+}
+
 TEST(CliWork, stops_after_count_jobs_and_takes_the_best_first) {
   const LiveSegment segment;
   const std::string low = segment.enqueue({"-t", "a", "--priority", "9"});

@@ -4,6 +4,7 @@
 // the room. Method: fill the pool, take the flags out of the message as a person would, start a broker with them.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <functional>
 #include <sstream>
@@ -131,7 +132,8 @@ TEST(Exhaustion, of_handles) {
   EXPECT_EQ(member(refused.err, "error.bound"), "10") << refused.err;
   const Finished doctor = segment.cli({"doctor"});
   EXPECT_THAT(doctor.out, HasSubstr("pool handles\tproblem\t10 of 10 used"));
-  EXPECT_THAT(doctor.out, HasSubstr("make the next one with --handles 20, or end producers or workers now"));
+  EXPECT_THAT(doctor.out,
+              HasSubstr("make the next one with --handles 20 --slots 500, or end producers or workers now"));
   expect_true_use_and_good_advice(segment, error, "handles");
 }
 
@@ -146,13 +148,77 @@ TEST(Exhaustion, what_is_advised_doubles_each_pool_or_nearly) {
   }
 }
 
+/// All that can be chosen, as a broker's flags say it.
+std::string chosen(const LiveSegment& segment) {
+  const SegmentInfo info = Observer::attach(segment.where()).value().segment_info();
+  struct stat file {};
+  EXPECT_EQ(::stat(info.path.c_str(), &file), 0);
+  std::ostringstream text;
+  text << info.convention << ' ' << info.max_body_bytes << ' ' << info.retention_ms << ' ' << std::oct
+       << (file.st_mode & 0777);
+  return text.str();
+}
+
+TEST(Exhaustion, what_is_advised_is_taken_by_a_broker_and_gives_no_less_of_anything) {
+  const std::vector<std::vector<std::string>> segments = {
+      {"--slots", "20", "--max-queues", "1", "--max-body", "2000", "--handles", "4"},
+      {"--slots", "100", "--size", "3M", "--max-queues", "2", "--max-tenants", "6", "--max-body", "1000", "--handles",
+       "3"},
+      {"--slots", "300", "--size", "6M", "--convention", "qo", "--retention", "90s", "--mode", "0600"},
+      {"--size", "4M", "--max-body", "64K", "--convention", "ojs-core"}};
+  for (const std::vector<std::string>& flags : segments) {
+    const LiveSegment segment(flags);
+    const SegmentInfo before = Observer::attach(segment.where()).value().segment_info();
+    for (const PoolInfo& pool : before.pools) {
+      SCOPED_TRACE(flags[0] + " " + flags[1] + " " + pool.name + ": " + pool.larger);
+      if (pool.larger.empty()) {
+        EXPECT_EQ(pool.name, "parts");  // there are two sizes
+        continue;
+      }
+      const LiveSegment larger(flags_in("with " + pool.larger));
+      EXPECT_EQ(chosen(larger), chosen(segment));
+      const SegmentInfo after = Observer::attach(larger.where()).value().segment_info();
+      for (std::size_t i = 0; i < before.pools.size(); ++i)
+        EXPECT_GE(after.pools[i].capacity, before.pools[i].capacity + (before.pools[i].name == pool.name ? 1 : 0))
+            << before.pools[i].name;
+    }
+  }
+}
+
+TEST(Exhaustion, of_blocks_in_a_segment_of_small_bodies_gives_advice_as_printed) {
+  const LiveSegment segment({"--slots", "20", "--max-queues", "1", "--max-body", "2000", "--handles", "4"});
+  Producer producer = Producer::attach(segment.where()).value();
+  const std::string args = "[\"" + std::string(1'990, 'x') + "\"]";
+  const Error error = fill(producer, [&](int) { return JobSpec{.type = "a", .args = args}; });
+  expect_true_use_and_good_advice(segment, error, error.subject);
+  for (const char* kept : {"--slots ", "--max-queues 1", "--max-body 2000", "--handles 4"})
+    EXPECT_THAT(error.message, HasSubstr(kept));
+}
+
+TEST(Exhaustion, of_a_segment_of_defaults_names_nothing_else) {
+  const LiveSegment segment;
+  EXPECT_EQ(pool_of(segment, "handles").larger, "--handles 240");
+  EXPECT_EQ(pool_of(segment, "queues").larger, "--max-queues 128");
+  EXPECT_EQ(pool_of(segment, "slots").larger.rfind("--slots 204800 --size ", 0), 0U);
+  const LiveSegment half({"--slots", "500", "--max-queues", "32"});
+  EXPECT_EQ(pool_of(half, "queues").larger, "--max-queues 64 --slots 500") << "what changes is named, default or not";
+}
+
+TEST(Exhaustion, of_queues_is_told_by_a_worker_as_by_a_producer) {
+  const LiveSegment segment({"--slots", "500", "--max-queues", "1"});
+  segment.enqueue({"-t", "a"});
+  const Finished done = segment.cli({"work", "--queue", "b,c", "--until-empty", "--", "true"});
+  EXPECT_EQ(done.exit_code, 6);
+  EXPECT_THAT(done.err, HasSubstr("make the segment with --max-queues 2 --slots 500"));
+}
+
 TEST(Exhaustion, what_no_segment_can_have_more_of_is_not_advised) {
   const LiveSegment segment({"--slots", "40000", "--max-queues", "300"});  // as many levels as there can be
   EXPECT_EQ(pool_of(segment, "levels").larger, "");
-  EXPECT_EQ(pool_of(segment, "queues").larger, "--max-queues 600");
+  EXPECT_EQ(pool_of(segment, "queues").larger, "--max-queues 600 --slots 40000");
   EXPECT_EQ(pool_of(segment, "parts").larger, "");
   const LiveSegment small({"--slots", "500", "--max-queues", "31"});
-  EXPECT_EQ(pool_of(small, "parts").larger, "--max-queues 32");
+  EXPECT_EQ(pool_of(small, "parts").larger, "--max-queues 32 --slots 500");
   EXPECT_EQ(pool_of(small, "parts").capacity * 2, pool_of(segment, "parts").capacity);
   EXPECT_EQ(pool_of(segment, "ids").larger.rfind("--slots 80000 --size ", 0), 0U);
 }

@@ -5,10 +5,13 @@
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
 #include <CLI/Validators.hpp>
+#include <charconv>
 #include <chrono>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -35,9 +38,16 @@ inline constexpr std::chrono::milliseconds kPatience{2000};
 /// An empty text is a variable that was not set, never a wish for the default. Throws shell::Refusal.
 void refuse_empty_values(const CLI::App& command);
 
-/// For counts, which the parser itself would wrap around.
+/// For counts, which the parser itself would wrap around, or cut at what 64 bits hold.
 inline const CLI::Validator kNotNegative(
-    [](std::string& text) { return text.starts_with('-') ? text + " must not be negative" : std::string(); }, "");
+    [](std::string& text) {
+      std::uint64_t count = 0;
+      if (text.starts_with('-')) return text + " must not be negative";
+      const bool too_large = std::from_chars(text.data(), text.data() + text.size(), count).ec != std::errc{} &&
+                             text.find_first_not_of("0123456789") == std::string::npos;
+      return too_large ? text + " is too large" : std::string();
+    },
+    "");
 
 /// What a command's --help ends with: this text, and the options that every command has.
 inline void set_footer(CLI::App& command, const std::string& text = "") {

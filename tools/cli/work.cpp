@@ -37,6 +37,15 @@ struct WorkOptions {
   std::vector<int> final_exits;
 };
 
+/// 0 is success, and no command ends with more than 255.
+const CLI::Validator kFailureStatus(
+    [](std::string& text) {
+      const bool possible = text.size() <= 3 && text.find_first_not_of("0123456789") == std::string::npos &&
+                            text.find_first_not_of('0') != std::string::npos && std::stoi(text) <= 255;
+      return possible ? std::string() : fmt::format("\"{}\" is no exit code of a failure: 1 to 255", text);
+    },
+    "");
+
 bool is_program(const std::string& path) {
   struct stat status {};
   return ::stat(path.c_str(), &status) == 0 && S_ISREG(status.st_mode) && ::access(path.c_str(), X_OK) == 0;
@@ -76,8 +85,9 @@ void check_queues(const Observer& observer, std::vector<std::string> names) {
     error.subject = pool.name;
     error.depth = pool.used;
     error.bound = pool.capacity;
-    error.message = fmt::format("no room for {} new queues ({}): {} of {} are in use ({})", names.size(),
-                                fmt::join(names, ", "), pool.used, pool.capacity, pool.option);
+    error.message = fmt::format(
+        "no room for {} new queues ({}): {} of {} are in use; {}", names.size(), fmt::join(names, ", "), pool.used,
+        pool.capacity, pool.larger.empty() ? "no segment can have more" : "make the segment with " + pool.larger);
     throw shell::Refusal{error};
   }
   std::fputs(fmt::format("new queues: {}\n", fmt::join(names, ", ")).c_str(), stderr);
@@ -159,9 +169,10 @@ void add_work_command(CLI::App& app, Request& request) {
       ->add_option("--grace", options->grace,
                    "Time between SIGTERM and SIGKILL, and for running commands at a stop (30s)")
       ->type_name("TIME");
-  command->add_option("--final-exit", options->final_exits, "Exit codes after which a job is not tried again")
+  command->add_option("--final-exit", options->final_exits, "Exit codes after which a job is not tried again, 1 to 255")
       ->type_name("N,...")
       ->delimiter(',')
+      ->check(kFailureStatus)
       ->allow_extra_args(false);
   set_footer(
       *command,
