@@ -72,11 +72,16 @@ std::string LockFile::open(const std::string& segment_path, bool writable, unsig
     if (fd_ >= 0) {
       if (!group.empty())
         if (const struct group* found = ::getgrnam(group.c_str()); found != nullptr)
-          if (::fchown(fd_, static_cast<uid_t>(-1), found->gr_gid) != 0) return path + ": cannot change its group";
+          if (::fchown(fd_, static_cast<uid_t>(-1), found->gr_gid) != 0) {
+            error_ = errno;
+            ::unlink(path.c_str());  // made a moment ago, for nothing
+            return path + ": cannot change its group to '" + group + "'";
+          }
       if (mode != 0) ::fchmod(fd_, mode);
     }
   }
-  return fd_ >= 0 ? std::string() : path + ": " + std::generic_category().message(errno);
+  error_ = fd_ >= 0 ? 0 : errno;
+  return fd_ >= 0 ? std::string() : path + ": " + std::generic_category().message(error_);
 }
 
 bool LockFile::try_lock(std::uint32_t byte) const {
@@ -107,6 +112,13 @@ bool runs(const ProcessRecord& record) {
   if (!seen.told) return ::kill(pid, 0) == 0 || errno == EPERM;
   const std::uint64_t start = record.start_time.load();
   return seen.state != 'Z' && seen.state != 'X' && (start == 0 || start == seen.start_time);
+}
+
+bool stopped(const ProcessRecord& record) {
+  if (record.namespace_id.load() != pid_namespace()) return false;
+  const Seen seen = look_at(static_cast<pid_t>(record.pid.load()));
+  const std::uint64_t start = record.start_time.load();
+  return (seen.state == 'T' || seen.state == 't') && (start == 0 || start == seen.start_time);
 }
 
 std::uint32_t join(Segment& segment, const LockFile& locks) {

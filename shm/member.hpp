@@ -24,7 +24,7 @@ class LockFile {
   ~LockFile() { close(); }
 
   static std::string path_of(const std::string& segment_path) { return segment_path + ".lock"; }
-  /// Empty on success, else why not.
+  /// Empty on success, else why not; error() is its errno then.
   std::string open(const std::string& segment_path, bool writable, unsigned mode, const std::string& group);
   bool try_lock(std::uint32_t byte) const;
   void unlock(std::uint32_t byte) const;
@@ -32,9 +32,10 @@ class LockFile {
   bool held(std::uint32_t byte) const;
   void close();
   int descriptor() const { return fd_; }
+  int error() const { return error_; }
 
  private:
-  int fd_ = -1;
+  int fd_ = -1, error_ = 0;
 };
 
 /// The pid namespace of this process, as a number.
@@ -43,6 +44,8 @@ std::uint64_t pid_namespace();
 /// Whether the process of a record still runs, by its pid and when it began. The second best proof, for when the lock
 /// file is lost or may not be opened: a process that cannot be seen from here counts as running.
 bool runs(const ProcessRecord& record);
+/// Whether a signal or a debugger has stopped it; false also for a process that cannot be seen from here.
+bool stopped(const ProcessRecord& record);
 
 /// Takes a free process record whose byte this caller could lock; kNoIndex when there is none. Records of the dead are
 /// left to the repair.

@@ -10,6 +10,8 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdlib>
+#include <filesystem>
+#include <system_error>
 #include <vector>
 
 #include "shm/parking.hpp"
@@ -38,18 +40,56 @@ void watch_forks() {
   (void)once;
 }
 
+bool is_link(const std::string& path) {
+  struct stat status {};
+  return ::lstat(path.c_str(), &status) == 0 && S_ISLNK(status.st_mode);
+}
+
+/// Where a link leads to: all who attach must meet at one lock file, by whatever name they came.
+std::string real_path_of(const SegmentName& name) {
+  const std::string path = path_of(name);
+  std::error_code unknown;
+  const std::string real = is_link(path) ? std::filesystem::canonical(path, unknown).string() : path;
+  return unknown ? path : real;
+}
+
 /// What whoever begins meets first, so it says how to go on.
 Error no_segment(const SegmentName& name) {
   struct stat status {};
   const bool folder = ::stat(name.dir.c_str(), &status) == 0 && S_ISDIR(status.st_mode);
   const std::string where = name.dir == SegmentName{}.dir ? "" : " --dir " + name.dir;
-  return {Code::kCannotAttach,
-          "no segment '" + name.name + "' in " + name.dir +
-              (folder ? "; start one: ojs-shm-broker --name " + name.name + where : ", which is no directory"),
-          "segment",
-          0,
-          0,
-          ""};
+  Error error{Code::kCannotAttach, "no segment '" + name.name + "' in " + name.dir, "segment", 0, 0, ""};
+  const std::string path = path_of(name);
+  if (is_link(path)) {
+    std::error_code unknown;
+    error.message = path + " is a symbolic link to " + std::filesystem::read_symlink(path, unknown).string() +
+                    ", where no file is; `ojs-shm rm " + name.name + where +
+                    "` removes the link, or choose another --name";
+  } else {
+    error.message += folder ? "; start one: ojs-shm-broker --name " + name.name + where : ", which is no directory";
+  }
+  return error;
+}
+
+/// Why there is no lock file to be had. `making`: none was there.
+Error no_locks(const shm::LockFile& locks, const SegmentName& name, const std::string& problem, bool making) {
+  Error error{Code::kCannotAttach, problem, shm::LockFile::path_of(path_of(name)), 0, 0, ""};
+  switch (locks.error()) {
+    case EACCES:
+    case EPERM:
+    case EROFS: error.code = Code::kPermission; break;
+    case ENOSPC:
+    case EDQUOT: error.code = Code::kNoSpace; break;
+    case EMFILE:
+    case ENFILE:
+    case ENOMEM: error.code = Code::kInternal; break;
+    case ELOOP: error.message = error.subject + " is a symbolic link, which no lock file may be; remove it"; break;
+    default:
+      if (making)
+        error.message = "no file can be made in " + name.dir + ": " + std::generic_category().message(locks.error()) +
+                        "; choose another directory (--dir)";
+  }
+  return error;
 }
 
 }  // namespace
@@ -127,7 +167,7 @@ Status Attachment::join(Role role) {
     if (Status checked = check_lock_file(); !checked) return checked;
   const std::string problem = locks_.open(segment_.path(), role != Role::kObserver, 0, {});
   if (role == Role::kObserver) return {};
-  if (!problem.empty()) return Error{Code::kPermission, problem, locks_.path_of(segment_.path()), 0, 0, ""};
+  if (!problem.empty()) return no_locks(locks_, name_, problem, false);
   process_ = shm::join(segment_, locks_);
   if (process_ == shm::kNoIndex && repair_the_dead() != 0) process_ = shm::join(segment_, locks_);
   if (process_ == shm::kNoIndex) return exhausted(store_, Pool::kProcesses);
@@ -143,7 +183,7 @@ Status Attachment::join(Role role) {
 Result<std::shared_ptr<Attachment>> Attachment::open(const SegmentName& name, Role role) {
   if (const std::string problem = problem_of(name); !problem.empty())
     return Error{Code::kInvalid, problem, "name", 0, 0, ""};
-  shm::Opened opened = engine::open(path_of(name), role != Role::kObserver);
+  shm::Opened opened = engine::open(real_path_of(name), role != Role::kObserver);
   if (opened.code == shm::OpenCode::kNoFile) return no_segment(name);
   if (opened.code == shm::OpenCode::kOtherFormat || opened.code == shm::OpenCode::kOtherLayout)
     opened.detail += how_to_move(name, " of the version that made it");
@@ -188,10 +228,11 @@ Result<std::shared_ptr<Attachment>> Attachment::create(const SegmentName& name, 
   // Who opens the lock file of a segment that exists finds out first whether it may be made anew.
   if (::access(path_of(name).c_str(), F_OK) == 0)
     return Error{Code::kInUse, path_of(name) + " exists", "segment", 0, 0, ""};
+  if (is_link(path_of(name))) return no_segment(name);  // no file may be made behind it
   // The lock file comes first: nobody may attach to a segment whose locks do not exist.
   shm::LockFile locks;
   if (const std::string problem = locks.open(path_of(name), true, options.mode, options.group); !problem.empty())
-    return Error{Code::kPermission, problem, shm::LockFile::path_of(path_of(name)), 0, 0, ""};
+    return no_locks(locks, name, problem, true);
   shm::Opened opened = engine::make(path_of(name), plan);
   if (opened.code != shm::OpenCode::kOk) {
     if (::access(path_of(name).c_str(), F_OK) != 0) ::unlink(shm::LockFile::path_of(path_of(name)).c_str());

@@ -80,6 +80,20 @@ std::string options_not_had(Attachment& attachment, const SegmentOptions& option
   return text.str();
 }
 
+/// By whom, and what to do when that one does nothing.
+Error already_served(Attachment& attachment) {
+  const SegmentName& name = attachment.name();
+  Error error{Code::kInUse, "a broker already serves segment '" + name.name + "' in " + name.dir, "broker", 0, 0, ""};
+  const std::uint32_t broker = attachment.segment().header().broker.load();
+  if (broker == 0 || broker > attachment.segment().geometry().processes) return error;  // it begins or ends just now
+  const shm::ProcessRecord& record = attachment.segment().process(broker - 1);
+  const std::string pid = std::to_string(record.pid.load());
+  error.message += ": process " + pid;
+  if (shm::stopped(record))
+    error.message += ", which is stopped; `kill -CONT " + pid + "` lets it go on, or end it first: kill -KILL " + pid;
+  return error;
+}
+
 }  // namespace
 
 Result<Broker> Broker::start(const SegmentName& name, const SegmentOptions& options) {
@@ -91,9 +105,7 @@ Result<Broker> Broker::start(const SegmentName& name, const SegmentOptions& opti
   }
   if (!opened) return opened.error();
   std::shared_ptr<Attachment> attachment = std::move(opened).value();
-  if (!attachment->locks().try_lock(shm::kBrokerSeat))
-    return Error{
-        Code::kInUse, "a broker already serves segment '" + name.name + "' in " + name.dir, "broker", 0, 0, ""};
+  if (!attachment->locks().try_lock(shm::kBrokerSeat)) return already_served(*attachment);
   const std::string_view found = engine::info(attachment->store().convention()).name;
   if (impl->resumed && !options.convention.empty() && options.convention != found) {
     attachment->locks().unlock(shm::kBrokerSeat);

@@ -87,6 +87,7 @@ void append_process(std::string& out, const ProcessInfo& process) {
   number(writer, "index", process.index);
   number(writer, "pid", process.pid);
   writer.boolean("alive", process.alive);
+  writer.boolean("stopped", process.stopped);
   writer.boolean("supervisor", process.supervisor);
   writer.boolean("broker", process.broker);
   number(writer, "handles", process.handles);
@@ -116,6 +117,7 @@ void append_segment(std::string& out, const SegmentInfo& segment) {
   writer.boolean("events", segment.events);
   number(writer, "deaths_total", segment.deaths_total);
   number(writer, "repairs_total", segment.repairs_total);
+  number(writer, "overdue_ms", segment.overdue_ms);
   writer.close();
 }
 

@@ -56,8 +56,14 @@ SegmentInfo Observer::segment_info() const {
   for (unsigned i = 0; i < internal::kPools; ++i)
     info.pools.push_back(internal::pool_info(store, static_cast<internal::Pool>(i)));
   std::vector<std::uint32_t> active(g.lanes, 0);
+  const std::uint64_t now = store.now_ms();
   for (std::uint32_t i = 0; i < g.slots; ++i) {
-    const engine::Control control(store.job(i).control.load());
+    const engine::JobRecord& job = store.job(i);
+    const engine::Control control(job.control.load());
+    if (control.state() == engine::kSlotScheduled || control.state() == engine::kSlotRetryable) {
+      const std::uint64_t due = job.due_at.get();
+      if (due < now && job.control.load() == control.word) info.overdue_ms = std::max(info.overdue_ms, now - due);
+    }
     if (control.state() == engine::kSlotActive && control.owner() >= 1 && control.owner() <= g.lanes)
       ++active[control.owner() - 1];
   }
@@ -67,6 +73,7 @@ SegmentInfo Observer::segment_info() const {
     process.index = i;
     process.pid = segment.process(i).pid.load();
     process.alive = attachment.alive(i);
+    process.stopped = process.alive && shm::stopped(segment.process(i));
     process.supervisor = header.supervisor.load() == i + 1;
     process.broker = header.broker.load() == i + 1;
     for (std::uint32_t l = 0; l < g.lanes; ++l)

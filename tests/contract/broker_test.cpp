@@ -343,6 +343,47 @@ TEST(Broker, a_directory_or_group_that_is_not_there_is_named) {
   EXPECT_FALSE(std::filesystem::exists(folder / "ojs-shm.test.lock"));
 }
 
+TEST(Broker, a_directory_where_no_file_can_be_made_is_named) {
+  if (::access("/proc", W_OK) != 0) GTEST_SKIP() << "NOT RUN: root alone may try to make a file in /proc";
+  const Finished done = run({program("ojs-shm-broker"), "--dir", "/proc", "--name", "z"});
+  EXPECT_EQ(done.exit_code, 3) << done.err;
+  EXPECT_NE(done.err.find("no file can be made in /proc: "), std::string::npos) << done.err;
+  EXPECT_NE(done.err.find("choose another directory (--dir)"), std::string::npos) << done.err;
+}
+
+TEST(Broker, a_link_to_a_segment_is_that_segment) {
+  LiveSegment segment({"--keep"});
+  segment.broker().signal(SIGKILL);  // its lock file stays
+  segment.broker().wait();
+  std::filesystem::create_symlink("ojs-shm.test", segment.folder() / "ojs-shm.alias");
+  const std::vector<std::string> words = {program("ojs-shm-broker"), "--name", "alias", "--dir",
+                                          segment.folder().path(),   "--keep"};
+  Process alias = Process::start(words);
+  ASSERT_EQ(alias.read_line(), "READY name=alias");
+  EXPECT_FALSE(std::filesystem::exists(segment.folder() / "ojs-shm.alias.lock"));
+  const Finished second = run(broker_words(segment.folder()));
+  EXPECT_EQ(second.exit_code, 3) << "two brokers would serve one segment: " << second.out;
+  EXPECT_NE(second.err.find("process " + std::to_string(alias.pid())), std::string::npos) << second.err;
+  EXPECT_EQ(stop(alias).exit_code, 0);
+}
+
+TEST(Broker, a_lock_file_that_is_a_link_is_named) {
+  ScratchDirectory folder;
+  const std::string lock = folder / "ojs-shm.test.lock";
+  std::filesystem::create_symlink("gone", lock);
+  const Finished done = run(broker_words(folder));
+  EXPECT_EQ(done.exit_code, 3) << done.err;
+  EXPECT_NE(done.err.find(lock + " is a symbolic link"), std::string::npos) << done.err;
+  EXPECT_TRUE(std::filesystem::is_symlink(lock));
+}
+
+TEST(Broker, finds_a_size_of_its_own_for_whatever_it_shall_hold) {
+  for (const char* body : {"1", "100", "1300"}) {
+    const LiveSegment segment({"--slots", "1", "--max-queues", "1", "--handles", "2", "--max-body", body});
+    EXPECT_EQ(member(segment.cli({"stats", "--json"}).out, "segment.name"), "test") << body;
+  }
+}
+
 TEST(Broker, a_limit_on_the_size_of_files_is_an_error_and_no_signal) {
   ScratchDirectory folder;
   const Finished done = run(

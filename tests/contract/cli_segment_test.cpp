@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Queues, segments, health and usage from the command line.
+// Queues, segments and usage from the command line.
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
@@ -90,6 +90,41 @@ TEST(CliSegments, a_file_that_is_no_segment_is_shown_and_not_attached) {
   EXPECT_NE(done.err, "");
 }
 
+TEST(CliSegments, a_link_that_leads_nowhere_is_named_and_can_be_removed) {
+  const ScratchDirectory folder;
+  const std::string link = folder / "ojs-shm.lnk", what = link + " is a symbolic link to gone, where no file is";
+  std::filesystem::create_symlink("gone", link);
+  const std::vector<std::string> target = {"--name", "lnk", "--dir", folder.path()};
+  const auto of = [&](const char* name, std::vector<std::string> words) {
+    words.insert(words.begin(), program(name));
+    words.insert(words.end(), target.begin(), target.end());
+    return run(words);
+  };
+  const std::string way_out = "`ojs-shm rm lnk --dir " + folder.path() + "` removes the link";
+  for (const Finished& done : {of("ojs-shm-broker", {}), of("ojs-shm", {"stats"})}) {
+    EXPECT_EQ(done.exit_code, 3);
+    EXPECT_NE(done.err.find(what), std::string::npos) << done.err;
+    EXPECT_NE(done.err.find(way_out), std::string::npos) << done.err;
+    EXPECT_EQ(done.err.find("start one"), std::string::npos) << done.err;
+  }
+  EXPECT_TRUE(std::filesystem::is_symlink(link));
+  EXPECT_FALSE(std::filesystem::exists(link + ".lock"));
+  const Finished listed = of("ojs-shm", {"segments", "--json"});
+  EXPECT_EQ(member(listed.out, "state"), "unreadable") << listed.out;
+  EXPECT_NE(member(listed.out, "problem").find(what), std::string::npos) << listed.out;
+  const Finished doctor = of("ojs-shm", {"doctor"});
+  EXPECT_EQ(doctor.exit_code, 1);
+  for (const char* check : {"file lnk\tproblem\t", "segment\tproblem\t"}) {
+    const auto begin = doctor.out.find(check);
+    ASSERT_NE(begin, std::string::npos) << doctor.out;
+    const std::string line = doctor.out.substr(begin, doctor.out.find('\n', begin) - begin);
+    EXPECT_NE(line.find(what), std::string::npos) << line;
+    EXPECT_NE(line.rfind("\t" + way_out), std::string::npos) << line;
+  }
+  EXPECT_EQ(of("ojs-shm", {"rm", "lnk"}).exit_code, 0);
+  EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
+}
+
 TEST(CliSegments, no_segment_is_status_3_with_a_hint) {
   ScratchDirectory folder;
   for (const std::vector<std::string>& words :
@@ -173,58 +208,6 @@ TEST(CliAudit, a_busy_and_a_mended_segment_are_clean) {
   const Finished audit = segment.cli({"audit"});
   EXPECT_EQ(audit.exit_code, 0) << audit.out;
   EXPECT_EQ(audit.out, "");
-}
-
-TEST(CliDoctor, is_content_with_a_healthy_segment) {
-  const LiveSegment segment;
-  const Finished done = segment.cli({"doctor"});
-  EXPECT_EQ(done.exit_code, 0) << done.out;
-  for (const char* check :
-       {"program\tok", "directory\tok", "segment\tok", "permissions\tok", "pool slots\tok", "audit\tok"}) {
-    EXPECT_NE(done.out.find(check), std::string::npos) << check << " in\n" << done.out;
-  }
-}
-
-TEST(CliDoctor, names_stale_files_full_queues_and_what_to_do) {
-  LiveSegment segment;
-  segment.cli({"queue", "set", "small", "--max-depth", "1"});
-  segment.enqueue({"-t", "a", "--queue", "small"});
-  const Finished full = segment.cli({"doctor"});
-  EXPECT_EQ(full.exit_code, 1);
-  EXPECT_NE(full.out.find("queue small\tproblem\tfull"), std::string::npos) << full.out;
-  segment.broker().signal(SIGKILL);
-  segment.broker().wait();
-  const Finished stale = segment.cli({"doctor"});
-  EXPECT_NE(stale.out.find("file test\twarning\tstale"), std::string::npos) << stale.out;
-  EXPECT_NE(stale.out.find("ojs-shm rm test"), std::string::npos) << stale.out;
-}
-
-TEST(CliDoctor, says_how_to_start_when_there_is_no_segment) {
-  ScratchDirectory folder;
-  const Finished done = run({program("ojs-shm"), "doctor", "--name", "nobody", "--dir", folder.path(), "--json"});
-  EXPECT_EQ(done.exit_code, 1);
-  EXPECT_NE(done.out.find("ojs-shm-broker --name nobody"), std::string::npos) << done.out;
-  for (const std::string& line : lines_of(done.out)) EXPECT_NE(member(line, "verdict"), "") << line;
-}
-
-TEST(CliDoctor, does_not_send_a_broker_to_a_file_that_no_broker_takes) {
-  const LiveSegment segment;
-  const ScratchDirectory folder;
-  std::ofstream(folder / "ojs-shm.empty") << "";
-  std::ofstream(folder / "ojs-shm.random") << std::string(100'000, 'x');
-  std::filesystem::copy_file(segment.file(), folder / "ojs-shm.short");
-  std::filesystem::resize_file(folder / "ojs-shm.short", 1 << 20);
-  std::filesystem::create_directory(folder / "ojs-shm.folder");
-  for (const char* name : {"empty", "random", "short", "folder"}) {
-    const Finished done = run({program("ojs-shm"), "doctor", "--name", name, "--dir", folder.path(), "--json"});
-    EXPECT_EQ(done.exit_code, 1);
-    EXPECT_EQ(done.out.find("start one"), std::string::npos) << name << ": " << done.out;
-    for (const std::string& line : lines_of(done.out)) {
-      if (member(line, "check") != "segment") continue;
-      const std::string way_out = name == std::string("folder") ? "move " : "ojs-shm rm " + std::string(name);
-      EXPECT_NE(member(line, "advice").find(way_out), std::string::npos) << line;
-    }
-  }
 }
 
 TEST(CliUsage, help_of_every_command_names_its_options) {

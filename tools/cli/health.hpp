@@ -25,6 +25,10 @@ struct Finding {
 /// What to do when a segment cannot be attached to; empty where nothing is known.
 std::string advice_for(const Error& error, const SegmentName& where);
 
+/// " --dir D" for a command that is to find the segment, nothing for the usual directory.
+std::string dir_flag(const SegmentName& where);
+std::string broker_command(const SegmentName& where);
+
 /// What the machine gives: directory, space, memory, limits.
 void check_machine(const SegmentName& where, std::vector<Finding>& findings);
 /// Files of segments that nobody holds any more, or that cannot be read.

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <fcntl.h>
 #include <spdlog/fmt/fmt.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -7,6 +8,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <optional>
@@ -54,6 +56,21 @@ std::optional<std::uint64_t> available_in_control_group() {
   return std::nullopt;
 }
 
+/// Permissions do not tell all: nobody makes a file in /proc. Empty when one can be made; it has no name, or soon none.
+std::string why_no_file(const std::string& dir) {
+  int fd = ::open(dir.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+  if (fd < 0 && (errno == EOPNOTSUPP || errno == EISDIR || errno == EINVAL)) {
+    std::string path = dir + "/.ojs-shm-doctor-XXXXXX";
+    fd = ::mkostemp(path.data(), O_CLOEXEC);
+    const int error = errno;
+    if (fd >= 0) ::unlink(path.c_str());
+    errno = error;
+  }
+  if (fd < 0) return std::strerror(errno);
+  ::close(fd);
+  return {};
+}
+
 void check_directory(const std::string& dir, std::vector<Finding>& findings) {
   struct stat info {};
   if (::stat(dir.c_str(), &info) != 0 || !S_ISDIR(info.st_mode)) {
@@ -64,6 +81,9 @@ void check_directory(const std::string& dir, std::vector<Finding>& findings) {
   if (::access(dir.c_str(), W_OK | X_OK) != 0) {
     findings.push_back({"directory", Verdict::kWarning, fmt::format("{} is not writable for this user", dir),
                         "attaching works, but a broker that makes a segment here needs to write"});
+  } else if (const std::string reason = why_no_file(dir); !reason.empty()) {
+    findings.push_back({"directory", Verdict::kProblem, fmt::format("no file can be made in {}: {}", dir, reason),
+                        "choose another directory with --dir or OJS_SHM_DIR"});
   } else {
     findings.push_back({"directory", Verdict::kOk, dir + " is writable", ""});
   }
@@ -142,10 +162,10 @@ void check_files(const SegmentName& where, std::vector<Finding>& findings) {
       findings.push_back({"file " + file.name, Verdict::kProblem, fmt::format("{}: {}", file.path, file.problem),
                           advice_for(again.error(), name)});
     } else if (!file.alive) {
-      findings.push_back(
-          {"file " + file.name, Verdict::kWarning,
-           fmt::format("stale: nobody holds {} ({})", file.path, shell::bytes_text(file.size_bytes)),
-           fmt::format("a broker with --name {0} goes on with it; `ojs-shm rm {0}` frees its memory", file.name)});
+      findings.push_back({"file " + file.name, Verdict::kWarning,
+                          fmt::format("stale: nobody holds {} ({})", file.path, shell::bytes_text(file.size_bytes)),
+                          fmt::format("a broker goes on with it: {}; `ojs-shm rm {}{}` frees its memory",
+                                      broker_command({file.name, where.dir}), file.name, dir_flag(where))});
     }
   }
 }

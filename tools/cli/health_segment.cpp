@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "tools/cli/health.hpp"
 #include "tools/shell/quantity.hpp"
@@ -13,17 +14,25 @@ namespace {
 /// A file that is there and cannot be a segment: a broker would refuse it, too.
 std::string advice_for_file(const SegmentName& where) {
   const std::string path = where.dir + "/ojs-shm." + where.name;
-  const std::string dir = where.dir == SegmentName{}.dir ? "" : " --dir " + where.dir;
-  struct stat file {};
-  if (::lstat(path.c_str(), &file) != 0) return fmt::format("start one: ojs-shm-broker --name {}{}", where.name, dir);
+  struct stat file {
+  }, behind{};
+  if (::lstat(path.c_str(), &file) != 0) return "start one: " + broker_command(where);
+  if (S_ISLNK(file.st_mode) && ::stat(path.c_str(), &behind) != 0)
+    return fmt::format("`ojs-shm rm {}{}` removes the link; or choose another --name", where.name, dir_flag(where));
   if (!S_ISREG(file.st_mode)) return fmt::format("move {} away, or choose another --name", path);
   return fmt::format(
       "no broker takes it, and its jobs, if it had any, cannot be read: see whose file it is, then move it away or "
       "delete it with `ojs-shm rm {}{}`; or choose another --name",
-      where.name, dir);
+      where.name, dir_flag(where));
 }
 
 }  // namespace
+
+std::string dir_flag(const SegmentName& where) { return where.dir == SegmentName{}.dir ? "" : " --dir " + where.dir; }
+
+std::string broker_command(const SegmentName& where) {
+  return fmt::format("ojs-shm-broker --name {}{}", where.name, dir_flag(where));
+}
 
 std::string advice_for(const Error& error, const SegmentName& where) {
   switch (error.code) {
@@ -64,9 +73,22 @@ std::string_view relief(std::string_view pool) {
   return ", or finish or cancel jobs now";
 }
 
+/// How many chunks the jobs that are there need at most, once the places of those that are gone are packed away: a hint
+/// and a timer for each, one place among the finished, two chunks at the ends of each level, what handles keep ready.
+std::uint64_t chunks_needed(const SegmentInfo& info, std::uint64_t unfinished, std::uint64_t finished) {
+  constexpr std::uint64_t kPlaces = 14, kReady = 8;
+  std::uint64_t ends = 0, handles = 0;
+  for (const PoolInfo& pool : info.pools) {
+    if (pool.name == "levels") ends = 2 * pool.used;
+    if (pool.name == "handles") handles = pool.used;
+  }
+  return (2 * unfinished + finished + kPlaces - 1) / kPlaces + ends + handles * kReady;
+}
+
 void check_pools(const SegmentInfo& info, const std::vector<QueueInfo>& queues, std::vector<Finding>& findings) {
-  std::uint64_t finished = 0;
+  std::uint64_t finished = 0, all = 0;
   for (const QueueInfo& queue : queues) {
+    for (const std::uint64_t jobs : queue.by_state) all += jobs;
     for (const State state : {State::kCompleted, State::kCancelled, State::kDiscarded}) {
       finished += queue.by_state[static_cast<std::size_t>(state)];
     }
@@ -74,13 +96,22 @@ void check_pools(const SegmentInfo& info, const std::vector<QueueInfo>& queues, 
   for (const PoolInfo& pool : info.pools) {
     if (pool.capacity == 0) continue;
     const std::uint64_t percent = pool.used * 100 / pool.capacity;
+    std::string text = fmt::format("{} of {} used ({} %)", pool.used, pool.capacity, percent);
     // Finished jobs keep their blocks and their ids only until others need them.
-    const bool recycled = finished != 0 && (pool.name == "blocks" || pool.name == "ids");
+    bool recycled = finished != 0 && (pool.name == "blocks" || pool.name == "ids");
+    // So do the places of jobs that left their level otherwise than by a fetch.
+    if (pool.name == "chunks" && percent >= 90) {
+      const std::uint64_t needed = chunks_needed(info, all - finished, finished);
+      recycled = needed * 100 / pool.capacity < 90;
+      if (recycled)
+        text += fmt::format(", of which {} unfinished jobs need no more than {}: the rest is packed when it is needed",
+                            all - finished, needed);
+    }
     const Verdict verdict = recycled || percent < 90     ? Verdict::kOk
                             : pool.used >= pool.capacity ? Verdict::kProblem
                                                          : Verdict::kWarning;
     findings.push_back(
-        {"pool " + pool.name, verdict, fmt::format("{} of {} used ({} %)", pool.used, pool.capacity, percent),
+        {"pool " + pool.name, verdict, std::move(text),
          verdict == Verdict::kOk
              ? ""
              : fmt::format("{}{}",
@@ -89,23 +120,69 @@ void check_pools(const SegmentInfo& info, const std::vector<QueueInfo>& queues, 
   }
 }
 
-void check_processes(const SegmentInfo& info, std::vector<Finding>& findings) {
+/// A stopped one is alive, and keeps what it holds: also the supervisor's seat, which nobody else can take then.
+void check_stopped(const SegmentName& where, const SegmentInfo& info, std::vector<Finding>& findings) {
+  for (const ProcessInfo& process : info.processes) {
+    if (!process.stopped) continue;
+    const bool serves = process.broker || process.supervisor;
+    std::string advice = fmt::format("`kill -CONT {}` lets it go on", process.pid);
+    if (serves) {
+      advice += fmt::format(
+          "; until then no delayed job, retry or ended lease is looked after. Or end it, `kill -KILL {}`", process.pid);
+      advice += process.broker ? ", and start another: " + broker_command(where) : ": another process takes over";
+    } else {
+      advice += "; what it holds comes back when its leases end, or at once when it is ended";
+    }
+    findings.push_back({"process " + std::to_string(process.pid), serves ? Verdict::kProblem : Verdict::kWarning,
+                        fmt::format("{} is stopped (SIGSTOP, or a debugger) with {} active jobs",
+                                    process.broker       ? "the broker"
+                                    : process.supervisor ? "the supervisor"
+                                                         : "it",
+                                    process.active_jobs),
+                        std::move(advice)});
+  }
+}
+
+/// Whoever supervises may be stopped where nobody can see it from here, in another container.
+void check_timers(const SegmentName& where, const SegmentInfo& info, std::vector<Finding>& findings) {
+  constexpr std::uint64_t kLateMs = 5000;  // far above what a busy machine needs
+  if (info.overdue_ms < kLateMs) {
+    findings.push_back({"timers", Verdict::kOk, "no job is late", ""});
+    return;
+  }
+  std::string advice = "start a broker: " + broker_command(where);
+  for (const ProcessInfo& process : info.processes)
+    if (process.alive && (process.supervisor || process.broker))
+      advice = fmt::format(
+          "process {0} should do it: if it is stopped, `kill -CONT {0}`; if it hangs, end it, and another takes over",
+          process.pid);
+  findings.push_back(
+      {"timers", Verdict::kProblem,
+       fmt::format("a delayed job or a retry was due {} s ago, and nobody looked after it", info.overdue_ms / 1000),
+       std::move(advice)});
+}
+
+void check_processes(const SegmentName& where, const SegmentInfo& info, std::vector<Finding>& findings) {
   const auto& processes = info.processes;
   const auto dead = std::count_if(processes.begin(), processes.end(), [](const auto& p) { return !p.alive; });
   if (dead != 0) {
     findings.push_back({"processes", Verdict::kWarning, fmt::format("{} dead and not yet cleaned up after", dead),
                         "the next living process does it by itself; `ojs-shm audit --mend` does it now"});
   }
-  const bool broker =
-      std::any_of(processes.begin(), processes.end(), [](const auto& p) { return p.broker && p.alive; });
+  const auto broker =
+      std::find_if(processes.begin(), processes.end(), [](const auto& p) { return p.broker && p.alive; });
   const bool supervisor =
       std::any_of(processes.begin(), processes.end(), [](const auto& p) { return p.supervisor && p.alive; });
+  const bool serves = broker != processes.end() && !broker->stopped;
   const std::string text = fmt::format("{} alive, {}", processes.size() - static_cast<std::size_t>(dead),
-                                       broker       ? "a broker among them"
-                                       : supervisor ? "no broker, but a supervisor"
-                                                    : "no broker");
-  findings.push_back({"broker", broker ? Verdict::kOk : Verdict::kWarning, text,
-                      broker ? "" : fmt::format("start one: ojs-shm-broker --name {}", info.name)});
+                                       serves                      ? "a broker among them"
+                                       : broker != processes.end() ? "but the broker is stopped"
+                                       : supervisor                ? "no broker, but a supervisor"
+                                                                   : "no broker");
+  findings.push_back({"broker", serves ? Verdict::kOk : Verdict::kWarning, text,
+                      broker != processes.end() ? "" : "start one: " + broker_command(where)});
+  check_stopped(where, info, findings);
+  check_timers(where, info, findings);
 }
 
 void check_queues(const std::vector<QueueInfo>& queues, std::vector<Finding>& findings) {
@@ -148,7 +225,7 @@ void check_segment(const SegmentName& where, std::vector<Finding>& findings) {
     findings.push_back({"attach", Verdict::kProblem, attached.error().message, advice_for(attached.error(), where)});
   }
   check_pools(info, queues, findings);
-  check_processes(info, findings);
+  check_processes(where, info, findings);
   check_queues(queues, findings);
   const auto violations = observer.value().audit();
   findings.push_back({"audit", violations.empty() ? Verdict::kOk : Verdict::kProblem,

@@ -54,12 +54,14 @@ void write_pool(json::ObjectWriter& writer, const PoolInfo& pool) {
   count(writer, "capacity", pool.capacity);
   count(writer, "unit_bytes", pool.unit_bytes);
   writer.text("option", pool.option);
+  if (!pool.larger.empty()) writer.text("larger", pool.larger);
 }
 
 void write_process(json::ObjectWriter& writer, const ProcessInfo& process) {
   count(writer, "index", process.index);
   count(writer, "pid", process.pid);
   writer.boolean("alive", process.alive);
+  writer.boolean("stopped", process.stopped);
   writer.boolean("broker", process.broker);
   writer.boolean("supervisor", process.supervisor);
   count(writer, "handles", process.handles);
@@ -93,6 +95,10 @@ std::string role_of(const ProcessInfo& process) {
   return role;
 }
 
+std::string state_of(const ProcessInfo& process) {
+  return !process.alive ? "dead" : process.stopped ? "stopped" : "alive";
+}
+
 std::string text(std::uint64_t value) { return std::to_string(value); }
 
 /// On a terminal three tables; for scripts one list, whose first cell tells what the line speaks of.
@@ -103,8 +109,8 @@ int print_text(const SegmentInfo& info, const std::vector<QueueInfo>& queues) {
                text(info.repairs_total)});
     for (const auto& pool : info.pools) lines.row({"pool", pool.name, text(pool.used), text(pool.capacity)});
     for (const auto& process : info.processes) {
-      lines.row({"process", text(process.pid), process.alive ? "alive" : "dead", role_of(process),
-                 text(process.handles), text(process.active_jobs)});
+      lines.row({"process", text(process.pid), state_of(process), role_of(process), text(process.handles),
+                 text(process.active_jobs)});
     }
     for (const auto& queue : queues) {
       lines.row({"queue", queue.name, text(queue.depth), text(queue.by_state[static_cast<std::size_t>(State::kActive)]),
@@ -128,8 +134,8 @@ int print_text(const SegmentInfo& info, const std::vector<QueueInfo>& queues) {
   fmt::print("\n");
   shell::Table process_table({"PID>", "STATE", "ROLE", "HANDLES>", "ACTIVE>"});
   for (const auto& process : info.processes) {
-    process_table.row({text(process.pid), process.alive ? "alive" : "dead", role_of(process), text(process.handles),
-                       text(process.active_jobs)});
+    process_table.row(
+        {text(process.pid), state_of(process), role_of(process), text(process.handles), text(process.active_jobs)});
   }
   process_table.print();
   fmt::print("\n");

@@ -92,6 +92,7 @@ struct ProcessInfo {
   std::uint32_t index = 0, pid = 0;
   bool alive = false, supervisor = false, broker = false;
   std::uint32_t handles = 0, active_jobs = 0;
+  bool stopped = false;  ///< alive, and stopped by a signal or a debugger, as far as that can be seen from here
 };
 
 struct SegmentInfo {
@@ -107,6 +108,7 @@ struct SegmentInfo {
   std::vector<PoolInfo> pools;
   std::vector<ProcessInfo> processes;
   std::uint64_t deaths_total = 0, repairs_total = 0;
+  std::uint64_t overdue_ms = 0;  ///< how late the scheduled or retryable job is whose time came first
 };
 
 /// How long jobs waited between becoming available and being handed out, by the priority they had then.
