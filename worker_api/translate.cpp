@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <ranges>
 #include <string>
 
 #include "engine/limit_turn.hpp"
@@ -244,10 +243,11 @@ SpecFault Handle::make_queue(const JobSpec& spec, engine::NewJob& job) {
   if (job.size() > store().max_body()) return SpecFault::kTooLarge;
   if (job.id && store().find_job(*job.id) != engine::kNoIndex) return SpecFault::kDuplicate;
   const auto full = [this] {
-    return std::ranges::none_of(std::views::iota(0U, store().slots()), [this](std::uint32_t slot) {
+    for (std::uint32_t slot = 0; slot < store().slots(); ++slot) {
       const unsigned state = engine::Control(store().job(slot).control.load()).state();
-      return state == engine::kSlotFree || engine::is_finished(state);
-    });
+      if (state == engine::kSlotFree || engine::is_finished(state)) return false;
+    }
+    return true;
   };
   if (full() && (attachment_->repair_the_dead() == 0 || full())) return SpecFault::kNoSlots;
   job.queue = actor_.ensure_queue(spec.queue);
