@@ -5,6 +5,7 @@
 
 #include "engine/actor.hpp"
 #include "engine/limit_turn.hpp"
+#include "engine/packing.hpp"
 #include "shm/parking.hpp"
 
 namespace ojs_shm::engine {
@@ -24,7 +25,7 @@ std::uint32_t Actor::ensure_queue(std::string_view name, bool make) {
     if (found != 0 && found != hash) continue;
     if (queue.name_length.load() == 0) {  // whoever knows the name may write it: all would write the same bytes
       follow_aging(queue);
-      shm::copy_in(queue.name, name.data(), name.size());
+      shm::copy_in(queue.name, name.data(), name.size());      // NO CRASH POINT: without its length a name is none
       queue.name_length.store(name.size(), Point::kSetNamed);  // PAIR queue-name
     }
     last_queue_ = i;
@@ -62,7 +63,7 @@ void Actor::recycle(std::uint32_t slot, JobRecord& job) {
   for (auto* block : {&job.body_block, &job.result_block, &job.errors_block}) {
     if (block->get() == kNoIndex) continue;
     blocks_.free_chain(block->get(), slot, generation);
-    block->set(kNoIndex);
+    block->set(kNoIndex);  // NO CRASH POINT: the slot is held exclusively
   }
   job.result_length.set(0);
   job.errors_length.set(0);
@@ -186,6 +187,7 @@ Outcome Actor::fill(const NewJob& spec, std::uint32_t policy, std::uint32_t slot
   shm::set_both(job.result_block, kNoIndex, job.errors_block, kNoIndex);
   shm::set_both(job.result_length, 0, job.errors_length, 0);
   if (kPlain || spec.size() <= kInlineBytes) {
+    // NO CRASH POINT: as above
     shm::copy_in<kInlineBytes>(job.inline_bytes, spec.type, spec.args, spec.extra);
   } else {
     const std::uint32_t block = write_body(slot, generation, spec);
@@ -256,20 +258,14 @@ bool Actor::push_hint(shm::RingSet& rings, std::uint32_t ring, std::uint32_t slo
 /// Chunks are short: packs rings, until there is enough for a while. When that yields nothing, because there is nothing to
 /// pack or another handle is at it, the batch of the longest finished jobs goes.
 [[gnu::noinline]] void Actor::relieve() {
-  constexpr std::uint32_t kEnough = 1024;
-  std::uint32_t freed = 0;
-  for (const shm::RingSet* set : store_.ring_sets())
-    for (unsigned n = 0; n < shm::kRingsPerSet && freed < kEnough; ++n)
-      if (const std::uint32_t ring = shm::Rings::find(*set, n); ring != kNoIndex)
-        freed += rings_.splice(ring, Store::any_lives, kEnough - freed);
-  store_.each_flow([&](std::uint32_t, std::uint32_t ring) {
-    if (freed < kEnough) freed += rings_.splice(ring, Store::any_lives, kEnough - freed);
-  });
-  freed += rings_.splice(store_.header().timers_ring, Store::timer_lives, kEnough);
-  for (std::uint32_t q = 0; q < store_.queue_count(); ++q)
-    if (const std::uint32_t ring = store_.queue(q).room_ring.load(); ring != 0)
-      freed += rings_.splice(ring - 1, Store::ticket_lives, kEnough);
-  if (freed == 0) drop_oldest_batch();
+  shm::Rings::Stretch stretch;
+  stretch.enough = 1024;
+  const auto pack = [&](std::uint32_t ring, shm::StillLive live) {
+    if (stretch.freed < stretch.enough) rings_.splice(ring, live, stretch);
+  };
+  each_ring_of_hints(store_, pack);
+  pack(store_.header().timers_ring, Store::timer_lives);
+  if (stretch.freed == 0) drop_oldest_batch();
 }
 
 /// `timer`: when it is due or expires, 0 for never.

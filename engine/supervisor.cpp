@@ -132,6 +132,7 @@ std::uint64_t Supervisor::tick(std::uint64_t now, Report& report) {
   if (store.header().retention_ms != 0) next = std::min(next, next_retention_);
   next = std::min(next, watch_.look(now));
   if (const std::uint64_t again = actor_.watch_pressure(now); again != 0) next = std::min(next, again);
+  if (const std::uint64_t again = packer_.look(now); again != 0) next = std::min(next, again);
   actor_.rest();
   return next;
 }

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "engine/packing.hpp"
 #include "engine/schedule_watch.hpp"
 
 namespace ojs_shm::engine {
@@ -12,7 +13,7 @@ namespace ojs_shm::engine {
 /// from the slots: a new supervisor starts with a walk over all of them. Bounded work per tick. One thread.
 class Supervisor {
  public:
-  explicit Supervisor(Actor& actor) : actor_(actor), watch_(actor) {}
+  explicit Supervisor(Actor& actor) : actor_(actor), watch_(actor), packer_(actor) {}
 
   struct Report {
     std::uint32_t tended = 0, leases_ended = 0, hints_mended = 0;
@@ -35,6 +36,7 @@ class Supervisor {
 
   Actor& actor_;
   ScheduleWatch watch_;
+  Packer packer_;
   std::vector<Timer> heap_;
   bool built_ = false;
   std::uint64_t timers_lost_ = 0;

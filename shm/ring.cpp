@@ -209,12 +209,14 @@ void Rings::leave_chunk(RingEnds& ring, Place head, Hint next) {
   intend_nothing();
 }
 
-void Rings::reap(std::uint32_t ring, StillLive live) {
+std::uint32_t Rings::reap(std::uint32_t ring, StillLive live, std::uint32_t most) {
+  std::uint32_t passed = 0;
   Peeked front = peek(ring);
-  for (std::uint32_t left = longest_search(); left > 0 && !front.empty() && !live(segment_, front.hint()); --left) {
+  for (; passed < most && !front.empty() && !live(segment_, front.hint()); ++passed) {
     retire(front);
     front = peek(ring);
   }
+  return passed;
 }
 
 // ---- the index of a set -------------------------------------------------------------------------------------------

@@ -155,11 +155,26 @@ class Rings {
   OJS_SHM_INLINE static void retire(const Peeked& peeked) {
     peeked.ends->head.cas_once(peeked.head, Place(peeked.head).next().word, Point::kHeadMoved);
   }
-  /// Moves head past every dead hint at the front.
-  void reap(std::uint32_t ring, StillLive live);
-  /// Packs the live hints between the first and the last chunk into fewer chunks, until `enough` are free. Returns chunks
-  /// freed.
-  std::uint32_t splice(std::uint32_t ring, StillLive live, std::uint32_t enough = kNoIndex);
+  /// Moves head past the dead hints at the front, `most` of them. Returns how many there were.
+  std::uint32_t reap(std::uint32_t ring, StillLive live, std::uint32_t most);
+  /// How far splices go that come one after the other, and how far they came.
+  struct Stretch {
+    std::uint32_t enough = kNoIndex;  ///< chunks to be freed by all of them
+    std::uint32_t most = kNoIndex;    ///< chunks that they may still look at
+    std::uint32_t skip = 0;           ///< chunks behind the first of the ring that the next one leaves alone
+    std::uint32_t freed = 0;
+    bool more = false;       ///< the last one has not seen all of its ring
+    bool refused = false;    ///< somebody else was at a ring, or there was no chunk for its live hints
+    bool overtaken = false;  ///< head came too near: chunks that stand in no ring are left to collect_leaks()
+  };
+  /// Packs the live hints between the first and the last chunk into fewer chunks.
+  void splice(std::uint32_t ring, StillLive live, Stretch& stretch);
+  /// The same, all of the ring. Returns chunks freed.
+  std::uint32_t splice(std::uint32_t ring, StillLive live);
+  /// Whether a chunk stands between the first and the last one, so that a splice may gain something.
+  bool has_middle(std::uint32_t ring) const;
+  /// About: of many, only every so many are looked at.
+  std::uint32_t chunks_in_use() const;
 
   // The index of a set. I1: a ring with a published live hint has its bit set; so a clear bit proves emptiness.
   static void open(RingSet& set, unsigned number);
@@ -172,6 +187,13 @@ class Rings {
     chunk.cell[cell].store(hint.word, Point::kBatchWritten);
   }
   bool close_batch(std::uint32_t chunk, std::uint32_t ring);
+  /// Takes a batch that this lane has closed back into its hands, to fill it further; false when somebody has taken it. Its
+  /// hint stays where it is, or is passed by meanwhile; closing the batch again makes another, and who comes first takes it.
+  bool reopen_batch(Hint batch) {
+    return segment_.chunk(batch.index())
+        .control.cas_once(ChunkControl(ChunkState::kBatched, 0, batch.tag()).word,
+                          ChunkControl(ChunkState::kBatch, owner(), batch.tag()).word, Point::kBatchTaken);
+  }
   /// The oldest batch of `ring`, now owned by this lane, or kNoIndex.
   std::uint32_t take_batch(std::uint32_t ring);
   void drop_batch(std::uint32_t chunk) { keep_or_free(chunk); }

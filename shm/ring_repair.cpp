@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shm/ring.hpp"
 
+#include <algorithm>
 #include <optional>
+#include <utility>
 
 // The rare work on rings: compaction, walks, and what the dead left behind.
 
@@ -86,13 +88,27 @@ void Rings::walk(const Segment& segment, std::uint32_t ring,
   }
 }
 
-std::uint32_t Rings::splice(std::uint32_t ring_index, StillLive live, std::uint32_t enough) {
+std::uint32_t Rings::splice(std::uint32_t ring, StillLive live) {
+  Stretch stretch;
+  splice(ring, live, stretch);
+  return stretch.freed;
+}
+
+void Rings::splice(std::uint32_t ring_index, StillLive live, Stretch& stretch) {
   RingEnds& ring = segment_.ring(ring_index);
-  if (!ring.splicer.cas_once(0, owner(), Point::kSpliceClaimed)) return 0;
-  reap(ring_index, live);
+  const std::uint32_t skip = std::exchange(stretch.skip, 0);
+  stretch.more = false;
+  if (!ring.splicer.cas_once(0, owner(), Point::kSpliceClaimed)) {
+    stretch.refused = true;
+    return;
+  }
+  const std::uint32_t most = std::min(stretch.most, longest_search() / kCellsPerChunk);
+  const std::uint32_t left_behind = reap(ring_index, live, most * kCellsPerChunk) / kCellsPerChunk;
+  stretch.most -= left_behind;
+  stretch.freed += left_behind;
   const Place head(ring.head.load());
   const Place tail(ring.tail.load());
-  std::uint32_t freed = 0;
+  std::uint32_t passed = 0;  // chunks between that of head and `pred`, and `pred`
   std::uint32_t pred = head.chunk();
   // Safe only while head stays before its last cell: then nobody has read the link that we change under a head that
   // could follow it. Head only moves forward, so one look after the change decides.
@@ -102,14 +118,21 @@ std::uint32_t Rings::splice(std::uint32_t ring_index, StillLive live, std::uint3
   };
   std::uint64_t pred_incarnation = head.incarnation();
   for (std::uint32_t steps = 0;
-       steps < segment_.geometry().chunks && head_stays() && pred != tail.chunk() && freed < enough; ++steps) {
+       steps < segment_.geometry().chunks && head_stays() && pred != tail.chunk() && stretch.freed < stretch.enough;
+       ++steps) {
+    if (stretch.most == 0) {
+      stretch.more = true;
+      stretch.skip = passed;
+      break;
+    }
     const std::uint64_t link_word = segment_.chunk(pred).next.load();
     if (is_empty(link_word) || ChunkControl(segment_.chunk(pred).control.load()).incarnation() != pred_incarnation)
       break;
     // A run of full chunks whose live hints fit into one chunk.
     std::vector<Hint> run, kept;
     Hint after(link_word);
-    while (after.index() != tail.chunk() && run.size() < 256) {
+    while (passed >= skip && after.index() != tail.chunk() && run.size() < 256 && stretch.most > 0) {
+      --stretch.most;
       ChunkCopy copy;
       if (!copy_chunk(segment_, after.index(), after.tag(), copy) || is_empty(copy.next)) break;
       std::vector<Hint> mine;
@@ -125,10 +148,14 @@ std::uint32_t Rings::splice(std::uint32_t ring_index, StillLive live, std::uint3
       if (over.index() == tail.chunk()) break;
       pred = over.index();
       pred_incarnation = over.tag();
+      ++passed;
       continue;
     }
     const std::uint32_t fresh = kept.empty() ? kNoIndex : take_chunk();
-    if (!kept.empty() && fresh == kNoIndex) break;
+    if (!kept.empty() && fresh == kNoIndex) {
+      stretch.refused = true;
+      break;
+    }
     std::size_t marked = 0;
     while (marked < run.size() &&
            segment_.chunk(run[marked].index())
@@ -161,7 +188,7 @@ std::uint32_t Rings::splice(std::uint32_t ring_index, StillLive live, std::uint3
                               : ChunkControl(ChunkState::kLinked, 0, run[i].tag());
       if (control.cas_once(dropping, to.word, Point::kSpliceMarked) && settled) {
         keep_or_free(run[i].index());
-        ++freed;
+        ++stretch.freed;
       }
     }
     if (fresh != kNoIndex) {
@@ -173,14 +200,33 @@ std::uint32_t Rings::splice(std::uint32_t ring_index, StillLive live, std::uint3
         keep_or_free(fresh);
       intend_nothing();
     }
+    stretch.overtaken = stretch.overtaken || (spliced && !settled);
     if (!settled) break;  // head came too near: what is ambiguous stays linked, and collect_leaks() finds it later
     if (fresh != kNoIndex) {
       pred = fresh;
       pred_incarnation = incarnation;
+      ++passed;
     }
   }
   ring.splicer.store(0, Point::kSpliceReleased);
-  return freed;
+}
+
+bool Rings::has_middle(std::uint32_t ring) const {
+  const Place head(segment_.ring(ring).head.load());
+  const Place tail(segment_.ring(ring).tail.load());
+  if (head.chunk() == tail.chunk()) return false;
+  const std::uint64_t link = segment_.chunk(head.chunk()).next.load();
+  return !is_empty(link) && Hint(link).index() != tail.chunk();
+}
+
+std::uint32_t Rings::chunks_in_use() const {
+  constexpr std::uint32_t kLooks = 4096;
+  const std::uint32_t chunks = segment_.geometry().chunks;
+  const std::uint32_t stride = std::max(chunks / kLooks, 1U);
+  std::uint32_t used = 0;
+  for (std::uint32_t i = 0; i < chunks; i += stride)  // relaxed: a measure
+    used += ChunkControl(segment_.chunk(i).control.load_relaxed()).state() != ChunkState::kFree ? stride : 0;
+  return std::min(used, chunks);
 }
 
 /// Ends the ownership over one chunk: it is in a ring, or nobody's.
@@ -260,13 +306,17 @@ std::vector<std::uint64_t> Rings::linked_chunks() const {
 std::uint32_t Rings::collect_leaks(std::vector<std::uint64_t> linked, const std::vector<RingSet*>& sets,
                                    const std::vector<std::uint32_t>& roots) {
   const Reachable reachable(segment_, all_rings(sets, roots));
+  // A consumer may be about to follow a link that a splice has changed under it. Once head is past the link it cannot; but
+  // it may have been faster.
+  for (const std::uint32_t ring : all_rings(sets, roots)) (void)peek(ring);
+  const Reachable still_reachable(segment_, all_rings(sets, roots));
   for (std::uint32_t l = 0; l < segment_.header().lanes_high.load() && l < segment_.geometry().lanes; ++l)
     if (const std::uint64_t word = segment_.lane(l).chunk_intent.get_ordered();
         word != 0 && Hint(word).index() < linked.size())
       linked[Hint(word).index()] = ~0ULL;  // somebody is about to settle it
   std::uint32_t freed = 0;
   for (std::uint32_t i = 0; i < linked.size(); ++i) {
-    if (linked[i] == ~0ULL || reachable(i, linked[i])) continue;
+    if (linked[i] == ~0ULL || reachable(i, linked[i]) || still_reachable(i, linked[i])) continue;
     settle_chunk(i, ChunkControl(ChunkState::kLinked, 0, linked[i]), false);
     ++freed;
   }

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+// Dead hints behind live ones are given back while somebody supervises, long before chunks are short.
+#include "engine/packing.hpp"
+
+#include <algorithm>
+
+#include "tests/unit/engine/at_access.hpp"
+#include "tests/unit/engine/quiet_segment.hpp"
+
+namespace ojs_shm::test {
+namespace {
+
+void put_and_cancel(QuietSegment& s, int times) {
+  for (int i = 0; i < times; ++i) {
+    const auto id = s.producer.enqueue(spec_of(4));
+    ASSERT_TRUE(id.ok()) << i << ": " << id.error().message;
+    ASSERT_TRUE(s.producer.cancel(id->view()).ok()) << i;
+  }
+}
+
+/// One pass. How many looks it took.
+int pack(QuietSegment& s) {
+  engine::Packer packer(s.actor());
+  const std::uint64_t now = s.now_ms();
+  int looks = 1;
+  while (packer.look(now) == now && looks < 100) ++looks;
+  return looks;
+}
+
+/// The pool has some 4600. What is needed: 74 for the finished, which fill the slots, and a few.
+TEST(Packing, memory_stays_flat_while_jobs_come_and_go_behind_a_live_one) {
+  QuietSegment s(few_slots(1024));
+  const std::string low = s.put(4), moved = s.put(4);
+  std::uint64_t highest = 0;
+  for (int round = 0; round < 300; ++round) {
+    put_and_cancel(s, 500);
+    for (int i = 0; i < 500; ++i) ASSERT_TRUE(s.producer.reprioritize(moved, 3 + i % 2).ok());
+    s.pass(kSecond);
+    highest = std::max(highest, s.pool_use("chunks"));
+  }
+  EXPECT_LE(highest, 1000U);
+  EXPECT_EQ(s.drain(), (std::vector<std::string>{low, moved}));
+}
+
+TEST(Packing, a_load_without_dead_hints_is_not_packed) {
+  QuietSegment s;
+  s.tick();
+  for (int i = 0; i < 300; ++i) s.put(4);
+  int splices = 0;
+  const AtAccess counting([&splices](shm::Access access, shm::Point point, const void*) {
+    splices += access == shm::Access::kWritten && point == shm::Point::kSpliceClaimed ? 1 : 0;
+  });
+  for (int round = 0; round < 50; ++round) {
+    for (int i = 0; i < 100; ++i) {
+      s.put(4);
+      ASSERT_NE(s.take(), "");
+      ASSERT_TRUE(s.worker.ack(s.job).ok());
+    }
+    s.pass(kSecond);
+  }
+  EXPECT_EQ(splices, 0);
+}
+
+/// More chunks than one look goes through stand before the dead ones.
+TEST(Packing, a_pass_goes_on_where_the_last_look_ended) {
+  QuietSegment s(few_slots(65'536));
+  const std::vector<JobSpec> thousand(1000, spec_of(4));
+  for (int i = 0; i < 60; ++i) ASSERT_TRUE(s.producer.enqueue_batch(thousand).ok());
+  put_and_cancel(s, 30'000);
+  const std::uint64_t before = s.pool_use("chunks");
+  EXPECT_EQ(pack(s), 3);  // a chunk full of live hints is looked at twice
+  EXPECT_LE(s.pool_use("chunks") + 30'000 / 14 - 20, before);
+}
+
+/// Consumers take all that there is right after the link was changed: the splice cannot know which way they went.
+TEST(Packing, what_a_moving_head_leaves_in_no_ring_is_collected) {
+  QuietSegment s;
+  s.put(4);
+  put_and_cancel(s, 3000);
+  for (int i = 0; i < 20; ++i) s.put(4);
+  const std::uint64_t before = s.pool_use("chunks");
+  bool drained = false;
+  {
+    const AtAccess between([&](shm::Access access, shm::Point point, const void*) {
+      if (drained || access != shm::Access::kWritten || point != shm::Point::kSpliceDone) return;
+      drained = true;
+      EXPECT_EQ(s.drain().size(), 21U);
+    });
+    pack(s);
+  }
+  ASSERT_TRUE(drained);
+  EXPECT_LE(s.pool_use("chunks") + 3000 / 14 - 20, before);
+}
+
+}  // namespace
+}  // namespace ojs_shm::test
