@@ -262,8 +262,7 @@ class Actor : private TenantAccounts {
                   unsigned number, JobState state, std::uint64_t timer);
   Outcome choose_part(const NewJob& spec, QueueRecord& queue, unsigned& part);
   Outcome open_part(std::uint32_t queue, unsigned part);
-  /// Returns the flags before.
-  std::uint64_t set_flags(QueueRecord& queue, std::uint64_t clear, std::uint64_t set);
+  std::uint64_t set_flags(QueueRecord& queue, std::uint64_t clear, std::uint64_t set);  ///< the flags before
   void follow_aging(QueueRecord& queue);
   bool wake_among(QueueRecord& queue, std::uint32_t word);
   static void set_busy(Word& word, std::uint32_t queue);
@@ -337,7 +336,7 @@ class Actor : private TenantAccounts {
   void finish(std::uint32_t slot, JobRecord& job, Control settled, bool recyclable);
   void list_finished(std::uint32_t slot, Control settled);
   void flush();
-  /// Stores a text of a held slot; when blocks are short, the texts of the oldest finished jobs go first.
+  bool go_on_filling(std::uint64_t now);
   std::uint32_t write_text(std::uint32_t slot, std::uint32_t generation, std::string_view bytes);
   bool drop_oldest_finished();
   void drop_batch_slots(std::uint32_t batch);
@@ -349,7 +348,6 @@ class Actor : private TenantAccounts {
   void charge_return(QueueRecord& queue, std::uint32_t q, std::uint64_t cost);
   void charge_return(QueueRecord& queue, std::uint32_t q, JobRecord& job, std::uint64_t cost);
   Outcome seize_dead(JobId id, std::uint32_t& slot, Control& held, JobState& found);
-  /// Takes a waiting job into this lane's hands, or tells why not.
   Outcome seize_waiting(std::uint32_t slot, JobId id, unsigned allowed, Control& held, Control& before);
   void note_lease(std::uint64_t lease_ms, std::uint64_t now);
   bool promote(std::uint32_t slot, JobRecord& job, Control before, std::uint64_t now);
@@ -425,10 +423,12 @@ class Actor : private TenantAccounts {
   std::vector<std::uint32_t> pending_lots_;  ///< to be looked into after the dispatch
 
   std::uint32_t filling_batch_ = kNoIndex, filled_ = 0;    ///< finished slots, not yet for everyone
+  std::uint32_t last_filled_ = 0;                          ///< in that of the last flush; 0: it is not filled further
   std::uint32_t draining_batch_ = kNoIndex, drained_ = 0;  ///< finished slots to be used again
   shm::Chunk* filling_ = nullptr;                          ///< the chunks of these, and perhaps of the next
   const shm::Chunk *draining_ = nullptr, *behind_ = nullptr;
-  std::uint64_t oldest_unflushed_ms_ = 0;
+  shm::Hint last_batch_{0};
+  std::uint64_t oldest_unflushed_ms_ = 0, batch_began_ms_ = 0;
   std::vector<DepthCache> depth_cache_;
   Meeting met_;
   bool patient_ = false;

@@ -102,11 +102,18 @@ std::uint64_t Actor::drop_expired_results(std::uint64_t now) {
   for (;;) {
     const shm::Peeked front = rings_.peek(store_.header().finished_ring);
     if (front.empty()) return 0;
-    const std::uint64_t first = segment_.chunk(front.hint().index()).cell[0].load();
-    if (Store::batch_lives(segment_, front.hint()) && !shm::is_empty(first)) {
-      const JobRecord& oldest = store_.job(shm::Hint(first).index());
-      const bool still = Control(oldest.control.load()).tag() == shm::Hint(first).tag();
-      if (still && oldest.finished_at.get() + retention > now) return oldest.finished_at.get() + retention;
+    if (!Store::batch_lives(segment_, front.hint())) {  // behind it may be one that is young
+      rings_.retire(front);
+      continue;
+    }
+    const shm::Chunk& chunk = segment_.chunk(front.hint().index());
+    for (unsigned i = shm::kCellsPerChunk; i > 0; --i) {
+      const std::uint64_t word = chunk.cell[i - 1].load();
+      if (shm::is_empty(word)) continue;
+      const JobRecord& youngest = store_.job(shm::Hint(word).index());
+      if (Control(youngest.control.load()).tag() != shm::Hint(word).tag()) continue;
+      if (youngest.finished_at.get() + retention > now) return youngest.finished_at.get() + retention;
+      break;
     }
     const std::uint32_t batch = rings_.take_batch(store_.header().finished_ring);
     if (batch == kNoIndex) return 0;

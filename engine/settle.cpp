@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <bit>
+#include <utility>
 
 #include "engine/actor.hpp"
 #include "shm/parking.hpp"
@@ -35,24 +36,41 @@ void Actor::finish(std::uint32_t slot, JobRecord& job, Control settled, bool rec
 /// slots: what is not listed would be out of use for as long as others are, and their results short-lived.
 void Actor::list_finished(std::uint32_t slot, Control settled) {
   if (filling_batch_ == kNoIndex) [[unlikely]] {
-    filling_batch_ = rings_.open_batch();
-    if (filling_batch_ == kNoIndex && drop_oldest_batch()) filling_batch_ = rings_.open_batch();
-    filled_ = 0;
+    oldest_unflushed_ms_ = store_.job(slot).finished_at.get();
+    if (!go_on_filling(oldest_unflushed_ms_)) {
+      filling_batch_ = rings_.open_batch();
+      if (filling_batch_ == kNoIndex && drop_oldest_batch()) filling_batch_ = rings_.open_batch();
+      filled_ = 0;
+      batch_began_ms_ = oldest_unflushed_ms_;
+    }
     if (filling_batch_ == kNoIndex) return;
     filling_ = &segment_.chunk(filling_batch_);
-    oldest_unflushed_ms_ = store_.job(slot).finished_at.get();
   }
   shm::Rings::batch_put(*filling_, filled_++, shm::Hint(slot, settled.tag()));
   if (filled_ == shm::kCellsPerChunk) [[unlikely]]
     flush();
 }
 
+/// With a retention time a batch is published whenever its lane rests. While its first is young it is filled further: a
+/// trickle of jobs would need a chunk for each, and results would go when chunks are short. Results are kept by so much
+/// longer as one may be younger than the first of its batch.
+bool Actor::go_on_filling(std::uint64_t now) {
+  const std::uint32_t filled = std::exchange(last_filled_, 0);
+  if (filled == 0 || now - batch_began_ms_ > store_.header().retention_ms / 16 || !rings_.reopen_batch(last_batch_))
+    return false;
+  filling_batch_ = last_batch_.index();
+  filled_ = filled;
+  return true;
+}
+
 [[gnu::noinline]] void Actor::flush() {
   if (filling_batch_ == kNoIndex) return;
   const std::uint32_t ring = store_.header().finished_ring;
+  last_batch_ = shm::Hint(filling_batch_, shm::ChunkControl(filling_->control.load()).incarnation());
   const bool listed = filled_ != 0 && (rings_.close_batch(filling_batch_, ring) ||
                                        (drop_oldest_batch() && rings_.close_batch(filling_batch_, ring)));
   if (!listed) rings_.drop_batch(filling_batch_);
+  last_filled_ = listed && filled_ < shm::kCellsPerChunk && store_.header().retention_ms != 0 ? filled_ : 0;
   filling_batch_ = kNoIndex;
   filled_ = 0;
 }
@@ -73,6 +91,7 @@ void Actor::retire() {
   if (self_.counters[kLimitsHeld].get() != 0) self_.counters[kLimitsHeld].set_ordered(0, Point::kLimitsHeld);
 }
 
+/// Stores a text of a held slot; when blocks are short, the texts of the oldest finished jobs go first.
 [[gnu::noinline]] std::uint32_t Actor::write_text(std::uint32_t slot, std::uint32_t generation,
                                                   std::string_view bytes) {
   for (;;) {

@@ -466,6 +466,20 @@ const std::vector<Operation>& operations() {
          if (h.handle->actor().rings().splice(ring, engine::Store::any_lives) < 3)
            throw std::runtime_error("nothing packed");
        }},
+      {"finish_another",
+       [](Hands& h) {
+         h.handle->store().header().retention_ms = 3'600'000;
+         for (int i = 0; i < 2; ++i) h.put();
+         h.take(h.job);
+         must(h.worker->ack(h.job));
+         h.take(h.job);
+       },
+       [](Hands& h) {  // the first is published, and then its batch is filled further
+         Job none;
+         (void)h.worker->fetch(none, std::chrono::milliseconds(0));
+         must(h.worker->ack(h.job));
+         (void)h.worker->fetch(none, std::chrono::milliseconds(0));
+       }},
       {"mend", put_one, [](Hands& h) { h.handle->actor().mend(); }},
       {"set_queue", nothing,
        [](Hands& h) {
