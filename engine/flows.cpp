@@ -278,7 +278,7 @@ TenantRule* Actor::name_tenant(std::uint32_t q, std::string_view tenant, bool ma
     if (found != key) continue;
     // Whoever knows the name may write it: all would write the same.
     const std::string_view name = tenant.substr(0, sizeof rule.name);
-    shm::copy_in(rule.name, name.data(), name.size());
+    shm::copy_in(rule.name, name.data(), name.size());  // NO CRASH POINT: without its length a name is none
     rule.queue_and_length.store(std::uint64_t{q} << 32 | name.size(), Point::kTenantNamed);
     return &rule;
   }

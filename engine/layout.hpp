@@ -106,6 +106,7 @@ constexpr std::uint64_t kProgressMask = 0xFFFF, kWaited = 1ULL << 16;
 // 312 result, errors lengths
 /// A job. Everything but control, deadline and signals is written only by whoever holds the slot exclusively. What a worker
 /// writes lies in the first line; what it reads of a short job, in the three behind it.
+// NO CRASH POINT: the slot is held exclusively; the record is judged by the control word
 struct JobRecord {
   Word control;
   Word deadline;  ///< end of the lease, extended by heartbeats. PAIR lease
@@ -240,6 +241,7 @@ struct alignas(128) QueueRecord {
   Word age_class[kAgeClasses];  ///< of the part with that number: its rate + 1, or kClassOfShard. PAIR age-class
   Half part[kParts];            ///< set of the part + 1; [0] is unused. PAIR part-name
   Word tenant_max_depth, tenant_max_bytes;  ///< of each tenant that has no bounds of its own; 0: unbounded
+  // NO CRASH POINT: a bank means nothing before `turn` names it
   alignas(64) Plain<std::uint64_t> turns[2][Turn::kMostTurns / 4];  ///< ranks in 16 bits each; the bank in use stands
 
   /// The rank whose turn it is, or kOthers.

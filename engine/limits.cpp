@@ -176,7 +176,7 @@ std::uint32_t LimitSetter::name_key(std::string_view name) {
   if (at == kNoIndex) return kNoIndex;
   LimitKey& key = store.limit_key(at);
   if (key.name_hash.load() == kLimitGone) clean(at);
-  shm::copy_in(key.name, name.data(), name.size());
+  shm::copy_in(key.name, name.data(), name.size());  // NO CRASH POINT: the hash comes last
   key.name_length.store(name.size(), Point::kLimitNamed);
   key.name_hash.store(hash, Point::kLimitNamed);  // PAIR limit-name
   return at;

@@ -75,6 +75,7 @@ struct EventPageControl {
 
 // 0 stamp  8 sequence  16 kind, rank, time  24 id(16)  40 queue, attempt, max attempts, previous rank  48 tag  56 value
 /// An event. All but the stamp, the last to be written, means nothing without it.
+// NO CRASH POINT: the stamp comes last
 struct alignas(64) EventRecord {
   Word stamp;
   Plain<std::uint64_t> sequence;        ///< of its lane, from 1, also over several handles

@@ -79,6 +79,7 @@ struct PoolSeat {
 };
 
 /// What a pool was told, as long as its setup names this bank.
+// NO CRASH POINT: a bank means nothing before the setup names it
 struct PoolBank {
   Plain<std::uint64_t> concurrency;  ///< active jobs of the whole pool; 0: unlimited
   Plain<std::uint64_t> interval_ms;  ///< in which a queue that has jobs must have been served

@@ -200,7 +200,7 @@ Outcome Actor::set_pool(std::string_view name, const PoolSpec& spec, bool& made)
   if (record.name_hash.load() != hash || store_.pool_name(at) != name) {  // 1
     record.name_length.store(0, Point::kPoolNamed);
     for (Word& counter : record.dispatched) counter.store(0, Point::kPoolNamed);
-    shm::copy_in(record.name, name.data(), name.size());
+    shm::copy_in(record.name, name.data(), name.size());  // NO CRASH POINT: without its length a name is none
     record.name_hash.store(hash, Point::kPoolNamed);
     record.name_length.store(name.size(), Point::kPoolNamed);  // PAIR pool-name
   }

@@ -106,8 +106,8 @@ Outcome Actor::remember(const PastJob& past, std::uint32_t slot, JobRecord& job)
     if (text.empty()) continue;
     const std::uint32_t first = write_text(slot, job.generation.get(), text);
     if (first == kNoIndex) return Outcome::kNoBlocks;
-    block->set(first);
-    length->set(static_cast<std::uint32_t>(text.size()));
+    block->set(first);                                     // NO CRASH POINT: as above
+    length->set(static_cast<std::uint32_t>(text.size()));  // NO CRASH POINT: as above
   }
   return Outcome::kOk;
 }

@@ -25,6 +25,7 @@ struct SampleTimes {
   Word last;             ///< the one that was taken last
 };
 
+// NO CRASH POINT: a sample without its time is none
 struct QueueSamples {
   Word starved;  ///< episodes in which it starved, times two; less one while one lasts
   Plain<std::uint64_t> dispatched[kSamples], waited_ms[kSamples];  ///< since the queue was made

@@ -26,6 +26,7 @@ std::uint32_t Blocks::write(std::uint32_t slot, std::uint32_t generation, std::s
     }
     // NO CRASH POINT: the block's word already says whose it is; a broken chain is found by the sweep
     segment_.block_link(block).store(kNoIndex, Point::kNone);
+    // NO CRASH POINT: as above
     copy_in(segment_.block(block).bytes, bytes.data() + at, std::min<std::size_t>(kBlockBytes, bytes.size() - at));
     if (last == kNoIndex)
       first = block;

@@ -10,7 +10,12 @@ from tidy_source import ROOT, Source
 DOOR = "shm/atomics.hpp"
 POINTS = "shm/points.hpp"
 LABEL = re.compile(r"//.*?\bPAIR ([a-z0-9][a-z0-9-]*(?:, [a-z0-9]+(?:-[a-z0-9]+)+)*)")
-WRITE = re.compile(r"(?:\.|->)(store|cas|cas_once|fetch_add|fetch_or|fetch_and|exchange|set|set_ordered|announce)\s*\(")
+WRITE = re.compile(r"(?:\.|->)(store|cas|cas_once|fetch_add|fetch_or|fetch_and|exchange|set|set_ordered|announce)\s*\("
+                   r"|\b(set_both|copy_in)\s*(?:<[^<>;()]*>)?\(")
+RECEIVER = re.compile(r"(\w+)(?:\[[^\[\]]*\])*$")
+DECLARED = r"(?:[\w:]+::)?{}\s+(\w[^;(){{}}]*);"
+PLAIN = re.compile(DECLARED.format(r"Plain<[^;{}]*?>"))
+ELSEWHERE = re.compile(DECLARED.format(r"(?:LocalFlag|bitset<[^;{}]*?>)"))  # in this process alone
 READ_SIDE = re.compile(r"(?:\.|->)(?:load|load_seq_cst|get_ordered|get)\s*\(")
 BOTH_SIDES = re.compile(r"(?:\.|->)(?:cas|cas_once|fetch_add|fetch_or|fetch_and|exchange)\s*\(")
 WRITE_SIDE = re.compile(r"(?:\.|->)(?:store|set_ordered|set|announce)\s*\(")
@@ -60,29 +65,58 @@ def side_of(source: Source, line: int) -> str:
 class Write(NamedTuple):
     source: Source
     line: int
-    kind: str  # point, passed on, exempt, bare exemption, plain, none
+    kind: str  # point, passed on, exempt, bare exemption, plain, bare plain, none
     points: list[str]
 
 
 def writes(sources: list[Source]) -> Iterator[Write]:
-    """Every write of a shared word; the door's signatures make the compiler demand the point, kNone needs a reason."""
+    """Every write of shared memory; the door's signatures make the compiler demand the point, kNone needs a reason. What
+    has no point to give, a plain word or bytes, needs its reason there or where the word is declared."""
+    sources = [source for source in sources
+               if source.room in ("shm", "engine", "worker_api") and source.is_cxx and source.path != DOOR]
+    reasons = plain_words(sources)
+    flags = {name for source in sources for _, name in declared(source, ELSEWHERE)}
     for source in sources:
-        if source.room not in ("shm", "engine", "worker_api") or not source.is_cxx or source.path == DOOR:
-            continue
         for match in WRITE.finditer(source.code):
             arguments = balanced(source.code, match.end())
             line = source.line_of(match.start())
             named = re.findall(r"\bPoint::k(\w+)", arguments)
+            receiver = RECEIVER.search(source.code, 0, match.start())
+            if not arguments.strip() or (match[1] == "set" and receiver and receiver[1] in flags):
+                continue  # a function of another name's sake, or nothing shared
             if "None" in named:
                 yield Write(source, line, "exempt" if has_reason(source, line) else "bare exemption", named)
             elif named:
                 yield Write(source, line, "point", named)
             elif re.search(r"\b(?:point|after)\b", arguments):
                 yield Write(source, line, "passed on", [])
-            elif match[1] in ("set", "set_ordered"):
-                yield Write(source, line, "plain", [])
-            elif match[1] not in ("store", "exchange"):
+            elif match[1] == "set" and receiver and receiver[1] in reasons:
+                yield Write(source, line, "plain" if reasons[receiver[1]] else "bare plain", [])
+            elif match[2] == "set_both":
+                words = re.findall(r"\.(\w+)\s*,", arguments)
+                yield Write(source, line, "plain" if words and all(map(reasons.get, words)) else "bare plain", [])
+            elif match[1] == "set" or match[2]:
+                yield Write(source, line, "exempt" if has_reason(source, line) else "bare plain", [])
+            else:
                 yield Write(source, line, "none", [])
+
+
+def declared(source: Source, kind: re.Pattern) -> Iterator[tuple[int, str]]:
+    """Line and name of the words of that kind."""
+    for match in kind.finditer(source.code):
+        for name in re.findall(r"(?:^|,)\s*(\w+)", re.sub(r"\[[^\]]*\]|=[^,]*", "", match[1])):
+            yield source.line_of(match.start()), name
+
+
+def plain_words(sources: list[Source]) -> dict[str, bool]:
+    """By name: whether a reason stands at the declaration, or right above the struct around it."""
+    reasons: dict[str, bool] = {}
+    for source in sources:
+        for line, name in declared(source, PLAIN):
+            struct = max((at for at, code in source.code_lines() if at < line and re.match(r"\s*(?:struct|class)\b", code)),
+                         default=line)
+            reasons[name] = reasons.get(name, True) and (has_reason(source, line) or has_reason(source, struct))
+    return reasons
 
 
 def balanced(code: str, start: int) -> str:
@@ -96,9 +130,16 @@ def balanced(code: str, start: int) -> str:
 
 def has_reason(source: Source, line: int) -> bool:
     """On one of the lines of the statement, or in the comment that stands right above it."""
-    if EXEMPT in "\n".join(source.lines[line - 1:line + 2]):
+    code = source.code.split("\n")
+    ends = re.compile(r"[;:{}]\s*$")
+    first = last = line
+    while last < len(code) and not ends.search(code[last - 1]):
+        last += 1
+    while first > 1 and code[first - 2].strip() and not ends.search(code[first - 2]):
+        first -= 1
+    if EXEMPT in "\n".join(source.lines[first - 1:last]):
         return True
-    above = line - 2
+    above = first - 2
     while above >= 0 and source.lines[above].lstrip().startswith("//"):
         if EXEMPT in source.lines[above]:
             return True
@@ -112,6 +153,8 @@ def crash_points(sources: list[Source]) -> Iterator[Found]:
         used.update(write.points)
         if write.kind == "bare exemption":
             yield write.source.path, write.line, f"Point::kNone needs '// {EXEMPT} reason'"
+        elif write.kind == "bare plain":
+            yield write.source.path, write.line, f"needs '// {EXEMPT} reason', here or where its word is declared"
         elif write.kind == "none":
             yield write.source.path, write.line, "a shared write without a crash point"
     for source in sources:  # a point may also travel as an argument before it reaches its write
@@ -139,4 +182,4 @@ def tally(sources: list[Source]) -> str:
     labels = {label for source in sources if source.room in ("shm", "engine", "worker_api") and source.is_cxx
               for label in labels_of(source.text)}
     return (f"shared writes: {kinds['point'] + kinds['passed on']} with a crash point, {kinds['exempt']} exempt with a "
-            f"reason, {kinds['plain']} plain words of one owner; {len(labels)} pairs of memory orders")
+            f"reason, {kinds['plain']} of plain words whose declaration has one; {len(labels)} pairs of memory orders")
