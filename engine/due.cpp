@@ -99,7 +99,7 @@ std::uint64_t Actor::end_leases(std::uint32_t begin, std::uint32_t end, std::uin
 std::uint64_t Actor::drop_expired_results(std::uint64_t now) {
   const std::uint64_t retention = store_.header().retention_ms;
   if (retention == 0) return 0;
-  for (;;) {
+  for (std::uint32_t left = rings_.longest_search(); left > 0; --left) {
     const shm::Peeked front = rings_.peek(store_.header().finished_ring);
     if (front.empty()) return 0;
     if (!Store::batch_lives(segment_, front.hint())) {  // behind it may be one that is young
@@ -119,6 +119,7 @@ std::uint64_t Actor::drop_expired_results(std::uint64_t now) {
     if (batch == kNoIndex) return 0;
     drop_batch_slots(batch);
   }
+  return 0;
 }
 
 }  // namespace ojs_shm::engine

@@ -60,7 +60,7 @@ static_assert(sizeof(FlowRecord) == 64);
 struct alignas(64) TenantRule {
   Word key;               ///< queue and tenant, mixed; 0: this and all later ones are unused
   Word weight;            ///< 0: the queue's default
-  Word queue_and_length;  ///< 63..32 queue  31..0 length of the name; written before `key`
+  Word queue_and_length;  ///< 63..32 queue  31..0 length of the name; 0: the name is still to come
   std::uint64_t name[16];
   Word max_depth, max_bytes;  ///< plus one; 0: the queue's default
 };

@@ -5,6 +5,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -139,8 +140,9 @@ class Handle {
 
   /// Reads a spec and makes its queue if need be.
   SpecFault read(const JobSpec& spec, engine::NewJob& job);
-  /// Makes the queue of a job for which there is none yet, unless the job will be refused: a queue stays for ever.
-  SpecFault make_queue(const JobSpec& spec, engine::NewJob& job);
+  /// Makes the queue of jobs for which there is none yet, unless one of them, the one at `at`, will be refused: a queue
+  /// stays for ever.
+  SpecFault make_queue(std::span<const JobSpec> specs, std::span<engine::NewJob> jobs, std::size_t& at);
 
  private:
   Segment segment_;

@@ -107,9 +107,10 @@ Result<std::vector<engine::NewJob>> Producer::Impl::read_batch(std::span<const J
       return Error{Code::kInvalid, "the jobs of a batch go to one queue", "queue", 0, 0, ""};
     jobs.push_back(job);
   }
-  for (std::size_t i = 0; i < jobs.size() && jobs[i].queue == engine::kNoIndex; ++i)
-    if (const auto fault = handle->make_queue(specs[i], jobs[i]); fault != internal::SpecFault::kNone)
-      return refused(fault, i);
+  std::size_t at = 0;
+  if (!jobs.empty() && jobs.front().queue == engine::kNoIndex)
+    if (const auto fault = handle->make_queue(specs, jobs, at); fault != internal::SpecFault::kNone)
+      return refused(fault, at);
   return jobs;
 }
 

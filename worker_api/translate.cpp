@@ -239,9 +239,13 @@ SpecFault read_spec(engine::Actor& actor, const JobSpec& spec, engine::NewJob& j
   return SpecFault::kNone;
 }
 
-SpecFault Handle::make_queue(const JobSpec& spec, engine::NewJob& job) {
-  if (job.size() > store().max_body()) return SpecFault::kTooLarge;
-  if (job.id && store().find_job(*job.id) != engine::kNoIndex) return SpecFault::kDuplicate;
+SpecFault Handle::make_queue(std::span<const JobSpec> specs, std::span<engine::NewJob> jobs, std::size_t& at) {
+  for (at = 0; at < jobs.size(); ++at) {
+    const engine::NewJob& job = jobs[at];
+    if (job.size() > store().max_body()) return SpecFault::kTooLarge;
+    if (job.id && store().find_job(*job.id) != engine::kNoIndex) return SpecFault::kDuplicate;
+  }
+  at = 0;
   const auto full = [this] {
     for (std::uint32_t slot = 0; slot < store().slots(); ++slot) {
       const unsigned state = engine::Control(store().job(slot).control.load()).state();
@@ -250,14 +254,16 @@ SpecFault Handle::make_queue(const JobSpec& spec, engine::NewJob& job) {
     return true;
   };
   if (full() && (attachment_->repair_the_dead() == 0 || full())) return SpecFault::kNoSlots;
-  job.queue = actor_.ensure_queue(spec.queue);
-  return job.queue == engine::kNoIndex ? SpecFault::kNoQueues : SpecFault::kNone;
+  const std::uint32_t queue = actor_.ensure_queue(specs.front().queue);
+  for (engine::NewJob& job : jobs) job.queue = queue;
+  return queue == engine::kNoIndex ? SpecFault::kNoQueues : SpecFault::kNone;
 }
 
 SpecFault Handle::read(const JobSpec& spec, engine::NewJob& job) {
   const auto once = [&] {
     const SpecFault fault = read_spec(actor_, spec, job);
-    return fault == SpecFault::kNone && job.queue == engine::kNoIndex ? make_queue(spec, job) : fault;
+    std::size_t at = 0;
+    return fault == SpecFault::kNone && job.queue == engine::kNoIndex ? make_queue({&spec, 1}, {&job, 1}, at) : fault;
   };
   const SpecFault fault = once();
   return fault == SpecFault::kNoLimits && attachment_->repair_the_dead() != 0 ? once() : fault;

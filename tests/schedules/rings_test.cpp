@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rings that are packed and batches of finished slots that are used again, under every schedule within a bound, and what
 // two sleepers and a beat are promised.
+#include <utility>
+#include <vector>
+
 #include "tests/schedules/schedules.hpp"
 
 namespace ojs_shm::test {
@@ -66,6 +69,29 @@ TEST_F(RingSchedules, FS_T01_a_batch_of_finished_slots_is_taken_once) {
     }
   };
   explore({"put three | put three", all_finished, {put_three, put_three}}, {.preemptions = 1});
+}
+
+/// With a retention time a batch is published when its lane rests, and taken back to be filled further, if nobody else has
+/// taken it; its first hint is still there.
+TEST_F(RingSchedules, FS_T01_FS_T02_a_batch_is_filled_further_by_who_published_it_or_used_up_by_another) {
+  const auto four_wait = [](World& world) {
+    world.keep_results(3'600'000);
+    for (const unsigned job : {0U, 1U, 2U, 3U}) world.put(World::kJanitor, job, 1);
+  };
+  const Part trickle = [](World& w, std::uint32_t i) {
+    for (int n = 0; n < 2; ++n) w.take(i), w.finish(i), w.publish_finished(i);
+  };
+  const Part put_two_more = [](World& w, std::uint32_t i) { w.put(i, own(i), 1), w.put(i, own(i) + 1, 1); };
+  const Part drop = [](World& w, std::uint32_t i) { w.drop_expired(i); };
+  for (const unsigned kills : {0U, 1U})
+    for (const auto& [name, parts] : {std::pair{"trickle | put two", std::vector{trickle, put_two_more}},
+                                      {"trickle | trickle", {trickle, trickle}},
+                                      {"trickle | drop expired", {trickle, drop}},
+                                      {"trickle | put two | drop expired", {trickle, put_two_more, drop}}}) {
+      explore({name, four_wait, parts, World::kFewSlots},
+              {.preemptions = 2 - kills, .kills = kills, .most_runs = long_form() ? 400'000ULL : 600});
+      if (HasFailure()) return;
+    }
 }
 
 TEST_F(RingSchedules, FS_T01_a_beat_that_was_granted_keeps_the_job) {

@@ -356,6 +356,11 @@ void World::tend(std::uint32_t self) {
     actor(self).tend(slot, store_->job(slot).generation.get(), later);
 }
 
+/// All that has finished by now has been kept long enough.
+void World::drop_expired(std::uint32_t self) {
+  actor(self).drop_expired_results(store_->now_ms() + 2 * store_->header().retention_ms);
+}
+
 void World::close_levels(std::uint32_t self) {
   for (shm::RingSet* set : ring_sets())
     for (unsigned number = 0; number < 8; ++number)

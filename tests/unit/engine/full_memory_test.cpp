@@ -62,10 +62,10 @@ TEST(FullMemory, PRI_005_a_refused_job_makes_no_queue) {
   refused(Code::kInvalid, spec);
   spec = spec_of(1, "fresh");
   spec.args = too_long;
-  EXPECT_EQ(s.producer.enqueue(spec).code(), Code::kTooLarge);
+  refused(Code::kTooLarge, spec);
   spec.args = "[]";
   spec.id = standing;
-  EXPECT_EQ(s.producer.enqueue(spec).code(), Code::kDuplicate);
+  refused(Code::kDuplicate, spec);
   Error full;
   fill(s, spec_of(), full);
   refused(Code::kSegmentFull, spec_of(1, "fresh"));

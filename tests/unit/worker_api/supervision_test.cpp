@@ -20,10 +20,12 @@ namespace {
 TEST(Supervision, whoever_asks_it_to_stop_just_before_it_looks_at_the_doorbell_is_heard) {
   QuietSegment s;
   internal::Attachment& attachment = *s.segment.attachment();
-  const void* doorbell = attachment.segment().header().doorbell.address();
-  shm::LocalFlag stop, ended;
+  const shm::Header& header = attachment.segment().header();
+  const void *doorbell = header.doorbell.address(), *sleeping = header.sleeping_until_ms.address();
+  shm::LocalFlag stop, went_on, ended;
   std::thread supervising([&] {
     const AtAccess asking([&](shm::Access access, shm::Point, const void* word) {
+      if (stop.get() && word == sleeping) went_on.set();
       if (access != shm::Access::kLoad || word != doorbell || stop.get()) return;
       stop.set();
       attachment.ring_doorbell();
@@ -34,6 +36,7 @@ TEST(Supervision, whoever_asks_it_to_stop_just_before_it_looks_at_the_doorbell_i
   EXPECT_TRUE(eventually([&] { return ended.get(); }));
   attachment.ring_doorbell();
   supervising.join();
+  EXPECT_FALSE(went_on.get()) << "it worked and lay down once more";
 }
 
 /// Supervises in a thread of its own, until the end.
