@@ -297,12 +297,13 @@ class Actor : private TenantAccounts {
   bool list_flow(std::uint32_t at, shm::RingSet& rings, std::uint32_t ring, unsigned number);
   void gather_flows(std::uint32_t queue);
   void dissolve_flows(std::uint32_t queue);
-  bool push_relieved(shm::RingSet& rings, shm::Hint hint, unsigned number);
   Outcome bring_id(JobId id, std::uint32_t slot);
   void forget_id(std::uint32_t slot, const JobRecord& job);
   std::uint32_t write_body(std::uint32_t slot, std::uint32_t generation, const NewJob& spec);
   bool push_timer(std::uint32_t slot, std::uint32_t generation, std::uint64_t due);
-  void relieve();
+  void pack_for_a_while();
+  /// Does what found no chunk again: after packing, and at last with the chunk of the longest finished jobs.
+  bool relieved(const auto& again) { return pack_for_a_while(), again() || (drop_oldest_batch() && again()); }
   void announce_lost_hint();
 
   OJS_SHM_INLINE void prefetch_behind(const shm::Peeked& head) const;
@@ -417,7 +418,7 @@ class Actor : private TenantAccounts {
   std::uint64_t random_;
   std::uint8_t default_rank_;
   std::uint64_t taken_ = 0;  ///< jobs fetched by this handle
-  std::uint32_t worker_limit_ = kNoIndex;
+  std::uint32_t worker_limit_ = kNoIndex, ticket_ = kNoIndex;
   bool past_gates_ = false;                  ///< a look sees also what a limit on the queue or the worker holds back
   bool mending_ = false;                     ///< the end of the repair sees to the lots
   std::vector<std::uint32_t> pending_lots_;  ///< to be looked into after the dispatch
@@ -432,7 +433,6 @@ class Actor : private TenantAccounts {
   std::vector<DepthCache> depth_cache_;
   Meeting met_;
   bool patient_ = false;
-  std::uint32_t ticket_ = kNoIndex;
   std::span<const TenantCharge> charges_;                        ///< of the enqueue that is being admitted
   std::uint64_t wait_key_ = 0, wait_cost_ = 0, wait_depth_ = 0;  ///< of the next ticket; jobs in what is full
   std::uint32_t room_turn_ = 0;                                  ///< where the search for a free ticket begins

@@ -99,15 +99,13 @@ Outcome Actor::reprioritize(JobId id, std::uint8_t rank, std::uint8_t& previous,
         tell_moved(id, q, before, after);
       return Outcome::kOk;
     }
-    std::uint32_t index = rings_.ensure(rings, ring);
     const shm::Hint hint(slot, after.tag(), shm::Hint::kHintFirst);
-    bool pushed = index != kNoIndex && rings_.push(index, hint, &rings, ring);
-    if (!pushed) {
-      relieve();
+    std::uint32_t index = kNoIndex;
+    const auto push = [&] {
       index = rings_.ensure(rings, ring);
-      pushed = index != kNoIndex && rings_.push(index, hint, &rings, ring);
-    }
-    if (!pushed) return index == kNoIndex ? Outcome::kNoRings : Outcome::kNoChunks;
+      return index != kNoIndex && rings_.push(index, hint, &rings, ring);
+    };
+    if (!push() && !relieved(push)) return index == kNoIndex ? Outcome::kNoRings : Outcome::kNoChunks;
     std::uint64_t word = before.word;
     const bool moved = job.control.cas(word, after.word, Point::kSlotReranked);
     if (!moved) {  // if nobody moved it, it was taken: our hint is dead

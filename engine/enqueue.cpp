@@ -223,22 +223,16 @@ bool Actor::push_hint(shm::RingSet& rings, std::uint32_t ring, std::uint32_t slo
   const shm::Hint hint(slot, available.tag());
   if (ring != kNoIndex && rings_.push(ring, hint, &rings, number)) [[likely]]
     return true;
-  return push_relieved(rings, hint, number);
-}
-
-[[gnu::noinline]] bool Actor::push_relieved(shm::RingSet& rings, shm::Hint hint, unsigned number) {
-  relieve();
-  const std::uint32_t ring = rings_.ensure(rings, number);
-  return ring != kNoIndex && rings_.push(ring, hint, &rings, number);
+  return relieved([&] {
+    ring = rings_.ensure(rings, number);
+    return ring != kNoIndex && rings_.push(ring, hint, &rings, number);
+  });
 }
 
 [[gnu::noinline]] bool Actor::push_timer(std::uint32_t slot, std::uint32_t generation, std::uint64_t due) {
   const std::uint32_t ring = store_.header().timers_ring;
-  bool done = rings_.push(ring, shm::Hint(slot, generation), nullptr, 0);
-  if (!done) {
-    relieve();
-    done = rings_.push(ring, shm::Hint(slot, generation), nullptr, 0);
-  }
+  const auto push = [&] { return rings_.push(ring, shm::Hint(slot, generation), nullptr, 0); };
+  const bool done = push() || relieved(push);
   if (!done) announce_lost_hint();
   shm::Header& header = segment_.header();
   if (due < header.sleeping_until_ms.load_seq_cst()) {
@@ -255,9 +249,8 @@ bool Actor::push_hint(shm::RingSet& rings, std::uint32_t ring, std::uint32_t slo
   shm::futex_wake(segment_.header().doorbell, 1);
 }
 
-/// Chunks are short: packs rings, until there is enough for a while. When that yields nothing, because there is nothing to
-/// pack or another handle is at it, the batch of the longest finished jobs goes.
-[[gnu::noinline]] void Actor::relieve() {
+/// Packs rings, until there is enough for a while.
+[[gnu::noinline]] void Actor::pack_for_a_while() {
   shm::Rings::Stretch stretch;
   stretch.enough = 1024;
   const auto pack = [&](std::uint32_t ring, shm::StillLive live) {
@@ -265,7 +258,6 @@ bool Actor::push_hint(shm::RingSet& rings, std::uint32_t ring, std::uint32_t slo
   };
   each_ring_of_hints(store_, pack);
   pack(store_.header().timers_ring, Store::timer_lives);
-  if (stretch.freed == 0) drop_oldest_batch();
 }
 
 /// `timer`: when it is due or expires, 0 for never.
@@ -273,12 +265,10 @@ Outcome Actor::publish(std::uint64_t flags, shm::RingSet& rings, std::uint32_t s
                        unsigned number, JobState state, std::uint64_t timer) {
   const Control published = filling.to(slot_state(state), number, 0);
   const std::uint32_t generation = timer != 0 ? job.generation.get() : 0;
-  std::uint32_t ring = rings_.ensure(rings, number);
-  if (ring == kNoIndex) [[unlikely]] {  // also of one that waits: it must find it when it is due
-    relieve();
-    ring = rings_.ensure(rings, number);
-    if (ring == kNoIndex) return Outcome::kNoRings;
-  }
+  std::uint32_t ring = rings_.ensure(rings, number);  // also of one that waits: it must find it when it is due
+  const auto ensure = [&] { return (ring = rings_.ensure(rings, number)) != kNoIndex; };
+  if (ring == kNoIndex && !relieved(ensure)) [[unlikely]]
+    return Outcome::kNoRings;
   intend_word(published);
   if (state == JobState::kPending)
       [[unlikely]]  // needs no hint: a full barrier between our charge and the look at the bounds

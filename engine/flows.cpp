@@ -75,11 +75,7 @@ bool Actor::join_flow(shm::RingSet& rings, std::uint32_t ring, std::uint32_t slo
     const std::uint32_t own = rings_.ensure_unindexed(store_.flow(flow).ring);
     return own != kNoIndex && rings_.push(own, hint, nullptr, 0);
   };
-  if (!push()) {
-    relieve();
-    if (!push()) return false;
-  }
-  return list_flow(flow, rings, ring, available.ring());
+  return (push() || relieved(push)) && list_flow(flow, rings, ring, available.ring());
 }
 
 // ---- out of the line ------------------------------------------------------------------------------------------------

@@ -130,12 +130,9 @@ Outcome Actor::publish_past(const PastJob& past, shm::RingSet& rings, std::uint3
     case JobState::kCancelled:
     case JobState::kDiscarded: break;
   }
-  std::uint32_t ring = rings_.ensure(rings, number);
-  if (ring == kNoIndex && (waits(past) || past.dead)) {  // it must find it when it comes back
-    relieve();
-    ring = rings_.ensure(rings, number);
-    if (ring == kNoIndex) return Outcome::kNoRings;
-  }
+  const auto ensure = [&] { return rings_.ensure(rings, number) != kNoIndex; };
+  if ((waits(past) || past.dead) && !ensure() && !relieved(ensure))  // it must find its ring when it comes back
+    return Outcome::kNoRings;
   const Control settled = filling.to(slot_state(past.state), number, 0);
   if (!waits(past)) {
     finish(slot, job, settled, !past.dead);

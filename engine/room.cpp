@@ -123,12 +123,10 @@ Outcome Actor::await_room(std::uint32_t q, std::uint64_t until_ms, std::uint32_t
     free.cost.store(wait_cost_, Point::kTicketTaken);
     free.account.store(wait_key_, Point::kTicketTaken);
     const shm::Hint hint(at, taken.tag());
-    if (!rings_.push(ring, hint, nullptr, 0)) {
-      relieve();
-      if (!rings_.push(ring, hint, nullptr, 0)) {
-        free.control.cas_once(taken.word, taken.void_().word, Point::kTicketVoided);
-        return Outcome::kNoChunks;
-      }
+    const auto push = [&] { return rings_.push(ring, hint, nullptr, 0); };
+    if (!push() && !relieved(push)) {
+      free.control.cas_once(taken.word, taken.void_().word, Point::kTicketVoided);
+      return Outcome::kNoChunks;
     }
     for (std::uint64_t word = queue.attention.load();
          !queue.attention.cas(word, (word | Attention::kAwaited) + Attention::kVersion, Point::kAttentionSet);) {}

@@ -210,13 +210,13 @@ void Rings::leave_chunk(RingEnds& ring, Place head, Hint next) {
 }
 
 std::uint32_t Rings::reap(std::uint32_t ring, StillLive live, std::uint32_t most) {
-  std::uint32_t passed = 0;
-  Peeked front = peek(ring);
-  for (; passed < most && !front.empty() && !live(segment_, front.hint()); ++passed) {
+  std::uint32_t left_behind = 0, chunk = Place(segment_.ring(ring).head.load()).chunk();
+  for (std::uint32_t passed = 0;; ++passed) {
+    const Peeked front = peek(ring);
+    if (const std::uint32_t now = Place(front.head).chunk(); now != chunk) ++left_behind, chunk = now;
+    if (passed == most || front.empty() || live(segment_, front.hint())) return left_behind;
     retire(front);
-    front = peek(ring);
   }
-  return passed;
 }
 
 // ---- the index of a set -------------------------------------------------------------------------------------------

@@ -155,7 +155,7 @@ class Rings {
   OJS_SHM_INLINE static void retire(const Peeked& peeked) {
     peeked.ends->head.cas_once(peeked.head, Place(peeked.head).next().word, Point::kHeadMoved);
   }
-  /// Moves head past the dead hints at the front, `most` of them. Returns how many there were.
+  /// Moves head past the dead hints at the front, `most` of them. Returns how many chunks it left.
   std::uint32_t reap(std::uint32_t ring, StillLive live, std::uint32_t most);
   /// How far splices go that come one after the other, and how far they came.
   struct Stretch {

@@ -103,7 +103,7 @@ void Rings::splice(std::uint32_t ring_index, StillLive live, Stretch& stretch) {
     return;
   }
   const std::uint32_t most = std::min(stretch.most, longest_search() / kCellsPerChunk);
-  const std::uint32_t left_behind = reap(ring_index, live, most * kCellsPerChunk) / kCellsPerChunk;
+  const std::uint32_t left_behind = reap(ring_index, live, most * kCellsPerChunk);
   stretch.most -= left_behind;
   stretch.freed += left_behind;
   const Place head(ring.head.load());

@@ -12,6 +12,7 @@ import re
 import sys
 from typing import Callable, Iterator, NamedTuple
 
+import mutants
 import tidy_atomics
 import tidy_headers
 import tidy_operations
@@ -153,6 +154,16 @@ def honest_test(source: Source) -> Iterator[tuple[int, str]]:
             yield line, "a skip says NOT RUN and why"
 
 
+def stale_breaks() -> Iterator[Finding]:
+    """A row of the mutants' table whose text has gone breaks nothing."""
+    for mutant in mutants.read_table():
+        path = ROOT / mutant.file
+        times = path.read_text().count(mutant.text) if path.is_file() else 0
+        if times != 1:
+            table = str(mutants.TABLE.relative_to(ROOT))
+            yield Finding(table, 0, f"{mutant.id}: its text occurs {times} times in {mutant.file}, not once")
+
+
 RULES: list[Callable] = [spdx, size, name, include_rank, once, atomics_door, words, json_place, no_main, row_id,
                          finished, honest_test]
 
@@ -167,6 +178,7 @@ def main() -> int:
     findings += [Finding(*found) for found in tidy_atomics.pairs(sources)]
     findings += [Finding(*found) for found in tidy_atomics.crash_points(sources)]
     findings += [Finding(*found) for found in tidy_operations.everywhere(sources)]
+    findings += stale_breaks()
     if "--no-headers" not in arguments:
         findings += [Finding(*found) for found in tidy_headers.compile_alone(sources)]
     if "--clang" in arguments:

@@ -72,6 +72,19 @@ TEST(Packing, a_pass_goes_on_where_the_last_look_ended) {
   EXPECT_LE(s.pool_use("chunks") + 30'000 / 14 - 20, before);
 }
 
+/// The last chunk of a ring stays in it, also when nothing in it is alive. Who needs one has that of the longest finished.
+TEST(Packing, dead_hints_in_a_last_chunk_yield_none_and_a_batch_does) {
+  QuietSegment s;
+  put_and_cancel(s, static_cast<int>(shm::kCellsPerChunk));
+  shm::Rings& rings = s.actor().rings();
+  std::vector<std::uint32_t> rings_of_hints;
+  engine::each_ring_of_hints(s.store(), [&](std::uint32_t ring, shm::StillLive) { rings_of_hints.push_back(ring); });
+  for (const std::uint32_t ring : rings_of_hints) EXPECT_EQ(rings.splice(ring, engine::Store::any_lives), 0U);
+  while (rings.take_chunk() != shm::kNoIndex) {}
+  s.put(5);  // of another level: it needs a ring and a chunk
+  EXPECT_LT(s.observer.list({}).size(), shm::kCellsPerChunk) << "whose chunk was it?";
+}
+
 /// Consumers take all that there is right after the link was changed: the splice cannot know which way they went.
 TEST(Packing, what_a_moving_head_leaves_in_no_ring_is_collected) {
   QuietSegment s;
