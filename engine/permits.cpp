@@ -71,7 +71,8 @@ Word* Permits::place(PermitSet& set, std::uint32_t room, Permit holder, Permit& 
 }
 
 /// 1. no limit; 2. one taken under the limit that still stands; 3. the limit has changed meanwhile: give it back, and again
-/// under the new one, so that nobody begins under a limit that is gone; 4. none to be had.
+/// under the new one, so that nobody begins under a limit that is gone; 4. none to be had. A job has one: that of adopt()
+/// goes, when both have come.
 bool Permits::take(PermitSet& set, Permit holder) const {
   for (;;) {
     const std::uint64_t before = set.limit.load();
@@ -79,7 +80,11 @@ bool Permits::take(PermitSet& set, Permit holder) const {
     if (limit == PermitSet::kNone) return true;  // 1
     Permit mine(0);
     Word* taken = place(set, room(set, limit, holder), holder, mine);
-    if (set.limit.load_seq_cst() == before) return taken != nullptr;                                // 2, 4
+    if (set.limit.load_seq_cst() == before) {  // 2, 4
+      if (set.adopted.load_seq_cst() != 0) [[unlikely]]
+        give_adopted(set, holder);
+      return taken != nullptr;
+    }
     if (taken != nullptr) taken->cas_once(mine.word, mine.given_back().word, Point::kPermitGiven);  // 3
   }
 }
@@ -99,6 +104,22 @@ void Permits::give(PermitSet& set, Permit holder) const {
     Word& word = at(set, i);
     const Permit found(word.load());
     if (found.names(holder)) word.cas_once(found.word, found.given_back().word, Point::kPermitGiven);
+  }
+}
+
+bool Permits::has(const PermitSet& set, Permit holder, bool adopted) const {
+  for (std::uint32_t i = 0; i < high(set); ++i)
+    if (const Permit found(at(set, i).load_seq_cst()); found.names(holder) && found.is_adopted() == adopted)
+      return true;
+  return false;
+}
+
+void Permits::give_adopted(PermitSet& set, Permit holder) const {
+  for (std::uint32_t i = 0; i < high(set); ++i) {
+    Word& word = at(set, i);
+    const Permit found(word.load_seq_cst());
+    if (found.names(holder) && found.is_adopted())
+      word.cas_once(found.word, found.given_back().word, Point::kPermitGiven);
   }
 }
 
@@ -149,12 +170,21 @@ bool Permits::set_limit(PermitSet& set, std::uint32_t owner, std::uint32_t limit
   return true;
 }
 
+/// 1. A job that is at work, and was all the time, gives back what it has when it ends. 2. Whoever has just claimed it may
+/// be taking one too, and whoever ends it may be past giving it back: either we see his, or he sees that he must look.
+/// Who comes after the death of another adopter finds the same.
 bool Permits::adopt(PermitSet& set, std::uint32_t owner, Permit holder) const {
-  for (std::uint32_t i = 0; i < high(set); ++i)
-    if (Permit(at(set, i).load()).names(holder)) return true;
+  const Word& control = store_.job(holder.slot()).control;
+  const std::uint64_t before = control.load();
   Permit mine(0);
-  while (place(set, high(set), holder, mine) == nullptr)
-    if (!grow(set, owner, high(set) + 1)) return false;
+  if (!has(set, holder, false) && !has(set, holder, true))
+    while (place(set, high(set), holder.adopted(), mine) == nullptr)
+      if (!grow(set, owner, high(set) + 1)) return false;
+  if (Control(before).state() != kSlotActive || control.load_seq_cst() != before)  // 2
+    set.adopted.exchange(1, Point::kSetChanged);
+  const unsigned state = Control(control.load_seq_cst()).state();
+  const bool begins = state == kSlotClaimed || state == kSlotActive;
+  if (!begins || has(set, holder, false)) give_adopted(set, holder);
   return true;
 }
 
@@ -164,6 +194,7 @@ void Permits::drop(PermitSet& set, std::uint32_t owner) const {
     at(set, i).cas_once(found.word, found.given_back().word, Point::kPermitGiven);
   }
   set.high.store(0, Point::kSetChanged);
+  set.adopted.store(0, Point::kSetChanged);
   for (unsigned run = 0; run < kPermitRuns; ++run) {
     const std::uint32_t first = set.run[run].exchange(0, Point::kPermitRunNamed);
     if (first == 0) continue;

@@ -18,18 +18,22 @@ using shm::Word;
 
 class Store;
 
-/// 63..40 slot + 1, 0: free  39..16 low bits of the generation  15..0 uses, so that two holds of one job differ
+/// 63..40 slot + 1, 0: free  39..16 low bits of the generation  15 adopted  14..0 uses, so that two holds of one job differ
 struct Permit {
   std::uint64_t word = 0;
   using SlotBits = shm::Field<40, 24>;
   using GenerationBits = shm::Field<16, 24>;
-  using UseBits = shm::Field<0, 16>;
+  using AdoptedBit = shm::Field<15, 1>;
+  using UseBits = shm::Field<0, 15>;
   constexpr explicit Permit(std::uint64_t w) : word(w) {}
   constexpr Permit(std::uint32_t slot, std::uint32_t generation)
       : word(SlotBits::put(slot + 1ULL) | GenerationBits::put(generation & GenerationBits::kMax)) {}
   constexpr bool free() const { return SlotBits::get(word) == 0; }
   constexpr std::uint32_t slot() const { return static_cast<std::uint32_t>(SlotBits::get(word)) - 1; }
   constexpr std::uint32_t generation() const { return static_cast<std::uint32_t>(GenerationBits::get(word)); }
+  /// Taken for a job by who set the limit. It goes when the job's worker has taken one.
+  constexpr bool is_adopted() const { return AdoptedBit::get(word) != 0; }
+  constexpr Permit adopted() const { return Permit(word | AdoptedBit::put(1)); }
   constexpr bool names(Permit other) const { return ((word ^ other.word) >> 16) == 0; }
   /// The word by which `holder` takes this one.
   constexpr Permit taken_by(Permit holder) const {
@@ -69,7 +73,7 @@ struct alignas(64) PermitSet {
   Word limit;             ///< 63..32 version  31..0 the limit plus one, 0: none. Moves with every change
   Word high;              ///< the highest limit ever; only grows. No permit lies at or above it
   Half run[kPermitRuns];  ///< first page + 1. PAIR permit-run
-  std::uint64_t spare;
+  Word adopted;           ///< whether a job may have got one from adopt() while its worker took one
 
   static constexpr std::uint32_t kNone = 0xFFFF'FFFF;
   /// kNone: there is no limit.
@@ -109,6 +113,8 @@ class Permits {
  private:
   std::uint32_t room(const PermitSet& set, std::uint32_t limit, Permit taker) const;
   Word* place(PermitSet& set, std::uint32_t room, Permit holder, Permit& mine) const;
+  bool has(const PermitSet& set, Permit holder, bool adopted) const;
+  void give_adopted(PermitSet& set, Permit holder) const;
   bool grow(PermitSet& set, std::uint32_t owner, std::uint32_t limit) const;
   std::uint32_t high(const PermitSet& set) const;
 

@@ -164,6 +164,27 @@ TEST_F(Schedules, PRI_T22_a_limit_is_never_passed_and_nobody_is_left_behind_it) 
   }
 }
 
+/// Whoever sets a limit counts what is at work, and whoever claims a job meanwhile may count it too.
+TEST_F(Schedules, PRI_T22_a_job_that_is_claimed_while_its_key_gets_a_limit_has_one_permit) {
+  const auto no_limit_yet = [](World& w) {
+    w.name_limit();
+    w.put_limited(World::kJanitor, 0, 1), w.put_limited(World::kJanitor, 1, 1);
+  };
+  const Part set = [](World& w, std::uint32_t i) { w.limit(2, i); };
+  const Part take = named("take").part, finish = named("take_finish").part, again = named("take_give_back").part;
+  const std::pair<const char*, std::vector<Part>> scenarios[] = {{"take", {set, take}},
+                                                                 {"take, finish", {set, finish}},
+                                                                 {"take, give back", {set, again}},
+                                                                 {"take | take", {set, take, take}}};
+  for (const auto& [name, parts] : scenarios) {
+    const Scenario each{std::string("set a limit | ") + name, no_limit_yet, parts};
+    const std::uint64_t most = long_form() ? 100'000 : 2'000;
+    explore(each, {.preemptions = 2, .kills = 0, .most_runs = most});
+    explore(each, {.preemptions = 1, .kills = 1, .most_runs = most});
+    if (HasFailure()) return;
+  }
+}
+
 /// A key that nobody needs is given up while a job brings it: the job's key is there in the end, whatever was killed.
 TEST_F(Schedules, a_key_is_never_given_up_under_a_job_that_brings_it) {
   const auto nobody_needs_it = [](World& w) {

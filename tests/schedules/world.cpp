@@ -145,10 +145,14 @@ void World::put_limited(std::uint32_t self, unsigned job, std::uint8_t rank) {
   put(self, job, spec);
 }
 
-void World::limit(std::uint32_t concurrency) {
+void World::limit(std::uint32_t concurrency, std::uint32_t self) {
   engine::LimitSettings settings;
   settings.concurrency = limit_ = concurrency;
-  if (actor(kJanitor).set_limit("k", settings) != Outcome::kOk) wrong_ += "the limit was refused; ";
+  if (actor(self).set_limit("k", settings) != Outcome::kOk) wrong_ += "the limit was refused; ";
+}
+
+void World::name_limit() {
+  if (actor(kJanitor).set_limit("k", {}) != Outcome::kOk) wrong_ += "the key was refused; ";
 }
 
 /// Only a sweep that was killed keeps it out for as long as it tries.

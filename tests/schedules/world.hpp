@@ -93,7 +93,8 @@ class World {
   void share(std::uint32_t self, bool on = true, unsigned weight = 1);
   /// A job of the key "k", of which so many may be at work from here on.
   void put_limited(std::uint32_t self, unsigned job, std::uint8_t rank);
-  void limit(std::uint32_t concurrency);
+  void limit(std::uint32_t concurrency, std::uint32_t self = kJanitor);
+  void name_limit();  ///< the key alone: jobs may bring it before it limits anything
   /// So many may begin in a period of weeks, counted in one of three ways; or in two, and the others are put off.
   enum class Rate : std::uint8_t { kFixed, kSliding, kThrottle, kPutsOff };
   void rate(Rate kind, std::uint32_t most);

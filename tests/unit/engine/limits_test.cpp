@@ -3,6 +3,7 @@
 
 #include "engine/limits.hpp"
 
+#include "tests/unit/engine/at_access.hpp"
 #include "tests/unit/engine/quiet_segment.hpp"
 
 namespace ojs_shm::test {
@@ -143,6 +144,21 @@ TEST_F(Limits, a_limit_on_a_type_acts_at_once_on_what_waits_and_counts_what_is_a
   ack(0);
   EXPECT_NE(hold(), "");
   EXPECT_EQ(hold(), "");
+}
+
+/// Whoever sets it counts the job, and its worker sees the limit.
+TEST_F(Limits, a_job_that_is_being_claimed_while_its_type_gets_a_limit_has_one_permit) {
+  s.put();
+  bool set = false;
+  const AtAccess between([&](shm::Access access, shm::Point point, const void*) {
+    if (access != shm::Access::kWritten || point != shm::Point::kSlotClaimed || set) return;
+    set = true;
+    ASSERT_TRUE(s.admin.set_limit("type:unit.test", at_once(2)).ok());
+  });
+  hold();
+  EXPECT_TRUE(set);
+  EXPECT_EQ(limit("type:unit.test").active, 1U);
+  EXPECT_EQ(s.findings(), "");
 }
 
 TEST_F(Limits, a_limit_on_a_tenant_holds_for_its_jobs_alone) {
