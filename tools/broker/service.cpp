@@ -157,11 +157,11 @@ void serve_until_stopped(const Settings& settings, const Priorities& priorities)
   let_stop_signals_in(broker);
   say_ready(settings.where.name);
   notify_service_manager(fmt::format("READY=1\nMAINPID={}\nSTATUS=serving {}", ::getpid(), info.path));
-  must(broker.run([](std::string_view line) { spdlog::info("{}", line); }));
-
+  const Status ran = broker.run([](std::string_view line) { spdlog::info("{}", line); });
   ::signal(SIGTERM, SIG_IGN);
   ::signal(SIGINT, SIG_IGN);
   running = nullptr;
+  must(ran);
   notify_service_manager("STOPPING=1");
   remove_unless_wanted(settings, broker, observer);
 }

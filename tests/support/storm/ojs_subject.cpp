@@ -105,9 +105,9 @@ void OjsSubject::broke(Lane& lane) {
   if (!broker) return;
   living_broker = &*broker;
   std::signal(SIGTERM, [](int) { living_broker->stop(); });
-  if (lane.asked_to_leave()) return;
-  if (const Status ran = broker->run([](std::string_view) {}); !ran.ok())
-    lane.accuse(Offence::kUnexpectedAnswer, {}, "broker: " + ran.error().message);
+  const Status ran = lane.asked_to_leave() ? Status() : broker->run([](std::string_view) {});
+  std::signal(SIGTERM, SIG_IGN);  // the broker goes now, and whoever asks again must not find it
+  if (!ran.ok()) lane.accuse(Offence::kUnexpectedAnswer, {}, "broker: " + ran.error().message);
 }
 
 std::optional<pid_t> OjsSubject::supervisor() {
