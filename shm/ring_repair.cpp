@@ -104,7 +104,7 @@ void Rings::splice(std::uint32_t ring_index, StillLive live, Stretch& stretch) {
   }
   const std::uint32_t most = std::min(stretch.most, longest_search() / kCellsPerChunk);
   const std::uint32_t left_behind = reap(ring_index, live, most * kCellsPerChunk);
-  stretch.most -= left_behind;
+  stretch.most -= std::min(stretch.most, left_behind);  // others leave chunks behind meanwhile, or one was left to us
   stretch.freed += left_behind;
   const Place head(ring.head.load());
   const Place tail(ring.tail.load());

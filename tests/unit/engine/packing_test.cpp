@@ -72,6 +72,23 @@ TEST(Packing, a_pass_goes_on_where_the_last_look_ended) {
   EXPECT_LE(s.pool_use("chunks") + 30'000 / 14 - 20, before);
 }
 
+/// Head stands at the end of a chunk, which is left behind as well.
+TEST(Packing, a_look_that_leaves_more_behind_than_it_may_ends) {
+  QuietSegment s;
+  shm::Rings& rings = s.actor().rings();
+  const std::string behind = s.put(4);
+  const std::uint32_t ring = shm::Rings::find(s.store().rings_of(0, 0), engine::normal_ring(4));
+  ASSERT_TRUE(s.producer.cancel(behind).ok());
+  put_and_cancel(s, static_cast<int>(shm::kCellsPerChunk) - 1);
+  EXPECT_EQ(rings.splice(ring, engine::Store::any_lives), 0U);
+  put_and_cancel(s, static_cast<int>(3 * shm::kCellsPerChunk));
+  shm::Rings::Stretch stretch;
+  stretch.most = 1;
+  rings.splice(ring, engine::Store::any_lives, stretch);
+  EXPECT_EQ(stretch.freed, 2U);
+  EXPECT_EQ(stretch.most, 0U);
+}
+
 /// The last chunk of a ring stays in it, also when nothing in it is alive. Who needs one has that of the longest finished.
 TEST(Packing, dead_hints_in_a_last_chunk_yield_none_and_a_batch_does) {
   QuietSegment s;
