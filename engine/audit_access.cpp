@@ -32,7 +32,7 @@ class LimitAudit {
       const std::uint64_t high = std::min<std::uint64_t>(key.permits.high.load(), kMostPermits);
       for (std::uint32_t i = 0; i < high; ++i) {
         const Permit permit(permits.at(key.permits, i).load());
-        if (permit.free()) continue;
+        if (permit.free() || (permit.is_adopted() && !permits.holds(permit))) continue;
         if (!permits.holds(permit))
           book_.say(18, "limit '" + limit_name(store_, at) + "' has a permit of " +
                             AuditBook::slot_name(permit.slot()) + ", whose job nobody holds");

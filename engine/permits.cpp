@@ -82,7 +82,7 @@ bool Permits::take(PermitSet& set, Permit holder) const {
     Word* taken = place(set, room(set, limit, holder), holder, mine);
     if (set.limit.load_seq_cst() == before) {  // 2, 4
       if (set.adopted.load_seq_cst() != 0) [[unlikely]]
-        give_adopted(set, holder);
+        give(set, holder, true);
       return taken != nullptr;
     }
     if (taken != nullptr) taken->cas_once(mine.word, mine.given_back().word, Point::kPermitGiven);  // 3
@@ -99,11 +99,12 @@ bool Permits::has_room(const PermitSet& set) const {
 }
 
 /// All of them: after a death a job may have one of an earlier hold beside that of this one.
-void Permits::give(PermitSet& set, Permit holder) const {
+void Permits::give(PermitSet& set, Permit holder, bool adopted_only) const {
   for (std::uint32_t i = 0; i < high(set); ++i) {
     Word& word = at(set, i);
-    const Permit found(word.load());
-    if (found.names(holder)) word.cas_once(found.word, found.given_back().word, Point::kPermitGiven);
+    const Permit found(word.load_seq_cst());
+    if (found.names(holder) && (found.is_adopted() || !adopted_only))
+      word.cas_once(found.word, found.given_back().word, Point::kPermitGiven);
   }
 }
 
@@ -112,15 +113,6 @@ bool Permits::has(const PermitSet& set, Permit holder, bool adopted) const {
     if (const Permit found(at(set, i).load_seq_cst()); found.names(holder) && found.is_adopted() == adopted)
       return true;
   return false;
-}
-
-void Permits::give_adopted(PermitSet& set, Permit holder) const {
-  for (std::uint32_t i = 0; i < high(set); ++i) {
-    Word& word = at(set, i);
-    const Permit found(word.load_seq_cst());
-    if (found.names(holder) && found.is_adopted())
-      word.cas_once(found.word, found.given_back().word, Point::kPermitGiven);
-  }
 }
 
 std::uint32_t Permits::sweep(PermitSet& set) const {
@@ -172,7 +164,8 @@ bool Permits::set_limit(PermitSet& set, std::uint32_t owner, std::uint32_t limit
 
 /// 1. A job that is at work, and was all the time, gives back what it has when it ends. 2. Whoever has just claimed it may
 /// be taking one too, and whoever ends it may be past giving it back: either we see his, or he sees that he must look.
-/// Who comes after the death of another adopter finds the same.
+/// Who comes after the death of another adopter finds the same. That of a job whose worker is refused meanwhile, and leaves
+/// it in the lot, may stay: it is worth nothing, and goes with the job's next hold at the latest.
 bool Permits::adopt(PermitSet& set, std::uint32_t owner, Permit holder) const {
   const Word& control = store_.job(holder.slot()).control;
   const std::uint64_t before = control.load();
@@ -184,7 +177,7 @@ bool Permits::adopt(PermitSet& set, std::uint32_t owner, Permit holder) const {
     set.adopted.exchange(1, Point::kSetChanged);
   const unsigned state = Control(control.load_seq_cst()).state();
   const bool begins = state == kSlotClaimed || state == kSlotActive;
-  if (!begins || has(set, holder, false)) give_adopted(set, holder);
+  if (!begins || has(set, holder, false)) give(set, holder, true);
   return true;
 }
 

@@ -31,7 +31,7 @@ struct Permit {
   constexpr bool free() const { return SlotBits::get(word) == 0; }
   constexpr std::uint32_t slot() const { return static_cast<std::uint32_t>(SlotBits::get(word)) - 1; }
   constexpr std::uint32_t generation() const { return static_cast<std::uint32_t>(GenerationBits::get(word)); }
-  /// Taken for a job by who set the limit. It goes when the job's worker has taken one.
+  /// Taken for a job by who set the limit. It goes when the job's worker has taken one, and may outlast the hold.
   constexpr bool is_adopted() const { return AdoptedBit::get(word) != 0; }
   constexpr Permit adopted() const { return Permit(word | AdoptedBit::put(1)); }
   constexpr bool names(Permit other) const { return ((word ^ other.word) >> 16) == 0; }
@@ -91,8 +91,8 @@ class Permits {
   bool take(PermitSet& set, Permit holder) const;
   /// Whether take() would find one; after the caller's last read-modify-write, in total order.
   bool has_room(const PermitSet& set) const;
-  /// Gives back whatever names the holder.
-  void give(PermitSet& set, Permit holder) const;
+  /// Gives back whatever names the holder, or only what was adopted for it.
+  void give(PermitSet& set, Permit holder, bool adopted_only = false) const;
   /// Frees the permits of jobs that are not held. Returns how many.
   std::uint32_t sweep(PermitSet& set) const;
   /// How many are at work.
@@ -114,7 +114,6 @@ class Permits {
   std::uint32_t room(const PermitSet& set, std::uint32_t limit, Permit taker) const;
   Word* place(PermitSet& set, std::uint32_t room, Permit holder, Permit& mine) const;
   bool has(const PermitSet& set, Permit holder, bool adopted) const;
-  void give_adopted(PermitSet& set, Permit holder) const;
   bool grow(PermitSet& set, std::uint32_t owner, std::uint32_t limit) const;
   std::uint32_t high(const PermitSet& set) const;
 

@@ -166,23 +166,32 @@ TEST_F(Schedules, PRI_T22_a_limit_is_never_passed_and_nobody_is_left_behind_it) 
 
 /// Whoever sets a limit counts what is at work, and whoever claims a job meanwhile may count it too.
 TEST_F(Schedules, PRI_T22_a_job_that_is_claimed_while_its_key_gets_a_limit_has_one_permit) {
-  const auto no_limit_yet = [](World& w) {
+  const auto two_of_a_key = [](World& w) {
     w.name_limit();
     w.put_limited(World::kJanitor, 0, 1), w.put_limited(World::kJanitor, 1, 1);
   };
-  const Part set = [](World& w, std::uint32_t i) { w.limit(2, i); };
+  const auto one_at_work = [two_of_a_key](World& w) { two_of_a_key(w), w.take(0); };
+  const Part of_two = [](World& w, std::uint32_t i) { w.limit(2, i); };
+  const Part of_one = [](World& w, std::uint32_t i) { w.limit(1, i), w.finish(0); };
   const Part take = named("take").part, finish = named("take_finish").part, again = named("take_give_back").part;
-  const std::pair<const char*, std::vector<Part>> scenarios[] = {{"take", {set, take}},
-                                                                 {"take, finish", {set, finish}},
-                                                                 {"take, give back", {set, again}},
-                                                                 {"take | take", {set, take, take}}};
-  for (const auto& [name, parts] : scenarios) {
-    const Scenario each{std::string("set a limit | ") + name, no_limit_yet, parts};
+  const Scenario scenarios[] = {{"of two | take", two_of_a_key, {of_two, take}},
+                                {"of two | take, finish", two_of_a_key, {of_two, finish}},
+                                {"of two | take, give back", two_of_a_key, {of_two, again}},
+                                {"of two | take | take", two_of_a_key, {of_two, take, take}},
+                                {"of one, end | take, finish", one_at_work, {of_one, finish}},
+                                {"of one, end | take, give back", one_at_work, {of_one, again}},
+                                {"of one, end | take, finish | take, finish", one_at_work, {of_one, finish, finish}}};
+  for (Scenario each : scenarios) {
+    each.name = "set a limit " + each.name;
     const std::uint64_t most = long_form() ? 100'000 : 2'000;
     explore(each, {.preemptions = 2, .kills = 0, .most_runs = most});
     explore(each, {.preemptions = 1, .kills = 1, .most_runs = most});
     if (HasFailure()) return;
   }
+  const Part set_alone = [](World& w, std::uint32_t i) { w.limit(1, i); };
+  const Part cancel = [](World& w, std::uint32_t i) { w.take(i), w.cancel(i, 1), w.finish(i); };
+  explore({"set a limit of one | take, cancel in the lot", one_at_work, {set_alone, cancel}},
+          {.preemptions = 2, .kills = 0, .most_runs = long_form() ? ~0ULL : 2'000});
 }
 
 /// A key that nobody needs is given up while a job brings it: the job's key is there in the end, whatever was killed.

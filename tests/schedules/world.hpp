@@ -241,6 +241,7 @@ class World {
   std::vector<Sharding> shardings_;
   bool crossed_ = false;                 ///< two of them at once: either may hold
   std::uint32_t limit_ = 0;              ///< 0: none
+  std::uint64_t limited_since_ = 0;      ///< when it was set
   std::vector<unsigned> limited_;        ///< jobs of the key
   bool works_[kLanes] = {};              ///< on one of them
   std::uint32_t rate_ = 0;               ///< 0: none

@@ -161,6 +161,28 @@ TEST_F(Limits, a_job_that_is_being_claimed_while_its_type_gets_a_limit_has_one_p
   EXPECT_EQ(s.findings(), "");
 }
 
+/// The permit that the setter took for it is worth nothing once the job is in the lot, and goes with its next hold.
+TEST_F(Limits, a_job_that_is_being_held_back_while_its_type_gets_a_limit_anew_keeps_nobody_out) {
+  ASSERT_TRUE(s.admin.set_limit("type:unit.test", at_once(1)).ok());
+  s.put(), s.put();
+  hold();
+  bool set = false;
+  const AtAccess between([&](shm::Access access, shm::Point point, const void*) {
+    if (access == shm::Access::kWritten || point != shm::Point::kSlotParked || set) return;
+    set = true;
+    ASSERT_TRUE(s.admin.clear_limit("type:unit.test").ok());
+    ASSERT_TRUE(s.admin.set_limit("type:unit.test", at_once(1)).ok());
+  });
+  EXPECT_EQ(hold(), "");
+  EXPECT_TRUE(set);
+  EXPECT_EQ(s.findings(), "");
+  ack(0);
+  EXPECT_NE(hold(), "");
+  EXPECT_EQ(hold(), "");
+  EXPECT_EQ(limit("type:unit.test").active, 1U);
+  EXPECT_EQ(s.findings(), "");
+}
+
 TEST_F(Limits, a_limit_on_a_tenant_holds_for_its_jobs_alone) {
   ASSERT_TRUE(s.admin.set_limit("tenant:Acme & Sons", at_once(1)).ok());
   const auto of = [&](std::string_view tenant) {
