@@ -176,6 +176,7 @@ class Actor : private TenantAccounts {
   /// afterwards. May be cut off anywhere and begun again. Returns slots mended.
   static std::uint32_t repair(Store& store, std::span<const std::uint32_t> dead_lanes);
   std::uint32_t mend_hints();
+  std::uint32_t collect_leaks();  ///< frees chunks that stand in no ring. Returns how many
   /// Gives hints and leaked chunks back; for a quiet segment. Returns how many things were mended.
   std::uint32_t mend();
 
@@ -184,8 +185,7 @@ class Actor : private TenantAccounts {
   void rest();
   /// Gives everything back; the Actor is done.
   void retire();
-  /// Wakes one sleeper of the queue, or all.
-  void wake_one(QueueRecord& queue);
+  void wake_one(QueueRecord& queue);  ///< one that sleeps for a job of it
   /// Says that the queue may have a job, before whoever made one available is done.
   OJS_SHM_INLINE void mark_busy(std::uint32_t queue) {
     Word& word = store_.busy_word(queue);

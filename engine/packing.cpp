@@ -33,8 +33,7 @@ std::uint64_t Packer::look(std::uint64_t now) {
   }
   packing_ = pack_some();
   if (packing_) return now;
-  if (std::exchange(overtaken_, false))
-    actor_.rings().collect_leaks(actor_.rings().linked_chunks(), store_.ring_sets(), store_.root_rings());
+  if (std::exchange(overtaken_, false)) actor_.collect_leaks();
   if (!std::exchange(refused_, false))
     left_ = began_with_ - std::min(began_with_, freed_);  // without what was pushed meanwhile
   seen_ = actor_.rings().chunks_in_use();

@@ -310,10 +310,14 @@ std::uint32_t Actor::mend_hints() {
   return mended;
 }
 
-std::uint32_t Actor::mend() {
+std::uint32_t Actor::collect_leaks() {
   std::vector<std::uint64_t> linked = rings_.linked_chunks();  // first of all: others may be making rings
-  const std::uint32_t mended =
-      rings_.collect_leaks(std::move(linked), store_.ring_sets(), store_.root_rings()) + mend_hints();
+  return rings_.collect_leaks(std::move(linked), store_.ring_sets(), store_.root_rings());
+}
+
+std::uint32_t Actor::mend() {
+  std::uint32_t mended = collect_leaks();
+  mended += mend_hints();
   for (std::uint32_t slot = 0; slot < store_.slots(); ++slot)
     if (Control(store_.job(slot).control.load()).state() == kSlotFree) slot_hints_.give(slot);
   slot_hints_.flush();

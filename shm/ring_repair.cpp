@@ -130,7 +130,8 @@ void Rings::splice(std::uint32_t ring_index, StillLive live, Stretch& stretch) {
       break;
     // A run of full chunks whose live hints fit into one chunk.
     std::vector<Hint> run, kept;
-    Hint after(link_word);
+    Hint after(link_word), after_dead = after;
+    std::ptrdiff_t dead = 0;  // chunks of it before the first live hint
     while (passed >= skip && after.index() != tail.chunk() && run.size() < 256 && stretch.most > 0) {
       --stretch.most;
       ChunkCopy copy;
@@ -142,6 +143,7 @@ void Rings::splice(std::uint32_t ring_index, StillLive live, Stretch& stretch) {
       run.push_back(after);
       kept.insert(kept.end(), mine.begin(), mine.end());
       after = Hint(copy.next);
+      if (kept.empty()) ++dead, after_dead = after;
     }
     if (run.empty() || (run.size() == 1 && !kept.empty())) {  // nothing to gain here: step over it
       const Hint over(link_word);
@@ -152,9 +154,14 @@ void Rings::splice(std::uint32_t ring_index, StillLive live, Stretch& stretch) {
       continue;
     }
     const std::uint32_t fresh = kept.empty() ? kNoIndex : take_chunk();
-    if (!kept.empty() && fresh == kNoIndex) {
-      stretch.refused = true;
-      break;
+    if (!kept.empty() && fresh == kNoIndex) {  // the dead ones need none, and yield one for the living
+      if (dead == 0) {
+        stretch.refused = true;
+        break;
+      }
+      run.erase(run.begin() + dead, run.end());
+      kept.clear();
+      after = after_dead;
     }
     std::size_t marked = 0;
     while (marked < run.size() &&

@@ -463,8 +463,10 @@ const std::vector<Operation>& operations() {
        [](Hands& h) {
          engine::QueueRecord& queue = h.handle->store().queue(0);
          const std::uint32_t ring = shm::Rings::find(queue.rings, engine::normal_ring(9));
-         if (h.handle->actor().rings().splice(ring, engine::Store::any_lives) < 3)
-           throw std::runtime_error("nothing packed");
+         shm::Rings::Stretch stretch;
+         h.handle->actor().rings().splice(ring, engine::Store::any_lives, stretch);
+         if (stretch.overtaken) h.handle->actor().collect_leaks();
+         if (stretch.freed < 3) throw std::runtime_error("nothing packed");
        }},
       {"finish_another",
        [](Hands& h) {

@@ -3,6 +3,8 @@
 #include "engine/packing.hpp"
 
 #include <algorithm>
+#include <functional>
+#include <utility>
 
 #include "tests/unit/engine/at_access.hpp"
 #include "tests/unit/engine/quiet_segment.hpp"
@@ -102,24 +104,69 @@ TEST(Packing, dead_hints_in_a_last_chunk_yield_none_and_a_batch_does) {
   EXPECT_LT(s.observer.list({}).size(), shm::kCellsPerChunk) << "whose chunk was it?";
 }
 
-/// Consumers take all that there is right after the link was changed: the splice cannot know which way they went.
+/// Does `act`, in which consumers take all that there is, right after a link was changed: the splice cannot know which way
+/// they went. Then `later` before the access number `at` after it. Returns how many there were.
+std::uint64_t overtake(
+    QuietSegment& s, const std::function<void()>& act, std::uint64_t at = 0,
+    const std::function<void()>& later = [] {}) {
+  bool drained = false, acting = false;
+  std::uint64_t accesses = 0;
+  const AtAccess between([&](shm::Access access, shm::Point point, const void*) {
+    if (acting || (drained && ++accesses != at)) return;
+    if (!drained && (access != shm::Access::kWritten || point != shm::Point::kSpliceDone)) return;
+    acting = true;
+    std::exchange(drained, true) ? later() : (void)s.drain();
+    acting = false;
+  });
+  act();
+  EXPECT_TRUE(drained);
+  return accesses;
+}
+
 TEST(Packing, what_a_moving_head_leaves_in_no_ring_is_collected) {
   QuietSegment s;
   s.put(4);
   put_and_cancel(s, 3000);
   for (int i = 0; i < 20; ++i) s.put(4);
   const std::uint64_t before = s.pool_use("chunks");
-  bool drained = false;
-  {
-    const AtAccess between([&](shm::Access access, shm::Point point, const void*) {
-      if (drained || access != shm::Access::kWritten || point != shm::Point::kSpliceDone) return;
-      drained = true;
-      EXPECT_EQ(s.drain().size(), 21U);
-    });
-    pack(s);
-  }
-  ASSERT_TRUE(drained);
+  overtake(s, [&s] { pack(s); });
   EXPECT_LE(s.pool_use("chunks") + 3000 / 14 - 20, before);
+}
+
+/// Who finds no chunk packs by itself.
+TEST(Packing, what_a_moving_head_leaves_to_a_push_that_packs_is_collected) {
+  QuietSegment s;
+  s.put(4);
+  put_and_cancel(s, 300);
+  for (int i = 0; i < 20; ++i) s.put(4);
+  while (s.actor().rings().take_chunk() != shm::kNoIndex) {}
+  overtake(s, [&s] { s.put(5); });
+  EXPECT_EQ(s.findings(), "");
+}
+
+TEST(Packing, takes_no_chunk_from_a_ring_that_is_made_meanwhile) {
+  constexpr std::uint64_t kInstants = 60;
+  std::uint64_t accesses = 1;
+  for (std::uint64_t i = 0; i <= kInstants; ++i) {
+    QuietSegment s;
+    QueueSettings fair;
+    fair.tenant_fairness = TenantFairness{};
+    ASSERT_TRUE(s.admin.set_queue("default", fair).ok());
+    s.put(4);
+    put_and_cancel(s, 3000);
+    for (int k = 0; k < 20; ++k) s.put(4);
+    JobSpec of_tenant = spec_of(4);
+    of_tenant.tenant = "new";
+    std::vector<std::string> ids;
+    const auto more = [&] { s.put(2, "other"), ids = {s.put(of_tenant)}; };
+    const std::uint64_t at = accesses * i / kInstants;
+    const std::uint64_t all = overtake(
+        s, [&s] { pack(s); }, at, more);
+    if (i == 0) accesses = all;
+    EXPECT_EQ(s.drain(), ids) << "at access " << at;
+    EXPECT_EQ(s.findings(), "");
+    if (HasFailure()) return;
+  }
 }
 
 }  // namespace
