@@ -29,6 +29,7 @@ std::string findings_while_stopped(const Segment& segment) {
                               6,           // left a chunk that it has yet to give back
                               10, 11, 23,  // counted a job that it has not moved yet, or reserved room for one
                               18,          // set a limit, and not yet given a permit to those who work
+                              19,          // put a job into a lot, and not yet looked whether there is room again
                               22};         // taken a pool away, and not yet let go of its queues
   std::string text;
   for (const Violation& v : Observer::attach(segment).value().audit())

@@ -4,6 +4,7 @@
 #include "engine/limits.hpp"
 
 #include "tests/unit/engine/at_access.hpp"
+#include "tests/unit/engine/doomed.hpp"
 #include "tests/unit/engine/quiet_segment.hpp"
 
 namespace ojs_shm::test {
@@ -161,8 +162,19 @@ TEST_F(Limits, a_job_that_is_being_claimed_while_its_type_gets_a_limit_has_one_p
   EXPECT_EQ(s.findings(), "");
 }
 
-/// The permit that the setter took for it is worth nothing once the job is in the lot, and goes with its next hold.
+/// The permit that the setter took for it is worth nothing once the job is in the lot. It goes with the next hold, or with a
+/// repair.
 TEST_F(Limits, a_job_that_is_being_held_back_while_its_type_gets_a_limit_anew_keeps_nobody_out) {
+  const auto worthless = [&] {
+    const engine::PermitSet& set = s.store().limit_key(engine::find_limit(s.store(), "type:unit.test")).permits;
+    const engine::Permits permits(s.store());
+    std::uint32_t count = 0;
+    for (std::uint32_t i = 0; i < set.high.load(); ++i) {
+      const engine::Permit permit(permits.at(set, i).load());
+      count += !permit.free() && !permits.holds(permit) ? 1 : 0;
+    }
+    return count;
+  };
   ASSERT_TRUE(s.admin.set_limit("type:unit.test", at_once(1)).ok());
   s.put(), s.put();
   hold();
@@ -176,6 +188,11 @@ TEST_F(Limits, a_job_that_is_being_held_back_while_its_type_gets_a_limit_anew_ke
   EXPECT_EQ(hold(), "");
   EXPECT_TRUE(set);
   EXPECT_EQ(s.findings(), "");
+  EXPECT_EQ(worthless(), 1U);
+  const std::uint32_t lane = doomed_handle(s.segment)->lane();
+  engine::Actor::repair(s.store(), std::span(&lane, 1));
+  s.segment.attachment()->give_lane(lane);
+  EXPECT_EQ(worthless(), 0U);
   ack(0);
   EXPECT_NE(hold(), "");
   EXPECT_EQ(hold(), "");
