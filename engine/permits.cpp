@@ -37,7 +37,7 @@ std::uint32_t Permits::high(const PermitSet& set) const {
 bool Permits::holds(Permit permit) const {
   if (permit.free() || permit.slot() >= store_.slots()) return false;
   const JobRecord& job = store_.job(permit.slot());
-  const unsigned state = Control(job.control.load()).state();
+  const unsigned state = Control(job.control.load_seq_cst()).state();
   return (job.generation.get() & Permit::GenerationBits::kMax) == permit.generation() &&
          (state == kSlotClaimed || state == kSlotActive || state == kSlotSettling);
 }
@@ -58,12 +58,14 @@ std::uint32_t Permits::room(const PermitSet& set, std::uint32_t limit, Permit ta
 }
 
 /// Takes a free place below `room`, else one whose job is no longer held, or one that the holder left in an earlier hold.
+/// An adopter cannot tell the latter from what its job's worker has just taken.
 Word* Permits::place(PermitSet& set, std::uint32_t room, Permit holder, Permit& mine) const {
   for (const bool free_only : {true, false})
     for (std::uint32_t i = 0; i < room; ++i) {
       Word& word = at(set, (holder.slot() + i) % room);
       const Permit found(word.load());
-      if (free_only ? !found.free() : holds(found) && !found.names(holder)) continue;
+      const bool left = found.names(holder) && !holder.is_adopted();
+      if (free_only ? !found.free() : holds(found) && !left) continue;
       mine = found.taken_by(holder);
       if (word.cas_once(found.word, mine.word, Point::kPermitTaken)) return &word;
     }
@@ -75,7 +77,7 @@ Word* Permits::place(PermitSet& set, std::uint32_t room, Permit holder, Permit& 
 /// goes, when both have come.
 bool Permits::take(PermitSet& set, Permit holder) const {
   for (;;) {
-    const std::uint64_t before = set.limit.load();
+    const std::uint64_t before = set.limit.load_seq_cst();
     const std::uint32_t limit = PermitSet::limit_of(before);
     if (limit == PermitSet::kNone) return true;  // 1
     Permit mine(0);

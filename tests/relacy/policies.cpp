@@ -49,9 +49,14 @@ std::vector<Scene> scenes_of_limits() {
   const Cast put_limited = of([](World& w, std::uint32_t i) { w.put_limited(i, own(i), 0); });
   const Cast cancel = of([](World& w, std::uint32_t i) { w.cancel(i, 1); });
   const Cast raise = of([](World& w, std::uint32_t) { w.limit(2); });
+  const Cast set = of([](World& w, std::uint32_t i) { w.limit(2, i); });
   const Cast put_brought = of([](World& w, std::uint32_t i) { w.put_brought(i, own(i), 1); });
   const Cast give_keys_up = of([](World& w, std::uint32_t i) { w.give_keys_up(i); });
   const Before nothing_was = [](Stage&) {};
+  const Before two_of_a_key = before([](World& w) {
+    w.name_limit();
+    w.put_limited(kBefore, 0, 1), w.put_limited(kBefore, 1, 1);
+  });
   const Before nobody_needs_the_key = before([](World& w) {
     w.put_brought(kBefore, 0, 1);
     w.take(kBefore), w.finish(kBefore);
@@ -73,6 +78,8 @@ std::vector<Scene> scenes_of_limits() {
       {"limited: end | take | put", limited(Held::kOthersToo), {end, take, put_limited}},
       {"limited: raise | take the last", limited(Held::kOne, false), {raise, take}, true},
       {"limited: raise | put into the lot", limited(Held::kOthersToo), {raise, put_limited}},
+      {"limit: set | take", two_of_a_key, {set, take_and_keep}, true},
+      {"limit: set | take | take", two_of_a_key, {set, take_and_keep, take_and_keep}, true},
       {"keys: put | give up", nobody_needs_the_key, {put_brought, give_keys_up}, true},
       {"keys: put | give up | take", nobody_needs_the_key, {put_brought, give_keys_up, take}, true},
       {"new keys: put | put", nothing_was, {put_brought, put_brought}},

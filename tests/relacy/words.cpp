@@ -45,6 +45,7 @@ std::string_view in_limit(std::size_t at) {
   if (at == offsetof(LimitKey, name_hash)) return "limit name";
   constexpr std::size_t kRuns = offsetof(LimitKey, permits) + offsetof(engine::PermitSet, run);
   if (at >= kRuns && at < kRuns + sizeof engine::PermitSet::run) return "permit run";
+  if (at == offsetof(LimitKey, permits) + offsetof(engine::PermitSet, adopted)) return "permits adopted";
   if (at >= offsetof(LimitKey, permits) && at < offsetof(LimitKey, name)) return "permit set";
   return at >= offsetof(LimitKey, lot) && at < offsetof(LimitKey, spare) ? "lot name" : "limit";
 }
