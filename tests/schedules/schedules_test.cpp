@@ -188,6 +188,7 @@ TEST_F(Schedules, PRI_T22_a_job_that_is_claimed_while_its_key_gets_a_limit_has_o
     const std::uint64_t most = long_form() ? 100'000 : 2'000;
     explore(each, {.preemptions = 2, .kills = 0, .most_runs = most});
     explore(each, {.preemptions = 1, .kills = 1, .most_runs = most});
+    if (long_form()) explore(each, {.preemptions = 3, .kills = 0, .most_runs = 1'500'000});
     if (HasFailure()) return;
   }
   const Part set_alone = [](World& w, std::uint32_t i) { w.limit(1, i); };

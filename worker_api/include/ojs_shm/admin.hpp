@@ -81,7 +81,8 @@ class OJS_SHM_API Admin {
   /// Discarded jobs with dead_letter set: back to available with attempt 0, or gone.
   Status retry_dead(std::string_view id);
   Status drop_dead(std::string_view id);
-  /// Repairs after every dead process right now; returns how many it found.
+  /// Repairs after every dead process right now; returns how many it found. Not one after which another process is
+  /// repairing at this moment: that is not waited for.
   Result<std::uint32_t> repair();
   /// Looks once at everything, then mends what can be mended (lost hints, leaked blocks).
   Result<std::uint32_t> mend();
