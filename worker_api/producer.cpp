@@ -57,13 +57,15 @@ using internal::text_of;
   engine::Outcome outcome = put();
   if (may_be_the_dead(outcome) && handle->attachment().repair_the_dead() != 0) outcome = put();
   // The id may be that of a job that is just being brought, perhaps by somebody who died of it: it is a duplicate once it
-  // stands, and none when the repair takes it away.
+  // stands, and none when the repair takes it away. Until then nobody can tell.
   for (int turn = 0;
        outcome == engine::Outcome::kDuplicate && turn < 100 && store().find_job(*job.id) == engine::kNoIndex; ++turn) {
     if (handle->attachment().repair_the_dead() == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
     outcome = put();
   }
   if (outcome == engine::Outcome::kOk) return text_of(id);
+  if (outcome == engine::Outcome::kDuplicate && store().find_job(*job.id) == engine::kNoIndex)
+    return internal::just_brought(spec.id);
   return refusal(outcome, job.queue, spec.id.empty() ? "body" : spec.id, std::span(&spec, 1));
 }
 

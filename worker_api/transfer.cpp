@@ -307,6 +307,7 @@ struct Import::Impl {
       outcome = actor().restore(past);
     }
     limits_moved = outcome == engine::Outcome::kLimitsMoved;
+    if (outcome == engine::Outcome::kDuplicate) return internal::just_brought(id);
     if (outcome != engine::Outcome::kOk) return internal::error_of(outcome, handle->store(), past.job.queue, id);
     ++report.jobs;
     report.clamped += clamped ? 1 : 0;

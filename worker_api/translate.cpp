@@ -153,6 +153,16 @@ std::string tenant_of(const JobSpec& spec) {
   return {Code::kInternal, "unexpected outcome", "", 0, 0, ""};
 }
 
+Error just_brought(std::string_view id) {
+  return {Code::kTimeout,
+          "another process is in the middle of bringing a job with id " + std::string(id) +
+              ", and stands still or has died of it: whether there will be one is open, ask again",
+          "id",
+          0,
+          0,
+          ""};
+}
+
 Error wrong_state(std::string_view id, engine::JobState found, std::string_view wanted) {
   return {Code::kWrongState,
           "job " + std::string(id) + " is " + std::string(engine::name_of(found)) + ", not " + std::string(wanted),

@@ -71,7 +71,7 @@ class ProducerLane {
         lane_.ledger.enqueue_returned(key, lane_.life, planned.id);
         lane_.book().returned.fetch_add(1);
         if (planned.pending) activate({key, planned.id});
-      } else {
+      } else if (answer.code() != Code::kTimeout) {  // its repair is still to come: nobody knows
         explain(answer.error(), key);
       }
       lane_.step();

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Ids: strictly increasing for each producer, or the client's own; each leads to its job as long as that is kept.
 
+#include <optional>
 #include <set>
 #include <thread>
 
 #include "engine/uuid.hpp"
+#include "tests/unit/engine/at_access.hpp"
 #include "tests/unit/engine/quiet_segment.hpp"
 
 namespace ojs_shm::test {
@@ -65,6 +67,23 @@ TEST(Ids, a_clients_id_is_kept_and_a_second_one_is_a_duplicate) {
   EXPECT_EQ(s.producer.enqueue(with_id(id)).code(), Code::kDuplicate);  // active
   ASSERT_TRUE(s.worker.ack(s.job).ok());
   EXPECT_EQ(s.producer.enqueue(with_id(id)).code(), Code::kDuplicate);  // completed, and still kept
+}
+
+/// Whoever brings it may still be refused, or die of it: until then it is neither free nor a duplicate.
+TEST(Ids, an_id_that_somebody_is_just_bringing_is_no_duplicate_yet) {
+  QuietSegment s;
+  Producer other = Producer::attach(s.segment).value();
+  const std::string id = brought(8);
+  std::optional<Code> code;
+  const AtAccess between([&](shm::Access access, shm::Point point, const void*) {
+    if (code || access != shm::Access::kWritten || point != shm::Point::kKeyConfirmed) return;
+    code = Code::kOk;
+    code = other.enqueue(with_id(id)).code();
+  });
+  s.put(with_id(id));
+  EXPECT_EQ(code, Code::kTimeout);
+  EXPECT_EQ(other.enqueue(with_id(id)).code(), Code::kDuplicate);
+  EXPECT_EQ(s.drain(), std::vector<std::string>{id});
 }
 
 TEST(Ids, an_id_made_here_cannot_be_brought_again) {

@@ -225,8 +225,8 @@ typedef struct ojs_shm_producer ojs_shm_producer;
 
 // Errors: NOMEM (no free handle), CLOSED.
 OJS_SHM_API int ojs_shm_producer_open(const ojs_shm_segment* segment, ojs_shm_producer** producer);
-// On return the job is in the segment and survives the death of every process. `id` (OJS_SHM_ID_SIZE bytes) may be
-// NULL. Errors: INVALID, TOO_LARGE, QUEUE_FULL, NOMEM, DUPLICATE, CLOSED; nothing is stored then.
+// On return the job is in the segment and survives all processes. `id` (OJS_SHM_ID_SIZE bytes) may be NULL. Errors:
+// INVALID, TOO_LARGE, QUEUE_FULL, NOMEM, DUPLICATE, CLOSED; TIMEOUT: the id is being brought by one who stands still.
 OJS_SHM_API int ojs_shm_enqueue(ojs_shm_producer* producer, const ojs_shm_job_spec* job, char* id);
 // All or none, in this order, also when the process is killed half-way. `ids` (count * OJS_SHM_ID_SIZE bytes) may be
 // NULL. All structs of the array have the same struct_size, which is also the distance between them.

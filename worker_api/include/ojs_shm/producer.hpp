@@ -49,7 +49,8 @@ class OJS_SHM_API Producer {
   ~Producer();
 
   /// When it returns a job id the job is in the segment and survives the death of every process.
-  /// Errors: kInvalid, kTooLarge, kQueueFull, kSegmentFull, kDuplicate, kClosed; nothing is stored then.
+  /// Errors: kInvalid, kTooLarge, kQueueFull, kSegmentFull, kDuplicate, kClosed; nothing is stored then. kTimeout: another
+  /// process stands still in the middle of bringing the same id, or has died of it: whether there will be a job is open.
   Result<JobIdText> enqueue(const JobSpec& job);
   Result<JobIdText> enqueue(const JobSpec& job, const EnqueueOptions& options);
   /// All or none, in this order, also when the process is killed half-way.
