@@ -115,6 +115,7 @@ TEST_F(LimitSweep, windows_and_throttles_stay_until_they_have_forgotten) {
   const std::string rules[] = {R"("rate":{"limit":1,"period":"PT1H"})",
                                R"("rate":{"limit":1,"period":"PT1H","window":"sliding"})",
                                R"("throttle":{"limit":1,"period":"PT1H"})"};
+  s.move_clock(kHour - s.now_ms() % kHour);  // a fixed window begins with its hour
   for (int i = 0; i < 3; ++i) {
     put(limit("paced-" + std::to_string(i), rules[i]));
     ASSERT_TRUE(s.worker.try_fetch(job).ok());
