@@ -165,9 +165,9 @@ bool Permits::set_limit(PermitSet& set, std::uint32_t owner, std::uint32_t limit
 }
 
 /// 1. A job that is at work, and was all the time, gives back what it has when it ends. 2. Whoever has just claimed it may
-/// be taking one too: either we see his, or he sees that he must look. Who comes after the death of another adopter finds
-/// the same. That of a job whose worker is refused or done meanwhile may stay: it is worth nothing, and goes with the next
-/// hold.
+/// be taking one too, and whoever ends it may be past giving it back: either we see his, or he sees that he must look. Who
+/// comes after the death of another adopter finds the same. That of a job whose worker is refused after our last look may
+/// stay: it is worth nothing while nobody holds the job, and goes with its next hold or to whoever needs the place.
 bool Permits::adopt(PermitSet& set, std::uint32_t owner, Permit holder) const {
   const Word& control = store_.job(holder.slot()).control;
   const std::uint64_t before = control.load();
@@ -177,7 +177,9 @@ bool Permits::adopt(PermitSet& set, std::uint32_t owner, Permit holder) const {
       if (!grow(set, owner, high(set) + 1)) return false;
   if (Control(before).state() != kSlotActive || control.load_seq_cst() != before)  // 2
     set.adopted.exchange(1, Point::kSetChanged);
-  if (has(set, holder, false)) give(set, holder, true);
+  const unsigned state = Control(control.load_seq_cst()).state();
+  const bool begins = state == kSlotClaimed || state == kSlotActive;
+  if (!begins || has(set, holder, false)) give(set, holder, true);
   return true;
 }
 

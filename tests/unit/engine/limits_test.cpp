@@ -43,6 +43,17 @@ class Limits : public Test {
   }
   void ack(std::size_t i) { EXPECT_TRUE(workers[i].ack(held[i]).ok()); }
   LimitInfo limit(std::string_view key) { return s.observer.limit(key).value(); }
+  /// Permits of the type's limit whose jobs nobody holds.
+  std::uint32_t worthless() {
+    const engine::PermitSet& set = s.store().limit_key(engine::find_limit(s.store(), "type:unit.test")).permits;
+    const engine::Permits permits(s.store());
+    std::uint32_t count = 0;
+    for (std::uint32_t i = 0; i < set.high.load(); ++i) {
+      const engine::Permit permit(permits.at(set, i).load());
+      count += !permit.free() && !permits.holds(permit) ? 1 : 0;
+    }
+    return count;
+  }
   std::vector<Worker> workers;
 };
 
@@ -162,19 +173,23 @@ TEST_F(Limits, a_job_that_is_being_claimed_while_its_type_gets_a_limit_has_one_p
   EXPECT_EQ(s.findings(), "");
 }
 
+TEST_F(Limits, a_job_that_ends_while_its_type_gets_a_limit_leaves_no_permit) {
+  s.put();
+  hold();
+  bool set = false;
+  const AtAccess between([&](shm::Access access, shm::Point point, const void*) {
+    if (access == shm::Access::kWritten || point != shm::Point::kSlotSettled || set) return;
+    set = true;
+    ASSERT_TRUE(s.admin.set_limit("type:unit.test", at_once(1)).ok());
+  });
+  ack(0);
+  EXPECT_TRUE(set);
+  EXPECT_EQ(worthless(), 0U);
+}
+
 /// The permit that the setter took for it is worth nothing once the job is in the lot. It goes with the next hold, or with a
 /// repair.
 TEST_F(Limits, a_job_that_is_being_held_back_while_its_type_gets_a_limit_anew_keeps_nobody_out) {
-  const auto worthless = [&] {
-    const engine::PermitSet& set = s.store().limit_key(engine::find_limit(s.store(), "type:unit.test")).permits;
-    const engine::Permits permits(s.store());
-    std::uint32_t count = 0;
-    for (std::uint32_t i = 0; i < set.high.load(); ++i) {
-      const engine::Permit permit(permits.at(set, i).load());
-      count += !permit.free() && !permits.holds(permit) ? 1 : 0;
-    }
-    return count;
-  };
   ASSERT_TRUE(s.admin.set_limit("type:unit.test", at_once(1)).ok());
   s.put(), s.put();
   hold();
