@@ -96,8 +96,8 @@ Error error_of(engine::Outcome outcome, engine::Store& store, std::uint32_t queu
 void describe_refusal(const engine::Meeting& met, Error& error);
 /// The name of its tenant, "" without one.
 std::string tenant_of(const JobSpec& spec);
-/// Somebody is in the middle of bringing it.
-Error just_brought(std::string_view id);
+/// Somebody is in the middle of bringing a job with the id of `what`: an id, or "batch".
+Error just_brought(std::string_view what);
 Error wrong_state(std::string_view id, engine::JobState found, std::string_view wanted);
 JobInfo info_of(const engine::Store& store, const engine::Snapshot& snapshot);
 /// What is wrong with a spec.

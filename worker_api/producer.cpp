@@ -2,7 +2,7 @@
 #include <ojs_shm/producer.hpp>
 
 #include <algorithm>
-#include <thread>
+#include <set>
 
 #include "shm/parking.hpp"
 #include "worker_api/producer_impl.hpp"
@@ -53,20 +53,11 @@ using internal::text_of;
     return fault == internal::SpecFault::kNone;
   };
   if (fault != internal::SpecFault::kNone) return internal::error_of(fault, spec, store());
-  const auto put = [&] { return settled(read, [&] { return actor().enqueue(job, id); }); };
-  engine::Outcome outcome = put();
-  if (may_be_the_dead(outcome) && handle->attachment().repair_the_dead() != 0) outcome = put();
-  // The id may be that of a job that is just being brought, perhaps by somebody who died of it: it is a duplicate once it
-  // stands, and none when the repair takes it away. Until then nobody can tell.
-  for (int turn = 0;
-       outcome == engine::Outcome::kDuplicate && turn < 100 && store().find_job(*job.id) == engine::kNoIndex; ++turn) {
-    if (handle->attachment().repair_the_dead() == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    outcome = put();
-  }
+  const std::span one(&spec, 1);
+  const engine::Outcome outcome =
+      patiently(one, [&] { return settled(read, [&] { return actor().enqueue(job, id); }); });
   if (outcome == engine::Outcome::kOk) return text_of(id);
-  if (outcome == engine::Outcome::kDuplicate && store().find_job(*job.id) == engine::kNoIndex)
-    return internal::just_brought(spec.id);
-  return refusal(outcome, job.queue, spec.id.empty() ? "body" : spec.id, std::span(&spec, 1));
+  return refusal(outcome, job.queue, spec.id.empty() ? "body" : spec.id, one);
 }
 
 /// Of a job without an id of its own, after it was refused.
@@ -116,6 +107,16 @@ Result<std::vector<engine::NewJob>> Producer::Impl::read_batch(std::span<const J
   return jobs;
 }
 
+std::string_view Producer::Impl::duplicate_of(std::span<const JobSpec> specs) {
+  std::set<std::string_view> seen;
+  for (const JobSpec& spec : specs) {
+    if (spec.id.empty()) continue;
+    const auto id = engine::parse_id(spec.id);
+    if (!seen.insert(spec.id).second || (id && store().find_job(*id) != engine::kNoIndex)) return spec.id;
+  }
+  return {};
+}
+
 bool Producer::Impl::read_again(std::span<const JobSpec> specs, std::vector<engine::NewJob>& jobs) {
   const auto read = read_batch(specs);
   if (read) std::copy(read.value().begin(), read.value().end(), jobs.begin());
@@ -127,12 +128,10 @@ Result<std::vector<JobIdText>> Producer::enqueue_batch(std::span<const JobSpec> 
   auto jobs = impl_->read_batch(specs);
   if (!jobs) return jobs.error();
   std::vector<engine::JobId> ids;
-  const auto put = [&] {
+  const engine::Outcome outcome = impl_->patiently(specs, [&] {
     return impl_->settled([&] { return impl_->read_again(specs, *jobs); },
                           [&] { return impl_->actor().enqueue_batch(*jobs, ids); });
-  };
-  engine::Outcome outcome = put();
-  if (may_be_the_dead(outcome) && impl_->handle->attachment().repair_the_dead() != 0) outcome = put();
+  });
   if (outcome != engine::Outcome::kOk) return impl_->refusal(outcome, jobs->front().queue, "batch", specs);
   return internal::texts_of(ids);
 }

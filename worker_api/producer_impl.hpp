@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <chrono>
 #include <memory>
 #include <span>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <vector>
 
 #include <ojs_shm/producer.hpp>
@@ -50,6 +52,21 @@ struct Producer::Impl {
     for (unsigned i = 0; outcome == engine::Outcome::kLimitsMoved && i < kMostReads; ++i) {
       handle->attachment().repair_the_dead();
       if (!read()) return engine::Outcome::kNoLimits;
+      outcome = put();
+    }
+    return outcome;
+  }
+  /// The first of their ids that a job has, or that two of these have; "" when somebody is in the middle of bringing it.
+  std::string_view duplicate_of(std::span<const JobSpec> specs);
+  /// `put`, and again when somebody dead was in the way. An id may be that of a job that is just being brought, perhaps by
+  /// somebody who died of it: it is a duplicate once it stands, and none when the repair takes it away.
+  template <class Put>
+  engine::Outcome patiently(std::span<const JobSpec> specs, const Put& put) {
+    constexpr int kMostTurns = 100;
+    engine::Outcome outcome = put();
+    if (internal::may_be_the_dead(outcome) && handle->attachment().repair_the_dead() != 0) outcome = put();
+    for (int i = 0; outcome == engine::Outcome::kDuplicate && i < kMostTurns && duplicate_of(specs).empty(); ++i) {
+      if (handle->attachment().repair_the_dead() == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
       outcome = put();
     }
     return outcome;

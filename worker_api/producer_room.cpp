@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <deque>
 
+#include "shm/parking.hpp"
 #include "worker_api/producer_impl.hpp"
 
 // The producer's dealings with full queues.
@@ -12,6 +13,10 @@ using internal::may_be_the_dead;
 
 Error Producer::Impl::refusal(Outcome outcome, std::uint32_t queue, std::string_view subject,
                               std::span<const JobSpec> specs) {
+  if (outcome == Outcome::kDuplicate) {
+    const std::string_view id = duplicate_of(specs);
+    return id.empty() ? internal::just_brought(subject) : internal::error_of(outcome, store(), queue, id);
+  }
   const bool bounded = (store().queue(queue).flags.load() & engine::kBounded) != 0;
   if (outcome == Outcome::kBusy && bounded)  // a stopped process is in the middle of a drop
     return internal::error_of(Outcome::kQueueFull, store(), queue, subject);
@@ -43,11 +48,9 @@ Result<std::vector<JobIdText>> Producer::enqueue_batch(std::span<const JobSpec> 
   if (!jobs) return jobs.error();
   std::vector<engine::JobId> ids;
   internal::RoomWait wait(*impl_->handle, *jobs, options.block_timeout);
-  const auto put = [&] {
+  const Outcome outcome = impl_->patiently(specs, [&] {
     return impl_->settled([&] { return impl_->read_again(specs, *jobs); }, [&] { return wait.wait(ids); });
-  };
-  Outcome outcome = put();
-  if (may_be_the_dead(outcome) && impl_->handle->attachment().repair_the_dead() != 0) outcome = put();
+  });
   if (outcome != Outcome::kOk)
     return impl_->refusal(outcome, jobs->front().queue, specs.size() > 1 ? "batch" : specs.front().id, specs);
   return internal::texts_of(ids);
@@ -86,6 +89,11 @@ struct WaitingEnqueue::Impl {
     Outcome outcome = put();
     if (may_be_the_dead(outcome) && producer->handle->attachment().repair_the_dead() != 0) outcome = put();
     if (outcome == Outcome::kMustWait) return;
+    if (outcome == Outcome::kDuplicate && shm::steady_ms() < wait->until_ms() &&
+        producer->duplicate_of(specs).empty()) {
+      producer->handle->attachment().repair_the_dead();
+      return;  // somebody is just bringing it, or has died of it
+    }
     if (outcome == Outcome::kOk)
       decided.emplace(internal::texts_of(ids));
     else

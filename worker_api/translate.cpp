@@ -153,10 +153,10 @@ std::string tenant_of(const JobSpec& spec) {
   return {Code::kInternal, "unexpected outcome", "", 0, 0, ""};
 }
 
-Error just_brought(std::string_view id) {
+Error just_brought(std::string_view what) {
   return {Code::kTimeout,
-          "another process is in the middle of bringing a job with id " + std::string(id) +
-              ", and stands still or has died of it: whether there will be one is open, ask again",
+          "another process is in the middle of bringing a job with the same id (" + std::string(what) +
+              "), and stands still or has died of it: whether there will be one is open, ask again",
           "id",
           0,
           0,

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Ids: strictly increasing for each producer, or the client's own; each leads to its job as long as that is kept.
 
+#include <functional>
 #include <optional>
 #include <set>
 #include <thread>
+#include <utility>
 
 #include "engine/uuid.hpp"
 #include "tests/unit/engine/at_access.hpp"
@@ -69,20 +71,53 @@ TEST(Ids, a_clients_id_is_kept_and_a_second_one_is_a_duplicate) {
   EXPECT_EQ(s.producer.enqueue(with_id(id)).code(), Code::kDuplicate);  // completed, and still kept
 }
 
+/// Puts a job with this id in, and does `act` when the id is taken, and no job stands yet.
+void in_the_middle_of_bringing(QuietSegment& s, const std::string& id, const std::function<void()>& act) {
+  bool done = false;
+  const AtAccess between([&](shm::Access access, shm::Point point, const void*) {
+    if (access == shm::Access::kWritten && point == shm::Point::kKeyConfirmed && !std::exchange(done, true)) act();
+  });
+  s.put(with_id(id));
+  EXPECT_TRUE(done);
+}
+
 /// Whoever brings it may still be refused, or die of it: until then it is neither free nor a duplicate.
 TEST(Ids, an_id_that_somebody_is_just_bringing_is_no_duplicate_yet) {
   QuietSegment s;
   Producer other = Producer::attach(s.segment).value();
-  const std::string id = brought(8);
-  std::optional<Code> code;
-  const AtAccess between([&](shm::Access access, shm::Point point, const void*) {
-    if (code || access != shm::Access::kWritten || point != shm::Point::kKeyConfirmed) return;
-    code = Code::kOk;
-    code = other.enqueue(with_id(id)).code();
+  const std::string id = brought(8), further = brought(9);
+  const JobSpec two[] = {with_id(further), with_id(id)};
+  EnqueueOptions patient;
+  patient.block_timeout = std::chrono::milliseconds(1);
+  in_the_middle_of_bringing(s, id, [&] {
+    EXPECT_EQ(other.enqueue(with_id(id)).code(), Code::kTimeout);
+    EXPECT_EQ(other.enqueue(with_id(id), patient).code(), Code::kTimeout);
+    EXPECT_EQ(other.enqueue_batch(two).code(), Code::kTimeout);
+    EXPECT_EQ(other.enqueue_batch(two, patient).code(), Code::kTimeout);
   });
-  s.put(with_id(id));
-  EXPECT_EQ(code, Code::kTimeout);
   EXPECT_EQ(other.enqueue(with_id(id)).code(), Code::kDuplicate);
+  const auto refused = other.enqueue_batch(two);
+  ASSERT_EQ(refused.code(), Code::kDuplicate);
+  EXPECT_NE(refused.error().message.find(id), std::string::npos) << refused.error().message;
+  EXPECT_EQ(s.drain(), std::vector<std::string>{id});
+}
+
+/// Who waits for room in an event loop waits for that as well.
+TEST(Ids, who_may_wait_is_not_told_before_the_job_that_is_just_being_brought_stands) {
+  QuietSegment s;
+  Producer other = Producer::attach(s.segment).value();
+  const std::string id = brought(8);
+  const JobSpec one[] = {with_id(id)};
+  EnqueueOptions patient;
+  patient.block_timeout = std::chrono::minutes(10);
+  std::optional<WaitingEnqueue> waiting;
+  in_the_middle_of_bringing(s, id, [&] {
+    waiting = other.begin(one, patient).value();
+    EXPECT_FALSE(waiting->poll().has_value());
+  });
+  const auto decided = waiting->poll();
+  ASSERT_TRUE(decided.has_value());
+  EXPECT_EQ(decided->code(), Code::kDuplicate);
   EXPECT_EQ(s.drain(), std::vector<std::string>{id});
 }
 
