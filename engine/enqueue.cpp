@@ -258,7 +258,7 @@ bool Actor::push_hint(shm::RingSet& rings, std::uint32_t ring, std::uint32_t slo
   };
   each_ring_of_hints(store_, pack);
   pack(store_.header().timers_ring, Store::timer_lives);
-  if (stretch.overtaken) collect_leaks();
+  if (rings_.has_leaks()) collect_leaks();
 }
 
 /// `timer`: when it is due or expires, 0 for never.

@@ -33,7 +33,7 @@ std::uint64_t Packer::look(std::uint64_t now) {
   }
   packing_ = pack_some();
   if (packing_) return now;
-  if (std::exchange(overtaken_, false)) actor_.collect_leaks();
+  if (actor_.rings().has_leaks()) actor_.collect_leaks();
   if (!std::exchange(refused_, false))
     left_ = began_with_ - std::min(began_with_, freed_);  // without what was pushed meanwhile
   seen_ = actor_.rings().chunks_in_use();
@@ -61,7 +61,6 @@ bool Packer::pack_some() {
   });
   freed_ += stretch.freed;
   refused_ = refused_ || stretch.refused;
-  overtaken_ = overtaken_ || stretch.overtaken;
   return more;
 }
 

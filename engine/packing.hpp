@@ -36,7 +36,7 @@ class Packer {
   std::uint64_t left_ = 0;                  ///< chunks in use after the last pass, or the fewest seen since
   std::uint64_t seen_ = 0, looked_ms_ = 0;  ///< chunks in use at the last look
   bool again_ = false;
-  bool packing_ = false, refused_ = false, overtaken_ = false;
+  bool packing_ = false, refused_ = false;
   std::uint64_t began_with_ = 0, freed_ = 0;  ///< by the pass
   std::uint32_t ring_ = 0, skip_ = 0;  ///< where the pass goes on: how many rings, and chunks of the next, are done
 };

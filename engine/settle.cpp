@@ -86,6 +86,7 @@ void Actor::retire() {
   draining_batch_ = kNoIndex;
   slot_hints_.flush();
   blocks_.release();
+  if (rings_.has_leaks()) collect_leaks();
   rings_.release();
   events_.close();
   if (self_.counters[kLimitsHeld].get() != 0) self_.counters[kLimitsHeld].set_ordered(0, Point::kLimitsHeld);

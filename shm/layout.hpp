@@ -97,6 +97,7 @@ struct alignas(128) Lane {
   LaneWord batch_intent;  ///< the batch it is publishing
   alignas(64) Half park;  ///< the futex on which it sleeps
   Half watch;             ///< bumped with park, for the thread that serves its event descriptor
+  LaneWord leaks;         ///< 1: a splice of it may have left chunks in no ring, and it has not collected them yet
   alignas(128) LaneWord counters[16];
 };
 

@@ -163,11 +163,11 @@ class Rings {
     std::uint32_t most = kNoIndex;    ///< chunks that they may still look at
     std::uint32_t skip = 0;           ///< chunks behind the first of the ring that the next one leaves alone
     std::uint32_t freed = 0;
-    bool more = false;       ///< the last one has not seen all of its ring
-    bool refused = false;    ///< somebody else was at a ring, or there was no chunk for its live hints
-    bool overtaken = false;  ///< head came too near: chunks that stand in no ring are left to collect_leaks()
+    bool more = false;     ///< the last one has not seen all of its ring
+    bool refused = false;  ///< somebody else was at a ring, or there was no chunk for its live hints
   };
-  /// Packs the live hints between the first and the last chunk into fewer chunks.
+  /// Packs the live hints between the first and the last chunk into fewer chunks. When head comes too near, chunks that
+  /// stand in no ring are left to collect_leaks().
   void splice(std::uint32_t ring, StillLive live, Stretch& stretch);
   /// The same, all of the ring. Returns chunks freed.
   std::uint32_t splice(std::uint32_t ring, StillLive live);
@@ -213,6 +213,8 @@ class Rings {
   /// ring made meanwhile loses none. Returns how many.
   std::uint32_t collect_leaks(std::vector<std::uint64_t> linked, const std::vector<RingSet*>& sets,
                               const std::vector<std::uint32_t>& roots);
+  /// Whether a splice of this lane has left some since it collected them last.
+  bool has_leaks() const { return segment_.lane(lane_).leaks.get() != 0; }
 
   std::uint32_t take_chunk();
   /// Who passes more cells than this in one search goes in circles, in a segment that somebody has damaged.

@@ -188,6 +188,8 @@ void Rings::splice(std::uint32_t ring_index, StillLive live, Stretch& stretch) {
     const bool spliced = marked == run.size() && head_stays() &&
                          segment_.chunk(pred).next.cas_once(link_word, replacement, Point::kSpliceDone);
     const bool settled = spliced && head_stays();
+    // Head came too near: what is ambiguous stays linked, for collect_leaks(). Until this store our marks name it.
+    if (spliced && !settled) segment_.lane(lane_).leaks.set(1, Point::kLeaksLeft);
     for (std::size_t i = 0; i < marked; ++i) {
       Word& control = segment_.chunk(run[i].index()).control;
       const std::uint64_t dropping = ChunkControl(ChunkState::kDropping, owner(), run[i].tag()).word;
@@ -207,8 +209,7 @@ void Rings::splice(std::uint32_t ring_index, StillLive live, Stretch& stretch) {
         keep_or_free(fresh);
       intend_nothing();
     }
-    stretch.overtaken = stretch.overtaken || (spliced && !settled);
-    if (!settled) break;  // head came too near: what is ambiguous stays linked, and collect_leaks() finds it later
+    if (!settled) break;
     if (fresh != kNoIndex) {
       pred = fresh;
       pred_incarnation = incarnation;
@@ -327,6 +328,7 @@ std::uint32_t Rings::collect_leaks(std::vector<std::uint64_t> linked, const std:
     settle_chunk(i, ChunkControl(ChunkState::kLinked, 0, linked[i]), false);
     ++freed;
   }
+  if (has_leaks()) segment_.lane(lane_).leaks.set(0, Point::kLeaksCollected);
   return freed;
 }
 

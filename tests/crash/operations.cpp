@@ -465,7 +465,6 @@ const std::vector<Operation>& operations() {
          const std::uint32_t ring = shm::Rings::find(queue.rings, engine::normal_ring(9));
          shm::Rings::Stretch stretch;
          h.handle->actor().rings().splice(ring, engine::Store::any_lives, stretch);
-         if (stretch.overtaken) h.handle->actor().collect_leaks();
          if (stretch.freed < 3) throw std::runtime_error("nothing packed");
        }},
       {"finish_another",

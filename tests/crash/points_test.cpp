@@ -140,10 +140,38 @@ class CrashPoints : public testing::Test {
   }
 };
 
+/// In which consumers take all jobs right after the splice has changed a link: it cannot know which way they went.
+Operation pack_rings_overtaken() {
+  static Hands* overtaking = nullptr;
+  const auto overtake = [](Access access, Point point, const void* word) {
+    on_access(access, point, word);
+    if (access != Access::kWritten || point != Point::kSpliceDone || overtaking == nullptr) return;
+    Hands& hands = *std::exchange(overtaking, nullptr);
+    while (hands.worker->try_fetch(hands.job).ok()) must(hands.worker->ack(hands.job));
+  };
+  return {"pack_rings_overtaken",
+          [](Hands& h) {
+            h.put(9);
+            for (int i = 0; i < 80; ++i) must(h.producer->cancel(h.put(9)));
+            for (int i = 0; i < 20; ++i) h.put(9);
+          },
+          [overtake](Hands& h) {
+            overtaking = &h;
+            shm::thread_hook = overtake;
+            engine::Actor& actor = h.handle->actor();
+            actor.rings().splice(shm::Rings::find(h.handle->store().queue(0).rings, engine::normal_ring(9)),
+                                 engine::Store::any_lives);
+            if (!actor.rings().has_leaks()) throw std::runtime_error("head was not near");
+            actor.collect_leaks();
+            shm::thread_hook = nullptr;
+          }};
+}
+
 const std::vector<Operation>& all_operations() {
   static const std::vector<Operation> all = [] {
     std::vector<Operation> both = operations();
     both.insert(both.end(), operations_of_threads().begin(), operations_of_threads().end());
+    both.push_back(pack_rings_overtaken());
     return both;
   }();
   return all;

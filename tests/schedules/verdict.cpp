@@ -167,7 +167,6 @@ std::string World::verdict() {
   }
   text += wrong_ + order_text() + turns_text();
   if (!dead_.empty() && !dropping_) repair();
-  if (mends_) actor(kJanitor).mend();
   text += room_text() + tenants_text() + audit_text();
   bool sleeps = false;  // and nobody has woken it
   std::uint64_t woken = 0;

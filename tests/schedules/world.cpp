@@ -75,7 +75,6 @@ void World::begin_anew() {
   tells_ = false;
   std::fill(std::begin(works_), std::end(works_), false);
   pool_queues_ = 0;
-  mends_ = false;
   std::fill(std::begin(asleep_), std::end(asleep_), false);
   std::fill(std::begin(beaten_), std::end(beaten_), false);
   dead_.clear();
@@ -355,6 +354,7 @@ void World::pack(std::uint32_t self) {
     for (unsigned number = 0; number < 8; ++number)
       if (const std::uint32_t ring = shm::Rings::find(*set, number); ring != shm::kNoIndex)
         actor(self).rings().splice(ring, engine::Store::any_lives);
+  if (actor(self).rings().has_leaks()) actor(self).collect_leaks();
 }
 
 void World::tend(std::uint32_t self) {

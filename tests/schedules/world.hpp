@@ -55,8 +55,6 @@ class World {
   void cancel(std::uint32_t self, unsigned job);
   void move(std::uint32_t self, unsigned job, std::uint8_t rank);
   void pack(std::uint32_t self);
-  /// A head may come too near to chunks that are packed, which then stay linked until somebody mends.
-  void mend_at_the_end() { mends_ = true; }
   /// Clears the bits of all levels that it finds empty, as a fetch does after some passes.
   void close_levels(std::uint32_t self);
   /// What was fetched and came back is a waiting job like any other from here on.
@@ -224,7 +222,7 @@ class World {
   std::uint64_t max_depth_ = 0, returned_ = 0;  ///< what comes back may pass the bound
   std::uint64_t tenant_depth_ = 0;
   bool tenants_counted_ = false;  ///< from the beginning
-  bool dropping_ = false, blocking_ = false, mends_ = false;
+  bool dropping_ = false, blocking_ = false;
   struct Place {
     std::uint32_t ticket = shm::kNoIndex;
     std::uint64_t since = 0;
