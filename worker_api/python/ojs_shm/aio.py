@@ -58,7 +58,8 @@ class AsyncQueue:
         `block_timeout`: how long to wait for room in a full queue whose strategy is block; who is cancelled meanwhile
         leaves nothing behind.
 
-        Errors: InvalidArgument, TooLarge, QueueFull, SegmentFull, Duplicate, Closed; nothing is stored then.
+        Errors: InvalidArgument, TooLarge, QueueFull, SegmentFull, Duplicate, Closed; nothing is stored then. TimedOut:
+        another process stands still in the middle of bringing the same id, or has died of it: ask again.
         """
         if block_timeout:
             return AsyncTask(self, (await self._room.submit([NewJob(type, input, **options)], block_timeout))[0])

@@ -63,7 +63,8 @@ class Queue:
         """Puts one job in; on return it survives the death of every process. `options` are the members of NewJob.
         `block_timeout`: how long to wait for room in a full queue whose strategy is block.
 
-        Errors: InvalidArgument, TooLarge, QueueFull, SegmentFull, Duplicate, Closed; nothing is stored then.
+        Errors: InvalidArgument, TooLarge, QueueFull, SegmentFull, Duplicate, Closed; nothing is stored then. TimedOut:
+        another process stands still in the middle of bringing the same id, or has died of it: ask again.
         """
         job = NewJob(type, input, **options)
         if block_timeout:
