@@ -8,7 +8,8 @@
 
 namespace ojs_shm::shm {
 
-/// Insert-if-absent from a 128-bit key to a slot. A key has a window of 32 cells; a cell is
+/// Insert-if-absent from a 128-bit key to a slot. A key has a window of 64 cells, so that among twice as many cells as
+/// slots hardly any is full (with 32 of them one insert of 150,000 met that when all slots carry keys); a cell is
 ///   63..62 0 empty, 1 tentative, 2 confirmed   61..38 slot   37..0 fingerprint
 /// and is only a claim: the slot says whether it carries the key. An entry whose slot does not is nobody's and may be
 /// replaced. What a process leaves that dies here goes with its slot.
@@ -28,7 +29,7 @@ class KeyIndex {
   };
   enum class Insert : std::uint8_t { kDone, kDuplicate, kFull };
 
-  static constexpr unsigned kWindow = 32;
+  static constexpr unsigned kWindow = 64;
   static constexpr std::uint64_t fingerprint(std::uint64_t hash) {
     return Field<0, 38>::get(hash * 0x9E3779B97F4A7C15ULL);
   }

@@ -325,6 +325,7 @@ class ProducerLane {
 
   void tolerate(std::string_view what, const Error& error, const Known& job) {
     if (error.code == Code::kNotFound || error.code == Code::kWrongState) return;
+    if (error.code == Code::kSegmentFull && plan_.tight) return;  // of all levels, when a job moves to a new one
     unexpected(what, error, job.key);
   }
 

@@ -140,6 +140,16 @@ TEST(Ids, a_batch_with_a_duplicate_stores_nothing) {
   EXPECT_EQ(s.drain(), (std::vector<std::string>{one, two}));
 }
 
+/// Among these are some whose places in the index are crowded: with windows of 32 cells one was refused.
+TEST(Ids, a_segment_has_room_for_as_many_brought_ids_as_it_has_slots) {
+  constexpr unsigned kFirst = 172'032, kSlots = 4096;
+  QuietSegment s(few_slots(kSlots));
+  for (unsigned i = 0; i < kSlots; ++i) {
+    const auto put = s.producer.enqueue(with_id(brought(kFirst + i)));
+    ASSERT_TRUE(put.ok()) << i << ": " << put.error().message;
+  }
+}
+
 TEST(Ids, one_of_many_threads_wins_the_same_id) {
   QuietSegment s;
   for (unsigned round = 0; round < 50; ++round) {
