@@ -19,7 +19,8 @@ namespace ojs_shm::shm {
   /* ring */                                                                                                  \
   X(IndexOpened) X(IndexClosed) X(CellFilled) X(CellClosed) X(TailMoved) X(ChunkLinking) X(ChunkLinked)       \
   X(LinkSet) X(HeadMoved) X(HeadChunkLeft) X(ChunkRetired) X(SpliceClaimed) X(SpliceMarked) X(SpliceDone)     \
-  X(SpliceReleased) X(LeaksLeft) X(LeaksCollected) X(BatchOpened) X(BatchWritten) X(BatchClosed) X(BatchTaken)                               \
+  X(SpliceReleased) X(LeaksLeft) X(LeaksCollected) X(BatchOpened) X(BatchWritten) X(BatchClosed)              \
+  X(BatchTaken)                                                                                               \
   /* intents and tallies */                                                                                   \
   X(IntentSet) X(IntentCleared) X(TallyIn) X(TallyOut) X(TallyReserved) X(CreditReserved) X(CreditSettled)    \
   /* slots */                                                                                                 \
