@@ -22,14 +22,14 @@ SegmentName own_name() {
 class OwnSegment {
  public:
   explicit OwnSegment(const SegmentOptions& options) {
-    static_cast<void>(remove_segment(own_name(), true));
+    static_cast<void>(remove_segment(own_name(), Removal::kForced));
     segment_.emplace(value_of(Segment::create(own_name(), options), "create"));
   }
   OwnSegment(const OwnSegment&) = delete;
   OwnSegment& operator=(const OwnSegment&) = delete;
   ~OwnSegment() {
     segment_.reset();
-    static_cast<void>(remove_segment(own_name(), true));
+    static_cast<void>(remove_segment(own_name(), Removal::kForced));
   }
   const Segment& get() const { return *segment_; }
 

@@ -1,13 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ojs_shm/admin.hpp>
 
-#include <dirent.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
-#include <system_error>
 
 #include "worker_api/attachment.hpp"
 #include "worker_api/limit_rule.hpp"
@@ -247,74 +241,6 @@ Result<std::uint32_t> Admin::repair() {
 Result<std::uint32_t> Admin::mend() {
   if (impl_->handle->closed()) return internal::closed();
   return impl_->handle->attachment().mend();
-}
-
-// ---- files --------------------------------------------------------------------------------------------------------
-
-std::vector<SegmentFile> list_segments(const std::string& dir) {
-  std::vector<SegmentFile> files;
-  DIR* stream = ::opendir(dir.c_str());
-  if (stream == nullptr) return files;
-  constexpr std::string_view kPrefix = "ojs-shm.", kLock = ".lock";
-  while (const dirent* entry = ::readdir(stream)) {
-    const std::string_view name = entry->d_name;
-    if (!name.starts_with(kPrefix) || name.ends_with(kLock)) continue;
-    SegmentFile file;
-    file.name = name.substr(kPrefix.size());
-    file.path = dir + "/" + std::string(name);
-    struct stat status {};
-    if (::stat(file.path.c_str(), &status) == 0) file.size_bytes = static_cast<std::uint64_t>(status.st_size);
-    const auto segment = Segment::observe({file.name, dir});
-    file.readable = segment.ok();
-    if (segment)
-      file.alive = segment.value().attachment()->others_attached();
-    else
-      file.problem = segment.error().message;
-    files.push_back(std::move(file));
-  }
-  ::closedir(stream);
-  std::sort(files.begin(), files.end(), [](const auto& a, const auto& b) { return a.name < b.name; });
-  return files;
-}
-
-namespace {
-
-Status remove_files(const std::string& path) {
-  const bool removed = ::unlink(path.c_str()) == 0;
-  const int error = errno;
-  ::unlink(shm::LockFile::path_of(path).c_str());
-  if (removed) return {};
-  if (error == ENOENT) return Error{Code::kNotFound, "no segment " + path, "segment", 0, 0, ""};
-  return Error{error == EACCES || error == EPERM ? Code::kPermission : Code::kInternal,
-               path + ": " + std::generic_category().message(error),
-               "segment",
-               0,
-               0,
-               ""};
-}
-
-}  // namespace
-
-Status remove_segment(const Segment& segment) {
-  internal::Attachment& attachment = *segment.attachment();
-  if (attachment.forked()) return internal::closed();
-  if (!attachment.segment().named())
-    return Error{Code::kNotFound, segment.path() + " no longer leads to this segment", "segment", 0, 0, ""};
-  if (attachment.others_attached())
-    return Error{Code::kInUse, segment.path() + " is in use by a living process", "segment", 0, 0, ""};
-  return remove_files(segment.path());
-}
-
-Status remove_segment(const SegmentName& name, bool force) {
-  if (const std::string problem = internal::problem_of(name); !problem.empty())
-    return Error{Code::kInvalid, problem, "name", 0, 0, ""};
-  const std::string path = internal::path_of(name);
-  if (!force) {
-    const auto segment = Segment::observe(name);
-    if (segment && segment.value().attachment()->others_attached())
-      return Error{Code::kInUse, path + " is in use by a living process", "segment", 0, 0, ""};
-  }
-  return remove_files(path);
 }
 
 }  // namespace ojs_shm

@@ -285,7 +285,16 @@ bool Attachment::others_attached() const {
 /// The lock on the byte of the dead is the proof of death, and keeps other repairers away until we are done; if we die,
 /// it is free again, and the next one begins anew. Needs no lane and no record of our own. All of the dead at once, for
 /// the walks over the tables cost the same for one as for many.
-std::uint32_t Attachment::repair_the_dead() {
+std::string Deaths::text() const {
+  std::string list;
+  for (const std::uint32_t pid : pids) list += (list.empty() ? "" : ", ") + std::to_string(pid);
+  const bool one = pids.size() == 1;
+  return "repaired after " + std::to_string(pids.size()) + (one ? " dead process (pid " : " dead processes (pids ") +
+         list + "; ended without detaching): " + std::to_string(mended) + (mended == 1 ? " slot" : " slots") +
+         " mended";
+}
+
+std::uint32_t Attachment::repair_the_dead(Deaths* deaths) {
   if (forked() || read_only()) return 0;
   const std::lock_guard lock(repair_);  // when our keeper is at it, the caller finds its work done
   std::vector<std::uint32_t> dead, lanes;
@@ -305,6 +314,10 @@ std::uint32_t Attachment::repair_the_dead() {
   for (const std::uint32_t l : lanes) give_lane(l);
   segment_.header().deaths.fetch_add(dead.size(), shm::Point::kCounterMoved);
   segment_.header().repairs.fetch_add(mended, shm::Point::kCounterMoved);
+  if (deaths != nullptr) {
+    deaths->mended = mended;
+    for (const std::uint32_t i : dead) deaths->pids.push_back(segment_.process(i).pid.load());
+  }
   for (const std::uint32_t i : dead) {
     segment_.process(i).live.store(0, shm::Point::kProcessFreed);
     locks_.unlock(shm::kProcessByte + i);

@@ -22,6 +22,14 @@
 
 namespace ojs_shm::internal {
 
+/// What one repair found.
+struct Deaths {
+  std::vector<std::uint32_t> pids;  ///< as the dead knew themselves, in their own pid namespaces
+  std::uint32_t mended = 0;         ///< slots
+  /// For the log: how many died, which, how that is known, and what was mended.
+  std::string text() const;
+};
+
 /// One attachment of this process: the mapping, the process record whose lock byte proves that we live, and a keeper
 /// thread that takes the supervisor's role when nobody has it. Thread-safe.
 class Attachment : public std::enable_shared_from_this<Attachment> {
@@ -49,7 +57,7 @@ class Attachment : public std::enable_shared_from_this<Attachment> {
   void give_lane(std::uint32_t lane);
 
   /// Mends after every process found dead; how many there were. One caller at a time, the others return 0 at once.
-  std::uint32_t repair_the_dead();
+  std::uint32_t repair_the_dead(Deaths* deaths = nullptr);
   /// Looks everywhere and mends what a repair cannot know of. For a quiet segment.
   std::uint32_t mend();
   /// Whether the process of that record lives, by its lock byte.

@@ -15,12 +15,13 @@
 namespace ojs_shm {
 
 using internal::Attachment;
+using internal::Deaths;
 
 struct Broker::Impl {
   std::optional<Segment> segment;
   Attachment* attachment = nullptr;
   bool resumed = false;
-  std::string report, kept;
+  std::string report;
   shm::LocalFlag stopping;
   ~Impl() {
     if (attachment == nullptr || attachment->forked()) return;
@@ -34,7 +35,6 @@ Broker::Broker(Broker&&) noexcept = default;
 Broker::~Broker() = default;
 bool Broker::resumed() const { return impl_->resumed; }
 std::string Broker::resume_report() const { return impl_->report; }
-std::string Broker::kept_options() const { return impl_->kept; }
 const Segment& Broker::segment() const { return *impl_->segment; }
 bool Broker::others_attached() const { return impl_->attachment->others_attached(); }
 
@@ -96,6 +96,10 @@ Error already_served(Attachment& attachment) {
 
 }  // namespace
 
+std::string Broker::kept_options(const SegmentOptions& options) const {
+  return options_not_had(*impl_->attachment, options);
+}
+
 Result<Broker> Broker::start(const SegmentName& name, const SegmentOptions& options) {
   auto impl = std::make_unique<Impl>();
   auto opened = Attachment::create(name, options, Attachment::Role::kBroker);
@@ -120,16 +124,16 @@ Result<Broker> Broker::start(const SegmentName& name, const SegmentOptions& opti
   attachment->segment().header().broker.store(attachment->process() + 1, shm::Point::kSeatTaken);
   impl->attachment = attachment.get();
   if (impl->resumed) {
-    const std::uint32_t dead = attachment->repair_the_dead();
+    Deaths deaths;
+    const std::uint32_t dead = attachment->repair_the_dead(&deaths);
     std::uint32_t mended = 0;
     std::size_t left = 0;
     if (!attachment->others_attached()) {
       mended = attachment->mend();
       left = engine::audit_patiently(attachment->store()).size();
     }
-    impl->kept = options_not_had(*attachment, options);
-    impl->report = "repaired after " + std::to_string(dead) + " dead processes, mended " + std::to_string(mended) +
-                   " things, " + std::to_string(left) + " violations left";
+    impl->report = (dead == 0 ? "repaired after 0 dead processes" : deaths.text()) + ", mended " +
+                   std::to_string(mended) + " things, " + std::to_string(left) + " violations left";
   }
   impl->segment.emplace(Segment::of(std::move(attachment)));
   return Broker(std::move(impl));

@@ -77,8 +77,10 @@ int64_t ojs_shm_segment_size_bytes(const ojs_shm_segment* segment) {
 }
 
 int ojs_shm_segment_remove(const char* name, const char* dir, int force) {
-  return entry(
-      [&](Record& record) -> int { return record.done(ojs_shm::remove_segment(name_of(name, dir), force != 0)); });
+  return entry([&](Record& record) -> int {
+    return record.done(ojs_shm::remove_segment(name_of(name, dir),
+                                               force != 0 ? ojs_shm::Removal::kForced : ojs_shm::Removal::kUnused));
+  });
 }
 
 int64_t ojs_shm_segment_list(const char* dir, char* buffer, size_t size) {

@@ -34,7 +34,7 @@ class PrivateSegment {
     std::string problem = made.seat_.open(internal::path_of(name), true, 0600, {});
     if (problem.empty() && !made.seat_.try_lock(shm::kBrokerSeat)) problem = "the seat is taken";
     Result<Segment> segment = problem.empty() ? Segment::create(name, options) : Error{Code::kInternal, problem};
-    (void)remove_segment(name, true);
+    (void)remove_segment(name, Removal::kForced);
     ::unlink(shm::LockFile::path_of(internal::path_of(name)).c_str());
     ::rmdir(dir);
     if (!segment) return segment.error();

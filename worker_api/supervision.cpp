@@ -150,8 +150,7 @@ void Attachment::supervise(const std::function<bool()>& stop, const std::functio
       if (stop() || forked()) break;
       // NO CRASH POINT: a hint; 0 only means that nobody need ring
       header.sleeping_until_ms.store(0, shm::Point::kNone);
-      if (const std::uint32_t dead = repair_the_dead(); dead != 0)
-        log("repaired after " + std::to_string(dead) + (dead == 1 ? " dead process" : " dead processes"));
+      if (Deaths deaths; repair_the_dead(&deaths) != 0) log(deaths.text());
       blind = watch.refresh();
       engine::Supervisor::Report report;
       const std::uint64_t shortest = header.shortest_lease_ms.load();

@@ -31,7 +31,7 @@ namespace {
 }  // namespace
 
 BrokerProcess::BrokerProcess(SegmentName name, const SegmentOptions& options) : name_(std::move(name)) {
-  static_cast<void>(remove_segment(name_, true));  // of an earlier run of this pid that was killed
+  static_cast<void>(remove_segment(name_, Removal::kForced));  // of an earlier run of this pid that was killed
   int ready[2];
   if (::pipe(ready) != 0) throw std::system_error(errno, std::generic_category(), "pipe");
   pid_ = ::fork();
@@ -54,7 +54,7 @@ BrokerProcess::BrokerProcess(SegmentName name, const SegmentOptions& options) : 
 BrokerProcess::~BrokerProcess() {
   ::kill(pid_, SIGKILL);
   ::waitpid(pid_, nullptr, 0);
-  static_cast<void>(remove_segment(name_, true));
+  static_cast<void>(remove_segment(name_, Removal::kForced));
 }
 
 }  // namespace ojs_shm::bench

@@ -59,7 +59,7 @@ void run(const char* order, const std::string& settings) {
       clock.fetch_add(kMinuteMs, shm::Point::kNone);
     }
   }
-  (void)remove_segment(name, true);
+  (void)remove_segment(name, Removal::kForced);
 }
 
 }  // namespace

@@ -43,7 +43,7 @@ TEST(Broker, help_names_every_flag_and_exit_code) {
   EXPECT_EQ(done.exit_code, 0);
   for (const char* word :
        {"--name", "--dir", "--size", "--slots", "--max-queues", "--max-body", "--convention", "--config", "--keep",
-        "--mode", "--group", "--retention", "--version", "EXIT STATUS", "READY"}) {
+        "--remove", "--mode", "--group", "--retention", "--version", "EXIT STATUS", "READY"}) {
     EXPECT_NE(done.out.find(word), std::string::npos) << word;
   }
 }
@@ -61,56 +61,6 @@ TEST(Broker, help_shows_a_file_that_it_takes_with_every_table_that_it_reads) {
   std::ofstream(config) << file;
   const LiveSegment segment({"--config", config});
   EXPECT_EQ(member(segment.cli({"queue", "get", "mail", "--json"}).out, "level_weights"), R"({"0":5,"*":1})");
-}
-
-TEST(Broker, is_attachable_when_it_says_ready_and_removes_the_segment_on_sigterm_and_sigint) {
-  for (const int signal : {SIGTERM, SIGINT}) {
-    LiveSegment segment;
-    EXPECT_TRUE(std::filesystem::exists(segment.file()));
-    EXPECT_EQ(segment.cli({"stats"}).exit_code, 0);
-    const Finished done = stop(segment.broker(), signal);
-    EXPECT_EQ(done.exit_code, 0) << done.err;
-    EXPECT_EQ(done.out, "") << "stdout carries READY and nothing else";
-    EXPECT_FALSE(std::filesystem::exists(segment.file()));
-    EXPECT_TRUE(std::filesystem::is_empty(segment.folder().path())) << "the lock file goes too";
-  }
-}
-
-TEST(Broker, keeps_the_segment_when_asked_and_goes_on_with_its_jobs) {
-  LiveSegment segment({"--keep"});
-  const std::string id = segment.enqueue({"-t", "mail.send", "-i", "[1]"});
-  const Finished done = stop(segment.broker());
-  EXPECT_EQ(done.exit_code, 0) << done.err;
-  EXPECT_NE(done.err.find("1 unfinished"), std::string::npos) << done.err;
-  ASSERT_TRUE(std::filesystem::exists(segment.file()));
-
-  segment.start_broker();
-  EXPECT_EQ(segment.job(id, "state"), "available");
-  EXPECT_NE(segment.broker().err().find("resumed"), std::string::npos);
-}
-
-TEST(Broker, leaves_a_segment_that_others_hold_and_says_so) {
-  LiveSegment segment;
-  const auto held = Segment::attach(segment.where());
-  ASSERT_TRUE(held) << held.error().message;
-  const Finished done = stop(segment.broker());
-  EXPECT_EQ(done.exit_code, 0);
-  EXPECT_NE(done.err.find("other processes are attached"), std::string::npos) << done.err;
-  EXPECT_TRUE(std::filesystem::exists(segment.file()));
-}
-
-TEST(Broker, leaves_another_segment_of_its_name_alone) {
-  LiveSegment segment;
-  ASSERT_EQ(segment.cli({"rm", "test", "--force"}).exit_code, 0);
-  Process second = Process::start(broker_words(segment.folder(), {"--keep"}));
-  ASSERT_EQ(second.read_line(), "READY name=test");
-  const std::string id = segment.enqueue({"-t", "a"});
-  EXPECT_EQ(stop(second).exit_code, 0);
-  const Finished first = stop(segment.broker());
-  EXPECT_EQ(first.exit_code, 0) << first.err;
-  EXPECT_NE(first.err.find("removed by somebody else"), std::string::npos) << first.err;
-  EXPECT_EQ(segment.job(id, "state"), "available");
-  EXPECT_TRUE(std::filesystem::exists(segment.file() + ".lock"));
 }
 
 TEST(Broker, a_name_that_ends_in_lock_is_refused) {

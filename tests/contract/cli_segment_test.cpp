@@ -61,6 +61,7 @@ TEST(CliSegments, lists_alive_and_stale_and_removes_only_the_stale) {
   ASSERT_EQ(rows.size(), 1U);
   EXPECT_EQ(rows[0].rfind("test\t", 0), 0U);
   EXPECT_NE(rows[0].find("\talive\t"), std::string::npos) << rows[0];
+  EXPECT_EQ(segment.cli({"work", "--until-empty", "--", "true"}).exit_code, 0);
   EXPECT_EQ(segment.cli({"rm", "test"}).exit_code, 3);
   EXPECT_TRUE(std::filesystem::exists(segment.file()));
 

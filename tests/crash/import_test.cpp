@@ -70,7 +70,7 @@ TEST(CrashImport, run_again_after_any_kill_it_leaves_the_job_once_and_whole) {
       ASSERT_EQ(observer.list({}).size(), 1U) << "a repair took it away again";
       EXPECT_EQ(findings(observer), "");
     }
-    ASSERT_TRUE(remove_segment(where, false).ok());
+    ASSERT_TRUE(remove_segment(where, Removal::kWithJobs).ok());
   }
   EXPECT_GT(kills, 20U);
   EXPECT_GT(there, 0U) << "some kills come after the job is whole";

@@ -236,7 +236,7 @@ TEST_P(Operations, FS_T02_killed_after_every_shared_write) {
       examine(GetParam(), quiet.segment);
       if (HasFatalFailure()) return;
     }
-    ASSERT_TRUE(remove_segment(where, false).ok());
+    ASSERT_TRUE(remove_segment(where, Removal::kWithJobs).ok());
   }
   ASSERT_GT(writes, 0U) << "it writes nothing";
 }
@@ -250,7 +250,7 @@ TEST_P(Repairers, FS_T02_killed_after_every_shared_write) {
     run_child(operation(), where, 0);
     writes = ledger->writes;
   }
-  ASSERT_TRUE(remove_segment(where, false).ok());
+  ASSERT_TRUE(remove_segment(where, Removal::kWithJobs).ok());
   std::vector<std::uint32_t> deaths = {writes / 2, writes - 1};
   if (std::getenv("OJS_SHM_CRASH_SHORT") == nullptr) deaths.insert(deaths.end(), {writes / 3, writes * 3 / 4});
   for (const std::uint32_t first : deaths) {
@@ -266,7 +266,7 @@ TEST_P(Repairers, FS_T02_killed_after_every_shared_write) {
         examine(GetParam(), quiet.segment);
         if (HasFatalFailure()) return;
       }
-      ASSERT_TRUE(remove_segment(where, false).ok());
+      ASSERT_TRUE(remove_segment(where, Removal::kWithJobs).ok());
       if (!dead) break;
       ++kills_of_repairers;
       if (at <= kMostWrites) killed[ledger->points[at - 1]].insert(kRepairer);
@@ -351,7 +351,7 @@ TEST_F(CrashPoints, every_lane_and_every_record_belongs_to_the_dead) {
       EXPECT_TRUE(Producer::attach(*attached).ok());
       examine(operation.name, quiet.segment);
     }
-    ASSERT_TRUE(remove_segment(where, false).ok());
+    ASSERT_TRUE(remove_segment(where, Removal::kWithJobs).ok());
   }
 }
 

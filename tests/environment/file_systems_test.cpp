@@ -85,9 +85,9 @@ TEST_P(Places, a_segment_lives_and_leaves_nothing) {
   expect_clean_audit();
   ASSERT_EQ(list_segments(dir).size(), 1U);
   EXPECT_TRUE(list_segments(dir).front().readable) << list_segments(dir).front().problem;
-  EXPECT_EQ(remove_segment(name, false).code(), Code::kInUse) << "this process lives in it";
+  EXPECT_EQ(remove_segment(name, Removal::kWithJobs).code(), Code::kInUse) << "this process lives in it";
   worker = Error{};
-  EXPECT_TRUE(remove_segment(name, false).ok());
+  EXPECT_TRUE(remove_segment(name, Removal::kWithJobs).ok());
   EXPECT_TRUE(std::filesystem::is_empty(dir));
   std::filesystem::remove_all(dir);
 }

@@ -62,8 +62,8 @@ TEST_F(Permissions, a_group_shares_and_a_stranger_is_refused_whatever_the_umask)
   expect_code(kClara, strangers, "permission", [this] { return Segment::attach(name).code(); });
   expect_code(kClara, strangers, "permission", [this] { return Observer::attach(name).code(); });
   expect_code(kClara, strangers, "permission", [this] { return Broker::start(name, small_options()).code(); });
-  expect_code(kClara, strangers, "permission", [this] { return remove_segment(name, true).code(); });
-  expect_code(kAnna, shared_group, "ok", [this] { return remove_segment(name, false).code(); });
+  expect_code(kClara, strangers, "permission", [this] { return remove_segment(name, Removal::kForced).code(); });
+  expect_code(kAnna, shared_group, "ok", [this] { return remove_segment(name, Removal::kWithJobs).code(); });
 }
 
 TEST_F(Permissions, who_may_only_read_may_observe_and_no_more) {

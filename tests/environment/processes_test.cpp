@@ -165,7 +165,7 @@ TEST_F(Processes, a_creator_killed_anywhere_leaves_a_whole_segment_or_none) {
       const auto made = Segment::create(other, small_options());
       ASSERT_TRUE(made.ok()) << made.error().message << " after " << delay_us << " us";
     }
-    ASSERT_TRUE(remove_segment(other, false).ok());
+    ASSERT_TRUE(remove_segment(other, Removal::kWithJobs).ok());
   }
 }
 

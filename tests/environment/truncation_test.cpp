@@ -45,7 +45,7 @@ class Truncation : public SegmentFixture {
       EXPECT_EQ(attached.code(), Code::kCannotAttach);
       EXPECT_NE(attached.error().message.find(path()), std::string::npos) << attached.error().message;
     }
-    EXPECT_TRUE(remove_segment(name, true).ok());
+    EXPECT_TRUE(remove_segment(name, Removal::kForced).ok());
     create();
     enqueue_one();
     expect_clean_audit();

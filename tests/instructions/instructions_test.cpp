@@ -88,7 +88,7 @@ void Instructions::kill_at_any(const Operation& operation, const Trace& trace, c
       EXPECT_LE(lost(before, quiet.segment), 1U) << "an operation ends one job at most";
       if (HasFailure()) return;
     }
-    ASSERT_TRUE(remove_segment(where, false).ok());
+    ASSERT_TRUE(remove_segment(where, Removal::kWithJobs).ok());
   }
   std::size_t covered = 0;
   for (std::size_t n = 1; n <= trace.instructions(); ++n) covered += hit.contains(trace.changes(n));

@@ -94,7 +94,7 @@ void BesideStopped::kill_beside(const Operation& killed, const Operation& stoppe
       }
     }
   }
-  ASSERT_TRUE(remove_segment(where, false).ok());
+  ASSERT_TRUE(remove_segment(where, Removal::kWithJobs).ok());
 }
 
 TEST_P(BesideStopped, G9_a_kill_beside_a_process_stopped_in_the_middle) {

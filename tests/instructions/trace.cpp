@@ -94,7 +94,7 @@ Trace::Trace(const Operation& operation, const SegmentName& where, bool doubts) 
       drops_ = drops_ || queue.strategy == BackpressureStrategy::kDropOldest;
     ends_ = ended(before, quiet.segment);
   }
-  if (const auto removed = remove_segment(where, false); !removed.ok())
+  if (const auto removed = remove_segment(where, Removal::kWithJobs); !removed.ok())
     throw std::runtime_error(removed.error().message);
 }
 

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <pthread.h>
-#include <signal.h>
 #include <spdlog/fmt/fmt.h>
 
 #include <CLI/App.hpp>
@@ -14,6 +12,7 @@
 #include "tools/broker/config_file.hpp"
 #include "tools/broker/service.hpp"
 #include "tools/broker/settings.hpp"
+#include "tools/broker/signals.hpp"
 #include "tools/shell/output.hpp"
 #include "tools/shell/refusal.hpp"
 #include "tools/shell/target.hpp"
@@ -30,9 +29,11 @@ struct Given {
 };
 
 std::string footer() {
-  return "\nSIGTERM and SIGINT stop the broker; it then removes the segment, unless --keep is given or other "
-         "processes\n"
-         "are attached. Jobs go on between producers and workers while no broker runs; the next one picks them up.\n\n"
+  return "\nSIGTERM and SIGINT stop the broker. A segment with unfinished jobs or dead letters is kept, and the next\n"
+         "broker of its name goes on with them; an empty one is removed, unless --keep is given or other processes "
+         "are\n"
+         "attached; --remove removes it whatever it holds. SIGHUP reads the configuration again and ends nothing.\n"
+         "Jobs go on between producers and workers while no broker runs.\n\n"
          "FILE\n"
          "  The same names with _ for -, then tables:\n"
          "    max_queues = 16\n"
@@ -52,15 +53,6 @@ std::string footer() {
          "    \"email.send\" = \"high\"\n"
          "  See docs/operations.md for all of their members.\n\n" +
          shell::exit_code_help() + "\nEXAMPLE\n  ojs-shm-broker --name mail --size 64M --config mail.toml\n";
-}
-
-/// Both stop signals wait until the broker is ready for them; threads made meanwhile inherit that.
-void hold_stop_signals() {
-  sigset_t both;
-  ::sigemptyset(&both);
-  ::sigaddset(&both, SIGTERM);
-  ::sigaddset(&both, SIGINT);
-  ::pthread_sigmask(SIG_BLOCK, &both, nullptr);
 }
 
 /// A program whose answer got lost has not succeeded.
@@ -103,18 +95,23 @@ int run(int argc, char** argv) {
     return shell::kExitUsage;
   }
 
-  broker::Settings settings;
-  settings.where = where;
-  if (!config.empty()) shell::must(broker::read_config_file(config, settings));
-  if (name->count() != 0) settings.where.name = where.name;
-  if (dir->count() != 0) settings.where.dir = where.dir;
-  for (const Given& given : flags) {
-    if (given.option->count() == 0) continue;
-    const Status set = given.setting->set(settings, given.text);
-    if (!set) shell::refuse(set.code(), fmt::format("{}: {}", broker::flag_of(*given.setting), set.error().message));
-  }
-  hold_stop_signals();
-  return finish(broker::serve(std::move(settings)));
+  broker::hold_signals();
+  return finish(broker::serve([&] {
+    broker::Settings settings;
+    settings.where = where;
+    if (!config.empty()) shell::must(broker::read_config_file(config, settings));
+    if (name->count() != 0) settings.where.name = where.name;
+    if (dir->count() != 0) settings.where.dir = where.dir;
+    for (const Given& given : flags)  // one of these two in the file, the other as a flag: the flag wins
+      if (given.option->count() != 0 && (given.setting->name == "keep" || given.setting->name == "remove"))
+        settings.keep = settings.remove = false;
+    for (const Given& given : flags) {
+      if (given.option->count() == 0) continue;
+      const Status set = given.setting->set(settings, given.text);
+      if (!set) shell::refuse(set.code(), fmt::format("{}: {}", broker::flag_of(*given.setting), set.error().message));
+    }
+    return settings;
+  }));
 }
 
 }  // namespace

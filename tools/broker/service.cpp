@@ -10,11 +10,14 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <mutex>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tools/broker/order.hpp"
 #include "tools/broker/service_notify.hpp"
+#include "tools/broker/signals.hpp"
 #include "tools/shell/quantity.hpp"
 #include "tools/shell/refusal.hpp"
 #include "worker_api/settings_check.hpp"
@@ -23,25 +26,6 @@ namespace ojs_shm::broker {
 namespace {
 
 using shell::must;
-
-Broker* running = nullptr;  // what a signal stops; set before the signals are let in
-
-void on_stop_signal(int) {
-  if (running != nullptr) running->stop();
-}
-
-void let_stop_signals_in(Broker& broker) {
-  running = &broker;
-  struct sigaction action {};
-  action.sa_handler = on_stop_signal;
-  ::sigaction(SIGTERM, &action, nullptr);
-  ::sigaction(SIGINT, &action, nullptr);
-  sigset_t both;
-  ::sigemptyset(&both);
-  ::sigaddset(&both, SIGTERM);
-  ::sigaddset(&both, SIGINT);
-  ::pthread_sigmask(SIG_UNBLOCK, &both, nullptr);
-}
 
 /// Type and number.
 using Priorities = std::vector<std::pair<std::string, std::int64_t>>;
@@ -93,14 +77,6 @@ void take_over_from_existing(Settings& settings) {
     settings.options.mode = file.st_mode & 0777;
 }
 
-std::uint64_t unfinished_jobs(const Observer& observer) {
-  std::uint64_t jobs = 0;
-  for (const QueueInfo& queue : observer.queues()) {
-    jobs += queue.depth + queue.by_state[static_cast<std::size_t>(State::kActive)];
-  }
-  return jobs;
-}
-
 void start_logging(const std::string& level) {
   auto logger = spdlog::stderr_color_mt("ojs-shm-broker");
   logger->set_pattern("%Y-%m-%dT%H:%M:%S.%e%z %n[%P] %^%l%$ %v");
@@ -109,22 +85,23 @@ void start_logging(const std::string& level) {
 }
 
 /// While the broker still has its seat, so that no other one begins to serve what goes.
-void remove_unless_wanted(const Settings& settings, const Broker& broker, const Observer& observer) {
+void remove_unless_wanted(const Settings& settings, const Broker& broker) {
   const auto& name = settings.where.name;
-  const std::uint64_t unfinished = unfinished_jobs(observer);
   if (settings.keep) {
-    spdlog::info("stopped; segment {} is kept with {} unfinished jobs", name, unfinished);
+    spdlog::info("stopped; segment {} is kept (--keep)", name);
     return;
   }
-  const Status removed = remove_segment(broker.segment());
+  const Status removed = remove_segment(broker.segment(), settings.remove ? Removal::kWithJobs : Removal::kUnused);
   if (removed) {
-    if (unfinished != 0) spdlog::warn("segment {} held {} unfinished jobs; --keep keeps them", name, unfinished);
-    spdlog::info("stopped; segment {} is removed", name);
+    spdlog::info("stopped; segment {} is removed{}", name, settings.remove ? " with all that it held (--remove)" : "");
+  } else if (removed.code() == Code::kWrongState) {
+    spdlog::warn("stopped; the segment is kept: {}; the next broker of this name goes on with them",
+                 removed.error().message);
   } else if (removed.code() == Code::kInUse) {
     spdlog::warn("stopped; segment {} stays, because other processes are attached to it; `ojs-shm rm {}` removes it",
                  name, name);
   } else if (removed.code() == Code::kNotFound) {
-    spdlog::warn("stopped; segment {} was removed by somebody else with {} unfinished jobs", name, unfinished);
+    spdlog::warn("stopped; segment {} was removed by another process meanwhile", name);
   } else {
     throw shell::Refusal{removed.error()};
   }
@@ -135,15 +112,65 @@ void say_ready(const std::string& name) {
   if (std::fflush(stdout) != 0) spdlog::warn("READY could not be written to stdout: {}", std::strerror(errno));
 }
 
-void serve_until_stopped(const Settings& settings, const Priorities& priorities) {
+/// What the broker was asked for last; a SIGHUP may change it while it serves.
+class CurrentSettings {
+ public:
+  explicit CurrentSettings(Settings settings) : settings_(std::move(settings)) {}
+  Settings get() const {
+    const std::lock_guard lock(mutex_);
+    return settings_;
+  }
+  void set(Settings settings) {
+    const std::lock_guard lock(mutex_);
+    settings_ = std::move(settings);
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  Settings settings_;
+};
+
+/// Reads everything anew. A file that is wrong changes nothing; a value that the segment refuses leaves those before it set.
+void reload(const Broker& broker, const ReadSettings& read, CurrentSettings& current, const std::string& origin) {
+  const Settings before = current.get();
+  notify_service_manager("RELOADING=1");
+  bool checked = false;
+  try {
+    Settings settings = read();
+    if (settings.where.name != before.where.name || settings.where.dir != before.where.dir)
+      spdlog::warn("the segment's name and directory are chosen at the start: they stay {} and {}", before.where.name,
+                   before.where.dir);
+    settings.where = before.where;
+    take_over_from_existing(settings);
+    must(settle_order(settings));
+    const Priorities priorities = default_priorities(settings);
+    if (const std::string kept = broker.kept_options(settings.options); !kept.empty())
+      spdlog::warn("what is chosen when a segment is made stays: {}", kept);
+    checked = true;
+    apply(broker.segment(), settings, priorities);
+    spdlog::set_level(spdlog::level::from_str(settings.log_level));
+    current.set(std::move(settings));
+    spdlog::info("{}: the configuration was read again and is in force", origin);
+  } catch (const shell::Refusal& refusal) {
+    spdlog::error(
+        "{}: {}; {}", origin, refusal.error.message,
+        checked ? "what stands before it is in force, the rest is as it was" : "all settings stay as they were");
+  }
+  notify_service_manager("READY=1");
+}
+
+void serve_until_stopped(const ReadSettings& read, CurrentSettings& current, const Priorities& priorities) {
+  const Settings settings = current.get();
   Broker broker = must(Broker::start(settings.where, settings.options));
   const Observer observer = must(Observer::attach(broker.segment()));
   const SegmentInfo info = observer.segment_info();
   spdlog::info("{} {}: {}, room for {} jobs, convention {}, format {}", broker.resumed() ? "resumed" : "created",
                info.path, shell::bytes_text(info.size_bytes), info.slots, info.convention, info.format);
-  if (broker.resumed()) spdlog::info("found: {}", broker.resume_report());
-  if (const std::string kept = broker.kept_options(); !kept.empty())
-    spdlog::warn("what is chosen when a segment is made stays: {}", kept);
+  if (broker.resumed()) {
+    spdlog::info("found: {}", broker.resume_report());
+    if (const std::string kept = broker.kept_options(settings.options); !kept.empty())
+      spdlog::warn("what is chosen when a segment is made stays: {}", kept);
+  }
   try {
     apply(broker.segment(), settings, priorities);
   } catch (const shell::Refusal&) {
@@ -154,25 +181,30 @@ void serve_until_stopped(const Settings& settings, const Priorities& priorities)
   }
   warn_of_unbounded_queues(observer);
 
-  let_stop_signals_in(broker);
-  say_ready(settings.where.name);
-  notify_service_manager(fmt::format("READY=1\nMAINPID={}\nSTATUS=serving {}", ::getpid(), info.path));
-  const Status ran = broker.run([](std::string_view line) { spdlog::info("{}", line); });
-  ::signal(SIGTERM, SIG_IGN);
-  ::signal(SIGINT, SIG_IGN);
-  running = nullptr;
-  must(ran);
+  {
+    const SignalWatch watch([&](int signal, const std::string& origin) {
+      if (signal == SIGHUP) return reload(broker, read, current, origin);
+      spdlog::info("{}: stopping", origin);
+      broker.stop();
+    });
+    say_ready(settings.where.name);
+    notify_service_manager(fmt::format("READY=1\nMAINPID={}\nSTATUS=serving {}", ::getpid(), info.path));
+    must(broker.run([](std::string_view line) { spdlog::info("{}", line); }));
+  }
   notify_service_manager("STOPPING=1");
-  remove_unless_wanted(settings, broker, observer);
+  remove_unless_wanted(current.get(), broker);
 }
 
 }  // namespace
 
-int serve(Settings settings) {
+int serve(const ReadSettings& read) {
+  Settings settings = read();
   start_logging(settings.log_level);
   take_over_from_existing(settings);
   must(settle_order(settings));
-  serve_until_stopped(settings, default_priorities(settings));
+  const Priorities priorities = default_priorities(settings);
+  CurrentSettings current(std::move(settings));
+  serve_until_stopped(read, current, priorities);
   return shell::kExitOk;
 }
 

@@ -50,6 +50,15 @@ Status one_of(std::string_view text, std::initializer_list<std::string_view> all
   return {};
 }
 
+Status yes_or_no(std::string_view text, bool& target) {
+  std::string chosen;
+  const Status known = one_of(text, {"true", "false"}, chosen);
+  if (known) target = chosen == "true";
+  return known;
+}
+
+Status keep_or_remove() { return invalid("keep and remove contradict each other; choose one"); }
+
 constexpr Setting kSettings[] = {
     {"size", "BYTES", "Size of the segment, such as 64M; unset: what the rest needs, 60 MiB with all defaults",
      [](Settings& s, std::string_view text) {
@@ -92,20 +101,18 @@ constexpr Setting kSettings[] = {
      }},
     {"retention", "TIME", "Drop finished jobs after this time, such as 1h or PT1H (kept until their room is needed)",
      [](Settings& s, std::string_view text) { return put(shell::parse_duration_ms(text), s.options.retention_ms); }},
-    {"keep", "", "Keep the segment when the broker stops",
+    {"keep", "", "Keep the segment when the broker stops, also when no unfinished job and no dead letter is in it",
      [](Settings& s, std::string_view text) {
-       std::string chosen;
-       const Status known = one_of(text, {"true", "false"}, chosen);
-       s.keep = chosen == "true";
-       return known;
+       const Status known = yes_or_no(text, s.keep);
+       return known && s.keep && s.remove ? keep_or_remove() : known;
+     }},
+    {"remove", "", "Remove the segment when the broker stops, with the jobs that are still in it",
+     [](Settings& s, std::string_view text) {
+       const Status known = yes_or_no(text, s.remove);
+       return known && s.keep && s.remove ? keep_or_remove() : known;
      }},
     {"events", "", "Let every handle tell what it does, for `ojs-shm events` (as the segment has it; at first not)",
-     [](Settings& s, std::string_view text) {
-       std::string chosen;
-       const Status known = one_of(text, {"true", "false"}, chosen);
-       s.events = chosen == "true";
-       return known;
-     }},
+     [](Settings& s, std::string_view text) { return yes_or_no(text, s.events.emplace()); }},
     {"log_level", "LEVEL", "debug, info, warn or error (info)",
      [](Settings& s, std::string_view text) {
        return one_of(text, {"debug", "info", "warn", "error"}, s.log_level);

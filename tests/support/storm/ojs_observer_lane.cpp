@@ -144,7 +144,7 @@ class ObserverLane {
     judge(Observer::attach(admin->segment()).value(), "half a copy");
   }
 
-  void remove_copy() { (void)remove_segment(plan_.name, true); }
+  void remove_copy() { (void)remove_segment(plan_.name, Removal::kForced); }
 
   void bad(std::string_view what, const Error& error) {
     lane_.accuse(Offence::kBadCopy, {}, fmt::format("{}: {} ({})", what, error.message, code_name(error.code)));

@@ -90,8 +90,8 @@ void OjsSubject::create() {
 void OjsSubject::remove() noexcept {
   observer_.reset();
   try {
-    (void)remove_segment(plan_.name, true);
-    (void)remove_segment(copy_of(plan_.name), true);
+    (void)remove_segment(plan_.name, Removal::kForced);
+    (void)remove_segment(copy_of(plan_.name), Removal::kForced);
   } catch (...) {  // nothing is left to tell it to
   }
 }
@@ -261,7 +261,7 @@ void OjsSubject::check_pools(Ledger& ledger) {
 
 void OjsSubject::inspect_abandoned(Ledger& ledger) {
   accuse_violations(ledger, "when all have left");
-  if (const Status removed = remove_segment(plan_.name, false); !removed.ok())
+  if (const Status removed = remove_segment(plan_.name, Removal::kWithJobs); !removed.ok())
     ledger.accuse(Offence::kLeak, 0, {}, "the empty segment cannot be removed: " + removed.error().message);
 }
 

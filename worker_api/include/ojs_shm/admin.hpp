@@ -97,11 +97,19 @@ class OJS_SHM_API Admin {
 
 /// The segments of a directory.
 OJS_SHM_API std::vector<SegmentFile> list_segments(const std::string& dir);
-/// Removes the files. Errors: kNotFound, kInUse while anybody lives (unless forced), kPermission.
-OJS_SHM_API Status remove_segment(const SegmentName& name, bool force);
-/// Removes the files of this very segment. Errors: kNotFound when its name leads to another one or to none by now, kInUse
-/// while anybody else lives in it, kPermission.
-OJS_SHM_API Status remove_segment(const Segment& segment);
+/// What remove_segment() may take with the files.
+enum class Removal : std::uint8_t {
+  kUnused,    ///< nothing: a segment with unfinished jobs, dead letters or a living process is refused
+  kWithJobs,  ///< its jobs; a segment with a living process is refused
+  kForced,    ///< its jobs, also under living processes, which then go on among themselves
+};
+/// Removes the files. Errors: kNotFound, kInUse (a process lives in it), kWrongState (jobs are left; the message says how
+/// many), kOtherFormat (not a segment: never removed; or one whose jobs this library cannot count: kForced only),
+/// kPermission.
+OJS_SHM_API Status remove_segment(const SegmentName& name, Removal removal = Removal::kUnused);
+/// Removes the files of this very segment. Errors: as above, of other processes than this one; kNotFound also when its name
+/// leads to another segment by now. kForced does as kWithJobs.
+OJS_SHM_API Status remove_segment(const Segment& segment, Removal removal = Removal::kUnused);
 
 /// The broker's part: holds the broker's seat in a segment and supervises it until stopped. One thread.
 class OJS_SHM_API Broker {
@@ -113,8 +121,8 @@ class OJS_SHM_API Broker {
   ~Broker();
   bool resumed() const;
   std::string resume_report() const;  ///< what the audit and the repair of a resumed segment found, for the log
-  /// Which options a resumed segment has otherwise than they were given, for the log; empty: none.
-  std::string kept_options() const;
+  /// Which of these options the segment has otherwise, because they are chosen when it is made; empty: none.
+  std::string kept_options(const SegmentOptions& options) const;
   /// Supervises until stop(); calls `log` with a line when something happened (a death, a repair).
   Status run(const std::function<void(std::string_view)>& log);
   void stop() noexcept;  ///< async-signal-safe

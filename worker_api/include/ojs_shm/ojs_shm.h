@@ -143,7 +143,7 @@ OJS_SHM_API int ojs_shm_segment_observe(const char* name, const char* dir, ojs_s
 OJS_SHM_API int64_t ojs_shm_segment_convention(const ojs_shm_segment* segment, char* buffer, size_t size);
 OJS_SHM_API int64_t ojs_shm_segment_path(const ojs_shm_segment* segment, char* buffer, size_t size);
 OJS_SHM_API int64_t ojs_shm_segment_size_bytes(const ojs_shm_segment* segment);
-// Removes the files. `force` != 0: also while somebody lives. Errors: NOT_FOUND, IN_USE, PERMISSION.
+// `force` != 0: with its jobs, under the living too. Errors: NOT_FOUND, IN_USE, WRONG_STATE (jobs), OTHER_FORMAT, PERMISSION.
 OJS_SHM_API int ojs_shm_segment_remove(const char* name, const char* dir, int force);
 // The segments of a directory, as a JSON array. The text is kept for ojs_shm_last_text(NULL, ...).
 OJS_SHM_API int64_t ojs_shm_segment_list(const char* dir, char* buffer, size_t size);

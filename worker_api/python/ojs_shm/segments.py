@@ -35,7 +35,11 @@ def create_segment(name: str | None = None, *, dir: str | None = None, conventio
 
 
 def remove_segment(name: str | None = None, *, dir: str | None = None, force: bool = False) -> None:
-    """Removes its files. Errors: NotFound, InUse while anybody lives (unless forced), PermissionDenied."""
+    """Removes its files; `force`: also with unfinished jobs or dead letters, and under living processes.
+
+    Errors: NotFound, InUse (a process lives in it), WrongState (jobs are left), OtherFormat (not a segment: never
+    removed), PermissionDenied.
+    """
     code = library().segment_remove(_abi.text_in(name, "name"), _abi.text_in(dir, "dir"), int(force))
     if code < 0:
         raise library().error(code)
