@@ -312,6 +312,7 @@ struct EngineHeader {
   Word marking;                 ///< Marking, of whoever has that seat
   alignas(64) Word telling;     ///< 1: lanes tell what happens
   Word limiting;                ///< kinds of limits that there are; only grows
+  Word strict_envelopes;        ///< 1: who reads envelopes refuses members that mean nothing
   alignas(64) Word event_turn;  ///< pages of events handed out
   Word waits_unmeasured;        ///< dispatches for which there was no page
   Word pools_settler;           ///< lane + 1 of whoever changes pools

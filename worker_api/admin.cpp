@@ -193,6 +193,12 @@ Status Admin::clear_limit(std::string_view key) {
   return internal::error_of(outcome, impl_->handle->store(), engine::kNoIndex, key);
 }
 
+Status Admin::set_strict_envelopes(bool on) {
+  if (impl_->handle->closed()) return internal::closed();
+  impl_->handle->store().header().strict_envelopes.store(on ? 1 : 0, shm::Point::kSetChanged);
+  return {};
+}
+
 Status Admin::set_events(bool on) {
   if (impl_->handle->closed()) return internal::closed();
   impl_->handle->actor().set_telling(on);

@@ -123,6 +123,7 @@ enum class SpecFault : std::uint8_t {
   kCoefficient,
   kBackoff,
   kAgeRate,
+  kTenant,
   kLimit,
   kNoLimits,
   kBusy

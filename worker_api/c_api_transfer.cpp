@@ -85,6 +85,7 @@ ojs_shm_import_report report_of(const ojs_shm::ImportReport& done, std::uint64_t
   report.default_priorities = done.default_priorities;
   report.defaulted = done.defaulted;
   report.clamped = done.clamped;
+  report.displaced = done.displaced;
   return report;
 }
 

@@ -3,8 +3,10 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <ojs_shm/job.hpp>
 #include <ojs_shm/result.hpp>
@@ -24,6 +26,9 @@ struct Envelope {
               ///< unique as they were sent, unknown members
   std::optional<std::int64_t> priority;  ///< not yet held against a convention
   std::string vast_priority;             ///< as it was written, when 64 bits do not hold it; then in no range
+  std::string priority_name;             ///< instead of a number: a name that the caller must look up, or refuse
+  std::vector<std::string>
+      unknown;  ///< members that mean nothing here ("max_attemps", "options.prio"), kept in `extra`
   std::optional<std::uint32_t> priority_age_rate;
   std::uint64_t scheduled_at_ms = 0;
   std::uint64_t expires_at_ms = 0;
@@ -41,13 +46,20 @@ struct Envelope {
   JobSpec spec() const;
 };
 
+/// Whether `priority` may be a name instead of a number: for people, not on the wire.
+enum class PriorityNames : std::uint8_t { kRefused, kTaken };
+
 /// Reads an envelope. Every option may stand at the top or in `options`, in any of its spellings; the same option twice
 /// with different values is an error. Members that the system manages (state, attempt, ...) are ignored. Relative times
 /// count from `now_ms`. Source: ojs-core 5, ojs-json-format, ojs-retry; requirements B.2.
 ///
 /// Errors: kInvalid; `subject` is the member ("priority", "retry.max_attempts"), or "json" when the text is no JSON.
 /// kTooLarge: a name or `meta` above its maximum, which is in `bound`.
-Result<Envelope> parse_envelope(std::string_view json, std::uint64_t now_ms);
+Result<Envelope> parse_envelope(std::string_view json, std::uint64_t now_ms,
+                                PriorityNames names = PriorityNames::kRefused);
+
+/// The members of an envelope that mean something, at the top and in `options`.
+std::span<const std::string_view> envelope_members();
 
 /// What `-i` on a command line means: an array is the args, anything else is their only element. Errors: kInvalid.
 Result<std::string> args_of_input(std::string_view json);
@@ -56,8 +68,10 @@ Result<std::string> args_of_input(std::string_view json);
 /// crash left in the job's texts: what is no JSON is shown as a string.
 std::string print_job(const JobInfo& job);
 
-/// `meta.tenant_id` of a job's members, a text; empty: it has none.
-std::string tenant_of(std::string_view extra);
+/// `meta.tenant_id` of a job's members; empty: it has none. Nothing: it is not a text.
+std::optional<std::string> tenant_in(std::string_view extra);
+/// The same of members that were accepted; what is not a text is no tenant.
+inline std::string tenant_of(std::string_view extra) { return tenant_in(extra).value_or(""); }
 
 /// A job that is not in a segment, as an envelope that parse_envelope() reads as the same job.
 std::string print_envelope(const JobSpec& job);

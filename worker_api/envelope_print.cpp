@@ -162,14 +162,14 @@ std::string print_job(const JobInfo& job) {
   return out;
 }
 
-std::string tenant_of(std::string_view extra) {
-  if (extra.find("tenant_id") == std::string_view::npos || !json::check(extra)) return {};
+std::optional<std::string> tenant_in(std::string_view extra) {
+  if (extra.find("tenant_id") == std::string_view::npos || !json::check(extra)) return "";
   for (const json::Member& member : json::members_of(json::trim(extra))) {
     if (member.name != "meta" || json::kind_of(member.value) != json::Kind::kObject) continue;
     for (const json::Member& meta : json::members_of(member.value))
-      if (meta.name == "tenant_id") return json::string_of(meta.value).value_or("");
+      if (meta.name == "tenant_id") return json::string_of(meta.value);
   }
-  return {};
+  return "";
 }
 
 std::string print_envelope(const JobSpec& job) {

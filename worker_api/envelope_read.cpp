@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <limits>
 #include <span>
+#include <string>
+#include <vector>
 
 #include <spdlog/fmt/fmt.h>
 
@@ -29,9 +32,21 @@ constexpr std::array<std::string_view, 19> kManaged = {
     "cancelled_at", "discarded_at",   "next_attempt_at", "worker_id",   "result",        "error",      "errors",
     "progress",     "retry_delay_ms", "previous_state",  "workflow_id", "parent_results"};
 
+// Members that mean something to clients and stay with the job as they are.
+constexpr std::array<std::string_view, 2> kMeaningful = {"schema", "traceparent"};
+
 class EnvelopeReader {
  public:
-  explicit EnvelopeReader(std::uint64_t now_ms) : now_ms_(static_cast<std::int64_t>(now_ms)) {}
+  EnvelopeReader(std::uint64_t now_ms, PriorityNames names)
+      : now_ms_(static_cast<std::int64_t>(now_ms)), names_(names == PriorityNames::kTaken) {}
+
+  static std::vector<std::string_view> names() {
+    std::vector<std::string_view> names;
+    for (const auto fields : {top_level_fields(), option_fields()})
+      for (const Field& field : fields) names.push_back(field.name);
+    names.insert(names.end(), kMeaningful.begin(), kMeaningful.end());
+    return names;
+  }
 
   Result<Envelope> read(std::string_view object) {
     for (const Member& member : json::members_of(object)) {
@@ -97,13 +112,18 @@ class EnvelopeReader {
 
   void read_top_level(const Member& member) {
     if (take_if_known(top_level_fields(), member) || take_if_known(option_fields(), member)) return;
-    if (std::ranges::find(kManaged, member.name) == kManaged.end()) keep(member);
+    if (std::ranges::find(kManaged, member.name) != kManaged.end()) return;
+    if (std::ranges::find(kMeaningful, member.name) == kMeaningful.end()) unknown_.push_back(member.name);
+    keep(member);
   }
 
   void take_options(const Member& member) {
     if (!is_object(member)) return;
     for (const Member& option : json::members_of(member.value)) {
-      if (!take_if_known(option_fields(), option)) unknown_options_.add(option.name, option.value, complaint_);
+      if (!take_if_known(option_fields(), option)) {
+        unknown_.push_back("options." + option.name);
+        unknown_options_.add(option.name, option.value, complaint_);
+      }
       if (complaint_.raised()) return;
     }
   }
@@ -142,6 +162,9 @@ class EnvelopeReader {
            complaint_);
   }
   void take_priority(const Member& member) {
+    if (const auto name = json::string_of(member.value);
+        names_ && name && !name->empty() && std::isalpha((*name)[0]) != 0)
+      return settle(priority_name_, name, "priority", complaint_);
     const auto priority = json::integer_of(member.value);
     if (!priority) return complaint_.wrong_kind("priority", "an integer", member.value);
     using Limits = std::numeric_limits<std::int64_t>;
@@ -204,7 +227,10 @@ class EnvelopeReader {
     if (!is_object(member)) return;
     for (const Member& entry : json::members_of(member.value)) {
       meta_.add(entry.name, entry.value, complaint_);
-      if (entry.name == "tenant_id") tenant_ = json::string_of(entry.value).value_or("");
+      if (entry.name != "tenant_id") continue;
+      const auto tenant = json::string_of(entry.value);
+      if (!tenant) return complaint_.wrong_kind("meta.tenant_id", "a text", entry.value);
+      tenant_ = *tenant;
     }
   }
 
@@ -250,6 +276,7 @@ class EnvelopeReader {
   Envelope assemble() {
     if (!type_) complaint_.about("type", "is missing");
     if (!args_) complaint_.about("args", "is missing");
+    if (priority_name_ && priority_) complaint_.about("priority", "is given twice, with different values");
     std::optional<JobLimit> limit;
     if (wants_rate_limit_) limit = read_limit();
     std::string extra;
@@ -267,6 +294,8 @@ class EnvelopeReader {
             .extra = std::move(extra),
             .priority = priority_,
             .vast_priority = vast_priority_,
+            .priority_name = priority_name_.value_or(""),
+            .unknown = std::move(unknown_),
             .priority_age_rate = age_rate_,
             .scheduled_at_ms = scheduled_at_ms_.value_or(0),
             .expires_at_ms = expires_at_ms_.value_or(0),
@@ -282,10 +311,13 @@ class EnvelopeReader {
   }
 
   std::int64_t now_ms_;
+  bool names_;  ///< a priority may be a name
   json::Complaint complaint_;
   std::optional<std::string> type_, args_, id_, queue_;
   std::optional<std::int64_t> priority_;
+  std::optional<std::string> priority_name_;
   std::string vast_priority_, tenant_;
+  std::vector<std::string> unknown_;
   std::string_view rate_limit_;
   std::optional<std::uint64_t> scheduled_at_ms_, expires_at_ms_;
   std::optional<std::uint32_t> timeout_ms_, lease_ms_, age_rate_;
@@ -315,11 +347,16 @@ JobSpec Envelope::spec() const {
           .tenant = tenant};
 }
 
-Result<Envelope> parse_envelope(std::string_view json, std::uint64_t now_ms) {
+Result<Envelope> parse_envelope(std::string_view json, std::uint64_t now_ms, PriorityNames names) {
   if (Status status = json::check(json); !status) return status.error();
   if (json::kind_of(json) != Kind::kObject)
     return Error{.code = Code::kInvalid, .message = "a job must be a JSON object", .subject = "job"};
-  return EnvelopeReader(now_ms).read(json);
+  return EnvelopeReader(now_ms, names).read(json);
+}
+
+std::span<const std::string_view> envelope_members() {
+  static const std::vector<std::string_view> kNames = EnvelopeReader::names();
+  return kNames;
 }
 
 Result<std::string> args_of_input(std::string_view json) {

@@ -44,6 +44,7 @@ SegmentInfo Observer::segment_info() const {
   info.max_body_bytes = store.max_body();
   info.default_lease_ms = store.default_lease_ms();
   info.retention_ms = engine_header.retention_ms;
+  info.strict_envelopes = engine_header.strict_envelopes.load() != 0;
   info.events = engine_header.telling.load() != 0;
   info.unmeasured_waits_total = engine_header.waits_unmeasured.load();
   info.priority_min = convention.min;

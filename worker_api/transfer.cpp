@@ -124,7 +124,8 @@ struct Import::Impl {
   std::deque<std::pair<std::uint64_t, ExportedJob>> without_priority;  ///< with their lines
   std::uint64_t lines = 0;
   ImportReport report;
-  bool limits_moved = false;  ///< what was just to be put in has to be read again
+  std::vector<engine::JobId> finished_;  ///< put in; those whose room was needed since are gone again
+  bool limits_moved = false;             ///< what was just to be put in has to be read again
 
   engine::Actor& actor() { return handle->actor(); }
   engine::Convention ours() { return handle->store().convention(); }
@@ -231,6 +232,14 @@ struct Import::Impl {
     return {};
   }
 
+  /// Finished jobs give their room to jobs that come after them, also to those of the same import.
+  void recount() {
+    const std::uint64_t gone =
+        std::erase_if(finished_, [this](engine::JobId id) { return handle->store().find_job(id) == engine::kNoIndex; });
+    report.jobs -= gone;
+    report.displaced += gone;
+  }
+
   Status put(const ExportedJob& exported) {
     constexpr int kMostReads = 32;
     Status put = put_once(exported);
@@ -262,8 +271,11 @@ struct Import::Impl {
     const std::string tenant = tenant_of(job.extra);
     spec.limit = limit ? &*limit : nullptr;
     spec.tenant = tenant;
+    // An export may hold what is refused today: a tenant_id that is not a text. Such a job has no tenant.
+    if (!tenant_in(job.extra)) spec.extra = {};
     if (const auto fault = handle->read(spec, past.job); fault != internal::SpecFault::kNone)
       return internal::error_of(fault, spec, handle->store());
+    past.job.extra = job.extra;
     bool clamped = false;
     if (exported.priority) {
       const Result<std::uint8_t> rank = rank_of(*exported.priority, clamped);
@@ -309,6 +321,8 @@ struct Import::Impl {
     limits_moved = outcome == engine::Outcome::kLimitsMoved;
     if (outcome == engine::Outcome::kDuplicate) return internal::just_brought(id);
     if (outcome != engine::Outcome::kOk) return internal::error_of(outcome, handle->store(), past.job.queue, id);
+    if (const auto finished = engine::is_terminal(past.state); finished && past.job.id)
+      finished_.push_back(*past.job.id);
     ++report.jobs;
     report.clamped += clamped ? 1 : 0;
     report.defaulted += defaulted ? 1 : 0;
@@ -362,11 +376,13 @@ Status Import::take(std::string_view line) {
 Status Import::finish() {
   if (impl_->handle->closed()) return internal::closed();
   if (!impl_->theirs) return no_head();
+  impl_->recount();
   while (!impl_->without_priority.empty()) {
     const auto [line, job] = std::move(impl_->without_priority.front());
     impl_->without_priority.pop_front();
     if (const Status put = impl_->put(job); !put) return in_line(line, put.error());
   }
+  impl_->recount();
   return {};
 }
 

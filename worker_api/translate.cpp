@@ -176,6 +176,7 @@ namespace {
 
 /// Whose job it is, and the key that it brings.
 [[gnu::noinline]] SpecFault read_tenant_and_limit(engine::Actor& actor, const JobSpec& spec, engine::NewJob& job) {
+  if (spec.tenant.empty() && !tenant_in(spec.extra)) return SpecFault::kTenant;
   job.tenant = engine::Store::hash_tenant(tenant_of(spec));
   if (spec.limit == nullptr) return SpecFault::kNone;
   if (!check_limit(spec.limit->key, spec.limit->limit, false)) return SpecFault::kLimit;
@@ -306,6 +307,7 @@ SpecFault Handle::read(const JobSpec& spec, engine::NewJob& job) {
     case SpecFault::kBackoff: return invalid("retry.backoff", "retry.backoff is none of the four strategies");
     case SpecFault::kAgeRate:
       return invalid("priority_age_rate", "priority_age_rate is at most 255", engine::Aging::Rate::kMax);
+    case SpecFault::kTenant: return invalid("meta.tenant_id", "meta.tenant_id must be a text");
     case SpecFault::kLimit: return check_limit(spec.limit->key, spec.limit->limit, false).error();
     case SpecFault::kNoLimits: return error_of(engine::Outcome::kNoLimits, store, engine::kNoIndex, "");
     case SpecFault::kBusy: return error_of(engine::Outcome::kBusy, store, engine::kNoIndex, "");

@@ -64,7 +64,7 @@ static int close_room(room* here, const char* name) {
   CHECK(ojs_shm_close(here->worker) == OJS_SHM_OK);
   CHECK(ojs_shm_close(here->producer) == OJS_SHM_OK);
   CHECK(ojs_shm_close(here->segment) == OJS_SHM_OK);
-  CHECK_OK(NULL, ojs_shm_segment_remove(name, directory, 0));
+  CHECK_OK(NULL, ojs_shm_segment_remove(name, directory, 1));
   return 1;
 }
 

@@ -194,6 +194,7 @@ static int events_and_waits(void) {
   CHECK_OK(NULL, ojs_shm_events_open(here.segment, OJS_SHM_EVENTS_AT_ONCE, &events));
   CHECK_OK(here.producer, ojs_shm_enqueue(here.producer, &job, id));
   CHECK(ojs_shm_next_event(events, here.text, sizeof here.text) == OJS_SHM_E_EMPTY);
+  CHECK_OK(here.admin, ojs_shm_set_strict_envelopes(here.admin, 1));
   CHECK_OK(here.admin, ojs_shm_set_events(here.admin, 1));
   CHECK_OK(here.producer, ojs_shm_reprioritize(here.producer, id, 0, NULL));
   CHECK(ojs_shm_next_event(events, NULL, 0) > 0);

@@ -47,7 +47,7 @@ TEST(CliTransfer, an_export_goes_into_a_new_segment_and_comes_out_the_same) {
   ASSERT_EQ(in.exit_code, 0) << in.err;
   EXPECT_EQ(in.out,
             "{\"jobs\":5,\"existing\":0,\"refused\":0,\"queues\":2,\"default_priorities\":0,\"defaulted\":0,"
-            "\"clamped\":0,\"pools\":1,\"limits\":1}\n");
+            "\"clamped\":0,\"pools\":1,\"limits\":1,\"displaced\":0}\n");
   EXPECT_EQ(without_fences(without_head(to.cli({"export"}).out)), without_fences(without_head(out.out)));
   const Finished again = to.cli({"import", "-"}, out.out);
   EXPECT_EQ(again.exit_code, 0);

@@ -80,8 +80,8 @@ TEST(StandardStreams, no_file_of_a_broker_becomes_its_stdin_stdout_or_stderr) {
 
 TEST(StandardStreams, a_broker_whose_ready_gets_lost_serves_and_says_so_at_the_end) {
   ScratchDirectory folder;
-  Process broker = Process::start(
-      {"sh", "-c", "exec \"$0\" --name test --dir \"$1\" >/dev/full", program("ojs-shm-broker"), folder.path()});
+  Process broker = Process::start({"sh", "-c", "exec \"$0\" --name test --dir \"$1\" --remove >/dev/full",
+                                   program("ojs-shm-broker"), folder.path()});
   ASSERT_TRUE(eventually([&] { return broker.err().find("READY could not be written") != std::string::npos; }));
   EXPECT_EQ(run({program("ojs-shm"), "enqueue", "-t", "a", "--name", "test", "--dir", folder.path()}).exit_code, 0);
   broker.signal(SIGTERM);

@@ -276,6 +276,7 @@ class Caller {
   }
   void watch(Input& input) {
     judge(admin_, ojs_shm_set_events(admin_, input.byte() % 2));
+    judge(admin_, ojs_shm_set_strict_envelopes(admin_, input.byte() % 2));
     ojs_shm_events* events = nullptr;
     const int opened = ojs_shm_events_open(segment_.get(), input.byte() % 8, &events);
     judge(nullptr, opened);

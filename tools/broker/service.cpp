@@ -52,6 +52,7 @@ void apply(const Segment& segment, const Settings& settings, const Priorities& p
   for (const auto& [name, queue] : settings.queues) taken("queues." + name, admin.set_queue(name, queue));
   for (const auto& [name, pool] : settings.pools) must(admin.set_pool(name, pool));
   for (const auto& [key, limit] : settings.limits) must(admin.set_limit(key, limit));
+  if (settings.strict_envelopes) must(admin.set_strict_envelopes(*settings.strict_envelopes));
   if (settings.events) must(admin.set_events(*settings.events));
   for (const auto& [type, priority] : priorities) must(admin.set_default_priority(type, priority));
 }

@@ -113,6 +113,8 @@ constexpr Setting kSettings[] = {
      }},
     {"events", "", "Let every handle tell what it does, for `ojs-shm events` (as the segment has it; at first not)",
      [](Settings& s, std::string_view text) { return yes_or_no(text, s.events.emplace()); }},
+    {"strict_envelopes", "", "Refuse envelopes with members that mean nothing (as the segment has it; at first not)",
+     [](Settings& s, std::string_view text) { return yes_or_no(text, s.strict_envelopes.emplace()); }},
     {"log_level", "LEVEL", "debug, info, warn or error (info)",
      [](Settings& s, std::string_view text) {
        return one_of(text, {"debug", "info", "warn", "error"}, s.log_level);

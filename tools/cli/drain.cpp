@@ -10,6 +10,7 @@
 #include <ojs_shm/admin.hpp>
 
 #include "tools/cli/command.hpp"
+#include "tools/cli/progress_bar.hpp"
 #include "tools/cli/view.hpp"
 #include "tools/shell/output.hpp"
 #include "tools/shell/quantity.hpp"
@@ -59,10 +60,17 @@ int drain(const Request& request, const DrainOptions& options) {
   if (!options.empty) pause_queues(request, observer, options);
 
   std::uint64_t jobs = remaining(observer, options);
+  const std::uint64_t first = jobs;
+  ProgressBar bar(first);
+  const auto draw = [&](bool final) {
+    bar.draw(first - std::min(first, jobs), fmt::format("{} jobs left", jobs), final);
+  };
   while (jobs != 0 && (options.timeout.empty() || Clock::now() < end)) {
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
     jobs = remaining(observer, options);
+    draw(false);
   }
+  if (first != 0) draw(true);
   if (request.json) {
     print_line(object([&](json::ObjectWriter& writer) { count(writer, "remaining", jobs); }));
   } else if (jobs != 0) {

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <spdlog/fmt/fmt.h>
 #include <unistd.h>
 
 #include <string>
@@ -12,6 +13,7 @@
 #include "tools/cli/on_full.hpp"
 #include "tools/cli/submission.hpp"
 #include "tools/cli/view.hpp"
+#include "tools/shell/output.hpp"
 #include "tools/shell/quantity.hpp"
 #include "tools/shell/refusal.hpp"
 
@@ -24,7 +26,7 @@ constexpr const char* kBlockTimeout = "--block-timeout";
 
 struct Options {
   SubmissionFlags job;
-  bool wait = false;
+  bool wait = false, strict = false;
   std::string wait_timeout, block_timeout, on_full;
   CLI::App* command = nullptr;
 };
@@ -62,6 +64,8 @@ int enqueue_one(const Request& request, const Options& options, Producer& produc
   } else {
     print_line(id);
   }
+  if (const Status flushed = shell::flush_output(); !flushed)
+    shell::refuse(flushed.code(), fmt::format("job {} is stored, but {}", id, flushed.error().message));
   return shell::kExitOk;
 }
 
@@ -72,7 +76,8 @@ int enqueue(const Request& request, const Options& options) {
     return enqueue_one(request, options, producer);
   }
   for (const CLI::Option* option : options.command->get_options()) {
-    if (option->count() != 0 && option->get_name() != kBlockTimeout && option->get_name() != "--on-full")
+    if (option->count() != 0 && option->get_name() != kBlockTimeout && option->get_name() != "--on-full" &&
+        option->get_name() != "--strict")
       shell::refuse(Code::kInvalid, option->get_name() + " describes one job and needs --type");
   }
   if (::isatty(STDIN_FILENO) == 1) {
@@ -80,9 +85,11 @@ int enqueue(const Request& request, const Options& options) {
   }
   await_segment(request, kPatience);
   Producer producer = must(Producer::attach(request.where));
-  if (options.on_full.empty()) return EnvelopeStream(producer, STDIN_FILENO, request.json, patience_of(options)).run();
+  const bool strict = options.strict || must(Observer::attach(producer.segment())).segment_info().strict_envelopes;
+  if (options.on_full.empty())
+    return EnvelopeStream(producer, STDIN_FILENO, request.json, strict, patience_of(options)).run();
   const OnFull on_full = on_full_of(options.on_full, producer.segment());
-  return EnvelopeStream(producer, STDIN_FILENO, request.json, {}, &on_full).run();
+  return EnvelopeStream(producer, STDIN_FILENO, request.json, strict, {}, &on_full).run();
 }
 
 }  // namespace
@@ -124,6 +131,13 @@ void add_enqueue_command(CLI::App& app, Request& request) {
                    "breaker=N refusals in a row, then not asked for cooldown=10s; buffer=N jobs in memory,\n"
                    "waited for at the end for flush=60s")
       ->type_name("POLICY");
+  command
+      ->add_option("--rate-limit", job.rate_limit,
+                   "KEY, then what it allows: concurrency=N, rate=N/PERIOD, throttle=N/PERIOD,\n"
+                   "on_limit=wait|reschedule|drop; such as api,concurrency=5")
+      ->type_name("LIMIT");
+  command->add_flag("--strict", options->strict,
+                    "Refuse a line with a member that means nothing, such as max_attemps (as the segment says)");
   command->add_flag("--pending", job.pending, "Wait for `activate`");
   command->add_flag("--wait", options->wait, "Wait for its end and print its result, as `wait` does");
   command->add_option("--wait-timeout", options->wait_timeout, "As --wait, for at most this time")->type_name("TIME");

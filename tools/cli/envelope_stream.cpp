@@ -29,9 +29,15 @@ bool ends_everything(Code code) {
 
 }  // namespace
 
-EnvelopeStream::EnvelopeStream(Producer& producer, int fd, bool json, const EnqueueOptions& patience,
+EnvelopeStream::EnvelopeStream(Producer& producer, int fd, bool json, bool strict, const EnqueueOptions& patience,
                                const OnFull* on_full)
-    : producer_(producer), on_full_(on_full), json_(json), patience_(patience), lines_(fd), bar_(lines_.size()) {
+    : producer_(producer),
+      on_full_(on_full),
+      json_(json),
+      unknown_(strict),
+      patience_(patience),
+      lines_(fd),
+      bar_(lines_.size()) {
   if (on_full != nullptr) resilient_.emplace(shell::must(Producer::attach(producer.segment())), on_full->options);
 }
 
@@ -43,19 +49,20 @@ int EnvelopeStream::run() {
   flush();
   if (resilient_) empty_buffer();
   draw(true);
+  unknown_.warn();
   return refused_ == 0 ? shell::kExitOk : shell::kExitFailed;
 }
 
 void EnvelopeStream::take(const std::string& line) {
   if (line.find_first_not_of(" \t\r") == std::string::npos) return;
-  auto envelope = parse_envelope(line, shell::unix_now_ms());
+  auto envelope = parse_envelope(line, shell::unix_now_ms(), PriorityNames::kTaken);
   if (!envelope) return refuse(lines_.count(), envelope.error());
   const Status supported = check_supported(*envelope);
   if (!supported) return refuse(lines_.count(), supported.error());
-  if (!envelope->vast_priority.empty()) {
-    return refuse(lines_.count(),
-                  out_of_range(shell::must(Observer::attach(producer_.segment())), envelope->vast_priority));
-  }
+  const Observer observer = shell::must(Observer::attach(producer_.segment()));
+  if (!envelope->vast_priority.empty()) return refuse(lines_.count(), out_of_range(observer, envelope->vast_priority));
+  if (const Status named = settle_priority(*envelope, observer); !named) return refuse(lines_.count(), named.error());
+  if (const Status known = unknown_.judge(*envelope); !known) return refuse(lines_.count(), known.error());
   batch_.push_back({lines_.count(), std::move(envelope).value()});
 }
 
@@ -89,7 +96,14 @@ void EnvelopeStream::flush() {
     }
   }
   batch_.clear();
-  std::fflush(stdout);
+  if (const Status flushed = shell::flush_output(); !flushed) {
+    bar_.clear();
+    shell::refuse(
+        flushed.code(),
+        fmt::format("{} jobs are stored, those of the lines up to {}, and no line after it was taken; but {}; "
+                    "`ojs-shm list` shows their ids",
+                    accepted_, lines_.count(), flushed.error().message));
+  }
   draw(false);
 }
 

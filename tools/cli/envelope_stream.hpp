@@ -13,6 +13,7 @@
 #include "tools/cli/line_reader.hpp"
 #include "tools/cli/on_full.hpp"
 #include "tools/cli/progress_bar.hpp"
+#include "tools/cli/unknown_members.hpp"
 #include "worker_api/envelope.hpp"
 
 namespace ojs_shm::cli {
@@ -23,7 +24,8 @@ namespace ojs_shm::cli {
 class EnvelopeStream {
  public:
   /// With `on_full` the lines go one by one and by its rules; what is left in its buffer at the end was refused.
-  EnvelopeStream(Producer& producer, int fd, bool json, const EnqueueOptions& patience,
+  /// `strict`: a member that means nothing is a refusal; else they are counted, and named at the end.
+  EnvelopeStream(Producer& producer, int fd, bool json, bool strict, const EnqueueOptions& patience,
                  const OnFull* on_full = nullptr);
   /// Returns an exit code: 0, or 1 when a line was refused. Throws shell::Refusal when nothing can go on.
   int run();
@@ -46,6 +48,7 @@ class EnvelopeStream {
   std::optional<ResilientProducer> resilient_;
   std::map<std::string, std::uint64_t> buffered_;  ///< by id, the number of the line
   bool json_;
+  UnknownMembers unknown_;
   EnqueueOptions patience_;
   LineReader lines_;
   ProgressBar bar_;

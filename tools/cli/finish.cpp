@@ -10,6 +10,7 @@
 #include "tools/shell/output.hpp"
 #include "tools/shell/quantity.hpp"
 #include "tools/shell/refusal.hpp"
+#include "tools/shell/table.hpp"
 #include "worker_api/envelope.hpp"
 
 namespace ojs_shm::cli {
@@ -32,7 +33,7 @@ int wait_and_print(Producer& producer, const std::string& id, const std::string&
   if (json) {
     print_line(print_job(job));
   } else if (!job.result.empty()) {
-    fmt::print("{}\n", job.result);
+    print_line(shell::stdout_is_terminal() ? shell::printable(job.result, true) : job.result);
   }
   if (job.state == State::kCompleted) return shell::kExitOk;
   if (job.state == State::kCancelled) {
@@ -40,7 +41,7 @@ int wait_and_print(Producer& producer, const std::string& id, const std::string&
     return shell::kExitWrongState;
   }
   const std::string reason = job.errors.empty() ? "expired" : job.errors.back().code + ": " + job.errors.back().message;
-  if (!json) shell::say("job {} was discarded after {} attempts: {}\n", job.id, job.attempt, reason);
+  if (!json) shell::say("job {} was discarded after {} attempts: {}\n", job.id, job.attempt, shell::printable(reason));
   return shell::kExitFailed;
 }
 

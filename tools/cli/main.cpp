@@ -2,9 +2,11 @@
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
+#include <csignal>
 #include <cstdio>
 #include <exception>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include "tools/cli/command.hpp"
@@ -41,7 +43,9 @@ std::string unknown_command(const CLI::App& app) {
 /// A command whose answer got lost has not succeeded.
 int finish(int exit_code, bool json) {
   const Status flushed = shell::flush_output();
-  return flushed || exit_code != shell::kExitOk ? exit_code : shell::report(flushed.error(), json);
+  if (flushed || exit_code != shell::kExitOk) return exit_code;
+  if (flushed.code() == Code::kClosed) return shell::kExitFailed;  // `| head` has seen enough
+  return shell::report(flushed.error(), json);
 }
 
 int run(std::vector<std::string> words) {
@@ -110,8 +114,13 @@ int run(std::vector<std::string> words) {
 
 int main(int argc, char** argv) {
   shell::fill_closed_descriptors();
+  std::signal(SIGPIPE, SIG_IGN);  // a reader that went away is an error of the write, which says what was done
   try {
     return run(std::vector<std::string>(argv + 1, argv + argc));
+  } catch (const std::system_error& problem) {
+    if (problem.code() == std::errc::broken_pipe) return shell::kExitFailed;
+    shell::say("ojs-shm: {}\n", problem.what());
+    return shell::kExitFailed;
   } catch (const std::exception& problem) {
     shell::say("ojs-shm: {}\n", problem.what());
     return shell::kExitFailed;

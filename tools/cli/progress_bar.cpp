@@ -16,8 +16,9 @@ void ProgressBar::draw(std::uint64_t done, std::string_view text, bool final) {
   if (!shown_) return;
   constexpr std::uint64_t kWidth = 40;
   const std::uint64_t permille = total_ == 0 ? 0 : std::min<std::uint64_t>(1000, done * 1000 / total_);
-  if (!final && permille == drawn_permille_ && total_ != 0) return;
-  drawn_permille_ = permille;
+  const auto now = std::chrono::steady_clock::now();
+  if (!final && now < next_) return;
+  next_ = now + std::chrono::milliseconds(100);
   std::string bar;
   if (total_ != 0) {
     const std::uint64_t filled = permille * kWidth / 1000;

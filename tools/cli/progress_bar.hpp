@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <string_view>
 
 namespace ojs_shm::cli {
 
-/// On a terminal, a line on stderr that tells how far something is; elsewhere nothing.
+/// On a terminal, a line on stderr that tells how far something is, drawn again ten times a second; elsewhere nothing.
 class ProgressBar {
  public:
   /// `total` 0: unknown, so only the text is shown.
@@ -17,7 +18,8 @@ class ProgressBar {
 
  private:
   bool shown_;
-  std::uint64_t total_, drawn_permille_ = ~0ULL;
+  std::uint64_t total_;
+  std::chrono::steady_clock::time_point next_{};
 };
 
 }  // namespace ojs_shm::cli

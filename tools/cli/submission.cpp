@@ -3,6 +3,7 @@
 
 #include <spdlog/fmt/fmt.h>
 
+#include <algorithm>
 #include <sstream>
 #include <string_view>
 
@@ -54,6 +55,40 @@ std::string retry_object(const std::string& text) {
   });
 }
 
+/// "api,concurrency=5,rate=100/minute" -> {"key":"api","concurrency":5,"rate":{"limit":100,"period":"minute"}}.
+std::string limit_object(const std::string& text) {
+  return object([&](json::ObjectWriter& writer) {
+    std::istringstream parts(text);
+    std::string part;
+    std::getline(parts, part, ',');
+    if (part.empty() || part.find('=') != std::string::npos)
+      shell::refuse(Code::kInvalid, fmt::format("--rate-limit: \"{}\" begins without a key; for example "
+                                                "--rate-limit api,concurrency=5",
+                                                text));
+    writer.text("key", part);
+    while (std::getline(parts, part, ',')) {
+      const auto equals = std::min(part.find('='), part.size());
+      const std::string name = part.substr(0, equals), value = part.substr(std::min(equals + 1, part.size()));
+      const auto slash = value.find('/');
+      if (name == "on_limit") {
+        writer.text(name, value);
+      } else if (name == "concurrency" && json::check(value)) {
+        writer.value(name, value);
+      } else if ((name == "rate" || name == "throttle") && slash != std::string::npos &&
+                 json::check(value.substr(0, slash))) {
+        writer.open(name) += object([&](json::ObjectWriter& pace) {
+          pace.value("limit", value.substr(0, slash));
+          pace.text("period", value.substr(slash + 1));
+        });
+      } else {
+        shell::refuse(Code::kInvalid, fmt::format("--rate-limit: \"{}\" is none of concurrency=N, rate=N/PERIOD, "
+                                                  "throttle=N/PERIOD, on_limit=WHAT",
+                                                  part));
+      }
+    }
+  });
+}
+
 void write_duration(json::ObjectWriter& writer, std::string_view member, const std::string& text) {
   if (!text.empty()) writer.number(member, static_cast<std::int64_t>(must(shell::parse_duration_ms(text))));
 }
@@ -78,6 +113,7 @@ Envelope envelope_of(const SubmissionFlags& flags, const Observer& observer) {
     write_duration(writer, "timeout_ms", flags.timeout);
     write_duration(writer, "visibility_timeout_ms", flags.lease);
     if (!flags.retry.empty()) writer.open("retry") += retry_object(flags.retry);
+    if (!flags.rate_limit.empty()) writer.open("rate_limit") += limit_object(flags.rate_limit);
     if (!flags.meta.empty()) {
       if (!json::check(flags.meta)) shell::refuse(Code::kInvalid, "--meta is no JSON");
       writer.value("meta", flags.meta);
@@ -85,6 +121,15 @@ Envelope envelope_of(const SubmissionFlags& flags, const Observer& observer) {
     if (flags.pending) writer.boolean("pending", true);
   });
   return must(parse_envelope(text, now));
+}
+
+Status settle_priority(Envelope& envelope, const Observer& observer) {
+  if (envelope.priority_name.empty()) return {};
+  const auto number = observer.priority_by_name(envelope.priority_name);
+  if (!number) return number.error();
+  envelope.priority = number.value();
+  envelope.priority_name.clear();
+  return {};
 }
 
 Status check_supported(const Envelope& envelope) {

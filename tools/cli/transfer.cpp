@@ -6,8 +6,11 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <iterator>
+#include <numeric>
 #include <string>
 
+#include <ojs_shm/observer.hpp>
 #include <ojs_shm/transfer.hpp>
 
 #include "tools/cli/command.hpp"
@@ -25,11 +28,23 @@ using shell::must;
 
 struct ExportOptions {};
 
+std::uint64_t jobs_in(const Observer& observer) {
+  std::uint64_t jobs = 0;
+  for (const QueueInfo& queue : observer.queues())
+    jobs = std::accumulate(std::begin(queue.by_state), std::end(queue.by_state), jobs);
+  return jobs;
+}
+
 int export_all(const Request& request, const ExportOptions&) {
-  must(export_segment(must(Segment::observe(request.where)), [](std::string_view line) -> Status {
+  const Segment segment = must(Segment::observe(request.where));
+  ProgressBar bar(jobs_in(must(Observer::attach(segment))));
+  std::uint64_t lines = 0;
+  must(export_segment(segment, [&](std::string_view line) -> Status {
     print_line(line);
+    bar.draw(++lines, fmt::format("{} lines", lines), false);
     return std::ferror(stdout) == 0 ? Status() : shell::flush_output();
   }));
+  bar.draw(lines, fmt::format("{} lines", lines), true);
   return shell::kExitOk;
 }
 
@@ -45,13 +60,25 @@ class ImportRun {
   ImportRun(Import& import, int fd, bool json) : import_(import), lines_(fd), bar_(lines_.size()), json_(json) {}
 
   int run() {
-    for (std::string line; lines_.next(line);) {
-      judge(import_.take(line));
-      draw(false);
+    try {
+      for (std::string line; lines_.next(line);) {
+        judge(import_.take(line));
+        draw(false);
+      }
+      while (!judge(import_.finish())) {}
+    } catch (const shell::Refusal& refusal) {  // the counts are what is there all the same
+      if (refusal.error.code == Code::kOtherFormat) throw;
+      (void)import_.finish();
+      draw(true);
+      print_report();
+      throw;
     }
-    while (!judge(import_.finish())) {}
     draw(true);
     print_report();
+    const std::uint64_t displaced = import_.report().displaced;
+    if (displaced != 0)
+      shell::say("{} finished jobs gave their room to others; --slots of the broker sets how many jobs fit\n",
+                 displaced);
     return refused_ == 0 ? shell::kExitOk : shell::kExitFailed;
   }
 
@@ -83,6 +110,7 @@ class ImportRun {
       count(writer, "clamped", report.clamped);
       count(writer, "pools", report.pools);
       count(writer, "limits", report.limits);
+      count(writer, "displaced", report.displaced);
     });
     if (json_)
       print_line(object);

@@ -13,7 +13,11 @@
 
 namespace ojs_shm::cli {
 
-void print_line(std::string_view json) { fmt::print("{}\n", json); }
+/// A failure of the write is found by flush_output(), which knows what was done before it.
+void print_line(std::string_view json) {
+  std::fwrite(json.data(), 1, json.size(), stdout);
+  std::fputc('\n', stdout);
+}
 
 void print_members(std::string_view object) {
   shell::Table table({"MEMBER", "VALUE"});

@@ -18,6 +18,63 @@ void fill_closed_descriptors(bool nobody_listens) noexcept {
   }
 }
 
+namespace {
+
+/// The code point at the front of the text and its length in bytes; length 0: it is not UTF-8.
+struct Decoded {
+  std::uint32_t point = 0;
+  std::size_t length = 0;
+};
+
+Decoded decode(std::string_view text) {
+  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
+  const unsigned first = byte(0);
+  if (first < 0x80) return {first, 1};
+  const std::size_t length = first >= 0xF0 ? 4 : first >= 0xE0 ? 3 : 2;
+  if (first < 0xC2 || first > 0xF4 || text.size() < length) return {};
+  std::uint32_t point = first & (0x7FU >> length);
+  for (std::size_t i = 1; i < length; ++i) {
+    if ((byte(i) & 0xC0U) != 0x80) return {};
+    point = point << 6U | (byte(i) & 0x3FU);
+  }
+  constexpr std::uint32_t kLeast[] = {0, 0, 0x80, 0x800, 0x10000};
+  const bool surrogate = point >= 0xD800 && point <= 0xDFFF;
+  if (point < kLeast[length] || point > 0x10FFFF || surrogate) return {};
+  return {point, length};
+}
+
+bool commands(std::uint32_t point) {
+  const bool control = point < 0x20 || (point >= 0x7F && point < 0xA0);
+  const bool direction = (point >= 0x202A && point <= 0x202E) || (point >= 0x2066 && point <= 0x2069) ||
+                         point == 0x200E || point == 0x200F || point == 0x061C;
+  return control || direction || point == 0x2028 || point == 0x2029;
+}
+
+}  // namespace
+
+bool is_utf8(std::string_view text) noexcept {
+  for (std::size_t length = 0; !text.empty(); text.remove_prefix(length))
+    if (length = decode(text).length; length == 0) return false;
+  return true;
+}
+
+std::string printable(std::string_view text, bool lines) {
+  std::string clean;
+  clean.reserve(text.size());
+  while (!text.empty()) {
+    const Decoded next = decode(text);
+    const std::size_t length = next.length == 0 ? 1 : next.length;
+    if (next.length == 0)
+      clean += fmt::format("\\x{:02x}", static_cast<unsigned char>(text[0]));
+    else if (!commands(next.point) || (lines && next.point == '\n'))
+      clean += text.substr(0, length);
+    else
+      clean += next.point < 0x80 ? fmt::format("\\x{:02x}", next.point) : fmt::format("\\u{:04x}", next.point);
+    text.remove_prefix(length);
+  }
+  return clean;
+}
+
 void say(std::string_view text) noexcept {
   std::fwrite(text.data(), 1, text.size(), stderr);
   std::fflush(stderr);
@@ -27,7 +84,7 @@ Status flush_output() {
   errno = 0;
   if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return {};
   Error error;
-  error.code = Code::kInternal;
+  error.code = errno == EPIPE ? Code::kClosed : Code::kInternal;
   error.message =
       fmt::format("not all output could be written: {}", errno != 0 ? std::strerror(errno) : "stdout failed");
   return error;

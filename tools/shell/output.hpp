@@ -3,6 +3,7 @@
 
 #include <spdlog/fmt/fmt.h>
 
+#include <string>
 #include <string_view>
 #include <utility>
 
@@ -14,6 +15,12 @@ namespace ojs_shm::shell {
 /// of them. What was closed still cannot be read or written, but for stderr, and for stdout if `nobody_listens`.
 void fill_closed_descriptors(bool nobody_listens = false) noexcept;
 
+/// The text with every byte that a terminal would obey written out: control characters, those of Unicode that turn the
+/// direction of what follows, and bytes that are not UTF-8, as \\x1b or \\u202e. A line end stays when `lines` says so.
+std::string printable(std::string_view text, bool lines = false);
+
+bool is_utf8(std::string_view text) noexcept;
+
 /// Text for stderr. That nobody can read it is no reason to end otherwise, so a failure to write it is ignored.
 void say(std::string_view text) noexcept;
 template <class... Args>
@@ -21,7 +28,8 @@ void say(fmt::format_string<Args...> format, Args&&... args) {
   say(std::string_view(fmt::format(format, std::forward<Args>(args)...)));
 }
 
-/// Sends what was written to stdout on its way. An error when any of it could not be written, now or before.
+/// Sends what was written to stdout on its way. An error when any of it could not be written, now or before; kClosed when
+/// its reader went away.
 Status flush_output();
 
 }  // namespace ojs_shm::shell

@@ -31,7 +31,7 @@ std::string error_as_json(const Error& error, std::uint64_t line) {
 }
 
 ExitCode report(const Error& error, bool json) {
-  say("{}\n", json ? error_as_json(error) : error.message);
+  say("{}\n", json ? error_as_json(error) : printable(error.message, true));
   return exit_code_for(error.code);
 }
 

@@ -8,6 +8,8 @@
 #include <cstdio>
 #include <utility>
 
+#include "tools/shell/output.hpp"
+
 namespace ojs_shm::shell {
 namespace {
 
@@ -29,10 +31,7 @@ Table::Table(std::initializer_list<std::string_view> headings) {
 
 void Table::row(std::vector<std::string> cells) {
   cells.resize(columns_.size());
-  for (auto& cell : cells) {
-    std::replace_if(
-        cell.begin(), cell.end(), [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7F; }, ' ');
-  }
+  for (auto& cell : cells) cell = printable(cell);
   rows_.push_back(std::move(cells));
 }
 

@@ -366,9 +366,11 @@ class Connecting(OnSegment, unittest.TestCase):
             ojs_shm.create_segment(name, dir=self.broker.dir)
         with ojs_shm.connect_sync(name, dir=self.broker.dir) as queue:
             self.assertEqual(queue.submit("any", priority=Priority.LOW).priority, -10)
-        ojs_shm.remove_segment(name, dir=self.broker.dir)
-        with self.assertRaises(ojs_shm.NotFound):
+        with self.assertRaisesRegex(ojs_shm.WrongState, "1 unfinished job;"):
             ojs_shm.remove_segment(name, dir=self.broker.dir)
+        ojs_shm.remove_segment(name, dir=self.broker.dir, force=True)
+        with self.assertRaises(ojs_shm.NotFound):
+            ojs_shm.remove_segment(name, dir=self.broker.dir, force=True)
 
     def test_QO_17_an_export_goes_into_another_segment(self):
         path = os.path.join(self.broker.dir, "export")
@@ -390,7 +392,7 @@ class Connecting(OnSegment, unittest.TestCase):
         with self.assertRaises(ojs_shm.OtherFormat):
             ojs_shm.import_segment(path, **new)
         for where in (old, new):
-            ojs_shm.remove_segment(**where)
+            ojs_shm.remove_segment(**where, force=True)
 
     def test_many_threads_share_one_connection(self):
         with ojs_shm.connect_sync(**self.broker.where, queue="shared") as queue:
@@ -427,7 +429,7 @@ class Connecting(OnSegment, unittest.TestCase):
                 self.assertEqual(queue.worker(queues=["told"]).fetch(timeout=5).id, task.id)
             waits = [level for level in queue.waits() if level["queue"] == "told"]
             self.assertEqual([(level["priority"], level["count"]) for level in waits], [(1, 1)])
-        ojs_shm.remove_segment(**where)
+        ojs_shm.remove_segment(**where, force=True)
 
     def test_SUM_07_a_queue_follows_the_ageing_of_the_segment_again(self):
         where = {"name": self.broker.name + "-ages", "dir": self.broker.dir}
@@ -444,7 +446,7 @@ class Connecting(OnSegment, unittest.TestCase):
             self.assertEqual(stats["age_rates"], [])
             with self.assertRaises(ojs_shm.InvalidArgument):
                 queue.configure(aging={"floor": 300})
-        ojs_shm.remove_segment(**where)
+        ojs_shm.remove_segment(**where, force=True)
 
     def test_FS_004_FS_T06_FS_H3_a_pool_is_set_served_and_shown(self):
         where = {"name": self.broker.name + "-pools", "dir": self.broker.dir}
@@ -472,7 +474,7 @@ class Connecting(OnSegment, unittest.TestCase):
             queue.remove_pool("p")
             with self.assertRaises(ojs_shm.NotFound):
                 queue.pool("p")
-        ojs_shm.remove_segment(**where)
+        ojs_shm.remove_segment(**where, force=True)
 
     def test_following_events_ends_with_close(self):
         with ojs_shm.connect_sync(**self.broker.where, queue="told") as queue:

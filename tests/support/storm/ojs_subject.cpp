@@ -77,6 +77,7 @@ void OjsSubject::create() {
         return fmt::print(stderr, "set_queue: {}\n", set.error().message), false;
     }
     if (plan_.policies && !set_policies(*admin)) return false;
+    (void)admin->set_strict_envelopes(plan_.everything);
     if (const Status set = admin->set_events(plan_.everything); !set.ok())
       return fmt::print(stderr, "set_events: {}\n", set.error().message), false;
     return true;

@@ -78,6 +78,8 @@ class OJS_SHM_API Admin {
   Status clear_limit(std::string_view key);
   /// Whether every handle of the segment, of whatever process, tells what it does from now on. Off in a new segment.
   Status set_events(bool on);
+  /// Whether programs that read envelopes for this segment refuse members that mean nothing. Off in a new segment.
+  Status set_strict_envelopes(bool on);
   /// Discarded jobs with dead_letter set: back to available with attempt 0, or gone.
   Status retry_dead(std::string_view id);
   Status drop_dead(std::string_view id);

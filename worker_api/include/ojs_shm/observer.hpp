@@ -100,6 +100,7 @@ struct SegmentInfo {
   std::uint32_t format = 0;
   std::uint64_t size_bytes = 0, created_at_ms = 0, slots = 0, max_body_bytes = 0, default_lease_ms = 0,
                 retention_ms = 0;
+  bool strict_envelopes = false;             ///< Admin::set_strict_envelopes
   bool events = false;                       ///< handles tell what happens (Admin::set_events)
   std::uint64_t unmeasured_waits_total = 0;  ///< dispatches that are in no LevelWaits, for want of memory for them
   std::int64_t priority_min = 0, priority_max = 0, priority_default = 0;

@@ -22,6 +22,9 @@ OJS_SHM_API int ojs_shm_clear_limit(ojs_shm_admin* admin, const char* key);
 OJS_SHM_API int64_t ojs_shm_limits(ojs_shm_observer* observer, char* buffer, size_t size);
 OJS_SHM_API int64_t ojs_shm_limit(ojs_shm_observer* observer, const char* key, char* buffer, size_t size);
 
+// Whether programs that read envelopes for this segment refuse members that mean nothing; a new segment's do not.
+OJS_SHM_API int ojs_shm_set_strict_envelopes(ojs_shm_admin* admin, int on);
+
 #ifdef __cplusplus
 }
 #endif

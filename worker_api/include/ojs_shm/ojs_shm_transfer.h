@@ -12,11 +12,12 @@ extern "C" {
 // What an import did; docs/export.md explains each number.
 typedef struct ojs_shm_import_report {
   size_t struct_size;
-  uint64_t jobs;      // put in
+  uint64_t jobs;      // put in, and there when the import ended
   uint64_t existing;  // whose id was here already: left as they are
   uint64_t refused;   // lines at fault
   uint64_t queues, pools, limits, default_priorities;
   uint64_t defaulted, clamped;  // of the jobs: without a priority; with one beyond this convention
+  uint64_t displaced;           // finished jobs that were put in, and gave their room to later ones
 } ojs_shm_import_report;
 
 // Writes a segment's queues, pools, limits and jobs to a descriptor, as lines of JSON; returns how many. Only looks, also

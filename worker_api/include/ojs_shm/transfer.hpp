@@ -22,7 +22,7 @@ OJS_SHM_API Status export_segment(const Segment& segment, const std::function<St
 
 /// What an import did.
 struct ImportReport {
-  std::uint64_t jobs = 0;                ///< put in
+  std::uint64_t jobs = 0;                ///< put in; once finish() was called, those of them that are there
   std::uint64_t existing = 0;            ///< whose id was here already: left as they are
   std::uint64_t queues = 0;              ///< with their bounds and pauses
   std::uint64_t pools = 0;               ///< of workers
@@ -30,6 +30,7 @@ struct ImportReport {
   std::uint64_t default_priorities = 0;  ///< of types
   std::uint64_t defaulted = 0;           ///< of the jobs: brought no priority
   std::uint64_t clamped = 0;             ///< of the jobs: their rank is beyond this convention, so they got its last
+  std::uint64_t displaced = 0;           ///< finished jobs that were put in and gave their room to others by finish()
 };
 
 /// Puts an export into a segment, line by line. A kill leaves each line's job whole or not at all, and the same lines

@@ -122,7 +122,7 @@ class JobFilter(Sized):
 class ImportReport(Sized):
     _fields_ = [("struct_size", c_size_t), ("jobs", c_uint64), ("existing", c_uint64), ("refused", c_uint64),
                 ("queues", c_uint64), ("pools", c_uint64), ("limits", c_uint64), ("default_priorities", c_uint64),
-                ("defaulted", c_uint64), ("clamped", c_uint64)]
+                ("defaulted", c_uint64), ("clamped", c_uint64), ("displaced", c_uint64)]
 
 
 _handle, _out = c_void_p, POINTER(c_void_p)
@@ -198,6 +198,7 @@ _ENTRIES = {
     "priority_by_name": (c_int, (_handle, c_char_p, POINTER(c_int64))),
     "waits": (c_int64, (_handle, *_text)),
     "set_events": (c_int, (_handle, c_int)),
+    "set_strict_envelopes": (c_int, (_handle, c_int)),
     "events_open": (c_int, (_handle, c_uint32, _out)),
     "next_event": (c_int64, (_handle, *_text)),
     "events_lost": (c_int64, (_handle,)),

@@ -146,8 +146,8 @@ class NewJob:
             limit = to_json(self.rate_limit)
             spec.rate_limit, spec.rate_limit_size = limit, len(limit)
         tenant = (self.meta or {}).get("tenant_id")
-        if isinstance(tenant, str):
-            spec.tenant = _abi.text_in(tenant, "tenant_id")
+        if tenant is not None:
+            spec.tenant = _abi.text_in(tenant, "meta.tenant_id")
         more = to_json(extra) if extra else None
         spec.type, spec.queue = _abi.text_in(self.type, "type"), _abi.text_in(self.queue or queue, "queue")
         spec.id = _abi.text_in(self.id, "id")

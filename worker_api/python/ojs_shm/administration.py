@@ -1,0 +1,202 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a connection tells of the segment and changes in it: queues, pools, limits, settings, dead letters."""
+
+from __future__ import annotations
+
+import ctypes
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from . import _abi, errors
+from ._abi import library
+from ._handles import Handles
+from .events import Events
+from .jobs import JobInfo, QueueStats, state_number, stats_of, to_json
+
+
+class Administration:
+    """The part of Queue that looks at the segment and administers it. Thread-safe."""
+
+    queue: str
+    _segment: int | None
+    _observers: Handles
+    _admins: Handles
+
+    def stats(self, queue: str | None = None) -> QueueStats:
+        """Errors: NotFound for a queue that nobody has used."""
+        with self._observers.lent() as observer:
+            return stats_of(json.loads(observer.text(library().queue, _abi.text_in(queue or self.queue, "queue"))))
+
+    def queues(self) -> list[QueueStats]:
+        with self._observers.lent() as observer:
+            return [stats_of(each) for each in json.loads(observer.text(library().queues))]
+
+    def segment_stats(self) -> dict[str, Any]:
+        """Options, pools, processes and totals of the whole segment."""
+        with self._observers.lent() as observer:
+            return json.loads(observer.text(library().stats))
+
+    def jobs(self, *, queue: str | None = None, type: str | None = None, state: str | None = None,
+             dead_letter: bool = False, limit: int = 0) -> list[JobInfo]:
+        """Available ones in the order of fetching (with weights: level by level), then the others by time. limit 0: all."""
+        wanted = _abi.JobFilter()
+        wanted.queue, wanted.type = _abi.text_in(queue, "queue"), _abi.text_in(type, "type")
+        wanted.limit = _abi.whole(limit, "limit", 64)
+        if state is not None:
+            wanted.state, wanted.flags = state_number(state), _abi.FILTER_HAS_STATE
+        if dead_letter:
+            wanted.flags |= _abi.FILTER_DEAD_LETTER
+        with self._observers.lent() as observer:
+            return [JobInfo(each) for each in json.loads(observer.text(library().list, ctypes.byref(wanted)))]
+
+    def pools(self) -> list[dict[str, Any]]:
+        """Pools of workers, as they are set and what they have in hand."""
+        with self._observers.lent() as observer:
+            return json.loads(observer.text(library().pools))
+
+    def pool(self, name: str) -> dict[str, Any]:
+        """Errors: NotFound."""
+        with self._observers.lent() as observer:
+            return json.loads(observer.text(library().pool, _abi.text_in(name, "pool")))
+
+    def scheduling(self) -> dict[str, Any]:
+        """`queues`, with `name`, `dispatch_count_1m`, `dispatch_ratio_1m`, `avg_wait_ms` and `active_jobs` of each, and the
+        `window`: what was handed out in the last minute."""
+        with self._observers.lent() as observer:
+            return json.loads(observer.text(library().scheduling))
+
+    def waits(self) -> list[dict[str, Any]]:
+        """By queue and priority, how long jobs waited between becoming available and being handed out: `count`, `sum_ms`,
+        and `up_to_ms`, which maps a bound to how many waited no longer."""
+        with self._observers.lent() as observer:
+            return json.loads(observer.text(library().waits))
+
+    def set_events(self, on: bool) -> None:
+        """Whether every handle of the segment, of whatever process, tells what it does from now on."""
+        with self._admins.lent() as admin:
+            admin.call(library().set_events, int(on))
+
+    def set_strict_envelopes(self, on: bool) -> None:
+        """Whether programs that read envelopes for this segment refuse members that mean nothing."""
+        with self._admins.lent() as admin:
+            admin.call(library().set_strict_envelopes, int(on))
+
+    def events(self, *, from_start: bool = False, follow: bool = True) -> Events:
+        """What happens in the segment, once set_events(True) has been called; see Events."""
+        if self._segment is None:
+            raise errors.Closed("this queue is closed", code="closed", number=-16)
+        return Events(self._segment, from_start, follow)
+
+    def audit(self) -> list[dict[str, Any]]:
+        """The violated invariants, each with its number and a text; empty when the segment is sound."""
+        with self._observers.lent() as observer:
+            return json.loads(observer.text(library().audit))
+
+    def configure(self, queue: str | None = None, *, max_depth: int | None = None,
+                  max_size_bytes: int | None = None, paused: bool | None = None,
+                  aging: dict[str, Any] | str | None = None, level_weights: dict[str, int] | None = None,
+                  shards: int | None = None, tenant_fairness: dict[str, Any] | None = None,
+                  strategy: str | None = None, warning_threshold: float | None = None,
+                  drop: str | None = None, tenant_max_depth: int | None = None, tenant_max_size_bytes: int | None = None,
+                  tenant_bounds: dict[str, dict[str, int]] | None = None) -> None:
+        """Changes what is given, and makes the queue when it does not exist. 0 means unbounded.
+
+        `strategy` is what a full queue does: "reject", "block" (a producer may wait, see submit) or "drop_oldest", by
+        `drop` "oldest" or "lowest_priority". Fuller than `warning_threshold` (0 to 1) it warns. `tenant_...` bound each
+        tenant; `tenant_bounds` maps all that have their own to max_depth and max_size_bytes.
+
+        `aging` has enabled, preset ("ojs", "qo"), interval, rate, and cap or floor, or is "default": the segment's;
+        `level_weights` maps a priority (a number or a name, "*" for all others) to its turns, and is strict again when
+        empty; `tenant_fairness` has enabled, default_weight and weights, which maps a tenant (`meta.tenant_id`) to its turns.
+        """
+        settings = _abi.QueueSettings()
+        for bit, member, value in ((_abi.QUEUE_MAX_DEPTH, "max_depth", max_depth),
+                                   (_abi.QUEUE_MAX_SIZE_BYTES, "max_size_bytes", max_size_bytes)):
+            if value is not None:
+                setattr(settings, member, _abi.whole(value, member, 64))
+                settings.set |= bit
+        if paused is not None:
+            settings.paused = int(paused)
+            settings.set |= _abi.QUEUE_PAUSED
+        order = {name: value for name, value in (("aging", aging), ("level_weights", level_weights), ("shards", shards),
+                                                 ("tenant_fairness", tenant_fairness)) if value is not None}
+        bounds = {name: value for name, value in (("strategy", strategy), ("warning_threshold", warning_threshold),
+                                                  ("drop", drop), ("tenant_max_depth", tenant_max_depth),
+                                                  ("tenant_max_size_bytes", tenant_max_size_bytes),
+                                                  ("tenant_bounds", tenant_bounds)) if value is not None}
+        if bounds:
+            order["backpressure"] = bounds
+        name = _abi.text_in(queue or self.queue, "queue")
+        with self._admins.lent() as admin:
+            if order:
+                text = to_json(order)
+                admin.call(library().configure_queue, name, text, len(text))
+            if settings.set or not order:
+                admin.call(library().set_queue, name, ctypes.byref(settings))
+
+    def configure_default_aging(self, **aging: Any) -> None:
+        """Ageing of all queues that have none of their own, now and later; segment_stats()["segment"]["aging"] reads it."""
+        text = to_json({"aging": aging})
+        with self._admins.lent() as admin:
+            admin.call(library().configure_queue, None, text, len(text))
+
+    def configure_pool(self, name: str, *, queues: Iterable[str], strategy: str = "round-robin",
+                       weights: Mapping[str, int] | None = None, concurrency: int = 0, isolated: bool = False,
+                       starvation_prevention: dict[str, Any] | None = None) -> bool:
+        """Makes or changes a pool of workers, effective at once; true when it is new.
+
+        `strategy` is "strict", "round-robin", "weighted" or "least-loaded"; `concurrency` bounds the active jobs of all its
+        workers together (0: unlimited); an isolated pool's queues have jobs for its workers alone;
+        `starvation_prevention` has the members enabled, rotation_interval and min_dispatch_ratio.
+        """
+        text = to_json({"queues": list(queues), "strategy": strategy, "weights": dict(weights or {}),
+                        "concurrency": concurrency, "isolated": isolated,
+                        "starvation_prevention": starvation_prevention or {}})
+        with self._admins.lent() as admin:
+            return bool(admin.call(library().set_pool, _abi.text_in(name, "pool"), text, len(text)))
+
+    def remove_pool(self, name: str) -> None:
+        """Its queues stay, open to everybody. Errors: NotFound."""
+        with self._admins.lent() as admin:
+            admin.call(library().remove_pool, _abi.text_in(name, "pool"))
+
+    def limits(self) -> list[dict[str, Any]]:
+        """The keys that have or had a limit, with who works and who waits."""
+        with self._observers.lent() as observer:
+            return json.loads(observer.text(library().limits))
+
+    def limit(self, key: str) -> dict[str, Any]:
+        with self._observers.lent() as observer:
+            return json.loads(observer.text(library().limit, _abi.text_in(key, "key")))
+
+    def set_limit(self, key: str, *, concurrency: int | None = None, rate: dict[str, Any] | None = None,
+                  throttle: dict[str, Any] | None = None, on_limit: str = "wait") -> None:
+        """All limits of a key, in place of what jobs bring. The key stands on `queue:NAME`, `type:NAME`, `tenant:ID`, or on
+        the jobs that bring it. `rate` has limit, period and window ("fixed", "sliding"), `throttle` limit, period and
+        burst; `on_limit` is "wait", "reschedule" or "drop"."""
+        rule = {name: value for name, value in (("concurrency", concurrency), ("rate", rate), ("throttle", throttle),
+                                                ("on_limit", on_limit)) if value is not None}
+        text = to_json(rule)
+        with self._admins.lent() as admin:
+            admin.call(library().set_limit, _abi.text_in(key, "key"), text, len(text))
+
+    def clear_limit(self, key: str) -> None:
+        with self._admins.lent() as admin:
+            admin.call(library().clear_limit, _abi.text_in(key, "key"))
+
+    def pause(self, queue: str | None = None) -> None:
+        """A paused queue accepts jobs and gives none."""
+        self.configure(queue, paused=True)
+
+    def resume(self, queue: str | None = None) -> None:
+        self.configure(queue, paused=False)
+
+    def retry_dead(self, id: str) -> None:
+        """A dead letter back to available, as if it were new. jobs(dead_letter=True) lists them."""
+        with self._admins.lent() as admin:
+            admin.call(library().dead_retry, _abi.text_in(id, "id"))
+
+    def drop_dead(self, id: str) -> None:
+        with self._admins.lent() as admin:
+            admin.call(library().dead_drop, _abi.text_in(id, "id"))
