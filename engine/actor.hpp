@@ -57,7 +57,7 @@ class Actor : private TenantAccounts {
   }
   /// Takes the last place among those who wait for room in the queue, until that time of the steady clock.
   Outcome await_room(std::uint32_t queue, std::uint64_t until_ms, std::uint32_t& ticket);
-  /// Says that this lane is about to look whether its turn has come: whoever makes room from now on wakes it again.
+  /// This lane is about to look whether its turn has come: whoever makes room from now on wakes it again.
   void attend(std::uint32_t ticket) { store_.ticket(ticket).called.exchange(0, shm::Point::kTicketCalled); }
   /// Says that this lane looks again by itself then, and need not be woken before, unless much room is made.
   void rest_in_line(std::uint32_t ticket, std::uint64_t until_ms);
@@ -102,7 +102,7 @@ class Actor : private TenantAccounts {
   // ---- changing (change.cpp)
   Outcome cancel(JobId id, JobState& found);
   Outcome reprioritize(JobId id, std::uint8_t rank, std::uint8_t& previous, JobState& found);
-  Outcome activate(JobId id, JobState& found);
+  Outcome activate(JobId id, Activation what, JobState& found);
   Outcome retry_dead(JobId id, JobState& found);
   Outcome drop_dead(JobId id, JobState& found);
   void set_bounds(std::uint32_t queue, std::uint64_t max_depth, std::uint64_t max_bytes);

@@ -122,11 +122,12 @@ Outcome Actor::reprioritize(JobId id, std::uint8_t rank, std::uint8_t& previous,
   return Outcome::kBusy;
 }
 
-Outcome Actor::activate(JobId id, JobState& found) {
+Outcome Actor::activate(JobId id, Activation what, JobState& found) {
   const std::uint32_t slot = store_.find_job(id);
   if (slot == kNoIndex) return Outcome::kNotFound;
   Control held, before;
-  const Outcome outcome = seize_waiting(slot, id, bit(kSlotPending), held, before);
+  const unsigned allowed = what == Activation::kPending ? bit(kSlotPending) : bit(kSlotScheduled) | bit(kSlotRetryable);
+  const Outcome outcome = seize_waiting(slot, id, allowed, held, before);
   if (outcome != Outcome::kOk) {
     if (outcome == Outcome::kWrongState) found = job_state(before.state());
     return outcome;

@@ -33,6 +33,12 @@ struct Settled {
 };
 
 /// Why a held job ends without an ack.
+/// What activate() makes available.
+enum class Activation : std::uint8_t {
+  kPending,  ///< a job that waits for it
+  kTimed,    ///< a scheduled or retryable job, before its time
+};
+
 enum class Setback : std::uint8_t { kNack, kRequeue, kHolderDeath, kLeaseExpiry, kExecutionTimeout, kDrain };
 
 }  // namespace ojs_shm::engine

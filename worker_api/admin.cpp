@@ -226,7 +226,7 @@ Status dead_letter(Handle& handle, std::string_view id,
                    engine::Outcome (engine::Actor::*operation)(engine::JobId, engine::JobState&)) {
   if (handle.closed()) return internal::closed();
   const auto parsed = engine::parse_id(id);
-  if (!parsed) return internal::error_of(engine::Outcome::kNotFound, handle.store(), engine::kNoIndex, id);
+  if (!parsed) return internal::not_an_id(id);
   engine::JobState found{};
   const engine::Outcome outcome = (handle.actor().*operation)(*parsed, found);
   if (outcome == engine::Outcome::kOk) return {};

@@ -106,6 +106,8 @@ void describe_refusal(const engine::Meeting& met, Error& error);
 std::string tenant_of(const JobSpec& spec);
 /// Somebody is in the middle of bringing a job with the id of `what`: an id, or "batch".
 Error just_brought(std::string_view what);
+/// Of a text that is not a job id.
+Error not_an_id(std::string_view text);
 Error wrong_state(std::string_view id, engine::JobState found, std::string_view wanted);
 JobInfo info_of(const engine::Store& store, const engine::Snapshot& snapshot);
 /// What is wrong with a spec.

@@ -7,20 +7,6 @@ namespace {
 
 using namespace ojs_shm::c_api;
 
-ojs_shm::JobFilter filter_of(const ojs_shm_job_filter* given) {
-  ojs_shm::JobFilter filter;
-  if (given == nullptr) return filter;
-  const ojs_shm_job_filter read = read_struct(given, "filter");
-  known_flags(read.flags, OJS_SHM_FILTER_HAS_STATE | OJS_SHM_FILTER_DEAD_LETTER, "filter.flags");
-  if (read.state > OJS_SHM_STATE_DISCARDED) wrong_argument("filter.state", "is none of OJS_SHM_STATE_");
-  filter.queue = text_or(read.queue);
-  filter.type = text_or(read.type);
-  if ((read.flags & OJS_SHM_FILTER_HAS_STATE) != 0) filter.state = static_cast<ojs_shm::State>(read.state);
-  filter.dead_letter = (read.flags & OJS_SHM_FILTER_DEAD_LETTER) != 0;
-  filter.limit = read.limit;
-  return filter;
-}
-
 }  // namespace
 
 extern "C" {
@@ -83,12 +69,6 @@ int64_t ojs_shm_find(ojs_shm_observer* observer, const char* id, char* buffer, s
   return entry(observer, [&](Record& record) -> int64_t {
     const auto job = observer->object.get(text(id, "id"));
     return job ? record.give(ojs_shm::print_job(job.value()), buffer, size) : record.fail(job.error());
-  });
-}
-
-int64_t ojs_shm_list(ojs_shm_observer* observer, const ojs_shm_job_filter* filter, char* buffer, size_t size) {
-  return entry(observer, [&](Record& record) -> int64_t {
-    return record.give(print(observer->object.list(filter_of(filter))), buffer, size);
   });
 }
 

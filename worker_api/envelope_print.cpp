@@ -15,7 +15,8 @@ namespace {
 using json::ObjectWriter;
 
 // What a reply says itself. A client's own members of these names are not repeated behind it.
-constexpr std::array<std::string_view, 32> kReplyMembers = {"specversion",    "id",
+constexpr std::array<std::string_view, 34> kReplyMembers = {"dead_letter",    "discard_reason",
+                                                            "specversion",    "id",
                                                             "type",           "queue",
                                                             "args",           "meta",
                                                             "priority",       "state",
@@ -154,6 +155,8 @@ std::string print_job(const JobInfo& job) {
   if (job.retry_delay_ms != 0) writer.number("retry_delay_ms", std::int64_t{job.retry_delay_ms});
   if (job.previous_state)
     writer.text("previous_state", engine::name_of(static_cast<engine::JobState>(*job.previous_state)));
+  if (!job.discard_reason.empty()) writer.text("discard_reason", job.discard_reason);
+  if (job.dead_letter && job.state == State::kDiscarded) writer.boolean("dead_letter", true);
   if (job.progress >= 0) writer.number("progress", std::min(job.progress, 1.0));
   if (!job.result.empty()) write_text_or_json(writer, "result", job.result);
   write_errors(writer, job);

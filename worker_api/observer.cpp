@@ -196,13 +196,14 @@ Result<WorkerPoolInfo> Observer::pool(std::string_view name) const {
 
 Result<JobInfo> Observer::get(std::string_view id) const {
   const engine::Store& store = segment_.attachment()->store();
-  if (const auto parsed = engine::parse_id(id))
-    for (int look = 0; look < 1000; ++look) {
-      const std::uint32_t slot = store.find_job(*parsed);
-      if (slot == engine::kNoIndex) break;
-      const auto snapshot = store.snapshot(slot);
-      if (snapshot && snapshot->id == *parsed) return internal::info_of(store, *snapshot);
-    }
+  const auto parsed = engine::parse_id(id);
+  if (!parsed) return internal::not_an_id(id);
+  for (int look = 0; look < 1000; ++look) {
+    const std::uint32_t slot = store.find_job(*parsed);
+    if (slot == engine::kNoIndex) break;
+    const auto snapshot = store.snapshot(slot);
+    if (snapshot && snapshot->id == *parsed) return internal::info_of(store, *snapshot);
+  }
   return Error{Code::kNotFound, "no job with id " + std::string(id), "id", 0, 0, ""};
 }
 

@@ -6,6 +6,7 @@
 
 #include "engine/aging.hpp"
 #include "worker_api/attachment.hpp"
+#include "worker_api/envelope.hpp"
 
 namespace ojs_shm {
 
@@ -69,6 +70,15 @@ void compare_rings(const engine::Store& store, std::vector<Listed>& jobs) {
   }
 }
 
+/// What can be told of a whole copy alone.
+bool fits(const engine::Store& store, const JobFilter& filter, const engine::Snapshot& job) {
+  if (filter.waiting && !engine::counts_as_depth(job.state())) return false;
+  if (!filter.tenant && !filter.priority) return true;
+  const JobInfo info = internal::info_of(store, job);
+  return (!filter.priority || info.priority == *filter.priority) &&
+         (!filter.tenant || tenant_of(info.extra) == *filter.tenant);
+}
+
 }  // namespace
 
 std::vector<JobInfo> Observer::list(const JobFilter& filter) const {
@@ -85,12 +95,14 @@ std::vector<JobInfo> Observer::list(const JobFilter& filter) const {
         engine::job_state(control.state()) != static_cast<engine::JobState>(*filter.state))
       continue;
     if (filter.dead_letter && !job.flags().has(engine::Policy::kDead)) continue;
+    if (filter.created_before_ms != 0 && job.created_at.get() >= filter.created_before_ms) continue;
     auto snapshot = store.snapshot(slot);
     if (!snapshot) continue;
     if (filter.state && snapshot->state() != static_cast<engine::JobState>(*filter.state)) continue;
     if (filter.dead_letter && !snapshot->policy.has(engine::Policy::kDead)) continue;
     if (!filter.type.empty() && std::string_view(snapshot->body).substr(0, snapshot->type_length) != filter.type)
       continue;
+    if (!fits(store, filter, *snapshot)) continue;
     found.push_back({std::move(*snapshot)});
   }
   const std::vector<std::uint32_t> places = places_of(store);

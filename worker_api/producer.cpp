@@ -227,12 +227,18 @@ Result<std::int64_t> Producer::reprioritize(std::string_view id, std::int64_t pr
   return engine::priority_of(convention, previous);
 }
 
-Status Producer::activate(std::string_view id) {
-  const Result<engine::JobId> parsed = impl_->parse(id);
+Status Producer::activate(std::string_view id) { return impl_->activate(id, engine::Activation::kPending, "pending"); }
+
+Status Producer::promote(std::string_view id) {
+  return impl_->activate(id, engine::Activation::kTimed, "scheduled or retryable");
+}
+
+Status Producer::Impl::activate(std::string_view id, engine::Activation what, std::string_view wanted) {
+  const Result<engine::JobId> parsed = parse(id);
   if (!parsed) return parsed.error();
   engine::JobState found{};
-  const engine::Outcome outcome = impl_->actor().activate(parsed.value(), found);
-  if (outcome != engine::Outcome::kOk) return impl_->failed(outcome, id, found, "pending");
+  const engine::Outcome outcome = actor().activate(parsed.value(), what, found);
+  if (outcome != engine::Outcome::kOk) return failed(outcome, id, found, wanted);
   return {};
 }
 

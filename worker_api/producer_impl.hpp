@@ -73,6 +73,7 @@ struct Producer::Impl {
   }
   /// In place, for whoever waits with them.
   bool read_again(std::span<const JobSpec> specs, std::vector<engine::NewJob>& jobs);
+  Status activate(std::string_view id, engine::Activation what, std::string_view wanted);
   /// What the last enqueue of these ended with, of a full queue with what it met.
   Error refusal(engine::Outcome outcome, std::uint32_t queue, std::string_view subject, std::span<const JobSpec> specs);
   engine::Actor& actor() { return handle->actor(); }
@@ -86,7 +87,7 @@ struct Producer::Impl {
   Result<engine::JobId> parse(std::string_view id) const {
     if (handle->closed()) return internal::closed();
     if (const auto parsed = engine::parse_id(id)) return *parsed;
-    return Error{Code::kNotFound, "'" + std::string(id) + "' is no job id", "id", 0, 0, ""};
+    return internal::not_an_id(id);
   }
 };
 

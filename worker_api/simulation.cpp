@@ -88,7 +88,7 @@ Result<std::vector<Server>> servers_of(const Segment& segment, const Trace& trac
       servers.push_back({std::move(worker).value(), kind.concurrency, pool_of(kind.options, trace)});
     }
   }
-  if (servers.empty()) return Error{Code::kInvalid, "a simulation needs a worker", "workers", 0, 0, ""};
+  if (servers.empty()) return Error{Code::kInvalid, "a simulation needs a worker: --workers N", "workers", 0, 0, ""};
   return servers;
 }
 

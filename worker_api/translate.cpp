@@ -316,6 +316,16 @@ SpecFault Handle::read(const JobSpec& spec, engine::NewJob& job) {
   return {Code::kInternal, "unexpected fault", "", 0, 0, ""};
 }
 
+Error not_an_id(std::string_view text) {
+  return {Code::kNotFound,
+          "'" + std::string(text) +
+              "' is not a job id: one has 36 characters, such as 019b2c3d-4e5f-7a6b-8c9d-0e1f2a3b4c5d",
+          "id",
+          0,
+          0,
+          ""};
+}
+
 JobInfo info_of(const engine::Store& store, const engine::Snapshot& s) {
   JobInfo info;
   info.id = engine::to_string(s.id);
@@ -348,6 +358,9 @@ JobInfo info_of(const engine::Store& store, const engine::Snapshot& s) {
     case State::kCancelled: info.cancelled_at_ms = s.finished_at; break;
     case State::kDiscarded:
       info.discarded_at_ms = s.finished_at;
+      info.discard_reason = s.policy.has(engine::Policy::kExpired) ? "expired"
+                            : s.policy.previous() != 0             ? "dropped"
+                                                                   : "failed";
       if (!s.policy.has(engine::Policy::kExpired) && s.policy.previous() == 0) info.completed_at_ms = s.finished_at;
       break;
     case State::kRetryable: info.next_attempt_at_ms = s.due_at; break;

@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ojs_shm/worker.hpp>
 
-#include <poll.h>
-#include <sys/eventfd.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <array>
 #include <thread>
@@ -13,96 +9,12 @@
 #include "shm/parking.hpp"
 #include "worker_api/attachment.hpp"
 #include "worker_api/envelope.hpp"
+#include "worker_api/event_bell.hpp"
 #include "worker_api/settings_check.hpp"
+#include "worker_api/sleeper.hpp"
 #include "worker_api/worker_pools.hpp"
 
 namespace ojs_shm {
-
-namespace internal {
-
-/// This lane among the sleepers of some queues, while it lives.
-class Sleeper {
- public:
-  Sleeper(engine::Actor& actor, const std::vector<std::uint32_t>& queues) : actor_(actor), queues_(queues) {}
-  void lie_down() {
-    for (const std::uint32_t q : queues_) word(q).fetch_or(bit(), shm::Point::kWaiterSet);  // PAIR idle
-  }
-  /// Returns true when somebody had already chosen this lane to be woken.
-  bool get_up() {
-    bool chosen = false;
-    for (const std::uint32_t q : queues_)
-      chosen = (word(q).fetch_and(~bit(), shm::Point::kWaiterCleared) & bit()) == 0 || chosen;
-    return chosen;
-  }
-  bool sees_work() {
-    return std::any_of(queues_.begin(), queues_.end(), [this](std::uint32_t q) { return actor_.sees_work(q); });
-  }
-  /// Hands a wake on that this lane does not need.
-  void wake_another() {
-    for (const std::uint32_t q : queues_)
-      if (actor_.sees_work(q)) actor_.wake_one(actor_.store().queue(q));
-  }
-
- private:
-  shm::Word& word(std::uint32_t q) { return actor_.store().queue(q).waiters[actor_.lane() / 64]; }
-  std::uint64_t bit() const { return 1ULL << (actor_.lane() % 64); }
-  engine::Actor& actor_;
-  const std::vector<std::uint32_t>& queues_;
-};
-
-/// Serves an event descriptor: a thread with a lane of its own sleeps among the waiters and fills the descriptor to the
-/// brim when there is work; it becomes writable again when somebody has read it.
-class EventBell {
- public:
-  EventBell(std::unique_ptr<Handle> handle, std::vector<std::uint32_t> queues, std::uint32_t pool)
-      : handle_(std::move(handle)),
-        queues_(std::move(queues)),
-        pool_(pool),
-        fd_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
-    thread_ = std::thread([this] { serve(); });
-  }
-  ~EventBell() {
-    stop_.set();
-    hush();
-    shm::Half& park = handle_->store().segment().lane(handle_->lane()).park;
-    park.fetch_add(1, shm::Point::kParkSet);
-    shm::futex_wake(park, 1);
-    thread_.join();
-    ::close(fd_);
-  }
-  int fd() const { return fd_; }
-  void hush() {
-    eventfd_t count = 0;
-    ::eventfd_read(fd_, &count);
-  }
-
- private:
-  void serve() {
-    Sleeper sleeper(handle_->actor(), queues_);
-    const shm::Half& park = handle_->store().segment().lane(handle_->lane()).park;
-    while (!stop_.get()) {
-      const std::uint32_t before = park.load();
-      if (pool_ != engine::kNoIndex)
-        if (auto plan = handle_->store().pool_plan(pool_)) queues_ = std::move(plan->queues);
-      sleeper.lie_down();
-      const bool work = sleeper.sees_work();
-      if (!work && !stop_.get()) shm::futex_wait(park, before, 100);
-      sleeper.get_up();
-      if (!work && park.load() == before) continue;
-      ::eventfd_write(fd_, 0xFFFF'FFFF'FFFF'FFFEULL);
-      pollfd read_by_user{fd_, POLLOUT, 0};
-      while (!stop_.get() && ::poll(&read_by_user, 1, 100) == 0) {}
-    }
-  }
-  std::unique_ptr<Handle> handle_;
-  std::vector<std::uint32_t> queues_;
-  std::uint32_t pool_;  ///< whose queues these are, if it is one
-  int fd_;
-  shm::LocalFlag stop_;
-  std::thread thread_;
-};
-
-}  // namespace internal
 
 using internal::EventBell;
 using internal::Handle;
@@ -117,6 +29,7 @@ struct Worker::Impl {
   std::optional<engine::Turns> turns;          ///< of the weighted strategy
   shm::LocalFlag interrupted;
   std::uint32_t pool = engine::kNoIndex;
+  bool incomplete = false;  ///< some of options.queues do not exist yet: their first job makes them
   std::vector<std::pair<std::uint32_t, std::uint64_t>>
       in_hand;  ///< slot and word of jobs, when there is a limit to them
   std::unique_ptr<EventBell> bell;
@@ -132,6 +45,8 @@ struct Worker::Impl {
   Status try_others(Job& job);
   Status try_in_turns(Job& job);
   Status try_in_pool(Job& job);
+  /// Looks again for queues that did not exist.
+  void look_for_queues();
   /// Whether as many jobs are in hand as may be: looks at what became of them.
   bool laden();
   Status take_queues(const std::vector<std::string>& wanted);
@@ -163,9 +78,6 @@ Result<Worker> Worker::attach(const Segment& segment, const WorkerOptions& optio
   if (Status joined = impl->join_pool(); !joined) return joined.error();
   if (impl->pool == engine::kNoIndex)
     if (Status taken = impl->take_queues(options.queues); !taken) return taken.error();
-  if (options.strategy == QueueStrategy::kWeighted)
-    impl->turns.emplace(options.weights.empty() ? std::vector<std::uint32_t>(options.queues.size(), 1)
-                                                : options.weights);
   impl->spin = std::chrono::microseconds(options.spin_us != 0                      ? options.spin_us
                                          : std::thread::hardware_concurrency() > 1 ? 10
                                                                                    : 0);
@@ -180,7 +92,7 @@ Result<Worker> Worker::attach(const SegmentName& name, const WorkerOptions& opti
 
 const Segment& Worker::segment() const { return impl_->handle->segment(); }
 
-/// The numbers of its queues; those that do not exist are made.
+/// The numbers of its queues. One that does not exist is made by its first job, so that a misspelt name makes none.
 Status Worker::Impl::take_queues(const std::vector<std::string>& wanted) {
   for (const std::string& name : wanted) {
     JobSpec probe;
@@ -189,14 +101,26 @@ Status Worker::Impl::take_queues(const std::vector<std::string>& wanted) {
     engine::NewJob found;
     if (const auto fault = internal::read_spec(actor(), probe, found); fault != internal::SpecFault::kNone)
       return internal::error_of(fault, probe, handle->store());
-    if (found.queue == engine::kNoIndex) found.queue = actor().ensure_queue(name);
-    if (found.queue == engine::kNoIndex)
-      return internal::error_of(internal::SpecFault::kNoQueues, probe, handle->store());
-    queues.push_back(found.queue);
-    if (names.size() <= found.queue) names.resize(found.queue + 1);
-    names[found.queue] = name;
   }
+  names.resize(handle->store().max_queues());  // now: jobs keep views of them
+  look_for_queues();
   return {};
+}
+
+void Worker::Impl::look_for_queues() {
+  engine::Store& store = handle->store();
+  if (incomplete && internal::found_queues(store, options.queues).size() == queues.size()) return;
+  queues.clear();
+  std::vector<std::uint32_t> weights;
+  for (std::size_t i = 0; i < options.queues.size(); ++i) {
+    const std::uint32_t queue = store.find_queue(options.queues[i]);
+    if (queue == engine::kNoIndex) continue;
+    queues.push_back(queue);
+    names[queue] = options.queues[i];
+    weights.push_back(options.weights.empty() ? 1 : options.weights[i]);
+  }
+  incomplete = queues.size() < options.queues.size();
+  if (options.strategy == QueueStrategy::kWeighted && !queues.empty()) turns.emplace(weights);
 }
 
 /// What the segment says of a pool goes before what the worker asks for.
@@ -297,6 +221,10 @@ OJS_SHM_INLINE void Worker::Impl::hand_over(const engine::Fetched& got, Job& job
     return Error{Code::kEmpty, {}, {}, 0, 0, ""};
   if (impl.pool != engine::kNoIndex) [[unlikely]]
     return impl.try_in_pool(job);
+  if (impl.incomplete) [[unlikely]] {
+    impl.look_for_queues();
+    if (impl.queues.empty()) return Error{Code::kEmpty, {}, {}, 0, 0, ""};
+  }
   if (impl.turns) [[unlikely]]
     return impl.try_in_turns(job);
   engine::Fetched got;  // stays in registers, as nothing that is called keeps it
@@ -327,6 +255,7 @@ Status Worker::fetch(Job& job, std::chrono::milliseconds timeout) {
     const std::uint32_t before = park.load();
     const bool laden = impl_->laden();
     if (impl_->pool != engine::kNoIndex) impl_->follow_pool();
+    if (impl_->incomplete) impl_->look_for_queues();
     if (!laden) sleeper.lie_down();
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(end - Clock::now()).count();
     const bool slept = left > 0 && !impl_->interrupted.get() && (laden || !sleeper.sees_work());
@@ -366,13 +295,16 @@ namespace {
 [[gnu::noinline]] Error lost(engine::Outcome outcome, Handle& handle) {
   return internal::error_of(outcome, handle.store(), engine::kNoIndex, "result");
 }
+[[gnu::noinline]] Error nothing_held() {
+  return {Code::kEmpty, "this handle holds no job: fetch one into it first", "job", 0, 0, ""};
+}
 }  // namespace
 
 [[gnu::flatten, gnu::hot]] Status Worker::ack(Job& job, std::string_view result) {
   if (impl_->handle->closed()) [[unlikely]]
     return internal::closed();
   if (!job.valid()) [[unlikely]]
-    return lost(engine::Outcome::kLost, *impl_->handle);
+    return nothing_held();
   const engine::Outcome outcome = impl_->actor().ack(job.slot_, job.word_, result);
   if (outcome == engine::Outcome::kOk) [[likely]]
     return {};
@@ -381,7 +313,7 @@ namespace {
 
 Result<NackOutcome> Worker::nack(Job& job, const Failure& failure) {
   if (impl_->handle->closed()) return internal::closed();
-  if (!job.valid()) return lost(engine::Outcome::kLost, *impl_->handle);
+  if (!job.valid()) return nothing_held();
   engine::ErrorEntry entry;
   entry.at_ms = impl_->handle->store().now_ms();
   entry.attempt = job.attempt_;
@@ -397,7 +329,7 @@ Result<NackOutcome> Worker::nack(Job& job, const Failure& failure) {
 
 Status Worker::requeue(Job& job) {
   if (impl_->handle->closed()) return internal::closed();
-  if (!job.valid()) return lost(engine::Outcome::kLost, *impl_->handle);
+  if (!job.valid()) return nothing_held();
   const engine::Settled settled = impl_->actor().set_back(job.slot_, job.word_, engine::Setback::kRequeue, nullptr);
   if (settled.outcome != engine::Outcome::kOk) return lost(settled.outcome, *impl_->handle);
   return {};
@@ -405,9 +337,9 @@ Status Worker::requeue(Job& job) {
 
 Result<std::uint64_t> Worker::heartbeat(Job& job, std::uint32_t lease_ms) {
   if (impl_->handle->closed()) return internal::closed();
+  if (!job.valid()) return nothing_held();
   std::uint64_t until = 0;
-  const engine::Outcome outcome =
-      job.valid() ? impl_->actor().heartbeat(job.slot_, job.word_, lease_ms, until) : engine::Outcome::kLost;
+  const engine::Outcome outcome = impl_->actor().heartbeat(job.slot_, job.word_, lease_ms, until);
   if (outcome != engine::Outcome::kOk) return lost(outcome, *impl_->handle);
   job.deadline_ms_ = until;
   return until;
@@ -417,8 +349,8 @@ Status Worker::progress(Job& job, double fraction) {
   if (impl_->handle->closed()) return internal::closed();
   if (!(fraction >= 0.0 && fraction <= 1.0))
     return Error{Code::kInvalid, "progress is a number from 0 to 1", "progress", 0, 1, ""};
-  const engine::Outcome outcome =
-      job.valid() ? impl_->actor().progress(job.slot_, job.word_, fraction) : engine::Outcome::kLost;
+  if (!job.valid()) return nothing_held();
+  const engine::Outcome outcome = impl_->actor().progress(job.slot_, job.word_, fraction);
   if (outcome != engine::Outcome::kOk) return lost(outcome, *impl_->handle);
   return {};
 }
@@ -429,7 +361,9 @@ Result<int> Worker::event_fd() {
     auto handle = Handle::make(segment());
     if (!handle) return handle.error();
     if (impl_->pool != engine::kNoIndex) handle.value()->actor().serve_pool(impl_->pool);
-    impl_->bell = std::make_unique<EventBell>(std::move(handle).value(), impl_->queues, impl_->pool);
+    impl_->bell = std::make_unique<EventBell>(std::move(handle).value(), impl_->queues,
+                                              impl_->incomplete ? impl_->options.queues : std::vector<std::string>(),
+                                              impl_->pool);
   }
   return impl_->bell->fd();
 }

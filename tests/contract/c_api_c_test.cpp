@@ -42,7 +42,9 @@ static_assert(sizeof(ojs_shm_worker_options) == 56 && offsetof(ojs_shm_worker_op
 static_assert(sizeof(ojs_shm_failure) == 56 && offsetof(ojs_shm_failure, flags) == 48);
 static_assert(sizeof(ojs_shm_nack_outcome) == 24 && offsetof(ojs_shm_nack_outcome, state) == 20);
 static_assert(sizeof(ojs_shm_queue_settings) == 48 && offsetof(ojs_shm_queue_settings, set) == 28);
-static_assert(sizeof(ojs_shm_job_filter) == 40 && offsetof(ojs_shm_job_filter, flags) == 36);
+static_assert(sizeof(ojs_shm_job_filter) == 64 && offsetof(ojs_shm_job_filter, flags) == 36 &&
+              offsetof(ojs_shm_job_filter, created_before_ms) == 56);
+static_assert(sizeof(ojs_shm_bulk_report) == 32 && offsetof(ojs_shm_bulk_report, skipped) == 24);
 
 const std::string kSource = OJS_SHM_SOURCE_DIR;
 const std::string kInclude = kSource + "/worker_api/include";
@@ -60,7 +62,8 @@ std::set<std::string> entries_of_the_header() {
   const std::string header =
       contents(kInclude + "/ojs_shm/ojs_shm.h") + contents(kInclude + "/ojs_shm/resilience.h") +
       contents(kInclude + "/ojs_shm/ojs_shm_full.h") + contents(kInclude + "/ojs_shm/ojs_shm_limits.h") +
-      contents(kInclude + "/ojs_shm/ojs_shm_pools.h") + contents(kInclude + "/ojs_shm/ojs_shm_transfer.h");
+      contents(kInclude + "/ojs_shm/ojs_shm_jobs.h") + contents(kInclude + "/ojs_shm/ojs_shm_pools.h") +
+      contents(kInclude + "/ojs_shm/ojs_shm_transfer.h");
   const std::regex declaration(R"(OJS_SHM_API [^;(]*?(ojs_shm_\w+)\()");
   std::set<std::string> names;
   for (std::sregex_iterator at(header.begin(), header.end(), declaration), end; at != end; ++at) names.insert((*at)[1]);

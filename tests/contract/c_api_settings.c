@@ -194,6 +194,11 @@ static int events_and_waits(void) {
   CHECK_OK(NULL, ojs_shm_events_open(here.segment, OJS_SHM_EVENTS_AT_ONCE, &events));
   CHECK_OK(here.producer, ojs_shm_enqueue(here.producer, &job, id));
   CHECK(ojs_shm_next_event(events, here.text, sizeof here.text) == OJS_SHM_E_EMPTY);
+  ojs_shm_bulk_report bulk = {.struct_size = sizeof bulk};
+  ojs_shm_job_filter none = {.struct_size = sizeof none, .tenant = "nobody"};
+  CHECK_OK(here.admin, ojs_shm_bulk(here.admin, OJS_SHM_BULK_CANCEL, &none, &bulk));
+  CHECK(bulk.matched == 0 && bulk.done == 0 && bulk.skipped == 0);
+  CHECK(ojs_shm_bulk(here.admin, 9, NULL, NULL) == OJS_SHM_E_INVALID);
   CHECK_OK(here.admin, ojs_shm_set_strict_envelopes(here.admin, 1));
   CHECK_OK(here.admin, ojs_shm_set_events(here.admin, 1));
   CHECK_OK(here.producer, ojs_shm_reprioritize(here.producer, id, 0, NULL));

@@ -215,6 +215,7 @@ static int changes_of_a_waiting_job(void) {
   CHECK(state_is(&here, id, "pending") && ojs_shm_fetch(here.worker, here.job, 0) == OJS_SHM_E_EMPTY);
   CHECK_OK(here.producer, ojs_shm_activate(here.producer, id));
   CHECK(ojs_shm_activate(here.producer, id) == OJS_SHM_E_WRONG_STATE);
+  CHECK(ojs_shm_promote(here.producer, id) == OJS_SHM_E_WRONG_STATE);
   CHECK(strcmp(detail_of(here.producer).subject, "available") == 0);
   CHECK_OK(here.producer, ojs_shm_reprioritize(here.producer, id, 1, &previous));
   CHECK(previous == 3 && ojs_shm_reprioritize(here.producer, id, -1, NULL) == OJS_SHM_E_INVALID);
@@ -423,7 +424,7 @@ static int wrong_arguments_change_nothing(void) {
   CHECK(ojs_shm_get(here.producer, "0192f000-0000-7000-8000-000000000000", NULL, 0) == OJS_SHM_E_NOT_FOUND);
   CHECK(ojs_shm_fetch(here.worker, NULL, 0) == OJS_SHM_E_INVALID);
   CHECK(ojs_shm_fetch_batch(here.worker, NULL, 1, 0) == OJS_SHM_E_INVALID);
-  CHECK(ojs_shm_ack(here.worker, here.job, NULL, 0) == OJS_SHM_E_LOST);
+  CHECK(ojs_shm_ack(here.worker, here.job, NULL, 0) == OJS_SHM_E_EMPTY);
   CHECK(ojs_shm_interrupt(NULL) == OJS_SHM_E_INVALID && ojs_shm_cancel_requested(NULL) == OJS_SHM_E_INVALID);
   CHECK(ojs_shm_set_queue(here.admin, "default", NULL) == OJS_SHM_E_INVALID);
   CHECK(ojs_shm_last_error_detail(NULL, NULL) == OJS_SHM_E_INVALID);

@@ -311,7 +311,7 @@ TEST(CliWork, a_command_longer_than_its_timeout_is_stopped) {
   EXPECT_EQ(segment.job(id, "error.code"), "timeout");
   const Finished done = worker.wait();
   EXPECT_EQ(done.exit_code, 0);
-  EXPECT_NE(done.out.find("\tlost\t"), std::string::npos) << "nobody cancelled it: " << done.out;
+  EXPECT_NE(done.out.find("\ttimed_out\t"), std::string::npos) << done.out;
 }
 
 TEST(CliWork, a_result_longer_than_the_segment_takes_fails_the_job_for_good) {
@@ -383,17 +383,30 @@ TEST(CliWork, refuses_numbers_that_do_not_fit_instead_of_wrapping_them) {
   EXPECT_EQ(segment.job(id, "state"), "available");
 }
 
-TEST(CliWork, names_the_queues_it_makes_and_makes_none_when_not_all_have_room) {
+TEST(CliWork, names_queues_that_do_not_exist_and_makes_none) {
   const LiveSegment segment({"--max-queues", "4"});
   segment.enqueue({"-t", "a"});
-  const Finished many = segment.cli({"work", "--queue", "default,b,c,d,e", "--until-empty", "--", "true"});
-  EXPECT_EQ(many.exit_code, 6) << many.err;
-  EXPECT_NE(many.err.find("--max-queues"), std::string::npos) << many.err;
-  EXPECT_EQ(lines_of(segment.cli({"queue", "list"}).out).size(), 1U) << "none was made";
-  const Finished typo = segment.cli({"work", "--queue", "default,defualt", "--until-empty", "--", "true"});
+  const Finished typo = segment.cli({"work", "--queue", "default,defualt,c,d,e", "--until-empty", "--", "true"});
   EXPECT_EQ(typo.exit_code, 0) << typo.err;
-  EXPECT_NE(typo.err.find("new queues: defualt\n"), std::string::npos) << typo.err;
-  EXPECT_EQ(segment.cli({"work", "--queue", "default,defualt", "--until-empty", "--", "true"}).err, "");
+  EXPECT_NE(typo.err.find("there is no queue 'defualt' yet (did you mean 'default'?); its first job makes it\n"),
+            std::string::npos)
+      << typo.err;
+  EXPECT_EQ(lines_of(segment.cli({"queue", "list"}).out).size(), 1U) << "none was made";
+}
+
+TEST(CliWork, takes_from_a_queue_from_its_first_job_on) {
+  for (const std::vector<std::string>& flags :
+       {std::vector<std::string>{"--queue", "late"}, {"--queue", "late:2,later:1", "--strategy", "weighted"}}) {
+    const LiveSegment segment;
+    std::vector<std::string> words = {"work", "--count", "1"};
+    words.insert(words.end(), flags.begin(), flags.end());
+    words.insert(words.end(), {"--", "true"});
+    Process worker = segment.start_cli(words);
+    ASSERT_TRUE(eventually([&] { return worker.err().find("'late' yet") != std::string::npos; }));
+    const std::string id = segment.enqueue({"-t", "a", "--queue", "late"});
+    EXPECT_EQ(worker.wait().exit_code, 0);
+    EXPECT_EQ(segment.job(id, "state"), "completed");
+  }
 }
 
 TEST(CliWork, a_report_that_nobody_takes_does_not_stop_the_jobs) {

@@ -204,14 +204,6 @@ TEST(Exhaustion, of_a_segment_of_defaults_names_nothing_else) {
   EXPECT_EQ(pool_of(half, "queues").larger, "--max-queues 64 --slots 500") << "what changes is named, default or not";
 }
 
-TEST(Exhaustion, of_queues_is_told_by_a_worker_as_by_a_producer) {
-  const LiveSegment segment({"--slots", "500", "--max-queues", "1"});
-  segment.enqueue({"-t", "a"});
-  const Finished done = segment.cli({"work", "--queue", "b,c", "--until-empty", "--", "true"});
-  EXPECT_EQ(done.exit_code, 6);
-  EXPECT_THAT(done.err, HasSubstr("make the segment with --max-queues 2 --slots 500"));
-}
-
 TEST(Exhaustion, what_no_segment_can_have_more_of_is_not_advised) {
   const LiveSegment segment({"--slots", "40000", "--max-queues", "300"});  // as many levels as there can be
   EXPECT_EQ(pool_of(segment, "levels").larger, "");

@@ -342,6 +342,15 @@ const std::vector<Operation>& operations() {
          h.put(spec);
        },
        [](Hands& h) { must(h.producer->activate(h.id)); }},
+      {"promote",
+       [](Hands& h) {
+         JobSpec spec = spec_of();
+         spec.scheduled_at_ms = ~0ULL >> 2;
+         h.put(spec);
+       },
+       [](Hands& h) { must(h.producer->promote(h.id)); }},
+      {"bulk_cancel", put_one,
+       [](Hands& h) { must(h.admin->bulk(BulkAction::kCancel, {})); }},
       {"reprioritize", put_one, [](Hands& h) { must(h.producer->reprioritize(h.id, 0)); }},
       {"reprioritize_then_fetch", put_one,
        [](Hands& h) {

@@ -270,6 +270,8 @@ class Caller {
     judge(observer_, ojs_shm_priority_by_name(observer_, text(input, "urgent"), &priority));
     judge(producer_, ojs_shm_reprioritize(producer_, text(input, id_.c_str()), input.byte(), nullptr));
     judge(producer_, ojs_shm_activate(producer_, text(input, id_.c_str())));
+    judge(producer_, ojs_shm_promote(producer_, text(input, id_.c_str())));
+    judge(admin_, ojs_shm_bulk(admin_, input.byte() % 5, nullptr, nullptr));
     judge(admin_, ojs_shm_dead_retry(admin_, text(input, id_.c_str())));
     judge(admin_, ojs_shm_dead_drop(admin_, text(input, id_.c_str())));
     watch(input);

@@ -206,7 +206,13 @@ void Visitor::reprioritize(Input& input) {
   const std::string& id = some_id(input);
   (void)producer_->reprioritize(id, static_cast<std::int64_t>(input.below(100)));
 }
-void Visitor::activate(Input& input) { (void)producer_->activate(some_id(input)); }
+void Visitor::activate(Input& input) {
+  const unsigned choice = input.byte();
+  if (choice % 4 == 1) return (void)producer_->promote(some_id(input));
+  if (choice % 4 == 2)
+    return (void)admin_->bulk(static_cast<BulkAction>(choice / 4 % 4), {.queue = kQueues[choice / 16 & 3]});
+  (void)producer_->activate(some_id(input));
+}
 void Visitor::get(Input& input) {
   if (const auto job = producer_->get(some_id(input)); job.ok()) print(*job);
 }

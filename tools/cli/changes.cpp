@@ -4,11 +4,14 @@
 #include <cstdio>
 #include <vector>
 
+#include <ojs_shm/admin.hpp>
 #include <ojs_shm/observer.hpp>
 #include <ojs_shm/producer.hpp>
 
+#include "tools/cli/bulk.hpp"
 #include "tools/cli/command.hpp"
 #include "tools/cli/each.hpp"
+#include "tools/cli/filter.hpp"
 #include "tools/cli/view.hpp"
 #include "tools/shell/refusal.hpp"
 #include "worker_api/envelope.hpp"
@@ -20,9 +23,27 @@ using shell::must;
 
 struct IdsOptions {
   std::vector<std::string> ids;
+  FilterFlags filter;
+  bool yes = false;
 };
 
+/// Ids, or what flags choose: never both, never all by an oversight.
+bool by_filter(const IdsOptions& options) {
+  if (options.filter.chosen() != options.ids.empty())
+    shell::refuse(Code::kInvalid,
+                  "give job ids, or choose jobs by --queue, --type, --state, --tenant, --priority or "
+                  "--older-than");
+  return options.ids.empty();
+}
+
+int for_all(const Request& request, const IdsOptions& options, BulkAction action, const BulkWords& words) {
+  Admin admin = must(Admin::attach(request.where));
+  const JobFilter filter = filter_of(options.filter, must(Observer::attach(admin.segment())));
+  return run_bulk(request, admin, action, filter, words, options.yes);
+}
+
 int cancel(const Request& request, const IdsOptions& options) {
+  if (by_filter(options)) return for_all(request, options, BulkAction::kCancel, {"cancel", "cancelled"});
   Producer producer = must(Producer::attach(request.where));
   return for_each_id(options.ids, request.json, [&](const std::string& id) -> Status {
     const auto job = producer.cancel(id);
@@ -37,6 +58,17 @@ int activate(const Request& request, const IdsOptions& options) {
   return for_each_id(options.ids, request.json, [&](const std::string& id) -> Status {
     const Status activated = producer.activate(id);
     if (!activated) return activated;
+    if (request.json) print_line(print_job(must(producer.get(id))));
+    return {};
+  });
+}
+
+int promote(const Request& request, const IdsOptions& options) {
+  if (by_filter(options)) return for_all(request, options, BulkAction::kPromote, {"promote", "promoted"});
+  Producer producer = must(Producer::attach(request.where));
+  return for_each_id(options.ids, request.json, [&](const std::string& id) -> Status {
+    const Status promoted = producer.promote(id);
+    if (!promoted) return promoted;
     if (request.json) print_line(print_job(must(producer.get(id))));
     return {};
   });
@@ -63,12 +95,27 @@ int reprioritize(const Request& request, const ReprioritizeOptions& options) {
   return shell::kExitOk;
 }
 
+void add_choice(CLI::App& command, IdsOptions& options) {
+  add_filter(command, options.filter);
+  command.add_option("--state", options.filter.state, "Only in this state, such as scheduled")->type_name("S");
+  command.add_flag("-y,--yes", options.yes, "Do not ask");
+}
+
 }  // namespace
 
 void add_change_commands(CLI::App& app, Request& request) {
   const auto [stop, stop_options] = add_command<IdsOptions>(
-      app, request, "cancel", "Cancel jobs; the command of an active one gets SIGTERM from its worker", &cancel);
-  stop->add_option("ID", stop_options->ids, "The jobs")->required();
+      app, request, "cancel",
+      "Cancel jobs, by their ids or all that flags choose; the command of an active one gets SIGTERM from its worker",
+      &cancel);
+  stop->add_option("ID", stop_options->ids, "The jobs");
+  add_choice(*stop, *stop_options);
+
+  const auto [now, now_options] = add_command<IdsOptions>(
+      app, request, "promote", "Run scheduled and retryable jobs now: they become available before their time",
+      &promote);
+  now->add_option("ID", now_options->ids, "The jobs");
+  add_choice(*now, *now_options);
 
   const auto [move, move_options] = add_command<ReprioritizeOptions>(
       app, request, "reprioritize", "Change the priority of an available or scheduled job; prints the old and the new",

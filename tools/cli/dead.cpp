@@ -3,8 +3,10 @@
 
 #include <ojs_shm/admin.hpp>
 
+#include "tools/cli/bulk.hpp"
 #include "tools/cli/command.hpp"
 #include "tools/cli/each.hpp"
+#include "tools/cli/filter.hpp"
 #include "tools/cli/view.hpp"
 #include "tools/shell/refusal.hpp"
 
@@ -14,37 +16,36 @@ namespace {
 using shell::must;
 
 struct ListOptions {
-  std::string queue, type;
-  std::size_t limit = 0;
+  FilterFlags filter;
 };
 
-JobFilter filter_of(const ListOptions& options) {
-  JobFilter filter;
-  filter.queue = options.queue;
-  filter.type = options.type;
-  filter.limit = options.limit;
-  filter.dead_letter = true;
-  return filter;
-}
-
 int list(const Request& request, const ListOptions& options) {
-  print_jobs(must(Observer::attach(request.where)).list(filter_of(options)), request.json);
+  const Observer observer = must(Observer::attach(request.where));
+  JobFilter filter = filter_of(options.filter, observer);
+  filter.dead_letter = true;
+  print_jobs(observer.list(filter), request.json);
   return shell::kExitOk;
 }
 
 struct PickOptions {
   std::vector<std::string> ids;
-  bool all = false;
+  FilterFlags filter;
+  bool all = false, yes = false;
 };
 
-int for_each_picked(const Request& request, const PickOptions& options, Status (Admin::*action)(std::string_view)) {
-  if (options.all != options.ids.empty()) shell::refuse(Code::kInvalid, "give either job ids or --all");
+int for_each_picked(const Request& request, const PickOptions& options, Status (Admin::*action)(std::string_view),
+                    BulkAction bulk, const BulkWords& words) {
+  const bool many = options.all || options.filter.chosen();
+  if (many != options.ids.empty())
+    shell::refuse(Code::kInvalid,
+                  "give job ids, or choose dead letters by --all, --queue, --type, --tenant, --priority or "
+                  "--older-than");
   Admin admin = must(Admin::attach(request.where));
-  std::vector<std::string> ids = options.ids;
-  if (options.all) {
-    for (const JobInfo& job : must(Observer::attach(admin.segment())).list(filter_of({}))) ids.push_back(job.id);
+  if (many) {
+    const JobFilter filter = filter_of(options.filter, must(Observer::attach(admin.segment())));
+    return run_bulk(request, admin, bulk, filter, words, options.yes);
   }
-  return for_each_id(ids, request.json, [&](const std::string& id) -> Status {
+  return for_each_id(options.ids, request.json, [&](const std::string& id) -> Status {
     const Status done = (admin.*action)(id);
     if (done && request.json) print_line(object([&](json::ObjectWriter& writer) { writer.text("id", id); }));
     return done;
@@ -52,10 +53,12 @@ int for_each_picked(const Request& request, const PickOptions& options, Status (
 }
 
 int retry(const Request& request, const PickOptions& options) {
-  return for_each_picked(request, options, &Admin::retry_dead);
+  return for_each_picked(request, options, &Admin::retry_dead, BulkAction::kRetryDead,
+                         {"retry", "available again", "dead letter"});
 }
 int drop(const Request& request, const PickOptions& options) {
-  return for_each_picked(request, options, &Admin::drop_dead);
+  return for_each_picked(request, options, &Admin::drop_dead, BulkAction::kDropDead,
+                         {"drop", "dropped", "dead letter"});
 }
 
 void add_pick(CLI::App& dead, Request& request, const char* name, const char* description,
@@ -63,6 +66,8 @@ void add_pick(CLI::App& dead, Request& request, const char* name, const char* de
   const auto [command, options] = add_command<PickOptions>(dead, request, name, description, run);
   command->add_option("ID", options->ids, "The dead letters");
   command->add_flag("--all", options->all, "Every one of them");
+  add_filter(*command, options->filter);
+  command->add_flag("-y,--yes", options->yes, "Do not ask");
 }
 
 }  // namespace
@@ -73,9 +78,7 @@ void add_dead_commands(CLI::App& app, Request& request) {
   dead->fallthrough();
   set_footer(*dead);
   const auto [all, options] = add_command<ListOptions>(*dead, request, "list", "List them", &list);
-  all->add_option("--queue", options->queue, "Only of this queue")->type_name("Q");
-  all->add_option("--type", options->type, "Only of this type")->type_name("T");
-  all->add_option("--limit", options->limit, "At most so many (0: all)")->type_name("N")->check(kNotNegative);
+  add_filter(*all, options->filter);
   add_pick(*dead, request, "retry", "Make them available again, with attempt 0", &retry);
   add_pick(*dead, request, "drop", "Remove them", &drop);
 }

@@ -5,6 +5,7 @@
 #include <ojs_shm/producer.hpp>
 
 #include "tools/cli/command.hpp"
+#include "tools/cli/filter.hpp"
 #include "tools/cli/finish.hpp"
 #include "tools/cli/view.hpp"
 #include "tools/shell/refusal.hpp"
@@ -30,17 +31,12 @@ int get(const Request& request, const GetOptions& options) {
 }
 
 struct ListOptions {
-  std::string queue, type, state;
-  std::size_t limit = 0;
+  FilterFlags filter;
 };
 
 int list(const Request& request, const ListOptions& options) {
-  JobFilter filter;
-  filter.queue = options.queue;
-  filter.type = options.type;
-  filter.limit = options.limit;
-  if (!options.state.empty()) filter.state = parse_state(options.state);
-  print_jobs(must(Observer::attach(request.where)).list(filter), request.json);
+  const Observer observer = must(Observer::attach(request.where));
+  print_jobs(observer.list(filter_of(options.filter, observer)), request.json);
   return shell::kExitOk;
 }
 
@@ -64,10 +60,8 @@ void add_job_commands(CLI::App& app, Request& request) {
       "List jobs: the available ones in the order in which they would be fetched, then the others. A queue with\n"
       "weights of levels comes level by level, best first: turns decide among its levels",
       &list);
-  many->add_option("--queue", list_options->queue, "Only of this queue")->type_name("Q");
-  many->add_option("--type", list_options->type, "Only of this type")->type_name("T");
-  many->add_option("--state", list_options->state, "Only in this state, such as active")->type_name("S");
-  many->add_option("--limit", list_options->limit, "At most so many (0: all)")->type_name("N")->check(kNotNegative);
+  add_filter(*many, list_options->filter);
+  many->add_option("--state", list_options->filter.state, "Only in this state, such as active")->type_name("S");
 
   const auto [until, wait_options] = add_command<WaitOptions>(
       app, request, "wait",

@@ -78,6 +78,8 @@ std::string pace_object(const std::string& text, std::string_view more, const st
 int set_limit(const Request& request, const SetOptions& options) {
   if ((options.window && !options.rate) || (options.burst && !options.throttle))
     shell::refuse(Code::kInvalid, "--window goes with --rate, --burst with --throttle");
+  if (!options.concurrency && !options.rate && !options.throttle)
+    shell::refuse(Code::kInvalid, "give a limit: --concurrency N, --rate N/PERIOD or --throttle N/PERIOD");
   const std::string rule = object([&](json::ObjectWriter& writer) {
     if (options.concurrency) count(writer, "concurrency", *options.concurrency);
     if (options.rate) writer.value("rate", pace_object(*options.rate, "window", options.window));

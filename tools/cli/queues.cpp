@@ -6,6 +6,7 @@
 
 #include <ojs_shm/admin.hpp>
 
+#include "tools/cli/bulk.hpp"
 #include "tools/cli/command.hpp"
 #include "tools/cli/view.hpp"
 #include "tools/shell/pairs.hpp"
@@ -202,6 +203,19 @@ int pause_or_resume(const Request& request, const std::string& name, bool paused
 int pause(const Request& request, const NameOptions& options) { return pause_or_resume(request, options.name, true); }
 int resume(const Request& request, const NameOptions& options) { return pause_or_resume(request, options.name, false); }
 
+struct ClearOptions {
+  std::string name;
+  bool yes = false;
+};
+
+int clear(const Request& request, const ClearOptions& options) {
+  Admin admin = must(Admin::attach(request.where));
+  JobFilter filter;
+  filter.queue = options.name;
+  filter.waiting = true;
+  return run_bulk(request, admin, BulkAction::kCancel, filter, {"cancel", "cancelled"}, options.yes);
+}
+
 struct DefaultPriorityOptions {
   std::string type, priority;
 };
@@ -311,6 +325,11 @@ void add_queue_commands(CLI::App& app, Request& request) {
   stop->add_option("NAME", stop_options->name, "The queue")->required();
   const auto [go, go_options] = add_command<NameOptions>(*queue, request, "resume", "Give its jobs again", &resume);
   go->add_option("NAME", go_options->name, "The queue")->required();
+
+  const auto [empty, empty_options] = add_command<ClearOptions>(
+      *queue, request, "clear", "Cancel every job of it that waits; active ones go on", &clear);
+  empty->add_option("NAME", empty_options->name, "The queue")->required();
+  empty->add_flag("-y,--yes", empty_options->yes, "Do not ask");
 
   const auto [type, type_options] = add_command<DefaultPriorityOptions>(
       app, request, "default-priority", "Show or set the priority of jobs of a type that bring none",

@@ -18,6 +18,8 @@
 #include "tools/cli/command.hpp"
 #include "tools/cli/work_config.hpp"
 #include "tools/cli/work_crew.hpp"
+#include "tools/shell/nearest.hpp"
+#include "tools/shell/output.hpp"
 #include "tools/shell/quantity.hpp"
 #include "tools/shell/refusal.hpp"
 #include "worker_api/time_text.hpp"
@@ -71,26 +73,17 @@ std::uint32_t lease_of(const std::string& text) {
   return static_cast<std::uint32_t>(lease_ms);
 }
 
-/// A worker makes the queues that it waits on, and a queue is for ever. So none is made when not all have room, and
-/// new ones are named: one of them may be a misspelt old one.
-void check_queues(const Observer& observer, std::vector<std::string> names) {
-  std::sort(names.begin(), names.end());
-  names.erase(std::unique(names.begin(), names.end()), names.end());
-  std::erase_if(names, [&](const std::string& name) { return observer.queue(name).ok(); });
-  if (names.empty()) return;
-  for (const PoolInfo& pool : observer.segment_info().pools) {
-    if (pool.name != "queues" || pool.capacity - pool.used >= names.size()) continue;
-    Error error;
-    error.code = Code::kSegmentFull;
-    error.subject = pool.name;
-    error.depth = pool.used;
-    error.bound = pool.capacity;
-    error.message = fmt::format(
-        "no room for {} new queues ({}): {} of {} are in use; {}", names.size(), fmt::join(names, ", "), pool.used,
-        pool.capacity, pool.larger.empty() ? "no segment can have more" : "make the segment with " + pool.larger);
-    throw shell::Refusal{error};
+/// A queue that does not exist is made by its first job. It is named, for it may be a misspelt one.
+void name_missing_queues(const Observer& observer, const std::vector<std::string>& names) {
+  std::vector<std::string> known;
+  for (const QueueInfo& queue : observer.queues()) known.push_back(queue.name);
+  const std::vector<std::string_view> views(known.begin(), known.end());
+  for (const std::string& name : names) {
+    if (std::find(known.begin(), known.end(), name) != known.end()) continue;
+    const std::string nearest = shell::nearest(name, views);
+    shell::say("warning: there is no queue '{}' yet{}; its first job makes it\n", name,
+               nearest.empty() ? "" : fmt::format(" (did you mean '{}'?)", nearest));
   }
-  std::fputs(fmt::format("new queues: {}\n", fmt::join(names, ", ")).c_str(), stderr);
 }
 
 /// The file, and what flags say instead.
@@ -129,7 +122,8 @@ int work(const Request& request, const WorkOptions& options) {
   await_segment(request, kPatience);
   const Segment segment = must(Segment::attach(request.where));
   const Observer observer = must(Observer::attach(segment));
-  if (!observer.pool(options.pool.empty() ? "default" : options.pool).ok()) check_queues(observer, crew.worker.queues);
+  if (!observer.pool(options.pool.empty() ? "default" : options.pool).ok())
+    name_missing_queues(observer, crew.worker.queues);
   crew.largest_result = observer.segment_info().max_body_bytes;
   must(WorkCrew(segment, std::move(crew)).run());
   return shell::kExitOk;
@@ -184,7 +178,7 @@ void add_work_command(CLI::App& app, Request& request) {
       "stderr as\n"
       "the message, and the job's retry policy decides. A cancelled job's command gets SIGTERM.\n"
       "Prints a line for each job: id, type, attempt, outcome, milliseconds. The outcome is completed, retryable,\n"
-      "discarded, requeued, cancelled or lost.\n");
+      "discarded, timed_out, requeued, cancelled or lost.\n");
 }
 
 }  // namespace ojs_shm::cli

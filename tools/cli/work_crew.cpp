@@ -246,7 +246,12 @@ std::string WorkCrew::settle(Lane& lane, Job& job, const JobCommand& command) {
 std::string WorkCrew::why_gone(const Job& job) const {
   const auto observer = Observer::attach(segment_);
   const auto now = observer ? observer.value().get(job.id()) : Result<JobInfo>(observer.error());
-  return now && now.value().state == State::kCancelled ? "cancelled" : "lost";
+  if (!now) return "lost";
+  if (now->state == State::kCancelled) return "cancelled";
+  // The supervisor has ended this attempt, and says in its error why.
+  for (const JobError& error : now->errors)
+    if (error.attempt == job.attempt() && error.code == "timeout") return "timed_out";
+  return "lost";
 }
 
 }  // namespace ojs_shm::cli

@@ -52,7 +52,8 @@ Result<std::uint64_t> parse_duration_ms(std::string_view text) {
   const bool bare = !text.empty() && text.find_first_not_of("0123456789.") == std::string_view::npos;
   const ParsedMs parsed = parse_duration(bare ? std::string(text) + "s" : std::string(text));
   if (parsed) return static_cast<std::uint64_t>(parsed.ms);
-  return invalid(fmt::format("\"{}\" is not a duration: it {}", text, text_of(parsed.fault)));
+  return invalid(fmt::format("\"{}\" is not a duration: it {}; for example 500ms, 30s, 5m, 1h or PT30S", text,
+                             text_of(parsed.fault)));
 }
 
 Result<std::uint64_t> parse_time_ms(std::string_view text) {

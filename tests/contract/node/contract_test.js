@@ -51,7 +51,7 @@ async function ended(child) {
 }
 
 async function startBroker(name, ...more) {
-  const broker = start(`${build}/bin/ojs-shm-broker`, ['--name', name, '--dir', dir, ...more]);
+  const broker = start(`${build}/bin/ojs-shm-broker`, ['--name', name, '--dir', dir, '--remove', ...more]);
   assert.equal(await broker.line(), `READY name=${name}`);
   return broker.child;
 }

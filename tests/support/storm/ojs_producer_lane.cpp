@@ -230,6 +230,9 @@ class ProducerLane {
   }
 
   void activate(const Known& job) {
+    if (dice_.chance(0.1))  // it has no time that it waits for
+      if (const Status answer = producer_.promote(job.id); answer.code() != Code::kWrongState)
+        tolerate("promote", answer.ok() ? Error{Code::kInternal, "a pending job was promoted"} : answer.error(), job);
     const Status answer = producer_.activate(job.id);
     // Somebody who drains may have been faster.
     if (!answer.ok()) tolerate("activate", answer.error(), job);

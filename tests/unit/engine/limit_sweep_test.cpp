@@ -166,6 +166,7 @@ TEST_F(LimitSweep, an_enqueue_whose_key_was_given_up_since_it_was_looked_up_is_t
   const JobLimit early = limit("early");
   JobSpec spec = spec_of(2);
   spec.limit = &early;
+  ASSERT_NE(s.actor().ensure_queue("default"), engine::kNoIndex);
   engine::NewJob read, plain;
   ASSERT_EQ(internal::read_spec(s.actor(), spec, read), internal::SpecFault::kNone);
   spec.limit = nullptr;

@@ -48,6 +48,20 @@ struct SegmentFile {
   std::string problem;    ///< why it is not readable
 };
 
+/// What bulk() does to each job.
+enum class BulkAction : std::uint8_t {
+  kCancel,     ///< Producer::cancel
+  kPromote,    ///< Producer::promote
+  kRetryDead,  ///< Admin::retry_dead
+  kDropDead,   ///< Admin::drop_dead
+};
+
+struct BulkReport {
+  std::uint64_t matched = 0;  ///< jobs that the filter chose when it began
+  std::uint64_t done = 0;     ///< so far
+  std::uint64_t skipped = 0;  ///< whose state had changed, or never allowed it; so far
+};
+
 /// Changes settings and mends. One thread at a time.
 class OJS_SHM_API Admin {
  public:
@@ -81,6 +95,11 @@ class OJS_SHM_API Admin {
   /// Whether programs that read envelopes for this segment refuse members that mean nothing. Off in a new segment.
   Status set_strict_envelopes(bool on);
   /// Discarded jobs with dead_letter set: back to available with attempt 0, or gone.
+  /// Does the same to every job that the filter chooses, one after the other, so that a kill leaves each job as it was or
+  /// done. `progress` is called before each job and at the end; when it says false, no further job is touched. Errors:
+  /// kNotFound (the filter's queue), kClosed, kSegmentFull.
+  Result<BulkReport> bulk(BulkAction action, const JobFilter& filter,
+                          const std::function<bool(const BulkReport&)>& progress = {});
   Status retry_dead(std::string_view id);
   Status drop_dead(std::string_view id);
   /// Repairs after every dead process right now; returns how many it found. Not one after which another process is

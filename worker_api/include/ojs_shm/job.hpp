@@ -110,6 +110,7 @@ struct JobInfo {
   std::uint64_t completed_at_ms = 0;  ///< completed, and discarded by failure; never by expiry
   std::uint64_t cancelled_at_ms = 0;
   std::uint64_t discarded_at_ms = 0;
+  std::string discard_reason;            ///< discarded: "expired", "dropped" (for want of room) or "failed"; else empty
   std::uint64_t next_attempt_at_ms = 0;  ///< retryable
   std::uint32_t retry_delay_ms = 0;      ///< the last delay
   std::uint32_t timeout_ms = 0;

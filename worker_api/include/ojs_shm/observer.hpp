@@ -124,7 +124,11 @@ struct JobFilter {
   std::string queue = {}, type = {};  ///< empty: any
   std::optional<State> state = {};
   bool dead_letter = false;  ///< only dead letters
-  std::size_t limit = 0;     ///< 0: all
+  bool waiting = false;      ///< only scheduled, available, pending and retryable ones
+  std::optional<std::string> tenant = {};
+  std::optional<std::int64_t> priority = {};  ///< as stored
+  std::uint64_t created_before_ms = 0;        ///< Unix time; 0: any
+  std::size_t limit = 0;                      ///< 0: all
 };
 
 /// A violated invariant; the numbers stand in docs/invariants.md.

@@ -244,6 +244,8 @@ OJS_SHM_API int64_t ojs_shm_cancel(ojs_shm_producer* producer, const char* id, c
 OJS_SHM_API int ojs_shm_reprioritize(ojs_shm_producer* producer, const char* id, int64_t priority, int64_t* previous);
 // pending -> available. Errors: NOT_FOUND, WRONG_STATE.
 OJS_SHM_API int ojs_shm_activate(ojs_shm_producer* producer, const char* id);
+// scheduled or retryable -> available now, before its time. Errors: NOT_FOUND, WRONG_STATE.
+OJS_SHM_API int ojs_shm_promote(ojs_shm_producer* producer, const char* id);
 
 // --- Jobs that were fetched -----------------------------------------------------------------------------------------
 
@@ -390,20 +392,6 @@ OJS_SHM_API int64_t ojs_shm_mend(ojs_shm_admin* admin);
 
 typedef struct ojs_shm_observer ojs_shm_observer;
 
-enum {
-  OJS_SHM_FILTER_HAS_STATE = 1,   // `state` counts
-  OJS_SHM_FILTER_DEAD_LETTER = 2  // only dead letters
-};
-
-typedef struct ojs_shm_job_filter {
-  size_t struct_size;
-  const char* queue;  // NULL: any
-  const char* type;   // NULL: any
-  uint64_t limit;     // 0: all
-  uint32_t state;     // OJS_SHM_STATE_
-  uint32_t flags;     // OJS_SHM_FILTER_
-} ojs_shm_job_filter;
-
 // Works on every segment handle, also on one from ojs_shm_segment_observe(). What follows gives JSON.
 OJS_SHM_API int ojs_shm_observer_open(const ojs_shm_segment* segment, ojs_shm_observer** observer);
 // JSON: one object with the segment's options, pools, processes and totals.
@@ -413,9 +401,6 @@ OJS_SHM_API int64_t ojs_shm_queues(ojs_shm_observer* observer, char* buffer, siz
 OJS_SHM_API int64_t ojs_shm_queue(ojs_shm_observer* observer, const char* name, char* buffer, size_t size);
 // JSON: one job. Errors: NOT_FOUND.
 OJS_SHM_API int64_t ojs_shm_find(ojs_shm_observer* observer, const char* id, char* buffer, size_t size);
-// JSON: jobs; available ones in the order of fetching (with weights level by level), then by time. `filter` may be NULL.
-OJS_SHM_API int64_t ojs_shm_list(ojs_shm_observer* observer, const ojs_shm_job_filter* filter, char* buffer,
-                                 size_t size);
 // JSON: an array of {"invariant", "text"}, empty when the segment is sound. docs/invariants.md has the numbers.
 OJS_SHM_API int64_t ojs_shm_audit(ojs_shm_observer* observer, char* buffer, size_t size);
 // What enqueue uses for jobs of this type without a priority of their own. Errors: NOT_FOUND when the type has none.
@@ -445,6 +430,7 @@ OJS_SHM_API int64_t ojs_shm_events_lost(ojs_shm_events* events);
 }
 #endif
 #include <ojs_shm/ojs_shm_full.h>
+#include <ojs_shm/ojs_shm_jobs.h>
 #include <ojs_shm/ojs_shm_limits.h>
 #include <ojs_shm/ojs_shm_pools.h>
 #include <ojs_shm/ojs_shm_transfer.h>

@@ -75,8 +75,10 @@ class OJS_SHM_API Producer {
   /// Changes the priority of an available or scheduled job. Returns the previous one. Errors: kInvalid (the message
   /// names the maximum), kNotFound, kWrongState (also when the convention makes priorities immutable).
   Result<std::int64_t> reprioritize(std::string_view id, std::int64_t priority);
-  /// pending -> available.
+  /// pending -> available. Errors: kNotFound, kWrongState.
   Status activate(std::string_view id);
+  /// scheduled or retryable -> available now, before its time. Errors: kNotFound, kWrongState.
+  Status promote(std::string_view id);
 
   const Segment& segment() const;
 

@@ -74,10 +74,10 @@ enum class QueueStrategy : std::uint8_t {
 };
 
 struct WorkerOptions {
-  std::vector<std::string> queues = {"default"};
-  std::uint32_t lease_ms = 0;  ///< 0: the job's own, else the segment's default
-  std::uint32_t spin_us = 0;   ///< how long an empty fetch spins before it sleeps; 0: adaptive
-  bool lease_owned = false;    ///< jobs survive this process's death until their lease ends (for work done elsewhere)
+  std::vector<std::string> queues = {"default"};  ///< one that does not exist yet is made by its first job
+  std::uint32_t lease_ms = 0;                     ///< 0: the job's own, else the segment's default
+  std::uint32_t spin_us = 0;                      ///< how long an empty fetch spins before it sleeps; 0: adaptive
+  bool lease_owned = false;  ///< jobs survive this process's death until their lease ends (for work done elsewhere)
   QueueStrategy strategy = QueueStrategy::kStrict;
   std::vector<std::uint32_t> weights = {};  ///< kWeighted: one for each queue, 1 to 1,000; empty: all alike
   /// The pool whose queues and strategy it serves, whatever stands above. Empty: pool `default`, if there is one.
@@ -104,7 +104,8 @@ class OJS_SHM_API Worker {
   Status fetch(Job& job, std::chrono::milliseconds timeout);
   /// Up to `count` best jobs, in order. Empty when there is none.
   Result<std::vector<Job>> fetch_batch(std::size_t count, std::chrono::milliseconds timeout = {});
-  /// active -> completed. `result` is JSON or empty, not looked at. Errors: kLost, kTooLarge, kSegmentFull (the job
+  /// active -> completed. `result` is JSON or empty, not looked at. Errors: kEmpty (as of all that follow: the handle holds
+  /// no job), kLost, kTooLarge, kSegmentFull (the job
   /// stays active).
   Status ack(Job& job, std::string_view result = {});
   /// active -> retryable or discarded, by the job's policy. Errors: kLost.

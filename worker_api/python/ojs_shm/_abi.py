@@ -25,7 +25,8 @@ RETRY_DEAD_LETTER = 2
 FAILURE_NOT_RETRYABLE = 1
 WORKER_LEASE_OWNED, WORKER_WEIGHTED = 1, 2
 QUEUE_MAX_DEPTH, QUEUE_MAX_SIZE_BYTES, QUEUE_PAUSED = 1, 2, 4
-FILTER_HAS_STATE, FILTER_DEAD_LETTER = 1, 2
+FILTER_HAS_STATE, FILTER_DEAD_LETTER, FILTER_WAITING, FILTER_HAS_PRIORITY = 1, 2, 4, 8
+BULK_CANCEL, BULK_PROMOTE, BULK_RETRY_DEAD, BULK_DROP_DEAD = range(4)
 EVENTS_FROM_START, EVENTS_AT_ONCE = 1, 2
 
 #: Indexed by the numbers of ojs_shm.h.
@@ -116,7 +117,12 @@ class Pressure(Sized):
 
 class JobFilter(Sized):
     _fields_ = [("struct_size", c_size_t), ("queue", c_char_p), ("type", c_char_p), ("limit", c_uint64),
-                ("state", c_uint32), ("flags", c_uint32)]
+                ("state", c_uint32), ("flags", c_uint32), ("tenant", c_char_p), ("priority", c_int64),
+                ("created_before_ms", c_uint64)]
+
+
+class BulkReport(Sized):
+    _fields_ = [("struct_size", c_size_t), ("matched", c_uint64), ("done", c_uint64), ("skipped", c_uint64)]
 
 
 class ImportReport(Sized):
@@ -160,6 +166,8 @@ _ENTRIES = {
     "cancel": (c_int64, (_handle, c_char_p, *_text)),
     "reprioritize": (c_int, (_handle, c_char_p, c_int64, POINTER(c_int64))),
     "activate": (c_int, (_handle, c_char_p)),
+    "promote": (c_int, (_handle, c_char_p)),
+    "bulk": (c_int, (_handle, c_int, POINTER(JobFilter), POINTER(BulkReport))),
     "job_new": (c_int, (_out,)),
     "job_read": (c_int, (_handle, POINTER(JobFields))),
     "cancel_requested": (c_int, (_handle,)),

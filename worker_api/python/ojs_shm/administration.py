@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import ctypes
 import json
+import time
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -12,7 +13,7 @@ from . import _abi, errors
 from ._abi import library
 from ._handles import Handles
 from .events import Events
-from .jobs import JobInfo, QueueStats, state_number, stats_of, to_json
+from .jobs import Duration, JobInfo, QueueStats, milliseconds, state_number, stats_of, to_json
 
 
 class Administration:
@@ -37,18 +38,58 @@ class Administration:
         with self._observers.lent() as observer:
             return json.loads(observer.text(library().stats))
 
-    def jobs(self, *, queue: str | None = None, type: str | None = None, state: str | None = None,
-             dead_letter: bool = False, limit: int = 0) -> list[JobInfo]:
-        """Available ones in the order of fetching (with weights: level by level), then the others by time. limit 0: all."""
+    def jobs(self, *, limit: int = 0, **filter: Any) -> list[JobInfo]:
+        """Available ones in the order of fetching (with weights: level by level), then the others by time. limit 0: all.
+
+        `filter`: queue, type, state, dead_letter, waiting (scheduled, available, pending or retryable), tenant, priority
+        (a number or a name), older_than (a duration since its creation).
+        """
+        wanted = self._filter(limit=limit, **filter)
+        with self._observers.lent() as observer:
+            return [JobInfo(each) for each in json.loads(observer.text(library().list, ctypes.byref(wanted)))]
+
+    def _filter(self, *, queue: str | None = None, type: str | None = None, state: str | None = None,
+                dead_letter: bool = False, waiting: bool = False, tenant: str | None = None,
+                priority: int | str | None = None, older_than: Duration | None = None,
+                limit: int = 0) -> _abi.JobFilter:
         wanted = _abi.JobFilter()
         wanted.queue, wanted.type = _abi.text_in(queue, "queue"), _abi.text_in(type, "type")
+        wanted.tenant = _abi.text_in(tenant, "tenant")
         wanted.limit = _abi.whole(limit, "limit", 64)
         if state is not None:
             wanted.state, wanted.flags = state_number(state), _abi.FILTER_HAS_STATE
-        if dead_letter:
-            wanted.flags |= _abi.FILTER_DEAD_LETTER
-        with self._observers.lent() as observer:
-            return [JobInfo(each) for each in json.loads(observer.text(library().list, ctypes.byref(wanted)))]
+        if priority is not None:
+            wanted.priority, wanted.flags = self.priority(priority), wanted.flags | _abi.FILTER_HAS_PRIORITY
+        if older_than is not None:
+            wanted.created_before_ms = int(time.time() * 1000) - milliseconds(older_than, "older_than", 64)
+        wanted.flags |= _abi.FILTER_DEAD_LETTER * dead_letter | _abi.FILTER_WAITING * waiting
+        return wanted
+
+    def _bulk(self, action: int, filter: dict[str, Any]) -> int:
+        wanted, report = self._filter(**filter), _abi.BulkReport()
+        with self._admins.lent() as admin:
+            admin.call(library().bulk, action, ctypes.byref(wanted), ctypes.byref(report))
+        return report.done
+
+    def cancel_all(self, **filter: Any) -> int:
+        """Cancels every job that the filter chooses (see jobs()); returns how many. Errors: NotFound for its queue."""
+        return self._bulk(_abi.BULK_CANCEL, filter)
+
+    def clear(self, queue: str | None = None) -> int:
+        """Cancels every job of the queue that waits; active ones go on. Errors: NotFound."""
+        return self.cancel_all(queue=queue or self.queue, waiting=True)
+
+    def promote_all(self, **filter: Any) -> int:
+        """Makes scheduled and retryable jobs available now; returns how many. Errors: NotFound for the filter's queue."""
+        return self._bulk(_abi.BULK_PROMOTE, filter)
+
+    def retry_all_dead(self, **filter: Any) -> int:
+        """Sends dead letters out again; returns how many. Errors: NotFound for the filter's queue."""
+        return self._bulk(_abi.BULK_RETRY_DEAD, filter)
+
+    def drop_all_dead(self, **filter: Any) -> int:
+        """Removes dead letters; returns how many. Errors: NotFound for the filter's queue."""
+        return self._bulk(_abi.BULK_DROP_DEAD, filter)
 
     def pools(self) -> list[dict[str, Any]]:
         """Pools of workers, as they are set and what they have in hand."""

@@ -115,6 +115,24 @@ class AsyncQueue:
     async def activate(self, id: str) -> None:
         self._queue.activate(id)
 
+    async def promote(self, id: str) -> None:
+        self._queue.promote(id)
+
+    async def cancel_all(self, **filter: Any) -> int:
+        return await asyncio.to_thread(lambda: self._queue.cancel_all(**filter))
+
+    async def clear(self, queue: str | None = None) -> int:
+        return await asyncio.to_thread(self._queue.clear, queue)
+
+    async def promote_all(self, **filter: Any) -> int:
+        return await asyncio.to_thread(lambda: self._queue.promote_all(**filter))
+
+    async def retry_all_dead(self, **filter: Any) -> int:
+        return await asyncio.to_thread(lambda: self._queue.retry_all_dead(**filter))
+
+    async def drop_all_dead(self, **filter: Any) -> int:
+        return await asyncio.to_thread(lambda: self._queue.drop_all_dead(**filter))
+
     async def set_default_priority(self, type: str, priority: int | str | None) -> None:
         self._queue.set_default_priority(type, priority)
 

@@ -176,6 +176,11 @@ class Queue(Administration):
         with self._producers.lent() as producer:
             producer.call(library().activate, _abi.text_in(id, "id"))
 
+    def promote(self, id: str) -> None:
+        """scheduled or retryable -> available now, before its time. Errors: NotFound, WrongState."""
+        with self._producers.lent() as producer:
+            producer.call(library().promote, _abi.text_in(id, "id"))
+
     def _ask(self, entry: Any, id: str, *arguments: Any) -> JobInfo:
         with self._producers.lent() as producer:
             return JobInfo(json.loads(producer.text(entry, _abi.text_in(id, "id"), *arguments)))

@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a connection does to many jobs at once."""
+
+from segments import OnQueue
+
+import ojs_shm
+
+
+class Bulk(OnQueue):
+    def test_cancels_clears_promotes_and_counts(self):
+        name = self.queue_name
+        for _ in range(3):
+            self.queue.submit("a", meta={"tenant_id": "x"}, priority=1)
+        later = self.queue.submit("b", delay=3600)
+        self.assertEqual(self.queue.cancel_all(queue=name, tenant="x", priority=1), 3)
+        self.assertEqual(self.queue.promote_all(queue=name, type="b"), 1)
+        self.assertEqual(self.queue.get(later.id).state, "available")
+        with self.assertRaises(ojs_shm.WrongState):
+            self.queue.promote(later.id)
+        self.assertEqual([job.id for job in self.queue.jobs(queue=name, waiting=True)], [later.id])
+        self.assertEqual(self.queue.jobs(queue=name, older_than=3600), [])
+        self.assertEqual(self.queue.clear(), 1)
+        with self.assertRaises(ojs_shm.NotFound):
+            self.queue.cancel_all(queue="nobody")
+
+    def test_dead_letters_go_again_or_away(self):
+        policy = ojs_shm.Retry(max_attempts=1, dead_letter=True)
+        for _ in range(2):
+            self.queue.submit("a", retry=policy)
+        with self.queue.worker() as worker:
+            for _ in range(2):
+                worker.fetch(0).nack("broken")
+        self.assertEqual(self.queue.retry_all_dead(queue=self.queue_name, limit=1), 1)
+        self.assertEqual(self.queue.drop_all_dead(queue=self.queue_name), 1)
+
+    def test_strict_envelopes_are_a_switch_of_the_segment(self):
+        self.queue.set_strict_envelopes(True)
+        self.queue.set_strict_envelopes(False)

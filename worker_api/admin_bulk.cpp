@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <ojs_shm/admin.hpp>
+#include <ojs_shm/observer.hpp>
+
+namespace ojs_shm {
+namespace {
+
+/// Where the action could only fail: what is chosen and counted is what it can be done to.
+JobFilter narrowed(JobFilter filter, BulkAction action) {
+  filter.dead_letter = filter.dead_letter || action == BulkAction::kRetryDead || action == BulkAction::kDropDead;
+  return filter;
+}
+
+bool concerns(const JobInfo& job, BulkAction action) {
+  switch (action) {
+    case BulkAction::kCancel: return !is_terminal(job.state);
+    case BulkAction::kPromote: return job.state == State::kScheduled || job.state == State::kRetryable;
+    case BulkAction::kRetryDead:
+    case BulkAction::kDropDead: return job.dead_letter;
+  }
+  return false;
+}
+
+}  // namespace
+
+Result<BulkReport> Admin::bulk(BulkAction action, const JobFilter& filter,
+                               const std::function<bool(const BulkReport&)>& progress) {
+  const Result<Observer> observer = Observer::attach(segment());
+  if (!observer) return observer.error();
+  if (!filter.queue.empty())
+    if (const auto queue = observer->queue(filter.queue); !queue) return queue.error();
+  std::vector<JobInfo> jobs = observer->list(narrowed(filter, action));
+  std::erase_if(jobs, [action](const JobInfo& job) { return !concerns(job, action); });
+  BulkReport report;
+  report.matched = jobs.size();
+  const auto act = [&](const std::string& id) -> Status {
+    switch (action) {
+      case BulkAction::kCancel:
+        if (const auto cancelled = producer().cancel(id); !cancelled) return cancelled.error();
+        return {};
+      case BulkAction::kPromote: return producer().promote(id);
+      case BulkAction::kRetryDead: return retry_dead(id);
+      case BulkAction::kDropDead: break;
+    }
+    return drop_dead(id);
+  };
+  for (const JobInfo& job : jobs) {
+    if (progress && !progress(report)) return report;
+    const Status done = act(job.id);
+    const bool passed_by = done.code() == Code::kNotFound || done.code() == Code::kWrongState;
+    if (!done && !passed_by) return done.error();
+    ++(done ? report.done : report.skipped);
+  }
+  if (progress) (void)progress(report);
+  return report;
+}
+
+}  // namespace ojs_shm

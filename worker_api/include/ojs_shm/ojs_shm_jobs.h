@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// The part of the C ABI that deals with many jobs at once. Included by ojs_shm.h, whose conventions hold here too.
+
+#include "ojs_shm.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum {
+  OJS_SHM_FILTER_HAS_STATE = 1,    // `state` counts
+  OJS_SHM_FILTER_DEAD_LETTER = 2,  // only dead letters
+  OJS_SHM_FILTER_WAITING = 4,      // only scheduled, available, pending and retryable jobs
+  OJS_SHM_FILTER_HAS_PRIORITY = 8  // `priority` counts
+};
+
+typedef struct ojs_shm_job_filter {
+  size_t struct_size;
+  const char* queue;           // NULL: any
+  const char* type;            // NULL: any
+  uint64_t limit;              // 0: all
+  uint32_t state;              // OJS_SHM_STATE_
+  uint32_t flags;              // OJS_SHM_FILTER_
+  const char* tenant;          // NULL: any
+  int64_t priority;            // as stored
+  uint64_t created_before_ms;  // Unix time; 0: any
+} ojs_shm_job_filter;
+
+// JSON: jobs; available ones in the order of fetching (with weights level by level), then by time. `filter` may be NULL.
+OJS_SHM_API int64_t ojs_shm_list(ojs_shm_observer* observer, const ojs_shm_job_filter* filter, char* buffer,
+                                 size_t size);
+
+enum {                          // what ojs_shm_bulk() does to each job
+  OJS_SHM_BULK_CANCEL = 0,      // as ojs_shm_cancel
+  OJS_SHM_BULK_PROMOTE = 1,     // as ojs_shm_promote
+  OJS_SHM_BULK_RETRY_DEAD = 2,  // as ojs_shm_dead_retry
+  OJS_SHM_BULK_DROP_DEAD = 3    // as ojs_shm_dead_drop
+};
+
+typedef struct ojs_shm_bulk_report {
+  size_t struct_size;
+  uint64_t matched;  // jobs that the filter chose
+  uint64_t done;
+  uint64_t skipped;  // whose state had changed
+} ojs_shm_bulk_report;
+
+// Does the same to every job that the filter chooses, one after the other. `filter` NULL: all jobs that it can be done to;
+// `report` may be NULL, and is filled in. Errors: INVALID, NOT_FOUND (the filter's queue), CLOSED, SEGMENT_FULL.
+OJS_SHM_API int ojs_shm_bulk(ojs_shm_admin* admin, int action, const ojs_shm_job_filter* filter,
+                             ojs_shm_bulk_report* report);
+
+#ifdef __cplusplus
+}
+#endif
