@@ -7,6 +7,7 @@
 #include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -55,6 +56,15 @@ int open_unnamed(const std::string& path, std::string& temporary) {
   if (fd >= 0 || (errno != EOPNOTSUPP && errno != EISDIR && errno != EINVAL)) return fd;
   temporary = path + ".new." + std::to_string(::getpid());
   return ::open(temporary.c_str(), O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0600);
+}
+
+/// What can be done about a full file system: how much there is, and the ways to need less or have more.
+std::string room_left(const std::string& path) {
+  struct statvfs system {};
+  const std::string dir = path.substr(0, path.find_last_of('/') + 1);
+  if (::statvfs(dir.c_str(), &system) != 0) return "";
+  return "; " + dir + " has " + std::to_string(system.f_bavail * system.f_frsize) +
+         " bytes left: make room there, or choose another directory (--dir) or a smaller segment (--size, --slots)";
 }
 
 /// Without the signal that a file-size limit would end the process with: its error says enough.
@@ -156,7 +166,7 @@ Opened make_segment(const std::string& path, const MakeSpec& spec, void (*fill)(
     drop_temporary();
     return refuse(error == ENOSPC || error == EFBIG ? OpenCode::kNoSpace : OpenCode::kSystem,
                   path + ": cannot reserve " + std::to_string(size) + " bytes: " + reason(error) +
-                      (error == EFBIG ? " (the limit of `ulimit -f`)" : ""));
+                      (error == EFBIG ? " (the limit of `ulimit -f`)" : room_left(path)));
   }
   if (!spec.group.empty()) {
     const struct group* group = ::getgrnam(spec.group.c_str());

@@ -46,6 +46,9 @@ void append_queue(std::string& out, const QueueInfo& queue) {
   number(writer, "size_bytes", queue.size_bytes);
   writer.number("pressure", queue.pressure);
   number(writer, "waiting", queue.waiting);
+  number(writer, "oldest_age_ms", queue.oldest_age_ms);
+  number(writer, "dead_letters", queue.dead_letters);
+  number(writer, "failed_attempts_total", queue.failed_attempts_total);
   ObjectWriter states(writer.open("by_state"));
   for (std::size_t state = 0; state < std::size(queue.by_state); ++state) {
     number(states, state_name(static_cast<State>(state)), queue.by_state[state]);

@@ -90,6 +90,7 @@ namespace {
 struct Census {
   std::array<std::uint64_t, 8> by_state{};
   std::map<std::uint8_t, std::uint64_t> available;
+  std::uint64_t dead_letters = 0, oldest_available_at = ~0ULL;
 };
 
 std::vector<Census> count_jobs(const engine::Store& store) {
@@ -105,7 +106,10 @@ std::vector<Census> count_jobs(const engine::Store& store) {
     if (state == engine::kSlotMoving) state = engine::kSlotAvailable;
     if (!engine::holds_job(state)) continue;
     ++census[q].by_state[static_cast<std::size_t>(engine::job_state(state))];
-    if (state == engine::kSlotAvailable) ++census[q].available[engine::rank_of_ring(control.ring())];
+    if (state == engine::kSlotDiscarded && job.flags().has(engine::Policy::kDead)) ++census[q].dead_letters;
+    if (state != engine::kSlotAvailable) continue;
+    ++census[q].available[engine::rank_of_ring(control.ring())];
+    census[q].oldest_available_at = std::min(census[q].oldest_available_at, job.available_at.get());
   }
   return census;
 }
@@ -138,6 +142,10 @@ QueueInfo describe(const engine::Store& store, std::uint32_t q, const Census& ce
     info.reprioritized_total += tally.reprioritized.get_ordered();
     info.dropped_total += tally.dropped.get_ordered();
   }
+  info.dead_letters = census.dead_letters;
+  const std::uint64_t now = store.now_ms();
+  info.oldest_age_ms = now - std::min(now, census.oldest_available_at);
+  info.failed_attempts_total = record.retried.load() + record.discarded.load();
   info.discarded_total = record.discarded.load() + record.expired.load() + info.dropped_total;
   info.cancelled_total = record.cancelled.load();
   info.retried_total = record.retried.load();

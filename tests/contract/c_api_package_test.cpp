@@ -123,7 +123,9 @@ TEST_F(Package, a_makefile_finds_it_by_pkg_config) {
   const std::string found_in = folder_of("ojs_shm.pc");
   const Finished compiled = run_with("PKG_CONFIG_PATH", found_in, {"sh", "-c", command});
   ASSERT_EQ(compiled.exit_code, 0) << compiled.out << compiled.err;
-  expect_version(program);
+  const Finished alone = run({program});  // finds the library by itself
+  EXPECT_EQ(alone.exit_code, 0) << alone.err;
+  EXPECT_EQ(alone.out, "0 ojs_shm\n");
   const Finished where = run_with("PKG_CONFIG_PATH", found_in, {"pkg-config", "--variable=includedir", "ojs_shm"});
   EXPECT_TRUE(fs::equivalent(where.out.substr(0, where.out.find('\n')), prefix() + "/include")) << where.out;
 }

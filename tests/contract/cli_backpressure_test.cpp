@@ -97,7 +97,8 @@ TEST(CliBackpressure, BP_H2_BP_X1_BP_X3_a_refusal_as_json_and_in_numbers) {
   const LiveSegment segment;
   EXPECT_EQ(segment.cli({"queue", "set", "default", "--max-depth", "2"}).exit_code, 0);
   segment.enqueue({"-t", "a"});
-  EXPECT_THAT(segment.cli({"stats", "--metrics"}).out, HasSubstr("ojs_backpressure_pressure{queue=\"default\"} 0.5\n"));
+  EXPECT_THAT(segment.cli({"stats", "--metrics"}).out,
+              HasSubstr("ojs_backpressure_pressure{queue=\"default\",segment=\"test\"} 0.5\n"));
   segment.enqueue({"-t", "a"});
   const Finished refused = segment.cli({"enqueue", "-t", "a", "--json"});
   EXPECT_EQ(refused.exit_code, 6);
@@ -111,8 +112,8 @@ TEST(CliBackpressure, BP_H2_BP_X1_BP_X3_a_refusal_as_json_and_in_numbers) {
   EXPECT_EQ(member(refused.err, "error.retry_after_ms"), "1000");
   const std::string page = segment.cli({"stats", "--metrics"}).out;
   EXPECT_THAT(page, HasSubstr("# TYPE ojs_backpressure_rejected_total counter\n"));
-  EXPECT_THAT(page, HasSubstr("ojs_backpressure_rejected_total{queue=\"default\"} 1\n"));
-  EXPECT_THAT(page, HasSubstr("ojs_backpressure_pressure{queue=\"default\"} 1\n"));
+  EXPECT_THAT(page, HasSubstr("ojs_backpressure_rejected_total{queue=\"default\",segment=\"test\"} 1\n"));
+  EXPECT_THAT(page, HasSubstr("ojs_backpressure_pressure{queue=\"default\",segment=\"test\"} 1\n"));
 }
 
 TEST(CliBackpressure, BP_X2_BP_E1_BP_E3_dropping_is_seen_in_events_and_numbers) {
@@ -123,7 +124,7 @@ TEST(CliBackpressure, BP_X2_BP_E1_BP_E3_dropping_is_seen_in_events_and_numbers) 
   segment.enqueue({"-t", "a"});
   EXPECT_EQ(segment.job(victim, "state"), "discarded");
   EXPECT_THAT(segment.cli({"stats", "--metrics"}).out,
-              HasSubstr("ojs_backpressure_dropped_total{queue=\"default\"} 1\n"));
+              HasSubstr("ojs_backpressure_dropped_total{queue=\"default\",segment=\"test\"} 1\n"));
   const auto dropped = events_of(segment, "backpressure.dropped");
   ASSERT_EQ(dropped.size(), 1U);
   EXPECT_EQ(member(dropped[0], "data.queue"), "default");

@@ -202,19 +202,19 @@ TEST(CliStats, PRI_X1_PRI_X2_PRI_X3_a_page_for_prometheus) {
   EXPECT_EQ(segment.cli({"reprioritize", id, "7"}).exit_code, 0);
   const std::string before = segment.cli({"stats", "--metrics"}).out;
   for (const char* priority : {"0", "2", "7"})
-    EXPECT_EQ(
-        sample(before, std::string("ojs_queue_available_by_priority{queue=\"default\",priority=\"") + priority + "\"}"),
-        "1");
-  EXPECT_EQ(sample(before, "ojs_job_priority_changes_total{queue=\"default\"}"), "1");
+    EXPECT_EQ(sample(before, std::string("ojs_queue_available_by_priority{queue=\"default\",priority=\"") + priority +
+                                 "\",segment=\"test\"}"),
+              "1");
+  EXPECT_EQ(sample(before, "ojs_job_priority_changes_total{queue=\"default\",segment=\"test\"}"), "1");
   EXPECT_THAT(before, HasSubstr("# TYPE ojs_queue_available_by_priority gauge\n"));
   EXPECT_THAT(before, HasSubstr("# TYPE ojs_job_wait_duration_by_priority histogram\n"));
   EXPECT_THAT(before, HasSubstr("# TYPE ojs_job_priority_changes_total counter\n"));
-  EXPECT_EQ(sample(before, "ojs_queue_depth{queue=\"default\"}"), "3");
+  EXPECT_EQ(sample(before, "ojs_queue_depth{queue=\"default\",segment=\"test\"}"), "3");
 
   EXPECT_EQ(segment.cli({"work", "--until-empty", "--", "true"}).exit_code, 0);
   const std::string after = segment.cli({"stats", "--metrics"}).out;
   for (const char* priority : {"0", "2", "7"}) {
-    const std::string labels = std::string("{queue=\"default\",priority=\"") + priority + "\"";
+    const std::string labels = std::string("{queue=\"default\",priority=\"") + priority + "\",segment=\"test\"";
     EXPECT_EQ(sample(after, "ojs_job_wait_duration_by_priority_count" + labels + "}"), "1");
     EXPECT_EQ(sample(after, "ojs_job_wait_duration_by_priority_bucket" + labels + ",le=\"4194.304\"}"), "1");
     EXPECT_EQ(sample(after, "ojs_job_wait_duration_by_priority_bucket" + labels + ",le=\"+Inf\"}"), "1");
@@ -223,8 +223,8 @@ TEST(CliStats, PRI_X1_PRI_X2_PRI_X3_a_page_for_prometheus) {
   const Finished json = segment.cli({"stats", "--metrics", "--json"});
   EXPECT_EQ(json.exit_code, 2);
   EXPECT_EQ(member(json.err, "error.code"), "invalid_request") << json.err;
-  EXPECT_EQ(sample(after, "ojs_job_completed_total{queue=\"default\"}"), "3");
-  EXPECT_EQ(sample(after, "ojs_job_dispatched_total{queue=\"default\"}"), "3");
+  EXPECT_EQ(sample(after, "ojs_job_completed_total{queue=\"default\",segment=\"test\"}"), "3");
+  EXPECT_EQ(sample(after, "ojs_job_dispatched_total{queue=\"default\",segment=\"test\"}"), "3");
 }
 
 }  // namespace

@@ -70,7 +70,8 @@ TEST_F(CliLimit, PRI_T22_PRI_T23_a_key_that_is_set_to_none_holds_its_jobs_back_a
   EXPECT_EQ(segment_.job(held, "state"), "available");
   EXPECT_EQ(segment_.job(plain, "state"), "completed");
   EXPECT_EQ(member(limit({"get", "api"}).out, "waiting_count"), "1");
-  EXPECT_THAT(segment_.cli({"stats", "--metrics"}).out, HasSubstr("ojs_rate_limit_waiting{key=\"api\"} 1"));
+  EXPECT_THAT(segment_.cli({"stats", "--metrics"}).out,
+              HasSubstr("ojs_rate_limit_waiting{key=\"api\",segment=\"test\"} 1"));
   ASSERT_EQ(limit({"set", "api", "--concurrency", "1"}).exit_code, 0);
   EXPECT_EQ(segment_.cli({"work", "--count", "1", "--", "true"}).exit_code, 0);
   EXPECT_EQ(segment_.job(held, "state"), "completed");

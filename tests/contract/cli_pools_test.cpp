@@ -169,12 +169,13 @@ TEST(CliPools, FS_R004_FS_H3_FS_E3_FS_X1_FS_X2_FS_X3_FS_X4_FS_X5_what_operators_
   EXPECT_NE(stats.find(R"({"name":"a","dispatch_count_1m":2,"dispatch_ratio_1m":0.4,)"), std::string::npos) << stats;
   EXPECT_NE(stats.find(R"({"name":"b","dispatch_count_1m":3,"dispatch_ratio_1m":0.6,)"), std::string::npos) << stats;
   const std::string page = segment.cli({"stats", "--metrics"}).out;
-  for (const char* line :
-       {R"(ojs_scheduling_dispatch_total{queue="a",pool="p"} 2)",
-        R"(ojs_scheduling_dispatch_total{queue="b",pool="p"} 2)",
-        R"(ojs_scheduling_dispatch_total{queue="b",pool=""} 1)", R"(ojs_scheduling_dispatch_ratio{queue="a"} 0.4)",
-        R"(ojs_scheduling_queue_wait_duration_count{queue="b"} 3)", R"(ojs_scheduling_pool_utilization{pool="p"} 0)",
-        R"(ojs_scheduling_starvation_events{queue="a"} 0)"})
+  for (const char* line : {R"(ojs_scheduling_dispatch_total{queue="a",pool="p",segment="test"} 2)",
+                           R"(ojs_scheduling_dispatch_total{queue="b",pool="p",segment="test"} 2)",
+                           R"(ojs_scheduling_dispatch_total{queue="b",pool="",segment="test"} 1)",
+                           R"(ojs_scheduling_dispatch_ratio{queue="a",segment="test"} 0.4)",
+                           R"(ojs_scheduling_queue_wait_duration_count{queue="b",segment="test"} 3)",
+                           R"(ojs_scheduling_pool_utilization{pool="p",segment="test"} 0)",
+                           R"(ojs_scheduling_starvation_events_total{queue="a",segment="test"} 0)"})
     EXPECT_NE(page.find(line), std::string::npos) << line << "\n" << page;
   ASSERT_EQ(segment.cli({"pool", "set", "p", "--strategy", "least-loaded"}).exit_code, 0);
   const std::string events = segment.cli({"events", "--json", "--types", "scheduling.rebalanced"}).out;
@@ -199,7 +200,8 @@ TEST(CliPools, FS_E1_a_queue_that_starves_is_told_by_the_broker) {
                .out.find(R"("available_count":2)") != std::string::npos;
   };
   EXPECT_TRUE(eventually(told, std::chrono::seconds(30)));
-  EXPECT_NE(segment.cli({"stats", "--metrics"}).out.find(R"(ojs_scheduling_starvation_events{queue="a"} 1)"),
+  EXPECT_NE(segment.cli({"stats", "--metrics"})
+                .out.find(R"(ojs_scheduling_starvation_events_total{queue="a",segment="test"} 1)"),
             std::string::npos);
 }
 

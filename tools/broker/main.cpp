@@ -67,7 +67,8 @@ int run(int argc, char** argv) {
       "Makes a shared-memory segment for Open Job Spec jobs and supervises it: timers, retries, leases, and\n"
       "repair after processes that died. Prints READY name=N on stdout when programs may attach.",
       "ojs-shm-broker");
-  app.set_version_flag("--version", shell::version_text("ojs-shm-broker"), "Print the version and the segment format");
+  app.set_version_flag("-V,--version", shell::version_text("ojs-shm-broker"),
+                       "Print the version and the segment format");
   app.footer(footer());
   SegmentName where;
   auto* name = shell::add_target_options(app, where);

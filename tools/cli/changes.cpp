@@ -48,7 +48,7 @@ int cancel(const Request& request, const IdsOptions& options) {
   return for_each_id(options.ids, request.json, [&](const std::string& id) -> Status {
     const auto job = producer.cancel(id);
     if (!job) return job.error();
-    if (request.json) print_line(print_job(job.value()));
+    request.json ? print_line(print_job(job.value())) : shell::inform("{} cancelled", id);
     return {};
   });
 }
@@ -58,7 +58,7 @@ int activate(const Request& request, const IdsOptions& options) {
   return for_each_id(options.ids, request.json, [&](const std::string& id) -> Status {
     const Status activated = producer.activate(id);
     if (!activated) return activated;
-    if (request.json) print_line(print_job(must(producer.get(id))));
+    request.json ? print_line(print_job(must(producer.get(id)))) : shell::inform("{} available", id);
     return {};
   });
 }
@@ -69,7 +69,7 @@ int promote(const Request& request, const IdsOptions& options) {
   return for_each_id(options.ids, request.json, [&](const std::string& id) -> Status {
     const Status promoted = producer.promote(id);
     if (!promoted) return promoted;
-    if (request.json) print_line(print_job(must(producer.get(id))));
+    request.json ? print_line(print_job(must(producer.get(id)))) : shell::inform("{} available", id);
     return {};
   });
 }

@@ -47,7 +47,11 @@ int for_each_picked(const Request& request, const PickOptions& options, Status (
   }
   return for_each_id(options.ids, request.json, [&](const std::string& id) -> Status {
     const Status done = (admin.*action)(id);
-    if (done && request.json) print_line(object([&](json::ObjectWriter& writer) { writer.text("id", id); }));
+    if (!done) return done;
+    if (request.json)
+      print_line(object([&](json::ObjectWriter& writer) { writer.text("id", id); }));
+    else
+      shell::inform("{} {}", id, words.participle);
     return done;
   });
 }

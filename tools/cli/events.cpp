@@ -101,7 +101,10 @@ int events(const Request& request, const EventsOptions& options) {
                     fmt::format("there is no event of type '{}'; there are {}", type, fmt::join(known, ", ")));
   if (options.on || options.off) {
     must(must(Admin::attach(request.where)).set_events(options.on));
-    if (!options.follow) return shell::kExitOk;
+    if (!options.follow) {
+      told(request, "events are {} in segment {}", options.on ? "on" : "off", request.where.name);
+      return shell::kExitOk;
+    }
   }
   const Observer observer = must(Observer::attach(request.where));
   if (!observer.segment_info().events)

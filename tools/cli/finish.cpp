@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <cstdio>
+#include <thread>
 
 #include "tools/cli/view.hpp"
 #include "tools/shell/output.hpp"
@@ -26,10 +27,27 @@ Result<JobInfo> wait_for(Producer& producer, const std::string& id, const std::s
   }
 }
 
-}  // namespace
+/// For a user who may only look: the segment does not know of this wait, so it is asked again and again.
+Result<JobInfo> watch_for(const Observer& observer, const std::string& id, const std::string& timeout) {
+  using Clock = std::chrono::steady_clock;
+  const auto end = timeout.empty()
+                       ? Clock::time_point::max()
+                       : Clock::now() + std::chrono::milliseconds(shell::must(shell::parse_duration_ms(timeout)));
+  for (;;) {
+    auto job = observer.get(id);
+    if (!job || is_terminal(job->state)) return job;
+    if (Clock::now() >= end) {
+      Error late;
+      late.code = Code::kTimeout;
+      late.subject = id;
+      late.message = fmt::format("job {} has not finished yet", id);
+      return late;
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+}
 
-int wait_and_print(Producer& producer, const std::string& id, const std::string& timeout, bool json) {
-  const JobInfo job = shell::must(wait_for(producer, id, timeout));
+int print_end(const JobInfo& job, bool json) {
   if (json) {
     print_line(print_job(job));
   } else if (!job.result.empty()) {
@@ -43,6 +61,16 @@ int wait_and_print(Producer& producer, const std::string& id, const std::string&
   const std::string reason = job.errors.empty() ? "expired" : job.errors.back().code + ": " + job.errors.back().message;
   if (!json) shell::say("job {} was discarded after {} attempts: {}\n", job.id, job.attempt, shell::printable(reason));
   return shell::kExitFailed;
+}
+
+}  // namespace
+
+int wait_and_print(Producer& producer, const std::string& id, const std::string& timeout, bool json) {
+  return print_end(shell::must(wait_for(producer, id, timeout)), json);
+}
+
+int watch_and_print(const Observer& observer, const std::string& id, const std::string& timeout, bool json) {
+  return print_end(shell::must(watch_for(observer, id, timeout)), json);
 }
 
 }  // namespace ojs_shm::cli

@@ -190,7 +190,14 @@ void check_queues(const std::vector<QueueInfo>& queues, std::vector<Finding>& fi
     const bool bounded = queue.max_depth != 0 || queue.max_size_bytes != 0;
     const bool full = (queue.max_depth != 0 && queue.depth >= queue.max_depth) ||
                       (queue.max_size_bytes != 0 && queue.size_bytes >= queue.max_size_bytes);
-    if (full) {
+    const bool drops = queue.strategy == BackpressureStrategy::kDropOldest;
+    if (full && drops) {
+      findings.push_back(
+          {"queue " + queue.name, Verdict::kOk,
+           fmt::format("full with {} jobs; it drops older ones for new ones, {} so far, as it was set to", queue.depth,
+                       queue.dropped_total),
+           ""});
+    } else if (full) {
       findings.push_back({"queue " + queue.name, Verdict::kProblem,
                           fmt::format("full: {} jobs, {} bytes", queue.depth, queue.size_bytes),
                           "add workers, or raise its bound with `ojs-shm queue set`"});
@@ -221,7 +228,10 @@ void check_segment(const SegmentName& where, std::vector<Finding>& findings) {
        fmt::format("{}, {}, convention {}", info.path, shell::bytes_text(info.size_bytes), info.convention), ""});
   check_permissions(info, findings);
   check_version(info, findings);
-  if (const auto attached = Segment::attach(where); !attached) {
+  if (const auto attached = Segment::attach(where); attached.code() == Code::kPermission) {
+    findings.push_back(
+        {"attach", Verdict::kOk, "this user may look, but neither enqueue nor work: " + attached.error().message, ""});
+  } else if (!attached) {
     findings.push_back({"attach", Verdict::kProblem, attached.error().message, advice_for(attached.error(), where)});
   }
   check_pools(info, queues, findings);

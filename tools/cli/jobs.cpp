@@ -45,8 +45,11 @@ struct WaitOptions {
 };
 
 int wait(const Request& request, const WaitOptions& options) {
-  Producer producer = must(Producer::attach(request.where));
-  return wait_and_print(producer, options.id, options.timeout, request.json);
+  auto producer = Producer::attach(request.where);
+  if (producer.code() == Code::kPermission)
+    return watch_and_print(must(Observer::attach(request.where)), options.id, options.timeout, request.json);
+  Producer writable = must(std::move(producer));
+  return wait_and_print(writable, options.id, options.timeout, request.json);
 }
 
 }  // namespace

@@ -93,6 +93,7 @@ int set_limit(const Request& request, const SetOptions& options) {
 
 int remove_limit(const Request& request, const KeyOptions& options) {
   must(must(Admin::attach(request.where)).clear_limit(options.key));
+  told(request, "{} has no limit until a job brings one", options.key);
   return shell::kExitOk;
 }
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "tools/cli/command.hpp"
+#include "tools/shell/nearest.hpp"
 #include "tools/shell/output.hpp"
 #include "tools/shell/refusal.hpp"
 #include "tools/shell/target.hpp"
@@ -40,6 +41,45 @@ std::string unknown_command(const CLI::App& app) {
   return {};
 }
 
+/// The command that was chosen last, as far as the words were understood.
+const CLI::App& last_chosen(const CLI::App& app) {
+  const CLI::App* last = &app;
+  for (auto chosen = last->get_subcommands(); !chosen.empty(); chosen = last->get_subcommands()) last = chosen.front();
+  return *last;
+}
+
+/// "; did you mean `enqueue`?" or nothing.
+std::string meant(std::string_view word, const std::vector<std::string>& names) {
+  const std::vector<std::string_view> views(names.begin(), names.end());
+  const std::string nearest = shell::nearest(word, views);
+  return nearest.empty() ? "" : fmt::format("; did you mean `{}`?", nearest);
+}
+
+std::string meant_command(const CLI::App& app, const std::string& path) {
+  std::vector<std::string> names;
+  for (const CLI::App* command : last_chosen(app).get_subcommands([](const CLI::App*) { return true; }))
+    names.push_back(command->get_name());
+  return meant(std::string_view(path).substr(path.rfind(' ') + 1), names);
+}
+
+std::string meant_flag(const CLI::App& app) {
+  const CLI::App& command = last_chosen(app);
+  std::vector<std::string> names;
+  for (const CLI::App* each : {&command, &app})
+    for (const CLI::Option* option : each->get_options())
+      for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+  for (const std::string& word : app.remaining(true))
+    if (word.starts_with("--")) return meant(word.substr(0, word.find('=')), names);
+  return {};
+}
+
+/// `help`, `help CMD` and `help CMD SUB` are --help of that command.
+void read_help(std::vector<std::string>& words) {
+  if (words.empty() || words.front() != "help") return;
+  words.erase(words.begin());
+  words.emplace_back("--help");
+}
+
 /// A command whose answer got lost has not succeeded.
 int finish(int exit_code, bool json) {
   const Status flushed = shell::flush_output();
@@ -56,8 +96,9 @@ int run(std::vector<std::string> words) {
     words.erase(dashes, words.end());
   }
 
+  read_help(words);
   CLI::App app("Puts Open Job Spec jobs into a shared-memory segment, runs them, and looks after them.", "ojs-shm");
-  app.set_version_flag("--version", shell::version_text("ojs-shm"), "Print the version and the segment format");
+  app.set_version_flag("-V,--version", shell::version_text("ojs-shm"), "Print the version and the segment format");
   app.footer(
       "\nOUTPUT\n"
       "  A table on a terminal; else a line for each item with tabs between its cells and no heading. With --json\n"
@@ -70,6 +111,8 @@ int run(std::vector<std::string> words) {
   app.require_subcommand(1);
   shell::add_target_options(app, request.where);
   app.add_flag("--json", request.json, "Answer in JSON");
+  app.add_flag(
+      "-q,--quiet", [](std::int64_t) { shell::be_quiet(); }, "Do not say what was done: only answers and errors");
   app.add_option("--attach-timeout", request.attach_timeout,
                  "Wait so long for a segment that is not there yet [enqueue and work 2s, else 0]")
       ->type_name("TIME");
@@ -97,9 +140,10 @@ int run(std::vector<std::string> words) {
     app.parse(words);
   } catch (const CLI::ParseError& problem) {
     if (const std::string word = unknown_command(app); !word.empty()) {
-      return report_usage(fmt::format("there is no command `{}`", word).c_str(), json);
+      return report_usage(fmt::format("there is no command `{}`{}", word, meant_command(app, word)).c_str(), json);
     }
-    return problem.get_exit_code() == 0 ? finish(app.exit(problem), json) : report_usage(problem.what(), json);
+    if (problem.get_exit_code() == 0) return finish(app.exit(problem), json);
+    return report_usage((problem.what() + meant_flag(app)).c_str(), json);
   }
   try {
     cli::refuse_empty_values(app);

@@ -20,6 +20,8 @@ using Labels = std::vector<ClientMetric::Label>;
 /// One after the other; a family gets its members by add().
 class Page {
  public:
+  /// Every series carries the segment's name, so that those of several segments can stand in one place.
+  explicit Page(std::string segment) : segment_(std::move(segment)) {}
   void family(std::string name, std::string help, MetricType type) {
     families_.push_back({std::move(name), std::move(help), type, {}});
   }
@@ -34,11 +36,13 @@ class Page {
   ClientMetric& add(Labels labels) {
     ClientMetric& metric = families_.back().metric.emplace_back();
     metric.label = std::move(labels);
+    metric.label.push_back({"segment", segment_});
     return metric;
   }
   std::string text() const { return prometheus::TextSerializer().Serialize(families_); }
 
  private:
+  std::string segment_;
   std::vector<MetricFamily> families_;
 };
 
@@ -72,6 +76,10 @@ constexpr QueueNumber kQueueNumbers[] = {
      [](const QueueInfo& q) { return q.retried_total; }},
     {"ojs_job_returned_total", "Attempts given back, or ended by a death or a lease.", MetricType::Counter,
      [](const QueueInfo& q) { return q.returned_total; }},
+    {"ojs_job_failed_attempts_total", "Attempts that failed: handlers that gave up, and timeouts.", MetricType::Counter,
+     [](const QueueInfo& q) { return q.failed_attempts_total; }},
+    {"ojs_queue_dead_letters", "Discarded jobs that are kept for an operator.", MetricType::Gauge,
+     [](const QueueInfo& q) { return q.dead_letters; }},
     {"ojs_job_discarded_total", "Jobs given up after their last attempt.", MetricType::Counter,
      [](const QueueInfo& q) { return q.discarded_total - q.expired_total - q.dropped_total; }},
     {"ojs_job_cancelled_total", "Jobs cancelled.", MetricType::Counter,
@@ -93,6 +101,10 @@ void add_queues(Page& page, const std::vector<QueueInfo>& queues) {
     page.family(number.name, number.help, number.type);
     for (const QueueInfo& queue : queues) page.add({{"queue", queue.name}}, number.of(queue));
   }
+  page.family("ojs_queue_oldest_age_seconds", "How long the longest available job has been waiting; 0: none waits.",
+              MetricType::Gauge);
+  for (const QueueInfo& queue : queues)
+    page.add({{"queue", queue.name}}).gauge.value = static_cast<double>(queue.oldest_age_ms) / 1000;
   page.family("ojs_backpressure_pressure", "Depth by bound, of the bound that is filled more; 0 without one.",
               MetricType::Gauge);
   for (const QueueInfo& queue : queues) page.add({{"queue", queue.name}}).gauge.value = queue.pressure;
@@ -143,7 +155,7 @@ void add_scheduling(Page& page, const Observer& observer) {
   page.family("ojs_scheduling_pool_utilization", "Active jobs of those that there may be.", MetricType::Gauge);
   for (const WorkerPoolInfo& pool : pools)
     if (pool.utilization() >= 0) page.add({{"pool", pool.name}}).gauge.value = pool.utilization();
-  page.family("ojs_scheduling_starvation_events", "Times nobody took a queue's jobs for a rotation interval.",
+  page.family("ojs_scheduling_starvation_events_total", "Times nobody took a queue's jobs for a rotation interval.",
               MetricType::Counter);
   for (const QueueScheduling& queue : stats.queues) page.add({{"queue", queue.queue}}, queue.starvation_events_total);
 }
@@ -183,7 +195,7 @@ void add_segment(Page& page, const SegmentInfo& info) {
 }  // namespace
 
 std::string metrics_page(const Observer& observer) {
-  Page page;
+  Page page(observer.segment_info().name);
   add_queues(page, observer.queues());
   add_waits(page, observer);
   add_limits(page, observer);

@@ -51,6 +51,7 @@ int get_pool(const Request& request, const NameOptions& options) {
 
 int remove_pool(const Request& request, const NameOptions& options) {
   must(must(Admin::attach(request.where)).remove_pool(options.name));
+  told(request, "pool {} is removed; its queues stay", options.name);
   return shell::kExitOk;
 }
 

@@ -197,6 +197,7 @@ int pause_or_resume(const Request& request, const std::string& name, bool paused
   QueueSettings settings;
   settings.paused = paused;
   must(must(Admin::attach(request.where)).set_queue(name, settings));
+  told(request, "queue {} {}", name, paused ? "is paused: it accepts jobs and gives none" : "gives its jobs again");
   return shell::kExitOk;
 }
 

@@ -64,6 +64,7 @@ struct RemoveOptions {
 int remove(const Request& request, const RemoveOptions& options) {
   shell::must(remove_segment(SegmentName{options.name, request.where.dir},
                              options.force ? Removal::kForced : Removal::kUnused));
+  told(request, "segment {} is removed", options.name);
   return shell::kExitOk;
 }
 

@@ -12,6 +12,7 @@
 #include "tools/shell/quantity.hpp"
 #include "tools/shell/refusal.hpp"
 #include "tools/shell/table.hpp"
+#include "tools/shell/text_file.hpp"
 #include "worker_api/queue_policy.hpp"
 #include "worker_api/time_text.hpp"
 
@@ -21,6 +22,7 @@ namespace {
 using shell::must;
 
 struct StatsOptions {
+  std::string out;
   bool metrics = false, priorities = false, scheduling = false;
   std::string queue;
 };
@@ -104,7 +106,7 @@ std::string text(std::uint64_t value) { return std::to_string(value); }
 /// On a terminal three tables; for scripts one list, whose first cell tells what the line speaks of.
 int print_text(const SegmentInfo& info, const std::vector<QueueInfo>& queues) {
   if (!shell::stdout_is_terminal()) {
-    shell::Table lines({"WHAT", "NAME", "A", "B", "C", "D", "E", "F", "G"});
+    shell::Table lines({"WHAT", "NAME", "A", "B", "C", "D", "E", "F", "G", "H", "I"});
     lines.row({"segment", info.name, info.path, text(info.size_bytes), info.convention, text(info.deaths_total),
                text(info.repairs_total)});
     for (const auto& pool : info.pools) lines.row({"pool", pool.name, text(pool.used), text(pool.capacity)});
@@ -115,7 +117,8 @@ int print_text(const SegmentInfo& info, const std::vector<QueueInfo>& queues) {
     for (const auto& queue : queues) {
       lines.row({"queue", queue.name, text(queue.depth), text(queue.by_state[static_cast<std::size_t>(State::kActive)]),
                  text(queue.enqueued_total), text(queue.completed_total), text(queue.discarded_total),
-                 text(queue.retried_total), text(queue.returned_total)});
+                 text(queue.retried_total), text(queue.returned_total), text(queue.dead_letters),
+                 text(queue.oldest_age_ms)});
     }
     lines.print();
     return shell::kExitOk;
@@ -123,12 +126,14 @@ int print_text(const SegmentInfo& info, const std::vector<QueueInfo>& queues) {
   fmt::print("segment {}  {}  {}  convention {}  format {}  deaths {}  repairs {}\n\n", info.name, info.path,
              shell::bytes_text(info.size_bytes), info.convention, info.format, info.deaths_total, info.repairs_total);
   shell::Table queue_table({"QUEUE", "DEPTH>", "ACTIVE>", "ENQUEUED>", "DISPATCHED>", "COMPLETED>", "DISCARDED>",
-                            "CANCELLED>", "RETRIED>", "RETURNED>", "REJECTED>"});
+                            "CANCELLED>", "RETRIED>", "RETURNED>", "REJECTED>", "DEAD>", "OLDEST>"});
   for (const auto& queue : queues) {
-    queue_table.row({queue.name, text(queue.depth), text(queue.by_state[static_cast<std::size_t>(State::kActive)]),
-                     text(queue.enqueued_total), text(queue.dispatched_total), text(queue.completed_total),
-                     text(queue.discarded_total), text(queue.cancelled_total), text(queue.retried_total),
-                     text(queue.returned_total), text(queue.rejected_total)});
+    queue_table.row(
+        {queue.name, text(queue.depth), text(queue.by_state[static_cast<std::size_t>(State::kActive)]),
+         text(queue.enqueued_total), text(queue.dispatched_total), text(queue.completed_total),
+         text(queue.discarded_total), text(queue.cancelled_total), text(queue.retried_total),
+         text(queue.returned_total), text(queue.rejected_total), text(queue.dead_letters),
+         queue.oldest_age_ms == 0 ? "-" : fmt::format("{:.1f} s", static_cast<double>(queue.oldest_age_ms) / 1000)});
   }
   queue_table.print();
   fmt::print("\n");
@@ -168,6 +173,10 @@ int stats(const Request& request, const StatsOptions& options) {
     shell::refuse(Code::kInvalid, "--metrics is a page for Prometheus and not JSON: give --metrics or --json");
   const Observer observer = must(Observer::attach(request.where));
   if (options.metrics) {
+    if (!options.out.empty()) {
+      must(shell::replace_text_file(options.out, metrics_page(observer)));
+      return shell::kExitOk;
+    }
     fmt::print("{}", metrics_page(observer));
     return shell::kExitOk;
   }
@@ -188,9 +197,14 @@ void add_stats_command(CLI::App& app, Request& request) {
   auto* scheduling =
       command->add_flag("--scheduling", options->scheduling, "What each queue handed out in the last minute")
           ->excludes(priorities);
-  command->add_flag("--metrics", options->metrics, "All numbers as a page for Prometheus")
-      ->excludes(priorities)
-      ->excludes(scheduling);
+  auto* metrics = command->add_flag("--metrics", options->metrics, "All numbers as a page for Prometheus")
+                      ->excludes(priorities)
+                      ->excludes(scheduling);
+  command
+      ->add_option("--out", options->out,
+                   "With --metrics: replace this file by the page, whole or not at all, for a textfile collector")
+      ->type_name("FILE")
+      ->needs(metrics);
   command->add_option("queue", options->queue, "With --priorities: only this queue")
       ->type_name("QUEUE")
       ->needs(priorities);

@@ -47,6 +47,8 @@ void write_queue(json::ObjectWriter& writer, const QueueInfo& queue) {
   count(writer, "depth", queue.depth);
   count(writer, "size_bytes", queue.size_bytes);
   writer.number("pressure", queue.pressure);
+  count(writer, "oldest_age_ms", queue.oldest_age_ms);
+  count(writer, "dead_letters", queue.dead_letters);
   count(writer, "waiting", queue.waiting);
   writer.open("counts") += object([&](json::ObjectWriter& counts) {
     for (std::size_t state = 0; state < std::size(queue.by_state); ++state) {
@@ -60,6 +62,7 @@ void write_queue(json::ObjectWriter& writer, const QueueInfo& queue) {
     count(totals, "discarded", queue.discarded_total);
     count(totals, "cancelled", queue.cancelled_total);
     count(totals, "retried", queue.retried_total);
+    count(totals, "failed_attempts", queue.failed_attempts_total);
     count(totals, "returned", queue.returned_total);
     count(totals, "rejected", queue.rejected_total);
     count(totals, "dropped", queue.dropped_total);

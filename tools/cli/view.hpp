@@ -9,6 +9,8 @@
 #include <ojs_shm/job.hpp>
 #include <ojs_shm/observer.hpp>
 
+#include "tools/cli/command.hpp"
+#include "tools/shell/output.hpp"
 #include "worker_api/envelope_json.hpp"
 
 namespace ojs_shm::cli {
@@ -28,6 +30,15 @@ inline void count(json::ObjectWriter& writer, std::string_view name, std::uint64
 
 /// One JSON document and a line end to stdout.
 void print_line(std::string_view json);
+/// What a setter has done: {"done":true} or a sentence, which --quiet leaves out.
+template <class... Args>
+void told(const Request& request, fmt::format_string<Args...> format, Args&&... args) {
+  if (request.json)
+    print_line("{\"done\":true}");
+  else
+    shell::inform(format, std::forward<Args>(args)...);
+}
+
 /// A row "member, value" for each member of an object; inner values as JSON.
 void print_members(std::string_view object);
 /// A row for each job, or its JSON.

@@ -12,7 +12,7 @@ packages_of() {
       echo libgtest-dev libgmock-dev libbenchmark-dev
       ;;
     python) echo python3@python3 ;;
-    test) echo nodejs@node npm@npm rustc jq@jq python3-venv python3-setuptools python3-wheel ;;
+    test) echo nodejs@node npm@npm rustc jq@jq python3-venv python3-setuptools python3-wheel prometheus@promtool ;;
     model) echo python3@python3 spin@spin gcc@gcc ;;
     relacy) echo relacy-dev ;;
     format) echo clang-format-14@clang-format-14 ;;

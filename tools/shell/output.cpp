@@ -80,6 +80,18 @@ void say(std::string_view text) noexcept {
   std::fflush(stderr);
 }
 
+namespace {
+bool quiet = false;
+}
+
+void be_quiet() noexcept { quiet = true; }
+
+void inform(std::string_view text) noexcept {
+  if (quiet) return;
+  std::fwrite(text.data(), 1, text.size(), stdout);
+  std::fputc('\n', stdout);
+}
+
 Status flush_output() {
   errno = 0;
   if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return {};

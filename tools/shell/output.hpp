@@ -28,6 +28,15 @@ void say(fmt::format_string<Args...> format, Args&&... args) {
   say(std::string_view(fmt::format(format, std::forward<Args>(args)...)));
 }
 
+/// From now on inform() says nothing.
+void be_quiet() noexcept;
+/// One line to stdout that tells what is so now, for people; not with --quiet.
+void inform(std::string_view text) noexcept;
+template <class... Args>
+void inform(fmt::format_string<Args...> format, Args&&... args) {
+  inform(std::string_view(fmt::format(format, std::forward<Args>(args)...)));
+}
+
 /// Sends what was written to stdout on its way. An error when any of it could not be written, now or before; kClosed when
 /// its reader went away.
 Status flush_output();

@@ -31,7 +31,10 @@ std::string error_as_json(const Error& error, std::uint64_t line) {
 }
 
 ExitCode report(const Error& error, bool json) {
-  say("{}\n", json ? error_as_json(error) : printable(error.message, true));
+  const std::string retry = error.retry_after_ms == 0 ? ""
+                                                      : fmt::format("; try again in {:.1f} s",
+                                                                    static_cast<double>(error.retry_after_ms) / 1000);
+  say("{}\n", json ? error_as_json(error) : printable(error.message, true) + retry);
   return exit_code_for(error.code);
 }
 

@@ -2,6 +2,7 @@
 #include "tools/shell/text_file.hpp"
 
 #include <spdlog/fmt/fmt.h>
+#include <unistd.h>
 
 #include <array>
 #include <cerrno>
@@ -25,6 +26,25 @@ Result<std::string> read_text_file(const std::string& path) {
   while (const std::size_t got = std::fread(block.data(), 1, block.size(), file.get())) text.append(block.data(), got);
   if (std::ferror(file.get()) != 0) return refused();
   return text;
+}
+
+Status replace_text_file(const std::string& path, std::string_view text) {
+  const std::string beside = fmt::format("{}.{}.new", path, ::getpid());
+  const auto refused = [&] {
+    const int error = errno;
+    ::unlink(beside.c_str());
+    Error refusal;
+    refusal.code = error == EACCES || error == EPERM ? Code::kPermission
+                   : error == ENOSPC                 ? Code::kNoSpace
+                                                     : Code::kInvalid;
+    refusal.message = fmt::format("cannot write {}: {}", path, std::strerror(error));
+    return refusal;
+  };
+  std::FILE* file = std::fopen(beside.c_str(), "we");
+  if (file == nullptr) return refused();
+  const bool written = std::fwrite(text.data(), 1, text.size(), file) == text.size() && std::fflush(file) == 0;
+  if (std::fclose(file) != 0 || !written || std::rename(beside.c_str(), path.c_str()) != 0) return refused();
+  return {};
 }
 
 }  // namespace ojs_shm::shell

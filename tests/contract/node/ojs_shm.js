@@ -53,7 +53,9 @@ const structs = {
   },
   nack_outcome: { next_attempt_at_ms: 'uint64_t', retry_delay_ms: 'uint32_t', state: 'uint32_t' },
   queue_settings: { max_depth: 'uint64_t', max_size_bytes: 'uint64_t', paused: 'uint32_t', set: 'uint32_t' },
-  job_filter: { queue: 'const char*', type: 'const char*', limit: 'uint64_t', state: 'uint32_t', flags: 'uint32_t' },
+  job_filter: { queue: 'const char*', type: 'const char*', limit: 'uint64_t', state: 'uint32_t', flags: 'uint32_t',
+    tenant: 'const char*', priority: 'int64_t', created_before_ms: 'uint64_t' },
+  bulk_report: { matched: 'uint64_t', done: 'uint64_t', skipped: 'uint64_t' },
 };
 for (const [name, members] of Object.entries(structs)) {
   koffi.struct(`ojs_shm_${name}`, { struct_size: 'size_t', ...members });
@@ -70,12 +72,13 @@ class Library {
   /// Loads the library and declares every entry of the header as a method without the prefix.
   constructor(libraryPath, headerPath) {
     const loaded = koffi.load(libraryPath);
-    const header = fs.readFileSync(headerPath, 'utf8').replace(/\/\/.*$/gm, '');
+    const headers = [headerPath, headerPath.replace(/\.h$/, '_jobs.h')];
+    const header = headers.map((path) => fs.readFileSync(path, 'utf8')).join('\n').replace(/\/\/.*$/gm, '');
     for (const [, prototype] of header.matchAll(/^OJS_SHM_API ([^;]+);/gm)) {
       const declared = prototype
         .replace(/\s+/g, ' ')
         .replace(/(?<!const )char\* (buffer|ids?)/g, '_Out_ $&')
-        .replace(/ojs_shm_(error|job_fields|nack_outcome)\* \w+/g, '_Inout_ $&')
+        .replace(/ojs_shm_(error|job_fields|nack_outcome|bulk_report)\* \w+/g, '_Inout_ $&')
         .replace(/(ojs_shm_\w+\*\*|u?int64_t\*) \w+/g, '_Out_ $&')
         .replace(/\* const\*/g, '**');
       const name = /ojs_shm_(\w+)\(/.exec(declared)[1];

@@ -36,7 +36,6 @@ class Package(OnSegment, unittest.TestCase):
         except AssertionError:
             raise unittest.SkipTest("python3-venv, python3-setuptools or python3-wheel is missing") from None
         cls.folder = pathlib.Path(cls.enterClassContext(tempfile.TemporaryDirectory(prefix="ojs-shm-package-")))
-        # What pip builds beside the source is not left in the tree.
         cls.source = shutil.copytree(SOURCE, cls.folder / "source",
                                      ignore=shutil.ignore_patterns("__pycache__", "*.egg-info", "build"))
         cls.python = str(cls.folder / "jobs" / "bin" / "python")
@@ -77,8 +76,11 @@ class Package(OnSegment, unittest.TestCase):
             self.assertTrue((self.example() / "libojs_shm.so").is_file())
         finally:
             (self.source / "ojs_shm" / "libojs_shm.so").unlink()
-            shutil.rmtree(self.source / "build", ignore_errors=True)
             self.install()
+
+    def test_an_installation_leaves_nothing_in_the_tree(self):
+        self.assertEqual(sorted(path.name for path in self.source.iterdir()),
+                         sorted(path.name for path in SOURCE.iterdir() if path.name != "__pycache__"))
 
     def test_the_readme_s_commands_are_those_of_this_test(self):
         text = (SOURCE / "README.md").read_text()

@@ -63,6 +63,9 @@ struct QueueInfo {
   std::uint64_t waiting = 0;  ///< enqueues that wait for room
   std::uint64_t depth = 0, size_bytes = 0;  ///< available + scheduled + retryable + pending
   std::uint64_t by_state[8] = {};           ///< jobs now in the segment, indexed by State
+  std::uint64_t dead_letters = 0;           ///< of the discarded ones: kept for an operator
+  std::uint64_t oldest_age_ms = 0;          ///< how long the longest available job has been available; 0: there is none
+  std::uint64_t failed_attempts_total = 0;  ///< attempts that ended in a failure or a timeout
   std::uint64_t enqueued_total = 0, dispatched_total = 0, completed_total = 0, discarded_total = 0, cancelled_total = 0,
                 retried_total = 0, returned_total = 0, rejected_total = 0, dropped_total = 0, expired_total = 0,
                 reprioritized_total = 0;
