@@ -14,6 +14,7 @@ from typing import Callable, Iterator, NamedTuple
 
 import mutants
 import tidy_atomics
+import tidy_documents
 import tidy_headers
 import tidy_operations
 from tidy_source import ROOT, SHIPPED, Source, read_tree
@@ -178,6 +179,7 @@ def main() -> int:
     findings += [Finding(*found) for found in tidy_atomics.pairs(sources)]
     findings += [Finding(*found) for found in tidy_atomics.crash_points(sources)]
     findings += [Finding(*found) for found in tidy_operations.everywhere(sources)]
+    findings += [Finding(*found) for found in tidy_documents.all_documents(sources)]
     findings += stale_breaks()
     if "--no-headers" not in arguments:
         findings += [Finding(*found) for found in tidy_headers.compile_alone(sources)]

@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the documents say of the code: offsets of structs, names of members, tables of files, the list of decisions."""
+
+import pathlib
+import re
+import subprocess
+from typing import Iterator
+
+from tidy_source import ROOT, SHIPPED, Source
+
+Found = tuple[str, int, str]
+LAYOUT = "docs/segment_layout.md"
+STRUCTS = {"Header": "shm", "ProcessRecord": "shm", "Lane": "shm", "QueueRecord": "engine", "EngineHeader": "engine"}
+LAYOUT_HEADERS = {"shm": "shm/layout.hpp", "engine": "engine/layout.hpp"}
+# A map: the name of its struct, and below it, further in, offsets and members.
+MAP = re.compile(r"^    (\w+)\n((?:      \S.*\n)+)", re.M)
+PAIR = re.compile(r"(\d+) ([a-z]\w*)")
+
+
+def all_documents(sources: list[Source]) -> Iterator[Found]:
+    yield from offsets(sources)
+    yield from members(sources)
+    yield from file_tables()
+    yield from decisions()
+
+
+def offsets(sources: list[Source]) -> Iterator[Found]:
+    """Each map lists every member of its struct at the offset that the compiler gives it."""
+    maps = {name: [(int(at), member) for at, member in PAIR.findall(body)]
+            for name, body in MAP.findall((ROOT / LAYOUT).read_text())}
+    code = {source.path: source.code for source in sources}
+    asserts = []
+    for name, room in STRUCTS.items():
+        listed = {member for _, member in maps.get(name, [])}
+        declared = set(members_of(code[LAYOUT_HEADERS[room]], name))
+        for member in sorted(declared - listed):
+            yield LAYOUT, 0, f"the map of {name} lacks {member}"
+        for member in sorted(listed - declared):
+            yield LAYOUT, 0, f"{name} has no member {member}"
+        asserts += [f'static_assert(offsetof(ojs_shm::{room}::{name}, {member}) == {at}, "{name}: {at} {member}");'
+                    for at, member in maps.get(name, []) if member in declared]
+    program = "\n".join(['#include "engine/layout.hpp"', *asserts])
+    ran = subprocess.run(["g++", "-std=c++20", "-fsyntax-only", "-Wno-invalid-offsetof", f"-I{ROOT}", "-x", "c++", "-"],
+                         input=program, capture_output=True, text=True)
+    wrong = re.findall(r"static assertion failed: (\w+: \d+ \w+)", ran.stderr)
+    for what in wrong:
+        yield LAYOUT, 0, f"another offset in the code: {what}"
+    if ran.returncode != 0 and not wrong:
+        yield LAYOUT, 0, "the offsets do not compile: " + (ran.stderr.splitlines() or ["no message"])[0]
+
+
+def members_of(code: str, name: str) -> Iterator[str]:
+    """The data members of a struct: declarations at its own depth that call nothing."""
+    found = re.search(rf"^struct (?:alignas\([^)]*\) )?{name} \{{\n(.*?)^\}};", code, re.M | re.S)
+    body = found[1] if found else ""
+    while (shorter := re.sub(r"[^;{}]*\{[^{}]*\}", ";", body)) != body:  # functions
+        body = shorter
+    for declaration in body.split(";"):
+        text = re.sub(r"alignas\(\w+\)|<[^<>]*>|\[[^\]]*\]", " ", declaration).strip()
+        whole = re.fullmatch(r"[\w:]+\s+(\w+(?:\s*,\s*\w+)*)\s*", text)
+        if whole:
+            yield from re.split(r"\s*,\s*", whole[1])
+
+
+def members(sources: list[Source]) -> Iterator[Found]:
+    """`Class::member` in a document is a name in the code, and both halves stand in one file."""
+    code = [source.code for source in sources if source.is_cxx and source.room in SHIPPED]
+    known: dict[str, bool] = {}
+    for path in sorted((ROOT / "docs").glob("*.md")):
+        for line, text in enumerate(path.read_text().splitlines(), 1):
+            for name in re.findall(r"`(?:ojs_shm::)?([A-Z]\w+::~?\w+)[^`]*`", text):
+                owner, _, member = name.partition("::")
+                both = re.compile(rf"\b{owner}\b(?s:.*)\b{member}\b|\b{member}\b(?s:.*)\b{owner}\b")
+                if name not in known:
+                    known[name] = any(owner in part and member in part and both.search(part) for part in code)
+                if not known[name]:
+                    yield str(path.relative_to(ROOT)), line, f"the code has no {name}"
+
+
+def file_tables() -> Iterator[Found]:
+    """The table of a room's README names each of its files, itself or as the other half of a header, and no other."""
+    for room in ("shm", "engine"):
+        readme = f"{room}/README.md"
+        rows = [row for row in (ROOT / readme).read_text().splitlines() if row.startswith("| `")]
+        named = {name for row in rows for name in re.findall(r"`(\w+\.[ch]pp)`", row.split("|")[1])}
+        present = {path.name for path in (ROOT / room).glob("*.[ch]pp")}
+        stems = {pathlib.PurePath(name).stem for name in named}
+        for name in sorted(named - present):
+            yield readme, 0, f"there is no {name}"
+        for name in sorted(name for name in present if pathlib.PurePath(name).stem not in stems):
+            yield readme, 0, f"its table lacks {name}"
+
+
+def decisions() -> Iterator[Found]:
+    """docs/README.md lists every page and every decision; a decision has a number of its own."""
+    index = (ROOT / "docs/README.md").read_text()
+    for path in sorted((ROOT / "docs").glob("*.md")):
+        if path.name != "README.md" and f"({path.name})" not in index:
+            yield "docs/README.md", 0, f"it does not list {path.name}"
+    numbers: dict[str, str] = {}
+    for path in sorted((ROOT / "docs/adr").glob("*.md")):
+        number, where = path.name[:4], f"docs/adr/{path.name}"
+        if f"[{number}](adr/{path.name})" not in index:
+            yield "docs/README.md", 0, f"its decisions lack {path.name}"
+        if number in numbers:
+            yield where, 0, f"{numbers[number]} has the same number"
+        if not path.read_text().startswith(f"# {int(number)}. "):
+            yield where, 1, f"its title does not begin with {int(number)}"
+        numbers[number] = path.name
+    for name in re.findall(r"\(adr/([\w-]+\.md)\)", index):
+        if not (ROOT / "docs/adr" / name).is_file():
+            yield "docs/README.md", 0, f"there is no decision {name}"
