@@ -453,7 +453,8 @@ const std::vector<Operation>& operations() {
          queue.waiters[h.handle->lane() / 64].fetch_or(1ULL << (h.handle->lane() % 64), shm::Point::kWaiterSet);
        },
        [](Hands& h) { h.put(); }},
-      {"fetch_times_out", nothing, [](Hands& h) { (void)h.worker->fetch(h.job, std::chrono::milliseconds(1)); }},
+      {"fetch_times_out", [](Hands& h) { h.handle->actor().ensure_queue("default"); },
+       [](Hands& h) { (void)h.worker->fetch(h.job, std::chrono::milliseconds(1)); }},
       {"interrupt", put_one,
        [](Hands& h) {
          h.worker->interrupt();
