@@ -15,8 +15,9 @@ void add_for() {
   const std::vector<unsigned char> order = levels_in_turn(5);
   add_benchmark("depth_thousand/" + peer,
                 [=](benchmark::State& state) { in_and_out<P>(state, {.waiting = 1'000}, order); });
-  add_benchmark("depth_million/" + peer,
-                [=](benchmark::State& state) { in_and_out<P>(state, {.waiting = 1'000'000}, order); });
+  add_benchmark("depth_million/" + peer, [=](benchmark::State& state) {
+    in_and_out<P>(state, {.waiting = 1'000'000}, order);
+  });
 }
 
 }  // namespace

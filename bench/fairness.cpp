@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What fairness costs a fetch and its ack, in one thread, beside plain FIFO: among one, a hundred and a hundred thousand
-// tenants; and in front of none, a thousand and a million jobs that a limit holds back.
+// What fairness costs a fetch and its ack, in one thread, beside plain FIFO: among one, a hundred
+// and a hundred thousand tenants; and in front of none, a thousand and a million jobs that a limit
+// holds back.
 #include <ojs_shm/limit.hpp>
 
 #include "bench/one_thread.hpp"
@@ -63,34 +64,40 @@ void among_tenants(benchmark::State& state, std::uint32_t tenants, bool fair) {
 void before_held_back(benchmark::State& state, bool limited, std::uint32_t held_back) {
   const std::uint32_t jobs = scaled(100'000), all = scaled(1'000'000);
   const std::uint32_t held = held_back <= 1000 ? held_back : scaled(held_back);
-  fetch_half(state, Plan{.waiting = all + jobs}, jobs, [&](OjsShm& peer, Producer& producer, Worker& worker) {
-    const Body body = blank_body();
-    JobSpec spec = plain_spec(body);
-    const JobLimit key{"held-back", {.concurrency = 0}};
-    if (limited) {
-      auto admin = value_of(Admin::attach(peer.attached()), "attach");
-      if (const Status set = admin.set_limit(key.key, key.limit); !set.ok()) throw_error("set_limit", set.error());
-    }
-    spec.limit = &key;
-    Job job;
-    for (std::uint32_t i = 0; i < held; ++i) {
-      value_of(producer.enqueue(spec), "enqueue");
-      // The first one leaves its level as a worker looks; all later ones are put behind it.
-      if (i == 0 && worker.try_fetch(job).code() != Code::kEmpty) throw std::runtime_error("a limit was passed");
-    }
-    spec.limit = nullptr;
-    for (std::uint32_t i = 0; i < jobs; ++i) value_of(producer.enqueue(spec), "enqueue");
-  });
+  fetch_half(state, Plan{.waiting = all + jobs}, jobs,
+             [&](OjsShm& peer, Producer& producer, Worker& worker) {
+               const Body body = blank_body();
+               JobSpec spec = plain_spec(body);
+               const JobLimit key{"held-back", {.concurrency = 0}};
+               if (limited) {
+                 auto admin = value_of(Admin::attach(peer.attached()), "attach");
+                 if (const Status set = admin.set_limit(key.key, key.limit); !set.ok())
+                   throw_error("set_limit", set.error());
+               }
+               spec.limit = &key;
+               Job job;
+               for (std::uint32_t i = 0; i < held; ++i) {
+                 value_of(producer.enqueue(spec), "enqueue");
+                 // The first one leaves its level as a worker looks; all later ones are put behind
+                 // it.
+                 if (i == 0 && worker.try_fetch(job).code() != Code::kEmpty)
+                   throw std::runtime_error("a limit was passed");
+               }
+               spec.limit = nullptr;
+               for (std::uint32_t i = 0; i < jobs; ++i) value_of(producer.enqueue(spec), "enqueue");
+             });
 }
 
 }  // namespace
 
 void add_fairness() {
-  add_benchmark("tenants_fifo_100000/ojs_shm", [](benchmark::State& state) { among_tenants(state, 100'000, false); });
+  add_benchmark("tenants_fifo_100000/ojs_shm",
+                [](benchmark::State& state) { among_tenants(state, 100'000, false); });
   for (const std::uint32_t tenants : {1U, 100U, 100'000U})
     add_benchmark("tenants_fair_" + std::to_string(tenants) + "/ojs_shm",
                   [=](benchmark::State& state) { among_tenants(state, tenants, true); });
-  add_benchmark("held_back_fifo/ojs_shm", [](benchmark::State& state) { before_held_back(state, false, 0); });
+  add_benchmark("held_back_fifo/ojs_shm",
+                [](benchmark::State& state) { before_held_back(state, false, 0); });
   for (const std::uint32_t held : {0U, 1000U, 1'000'000U})
     add_benchmark("held_back_" + std::to_string(held) + "/ojs_shm",
                   [=](benchmark::State& state) { before_held_back(state, true, held); });

@@ -5,7 +5,8 @@
 namespace ojs_shm::bench {
 
 void add_limits() {
-  // The stage bounces the line by itself before and after every run with two parts; here that is the whole run.
+  // The stage bounces the line by itself before and after every run with two parts; here that is
+  // the whole run.
   add_benchmark("limits/line_round_trip", [](benchmark::State& state) {
     Stage stage(Cast::kProcesses);
     for (const unsigned core : {0U, 1U}) {

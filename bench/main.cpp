@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ojs_shm_bench: every benchmark once, in the order of the topologies. report.py runs it again and again and compares.
+// ojs_shm_bench: every benchmark once, in the order of the topologies. report.py runs it again and
+// again and compares.
 #include <benchmark/benchmark.h>
 #include <sys/utsname.h>
 
@@ -54,12 +55,15 @@ int main(int argc, char** argv) {
   utsname kernel{};
   ::uname(&kernel);
   benchmark::AddCustomContext("processor", processor());
-  benchmark::AddCustomContext("kernel", std::string(kernel.sysname) + " " + kernel.release + " " + kernel.machine);
+  benchmark::AddCustomContext(
+      "kernel", std::string(kernel.sysname) + " " + kernel.release + " " + kernel.machine);
   benchmark::AddCustomContext("compiler", __VERSION__);
   benchmark::AddCustomContext("build", build());
-  benchmark::AddCustomContext("cores", std::to_string(core_number(0)) + " and " + std::to_string(core_number(1)));
+  benchmark::AddCustomContext(
+      "cores", std::to_string(core_number(0)) + " and " + std::to_string(core_number(1)));
   benchmark::AddCustomContext("two_cores", two_cores_available() ? "yes" : "no");
-  benchmark::AddCustomContext("time_stamps", counter_is_the_clock() ? "processor's counter" : "steady clock");
+  benchmark::AddCustomContext("time_stamps",
+                              counter_is_the_clock() ? "processor's counter" : "steady clock");
 
   add_limits();
   add_one_to_one();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the topologies share: how much work a run is, how a worker takes a job, and what stands beside a result.
+// What the topologies share: how much work a run is, how a worker takes a job, and what stands
+// beside a result.
 #pragma once
 
 #include <benchmark/benchmark.h>
@@ -50,7 +51,8 @@ void take(typename P::Worker& worker, Body& body) {
   }
 }
 
-/// Proves that what came out is what went in, by count and sum: a fast queue that loses jobs must not win.
+/// Proves that what came out is what went in, by count and sum: a fast queue that loses jobs must
+/// not win.
 class Tally {
  public:
   void add(const Body& body) {
@@ -61,8 +63,9 @@ class Tally {
   /// Throws unless exactly the numbers 0 to jobs-1 were added (as far as count and sum can tell).
   void expect(std::uint64_t jobs) const {
     if (count_ != jobs || sum_ != jobs * (jobs - 1) / 2) {
-      throw std::runtime_error("the worker got " + std::to_string(count_) + " jobs with the wrong contents; " +
-                               std::to_string(jobs) + " were sent");
+      throw std::runtime_error("the worker got " + std::to_string(count_) +
+                               " jobs with the wrong contents; " + std::to_string(jobs) +
+                               " were sent");
     }
   }
 
@@ -71,7 +74,8 @@ class Tally {
   std::uint64_t sum_ = 0;
 };
 
-/// Whether every part of a run works or spins all the time. Then a part that had its core for less was disturbed.
+/// Whether every part of a run works or spins all the time. Then a part that had its core for less
+/// was disturbed.
 enum class Cores { kKeptBusy, kLeftAlone };
 
 template <Peer P>
@@ -94,8 +98,8 @@ inline void time_stage(benchmark::State& state, Stage& stage, std::uint64_t jobs
   state.counters["preemptions"] = static_cast<double>(outcome.preemptions);
 }
 
-/// Registers one benchmark, measured by our own clock and run once: repeats are whole rounds over all benchmarks, so
-/// that the two sides of a ratio are never far apart in time.
+/// Registers one benchmark, measured by our own clock and run once: repeats are whole rounds over
+/// all benchmarks, so that the two sides of a ratio are never far apart in time.
 template <class Function>
 void add_benchmark(const std::string& name, Function function) {
   benchmark::RegisterBenchmark(name.c_str(),

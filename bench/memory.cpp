@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a job and a queue cost in bytes of segment. Nothing is timed: a segment is filled until it refuses, and what
-// it holds is counted from outside, so that indexes and everything else are in the figure.
+// What a job and a queue cost in bytes of segment. Nothing is timed: a segment is filled until it
+// refuses, and what it holds is counted from outside, so that indexes and everything else are in
+// the figure.
 #include <ojs_shm/observer.hpp>
 
 #include "bench/measure.hpp"
@@ -63,7 +64,8 @@ struct Filled {
 
 Filled fill(const SegmentOptions& options) {
   const OwnSegment segment(options);
-  return {static_cast<double>(segment.get().size_bytes()), static_cast<double>(jobs_until_full(segment.get(), 1))};
+  return {static_cast<double>(segment.get().size_bytes()),
+          static_cast<double>(jobs_until_full(segment.get(), 1))};
 }
 
 void bytes_per_job(benchmark::State& state) {
@@ -75,11 +77,12 @@ void bytes_per_job(benchmark::State& state) {
   state.counters["segment_bytes"] = shipped.bytes;
   state.counters["jobs_held"] = shipped.jobs;
   state.counters["bytes_per_job_all_in"] = shipped.bytes / shipped.jobs;
-  state.counters["bytes_per_further_job"] = (larger.bytes - shipped.bytes) / (larger.jobs - shipped.jobs);
+  state.counters["bytes_per_further_job"] =
+      (larger.bytes - shipped.bytes) / (larger.jobs - shipped.jobs);
 }
 
-/// Two segments that differ only in how many queues they have room for; and what a queue takes out of the pools when
-/// it exists.
+/// Two segments that differ only in how many queues they have room for; and what a queue takes out
+/// of the pools when it exists.
 void bytes_per_idle_queue(benchmark::State& state) {
   constexpr std::uint32_t kFew = 64;
   constexpr std::uint32_t kMany = 1024;
@@ -93,7 +96,8 @@ void bytes_per_idle_queue(benchmark::State& state) {
     double bytes = 0;
     for (const PoolInfo& pool : observer.segment_info().pools) {
       if (pool.name != "queues")
-        bytes += static_cast<double>(pool.used * pool.unit_bytes);  // the queue's own record is in the size
+        // the queue's own record is in the size
+        bytes += static_cast<double>(pool.used * pool.unit_bytes);
     }
     return bytes;
   };

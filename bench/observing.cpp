@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What it costs a job that somebody may look, in one thread: laps with and without, by turns, and the median of the
-// differences of neighbours. Waits are always counted, so there a lap counts each job once more. Events are told or not.
+// What it costs a job that somebody may look, in one thread: laps with and without, by turns, and
+// the median of the differences of neighbours. Waits are always counted, so there a lap counts each
+// job once more. Events are told or not.
 #include <algorithm>
 #include <functional>
 
@@ -40,7 +41,8 @@ class Lives {
 };
 
 /// Plays both laps in pairs, the other one first each time.
-void compare(benchmark::State& state, OjsShm& peer, const std::function<double(Lives&, std::uint32_t)>& without,
+void compare(benchmark::State& state, OjsShm& peer,
+             const std::function<double(Lives&, std::uint32_t)>& without,
              const std::function<double(Lives&, std::uint32_t)>& with) {
   const std::uint32_t jobs = scaled(10'000);
   std::vector<double> added;
@@ -69,9 +71,12 @@ void waits(benchmark::State& state) {
   const auto handle = value_of(internal::Handle::make(peer.attached()), "handle");
   engine::WaitMeter meter(handle->store(), handle->lane());
   compare(
-      state, peer, [](Lives& lives, std::uint32_t jobs) { return lives.lap(jobs, [](std::uint32_t) {}); },
+      state, peer,
+      [](Lives& lives, std::uint32_t jobs) { return lives.lap(jobs, [](std::uint32_t) {}); },
       [&meter](Lives& lives, std::uint32_t jobs) {
-        return lives.lap(jobs, [&meter](std::uint32_t i) { meter.count(0, static_cast<std::uint8_t>(i % 5), i % 8); });
+        return lives.lap(jobs, [&meter](std::uint32_t i) {
+          meter.count(0, static_cast<std::uint8_t>(i % 5), i % 8);
+        });
       });
 }
 
@@ -80,7 +85,8 @@ void events(benchmark::State& state) {
   auto admin = value_of(Admin::attach(peer.attached()), "attach");
   const auto lap = [&admin](bool on) {
     return [&admin, on](Lives& lives, std::uint32_t jobs) {
-      if (const Status set = admin.set_events(on); !set.ok()) throw_error("set_events", set.error());
+      if (const Status set = admin.set_events(on); !set.ok())
+        throw_error("set_events", set.error());
       return lives.lap(jobs, [](std::uint32_t) {});
     };
   };

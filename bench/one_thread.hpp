@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The life of a job in one thread that nobody disturbs: what the instructions cost, without the other core.
+// The life of a job in one thread that nobody disturbs: what the instructions cost, without the
+// other core.
 #pragma once
 
 #include <vector>
@@ -9,7 +10,8 @@
 
 namespace ojs_shm::bench {
 
-/// The levels of consecutive jobs: in turn, or in an order without a pattern that a predictor could learn.
+/// The levels of consecutive jobs: in turn, or in an order without a pattern that a predictor could
+/// learn.
 inline std::vector<unsigned char> levels_in_turn(unsigned levels) {
   std::vector<unsigned char> order(4096);
   for (std::size_t i = 0; i < order.size(); ++i) order[i] = static_cast<unsigned char>(i % levels);
@@ -28,7 +30,8 @@ inline std::vector<unsigned char> levels_scattered(unsigned levels) {
 
 /// One in, one out, over and over, above `plan.waiting` jobs that wait all the time.
 template <Peer P>
-void in_and_out(benchmark::State& state, const Plan& plan, const std::vector<unsigned char>& order) {
+void in_and_out(benchmark::State& state, const Plan& plan,
+                const std::vector<unsigned char>& order) {
   const std::uint32_t jobs = jobs_per_run<P>() / 3;
   P peer(plan);
   Stage stage(cast_of<P>());
@@ -57,7 +60,8 @@ void in_and_out(benchmark::State& state, const Plan& plan, const std::vector<uns
 
 /// `plan.waiting` in, then all of them out, over and over.
 template <Peer P>
-void in_then_out(benchmark::State& state, const Plan& plan, const std::vector<unsigned char>& order) {
+void in_then_out(benchmark::State& state, const Plan& plan,
+                 const std::vector<unsigned char>& order) {
   const auto batch = static_cast<std::uint32_t>(plan.waiting);
   const std::uint32_t laps = jobs_per_run<P>() / 3 / batch + 1;
   P peer(plan);

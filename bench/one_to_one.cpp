@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One producer on one core, one worker on the other, both as fast as they can. Jobs per second over their full life:
-// enqueue, fetch and ack where the peer has an ack.
+// One producer on one core, one worker on the other, both as fast as they can. Jobs per second over
+// their full life: enqueue, fetch and ack where the peer has an ack.
 #include "bench/measure.hpp"
 #include "bench/peers/all.hpp"
 #include "bench/topologies.hpp"
@@ -56,7 +56,8 @@ void one_to_one(benchmark::State& state, const Plan& plan) {
 
 void add_one_to_one() {
   for_each_peer([]<Peer P>() {
-    add_benchmark(std::string("one_to_one/") + P::kName, [](benchmark::State& state) { one_to_one<P>(state, Plan{}); });
+    add_benchmark(std::string("one_to_one/") + P::kName,
+                  [](benchmark::State& state) { one_to_one<P>(state, Plan{}); });
   });
   const auto ours = [](const char* name, Plan plan) {
     add_benchmark(name, [plan](benchmark::State& state) { one_to_one<OjsShm>(state, plan); });

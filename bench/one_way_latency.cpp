@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// From just before enqueue to just after the worker has the body, one job in flight. Spinning: the worker looks all
-// the time. Parked: the kernel says that the worker sleeps, and has slept for a while, before the job is sent.
+// From just before enqueue to just after the worker has the body, one job in flight. Spinning: the
+// worker looks all the time. Parked: the kernel says that the worker sleeps, and has slept for a
+// while, before the job is sent.
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -45,7 +46,8 @@ class SleepWatch {
     const ssize_t got = ::pread(fd_, bytes, sizeof bytes, 0);
     const std::string_view line(bytes, got > 0 ? static_cast<std::size_t>(got) : 0);
     const std::size_t name_end = line.rfind(')');  // the name may hold anything, even a bracket
-    return name_end != std::string_view::npos && name_end + 2 < line.size() && line[name_end + 2] == 'S';
+    return name_end != std::string_view::npos && name_end + 2 < line.size() &&
+           line[name_end + 2] == 'S';
   }
 
  private:
@@ -55,7 +57,8 @@ class SleepWatch {
 /// p50 and p99 in nanoseconds, without the first eighth.
 void note_percentiles(benchmark::State& state, std::span<const Log> logs) {
   std::vector<double> ns;
-  for (const Log& log : logs.subspan(logs.size() / 8)) ns.push_back(ns_between(log.sent, log.received));
+  for (const Log& log : logs.subspan(logs.size() / 8))
+    ns.push_back(ns_between(log.sent, log.received));
   std::sort(ns.begin(), ns.end());
   state.counters["p50_ns"] = ns[ns.size() / 2];
   state.counters["p99_ns"] = ns[ns.size() * 99 / 100];
@@ -81,7 +84,8 @@ void one_way(benchmark::State& state) {
         while (!worker.asleep()) pause_briefly();
         stay_busy_ns(100'000);
       } else {
-        stay_busy_ns(300 + static_cast<double>(random() % 1000));  // never in step with the worker's loop
+        // never in step with the worker's loop
+        stay_busy_ns(300 + static_cast<double>(random() % 1000));
       }
       logs[i].sent = ticks();
       producer.enqueue(i % kLevels, body);
@@ -113,7 +117,8 @@ void one_way(benchmark::State& state) {
 
 template <Peer P>
 void add_both() {
-  // A poll of a server is a request, not a look; and a spinning worker would starve ZeroMQ's thread on the same core.
+  // A poll of a server is a request, not a look; and a spinning worker would starve ZeroMQ's thread
+  // on the same core.
   if constexpr (P::kPace == Pace::kShared || P::kPace == Pace::kKernel) {
     add_benchmark(std::string("latency_spinning/") + P::kName, one_way<P, false>);
   }

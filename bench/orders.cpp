@@ -36,8 +36,9 @@ void fetch_only(benchmark::State& state, const Plan& plan) {
 
 void add_orders() {
   const auto add = [](const std::string& name, const std::string& settings) {
-    add_benchmark("fetch_" + name + "/ojs_shm",
-                  [settings](benchmark::State& state) { fetch_only(state, Plan{.settings = settings}); });
+    add_benchmark("fetch_" + name + "/ojs_shm", [settings](benchmark::State& state) {
+      fetch_only(state, Plan{.settings = settings});
+    });
   };
   add("strict", "");
   add("aged", R"({"aging":{"interval":"PT1M"}})");

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a pool costs, in one thread, from one, eight and 64 loaded queues, by each strategy, beside a worker that takes from
-// one queue and belongs to no pool: one in, one out above 4,096 waiting jobs; and a fetch with its ack alone.
+// What a pool costs, in one thread, from one, eight and 64 loaded queues, by each strategy, beside
+// a worker that takes from one queue and belongs to no pool: one in, one out above 4,096 waiting
+// jobs; and a fetch with its ack alone.
 #include <ojs_shm/worker_pool.hpp>
 
 #include "bench/one_thread.hpp"
@@ -15,7 +16,8 @@ namespace {
 constexpr std::size_t kWaiting = 4096;
 
 /// Without a strategy: from its one queue, for no pool. `fetch_only`: what comes in is not timed.
-void serve(benchmark::State& state, unsigned queues, std::optional<PoolStrategy> strategy, bool fetch_only) {
+void serve(benchmark::State& state, unsigned queues, std::optional<PoolStrategy> strategy,
+           bool fetch_only) {
   const std::uint32_t jobs = fetch_only ? scaled(30'000) : jobs_per_run<OjsShm>() / 3;
   OjsShm peer(Plan{});
   Stage stage(cast_of<OjsShm>());
@@ -73,10 +75,11 @@ void add_pools() {
     const std::string prefix = fetch_only ? "pools_fetch_" : "pools_";
     add_benchmark(prefix + "none_1/ojs_shm",
                   [=](benchmark::State& state) { serve(state, 1, std::nullopt, fetch_only); });
-    for (const PoolStrategy strategy :
-         {PoolStrategy::kStrict, PoolStrategy::kRoundRobin, PoolStrategy::kWeighted, PoolStrategy::kLeastLoaded})
+    for (const PoolStrategy strategy : {PoolStrategy::kStrict, PoolStrategy::kRoundRobin,
+                                        PoolStrategy::kWeighted, PoolStrategy::kLeastLoaded})
       for (const unsigned queues : {1U, 8U, 64U})
-        add_benchmark(prefix + std::string(pool_strategy_name(strategy)) + "_" + std::to_string(queues) + "/ojs_shm",
+        add_benchmark(prefix + std::string(pool_strategy_name(strategy)) + "_" +
+                          std::to_string(queues) + "/ojs_shm",
                       [=](benchmark::State& state) { serve(state, queues, strategy, fetch_only); });
   }
 }

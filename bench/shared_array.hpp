@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Memory that a run shares with the processes it forks. It has no name, so it cannot be left behind.
+// Memory that a run shares with the processes it forks. It has no name, so it cannot be left
+// behind.
 #pragma once
 
 #include <sys/mman.h>
@@ -16,10 +17,13 @@ namespace ojs_shm::bench {
 template <class T>
 class SharedArray {
  public:
-  explicit SharedArray(std::size_t count) : count_(count), bytes_((count * sizeof(T) + 4095) / 4096 * 4096) {
+  explicit SharedArray(std::size_t count)
+      : count_(count), bytes_((count * sizeof(T) + 4095) / 4096 * 4096) {
     // Populated now: a page fault inside a timed loop would be charged to the queue.
-    void* at = ::mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
-    if (at == MAP_FAILED) throw std::system_error(errno, std::generic_category(), "mmap of the bench's shared memory");
+    void* at = ::mmap(nullptr, bytes_, PROT_READ | PROT_WRITE,
+                      MAP_SHARED | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+    if (at == MAP_FAILED)
+      throw std::system_error(errno, std::generic_category(), "mmap of the bench's shared memory");
     items_ = static_cast<T*>(at);
     std::uninitialized_value_construct_n(items_, count_);
   }

@@ -110,7 +110,8 @@ void Stage::meet(unsigned gate) {
 void Stage::bounce_line(unsigned self) {
   if (!two_cores_apart() || self > 1) return;
   std::atomic<std::uint32_t>& ball = board_->ball;
-  const std::uint32_t start = board_->records[self].round_trip_ns > 0 ? kBatches * kRoundTripsPerBatch * 2 : 0;
+  const std::uint32_t start =
+      board_->records[self].round_trip_ns > 0 ? kBatches * kRoundTripsPerBatch * 2 : 0;
   std::array<double, kBatches> batches{};
   std::uint32_t next = start + self;
   for (double& batch : batches) {
@@ -132,13 +133,15 @@ void Stage::act(unsigned self) {
   try {
     parts_[self].action(part);
   } catch (const std::exception& e) {
-    std::snprintf(board_->records[self].trouble, sizeof Record::trouble, "part %u: %s", self, e.what());
+    std::snprintf(board_->records[self].trouble, sizeof Record::trouble, "part %u: %s", self,
+                  e.what());
   }
 }
 
 void Stage::play_threads() {
   std::vector<std::thread> threads;
-  for (unsigned self = 0; self < parts_.size(); ++self) threads.emplace_back([this, self] { act(self); });
+  for (unsigned self = 0; self < parts_.size(); ++self)
+    threads.emplace_back([this, self] { act(self); });
   for (std::thread& thread : threads) thread.join();
 }
 
@@ -168,7 +171,8 @@ void Stage::play_processes() {
     int status = 0;
     pid_t gone = -1;
     std::size_t who = 0;
-    // Only our parts are waited for by id: a server that the peer started is another child of this process.
+    // Only our parts are waited for by id: a server that the peer started is another child of this
+    // process.
     siginfo_t info{};
     while (gone < 0) {
       ::waitid(P_ALL, 0, &info, WEXITED | WNOWAIT);
@@ -188,7 +192,8 @@ void Stage::play_processes() {
     if (WIFEXITED(status) && WEXITSTATUS(status) == 0) continue;
     char* trouble = board_->records[who].trouble;
     if (trouble[0] == '\0' && WIFSIGNALED(status) && WTERMSIG(status) != SIGKILL) {
-      std::snprintf(trouble, sizeof Record::trouble, "part %zu: ended by signal %d", who, WTERMSIG(status));
+      std::snprintf(trouble, sizeof Record::trouble, "part %zu: ended by signal %d", who,
+                    WTERMSIG(status));
     }
     for (pid_t pid : children) {
       if (pid > 0) ::kill(pid, SIGKILL);
@@ -212,11 +217,13 @@ Outcome Stage::play() {
     first = std::min(first, record.begin_ticks);
     last = std::max(last, record.end_ticks);
     outcome.preemptions += record.preemptions;
-    outcome.core_share = std::min(outcome.core_share, (record.end_cpu_ns - record.begin_cpu_ns) /
-                                                          ns_between(record.begin_ticks, record.end_ticks));
+    outcome.core_share =
+        std::min(outcome.core_share, (record.end_cpu_ns - record.begin_cpu_ns) /
+                                         ns_between(record.begin_ticks, record.end_ticks));
     outcome.line_round_trip_ns = std::max(outcome.line_round_trip_ns, record.round_trip_ns);
   }
-  if (outcome.trouble.empty() && last <= first) outcome.trouble = "a part ended without reaching its end";
+  if (outcome.trouble.empty() && last <= first)
+    outcome.trouble = "a part ended without reaching its end";
   outcome.seconds = ns_between(first, last) * 1e-9;
   return outcome;
 }

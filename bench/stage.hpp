@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One run of a benchmark: a few parts (producers, workers), each a process or a thread of its own on a core of its own.
+// One run of a benchmark: a few parts (producers, workers), each a process or a thread of its own
+// on a core of its own.
 //
 //   1. Every part attaches to the queue, then calls begin(); nobody passes before all are there.
-//   2. The first two parts bounce a cache line, so that the run knows how far its two cores are apart just now.
+//   2. The first two parts bounce a cache line, so that the run knows how far its two cores are
+//      apart just now.
 //   3. They work; each calls end() when its last job is done.
 //   4. The line is bounced again, and the larger of the two figures stands beside the result.
 //
-// A part that throws, dies or takes longer than two minutes ends the run: the others are killed and the outcome says
-// why.
+// A part that throws, dies or takes longer than two minutes ends the run: the others are killed and
+// the outcome says why.
 #pragma once
 
 #include <sys/types.h>
@@ -34,7 +36,8 @@ struct Outcome {
   double core_share = 1;          ///< The part of its time that the least served part had a core.
 };
 
-/// The two cores of the run: the first two this process may use. Both are the same core on a machine with one.
+/// The two cores of the run: the first two this process may use. Both are the same core on a
+/// machine with one.
 unsigned core_number(unsigned which);
 bool two_cores_available();
 

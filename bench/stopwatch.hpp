@@ -14,13 +14,15 @@
 
 namespace ojs_shm::bench {
 
-/// True where the kernel itself keeps time by the processor's counter: only then do the counters of two cores agree.
+/// True where the kernel itself keeps time by the processor's counter: only then do the counters of
+/// two cores agree.
 bool counter_is_the_clock();
 
 /// Nanoseconds per tick, measured once against the steady clock.
 double ns_per_tick();
 
-/// A reading that is not taken before the instructions above it are done. Comparable between processes.
+/// A reading that is not taken before the instructions above it are done. Comparable between
+/// processes.
 inline std::uint64_t ticks() {
 #if defined(__x86_64__)
   if (counter_is_the_clock()) {
@@ -46,7 +48,8 @@ inline void pause_briefly() {
 #endif
 }
 
-/// What a producer does at a full queue: a microsecond of pauses, and now and then the core for somebody else.
+/// What a producer does at a full queue: a microsecond of pauses, and now and then the core for
+/// somebody else.
 class FullQueueWait {
  public:
   void operator()() {
@@ -58,7 +61,8 @@ class FullQueueWait {
   unsigned times_ = 0;
 };
 
-/// Keeps this core busy for so long; used where a sleep would let the core halt and change what is measured.
+/// Keeps this core busy for so long; used where a sleep would let the core halt and change what is
+/// measured.
 void stay_busy_ns(double ns);
 
 }  // namespace ojs_shm::bench

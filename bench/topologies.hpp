@@ -13,9 +13,11 @@ void add_levels();           ///< 256 priorities against 5.
 void add_depth();            ///< A million waiting jobs against a thousand.
 void add_two_and_two();      ///< Two producers and two workers on two cores.
 void add_orders();           ///< A fetch from five filled levels, in each order there is.
-void add_pools();            ///< One in, one out through a pool, by strategies and numbers of queues.
-void add_fairness();         ///< A fetch among tenants, and in front of jobs that a limit holds back.
-void add_observing();        ///< What waits and events add to a job.
-void add_memory();           ///< Bytes of segment for a job and for an idle queue.
+/// One in, one out through a pool, by strategies and numbers of queues.
+void add_pools();
+/// A fetch among tenants, and in front of jobs that a limit holds back.
+void add_fairness();
+void add_observing();  ///< What waits and events add to a job.
+void add_memory();     ///< Bytes of segment for a job and for an idle queue.
 
 }  // namespace ojs_shm::bench

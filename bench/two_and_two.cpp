@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Two producers and two workers, a producer and a worker on each of two cores. A worker that finds nothing sleeps
-// where its queue lets it, and otherwise yields: spinning would take the core from the producer it waits for.
+// Two producers and two workers, a producer and a worker on each of two cores. A worker that finds
+// nothing sleeps where its queue lets it, and otherwise yields: spinning would take the core from
+// the producer it waits for.
 #include <sched.h>
 
 #include "bench/measure.hpp"
@@ -39,7 +40,9 @@ void two_and_two(benchmark::State& state, const Plan& plan) {
     return [&, self](Stage::Part& part) {
       typename P::Worker worker(peer);
       Body body{};
-      const auto all_taken = [&] { return taken[0].jobs.load() + taken[1].jobs.load() >= kPairs * each; };
+      const auto all_taken = [&] {
+        return taken[0].jobs.load() + taken[1].jobs.load() >= kPairs * each;
+      };
       part.begin();
       for (std::uint64_t idle_since = 0;;) {
         bool got = worker.poll(body);
@@ -55,7 +58,8 @@ void two_and_two(benchmark::State& state, const Plan& plan) {
         if (got) {
           worker.ack();
           idle_since = 0;
-          taken[self].jobs.store(taken[self].jobs.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+          taken[self].jobs.store(taken[self].jobs.load(std::memory_order_relaxed) + 1,
+                                 std::memory_order_relaxed);
         }
       }
     };
@@ -77,9 +81,11 @@ void add_two_and_two() {
     }
   });
   for (const unsigned shards : {1U, 2U, 4U})
-    add_benchmark("two_and_two_shards_" + std::to_string(shards) + "/ojs_shm", [shards](benchmark::State& state) {
-      two_and_two<OjsShm>(state, Plan{.settings = R"({"shards":)" + std::to_string(shards) + "}"});
-    });
+    add_benchmark("two_and_two_shards_" + std::to_string(shards) + "/ojs_shm",
+                  [shards](benchmark::State& state) {
+                    two_and_two<OjsShm>(
+                        state, Plan{.settings = R"({"shards":)" + std::to_string(shards) + "}"});
+                  });
 }
 
 }  // namespace ojs_shm::bench

@@ -6,20 +6,22 @@
 #include "engine/tenant_accounts.hpp"
 #include "shm/parking.hpp"
 
-// Accounts of tenants in queues that bound them. An account is charged as a queue is: one cas on `reserved` lets a job in,
-// and every lane keeps what it let in and took out in a tally of its own. Before an operation changes its tallies it keeps
-// what they were, under a stamp: a repair that finds the intent puts back those with the lane's present stamp.
+// Accounts of tenants in queues that bound them. An account is charged as a queue is: one cas on
+// `reserved` lets a job in, and every lane keeps what it let in and took out in a tally of its own.
+// Before an operation changes its tallies it keeps what they were, under a stamp: a repair that
+// finds the intent puts back those with the lane's present stamp.
 //
-// A job that counts carries a mark with its account. Who takes it out of what the bounds count gives the charge back: 1. the
-// mark says so; 2. the tally. An account goes to another tenant when nothing counts in it: 1. its `reserved` is closed, so
-// that nobody can charge it; 2. its key; 3. `reserved` is opened with the first charge, so that no cas which began before 1
-// can succeed. One lane at a time does that, else a tenant could get two.
+// A job that counts carries a mark with its account. Who takes it out of what the bounds count
+// gives the charge back: 1. the mark says so; 2. the tally. An account goes to another tenant when
+// nothing counts in it: 1. its `reserved` is closed, so that nobody can charge it; 2. its key; 3.
+// `reserved` is opened with the first charge, so that no cas which began before 1 can succeed. One
+// lane at a time does that, else a tenant could get two.
 
 namespace ojs_shm::engine {
 
 using shm::Point;
 
-// ---- within an operation ----------------------------------------------------------------------------------------------
+// ---- within an operation ------------------------------------------------------------------------
 
 /// From here on a death puts back what this operation does to accounts.
 void TenantAccounts::begin_accounts() {
@@ -59,7 +61,9 @@ bool TenantAccounts::account_in_use(std::uint32_t at) const {
   for (std::uint32_t l = 0; l < high; ++l) {
     const shm::Lane& lane = segment_.lane(l);
     if (l == lane_ || (lane.intent.get_ordered() & kOfAccounts) == 0) continue;  // PAIR intent
-    if (store_.account_tally(at, l).stamp.get_ordered() == lane.counters[kAccountStamp].get_ordered()) return true;
+    if (store_.account_tally(at, l).stamp.get_ordered() ==
+        lane.counters[kAccountStamp].get_ordered())
+      return true;
   }
   return false;
 }
@@ -75,15 +79,18 @@ bool TenantAccounts::account_in_use(std::uint32_t at) const {
   const std::uint32_t high = std::min(segment_.header().lanes_high.load(), store_.lanes());
   for (std::uint32_t l = 0; l < high; ++l) sum += store_.account_tally(at, l).in.get_ordered();
   if (account.reserved.load() != reserved) return;
-  if (!account.written_off.cas_once(written_off, (reserved - sum) & kAccountMask, Point::kCreditSettled)) return;
+  if (!account.written_off.cas_once(written_off, (reserved - sum) & kAccountMask,
+                                    Point::kCreditSettled))
+    return;
   account.refill.cas_once(deaths, 0, Point::kCreditSettled);
 }
 
-// ---- charging ---------------------------------------------------------------------------------------------------------
+// ---- charging -----------------------------------------------------------------------------------
 
-/// Charges the tenant. kQueueFull: that would pass its bounds by more than `held`. `used`: with the charge.
-Outcome TenantAccounts::charge_account(std::uint32_t q, TenantCharge& charge, const Bounds& bounds, std::uint64_t held,
-                                       std::uint64_t& used) {
+/// Charges the tenant. kQueueFull: that would pass its bounds by more than `held`. `used`: with the
+/// charge.
+Outcome TenantAccounts::charge_account(std::uint32_t q, TenantCharge& charge, const Bounds& bounds,
+                                       std::uint64_t held, std::uint64_t& used) {
   const std::uint64_t key = mix_key(q, charge.tenant);
   begin_accounts();
   if (account_cache_.empty()) account_cache_.resize(store_.accounts());
@@ -109,13 +116,16 @@ Outcome TenantAccounts::charge_account(std::uint32_t q, TenantCharge& charge, co
     }
     used = (reserved + cache.in_minus_out + charge.cost) & kAccountMask;
     if (!bounds.fit(used, held)) {
-      if (fresh && account.reserved.load() == reserved) return Outcome::kQueueFull;  // else the sums may seem endless
+      // else the sums may seem endless
+      if (fresh && account.reserved.load() == reserved) return Outcome::kQueueFull;
       fresh = true;
       continue;
     }
     AccountTally& mine = touch(at);
     fresh = false;
-    if (!account.reserved.cas_once(reserved, (reserved + charge.cost) & kAccountMask, Point::kCreditReserved)) continue;
+    if (!account.reserved.cas_once(reserved, (reserved + charge.cost) & kAccountMask,
+                                   Point::kCreditReserved))
+      continue;
     mine.in.set_ordered(mine.in.get() + charge.cost, Point::kTallyReserved);
     charge.account = at;
     return Outcome::kOk;
@@ -132,7 +142,8 @@ bool TenantAccounts::take_account_seat(unsigned patience) {
   return true;
 }
 
-/// Gives an account that is nobody's, or in which nothing counts, to the tenant, with its first charge. kLost: it has one.
+/// Gives an account that is nobody's, or in which nothing counts, to the tenant, with its first
+/// charge. kLost: it has one.
 [[gnu::noinline]] Outcome TenantAccounts::open_account(std::uint32_t q, TenantCharge& charge) {
   Half& seat = store_.header().account_seat;
   const bool seated = seat.load() == owner_;
@@ -144,11 +155,16 @@ bool TenantAccounts::take_account_seat(unsigned patience) {
     AccountRecord& account = store_.account(at);
     const std::uint64_t epoch = account.epoch.load(), reserved = account.reserved.load();
     if ((reserved & kAccountClosed) != 0) continue;
-    if (((reserved + store_.account_beside(at)) & kAccountMask) != 0 || account_in_use(at)) continue;
-    if (account.epoch.load() != epoch) continue;  // who was dead has given back in vain what we saw leave
+    if (((reserved + store_.account_beside(at)) & kAccountMask) != 0 || account_in_use(at))
+      continue;
+    // who was dead has given back in vain what we saw leave
+    if (account.epoch.load() != epoch) continue;
     AccountTally& mine = touch(at);
-    if (!account.reserved.cas_once(reserved, reserved | kAccountClosed, Point::kAccountGiven)) continue;  // 1
-    account.key.store(key, Point::kAccountGiven);                                                         // 2
+    // 1
+    if (!account.reserved.cas_once(reserved, reserved | kAccountClosed, Point::kAccountGiven))
+      continue;
+    // 2
+    account.key.store(key, Point::kAccountGiven);
     account.epoch.fetch_add(1, Point::kSetChanged);
     account.drain.sampled_at.store(0, Point::kPressureMeasured);
     account.drain.rate.store(0, Point::kPressureMeasured);
@@ -161,7 +177,8 @@ bool TenantAccounts::take_account_seat(unsigned patience) {
   return outcome;
 }
 
-/// After the death of its lane on the seat. What it closed opens as if with a charge of the dead, which is written off.
+/// After the death of its lane on the seat. What it closed opens as if with a charge of the dead,
+/// which is written off.
 void TenantAccounts::leave_account_seat() {
   if (store_.header().account_seat.load() != owner_) return;
   for (std::uint32_t at = 0; at < store_.accounts(); ++at) {
@@ -175,10 +192,12 @@ void TenantAccounts::leave_account_seat() {
   store_.header().account_seat.store(0, Point::kAccountSeatTaken);
 }
 
-/// Charges a job that comes back and is never refused. Where no account is left it does not count. One that has been
-/// brought in since it was claimed is charged: whoever did that takes it back, or it stands.
-[[gnu::noinline]] void TenantAccounts::charge_return_to_tenant(const QueueRecord& queue, std::uint32_t q,
-                                                               JobRecord& job, std::uint64_t cost) {
+/// Charges a job that comes back and is never refused. Where no account is left it does not count.
+/// One that has been brought in since it was claimed is charged: whoever did that takes it back, or
+/// it stands.
+[[gnu::noinline]] void TenantAccounts::charge_return_to_tenant(const QueueRecord& queue,
+                                                               std::uint32_t q, JobRecord& job,
+                                                               std::uint64_t cost) {
   TenantCharge charge{job.tenant.get(), cost};
   std::uint64_t used = 0;
   for (;;) {
@@ -187,7 +206,8 @@ void TenantAccounts::leave_account_seat() {
       if (charge.account != kNoIndex) take_back_charge(charge);
       return;
     }
-    if (charge.account == kNoIndex && (queue.flags.load() & kTenants) != 0) charge_account(q, charge, {}, 0, used);
+    if (charge.account == kNoIndex && (queue.flags.load() & kTenants) != 0)
+      charge_account(q, charge, {}, 0, used);
     const AccountMark mark(job.generation.get(), charge.account);
     if (job.account.cas_once(found.word, mark.word, Point::kSlotMarked)) return;
   }
@@ -199,8 +219,8 @@ void TenantAccounts::take_back_charge(TenantCharge& charge) {
   charge.account = kNoIndex;
 }
 
-/// Of a job in this lane's hands that counts no longer. A mark that is just being made stands from here on, whatever comes
-/// in its place.
+/// Of a job in this lane's hands that counts no longer. A mark that is just being made stands from
+/// here on, whatever comes in its place.
 [[gnu::noinline]] void TenantAccounts::leave_account(std::uint32_t slot, JobRecord& job) {
   const AccountMark mark(job.account.load());
   if (!mark.counts()) return;  // whoever made it has just taken it back
@@ -210,15 +230,17 @@ void TenantAccounts::take_back_charge(TenantCharge& charge) {
   AccountTally& mine = touch(mark.account());
   if (!job.account.cas_once(mark.word, mark.given_back().word, Point::kSlotMarked))
     return;  // whoever made it took it back
-  if (marking.load() == pending.word) marking.cas_once(pending.word, pending.standing().word, Point::kSlotMarked);
+  if (marking.load() == pending.word)
+    marking.cas_once(pending.word, pending.standing().word, Point::kSlotMarked);
   mine.out.set_ordered(mine.out.get() + charge(1, job.body_length()), Point::kTallyOut);
 }
 
-// ---- bounds that are set while jobs wait ------------------------------------------------------------------------------
+// ---- bounds that are set while jobs wait --------------------------------------------------------
 
-/// Brings a waiting job that has no mark into its tenant's account. 1. charge; 2. the mark, by a cas: a fetch that finds it
-/// gives the charge back; 3. one that claimed the job before may have missed it: then it is taken back, if nobody was faster.
-/// False when the job is in somebody's hands, or may be.
+/// Brings a waiting job that has no mark into its tenant's account. 1. charge; 2. the mark, by a
+/// cas: a fetch that finds it gives the charge back; 3. one that claimed the job before may have
+/// missed it: then it is taken back, if nobody was faster. False when the job is in somebody's
+/// hands, or may be.
 bool TenantAccounts::mark_waiting(std::uint32_t slot, std::uint32_t q) {
   JobRecord& job = store_.job(slot);
   for (unsigned look = 0; look < 100; ++look) {
@@ -226,8 +248,10 @@ bool TenantAccounts::mark_waiting(std::uint32_t slot, std::uint32_t q) {
     const std::uint32_t generation = job.generation.get(), found = job.account.load();
     TenantCharge charge{job.tenant.get(), engine::charge(1, job.body_length())};
     const bool ours = job.queue.get() == q && !AccountMark(found).marked();
-    if (is_exclusive(before.state())) return !ours || before.state() == kSlotFilling;  // its enqueue looks itself
-    if (!ours || !holds_job(before.state()) || !counts_as_depth(job_state(before.state()))) return true;
+    // its enqueue looks itself
+    if (is_exclusive(before.state())) return !ours || before.state() == kSlotFilling;
+    if (!ours || !holds_job(before.state()) || !counts_as_depth(job_state(before.state())))
+      return true;
     if (job.control.load() != before.word) continue;
     store_.header().marking.store(Marking(slot, generation).word, Point::kSlotMarked);
     intend(Op::kMark, q, slot, 0);
@@ -237,9 +261,11 @@ bool TenantAccounts::mark_waiting(std::uint32_t slot, std::uint32_t q) {
       return true;
     }
     const AccountMark mark = AccountMark(generation, charge.account).brought_in();
-    const bool marked =
-        job.control.load() == before.word && job.account.cas_once(found, mark.word, Point::kSlotMarked) &&   // 2
-        (job.control.load() == before.word || !job.account.cas_once(mark.word, found, Point::kSlotMarked));  // 3
+    const bool marked = job.control.load() == before.word &&
+                        job.account.cas_once(found, mark.word, Point::kSlotMarked) &&  // 2
+                        // 3
+                        (job.control.load() == before.word ||
+                         !job.account.cas_once(mark.word, found, Point::kSlotMarked));
     if (!marked) {
       AccountTally& mine = touch(charge.account);
       mine.out.set_ordered(mine.out.get() + charge.cost, Point::kTallyOut);
@@ -250,12 +276,14 @@ bool TenantAccounts::mark_waiting(std::uint32_t slot, std::uint32_t q) {
   return false;
 }
 
-/// Of a dead lane that was bringing the job in: whether that happened. A mark of its that has not been given back, on a job
-/// that somebody has in hand and may have claimed before, is taken back here, as by step 3.
+/// Of a dead lane that was bringing the job in: whether that happened. A mark of its that has not
+/// been given back, on a job that somebody has in hand and may have claimed before, is taken back
+/// here, as by step 3.
 bool TenantAccounts::mark_stands(std::uint32_t slot) {
   if (slot >= store_.slots()) return false;
   JobRecord& job = store_.job(slot);
-  const AccountMark mark(job.account.load());  // before the look at `marking`, which outlives the job
+  // before the look at `marking`, which outlives the job
+  const AccountMark mark(job.account.load());
   const Marking marking(store_.header().marking.load());
   if ((marking.word & Marking::kStands) != 0) return true;
   if ((mark.word & AccountMark::kBroughtIn) == 0 || !mark.of(marking.generation())) return false;
@@ -279,8 +307,8 @@ void TenantAccounts::gather_accounts(std::uint32_t q, unsigned patience) {
   store_.header().account_seat.store(0, Point::kAccountSeatTaken);
 }
 
-/// After the death of its lane: the job waits again, and stands in its account's charge as before. A mark that says otherwise
-/// was made in the operation that is undone.
+/// After the death of its lane: the job waits again, and stands in its account's charge as before.
+/// A mark that says otherwise was made in the operation that is undone.
 void TenantAccounts::keep_charge(std::uint32_t slot) {
   Half& account = store_.job(slot).account;
   const AccountMark found(account.load());

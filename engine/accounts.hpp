@@ -16,24 +16,29 @@ using shm::Half;
 using shm::LaneWord;
 using shm::Word;
 
-/// Charges of accounts are numbers modulo 2^63; the bit above says that the account is being given to another tenant.
+/// Charges of accounts are numbers modulo 2^63; the bit above says that the account is being given
+/// to another tenant.
 constexpr std::uint64_t kAccountClosed = 1ULL << 63, kAccountMask = kAccountClosed - 1;
 
-/// A tenant of a queue. All zero is one that nobody has. Given to another tenant when nothing of its first one waits, by
-/// whoever has EngineHeader::account_seat.
+/// A tenant of a queue. All zero is one that nobody has. Given to another tenant when nothing of
+/// its first one waits, by whoever has EngineHeader::account_seat.
 struct alignas(128) AccountRecord {
-  Word key;  ///< queue and tenant, mixed; changes only while `reserved` is closed, which then ends with another value
+  /// queue and tenant, mixed; changes only while `reserved` is closed, which then ends with another
+  /// value
+  Word key;
   Word written_off;  ///< charges in `reserved` that the dead took with them
-  Word refill;       ///< counts deaths after which `reserved` may be too high; 0: it has been counted again
-  Word epoch;        ///< moves whenever a cached sum of what left may have become too large
+  /// counts deaths after which `reserved` may be too high; 0: it has been counted again
+  Word refill;
+  Word epoch;  ///< moves whenever a cached sum of what left may have become too large
   std::uint64_t spare;
   Drain drain;
   alignas(64) Word reserved;  ///< charges let in; only grows, but for its highest bit
 };
 static_assert(sizeof(AccountRecord) == 128);
 
-/// What one lane has let into an account and taken out, and what both were before the operation with that stamp: after a
-/// death in it they are put back. Charge of the account = sum(in) - sum(out), over all lanes.
+/// What one lane has let into an account and taken out, and what both were before the operation
+/// with that stamp: after a death in it they are put back. Charge of the account = sum(in) -
+/// sum(out), over all lanes.
 struct AccountTally {
   LaneWord in, out;
   LaneWord in_before, out_before;
@@ -46,22 +51,29 @@ static_assert(sizeof(AccountTally) == 40);
 ///   does not count for its tenant
 struct AccountMark {
   std::uint32_t word = 0;
-  static constexpr std::uint32_t kBroughtIn = 1U << 14, kGivenBack = 1U << 13, kMostAccounts = kGivenBack - 2;
+  static constexpr std::uint32_t kBroughtIn = 1U << 14, kGivenBack = 1U << 13,
+                                 kMostAccounts = kGivenBack - 2;
 
   constexpr explicit AccountMark(std::uint32_t w) : word(w) {}
   /// kNoIndex: none.
-  constexpr AccountMark(std::uint32_t generation, std::uint32_t account) : word(generation << 15 | (account + 1)) {}
+  constexpr AccountMark(std::uint32_t generation, std::uint32_t account)
+      : word(generation << 15 | (account + 1)) {}
   constexpr std::uint32_t account() const { return (word & (kGivenBack - 1)) - 1; }
   constexpr bool marked() const { return (word & (kGivenBack - 1)) != 0; }
   /// Whether its job, if it waits, stands in the account's charge.
   constexpr bool counts() const { return marked() && (word & kGivenBack) == 0; }
-  /// Made by mark_waiting(): the charge is that of another lane than the job's, which may take it back.
+  /// Made by mark_waiting(): the charge is that of another lane than the job's, which may take it
+  /// back.
   constexpr bool was_brought_in() const { return counts() && (word & kBroughtIn) != 0; }
   constexpr AccountMark brought_in() const { return AccountMark(word | kBroughtIn); }
-  constexpr AccountMark none() const { return AccountMark(word & ~(kBroughtIn | (kBroughtIn - 1))); }
+  constexpr AccountMark none() const {
+    return AccountMark(word & ~(kBroughtIn | (kBroughtIn - 1)));
+  }
   constexpr AccountMark given_back() const { return AccountMark(word | kGivenBack); }
   constexpr AccountMark kept() const { return AccountMark(word & ~kGivenBack); }
-  constexpr bool of(std::uint32_t generation) const { return word >> 15 == (generation & 0x1'FFFF); }
+  constexpr bool of(std::uint32_t generation) const {
+    return word >> 15 == (generation & 0x1'FFFF);
+  }
 };
 
 /// EngineHeader::marking: 63..40 slot  39..8 generation of a waiting job that is being brought into an account  1 the mark

@@ -31,8 +31,9 @@ struct PastJob;   // restore.hpp
 struct PoolSpec;  // pools.hpp
 struct PoolView;
 
-/// The operations of one handle on the engine. One thread at a time; each lane has one Actor. Every operation leaves,
-/// wherever it is killed, a state that `repair` brings to "happened" or "did not happen".
+/// The operations of one handle on the engine. One thread at a time; each lane has one Actor. Every
+/// operation leaves, wherever it is killed, a state that `repair` brings to "happened" or "did not
+/// happen".
 class Actor : private TenantAccounts {
  public:
   Actor(Store& store, std::uint32_t lane);
@@ -50,30 +51,39 @@ class Actor : private TenantAccounts {
   const Meeting& met() const { return met_; }
 
   // ---- waiting for room (room.cpp)
-  /// Of the next enqueues: ready to wait, with a ticket or, before there is one, with kNoIndex. kQueueFull becomes kMustWait.
+  /// Of the next enqueues: ready to wait, with a ticket or, before there is one, with kNoIndex.
+  /// kQueueFull becomes kMustWait.
   void be_patient(bool patient, std::uint32_t ticket = kNoIndex) {
     patient_ = patient;
     ticket_ = ticket;
   }
-  /// Takes the last place among those who wait for room in the queue, until that time of the steady clock.
+  /// Takes the last place among those who wait for room in the queue, until that time of the steady
+  /// clock.
   Outcome await_room(std::uint32_t queue, std::uint64_t until_ms, std::uint32_t& ticket);
-  /// This lane is about to look whether its turn has come: whoever makes room from now on wakes it again.
-  void attend(std::uint32_t ticket) { store_.ticket(ticket).called.exchange(0, shm::Point::kTicketCalled); }
-  /// Says that this lane looks again by itself then, and need not be woken before, unless much room is made.
+  /// This lane is about to look whether its turn has come: whoever makes room from now on wakes it
+  /// again.
+  void attend(std::uint32_t ticket) {
+    store_.ticket(ticket).called.exchange(0, shm::Point::kTicketCalled);
+  }
+  /// Says that this lane looks again by itself then, and need not be woken before, unless much room
+  /// is made.
   void rest_in_line(std::uint32_t ticket, std::uint64_t until_ms);
   /// Gives the place up, and lets the next one look.
   void leave_room(std::uint32_t queue, std::uint32_t ticket);
 
   /// A job with a past (restore.cpp). Its queue's bound does not refuse it.
   Outcome restore(const PastJob& past);
-  /// The queue of that name, if need be and wanted made; else, and when the table is full, kNoIndex.
+  /// The queue of that name, if need be and wanted made; else, and when the table is full,
+  /// kNoIndex.
   std::uint32_t ensure_queue(std::string_view name, bool make = true);
   /// The queue this handle used last, if it has that name; else kNoIndex.
   std::uint32_t known_queue(std::string_view name) const {
     return same_name(name, last_queue_name_) ? last_queue_ : kNoIndex;
   }
   /// Whether this handle has just seen the type and found it well formed.
-  bool known_type(std::string_view type) const { return !type.empty() && same_name(type, last_type_); }
+  bool known_type(std::string_view type) const {
+    return !type.empty() && same_name(type, last_type_);
+  }
   void know_type(std::string_view type) { last_type_ = type; }
   /// The rank of a job that names none: its type's, else the convention's.
   std::uint8_t default_rank(std::string_view type) const {
@@ -85,18 +95,21 @@ class Actor : private TenantAccounts {
   // ---- taking out (fetch.cpp)
   Outcome fetch(std::uint32_t queue, std::uint32_t lease_ms, bool lease_owned, Fetched& job);
   /// From the queue of a pool whose turn it is (pools.cpp).
-  Outcome fetch_from_pool(std::uint32_t pool, std::uint32_t lease_ms, bool lease_owned, Fetched& job);
+  Outcome fetch_from_pool(std::uint32_t pool, std::uint32_t lease_ms, bool lease_owned,
+                          Fetched& job);
   /// From now on this handle works for a pool: also its isolated queues have jobs for it.
   void join_pool(std::uint32_t pool, std::uint32_t concurrency);
   /// The same without a seat, for whoever looks in the name of a worker.
   void serve_pool(std::uint32_t pool);
-  /// True when a fetch would find something, by a full look with total order after the caller's last RMW.
+  /// True when a fetch would find something, by a full look with total order after the caller's
+  /// last RMW.
   bool sees_work(std::uint32_t queue);
 
   // ---- ending (settle.cpp)
   Outcome ack(std::uint32_t slot, std::uint64_t& word, std::string_view result);
   Settled set_back(std::uint32_t slot, std::uint64_t word, Setback why, const ErrorEntry* error);
-  Outcome heartbeat(std::uint32_t slot, std::uint64_t word, std::uint32_t lease_ms, std::uint64_t& until);
+  Outcome heartbeat(std::uint32_t slot, std::uint64_t word, std::uint32_t lease_ms,
+                    std::uint64_t& until);
   Outcome progress(std::uint32_t slot, std::uint64_t word, double fraction);
 
   // ---- changing (change.cpp)
@@ -109,8 +122,10 @@ class Actor : private TenantAccounts {
   void set_backpressure(std::uint32_t queue, Backpressure policy);
   /// Of each tenant of the queue that has no bounds of its own (accounts.cpp).
   void set_tenant_bounds(std::uint32_t queue, Bounds bounds);
-  /// Its own, in force with the next set_tenant_bounds(); nothing: the queue's. False when the table is full.
-  bool set_tenant_rule_bounds(std::uint32_t queue, std::string_view tenant, std::optional<std::uint64_t> max_depth,
+  /// Its own, in force with the next set_tenant_bounds(); nothing: the queue's. False when the
+  /// table is full.
+  bool set_tenant_rule_bounds(std::uint32_t queue, std::string_view tenant,
+                              std::optional<std::uint64_t> max_depth,
                               std::optional<std::uint64_t> max_bytes);
   void set_paused(std::uint32_t queue, bool paused);
   /// Of jobs of the type that bring none; nothing: the convention's. False when the table is full.
@@ -137,14 +152,16 @@ class Actor : private TenantAccounts {
   bool set_tenant_weight(std::uint32_t queue, std::string_view tenant, std::uint32_t weight);
 
   // ---- pools of workers (pools.cpp)
-  /// Makes or changes the pool. Its next fetch follows it, over the whole backlog. `made`: it is new.
+  /// Makes or changes the pool. Its next fetch follows it, over the whole backlog. `made`: it is
+  /// new.
   Outcome set_pool(std::string_view name, const PoolSpec& spec, bool& made);
   Outcome remove_pool(std::string_view name);
   /// What this worker has in hand has become as much as it may have, or less.
   void seem_laden(bool laden);
 
   // ---- what a supervisor notes (schedule_watch.cpp)
-  /// Whether the queue has an available job for whoever may have it. If not, pools know from now on.
+  /// Whether the queue has an available job for whoever may have it. If not, pools know from now
+  /// on.
   bool has_waiting(std::uint32_t queue);
   /// That no worker of the pool may take a job and some wait; told once, until relieve_pool().
   void note_overloaded(std::uint32_t pool);
@@ -161,27 +178,34 @@ class Actor : private TenantAccounts {
   std::uint64_t tend_limits(std::uint64_t now);  ///< when it is to be called again, Unix ms
 
   // ---- time (due.cpp), called by whoever supervises
-  /// Promotes, expires or leaves alone what is due in the slot; the next time something is due there, 0 for never.
+  /// Promotes, expires or leaves alone what is due in the slot; the next time something is due
+  /// there, 0 for never.
   std::uint64_t tend(std::uint32_t slot, std::uint32_t generation, std::uint64_t now);
-  /// Ends leases and timeouts that are over in slots [begin, end). Returns the earliest deadline seen that lies ahead.
-  std::uint64_t end_leases(std::uint32_t begin, std::uint32_t end, std::uint64_t now, std::uint32_t& ended);
-  /// Frees batches of finished slots that are older than the retention time; the time of the next one, 0 for never.
+  /// Ends leases and timeouts that are over in slots [begin, end). Returns the earliest deadline
+  /// seen that lies ahead.
+  std::uint64_t end_leases(std::uint32_t begin, std::uint32_t end, std::uint64_t now,
+                           std::uint32_t& ended);
+  /// Frees batches of finished slots that are older than the retention time; the time of the next
+  /// one, 0 for never.
   std::uint64_t drop_expired_results(std::uint64_t now);
 
-  /// Tells what nobody has told yet of pressure and refusals. When to look again, 0: when it is rung for.
+  /// Tells what nobody has told yet of pressure and refusals. When to look again, 0: when it is
+  /// rung for.
   std::uint64_t watch_pressure(std::uint64_t now);
 
   // ---- mending (repair.cpp)
-  /// Settles everything that the lanes of the dead left. The caller holds the proof of death, and gives the lanes back
-  /// afterwards. May be cut off anywhere and begun again. Returns slots mended.
+  /// Settles everything that the lanes of the dead left. The caller holds the proof of death, and
+  /// gives the lanes back afterwards. May be cut off anywhere and begun again. Returns slots
+  /// mended.
   static std::uint32_t repair(Store& store, std::span<const std::uint32_t> dead_lanes);
   std::uint32_t mend_hints();
   std::uint32_t collect_leaks();  ///< frees chunks that stand in no ring. Returns how many
   /// Gives hints and leaked chunks back; for a quiet segment. Returns how many things were mended.
   std::uint32_t mend();
 
-  /// Before sleeping: with a retention time, publishes what this handle has finished, so that it is dropped in time. Else a
-  /// batch stays here until it is full, so that a trickle of jobs needs no chunk for each; a scan finds its slots.
+  /// Before sleeping: with a retention time, publishes what this handle has finished, so that it is
+  /// dropped in time. Else a batch stays here until it is full, so that a trickle of jobs needs no
+  /// chunk for each; a scan finds its slots.
   void rest();
   /// Gives everything back; the Actor is done.
   void retire();
@@ -194,7 +218,8 @@ class Actor : private TenantAccounts {
   }
   void wake_all(QueueRecord& queue);
 
-  /// Whether this handle took jobs that it, or another handle, has not ended yet; may say yes too often.
+  /// Whether this handle took jobs that it, or another handle, has not ended yet; may say yes too
+  /// often.
   bool holds_something() const { return taken_ != 0; }
   Store& store() { return store_; }
   shm::Rings& rings() { return rings_; }
@@ -209,9 +234,10 @@ class Actor : private TenantAccounts {
     if (q != near_.number) [[unlikely]]
       near_ = {q, &store_.queue(q), &tally(q)};
   }
-  Outcome admit(QueueRecord& queue, QueueTally& mine, std::uint32_t q, std::uint64_t flags, std::uint64_t cost);
-  Outcome admit_all(QueueRecord& queue, QueueTally& mine, std::uint32_t q, std::uint64_t flags, std::uint64_t cost,
-                    std::span<TenantCharge> charges);
+  Outcome admit(QueueRecord& queue, QueueTally& mine, std::uint32_t q, std::uint64_t flags,
+                std::uint64_t cost);
+  Outcome admit_all(QueueRecord& queue, QueueTally& mine, std::uint32_t q, std::uint64_t flags,
+                    std::uint64_t cost, std::span<TenantCharge> charges);
   Outcome turn_away(QueueRecord& queue, std::uint32_t q, const Full& full, Backpressure policy);
   Outcome refuse(QueueRecord& queue, std::uint32_t q, const Full& full, Backpressure policy);
   std::uint64_t used_beside_reserved(const QueueRecord& queue, std::uint32_t q) const;
@@ -219,10 +245,13 @@ class Actor : private TenantAccounts {
   void take_back_charges(QueueRecord& queue, std::span<TenantCharge> charges);
   TenantRule* name_tenant(std::uint32_t queue, std::string_view tenant, bool make);
   // pressure.cpp
-  void notice_pressure(QueueRecord& queue, std::uint32_t q, std::uint64_t used, bool fresh, Backpressure policy);
-  void settle_pressure(QueueRecord& queue, std::uint32_t q, const Fullness& fullness, Backpressure policy);
+  void notice_pressure(QueueRecord& queue, std::uint32_t q, std::uint64_t used, bool fresh,
+                       Backpressure policy);
+  void settle_pressure(QueueRecord& queue, std::uint32_t q, const Fullness& fullness,
+                       Backpressure policy);
   void look_for_calm(QueueRecord& queue, std::uint32_t q);
-  std::uint32_t recommended_delay(QueueRecord& queue, std::uint32_t q, const Full& full, Backpressure policy);
+  std::uint32_t recommended_delay(QueueRecord& queue, std::uint32_t q, const Full& full,
+                                  Backpressure policy);
   void tell_pressure(EventKind kind, std::uint32_t q, const Fullness& fullness);
   void tell_refused(std::uint32_t q, std::uint64_t jobs, std::string_view type);
   // room.cpp
@@ -235,9 +264,11 @@ class Actor : private TenantAccounts {
   void drop_tickets();
   void room_made(QueueRecord& queue, std::uint32_t q);
   // drop.cpp
-  Outcome admit_by_dropping(QueueRecord& queue, QueueTally& mine, std::uint32_t q, std::uint64_t cost,
-                            std::span<TenantCharge> charges, std::vector<Victim>& victims);
-  Outcome admit_by_dropping(QueueRecord& queue, std::uint32_t q, TenantCharge& charge, std::vector<Victim>& victims);
+  Outcome admit_by_dropping(QueueRecord& queue, QueueTally& mine, std::uint32_t q,
+                            std::uint64_t cost, std::span<TenantCharge> charges,
+                            std::vector<Victim>& victims);
+  Outcome admit_by_dropping(QueueRecord& queue, std::uint32_t q, TenantCharge& charge,
+                            std::vector<Victim>& victims);
   bool claim_victim(QueueRecord& queue, std::uint32_t q, bool lowest_first, Victim& victim);
   bool claim_victim(std::uint64_t tenant, std::uint32_t q, bool lowest_first, Victim& victim);
   void commit_drop(QueueTally& mine, std::span<const Victim> victims);
@@ -245,31 +276,36 @@ class Actor : private TenantAccounts {
   void end_refused_drop(QueueRecord& queue, std::uint32_t q, std::span<const Victim> victims);
   void leave_dropper(QueueRecord& queue);
   std::uint32_t finish_drop(std::uint32_t q);
-  void take_back_admission(QueueTally& mine, std::uint32_t q, std::uint64_t cost, std::span<TenantCharge> charges);
+  void take_back_admission(QueueTally& mine, std::uint32_t q, std::uint64_t cost,
+                           std::span<TenantCharge> charges);
   void settle_reserved(std::uint32_t queue);
   std::uint32_t take_slot(std::uint64_t& filling);
   std::uint32_t scan_for_slot(std::uint64_t& filling);
   bool seize(std::uint32_t slot, JobRecord& job, Control found, std::uint64_t& filling);
-  bool seize(std::uint32_t i, Control found, std::uint64_t& filling) { return seize(i, store_.job(i), found, filling); }
+  bool seize(std::uint32_t i, Control found, std::uint64_t& filling) {
+    return seize(i, store_.job(i), found, filling);
+  }
   void recycle(std::uint32_t slot, JobRecord& job);
   void free_slot(std::uint32_t slot, Control held);
   template <bool kPlain>
   Outcome put_in(const NewJob& spec, JobId& id);
   template <bool kPlain>
-  Outcome fill(const NewJob& spec, std::uint32_t policy, std::uint32_t slot, JobRecord& job, std::uint64_t now,
-               JobId& id);
-  Outcome publish(std::uint64_t flags, shm::RingSet& rings, std::uint32_t slot, JobRecord& job, Control filling,
-                  unsigned number, JobState state, std::uint64_t timer);
+  Outcome fill(const NewJob& spec, std::uint32_t policy, std::uint32_t slot, JobRecord& job,
+               std::uint64_t now, JobId& id);
+  Outcome publish(std::uint64_t flags, shm::RingSet& rings, std::uint32_t slot, JobRecord& job,
+                  Control filling, unsigned number, JobState state, std::uint64_t timer);
   Outcome choose_part(const NewJob& spec, QueueRecord& queue, unsigned& part);
   Outcome open_part(std::uint32_t queue, unsigned part);
-  std::uint64_t set_flags(QueueRecord& queue, std::uint64_t clear, std::uint64_t set);  ///< the flags before
+  /// the flags before
+  std::uint64_t set_flags(QueueRecord& queue, std::uint64_t clear, std::uint64_t set);
   void follow_aging(QueueRecord& queue);
   bool wake_among(QueueRecord& queue, std::uint32_t word);
   static void set_busy(Word& word, std::uint32_t queue);
   bool settle_quiet(std::uint32_t queue);
   /// Whether this handle gets no job of the queue, whatever it has.
   OJS_SHM_INLINE bool shut(const QueueRecord& queue, std::uint64_t flags) const {
-    return (flags & (kPaused | kIsolated)) != 0 && ((flags & kPaused) != 0 || queue.isolated.load() != pool_);
+    return (flags & (kPaused | kIsolated)) != 0 &&
+           ((flags & kPaused) != 0 || queue.isolated.load() != pool_);
   }
   /// Available jobs of a queue that is counted have become more, or fewer.
   OJS_SHM_INLINE void count_backlog(QueueRecord& queue, std::uint64_t change) {
@@ -282,13 +318,16 @@ class Actor : private TenantAccounts {
   void count_served(std::uint32_t queue, unsigned place);
   void recount_backlog(std::uint32_t queue);
   Outcome remember(const PastJob& past, std::uint32_t slot, JobRecord& job);
-  Outcome publish_past(const PastJob& past, shm::RingSet& rings, std::uint32_t slot, JobRecord& job, Control filling);
+  Outcome publish_past(const PastJob& past, shm::RingSet& rings, std::uint32_t slot, JobRecord& job,
+                       Control filling);
   void publish_batch(std::span<const std::uint32_t> slots);
   bool push_hint(shm::RingSet& rings, std::uint32_t ring, std::uint32_t slot, Control available);
-  /// Puts an available job where fetches find it: into its tenant's flow if its queue is fair, else into its ring.
-  OJS_SHM_INLINE bool stand_in_line(std::uint64_t flags, shm::RingSet& rings, std::uint32_t ring, std::uint32_t slot,
-                                    Control available) {
-    if ((flags & kFair) != 0 && available.ring() % 2 == 1 && join_flow(rings, ring, slot, available)) [[unlikely]]
+  /// Puts an available job where fetches find it: into its tenant's flow if its queue is fair, else
+  /// into its ring.
+  OJS_SHM_INLINE bool stand_in_line(std::uint64_t flags, shm::RingSet& rings, std::uint32_t ring,
+                                    std::uint32_t slot, Control available) {
+    if ((flags & kFair) != 0 && available.ring() % 2 == 1 &&
+        join_flow(rings, ring, slot, available)) [[unlikely]]
       return true;
     return push_hint(rings, ring, slot, available);
   }
@@ -302,18 +341,24 @@ class Actor : private TenantAccounts {
   std::uint32_t write_body(std::uint32_t slot, std::uint32_t generation, const NewJob& spec);
   bool push_timer(std::uint32_t slot, std::uint32_t generation, std::uint64_t due);
   void pack_for_a_while();
-  /// Does what found no chunk again: after packing, and at last with the chunk of the longest finished jobs.
-  bool relieved(const auto& again) { return pack_for_a_while(), again() || (drop_oldest_batch() && again()); }
+  /// Does what found no chunk again: after packing, and at last with the chunk of the longest
+  /// finished jobs.
+  bool relieved(const auto& again) {
+    return pack_for_a_while(), again() || (drop_oldest_batch() && again());
+  }
   void announce_lost_hint();
 
   OJS_SHM_INLINE void prefetch_behind(const shm::Peeked& head) const;
   struct Look;
   struct Live;
   bool look(QueueRecord& queue, Look& look);
-  OJS_SHM_INLINE bool see_head(shm::RingSet& rings, unsigned number, Look& look, std::uint32_t& left, Live& live);
-  bool look_along(shm::RingSet& rings, unsigned number, Look& look, std::uint32_t& left, Live& live);
+  OJS_SHM_INLINE bool see_head(shm::RingSet& rings, unsigned number, Look& look,
+                               std::uint32_t& left, Live& live);
+  bool look_along(shm::RingSet& rings, unsigned number, Look& look, std::uint32_t& left,
+                  Live& live);
   template <bool kTrusting>
-  OJS_SHM_INLINE bool first_live(shm::RingSet& rings, unsigned number, Look& look, std::uint32_t& left, Live& live);
+  OJS_SHM_INLINE bool first_live(shm::RingSet& rings, unsigned number, Look& look,
+                                 std::uint32_t& left, Live& live);
   OJS_SHM_INLINE void choose(Look& look, const Live& live);
   bool survey(QueueRecord& queue, Look& look, std::uint32_t left);
   bool survey_levels(QueueRecord& queue, Look& look, std::uint32_t& left, Live& best);
@@ -321,17 +366,18 @@ class Actor : private TenantAccounts {
   bool see_part(QueueRecord& queue, Look& look, unsigned at);
   bool unchanged_parts(const QueueRecord& queue, const Look& look) const;
   bool take_turn(QueueRecord& queue, Look& look);
-  bool first_of_flow(shm::RingSet& rings, unsigned number, std::uint32_t queue, const shm::Peeked& head,
-                     std::uint32_t& left, Live& live);
+  bool first_of_flow(shm::RingSet& rings, unsigned number, std::uint32_t queue,
+                     const shm::Peeked& head, std::uint32_t& left, Live& live);
   void end_flow(FlowRecord& flow, FlowControl found, std::uint32_t own, const shm::Peeked& head);
   void end_turn(QueueRecord& queue, const Look& look, std::uint64_t tenant);
   bool unchanged(const QueueRecord& queue, const Look& look) const;
   shm::Peeked oldest_in_front(std::uint32_t ring, unsigned number, shm::Peeked head);
-  void take(JobRecord& job, Control claimed, QueueTally& mine, std::uint32_t lease_ms, bool lease_owned,
-            std::uint64_t now, Fetched& out);
-  void expire_claimed(std::uint32_t queue, QueueTally& mine, JobRecord& job, std::uint32_t slot, Control claimed,
-                      std::uint64_t now);
-  void read_blocks(std::uint32_t slot, const JobRecord& job, std::uint64_t size, std::string& body) const;
+  void take(JobRecord& job, Control claimed, QueueTally& mine, std::uint32_t lease_ms,
+            bool lease_owned, std::uint64_t now, Fetched& out);
+  void expire_claimed(std::uint32_t queue, QueueTally& mine, JobRecord& job, std::uint32_t slot,
+                      Control claimed, std::uint64_t now);
+  void read_blocks(std::uint32_t slot, const JobRecord& job, std::uint64_t size,
+                   std::string& body) const;
   void tidy_index(const Look& look);
 
   void finish(std::uint32_t slot, JobRecord& job, Control settled, bool recyclable);
@@ -344,25 +390,29 @@ class Actor : private TenantAccounts {
   bool drop_oldest_batch();
   void append_error(std::uint32_t slot, JobRecord& job, const ErrorEntry& error);
   void free_texts(std::uint32_t slot, JobRecord& job);
-  void make_available(QueueRecord& queue, std::uint32_t slot, JobRecord& job, Control held, unsigned ring,
-                      std::uint64_t now, bool keeps_place);
+  void make_available(QueueRecord& queue, std::uint32_t slot, JobRecord& job, Control held,
+                      unsigned ring, std::uint64_t now, bool keeps_place);
   void charge_return(QueueRecord& queue, std::uint32_t q, std::uint64_t cost);
   void charge_return(QueueRecord& queue, std::uint32_t q, JobRecord& job, std::uint64_t cost);
   Outcome seize_dead(JobId id, std::uint32_t& slot, Control& held, JobState& found);
-  Outcome seize_waiting(std::uint32_t slot, JobId id, unsigned allowed, Control& held, Control& before);
+  Outcome seize_waiting(std::uint32_t slot, JobId id, unsigned allowed, Control& held,
+                        Control& before);
   void note_lease(std::uint64_t lease_ms, std::uint64_t now);
   bool promote(std::uint32_t slot, JobRecord& job, Control before, std::uint64_t now);
   bool expire(std::uint32_t slot, JobRecord& job, Control before, std::uint64_t now);
 
-  // ---- what others want to know (telling.cpp): right before the store that makes it so if a repair would, else after.
-  OJS_SHM_INLINE bool telling() const { return store_.header().telling.load_relaxed() != 0; }  // relaxed: a switch
+  // ---- what others want to know (telling.cpp): right before the store that makes it so if a
+  // repair would, else after.
+  OJS_SHM_INLINE bool telling() const {
+    return store_.header().telling.load_relaxed() != 0;
+  }  // relaxed: a switch
   void tell(EventKind kind, const JobRecord& job, Control after, std::uint64_t value = 0);
   void tell_held(EventKind kind, const JobRecord& job, Control active, std::uint64_t value);
   void tell_new(const NewJob& spec, JobId id, bool available, Control filling);
   void tell_failed(const JobRecord& job, Control held, std::uint64_t now);
   void tell_end(const JobRecord& job, Control settled);
-  void tell_started(JobId id, std::uint64_t tag, std::uint64_t now, std::uint8_t rank, std::uint16_t attempt,
-                    std::uint16_t max_attempts);
+  void tell_started(JobId id, std::uint64_t tag, std::uint64_t now, std::uint8_t rank,
+                    std::uint16_t attempt, std::uint16_t max_attempts);
   void tell_moved(JobId id, std::uint32_t queue, Control before, Control after);
   void tell_paused(std::uint32_t queue, bool paused);
   void tell_rebalanced(std::uint32_t pool, PoolStrategy before, PoolStrategy after);
@@ -370,10 +420,13 @@ class Actor : private TenantAccounts {
   enum class Passage : std::uint8_t { kPasses, kHeldBack, kGateClosed };
   OJS_SHM_INLINE bool limiting() const { return store_.header().limiting.load_seq_cst() != 0; }
   bool gate_open(const QueueRecord& queue);
-  Passage pass_limits(std::uint32_t q, std::uint32_t slot, JobRecord& job, Control claimed, std::uint64_t now);
+  Passage pass_limits(std::uint32_t q, std::uint32_t slot, JobRecord& job, Control claimed,
+                      std::uint64_t now);
   unsigned take_limits(const LimitList& keys, Permit holder, std::uint64_t now);
-  void hold_back(std::uint32_t key, std::uint32_t slot, JobRecord& job, Control claimed, std::uint64_t now);
-  void drop_limited(std::uint32_t key, std::uint32_t slot, JobRecord& job, Control claimed, std::uint64_t now);
+  void hold_back(std::uint32_t key, std::uint32_t slot, JobRecord& job, Control claimed,
+                 std::uint64_t now);
+  void drop_limited(std::uint32_t key, std::uint32_t slot, JobRecord& job, Control claimed,
+                    std::uint64_t now);
   void reschedule(std::uint32_t slot, JobRecord& job, Control claimed, std::uint64_t at);
   LimitList give_limits(std::uint32_t slot, JobRecord& job, bool held);
   void let_begin(const LimitList& keys, std::uint32_t q);
@@ -383,7 +436,8 @@ class Actor : private TenantAccounts {
   std::uint32_t lot_at_birth(const NewJob& spec) const;
   std::uint32_t ensure_lot(std::uint32_t key, std::uint32_t q);
   bool unpark(std::uint32_t lot);
-  bool unpark_head(const ParkingLot& lot, std::uint32_t ring, unsigned number, const shm::Peeked& head);
+  bool unpark_head(const ParkingLot& lot, std::uint32_t ring, unsigned number,
+                   const shm::Peeked& head);
   void ring_for(std::uint64_t at);
   void mend_limits();
   std::uint32_t limit_of_worker() const;
@@ -419,24 +473,31 @@ class Actor : private TenantAccounts {
   std::uint8_t default_rank_;
   std::uint64_t taken_ = 0;  ///< jobs fetched by this handle
   std::uint32_t worker_limit_ = kNoIndex, ticket_ = kNoIndex;
-  bool past_gates_ = false;                  ///< a look sees also what a limit on the queue or the worker holds back
+  /// a look sees also what a limit on the queue or the worker holds back
+  bool past_gates_ = false;
   bool mending_ = false;                     ///< the end of the repair sees to the lots
   std::vector<std::uint32_t> pending_lots_;  ///< to be looked into after the dispatch
 
-  std::uint32_t filling_batch_ = kNoIndex, filled_ = 0;    ///< finished slots, not yet for everyone
-  std::uint32_t last_filled_ = 0;                          ///< in that of the last flush; 0: it is not filled further
+  std::uint32_t filling_batch_ = kNoIndex, filled_ = 0;  ///< finished slots, not yet for everyone
+  /// in that of the last flush; 0: it is not filled further
+  std::uint32_t last_filled_ = 0;
   std::uint32_t draining_batch_ = kNoIndex, drained_ = 0;  ///< finished slots to be used again
-  shm::Chunk* filling_ = nullptr;                          ///< the chunks of these, and perhaps of the next
+  /// the chunks of these, and perhaps of the next
+  shm::Chunk* filling_ = nullptr;
   const shm::Chunk *draining_ = nullptr, *behind_ = nullptr;
   shm::Hint last_batch_{0};
   std::uint64_t oldest_unflushed_ms_ = 0, batch_began_ms_ = 0;
   std::vector<DepthCache> depth_cache_;
   Meeting met_;
   bool patient_ = false;
-  std::span<const TenantCharge> charges_;                        ///< of the enqueue that is being admitted
-  std::uint64_t wait_key_ = 0, wait_cost_ = 0, wait_depth_ = 0;  ///< of the next ticket; jobs in what is full
-  std::uint32_t room_turn_ = 0;                                  ///< where the search for a free ticket begins
-  std::unique_ptr<Look> look_;                                   ///< kept, so that no fetch clears it anew
+  /// of the enqueue that is being admitted
+  std::span<const TenantCharge> charges_;
+  /// of the next ticket; jobs in what is full
+  std::uint64_t wait_key_ = 0, wait_cost_ = 0, wait_depth_ = 0;
+  /// where the search for a free ticket begins
+  std::uint32_t room_turn_ = 0;
+  /// kept, so that no fetch clears it anew
+  std::unique_ptr<Look> look_;
   std::array<std::uint8_t, 64> passed_empty_{};
   std::unique_ptr<PoolView> pool_view_;
   static constexpr std::uint8_t kPassesBeforeQuiet = 8;

@@ -16,13 +16,14 @@ std::uint64_t Actor::used_beside_reserved(const QueueRecord& queue, std::uint32_
   return sum;
 }
 
-/// Charges the queue for a job. The charge stands in this lane's tally when it returns kOk. In a bounded queue the sum
-/// of `reserved` decides, by one cas: 1. what we know of the other sums says that it fits: reserve; 2. it seems full:
-/// read the sums again; 3. still full, and nobody was let in meanwhile: turn it away. A sum that grew too old only makes us
-/// read again.
-/// Where producers wait, 4. nobody passes one that came before. The cas fails if anybody was let in since `reserved` was
-/// read: so at the instant of that look there was room, and the turn was ours.
-Outcome Actor::admit(QueueRecord& queue, QueueTally& mine, std::uint32_t q, std::uint64_t flags, std::uint64_t cost) {
+/// Charges the queue for a job. The charge stands in this lane's tally when it returns kOk. In a
+/// bounded queue the sum of `reserved` decides, by one cas: 1. what we know of the other sums says
+/// that it fits: reserve; 2. it seems full: read the sums again; 3. still full, and nobody was let
+/// in meanwhile: turn it away. A sum that grew too old only makes us read again. Where producers
+/// wait, 4. nobody passes one that came before. The cas fails if anybody was let in since
+/// `reserved` was read: so at the instant of that look there was room, and the turn was ours.
+Outcome Actor::admit(QueueRecord& queue, QueueTally& mine, std::uint32_t q, std::uint64_t flags,
+                     std::uint64_t cost) {
   met_.fullness.bound = 0;
   if ((flags & kBounded) == 0) {
     mine.in.set_ordered(mine.in.get() + cost, Point::kTallyIn);
@@ -46,7 +47,8 @@ Outcome Actor::admit(QueueRecord& queue, QueueTally& mine, std::uint32_t q, std:
         fresh = true;  // 2
         continue;
       }
-      if (queue.reserved.load() != reserved) continue;  // the sums may lack what has left since then, and seem endless
+      // the sums may lack what has left since then, and seem endless
+      if (queue.reserved.load() != reserved) continue;
       return turn_away(queue, q, {bounds, used - cost, cost}, policy);  // 3
     }
     if (policy.strategy() == Strategy::kBlock && !may_pass(queue))  // 4
@@ -61,10 +63,10 @@ Outcome Actor::admit(QueueRecord& queue, QueueTally& mine, std::uint32_t q, std:
   return Outcome::kOk;
 }
 
-/// Charges the tenants of new jobs, where they are bounded, and then the queue: so that a tenant who is full takes no room
-/// from others, not even for a moment. All or nothing.
-Outcome Actor::admit_all(QueueRecord& queue, QueueTally& mine, std::uint32_t q, std::uint64_t flags, std::uint64_t cost,
-                         std::span<TenantCharge> charges) {
+/// Charges the tenants of new jobs, where they are bounded, and then the queue: so that a tenant
+/// who is full takes no room from others, not even for a moment. All or nothing.
+Outcome Actor::admit_all(QueueRecord& queue, QueueTally& mine, std::uint32_t q, std::uint64_t flags,
+                         std::uint64_t cost, std::span<TenantCharge> charges) {
   if ((flags & kTenants) == 0) return admit(queue, mine, q, flags, cost);
   met_.fullness.bound = 0;
   charges_ = charges;
@@ -90,13 +92,17 @@ Outcome Actor::admit_all(QueueRecord& queue, QueueTally& mine, std::uint32_t q, 
   return outcome;
 }
 
-/// What becomes of a job that finds no room: it waits, others go for it, or it is refused, with the reasons in met_.
-[[gnu::noinline]] Outcome Actor::turn_away(QueueRecord& queue, std::uint32_t q, const Full& full, Backpressure policy) {
+/// What becomes of a job that finds no room: it waits, others go for it, or it is refused, with the
+/// reasons in met_.
+[[gnu::noinline]] Outcome Actor::turn_away(QueueRecord& queue, std::uint32_t q, const Full& full,
+                                           Backpressure policy) {
   const bool never = !full.bounds.fit(full.cost);
-  const TenantCharge* tenant = full.tenant != nullptr ? full.tenant : charges_.size() == 1 ? charges_.data() : nullptr;
+  const TenantCharge* tenant = full.tenant != nullptr ? full.tenant
+                               : charges_.size() == 1 ? charges_.data()
+                                                      : nullptr;
   if (!never && policy.strategy() == Strategy::kBlock && patient_) {
-    wait_for(tenant == nullptr ? 0 : mix_key(q, tenant->tenant), tenant == nullptr ? 0 : tenant->cost,
-             charged_jobs(full.used));
+    wait_for(tenant == nullptr ? 0 : mix_key(q, tenant->tenant),
+             tenant == nullptr ? 0 : tenant->cost, charged_jobs(full.used));
     return Outcome::kMustWait;
   }
   if (!never && policy.strategy() == Strategy::kDropOldest) return Outcome::kMustDrop;
@@ -113,9 +119,11 @@ Outcome Actor::refuse(QueueRecord& queue, std::uint32_t q, const Full& full, Bac
   return Outcome::kQueueFull;
 }
 
-/// Undoes admit(). `reserved` only grows, so that whoever counts it again can tell that it has not moved; a charge on it
-/// leaves as if its job had been taken out. A slot that is being filled is freed by the caller, or after its death.
-[[gnu::noinline]] void Actor::take_back_admission(QueueTally& mine, std::uint32_t q, std::uint64_t cost,
+/// Undoes admit(). `reserved` only grows, so that whoever counts it again can tell that it has not
+/// moved; a charge on it leaves as if its job had been taken out. A slot that is being filled is
+/// freed by the caller, or after its death.
+[[gnu::noinline]] void Actor::take_back_admission(QueueTally& mine, std::uint32_t q,
+                                                  std::uint64_t cost,
                                                   std::span<TenantCharge> charges) {
   intend_further(Op::kEnqueue, q, kNoIndex);
   take_back_charges(store_.queue(q), charges);
@@ -129,9 +137,9 @@ Outcome Actor::refuse(QueueRecord& queue, std::uint32_t q, const Full& full, Bac
   mine.enqueued.set_ordered(self_.intent_data[2].get(), Point::kCounterMoved);
 }
 
-/// `reserved` is what the lanes reserved and what the dead took with them between the two. 1. no lane is in the middle of
-/// a charge; 2. sum up; 3. `reserved` has not moved meanwhile, so the difference is theirs: write it off. Else somebody
-/// tries again later.
+/// `reserved` is what the lanes reserved and what the dead took with them between the two. 1. no
+/// lane is in the middle of a charge; 2. sum up; 3. `reserved` has not moved meanwhile, so the
+/// difference is theirs: write it off. Else somebody tries again later.
 [[gnu::noinline]] void Actor::settle_reserved(std::uint32_t q) {
   QueueRecord& queue = store_.queue(q);
   const std::uint64_t deaths = queue.refill.load();
@@ -141,11 +149,15 @@ Outcome Actor::refuse(QueueRecord& queue, std::uint32_t q, const Full& full, Bac
   for (std::uint32_t l = 0; l < high; ++l) {                             // 1
     const std::uint64_t intent = segment_.lane(l).intent.get_ordered();  // PAIR intent
     const auto op = static_cast<Op>(OpBits::get(intent));
-    if (l != lane_ && (op == Op::kAdmit || op == Op::kReturn) && OpQueue::get(intent) == (q & OpQueue::kMax)) return;
+    if (l != lane_ && (op == Op::kAdmit || op == Op::kReturn) &&
+        OpQueue::get(intent) == (q & OpQueue::kMax))
+      return;
   }
   std::uint64_t sum = 0;
-  for (std::uint32_t l = 0; l < high; ++l) sum += store_.tally(q, l).in_reserved.get_ordered();  // 2
-  if (queue.reserved.load() != reserved) return;                                                 // 3
+  // 2
+  for (std::uint32_t l = 0; l < high; ++l) sum += store_.tally(q, l).in_reserved.get_ordered();
+  // 3
+  if (queue.reserved.load() != reserved) return;
   if (!queue.written_off.cas_once(written_off, reserved - sum, Point::kCreditSettled)) return;
   queue.refill.cas_once(deaths, 0, Point::kCreditSettled);
   call_next(queue);
@@ -160,7 +172,7 @@ void Actor::take_back_charges(QueueRecord& queue, std::span<TenantCharge> charge
   }
 }
 
-// ---- bounds of tenants ------------------------------------------------------------------------------------------------
+// ---- bounds of tenants --------------------------------------------------------------------------
 
 void Actor::set_tenant_bounds(std::uint32_t q, Bounds bounds) {
   QueueRecord& queue = store_.queue(q);
@@ -178,7 +190,8 @@ void Actor::set_tenant_bounds(std::uint32_t q, Bounds bounds) {
   call_all(q);
 }
 
-bool Actor::set_tenant_rule_bounds(std::uint32_t q, std::string_view tenant, std::optional<std::uint64_t> max_depth,
+bool Actor::set_tenant_rule_bounds(std::uint32_t q, std::string_view tenant,
+                                   std::optional<std::uint64_t> max_depth,
                                    std::optional<std::uint64_t> max_bytes) {
   TenantRule* rule = name_tenant(q, tenant, max_depth || max_bytes);
   if (rule == nullptr) return !max_depth && !max_bytes;

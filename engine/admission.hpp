@@ -15,7 +15,8 @@ struct Full {
   Bounds bounds;
   std::uint64_t used = 0, cost = 0;
   const TenantCharge* tenant = nullptr;  ///< null: the queue's
-  std::uint64_t refused = 0;             ///< charge of all that is refused with it, when that is more than `cost`
+  /// charge of all that is refused with it, when that is more than `cost`
+  std::uint64_t refused = 0;
 };
 
 /// A waiting job that goes for new ones.

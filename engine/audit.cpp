@@ -56,8 +56,10 @@ class Audit : AuditBook {
       }
       if (held == (control.owner() == 0))
         say(1, slot_name(slot) + (held ? " is held by nobody" : " waits and has an owner"));
-      if (held && control.owner() != 0 && control.owner() != shm::kLeaseOwner && !lane_taken(control.owner()))
-        say(2, slot_name(slot) + " belongs to lane " + std::to_string(control.owner() - 1) + ", which nobody has");
+      if (held && control.owner() != 0 && control.owner() != shm::kLeaseOwner &&
+          !lane_taken(control.owner()))
+        say(2, slot_name(slot) + " belongs to lane " + std::to_string(control.owner() - 1) +
+                   ", which nobody has");
       if (state == kSlotFree || state == kSlotFilling) continue;
       const std::uint64_t body = job.body_length();
       if (job.type_length() == 0 || body > store_.max_body() ||
@@ -70,7 +72,8 @@ class Audit : AuditBook {
       }
       identity(slot, job);
       times(slot, job, control);
-      const bool counted = state == kSlotMoving || (holds_job(state) && counts_as_depth(job_state(state)));
+      const bool counted =
+          state == kSlotMoving || (holds_job(state) && counts_as_depth(job_state(state)));
       if (counted) depth_[q] += charge(1, body);
     }
   }
@@ -82,7 +85,8 @@ class Audit : AuditBook {
       if (!made || made->slot != slot || made->generation != job.generation.get())
         say(13, slot_name(slot) + " carries the id " + to_string(id) + ", which leads elsewhere");
     } else if (shm::KeyIndex::find(segment_, Store::hash_id(id), CarriesId(store_, id)) != slot) {
-      say(13, slot_name(slot) + " carries the brought id " + to_string(id) + ", which the index does not know");
+      say(13, slot_name(slot) + " carries the brought id " + to_string(id) +
+                  ", which the index does not know");
     }
   }
 
@@ -114,14 +118,17 @@ class Audit : AuditBook {
       }
       if (control.state() != ChunkState::kLinked && control.state() != ChunkState::kLinking &&
           control.state() != ChunkState::kDropping)
-        say(5, name + " leads to chunk " + std::to_string(at.chunk()) + ", which does not say that it is linked");
-      if (++chunk_seen_[at.chunk()] > 1) say(6, "chunk " + std::to_string(at.chunk()) + " stands in two rings");
+        say(5, name + " leads to chunk " + std::to_string(at.chunk()) +
+                   ", which does not say that it is linked");
+      if (++chunk_seen_[at.chunk()] > 1)
+        say(6, "chunk " + std::to_string(at.chunk()) + " stands in two rings");
       met_tail = met_tail || (tail.chunk() == at.chunk() && tail.incarnation() == at.incarnation());
       for (unsigned i = at.cell(); i < shm::kCellsPerChunk; ++i) {
         const std::uint64_t value = chunk.cell[i].load();
         if (shm::is_empty(value)) {
           if (shm::incarnation_of(value) != at.incarnation())
-            say(5, name + " has a cell of another incarnation in chunk " + std::to_string(at.chunk()));
+            say(5,
+                name + " has a cell of another incarnation in chunk " + std::to_string(at.chunk()));
           if (!met_tail) say(5, name + " has its tail outside");
           return;
         }
@@ -145,7 +152,8 @@ class Audit : AuditBook {
       std::vector<Hint> hints;
       walk_ring(ring, name, hints);
       if (FlowControl(store_.flow(flow).control.load()).in_line() && !lined_[flow])
-        say(20, "flow " + std::to_string(flow) + " is in line, but nothing in its level leads to it");
+        say(20,
+            "flow " + std::to_string(flow) + " is in line, but nothing in its level leads to it");
       if (lined_[flow])
         for (const Hint& hint : hints)
           if (Store::hint_lives(segment_, hint)) hinted_[hint.index()] = true;
@@ -168,19 +176,22 @@ class Audit : AuditBook {
     };
     for (const std::uint32_t ring : store_.own_rings()) {
       const bool finished = ring == store_.header().finished_ring;
-      const std::string name = finished                              ? "the ring of finished batches"
-                               : ring == store_.header().timers_ring ? "the ring of timers"
-                                                                     : "the ring of those who wait for room";
+      const std::string name = finished ? "the ring of finished batches"
+                               : ring == store_.header().timers_ring
+                                   ? "the ring of timers"
+                                   : "the ring of those who wait for room";
       std::vector<Hint> hints;
       if (own(ring, name)) walk_ring(ring, name, hints);
       if (finished)
         for (const Hint& hint : hints)
-          if (hint.index() < chunk_seen_.size() && Store::batch_lives(segment_, hint)) chunk_seen_[hint.index()] = 1;
+          if (hint.index() < chunk_seen_.size() && Store::batch_lives(segment_, hint))
+            chunk_seen_[hint.index()] = 1;
     }
     for (const Store::Part& part : store_.all_parts()) {
       const shm::RingSet& set = *part.rings;
-      const std::string place = (part.number == 0 ? "" : " of part " + std::to_string(part.number)) + " of queue '" +
-                                store_.queue_name(part.queue) + "'";
+      const std::string place =
+          (part.number == 0 ? "" : " of part " + std::to_string(part.number)) + " of queue '" +
+          store_.queue_name(part.queue) + "'";
       for (unsigned n = 0; n < shm::kRingsPerSet; ++n) {
         const std::uint32_t ring = shm::Rings::find(set, n);
         if (ring == kNoIndex) continue;
@@ -190,12 +201,15 @@ class Audit : AuditBook {
         walk_ring(ring, name, hints);
         bool live = false;
         for (const Hint& hint : hints) {
-          if (hint.leads_to_line() && hint.index() < lined_.size() && Store::any_lives(segment_, hint))
+          if (hint.leads_to_line() && hint.index() < lined_.size() &&
+              Store::any_lives(segment_, hint))
             lined_[hint.index()] = live = true;
           if (!Store::hint_lives(segment_, hint)) continue;
           const JobRecord& job = store_.job(hint.index());
           const Control control(job.control.load());
-          if (control.tag() == hint.tag() && (control.ring() != n || &store_.rings_of(job) != part.rings)) continue;
+          if (control.tag() == hint.tag() &&
+              (control.ring() != n || &store_.rings_of(job) != part.rings))
+            continue;
           hinted_[hint.index()] = true;
           live = true;
         }
@@ -225,7 +239,8 @@ class Audit : AuditBook {
           if (chunk_seen_[i] != 0) say(6, name + " is free and in use");
           break;
         case ChunkState::kLinked:
-          if (chunk_seen_[i] == 0) say(6, name + " says that it is linked, but no ring leads to it");
+          if (chunk_seen_[i] == 0)
+            say(6, name + " says that it is linked, but no ring leads to it");
           break;
         case ChunkState::kBatched:
           if (chunk_seen_[i] == 0) say(6, name + " is a batch that no ring leads to");
@@ -236,7 +251,9 @@ class Audit : AuditBook {
         case ChunkState::kDropping:
           if (!lane_taken(control.owner())) say(6, name + " is held by nobody");
           break;
-        default: say(6, name + " has the impossible state " + std::to_string(static_cast<unsigned>(control.state())));
+        default:
+          say(6, name + " has the impossible state " +
+                     std::to_string(static_cast<unsigned>(control.state())));
       }
     }
   }
@@ -248,28 +265,33 @@ class Audit : AuditBook {
       const unsigned state = Control(job.control.load()).state();
       if (!holds_job(state)) continue;
       const std::uint64_t word = shm::Blocks::word_of(slot, job.generation.get());
-      for (const Chain chain : {Chain{job.body_block.get(),
-                                      static_cast<std::uint32_t>(std::min<std::uint64_t>(job.body_length(), 1U << 30))},
-                                Chain{job.result_block.get(), job.result_length.get()},
-                                Chain{job.errors_block.get(), job.errors_length.get()}}) {
+      for (const Chain chain :
+           {Chain{job.body_block.get(),
+                  static_cast<std::uint32_t>(std::min<std::uint64_t>(job.body_length(), 1U << 30))},
+            Chain{job.result_block.get(), job.result_length.get()},
+            Chain{job.errors_block.get(), job.errors_length.get()}}) {
         if (chain.first == kNoIndex) continue;
         std::uint64_t room = 0;
         std::uint32_t block = chain.first;
         for (; block != kNoIndex; block = segment_.block_link(block).load()) {
-          if (block >= seen.size() || segment_.block_word(block).load() != word || seen[block]++ != 0) {
-            say(8, slot_name(slot) + " has a text whose block " + std::to_string(block) + " is not its own");
+          if (block >= seen.size() || segment_.block_word(block).load() != word ||
+              seen[block]++ != 0) {
+            say(8, slot_name(slot) + " has a text whose block " + std::to_string(block) +
+                       " is not its own");
             break;
           }
           room += shm::kBlockBytes;
         }
-        if (block == kNoIndex && room < chain.length) say(9, slot_name(slot) + " has a text shorter than its length");
+        if (block == kNoIndex && room < chain.length)
+          say(9, slot_name(slot) + " has a text shorter than its length");
       }
     }
     for (std::uint32_t i = 0; i < seen.size(); ++i) {
       const std::uint64_t word = segment_.block_word(i).load();
       if (word == 0 || seen[i] != 0) continue;
       const std::uint32_t slot = shm::Blocks::slot_of(word);
-      if (slot < store_.slots() && is_exclusive(Control(store_.job(slot).control.load()).state())) continue;
+      if (slot < store_.slots() && is_exclusive(Control(store_.job(slot).control.load()).state()))
+        continue;
       say(8, "block " + std::to_string(i) + " is taken and belongs to no job's text");
     }
   }
@@ -282,9 +304,11 @@ class Audit : AuditBook {
       if (depth != depth_[q])
         say(10, name + " is said to hold " + std::to_string(charged_jobs(depth)) + " jobs and " +
                     std::to_string(charged_bytes(depth)) + " bytes, and holds " +
-                    std::to_string(charged_jobs(depth_[q])) + " and " + std::to_string(charged_bytes(depth_[q])));
+                    std::to_string(charged_jobs(depth_[q])) + " and " +
+                    std::to_string(charged_bytes(depth_[q])));
       std::uint64_t reserved = 0;
-      for (std::uint32_t l = 0; l < lanes; ++l) reserved += store_.tally(q, l).in_reserved.get_ordered();
+      for (std::uint32_t l = 0; l < lanes; ++l)
+        reserved += store_.tally(q, l).in_reserved.get_ordered();
       if (reserved != store_.queue(q).reserved.load() - store_.queue(q).written_off.load() &&
           store_.queue(q).refill.load() == 0)
         say(11, name + " reserves what no lane reserved");
@@ -297,24 +321,28 @@ class Audit : AuditBook {
   void sleepers() {
     for (std::uint32_t q = 0; q < store_.queue_count(); ++q) {
       const std::uint64_t settler = store_.queue(q).settler.load();
-      if (settler != 0 && (settler > store_.lanes() || !lane_taken(static_cast<std::uint32_t>(settler))))
+      if (settler != 0 &&
+          (settler > store_.lanes() || !lane_taken(static_cast<std::uint32_t>(settler))))
         say(14, "the settings of queue '" + store_.queue_name(q) + "' are being written by lane " +
                     std::to_string(settler - 1) + ", and nobody has it");
       const std::uint32_t dropper = store_.queue(q).dropper.load();
       if (dropper != 0 && (dropper > store_.lanes() || !lane_taken(dropper)))
-        say(14, "lane " + std::to_string(dropper - 1) + " drops jobs of queue '" + store_.queue_name(q) +
-                    "', and nobody has it");
+        say(14, "lane " + std::to_string(dropper - 1) + " drops jobs of queue '" +
+                    store_.queue_name(q) + "', and nobody has it");
       for (std::uint32_t l = 0; l < shm::kMaxLanes; ++l)
         if ((store_.queue(q).waiters[l / 64].load() >> (l % 64) & 1) != 0 && !lane_taken(l + 1))
-          say(14, "lane " + std::to_string(l) + " sleeps for queue '" + store_.queue_name(q) + "', and nobody has it");
+          say(14, "lane " + std::to_string(l) + " sleeps for queue '" + store_.queue_name(q) +
+                      "', and nobody has it");
     }
   }
 
   void tickets() {
     for (std::uint32_t i = 0; i < room_tickets(store_.lanes()); ++i) {
       const TicketControl control(store_.ticket(i).control.load());
-      if (control.taken() && (control.queue() >= store_.queue_count() || !lane_taken(control.owner())))
-        say(14, "ticket " + std::to_string(i) + " waits for a queue that does not exist, or for nobody");
+      if (control.taken() &&
+          (control.queue() >= store_.queue_count() || !lane_taken(control.owner())))
+        say(14, "ticket " + std::to_string(i) +
+                    " waits for a queue that does not exist, or for nobody");
     }
   }
 
@@ -327,8 +355,8 @@ class Audit : AuditBook {
         continue;
       }
       if (process > segment_.geometry().processes || segment_.process(process - 1).live.load() == 0)
-        say(15, "lane " + std::to_string(l) + " belongs to process record " + std::to_string(process - 1) +
-                    ", which is free");
+        say(15, "lane " + std::to_string(l) + " belongs to process record " +
+                    std::to_string(process - 1) + ", which is free");
     }
   }
 
@@ -336,23 +364,25 @@ class Audit : AuditBook {
     for (std::uint32_t i = 0; i < store_.wait_pages(); ++i) {
       const WaitOwner owner(store_.wait_page(i).owner.load());
       if (owner.word == 0) continue;
-      if (!owner.taken() || owner.queue() >= store_.queue_count() || owner.lane_plus_one() > store_.lanes())
+      if (!owner.taken() || owner.queue() >= store_.queue_count() ||
+          owner.lane_plus_one() > store_.lanes())
         say(17, "page " + std::to_string(i) + " of waits belongs to no level and no lane");
     }
     for (std::uint32_t i = 0; i < store_.event_pages(); ++i) {
       const EventPageControl control(store_.event_control(i).load());
       const std::string name = "page " + std::to_string(i) + " of events";
-      if (control.open() && !lane_taken(control.lane() + 1)) say(17, name + " is written by nobody");
-      if (control.word != 0 &&
-          (control.turn() % store_.event_pages() != i || control.turn() > store_.header().event_turn.load()))
+      if (control.open() && !lane_taken(control.lane() + 1))
+        say(17, name + " is written by nobody");
+      if (control.word != 0 && (control.turn() % store_.event_pages() != i ||
+                                control.turn() > store_.header().event_turn.load()))
         say(17, name + " stands where its turn does not lead");
     }
   }
 
   void ids() {
     for (const shm::KeyIndex::Stray& stray : shm::KeyIndex::strays(segment_, CarriesId(store_, {})))
-      say(24, "cell " + std::to_string(stray.cell) + " of the index of ids leads to " + slot_name(stray.slot) +
-                  ", which carries no such id");
+      say(24, "cell " + std::to_string(stray.cell) + " of the index of ids leads to " +
+                  slot_name(stray.slot) + ", which carries no such id");
   }
 
   const shm::Segment& segment_;
@@ -369,8 +399,9 @@ std::vector<Finding> audit_patiently(const Store& store) {
   std::vector<Finding> stays = audit(store);
   for (int look = 0; look < 4 && !stays.empty(); ++look) {
     const std::vector<Finding> again = audit(store);
-    std::erase_if(stays,
-                  [&again](const Finding& f) { return std::find(again.begin(), again.end(), f) == again.end(); });
+    std::erase_if(stays, [&again](const Finding& f) {
+      return std::find(again.begin(), again.end(), f) == again.end();
+    });
   }
   return stays;
 }

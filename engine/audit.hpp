@@ -18,11 +18,12 @@ struct Finding {
 
 constexpr std::size_t kMostFindings = 1000;
 
-/// Walks the whole segment, changes nothing, and lists what is wrong; exact when nobody is at work. At most
-/// kMostFindings are listed.
+/// Walks the whole segment, changes nothing, and lists what is wrong; exact when nobody is at work.
+/// At most kMostFindings are listed.
 std::vector<Finding> audit(const Store& store);
 
-/// Looks again at what it finds, so that work in progress is not mistaken for damage: only what stays is listed.
+/// Looks again at what it finds, so that work in progress is not mistaken for damage: only what
+/// stays is listed.
 std::vector<Finding> audit_patiently(const Store& store);
 
 }  // namespace ojs_shm::engine

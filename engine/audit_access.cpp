@@ -18,7 +18,8 @@ class LimitAudit {
   void run() {
     const std::uint64_t settler = store_.header().limit_settler.load();
     if (settler != 0 && !book_.lane_taken(static_cast<std::uint32_t>(settler)))
-      book_.say(14, "limits are being set by lane " + std::to_string(static_cast<std::uint32_t>(settler) - 1) +
+      book_.say(14, "limits are being set by lane " +
+                        std::to_string(static_cast<std::uint32_t>(settler) - 1) +
                         ", and nobody has it");
     if (settler == 0 && store_.header().limit_turn.load() % 2 != 0)
       book_.say(14, "keys of limits are being given up by nobody");
@@ -37,13 +38,15 @@ class LimitAudit {
           book_.say(18, "limit '" + limit_name(store_, at) + "' has a permit of " +
                             AuditBook::slot_name(permit.slot()) + ", whose job nobody holds");
         else if (++held[{at, permit.slot()}] > 1)
-          book_.say(18,
-                    AuditBook::slot_name(permit.slot()) + " has two permits of limit '" + limit_name(store_, at) + "'");
+          book_.say(18, AuditBook::slot_name(permit.slot()) + " has two permits of limit '" +
+                            limit_name(store_, at) + "'");
       }
     }
-    std::set<std::pair<std::uint32_t, std::uint32_t>> candidates;  // keys and queues in which somebody may be fetched
+    // keys and queues in which somebody may be fetched
+    std::set<std::pair<std::uint32_t, std::uint32_t>> candidates;
     for (const bool parked : {false, true})
-      for (std::uint32_t slot = 0; slot < store_.slots() && store_.header().limiting.load() != 0; ++slot)
+      for (std::uint32_t slot = 0; slot < store_.slots() && store_.header().limiting.load() != 0;
+           ++slot)
         limits_of_slot(slot, parked, held, candidates);
   }
 
@@ -56,7 +59,8 @@ class LimitAudit {
     if (state == kSlotActive && !parked) {
       const LimitList keys = limits_of(store_, slot, job, true);
       for (unsigned i = 0; i < keys.count; ++i)
-        if (PermitSet::limit_of(store_.limit_key(keys.key[i]).permits.limit.load()) != PermitSet::kNone &&
+        if (PermitSet::limit_of(store_.limit_key(keys.key[i]).permits.limit.load()) !=
+                PermitSet::kNone &&
             !held.contains({keys.key[i], slot}))
           book_.say(18, AuditBook::slot_name(slot) + " is active without a permit of limit '" +
                             limit_name(store_, keys.key[i]) + "'");
@@ -76,15 +80,17 @@ class LimitAudit {
     const ParkingLot& lot = store_.lot(number);
     const std::uint32_t at = lot.key();
     if (number >= store_.lots() || at >= store_.limit_keys() || lot.queue() != job.queue.get() ||
-        std::find(keys.key.begin(), keys.key.begin() + keys.count, at) == keys.key.begin() + keys.count) {
-      book_.say(19, AuditBook::slot_name(slot) + " stands in a lot that is not of its queue and its limits");
+        std::find(keys.key.begin(), keys.key.begin() + keys.count, at) ==
+            keys.key.begin() + keys.count) {
+      book_.say(19, AuditBook::slot_name(slot) +
+                        " stands in a lot that is not of its queue and its limits");
       return;
     }
     const LimitKey& key = store_.limit_key(at);
     if (key.rate.load() == 0 && key.throttle.load() == 0 && permits_free(key) &&
         !candidates.contains({at, job.queue.get()}))
-      book_.say(19,
-                AuditBook::slot_name(slot) + " is held back by limit '" + limit_name(store_, at) + "', which has room");
+      book_.say(19, AuditBook::slot_name(slot) + " is held back by limit '" +
+                        limit_name(store_, at) + "', which has room");
   }
   bool permits_free(const LimitKey& key) const { return Permits(store_).has_room(key.permits); }
 
@@ -101,18 +107,23 @@ void audit_pools(AuditBook& book) {
   for (std::uint32_t slot = 0; slot < store.slots(); ++slot) {
     const JobRecord& job = store.job(slot);
     const std::uint32_t q = job.queue.get();
-    if (Control(job.control.load()).state() == kSlotAvailable && q < store.max_queues() && !store.parked(job) &&
+    if (Control(job.control.load()).state() == kSlotAvailable && q < store.max_queues() &&
+        !store.parked(job) &&
         BusyWord::of(store.busy_word(q).load(), q) == BusyWord::kQuiet)  // PAIR busy
       book.say(21, AuditBook::slot_name(slot) + " is available, but queue '" + store.queue_name(q) +
                        "' is said to have no job");
   }
-  if (const std::uint64_t settler = store.header().pools_settler.load(); settler != 0 && !book.lane_taken(settler))
-    book.say(22, "pools are being changed by lane " + std::to_string(settler - 1) + ", and nobody has it");
+  if (const std::uint64_t settler = store.header().pools_settler.load();
+      settler != 0 && !book.lane_taken(settler))
+    book.say(22, "pools are being changed by lane " + std::to_string(settler - 1) +
+                     ", and nobody has it");
   for (std::uint32_t q = 0; q < store.queue_count(); ++q) {
     const QueueRecord& queue = store.queue(q);
     if ((queue.flags.load() & kIsolated) == 0) continue;
     const std::uint64_t pool = queue.isolated.load();
-    const auto plan = pool == 0 || pool > kPools ? std::nullopt : store.pool_plan(static_cast<std::uint32_t>(pool - 1));
+    const auto plan = pool == 0 || pool > kPools
+                          ? std::nullopt
+                          : store.pool_plan(static_cast<std::uint32_t>(pool - 1));
     if (!plan || !plan->setup.isolated() ||
         std::find(plan->queues.begin(), plan->queues.end(), q) == plan->queues.end())
       book.say(22, "queue '" + store.queue_name(q) + "' is isolated, and no pool isolates it");

@@ -8,12 +8,15 @@
 #include "shm/atomics.hpp"
 #include "shm/bits.hpp"
 
-// What a queue does when it is full, and how full it is. Words and pure functions of numbers. Thread-safe.
+// What a queue does when it is full, and how full it is. Words and pure functions of numbers.
+// Thread-safe.
 
 namespace ojs_shm::engine {
 
 /// Jobs and bytes in one number: sums and differences of charges are charges, whatever wraps.
-constexpr std::uint64_t charge(std::uint64_t jobs, std::uint64_t bytes) { return (jobs << 40) + bytes; }
+constexpr std::uint64_t charge(std::uint64_t jobs, std::uint64_t bytes) {
+  return (jobs << 40) + bytes;
+}
 constexpr std::uint64_t charged_bytes(std::uint64_t c) { return c & ((1ULL << 40) - 1); }
 constexpr std::uint64_t charged_jobs(std::uint64_t c) { return c >> 40; }
 
@@ -30,7 +33,8 @@ struct Backpressure {
 
   constexpr explicit Backpressure(std::uint64_t w) : word(w) {}
   constexpr Backpressure(Strategy strategy, bool lowest, unsigned threshold)
-      : word(StrategyBits::put(static_cast<std::uint64_t>(strategy)) | LowestBit::put(lowest ? 1 : 0) |
+      : word(StrategyBits::put(static_cast<std::uint64_t>(strategy)) |
+             LowestBit::put(lowest ? 1 : 0) |
              ThresholdBits::put(threshold == kDefaultThreshold ? 0 : threshold + 1)) {}
   constexpr Strategy strategy() const {
     const std::uint64_t found = StrategyBits::get(word);
@@ -49,20 +53,24 @@ struct Fullness {
   std::uint64_t depth = 0, bound = 0;  ///< bound 0: the queue has none
   bool bytes = false;
 
-  constexpr static Fullness of(std::uint64_t used, std::uint64_t max_depth, std::uint64_t max_bytes) {
-    const Fullness jobs{charged_jobs(used), max_depth, false}, size{charged_bytes(used), max_bytes, true};
+  constexpr static Fullness of(std::uint64_t used, std::uint64_t max_depth,
+                               std::uint64_t max_bytes) {
+    const Fullness jobs{charged_jobs(used), max_depth, false},
+        size{charged_bytes(used), max_bytes, true};
     if (max_bytes == 0) return jobs;
     if (max_depth == 0) return size;
     return size.pressure() > jobs.pressure() ? size : jobs;
   }
   constexpr double pressure() const {
-    return bound == 0 ? 0.0 : std::min(static_cast<double>(depth) / static_cast<double>(bound), 1.0);
+    return bound == 0 ? 0.0
+                      : std::min(static_cast<double>(depth) / static_cast<double>(bound), 1.0);
   }
   /// Above the threshold the queue warns ...
   constexpr bool above(Backpressure policy) const {
     return bound != 0 && depth * Backpressure::kWhole > bound * policy.threshold();
   }
-  /// ... and no more once it has fallen to nine tenths of it: so that a queue which sways around it does not chatter.
+  /// ... and no more once it has fallen to nine tenths of it: so that a queue which sways around it
+  /// does not chatter.
   constexpr bool calm(Backpressure policy) const {
     return 10 * depth * Backpressure::kWhole <= 9 * bound * policy.threshold();
   }
@@ -77,11 +85,16 @@ struct Bounds {
     return (max_depth == 0 || charged_jobs(used) <= max_depth + charged_jobs(held)) &&
            (max_bytes == 0 || charged_bytes(used) <= max_bytes + charged_bytes(held));
   }
-  constexpr Fullness fullness(std::uint64_t used) const { return Fullness::of(used, max_depth, max_bytes); }
-  /// The dimension that speaks is the one in which there is no room; when others come first, the fuller one.
+  constexpr Fullness fullness(std::uint64_t used) const {
+    return Fullness::of(used, max_depth, max_bytes);
+  }
+  /// The dimension that speaks is the one in which there is no room; when others come first, the
+  /// fuller one.
   constexpr Fullness refusal(std::uint64_t used, std::uint64_t cost) const {
-    if (max_depth != 0 && charged_jobs(used + cost) > max_depth) return {charged_jobs(used), max_depth, false};
-    if (max_bytes != 0 && charged_bytes(used + cost) > max_bytes) return {charged_bytes(used), max_bytes, true};
+    if (max_depth != 0 && charged_jobs(used + cost) > max_depth)
+      return {charged_jobs(used), max_depth, false};
+    if (max_bytes != 0 && charged_bytes(used + cost) > max_bytes)
+      return {charged_bytes(used), max_bytes, true};
     return fullness(used);
   }
 };
@@ -111,7 +124,8 @@ struct Drain {
   shm::Word rate;                     ///< jobs in 1,000 s, plus one
 };
 
-/// Which refusals are told: each of the first 1,000 in a second, then one in 10 ms, with how many it speaks for.
+/// Which refusals are told: each of the first 1,000 in a second, then one in 10 ms, with how many
+/// it speaks for.
 ///   63..32 10 ms since 1970  31..20 told in that second  19..0 refused and not told
 struct Refusals {
   std::uint64_t word = 0;
@@ -129,24 +143,27 @@ struct Refusals {
     const std::uint64_t told = same_second ? Told::get(word) : 0;
     const std::uint64_t all = std::min<std::uint64_t>(untold() + count, Untold::kMax);
     tell = told < kEach || time != Time::get(word) ? all : 0;
-    return Refusals(Time::put(time) | Told::put(std::min(told + 1, kEach)) | Untold::put(tell == 0 ? all : 0));
+    return Refusals(Time::put(time) | Told::put(std::min(told + 1, kEach)) |
+                    Untold::put(tell == 0 ? all : 0));
   }
 };
 
-/// The place of an enqueue that waits for room; the hints of a queue's room_ring lead to it, the first one first.
+/// The place of an enqueue that waits for room; the hints of a queue's room_ring lead to it, the
+/// first one first.
 struct RoomTicket {
   shm::Word control;   ///< TicketControl
   shm::Word until;     ///< ms of the steady clock; later, anyone may void it
   shm::Word called;    ///< 1: its owner has been woken and has not looked yet
   shm::Word entering;  ///< 1: its owner is trying, and may have charged its tenant
-  shm::Word account;   ///< key of the tenant for whose room it waits as well; 0: for the queue's alone
-  shm::Word cost;      ///< of what waits, in that account
-  shm::Word rest;      ///< RoomRest
+  /// key of the tenant for whose room it waits as well; 0: for the queue's alone
+  shm::Word account;
+  shm::Word cost;  ///< of what waits, in that account
+  shm::Word rest;  ///< RoomRest
   std::uint64_t spare;
 };
 static_assert(sizeof(RoomTicket) == 64);
-/// Whose owner looks by itself then, and need not be woken until so many jobs more have left: to wake somebody costs whoever
-/// takes a job out more than all the rest of it.
+/// Whose owner looks by itself then, and need not be woken until so many jobs more have left: to
+/// wake somebody costs whoever takes a job out more than all the rest of it.
 ///   63..16 ms of the steady clock  15..0 jobs
 struct RoomRest {
   std::uint64_t word = 0;
@@ -154,10 +171,13 @@ struct RoomRest {
   using Left = shm::Field<0, 16>;
 
   constexpr explicit RoomRest(std::uint64_t w) : word(w) {}
-  /// A waiter before which so many jobs wait: a sixteenth of them may leave, so that workers never run dry meanwhile.
+  /// A waiter before which so many jobs wait: a sixteenth of them may leave, so that workers never
+  /// run dry meanwhile.
   constexpr RoomRest(std::uint64_t until_ms, std::uint64_t depth)
       : word(Until::put(until_ms & Until::kMax) | Left::put(std::min(depth / 16, Left::kMax))) {}
-  constexpr bool over(std::uint64_t now_ms) const { return Left::get(word) == 0 || now_ms >= Until::get(word); }
+  constexpr bool over(std::uint64_t now_ms) const {
+    return Left::get(word) == 0 || now_ms >= Until::get(word);
+  }
   constexpr RoomRest less() const { return RoomRest(word - 1); }
 };
 /// 63 taken  61..50 queue  49..36 owner lane + 1  35..0 tag
@@ -175,7 +195,8 @@ struct TicketControl {
   constexpr std::uint64_t tag() const { return TagBits::get(word); }
   constexpr bool is(std::uint64_t of_tag) const { return taken() && tag() == of_tag; }
   constexpr TicketControl take(std::uint32_t of_queue, std::uint32_t by) const {
-    return TicketControl(Taken::put(1) | QueueBits::put(of_queue) | OwnerBits::put(by) | ((tag() + 1) & TagBits::kMax));
+    return TicketControl(Taken::put(1) | QueueBits::put(of_queue) | OwnerBits::put(by) |
+                         ((tag() + 1) & TagBits::kMax));
   }
   constexpr TicketControl void_() const { return TicketControl((tag() + 1) & TagBits::kMax); }
 };

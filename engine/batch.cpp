@@ -4,9 +4,9 @@
 #include "engine/actor.hpp"
 #include "engine/limit_turn.hpp"
 
-// A batch is filled whole before any of it is published, and one store of the lane's intent commits it: before that
-// store a death frees every slot of it, after it the repair publishes what is left, in order. The same store commits the
-// jobs that were dropped to make room for it (drop.cpp).
+// A batch is filled whole before any of it is published, and one store of the lane's intent commits
+// it: before that store a death frees every slot of it, after it the repair publishes what is left,
+// in order. The same store commits the jobs that were dropped to make room for it (drop.cpp).
 
 namespace ojs_shm::engine {
 
@@ -30,7 +30,8 @@ Outcome Actor::enqueue_batch(std::span<const NewJob> specs, std::vector<JobId>& 
   const std::uint64_t flags = queue.flags.load();
   std::vector<TenantCharge> charges;
   const auto charge_of = [&charges](std::uint64_t tenant) {
-    return std::find_if(charges.begin(), charges.end(), [tenant](const TenantCharge& c) { return c.tenant == tenant; });
+    return std::find_if(charges.begin(), charges.end(),
+                        [tenant](const TenantCharge& c) { return c.tenant == tenant; });
   };
   for (std::size_t i = 0; i < specs.size(); ++i) {
     const NewJob& spec = specs[i];
@@ -43,16 +44,19 @@ Outcome Actor::enqueue_batch(std::span<const NewJob> specs, std::vector<JobId>& 
     if (size > store_.max_body()) return Outcome::kTooLarge;
     cost += charge(1, size);
     if ((flags & kTenants) == 0) continue;
-    if (charge_of(spec.tenant) == charges.end()) charges.push_back({spec.tenant, 0, static_cast<std::uint32_t>(i)});
+    if (charge_of(spec.tenant) == charges.end())
+      charges.push_back({spec.tenant, 0, static_cast<std::uint32_t>(i)});
     charge_of(spec.tenant)->cost += charge(1, size);
   }
   intend(Op::kAdmit, q, kNoIndex, mine.in.get(), mine.in_reserved.get(), mine.enqueued.get());
   std::vector<Victim> victims;
   Outcome outcome = admit_all(queue, mine, q, flags, cost, charges);
-  if (outcome == Outcome::kMustDrop) outcome = admit_by_dropping(queue, mine, q, cost, charges, victims);
+  if (outcome == Outcome::kMustDrop)
+    outcome = admit_by_dropping(queue, mine, q, cost, charges, victims);
   if (outcome != Outcome::kOk) {
     intend_nothing();
-    if (outcome == Outcome::kQueueFull && telling()) tell_refused(q, specs.size(), specs.front().type);
+    if (outcome == Outcome::kQueueFull && telling())
+      tell_refused(q, specs.size(), specs.front().type);
     end_refused_drop(queue, q, victims);
     return outcome;
   }
@@ -69,20 +73,23 @@ Outcome Actor::enqueue_batch(std::span<const NewJob> specs, std::vector<JobId>& 
     }
     slots.push_back(slot);
     JobRecord& job = store_.job(slot);
-    outcome = fill<false>(specs[i], specs[i].policy() | Policy::in_part(parts[i]), slot, job, store_.now_ms(), ids[i]);
+    outcome = fill<false>(specs[i], specs[i].policy() | Policy::in_part(parts[i]), slot, job,
+                          store_.now_ms(), ids[i]);
     const unsigned ring = normal_ring(specs[i].rank);
     if (outcome == Outcome::kOk && rings_.ensure(store_.rings_of(q, parts[i]), ring) == kNoIndex)
       outcome = Outcome::kNoRings;
     // NO CRASH POINT: the slot is held exclusively
     if (!charges.empty())
-      job.account.store(AccountMark(job.generation.get(), charge_of(specs[i].tenant)->account).word, Point::kNone);
+      job.account.store(AccountMark(job.generation.get(), charge_of(specs[i].tenant)->account).word,
+                        Point::kNone);
     // NO CRASH POINT: as above
     job.signals.store(std::uint64_t{i} << kPlaceShift, Point::kNone);
     job.control.store(Control(filling).to(kSlotFilling, ring, owner_).word, Point::kSlotFilling);
   }
   if (outcome != Outcome::kOk) {
     take_back_admission(mine, q, cost, charges);
-    for (const std::uint32_t slot : slots) free_slot(slot, Control(store_.job(slot).control.load()));
+    for (const std::uint32_t slot : slots)
+      free_slot(slot, Control(store_.job(slot).control.load()));
     intend_nothing();
     ids.clear();
     end_refused_drop(queue, q, victims);
@@ -100,11 +107,13 @@ Outcome Actor::enqueue_batch(std::span<const NewJob> specs, std::vector<JobId>& 
   if (now_flags != flags) queue.flags.fetch_add(kFlagsEpoch, Point::kSetChanged);
   intend_nothing();
   if ((now_flags & ~flags & kTenants) != 0) gather_accounts(q, kPatience);
-  for (std::size_t i = 0; i < std::min<std::size_t>(slots.size(), store_.lanes()); ++i) wake_one(queue);
+  for (std::size_t i = 0; i < std::min<std::size_t>(slots.size(), store_.lanes()); ++i)
+    wake_one(queue);
   return Outcome::kOk;
 }
 
-/// Publishes filled slots in order. What finds no room for its hint stays available and is found by the next mending.
+/// Publishes filled slots in order. What finds no room for its hint stays available and is found by
+/// the next mending.
 void Actor::publish_batch(std::span<const std::uint32_t> slots) {
   for (const std::uint32_t slot : slots) {
     JobRecord& job = store_.job(slot);
@@ -115,19 +124,23 @@ void Actor::publish_batch(std::span<const std::uint32_t> slots) {
     const std::uint32_t generation = job.generation.get();
     const Control published = filling.to(slot_state(state), filling.ring(), 0);
     if (telling() && state != JobState::kPending) [[unlikely]]
-      tell(state == JobState::kAvailable ? EventKind::kJobEnqueued : EventKind::kJobScheduled, job, published, due);
+      tell(state == JobState::kAvailable ? EventKind::kJobEnqueued : EventKind::kJobScheduled, job,
+           published, due);
     job.control.store(published.word, Point::kSlotPublished);  // PAIR slot-publish
-    if (state == JobState::kAvailable && !stand_in_line(store_.queue(job.queue.get()).flags.load(), rings,
-                                                        rings_.ensure(rings, published.ring()), slot, published))
+    if (state == JobState::kAvailable &&
+        !stand_in_line(store_.queue(job.queue.get()).flags.load(), rings,
+                       rings_.ensure(rings, published.ring()), slot, published))
       announce_lost_hint();
     if (state == JobState::kAvailable) count_backlog(store_.queue(job.queue.get()), 1);
     if (state == JobState::kScheduled || expires != 0)
-      push_timer(slot, generation, state == JobState::kScheduled && (expires == 0 || due < expires) ? due : expires);
+      push_timer(slot, generation,
+                 state == JobState::kScheduled && (expires == 0 || due < expires) ? due : expires);
   }
 }
 
-/// Rolls a committed batch forward. The last job published before the death may lack its hints. What is being filled
-/// without a ring is no part of the batch: room that was being made for a hint.
+/// Rolls a committed batch forward. The last job published before the death may lack its hints.
+/// What is being filled without a ring is no part of the batch: room that was being made for a
+/// hint.
 std::uint32_t Actor::finish_batch() {
   std::vector<std::pair<std::uint64_t, std::uint32_t>> rest;
   for (std::uint32_t slot = 0; slot < store_.slots(); ++slot) {

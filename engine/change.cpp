@@ -8,12 +8,16 @@ using shm::Point;
 
 namespace {
 constexpr unsigned bit(unsigned state) { return 1U << state; }
-constexpr unsigned kWaiting = bit(kSlotScheduled) | bit(kSlotAvailable) | bit(kSlotPending) | bit(kSlotRetryable);
+constexpr unsigned kWaiting =
+    bit(kSlotScheduled) | bit(kSlotAvailable) | bit(kSlotPending) | bit(kSlotRetryable);
 }  // namespace
 
-/// 1. the slot is in one of the allowed states: take it; 2. it is in another one: tell which; 3. it is in somebody's
-/// hands, which takes some hundred nanoseconds: look again; 4. it changed under our cas: look again.
-Outcome Actor::seize_waiting(std::uint32_t slot, JobId id, unsigned allowed, Control& held, Control& before) {
+/// 1. the slot is in one of the allowed states: take it; 2. it is in another one: tell which; 3. it
+///    is in somebody's
+/// hands, which takes some hundred nanoseconds: look again; 4. it changed under our cas: look
+/// again.
+Outcome Actor::seize_waiting(std::uint32_t slot, JobId id, unsigned allowed, Control& held,
+                             Control& before) {
   JobRecord& job = store_.job(slot);
   for (unsigned look = 0; look < kPatience; ++look) {
     before = Control(job.control.load());
@@ -34,7 +38,8 @@ Outcome Actor::seize_waiting(std::uint32_t slot, JobId id, unsigned allowed, Con
         if (before.state() == kSlotAvailable) count_backlog(store_.queue(q), ~0ULL);
         return Outcome::kOk;
       }
-      job.control.store(held.to(before.state(), before.owner()).word, Point::kSlotMoved);  // recycled in between
+      // recycled in between
+      job.control.store(held.to(before.state(), before.owner()).word, Point::kSlotMoved);
       intend_nothing();
       return Outcome::kNotFound;
     }
@@ -68,9 +73,9 @@ Outcome Actor::cancel(JobId id, JobState& found) {
   return Outcome::kOk;
 }
 
-/// A move that fails because the job was moved meanwhile counts as done when a helper may have done it, or when it fits
-/// between two moves of others. One move to another rank may have its place in line from before ours was called: ours
-/// comes after it.
+/// A move that fails because the job was moved meanwhile counts as done when a helper may have done
+/// it, or when it fits between two moves of others. One move to another rank may have its place in
+/// line from before ours was called: ours comes after it.
 Outcome Actor::reprioritize(JobId id, std::uint8_t rank, std::uint8_t& previous, JobState& found) {
   const std::uint32_t slot = store_.find_job(id);
   if (slot == kNoIndex) return Outcome::kNotFound;
@@ -84,7 +89,8 @@ Outcome Actor::reprioritize(JobId id, std::uint8_t rank, std::uint8_t& previous,
     if (before.state() == kSlotFree || job.id() != id) return Outcome::kNotFound;
     found = job_state(before.state());
     previous = rank_of_ring(before.ring());
-    if (before.state() != kSlotAvailable && before.state() != kSlotScheduled) return Outcome::kWrongState;
+    if (before.state() != kSlotAvailable && before.state() != kSlotScheduled)
+      return Outcome::kWrongState;
     if (previous == rank) return Outcome::kOk;
     const std::uint32_t q = job.queue.get();
     QueueRecord& queue = store_.queue(q);
@@ -105,13 +111,15 @@ Outcome Actor::reprioritize(JobId id, std::uint8_t rank, std::uint8_t& previous,
       index = rings_.ensure(rings, ring);
       return index != kNoIndex && rings_.push(index, hint, &rings, ring);
     };
-    if (!push() && !relieved(push)) return index == kNoIndex ? Outcome::kNoRings : Outcome::kNoChunks;
+    if (!push() && !relieved(push))
+      return index == kNoIndex ? Outcome::kNoRings : Outcome::kNoChunks;
     std::uint64_t word = before.word;
     const bool moved = job.control.cas(word, after.word, Point::kSlotReranked);
     if (!moved) {  // if nobody moved it, it was taken: our hint is dead
       const Control now(word);
       const unsigned moves = now.moves_since(before);
-      if (moves == 0 || (moves == 1 && rank_of_ring(now.ring()) != rank && job.id() == id)) continue;
+      if (moves == 0 || (moves == 1 && rank_of_ring(now.ring()) != rank && job.id() == id))
+        continue;
     }
     mine.reprioritized.set_ordered(mine.reprioritized.get() + 1, Point::kCounterMoved);
     if (telling()) [[unlikely]]
@@ -126,15 +134,16 @@ Outcome Actor::activate(JobId id, Activation what, JobState& found) {
   const std::uint32_t slot = store_.find_job(id);
   if (slot == kNoIndex) return Outcome::kNotFound;
   Control held, before;
-  const unsigned allowed = what == Activation::kPending ? bit(kSlotPending) : bit(kSlotScheduled) | bit(kSlotRetryable);
+  const unsigned allowed =
+      what == Activation::kPending ? bit(kSlotPending) : bit(kSlotScheduled) | bit(kSlotRetryable);
   const Outcome outcome = seize_waiting(slot, id, allowed, held, before);
   if (outcome != Outcome::kOk) {
     if (outcome == Outcome::kWrongState) found = job_state(before.state());
     return outcome;
   }
   JobRecord& job = store_.job(slot);
-  make_available(store_.queue(job.queue.get()), slot, job, held, normal_ring(rank_of_ring(before.ring())),
-                 store_.now_ms(), false);
+  make_available(store_.queue(job.queue.get()), slot, job, held,
+                 normal_ring(rank_of_ring(before.ring())), store_.now_ms(), false);
   return Outcome::kOk;
 }
 
@@ -161,8 +170,8 @@ Outcome Actor::retry_dead(JobId id, JobState& found) {
   return outcome;
 }
 
-/// The second half of retry_dead. Its intent says so before the job changes, and a repair comes here again: what has been
-/// cleared could not be brought back.
+/// The second half of retry_dead. Its intent says so before the job changes, and a repair comes
+/// here again: what has been cleared could not be brought back.
 void Actor::revive(std::uint32_t slot, JobRecord& job, Control held) {
   const std::uint32_t q = job.queue.get();
   QueueTally& mine = tally(q);
@@ -177,7 +186,8 @@ void Actor::revive(std::uint32_t slot, JobRecord& job, Control held) {
   job.attempt.set(0);
   job.finished_at.set(0);
   job.policy.set(job.policy.get() & ~Policy::kDead);
-  make_available(store_.queue(q), slot, job, held, normal_ring(rank_of_ring(held.ring())), store_.now_ms(), false);
+  make_available(store_.queue(q), slot, job, held, normal_ring(rank_of_ring(held.ring())),
+                 store_.now_ms(), false);
 }
 
 Outcome Actor::drop_dead(JobId id, JobState& found) {

@@ -7,10 +7,12 @@
 namespace ojs_shm::engine {
 namespace {
 
-constexpr NamedPriority kOjsNames[] = {{"critical", 0}, {"high", 1}, {"normal", 2}, {"low", 3}, {"bulk", 4}};
+constexpr NamedPriority kOjsNames[] = {
+    {"critical", 0}, {"high", 1}, {"normal", 2}, {"low", 3}, {"bulk", 4}};
 constexpr NamedPriority kOjsCoreNames[] = {{"high", 10}, {"normal", 0}, {"low", -10}};
-constexpr NamedPriority kQoNames[] = {{"critical", 255}, {"urgent", 200},    {"high", 175}, {"normal", 128},
-                                      {"low", 50},       {"background", 10}, {"bulk", 0}};
+constexpr NamedPriority kQoNames[] = {{"critical", 255}, {"urgent", 200}, {"high", 175},
+                                      {"normal", 128},   {"low", 50},     {"background", 10},
+                                      {"bulk", 0}};
 
 struct Scale {
   ConventionInfo info;
@@ -26,11 +28,15 @@ constexpr std::array<Scale, 3> kScales = {{
 }};
 
 constexpr bool each_scale_fits_a_rank() {
-  return std::ranges::all_of(kScales, [](const Scale& scale) { return scale.info.max - scale.info.min <= 255; });
+  return std::ranges::all_of(
+      kScales, [](const Scale& scale) { return scale.info.max - scale.info.min <= 255; });
 }
-static_assert(each_scale_fits_a_rank(), "a rank is one byte, so a convention has at most 256 priorities");
+static_assert(each_scale_fits_a_rank(),
+              "a rank is one byte, so a convention has at most 256 priorities");
 
-const Scale& scale_of(Convention convention) noexcept { return kScales[static_cast<std::size_t>(convention)]; }
+const Scale& scale_of(Convention convention) noexcept {
+  return kScales[static_cast<std::size_t>(convention)];
+}
 
 }  // namespace
 
@@ -79,6 +85,8 @@ std::optional<int> priority_by_name(Convention convention, std::string_view name
   return std::nullopt;
 }
 
-std::span<const NamedPriority> priority_names(Convention convention) noexcept { return scale_of(convention).names; }
+std::span<const NamedPriority> priority_names(Convention convention) noexcept {
+  return scale_of(convention).names;
+}
 
 }  // namespace ojs_shm::engine

@@ -8,8 +8,8 @@
 
 namespace ojs_shm::engine {
 
-/// What a priority number means in a segment. Chosen when the segment is made, kept in its header, never mixed.
-/// Everything beyond this file knows only the rank, in which 0 is fetched first.
+/// What a priority number means in a segment. Chosen when the segment is made, kept in its header,
+/// never mixed. Everything beyond this file knows only the rank, in which 0 is fetched first.
 enum class Convention : std::uint8_t {
   kOjs = 0,      ///< OJS Job Priority: lower first
   kOjsCore = 1,  ///< OJS Core: higher first, around 0
@@ -23,7 +23,8 @@ struct ConventionInfo {
   bool immutable;  ///< a job keeps the priority it was enqueued with
 };
 
-/// A word people may use in place of a number. Clients and the command line know these words; the wire carries numbers.
+/// A word people may use in place of a number. Clients and the command line know these words; the
+/// wire carries numbers.
 struct NamedPriority {
   std::string_view name;
   int priority;
@@ -37,7 +38,8 @@ std::optional<Convention> convention_of_byte(std::uint8_t byte) noexcept;
 
 const ConventionInfo& info(Convention convention) noexcept;
 
-/// The internal order: a lower rank is fetched first. Nothing when the convention does not allow the priority.
+/// The internal order: a lower rank is fetched first. Nothing when the convention does not allow
+/// the priority.
 std::optional<std::uint8_t> rank_of(Convention convention, std::int64_t priority) noexcept;
 
 /// The way back. A rank that no priority has (a damaged byte) reads as the last one.

@@ -7,19 +7,20 @@
 #include "engine/look.hpp"
 #include "shm/parking.hpp"
 
-// Dropping waiting jobs for new ones. A victim is first taken into this lane's hands, where it still counts against the
-// bound, and a death gives it back. Only when there are as many as are needed does the new job reserve its credit; and when
-// the new jobs are committed, the same store commits their victims: from then on a repair ends what is left of them. In
-// between the queue is charged with both. Nobody takes that for a full queue, for whoever finds it full comes here, and
+// Dropping waiting jobs for new ones. A victim is first taken into this lane's hands, where it
+// still counts against the bound, and a death gives it back. Only when there are as many as are
+// needed does the new job reserve its credit; and when the new jobs are committed, the same store
+// commits their victims: from then on a repair ends what is left of them. In between the queue is
+// charged with both. Nobody takes that for a full queue, for whoever finds it full comes here, and
 // one at a time drops.
 
 namespace ojs_shm::engine {
 
 using shm::Point;
 
-/// Takes the waiting job that became available first, of the lowest priority or of all. Only the heads of rings are looked
-/// at: those behind them came later; of tenants that share a level, the job of the one whose turn it is. False: there is
-/// none.
+/// Takes the waiting job that became available first, of the lowest priority or of all. Only the
+/// heads of rings are looked at: those behind them came later; of tenants that share a level, the
+/// job of the one whose turn it is. False: there is none.
 bool Actor::claim_victim(QueueRecord& queue, std::uint32_t q, bool lowest_first, Victim& victim) {
   for (std::uint32_t left = rings_.longest_search(); left > 0;) {
     Look& seen = *look_;
@@ -31,13 +32,15 @@ bool Actor::claim_victim(QueueRecord& queue, std::uint32_t q, bool lowest_first,
     bool found = false;
     const auto better = [&](const Live& live) {
       if (!found) return true;
-      if (lowest_first && live.number / 2 != best.number / 2) return live.number / 2 > best.number / 2;
+      if (lowest_first && live.number / 2 != best.number / 2)
+        return live.number / 2 > best.number / 2;
       if (live.available_at != best.available_at) return live.available_at < best.available_at;
       return live.number / 2 > best.number / 2;
     };
     const auto look_at = [&](shm::RingSet& set) {
       for (unsigned i = 0; i < shm::kIndexWords; ++i)
-        for (std::uint64_t bits = set.index[i].load() & 0xFFFF'FFFF; bits != 0; bits &= bits - 1) {  // PAIR ring-index
+        for (std::uint64_t bits = set.index[i].load() & 0xFFFF'FFFF; bits != 0;
+             bits &= bits - 1) {  // PAIR ring-index
           Live live;
           const unsigned number = i * 32 + static_cast<unsigned>(std::countr_zero(bits));
           if (!first_live<false>(set, number, seen, left, live) || !better(live)) continue;
@@ -90,7 +93,8 @@ bool Actor::claim_victim(std::uint64_t tenant, std::uint32_t q, bool lowest_firs
   return false;
 }
 
-/// Charges a tenant for its new jobs, as admit_by_dropping() does the queue, with its own jobs as victims.
+/// Charges a tenant for its new jobs, as admit_by_dropping() does the queue, with its own jobs as
+/// victims.
 Outcome Actor::admit_by_dropping(QueueRecord& queue, std::uint32_t q, TenantCharge& charge,
                                  std::vector<Victim>& victims) {
   std::uint64_t held = 0, used = 0, refused_at = 0;
@@ -112,17 +116,20 @@ Outcome Actor::admit_by_dropping(QueueRecord& queue, std::uint32_t q, TenantChar
   }
 }
 
-/// Charges the queue for new jobs and collects the victims that make room for them, as many as are needed at each look.
-/// The caller, who has the seat afterwards when it returns kOk, commits them or gives them back.
-Outcome Actor::admit_by_dropping(QueueRecord& queue, QueueTally& mine, std::uint32_t q, std::uint64_t cost,
-                                 std::span<TenantCharge> charges, std::vector<Victim>& victims) {
+/// Charges the queue for new jobs and collects the victims that make room for them, as many as are
+/// needed at each look. The caller, who has the seat afterwards when it returns kOk, commits them
+/// or gives them back.
+Outcome Actor::admit_by_dropping(QueueRecord& queue, QueueTally& mine, std::uint32_t q,
+                                 std::uint64_t cost, std::span<TenantCharge> charges,
+                                 std::vector<Victim>& victims) {
   for (unsigned looks = 0; !queue.dropper.cas_once(0, owner_, Point::kDropperSet); ++looks) {
     if (looks >= kPatience) return Outcome::kBusy;
     shm::wait_for_another(looks);
   }
   const std::uint64_t flags = queue.flags.load();
   for (TenantCharge& charge : charges)
-    if (const Outcome outcome = admit_by_dropping(queue, q, charge, victims); outcome != Outcome::kOk) {
+    if (const Outcome outcome = admit_by_dropping(queue, q, charge, victims);
+        outcome != Outcome::kOk) {
       take_back_charges(queue, charges);
       return outcome;
     }
@@ -137,12 +144,15 @@ Outcome Actor::admit_by_dropping(QueueRecord& queue, QueueTally& mine, std::uint
     if (bounds.fit(used, held)) {
       if (!queue.reserved.cas_once(reserved, reserved + cost, Point::kCreditReserved)) continue;
       mine.in_reserved.set_ordered(mine.in_reserved.get() + cost, Point::kTallyReserved);
-      if (bounds.fullness(used - held).above(policy)) notice_pressure(queue, q, used - held, true, policy);
+      if (bounds.fullness(used - held).above(policy))
+        notice_pressure(queue, q, used - held, true, policy);
       return Outcome::kOk;
     }
-    if (queue.reserved.load() != reserved) continue;  // as in admit(): what left meanwhile may never have been counted
+    // as in admit(): what left meanwhile may never have been counted
+    if (queue.reserved.load() != reserved) continue;
     Victim victim;
-    if (policy.strategy() == Strategy::kDropOldest && claim_victim(queue, q, policy.lowest_first(), victim)) {
+    if (policy.strategy() == Strategy::kDropOldest &&
+        claim_victim(queue, q, policy.lowest_first(), victim)) {
       held += victim.cost;
       victims.push_back(victim);
       continue;
@@ -156,7 +166,8 @@ Outcome Actor::admit_by_dropping(QueueRecord& queue, QueueTally& mine, std::uint
   }
 }
 
-/// The store that makes new jobs and their victims' end one. What the tallies shall be is written down before it.
+/// The store that makes new jobs and their victims' end one. What the tallies shall be is written
+/// down before it.
 void Actor::commit_drop(QueueTally& mine, std::span<const Victim> victims) {
   std::uint64_t out = mine.out.get();
   for (const Victim& victim : victims) out += victim.cost;
@@ -177,7 +188,8 @@ void Actor::drop_victims(std::span<const Victim> victims) {
     const bool waited = (job.signals.load() & kWaited) != 0;
     // Named, so that a repair lists it when we come to its end and no further.
     if (AccountMark(job.account.load()).counts()) {
-      // A step of its own under the batch's intent: a repair undoes it while the job is still held, and drops the job anew.
+      // A step of its own under the batch's intent: a repair undoes it while the job is still held,
+      // and drops the job anew.
       LaneWord& stamp = self_.counters[kAccountStamp];
       stamp.set_ordered(stamp.get() + 1, Point::kIntentSet);
       announce(self_, Op::kBatch, job.queue.get(), victim.slot, kOfAccounts);
@@ -200,7 +212,8 @@ void Actor::drop_victims(std::span<const Victim> victims) {
   }
 }
 
-/// Gives the victims of a drop that does not happen back, each to the front of its level, and leaves the seat.
+/// Gives the victims of a drop that does not happen back, each to the front of its level, and
+/// leaves the seat.
 void Actor::end_refused_drop(QueueRecord& queue, std::uint32_t q, std::span<const Victim> victims) {
   for (const Victim& victim : victims) {
     intend(Op::kMove, q, victim.slot, tally(q).out.get());
@@ -215,7 +228,8 @@ void Actor::leave_dropper(QueueRecord& queue) {
   if (queue.dropper.load() == owner_) queue.dropper.store(0, Point::kDropperSet);
 }
 
-/// Rolls a committed drop forward after its lane's death: all that the lane still holds for a moment are victims.
+/// Rolls a committed drop forward after its lane's death: all that the lane still holds for a
+/// moment are victims.
 std::uint32_t Actor::finish_drop(std::uint32_t q) {
   QueueTally& mine = tally(q);
   mine.out.set_ordered(self_.counters[kDropOut].get(), Point::kTallyOut);
@@ -223,7 +237,8 @@ std::uint32_t Actor::finish_drop(std::uint32_t q) {
   std::vector<Victim> victims;
   for (std::uint32_t slot = 0; slot < store_.slots(); ++slot) {
     const Control control(store_.job(slot).control.load());
-    if (control.state() == kSlotMoving && control.owner() == owner_) victims.push_back({slot, control, 0});
+    if (control.state() == kSlotMoving && control.owner() == owner_)
+      victims.push_back({slot, control, 0});
   }
   drop_victims(victims);
   return static_cast<std::uint32_t>(victims.size());

@@ -3,7 +3,8 @@
 
 #include "engine/actor.hpp"
 
-// What time brings: due jobs, expiry, leases, retention. Called by whoever supervises; nothing here is on a job's path.
+// What time brings: due jobs, expiry, leases, retention. Called by whoever supervises; nothing here
+// is on a job's path.
 
 namespace ojs_shm::engine {
 
@@ -18,7 +19,8 @@ bool Actor::promote(std::uint32_t slot, JobRecord& job, Control before, std::uin
     intend_nothing();
     return false;
   }
-  make_available(store_.queue(q), slot, job, held, normal_ring(rank_of_ring(before.ring())), now, false);
+  make_available(store_.queue(q), slot, job, held, normal_ring(rank_of_ring(before.ring())), now,
+                 false);
   return true;
 }
 
@@ -47,14 +49,17 @@ std::uint64_t Actor::tend(std::uint32_t slot, std::uint32_t generation, std::uin
   if (slot >= store_.slots()) return 0;
   JobRecord& job = store_.job(slot);
   const Control before(job.control.load());
-  if (job.generation.get() != generation || before.state() == kSlotFree || is_finished(before.state())) return 0;
+  if (job.generation.get() != generation || before.state() == kSlotFree ||
+      is_finished(before.state()))
+    return 0;
   if (is_exclusive(before.state())) return now + 10;  // in somebody's hands for a moment
   const std::uint64_t expires = job.expires_at.get(), due = job.due_at.get();
   const bool expired = expires != 0 && expires <= now;
   switch (before.state()) {
     case kSlotScheduled:
     case kSlotRetryable:
-      if (expired && before.state() == kSlotScheduled) return expire(slot, job, before, now) ? 0 : now + 1;
+      if (expired && before.state() == kSlotScheduled)
+        return expire(slot, job, before, now) ? 0 : now + 1;
       if (due <= now) return promote(slot, job, before, now) && expires == 0 ? 0 : now + 1;
       return expires != 0 && before.state() == kSlotScheduled ? std::min(due, expires) : due;
     case kSlotAvailable:
@@ -65,7 +70,8 @@ std::uint64_t Actor::tend(std::uint32_t slot, std::uint32_t generation, std::uin
   }
 }
 
-std::uint64_t Actor::end_leases(std::uint32_t begin, std::uint32_t end, std::uint64_t now, std::uint32_t& ended) {
+std::uint64_t Actor::end_leases(std::uint32_t begin, std::uint32_t end, std::uint64_t now,
+                                std::uint32_t& ended) {
   std::uint64_t earliest = 0;
   for (std::uint32_t slot = begin; slot < std::min(end, store_.slots()); ++slot) {
     JobRecord& job = store_.job(slot);
@@ -87,9 +93,11 @@ std::uint64_t Actor::end_leases(std::uint32_t begin, std::uint32_t end, std::uin
                            true,
                            ran_too_long ? "timeout" : "visibility_timeout",
                            ran_too_long ? "timeout" : "visibility_timeout",
-                           ran_too_long ? "the job ran longer than its timeout" : "the lease ended without a heartbeat",
+                           ran_too_long ? "the job ran longer than its timeout"
+                                        : "the lease ended without a heartbeat",
                            {}};
-    if (set_back(slot, control.word, ran_too_long ? Setback::kExecutionTimeout : Setback::kLeaseExpiry, &error)
+    if (set_back(slot, control.word,
+                 ran_too_long ? Setback::kExecutionTimeout : Setback::kLeaseExpiry, &error)
             .outcome == Outcome::kOk)
       ++ended;
   }
@@ -112,7 +120,8 @@ std::uint64_t Actor::drop_expired_results(std::uint64_t now) {
       if (shm::is_empty(word)) continue;
       const JobRecord& youngest = store_.job(shm::Hint(word).index());
       if (Control(youngest.control.load()).tag() != shm::Hint(word).tag()) continue;
-      if (youngest.finished_at.get() + retention > now) return youngest.finished_at.get() + retention;
+      if (youngest.finished_at.get() + retention > now)
+        return youngest.finished_at.get() + retention;
       break;
     }
     const std::uint32_t batch = rings_.take_batch(store_.header().finished_ring);

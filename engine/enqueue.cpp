@@ -12,7 +12,7 @@ namespace ojs_shm::engine {
 
 using shm::Point;
 
-// ---- queues -------------------------------------------------------------------------------------------------------
+// ---- queues -------------------------------------------------------------------------------------
 
 std::uint32_t Actor::ensure_queue(std::string_view name, bool make) {
   if (last_queue_ != kNoIndex && name == last_queue_name_) return last_queue_;
@@ -23,9 +23,11 @@ std::uint32_t Actor::ensure_queue(std::string_view name, bool make) {
     if (found == 0 && !make) break;
     if (found == 0) queue.name_hash.cas(found, hash, Point::kSetNamed);
     if (found != 0 && found != hash) continue;
-    if (queue.name_length.load() == 0) {  // whoever knows the name may write it: all would write the same bytes
+    // whoever knows the name may write it: all would write the same bytes
+    if (queue.name_length.load() == 0) {
       follow_aging(queue);
-      shm::copy_in(queue.name, name.data(), name.size());      // NO CRASH POINT: without its length a name is none
+      shm::copy_in(queue.name, name.data(),
+                   name.size());  // NO CRASH POINT: without its length a name is none
       queue.name_length.store(name.size(), Point::kSetNamed);  // PAIR queue-name
     }
     last_queue_ = i;
@@ -35,7 +37,7 @@ std::uint32_t Actor::ensure_queue(std::string_view name, bool make) {
   return kNoIndex;
 }
 
-// ---- slots --------------------------------------------------------------------------------------------------------
+// ---- slots --------------------------------------------------------------------------------------
 
 /// Moves a free or finished slot into this lane's hands.
 bool Actor::seize(std::uint32_t slot, JobRecord& job, Control found, std::uint64_t& filling) {
@@ -92,8 +94,10 @@ std::uint32_t Actor::take_slot(std::uint64_t& filling) {
     const shm::Chunk& batch = *draining_;
     while (drained_ < shm::kCellsPerChunk) [[likely]] {
         const unsigned ahead = drained_ + kAhead;
-        const Word& cell = ahead < shm::kCellsPerChunk ? batch.cell[ahead] : behind_->cell[ahead - shm::kCellsPerChunk];
-        prefetch<kLinesFilled>(store_.job(shm::Hint(cell.load_relaxed()).index()));  // relaxed: for prefetching only
+        const Word& cell = ahead < shm::kCellsPerChunk ? batch.cell[ahead]
+                                                       : behind_->cell[ahead - shm::kCellsPerChunk];
+        // relaxed: for prefetching only
+        prefetch<kLinesFilled>(store_.job(shm::Hint(cell.load_relaxed()).index()));
         const std::uint64_t word = batch.cell[drained_++].load();
         if (shm::is_empty(word)) [[unlikely]]
           break;
@@ -102,8 +106,8 @@ std::uint32_t Actor::take_slot(std::uint64_t& filling) {
           continue;
         JobRecord& job = store_.job(hint.index());
         const Control found(job.control.load());
-        if (is_finished(found.state()) && found.tag() == hint.tag() && seize(hint.index(), job, found, filling))
-            [[likely]]
+        if (is_finished(found.state()) && found.tag() == hint.tag() &&
+            seize(hint.index(), job, found, filling)) [[likely]]
           return hint.index();
       }
     rings_.drop_batch(draining_batch_);
@@ -125,7 +129,8 @@ std::uint32_t Actor::take_slot(std::uint64_t& filling) {
       continue;
     }
     if (!is_finished(found.state())) continue;
-    const std::uint64_t age = job.finished_at.get() + (job.flags().has(Policy::kDead) ? 1ULL << 62 : 0);
+    const std::uint64_t age =
+        job.finished_at.get() + (job.flags().has(Policy::kDead) ? 1ULL << 62 : 0);
     if (age < best_age) best = i, best_age = age, best_control = found;
   }
   if (best == kNoIndex) return kNoIndex;
@@ -143,11 +148,11 @@ std::uint32_t Actor::take_slot(std::uint64_t& filling) {
   slot_hints_.give(slot);
 }
 
-// ---- enqueue ------------------------------------------------------------------------------------------------------
+// ---- enqueue ------------------------------------------------------------------------------------
 
 template <bool kPlain>
-Outcome Actor::fill(const NewJob& spec, std::uint32_t policy, std::uint32_t slot, JobRecord& job, std::uint64_t now,
-                    JobId& id) {
+Outcome Actor::fill(const NewJob& spec, std::uint32_t policy, std::uint32_t slot, JobRecord& job,
+                    std::uint64_t now, JobId& id) {
   const std::uint32_t generation = job.generation.get() + 1;
   if (!kPlain && spec.id) {
     id = *spec.id;
@@ -173,8 +178,9 @@ Outcome Actor::fill(const NewJob& spec, std::uint32_t policy, std::uint32_t slot
   job.expires_at.set(spec.expires_at);
   job.created_at.set(now);
   shm::set_both(job.timeout_ms, spec.timeout_ms, job.lease_ms, spec.lease_ms);
-  shm::set_both(job.type_args, static_cast<std::uint32_t>(spec.type.size() << 24 | spec.args.size()), job.extra_length,
-                static_cast<std::uint32_t>(spec.extra.size()));
+  shm::set_both(job.type_args,
+                static_cast<std::uint32_t>(spec.type.size() << 24 | spec.args.size()),
+                job.extra_length, static_cast<std::uint32_t>(spec.extra.size()));
   shm::set_both(job.body_block, kNoIndex, job.policy, policy);
   job.limits.set(kPlain ? 0U : spec.limit);
   // NO CRASH POINT: as above
@@ -183,7 +189,8 @@ Outcome Actor::fill(const NewJob& spec, std::uint32_t policy, std::uint32_t slot
   job.due_at.set(spec.scheduled_at);
   job.scheduled_at.set(spec.scheduled_at);
   shm::set_both(job.initial_ms, retry.initial_ms, job.max_ms, retry.max_ms);
-  shm::set_both(job.coefficient, std::bit_cast<std::uint32_t>(retry.coefficient), job.retry_delay_ms, 0);
+  shm::set_both(job.coefficient, std::bit_cast<std::uint32_t>(retry.coefficient),
+                job.retry_delay_ms, 0);
   shm::set_both(job.result_block, kNoIndex, job.errors_block, kNoIndex);
   shm::set_both(job.result_length, 0, job.errors_length, 0);
   if (kPlain || spec.size() <= kInlineBytes) {
@@ -197,7 +204,8 @@ Outcome Actor::fill(const NewJob& spec, std::uint32_t policy, std::uint32_t slot
   return !kPlain && spec.id ? bring_id(id, slot) : Outcome::kOk;
 }
 
-[[gnu::noinline]] std::uint32_t Actor::write_body(std::uint32_t slot, std::uint32_t generation, const NewJob& spec) {
+[[gnu::noinline]] std::uint32_t Actor::write_body(std::uint32_t slot, std::uint32_t generation,
+                                                  const NewJob& spec) {
   std::string bytes;
   bytes.reserve(spec.size());
   bytes.append(spec.type).append(spec.args).append(spec.extra);
@@ -206,7 +214,8 @@ Outcome Actor::fill(const NewJob& spec, std::uint32_t policy, std::uint32_t slot
 
 /// Enters an id that the client brought.
 [[gnu::noinline]] Outcome Actor::bring_id(JobId id, std::uint32_t slot) {
-  if (const std::uint32_t other = store_.find_job(id); other != kNoIndex && other != slot) return Outcome::kDuplicate;
+  if (const std::uint32_t other = store_.find_job(id); other != kNoIndex && other != slot)
+    return Outcome::kDuplicate;
   switch (keys_.insert(Store::hash_id(id), slot, CarriesId(store_, id))) {
     case shm::KeyIndex::Insert::kDone: return Outcome::kOk;
     case shm::KeyIndex::Insert::kDuplicate: return Outcome::kDuplicate;
@@ -215,10 +224,12 @@ Outcome Actor::fill(const NewJob& spec, std::uint32_t policy, std::uint32_t slot
   return Outcome::kNoKeys;
 }
 
-template Outcome Actor::fill<false>(const NewJob&, std::uint32_t, std::uint32_t, JobRecord&, std::uint64_t, JobId&);
+template Outcome Actor::fill<false>(const NewJob&, std::uint32_t, std::uint32_t, JobRecord&,
+                                    std::uint64_t, JobId&);
 
 /// Publishes a hint to an available job; on a shortage of chunks it first packs what there is.
-bool Actor::push_hint(shm::RingSet& rings, std::uint32_t ring, std::uint32_t slot, Control available) {
+bool Actor::push_hint(shm::RingSet& rings, std::uint32_t ring, std::uint32_t slot,
+                      Control available) {
   const unsigned number = available.ring();
   const shm::Hint hint(slot, available.tag());
   if (ring != kNoIndex && rings_.push(ring, hint, &rings, number)) [[likely]]
@@ -229,7 +240,8 @@ bool Actor::push_hint(shm::RingSet& rings, std::uint32_t ring, std::uint32_t slo
   });
 }
 
-[[gnu::noinline]] bool Actor::push_timer(std::uint32_t slot, std::uint32_t generation, std::uint64_t due) {
+[[gnu::noinline]] bool Actor::push_timer(std::uint32_t slot, std::uint32_t generation,
+                                         std::uint64_t due) {
   const std::uint32_t ring = store_.header().timers_ring;
   const auto push = [&] { return rings_.push(ring, shm::Hint(slot, generation), nullptr, 0); };
   const bool done = push() || relieved(push);
@@ -262,11 +274,12 @@ bool Actor::push_hint(shm::RingSet& rings, std::uint32_t ring, std::uint32_t slo
 }
 
 /// `timer`: when it is due or expires, 0 for never.
-Outcome Actor::publish(std::uint64_t flags, shm::RingSet& rings, std::uint32_t slot, JobRecord& job, Control filling,
-                       unsigned number, JobState state, std::uint64_t timer) {
+Outcome Actor::publish(std::uint64_t flags, shm::RingSet& rings, std::uint32_t slot, JobRecord& job,
+                       Control filling, unsigned number, JobState state, std::uint64_t timer) {
   const Control published = filling.to(slot_state(state), number, 0);
   const std::uint32_t generation = timer != 0 ? job.generation.get() : 0;
-  std::uint32_t ring = rings_.ensure(rings, number);  // also of one that waits: it must find it when it is due
+  // also of one that waits: it must find it when it is due
+  std::uint32_t ring = rings_.ensure(rings, number);
   const auto ensure = [&] { return (ring = rings_.ensure(rings, number)) != kNoIndex; };
   if (ring == kNoIndex && !relieved(ensure)) [[unlikely]]
     return Outcome::kNoRings;
@@ -276,9 +289,11 @@ Outcome Actor::publish(std::uint64_t flags, shm::RingSet& rings, std::uint32_t s
     job.control.exchange(published.word, Point::kSlotPublished);
   else
     job.control.store(published.word, Point::kSlotPublished);  // PAIR slot-publish
-  if (state == JobState::kAvailable && !stand_in_line(flags, rings, ring, slot, published)) [[unlikely]] {
+  if (state == JobState::kAvailable && !stand_in_line(flags, rings, ring, slot, published))
+      [[unlikely]] {
     self_.intent_data[3].set(0, Point::kIntentSet);  // no longer to be finished, but to be undone
-    if (job.control.cas_once(published.word, published.to(kSlotFilling, number, owner_).word, Point::kSlotFilling))
+    if (job.control.cas_once(published.word, published.to(kSlotFilling, number, owner_).word,
+                             Point::kSlotFilling))
       return Outcome::kNoChunks;
   }
   if (timer != 0) [[unlikely]]
@@ -298,14 +313,17 @@ Outcome Actor::put_in(const NewJob& spec, JobId& id) {
   const std::uint64_t flags = queue.flags.load();
   unsigned part = 0;
   if ((flags & kSharded) != 0 || spec.age_rate) [[unlikely]]
-    if (const Outcome chosen = choose_part(spec, queue, part); chosen != Outcome::kOk) return chosen;
+    if (const Outcome chosen = choose_part(spec, queue, part); chosen != Outcome::kOk)
+      return chosen;
   // 1. Room in a bounded queue comes first, for it may be refused.
   const bool bounded = (flags & (kBounded | kTenants)) != 0;
   TenantCharge tenant{spec.tenant, cost};
   met_.fullness.bound = 0;
   if (bounded) [[unlikely]] {
-    intend(Op::kAdmit, spec.queue, kNoIndex, mine.in.get(), mine.in_reserved.get(), mine.enqueued.get());
-    if (const Outcome admitted = admit_all(queue, mine, spec.queue, flags, cost, std::span(&tenant, 1));
+    intend(Op::kAdmit, spec.queue, kNoIndex, mine.in.get(), mine.in_reserved.get(),
+           mine.enqueued.get());
+    if (const Outcome admitted =
+            admit_all(queue, mine, spec.queue, flags, cost, std::span(&tenant, 1));
         admitted != Outcome::kOk) {
       intend_nothing();
       if (admitted == Outcome::kQueueFull && telling()) [[unlikely]]
@@ -333,28 +351,34 @@ Outcome Actor::put_in(const NewJob& spec, JobId& id) {
   if (bounded) [[unlikely]]
     intend_further(Op::kEnqueue, spec.queue, slot);
   else
-    intend(Op::kEnqueue, spec.queue, slot, mine.in.get(), mine.in_reserved.get(), mine.enqueued.get());
+    intend(Op::kEnqueue, spec.queue, slot, mine.in.get(), mine.in_reserved.get(),
+           mine.enqueued.get());
   if (outcome == Outcome::kOk) [[likely]] {
     if (!bounded) mine.in.set_ordered(mine.in.get() + cost, Point::kTallyIn);
     mine.enqueued.set_ordered(mine.enqueued.get() + 1, Point::kCounterMoved);
     const JobState state = birth_state(spec.pending, spec.scheduled_at, now);
     std::uint64_t timer = spec.expires_at;
-    if (state == JobState::kScheduled && (timer == 0 || spec.scheduled_at < timer)) timer = spec.scheduled_at;
+    if (state == JobState::kScheduled && (timer == 0 || spec.scheduled_at < timer))
+      timer = spec.scheduled_at;
     const unsigned ring = normal_ring(spec.rank);
     std::uint32_t lot = kNoIndex;
     if (!kPlain && limiting() && state == JobState::kAvailable) {
       lot = lot_at_birth(spec);
       job.limits.set(with_second(spec.limit, lot));
     }
-    shm::RingSet& rings = lot == kNoIndex ? store_.rings_of(spec.queue, part) : store_.lot(lot).rings;
-    outcome = publish(lot == kNoIndex ? flags : 0, rings, slot, job, Control(filling), ring, state, timer);
+    shm::RingSet& rings =
+        lot == kNoIndex ? store_.rings_of(spec.queue, part) : store_.lot(lot).rings;
+    outcome = publish(lot == kNoIndex ? flags : 0, rings, slot, job, Control(filling), ring, state,
+                      timer);
     if (outcome == Outcome::kOk) [[likely]] {
-      // A bound that was set meanwhile has not seen our charge: whoever cached the sums must read them again.
+      // A bound that was set meanwhile has not seen our charge: whoever cached the sums must read
+      // them again.
       const std::uint64_t now_flags = queue.flags.load_seq_cst();
       if (now_flags != flags) [[unlikely]]
         queue.flags.fetch_add(kFlagsEpoch, Point::kSetChanged);
       intend_nothing();
-      if ((now_flags & ~flags & kTenants) != 0) [[unlikely]]  // nor did who brought the waiting jobs into accounts
+      if ((now_flags & ~flags & kTenants) != 0)
+          [[unlikely]]  // nor did who brought the waiting jobs into accounts
         gather_accounts(spec.queue, kPatience);
       if (telling()) [[unlikely]]
         tell_new(spec, id, state == JobState::kAvailable, Control(filling));
@@ -373,7 +397,9 @@ Outcome Actor::put_in(const NewJob& spec, JobId& id) {
   return outcome;
 }
 
-[[gnu::flatten]] Outcome Actor::enqueue_plain(const NewJob& spec, JobId& id) { return put_in<true>(spec, id); }
+[[gnu::flatten]] Outcome Actor::enqueue_plain(const NewJob& spec, JobId& id) {
+  return put_in<true>(spec, id);
+}
 
 [[gnu::flatten]] Outcome Actor::enqueue(const NewJob& spec, JobId& id) {
   const LimitsHold hold(store_, self_.counters[kLimitsHeld], std::span(&spec, 1));

@@ -15,8 +15,9 @@ EventReader::EventReader(const Store& store, bool from_start)
     seen_[lane] = store.segment().lane(lane).counters[kEventsTold].get_ordered();
 }
 
-/// Adds what is new in a page. The page may be given to another lane meanwhile: 1. an event counts when its stamp is there
-/// before it is copied; 2. and when the page still has the same turn afterwards.
+/// Adds what is new in a page. The page may be given to another lane meanwhile: 1. an event counts
+/// when its stamp is there before it is copied; 2. and when the page still has the same turn
+/// afterwards.
 void EventReader::read_page(std::uint32_t page, std::vector<Found>& lanes) {
   const EventPageControl control(store_.event_control(page).load());
   if (control.turn() == 0 || control.word == done_[page] || control.lane() >= lanes.size()) return;
@@ -43,31 +44,36 @@ void EventReader::read_page(std::uint32_t page, std::vector<Found>& lanes) {
     event.lane = control.lane();
     event.sequence = sequence;
     event.time_ms = head & ((1ULL << 48) - 1);
-    if (EventPageControl(store_.event_control(page).load()).turn() != control.turn()) return;  // 2. PAIR event-page
-    if (event.kind > EventKind::kNone && event.kind < EventKind::kCount) found.events.push_back(event);
+    if (EventPageControl(store_.event_control(page).load()).turn() != control.turn())
+      return;  // 2. PAIR event-page
+    if (event.kind > EventKind::kNone && event.kind < EventKind::kCount)
+      found.events.push_back(event);
   }
   if (!control.open() && last <= seen) done_[page] = control.word;
 }
 
 namespace {
 
-/// By time, but the events of one lane stay in their order, as they come, and those of one job in that of the tags of its
-/// slot. A lane's clock may seem to go back, for an event may bear the time at which its operation began; and within a
-/// millisecond lanes cannot be told apart.
+/// By time, but the events of one lane stay in their order, as they come, and those of one job in
+/// that of the tags of its slot. A lane's clock may seem to go back, for an event may bear the time
+/// at which its operation began; and within a millisecond lanes cannot be told apart.
 class Order {
  public:
-  explicit Order(std::span<EventFacts> events) : given_(events.begin(), events.end()), before_(events.size(), kNone) {
+  explicit Order(std::span<EventFacts> events)
+      : given_(events.begin(), events.end()), before_(events.size(), kNone) {
     std::vector<std::size_t> by_time(given_.size());
     std::map<JobId, std::vector<std::size_t>> changes;
     std::vector<std::uint64_t> time(given_.size());
     for (std::size_t i = 0; i < given_.size(); ++i) {
       by_time[i] = i;
       time[i] = follows(i) ? std::max(time[i - 1], given_[i].time_ms) : given_[i].time_ms;
-      if (about_a_job(given_[i].kind) && given_[i].job != JobId{}) changes[given_[i].job].push_back(i);
+      if (about_a_job(given_[i].kind) && given_[i].job != JobId{})
+        changes[given_[i].job].push_back(i);
     }
     std::ranges::stable_sort(by_time, {}, [&](std::size_t i) { return time[i]; });
     for (auto& [job, at] : changes) {
-      std::ranges::stable_sort(at, {}, [&](std::size_t i) { return std::tie(given_[i].tag, time[i]); });
+      std::ranges::stable_sort(at, {},
+                               [&](std::size_t i) { return std::tie(given_[i].tag, time[i]); });
       for (std::size_t i = 1; i < at.size(); ++i) before_[at[i]] = at[i - 1];
     }
     to_ = events.begin();
@@ -77,7 +83,8 @@ class Order {
  private:
   static constexpr std::size_t kNone = ~std::size_t{0};
   bool follows(std::size_t i) const { return i > 0 && given_[i].lane == given_[i - 1].lane; }
-  /// After what has to be before it. Each is met once, so what a damaged segment says in a circle ends as well.
+  /// After what has to be before it. Each is met once, so what a damaged segment says in a circle
+  /// ends as well.
   void put(std::size_t last) {
     for (todo_ = {last}; !todo_.empty();) {
       const std::size_t i = todo_.back();
@@ -108,7 +115,8 @@ std::uint64_t EventReader::poll(std::vector<EventFacts>& events, std::uint64_t s
   bool news = false;
   for (std::uint32_t lane = 0; lane < lanes.size(); ++lane) {
     // What was told before we look through the pages is there, or has been overwritten.
-    lanes[lane].told = store_.segment().lane(lane).counters[kEventsTold].get_ordered();  // PAIR event-told
+    lanes[lane].told =
+        store_.segment().lane(lane).counters[kEventsTold].get_ordered();  // PAIR event-told
     seen_[lane] = std::min(seen_[lane], lanes[lane].told);
     news = news || lanes[lane].told != seen_[lane];
   }
@@ -121,9 +129,10 @@ std::uint64_t EventReader::poll(std::vector<EventFacts>& events, std::uint64_t s
     Found& found = lanes[lane];
     std::sort(found.events.begin(), found.events.end(),
               [](const EventFacts& a, const EventFacts& b) { return a.sequence < b.sequence; });
-    const auto young = std::find_if(found.events.begin(), found.events.end(), [&](const EventFacts& event) {
-      return event.time_ms <= now && now - event.time_ms < settle_ms;
-    });
+    const auto young =
+        std::find_if(found.events.begin(), found.events.end(), [&](const EventFacts& event) {
+          return event.time_ms <= now && now - event.time_ms < settle_ms;
+        });
     if (young != found.events.end()) found.told = young->sequence - 1;
     const auto count = static_cast<std::uint64_t>(young - found.events.begin());
     const std::uint64_t told = found.told - seen_[lane];

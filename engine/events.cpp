@@ -7,13 +7,15 @@ namespace ojs_shm::engine {
 
 using shm::Point;
 
-/// 1. the next turn names a page; 2. nobody writes it, and it is older: ours by one cas; 3. somebody does: the turn after
+/// 1. the next turn names a page; 2. nobody writes it, and it is older: ours by one cas; 3.
+///    somebody does: the turn after
 /// that. A lane keeps one page open, so among twice as many as there are lanes one is not.
 [[gnu::noinline]] bool EventLog::open() {
   close();
   const std::uint32_t pages = store_.event_pages();
   for (std::uint32_t look = 0; look < pages; ++look) {
-    const std::uint64_t turn = store_.header().event_turn.fetch_add(1, Point::kEventTurnTaken) + 1;  // 1
+    // 1
+    const std::uint64_t turn = store_.header().event_turn.fetch_add(1, Point::kEventTurnTaken) + 1;
     const auto page = static_cast<std::uint32_t>(turn % pages);
     const EventPageControl found(store_.event_control(page).load());
     if (found.open() || found.turn() >= turn) continue;  // 3

@@ -11,31 +11,33 @@ namespace ojs_shm::engine {
 /// What an event says. Numbers are part of the format: new ones come at the end.
 enum class EventKind : std::uint8_t {
   kNone,
-  kJobEnqueued,           ///< became available
-  kJobScheduled,          ///< value: due, Unix ms
-  kJobStarted,            ///<
-  kJobCompleted,          ///< value: how long it ran, ms
-  kJobFailed,             ///< value: how long it ran, ms
-  kJobRetrying,           ///< value: due, Unix ms
-  kJobDiscarded,          ///<
-  kJobCancelled,          ///<
-  kJobExpired,            ///< value: created, Unix ms
-  kJobHeartbeat,          ///< value: end of the lease, Unix ms
-  kJobProgress,           ///< value: in 1/10,000
-  kPriorityChanged,       ///<
-  kQueuePaused,           ///<
-  kQueueResumed,          ///<
-  kRateLimitExceeded,     ///< value: the limit's key
-  kRateLimitReleased,     ///< value: the limit's key
-  kRateLimitDropped,      ///< value: the limit's key
-  kQueueStarved,          ///< tag: available jobs, value: since when none was handed out, in ms
-  kPoolOverloaded,        ///< queue: the pool, tag: its active jobs, value: jobs that wait
-  kPoolRebalanced,        ///< queue: the pool, ranks: its strategies
-  kBackpressureWarning,   ///< tag: depth; value: bound, with kOfBytes
-  kBackpressureCleared,   ///< the same
-  kBackpressureRejected,  ///< the same; attempt, max_attempts: how many refusals; job: the first bytes of the type
-  kBackpressureDropped,   ///<
-  kText,                  ///< what had no room in the event before it, of the same lane: in job, tag and value
+  kJobEnqueued,          ///< became available
+  kJobScheduled,         ///< value: due, Unix ms
+  kJobStarted,           ///<
+  kJobCompleted,         ///< value: how long it ran, ms
+  kJobFailed,            ///< value: how long it ran, ms
+  kJobRetrying,          ///< value: due, Unix ms
+  kJobDiscarded,         ///<
+  kJobCancelled,         ///<
+  kJobExpired,           ///< value: created, Unix ms
+  kJobHeartbeat,         ///< value: end of the lease, Unix ms
+  kJobProgress,          ///< value: in 1/10,000
+  kPriorityChanged,      ///<
+  kQueuePaused,          ///<
+  kQueueResumed,         ///<
+  kRateLimitExceeded,    ///< value: the limit's key
+  kRateLimitReleased,    ///< value: the limit's key
+  kRateLimitDropped,     ///< value: the limit's key
+  kQueueStarved,         ///< tag: available jobs, value: since when none was handed out, in ms
+  kPoolOverloaded,       ///< queue: the pool, tag: its active jobs, value: jobs that wait
+  kPoolRebalanced,       ///< queue: the pool, ranks: its strategies
+  kBackpressureWarning,  ///< tag: depth; value: bound, with kOfBytes
+  kBackpressureCleared,  ///< the same
+  /// the same; attempt, max_attempts: how many refusals; job: the first bytes of the type
+  kBackpressureRejected,
+  kBackpressureDropped,  ///<
+  /// what had no room in the event before it, of the same lane: in job, tag and value
+  kText,
   kCount
 };
 
@@ -61,9 +63,9 @@ struct EventFacts {
   std::uint64_t sequence = 0;
 };
 
-/// Where one lane writes its events: in pages of sixteen, which it takes by turns with all others, so that who has much to
-/// tell gets much room. Nobody else writes a page that is open. A death leaves an open page, which its repair closes; an
-/// event of which the stamp is missing is none.
+/// Where one lane writes its events: in pages of sixteen, which it takes by turns with all others,
+/// so that who has much to tell gets much room. Nobody else writes a page that is open. A death
+/// leaves an open page, which its repair closes; an event of which the stamp is missing is none.
 class EventLog {
  public:
   EventLog(Store& store, std::uint32_t lane)
@@ -81,7 +83,8 @@ class EventLog {
       record.id_hi.set(event.job.hi);
       record.id_lo.set(event.job.lo);
       record.facts.set((event.queue & 0xFFFF) | std::uint64_t{event.attempt} << 16 |
-                       std::uint64_t{event.max_attempts} << 32 | std::uint64_t{event.previous_rank} << 48);
+                       std::uint64_t{event.max_attempts} << 32 |
+                       std::uint64_t{event.previous_rank} << 48);
       record.tag.set(event.tag);
       record.value.set(event.value);
       record.stamp.store(stamp_++, shm::Point::kEventWritten);
@@ -91,7 +94,8 @@ class EventLog {
   }
   /// Gives the page back, as whoever ends a lane must do.
   void close();
-  /// Closes what an earlier owner of this lane left open when it died, and counts its last event if need be.
+  /// Closes what an earlier owner of this lane left open when it died, and counts its last event if
+  /// need be.
   void close_left();
 
  private:
@@ -106,15 +110,16 @@ class EventLog {
   std::uint64_t stamp_ = 0;                       ///< of the next event
 };
 
-/// Reads what all lanes tell. Never writes; the segment may be mapped for reading, and may be damaged.
+/// Reads what all lanes tell. Never writes; the segment may be mapped for reading, and may be
+/// damaged.
 class EventReader {
  public:
   /// From now on, or everything that is still kept.
   EventReader(const Store& store, bool from_start);
 
-  /// Appends what has been told since the last call, by time, and for each job in the order of its changes. Events of the
-  /// last `settle_ms` wait for the next call: another lane may be about to tell what led to them. Returns how many were
-  /// overwritten before they could be read.
+  /// Appends what has been told since the last call, by time, and for each job in the order of its
+  /// changes. Events of the last `settle_ms` wait for the next call: another lane may be about to
+  /// tell what led to them. Returns how many were overwritten before they could be read.
   std::uint64_t poll(std::vector<EventFacts>& events, std::uint64_t settle_ms);
 
  private:
@@ -125,8 +130,10 @@ class EventReader {
   void read_page(std::uint32_t page, std::vector<Found>& lanes);
 
   const Store& store_;
-  std::vector<std::uint64_t> seen_;  ///< by lane: the sequence up to which everything has been given out or lost
-  std::vector<std::uint64_t> done_;  ///< by page: its control word when nothing in it was left to be read
+  /// by lane: the sequence up to which everything has been given out or lost
+  std::vector<std::uint64_t> seen_;
+  /// by page: its control word when nothing in it was left to be read
+  std::vector<std::uint64_t> done_;
 };
 
 }  // namespace ojs_shm::engine

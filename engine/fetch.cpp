@@ -6,11 +6,12 @@
 #include "engine/pools.hpp"
 #include "shm/parking.hpp"
 
-// The promise of a fetch, for one queue. There is an instant inside the call at which the job it returns was available
-// and no better one was: none at a smaller rank, none that stood before it at the same rank. And when it returns
-// nothing, there was an instant at which nothing was available. It is kept by looking twice: 1. collect what proves that
-// every better ring is empty (a clear index bit, or the empty cell at its head); 2. find the first live hint; 3. look at
-// every proof again; 4. claim by one cas on the control word, which fails if the job changed meanwhile.
+// The promise of a fetch, for one queue. There is an instant inside the call at which the job it
+// returns was available and no better one was: none at a smaller rank, none that stood before it at
+// the same rank. And when it returns nothing, there was an instant at which nothing was available.
+// It is kept by looking twice: 1. collect what proves that every better ring is empty (a clear
+// index bit, or the empty cell at its head); 2. find the first live hint; 3. look at every proof
+// again; 4. claim by one cas on the control word, which fails if the job changed meanwhile.
 
 namespace ojs_shm::engine {
 
@@ -26,12 +27,15 @@ Actor::Actor(Store& store, std::uint32_t lane)
       waits_(store, lane),
       events_(store, lane),
       random_(shm::random_u64()),
-      default_rank_(rank_of(store.convention(), info(store.convention()).default_priority).value_or(0)),
+      default_rank_(
+          rank_of(store.convention(), info(store.convention()).default_priority).value_or(0)),
       depth_cache_(store.max_queues()),
       look_(std::make_unique<Look>()) {
   near_ = {0, &store_.queue(0), tallies_};
-  found_quiet_.fill(kPassesBeforeQuiet - 1);               // at once, for workers that fetch once and go
-  self_.counters[kPoolSeat].set_ordered(0, Point::kNone);  // NO CRASH POINT: a seat means nothing without its lane
+  // at once, for workers that fetch once and go
+  found_quiet_.fill(kPassesBeforeQuiet - 1);
+  self_.counters[kPoolSeat].set_ordered(
+      0, Point::kNone);  // NO CRASH POINT: a seat means nothing without its lane
 }
 
 Actor::~Actor() = default;
@@ -43,8 +47,10 @@ bool Actor::unchanged(const QueueRecord& queue, const Look& look) const {
   return look.witnesses_stand();
 }
 
-/// Among what was given back to a rank, the job that became available first. The head leads; at most 64 are compared.
-[[gnu::noinline]] shm::Peeked Actor::oldest_in_front(std::uint32_t ring, unsigned number, shm::Peeked head) {
+/// Among what was given back to a rank, the job that became available first. The head leads; at
+/// most 64 are compared.
+[[gnu::noinline]] shm::Peeked Actor::oldest_in_front(std::uint32_t ring, unsigned number,
+                                                     shm::Peeked head) {
   shm::Peeked best = head;
   std::uint64_t best_time = store_.job(head.hint().index()).available_at.get();
   unsigned seen = 0;
@@ -61,14 +67,15 @@ bool Actor::unchanged(const QueueRecord& queue, const Look& look) const {
   return best;
 }
 
-/// Finds the best available job and fills `look` with it and with the proofs; false when there is none. The proofs
-/// have been looked at twice when it returns.
+/// Finds the best available job and fills `look` with it and with the proofs; false when there is
+/// none. The proofs have been looked at twice when it returns.
 bool Actor::look(QueueRecord& queue, Look& look) {
   look.queue = &queue;
   std::uint32_t left = rings_.longest_search();
   while (left > 0) {
     look.begin(queue.flags.load());
-    if (((look.flags & kLimited) != 0 || worker_limit_ != kNoIndex) && !past_gates_ && !gate_open(queue)) [[unlikely]]
+    if (((look.flags & kLimited) != 0 || worker_limit_ != kNoIndex) && !past_gates_ &&
+        !gate_open(queue)) [[unlikely]]
       return false;
     if (!is_plain(look.flags)) [[unlikely]]
       return survey(queue, look, left);
@@ -112,7 +119,8 @@ OJS_SHM_INLINE void Actor::prefetch_behind(const shm::Peeked& head) const {
   if (!shm::is_empty(value)) prefetch<kLinesTaken>(store_.job(shm::Hint(value).index()));
 }
 
-[[gnu::flatten]] Outcome Actor::fetch(std::uint32_t q, std::uint32_t lease_ms, bool lease_owned, Fetched& out) {
+[[gnu::flatten]] Outcome Actor::fetch(std::uint32_t q, std::uint32_t lease_ms, bool lease_owned,
+                                      Fetched& out) {
   come_near(q);
   QueueRecord& queue = *near_.queue;
   QueueTally& mine = *near_.tally;
@@ -130,8 +138,10 @@ OJS_SHM_INLINE void Actor::prefetch_behind(const shm::Peeked& head) const {
     JobRecord& job = *seen.job;
     intend(Op::kFetch, q, seen.slot, mine.out.get(), mine.dispatched.get());
     const Control claimed = seen.expected.to(kSlotClaimed, owner_);
-    if (!job.control.cas_once(seen.expected.word, claimed.word, Point::kSlotClaimed)) {  // PAIR slot-publish
-      if (seen.leads) shm::Rings::retire(seen.found);  // dead, and for ever: a failed claim moves head on by itself
+    if (!job.control.cas_once(seen.expected.word, claimed.word,
+                              Point::kSlotClaimed)) {  // PAIR slot-publish
+      // dead, and for ever: a failed claim moves head on by itself
+      if (seen.leads) shm::Rings::retire(seen.found);
       intend_nothing();
       continue;
     }
@@ -140,7 +150,8 @@ OJS_SHM_INLINE void Actor::prefetch_behind(const shm::Peeked& head) const {
     if (seen.flow != kNoIndex) [[unlikely]]
       end_turn(queue, seen, job.tenant.get());
     // Of one look at the clock for both; a job that came since became available later than that.
-    const std::uint64_t now = seen.now == 0 ? store_.now_ms() : std::max(seen.now, job.available_at.get());
+    const std::uint64_t now =
+        seen.now == 0 ? store_.now_ms() : std::max(seen.now, job.available_at.get());
     count_backlog(queue, ~0ULL);
     if (const std::uint64_t expires = job.expires_at.get(); expires != 0 && expires <= now) {
       expire_claimed(q, mine, job, seen.slot, claimed, now);
@@ -163,8 +174,9 @@ OJS_SHM_INLINE void Actor::prefetch_behind(const shm::Peeked& head) const {
 }
 
 /// Ends a job that was claimed after its time.
-[[gnu::noinline]] void Actor::expire_claimed(std::uint32_t q, QueueTally& mine, JobRecord& job, std::uint32_t slot,
-                                             Control claimed, std::uint64_t now) {
+[[gnu::noinline]] void Actor::expire_claimed(std::uint32_t q, QueueTally& mine, JobRecord& job,
+                                             std::uint32_t slot, Control claimed,
+                                             std::uint64_t now) {
   self_.intent_data[3].set(kSlotAvailable, Point::kIntentSet);
   intend_further(Op::kMove, q, slot);
   const Control moving = claimed.to(kSlotMoving, owner_);
@@ -179,17 +191,17 @@ OJS_SHM_INLINE void Actor::prefetch_behind(const shm::Peeked& head) const {
 }
 
 /// The body of a job that does not lie in its record.
-[[gnu::noinline]] void Actor::read_blocks(std::uint32_t slot, const JobRecord& job, std::uint64_t size,
-                                          std::string& body) const {
+[[gnu::noinline]] void Actor::read_blocks(std::uint32_t slot, const JobRecord& job,
+                                          std::uint64_t size, std::string& body) const {
   body.clear();
   shm::Blocks::read(segment_, job.body_block.get(), slot, job.generation.get(), size, body);
   body.resize(std::min<std::uint64_t>(size, std::uint64_t{store_.max_body()} + kInlineBytes));
 }
 
-/// Completes a claim: the record first, then the control word that makes the job active. What is copied out is read
-/// once, in the order in which it lies there.
-void Actor::take(JobRecord& job, Control claimed, QueueTally& mine, std::uint32_t lease_ms, bool lease_owned,
-                 std::uint64_t now, Fetched& out) {
+/// Completes a claim: the record first, then the control word that makes the job active. What is
+/// copied out is read once, in the order in which it lies there.
+void Actor::take(JobRecord& job, Control claimed, QueueTally& mine, std::uint32_t lease_ms,
+                 bool lease_owned, std::uint64_t now, Fetched& out) {
   const Control active = claimed.to(kSlotActive, lease_owned ? shm::kLeaseOwner : owner_);
   out.word = active.word;
   if (job.pool_word.get() != pool_) [[unlikely]]
@@ -206,7 +218,8 @@ void Actor::take(JobRecord& job, Control claimed, QueueTally& mine, std::uint32_
   const std::uint32_t type_args = job.type_args.get();
   out.type_length = type_args >> 24;
   out.args_length = type_args & 0xFF'FFFF;
-  const std::uint64_t size = std::uint64_t{out.type_length} + out.args_length + job.extra_length.get();
+  const std::uint64_t size =
+      std::uint64_t{out.type_length} + out.args_length + job.extra_length.get();
   std::uint32_t lease = lease_ms;
   if (lease == 0) lease = job.lease_ms.get();
   if (lease == 0) lease = store_.default_lease_ms();
@@ -243,7 +256,8 @@ void Actor::take(JobRecord& job, Control claimed, QueueTally& mine, std::uint32_
     room_made(*near_.queue, near_.number);
 }
 
-/// A lease shorter than any before must be known to the supervisor, who looks at leases only as often as needed.
+/// A lease shorter than any before must be known to the supervisor, who looks at leases only as
+/// often as needed.
 void Actor::note_lease(std::uint64_t lease_ms, std::uint64_t now) {
   shm::Header& header = segment_.header();
   std::uint64_t shortest = header.shortest_lease_ms.load_relaxed();  // relaxed: it only ever falls
@@ -257,7 +271,8 @@ void Actor::note_lease(std::uint64_t lease_ms, std::uint64_t now) {
   }
 }
 
-/// Clears the bits of rings that were open but empty: at once when there were many, else after some passes.
+/// Clears the bits of rings that were open but empty: at once when there were many, else after some
+/// passes.
 void Actor::tidy_index(const Look& look) {
   const unsigned witnesses = look.witnesses.size();
   for (unsigned i = 0; i < witnesses; ++i) {

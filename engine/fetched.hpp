@@ -39,6 +39,13 @@ enum class Activation : std::uint8_t {
   kTimed,    ///< a scheduled or retryable job, before its time
 };
 
-enum class Setback : std::uint8_t { kNack, kRequeue, kHolderDeath, kLeaseExpiry, kExecutionTimeout, kDrain };
+enum class Setback : std::uint8_t {
+  kNack,
+  kRequeue,
+  kHolderDeath,
+  kLeaseExpiry,
+  kExecutionTimeout,
+  kDrain
+};
 
 }  // namespace ojs_shm::engine

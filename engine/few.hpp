@@ -8,7 +8,8 @@
 
 namespace ojs_shm::engine {
 
-/// A list that is short as a rule: the first N lie in place, further ones in a vector that keeps its room.
+/// A list that is short as a rule: the first N lie in place, further ones in a vector that keeps
+/// its room.
 template <class T, unsigned N>
 class Few {
  public:

@@ -6,8 +6,9 @@
 #include "shm/atomics.hpp"
 #include "shm/bits.hpp"
 
-// Flows: what one tenant has waiting at one level of one queue that shares fairly. The ring of the level holds hints to flows
-// then, and a flow has a ring of its own for its jobs. Offsets only, no behaviour.
+// Flows: what one tenant has waiting at one level of one queue that shares fairly. The ring of the
+// level holds hints to flows then, and a flow has a ring of its own for its jobs. Offsets only, no
+// behaviour.
 
 namespace ojs_shm::engine {
 
@@ -20,7 +21,8 @@ using shm::Word;
 struct FlowControl {
   std::uint64_t word = 0;
   enum State : std::uint64_t {
-    kIdle = 0,    ///< in no line. It has no job: who brings one puts the flow in line before that is done
+    /// in no line. It has no job: who brings one puts the flow in line before that is done
+    kIdle = 0,
     kListed = 1,  ///< the hint with its tag stands in the line of its level
     kEnding = 2   ///< as listed; somebody has found it empty, and is about to take it out
   };
@@ -35,18 +37,21 @@ struct FlowControl {
   constexpr std::uint64_t served() const { return Served::get(word); }
   constexpr std::uint64_t tag() const { return Tag::get(word); }
   constexpr std::uint64_t next_tag() const { return (tag() + 1) & Tag::kMax; }
-  constexpr FlowControl with_served(std::uint64_t served) const { return FlowControl(Served::with(word, served)); }
+  constexpr FlowControl with_served(std::uint64_t served) const {
+    return FlowControl(Served::with(word, served));
+  }
   /// Its end is announced.
   constexpr FlowControl ending() const { return FlowControl(StateBits::with(word, kEnding)); }
-  /// It is not ended after all. Another word than before the announcement, for who has seen it empty then may be slow.
+  /// It is not ended after all. Another word than before the announcement, for who has seen it
+  /// empty then may be slow.
   constexpr FlowControl taken_back() const {
     return FlowControl(TakenBack::with(StateBits::with(word, kListed), TakenBack::get(word) + 1));
   }
   constexpr bool in_line() const { return state() == kListed || state() == kEnding; }
 };
 
-/// A flow. All zero is one that nobody has. Given to another tenant when it is idle and its room is wanted: who puts a job
-/// into it at that very moment has it served there.
+/// A flow. All zero is one that nobody has. Given to another tenant when it is idle and its room is
+/// wanted: who puts a job into it at that very moment has it served there.
 struct alignas(64) FlowRecord {
   Word key;      ///< queue, part, level and tenant, mixed; 0: nobody's yet
   Word control;  ///< FlowControl
@@ -78,7 +83,9 @@ struct Fairness {
       : word(On::put(on) | Weighted::put(weighted) | Default::put(default_weight)) {}
   constexpr bool on() const { return On::get(word) != 0; }
   constexpr bool weighted() const { return Weighted::get(word) != 0; }
-  constexpr std::uint64_t default_weight() const { return Default::get(word) == 0 ? 1 : Default::get(word); }
+  constexpr std::uint64_t default_weight() const {
+    return Default::get(word) == 0 ? 1 : Default::get(word);
+  }
   static constexpr std::uint32_t kMostWeight = 1000;
 };
 

@@ -6,25 +6,28 @@
 #include "engine/actor.hpp"
 #include "engine/look.hpp"
 
-// Tenants that share a queue fairly, within each level: deficit round robin over the flows that have jobs. The ring of the
-// level is their line. A flow in line has one live hint there; the flow at the head of the line gives its first job, and
-// goes to the end when it has given as many as its weight says. So a turn costs the same however many tenants there are,
-// and a flow without a job is in no line.
+// Tenants that share a queue fairly, within each level: deficit round robin over the flows that
+// have jobs. The ring of the level is their line. A flow in line has one live hint there; the flow
+// at the head of the line gives its first job, and goes to the end when it has given as many as its
+// weight says. So a turn costs the same however many tenants there are, and a flow without a job is
+// in no line.
 //
-// Into the line: 1. the job's hint into the flow's ring; 2. if the flow is not in line: its hint, with the next tag, into the
-// line; 3. the flow's control says so. Whoever meets that hint before 3 does it. Out of the line: 1. a fetch that finds no
-// job announces the end; 2. it looks again; 3. the flow is idle. Who puts a job into it after that look finds the
-// announcement, and takes it back, or finds it idle, and puts it in line again. An announcement that was taken back is
-// never made with the same word again: else who has looked for the first one ends the flow by the second.
+// Into the line: 1. the job's hint into the flow's ring; 2. if the flow is not in line: its hint,
+// with the next tag, into the line; 3. the flow's control says so. Whoever meets that hint before 3
+// does it. Out of the line: 1. a fetch that finds no job announces the end; 2. it looks again; 3.
+// the flow is idle. Who puts a job into it after that look finds the announcement, and takes it
+// back, or finds it idle, and puts it in line again. An announcement that was taken back is never
+// made with the same word again: else who has looked for the first one ends the flow by the second.
 
 namespace ojs_shm::engine {
 
 using shm::Hint;
 using shm::Point;
 
-// ---- into the line --------------------------------------------------------------------------------------------------
+// ---- into the line ------------------------------------------------------------------------------
 
-/// The flow of that key; a new one if need be, or one that is idle. kNoIndex when all that may be are in line.
+/// The flow of that key; a new one if need be, or one that is idle. kNoIndex when all that may be
+/// are in line.
 std::uint32_t Actor::take_flow(std::uint64_t key) {
   constexpr std::uint32_t kFar = 32;
   const std::uint32_t flows = store_.flows();
@@ -36,7 +39,8 @@ std::uint32_t Actor::take_flow(std::uint64_t key) {
       const FlowRecord& flow = store_.flow(at);
       const std::uint64_t found = flow.key.load();
       if (found == key) return at;
-      if (free == kNoIndex && (found == 0 || FlowControl(flow.control.load()).state() == FlowControl::kIdle))
+      if (free == kNoIndex &&
+          (found == 0 || FlowControl(flow.control.load()).state() == FlowControl::kIdle))
         free = at, before = found;
       if (found == 0) break;
     }
@@ -58,16 +62,19 @@ bool Actor::list_flow(std::uint32_t at, shm::RingSet& rings, std::uint32_t ring,
     }
     const Hint hint(at, found.next_tag(), Hint::kLineFirst);
     if (ring == kNoIndex || !rings_.push(ring, hint, &rings, number)) return false;
-    control.cas_once(found.word, FlowControl(FlowControl::kListed, 0, found.next_tag()).word, Point::kFlowListed);
+    control.cas_once(found.word, FlowControl(FlowControl::kListed, 0, found.next_tag()).word,
+                     Point::kFlowListed);
   }
   return false;
 }
 
 /// False when there is no flow or no room: the job then stands in the level's line by itself.
-bool Actor::join_flow(shm::RingSet& rings, std::uint32_t ring, std::uint32_t slot, Control available) {
+bool Actor::join_flow(shm::RingSet& rings, std::uint32_t ring, std::uint32_t slot,
+                      Control available) {
   const JobRecord& job = store_.job(slot);
   if (store_.parked(job)) return false;  // lots have an order of their own
-  const std::uint64_t place = std::uint64_t{job.queue.get()} << 16 | job.flags().part() << 12 | available.ring();
+  const std::uint64_t place =
+      std::uint64_t{job.queue.get()} << 16 | job.flags().part() << 12 | available.ring();
   const std::uint32_t flow = take_flow(mix_key(place, job.tenant.get()));
   if (flow == kNoIndex) return false;
   const Hint hint(slot, available.tag());
@@ -78,12 +85,12 @@ bool Actor::join_flow(shm::RingSet& rings, std::uint32_t ring, std::uint32_t slo
   return (push() || relieved(push)) && list_flow(flow, rings, ring, available.ring());
 }
 
-// ---- out of the line ------------------------------------------------------------------------------------------------
+// ---- out of the line ----------------------------------------------------------------------------
 
-/// The first job of the flow to which the hint at the head of a level leads. False when there is none, and the head has
-/// moved or is about to.
-bool Actor::first_of_flow(shm::RingSet& rings, unsigned number, std::uint32_t q, const shm::Peeked& head,
-                          std::uint32_t& left, Live& live) {
+/// The first job of the flow to which the hint at the head of a level leads. False when there is
+/// none, and the head has moved or is about to.
+bool Actor::first_of_flow(shm::RingSet& rings, unsigned number, std::uint32_t q,
+                          const shm::Peeked& head, std::uint32_t& left, Live& live) {
   const Hint hint = head.hint();
   if (hint.index() >= store_.flows()) {
     shm::Rings::retire(head);
@@ -93,9 +100,11 @@ bool Actor::first_of_flow(shm::RingSet& rings, unsigned number, std::uint32_t q,
   const FlowControl found(flow.control.load());
   const std::uint32_t own = flow.ring.load() - 1;
   if (!found.in_line() || found.tag() != hint.tag() || own == kNoIndex) {
-    const bool begun = hint.ahead() && found.next_tag() == hint.tag() && found.state() != FlowControl::kEnding;
+    const bool begun =
+        hint.ahead() && found.next_tag() == hint.tag() && found.state() != FlowControl::kEnding;
     if (begun && own != kNoIndex)  // finish what somebody began
-      flow.control.cas_once(found.word, FlowControl(FlowControl::kListed, 0, hint.tag()).word, Point::kFlowListed);
+      flow.control.cas_once(found.word, FlowControl(FlowControl::kListed, 0, hint.tag()).word,
+                            Point::kFlowListed);
     else
       shm::Rings::retire(head);
     return false;
@@ -121,7 +130,8 @@ bool Actor::first_of_flow(shm::RingSet& rings, unsigned number, std::uint32_t q,
     if (control.ring() != number || job.queue.get() != q || &store_.rings_of(job) != &rings) {
       // It came while the flow was given to another tenant.
       shm::RingSet& its = store_.rings_of(job);
-      if (!push_hint(its, rings_.ensure(its, control.ring()), job_hint.index(), control)) announce_lost_hint();
+      if (!push_hint(its, rings_.ensure(its, control.ring()), job_hint.index(), control))
+        announce_lost_hint();
       shm::Rings::retire(first);
       continue;
     }
@@ -136,21 +146,25 @@ bool Actor::first_of_flow(shm::RingSet& rings, unsigned number, std::uint32_t q,
   return false;
 }
 
-void Actor::end_flow(FlowRecord& flow, FlowControl found, std::uint32_t own, const shm::Peeked& head) {
+void Actor::end_flow(FlowRecord& flow, FlowControl found, std::uint32_t own,
+                     const shm::Peeked& head) {
   if (found.state() == FlowControl::kListed) {
-    if (!flow.control.cas_once(found.word, found.ending().word, Point::kFlowEnding)) return;  // PAIR flow-line
+    if (!flow.control.cas_once(found.word, found.ending().word, Point::kFlowEnding))
+      return;  // PAIR flow-line
     found = found.ending();
   }
   if (!rings_.peek(own).empty()) {
     flow.control.cas_once(found.word, found.taken_back().word, Point::kFlowListed);
     return;
   }
-  if (flow.control.cas_once(found.word, FlowControl(FlowControl::kIdle, 0, found.next_tag()).word, Point::kFlowEnded))
+  if (flow.control.cas_once(found.word, FlowControl(FlowControl::kIdle, 0, found.next_tag()).word,
+                            Point::kFlowEnded))
     shm::Rings::retire(head);
 }
 
-/// After a job of the flow at the head has been taken: 1. it may give more in this turn; 2. it has none left; 3. it goes to
-/// the end of the line. A death in between leaves it at the head, or in two places, of which one is dead.
+/// After a job of the flow at the head has been taken: 1. it may give more in this turn; 2. it has
+/// none left; 3. it goes to the end of the line. A death in between leaves it at the head, or in
+/// two places, of which one is dead.
 [[gnu::noinline]] void Actor::end_turn(QueueRecord& queue, const Look& look, std::uint64_t tenant) {
   FlowRecord& flow = store_.flow(look.flow);
   shm::RingSet& rings = store_.rings_of(*look.job);
@@ -158,10 +172,13 @@ void Actor::end_flow(FlowRecord& flow, FlowControl found, std::uint32_t own, con
   if (own == kNoIndex || ring == kNoIndex) return;
   const FlowControl found(flow.control.load());
   const shm::Peeked line = rings_.peek(ring);
-  const bool leads = !line.empty() && line.hint().leads_to_line() && line.hint().index() == look.flow;
-  if (!leads || !found.in_line() || found.tag() != line.hint().tag()) return;  // somebody else has ended this turn
-  if (found.served() + 1 < store_.weight_of(queue, tenant)) {                  // 1
-    flow.control.cas_once(found.word, found.with_served(found.served() + 1).word, Point::kFlowServed);
+  const bool leads =
+      !line.empty() && line.hint().leads_to_line() && line.hint().index() == look.flow;
+  // somebody else has ended this turn
+  if (!leads || !found.in_line() || found.tag() != line.hint().tag()) return;
+  if (found.served() + 1 < store_.weight_of(queue, tenant)) {  // 1
+    flow.control.cas_once(found.word, found.with_served(found.served() + 1).word,
+                          Point::kFlowServed);
     return;
   }
   if (rings_.peek(own).empty()) return end_flow(flow, found, own, line);  // 2
@@ -173,11 +190,11 @@ void Actor::end_flow(FlowRecord& flow, FlowControl found, std::uint32_t own, con
     shm::Rings::retire(line);
 }
 
-// ---- settings -------------------------------------------------------------------------------------------------------
+// ---- settings -----------------------------------------------------------------------------------
 
-/// On: from now on jobs join flows, and those that wait are brought into theirs, by whoever meets them first. Off: from now on
-/// jobs stand in line by themselves, and so do those that wait. A death in between leaves some of the backlog in flows: it
-/// is served by turns.
+/// On: from now on jobs join flows, and those that wait are brought into theirs, by whoever meets
+/// them first. Off: from now on jobs stand in line by themselves, and so do those that wait. A
+/// death in between leaves some of the backlog in flows: it is served by turns.
 void Actor::set_fairness(std::uint32_t q, Fairness fairness) {
   QueueRecord& queue = store_.queue(q);
   queue.fairness.store(fairness.word, Point::kSetChanged);
@@ -209,10 +226,11 @@ void Actor::gather_flows(std::uint32_t q) {
   }
 }
 
-/// 1. Announces the end of every flow that has a job of the queue; 2. gives each of its jobs a place of its own, in the order
-/// in which they came, also one of another queue, which came while the flow was given to another tenant; 3. the flows are
-/// idle, but for those that got a job meanwhile, or from which one was taken: again, for these. What stays in line after all
-/// is served by turns.
+/// 1. Announces the end of every flow that has a job of the queue; 2. gives each of its jobs a
+///    place of its own, in the order
+/// in which they came, also one of another queue, which came while the flow was given to another
+/// tenant; 3. the flows are idle, but for those that got a job meanwhile, or from which one was
+/// taken: again, for these. What stays in line after all is served by turns.
 void Actor::dissolve_flows(std::uint32_t q) {
   struct Waiting {
     unsigned number;
@@ -229,7 +247,9 @@ void Actor::dissolve_flows(std::uint32_t q) {
       FlowControl found(control.load());
       if (!found.in_line()) return;
       const FlowControl announced = found.ending();
-      if (found.word != announced.word && !control.cas_once(found.word, announced.word, Point::kFlowEnding))  // 1
+      // 1
+      if (found.word != announced.word &&
+          !control.cas_once(found.word, announced.word, Point::kFlowEnding))
         return;
       const std::size_t others = jobs.size();
       bool ours = false;
@@ -239,7 +259,8 @@ void Actor::dissolve_flows(std::uint32_t q) {
         const JobRecord& job = store_.job(hint.index());
         const Control available(job.control.load());
         if (available.state() != kSlotAvailable || available.tag() != hint.tag()) return;
-        jobs.push_back({available.ring(), job.available_at.get(), job.id(), hint.index(), available});
+        jobs.push_back(
+            {available.ring(), job.available_at.get(), job.id(), hint.index(), available});
         ours = ours || job.queue.get() == q;
       });
       if (ours)
@@ -248,8 +269,11 @@ void Actor::dissolve_flows(std::uint32_t q) {
         jobs.resize(others);
     });
     if (ending.empty()) return;
-    const auto key = [](const Waiting& job) { return std::tuple(job.number, job.available_at, job.id); };
-    std::sort(jobs.begin(), jobs.end(), [&key](const Waiting& a, const Waiting& b) { return key(a) < key(b); });
+    const auto key = [](const Waiting& job) {
+      return std::tuple(job.number, job.available_at, job.id);
+    };
+    std::sort(jobs.begin(), jobs.end(),
+              [&key](const Waiting& a, const Waiting& b) { return key(a) < key(b); });
     for (const Waiting& job : jobs) {  // 2
       shm::RingSet& rings = store_.rings_of(store_.job(job.slot));
       if (!push_hint(rings, rings_.ensure(rings, job.number), job.slot, job.control)) return;
@@ -257,13 +281,15 @@ void Actor::dissolve_flows(std::uint32_t q) {
     bool done = true;
     for (const auto& [at, announced] : ending)  // 3
       done = store_.flow(at).control.cas_once(
-                 announced.word, FlowControl(FlowControl::kIdle, 0, announced.next_tag()).word, Point::kFlowEnded) &&
+                 announced.word, FlowControl(FlowControl::kIdle, 0, announced.next_tag()).word,
+                 Point::kFlowEnded) &&
              done;
     if (done) return;
   }
 }
 
-/// What is said of that tenant of the queue; null when nothing is, and with `make` when the table is full.
+/// What is said of that tenant of the queue; null when nothing is, and with `make` when the table
+/// is full.
 TenantRule* Actor::name_tenant(std::uint32_t q, std::string_view tenant, bool make) {
   const std::uint64_t key = mix_key(q, Store::hash_tenant(tenant));
   for (std::uint32_t i = 0; i < kTenantRules; ++i) {
@@ -274,7 +300,8 @@ TenantRule* Actor::name_tenant(std::uint32_t q, std::string_view tenant, bool ma
     if (found != key) continue;
     // Whoever knows the name may write it: all would write the same.
     const std::string_view name = tenant.substr(0, sizeof rule.name);
-    shm::copy_in(rule.name, name.data(), name.size());  // NO CRASH POINT: without its length a name is none
+    shm::copy_in(rule.name, name.data(),
+                 name.size());  // NO CRASH POINT: without its length a name is none
     rule.queue_and_length.store(std::uint64_t{q} << 32 | name.size(), Point::kTenantNamed);
     return &rule;
   }

@@ -8,23 +8,26 @@
 #include "engine/rates.hpp"
 #include "shm/parking.hpp"
 
-// What a limit does to jobs. Whoever claims a job asks each of its keys, and begins only with all of them. A job that a
-// key holds back leaves its ring once, for the key's lot: it stays available, in nobody's way, and keeps its level and its
-// place. Whoever lets a permit go moves the best job of each lot of that key back to the front of its level, where it is
-// claimed like any other, and asks again: so what is free is never waited for in vain, and a job that was let go in vain
-// goes back to its lot.
+// What a limit does to jobs. Whoever claims a job asks each of its keys, and begins only with all
+// of them. A job that a key holds back leaves its ring once, for the key's lot: it stays available,
+// in nobody's way, and keeps its level and its place. Whoever lets a permit go moves the best job
+// of each lot of that key back to the front of its level, where it is claimed like any other, and
+// asks again: so what is free is never waited for in vain, and a job that was let go in vain goes
+// back to its lot.
 //
-// Nobody is forgotten. Who parks 1. puts the job into the lot, 2. looks for room once more; who gives a permit back does
-// so first, and then looks into the lot: one of them sees the other. Who dies between the two is followed by his repair,
-// which looks into all lots; and the supervisor does so every second while something stands in one.
+// Nobody is forgotten. Who parks 1. puts the job into the lot, 2. looks for room once more; who
+// gives a permit back does so first, and then looks into the lot: one of them sees the other. Who
+// dies between the two is followed by his repair, which looks into all lots; and the supervisor
+// does so every second while something stands in one.
 
 namespace ojs_shm::engine {
 
 using shm::Point;
 
 namespace {
-constexpr std::uint64_t kRetryLimitMs = 1000;  ///< until a job is tried again whose time is not known
-}
+/// until a job is tried again whose time is not known
+constexpr std::uint64_t kRetryLimitMs = 1000;
+}  // namespace
 
 /// Whether a queue's own key, or that of this lane's worker, lets anything begin.
 [[gnu::noinline]] bool Actor::gate_open(const QueueRecord& queue) {
@@ -32,7 +35,8 @@ constexpr std::uint64_t kRetryLimitMs = 1000;  ///< until a job is tried again w
   for (const std::uint64_t key : {queue.limit.load(), std::uint64_t{worker_limit_} + 1}) {
     if (key == 0 || key > store_.limit_keys()) continue;
     std::uint64_t at = 0;
-    if (may_begin(store_, store_.limit_key(static_cast<std::uint32_t>(key - 1)), now, &at)) continue;
+    if (may_begin(store_, store_.limit_key(static_cast<std::uint32_t>(key - 1)), now, &at))
+      continue;
     ring_for(at);
     return false;
   }
@@ -48,11 +52,13 @@ void Actor::ring_for(std::uint64_t at) {
 }
 
 /// Takes a beginning of every key, or of none.
-[[gnu::noinline]] unsigned Actor::take_limits(const LimitList& keys, Permit holder, std::uint64_t now) {
+[[gnu::noinline]] unsigned Actor::take_limits(const LimitList& keys, Permit holder,
+                                              std::uint64_t now) {
   const Permits permits(store_);
   const Rates rates(store_);
   unsigned refused = 0;
-  while (refused < keys.count && permits.take(store_.limit_key(keys.key[refused]).permits, holder)) ++refused;
+  while (refused < keys.count && permits.take(store_.limit_key(keys.key[refused]).permits, holder))
+    ++refused;
   for (unsigned i = 0; refused == keys.count && i < keys.count; ++i)
     if (rates.next(store_.limit_key(keys.key[i]), now) != 0) refused = i;
   unsigned begun = 0;
@@ -64,13 +70,16 @@ void Actor::ring_for(std::uint64_t at) {
   }
   if (refused == keys.count) return refused;
   for (unsigned i = 0; i < begun; ++i) rates.give_back(store_.limit_key(keys.key[i]), now);
-  for (unsigned i = 0; i < keys.count; ++i) permits.give(store_.limit_key(keys.key[i]).permits, holder);
+  for (unsigned i = 0; i < keys.count; ++i)
+    permits.give(store_.limit_key(keys.key[i]).permits, holder);
   return refused;
 }
 
-/// For a job that this lane has just claimed. Unless it passes, it is no longer in this lane's hands.
-[[gnu::noinline]] Actor::Passage Actor::pass_limits(std::uint32_t q, std::uint32_t slot, JobRecord& job,
-                                                    Control claimed, std::uint64_t now) {
+/// For a job that this lane has just claimed. Unless it passes, it is no longer in this lane's
+/// hands.
+[[gnu::noinline]] Actor::Passage Actor::pass_limits(std::uint32_t q, std::uint32_t slot,
+                                                    JobRecord& job, Control claimed,
+                                                    std::uint64_t now) {
   const std::uint32_t worker_limit = limit_of_worker();
   if (worker_limit != kNoIndex) job.limits.set(with_second(job.limits.get(), worker_limit));
   const LimitList keys = limits_of(store_, slot, job, worker_limit != kNoIndex);
@@ -78,18 +87,21 @@ void Actor::ring_for(std::uint64_t at) {
   const unsigned refused = take_limits(keys, Permit(slot, job.generation.get()), now);
   if (refused == keys.count) {
     for (unsigned i = 0; i < keys.count; ++i)  // there may be room for one more than was let go
-      if (const std::uint32_t lot = find_lot(store_, store_.limit_key(keys.key[i]), q); lot != kNoIndex)
+      if (const std::uint32_t lot = find_lot(store_, store_.limit_key(keys.key[i]), q);
+          lot != kNoIndex)
         pending_lots_.push_back(lot);
     return Passage::kPasses;
   }
   job.limits.set(with_second(job.limits.get(), kNoIndex));
   if (keys.gate(refused)) {
-    make_available(store_.queue(q), slot, job, claimed, front_ring(rank_of_ring(claimed.ring())), 0, true);
+    make_available(store_.queue(q), slot, job, claimed, front_ring(rank_of_ring(claimed.ring())), 0,
+                   true);
     let_begin(keys, q);
     return Passage::kGateClosed;
   }
   hold_back(keys.key[refused], slot, job, claimed, now);
-  // Whoever ended a job meanwhile saw none in the lot. And what was taken of the other keys is free again.
+  // Whoever ended a job meanwhile saw none in the lot. And what was taken of the other keys is free
+  // again.
   let_begin(keys, q);  // 2
   return Passage::kHeldBack;
 }
@@ -98,12 +110,15 @@ void Actor::ring_for(std::uint64_t at) {
 [[gnu::noinline]] void Actor::follow_dispatch() {
   const std::uint64_t now = store_.now_ms();
   for (const std::uint32_t lot : pending_lots_)
-    if (occupied(store_.lot(lot)) && may_begin(store_, store_.limit_key(store_.lot(lot).key()), now)) unpark(lot);
+    if (occupied(store_.lot(lot)) &&
+        may_begin(store_, store_.limit_key(store_.lot(lot).key()), now))
+      unpark(lot);
   pending_lots_.clear();
 }
 
 /// What the key says of jobs for which there is no room.
-void Actor::hold_back(std::uint32_t key, std::uint32_t slot, JobRecord& job, Control claimed, std::uint64_t now) {
+void Actor::hold_back(std::uint32_t key, std::uint32_t slot, JobRecord& job, Control claimed,
+                      std::uint64_t now) {
   const std::uint32_t q = job.queue.get();
   LimitKey& limit = store_.limit_key(key);
   limit.exceeded.fetch_add(1, Point::kCounterMoved);
@@ -111,7 +126,8 @@ void Actor::hold_back(std::uint32_t key, std::uint32_t slot, JobRecord& job, Con
   may_begin(store_, limit, now, &at);
   switch (on_limit_of(limit.config.load())) {
     case OnLimit::kDrop: return drop_limited(key, slot, job, claimed, now);
-    case OnLimit::kReschedule: return reschedule(slot, job, claimed, at != 0 ? at : now + kRetryLimitMs);
+    case OnLimit::kReschedule:
+      return reschedule(slot, job, claimed, at != 0 ? at : now + kRetryLimitMs);
     case OnLimit::kWait: break;
   }
   const std::uint32_t lot = ensure_lot(key, q);
@@ -142,7 +158,8 @@ void Actor::reschedule(std::uint32_t slot, JobRecord& job, Control claimed, std:
   intend_nothing();
 }
 
-void Actor::drop_limited(std::uint32_t key, std::uint32_t slot, JobRecord& job, Control claimed, std::uint64_t now) {
+void Actor::drop_limited(std::uint32_t key, std::uint32_t slot, JobRecord& job, Control claimed,
+                         std::uint64_t now) {
   const std::uint32_t q = job.queue.get();
   QueueTally& mine = tally(q);
   self_.intent_data[3].set(kSlotAvailable, Point::kIntentSet);
@@ -159,8 +176,9 @@ void Actor::drop_limited(std::uint32_t key, std::uint32_t slot, JobRecord& job, 
   finish(slot, job, moving.to(kSlotDiscarded), true);
 }
 
-/// Lots stay as long as their key, and everybody takes the first free one: so a lot that is being made by two, or was half
-/// made by somebody dead, is one lot only. Where a lot became free in between there are two; then the first name holds.
+/// Lots stay as long as their key, and everybody takes the first free one: so a lot that is being
+/// made by two, or was half made by somebody dead, is one lot only. Where a lot became free in
+/// between there are two; then the first name holds.
 std::uint32_t Actor::ensure_lot(std::uint32_t at, std::uint32_t q) {
   LimitKey& key = store_.limit_key(at);
   if (const std::uint32_t known = find_lot(store_, key, q); known != kNoIndex) return known;
@@ -180,10 +198,12 @@ std::uint32_t Actor::ensure_lot(std::uint32_t at, std::uint32_t q) {
   return kNoIndex;
 }
 
-/// Where a new job stands: in the lot of a key, when others of it wait there already. kNoIndex: in its queue.
+/// Where a new job stands: in the lot of a key, when others of it wait there already. kNoIndex: in
+/// its queue.
 std::uint32_t Actor::lot_at_birth(const NewJob& spec) const {
   const bool tenants = (store_.header().limiting.load() & kLimitsTenants) != 0 && spec.tenant != 0;
-  for (const std::uint32_t key : {spec.limit - 1U, tenants ? find_tenant_limit(store_, spec.tenant) : kNoIndex}) {
+  for (const std::uint32_t key :
+       {spec.limit - 1U, tenants ? find_tenant_limit(store_, spec.tenant) : kNoIndex}) {
     if (key >= store_.limit_keys()) continue;
     const std::uint32_t lot = find_lot(store_, store_.limit_key(key), spec.queue);
     if (lot != kNoIndex && on_limit_of(store_.limit_key(key).config.load()) == OnLimit::kWait &&
@@ -208,7 +228,8 @@ bool Actor::unpark(std::uint32_t lot_number) {
   if (lot.queue() >= store_.max_queues()) return false;
   std::uint32_t left = rings_.longest_search();
   for (unsigned i = 0; i < shm::kIndexWords; ++i)
-    for (std::uint64_t bits = lot.rings.index[i].load_seq_cst() & 0xFFFF'FFFF; bits != 0; bits &= bits - 1) {
+    for (std::uint64_t bits = lot.rings.index[i].load_seq_cst() & 0xFFFF'FFFF; bits != 0;
+         bits &= bits - 1) {
       const unsigned number = i * 32 + static_cast<unsigned>(std::countr_zero(bits));
       const std::uint32_t ring = shm::Rings::find(lot.rings, number);
       for (; ring != kNoIndex && left > 0; --left) {
@@ -223,8 +244,10 @@ bool Actor::unpark(std::uint32_t lot_number) {
   return false;
 }
 
-/// True when a job has left the lot. False: what stood at the head is dead, moved, or taken by another.
-bool Actor::unpark_head(const ParkingLot& lot, std::uint32_t ring, unsigned number, const shm::Peeked& head) {
+/// True when a job has left the lot. False: what stood at the head is dead, moved, or taken by
+/// another.
+bool Actor::unpark_head(const ParkingLot& lot, std::uint32_t ring, unsigned number,
+                        const shm::Peeked& head) {
   const std::uint32_t q = lot.queue();
   const shm::Hint first = head.hint();
   if (first.index() >= store_.slots()) {
@@ -233,7 +256,8 @@ bool Actor::unpark_head(const ParkingLot& lot, std::uint32_t ring, unsigned numb
   }
   const Control found(store_.job(first.index()).control.load());
   const Control expected(kSlotAvailable, number, 0, first.tag());
-  if (first.hint_first() && found.state() == kSlotAvailable && found.moved_to(number).tag() == first.tag()) {
+  if (first.hint_first() && found.state() == kSlotAvailable &&
+      found.moved_to(number).tag() == first.tag()) {
     store_.job(first.index()).control.cas_once(found.word, expected.word, Point::kMoveHelped);
     return false;
   }
@@ -261,7 +285,8 @@ bool Actor::unpark_head(const ParkingLot& lot, std::uint32_t ring, unsigned numb
   return true;
 }
 
-/// Gives the permits of a job in this lane's hands back. What follows from it is let_begin(), once the job has left them.
+/// Gives the permits of a job in this lane's hands back. What follows from it is let_begin(), once
+/// the job has left them.
 [[gnu::noinline]] LimitList Actor::give_limits(std::uint32_t slot, JobRecord& job, bool held) {
   LimitList keys = limits_of(store_, slot, job, held);
   const Permits permits(store_);
@@ -313,7 +338,8 @@ std::uint64_t Actor::tend_limits(std::uint64_t now) {
     std::uint64_t at = 0;
     if (may_begin(store_, store_.limit_key(static_cast<std::uint32_t>(key - 1)), now, &at))
       wake_one(store_.queue(q));
-    else if (std::ranges::any_of(store_.queue(q).waiters, [](const Word& word) { return word.load() != 0; }))
+    else if (std::ranges::any_of(store_.queue(q).waiters,
+                                 [](const Word& word) { return word.load() != 0; }))
       by(at);
   }
   return next;
@@ -323,7 +349,8 @@ std::uint64_t Actor::tend_limits(std::uint64_t now) {
 void Actor::mend_limits() {
   if (!limiting()) return;
   for (std::uint32_t at = 0; at < store_.limit_keys(); ++at)
-    if (store_.limit_key(at).name_hash.load() != 0) Permits(store_).sweep(store_.limit_key(at).permits);
+    if (store_.limit_key(at).name_hash.load() != 0)
+      Permits(store_).sweep(store_.limit_key(at).permits);
   mending_ = false;
   tend_limits(store_.now_ms());
 }

@@ -18,18 +18,18 @@
 #include "shm/control.hpp"
 #include "shm/layout.hpp"
 
-// What the engine keeps in a segment: a record in each slot, and an area with its own header, the types' default
-// priorities and the queues. Offsets only, no behaviour.
+// What the engine keeps in a segment: a record in each slot, and an area with its own header, the
+// types' default priorities and the queues. Offsets only, no behaviour.
 //
 //   area: EngineHeader | TypeDefault[kTypeDefaults] | FlowRecord[flows] | QueueRecord[max_queues]
-//         | PartRings[spare_parts] | PoolRecord[kPools] | AccountRecord[accounts] | LimitKey[limit_keys]
-//         | ParkingLot[lots]
-//         | PermitPage[permit_pages] | WaitPage[wait_pages] | EventPage[event_pages] | QueueTally[max_queues][lanes]
-//         | TenantRule[kTenantRules] | RoomTicket[room_tickets] | AccountTally[lanes][accounts]
-//         | words: control of the events, which queues are busy, runs of permits, backlogs
-//         | SampleTimes | QueueSamples[max_queues]
+//         | PartRings[spare_parts] | PoolRecord[kPools] | AccountRecord[accounts] |
+//         LimitKey[limit_keys] | ParkingLot[lots] | PermitPage[permit_pages] | WaitPage[wait_pages]
+//         | EventPage[event_pages] | QueueTally[max_queues][lanes] | TenantRule[kTenantRules] |
+//         RoomTicket[room_tickets] | AccountTally[lanes][accounts] | words: control of the events,
+//         which queues are busy, runs of permits, backlogs | SampleTimes | QueueSamples[max_queues]
 //
-// The wider an element's alignment, the nearer to the front: each table begins where the one before it ends.
+// The wider an element's alignment, the nearer to the front: each table begins where the one before
+// it ends.
 
 namespace ojs_shm::engine {
 
@@ -39,8 +39,8 @@ using shm::LaneWord;
 using shm::Plain;
 using shm::Word;
 
-/// The state field of a slot's control word: free, a job's state plus one, or one of four in which exactly one lane
-/// holds the slot and nobody else may touch it until that lane is done or dead.
+/// The state field of a slot's control word: free, a job's state plus one, or one of four in which
+/// exactly one lane holds the slot and nobody else may touch it until that lane is done or dead.
 enum SlotState : unsigned {
   kSlotFree = 0,
   kSlotScheduled = 1,
@@ -51,16 +51,21 @@ enum SlotState : unsigned {
   kSlotRetryable = 6,
   kSlotCancelled = 7,
   kSlotDiscarded = 8,
-  kSlotFilling = 9,    ///< an enqueue writes it; a death frees it
-  kSlotClaimed = 10,   ///< a fetch writes it; a death gives it back, as if it had not been fetched
-  kSlotSettling = 11,  ///< ack, nack, requeue, lease expiry or cancel of an active job; a death counts as its holder's
-  kSlotMoving = 12,    ///< cancel, promotion, expiry of a waiting job; a death undoes it
+  kSlotFilling = 9,   ///< an enqueue writes it; a death frees it
+  kSlotClaimed = 10,  ///< a fetch writes it; a death gives it back, as if it had not been fetched
+  /// ack, nack, requeue, lease expiry or cancel of an active job; a death counts as its holder's
+  kSlotSettling = 11,
+  kSlotMoving = 12,  ///< cancel, promotion, expiry of a waiting job; a death undoes it
 };
 constexpr unsigned slot_state(JobState state) { return static_cast<unsigned>(state) + 1; }
 constexpr bool holds_job(unsigned slot_state) { return slot_state >= 1 && slot_state <= 8; }
 constexpr JobState job_state(unsigned slot_state) { return static_cast<JobState>(slot_state - 1); }
-constexpr bool is_exclusive(unsigned slot_state) { return slot_state >= kSlotFilling && slot_state <= kSlotMoving; }
-constexpr bool is_finished(unsigned s) { return s == kSlotCompleted || s == kSlotCancelled || s == kSlotDiscarded; }
+constexpr bool is_exclusive(unsigned slot_state) {
+  return slot_state >= kSlotFilling && slot_state <= kSlotMoving;
+}
+constexpr bool is_finished(unsigned s) {
+  return s == kSlotCompleted || s == kSlotCancelled || s == kSlotDiscarded;
+}
 
 /// Ring number of a rank: even for what was given back and goes first, odd for the rest.
 constexpr unsigned front_ring(unsigned rank) { return rank * 2; }
@@ -72,18 +77,21 @@ constexpr std::uint8_t rank_of_ring(unsigned ring) { return static_cast<std::uin
 /// 31..28 part of its queue
 struct Policy {
   std::uint32_t word = 0;
-  static constexpr std::uint32_t kJitter = 1U << 18, kDeadLetter = 1U << 19, kForeignId = 1U << 24, kExpired = 1U << 25,
-                                 kDead = 1U << 26, kBornPending = 1U << 27;
+  static constexpr std::uint32_t kJitter = 1U << 18, kDeadLetter = 1U << 19, kForeignId = 1U << 24,
+                                 kExpired = 1U << 25, kDead = 1U << 26, kBornPending = 1U << 27;
   constexpr std::uint16_t max_attempts() const { return static_cast<std::uint16_t>(word); }
   constexpr Backoff backoff() const { return static_cast<Backoff>(word >> 16 & 3); }
   constexpr bool has(std::uint32_t bit) const { return (word & bit) != 0; }
   constexpr unsigned previous() const { return word >> 20 & 15; }
   constexpr unsigned part() const { return word >> 28; }
   static constexpr std::uint32_t in_part(unsigned part) { return part << 28; }
-  constexpr Policy with_previous(unsigned slot) const { return {(word & ~(15U << 20)) | slot << 20}; }
+  constexpr Policy with_previous(unsigned slot) const {
+    return {(word & ~(15U << 20)) | slot << 20};
+  }
 };
 
-/// Lanes that no handle gets, so that whoever supervises or mends finds one. A repair needs none: it uses the dead's.
+/// Lanes that no handle gets, so that whoever supervises or mends finds one. A repair needs none:
+/// it uses the dead's.
 constexpr std::uint32_t kServiceLanes = 8;
 
 constexpr std::size_t kInlineBytes = 136;
@@ -94,7 +102,9 @@ struct Deadline {
   constexpr Deadline(std::uint64_t w) : word(w) {}
   constexpr Deadline(std::uint64_t ms, std::uint64_t tag) : word(ms << 20 | (tag & 0xF'FFFF)) {}
   constexpr std::uint64_t ms() const { return word >> 20; }
-  constexpr bool belongs_to(std::uint64_t tag) const { return (word & 0xF'FFFF) == (tag & 0xF'FFFF); }
+  constexpr bool belongs_to(std::uint64_t tag) const {
+    return (word & 0xF'FFFF) == (tag & 0xF'FFFF);
+  }
 };
 
 /// signals: 15..0 progress in 1/10,000 plus one (0: none)  16 somebody waits for the end.
@@ -104,8 +114,9 @@ constexpr std::uint64_t kProgressMask = 0xFFFF, kWaited = 1ULL << 16;
 // 56 available | 64 id  80 expires  88 created  96 timeout, lease  104 lengths  112 body block, policy  120 limits, account
 // | 128 tenant  136 inline bytes  272 due  280 scheduled  288 initial, max  296 coefficient, delay  304 result, errors blocks
 // 312 result, errors lengths
-/// A job. Everything but control, deadline and signals is written only by whoever holds the slot exclusively. What a worker
-/// writes lies in the first line; what it reads of a short job, in the three behind it.
+/// A job. Everything but control, deadline and signals is written only by whoever holds the slot
+/// exclusively. What a worker writes lies in the first line; what it reads of a short job, in the
+/// three behind it.
 // NO CRASH POINT: the slot is held exclusively; the record is judged by the control word
 struct JobRecord {
   Word control;
@@ -141,8 +152,12 @@ struct JobRecord {
 
   std::uint32_t type_length() const { return type_args.get() >> 24; }
   std::uint32_t args_length() const { return type_args.get() & 0xFF'FFFF; }
-  std::uint64_t body_length() const { return std::uint64_t{type_length()} + args_length() + extra_length.get(); }
-  bool has_texts() const { return (body_block.get() & result_block.get() & errors_block.get()) != shm::kNoIndex; }
+  std::uint64_t body_length() const {
+    return std::uint64_t{type_length()} + args_length() + extra_length.get();
+  }
+  bool has_texts() const {
+    return (body_block.get() & result_block.get() & errors_block.get()) != shm::kNoIndex;
+  }
   Policy flags() const { return {policy.get()}; }
   /// The state in which it is published once it is filled.
   JobState birth_state() const {
@@ -152,35 +167,40 @@ struct JobRecord {
 };
 static_assert(sizeof(JobRecord) == shm::kSlotBytes && offsetof(JobRecord, id_hi) == 64 &&
               offsetof(JobRecord, tenant) == 128 && offsetof(JobRecord, due_at) == 272);
-static_assert(offsetof(JobRecord, lease_in_force_ms) == 48 && offsetof(JobRecord, timeout_ms) == 96 &&
-                  offsetof(JobRecord, body_block) == 112 && offsetof(JobRecord, initial_ms) == 288,
+static_assert(offsetof(JobRecord, lease_in_force_ms) == 48 &&
+                  offsetof(JobRecord, timeout_ms) == 96 && offsetof(JobRecord, body_block) == 112 &&
+                  offsetof(JobRecord, initial_ms) == 288,
               "those that set_both() sets begin at multiples of eight");
 
-/// What one lane has done in one queue. Written by that lane alone, so no read-modify-write; after its death its
-/// repairer puts back what an unfinished operation had moved (the lane's intent holds the values before).
-/// depth = sum(in + in_reserved) - sum(out), over all lanes.
+/// What one lane has done in one queue. Written by that lane alone, so no read-modify-write; after
+/// its death its repairer puts back what an unfinished operation had moved (the lane's intent holds
+/// the values before). depth = sum(in + in_reserved) - sum(out), over all lanes.
 struct alignas(64) QueueTally {
-  LaneWord in;                                              ///< charges put in while the queue had no bound
-  LaneWord in_reserved;                                     ///< charges put in through QueueRecord::reserved
-  LaneWord out;                                             ///< charges taken out, by whatever transition
+  /// charges put in while the queue had no bound
+  LaneWord in;
+  /// charges put in through QueueRecord::reserved
+  LaneWord in_reserved;
+  /// charges taken out, by whatever transition
+  LaneWord out;
   LaneWord enqueued, dispatched, completed, reprioritized;  ///< jobs
-  LaneWord dropped;                                         ///< jobs that this lane dropped for newer ones
+  /// jobs that this lane dropped for newer ones
+  LaneWord dropped;
 };
 
 /// flags: 0 paused  1 bounded  2 ages  3 weighted levels  4 sharded  5 has more parts than one  6 isolated: only for
 /// workers of one pool  7 counted: its backlog is kept  8 fair: its tenants share  9 its rings may hold hints to flows
 /// 10 a limit stands on it  11 its tenants are bounded  63..16 epoch: moves with every change of the settings, and whenever a cached sum of `in` may
 /// have become too small.
-constexpr std::uint64_t kPaused = 1, kBounded = 2, kAges = 4, kWeighted = 8, kSharded = 16, kParted = 32,
-                        kIsolated = 64, kCounted = 128, kFair = 256, kFlows = 512, kLimited = 1024, kTenants = 2048,
-                        kFlagsEpoch = 1ULL << 16;
+constexpr std::uint64_t kPaused = 1, kBounded = 2, kAges = 4, kWeighted = 8, kSharded = 16,
+                        kParted = 32, kIsolated = 64, kCounted = 128, kFair = 256, kFlows = 512,
+                        kLimited = 1024, kTenants = 2048, kFlagsEpoch = 1ULL << 16;
 /// Whether a fetch finds its job by the strict order over a single set of rings.
 constexpr bool is_plain(std::uint64_t flags) {
   return (flags & (kAges | kWeighted | kSharded | kParted | kFlows)) == 0;
 }
 
-/// A queue has one set of rings, and further ones, its parts, when jobs of one level must not stand in one line: each
-/// rate of ageing has a part, or each shard. A job stays in its part for life.
+/// A queue has one set of rings, and further ones, its parts, when jobs of one level must not stand
+/// in one line: each rate of ageing has a part, or each shard. A job stays in its part for life.
 constexpr unsigned kParts = 16;
 constexpr unsigned kAgeClasses = 9;  ///< eight rates that jobs brought, and the queue's own
 constexpr std::uint64_t kClassOfShard = 1 << 16;
@@ -196,7 +216,8 @@ struct Turn {
   using Version = shm::Field<16, 32>;
   using Next = shm::Field<0, 16>;
   static constexpr unsigned kMostTurns = 256;
-  static constexpr std::uint16_t kOthers = 256;  ///< a turn of all levels that have no weight of their own
+  /// a turn of all levels that have no weight of their own
+  static constexpr std::uint16_t kOthers = 256;
 
   constexpr explicit Turn(std::uint64_t w) : word(w) {}
   constexpr unsigned length() const {
@@ -204,33 +225,41 @@ struct Turn {
     return On::get(word) == 0 ? 0 : length < kMostTurns ? length : kMostTurns;
   }
   constexpr unsigned bank() const { return static_cast<unsigned>(Bank::get(word)); }
-  constexpr unsigned next() const { return length() == 0 ? 0 : static_cast<unsigned>(Next::get(word)) % length(); }
+  constexpr unsigned next() const {
+    return length() == 0 ? 0 : static_cast<unsigned>(Next::get(word)) % length();
+  }
   /// After the turn `taken` of the cycle.
   constexpr Turn after(unsigned taken) const {
     return Turn(Next::with(Version::with(word, Version::get(word) + 1), (taken + 1) % length()));
   }
 };
 
-/// A queue. All zero is a valid, empty queue that has no name yet, so making one is a single cas on name_hash.
+/// A queue. All zero is a valid, empty queue that has no name yet, so making one is a single cas on
+/// name_hash.
 struct alignas(128) QueueRecord {
   Word name_hash;  ///< 0: this and all later records are unused
   Word flags;
   Word max_depth, max_bytes;  ///< 0: unbounded
   Word name_length;           ///< 0 until `name` stands there. PAIR queue-name
-  Word refill;                ///< counts deaths after which `reserved` may be too high; 0: it has been counted again
-  Word attention;             ///< Attention: who takes a job out reads it, and has something to do if it is not 0
-  Word backpressure;          ///< Backpressure
+  /// counts deaths after which `reserved` may be too high; 0: it has been counted again
+  Word refill;
+  /// Attention: who takes a job out reads it, and has something to do if it is not 0
+  Word attention;
+  Word backpressure;  ///< Backpressure
   alignas(64) std::uint64_t name[16];
   Word written_off;  ///< charges in `reserved` that the dead took with them
   Word limit;        ///< key of the limit on the queue + 1, 0: none
-  Half room_ring;    ///< ring of the tickets of those who wait for room + 1; 0: nobody ever did. PAIR ring-name
-  Half dropper;      ///< lane + 1 of whoever drops jobs for new ones
-  Word refusals;     ///< Refusals
+  /// ring of the tickets of those who wait for room + 1; 0: nobody ever did. PAIR ring-name
+  Half room_ring;
+  Half dropper;   ///< lane + 1 of whoever drops jobs for new ones
+  Word refusals;  ///< Refusals
   Drain drain;
-  alignas(128) Word reserved;  ///< charges admitted while bounded; only grows: producers' one contended word
+  /// charges admitted while bounded; only grows: producers' one contended word
+  alignas(128) Word reserved;
   Word cancelled, discarded, retried, returned, rejected, expired;  ///< rare, so shared
-  Word isolated;                                                    ///< pool + 1 whose workers alone get its jobs
-  Word fairness;                                                    ///< Fairness
+  /// pool + 1 whose workers alone get its jobs
+  Word isolated;
+  Word fairness;   ///< Fairness
   Word served_at;  ///< ms; when a pool that prevents starvation last handed out one of its jobs
   alignas(128) Word waiters[shm::kMaxLanes / 64];  ///< lanes that sleep for this queue. PAIR idle
   shm::RingSet rings;                              ///< part 0
@@ -238,18 +267,23 @@ struct alignas(128) QueueRecord {
   Word turn;                                       ///< Turn
   Word shards;                                     ///< parts that enqueue uses; 0: one
   Word settler;                                    ///< lane + 1 of whoever writes `turns`
-  Word age_class[kAgeClasses];  ///< of the part with that number: its rate + 1, or kClassOfShard. PAIR age-class
-  Half part[kParts];            ///< set of the part + 1; [0] is unused. PAIR part-name
-  Word tenant_max_depth, tenant_max_bytes;  ///< of each tenant that has no bounds of its own; 0: unbounded
+  /// of the part with that number: its rate + 1, or kClassOfShard. PAIR age-class
+  Word age_class[kAgeClasses];
+  Half part[kParts];  ///< set of the part + 1; [0] is unused. PAIR part-name
+  /// of each tenant that has no bounds of its own; 0: unbounded
+  Word tenant_max_depth, tenant_max_bytes;
   // NO CRASH POINT: a bank means nothing before `turn` names it
-  alignas(64) Plain<std::uint64_t> turns[2][Turn::kMostTurns / 4];  ///< ranks in 16 bits each; the bank in use stands
+  /// ranks in 16 bits each; the bank in use stands
+  alignas(64) Plain<std::uint64_t> turns[2][Turn::kMostTurns / 4];
 
   /// The rank whose turn it is, or kOthers.
   std::uint16_t turn_of(Turn cycle, unsigned at) const {
-    const auto rank = static_cast<std::uint16_t>(turns[cycle.bank()][at / 4].get() >> (at % 4 * 16));
+    const auto rank =
+        static_cast<std::uint16_t>(turns[cycle.bank()][at / 4].get() >> (at % 4 * 16));
     return rank < Turn::kOthers ? rank : Turn::kOthers;
   }
-  /// The parts that have rings, a bit for each. There may be gaps: who makes one may be slow, or dead.
+  /// The parts that have rings, a bit for each. There may be gaps: who makes one may be slow, or
+  /// dead.
   std::uint32_t parts(std::uint64_t with_flags) const {
     std::uint32_t parts = 1;
     for (unsigned number = 1; (with_flags & kParted) != 0 && number < kParts; ++number)
@@ -303,10 +337,12 @@ struct EngineHeader {
   char version[24];
   std::uint32_t timers_ring;    ///< hints (slot, generation) of jobs that will be due
   std::uint32_t finished_ring;  ///< batches of finished slots, oldest first
-  Word timers_lost;             ///< counts timer hints that found no room: the supervisor walks all slots then
-  Word aging;                   ///< Aging of queues that have none of their own
+  /// counts timer hints that found no room: the supervisor walks all slots then
+  Word timers_lost;
+  Word aging;  ///< Aging of queues that have none of their own
   std::uint32_t wait_pages, event_pages, flows, permit_pages, limit_keys, lots;
-  Word limit_settler;  ///< 63..32 key + 1 that is being set  31..0 lane + 1 of whoever makes or sets a limit
+  /// 63..32 key + 1 that is being set  31..0 lane + 1 of whoever makes or sets a limit
+  Word limit_settler;
   std::uint32_t accounts;
   Half account_seat;            ///< lane + 1 of whoever gives accounts to tenants
   Word marking;                 ///< Marking, of whoever has that seat
@@ -316,39 +352,48 @@ struct EngineHeader {
   alignas(64) Word event_turn;  ///< pages of events handed out
   Word waits_unmeasured;        ///< dispatches for which there was no page
   Word pools_settler;           ///< lane + 1 of whoever changes pools
-  Word limit_turn;              ///< odd while keys of limits are given up, moves on with each time. PAIR limit-turn
+  /// odd while keys of limits are given up, moves on with each time. PAIR limit-turn
+  Word limit_turn;
 };
 
 constexpr std::uint64_t engine_fingerprint() {
-  return sizeof(JobRecord) * 31 + sizeof(QueueRecord) * 37 + sizeof(QueueTally) * 41 + sizeof(EngineHeader) * 43 +
-         offsetof(JobRecord, policy) * 47 + offsetof(QueueRecord, reserved) * 53 +
-         offsetof(QueueRecord, written_off) * 59 + offsetof(QueueRecord, turns) * 61 + sizeof(PartRings) * 67 +
-         sizeof(WaitPage) * 71 + sizeof(EventPage) * 73 + sizeof(PoolRecord) * 79 + sizeof(FlowRecord) * 83 +
-         sizeof(PermitSet) * 89 + sizeof(LimitKey) * 97 + sizeof(ParkingLot) * 101 + sizeof(QueueSamples) * 103 +
-         sizeof(RoomTicket) * 107 + sizeof(AccountRecord) * 127 + sizeof(AccountTally) * 131 +
-         offsetof(QueueRecord, backpressure) * 109 + offsetof(QueueRecord, room_ring) * 113;
+  return sizeof(JobRecord) * 31 + sizeof(QueueRecord) * 37 + sizeof(QueueTally) * 41 +
+         sizeof(EngineHeader) * 43 + offsetof(JobRecord, policy) * 47 +
+         offsetof(QueueRecord, reserved) * 53 + offsetof(QueueRecord, written_off) * 59 +
+         offsetof(QueueRecord, turns) * 61 + sizeof(PartRings) * 67 + sizeof(WaitPage) * 71 +
+         sizeof(EventPage) * 73 + sizeof(PoolRecord) * 79 + sizeof(FlowRecord) * 83 +
+         sizeof(PermitSet) * 89 + sizeof(LimitKey) * 97 + sizeof(ParkingLot) * 101 +
+         sizeof(QueueSamples) * 103 + sizeof(RoomTicket) * 107 + sizeof(AccountRecord) * 127 +
+         sizeof(AccountTally) * 131 + offsetof(QueueRecord, backpressure) * 109 +
+         offsetof(QueueRecord, room_ring) * 113;
 }
 
 constexpr std::uint64_t kEngineHeaderBytes = 256;
 constexpr std::uint32_t spare_parts(std::uint32_t max_queues) { return max_queues < 32 ? 32 : 64; }
-constexpr std::uint64_t area_bytes(std::uint32_t max_queues, std::uint32_t lanes, std::uint32_t wait_pages,
-                                   std::uint32_t event_pages, std::uint32_t flows, std::uint32_t permit_pages,
-                                   std::uint32_t limit_keys, std::uint32_t lots, std::uint32_t accounts) {
+constexpr std::uint64_t area_bytes(std::uint32_t max_queues, std::uint32_t lanes,
+                                   std::uint32_t wait_pages, std::uint32_t event_pages,
+                                   std::uint32_t flows, std::uint32_t permit_pages,
+                                   std::uint32_t limit_keys, std::uint32_t lots,
+                                   std::uint32_t accounts) {
   return std::uint64_t{flows} * sizeof(FlowRecord) + kTenantRules * sizeof(TenantRule) +
-         std::uint64_t{accounts} * (sizeof(AccountRecord) + std::uint64_t{lanes} * sizeof(AccountTally)) +
+         std::uint64_t{accounts} *
+             (sizeof(AccountRecord) + std::uint64_t{lanes} * sizeof(AccountTally)) +
          page_bytes(wait_pages, event_pages) + permit_pages * (sizeof(PermitPage) + sizeof(Word)) +
          limit_keys * sizeof(LimitKey) + lots * sizeof(ParkingLot) +
          std::uint64_t{room_tickets(lanes)} * sizeof(RoomTicket) + kEngineHeaderBytes +
          kTypeDefaults * sizeof(TypeDefault) +
-         std::uint64_t{max_queues} * (sizeof(QueueRecord) + std::uint64_t{lanes} * sizeof(QueueTally)) +
+         std::uint64_t{max_queues} *
+             (sizeof(QueueRecord) + std::uint64_t{lanes} * sizeof(QueueTally)) +
          std::uint64_t{spare_parts(max_queues)} * sizeof(PartRings) + kPools * sizeof(PoolRecord) +
          (busy_words(max_queues) + std::uint64_t{max_queues}) * sizeof(Word) + sizeof(SampleTimes) +
          std::uint64_t{max_queues} * sizeof(QueueSamples);
 }
 /// Flows come in pairs, so that what follows them stays aligned.
 constexpr std::uint32_t flows_for(std::uint32_t wanted) { return (wanted + 1) & ~1U; }
-static_assert(sizeof(EngineHeader) <= kEngineHeaderBytes && (kTypeDefaults * sizeof(TypeDefault)) % 128 == 0);
-static_assert(alignof(QueueRecord) <= 128 && alignof(PartRings) <= 128 && alignof(PoolRecord) <= 128 &&
-              alignof(WaitPage) <= 128 && alignof(EventPage) <= 128 && alignof(QueueTally) <= 64);
+static_assert(sizeof(EngineHeader) <= kEngineHeaderBytes &&
+              (kTypeDefaults * sizeof(TypeDefault)) % 128 == 0);
+static_assert(alignof(QueueRecord) <= 128 && alignof(PartRings) <= 128 &&
+              alignof(PoolRecord) <= 128 && alignof(WaitPage) <= 128 && alignof(EventPage) <= 128 &&
+              alignof(QueueTally) <= 64);
 
 }  // namespace ojs_shm::engine

@@ -9,7 +9,8 @@
 #include "shm/atomics.hpp"
 #include "shm/layout.hpp"
 
-// What limits keep in a segment: keys, and the lots in which jobs stand that a key holds back. Offsets only, no behaviour.
+// What limits keep in a segment: keys, and the lots in which jobs stand that a key holds back.
+// Offsets only, no behaviour.
 
 namespace ojs_shm::engine {
 
@@ -36,10 +37,16 @@ struct WindowRule {
   std::uint64_t word = 0;
   constexpr explicit WindowRule(std::uint64_t w) : word(w) {}
   constexpr WindowRule(bool sliding, std::uint32_t most, std::uint32_t period_ms)
-      : word(most == 0 ? 0 : std::uint64_t{sliding} << 63 | std::uint64_t{most & 0x7FFF'FFFF} << 32 | period_ms) {}
+      : word(most == 0 ? 0
+                       : std::uint64_t{sliding} << 63 | std::uint64_t{most & 0x7FFF'FFFF} << 32 |
+                             period_ms) {}
   constexpr bool sliding() const { return word >> 63 != 0; }
-  constexpr std::uint32_t most() const { return static_cast<std::uint32_t>(word >> 32 & 0x7FFF'FFFF); }
-  constexpr std::uint64_t period_ms() const { return std::max<std::uint64_t>(word & 0xFFFF'FFFF, 1); }
+  constexpr std::uint32_t most() const {
+    return static_cast<std::uint32_t>(word >> 32 & 0x7FFF'FFFF);
+  }
+  constexpr std::uint64_t period_ms() const {
+    return std::max<std::uint64_t>(word & 0xFFFF'FFFF, 1);
+  }
 };
 constexpr std::uint32_t kMostInFixedWindow = (1U << 28) - 1, kMostInSlidingWindow = kMostPermits;
 
@@ -49,8 +56,8 @@ struct ThrottleRule {
   constexpr explicit ThrottleRule(std::uint64_t w) : word(w) {}
   constexpr ThrottleRule(std::uint32_t most, std::uint32_t period_ms, std::uint32_t burst)
       : word(most == 0 ? 0
-                       : std::uint64_t{std::clamp(burst, 1U, 0xFFFFU)} << 48 | std::uint64_t{most & 0xFFFF} << 32 |
-                             period_ms) {}
+                       : std::uint64_t{std::clamp(burst, 1U, 0xFFFFU)} << 48 |
+                             std::uint64_t{most & 0xFFFF} << 32 | period_ms) {}
   constexpr std::uint32_t most() const { return static_cast<std::uint32_t>(word >> 32 & 0xFFFF); }
   constexpr std::uint32_t period_ms() const { return static_cast<std::uint32_t>(word); }
   constexpr std::uint32_t burst() const { return static_cast<std::uint32_t>(word >> 48); }
@@ -62,9 +69,11 @@ constexpr std::uint32_t kMostThrottle = 0xFFFF;
 
 /// config: 63..32 version, moves with every change of the settings  6, 5 it stands on a tenant, a type, for
 /// ever  4..3 OnLimit  2 set by an operator, so jobs do not change it
-constexpr std::uint64_t kLimitOfTenant = 64, kLimitOfType = 32, kLimitSetByOperator = 4, kLimitVersion = 1ULL << 32;
+constexpr std::uint64_t kLimitOfTenant = 64, kLimitOfType = 32, kLimitSetByOperator = 4,
+                        kLimitVersion = 1ULL << 32;
 constexpr OnLimit on_limit_of(std::uint64_t config) {
-  return static_cast<OnLimit>(std::min<std::uint64_t>(config >> 3 & 3, static_cast<unsigned>(OnLimit::kDrop)));
+  return static_cast<OnLimit>(
+      std::min<std::uint64_t>(config >> 3 & 3, static_cast<unsigned>(OnLimit::kDrop)));
 }
 
 constexpr std::size_t kMaxLimitName = 256;
@@ -73,8 +82,8 @@ constexpr unsigned kLotsPerKey = 8;  ///< queues in which a key can hold jobs ba
 /// The hash of a key that was given up: those behind it in its row are still found.
 constexpr std::uint64_t kLimitGone = 1;
 
-/// A key. All zero: no key. The name is written first and the hash last, by whoever holds EngineHeader::limit_settler, who
-/// also gives it up (limit_sweep.cpp).
+/// A key. All zero: no key. The name is written first and the hash last, by whoever holds
+/// EngineHeader::limit_settler, who also gives it up (limit_sweep.cpp).
 struct alignas(128) LimitKey {
   Word name_hash;  ///< PAIR limit-name. kLimitGone: given up
   Word name_length;
@@ -93,7 +102,8 @@ struct alignas(128) LimitKey {
 };
 static_assert(sizeof(LimitKey) == 512);
 
-/// Where jobs of one queue stand that one key holds back. Given to them for as long as there is the key.
+/// Where jobs of one queue stand that one key holds back. Given to them for as long as there is the
+/// key.
 struct alignas(128) ParkingLot {
   Word owner;  ///< 63..32 key  31..0 queue, both plus one; 0: nobody's, kLotGone: nobody's any more
   shm::RingSet rings;
@@ -105,7 +115,9 @@ struct alignas(128) ParkingLot {
 };
 
 /// How many keys and lots go with so many slots.
-constexpr std::uint32_t limit_keys_for(std::uint32_t slots) { return std::clamp(slots / 100, 16U, 4096U); }
+constexpr std::uint32_t limit_keys_for(std::uint32_t slots) {
+  return std::clamp(slots / 100, 16U, 4096U);
+}
 constexpr std::uint32_t lots_for(std::uint32_t slots) { return std::clamp(slots / 400, 4U, 1024U); }
 
 /// JobRecord::limits: 15..0 the job's own key plus one  31..16 while it waits: its lot plus one, while it is held: the key
@@ -117,6 +129,7 @@ constexpr std::uint32_t with_second(std::uint32_t limits, std::uint32_t second) 
 }
 
 /// EngineHeader::limiting: which kinds of limit there are. Nothing of limits runs while it is 0.
-constexpr std::uint64_t kLimitsJobs = 1, kLimitsTypes = 2, kLimitsQueues = 4, kLimitsWorkers = 8, kLimitsTenants = 16;
+constexpr std::uint64_t kLimitsJobs = 1, kLimitsTypes = 2, kLimitsQueues = 4, kLimitsWorkers = 8,
+                        kLimitsTenants = 16;
 
 }  // namespace ojs_shm::engine

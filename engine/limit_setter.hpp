@@ -33,7 +33,8 @@ struct LimitSetter {
 
  private:
   std::uint32_t place_for(std::uint64_t hash) const;
-  Outcome try_to_write(std::uint32_t at, const LimitSettings& settings, bool by_operator, bool fresh);
+  Outcome try_to_write(std::uint32_t at, const LimitSettings& settings, bool by_operator,
+                       bool fresh);
   bool others_are_through() const;
   std::vector<bool> named_keys() const;
   bool at_work_for(std::uint32_t pool, const JobRecord& job) const;

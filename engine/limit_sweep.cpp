@@ -7,15 +7,17 @@
 #include "engine/rates.hpp"
 #include "shm/parking.hpp"
 
-// Keys that nobody needs any more are given up when somebody finds no room for a new one. Nobody needs a key that jobs
-// brought, that no waiting, working or dead letter job names, and whose windows and pace have forgotten every beginning:
-// it is as if it had never been, but for the limit that was brought last.
+// Keys that nobody needs any more are given up when somebody finds no room for a new one. Nobody
+// needs a key that jobs brought, that no waiting, working or dead letter job names, and whose
+// windows and pace have forgotten every beginning: it is as if it had never been, but for the limit
+// that was brought last.
 //
-// Between the look-up of a key and the publication of its job nothing names it. So a job carries the turn at which its key was
-// looked up, and its enqueue 1. says that it is at it; 2. goes on if the turn still is the same. The sweep 1. makes the turn
-// odd; 2. waits until nobody is at it who might have seen the old turn; 3. looks which keys are named; 4. gives the others
-// up; 5. makes the turn even. One of them sees the other. Who dies in the middle of a sweep leaves some keys given up and
-// some not; his repair makes the turn even.
+// Between the look-up of a key and the publication of its job nothing names it. So a job carries
+// the turn at which its key was looked up, and its enqueue 1. says that it is at it; 2. goes on if
+// the turn still is the same. The sweep 1. makes the turn odd; 2. waits until nobody is at it who
+// might have seen the old turn; 3. looks which keys are named; 4. gives the others up; 5. makes the
+// turn even. One of them sees the other. Who dies in the middle of a sweep leaves some keys given
+// up and some not; his repair makes the turn even.
 
 namespace ojs_shm::engine {
 
@@ -24,20 +26,23 @@ using shm::Point;
 std::uint64_t limits_turn(const Store& store) {
   const Word& word = store.header().limit_turn;
   std::uint64_t turn = word.load();
-  for (unsigned look = 0; turn % 2 != 0 && look < kPatience / 16; ++look) {  // whoever is refused comes again
+  // whoever is refused comes again
+  for (unsigned look = 0; turn % 2 != 0 && look < kPatience / 16; ++look) {
     shm::wait_for_another(look);
     turn = word.load();
   }
   return turn;
 }
 
-LimitsHold::LimitsHold(const Store& store, shm::LaneWord& held, std::span<const NewJob> jobs) : held_(held) {
+LimitsHold::LimitsHold(const Store& store, shm::LaneWord& held, std::span<const NewJob> jobs)
+    : held_(held) {
   if (std::ranges::none_of(jobs, [](const NewJob& job) { return job.limit != 0; })) return;
   ours_ = held_.get() == 0;
   if (ours_) held_.exchange(1, Point::kLimitsHeld);                     // PAIR limits-held
   const std::uint64_t turn = store.header().limit_turn.load_seq_cst();  // PAIR limit-turn
-  stand_ = turn % 2 == 0 &&
-           std::ranges::all_of(jobs, [turn](const NewJob& job) { return job.limit == 0 || job.limits_turn == turn; });
+  stand_ = turn % 2 == 0 && std::ranges::all_of(jobs, [turn](const NewJob& job) {
+             return job.limit == 0 || job.limits_turn == turn;
+           });
 }
 
 LimitsHold::~LimitsHold() {
@@ -47,7 +52,8 @@ LimitsHold::~LimitsHold() {
 /// Whether nobody is at an enqueue under a key any more who began before.
 bool LimitSetter::others_are_through() const {
   for (std::uint32_t lane = 0; lane < store.lanes(); ++lane)
-    for (unsigned look = 0; store.segment().lane(lane).counters[kLimitsHeld].get_ordered() != 0;  // PAIR limits-held
+    for (unsigned look = 0;
+         store.segment().lane(lane).counters[kLimitsHeld].get_ordered() != 0;  // PAIR limits-held
          ++look) {
       if (look == kPatience) return false;
       shm::wait_for_another(look);
@@ -64,7 +70,8 @@ std::vector<bool> LimitSetter::named_keys() const {
   for (std::uint32_t slot = 0; slot < store.slots(); ++slot) {
     const JobRecord& job = store.job(slot);
     const unsigned state = Control(job.control.load()).state();
-    if (state == kSlotFree || state == kSlotFilling || (is_finished(state) && !job.flags().has(Policy::kDead)))
+    if (state == kSlotFree || state == kSlotFilling ||
+        (is_finished(state) && !job.flags().has(Policy::kDead)))
       continue;
     name(own_limit(job.limits.get()));
     if (store.parked(job)) name(store.lot(second_limit(job.limits.get())).key());
@@ -73,7 +80,8 @@ std::vector<bool> LimitSetter::named_keys() const {
   return named;
 }
 
-/// What stands on a type or a tenant is looked up by each fetch, and a pool's key by each of its workers: they stay.
+/// What stands on a type or a tenant is looked up by each fetch, and a pool's key by each of its
+/// workers: they stay.
 bool LimitSetter::is_idle(std::uint32_t at, std::uint64_t now) const {
   const LimitKey& key = store.limit_key(at);
   return (key.config.load() & (kLimitSetByOperator | kLimitOfType | kLimitOfTenant)) == 0 &&
@@ -91,10 +99,11 @@ void LimitSetter::clean(std::uint32_t at) {
   permits.set_limit(key.permits, at * 2, PermitSet::kNone);
   permits.drop(key.permits, at * 2);
   permits.drop(key.log, at * 2 + 1);
-  for (Word* word :
-       {&key.rate, &key.throttle, &key.window, &key.begun, &key.next_us, &key.exceeded, &key.released, &key.dropped})
+  for (Word* word : {&key.rate, &key.throttle, &key.window, &key.begun, &key.next_us, &key.exceeded,
+                     &key.released, &key.dropped})
     word->store(0, Point::kLimitGivenUp);
-  key.config.store((key.config.load() & ~(kLimitVersion - 1)) + kLimitVersion, Point::kLimitGivenUp);
+  key.config.store((key.config.load() & ~(kLimitVersion - 1)) + kLimitVersion,
+                   Point::kLimitGivenUp);
 }
 
 /// Gives up what nobody needs, but for the key that the caller has in mind. Returns how many.
@@ -125,7 +134,8 @@ void LimitSetter::forget_gone() {
   const std::uint32_t keys = store.limit_keys();
   for (std::uint32_t i = keys * 2; i > 0; --i) {
     LimitKey& key = store.limit_key((i - 1) % keys);
-    if (key.name_hash.load() != kLimitGone || store.limit_key(i % keys).name_hash.load() != 0) continue;
+    if (key.name_hash.load() != kLimitGone || store.limit_key(i % keys).name_hash.load() != 0)
+      continue;
     clean((i - 1) % keys);
     key.name_hash.store(0, Point::kLimitGivenUp);
   }

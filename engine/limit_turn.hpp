@@ -7,14 +7,17 @@
 #include "engine/new_job.hpp"
 #include "engine/store.hpp"
 
-// What an enqueue does so that the keys of its jobs' limits are not given up meanwhile (limit_sweep.cpp).
+// What an enqueue does so that the keys of its jobs' limits are not given up meanwhile
+// (limit_sweep.cpp).
 
 namespace ojs_shm::engine {
 
-/// Moves on when keys are given up. Whoever enqueues under a key reads it before looking the key up.
+/// Moves on when keys are given up. Whoever enqueues under a key reads it before looking the key
+/// up.
 std::uint64_t limits_turn(const Store& store);
 
-/// While it lives, the keys that the jobs name stay what they were when they were looked up, if they stand.
+/// While it lives, the keys that the jobs name stay what they were when they were looked up, if
+/// they stand.
 class LimitsHold {
  public:
   /// `held`: this lane's, which may hold them already.

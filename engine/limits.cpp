@@ -13,7 +13,7 @@ namespace ojs_shm::engine {
 
 using shm::Point;
 
-// ---- reading ------------------------------------------------------------------------------------------------------
+// ---- reading ------------------------------------------------------------------------------------
 
 std::string limit_name(const Store& store, std::uint32_t i) {
   const LimitKey& key = store.limit_key(i);
@@ -23,10 +23,12 @@ std::string limit_name(const Store& store, std::uint32_t i) {
 }
 
 std::uint64_t hash_limit(std::string_view name) {
-  return name.starts_with(kTenantLimit) ? Store::hash_tenant(name.substr(kTenantLimit.size())) : Store::hash_name(name);
+  return name.starts_with(kTenantLimit) ? Store::hash_tenant(name.substr(kTenantLimit.size()))
+                                        : Store::hash_name(name);
 }
 
-/// Keys stand at their hash or behind it, without a gap, and are compared by name: no two share one.
+/// Keys stand at their hash or behind it, without a gap, and are compared by name: no two share
+/// one.
 std::uint32_t find_limit(const Store& store, std::string_view name) {
   const std::uint64_t hash = hash_limit(name);
   for (std::uint32_t i = 0; i < store.limit_keys(); ++i) {
@@ -94,7 +96,8 @@ std::uint32_t type_limit(const Store& store, std::uint32_t slot, const JobRecord
     shm::copy_out(type.data(), job.inline_bytes, type.size());
     name += type;
   } else {
-    shm::Blocks::read(store.segment(), job.body_block.get(), slot, job.generation.get(), length, name);
+    shm::Blocks::read(store.segment(), job.body_block.get(), slot, job.generation.get(), length,
+                      name);
   }
   return find_limit(store, name);
 }
@@ -107,16 +110,19 @@ LimitList limits_of(const Store& store, std::uint32_t slot, const JobRecord& job
   if (const std::uint32_t own = own_limit(limits); own < store.limit_keys()) list.add(own, false);
   const std::uint64_t kinds = store.header().limiting.load();
   if ((kinds & kLimitsTenants) != 0 && job.tenant.get() != 0)
-    if (const std::uint32_t key = find_tenant_limit(store, job.tenant.get()); key != kNoIndex) list.add(key, false);
+    if (const std::uint32_t key = find_tenant_limit(store, job.tenant.get()); key != kNoIndex)
+      list.add(key, false);
   if ((kinds & kLimitsTypes) != 0)
     if (const std::uint32_t key = type_limit(store, slot, job);
         key != kNoIndex && (store.limit_key(key).config.load() & kLimitOfType) != 0)
       list.add(key, false);
   if ((kinds & kLimitsQueues) != 0)
-    if (const std::uint64_t key = store.queue(job.queue.get()).limit.load(); key != 0 && key <= store.limit_keys())
+    if (const std::uint64_t key = store.queue(job.queue.get()).limit.load();
+        key != 0 && key <= store.limit_keys())
       list.add(static_cast<std::uint32_t>(key - 1), true);
   if (held)
-    if (const std::uint32_t key = second_limit(limits); key < store.limit_keys()) list.add(key, true);
+    if (const std::uint32_t key = second_limit(limits); key < store.limit_keys())
+      list.add(key, true);
   return list;
 }
 
@@ -127,8 +133,9 @@ bool may_begin(const Store& store, const LimitKey& key, std::uint64_t now, std::
 }
 
 bool occupied(const ParkingLot& lot) {
-  return std::ranges::any_of(lot.rings.index,
-                             [](const Word& word) { return static_cast<std::uint32_t>(word.load()) != 0; });
+  return std::ranges::any_of(lot.rings.index, [](const Word& word) {
+    return static_cast<std::uint32_t>(word.load()) != 0;
+  });
 }
 
 std::uint32_t find_lot(const Store& store, const LimitKey& key, std::uint32_t queue) {
@@ -140,7 +147,7 @@ std::uint32_t find_lot(const Store& store, const LimitKey& key, std::uint32_t qu
   return kNoIndex;
 }
 
-// ---- setting ------------------------------------------------------------------------------------------------------
+// ---- setting ------------------------------------------------------------------------------------
 
 bool LimitSetter::begin() {
   Word& settler = store.header().limit_settler;
@@ -153,21 +160,24 @@ bool LimitSetter::begin() {
 }
 
 void LimitSetter::end_sweep() {
-  if (Word& turn = store.header().limit_turn; turn.load() % 2 != 0) turn.fetch_add(1, Point::kLimitTurn);
+  if (Word& turn = store.header().limit_turn; turn.load() % 2 != 0)
+    turn.fetch_add(1, Point::kLimitTurn);
 }
 
 void LimitSetter::end() { store.header().limit_settler.store(0, Point::kSettlerSet); }
 
 /// A place that nobody has, or that was given up.
 std::uint32_t LimitSetter::place_for(std::uint64_t hash) const {
-  for (std::uint32_t i = 0; i < store.limit_keys() * 7 / 8; ++i)  // never full, so that look-ups stay short
+  // never full, so that look-ups stay short
+  for (std::uint32_t i = 0; i < store.limit_keys() * 7 / 8; ++i)
     if (const auto at = static_cast<std::uint32_t>((hash + i) % store.limit_keys());
         store.limit_key(at).name_hash.load() <= kLimitGone)
       return at;
   return kNoIndex;
 }
 
-/// The key of that name, made if need be; the caller is the settler. Nobody sees a key before its hash, which comes last.
+/// The key of that name, made if need be; the caller is the settler. Nobody sees a key before its
+/// hash, which comes last.
 std::uint32_t LimitSetter::name_key(std::string_view name) {
   if (const std::uint32_t known = find_limit(store, name); known != kNoIndex) return known;
   const std::uint64_t hash = hash_limit(name);
@@ -183,27 +193,34 @@ std::uint32_t LimitSetter::name_key(std::string_view name) {
 }
 
 /// When permits are short, those of keys that nobody needs are taken.
-Outcome LimitSetter::write(std::uint32_t at, const LimitSettings& settings, bool by_operator, bool fresh) {
+Outcome LimitSetter::write(std::uint32_t at, const LimitSettings& settings, bool by_operator,
+                           bool fresh) {
   const Outcome outcome = try_to_write(at, settings, by_operator, fresh);
   if (outcome != Outcome::kNoLimits || sweep(at) == 0) return outcome;
   return try_to_write(at, settings, by_operator, fresh);
 }
 
-Outcome LimitSetter::try_to_write(std::uint32_t at, const LimitSettings& settings, bool by_operator, bool fresh) {
+Outcome LimitSetter::try_to_write(std::uint32_t at, const LimitSettings& settings, bool by_operator,
+                                  bool fresh) {
   LimitKey& key = store.limit_key(at);
   const Permits permits(store);
   store.header().limit_settler.store(actor.owner_ | (at + 1ULL) << 32, Point::kSettlerSet);
-  if (settings.sliding && !permits.set_limit(key.log, at * 2 + 1, settings.rate)) return Outcome::kNoLimits;
+  if (settings.sliding && !permits.set_limit(key.log, at * 2 + 1, settings.rate))
+    return Outcome::kNoLimits;
   const bool was_limited = PermitSet::limit_of(key.permits.limit.load()) != PermitSet::kNone;
   if (!permits.set_limit(key.permits, at * 2, settings.concurrency)) return Outcome::kNoLimits;
-  key.rate.store(WindowRule(settings.sliding, settings.rate, settings.rate_period_ms).word, Point::kSetChanged);
-  key.throttle.store(ThrottleRule(settings.throttle, settings.throttle_period_ms, settings.burst).word,
-                     Point::kSetChanged);
+  key.rate.store(WindowRule(settings.sliding, settings.rate, settings.rate_period_ms).word,
+                 Point::kSetChanged);
+  key.throttle.store(
+      ThrottleRule(settings.throttle, settings.throttle_period_ms, settings.burst).word,
+      Point::kSetChanged);
   const std::uint64_t before = key.config.load();
   key.config.store((((before >> 32) + 1) << 32) | (before & (kLimitOfTenant | kLimitOfType)) |
-                       static_cast<std::uint64_t>(settings.on_limit) << 3 | (by_operator ? kLimitSetByOperator : 0),
+                       static_cast<std::uint64_t>(settings.on_limit) << 3 |
+                       (by_operator ? kLimitSetByOperator : 0),
                    Point::kSetChanged);
-  if (!fresh && !was_limited && settings.concurrency != PermitSet::kNone && !adopt(at)) return Outcome::kNoLimits;
+  if (!fresh && !was_limited && settings.concurrency != PermitSet::kNone && !adopt(at))
+    return Outcome::kNoLimits;
   return Outcome::kOk;
 }
 
@@ -214,29 +231,33 @@ bool LimitSetter::at_work_for(std::uint32_t pool, const JobRecord& job) const {
   return PoolSeat(store.segment().lane(owner - 1).counters[kPoolSeat].get_ordered()).at(pool);
 }
 
-/// Jobs of the key that were at work before it had a limit take permits of their own. A job that is being claimed
-/// meanwhile has either seen the limit, or is seen here. In the end the limit moves once more, so that nobody goes by what
-/// he counted before.
+/// Jobs of the key that were at work before it had a limit take permits of their own. A job that is
+/// being claimed meanwhile has either seen the limit, or is seen here. In the end the limit moves
+/// once more, so that nobody goes by what he counted before.
 bool LimitSetter::adopt(std::uint32_t at) {
   LimitKey& key = store.limit_key(at);
   const Permits permits(store);
   const std::string name = limit_name(store, at);
-  const std::uint32_t pool = name.starts_with(kPoolLimit) ? store.find_pool(name.substr(kPoolLimit.size())) : kNoIndex;
+  const std::uint32_t pool =
+      name.starts_with(kPoolLimit) ? store.find_pool(name.substr(kPoolLimit.size())) : kNoIndex;
   bool room = true;
   for (std::uint32_t slot = 0; slot < store.slots(); ++slot) {
     const JobRecord& job = store.job(slot);
     const Permit holder(slot, job.generation.get());
     if (!permits.holds(holder)) continue;
     const LimitList list = limits_of(store, slot, job, true);
-    if (std::find(list.key.begin(), list.key.begin() + list.count, at) == list.key.begin() + list.count &&
+    if (std::find(list.key.begin(), list.key.begin() + list.count, at) ==
+            list.key.begin() + list.count &&
         (pool == kNoIndex || !at_work_for(pool, job)))
       continue;
     room = permits.adopt(key.permits, at * 2, holder) && room;
   }
-  return permits.set_limit(key.permits, at * 2, PermitSet::limit_of(key.permits.limit.load())) && room;
+  return permits.set_limit(key.permits, at * 2, PermitSet::limit_of(key.permits.limit.load())) &&
+         room;
 }
 
-/// What workers of the pool have in hand when it gets a limit. False when somebody else is setting limits.
+/// What workers of the pool have in hand when it gets a limit. False when somebody else is setting
+/// limits.
 bool LimitSetter::count_at_work(std::uint32_t pool) {
   const std::uint32_t at = find_limit(store, std::string(kPoolLimit).append(store.pool_name(pool)));
   if (at == kNoIndex) return true;
@@ -247,13 +268,15 @@ bool LimitSetter::count_at_work(std::uint32_t pool) {
   return true;
 }
 
-/// Lets `limiting` and the queue say that the key is there. What a job brings holds for such jobs alone, whatever its name.
+/// Lets `limiting` and the queue say that the key is there. What a job brings holds for such jobs
+/// alone, whatever its name.
 void LimitSetter::follow(std::string_view name, std::uint32_t at) {
   std::uint64_t kind = kLimitsJobs;
   if (name.starts_with(kTypeLimit)) kind = kLimitsTypes;
   if (name.starts_with(kTenantLimit)) kind = kLimitsTenants;
   if (kind != kLimitsJobs)
-    store.limit_key(at).config.fetch_or(kind == kLimitsTypes ? kLimitOfType : kLimitOfTenant, Point::kSetChanged);
+    store.limit_key(at).config.fetch_or(kind == kLimitsTypes ? kLimitOfType : kLimitOfTenant,
+                                        Point::kSetChanged);
   if (name.starts_with(kQueueLimit)) {
     const std::uint32_t q = actor.ensure_queue(name.substr(kQueueLimit.size()));
     if (q == kNoIndex) return;
@@ -268,7 +291,8 @@ namespace {
 
 /// The queue on which the key stands, or kNoIndex.
 std::uint32_t queue_of(const Store& store, std::string_view name) {
-  return name.starts_with(kQueueLimit) ? store.find_queue(name.substr(kQueueLimit.size())) : kNoIndex;
+  return name.starts_with(kQueueLimit) ? store.find_queue(name.substr(kQueueLimit.size()))
+                                       : kNoIndex;
 }
 
 }  // namespace
@@ -279,8 +303,10 @@ Outcome Actor::set_limit(std::string_view name, const LimitSettings& settings) {
   LimitSetter setter{*this, store_};
   if (!setter.begin()) return Outcome::kBusy;
   const std::uint32_t at = setter.name_key(name);
-  if (at != kNoIndex) setter.follow(name, at);  // before the limit: whoever claims a job from now on asks for it
-  const Outcome outcome = at == kNoIndex ? Outcome::kNoLimits : setter.write(at, settings, true, false);
+  // before the limit: whoever claims a job from now on asks for it
+  if (at != kNoIndex) setter.follow(name, at);
+  const Outcome outcome =
+      at == kNoIndex ? Outcome::kNoLimits : setter.write(at, settings, true, false);
   setter.end();
   if (outcome != Outcome::kOk) return outcome;
   let_more_begin(at, kLotsPerKey * 2);
@@ -288,13 +314,16 @@ Outcome Actor::set_limit(std::string_view name, const LimitSettings& settings) {
   return outcome;
 }
 
-/// 1. it stands as the job wants it: nothing to do; 2. an operator has set it: what jobs bring does not count; 3. the last
+/// 1. it stands as the job wants it: nothing to do; 2. an operator has set it: what jobs bring does
+///    not count; 3. the last
 /// that was brought holds.
-Outcome Actor::bring_limit(std::string_view name, const LimitSettings& settings, std::uint32_t& at) {
+Outcome Actor::bring_limit(std::string_view name, const LimitSettings& settings,
+                           std::uint32_t& at) {
   at = find_limit(store_, name);
   const auto stands = [&] {
-    return at != kNoIndex && (!settings.any() || (store_.limit_key(at).config.load() & kLimitSetByOperator) != 0 ||
-                              settings_of(store_.limit_key(at)) == settings);
+    return at != kNoIndex &&
+           (!settings.any() || (store_.limit_key(at).config.load() & kLimitSetByOperator) != 0 ||
+            settings_of(store_.limit_key(at)) == settings);
   };
   if (stands() && store_.header().limit_turn.load() % 2 == 0) return Outcome::kOk;  // 1, 2
   LimitSetter setter{*this, store_};
@@ -326,7 +355,8 @@ Outcome Actor::clear_limit(std::string_view name) {
   return Outcome::kOk;
 }
 
-/// After the death of whoever set a limit: it stands as far as it was set, and counts what is at work.
+/// After the death of whoever set a limit: it stands as far as it was set, and counts what is at
+/// work.
 void Actor::relieve_settler() {
   Word& settler = store_.header().limit_settler;
   const std::uint64_t found = settler.load();

@@ -8,14 +8,17 @@
 
 #include "engine/store.hpp"
 
-// Limits, for reading. A key's name says on what it stands: `queue:NAME` on a queue, `type:NAME` on a type of jobs, any
-// other name on the jobs that bring it (`tenant:ID`: on those of a tenant). Setting them is an Actor's (limits.cpp).
+// Limits, for reading. A key's name says on what it stands: `queue:NAME` on a queue, `type:NAME` on
+// a type of jobs, any other name on the jobs that bring it (`tenant:ID`: on those of a tenant).
+// Setting them is an Actor's (limits.cpp).
 
 namespace ojs_shm::engine {
 
-constexpr std::string_view kQueueLimit = "queue:", kTypeLimit = "type:", kTenantLimit = "tenant:", kPoolLimit = "pool:";
+constexpr std::string_view kQueueLimit = "queue:", kTypeLimit = "type:", kTenantLimit = "tenant:",
+                           kPoolLimit = "pool:";
 
-/// By which a key is found. A job carries no more of its tenant than a hash, so that is where the key of a tenant stands.
+/// By which a key is found. A job carries no more of its tenant than a hash, so that is where the
+/// key of a tenant stands.
 std::uint64_t hash_limit(std::string_view name);
 /// The key of that name, or kNoIndex.
 std::uint32_t find_limit(const Store& store, std::string_view name);
@@ -30,7 +33,8 @@ struct LimitList {
   std::array<std::uint16_t, kMost> key{};
   unsigned count = 0;
   std::uint32_t gates =
-      0;  ///< bit i: key[i] stands on the queue or the worker: it closes a queue and holds no job back
+      /// bit i: key[i] stands on the queue or the worker: it closes a queue and holds no job back
+      0;
 
   void add(std::uint32_t added, bool gate);
   bool empty() const { return count == 0; }
@@ -39,8 +43,10 @@ struct LimitList {
 /// `held`: the job is held now, so that its second limit is its worker's.
 LimitList limits_of(const Store& store, std::uint32_t slot, const JobRecord& job, bool held);
 
-/// Whether a job of the key could begin now, as far as the key goes. `at`, if given: when it can, Unix ms, 0: not known.
-bool may_begin(const Store& store, const LimitKey& key, std::uint64_t now, std::uint64_t* at = nullptr);
+/// Whether a job of the key could begin now, as far as the key goes. `at`, if given: when it can,
+/// Unix ms, 0: not known.
+bool may_begin(const Store& store, const LimitKey& key, std::uint64_t now,
+               std::uint64_t* at = nullptr);
 
 /// Whether anything may stand in the lot; a yes may be stale.
 bool occupied(const ParkingLot& lot);

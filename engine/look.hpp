@@ -53,7 +53,8 @@ struct Actor::Look {
       open = 0;
       words = last;
       if (words == 0) return;
-      std::uint64_t any = 0;  // behind the first word, where nothing is unless there are many levels
+      // behind the first word, where nothing is unless there are many levels
+      std::uint64_t any = 0;
 #pragma GCC unroll 16
       for (unsigned i = 0; i < shm::kIndexWords; ++i) {
         index[i] = set.index[i].load();  // PAIR ring-index
@@ -67,7 +68,8 @@ struct Actor::Look {
       std::uint64_t difference = 0;
       if (words == 0) return true;
 #pragma GCC unroll 16
-      for (unsigned i = 0; i < shm::kIndexWords; ++i) difference |= rings->index[i].load() ^ index[i];
+      for (unsigned i = 0; i < shm::kIndexWords; ++i)
+        difference |= rings->index[i].load() ^ index[i];
       return difference == 0;
     }
   };
@@ -88,9 +90,9 @@ struct Actor::Look {
     witness.number = at_number;
     witness.rings = &rings;
   }
-  /// What made the job the first of its lane must stand until the choice is made. A head passes only what is dead, so as
-  /// long as the job's word is the same nothing before it has come or gone. In a front lane, where the oldest is looked for,
-  /// nothing may have come behind it either.
+  /// What made the job the first of its lane must stand until the choice is made. A head passes
+  /// only what is dead, so as long as the job's word is the same nothing before it has come or
+  /// gone. In a front lane, where the oldest is looked for, nothing may have come behind it either.
   OJS_SHM_INLINE void compare(const Live& live, std::uint64_t tail) {
     compared.add() = {&live.job->control, live.expected().word};
     if (live.number % 2 == 0) [[unlikely]]
@@ -100,7 +102,8 @@ struct Actor::Look {
     return compared.all_of([](const Compared& each) { return each.word->load() == each.found; });
   }
   bool witnesses_stand() const {
-    return witnesses.all_of([](const Witness& witness) { return witness.cell->load() == witness.empty; });
+    return witnesses.all_of(
+        [](const Witness& witness) { return witness.cell->load() == witness.empty; });
   }
 
   const QueueRecord* queue = nullptr;
@@ -125,21 +128,22 @@ struct Actor::Look {
   Few<Compared, 48> compared;
   std::uint32_t flow = kNoIndex;  ///< of the job found
   std::array<Seen, kParts> part;
-  unsigned parts = 0;                   ///< seen
-  std::uint32_t all_parts = 0;          ///< that have rings, a bit for each
-  std::uint32_t unseen = 0;             ///< of these
-  std::uint64_t turn = 0;               ///< the word of the cycle in which the job has a turn that is still to be taken
+  unsigned parts = 0;           ///< seen
+  std::uint32_t all_parts = 0;  ///< that have rings, a bit for each
+  std::uint32_t unseen = 0;     ///< of these
+  /// the word of the cycle in which the job has a turn that is still to be taken
+  std::uint64_t turn = 0;
   unsigned taken = 0;                   ///< which turn
   std::uint16_t level = Turn::kOthers;  ///< whose it is
   bool holds_turn = false;              ///< `level` has been given its turn, and no job yet
 };
 
-/// The first hint of a ring that leads to an available job, and goes into `live`. Dead ones are retired, moves that
-/// somebody began are finished; the cell that proves the ring empty joins the witnesses. With `kTrusting` a hint is
-/// believed where a claim will tell.
+/// The first hint of a ring that leads to an available job, and goes into `live`. Dead ones are
+/// retired, moves that somebody began are finished; the cell that proves the ring empty joins the
+/// witnesses. With `kTrusting` a hint is believed where a claim will tell.
 template <bool kTrusting>
-OJS_SHM_INLINE bool Actor::first_live(shm::RingSet& rings, unsigned number, Look& look, std::uint32_t& left,
-                                      Live& live) {
+OJS_SHM_INLINE bool Actor::first_live(shm::RingSet& rings, unsigned number, Look& look,
+                                      std::uint32_t& left, Live& live) {
   const std::uint32_t ring = shm::Rings::find(rings, number);  // PAIR ring-name
   if (ring == kNoIndex) return false;
   for (; left > 0; --left) {
@@ -150,7 +154,8 @@ OJS_SHM_INLINE bool Actor::first_live(shm::RingSet& rings, unsigned number, Look
     }
     const shm::Hint hint = head.hint();
     if (hint.leads_to_line()) [[unlikely]] {
-      if (first_of_flow(rings, number, store_.number_of(*look.queue), head, left, live)) return true;
+      if (first_of_flow(rings, number, store_.number_of(*look.queue), head, left, live))
+        return true;
       continue;
     }
     const Control expected(kSlotAvailable, number, 0, hint.tag());
@@ -159,14 +164,16 @@ OJS_SHM_INLINE bool Actor::first_live(shm::RingSet& rings, unsigned number, Look
       continue;
     }
     JobRecord& job = store_.job(hint.index());
-    // A state-first hint was published when the slot was already available: a claim that succeeds later proves
-    // that it was so all along, and need not look first. A moved hint may come to life after our second look.
+    // A state-first hint was published when the slot was already available: a claim that succeeds
+    // later proves that it was so all along, and need not look first. A moved hint may come to life
+    // after our second look.
     const bool trusted = kTrusting && !hint.hint_first() && number % 2 == 1;
     if (trusted) {
       prefetch<kLinesTaken>(job);
     } else {
       const Control found(job.control.load());
-      if (hint.hint_first() && found.state() == kSlotAvailable && found.moved_to(number).tag() == hint.tag()) {
+      if (hint.hint_first() && found.state() == kSlotAvailable &&
+          found.moved_to(number).tag() == hint.tag()) {
         // Finish the move that somebody began.
         job.control.cas_once(found.word, expected.word, shm::Point::kMoveHelped);
         continue;
@@ -177,7 +184,8 @@ OJS_SHM_INLINE bool Actor::first_live(shm::RingSet& rings, unsigned number, Look
         continue;
       }
     }
-    if (!kTrusting && (look.flags & kFair) != 0 && number % 2 == 1 && join_flow(rings, ring, hint.index(), expected))
+    if (!kTrusting && (look.flags & kFair) != 0 && number % 2 == 1 &&
+        join_flow(rings, ring, hint.index(), expected))
         [[unlikely]] {  // it came before its queue was fair
       shm::Rings::retire(head);
       continue;
@@ -196,22 +204,25 @@ OJS_SHM_INLINE bool Actor::first_live(shm::RingSet& rings, unsigned number, Look
   return false;
 }
 
-/// first_live() of a look that compares heads. The short way is for when nothing is to be done before: an available job
-/// stands at the head of the ring, or the ring is empty.
-OJS_SHM_INLINE bool Actor::see_head(shm::RingSet& rings, unsigned number, Look& look, std::uint32_t& left, Live& live) {
+/// first_live() of a look that compares heads. The short way is for when nothing is to be done
+/// before: an available job stands at the head of the ring, or the ring is empty.
+OJS_SHM_INLINE bool Actor::see_head(shm::RingSet& rings, unsigned number, Look& look,
+                                    std::uint32_t& left, Live& live) {
   const std::uint32_t ring = shm::Rings::find(rings, number);  // PAIR ring-name
   if (ring == kNoIndex) return false;
   const shm::Peeked head = rings_.peek(ring);
   const shm::Hint hint = head.hint();
   JobRecord& job = store_.job(hint.index());
-  const bool ordinary = hint.plain() && number % 2 == 1 && hint.index() < store_.slots() && (look.flags & kFair) == 0;
+  const bool ordinary =
+      hint.plain() && number % 2 == 1 && hint.index() < store_.slots() && (look.flags & kFair) == 0;
   const std::uint64_t expected = Control(kSlotAvailable, number, 0, hint.tag()).word;
   if (head.empty() || !ordinary || job.control.load() != expected) [[unlikely]]
     return look_along(rings, number, look, left, live);
   live.available_at = job.available_at.get();
   if (job.control.load() != expected) [[unlikely]]
     return look_along(rings, number, look, left, live);
-  live.head.head = head.head;  // word by word: what is copied as a whole is read before it is written
+  // word by word: what is copied as a whole is read before it is written
+  live.head.head = head.head;
   live.head.value = head.value;
   live.head.cell = head.cell;
   live.head.ends = head.ends;

@@ -13,8 +13,9 @@ namespace {
 
 constexpr std::uint64_t kDefaultBytes = 60ULL << 20;
 
-/// Everything but payload blocks follows from the number of slots: two chunks for each fourteen (a hint and a timer or
-/// a place among the finished), two for each ring that is ever used, and a key cell for every other slot at least.
+/// Everything but payload blocks follows from the number of slots: two chunks for each fourteen (a
+/// hint and a timer or a place among the finished), two for each ring that is ever used, and a key
+/// cell for every other slot at least.
 shm::Geometry around_slots(const Plan& plan, std::uint32_t slots) {
   shm::Geometry g;
   g.slots = slots;
@@ -22,18 +23,20 @@ shm::Geometry around_slots(const Plan& plan, std::uint32_t slots) {
   g.processes = std::clamp<std::uint32_t>(g.lanes, 16, 512);
   const std::uint32_t queues = plan.max_queues == 0 ? kDefaultQueues : plan.max_queues;
   const std::uint32_t flows = flows_for(plan.max_tenants == 0 ? kDefaultTenants : plan.max_tenants);
-  // Every level of up to 127 queues without further parts, but in a small segment no more than jobs.
-  g.rings = std::clamp<std::uint32_t>(std::max(queues * 256, (queues + spare_parts(queues)) * 128) + 64, 1'024,
-                                      std::clamp<std::uint32_t>(slots, 1'024, 32'768));
+  // Every level of up to 127 queues without further parts, but in a small segment no more than
+  // jobs.
+  g.rings =
+      std::clamp<std::uint32_t>(std::max(queues * 256, (queues + spare_parts(queues)) * 128) + 64,
+                                1'024, std::clamp<std::uint32_t>(slots, 1'024, 32'768));
   g.rings += flows;
   g.chunks = slots / shm::kCellsPerChunk * 2 + g.rings * 2 + g.lanes * 8 + 64;
   g.key_cells = std::bit_ceil(std::max<std::uint32_t>(slots * 2, 256));
   g.blocks = 1;
-  g.area_bytes =
-      (area_bytes(queues, g.lanes, wait_pages_for(g.lanes), event_pages_for(g.lanes, slots), flows,
-                  permit_pages_for(slots), limit_keys_for(slots), lots_for(slots), accounts_for(flows, slots)) +
-       255) &
-      ~255ULL;
+  g.area_bytes = (area_bytes(queues, g.lanes, wait_pages_for(g.lanes),
+                             event_pages_for(g.lanes, slots), flows, permit_pages_for(slots),
+                             limit_keys_for(slots), lots_for(slots), accounts_for(flows, slots)) +
+                  255) &
+                 ~255ULL;
   return g;
 }
 
@@ -43,8 +46,8 @@ Measured measure(const Plan& plan) {
   Measured measured;
   const auto bound = [&measured](const char* name, std::uint64_t given, std::uint64_t most) {
     if (given > most)
-      measured.problem =
-          std::string(name) + ": " + std::to_string(given) + " is too large: the maximum is " + std::to_string(most);
+      measured.problem = std::string(name) + ": " + std::to_string(given) +
+                         " is too large: the maximum is " + std::to_string(most);
   };
   bound("max_handles", plan.max_handles, kMostHandles);
   bound("max_queues", plan.max_queues, kMostQueues);
@@ -57,8 +60,10 @@ Measured measure(const Plan& plan) {
   std::uint32_t slots = plan.slots;
   if (slots == 0) {
     slots = kDefaultSlots;
-    if (plan.size_bytes != 0)  // three quarters for slots and what follows from them, a quarter for payload
-      slots = static_cast<std::uint32_t>(std::clamp<std::uint64_t>(plan.size_bytes * 3 / 4 / 384, 64, (1U << 24) - 1));
+    // three quarters for slots and what follows from them, a quarter for payload
+    if (plan.size_bytes != 0)
+      slots = static_cast<std::uint32_t>(
+          std::clamp<std::uint64_t>(plan.size_bytes * 3 / 4 / 384, 64, (1U << 24) - 1));
   }
   shm::Geometry g = around_slots(plan, slots);
   while (plan.slots == 0 && plan.size_bytes != 0 && g.slots > 64 &&
@@ -68,13 +73,13 @@ Measured measure(const Plan& plan) {
   const std::uint64_t least = fixed + body + (body >> 5) + 4096;
   std::uint64_t total = plan.size_bytes;
   if (total == 0)
-    total =
-        std::max<std::uint64_t>({plan.slots == 0 ? kDefaultBytes : 0, fixed + 4 * body, fixed + slots * 64ULL, least});
+    total = std::max<std::uint64_t>(
+        {plan.slots == 0 ? kDefaultBytes : 0, fixed + 4 * body, fixed + slots * 64ULL, least});
   constexpr std::uint64_t kPerBlock = shm::kBlockBytes + 8 + 4 + 1;
   if (least > total) {
     measured.problem = "size " + std::to_string(total) +
-                       " is too small: these slots, queues and handles need at least " + std::to_string(least) +
-                       " bytes";
+                       " is too small: these slots, queues and handles need at least " +
+                       std::to_string(least) + " bytes";
     return measured;
   }
   g.blocks = static_cast<std::uint32_t>((total - fixed - 2048) / kPerBlock);
@@ -102,7 +107,8 @@ shm::Opened make(const std::string& path, const Plan& plan) {
         auto fill_map = [](Word* map, std::uint32_t count) {
           for (std::uint32_t i = 0; i < (count + 63) / 64; ++i)
             // NO CRASH POINT: the file has no name yet
-            map[i].store(count - i * 64 >= 64 ? ~0ULL : (1ULL << (count - i * 64)) - 1, shm::Point::kNone);
+            map[i].store(count - i * 64 >= 64 ? ~0ULL : (1ULL << (count - i * 64)) - 1,
+                         shm::Point::kNone);
         };
         fill_map(segment.slot_map(), g.slots);
         fill_map(segment.chunk_map(), g.chunks);
@@ -131,7 +137,8 @@ shm::Opened make(const std::string& path, const Plan& plan) {
           // NO CRASH POINT: the file has no name yet
           ring.claimed.store(shm::kNoIndex, shm::Point::kNone);
           const shm::ChunkControl linked(shm::ChunkState::kLinked, 0, place.incarnation());
-          segment.chunk(place.chunk()).control.store(linked.word, shm::Point::kNone);  // NO CRASH POINT: as above
+          segment.chunk(place.chunk())
+              .control.store(linked.word, shm::Point::kNone);  // NO CRASH POINT: as above
         }
         rings.release();
       },
@@ -143,11 +150,13 @@ shm::Opened open(const std::string& path, bool writable) {
   if (opened.code != shm::OpenCode::kOk) return opened;
   const shm::Geometry& g = opened.segment.geometry();
   const auto& header = *reinterpret_cast<const EngineHeader*>(opened.segment.area());
-  if (header.max_queues != 0 && header.max_queues <= 4095 && header.wait_pages != 0 && header.event_pages != 0 &&
-      header.flows % 2 == 0 && header.permit_pages != 0 && header.limit_keys != 0 && header.lots != 0 &&
-      header.accounts != 0 && header.accounts <= AccountMark::kMostAccounts &&
-      area_bytes(header.max_queues, g.lanes, header.wait_pages, header.event_pages, header.flows, header.permit_pages,
-                 header.limit_keys, header.lots, header.accounts) <= g.area_bytes)
+  if (header.max_queues != 0 && header.max_queues <= 4095 && header.wait_pages != 0 &&
+      header.event_pages != 0 && header.flows % 2 == 0 && header.permit_pages != 0 &&
+      header.limit_keys != 0 && header.lots != 0 && header.accounts != 0 &&
+      header.accounts <= AccountMark::kMostAccounts &&
+      area_bytes(header.max_queues, g.lanes, header.wait_pages, header.event_pages, header.flows,
+                 header.permit_pages, header.limit_keys, header.lots,
+                 header.accounts) <= g.area_bytes)
     return opened;
   shm::Opened refused;
   refused.code = shm::OpenCode::kTorn;

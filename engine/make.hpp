@@ -11,17 +11,21 @@
 
 namespace ojs_shm::engine {
 
-constexpr std::uint32_t kMostHandles = shm::kMaxLanes - kServiceLanes, kMostQueues = 4095, kMostTenants = 1U << 22;
+constexpr std::uint32_t kMostHandles = shm::kMaxLanes - kServiceLanes, kMostQueues = 4095,
+                        kMostTenants = 1U << 22;
 constexpr std::uint32_t kMostSlots = (1U << 24) - 1, kMostBody = 0xFF'FFFF;
-constexpr std::uint64_t kMostBytes = 256ULL << 30;  ///< so that the number of blocks stays within bounds
+/// so that the number of blocks stays within bounds
+constexpr std::uint64_t kMostBytes = 256ULL << 30;
 
-constexpr std::uint32_t kDefaultSlots = 102'400, kDefaultQueues = 64, kDefaultTenants = 1024, kDefaultHandles = 120;
+constexpr std::uint32_t kDefaultSlots = 102'400, kDefaultQueues = 64, kDefaultTenants = 1024,
+                        kDefaultHandles = 120;
 constexpr std::uint32_t kDefaultBody = 1U << 20;
 
 /// What a new segment shall hold. 0: the default.
 struct Plan {
   std::uint64_t size_bytes = 0;
-  std::uint32_t slots = 0, max_queues = 0, max_body_bytes = 0, max_handles = 0, default_lease_ms = 0, max_tenants = 0;
+  std::uint32_t slots = 0, max_queues = 0, max_body_bytes = 0, max_handles = 0,
+                default_lease_ms = 0, max_tenants = 0;
   std::uint64_t retention_ms = 0;
   Convention convention = Convention::kOjs;
   unsigned mode = 0660;

@@ -17,13 +17,14 @@ namespace ojs_shm::engine {
 /// How an operation ended.
 enum class Outcome : std::uint8_t {
   kOk,
-  kEmpty,       ///< nothing to fetch
-  kQueueFull,   ///< the bound refused it
-  kMustWait,    ///< the bound has no room for it yet; only for those who are ready to wait
-  kMustDrop,    ///< room has to be made for it first: enqueue_batch() does that
-  kNoAccounts,  ///< as many tenants of bounded queues have jobs waiting as there are accounts for them
-  kNoTickets,   ///< as many wait for room as there are places for them
-  kNoSlots,     ///< pools that are exhausted, one by one
+  kEmpty,      ///< nothing to fetch
+  kQueueFull,  ///< the bound refused it
+  kMustWait,   ///< the bound has no room for it yet; only for those who are ready to wait
+  kMustDrop,   ///< room has to be made for it first: enqueue_batch() does that
+  /// as many tenants of bounded queues have jobs waiting as there are accounts for them
+  kNoAccounts,
+  kNoTickets,  ///< as many wait for room as there are places for them
+  kNoSlots,    ///< pools that are exhausted, one by one
   kNoBlocks,
   kNoRings,  ///< levels
   kNoChunks,

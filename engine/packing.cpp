@@ -7,11 +7,12 @@
 namespace ojs_shm::engine {
 namespace {
 constexpr std::uint32_t kChunksPerLook = 4'096;
-constexpr std::uint64_t kOftenMs = 20, kSeldomMs = 1'000;  // the latter is how often a supervisor wakes anyway
+// the latter is how often a supervisor wakes anyway
+constexpr std::uint64_t kOftenMs = 20, kSeldomMs = 1'000;
 }  // namespace
 
-/// Twice what is needed, but when that is more than half of what is free, half of it; and a few in any case, so that a
-/// handle's spare chunks start no pass.
+/// Twice what is needed, but when that is more than half of what is free, half of it; and a few in
+/// any case, so that a handle's spare chunks start no pass.
 std::uint64_t Packer::bound() const {
   const std::uint64_t chunks = store_.segment().geometry().chunks;
   const std::uint64_t left = std::min(left_, chunks);

@@ -9,8 +9,9 @@
 #include "shm/bits.hpp"
 #include "shm/layout.hpp"
 
-// Pages that lanes take as they need them: one of waits for each level a lane takes jobs from, one of events after the
-// other while somebody wants to know. Each has one writer at a time. Offsets only, no behaviour.
+// Pages that lanes take as they need them: one of waits for each level a lane takes jobs from, one
+// of events after the other while somebody wants to know. Each has one writer at a time. Offsets
+// only, no behaviour.
 
 namespace ojs_shm::engine {
 
@@ -38,7 +39,9 @@ struct WaitOwner {
   constexpr bool taken() const { return (word & kTaken) != 0; }
   constexpr std::uint32_t queue() const { return key() >> 8 & 0xFFF; }
   constexpr std::uint8_t rank() const { return static_cast<std::uint8_t>(word); }
-  constexpr std::uint32_t lane_plus_one() const { return static_cast<std::uint32_t>(LaneBits::get(word)); }
+  constexpr std::uint32_t lane_plus_one() const {
+    return static_cast<std::uint32_t>(LaneBits::get(word));
+  }
   constexpr std::uint64_t uses() const { return UseBits::get(word); }
 };
 
@@ -81,9 +84,10 @@ struct alignas(64) EventRecord {
   Plain<std::uint64_t> sequence;        ///< of its lane, from 1, also over several handles
   Plain<std::uint64_t> kind_rank_time;  ///< 63..56 kind  55..48 rank  47..0 ms
   Plain<std::uint64_t> id_hi, id_lo;    ///< of the job; 0: it is about a queue
-  Plain<std::uint64_t> facts;           ///< 15..0 queue  31..16 attempt  47..32 max attempts  55..48 previous rank
-  Plain<std::uint64_t> tag;             ///< of the job's control word after the change
-  Plain<std::uint64_t> value;           ///< what the kind says
+  /// 15..0 queue  31..16 attempt  47..32 max attempts  55..48 previous rank
+  Plain<std::uint64_t> facts;
+  Plain<std::uint64_t> tag;    ///< of the job's control word after the change
+  Plain<std::uint64_t> value;  ///< what the kind says
 };
 struct EventPage {
   EventRecord event[kEventsPerPage];
@@ -96,7 +100,8 @@ constexpr std::uint32_t event_pages_for(std::uint32_t lanes, std::uint32_t slots
   return lanes * 2 + slots / 256;  // each lane may keep one half full
 }
 constexpr std::uint64_t page_bytes(std::uint32_t wait_pages, std::uint32_t event_pages) {
-  return std::uint64_t{wait_pages} * sizeof(WaitPage) + std::uint64_t{event_pages} * (sizeof(Word) + sizeof(EventPage));
+  return std::uint64_t{wait_pages} * sizeof(WaitPage) +
+         std::uint64_t{event_pages} * (sizeof(Word) + sizeof(EventPage));
 }
 
 }  // namespace ojs_shm::engine

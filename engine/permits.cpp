@@ -14,10 +14,14 @@ namespace {
 
 /// In which run a place lies, and where in it.
 constexpr unsigned run_of(std::uint32_t place) {
-  return place < kPermitsPerPage ? 0 : static_cast<unsigned>(std::bit_width(place / kPermitsPerPage));
+  return place < kPermitsPerPage ? 0
+                                 : static_cast<unsigned>(std::bit_width(place / kPermitsPerPage));
 }
-constexpr std::uint32_t first_of(unsigned run) { return run == 0 ? 0 : kPermitsPerPage << (run - 1); }
-static_assert(run_of(15) == 0 && run_of(16) == 1 && run_of(31) == 1 && run_of(32) == 2 && first_of(2) == 32);
+constexpr std::uint32_t first_of(unsigned run) {
+  return run == 0 ? 0 : kPermitsPerPage << (run - 1);
+}
+static_assert(run_of(15) == 0 && run_of(16) == 1 && run_of(31) == 1 && run_of(32) == 2 &&
+              first_of(2) == 32);
 static_assert(first_of(kPermitRuns) == kMostPermits);
 
 }  // namespace
@@ -33,7 +37,8 @@ std::uint32_t Permits::high(const PermitSet& set) const {
   return static_cast<std::uint32_t>(std::min<std::uint64_t>(set.high.load(), kMostPermits));
 }
 
-/// Held from the claim to the end of the settlement: whoever does one of these has the job in its hands.
+/// Held from the claim to the end of the settlement: whoever does one of these has the job in its
+/// hands.
 bool Permits::holds(Permit permit) const {
   if (permit.free() || permit.slot() >= store_.slots()) return false;
   const JobRecord& job = store_.job(permit.slot());
@@ -42,9 +47,10 @@ bool Permits::holds(Permit permit) const {
          (state == kSlotClaimed || state == kSlotActive || state == kSlotSettling);
 }
 
-/// Below which place permits may be taken: that place and all that is held above it make up the limit at most. What is
-/// held above it only falls, for nobody takes there, so that the sum never passes the limit. What the taker's job has left
-/// in an earlier hold is not in its way: it would go to the lot, see room from there, and come back for ever.
+/// Below which place permits may be taken: that place and all that is held above it make up the
+/// limit at most. What is held above it only falls, for nobody takes there, so that the sum never
+/// passes the limit. What the taker's job has left in an earlier hold is not in its way: it would
+/// go to the lot, see room from there, and come back for ever.
 std::uint32_t Permits::room(const PermitSet& set, std::uint32_t limit, Permit taker) const {
   const auto one_of_others = [&](std::uint32_t place) {
     const Permit found(at(set, place).load());
@@ -57,8 +63,9 @@ std::uint32_t Permits::room(const PermitSet& set, std::uint32_t limit, Permit ta
   return below;
 }
 
-/// Takes a free place below `room`, else one whose job is no longer held, or one that the holder left in an earlier hold.
-/// An adopter cannot tell the latter from what its job's worker has just taken.
+/// Takes a free place below `room`, else one whose job is no longer held, or one that the holder
+/// left in an earlier hold. An adopter cannot tell the latter from what its job's worker has just
+/// taken.
 Word* Permits::place(PermitSet& set, std::uint32_t room, Permit holder, Permit& mine) const {
   for (const bool free_only : {true, false})
     for (std::uint32_t i = 0; i < room; ++i) {
@@ -72,9 +79,10 @@ Word* Permits::place(PermitSet& set, std::uint32_t room, Permit holder, Permit& 
   return nullptr;
 }
 
-/// 1. no limit; 2. one taken under the limit that still stands; 3. the limit has changed meanwhile: give it back, and again
-/// under the new one, so that nobody begins under a limit that is gone; 4. none to be had. A job has one: that of adopt()
-/// goes, when both have come.
+/// 1. no limit; 2. one taken under the limit that still stands; 3. the limit has changed meanwhile:
+///    give it back, and again
+/// under the new one, so that nobody begins under a limit that is gone; 4. none to be had. A job
+/// has one: that of adopt() goes, when both have come.
 bool Permits::take(PermitSet& set, Permit holder) const {
   for (;;) {
     const std::uint64_t before = set.limit.load_seq_cst();
@@ -87,7 +95,8 @@ bool Permits::take(PermitSet& set, Permit holder) const {
         give(set, holder, true);
       return taken != nullptr;
     }
-    if (taken != nullptr) taken->cas_once(mine.word, mine.given_back().word, Point::kPermitGiven);  // 3
+    // 3
+    if (taken != nullptr) taken->cas_once(mine.word, mine.given_back().word, Point::kPermitGiven);
   }
 }
 
@@ -112,7 +121,8 @@ void Permits::give(PermitSet& set, Permit holder, bool adopted_only) const {
 
 bool Permits::has(const PermitSet& set, Permit holder, bool adopted) const {
   for (std::uint32_t i = 0; i < high(set); ++i)
-    if (const Permit found(at(set, i).load_seq_cst()); found.names(holder) && found.is_adopted() == adopted)
+    if (const Permit found(at(set, i).load_seq_cst());
+        found.names(holder) && found.is_adopted() == adopted)
       return true;
   return false;
 }
@@ -134,8 +144,9 @@ std::uint32_t Permits::count(const PermitSet& set) const {
   return held;
 }
 
-/// Finds or makes the runs below `limit`. A run is had by one cas on the word of its first page, and whoever comes later,
-/// also after a death, finds it there under its owner's name: so none is made twice, and none is lost.
+/// Finds or makes the runs below `limit`. A run is had by one cas on the word of its first page,
+/// and whoever comes later, also after a death, finds it there under its owner's name: so none is
+/// made twice, and none is lost.
 bool Permits::grow(PermitSet& set, std::uint32_t owner, std::uint32_t limit) const {
   if (limit > kMostPermits) return false;
   for (unsigned run = 0; run < kPermitRuns && first_of(run) < limit; ++run) {
@@ -144,8 +155,10 @@ bool Permits::grow(PermitSet& set, std::uint32_t owner, std::uint32_t limit) con
     std::uint32_t first = kNoIndex;
     for (std::uint32_t i = 0; i + mine.pages() <= store_.permit_pages() && first == kNoIndex;) {
       std::uint64_t found = store_.permit_run(i).load();
-      const bool fits = found == 0 || (PermitRun(found).given_back() && PermitRun(found).pages() == mine.pages());
-      if (fits && store_.permit_run(i).cas(found, mine.word, Point::kPermitRunTaken)) found = mine.word;
+      const bool fits =
+          found == 0 || (PermitRun(found).given_back() && PermitRun(found).pages() == mine.pages());
+      if (fits && store_.permit_run(i).cas(found, mine.word, Point::kPermitRunTaken))
+        found = mine.word;
       if (found == mine.word) first = i;
       i += std::max(PermitRun(found).pages(), 1U);
     }
@@ -164,10 +177,12 @@ bool Permits::set_limit(PermitSet& set, std::uint32_t owner, std::uint32_t limit
   return true;
 }
 
-/// 1. A job that is at work, and was all the time, gives back what it has when it ends. 2. Whoever has just claimed it may
-/// be taking one too, and whoever ends it may be past giving it back: either we see his, or he sees that he must look. Who
-/// comes after the death of another adopter finds the same. That of a job whose worker is refused after our last look may
-/// stay: it is worth nothing while nobody holds the job, and goes with its next hold or to whoever needs the place.
+/// 1. A job that is at work, and was all the time, gives back what it has when it ends. 2. Whoever
+///    has just claimed it may
+/// be taking one too, and whoever ends it may be past giving it back: either we see his, or he sees
+/// that he must look. Who comes after the death of another adopter finds the same. That of a job
+/// whose worker is refused after our last look may stay: it is worth nothing while nobody holds the
+/// job, and goes with its next hold or to whoever needs the place.
 bool Permits::adopt(PermitSet& set, std::uint32_t owner, Permit holder) const {
   const Word& control = store_.job(holder.slot()).control;
   const std::uint64_t before = control.load();
@@ -194,7 +209,8 @@ void Permits::drop(PermitSet& set, std::uint32_t owner) const {
     const std::uint32_t first = set.run[run].exchange(0, Point::kPermitRunNamed);
     if (first == 0) continue;
     const PermitRun mine(owner, run);
-    store_.permit_run(first - 1).cas_once(mine.word, mine.word & 0xFFFF'FF00, Point::kPermitRunTaken);
+    store_.permit_run(first - 1).cas_once(mine.word, mine.word & 0xFFFF'FF00,
+                                          Point::kPermitRunTaken);
   }
 }
 

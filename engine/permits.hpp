@@ -7,9 +7,9 @@
 #include "shm/atomics.hpp"
 #include "shm/bits.hpp"
 
-// Who may be at work at once. A permit is a word that names its holder, a slot and the generation of the job in it, and
-// is worth something only while that job is held. No counter decides, so nothing drifts: a permit whose job is no longer
-// held is nobody's, and whoever meets it takes it.
+// Who may be at work at once. A permit is a word that names its holder, a slot and the generation
+// of the job in it, and is worth something only while that job is held. No counter decides, so
+// nothing drifts: a permit whose job is no longer held is nobody's, and whoever meets it takes it.
 
 namespace ojs_shm::engine {
 
@@ -29,9 +29,14 @@ struct Permit {
   constexpr Permit(std::uint32_t slot, std::uint32_t generation)
       : word(SlotBits::put(slot + 1ULL) | GenerationBits::put(generation & GenerationBits::kMax)) {}
   constexpr bool free() const { return SlotBits::get(word) == 0; }
-  constexpr std::uint32_t slot() const { return static_cast<std::uint32_t>(SlotBits::get(word)) - 1; }
-  constexpr std::uint32_t generation() const { return static_cast<std::uint32_t>(GenerationBits::get(word)); }
-  /// Taken for a job by who set the limit. It goes when the job's worker has taken one, and may outlast the hold.
+  constexpr std::uint32_t slot() const {
+    return static_cast<std::uint32_t>(SlotBits::get(word)) - 1;
+  }
+  constexpr std::uint32_t generation() const {
+    return static_cast<std::uint32_t>(GenerationBits::get(word));
+  }
+  /// Taken for a job by who set the limit. It goes when the job's worker has taken one, and may
+  /// outlast the hold.
   constexpr bool is_adopted() const { return AdoptedBit::get(word) != 0; }
   constexpr Permit adopted() const { return Permit(word | AdoptedBit::put(1)); }
   constexpr bool names(Permit other) const { return ((word ^ other.word) >> 16) == 0; }
@@ -50,7 +55,8 @@ static_assert(sizeof(PermitPage) == 128);
 /// The pages that go with so many slots: permits for a quarter of them, and some limits more.
 constexpr std::uint32_t permit_pages_for(std::uint32_t slots) { return slots / 64 + 16; }
 
-/// Run r of a set holds as many permits as all runs before it, the first one page: so no permit ever moves.
+/// Run r of a set holds as many permits as all runs before it, the first one page: so no permit
+/// ever moves.
 constexpr unsigned kPermitRuns = 10;
 constexpr std::uint32_t kMostPermits = kPermitsPerPage << (kPermitRuns - 1);
 constexpr std::uint32_t pages_of_run(unsigned run) { return run == 0 ? 1 : 1U << (run - 1); }
@@ -62,7 +68,9 @@ struct PermitRun {
   constexpr explicit PermitRun(std::uint64_t w) : word(w) {}
   constexpr PermitRun(std::uint32_t owner, unsigned run)
       : word((owner + 1ULL) << 32 | std::uint64_t{pages_of_run(run)} << 8 | run) {}
-  constexpr std::uint32_t pages() const { return static_cast<std::uint32_t>(word >> 8 & 0xFF'FFFF); }
+  constexpr std::uint32_t pages() const {
+    return static_cast<std::uint32_t>(word >> 8 & 0xFF'FFFF);
+  }
   constexpr std::uint32_t owner() const { return static_cast<std::uint32_t>(word >> 32) - 1; }
   constexpr bool given_back() const { return word != 0 && word >> 32 == 0; }
 };
@@ -70,14 +78,17 @@ struct PermitRun {
 // 0 limit  8 high  16 runs(10)
 /// A limit and its permits. All zero: no limit.
 struct alignas(64) PermitSet {
-  Word limit;             ///< 63..32 version  31..0 the limit plus one, 0: none. Moves with every change
+  /// 63..32 version  31..0 the limit plus one, 0: none. Moves with every change
+  Word limit;
   Word high;              ///< the highest limit ever; only grows. No permit lies at or above it
   Half run[kPermitRuns];  ///< first page + 1. PAIR permit-run
   Word adopted;           ///< whether a job may have got one from adopt() while its worker took one
 
   static constexpr std::uint32_t kNone = 0xFFFF'FFFF;
   /// kNone: there is no limit.
-  static constexpr std::uint32_t limit_of(std::uint64_t word) { return static_cast<std::uint32_t>(word) - 1; }
+  static constexpr std::uint32_t limit_of(std::uint64_t word) {
+    return static_cast<std::uint32_t>(word) - 1;
+  }
 };
 static_assert(sizeof(PermitSet) == 64);
 
@@ -86,8 +97,9 @@ class Permits {
  public:
   explicit Permits(const Store& store) : store_(store) {}
 
-  /// Takes a permit for a job that is in the caller's hands. False: as many as the limit allows are at work. Where there
-  /// is no limit it takes none. A change of the limit that returned before the call holds for it.
+  /// Takes a permit for a job that is in the caller's hands. False: as many as the limit allows are
+  /// at work. Where there is no limit it takes none. A change of the limit that returned before the
+  /// call holds for it.
   bool take(PermitSet& set, Permit holder) const;
   /// Whether take() would find one; after the caller's last read-modify-write, in total order.
   bool has_room(const PermitSet& set) const;
@@ -98,10 +110,11 @@ class Permits {
   /// How many are at work.
   std::uint32_t count(const PermitSet& set) const;
 
-  /// kNone: no limit. Below what is at work nothing new begins until that has fallen. False when pages are short: then
-  /// nothing has changed. `owner` is a number that no other set has.
+  /// kNone: no limit. Below what is at work nothing new begins until that has fallen. False when
+  /// pages are short: then nothing has changed. `owner` is a number that no other set has.
   bool set_limit(PermitSet& set, std::uint32_t owner, std::uint32_t limit) const;
-  /// Takes a permit whatever the limit, for a job that was at work before there was one. False: no room for it.
+  /// Takes a permit whatever the limit, for a job that was at work before there was one. False: no
+  /// room for it.
   bool adopt(PermitSet& set, std::uint32_t owner, Permit holder) const;
   /// Gives the pages of a set back that nobody uses any more.
   void drop(PermitSet& set, std::uint32_t owner) const;

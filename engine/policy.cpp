@@ -5,8 +5,9 @@
 #include "engine/smooth.hpp"
 #include "shm/parking.hpp"
 
-// The order within a queue: ageing, weights of levels, parts. Each setting is one word, or is published by one, so a death
-// leaves the old one or the new one, and the next fetch follows it over the whole backlog.
+// The order within a queue: ageing, weights of levels, parts. Each setting is one word, or is
+// published by one, so a death leaves the old one or the new one, and the next fetch follows it
+// over the whole backlog.
 
 namespace ojs_shm::engine {
 
@@ -18,13 +19,14 @@ std::uint64_t Actor::set_flags(QueueRecord& queue, std::uint64_t clear, std::uin
   return flags;
 }
 
-// ---- ageing -------------------------------------------------------------------------------------------------------
+// ---- ageing -------------------------------------------------------------------------------------
 
 /// Makes the queue's flag say what its ageing says.
 void Actor::follow_aging(QueueRecord& queue) {
   for (;;) {
     const Aging aging = store_.aging(queue);
-    if (aging.enabled() != ((queue.flags.load() & kAges) != 0)) set_flags(queue, kAges, aging.enabled() ? kAges : 0);
+    if (aging.enabled() != ((queue.flags.load() & kAges) != 0))
+      set_flags(queue, kAges, aging.enabled() ? kAges : 0);
     if (store_.aging(queue).word == aging.word) return;
   }
 }
@@ -35,13 +37,15 @@ void Actor::set_aging(std::uint32_t q, Aging aging) {
 }
 
 void Actor::set_default_aging(Aging aging) {
-  store_.header().aging.exchange(aging.word, Point::kSetChanged);  // before the look at the queues: a new one reads it
+  // before the look at the queues: a new one reads it
+  store_.header().aging.exchange(aging.word, Point::kSetChanged);
   for (std::uint32_t q = 0; q < store_.queue_count(); ++q) follow_aging(store_.queue(q));
 }
 
-// ---- parts --------------------------------------------------------------------------------------------------------
+// ---- parts --------------------------------------------------------------------------------------
 
-/// Makes the part ready for its first job: its rings, and the flag by which fetches look at more than one part.
+/// Makes the part ready for its first job: its rings, and the flag by which fetches look at more
+/// than one part.
 Outcome Actor::open_part(std::uint32_t q, unsigned part) {
   if (part == 0) return Outcome::kOk;
   if (store_.ensure_part(q, part) == kNoIndex) return Outcome::kNoParts;
@@ -51,11 +55,13 @@ Outcome Actor::open_part(std::uint32_t q, unsigned part) {
 }
 
 /// Where a new job stands: in this lane's shard, or with the jobs of its rate.
-[[gnu::noinline]] Outcome Actor::choose_part(const NewJob& spec, QueueRecord& queue, unsigned& part) {
+[[gnu::noinline]] Outcome Actor::choose_part(const NewJob& spec, QueueRecord& queue,
+                                             unsigned& part) {
   part = 0;
   if ((queue.flags.load() & kSharded) != 0) {
     if (spec.age_rate) return Outcome::kRateOfShard;
-    const auto shards = static_cast<unsigned>(std::clamp<std::uint64_t>(queue.shards.load(), 1, kParts));
+    const auto shards =
+        static_cast<unsigned>(std::clamp<std::uint64_t>(queue.shards.load(), 1, kParts));
     part = lane_ % shards;
     return open_part(spec.queue, part);
   }
@@ -79,7 +85,8 @@ Outcome Actor::set_shards(std::uint32_t q, std::uint32_t shards) {
   if (!store_.has_sets_for(q, end)) return Outcome::kNoParts;
   for (unsigned part = 1; part < end; ++part) {
     // A part that was a shard never gets a rate: its jobs may outlive the setting.
-    if (part < kAgeClasses && !queue.age_class[part].cas_once(0, kClassOfShard, Point::kAgeClassTaken) &&
+    if (part < kAgeClasses &&
+        !queue.age_class[part].cas_once(0, kClassOfShard, Point::kAgeClassTaken) &&
         is_age_class(queue.age_class[part].load()))
       return Outcome::kRateOfShard;
     if (const Outcome opened = open_part(q, part); opened != Outcome::kOk) return opened;
@@ -89,7 +96,7 @@ Outcome Actor::set_shards(std::uint32_t q, std::uint32_t shards) {
   return Outcome::kOk;
 }
 
-// ---- weights of levels ----------------------------------------------------------------------------------------------
+// ---- weights of levels --------------------------------------------------------------------------
 
 Outcome Actor::set_level_weights(std::uint32_t q, std::span<const LevelWeight> weights) {
   QueueRecord& queue = store_.queue(q);
@@ -117,8 +124,8 @@ Outcome Actor::set_level_weights(std::uint32_t q, std::span<const LevelWeight> w
   std::uint64_t found = before.word;
   std::uint64_t next = 0;
   do
-    next = Turn::On::put(cycle.empty() ? 0 : 1) | Turn::Bank::put(bank) | Turn::Length::put(cycle.size()) |
-           Turn::Version::put(Turn::Version::get(found) + 1);
+    next = Turn::On::put(cycle.empty() ? 0 : 1) | Turn::Bank::put(bank) |
+           Turn::Length::put(cycle.size()) | Turn::Version::put(Turn::Version::get(found) + 1);
   while (!queue.turn.cas(found, next, Point::kTurnTaken));
   set_flags(queue, kWeighted, cycle.empty() ? 0 : kWeighted);
   queue.settler.store(0, Point::kSettlerSet);

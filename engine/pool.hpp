@@ -10,8 +10,8 @@
 #include "shm/atomics.hpp"
 #include "shm/bits.hpp"
 
-// A pool of workers: which queues it serves, and whose turn it is among them. What decides is all in the segment, so shares
-// and gaps hold over all workers of the pool together.
+// A pool of workers: which queues it serves, and whose turn it is among them. What decides is all
+// in the segment, so shares and gaps hold over all workers of the pool together.
 
 namespace ojs_shm::engine {
 
@@ -25,7 +25,8 @@ enum class PoolStrategy : std::uint8_t {
   kWeighted = 2,     ///< as often in a cycle as its weight says
   kLeastLoaded = 3,  ///< the deepest backlog, for workers that are below their concurrency
 };
-inline constexpr std::string_view kPoolStrategies[] = {"strict", "round-robin", "weighted", "least-loaded"};
+inline constexpr std::string_view kPoolStrategies[] = {"strict", "round-robin", "weighted",
+                                                       "least-loaded"};
 
 constexpr std::uint32_t kPools = 32;
 constexpr unsigned kPoolQueues = 128;  ///< of one pool
@@ -51,8 +52,12 @@ struct PoolSetup {
   constexpr bool isolated() const { return used() && Isolated::get(word) != 0; }
   constexpr bool prevents() const { return Prevents::get(word) != 0; }
   constexpr PoolStrategy strategy() const { return static_cast<PoolStrategy>(Strategy::get(word)); }
-  constexpr unsigned queues() const { return std::min(static_cast<unsigned>(Queues::get(word)), kPoolQueues); }
-  constexpr unsigned turns() const { return std::min(static_cast<unsigned>(Turns::get(word)), kPoolTurns); }
+  constexpr unsigned queues() const {
+    return std::min(static_cast<unsigned>(Queues::get(word)), kPoolQueues);
+  }
+  constexpr unsigned turns() const {
+    return std::min(static_cast<unsigned>(Turns::get(word)), kPoolTurns);
+  }
   constexpr std::uint32_t round() const { return static_cast<std::uint32_t>(Round::get(word)); }
 };
 
@@ -100,8 +105,9 @@ struct alignas(128) PoolRecord {
   Word rebalanced;   ///< changes of strategy or weights
   Word spare;
   std::uint64_t name[32];
-  alignas(128) Word turn;        ///< PoolTurn: the one contended word of its fetches
-  Word dispatched[kPoolQueues];  ///< 63..52 queue + 1  51..0 jobs of it that this pool has handed out
+  alignas(128) Word turn;  ///< PoolTurn: the one contended word of its fetches
+  /// 63..52 queue + 1  51..0 jobs of it that this pool has handed out
+  Word dispatched[kPoolQueues];
   alignas(128) PoolBank bank[2];
 };
 
@@ -119,13 +125,16 @@ struct PoolPolicy {
     std::uint32_t done = 0, next = 0;  ///< of the turn after it
   };
 
-  /// Which of the queues gets this dispatch. `has(place)`: it may have a job. `overdue(place)`: for how long, in ms, it
-  /// has been due to be served since it last was; 0: it is not. `backlog(place)`: jobs that wait there.
-  /// 1. in each round of dispatches every queue has one turn of its own, and they lie apart; 2. who is overdue, the longest
-  /// first; 3. the strategy. A turn of nobody that has a job goes to the next. Who is overdue and has no job after all
-  /// takes nobody's own turn.
+  /// Which of the queues gets this dispatch. `has(place)`: it may have a job. `overdue(place)`: for
+  /// how long, in ms, it has been due to be served since it last was; 0: it is not.
+  /// `backlog(place)`: jobs that wait there.
+  /// 1. in each round of dispatches every queue has one turn of its own, and they lie apart; 2. who
+  ///    is overdue, the longest
+  /// first; 3. the strategy. A turn of nobody that has a job goes to the next. Who is overdue and
+  /// has no job after all takes nobody's own turn.
   template <class Has, class Overdue, class Backlog>
-  Choice choose(PoolTurn turn, const Has& has, const Overdue& overdue, const Backlog& backlog) const {
+  Choice choose(PoolTurn turn, const Has& has, const Overdue& overdue,
+                const Backlog& backlog) const {
     Choice choice{kNobody, static_cast<std::uint32_t>(PoolTurn::Done::get(turn.word)),
                   static_cast<std::uint32_t>(PoolTurn::Next::get(turn.word))};
     if (prevents) {
@@ -141,7 +150,8 @@ struct PoolPolicy {
       }
       std::uint64_t longest = 0;
       for (unsigned place = 0; place < queues; ++place)
-        if (const std::uint64_t due = overdue(place); due > longest && has(place)) longest = due, choice.place = place;
+        if (const std::uint64_t due = overdue(place); due > longest && has(place))
+          longest = due, choice.place = place;
       if (choice.place != kNobody) return choice;
     }
     switch (strategy) {
@@ -150,8 +160,9 @@ struct PoolPolicy {
           if (has(place)) choice.place = place;
         break;
       case PoolStrategy::kLeastLoaded: {
-        // The deepest of all, whoever has something, and of two as deep the first; by four at a time, so that no comparison
-        // waits for the one before it. Only when that one has nothing after all, each is asked.
+        // The deepest of all, whoever has something, and of two as deep the first; by four at a
+        // time, so that no comparison waits for the one before it. Only when that one has nothing
+        // after all, each is asked.
         const auto depth = [&backlog](unsigned place) {
           return static_cast<std::int64_t>(backlog(place)) * 256 + (0xFF - static_cast<int>(place));
         };
@@ -160,11 +171,13 @@ struct PoolPolicy {
         unsigned seen = 0;
         for (; seen + 4 <= all; seen += 4) {
           deep[0] = std::max(deep[0], depth(seen)), deep[1] = std::max(deep[1], depth(seen + 1));
-          deep[2] = std::max(deep[2], depth(seen + 2)), deep[3] = std::max(deep[3], depth(seen + 3));
+          deep[2] = std::max(deep[2], depth(seen + 2)),
+          deep[3] = std::max(deep[3], depth(seen + 3));
         }
         for (; seen < all; ++seen) deep[0] = std::max(deep[0], depth(seen));
         const std::int64_t most = std::max(std::max(deep[0], deep[1]), std::max(deep[2], deep[3]));
-        if (const auto first = static_cast<unsigned>(0xFF - (most & 0xFF)); most > 0xFF && has(first)) {
+        if (const auto first = static_cast<unsigned>(0xFF - (most & 0xFF));
+            most > 0xFF && has(first)) {
           choice.place = first;
           break;
         }
@@ -178,7 +191,8 @@ struct PoolPolicy {
       }
       case PoolStrategy::kRoundRobin:
       case PoolStrategy::kWeighted:
-        for (std::size_t step = 0, at = cycle.empty() ? 0 : choice.next % cycle.size(); step < cycle.size(); ++step) {
+        for (std::size_t step = 0, at = cycle.empty() ? 0 : choice.next % cycle.size();
+             step < cycle.size(); ++step) {
           const unsigned place = cycle[at];
           at = at + 1 == cycle.size() ? 0 : at + 1;
           if (!has(place)) continue;

@@ -26,7 +26,8 @@ struct PoolView {
   PoolPolicy policy;
   std::uint64_t interval_ms = 0;
   std::vector<std::uint32_t> queues;
-  std::vector<Word*> dispatched;      ///< counters of the pool, by place; null when it has none left
+  /// counters of the pool, by place; null when it has none left
+  std::vector<Word*> dispatched;
   std::vector<const Word*> backlogs;  ///< by place: a fetch may look at all of them
 };
 

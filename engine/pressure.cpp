@@ -5,8 +5,9 @@
 #include "engine/actor.hpp"
 #include "shm/parking.hpp"
 
-// How full bounded queues are: who says it, and when. A bit of `attention` tells whether the queue has warned, and who
-// changes it by its cas tells the event, so that a crossing is told once. Nobody's progress depends on any of this.
+// How full bounded queues are: who says it, and when. A bit of `attention` tells whether the queue
+// has warned, and who changes it by its cas tells the event, so that a crossing is told once.
+// Nobody's progress depends on any of this.
 
 namespace ojs_shm::engine {
 
@@ -17,9 +18,10 @@ constexpr std::uint32_t kShortestDelayMs = 1'000, kLongestDelayMs = 30'000;
 constexpr std::uint64_t kSampleMs = 1'000, kWatchMs = 1'000;
 }  // namespace
 
-/// After an admission that seems to lie above the threshold: looks again at what has gone out, then says what is so.
-[[gnu::noinline]] void Actor::notice_pressure(QueueRecord& queue, std::uint32_t q, std::uint64_t used, bool fresh,
-                                              Backpressure policy) {
+/// After an admission that seems to lie above the threshold: looks again at what has gone out, then
+/// says what is so.
+[[gnu::noinline]] void Actor::notice_pressure(QueueRecord& queue, std::uint32_t q,
+                                              std::uint64_t used, bool fresh, Backpressure policy) {
   if (!fresh) {
     DepthCache& cache = depth_cache_[q];
     const std::uint64_t before = cache.in_minus_out;
@@ -35,16 +37,19 @@ constexpr std::uint64_t kSampleMs = 1'000, kWatchMs = 1'000;
 }
 
 /// Warns, or says that the warning is over; neither between the two.
-void Actor::settle_pressure(QueueRecord& queue, std::uint32_t q, const Fullness& fullness, Backpressure policy) {
+void Actor::settle_pressure(QueueRecord& queue, std::uint32_t q, const Fullness& fullness,
+                            Backpressure policy) {
   for (std::uint64_t word = queue.attention.load();;) {
     const bool warned = (word & Attention::kWarned) != 0;
     if (warned ? fullness.bound != 0 && !fullness.calm(policy) : !fullness.above(policy)) return;
     if (!queue.attention.cas(word, word ^ Attention::kWarned, Point::kAttentionSet)) continue;
     if (telling())
-      tell_pressure(warned ? EventKind::kBackpressureCleared : EventKind::kBackpressureWarning, q, fullness);
+      tell_pressure(warned ? EventKind::kBackpressureCleared : EventKind::kBackpressureWarning, q,
+                    fullness);
     if (warned) return;
     shm::Header& header =
-        segment_.header();  // somebody has to see when it is over, even if nobody takes a job any more
+        // somebody has to see when it is over, even if nobody takes a job any more
+        segment_.header();
     if (header.sleeping_until_ms.load_seq_cst() > store_.now_ms() + kWatchMs) {
       header.doorbell.fetch_add(1, Point::kDoorbellRung);
       shm::futex_wake(header.doorbell, 1);
@@ -53,8 +58,8 @@ void Actor::settle_pressure(QueueRecord& queue, std::uint32_t q, const Fullness&
   }
 }
 
-/// While a queue has warned, whoever takes a job out looks from time to time whether that is over: each lane after half its
-/// share of the jobs that are still to go.
+/// While a queue has warned, whoever takes a job out looks from time to time whether that is over:
+/// each lane after half its share of the jobs that are still to go.
 [[gnu::noinline]] void Actor::look_for_calm(QueueRecord& queue, std::uint32_t q) {
   const std::uint64_t used = queue.reserved.load() + used_beside_reserved(queue, q);
   const Backpressure policy(queue.backpressure.load());
@@ -62,13 +67,15 @@ void Actor::settle_pressure(QueueRecord& queue, std::uint32_t q, const Fullness&
   const double end = 0.9 * policy.threshold() / Backpressure::kWhole;
   const double above = fullness.pressure() - end;
   const std::uint32_t lanes = std::max(segment_.header().lanes_high.load(), 1U);
-  depth_cache_[q].removals_left = above <= 0 ? 0
-                                             : static_cast<std::uint64_t>(static_cast<double>(charged_jobs(used)) *
-                                                                          above / fullness.pressure() / (2.0 * lanes));
+  depth_cache_[q].removals_left =
+      above <= 0 ? 0
+                 : static_cast<std::uint64_t>(static_cast<double>(charged_jobs(used)) * above /
+                                              fullness.pressure() / (2.0 * lanes));
   settle_pressure(queue, q, fullness, policy);
 }
 
-/// The supervisor's look, for what the others leave: nobody may come after the last refusal or the last removal.
+/// The supervisor's look, for what the others leave: nobody may come after the last refusal or the
+/// last removal.
 std::uint64_t Actor::watch_pressure(std::uint64_t now) {
   bool more = false;
   for (std::uint32_t q = 0; q < store_.queue_count(); ++q) {
@@ -85,9 +92,10 @@ std::uint64_t Actor::watch_pressure(std::uint64_t now) {
   return more ? now + kWatchMs : 0;
 }
 
-/// How long it takes at the present rate until the queue has come down to its threshold. The rate is that between two
-/// refusals at least a second apart; without one, the shortest delay.
-std::uint32_t Actor::recommended_delay(QueueRecord& queue, std::uint32_t q, const Full& full, Backpressure policy) {
+/// How long it takes at the present rate until the queue has come down to its threshold. The rate
+/// is that between two refusals at least a second apart; without one, the shortest delay.
+std::uint32_t Actor::recommended_delay(QueueRecord& queue, std::uint32_t q, const Full& full,
+                                       Backpressure policy) {
   const std::uint32_t account =
       full.tenant == nullptr ? kNoIndex : store_.find_account(mix_key(q, full.tenant->tenant));
   if (full.tenant != nullptr && account == kNoIndex) return kShortestDelayMs;
@@ -98,10 +106,12 @@ std::uint32_t Actor::recommended_delay(QueueRecord& queue, std::uint32_t q, cons
     if (drain.sampled_at.cas(at, now, Point::kPressureMeasured)) {
       std::uint64_t out = full.tenant == nullptr ? 0 : store_.account_out(account);
       const std::uint32_t high = std::min(segment_.header().lanes_high.load(), store_.lanes());
-      for (std::uint32_t l = 0; l < high && full.tenant == nullptr; ++l) out += store_.tally(q, l).out.get_ordered();
+      for (std::uint32_t l = 0; l < high && full.tenant == nullptr; ++l)
+        out += store_.tally(q, l).out.get_ordered();
       const std::uint64_t gone = charged_jobs(out - drain.sampled_out.load());
       drain.sampled_out.store(out, Point::kPressureMeasured);
-      if (at != 0 && now > at) drain.rate.store(gone * 1'000'000 / (now - at) + 1, Point::kPressureMeasured);
+      if (at != 0 && now > at)
+        drain.rate.store(gone * 1'000'000 / (now - at) + 1, Point::kPressureMeasured);
     }
   }
   const std::uint64_t known = drain.rate.load();
@@ -109,15 +119,18 @@ std::uint32_t Actor::recommended_delay(QueueRecord& queue, std::uint32_t q, cons
   if (known == 1) return kLongestDelayMs;
   const std::uint64_t used = full.used + full.cost;
   const Fullness fullness = full.bounds.fullness(used);
-  const double wanted = static_cast<double>(fullness.bound) * policy.threshold() / Backpressure::kWhole;
-  const double share = std::max(1.0 - wanted / std::max(static_cast<double>(fullness.depth), 1.0), 0.0);
+  const double wanted =
+      static_cast<double>(fullness.bound) * policy.threshold() / Backpressure::kWhole;
+  const double share =
+      std::max(1.0 - wanted / std::max(static_cast<double>(fullness.depth), 1.0), 0.0);
   const double jobs = std::max(static_cast<double>(charged_jobs(used)) * share, 1.0);
   const double ms = jobs * 1e6 / static_cast<double>(known - 1);
   return static_cast<std::uint32_t>(
       std::clamp(ms, static_cast<double>(kShortestDelayMs), static_cast<double>(kLongestDelayMs)));
 }
 
-[[gnu::noinline]] void Actor::tell_pressure(EventKind kind, std::uint32_t q, const Fullness& fullness) {
+[[gnu::noinline]] void Actor::tell_pressure(EventKind kind, std::uint32_t q,
+                                            const Fullness& fullness) {
   EventFacts event;
   event.kind = kind;
   event.queue = q;
@@ -126,12 +139,15 @@ std::uint32_t Actor::recommended_delay(QueueRecord& queue, std::uint32_t q, cons
   events_.write(event);
 }
 
-/// One event for each refusal, or for several (Refusals). `type` of the last one; the rest of a long one follows.
-[[gnu::noinline]] void Actor::tell_refused(std::uint32_t q, std::uint64_t jobs, std::string_view type) {
+/// One event for each refusal, or for several (Refusals). `type` of the last one; the rest of a
+/// long one follows.
+[[gnu::noinline]] void Actor::tell_refused(std::uint32_t q, std::uint64_t jobs,
+                                           std::string_view type) {
   QueueRecord& queue = store_.queue(q);
   std::uint64_t tell = 0;
   for (std::uint64_t word = queue.refusals.load();;)
-    if (queue.refusals.cas(word, Refusals(word).after(jobs, store_.now_ms(), tell).word, Point::kPressureMeasured))
+    if (queue.refusals.cas(word, Refusals(word).after(jobs, store_.now_ms(), tell).word,
+                           Point::kPressureMeasured))
       break;
   if (tell == 0) return;
   if (jobs == 0) {

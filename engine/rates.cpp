@@ -32,18 +32,19 @@ constexpr std::uint64_t earliest_us(ThrottleRule rule, std::uint64_t next_us) {
 
 std::uint32_t capacity(const LimitKey& key) {
   const std::uint64_t high = key.log.high.load();
-  return std::bit_ceil(
-      static_cast<std::uint32_t>(std::clamp<std::uint64_t>(high, kPermitsPerPage, kMostInSlidingWindow)));
+  return std::bit_ceil(static_cast<std::uint32_t>(
+      std::clamp<std::uint64_t>(high, kPermitsPerPage, kMostInSlidingWindow)));
 }
 
 }  // namespace
 
-/// When the one of that number began; 0 when the log has forgotten. It stands at its number modulo the log's size then,
-/// and the log has only grown since.
+/// When the one of that number began; 0 when the log has forgotten. It stands at its number modulo
+/// the log's size then, and the log has only grown since.
 std::uint64_t Rates::time_of(const LimitKey& key, std::uint64_t number) const {
   if (number == 0 || key.log.high.load() == 0) return 0;
   for (std::uint32_t size = capacity(key); size >= kPermitsPerPage; size /= 2) {
-    const std::uint64_t entry = Permits(store_).at(key.log, static_cast<std::uint32_t>(number % size)).load();
+    const std::uint64_t entry =
+        Permits(store_).at(key.log, static_cast<std::uint32_t>(number % size)).load();
     if (NumberBits::get(entry) == (number & NumberBits::kMax)) return TimeBits::get(entry);
   }
   return 0;
@@ -52,7 +53,9 @@ std::uint64_t Rates::time_of(const LimitKey& key, std::uint64_t number) const {
 std::uint64_t Rates::next_in_window(const LimitKey& key, WindowRule rule, std::uint64_t now) const {
   if (!rule.sliding()) {
     const std::uint64_t window = window_of(rule, now);
-    return count_in(key.window.load(), window) < rule.most() ? 0 : (now / rule.period_ms() + 1) * rule.period_ms();
+    return count_in(key.window.load(), window) < rule.most()
+               ? 0
+               : (now / rule.period_ms() + 1) * rule.period_ms();
   }
   const std::uint64_t begun = key.begun.load();
   if (begun < rule.most()) return 0;
@@ -75,17 +78,23 @@ bool Rates::take_fixed(LimitKey& key, WindowRule rule, std::uint64_t now) const 
   for (;;) {
     const std::uint64_t count = count_in(found, window);
     if (count >= rule.most()) return false;
-    if (key.window.cas(found, WindowBits::put(window) | CountBits::put(count + 1), Point::kRateTaken)) return true;
+    if (key.window.cas(found, WindowBits::put(window) | CountBits::put(count + 1),
+                       Point::kRateTaken))
+      return true;
   }
 }
 
-/// 1. whoever began `most` before us did so a period ago; 2. our number is had by one cas on its place in the log; 3. it is
-/// taken: help the count on, and try the next. A place says which number it holds, so that a slow cas fails.
+/// 1. whoever began `most` before us did so a period ago; 2. our number is had by one cas on its
+///    place in the log; 3. it is
+/// taken: help the count on, and try the next. A place says which number it holds, so that a slow
+/// cas fails.
 bool Rates::take_sliding(LimitKey& key, WindowRule rule, std::uint64_t now) const {
   for (;;) {
     const std::uint64_t config = key.config.load();
     const std::uint64_t begun = key.begun.load(), mine = begun + 1;
-    if (begun >= rule.most() && time_of(key, mine - rule.most()) + rule.period_ms() > now) return false;  // 1
+    // 1
+    if (begun >= rule.most() && time_of(key, mine - rule.most()) + rule.period_ms() > now)
+      return false;
     const std::uint64_t stamp = std::max(now, time_of(key, begun));
     Word& place = Permits(store_).at(key.log, static_cast<std::uint32_t>(mine % capacity(key)));
     const std::uint64_t found = place.load();
@@ -102,7 +111,8 @@ bool Rates::take_throttle(LimitKey& key, ThrottleRule rule, std::uint64_t now) c
   std::uint64_t found = key.next_us.load();
   for (;;) {
     if (earliest_us(rule, found) > now * 1000) return false;
-    if (key.next_us.cas(found, std::max(found, now * 1000) + rule.interval_us(), Point::kRateTaken)) return true;
+    if (key.next_us.cas(found, std::max(found, now * 1000) + rule.interval_us(), Point::kRateTaken))
+      return true;
   }
 }
 
@@ -110,7 +120,8 @@ bool Rates::take(LimitKey& key, std::uint64_t now) const {
   const ThrottleRule throttle(key.throttle.load());
   const WindowRule window(key.rate.load());
   if (throttle.word != 0 && !take_throttle(key, throttle, now)) return false;
-  if (window.word == 0 || (window.sliding() ? take_sliding(key, window, now) : take_fixed(key, window, now)))
+  if (window.word == 0 ||
+      (window.sliding() ? take_sliding(key, window, now) : take_fixed(key, window, now)))
     return true;
   if (throttle.word != 0) key.next_us.fetch_add(0 - throttle.interval_us(), Point::kRateGiven);
   return false;
@@ -122,16 +133,19 @@ void Rates::give_back(LimitKey& key, std::uint64_t now) const {
   const WindowRule rule(key.rate.load());
   if (rule.word == 0 || rule.sliding()) return;
   std::uint64_t found = key.window.load();
-  while (count_in(found, window_of(rule, now)) > 0 && !key.window.cas(found, found - 1, Point::kRateGiven)) {}
+  while (count_in(found, window_of(rule, now)) > 0 &&
+         !key.window.cas(found, found - 1, Point::kRateGiven)) {}
 }
 
 std::uint32_t Rates::begun(const LimitKey& key, std::uint64_t now) const {
   const WindowRule rule(key.rate.load());
   if (rule.word == 0) return 0;
-  if (!rule.sliding()) return static_cast<std::uint32_t>(count_in(key.window.load(), window_of(rule, now)));
+  if (!rule.sliding())
+    return static_cast<std::uint32_t>(count_in(key.window.load(), window_of(rule, now)));
   std::uint32_t count = 0;
   const std::uint64_t last = key.begun.load();
-  while (count < rule.most() && count < last && time_of(key, last - count) + rule.period_ms() > now) ++count;
+  while (count < rule.most() && count < last && time_of(key, last - count) + rule.period_ms() > now)
+    ++count;
   return count;
 }
 

@@ -9,8 +9,9 @@ namespace ojs_shm::engine {
 
 class Store;
 
-/// How fast jobs of a key may begin: windows, fixed or sliding, and an even pace. Each beginning is one cas, so that no
-/// schedule lets more through; who dies right after it has spent a beginning, and time brings it back. Thread-safe; a view.
+/// How fast jobs of a key may begin: windows, fixed or sliding, and an even pace. Each beginning is
+/// one cas, so that no schedule lets more through; who dies right after it has spent a beginning,
+/// and time brings it back. Thread-safe; a view.
 class Rates {
  public:
   explicit Rates(const Store& store) : store_(store) {}

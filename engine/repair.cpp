@@ -6,12 +6,13 @@
 #include "engine/limit_setter.hpp"
 #include "shm/parking.hpp"
 
-// After a death. The caller holds the proof (the lock on the dead process's byte), and the Actor of a repair has the
-// dead lane itself. So a repair needs nothing that could be used up, and all it does is what that lane might have done:
-// a repairer that dies leaves the same lane with one unfinished operation at most, and the next one begins again. Two
-// rules keep that true: 1. what the lane was in the middle of is ended under the intent that says so, and only then may
-// another intent be written over it; 2. tallies are put back to the values that the intent keeps, which may be done any
-// number of times.
+// After a death. The caller holds the proof (the lock on the dead process's byte), and the Actor of
+// a repair has the dead lane itself. So a repair needs nothing that could be used up, and all it
+// does is what that lane might have done: a repairer that dies leaves the same lane with one
+// unfinished operation at most, and the next one begins again. Two rules keep that true: 1. what
+// the lane was in the middle of is ended under the intent that says so, and only then may another
+// intent be written over it; 2. tallies are put back to the values that the intent keeps, which may
+// be done any number of times.
 
 namespace ojs_shm::engine {
 
@@ -20,7 +21,9 @@ using shm::Point;
 /// Puts the lane's tallies back to what they were before its unfinished operation.
 void Actor::undo_tallies(Op op, std::uint32_t q) {
   QueueTally& mine = tally(q);
-  auto restore = [this](LaneWord& word, unsigned i) { word.set_ordered(self_.intent_data[i].get(), Point::kTallyIn); };
+  auto restore = [this](LaneWord& word, unsigned i) {
+    word.set_ordered(self_.intent_data[i].get(), Point::kTallyIn);
+  };
   switch (op) {
     case Op::kAdmit:
     case Op::kEnqueue:
@@ -47,26 +50,30 @@ void Actor::undo_tallies(Op op, std::uint32_t q) {
     case Op::kNone: return;
   }
   QueueRecord& queue = store_.queue(q);
-  queue.refill.fetch_add(1, Point::kCreditSettled);        // `reserved` may be ahead of what the lanes say
-  queue.flags.fetch_add(kFlagsEpoch, Point::kSetChanged);  // and a cached sum may have counted what is undone
+  // `reserved` may be ahead of what the lanes say
+  queue.refill.fetch_add(1, Point::kCreditSettled);
+  // and a cached sum may have counted what is undone
+  queue.flags.fetch_add(kFlagsEpoch, Point::kSetChanged);
 }
 
-/// Lists a slot if it is finished. Twice does no harm: the second is dead once the first has been used.
+/// Lists a slot if it is finished. Twice does no harm: the second is dead once the first has been
+/// used.
 void Actor::relist(std::uint32_t slot) {
   const JobRecord& job = store_.job(slot);
   const Control control(job.control.load());
   if (is_finished(control.state()) && !job.flags().has(Policy::kDead)) list_finished(slot, control);
 }
 
-/// Pushes the hints of a waiting job again, or lists a finished one. A second hint is harmless: it is dead once the
-/// first has been used.
+/// Pushes the hints of a waiting job again, or lists a finished one. A second hint is harmless: it
+/// is dead once the first has been used.
 void Actor::republish(std::uint32_t slot) {
   JobRecord& job = store_.job(slot);
   const Control control(job.control.load());
   QueueRecord& queue = store_.queue(job.queue.get());
   if (control.state() == kSlotAvailable) {
     shm::RingSet& rings = store_.rings_of(job);
-    if (!stand_in_line(queue.flags.load(), rings, rings_.ensure(rings, control.ring()), slot, control))
+    if (!stand_in_line(queue.flags.load(), rings, rings_.ensure(rings, control.ring()), slot,
+                       control))
       announce_lost_hint();
     wake_one(queue);
   }
@@ -81,13 +88,14 @@ void Actor::republish(std::uint32_t slot) {
     push_timer(slot, job.generation.get(), expires);
 }
 
-/// Blocks that were written for the slot and stand in none of its texts. The slot is in a dead lane's hands, so its
-/// texts do not move.
+/// Blocks that were written for the slot and stand in none of its texts. The slot is in a dead
+/// lane's hands, so its texts do not move.
 void Actor::drop_loose_blocks(std::uint32_t slot, const JobRecord& job) {
   const std::uint64_t word = shm::Blocks::word_of(slot, job.generation.get());
   std::vector<bool> kept(segment_.geometry().blocks, false);
   for (const auto* first : {&job.body_block, &job.result_block, &job.errors_block})
-    for (std::uint32_t b = first->get(); b < kept.size() && !kept[b] && segment_.block_word(b).load() == word;
+    for (std::uint32_t b = first->get();
+         b < kept.size() && !kept[b] && segment_.block_word(b).load() == word;
          b = segment_.block_link(b).load())
       kept[b] = true;
   for (std::uint32_t b = 0; b < kept.size(); ++b)
@@ -95,8 +103,9 @@ void Actor::drop_loose_blocks(std::uint32_t slot, const JobRecord& job) {
       blocks_.free_orphan(b, word);  // relaxed: a cas decides
 }
 
-/// Ends the operation on a slot that the lane's intent names and the lane holds, still under that intent. Returns 1
-/// when the slot is settled, 0 when it is to be given back with whatever else the lane holds.
+/// Ends the operation on a slot that the lane's intent names and the lane holds, still under that
+/// intent. Returns 1 when the slot is settled, 0 when it is to be given back with whatever else the
+/// lane holds.
 std::uint32_t Actor::end_operation(std::uint32_t slot, Op op, std::uint64_t target) {
   JobRecord& job = store_.job(slot);
   const Control found(job.control.load());
@@ -105,7 +114,8 @@ std::uint32_t Actor::end_operation(std::uint32_t slot, Op op, std::uint64_t targ
   switch (found.state()) {
     case kSlotFilling: free_slot(slot, found); return 1;
     case kSlotClaimed:  // its fetch never returned: as if it had not happened
-      if (const std::uint64_t attempt = self_.intent_data[2].get(); op == Op::kFetch && attempt != 0)
+      if (const std::uint64_t attempt = self_.intent_data[2].get();
+          op == Op::kFetch && attempt != 0)
         job.attempt.set(static_cast<std::uint16_t>(attempt - 1));
       make_available(queue, slot, job, found, front_ring(rank_of_ring(found.ring())), 0, true);
       return 1;
@@ -159,10 +169,12 @@ std::uint32_t Actor::let_go(std::uint32_t slot) {
     return 1;
   }
   if (!is_exclusive(found.state())) return 0;
-  // Claimed or moving, and in no intent: to be dropped, had the drop been committed. Or a stranger has done that.
+  // Claimed or moving, and in no intent: to be dropped, had the drop been committed. Or a stranger
+  // has done that.
   const std::uint32_t q = job.queue.get();
   intend(Op::kMove, q, slot, tally(q).out.get());
-  make_available(store_.queue(q), slot, job, found, front_ring(rank_of_ring(found.ring())), 0, true);
+  make_available(store_.queue(q), slot, job, found, front_ring(rank_of_ring(found.ring())), 0,
+                 true);
   return 1;
 }
 
@@ -177,8 +189,9 @@ std::uint32_t Actor::repair(Store& store, std::span<const std::uint32_t> dead_la
   std::uint32_t mended = 0;
   // Whoever gave accounts to tenants comes first: jobs of the others that come back may need one.
   std::vector<std::uint32_t> in_turn(dead_lanes.begin(), dead_lanes.end());
-  std::stable_partition(in_turn.begin(), in_turn.end(),
-                        [&store](std::uint32_t lane) { return store.header().account_seat.load() == lane + 1; });
+  std::stable_partition(in_turn.begin(), in_turn.end(), [&store](std::uint32_t lane) {
+    return store.header().account_seat.load() == lane + 1;
+  });
   for (const std::uint32_t lane : in_turn) {
     Actor actor(store, lane);
     std::sort(held[lane + 1].begin(), held[lane + 1].end());
@@ -204,19 +217,22 @@ std::uint32_t Actor::repair(const std::vector<std::pair<std::uint64_t, std::uint
     const bool has_slot = op != Op::kBatch && slot < store_.slots();
     const Control found(has_slot ? store_.job(slot).control.load() : 0);
     const bool holds = found.owner() == owner_ && is_exclusive(found.state());
-    const bool whole = has_slot && target >= 16;  // nothing was left but to store that word, and what comes after
+    // nothing was left but to store that word, and what comes after
+    const bool whole = has_slot && target >= 16;
     // Without a slot in hand only an admission can be half done.
-    const bool admission = op == Op::kAdmit || op == Op::kGiveBack || (op == Op::kEnqueue && !has_slot) ||
-                           (op == Op::kBatch && target == 0);
+    const bool admission = op == Op::kAdmit || op == Op::kGiveBack ||
+                           (op == Op::kEnqueue && !has_slot) || (op == Op::kBatch && target == 0);
     if (holds ? !whole : admission) {
       undo_tallies(op, q);
       if ((intent & kOfAccounts) != 0) undo_accounts();
       if (holds && (op == Op::kFetch || op == Op::kMove)) keep_charge(slot);
     }
     // A victim whose charge was being given back: it is dropped anew.
-    const bool dropping = op == Op::kBatch && target == 2 && slot < store_.slots() && (intent & kOfAccounts) != 0 &&
+    const bool dropping = op == Op::kBatch && target == 2 && slot < store_.slots() &&
+                          (intent & kOfAccounts) != 0 &&
                           Control(store_.job(slot).control.load()).owner() == owner_;
-    if (dropping || (op == Op::kMark && (intent & kOfAccounts) != 0 && !mark_stands(slot))) undo_accounts();
+    if (dropping || (op == Op::kMark && (intent & kOfAccounts) != 0 && !mark_stands(slot)))
+      undo_accounts();
     if (dropping) keep_charge(slot);
     if (holds && whole) {
       store_.job(slot).control.store(target, Point::kSlotSettled);
@@ -233,16 +249,19 @@ std::uint32_t Actor::repair(const std::vector<std::pair<std::uint64_t, std::uint
     intend_nothing();
   }
   leave_account_seat();
-  // 3. Everything else that names it, the longest waiting first. Its places among those who wait for room.
+  // 3. Everything else that names it, the longest waiting first. Its places among those who wait
+  //    for room.
   drop_tickets();
   for (const auto& [time, slot] : held) mended += let_go(slot);
-  // 4. Settings that it was writing: the old ones stand. Its place among the sleepers. Whoever was to be woken by it, or instead of it, looks again.
+  // 4. Settings that it was writing: the old ones stand. Its place among the sleepers. Whoever was
+  //    to be woken by it, or instead of it, looks again.
   for (std::uint32_t i = 0; i < store_.max_queues() && store_.queue(i).name_hash.load() != 0; ++i) {
     QueueRecord& queue = store_.queue(i);
     if (queue.settler.load() == owner_) queue.settler.store(0, Point::kSettlerSet);
     leave_dropper(queue);
     Word& waiters = queue.waiters[lane_ / 64];
-    if ((waiters.load() >> (lane_ % 64) & 1) != 0) waiters.fetch_and(~(1ULL << (lane_ % 64)), Point::kWaiterCleared);
+    if ((waiters.load() >> (lane_ % 64) & 1) != 0)
+      waiters.fetch_and(~(1ULL << (lane_ % 64)), Point::kWaiterCleared);
     wake_all(queue);
     call_next(queue, Call::kAnyway);
   }
@@ -268,7 +287,8 @@ void Actor::repair_shared() {
       const std::uint32_t generation = job.generation.get();
       const Control control(job.control.load());
       if (control.state() != kSlotFree && generation == shm::Blocks::generation_of(word)) continue;
-      if (is_exclusive(control.state())) continue;  // its generation is about to change: the next sweep sees it
+      // its generation is about to change: the next sweep sees it
+      if (is_exclusive(control.state())) continue;
       if (control.state() != kSlotFree && job.generation.get() != generation) continue;
     }
     blocks_.free_orphan(i, word);
@@ -288,12 +308,14 @@ std::uint32_t Actor::mend_hints() {
   std::uint32_t mended = 0;
   std::vector<bool> hinted(store_.slots(), false);
   std::vector<std::uint64_t> before(store_.slots());
-  for (std::uint32_t slot = 0; slot < store_.slots(); ++slot) before[slot] = store_.job(slot).control.load();
+  for (std::uint32_t slot = 0; slot < store_.slots(); ++slot)
+    before[slot] = store_.job(slot).control.load();
   for (const shm::RingSet* set : store_.ring_sets())
     for (unsigned n = 0; n < shm::kRingsPerSet; ++n)
       if (const std::uint32_t ring = shm::Rings::find(*set, n); ring != kNoIndex)
         shm::Rings::walk(segment_, ring, [&](std::uint32_t, unsigned, std::uint64_t value) {
-          if (Store::hint_lives(segment_, shm::Hint(value))) hinted[shm::Hint(value).index()] = true;
+          if (Store::hint_lives(segment_, shm::Hint(value)))
+            hinted[shm::Hint(value).index()] = true;
         });
   store_.each_flow([&](std::uint32_t flow, std::uint32_t ring) {
     if (!FlowControl(store_.flow(flow).control.load()).in_line()) return;
@@ -303,7 +325,9 @@ std::uint32_t Actor::mend_hints() {
   });
   for (std::uint32_t slot = 0; slot < store_.slots(); ++slot) {
     const Control control(before[slot]);
-    if (control.state() != kSlotAvailable || hinted[slot] || store_.job(slot).control.load() != control.word) continue;
+    if (control.state() != kSlotAvailable || hinted[slot] ||
+        store_.job(slot).control.load() != control.word)
+      continue;
     republish(slot);
     ++mended;
   }
@@ -311,7 +335,8 @@ std::uint32_t Actor::mend_hints() {
 }
 
 std::uint32_t Actor::collect_leaks() {
-  std::vector<std::uint64_t> linked = rings_.linked_chunks();  // first of all: others may be making rings
+  // first of all: others may be making rings
+  std::vector<std::uint64_t> linked = rings_.linked_chunks();
   return rings_.collect_leaks(std::move(linked), store_.ring_sets(), store_.root_rings());
 }
 

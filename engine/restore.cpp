@@ -21,9 +21,10 @@ Policy past_policy(const PastJob& past, Policy fresh) {
 
 }  // namespace
 
-/// An enqueue that remembers: 1. the charge, which no bound refuses, for the job was accepted once; 2. a slot, filled in
-/// private with the job and its past: a death frees it; 3. the publication in the state that it had, which a death
-/// undoes or finishes. So a killed import leaves the whole job or nothing of it.
+/// An enqueue that remembers: 1. the charge, which no bound refuses, for the job was accepted once;
+/// 2. a slot, filled in private with the job and its past: a death frees it; 3. the publication in
+/// the state that it had, which a death undoes or finishes. So a killed import leaves the whole job
+/// or nothing of it.
 Outcome Actor::restore(const PastJob& past) {
   const NewJob& spec = past.job;
   const LimitsHold hold(store_, self_.counters[kLimitsHeld], std::span(&spec, 1));
@@ -37,7 +38,8 @@ Outcome Actor::restore(const PastJob& past) {
   const std::uint64_t flags = queue.flags.load();
   unsigned part = 0;
   if (const Outcome chosen = choose_part(spec, queue, part); chosen != Outcome::kOk) return chosen;
-  intend(Op::kAdmit, spec.queue, kNoIndex, mine.in.get(), mine.in_reserved.get(), mine.enqueued.get());
+  intend(Op::kAdmit, spec.queue, kNoIndex, mine.in.get(), mine.in_reserved.get(),
+         mine.enqueued.get());
   TenantCharge tenant{spec.tenant, cost};
   std::uint64_t used = 0;
   if (waits(past) && (flags & kTenants) != 0) charge_account(spec.queue, tenant, {}, 0, used);
@@ -57,14 +59,15 @@ Outcome Actor::restore(const PastJob& past) {
     job.control.store(filling.word, Point::kSlotFilling);
   }
   JobId id;
-  Outcome outcome = fill<false>(spec, spec.policy() | Policy::in_part(part), slot, job, store_.now_ms(), id);
+  Outcome outcome =
+      fill<false>(spec, spec.policy() | Policy::in_part(part), slot, job, store_.now_ms(), id);
   if (outcome == Outcome::kOk) outcome = remember(past, slot, job);
   // NO CRASH POINT: the slot is held exclusively
   job.account.store(AccountMark(job.generation.get(), tenant.account).word, Point::kNone);
   intend_further(Op::kEnqueue, spec.queue, slot);
-  const bool available =
-      (past.state == JobState::kScheduled || past.state == JobState::kAvailable || past.state == JobState::kActive) &&
-      job.birth_state() == JobState::kAvailable;
+  const bool available = (past.state == JobState::kScheduled ||
+                          past.state == JobState::kAvailable || past.state == JobState::kActive) &&
+                         job.birth_state() == JobState::kAvailable;
   if (outcome == Outcome::kOk) {
     if (waits(past)) mine.enqueued.set_ordered(mine.enqueued.get() + 1, Point::kCounterMoved);
     outcome = publish_past(past, store_.rings_of(spec.queue, part), slot, job, filling);  // 3
@@ -97,12 +100,16 @@ Outcome Actor::remember(const PastJob& past, std::uint32_t slot, JobRecord& job)
                  : past.state == JobState::kRetryable ? past.retry_at
                                                       : 0);
   const std::uint64_t progress =
-      past.progress ? static_cast<std::uint64_t>(std::clamp(*past.progress, 0.0, 1.0) * 10'000 + 0.5) + 1 : 0;
+      past.progress
+          ? static_cast<std::uint64_t>(std::clamp(*past.progress, 0.0, 1.0) * 10'000 + 0.5) + 1
+          : 0;
   // NO CRASH POINT: the slot is held exclusively; its record is judged by the control word
   job.signals.store(progress, Point::kNone);
-  const std::string_view result = waits(past) ? std::string_view() : past.result;  // what has not ended has none
-  for (const auto& [text, block, length] : {std::tuple(result, &job.result_block, &job.result_length),
-                                            std::tuple(past.errors, &job.errors_block, &job.errors_length)}) {
+  // what has not ended has none
+  const std::string_view result = waits(past) ? std::string_view() : past.result;
+  for (const auto& [text, block, length] :
+       {std::tuple(result, &job.result_block, &job.result_length),
+        std::tuple(past.errors, &job.errors_block, &job.errors_length)}) {
     if (text.empty()) continue;
     const std::uint32_t first = write_text(slot, job.generation.get(), text);
     if (first == kNoIndex) return Outcome::kNoBlocks;
@@ -112,8 +119,8 @@ Outcome Actor::remember(const PastJob& past, std::uint32_t slot, JobRecord& job)
   return Outcome::kOk;
 }
 
-Outcome Actor::publish_past(const PastJob& past, shm::RingSet& rings, std::uint32_t slot, JobRecord& job,
-                            Control filling) {
+Outcome Actor::publish_past(const PastJob& past, shm::RingSet& rings, std::uint32_t slot,
+                            JobRecord& job, Control filling) {
   const unsigned number = normal_ring(past.job.rank);
   switch (past.state) {
     case JobState::kScheduled:
@@ -122,8 +129,10 @@ Outcome Actor::publish_past(const PastJob& past, shm::RingSet& rings, std::uint3
     case JobState::kActive: {
       const JobState state = job.birth_state();
       std::uint64_t timer = past.job.expires_at;
-      if (state == JobState::kScheduled && (timer == 0 || past.job.scheduled_at < timer)) timer = past.job.scheduled_at;
-      return publish(store_.queue(past.job.queue).flags.load(), rings, slot, job, filling, number, state, timer);
+      if (state == JobState::kScheduled && (timer == 0 || past.job.scheduled_at < timer))
+        timer = past.job.scheduled_at;
+      return publish(store_.queue(past.job.queue).flags.load(), rings, slot, job, filling, number,
+                     state, timer);
     }
     case JobState::kRetryable:
     case JobState::kCompleted:
@@ -131,8 +140,8 @@ Outcome Actor::publish_past(const PastJob& past, shm::RingSet& rings, std::uint3
     case JobState::kDiscarded: break;
   }
   const auto ensure = [&] { return rings_.ensure(rings, number) != kNoIndex; };
-  if ((waits(past) || past.dead) && !ensure() && !relieved(ensure))  // it must find its ring when it comes back
-    return Outcome::kNoRings;
+  // it must find its ring when it comes back
+  if ((waits(past) || past.dead) && !ensure() && !relieved(ensure)) return Outcome::kNoRings;
   const Control settled = filling.to(slot_state(past.state), number, 0);
   if (!waits(past)) {
     finish(slot, job, settled, !past.dead);

@@ -11,9 +11,11 @@ namespace ojs_shm::engine {
 
 /// A job that has lived elsewhere, as it shall stand here. Times in Unix ms, 0: none.
 struct PastJob {
-  NewJob job;                             ///< `scheduled_at` is when it was, or is, to become available
-  JobState state = JobState::kAvailable;  ///< active means: held by nobody here, so it becomes available
-  std::optional<JobState> previous;       ///< of a cancelled one
+  /// `scheduled_at` is when it was, or is, to become available
+  NewJob job;
+  /// active means: held by nobody here, so it becomes available
+  JobState state = JobState::kAvailable;
+  std::optional<JobState> previous;  ///< of a cancelled one
   std::uint16_t attempt = 0;
   bool expired = false;
   bool dead = false;        ///< stands in the dead letters
@@ -22,7 +24,8 @@ struct PastJob {
   std::uint64_t retry_at = 0;  ///< of a retryable one
   std::uint32_t retry_delay_ms = 0;
   std::optional<double> progress;
-  std::string_view result, errors;  ///< `errors` as encode_error() writes them, one behind the other
+  /// `errors` as encode_error() writes them, one behind the other
+  std::string_view result, errors;
 };
 
 }  // namespace ojs_shm::engine

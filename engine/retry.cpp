@@ -19,13 +19,18 @@ double raw_pause_ms(const RetryPolicy& policy, double n) noexcept {
   return initial;
 }
 
-// 52 random bits: the largest factor, 1.5 - 2^-52, is still exact in a double. One bit more would round up to 1.5.
-double jitter_factor(std::uint64_t random) noexcept { return 0.5 + static_cast<double>(random >> 12) * 0x1p-52; }
+// 52 random bits: the largest factor, 1.5 - 2^-52, is still exact in a double. One bit more would
+// round up to 1.5.
+double jitter_factor(std::uint64_t random) noexcept {
+  return 0.5 + static_cast<double>(random >> 12) * 0x1p-52;
+}
 
 }  // namespace
 
-std::uint32_t retry_delay_ms(const RetryPolicy& policy, std::uint32_t retry_number, std::uint64_t random) noexcept {
-  if (policy.initial_ms == 0) return 0;  // nothing grows from nothing, and 0 * infinity is not a number
+std::uint32_t retry_delay_ms(const RetryPolicy& policy, std::uint32_t retry_number,
+                             std::uint64_t random) noexcept {
+  // nothing grows from nothing, and 0 * infinity is not a number
+  if (policy.initial_ms == 0) return 0;
   const double cap = policy.max_ms;
   double pause = std::fmin(raw_pause_ms(policy, retry_number == 0 ? 1.0 : retry_number), cap);
   if (policy.jitter) pause = std::fmin(pause * jitter_factor(random), cap);
@@ -33,7 +38,8 @@ std::uint32_t retry_delay_ms(const RetryPolicy& policy, std::uint32_t retry_numb
 }
 
 RetryFault validate(const RetryPolicy& policy) noexcept {
-  if (!std::isfinite(policy.coefficient) || policy.coefficient < 1.0F) return RetryFault::kCoefficient;
+  if (!std::isfinite(policy.coefficient) || policy.coefficient < 1.0F)
+    return RetryFault::kCoefficient;
   if (policy.backoff > Backoff::kPolynomial) return RetryFault::kBackoff;
   return RetryFault::kNone;
 }

@@ -16,7 +16,8 @@ enum class Backoff : std::uint8_t {
 
 /// What happens after a failure. Source: ojs-retry 2, 3, 8.
 struct RetryPolicy {
-  std::uint16_t max_attempts = 3;  ///< runs in all, the first included; 0 and 1 both mean that a failure is final
+  /// runs in all, the first included; 0 and 1 both mean that a failure is final
+  std::uint16_t max_attempts = 3;
   std::uint32_t initial_ms = 1000;
   std::uint32_t max_ms = 300'000;
   float coefficient = 2.0F;
@@ -27,10 +28,11 @@ struct RetryPolicy {
   friend bool operator==(const RetryPolicy&, const RetryPolicy&) = default;
 };
 
-/// Milliseconds to wait before retry `retry_number` (1: the second attempt), never above max_ms. `random` decides the
-/// jitter, uniformly in [0.5, 1.5) of the capped pause; the cap holds again afterwards. Total: a policy that
-/// validate() refuses still gives a pause within the cap.
-std::uint32_t retry_delay_ms(const RetryPolicy& policy, std::uint32_t retry_number, std::uint64_t random) noexcept;
+/// Milliseconds to wait before retry `retry_number` (1: the second attempt), never above max_ms.
+/// `random` decides the jitter, uniformly in [0.5, 1.5) of the capped pause; the cap holds again
+/// afterwards. Total: a policy that validate() refuses still gives a pause within the cap.
+std::uint32_t retry_delay_ms(const RetryPolicy& policy, std::uint32_t retry_number,
+                             std::uint64_t random) noexcept;
 
 /// What is wrong with a policy, if anything.
 enum class RetryFault : std::uint8_t {
@@ -40,8 +42,8 @@ enum class RetryFault : std::uint8_t {
 };
 RetryFault validate(const RetryPolicy& policy) noexcept;
 
-/// Whether one entry of `non_retryable_errors` speaks of this error type: the same text, or a prefix before ".*".
-/// Source: ojs-retry 6.2.
+/// Whether one entry of `non_retryable_errors` speaks of this error type: the same text, or a
+/// prefix before ".*". Source: ojs-retry 6.2.
 bool matches_error_type(std::string_view entry, std::string_view type) noexcept;
 
 }  // namespace ojs_shm::engine

@@ -4,20 +4,23 @@
 #include "engine/actor.hpp"
 #include "shm/parking.hpp"
 
-// Producers that wait for room in a bounded queue. Each has a ticket, and the hints of the queue's room_ring lead to them:
-// whose hint stands first is let in first. So the cas that publishes the hint is what registers a waiter. A ticket ends
-// when its owner is let in or gives up; when its time is over, by anyone; and when its owner is dead, by the repair. Its
-// hint is then dead, and the next look moves past it.
+// Producers that wait for room in a bounded queue. Each has a ticket, and the hints of the queue's
+// room_ring lead to them: whose hint stands first is let in first. So the cas that publishes the
+// hint is what registers a waiter. A ticket ends when its owner is let in or gives up; when its
+// time is over, by anyone; and when its owner is dead, by the repair. Its hint is then dead, and
+// the next look moves past it.
 //
-// Who takes a job out reads `attention` after its tally; if somebody may wait, it wakes the first. On a machine where that
-// store may still be on its way when the word is read, a waiter can miss it: therefore it looks once more a millisecond
-// after it lay down, and from then on whenever it is woken, and ten times in a second.
+// Who takes a job out reads `attention` after its tally; if somebody may wait, it wakes the first.
+// On a machine where that store may still be on its way when the word is read, a waiter can miss
+// it: therefore it looks once more a millisecond after it lay down, and from then on whenever it is
+// woken, and ten times in a second.
 //
-// To call somebody costs a worker more than its fetch. So a waiter who has just lain down, or was called, rests: it looks
-// again by itself within a millisecond, and who takes jobs out lets it until a sixteenth of those before it has left.
+// To call somebody costs a worker more than its fetch. So a waiter who has just lain down, or was
+// called, rests: it looks again by itself within a millisecond, and who takes jobs out lets it
+// until a sixteenth of those before it has left.
 //
-// Where tenants are bounded, who waits for its tenant's room is passed over by those of other tenants, and by nobody of its
-// own: so a full tenant holds up nobody else.
+// Where tenants are bounded, who waits for its tenant's room is passed over by those of other
+// tenants, and by nobody of its own: so a full tenant holds up nobody else.
 
 namespace ojs_shm::engine {
 
@@ -27,8 +30,9 @@ namespace {
 /// How long a ticket outlives its time, for its owner to end it itself.
 constexpr std::uint64_t kGraceMs = 50;
 
-/// Whether the ticket's owner will have looked soon by itself, after this job has left. It sleeps no longer than its rest
-/// lasts, and never longer before it has looked after the end of one: so whoever lets it rest is seen by that look.
+/// Whether the ticket's owner will have looked soon by itself, after this job has left. It sleeps
+/// no longer than its rest lasts, and never longer before it has looked after the end of one: so
+/// whoever lets it rest is seen by that look.
 bool may_rest(RoomTicket& ticket) {
   for (std::uint64_t found = ticket.rest.load(); !RoomRest(found).over(shm::steady_ms());)
     if (ticket.rest.cas(found, RoomRest(found).less().word, Point::kTicketCalled)) return true;
@@ -44,7 +48,8 @@ bool Actor::still_waits(shm::Hint hint) {
   const TicketControl found(ticket.control.load());
   if (!found.is(hint.tag())) return false;
   if (ticket.until.load() + kGraceMs >= shm::steady_ms()) return true;
-  ticket.control.cas_once(found.word, found.void_().word, Point::kTicketVoided);  // its owner seems to be stopped
+  // its owner seems to be stopped
+  ticket.control.cas_once(found.word, found.void_().word, Point::kTicketVoided);
   return false;
 }
 
@@ -61,28 +66,32 @@ std::uint32_t Actor::first_waiting(QueueRecord& queue) {
   return kNoIndex;
 }
 
-/// Whose turn it is, where tenants are bounded: that of the first whose tenant has room; who waits for its tenant's holds up
-/// only that tenant's others. `first` came first. `passable`: a tenant of the present enqueue has nobody waiting.
+/// Whose turn it is, where tenants are bounded: that of the first whose tenant has room; who waits
+/// for its tenant's holds up only that tenant's others. `first` came first. `passable`: a tenant of
+/// the present enqueue has nobody waiting.
 std::uint32_t Actor::whose_turn(QueueRecord& queue, std::uint32_t first, bool& passable) {
   passable = true;
   if (first == kNoIndex || (queue.flags.load() & kTenants) == 0) return first;
   const std::uint32_t q = store_.number_of(queue);
   std::uint32_t turn = kNoIndex;
   std::vector<std::uint64_t> held_up;
-  shm::Rings::walk(segment_, queue.room_ring.load() - 1, [&](std::uint32_t, unsigned, std::uint64_t value) {
-    const shm::Hint hint(value);
-    if (turn != kNoIndex || !still_waits(hint)) return;
-    const RoomTicket& ticket = store_.ticket(hint.index());
-    const std::uint64_t key = ticket.account.load();
-    for (const TenantCharge& charge : charges_) passable = passable && mix_key(q, charge.tenant) != key;
-    if (std::find(held_up.begin(), held_up.end(), key) != held_up.end()) return;
-    const std::uint32_t at = key == 0 ? kNoIndex : store_.find_account(key);
-    const std::uint64_t used = at == kNoIndex ? 0 : store_.account_charge(at);
-    if (key == 0 || ticket.entering.load() != 0 || store_.tenant_bounds(queue, key).fit(used + ticket.cost.load()))
-      turn = hint.index();
-    else
-      held_up.push_back(key);
-  });
+  shm::Rings::walk(segment_, queue.room_ring.load() - 1,
+                   [&](std::uint32_t, unsigned, std::uint64_t value) {
+                     const shm::Hint hint(value);
+                     if (turn != kNoIndex || !still_waits(hint)) return;
+                     const RoomTicket& ticket = store_.ticket(hint.index());
+                     const std::uint64_t key = ticket.account.load();
+                     for (const TenantCharge& charge : charges_)
+                       passable = passable && mix_key(q, charge.tenant) != key;
+                     if (std::find(held_up.begin(), held_up.end(), key) != held_up.end()) return;
+                     const std::uint32_t at = key == 0 ? kNoIndex : store_.find_account(key);
+                     const std::uint64_t used = at == kNoIndex ? 0 : store_.account_charge(at);
+                     if (key == 0 || ticket.entering.load() != 0 ||
+                         store_.tenant_bounds(queue, key).fit(used + ticket.cost.load()))
+                       turn = hint.index();
+                     else
+                       held_up.push_back(key);
+                   });
   return turn;
 }
 
@@ -128,8 +137,8 @@ Outcome Actor::await_room(std::uint32_t q, std::uint64_t until_ms, std::uint32_t
       free.control.cas_once(taken.word, taken.void_().word, Point::kTicketVoided);
       return Outcome::kNoChunks;
     }
-    for (std::uint64_t word = queue.attention.load();
-         !queue.attention.cas(word, (word | Attention::kAwaited) + Attention::kVersion, Point::kAttentionSet);) {}
+    for (std::uint64_t word = queue.attention.load(); !queue.attention.cas(
+             word, (word | Attention::kAwaited) + Attention::kVersion, Point::kAttentionSet);) {}
     ticket = at;
     return Outcome::kOk;
   }
@@ -148,8 +157,8 @@ void Actor::leave_room(std::uint32_t q, std::uint32_t ticket) {
   call_next(store_.queue(q));
 }
 
-/// Wakes whose turn it is, unless it has been called and has not looked yet, or anyway: whoever called it may have died
-/// before it woke it. When nobody waits any more, says so.
+/// Wakes whose turn it is, unless it has been called and has not looked yet, or anyway: whoever
+/// called it may have died before it woke it. When nobody waits any more, says so.
 [[gnu::noinline]] void Actor::call_next(QueueRecord& queue, Call call) {
   const std::uint64_t word = queue.attention.load();
   if ((word & Attention::kAwaited) == 0) return;
@@ -175,7 +184,9 @@ void Actor::leave_room(std::uint32_t q, std::uint32_t ticket) {
 void Actor::call_all(std::uint32_t q) {
   for (std::uint32_t i = 0; i < room_tickets(store_.lanes()); ++i) {
     const TicketControl found(store_.ticket(i).control.load());
-    if (!found.taken() || found.queue() != q || found.owner() == 0 || found.owner() > store_.lanes()) continue;
+    if (!found.taken() || found.queue() != q || found.owner() == 0 ||
+        found.owner() > store_.lanes())
+      continue;
     shm::Lane& lane = segment_.lane(found.owner() - 1);
     lane.park.fetch_add(1, Point::kParkSet);
     shm::futex_wake(lane.park, 1 << 20);

@@ -11,11 +11,13 @@ std::vector<Dispatched> dispatched_so_far(const Store& store) {
   std::vector<Dispatched> sums(store.queue_count());
   const std::uint32_t lanes = std::min(store.segment().header().lanes_high.load(), store.lanes());
   for (std::uint32_t q = 0; q < sums.size(); ++q)
-    for (std::uint32_t l = 0; l < lanes; ++l) sums[q].jobs += store.tally(q, l).dispatched.get_ordered();
+    for (std::uint32_t l = 0; l < lanes; ++l)
+      sums[q].jobs += store.tally(q, l).dispatched.get_ordered();
   for (std::uint32_t i = 0; i < store.wait_pages(); ++i) {
     const WaitPage& page = store.wait_page(i);
     const WaitOwner owner(page.owner.load());
-    if (owner.taken() && owner.queue() < sums.size()) sums[owner.queue()].waited_ms += page.sum_ms.load();
+    if (owner.taken() && owner.queue() < sums.size())
+      sums[owner.queue()].waited_ms += page.sum_ms.load();
   }
   return sums;
 }
@@ -54,7 +56,8 @@ std::vector<Dispatched> dispatched_in_window(const Store& store) {
       brought[q] = {less(brought[q].jobs, samples.dispatched[first].get()),
                     less(brought[q].waited_ms, samples.waited_ms[first].get())};
     }
-    if (at != 0 && store.sample_times().at_ms[first].load() == at) return brought;  // else it is being written anew
+    // else it is being written anew
+    if (at != 0 && store.sample_times().at_ms[first].load() == at) return brought;
   }
   return window;
 }

@@ -38,7 +38,8 @@ std::uint64_t ScheduleWatch::look(std::uint64_t now) {
   for (std::uint32_t pool = 0; pool < kPools; ++pool)
     if (const auto plan = store_.pool_plan(pool)) {
       for (const std::uint32_t q : plan->queues)
-        if (q < interval_ms_.size() && (interval_ms_[q] == 0 || plan->interval_ms < interval_ms_[q]))
+        if (q < interval_ms_.size() &&
+            (interval_ms_[q] == 0 || plan->interval_ms < interval_ms_[q]))
           interval_ms_[q] = plan->interval_ms;
       watch_pool(pool, *plan);
     }
@@ -61,7 +62,8 @@ void ScheduleWatch::take_sample(std::uint64_t now) {
   times.last.store(at, Point::kSampleTaken);
 }
 
-/// 1. somebody was served, or nobody can be: an episode ends; 2. the interval is not over; 3. nobody waits after all; 4. who
+/// 1. somebody was served, or nobody can be: an episode ends; 2. the interval is not over; 3.
+///    nobody waits after all; 4. who
 /// waits has not done so for the whole interval; 5. it starves, which is told once.
 void ScheduleWatch::watch_queue(std::uint32_t q, std::uint64_t now) {
   Seen& seen = seen_[q];
@@ -69,11 +71,16 @@ void ScheduleWatch::watch_queue(std::uint32_t q, std::uint64_t now) {
   const std::uint64_t interval = interval_ms_[q] != 0 ? interval_ms_[q] : kStarvedAfterMs;
   const auto is_well = [&](std::uint64_t since) {
     seen = {so_far_[q].jobs, since};
-    if (const std::uint64_t word = starved.load(); word % 2 == 1) starved.store(word + 1, Point::kCounterMoved);
+    if (const std::uint64_t word = starved.load(); word % 2 == 1)
+      starved.store(word + 1, Point::kCounterMoved);
   };
-  if (so_far_[q].jobs != seen.dispatched || (store_.queue(q).flags.load() & kPaused) != 0) return is_well(now);  // 1
-  if (now - std::min(now, seen.since_ms) <= interval) return;                                                    // 2
-  if (!actor_.has_waiting(q)) return is_well(now);                                                               // 3
+  // 1
+  if (so_far_[q].jobs != seen.dispatched || (store_.queue(q).flags.load() & kPaused) != 0)
+    return is_well(now);
+  // 2
+  if (now - std::min(now, seen.since_ms) <= interval) return;
+  // 3
+  if (!actor_.has_waiting(q)) return is_well(now);
   if (starved.load() % 2 == 1) return;
   const Waiting waiting = waiting_in(store_, q);
   const std::uint64_t since = std::max(seen.since_ms, std::min(waiting.since_ms, now));
@@ -82,16 +89,20 @@ void ScheduleWatch::watch_queue(std::uint32_t q, std::uint64_t now) {
   actor_.note_starved(q, now - since, waiting.jobs);
 }
 
-/// Of a pool whose bound nobody knows, nobody can tell. The walk over all slots is for the case that everything else
-/// speaks for it.
+/// Of a pool whose bound nobody knows, nobody can tell. The walk over all slots is for the case
+/// that everything else speaks for it.
 void ScheduleWatch::watch_pool(std::uint32_t pool, const Store::PoolPlan& plan) {
   const Store::PoolCrew crew = store_.pool_crew(pool);
   const bool declared = crew.workers != 0 && crew.all_declared;
-  const std::uint64_t most = plan.concurrency != 0 ? plan.concurrency : declared ? crew.concurrency : 0;
-  const bool may_wait = std::any_of(plan.queues.begin(), plan.queues.end(), [this](std::uint32_t q) {
-    return BusyWord::of(store_.busy_word(q).load(), q) != BusyWord::kQuiet;  // PAIR busy
-  });
-  if (most == 0 || !may_wait || (plan.concurrency == 0 && !crew.laden)) return actor_.relieve_pool(pool);
+  const std::uint64_t most = plan.concurrency != 0 ? plan.concurrency
+                             : declared            ? crew.concurrency
+                                                   : 0;
+  const bool may_wait =
+      std::any_of(plan.queues.begin(), plan.queues.end(), [this](std::uint32_t q) {
+        return BusyWord::of(store_.busy_word(q).load(), q) != BusyWord::kQuiet;  // PAIR busy
+      });
+  if (most == 0 || !may_wait || (plan.concurrency == 0 && !crew.laden))
+    return actor_.relieve_pool(pool);
   const Store::PoolLoad load = store_.pool_load(pool, plan);
   if (load.active >= most && load.waiting != 0)
     actor_.note_overloaded(pool);
@@ -99,11 +110,12 @@ void ScheduleWatch::watch_pool(std::uint32_t pool, const Store::PoolPlan& plan) 
     actor_.relieve_pool(pool);
 }
 
-// ---- what the watch needs of its lane --------------------------------------------------------------------------------
+// ---- what the watch needs of its lane -----------------------------------------------------------
 
 bool Actor::has_waiting(std::uint32_t q) {
   // An isolated queue shows its jobs to its own workers.
-  const std::uint32_t mine = std::exchange(pool_, static_cast<std::uint32_t>(store_.queue(q).isolated.load()));
+  const std::uint32_t mine =
+      std::exchange(pool_, static_cast<std::uint32_t>(store_.queue(q).isolated.load()));
   const bool waits = settle_quiet(q);
   pool_ = mine;
   return waits;

@@ -32,8 +32,9 @@ void Actor::finish(std::uint32_t slot, JobRecord& job, Control settled, bool rec
   }
 }
 
-/// Puts a finished slot where the oldest are used again first. When there is no chunk, the oldest give theirs and their
-/// slots: what is not listed would be out of use for as long as others are, and their results short-lived.
+/// Puts a finished slot where the oldest are used again first. When there is no chunk, the oldest
+/// give theirs and their slots: what is not listed would be out of use for as long as others are,
+/// and their results short-lived.
 void Actor::list_finished(std::uint32_t slot, Control settled) {
   if (filling_batch_ == kNoIndex) [[unlikely]] {
     oldest_unflushed_ms_ = store_.job(slot).finished_at.get();
@@ -51,12 +52,14 @@ void Actor::list_finished(std::uint32_t slot, Control settled) {
     flush();
 }
 
-/// With a retention time a batch is published whenever its lane rests. While its first is young it is filled further: a
-/// trickle of jobs would need a chunk for each, and results would go when chunks are short. Results are kept by so much
-/// longer as one may be younger than the first of its batch.
+/// With a retention time a batch is published whenever its lane rests. While its first is young it
+/// is filled further: a trickle of jobs would need a chunk for each, and results would go when
+/// chunks are short. Results are kept by so much longer as one may be younger than the first of its
+/// batch.
 bool Actor::go_on_filling(std::uint64_t now) {
   const std::uint32_t filled = std::exchange(last_filled_, 0);
-  if (filled == 0 || now - batch_began_ms_ > store_.header().retention_ms / 16 || !rings_.reopen_batch(last_batch_))
+  if (filled == 0 || now - batch_began_ms_ > store_.header().retention_ms / 16 ||
+      !rings_.reopen_batch(last_batch_))
     return false;
   filling_batch_ = last_batch_.index();
   filled_ = filled;
@@ -66,11 +69,14 @@ bool Actor::go_on_filling(std::uint64_t now) {
 [[gnu::noinline]] void Actor::flush() {
   if (filling_batch_ == kNoIndex) return;
   const std::uint32_t ring = store_.header().finished_ring;
-  last_batch_ = shm::Hint(filling_batch_, shm::ChunkControl(filling_->control.load()).incarnation());
-  const bool listed = filled_ != 0 && (rings_.close_batch(filling_batch_, ring) ||
-                                       (drop_oldest_batch() && rings_.close_batch(filling_batch_, ring)));
+  last_batch_ =
+      shm::Hint(filling_batch_, shm::ChunkControl(filling_->control.load()).incarnation());
+  const bool listed =
+      filled_ != 0 && (rings_.close_batch(filling_batch_, ring) ||
+                       (drop_oldest_batch() && rings_.close_batch(filling_batch_, ring)));
   if (!listed) rings_.drop_batch(filling_batch_);
-  last_filled_ = listed && filled_ < shm::kCellsPerChunk && store_.header().retention_ms != 0 ? filled_ : 0;
+  last_filled_ =
+      listed && filled_ < shm::kCellsPerChunk && store_.header().retention_ms != 0 ? filled_ : 0;
   filling_batch_ = kNoIndex;
   filled_ = 0;
 }
@@ -81,7 +87,8 @@ void Actor::rest() {
 
 void Actor::retire() {
   flush();
-  if (draining_batch_ != kNoIndex && !rings_.close_batch(draining_batch_, store_.header().finished_ring))
+  if (draining_batch_ != kNoIndex &&
+      !rings_.close_batch(draining_batch_, store_.header().finished_ring))
     rings_.drop_batch(draining_batch_);
   draining_batch_ = kNoIndex;
   slot_hints_.flush();
@@ -89,10 +96,12 @@ void Actor::retire() {
   if (rings_.has_leaks()) collect_leaks();
   rings_.release();
   events_.close();
-  if (self_.counters[kLimitsHeld].get() != 0) self_.counters[kLimitsHeld].set_ordered(0, Point::kLimitsHeld);
+  if (self_.counters[kLimitsHeld].get() != 0)
+    self_.counters[kLimitsHeld].set_ordered(0, Point::kLimitsHeld);
 }
 
-/// Stores a text of a held slot; when blocks are short, the texts of the oldest finished jobs go first.
+/// Stores a text of a held slot; when blocks are short, the texts of the oldest finished jobs go
+/// first.
 [[gnu::noinline]] std::uint32_t Actor::write_text(std::uint32_t slot, std::uint32_t generation,
                                                   std::string_view bytes) {
   for (;;) {
@@ -124,14 +133,16 @@ void Actor::retire() {
   return true;
 }
 
-/// Makes room: the oldest batch, else whatever finished slot still has a text. False when there is none.
+/// Makes room: the oldest batch, else whatever finished slot still has a text. False when there is
+/// none.
 bool Actor::drop_oldest_finished() {
   if (drop_oldest_batch()) return true;
   for (std::uint32_t slot = 0; slot < store_.slots(); ++slot) {
     const JobRecord& job = store_.job(slot);
     const Control found(job.control.load());
     if (!is_finished(found.state())) continue;
-    if (job.body_block.get() == kNoIndex && job.result_block.get() == kNoIndex && job.errors_block.get() == kNoIndex)
+    if (job.body_block.get() == kNoIndex && job.result_block.get() == kNoIndex &&
+        job.errors_block.get() == kNoIndex)
       continue;
     std::uint64_t held = 0;
     if (!seize(slot, found, held)) continue;
@@ -141,7 +152,8 @@ bool Actor::drop_oldest_finished() {
   return false;
 }
 
-[[gnu::flatten]] Outcome Actor::ack(std::uint32_t slot, std::uint64_t& word, std::string_view result) {
+[[gnu::flatten]] Outcome Actor::ack(std::uint32_t slot, std::uint64_t& word,
+                                    std::string_view result) {
   if (result.size() > store_.max_body()) [[unlikely]]
     return Outcome::kTooLarge;
   JobRecord& job = store_.job(slot);
@@ -152,7 +164,8 @@ bool Actor::drop_oldest_finished() {
   const std::uint64_t completed = mine.completed.get();
   intend(Op::kSettle, q, slot, completed);
   const Control held = active.to(kSlotSettling, owner_);
-  if (active.state() != kSlotActive || !job.control.cas_once(word, held.word, Point::kSlotSettling)) {
+  if (active.state() != kSlotActive ||
+      !job.control.cas_once(word, held.word, Point::kSlotSettling)) {
     intend_nothing();
     return Outcome::kLost;
   }
@@ -180,7 +193,8 @@ bool Actor::drop_oldest_finished() {
 void Actor::append_error(std::uint32_t slot, JobRecord& job, const ErrorEntry& error) {
   const std::uint32_t generation = job.generation.get();
   std::string bytes;
-  shm::Blocks::read(segment_, job.errors_block.get(), slot, generation, job.errors_length.get(), bytes);
+  shm::Blocks::read(segment_, job.errors_block.get(), slot, generation, job.errors_length.get(),
+                    bytes);
   std::string kept;
   const std::vector<ErrorEntry> before = decode_errors(bytes);
   for (std::size_t i = before.size() > 15 ? before.size() - 15 : 0; i < before.size(); ++i)
@@ -196,7 +210,8 @@ void Actor::append_error(std::uint32_t slot, JobRecord& job, const ErrorEntry& e
   if (old != kNoIndex) blocks_.free_chain(old, slot, generation);
 }
 
-/// A job that comes back is never refused, so a bounded queue may stand above its bound by the jobs that were active.
+/// A job that comes back is never refused, so a bounded queue may stand above its bound by the jobs
+/// that were active.
 void Actor::charge_return(QueueRecord& queue, std::uint32_t q, std::uint64_t cost) {
   QueueTally& mine = tally(q);
   if ((queue.flags.load() & kBounded) == 0) {
@@ -213,9 +228,10 @@ void Actor::charge_return(QueueRecord& queue, std::uint32_t q, JobRecord& job, s
   charge_return(queue, q, cost);
 }
 
-/// From exclusively held to available. Without a chunk for its hint the job stays where the next mending finds it.
-void Actor::make_available(QueueRecord& queue, std::uint32_t slot, JobRecord& job, Control held, unsigned ring,
-                           std::uint64_t now, bool keeps_place) {
+/// From exclusively held to available. Without a chunk for its hint the job stays where the next
+/// mending finds it.
+void Actor::make_available(QueueRecord& queue, std::uint32_t slot, JobRecord& job, Control held,
+                           unsigned ring, std::uint64_t now, bool keeps_place) {
   if (!keeps_place) job.available_at.set(now);
   const bool was_held = held.state() == kSlotClaimed || held.state() == kSlotSettling;
   LimitList limits;
@@ -238,7 +254,8 @@ void Actor::make_available(QueueRecord& queue, std::uint32_t slot, JobRecord& jo
     let_begin(limits, job.queue.get());
 }
 
-Settled Actor::set_back(std::uint32_t slot, std::uint64_t word, Setback why, const ErrorEntry* error) {
+Settled Actor::set_back(std::uint32_t slot, std::uint64_t word, Setback why,
+                        const ErrorEntry* error) {
   JobRecord& job = store_.job(slot);
   const Control active(word);
   const std::uint32_t q = job.queue.get();
@@ -246,7 +263,8 @@ Settled Actor::set_back(std::uint32_t slot, std::uint64_t word, Setback why, con
   QueueTally& mine = tally(q);
   intend(Op::kReturn, q, slot, 0, mine.in.get(), mine.in_reserved.get());
   const Control held = active.to(kSlotSettling, active.ring(), owner_);
-  if ((active.state() != kSlotActive && active.state() != kSlotSettling && active.state() != kSlotClaimed) ||
+  if ((active.state() != kSlotActive && active.state() != kSlotSettling &&
+       active.state() != kSlotClaimed) ||
       !job.control.cas_once(word, held.word, Point::kSlotSettling)) {
     intend_nothing();
     return {Outcome::kLost, JobState::kActive, 0, 0};
@@ -279,7 +297,8 @@ Settled Actor::set_back(std::uint32_t slot, std::uint64_t word, Setback why, con
     const bool front = why == Setback::kHolderDeath;
     if (telling()) [[unlikely]]
       tell_failed(job, held, now);
-    make_available(queue, slot, job, held, front ? front_ring(rank) : normal_ring(rank), now, front);
+    make_available(queue, slot, job, held, front ? front_ring(rank) : normal_ring(rank), now,
+                   front);
     return {Outcome::kOk, JobState::kAvailable, 0, 0};
   }
   const RetryPolicy retry{policy.max_attempts(),
@@ -312,19 +331,23 @@ Settled Actor::set_back(std::uint32_t slot, std::uint64_t word, Setback why, con
   return {Outcome::kOk, JobState::kRetryable, delay, now + delay};
 }
 
-Outcome Actor::heartbeat(std::uint32_t slot, std::uint64_t word, std::uint32_t lease_ms, std::uint64_t& until) {
+Outcome Actor::heartbeat(std::uint32_t slot, std::uint64_t word, std::uint32_t lease_ms,
+                         std::uint64_t& until) {
   JobRecord& job = store_.job(slot);
   const std::uint64_t now = store_.now_ms();
   std::uint64_t found = job.deadline.load();
   for (;;) {
-    if (job.control.load() != word || !Deadline(found).belongs_to(Control(word).tag()) || Deadline(found).ms() == 0)
+    if (job.control.load() != word || !Deadline(found).belongs_to(Control(word).tag()) ||
+        Deadline(found).ms() == 0)
       return Outcome::kLost;
     const std::uint32_t lease = lease_ms != 0 ? lease_ms : job.lease_in_force_ms.get();
     until = now + lease;
     if (const std::uint32_t timeout = job.timeout_ms.get(); timeout != 0)
       until = std::min(until, job.started_at.get() + timeout);
-    // The supervisor ends a lease by a cas on this very word, so either it sees the longer lease or we see its end.
-    if (job.deadline.cas(found, Deadline(until, Control(word).tag()).word, Point::kLeaseMoved)) {  // PAIR lease
+    // The supervisor ends a lease by a cas on this very word, so either it sees the longer lease or
+    // we see its end.
+    if (job.deadline.cas(found, Deadline(until, Control(word).tag()).word,
+                         Point::kLeaseMoved)) {  // PAIR lease
       note_lease(lease, now);
       if (telling()) [[unlikely]]
         tell_held(EventKind::kJobHeartbeat, job, Control(word), until);

@@ -10,11 +10,12 @@
 
 namespace ojs_shm::engine {
 
-/// The cycle in which parties with these weights take turns, as indices into `weights`: smooth weighted round robin.
-/// Weights are reduced by their greatest common divisor first; the cycle is as long as their sum W, so that each window
-/// of W turns, wherever it begins, holds every party exactly as often as its weight. The turns of a party lie apart, and
-/// between two of them at most W - weight others have theirs. {5, 2, 1} gives 0 1 0 0 2 0 1 0. A party of weight 0 has
-/// no turn; when no party has one, the cycle is empty.
+/// The cycle in which parties with these weights take turns, as indices into `weights`: smooth
+/// weighted round robin. Weights are reduced by their greatest common divisor first; the cycle is
+/// as long as their sum W, so that each window of W turns, wherever it begins, holds every party
+/// exactly as often as its weight. The turns of a party lie apart, and between two of them at most
+/// W - weight others have theirs. {5, 2, 1} gives 0 1 0 0 2 0 1 0. A party of weight 0 has no turn;
+/// when no party has one, the cycle is empty.
 inline std::vector<std::uint16_t> smooth_schedule(std::span<const std::uint32_t> weights) {
   std::uint32_t divisor = 0;
   for (const std::uint32_t weight : weights) divisor = std::gcd(divisor, weight);

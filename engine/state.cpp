@@ -5,7 +5,8 @@ namespace ojs_shm::engine {
 namespace {
 
 constexpr std::array<std::string_view, kJobStates> kStateNames = {
-    "scheduled", "available", "pending", "active", "completed", "retryable", "cancelled", "discarded",
+    "scheduled", "available", "pending",   "active",
+    "completed", "retryable", "cancelled", "discarded",
 };
 
 constexpr std::array<std::string_view, kEvents> kEventNames = {
@@ -31,7 +32,8 @@ constexpr std::array<std::string_view, kEvents> kEventNames = {
     "expire",
     "dead_letter_retry",
 };
-static_assert(static_cast<std::size_t>(Event::kDeadLetterRetry) + 1 == kEvents, "every event has a name");
+static_assert(static_cast<std::size_t>(Event::kDeadLetterRetry) + 1 == kEvents,
+              "every event has a name");
 
 }  // namespace
 

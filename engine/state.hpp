@@ -9,7 +9,8 @@
 
 namespace ojs_shm::engine {
 
-/// The eight states of a job. Source: ojs-core 6; the transitions are those of docs/architecture.md.
+/// The eight states of a job. Source: ojs-core 6; the transitions are those of
+/// docs/architecture.md.
 enum class JobState : std::uint8_t {
   kScheduled = 0,
   kAvailable = 1,
@@ -22,8 +23,8 @@ enum class JobState : std::uint8_t {
 };
 inline constexpr std::size_t kJobStates = 8;
 
-/// Everything that can happen to a job. Where an event has two outcomes (an attempt is left, or none is) it has two
-/// names, so that the table below needs no condition.
+/// Everything that can happen to a job. Where an event has two outcomes (an attempt is left, or
+/// none is) it has two names, so that the table below needs no condition.
 enum class Event : std::uint8_t {
   kPush,           ///< enqueued, for now
   kPushScheduled,  ///< enqueued, for a future time
@@ -101,7 +102,9 @@ inline constexpr std::uint8_t kNowhere = 0xFF;
 // Row 0 is "no job yet", row 1 + s is state s.
 using NextStates = std::array<std::array<std::uint8_t, kEvents>, kJobStates + 1>;
 
-constexpr std::size_t row_of(std::optional<JobState> from) { return from ? 1 + static_cast<std::size_t>(*from) : 0; }
+constexpr std::size_t row_of(std::optional<JobState> from) {
+  return from ? 1 + static_cast<std::size_t>(*from) : 0;
+}
 
 consteval NextStates lay_out_transitions() {
   NextStates next{};
@@ -117,7 +120,8 @@ inline constexpr NextStates kNextStates = lay_out_transitions();
 
 }  // namespace detail
 
-/// Where the event leads, or nothing when the state forbids it. One load. Values outside the enums lead nowhere.
+/// Where the event leads, or nothing when the state forbids it. One load. Values outside the enums
+/// lead nowhere.
 constexpr std::optional<JobState> next(std::optional<JobState> from, Event event) noexcept {
   const std::size_t row = detail::row_of(from);
   const std::size_t column = static_cast<std::size_t>(event);
@@ -135,13 +139,15 @@ constexpr JobState birth_state(bool pending, std::uint64_t due, std::uint64_t cr
 
 /// Finished: only a dead letter ever leaves such a state.
 constexpr bool is_terminal(JobState state) noexcept {
-  return state == JobState::kCompleted || state == JobState::kCancelled || state == JobState::kDiscarded;
+  return state == JobState::kCompleted || state == JobState::kCancelled ||
+         state == JobState::kDiscarded;
 }
 
-/// Whether the job stands against its queue's bound: what still waits for a worker. Source: backpressure 3.
+/// Whether the job stands against its queue's bound: what still waits for a worker. Source:
+/// backpressure 3.
 constexpr bool counts_as_depth(JobState state) noexcept {
-  return state == JobState::kAvailable || state == JobState::kScheduled || state == JobState::kRetryable ||
-         state == JobState::kPending;
+  return state == JobState::kAvailable || state == JobState::kScheduled ||
+         state == JobState::kRetryable || state == JobState::kPending;
 }
 
 /// "scheduled", "available", ...; "unknown" for a byte that is no state.

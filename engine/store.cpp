@@ -8,54 +8,6 @@
 #include "shm/blocks.hpp"
 
 namespace ojs_shm::engine {
-namespace {
-
-struct ErrorHead {
-  std::uint64_t at_ms;
-  std::uint16_t attempt, retryable, code, type;
-  std::uint32_t message, details;
-};
-
-}  // namespace
-
-std::string encode_error(const ErrorEntry& entry) {
-  const auto short_text = [](std::string_view text) { return text.substr(0, 255); };
-  const auto long_text = [](std::string_view text) { return text.substr(0, 16'384); };
-  const std::string_view code = short_text(entry.code), type = short_text(entry.type);
-  const std::string_view message = long_text(entry.message), details = long_text(entry.details);
-  const ErrorHead head{entry.at_ms,
-                       entry.attempt,
-                       entry.retryable,
-                       static_cast<std::uint16_t>(code.size()),
-                       static_cast<std::uint16_t>(type.size()),
-                       static_cast<std::uint32_t>(message.size()),
-                       static_cast<std::uint32_t>(details.size())};
-  std::string bytes(reinterpret_cast<const char*>(&head), sizeof head);
-  return bytes.append(code).append(type).append(message).append(details);
-}
-
-std::vector<ErrorEntry> decode_errors(std::string_view bytes) {
-  std::vector<ErrorEntry> entries;
-  ErrorHead head;
-  while (bytes.size() >= sizeof head) {
-    std::memcpy(&head, bytes.data(), sizeof head);
-    bytes.remove_prefix(sizeof head);
-    const std::uint64_t length = std::uint64_t{head.code} + head.type + head.message + head.details;
-    if (length > bytes.size()) break;
-    auto cut = [&bytes](std::size_t size) {
-      const std::string_view part = bytes.substr(0, size);
-      bytes.remove_prefix(size);
-      return part;
-    };
-    ErrorEntry entry{head.at_ms, head.attempt, head.retryable != 0, {}, {}, {}, {}};
-    entry.code = cut(head.code);
-    entry.type = cut(head.type);
-    entry.message = cut(head.message);
-    entry.details = cut(head.details);
-    entries.push_back(entry);
-  }
-  return entries;
-}
 
 Store::Store(shm::Segment& segment)
     : segment_(segment),
@@ -63,27 +15,31 @@ Store::Store(shm::Segment& segment)
       slots_(segment.geometry().slots),
       lanes_(segment.geometry().lanes) {
   const EngineHeader& h = header();
-  // What a stranger wrote over the counts since the attach leads to fewer of a table, never outside.
-  std::uint64_t room = segment.geometry().area_bytes - kEngineHeaderBytes - kTypeDefaults * sizeof(TypeDefault);
+  // What a stranger wrote over the counts since the attach leads to fewer of a table, never
+  // outside.
+  std::uint64_t room =
+      segment.geometry().area_bytes - kEngineHeaderBytes - kTypeDefaults * sizeof(TypeDefault);
   const auto cut = [&room](std::uint32_t wanted, std::uint64_t each) {
     const auto count = static_cast<std::uint32_t>(std::min<std::uint64_t>(wanted, room / each));
     room -= count * each;
     return count;
   };
-  room -= std::min<std::uint64_t>(room, kTenantRules * sizeof(TenantRule) + kPools * sizeof(PoolRecord) +
-                                            room_tickets(lanes_) * sizeof(RoomTicket) + sizeof(SampleTimes));
-  max_queues_ =
-      cut(std::min<std::uint32_t>(h.max_queues, 4095),
-          sizeof(QueueRecord) + std::uint64_t{lanes_} * sizeof(QueueTally) + sizeof(Word) + sizeof(QueueSamples));
+  room -= std::min<std::uint64_t>(
+      room, kTenantRules * sizeof(TenantRule) + kPools * sizeof(PoolRecord) +
+                room_tickets(lanes_) * sizeof(RoomTicket) + sizeof(SampleTimes));
+  max_queues_ = cut(std::min<std::uint32_t>(h.max_queues, 4095),
+                    sizeof(QueueRecord) + std::uint64_t{lanes_} * sizeof(QueueTally) +
+                        sizeof(Word) + sizeof(QueueSamples));
   room -= std::min<std::uint64_t>(room, busy_words(max_queues_) * sizeof(Word));
   flow_count_ = cut(h.flows, sizeof(FlowRecord)) & ~1U;
   spare_parts_ = cut(engine::spare_parts(max_queues_), sizeof(PartRings));
   limit_keys_ = cut(std::min<std::uint32_t>(h.limit_keys, 0xFFFE), sizeof(LimitKey));
   lots_ = cut(std::min<std::uint32_t>(h.lots, 0xFFFE), sizeof(ParkingLot));
   permit_pages_ = cut(h.permit_pages, sizeof(PermitPage) + sizeof(Word));
-  account_count_ = std::max(cut(std::min(h.accounts, AccountMark::kMostAccounts),
-                                sizeof(AccountRecord) + std::uint64_t{lanes_} * sizeof(AccountTally)),
-                            1U);
+  account_count_ =
+      std::max(cut(std::min(h.accounts, AccountMark::kMostAccounts),
+                   sizeof(AccountRecord) + std::uint64_t{lanes_} * sizeof(AccountTally)),
+               1U);
   wait_pages_ = cut(h.wait_pages, sizeof(WaitPage));
   event_pages_ = cut(h.event_pages, sizeof(EventPage) + sizeof(Word));
   max_body_ = std::min<std::uint32_t>(h.max_body_bytes, 0xFF'FFFF);
@@ -138,8 +94,8 @@ shm::RingSet& Store::rings_of_part(QueueRecord& queue, unsigned part) const {
   return at < spare_parts_ ? part_rings_[at].rings : queue.rings;
 }
 
-/// Sets are never given up, and everybody takes the first free one: so a part that is being made by two, or was half made
-/// by somebody dead, gets one set only.
+/// Sets are never given up, and everybody takes the first free one: so a part that is being made by
+/// two, or was half made by somebody dead, gets one set only.
 std::uint32_t Store::ensure_part(std::uint32_t q, unsigned part) {
   Half& name = queue(q).part[part % kParts];
   if (part == 0 || name.load() != 0) return 0;
@@ -194,7 +150,8 @@ std::uint32_t Store::find_queue(std::string_view name) const {
 
 std::string Store::queue_name(std::uint32_t i) const {
   const QueueRecord& record = queue(i);
-  std::string name(std::min<std::uint64_t>(record.name_length.load(), sizeof record.name), '\0');  // PAIR queue-name
+  std::string name(std::min<std::uint64_t>(record.name_length.load(), sizeof record.name),
+                   '\0');  // PAIR queue-name
   shm::copy_out(name.data(), record.name, name.size());
   return name;
 }
@@ -202,13 +159,15 @@ std::string Store::queue_name(std::uint32_t i) const {
 std::uint32_t Store::find_pool(std::string_view name) const {
   const std::uint64_t hash = hash_name(name);
   for (std::uint32_t i = 0; i < kPools; ++i)
-    if (pools_[i].name_hash.load() == hash) return PoolSetup(pools_[i].setup.load()).used() ? i : kNoIndex;
+    if (pools_[i].name_hash.load() == hash)
+      return PoolSetup(pools_[i].setup.load()).used() ? i : kNoIndex;
   return kNoIndex;
 }
 
 std::string Store::pool_name(std::uint32_t i) const {
   const PoolRecord& record = pool(i);
-  std::string name(std::min<std::uint64_t>(record.name_length.load(), sizeof record.name), '\0');  // PAIR pool-name
+  std::string name(std::min<std::uint64_t>(record.name_length.load(), sizeof record.name),
+                   '\0');  // PAIR pool-name
   shm::copy_out(name.data(), record.name, name.size());
   return name;
 }
@@ -224,7 +183,8 @@ std::optional<Store::PoolPlan> Store::pool_plan(std::uint32_t i) const {
     plan.interval_ms = bank.interval_ms.get();
     plan.ratio = std::bit_cast<double>(bank.ratio.get());
     for (unsigned place = 0; place < plan.setup.queues(); ++place)
-      plan.queues.push_back(static_cast<std::uint16_t>(bank.queue[place / 4].get() >> (place % 4 * 16)));
+      plan.queues.push_back(
+          static_cast<std::uint16_t>(bank.queue[place / 4].get() >> (place % 4 * 16)));
     for (unsigned turn = 0; turn < plan.setup.turns(); ++turn)
       plan.cycle.push_back(static_cast<std::uint8_t>(bank.turn[turn / 8].get() >> (turn % 8 * 8)));
     if (record.setup.load() != plan.setup.word) continue;
@@ -261,7 +221,8 @@ Store::PoolLoad Store::pool_load(std::uint32_t pool, const PoolPlan& plan) const
     const unsigned state = Control(record.control.load()).state();
     const std::uint32_t q = record.queue.get();
     if (state == kSlotAvailable && q < listed.size() && listed[q]) ++load.waiting;
-    if ((state == kSlotActive || state == kSlotSettling) && record.pool_word.get() == pool + 1) ++load.active;
+    if ((state == kSlotActive || state == kSlotSettling) && record.pool_word.get() == pool + 1)
+      ++load.active;
   }
   return load;
 }
@@ -273,7 +234,8 @@ std::optional<std::uint8_t> Store::type_rank(std::string_view type) const {
     if (found == 0) break;
     if (found != hash) continue;
     const std::uint64_t rank = types_[i].rank.load();
-    return rank == 0 || rank > 256 ? std::nullopt : std::optional(static_cast<std::uint8_t>(rank - 1));
+    return rank == 0 || rank > 256 ? std::nullopt
+                                   : std::optional(static_cast<std::uint8_t>(rank - 1));
   }
   return std::nullopt;
 }
@@ -285,7 +247,8 @@ bool CarriesId::operator()(std::uint32_t slot) const {
 }
 
 bool CarriesId::plausible(std::uint32_t slot, std::uint64_t fingerprint) const {
-  if (slot >= store_.slots() || Control(store_.job(slot).control.load()).state() == kSlotFree) return false;
+  if (slot >= store_.slots() || Control(store_.job(slot).control.load()).state() == kSlotFree)
+    return false;
   return shm::KeyIndex::fingerprint(Store::hash_id(store_.job(slot).id())) == fingerprint;
 }
 
@@ -356,12 +319,15 @@ std::optional<Snapshot> Store::snapshot(std::uint32_t slot, bool texts) const {
       } else {
         shm::Blocks::read(segment_, r.body_block.get(), slot, s.generation, body, s.body);
       }
-      shm::Blocks::read(segment_, r.result_block.get(), slot, s.generation, r.result_length.get(), s.result);
-      shm::Blocks::read(segment_, r.errors_block.get(), slot, s.generation, r.errors_length.get(), s.errors);
+      shm::Blocks::read(segment_, r.result_block.get(), slot, s.generation, r.result_length.get(),
+                        s.result);
+      shm::Blocks::read(segment_, r.errors_block.get(), slot, s.generation, r.errors_length.get(),
+                        s.errors);
     }
     // Type and args must lie within the body, whatever a stranger wrote.
     if (s.type_length + s.args_length > s.body.size()) {
-      s.type_length = std::min<std::uint32_t>(s.type_length, static_cast<std::uint32_t>(s.body.size()));
+      s.type_length =
+          std::min<std::uint32_t>(s.type_length, static_cast<std::uint32_t>(s.body.size()));
       s.args_length = static_cast<std::uint32_t>(s.body.size()) - s.type_length;
     }
     if (Control(r.control.load()) == seen) return s;
@@ -373,14 +339,16 @@ std::uint64_t Store::depth_charge(std::uint32_t q) const {
   std::uint64_t in = 0, out = 0;
   const std::uint32_t high = std::min(segment_.header().lanes_high.load(), lanes());
   for (std::uint32_t l = 0; l < high; ++l) out += tally(q, l).out.get_ordered();
-  for (std::uint32_t l = 0; l < high; ++l) in += tally(q, l).in.get_ordered() + tally(q, l).in_reserved.get_ordered();
+  for (std::uint32_t l = 0; l < high; ++l)
+    in += tally(q, l).in.get_ordered() + tally(q, l).in_reserved.get_ordered();
   return in - out;
 }
 
 std::vector<std::uint32_t> Store::own_rings() const {
   std::vector<std::uint32_t> roots = {header().timers_ring, header().finished_ring};
   for (std::uint32_t q = 0; q < max_queues_ && queues_[q].name_hash.load() != 0; ++q)
-    if (const std::uint32_t ring = queues_[q].room_ring.load(); ring != 0) roots.push_back(ring - 1);
+    if (const std::uint32_t ring = queues_[q].room_ring.load(); ring != 0)
+      roots.push_back(ring - 1);
   return roots;
 }
 
@@ -402,7 +370,8 @@ std::vector<Store::Part> Store::all_parts() const {
     parts.push_back({q, 0, &queues_[q].rings});
     if ((queues_[q].flags.load() & kParted) == 0) continue;
     for (unsigned part = 1; part < kParts; ++part)
-      if (shm::RingSet& rings = rings_of(q, part); &rings != &queues_[q].rings) parts.push_back({q, part, &rings});
+      if (shm::RingSet& rings = rings_of(q, part); &rings != &queues_[q].rings)
+        parts.push_back({q, part, &rings});
   }
   for (std::uint32_t lot = 0; lot < lots_ && parking_[lot].owner.load() != 0; ++lot)
     parts.push_back({parking_[lot].queue(), kParts + lot, &parking_[lot].rings});
@@ -418,21 +387,25 @@ std::vector<shm::RingSet*> Store::ring_sets() const {
 bool Store::any_lives(const shm::Segment& segment, shm::Hint hint) {
   if (!hint.leads_to_line()) return hint_lives(segment, hint);
   const auto* header = reinterpret_cast<const EngineHeader*>(segment.area());
-  const std::uint64_t room = segment.geometry().area_bytes - kEngineHeaderBytes - kTypeDefaults * sizeof(TypeDefault);
-  if (hint.index() >= std::min<std::uint64_t>(header->flows, room / sizeof(FlowRecord))) return false;
-  const auto* flows =
-      reinterpret_cast<const FlowRecord*>(segment.area() + kEngineHeaderBytes + kTypeDefaults * sizeof(TypeDefault));
+  const std::uint64_t room =
+      segment.geometry().area_bytes - kEngineHeaderBytes - kTypeDefaults * sizeof(TypeDefault);
+  if (hint.index() >= std::min<std::uint64_t>(header->flows, room / sizeof(FlowRecord)))
+    return false;
+  const auto* flows = reinterpret_cast<const FlowRecord*>(segment.area() + kEngineHeaderBytes +
+                                                          kTypeDefaults * sizeof(TypeDefault));
   const FlowControl control(flows[hint.index()].control.load());
   // Stable: a flow's tag never goes back.
   if (control.in_line() && control.tag() == hint.tag()) return true;
-  return hint.ahead() && control.next_tag() == hint.tag() && control.state() != FlowControl::kEnding;
+  return hint.ahead() && control.next_tag() == hint.tag() &&
+         control.state() != FlowControl::kEnding;
 }
 
 bool Store::hint_lives(const shm::Segment& segment, shm::Hint hint) {
   if (hint.index() >= segment.geometry().slots || hint.leads_to_line()) return false;
   const Control control(segment.slot(hint.index()).control.load());
   if (control.state() != kSlotAvailable) return false;
-  return control.tag() == hint.tag() || (hint.hint_first() && control.moved_to(0).tag() == hint.tag());
+  return control.tag() == hint.tag() ||
+         (hint.hint_first() && control.moved_to(0).tag() == hint.tag());
 }
 
 bool Store::timer_lives(const shm::Segment& segment, shm::Hint hint) {

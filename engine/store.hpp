@@ -34,8 +34,8 @@ struct Snapshot {
   std::uint32_t limits = 0;
   std::uint16_t attempt = 0;
   Policy policy;
-  std::uint64_t available_at = 0, deadline = 0, due_at = 0, signals = 0, expires_at = 0, created_at = 0, started_at = 0,
-                finished_at = 0, scheduled_at = 0;
+  std::uint64_t available_at = 0, deadline = 0, due_at = 0, signals = 0, expires_at = 0,
+                created_at = 0, started_at = 0, finished_at = 0, scheduled_at = 0;
   std::uint32_t timeout_ms = 0, lease_ms = 0, retry_delay_ms = 0;
   RetryPolicy retry;
   std::uint32_t type_length = 0, args_length = 0;
@@ -48,7 +48,8 @@ struct Snapshot {
 std::vector<ErrorEntry> decode_errors(std::string_view bytes);
 std::string encode_error(const ErrorEntry& entry);
 
-/// The engine's tables in a mapped segment, for reading. Writing goes through an Actor. Thread-safe.
+/// The engine's tables in a mapped segment, for reading. Writing goes through an Actor.
+/// Thread-safe.
 class Store {
  public:
   explicit Store(shm::Segment& segment);
@@ -66,7 +67,8 @@ class Store {
   JobRecord& job(std::uint32_t slot) const { return jobs_[slot < slots_ ? slot : 0]; }
   QueueRecord& queue(std::uint32_t i) const { return queues_[i < max_queues_ ? i : 0]; }
   QueueTally& tally(std::uint32_t queue, std::uint32_t lane) const {
-    return tallies_[std::size_t{queue < max_queues_ ? queue : 0} * lanes_ + (lane < lanes_ ? lane : 0)];
+    return tallies_[std::size_t{queue < max_queues_ ? queue : 0} * lanes_ +
+                    (lane < lanes_ ? lane : 0)];
   }
   /// The rings in which a part's jobs stand.
   shm::RingSet& rings_of(std::uint32_t q, unsigned part) const {
@@ -86,7 +88,8 @@ class Store {
   std::uint32_t ensure_part(std::uint32_t queue, unsigned part);
   std::uint32_t spare_parts() const { return spare_parts_; }
   std::uint32_t parts_in_use() const;
-  /// Whether ensure_part() would succeed for all parts of the queue below `end`, if nobody took any meanwhile.
+  /// Whether ensure_part() would succeed for all parts of the queue below `end`, if nobody took any
+  /// meanwhile.
   bool has_sets_for(std::uint32_t queue, unsigned end) const;
   Aging aging(const QueueRecord& queue) const {
     const Aging own(queue.aging.load());
@@ -94,7 +97,8 @@ class Store {
   }
   /// The rate at which jobs of a part age.
   static std::uint8_t age_rate(const QueueRecord& queue, unsigned part, Aging aging) {
-    const std::uint64_t own = part == 0 || part >= kAgeClasses ? 0 : queue.age_class[part].load();  // PAIR age-class
+    const std::uint64_t own =
+        part == 0 || part >= kAgeClasses ? 0 : queue.age_class[part].load();  // PAIR age-class
     return is_age_class(own) ? static_cast<std::uint8_t>(own - 1) : aging.rate();
   }
   std::uint32_t wait_pages() const { return wait_pages_; }
@@ -117,7 +121,8 @@ class Store {
   static std::uint64_t hash_tenant(std::string_view tenant) {
     return tenant.empty() ? 0 : mix_key(hash_name(tenant), 0);
   }
-  /// What the tenant of that key (mix_key of queue and tenant) has of its own; nothing when nobody has named it.
+  /// What the tenant of that key (mix_key of queue and tenant) has of its own; nothing when nobody
+  /// has named it.
   const TenantRule* find_rule(std::uint64_t key) const;
   Bounds tenant_bounds(const QueueRecord& queue, std::uint64_t key) const;
   std::uint32_t accounts() const { return account_count_; }
@@ -133,7 +138,8 @@ class Store {
   std::uint32_t account_place(std::uint64_t key, std::uint32_t i) const {
     return static_cast<std::uint32_t>((key + i) % account_count_);
   }
-  /// What an account holds, as far as it does not stand in `reserved`: a number below zero, modulo 2^63.
+  /// What an account holds, as far as it does not stand in `reserved`: a number below zero, modulo
+  /// 2^63.
   std::uint64_t account_beside(std::uint32_t account) const;
   /// What has left the account.
   std::uint64_t account_out(std::uint32_t account) const;
@@ -143,13 +149,19 @@ class Store {
   /// Turns that a tenant's flow has before the next one.
   std::uint64_t weight_of(const QueueRecord& queue, std::uint64_t tenant) const;
   PoolRecord& pool(std::uint32_t i) const { return pools_[i % kPools]; }
-  Word& busy_word(std::uint32_t queue) const { return busy_[(queue < max_queues_ ? queue : 0) / BusyWord::kQueues]; }
-  /// Available jobs of the queue, nearly: what a choice among queues goes by. Kept while it is counted; close to those of the
-  /// others, for they are read together.
+  Word& busy_word(std::uint32_t queue) const {
+    return busy_[(queue < max_queues_ ? queue : 0) / BusyWord::kQueues];
+  }
+  /// Available jobs of the queue, nearly: what a choice among queues goes by. Kept while it is
+  /// counted; close to those of the others, for they are read together.
   Word& backlog(std::uint32_t queue) const { return backlogs_[queue < max_queues_ ? queue : 0]; }
   SampleTimes& sample_times() const { return *sample_times_; }
-  QueueSamples& samples(std::uint32_t queue) const { return samples_[queue < max_queues_ ? queue : 0]; }
-  std::uint32_t number_of(const QueueRecord& queue) const { return static_cast<std::uint32_t>(&queue - queues_); }
+  QueueSamples& samples(std::uint32_t queue) const {
+    return samples_[queue < max_queues_ ? queue : 0];
+  }
+  std::uint32_t number_of(const QueueRecord& queue) const {
+    return static_cast<std::uint32_t>(&queue - queues_);
+  }
 
   std::uint32_t queue_count() const;
   std::uint32_t find_queue(std::string_view name) const;
@@ -186,9 +198,11 @@ class Store {
   static std::uint64_t hash_id(JobId id) {
     std::uint64_t hash = id.hi ^ (id.lo * 0x9E3779B97F4A7C15ULL);
     hash = (hash ^ hash >> 32) * 0xD6E8FEB86659FD93ULL;
-    return hash ^ hash >> 32;  // the low bits choose the place, and a product carries nothing down into them
+    // the low bits choose the place, and a product carries nothing down into them
+    return hash ^ hash >> 32;
   }
-  /// A job's copy, or nothing when the slot holds none or would not stand still. Without `texts`, no body and no errors.
+  /// A job's copy, or nothing when the slot holds none or would not stand still. Without `texts`,
+  /// no body and no errors.
   std::optional<Snapshot> snapshot(std::uint32_t slot, bool texts = true) const;
 
   /// Sum over all lanes; exact when no operation is under way.

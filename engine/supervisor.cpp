@@ -10,7 +10,8 @@ constexpr std::uint32_t kSlotsPerTick = 16'384;
 constexpr int kTimersPerTick = 4'096;
 constexpr std::uint64_t kLongestSleepMs = 60'000;
 
-/// When a job that waits for its time is to be looked at: a scheduled one may expire before it is due.
+/// When a job that waits for its time is to be looked at: a scheduled one may expire before it is
+/// due.
 std::uint64_t first_look(const JobRecord& job, unsigned state) {
   const std::uint64_t expires = job.expires_at.get(), due = job.due_at.get();
   return expires != 0 && state != kSlotRetryable ? std::min(due, expires) : due;
@@ -35,7 +36,8 @@ void Supervisor::rebuild(std::uint64_t now) {
     if (state == kSlotFree || is_finished(state)) continue;
     const std::uint64_t expires = job.expires_at.get();
     if (state == kSlotScheduled || state == kSlotRetryable || is_exclusive(state))
-      heap_.push_back({job.due_at.get() != 0 ? first_look(job, state) : now, slot, job.generation.get()});
+      heap_.push_back(
+          {job.due_at.get() != 0 ? first_look(job, state) : now, slot, job.generation.get()});
     else if (expires != 0)
       heap_.push_back({expires, slot, job.generation.get()});
   }
@@ -56,7 +58,10 @@ bool Supervisor::read_inbox(std::uint64_t now) {
         const unsigned state = Control(job.control.load()).state();
         const std::uint64_t expires = job.expires_at.get();
         const bool waits = state == kSlotScheduled || state == kSlotRetryable;
-        add(waits ? first_look(job, state) : expires != 0 ? expires : now, front.hint().index(), job.generation.get());
+        add(waits          ? first_look(job, state)
+            : expires != 0 ? expires
+                           : now,
+            front.hint().index(), job.generation.get());
       }
     }
     actor_.rings().retire(front);
@@ -73,11 +78,13 @@ std::uint64_t Supervisor::dispatches() const {
   return sum;
 }
 
-/// Walks all slots for leases that are over, but only as often as the shortest lease ever given asks for, and not at
-/// all while nothing has been dispatched since a walk that found no active job.
+/// Walks all slots for leases that are over, but only as often as the shortest lease ever given
+/// asks for, and not at all while nothing has been dispatched since a walk that found no active
+/// job.
 std::uint64_t Supervisor::look_at_leases(std::uint64_t now, Report& report) {
   Store& store = actor_.store();
-  const std::uint64_t shortest = std::max<std::uint64_t>(store.segment().header().shortest_lease_ms.load(), 10);
+  const std::uint64_t shortest =
+      std::max<std::uint64_t>(store.segment().header().shortest_lease_ms.load(), 10);
   if (lease_cursor_ == 0) {
     next_lease_look_ = std::min(next_lease_look_, lease_began_ + shortest);
     if (now < next_lease_look_) return next_lease_look_;
@@ -92,7 +99,8 @@ std::uint64_t Supervisor::look_at_leases(std::uint64_t now, Report& report) {
   }
   const std::uint64_t earliest =
       actor_.end_leases(lease_cursor_, lease_cursor_ + kSlotsPerTick, now, report.leases_ended);
-  if (earliest != 0) lease_earliest_ = lease_earliest_ == 0 ? earliest : std::min(lease_earliest_, earliest);
+  if (earliest != 0)
+    lease_earliest_ = lease_earliest_ == 0 ? earliest : std::min(lease_earliest_, earliest);
   lease_cursor_ += kSlotsPerTick;
   if (lease_cursor_ < store.slots()) return now;
   lease_cursor_ = 0;
@@ -127,11 +135,13 @@ std::uint64_t Supervisor::tick(std::uint64_t now, Report& report) {
   next = std::min({next, look_at_leases(now, report), std::max(actor_.tend_limits(now), now + 1)});
   if (next_retention_ <= now) {
     const std::uint64_t again = actor_.drop_expired_results(now);
-    next_retention_ = again != 0 ? again : now + std::max<std::uint64_t>(store.header().retention_ms / 4, 1000);
+    next_retention_ =
+        again != 0 ? again : now + std::max<std::uint64_t>(store.header().retention_ms / 4, 1000);
   }
   if (store.header().retention_ms != 0) next = std::min(next, next_retention_);
   next = std::min(next, watch_.look(now));
-  if (const std::uint64_t again = actor_.watch_pressure(now); again != 0) next = std::min(next, again);
+  if (const std::uint64_t again = actor_.watch_pressure(now); again != 0)
+    next = std::min(next, again);
   if (const std::uint64_t again = packer_.look(now); again != 0) next = std::min(next, again);
   actor_.rest();
   return next;

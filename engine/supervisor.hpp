@@ -9,8 +9,9 @@
 
 namespace ojs_shm::engine {
 
-/// The work of time, for whichever process holds the supervisor's seat. Owns nothing that another could not build anew
-/// from the slots: a new supervisor starts with a walk over all of them. Bounded work per tick. One thread.
+/// The work of time, for whichever process holds the supervisor's seat. Owns nothing that another
+/// could not build anew from the slots: a new supervisor starts with a walk over all of them.
+/// Bounded work per tick. One thread.
 class Supervisor {
  public:
   explicit Supervisor(Actor& actor) : actor_(actor), watch_(actor), packer_(actor) {}
@@ -18,8 +19,8 @@ class Supervisor {
   struct Report {
     std::uint32_t tended = 0, leases_ended = 0, hints_mended = 0;
   };
-  /// Does what is due now. Returns when it wants to be called again, at the latest (Unix ms); at once when it
-  /// returns `now`.
+  /// Does what is due now. Returns when it wants to be called again, at the latest (Unix ms); at
+  /// once when it returns `now`.
   std::uint64_t tick(std::uint64_t now, Report& report);
 
  private:

@@ -6,10 +6,11 @@
 
 #include "engine/look.hpp"
 
-// A look at a queue whose order is not the plain one: it ages, its levels have weights, or its jobs stand in several
-// parts. The proof is that of a plain look: what was found empty is looked at again after the choice, and a job that
-// comes behind the head of its ring is never better than that head. Where age counts this does not hold of what was
-// re-prioritised or given back: there all heads that were compared are looked at again.
+// A look at a queue whose order is not the plain one: it ages, its levels have weights, or its jobs
+// stand in several parts. The proof is that of a plain look: what was found empty is looked at
+// again after the choice, and a job that comes behind the head of its ring is never better than
+// that head. Where age counts this does not hold of what was re-prioritised or given back: there
+// all heads that were compared are looked at again.
 
 namespace ojs_shm::engine {
 namespace {
@@ -26,12 +27,14 @@ bool Actor::unchanged_parts(const QueueRecord& queue, const Look& look) const {
   return look.witnesses_stand() && look.compared_stand();
 }
 
-/// Begins with the next part, the one where this lane is at home first. False when all have been seen.
+/// Begins with the next part, the one where this lane is at home first. False when all have been
+/// seen.
 bool Actor::see_part(QueueRecord& queue, Look& look, unsigned at) {
   if (at < look.parts) return true;
   if (at == 0) look.all_parts = look.unseen = queue.parts(look.flags);
   if (look.unseen == 0) return false;
-  const std::uint64_t shards = (look.flags & kSharded) != 0 ? std::min<std::uint64_t>(queue.shards.load(), kParts) : 0;
+  const std::uint64_t shards =
+      (look.flags & kSharded) != 0 ? std::min<std::uint64_t>(queue.shards.load(), kParts) : 0;
   const unsigned home = shards > 1 ? lane_ % static_cast<unsigned>(shards) : 0;
   const std::uint32_t from_home = look.unseen & ~0U << home;
   Look::Seen& seen = look.part[look.parts++];
@@ -43,13 +46,13 @@ bool Actor::see_part(QueueRecord& queue, Look& look, unsigned at) {
   return true;
 }
 
-[[gnu::noinline]] bool Actor::look_along(shm::RingSet& rings, unsigned number, Look& look, std::uint32_t& left,
-                                         Live& live) {
+[[gnu::noinline]] bool Actor::look_along(shm::RingSet& rings, unsigned number, Look& look,
+                                         std::uint32_t& left, Live& live) {
   return first_live<false>(rings, number, look, left, live);
 }
 
-/// The best job of all parts, or of the first shard that has one. An ageing queue compares the heads of all its rings,
-/// each at the same time; else a part's first job is its best.
+/// The best job of all parts, or of the first shard that has one. An ageing queue compares the
+/// heads of all its rings, each at the same time; else a part's first job is its best.
 bool Actor::survey_levels(QueueRecord& queue, Look& look, std::uint32_t& left, Live& best) {
   const bool ages = (look.flags & kAges) != 0;
   const Aging aging = store_.aging(queue);
@@ -60,7 +63,8 @@ bool Actor::survey_levels(QueueRecord& queue, Look& look, std::uint32_t& left, L
   Live *next = &other, *kept = &best;
   for (unsigned p = 0; !(found && (look.flags & kSharded) != 0) && see_part(queue, look, p); ++p) {
     Look::Seen& seen = look.part[p];
-    const std::uint8_t rate = Store::age_rate(queue, (look.flags & kSharded) != 0 ? 0 : seen.number, aging);
+    const std::uint8_t rate =
+        Store::age_rate(queue, (look.flags & kSharded) != 0 ? 0 : seen.number, aging);
     seen.any_open([&](unsigned number) {
       Live& live = *next;
       live.flow = kNoIndex;
@@ -70,7 +74,8 @@ bool Actor::survey_levels(QueueRecord& queue, Look& look, std::uint32_t& left, L
       if (!see_head(*seen.rings, number, look, left, live)) return false;
       if (ages) look.compare(live, tail);
       const std::uint64_t age = now > live.available_at ? now - live.available_at : 0;
-      const Standing here = ages ? Standing(aging.effective(rank_of_ring(number), age, rate), live.available_at, number)
+      const Standing here = ages ? Standing(aging.effective(rank_of_ring(number), age, rate),
+                                            live.available_at, number)
                                  : Standing(number, live.available_at, 0);
       if (!found || here < standing) found = true, standing = here, std::swap(next, kept);
       return !ages;
@@ -80,8 +85,8 @@ bool Actor::survey_levels(QueueRecord& queue, Look& look, std::uint32_t& left, L
   return found;
 }
 
-/// The first job of the level whose turn it is; a level that has none gives its turn away. Levels without a weight share
-/// the turns of kOthers, in strict order.
+/// The first job of the level whose turn it is; a level that has none gives its turn away. Levels
+/// without a weight share the turns of kOthers, in strict order.
 bool Actor::survey_turns(QueueRecord& queue, Look& look, std::uint32_t& left, Live& best) {
   const Turn cycle(queue.turn.load());
   const unsigned length = cycle.length();
@@ -120,8 +125,8 @@ bool Actor::survey_turns(QueueRecord& queue, Look& look, std::uint32_t& left, Li
 [[gnu::noinline]] bool Actor::survey(QueueRecord& queue, Look& look, std::uint32_t left) {
   while (left > 0) {
     Live best;
-    const bool found =
-        (look.flags & kWeighted) != 0 ? survey_turns(queue, look, left, best) : survey_levels(queue, look, left, best);
+    const bool found = (look.flags & kWeighted) != 0 ? survey_turns(queue, look, left, best)
+                                                     : survey_levels(queue, look, left, best);
     if (unchanged_parts(queue, look)) {
       if (found) choose(look, best);
       return found;
@@ -131,10 +136,11 @@ bool Actor::survey_turns(QueueRecord& queue, Look& look, std::uint32_t& left, Li
   return false;
 }
 
-/// Takes the turn that the look found, before the job: workers that look at once get turns of their own. Who dies right
-/// after it has spent a turn of its level, and nothing else.
+/// Takes the turn that the look found, before the job: workers that look at once get turns of their
+/// own. Who dies right after it has spent a turn of its level, and nothing else.
 [[gnu::noinline]] bool Actor::take_turn(QueueRecord& queue, Look& look) {
-  look.holds_turn = queue.turn.cas_once(look.turn, Turn(look.turn).after(look.taken).word, shm::Point::kTurnTaken);
+  look.holds_turn = queue.turn.cas_once(look.turn, Turn(look.turn).after(look.taken).word,
+                                        shm::Point::kTurnTaken);
   return look.holds_turn;
 }
 

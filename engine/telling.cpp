@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/actor.hpp"
 
-// What an operation tells while somebody wants to know. Nothing here decides anything, and none of it runs otherwise.
+// What an operation tells while somebody wants to know. Nothing here decides anything, and none of
+// it runs otherwise.
 
 namespace ojs_shm::engine {
 namespace {
 
-OJS_SHM_INLINE EventFacts event_of(EventKind kind, const JobRecord& job, Control after, std::uint64_t value) {
+OJS_SHM_INLINE EventFacts event_of(EventKind kind, const JobRecord& job, Control after,
+                                   std::uint64_t value) {
   EventFacts event;
   event.kind = kind;
   event.rank = rank_of_ring(after.ring());
@@ -21,23 +23,28 @@ OJS_SHM_INLINE EventFacts event_of(EventKind kind, const JobRecord& job, Control
 
 }  // namespace
 
-void Actor::set_telling(bool telling) { store_.header().telling.store(telling ? 1 : 0, shm::Point::kSetChanged); }
+void Actor::set_telling(bool telling) {
+  store_.header().telling.store(telling ? 1 : 0, shm::Point::kSetChanged);
+}
 
 /// About a job in this lane's hands, or one that it is about to publish.
-[[gnu::noinline]] void Actor::tell(EventKind kind, const JobRecord& job, Control after, std::uint64_t value) {
+[[gnu::noinline]] void Actor::tell(EventKind kind, const JobRecord& job, Control after,
+                                   std::uint64_t value) {
   EventFacts event = event_of(kind, job, after, value);
   if (is_finished(after.state())) event.time_ms = job.finished_at.get();
   events_.write(event);
 }
 
 /// About a job that is active here, as far as we know: someone may just have ended its lease.
-[[gnu::noinline]] void Actor::tell_held(EventKind kind, const JobRecord& job, Control active, std::uint64_t value) {
+[[gnu::noinline]] void Actor::tell_held(EventKind kind, const JobRecord& job, Control active,
+                                        std::uint64_t value) {
   const EventFacts event = event_of(kind, job, active, value);
   if (job.control.load() == active.word) events_.write(event);
 }
 
 /// About a job that is already everybody's.
-[[gnu::noinline]] void Actor::tell_new(const NewJob& spec, JobId id, bool available, Control filling) {
+[[gnu::noinline]] void Actor::tell_new(const NewJob& spec, JobId id, bool available,
+                                       Control filling) {
   if (!available && spec.pending) return;
   EventFacts event;
   event.kind = available ? EventKind::kJobEnqueued : EventKind::kJobScheduled;
@@ -75,8 +82,9 @@ void Actor::set_telling(bool telling) { store_.header().telling.store(telling ? 
 }
 
 /// Of the queue that is near.
-[[gnu::noinline]] void Actor::tell_started(JobId id, std::uint64_t tag, std::uint64_t now, std::uint8_t rank,
-                                           std::uint16_t attempt, std::uint16_t max_attempts) {
+[[gnu::noinline]] void Actor::tell_started(JobId id, std::uint64_t tag, std::uint64_t now,
+                                           std::uint8_t rank, std::uint16_t attempt,
+                                           std::uint16_t max_attempts) {
   EventFacts event;
   event.kind = EventKind::kJobStarted;
   event.rank = rank;
@@ -89,7 +97,8 @@ void Actor::set_telling(bool telling) { store_.header().telling.store(telling ? 
   events_.write(event);
 }
 
-[[gnu::noinline]] void Actor::tell_moved(JobId id, std::uint32_t queue, Control before, Control after) {
+[[gnu::noinline]] void Actor::tell_moved(JobId id, std::uint32_t queue, Control before,
+                                         Control after) {
   EventFacts event;
   event.kind = EventKind::kPriorityChanged;
   event.rank = rank_of_ring(after.ring());
@@ -107,7 +116,8 @@ void Actor::set_telling(bool telling) { store_.header().telling.store(telling ? 
   events_.write(event);
 }
 
-[[gnu::noinline]] void Actor::tell_rebalanced(std::uint32_t pool, PoolStrategy before, PoolStrategy after) {
+[[gnu::noinline]] void Actor::tell_rebalanced(std::uint32_t pool, PoolStrategy before,
+                                              PoolStrategy after) {
   EventFacts event;
   event.kind = EventKind::kPoolRebalanced;
   event.queue = pool;

@@ -10,19 +10,25 @@
 
 namespace ojs_shm::engine {
 
-/// A lane's dealings with the accounts of tenants (accounts.cpp). All of it belongs to an operation of the lane, whose
-/// intent stands.
+/// A lane's dealings with the accounts of tenants (accounts.cpp). All of it belongs to an operation
+/// of the lane, whose intent stands.
 class TenantAccounts : protected Intents {
  protected:
   TenantAccounts(const Store& store, std::uint32_t lane)
-      : Intents(store.segment().lane(lane)), store_(store), segment_(store_.segment()), lane_(lane), owner_(lane + 1) {}
+      : Intents(store.segment().lane(lane)),
+        store_(store),
+        segment_(store_.segment()),
+        lane_(lane),
+        owner_(lane + 1) {}
 
-  Outcome charge_account(std::uint32_t q, TenantCharge& charge, const Bounds& bounds, std::uint64_t held,
-                         std::uint64_t& used);
-  void charge_return_to_tenant(const QueueRecord& queue, std::uint32_t q, JobRecord& job, std::uint64_t cost);
+  Outcome charge_account(std::uint32_t q, TenantCharge& charge, const Bounds& bounds,
+                         std::uint64_t held, std::uint64_t& used);
+  void charge_return_to_tenant(const QueueRecord& queue, std::uint32_t q, JobRecord& job,
+                               std::uint64_t cost);
   /// A charge of this operation whose job does not come.
   void take_back_charge(TenantCharge& charge);
-  /// Of a job in this lane's hands that no longer counts for its queue's bounds: nor for its tenant's.
+  /// Of a job in this lane's hands that no longer counts for its queue's bounds: nor for its
+  /// tenant's.
   OJS_SHM_INLINE void uncharge_tenant(std::uint32_t slot, JobRecord& job) {
     if (AccountMark(job.account.load()).counts()) [[unlikely]]
       leave_account(slot, job);

@@ -19,9 +19,11 @@ const TenantRule* Store::find_rule(std::uint64_t key) const {
 
 std::uint64_t Store::weight_of(const QueueRecord& queue, std::uint64_t tenant) const {
   const Fairness fairness(queue.fairness.load());
-  const TenantRule* rule = fairness.weighted() ? find_rule(mix_key(number_of(queue), tenant)) : nullptr;
+  const TenantRule* rule =
+      fairness.weighted() ? find_rule(mix_key(number_of(queue), tenant)) : nullptr;
   const std::uint64_t weight = rule == nullptr ? 0 : rule->weight.load();
-  return weight == 0 ? fairness.default_weight() : std::min<std::uint64_t>(weight, Fairness::kMostWeight);
+  return weight == 0 ? fairness.default_weight()
+                     : std::min<std::uint64_t>(weight, Fairness::kMostWeight);
 }
 
 Bounds Store::tenant_bounds(const QueueRecord& queue, std::uint64_t key) const {

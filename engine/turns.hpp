@@ -11,15 +11,18 @@
 
 namespace ojs_shm::engine {
 
-/// Whose turn it is among parties with weights. A party that has nothing when its turn comes is passed over, so the
-/// others share its turns by their own weights; and one that has something is never passed over, so while it has, at
-/// most W - weight others are served between two of its services (W: the reduced weights' sum).
+/// Whose turn it is among parties with weights. A party that has nothing when its turn comes is
+/// passed over, so the others share its turns by their own weights; and one that has something is
+/// never passed over, so while it has, at most W - weight others are served between two of its
+/// services (W: the reduced weights' sum).
 class Turns {
  public:
-  explicit Turns(std::span<const std::uint32_t> weights) : cycle_(smooth_schedule(weights)), asked_(weights.size()) {}
+  explicit Turns(std::span<const std::uint32_t> weights)
+      : cycle_(smooth_schedule(weights)), asked_(weights.size()) {}
 
-  /// Calls `serve(party)` for each party once, in the order of their turns, until one call returns true. The next round
-  /// begins after that turn; where all calls return false, it begins where this one did.
+  /// Calls `serve(party)` for each party once, in the order of their turns, until one call returns
+  /// true. The next round begins after that turn; where all calls return false, it begins where
+  /// this one did.
   template <class Serve>
   bool serve_next(Serve serve) {
     std::fill(asked_.begin(), asked_.end(), false);

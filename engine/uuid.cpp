@@ -13,9 +13,13 @@ constexpr std::uint64_t kVersion = 7;
 constexpr std::uint64_t kVariant = 2;
 constexpr std::uint64_t kSaltMask = low_bits(56);
 
-constexpr bool is_uuid7(JobId id) noexcept { return (id.hi >> 12 & 0xF) == kVersion && id.lo >> 62 == kVariant; }
+constexpr bool is_uuid7(JobId id) noexcept {
+  return (id.hi >> 12 & 0xF) == kVersion && id.lo >> 62 == kVariant;
+}
 
-constexpr bool is_dash_place(std::size_t i) noexcept { return i == 8 || i == 13 || i == 18 || i == 23; }
+constexpr bool is_dash_place(std::size_t i) noexcept {
+  return i == 8 || i == 13 || i == 18 || i == 23;
+}
 
 constexpr int hex_value(char c) noexcept {
   if (c >= '0' && c <= '9') return c - '0';
@@ -44,8 +48,8 @@ std::optional<JobId> parse_id(std::string_view text) noexcept {
 
 namespace {
 
-/// Eight hexadecimal digits of a 32-bit number, first digit in the lowest byte: nibbles are spread into bytes, and what
-/// is above nine moves on to the letters.
+/// Eight hexadecimal digits of a 32-bit number, first digit in the lowest byte: nibbles are spread
+/// into bytes, and what is above nine moves on to the letters.
 constexpr std::uint64_t hex_digits(std::uint32_t number) {
   std::uint64_t v = __builtin_bswap32(number);
   v = (v & 0xFFFF'0000) << 16 | (v & 0xFFFF);
@@ -58,11 +62,13 @@ constexpr std::uint64_t hex_digits(std::uint32_t number) {
 }  // namespace
 
 void print_id(JobId id, std::span<char, kJobIdLength> out) noexcept {
-  static_assert(std::endian::native == std::endian::little, "hex_digits puts the first digit in the lowest byte");
+  static_assert(std::endian::native == std::endian::little,
+                "hex_digits puts the first digit in the lowest byte");
   char digits[32];
-  const std::uint64_t parts[4] = {
-      hex_digits(static_cast<std::uint32_t>(id.hi >> 32)), hex_digits(static_cast<std::uint32_t>(id.hi)),
-      hex_digits(static_cast<std::uint32_t>(id.lo >> 32)), hex_digits(static_cast<std::uint32_t>(id.lo))};
+  const std::uint64_t parts[4] = {hex_digits(static_cast<std::uint32_t>(id.hi >> 32)),
+                                  hex_digits(static_cast<std::uint32_t>(id.hi)),
+                                  hex_digits(static_cast<std::uint32_t>(id.lo >> 32)),
+                                  hex_digits(static_cast<std::uint32_t>(id.lo))};
   std::memcpy(digits, parts, sizeof digits);
   char* to = out.data();
   std::memcpy(to, digits, 8);
@@ -82,10 +88,11 @@ std::string to_string(JobId id) {
 std::optional<IdParts> parts(JobId id, std::uint64_t salt56) noexcept {
   if (!is_uuid7(id)) return std::nullopt;
   const std::uint64_t place = (id.lo ^ salt56) & kSaltMask;
-  return IdParts{.unix_ms = id.hi >> 16,
-                 .seq = static_cast<std::uint32_t>((id.hi & low_bits(12)) << 6 | (id.lo >> 56 & low_bits(6))),
-                 .slot = static_cast<std::uint32_t>(place >> 32),
-                 .generation = static_cast<std::uint32_t>(place)};
+  return IdParts{
+      .unix_ms = id.hi >> 16,
+      .seq = static_cast<std::uint32_t>((id.hi & low_bits(12)) << 6 | (id.lo >> 56 & low_bits(6))),
+      .slot = static_cast<std::uint32_t>(place >> 32),
+      .generation = static_cast<std::uint32_t>(place)};
 }
 
 }  // namespace ojs_shm::engine

@@ -8,23 +8,29 @@ using shm::Point;
 /// Pages at the end of the table that lanes share.
 static std::uint32_t shared_pages(const Store& store) { return store.wait_pages() / 4; }
 
-/// Takes the page for `key` in a part of the table. Pages are never given back, so the first that is nobody's ends the
-/// search. 1. nobody's: ours by one cas; 2. of that level, and ours or left by a lane that nobody has: the count of uses in
-/// the word makes sure that it still is when our cas succeeds; 3. of that level and shared: just use it.
-WaitPage* WaitMeter::take(std::uint32_t key, std::uint32_t begin, std::uint32_t count, std::uint32_t owner) {
+/// Takes the page for `key` in a part of the table. Pages are never given back, so the first that
+/// is nobody's ends the search. 1. nobody's: ours by one cas; 2. of that level, and ours or left by
+/// a lane that nobody has: the count of uses in the word makes sure that it still is when our cas
+/// succeeds; 3. of that level and shared: just use it.
+WaitPage* WaitMeter::take(std::uint32_t key, std::uint32_t begin, std::uint32_t count,
+                          std::uint32_t owner) {
   if (count == 0) return nullptr;
   const std::uint32_t start = key * 0x9E3779B1U % count;
   for (std::uint32_t i = 0; i < count; ++i) {
     WaitPage& page = store_.wait_page(begin + (start + i) % count);
     std::uint64_t word = page.owner.load();
-    if (word == 0 && page.owner.cas(word, WaitOwner(1, owner, key).word, Point::kWaitPageTaken)) return &page;  // 1
+    // 1
+    if (word == 0 && page.owner.cas(word, WaitOwner(1, owner, key).word, Point::kWaitPageTaken))
+      return &page;
     const WaitOwner found(word);
     if (found.key() != key) continue;
     if (owner == 0 && found.lane_plus_one() == 0) return &page;  // 3
-    if (owner == 0 || found.lane_plus_one() == 0 || found.lane_plus_one() > store_.lanes()) continue;
+    if (owner == 0 || found.lane_plus_one() == 0 || found.lane_plus_one() > store_.lanes())
+      continue;
     const bool left = store_.segment().lane(found.lane_plus_one() - 1).process.load() == 0;
     if ((left || found.lane_plus_one() == owner) &&
-        page.owner.cas_once(word, WaitOwner(found.uses() + 1, owner, key).word, Point::kWaitPageTaken))
+        page.owner.cas_once(word, WaitOwner(found.uses() + 1, owner, key).word,
+                            Point::kWaitPageTaken))
       return &page;  // 2
   }
   return nullptr;

@@ -19,11 +19,13 @@ constexpr unsigned wait_bucket(std::uint64_t ms) {
 }
 /// The bound of a bucket; the last one has none.
 constexpr std::uint64_t wait_bound_ms(unsigned bucket) { return 1ULL << 2 * bucket; }
-static_assert(wait_bucket(1) == 0 && wait_bucket(2) == 1 && wait_bucket(4) == 1 && wait_bucket(5) == 2);
+static_assert(wait_bucket(1) == 0 && wait_bucket(2) == 1 && wait_bucket(4) == 1 &&
+              wait_bucket(5) == 2);
 
-/// Counts for one lane how long jobs waited until it took them. A page that it has taken, no other lane writes, so a
-/// count is a load and a store. A page outlives its lane with all it counted; then whoever needs one for the same level
-/// goes on in it. When no page is left, lanes share one for the level, and count there by read-modify-writes.
+/// Counts for one lane how long jobs waited until it took them. A page that it has taken, no other
+/// lane writes, so a count is a load and a store. A page outlives its lane with all it counted;
+/// then whoever needs one for the same level goes on in it. When no page is left, lanes share one
+/// for the level, and count there by read-modify-writes.
 class WaitMeter {
  public:
   WaitMeter(Store& store, std::uint32_t lane) : store_(store), lane_(lane) {}
@@ -38,7 +40,8 @@ class WaitMeter {
     Word& bucket = known.page->count[wait_bucket(ms)];
     // relaxed: nobody else writes these two
     bucket.store(bucket.load_relaxed() + 1, shm::Point::kWaitCounted);
-    if (ms != 0) known.page->sum_ms.store(known.page->sum_ms.load_relaxed() + ms, shm::Point::kWaitCounted);
+    if (ms != 0)
+      known.page->sum_ms.store(known.page->sum_ms.load_relaxed() + ms, shm::Point::kWaitCounted);
   }
 
  private:

@@ -9,19 +9,20 @@ namespace ojs_shm::engine {
 
 using shm::Point;
 
-// ---- busy queues --------------------------------------------------------------------------------------------------
+// ---- busy queues --------------------------------------------------------------------------------
 
 [[gnu::noinline]] void Actor::set_busy(Word& word, std::uint32_t queue) {
   std::uint64_t found = word.load_seq_cst();
   while (BusyWord::of(found, queue) != BusyWord::kBusy &&
-         !word.cas(found, BusyWord::with(found, queue, BusyWord::kBusy) + BusyWord::kVersion, Point::kBusySet)) {
-  }  // PAIR busy
+         !word.cas(found, BusyWord::with(found, queue, BusyWord::kBusy) + BusyWord::kVersion,
+                   Point::kBusySet)) {}  // PAIR busy
 }
 
-/// After a fetch found nothing: 1. announce it; 2. look, with all that a fetch does; 3. say that the queue is quiet, unless
-/// anything in the word has moved. Whoever makes a job available after our look finds the announcement, or what we say
-/// then, and takes it back; whoever did so before is seen by it. A queue that is shut is left alone: others may see it.
-/// Returns whether it may have a job.
+/// After a fetch found nothing: 1. announce it; 2. look, with all that a fetch does; 3. say that
+/// the queue is quiet, unless anything in the word has moved. Whoever makes a job available after
+/// our look finds the announcement, or what we say then, and takes it back; whoever did so before
+/// is seen by it. A queue that is shut is left alone: others may see it. Returns whether it may
+/// have a job.
 [[gnu::noinline]] bool Actor::settle_quiet(std::uint32_t q) {
   Word& word = store_.busy_word(q);
   std::uint64_t found = word.load_seq_cst();
@@ -38,11 +39,12 @@ using shm::Point;
     set_busy(word, q);
     return true;
   }
-  word.cas_once(found, BusyWord::with(found, q, BusyWord::kQuiet), Point::kBusyCleared);  // 3. PAIR busy
+  word.cas_once(found, BusyWord::with(found, q, BusyWord::kQuiet),
+                Point::kBusyCleared);  // 3. PAIR busy
   return false;
 }
 
-// ---- sleepers -----------------------------------------------------------------------------------------------------
+// ---- sleepers -----------------------------------------------------------------------------------
 
 void Actor::wake_one(QueueRecord& queue) {
   mark_busy(store_.number_of(queue));
@@ -74,7 +76,8 @@ void Actor::wake_all(QueueRecord& queue) {
     if (queue.waiters[i].load_seq_cst() == 0) continue;
     for (std::uint64_t waiting = queue.waiters[i].exchange(0, Point::kWaiterCleared); waiting != 0;
          waiting &= waiting - 1) {
-      shm::Lane& lane = segment_.lane(i * 64 + static_cast<std::uint32_t>(std::countr_zero(waiting)));
+      shm::Lane& lane =
+          segment_.lane(i * 64 + static_cast<std::uint32_t>(std::countr_zero(waiting)));
       lane.park.fetch_add(1, Point::kParkSet);
       shm::futex_wake(lane.park, 1);
     }

@@ -11,16 +11,19 @@
 
 #include "shm/points.hpp"
 
-// The one door to atomics. Each shared word is an Atomic<T>; each of its writes names the crash point right after it.
+// The one door to atomics. Each shared word is an Atomic<T>; each of its writes names the crash
+// point right after it.
 //
-// Orders. Read-modify-writes and loads are sequentially consistent unless a comment says why relaxed will do: a store and
-// a later load of another word need it in some places, and it costs no instruction more than acquire and release. So are
-// stores, except on x86-64, where it would cost a locked instruction: there they are release, and each write that must be
-// seen before a later load is, or is followed by, a read-modify-write, which is a full barrier. docs/memory_ordering.md
-// has the argument.
+// Orders. Read-modify-writes and loads are sequentially consistent unless a comment says why
+// relaxed will do: a store and a later load of another word need it in some places, and it costs no
+// instruction more than acquire and release. So are stores, except on x86-64, where it would cost a
+// locked instruction: there they are release, and each write that must be seen before a later load
+// is, or is followed by, a read-modify-write, which is a full barrier. docs/memory_ordering.md has
+// the argument.
 //
-// With OJS_SHM_TEST_HOOKS every access first calls the hook of this thread (a scheduler may switch there, or count),
-// and every write calls it again with its point (a test may kill the process there). Without it nothing is left.
+// With OJS_SHM_TEST_HOOKS every access first calls the hook of this thread (a scheduler may switch
+// there, or count), and every write calls it again with its point (a test may kill the process
+// there). Without it nothing is left.
 
 #if defined(OJS_SHM_CELL)
 #include OJS_SHM_CELL  // a test's own, on a memory model
@@ -31,7 +34,8 @@ using Cell = std::atomic<T>;
 }
 #endif
 
-/// For the few small functions of which every operation is made: the compiler's own measure gives up in a large unit.
+/// For the few small functions of which every operation is made: the compiler's own measure gives
+/// up in a large unit.
 #define OJS_SHM_INLINE [[gnu::always_inline]] inline
 
 namespace ojs_shm::shm {
@@ -60,7 +64,8 @@ inline void touch(Access, Point, const void*) {}
 template <class T>
 class Atomic {
  public:
-  static_assert(std::is_unsigned_v<T> && std::atomic<T>::is_always_lock_free, "a lock would not survive a SIGKILL");
+  static_assert(std::is_unsigned_v<T> && std::atomic<T>::is_always_lock_free,
+                "a lock would not survive a SIGKILL");
 
   Atomic() = default;
   explicit constexpr Atomic(T value) : word_(value) {}
@@ -69,7 +74,8 @@ class Atomic {
     touch(Access::kLoad, Point::kNone, this);
     return word_.load(std::memory_order_seq_cst);
   }
-  /// For words whose value decides nothing by itself: hints, statistics, expected values of a later cas.
+  /// For words whose value decides nothing by itself: hints, statistics, expected values of a later
+  /// cas.
   OJS_SHM_INLINE T load_relaxed() const {
     touch(Access::kLoad, Point::kNone, this);
     return word_.load(std::memory_order_relaxed);
@@ -89,7 +95,9 @@ class Atomic {
     return done;
   }
   /// As cas, for callers that need no found value.
-  OJS_SHM_INLINE bool cas_once(T expected, T desired, Point after) { return cas(expected, desired, after); }
+  OJS_SHM_INLINE bool cas_once(T expected, T desired, Point after) {
+    return cas(expected, desired, after);
+  }
   OJS_SHM_INLINE T fetch_add(T value, Point after) {
     touch(Access::kRmw, after, this);
     const T before = word_.fetch_add(value, std::memory_order_seq_cst);
@@ -123,10 +131,11 @@ class Atomic {
 using Word = Atomic<std::uint64_t>;
 using Half = Atomic<std::uint32_t>;
 
-/// Data that only an exclusive owner writes. Readers may look at any time and judge by the control word afterwards, so
-/// it is read and written in whole machine words, with acquire and release: who reads what a new owner wrote also finds
-/// the control word changed by which it became the owner. No crash point: until the owner publishes the
-/// control word nobody relies on it, and after that nobody writes it.
+/// Data that only an exclusive owner writes. Readers may look at any time and judge by the control
+/// word afterwards, so it is read and written in whole machine words, with acquire and release: who
+/// reads what a new owner wrote also finds the control word changed by which it became the owner.
+/// No crash point: until the owner publishes the control word nobody relies on it, and after that
+/// nobody writes it.
 template <class T>
 class Plain {
  public:
@@ -138,8 +147,8 @@ class Plain {
   Cell<T> cell_;
 };
 
-/// A word that one thread writes and its repairer reads after its death: the kernel's proof of death orders them, so
-/// the writer only keeps the compiler from moving it.
+/// A word that one thread writes and its repairer reads after its death: the kernel's proof of
+/// death orders them, so the writer only keeps the compiler from moving it.
 class LaneWord {
  public:
   std::uint64_t get() const { return cell_.load(std::memory_order_relaxed); }
@@ -178,8 +187,8 @@ class LaneWord {
 };
 
 /// Two neighbours of four bytes, the first at a multiple of eight, set by one store.
-OJS_SHM_INLINE void set_both(Plain<std::uint32_t>& first, std::uint32_t a, Plain<std::uint32_t>& second,
-                             std::uint32_t b) {
+OJS_SHM_INLINE void set_both(Plain<std::uint32_t>& first, std::uint32_t a,
+                             Plain<std::uint32_t>& second, std::uint32_t b) {
 #if defined(OJS_SHM_CELL)
   first.set(a);
   second.set(b);
@@ -191,7 +200,8 @@ OJS_SHM_INLINE void set_both(Plain<std::uint32_t>& first, std::uint32_t a, Plain
 #endif
 }
 
-/// Where every move of whatever width is a release when it stores and an acquire when it loads, bytes need no words.
+/// Where every move of whatever width is a release when it stores and an acquire when it loads,
+/// bytes need no words.
 #if defined(__x86_64__) && !defined(OJS_SHM_CELL) && !defined(__SANITIZE_THREAD__)
 inline constexpr bool kBytesInBulk = true;
 #else
@@ -205,8 +215,8 @@ OJS_SHM_INLINE void copy_bulk(void* to, const void* from, std::size_t size) {
   std::atomic_signal_fence(std::memory_order_seq_cst);
 }
 
-/// Bytes between exclusive owners and readers that judge afterwards, as with Plain. `to`/`from` in the segment are
-/// 8-aligned.
+/// Bytes between exclusive owners and readers that judge afterwards, as with Plain. `to`/`from` in
+/// the segment are 8-aligned.
 inline void copy_in(void* to, const void* from, std::size_t size) {
   if constexpr (kBytesInBulk) {
     copy_bulk(to, from, size);
@@ -278,12 +288,14 @@ class LocalFlag {
   std::atomic<bool> value_{false};
 };
 
-/// Asks for a cache line that will be written: it comes at once as its only copy, and not as a shared one first.
+/// Asks for a cache line that will be written: it comes at once as its only copy, and not as a
+/// shared one first.
 inline void prefetch_for_write(const void* address) {
 #if defined(__x86_64__)
   asm volatile("prefetchw %0"
                :
-               : "m"(*static_cast<const char*>(address)));  // the compiler would emit it only for a named processor
+               // the compiler would emit it only for a named processor
+               : "m"(*static_cast<const char*>(address)));
 #else
   __builtin_prefetch(address, 1);
 #endif

@@ -8,8 +8,10 @@ namespace ojs_shm::shm {
 std::uint32_t Blocks::take(std::uint64_t word) {
   for (std::uint32_t i = hints_.take(true); i != kNoIndex; i = hints_.take(true))
     if (segment_.block_word(i).cas_once(0, word, Point::kBlockTaken)) return i;  // PAIR block-taken
-  for (std::uint32_t i = 0; i < segment_.geometry().blocks; ++i)                 // the hints are gone: ask the truth
-    if (segment_.block_word(i).load_relaxed() == 0 && segment_.block_word(i).cas_once(0, word, Point::kBlockTaken))
+  // the hints are gone: ask the truth
+  for (std::uint32_t i = 0; i < segment_.geometry().blocks; ++i)
+    if (segment_.block_word(i).load_relaxed() == 0 &&
+        segment_.block_word(i).cas_once(0, word, Point::kBlockTaken))
       return i;
   return kNoIndex;
 }
@@ -24,10 +26,12 @@ std::uint32_t Blocks::write(std::uint32_t slot, std::uint32_t generation, std::s
       free_chain(first, slot, generation);
       return kNoIndex;
     }
-    // NO CRASH POINT: the block's word already says whose it is; a broken chain is found by the sweep
+    // NO CRASH POINT: the block's word already says whose it is; a broken chain is found by the
+    // sweep
     segment_.block_link(block).store(kNoIndex, Point::kNone);
     // NO CRASH POINT: as above
-    copy_in(segment_.block(block).bytes, bytes.data() + at, std::min<std::size_t>(kBlockBytes, bytes.size() - at));
+    copy_in(segment_.block(block).bytes, bytes.data() + at,
+            std::min<std::size_t>(kBlockBytes, bytes.size() - at));
     if (last == kNoIndex)
       first = block;
     else
@@ -37,12 +41,16 @@ std::uint32_t Blocks::write(std::uint32_t slot, std::uint32_t generation, std::s
   return first;
 }
 
-void Blocks::read(const Segment& segment, std::uint32_t first, std::uint32_t slot, std::uint32_t generation,
-                  std::uint64_t size, std::string& out) {
+void Blocks::read(const Segment& segment, std::uint32_t first, std::uint32_t slot,
+                  std::uint32_t generation, std::uint64_t size, std::string& out) {
   char part[kBlockBytes];
-  size = std::min<std::uint64_t>(size, std::uint64_t{segment.geometry().blocks} * kBlockBytes);  // a stranger's length
-  for (std::uint32_t block = first; size > 0 && block != kNoIndex; block = segment.block_link(block).load()) {
-    if (block >= segment.geometry().blocks || segment.block_word(block).load() != word_of(slot, generation)) return;
+  // a stranger's length
+  size = std::min<std::uint64_t>(size, std::uint64_t{segment.geometry().blocks} * kBlockBytes);
+  for (std::uint32_t block = first; size > 0 && block != kNoIndex;
+       block = segment.block_link(block).load()) {
+    if (block >= segment.geometry().blocks ||
+        segment.block_word(block).load() != word_of(slot, generation))
+      return;
     const auto now = static_cast<std::size_t>(std::min<std::uint64_t>(kBlockBytes, size));
     copy_out(part, segment.block(block).bytes, now);
     out.append(part, now);
@@ -53,7 +61,8 @@ void Blocks::read(const Segment& segment, std::uint32_t first, std::uint32_t slo
 void Blocks::free_chain(std::uint32_t first, std::uint32_t slot, std::uint32_t generation) {
   for (std::uint32_t block = first; block != kNoIndex && block < segment_.geometry().blocks;) {
     const std::uint32_t next = segment_.block_link(block).load();
-    if (!free_orphan(block, word_of(slot, generation))) return;  // freed before, and perhaps another's by now
+    // freed before, and perhaps another's by now
+    if (!free_orphan(block, word_of(slot, generation))) return;
     block = next;
   }
 }

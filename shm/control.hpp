@@ -13,13 +13,14 @@ constexpr unsigned kTagBits = OJS_SHM_TAG_BITS;  // narrow in tests, so that tag
 constexpr unsigned kTagBits = 36;
 #endif
 
-constexpr unsigned kRingsPerSet = 512;  ///< rings of one set: 256 ranks with a front and a normal ring each
+/// rings of one set: 256 ranks with a front and a normal ring each
+constexpr unsigned kRingsPerSet = 512;
 constexpr std::uint64_t kTagMask = (1ULL << kTagBits) - 1;
 constexpr std::uint32_t kLeaseOwner = 0x3FFF;  ///< held by a lease alone, not by a living lane
 
-/// The control word of a slot, its truth. Every transition moves the whole word by one cas, or by one store of the
-/// lane that holds it exclusively, and moves the tag on: its low bits count the moves to another ring, the others all
-/// transitions.
+/// The control word of a slot, its truth. Every transition moves the whole word by one cas, or by
+/// one store of the lane that holds it exclusively, and moves the tag on: its low bits count the
+/// moves to another ring, the others all transitions.
 ///
 ///   63..60 state   59..50 ring number   49..36 owner lane + 1 (0 none)   35..0 tag
 struct Control {
@@ -34,10 +35,13 @@ struct Control {
   constexpr Control() = default;
   constexpr explicit Control(std::uint64_t w) : word(w) {}
   constexpr Control(unsigned state, unsigned ring, std::uint32_t owner, std::uint64_t tag)
-      : word(StateBits::put(state) | RingBits::put(ring) | OwnerBits::put(owner) | TagBits::put(tag)) {}
+      : word(StateBits::put(state) | RingBits::put(ring) | OwnerBits::put(owner) |
+             TagBits::put(tag)) {}
 
   constexpr unsigned state() const { return static_cast<unsigned>(StateBits::get(word)); }
-  constexpr unsigned ring() const { return static_cast<unsigned>(RingBits::get(word)) % kRingsPerSet; }
+  constexpr unsigned ring() const {
+    return static_cast<unsigned>(RingBits::get(word)) % kRingsPerSet;
+  }
   constexpr std::uint32_t owner() const { return static_cast<std::uint32_t>(OwnerBits::get(word)); }
   constexpr std::uint64_t tag() const { return TagBits::get(word); }
   /// The word after a transition.
@@ -54,8 +58,10 @@ struct Control {
     return static_cast<unsigned>((tag() - before.tag()) & kMoves);
   }
   constexpr Control to(unsigned state, std::uint32_t owner = 0) const {
-    constexpr std::uint64_t kKept = RingBits::put(kRingsPerSet - 1) | kTagMask;  // a tag that wraps leaves no carry
-    return Control((((word & kKept) + kTransition) & kKept) | StateBits::put(state) | OwnerBits::put(owner));
+    // a tag that wraps leaves no carry
+    constexpr std::uint64_t kKept = RingBits::put(kRingsPerSet - 1) | kTagMask;
+    return Control((((word & kKept) + kTransition) & kKept) | StateBits::put(state) |
+                   OwnerBits::put(owner));
   }
   constexpr bool operator==(const Control&) const = default;
 };

@@ -10,10 +10,14 @@ constexpr std::uint64_t cell_word(CellState state, std::uint32_t slot, std::uint
   return Field<62, 2>::put(state) | Field<38, 24>::put(slot) | Field<0, 38>::put(fingerprint);
 }
 constexpr std::uint64_t state_of(std::uint64_t word) { return Field<62, 2>::get(word); }
-constexpr std::uint32_t slot_of(std::uint64_t word) { return static_cast<std::uint32_t>(Field<38, 24>::get(word)); }
+constexpr std::uint32_t slot_of(std::uint64_t word) {
+  return static_cast<std::uint32_t>(Field<38, 24>::get(word));
+}
 constexpr std::uint64_t fingerprint_of(std::uint64_t word) { return Field<0, 38>::get(word); }
 
-std::uint32_t window(std::uint64_t hash) { return static_cast<std::uint32_t>(hash) & ~7U; }  // begins on a cache line
+std::uint32_t window(std::uint64_t hash) {
+  return static_cast<std::uint32_t>(hash) & ~7U;
+}  // begins on a cache line
 
 }  // namespace
 
@@ -27,7 +31,8 @@ KeyIndex::Insert KeyIndex::insert(std::uint64_t hash, std::uint32_t slot, const 
     for (unsigned i = 0; i < kWindow && own == nullptr; ++i) {
       Word& cell = segment_.key_cell(first + i);
       std::uint64_t found = cell.load();
-      if (state_of(found) != kEmpty && carries.plausible(slot_of(found), fingerprint_of(found))) continue;
+      if (state_of(found) != kEmpty && carries.plausible(slot_of(found), fingerprint_of(found)))
+        continue;
       if (cell.cas(found, mine, Point::kKeyTentative)) own = &cell;
     }
     if (own == nullptr) return Insert::kFull;
@@ -36,8 +41,8 @@ KeyIndex::Insert KeyIndex::insert(std::uint64_t hash, std::uint32_t slot, const 
     for (unsigned i = 0; i < kWindow && !lost; ++i) {
       Word& cell = segment_.key_cell(first + i);
       std::uint64_t found = cell.load();
-      if (&cell == own || state_of(found) == kEmpty || fingerprint_of(found) != mark || slot_of(found) == slot ||
-          !carries(slot_of(found)))
+      if (&cell == own || state_of(found) == kEmpty || fingerprint_of(found) != mark ||
+          slot_of(found) == slot || !carries(slot_of(found)))
         continue;
       if (state_of(found) == kConfirmed || !cell.cas(found, 0, Point::kKeyRemoved))
         lost = state_of(found) == kConfirmed;
@@ -47,7 +52,8 @@ KeyIndex::Insert KeyIndex::insert(std::uint64_t hash, std::uint32_t slot, const 
       return Insert::kDuplicate;
     }
     // 3. ours, unless somebody threw it out
-    if (own->cas_once(mine, cell_word(kConfirmed, slot, mark), Point::kKeyConfirmed)) return Insert::kDone;
+    if (own->cas_once(mine, cell_word(kConfirmed, slot, mark), Point::kKeyConfirmed))
+      return Insert::kDone;
   }
 }
 

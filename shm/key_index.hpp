@@ -8,14 +8,16 @@
 
 namespace ojs_shm::shm {
 
-/// Insert-if-absent from a 128-bit key to a slot. A key has a window of 64 cells, so that among twice as many cells as
-/// slots hardly any is full (with 32 of them one insert of 150,000 met that when all slots carry keys); a cell is
+/// Insert-if-absent from a 128-bit key to a slot. A key has a window of 64 cells, so that among
+/// twice as many cells as slots hardly any is full (with 32 of them one insert of 150,000 met that
+/// when all slots carry keys); a cell is
 ///   63..62 0 empty, 1 tentative, 2 confirmed   61..38 slot   37..0 fingerprint
-/// and is only a claim: the slot says whether it carries the key. An entry whose slot does not is nobody's and may be
-/// replaced. What a process leaves that dies here goes with its slot.
+/// and is only a claim: the slot says whether it carries the key. An entry whose slot does not is
+/// nobody's and may be replaced. What a process leaves that dies here goes with its slot.
 ///
-/// Inserting: 1. put a tentative entry; 2. look at the whole window: a confirmed entry of the same key wins over us, a
-/// tentative one is thrown out; 3. confirm our own, which fails if somebody threw us out; then begin again.
+/// Inserting: 1. put a tentative entry; 2. look at the whole window: a confirmed entry of the same
+/// key wins over us, a tentative one is thrown out; 3. confirm our own, which fails if somebody
+/// threw us out; then begin again.
 class KeyIndex {
  public:
   /// Tells whether the slot carries the key now. Also true while it is being filled.
@@ -36,9 +38,11 @@ class KeyIndex {
 
   explicit KeyIndex(Segment& segment) : segment_(segment) {}
   Insert insert(std::uint64_t hash, std::uint32_t slot, const Carries& carries);
-  /// Takes every entry of the key for this slot, which the caller holds: also the one that an inserter left when it died.
+  /// Takes every entry of the key for this slot, which the caller holds: also the one that an
+  /// inserter left when it died.
   void remove(std::uint64_t hash, std::uint32_t slot);
-  /// An entry that is nobody's. Removing comes before a slot is given up, so none is left by a death.
+  /// An entry that is nobody's. Removing comes before a slot is given up, so none is left by a
+  /// death.
   struct Stray {
     std::uint32_t cell, slot;
     std::uint64_t entry;

@@ -10,11 +10,12 @@
 
 // What the bytes of a segment mean. Offsets only, no behaviour.
 //
-//   Header | ProcessRecord[] | Lane[] | area of the upper room | bitmaps | RingEnds[] | Chunk[] | key cells | Slot[]
-//          | block words | block links | Block[]
+//   Header | ProcessRecord[] | Lane[] | area of the upper room | bitmaps | RingEnds[] | Chunk[]
+//          | key cells | Slot[] | block words | block links | Block[]
 //
-// To change the format: 1. change the struct and the map above it; 2. raise kFormat; 3. keep the last format's
-// exporter; 4. name the change in CHANGELOG.md. The fingerprint refuses a library whose structs differ by accident.
+// To change the format: 1. change the struct and the map above it; 2. raise kFormat; 3. keep the
+// last format's exporter; 4. name the change in CHANGELOG.md. The fingerprint refuses a library
+// whose structs differ by accident.
 
 namespace ojs_shm::shm {
 
@@ -23,7 +24,8 @@ constexpr std::uint32_t kFormat = 1;
 constexpr std::uint64_t kReady = 0x5EA1ED5E6D3E7A11ULL;
 
 #if defined(OJS_SHM_CELLS_PER_CHUNK)
-constexpr unsigned kCellsPerChunk = OJS_SHM_CELLS_PER_CHUNK;  // few in tests, so that chunks come and go
+// few in tests, so that chunks come and go
+constexpr unsigned kCellsPerChunk = OJS_SHM_CELLS_PER_CHUNK;
 #else
 constexpr unsigned kCellsPerChunk = 14;
 #endif
@@ -60,24 +62,29 @@ struct Header {
   std::uint64_t salt;     ///< random; part of the ids made in this segment
   std::uint64_t boot[2];  ///< the host's boot id when the segment was last started
   std::uint64_t made_at_ms;
-  Word ready;       ///< kReady, written last. PAIR segment-ready
-  Half supervisor;  ///< process index + 1 of whoever holds the supervisor's seat; a hint, the seat is the truth
-  Half broker;      ///< the same for the broker's seat
+  Word ready;  ///< kReady, written last. PAIR segment-ready
+  /// process index + 1 of whoever holds the supervisor's seat; a hint, the seat is the truth
+  Half supervisor;
+  Half broker;  ///< the same for the broker's seat
   std::uint64_t pad2;
   // Woken when something becomes due before `sleeping_until_ms`, or a process attached.
   alignas(128) Half doorbell;
-  Half lanes_high;                    ///< lanes ever taken: only ever grows, so walks over lanes stay short
-  Word sleeping_until_ms;             ///< when the supervisor wakes by itself; a hint
-  Word shortest_lease_ms;             ///< the shortest ever asked for; only ever falls
-  Word clock_offset_ms;               ///< added to the host's clock, by tests; or see kStandingClock
-  Word deaths;                        ///< processes found dead
-  Word repairs;                       ///< slots mended after a death
-  Word clean;                         ///< 1 after a clean stop of the last process
-  alignas(128) Half completions[64];  ///< futexes on which finished slots are waited for, by slot number
+  /// lanes ever taken: only ever grows, so walks over lanes stay short
+  Half lanes_high;
+  Word sleeping_until_ms;  ///< when the supervisor wakes by itself; a hint
+  Word shortest_lease_ms;  ///< the shortest ever asked for; only ever falls
+  /// added to the host's clock, by tests; or see kStandingClock
+  Word clock_offset_ms;
+  Word deaths;   ///< processes found dead
+  Word repairs;  ///< slots mended after a death
+  Word clean;    ///< 1 after a clean stop of the last process
+  /// futexes on which finished slots are waited for, by slot number
+  alignas(128) Half completions[64];
 };
 
-/// One attached process. The record at index i belongs to whoever holds byte kProcessByte + i of the lock file; who
-/// finds the byte free holds the proof that the process is dead. Written only under that lock.
+/// One attached process. The record at index i belongs to whoever holds byte kProcessByte + i of
+/// the lock file; who finds the byte free holds the proof that the process is dead. Written only
+/// under that lock.
 struct alignas(64) ProcessRecord {
   Half live;  ///< 0 free, 1 attached
   Half pid;   ///< in its own pid namespace, for people
@@ -86,8 +93,8 @@ struct alignas(64) ProcessRecord {
   Word epoch;       ///< counts attachments to this record
 };
 
-/// One handle (a producer, a worker): one thread at a time writes it. A line for what others never write, one for the
-/// futex that others write, one pair for counters.
+/// One handle (a producer, a worker): one thread at a time writes it. A line for what others never
+/// write, one for the futex that others write, one pair for counters.
 struct alignas(128) Lane {
   Half process;     ///< process index + 1, 0 free
   Half kind;        ///< what the handle is for; for people
@@ -97,7 +104,8 @@ struct alignas(128) Lane {
   LaneWord batch_intent;  ///< the batch it is publishing
   alignas(64) Half park;  ///< the futex on which it sleeps
   Half watch;             ///< bumped with park, for the thread that serves its event descriptor
-  LaneWord leaks;         ///< 1: a splice of it may have left chunks in no ring, and it has not collected them yet
+  /// 1: a splice of it may have left chunks in no ring, and it has not collected them yet
+  LaneWord leaks;
   alignas(128) LaneWord counters[16];
 };
 
@@ -125,7 +133,8 @@ struct alignas(128) Chunk {
 /// The rings of one upper-room queue: which are not empty, and where they are. PAIR ring-index
 struct alignas(128) RingSet {
   Word
-      index[kIndexWords];  ///< 63..32 version  31..0 bit r: ring 32i+r may hold something; bit 0 means it holds nothing
+      /// 63..32 version  31..0 bit r: ring 32i+r may hold something; bit 0 means it holds nothing
+      index[kIndexWords];
   Half ring[kRingsPerSet];  ///< ring + 1, 0: never used
 };
 
@@ -133,15 +142,17 @@ struct alignas(kBlockBytes) Block {
   std::byte bytes[kBlockBytes];
 };
 
-static_assert(sizeof(Lane) == 256 && sizeof(Slot) == kSlotBytes && sizeof(RingEnds) == 256 && sizeof(Chunk) == 128);
-static_assert(sizeof(RingSet) == 128 + 2048 && sizeof(ProcessRecord) == 64 && sizeof(Geometry) == 40);
+static_assert(sizeof(Lane) == 256 && sizeof(Slot) == kSlotBytes && sizeof(RingEnds) == 256 &&
+              sizeof(Chunk) == 128);
+static_assert(sizeof(RingSet) == 128 + 2048 && sizeof(ProcessRecord) == 64 &&
+              sizeof(Geometry) == 40);
 static_assert(offsetof(Header, ready) == 104 && offsetof(Header, doorbell) == 128);
 static_assert(sizeof(Header) <= 4096);
 
 /// Where everything lies, in bytes from the start.
 struct Offsets {
-  std::uint64_t processes, lanes, area, slot_map, chunk_map, block_map, rings, chunks, keys, slots, block_words,
-      block_links, blocks, end;
+  std::uint64_t processes, lanes, area, slot_map, chunk_map, block_map, rings, chunks, keys, slots,
+      block_words, block_links, blocks, end;
 };
 
 /// Offsets of a geometry. Every region begins at a multiple of 256.
@@ -176,8 +187,9 @@ constexpr std::uint64_t layout_fingerprint(std::uint64_t upper) {
   std::uint64_t h = 0xCBF29CE484222325ULL;
   for (std::uint64_t part :
        {std::uint64_t{sizeof(Header)}, std::uint64_t{sizeof(Lane)}, std::uint64_t{sizeof(Slot)},
-        std::uint64_t{sizeof(RingEnds)}, std::uint64_t{sizeof(Chunk)}, std::uint64_t{sizeof(RingSet)},
-        std::uint64_t{kCellsPerChunk}, std::uint64_t{offsetof(Header, doorbell)}, std::uint64_t{offsetof(Lane, park)},
+        std::uint64_t{sizeof(RingEnds)}, std::uint64_t{sizeof(Chunk)},
+        std::uint64_t{sizeof(RingSet)}, std::uint64_t{kCellsPerChunk},
+        std::uint64_t{offsetof(Header, doorbell)}, std::uint64_t{offsetof(Lane, park)},
         Control::kTransition, std::uint64_t{std::endian::native == std::endian::little}, upper})
     h = (h ^ part) * 0x100000001B3ULL;
   return h;

@@ -8,17 +8,21 @@
 
 namespace ojs_shm::shm {
 
-/// Hints at free objects: a bitmap in the segment with a bit for each object that is probably free. The object's own
-/// control word is the truth, so a lost hint costs a scan and a doubled one a failed cas. A magazine takes 64 hints at
-/// once and belongs to one lane; a lane that dies with it loses hints only, which the repair sets again.
+/// Hints at free objects: a bitmap in the segment with a bit for each object that is probably free.
+/// The object's own control word is the truth, so a lost hint costs a scan and a doubled one a
+/// failed cas. A magazine takes 64 hints at once and belongs to one lane; a lane that dies with it
+/// loses hints only, which the repair sets again.
 class Magazine {
  public:
   Magazine() = default;
   Magazine(Word* map, std::uint32_t count, std::uint32_t start)
-      : map_(map), count_(count), words_((count + 63) / 64), cursor_(words_ == 0 ? 0 : start % words_) {}
+      : map_(map),
+        count_(count),
+        words_((count + 63) / 64),
+        cursor_(words_ == 0 ? 0 : start % words_) {}
 
-  /// A probably free index, or kNoIndex. After an empty round it looks again only after four times as many calls, unless
-  /// `insist`.
+  /// A probably free index, or kNoIndex. After an empty round it looks again only after four times
+  /// as many calls, unless `insist`.
   std::uint32_t take(bool insist = false) {
     if (mask_ == 0 && !refill(insist)) return kNoIndex;
     const auto bit = static_cast<std::uint32_t>(std::countr_zero(mask_));
@@ -52,7 +56,8 @@ class Magazine {
       mask_ = map_[at].exchange(0, Point::kHintWordTaken);
       word_ = at;
       const std::uint32_t in_word = count_ - at * 64;
-      if (in_word < 64) mask_ &= (1ULL << in_word) - 1;  // a stranger may have scribbled past the end
+      // a stranger may have scribbled past the end
+      if (in_word < 64) mask_ &= (1ULL << in_word) - 1;
       if (mask_ != 0) return true;
     }
     dry_ = words_ * 4;

@@ -39,11 +39,14 @@ Seen look_at(pid_t pid) {
   char text[1024] = {};
   const std::size_t got = std::fread(text, 1, sizeof text - 1, file);
   std::fclose(file);
-  const char* const name_end = got == 0 ? nullptr : std::strrchr(text, ')');  // a name may hold anything
+  // a name may hold anything
+  const char* const name_end = got == 0 ? nullptr : std::strrchr(text, ')');
   unsigned long long start = 0;
   if (name_end != nullptr &&
-      std::sscanf(name_end + 1, " %c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu",
-                  &seen.state, &start) == 2) {
+      std::sscanf(
+          name_end + 1,
+          " %c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu",
+          &seen.state, &start) == 2) {
     seen.told = true;
     seen.start_time = start;
   }
@@ -64,7 +67,8 @@ void LockFile::close() {
   fd_ = -1;
 }
 
-std::string LockFile::open(const std::string& segment_path, bool writable, unsigned mode, const std::string& group) {
+std::string LockFile::open(const std::string& segment_path, bool writable, unsigned mode,
+                           const std::string& group) {
   const std::string path = path_of(segment_path);
   fd_ = ::open(path.c_str(), (writable ? O_RDWR : O_RDONLY) | O_CLOEXEC | O_NOFOLLOW);
   if (fd_ < 0 && errno == ENOENT && writable) {
@@ -131,9 +135,10 @@ std::uint32_t join(Segment& segment, const LockFile& locks) {
     }
     // NO CRASH POINT: the byte lock is ours, and the record counts only once it is live
     record.pid.store(static_cast<std::uint32_t>(::getpid()), Point::kNone);
-    record.namespace_id.store(pid_namespace(), Point::kNone);               // NO CRASH POINT: as above
-    record.start_time.store(look_at(::getpid()).start_time, Point::kNone);  // NO CRASH POINT: as above
-    record.epoch.store(record.epoch.load() + 1, Point::kNone);              // NO CRASH POINT: as above
+    record.namespace_id.store(pid_namespace(), Point::kNone);  // NO CRASH POINT: as above
+    record.start_time.store(look_at(::getpid()).start_time,
+                            Point::kNone);                      // NO CRASH POINT: as above
+    record.epoch.store(record.epoch.load() + 1, Point::kNone);  // NO CRASH POINT: as above
     record.live.store(1, Point::kProcessLive);
     return i;
   }

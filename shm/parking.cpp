@@ -19,7 +19,8 @@ void futex_wait(const Half& word, std::uint32_t expected, std::uint64_t timeout_
 std::uint64_t steady_ms() {
   timespec now{};
   ::clock_gettime(CLOCK_MONOTONIC, &now);
-  return static_cast<std::uint64_t>(now.tv_sec) * 1000 + static_cast<std::uint64_t>(now.tv_nsec) / 1'000'000;
+  return static_cast<std::uint64_t>(now.tv_sec) * 1000 +
+         static_cast<std::uint64_t>(now.tv_nsec) / 1'000'000;
 }
 
 void futex_wake(const Half& word, int count) {

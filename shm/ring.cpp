@@ -4,9 +4,11 @@
 namespace ojs_shm::shm {
 
 Rings::Rings(Segment& segment, std::uint32_t lane)
-    : segment_(segment), lane_(lane), chunk_hints_(segment.chunk_map(), segment.geometry().chunks, lane) {}
+    : segment_(segment),
+      lane_(lane),
+      chunk_hints_(segment.chunk_map(), segment.geometry().chunks, lane) {}
 
-// ---- chunks -------------------------------------------------------------------------------------------------------
+// ---- chunks -------------------------------------------------------------------------------------
 
 /// A chunk owned by this lane, its cells still those of its last life; kNoIndex when none is free.
 [[gnu::noinline]] std::uint32_t Rings::take_chunk() {
@@ -15,14 +17,17 @@ Rings::Rings(Segment& segment, std::uint32_t lane)
     const ChunkControl found(segment_.chunk(i).control.load());
     if (found.state() == ChunkState::kFree &&
         segment_.chunk(i).control.cas_once(
-            found.word, ChunkControl(ChunkState::kSpare, owner(), found.incarnation()).word, Point::kChunkTaken))
+            found.word, ChunkControl(ChunkState::kSpare, owner(), found.incarnation()).word,
+            Point::kChunkTaken))
       return i;
   }
-  for (std::uint32_t i = 0; i < segment_.geometry().chunks; ++i) {  // the hints are gone: ask the truth
+  // the hints are gone: ask the truth
+  for (std::uint32_t i = 0; i < segment_.geometry().chunks; ++i) {
     const ChunkControl found(segment_.chunk(i).control.load());
     if (found.state() == ChunkState::kFree &&
         segment_.chunk(i).control.cas_once(
-            found.word, ChunkControl(ChunkState::kSpare, owner(), found.incarnation()).word, Point::kChunkTaken))
+            found.word, ChunkControl(ChunkState::kSpare, owner(), found.incarnation()).word,
+            Point::kChunkTaken))
       return i;
   }
   return kNoIndex;
@@ -33,7 +38,8 @@ Rings::Rings(Segment& segment, std::uint32_t lane)
   Chunk& chunk = segment_.chunk(i);
   const std::uint64_t incarnation = ChunkControl(chunk.control.load()).incarnation();
   if (spares_ < spare_.size()) {
-    chunk.control.store(ChunkControl(ChunkState::kSpare, owner(), incarnation).word, Point::kChunkRetired);
+    chunk.control.store(ChunkControl(ChunkState::kSpare, owner(), incarnation).word,
+                        Point::kChunkRetired);
     spare_[spares_++] = i;
     return;
   }
@@ -55,13 +61,16 @@ void Rings::intend(std::uint32_t chunk, std::uint64_t incarnation) {
   segment_.lane(lane_).chunk_intent.announce(Hint(chunk, incarnation).word | 1, Point::kIntentSet);
 }
 
-void Rings::intend_nothing() { segment_.lane(lane_).chunk_intent.announce(0, Point::kIntentCleared); }
+void Rings::intend_nothing() {
+  segment_.lane(lane_).chunk_intent.announce(0, Point::kIntentCleared);
+}
 
-// ---- rings --------------------------------------------------------------------------------------------------------
+// ---- rings --------------------------------------------------------------------------------------
 
 std::uint32_t Rings::make_unindexed() {
   const std::uint32_t rings = segment_.geometry().rings;
-  for (std::uint32_t looks = 0; looks < rings; ++looks) {  // rings are never given up: most are taken from the left
+  // rings are never given up: most are taken from the left
+  for (std::uint32_t looks = 0; looks < rings; ++looks) {
     const std::uint32_t i = next_ring_;
     next_ring_ = i + 1 < rings ? i + 1 : 0;
     RingEnds& ring = segment_.ring(i);
@@ -97,8 +106,9 @@ std::uint32_t Rings::make_unindexed() {
   std::uint32_t expected = 0;
   if (name.cas(expected, ring + 1, Point::kRingNamed)) {  // PAIR ring-name
     segment_.ring(ring).claimed.store(kNoIndex, Point::kRingMade);
-    segment_.chunk(chunk).control.cas_once(ChunkControl(ChunkState::kLinking, owner(), incarnation).word,
-                                           ChunkControl(ChunkState::kLinked, 0, incarnation).word, Point::kChunkLinked);
+    segment_.chunk(chunk).control.cas_once(
+        ChunkControl(ChunkState::kLinking, owner(), incarnation).word,
+        ChunkControl(ChunkState::kLinked, 0, incarnation).word, Point::kChunkLinked);
     intend_nothing();
     return ring;
   }
@@ -108,11 +118,14 @@ std::uint32_t Rings::make_unindexed() {
   return expected - 1;
 }
 
-[[gnu::noinline]] bool Rings::push_slowly(RingEnds& ring, Hint hint, RingSet* set, unsigned number) {
+[[gnu::noinline]] bool Rings::push_slowly(RingEnds& ring, Hint hint, RingSet* set,
+                                          unsigned number) {
   std::uint32_t fresh = kNoIndex;
   // 1. tail names an empty cell: fill it.   2. it is filled: help tail on.   3. it is closed: open the ring first.
-  // 4. another incarnation: tail was stale. 5. no cell left: link a chunk that already carries the hint.
-  // Each failure is somebody else's success, so that thousands of them in a row mean a damaged ring.
+  // 4. another incarnation: tail was stale. 5. no cell left: link a chunk that already carries the
+  //    hint.
+  // Each failure is somebody else's success, so that thousands of them in a row mean a damaged
+  // ring.
   for (unsigned failures = 0; failures < 20'000; ++failures) {
     const Place tail(ring.tail.load());
     if (tail.cell() == kCellsPerChunk) {
@@ -148,12 +161,14 @@ std::uint32_t Rings::make_unindexed() {
 }
 
 /// One attempt to link `fresh`, carrying the hint in its first cell, after the full chunk at tail.
-bool Rings::link(RingEnds& ring, Place tail, Hint hint, RingSet* set, unsigned number, std::uint32_t& fresh) {
+bool Rings::link(RingEnds& ring, Place tail, Hint hint, RingSet* set, unsigned number,
+                 std::uint32_t& fresh) {
   Word& next = segment_.chunk(tail.chunk()).next;
   std::uint64_t found = next.load();
   if (!is_empty(found) || incarnation_of(found) != tail.incarnation()) return false;
   Chunk& chunk = segment_.chunk(fresh);
-  const std::uint64_t incarnation = (ChunkControl(chunk.control.load()).incarnation() + 1) & Field<0, 36>::kMax;
+  const std::uint64_t incarnation =
+      (ChunkControl(chunk.control.load()).incarnation() + 1) & Field<0, 36>::kMax;
   clean(fresh, incarnation);
   // NO CRASH POINT: the chunk is private until the link is set
   chunk.cell[0].store(hint.word, Point::kNone);
@@ -162,13 +177,15 @@ bool Rings::link(RingEnds& ring, Place tail, Hint hint, RingSet* set, unsigned n
   chunk.control.store(linking.word, Point::kChunkLinking);
   if (close_count(found) > 0 && set != nullptr) open(*set, number);
   if (!next.cas(found, Hint(fresh, incarnation).word, Point::kLinkSet)) {  // PAIR link-publish
-    chunk.control.store(ChunkControl(ChunkState::kSpare, owner(), incarnation).word, Point::kChunkRetired);
+    chunk.control.store(ChunkControl(ChunkState::kSpare, owner(), incarnation).word,
+                        Point::kChunkRetired);
     intend_nothing();
     return false;
   }
   ring.tail.cas_once(tail.word, Place(fresh, 1, incarnation).word, Point::kTailMoved);
   // Whoever leaves this chunk may have retired it already; then this cas fails.
-  chunk.control.cas_once(linking.word, ChunkControl(ChunkState::kLinked, 0, incarnation).word, Point::kChunkLinked);
+  chunk.control.cas_once(linking.word, ChunkControl(ChunkState::kLinked, 0, incarnation).word,
+                         Point::kChunkLinked);
   intend_nothing();
   fresh = kNoIndex;
   return true;
@@ -188,17 +205,21 @@ bool Rings::link(RingEnds& ring, Place tail, Hint hint, RingSet* set, unsigned n
 
 /// Moves head into the next chunk; the winner retires the old one.
 void Rings::leave_chunk(RingEnds& ring, Place head, Hint next) {
-  // tail must never stay behind in a chunk that is about to be recycled: a publisher would spin on it for ever.
+  // tail must never stay behind in a chunk that is about to be recycled: a publisher would spin on
+  // it for ever.
   const std::uint64_t tail = ring.tail.load();
   if (Place(tail).chunk() == head.chunk() && Place(tail).incarnation() == head.incarnation())
     ring.tail.cas_once(tail, Place(next.index(), 0, next.tag()).word, Point::kTailMoved);
   intend(head.chunk(), head.incarnation());
-  if (ring.head.cas_once(head.word, Place(next.index(), 0, next.tag()).word, Point::kHeadChunkLeft)) {
+  if (ring.head.cas_once(head.word, Place(next.index(), 0, next.tag()).word,
+                         Point::kHeadChunkLeft)) {
     Word& control = segment_.chunk(head.chunk()).control;
     std::uint64_t found = control.load();
-    // Linked, or not yet marked so by its slow linker, or marked by a splicer: exactly one cas takes it.
+    // Linked, or not yet marked so by its slow linker, or marked by a splicer: exactly one cas
+    // takes it.
     while (ChunkControl(found).incarnation() == head.incarnation() &&
-           ChunkControl(found).state() != ChunkState::kSpare && ChunkControl(found).state() != ChunkState::kFree) {
+           ChunkControl(found).state() != ChunkState::kSpare &&
+           ChunkControl(found).state() != ChunkState::kFree) {
       if (control.cas(found, ChunkControl(ChunkState::kSpare, owner(), head.incarnation()).word,
                       Point::kChunkRetired)) {
         keep_or_free(head.chunk());
@@ -213,43 +234,49 @@ std::uint32_t Rings::reap(std::uint32_t ring, StillLive live, std::uint32_t most
   std::uint32_t left_behind = 0, chunk = Place(segment_.ring(ring).head.load()).chunk();
   for (std::uint32_t passed = 0;; ++passed) {
     const Peeked front = peek(ring);
-    if (const std::uint32_t now = Place(front.head).chunk(); now != chunk) ++left_behind, chunk = now;
+    if (const std::uint32_t now = Place(front.head).chunk(); now != chunk)
+      ++left_behind, chunk = now;
     if (passed == most || front.empty() || live(segment_, front.hint())) return left_behind;
     retire(front);
   }
 }
 
-// ---- the index of a set -------------------------------------------------------------------------------------------
+// ---- the index of a set -------------------------------------------------------------------------
 
 [[gnu::noinline]] void Rings::open(RingSet& set, unsigned number) {
   Word& word = set.index[number / 32];
   std::uint64_t found = word.load();
   // Also when the bit is set: the new version defeats a closer that looked before.
-  while (!word.cas(found, ((found >> 32) + 1) << 32 | (found & 0xFFFF'FFFFULL) | 1ULL << (number % 32),
+  while (!word.cas(found,
+                   ((found >> 32) + 1) << 32 | (found & 0xFFFF'FFFFULL) | 1ULL << (number % 32),
                    Point::kIndexOpened)) {}
 }
 
-[[gnu::noinline]] void Rings::close(RingSet& set, unsigned number, const Word& seen, std::uint64_t empty) {
+[[gnu::noinline]] void Rings::close(RingSet& set, unsigned number, const Word& seen,
+                                    std::uint64_t empty) {
   if (close_count(empty) != 0) return;
   Word& word = set.index[number / 32];
   const std::uint64_t before = word.load();
   const std::uint64_t bit = 1ULL << (number % 32);
   if ((before & bit) == 0) return;
-  // Mark the very cell that the next publisher must fill; it will open the index before it fills a marked cell.
+  // Mark the very cell that the next publisher must fill; it will open the index before it fills a
+  // marked cell.
   auto& cell = const_cast<Word&>(seen);
   if (!cell.cas_once(empty, empty_word(incarnation_of(empty), 1), Point::kCellClosed)) return;
   word.cas_once(before, before & ~bit, Point::kIndexClosed);
 }
 
-// ---- batches ------------------------------------------------------------------------------------------------------
+// ---- batches ------------------------------------------------------------------------------------
 
 [[gnu::noinline]] std::uint32_t Rings::open_batch() {
   const std::uint32_t c = take_chunk();
   if (c == kNoIndex) return kNoIndex;
   Chunk& chunk = segment_.chunk(c);
-  const std::uint64_t incarnation = (ChunkControl(chunk.control.load()).incarnation() + 1) & Field<0, 36>::kMax;
+  const std::uint64_t incarnation =
+      (ChunkControl(chunk.control.load()).incarnation() + 1) & Field<0, 36>::kMax;
   clean(c, incarnation);
-  chunk.control.store(ChunkControl(ChunkState::kBatch, owner(), incarnation).word, Point::kBatchOpened);
+  chunk.control.store(ChunkControl(ChunkState::kBatch, owner(), incarnation).word,
+                      Point::kBatchOpened);
   return c;
 }
 
@@ -259,7 +286,9 @@ std::uint32_t Rings::reap(std::uint32_t ring, StillLive live, std::uint32_t most
   segment_.lane(lane_).batch_intent.set(Hint(c, incarnation).word | 1, Point::kIntentSet);
   chunk.control.store(ChunkControl(ChunkState::kBatched, 0, incarnation).word, Point::kBatchClosed);
   const bool done = push(ring, Hint(c, incarnation), nullptr, 0);
-  if (!done) chunk.control.store(ChunkControl(ChunkState::kBatch, owner(), incarnation).word, Point::kBatchOpened);
+  if (!done)
+    chunk.control.store(ChunkControl(ChunkState::kBatch, owner(), incarnation).word,
+                        Point::kBatchOpened);
   segment_.lane(lane_).batch_intent.set(0, Point::kIntentCleared);
   return done;
 }
@@ -270,9 +299,9 @@ std::uint32_t Rings::reap(std::uint32_t ring, StillLive live, std::uint32_t most
     if (front.empty()) return kNoIndex;
     const std::uint32_t c = front.hint().index();
     const std::uint64_t incarnation = front.hint().tag();
-    const bool mine = segment_.chunk(c).control.cas_once(ChunkControl(ChunkState::kBatched, 0, incarnation).word,
-                                                         ChunkControl(ChunkState::kBatch, owner(), incarnation).word,
-                                                         Point::kBatchTaken);
+    const bool mine = segment_.chunk(c).control.cas_once(
+        ChunkControl(ChunkState::kBatched, 0, incarnation).word,
+        ChunkControl(ChunkState::kBatch, owner(), incarnation).word, Point::kBatchTaken);
     retire(front);
     if (mine) return c;
   }

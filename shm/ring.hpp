@@ -12,17 +12,17 @@
 #include "shm/magazine.hpp"
 #include "shm/segment.hpp"
 
-// A ring is a first-in-first-out sequence of hints, stored in pooled chunks of 14 cells. A hint says "slot i, if its tag
-// is still t"; the slot's control word is the truth, so a hint may be stale or doubled, and nothing is consumed by
-// looking at it.
+// A ring is a first-in-first-out sequence of hints, stored in pooled chunks of 14 cells. A hint
+// says "slot i, if its tag is still t"; the slot's control word is the truth, so a hint may be
+// stale or doubled, and nothing is consumed by looking at it.
 //
-// Publishing: 1. fill the cell at tail with one cas; 2. move tail (anyone may); 3. after the last cell, link a chunk
-// whose first cell is already filled. Consuming: 1. read the cell at head; 2. check that head has not moved; 3. claim
-// the slot elsewhere; 4. move head past it (anyone may).
+// Publishing: 1. fill the cell at tail with one cas; 2. move tail (anyone may); 3. after the last
+// cell, link a chunk whose first cell is already filled. Consuming: 1. read the cell at head; 2.
+// check that head has not moved; 3. claim the slot elsewhere; 4. move head past it (anyone may).
 //
-// A cell is filled at most once in each incarnation of its chunk, and in order: so an empty cell at head proves that
-// the ring was empty at that instant. A slow publisher cannot hit a recycled chunk because the expected value of its
-// cas names the incarnation.
+// A cell is filled at most once in each incarnation of its chunk, and in order: so an empty cell at
+// head proves that the ring was empty at that instant. A slow publisher cannot hit a recycled chunk
+// because the expected value of its cas names the incarnation.
 
 namespace ojs_shm::shm {
 
@@ -60,14 +60,19 @@ struct Place {
   std::uint64_t word = 0;
   constexpr explicit Place(std::uint64_t w) : word(w) {}
   constexpr Place(std::uint32_t chunk, unsigned cell, std::uint64_t incarnation)
-      : word(Field<40, 24>::put(chunk) | Field<36, 4>::put(cell) | Field<0, 36>::put(incarnation)) {}
-  constexpr std::uint32_t chunk() const { return static_cast<std::uint32_t>(Field<40, 24>::get(word)); }
+      : word(Field<40, 24>::put(chunk) | Field<36, 4>::put(cell) | Field<0, 36>::put(incarnation)) {
+  }
+  constexpr std::uint32_t chunk() const {
+    return static_cast<std::uint32_t>(Field<40, 24>::get(word));
+  }
   constexpr unsigned cell() const {
     const auto c = static_cast<unsigned>(Field<36, 4>::get(word));
     return c <= kCellsPerChunk ? c : kCellsPerChunk;
   }
   constexpr std::uint64_t incarnation() const { return Field<0, 36>::get(word); }
-  constexpr Place next() const { return Place(word + (1ULL << 36)); }  ///< of a place before the end of its chunk
+  constexpr Place next() const {
+    return Place(word + (1ULL << 36));
+  }  ///< of a place before the end of its chunk
 };
 
 enum class ChunkState : unsigned {
@@ -86,7 +91,9 @@ struct ChunkControl {
       : word(Field<60, 4>::put(static_cast<std::uint64_t>(state)) | Field<36, 14>::put(owner) |
              Field<0, 36>::put(incarnation)) {}
   constexpr ChunkState state() const { return static_cast<ChunkState>(Field<60, 4>::get(word)); }
-  constexpr std::uint32_t owner() const { return static_cast<std::uint32_t>(Field<36, 14>::get(word)); }
+  constexpr std::uint32_t owner() const {
+    return static_cast<std::uint32_t>(Field<36, 14>::get(word));
+  }
   constexpr std::uint64_t incarnation() const { return Field<0, 36>::get(word); }
 };
 
@@ -116,23 +123,30 @@ class Rings {
       return make_named(set.ring[number], true);
     return known - 1;
   }
-  /// A ring of no set: never closed, always open. For the segment's own rings, made before anyone attaches.
+  /// A ring of no set: never closed, always open. For the segment's own rings, made before anyone
+  /// attaches.
   std::uint32_t make_unindexed();
-  /// The ring of that name, which stands in no set, made if need be. `name` must be among the roots of a repair.
+  /// The ring of that name, which stands in no set, made if need be. `name` must be among the roots
+  /// of a repair.
   OJS_SHM_INLINE std::uint32_t ensure_unindexed(Half& name) {
     const std::uint32_t known = name.load();
     return known == 0 ? make_named(name, false) : known - 1;
   }
-  static std::uint32_t find(const RingSet& set, unsigned number) { return set.ring[number].load() - 1; }
+  static std::uint32_t find(const RingSet& set, unsigned number) {
+    return set.ring[number].load() - 1;
+  }
 
-  /// Publishes a hint; the cas on the cell (or on the link) is the linearization point. False: no chunk to be had.
-  [[nodiscard]] OJS_SHM_INLINE bool push(std::uint32_t ring, Hint hint, RingSet* set, unsigned number) {
+  /// Publishes a hint; the cas on the cell (or on the link) is the linearization point. False: no
+  /// chunk to be had.
+  [[nodiscard]] OJS_SHM_INLINE bool push(std::uint32_t ring, Hint hint, RingSet* set,
+                                         unsigned number) {
     RingEnds& ends = segment_.ring(ring);
     const Place tail(ends.tail.load());
     if (tail.cell() < kCellsPerChunk && segment_.chunk(tail.chunk())
                                             .cell[tail.cell()]
                                             .cas_once(empty_word(tail.incarnation(), 0), hint.word,
-                                                      Point::kCellFilled)) [[likely]] {  // PAIR cell-publish
+                                                      Point::kCellFilled))
+        [[likely]] {  // PAIR cell-publish
       ends.tail.cas_once(tail.word, tail.next().word, Point::kTailMoved);
       return true;
     }
@@ -149,7 +163,8 @@ class Rings {
         return {head.word, value, &cell, &ends};
     }
     const Peeked found = peek_slowly(ends);
-    return {found.head, found.value, found.cell, found.ends};  // word by word, so that all of it may stay in registers
+    // word by word, so that all of it may stay in registers
+    return {found.head, found.value, found.cell, found.ends};
   }
   /// Moves head past a hint that is dead or taken. Failure means that somebody did it before.
   OJS_SHM_INLINE static void retire(const Peeked& peeked) {
@@ -161,22 +176,26 @@ class Rings {
   struct Stretch {
     std::uint32_t enough = kNoIndex;  ///< chunks to be freed by all of them
     std::uint32_t most = kNoIndex;    ///< chunks that they may still look at
-    std::uint32_t skip = 0;           ///< chunks behind the first of the ring that the next one leaves alone
+    /// chunks behind the first of the ring that the next one leaves alone
+    std::uint32_t skip = 0;
     std::uint32_t freed = 0;
-    bool more = false;     ///< the last one has not seen all of its ring
-    bool refused = false;  ///< somebody else was at a ring, or there was no chunk for its live hints
+    bool more = false;  ///< the last one has not seen all of its ring
+    /// somebody else was at a ring, or there was no chunk for its live hints
+    bool refused = false;
   };
-  /// Packs the live hints between the first and the last chunk into fewer chunks. When head comes too near, chunks that
-  /// stand in no ring are left to collect_leaks().
+  /// Packs the live hints between the first and the last chunk into fewer chunks. When head comes
+  /// too near, chunks that stand in no ring are left to collect_leaks().
   void splice(std::uint32_t ring, StillLive live, Stretch& stretch);
   /// The same, all of the ring. Returns chunks freed.
   std::uint32_t splice(std::uint32_t ring, StillLive live);
-  /// Whether a chunk stands between the first and the last one, so that a splice may gain something.
+  /// Whether a chunk stands between the first and the last one, so that a splice may gain
+  /// something.
   bool has_middle(std::uint32_t ring) const;
   /// About: of many, only every so many are looked at.
   std::uint32_t chunks_in_use() const;
 
-  // The index of a set. I1: a ring with a published live hint has its bit set; so a clear bit proves emptiness.
+  // The index of a set. I1: a ring with a published live hint has its bit set; so a clear bit
+  // proves emptiness.
   static void open(RingSet& set, unsigned number);
   /// One attempt to clear the bit of a ring whose first cell was seen empty; optional housekeeping.
   static void close(RingSet& set, unsigned number, const Word& cell, std::uint64_t empty);
@@ -187,12 +206,14 @@ class Rings {
     chunk.cell[cell].store(hint.word, Point::kBatchWritten);
   }
   bool close_batch(std::uint32_t chunk, std::uint32_t ring);
-  /// Takes a batch that this lane has closed back into its hands, to fill it further; false when somebody has taken it. Its
-  /// hint stays where it is, or is passed by meanwhile; closing the batch again makes another, and who comes first takes it.
+  /// Takes a batch that this lane has closed back into its hands, to fill it further; false when
+  /// somebody has taken it. Its hint stays where it is, or is passed by meanwhile; closing the
+  /// batch again makes another, and who comes first takes it.
   bool reopen_batch(Hint batch) {
     return segment_.chunk(batch.index())
         .control.cas_once(ChunkControl(ChunkState::kBatched, 0, batch.tag()).word,
-                          ChunkControl(ChunkState::kBatch, owner(), batch.tag()).word, Point::kBatchTaken);
+                          ChunkControl(ChunkState::kBatch, owner(), batch.tag()).word,
+                          Point::kBatchTaken);
   }
   /// The oldest batch of `ring`, now owned by this lane, or kNoIndex.
   std::uint32_t take_batch(std::uint32_t ring);
@@ -200,31 +221,37 @@ class Rings {
 
   /// Gives all spare chunks and hints back.
   void release();
-  /// Settles each chunk and ring that a former life of this lane left; before anything else is done under its name.
-  /// `sets` are all ring sets, `roots` all unindexed rings; `batches` is where its batches belong.
-  void repair(const std::vector<RingSet*>& sets, const std::vector<std::uint32_t>& roots, std::uint32_t batches);
+  /// Settles each chunk and ring that a former life of this lane left; before anything else is done
+  /// under its name. `sets` are all ring sets, `roots` all unindexed rings; `batches` is where its
+  /// batches belong.
+  void repair(const std::vector<RingSet*>& sets, const std::vector<std::uint32_t>& roots,
+              std::uint32_t batches);
 
-  /// Visits every cell from head to tail without changing anything; stops early when it meets a recycled chunk.
-  static void walk(const Segment& segment, std::uint32_t ring,
-                   const std::function<void(std::uint32_t chunk, unsigned cell, std::uint64_t value)>& visit);
+  /// Visits every cell from head to tail without changing anything; stops early when it meets a
+  /// recycled chunk.
+  static void walk(
+      const Segment& segment, std::uint32_t ring,
+      const std::function<void(std::uint32_t chunk, unsigned cell, std::uint64_t value)>& visit);
   /// The incarnation of each chunk that says it is linked, ~0 for the others.
   std::vector<std::uint64_t> linked_chunks() const;
-  /// Frees those that are in no ring. The rings are listed after the chunks: who links one has named its ring before, so a
-  /// ring made meanwhile loses none. Returns how many.
+  /// Frees those that are in no ring. The rings are listed after the chunks: who links one has
+  /// named its ring before, so a ring made meanwhile loses none. Returns how many.
   std::uint32_t collect_leaks(std::vector<std::uint64_t> linked, const std::vector<RingSet*>& sets,
                               const std::vector<std::uint32_t>& roots);
   /// Whether a splice of this lane has left some since it collected them last.
   bool has_leaks() const { return segment_.lane(lane_).leaks.get() != 0; }
 
   std::uint32_t take_chunk();
-  /// Who passes more cells than this in one search goes in circles, in a segment that somebody has damaged.
+  /// Who passes more cells than this in one search goes in circles, in a segment that somebody has
+  /// damaged.
   std::uint32_t longest_search() const { return segment_.geometry().chunks * kCellsPerChunk * 2; }
 
  private:
   std::uint32_t make_named(Half& name, bool closed);
   bool push_slowly(RingEnds& ring, Hint hint, RingSet* set, unsigned number);
   Peeked peek_slowly(RingEnds& ring);
-  bool link(RingEnds& ring, Place tail, Hint hint, RingSet* set, unsigned number, std::uint32_t& fresh);
+  bool link(RingEnds& ring, Place tail, Hint hint, RingSet* set, unsigned number,
+            std::uint32_t& fresh);
   void leave_chunk(RingEnds& ring, Place head, Hint next);
   void keep_or_free(std::uint32_t chunk);
   void clean(std::uint32_t chunk, std::uint64_t incarnation);

@@ -43,13 +43,15 @@ struct Descriptor {
 
 bool plausible(const Geometry& g) {
   constexpr std::uint32_t kMany = 1U << 24;
-  return g.slots >= 1 && g.slots < kMany && g.lanes >= 1 && g.lanes <= kMaxLanes && g.processes >= 1 &&
-         g.processes <= kMaxProcesses && g.rings >= 1 && g.rings < kMany && g.chunks >= 4 && g.chunks < kMany &&
-         g.blocks >= 1 && g.blocks < (1U << 30) && g.key_cells >= 64 && (g.key_cells & (g.key_cells - 1)) == 0 &&
-         g.area_bytes >= 256 && g.area_bytes < (1ULL << 40);
+  return g.slots >= 1 && g.slots < kMany && g.lanes >= 1 && g.lanes <= kMaxLanes &&
+         g.processes >= 1 && g.processes <= kMaxProcesses && g.rings >= 1 && g.rings < kMany &&
+         g.chunks >= 4 && g.chunks < kMany && g.blocks >= 1 && g.blocks < (1U << 30) &&
+         g.key_cells >= 64 && (g.key_cells & (g.key_cells - 1)) == 0 && g.area_bytes >= 256 &&
+         g.area_bytes < (1ULL << 40);
 }
 
-/// An unnamed file in the directory of `path`, or, where the file system has none, a hidden named one.
+/// An unnamed file in the directory of `path`, or, where the file system has none, a hidden named
+/// one.
 int open_unnamed(const std::string& path, std::string& temporary) {
   const std::string dir = path.substr(0, path.find_last_of('/') + 1);
   const int fd = ::open(dir.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
@@ -58,13 +60,15 @@ int open_unnamed(const std::string& path, std::string& temporary) {
   return ::open(temporary.c_str(), O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0600);
 }
 
-/// What can be done about a full file system: how much there is, and the ways to need less or have more.
+/// What can be done about a full file system: how much there is, and the ways to need less or have
+/// more.
 std::string room_left(const std::string& path) {
   struct statvfs system {};
   const std::string dir = path.substr(0, path.find_last_of('/') + 1);
   if (::statvfs(dir.c_str(), &system) != 0) return "";
   return "; " + dir + " has " + std::to_string(system.f_bavail * system.f_frsize) +
-         " bytes left: make room there, or choose another directory (--dir) or a smaller segment (--size, --slots)";
+         " bytes left: make room there, or choose another directory (--dir) or a smaller segment "
+         "(--size, --slots)";
 }
 
 /// Without the signal that a file-size limit would end the process with: its error says enough.
@@ -101,7 +105,8 @@ void Segment::adopt(bip::mapped_region region, int fd, const Geometry& geometry,
 
 bool Segment::named() const {
   struct stat file {};
-  if (::stat(path_.c_str(), &file) != 0) return errno != ENOENT && errno != ENOTDIR;  // else somebody hides it
+  // else somebody hides it
+  if (::stat(path_.c_str(), &file) != 0) return errno != ENOENT && errno != ENOTDIR;
   return file.st_dev == device_ && file.st_ino == inode_;
 }
 
@@ -109,7 +114,8 @@ bool Segment::map_ahead(std::uint64_t& from) const {
   constexpr std::uint64_t kSlice = 2U << 20;
   constexpr int kPopulateWrite = 23;  // MADV_POPULATE_WRITE, since Linux 5.14
   const auto page = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
-  const std::uint64_t begin = (offsets_.slots & ~(page - 1)) + from, end = offsets_.block_words & ~(page - 1);
+  const std::uint64_t begin = (offsets_.slots & ~(page - 1)) + from,
+                      end = offsets_.block_words & ~(page - 1);
   if (begin >= end) return false;
   from += kSlice;
   return ::madvise(base_ + begin, std::min(kSlice, end - begin), kPopulateWrite) == 0;
@@ -118,30 +124,38 @@ bool Segment::map_ahead(std::uint64_t& from) const {
 Opened open_segment(const std::string& path, std::uint64_t upper_fingerprint, bool writable) {
   struct stat status {};
   if (::stat(path.c_str(), &status) != 0)
-    return refuse(errno == EACCES ? OpenCode::kNoPermission : OpenCode::kNoFile, path + ": " + reason(errno));
+    return refuse(errno == EACCES ? OpenCode::kNoPermission : OpenCode::kNoFile,
+                  path + ": " + reason(errno));
   if (!S_ISREG(status.st_mode)) return refuse(OpenCode::kNotASegment, path + " is no regular file");
   const auto size = static_cast<std::uint64_t>(status.st_size);
   if (::access(path.c_str(), writable ? R_OK | W_OK : R_OK) != 0)
-    return refuse(OpenCode::kNoPermission, path + ": " + reason(errno) + " (needs the segment's user or group)");
-  if (size < sizeof(Header)) return refuse(OpenCode::kNotASegment, path + " is too short to be a segment");
+    return refuse(OpenCode::kNoPermission,
+                  path + ": " + reason(errno) + " (needs the segment's user or group)");
+  if (size < sizeof(Header))
+    return refuse(OpenCode::kNotASegment, path + " is too short to be a segment");
   try {
     const auto access = writable ? bip::read_write : bip::read_only;
     const bip::file_mapping file(path.c_str(), access);
     bip::mapped_region region(file, access, 0, size);
     const auto& header = *static_cast<const Header*>(region.get_address());
-    if (header.magic != kMagic) return refuse(OpenCode::kNotASegment, path + " is not an ojs-shm segment");
+    if (header.magic != kMagic)
+      return refuse(OpenCode::kNotASegment, path + " is not an ojs-shm segment");
     if (header.ready.load() != kReady)  // PAIR segment-ready
       return refuse(OpenCode::kNotReady, path + " was never finished; remove it");
     if (header.format != kFormat)
-      return refuse(OpenCode::kOtherFormat, path + " has segment format " + std::to_string(header.format) +
+      return refuse(OpenCode::kOtherFormat, path + " has segment format " +
+                                                std::to_string(header.format) +
                                                 ", this library speaks " + std::to_string(kFormat));
     if (header.fingerprint != layout_fingerprint(upper_fingerprint))
-      return refuse(OpenCode::kOtherLayout, path + " was made by a library built with another layout");
+      return refuse(OpenCode::kOtherLayout,
+                    path + " was made by a library built with another layout");
     const Geometry geometry = header.geometry;  // copied once, judged, and never read again
     if (!plausible(geometry) || offsets_of(geometry).end != size || header.size_bytes != size)
-      return refuse(OpenCode::kTorn, path + " is truncated or damaged: its sizes contradict each other");
+      return refuse(OpenCode::kTorn,
+                    path + " is truncated or damaged: its sizes contradict each other");
     Opened opened;
-    opened.segment.adopt(std::move(region), file.get_mapping_handle().handle, geometry, writable, path);
+    opened.segment.adopt(std::move(region), file.get_mapping_handle().handle, geometry, writable,
+                         path);
     opened.code = OpenCode::kOk;
     return opened;
   } catch (const bip::interprocess_exception& error) {
@@ -150,8 +164,10 @@ Opened open_segment(const std::string& path, std::uint64_t upper_fingerprint, bo
   }
 }
 
-Opened make_segment(const std::string& path, const MakeSpec& spec, void (*fill)(Segment&, void*), void* context) {
-  if (!plausible(spec.geometry)) return refuse(OpenCode::kSystem, "the chosen sizes are out of range");
+Opened make_segment(const std::string& path, const MakeSpec& spec, void (*fill)(Segment&, void*),
+                    void* context) {
+  if (!plausible(spec.geometry))
+    return refuse(OpenCode::kSystem, "the chosen sizes are out of range");
   const std::uint64_t size = offsets_of(spec.geometry).end;
   if (::access(path.c_str(), F_OK) == 0) return refuse(OpenCode::kExists, path + " exists");
   std::string temporary;
@@ -172,7 +188,8 @@ Opened make_segment(const std::string& path, const MakeSpec& spec, void (*fill)(
     const struct group* group = ::getgrnam(spec.group.c_str());
     if (group == nullptr || ::fchown(file.fd, static_cast<uid_t>(-1), group->gr_gid) != 0) {
       drop_temporary();
-      return refuse(OpenCode::kNoPermission, "cannot give " + path + " to group '" + spec.group + "'");
+      return refuse(OpenCode::kNoPermission,
+                    "cannot give " + path + " to group '" + spec.group + "'");
     }
   }
   if (::fchmod(file.fd, spec.mode) != 0) {
@@ -182,7 +199,8 @@ Opened make_segment(const std::string& path, const MakeSpec& spec, void (*fill)(
   const std::string by_descriptor = "/proc/self/fd/" + std::to_string(file.fd);
   Opened opened;
   try {
-    bip::mapped_region region(bip::file_mapping(by_descriptor.c_str(), bip::read_write), bip::read_write, 0, size);
+    bip::mapped_region region(bip::file_mapping(by_descriptor.c_str(), bip::read_write),
+                              bip::read_write, 0, size);
     opened.segment.adopt(std::move(region), file.fd, spec.geometry, true, path);
   } catch (const bip::interprocess_exception& error) {
     drop_temporary();
@@ -198,13 +216,16 @@ Opened make_segment(const std::string& path, const MakeSpec& spec, void (*fill)(
   read_boot_id(header.boot);
   header.made_at_ms = now_ms(opened.segment);
   fill(opened.segment, context);
-  header.ready.store(kReady, Point::kNone);  // PAIR segment-ready; NO CRASH POINT: the file has no name yet
-  const int linked = temporary.empty()
-                         ? ::linkat(AT_FDCWD, by_descriptor.c_str(), AT_FDCWD, path.c_str(), AT_SYMLINK_FOLLOW)
-                         : ::link(temporary.c_str(), path.c_str());
+  header.ready.store(kReady,
+                     Point::kNone);  // PAIR segment-ready; NO CRASH POINT: the file has no name yet
+  const int linked = temporary.empty() ? ::linkat(AT_FDCWD, by_descriptor.c_str(), AT_FDCWD,
+                                                  path.c_str(), AT_SYMLINK_FOLLOW)
+                                       : ::link(temporary.c_str(), path.c_str());
   const int error = errno;
   drop_temporary();
-  if (linked != 0) return refuse(error == EEXIST ? OpenCode::kExists : OpenCode::kSystem, path + ": " + reason(error));
+  if (linked != 0)
+    return refuse(error == EEXIST ? OpenCode::kExists : OpenCode::kSystem,
+                  path + ": " + reason(error));
   opened.code = OpenCode::kOk;
   return opened;
 }
@@ -216,7 +237,8 @@ void read_boot_id(std::uint64_t (&boot)[2]) {
   char text[40] = {};
   const std::size_t got = std::fread(text, 1, 36, file);
   std::fclose(file);
-  for (std::size_t i = 0; i < got; ++i) boot[i % 2] = boot[i % 2] * 131 + static_cast<unsigned char>(text[i]);
+  for (std::size_t i = 0; i < got; ++i)
+    boot[i % 2] = boot[i % 2] * 131 + static_cast<unsigned char>(text[i]);
 }
 
 std::uint64_t now_ms(const Segment& segment) {
@@ -226,12 +248,14 @@ std::uint64_t now_ms(const Segment& segment) {
     return offset & ~kStandingClock;
   timespec now;
   ::clock_gettime(CLOCK_REALTIME_COARSE, &now);
-  return static_cast<std::uint64_t>(now.tv_sec) * 1000 + static_cast<std::uint64_t>(now.tv_nsec) / 1'000'000 + offset;
+  return static_cast<std::uint64_t>(now.tv_sec) * 1000 +
+         static_cast<std::uint64_t>(now.tv_nsec) / 1'000'000 + offset;
 }
 
 std::uint64_t random_u64() {
   std::uint64_t value = 0;
-  if (::getrandom(&value, sizeof value, 0) != static_cast<ssize_t>(sizeof value)) value = 0x9E3779B97F4A7C15ULL;
+  if (::getrandom(&value, sizeof value, 0) != static_cast<ssize_t>(sizeof value))
+    value = 0x9E3779B97F4A7C15ULL;
   return value;
 }
 

@@ -61,9 +61,11 @@ Status share_among_tenants(engine::Actor& actor, std::uint32_t q, const TenantFa
     if (!actor.set_tenant_weight(q, tenant, weight)) return no_rules("tenant_fairness.weights");
   for (const auto& [tenant, weight] : internal::describe_fairness(actor.store(), q).weights)
     for (const std::string& name : {tenant, "tenant:" + tenant})  // it may stand under both
-      if (std::none_of(weights.begin(), weights.end(), [&](const auto& each) { return each.first == name; }))
+      if (std::none_of(weights.begin(), weights.end(),
+                       [&](const auto& each) { return each.first == name; }))
         actor.set_tenant_weight(q, name, 0);
-  actor.set_fairness(q, engine::Fairness(fairness.enabled, !weights.empty(), fairness.default_weight));
+  actor.set_fairness(q,
+                     engine::Fairness(fairness.enabled, !weights.empty(), fairness.default_weight));
   return {};
 }
 
@@ -75,11 +77,13 @@ Status bound_tenants(engine::Actor& actor, std::uint32_t q, const QueueSettings&
       if (!actor.set_tenant_rule_bounds(q, bound.tenant, bound.max_depth, bound.max_size_bytes))
         return no_rules("backpressure.tenant_bounds");
     for (const TenantBound& before : internal::describe_tenant_bounds(actor.store(), q))
-      if (std::none_of(bounds.begin(), bounds.end(), [&](const auto& each) { return each.tenant == before.tenant; }))
+      if (std::none_of(bounds.begin(), bounds.end(),
+                       [&](const auto& each) { return each.tenant == before.tenant; }))
         actor.set_tenant_rule_bounds(q, before.tenant, {}, {});
   }
-  actor.set_tenant_bounds(q, {settings.tenant_max_depth.value_or(record.tenant_max_depth.load()),
-                              settings.tenant_max_size_bytes.value_or(record.tenant_max_bytes.load())});
+  actor.set_tenant_bounds(
+      q, {settings.tenant_max_depth.value_or(record.tenant_max_depth.load()),
+          settings.tenant_max_size_bytes.value_or(record.tenant_max_bytes.load())});
   return {};
 }
 
@@ -90,25 +94,32 @@ Status Admin::set_queue(std::string_view name, const QueueSettings& settings) {
   if (Status checked = internal::check_queue(name, settings); !checked) return checked;
   engine::Actor& actor = impl_->handle->actor();
   const engine::Convention convention = actor.store().convention();
-  const auto aging = settings.aging ? internal::read_aging(convention, *settings.aging) : engine::Aging();
+  const auto aging =
+      settings.aging ? internal::read_aging(convention, *settings.aging) : engine::Aging();
   if (!aging) return aging.error();
-  const auto weights = internal::read_weights(convention, settings.level_weights.value_or(std::vector<LevelWeight>{}));
+  const auto weights = internal::read_weights(
+      convention, settings.level_weights.value_or(std::vector<LevelWeight>{}));
   if (!weights) return weights.error();
-  const auto tenants = internal::read_tenant_weights(settings.tenant_fairness.value_or(TenantFairness{}));
+  const auto tenants =
+      internal::read_tenant_weights(settings.tenant_fairness.value_or(TenantFairness{}));
   if (!tenants) return tenants.error();
   std::uint32_t q = actor.ensure_queue(name, false);  // settings that are refused make no queue
-  const engine::QueueRecord* const found = q == engine::kNoIndex ? nullptr : &actor.store().queue(q);
+  const engine::QueueRecord* const found =
+      q == engine::kNoIndex ? nullptr : &actor.store().queue(q);
   const engine::Aging before = found == nullptr || (settings.aging && settings.aging->inherit)
                                    ? engine::Aging(actor.store().header().aging.load())
                                    : actor.store().aging(*found);
   const bool ages = (aging->set() ? aging.value() : before).enabled();
-  const bool weighted =
-      settings.level_weights ? !weights->empty() : found != nullptr && (found->flags.load() & engine::kWeighted) != 0;
-  // Who was killed between the two has left both behind, and a queue in that state can still be paused or bounded.
+  const bool weighted = settings.level_weights
+                            ? !weights->empty()
+                            : found != nullptr && (found->flags.load() & engine::kWeighted) != 0;
+  // Who was killed between the two has left both behind, and a queue in that state can still be
+  // paused or bounded.
   if (settings.aging || settings.level_weights)
     if (Status checked = internal::check_order(name, ages, weighted); !checked) return checked;
   q = actor.ensure_queue(name);
-  if (q == engine::kNoIndex) return internal::error_of(engine::Outcome::kNoQueues, actor.store(), q, name);
+  if (q == engine::kNoIndex)
+    return internal::error_of(engine::Outcome::kNoQueues, actor.store(), q, name);
   const engine::QueueRecord& record = actor.store().queue(q);
   const auto done = [&](engine::Outcome outcome) -> Status {
     if (outcome == engine::Outcome::kOk) return {};
@@ -120,7 +131,9 @@ Status Admin::set_queue(std::string_view name, const QueueSettings& settings) {
   if (settings.level_weights)
     if (Status set = done(actor.set_level_weights(q, weights.value())); !set) return set;
   if (settings.tenant_fairness)
-    if (Status set = share_among_tenants(actor, q, *settings.tenant_fairness, tenants.value()); !set) return set;
+    if (Status set = share_among_tenants(actor, q, *settings.tenant_fairness, tenants.value());
+        !set)
+      return set;
   if (settings.tenant_max_depth || settings.tenant_max_size_bytes || settings.tenant_bounds)
     if (Status set = bound_tenants(actor, q, settings); !set) return set;
   if (settings.aging) actor.set_aging(q, aging.value());
@@ -128,7 +141,8 @@ Status Admin::set_queue(std::string_view name, const QueueSettings& settings) {
     actor.set_bounds(q, settings.max_depth.value_or(record.max_depth.load()),
                      settings.max_size_bytes.value_or(record.max_bytes.load()));
   if (settings.strategy || settings.warning_threshold || settings.drop)
-    actor.set_backpressure(q, internal::read_backpressure(settings, engine::Backpressure(record.backpressure.load())));
+    actor.set_backpressure(
+        q, internal::read_backpressure(settings, engine::Backpressure(record.backpressure.load())));
   if (settings.paused) actor.set_paused(q, *settings.paused);
   return {};
 }
@@ -136,14 +150,16 @@ Status Admin::set_queue(std::string_view name, const QueueSettings& settings) {
 Status Admin::set_default_aging(const AgingSettings& settings) {
   if (impl_->handle->closed()) return internal::closed();
   engine::Actor& actor = impl_->handle->actor();
-  if (Status checked = internal::check_default_aging(actor.store().convention(), settings); !checked) return checked;
+  if (Status checked = internal::check_default_aging(actor.store().convention(), settings);
+      !checked)
+    return checked;
   const auto aging = internal::read_aging(actor.store().convention(), settings);
   for (std::uint32_t q = 0; q < actor.store().queue_count(); ++q) {
     const engine::QueueRecord& record = actor.store().queue(q);
     const bool follows = !engine::Aging(record.aging.load()).set();
     const bool weighted = (record.flags.load() & engine::kWeighted) != 0;
-    if (Status checked =
-            internal::check_order(actor.store().queue_name(q), follows && aging.value().enabled(), weighted);
+    if (Status checked = internal::check_order(actor.store().queue_name(q),
+                                               follows && aging.value().enabled(), weighted);
         !checked)
       return checked;
   }
@@ -162,7 +178,8 @@ Result<bool> Admin::set_pool(std::string_view name, const PoolSettings& settings
       return internal::error_of(engine::Outcome::kNoQueues, actor.store(), engine::kNoIndex, queue);
   }
   bool made = false;
-  if (const engine::Outcome outcome = actor.set_pool(name, spec, made); outcome != engine::Outcome::kOk)
+  if (const engine::Outcome outcome = actor.set_pool(name, spec, made);
+      outcome != engine::Outcome::kOk)
     return internal::error_of(outcome, actor.store(), engine::kNoIndex, name);
   return made;
 }
@@ -179,7 +196,8 @@ Status Admin::remove_pool(std::string_view name) {
 Status Admin::set_limit(std::string_view key, const RateLimit& limit) {
   if (impl_->handle->closed()) return internal::closed();
   if (Status checked = internal::check_limit(key, limit, true); !checked) return checked;
-  const engine::Outcome outcome = impl_->handle->actor().set_limit(key, internal::settings_of(limit));
+  const engine::Outcome outcome =
+      impl_->handle->actor().set_limit(key, internal::settings_of(limit));
   if (outcome == engine::Outcome::kOk) return {};
   return internal::error_of(outcome, impl_->handle->store(), engine::kNoIndex, key);
 }
@@ -189,7 +207,12 @@ Status Admin::clear_limit(std::string_view key) {
   const engine::Outcome outcome = impl_->handle->actor().clear_limit(key);
   if (outcome == engine::Outcome::kOk) return {};
   if (outcome == engine::Outcome::kNotFound)
-    return Error{Code::kNotFound, "there is no limit with the key '" + std::string(key) + "'", "key", 0, 0, ""};
+    return Error{Code::kNotFound,
+                 "there is no limit with the key '" + std::string(key) + "'",
+                 "key",
+                 0,
+                 0,
+                 ""};
   return internal::error_of(outcome, impl_->handle->store(), engine::kNoIndex, key);
 }
 
@@ -216,7 +239,8 @@ Status Admin::set_default_priority(std::string_view type, std::optional<std::int
     rank = checked.value();
   }
   if (!actor.set_type_rank(engine::Store::hash_name(type), rank))
-    return Error{Code::kSegmentFull, "all 256 default priorities of types are taken", "types", 256, 256, ""};
+    return Error{
+        Code::kSegmentFull, "all 256 default priorities of types are taken", "types", 256, 256, ""};
   return {};
 }
 
@@ -230,14 +254,19 @@ Status dead_letter(Handle& handle, std::string_view id,
   engine::JobState found{};
   const engine::Outcome outcome = (handle.actor().*operation)(*parsed, found);
   if (outcome == engine::Outcome::kOk) return {};
-  if (outcome == engine::Outcome::kWrongState) return internal::wrong_state(id, found, "a dead letter");
+  if (outcome == engine::Outcome::kWrongState)
+    return internal::wrong_state(id, found, "a dead letter");
   return internal::error_of(outcome, handle.store(), engine::kNoIndex, id);
 }
 
 }  // namespace
 
-Status Admin::retry_dead(std::string_view id) { return dead_letter(*impl_->handle, id, &engine::Actor::retry_dead); }
-Status Admin::drop_dead(std::string_view id) { return dead_letter(*impl_->handle, id, &engine::Actor::drop_dead); }
+Status Admin::retry_dead(std::string_view id) {
+  return dead_letter(*impl_->handle, id, &engine::Actor::retry_dead);
+}
+Status Admin::drop_dead(std::string_view id) {
+  return dead_letter(*impl_->handle, id, &engine::Actor::drop_dead);
+}
 
 Result<std::uint32_t> Admin::repair() {
   if (impl_->handle->closed()) return internal::closed();

@@ -7,14 +7,16 @@ namespace {
 
 /// Where the action could only fail: what is chosen and counted is what it can be done to.
 JobFilter narrowed(JobFilter filter, BulkAction action) {
-  filter.dead_letter = filter.dead_letter || action == BulkAction::kRetryDead || action == BulkAction::kDropDead;
+  filter.dead_letter =
+      filter.dead_letter || action == BulkAction::kRetryDead || action == BulkAction::kDropDead;
   return filter;
 }
 
 bool concerns(const JobInfo& job, BulkAction action) {
   switch (action) {
     case BulkAction::kCancel: return !is_terminal(job.state);
-    case BulkAction::kPromote: return job.state == State::kScheduled || job.state == State::kRetryable;
+    case BulkAction::kPromote:
+      return job.state == State::kScheduled || job.state == State::kRetryable;
     case BulkAction::kRetryDead:
     case BulkAction::kDropDead: return job.dead_letter;
   }

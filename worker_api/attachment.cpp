@@ -31,12 +31,13 @@ Registry& registry() {
 }
 
 void watch_forks() {
-  static const int once = ::pthread_atfork([] { registry().mutex.lock(); }, [] { registry().mutex.unlock(); },
-                                           [] {
-                                             for (Attachment* attachment : registry().all) attachment->mark_forked();
-                                             registry().all.clear();
-                                             registry().mutex.unlock();
-                                           });
+  static const int once =
+      ::pthread_atfork([] { registry().mutex.lock(); }, [] { registry().mutex.unlock(); },
+                       [] {
+                         for (Attachment* attachment : registry().all) attachment->mark_forked();
+                         registry().all.clear();
+                         registry().mutex.unlock();
+                       });
   (void)once;
 }
 
@@ -49,7 +50,8 @@ bool is_link(const std::string& path) {
 std::string real_path_of(const SegmentName& name) {
   const std::string path = path_of(name);
   std::error_code unknown;
-  const std::string real = is_link(path) ? std::filesystem::canonical(path, unknown).string() : path;
+  const std::string real =
+      is_link(path) ? std::filesystem::canonical(path, unknown).string() : path;
   return unknown ? path : real;
 }
 
@@ -58,21 +60,25 @@ Error no_segment(const SegmentName& name) {
   struct stat status {};
   const bool folder = ::stat(name.dir.c_str(), &status) == 0 && S_ISDIR(status.st_mode);
   const std::string where = name.dir == SegmentName{}.dir ? "" : " --dir " + name.dir;
-  Error error{Code::kCannotAttach, "no segment '" + name.name + "' in " + name.dir, "segment", 0, 0, ""};
+  Error error{
+      Code::kCannotAttach, "no segment '" + name.name + "' in " + name.dir, "segment", 0, 0, ""};
   const std::string path = path_of(name);
   if (is_link(path)) {
     std::error_code unknown;
-    error.message = path + " is a symbolic link to " + std::filesystem::read_symlink(path, unknown).string() +
+    error.message = path + " is a symbolic link to " +
+                    std::filesystem::read_symlink(path, unknown).string() +
                     ", where no file is; `ojs-shm rm " + name.name + where +
                     "` removes the link, or choose another --name";
   } else {
-    error.message += folder ? "; start one: ojs-shm-broker --name " + name.name + where : ", which is no directory";
+    error.message += folder ? "; start one: ojs-shm-broker --name " + name.name + where
+                            : ", which is no directory";
   }
   return error;
 }
 
 /// Why there is no lock file to be had. `making`: none was there.
-Error no_locks(const shm::LockFile& locks, const SegmentName& name, const std::string& problem, bool making) {
+Error no_locks(const shm::LockFile& locks, const SegmentName& name, const std::string& problem,
+               bool making) {
   Error error{Code::kCannotAttach, problem, shm::LockFile::path_of(path_of(name)), 0, 0, ""};
   switch (locks.error()) {
     case EACCES:
@@ -83,10 +89,13 @@ Error no_locks(const shm::LockFile& locks, const SegmentName& name, const std::s
     case EMFILE:
     case ENFILE:
     case ENOMEM: error.code = Code::kInternal; break;
-    case ELOOP: error.message = error.subject + " is a symbolic link, which no lock file may be; remove it"; break;
+    case ELOOP:
+      error.message = error.subject + " is a symbolic link, which no lock file may be; remove it";
+      break;
     default:
       if (making)
-        error.message = "no file can be made in " + name.dir + ": " + std::generic_category().message(locks.error()) +
+        error.message = "no file can be made in " + name.dir + ": " +
+                        std::generic_category().message(locks.error()) +
                         "; choose another directory (--dir)";
   }
   return error;
@@ -98,18 +107,20 @@ std::string problem_of(const SegmentName& name) {
   if (name.name.empty() || name.name.size() > 64 || name.name.front() == '.')
     return "a segment's name has 1 to 64 characters and does not begin with a dot";
   for (const char c : name.name)
-    if (!((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' || c == '_' ||
-          c == '-'))
+    if (!((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' ||
+          c == '_' || c == '-'))
       return "a segment's name has only letters, digits, '.', '_' and '-'";
-  if (name.name.ends_with(".lock")) return "a segment's name does not end in .lock: such a file belongs to another";
+  if (name.name.ends_with(".lock"))
+    return "a segment's name does not end in .lock: such a file belongs to another";
   if (name.dir.empty()) return "the directory is empty";
   return {};
 }
 
 std::string how_to_move(const SegmentName& name, std::string_view whose) {
   const std::string where = name.dir == SegmentName{}.dir ? "" : " --dir " + name.dir;
-  return "; its jobs move to another segment by `ojs-shm export " + name.name + where + " > " + name.name + ".ndjson`" +
-         std::string(whose) + " and `ojs-shm import " + name.name + ".ndjson --name NEW" + where + "`";
+  return "; its jobs move to another segment by `ojs-shm export " + name.name + where + " > " +
+         name.name + ".ndjson`" + std::string(whose) + " and `ojs-shm import " + name.name +
+         ".ndjson --name NEW" + where + "`";
 }
 
 std::string path_of(const SegmentName& name) { return name.dir + "/ojs-shm." + name.name; }
@@ -147,13 +158,16 @@ void Attachment::mark_forked() {
   locks_.close();  // so that the parent's death frees its byte
 }
 
-/// Without its lock file nobody can tell who lives here, and a new one says that nobody does. Only when that is so.
+/// Without its lock file nobody can tell who lives here, and a new one says that nobody does. Only
+/// when that is so.
 Status Attachment::check_lock_file() const {
   const std::string path = shm::LockFile::path_of(segment_.path());
-  for (std::uint32_t i = 0; i < segment_.geometry().processes && ::access(path.c_str(), F_OK) != 0; ++i)
+  for (std::uint32_t i = 0; i < segment_.geometry().processes && ::access(path.c_str(), F_OK) != 0;
+       ++i)
     if (segment_.process(i).live.load() != 0 && shm::runs(segment_.process(i)))
       return Error{Code::kInUse,
-                   path + " is missing, but process " + std::to_string(segment_.process(i).pid.load()) +
+                   path + " is missing, but process " +
+                       std::to_string(segment_.process(i).pid.load()) +
                        " lives in the segment; end it first, or remove the segment by force",
                    "segment",
                    0,
@@ -193,14 +207,19 @@ Result<std::shared_ptr<Attachment>> Attachment::open(const SegmentName& name, Ro
   return attachment;
 }
 
-Result<std::shared_ptr<Attachment>> Attachment::create(const SegmentName& name, const SegmentOptions& options,
-                                                       Role role) {
+Result<std::shared_ptr<Attachment>> Attachment::create(const SegmentName& name,
+                                                       const SegmentOptions& options, Role role) {
   if (const std::string problem = problem_of(name); !problem.empty())
     return Error{Code::kInvalid, problem, "name", 0, 0, ""};
-  const auto convention = engine::convention_by_name(options.convention.empty() ? "ojs" : options.convention);
+  const auto convention =
+      engine::convention_by_name(options.convention.empty() ? "ojs" : options.convention);
   if (!convention)
-    return Error{
-        Code::kInvalid, "convention '" + options.convention + "' is none of ojs, ojs-core, qo", "convention", 0, 0, ""};
+    return Error{Code::kInvalid,
+                 "convention '" + options.convention + "' is none of ojs, ojs-core, qo",
+                 "convention",
+                 0,
+                 0,
+                 ""};
   engine::Plan plan;
   plan.size_bytes = options.size_bytes;
   plan.slots = options.slots;
@@ -216,9 +235,11 @@ Result<std::shared_ptr<Attachment>> Attachment::create(const SegmentName& name, 
   if (const engine::Measured measured = engine::measure(plan); !measured.problem.empty())
     return Error{Code::kInvalid, measured.problem, "size", 0, 0, "bytes"};
   if (!options.group.empty() && ::getgrnam(options.group.c_str()) == nullptr)
-    return Error{Code::kInvalid, "there is no group '" + options.group + "' (--group)", "group", 0, 0, ""};
+    return Error{
+        Code::kInvalid, "there is no group '" + options.group + "' (--group)", "group", 0, 0, ""};
   struct stat dir {};
-  if (::stat(name.dir.c_str(), &dir) != 0 ? errno == ENOENT || errno == ENOTDIR : !S_ISDIR(dir.st_mode))
+  if (::stat(name.dir.c_str(), &dir) != 0 ? errno == ENOENT || errno == ENOTDIR
+                                          : !S_ISDIR(dir.st_mode))
     return Error{Code::kCannotAttach,
                  "there is no directory " + name.dir + "; make it, or choose another (--dir)",
                  "dir",
@@ -231,11 +252,13 @@ Result<std::shared_ptr<Attachment>> Attachment::create(const SegmentName& name, 
   if (is_link(path_of(name))) return no_segment(name);  // no file may be made behind it
   // The lock file comes first: nobody may attach to a segment whose locks do not exist.
   shm::LockFile locks;
-  if (const std::string problem = locks.open(path_of(name), true, options.mode, options.group); !problem.empty())
+  if (const std::string problem = locks.open(path_of(name), true, options.mode, options.group);
+      !problem.empty())
     return no_locks(locks, name, problem, true);
   shm::Opened opened = engine::make(path_of(name), plan);
   if (opened.code != shm::OpenCode::kOk) {
-    if (::access(path_of(name).c_str(), F_OK) != 0) ::unlink(shm::LockFile::path_of(path_of(name)).c_str());
+    if (::access(path_of(name).c_str(), F_OK) != 0)
+      ::unlink(shm::LockFile::path_of(path_of(name)).c_str());
     return error_of(opened);
   }
   auto attachment = std::make_shared<Attachment>(std::move(opened.segment), name, role);
@@ -247,7 +270,7 @@ Result<std::shared_ptr<Attachment>> Attachment::create(const SegmentName& name, 
   return attachment;
 }
 
-// ---- lanes --------------------------------------------------------------------------------------------------------
+// ---- lanes --------------------------------------------------------------------------------------
 
 Result<std::uint32_t> Attachment::take_lane(bool for_service) {
   if (forked()) return closed();
@@ -259,15 +282,18 @@ Result<std::uint32_t> Attachment::take_lane(bool for_service) {
       std::uint32_t before = high.load();
       while (before <= i && !high.cas(before, i + 1, shm::Point::kLaneTaken)) {}
       shm::Half& process = segment_.lane(i).process;
-      if (process.load() == 0 && process.cas_once(0, process_ + 1, shm::Point::kLaneTaken)) return i;
+      if (process.load() == 0 && process.cas_once(0, process_ + 1, shm::Point::kLaneTaken))
+        return i;
     }
   } while (repair_the_dead() != 0);  // theirs come back
   return exhausted(store_, Pool::kHandles);
 }
 
-void Attachment::give_lane(std::uint32_t lane) { segment_.lane(lane).process.store(0, shm::Point::kLaneFreed); }
+void Attachment::give_lane(std::uint32_t lane) {
+  segment_.lane(lane).process.store(0, shm::Point::kLaneFreed);
+}
 
-// ---- the dead -----------------------------------------------------------------------------------------------------
+// ---- the dead -----------------------------------------------------------------------------------
 
 bool Attachment::alive(std::uint32_t process) const {
   if (segment_.process(process).live.load() == 0) return false;
@@ -282,16 +308,18 @@ bool Attachment::others_attached() const {
   return false;
 }
 
-/// The lock on the byte of the dead is the proof of death, and keeps other repairers away until we are done; if we die,
-/// it is free again, and the next one begins anew. Needs no lane and no record of our own. All of the dead at once, for
-/// the walks over the tables cost the same for one as for many.
+/// The lock on the byte of the dead is the proof of death, and keeps other repairers away until we
+/// are done; if we die, it is free again, and the next one begins anew. Needs no lane and no record
+/// of our own. All of the dead at once, for the walks over the tables cost the same for one as for
+/// many.
 std::string Deaths::text() const {
   std::string list;
   for (const std::uint32_t pid : pids) list += (list.empty() ? "" : ", ") + std::to_string(pid);
   const bool one = pids.size() == 1;
-  return "repaired after " + std::to_string(pids.size()) + (one ? " dead process (pid " : " dead processes (pids ") +
-         list + "; ended without detaching): " + std::to_string(mended) + (mended == 1 ? " slot" : " slots") +
-         " mended";
+  return "repaired after " + std::to_string(pids.size()) +
+         (one ? " dead process (pid " : " dead processes (pids ") + list +
+         "; ended without detaching): " + std::to_string(mended) +
+         (mended == 1 ? " slot" : " slots") + " mended";
 }
 
 std::uint32_t Attachment::repair_the_dead(Deaths* deaths) {
@@ -299,7 +327,9 @@ std::uint32_t Attachment::repair_the_dead(Deaths* deaths) {
   const std::lock_guard lock(repair_);  // when our keeper is at it, the caller finds its work done
   std::vector<std::uint32_t> dead, lanes;
   for (std::uint32_t i = 0; i < segment_.geometry().processes; ++i) {
-    if (i == process_ || segment_.process(i).live.load() == 0 || !locks_.try_lock(shm::kProcessByte + i)) continue;
+    if (i == process_ || segment_.process(i).live.load() == 0 ||
+        !locks_.try_lock(shm::kProcessByte + i))
+      continue;
     if (segment_.process(i).live.load() != 0)
       dead.push_back(i);
     else
@@ -341,7 +371,7 @@ void Attachment::ring_doorbell() {
   shm::futex_wake(segment_.header().doorbell, 1 << 20);
 }
 
-// ---- handles ------------------------------------------------------------------------------------------------------
+// ---- handles ------------------------------------------------------------------------------------
 
 Result<std::unique_ptr<Handle>> Handle::make(const Segment& segment) {
   const Result<std::uint32_t> lane = segment.attachment()->take_lane();
@@ -350,7 +380,9 @@ Result<std::unique_ptr<Handle>> Handle::make(const Segment& segment) {
 }
 
 Handle::Handle(Segment segment, std::uint32_t lane)
-    : segment_(std::move(segment)), attachment_(segment_.attachment()), actor_(attachment_->store(), lane) {}
+    : segment_(std::move(segment)),
+      attachment_(segment_.attachment()),
+      actor_(attachment_->store(), lane) {}
 
 Handle::~Handle() {
   if (attachment_->forked()) return;  // the parent goes on with it

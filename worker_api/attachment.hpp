@@ -30,14 +30,15 @@ struct Deaths {
   std::string text() const;
 };
 
-/// One attachment of this process: the mapping, the process record whose lock byte proves that we live, and a keeper
-/// thread that takes the supervisor's role when nobody has it. Thread-safe.
+/// One attachment of this process: the mapping, the process record whose lock byte proves that we
+/// live, and a keeper thread that takes the supervisor's role when nobody has it. Thread-safe.
 class Attachment : public std::enable_shared_from_this<Attachment> {
  public:
   enum class Role : std::uint8_t { kMember, kBroker, kObserver };
 
   static Result<std::shared_ptr<Attachment>> open(const SegmentName& name, Role role);
-  static Result<std::shared_ptr<Attachment>> create(const SegmentName& name, const SegmentOptions& options, Role role);
+  static Result<std::shared_ptr<Attachment>> create(const SegmentName& name,
+                                                    const SegmentOptions& options, Role role);
   Attachment(shm::Segment segment, SegmentName name, Role role);
   ~Attachment();
   Attachment(const Attachment&) = delete;
@@ -51,12 +52,13 @@ class Attachment : public std::enable_shared_from_this<Attachment> {
   /// True in the child of a fork: everything here belongs to the parent.
   bool forked() const noexcept { return forked_.get(); }
 
-  /// A lane for a handle, or, for service, also one of those that no handle gets. Errors: kSegmentFull when the
-  /// living have all of them.
+  /// A lane for a handle, or, for service, also one of those that no handle gets. Errors:
+  /// kSegmentFull when the living have all of them.
   Result<std::uint32_t> take_lane(bool for_service = false);
   void give_lane(std::uint32_t lane);
 
-  /// Mends after every process found dead; how many there were. One caller at a time, the others return 0 at once.
+  /// Mends after every process found dead; how many there were. One caller at a time, the others
+  /// return 0 at once.
   std::uint32_t repair_the_dead(Deaths* deaths = nullptr);
   /// Looks everywhere and mends what a repair cannot know of. For a quiet segment.
   std::uint32_t mend();
@@ -64,8 +66,10 @@ class Attachment : public std::enable_shared_from_this<Attachment> {
   bool alive(std::uint32_t process) const;
   bool others_attached() const;
 
-  /// Holds the supervisor's seat, already taken, until `stop` says so. `log` gets a line for each event.
-  void supervise(const std::function<bool()>& stop, const std::function<void(std::string_view)>& log);
+  /// Holds the supervisor's seat, already taken, until `stop` says so. `log` gets a line for each
+  /// event.
+  void supervise(const std::function<bool()>& stop,
+                 const std::function<void(std::string_view)>& log);
   /// Wakes whoever supervises.
   void ring_doorbell();
 
@@ -98,7 +102,8 @@ std::string path_of(const SegmentName& name);
 std::string problem_of(const SegmentName& name);
 Error error_of(const shm::Opened& opened);
 /// What the engine's outcome means to a caller; knows the pools of the segment.
-Error error_of(engine::Outcome outcome, engine::Store& store, std::uint32_t queue, std::string_view subject);
+Error error_of(engine::Outcome outcome, engine::Store& store, std::uint32_t queue,
+               std::string_view subject);
 /// Completes the error of a full queue, which names the queue already.
 /// `error` names the queue, and the tenant if the bound is a tenant's.
 void describe_refusal(const engine::Meeting& met, Error& error);
@@ -130,8 +135,8 @@ enum class SpecFault : std::uint8_t {
   kNoLimits,
   kBusy
 };
-/// Checks a spec and translates it into `job`, whose strings stay views into `spec`. A queue that does not exist is left
-/// open, kNoIndex, for Handle::make_queue().
+/// Checks a spec and translates it into `job`, whose strings stay views into `spec`. A queue that
+/// does not exist is left open, kNoIndex, for Handle::make_queue().
 SpecFault read_spec(engine::Actor& actor, const JobSpec& spec, engine::NewJob& job);
 Error error_of(SpecFault fault, const JobSpec& spec, engine::Store& store);
 Error closed();
@@ -153,9 +158,10 @@ class Handle {
 
   /// Reads a spec and makes its queue if need be.
   SpecFault read(const JobSpec& spec, engine::NewJob& job);
-  /// Makes the queue of jobs for which there is none yet, unless one of them, the one at `at`, will be refused: a queue
-  /// stays for ever.
-  SpecFault make_queue(std::span<const JobSpec> specs, std::span<engine::NewJob> jobs, std::size_t& at);
+  /// Makes the queue of jobs for which there is none yet, unless one of them, the one at `at`, will
+  /// be refused: a queue stays for ever.
+  SpecFault make_queue(std::span<const JobSpec> specs, std::span<engine::NewJob> jobs,
+                       std::size_t& at);
 
  private:
   Segment segment_;

@@ -45,10 +45,13 @@ std::string options_not_had(Attachment& attachment, const SegmentOptions& option
   const shm::Segment& segment = attachment.segment();
   const shm::Geometry& g = segment.geometry();
   std::ostringstream text;
-  const auto tell = [&text](std::string_view option, std::uint64_t has, std::uint64_t given, bool same) {
-    if (!same) text << (text.tellp() == 0 ? "" : ", ") << option << ' ' << has << " instead of " << given;
+  const auto tell = [&text](std::string_view option, std::uint64_t has, std::uint64_t given,
+                            bool same) {
+    if (!same)
+      text << (text.tellp() == 0 ? "" : ", ") << option << ' ' << has << " instead of " << given;
   };
-  const auto tell_if_given = [&tell](std::string_view option, std::uint64_t has, std::uint64_t given) {
+  const auto tell_if_given = [&tell](std::string_view option, std::uint64_t has,
+                                     std::uint64_t given) {
     tell(option, has, given, given == 0 || given == has);
   };
   const std::uint32_t handles = g.lanes - std::min(g.lanes, engine::kServiceLanes);
@@ -58,7 +61,8 @@ std::string options_not_had(Attachment& attachment, const SegmentOptions& option
   tell_if_given("max_body", attachment.store().max_body(), options.max_body_bytes);
   tell_if_given("handles", handles, options.max_handles);
   tell_if_given("retention (ms)", attachment.store().header().retention_ms, options.retention_ms);
-  // A segment is a little smaller than its size was chosen; so: would that size have come to this one?
+  // A segment is a little smaller than its size was chosen; so: would that size have come to this
+  // one?
   engine::Plan plan;
   plan.size_bytes = options.size_bytes;
   plan.slots = g.slots;
@@ -83,14 +87,21 @@ std::string options_not_had(Attachment& attachment, const SegmentOptions& option
 /// By whom, and what to do when that one does nothing.
 Error already_served(Attachment& attachment) {
   const SegmentName& name = attachment.name();
-  Error error{Code::kInUse, "a broker already serves segment '" + name.name + "' in " + name.dir, "broker", 0, 0, ""};
+  Error error{Code::kInUse,
+              "a broker already serves segment '" + name.name + "' in " + name.dir,
+              "broker",
+              0,
+              0,
+              ""};
   const std::uint32_t broker = attachment.segment().header().broker.load();
-  if (broker == 0 || broker > attachment.segment().geometry().processes) return error;  // it begins or ends just now
+  // it begins or ends just now
+  if (broker == 0 || broker > attachment.segment().geometry().processes) return error;
   const shm::ProcessRecord& record = attachment.segment().process(broker - 1);
   const std::string pid = std::to_string(record.pid.load());
   error.message += ": process " + pid;
   if (shm::stopped(record))
-    error.message += ", which is stopped; `kill -CONT " + pid + "` lets it go on, or end it first: kill -KILL " + pid;
+    error.message += ", which is stopped; `kill -CONT " + pid +
+                     "` lets it go on, or end it first: kill -KILL " + pid;
   return error;
 }
 
@@ -114,8 +125,8 @@ Result<Broker> Broker::start(const SegmentName& name, const SegmentOptions& opti
   if (impl->resumed && !options.convention.empty() && options.convention != found) {
     attachment->locks().unlock(shm::kBrokerSeat);
     return Error{Code::kOtherFormat,
-                 "segment '" + name.name + "' has the priority convention '" + std::string(found) + "', not '" +
-                     options.convention + "'" + internal::how_to_move(name),
+                 "segment '" + name.name + "' has the priority convention '" + std::string(found) +
+                     "', not '" + options.convention + "'" + internal::how_to_move(name),
                  "convention",
                  0,
                  0,

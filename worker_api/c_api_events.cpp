@@ -30,15 +30,19 @@ int64_t ojs_shm_next_event(ojs_shm_events* events, char* buffer, size_t size) {
 }
 
 int64_t ojs_shm_events_lost(ojs_shm_events* events) {
-  return entry(events, [&](Record&) -> int64_t { return static_cast<int64_t>(events->object.lost()); });
+  return entry(events,
+               [&](Record&) -> int64_t { return static_cast<int64_t>(events->object.lost()); });
 }
 
 int ojs_shm_set_strict_envelopes(ojs_shm_admin* admin, int on) {
-  return entry(admin, [&](Record& record) -> int { return record.done(admin->object.set_strict_envelopes(on != 0)); });
+  return entry(admin, [&](Record& record) -> int {
+    return record.done(admin->object.set_strict_envelopes(on != 0));
+  });
 }
 
 int ojs_shm_set_events(ojs_shm_admin* admin, int on) {
-  return entry(admin, [&](Record& record) -> int { return record.done(admin->object.set_events(on != 0)); });
+  return entry(
+      admin, [&](Record& record) -> int { return record.done(admin->object.set_events(on != 0)); });
 }
 
 }  // extern "C"

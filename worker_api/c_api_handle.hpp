@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// What all entries of the C ABI share: handles, the record of a failure, and the door that lets no exception out.
+// What all entries of the C ABI share: handles, the record of a failure, and the door that lets no
+// exception out.
 
 #include <cstddef>
 #include <cstdint>
@@ -99,7 +100,8 @@ auto entry(H* handle, Body&& body) noexcept -> decltype(body(std::declval<Record
   return guarded(handle->record, std::forward<Body>(body));
 }
 
-/// The door of every entry that makes a handle or needs none; failures are remembered for the thread.
+/// The door of every entry that makes a handle or needs none; failures are remembered for the
+/// thread.
 template <class Body>
 auto entry(Body&& body) noexcept -> decltype(body(std::declval<Record&>())) {
   return guarded(thread_record(), std::forward<Body>(body));
@@ -108,7 +110,8 @@ auto entry(Body&& body) noexcept -> decltype(body(std::declval<Record&>())) {
 /// The C++ object behind a handle that was given as an argument.
 template <class H>
 H& opened(H* handle) {
-  if (!is_open(handle)) wrong_argument(std::string(H::kName), "is NULL, closed or a handle of another kind");
+  if (!is_open(handle))
+    wrong_argument(std::string(H::kName), "is NULL, closed or a handle of another kind");
   return *handle;
 }
 
@@ -132,7 +135,9 @@ struct ojs_shm_producer : ojs_shm::c_api::Handle {
   static constexpr auto kKind = ojs_shm::c_api::Kind::kProducer;
   static constexpr std::string_view kName = "producer";
   explicit ojs_shm_producer(ojs_shm::Producer made, ojs_shm::ResilienceOptions options = {})
-      : Handle(kKind), resilient(std::move(made), std::move(options)), object(resilient.producer()) {}
+      : Handle(kKind),
+        resilient(std::move(made), std::move(options)),
+        object(resilient.producer()) {}
   ojs_shm::ResilientProducer resilient;
   ojs_shm::Producer& object;
 };

@@ -66,7 +66,8 @@ void append_queue(std::string& out, const QueueInfo& queue) {
   number(writer, "expired_total", queue.expired_total);
   number(writer, "reprioritized_total", queue.reprioritized_total);
   ObjectWriter levels(writer.open("available_by_priority"));  // best first
-  for (const auto& [priority, jobs] : queue.available_by_priority) number(levels, std::to_string(priority), jobs);
+  for (const auto& [priority, jobs] : queue.available_by_priority)
+    number(levels, std::to_string(priority), jobs);
   levels.close();
   writer.value("policy", ojs_shm::print_queue_policy(queue));
   writer.boolean("aging_inherited", queue.aging_is_default);
@@ -172,7 +173,8 @@ std::string print(const std::vector<LevelWaits>& waits) {
 }
 
 std::string print(const std::vector<LimitInfo>& limits) {
-  return list_of(limits, [](std::string& out, const LimitInfo& limit) { out += print_limit(limit); });
+  return list_of(limits,
+                 [](std::string& out, const LimitInfo& limit) { out += print_limit(limit); });
 }
 
 std::string print(const std::vector<SegmentFile>& files) {

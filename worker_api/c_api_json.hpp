@@ -7,7 +7,8 @@
 #include <ojs_shm/admin.hpp>
 #include <ojs_shm/observer.hpp>
 
-/// What an observer saw, as the JSON texts of the C ABI. Members only ever get added; times are RFC 3339.
+/// What an observer saw, as the JSON texts of the C ABI. Members only ever get added; times are RFC
+/// 3339.
 namespace ojs_shm::c_api {
 
 std::string print(const SegmentInfo& segment);

@@ -17,7 +17,8 @@ ojs_shm::Retry retry_of(const ojs_shm_retry* given) {
   if (given == nullptr) return retry;
   const ojs_shm_retry read = read_struct(given, "retry");
   known_flags(read.flags, OJS_SHM_RETRY_NO_JITTER | OJS_SHM_RETRY_DEAD_LETTER, "retry.flags");
-  if (read.backoff > OJS_SHM_BACKOFF_POLYNOMIAL) wrong_argument("retry.backoff", "is none of OJS_SHM_BACKOFF_");
+  if (read.backoff > OJS_SHM_BACKOFF_POLYNOMIAL)
+    wrong_argument("retry.backoff", "is none of OJS_SHM_BACKOFF_");
   if (read.max_attempts > UINT16_MAX) wrong_argument("retry.max_attempts", "must not exceed 65535");
   if (read.max_attempts != 0) retry.max_attempts = static_cast<std::uint16_t>(read.max_attempts);
   if (read.initial_ms != 0) retry.initial_ms = read.initial_ms;
@@ -32,13 +33,16 @@ ojs_shm::Retry retry_of(const ojs_shm_retry* given) {
 /// The views point into the caller's texts, and to `limit`.
 ojs_shm::JobSpec spec_of(const ojs_shm_job_spec* given, std::optional<ojs_shm::JobLimit>& limit) {
   const ojs_shm_job_spec read = read_struct(given, "job");
-  known_flags(read.flags, OJS_SHM_JOB_HAS_PRIORITY | OJS_SHM_JOB_PENDING | OJS_SHM_JOB_HAS_AGE_RATE, "job.flags");
+  known_flags(read.flags, OJS_SHM_JOB_HAS_PRIORITY | OJS_SHM_JOB_PENDING | OJS_SHM_JOB_HAS_AGE_RATE,
+              "job.flags");
   ojs_shm::JobSpec spec;
   spec.type = text(read.type, "job.type");
-  spec.args = json_text(text_or(read.args, read.args_size, spec.args), ojs_shm::json::Kind::kArray, "job.args");
+  spec.args = json_text(text_or(read.args, read.args_size, spec.args), ojs_shm::json::Kind::kArray,
+                        "job.args");
   spec.queue = text_or(read.queue, spec.queue);
   spec.id = text_or(read.id);
-  spec.extra = json_text_or_none(text_or(read.extra, read.extra_size), ojs_shm::json::Kind::kObject, "job.extra");
+  spec.extra = json_text_or_none(text_or(read.extra, read.extra_size), ojs_shm::json::Kind::kObject,
+                                 "job.extra");
   if ((read.flags & OJS_SHM_JOB_HAS_PRIORITY) != 0) spec.priority = read.priority;
   if ((read.flags & OJS_SHM_JOB_HAS_AGE_RATE) != 0) spec.priority_age_rate = read.priority_age_rate;
   spec.scheduled_at_ms = read.scheduled_at_ms;
@@ -71,7 +75,8 @@ struct Specs {
     const auto* bytes = reinterpret_cast<const unsigned char*>(given);
     for (std::size_t index = 0; index < count; ++index, bytes += distance) {
       const auto* job = reinterpret_cast<const ojs_shm_job_spec*>(bytes);
-      if (job->struct_size != distance) wrong_argument("jobs.struct_size", "must be the same in the whole array");
+      if (job->struct_size != distance)
+        wrong_argument("jobs.struct_size", "must be the same in the whole array");
       jobs.push_back(spec_of(job, limits[index]));
     }
   }
@@ -81,7 +86,8 @@ struct Specs {
 
 /// Writes them one after the other, where they are wanted.
 int put_ids(const std::vector<ojs_shm::JobIdText>& ids, char* place) {
-  for (std::size_t i = 0; place != nullptr && i < ids.size(); ++i) put_id(ids[i], place + i * OJS_SHM_ID_SIZE);
+  for (std::size_t i = 0; place != nullptr && i < ids.size(); ++i)
+    put_id(ids[i], place + i * OJS_SHM_ID_SIZE);
   return OJS_SHM_OK;
 }
 
@@ -89,7 +95,8 @@ ojs_shm::EnqueueOptions patience_of(std::int64_t timeout_ms) {
   return {.block_timeout = std::chrono::milliseconds(timeout_ms)};
 }
 
-std::int64_t give_job(Record& record, const ojs_shm::Result<ojs_shm::JobInfo>& job, char* buffer, std::size_t size) {
+std::int64_t give_job(Record& record, const ojs_shm::Result<ojs_shm::JobInfo>& job, char* buffer,
+                      std::size_t size) {
   if (!job) return record.fail(job.error());
   return record.give(ojs_shm::print_job(job.value()), buffer, size);
 }
@@ -118,7 +125,8 @@ int ojs_shm_enqueue(ojs_shm_producer* producer, const ojs_shm_job_spec* job, cha
   });
 }
 
-int ojs_shm_enqueue_batch(ojs_shm_producer* producer, const ojs_shm_job_spec* jobs, size_t count, char* ids) {
+int ojs_shm_enqueue_batch(ojs_shm_producer* producer, const ojs_shm_job_spec* jobs, size_t count,
+                          char* ids) {
   return entry(producer, [&](Record& record) -> int {
     if (count == 0) return OJS_SHM_OK;
     Specs specs(jobs, count);
@@ -129,17 +137,18 @@ int ojs_shm_enqueue_batch(ojs_shm_producer* producer, const ojs_shm_job_spec* jo
   });
 }
 
-int ojs_shm_enqueue_within(ojs_shm_producer* producer, const ojs_shm_job_spec* jobs, size_t count, int64_t timeout_ms,
-                           char* ids) {
+int ojs_shm_enqueue_within(ojs_shm_producer* producer, const ojs_shm_job_spec* jobs, size_t count,
+                           int64_t timeout_ms, char* ids) {
   return entry(producer, [&](Record& record) -> int {
     if (count == 0) return OJS_SHM_OK;
-    const auto made = producer->object.enqueue_batch(Specs(jobs, count).jobs, patience_of(timeout_ms));
+    const auto made =
+        producer->object.enqueue_batch(Specs(jobs, count).jobs, patience_of(timeout_ms));
     return made ? put_ids(made.value(), ids) : record.fail(made.error());
   });
 }
 
-int ojs_shm_enqueue_begin(ojs_shm_producer* producer, const ojs_shm_job_spec* jobs, size_t count, int64_t timeout_ms,
-                          ojs_shm_waiting** waiting) {
+int ojs_shm_enqueue_begin(ojs_shm_producer* producer, const ojs_shm_job_spec* jobs, size_t count,
+                          int64_t timeout_ms, ojs_shm_waiting** waiting) {
   return entry(producer, [&](Record& record) -> int {
     out(waiting, "waiting");
     auto begun = producer->object.begin(Specs(jobs, count).jobs, patience_of(timeout_ms));
@@ -152,7 +161,8 @@ int ojs_shm_enqueue_begin(ojs_shm_producer* producer, const ojs_shm_job_spec* jo
 int ojs_shm_enqueue_poll(ojs_shm_waiting* waiting, char* ids) {
   return entry(waiting, [&](Record& record) -> int {
     const auto decided = waiting->object.poll();
-    if (!decided) return record.fail({.code = ojs_shm::Code::kEmpty, .message = "it still waits for room"});
+    if (!decided)
+      return record.fail({.code = ojs_shm::Code::kEmpty, .message = "it still waits for room"});
     return *decided ? put_ids(decided->value(), ids) : record.fail(decided->error());
   });
 }
@@ -179,11 +189,13 @@ int ojs_shm_last_pressure(const ojs_shm_producer* producer, ojs_shm_pressure* pr
   });
 }
 
-int64_t ojs_shm_wait(ojs_shm_producer* producer, const char* id, int64_t timeout_ms, char* buffer, size_t size) {
+int64_t ojs_shm_wait(ojs_shm_producer* producer, const char* id, int64_t timeout_ms, char* buffer,
+                     size_t size) {
   return entry(producer, [&](Record& record) -> int64_t {
     const auto wanted = text(id, "id");
     const auto finished = in_pieces(
-        timeout_ms, [&](std::chrono::milliseconds piece) { return producer->object.wait(wanted, piece); },
+        timeout_ms,
+        [&](std::chrono::milliseconds piece) { return producer->object.wait(wanted, piece); },
         [](const auto& outcome) { return outcome.code() != ojs_shm::Code::kTimeout; });
     return give_job(record, finished, buffer, size);
   });
@@ -197,12 +209,14 @@ int64_t ojs_shm_get(ojs_shm_producer* producer, const char* id, char* buffer, si
 
 int64_t ojs_shm_cancel(ojs_shm_producer* producer, const char* id, char* buffer, size_t size) {
   return entry(producer, [&](Record& record) -> int64_t {
-    if (buffer == nullptr && size != 0) wrong_argument("buffer", "must not be NULL when size is not 0");
+    if (buffer == nullptr && size != 0)
+      wrong_argument("buffer", "must not be NULL when size is not 0");
     return give_job(record, producer->object.cancel(text(id, "id")), buffer, size);
   });
 }
 
-int ojs_shm_reprioritize(ojs_shm_producer* producer, const char* id, int64_t priority, int64_t* previous) {
+int ojs_shm_reprioritize(ojs_shm_producer* producer, const char* id, int64_t priority,
+                         int64_t* previous) {
   return entry(producer, [&](Record& record) -> int {
     const auto was = producer->object.reprioritize(text(id, "id"), priority);
     if (!was) return record.fail(was.error());
@@ -212,7 +226,9 @@ int ojs_shm_reprioritize(ojs_shm_producer* producer, const char* id, int64_t pri
 }
 
 int ojs_shm_activate(ojs_shm_producer* producer, const char* id) {
-  return entry(producer, [&](Record& record) -> int { return record.done(producer->object.activate(text(id, "id"))); });
+  return entry(producer, [&](Record& record) -> int {
+    return record.done(producer->object.activate(text(id, "id")));
+  });
 }
 
 }  // extern "C"

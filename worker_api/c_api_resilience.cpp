@@ -13,7 +13,8 @@ namespace {
 using namespace ojs_shm::c_api;
 using std::chrono::milliseconds;
 
-ojs_shm::ResilienceOptions resilience_of(const ojs_shm_resilience* given, const ojs_shm::Segment& segment) {
+ojs_shm::ResilienceOptions resilience_of(const ojs_shm_resilience* given,
+                                         const ojs_shm::Segment& segment) {
   const ojs_shm_resilience read = read_struct(given, "options");
   ojs_shm::ResilienceOptions options;
   options.retry.retries = read.retries;
@@ -24,7 +25,8 @@ ojs_shm::ResilienceOptions resilience_of(const ojs_shm_resilience* given, const 
     options.breaker = std::make_shared<ojs_shm::CircuitBreaker>(breaker);
   }
   if (read.buffer_jobs != 0) {
-    ojs_shm::LocalBufferOptions buffer{.max_jobs = read.buffer_jobs, .max_delay = options.retry.max_delay};
+    ojs_shm::LocalBufferOptions buffer{.max_jobs = read.buffer_jobs,
+                                       .max_delay = options.retry.max_delay};
     if (read.buffer_bytes != 0) buffer.max_bytes = read.buffer_bytes;
     auto started = ojs_shm::LocalBuffer::start(segment, buffer, options.breaker);
     if (!started) throw WrongArgument{started.error()};
@@ -62,12 +64,14 @@ std::string print_unsent(const std::vector<ojs_shm::UnsentJob>& jobs) {
 
 extern "C" {
 
-int ojs_shm_producer_open_resilient(const ojs_shm_segment* segment, const ojs_shm_resilience* options,
-                                    const ojs_shm_producer* like, ojs_shm_producer** producer) {
+int ojs_shm_producer_open_resilient(const ojs_shm_segment* segment,
+                                    const ojs_shm_resilience* options, const ojs_shm_producer* like,
+                                    ojs_shm_producer** producer) {
   return entry([&](Record& record) -> int {
     out(producer, "producer");
     const ojs_shm::Segment& attached = opened(segment).object;
-    if ((options == nullptr) == (like == nullptr)) wrong_argument("options", "or like must be given, not both");
+    if ((options == nullptr) == (like == nullptr))
+      wrong_argument("options", "or like must be given, not both");
     ojs_shm::ResilienceOptions shared =
         options != nullptr ? resilience_of(options, attached) : opened(like).resilient.options();
     auto made = ojs_shm::Producer::attach(attached);
@@ -88,14 +92,16 @@ int ojs_shm_flush(ojs_shm_producer* producer, int64_t timeout_ms) {
 
 int64_t ojs_shm_take_failed(ojs_shm_producer* producer, char* buffer, size_t size) {
   return entry(producer, [&](Record& record) -> int64_t {
-    if (buffer == nullptr && size != 0) wrong_argument("buffer", "must not be NULL when size is not 0");
+    if (buffer == nullptr && size != 0)
+      wrong_argument("buffer", "must not be NULL when size is not 0");
     return record.give(print_unsent(buffer_of(*producer).take_failed()), buffer, size);
   });
 }
 
 int64_t ojs_shm_close_buffer(ojs_shm_producer* producer, char* buffer, size_t size) {
   return entry(producer, [&](Record& record) -> int64_t {
-    if (buffer == nullptr && size != 0) wrong_argument("buffer", "must not be NULL when size is not 0");
+    if (buffer == nullptr && size != 0)
+      wrong_argument("buffer", "must not be NULL when size is not 0");
     return record.give(print_unsent(buffer_of(*producer).close()), buffer, size);
   });
 }

@@ -48,8 +48,8 @@ int ojs_shm_segment_attach(const char* name, const char* dir, ojs_shm_segment** 
   });
 }
 
-int ojs_shm_segment_create(const char* name, const char* dir, const ojs_shm_segment_options* options,
-                           ojs_shm_segment** segment) {
+int ojs_shm_segment_create(const char* name, const char* dir,
+                           const ojs_shm_segment_options* options, ojs_shm_segment** segment) {
   return entry([&](Record& record) -> int {
     out(segment, "segment");
     return keep(record, ojs_shm::Segment::create(name_of(name, dir), options_of(options)), segment);
@@ -69,17 +69,21 @@ int64_t ojs_shm_segment_convention(const ojs_shm_segment* segment, char* buffer,
 }
 
 int64_t ojs_shm_segment_path(const ojs_shm_segment* segment, char* buffer, size_t size) {
-  return entry([&](Record& record) -> int64_t { return record.give(opened(segment).object.path(), buffer, size); });
+  return entry([&](Record& record) -> int64_t {
+    return record.give(opened(segment).object.path(), buffer, size);
+  });
 }
 
 int64_t ojs_shm_segment_size_bytes(const ojs_shm_segment* segment) {
-  return entry([&](Record&) -> int64_t { return static_cast<int64_t>(opened(segment).object.size_bytes()); });
+  return entry([&](Record&) -> int64_t {
+    return static_cast<int64_t>(opened(segment).object.size_bytes());
+  });
 }
 
 int ojs_shm_segment_remove(const char* name, const char* dir, int force) {
   return entry([&](Record& record) -> int {
-    return record.done(ojs_shm::remove_segment(name_of(name, dir),
-                                               force != 0 ? ojs_shm::Removal::kForced : ojs_shm::Removal::kUnused));
+    return record.done(ojs_shm::remove_segment(
+        name_of(name, dir), force != 0 ? ojs_shm::Removal::kForced : ojs_shm::Removal::kUnused));
   });
 }
 

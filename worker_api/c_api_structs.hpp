@@ -20,7 +20,8 @@ namespace ojs_shm::c_api {
 inline std::string_view text_or(const char* text, std::string_view otherwise = {}) {
   return text == nullptr ? otherwise : std::string_view(text);
 }
-inline std::string_view text_or(const char* text, std::size_t size, std::string_view otherwise = {}) {
+inline std::string_view text_or(const char* text, std::size_t size,
+                                std::string_view otherwise = {}) {
   return text == nullptr || size == 0 ? text_or(text, otherwise) : std::string_view(text, size);
 }
 /// A text that may not.
@@ -32,13 +33,15 @@ std::string_view json_text(std::string_view given, json::Kind kind, const char* 
 std::string_view json_text_or_none(std::string_view given, json::Kind kind, const char* name);
 std::string_view json_text_or_none(std::string_view given, const char* name);
 
-/// The caller's size of a struct, refused when it cannot be one: nothing grows past 4 KiB, and fields come in eights.
+/// The caller's size of a struct, refused when it cannot be one: nothing grows past 4 KiB, and
+/// fields come in eights.
 template <class T>
 std::size_t given_size(const T* given, const char* name) {
   constexpr std::size_t kLargest = 4096;
   const std::size_t size = given->struct_size;
   if (size < sizeof given->struct_size || size > kLargest || size % alignof(T) != 0) {
-    wrong_argument(std::string(name) + ".struct_size", "is not the size of this struct; set it to its sizeof");
+    wrong_argument(std::string(name) + ".struct_size",
+                   "is not the size of this struct; set it to its sizeof");
   }
   return size;
 }
@@ -77,8 +80,8 @@ inline void known_flags(std::uint32_t flags, std::uint32_t known, const char* na
   if ((flags & ~known) != 0) newer_caller(name);
 }
 
-/// A wait of any length, negative meaning without end, in pieces on which no clock arithmetic can overflow.
-/// `wait` takes the length of a piece; `over` tells whether its outcome ends the whole.
+/// A wait of any length, negative meaning without end, in pieces on which no clock arithmetic can
+/// overflow. `wait` takes the length of a piece; `over` tells whether its outcome ends the whole.
 template <class Wait, class Over>
 auto in_pieces(std::int64_t timeout_ms, Wait wait, Over over) {
   constexpr std::int64_t kPiece = 3'600'000;

@@ -64,7 +64,8 @@ class LineSource {
   std::optional<std::string_view> next() {
     const ssize_t length = file_ == nullptr ? -1 : ::getline(&line_, &room_, file_);
     if (length < 0) return std::nullopt;
-    return std::string_view(line_, static_cast<std::size_t>(length - (line_[length - 1] == '\n' ? 1 : 0)));
+    return std::string_view(line_,
+                            static_cast<std::size_t>(length - (line_[length - 1] == '\n' ? 1 : 0)));
   }
   bool failed() const { return file_ == nullptr || std::ferror(file_) != 0; }
 
@@ -113,8 +114,8 @@ extern "C" {
 int64_t ojs_shm_export(const ojs_shm_segment* segment, int fd) {
   return entry([&](Record& record) -> int64_t {
     LineWriter writer(fd);
-    Status done =
-        ojs_shm::export_segment(opened(segment).object, [&](std::string_view line) { return writer.take(line); });
+    Status done = ojs_shm::export_segment(opened(segment).object,
+                                          [&](std::string_view line) { return writer.take(line); });
     if (done) done = writer.flush();
     return done ? writer.lines : record.fail(done.error());
   });

@@ -22,8 +22,10 @@ ojs_shm::WorkerOptions options_of(const ojs_shm_worker_options* given) {
   }
   options.lease_ms = read.lease_ms;
   options.spin_us = read.spin_us;
-  if ((read.flags & OJS_SHM_WORKER_WEIGHTED) != 0) options.strategy = ojs_shm::QueueStrategy::kWeighted;
-  if (read.weights != nullptr) options.weights.assign(read.weights, read.weights + options.queues.size());
+  if ((read.flags & OJS_SHM_WORKER_WEIGHTED) != 0)
+    options.strategy = ojs_shm::QueueStrategy::kWeighted;
+  if (read.weights != nullptr)
+    options.weights.assign(read.weights, read.weights + options.queues.size());
   options.pool = text_or(read.pool);
   options.concurrency = read.concurrency;
   options.lease_owned = (read.flags & OJS_SHM_WORKER_LEASE_OWNED) != 0;
@@ -79,7 +81,8 @@ int ojs_shm_job_new(ojs_shm_job** job) {
 int ojs_shm_job_read(const ojs_shm_job* job, ojs_shm_job_fields* fields) {
   return entry(job, [&](Record& record) -> int {
     if (!job->object.valid()) {
-      return record.fail({.code = ojs_shm::Code::kEmpty, .message = "nothing was fetched into this job handle"});
+      return record.fail(
+          {.code = ojs_shm::Code::kEmpty, .message = "nothing was fetched into this job handle"});
     }
     write_struct(fields, fields_of(job->object), "fields");
     return OJS_SHM_OK;
@@ -107,19 +110,23 @@ int ojs_shm_fetch(ojs_shm_worker* worker, ojs_shm_job* job, int64_t timeout_ms) 
     ojs_shm::Job& into = opened(job).object;
     if (timeout_ms == 0) return record.done(worker->object.try_fetch(into));
     return record.done(in_pieces(
-        timeout_ms, [&](std::chrono::milliseconds piece) { return worker->object.fetch(into, piece); },
+        timeout_ms,
+        [&](std::chrono::milliseconds piece) { return worker->object.fetch(into, piece); },
         [](const auto& outcome) { return outcome.code() != ojs_shm::Code::kTimeout; }));
   });
 }
 
-int64_t ojs_shm_fetch_batch(ojs_shm_worker* worker, ojs_shm_job* const* jobs, size_t count, int64_t timeout_ms) {
+int64_t ojs_shm_fetch_batch(ojs_shm_worker* worker, ojs_shm_job* const* jobs, size_t count,
+                            int64_t timeout_ms) {
   return entry(worker, [&](Record& record) -> int64_t {
     if (count == 0) return 0;
     out(jobs, "jobs");
-    // All handles are looked at before any job is taken: a job that has no place to go would be held by nobody.
+    // All handles are looked at before any job is taken: a job that has no place to go would be
+    // held by nobody.
     for (std::size_t index = 0; index < count; ++index) opened(jobs[index]);
     auto fetched = in_pieces(
-        timeout_ms, [&](std::chrono::milliseconds piece) { return worker->object.fetch_batch(count, piece); },
+        timeout_ms,
+        [&](std::chrono::milliseconds piece) { return worker->object.fetch_batch(count, piece); },
         [](const auto& outcome) { return !outcome.ok() || !outcome.value().empty(); });
     if (!fetched) return record.fail(fetched.error());
     std::size_t index = 0;
@@ -130,8 +137,8 @@ int64_t ojs_shm_fetch_batch(ojs_shm_worker* worker, ojs_shm_job* const* jobs, si
 
 int ojs_shm_ack(ojs_shm_worker* worker, ojs_shm_job* job, const char* result, size_t result_size) {
   return entry(worker, [&](Record& record) -> int {
-    return record.done(
-        worker->object.ack(opened(job).object, json_text_or_none(text_or(result, result_size), "result")));
+    return record.done(worker->object.ack(
+        opened(job).object, json_text_or_none(text_or(result, result_size), "result")));
   });
 }
 
@@ -153,10 +160,13 @@ int ojs_shm_nack(ojs_shm_worker* worker, ojs_shm_job* job, const ojs_shm_failure
 }
 
 int ojs_shm_requeue(ojs_shm_worker* worker, ojs_shm_job* job) {
-  return entry(worker, [&](Record& record) -> int { return record.done(worker->object.requeue(opened(job).object)); });
+  return entry(worker, [&](Record& record) -> int {
+    return record.done(worker->object.requeue(opened(job).object));
+  });
 }
 
-int ojs_shm_heartbeat(ojs_shm_worker* worker, ojs_shm_job* job, uint32_t lease_ms, uint64_t* deadline_ms) {
+int ojs_shm_heartbeat(ojs_shm_worker* worker, ojs_shm_job* job, uint32_t lease_ms,
+                      uint64_t* deadline_ms) {
   return entry(worker, [&](Record& record) -> int {
     const auto ends = worker->object.heartbeat(opened(job).object, lease_ms);
     if (!ends) return record.fail(ends.error());

@@ -11,8 +11,9 @@
 #include <ojs_shm/job.hpp>
 #include <ojs_shm/result.hpp>
 
-/// The one place of JSON below the tools: what an Open Job Spec envelope says becomes plain members and opaque text,
-/// and a job of the segment becomes an envelope again. Pure functions; thread-safe.
+/// The one place of JSON below the tools: what an Open Job Spec envelope says becomes plain members
+/// and opaque text, and a job of the segment becomes an envelope again. Pure functions;
+/// thread-safe.
 namespace ojs_shm {
 
 /// An enqueue request, understood. Times are Unix milliseconds, 0 where the client said nothing.
@@ -22,11 +23,15 @@ struct Envelope {
   std::string id;    ///< empty, or a UUIDv7 in lower case
   std::string args;  ///< the client's array, without white space between tokens
   std::string
-      extra;  ///< empty, or an object of all that must come back to whoever reads the job: meta, tags, retry and
-              ///< unique as they were sent, unknown members
+      /// empty, or an object of all that must come back to whoever reads the job: meta, tags, retry
+      /// and
+      extra;
+  ///< unique as they were sent, unknown members
   std::optional<std::int64_t> priority;  ///< not yet held against a convention
-  std::string vast_priority;             ///< as it was written, when 64 bits do not hold it; then in no range
-  std::string priority_name;             ///< instead of a number: a name that the caller must look up, or refuse
+  /// as it was written, when 64 bits do not hold it; then in no range
+  std::string vast_priority;
+  /// instead of a number: a name that the caller must look up, or refuse
+  std::string priority_name;
   std::vector<std::string>
       unknown;  ///< members that mean nothing here ("max_attemps", "options.prio"), kept in `extra`
   std::optional<std::uint32_t> priority_age_rate;
@@ -38,7 +43,8 @@ struct Envelope {
   Retry retry;
   std::optional<JobLimit> limit;  ///< `rate_limit`
   std::string tenant;             ///< `meta.tenant_id`
-  bool wants_unique = false;      ///< asked for in `extra`; whoever enqueues must grant or refuse it
+  /// asked for in `extra`; whoever enqueues must grant or refuse it
+  bool wants_unique = false;
   bool wants_rate_limit = false;  ///< as above
   bool wants_workflow = false;    ///< as above
 
@@ -49,23 +55,25 @@ struct Envelope {
 /// Whether `priority` may be a name instead of a number: for people, not on the wire.
 enum class PriorityNames : std::uint8_t { kRefused, kTaken };
 
-/// Reads an envelope. Every option may stand at the top or in `options`, in any of its spellings; the same option twice
-/// with different values is an error. Members that the system manages (state, attempt, ...) are ignored. Relative times
-/// count from `now_ms`. Source: ojs-core 5, ojs-json-format, ojs-retry; requirements B.2.
+/// Reads an envelope. Every option may stand at the top or in `options`, in any of its spellings;
+/// the same option twice with different values is an error. Members that the system manages (state,
+/// attempt, ...) are ignored. Relative times count from `now_ms`. Source: ojs-core 5,
+/// ojs-json-format, ojs-retry; requirements B.2.
 ///
-/// Errors: kInvalid; `subject` is the member ("priority", "retry.max_attempts"), or "json" when the text is no JSON.
-/// kTooLarge: a name or `meta` above its maximum, which is in `bound`.
+/// Errors: kInvalid; `subject` is the member ("priority", "retry.max_attempts"), or "json" when the
+/// text is no JSON. kTooLarge: a name or `meta` above its maximum, which is in `bound`.
 Result<Envelope> parse_envelope(std::string_view json, std::uint64_t now_ms,
                                 PriorityNames names = PriorityNames::kRefused);
 
 /// The members of an envelope that mean something, at the top and in `options`.
 std::span<const std::string_view> envelope_members();
 
-/// What `-i` on a command line means: an array is the args, anything else is their only element. Errors: kInvalid.
+/// What `-i` on a command line means: an array is the args, anything else is their only element.
+/// Errors: kInvalid.
 Result<std::string> args_of_input(std::string_view json);
 
-/// The job as clients receive it; members without a value are left out. Always JSON, whatever a native client or a
-/// crash left in the job's texts: what is no JSON is shown as a string.
+/// The job as clients receive it; members without a value are left out. Always JSON, whatever a
+/// native client or a crash left in the job's texts: what is no JSON is shown as a string.
 std::string print_job(const JobInfo& job);
 
 /// `meta.tenant_id` of a job's members; empty: it has none. Nothing: it is not a text.
@@ -76,7 +84,8 @@ inline std::string tenant_of(std::string_view extra) { return tenant_in(extra).v
 /// A job that is not in a segment, as an envelope that parse_envelope() reads as the same job.
 std::string print_envelope(const JobSpec& job);
 
-/// Whether the job's own `retry.non_retryable_errors`, which is kept in `extra`, forbids a retry after this error.
+/// Whether the job's own `retry.non_retryable_errors`, which is kept in `extra`, forbids a retry
+/// after this error.
 bool forbids_retry(std::string_view extra, std::string_view error_type);
 
 inline constexpr std::size_t kMaxMetaBytes = 64 * 1024;

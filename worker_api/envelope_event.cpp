@@ -26,8 +26,12 @@ void write_worker(ObjectWriter& data, const Event& event) {
 
 /// What only this type has. Source: ojs-events 4.
 void write_own(ObjectWriter& data, const Event& event) {
-  const auto time = [&](std::string_view name, std::uint64_t ms) { data.text(name, print_timestamp(ms)); };
-  const auto number = [&](std::string_view name, std::uint64_t n) { data.number(name, static_cast<std::int64_t>(n)); };
+  const auto time = [&](std::string_view name, std::uint64_t ms) {
+    data.text(name, print_timestamp(ms));
+  };
+  const auto number = [&](std::string_view name, std::uint64_t n) {
+    data.number(name, static_cast<std::int64_t>(n));
+  };
   if (event.type == "priority.changed") {
     data.number("previous_priority", event.previous_priority);
     data.number("new_priority", event.priority);
@@ -69,7 +73,9 @@ void write_own(ObjectWriter& data, const Event& event) {
 
 /// What is about no job. Source: ojs-fair-scheduling 11.1.
 void write_scheduling(ObjectWriter& data, const Event& event) {
-  const auto number = [&](std::string_view name, std::uint64_t n) { data.number(name, static_cast<std::int64_t>(n)); };
+  const auto number = [&](std::string_view name, std::uint64_t n) {
+    data.number(name, static_cast<std::int64_t>(n));
+  };
   if (event.type == "scheduling.queue_starved") {
     data.text("duration", print_duration(event.duration_ms));
     number("available_count", event.waiting_jobs);
@@ -92,7 +98,9 @@ std::string print_event(const Event& event) {
   writer.text("type", event.type);
   writer.text("source", event.source);
   writer.text("time", print_timestamp(event.time_ms));
-  writer.text("subject", !event.pool.empty() ? event.pool : event.job_id.empty() ? event.queue : event.job_id);
+  writer.text("subject", !event.pool.empty()    ? event.pool
+                         : event.job_id.empty() ? event.queue
+                                                : event.job_id);
   ObjectWriter data(writer.open("data"));
   if (!event.job_id.empty()) data.text("job_id", event.job_id);
   if (!event.job_type.empty()) data.text("job_type", event.job_type);

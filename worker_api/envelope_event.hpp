@@ -7,7 +7,8 @@
 
 namespace ojs_shm {
 
-/// The event as clients receive it, in the envelope of ojs-events 2; members without a value are left out.
+/// The event as clients receive it, in the envelope of ojs-events 2; members without a value are
+/// left out.
 std::string print_event(const Event& event);
 
 }  // namespace ojs_shm

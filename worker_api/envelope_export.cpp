@@ -58,7 +58,8 @@ void retry(ObjectWriter& writer, const Retry& policy) {
   object.number("initial_interval_ms", std::int64_t{policy.initial_ms});
   object.number("max_interval_ms", std::int64_t{policy.max_ms});
   object.number("backoff_coefficient", double{policy.coefficient});
-  object.text("backoff_strategy", kBackoffs[static_cast<std::size_t>(policy.backoff) % std::size(kBackoffs)]);
+  object.text("backoff_strategy",
+              kBackoffs[static_cast<std::size_t>(policy.backoff) % std::size(kBackoffs)]);
   object.boolean("jitter", policy.jitter);
   object.text("on_exhaustion", policy.dead_letter ? "dead_letter" : "discard");
   object.close();
@@ -82,9 +83,10 @@ void errors(ObjectWriter& writer, const std::vector<JobError>& entries) {
   out += ']';
 }
 
-// ---- reading ------------------------------------------------------------------------------------------------------
+// ---- reading ------------------------------------------------------------------------------------
 
-/// Reads the members of one kind of object, by a table of their names; one that is not in the table is a complaint.
+/// Reads the members of one kind of object, by a table of their names; one that is not in the table
+/// is a complaint.
 template <class Target>
 struct Field {
   std::string_view name;
@@ -92,12 +94,15 @@ struct Field {
 };
 
 template <class Target>
-void read_members(std::string_view object, std::string_view what, std::span<const Field<Target>> fields, Target& target,
-                  Complaint& complaint) {
-  if (json::kind_of(object) != json::Kind::kObject) return complaint.wrong_kind(what, "an object", object);
+void read_members(std::string_view object, std::string_view what,
+                  std::span<const Field<Target>> fields, Target& target, Complaint& complaint) {
+  if (json::kind_of(object) != json::Kind::kObject)
+    return complaint.wrong_kind(what, "an object", object);
   for (const Member& member : json::members_of(object)) {
-    const auto field = std::find_if(fields.begin(), fields.end(), [&](const auto& f) { return f.name == member.name; });
-    if (field == fields.end()) complaint.about(member.name, fmt::format("is no member of {}", what));
+    const auto field = std::find_if(fields.begin(), fields.end(),
+                                    [&](const auto& f) { return f.name == member.name; });
+    if (field == fields.end())
+      complaint.about(member.name, fmt::format("is no member of {}", what));
     if (complaint.raised()) return;
     field->take(target, member, complaint);
     if (complaint.raised()) return;
@@ -120,10 +125,11 @@ void take_priority(std::string& to, const Member& member, Complaint& complaint) 
 template <class Number>
 void take_count(Number& to, const Member& member, Complaint& complaint) {
   const auto number = json::integer_of(member.value);
-  constexpr auto kMost = static_cast<std::int64_t>(
-      std::min<std::uint64_t>(std::numeric_limits<Number>::max(), std::numeric_limits<std::int64_t>::max() - 1));
+  constexpr auto kMost = static_cast<std::int64_t>(std::min<std::uint64_t>(
+      std::numeric_limits<Number>::max(), std::numeric_limits<std::int64_t>::max() - 1));
   if (!number || *number < 0 || *number > kMost)
-    return complaint.wrong_kind(member.name, fmt::format("an integer from 0 to {}", kMost), member.value);
+    return complaint.wrong_kind(member.name, fmt::format("an integer from 0 to {}", kMost),
+                                member.value);
   to = static_cast<Number>(*number);
 }
 
@@ -132,7 +138,8 @@ void take_flag(bool& to, const Member& member, Complaint& complaint) {
 }
 
 void take_time(std::uint64_t& to, const Member& member, Complaint& complaint) {
-  const ParsedMs parsed = parse_timestamp(json::text(member.name, member.value, complaint).value_or(""));
+  const ParsedMs parsed =
+      parse_timestamp(json::text(member.name, member.value, complaint).value_or(""));
   if (!parsed) return complaint.about(member.name, text_of(parsed.fault));
   to = parsed.ms < 1 ? 1 : static_cast<std::uint64_t>(parsed.ms);
 }
@@ -148,12 +155,15 @@ std::optional<State> take_state(const Member& member, Complaint& complaint) {
 
 constexpr Field<JobError> kErrorFields[] = {
     {"attempt", [](JobError& e, const Member& m, Complaint& c) { take_count(e.attempt, m, c); }},
-    {"occurred_at", [](JobError& e, const Member& m, Complaint& c) { take_time(e.occurred_at_ms, m, c); }},
+    {"occurred_at",
+     [](JobError& e, const Member& m, Complaint& c) { take_time(e.occurred_at_ms, m, c); }},
     {"code", [](JobError& e, const Member& m, Complaint& c) { take_text(e.code, m, c); }},
     {"type", [](JobError& e, const Member& m, Complaint& c) { take_text(e.type, m, c); }},
     {"message", [](JobError& e, const Member& m, Complaint& c) { take_text(e.message, m, c); }},
-    {"details", [](JobError& e, const Member& m, Complaint&) { e.details = json::compact(m.value); }},
-    {"details_text", [](JobError& e, const Member& m, Complaint& c) { take_text(e.details, m, c); }},
+    {"details",
+     [](JobError& e, const Member& m, Complaint&) { e.details = json::compact(m.value); }},
+    {"details_text",
+     [](JobError& e, const Member& m, Complaint& c) { take_text(e.details, m, c); }},
     {"retryable", [](JobError& e, const Member& m, Complaint& c) { take_flag(e.retryable, m, c); }},
 };
 
@@ -168,48 +178,73 @@ constexpr Field<ExportedJob> kJobFields[] = {
     {"id", [](ExportedJob& e, const Member& m, Complaint& c) { take_text(e.job.id, m, c); }},
     {"type", [](ExportedJob& e, const Member& m, Complaint& c) { take_text(e.job.type, m, c); }},
     {"queue", [](ExportedJob& e, const Member& m, Complaint& c) { take_text(e.job.queue, m, c); }},
-    {"state",
-     [](ExportedJob& e, const Member& m, Complaint& c) { e.job.state = take_state(m, c).value_or(State::kAvailable); }},
-    {"previous_state", [](ExportedJob& e, const Member& m, Complaint& c) { e.job.previous_state = take_state(m, c); }},
-    {"priority", [](ExportedJob& e, const Member& m, Complaint& c) { take_priority(e.priority.emplace(), m, c); }},
+    {"state", [](ExportedJob& e, const Member& m,
+                 Complaint& c) { e.job.state = take_state(m, c).value_or(State::kAvailable); }},
+    {"previous_state", [](ExportedJob& e, const Member& m,
+                          Complaint& c) { e.job.previous_state = take_state(m, c); }},
+    {"priority", [](ExportedJob& e, const Member& m,
+                    Complaint& c) { take_priority(e.priority.emplace(), m, c); }},
     {"priority_age_rate",
-     [](ExportedJob& e, const Member& m, Complaint& c) { take_count(e.job.priority_age_rate.emplace(), m, c); }},
-    {"attempt", [](ExportedJob& e, const Member& m, Complaint& c) { take_count(e.job.attempt, m, c); }},
+     [](ExportedJob& e, const Member& m, Complaint& c) {
+       take_count(e.job.priority_age_rate.emplace(), m, c);
+     }},
+    {"attempt",
+     [](ExportedJob& e, const Member& m, Complaint& c) { take_count(e.job.attempt, m, c); }},
     {"fence", [](ExportedJob& e, const Member& m, Complaint& c) { take_count(e.job.fence, m, c); }},
-    {"args", [](ExportedJob& e, const Member& m, Complaint&) { e.job.args = json::compact(m.value); }},
-    {"args_text", [](ExportedJob& e, const Member& m, Complaint& c) { take_text(e.job.args, m, c); }},
-    {"extra", [](ExportedJob& e, const Member& m, Complaint&) { e.job.extra = json::compact(m.value); }},
-    {"extra_text", [](ExportedJob& e, const Member& m, Complaint& c) { take_text(e.job.extra, m, c); }},
+    {"args",
+     [](ExportedJob& e, const Member& m, Complaint&) { e.job.args = json::compact(m.value); }},
+    {"args_text",
+     [](ExportedJob& e, const Member& m, Complaint& c) { take_text(e.job.args, m, c); }},
+    {"extra",
+     [](ExportedJob& e, const Member& m, Complaint&) { e.job.extra = json::compact(m.value); }},
+    {"extra_text",
+     [](ExportedJob& e, const Member& m, Complaint& c) { take_text(e.job.extra, m, c); }},
     {"retry",
      [](ExportedJob& e, const Member& m, Complaint& c) {
        json::RetryFields fields;
        fields.read(m.value, c);
        if (!c.raised()) e.job.retry = fields.policy();
      }},
-    {"created_at", [](ExportedJob& e, const Member& m, Complaint& c) { take_time(e.job.created_at_ms, m, c); }},
-    {"enqueued_at", [](ExportedJob& e, const Member& m, Complaint& c) { take_time(e.job.enqueued_at_ms, m, c); }},
-    {"scheduled_at", [](ExportedJob& e, const Member& m, Complaint& c) { take_time(e.job.scheduled_at_ms, m, c); }},
-    {"expires_at", [](ExportedJob& e, const Member& m, Complaint& c) { take_time(e.job.expires_at_ms, m, c); }},
-    {"started_at", [](ExportedJob& e, const Member& m, Complaint& c) { take_time(e.job.started_at_ms, m, c); }},
-    {"completed_at", [](ExportedJob& e, const Member& m, Complaint& c) { take_time(e.job.completed_at_ms, m, c); }},
-    {"cancelled_at", [](ExportedJob& e, const Member& m, Complaint& c) { take_time(e.job.cancelled_at_ms, m, c); }},
-    {"discarded_at", [](ExportedJob& e, const Member& m, Complaint& c) { take_time(e.job.discarded_at_ms, m, c); }},
-    {"next_attempt_at",
-     [](ExportedJob& e, const Member& m, Complaint& c) { take_time(e.job.next_attempt_at_ms, m, c); }},
-    {"retry_delay_ms", [](ExportedJob& e, const Member& m, Complaint& c) { take_count(e.job.retry_delay_ms, m, c); }},
-    {"timeout_ms", [](ExportedJob& e, const Member& m, Complaint& c) { take_count(e.job.timeout_ms, m, c); }},
-    {"visibility_timeout_ms", [](ExportedJob& e, const Member& m, Complaint& c) { take_count(e.job.lease_ms, m, c); }},
-    {"dead_letter", [](ExportedJob& e, const Member& m, Complaint& c) { take_flag(e.job.dead_letter, m, c); }},
+    {"created_at",
+     [](ExportedJob& e, const Member& m, Complaint& c) { take_time(e.job.created_at_ms, m, c); }},
+    {"enqueued_at",
+     [](ExportedJob& e, const Member& m, Complaint& c) { take_time(e.job.enqueued_at_ms, m, c); }},
+    {"scheduled_at",
+     [](ExportedJob& e, const Member& m, Complaint& c) { take_time(e.job.scheduled_at_ms, m, c); }},
+    {"expires_at",
+     [](ExportedJob& e, const Member& m, Complaint& c) { take_time(e.job.expires_at_ms, m, c); }},
+    {"started_at",
+     [](ExportedJob& e, const Member& m, Complaint& c) { take_time(e.job.started_at_ms, m, c); }},
+    {"completed_at",
+     [](ExportedJob& e, const Member& m, Complaint& c) { take_time(e.job.completed_at_ms, m, c); }},
+    {"cancelled_at",
+     [](ExportedJob& e, const Member& m, Complaint& c) { take_time(e.job.cancelled_at_ms, m, c); }},
+    {"discarded_at",
+     [](ExportedJob& e, const Member& m, Complaint& c) { take_time(e.job.discarded_at_ms, m, c); }},
+    {"next_attempt_at", [](ExportedJob& e, const Member& m,
+                           Complaint& c) { take_time(e.job.next_attempt_at_ms, m, c); }},
+    {"retry_delay_ms",
+     [](ExportedJob& e, const Member& m, Complaint& c) { take_count(e.job.retry_delay_ms, m, c); }},
+    {"timeout_ms",
+     [](ExportedJob& e, const Member& m, Complaint& c) { take_count(e.job.timeout_ms, m, c); }},
+    {"visibility_timeout_ms",
+     [](ExportedJob& e, const Member& m, Complaint& c) { take_count(e.job.lease_ms, m, c); }},
+    {"dead_letter",
+     [](ExportedJob& e, const Member& m, Complaint& c) { take_flag(e.job.dead_letter, m, c); }},
     {"expired", [](ExportedJob& e, const Member& m, Complaint& c) { take_flag(e.expired, m, c); }},
     {"progress",
      [](ExportedJob& e, const Member& m, Complaint& c) {
        const auto number = json::number_of(m.value);
-       if (!number || *number < 0 || *number > 1) return c.wrong_kind(m.name, "a number from 0 to 1", m.value);
+       if (!number || *number < 0 || *number > 1)
+         return c.wrong_kind(m.name, "a number from 0 to 1", m.value);
        e.job.progress = *number;
      }},
-    {"result", [](ExportedJob& e, const Member& m, Complaint&) { e.job.result = json::compact(m.value); }},
-    {"result_text", [](ExportedJob& e, const Member& m, Complaint& c) { take_text(e.job.result, m, c); }},
-    {"errors", [](ExportedJob& e, const Member& m, Complaint& c) { take_errors(e.job.errors, m, c); }},
+    {"result",
+     [](ExportedJob& e, const Member& m, Complaint&) { e.job.result = json::compact(m.value); }},
+    {"result_text",
+     [](ExportedJob& e, const Member& m, Complaint& c) { take_text(e.job.result, m, c); }},
+    {"errors",
+     [](ExportedJob& e, const Member& m, Complaint& c) { take_errors(e.job.errors, m, c); }},
 };
 
 constexpr Field<ExportedQueue> kQueueFields[] = {
@@ -231,20 +266,26 @@ void take_hash(std::uint64_t& to, const Member& member, Complaint& complaint) {
 
 constexpr Field<ExportedDefault> kDefaultFields[] = {
     {"type", [](ExportedDefault& d, const Member& m, Complaint& c) { take_text(d.type, m, c); }},
-    {"type_hash", [](ExportedDefault& d, const Member& m, Complaint& c) { take_hash(d.type_hash, m, c); }},
-    {"priority", [](ExportedDefault& d, const Member& m, Complaint& c) { take_priority(d.priority, m, c); }},
+    {"type_hash",
+     [](ExportedDefault& d, const Member& m, Complaint& c) { take_hash(d.type_hash, m, c); }},
+    {"priority",
+     [](ExportedDefault& d, const Member& m, Complaint& c) { take_priority(d.priority, m, c); }},
 };
 
 constexpr Field<ExportHead> kHeadFields[] = {
-    {"ojs_shm_export", [](ExportHead& h, const Member& m, Complaint& c) { take_count(h.version, m, c); }},
-    {"convention", [](ExportHead& h, const Member& m, Complaint& c) { take_text(h.convention, m, c); }},
+    {"ojs_shm_export",
+     [](ExportHead& h, const Member& m, Complaint& c) { take_count(h.version, m, c); }},
+    {"convention",
+     [](ExportHead& h, const Member& m, Complaint& c) { take_text(h.convention, m, c); }},
     {"segment", [](ExportHead& h, const Member& m, Complaint& c) { take_text(h.segment, m, c); }},
     {"library", [](ExportHead& h, const Member& m, Complaint& c) { take_text(h.library, m, c); }},
-    {"exported_at", [](ExportHead& h, const Member& m, Complaint& c) { take_time(h.exported_at_ms, m, c); }},
+    {"exported_at",
+     [](ExportHead& h, const Member& m, Complaint& c) { take_time(h.exported_at_ms, m, c); }},
 };
 
 template <class Target>
-Result<ExportLine> read_one(std::string_view object, std::string_view what, std::span<const Field<Target>> fields) {
+Result<ExportLine> read_one(std::string_view object, std::string_view what,
+                            std::span<const Field<Target>> fields) {
   Complaint complaint;
   Target target{};
   read_members(object, what, fields, target, complaint);
@@ -252,13 +293,15 @@ Result<ExportLine> read_one(std::string_view object, std::string_view what, std:
   return ExportLine(std::move(target));
 }
 
-/// A later version may have members that this one does not know, so its number is looked at before all else.
+/// A later version may have members that this one does not know, so its number is looked at before
+/// all else.
 Result<ExportLine> read_head(std::string_view object, std::string_view version) {
   const auto number = json::integer_of(version);
   if (number && *number > kExportVersion)
     return Error{.code = Code::kOtherFormat,
-                 .message = fmt::format("this is version {} of the export's text, and this library reads up to {}",
-                                        *number, kExportVersion),
+                 .message = fmt::format(
+                     "this is version {} of the export's text, and this library reads up to {}",
+                     *number, kExportVersion),
                  .subject = "ojs_shm_export"};
   return read_one<ExportHead>(object, "the first line", kHeadFields);
 }
@@ -290,7 +333,8 @@ static std::string changed_backpressure(const QueueInfo& queue) {
   if (queue.warning_threshold != untouched.warning_threshold)
     bounds.number("warning_threshold", queue.warning_threshold);
   if (queue.drop != untouched.drop) bounds.text("drop", drop_order_name(queue.drop));
-  if (queue.tenant_max_depth != 0 || queue.tenant_max_size_bytes != 0 || !queue.tenant_bounds.empty())
+  if (queue.tenant_max_depth != 0 || queue.tenant_max_size_bytes != 0 ||
+      !queue.tenant_bounds.empty())
     internal::print_tenant_bounds(bounds, queue);
   bounds.close();
   return text;
@@ -341,7 +385,8 @@ std::string print_export(const ExportedJob& exported) {
     writer.text("queue", job.queue);
     writer.text("state", engine::name_of(static_cast<engine::JobState>(job.state)));
     if (exported.priority) priority_value(writer, *exported.priority);
-    if (job.priority_age_rate) writer.number("priority_age_rate", std::int64_t{*job.priority_age_rate});
+    if (job.priority_age_rate)
+      writer.number("priority_age_rate", std::int64_t{*job.priority_age_rate});
     count(writer, "attempt", job.attempt);
     count(writer, "fence", job.fence);
     opaque(writer, "args", job.args);
@@ -360,7 +405,8 @@ std::string print_export(const ExportedJob& exported) {
     count(writer, "timeout_ms", job.timeout_ms);
     count(writer, "visibility_timeout_ms", job.lease_ms);
     if (job.previous_state)
-      writer.text("previous_state", engine::name_of(static_cast<engine::JobState>(*job.previous_state)));
+      writer.text("previous_state",
+                  engine::name_of(static_cast<engine::JobState>(*job.previous_state)));
     if (job.dead_letter) writer.boolean("dead_letter", true);
     if (exported.expired) writer.boolean("expired", true);
     if (job.progress >= 0) writer.number("progress", std::min(job.progress, 1.0));
@@ -374,7 +420,8 @@ Result<ExportLine> read_export_line(std::string_view text) {
   const std::string_view line = json::trim(text);
   const std::vector<Member> members =
       json::kind_of(line) == json::Kind::kObject ? json::members_of(line) : std::vector<Member>();
-  if (!members.empty() && members.front().name == "ojs_shm_export") return read_head(line, members.front().value);
+  if (!members.empty() && members.front().name == "ojs_shm_export")
+    return read_head(line, members.front().value);
   if (members.size() == 1) {
     const auto& [name, value] = members.front();
     if (name == "job") return read_one<ExportedJob>(value, "job", kJobFields);
@@ -386,13 +433,15 @@ Result<ExportLine> read_export_line(std::string_view text) {
     if (name == "queue") return read_one<ExportedQueue>(value, "queue", kQueueFields);
     if (name == "pool") return read_exported_pool(value);
     if (name == "limit") return read_exported_limit(value);
-    if (name == "default_priority") return read_one<ExportedDefault>(value, "default_priority", kDefaultFields);
+    if (name == "default_priority")
+      return read_one<ExportedDefault>(value, "default_priority", kDefaultFields);
   }
-  return Error{.code = Code::kInvalid,
-               .message =
-                   "a line of an export is an object with one member: job, queue, pool, limit, aging or "
-                   "default_priority",
-               .subject = "json"};
+  return Error{
+      .code = Code::kInvalid,
+      .message =
+          "a line of an export is an object with one member: job, queue, pool, limit, aging or "
+          "default_priority",
+      .subject = "json"};
 }
 
 }  // namespace ojs_shm

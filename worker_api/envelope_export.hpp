@@ -14,8 +14,8 @@
 #include <ojs_shm/result.hpp>
 #include <ojs_shm/worker_pool.hpp>
 
-/// The lines of an export, docs/export.md. A line is an object with one member, whose name says what it tells of; the
-/// first line is an ExportHead. Pure functions; thread-safe.
+/// The lines of an export, docs/export.md. A line is an object with one member, whose name says
+/// what it tells of; the first line is an ExportHead. Pure functions; thread-safe.
 namespace ojs_shm {
 
 /// {"ojs_shm_export":1,"convention":"ojs",...}
@@ -50,7 +50,8 @@ struct ExportedLimit {
   bool by_operator = false;  ///< else a job brought it
 };
 
-/// {"default_priority":{...}}. A segment knows the types by their hash; the name is there when a job tells it.
+/// {"default_priority":{...}}. A segment knows the types by their hash; the name is there when a
+/// job tells it.
 struct ExportedDefault {
   std::string type;
   std::uint64_t type_hash = 0;
@@ -72,8 +73,8 @@ std::string print_export(const ExportedLimit& limit);
 std::string print_export(const ExportedDefault& priority);
 std::string print_export(const ExportedJob& job);
 
-using ExportLine =
-    std::variant<ExportHead, ExportedAging, ExportedQueue, ExportedPool, ExportedLimit, ExportedDefault, ExportedJob>;
+using ExportLine = std::variant<ExportHead, ExportedAging, ExportedQueue, ExportedPool,
+                                ExportedLimit, ExportedDefault, ExportedJob>;
 /// Errors: kInvalid; kOtherFormat for an ExportHead of another version.
 Result<ExportLine> read_export_line(std::string_view json);
 /// Of the object behind the line's name (envelope_export_access.cpp). Errors: kInvalid.

@@ -23,7 +23,8 @@ bool each_member(std::string_view what, std::string_view object, Complaint& comp
     return false;
   }
   for (const Member& member : json::members_of(object)) {
-    if (!take(member) && !complaint.raised()) complaint.about(member.name, "is no member of " + std::string(what));
+    if (!take(member) && !complaint.raised())
+      complaint.about(member.name, "is no member of " + std::string(what));
     if (complaint.raised()) return false;
   }
   return true;

@@ -40,18 +40,22 @@ std::optional<RetryBackoff> backoff_by_name(std::string_view name) {
 
 }  // namespace
 
-void Complaint::about(std::string_view member, std::string_view what, Code code, std::uint64_t bound) {
+void Complaint::about(std::string_view member, std::string_view what, Code code,
+                      std::uint64_t bound) {
   if (error_) return;
-  error_ = Error{
-      .code = code, .message = fmt::format("{} {}", member, what), .subject = std::string(member), .bound = bound};
+  error_ = Error{.code = code,
+                 .message = fmt::format("{} {}", member, what),
+                 .subject = std::string(member),
+                 .bound = bound};
 }
 
-void Complaint::wrong_kind(std::string_view member, std::string_view expected, std::string_view value) {
+void Complaint::wrong_kind(std::string_view member, std::string_view expected,
+                           std::string_view value) {
   about(member, fmt::format("must be {}, not {}", expected, excerpt(value)));
 }
 
-std::optional<std::uint32_t> whole_number(std::string_view member, std::string_view value, std::uint32_t max,
-                                          Complaint& complaint) {
+std::optional<std::uint32_t> whole_number(std::string_view member, std::string_view value,
+                                          std::uint32_t max, Complaint& complaint) {
   const auto number = integer_of(value);
   if (number && *number >= 0 && *number <= max) return static_cast<std::uint32_t>(*number);
   complaint.wrong_kind(member, fmt::format("an integer from 0 to {}", max), value);
@@ -60,11 +64,13 @@ std::optional<std::uint32_t> whole_number(std::string_view member, std::string_v
 
 std::optional<std::uint32_t> seconds_or_duration(std::string_view member, std::string_view value,
                                                  Complaint& complaint) {
-  if (const auto seconds = number_of(value)) return fit(member, std::round(*seconds * 1000), complaint);
+  if (const auto seconds = number_of(value))
+    return fit(member, std::round(*seconds * 1000), complaint);
   return duration(member, value, complaint);
 }
 
-std::optional<std::uint32_t> duration(std::string_view member, std::string_view value, Complaint& complaint) {
+std::optional<std::uint32_t> duration(std::string_view member, std::string_view value,
+                                      Complaint& complaint) {
   const auto written = string_of(value);
   const ParsedMs parsed = parse_duration(written.value_or(""));
   if (parsed) return fit(member, static_cast<double>(parsed.ms), complaint);
@@ -75,7 +81,8 @@ std::optional<std::uint32_t> duration(std::string_view member, std::string_view 
   return std::nullopt;
 }
 
-std::optional<std::string> text(std::string_view member, std::string_view value, Complaint& complaint) {
+std::optional<std::string> text(std::string_view member, std::string_view value,
+                                Complaint& complaint) {
   auto written = string_of(value);
   if (!written) complaint.wrong_kind(member, "a string", value);
   return written;
@@ -90,7 +97,8 @@ std::optional<bool> boolean(std::string_view member, std::string_view value, Com
 bool check_texts(std::string_view member, std::string_view value, Complaint& complaint) {
   bool fits = kind_of(value) == Kind::kArray;
   if (fits) {
-    for (const std::string_view element : elements_of(value)) fits = fits && kind_of(element) == Kind::kString;
+    for (const std::string_view element : elements_of(value))
+      fits = fits && kind_of(element) == Kind::kString;
   }
   if (!fits) complaint.wrong_kind(member, "an array of strings", value);
   return fits;
@@ -112,7 +120,8 @@ std::string MemberList::object() const {
   return out;
 }
 
-void RetryFields::read_max_attempts(std::string_view member, std::string_view value, Complaint& complaint) {
+void RetryFields::read_max_attempts(std::string_view member, std::string_view value,
+                                    Complaint& complaint) {
   constexpr std::uint32_t kMost = std::numeric_limits<std::uint16_t>::max();
   settle(max_attempts_, whole_number(member, value, kMost, complaint), member, complaint);
 }
@@ -141,7 +150,8 @@ void RetryFields::read(std::string_view object, Complaint& complaint) {
     } else if (name == "backoff_strategy" || name == "backoff_type") {
       const auto backoff = backoff_by_name(string_of(value).value_or(""));
       if (!backoff)
-        return complaint.wrong_kind(member, R"("exponential", "linear", "constant" or "polynomial")", value);
+        return complaint.wrong_kind(
+            member, R"("exponential", "linear", "constant" or "polynomial")", value);
       settle(backoff_, backoff, member, complaint);
     } else if (name == "jitter") {
       settle(jitter_, boolean(member, value, complaint), member, complaint);

@@ -13,14 +13,15 @@
 
 #include "worker_api/envelope_json.hpp"
 
-/// What the parts of the envelope's reader share: the first complaint, and values that may be said twice but not twice
-/// differently.
+/// What the parts of the envelope's reader share: the first complaint, and values that may be said
+/// twice but not twice differently.
 namespace ojs_shm::json {
 
 /// Remembers the first thing that is wrong; everything after it is of no interest.
 class Complaint {
  public:
-  void about(std::string_view member, std::string_view what, Code code = Code::kInvalid, std::uint64_t bound = 0);
+  void about(std::string_view member, std::string_view what, Code code = Code::kInvalid,
+             std::uint64_t bound = 0);
   /// "priority must be an integer, not 1.5"
   void wrong_kind(std::string_view member, std::string_view expected, std::string_view value);
   bool raised() const { return error_.has_value(); }
@@ -32,20 +33,25 @@ class Complaint {
 
 /// Sets what is unset; a second, different value is a complaint.
 template <class T>
-void settle(std::optional<T>& slot, std::optional<T> value, std::string_view member, Complaint& complaint) {
+void settle(std::optional<T>& slot, std::optional<T> value, std::string_view member,
+            Complaint& complaint) {
   if (!value) return;
-  if (slot && *slot != *value) return complaint.about(member, "is given twice, with different values");
+  if (slot && *slot != *value)
+    return complaint.about(member, "is given twice, with different values");
   slot = std::move(value);
 }
 
 /// An integer within [0, max], else a complaint.
-std::optional<std::uint32_t> whole_number(std::string_view member, std::string_view value, std::uint32_t max,
-                                          Complaint& complaint);
+std::optional<std::uint32_t> whole_number(std::string_view member, std::string_view value,
+                                          std::uint32_t max, Complaint& complaint);
 /// Seconds as a number, or a duration as a text, in milliseconds.
-std::optional<std::uint32_t> seconds_or_duration(std::string_view member, std::string_view value, Complaint& complaint);
+std::optional<std::uint32_t> seconds_or_duration(std::string_view member, std::string_view value,
+                                                 Complaint& complaint);
 /// A duration as a text, in milliseconds.
-std::optional<std::uint32_t> duration(std::string_view member, std::string_view value, Complaint& complaint);
-std::optional<std::string> text(std::string_view member, std::string_view value, Complaint& complaint);
+std::optional<std::uint32_t> duration(std::string_view member, std::string_view value,
+                                      Complaint& complaint);
+std::optional<std::string> text(std::string_view member, std::string_view value,
+                                Complaint& complaint);
 std::optional<bool> boolean(std::string_view member, std::string_view value, Complaint& complaint);
 /// Whether the value is an array of texts; complains when not.
 bool check_texts(std::string_view member, std::string_view value, Complaint& complaint);

@@ -94,14 +94,17 @@ class Inside {
 
  private:
   void skip_to_token() {
-    while (!rest_.empty() && (is_space(rest_[0]) || rest_[0] == ',' || rest_[0] == ':')) rest_.remove_prefix(1);
+    while (!rest_.empty() && (is_space(rest_[0]) || rest_[0] == ',' || rest_[0] == ':'))
+      rest_.remove_prefix(1);
   }
   std::string_view rest_;
 };
 
 // The length of the UTF-8 sequence at the front (Unicode 15, table 3-7), or 0 when there is none.
 std::size_t utf8_length(std::string_view text) noexcept {
-  const auto byte = [&](std::size_t i) { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0u; };
+  const auto byte = [&](std::size_t i) {
+    return i < text.size() ? static_cast<unsigned char>(text[i]) : 0u;
+  };
   const auto continues = [&](std::size_t i, unsigned low = 0x80, unsigned high = 0xBF) {
     return byte(i) >= low && byte(i) <= high;
   };
@@ -119,8 +122,9 @@ std::size_t utf8_length(std::string_view text) noexcept {
   return 0;
 }
 
-/// Sees in one walk that a text is JSON, several times faster than the parser and for most texts. What it does not know
-/// (exponents, \u) it leaves to the parser, and it never accepts what the parser refuses.
+/// Sees in one walk that a text is JSON, several times faster than the parser and for most texts.
+/// What it does not know (exponents, \u) it leaves to the parser, and it never accepts what the
+/// parser refuses.
 class Glance {
  public:
   explicit Glance(std::string_view text) noexcept : at_(text.data()), end_(at_ + text.size()) {}
@@ -190,7 +194,9 @@ class Glance {
       }
       std::size_t length = 0;
       if (c == '\\')
-        length = size() > 1 && std::string_view("\"\\/bfnrt").find(at_[1]) != std::string_view::npos ? 2 : 0;
+        length = size() > 1 && std::string_view("\"\\/bfnrt").find(at_[1]) != std::string_view::npos
+                     ? 2
+                     : 0;
       else if (c >= 0x20)
         length = c < 0x80 ? 1 : utf8_length({at_, size()});
       if (length == 0) return false;
@@ -198,8 +204,8 @@ class Glance {
     }
     return false;
   }
-  /// How many of eight bytes of a string stand for themselves before the first that does not: a quote, a backslash, a
-  /// control character, or one beyond ASCII.
+  /// How many of eight bytes of a string stand for themselves before the first that does not: a
+  /// quote, a backslash, a control character, or one beyond ASCII.
   static std::size_t plain_bytes(const char* bytes) noexcept {
     static_assert(std::endian::native == std::endian::little, "The first byte is the lowest.");
     constexpr std::uint64_t kOnes = 0x0101'0101'0101'0101, kHighs = kOnes * 0x80;
@@ -207,7 +213,8 @@ class Glance {
     std::memcpy(&word, bytes, sizeof word);
     const std::uint64_t quotes = word ^ (kOnes * '"'), slashes = word ^ (kOnes * '\\');
     // A borrow only reaches bytes behind one that is marked rightly.
-    const std::uint64_t marks = ((quotes - kOnes) | (slashes - kOnes) | (word - kOnes * 0x20) | word) & kHighs;
+    const std::uint64_t marks =
+        ((quotes - kOnes) | (slashes - kOnes) | (word - kOnes * 0x20) | word) & kHighs;
     return static_cast<std::size_t>(std::countr_zero(marks)) / 8;
   }
   bool digits() noexcept {
@@ -294,7 +301,8 @@ std::optional<std::string> string_of(std::string_view value) {
   if (kind_of(value) != Kind::kString) return std::nullopt;
   const std::string_view inner = value.substr(1, value.size() - 2);
   if (inner.find('\\') == std::string_view::npos) return std::string(inner);
-  const boost::json::value parsed = boost::json::parse(boost::json::string_view(value.data(), value.size()));
+  const boost::json::value parsed =
+      boost::json::parse(boost::json::string_view(value.data(), value.size()));
   return std::string(parsed.as_string().begin(), parsed.as_string().end());
 }
 
@@ -307,7 +315,8 @@ std::optional<double> number_of(std::string_view value) {
   value = trim(value);
   if (kind_of(value) != Kind::kNumber) return std::nullopt;
   boost::json::error_code why;
-  const boost::json::value parsed = boost::json::parse(boost::json::string_view(value.data(), value.size()), why);
+  const boost::json::value parsed =
+      boost::json::parse(boost::json::string_view(value.data(), value.size()), why);
   return why ? std::nullopt : std::optional(parsed.to_number<double>());
 }
 
@@ -360,10 +369,18 @@ std::string& ObjectWriter::open(std::string_view name) {
   return out_;
 }
 
-void ObjectWriter::value(std::string_view name, std::string_view json) { append_compact(open(name), json); }
-void ObjectWriter::text(std::string_view name, std::string_view text) { append_quoted(open(name), text); }
-void ObjectWriter::number(std::string_view name, std::int64_t number) { open(name) += fmt::format("{}", number); }
-void ObjectWriter::boolean(std::string_view name, bool boolean) { open(name) += boolean ? "true" : "false"; }
+void ObjectWriter::value(std::string_view name, std::string_view json) {
+  append_compact(open(name), json);
+}
+void ObjectWriter::text(std::string_view name, std::string_view text) {
+  append_quoted(open(name), text);
+}
+void ObjectWriter::number(std::string_view name, std::int64_t number) {
+  open(name) += fmt::format("{}", number);
+}
+void ObjectWriter::boolean(std::string_view name, bool boolean) {
+  open(name) += boolean ? "true" : "false";
+}
 
 void ObjectWriter::number(std::string_view name, double number) {
   if (std::isfinite(number)) open(name) += fmt::format("{}", number);

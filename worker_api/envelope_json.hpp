@@ -10,14 +10,16 @@
 
 #include <ojs_shm/result.hpp>
 
-/// JSON as text. A value is carried as the slice of the text it was written in, so that a number keeps every digit and
-/// an unknown member comes back as it was sent. check() first; everything else trusts that the text has passed it.
+/// JSON as text. A value is carried as the slice of the text it was written in, so that a number
+/// keeps every digit and an unknown member comes back as it was sent. check() first; everything
+/// else trusts that the text has passed it.
 namespace ojs_shm::json {
 
 /// Values nested deeper than this are refused.
 inline constexpr std::size_t kMaxDepth = 100;
 
-/// One JSON value in UTF-8 and nothing around it but white space. Source: RFC 8259. Errors: kInvalid, subject "json".
+/// One JSON value in UTF-8 and nothing around it but white space. Source: RFC 8259. Errors:
+/// kInvalid, subject "json".
 Status check(std::string_view text);
 
 /// Without the white space around it.
@@ -37,15 +39,16 @@ std::vector<std::string_view> elements_of(std::string_view array);
 std::optional<std::string> string_of(std::string_view value);
 std::optional<bool> bool_of(std::string_view value) noexcept;
 std::optional<double> number_of(std::string_view value);
-/// Only what is written without a point and an exponent. Beyond 64 bits it reads as the nearest limit, so that the
-/// caller's own bounds refuse it.
+/// Only what is written without a point and an exponent. Beyond 64 bits it reads as the nearest
+/// limit, so that the caller's own bounds refuse it.
 std::optional<std::int64_t> integer_of(std::string_view value) noexcept;
 
 /// Appends the value without the white space between its tokens.
 void append_compact(std::string& out, std::string_view value);
 std::string compact(std::string_view value);
 
-/// Appends the text as a JSON string. Bytes that are no UTF-8 become U+FFFD, so the result is always JSON.
+/// Appends the text as a JSON string. Bytes that are no UTF-8 become U+FFFD, so the result is
+/// always JSON.
 void append_quoted(std::string& out, std::string_view text);
 
 /// Writes an object member by member.

@@ -15,31 +15,35 @@ namespace {
 using json::ObjectWriter;
 
 // What a reply says itself. A client's own members of these names are not repeated behind it.
-constexpr std::array<std::string_view, 34> kReplyMembers = {"dead_letter",    "discard_reason",
-                                                            "specversion",    "id",
-                                                            "type",           "queue",
-                                                            "args",           "meta",
-                                                            "priority",       "state",
-                                                            "attempt",        "max_attempts",
-                                                            "timeout_ms",     "visibility_timeout_ms",
-                                                            "retry",          "created_at",
-                                                            "enqueued_at",    "scheduled_at",
-                                                            "expires_at",     "started_at",
-                                                            "completed_at",   "cancelled_at",
-                                                            "discarded_at",   "next_attempt_at",
-                                                            "retry_delay_ms", "worker_id",
-                                                            "result",         "error",
-                                                            "errors",         "progress",
-                                                            "workflow_id",    "parent_results",
-                                                            "previous_state", "priority_age_rate"};
+constexpr std::array<std::string_view, 34> kReplyMembers = {
+    "dead_letter",    "discard_reason",
+    "specversion",    "id",
+    "type",           "queue",
+    "args",           "meta",
+    "priority",       "state",
+    "attempt",        "max_attempts",
+    "timeout_ms",     "visibility_timeout_ms",
+    "retry",          "created_at",
+    "enqueued_at",    "scheduled_at",
+    "expires_at",     "started_at",
+    "completed_at",   "cancelled_at",
+    "discarded_at",   "next_attempt_at",
+    "retry_delay_ms", "worker_id",
+    "result",         "error",
+    "errors",         "progress",
+    "workflow_id",    "parent_results",
+    "previous_state", "priority_age_rate"};
 
-bool says_it_itself(std::string_view name) { return std::ranges::find(kReplyMembers, name) != kReplyMembers.end(); }
+bool says_it_itself(std::string_view name) {
+  return std::ranges::find(kReplyMembers, name) != kReplyMembers.end();
+}
 
 // The members a client left with its job. Anybody may have written that text.
 class Extra {
  public:
   explicit Extra(std::string_view text) {
-    if (json::check(text) && json::kind_of(text) == json::Kind::kObject) members_ = json::members_of(text);
+    if (json::check(text) && json::kind_of(text) == json::Kind::kObject)
+      members_ = json::members_of(text);
   }
   std::optional<std::string_view> find(std::string_view name) const {
     for (const json::Member& member : members_) {
@@ -69,7 +73,8 @@ void write_time(ObjectWriter& writer, std::string_view name, std::uint64_t unix_
 }
 
 // A time comes back in the client's own words, if those were kept.
-void write_given_time(ObjectWriter& writer, const Extra& extra, std::string_view name, std::uint64_t unix_ms) {
+void write_given_time(ObjectWriter& writer, const Extra& extra, std::string_view name,
+                      std::uint64_t unix_ms) {
   if (const auto given = extra.find(name))
     writer.value(name, *given);
   else
@@ -136,7 +141,8 @@ std::string print_job(const JobInfo& job) {
   write_text_or_json(writer, "args", job.args);
   writer.value("meta", extra.find("meta").value_or("{}"));
   writer.number("priority", job.priority);
-  if (job.priority_age_rate) writer.number("priority_age_rate", std::int64_t{*job.priority_age_rate});
+  if (job.priority_age_rate)
+    writer.number("priority_age_rate", std::int64_t{*job.priority_age_rate});
   writer.text("state", engine::name_of(static_cast<engine::JobState>(job.state)));
   writer.number("attempt", std::int64_t{job.attempt});
   writer.number("max_attempts", std::int64_t{job.retry.max_attempts});
@@ -154,7 +160,8 @@ std::string print_job(const JobInfo& job) {
   write_time(writer, "next_attempt_at", job.next_attempt_at_ms);
   if (job.retry_delay_ms != 0) writer.number("retry_delay_ms", std::int64_t{job.retry_delay_ms});
   if (job.previous_state)
-    writer.text("previous_state", engine::name_of(static_cast<engine::JobState>(*job.previous_state)));
+    writer.text("previous_state",
+                engine::name_of(static_cast<engine::JobState>(*job.previous_state)));
   if (!job.discard_reason.empty()) writer.text("discard_reason", job.discard_reason);
   if (job.dead_letter && job.state == State::kDiscarded) writer.boolean("dead_letter", true);
   if (job.progress >= 0) writer.number("progress", std::min(job.progress, 1.0));
@@ -186,7 +193,8 @@ std::string print_envelope(const JobSpec& job) {
   write_text_or_json(writer, "args", job.args);
   if (const auto meta = extra.find("meta")) writer.value("meta", *meta);
   if (job.priority) writer.number("priority", *job.priority);
-  if (job.priority_age_rate) writer.number("priority_age_rate", std::int64_t{*job.priority_age_rate});
+  if (job.priority_age_rate)
+    writer.number("priority_age_rate", std::int64_t{*job.priority_age_rate});
   if (job.timeout_ms != 0) writer.number("timeout_ms", std::int64_t{job.timeout_ms});
   if (job.lease_ms != 0) writer.number("visibility_timeout_ms", std::int64_t{job.lease_ms});
   write_retry(writer, extra, job.retry);
@@ -203,7 +211,8 @@ bool forbids_retry(std::string_view extra, std::string_view error_type) {
   const auto retry = members.find("retry");
   if (!retry || json::kind_of(*retry) != json::Kind::kObject) return false;
   for (const json::Member& member : json::members_of(*retry)) {
-    if (member.name != "non_retryable_errors" || json::kind_of(member.value) != json::Kind::kArray) continue;
+    if (member.name != "non_retryable_errors" || json::kind_of(member.value) != json::Kind::kArray)
+      continue;
     for (const std::string_view element : json::elements_of(member.value)) {
       const auto entry = json::string_of(element);
       if (entry && engine::matches_error_type(*entry, error_type)) return true;

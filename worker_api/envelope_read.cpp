@@ -28,10 +28,11 @@ constexpr std::uint32_t kMaxMs = std::numeric_limits<std::uint32_t>::max();
 
 // The system's own members: a client that sends a job back as it received it must not change them.
 constexpr std::array<std::string_view, 21> kManaged = {
-    "dead_letter",    "discard_reason", "specversion",   "state",        "attempt",      "created_at",
-    "enqueued_at",    "started_at",     "completed_at",  "cancelled_at", "discarded_at", "next_attempt_at",
-    "worker_id",      "result",         "error",         "errors",       "progress",     "retry_delay_ms",
-    "previous_state", "workflow_id",    "parent_results"};
+    "dead_letter",   "discard_reason",  "specversion",    "state",          "attempt",
+    "created_at",    "enqueued_at",     "started_at",     "completed_at",   "cancelled_at",
+    "discarded_at",  "next_attempt_at", "worker_id",      "result",         "error",
+    "errors",        "progress",        "retry_delay_ms", "previous_state", "workflow_id",
+    "parent_results"};
 
 // Members that mean something to clients and stay with the job as they are.
 constexpr std::array<std::string_view, 2> kMeaningful = {"schema", "traceparent"};
@@ -114,7 +115,8 @@ class EnvelopeReader {
   void read_top_level(const Member& member) {
     if (take_if_known(top_level_fields(), member) || take_if_known(option_fields(), member)) return;
     if (std::ranges::find(kManaged, member.name) != kManaged.end()) return;
-    if (std::ranges::find(kMeaningful, member.name) == kMeaningful.end()) unknown_.push_back(member.name);
+    if (std::ranges::find(kMeaningful, member.name) == kMeaningful.end())
+      unknown_.push_back(member.name);
     keep(member);
   }
 
@@ -134,18 +136,21 @@ class EnvelopeReader {
     const auto type = json::text(member.name, member.value, complaint_);
     if (type) check_length("type", *type, engine::kMaxTypeLength);
     if (type && !engine::valid_type(*type))
-      complaint_.wrong_kind("type", "lower-case words joined by dots, such as email.send", member.value);
+      complaint_.wrong_kind("type", "lower-case words joined by dots, such as email.send",
+                            member.value);
     settle(type_, type, "type", complaint_);
   }
 
   void take_args(const Member& member) {
-    if (json::kind_of(member.value) != Kind::kArray) return complaint_.wrong_kind("args", "an array", member.value);
+    if (json::kind_of(member.value) != Kind::kArray)
+      return complaint_.wrong_kind("args", "an array", member.value);
     settle(args_, std::optional(json::compact(member.value)), "args", complaint_);
   }
 
   void take_id(const Member& member) {
     const auto id = json::text(member.name, member.value, complaint_);
-    if (id && !engine::parse_id(*id)) complaint_.wrong_kind("id", "a UUIDv7 in lower case", member.value);
+    if (id && !engine::parse_id(*id))
+      complaint_.wrong_kind("id", "a UUIDv7 in lower case", member.value);
     settle(id_, id, "id", complaint_);
   }
 
@@ -159,8 +164,8 @@ class EnvelopeReader {
   }
 
   void take_age_rate(const Member& member) {
-    settle(age_rate_, json::whole_number("priority_age_rate", member.value, 255, complaint_), "priority_age_rate",
-           complaint_);
+    settle(age_rate_, json::whole_number("priority_age_rate", member.value, 255, complaint_),
+           "priority_age_rate", complaint_);
   }
   void take_priority(const Member& member) {
     if (const auto name = json::string_of(member.value);
@@ -176,24 +181,31 @@ class EnvelopeReader {
   }
 
   void take_timeout_ms(const Member& member) {
-    settle(timeout_ms_, json::whole_number(member.name, member.value, kMaxMs, complaint_), member.name, complaint_);
+    settle(timeout_ms_, json::whole_number(member.name, member.value, kMaxMs, complaint_),
+           member.name, complaint_);
   }
 
-  // Some clients read `timeout` of a reply as milliseconds, so it goes back only to those that sent it.
+  // Some clients read `timeout` of a reply as milliseconds, so it goes back only to those that sent
+  // it.
   void take_timeout(const Member& member) {
-    settle(timeout_ms_, json::seconds_or_duration(member.name, member.value, complaint_), member.name, complaint_);
+    settle(timeout_ms_, json::seconds_or_duration(member.name, member.value, complaint_),
+           member.name, complaint_);
     keep(member);
   }
 
   void take_lease_ms(const Member& member) {
-    settle(lease_ms_, json::whole_number(member.name, member.value, kMaxMs, complaint_), member.name, complaint_);
+    settle(lease_ms_, json::whole_number(member.name, member.value, kMaxMs, complaint_),
+           member.name, complaint_);
   }
 
   void take_lease(const Member& member) {
-    settle(lease_ms_, json::seconds_or_duration(member.name, member.value, complaint_), member.name, complaint_);
+    settle(lease_ms_, json::seconds_or_duration(member.name, member.value, complaint_), member.name,
+           complaint_);
   }
 
-  void take_scheduled_at(const Member& member) { take_time(member, "scheduled_at", scheduled_at_ms_); }
+  void take_scheduled_at(const Member& member) {
+    take_time(member, "scheduled_at", scheduled_at_ms_);
+  }
   void take_expires_at(const Member& member) { take_time(member, "expires_at", expires_at_ms_); }
 
   void take_time(const Member& member, std::string_view name, std::optional<std::uint64_t>& slot) {
@@ -201,7 +213,8 @@ class EnvelopeReader {
     if (!written) return;
     const ParsedMs parsed = parse_time(*written, now_ms_);
     if (parsed.fault == TimeFault::kSyntax)
-      return complaint_.wrong_kind(member.name, "a time such as \"2026-01-27T12:00:00Z\" or \"+PT2S\"", member.value);
+      return complaint_.wrong_kind(
+          member.name, "a time such as \"2026-01-27T12:00:00Z\" or \"+PT2S\"", member.value);
     if (!parsed) return complaint_.about(member.name, text_of(parsed.fault));
     const bool said_before = slot.has_value();
     // Unix time 0 would mean that nothing was said; whatever lies before it is past as well.
@@ -263,13 +276,15 @@ class EnvelopeReader {
 
   void check_length(std::string_view member, std::string_view text, std::size_t most) {
     if (text.size() <= most) return;
-    complaint_.about(member, fmt::format("is {} bytes long; at most {} are allowed", text.size(), most),
+    complaint_.about(member,
+                     fmt::format("is {} bytes long; at most {} are allowed", text.size(), most),
                      Code::kTooLarge, most);
   }
 
   JobLimit read_limit() {
     JobLimit limit = internal::read_limit(rate_limit_, queue_.value_or("default"), complaint_);
-    if (Status checked = internal::check_limit(limit.key, limit.limit, false); !checked && !complaint_.raised())
+    if (Status checked = internal::check_limit(limit.key, limit.limit, false);
+        !checked && !complaint_.raised())
       complaint_.about(checked.error().subject, checked.error().message);
     return limit;
   }
@@ -277,7 +292,8 @@ class EnvelopeReader {
   Envelope assemble() {
     if (!type_) complaint_.about("type", "is missing");
     if (!args_) complaint_.about("args", "is missing");
-    if (priority_name_ && priority_) complaint_.about("priority", "is given twice, with different values");
+    if (priority_name_ && priority_)
+      complaint_.about("priority", "is given twice, with different values");
     std::optional<JobLimit> limit;
     if (wants_rate_limit_) limit = read_limit();
     std::string extra;
@@ -351,7 +367,8 @@ JobSpec Envelope::spec() const {
 Result<Envelope> parse_envelope(std::string_view json, std::uint64_t now_ms, PriorityNames names) {
   if (Status status = json::check(json); !status) return status.error();
   if (json::kind_of(json) != Kind::kObject)
-    return Error{.code = Code::kInvalid, .message = "a job must be a JSON object", .subject = "job"};
+    return Error{
+        .code = Code::kInvalid, .message = "a job must be a JSON object", .subject = "job"};
   return EnvelopeReader(now_ms, names).read(json);
 }
 

@@ -18,7 +18,9 @@ constexpr std::int64_t kTraceVersion = 1;
 
 Error wrong(std::string message) { return {Code::kInvalid, std::move(message), "trace", 0, 0, ""}; }
 
-double number_or(std::string_view value, double otherwise) { return json::number_of(value).value_or(otherwise); }
+double number_or(std::string_view value, double otherwise) {
+  return json::number_of(value).value_or(otherwise);
+}
 
 }  // namespace
 
@@ -79,10 +81,12 @@ Status TraceReader::take_pool(std::string_view object) {
   bool has_settings = false;
   for (const json::Member& member : json::members_of(object)) {
     if (member.name == "name") pool.name = json::string_of(member.value).value_or("");
-    for (auto [name, number] : {std::pair("workers", &pool.workers), std::pair("concurrency", &pool.concurrency)}) {
+    for (auto [name, number] :
+         {std::pair("workers", &pool.workers), std::pair("concurrency", &pool.concurrency)}) {
       if (member.name != name) continue;
       const auto given = json::integer_of(member.value);
-      if (!given || *given < 0 || *given > kMostWorkers) return wrong("pool." + member.name + " is no count");
+      if (!given || *given < 0 || *given > kMostWorkers)
+        return wrong("pool." + member.name + " is no count");
       *number = static_cast<std::uint32_t>(*given);
     }
     if (member.name != "settings") continue;
@@ -109,18 +113,25 @@ Status TraceReader::take(std::string_view line) {
   if (members.empty()) return wrong("the object says nothing");
   const json::Member& first = members.front();
   if (!headed_) {
-    if (first.name != "ojs_shm_trace") return wrong("this is no trace: its first line has no ojs_shm_trace");
+    if (first.name != "ojs_shm_trace")
+      return wrong("this is no trace: its first line has no ojs_shm_trace");
     if (json::integer_of(first.value) != kTraceVersion)
-      return Error{
-          Code::kOtherFormat, "this is a trace of version " + std::string(first.value) + ", not 1", "trace", 0, 0, ""};
+      return Error{Code::kOtherFormat,
+                   "this is a trace of version " + std::string(first.value) + ", not 1",
+                   "trace",
+                   0,
+                   0,
+                   ""};
     for (const json::Member& member : members)
-      if (member.name == "convention") convention_ = json::string_of(member.value).value_or(convention_);
+      if (member.name == "convention")
+        convention_ = json::string_of(member.value).value_or(convention_);
     headed_ = true;
     return {};
   }
   if (first.name != "arrival" && first.name != "service" && first.name != "pool")
     return {};  // a later version may say more
-  if (json::kind_of(first.value) != json::Kind::kObject) return wrong(first.name + " must be an object");
+  if (json::kind_of(first.value) != json::Kind::kObject)
+    return wrong(first.name + " must be an object");
   if (first.name == "pool") return take_pool(first.value);
   TraceArrival arrival;
   std::string job;
@@ -143,7 +154,8 @@ Status TraceReader::take(std::string_view line) {
     services_us_[job] += ms * 1000;
     return {};
   }
-  if (!(at_ms >= 0 && at_ms < kLongest)) return wrong("arrival.at_ms must be a number of milliseconds");
+  if (!(at_ms >= 0 && at_ms < kLongest))
+    return wrong("arrival.at_ms must be a number of milliseconds");
   arrival.at_us = std::llround(at_ms * 1000);
   arrivals_.push_back(std::move(arrival));
   jobs_.push_back(std::move(job));
@@ -158,7 +170,8 @@ Trace TraceReader::finish(std::int64_t otherwise_us) {
     const auto found = services_us_.find(jobs_[i]);
     if (found == services_us_.end()) continue;
     known[i] = &found->second;
-    for (Mean* mean : {&types[arrivals_[i].type], &all}) mean->sum += found->second, mean->count += 1;
+    for (Mean* mean : {&types[arrivals_[i].type], &all})
+      mean->sum += found->second, mean->count += 1;
   }
   for (std::size_t i = 0; i < arrivals_.size(); ++i) {
     const Mean& type = types[arrivals_[i].type];
@@ -171,7 +184,8 @@ Trace TraceReader::finish(std::int64_t otherwise_us) {
                    [](const TraceArrival& a, const TraceArrival& b) { return a.at_us < b.at_us; });
   Trace trace{convention_, std::move(arrivals_), std::move(pools_)};
   if (!trace.arrivals.empty())
-    for (const std::int64_t begin = trace.arrivals.front().at_us; TraceArrival & arrival : trace.arrivals)
+    for (const std::int64_t begin = trace.arrivals.front().at_us;
+         TraceArrival & arrival : trace.arrivals)
       arrival.at_us -= begin;
   return trace;
 }

@@ -11,8 +11,8 @@
 
 #include "worker_api/simulation.hpp"
 
-/// The lines of a trace, docs/simulation.md. A line is an object with one member, whose name says what it tells of; the first
-/// line is the head. Pure functions; thread-safe.
+/// The lines of a trace, docs/simulation.md. A line is an object with one member, whose name says
+/// what it tells of; the first line is the head. Pure functions; thread-safe.
 namespace ojs_shm {
 
 struct TraceHead {
@@ -30,8 +30,9 @@ std::string print_trace_service(std::string_view job, double ms);
 /// {"pool":{"name":"web","workers":3,"concurrency":1,"settings":{"queues":["a","b"],...}}}
 std::string print_trace_pool(const SimulatedPool& pool);
 
-/// Reads a trace line by line. Of a pool that is told of several times the last settings hold, and the most workers. The services of a job, one for each attempt, add up; a job without any gets the mean of
-/// those of its type, or of all, or what `finish` is told.
+/// Reads a trace line by line. Of a pool that is told of several times the last settings hold, and
+/// the most workers. The services of a job, one for each attempt, add up; a job without any gets
+/// the mean of those of its type, or of all, or what `finish` is told.
 class TraceReader {
  public:
   /// Errors: kInvalid; kOtherFormat for a head of another version.

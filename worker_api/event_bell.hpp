@@ -18,13 +18,15 @@
 
 namespace ojs_shm::internal {
 
-/// Serves an event descriptor: a thread with a lane of its own sleeps among the waiters and fills the descriptor to the
-/// brim when there is work; it becomes writable again when somebody has read it.
+/// Serves an event descriptor: a thread with a lane of its own sleeps among the waiters and fills
+/// the descriptor to the brim when there is work; it becomes writable again when somebody has read
+/// it.
 class EventBell {
  public:
-  /// `wanted`: names of queues, of which those that do not exist yet are looked for again and again.
-  EventBell(std::unique_ptr<Handle> handle, std::vector<std::uint32_t> queues, std::vector<std::string> wanted,
-            std::uint32_t pool)
+  /// `wanted`: names of queues, of which those that do not exist yet are looked for again and
+  /// again.
+  EventBell(std::unique_ptr<Handle> handle, std::vector<std::uint32_t> queues,
+            std::vector<std::string> wanted, std::uint32_t pool)
       : handle_(std::move(handle)),
         queues_(std::move(queues)),
         wanted_(std::move(wanted)),

@@ -49,8 +49,9 @@ std::string_view type_of(EventKind kind) {
 
 /// Unique in the segment by lane and sequence, and between segments by the salt; sorts by time.
 std::string id_of(const engine::EventFacts& facts, std::uint64_t salt) {
-  const engine::JobId id{facts.time_ms << 16 | 0x7000 | (facts.lane & 0xFFF),
-                         1ULL << 63 | (salt & 0x3FFF) << 48 | (facts.sequence & ((1ULL << 48) - 1))};
+  const engine::JobId id{
+      facts.time_ms << 16 | 0x7000 | (facts.lane & 0xFFF),
+      1ULL << 63 | (salt & 0x3FFF) << 48 | (facts.sequence & ((1ULL << 48) - 1))};
   return "evt_" + engine::to_string(id);
 }
 
@@ -61,7 +62,8 @@ void append_text(std::initializer_list<std::uint64_t> words, std::string& text) 
 }
 
 bool failed(EventKind kind) {
-  return kind == EventKind::kJobFailed || kind == EventKind::kJobRetrying || kind == EventKind::kJobDiscarded;
+  return kind == EventKind::kJobFailed || kind == EventKind::kJobRetrying ||
+         kind == EventKind::kJobDiscarded;
 }
 
 }  // namespace
@@ -69,7 +71,8 @@ bool failed(EventKind kind) {
 std::vector<std::string_view> event_types() {
   std::vector<std::string_view> types;
   for (unsigned kind = 0; kind < static_cast<unsigned>(EventKind::kCount); ++kind)
-    if (const std::string_view type = type_of(static_cast<EventKind>(kind)); !type.empty()) types.push_back(type);
+    if (const std::string_view type = type_of(static_cast<EventKind>(kind)); !type.empty())
+      types.push_back(type);
   return types;
 }
 
@@ -98,7 +101,8 @@ Event EventReader::Impl::translate(const engine::EventFacts& facts) const {
   event.time_ms = facts.time_ms;
   event.handle = facts.lane;
   event.sequence = facts.sequence;
-  event.source = "ojs://" + segment.attachment()->name().name + "/handles/" + std::to_string(facts.lane);
+  event.source =
+      "ojs://" + segment.attachment()->name().name + "/handles/" + std::to_string(facts.lane);
   if (facts.kind == EventKind::kPoolOverloaded || facts.kind == EventKind::kPoolRebalanced) {
     event.pool = store.pool_name(facts.queue);
     event.active_jobs = facts.tag;
@@ -131,7 +135,8 @@ Event EventReader::Impl::translate(const engine::EventFacts& facts) const {
     event.duration_ms = facts.value;
   else if (facts.kind == EventKind::kJobProgress)
     event.progress = static_cast<double>(facts.value) / 10'000;
-  else if (facts.kind >= EventKind::kRateLimitExceeded && facts.kind <= EventKind::kRateLimitDropped)
+  else if (facts.kind >= EventKind::kRateLimitExceeded &&
+           facts.kind <= EventKind::kRateLimitDropped)
     event.limit_key = engine::limit_name(store, static_cast<std::uint32_t>(facts.value));
   else
     event.at_ms = facts.value;
@@ -171,8 +176,9 @@ bool EventReader::next(Event& event) {
   const engine::EventFacts& facts = i.batch[i.at++];
   if (facts.kind == EventKind::kText) return next(event);  // of an event that is lost
   event = i.translate(facts);
-  for (std::uint64_t more = facts.sequence + 1; i.at < i.batch.size() && i.batch[i.at].kind == EventKind::kText &&
-                                                i.batch[i.at].lane == facts.lane && i.batch[i.at].sequence == more;
+  for (std::uint64_t more = facts.sequence + 1;
+       i.at < i.batch.size() && i.batch[i.at].kind == EventKind::kText &&
+       i.batch[i.at].lane == facts.lane && i.batch[i.at].sequence == more;
        ++more, ++i.at) {
     const engine::EventFacts& text = i.batch[i.at];
     append_text({text.job.hi, text.job.lo, text.tag, text.value}, event.job_type);
@@ -184,7 +190,8 @@ std::uint64_t EventReader::lost() const { return impl_->lost; }
 
 EventReader Observer::events(const EventOptions& options) const {
   return EventReader(std::make_unique<EventReader::Impl>(EventReader::Impl{
-      segment_, engine::EventReader(segment_.attachment()->store(), options.from_start), options.settle_ms}));
+      segment_, engine::EventReader(segment_.attachment()->store(), options.from_start),
+      options.settle_ms}));
 }
 
 std::vector<LevelWaits> Observer::waits() const {
@@ -197,7 +204,8 @@ std::vector<LevelWaits> Observer::waits() const {
     waits.sum_ms = histogram.sum_ms;
     for (unsigned bucket = 0; bucket < engine::kWaitBuckets; ++bucket) {
       waits.count += histogram.count[bucket];
-      if (bucket + 1 < engine::kWaitBuckets) waits.up_to_ms.emplace_back(engine::wait_bound_ms(bucket), waits.count);
+      if (bucket + 1 < engine::kWaitBuckets)
+        waits.up_to_ms.emplace_back(engine::wait_bound_ms(bucket), waits.count);
     }
     levels.push_back(std::move(waits));
   }

@@ -30,7 +30,8 @@ bool well_formed(std::string_view key) {
 }
 
 /// "second", "minute", "hour" and "day" beside ISO durations.
-std::optional<std::uint32_t> period(std::string_view member, std::string_view value, Complaint& complaint) {
+std::optional<std::uint32_t> period(std::string_view member, std::string_view value,
+                                    Complaint& complaint) {
   const auto word = json::string_of(value).value_or("");
   if (word == "second") return 1000;
   if (word == "minute") return 60'000;
@@ -40,10 +41,12 @@ std::optional<std::uint32_t> period(std::string_view member, std::string_view va
 }
 
 /// `{"limit", "period"}` and one member more.
-void read_pace(std::string_view name, std::string_view value, std::string_view more, std::uint32_t& most,
-               std::uint32_t& period_ms, std::string& extra, Complaint& complaint) {
+void read_pace(std::string_view name, std::string_view value, std::string_view more,
+               std::uint32_t& most, std::uint32_t& period_ms, std::string& extra,
+               Complaint& complaint) {
   if (json::kind_of(value) == json::Kind::kNull) return;
-  if (json::kind_of(value) != json::Kind::kObject) return complaint.wrong_kind(name, "an object", value);
+  if (json::kind_of(value) != json::Kind::kObject)
+    return complaint.wrong_kind(name, "an object", value);
   std::optional<std::uint32_t> limit, length;
   for (const Member& member : json::members_of(value)) {
     const std::string path = std::string(name) + "." + member.name;
@@ -57,8 +60,10 @@ void read_pace(std::string_view name, std::string_view value, std::string_view m
       complaint.about(path, "is no setting of it; there are limit, period, " + std::string(more));
     if (complaint.raised()) return;
   }
-  if (!limit || *limit == 0) return complaint.about(std::string(name) + ".limit", "must be at least 1");
-  if (!length || *length == 0) return complaint.about(std::string(name) + ".period", "must be longer than nothing");
+  if (!limit || *limit == 0)
+    return complaint.about(std::string(name) + ".limit", "must be at least 1");
+  if (!length || *length == 0)
+    return complaint.about(std::string(name) + ".period", "must be longer than nothing");
   most = *limit;
   period_ms = *length;
 }
@@ -72,26 +77,34 @@ void read_member(JobLimit& read, const Member& member, std::optional<std::uint32
     read.key = json::text("rate_limit.key", member.value, complaint).value_or("");
   } else if (member.name == "concurrency") {
     if (!null)
-      limit.concurrency = json::whole_number("rate_limit.concurrency", member.value, engine::kMostPermits, complaint);
+      limit.concurrency = json::whole_number("rate_limit.concurrency", member.value,
+                                             engine::kMostPermits, complaint);
   } else if (member.name == "rate" && json::kind_of(member.value) == json::Kind::kNumber) {
-    limit.rate = json::whole_number("rate_limit.rate", member.value, engine::kMostInFixedWindow, complaint).value_or(0);
+    limit.rate =
+        json::whole_number("rate_limit.rate", member.value, engine::kMostInFixedWindow, complaint)
+            .value_or(0);
   } else if (member.name == "period") {
     rate_period = period("rate_limit.period", member.value, complaint);
   } else if (member.name == "max_per_second") {
-    limit.rate = json::whole_number("rate_limit.max_per_second", member.value, engine::kMostInFixedWindow, complaint)
+    limit.rate = json::whole_number("rate_limit.max_per_second", member.value,
+                                    engine::kMostInFixedWindow, complaint)
                      .value_or(0);
     limit.rate_period_ms = 1000;
   } else if (member.name == "rate") {
-    read_pace("rate_limit.rate", member.value, "window", limit.rate, limit.rate_period_ms, extra, complaint);
-    const auto window = extra.empty() ? std::optional<std::string>("fixed") : json::string_of(extra);
+    read_pace("rate_limit.rate", member.value, "window", limit.rate, limit.rate_period_ms, extra,
+              complaint);
+    const auto window =
+        extra.empty() ? std::optional<std::string>("fixed") : json::string_of(extra);
     if (!complaint.raised() && window != "fixed" && window != "sliding")
       complaint.wrong_kind("rate_limit.rate.window", R"("fixed" or "sliding")", extra);
     limit.sliding = window == "sliding";
   } else if (member.name == "throttle") {
-    read_pace("rate_limit.throttle", member.value, "burst", limit.throttle, limit.throttle_period_ms, extra, complaint);
+    read_pace("rate_limit.throttle", member.value, "burst", limit.throttle,
+              limit.throttle_period_ms, extra, complaint);
     if (!complaint.raised() && !extra.empty())
       limit.burst =
-          json::whole_number("rate_limit.throttle.burst", extra, engine::kMostThrottle, complaint).value_or(1);
+          json::whole_number("rate_limit.throttle.burst", extra, engine::kMostThrottle, complaint)
+              .value_or(1);
   } else if (member.name == "on_limit") {
     const auto choice = json::string_of(member.value);
     if (choice == "wait")
@@ -101,7 +114,8 @@ void read_member(JobLimit& read, const Member& member, std::optional<std::uint32
     else if (choice == "drop")
       limit.on_limit = OnLimit::kDrop;
     else
-      complaint.wrong_kind("rate_limit.on_limit", R"("wait", "reschedule" or "drop")", member.value);
+      complaint.wrong_kind("rate_limit.on_limit", R"("wait", "reschedule" or "drop")",
+                           member.value);
   } else {
     complaint.about("rate_limit." + member.name,
                     "is no setting of a limit; there are key, concurrency, rate, throttle, "
@@ -113,27 +127,33 @@ void read_member(JobLimit& read, const Member& member, std::optional<std::uint32
 
 Status check_limit(std::string_view key, const RateLimit& limit, bool by_operator) {
   if (key.size() > engine::kMaxLimitName)
-    return refused("rate_limit.key", "rate_limit.key is longer than the 256 bytes it may be", engine::kMaxLimitName);
-  const bool tenant = by_operator && key.starts_with(engine::kTenantLimit) && key.size() > engine::kTenantLimit.size();
+    return refused("rate_limit.key", "rate_limit.key is longer than the 256 bytes it may be",
+                   engine::kMaxLimitName);
+  const bool tenant = by_operator && key.starts_with(engine::kTenantLimit) &&
+                      key.size() > engine::kTenantLimit.size();
   if (!well_formed(key) && !tenant)
-    return refused("rate_limit.key", "rate_limit.key '" + std::string(key.substr(0, 40)) +
-                                         "' must be letters, digits and . _ : -, with a letter or a digit in front");
+    return refused("rate_limit.key",
+                   "rate_limit.key '" + std::string(key.substr(0, 40)) +
+                       "' must be letters, digits and . _ : -, with a letter or a digit in front");
   if (by_operator && key.starts_with(engine::kQueueLimit) &&
       !engine::valid_queue_name(key.substr(engine::kQueueLimit.size())))
     return refused("rate_limit.key", "'" + std::string(key) + "' names no possible queue");
   if (limit.concurrency.value_or(0) > engine::kMostPermits)
-    return refused("rate_limit.concurrency", "rate_limit.concurrency is at most 8192", engine::kMostPermits);
+    return refused("rate_limit.concurrency", "rate_limit.concurrency is at most 8192",
+                   engine::kMostPermits);
   if (limit.rate != 0 && limit.rate_period_ms == 0)
     return refused("rate_limit.rate.period", "rate_limit.rate.period is missing");
   if (limit.rate > (limit.sliding ? engine::kMostInSlidingWindow : engine::kMostInFixedWindow))
-    return refused("rate_limit.rate.limit",
-                   limit.sliding
-                       ? "rate_limit.rate.limit of a sliding window is at most 8192; a fixed one may have more"
-                       : "rate_limit.rate.limit is at most 268435455",
-                   limit.sliding ? engine::kMostInSlidingWindow : engine::kMostInFixedWindow);
+    return refused(
+        "rate_limit.rate.limit",
+        limit.sliding
+            ? "rate_limit.rate.limit of a sliding window is at most 8192; a fixed one may have more"
+            : "rate_limit.rate.limit is at most 268435455",
+        limit.sliding ? engine::kMostInSlidingWindow : engine::kMostInFixedWindow);
   if (limit.throttle > engine::kMostThrottle || limit.burst > engine::kMostThrottle)
     return refused("rate_limit.throttle.limit",
-                   "rate_limit.throttle is at most 65535 in a period; take a shorter period", engine::kMostThrottle);
+                   "rate_limit.throttle is at most 65535 in a period; take a shorter period",
+                   engine::kMostThrottle);
   if (limit.throttle != 0 && limit.throttle_period_ms == 0)
     return refused("rate_limit.throttle.period", "rate_limit.throttle.period is missing");
   return {};
@@ -175,7 +195,8 @@ JobLimit read_limit(std::string_view object, std::string_view queue, Complaint& 
     if (complaint.raised()) return read;
   }
   if (rate_period) read.limit.rate_period_ms = *rate_period;
-  if (read.key.empty() && per_queue && !queue.empty()) read.key = std::string(engine::kQueueLimit) + std::string(queue);
+  if (read.key.empty() && per_queue && !queue.empty())
+    read.key = std::string(engine::kQueueLimit) + std::string(queue);
   return read;
 }
 
@@ -204,11 +225,14 @@ std::optional<JobLimit> limit_in(std::string_view extra, std::string_view queue)
 Result<JobLimit> parse_limit(std::string_view text, bool key_given) {
   if (Status status = json::check(text); !status) return status.error();
   if (json::kind_of(text) != json::Kind::kObject)
-    return Error{.code = Code::kInvalid, .message = "a limit must be a JSON object", .subject = "rate_limit"};
+    return Error{.code = Code::kInvalid,
+                 .message = "a limit must be a JSON object",
+                 .subject = "rate_limit"};
   json::Complaint complaint;
   JobLimit read = internal::read_limit(text, "", complaint);
   if (complaint.raised()) return complaint.error();
-  if (Status checked = internal::check_limit(key_given ? "any" : read.key, read.limit, false); !checked)
+  if (Status checked = internal::check_limit(key_given ? "any" : read.key, read.limit, false);
+      !checked)
     return checked.error();
   return read;
 }
@@ -257,7 +281,8 @@ std::string print_limit(const LimitInfo& info) {
     inner("concurrency", [&](json::ObjectWriter& w) {
       w.number("limit", std::int64_t{*limit.concurrency});
       w.number("active", std::int64_t{info.active});
-      w.number("available", std::int64_t{*limit.concurrency - std::min(*limit.concurrency, info.active)});
+      w.number("available",
+               std::int64_t{*limit.concurrency - std::min(*limit.concurrency, info.active)});
     });
   if (limit.rate != 0)
     inner("rate", [&](json::ObjectWriter& w) {

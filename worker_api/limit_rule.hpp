@@ -18,7 +18,8 @@ Status check_limit(std::string_view key, const RateLimit& limit, bool by_operato
 engine::LimitSettings settings_of(const RateLimit& limit);
 RateLimit limit_of(const engine::LimitSettings& settings);
 
-/// Reads `rate_limit` of an envelope; what is wrong goes to the complaint. `queue`: where a limit without a key stands.
+/// Reads `rate_limit` of an envelope; what is wrong goes to the complaint. `queue`: where a limit
+/// without a key stands.
 JobLimit read_limit(std::string_view object, std::string_view queue, json::Complaint& complaint);
 /// That of an envelope's other members, if there is one and it is right.
 std::optional<JobLimit> limit_in(std::string_view extra, std::string_view queue);

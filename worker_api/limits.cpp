@@ -17,13 +17,15 @@ struct Counted {
 };
 
 Counted count(const engine::Store& store) {
-  Counted counted{std::vector<std::uint32_t>(store.limit_keys()), std::vector<std::uint32_t>(store.limit_keys())};
+  Counted counted{std::vector<std::uint32_t>(store.limit_keys()),
+                  std::vector<std::uint32_t>(store.limit_keys())};
   for (std::uint32_t slot = 0; slot < store.slots(); ++slot) {
     const engine::JobRecord& job = store.job(slot);
     const unsigned state = engine::Control(job.control.load()).state();
     if (state == engine::kSlotAvailable) {
       const std::uint32_t lot = engine::second_limit(job.limits.get());
-      if (lot < store.lots() && store.lot(lot).key() < store.limit_keys()) ++counted.waiting[store.lot(lot).key()];
+      if (lot < store.lots() && store.lot(lot).key() < store.limit_keys())
+        ++counted.waiting[store.lot(lot).key()];
     } else if (state == engine::kSlotActive || state == engine::kSlotSettling) {
       const engine::LimitList keys = engine::limits_of(store, slot, job, true);
       for (unsigned i = 0; i < keys.count; ++i) ++counted.active[keys.key[i]];
@@ -68,8 +70,14 @@ std::vector<LimitInfo> Observer::limits() const {
 Result<LimitInfo> Observer::limit(std::string_view key) const {
   const engine::Store& store = segment_.attachment()->store();
   const std::uint32_t at = engine::find_limit(store, key);
-  if (at != engine::kNoIndex && stands(store.limit_key(at))) return describe(store, at, count(store));
-  return Error{Code::kNotFound, "there is no limit with the key '" + std::string(key) + "'", "key", 0, 0, ""};
+  if (at != engine::kNoIndex && stands(store.limit_key(at)))
+    return describe(store, at, count(store));
+  return Error{Code::kNotFound,
+               "there is no limit with the key '" + std::string(key) + "'",
+               "key",
+               0,
+               0,
+               ""};
 }
 
 }  // namespace ojs_shm

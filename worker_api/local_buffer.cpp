@@ -61,18 +61,21 @@ struct Lane {
   std::deque<Parcel> parcels;
   milliseconds delay{0};
   Clock::time_point due = Clock::time_point::min();
-  Error last{.code = Code::kClosed, .message = "the local buffer was closed before the job was sent"};
+  Error last{.code = Code::kClosed,
+             .message = "the local buffer was closed before the job was sent"};
 };
 using Lanes = std::map<std::string, Lane, std::less<>>;
 
 Error buffer_closed() {
-  return {.code = Code::kClosed, .message = "the local buffer is closed, or belongs to the parent of a fork"};
+  return {.code = Code::kClosed,
+          .message = "the local buffer is closed, or belongs to the parent of a fork"};
 }
 
 }  // namespace
 
-/// put() counts and hands over under the mutex; the sender takes parcels over, keeps them by queue and brings the first of
-/// each queue that is due, all without it. A parcel that has left the buffer is counted out under the mutex again.
+/// put() counts and hands over under the mutex; the sender takes parcels over, keeps them by queue
+/// and brings the first of each queue that is due, all without it. A parcel that has left the
+/// buffer is counted out under the mutex again.
 struct LocalBuffer::Impl {
   Impl(Producer made, const LocalBufferOptions& wanted, std::shared_ptr<CircuitBreaker> shared,
        std::shared_ptr<Clock> time)
@@ -103,8 +106,10 @@ struct LocalBuffer::Impl {
 
   mutable std::mutex mutex;
   std::condition_variable changed;
-  std::size_t jobs = 0, bytes = 0;                          ///< of all that counts against the bounds
-  std::map<std::string, std::size_t, std::less<>> waiting;  ///< jobs of each queue that are still to be brought
+  /// of all that counts against the bounds
+  std::size_t jobs = 0, bytes = 0;
+  /// jobs of each queue that are still to be brought
+  std::map<std::string, std::size_t, std::less<>> waiting;
   std::vector<UnsentJob> failed;
   std::vector<UnsentJob> unsent;  ///< filled at the end of the sender
   std::uint64_t salt;
@@ -113,10 +118,12 @@ struct LocalBuffer::Impl {
   std::thread sender;
 };
 
-/// Nothing else makes this id: 56 random bits of this buffer stand where the segment's own ids name a slot.
+/// Nothing else makes this id: 56 random bits of this buffer stand where the segment's own ids name
+/// a slot.
 engine::JobId LocalBuffer::Impl::next_id() {
   const auto now = std::chrono::system_clock::now().time_since_epoch();
-  const auto stamp = ids.next(static_cast<std::uint64_t>(std::chrono::duration_cast<milliseconds>(now).count()));
+  const auto stamp =
+      ids.next(static_cast<std::uint64_t>(std::chrono::duration_cast<milliseconds>(now).count()));
   return engine::make_id(stamp.unix_ms, stamp.seq, 0, 0, salt);
 }
 
@@ -209,12 +216,14 @@ void LocalBuffer::Impl::run() {
 
 LocalBuffer::LocalBuffer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 
-Result<std::shared_ptr<LocalBuffer>> LocalBuffer::start(const Segment& segment, const LocalBufferOptions& options,
+Result<std::shared_ptr<LocalBuffer>> LocalBuffer::start(const Segment& segment,
+                                                        const LocalBufferOptions& options,
                                                         std::shared_ptr<CircuitBreaker> breaker,
                                                         std::shared_ptr<Clock> clock) {
   auto producer = Producer::attach(segment);
   if (!producer) return producer.error();
-  auto impl = std::make_unique<Impl>(std::move(producer).value(), options, std::move(breaker), std::move(clock));
+  auto impl = std::make_unique<Impl>(std::move(producer).value(), options, std::move(breaker),
+                                     std::move(clock));
   impl->sender = std::thread([shared = impl.get()] { shared->run(); });
   return std::shared_ptr<LocalBuffer>(new LocalBuffer(std::move(impl)));
 }
@@ -228,7 +237,8 @@ LocalBuffer::~LocalBuffer() {
   }
 }
 
-Result<std::vector<JobIdText>> LocalBuffer::put(std::span<const JobSpec> jobs, const Error* refusal) {
+Result<std::vector<JobIdText>> LocalBuffer::put(std::span<const JobSpec> jobs,
+                                                const Error* refusal) {
   Impl& impl = *impl_;
   if (impl.forked()) return buffer_closed();
   if (jobs.empty()) return std::vector<JobIdText>();
@@ -236,7 +246,8 @@ Result<std::vector<JobIdText>> LocalBuffer::put(std::span<const JobSpec> jobs, c
   Parcel parcel;
   if (refusal != nullptr) parcel.refusal = *refusal;
   for (const JobSpec& job : jobs) {
-    if (job.queue != queue) return Error{Code::kInvalid, "the jobs of a batch go to one queue", "queue", 0, 0, ""};
+    if (job.queue != queue)
+      return Error{Code::kInvalid, "the jobs of a batch go to one queue", "queue", 0, 0, ""};
     if (!job.id.empty() && !engine::parse_id(job.id))
       return Error{Code::kInvalid, "id must be a UUIDv7 in lower case", "id", 0, 0, ""};
     parcel.jobs.emplace_back(job);
@@ -303,7 +314,12 @@ Status LocalBuffer::flush(milliseconds timeout) {
   if (impl.closing) return buffer_closed();
   std::uint64_t left = 0;
   for (const auto& [queue, count] : impl.waiting) left += count;
-  return Error{Code::kTimeout, std::to_string(left) + " jobs are still in the local buffer", "buffer", left, 0, "jobs"};
+  return Error{Code::kTimeout,
+               std::to_string(left) + " jobs are still in the local buffer",
+               "buffer",
+               left,
+               0,
+               "jobs"};
 }
 
 std::vector<UnsentJob> LocalBuffer::take_failed() {

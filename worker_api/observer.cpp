@@ -36,7 +36,8 @@ SegmentInfo Observer::segment_info() const {
   info.name = attachment.name().name;
   info.path = segment.path();
   info.convention = convention.name;
-  info.created_by_version.assign(engine_header.version, strnlen(engine_header.version, sizeof engine_header.version));
+  info.created_by_version.assign(engine_header.version,
+                                 strnlen(engine_header.version, sizeof engine_header.version));
   info.format = header.format;
   info.size_bytes = segment.size();
   info.created_at_ms = header.made_at_ms;
@@ -51,7 +52,8 @@ SegmentInfo Observer::segment_info() const {
   info.priority_max = convention.max;
   info.priority_default = convention.default_priority;
   info.lower_first = engine::lower_first(store.convention());
-  info.aging = internal::describe_aging(store.convention(), engine::Aging(engine_header.aging.load()));
+  info.aging =
+      internal::describe_aging(store.convention(), engine::Aging(engine_header.aging.load()));
   info.deaths_total = header.deaths.load();
   info.repairs_total = header.repairs.load();
   for (unsigned i = 0; i < internal::kPools; ++i)
@@ -63,9 +65,11 @@ SegmentInfo Observer::segment_info() const {
     const engine::Control control(job.control.load());
     if (control.state() == engine::kSlotScheduled || control.state() == engine::kSlotRetryable) {
       const std::uint64_t due = job.due_at.get();
-      if (due < now && job.control.load() == control.word) info.overdue_ms = std::max(info.overdue_ms, now - due);
+      if (due < now && job.control.load() == control.word)
+        info.overdue_ms = std::max(info.overdue_ms, now - due);
     }
-    if (control.state() == engine::kSlotActive && control.owner() >= 1 && control.owner() <= g.lanes)
+    if (control.state() == engine::kSlotActive && control.owner() >= 1 &&
+        control.owner() <= g.lanes)
       ++active[control.owner() - 1];
   }
   for (std::uint32_t i = 0; i < g.processes; ++i) {
@@ -78,7 +82,8 @@ SegmentInfo Observer::segment_info() const {
     process.supervisor = header.supervisor.load() == i + 1;
     process.broker = header.broker.load() == i + 1;
     for (std::uint32_t l = 0; l < g.lanes; ++l)
-      if (segment.lane(l).process.load() == i + 1) ++process.handles, process.active_jobs += active[l];
+      if (segment.lane(l).process.load() == i + 1)
+        ++process.handles, process.active_jobs += active[l];
     info.processes.push_back(process);
   }
   return info;
@@ -102,11 +107,13 @@ std::vector<Census> count_jobs(const engine::Store& store) {
     if (q >= census.size()) continue;
     unsigned state = control.state();
     // What is in somebody's hands is counted as what it was a moment ago.
-    if (state == engine::kSlotClaimed || state == engine::kSlotSettling) state = engine::kSlotActive;
+    if (state == engine::kSlotClaimed || state == engine::kSlotSettling)
+      state = engine::kSlotActive;
     if (state == engine::kSlotMoving) state = engine::kSlotAvailable;
     if (!engine::holds_job(state)) continue;
     ++census[q].by_state[static_cast<std::size_t>(engine::job_state(state))];
-    if (state == engine::kSlotDiscarded && job.flags().has(engine::Policy::kDead)) ++census[q].dead_letters;
+    if (state == engine::kSlotDiscarded && job.flags().has(engine::Policy::kDead))
+      ++census[q].dead_letters;
     if (state != engine::kSlotAvailable) continue;
     ++census[q].available[engine::rank_of_ring(control.ring())];
     census[q].oldest_available_at = std::min(census[q].oldest_available_at, job.available_at.get());
@@ -165,7 +172,8 @@ QueueInfo describe(const engine::Store& store, std::uint32_t q, const Census& ce
   info.tenant_max_depth = record.tenant_max_depth.load();
   info.tenant_max_size_bytes = record.tenant_max_bytes.load();
   info.tenant_bounds = internal::describe_tenant_bounds(store, q);
-  info.shards = static_cast<std::uint32_t>(std::clamp<std::uint64_t>(record.shards.load(), 1, engine::kParts));
+  info.shards = static_cast<std::uint32_t>(
+      std::clamp<std::uint64_t>(record.shards.load(), 1, engine::kParts));
   return info;
 }
 
@@ -175,14 +183,16 @@ std::vector<QueueInfo> Observer::queues() const {
   const engine::Store& store = segment_.attachment()->store();
   const std::vector<Census> census = count_jobs(store);
   std::vector<QueueInfo> infos;
-  for (std::uint32_t q = 0; q < store.queue_count(); ++q) infos.push_back(describe(store, q, census[q]));
+  for (std::uint32_t q = 0; q < store.queue_count(); ++q)
+    infos.push_back(describe(store, q, census[q]));
   return infos;
 }
 
 Result<QueueInfo> Observer::queue(std::string_view name) const {
   const engine::Store& store = segment_.attachment()->store();
   const std::uint32_t q = store.find_queue(name);
-  if (q == engine::kNoIndex) return Error{Code::kNotFound, "no queue '" + std::string(name) + "'", "queue", 0, 0, ""};
+  if (q == engine::kNoIndex)
+    return Error{Code::kNotFound, "no queue '" + std::string(name) + "'", "queue", 0, 0, ""};
   return describe(store, q, count_jobs(store)[q]);
 }
 
@@ -190,7 +200,8 @@ std::vector<WorkerPoolInfo> Observer::pools() const {
   const engine::Store& store = segment_.attachment()->store();
   std::vector<WorkerPoolInfo> infos;
   for (std::uint32_t i = 0; i < engine::kPools; ++i)
-    if (const auto plan = store.pool_plan(i)) infos.push_back(internal::describe_pool(store, i, *plan));
+    if (const auto plan = store.pool_plan(i))
+      infos.push_back(internal::describe_pool(store, i, *plan));
   return infos;
 }
 
@@ -224,7 +235,8 @@ std::vector<Violation> Observer::audit() const {
 
 std::optional<std::int64_t> Observer::default_priority(std::string_view type) const {
   const engine::Store& store = segment_.attachment()->store();
-  if (const auto rank = store.type_rank(type)) return engine::priority_of(store.convention(), *rank);
+  if (const auto rank = store.type_rank(type))
+    return engine::priority_of(store.convention(), *rank);
   return std::nullopt;
 }
 

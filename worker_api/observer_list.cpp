@@ -41,13 +41,14 @@ std::vector<std::uint32_t> places_of(const engine::Store& store) {
   };
   for (const shm::RingSet* set : store.ring_sets())
     for (unsigned n = 0; n < shm::kRingsPerSet; ++n)
-      if (const std::uint32_t ring = shm::Rings::find(*set, n); ring != engine::kNoIndex) walk(ring);
+      if (const std::uint32_t ring = shm::Rings::find(*set, n); ring != engine::kNoIndex)
+        walk(ring);
   store.each_flow([&](std::uint32_t, std::uint32_t ring) { walk(ring); });
   return place;
 }
 
-/// A fetch compares the heads of rings, so a job's turn comes no sooner than that of those before it. `jobs` are in the
-/// order of their rings.
+/// A fetch compares the heads of rings, so a job's turn comes no sooner than that of those before
+/// it. `jobs` are in the order of their rings.
 void compare_rings(const engine::Store& store, std::vector<Listed>& jobs) {
   const std::uint64_t now = store.now_ms();
   for (std::size_t i = 0; i < jobs.size() && jobs[i].available(); ++i) {
@@ -66,7 +67,8 @@ void compare_rings(const engine::Store& store, std::vector<Listed>& jobs) {
     } else {
       each.standing = {ring, 0, 0, 0};
     }
-    if (i != 0 && each.same_ring(jobs[i - 1])) each.standing = std::max(each.standing, jobs[i - 1].standing);
+    if (i != 0 && each.same_ring(jobs[i - 1]))
+      each.standing = std::max(each.standing, jobs[i - 1].standing);
   }
 }
 
@@ -100,7 +102,8 @@ std::vector<JobInfo> Observer::list(const JobFilter& filter) const {
     if (!snapshot) continue;
     if (filter.state && snapshot->state() != static_cast<engine::JobState>(*filter.state)) continue;
     if (filter.dead_letter && !snapshot->policy.has(engine::Policy::kDead)) continue;
-    if (!filter.type.empty() && std::string_view(snapshot->body).substr(0, snapshot->type_length) != filter.type)
+    if (!filter.type.empty() &&
+        std::string_view(snapshot->body).substr(0, snapshot->type_length) != filter.type)
       continue;
     if (!fits(store, filter, *snapshot)) continue;
     found.push_back({std::move(*snapshot)});
@@ -108,13 +111,17 @@ std::vector<JobInfo> Observer::list(const JobFilter& filter) const {
   const std::vector<std::uint32_t> places = places_of(store);
   for (Listed& each : found) {
     const bool front = each.ring() % 2 == 0;
-    each.place = !each.available() ? each.job.created_at : front ? each.job.available_at : places[each.job.slot];
+    each.place = !each.available() ? each.job.created_at
+                 : front           ? each.job.available_at
+                                   : places[each.job.slot];
   }
   const auto sort_by = [&found](const auto& key) {
-    std::sort(found.begin(), found.end(), [&key](const Listed& a, const Listed& b) { return key(a) < key(b); });
+    std::sort(found.begin(), found.end(),
+              [&key](const Listed& a, const Listed& b) { return key(a) < key(b); });
   };
   sort_by([](const Listed& each) {
-    return std::tuple(!each.available(), each.job.queue, each.part(), each.ring(), each.place, each.job.id);
+    return std::tuple(!each.available(), each.job.queue, each.part(), each.ring(), each.place,
+                      each.job.id);
   });
   compare_rings(store, found);
   sort_by([](const Listed& each) {

@@ -11,7 +11,17 @@
 namespace ojs_shm::internal {
 
 /// What a segment can run out of.
-enum class Pool : std::uint8_t { kSlots, kBlocks, kChunks, kLevels, kQueues, kParts, kIds, kHandles, kProcesses };
+enum class Pool : std::uint8_t {
+  kSlots,
+  kBlocks,
+  kChunks,
+  kLevels,
+  kQueues,
+  kParts,
+  kIds,
+  kHandles,
+  kProcesses
+};
 inline constexpr unsigned kPools = 9;
 
 /// What is taken of it right now, counted one by one, and what to set for more.

@@ -61,10 +61,12 @@ using internal::text_of;
 }
 
 /// Of a job without an id of its own, after it was refused.
-[[gnu::noinline]] Result<JobIdText> Producer::Impl::enqueue_again(const JobSpec& spec, std::uint32_t queue,
+[[gnu::noinline]] Result<JobIdText> Producer::Impl::enqueue_again(const JobSpec& spec,
+                                                                  std::uint32_t queue,
                                                                   engine::Outcome outcome) {
   if (outcome == engine::Outcome::kMustDrop) return enqueue_patiently(spec);
-  if (may_be_the_dead(outcome) && handle->attachment().repair_the_dead() != 0) return enqueue_patiently(spec);
+  if (may_be_the_dead(outcome) && handle->attachment().repair_the_dead() != 0)
+    return enqueue_patiently(spec);
   return refusal(outcome, queue, "body", std::span(&spec, 1));
 }
 
@@ -73,7 +75,8 @@ using internal::text_of;
   if (impl.handle->closed()) [[unlikely]]
     return internal::closed();
   engine::NewJob job;  // stays in registers, as nothing that is called keeps it
-  if (const auto fault = internal::read_spec(impl.actor(), spec, job); fault != internal::SpecFault::kNone) [[unlikely]]
+  if (const auto fault = internal::read_spec(impl.actor(), spec, job);
+      fault != internal::SpecFault::kNone) [[unlikely]]
     return internal::error_of(fault, spec, impl.store());
   if (!job.plain() || job.queue == engine::kNoIndex) [[unlikely]]
     return impl.enqueue_patiently(spec);
@@ -89,12 +92,14 @@ Result<std::vector<engine::NewJob>> Producer::Impl::read_batch(std::span<const J
   jobs.reserve(specs.size());
   const auto refused = [&](internal::SpecFault fault, std::size_t at) {
     Error error = internal::error_of(fault, specs[at], store());
-    if (specs.size() > 1) error.message = "job " + std::to_string(at + 1) + " of the batch: " + error.message;
+    if (specs.size() > 1)
+      error.message = "job " + std::to_string(at + 1) + " of the batch: " + error.message;
     return error;
   };
   for (const JobSpec& spec : specs) {
     engine::NewJob job;
-    if (const auto fault = internal::read_spec(actor(), spec, job); fault != internal::SpecFault::kNone)
+    if (const auto fault = internal::read_spec(actor(), spec, job);
+        fault != internal::SpecFault::kNone)
       return refused(fault, jobs.size());
     if (spec.queue != specs.front().queue)
       return Error{Code::kInvalid, "the jobs of a batch go to one queue", "queue", 0, 0, ""};
@@ -112,7 +117,8 @@ std::string_view Producer::Impl::duplicate_of(std::span<const JobSpec> specs) {
   for (const JobSpec& spec : specs) {
     if (spec.id.empty()) continue;
     const auto id = engine::parse_id(spec.id);
-    if (!seen.insert(spec.id).second || (id && store().find_job(*id) != engine::kNoIndex)) return spec.id;
+    if (!seen.insert(spec.id).second || (id && store().find_job(*id) != engine::kNoIndex))
+      return spec.id;
   }
   return {};
 }
@@ -132,7 +138,8 @@ Result<std::vector<JobIdText>> Producer::enqueue_batch(std::span<const JobSpec> 
     return impl_->settled([&] { return impl_->read_again(specs, *jobs); },
                           [&] { return impl_->actor().enqueue_batch(*jobs, ids); });
   });
-  if (outcome != engine::Outcome::kOk) return impl_->refusal(outcome, jobs->front().queue, "batch", specs);
+  if (outcome != engine::Outcome::kOk)
+    return impl_->refusal(outcome, jobs->front().queue, "batch", specs);
   return internal::texts_of(ids);
 }
 
@@ -143,7 +150,8 @@ Result<JobInfo> Producer::get(std::string_view id) const {
     const std::uint32_t slot = impl_->store().find_job(parsed.value());
     if (slot == engine::kNoIndex) break;
     const auto snapshot = impl_->store().snapshot(slot);
-    if (snapshot && snapshot->id == parsed.value()) return internal::info_of(impl_->store(), *snapshot);
+    if (snapshot && snapshot->id == parsed.value())
+      return internal::info_of(impl_->store(), *snapshot);
   }
   return impl_->failed(engine::Outcome::kNotFound, id, {}, "");
 }
@@ -157,7 +165,8 @@ Result<JobInfo> Producer::wait(std::string_view id, std::chrono::milliseconds ti
     const std::uint32_t slot = store.find_job(parsed.value());
     if (slot == engine::kNoIndex) return impl_->failed(engine::Outcome::kNotFound, id, {}, "");
     engine::JobRecord& job = store.job(slot);
-    // Ask to be woken, then look: the finisher looks at the wish after it has taken the slot into its hands.
+    // Ask to be woken, then look: the finisher looks at the wish after it has taken the slot into
+    // its hands.
     job.signals.fetch_or(engine::kWaited, shm::Point::kWaitFlagSet);
     const shm::Half& bell = store.segment().header().completions[slot % 64];
     const std::uint32_t rung = bell.load();
@@ -166,17 +175,25 @@ Result<JobInfo> Producer::wait(std::string_view id, std::chrono::milliseconds ti
       Result<JobInfo> info = get(id);
       if (!info || is_terminal(info->state)) return info;
     }
-    const auto left =
-        std::chrono::duration_cast<std::chrono::milliseconds>(end - std::chrono::steady_clock::now()).count();
+    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
+                          end - std::chrono::steady_clock::now())
+                          .count();
     if (left <= 0)
-      return Error{Code::kTimeout, "job " + std::string(id) + " has not finished yet", std::string(id), 0, 0, ""};
+      return Error{Code::kTimeout,
+                   "job " + std::string(id) + " has not finished yet",
+                   std::string(id),
+                   0,
+                   0,
+                   ""};
     const bool in_hands = engine::is_exclusive(control.state());
-    shm::futex_wait(bell, rung, std::min<std::uint64_t>(static_cast<std::uint64_t>(left), in_hands ? 1 : 100));
+    shm::futex_wait(bell, rung,
+                    std::min<std::uint64_t>(static_cast<std::uint64_t>(left), in_hands ? 1 : 100));
     if (in_hands || bell.load() != rung) continue;
     impl_->handle->attachment().repair_the_dead();
     if (!store.segment().named())
       return Error{Code::kCannotAttach,
-                   "segment " + store.segment().path() + " was removed, and job " + std::string(id) + " with it",
+                   "segment " + store.segment().path() + " was removed, and job " +
+                       std::string(id) + " with it",
                    "segment",
                    0,
                    0,
@@ -190,7 +207,8 @@ Result<JobInfo> Producer::cancel(std::string_view id) {
   Result<JobInfo> before = get(id);
   engine::JobState found{};
   const engine::Outcome outcome = impl_->actor().cancel(parsed.value(), found);
-  if (outcome != engine::Outcome::kOk) return impl_->failed(outcome, id, found, "waiting or active");
+  if (outcome != engine::Outcome::kOk)
+    return impl_->failed(outcome, id, found, "waiting or active");
   Result<JobInfo> after = get(id);
   if (after || !before) return after;
   before->state = State::kCancelled;  // somebody needed its room at once
@@ -215,25 +233,31 @@ Result<std::int64_t> Producer::reprioritize(std::string_view id, std::int64_t pr
                  ""};
   if (known.immutable)
     return Error{Code::kWrongState,
-                 "the convention '" + std::string(known.name) + "' keeps a job's priority as it was enqueued",
+                 "the convention '" + std::string(known.name) +
+                     "' keeps a job's priority as it was enqueued",
                  "convention",
                  0,
                  0,
                  ""};
   std::uint8_t previous = 0;
   engine::JobState found{};
-  const engine::Outcome outcome = impl_->actor().reprioritize(parsed.value(), *rank, previous, found);
-  if (outcome != engine::Outcome::kOk) return impl_->failed(outcome, id, found, "available or scheduled");
+  const engine::Outcome outcome =
+      impl_->actor().reprioritize(parsed.value(), *rank, previous, found);
+  if (outcome != engine::Outcome::kOk)
+    return impl_->failed(outcome, id, found, "available or scheduled");
   return engine::priority_of(convention, previous);
 }
 
-Status Producer::activate(std::string_view id) { return impl_->activate(id, engine::Activation::kPending, "pending"); }
+Status Producer::activate(std::string_view id) {
+  return impl_->activate(id, engine::Activation::kPending, "pending");
+}
 
 Status Producer::promote(std::string_view id) {
   return impl_->activate(id, engine::Activation::kTimed, "scheduled or retryable");
 }
 
-Status Producer::Impl::activate(std::string_view id, engine::Activation what, std::string_view wanted) {
+Status Producer::Impl::activate(std::string_view id, engine::Activation what,
+                                std::string_view wanted) {
   const Result<engine::JobId> parsed = parse(id);
   if (!parsed) return parsed.error();
   engine::JobState found{};

@@ -42,9 +42,11 @@ struct Producer::Impl {
   std::unique_ptr<internal::RoomBell> bell;  ///< before `handle` in the end
   std::size_t waiting = 0;                   ///< WaitingEnqueues that have not been decided
   Result<JobIdText> enqueue_patiently(const JobSpec& spec);
-  Result<JobIdText> enqueue_again(const JobSpec& spec, std::uint32_t queue, engine::Outcome outcome);
+  Result<JobIdText> enqueue_again(const JobSpec& spec, std::uint32_t queue,
+                                  engine::Outcome outcome);
   Result<std::vector<engine::NewJob>> read_batch(std::span<const JobSpec> specs);
-  /// `put`, and again while keys of limits are given up between the look at a job and its enqueue; `read` looks anew.
+  /// `put`, and again while keys of limits are given up between the look at a job and its enqueue;
+  /// `read` looks anew.
   template <class Read, class Put>
   engine::Outcome settled(const Read& read, const Put& put) {
     constexpr unsigned kMostReads = 32;
@@ -56,17 +58,23 @@ struct Producer::Impl {
     }
     return outcome;
   }
-  /// The first of their ids that a job has, or that two of these have; "" when somebody is in the middle of bringing it.
+  /// The first of their ids that a job has, or that two of these have; "" when somebody is in the
+  /// middle of bringing it.
   std::string_view duplicate_of(std::span<const JobSpec> specs);
-  /// `put`, and again when somebody dead was in the way. An id may be that of a job that is just being brought, perhaps by
-  /// somebody who died of it: it is a duplicate once it stands, and none when the repair takes it away.
+  /// `put`, and again when somebody dead was in the way. An id may be that of a job that is just
+  /// being brought, perhaps by somebody who died of it: it is a duplicate once it stands, and none
+  /// when the repair takes it away.
   template <class Put>
   engine::Outcome patiently(std::span<const JobSpec> specs, const Put& put) {
     constexpr int kMostTurns = 100;
     engine::Outcome outcome = put();
-    if (internal::may_be_the_dead(outcome) && handle->attachment().repair_the_dead() != 0) outcome = put();
-    for (int i = 0; outcome == engine::Outcome::kDuplicate && i < kMostTurns && duplicate_of(specs).empty(); ++i) {
-      if (handle->attachment().repair_the_dead() == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    if (internal::may_be_the_dead(outcome) && handle->attachment().repair_the_dead() != 0)
+      outcome = put();
+    for (int i = 0;
+         outcome == engine::Outcome::kDuplicate && i < kMostTurns && duplicate_of(specs).empty();
+         ++i) {
+      if (handle->attachment().repair_the_dead() == 0)
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
       outcome = put();
     }
     return outcome;
@@ -75,12 +83,14 @@ struct Producer::Impl {
   bool read_again(std::span<const JobSpec> specs, std::vector<engine::NewJob>& jobs);
   Status activate(std::string_view id, engine::Activation what, std::string_view wanted);
   /// What the last enqueue of these ended with, of a full queue with what it met.
-  Error refusal(engine::Outcome outcome, std::uint32_t queue, std::string_view subject, std::span<const JobSpec> specs);
+  Error refusal(engine::Outcome outcome, std::uint32_t queue, std::string_view subject,
+                std::span<const JobSpec> specs);
   engine::Actor& actor() { return handle->actor(); }
   engine::Store& store() { return handle->store(); }
 
   /// The error of an operation on one job.
-  Error failed(engine::Outcome outcome, std::string_view id, engine::JobState found, std::string_view wanted) {
+  Error failed(engine::Outcome outcome, std::string_view id, engine::JobState found,
+               std::string_view wanted) {
     if (outcome == engine::Outcome::kWrongState) return internal::wrong_state(id, found, wanted);
     return internal::error_of(outcome, store(), engine::kNoIndex, id);
   }

@@ -15,7 +15,8 @@ Error Producer::Impl::refusal(Outcome outcome, std::uint32_t queue, std::string_
                               std::span<const JobSpec> specs) {
   if (outcome == Outcome::kDuplicate) {
     const std::string_view id = duplicate_of(specs);
-    return id.empty() ? internal::just_brought(subject) : internal::error_of(outcome, store(), queue, id);
+    return id.empty() ? internal::just_brought(subject)
+                      : internal::error_of(outcome, store(), queue, id);
   }
   const bool bounded = (store().queue(queue).flags.load() & engine::kBounded) != 0;
   if (outcome == Outcome::kBusy && bounded)  // a stopped process is in the middle of a drop
@@ -40,19 +41,23 @@ Result<JobIdText> Producer::enqueue(const JobSpec& spec, const EnqueueOptions& o
   return ids->front();
 }
 
-Result<std::vector<JobIdText>> Producer::enqueue_batch(std::span<const JobSpec> specs, const EnqueueOptions& options) {
+Result<std::vector<JobIdText>> Producer::enqueue_batch(std::span<const JobSpec> specs,
+                                                       const EnqueueOptions& options) {
   if (options.block_timeout.count() == 0 || specs.empty()) return enqueue_batch(specs);
   if (impl_->handle->closed()) return internal::closed();
-  if (Status checked = internal::check_block_timeout(options.block_timeout); !checked) return checked.error();
+  if (Status checked = internal::check_block_timeout(options.block_timeout); !checked)
+    return checked.error();
   auto jobs = impl_->read_batch(specs);
   if (!jobs) return jobs.error();
   std::vector<engine::JobId> ids;
   internal::RoomWait wait(*impl_->handle, *jobs, options.block_timeout);
   const Outcome outcome = impl_->patiently(specs, [&] {
-    return impl_->settled([&] { return impl_->read_again(specs, *jobs); }, [&] { return wait.wait(ids); });
+    return impl_->settled([&] { return impl_->read_again(specs, *jobs); },
+                          [&] { return wait.wait(ids); });
   });
   if (outcome != Outcome::kOk)
-    return impl_->refusal(outcome, jobs->front().queue, specs.size() > 1 ? "batch" : specs.front().id, specs);
+    return impl_->refusal(outcome, jobs->front().queue,
+                          specs.size() > 1 ? "batch" : specs.front().id, specs);
   return internal::texts_of(ids);
 }
 
@@ -65,7 +70,7 @@ Result<int> Producer::room_fd() {
   return impl_->bell->fd();
 }
 
-// ---- for event loops ----------------------------------------------------------------------------------------------
+// ---- for event loops ----------------------------------------------------------------------------
 
 struct WaitingEnqueue::Impl {
   std::shared_ptr<Producer::Impl> producer;
@@ -84,10 +89,12 @@ struct WaitingEnqueue::Impl {
   void look() {
     std::vector<engine::JobId> ids;
     const auto put = [&] {
-      return producer->settled([&] { return producer->read_again(specs, jobs); }, [&] { return wait->look(ids); });
+      return producer->settled([&] { return producer->read_again(specs, jobs); },
+                               [&] { return wait->look(ids); });
     };
     Outcome outcome = put();
-    if (may_be_the_dead(outcome) && producer->handle->attachment().repair_the_dead() != 0) outcome = put();
+    if (may_be_the_dead(outcome) && producer->handle->attachment().repair_the_dead() != 0)
+      outcome = put();
     if (outcome == Outcome::kMustWait) return;
     if (outcome == Outcome::kDuplicate && shm::steady_ms() < wait->until_ms() &&
         producer->duplicate_of(specs).empty()) {
@@ -111,16 +118,19 @@ WaitingEnqueue::WaitingEnqueue(WaitingEnqueue&&) noexcept = default;
 WaitingEnqueue& WaitingEnqueue::operator=(WaitingEnqueue&&) noexcept = default;
 WaitingEnqueue::~WaitingEnqueue() = default;
 
-Result<WaitingEnqueue> Producer::begin(std::span<const JobSpec> specs, const EnqueueOptions& options) {
+Result<WaitingEnqueue> Producer::begin(std::span<const JobSpec> specs,
+                                       const EnqueueOptions& options) {
   if (impl_->handle->closed()) return internal::closed();
   if (specs.empty()) return Error{Code::kInvalid, "there is no job to enqueue", "jobs", 0, 0, ""};
-  if (Status checked = internal::check_block_timeout(options.block_timeout); !checked) return checked.error();
+  if (Status checked = internal::check_block_timeout(options.block_timeout); !checked)
+    return checked.error();
   auto waiting = std::make_unique<WaitingEnqueue::Impl>();
   waiting->producer = impl_;
   ++impl_->waiting;
   waiting->specs.assign(specs.begin(), specs.end());
   for (JobSpec& spec : waiting->specs) {
-    for (std::string_view* text : {&spec.type, &spec.args, &spec.queue, &spec.id, &spec.extra, &spec.tenant})
+    for (std::string_view* text :
+         {&spec.type, &spec.args, &spec.queue, &spec.id, &spec.extra, &spec.tenant})
       *text = waiting->keep(*text);
     if (spec.limit != nullptr) spec.limit = &waiting->limits.emplace_back(*spec.limit);
   }

@@ -8,7 +8,8 @@
 #include "engine/actor.hpp"
 #include "worker_api/envelope_json.hpp"
 
-// The order within a queue, between its settings as people write them and the engine's words. Pure; thread-safe.
+// The order within a queue, between its settings as people write them and the engine's words. Pure;
+// thread-safe.
 
 namespace ojs_shm::internal {
 
@@ -18,13 +19,16 @@ AgingSettings describe_aging(engine::Convention convention, engine::Aging aging)
 /// As parse_queue_settings() reads it.
 std::string print_aging(const AgingSettings& aging, bool lower_first);
 
-/// Levels that are not listed share one turn of a cycle, unless "*" says how many. Errors: kInvalid.
-Result<std::vector<engine::Actor::LevelWeight>> read_weights(engine::Convention convention,
-                                                             const std::vector<LevelWeight>& weights);
-std::vector<LevelWeight> describe_weights(engine::Convention convention, const engine::QueueRecord& queue);
+/// Levels that are not listed share one turn of a cycle, unless "*" says how many. Errors:
+/// kInvalid.
+Result<std::vector<engine::Actor::LevelWeight>> read_weights(
+    engine::Convention convention, const std::vector<LevelWeight>& weights);
+std::vector<LevelWeight> describe_weights(engine::Convention convention,
+                                          const engine::QueueRecord& queue);
 
 /// The weights by the names under which they are looked up. Errors: kInvalid.
-Result<std::vector<std::pair<std::string, std::uint32_t>>> read_tenant_weights(const TenantFairness& fairness);
+Result<std::vector<std::pair<std::string, std::uint32_t>>> read_tenant_weights(
+    const TenantFairness& fairness);
 TenantFairness describe_fairness(const engine::Store& store, std::uint32_t queue);
 
 /// Bounds of tenants by name. Errors: kInvalid.

@@ -7,11 +7,16 @@
 
 namespace ojs_shm {
 
-bool is_refusal(Code code) noexcept { return code == Code::kQueueFull || code == Code::kSegmentFull; }
+bool is_refusal(Code code) noexcept {
+  return code == Code::kQueueFull || code == Code::kSegmentFull;
+}
 
-std::chrono::milliseconds recommended_delay(const Error&) noexcept { return std::chrono::seconds(1); }
+std::chrono::milliseconds recommended_delay(const Error&) noexcept {
+  return std::chrono::seconds(1);
+}
 
-std::chrono::milliseconds next_delay(std::chrono::milliseconds last, std::chrono::milliseconds recommended,
+std::chrono::milliseconds next_delay(std::chrono::milliseconds last,
+                                     std::chrono::milliseconds recommended,
                                      std::chrono::milliseconds max_delay) noexcept {
   const std::chrono::milliseconds doubled = last < max_delay / 2 ? 2 * last : max_delay;
   return last.count() <= 0 ? recommended : std::max(recommended, doubled);
@@ -24,7 +29,8 @@ namespace {
 class HostClock final : public Clock {
  public:
   time_point now() const override { return std::chrono::steady_clock::now(); }
-  void wait(std::unique_lock<std::mutex>& lock, std::condition_variable& changed, time_point until) override {
+  void wait(std::unique_lock<std::mutex>& lock, std::condition_variable& changed,
+            time_point until) override {
     if (until == time_point::max()) {
       changed.wait(lock);
     } else {
@@ -40,19 +46,21 @@ std::shared_ptr<Clock> host_clock() {
   return clock;
 }
 
-// --- The circuit breaker ----------------------------------------------------------------------------------------------
+// --- The circuit breaker -------------------------------------------------------------------------
 
 struct CircuitBreaker::Impl {
   struct Circuit {
-    std::uint32_t refusals = 0;                                 ///< in a row
-    Clock::time_point closed_until = Clock::time_point::min();  ///< nobody asks before; min: it is closed
+    std::uint32_t refusals = 0;  ///< in a row
+    /// nobody asks before; min: it is closed
+    Clock::time_point closed_until = Clock::time_point::min();
     Error last;
   };
 
   Options options;
   std::shared_ptr<Clock> clock;
   mutable std::mutex mutex;
-  std::map<std::string, Circuit, std::less<>> circuits;  ///< of queues whose last answer was a refusal
+  /// of queues whose last answer was a refusal
+  std::map<std::string, Circuit, std::less<>> circuits;
 };
 
 CircuitBreaker::CircuitBreaker(Options options, std::shared_ptr<Clock> clock)
@@ -64,23 +72,27 @@ CircuitBreaker::~CircuitBreaker() = default;
 std::optional<Error> CircuitBreaker::admit(std::string_view queue) {
   const std::lock_guard lock(impl_->mutex);
   const auto found = impl_->circuits.find(queue);
-  if (found == impl_->circuits.end() || found->second.refusals < impl_->options.refusals) return std::nullopt;
+  if (found == impl_->circuits.end() || found->second.refusals < impl_->options.refusals)
+    return std::nullopt;
   Impl::Circuit& circuit = found->second;
   const Clock::time_point now = impl_->clock->now();
   if (now >= circuit.closed_until) {
-    // This caller tries. Should it never tell what came of it, another one may after a further cooldown.
+    // This caller tries. Should it never tell what came of it, another one may after a further
+    // cooldown.
     circuit.closed_until = now + impl_->options.cooldown;
     return std::nullopt;
   }
   Error error = circuit.last;
-  error.message += "; after " + std::to_string(circuit.refusals) + " refusals in a row it is left alone for a while";
+  error.message += "; after " + std::to_string(circuit.refusals) +
+                   " refusals in a row it is left alone for a while";
   return error;
 }
 
 void CircuitBreaker::settle(std::string_view queue, const Error* error) {
   const std::lock_guard lock(impl_->mutex);
   if (error == nullptr) {
-    if (const auto found = impl_->circuits.find(queue); found != impl_->circuits.end()) impl_->circuits.erase(found);
+    if (const auto found = impl_->circuits.find(queue); found != impl_->circuits.end())
+      impl_->circuits.erase(found);
   } else if (is_refusal(error->code)) {
     Impl::Circuit& circuit = impl_->circuits[std::string(queue)];
     circuit.last = *error;
@@ -88,18 +100,20 @@ void CircuitBreaker::settle(std::string_view queue, const Error* error) {
     if (circuit.refusals == impl_->options.refusals)
       circuit.closed_until = impl_->clock->now() + impl_->options.cooldown;
   } else if (const auto found = impl_->circuits.find(queue); found != impl_->circuits.end()) {
-    found->second.closed_until = impl_->clock->now();  // it was no answer, so the next caller may try
+    // it was no answer, so the next caller may try
+    found->second.closed_until = impl_->clock->now();
   }
 }
 
 CircuitBreaker::State CircuitBreaker::state(std::string_view queue) const {
   const std::lock_guard lock(impl_->mutex);
   const auto found = impl_->circuits.find(queue);
-  if (found == impl_->circuits.end() || found->second.refusals < impl_->options.refusals) return State::kClosed;
+  if (found == impl_->circuits.end() || found->second.refusals < impl_->options.refusals)
+    return State::kClosed;
   return impl_->clock->now() < found->second.closed_until ? State::kOpen : State::kHalfOpen;
 }
 
-// --- The producer -----------------------------------------------------------------------------------------------------
+// --- The producer --------------------------------------------------------------------------------
 
 struct ResilientProducer::Impl {
   Producer producer;
@@ -119,7 +133,8 @@ void ResilientProducer::Impl::pause(std::chrono::milliseconds delay) {
 }
 
 template <class Send>
-auto ResilientProducer::Impl::attempt(std::span<const JobSpec> jobs, Send send) -> decltype(send()) {
+auto ResilientProducer::Impl::attempt(std::span<const JobSpec> jobs, Send send)
+    -> decltype(send()) {
   const std::string_view queue = jobs.front().queue;
   std::chrono::milliseconds delay{0};
   for (std::uint32_t retries = 0;; ++retries) {
@@ -131,7 +146,8 @@ auto ResilientProducer::Impl::attempt(std::span<const JobSpec> jobs, Send send) 
     if (sent || !is_refusal(sent.code()) || retries >= options.retry.retries) return sent;
     const Error& error = sent.error();
     // No waiting makes room for a batch that is larger than the bound.
-    if (error.code == Code::kQueueFull && error.unit == "jobs" && jobs.size() > error.bound) return sent;
+    if (error.code == Code::kQueueFull && error.unit == "jobs" && jobs.size() > error.bound)
+      return sent;
     delay = next_delay(delay, recommended_delay(error), options.retry.max_delay);
     pause(delay);
   }
@@ -162,7 +178,8 @@ Result<ResilientProducer::Receipt> ResilientProducer::enqueue(const JobSpec& job
   return Receipt{kept->front(), true};
 }
 
-Result<ResilientProducer::BatchReceipt> ResilientProducer::enqueue_batch(std::span<const JobSpec> jobs) {
+Result<ResilientProducer::BatchReceipt> ResilientProducer::enqueue_batch(
+    std::span<const JobSpec> jobs) {
   Impl& impl = *impl_;
   if (jobs.empty()) return BatchReceipt{};
   LocalBuffer* const buffer = impl.options.buffer.get();

@@ -37,12 +37,17 @@ std::string_view code_name(Code code) noexcept {
 }
 
 void die_of_missing_value(const Error& error) {
-  std::fprintf(stderr, "ojs-shm: the value of a failed result was read: %s\n", error.message.c_str());
+  std::fprintf(stderr, "ojs-shm: the value of a failed result was read: %s\n",
+               error.message.c_str());
   std::abort();
 }
 
-std::string_view state_name(State state) noexcept { return engine::name_of(static_cast<engine::JobState>(state)); }
-bool is_terminal(State state) noexcept { return engine::is_terminal(static_cast<engine::JobState>(state)); }
+std::string_view state_name(State state) noexcept {
+  return engine::name_of(static_cast<engine::JobState>(state));
+}
+bool is_terminal(State state) noexcept {
+  return engine::is_terminal(static_cast<engine::JobState>(state));
+}
 
 std::uint32_t segment_format() noexcept { return shm::kFormat; }
 std::string_view library_version() noexcept { return OJS_SHM_PROJECT_VERSION; }

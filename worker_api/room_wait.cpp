@@ -27,11 +27,15 @@ Status check_block_timeout(std::chrono::milliseconds timeout) {
                "ms"};
 }
 
-RoomWait::RoomWait(Handle& handle, std::span<const engine::NewJob> jobs, std::chrono::milliseconds timeout)
-    : handle_(handle), jobs_(jobs), until_ms_(shm::steady_ms() + static_cast<std::uint64_t>(timeout.count())) {}
+RoomWait::RoomWait(Handle& handle, std::span<const engine::NewJob> jobs,
+                   std::chrono::milliseconds timeout)
+    : handle_(handle),
+      jobs_(jobs),
+      until_ms_(shm::steady_ms() + static_cast<std::uint64_t>(timeout.count())) {}
 
 void RoomWait::leave() {
-  if (ticket_ != engine::kNoIndex && !handle_.closed()) handle_.actor().leave_room(jobs_.front().queue, ticket_);
+  if (ticket_ != engine::kNoIndex && !handle_.closed())
+    handle_.actor().leave_room(jobs_.front().queue, ticket_);
   ticket_ = engine::kNoIndex;
 }
 
@@ -50,7 +54,8 @@ Outcome RoomWait::look(std::vector<engine::JobId>& ids) {
     actor.be_patient(in_time, ticket_);
     Outcome outcome = attempt(ids);
     actor.be_patient(false);
-    if (outcome == Outcome::kLimitsMoved) return outcome;  // it keeps its place until it has looked them up again
+    // it keeps its place until it has looked them up again
+    if (outcome == Outcome::kLimitsMoved) return outcome;
     if (outcome != Outcome::kMustWait) {
       leave();
       return outcome;
@@ -61,8 +66,9 @@ Outcome RoomWait::look(std::vector<engine::JobId>& ids) {
   }
 }
 
-/// After the first look, and after each for which it was called, it rests: it comes back by itself within a millisecond,
-/// and is hardly called before. It sleeps longer only after a look that began when its rest was over.
+/// After the first look, and after each for which it was called, it rests: it comes back by itself
+/// within a millisecond, and is hardly called before. It sleeps longer only after a look that began
+/// when its rest was over.
 Outcome RoomWait::wait(std::vector<engine::JobId>& ids) {
   const shm::Half& park = handle_.store().segment().lane(handle_.lane()).park;
   std::uint64_t rest_until = 0;
@@ -76,13 +82,15 @@ Outcome RoomWait::wait(std::vector<engine::JobId>& ids) {
       rest_until = now + kSoonMs;
       handle_.actor().rest_in_line(ticket_, rest_until);
     }
-    if (now < until_ms_) shm::futex_wait(park, before, std::min(until_ms_ - now, rests ? kSoonMs : kLookMs));
+    if (now < until_ms_)
+      shm::futex_wait(park, before, std::min(until_ms_ - now, rests ? kSoonMs : kLookMs));
     called = park.load() != before;
     if (!rests && !called) handle_.attachment().repair_the_dead();
   }
 }
 
-RoomBell::RoomBell(Handle& handle) : handle_(handle), fd_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+RoomBell::RoomBell(Handle& handle)
+    : handle_(handle), fd_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
   thread_ = std::thread([this] { serve(); });
 }
 

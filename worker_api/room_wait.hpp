@@ -10,7 +10,8 @@
 
 namespace ojs_shm::internal {
 
-/// One enqueue that may wait for room in its queue: of one job, or of a batch that keeps together. One thread.
+/// One enqueue that may wait for room in its queue: of one job, or of a batch that keeps together.
+/// One thread.
 class RoomWait {
  public:
   /// `jobs` stays where it is for as long as this lives.
@@ -19,7 +20,8 @@ class RoomWait {
   ~RoomWait() { leave(); }
   RoomWait(const RoomWait&) = delete;
 
-  /// Tries it; kMustWait while its turn has not come and its time is not over. The first time takes a place.
+  /// Tries it; kMustWait while its turn has not come and its time is not over. The first time takes
+  /// a place.
   engine::Outcome look(std::vector<engine::JobId>& ids);
   /// look() until it is decided; sleeps in between.
   engine::Outcome wait(std::vector<engine::JobId>& ids);
@@ -35,7 +37,8 @@ class RoomWait {
   std::uint32_t ticket_ = engine::kNoIndex;
 };
 
-/// Makes a descriptor readable when an enqueue of its handle may have got its turn. A thread of its own.
+/// Makes a descriptor readable when an enqueue of its handle may have got its turn. A thread of its
+/// own.
 class RoomBell {
  public:
   explicit RoomBell(Handle& handle);

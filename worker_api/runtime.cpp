@@ -21,7 +21,8 @@ Runtime::Runtime(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Runtime::Runtime(Runtime&&) noexcept = default;
 Runtime::~Runtime() = default;
 
-Status Runtime::handle(std::string type, Handler handler, std::optional<std::int64_t> default_priority) {
+Status Runtime::handle(std::string type, Handler handler,
+                       std::optional<std::int64_t> default_priority) {
   return impl_->crew->handle(std::move(type), std::move(handler), default_priority);
 }
 

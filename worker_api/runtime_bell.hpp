@@ -9,8 +9,9 @@
 
 namespace ojs_shm::internal {
 
-/// Something that one thread, or a signal handler, rings and another one sees. Rung it stays until it is hushed.
-/// An eventfd, because write(2) is what a signal handler may call and poll(2) can wait for it beside a time.
+/// Something that one thread, or a signal handler, rings and another one sees. Rung it stays until
+/// it is hushed. An eventfd, because write(2) is what a signal handler may call and poll(2) can
+/// wait for it beside a time.
 class Bell {
  public:
   Bell() : descriptor_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}

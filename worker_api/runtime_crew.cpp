@@ -32,7 +32,10 @@ Error error(Code code, std::string message, std::string subject) {
 }
 
 HandlerFailure failure(std::string_view code, std::string message, bool retryable) {
-  return {.code = std::string(code), .message = std::move(message), .details = {}, .retryable = retryable};
+  return {.code = std::string(code),
+          .message = std::move(message),
+          .details = {},
+          .retryable = retryable};
 }
 
 /// What a handler came to.
@@ -48,9 +51,11 @@ Outcome call(const Handler& handler, JobContext& context) {
   } catch (const HandlerFailure& chosen) {
     return {{}, chosen, {}};
   } catch (const std::exception& thrown) {
-    return {{}, failure("error", thrown.what(), true), boost::core::demangle(typeid(thrown).name())};
+    return {
+        {}, failure("error", thrown.what(), true), boost::core::demangle(typeid(thrown).name())};
   } catch (...) {
-    return {{}, failure("error", "the handler threw something that is no std::exception", true), {}};
+    return {
+        {}, failure("error", "the handler threw something that is no std::exception", true), {}};
   }
 }
 
@@ -61,9 +66,11 @@ void settle(Worker& worker, Station& station, Outcome outcome) {
   if (!outcome.failure) {
     const Status acked = worker.ack(*job, outcome.result);
     if (acked || acked.code() == Code::kLost || acked.code() == Code::kClosed) return;
-    // The work is done but its result cannot be stored. Trying again helps only against a segment that is full now.
-    outcome.failure = failure(code_name(acked.code()), "the result could not be stored: " + acked.error().message,
-                              acked.code() == Code::kSegmentFull);
+    // The work is done but its result cannot be stored. Trying again helps only against a segment
+    // that is full now.
+    outcome.failure =
+        failure(code_name(acked.code()), "the result could not be stored: " + acked.error().message,
+                acked.code() == Code::kSegmentFull);
   }
   (void)worker.nack(*job, Failure{.code = outcome.failure->code,
                                   .message = outcome.failure->message,
@@ -100,7 +107,8 @@ Result<std::shared_ptr<Crew>> Crew::create(const Segment& segment, const Runtime
     if (!hand) return hand.error();
     hands.push_back(std::move(*hand));
   }
-  std::shared_ptr<Crew> crew(new Crew(segment, options, std::move(*fetcher), std::move(*keeper), std::move(hands)));
+  std::shared_ptr<Crew> crew(
+      new Crew(segment, options, std::move(*fetcher), std::move(*keeper), std::move(hands)));
   if (!crew->stop_.valid() || !crew->wake_.valid()) {
     return error(Code::kInternal, "no file descriptor left for an eventfd", {});
   }
@@ -120,7 +128,8 @@ Crew::Crew(const Segment& segment, const RuntimeOptions& options, Worker fetcher
   }
 }
 
-Status Crew::handle(std::string type, Handler handler, std::optional<std::int64_t> default_priority) {
+Status Crew::handle(std::string type, Handler handler,
+                    std::optional<std::int64_t> default_priority) {
   if (type.empty() || !handler) {
     return error(Code::kInvalid, "a handler needs a job type and a function", std::move(type));
   }
@@ -129,7 +138,8 @@ Status Crew::handle(std::string type, Handler handler, std::optional<std::int64_
     return error(Code::kWrongState, "handlers are registered before run()", std::move(type));
   }
   if (handlers_.contains(type)) {
-    return error(Code::kInUse, fmt::format("job type {} has a handler already", type), std::move(type));
+    return error(Code::kInUse, fmt::format("job type {} has a handler already", type),
+                 std::move(type));
   }
   if (default_priority) {
     auto admin = Admin::attach(segment_);
@@ -167,13 +177,16 @@ Status Crew::run() {
   if (unfinished > 0) {
     for (const auto& station : stations_) given_back += station->give_back(keeper_) ? 1U : 0U;
   }
-  // A thread cannot be taken out of a handler that does not return; it ends by itself, and acks nothing any more.
+  // A thread cannot be taken out of a handler that does not return; it ends by itself, and acks
+  // nothing any more.
   for (std::thread& thread : pool) unfinished > 0 ? thread.detach() : thread.join();
   if (status && given_back > 0) {
-    return error(Code::kTimeout,
-                 fmt::format("{} jobs were still running after {} ms of grace and were given back for others to run",
-                             given_back, options_.grace.count()),
-                 "grace");
+    return error(
+        Code::kTimeout,
+        fmt::format(
+            "{} jobs were still running after {} ms of grace and were given back for others to run",
+            given_back, options_.grace.count()),
+        "grace");
   }
   return status;
 }
@@ -213,12 +226,14 @@ Status Crew::fetch_until_stopped() {
   }
 }
 
-/// Lets the pool end and waits for it until the grace time is over. Returns how many stations did not come home.
+/// Lets the pool end and waits for it until the grace time is over. Returns how many stations did
+/// not come home.
 std::size_t Crew::drain() {
   for (std::size_t i = 0; i < hands_.size(); ++i) ready_.enqueue(nullptr);
   const auto end = Clock::now() + options_.grace;
   while (home_ < stations_.size()) {
-    const auto left = std::chrono::ceil<milliseconds>(std::max(end - Clock::now(), Clock::duration::zero()));
+    const auto left =
+        std::chrono::ceil<milliseconds>(std::max(end - Clock::now(), Clock::duration::zero()));
     Station* station = nullptr;
     if (!free_.wait_dequeue_timed(station, std::min<milliseconds>(left, std::chrono::hours(1)))) {
       if (left.count() == 0) break;
@@ -270,7 +285,8 @@ void Crew::keep() {
 Station::Clock::time_point Crew::extend_leases() {
   {
     const std::lock_guard lock(mutex_);
-    keeper_wakes_ = Clock::time_point::max();  // so that a job announced while we look rings the bell
+    // so that a job announced while we look rings the bell
+    keeper_wakes_ = Clock::time_point::max();
   }
   auto next = Clock::time_point::max();
   for (const auto& station : stations_) next = std::min(next, station->beat(keeper_, Clock::now()));

@@ -26,12 +26,13 @@ namespace ojs_shm::internal {
 ///   pool thread:    ready_ -> handler -> ack or nack -> free_
 ///   keeper:         sleeps until a lease wants extending or a bell rings
 ///
-/// There are as many stations as pool threads, so a fetch happens only when a thread is free, and the job it brings
-/// is the best of that moment. Held by a shared_ptr of each pool thread: a handler that outlives its grace time must
-/// not find its crew gone.
+/// There are as many stations as pool threads, so a fetch happens only when a thread is free, and
+/// the job it brings is the best of that moment. Held by a shared_ptr of each pool thread: a
+/// handler that outlives its grace time must not find its crew gone.
 class Crew : public std::enable_shared_from_this<Crew> {
  public:
-  static Result<std::shared_ptr<Crew>> create(const Segment& segment, const RuntimeOptions& options);
+  static Result<std::shared_ptr<Crew>> create(const Segment& segment,
+                                              const RuntimeOptions& options);
 
   Status handle(std::string type, Handler handler, std::optional<std::int64_t> default_priority);
   Status run();
@@ -47,7 +48,8 @@ class Crew : public std::enable_shared_from_this<Crew> {
     using is_transparent = void;
   };
 
-  Crew(const Segment& segment, const RuntimeOptions& options, Worker fetcher, Worker keeper, std::vector<Worker> hands);
+  Crew(const Segment& segment, const RuntimeOptions& options, Worker fetcher, Worker keeper,
+       std::vector<Worker> hands);
 
   Status start(std::vector<std::thread>& pool, std::thread& keeper);
   Status fetch_until_stopped();
@@ -62,14 +64,16 @@ class Crew : public std::enable_shared_from_this<Crew> {
 
   const Segment segment_;
   const RuntimeOptions options_;
-  std::unordered_map<std::string, Handler, Hash, std::equal_to<>> handlers_;  // not changed once running_
+  // not changed once running_
+  std::unordered_map<std::string, Handler, Hash, std::equal_to<>> handlers_;
 
   Worker fetcher_;             // the thread in run()
   Worker keeper_;              // the keeper, and run() once the keeper has ended
   std::vector<Worker> hands_;  // one for each pool thread
   std::vector<std::unique_ptr<Station>> stations_;
-  Stations free_;         // stations without a job; null: stop fetching
-  Stations ready_;        // stations with a job that no thread has begun; null: one pool thread ends
+  Stations free_;  // stations without a job; null: stop fetching
+  // stations with a job that no thread has begun; null: one pool thread ends
+  Stations ready_;
   std::size_t home_ = 0;  // stations that run() took out of free_ and did not fill
 
   shm::LocalFlag stopped_;  // after stop(), so that not one more fetch is begun

@@ -7,8 +7,8 @@
 namespace ojs_shm::internal {
 namespace {
 
-/// A third of the lease leaves room for two extensions that come late. Both times are of one clock, so their
-/// difference is right whatever the wall clock does.
+/// A third of the lease leaves room for two extensions that come late. Both times are of one clock,
+/// so their difference is right whatever the wall clock does.
 std::chrono::milliseconds third_of_lease(const Job& job) {
   const std::uint64_t begun = job.started_at_ms(), end = job.deadline_ms();
   return std::chrono::milliseconds(end > begun ? (end - begun) / 3 : 0);
@@ -21,7 +21,8 @@ Station::Clock::time_point Station::begin(Clock::time_point now, std::chrono::mi
   held_.reset();
   worker_ = nullptr;
   busy_ = true;
-  period_ = std::max(every.count() > 0 ? every : third_of_lease(job_), std::chrono::milliseconds(1));
+  period_ =
+      std::max(every.count() > 0 ? every : third_of_lease(job_), std::chrono::milliseconds(1));
   due_ = now + period_;
   return due_;
 }

@@ -18,7 +18,8 @@ std::uint64_t dispatched_by_pools(const engine::Store& store, std::uint32_t queu
   std::uint64_t jobs = 0;
   for (std::uint32_t i = 0; i < engine::kPools; ++i)
     for (const engine::Word& counter : store.pool(i).dispatched)
-      if (const std::uint64_t word = counter.load(); word >> 52 == queue + 1) jobs += word & ((1ULL << 52) - 1);
+      if (const std::uint64_t word = counter.load(); word >> 52 == queue + 1)
+        jobs += word & ((1ULL << 52) - 1);
   return jobs;
 }
 
@@ -43,12 +44,14 @@ SchedulingStats Observer::scheduling_stats() const {
     info.starvation_events_total = engine::starvations(store.samples(q).starved.load());
     for (std::uint32_t l = 0; l < store.lanes(); ++l)
       info.poolless_dispatched_total += store.tally(q, l).dispatched.get_ordered();
-    info.poolless_dispatched_total -= std::min(info.poolless_dispatched_total, dispatched_by_pools(store, q));
+    info.poolless_dispatched_total -=
+        std::min(info.poolless_dispatched_total, dispatched_by_pools(store, q));
   }
   for (std::uint32_t slot = 0; slot < store.slots(); ++slot) {
     const engine::JobRecord& job = store.job(slot);
     const unsigned state = engine::Control(job.control.load()).state();
-    if ((state == engine::kSlotActive || state == engine::kSlotSettling) && job.queue.get() < stats.queues.size())
+    if ((state == engine::kSlotActive || state == engine::kSlotSettling) &&
+        job.queue.get() < stats.queues.size())
       ++stats.queues[job.queue.get()].active_jobs;
   }
   return stats;

@@ -11,8 +11,10 @@ using internal::Attachment;
 
 SegmentName segment_name_from_environment() {
   SegmentName name;
-  if (const char* text = std::getenv("OJS_SHM_NAME"); text != nullptr && *text != '\0') name.name = text;
-  if (const char* text = std::getenv("OJS_SHM_DIR"); text != nullptr && *text != '\0') name.dir = text;
+  if (const char* text = std::getenv("OJS_SHM_NAME"); text != nullptr && *text != '\0')
+    name.name = text;
+  if (const char* text = std::getenv("OJS_SHM_DIR"); text != nullptr && *text != '\0')
+    name.dir = text;
   return name;
 }
 
@@ -34,7 +36,9 @@ Result<Segment> Segment::observe(const SegmentName& name) {
   return Segment(std::move(opened).value());
 }
 
-std::string_view Segment::convention() const { return engine::info(attachment_->store().convention()).name; }
+std::string_view Segment::convention() const {
+  return engine::info(attachment_->store().convention()).name;
+}
 std::string Segment::path() const { return attachment_->segment().path(); }
 std::uint64_t Segment::size_bytes() const { return attachment_->segment().size(); }
 

@@ -34,7 +34,8 @@ std::vector<SegmentFile> list_segments(const std::string& dir) {
     file.name = name.substr(kPrefix.size());
     file.path = dir + "/" + std::string(name);
     struct stat status {};
-    if (::stat(file.path.c_str(), &status) == 0) file.size_bytes = static_cast<std::uint64_t>(status.st_size);
+    if (::stat(file.path.c_str(), &status) == 0)
+      file.size_bytes = static_cast<std::uint64_t>(status.st_size);
     const auto segment = Segment::observe({file.name, dir});
     file.readable = segment.ok();
     if (segment)
@@ -44,7 +45,8 @@ std::vector<SegmentFile> list_segments(const std::string& dir) {
     files.push_back(std::move(file));
   }
   ::closedir(stream);
-  std::sort(files.begin(), files.end(), [](const auto& a, const auto& b) { return a.name < b.name; });
+  std::sort(files.begin(), files.end(),
+            [](const auto& a, const auto& b) { return a.name < b.name; });
   return files;
 }
 
@@ -76,7 +78,8 @@ Remains remains_of(const engine::Store& store) {
     const engine::JobRecord& job = store.job(i);
     const unsigned state = engine::Control(job.control.load()).state();
     if (engine::is_finished(state))
-      remains.dead_letters += state == engine::kSlotDiscarded && job.flags().has(engine::Policy::kDead) ? 1 : 0;
+      remains.dead_letters +=
+          state == engine::kSlotDiscarded && job.flags().has(engine::Policy::kDead) ? 1 : 0;
     else if (state != engine::kSlotFree && state != engine::kSlotFilling)
       ++remains.unfinished;
   }
@@ -91,24 +94,32 @@ std::string counted(std::uint64_t count, std::string_view one, std::string_view 
 Status may_go(internal::Attachment& attachment, Removal removal) {
   const SegmentName& name = attachment.name();
   if (attachment.others_attached())
-    return Error{Code::kInUse, attachment.segment().path() + " is in use by a living process", "segment", 0, 0, ""};
+    return Error{Code::kInUse,
+                 attachment.segment().path() + " is in use by a living process",
+                 "segment",
+                 0,
+                 0,
+                 ""};
   if (removal != Removal::kUnused) return {};
   const Remains remains = remains_of(attachment.store());
   if (!remains.any()) return {};
   std::string what;
-  if (remains.unfinished != 0) what = counted(remains.unfinished, "unfinished job", "unfinished jobs");
+  if (remains.unfinished != 0)
+    what = counted(remains.unfinished, "unfinished job", "unfinished jobs");
   if (remains.dead_letters != 0)
-    what += (what.empty() ? "" : " and ") + counted(remains.dead_letters, "dead letter", "dead letters");
+    what += (what.empty() ? "" : " and ") +
+            counted(remains.dead_letters, "dead letter", "dead letters");
   return Error{Code::kWrongState,
-               "segment '" + name.name + "' holds " + what + "; `ojs-shm rm " + name.name + " --dir " + name.dir +
-                   " --force` removes it with them",
+               "segment '" + name.name + "' holds " + what + "; `ojs-shm rm " + name.name +
+                   " --dir " + name.dir + " --force` removes it with them",
                "jobs",
                remains.unfinished + remains.dead_letters,
                0,
                "jobs"};
 }
 
-/// Of a file that cannot be attached to: it goes when it holds no job for certain, or by force when it is a segment.
+/// Of a file that cannot be attached to: it goes when it holds no job for certain, or by force when
+/// it is a segment.
 Status may_go_unread(const SegmentName& name, const shm::Opened& opened, Removal removal) {
   const std::string path = internal::path_of(name);
   switch (opened.code) {
@@ -126,8 +137,8 @@ Status may_go_unread(const SegmentName& name, const shm::Opened& opened, Removal
     case shm::OpenCode::kTorn:
       if (removal == Removal::kForced) return {};
       return Error{Code::kOtherFormat,
-                   opened.detail + ", so its jobs cannot be counted; `ojs-shm rm " + name.name + " --dir " + name.dir +
-                       " --force` removes it with them",
+                   opened.detail + ", so its jobs cannot be counted; `ojs-shm rm " + name.name +
+                       " --dir " + name.dir + " --force` removes it with them",
                    "segment",
                    0,
                    0,
@@ -142,7 +153,8 @@ Status remove_segment(const Segment& segment, Removal removal) {
   internal::Attachment& attachment = *segment.attachment();
   if (attachment.forked()) return internal::closed();
   if (!attachment.segment().named())
-    return Error{Code::kNotFound, segment.path() + " no longer leads to this segment", "segment", 0, 0, ""};
+    return Error{
+        Code::kNotFound, segment.path() + " no longer leads to this segment", "segment", 0, 0, ""};
   if (const Status checked = may_go(attachment, removal); !checked) return checked;
   return remove_files(segment.path());
 }
@@ -156,7 +168,8 @@ Status remove_segment(const SegmentName& name, Removal removal) {
   } else if (removal != Removal::kForced) {
     const auto segment = Segment::observe(name);
     if (!segment) return segment.error();
-    if (const Status checked = may_go(*segment.value().attachment(), removal); !checked) return checked;
+    if (const Status checked = may_go(*segment.value().attachment(), removal); !checked)
+      return checked;
   }
   return remove_files(path);
 }

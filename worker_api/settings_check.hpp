@@ -13,7 +13,8 @@
 
 namespace ojs_shm::internal {
 
-// What Admin and Worker refuse whatever the segment holds; for those who read settings before there is a segment.
+// What Admin and Worker refuse whatever the segment holds; for those who read settings before there
+// is a segment.
 
 /// The largest bounds.
 constexpr std::uint64_t kMostBoundJobs = (1ULL << 24) - 1, kMostBoundBytes = (1ULL << 40) - 1;
@@ -21,12 +22,13 @@ constexpr std::uint64_t kMostBoundJobs = (1ULL << 24) - 1, kMostBoundBytes = (1U
 /// About a member of some settings.
 Error invalid_setting(std::string_view member, std::string message, std::uint64_t bound = 0);
 Status check_queue(std::string_view name, const QueueSettings& settings);
-/// What only a convention decides: the ageing, the weights of levels, and that a queue does not have both. `others` is
-/// the ageing of queues that have none of their own.
-Status check_queue_order(engine::Convention convention, std::string_view name, const QueueSettings& settings,
-                         const std::optional<AgingSettings>& others);
+/// What only a convention decides: the ageing, the weights of levels, and that a queue does not
+/// have both. `others` is the ageing of queues that have none of their own.
+Status check_queue_order(engine::Convention convention, std::string_view name,
+                         const QueueSettings& settings, const std::optional<AgingSettings>& others);
 Status check_default_aging(engine::Convention convention, const AgingSettings& settings);
-/// A cap in the words of qo, as the limit of the same rank. One that no priority reaches is the worst there is.
+/// A cap in the words of qo, as the limit of the same rank. One that no priority reaches is the
+/// worst there is.
 std::int64_t limit_of_qo_cap(engine::Convention convention, std::int64_t cap);
 /// Whether the weights fit the strategy and the queues.
 Status check_strategy(const WorkerOptions& options);

@@ -22,18 +22,20 @@ namespace {
 
 constexpr std::uint64_t kBeginMs = 1'700'000'000'000;  // some moment; the same in every simulation
 
-/// A segment of this process alone. Its files have no name once it is there, so that nothing is left behind; we sit in
-/// the broker's seat, so that nobody but the simulation does anything.
+/// A segment of this process alone. Its files have no name once it is there, so that nothing is
+/// left behind; we sit in the broker's seat, so that nobody but the simulation does anything.
 class PrivateSegment {
  public:
   static Result<PrivateSegment> make(const SegmentOptions& options) {
     char dir[] = "/dev/shm/ojs-shm-simulation.XXXXXX";
-    if (::mkdtemp(dir) == nullptr) return Error{Code::kPermission, std::string(dir) + ": " + std::strerror(errno)};
+    if (::mkdtemp(dir) == nullptr)
+      return Error{Code::kPermission, std::string(dir) + ": " + std::strerror(errno)};
     const SegmentName name{"private", dir};
     PrivateSegment made;
     std::string problem = made.seat_.open(internal::path_of(name), true, 0600, {});
     if (problem.empty() && !made.seat_.try_lock(shm::kBrokerSeat)) problem = "the seat is taken";
-    Result<Segment> segment = problem.empty() ? Segment::create(name, options) : Error{Code::kInternal, problem};
+    Result<Segment> segment =
+        problem.empty() ? Segment::create(name, options) : Error{Code::kInternal, problem};
     (void)remove_segment(name, Removal::kForced);
     ::unlink(shm::LockFile::path_of(internal::path_of(name)).c_str());
     ::rmdir(dir);
@@ -47,7 +49,8 @@ class PrivateSegment {
   void stand_at(std::int64_t us) {
     const std::uint64_t now = kBeginMs + static_cast<std::uint64_t>(us) / 1000;
     // NO CRASH POINT: the segment dies with us
-    segment_->attachment()->segment().header().clock_offset_ms.store(shm::kStandingClock | now, shm::Point::kNone);
+    segment_->attachment()->segment().header().clock_offset_ms.store(shm::kStandingClock | now,
+                                                                     shm::Point::kNone);
   }
 
  private:
@@ -56,7 +59,8 @@ class PrivateSegment {
   std::optional<Segment> segment_;
 };
 
-/// A worker and what it does. Which queue a fetch takes from is Worker's own choice, made here and nowhere else.
+/// A worker and what it does. Which queue a fetch takes from is Worker's own choice, made here and
+/// nowhere else.
 struct Server {
   Worker worker;
   std::uint32_t free;
@@ -65,12 +69,14 @@ struct Server {
 
 /// The pool that Worker::attach() takes for a worker of these options.
 std::string pool_of(const WorkerOptions& options, const Trace& trace) {
-  const bool has_default = std::ranges::any_of(trace.pools, [](const auto& pool) { return pool.name == "default"; });
+  const bool has_default =
+      std::ranges::any_of(trace.pools, [](const auto& pool) { return pool.name == "default"; });
   return options.pool.empty() && has_default ? "default" : options.pool;
 }
 
 /// Those of the pools, in their order, and then those of the plan.
-Result<std::vector<Server>> servers_of(const Segment& segment, const Trace& trace, const SimulationPlan& plan) {
+Result<std::vector<Server>> servers_of(const Segment& segment, const Trace& trace,
+                                       const SimulationPlan& plan) {
   std::vector<SimulatedWorkers> kinds;
   for (const SimulatedPool& pool : trace.pools) {
     SimulatedWorkers& kind = kinds.emplace_back();
@@ -85,10 +91,12 @@ Result<std::vector<Server>> servers_of(const Segment& segment, const Trace& trac
     for (std::uint32_t i = 0; i < kind.count; ++i) {
       auto worker = Worker::attach(segment, kind.options);
       if (!worker) return worker.error();
-      servers.push_back({std::move(worker).value(), kind.concurrency, pool_of(kind.options, trace)});
+      servers.push_back(
+          {std::move(worker).value(), kind.concurrency, pool_of(kind.options, trace)});
     }
   }
-  if (servers.empty()) return Error{Code::kInvalid, "a simulation needs a worker: --workers N", "workers", 0, 0, ""};
+  if (servers.empty())
+    return Error{Code::kInvalid, "a simulation needs a worker: --workers N", "workers", 0, 0, ""};
   return servers;
 }
 
@@ -104,8 +112,12 @@ struct Completion {
 
 class Simulation {
  public:
-  Simulation(const Trace& trace, PrivateSegment& segment, Producer producer, std::vector<Server> servers)
-      : trace_(trace), segment_(segment), producer_(std::move(producer)), servers_(std::move(servers)) {
+  Simulation(const Trace& trace, PrivateSegment& segment, Producer producer,
+             std::vector<Server> servers)
+      : trace_(trace),
+        segment_(segment),
+        producer_(std::move(producer)),
+        servers_(std::move(servers)) {
     for (std::uint32_t server = 0; server < servers_.size(); ++server) {
       idle_.push_back(server);
       outcome_.pool_of_worker.push_back(servers_[server].pool);
@@ -114,12 +126,13 @@ class Simulation {
 
   void play_sizes_of(const std::string& queue) { sized_.insert(queue); }
 
-  /// Of two things at one moment a job ends before another one arrives, and all of that moment is done before anybody
-  /// looks for work.
+  /// Of two things at one moment a job ends before another one arrives, and all of that moment is
+  /// done before anybody looks for work.
   Status run() {
     std::size_t next = 0;
     while (next < trace_.arrivals.size() || !ends_.empty()) {
-      const std::int64_t arrives = next < trace_.arrivals.size() ? trace_.arrivals[next].at_us : kNever;
+      const std::int64_t arrives =
+          next < trace_.arrivals.size() ? trace_.arrivals[next].at_us : kNever;
       const std::int64_t ends = ends_.empty() ? kNever : ends_.top().at_us;
       now_ = std::min(arrives, ends);
       segment_.stand_at(now_);
@@ -174,7 +187,8 @@ class Simulation {
     for (std::size_t looks = idle_.size(); looks > 0; --looks) {
       const std::uint32_t number = idle_.front();
       idle_.pop_front();
-      if (spare_.empty()) spare_.push_back(static_cast<std::uint32_t>(jobs_.size())), jobs_.emplace_back();
+      if (spare_.empty())
+        spare_.push_back(static_cast<std::uint32_t>(jobs_.size())), jobs_.emplace_back();
       Server& server = servers_[number];
       Job& job = jobs_[spare_.back()];
       Status fetched = server.worker.try_fetch(job);
@@ -258,10 +272,16 @@ Result<SimulationOutcome> simulate(const Trace& trace, const SimulationPlan& pla
     if (const Status set = admin->set_queue(queue, settings); !set) return set.error();
   for (const SimulatedPool& pool : trace.pools) {
     if (pool.concurrency == 0)
-      return Error{Code::kInvalid, "a worker of pool '" + pool.name + "' does no job", "concurrency", 0, 0, ""};
+      return Error{Code::kInvalid,
+                   "a worker of pool '" + pool.name + "' does no job",
+                   "concurrency",
+                   0,
+                   0,
+                   ""};
     const auto set = admin->set_pool(pool.name, pool.settings);
     if (!set) return set.error();
-    if (!set.value()) return Error{Code::kInvalid, "pool '" + pool.name + "' is there twice", "pool", 0, 0, ""};
+    if (!set.value())
+      return Error{Code::kInvalid, "pool '" + pool.name + "' is there twice", "pool", 0, 0, ""};
   }
   auto producer = Producer::attach(segment->get());
   if (!producer) return producer.error();

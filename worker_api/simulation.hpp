@@ -11,9 +11,10 @@
 #include <ojs_shm/worker.hpp>
 #include <ojs_shm/worker_pool.hpp>
 
-/// What a policy would do to a load: the arrivals and services of a trace, played through the engine itself, in a private
-/// segment whose clock stands between two events. No time passes, nothing is shared, and the same trace gives the same
-/// outcome. Times are microseconds from the begin of the trace; the segment's own clock counts their milliseconds.
+/// What a policy would do to a load: the arrivals and services of a trace, played through the
+/// engine itself, in a private segment whose clock stands between two events. No time passes,
+/// nothing is shared, and the same trace gives the same outcome. Times are microseconds from the
+/// begin of the trace; the segment's own clock counts their milliseconds.
 namespace ojs_shm {
 
 struct TraceArrival {
@@ -37,7 +38,8 @@ struct Trace {
   std::vector<SimulatedPool> pools = {};  ///< no two of one name
 };
 
-/// A load that nobody recorded: arrivals and services of a Poisson process, everything else by weights.
+/// A load that nobody recorded: arrivals and services of a Poisson process, everything else by
+/// weights.
 struct SyntheticLoad {
   using Weights = std::vector<std::pair<std::string, double>>;
   std::uint64_t seed = 1;
@@ -59,8 +61,8 @@ struct SimulatedWorkers {
   std::uint32_t count = 1, concurrency = 1;
 };
 
-/// The policy under trial, beside the load's pools; `workers` are those of no pool. Sizes of jobs are played only into
-/// queues with a bound by bytes.
+/// The policy under trial, beside the load's pools; `workers` are those of no pool. Sizes of jobs
+/// are played only into queues with a bound by bytes.
 struct SimulationPlan {
   std::vector<std::pair<std::string, QueueSettings>> queues = {};
   std::optional<AgingSettings> default_aging = {};
@@ -80,22 +82,26 @@ struct SimulationOutcome {
   std::int64_t end_us = 0;                    ///< of the last service
 };
 
-/// Errors: kInvalid (a setting, a pool, a priority, no worker), kSegmentFull, kNoSpace, kPermission.
+/// Errors: kInvalid (a setting, a pool, a priority, no worker), kSegmentFull, kNoSpace,
+/// kPermission.
 Result<SimulationOutcome> simulate(const Trace& trace, const SimulationPlan& plan);
 
 /// What became of a part of the arrivals.
 struct SimulatedGroup {
   std::string name;
   std::uint64_t arrived = 0, refused = 0, served = 0;  ///< the rest was dropped, or nobody took it
-  double share = 0;  ///< of the dispatches up to the last arrival: after it there is less to choose from
-  double mean_ms = 0, p50_ms = 0, p95_ms = 0, p99_ms = 0, max_ms = 0;  ///< of the waits of those that were served
+  /// of the dispatches up to the last arrival: after it there is less to choose from
+  double share = 0;
+  /// of the waits of those that were served
+  double mean_ms = 0, p50_ms = 0, p95_ms = 0, p99_ms = 0, max_ms = 0;
 };
 
 struct SimulationReport {
   SimulatedGroup all;
-  std::vector<SimulatedGroup> queues, levels, tenants;  ///< a level is "QUEUE PRIORITY"; tenants, if there are any
-  /// If there are any: arrivals of its queues, which may be of several pools, and services by its workers. Workers of no
-  /// pool and queues of none are the one without a name.
+  std::vector<SimulatedGroup> queues, levels,
+      tenants;  ///< a level is "QUEUE PRIORITY"; tenants, if there are any
+  /// If there are any: arrivals of its queues, which may be of several pools, and services by its
+  /// workers. Workers of no pool and queues of none are the one without a name.
   std::vector<SimulatedGroup> pools;
 };
 SimulationReport report_of(const Trace& trace, const SimulationOutcome& outcome);

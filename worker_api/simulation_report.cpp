@@ -10,7 +10,8 @@
 namespace ojs_shm {
 namespace {
 
-/// Every distribution by our own arithmetic on the generator's bits, so that a seed means the same everywhere.
+/// Every distribution by our own arithmetic on the generator's bits, so that a seed means the same
+/// everywhere.
 class Draw {
  public:
   explicit Draw(std::uint64_t seed) : bits_(seed) {}
@@ -39,11 +40,13 @@ struct Waits {
   SimulatedGroup finish(std::uint64_t dispatches) {
     std::sort(waits_us.begin(), waits_us.end());
     group.served = waits_us.size();
-    if (dispatches != 0) group.share = static_cast<double>(before_last_arrival) / static_cast<double>(dispatches);
+    if (dispatches != 0)
+      group.share = static_cast<double>(before_last_arrival) / static_cast<double>(dispatches);
     if (waits_us.empty()) return group;
     // The smallest wait that so many of all did not exceed.
     const auto at = [this](double share) {
-      const auto rank = static_cast<std::size_t>(std::ceil(share * static_cast<double>(waits_us.size())));
+      const auto rank =
+          static_cast<std::size_t>(std::ceil(share * static_cast<double>(waits_us.size())));
       return static_cast<double>(waits_us[std::max<std::size_t>(rank, 1) - 1]) / 1000;
     };
     double sum = 0;
@@ -61,15 +64,18 @@ std::vector<SimulatedGroup> finish_all(std::map<Key, Waits>& groups, std::uint64
   return made;
 }
 
-/// Which groups of pools a queue counts in: those that serve it, or the one of no pool, where there is such a group.
-std::map<std::string, std::vector<Waits*>> groups_by_queue(const Trace& trace, std::map<std::string, Waits>& pools) {
+/// Which groups of pools a queue counts in: those that serve it, or the one of no pool, where there
+/// is such a group.
+std::map<std::string, std::vector<Waits*>> groups_by_queue(const Trace& trace,
+                                                           std::map<std::string, Waits>& pools) {
   std::map<std::string, std::vector<Waits*>> groups;
   for (const TraceArrival& arrival : trace.arrivals) groups[arrival.queue];
   for (auto& [queue, members] : groups) {
     for (const SimulatedPool& pool : trace.pools)
       if (std::ranges::find(pool.settings.queues, queue) != pool.settings.queues.end())
         members.push_back(&pools[pool.name]);
-    if (const auto none = pools.find(""); members.empty() && none != pools.end()) members.push_back(&none->second);
+    if (const auto none = pools.find(""); members.empty() && none != pools.end())
+      members.push_back(&none->second);
   }
   return groups;
 }
@@ -86,7 +92,8 @@ Trace synthetic_trace(const SyntheticLoad& load) {
     TraceArrival arrival;
     arrival.at_us = static_cast<std::int64_t>(now);
     const auto mean = static_cast<double>(load.service_us);
-    arrival.service_us = static_cast<std::int64_t>(load.fixed_service ? mean : draw.exponential(mean));
+    arrival.service_us =
+        static_cast<std::int64_t>(load.fixed_service ? mean : draw.exponential(mean));
     arrival.queue = draw.of(load.queues);
     arrival.priority = draw.of(load.priorities);
     arrival.tenant = draw.of(load.tenants);

@@ -11,19 +11,23 @@
 namespace ojs_shm::internal {
 
 /// The numbers of those queues that exist, in that order. None is made.
-inline std::vector<std::uint32_t> found_queues(engine::Store& store, const std::vector<std::string>& names) {
+inline std::vector<std::uint32_t> found_queues(engine::Store& store,
+                                               const std::vector<std::string>& names) {
   std::vector<std::uint32_t> found;
   for (const std::string& name : names)
-    if (const std::uint32_t queue = store.find_queue(name); queue != engine::kNoIndex) found.push_back(queue);
+    if (const std::uint32_t queue = store.find_queue(name); queue != engine::kNoIndex)
+      found.push_back(queue);
   return found;
 }
 
 /// This lane among the sleepers of some queues, while it lives.
 class Sleeper {
  public:
-  Sleeper(engine::Actor& actor, const std::vector<std::uint32_t>& queues) : actor_(actor), queues_(queues) {}
+  Sleeper(engine::Actor& actor, const std::vector<std::uint32_t>& queues)
+      : actor_(actor), queues_(queues) {}
   void lie_down() {
-    for (const std::uint32_t q : queues_) word(q).fetch_or(bit(), shm::Point::kWaiterSet);  // PAIR idle
+    for (const std::uint32_t q : queues_)
+      word(q).fetch_or(bit(), shm::Point::kWaiterSet);  // PAIR idle
   }
   /// Returns true when somebody had already chosen this lane to be woken.
   bool get_up() {
@@ -33,7 +37,8 @@ class Sleeper {
     return chosen;
   }
   bool sees_work() {
-    return std::any_of(queues_.begin(), queues_.end(), [this](std::uint32_t q) { return actor_.sees_work(q); });
+    return std::any_of(queues_.begin(), queues_.end(),
+                       [this](std::uint32_t q) { return actor_.sees_work(q); });
   }
   /// Hands a wake on that this lane does not need.
   void wake_another() {

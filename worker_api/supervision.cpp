@@ -17,8 +17,9 @@
 #include "shm/parking.hpp"
 #include "worker_api/attachment.hpp"
 
-// Who supervises, and how it learns of deaths: by pidfds where the process can be seen from here, else by looking at its
-// lock byte twenty times a second. Either is only a doorbell; the lock byte alone is the proof.
+// Who supervises, and how it learns of deaths: by pidfds where the process can be seen from here,
+// else by looking at its lock byte twenty times a second. Either is only a doorbell; the lock byte
+// alone is the proof.
 
 namespace ojs_shm::internal {
 namespace {
@@ -40,7 +41,8 @@ class Descriptor {
   int fd_;
 };
 
-/// A descriptor that becomes readable when the process of a record ends; none when it is in another pid namespace.
+/// A descriptor that becomes readable when the process of a record ends; none when it is in another
+/// pid namespace.
 Descriptor watch_process(Attachment& attachment, std::uint32_t process) {
   const shm::ProcessRecord& record = attachment.segment().process(process);
   if (record.namespace_id.load() != shm::pid_namespace()) return Descriptor();
@@ -48,9 +50,11 @@ Descriptor watch_process(Attachment& attachment, std::uint32_t process) {
   if (pid == ::getpid()) return Descriptor();
   Descriptor descriptor(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
   pollfd ended{descriptor.get(), POLLIN, 0};
-  if (::poll(&ended, 1, 0) != 0) return Descriptor();  // dead, but its byte is held: a forked child keeps it
+  // dead, but its byte is held: a forked child keeps it
+  if (::poll(&ended, 1, 0) != 0) return Descriptor();
   // The pid may be another's by now; then the byte is free, and whoever asked looks at that.
-  return attachment.locks().held(shm::kProcessByte + process) ? std::move(descriptor) : Descriptor();
+  return attachment.locks().held(shm::kProcessByte + process) ? std::move(descriptor)
+                                                              : Descriptor();
 }
 
 void block_signals() {
@@ -59,8 +63,9 @@ void block_signals() {
   ::pthread_sigmask(SIG_BLOCK, &all, nullptr);
 }
 
-/// A thread that sleeps on the pidfds of all attached processes and rings the doorbell when one ends. Where there is no
-/// thread to be had, as in a process that calls exec just then or is at its limit, the table is looked at by the clock.
+/// A thread that sleeps on the pidfds of all attached processes and rings the doorbell when one
+/// ends. Where there is no thread to be had, as in a process that calls exec just then or is at its
+/// limit, the table is looked at by the clock.
 class DeathWatch {
  public:
   explicit DeathWatch(Attachment& attachment)
@@ -74,7 +79,8 @@ class DeathWatch {
     ::eventfd_write(wake_.get(), 1);
     if (thread_.joinable()) thread_.join();
   }
-  /// Looks at the process table again. True when some process cannot be watched and must be looked at.
+  /// Looks at the process table again. True when some process cannot be watched and must be looked
+  /// at.
   bool refresh() {
     std::map<std::uint32_t, std::uint64_t> now;
     bool blind = !thread_.joinable();
@@ -84,7 +90,8 @@ class DeathWatch {
     const std::lock_guard lock(mutex_);
     if (now != known_) {
       watched_.clear();
-      for (const auto& [process, epoch] : now) watched_.push_back(watch_process(attachment_, process));
+      for (const auto& [process, epoch] : now)
+        watched_.push_back(watch_process(attachment_, process));
       known_ = std::move(now);
       ::eventfd_write(wake_.get(), 1);
     }
@@ -100,7 +107,8 @@ class DeathWatch {
       {
         const std::lock_guard lock(mutex_);
         for (const Descriptor& descriptor : watched_)
-          if (descriptor.get() >= 0) polled.push_back({::fcntl(descriptor.get(), F_DUPFD_CLOEXEC, 0), POLLIN, 0});
+          if (descriptor.get() >= 0)
+            polled.push_back({::fcntl(descriptor.get(), F_DUPFD_CLOEXEC, 0), POLLIN, 0});
       }
       ::poll(polled.data(), polled.size(), -1);
       bool died = false;
@@ -112,7 +120,8 @@ class DeathWatch {
       ::eventfd_read(wake_.get(), &count);
       if (!died) continue;
       {
-        const std::lock_guard lock(mutex_);  // the dead would wake us for ever: the next refresh begins anew
+        // the dead would wake us for ever: the next refresh begins anew
+        const std::lock_guard lock(mutex_);
         watched_.clear();
         known_.clear();
       }
@@ -131,7 +140,8 @@ class DeathWatch {
 
 }  // namespace
 
-void Attachment::supervise(const std::function<bool()>& stop, const std::function<void(std::string_view)>& log) {
+void Attachment::supervise(const std::function<bool()>& stop,
+                           const std::function<void(std::string_view)>& log) {
   Result<std::uint32_t> lane = take_lane(true);
   while (!lane) {  // the living have them all
     pollfd wait{stop_fd_, POLLIN, 0};
@@ -146,7 +156,8 @@ void Attachment::supervise(const std::function<bool()>& stop, const std::functio
     DeathWatch watch(*this);
     bool blind = true;
     for (;;) {
-      const std::uint32_t rung = header.doorbell.load();  // first: whoever wants us to stop says so, and then rings
+      // first: whoever wants us to stop says so, and then rings
+      const std::uint32_t rung = header.doorbell.load();
       if (stop() || forked()) break;
       // NO CRASH POINT: a hint; 0 only means that nobody need ring
       header.sleeping_until_ms.store(0, shm::Point::kNone);
@@ -174,8 +185,9 @@ void Attachment::supervise(const std::function<bool()>& stop, const std::functio
 
 bool Attachment::broker_lives() const { return locks_.held(shm::kBrokerSeat); }
 
-/// Returns when it stands at its post and takes no signal any more. From there on, until it has to supervise, it allocates
-/// nothing, so that a fork may come at any time, whatever the allocator does about forks.
+/// Returns when it stands at its post and takes no signal any more. From there on, until it has to
+/// supervise, it allocates nothing, so that a fork may come at any time, whatever the allocator
+/// does about forks.
 Status Attachment::start_keeper() {
   try {
     std::promise<void> at_its_post;
@@ -187,8 +199,12 @@ Status Attachment::start_keeper() {
     });
     stands.wait();
   } catch (const std::system_error& error) {
-    return Error{
-        Code::kInternal, std::string("no thread to be had for the keeper: ") + error.what(), "thread", 0, 0, ""};
+    return Error{Code::kInternal,
+                 std::string("no thread to be had for the keeper: ") + error.what(),
+                 "thread",
+                 0,
+                 0,
+                 ""};
   }
   return {};
 }
@@ -208,7 +224,8 @@ void Attachment::keep() {
 /// Sleeps until whoever supervises may be gone.
 void Attachment::wait_for_vacancy() {
   const bool broker = broker_lives();
-  const std::uint32_t holder = broker ? segment_.header().broker.load() : segment_.header().supervisor.load();
+  const std::uint32_t holder =
+      broker ? segment_.header().broker.load() : segment_.header().supervisor.load();
   Descriptor descriptor = holder != 0 ? watch_process(*this, holder - 1) : Descriptor();
   pollfd polled[2] = {{stop_fd_, POLLIN, 0}, {descriptor.get(), POLLIN, 0}};
   ::poll(polled, descriptor.get() >= 0 ? 2 : 1, descriptor.get() >= 0 ? 1000 : 50);

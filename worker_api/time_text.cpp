@@ -14,7 +14,8 @@ constexpr std::int64_t kSecond = 1'000;
 constexpr std::int64_t kMinute = 60 * kSecond;
 constexpr std::int64_t kHour = 60 * kMinute;
 constexpr std::int64_t kDay = 24 * kHour;
-constexpr std::int64_t kLastMs = 253'402'300'799'999;  // 9999-12-31T23:59:59.999Z, where RFC 3339 ends
+// 9999-12-31T23:59:59.999Z, where RFC 3339 ends
+constexpr std::int64_t kLastMs = 253'402'300'799'999;
 
 struct Unit {
   std::string_view symbol;
@@ -22,7 +23,8 @@ struct Unit {
 };
 constexpr Unit kIsoDateUnits[] = {{"Y", 0}, {"M", 0}, {"W", 7 * kDay}, {"D", kDay}};
 constexpr Unit kIsoTimeUnits[] = {{"H", kHour}, {"M", kMinute}, {"S", kSecond}};
-constexpr Unit kShortUnits[] = {{"d", kDay}, {"h", kHour}, {"m", kMinute}, {"s", kSecond}, {"ms", 1}};
+constexpr Unit kShortUnits[] = {
+    {"d", kDay}, {"h", kHour}, {"m", kMinute}, {"s", kSecond}, {"ms", 1}};
 
 constexpr bool is_digit(char c) noexcept { return c >= '0' && c <= '9'; }
 constexpr bool is_lower(char c) noexcept { return c >= 'a' && c <= 'z'; }
@@ -41,7 +43,8 @@ bool eat_any_case(std::string_view& text, char upper) noexcept {
 
 // Exactly `count` digits.
 bool eat_number(std::string_view& text, std::size_t count, int& number) noexcept {
-  if (text.size() < count || !std::all_of(text.begin(), text.begin() + count, is_digit)) return false;
+  if (text.size() < count || !std::all_of(text.begin(), text.begin() + count, is_digit))
+    return false;
   number = 0;
   for (const char c : text.substr(0, count)) number = number * 10 + (c - '0');
   text.remove_prefix(count);
@@ -53,7 +56,8 @@ bool eat_billionths(std::string_view& text, std::int64_t& billionths) noexcept {
   billionths = 0;
   std::int64_t place = 100'000'000;
   const std::size_t before = text.size();
-  for (; !text.empty() && is_digit(text[0]); text.remove_prefix(1), place /= 10) billionths += (text[0] - '0') * place;
+  for (; !text.empty() && is_digit(text[0]); text.remove_prefix(1), place /= 10)
+    billionths += (text[0] - '0') * place;
   return text.size() < before;
 }
 
@@ -66,8 +70,10 @@ const Unit* unit_at_the_front(std::string_view text, std::span<const Unit> units
   return nullptr;
 }
 
-// Adds groups such as "12H" or "0.5S" as long as a digit follows; each unit is smaller than the one before.
-TimeFault add_groups(std::string_view& text, std::span<const Unit> units, std::int64_t& ms) noexcept {
+// Adds groups such as "12H" or "0.5S" as long as a digit follows; each unit is smaller than the one
+// before.
+TimeFault add_groups(std::string_view& text, std::span<const Unit> units,
+                     std::int64_t& ms) noexcept {
   while (!text.empty() && is_digit(text[0])) {
     std::int64_t whole = 0;
     for (; !text.empty() && is_digit(text[0]); text.remove_prefix(1)) {
@@ -95,10 +101,12 @@ ParsedMs fault(TimeFault why) noexcept { return {.ms = 0, .fault = why}; }
 ParsedMs add_iso_groups(std::string_view text) noexcept {
   std::int64_t ms = 0;
   if (text.empty()) return fault(TimeFault::kSyntax);
-  if (const TimeFault why = add_groups(text, kIsoDateUnits, ms); why != TimeFault::kNone) return fault(why);
+  if (const TimeFault why = add_groups(text, kIsoDateUnits, ms); why != TimeFault::kNone)
+    return fault(why);
   if (eat(text, "T")) {
     if (text.empty()) return fault(TimeFault::kSyntax);
-    if (const TimeFault why = add_groups(text, kIsoTimeUnits, ms); why != TimeFault::kNone) return fault(why);
+    if (const TimeFault why = add_groups(text, kIsoTimeUnits, ms); why != TimeFault::kNone)
+      return fault(why);
   }
   return text.empty() ? ParsedMs{.ms = ms} : fault(TimeFault::kSyntax);
 }
@@ -126,7 +134,8 @@ std::string_view text_of(TimeFault fault) noexcept {
     case TimeFault::kSyntax: return "is not of the expected form";
     case TimeFault::kNoZone: return "must have a time zone, such as the Z of 2026-01-27T12:00:00Z";
     case TimeFault::kNoSuchTime: return "is a time that does not exist";
-    case TimeFault::kCalendarUnit: return "must not use years or months, which have no fixed length";
+    case TimeFault::kCalendarUnit:
+      return "must not use years or months, which have no fixed length";
     case TimeFault::kTooLong: return "is too long";
   }
   return "is wrong";
@@ -134,9 +143,10 @@ std::string_view text_of(TimeFault fault) noexcept {
 
 ParsedMs parse_timestamp(std::string_view text) noexcept {
   int year = 0, month = 0, day = 0, hour = 0, minute = 0, second = 0;
-  if (!eat_number(text, 4, year) || !eat(text, "-") || !eat_number(text, 2, month) || !eat(text, "-") ||
-      !eat_number(text, 2, day) || !eat_any_case(text, 'T') || !eat_number(text, 2, hour) || !eat(text, ":") ||
-      !eat_number(text, 2, minute) || !eat(text, ":") || !eat_number(text, 2, second))
+  if (!eat_number(text, 4, year) || !eat(text, "-") || !eat_number(text, 2, month) ||
+      !eat(text, "-") || !eat_number(text, 2, day) || !eat_any_case(text, 'T') ||
+      !eat_number(text, 2, hour) || !eat(text, ":") || !eat_number(text, 2, minute) ||
+      !eat(text, ":") || !eat_number(text, 2, second))
     return fault(TimeFault::kSyntax);
   std::int64_t billionths = 0;
   if (eat(text, ".") && !eat_billionths(text, billionths)) return fault(TimeFault::kSyntax);
@@ -144,12 +154,14 @@ ParsedMs parse_timestamp(std::string_view text) noexcept {
   if (const TimeFault why = read_zone(text, offset_ms); why != TimeFault::kNone) return fault(why);
 
   using namespace std::chrono;
-  const year_month_day date{std::chrono::year(year), std::chrono::month(static_cast<unsigned>(month)),
+  const year_month_day date{std::chrono::year(year),
+                            std::chrono::month(static_cast<unsigned>(month)),
                             std::chrono::day(static_cast<unsigned>(day))};
   // Second 60, a leap second, is the first of the next minute in Unix time.
   if (!date.ok() || hour > 23 || minute > 59 || second > 60) return fault(TimeFault::kNoSuchTime);
   const std::int64_t days = sys_days(date).time_since_epoch().count();
-  return {.ms = days * kDay + hour * kHour + minute * kMinute + second * kSecond + billionths / 1'000'000 - offset_ms};
+  return {.ms = days * kDay + hour * kHour + minute * kMinute + second * kSecond +
+                billionths / 1'000'000 - offset_ms};
 }
 
 ParsedMs parse_time(std::string_view text, std::int64_t now_ms) noexcept {
@@ -163,7 +175,8 @@ ParsedMs parse_duration(std::string_view text) noexcept {
   if (eat(text, "P")) return add_iso_groups(text);
   std::int64_t ms = 0;
   if (text.empty()) return fault(TimeFault::kSyntax);
-  if (const TimeFault why = add_groups(text, kShortUnits, ms); why != TimeFault::kNone) return fault(why);
+  if (const TimeFault why = add_groups(text, kShortUnits, ms); why != TimeFault::kNone)
+    return fault(why);
   return text.empty() ? ParsedMs{.ms = ms} : fault(TimeFault::kSyntax);
 }
 
@@ -173,8 +186,9 @@ std::string print_timestamp(std::uint64_t unix_ms) {
   const year_month_day date{sys_days(days(ms / kDay))};
   const std::int64_t rest = ms % kDay;
   return fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}.{:03}Z", static_cast<int>(date.year()),
-                     static_cast<unsigned>(date.month()), static_cast<unsigned>(date.day()), rest / kHour,
-                     rest % kHour / kMinute, rest % kMinute / kSecond, rest % kSecond);
+                     static_cast<unsigned>(date.month()), static_cast<unsigned>(date.day()),
+                     rest / kHour, rest % kHour / kMinute, rest % kMinute / kSecond,
+                     rest % kSecond);
 }
 
 std::string print_duration(std::uint64_t duration_ms) {

@@ -26,14 +26,16 @@ struct ParsedMs {
   explicit operator bool() const noexcept { return fault == TimeFault::kNone; }
 };
 
-/// RFC 3339 ("2026-01-27T12:00:00.250Z", any offset, any number of decimals of which three count) to Unix time.
+/// RFC 3339 ("2026-01-27T12:00:00.250Z", any offset, any number of decimals of which three count)
+/// to Unix time.
 ParsedMs parse_timestamp(std::string_view text) noexcept;
 
 /// The same, or a duration from now on: "+PT2S".
 ParsedMs parse_time(std::string_view text, std::int64_t now_ms) noexcept;
 
-/// ISO 8601 ("PT1S", "PT0.2S", "P1D", "P1W", "P1DT2H30M") or short ("250ms", "1s", "5m", "1h30m", "2d"). Only the last
-/// number may have decimals; what is below a millisecond is cut off. Never negative.
+/// ISO 8601 ("PT1S", "PT0.2S", "P1D", "P1W", "P1DT2H30M") or short ("250ms", "1s", "5m", "1h30m",
+/// "2d"). Only the last number may have decimals; what is below a millisecond is cut off. Never
+/// negative.
 ParsedMs parse_duration(std::string_view text) noexcept;
 
 /// "2026-01-27T12:00:00.250Z". Whatever lies beyond the year 9999 prints as its last millisecond.

@@ -28,9 +28,9 @@ using internal::Handle;
 
 namespace {
 
-/// 0 finished, the longest first: where room is short, they go again first. 1 those whose time comes by itself. 2 those in
-/// somebody's hands: here they will be the first of their level. 3 available ones, in the order in which they would be
-/// fetched, as Observer::list() gives them.
+/// 0 finished, the longest first: where room is short, they go again first. 1 those whose time
+/// comes by itself. 2 those in somebody's hands: here they will be the first of their level. 3
+/// available ones, in the order in which they would be fetched, as Observer::list() gives them.
 int group_of(State state) {
   switch (state) {
     case State::kCompleted:
@@ -54,7 +54,8 @@ std::vector<JobInfo> in_order(std::vector<JobInfo> jobs) {
     const int group = group_of(job.state);
     return std::tuple(group, group == 0 ? finished_at(job) : group == 2 ? job.enqueued_at_ms : 0);
   };
-  std::stable_sort(jobs.begin(), jobs.end(), [&](const JobInfo& a, const JobInfo& b) { return key(a) < key(b); });
+  std::stable_sort(jobs.begin(), jobs.end(),
+                   [&](const JobInfo& a, const JobInfo& b) { return key(a) < key(b); });
   return jobs;
 }
 
@@ -62,8 +63,9 @@ std::vector<JobInfo> in_order(std::vector<JobInfo> jobs) {
 std::vector<ExportedLimit> limits_of(const Observer& observer) {
   std::vector<ExportedLimit> limits;
   for (LimitInfo& info : observer.limits()) {
-    const bool of_pool = info.key.starts_with(engine::kPoolLimit) &&
-                         observer.pool(std::string_view(info.key).substr(engine::kPoolLimit.size())).ok();
+    const bool of_pool =
+        info.key.starts_with(engine::kPoolLimit) &&
+        observer.pool(std::string_view(info.key).substr(engine::kPoolLimit.size())).ok();
     if (!of_pool && internal::settings_of(info.limit).any())
       limits.push_back({std::move(info.key), info.limit, info.by_operator});
   }
@@ -72,12 +74,14 @@ std::vector<ExportedLimit> limits_of(const Observer& observer) {
 
 }  // namespace
 
-Status export_segment(const Segment& segment, const std::function<Status(std::string_view line)>& line) {
+Status export_segment(const Segment& segment,
+                      const std::function<Status(std::string_view line)>& line) {
   const Result<Observer> observer = Observer::attach(segment);
   if (!observer) return observer.error();
   const engine::Store& store = segment.attachment()->store();
   const SegmentInfo info = observer->segment_info();
-  ExportHead head{kExportVersion, info.convention, info.name, std::string(library_version()), store.now_ms()};
+  ExportHead head{kExportVersion, info.convention, info.name, std::string(library_version()),
+                  store.now_ms()};
   if (Status done = line(print_export(head)); !done) return done;
   if (engine::Aging(store.header().aging.load()).set()) {
     QueueInfo any;
@@ -88,9 +92,11 @@ Status export_segment(const Segment& segment, const std::function<Status(std::st
   for (const QueueInfo& queue : observer->queues())
     if (Status done = line(print_export(queue)); !done) return done;
   for (const WorkerPoolInfo& pool : observer->pools())
-    if (Status done = line(print_export(ExportedPool{pool.name, pool.settings})); !done) return done;
+    if (Status done = line(print_export(ExportedPool{pool.name, pool.settings})); !done)
+      return done;
   const std::vector<ExportedLimit> limits = limits_of(*observer);
-  // An operator's before the jobs, which it holds for; what a job brought last after them, for each brings its own.
+  // An operator's before the jobs, which it holds for; what a job brought last after them, for each
+  // brings its own.
   const auto print_limits = [&](bool by_operator) -> Status {
     for (const ExportedLimit& limit : limits)
       if (limit.by_operator == by_operator)
@@ -102,17 +108,21 @@ Status export_segment(const Segment& segment, const std::function<Status(std::st
   std::unordered_map<std::uint64_t, std::string_view> types;
   for (const JobInfo& job : jobs) types.emplace(engine::Store::hash_name(job.type), job.type);
   for (std::uint32_t i = 0; i < engine::kTypeDefaults; ++i) {
-    const std::uint64_t hash = store.type_default(i).hash.load(), rank = store.type_default(i).rank.load();
+    const std::uint64_t hash = store.type_default(i).hash.load(),
+                        rank = store.type_default(i).rank.load();
     if (hash == 0 || rank == 0 || rank > 256) continue;
     const auto type = types.find(hash);
-    const int priority = engine::priority_of(store.convention(), static_cast<std::uint8_t>(rank - 1));
-    const ExportedDefault exported{type == types.end() ? std::string() : std::string(type->second), hash,
-                                   std::to_string(priority)};
+    const int priority =
+        engine::priority_of(store.convention(), static_cast<std::uint8_t>(rank - 1));
+    const ExportedDefault exported{type == types.end() ? std::string() : std::string(type->second),
+                                   hash, std::to_string(priority)};
     if (Status done = line(print_export(exported)); !done) return done;
   }
   for (const JobInfo& job : jobs) {
     const bool expired = job.state == State::kDiscarded && job.completed_at_ms == 0;
-    if (Status done = line(print_export(ExportedJob{job, std::to_string(job.priority), expired})); !done) return done;
+    if (Status done = line(print_export(ExportedJob{job, std::to_string(job.priority), expired}));
+        !done)
+      return done;
   }
   return print_limits(false);
 }
@@ -124,8 +134,9 @@ struct Import::Impl {
   std::deque<std::pair<std::uint64_t, ExportedJob>> without_priority;  ///< with their lines
   std::uint64_t lines = 0;
   ImportReport report;
-  std::vector<engine::JobId> finished_;  ///< put in; those whose room was needed since are gone again
-  bool limits_moved = false;             ///< what was just to be put in has to be read again
+  /// put in; those whose room was needed since are gone again
+  std::vector<engine::JobId> finished_;
+  bool limits_moved = false;  ///< what was just to be put in has to be read again
 
   engine::Actor& actor() { return handle->actor(); }
   engine::Convention ours() { return handle->store().convention(); }
@@ -142,11 +153,17 @@ struct Import::Impl {
   }
 
   Status take(const ExportHead& head) {
-    if (theirs) return Error{Code::kInvalid, "a second first line; import one export at a time", "", 0, 0, ""};
+    if (theirs)
+      return Error{
+          Code::kInvalid, "a second first line; import one export at a time", "", 0, 0, ""};
     theirs = engine::convention_by_name(head.convention);
     if (theirs) return {};
-    return Error{
-        Code::kInvalid, "convention '" + head.convention + "' is none of ojs, ojs-core, qo", "convention", 0, 0, ""};
+    return Error{Code::kInvalid,
+                 "convention '" + head.convention + "' is none of ojs, ojs-core, qo",
+                 "convention",
+                 0,
+                 0,
+                 ""};
   }
 
   /// Limits and levels as this convention says them.
@@ -154,7 +171,9 @@ struct Import::Impl {
     const Result<engine::Aging> read = internal::read_aging(*theirs, aging);
     if (!read) return read.error();
     const engine::ConventionInfo& known = engine::info(ours());
-    if (aging.limit) aging.limit = engine::extended_priority(ours(), std::min(read->best(), known.max - known.min));
+    if (aging.limit)
+      aging.limit =
+          engine::extended_priority(ours(), std::min(read->best(), known.max - known.min));
     return {};
   }
   Status move(std::vector<LevelWeight>& weights) {
@@ -203,7 +222,8 @@ struct Import::Impl {
       set = admin->set_limit(given.key, given.limit);
     } else if (set = internal::check_limit(given.key, given.limit, false); set) {
       std::uint32_t key = engine::kNoIndex;
-      if (const auto outcome = actor().bring_limit(given.key, internal::settings_of(given.limit), key);
+      if (const auto outcome =
+              actor().bring_limit(given.key, internal::settings_of(given.limit), key);
           outcome != engine::Outcome::kOk)
         return internal::error_of(outcome, handle->store(), engine::kNoIndex, given.key);
     }
@@ -219,9 +239,15 @@ struct Import::Impl {
       return Error{Code::kInvalid, "a default priority needs type or type_hash", "type", 0, 0, ""};
     if (!given.type.empty())
       if (Status checked = internal::check_type(given.type); !checked) return checked;
-    const std::uint64_t hash = given.type.empty() ? given.type_hash : engine::Store::hash_name(given.type);
+    const std::uint64_t hash =
+        given.type.empty() ? given.type_hash : engine::Store::hash_name(given.type);
     if (!actor().set_type_rank(hash, *rank))
-      return Error{Code::kSegmentFull, "all 256 default priorities of types are taken", "types", 256, 256, ""};
+      return Error{Code::kSegmentFull,
+                   "all 256 default priorities of types are taken",
+                   "types",
+                   256,
+                   256,
+                   ""};
     ++report.default_priorities;
     return {};
   }
@@ -234,8 +260,9 @@ struct Import::Impl {
 
   /// Finished jobs give their room to jobs that come after them, also to those of the same import.
   void recount() {
-    const std::uint64_t gone =
-        std::erase_if(finished_, [this](engine::JobId id) { return handle->store().find_job(id) == engine::kNoIndex; });
+    const std::uint64_t gone = std::erase_if(finished_, [this](engine::JobId id) {
+      return handle->store().find_job(id) == engine::kNoIndex;
+    });
     report.jobs -= gone;
     report.displaced += gone;
   }
@@ -251,7 +278,9 @@ struct Import::Impl {
     const JobInfo& job = exported.job;
     constexpr std::uint64_t kMostFence = 1ULL << 35;  // half of what a segment can count
     if (job.fence > kMostFence)
-      return Error{Code::kInvalid, "fence is at most " + std::to_string(kMostFence), "fence", 0, kMostFence, ""};
+      return Error{Code::kInvalid, "fence is at most " + std::to_string(kMostFence),
+                   "fence",        0,
+                   kMostFence,     ""};
     limits_moved = false;
     engine::PastJob past;
     JobSpec spec;
@@ -271,7 +300,8 @@ struct Import::Impl {
     const std::string tenant = tenant_of(job.extra);
     spec.limit = limit ? &*limit : nullptr;
     spec.tenant = tenant;
-    // An export may hold what is refused today: a tenant_id that is not a text. Such a job has no tenant.
+    // An export may hold what is refused today: a tenant_id that is not a text. Such a job has no
+    // tenant.
     if (!tenant_in(job.extra)) spec.extra = {};
     if (const auto fault = handle->read(spec, past.job); fault != internal::SpecFault::kNone)
       return internal::error_of(fault, spec, handle->store());
@@ -298,15 +328,16 @@ struct Import::Impl {
     past.result = job.result;
     std::string errors;
     for (const JobError& error : job.errors)
-      errors += engine::encode_error(
-          {error.occurred_at_ms, error.attempt, error.retryable, error.code, error.type, error.message, error.details});
+      errors += engine::encode_error({error.occurred_at_ms, error.attempt, error.retryable,
+                                      error.code, error.type, error.message, error.details});
     past.errors = errors;
     return restore(past, job.id, clamped, !exported.priority);
   }
 
   Status restore(const engine::PastJob& past, const std::string& id, bool clamped, bool defaulted) {
     engine::Outcome outcome = actor().restore(past);
-    // The room, or the id, may be in the hands of somebody dead: of an import that was killed, perhaps.
+    // The room, or the id, may be in the hands of somebody dead: of an import that was killed,
+    // perhaps.
     for (int turn = 0; turn < 100 && outcome != engine::Outcome::kOk; ++turn) {
       const bool stands = past.job.id && handle->store().find_job(*past.job.id) != engine::kNoIndex;
       if (outcome == engine::Outcome::kDuplicate && stands) {
@@ -320,7 +351,8 @@ struct Import::Impl {
     }
     limits_moved = outcome == engine::Outcome::kLimitsMoved;
     if (outcome == engine::Outcome::kDuplicate) return internal::just_brought(id);
-    if (outcome != engine::Outcome::kOk) return internal::error_of(outcome, handle->store(), past.job.queue, id);
+    if (outcome != engine::Outcome::kOk)
+      return internal::error_of(outcome, handle->store(), past.job.queue, id);
     if (const auto finished = engine::is_terminal(past.state); finished && past.job.id)
       finished_.push_back(*past.job.id);
     ++report.jobs;
@@ -366,10 +398,12 @@ Status Import::take(std::string_view line) {
   ++impl_->lines;
   if (line.find_first_not_of(" \t\r\n") == std::string_view::npos) return {};
   const Result<ExportLine> read = read_export_line(line);
-  if (!impl_->theirs && (!read || !std::holds_alternative<ExportHead>(*read)) && read.code() != Code::kOtherFormat)
+  if (!impl_->theirs && (!read || !std::holds_alternative<ExportHead>(*read)) &&
+      read.code() != Code::kOtherFormat)
     return in_line(impl_->lines, no_head());
   if (!read) return in_line(impl_->lines, read.error());
-  const Status taken = std::visit([this](const auto& record) { return impl_->take(record); }, *read);
+  const Status taken =
+      std::visit([this](const auto& record) { return impl_->take(record); }, *read);
   return taken ? taken : in_line(impl_->lines, taken.error());
 }
 

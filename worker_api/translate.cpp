@@ -41,12 +41,13 @@ void describe_refusal(const engine::Meeting& met, Error& error) {
   error.unit = met.fullness.bytes ? "bytes" : "jobs";
   error.strategy = strategy_name(static_cast<BackpressureStrategy>(met.strategy));
   error.retry_after_ms = met.retry_after_ms;
-  const std::string whose = !error.tenant ? "Queue '" + error.subject + "' has reached its "
-                            : error.tenant->empty()
-                                ? "Queue '" + error.subject + "' has reached, for jobs without a tenant, its "
-                                : "Tenant '" + *error.tenant + "' has reached, in queue '" + error.subject + "', its ";
-  error.message = whose + (met.fullness.bytes ? "size" : "depth") + " bound (" + std::to_string(error.bound) +
-                  (met.fullness.bytes ? " bytes)" : ")");
+  const std::string whose =
+      !error.tenant ? "Queue '" + error.subject + "' has reached its "
+      : error.tenant->empty()
+          ? "Queue '" + error.subject + "' has reached, for jobs without a tenant, its "
+          : "Tenant '" + *error.tenant + "' has reached, in queue '" + error.subject + "', its ";
+  error.message = whose + (met.fullness.bytes ? "size" : "depth") + " bound (" +
+                  std::to_string(error.bound) + (met.fullness.bytes ? " bytes)" : ")");
 }
 
 std::string tenant_of(const JobSpec& spec) {
@@ -68,7 +69,8 @@ std::string tenant_of(const JobSpec& spec) {
       const bool by_jobs = max_bytes == 0 || (max_jobs != 0 && jobs >= max_jobs);
       Error error{Code::kQueueFull, "", name, 0, 0, ""};
       engine::Meeting met;
-      met.fullness = by_jobs ? engine::Fullness{jobs, max_jobs, false} : engine::Fullness{bytes, max_bytes, true};
+      met.fullness = by_jobs ? engine::Fullness{jobs, max_jobs, false}
+                             : engine::Fullness{bytes, max_bytes, true};
       met.strategy = engine::Backpressure(record.backpressure.load()).strategy();
       met.retry_after_ms = 1000;
       describe_refusal(met, error);
@@ -79,7 +81,8 @@ std::string tenant_of(const JobSpec& spec) {
     case Outcome::kNoAccounts:
       return {Code::kSegmentFull,
               "all places near by of the " + std::to_string(store.accounts()) +
-                  " accounts of tenants in bounded queues are taken; --max-tenants sets how many there are",
+                  " accounts of tenants in bounded queues are taken; --max-tenants sets how many "
+                  "there are",
               "accounts",
               store.accounts(),
               store.accounts(),
@@ -99,10 +102,12 @@ std::string tenant_of(const JobSpec& spec) {
     case Outcome::kNoKeys: return exhausted(store, Pool::kIds);
     case Outcome::kNoQueues: return exhausted(store, Pool::kQueues);
     case Outcome::kDuplicate:
-      return {Code::kDuplicate, "a job with id " + std::string(subject) + " exists", "id", 0, 0, ""};
+      return {
+          Code::kDuplicate, "a job with id " + std::string(subject) + " exists", "id", 0, 0, ""};
     case Outcome::kTooLarge:
       return {Code::kTooLarge,
-              "larger than the segment's maximum of " + std::to_string(store.max_body()) + " bytes (--max-body)",
+              "larger than the segment's maximum of " + std::to_string(store.max_body()) +
+                  " bytes (--max-body)",
               std::string(subject),
               0,
               store.max_body(),
@@ -120,8 +125,10 @@ std::string tenant_of(const JobSpec& spec) {
               ""};
     case Outcome::kTooManyRates:
       return {Code::kInvalid,
-              "queue '" + store.queue_name(queue) + "' has had jobs of " + std::to_string(engine::kAgeClasses - 1) +
-                  " other ageing rates, the most there can be: each keeps its place as long as the queue is there, "
+              "queue '" + store.queue_name(queue) + "' has had jobs of " +
+                  std::to_string(engine::kAgeClasses - 1) +
+                  " other ageing rates, the most there can be: each keeps its place as long as the "
+                  "queue is there, "
                   "also when no job of it waits",
               "priority_age_rate",
               0,
@@ -136,26 +143,38 @@ std::string tenant_of(const JobSpec& spec) {
               ""};
     case Outcome::kNoPools:
       return {Code::kSegmentFull,
-              "all " + std::to_string(engine::kPools) + " pools of workers are taken; remove one that is not used",
+              "all " + std::to_string(engine::kPools) +
+                  " pools of workers are taken; remove one that is not used",
               "pools",
               engine::kPools,
               engine::kPools,
               ""};
     case Outcome::kQueueIsolated:
-      return {Code::kInvalid, "one of its queues belongs to another pool that is isolated", "isolated", 0, 0, ""};
-    case Outcome::kNotFound: return {Code::kNotFound, "no job with id " + std::string(subject), "id", 0, 0, ""};
-    case Outcome::kWrongState: return {Code::kWrongState, "the job's state forbids it", std::string(subject), 0, 0, ""};
+      return {Code::kInvalid,
+              "one of its queues belongs to another pool that is isolated",
+              "isolated",
+              0,
+              0,
+              ""};
+    case Outcome::kNotFound:
+      return {Code::kNotFound, "no job with id " + std::string(subject), "id", 0, 0, ""};
+    case Outcome::kWrongState:
+      return {Code::kWrongState, "the job's state forbids it", std::string(subject), 0, 0, ""};
     case Outcome::kLost:
-      return {Code::kLost, "the job is no longer held here: its lease ended, or it was cancelled", "", 0, 0, ""};
+      return {Code::kLost, "the job is no longer held here: its lease ended, or it was cancelled",
+              "",          0,
+              0,           ""};
     case Outcome::kBusy:
-      return {Code::kTimeout, "a stopped process is in the middle of changing the job", "", 0, 0, ""};
+      return {
+          Code::kTimeout, "a stopped process is in the middle of changing the job", "", 0, 0, ""};
   }
   return {Code::kInternal, "unexpected outcome", "", 0, 0, ""};
 }
 
 Error just_brought(std::string_view what) {
   return {Code::kTimeout,
-          "another process is in the middle of bringing a job with the same id (" + std::string(what) +
+          "another process is in the middle of bringing a job with the same id (" +
+              std::string(what) +
               "), and stands still or has died of it: whether there will be one is open, ask again",
           "id",
           0,
@@ -165,7 +184,8 @@ Error just_brought(std::string_view what) {
 
 Error wrong_state(std::string_view id, engine::JobState found, std::string_view wanted) {
   return {Code::kWrongState,
-          "job " + std::string(id) + " is " + std::string(engine::name_of(found)) + ", not " + std::string(wanted),
+          "job " + std::string(id) + " is " + std::string(engine::name_of(found)) + ", not " +
+              std::string(wanted),
           std::string(engine::name_of(found)),
           0,
           0,
@@ -175,7 +195,8 @@ Error wrong_state(std::string_view id, engine::JobState found, std::string_view 
 namespace {
 
 /// Whose job it is, and the key that it brings.
-[[gnu::noinline]] SpecFault read_tenant_and_limit(engine::Actor& actor, const JobSpec& spec, engine::NewJob& job) {
+[[gnu::noinline]] SpecFault read_tenant_and_limit(engine::Actor& actor, const JobSpec& spec,
+                                                  engine::NewJob& job) {
   if (spec.tenant.empty() && !tenant_in(spec.extra)) return SpecFault::kTenant;
   job.tenant = engine::Store::hash_tenant(tenant_of(spec));
   if (spec.limit == nullptr) return SpecFault::kNone;
@@ -228,8 +249,10 @@ SpecFault read_spec(engine::Actor& actor, const JobSpec& spec, engine::NewJob& j
                static_cast<engine::Backoff>(retry.backoff),
                retry.jitter,
                retry.dead_letter};
-  if (const engine::RetryFault fault = engine::validate(job.retry); fault != engine::RetryFault::kNone) [[unlikely]]
-    return fault == engine::RetryFault::kCoefficient ? SpecFault::kCoefficient : SpecFault::kBackoff;
+  if (const engine::RetryFault fault = engine::validate(job.retry);
+      fault != engine::RetryFault::kNone) [[unlikely]]
+    return fault == engine::RetryFault::kCoefficient ? SpecFault::kCoefficient
+                                                     : SpecFault::kBackoff;
   job.type = spec.type;
   job.args = spec.args;
   job.extra = spec.extra;
@@ -250,7 +273,8 @@ SpecFault read_spec(engine::Actor& actor, const JobSpec& spec, engine::NewJob& j
   return SpecFault::kNone;
 }
 
-SpecFault Handle::make_queue(std::span<const JobSpec> specs, std::span<engine::NewJob> jobs, std::size_t& at) {
+SpecFault Handle::make_queue(std::span<const JobSpec> specs, std::span<engine::NewJob> jobs,
+                             std::size_t& at) {
   for (at = 0; at < jobs.size(); ++at) {
     const engine::NewJob& job = jobs[at];
     if (job.size() > store().max_body()) return SpecFault::kTooLarge;
@@ -274,7 +298,9 @@ SpecFault Handle::read(const JobSpec& spec, engine::NewJob& job) {
   const auto once = [&] {
     const SpecFault fault = read_spec(actor_, spec, job);
     std::size_t at = 0;
-    return fault == SpecFault::kNone && job.queue == engine::kNoIndex ? make_queue({&spec, 1}, {&job, 1}, at) : fault;
+    return fault == SpecFault::kNone && job.queue == engine::kNoIndex
+               ? make_queue({&spec, 1}, {&job, 1}, at)
+               : fault;
   };
   const SpecFault fault = once();
   return fault == SpecFault::kNoLimits && attachment_->repair_the_dead() != 0 ? once() : fault;
@@ -287,29 +313,40 @@ SpecFault Handle::read(const JobSpec& spec, engine::NewJob& job) {
   const engine::ConventionInfo& convention = engine::info(store.convention());
   switch (fault) {
     case SpecFault::kType:
-      return invalid("type", "type must be 1 to 255 characters of the form name(.name)*, in lower case",
+      return invalid("type",
+                     "type must be 1 to 255 characters of the form name(.name)*, in lower case",
                      engine::kMaxTypeLength);
     case SpecFault::kArgs: return invalid("args", "args must be a JSON array");
-    case SpecFault::kTooLarge: return error_of(engine::Outcome::kTooLarge, store, engine::kNoIndex, "args");
+    case SpecFault::kTooLarge:
+      return error_of(engine::Outcome::kTooLarge, store, engine::kNoIndex, "args");
     case SpecFault::kQueue:
-      return invalid("queue", "queue must be 1 to 128 characters of [a-z0-9.-]", engine::kMaxQueueNameLength);
-    case SpecFault::kNoQueues: return error_of(engine::Outcome::kNoQueues, store, engine::kNoIndex, "");
-    case SpecFault::kNoSlots: return error_of(engine::Outcome::kNoSlots, store, engine::kNoIndex, "");
-    case SpecFault::kDuplicate: return error_of(engine::Outcome::kDuplicate, store, engine::kNoIndex, spec.id);
+      return invalid("queue", "queue must be 1 to 128 characters of [a-z0-9.-]",
+                     engine::kMaxQueueNameLength);
+    case SpecFault::kNoQueues:
+      return error_of(engine::Outcome::kNoQueues, store, engine::kNoIndex, "");
+    case SpecFault::kNoSlots:
+      return error_of(engine::Outcome::kNoSlots, store, engine::kNoIndex, "");
+    case SpecFault::kDuplicate:
+      return error_of(engine::Outcome::kDuplicate, store, engine::kNoIndex, spec.id);
     case SpecFault::kPriority:
       return invalid("priority",
-                     "priority " + std::to_string(spec.priority.value_or(0)) + " is out of range: the minimum is " +
-                         std::to_string(convention.min) + " and the maximum is " + std::to_string(convention.max),
+                     "priority " + std::to_string(spec.priority.value_or(0)) +
+                         " is out of range: the minimum is " + std::to_string(convention.min) +
+                         " and the maximum is " + std::to_string(convention.max),
                      static_cast<std::uint64_t>(convention.max));
     case SpecFault::kId: return invalid("id", "id must be a UUIDv7 in lower case");
     case SpecFault::kCoefficient:
-      return invalid("retry.coefficient", "retry.backoff_coefficient must be a number of at least 1");
-    case SpecFault::kBackoff: return invalid("retry.backoff", "retry.backoff is none of the four strategies");
+      return invalid("retry.coefficient",
+                     "retry.backoff_coefficient must be a number of at least 1");
+    case SpecFault::kBackoff:
+      return invalid("retry.backoff", "retry.backoff is none of the four strategies");
     case SpecFault::kAgeRate:
-      return invalid("priority_age_rate", "priority_age_rate is at most 255", engine::Aging::Rate::kMax);
+      return invalid("priority_age_rate", "priority_age_rate is at most 255",
+                     engine::Aging::Rate::kMax);
     case SpecFault::kTenant: return invalid("meta.tenant_id", "meta.tenant_id must be a text");
     case SpecFault::kLimit: return check_limit(spec.limit->key, spec.limit->limit, false).error();
-    case SpecFault::kNoLimits: return error_of(engine::Outcome::kNoLimits, store, engine::kNoIndex, "");
+    case SpecFault::kNoLimits:
+      return error_of(engine::Outcome::kNoLimits, store, engine::kNoIndex, "");
     case SpecFault::kBusy: return error_of(engine::Outcome::kBusy, store, engine::kNoIndex, "");
     case SpecFault::kNone: break;
   }
@@ -317,13 +354,14 @@ SpecFault Handle::read(const JobSpec& spec, engine::NewJob& job) {
 }
 
 Error not_an_id(std::string_view text) {
-  return {Code::kNotFound,
-          "'" + std::string(text) +
-              "' is not a job id: one has 36 characters, such as 019b2c3d-4e5f-7a6b-8c9d-0e1f2a3b4c5d",
-          "id",
-          0,
-          0,
-          ""};
+  return {
+      Code::kNotFound,
+      "'" + std::string(text) +
+          "' is not a job id: one has 36 characters, such as 019b2c3d-4e5f-7a6b-8c9d-0e1f2a3b4c5d",
+      "id",
+      0,
+      0,
+      ""};
 }
 
 JobInfo info_of(const engine::Store& store, const engine::Snapshot& s) {
@@ -332,11 +370,13 @@ JobInfo info_of(const engine::Store& store, const engine::Snapshot& s) {
   info.queue = store.queue_name(s.queue);
   info.type = s.body.substr(0, s.type_length);
   info.args = s.body.substr(s.type_length, s.args_length);
-  info.extra = s.body.substr(std::min<std::size_t>(s.body.size(), std::size_t{s.type_length} + s.args_length));
+  info.extra = s.body.substr(
+      std::min<std::size_t>(s.body.size(), std::size_t{s.type_length} + s.args_length));
   info.state = static_cast<State>(s.state());
   info.priority = engine::priority_of(store.convention(), engine::rank_of_ring(s.control.ring()));
   if (const unsigned part = s.policy.part(); part != 0 && part < engine::kAgeClasses)
-    if (const std::uint64_t rate = store.queue(s.queue).age_class[part].load(); engine::is_age_class(rate))
+    if (const std::uint64_t rate = store.queue(s.queue).age_class[part].load();
+        engine::is_age_class(rate))
       info.priority_age_rate = static_cast<std::uint32_t>(rate - 1);
   info.attempt = s.attempt;
   info.retry = {s.retry.max_attempts,
@@ -361,7 +401,8 @@ JobInfo info_of(const engine::Store& store, const engine::Snapshot& s) {
       info.discard_reason = s.policy.has(engine::Policy::kExpired) ? "expired"
                             : s.policy.previous() != 0             ? "dropped"
                                                                    : "failed";
-      if (!s.policy.has(engine::Policy::kExpired) && s.policy.previous() == 0) info.completed_at_ms = s.finished_at;
+      if (!s.policy.has(engine::Policy::kExpired) && s.policy.previous() == 0)
+        info.completed_at_ms = s.finished_at;
       break;
     case State::kRetryable: info.next_attempt_at_ms = s.due_at; break;
     default: break;
@@ -375,8 +416,9 @@ JobInfo info_of(const engine::Store& store, const engine::Snapshot& s) {
   info.fence = s.control.tag();
   info.result = s.result;
   for (const engine::ErrorEntry& entry : engine::decode_errors(s.errors))
-    info.errors.push_back({entry.attempt, entry.at_ms, std::string(entry.code), std::string(entry.type),
-                           std::string(entry.message), std::string(entry.details), entry.retryable});
+    info.errors.push_back({entry.attempt, entry.at_ms, std::string(entry.code),
+                           std::string(entry.type), std::string(entry.message),
+                           std::string(entry.details), entry.retryable});
   return info;
 }
 

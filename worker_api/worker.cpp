@@ -65,7 +65,8 @@ Worker& Worker::operator=(Worker&&) noexcept = default;
 Worker::~Worker() = default;
 
 Result<Worker> Worker::attach(const Segment& segment, const WorkerOptions& options) {
-  if (options.queues.empty()) return Error{Code::kInvalid, "a worker needs at least one queue", "queues", 0, 0, ""};
+  if (options.queues.empty())
+    return Error{Code::kInvalid, "a worker needs at least one queue", "queues", 0, 0, ""};
   if (Status checked = internal::check_strategy(options); !checked) return checked.error();
   auto handle = Handle::make(segment);
   if (!handle) return handle.error();
@@ -92,14 +93,16 @@ Result<Worker> Worker::attach(const SegmentName& name, const WorkerOptions& opti
 
 const Segment& Worker::segment() const { return impl_->handle->segment(); }
 
-/// The numbers of its queues. One that does not exist is made by its first job, so that a misspelt name makes none.
+/// The numbers of its queues. One that does not exist is made by its first job, so that a misspelt
+/// name makes none.
 Status Worker::Impl::take_queues(const std::vector<std::string>& wanted) {
   for (const std::string& name : wanted) {
     JobSpec probe;
     probe.type = "x";
     probe.queue = name;
     engine::NewJob found;
-    if (const auto fault = internal::read_spec(actor(), probe, found); fault != internal::SpecFault::kNone)
+    if (const auto fault = internal::read_spec(actor(), probe, found);
+        fault != internal::SpecFault::kNone)
       return internal::error_of(fault, probe, handle->store());
   }
   names.resize(handle->store().max_queues());  // now: jobs keep views of them
@@ -147,7 +150,9 @@ void Worker::Impl::follow_pool() {
 bool Worker::Impl::laden() {
   if (options.concurrency == 0 || in_hand.size() < options.concurrency) return false;
   const engine::Store& store = handle->store();
-  std::erase_if(in_hand, [&](const auto& held) { return store.job(held.first).control.load() != held.second; });
+  std::erase_if(in_hand, [&](const auto& held) {
+    return store.job(held.first).control.load() != held.second;
+  });
   return in_hand.size() >= options.concurrency;
 }
 
@@ -205,7 +210,8 @@ OJS_SHM_INLINE void Worker::Impl::hand_over(const engine::Fetched& got, Job& job
 [[gnu::noinline]] Status Worker::Impl::try_in_turns(Job& job) {
   engine::Fetched got;
   got.body = &job.body_;
-  if (!turns->serve_next([&](std::size_t i) { return fetch_from(queues[i], got) == engine::Outcome::kOk; }))
+  if (!turns->serve_next(
+          [&](std::size_t i) { return fetch_from(queues[i], got) == engine::Outcome::kOk; }))
     return Error{Code::kEmpty, {}, {}, 0, 0, ""};
   hand_over(got, job);
   return {};
@@ -260,11 +266,13 @@ Status Worker::fetch(Job& job, std::chrono::milliseconds timeout) {
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(end - Clock::now()).count();
     const bool slept = left > 0 && !impl_->interrupted.get() && (laden || !sleeper.sees_work());
     // Bounded: a wake is lost when its sender, or another whom it woke in our stead, is killed.
-    if (slept) shm::futex_wait(park, before, std::min<std::uint64_t>(static_cast<std::uint64_t>(left), 100));
+    if (slept)
+      shm::futex_wait(park, before, std::min<std::uint64_t>(static_cast<std::uint64_t>(left), 100));
     const bool chosen = !laden && sleeper.get_up();
     got = try_fetch(job);
     if (got || got.code() != Code::kEmpty) {
-      // Whoever chose this lane may have put a job into another queue than the one it took its job from.
+      // Whoever chose this lane may have put a job into another queue than the one it took its job
+      // from.
       if (chosen && got && (!slept || impl_->queues.size() > 1)) sleeper.wake_another();
       return got;
     }
@@ -274,7 +282,8 @@ Status Worker::fetch(Job& job, std::chrono::milliseconds timeout) {
       impl_->handle->attachment().repair_the_dead();
       const shm::Segment& segment = impl_->handle->store().segment();
       if (!segment.named())
-        return Error{Code::kCannotAttach, "segment " + segment.path() + " was removed", "segment", 0, 0, ""};
+        return Error{
+            Code::kCannotAttach, "segment " + segment.path() + " was removed", "segment", 0, 0, ""};
     }
   }
 }
@@ -319,10 +328,12 @@ Result<NackOutcome> Worker::nack(Job& job, const Failure& failure) {
   entry.attempt = job.attempt_;
   entry.code = failure.code;
   entry.type = failure.type.empty() ? failure.code : failure.type;
-  entry.retryable = failure.retryable && (job.extra().empty() || !forbids_retry(job.extra(), entry.type));
+  entry.retryable =
+      failure.retryable && (job.extra().empty() || !forbids_retry(job.extra(), entry.type));
   entry.message = failure.message;
   entry.details = failure.details;
-  const engine::Settled settled = impl_->actor().set_back(job.slot_, job.word_, engine::Setback::kNack, &entry);
+  const engine::Settled settled =
+      impl_->actor().set_back(job.slot_, job.word_, engine::Setback::kNack, &entry);
   if (settled.outcome != engine::Outcome::kOk) return lost(settled.outcome, *impl_->handle);
   return NackOutcome{static_cast<State>(settled.state), settled.delay_ms, settled.due_at};
 }
@@ -330,7 +341,8 @@ Result<NackOutcome> Worker::nack(Job& job, const Failure& failure) {
 Status Worker::requeue(Job& job) {
   if (impl_->handle->closed()) return internal::closed();
   if (!job.valid()) return nothing_held();
-  const engine::Settled settled = impl_->actor().set_back(job.slot_, job.word_, engine::Setback::kRequeue, nullptr);
+  const engine::Settled settled =
+      impl_->actor().set_back(job.slot_, job.word_, engine::Setback::kRequeue, nullptr);
   if (settled.outcome != engine::Outcome::kOk) return lost(settled.outcome, *impl_->handle);
   return {};
 }
@@ -361,9 +373,9 @@ Result<int> Worker::event_fd() {
     auto handle = Handle::make(segment());
     if (!handle) return handle.error();
     if (impl_->pool != engine::kNoIndex) handle.value()->actor().serve_pool(impl_->pool);
-    impl_->bell = std::make_unique<EventBell>(std::move(handle).value(), impl_->queues,
-                                              impl_->incomplete ? impl_->options.queues : std::vector<std::string>(),
-                                              impl_->pool);
+    impl_->bell = std::make_unique<EventBell>(
+        std::move(handle).value(), impl_->queues,
+        impl_->incomplete ? impl_->options.queues : std::vector<std::string>(), impl_->pool);
   }
   return impl_->bell->fd();
 }

@@ -29,19 +29,23 @@ std::vector<std::uint32_t> weights_of(const PoolSettings& settings) {
 Status check_weights(const PoolSettings& settings) {
   for (const auto& [name, weight] : settings.weights) {
     if (std::find(settings.queues.begin(), settings.queues.end(), name) == settings.queues.end())
-      return invalid_setting("weights", "'" + name + "' has a weight and is none of the pool's queues");
-    if (weight == 0) return invalid_setting("weights", "the weight of '" + name + "' must be at least 1");
+      return invalid_setting("weights",
+                             "'" + name + "' has a weight and is none of the pool's queues");
+    if (weight == 0)
+      return invalid_setting("weights", "the weight of '" + name + "' must be at least 1");
   }
   if (settings.strategy != PoolStrategy::kWeighted) return {};
   const std::vector<std::uint32_t> weights = weights_of(settings);
-  const std::uint32_t divisor = std::accumulate(weights.begin(), weights.end(), 0U,
-                                                [](std::uint32_t a, std::uint32_t b) { return std::gcd(a, b); });
+  const std::uint32_t divisor =
+      std::accumulate(weights.begin(), weights.end(), 0U,
+                      [](std::uint32_t a, std::uint32_t b) { return std::gcd(a, b); });
   std::uint64_t turns = 0;
   for (const std::uint32_t weight : weights) turns += weight / divisor;
   if (turns > engine::kPoolTurns)
     return invalid_setting("weights",
-                           "the weights, divided by what they have in common, come to " + std::to_string(turns) +
-                               " turns; the most is " + std::to_string(engine::kPoolTurns),
+                           "the weights, divided by what they have in common, come to " +
+                               std::to_string(turns) + " turns; the most is " +
+                               std::to_string(engine::kPoolTurns),
                            engine::kPoolTurns);
   return {};
 }
@@ -54,30 +58,36 @@ Status check_pool(std::string_view name, const PoolSettings& settings) {
                            engine::kMaxQueueNameLength);
   if (settings.queues.empty()) return invalid_setting("queues", "a pool needs at least one queue");
   if (settings.queues.size() > engine::kPoolQueues)
-    return invalid_setting("queues", "a pool has at most " + std::to_string(engine::kPoolQueues) + " queues",
+    return invalid_setting("queues",
+                           "a pool has at most " + std::to_string(engine::kPoolQueues) + " queues",
                            engine::kPoolQueues);
   std::vector<std::string> sorted = settings.queues;
   std::sort(sorted.begin(), sorted.end());
   for (std::size_t i = 0; i < sorted.size(); ++i) {
     if (!engine::valid_queue_name(sorted[i]))
-      return invalid_setting("queues", "'" + sorted[i] + "': a queue must be 1 to 128 characters of [a-z0-9.-]");
+      return invalid_setting(
+          "queues", "'" + sorted[i] + "': a queue must be 1 to 128 characters of [a-z0-9.-]");
     if (i > 0 && sorted[i] == sorted[i - 1])
       return invalid_setting("queues", "queue '" + sorted[i] + "' is listed twice");
   }
   if (Status checked = check_weights(settings); !checked) return checked;
   if (settings.concurrency > engine::kMostPermits)
-    return invalid_setting("concurrency",
-                           "the concurrency of a pool is at most " + std::to_string(engine::kMostPermits),
-                           engine::kMostPermits);
+    return invalid_setting(
+        "concurrency",
+        "the concurrency of a pool is at most " + std::to_string(engine::kMostPermits),
+        engine::kMostPermits);
   const StarvationPrevention& prevention = settings.starvation_prevention;
   if (prevention.rotation_interval_ms == 0)
     return invalid_setting("starvation_prevention.rotation_interval",
                            "the rotation interval must be longer than nothing");
   if (!(prevention.min_dispatch_ratio >= 0 && prevention.min_dispatch_ratio <= 1))
-    return invalid_setting("starvation_prevention.min_dispatch_ratio", "min_dispatch_ratio is a number from 0 to 1", 1);
-  if (prevention.enabled && prevention.min_dispatch_ratio * static_cast<double>(settings.queues.size()) > 1 + 1e-9)
     return invalid_setting("starvation_prevention.min_dispatch_ratio",
-                           "min_dispatch_ratio times the number of queues must not be more than 1", 1);
+                           "min_dispatch_ratio is a number from 0 to 1", 1);
+  if (prevention.enabled &&
+      prevention.min_dispatch_ratio * static_cast<double>(settings.queues.size()) > 1 + 1e-9)
+    return invalid_setting("starvation_prevention.min_dispatch_ratio",
+                           "min_dispatch_ratio times the number of queues must not be more than 1",
+                           1);
   return {};
 }
 
@@ -93,7 +103,8 @@ engine::PoolSpec spec_of(const PoolSettings& settings) {
   return spec;
 }
 
-WorkerPoolInfo describe_pool(const engine::Store& store, std::uint32_t pool, const engine::Store::PoolPlan& plan) {
+WorkerPoolInfo describe_pool(const engine::Store& store, std::uint32_t pool,
+                             const engine::Store::PoolPlan& plan) {
   WorkerPoolInfo info;
   info.name = store.pool_name(pool);
   PoolSettings& settings = info.settings;
@@ -101,17 +112,20 @@ WorkerPoolInfo describe_pool(const engine::Store& store, std::uint32_t pool, con
   settings.strategy = static_cast<PoolStrategy>(plan.setup.strategy());
   settings.concurrency = plan.concurrency;
   settings.isolated = plan.setup.isolated();
-  settings.starvation_prevention = {plan.setup.prevents(), static_cast<std::uint32_t>(plan.interval_ms), plan.ratio};
+  settings.starvation_prevention = {plan.setup.prevents(),
+                                    static_cast<std::uint32_t>(plan.interval_ms), plan.ratio};
   std::vector<std::uint32_t> turns(plan.queues.size(), 0);
   for (const std::uint8_t place : plan.cycle) ++turns[place];
   if (settings.strategy == PoolStrategy::kWeighted)
-    for (std::size_t i = 0; i < turns.size(); ++i) settings.weights.emplace_back(settings.queues[i], turns[i]);
+    for (std::size_t i = 0; i < turns.size(); ++i)
+      settings.weights.emplace_back(settings.queues[i], turns[i]);
 
   std::map<std::uint32_t, std::uint64_t> dispatched;
   for (const engine::Word& counter : store.pool(pool).dispatched)
     if (const std::uint64_t word = counter.load(); word != 0)
       dispatched[static_cast<std::uint32_t>(word >> 52) - 1] = word & ((1ULL << 52) - 1);
-  for (const auto& [queue, jobs] : dispatched) info.dispatched_total.emplace_back(store.queue_name(queue), jobs);
+  for (const auto& [queue, jobs] : dispatched)
+    info.dispatched_total.emplace_back(store.queue_name(queue), jobs);
 
   const engine::Store::PoolCrew crew = store.pool_crew(pool);
   info.active_workers = crew.workers;
@@ -157,7 +171,8 @@ class PoolReader {
       const auto number = json::whole_number("concurrency", member.value, 1'000'000, complaint_);
       settings_.concurrency = number.value_or(0);
     } else if (member.name == "weights") {
-      for (const Member& weight : members("weights", member.value)) add_weight(weight.name, weight.value);
+      for (const Member& weight : members("weights", member.value))
+        add_weight(weight.name, weight.value);
     } else if (member.name == "isolated") {
       settings_.isolated = json::boolean("isolated", member.value, complaint_).value_or(false);
     } else if (member.name == "starvation_prevention") {
@@ -165,7 +180,8 @@ class PoolReader {
         if (!complaint_.raised()) read_prevention(each);
     } else {
       complaint_.about(member.name,
-                       "is no setting of a pool; there are name, queues, strategy, concurrency, weights, isolated, "
+                       "is no setting of a pool; there are name, queues, strategy, concurrency, "
+                       "weights, isolated, "
                        "starvation_prevention");
     }
   }
@@ -177,7 +193,8 @@ class PoolReader {
   }
 
   void add_weight(std::string_view queue, std::string_view value) {
-    const auto weight = json::whole_number("weights." + std::string(queue), value, 1'000'000, complaint_);
+    const auto weight =
+        json::whole_number("weights." + std::string(queue), value, 1'000'000, complaint_);
     if (weight == 0U) complaint_.about("weights." + std::string(queue), "must be at least 1");
     settings_.weights.emplace_back(queue, weight.value_or(1));
   }
@@ -190,7 +207,8 @@ class PoolReader {
         settings_.queues.push_back(json::string_of(element).value_or(""));
       return;
     }
-    if (json::kind_of(value) != json::Kind::kObject) return complaint_.wrong_kind("queues", "an array", value);
+    if (json::kind_of(value) != json::Kind::kObject)
+      return complaint_.wrong_kind("queues", "an array", value);
     for (const Member& queue : json::members_of(value)) {
       settings_.queues.push_back(queue.name);
       if (json::kind_of(queue.value) != json::Kind::kObject) {
@@ -211,7 +229,8 @@ class PoolReader {
         settings_.strategy = static_cast<PoolStrategy>(i);
         return;
       }
-    complaint_.about("strategy", "'" + *name + "' is none of strict, round-robin, weighted, least-loaded");
+    complaint_.about("strategy",
+                     "'" + *name + "' is none of strict, round-robin, weighted, least-loaded");
   }
 
   void read_prevention(const Member& member) {
@@ -220,13 +239,15 @@ class PoolReader {
     if (member.name == "enabled") {
       prevention.enabled = json::boolean(path, member.value, complaint_).value_or(false);
     } else if (member.name == "rotation_interval") {
-      prevention.rotation_interval_ms = json::seconds_or_duration(path, member.value, complaint_).value_or(30'000);
+      prevention.rotation_interval_ms =
+          json::seconds_or_duration(path, member.value, complaint_).value_or(30'000);
     } else if (member.name == "min_dispatch_ratio") {
       const auto ratio = json::number_of(member.value);
       if (!ratio) return complaint_.wrong_kind(path, "a number", member.value);
       prevention.min_dispatch_ratio = *ratio;
     } else {
-      complaint_.about(path, "is unknown; there are enabled, rotation_interval, min_dispatch_ratio");
+      complaint_.about(path,
+                       "is unknown; there are enabled, rotation_interval, min_dispatch_ratio");
     }
   }
 
@@ -238,20 +259,25 @@ class PoolReader {
 }  // namespace
 
 double WorkerPoolInfo::utilization() const {
-  const std::uint64_t limit = settings.concurrency != 0 ? settings.concurrency : declared_concurrency;
-  return limit == 0 ? -1 : std::min(1.0, static_cast<double>(active_jobs) / static_cast<double>(limit));
+  const std::uint64_t limit =
+      settings.concurrency != 0 ? settings.concurrency : declared_concurrency;
+  return limit == 0 ? -1
+                    : std::min(1.0, static_cast<double>(active_jobs) / static_cast<double>(limit));
 }
 
 std::string_view pool_strategy_name(PoolStrategy strategy) noexcept {
-  return engine::kPoolStrategies[static_cast<std::size_t>(strategy) % std::size(engine::kPoolStrategies)];
+  return engine::kPoolStrategies[static_cast<std::size_t>(strategy) %
+                                 std::size(engine::kPoolStrategies)];
 }
 
 Result<PoolSettings> parse_pool_settings(std::string_view text) {
   if (Status checked = json::check(text); !checked) return checked.error();
   std::string_view object = json::trim(text);
-  const auto not_an_object = Error{Code::kInvalid, "the settings of a pool must be a JSON object", "pool", 0, 0, ""};
+  const auto not_an_object =
+      Error{Code::kInvalid, "the settings of a pool must be a JSON object", "pool", 0, 0, ""};
   if (json::kind_of(object) != json::Kind::kObject) return not_an_object;
-  if (const auto members = json::members_of(object); members.size() == 1 && members.front().name == "pool") {
+  if (const auto members = json::members_of(object);
+      members.size() == 1 && members.front().name == "pool") {
     object = json::trim(members.front().value);
     if (json::kind_of(object) != json::Kind::kObject) return not_an_object;
   }
@@ -293,7 +319,8 @@ std::string print_pool_settings(const PoolSettings& settings) {
   write_queues(writer, settings.queues);
   writer.text("strategy", pool_strategy_name(settings.strategy));
   write_weights(writer, settings);
-  if (settings.concurrency != 0) writer.number("concurrency", static_cast<std::int64_t>(settings.concurrency));
+  if (settings.concurrency != 0)
+    writer.number("concurrency", static_cast<std::int64_t>(settings.concurrency));
   if (settings.isolated) writer.boolean("isolated", true);
   const StarvationPrevention &prevention = settings.starvation_prevention, unset;
   if (prevention.enabled || prevention.rotation_interval_ms != unset.rotation_interval_ms ||
@@ -322,7 +349,8 @@ std::string print_pool(const WorkerPoolInfo& pool) {
   writer.number("waiting_jobs", static_cast<std::int64_t>(pool.waiting_jobs));
   if (pool.utilization() >= 0) writer.number("utilization", pool.utilization());
   json::ObjectWriter dispatched(writer.open("dispatched"));
-  for (const auto& [queue, jobs] : pool.dispatched_total) dispatched.number(queue, static_cast<std::int64_t>(jobs));
+  for (const auto& [queue, jobs] : pool.dispatched_total)
+    dispatched.number(queue, static_cast<std::int64_t>(jobs));
   dispatched.close();
   writer.close();
   return out;

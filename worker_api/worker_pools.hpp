@@ -18,7 +18,8 @@ namespace ojs_shm::internal {
 Status check_pool(std::string_view name, const PoolSettings& settings);
 /// Without the numbers of the queues. `settings` have been checked.
 engine::PoolSpec spec_of(const PoolSettings& settings);
-WorkerPoolInfo describe_pool(const engine::Store& store, std::uint32_t pool, const engine::Store::PoolPlan& plan);
+WorkerPoolInfo describe_pool(const engine::Store& store, std::uint32_t pool,
+                             const engine::Store::PoolPlan& plan);
 Error no_pool(std::string_view name);
 
 }  // namespace ojs_shm::internal

@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Producers that offer ten times what a worker can do, on a core of their own, under each strategy of a bounded queue;
-// and the same worker over a prefilled queue with nobody beside it, by turns. Prints a JSON object for each run; a run
-// that loses count of a job ends the program. bench/overload.py runs it, judges and draws.
+// Producers that offer ten times what a worker can do, on a core of their own, under each strategy
+// of a bounded queue; and the same worker over a prefilled queue with nobody beside it, by turns.
+// Prints a JSON object for each run; a run that loses count of a job ends the program.
+// bench/overload.py runs it, judges and draws.
 //
 //   1. A lone worker fetches, keeps its core busy for the service time, acks: its throughput.
 //   2. Two producers offer at ten times that. The first also samples the depth.
 //   3. What was offered must be what was served, is left, was refused or was dropped.
 //
-// Offered is what was brought to the queue. A producer that waits brings nothing meanwhile, so with `block` that is less
-// than wanted, what it would have brought by then; an offer whose wait was in vain is refused.
+// Offered is what was brought to the queue. A producer that waits brings nothing meanwhile, so with
+// `block` that is less than wanted, what it would have brought by then; an offer whose wait was in
+// vain is refused.
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -51,7 +53,8 @@ constexpr unsigned kProducers = 2, kSamples = 400;
 constexpr std::chrono::milliseconds kWait{100};
 
 struct Board {
-  std::uint64_t wanted[kProducers] = {}, offered[kProducers] = {}, accepted[kProducers] = {}, refused[kProducers] = {};
+  std::uint64_t wanted[kProducers] = {}, offered[kProducers] = {}, accepted[kProducers] = {},
+                refused[kProducers] = {};
   std::uint64_t served = 0;
   double worker_share = 0;  ///< of its time that the worker had its core
   long resident_growth = 0;
@@ -64,7 +67,8 @@ double processor_ns() {
   return static_cast<double>(spent.tv_sec) * 1e9 + static_cast<double>(spent.tv_nsec);
 }
 
-/// The process's own: which pages of the segment it has touched says nothing, for they are all there.
+/// The process's own: which pages of the segment it has touched says nothing, for they are all
+/// there.
 long resident_bytes() {
   long all = 0, resident = 0, shared = 0;
   std::ifstream("/proc/self/statm") >> all >> resident >> shared;
@@ -95,8 +99,9 @@ class Run {
   double overloaded(double offers_per_second) {
     Stage stage(Cast::kProcesses);
     for (unsigned self = 0; self < kProducers; ++self)
-      stage.add(
-          0, [this, self, offers_per_second](Stage::Part& part) { offer(part, self, offers_per_second / kProducers); });
+      stage.add(0, [this, self, offers_per_second](Stage::Part& part) {
+        offer(part, self, offers_per_second / kProducers);
+      });
     stage.add(1, [this](Stage::Part& part) { work(part); });
     return play(stage);
   }
@@ -104,7 +109,8 @@ class Run {
   Board& board() { return *board_; }
   const Outcome& outcome() const { return outcome_; }
   QueueInfo queue() {
-    return value_of(value_of(Observer::attach(peer_.attached()), "observe").queue("default"), "queue");
+    return value_of(value_of(Observer::attach(peer_.attached()), "observe").queue("default"),
+                    "queue");
   }
   std::uint64_t segment_bytes_in_use() {
     struct stat file {};
@@ -159,9 +165,11 @@ class Run {
     part.begin();
     const std::uint64_t begun = ticks();
     for (double passed = 0; passed < seconds_; passed = ns_between(begun, ticks()) * 1e-9) {
-      const auto sample = std::min(static_cast<unsigned>(passed / seconds_ * kSamples), kSamples - 1);
+      const auto sample =
+          std::min(static_cast<unsigned>(passed / seconds_ * kSamples), kSamples - 1);
       if (self == 0 && sample >= sampled) {
-        const std::uint64_t depth = engine::charged_jobs(store.depth_charge(store.find_queue("default")));
+        const std::uint64_t depth =
+            engine::charged_jobs(store.depth_charge(store.find_queue("default")));
         while (sampled <= sample) board_->depth[sampled++] = depth;
         if (resident == 0 && passed > seconds_ / 5) resident = resident_bytes();
       }
@@ -170,7 +178,8 @@ class Run {
         continue;
       }
       ++offered;
-      const auto answer = waits_ ? producer.enqueue(job, {.block_timeout = kWait}) : producer.enqueue(job);
+      const auto answer =
+          waits_ ? producer.enqueue(job, {.block_timeout = kWait}) : producer.enqueue(job);
       if (answer.ok()) {
         ++accepted;
       } else if (answer.code() == Code::kQueueFull) {
@@ -202,23 +211,29 @@ void print_run(const Strategy& strategy, double seconds) {
   const double loaded = run.overloaded(kOverload * alone);
   const Board& board = run.board();
   const QueueInfo queue = run.queue();
-  const std::uint64_t offered = board.offered[0] + board.offered[1], accepted = board.accepted[0] + board.accepted[1],
+  const std::uint64_t offered = board.offered[0] + board.offered[1],
+                      accepted = board.accepted[0] + board.accepted[1],
                       refused = board.refused[0] + board.refused[1];
   // A job that a worker had fetched when its time was over is served.
   const std::uint64_t kept = board.served + queue.depth;
-  if (offered != accepted + refused || accepted != kept + queue.discarded_total || refused != queue.rejected_total) {
-    throw std::runtime_error("of " + std::to_string(offered) + " offers " + std::to_string(accepted) +
-                             " were accepted and " + std::to_string(refused) + " refused; the segment says " +
-                             std::to_string(kept) + " kept, " + std::to_string(queue.rejected_total) + " refused, " +
-                             std::to_string(queue.discarded_total) + " dropped");
+  if (offered != accepted + refused || accepted != kept + queue.discarded_total ||
+      refused != queue.rejected_total) {
+    throw std::runtime_error(
+        "of " + std::to_string(offered) + " offers " + std::to_string(accepted) +
+        " were accepted and " + std::to_string(refused) + " refused; the segment says " +
+        std::to_string(kept) + " kept, " + std::to_string(queue.rejected_total) + " refused, " +
+        std::to_string(queue.discarded_total) + " dropped");
   }
   std::printf(
       R"({"strategy":"%s","seconds":%g,"unloaded_per_second":%.0f,"served_per_second":%.0f,"wanted":%llu,"offered":%llu,)"
       R"("accepted":%llu,"rejected":%llu,"dropped":%llu,"served":%llu,"left":%llu,"bound":%llu,)"
       R"("resident_growth":%ld,"segment_growth":%lld,"worker_share":%g,"line_rtt_ns":%g,"depth":[)",
-      strategy.name, seconds, alone, loaded, static_cast<unsigned long long>(board.wanted[0] + board.wanted[1]),
-      static_cast<unsigned long long>(offered), static_cast<unsigned long long>(accepted - queue.discarded_total),
-      static_cast<unsigned long long>(refused), static_cast<unsigned long long>(queue.discarded_total),
+      strategy.name, seconds, alone, loaded,
+      static_cast<unsigned long long>(board.wanted[0] + board.wanted[1]),
+      static_cast<unsigned long long>(offered),
+      static_cast<unsigned long long>(accepted - queue.discarded_total),
+      static_cast<unsigned long long>(refused),
+      static_cast<unsigned long long>(queue.discarded_total),
       static_cast<unsigned long long>(board.served), static_cast<unsigned long long>(queue.depth),
       static_cast<unsigned long long>(queue.max_depth), board.resident_growth,
       static_cast<long long>(run.segment_bytes_in_use() - before),

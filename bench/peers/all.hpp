@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The field: ourselves, the floor, and the queues people would use instead. What is not installed is left out.
+// The field: ourselves, the floor, and the queues people would use instead. What is not installed
+// is left out.
 #pragma once
 
 #include "bench/peers/bare_word.hpp"
@@ -23,8 +24,8 @@
 
 namespace ojs_shm::bench {
 
-/// Calls `visit.operator()<P>()` for every peer that can run here. The floor stands next to us, so that the two sides
-/// of the most important ratio are measured one right after the other.
+/// Calls `visit.operator()<P>()` for every peer that can run here. The floor stands next to us, so
+/// that the two sides of the most important ratio are measured one right after the other.
 template <class Visit>
 void for_each_peer(Visit visit) {
   visit.template operator()<FiveRings>();

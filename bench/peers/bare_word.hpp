@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The physical limit of a hand-over, put in the form of a queue for one job: a body and one word that says it is
-// there. Polling it costs one transfer of a cache line, parking on it one futex wake. Nothing can be faster than
-// this.
+// The physical limit of a hand-over, put in the form of a queue for one job: a body and one word
+// that says it is there. Polling it costs one transfer of a cache line, parking on it one futex
+// wake. Nothing can be faster than this.
 #pragma once
 
 #include <linux/futex.h>
@@ -38,7 +38,8 @@ class BareWord {
   };
   static_assert(sizeof(std::atomic<std::uint32_t>) == 4, "the kernel waits on four bytes");
 
-  static long futex(std::atomic<std::uint32_t>& word, int what, std::uint32_t value, const timespec* timeout) {
+  static long futex(std::atomic<std::uint32_t>& word, int what, std::uint32_t value,
+                    const timespec* timeout) {
     return ::syscall(SYS_futex, &word, what, value, timeout, nullptr, 0);
   }
 
@@ -49,8 +50,10 @@ class BareWord {
     void enqueue(unsigned, const Body& body) {
       while (box_.full.load(std::memory_order_acquire) != 0) pause_briefly();
       box_.body = body;
-      box_.full.store(1, std::memory_order_seq_cst);  // PAIR bare-word: ordered before the look at sleepers
-      if (box_.sleepers.load(std::memory_order_seq_cst) != 0) futex(box_.full, FUTEX_WAKE, INT_MAX, nullptr);
+      box_.full.store(
+          1, std::memory_order_seq_cst);  // PAIR bare-word: ordered before the look at sleepers
+      if (box_.sleepers.load(std::memory_order_seq_cst) != 0)
+        futex(box_.full, FUTEX_WAKE, INT_MAX, nullptr);
     }
 
    private:

@@ -45,12 +45,14 @@ void Beanstalkd::Connection::read_body(Body& out) {
 
 void Beanstalkd::Producer::enqueue(unsigned level, const Body& body) {
   constexpr const char* kNoDelayOneMinuteToRun = " 0 60 ";
-  std::string request = "put " + std::to_string(level) + kNoDelayOneMinuteToRun + std::to_string(sizeof body) + "\r\n";
+  std::string request = "put " + std::to_string(level) + kNoDelayOneMinuteToRun +
+                        std::to_string(sizeof body) + "\r\n";
   request.append(body.bytes, sizeof body);
   request += "\r\n";
   connection_.send(request);
   const std::string_view answer = connection_.read_line();
-  if (!answer.starts_with("INSERTED ")) throw std::runtime_error("beanstalkd put: " + std::string(answer));
+  if (!answer.starts_with("INSERTED "))
+    throw std::runtime_error("beanstalkd put: " + std::string(answer));
 }
 
 bool Beanstalkd::Worker::reserve(Body& out, unsigned seconds) {
@@ -58,7 +60,8 @@ bool Beanstalkd::Worker::reserve(Body& out, unsigned seconds) {
   const std::string_view answer = connection_.read_line();
   if (answer == "TIMED_OUT") return false;
   constexpr std::string_view kReserved = "RESERVED ";
-  if (!answer.starts_with(kReserved)) throw std::runtime_error("beanstalkd reserve: " + std::string(answer));
+  if (!answer.starts_with(kReserved))
+    throw std::runtime_error("beanstalkd reserve: " + std::string(answer));
   job_ = answer.substr(kReserved.size(), answer.rfind(' ') - kReserved.size());
   connection_.read_body(out);
   return true;

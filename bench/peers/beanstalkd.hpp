@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// beanstalkd, a job server with priorities and acks in memory, over its text protocol, one request at a time.
+// beanstalkd, a job server with priorities and acks in memory, over its text protocol, one request
+// at a time.
 #pragma once
 
 #include <optional>
@@ -20,7 +21,8 @@ class Beanstalkd {
   static constexpr Pace kPace = Pace::kServer;
 
   explicit Beanstalkd(const Plan&)
-      : socket_(directory_.path() / "socket"), server_({"beanstalkd", "-l", "unix:" + socket_.string()}, socket_) {}
+      : socket_(directory_.path() / "socket"),
+        server_({"beanstalkd", "-l", "unix:" + socket_.string()}, socket_) {}
 
  private:
   class Connection {

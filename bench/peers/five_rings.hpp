@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The floor: one bare Vyukov ring for each priority, in shared memory, polled in order. No ack, no recovery, no ids.
+// The floor: one bare Vyukov ring for each priority, in shared memory, polled in order. No ack, no
+// recovery, no ids.
 #pragma once
 
 #include <array>

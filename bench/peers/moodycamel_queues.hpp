@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// moodycamel::ConcurrentQueue, one for each priority, polled in order. In-process only: two threads, not two
-// processes; and FIFO only for each producer.
+// moodycamel::ConcurrentQueue, one for each priority, polled in order. In-process only: two
+// threads, not two processes; and FIFO only for each producer.
 #pragma once
 
 #include <concurrentqueue/concurrentqueue.h>
@@ -23,7 +23,8 @@ class MoodycamelQueues {
   using Queue = moodycamel::ConcurrentQueue<Body>;
 
   explicit MoodycamelQueues(const Plan& plan) {
-    // Room set aside for each producer's own sub-queue, so that nothing is allocated in the timed part.
+    // Room set aside for each producer's own sub-queue, so that nothing is allocated in the timed
+    // part.
     const std::size_t room = plan.waiting + 4096;
     for (unsigned i = 0; i < plan.levels; ++i) queues_.emplace_back(room, kMostProducers, 0);
   }
@@ -34,7 +35,8 @@ class MoodycamelQueues {
       for (Queue& queue : peer.queues_) tokens_.emplace_back(queue);
     }
     void enqueue(unsigned level, const Body& body) {
-      // Its blocks may all stand in another producer's sub-queue for ever: then, rarely, it allocates.
+      // Its blocks may all stand in another producer's sub-queue for ever: then, rarely, it
+      // allocates.
       unsigned patience = 10'000;
       for (FullQueueWait wait; !peer_.queues_[level].try_enqueue(tokens_[level], body); wait())
         if (--patience == 0) {

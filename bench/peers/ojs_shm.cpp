@@ -30,8 +30,10 @@ namespace {
 
 }  // namespace
 
-BrokerProcess::BrokerProcess(SegmentName name, const SegmentOptions& options) : name_(std::move(name)) {
-  static_cast<void>(remove_segment(name_, Removal::kForced));  // of an earlier run of this pid that was killed
+BrokerProcess::BrokerProcess(SegmentName name, const SegmentOptions& options)
+    : name_(std::move(name)) {
+  // of an earlier run of this pid that was killed
+  static_cast<void>(remove_segment(name_, Removal::kForced));
   int ready[2];
   if (::pipe(ready) != 0) throw std::system_error(errno, std::generic_category(), "pipe");
   pid_ = ::fork();
@@ -48,7 +50,8 @@ BrokerProcess::BrokerProcess(SegmentName name, const SegmentOptions& options) : 
   if (got == 1 && answer[0] == '+') return;
   ::kill(pid_, SIGKILL);
   ::waitpid(pid_, nullptr, 0);
-  throw std::runtime_error("broker: " + std::string(answer, got > 0 ? static_cast<std::size_t>(got) : 0));
+  throw std::runtime_error("broker: " +
+                           std::string(answer, got > 0 ? static_cast<std::size_t>(got) : 0));
 }
 
 BrokerProcess::~BrokerProcess() {

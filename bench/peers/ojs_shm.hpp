@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Ourselves, through the public C++ API and with the shipped defaults: a broker process supervises, every job has an
-// id, a state, an ack, and survives the death of any process.
+// Ourselves, through the public C++ API and with the shipped defaults: a broker process supervises,
+// every job has an id, a state, an ack, and survives the death of any process.
 #pragma once
 
 #include <unistd.h>
@@ -19,7 +19,8 @@
 
 namespace ojs_shm::bench {
 
-/// A broker in a process of its own, as ojs-shm-broker runs it; ended, and its segment removed, with this object.
+/// A broker in a process of its own, as ojs-shm-broker runs it; ended, and its segment removed,
+/// with this object.
 class BrokerProcess {
  public:
   BrokerProcess(SegmentName name, const SegmentOptions& options);
@@ -53,7 +54,8 @@ class OjsShm {
   explicit OjsShm(const Plan& plan) : broker_(own_name(), options_for(plan)) {
     if (!plan.bounded && plan.settings.empty()) return;
     QueueSettings settings;
-    if (!plan.settings.empty()) settings = value_of(parse_queue_settings(plan.settings), "settings");
+    if (!plan.settings.empty())
+      settings = value_of(parse_queue_settings(plan.settings), "settings");
     if (plan.bounded) settings.max_depth = 10'000;
     auto admin = value_of(Admin::attach(broker_.name()), "attach");
     const Status set = admin.set_queue("default", settings);
@@ -62,7 +64,8 @@ class OjsShm {
 
   class Producer {
    public:
-    explicit Producer(OjsShm& peer) : producer_(value_of(ojs_shm::Producer::attach(peer.attached()), "attach")) {
+    explicit Producer(OjsShm& peer)
+        : producer_(value_of(ojs_shm::Producer::attach(peer.attached()), "attach")) {
       job_.type = "bench.job";
     }
     void enqueue(unsigned level, const Body& body) {
@@ -84,7 +87,8 @@ class OjsShm {
 
   class Worker {
    public:
-    explicit Worker(OjsShm& peer) : worker_(value_of(ojs_shm::Worker::attach(peer.attached(), {}), "attach")) {}
+    explicit Worker(OjsShm& peer)
+        : worker_(value_of(ojs_shm::Worker::attach(peer.attached(), {}), "attach")) {}
     bool poll(Body& out) { return took(worker_.try_fetch(job_), out); }
     bool receive(Body& out, Patience patience) { return took(worker_.fetch(job_, patience), out); }
     void ack() {
@@ -98,7 +102,8 @@ class OjsShm {
         std::memcpy(out.bytes, job_.args().data(), sizeof out);
         return true;
       }
-      if (status.code() != Code::kEmpty && status.code() != Code::kTimeout) throw_error("fetch", status.error());
+      if (status.code() != Code::kEmpty && status.code() != Code::kTimeout)
+        throw_error("fetch", status.error());
       return false;
     }
     ojs_shm::Worker worker_;
@@ -106,7 +111,8 @@ class OjsShm {
   };
 
   const SegmentName& name() const { return broker_.name(); }
-  /// The one attachment of this process, as a program has it; a part that runs in a process of its own makes its own.
+  /// The one attachment of this process, as a program has it; a part that runs in a process of its
+  /// own makes its own.
   const Segment& attached() {
     if (attached_by_ != ::getpid()) {
       segment_ = value_of(Segment::attach(broker_.name()), "attach");

@@ -2,9 +2,9 @@
 //
 // What every queue in this comparison can do, seen by a producer and a worker.
 //
-// A peer object is made by the parent before the parts start: it creates the shared memory, the names or the server.
-// Each part then makes its own Producer or Worker from it, after the fork. The peer's destructor removes whatever it
-// created.
+// A peer object is made by the parent before the parts start: it creates the shared memory, the
+// names or the server. Each part then makes its own Producer or Worker from it, after the fork. The
+// peer's destructor removes whatever it created.
 #pragma once
 
 #include <chrono>
@@ -15,7 +15,8 @@
 
 namespace ojs_shm::bench {
 
-/// 64 bytes of args, a JSON array with one string; the first eight letters carry a number that the worker checks.
+/// 64 bytes of args, a JSON array with one string; the first eight letters carry a number that the
+/// worker checks.
 struct Body {
   char bytes[64];
 };
@@ -49,9 +50,11 @@ inline Body blank_body() {
 
 /// What a run asks of a peer.
 struct Plan {
-  unsigned levels = 5;        ///< Priorities in use, 0 is served first.
-  std::size_t waiting = 0;    ///< The most jobs that the run leaves waiting at one time, beyond what a full ring holds.
-  bool bounded = false;       ///< Give the queue a depth bound; only for a peer that can do without.
+  unsigned levels = 5;  ///< Priorities in use, 0 is served first.
+  /// The most jobs that the run leaves waiting at one time, beyond what a full ring holds.
+  std::size_t waiting = 0;
+  /// Give the queue a depth bound; only for a peer that can do without.
+  bool bounded = false;
   std::string settings = {};  ///< Of our own queue, as JSON; nothing for the defaults.
   std::uint32_t tenants = 0;  ///< With jobs waiting at one level, of our own queue.
 };
@@ -59,7 +62,8 @@ struct Plan {
 /// How a peer is best asked for the next job while there is plenty.
 enum class Taking { kPolling, kBlocking };
 
-/// What every job goes through; it decides how many of them a run moves, and which topologies are of any use.
+/// What every job goes through; it decides how many of them a run moves, and which topologies are
+/// of any use.
 enum class Pace {
   kShared,   ///< memory alone
   kKernel,   ///< a lock or a system call
@@ -71,14 +75,16 @@ using Patience = std::chrono::milliseconds;
 
 template <class P>
 concept Peer = std::constructible_from<P, const Plan&> &&
-    requires(typename P::Producer& producer, typename P::Worker& worker, const Body& body, Body& out) {
+    requires(typename P::Producer& producer, typename P::Worker& worker, const Body& body,
+             Body& out) {
   { P::kName } -> std::convertible_to<const char*>;
   { P::kInProcess } -> std::convertible_to<bool>;
   { P::kTaking } -> std::convertible_to<Taking>;
   { P::kPace } -> std::convertible_to<Pace>;
   producer.enqueue(0U, body);                  // waits while the queue is full
   { worker.poll(out) } -> std::same_as<bool>;  // one look, never sleeps
-  worker.ack();                                // the job last taken is done; nothing where the peer has no such thing
+  // the job last taken is done; nothing where the peer has no such thing
+  worker.ack();
 };
 
 /// A peer whose worker can sleep until a job comes.

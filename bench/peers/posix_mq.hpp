@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// POSIX message queues: the kernel keeps the messages, so no SIGKILL wedges them. A system call for each message.
+// POSIX message queues: the kernel keeps the messages, so no SIGKILL wedges them. A system call for
+// each message.
 #pragma once
 
 #include <fcntl.h>
@@ -29,7 +30,8 @@ class PosixMq {
     ::mq_unlink(name_.c_str());
     mq_attr shape{};
     shape.mq_msgsize = sizeof(Body);
-    // Without privileges the kernel allows only the small number of /proc/sys/fs/mqueue/msg_max, often 10.
+    // Without privileges the kernel allows only the small number of /proc/sys/fs/mqueue/msg_max,
+    // often 10.
     const rlimit wanted{RLIM_INFINITY, RLIM_INFINITY};
     ::setrlimit(RLIMIT_MSGQUEUE, &wanted);
     for (const long most : {static_cast<long>(plan.waiting + kMostWaiting), 10L}) {
@@ -39,8 +41,9 @@ class PosixMq {
       ::mq_close(queue);
       if (static_cast<std::size_t>(most) > plan.waiting) return;
       ::mq_unlink(name_.c_str());
-      throw std::runtime_error("not on this machine: the kernel gives this user queues of at most " +
-                               std::to_string(most) + " messages");
+      throw std::runtime_error(
+          "not on this machine: the kernel gives this user queues of at most " +
+          std::to_string(most) + " messages");
     }
     throw std::system_error(errno, std::generic_category(), "mq_open " + name_);
   }
@@ -79,7 +82,8 @@ class PosixMq {
 
   class Worker {
    public:
-    explicit Worker(PosixMq& peer) : queue_(peer.name_, O_RDONLY), look_(peer.name_, O_RDONLY | O_NONBLOCK) {}
+    explicit Worker(PosixMq& peer)
+        : queue_(peer.name_, O_RDONLY), look_(peer.name_, O_RDONLY | O_NONBLOCK) {}
     bool poll(Body& out) { return took(::mq_receive(look_.get(), out.bytes, sizeof out, nullptr)); }
     bool receive(Body& out, Patience patience) {
       timespec until{};

@@ -20,11 +20,12 @@ double seconds(Patience patience) { return static_cast<double>(patience.count())
 
 RedisServer::RedisServer()
     : socket_(directory_.path() / "socket"),
-      server_({"redis-server", "--port", "0", "--unixsocket", socket_.string(), "--save", "", "--appendonly", "no",
-               "--dir", directory_.path().string()},
+      server_({"redis-server", "--port", "0", "--unixsocket", socket_.string(), "--save", "",
+               "--appendonly", "no", "--dir", directory_.path().string()},
               socket_) {}
 
-RedisConnection::RedisConnection(const RedisServer& server) : context_(::redisConnectUnix(server.socket().c_str())) {
+RedisConnection::RedisConnection(const RedisServer& server)
+    : context_(::redisConnectUnix(server.socket().c_str())) {
   if (context_ == nullptr || context_->err != 0)
     throw std::runtime_error("cannot connect to " + server.socket().string());
 }
@@ -32,7 +33,8 @@ RedisConnection::RedisConnection(const RedisServer& server) : context_(::redisCo
 RedisConnection::Reply RedisConnection::checked(void* reply) {
   Reply owned(static_cast<redisReply*>(reply));
   if (owned == nullptr) throw std::runtime_error(std::string("redis: ") + context_->errstr);
-  if (owned->type == REDIS_REPLY_ERROR) throw std::runtime_error(std::string("redis: ") + owned->str);
+  if (owned->type == REDIS_REPLY_ERROR)
+    throw std::runtime_error(std::string("redis: ") + owned->str);
   return owned;
 }
 
@@ -44,12 +46,14 @@ void RedisSortedSet::Producer::enqueue(unsigned level, const Body& body) {
 
 bool RedisSortedSet::Worker::poll(Body& out) {
   const auto reply = redis_.ask("ZPOPMIN jobs");
-  return reply->type == REDIS_REPLY_ARRAY && reply->elements == 2 && copy_body(*reply->element[0], out);
+  return reply->type == REDIS_REPLY_ARRAY && reply->elements == 2 &&
+         copy_body(*reply->element[0], out);
 }
 
 bool RedisSortedSet::Worker::receive(Body& out, Patience patience) {
   const auto reply = redis_.ask("BZPOPMIN jobs %f", seconds(patience));
-  return reply->type == REDIS_REPLY_ARRAY && reply->elements == 3 && copy_body(*reply->element[1], out);
+  return reply->type == REDIS_REPLY_ARRAY && reply->elements == 3 &&
+         copy_body(*reply->element[1], out);
 }
 
 void RedisLists::Producer::enqueue(unsigned, const Body& body) {
@@ -62,12 +66,16 @@ bool RedisLists::Worker::keep(const redisReply& reply, Body& out) {
   return true;
 }
 
-bool RedisLists::Worker::poll(Body& out) { return keep(*redis_.ask("LMOVE waiting active RIGHT LEFT"), out); }
+bool RedisLists::Worker::poll(Body& out) {
+  return keep(*redis_.ask("LMOVE waiting active RIGHT LEFT"), out);
+}
 
 bool RedisLists::Worker::receive(Body& out, Patience patience) {
   return keep(*redis_.ask("BLMOVE waiting active RIGHT LEFT %f", seconds(patience)), out);
 }
 
-void RedisLists::Worker::ack() { redis_.ask("LREM active 1 %b", in_progress_.bytes, sizeof in_progress_); }
+void RedisLists::Worker::ack() {
+  redis_.ask("LREM active 1 %b", in_progress_.bytes, sizeof in_progress_);
+}
 
 }  // namespace ojs_shm::bench

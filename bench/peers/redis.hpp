@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Redis on a Unix socket, nothing written to disk, one command at a time, in the two usual shapes of a queue:
+// Redis on a Unix socket, nothing written to disk, one command at a time, in the two usual shapes
+// of a queue:
 //   - a sorted set with BZPOPMIN: priorities, but a worker that dies takes its job along (no ack);
-//   - a list with BLMOVE to a list of jobs in progress and LREM as the ack: no priorities, but nothing is lost.
+//   - a list with BLMOVE to a list of jobs in progress and LREM as the ack: no priorities, but
+//     nothing is lost.
 #pragma once
 
 #include <hiredis/hiredis.h>

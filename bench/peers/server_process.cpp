@@ -24,7 +24,8 @@ namespace {
 
 std::filesystem::path find_program(const std::string& program) {
   const char* path = std::getenv("PATH");
-  std::istringstream folders((path != nullptr ? std::string(path) : std::string()) + ":/usr/bin:/usr/sbin");
+  std::istringstream folders((path != nullptr ? std::string(path) : std::string()) +
+                             ":/usr/bin:/usr/sbin");
   for (std::string folder; std::getline(folders, folder, ':');) {
     const std::filesystem::path candidate = std::filesystem::path(folder) / program;
     if (::access(candidate.c_str(), X_OK) == 0) return candidate;
@@ -36,7 +37,8 @@ std::filesystem::path find_program(const std::string& program) {
 
 TemporaryDirectory::TemporaryDirectory() {
   std::string name = (std::filesystem::temp_directory_path() / "ojs-shm-bench.XXXXXX").string();
-  if (::mkdtemp(name.data()) == nullptr) throw std::system_error(errno, std::generic_category(), "mkdtemp " + name);
+  if (::mkdtemp(name.data()) == nullptr)
+    throw std::system_error(errno, std::generic_category(), "mkdtemp " + name);
   path_ = name;
 }
 
@@ -45,7 +47,8 @@ TemporaryDirectory::~TemporaryDirectory() {
   std::filesystem::remove_all(path_, ignored);
 }
 
-ServerProcess::ServerProcess(std::vector<std::string> program, const std::filesystem::path& socket) {
+ServerProcess::ServerProcess(std::vector<std::string> program,
+                             const std::filesystem::path& socket) {
   const std::filesystem::path file = find_program(program.front());
   if (file.empty()) throw std::runtime_error(program.front() + " is not installed");
   std::vector<char*> argv;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A peer's server: started for one run in a directory of its own, on a Unix socket, and stopped by its pid.
+// A peer's server: started for one run in a directory of its own, on a Unix socket, and stopped by
+// its pid.
 #pragma once
 
 #include <sys/types.h>
@@ -26,8 +27,8 @@ class TemporaryDirectory {
 
 class ServerProcess {
  public:
-  /// Starts `program` (found on PATH) and returns when `socket` accepts a connection. Throws when it does not in ten
-  /// seconds.
+  /// Starts `program` (found on PATH) and returns when `socket` accepts a connection. Throws when
+  /// it does not in ten seconds.
   ServerProcess(std::vector<std::string> program, const std::filesystem::path& socket);
   ServerProcess(const ServerProcess&) = delete;
   ServerProcess& operator=(const ServerProcess&) = delete;
@@ -40,7 +41,8 @@ class ServerProcess {
 /// A stream connected to the Unix socket at `path`. Throws when nobody listens.
 int connect_to(const std::filesystem::path& path);
 
-/// Whether `program` can be started from PATH; a peer whose server is not installed is left out of the run.
+/// Whether `program` can be started from PATH; a peer whose server is not installed is left out of
+/// the run.
 bool is_installed(const std::string& program);
 
 }  // namespace ojs_shm::bench

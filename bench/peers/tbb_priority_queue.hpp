@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// tbb::concurrent_priority_queue: a heap behind an aggregator. In-process only. A sequence number makes it FIFO in a
-// level.
+// tbb::concurrent_priority_queue: a heap behind an aggregator. In-process only. A sequence number
+// makes it FIFO in a level.
 #pragma once
 
 #include <oneapi/tbb/concurrent_priority_queue.h>
@@ -20,7 +20,8 @@ class TbbPriorityQueue {
   static constexpr Taking kTaking = Taking::kPolling;
   static constexpr Pace kPace = Pace::kKernel;
 
-  explicit TbbPriorityQueue(const Plan& plan) : most_waiting_(plan.waiting + 1024), queue_(most_waiting_) {}
+  explicit TbbPriorityQueue(const Plan& plan)
+      : most_waiting_(plan.waiting + 1024), queue_(most_waiting_) {}
 
  private:
   struct Item {

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Dmitry Vyukov's bounded queue for many producers and many consumers, the fastest simple thing that moves bodies
-// through shared memory, and so the floor that everything else is measured against. It is not crash-safe: a process
-// that is killed between taking a ticket and publishing its cell stops the ring for good.
+// Dmitry Vyukov's bounded queue for many producers and many consumers, the fastest simple thing
+// that moves bodies through shared memory, and so the floor that everything else is measured
+// against. It is not crash-safe: a process that is killed between taking a ticket and publishing
+// its cell stops the ring for good.
 //
 // The cell of ticket t is t mod capacity. Its `turn` says whose it is:
 //   turn == t             free for the producer that holds ticket t
@@ -19,7 +20,8 @@ namespace ojs_shm::bench {
 
 template <class T, std::size_t kCapacity>
 class VyukovRing {
-  static_assert((kCapacity & (kCapacity - 1)) == 0, "a capacity that is a power of two turns the modulo into a mask");
+  static_assert((kCapacity & (kCapacity - 1)) == 0,
+                "a capacity that is a power of two turns the modulo into a mask");
 
  public:
   VyukovRing() {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ZeroMQ PUSH to PULL over ipc: messages in batches between two background threads. No priorities, no acks, and what a
-// killed process held is gone.
+// ZeroMQ PUSH to PULL over ipc: messages in batches between two background threads. No priorities,
+// no acks, and what a killed process held is gone.
 #pragma once
 
 #include <zmq.h>
@@ -38,7 +38,9 @@ class ZeroMq {
     void* get() const { return socket_; }
 
     static void check(bool ok, const char* what) {
-      if (!ok) throw std::runtime_error(std::string("zeromq ") + what + ": " + ::zmq_strerror(::zmq_errno()));
+      if (!ok)
+        throw std::runtime_error(std::string("zeromq ") + what + ": " +
+                                 ::zmq_strerror(::zmq_errno()));
     }
 
    private:
@@ -65,7 +67,9 @@ class ZeroMq {
     explicit Worker(ZeroMq& peer) : socket_(ZMQ_PULL) {
       Socket::check(::zmq_bind(socket_.get(), peer.address_.c_str()) == 0, "bind");
     }
-    bool poll(Body& out) { return took(::zmq_recv(socket_.get(), out.bytes, sizeof out, ZMQ_DONTWAIT)); }
+    bool poll(Body& out) {
+      return took(::zmq_recv(socket_.get(), out.bytes, sizeof out, ZMQ_DONTWAIT));
+    }
     bool receive(Body& out, Patience patience) {
       if (patience != patience_) {
         patience_ = patience;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The same arrivals under each order of a queue, on a segment whose clock is moved by hand: prints, separated by tabs,
-// the order, the minute of a dispatch, the job's priority and how many minutes it has waited.
+// The same arrivals under each order of a queue, on a segment whose clock is moved by hand: prints,
+// separated by tabs, the order, the minute of a dispatch, the job's priority and how many minutes
+// it has waited.
 #include <unistd.h>
 
 #include <cstdint>
@@ -36,7 +37,8 @@ void run(const char* order, const std::string& settings) {
     const Segment segment = must(Segment::create(name, {}));
     shm::Word& clock = segment.attachment()->segment().header().clock_offset_ms;
     Admin admin = must(Admin::attach(segment));
-    if (const Status set = admin.set_queue("default", must(parse_queue_settings(settings))); !set.ok())
+    if (const Status set = admin.set_queue("default", must(parse_queue_settings(settings)));
+        !set.ok())
       throw std::runtime_error(set.error().message);
     Producer producer = must(Producer::attach(segment));
     Worker worker = must(Worker::attach(segment, {}));
@@ -53,8 +55,10 @@ void run(const char* order, const std::string& settings) {
         }
       for (int i = 0; i < kDispatches && worker.try_fetch(job).ok(); ++i) {
         const int since = std::stoi(std::string(job.args()).substr(1));
-        std::printf("%s\t%d\t%lld\t%d\n", order, minute, static_cast<long long>(job.priority()), minute - since);
-        if (const Status done = worker.ack(job); !done.ok()) throw std::runtime_error(done.error().message);
+        std::printf("%s\t%d\t%lld\t%d\n", order, minute, static_cast<long long>(job.priority()),
+                    minute - since);
+        if (const Status done = worker.ack(job); !done.ok())
+          throw std::runtime_error(done.error().message);
       }
       clock.fetch_add(kMinuteMs, shm::Point::kNone);
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a broker does when it is asked to stop or to read its configuration again, and when a segment may go. Every test
-// starts the real programs.
+// What a broker does when it is asked to stop or to read its configuration again, and when a
+// segment may go. Every test starts the real programs.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -22,7 +22,9 @@ Finished stop(Process& broker, int signal = SIGTERM) {
   return broker.wait();
 }
 
-bool says(const Finished& done, std::string_view what) { return done.err.find(what) != std::string::npos; }
+bool says(const Finished& done, std::string_view what) {
+  return done.err.find(what) != std::string::npos;
+}
 
 TEST(BrokerStop, removes_an_empty_segment_on_sigterm_and_sigint) {
   for (const int signal : {SIGTERM, SIGINT}) {
@@ -46,7 +48,8 @@ TEST(BrokerStop, a_segment_whose_jobs_are_all_finished_is_empty) {
 }
 
 TEST(BrokerStop, keeps_unfinished_jobs_says_how_many_and_the_next_broker_goes_on_with_them) {
-  for (const std::vector<std::string>& kind : {std::vector<std::string>{}, {"--delay", "1h"}, {"--pending"}}) {
+  for (const std::vector<std::string>& kind :
+       {std::vector<std::string>{}, {"--delay", "1h"}, {"--pending"}}) {
     LiveSegment segment;
     std::vector<std::string> flags = {"-t", "mail.send"};
     flags.insert(flags.end(), kind.begin(), kind.end());
@@ -54,10 +57,12 @@ TEST(BrokerStop, keeps_unfinished_jobs_says_how_many_and_the_next_broker_goes_on
     segment.enqueue(flags);
     const Finished done = stop(segment.broker());
     EXPECT_EQ(done.exit_code, 0) << done.err;
-    EXPECT_TRUE(says(done, "the segment is kept: segment 'test' holds 2 unfinished jobs;")) << done.err;
+    EXPECT_TRUE(says(done, "the segment is kept: segment 'test' holds 2 unfinished jobs;"))
+        << done.err;
     ASSERT_TRUE(std::filesystem::exists(segment.file()));
     segment.start_broker();
-    EXPECT_TRUE(segment.broker().err().find("resumed") != std::string::npos) << segment.broker().err();
+    EXPECT_TRUE(segment.broker().err().find("resumed") != std::string::npos)
+        << segment.broker().err();
     EXPECT_EQ(segment.job(id, "state"), state);
   }
 }
@@ -65,7 +70,9 @@ TEST(BrokerStop, keeps_unfinished_jobs_says_how_many_and_the_next_broker_goes_on
 TEST(BrokerStop, keeps_dead_letters) {
   LiveSegment segment;
   const std::string id =
-      segment.cli({"enqueue"}, R"({"type":"a","args":[],"retry":{"max_attempts":1,"on_exhaustion":"dead_letter"}})")
+      segment
+          .cli({"enqueue"},
+               R"({"type":"a","args":[],"retry":{"max_attempts":1,"on_exhaustion":"dead_letter"}})")
           .out.substr(0, 36);
   segment.cli({"work", "--until-empty", "--", "false"});
   ASSERT_EQ(segment.job(id, "state"), "discarded");
@@ -116,8 +123,8 @@ TEST(BrokerStop, leaves_a_segment_that_others_hold_and_says_so) {
 TEST(BrokerStop, leaves_another_segment_of_its_name_alone) {
   LiveSegment segment;
   ASSERT_EQ(segment.cli({"rm", "test", "--force"}).exit_code, 0);
-  Process second =
-      Process::start({program("ojs-shm-broker"), "--name", "test", "--dir", segment.folder().path(), "--keep"});
+  Process second = Process::start(
+      {program("ojs-shm-broker"), "--name", "test", "--dir", segment.folder().path(), "--keep"});
   ASSERT_EQ(second.read_line(), "READY name=test");
   const std::string id = segment.enqueue({"-t", "a"});
   EXPECT_EQ(stop(second).exit_code, 0);
@@ -145,7 +152,8 @@ TEST(BrokerRepair, is_logged_with_the_pid_of_the_dead_and_the_reason) {
   const std::string pid = std::to_string(worker.pid());
   worker.signal(SIGKILL);
   worker.wait();
-  const std::string line = "repaired after 1 dead process (pid " + pid + "; ended without detaching): 1 slot mended";
+  const std::string line =
+      "repaired after 1 dead process (pid " + pid + "; ended without detaching): 1 slot mended";
   EXPECT_TRUE(eventually([&] { return segment.broker().err().find(line) != std::string::npos; }))
       << segment.broker().err();
 }
@@ -165,9 +173,12 @@ TEST_F(BrokerReload, sighup_reads_the_configuration_again_and_ends_nothing) {
   LiveSegment segment(flags());
   write("[queues.mail]\nbackpressure = { max_depth = 20 }\n[queues.new]\npaused = true\n");
   segment.broker().signal(SIGHUP);
-  ASSERT_TRUE(logs(segment, "SIGHUP from process " + std::to_string(::getpid()))) << segment.broker().err();
-  ASSERT_TRUE(logs(segment, "the configuration was read again and is in force")) << segment.broker().err();
-  EXPECT_EQ(member(segment.cli({"queue", "get", "mail", "--json"}).out, "backpressure.max_depth"), "20");
+  ASSERT_TRUE(logs(segment, "SIGHUP from process " + std::to_string(::getpid())))
+      << segment.broker().err();
+  ASSERT_TRUE(logs(segment, "the configuration was read again and is in force"))
+      << segment.broker().err();
+  EXPECT_EQ(member(segment.cli({"queue", "get", "mail", "--json"}).out, "backpressure.max_depth"),
+            "20");
   EXPECT_EQ(member(segment.cli({"queue", "get", "new", "--json"}).out, "paused"), "true");
   EXPECT_TRUE(segment.broker().running());
   EXPECT_EQ(stop(segment.broker()).exit_code, 0);
@@ -180,7 +191,8 @@ TEST_F(BrokerReload, a_broken_file_is_reported_and_changes_nothing) {
   segment.broker().signal(SIGHUP);
   ASSERT_TRUE(logs(segment, "all settings stay as they were")) << segment.broker().err();
   EXPECT_NE(segment.broker().err().find("b.toml:3"), std::string::npos) << segment.broker().err();
-  EXPECT_EQ(member(segment.cli({"queue", "get", "mail", "--json"}).out, "backpressure.max_depth"), "10");
+  EXPECT_EQ(member(segment.cli({"queue", "get", "mail", "--json"}).out, "backpressure.max_depth"),
+            "10");
   EXPECT_TRUE(segment.broker().running());
 }
 
@@ -203,7 +215,8 @@ TEST(SegmentRemoval, refuses_while_unfinished_jobs_are_in_it_and_says_how_many) 
   const Finished refused = segment.cli({"rm", "test", "--json"});
   EXPECT_EQ(refused.exit_code, 5);
   EXPECT_EQ(member(refused.err, "error.code"), "conflict") << refused.err;
-  EXPECT_NE(member(refused.err, "error.message").find("holds 1 unfinished job;"), std::string::npos) << refused.err;
+  EXPECT_NE(member(refused.err, "error.message").find("holds 1 unfinished job;"), std::string::npos)
+      << refused.err;
   EXPECT_TRUE(std::filesystem::exists(segment.file()));
   EXPECT_EQ(segment.cli({"rm", "test", "--force"}).exit_code, 0);
   EXPECT_FALSE(std::filesystem::exists(segment.file()));
@@ -212,7 +225,8 @@ TEST(SegmentRemoval, refuses_while_unfinished_jobs_are_in_it_and_says_how_many) 
 TEST(SegmentRemoval, never_removes_what_is_not_a_segment) {
   const ScratchDirectory folder;
   const std::string file = folder / "ojs-shm.junk";
-  for (const std::string& content : {std::string(100'000, 'x'), std::string("short"), std::string()}) {
+  for (const std::string& content :
+       {std::string(100'000, 'x'), std::string("short"), std::string()}) {
     std::ofstream(file) << content;
     for (const bool force : {false, true}) {
       std::vector<std::string> words = {program("ojs-shm"), "rm", "junk", "--dir", folder.path()};

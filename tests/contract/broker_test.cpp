@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// ojs-shm-broker as its users see it: flags, READY, signals, files, exit codes. Every test starts the real program.
+// ojs-shm-broker as its users see it: flags, READY, signals, files, exit codes. Every test starts
+// the real program.
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -20,8 +21,10 @@
 namespace ojs_shm::test {
 namespace {
 
-std::vector<std::string> broker_words(const ScratchDirectory& folder, std::vector<std::string> flags = {}) {
-  std::vector<std::string> words = {program("ojs-shm-broker"), "--name", "test", "--dir", folder.path()};
+std::vector<std::string> broker_words(const ScratchDirectory& folder,
+                                      std::vector<std::string> flags = {}) {
+  std::vector<std::string> words = {program("ojs-shm-broker"), "--name", "test", "--dir",
+                                    folder.path()};
   words.insert(words.end(), flags.begin(), flags.end());
   return words;
 }
@@ -41,35 +44,41 @@ TEST(Broker, tells_its_version_and_the_segment_format) {
 TEST(Broker, help_names_every_flag_and_exit_code) {
   const Finished done = run({program("ojs-shm-broker"), "--help"});
   EXPECT_EQ(done.exit_code, 0);
-  for (const char* word :
-       {"--name", "--dir", "--size", "--slots", "--max-queues", "--max-body", "--convention", "--config", "--keep",
-        "--remove", "--mode", "--group", "--retention", "--version", "EXIT STATUS", "READY"}) {
+  for (const char* word : {"--name", "--dir", "--size", "--slots", "--max-queues", "--max-body",
+                           "--convention", "--config", "--keep", "--remove", "--mode", "--group",
+                           "--retention", "--version", "EXIT STATUS", "READY"}) {
     EXPECT_NE(done.out.find(word), std::string::npos) << word;
   }
 }
 
 TEST(Broker, help_shows_a_file_that_it_takes_with_every_table_that_it_reads) {
   const std::string help = run({program("ojs-shm-broker"), "--help"}).out;
-  const std::size_t begin = help.find('\n', help.find("then tables:")), end = help.find("  See docs/operations.md");
+  const std::size_t begin = help.find('\n', help.find("then tables:")),
+                    end = help.find("  See docs/operations.md");
   ASSERT_LT(begin, end);
   const std::string file = help.substr(begin, end - begin);
-  for (const char* word : {"[queues.mail]", "level_weights", "shards", "[aging]", "[worker]", "priority_aging",
-                           "[pools.web]", "[limits.", "[default_priorities]"})
+  for (const char* word : {"[queues.mail]", "level_weights", "shards", "[aging]", "[worker]",
+                           "priority_aging", "[pools.web]", "[limits.", "[default_priorities]"})
     EXPECT_NE(file.find(word), std::string::npos) << word;
   ScratchDirectory folder;
   const std::string config = folder / "broker.toml";
   std::ofstream(config) << file;
   const LiveSegment segment({"--config", config});
-  EXPECT_EQ(member(segment.cli({"queue", "get", "mail", "--json"}).out, "level_weights"), R"({"0":5,"*":1})");
+  EXPECT_EQ(member(segment.cli({"queue", "get", "mail", "--json"}).out, "level_weights"),
+            R"({"0":5,"*":1})");
 }
 
 TEST(Broker, a_name_that_ends_in_lock_is_refused) {
   const LiveSegment segment;
   for (const char* name : {"test.lock", ".lock"}) {
-    const Finished done = run({program("ojs-shm-broker"), "--name", name, "--dir", segment.folder().path()});
+    const Finished done =
+        run({program("ojs-shm-broker"), "--name", name, "--dir", segment.folder().path()});
     EXPECT_EQ(done.exit_code, 2) << name << done.err;
   }
-  EXPECT_EQ(run({program("ojs-shm"), "rm", "test.lock", "--force", "--dir", segment.folder().path()}).exit_code, 2);
+  EXPECT_EQ(
+      run({program("ojs-shm"), "rm", "test.lock", "--force", "--dir", segment.folder().path()})
+          .exit_code,
+      2);
   EXPECT_TRUE(std::filesystem::exists(segment.file() + ".lock"));
 }
 
@@ -79,7 +88,8 @@ TEST(Broker, refuses_a_living_segment_whose_lock_file_is_gone) {
   const Finished second = run(broker_words(segment.folder()));
   EXPECT_EQ(second.exit_code, 3);
   EXPECT_NE(second.err.find(segment.file() + ".lock"), std::string::npos) << second.err;
-  EXPECT_NE(second.err.find(std::to_string(segment.broker().pid())), std::string::npos) << second.err;
+  EXPECT_NE(second.err.find(std::to_string(segment.broker().pid())), std::string::npos)
+      << second.err;
   EXPECT_EQ(segment.cli({"enqueue", "-t", "a"}).exit_code, 3);
   EXPECT_EQ(segment.cli({"rm", "test"}).exit_code, 3);
   EXPECT_FALSE(std::filesystem::exists(segment.file() + ".lock"));
@@ -99,15 +109,16 @@ TEST(Broker, a_stale_segment_without_its_lock_file_is_removed) {
 }
 
 TEST(Broker, a_resuming_one_logs_which_of_its_options_the_segment_does_not_have) {
-  LiveSegment segment({"--keep", "--slots", "2000", "--size", "24M", "--handles", "20", "--mode", "0640"});
+  LiveSegment segment(
+      {"--keep", "--slots", "2000", "--size", "24M", "--handles", "20", "--mode", "0640"});
   ASSERT_EQ(stop(segment.broker()).exit_code, 0);
   segment.start_broker({"--keep", "--slots", "2000", "--size", "24M", "--handles", "20"});
   const Finished same = stop(segment.broker());
   EXPECT_EQ(same.err.find("stays"), std::string::npos) << same.err;
   segment.start_broker({"--slots", "3000", "--size", "25M", "--mode", "0600", "--max-queues", "7"});
   const Finished other = stop(segment.broker());
-  for (const char* kept :
-       {"slots 2000 instead of 3000", "size ", "mode 640 instead of 600", "max_queues 64 instead of 7"})
+  for (const char* kept : {"slots 2000 instead of 3000", "size ", "mode 640 instead of 600",
+                           "max_queues 64 instead of 7"})
     EXPECT_NE(other.err.find(kept), std::string::npos) << kept << " in " << other.err;
 }
 
@@ -155,7 +166,8 @@ TEST(Broker, applies_its_file_and_lets_flags_win) {
          "[queues.mail]\n"
          "paused = true\n"
          "backpressure = { max_depth = 5, max_size_bytes = \"1M\", strategy = \"drop_oldest\", "
-         "warning_threshold = 0.5, drop = \"lowest_priority\", tenant_max_depth = 4, tenant_max_size_bytes = \"2K\", "
+         "warning_threshold = 0.5, drop = \"lowest_priority\", tenant_max_depth = 4, "
+         "tenant_max_size_bytes = \"2K\", "
          "tenant_bounds = { acme = { max_depth = 3, max_size_bytes = \"1K\" } } }\n"
          "[default_priorities]\n"
          "\"email.send\" = \"urgent\"\n"
@@ -175,7 +187,8 @@ TEST(Broker, applies_its_file_and_lets_flags_win) {
   EXPECT_EQ(member(mail, "backpressure.drop"), "lowest_priority");
   EXPECT_EQ(member(mail, "backpressure.tenant_max_depth"), "4");
   EXPECT_EQ(member(mail, "backpressure.tenant_max_size_bytes"), "2048");
-  EXPECT_EQ(member(mail, "backpressure.tenant_bounds"), R"({"acme":{"max_depth":3,"max_size_bytes":1024}})");
+  EXPECT_EQ(member(mail, "backpressure.tenant_bounds"),
+            R"({"acme":{"max_depth":3,"max_size_bytes":1024}})");
   EXPECT_EQ(segment.job(segment.enqueue({"-t", "email.send"}), "priority"), "200");
   EXPECT_EQ(segment.job(segment.enqueue({"-t", "cleanup"}), "priority"), "10");
   EXPECT_EQ(segment.job(segment.enqueue({"-t", "other"}), "priority"), "128");
@@ -195,37 +208,39 @@ TEST_P(BrokerConfig, names_file_and_line_of_what_it_does_not_understand) {
   std::ofstream(config) << GetParam().text;
   const Finished done = run(broker_words(folder, {"--config", config}));
   EXPECT_EQ(done.exit_code, 2);
-  EXPECT_NE(done.err.find("broker.toml:" + std::string(GetParam().place) + ": "), std::string::npos) << done.err;
+  EXPECT_NE(done.err.find("broker.toml:" + std::string(GetParam().place) + ": "), std::string::npos)
+      << done.err;
   EXPECT_NE(done.err.find(GetParam().complaint), std::string::npos) << done.err;
   EXPECT_FALSE(std::filesystem::exists(folder / "ojs-shm.test"));
 }
 
 INSTANTIATE_TEST_SUITE_P(
     Files, BrokerConfig,
-    testing::Values(BadConfig{"slots = 10\nqueus = 1\n", "2", "`queus`"},
-                    BadConfig{"[queues.a]\npaused = false\ndepth = 1\n", "3", "`depth`"},
-                    BadConfig{"[queues.a.backpressure]\nmax_dept = 1\n", "2", "`max_dept`"},
-                    BadConfig{"\nslots = \"many\"\n", "2", "many"}, BadConfig{"convention = \"fifo\"\n", "1", "fifo"},
-                    BadConfig{"slots = = 3\n", "1", ""},
-                    BadConfig{"[queues.a.backpressure]\nstrategy = \"wait\"\n", "2", "drop_oldest"},
-                    BadConfig{"[queues.a.backpressure]\nstrategy = 1\n", "2", "drop_oldest"},
-                    BadConfig{"[queues.a.backpressure]\n\nwarning_threshold = 1.5\n", "3", "0 to 1"},
-                    BadConfig{"[queues.a.backpressure]\ndrop = \"newest\"\n", "2", "lowest_priority"},
-                    BadConfig{"[queues.a.backpressure]\ndrop = {}\n", "2", "lowest_priority"},
-                    BadConfig{"\n[queues.\"bad queue\"]\n", "2", "bad queue"},
-                    BadConfig{"[queues.a.backpressure]\nmax_depth = 16777216\n", "1", "16777215"},
-                    BadConfig{"[queues.a.backpressure]\ntenant_max_depth = -1\n", "2", "tenant_max_depth"},
-                    BadConfig{"[queues.a.backpressure.tenant_bounds]\nb = 1\n", "2", "`b`"},
-                    BadConfig{"[queues.a.backpressure.tenant_bounds]\nb.depth = 1\n", "2", "`depth`"},
-                    BadConfig{"[default_priorities]\na = \"foo\"\n", "2", "foo"},
-                    BadConfig{"[default_priorities]\n\na = 256\n", "3", "maximum is 255"},
-                    BadConfig{"convention = \"qo\"\n[default_priorities]\na = 256\n", "3", "255"},
-                    BadConfig{"[default_priorities]\na = \"99999999999999999999\"\n", "2", "maximum is 255"},
-                    BadConfig{"[default_priorities]\n\"A b\" = 1\n", "2", "A b"},
-                    BadConfig{"\nhandles = 5000\n", "2", "maximum is 1016"},
-                    BadConfig{"max_body = \"16M\"\n", "1", "maximum is 16777215"},
-                    BadConfig{"slots = 0\n", "1", "minimum is 1"}, BadConfig{"slots = -1\n", "1", "-1"},
-                    BadConfig{"mode = 660\n", "1", "0o660"}, BadConfig{"mode = 400\n", "1", "0o660"}));
+    testing::Values(
+        BadConfig{"slots = 10\nqueus = 1\n", "2", "`queus`"},
+        BadConfig{"[queues.a]\npaused = false\ndepth = 1\n", "3", "`depth`"},
+        BadConfig{"[queues.a.backpressure]\nmax_dept = 1\n", "2", "`max_dept`"},
+        BadConfig{"\nslots = \"many\"\n", "2", "many"},
+        BadConfig{"convention = \"fifo\"\n", "1", "fifo"}, BadConfig{"slots = = 3\n", "1", ""},
+        BadConfig{"[queues.a.backpressure]\nstrategy = \"wait\"\n", "2", "drop_oldest"},
+        BadConfig{"[queues.a.backpressure]\nstrategy = 1\n", "2", "drop_oldest"},
+        BadConfig{"[queues.a.backpressure]\n\nwarning_threshold = 1.5\n", "3", "0 to 1"},
+        BadConfig{"[queues.a.backpressure]\ndrop = \"newest\"\n", "2", "lowest_priority"},
+        BadConfig{"[queues.a.backpressure]\ndrop = {}\n", "2", "lowest_priority"},
+        BadConfig{"\n[queues.\"bad queue\"]\n", "2", "bad queue"},
+        BadConfig{"[queues.a.backpressure]\nmax_depth = 16777216\n", "1", "16777215"},
+        BadConfig{"[queues.a.backpressure]\ntenant_max_depth = -1\n", "2", "tenant_max_depth"},
+        BadConfig{"[queues.a.backpressure.tenant_bounds]\nb = 1\n", "2", "`b`"},
+        BadConfig{"[queues.a.backpressure.tenant_bounds]\nb.depth = 1\n", "2", "`depth`"},
+        BadConfig{"[default_priorities]\na = \"foo\"\n", "2", "foo"},
+        BadConfig{"[default_priorities]\n\na = 256\n", "3", "maximum is 255"},
+        BadConfig{"convention = \"qo\"\n[default_priorities]\na = 256\n", "3", "255"},
+        BadConfig{"[default_priorities]\na = \"99999999999999999999\"\n", "2", "maximum is 255"},
+        BadConfig{"[default_priorities]\n\"A b\" = 1\n", "2", "A b"},
+        BadConfig{"\nhandles = 5000\n", "2", "maximum is 1016"},
+        BadConfig{"max_body = \"16M\"\n", "1", "maximum is 16777215"},
+        BadConfig{"slots = 0\n", "1", "minimum is 1"}, BadConfig{"slots = -1\n", "1", "-1"},
+        BadConfig{"mode = 660\n", "1", "0o660"}, BadConfig{"mode = 400\n", "1", "0o660"}));
 
 TEST(Broker, takes_an_octal_mode_as_a_number_or_as_text) {
   for (const char* mode : {"0o640", "\"0640\"", "\"640\""}) {
@@ -246,7 +261,8 @@ TEST(Broker, says_why_a_file_of_settings_cannot_be_read) {
   EXPECT_NE(missing.err.find("nope.toml: No such file"), std::string::npos) << missing.err;
   const Finished directory = run(broker_words(folder, {"--config", folder.path()}));
   EXPECT_EQ(directory.exit_code, 2);
-  EXPECT_NE(directory.err.find(folder.path() + ": Is a directory"), std::string::npos) << directory.err;
+  EXPECT_NE(directory.err.find(folder.path() + ": Is a directory"), std::string::npos)
+      << directory.err;
   EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
 }
 
@@ -294,7 +310,8 @@ TEST(Broker, a_directory_or_group_that_is_not_there_is_named) {
 }
 
 TEST(Broker, a_directory_where_no_file_can_be_made_is_named) {
-  if (::access("/proc", W_OK) != 0) GTEST_SKIP() << "NOT RUN: root alone may try to make a file in /proc";
+  if (::access("/proc", W_OK) != 0)
+    GTEST_SKIP() << "NOT RUN: root alone may try to make a file in /proc";
   const Finished done = run({program("ojs-shm-broker"), "--dir", "/proc", "--name", "z"});
   EXPECT_EQ(done.exit_code, 3) << done.err;
   EXPECT_NE(done.err.find("no file can be made in /proc: "), std::string::npos) << done.err;
@@ -313,7 +330,8 @@ TEST(Broker, a_link_to_a_segment_is_that_segment) {
   EXPECT_FALSE(std::filesystem::exists(segment.folder() / "ojs-shm.alias.lock"));
   const Finished second = run(broker_words(segment.folder()));
   EXPECT_EQ(second.exit_code, 3) << "two brokers would serve one segment: " << second.out;
-  EXPECT_NE(second.err.find("process " + std::to_string(alias.pid())), std::string::npos) << second.err;
+  EXPECT_NE(second.err.find("process " + std::to_string(alias.pid())), std::string::npos)
+      << second.err;
   EXPECT_EQ(stop(alias).exit_code, 0);
 }
 
@@ -329,15 +347,16 @@ TEST(Broker, a_lock_file_that_is_a_link_is_named) {
 
 TEST(Broker, finds_a_size_of_its_own_for_whatever_it_shall_hold) {
   for (const char* body : {"1", "100", "1300"}) {
-    const LiveSegment segment({"--slots", "1", "--max-queues", "1", "--handles", "2", "--max-body", body});
+    const LiveSegment segment(
+        {"--slots", "1", "--max-queues", "1", "--handles", "2", "--max-body", body});
     EXPECT_EQ(member(segment.cli({"stats", "--json"}).out, "segment.name"), "test") << body;
   }
 }
 
 TEST(Broker, a_limit_on_the_size_of_files_is_an_error_and_no_signal) {
   ScratchDirectory folder;
-  const Finished done = run(
-      {"sh", "-c", "ulimit -f 100; exec \"$0\" --name test --dir \"$1\"", program("ojs-shm-broker"), folder.path()});
+  const Finished done = run({"sh", "-c", "ulimit -f 100; exec \"$0\" --name test --dir \"$1\"",
+                             program("ojs-shm-broker"), folder.path()});
   EXPECT_EQ(done.exit_code, 6) << done.err;
   EXPECT_NE(done.err.find("ulimit -f"), std::string::npos) << done.err;
   EXPECT_NE(done.err.find(folder.path()), std::string::npos) << done.err;
@@ -373,8 +392,10 @@ TEST(Broker, answers_wrong_usage_with_status_2) {
 
 TEST(Broker, says_size_and_path_when_the_file_system_is_too_small) {
   ScratchDirectory folder;
-  const std::string script = "mount -t tmpfs -o size=1m none \"$1\" || exit 99; exec \"$0\" --name test --dir \"$1\"";
-  const Finished done = run({"unshare", "-rm", "sh", "-c", script, program("ojs-shm-broker"), folder.path()});
+  const std::string script =
+      "mount -t tmpfs -o size=1m none \"$1\" || exit 99; exec \"$0\" --name test --dir \"$1\"";
+  const Finished done =
+      run({"unshare", "-rm", "sh", "-c", script, program("ojs-shm-broker"), folder.path()});
   if (done.exit_code == 99 || done.err.find("unshare") != std::string::npos) {
     GTEST_SKIP() << "NOT RUN: no mount namespace here: " << done.err;
   }
@@ -412,9 +433,11 @@ TEST(Broker, tells_the_service_manager_ready_and_stopping) {
 TEST(Broker, BP_T17_warns_of_unbounded_queues_and_names_those_it_knows) {
   ScratchDirectory folder;
   const std::string config = folder / "broker.toml";
-  std::ofstream(config) << "[queues.open]\npaused = false\n[queues.bounded.backpressure]\nmax_depth = 3\n";
+  std::ofstream(config)
+      << "[queues.open]\npaused = false\n[queues.bounded.backpressure]\nmax_depth = 3\n";
   LiveSegment segment({"--config", config});
-  ASSERT_TRUE(eventually([&] { return segment.broker().err().find("unbounded: ") != std::string::npos; }));
+  ASSERT_TRUE(
+      eventually([&] { return segment.broker().err().find("unbounded: ") != std::string::npos; }));
   const std::string log = segment.broker().err();
   const std::string warning = log.substr(log.find("unbounded: "));
   EXPECT_NE(warning.find("open"), std::string::npos);

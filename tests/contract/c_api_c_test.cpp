@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The C ABI as a C compiler and the dynamic linker see it: c_api_test.c compiled as C99 against the header and the
-// shared library alone, the layout of the structs, and the exported symbols.
+// The C ABI as a C compiler and the dynamic linker see it: c_api_test.c compiled as C99 against the
+// header and the shared library alone, the layout of the structs, and the exported symbols.
 
 #if defined(__SANITIZE_ADDRESS__) && !defined(__clang__)
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"  // GCC 12 says so of <regex> itself
@@ -25,20 +25,25 @@
 namespace ojs_shm::test {
 namespace {
 
-// On LP64 every struct of ABI version 1 begins like this for ever; members may only be added behind.
+// On LP64 every struct of ABI version 1 begins like this for ever; members may only be added
+// behind.
 static_assert(sizeof(ojs_shm_error) == 80 && offsetof(ojs_shm_error, depth) == 32 &&
               offsetof(ojs_shm_error, code) == 48);
-static_assert(sizeof(ojs_shm_segment_options) == 64 && offsetof(ojs_shm_segment_options, size_bytes) == 24 &&
+static_assert(sizeof(ojs_shm_segment_options) == 64 &&
+              offsetof(ojs_shm_segment_options, size_bytes) == 24 &&
               offsetof(ojs_shm_segment_options, mode) == 56);
 static_assert(sizeof(ojs_shm_retry) == 40 && offsetof(ojs_shm_retry, max_attempts) == 16 &&
               offsetof(ojs_shm_retry, flags) == 32);
 static_assert(sizeof(ojs_shm_job_spec) == 136 && offsetof(ojs_shm_job_spec, rate_limit) == 112 &&
-              offsetof(ojs_shm_job_spec, retry) == 64 && offsetof(ojs_shm_job_spec, priority) == 72 &&
+              offsetof(ojs_shm_job_spec, retry) == 64 &&
+              offsetof(ojs_shm_job_spec, priority) == 72 &&
               offsetof(ojs_shm_job_spec, flags) == 104);
 static_assert(sizeof(ojs_shm_job_fields) == 152 && offsetof(ojs_shm_job_fields, priority) == 88 &&
               offsetof(ojs_shm_job_fields, timeout_ms) == 136);
-static_assert(sizeof(ojs_shm_worker_options) == 56 && offsetof(ojs_shm_worker_options, flags) == 32 &&
-              offsetof(ojs_shm_worker_options, weights) == 40 && offsetof(ojs_shm_worker_options, pool) == 48);
+static_assert(sizeof(ojs_shm_worker_options) == 56 &&
+              offsetof(ojs_shm_worker_options, flags) == 32 &&
+              offsetof(ojs_shm_worker_options, weights) == 40 &&
+              offsetof(ojs_shm_worker_options, pool) == 48);
 static_assert(sizeof(ojs_shm_failure) == 56 && offsetof(ojs_shm_failure, flags) == 48);
 static_assert(sizeof(ojs_shm_nack_outcome) == 24 && offsetof(ojs_shm_nack_outcome, state) == 20);
 static_assert(sizeof(ojs_shm_queue_settings) == 48 && offsetof(ojs_shm_queue_settings, set) == 28);
@@ -59,21 +64,25 @@ std::string contents(const std::string& path) {
 }
 
 std::set<std::string> entries_of_the_header() {
-  const std::string header =
-      contents(kInclude + "/ojs_shm/ojs_shm.h") + contents(kInclude + "/ojs_shm/resilience.h") +
-      contents(kInclude + "/ojs_shm/ojs_shm_full.h") + contents(kInclude + "/ojs_shm/ojs_shm_limits.h") +
-      contents(kInclude + "/ojs_shm/ojs_shm_jobs.h") + contents(kInclude + "/ojs_shm/ojs_shm_pools.h") +
-      contents(kInclude + "/ojs_shm/ojs_shm_transfer.h");
+  const std::string header = contents(kInclude + "/ojs_shm/ojs_shm.h") +
+                             contents(kInclude + "/ojs_shm/resilience.h") +
+                             contents(kInclude + "/ojs_shm/ojs_shm_full.h") +
+                             contents(kInclude + "/ojs_shm/ojs_shm_limits.h") +
+                             contents(kInclude + "/ojs_shm/ojs_shm_jobs.h") +
+                             contents(kInclude + "/ojs_shm/ojs_shm_observer.h") +
+                             contents(kInclude + "/ojs_shm/ojs_shm_pools.h") +
+                             contents(kInclude + "/ojs_shm/ojs_shm_transfer.h");
   const std::regex declaration(R"(OJS_SHM_API [^;(]*?(ojs_shm_\w+)\()");
   std::set<std::string> names;
-  for (std::sregex_iterator at(header.begin(), header.end(), declaration), end; at != end; ++at) names.insert((*at)[1]);
+  for (std::sregex_iterator at(header.begin(), header.end(), declaration), end; at != end; ++at)
+    names.insert((*at)[1]);
   return names;
 }
 
 std::vector<std::string> compile_c(const std::string& source, const std::string& program) {
   return {
-    "cc", "-std=c99", "-pedantic-errors", "-Wall", "-Wextra", "-Wshadow", "-Werror", "-g", "-I" + kInclude, source,
-        "-o", program, kLibrary, "-pthread", "-Wl,-rpath," OJS_SHM_LIB_DIR,
+    "cc", "-std=c99", "-pedantic-errors", "-Wall", "-Wextra", "-Wshadow", "-Werror", "-g",
+        "-I" + kInclude, source, "-o", program, kLibrary, "-pthread", "-Wl,-rpath," OJS_SHM_LIB_DIR,
 // A sanitized library needs its runtime in the program too.
 #if defined(__SANITIZE_ADDRESS__)
         "-fsanitize=address"
@@ -85,7 +94,8 @@ std::vector<std::string> compile_c(const std::string& source, const std::string&
 
 TEST(CApi, a_c99_program_uses_it_with_the_header_and_the_shared_library_alone) {
   const ScratchDirectory scratch;
-  const Finished compiled = run(compile_c(kSource + "/tests/contract/c_api_test.c", scratch / "c_api_test"));
+  const Finished compiled =
+      run(compile_c(kSource + "/tests/contract/c_api_test.c", scratch / "c_api_test"));
   ASSERT_EQ(compiled.exit_code, 0) << compiled.err;
 
   const Finished finished = run({scratch / "c_api_test", scratch.path()});
@@ -93,7 +103,8 @@ TEST(CApi, a_c99_program_uses_it_with_the_header_and_the_shared_library_alone) {
   EXPECT_FALSE(finished.timed_out);
   std::istringstream lines(finished.out);
   int tests = 0;
-  for (std::string line; std::getline(lines, line); ++tests) EXPECT_THAT(line, testing::StartsWith("ok "));
+  for (std::string line; std::getline(lines, line); ++tests)
+    EXPECT_THAT(line, testing::StartsWith("ok "));
   EXPECT_GE(tests, 15);
 }
 
@@ -104,7 +115,8 @@ TEST(CApi, the_example_of_the_document_runs) {
   ASSERT_NE(begin, std::string::npos);
   const ScratchDirectory scratch;
   const auto end = document.find("\n```\n", begin);
-  std::ofstream(scratch / "example.c") << document.substr(begin + opening.size(), end - begin - opening.size()) << '\n';
+  std::ofstream(scratch / "example.c")
+      << document.substr(begin + opening.size(), end - begin - opening.size()) << '\n';
 
   const Finished compiled = run(compile_c(scratch / "example.c", scratch / "example"));
   ASSERT_EQ(compiled.exit_code, 0) << compiled.err;
@@ -119,37 +131,43 @@ TEST(CApi, the_example_of_the_document_runs) {
 }
 
 TEST(CApi, the_c_test_calls_every_entry_of_the_header) {
-  const std::string program =
-      contents(kSource + "/tests/contract/c_api_test.c") + contents(kSource + "/tests/contract/c_api_room.c") +
-      contents(kSource + "/tests/contract/c_api_resilience.c") + contents(kSource + "/tests/contract/c_api_settings.c");
+  const std::string program = contents(kSource + "/tests/contract/c_api_test.c") +
+                              contents(kSource + "/tests/contract/c_api_room.c") +
+                              contents(kSource + "/tests/contract/c_api_resilience.c") +
+                              contents(kSource + "/tests/contract/c_api_settings.c");
   const auto entries = entries_of_the_header();
   ASSERT_GE(entries.size(), 50U);
-  for (const auto& entry : entries) EXPECT_NE(program.find(entry + "("), std::string::npos) << entry;
+  for (const auto& entry : entries)
+    EXPECT_NE(program.find(entry + "("), std::string::npos) << entry;
 }
 
 TEST(CApi, the_header_compiles_alone_as_c_and_as_cxx) {
-  const std::string include = "-I" + kInclude, header = kInclude + "/ojs_shm/resilience.h";  // with ojs_shm.h in it
+  // with ojs_shm.h in it
+  const std::string include = "-I" + kInclude, header = kInclude + "/ojs_shm/resilience.h";
   const ScratchDirectory scratch;
   const std::string object = scratch / "header.o";
   for (const std::string standard : {"-std=c99", "-std=c11", "-std=c17"}) {
-    const Finished compiled = run({"cc", standard, include, "-pedantic-errors", "-Wall", "-Wextra", "-Werror",
-                                   "-include", header, "-xc", "-c", "/dev/null", "-o", object});
+    const Finished compiled =
+        run({"cc", standard, include, "-pedantic-errors", "-Wall", "-Wextra", "-Werror", "-include",
+             header, "-xc", "-c", "/dev/null", "-o", object});
     EXPECT_EQ(compiled.exit_code, 0) << standard << compiled.err;
   }
   for (const std::string standard : {"-std=c++98", "-std=c++11", "-std=c++20"}) {
-    const Finished compiled = run({"c++", standard, include, "-Wall", "-Wextra", "-Werror", "-include", header, "-xc++",
-                                   "-c", "/dev/null", "-o", object});
+    const Finished compiled = run({"c++", standard, include, "-Wall", "-Wextra", "-Werror",
+                                   "-include", header, "-xc++", "-c", "/dev/null", "-o", object});
     EXPECT_EQ(compiled.exit_code, 0) << standard << compiled.err;
   }
 }
 
 TEST(CApi, the_library_exports_the_entries_of_the_headers_and_nothing_else) {
-  const Finished listed = run({"nm", "-D", "-C", "--defined-only", "--without-symbol-versions", kLibrary});
+  const Finished listed =
+      run({"nm", "-D", "-C", "--defined-only", "--without-symbol-versions", kLibrary});
   ASSERT_EQ(listed.exit_code, 0) << listed.err;
   const auto entries = entries_of_the_header();
   std::set<std::string> exported;
   std::istringstream lines(listed.out);
-  // address, kind, name; the name of a C++ symbol may have spaces and begins with what it is ("vtable for ...").
+  // address, kind, name; the name of a C++ symbol may have spaces and begins with what it is
+  // ("vtable for ...").
   const std::regex line_form(R"([0-9a-f]+ (\S) (.+))");
   const std::regex cxx_form("(?:typeinfo (?:name )?for |vtable for )?ojs_shm::(\\w+).*");
   std::string public_text;

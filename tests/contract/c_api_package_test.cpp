@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What `cmake --install` leaves is all that a user's project needs: found by CMake's find_package and by pkg-config.
+// What `cmake --install` leaves is all that a user's project needs: found by CMake's find_package
+// and by pkg-config.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -106,8 +107,9 @@ TEST_F(Package, a_cmake_project_finds_and_uses_it) {
   write(source + "/CMakeLists.txt", kCMakeProject);
   write(source + "/in_c.c", kCProgram);
   write(source + "/in_cxx.cpp", kCxxProgram);
-  const Finished configured = run({"cmake", "-S", source, "-B", build, "-DCMAKE_PREFIX_PATH=" + prefix(),
-                                   "-DCMAKE_C_FLAGS=" + kSanitizer, "-DCMAKE_CXX_FLAGS=" + kSanitizer});
+  const Finished configured =
+      run({"cmake", "-S", source, "-B", build, "-DCMAKE_PREFIX_PATH=" + prefix(),
+           "-DCMAKE_C_FLAGS=" + kSanitizer, "-DCMAKE_CXX_FLAGS=" + kSanitizer});
   ASSERT_EQ(configured.exit_code, 0) << configured.out << configured.err;
   const Finished built = run({"cmake", "--build", build});
   ASSERT_EQ(built.exit_code, 0) << built.out << built.err;
@@ -118,22 +120,25 @@ TEST_F(Package, a_cmake_project_finds_and_uses_it) {
 TEST_F(Package, a_makefile_finds_it_by_pkg_config) {
   const std::string source = *scratch_ / "in_c.c", program = *scratch_ / "in_c";
   write(source, kCProgram);
-  const std::string command =
-      "cc -std=c99 -Wall -Werror " + source + " -o " + program + " $(pkg-config --cflags --libs ojs_shm) " + kSanitizer;
+  const std::string command = "cc -std=c99 -Wall -Werror " + source + " -o " + program +
+                              " $(pkg-config --cflags --libs ojs_shm) " + kSanitizer;
   const std::string found_in = folder_of("ojs_shm.pc");
   const Finished compiled = run_with("PKG_CONFIG_PATH", found_in, {"sh", "-c", command});
   ASSERT_EQ(compiled.exit_code, 0) << compiled.out << compiled.err;
   const Finished alone = run({program});  // finds the library by itself
   EXPECT_EQ(alone.exit_code, 0) << alone.err;
   EXPECT_EQ(alone.out, "0 ojs_shm\n");
-  const Finished where = run_with("PKG_CONFIG_PATH", found_in, {"pkg-config", "--variable=includedir", "ojs_shm"});
-  EXPECT_TRUE(fs::equivalent(where.out.substr(0, where.out.find('\n')), prefix() + "/include")) << where.out;
+  const Finished where =
+      run_with("PKG_CONFIG_PATH", found_in, {"pkg-config", "--variable=includedir", "ojs_shm"});
+  EXPECT_TRUE(fs::equivalent(where.out.substr(0, where.out.find('\n')), prefix() + "/include"))
+      << where.out;
 }
 
 TEST_F(Package, only_public_headers_are_installed) {
   std::set<std::string> installed, written;
   for (const auto& entry : fs::recursive_directory_iterator(prefix() + "/include")) {
-    if (entry.is_regular_file()) installed.insert(fs::relative(entry.path(), prefix() + "/include").string());
+    if (entry.is_regular_file())
+      installed.insert(fs::relative(entry.path(), prefix() + "/include").string());
   }
   const std::string public_folder = OJS_SHM_SOURCE_DIR "/worker_api/include";
   for (const auto& entry : fs::recursive_directory_iterator(public_folder)) {
@@ -143,16 +148,19 @@ TEST_F(Package, only_public_headers_are_installed) {
   EXPECT_TRUE(installed.contains("ojs_shm/ojs_shm.h"));
 }
 
-TEST_F(Package, structs_may_be_filled_by_some_members_and_the_example_of_the_readme_compiles_without_a_warning) {
+TEST_F(
+    Package,
+    structs_may_be_filled_by_some_members_and_the_example_of_the_readme_compiles_without_a_warning) {
   std::ifstream file(OJS_SHM_SOURCE_DIR "/README.md");
   const std::string readme{std::istreambuf_iterator<char>(file), {}};
   const std::string opening = "\n```cpp\n";
   const auto begin = readme.find(opening);
   ASSERT_NE(begin, std::string::npos);
-  std::istringstream example(
-      readme.substr(begin + opening.size(), readme.find("\n```\n", begin) - begin - opening.size()));
+  std::istringstream example(readme.substr(begin + opening.size(),
+                                           readme.find("\n```\n", begin) - begin - opening.size()));
   std::string includes = "#include <ojs_shm/admin.hpp>\n#include <iostream>\n", body;
-  for (std::string line; std::getline(example, line);) (line.starts_with("#include") ? includes : body) += line + '\n';
+  for (std::string line; std::getline(example, line);)
+    (line.starts_with("#include") ? includes : body) += line + '\n';
   const std::string source = *scratch_ / "readme.cpp";
   write(source, includes + "int main() {\n" + body + R"(}
 ojs_shm::JobFilter filter{.type = "a"};
@@ -162,16 +170,16 @@ ojs_shm::SegmentOptions options{.slots = 64};
 ojs_shm::WorkerOptions worker{.lease_ms = 1000};
 ojs_shm::Retry retry{.max_attempts = 1};
 )");
-  const Finished compiled = run({"c++", "-std=c++20", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-fsyntax-only",
-                                 "-I" + prefix() + "/include", source});
+  const Finished compiled = run({"c++", "-std=c++20", "-Wall", "-Wextra", "-Wpedantic", "-Werror",
+                                 "-fsyntax-only", "-I" + prefix() + "/include", source});
   EXPECT_EQ(compiled.exit_code, 0) << compiled.err;
 }
 
 TEST_F(Package, each_installed_header_compiles_alone) {
   for (const auto& entry : fs::directory_iterator(prefix() + "/include/ojs_shm")) {
-    const Finished compiled =
-        run({"c++", "-std=c++20", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-fsyntax-only",
-             "-I" + prefix() + "/include", "-xc++", "-include", entry.path().string(), "/dev/null"});
+    const Finished compiled = run({"c++", "-std=c++20", "-Wall", "-Wextra", "-Wpedantic", "-Werror",
+                                   "-fsyntax-only", "-I" + prefix() + "/include", "-xc++",
+                                   "-include", entry.path().string(), "/dev/null"});
     EXPECT_EQ(compiled.exit_code, 0) << entry.path() << compiled.err;
   }
 }

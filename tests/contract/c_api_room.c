@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the tests of the C ABI share, in C99 too: checks, and one segment with one handle of each kind. Included by c_api_test.c.
+// What the tests of the C ABI share, in C99 too: checks, and one segment with one handle of each
+// kind. Included by c_api_test.c.
 #include <ojs_shm/ojs_shm.h>
 
 #include <stdio.h>
@@ -9,7 +10,7 @@
 enum { WAIT_MS = 30000 };
 static const char* directory;
 
-// --- Checking: the first failed check ends its test ----------------------------------------------------------------
+// --- Checking: the first failed check ends its test ----------------------------------------------
 
 #define CHECK(condition)                                              \
   do {                                                                \
@@ -19,13 +20,14 @@ static const char* directory;
     }                                                                 \
   } while (0)
 
-#define CHECK_OK(handle, call)                                                                                    \
-  do {                                                                                                            \
-    const long long code_ = (long long)(call);                                                                    \
-    if (code_ < 0) {                                                                                              \
-      fprintf(stderr, "%s:%d: %s gave %lld: %s\n", __FILE__, __LINE__, #call, code_, ojs_shm_last_error(handle)); \
-      return 0;                                                                                                   \
-    }                                                                                                             \
+#define CHECK_OK(handle, call)                                                       \
+  do {                                                                               \
+    const long long code_ = (long long)(call);                                       \
+    if (code_ < 0) {                                                                 \
+      fprintf(stderr, "%s:%d: %s gave %lld: %s\n", __FILE__, __LINE__, #call, code_, \
+              ojs_shm_last_error(handle));                                           \
+      return 0;                                                                      \
+    }                                                                                \
   } while (0)
 
 // One segment with one handle of each kind. Included by c_api_test.c.
@@ -96,7 +98,8 @@ static ojs_shm_job_fields fields_of(const ojs_shm_job* job) {
 static ojs_shm_error detail_of(const void* handle) {
   ojs_shm_error detail = {0};
   detail.struct_size = sizeof detail;
-  if (ojs_shm_last_error_detail(handle, &detail) != OJS_SHM_OK) detail.message = detail.subject = detail.unit = "";
+  if (ojs_shm_last_error_detail(handle, &detail) != OJS_SHM_OK)
+    detail.message = detail.subject = detail.unit = "";
   return detail;
 }
 

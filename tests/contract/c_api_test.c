@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The C ABI from C99, every entry of it. Usage: c_api_test DIR, a directory for the segments. Prints "ok NAME" or
-// "not ok NAME" for each test and exits 1 when one failed. c_api_c_test.cpp compiles it with -std=c99 -pedantic-errors.
+// The C ABI from C99, every entry of it. Usage: c_api_test DIR, a directory for the segments.
+// Prints "ok NAME" or "not ok NAME" for each test and exits 1 when one failed. c_api_c_test.cpp
+// compiles it with -std=c99 -pedantic-errors.
 #define _POSIX_C_SOURCE 200809L
 
 #include <ojs_shm/ojs_shm.h>
@@ -17,14 +18,15 @@
 
 #include "c_api_room.c"
 
-// --- Tests ----------------------------------------------------------------------------------------------------------
+// --- Tests ---------------------------------------------------------------------------------------
 
 static int versions_and_codes(void) {
   int code;
   CHECK(strlen(ojs_shm_version()) >= 5 && ojs_shm_format() > 0);
   CHECK(ojs_shm_check_abi(OJS_SHM_ABI_VERSION) == OJS_SHM_OK);
   CHECK(ojs_shm_check_abi(OJS_SHM_ABI_VERSION + 1) == OJS_SHM_E_STALE_VERSION);
-  CHECK(detail_of(NULL).code == OJS_SHM_E_STALE_VERSION && detail_of(NULL).bound == OJS_SHM_ABI_VERSION);
+  CHECK(detail_of(NULL).code == OJS_SHM_E_STALE_VERSION &&
+        detail_of(NULL).bound == OJS_SHM_ABI_VERSION);
   for (code = OJS_SHM_E_STALE_VERSION; code <= OJS_SHM_OK; ++code) {
     CHECK(strlen(ojs_shm_code_name(code)) >= 2 && strcmp(ojs_shm_code_name(code), "unknown") != 0);
     CHECK(strcmp(ojs_shm_strerror(code), ojs_shm_strerror(1)) != 0);
@@ -56,7 +58,8 @@ static int a_job_from_enqueue_to_ack(void) {
   CHECK_OK(here.producer, ojs_shm_enqueue(here.producer, &job, id));
   CHECK(strlen(id) == OJS_SHM_ID_SIZE - 1 && state_is(&here, id, "available"));
   CHECK(ojs_shm_job_read(here.job, &fields) == OJS_SHM_E_EMPTY);
-  CHECK(ojs_shm_fetch(here.worker, here.job, 0) == OJS_SHM_E_EMPTY);  // this worker serves "default"
+  CHECK(ojs_shm_fetch(here.worker, here.job, 0) ==
+        OJS_SHM_E_EMPTY);  // this worker serves "default"
 
   {
     const char* queues[] = {"urgent", "mails"};
@@ -71,8 +74,10 @@ static int a_job_from_enqueue_to_ack(void) {
   fields = fields_of(here.job);
   CHECK(same(fields.id, id) && same(fields.type, "mail.send") && same(fields.args, "[\"to\",42]"));
   CHECK(same(fields.extra, "{\"tags\":[\"x\"]}") && same(fields.queue, "mails"));
-  CHECK(fields.priority == 1 && fields.attempt == 1 && fields.max_attempts == 3 && fields.fence > 0);
-  CHECK(fields.timeout_ms == 60000 && fields.created_at_ms > 0 && fields.enqueued_at_ms >= fields.created_at_ms);
+  CHECK(fields.priority == 1 && fields.attempt == 1 && fields.max_attempts == 3 &&
+        fields.fence > 0);
+  CHECK(fields.timeout_ms == 60000 && fields.created_at_ms > 0 &&
+        fields.enqueued_at_ms >= fields.created_at_ms);
   CHECK(fields.started_at_ms >= fields.enqueued_at_ms && fields.deadline_ms > fields.started_at_ms);
   CHECK(state_is(&here, id, "active") && ojs_shm_cancel_requested(here.job) == 0);
 
@@ -83,48 +88,9 @@ static int a_job_from_enqueue_to_ack(void) {
   CHECK_OK(here.worker, ojs_shm_ack(here.worker, here.job, "{\"sent\":true}", 0));
   CHECK(ojs_shm_ack(here.worker, here.job, NULL, 0) == OJS_SHM_E_LOST);
   CHECK_OK(here.producer, ojs_shm_wait(here.producer, id, -1, here.text, sizeof here.text));
-  CHECK(strstr(here.text, "\"state\":\"completed\"") != NULL && strstr(here.text, "{\"sent\":true}") != NULL);
+  CHECK(strstr(here.text, "\"state\":\"completed\"") != NULL &&
+        strstr(here.text, "{\"sent\":true}") != NULL);
   return close_room(&here, "whole");
-}
-
-static int queues_take_turns_by_weight(void) {
-  const char* const queues[] = {"critical", "default", "low"};
-  const uint32_t weights[] = {5, 2, 1};
-  int served[3] = {0, 0, 0}, index, turn;
-  ojs_shm_worker_options options = {0};
-  room here;
-  CHECK(open_room(&here, "weights", NULL));
-  for (index = 0; index < 24; ++index) {
-    ojs_shm_job_spec job = spec("work");
-    job.queue = queues[index % 3];
-    CHECK_OK(here.producer, ojs_shm_enqueue(here.producer, &job, NULL));
-  }
-  options.struct_size = sizeof options;
-  options.queues = queues;
-  options.queue_count = 3;
-  options.weights = weights;
-  CHECK(ojs_shm_close(here.worker) == OJS_SHM_OK);
-  CHECK(ojs_shm_worker_open(here.segment, &options, &here.worker) == OJS_SHM_E_INVALID);  // weights, but strict
-  options.flags = OJS_SHM_WORKER_WEIGHTED;
-  CHECK_OK(NULL, ojs_shm_worker_open(here.segment, &options, &here.worker));
-  for (turn = 0; turn < 8; ++turn) {
-    CHECK_OK(here.worker, ojs_shm_fetch(here.worker, here.job, 0));
-    for (index = 0; index < 3; ++index) served[index] += same(fields_of(here.job).queue, queues[index]);
-    CHECK_OK(here.worker, ojs_shm_ack(here.worker, here.job, NULL, 0));
-  }
-  CHECK(served[0] == 5 && served[1] == 2 && served[2] == 1);
-
-  // A caller from before there were weights.
-  options.struct_size = offsetof(ojs_shm_worker_options, weights);
-  options.flags = 0;
-  CHECK(ojs_shm_close(here.worker) == OJS_SHM_OK);
-  CHECK_OK(NULL, ojs_shm_worker_open(here.segment, &options, &here.worker));
-  for (turn = 0; turn < 3; ++turn) {
-    CHECK_OK(here.worker, ojs_shm_fetch(here.worker, here.job, 0));
-    CHECK(same(fields_of(here.job).queue, "critical"));
-    CHECK_OK(here.worker, ojs_shm_ack(here.worker, here.job, NULL, 0));
-  }
-  return close_room(&here, "weights");
 }
 
 static int a_batch_comes_out_by_priority(void) {
@@ -140,7 +106,8 @@ static int a_batch_comes_out_by_priority(void) {
   CHECK_OK(here.producer, ojs_shm_enqueue_batch(here.producer, specs, 3, ids));
   for (index = 0; index < 4; ++index) CHECK_OK(NULL, ojs_shm_job_new(&jobs[index]));
   CHECK(ojs_shm_fetch_batch(here.worker, jobs, 4, 0) == 3);
-  CHECK(same(fields_of(jobs[0]).id, ids + OJS_SHM_ID_SIZE) && same(fields_of(jobs[1]).type, "normal"));
+  CHECK(same(fields_of(jobs[0]).id, ids + OJS_SHM_ID_SIZE) &&
+        same(fields_of(jobs[1]).type, "normal"));
   CHECK(same(fields_of(jobs[2]).id, ids) && fields_of(jobs[3]).struct_size == 0);
   CHECK(ojs_shm_fetch_batch(here.worker, jobs, 4, 1) == 0);
 
@@ -148,7 +115,8 @@ static int a_batch_comes_out_by_priority(void) {
   specs[1].type = "Not A Type";
   CHECK(ojs_shm_enqueue_batch(here.producer, specs, 3, ids) == OJS_SHM_E_INVALID);
   CHECK(ojs_shm_fetch(here.worker, here.job, 0) == OJS_SHM_E_EMPTY);
-  for (index = 0; index < 3; ++index) CHECK_OK(here.worker, ojs_shm_requeue(here.worker, jobs[index]));
+  for (index = 0; index < 3; ++index)
+    CHECK_OK(here.worker, ojs_shm_requeue(here.worker, jobs[index]));
   CHECK_OK(here.worker, ojs_shm_fetch(here.worker, here.job, 0));
   CHECK(same(fields_of(here.job).type, "high") && fields_of(here.job).attempt == 1);
   for (index = 0; index < 4; ++index) CHECK(ojs_shm_close(jobs[index]) == OJS_SHM_OK);
@@ -212,7 +180,8 @@ static int changes_of_a_waiting_job(void) {
   CHECK(open_room(&here, "changes", NULL));
   job.flags |= OJS_SHM_JOB_PENDING;
   CHECK_OK(here.producer, ojs_shm_enqueue(here.producer, &job, id));
-  CHECK(state_is(&here, id, "pending") && ojs_shm_fetch(here.worker, here.job, 0) == OJS_SHM_E_EMPTY);
+  CHECK(state_is(&here, id, "pending") &&
+        ojs_shm_fetch(here.worker, here.job, 0) == OJS_SHM_E_EMPTY);
   CHECK_OK(here.producer, ojs_shm_activate(here.producer, id));
   CHECK(ojs_shm_activate(here.producer, id) == OJS_SHM_E_WRONG_STATE);
   CHECK(ojs_shm_promote(here.producer, id) == OJS_SHM_E_WRONG_STATE);
@@ -248,7 +217,8 @@ static int a_bound_and_a_pause(void) {
   detail = detail_of(here.producer);
   CHECK(detail.code == OJS_SHM_E_QUEUE_FULL && detail.depth == 2 && detail.bound == 2);
   CHECK(strcmp(detail.unit, "jobs") == 0 && strcmp(detail.subject, "default") == 0);
-  CHECK(strlen(detail.message) > 0 && strcmp(detail.message, ojs_shm_last_error(here.producer)) == 0);
+  CHECK(strlen(detail.message) > 0 &&
+        strcmp(detail.message, ojs_shm_last_error(here.producer)) == 0);
   CHECK(ojs_shm_fetch(here.worker, here.job, 0) == OJS_SHM_E_EMPTY);
   settings.paused = 0;
   settings.set = OJS_SHM_QUEUE_PAUSED;
@@ -266,25 +236,29 @@ static int a_full_segment_names_its_pool(void) {
   ojs_shm_error detail;
   ojs_shm_job_spec job = spec("fill");
   CHECK(open_room(&here, "full", NULL));
-  while (stored < 100000 && (code = ojs_shm_enqueue(here.producer, &job, NULL)) == OJS_SHM_OK) ++stored;
+  while (stored < 100000 && (code = ojs_shm_enqueue(here.producer, &job, NULL)) == OJS_SHM_OK)
+    ++stored;
   CHECK(code == OJS_SHM_E_NOMEM && stored > 0);
   detail = detail_of(here.producer);
   CHECK(strcmp(detail.subject, "slots") == 0 && strcmp(detail.unit, "slots") == 0);
-  CHECK(detail.bound == 512 && detail.depth == 512 && strstr(detail.message, "--slots 1024 --size ") != NULL);
+  CHECK(detail.bound == 512 && detail.depth == 512 &&
+        strstr(detail.message, "--slots 1024 --size ") != NULL);
   CHECK_OK(here.worker, ojs_shm_fetch(here.worker, here.job, 0));
   CHECK_OK(here.worker, ojs_shm_ack(here.worker, here.job, NULL, 0));
   CHECK_OK(here.producer, ojs_shm_enqueue(here.producer, &job, NULL));
   return close_room(&here, "full");
 }
 
-// Brackets at both ends make no JSON, and JSON of another kind will not do; white space around it does no harm.
+// Brackets at both ends make no JSON, and JSON of another kind will not do; white space around it
+// does no harm.
 static int only_json_is_taken(void) {
-  static const char* const arrays[] = {"[1]", " [1]", "[1]\n", "\t[ \"a\\u00e9\", -1.5e3, {\"b\":[]} ]\r\n",
-                                       "[\"\xc3\xa9\"]"};
-  static const char* const no_arrays[] = {"",     " ",   "[not json]", "[1,]",       "[1]]", "[1][2]",
-                                          "[01]", "[\"", "[\"\xff\"]", "[\"\xc3\"]", "{}",   "\"[]\""};
-  static const char* const no_objects[] = {" ", "[1]", "{bad", "{\"a\":}", "{\"a\":1,}", "{}{}", "{\"a\":\"\xff\"}",
-                                           "7"};
+  static const char* const arrays[] = {
+      "[1]", " [1]", "[1]\n", "\t[ \"a\\u00e9\", -1.5e3, {\"b\":[]} ]\r\n", "[\"\xc3\xa9\"]"};
+  static const char* const no_arrays[] = {"",           " ",          "[not json]", "[1,]",
+                                          "[1]]",       "[1][2]",     "[01]",       "[\"",
+                                          "[\"\xff\"]", "[\"\xc3\"]", "{}",         "\"[]\""};
+  static const char* const no_objects[] = {
+      " ", "[1]", "{bad", "{\"a\":}", "{\"a\":1,}", "{}{}", "{\"a\":\"\xff\"}", "7"};
   static const char* const no_values[] = {" ", "{not json", "nul", "1 2", "\"\xc0\x80\"", "'a'"};
   room here;
   size_t index;
@@ -309,7 +283,8 @@ static int only_json_is_taken(void) {
   job.extra = "\n{\"tags\":[\"x\"]} ";
   CHECK_OK(here.producer, ojs_shm_enqueue(here.producer, &job, NULL));
   CHECK_OK(here.worker, ojs_shm_fetch(here.worker, here.job, 0));
-  CHECK(same(fields_of(here.job).args, "[1]") && same(fields_of(here.job).extra, "{\"tags\":[\"x\"]}"));
+  CHECK(same(fields_of(here.job).args, "[1]") &&
+        same(fields_of(here.job).extra, "{\"tags\":[\"x\"]}"));
   for (index = 0; index < sizeof no_values / sizeof no_values[0]; ++index) {
     failure.details = no_values[index];
     CHECK(ojs_shm_ack(here.worker, here.job, no_values[index], 0) == OJS_SHM_E_INVALID);
@@ -338,11 +313,14 @@ static int texts_and_buffers(void) {
   CHECK(length > 36 && (size_t)length == strlen(here.text));
   CHECK(ojs_shm_get(here.producer, id, small, sizeof small) == length);
   CHECK(strlen(small) == sizeof small - 1 && memcmp(small, here.text, sizeof small - 1) == 0);
-  CHECK(ojs_shm_last_text(here.producer, again, sizeof again) == length && strcmp(again, here.text) == 0);
+  CHECK(ojs_shm_last_text(here.producer, again, sizeof again) == length &&
+        strcmp(again, here.text) == 0);
   CHECK(ojs_shm_last_text(here.producer, NULL, 0) == length);
   CHECK(ojs_shm_get(here.producer, id, NULL, 5) == OJS_SHM_E_INVALID);
-  CHECK(ojs_shm_find(here.observer, id, again, sizeof again) == length && strcmp(again, here.text) == 0);
-  CHECK(ojs_shm_segment_convention(here.segment, small, sizeof small) == 3 && strcmp(small, "ojs") == 0);
+  CHECK(ojs_shm_find(here.observer, id, again, sizeof again) == length &&
+        strcmp(again, here.text) == 0);
+  CHECK(ojs_shm_segment_convention(here.segment, small, sizeof small) == 3 &&
+        strcmp(small, "ojs") == 0);
   CHECK(ojs_shm_last_text(here.segment, small, sizeof small) == 3);
   CHECK(ojs_shm_cancel(here.producer, id, NULL, 0) > 0);
   return close_room(&here, "texts");
@@ -404,9 +382,11 @@ static int wrong_arguments_change_nothing(void) {
   size_t index;
   CHECK(open_room(&here, "wrong", NULL));
   CHECK(ojs_shm_segment_attach("nobody", directory, NULL) == OJS_SHM_E_INVALID);
-  CHECK(ojs_shm_segment_attach("nobody", directory, &none) == OJS_SHM_E_CANNOT_ATTACH && none == NULL);
+  CHECK(ojs_shm_segment_attach("nobody", directory, &none) == OJS_SHM_E_CANNOT_ATTACH &&
+        none == NULL);
   CHECK(ojs_shm_segment_attach("../x", directory, &none) == OJS_SHM_E_INVALID && none == NULL);
-  CHECK(ojs_shm_segment_create("wrong", directory, NULL, &none) == OJS_SHM_E_IN_USE && none == NULL);
+  CHECK(ojs_shm_segment_create("wrong", directory, NULL, &none) == OJS_SHM_E_IN_USE &&
+        none == NULL);
   CHECK(ojs_shm_producer_open(NULL, &here.producer) == OJS_SHM_E_INVALID);
   CHECK(ojs_shm_producer_open((ojs_shm_segment*)here.job, &here.producer) == OJS_SHM_E_INVALID);
   CHECK(ojs_shm_enqueue(NULL, &job, NULL) == OJS_SHM_E_INVALID);
@@ -416,16 +396,19 @@ static int wrong_arguments_change_nothing(void) {
   CHECK_OK(here.producer, ojs_shm_enqueue_batch(here.producer, NULL, 0, NULL));
   job.priority = 1000;
   job.flags = OJS_SHM_JOB_HAS_PRIORITY;
-  CHECK(ojs_shm_enqueue(here.producer, &job, NULL) == OJS_SHM_E_INVALID && detail_of(here.producer).bound > 0);
+  CHECK(ojs_shm_enqueue(here.producer, &job, NULL) == OJS_SHM_E_INVALID &&
+        detail_of(here.producer).bound > 0);
   job = spec(NULL);
   CHECK(ojs_shm_enqueue(here.producer, &job, NULL) == OJS_SHM_E_INVALID);
   CHECK(strcmp(detail_of(here.producer).subject, "job.type") == 0);
   CHECK(ojs_shm_get(here.producer, NULL, NULL, 0) == OJS_SHM_E_INVALID);
-  CHECK(ojs_shm_get(here.producer, "0192f000-0000-7000-8000-000000000000", NULL, 0) == OJS_SHM_E_NOT_FOUND);
+  CHECK(ojs_shm_get(here.producer, "0192f000-0000-7000-8000-000000000000", NULL, 0) ==
+        OJS_SHM_E_NOT_FOUND);
   CHECK(ojs_shm_fetch(here.worker, NULL, 0) == OJS_SHM_E_INVALID);
   CHECK(ojs_shm_fetch_batch(here.worker, NULL, 1, 0) == OJS_SHM_E_INVALID);
   CHECK(ojs_shm_ack(here.worker, here.job, NULL, 0) == OJS_SHM_E_EMPTY);
-  CHECK(ojs_shm_interrupt(NULL) == OJS_SHM_E_INVALID && ojs_shm_cancel_requested(NULL) == OJS_SHM_E_INVALID);
+  CHECK(ojs_shm_interrupt(NULL) == OJS_SHM_E_INVALID &&
+        ojs_shm_cancel_requested(NULL) == OJS_SHM_E_INVALID);
   CHECK(ojs_shm_set_queue(here.admin, "default", NULL) == OJS_SHM_E_INVALID);
   CHECK(ojs_shm_last_error_detail(NULL, NULL) == OJS_SHM_E_INVALID);
   CHECK(ojs_shm_close(NULL) == OJS_SHM_OK);
@@ -502,7 +485,8 @@ static int waiting_by_descriptor_and_being_woken(void) {
   return close_room(&here, "waits");
 }
 
-// The child attaches for itself, fetches one job and either finishes it or is killed while it holds it.
+// The child attaches for itself, fetches one job and either finishes it or is killed while it holds
+// it.
 static int child_of(const char* name, ojs_shm_producer* inherited, int finishes) {
   ojs_shm_segment* segment = NULL;
   ojs_shm_worker* worker = NULL;
@@ -510,7 +494,9 @@ static int child_of(const char* name, ojs_shm_producer* inherited, int finishes)
   ojs_shm_job_spec unused = spec("from.a.fork");
   if (ojs_shm_enqueue(inherited, &unused, NULL) != OJS_SHM_E_CLOSED) return 2;
   if (ojs_shm_segment_attach(name, directory, &segment) != OJS_SHM_OK) return 3;
-  if (ojs_shm_worker_open(segment, NULL, &worker) != OJS_SHM_OK || ojs_shm_job_new(&job) != OJS_SHM_OK) return 4;
+  if (ojs_shm_worker_open(segment, NULL, &worker) != OJS_SHM_OK ||
+      ojs_shm_job_new(&job) != OJS_SHM_OK)
+    return 4;
   if (ojs_shm_fetch(worker, job, WAIT_MS) != OJS_SHM_OK) return 5;
   if (!finishes) raise(SIGKILL);
   if (ojs_shm_ack(worker, job, "\"from the child\"", 0) != OJS_SHM_OK) return 6;
@@ -530,7 +516,8 @@ static int jobs_cross_processes_and_outlive_them(void) {
   CHECK_OK(here.producer, ojs_shm_enqueue(here.producer, &job, id));
   child = fork();
   if (child == 0) _exit(child_of("cross", here.producer, 0));
-  CHECK(child > 0 && waitpid(child, &status, 0) == child && WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+  CHECK(child > 0 && waitpid(child, &status, 0) == child && WIFSIGNALED(status) &&
+        WTERMSIG(status) == SIGKILL);
   CHECK_OK(here.admin, ojs_shm_repair(here.admin));
   CHECK(state_is(&here, id, "available"));
   child = fork();

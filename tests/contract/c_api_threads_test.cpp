@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Convention 6 of ojs_shm.h: threads share the segment handle and have the other handles for themselves. Method: every
-// thread enqueues its own numbers and then takes whatever comes until all jobs are done; each number must come once.
-// The ThreadSanitizer lane runs this too.
+// Convention 6 of ojs_shm.h: threads share the segment handle and have the other handles for
+// themselves. Method: every thread enqueues its own numbers and then takes whatever comes until all
+// jobs are done; each number must come once. The ThreadSanitizer lane runs this too.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -38,18 +38,21 @@ Owned<H> made_by(Open open) {
 class CApiThreads : public testing::Test {
  protected:
   Owned<ojs_shm_producer> producer() const {
-    return made_by<ojs_shm_producer>([this](auto** to) { return ojs_shm_producer_open(segment_.get(), to); });
+    return made_by<ojs_shm_producer>(
+        [this](auto** to) { return ojs_shm_producer_open(segment_.get(), to); });
   }
   Owned<ojs_shm_worker> worker() const {
-    return made_by<ojs_shm_worker>([this](auto** to) { return ojs_shm_worker_open(segment_.get(), nullptr, to); });
+    return made_by<ojs_shm_worker>(
+        [this](auto** to) { return ojs_shm_worker_open(segment_.get(), nullptr, to); });
   }
   static Owned<ojs_shm_job> job() {
     return made_by<ojs_shm_job>([](auto** to) { return ojs_shm_job_new(to); });
   }
 
   ScratchDirectory scratch_;
-  Owned<ojs_shm_segment> segment_ = made_by<ojs_shm_segment>(
-      [this](auto** to) { return ojs_shm_segment_create("threads", scratch_.path().c_str(), nullptr, to); });
+  Owned<ojs_shm_segment> segment_ = made_by<ojs_shm_segment>([this](auto** to) {
+    return ojs_shm_segment_create("threads", scratch_.path().c_str(), nullptr, to);
+  });
 };
 
 TEST_F(CApiThreads, one_segment_handle_serves_all_threads) {
@@ -67,15 +70,18 @@ TEST_F(CApiThreads, one_segment_handle_serves_all_threads) {
           spec.struct_size = sizeof spec;
           spec.type = "count";
           spec.args = args.c_str();
-          ASSERT_EQ(ojs_shm_enqueue(puts.get(), &spec, nullptr), OJS_SHM_OK) << ojs_shm_last_error(puts.get());
+          ASSERT_EQ(ojs_shm_enqueue(puts.get(), &spec, nullptr), OJS_SHM_OK)
+              << ojs_shm_last_error(puts.get());
         }
         for (std::size_t index = 0; index < kJobsEach; ++index) {
-          ASSERT_EQ(ojs_shm_fetch(takes.get(), held.get(), kLongMs), OJS_SHM_OK) << ojs_shm_last_error(takes.get());
+          ASSERT_EQ(ojs_shm_fetch(takes.get(), held.get(), kLongMs), OJS_SHM_OK)
+              << ojs_shm_last_error(takes.get());
           ojs_shm_job_fields fields{};
           fields.struct_size = sizeof fields;
           ASSERT_EQ(ojs_shm_job_read(held.get(), &fields), OJS_SHM_OK);
           mine.emplace_back(fields.args.data, fields.args.size);
-          ASSERT_EQ(ojs_shm_ack(takes.get(), held.get(), nullptr, 0), OJS_SHM_OK) << ojs_shm_last_error(takes.get());
+          ASSERT_EQ(ojs_shm_ack(takes.get(), held.get(), nullptr, 0), OJS_SHM_OK)
+              << ojs_shm_last_error(takes.get());
         }
       });
     }
@@ -98,7 +104,8 @@ TEST_F(CApiThreads, another_thread_may_cancel_and_interrupt) {
   ASSERT_EQ(ojs_shm_enqueue(puts.get(), &spec, id.data()), OJS_SHM_OK);
   ASSERT_EQ(ojs_shm_fetch(takes.get(), held.get(), kLongMs), OJS_SHM_OK);
   {
-    const std::jthread canceller([&] { EXPECT_GT(ojs_shm_cancel(puts.get(), id.data(), nullptr, 0), 0); });
+    const std::jthread canceller(
+        [&] { EXPECT_GT(ojs_shm_cancel(puts.get(), id.data(), nullptr, 0), 0); });
     EXPECT_TRUE(eventually([&] { return ojs_shm_cancel_requested(held.get()) == 1; }));
   }
   const std::jthread interrupter([&] { EXPECT_EQ(ojs_shm_interrupt(takes.get()), OJS_SHM_OK); });
@@ -107,10 +114,12 @@ TEST_F(CApiThreads, another_thread_may_cancel_and_interrupt) {
 
 TEST_F(CApiThreads, a_failed_open_is_remembered_for_its_thread_alone) {
   ojs_shm_segment* none = nullptr;
-  EXPECT_EQ(ojs_shm_segment_attach("mine", scratch_.path().c_str(), &none), OJS_SHM_E_CANNOT_ATTACH);
+  EXPECT_EQ(ojs_shm_segment_attach("mine", scratch_.path().c_str(), &none),
+            OJS_SHM_E_CANNOT_ATTACH);
   const std::string mine = ojs_shm_last_error(nullptr);
   std::jthread([&] {
-    EXPECT_EQ(ojs_shm_segment_attach("theirs", scratch_.path().c_str(), &none), OJS_SHM_E_CANNOT_ATTACH);
+    EXPECT_EQ(ojs_shm_segment_attach("theirs", scratch_.path().c_str(), &none),
+              OJS_SHM_E_CANNOT_ATTACH);
     EXPECT_NE(std::string(ojs_shm_last_error(nullptr)), mine);
   }).join();
   EXPECT_EQ(ojs_shm_last_error(nullptr), mine);

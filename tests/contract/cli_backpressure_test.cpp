@@ -24,15 +24,18 @@ std::vector<std::string> events_of(const LiveSegment& segment, std::string_view 
 
 TEST(CliBackpressure, BP_G1_BP_G3_the_examples_of_the_specification) {
   const LiveSegment segment;
-  ASSERT_EQ(
-      segment
-          .cli({"queue", "set", "email", "--max-depth", "100000", "--strategy", "reject", "--warning-threshold", "0.8"})
-          .exit_code,
-      0);
+  ASSERT_EQ(segment
+                .cli({"queue", "set", "email", "--max-depth", "100000", "--strategy", "reject",
+                      "--warning-threshold", "0.8"})
+                .exit_code,
+            0);
   EXPECT_EQ(member(queue_of(segment, "email"), "backpressure.max_depth"), "100000");
   EXPECT_EQ(member(queue_of(segment, "email"), "backpressure.strategy"), "reject");
-  ASSERT_EQ(
-      segment.cli({"queue", "set", "notifications", "--max-depth", "10000", "--strategy", "drop_oldest"}).exit_code, 0);
+  ASSERT_EQ(segment
+                .cli({"queue", "set", "notifications", "--max-depth", "10000", "--strategy",
+                      "drop_oldest"})
+                .exit_code,
+            0);
   EXPECT_EQ(member(queue_of(segment, "notifications"), "backpressure.strategy"), "drop_oldest");
 }
 
@@ -41,8 +44,9 @@ TEST(CliBackpressure, BP_T15_settings_are_set_and_shown) {
   EXPECT_EQ(segment.cli({"queue", "set", "mail", "--max-depth", "3"}).exit_code, 0);
   EXPECT_EQ(member(queue_of(segment, "mail"), "backpressure.strategy"), "reject");
   EXPECT_EQ(member(queue_of(segment, "mail"), "backpressure.warning_threshold"), "0.8");
-  const Finished set = segment.cli({"queue", "set", "mail", "--max-bytes", "64K", "--strategy", "drop_oldest",
-                                    "--warning-threshold", "0.25", "--drop", "lowest_priority", "--json"});
+  const Finished set =
+      segment.cli({"queue", "set", "mail", "--max-bytes", "64K", "--strategy", "drop_oldest",
+                   "--warning-threshold", "0.25", "--drop", "lowest_priority", "--json"});
   ASSERT_EQ(set.exit_code, 0) << set.err;
   EXPECT_EQ(member(set.out, "backpressure.max_depth"), "3");
   EXPECT_EQ(member(set.out, "backpressure.max_size_bytes"), "65536");
@@ -64,21 +68,23 @@ TEST(CliBackpressure, BP_T15_settings_are_set_and_shown) {
 TEST(CliBackpressure, BP_T19_tenants_have_bounds_that_are_set_shown_and_taken_away) {
   const LiveSegment segment;
   const Finished set =
-      segment.cli({"queue", "set", "mail", "--tenant-max-depth", "1", "--tenant-max-bytes", "64K", "--tenant-bound",
-                   "acme:3:1M", "--tenant-bound", "a:b:2", "--tenant-bound", "gone:5", "--json"});
+      segment.cli({"queue", "set", "mail", "--tenant-max-depth", "1", "--tenant-max-bytes", "64K",
+                   "--tenant-bound", "acme:3:1M", "--tenant-bound", "a:b:2", "--tenant-bound",
+                   "gone:5", "--json"});
   ASSERT_EQ(set.exit_code, 0) << set.err;
   EXPECT_EQ(member(set.out, "backpressure.tenant_max_depth"), "1");
   EXPECT_EQ(member(set.out, "backpressure.tenant_max_size_bytes"), "65536");
-  EXPECT_EQ(member(set.out, "backpressure.tenant_bounds"),
-            R"({"a:b":{"max_depth":2},"acme":{"max_depth":3,"max_size_bytes":1048576},"gone":{"max_depth":5}})");
+  EXPECT_EQ(
+      member(set.out, "backpressure.tenant_bounds"),
+      R"({"a:b":{"max_depth":2},"acme":{"max_depth":3,"max_size_bytes":1048576},"gone":{"max_depth":5}})");
   EXPECT_EQ(segment.cli({"queue", "set", "mail", "--tenant-bound", "gone:off"}).exit_code, 0);
   EXPECT_EQ(segment.cli({"queue", "set", "mail", "--tenant-bound", "acme::2M"}).exit_code, 0);
   EXPECT_EQ(member(queue_of(segment, "mail"), "backpressure.tenant_bounds"),
             R"({"a:b":{"max_depth":2},"acme":{"max_size_bytes":2097152}})");
   EXPECT_THAT(segment.cli({"queue", "get", "mail"}).out, HasSubstr("tenant_max_depth"));
   const auto put = [&segment](const std::string& tenant) {
-    return segment.cli(
-        {"enqueue", "-t", "a", "--queue", "mail", "--meta", R"({"tenant_id":")" + tenant + R"("})", "--json"});
+    return segment.cli({"enqueue", "-t", "a", "--queue", "mail", "--meta",
+                        R"({"tenant_id":")" + tenant + R"("})", "--json"});
   };
   EXPECT_EQ(put("x").exit_code, 0);
   const Finished refused = put("x");
@@ -103,7 +109,8 @@ TEST(CliBackpressure, BP_H2_BP_X1_BP_X3_a_refusal_as_json_and_in_numbers) {
   const Finished refused = segment.cli({"enqueue", "-t", "a", "--json"});
   EXPECT_EQ(refused.exit_code, 6);
   EXPECT_EQ(member(refused.err, "error.code"), "QUEUE_FULL");
-  EXPECT_EQ(member(refused.err, "error.message"), "Queue 'default' has reached its depth bound (2)");
+  EXPECT_EQ(member(refused.err, "error.message"),
+            "Queue 'default' has reached its depth bound (2)");
   EXPECT_EQ(member(refused.err, "error.queue"), "default");
   EXPECT_EQ(member(refused.err, "error.depth"), "2");
   EXPECT_EQ(member(refused.err, "error.bound"), "2");
@@ -112,14 +119,18 @@ TEST(CliBackpressure, BP_H2_BP_X1_BP_X3_a_refusal_as_json_and_in_numbers) {
   EXPECT_EQ(member(refused.err, "error.retry_after_ms"), "1000");
   const std::string page = segment.cli({"stats", "--metrics"}).out;
   EXPECT_THAT(page, HasSubstr("# TYPE ojs_backpressure_rejected_total counter\n"));
-  EXPECT_THAT(page, HasSubstr("ojs_backpressure_rejected_total{queue=\"default\",segment=\"test\"} 1\n"));
+  EXPECT_THAT(page,
+              HasSubstr("ojs_backpressure_rejected_total{queue=\"default\",segment=\"test\"} 1\n"));
   EXPECT_THAT(page, HasSubstr("ojs_backpressure_pressure{queue=\"default\",segment=\"test\"} 1\n"));
 }
 
 TEST(CliBackpressure, BP_X2_BP_E1_BP_E3_dropping_is_seen_in_events_and_numbers) {
   const LiveSegment segment;
   EXPECT_EQ(segment.cli({"events", "--on"}).exit_code, 0);
-  EXPECT_EQ(segment.cli({"queue", "set", "default", "--max-depth", "1", "--strategy", "drop_oldest"}).exit_code, 0);
+  EXPECT_EQ(
+      segment.cli({"queue", "set", "default", "--max-depth", "1", "--strategy", "drop_oldest"})
+          .exit_code,
+      0);
   const std::string victim = segment.enqueue({"-t", "old.one"});
   segment.enqueue({"-t", "a"});
   EXPECT_EQ(segment.job(victim, "state"), "discarded");
@@ -138,7 +149,9 @@ TEST(CliBackpressure, BP_X2_BP_E1_BP_E3_dropping_is_seen_in_events_and_numbers) 
 
 TEST(CliBackpressure, BP_T04_BP_T06_an_enqueue_waits_for_room_as_long_as_it_was_told) {
   const LiveSegment segment;
-  EXPECT_EQ(segment.cli({"queue", "set", "default", "--max-depth", "1", "--strategy", "block"}).exit_code, 0);
+  EXPECT_EQ(
+      segment.cli({"queue", "set", "default", "--max-depth", "1", "--strategy", "block"}).exit_code,
+      0);
   segment.enqueue({"-t", "a"});
   EXPECT_EQ(segment.cli({"enqueue", "-t", "b"}).exit_code, 6);
   EXPECT_EQ(segment.cli({"enqueue", "-t", "b", "--block-timeout", "20ms"}).exit_code, 6);
@@ -161,7 +174,9 @@ TEST(CliBackpressure, BP_T04_BP_T06_an_enqueue_waits_for_room_as_long_as_it_was_
 
 TEST(CliBackpressure, BP_T09_one_that_is_killed_or_stopped_while_it_waits_holds_nobody_up) {
   const LiveSegment segment;
-  EXPECT_EQ(segment.cli({"queue", "set", "default", "--max-depth", "1", "--strategy", "block"}).exit_code, 0);
+  EXPECT_EQ(
+      segment.cli({"queue", "set", "default", "--max-depth", "1", "--strategy", "block"}).exit_code,
+      0);
   segment.enqueue({"-t", "a"});
   Process killed = segment.start_cli({"enqueue", "-t", "killed", "--block-timeout", "60s"});
   ASSERT_TRUE(eventually([&] { return member(queue_of(segment), "waiting") == "1"; }));
@@ -182,7 +197,9 @@ TEST(CliBackpressure, BP_T09_one_that_is_killed_or_stopped_while_it_waits_holds_
 
 TEST(CliBackpressure, BP_T09_the_repair_needs_no_broker) {
   LiveSegment segment;
-  EXPECT_EQ(segment.cli({"queue", "set", "default", "--max-depth", "1", "--strategy", "block"}).exit_code, 0);
+  EXPECT_EQ(
+      segment.cli({"queue", "set", "default", "--max-depth", "1", "--strategy", "block"}).exit_code,
+      0);
   segment.enqueue({"-t", "a"});
   Process killed = segment.start_cli({"enqueue", "-t", "killed", "--block-timeout", "60s"});
   ASSERT_TRUE(eventually([&] { return member(queue_of(segment), "waiting") == "1"; }));

@@ -38,7 +38,8 @@ TEST(CliBulk, cancels_what_flags_choose_and_prints_how_many) {
 TEST(CliBulk, nothing_is_done_to_all_jobs_by_an_oversight) {
   const LiveSegment segment;
   const std::string id = segment.enqueue({"-t", "a"});
-  for (const Words& words : {Words{"cancel"}, {"cancel", id, "--queue", "default"}, {"promote"}, {"dead", "retry"}}) {
+  for (const Words& words :
+       {Words{"cancel"}, {"cancel", id, "--queue", "default"}, {"promote"}, {"dead", "retry"}}) {
     const Finished done = segment.cli(words);
     EXPECT_EQ(done.exit_code, 2) << words[0];
     EXPECT_THAT(done.err, HasSubstr("--queue")) << words[0];
@@ -52,7 +53,8 @@ TEST(CliBulk, asks_on_a_terminal_and_a_no_changes_nothing) {
   segment.enqueue({"-t", "a"});
   const auto answer = [&](const std::string& text) {
     // script(1) gives the command a terminal.
-    const std::string command = program("ojs-shm") + " cancel --type a --name test --dir " + segment.folder().path();
+    const std::string command =
+        program("ojs-shm") + " cancel --type a --name test --dir " + segment.folder().path();
     return run({"sh", "-c", "printf '" + text + "\\n' | script -qec '" + command + "' /dev/null"});
   };
   const Finished no = answer("n");
@@ -100,7 +102,8 @@ TEST(CliBulk, runs_scheduled_and_retryable_jobs_now) {
 TEST(CliBulk, dead_letters_of_one_queue_go_again_or_away) {
   const LiveSegment segment;
   for (const char* queue : {"a", "a", "b"})
-    segment.enqueue({"-t", "t", "--queue", queue, "--retry", "max_attempts=1,on_exhaustion=dead_letter"});
+    segment.enqueue(
+        {"-t", "t", "--queue", queue, "--retry", "max_attempts=1,on_exhaustion=dead_letter"});
   ASSERT_EQ(segment.cli({"work", "--queue", "a,b", "--until-empty", "--", "false"}).exit_code, 0);
   EXPECT_EQ(segment.cli({"dead", "retry", "--queue", "a"}).out, "2 dead letters available again\n");
   EXPECT_EQ(segment.cli({"dead", "drop", "--all"}).out, "1 dead letter dropped\n");
@@ -109,7 +112,8 @@ TEST(CliBulk, dead_letters_of_one_queue_go_again_or_away) {
 
 TEST(CliBulk, lists_by_tenant_priority_and_age) {
   const LiveSegment segment;
-  const std::string mine = segment.enqueue({"-t", "a", "--meta", R"({"tenant_id":"x"})", "--priority", "1"});
+  const std::string mine =
+      segment.enqueue({"-t", "a", "--meta", R"({"tenant_id":"x"})", "--priority", "1"});
   segment.enqueue({"-t", "a", "--meta", R"({"tenant_id":"y"})"});
   const auto ids = [&](const Words& flags) {
     Words words = {"list"};
@@ -126,8 +130,13 @@ TEST(CliBulk, lists_by_tenant_priority_and_age) {
 TEST(CliRefusals, one_wording_for_what_is_not_an_id_and_one_for_an_unknown_id) {
   const LiveSegment segment;
   const std::string unknown = "01999999-9999-7999-8999-999999999999";
-  for (const Words& words :
-       {Words{"get"}, {"cancel"}, {"wait"}, {"activate"}, {"promote"}, {"dead", "retry"}, {"dead", "drop"}}) {
+  for (const Words& words : {Words{"get"},
+                             {"cancel"},
+                             {"wait"},
+                             {"activate"},
+                             {"promote"},
+                             {"dead", "retry"},
+                             {"dead", "drop"}}) {
     Words text = words, id = words;
     text.emplace_back("abc");
     id.push_back(unknown);
@@ -141,7 +150,8 @@ TEST(CliRefusals, one_wording_for_what_is_not_an_id_and_one_for_an_unknown_id) {
 
 TEST(CliRefusals, what_is_not_there_is_status_4_and_what_says_nothing_status_2) {
   const LiveSegment segment;
-  for (const Words& words : {Words{"limit", "rm", "x"}, {"pool", "rm", "x"}, {"list", "--queue", "x"}}) {
+  for (const Words& words :
+       {Words{"limit", "rm", "x"}, {"pool", "rm", "x"}, {"list", "--queue", "x"}}) {
     const Finished done = segment.cli(words);
     EXPECT_EQ(done.exit_code, 4) << words[0];
     EXPECT_THAT(done.err, HasSubstr("'x'")) << words[0];
@@ -149,15 +159,18 @@ TEST(CliRefusals, what_is_not_there_is_status_4_and_what_says_nothing_status_2) 
   const Finished limit = segment.cli({"limit", "set", "k"});
   EXPECT_EQ(limit.exit_code, 2);
   EXPECT_THAT(limit.err, HasSubstr("--concurrency N"));
-  const Finished simulated = segment.cli({"simulate", "--synthetic", "jobs=10,rate=1", "--workers", "0"});
+  const Finished simulated =
+      segment.cli({"simulate", "--synthetic", "jobs=10,rate=1", "--workers", "0"});
   EXPECT_EQ(simulated.exit_code, 2);
   EXPECT_THAT(simulated.err, HasSubstr("--workers N"));
-  EXPECT_THAT(segment.cli({"enqueue", "-t", "a", "--delay", "5x"}).err, HasSubstr("for example 500ms, 30s, 5m"));
+  EXPECT_THAT(segment.cli({"enqueue", "-t", "a", "--delay", "5x"}).err,
+              HasSubstr("for example 500ms, 30s, 5m"));
 }
 
 TEST(CliOutcome, a_job_over_its_timeout_is_timed_out_and_not_lost) {
   const LiveSegment segment;
-  const std::string id = segment.enqueue({"-t", "a", "--timeout", "100ms", "--retry", "max_attempts=1"});
+  const std::string id =
+      segment.enqueue({"-t", "a", "--timeout", "100ms", "--retry", "max_attempts=1"});
   const Finished done = segment.cli({"work", "--count", "1", "--grace", "1s", "--", "sleep", "30"});
   EXPECT_THAT(done.out, HasSubstr(id + "\ta\t1\ttimed_out\t")) << done.out;
   EXPECT_EQ(segment.job(id, "state"), "discarded");
@@ -165,7 +178,8 @@ TEST(CliOutcome, a_job_over_its_timeout_is_timed_out_and_not_lost) {
 
 TEST(CliOutcome, get_says_why_a_job_was_discarded_and_that_it_is_a_dead_letter) {
   const LiveSegment segment;
-  const std::string dead = segment.enqueue({"-t", "a", "--retry", "max_attempts=1,on_exhaustion=dead_letter"});
+  const std::string dead =
+      segment.enqueue({"-t", "a", "--retry", "max_attempts=1,on_exhaustion=dead_letter"});
   ASSERT_EQ(segment.cli({"work", "--until-empty", "--", "false"}).exit_code, 0);
   EXPECT_EQ(segment.job(dead, "dead_letter"), "true");
   EXPECT_EQ(segment.job(dead, "discard_reason"), "failed");
@@ -173,7 +187,9 @@ TEST(CliOutcome, get_says_why_a_job_was_discarded_and_that_it_is_a_dead_letter) 
   ASSERT_TRUE(segment.becomes(late, "discarded"));
   EXPECT_EQ(segment.job(late, "discard_reason"), "expired");
   EXPECT_EQ(segment.job(late, "dead_letter"), "");
-  ASSERT_EQ(segment.cli({"queue", "set", "q", "--max-depth", "1", "--strategy", "drop_oldest"}).exit_code, 0);
+  ASSERT_EQ(
+      segment.cli({"queue", "set", "q", "--max-depth", "1", "--strategy", "drop_oldest"}).exit_code,
+      0);
   const std::string first = segment.enqueue({"-t", "a", "--queue", "q"});
   segment.enqueue({"-t", "a", "--queue", "q"});
   EXPECT_EQ(segment.job(first, "discard_reason"), "dropped");

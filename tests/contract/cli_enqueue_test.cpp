@@ -13,18 +13,22 @@ namespace {
 
 TEST(CliEnqueue, turns_any_json_into_args) {
   const LiveSegment segment;
-  EXPECT_EQ(segment.job(segment.enqueue({"-t", "a", "-i", "[1,\"two\",{}]"}), "args"), "[1,\"two\",{}]");
-  EXPECT_EQ(segment.job(segment.enqueue({"-t", "a", "-i", "{\"to\":\"x\"}"}), "args"), "[{\"to\":\"x\"}]");
+  EXPECT_EQ(segment.job(segment.enqueue({"-t", "a", "-i", "[1,\"two\",{}]"}), "args"),
+            "[1,\"two\",{}]");
+  EXPECT_EQ(segment.job(segment.enqueue({"-t", "a", "-i", "{\"to\":\"x\"}"}), "args"),
+            "[{\"to\":\"x\"}]");
   EXPECT_EQ(segment.job(segment.enqueue({"-t", "a", "-i", "7"}), "args"), "[7]");
   EXPECT_EQ(segment.job(segment.enqueue({"-t", "a"}), "args"), "[]");
 }
 
 TEST(CliEnqueue, every_flag_reaches_the_job) {
   const LiveSegment segment;
-  const std::string id = segment.enqueue(
-      {"-t", "mail.send", "--queue", "mail", "--priority", "4", "--timeout", "90s", "--lease", "2m", "--retry",
-       "max_attempts=7,backoff=linear,initial=2s,max=1m,coefficient=3,jitter=false,on_exhaustion=dead_letter", "--meta",
-       "{\"trace\":\"x\"}", "--expires", "1h", "--id", "01890000-0000-7000-8000-000000000001"});
+  const std::string id = segment.enqueue({"-t", "mail.send", "--queue", "mail", "--priority", "4",
+                                          "--timeout", "90s", "--lease", "2m", "--retry",
+                                          "max_attempts=7,backoff=linear,initial=2s,max=1m,"
+                                          "coefficient=3,jitter=false,on_exhaustion=dead_letter",
+                                          "--meta", "{\"trace\":\"x\"}", "--expires", "1h", "--id",
+                                          "01890000-0000-7000-8000-000000000001"});
   EXPECT_EQ(id, "01890000-0000-7000-8000-000000000001");
   const std::string job = segment.cli({"get", id, "--json"}).out;
   EXPECT_EQ(member(job, "queue"), "mail");
@@ -49,9 +53,9 @@ TEST(CliEnqueue, submit_is_another_name_for_it) {
 
 TEST(CliEnqueue, QO_04_priority_names_are_those_of_the_convention) {
   const LiveSegment qo({"--convention", "qo"});
-  const std::pair<const char*, const char*> names[] = {{"critical", "255"}, {"urgent", "200"}, {"high", "175"},
-                                                       {"normal", "128"},   {"low", "50"},     {"background", "10"},
-                                                       {"bulk", "0"}};
+  const std::pair<const char*, const char*> names[] = {
+      {"critical", "255"}, {"urgent", "200"},    {"high", "175"}, {"normal", "128"},
+      {"low", "50"},       {"background", "10"}, {"bulk", "0"}};
   for (const auto& [name, number] : names) {
     EXPECT_EQ(qo.job(qo.enqueue({"-t", "a", "--priority", name}), "priority"), number) << name;
   }
@@ -67,15 +71,17 @@ TEST(CliEnqueue, QO_04_priority_names_are_those_of_the_convention) {
 
 TEST(CliEnqueue, refuses_priorities_outside_the_range_and_names_the_maximum) {
   const LiveSegment segment;
-  for (const char* priority : {"-1", "256", "99999999999", "99999999999999999999", "-99999999999999999999"}) {
-    const std::string refusal =
-        "priority " + std::string(priority) + " is out of range: the minimum is 0 and the maximum is 255";
+  for (const char* priority :
+       {"-1", "256", "99999999999", "99999999999999999999", "-99999999999999999999"}) {
+    const std::string refusal = "priority " + std::string(priority) +
+                                " is out of range: the minimum is 0 and the maximum is 255";
     const Finished flag = segment.cli({"enqueue", "-t", "a", "--priority", priority});
     EXPECT_EQ(flag.exit_code, 2) << priority;
     EXPECT_EQ(flag.err, refusal + "\n");
     for (const std::string& line :
          {std::string("{\"type\":\"a\",\"args\":[],\"priority\":") + priority + "}",
-          std::string("{\"type\":\"a\",\"args\":[],\"options\":{\"priority\":") + priority + "}}"}) {
+          std::string("{\"type\":\"a\",\"args\":[],\"options\":{\"priority\":") + priority +
+              "}}"}) {
       const Finished stream = segment.cli({"enqueue"}, line + "\n");
       EXPECT_EQ(stream.exit_code, 1) << line;
       EXPECT_EQ(stream.err, "line 1: " + refusal + "\n");
@@ -94,8 +100,10 @@ TEST(CliEnqueue, scheduled_and_pending_jobs_wait_for_their_time_and_their_activa
   const LiveSegment segment;
   const std::string later = segment.enqueue({"-t", "a", "--delay", "1h"});
   EXPECT_EQ(segment.job(later, "state"), "scheduled");
-  EXPECT_EQ(segment.job(segment.enqueue({"-t", "a", "--at", "2020-01-01T00:00:00Z"}), "state"), "available");
-  EXPECT_EQ(segment.job(segment.enqueue({"-t", "a", "--at", "2199-01-01T00:00:00Z"}), "state"), "scheduled");
+  EXPECT_EQ(segment.job(segment.enqueue({"-t", "a", "--at", "2020-01-01T00:00:00Z"}), "state"),
+            "available");
+  EXPECT_EQ(segment.job(segment.enqueue({"-t", "a", "--at", "2199-01-01T00:00:00Z"}), "state"),
+            "scheduled");
   const std::string held = segment.enqueue({"-t", "a", "--pending"});
   EXPECT_EQ(segment.job(held, "state"), "pending");
   EXPECT_EQ(segment.cli({"activate", held}).exit_code, 0);
@@ -110,12 +118,13 @@ TEST(CliEnqueue, a_short_delay_ends_by_itself) {
 
 TEST(CliEnqueue, reads_envelopes_reports_bad_lines_and_goes_on) {
   const LiveSegment segment;
-  const Finished done = segment.cli({"enqueue"},
-                                    "{\"type\":\"a\",\"args\":[1]}\n"
-                                    "not json\n"
-                                    "\n"
-                                    "{\"type\":\"a\",\"args\":[2],\"priority\":999}\n"
-                                    "{\"type\":\"b\",\"args\":[3],\"queue\":\"mail\",\"retry\":{\"max_attempts\":50}}");
+  const Finished done = segment.cli(
+      {"enqueue"},
+      "{\"type\":\"a\",\"args\":[1]}\n"
+      "not json\n"
+      "\n"
+      "{\"type\":\"a\",\"args\":[2],\"priority\":999}\n"
+      "{\"type\":\"b\",\"args\":[3],\"queue\":\"mail\",\"retry\":{\"max_attempts\":50}}");
   EXPECT_EQ(done.exit_code, 1);
   const auto ids = lines_of(done.out);
   ASSERT_EQ(ids.size(), 2U) << done.out;
@@ -170,7 +179,8 @@ TEST(CliEnqueue, a_line_does_not_wait_for_the_next_one) {
 TEST(CliEnqueue, draws_a_progress_bar_on_a_terminal_and_nowhere_else) {
   const LiveSegment segment;
   const std::string input = segment.folder() / "jobs.ndjson";
-  std::ofstream(input) << "{\"type\":\"a\",\"args\":[]}\n{\"type\":\"a\",\"args\":[],\"priority\":-1}\n";
+  std::ofstream(input)
+      << "{\"type\":\"a\",\"args\":[]}\n{\"type\":\"a\",\"args\":[],\"priority\":-1}\n";
   const std::string command =
       program("ojs-shm") + " enqueue --name test --dir " + segment.folder().path() + " <" + input;
   const Finished terminal = run({"script", "-qec", command, "/dev/null"});
@@ -231,31 +241,35 @@ TEST(CliEnqueue, an_id_is_taken_once) {
 TEST(CliEnqueue, wait_prints_the_result_and_answers_by_the_state) {
   const LiveSegment segment;
   Process worker = segment.start_cli({"work", "--queue", "good", "--", "cat"});
-  const Finished good = segment.cli({"enqueue", "-t", "a", "--queue", "good", "-i", "[{\"n\":1}]", "--wait"});
+  const Finished good =
+      segment.cli({"enqueue", "-t", "a", "--queue", "good", "-i", "[{\"n\":1}]", "--wait"});
   EXPECT_EQ(good.exit_code, 0) << good.err;
   EXPECT_EQ(good.out, "[{\"n\":1}]\n");
   Process failing = segment.start_cli({"work", "--queue", "bad", "--", "false"});
-  const Finished bad = segment.cli({"enqueue", "-t", "a", "--queue", "bad", "--retry", "max_attempts=1", "--wait"});
+  const Finished bad =
+      segment.cli({"enqueue", "-t", "a", "--queue", "bad", "--retry", "max_attempts=1", "--wait"});
   EXPECT_EQ(bad.exit_code, 1);
   EXPECT_NE(bad.err.find("discarded"), std::string::npos) << bad.err;
-  const Finished late = segment.cli({"enqueue", "-t", "a", "--queue", "nobody", "--wait-timeout", "50ms", "--json"});
+  const Finished late =
+      segment.cli({"enqueue", "-t", "a", "--queue", "nobody", "--wait-timeout", "50ms", "--json"});
   EXPECT_EQ(late.exit_code, 1);
   EXPECT_EQ(member(late.err, "error.code"), "timeout") << late.err;
 }
 
 TEST(CliEnqueue, wrong_usage_is_status_2_and_stores_nothing) {
   const LiveSegment segment;
-  for (const std::vector<std::string>& words : {std::vector<std::string>{"enqueue", "-t", "Not Valid"},
-                                                {"enqueue", "-t", "a", "-i", "{"},
-                                                {"enqueue", "-t", "a", "--queue", "Bad Queue"},
-                                                {"enqueue", "-t", "a", "--id", "x"},
-                                                {"enqueue", "-t", "a", "--retry", "attempts=3"},
-                                                {"enqueue", "-t", "a", "--retry", "max_attempts=many"},
-                                                {"enqueue", "-t", "a", "--delay", "soon"},
-                                                {"enqueue", "-t", "a", "--delay", "1s", "--at", "2030-01-01T00:00:00Z"},
-                                                {"enqueue", "-t", "a", "--lease", "100d"},
-                                                {"enqueue", "--queue", "mail"},
-                                                {"enqueue", "-t", "a", "--meta", "[1"}}) {
+  for (const std::vector<std::string>& words :
+       {std::vector<std::string>{"enqueue", "-t", "Not Valid"},
+        {"enqueue", "-t", "a", "-i", "{"},
+        {"enqueue", "-t", "a", "--queue", "Bad Queue"},
+        {"enqueue", "-t", "a", "--id", "x"},
+        {"enqueue", "-t", "a", "--retry", "attempts=3"},
+        {"enqueue", "-t", "a", "--retry", "max_attempts=many"},
+        {"enqueue", "-t", "a", "--delay", "soon"},
+        {"enqueue", "-t", "a", "--delay", "1s", "--at", "2030-01-01T00:00:00Z"},
+        {"enqueue", "-t", "a", "--lease", "100d"},
+        {"enqueue", "--queue", "mail"},
+        {"enqueue", "-t", "a", "--meta", "[1"}}) {
     const Finished done = segment.cli(words);
     EXPECT_EQ(done.exit_code, 2) << words.back() << ": " << done.err;
     EXPECT_NE(done.err, "");

@@ -57,7 +57,8 @@ TEST(CliEvents, PRI_E1_PRI_R004_a_follower_sees_one_priority_changed_for_each_ef
     EXPECT_EQ(member(*line, "data.new_priority"), "0");
     EXPECT_EQ(member(*line, "data.job_type"), "mail.send");
   }
-  EXPECT_THAT(types, ElementsAre("job.enqueued", "priority.changed", "job.cancelled", "job.enqueued"));
+  EXPECT_THAT(types,
+              ElementsAre("job.enqueued", "priority.changed", "job.cancelled", "job.enqueued"));
   follower.signal(SIGTERM);
   EXPECT_EQ(follower.wait().exit_code, 0);
 }
@@ -164,11 +165,14 @@ TEST(CliEvents, what_was_lost_is_told) {
 
 TEST(CliStats, PRI_H3_PRI_R003_counts_of_available_jobs_by_priority) {
   const LiveSegment segment;
-  for (const char* priority : {"0", "0", "0", "2", "17"}) segment.enqueue({"-t", "a", "--priority", priority});
+  for (const char* priority : {"0", "0", "0", "2", "17"})
+    segment.enqueue({"-t", "a", "--priority", priority});
   segment.enqueue({"-t", "a", "--delay", "1h", "--priority", "5"});
-  EXPECT_EQ(segment.cli({"stats", "--priorities", "default", "--json"}).out,
-            "{\"queue\":\"default\",\"counts_by_priority\":{\"0\":3,\"2\":1,\"17\":1},\"total\":5}\n");
-  EXPECT_EQ(segment.cli({"stats", "--priorities"}).out, "default\t0\t3\ndefault\t2\t1\ndefault\t17\t1\n");
+  EXPECT_EQ(
+      segment.cli({"stats", "--priorities", "default", "--json"}).out,
+      "{\"queue\":\"default\",\"counts_by_priority\":{\"0\":3,\"2\":1,\"17\":1},\"total\":5}\n");
+  EXPECT_EQ(segment.cli({"stats", "--priorities"}).out,
+            "default\t0\t3\ndefault\t2\t1\ndefault\t17\t1\n");
   EXPECT_EQ(segment.cli({"queue", "set", "empty", "--max-depth", "9"}).exit_code, 0);
   EXPECT_EQ(segment.cli({"stats", "--priorities", "empty", "--json"}).out,
             "{\"queue\":\"empty\",\"counts_by_priority\":{},\"total\":0}\n");
@@ -179,13 +183,16 @@ TEST(CliStats, PRI_H3_PRI_R003_counts_of_available_jobs_by_priority) {
 
 TEST(CliEvents, a_type_that_there_is_not_is_refused_with_those_that_there_are) {
   const LiveSegment segment({"--events"});
-  const Finished done = segment.cli({"events", "--follow", "--types", "job.failed,priority.changd"});
+  const Finished done =
+      segment.cli({"events", "--follow", "--types", "job.failed,priority.changd"});
   EXPECT_EQ(done.exit_code, 2);
   EXPECT_THAT(done.err, HasSubstr("no event of type 'priority.changd'"));
-  for (const char* type : {"job.enqueued, ", "priority.changed", "queue.paused", "backpressure.dropped"})
+  for (const char* type :
+       {"job.enqueued, ", "priority.changed", "queue.paused", "backpressure.dropped"})
     EXPECT_THAT(done.err, HasSubstr(type));
   segment.enqueue({"-t", "a"});
-  EXPECT_EQ(lines_of(segment.cli({"events", "--types", "job.enqueued,priority.changed"}).out).size(), 1U);
+  EXPECT_EQ(
+      lines_of(segment.cli({"events", "--types", "job.enqueued,priority.changed"}).out).size(), 1U);
 }
 
 /// The value of a sample in an exposition, or an empty text.
@@ -198,14 +205,17 @@ std::string sample(const std::string& page, const std::string& name) {
 TEST(CliStats, PRI_X1_PRI_X2_PRI_X3_a_page_for_prometheus) {
   const LiveSegment segment;
   std::string id;
-  for (const char* priority : {"0", "2", "2"}) id = segment.enqueue({"-t", "a", "--priority", priority});
+  for (const char* priority : {"0", "2", "2"})
+    id = segment.enqueue({"-t", "a", "--priority", priority});
   EXPECT_EQ(segment.cli({"reprioritize", id, "7"}).exit_code, 0);
   const std::string before = segment.cli({"stats", "--metrics"}).out;
   for (const char* priority : {"0", "2", "7"})
-    EXPECT_EQ(sample(before, std::string("ojs_queue_available_by_priority{queue=\"default\",priority=\"") + priority +
-                                 "\",segment=\"test\"}"),
+    EXPECT_EQ(sample(before,
+                     std::string("ojs_queue_available_by_priority{queue=\"default\",priority=\"") +
+                         priority + "\",segment=\"test\"}"),
               "1");
-  EXPECT_EQ(sample(before, "ojs_job_priority_changes_total{queue=\"default\",segment=\"test\"}"), "1");
+  EXPECT_EQ(sample(before, "ojs_job_priority_changes_total{queue=\"default\",segment=\"test\"}"),
+            "1");
   EXPECT_THAT(before, HasSubstr("# TYPE ojs_queue_available_by_priority gauge\n"));
   EXPECT_THAT(before, HasSubstr("# TYPE ojs_job_wait_duration_by_priority histogram\n"));
   EXPECT_THAT(before, HasSubstr("# TYPE ojs_job_priority_changes_total counter\n"));
@@ -214,11 +224,16 @@ TEST(CliStats, PRI_X1_PRI_X2_PRI_X3_a_page_for_prometheus) {
   EXPECT_EQ(segment.cli({"work", "--until-empty", "--", "true"}).exit_code, 0);
   const std::string after = segment.cli({"stats", "--metrics"}).out;
   for (const char* priority : {"0", "2", "7"}) {
-    const std::string labels = std::string("{queue=\"default\",priority=\"") + priority + "\",segment=\"test\"";
+    const std::string labels =
+        std::string("{queue=\"default\",priority=\"") + priority + "\",segment=\"test\"";
     EXPECT_EQ(sample(after, "ojs_job_wait_duration_by_priority_count" + labels + "}"), "1");
-    EXPECT_EQ(sample(after, "ojs_job_wait_duration_by_priority_bucket" + labels + ",le=\"4194.304\"}"), "1");
-    EXPECT_EQ(sample(after, "ojs_job_wait_duration_by_priority_bucket" + labels + ",le=\"+Inf\"}"), "1");
-    EXPECT_EQ(sample(after, "ojs_queue_available_by_priority" + labels + "}"), "") << "nothing is available";
+    EXPECT_EQ(
+        sample(after, "ojs_job_wait_duration_by_priority_bucket" + labels + ",le=\"4194.304\"}"),
+        "1");
+    EXPECT_EQ(sample(after, "ojs_job_wait_duration_by_priority_bucket" + labels + ",le=\"+Inf\"}"),
+              "1");
+    EXPECT_EQ(sample(after, "ojs_queue_available_by_priority" + labels + "}"), "")
+        << "nothing is available";
   }
   const Finished json = segment.cli({"stats", "--metrics", "--json"});
   EXPECT_EQ(json.exit_code, 2);

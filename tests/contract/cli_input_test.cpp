@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What `ojs-shm enqueue` and `import` make of input that is misspelt or does not fit, and what they say when nobody reads.
+// What `ojs-shm enqueue` and `import` make of input that is misspelt or does not fit, and what they
+// say when nobody reads.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -20,7 +21,9 @@ using testing::Not;
 
 /// `ojs-shm WORDS | TAIL` or `> FILE`, by a shell.
 Finished shell(const LiveSegment& segment, const std::string& words, const std::string& rest) {
-  return run({"sh", "-c", program("ojs-shm") + " " + words + " --name test --dir " + segment.folder().path() + rest});
+  return run(
+      {"sh", "-c",
+       program("ojs-shm") + " " + words + " --name test --dir " + segment.folder().path() + rest});
 }
 
 TEST(CliInput, a_tenant_that_is_not_a_text_is_refused_by_name_everywhere) {
@@ -47,10 +50,10 @@ TEST(CliInput, members_that_mean_nothing_are_counted_once_and_stay_with_the_job)
              "\n";
   const Finished done = segment.cli({"enqueue"}, input);
   EXPECT_EQ(done.exit_code, 0) << done.err;
-  EXPECT_EQ(
-      done.err,
-      "warning: 3 jobs have members that mean nothing here and stay with the job: `max_attemps` (3), did you mean "
-      "`max_attempts`?; `x_mine` (3)\n");
+  EXPECT_EQ(done.err,
+            "warning: 3 jobs have members that mean nothing here and stay with the job: "
+            "`max_attemps` (3), did you mean "
+            "`max_attempts`?; `x_mine` (3)\n");
   EXPECT_EQ(segment.job(lines_of(done.out).at(0), "max_attemps"), "5");
 }
 
@@ -61,7 +64,9 @@ TEST(CliInput, strict_refuses_them_by_the_flag_or_the_segments_switch) {
                             "\n";
   const auto expect_refused = [](const Finished& done) {
     EXPECT_EQ(done.exit_code, 1);
-    EXPECT_THAT(done.err, HasSubstr("line 1: a job has no member `options.priorty`, did you mean `priority`?"));
+    EXPECT_THAT(
+        done.err,
+        HasSubstr("line 1: a job has no member `options.priorty`, did you mean `priority`?"));
     EXPECT_EQ(lines_of(done.out).size(), 1U);
   };
   const LiveSegment lenient, strict({"--strict-envelopes"});
@@ -84,7 +89,9 @@ TEST(CliInput, PRI_T06_a_line_may_name_its_priority_as_the_flag_does) {
   ASSERT_EQ(lines_of(done.out).size(), 1U);
   EXPECT_EQ(segment.job(lines_of(done.out)[0], "priority"), "1");
   EXPECT_THAT(done.err, HasSubstr("line 2: ")) << done.err;
-  EXPECT_THAT(done.err, HasSubstr("line 3: priority 300 is out of range: the minimum is 0 and the maximum is 255"));
+  EXPECT_THAT(
+      done.err,
+      HasSubstr("line 3: priority 300 is out of range: the minimum is 0 and the maximum is 255"));
   EXPECT_THAT(done.err, HasSubstr("line 4: priority must be an integer"));
 }
 
@@ -117,18 +124,22 @@ TEST(CliInput, an_import_that_finds_no_room_still_says_what_is_there) {
   ASSERT_EQ(from.cli({"enqueue"}, input).exit_code, 0);
   const Finished in = to.cli({"import", "-", "--json"}, from.cli({"export"}).out);
   EXPECT_EQ(in.exit_code, 6) << in.err;
-  EXPECT_EQ(member(lines_of(in.out).at(0), "jobs"), std::to_string(lines_of(to.cli({"list"}).out).size()));
+  EXPECT_EQ(member(lines_of(in.out).at(0), "jobs"),
+            std::to_string(lines_of(to.cli({"list"}).out).size()));
 }
 
 TEST(CliInput, a_reader_that_goes_away_is_told_what_is_stored) {
   const LiveSegment segment;
   const std::string file = segment.folder() / "lines";
-  std::string make = "i=0; while [ $i -lt 5000 ]; do echo '{\"type\":\"a\",\"args\":[]}'; i=$((i+1)); done > " + file;
+  std::string make =
+      "i=0; while [ $i -lt 5000 ]; do echo '{\"type\":\"a\",\"args\":[]}'; i=$((i+1)); done > " +
+      file;
   ASSERT_EQ(run({"sh", "-c", make}).exit_code, 0);
   const std::string err = segment.folder() / "err";
-  const Finished done = run({"bash", "-c",
-                             "set -o pipefail; " + program("ojs-shm") + " enqueue --name test --dir " +
-                                 segment.folder().path() + " < " + file + " 2> " + err + " | head -n 1"});
+  const Finished done =
+      run({"bash", "-c",
+           "set -o pipefail; " + program("ojs-shm") + " enqueue --name test --dir " +
+               segment.folder().path() + " < " + file + " 2> " + err + " | head -n 1"});
   EXPECT_EQ(done.exit_code, 1) << "not by a signal";
   const std::string said = run({"cat", err}).out;
   const std::size_t stored = lines_of(segment.cli({"list"}).out).size();
@@ -176,7 +187,8 @@ TEST(CliInput, output_that_is_not_text_is_kept_as_base64) {
 
 TEST(CliInput, a_job_can_bring_a_limit_by_a_flag) {
   const LiveSegment segment;
-  const std::string id = segment.enqueue({"-t", "a", "--rate-limit", "api,concurrency=2,rate=100/minute"});
+  const std::string id =
+      segment.enqueue({"-t", "a", "--rate-limit", "api,concurrency=2,rate=100/minute"});
   EXPECT_EQ(segment.job(id, "rate_limit.key"), "api");
   EXPECT_EQ(member(segment.cli({"limit", "get", "api", "--json"}).out, "concurrency.limit"), "2");
   for (const char* wrong : {"concurrency=2", "api,concurency=2", "api,rate=100"}) {

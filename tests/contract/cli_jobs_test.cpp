@@ -58,7 +58,8 @@ TEST(CliJobs, lists_available_jobs_in_the_order_of_their_fetching) {
        {std::vector<std::string>{"list", "--limit", "-1"}, {"dead", "list", "--limit", "-1"}}) {
     const Finished negative = segment.cli(words);
     EXPECT_EQ(negative.exit_code, 2);
-    EXPECT_NE(negative.err.find("--limit: -1 must not be negative"), std::string::npos) << negative.err;
+    EXPECT_NE(negative.err.find("--limit: -1 must not be negative"), std::string::npos)
+        << negative.err;
   }
   const Finished wrong = segment.cli({"list", "--state", "asleep"});
   EXPECT_EQ(wrong.exit_code, 2);
@@ -69,7 +70,8 @@ TEST(CliJobs, a_terminal_gets_a_table_with_a_heading) {
   const LiveSegment segment;
   const std::string id = segment.enqueue({"-t", "a"});
   const Finished done =
-      run({"script", "-qec", program("ojs-shm") + " list --name test --dir " + segment.folder().path(), "/dev/null"});
+      run({"script", "-qec",
+           program("ojs-shm") + " list --name test --dir " + segment.folder().path(), "/dev/null"});
   const auto rows = lines_of(done.out);
   ASSERT_EQ(rows.size(), 2U) << done.out;
   EXPECT_EQ(rows[0].rfind("ID ", 0), 0U) << rows[0];
@@ -134,7 +136,8 @@ TEST(CliJobs, dead_letters_are_listed_retried_and_dropped) {
   const LiveSegment segment;
   std::vector<std::string> ids;
   for (int i = 0; i < 3; ++i) {
-    ids.push_back(segment.enqueue({"-t", "a", "--retry", "max_attempts=1,on_exhaustion=dead_letter"}));
+    ids.push_back(
+        segment.enqueue({"-t", "a", "--retry", "max_attempts=1,on_exhaustion=dead_letter"}));
   }
   const std::string plain = segment.enqueue({"-t", "a", "--retry", "max_attempts=1"});
   segment.cli({"work", "--until-empty", "--", "false"});
@@ -157,7 +160,8 @@ TEST(CliJobs, wait_gives_up_when_the_segment_is_removed) {
   Process waiting = segment.start_cli({"wait", id});
   ASSERT_TRUE(eventually([&] {
     const std::string stats = segment.cli({"stats", "--json"}).out;
-    return member(stats, "processes").find("\"pid\":" + std::to_string(waiting.pid())) != std::string::npos;
+    return member(stats, "processes").find("\"pid\":" + std::to_string(waiting.pid())) !=
+           std::string::npos;
   }));
   ASSERT_EQ(segment.cli({"rm", "test", "--force"}).exit_code, 0);
   const Finished done = waiting.wait();

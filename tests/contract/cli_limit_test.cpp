@@ -23,8 +23,9 @@ class CliLimit : public testing::Test {
 };
 
 TEST_F(CliLimit, PRI_G4_RL_an_envelope_brings_its_limit_and_gets_it_back) {
-  const std::string envelope = R"({"type":"payment.process","queue":"payments","args":[{"amount":9999}],"priority":1,)"
-                               R"("rate_limit":{"key":"payment-api","concurrency":5}})";
+  const std::string envelope =
+      R"({"type":"payment.process","queue":"payments","args":[{"amount":9999}],"priority":1,)"
+      R"("rate_limit":{"key":"payment-api","concurrency":5}})";
   const Finished put = segment_.cli({"enqueue"}, envelope + "\n");
   ASSERT_EQ(put.exit_code, 0) << put.err;
   const std::string id = lines_of(put.out).front();
@@ -37,8 +38,9 @@ TEST_F(CliLimit, PRI_G4_RL_an_envelope_brings_its_limit_and_gets_it_back) {
 }
 
 TEST_F(CliLimit, a_limit_is_set_listed_and_removed) {
-  const Finished set = limit({"set", "queue:mail", "--concurrency", "3", "--rate", "100/minute", "--window", "sliding",
-                              "--throttle", "10/PT1S", "--burst", "2", "--on-limit", "reschedule"});
+  const Finished set =
+      limit({"set", "queue:mail", "--concurrency", "3", "--rate", "100/minute", "--window",
+             "sliding", "--throttle", "10/PT1S", "--burst", "2", "--on-limit", "reschedule"});
   ASSERT_EQ(set.exit_code, 0) << set.err;
   for (const auto& [path, value] : {std::pair{"concurrency.limit", "3"},
                                     {"rate.limit", "100"},
@@ -51,7 +53,8 @@ TEST_F(CliLimit, a_limit_is_set_listed_and_removed) {
                                     {"override", "true"},
                                     {"waiting_count", "0"}})
     EXPECT_EQ(member(set.out, path), value) << path;
-  EXPECT_THAT(limit({"list"}, false).out, HasSubstr("queue:mail\t3\t0\t0\t100/60s\t10/1s\treschedule\t0"));
+  EXPECT_THAT(limit({"list"}, false).out,
+              HasSubstr("queue:mail\t3\t0\t0\t100/60s\t10/1s\treschedule\t0"));
   EXPECT_EQ(limit({"rm", "queue:mail"}).exit_code, 0);
   EXPECT_EQ(member(limit({"get", "queue:mail"}).out, "override"), "false");
   EXPECT_EQ(limit({"rm", "none"}).exit_code, 4);
@@ -60,10 +63,11 @@ TEST_F(CliLimit, a_limit_is_set_listed_and_removed) {
 
 TEST_F(CliLimit, PRI_T22_PRI_T23_a_key_that_is_set_to_none_holds_its_jobs_back_and_no_others) {
   ASSERT_EQ(limit({"set", "api", "--concurrency", "0"}).exit_code, 0);
-  const Finished put = segment_.cli({"enqueue"}, R"({"type":"a","args":[],"priority":0,"rate_limit":{"key":"api"}})"
-                                                 "\n"
-                                                 R"({"type":"a","args":[],"priority":4})"
-                                                 "\n");
+  const Finished put =
+      segment_.cli({"enqueue"}, R"({"type":"a","args":[],"priority":0,"rate_limit":{"key":"api"}})"
+                                "\n"
+                                R"({"type":"a","args":[],"priority":4})"
+                                "\n");
   ASSERT_EQ(put.exit_code, 0) << put.err;
   const std::string held = lines_of(put.out)[0], plain = lines_of(put.out)[1];
   EXPECT_EQ(segment_.cli({"work", "--until-empty", "--", "true"}).exit_code, 0);
@@ -89,7 +93,8 @@ TEST_F(CliLimit, PRI_T22_a_throttle_lets_jobs_go_when_they_are_due) {
 
 TEST_F(CliLimit, what_is_no_limit_is_refused_by_the_name_of_the_member) {
   const auto refused = [&](const std::string& rule) {
-    const Finished done = segment_.cli({"enqueue"}, R"({"type":"a","args":[],"rate_limit":)" + rule + "}\n");
+    const Finished done =
+        segment_.cli({"enqueue"}, R"({"type":"a","args":[],"rate_limit":)" + rule + "}\n");
     EXPECT_EQ(done.exit_code, 1) << rule;
     return done.err;
   };
@@ -97,7 +102,8 @@ TEST_F(CliLimit, what_is_no_limit_is_refused_by_the_name_of_the_member) {
   EXPECT_THAT(refused(R"({"key":" x"})"), HasSubstr("rate_limit.key"));
   EXPECT_THAT(refused(R"({"key":"k","concurrency":-1})"), HasSubstr("rate_limit.concurrency"));
   EXPECT_THAT(refused(R"({"key":"k","rate":{"limit":5}})"), HasSubstr("rate_limit.rate.period"));
-  EXPECT_THAT(refused(R"({"key":"k","rate":{"limit":9000,"period":"PT1S","window":"sliding"}})"), HasSubstr("8192"));
+  EXPECT_THAT(refused(R"({"key":"k","rate":{"limit":9000,"period":"PT1S","window":"sliding"}})"),
+              HasSubstr("8192"));
   EXPECT_THAT(refused(R"({"key":"k","on_limit":"explode"})"), HasSubstr("rate_limit.on_limit"));
   EXPECT_THAT(refused(R"({"key":"k","speed":1})"), HasSubstr("rate_limit.speed"));
   EXPECT_EQ(limit({"set", "queue:No!", "--concurrency", "1"}).exit_code, 2);
@@ -108,7 +114,8 @@ TEST_F(CliLimit, what_is_no_limit_is_refused_by_the_name_of_the_member) {
 TEST_F(CliLimit, forms_of_other_suites_are_understood) {
   const auto put = [&](const std::string& rule) {
     const Finished done =
-        segment_.cli({"enqueue"}, R"({"type":"a","queue":"q","args":[],"options":{"rate_limit":)" + rule + "}}\n");
+        segment_.cli({"enqueue"}, R"({"type":"a","queue":"q","args":[],"options":{"rate_limit":)" +
+                                      rule + "}}\n");
     EXPECT_EQ(done.exit_code, 0) << done.err;
   };
   put(R"({"key":"a","rate":1,"period":"second"})");
@@ -136,8 +143,9 @@ TEST_F(CliLimit, events_name_the_key) {
 TEST(BrokerLimits, limits_stand_in_the_file_and_a_wrong_one_names_its_line) {
   const ScratchDirectory folder;
   const std::string path = folder / "broker.toml";
-  std::ofstream(path) << "[limits.\"queue:mail\"]\nconcurrency = 2\nrate = {limit = 10, period = \"PT1H\"}\n"
-                         "[limits.api]\non_limit = \"drop\"\nconcurrency = 1\n";
+  std::ofstream(path)
+      << "[limits.\"queue:mail\"]\nconcurrency = 2\nrate = {limit = 10, period = \"PT1H\"}\n"
+         "[limits.api]\non_limit = \"drop\"\nconcurrency = 1\n";
   const LiveSegment segment({"--config", path});
   EXPECT_EQ(member(segment.cli({"limit", "get", "queue:mail", "--json"}).out, "rate.limit"), "10");
   EXPECT_EQ(member(segment.cli({"limit", "get", "api", "--json"}).out, "on_limit"), "drop");

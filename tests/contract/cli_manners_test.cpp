@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How the programs speak: help, versions, guesses at what was meant, one line for what was done, quiet, what operators ask.
+// How the programs speak: help, versions, guesses at what was meant, one line for what was done,
+// quiet, what operators ask.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -56,7 +57,8 @@ TEST(CliHelp, the_short_flag_tells_the_version_of_every_program) {
 }
 
 TEST(CliHelp, a_misspelt_word_is_answered_with_the_one_that_is_near) {
-  EXPECT_THAT(cli({"enqeue"}).err, HasSubstr("there is no command `enqeue`; did you mean `enqueue`?"));
+  EXPECT_THAT(cli({"enqeue"}).err,
+              HasSubstr("there is no command `enqeue`; did you mean `enqueue`?"));
   EXPECT_THAT(cli({"queue", "sett"}).err, HasSubstr("did you mean `set`?"));
   EXPECT_THAT(cli({"enqueue", "--priorty", "1"}).err, HasSubstr("did you mean `--priority`?"));
   const Finished far = cli({"florbl"});
@@ -69,13 +71,15 @@ TEST(CliSetters, say_in_one_line_what_is_so_now_unless_they_are_to_be_quiet) {
   const std::string id = segment.enqueue({"-t", "a"});
   EXPECT_EQ(segment.cli({"queue", "pause", "default"}).out,
             "queue default is paused: it accepts jobs and gives none\n");
-  EXPECT_EQ(segment.cli({"queue", "resume", "default"}).out, "queue default gives its jobs again\n");
+  EXPECT_EQ(segment.cli({"queue", "resume", "default"}).out,
+            "queue default gives its jobs again\n");
   EXPECT_EQ(segment.cli({"queue", "pause", "default", "--quiet"}).out, "");
   EXPECT_EQ(segment.cli({"queue", "resume", "default", "--json"}).out, "{\"done\":true}\n");
   EXPECT_EQ(segment.cli({"cancel", id}).out, id + " cancelled\n");
   ASSERT_EQ(segment.cli({"limit", "set", "k", "--concurrency", "1"}).exit_code, 0);
   EXPECT_EQ(segment.cli({"limit", "rm", "k"}).out, "k has no limit until a job brings one\n");
-  EXPECT_EQ(lines_of(segment.cli({"enqueue", "-t", "a", "-q"}).out).size(), 1U) << "an id is an answer";
+  EXPECT_EQ(lines_of(segment.cli({"enqueue", "-t", "a", "-q"}).out).size(), 1U)
+      << "an id is an answer";
 }
 
 TEST(CliRefusals, a_full_queue_says_when_to_try_again) {
@@ -89,7 +93,9 @@ TEST(CliRefusals, a_full_queue_says_when_to_try_again) {
 
 TEST(CliDoctor, a_queue_that_drops_as_it_was_set_to_is_no_problem) {
   const LiveSegment segment;
-  ASSERT_EQ(segment.cli({"queue", "set", "q", "--max-depth", "1", "--strategy", "drop_oldest"}).exit_code, 0);
+  ASSERT_EQ(
+      segment.cli({"queue", "set", "q", "--max-depth", "1", "--strategy", "drop_oldest"}).exit_code,
+      0);
   for (int i = 0; i < 3; ++i) segment.enqueue({"-t", "a", "--queue", "q"});
   EXPECT_THAT(segment.cli({"doctor"}).out,
               HasSubstr("queue q\tok\tfull with 1 jobs; it drops older ones for new ones, 2"));
@@ -99,10 +105,12 @@ class ReadOnlyUser : public ::testing::Test {
  protected:
   void SetUp() override {
     ASSERT_EQ(::chmod(segment_.folder().path().c_str(), 0755), 0);
-    if (as_reader({"--version"}).exit_code != 0) GTEST_SKIP() << "NOT RUN: no other user can be taken on here";
+    if (as_reader({"--version"}).exit_code != 0)
+      GTEST_SKIP() << "NOT RUN: no other user can be taken on here";
   }
   Finished as_reader(Words words) const {
-    words.insert(words.begin(), {"setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", program("ojs-shm")});
+    words.insert(words.begin(), {"setpriv", "--reuid=65534", "--regid=65534", "--clear-groups",
+                                 program("ojs-shm")});
     return run(words);
   }
   Words there(Words words) const {
@@ -114,7 +122,8 @@ class ReadOnlyUser : public ::testing::Test {
 
 TEST_F(ReadOnlyUser, is_no_problem_to_doctor) {
   const Finished doctor = as_reader(there({"doctor"}));
-  EXPECT_THAT(doctor.out, HasSubstr("attach\tok\tthis user may look, but neither enqueue nor work"));
+  EXPECT_THAT(doctor.out,
+              HasSubstr("attach\tok\tthis user may look, but neither enqueue nor work"));
 }
 
 TEST_F(ReadOnlyUser, may_wait_for_a_job) {
@@ -135,7 +144,8 @@ TEST(CliMetrics, the_page_replaces_a_file_whole) {
   EXPECT_THAT(contents(file), HasSubstr("ojs_queue_depth{queue=\"default\",segment=\"test\"} 1\n"));
   for (const auto& entry : std::filesystem::directory_iterator(segment.folder().path()))
     EXPECT_EQ(entry.path().string().find(".new"), std::string::npos) << entry.path();
-  EXPECT_EQ(segment.cli({"stats", "--metrics", "--out", segment.folder() / "no/where"}).exit_code, 2);
+  EXPECT_EQ(segment.cli({"stats", "--metrics", "--out", segment.folder() / "no/where"}).exit_code,
+            2);
   EXPECT_EQ(segment.cli({"stats", "--out", file}).exit_code, 2);
 }
 
@@ -144,8 +154,8 @@ TEST(CliMetrics, promtool_finds_nothing_to_complain_of) {
   segment.enqueue({"-t", "a"});
   ASSERT_EQ(segment.cli({"work", "--until-empty", "--", "true"}).exit_code, 0);
   const Finished checked = run({"sh", "-c",
-                                program("ojs-shm") + " stats --metrics --name test --dir " + segment.folder().path() +
-                                    " | promtool check metrics 2>&1"});
+                                program("ojs-shm") + " stats --metrics --name test --dir " +
+                                    segment.folder().path() + " | promtool check metrics 2>&1"});
   if (checked.exit_code == 127) GTEST_SKIP() << "NOT RUN: there is no promtool";
   EXPECT_EQ(checked.out, "");
 }
@@ -166,8 +176,10 @@ TEST(CliMetrics, oldest_age_dead_letters_and_failed_attempts_are_told_everywhere
   EXPECT_EQ(observer.queue("default")->failed_attempts_total, 1U);
   const std::string page = segment.cli({"stats", "--metrics"}).out;
   EXPECT_THAT(page, HasSubstr("ojs_queue_dead_letters{queue=\"default\",segment=\"test\"} 1\n"));
-  EXPECT_THAT(page, HasSubstr("ojs_job_failed_attempts_total{queue=\"default\",segment=\"test\"} 1\n"));
-  EXPECT_THAT(page, HasSubstr("ojs_queue_oldest_age_seconds{queue=\"default\",segment=\"test\"} 0."));
+  EXPECT_THAT(page,
+              HasSubstr("ojs_job_failed_attempts_total{queue=\"default\",segment=\"test\"} 1\n"));
+  EXPECT_THAT(page,
+              HasSubstr("ojs_queue_oldest_age_seconds{queue=\"default\",segment=\"test\"} 0."));
   const std::string queue = segment.cli({"queue", "get", "default", "--json"}).out;
   EXPECT_EQ(member(queue, "dead_letters"), "1");
   EXPECT_EQ(member(queue, "totals.failed_attempts"), "1");

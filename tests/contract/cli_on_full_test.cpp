@@ -20,7 +20,9 @@ struct FullSegment : LiveSegment {
     const Finished set = cli({"queue", "set", "default", "--max-depth", std::to_string(jobs)});
     EXPECT_EQ(set.exit_code, 0) << set.err;
   }
-  std::string rejected() const { return member(cli({"queue", "get", "default", "--json"}).out, "totals.rejected"); }
+  std::string rejected() const {
+    return member(cli({"queue", "get", "default", "--json"}).out, "totals.rejected");
+  }
 };
 
 const std::string kTwoLines = "{\"type\":\"a\",\"args\":[1]}\n{\"type\":\"a\",\"args\":[2]}\n";
@@ -47,7 +49,8 @@ TEST(CliOnFull, BP_P1_BP_G2_room_that_appears_meanwhile_is_used) {
 
 TEST(CliOnFull, BP_P2_refusals_in_a_row_open_the_circuit) {
   const FullSegment segment;
-  const Finished refused = segment.cli({"enqueue", "--on-full", "breaker=2"}, kTwoLines + kTwoLines);
+  const Finished refused =
+      segment.cli({"enqueue", "--on-full", "breaker=2"}, kTwoLines + kTwoLines);
   EXPECT_EQ(refused.exit_code, 1);
   EXPECT_NE(refused.err.find("line 4: "), std::string::npos) << refused.err;
   EXPECT_NE(refused.err.find("2 refusals in a row"), std::string::npos) << refused.err;
@@ -83,7 +86,8 @@ TEST(CliOnFull, BP_P3_lines_that_could_not_be_sent_are_named_at_the_end) {
 
 TEST(CliOnFull, a_policy_that_says_nothing_or_nonsense_is_status_2) {
   const LiveSegment segment;
-  for (const char* policy : {"retry", "retry=0", "retry=x", "retry=1,max=soon", "max=1s", "patience=3"}) {
+  for (const char* policy :
+       {"retry", "retry=0", "retry=x", "retry=1,max=soon", "max=1s", "patience=3"}) {
     const Finished done = segment.cli({"enqueue", "-t", "a", "--on-full", policy});
     EXPECT_EQ(done.exit_code, 2) << policy << done.err;
   }

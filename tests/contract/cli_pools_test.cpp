@@ -20,7 +20,8 @@ void fill(const LiveSegment& segment, const std::vector<std::string>& queues, in
 }
 
 /// The queue of the job that a new process gets, which then exits; empty when it gets none.
-std::string fetch_by_a_process(const LiveSegment& segment, const std::vector<std::string>& words = {"--pool", "p"}) {
+std::string fetch_by_a_process(const LiveSegment& segment,
+                               const std::vector<std::string>& words = {"--pool", "p"}) {
   std::vector<std::string> all = {"work", "--count", "1", "--until-empty"};
   all.insert(all.end(), words.begin(), words.end());
   all.insert(all.end(), {"--", "sh", "-c", "printf '\"%s\"' \"$OJS_QUEUE\""});
@@ -44,13 +45,14 @@ std::string config(const LiveSegment& segment, std::string_view text) {
 
 TEST(CliPools, FS_004_FS_H1_FS_H2_FS_T21_a_pool_is_set_shown_changed_and_removed) {
   const LiveSegment segment;
-  const Finished made =
-      segment.cli({"pool", "set", "p", "--queue", "critical,payments", "--concurrency", "20", "--json"});
+  const Finished made = segment.cli(
+      {"pool", "set", "p", "--queue", "critical,payments", "--concurrency", "20", "--json"});
   ASSERT_EQ(made.exit_code, 0) << made.err;
   EXPECT_EQ(member(made.out, "queues"), R"(["critical","payments"])");
   EXPECT_EQ(member(made.out, "strategy"), "round-robin");
   EXPECT_EQ(member(made.out, "concurrency"), "20");
-  ASSERT_EQ(segment.cli({"pool", "set", "p", "--strategy", "strict"}).exit_code, 0);  // the rest stays
+  // the rest stays
+  ASSERT_EQ(segment.cli({"pool", "set", "p", "--strategy", "strict"}).exit_code, 0);
   const std::string got = segment.cli({"pool", "get", "p", "--json"}).out;
   EXPECT_EQ(member(got, "strategy"), "strict");
   EXPECT_EQ(member(got, "concurrency"), "20");
@@ -109,7 +111,8 @@ min_dispatch_ratio = 0.10
 
 TEST(CliPools, FS_T14_FS_T21_a_wrong_pool_is_an_error_with_file_and_line) {
   const LiveSegment setup;
-  for (const auto& [text, line, about] : std::vector<std::tuple<std::string, std::string, std::string>>{
+  for (const auto& [text, line, about] :
+       std::vector<std::tuple<std::string, std::string, std::string>>{
            {"\n[pools.p]\nstrategy = \"strict\"\n", ":2:", "queues"},
            {"[pools.p]\nqueues = [\"a\"]\nstrategy = \"fastest\"\n", ":3:", "fastest"},
            {"[pools.p]\nqueues = [\"a\"]\ncolour = 1\n", ":3:", "colour"},
@@ -117,8 +120,8 @@ TEST(CliPools, FS_T14_FS_T21_a_wrong_pool_is_an_error_with_file_and_line) {
             "min_dispatch_ratio = 0.6\n",
             ":5:", "min_dispatch_ratio"},
            {"[pools.p]\nqueues = [\"a\"]\n[pools.p.weights]\na = 0\n", ":4:", "weights.a"}}) {
-    const Finished done = run({program("ojs-shm-broker"), "--name", "other", "--dir", setup.folder().path(), "--config",
-                               config(setup, text)});
+    const Finished done = run({program("ojs-shm-broker"), "--name", "other", "--dir",
+                               setup.folder().path(), "--config", config(setup, text)});
     EXPECT_EQ(done.exit_code, 2) << text;
     EXPECT_NE(done.err.find("broker.toml" + line), std::string::npos) << done.err;
     EXPECT_NE(done.err.find(about), std::string::npos) << done.err;
@@ -139,8 +142,8 @@ TEST(CliPools, FS_R002_FS_T10_FS_T11_shares_hold_over_processes_that_fetch_once)
 TEST(CliPools, FS_R003_FS_T15_the_least_share_holds_over_processes_that_fetch_once) {
   const LiveSegment segment;
   ASSERT_EQ(segment
-                .cli({"pool", "set", "p", "--queue", "critical,low", "--strategy", "strict", "--starvation-prevention",
-                      "true", "--min-dispatch-ratio", "0.25"})
+                .cli({"pool", "set", "p", "--queue", "critical,low", "--strategy", "strict",
+                      "--starvation-prevention", "true", "--min-dispatch-ratio", "0.25"})
                 .exit_code,
             0);
   fill(segment, {"critical", "low"}, 12);
@@ -166,21 +169,29 @@ TEST(CliPools, FS_R004_FS_H3_FS_E3_FS_X1_FS_X2_FS_X3_FS_X4_FS_X5_what_operators_
   fetch_by_a_process(segment, {"--queue", "b"});
   const std::string stats = segment.cli({"stats", "--scheduling", "--json"}).out;
   EXPECT_EQ(member(stats, "window"), "PT1M");
-  EXPECT_NE(stats.find(R"({"name":"a","dispatch_count_1m":2,"dispatch_ratio_1m":0.4,)"), std::string::npos) << stats;
-  EXPECT_NE(stats.find(R"({"name":"b","dispatch_count_1m":3,"dispatch_ratio_1m":0.6,)"), std::string::npos) << stats;
+  EXPECT_NE(stats.find(R"({"name":"a","dispatch_count_1m":2,"dispatch_ratio_1m":0.4,)"),
+            std::string::npos)
+      << stats;
+  EXPECT_NE(stats.find(R"({"name":"b","dispatch_count_1m":3,"dispatch_ratio_1m":0.6,)"),
+            std::string::npos)
+      << stats;
   const std::string page = segment.cli({"stats", "--metrics"}).out;
-  for (const char* line : {R"(ojs_scheduling_dispatch_total{queue="a",pool="p",segment="test"} 2)",
-                           R"(ojs_scheduling_dispatch_total{queue="b",pool="p",segment="test"} 2)",
-                           R"(ojs_scheduling_dispatch_total{queue="b",pool="",segment="test"} 1)",
-                           R"(ojs_scheduling_dispatch_ratio{queue="a",segment="test"} 0.4)",
-                           R"(ojs_scheduling_queue_wait_duration_count{queue="b",segment="test"} 3)",
-                           R"(ojs_scheduling_pool_utilization{pool="p",segment="test"} 0)",
-                           R"(ojs_scheduling_starvation_events_total{queue="a",segment="test"} 0)"})
+  for (const char* line :
+       {R"(ojs_scheduling_dispatch_total{queue="a",pool="p",segment="test"} 2)",
+        R"(ojs_scheduling_dispatch_total{queue="b",pool="p",segment="test"} 2)",
+        R"(ojs_scheduling_dispatch_total{queue="b",pool="",segment="test"} 1)",
+        R"(ojs_scheduling_dispatch_ratio{queue="a",segment="test"} 0.4)",
+        R"(ojs_scheduling_queue_wait_duration_count{queue="b",segment="test"} 3)",
+        R"(ojs_scheduling_pool_utilization{pool="p",segment="test"} 0)",
+        R"(ojs_scheduling_starvation_events_total{queue="a",segment="test"} 0)"})
     EXPECT_NE(page.find(line), std::string::npos) << line << "\n" << page;
   ASSERT_EQ(segment.cli({"pool", "set", "p", "--strategy", "least-loaded"}).exit_code, 0);
-  const std::string events = segment.cli({"events", "--json", "--types", "scheduling.rebalanced"}).out;
-  EXPECT_NE(events.find(R"("data":{"pool":"p","previous_strategy":"round-robin","new_strategy":"least-loaded"})"),
-            std::string::npos)
+  const std::string events =
+      segment.cli({"events", "--json", "--types", "scheduling.rebalanced"}).out;
+  EXPECT_NE(
+      events.find(
+          R"("data":{"pool":"p","previous_strategy":"round-robin","new_strategy":"least-loaded"})"),
+      std::string::npos)
       << events;
 }
 

@@ -15,7 +15,8 @@ namespace {
 
 TEST(CliQueue, sets_shows_pauses_and_resumes) {
   const LiveSegment segment;
-  const Finished set = segment.cli({"queue", "set", "mail", "--max-depth", "10", "--max-size-bytes", "64K", "--json"});
+  const Finished set = segment.cli(
+      {"queue", "set", "mail", "--max-depth", "10", "--max-size-bytes", "64K", "--json"});
   ASSERT_EQ(set.exit_code, 0) << set.err;
   EXPECT_EQ(member(set.out, "backpressure.max_depth"), "10");
   EXPECT_EQ(member(set.out, "backpressure.max_size_bytes"), "65536");
@@ -40,7 +41,8 @@ TEST(CliQueue, a_misspelt_name_makes_no_queue) {
   EXPECT_EQ(segment.cli({"queue", "set", "Not A Name", "--max-depth", "1"}).exit_code, 2);
   const Finished negative = segment.cli({"queue", "set", "mail", "--max-depth", "-1"});
   EXPECT_EQ(negative.exit_code, 2);
-  EXPECT_NE(negative.err.find("--max-depth: -1 must not be negative"), std::string::npos) << negative.err;
+  EXPECT_NE(negative.err.find("--max-depth: -1 must not be negative"), std::string::npos)
+      << negative.err;
   EXPECT_EQ(segment.cli({"queue", "list"}).out, "");
 }
 
@@ -51,7 +53,8 @@ TEST(CliQueue, QO_16_a_type_s_default_priority_is_set_and_shown) {
   EXPECT_EQ(segment.job(segment.enqueue({"-t", "mail.send"}), "priority"), "1");
   EXPECT_EQ(segment.job(segment.enqueue({"-t", "mail.send", "--priority", "4"}), "priority"), "4");
   EXPECT_EQ(segment.cli({"default-priority", "mail.send", "none"}).out, "2\n");
-  EXPECT_NE(segment.cli({"default-priority", "mail.send", "--json"}).out.find("\"set\":false"), std::string::npos);
+  EXPECT_NE(segment.cli({"default-priority", "mail.send", "--json"}).out.find("\"set\":false"),
+            std::string::npos);
 }
 
 TEST(CliSegments, lists_alive_and_stale_and_removes_only_the_stale) {
@@ -86,14 +89,16 @@ TEST(CliSegments, a_file_that_is_no_segment_is_shown_and_not_attached) {
   ASSERT_EQ(rows.size(), 2U);
   const std::string& junk = rows[0].rfind("junk", 0) == 0 ? rows[0] : rows[1];
   EXPECT_NE(junk.find("unreadable"), std::string::npos) << junk;
-  const Finished done = run({program("ojs-shm"), "stats", "--name", "junk", "--dir", segment.folder().path()});
+  const Finished done =
+      run({program("ojs-shm"), "stats", "--name", "junk", "--dir", segment.folder().path()});
   EXPECT_EQ(done.exit_code, 3);
   EXPECT_NE(done.err, "");
 }
 
 TEST(CliSegments, a_link_that_leads_nowhere_is_named_and_can_be_removed) {
   const ScratchDirectory folder;
-  const std::string link = folder / "ojs-shm.lnk", what = link + " is a symbolic link to gone, where no file is";
+  const std::string link = folder / "ojs-shm.lnk",
+                    what = link + " is a symbolic link to gone, where no file is";
   std::filesystem::create_symlink("gone", link);
   const std::vector<std::string> target = {"--name", "lnk", "--dir", folder.path()};
   const auto of = [&](const char* name, std::vector<std::string> words) {
@@ -128,15 +133,19 @@ TEST(CliSegments, a_link_that_leads_nowhere_is_named_and_can_be_removed) {
 
 TEST(CliSegments, no_segment_is_status_3_with_a_hint) {
   ScratchDirectory folder;
-  for (const std::vector<std::string>& words :
-       {std::vector<std::string>{"stats"}, {"list"}, {"enqueue", "-t", "a"}, {"work", "--", "true"}, {"audit"}}) {
+  for (const std::vector<std::string>& words : {std::vector<std::string>{"stats"},
+                                                {"list"},
+                                                {"enqueue", "-t", "a"},
+                                                {"work", "--", "true"},
+                                                {"audit"}}) {
     std::vector<std::string> argv = {program("ojs-shm"), "--name",           "nobody", "--dir",
                                      folder.path(),      "--attach-timeout", "0"};
     argv.insert(argv.end(), words.begin(), words.end());
     const Finished done = run(argv);
     EXPECT_EQ(done.exit_code, 3) << words[0] << done.err;
-    EXPECT_EQ(done.err, "no segment 'nobody' in " + folder.path() + "; start one: ojs-shm-broker --name nobody --dir " +
-                            folder.path() + "\n");
+    EXPECT_EQ(done.err, "no segment 'nobody' in " + folder.path() +
+                            "; start one: ojs-shm-broker --name nobody --dir " + folder.path() +
+                            "\n");
   }
 }
 
@@ -158,15 +167,18 @@ TEST(CliSegments, no_permission_is_status_7) {
   const LiveSegment segment({"--mode", "0600"});
   // Somebody who is neither the owner nor root, and who can reach the programs and the directory.
   ASSERT_EQ(::chmod(segment.folder().path().c_str(), 0755), 0);
-  const std::vector<std::string> nobody = {"setpriv", "--reuid=65534", "--regid=65534", "--clear-groups",
-                                           program("ojs-shm")};
+  const std::vector<std::string> nobody = {"setpriv", "--reuid=65534", "--regid=65534",
+                                           "--clear-groups", program("ojs-shm")};
   const auto as_nobody = [&](std::vector<std::string> words) {
     words.insert(words.begin(), nobody.begin(), nobody.end());
     return run(words);
   };
-  if (as_nobody({"--version"}).exit_code != 0) GTEST_SKIP() << "NOT RUN: no other user can be taken on here";
-  for (const std::vector<std::string>& command :
-       {std::vector<std::string>{"stats"}, {"enqueue", "-t", "a"}, {"work", "--", "true"}, {"list", "--json"}}) {
+  if (as_nobody({"--version"}).exit_code != 0)
+    GTEST_SKIP() << "NOT RUN: no other user can be taken on here";
+  for (const std::vector<std::string>& command : {std::vector<std::string>{"stats"},
+                                                  {"enqueue", "-t", "a"},
+                                                  {"work", "--", "true"},
+                                                  {"list", "--json"}}) {
     std::vector<std::string> words = command;
     words.insert(words.begin(), {"--name", "test", "--dir", segment.folder().path()});
     const Finished done = as_nobody(words);
@@ -175,7 +187,8 @@ TEST(CliSegments, no_permission_is_status_7) {
   }
   const Finished doctor = as_nobody({"doctor", "--name", "test", "--dir", segment.folder().path()});
   EXPECT_NE(doctor.out.find("member of its group"), std::string::npos) << doctor.out;
-  EXPECT_EQ(doctor.out.find("ojs-shm rm"), std::string::npos) << "its file is in order: " << doctor.out;
+  EXPECT_EQ(doctor.out.find("ojs-shm rm"), std::string::npos)
+      << "its file is in order: " << doctor.out;
 }
 
 TEST(CliStats, counts_what_happened) {
@@ -199,7 +212,8 @@ TEST(CliStats, counts_what_happened) {
 TEST(CliAudit, a_busy_and_a_mended_segment_are_clean) {
   const LiveSegment segment;
   std::string input;
-  for (int i = 0; i < 300; ++i) input += "{\"type\":\"a\",\"args\":[],\"priority\":" + std::to_string(i % 256) + "}\n";
+  for (int i = 0; i < 300; ++i)
+    input += "{\"type\":\"a\",\"args\":[],\"priority\":" + std::to_string(i % 256) + "}\n";
   ASSERT_EQ(segment.cli({"enqueue"}, input).exit_code, 0);
   Process worker = segment.start_cli({"work", "--concurrency", "2", "--", "true"});
   EXPECT_EQ(segment.cli({"audit"}).exit_code, 0);
@@ -212,9 +226,9 @@ TEST(CliAudit, a_busy_and_a_mended_segment_are_clean) {
 }
 
 TEST(CliUsage, help_of_every_command_names_its_options) {
-  for (const char* command :
-       {"enqueue", "work", "get", "list", "wait", "cancel", "reprioritize", "activate", "dead", "queue",
-        "default-priority", "stats", "drain", "audit", "doctor", "segments", "rm", "export", "import"}) {
+  for (const char* command : {"enqueue", "work", "get", "list", "wait", "cancel", "reprioritize",
+                              "activate", "dead", "queue", "default-priority", "stats", "drain",
+                              "audit", "doctor", "segments", "rm", "export", "import"}) {
     const Finished done = run({program("ojs-shm"), command, "--help"});
     EXPECT_EQ(done.exit_code, 0) << command;
     EXPECT_NE(done.out.find("Usage:"), std::string::npos) << command;
@@ -223,7 +237,8 @@ TEST(CliUsage, help_of_every_command_names_its_options) {
   EXPECT_NE(all.out.find("EXIT STATUS"), std::string::npos);
   for (const char* group : {"queue", "pool", "limit", "dead"}) {
     const Finished done = run({program("ojs-shm"), group, "--help"});
-    EXPECT_EQ(done.out.find("ojs-shm enqueue"), std::string::npos) << "an example of another command: " << done.out;
+    EXPECT_EQ(done.out.find("ojs-shm enqueue"), std::string::npos)
+        << "an example of another command: " << done.out;
     EXPECT_NE(done.out.find("Every command also takes"), std::string::npos) << done.out;
   }
   const Finished version = run({program("ojs-shm"), "--version"});
@@ -231,8 +246,10 @@ TEST(CliUsage, help_of_every_command_names_its_options) {
 }
 
 TEST(CliUsage, an_unknown_command_is_named_also_beside_help) {
-  for (const std::vector<std::string>& words :
-       {std::vector<std::string>{"bogus"}, {"bogus", "--help"}, {"--name", "x", "bogus"}, {"bogus", "--json"}}) {
+  for (const std::vector<std::string>& words : {std::vector<std::string>{"bogus"},
+                                                {"bogus", "--help"},
+                                                {"--name", "x", "bogus"},
+                                                {"bogus", "--json"}}) {
     std::vector<std::string> argv = {program("ojs-shm")};
     argv.insert(argv.end(), words.begin(), words.end());
     const Finished done = run(argv);
@@ -246,8 +263,11 @@ TEST(CliUsage, an_unknown_command_is_named_also_beside_help) {
 }
 
 TEST(CliUsage, wrong_usage_is_status_2_also_in_json) {
-  for (const std::vector<std::string>& words :
-       {std::vector<std::string>{}, {"no-such-command"}, {"get"}, {"queue"}, {"get", "a", "--no-such-flag"}}) {
+  for (const std::vector<std::string>& words : {std::vector<std::string>{},
+                                                {"no-such-command"},
+                                                {"get"},
+                                                {"queue"},
+                                                {"get", "a", "--no-such-flag"}}) {
     std::vector<std::string> argv = {program("ojs-shm")};
     argv.insert(argv.end(), words.begin(), words.end());
     const Finished text = run(argv);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// `ojs-shm record` and `ojs-shm simulate`: a trace of a living segment, and what a policy would do to it.
+// `ojs-shm record` and `ojs-shm simulate`: a trace of a living segment, and what a policy would do
+// to it.
 #include <gtest/gtest.h>
 #include <signal.h>
 
@@ -14,7 +15,8 @@
 namespace ojs_shm::test {
 namespace {
 
-const std::string kLoad = "jobs=400,rate=200,service=10ms,queues=a:1|b:1,priorities=0:1|3:1,tenants=x:3|y:1";
+const std::string kLoad =
+    "jobs=400,rate=200,service=10ms,queues=a:1|b:1,priorities=0:1|3:1,tenants=x:3|y:1";
 
 Finished simulate(std::vector<std::string> words, const std::string& input = {}) {
   words.insert(words.begin(), {program("ojs-shm"), "simulate"});
@@ -30,7 +32,8 @@ std::string contents(const std::string& path) {
 }
 
 /// A member of the group of that name.
-std::string of_group(const std::string& json, const std::string& kind, const std::string& name, std::string_view path) {
+std::string of_group(const std::string& json, const std::string& kind, const std::string& name,
+                     std::string_view path) {
   const std::string groups = member(json, kind);
   for (const std::string_view group : json::elements_of(groups))
     if (member(group, "name") == name) return member(group, path);
@@ -48,8 +51,8 @@ TEST(CliSimulate, a_seed_always_gives_the_same_figures_and_needs_no_segment) {
 }
 
 TEST(CliSimulate, a_row_for_each_queue_level_and_tenant) {
-  const Finished done = simulate({"--synthetic", kLoad, "--seed", "5", "--queue", "a:3", "--queue", "b:1", "--strategy",
-                                  "weighted", "--workers", "2"});
+  const Finished done = simulate({"--synthetic", kLoad, "--seed", "5", "--queue", "a:3", "--queue",
+                                  "b:1", "--strategy", "weighted", "--workers", "2"});
   ASSERT_EQ(done.exit_code, 0) << done.err;
   const auto rows = lines_of(done.out);
   ASSERT_EQ(rows.size(), 1U + 2 + 4 + 2) << done.out;
@@ -59,7 +62,8 @@ TEST(CliSimulate, a_row_for_each_queue_level_and_tenant) {
 }
 
 TEST(CliSimulate, the_settings_under_trial_decide) {
-  const std::vector<std::string> load = {"--synthetic", "jobs=3000,rate=150,service=10ms,fixed,priorities=0:1|3:1",
+  const std::vector<std::string> load = {"--synthetic",
+                                         "jobs=3000,rate=150,service=10ms,fixed,priorities=0:1|3:1",
                                          "--seed", "3", "--json"};
   const auto with = [&load](std::vector<std::string> more) {
     more.insert(more.begin(), load.begin(), load.end());
@@ -74,13 +78,15 @@ TEST(CliSimulate, the_settings_under_trial_decide) {
   EXPECT_LT(p50(with({"--set", "default={\"level_weights\":{\"0\":1,\"3\":1}}"})), 0.7 * strict);
   EXPECT_LT(p50(with({"--set", "*={\"aging\":{\"interval\":\"PT1S\"}}"})), strict);
   EXPECT_EQ(member(with({}), "all.refused"), "0");
-  EXPECT_GT(std::stoi(member(with({"--set", "default={\"backpressure\":{\"max_depth\":50}}"}), "all.refused")), 500);
+  EXPECT_GT(std::stoi(member(with({"--set", "default={\"backpressure\":{\"max_depth\":50}}"}),
+                             "all.refused")),
+            500);
 }
 
 TEST(CliSimulate, draws_and_saves) {
   const ScratchDirectory folder;
-  const Finished drawn = simulate(
-      {"--synthetic", kLoad, "--seed", "5", "--json", "--svg", folder / "waits.svg", "--save", folder / "load.trace"});
+  const Finished drawn = simulate({"--synthetic", kLoad, "--seed", "5", "--json", "--svg",
+                                   folder / "waits.svg", "--save", folder / "load.trace"});
   ASSERT_EQ(drawn.exit_code, 0) << drawn.err;
   const std::string svg = contents(folder / "waits.svg");
   EXPECT_EQ(svg.substr(0, 5), "<svg ");
@@ -94,16 +100,17 @@ TEST(CliSimulate, draws_and_saves) {
 
 TEST(CliSimulate, pools_are_played_told_drawn_and_saved) {
   const ScratchDirectory folder;
-  const Finished drawn =
-      simulate({"--synthetic", "jobs=2000,rate=0,service=10ms,queues=a:1|b:1|c:1", "--seed", "5", "--json", "--pool",
-                "web={\"queues\":{\"a\":3,\"b\":1},\"strategy\":\"weighted\"}", "--pool",
-                "rest={\"queues\":[\"c\"],\"concurrency\":1}", "--workers", "web:2", "--workers", "rest:3", "--svg",
-                folder / "pools.svg", "--save", folder / "load.trace"});
+  const Finished drawn = simulate(
+      {"--synthetic", "jobs=2000,rate=0,service=10ms,queues=a:1|b:1|c:1", "--seed", "5", "--json",
+       "--pool", "web={\"queues\":{\"a\":3,\"b\":1},\"strategy\":\"weighted\"}", "--pool",
+       "rest={\"queues\":[\"c\"],\"concurrency\":1}", "--workers", "web:2", "--workers", "rest:3",
+       "--svg", folder / "pools.svg", "--save", folder / "load.trace"});
   ASSERT_EQ(drawn.exit_code, 0) << drawn.err;
   EXPECT_EQ(of_group(drawn.out, "pools", "web", "served"),
             std::to_string(std::stoi(of_group(drawn.out, "queues", "a", "served")) +
                            std::stoi(of_group(drawn.out, "queues", "b", "served"))));
-  EXPECT_EQ(of_group(drawn.out, "pools", "rest", "wait_ms.p95"), of_group(drawn.out, "queues", "c", "wait_ms.p95"));
+  EXPECT_EQ(of_group(drawn.out, "pools", "rest", "wait_ms.p95"),
+            of_group(drawn.out, "queues", "c", "wait_ms.p95"));
   EXPECT_GT(std::stod(of_group(drawn.out, "queues", "b", "wait_ms.p50")),
             std::stod(of_group(drawn.out, "queues", "a", "wait_ms.p50")))
       << "one turn of four";
@@ -112,26 +119,27 @@ TEST(CliSimulate, pools_are_played_told_drawn_and_saved) {
   ASSERT_EQ(again.exit_code, 0) << again.err;
   for (const char* path : {"end_ms", "all", "pools"})
     EXPECT_EQ(member(again.out, path), member(drawn.out, path)) << path;
-  const Finished other =
-      simulate({folder / "load.trace", "--pool", "web={\"queues\":[\"b\",\"a\"],\"strategy\":\"strict\"}"});
+  const Finished other = simulate(
+      {folder / "load.trace", "--pool", "web={\"queues\":[\"b\",\"a\"],\"strategy\":\"strict\"}"});
   ASSERT_EQ(other.exit_code, 0) << other.err;
   EXPECT_EQ(lines_of(other.out).back().substr(0, 8), "pool\tweb");
 }
 
 TEST(CliSimulate, what_it_cannot_play_is_status_2_and_says_where) {
-  for (const std::vector<std::string>& words : {std::vector<std::string>{},
-                                                {"--synthetic", "speed=3"},
-                                                {"--synthetic", "jobs=0"},
-                                                {"--synthetic", "queues=a:0"},
-                                                {"--synthetic", kLoad, "--set", "default"},
-                                                {"--synthetic", kLoad, "--set", "*={\"shards\":2}"},
-                                                {"--synthetic", kLoad, "--workers", "0"},
-                                                {"--synthetic", kLoad, "--workers", "many"},
-                                                {"--synthetic", kLoad, "--workers", "web:1"},
-                                                {"--synthetic", kLoad, "--pool", "web"},
-                                                {"--synthetic", kLoad, "--pool", "web={\"queue\":\"a\"}"},
-                                                {"--synthetic", "priorities=200", "--convention", "none"},
-                                                {"/nowhere.trace"}}) {
+  for (const std::vector<std::string>& words :
+       {std::vector<std::string>{},
+        {"--synthetic", "speed=3"},
+        {"--synthetic", "jobs=0"},
+        {"--synthetic", "queues=a:0"},
+        {"--synthetic", kLoad, "--set", "default"},
+        {"--synthetic", kLoad, "--set", "*={\"shards\":2}"},
+        {"--synthetic", kLoad, "--workers", "0"},
+        {"--synthetic", kLoad, "--workers", "many"},
+        {"--synthetic", kLoad, "--workers", "web:1"},
+        {"--synthetic", kLoad, "--pool", "web"},
+        {"--synthetic", kLoad, "--pool", "web={\"queue\":\"a\"}"},
+        {"--synthetic", "priorities=200", "--convention", "none"},
+        {"/nowhere.trace"}}) {
     const Finished done = simulate(words);
     EXPECT_EQ(done.exit_code, 2) << (words.empty() ? "" : words.back()) << done.err;
     EXPECT_NE(done.err, "");
@@ -148,9 +156,11 @@ TEST(CliRecord, a_living_segment_becomes_a_trace_that_simulate_plays) {
   ASSERT_TRUE(head.has_value());
   EXPECT_EQ(member(*head, "ojs_shm_trace"), "1") << *head;
   EXPECT_EQ(member(*head, "convention"), "ojs");
-  const std::string first = segment.enqueue({"-t", "mail.send", "--queue", "mail", "--priority", "1", "--meta",
-                                             "{\"tenant_id\":\"acme\"}", "-i", "[\"text\"]"});
-  segment.enqueue({"-t", "mail.send", "--queue", "mail", "--priority", "2", "--retry", "max_attempts=2,initial=1ms"});
+  const std::string first =
+      segment.enqueue({"-t", "mail.send", "--queue", "mail", "--priority", "1", "--meta",
+                       "{\"tenant_id\":\"acme\"}", "-i", "[\"text\"]"});
+  segment.enqueue({"-t", "mail.send", "--queue", "mail", "--priority", "2", "--retry",
+                   "max_attempts=2,initial=1ms"});
   ASSERT_EQ(segment.cli({"work", "--queue", "mail", "--count", "1", "--", "true"}).exit_code, 0);
   (void)segment.cli({"work", "--queue", "mail", "--count", "1", "--", "false"});
   ASSERT_EQ(segment.cli({"work", "--queue", "mail", "--count", "1", "--", "true"}).exit_code, 0);
@@ -162,7 +172,8 @@ TEST(CliRecord, a_living_segment_becomes_a_trace_that_simulate_plays) {
   }
   recording.signal(SIGTERM);
   EXPECT_EQ(recording.wait().exit_code, 0);
-  EXPECT_NE(segment.cli({"events"}).err.find("events are off"), std::string::npos) << "as it found them";
+  EXPECT_NE(segment.cli({"events"}).err.find("events are off"), std::string::npos)
+      << "as it found them";
 
   const std::string arrival = member(lines_of(lines).at(1), "arrival");
   EXPECT_EQ(member(arrival, "job"), first) << lines;
@@ -178,7 +189,8 @@ TEST(CliRecord, a_living_segment_becomes_a_trace_that_simulate_plays) {
 TEST(CliRecord, the_pools_of_the_segment_are_in_the_trace_as_they_last_were) {
   const LiveSegment segment;
   const auto set = [&](const char* queues) {
-    ASSERT_EQ(segment.cli({"pool", "set", "web", "--queue", queues, "--concurrency", "3"}).exit_code, 0);
+    ASSERT_EQ(
+        segment.cli({"pool", "set", "web", "--queue", queues, "--concurrency", "3"}).exit_code, 0);
   };
   set("mail:3,bulk:1");
   Process recording = segment.start_cli({"record", "--jobs", "2"});
@@ -201,7 +213,8 @@ TEST(CliRecord, stops_after_so_many_arrivals_and_looks_at_one_queue) {
   const LiveSegment segment;
   Process recording = segment.start_cli({"record", "--jobs", "2", "--queue", "mail"});
   ASSERT_TRUE(recording.read_line().has_value());
-  for (const char* queue : {"mail", "other", "mail"}) segment.enqueue({"-t", "a", "--queue", queue});
+  for (const char* queue : {"mail", "other", "mail"})
+    segment.enqueue({"-t", "a", "--queue", queue});
   const Finished done = recording.wait();
   EXPECT_EQ(done.exit_code, 0) << done.err;
   int arrivals = 0;

@@ -24,7 +24,8 @@ class CliStrategy : public testing::Test {
   void SetUp() override {
     std::string envelopes;
     for (const char* queue : {"critical", "default", "low"})
-      for (int i = 0; i < 8; ++i) envelopes += std::string(R"({"type":"a","args":[],"queue":")") + queue + "\"}\n";
+      for (int i = 0; i < 8; ++i)
+        envelopes += std::string(R"({"type":"a","args":[],"queue":")") + queue + "\"}\n";
     ASSERT_EQ(segment_.cli({"enqueue"}, envelopes).exit_code, 0);
   }
 
@@ -36,7 +37,8 @@ class CliStrategy : public testing::Test {
     const Finished done = segment_.cli(words);
     EXPECT_EQ(done.exit_code, 0) << done.err;
     Shares shares;
-    for (const std::string& line : lines_of(done.out)) ++shares[segment_.job(line.substr(0, 36), "result")];
+    for (const std::string& line : lines_of(done.out))
+      ++shares[segment_.job(line.substr(0, 36), "result")];
     return shares;
   }
 
@@ -57,7 +59,8 @@ class CliStrategy : public testing::Test {
 };
 
 TEST_F(CliStrategy, PRI_S9_weighted_by_flags) {
-  EXPECT_EQ(eight({"--strategy", "weighted", "--queue", "critical:5", "--queue", "default:2", "--queue", "low:1"}),
+  EXPECT_EQ(eight({"--strategy", "weighted", "--queue", "critical:5", "--queue", "default:2",
+                   "--queue", "low:1"}),
             kWeighted);
 }
 
@@ -87,7 +90,8 @@ TEST_F(CliStrategy, PRI_S10_the_same_as_toml) {
 }
 
 TEST_F(CliStrategy, flags_win_over_the_file) {
-  const std::string file = config(R"({"queues":["low",{"name":"default","weight":2}],"strategy":"weighted"})");
+  const std::string file =
+      config(R"({"queues":["low",{"name":"default","weight":2}],"strategy":"weighted"})");
   EXPECT_EQ(eight({"--config", file, "--strategy", "strict", "--queue", "critical,low"}), kStrict);
 }
 

@@ -27,14 +27,16 @@ std::string without_head(const std::string& text) { return text.substr(text.find
 
 /// Without what an import changes: fences go on, and the order of fetching is told by the lines.
 std::string without_fences(std::string text) {
-  for (std::size_t at = text.find("\"fence\":"); at != std::string::npos; at = text.find("\"fence\":", at))
+  for (std::size_t at = text.find("\"fence\":"); at != std::string::npos;
+       at = text.find("\"fence\":", at))
     text.erase(at, text.find(',', at) + 1 - at);
   return text;
 }
 
 TEST(CliTransfer, an_export_goes_into_a_new_segment_and_comes_out_the_same) {
   const LiveSegment from, to;
-  for (const char* priority : {"low", "high", "critical", "9"}) from.enqueue({"-t", "a.b", "--priority", priority});
+  for (const char* priority : {"low", "high", "critical", "9"})
+    from.enqueue({"-t", "a.b", "--priority", priority});
   from.enqueue({"-t", "a.b", "--queue", "mail", "--delay", "10h", "-i", "{\"x\":[1,2]}"});
   from.cli({"queue", "set", "mail", "--max-depth", "5"});
   from.cli({"pool", "set", "web", "--queue", "mail:3,default:1", "--concurrency", "7"});
@@ -46,23 +48,29 @@ TEST(CliTransfer, an_export_goes_into_a_new_segment_and_comes_out_the_same) {
   const Finished in = to.cli({"import", "-", "--json"}, out.out);
   ASSERT_EQ(in.exit_code, 0) << in.err;
   EXPECT_EQ(in.out,
-            "{\"jobs\":5,\"existing\":0,\"refused\":0,\"queues\":2,\"default_priorities\":0,\"defaulted\":0,"
+            "{\"jobs\":5,\"existing\":0,\"refused\":0,\"queues\":2,\"default_priorities\":0,"
+            "\"defaulted\":0,"
             "\"clamped\":0,\"pools\":1,\"limits\":1,\"displaced\":0}\n");
-  EXPECT_EQ(without_fences(without_head(to.cli({"export"}).out)), without_fences(without_head(out.out)));
+  EXPECT_EQ(without_fences(without_head(to.cli({"export"}).out)),
+            without_fences(without_head(out.out)));
   const Finished again = to.cli({"import", "-"}, out.out);
   EXPECT_EQ(again.exit_code, 0);
   EXPECT_THAT(again.out, testing::StartsWith("jobs\t0\nexisting\t5\n"));
   EXPECT_EQ(to.cli({"audit"}).exit_code, 0);
 }
 
-TEST(CliTransfer, QO_17_jobs_move_to_qo_by_rank_and_those_without_priority_are_normal_and_behind_the_normal_ones) {
+TEST(
+    CliTransfer,
+    QO_17_jobs_move_to_qo_by_rank_and_those_without_priority_are_normal_and_behind_the_normal_ones) {
   const LiveSegment from, to({"--convention", "qo"});
   const std::string high = from.enqueue({"-t", "a", "--priority", "high"});
-  const std::string normal = from.enqueue({"-t", "a", "--priority", "127"});  // 127 ranks behind the first, as 128 is
+  // 127 ranks behind the first, as 128 is
+  const std::string normal = from.enqueue({"-t", "a", "--priority", "127"});
   const std::string file = from.folder() / "export", bare = "01961234-5678-7abc-8def-000000000001";
   const std::string text = from.cli({"export"}).out;
   const std::size_t head = text.find('\n') + 1;
-  std::ofstream(file) << text.substr(0, head) << "{\"job\":{\"type\":\"a\",\"id\":\"" << bare << "\"}}\n"
+  std::ofstream(file) << text.substr(0, head) << "{\"job\":{\"type\":\"a\",\"id\":\"" << bare
+                      << "\"}}\n"
                       << text.substr(head);
   const Finished done = to.cli({"import", file, "--json"});
   ASSERT_EQ(done.exit_code, 0) << done.err;
@@ -70,7 +78,8 @@ TEST(CliTransfer, QO_17_jobs_move_to_qo_by_rank_and_those_without_priority_are_n
   EXPECT_EQ(to.job(high, "priority"), "254");
   EXPECT_EQ(to.job(bare, "priority"), "128");
   std::vector<std::string> ids;
-  for (const std::string& line : lines_of(to.cli({"list", "--json"}).out)) ids.push_back(member(line, "id"));
+  for (const std::string& line : lines_of(to.cli({"list", "--json"}).out))
+    ids.push_back(member(line, "id"));
   EXPECT_EQ(ids, (std::vector<std::string>{high, normal, bare}));
 }
 
@@ -128,13 +137,16 @@ TEST(CliTransfer, a_segment_of_another_format_is_refused_with_the_two_commands_t
   std::ofstream(file) << bytes;
   for (const std::vector<std::string>& words :
        {std::vector<std::string>{"stats"}, {"enqueue", "-t", "a"}, {"export"}}) {
-    std::vector<std::string> command = {program("ojs-shm"), "--name", name, "--dir", segment.folder().path()};
+    std::vector<std::string> command = {program("ojs-shm"), "--name", name, "--dir",
+                                        segment.folder().path()};
     command.insert(command.end(), words.begin(), words.end());
     const Finished done = run(command);
     EXPECT_EQ(done.exit_code, 3) << words.front();
     EXPECT_THAT(done.err, HasSubstr("has segment format 99"));
-    EXPECT_THAT(done.err, HasSubstr("`ojs-shm export old --dir " + segment.folder().path() + " > old.ndjson`"));
-    EXPECT_THAT(done.err, HasSubstr("`ojs-shm import old.ndjson --name NEW --dir " + segment.folder().path() + "`"));
+    EXPECT_THAT(done.err, HasSubstr("`ojs-shm export old --dir " + segment.folder().path() +
+                                    " > old.ndjson`"));
+    EXPECT_THAT(done.err, HasSubstr("`ojs-shm import old.ndjson --name NEW --dir " +
+                                    segment.folder().path() + "`"));
   }
 }
 
@@ -142,8 +154,8 @@ TEST(CliTransfer, another_convention_is_refused_with_the_same_commands) {
   LiveSegment segment;
   segment.broker().signal(SIGKILL);
   segment.broker().wait();
-  const Finished other =
-      run({program("ojs-shm-broker"), "--name", "test", "--dir", segment.folder().path(), "--convention", "qo"});
+  const Finished other = run({program("ojs-shm-broker"), "--name", "test", "--dir",
+                              segment.folder().path(), "--convention", "qo"});
   EXPECT_EQ(other.exit_code, 3);
   EXPECT_THAT(other.err, HasSubstr("ojs-shm import test.ndjson --name NEW"));
 }

@@ -20,7 +20,8 @@
 namespace ojs_shm::test {
 namespace {
 
-std::vector<std::string> shell_worker(const std::string& script, std::vector<std::string> flags = {}) {
+std::vector<std::string> shell_worker(const std::string& script,
+                                      std::vector<std::string> flags = {}) {
   std::vector<std::string> words = {"work"};
   words.insert(words.end(), flags.begin(), flags.end());
   words.insert(words.end(), {"--", "sh", "-c", script});
@@ -38,7 +39,8 @@ std::string text_in(const std::string& path) {
 bool gone(pid_t pid) {
   const std::string stat = text_in("/proc/" + std::to_string(pid) + "/stat");
   const auto name_end = stat.rfind(')');
-  return name_end == std::string::npos || std::string("ZX").find(stat[name_end + 2]) != std::string::npos;
+  return name_end == std::string::npos ||
+         std::string("ZX").find(stat[name_end + 2]) != std::string::npos;
 }
 
 TEST(CliWork, the_first_commands_of_the_readme_run_as_printed) {
@@ -48,7 +50,8 @@ TEST(CliWork, the_first_commands_of_the_readme_run_as_printed) {
   const std::string block = readme.substr(begin + 6, readme.find("```", begin + 6) - begin - 6);
   ASSERT_NE(block.find("--wait"), std::string::npos) << block;
   const std::string operations = text_in(OJS_SHM_SOURCE_DIR "/docs/operations.md");
-  for (const std::string& line : lines_of(block)) EXPECT_NE(operations.find(line), std::string::npos) << line;
+  for (const std::string& line : lines_of(block))
+    EXPECT_NE(operations.find(line), std::string::npos) << line;
 
   const ScratchDirectory folder;
   std::ofstream(folder / "send-mail") << "#!/bin/sh\nexec cat\n";
@@ -57,23 +60,28 @@ TEST(CliWork, the_first_commands_of_the_readme_run_as_printed) {
   options.directory = folder.path();
   const char* path = std::getenv("PATH");
   const std::string programs = std::filesystem::path(program("ojs-shm")).parent_path();
-  options.environment = {{"OJS_SHM_DIR", folder.path()}, {"PATH", programs + ":" + (path != nullptr ? path : "")}};
+  options.environment = {{"OJS_SHM_DIR", folder.path()},
+                         {"PATH", programs + ":" + (path != nullptr ? path : "")}};
   // timeout(1) ends the whole group, so that nothing of it stays when the block hangs.
-  const Finished done = run(
-      {"timeout", "25", "sh", "-c", block + "status=$?; jobs -p >pids; kill $(cat pids); wait; exit $status"}, options);
+  const Finished done =
+      run({"timeout", "25", "sh", "-c",
+           block + "status=$?; jobs -p >pids; kill $(cat pids); wait; exit $status"},
+          options);
   EXPECT_EQ(done.exit_code, 0) << done.err;
   EXPECT_NE(done.out.find("[{\"to\":\"a@b.c\"}]\n"), std::string::npos) << done.out << done.err;
 }
 
 TEST(CliWork, gives_args_on_stdin_and_the_job_in_the_environment_and_keeps_stdout_as_the_result) {
   const LiveSegment segment;
-  const std::string id =
-      segment.enqueue({"-t", "mail.send", "--queue", "mail", "-i", "{\"to\":\"x\"}", "--priority", "1"});
-  const Finished done = segment.cli(shell_worker(
-      "printf "
-      "'{\"args\":%s,\"id\":\"%s\",\"type\":\"%s\",\"attempt\":%s,\"fence\":%s,\"queue\":\"%s\",\"priority\":%s}' "
-      "\"$(cat)\" \"$OJS_JOB_ID\" \"$OJS_TYPE\" \"$OJS_ATTEMPT\" \"$OJS_FENCE\" \"$OJS_QUEUE\" \"$OJS_PRIORITY\"",
-      {"--queue", "mail", "--until-empty"}));
+  const std::string id = segment.enqueue(
+      {"-t", "mail.send", "--queue", "mail", "-i", "{\"to\":\"x\"}", "--priority", "1"});
+  const Finished done =
+      segment.cli(shell_worker("printf "
+                               "'{\"args\":%s,\"id\":\"%s\",\"type\":\"%s\",\"attempt\":%s,"
+                               "\"fence\":%s,\"queue\":\"%s\",\"priority\":%s}' "
+                               "\"$(cat)\" \"$OJS_JOB_ID\" \"$OJS_TYPE\" \"$OJS_ATTEMPT\" "
+                               "\"$OJS_FENCE\" \"$OJS_QUEUE\" \"$OJS_PRIORITY\"",
+                               {"--queue", "mail", "--until-empty"}));
   ASSERT_EQ(done.exit_code, 0) << done.err;
   const std::string result = segment.job(id, "result");
   EXPECT_EQ(member(result, "args"), "[{\"to\":\"x\"}]");
@@ -127,7 +135,8 @@ TEST(CliWork, another_exit_code_fails_the_job_with_the_end_of_its_stderr) {
 
 TEST(CliWork, a_failed_job_is_tried_again_until_it_succeeds) {
   const LiveSegment segment;
-  const std::string id = segment.enqueue({"-t", "a", "--retry", "max_attempts=5,initial=20ms,jitter=false"});
+  const std::string id =
+      segment.enqueue({"-t", "a", "--retry", "max_attempts=5,initial=20ms,jitter=false"});
   Process worker = segment.start_cli(shell_worker("test $OJS_ATTEMPT -ge 3 && echo $OJS_FENCE"));
   EXPECT_TRUE(segment.becomes(id, "completed"));
   EXPECT_EQ(segment.job(id, "attempt"), "3");
@@ -151,11 +160,13 @@ TEST(CliWork, a_final_exit_code_ends_the_tries_and_a_signal_is_a_failure_too) {
 TEST(CliWork, a_final_exit_code_that_no_failure_has_is_refused) {
   const LiveSegment segment;
   for (const char* codes : {"0", "300", "256", "64,300", "-1", "1000000000000", "no", "1.5"}) {
-    const Finished done = segment.cli({"work", "--until-empty", "--final-exit", codes, "--", "true"});
+    const Finished done =
+        segment.cli({"work", "--until-empty", "--final-exit", codes, "--", "true"});
     EXPECT_EQ(done.exit_code, 2) << codes;
     EXPECT_NE(done.err.find("1 to 255"), std::string::npos) << codes << ": " << done.err;
   }
-  EXPECT_EQ(segment.cli({"work", "--until-empty", "--final-exit", "1,255", "--", "true"}).exit_code, 0);
+  EXPECT_EQ(segment.cli({"work", "--until-empty", "--final-exit", "1,255", "--", "true"}).exit_code,
+            0);
 }
 
 TEST(CliWork, a_count_that_64_bits_do_not_hold_is_refused) {
@@ -165,7 +176,9 @@ TEST(CliWork, a_count_that_64_bits_do_not_hold_is_refused) {
     EXPECT_EQ(done.exit_code, 2) << count;
     EXPECT_NE(done.err.find(count), std::string::npos) << done.err;
   }
-  EXPECT_EQ(segment.cli({"work", "--until-empty", "--count", "18446744073709551615", "--", "true"}).exit_code, 0);
+  EXPECT_EQ(segment.cli({"work", "--until-empty", "--count", "18446744073709551615", "--", "true"})
+                .exit_code,
+            0);
 }
 
 TEST(CliWork, stops_after_count_jobs_and_takes_the_best_first) {
@@ -181,10 +194,12 @@ TEST(CliWork, runs_as_many_at_once_as_asked) {
   const LiveSegment segment;
   for (int i = 0; i < 3; ++i) segment.enqueue({"-t", "a"});
   // Each waits until all three are there, so that one after the other would never end.
-  const std::string script = "touch $DIR/here.$OJS_JOB_ID; while [ $(ls $DIR | grep -c here) -lt 3 ]; do :; done";
+  const std::string script =
+      "touch $DIR/here.$OJS_JOB_ID; while [ $(ls $DIR | grep -c here) -lt 3 ]; do :; done";
   ProcessOptions options;
   options.environment = {{"DIR", segment.folder().path()}};
-  Process worker = segment.start_cli(shell_worker(script, {"--concurrency", "3", "--until-empty"}), options);
+  Process worker =
+      segment.start_cli(shell_worker(script, {"--concurrency", "3", "--until-empty"}), options);
   EXPECT_EQ(worker.wait().exit_code, 0);
   EXPECT_EQ(lines_of(segment.cli({"list", "--state", "completed"}).out).size(), 3U);
 }
@@ -194,7 +209,8 @@ TEST(CliWork, sigterm_lets_the_running_command_finish) {
   const std::string id = segment.enqueue({"-t", "a"});
   const std::string next = segment.enqueue({"-t", "a"});
   const std::string go = segment.folder() / "go";
-  Process worker = segment.start_cli(shell_worker("while ! test -e " + go + "; do :; done; echo done"));
+  Process worker =
+      segment.start_cli(shell_worker("while ! test -e " + go + "; do :; done; echo done"));
   ASSERT_TRUE(segment.becomes(id, "active"));
   worker.signal(SIGTERM);
   std::ofstream(go) << "";
@@ -217,13 +233,15 @@ TEST(CliWork, sigterm_that_came_before_the_command_ended_takes_no_further_job) {
   ASSERT_EQ(::ptrace(PTRACE_INTERRUPT, worker.pid(), 0, 0), 0);
   ASSERT_EQ(::waitpid(worker.pid(), nullptr, __WALL), worker.pid());
   const auto threads = [&] {
-    const std::filesystem::directory_iterator each("/proc/" + std::to_string(worker.pid()) + "/task");
+    const std::filesystem::directory_iterator each("/proc/" + std::to_string(worker.pid()) +
+                                                   "/task");
     return std::distance(each, {});
   };
   const auto before = threads();
   worker.signal(SIGTERM);
   std::ofstream(go) << "";
-  EXPECT_TRUE(eventually([&] { return threads() < before || segment.job(next, "state") != "available"; }));
+  EXPECT_TRUE(
+      eventually([&] { return threads() < before || segment.job(next, "state") != "available"; }));
   EXPECT_EQ(segment.job(id, "state"), "completed");
   EXPECT_EQ(segment.job(next, "state"), "available");
   ASSERT_EQ(::ptrace(PTRACE_DETACH, worker.pid(), 0, 0), 0);
@@ -247,8 +265,8 @@ TEST(CliWork, a_cancelled_job_s_command_gets_sigterm) {
   const LiveSegment segment;
   const std::string id = segment.enqueue({"-t", "a"});
   const std::string note = segment.folder() / "note";
-  Process worker = segment.start_cli(
-      shell_worker("trap 'echo asked > " + note + "; exit 1' TERM; touch " + note + "; while :; do :; done"));
+  Process worker = segment.start_cli(shell_worker(
+      "trap 'echo asked > " + note + "; exit 1' TERM; touch " + note + "; while :; do :; done"));
   ASSERT_TRUE(eventually([&] { return std::filesystem::exists(note); }));
   EXPECT_EQ(segment.cli({"cancel", id}).exit_code, 0);
   EXPECT_TRUE(eventually([&] { return text_in(note) == "asked\n"; }));
@@ -263,8 +281,8 @@ TEST(CliWork, a_command_that_ignores_sigterm_is_killed_after_the_grace_time) {
   const LiveSegment segment;
   const std::string id = segment.enqueue({"-t", "a"});
   const std::string note = segment.folder() / "note";
-  Process worker =
-      segment.start_cli(shell_worker("trap '' TERM; echo $$ > " + note + "; while :; do :; done", {"--grace", "50ms"}));
+  Process worker = segment.start_cli(shell_worker(
+      "trap '' TERM; echo $$ > " + note + "; while :; do :; done", {"--grace", "50ms"}));
   ASSERT_TRUE(eventually([&] { return text_in(note).ends_with('\n'); }));
   EXPECT_EQ(segment.cli({"cancel", id}).exit_code, 0);
   const pid_t command = std::stoi(text_in(note));
@@ -275,7 +293,8 @@ TEST(CliWork, a_killed_worker_takes_its_command_along_and_the_job_runs_again) {
   const LiveSegment segment;
   const std::string id = segment.enqueue({"-t", "a", "--retry", "max_attempts=5"});
   const std::string note = segment.folder() / "note";
-  Process worker = segment.start_cli(shell_worker("echo $$ > " + note + "; exec tail -f /dev/null"));
+  Process worker =
+      segment.start_cli(shell_worker("echo $$ > " + note + "; exec tail -f /dev/null"));
   ASSERT_TRUE(eventually([&] { return text_in(note).ends_with('\n'); }));
   const pid_t command = std::stoi(text_in(note));
   worker.signal(SIGKILL);
@@ -285,7 +304,8 @@ TEST(CliWork, a_killed_worker_takes_its_command_along_and_the_job_runs_again) {
   EXPECT_EQ(second.wait().exit_code, 0);
   EXPECT_EQ(segment.job(id, "state"), "completed");
   EXPECT_EQ(segment.job(id, "attempt"), "2");
-  EXPECT_NE(segment.job(id, "errors").find("holder_died"), std::string::npos) << segment.job(id, "errors");
+  EXPECT_NE(segment.job(id, "errors").find("holder_died"), std::string::npos)
+      << segment.job(id, "errors");
 }
 
 TEST(CliWork, beats_while_its_command_runs_so_that_the_lease_never_ends) {
@@ -294,7 +314,8 @@ TEST(CliWork, beats_while_its_command_runs_so_that_the_lease_never_ends) {
   const std::string go = segment.folder() / "go";
   Process worker = segment.start_cli(shell_worker("while ! test -e " + go + "; do :; done"));
   ASSERT_TRUE(segment.becomes(id, "active"));
-  // Other jobs come due after several of its leases have passed, by the same clock; it must still be held then.
+  // Other jobs come due after several of its leases have passed, by the same clock; it must still
+  // be held then.
   const std::string clock = segment.enqueue({"-t", "a", "--queue", "clock", "--delay", "700ms"});
   ASSERT_TRUE(segment.becomes(clock, "available"));
   EXPECT_EQ(segment.job(id, "state"), "active");
@@ -305,8 +326,10 @@ TEST(CliWork, beats_while_its_command_runs_so_that_the_lease_never_ends) {
 
 TEST(CliWork, a_command_longer_than_its_timeout_is_stopped) {
   const LiveSegment segment;
-  const std::string id = segment.enqueue({"-t", "a", "--timeout", "100ms", "--retry", "max_attempts=1"});
-  Process worker = segment.start_cli(shell_worker("exec tail -f /dev/null", {"--grace", "50ms", "--count", "1"}));
+  const std::string id =
+      segment.enqueue({"-t", "a", "--timeout", "100ms", "--retry", "max_attempts=1"});
+  Process worker = segment.start_cli(
+      shell_worker("exec tail -f /dev/null", {"--grace", "50ms", "--count", "1"}));
   EXPECT_TRUE(segment.becomes(id, "discarded"));
   EXPECT_EQ(segment.job(id, "error.code"), "timeout");
   const Finished done = worker.wait();
@@ -324,7 +347,8 @@ TEST(CliWork, a_result_longer_than_the_segment_takes_fails_the_job_for_good) {
 
 TEST(CliWork, a_command_need_not_read_its_args) {
   const LiveSegment segment;
-  const Finished sent = segment.cli({"enqueue"}, "{\"type\":\"a\",\"args\":[\"" + std::string(300'000, 'x') + "\"]}\n");
+  const Finished sent = segment.cli(
+      {"enqueue"}, "{\"type\":\"a\",\"args\":[\"" + std::string(300'000, 'x') + "\"]}\n");
   const std::string id = lines_of(sent.out).at(0);
   EXPECT_EQ(segment.cli({"work", "--until-empty", "--", "true"}).exit_code, 0);
   EXPECT_EQ(segment.job(id, "state"), "completed");
@@ -332,7 +356,8 @@ TEST(CliWork, a_command_need_not_read_its_args) {
 
 TEST(CliWork, large_args_arrive_whole) {
   const LiveSegment segment;
-  const std::string id = segment.enqueue({"-t", "a", "-i", "\"" + std::string(100'000, 'x') + "\""});
+  const std::string id =
+      segment.enqueue({"-t", "a", "-i", "\"" + std::string(100'000, 'x') + "\""});
   EXPECT_EQ(segment.cli({"work", "--until-empty", "--", "wc", "-c"}).exit_code, 0);
   EXPECT_EQ(segment.job(id, "result"), "100004");
 }
@@ -350,7 +375,8 @@ TEST(CliWork, takes_queues_from_left_to_right) {
   const LiveSegment segment;
   const std::string second = segment.enqueue({"-t", "a", "--queue", "second", "--priority", "0"});
   const std::string first = segment.enqueue({"-t", "a", "--queue", "first", "--priority", "9"});
-  EXPECT_EQ(segment.cli({"work", "--queue", "first,second", "--count", "1", "--", "true"}).exit_code, 0);
+  EXPECT_EQ(
+      segment.cli({"work", "--queue", "first,second", "--count", "1", "--", "true"}).exit_code, 0);
   EXPECT_EQ(segment.job(first, "state"), "completed");
   EXPECT_EQ(segment.job(second, "state"), "available");
 }
@@ -361,7 +387,8 @@ TEST(CliWork, refuses_to_start_without_a_command_that_can_run) {
   EXPECT_EQ(segment.cli({"work", "--", "no-such-command-anywhere"}).exit_code, 2);
   EXPECT_EQ(segment.cli({"work", "--concurrency", "0", "--", "true"}).exit_code, 2);
   const std::string id = segment.enqueue({"-t", "a"});
-  EXPECT_EQ(segment.cli({"work", "--until-empty", "--", segment.folder().path()}).exit_code, 2) << "a directory";
+  EXPECT_EQ(segment.cli({"work", "--until-empty", "--", segment.folder().path()}).exit_code, 2)
+      << "a directory";
   EXPECT_EQ(segment.job(id, "attempt"), "0");
 }
 
@@ -386,17 +413,21 @@ TEST(CliWork, refuses_numbers_that_do_not_fit_instead_of_wrapping_them) {
 TEST(CliWork, names_queues_that_do_not_exist_and_makes_none) {
   const LiveSegment segment({"--max-queues", "4"});
   segment.enqueue({"-t", "a"});
-  const Finished typo = segment.cli({"work", "--queue", "default,defualt,c,d,e", "--until-empty", "--", "true"});
+  const Finished typo =
+      segment.cli({"work", "--queue", "default,defualt,c,d,e", "--until-empty", "--", "true"});
   EXPECT_EQ(typo.exit_code, 0) << typo.err;
-  EXPECT_NE(typo.err.find("there is no queue 'defualt' yet (did you mean 'default'?); its first job makes it\n"),
-            std::string::npos)
+  EXPECT_NE(
+      typo.err.find(
+          "there is no queue 'defualt' yet (did you mean 'default'?); its first job makes it\n"),
+      std::string::npos)
       << typo.err;
   EXPECT_EQ(lines_of(segment.cli({"queue", "list"}).out).size(), 1U) << "none was made";
 }
 
 TEST(CliWork, takes_from_a_queue_from_its_first_job_on) {
   for (const std::vector<std::string>& flags :
-       {std::vector<std::string>{"--queue", "late"}, {"--queue", "late:2,later:1", "--strategy", "weighted"}}) {
+       {std::vector<std::string>{"--queue", "late"},
+        {"--queue", "late:2,later:1", "--strategy", "weighted"}}) {
     const LiveSegment segment;
     std::vector<std::string> words = {"work", "--count", "1"};
     words.insert(words.end(), flags.begin(), flags.end());
@@ -414,8 +445,8 @@ TEST(CliWork, a_report_that_nobody_takes_does_not_stop_the_jobs) {
   std::string input;
   for (int i = 0; i < 200; ++i) input += "{\"type\":\"a\",\"args\":[]}\n";
   ASSERT_EQ(segment.cli({"enqueue"}, input).exit_code, 0);
-  run({"sh", "-c", "exec \"$0\" work --dir \"$1\" --name test --until-empty -- true >/dev/full", program("ojs-shm"),
-       segment.folder().path()});
+  run({"sh", "-c", "exec \"$0\" work --dir \"$1\" --name test --until-empty -- true >/dev/full",
+       program("ojs-shm"), segment.folder().path()});
   EXPECT_EQ(lines_of(segment.cli({"list", "--state", "completed"}).out).size(), 200U);
 }
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A pool of a segment runs out: the error tells its true use and what to set, and whoever sets it gets at least twice
-// the room. Method: fill the pool, take the flags out of the message as a person would, start a broker with them.
+// A pool of a segment runs out: the error tells its true use and what to set, and whoever sets it
+// gets at least twice the room. Method: fill the pool, take the flags out of the message as a
+// person would, start a broker with them.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -25,7 +26,8 @@ using testing::HasSubstr;
 std::vector<std::string> flags_in(const std::string& advice) {
   const auto begin = advice.rfind("with --");
   if (begin == std::string::npos) return {};
-  std::istringstream words(advice.substr(begin + 5, advice.find_first_of(";,\"", begin) - begin - 5));
+  std::istringstream words(
+      advice.substr(begin + 5, advice.find_first_of(";,\"", begin) - begin - 5));
   std::vector<std::string> flags;
   for (std::string word; words >> word;) flags.push_back(word);
   return flags;
@@ -40,14 +42,16 @@ PoolInfo pool_of(const LiveSegment& segment, const std::string& name) {
   return {};
 }
 
-void expect_true_use_and_good_advice(const LiveSegment& segment, const Error& error, const std::string& pool) {
+void expect_true_use_and_good_advice(const LiveSegment& segment, const Error& error,
+                                     const std::string& pool) {
   EXPECT_EQ(error.code, Code::kSegmentFull) << error.message;
   EXPECT_EQ(error.subject, pool) << error.message;
   EXPECT_EQ(error.unit, pool);
   const PoolInfo full = pool_of(segment, pool);
   EXPECT_EQ(error.depth, full.used) << error.message;
   EXPECT_EQ(error.bound, full.capacity);
-  EXPECT_THAT(error.message, HasSubstr(std::to_string(full.used) + " of " + std::to_string(full.capacity)));
+  EXPECT_THAT(error.message,
+              HasSubstr(std::to_string(full.used) + " of " + std::to_string(full.capacity)));
   const std::vector<std::string> flags = flags_in(error.message);
   ASSERT_FALSE(flags.empty()) << error.message;
   const LiveSegment larger(flags);
@@ -94,7 +98,8 @@ TEST(Exhaustion, of_queues) {
 
 TEST(Exhaustion, of_levels) {
   const LiveSegment segment(
-      {"--slots", "34000", "--max-queues", "130", "--max-tenants", "2"});  // more than can have all levels
+      // more than can have all levels
+      {"--slots", "34000", "--max-queues", "130", "--max-tenants", "2"});
   Producer producer = Producer::attach(segment.where()).value();
   std::string queue;
   const Error error = fill(producer, [&](int i) {
@@ -132,8 +137,10 @@ TEST(Exhaustion, of_handles) {
   EXPECT_EQ(member(refused.err, "error.bound"), "10") << refused.err;
   const Finished doctor = segment.cli({"doctor"});
   EXPECT_THAT(doctor.out, HasSubstr("pool handles\tproblem\t10 of 10 used"));
-  EXPECT_THAT(doctor.out,
-              HasSubstr("make the next one with --handles 20 --slots 500, or end producers or workers now"));
+  EXPECT_THAT(
+      doctor.out,
+      HasSubstr(
+          "make the next one with --handles 20 --slots 500, or end producers or workers now"));
   expect_true_use_and_good_advice(segment, error, "handles");
 }
 
@@ -144,7 +151,8 @@ TEST(Exhaustion, what_is_advised_doubles_each_pool_or_nearly) {
   for (const PoolInfo& pool : pools) {
     if (pool.name == "parts") continue;  // it has two sizes, and this is the larger one
     const LiveSegment larger(flags_in("with " + pool.larger));
-    EXPECT_GE(pool_of(larger, pool.name).capacity, pool.capacity * 19 / 10) << pool.name << ": " << pool.larger;
+    EXPECT_GE(pool_of(larger, pool.name).capacity, pool.capacity * 19 / 10)
+        << pool.name << ": " << pool.larger;
   }
 }
 
@@ -154,17 +162,18 @@ std::string chosen(const LiveSegment& segment) {
   struct stat file {};
   EXPECT_EQ(::stat(info.path.c_str(), &file), 0);
   std::ostringstream text;
-  text << info.convention << ' ' << info.max_body_bytes << ' ' << info.retention_ms << ' ' << std::oct
-       << (file.st_mode & 0777);
+  text << info.convention << ' ' << info.max_body_bytes << ' ' << info.retention_ms << ' '
+       << std::oct << (file.st_mode & 0777);
   return text.str();
 }
 
 TEST(Exhaustion, what_is_advised_is_taken_by_a_broker_and_gives_no_less_of_anything) {
   const std::vector<std::vector<std::string>> segments = {
       {"--slots", "20", "--max-queues", "1", "--max-body", "2000", "--handles", "4"},
-      {"--slots", "100", "--size", "3M", "--max-queues", "2", "--max-tenants", "6", "--max-body", "1000", "--handles",
-       "3"},
-      {"--slots", "300", "--size", "6M", "--convention", "qo", "--retention", "90s", "--mode", "0600"},
+      {"--slots", "100", "--size", "3M", "--max-queues", "2", "--max-tenants", "6", "--max-body",
+       "1000", "--handles", "3"},
+      {"--slots", "300", "--size", "6M", "--convention", "qo", "--retention", "90s", "--mode",
+       "0600"},
       {"--size", "4M", "--max-body", "64K", "--convention", "ojs-core"}};
   for (const std::vector<std::string>& flags : segments) {
     const LiveSegment segment(flags);
@@ -179,14 +188,16 @@ TEST(Exhaustion, what_is_advised_is_taken_by_a_broker_and_gives_no_less_of_anyth
       EXPECT_EQ(chosen(larger), chosen(segment));
       const SegmentInfo after = Observer::attach(larger.where()).value().segment_info();
       for (std::size_t i = 0; i < before.pools.size(); ++i)
-        EXPECT_GE(after.pools[i].capacity, before.pools[i].capacity + (before.pools[i].name == pool.name ? 1 : 0))
+        EXPECT_GE(after.pools[i].capacity,
+                  before.pools[i].capacity + (before.pools[i].name == pool.name ? 1 : 0))
             << before.pools[i].name;
     }
   }
 }
 
 TEST(Exhaustion, of_blocks_in_a_segment_of_small_bodies_gives_advice_as_printed) {
-  const LiveSegment segment({"--slots", "20", "--max-queues", "1", "--max-body", "2000", "--handles", "4"});
+  const LiveSegment segment(
+      {"--slots", "20", "--max-queues", "1", "--max-body", "2000", "--handles", "4"});
   Producer producer = Producer::attach(segment.where()).value();
   const std::string args = "[\"" + std::string(1'990, 'x') + "\"]";
   const Error error = fill(producer, [&](int) { return JobSpec{.type = "a", .args = args}; });
@@ -201,11 +212,13 @@ TEST(Exhaustion, of_a_segment_of_defaults_names_nothing_else) {
   EXPECT_EQ(pool_of(segment, "queues").larger, "--max-queues 128");
   EXPECT_EQ(pool_of(segment, "slots").larger.rfind("--slots 204800 --size ", 0), 0U);
   const LiveSegment half({"--slots", "500", "--max-queues", "32"});
-  EXPECT_EQ(pool_of(half, "queues").larger, "--max-queues 64 --slots 500") << "what changes is named, default or not";
+  EXPECT_EQ(pool_of(half, "queues").larger, "--max-queues 64 --slots 500")
+      << "what changes is named, default or not";
 }
 
 TEST(Exhaustion, what_no_segment_can_have_more_of_is_not_advised) {
-  const LiveSegment segment({"--slots", "40000", "--max-queues", "300"});  // as many levels as there can be
+  // as many levels as there can be
+  const LiveSegment segment({"--slots", "40000", "--max-queues", "300"});
   EXPECT_EQ(pool_of(segment, "levels").larger, "");
   EXPECT_EQ(pool_of(segment, "queues").larger, "--max-queues 600 --slots 40000");
   EXPECT_EQ(pool_of(segment, "parts").larger, "");

@@ -11,8 +11,8 @@ namespace {
 
 using RuntimeDrain = RuntimeTest;
 
-// Two jobs with the same short lease: nobody looks after the one, so its lease ends again and again; by then the
-// other would have been lost as often if the runtime did not extend its lease.
+// Two jobs with the same short lease: nobody looks after the one, so its lease ends again and
+// again; by then the other would have been lost as often if the runtime did not extend its lease.
 TEST_F(RuntimeDrain, a_lease_lasts_as_long_as_its_handler) {
   RuntimeOptions options;
   options.worker.queues = {"looked-after"};
@@ -88,7 +88,8 @@ TEST_F(RuntimeDrain, what_still_runs_after_the_grace_time_is_given_back) {
   RuntimeOptions options;
   options.grace = std::chrono::milliseconds(20);
   // Shared, because this handler outlives run().
-  const auto begun = std::make_shared<Tally>(), go_on = std::make_shared<Tally>(), ended = std::make_shared<Tally>();
+  const auto begun = std::make_shared<Tally>(), go_on = std::make_shared<Tally>(),
+             ended = std::make_shared<Tally>();
   Runtime pool = runtime(options);
   ASSERT_TRUE(pool.handle("stuck", [=](JobContext& context) {
     begun->add();
@@ -110,7 +111,8 @@ TEST_F(RuntimeDrain, what_still_runs_after_the_grace_time_is_given_back) {
   EXPECT_EQ(now(id).state, State::kAvailable);
   EXPECT_EQ(now(id).attempt, 0) << "an attempt that was given back does not count";
 
-  // Another one runs it while the first handler still hangs; what that one returns in the end is nobody's any more.
+  // Another one runs it while the first handler still hangs; what that one returns in the end is
+  // nobody's any more.
   auto worker = Worker::attach(*segment_, WorkerOptions{});
   ASSERT_TRUE(worker.ok());
   Job job;

@@ -118,7 +118,8 @@ class RuntimeTest : public ::testing::Test {
 /// run() in a thread of its own; stops and joins at the end of a test, however it ends.
 class Running {
  public:
-  explicit Running(Runtime& runtime) : runtime_(runtime), thread_([this] { status_ = runtime_.run(); }) {}
+  explicit Running(Runtime& runtime)
+      : runtime_(runtime), thread_([this] { status_ = runtime_.run(); }) {}
   ~Running() { (void)stop(); }
   Status stop() {
     runtime_.stop();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a Runtime does with one job after the other: which handler, on how many threads, in which order, and how each
-// way in which a handler can end is told to the segment.
+// What a Runtime does with one job after the other: which handler, on how many threads, in which
+// order, and how each way in which a handler can end is told to the segment.
 #include <algorithm>
 #include <stdexcept>
 #include <vector>
@@ -17,8 +17,10 @@ using RuntimeHandlers = RuntimeTest;
 
 TEST_F(RuntimeHandlers, a_job_meets_the_handler_of_its_type_and_keeps_its_result) {
   Runtime pool = runtime();
-  ASSERT_TRUE(pool.handle("echo", [](JobContext& context) { return std::string(context.job().args()); }));
-  ASSERT_TRUE(pool.handle("id", [](JobContext& context) { return '"' + std::string(context.job().id()) + '"'; }));
+  ASSERT_TRUE(
+      pool.handle("echo", [](JobContext& context) { return std::string(context.job().args()); }));
+  ASSERT_TRUE(pool.handle(
+      "id", [](JobContext& context) { return '"' + std::string(context.job().id()) + '"'; }));
   Running running(pool);
 
   JobSpec echo;
@@ -66,7 +68,8 @@ TEST_F(RuntimeHandlers, a_thousand_jobs_on_four_threads_each_run_once) {
   for (int round = 0; round < 10; ++round) {
     const std::size_t begun = ids.size();
     for (int i = 0; i < 100; ++i) ids.push_back(enqueue("count"));
-    for (std::size_t i = begun; i < ids.size(); ++i) ASSERT_EQ(finished(ids[i]).state, State::kCompleted);
+    for (std::size_t i = begun; i < ids.size(); ++i)
+      ASSERT_EQ(finished(ids[i]).state, State::kCompleted);
   }
   const std::lock_guard lock(mutex);
   std::sort(seen.begin(), seen.end());
@@ -138,8 +141,10 @@ TEST_F(RuntimeHandlers, an_exception_is_a_failure_with_its_text_and_is_retried) 
 TEST_F(RuntimeHandlers, a_handler_may_choose_its_error_and_forbid_the_retry) {
   Runtime pool = runtime();
   ASSERT_TRUE(pool.handle("strict", [](JobContext&) -> std::string {
-    throw HandlerFailure{
-        .code = "bad_address", .message = "nobody lives there", .details = R"({"line":7})", .retryable = false};
+    throw HandlerFailure{.code = "bad_address",
+                         .message = "nobody lives there",
+                         .details = R"({"line":7})",
+                         .retryable = false};
   }));
   ASSERT_TRUE(pool.handle("careless", [](JobContext&) -> std::string { throw 42; }));
   Running running(pool);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Programs whose stdin, stdout or stderr are closed or cannot be written: they do their work, and say by their status
-// when an answer got lost.
+// Programs whose stdin, stdout or stderr are closed or cannot be written: they do their work, and
+// say by their status when an answer got lost.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -30,7 +30,8 @@ TEST(StandardStreams, a_broken_stderr_changes_no_status) {
     const std::string id = segment.enqueue({"-t", "a"});
     ASSERT_EQ(segment.cli({"cancel", id}).exit_code, 0);
     EXPECT_EQ(cli(segment, "wait " + id + " " + broken).exit_code, 5) << broken;
-    const Finished broker = run({"sh", "-c", "\"$0\" --bogus " + broken, program("ojs-shm-broker")});
+    const Finished broker =
+        run({"sh", "-c", "\"$0\" --bogus " + broken, program("ojs-shm-broker")});
     EXPECT_EQ(broker.exit_code, 2) << broken;
   }
 }
@@ -38,8 +39,9 @@ TEST(StandardStreams, a_broken_stderr_changes_no_status) {
 TEST(StandardStreams, a_refused_line_with_a_broken_stderr_does_not_keep_the_others_out) {
   const LiveSegment segment;
   for (const char* broken : {"2>&-", "2>/dev/full"}) {
-    const Finished done = cli(segment, std::string("enqueue ") + broken,
-                              "bad\n{\"type\":\"a\",\"args\":[1]}\n{\"type\":\"a\",\"args\":[2]}\n");
+    const Finished done =
+        cli(segment, std::string("enqueue ") + broken,
+            "bad\n{\"type\":\"a\",\"args\":[1]}\n{\"type\":\"a\",\"args\":[2]}\n");
     EXPECT_EQ(done.exit_code, 1) << broken;
     EXPECT_EQ(lines_of(done.out).size(), 2U) << broken;
   }
@@ -49,16 +51,18 @@ TEST(StandardStreams, a_refused_line_with_a_broken_stderr_does_not_keep_the_othe
 TEST(StandardStreams, an_answer_that_cannot_be_written_is_status_1_with_a_message) {
   const LiveSegment segment;
   segment.enqueue({"-t", "a"});
-  for (const std::string command :
-       {"enqueue -t a -i 1", "list", "stats --json", "segments", "queue list", "--help", "--version"}) {
+  for (const std::string command : {"enqueue -t a -i 1", "list", "stats --json", "segments",
+                                    "queue list", "--help", "--version"}) {
     for (const std::string broken : {" >/dev/full", " >&-"}) {
       const Finished done = cli(segment, command + broken);
       EXPECT_EQ(done.exit_code, 1) << command << broken;
-      EXPECT_NE(done.err.find("output"), std::string::npos) << command << broken << ": " << done.err;
+      EXPECT_NE(done.err.find("output"), std::string::npos)
+          << command << broken << ": " << done.err;
     }
   }
   EXPECT_EQ(member(cli(segment, "list --json >/dev/full").err, "error.code"), "internal");
-  const Finished version = run({"sh", "-c", "\"$0\" --version >/dev/full", program("ojs-shm-broker")});
+  const Finished version =
+      run({"sh", "-c", "\"$0\" --version >/dev/full", program("ojs-shm-broker")});
   EXPECT_EQ(version.exit_code, 1);
   EXPECT_NE(version.err.find("output"), std::string::npos) << version.err;
   EXPECT_EQ(cli(segment, "audit >&-").exit_code, 0) << "it has nothing to say";
@@ -66,8 +70,8 @@ TEST(StandardStreams, an_answer_that_cannot_be_written_is_status_1_with_a_messag
 
 TEST(StandardStreams, no_file_of_a_broker_becomes_its_stdin_stdout_or_stderr) {
   ScratchDirectory folder;
-  Process broker = Process::start(
-      {"sh", "-c", "exec \"$0\" --name test --dir \"$1\" <&- >&- 2>&-", program("ojs-shm-broker"), folder.path()});
+  Process broker = Process::start({"sh", "-c", "exec \"$0\" --name test --dir \"$1\" <&- >&- 2>&-",
+                                   program("ojs-shm-broker"), folder.path()});
   ASSERT_TRUE(eventually([&] { return std::filesystem::exists(folder / "ojs-shm.test"); }));
   for (const char* fd : {"0", "1", "2"}) {
     const auto link = "/proc/" + std::to_string(broker.pid()) + "/fd/" + fd;
@@ -80,10 +84,15 @@ TEST(StandardStreams, no_file_of_a_broker_becomes_its_stdin_stdout_or_stderr) {
 
 TEST(StandardStreams, a_broker_whose_ready_gets_lost_serves_and_says_so_at_the_end) {
   ScratchDirectory folder;
-  Process broker = Process::start({"sh", "-c", "exec \"$0\" --name test --dir \"$1\" --remove >/dev/full",
-                                   program("ojs-shm-broker"), folder.path()});
-  ASSERT_TRUE(eventually([&] { return broker.err().find("READY could not be written") != std::string::npos; }));
-  EXPECT_EQ(run({program("ojs-shm"), "enqueue", "-t", "a", "--name", "test", "--dir", folder.path()}).exit_code, 0);
+  Process broker =
+      Process::start({"sh", "-c", "exec \"$0\" --name test --dir \"$1\" --remove >/dev/full",
+                      program("ojs-shm-broker"), folder.path()});
+  ASSERT_TRUE(eventually(
+      [&] { return broker.err().find("READY could not be written") != std::string::npos; }));
+  EXPECT_EQ(
+      run({program("ojs-shm"), "enqueue", "-t", "a", "--name", "test", "--dir", folder.path()})
+          .exit_code,
+      0);
   broker.signal(SIGTERM);
   EXPECT_EQ(broker.wait().exit_code, 1);
   EXPECT_TRUE(std::filesystem::is_empty(folder.path()));

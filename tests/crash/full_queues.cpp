@@ -100,7 +100,8 @@ std::vector<Operation> with_full_queues(std::vector<Operation> others) {
       {"enqueue_drops",
        [](Hands& h) {
          for (const int priority : {2, 2, 5}) h.put(priority);
-         must(h.admin->set_queue("default", {.max_depth = 3, .strategy = BackpressureStrategy::kDropOldest}));
+         must(h.admin->set_queue("default",
+                                 {.max_depth = 3, .strategy = BackpressureStrategy::kDropOldest}));
        },
        [](Hands& h) { h.put(); }},
       {"enqueue_batch_drops",
@@ -108,7 +109,8 @@ std::vector<Operation> with_full_queues(std::vector<Operation> others) {
          const std::string args = "[\"" + std::string(300, 'b') + "\"]";
          JobSpec spec = spec_of(args);
          for (int i = 0; i < 4; ++i) h.put(spec);
-         must(h.admin->set_queue("default", {.max_depth = 5, .strategy = BackpressureStrategy::kDropOldest}));
+         must(h.admin->set_queue("default",
+                                 {.max_depth = 5, .strategy = BackpressureStrategy::kDropOldest}));
          must(h.admin->set_events(true));
        },
        [](Hands& h) {
@@ -121,7 +123,8 @@ std::vector<Operation> with_full_queues(std::vector<Operation> others) {
          later.scheduled_at_ms = h.handle->store().now_ms() + 3'600'000;
          h.put(later);
          h.put();
-         must(h.admin->set_queue("default", {.max_depth = 2, .strategy = BackpressureStrategy::kDropOldest}));
+         must(h.admin->set_queue("default",
+                                 {.max_depth = 2, .strategy = BackpressureStrategy::kDropOldest}));
        },
        [](Hands& h) {
          const std::vector<JobSpec> specs(2, spec_of());
@@ -130,7 +133,8 @@ std::vector<Operation> with_full_queues(std::vector<Operation> others) {
        }},
       {"enqueue_waits",
        [](Hands& h) {
-         must(h.admin->set_queue("default", {.max_depth = 1, .strategy = BackpressureStrategy::kBlock}));
+         must(h.admin->set_queue("default",
+                                 {.max_depth = 1, .strategy = BackpressureStrategy::kBlock}));
          h.put();
          h.take(h.job);
          h.put();
@@ -148,16 +152,18 @@ std::vector<Operation> with_full_queues(std::vector<Operation> others) {
        }},
       {"enqueue_waits_on_a_descriptor",
        [](Hands& h) {
-         must(h.admin->set_queue("default", {.max_depth = 1, .strategy = BackpressureStrategy::kBlock}));
+         must(h.admin->set_queue("default",
+                                 {.max_depth = 1, .strategy = BackpressureStrategy::kBlock}));
          h.put();
        },
        [](Hands& h) {
          pollfd room{must(h.producer->room_fd()), POLLIN, 0};
          const JobSpec spec = spec_of();
-         WaitingEnqueue waiting =
-             must(h.producer->begin(std::span(&spec, 1), {.block_timeout = std::chrono::minutes(1)}));
+         WaitingEnqueue waiting = must(
+             h.producer->begin(std::span(&spec, 1), {.block_timeout = std::chrono::minutes(1)}));
          h.take(h.job);
-         if (::poll(&room, 1, 60'000) != 1) throw std::runtime_error("nobody said that there is room");
+         if (::poll(&room, 1, 60'000) != 1)
+           throw std::runtime_error("nobody said that there is room");
          const auto admitted = waiting.poll();
          if (!admitted || !admitted->ok()) throw std::runtime_error("it was not let in");
        }},
@@ -180,7 +186,8 @@ std::vector<Operation> with_full_queues(std::vector<Operation> others) {
        }},
       {"set_backpressure", [](Hands& h) { h.put(); },
        [](Hands& h) {
-         must(h.admin->set_queue("default", {.max_depth = 5, .strategy = BackpressureStrategy::kBlock}));
+         must(h.admin->set_queue("default",
+                                 {.max_depth = 5, .strategy = BackpressureStrategy::kBlock}));
        }},
   };
   others.insert(others.end(), more.begin(), more.end());

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method: a child imports one line and is killed after each of its shared writes in turn. Each time the parent imports the
-// same line again, at once and without a repair before it: the job is there then, once and whole. No threads, no random
-// numbers.
+// Method: a child imports one line and is killed after each of its shared writes in turn. Each time
+// the parent imports the same line again, at once and without a repair before it: the job is there
+// then, once and whole. No threads, no random numbers.
 
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -33,7 +33,8 @@ bool killed_import(const SegmentName& where, std::uint32_t at) {
   const pid_t child = ::fork();
   if (child == 0) {
     auto* segment = new auto(Segment::attach(where));
-    auto* import = new auto(Import::attach(segment->value()));  // never destroyed: a killed process closes nothing
+    // never destroyed: a killed process closes nothing
+    auto* import = new auto(Import::attach(segment->value()));
     if (!(*import)->take(kHead)) ::_exit(3);
     kill_at = at;
     shm::thread_hook = on_access;

@@ -11,7 +11,8 @@ namespace {
 
 JobLimit limit(std::string_view json) { return must(parse_limit(json)); }
 
-void put(Hands& hands, const JobLimit& limit, std::string_view tenant = {}, std::int64_t priority = 2) {
+void put(Hands& hands, const JobLimit& limit, std::string_view tenant = {},
+         std::int64_t priority = 2) {
   JobSpec spec = spec_of();
   spec.priority = priority;
   spec.limit = &limit;
@@ -30,13 +31,15 @@ void take_one_in_a_second(Hands& hands) {
   take_nothing(hands);
 }
 
-/// Jobs of new keys come and go, until there is none left for `name`; the first has held one back, and one has a window.
+/// Jobs of new keys come and go, until there is none left for `name`; the first has held one back,
+/// and one has a window.
 void use_up_the_keys(Hands& hands, std::string_view name) {
   const engine::Store& store = hands.handle->store();
   const std::uint64_t hash = engine::Store::hash_name(name);
   const auto room = [&] {
     for (std::uint32_t i = 0; i < store.limit_keys() * 7 / 8; ++i)
-      if (store.limit_key(static_cast<std::uint32_t>((hash + i) % store.limit_keys())).name_hash.load() == 0)
+      if (store.limit_key(static_cast<std::uint32_t>((hash + i) % store.limit_keys()))
+              .name_hash.load() == 0)
         return true;
     return false;
   };
@@ -65,7 +68,8 @@ void tick(Hands& hands) { hands.tick(); }
 static std::vector<Operation> limit_operations() {
   static const JobLimit one = limit(R"({"key":"k","concurrency":1})");
   static const JobLimit two = limit(R"({"key":"two","concurrency":1})");
-  // One of the key at work, and so many waiting in its queue or, once somebody has looked, in its lot.
+  // One of the key at work, and so many waiting in its queue or, once somebody has looked, in its
+  // lot.
   const auto at_work = [](int waiting, bool looked = true) {
     return [=](Hands& h) {
       put(h, one);
@@ -87,12 +91,16 @@ static std::vector<Operation> limit_operations() {
       {"limit_keys_given_up", [](Hands& h) { use_up_the_keys(h, "fresh"); },
        [](Hands& h) {
          put(h, limit(R"({"key":"fresh","concurrency":1})"));
-         if (h.handle->store().header().limit_turn.load() == 0) throw std::runtime_error("no key was given up");
+         if (h.handle->store().header().limit_turn.load() == 0)
+           throw std::runtime_error("no key was given up");
        }},
-      {"limit_changed_by_a_job", at_work(2), [](Hands& h) { put(h, limit(R"({"key":"k","concurrency":3})")); }},
+      {"limit_changed_by_a_job", at_work(2),
+       [](Hands& h) { put(h, limit(R"({"key":"k","concurrency":3})")); }},
       {"limit_born_into_its_lot", at_work(2), [](Hands& h) { put(h, one); }},
       {"limit_with_a_tenant",
-       [](Hands& h) { must(h.admin->set_limit("tenant:t", limit(R"({"key":"t","concurrency":1})").limit)); },
+       [](Hands& h) {
+         must(h.admin->set_limit("tenant:t", limit(R"({"key":"t","concurrency":1})").limit));
+       },
        [](Hands& h) {
          put(h, one, "t");
          put(h, two, "t");
@@ -132,7 +140,8 @@ static std::vector<Operation> limit_operations() {
          const Observer observer = must(Observer::attach(h.segment));
          must(h.producer->cancel(observer.list(waiting).front().id));
        }},
-      {"limit_reprioritize_held_back", at_work(2), [](Hands& h) { must(h.producer->reprioritize(h.id, 0)); }},
+      {"limit_reprioritize_held_back", at_work(2),
+       [](Hands& h) { must(h.producer->reprioritize(h.id, 0)); }},
       {"limit_lease_ends",
        [=](Hands& h) {
          at_work(2)(h);
@@ -164,21 +173,30 @@ static std::vector<Operation> limit_operations() {
          h.take(h.job);
        },
        [](Hands& h) {
-         must(h.admin->set_limit("type:crash.test", limit(R"({"key":"t","concurrency":20})").limit));
-         must(h.admin->set_limit("type:crash.test", limit(R"({"key":"t","concurrency":40})").limit));
+         must(
+             h.admin->set_limit("type:crash.test", limit(R"({"key":"t","concurrency":20})").limit));
+         must(
+             h.admin->set_limit("type:crash.test", limit(R"({"key":"t","concurrency":40})").limit));
        }},
       {"limit_raised", at_work(4),
-       [](Hands& h) { must(h.admin->set_limit("k", limit(R"({"key":"k","concurrency":3})").limit)); }},
+       [](Hands& h) {
+         must(h.admin->set_limit("k", limit(R"({"key":"k","concurrency":3})").limit));
+       }},
       {"limit_cleared", at_work(4), [](Hands& h) { must(h.admin->clear_limit("k")); }},
-      {"limit_fixed_window", paced(R"({"key":"w","rate":{"limit":1,"period":"PT1S"}})"), take_one_in_a_second},
-      {"limit_sliding_window", paced(R"({"key":"w","rate":{"limit":1,"period":"PT1S","window":"sliding"}})"),
+      {"limit_fixed_window", paced(R"({"key":"w","rate":{"limit":1,"period":"PT1S"}})"),
        take_one_in_a_second},
-      {"limit_throttle", paced(R"({"key":"w","throttle":{"limit":1,"period":"PT1S"}})"), take_one_in_a_second},
+      {"limit_sliding_window",
+       paced(R"({"key":"w","rate":{"limit":1,"period":"PT1S","window":"sliding"}})"),
+       take_one_in_a_second},
+      {"limit_throttle", paced(R"({"key":"w","throttle":{"limit":1,"period":"PT1S"}})"),
+       take_one_in_a_second},
       {"limit_window_refuses_after_the_throttle",
-       paced(R"({"key":"w","rate":{"limit":1,"period":"PT1H"},"throttle":{"limit":1000,"period":"PT1S","burst":9}})"),
+       paced(
+           R"({"key":"w","rate":{"limit":1,"period":"PT1H"},"throttle":{"limit":1000,"period":"PT1S","burst":9}})"),
        [](Hands& h) {
          h.take(h.job);
-         engine::LimitKey& key = h.handle->store().limit_key(engine::find_limit(h.handle->store(), "w"));
+         engine::LimitKey& key =
+             h.handle->store().limit_key(engine::find_limit(h.handle->store(), "w"));
          if (engine::Rates(h.handle->store()).take(key, h.handle->store().now_ms()))
            throw std::runtime_error("the window was passed");
        }},

@@ -23,8 +23,8 @@ void tick(Hands& hands) { hands.tick(); }
 
 /// A job with everything that a past can have, in that state.
 std::string past(const std::string& state, const std::string& args = "[1]") {
-  return R"({"job":{"id":"01961234-5678-7abc-8def-0123456789ab","type":"crash.test","state":")" + state +
-         R"(","priority":1,"attempt":2,"fence":1000,"args":)" + args +
+  return R"({"job":{"id":"01961234-5678-7abc-8def-0123456789ab","type":"crash.test","state":")" +
+         state + R"(","priority":1,"attempt":2,"fence":1000,"args":)" + args +
          R"(,"retry":{"max_attempts":20,"on_exhaustion":"dead_letter"},"dead_letter":)" +
          (state == "discarded" ? "true" : "false") +
          R"(,"created_at":"2026-01-01T00:00:00Z","scheduled_at":"2100-01-01T00:00:00Z",)"
@@ -38,7 +38,8 @@ void import(Hands& hands, const std::string& line) {
   must(import.take(line));
 }
 
-/// Leaves no chunk, but thirty batches of one finished job each, and the ring of priority 9 with a full chunk.
+/// Leaves no chunk, but thirty batches of one finished job each, and the ring of priority 9 with a
+/// full chunk.
 void leave_no_chunk(Hands& hands) {
   for (int i = 0; i < 30; ++i) {
     hands.put();
@@ -98,8 +99,8 @@ void Hands::move_clock(std::uint64_t ms) {
 }
 
 void Hands::stop_clock() {
-  segment.attachment()->segment().header().clock_offset_ms.store(shm::kStandingClock | handle->store().now_ms(),
-                                                                 shm::Point::kNone);
+  segment.attachment()->segment().header().clock_offset_ms.store(
+      shm::kStandingClock | handle->store().now_ms(), shm::Point::kNone);
 }
 
 void Hands::tick() {

@@ -30,13 +30,15 @@ inline void must(const Status& status) {
 struct Hands {
   explicit Hands(const SegmentName& where);
   Segment segment;
-  std::unique_ptr<internal::Handle> handle;  ///< for operations of the engine that no public call makes
+  /// for operations of the engine that no public call makes
+  std::unique_ptr<internal::Handle> handle;
   std::optional<Producer> producer;
   std::optional<Worker> worker;
   std::optional<Admin> admin;
-  Job job;                                              ///< what setup fetched
-  std::string id;                                       ///< what setup enqueued last
-  std::function<void(const std::string& id)> accepted;  ///< told of each job that put() has enqueued, when it is set
+  Job job;         ///< what setup fetched
+  std::string id;  ///< what setup enqueued last
+  /// told of each job that put() has enqueued, when it is set
+  std::function<void(const std::string& id)> accepted;
 
   std::string put(const JobSpec& spec);
   std::string put(std::int64_t priority = 2, std::string_view queue = "default");
@@ -54,8 +56,9 @@ struct Operation {
   std::function<void(Hands&)> act;      ///< is killed after each of its shared writes in turn
 };
 const std::vector<Operation>& operations();
-/// Those in which two threads write (thread_operations.cpp): for lanes that watch every thread. Who steps one of them
-/// through its instructions could neither kill at those of the other nor tell whose a change was.
+/// Those in which two threads write (thread_operations.cpp): for lanes that watch every thread. Who
+/// steps one of them through its instructions could neither kill at those of the other nor tell
+/// whose a change was.
 const std::vector<Operation>& operations_of_threads();
 /// With those of the order in a queue (order_operations.cpp).
 std::vector<Operation> with_order_operations(std::vector<Operation> all);

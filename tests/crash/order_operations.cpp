@@ -23,21 +23,24 @@ void put_one(Hands& hands) { hands.put(); }
 
 std::vector<Operation> with_order_operations(std::vector<Operation> all) {
   std::vector<Operation> orders = {
-      {"set_aging", put_one, [](Hands& h) { must(h.admin->set_queue("default", order(R"({"aging":{"rate":2}})"))); }},
+      {"set_aging", put_one,
+       [](Hands& h) { must(h.admin->set_queue("default", order(R"({"aging":{"rate":2}})"))); }},
       {"set_default_aging", put_one, [](Hands& h) { must(h.admin->set_default_aging({})); }},
       {"set_level_weights", put_one,
        [](Hands& h) {
          must(h.admin->set_queue("default", order(R"({"level_weights":{"0":2,"2":1}})")));
          must(h.admin->set_queue("default", order(R"({"level_weights":{}})")));
        }},
-      {"set_shards", put_one, [](Hands& h) { must(h.admin->set_queue("default", order(R"({"shards":3})"))); }},
+      {"set_shards", put_one,
+       [](Hands& h) { must(h.admin->set_queue("default", order(R"({"shards":3})"))); }},
       {"enqueue_with_rate", put_one,
        [](Hands& h) {
          JobSpec spec = spec_of();
          spec.priority_age_rate = 3;
          h.put(spec);
        }},
-      {"enqueue_sharded", [](Hands& h) { must(h.admin->set_queue("default", order(R"({"shards":16})"))); },
+      {"enqueue_sharded",
+       [](Hands& h) { must(h.admin->set_queue("default", order(R"({"shards":16})"))); },
        [](Hands& h) { h.put(); }},
       {"fetch_aged",
        [](Hands& h) {
@@ -58,7 +61,8 @@ std::vector<Operation> with_order_operations(std::vector<Operation> all) {
          must(h.admin->set_queue("default", order(R"({"level_weights":{"0":1,"1":3}})")));
        },
        [](Hands& h) { h.take(h.job); }},
-      {"enqueue_of_a_tenant", [](Hands& h) { must(h.admin->set_queue("default", order(R"({"tenant_fairness":{}})"))); },
+      {"enqueue_of_a_tenant",
+       [](Hands& h) { must(h.admin->set_queue("default", order(R"({"tenant_fairness":{}})"))); },
        [](Hands& h) { put_for(h, "a"); }},
       {"enqueue_and_fetch_of_tenants",
        [](Hands& h) {
@@ -67,7 +71,8 @@ std::vector<Operation> with_order_operations(std::vector<Operation> all) {
        },
        [](Hands& h) {
          put_for(h, "c");
-         for (int i = 0; i < 6; ++i) {  // to the end of the line, once more in a turn, and out of the line
+         // to the end of the line, once more in a turn, and out of the line
+         for (int i = 0; i < 6; ++i) {
            h.take(h.job);
            must(h.worker->ack(h.job));
          }
@@ -85,13 +90,17 @@ std::vector<Operation> with_order_operations(std::vector<Operation> all) {
        [](Hands& h) {
          for (const char* tenant : {"a", "a", "b"}) put_for(h, tenant);
        },
-       [](Hands& h) { must(h.admin->set_queue("default", order(R"({"tenant_fairness":{"weights":{"a":3}}})"))); }},
+       [](Hands& h) {
+         must(h.admin->set_queue("default", order(R"({"tenant_fairness":{"weights":{"a":3}}})")));
+       }},
       {"share_no_longer",
        [](Hands& h) {
          must(h.admin->set_queue("default", order(R"({"tenant_fairness":{}})")));
          for (const char* tenant : {"a", "a", "b"}) put_for(h, tenant);
        },
-       [](Hands& h) { must(h.admin->set_queue("default", order(R"({"tenant_fairness":{"enabled":false}})"))); }},
+       [](Hands& h) {
+         must(h.admin->set_queue("default", order(R"({"tenant_fairness":{"enabled":false}})")));
+       }},
       {"reprioritize_in_a_part",
        [](Hands& h) {
          JobSpec spec = spec_of();

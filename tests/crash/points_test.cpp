@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method: each operation runs once in a child that only records the shared writes it makes; then once more for each of
-// those writes in a new child, which kills itself with SIGKILL right after that write. Each time the parent lets other
-// handles work before any repair, repairs, audits, and compares the books: no job has ended that the whole operation
-// does not end, none has changed by half, and what an enqueue returned stands. No threads but those of the few operations
-// that need two, and no random numbers. In the end the table of docs/crash_recovery.md is held against what was killed
-// where.
+// Method: each operation runs once in a child that only records the shared writes it makes; then
+// once more for each of those writes in a new child, which kills itself with SIGKILL right after
+// that write. Each time the parent lets other handles work before any repair, repairs, audits, and
+// compares the books: no job has ended that the whole operation does not end, none has changed by
+// half, and what an enqueue returned stands. No threads but those of the few operations that need
+// two, and no random numbers. In the end the table of docs/crash_recovery.md is held against what
+// was killed where.
 
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -47,7 +48,8 @@ struct Ledger {
   char ids[kMostAccepted][40] = {};
 };
 Ledger* ledger = nullptr;
-std::array<std::set<std::string>, static_cast<std::size_t>(Point::kCount)> killed{};  ///< who, by point, in this file
+/// who, by point, in this file
+std::array<std::set<std::string>, static_cast<std::size_t>(Point::kCount)> killed{};
 std::uint32_t kills_of_operations = 0, kills_of_repairers = 0;
 constexpr const char* kRepairer = "repairer";  ///< as the table calls it
 
@@ -81,14 +83,15 @@ void on_access(Access access, Point point, const void*) {
 class CrashPoints : public testing::Test {
  protected:
   void SetUp() override {
-    void* memory = ::mmap(nullptr, sizeof(Ledger), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    void* memory =
+        ::mmap(nullptr, sizeof(Ledger), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     ASSERT_NE(memory, MAP_FAILED);
     ledger = new (memory) Ledger;
   }
   void TearDown() override { ::munmap(ledger, sizeof(Ledger)); }
 
-  /// Runs the operation in a child that dies after its kill_at-th write. True when it was killed. `look` is called when
-  /// it stands before the act.
+  /// Runs the operation in a child that dies after its kill_at-th write. True when it was killed.
+  /// `look` is called when it stands before the act.
   static bool run_child(const Operation& operation, const SegmentName& where, std::uint32_t kill_at,
                         const std::function<void()>& look = {}) {
     *ledger = Ledger{};
@@ -118,7 +121,8 @@ class CrashPoints : public testing::Test {
       ::kill(child, SIGCONT);
       ::waitpid(child, &status, 0);
     }
-    EXPECT_TRUE(WIFSIGNALED(status) || WEXITSTATUS(status) == 0) << operation.name << " failed in the child";
+    EXPECT_TRUE(WIFSIGNALED(status) || WEXITSTATUS(status) == 0)
+        << operation.name << " failed in the child";
     return WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
   }
 
@@ -140,7 +144,8 @@ class CrashPoints : public testing::Test {
   }
 };
 
-/// In which consumers take all jobs right after the splice has changed a link: it cannot know which way they went.
+/// In which consumers take all jobs right after the splice has changed a link: it cannot know which
+/// way they went.
 Operation pack_rings_overtaken() {
   static Hands* overtaking = nullptr;
   const auto overtake = [](Access access, Point point, const void* word) {
@@ -160,8 +165,9 @@ Operation pack_rings_overtaken() {
             overtaking = &h;
             shm::thread_hook = overtake;
             engine::Actor& actor = h.handle->actor();
-            actor.rings().splice(shm::Rings::find(h.handle->store().queue(0).rings, engine::normal_ring(9)),
-                                 engine::Store::any_lives);
+            actor.rings().splice(
+                shm::Rings::find(h.handle->store().queue(0).rings, engine::normal_ring(9)),
+                engine::Store::any_lives);
             if (!actor.rings().has_leaks()) throw std::runtime_error("head was not near");
             actor.collect_leaks();
             shm::thread_hook = nullptr;
@@ -183,7 +189,8 @@ class Operations : public CrashPoints, public testing::WithParamInterface<std::s
  protected:
   const Operation& operation() const {
     const std::vector<Operation>& all = all_operations();
-    return *std::find_if(all.begin(), all.end(), [](const Operation& one) { return one.name == GetParam(); });
+    return *std::find_if(all.begin(), all.end(),
+                         [](const Operation& one) { return one.name == GetParam(); });
   }
   const ScratchDirectory folder;
   const SegmentName where{"crash", folder.path()};
@@ -192,15 +199,18 @@ class Operations : public CrashPoints, public testing::WithParamInterface<std::s
 TEST_P(Operations, FS_T02_killed_after_every_shared_write) {
   constexpr int kOthers = 1000;
   std::uint32_t writes = 0;
-  // What the whole operation does: which of the jobs that it puts in are there at its end, how many of those before it
-  // ends, and how many jobs others can do after it.
+  // What the whole operation does: which of the jobs that it puts in are there at its end, how many
+  // of those before it ends, and how many jobs others can do after it.
   std::vector<std::optional<State>> whole;
   std::size_t ends = 0;
   int others = 0;
   bool drops = false;  // then whoever comes by may end another one
   for (std::uint32_t at = 0; at <= writes; ++at) {
     SCOPED_TRACE("killed after write " + std::to_string(at) + " (" +
-                 std::string(at == 0 ? "never" : shm::point_name(static_cast<Point>(ledger->points[at - 1]))) + ")");
+                 std::string(at == 0
+                                 ? "never"
+                                 : shm::point_name(static_cast<Point>(ledger->points[at - 1]))) +
+                 ")");
     {
       Quiet quiet(where);
       Jobs before;
@@ -228,10 +238,12 @@ TEST_P(Operations, FS_T02_killed_after_every_shared_write) {
       }
       quiet.segment.attachment()->repair_the_dead();
       EXPECT_EQ(come_by ? "" : half_done(before, quiet.segment), "");
-      EXPECT_LE(ended(before, quiet.segment), ends) << "jobs have ended that the whole operation does not end";
+      EXPECT_LE(ended(before, quiet.segment), ends)
+          << "jobs have ended that the whole operation does not end";
       const auto accepted = accepted_in(quiet.segment);
       for (std::size_t i = 0; i < accepted.size(); ++i)
-        EXPECT_TRUE(stands(accepted[i]) || !stands(whole.at(i))) << ledger->ids[i] << " was accepted and is gone";
+        EXPECT_TRUE(stands(accepted[i]) || !stands(whole.at(i)))
+            << ledger->ids[i] << " was accepted and is gone";
       if (HasFailure()) return;
       examine(GetParam(), quiet.segment);
       if (HasFatalFailure()) return;
@@ -241,7 +253,8 @@ TEST_P(Operations, FS_T02_killed_after_every_shared_write) {
   ASSERT_GT(writes, 0U) << "it writes nothing";
 }
 
-/// The repairer dies as well, after each of its first hundred writes and some of the rest, and another one begins again.
+/// The repairer dies as well, after each of its first hundred writes and some of the rest, and
+/// another one begins again.
 using Repairers = Operations;
 TEST_P(Repairers, FS_T02_killed_after_every_shared_write) {
   std::uint32_t writes = 0;
@@ -252,11 +265,13 @@ TEST_P(Repairers, FS_T02_killed_after_every_shared_write) {
   }
   ASSERT_TRUE(remove_segment(where, Removal::kWithJobs).ok());
   std::vector<std::uint32_t> deaths = {writes / 2, writes - 1};
-  if (std::getenv("OJS_SHM_CRASH_SHORT") == nullptr) deaths.insert(deaths.end(), {writes / 3, writes * 3 / 4});
+  if (std::getenv("OJS_SHM_CRASH_SHORT") == nullptr)
+    deaths.insert(deaths.end(), {writes / 3, writes * 3 / 4});
   for (const std::uint32_t first : deaths) {
     for (std::uint32_t at = 1; at < 400; at += at < 100 ? 1 : 13) {
       bool dead = false;
-      SCOPED_TRACE("killed after write " + std::to_string(first) + ", its repairer after " + std::to_string(at));
+      SCOPED_TRACE("killed after write " + std::to_string(first) + ", its repairer after " +
+                   std::to_string(at));
       {
         Quiet quiet(where);
         if (first != 0) run_child(operation(), where, first);
@@ -288,20 +303,22 @@ TEST_F(CrashPoints, twenty_repairers_in_a_row_die_in_the_middle) {
   constexpr int kJobs = 60, kRepairers = 20;
   const ScratchDirectory folder;
   const SegmentName where{"crash", folder.path()};
-  const Operation hold{"hold", [](Hands&) {},
-                       [](Hands& h) {
-                         std::vector<Worker> workers;  // some lanes with some jobs each
-                         for (int i = 0; i < 6; ++i) workers.push_back(Worker::attach(h.segment, {}).value());
-                         for (int i = 0; i < kJobs; ++i) {
-                           h.put();
-                           (void)workers[static_cast<std::size_t>(i) % workers.size()].try_fetch(h.job);
-                         }
-                         ::kill(::getpid(), SIGKILL);
-                       }};
+  const Operation hold{
+      "hold", [](Hands&) {},
+      [](Hands& h) {
+        std::vector<Worker> workers;  // some lanes with some jobs each
+        for (int i = 0; i < 6; ++i) workers.push_back(Worker::attach(h.segment, {}).value());
+        for (int i = 0; i < kJobs; ++i) {
+          h.put();
+          (void)workers[static_cast<std::size_t>(i) % workers.size()].try_fetch(h.job);
+        }
+        ::kill(::getpid(), SIGKILL);
+      }};
   Quiet quiet(where);
   ASSERT_TRUE(run_child(hold, where, 0));
   for (int i = 0; i < kRepairers; ++i) {
-    ASSERT_TRUE(run_repairer(where, 30)) << "repairer " << i << " had finished after " << ledger->writes << " writes";
+    ASSERT_TRUE(run_repairer(where, 30))
+        << "repairer " << i << " had finished after " << ledger->writes << " writes";
     others_work(quiet.segment, 20);
   }
   EXPECT_FALSE(run_repairer(where, 0));
@@ -329,11 +346,13 @@ TEST_F(CrashPoints, every_lane_and_every_record_belongs_to_the_dead) {
                             [](Hands& h) {
                               const shm::Segment& all = h.segment.attachment()->segment();
                               for (std::uint32_t l = 0; l < all.geometry().lanes; ++l)
-                                if (all.lane(l).process.load() == 0) (void)h.segment.attachment()->take_lane(true);
+                                if (all.lane(l).process.load() == 0)
+                                  (void)h.segment.attachment()->take_lane(true);
                               ::kill(::getpid(), SIGKILL);
                             }};
       ASSERT_TRUE(run_child(hoard, where, 0));
-      for (std::uint32_t l = 0; l < tables.geometry().lanes; ++l) ASSERT_NE(tables.lane(l).process.load(), 0U);
+      for (std::uint32_t l = 0; l < tables.geometry().lanes; ++l)
+        ASSERT_NE(tables.lane(l).process.load(), 0U);
       for (std::uint32_t i = 0; i < tables.geometry().processes; ++i) {
         if (tables.process(i).live.load() != 0) continue;
         const pid_t child = ::fork();
@@ -360,7 +379,8 @@ void die_at_the_seat(Access access, Point point, const void*) {
   if (access == Access::kWritten && point == seat_point) ::kill(::getpid(), SIGKILL);
 }
 
-/// A broker, and a keeper that supervises in its stead, die when they have just taken their seat, and when they leave it.
+/// A broker, and a keeper that supervises in its stead, die when they have just taken their seat,
+/// and when they leave it.
 TEST_F(CrashPoints, FS_T02_whoever_takes_a_seat_or_leaves_it) {
   for (const bool broker : {true, false})
     for (const Point point : {Point::kSeatTaken, Point::kSeatLeft}) {
@@ -379,19 +399,22 @@ TEST_F(CrashPoints, FS_T02_whoever_takes_a_seat_or_leaves_it) {
         {
           const Segment segment = Segment::attach(where).value();
           const Producer producer = Producer::attach(segment).value();
-          eventually([&] { return segment.attachment()->segment().header().supervisor.load() != 0; });
+          eventually(
+              [&] { return segment.attachment()->segment().header().supervisor.load() != 0; });
         }
         ::_exit(1);
       }
       int status = 0;
       ASSERT_EQ(::waitpid(child, &status, 0), child);
       ASSERT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
-      killed[static_cast<std::size_t>(point)].insert("`CrashPoints.FS_T02_whoever_takes_a_seat_or_leaves_it`");
+      killed[static_cast<std::size_t>(point)].insert(
+          "`CrashPoints.FS_T02_whoever_takes_a_seat_or_leaves_it`");
 
       const auto next = Broker::start(where, {});
       ASSERT_TRUE(next.ok()) << next.error().message;
       EXPECT_TRUE(next->resumed());
-      EXPECT_NE(next->resume_report().find(" 0 violations left"), std::string::npos) << next->resume_report();
+      EXPECT_NE(next->resume_report().find(" 0 violations left"), std::string::npos)
+          << next->resume_report();
       others_work(next->segment(), 10);
     }
 }
@@ -426,8 +449,8 @@ class EveryPoint : public testing::Environment {
  public:
   void TearDown() override {
     const testing::UnitTest& run = *testing::UnitTest::GetInstance();
-    std::cout << kills_of_operations << " kills in " << all_operations().size() << " operations, " << kills_of_repairers
-              << " kills of repairers\n";
+    std::cout << kills_of_operations << " kills in " << all_operations().size() << " operations, "
+              << kills_of_repairers << " kills of repairers\n";
     if (run.test_to_run_count() < run.total_test_count()) return;
     auto table = told();
     for (std::size_t i = 1; i < killed.size(); ++i) {  // of kNone the table tells nothing
@@ -438,7 +461,8 @@ class EveryPoint : public testing::Environment {
         EXPECT_TRUE(killed[i].contains(who)) << point << " was hit by no kill of " << who;
       table.erase(point);
     }
-    for (const auto& [point, where] : table) ADD_FAILURE() << "the table tells of " << point << ", which is no point";
+    for (const auto& [point, where] : table)
+      ADD_FAILURE() << "the table tells of " << point << ", which is no point";
   }
 };
 const testing::Environment* const kEveryPoint = testing::AddGlobalTestEnvironment(new EveryPoint);

@@ -29,8 +29,10 @@ std::vector<Operation> with_pool_operations(std::vector<Operation> all) {
   std::vector<Operation> pools = {
       {"set_pool", one_waits,
        [](Hands& h) {
-         must(h.admin->set_pool("p",
-                                pool(R"({"queues":["default","other"],"strategy":"weighted","weights":{"other":2}})")));
+         must(h.admin->set_pool(
+             "p",
+             pool(
+                 R"({"queues":["default","other"],"strategy":"weighted","weights":{"other":2}})")));
        }},
       {"change_pool",
        [](Hands& h) {
@@ -39,7 +41,9 @@ std::vector<Operation> with_pool_operations(std::vector<Operation> all) {
        },
        [](Hands& h) {
          must(h.admin->set_pool(
-             "p", pool(R"({"queues":["other"],"isolated":true,"starvation_prevention":{"enabled":true}})")));
+             "p",
+             pool(
+                 R"({"queues":["other"],"isolated":true,"starvation_prevention":{"enabled":true}})")));
        }},
       {"remove_pool",
        [](Hands& h) {
@@ -56,7 +60,9 @@ std::vector<Operation> with_pool_operations(std::vector<Operation> all) {
          join(h, kTwoQueues);
          h.take(h.job);
        },
-       [](Hands& h) { must(h.admin->set_pool("p", pool(R"({"queues":["default","other"],"concurrency":20})"))); }},
+       [](Hands& h) {
+         must(h.admin->set_pool("p", pool(R"({"queues":["default","other"],"concurrency":20})")));
+       }},
       {"fetch_for_pool",
        [](Hands& h) {
          h.put();

@@ -37,7 +37,8 @@ void others_come_by(const Segment& segment) {
   Worker worker = Worker::attach(segment, {}).value();
   const auto put = producer.enqueue(spec_of());
   if (!put.ok()) {
-    EXPECT_TRUE(put.code() == Code::kQueueFull || put.code() == Code::kSegmentFull) << put.error().message;
+    EXPECT_TRUE(put.code() == Code::kQueueFull || put.code() == Code::kSegmentFull)
+        << put.error().message;
   }
   if (Job job; worker.try_fetch(job)) {
     EXPECT_TRUE(worker.requeue(job).ok());
@@ -49,7 +50,8 @@ void others_come_by(const Segment& segment) {
 
 std::string findings(const Observer& observer) {
   std::string text;
-  for (const Violation& v : observer.audit()) text += "I" + std::to_string(v.invariant) + " " + v.text + "\n";
+  for (const Violation& v : observer.audit())
+    text += "I" + std::to_string(v.invariant) + " " + v.text + "\n";
   return text;
 }
 
@@ -61,17 +63,20 @@ Jobs jobs_in(const Segment& segment) {
 
 std::size_t ended(const Jobs& before, const Segment& segment) {
   const Jobs now = jobs_in(segment);
-  return static_cast<std::size_t>(std::count_if(before.begin(), before.end(), [&now](const auto& job) {
-    const auto found = now.find(job.first);
-    return !is_terminal(job.second.state) && (found == now.end() || is_terminal(found->second.state));
-  }));
+  return static_cast<std::size_t>(
+      std::count_if(before.begin(), before.end(), [&now](const auto& job) {
+        const auto found = now.find(job.first);
+        return !is_terminal(job.second.state) &&
+               (found == now.end() || is_terminal(found->second.state));
+      }));
 }
 
 std::size_t lost(const Jobs& before, const Segment& segment) {
   const Jobs now = jobs_in(segment);
-  return static_cast<std::size_t>(std::count_if(before.begin(), before.end(), [&now](const auto& job) {
-    return !is_terminal(job.second.state) && !now.contains(job.first);
-  }));
+  return static_cast<std::size_t>(
+      std::count_if(before.begin(), before.end(), [&now](const auto& job) {
+        return !is_terminal(job.second.state) && !now.contains(job.first);
+      }));
 }
 
 std::string half_done(const Jobs& before, const Segment& segment) {
@@ -82,15 +87,17 @@ std::string half_done(const Jobs& before, const Segment& segment) {
     if (found == now.end() || found->second.state != was.state) continue;
     const JobInfo& is = found->second;
     if (is.errors.size() == was.errors.size() + 1) continue;
-    for (const auto& [what, same] :
-         {std::pair{"errors", is.errors.size() == was.errors.size()},
-          {"attempt", is.attempt == was.attempt},
-          {"enqueued_at", was.state != State::kAvailable || is.enqueued_at_ms == was.enqueued_at_ms},
-          {"discarded_at", is.discarded_at_ms == was.discarded_at_ms},
-          {"dead_letter", is.dead_letter == was.dead_letter},
-          {"result", is.result == was.result},
-          {"args", is.args == was.args}})
-      if (!same) text += id + " is still " + std::string(state_name(was.state)) + ", with another " + what + "\n";
+    for (const auto& [what, same] : {std::pair{"errors", is.errors.size() == was.errors.size()},
+                                     {"attempt", is.attempt == was.attempt},
+                                     {"enqueued_at", was.state != State::kAvailable ||
+                                                         is.enqueued_at_ms == was.enqueued_at_ms},
+                                     {"discarded_at", is.discarded_at_ms == was.discarded_at_ms},
+                                     {"dead_letter", is.dead_letter == was.dead_letter},
+                                     {"result", is.result == was.result},
+                                     {"args", is.args == was.args}})
+      if (!same)
+        text += id + " is still " + std::string(state_name(was.state)) + ", with another " + what +
+                "\n";
   }
   return text;
 }
@@ -102,9 +109,12 @@ void examine(const std::string& name, const Segment& segment) {
   // Everything that waits can still be worked off, each job once, and nothing is left over.
   Worker worker = Worker::attach(segment, {.queues = {"default", "other"}}).value();
   Admin admin = Admin::attach(segment).value();
-  for (const char* pool : {"p", "q"}) (void)admin.remove_pool(pool);  // it may keep its queues to itself
-  for (const char* queue : {"default", "other"}) ASSERT_TRUE(admin.set_queue(queue, {0, 0, false}).ok());
-  for (const LimitInfo& limit : observer.limits())  // what only time lets go; permits must be free by themselves
+  // it may keep its queues to itself
+  for (const char* pool : {"p", "q"}) (void)admin.remove_pool(pool);
+  for (const char* queue : {"default", "other"})
+    ASSERT_TRUE(admin.set_queue(queue, {0, 0, false}).ok());
+  // what only time lets go; permits must be free by themselves
+  for (const LimitInfo& limit : observer.limits())
     if (limit.limit.rate != 0 || limit.limit.throttle != 0) {
       ASSERT_TRUE(admin.clear_limit(limit.key).ok());
     }
@@ -128,8 +138,8 @@ void examine(const std::string& name, const Segment& segment) {
     ASSERT_TRUE(worker.ack(job).ok());
   }
   for (const JobInfo& info : observer.list({}))
-    ASSERT_TRUE(is_terminal(info.state) || info.state == State::kScheduled || info.state == State::kRetryable ||
-                info.state == State::kActive)
+    ASSERT_TRUE(is_terminal(info.state) || info.state == State::kScheduled ||
+                info.state == State::kRetryable || info.state == State::kActive)
         << name << ": " << info.id << " is left " << state_name(info.state);
   ASSERT_EQ(findings(observer), "") << name << ", after working off";
 }

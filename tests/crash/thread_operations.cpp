@@ -48,7 +48,8 @@ const std::vector<Operation>& operations_of_threads() {
          });
          const Status slept = h.worker->fetch(h.job, std::chrono::minutes(1));
          interrupting.join();
-         if (slept.code() != Code::kClosed) throw std::runtime_error("an interrupted worker slept on");
+         if (slept.code() != Code::kClosed)
+           throw std::runtime_error("an interrupted worker slept on");
        }},
       {"wait_for_what_another_finishes",
        [](Hands& h) {
@@ -64,7 +65,8 @@ const std::vector<Operation>& operations_of_threads() {
          });
          const Result<JobInfo> finished = h.producer->wait(h.id, std::chrono::minutes(1));
          finishing.join();
-         if (!finished || finished->state != State::kCompleted) throw std::runtime_error("it waited in vain");
+         if (!finished || finished->state != State::kCompleted)
+           throw std::runtime_error("it waited in vain");
        }},
   };
   return all;

@@ -32,7 +32,8 @@ TEST_F(FileSystems, a_tmpfs_of_1_MiB_is_refused_with_size_and_path) {
   EXPECT_EQ(child.listen().value_or(""), "no_space");
   const std::string message = child.listen().value_or("");
   EXPECT_NE(message.find(scratch.path()), std::string::npos) << message;
-  EXPECT_TRUE(std::regex_search(message, std::regex("8(,?3\\d\\d,?\\d\\d\\d bytes|(\\.0)? MiB)"))) << message;
+  EXPECT_TRUE(std::regex_search(message, std::regex("8(,?3\\d\\d,?\\d\\d\\d bytes|(\\.0)? MiB)")))
+      << message;
   EXPECT_EQ(child.listen().value_or(""), "empty");
   EXPECT_EQ(child.listen().value_or(""), "cannot_attach");
   EXPECT_EQ(child.wait(), 0);
@@ -57,7 +58,8 @@ TEST_F(FileSystems, a_container_of_64_MiB_holds_100_000_jobs) {
           if (const Status acked = worker->ack(job, "{\"ok\":true}"); !acked.ok())
             return parent.tell(acked.error().message), 1;
         }
-        for (const Violation& violation : Observer::attach(name)->audit()) return parent.tell(violation.text), 1;
+        for (const Violation& violation : Observer::attach(name)->audit())
+          return parent.tell(violation.text), 1;
         parent.tell("all");
         return 0;
       },
@@ -71,7 +73,8 @@ class Places : public SegmentFixture, public testing::WithParamInterface<const c
 
 TEST_P(Places, a_segment_lives_and_leaves_nothing) {
   const std::filesystem::path place = GetParam();
-  if (::access(place.c_str(), W_OK) != 0) GTEST_SKIP() << "NOT RUN: " << place << " is not writable here";
+  if (::access(place.c_str(), W_OK) != 0)
+    GTEST_SKIP() << "NOT RUN: " << place << " is not writable here";
   const std::filesystem::path dir = place / ("ojs-shm-test-" + std::to_string(::getpid()));
   std::filesystem::create_directory(dir);
   name.dir = dir;
@@ -85,7 +88,8 @@ TEST_P(Places, a_segment_lives_and_leaves_nothing) {
   expect_clean_audit();
   ASSERT_EQ(list_segments(dir).size(), 1U);
   EXPECT_TRUE(list_segments(dir).front().readable) << list_segments(dir).front().problem;
-  EXPECT_EQ(remove_segment(name, Removal::kWithJobs).code(), Code::kInUse) << "this process lives in it";
+  EXPECT_EQ(remove_segment(name, Removal::kWithJobs).code(), Code::kInUse)
+      << "this process lives in it";
   worker = Error{};
   EXPECT_TRUE(remove_segment(name, Removal::kWithJobs).ok());
   EXPECT_TRUE(std::filesystem::is_empty(dir));
@@ -93,7 +97,9 @@ TEST_P(Places, a_segment_lives_and_leaves_nothing) {
 }
 
 INSTANTIATE_TEST_SUITE_P(, Places, testing::Values("/dev/shm", "/run", "/var/tmp"),
-                         [](const auto& place) { return std::string("place_") + std::to_string(place.index); });
+                         [](const auto& place) {
+                           return std::string("place_") + std::to_string(place.index);
+                         });
 
 TEST_F(FileSystems, an_observer_maps_read_only) {
   create();
@@ -112,7 +118,8 @@ TEST_F(FileSystems, an_observer_maps_read_only) {
   EXPECT_TRUE(observer->audit().empty());
   for (const ProcessInfo& process : observer->segment_info().processes)
     EXPECT_NE(process.pid, static_cast<std::uint32_t>(::getpid())) << "an observer is no member";
-  EXPECT_EQ(Producer::attach(observer->segment()).ok(), false) << "nothing that writes can be made from it";
+  EXPECT_EQ(Producer::attach(observer->segment()).ok(), false)
+      << "nothing that writes can be made from it";
 }
 
 }  // namespace

@@ -38,21 +38,24 @@ std::string read_line(int fd) {
   ::_exit(0);
 }
 
-/// In the child. May fork once more, for a pid namespace begins with the next child; returns in the innermost one, with its
-/// pid as others see it.
+/// In the child. May fork once more, for a pid namespace begins with the next child; returns in the
+/// innermost one, with its pid as others see it.
 pid_t enter(const Surroundings& where, int out) {
   pid_t pid = ::getpid();
   const bool mounts = !where.tmpfs_at.empty() || !where.bind_from.empty();
-  if (mounts && (::unshare(CLONE_NEWNS) != 0 || ::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0))
+  if (mounts && (::unshare(CLONE_NEWNS) != 0 ||
+                 ::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0))
     end_forbidden(out, "a mount namespace");
   if (!where.bind_from.empty() &&
       ::mount(where.bind_from.c_str(), where.bind_at.c_str(), nullptr, MS_BIND, nullptr) != 0)
     end_forbidden(out, "a bind mount");
-  if (!where.tmpfs_at.empty() && ::mount("tmpfs", where.tmpfs_at.c_str(), "tmpfs", 0, where.tmpfs_options.c_str()) != 0)
+  if (!where.tmpfs_at.empty() &&
+      ::mount("tmpfs", where.tmpfs_at.c_str(), "tmpfs", 0, where.tmpfs_options.c_str()) != 0)
     end_forbidden(out, "mounting a tmpfs");
   if (where.pid_namespace) {
     int told[2];
-    if (::pipe2(told, O_CLOEXEC) != 0 || ::unshare(CLONE_NEWPID) != 0) end_forbidden(out, "a pid namespace");
+    if (::pipe2(told, O_CLOEXEC) != 0 || ::unshare(CLONE_NEWPID) != 0)
+      end_forbidden(out, "a pid namespace");
     const pid_t inner = ::fork();
     if (inner < 0) end_forbidden(out, "a process in a new pid namespace");
     if (inner > 0) {
@@ -65,7 +68,8 @@ pid_t enter(const Surroundings& where, int out) {
     pid = std::atoi(read_line(told[0]).c_str());
     ::close(told[0]);
     ::close(told[1]);
-    if (mounts && ::mount("proc", "/proc", "proc", 0, nullptr) != 0) end_forbidden(out, "a /proc of its own");
+    if (mounts && ::mount("proc", "/proc", "proc", 0, nullptr) != 0)
+      end_forbidden(out, "a /proc of its own");
   }
   if (where.user) {
     const gid_t group = where.group.value_or(static_cast<gid_t>(*where.user));
@@ -131,9 +135,11 @@ std::optional<std::string> Forked::listen(std::chrono::milliseconds bound) {
       pending_.erase(0, end + 1);
       return line;
     }
-    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(until - std::chrono::steady_clock::now());
+    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
+        until - std::chrono::steady_clock::now());
     pollfd readable{in_, POLLIN, 0};
-    if (left.count() < 0 || ::poll(&readable, 1, static_cast<int>(left.count())) <= 0) return std::nullopt;
+    if (left.count() < 0 || ::poll(&readable, 1, static_cast<int>(left.count())) <= 0)
+      return std::nullopt;
     char block[4096];
     const ssize_t n = ::read(in_, block, sizeof block);
     if (n <= 0) return std::nullopt;
@@ -150,7 +156,8 @@ void Forked::signal(int number) {
 bool Forked::ended() {
   if (reaped_) return true;
   siginfo_t info{};
-  return ::waitid(P_PID, static_cast<id_t>(child_), &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid != 0;
+  return ::waitid(P_PID, static_cast<id_t>(child_), &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+         info.si_pid != 0;
 }
 
 int Forked::collect(bool block) {

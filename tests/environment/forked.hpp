@@ -36,8 +36,9 @@ struct Surroundings {
   std::optional<gid_t> group = {};
 };
 
-/// A fork of this process, without an exec, that runs one function and ends with its result as exit code. What a test
-/// needs of other processes when it needs their insides too. Destroying it kills it with SIGKILL by its pid.
+/// A fork of this process, without an exec, that runs one function and ends with its result as exit
+/// code. What a test needs of other processes when it needs their insides too. Destroying it kills
+/// it with SIGKILL by its pid.
 class Forked {
  public:
   using Body = std::function<int(Parent&)>;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whatever a file holds: attaching to it, looking at it and working in it end with an answer. Each file gets a child of
-// its own; a signal, a hang or a failed assertion in there is a failure, a wrong answer is not.
+// Whatever a file holds: attaching to it, looking at it and working in it end with an answer. Each
+// file gets a child of its own; a signal, a hang or a failed assertion in there is a failure, a
+// wrong answer is not.
 #include <fcntl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -33,7 +34,8 @@ class HostileFiles : public SegmentFixture {
     return std::string(std::istreambuf_iterator<char>(file), {});
   }
 
-  /// A segment in the middle of its life: jobs in every state, two queues, a dead holder that nobody repaired.
+  /// A segment in the middle of its life: jobs in every state, two queues, a dead holder that
+  /// nobody repaired.
   std::string lived_in_segment() {
     create();
     Forked inhabitant([this](Parent& parent) {
@@ -48,10 +50,12 @@ class HostileFiles : public SegmentFixture {
         if (n % 10 == 2) spec.queue = "other";
         const std::string body = "[\"" + std::string(static_cast<std::size_t>(n) * 8, 'x') + "\"]";
         spec.args = body;
-        if (const auto id = producer->enqueue(spec); !id.ok()) return parent.tell(id.error().message), 1;
+        if (const auto id = producer->enqueue(spec); !id.ok())
+          return parent.tell(id.error().message), 1;
       }
       for (int n = 0; n < 20; ++n) {
-        if (const Status got = worker->try_fetch(job); !got.ok()) return parent.tell(got.error().message), 1;
+        if (const Status got = worker->try_fetch(job); !got.ok())
+          return parent.tell(got.error().message), 1;
         if (n % 3 == 0) (void)worker->ack(job, "[1]");
         if (n % 3 == 1) (void)worker->nack(job, {});
       }
@@ -86,7 +90,8 @@ class HostileFiles : public SegmentFixture {
     (void)admin->mend();
     Job job;
     for (int n = 0; n < 40; ++n) {
-      if (const auto id = producer->enqueue(job_spec()); id.ok() && n % 4 == 0) (void)producer->cancel(id->view());
+      if (const auto id = producer->enqueue(job_spec()); id.ok() && n % 4 == 0)
+        (void)producer->cancel(id->view());
       if (!worker->try_fetch(job).ok()) continue;
       if (n % 2 == 0)
         (void)worker->ack(job, "[2]");
@@ -144,7 +149,8 @@ TEST_F(HostileFiles, a_segment_without_room_for_the_queues_it_names_is_refused) 
   const std::string whole = lived_in_segment();
   shm::Header header;
   std::memcpy(static_cast<void*>(&header), whole.data(), sizeof header);
-  const std::size_t at = shm::offsets_of(header.geometry).area + offsetof(engine::EngineHeader, max_queues);
+  const std::size_t at =
+      shm::offsets_of(header.geometry).area + offsetof(engine::EngineHeader, max_queues);
   for (const std::uint32_t queues : {0U, 1000U, ~0U}) {
     std::string broken = whole;
     std::memcpy(broken.data() + at, &queues, sizeof queues);
@@ -204,8 +210,10 @@ TEST_F(HostileFiles, a_scribbler_never_crashes_an_observer) {
       for (const int fd = ::open(path().c_str(), O_RDWR | O_CLOEXEC);;) {
         const bool any = numbers() % 3 == 0;
         const std::uint64_t word = numbers();
-        const char* bytes = any ? reinterpret_cast<const char*>(&word) : whole.data() + used[word % used.size()];
-        if (::pwrite(fd, bytes, 8, static_cast<off_t>(used[numbers() % used.size()])) != 8) return 1;
+        const char* bytes =
+            any ? reinterpret_cast<const char*>(&word) : whole.data() + used[word % used.size()];
+        if (::pwrite(fd, bytes, 8, static_cast<off_t>(used[numbers() % used.size()])) != 8)
+          return 1;
       }
     });
     Forked observer([this](Parent&) { return look_on(name); });

@@ -51,41 +51,50 @@ TEST_F(Namespaces, one_in_a_namespace_mends_what_a_death_outside_left) {
   EXPECT_EQ(ask(heir, "ack"), "ok");
 }
 
-/// Two containers over one directory, as a volume is mounted into each: a pid namespace and a /proc of its own, and the
-/// segment's directory by a bind mount at a path of its own. The path at which others know it is an empty tmpfs in there.
+/// Two containers over one directory, as a volume is mounted into each: a pid namespace and a /proc
+/// of its own, and the segment's directory by a bind mount at a path of its own. The path at which
+/// others know it is an empty tmpfs in there.
 class Containers : public Namespaces {
  protected:
   struct Container {
     ScratchDirectory volume;
     Surroundings surroundings(const std::string& segment_dir) const {
-      return {.pid_namespace = true, .bind_from = segment_dir, .bind_at = volume.path(), .tmpfs_at = segment_dir};
+      return {.pid_namespace = true,
+              .bind_from = segment_dir,
+              .bind_at = volume.path(),
+              .tmpfs_at = segment_dir};
     }
   };
-  /// Tells its pid and what attaching by the others' path says; then "take" waits for a job and is answered with its id
-  /// and attempt, "look" takes one that is there already, "heartbeat" and "ack" mean the job that it took last.
+  /// Tells its pid and what attaching by the others' path says; then "take" waits for a job and is
+  /// answered with its id and attempt, "look" takes one that is there already, "heartbeat" and
+  /// "ack" mean the job that it took last.
   Forked::Body resident(const Container& container) const {
-    return [outside = name, inside = SegmentName{name.name, container.volume.path()}](Parent& parent) {
-      auto worker = Worker::attach(inside, {});
-      if (!worker.ok()) return parent.tell(worker.error().message), 1;
-      parent.tell("pid " + std::to_string(::getpid()) + ", outside " +
-                  std::string(code_name(Segment::attach(outside).code())));
-      Job job, other;
-      for (std::string order; !(order = parent.hear()).empty();) {
-        std::string answer;
-        if (order == "take") {
-          const Status fetched = worker->fetch(job, kBound);
-          answer = fetched.ok() ? std::string(job.id()) + " " + std::to_string(job.attempt()) : fetched.error().message;
-        }
-        if (order == "look") answer = code_name(worker->try_fetch(other).code());
-        if (order == "repair") answer = std::to_string(Admin::attach(inside)->repair().value());
-        if (order == "heartbeat") answer = code_name(worker->heartbeat(job).code());
-        if (order == "ack") answer = code_name(worker->ack(job).code());
-        parent.tell(answer);
-      }
-      return 0;
-    };
+    return
+        [outside = name, inside = SegmentName{name.name, container.volume.path()}](Parent& parent) {
+          auto worker = Worker::attach(inside, {});
+          if (!worker.ok()) return parent.tell(worker.error().message), 1;
+          parent.tell("pid " + std::to_string(::getpid()) + ", outside " +
+                      std::string(code_name(Segment::attach(outside).code())));
+          Job job, other;
+          for (std::string order; !(order = parent.hear()).empty();) {
+            std::string answer;
+            if (order == "take") {
+              const Status fetched = worker->fetch(job, kBound);
+              answer = fetched.ok() ? std::string(job.id()) + " " + std::to_string(job.attempt())
+                                    : fetched.error().message;
+            }
+            if (order == "look") answer = code_name(worker->try_fetch(other).code());
+            if (order == "repair") answer = std::to_string(Admin::attach(inside)->repair().value());
+            if (order == "heartbeat") answer = code_name(worker->heartbeat(job).code());
+            if (order == "ack") answer = code_name(worker->ack(job).code());
+            parent.tell(answer);
+          }
+          return 0;
+        };
   }
-  void expect_at_home(Forked& container) { EXPECT_EQ(container.listen().value_or(""), "pid 1, outside cannot_attach"); }
+  void expect_at_home(Forked& container) {
+    EXPECT_EQ(container.listen().value_or(""), "pid 1, outside cannot_attach");
+  }
   void expect_alive(Forked& holder, Forked& other) {
     EXPECT_EQ(ask(other, "repair"), "0");
     EXPECT_EQ(ask(other, "look"), "empty") << "the holder in the other container is alive";
@@ -114,7 +123,8 @@ TEST_F(Containers, a_death_is_seen_through_another_bind_mount_and_nobody_who_liv
   second.signal(SIGKILL);
   ASSERT_EQ(ask(third, "take"), id + " 3") << "and the other way round";
   EXPECT_EQ(ask(third, "ack"), "ok");
-  EXPECT_EQ(Observer::attach(name)->get(id)->state, State::kCompleted) << "outside it is the same segment";
+  EXPECT_EQ(Observer::attach(name)->get(id)->state, State::kCompleted)
+      << "outside it is the same segment";
   expect_clean_audit();
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whoever may write the file is trusted; everybody else is refused, whatever the creator's umask was.
+// Whoever may write the file is trusted; everybody else is refused, whatever the creator's umask
+// was.
 #include <grp.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -34,8 +35,10 @@ class Permissions : public SegmentFixture {
       return 0;
     };
   }
-  void expect_code(uid_t user, gid_t group, std::string_view code, const std::function<Code()>& call) {
-    Forked child([&](Parent& parent) { return parent.tell(code_name(call())), 0; }, {.user = user, .group = group});
+  void expect_code(uid_t user, gid_t group, std::string_view code,
+                   const std::function<Code()>& call) {
+    Forked child([&](Parent& parent) { return parent.tell(code_name(call())), 0; },
+                 {.user = user, .group = group});
     OJS_SHM_SKIP_IF_FORBIDDEN(child);
     EXPECT_EQ(child.listen().value_or("(silence)"), code) << "as user " << user;
   }
@@ -61,9 +64,12 @@ TEST_F(Permissions, a_group_shares_and_a_stranger_is_refused_whatever_the_umask)
   const gid_t strangers = kClara;
   expect_code(kClara, strangers, "permission", [this] { return Segment::attach(name).code(); });
   expect_code(kClara, strangers, "permission", [this] { return Observer::attach(name).code(); });
-  expect_code(kClara, strangers, "permission", [this] { return Broker::start(name, small_options()).code(); });
-  expect_code(kClara, strangers, "permission", [this] { return remove_segment(name, Removal::kForced).code(); });
-  expect_code(kAnna, shared_group, "ok", [this] { return remove_segment(name, Removal::kWithJobs).code(); });
+  expect_code(kClara, strangers, "permission",
+              [this] { return Broker::start(name, small_options()).code(); });
+  expect_code(kClara, strangers, "permission",
+              [this] { return remove_segment(name, Removal::kForced).code(); });
+  expect_code(kAnna, shared_group, "ok",
+              [this] { return remove_segment(name, Removal::kWithJobs).code(); });
 }
 
 TEST_F(Permissions, who_may_only_read_may_observe_and_no_more) {
@@ -83,8 +89,9 @@ TEST_F(Permissions, a_refusal_names_the_file) {
   OJS_SHM_SKIP_IF_FORBIDDEN(anna);
   ASSERT_EQ(anna.listen().value_or(""), "ok");
   ASSERT_EQ(anna.wait(), 0);  // she has left
-  Forked ben([this](Parent& parent) { return parent.tell(Segment::attach(name).error().message), 0; },
-             {.user = kBen, .group = shared_group});
+  Forked ben(
+      [this](Parent& parent) { return parent.tell(Segment::attach(name).error().message), 0; },
+      {.user = kBen, .group = shared_group});
   EXPECT_NE(ben.listen().value_or("").find(scratch.path() + "/ojs-shm."), std::string::npos);
 }
 

@@ -16,7 +16,8 @@ class Processes : public SegmentFixture {
   Forked::Body broker() const {
     return [segment_name = name](Parent& parent) {
       auto seat = Broker::start(segment_name, small_options());
-      parent.tell(seat.ok() ? seat->resumed() ? "resumed" : "new" : std::string(code_name(seat.code())));
+      parent.tell(seat.ok() ? seat->resumed() ? "resumed" : "new"
+                            : std::string(code_name(seat.code())));
       return seat.ok() && seat->run([](std::string_view) {}).ok() ? 0 : 1;
     };
   }
@@ -56,7 +57,8 @@ TEST_F(Processes, a_stopped_worker_keeps_its_job_until_its_lease_ends) {
   Job job;
   const Status fetched = worker->fetch(job, kBound);
   ASSERT_TRUE(fetched.ok()) << fetched.error().message;
-  EXPECT_GE(wall_ms(), held.deadline_ms) << "it was given away before the lease of a living worker ended";
+  EXPECT_GE(wall_ms(), held.deadline_ms)
+      << "it was given away before the lease of a living worker ended";
   EXPECT_EQ(job.id(), id);
   EXPECT_GT(job.fence(), held.fence);
   stopped.signal(SIGCONT);
@@ -98,7 +100,8 @@ TEST_F(Processes, a_child_of_fork_without_exec_answers_closed) {
     parent.tell(code_name(Producer::attach(name)->enqueue(job_spec()).code()));
     return 0;
   });
-  for (int call = 0; call < 5; ++call) EXPECT_EQ(child.listen().value_or(""), "closed") << "call " << call;
+  for (int call = 0; call < 5; ++call)
+    EXPECT_EQ(child.listen().value_or(""), "closed") << "call " << call;
   EXPECT_EQ(child.listen().value_or(""), "ok");
   EXPECT_EQ(child.wait(), 0);
   EXPECT_TRUE(worker->ack(job).ok()) << "the parent is none the worse for it";
@@ -125,7 +128,8 @@ TEST_F(Processes, a_parents_death_is_seen_though_its_forked_child_lives) {
   parent_of_one.signal(SIGKILL);
   auto worker = Worker::attach(name, {});
   expect_to_fetch(*worker, id, 2);
-  EXPECT_EQ(::kill(static_cast<pid_t>(std::stoi(forked.substr(7))), 0), 0) << "the forked child was to be alive";
+  EXPECT_EQ(::kill(static_cast<pid_t>(std::stoi(forked.substr(7))), 0), 0)
+      << "the forked child was to be alive";
 }
 
 TEST_F(Processes, an_exec_ends_the_membership) {

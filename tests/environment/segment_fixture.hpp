@@ -16,7 +16,8 @@
 
 namespace ojs_shm::test {
 
-/// A small segment in a directory of its own, and the few calls that these tests make over and over.
+/// A small segment in a directory of its own, and the few calls that these tests make over and
+/// over.
 class SegmentFixture : public testing::Test {
  protected:
   static SegmentOptions small_options() {
@@ -43,8 +44,8 @@ class SegmentFixture : public testing::Test {
     const auto id = producer->enqueue(job_spec(lease_ms));
     return id->str();
   }
-  /// The body of a child that holds one job: tells "held ID FENCE DEADLINE", then does as it is told ("ack",
-  /// "heartbeat", each answered with the code's name) until it hears nothing more.
+  /// The body of a child that holds one job: tells "held ID FENCE DEADLINE", then does as it is
+  /// told ("ack", "heartbeat", each answered with the code's name) until it hears nothing more.
   Forked::Body holder() const {
     return [segment_name = name](Parent& parent) {
       auto worker = Worker::attach(segment_name, {});
@@ -99,7 +100,8 @@ inline HeldJob::HeldJob(const std::optional<std::string>& line) {
   char text[64] = {};
   unsigned long long number[3] = {};
   const std::string heard = line.value_or("");
-  if (std::sscanf(heard.c_str(), "held %63s %llu %llu %llu", text, &number[0], &number[1], &number[2]) != 4)
+  if (std::sscanf(heard.c_str(), "held %63s %llu %llu %llu", text, &number[0], &number[1],
+                  &number[2]) != 4)
     ADD_FAILURE() << "no job was held: " << heard;
   id = text;
   fence = number[0];

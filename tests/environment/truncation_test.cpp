@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A peer cuts the segment's file short under the living. Nobody may be left hanging: who touches what is gone ends with
-// SIGBUS, who does not goes on, and whoever comes later is told.
+// A peer cuts the segment's file short under the living. Nobody may be left hanging: who touches
+// what is gone ends with SIGBUS, who does not goes on, and whoever comes later is told.
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -29,7 +29,8 @@ class Truncation : public SegmentFixture {
   /// The call that cuts it has returned: the file is short a moment before the pages are gone.
   bool cut() const { return std::filesystem::exists(scratch / "cut"); }
 
-  /// The number of the system call in which the child's first thread is; empty when the kernel does not tell.
+  /// The number of the system call in which the child's first thread is; empty when the kernel does
+  /// not tell.
   static std::string call_of(const Forked& child) {
     std::ifstream file("/proc/" + std::to_string(child.pid()) + "/syscall");
     std::string number;
@@ -43,7 +44,8 @@ class Truncation : public SegmentFixture {
     for (const auto& attached : {Segment::attach(name), Segment::observe(name)}) {
       ASSERT_FALSE(attached.ok());
       EXPECT_EQ(attached.code(), Code::kCannotAttach);
-      EXPECT_NE(attached.error().message.find(path()), std::string::npos) << attached.error().message;
+      EXPECT_NE(attached.error().message.find(path()), std::string::npos)
+          << attached.error().message;
     }
     EXPECT_TRUE(remove_segment(name, Removal::kForced).ok());
     create();
@@ -82,7 +84,8 @@ TEST_F(Truncation, a_broker_that_sleeps_ends_when_it_is_asked_to) {
     return seat->run([](std::string_view) {}).ok() ? kGoesOn : 1;
   });
   ASSERT_EQ(broker.listen().value_or(""), "sits");
-  if (call_of(broker).empty()) GTEST_SKIP() << "NOT RUN: the kernel does not say in which call a process is";
+  if (call_of(broker).empty())
+    GTEST_SKIP() << "NOT RUN: the kernel does not say in which call a process is";
   ASSERT_TRUE(eventually([&] { return parked(broker); }));
   leave(0);
   broker.signal(SIGTERM);
@@ -108,11 +111,15 @@ TEST_P(TruncationTo, a_fetch_that_sleeps_comes_to_an_end) {
     Job job;
     parent.tell("fetches");
     while (!cut())
-      if (const Code code = worker->fetch(job, std::chrono::seconds(2)).code(); code != Code::kTimeout) return 4;
-    return worker->fetch(job, std::chrono::milliseconds(200)).code() == Code::kTimeout ? kGoesOn : 5;
+      if (const Code code = worker->fetch(job, std::chrono::seconds(2)).code();
+          code != Code::kTimeout)
+        return 4;
+    return worker->fetch(job, std::chrono::milliseconds(200)).code() == Code::kTimeout ? kGoesOn
+                                                                                       : 5;
   });
   ASSERT_EQ(member.listen().value_or(""), "fetches");
-  if (call_of(member).empty()) GTEST_SKIP() << "NOT RUN: the kernel does not say in which call a process is";
+  if (call_of(member).empty())
+    GTEST_SKIP() << "NOT RUN: the kernel does not say in which call a process is";
   ASSERT_TRUE(eventually([&] { return parked(member); }));
   leave_what_is_said();
   const int end = member.wait();
@@ -132,8 +139,9 @@ TEST_P(TruncationTo, an_observer_that_reads_comes_to_an_end) {
   Forked reader([this, id](Parent& parent) {
     const auto observer = Observer::attach(name);
     auto read = [&] {
-      return observer->queues().size() == 1 && observer->list({}).size() == 1 && observer->get(id).ok() &&
-             !observer->segment_info().pools.empty() && observer->scheduling_stats().queues.size() == 1;
+      return observer->queues().size() == 1 && observer->list({}).size() == 1 &&
+             observer->get(id).ok() && !observer->segment_info().pools.empty() &&
+             observer->scheduling_stats().queues.size() == 1;
     };
     if (!read()) return 4;
     parent.tell("reads");
@@ -150,8 +158,11 @@ TEST_P(TruncationTo, an_observer_that_reads_comes_to_an_end) {
 
 constexpr const char* kNames[] = {"nothing", "the_first_page", "half", "all_but_the_last_page"};
 INSTANTIATE_TEST_SUITE_P(, TruncationTo,
-                         testing::Values(Left::kNothing, Left::kFirstPage, Left::kHalf, Left::kAllButTheLastPage),
-                         [](const auto& left) { return kNames[static_cast<std::size_t>(left.param)]; });
+                         testing::Values(Left::kNothing, Left::kFirstPage, Left::kHalf,
+                                         Left::kAllButTheLastPage),
+                         [](const auto& left) {
+                           return kNames[static_cast<std::size_t>(left.param)];
+                         });
 
 }  // namespace
 }  // namespace ojs_shm::test

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// A file of a stranger's at the place of a segment: refused with an error, or looked at and worked in without harm.
+// A file of a stranger's at the place of a segment: refused with an error, or looked at and worked
+// in without harm.
 //
-// Input: 1 byte 255: the rest is the file | else: number of the image, how (1), number of blows (1), blows, reshaping,
-// cut, and then the visitor's operations. A reshaped segment has other sizes that agree with each other and the file.
+// Input: 1 byte 255: the rest is the file | else: number of the image, how (1), number of blows
+// (1), blows, reshaping, cut, and then the visitor's operations. A reshaped segment has other sizes
+// that agree with each other and the file.
 #include <cstring>
 #include <utility>
 
@@ -35,7 +37,8 @@ void reshape(Input& input, const std::string& image, std::string& file) {
   shm::Header header;
   std::memcpy(static_cast<void*>(&header), file.data(), sizeof header);
   shm::Geometry& g = header.geometry;
-  const shm::Offsets before = shm::offsets_of(reinterpret_cast<const shm::Header*>(image.data())->geometry);
+  const shm::Offsets before =
+      shm::offsets_of(reinterpret_cast<const shm::Header*>(image.data())->geometry);
   if (input.below(2) != 0)  // as small as they may be
     g = {.slots = 1,
          .lanes = 1,
@@ -58,11 +61,12 @@ void reshape(Input& input, const std::string& image, std::string& file) {
   header.size_bytes = after.end;
   std::string reshaped(after.end, '\0');
   using Table = std::uint64_t shm::Offsets::*;
-  constexpr Table kTables[] = {&shm::Offsets::processes, &shm::Offsets::lanes,       &shm::Offsets::area,
-                               &shm::Offsets::slot_map,  &shm::Offsets::chunk_map,   &shm::Offsets::block_map,
-                               &shm::Offsets::rings,     &shm::Offsets::chunks,      &shm::Offsets::keys,
-                               &shm::Offsets::slots,     &shm::Offsets::block_words, &shm::Offsets::block_links,
-                               &shm::Offsets::blocks,    &shm::Offsets::end};
+  constexpr Table kTables[] = {
+      &shm::Offsets::processes, &shm::Offsets::lanes,       &shm::Offsets::area,
+      &shm::Offsets::slot_map,  &shm::Offsets::chunk_map,   &shm::Offsets::block_map,
+      &shm::Offsets::rings,     &shm::Offsets::chunks,      &shm::Offsets::keys,
+      &shm::Offsets::slots,     &shm::Offsets::block_words, &shm::Offsets::block_links,
+      &shm::Offsets::blocks,    &shm::Offsets::end};
   for (std::size_t i = 0; i + 1 < std::size(kTables); ++i) {
     const Table table = kTables[i], next = kTables[i + 1];
     const std::size_t length = std::min(before.*next - before.*table, after.*next - after.*table);

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// A member at work in a segment into which somebody writes: between its operations, and between any two accesses
-// inside one. Every operation must end, with whatever answer.
+// A member at work in a segment into which somebody writes: between its operations, and between any
+// two accesses inside one. Every operation must end, with whatever answer.
 //
-// Input: number of the image, then steps: 0 a blow | 1 accesses to wait (2), a blow | else an operation.
+// Input: number of the image, then steps: 0 a blow | 1 accesses to wait (2), a blow | else an
+// operation.
 #include <cstring>
 
 #include "tests/fuzz/damage.hpp"

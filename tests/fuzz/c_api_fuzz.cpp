@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A caller of the C ABI with structs of every size, flags and texts of every kind, and buffers that are too small.
-// Each struct lies in memory of exactly the size that it claims, so that a step outside is seen.
+// A caller of the C ABI with structs of every size, flags and texts of every kind, and buffers that
+// are too small. Each struct lies in memory of exactly the size that it claims, so that a step
+// outside is seen.
 //
 // Input: steps, each an entry and its arguments.
 #include <ojs_shm/ojs_shm.h>
@@ -43,7 +44,9 @@ class Sized {
 
  private:
   struct Free {
-    void operator()(unsigned char* bytes) const { ::operator delete[](bytes, std::align_val_t{16}); }
+    void operator()(unsigned char* bytes) const {
+      ::operator delete[](bytes, std::align_val_t{16});
+    }
   };
   std::vector<unsigned char> memory_;
   std::unique_ptr<unsigned char[], Free> exact_;
@@ -52,7 +55,8 @@ class Sized {
 /// A buffer of the input's size for convention 4.
 class Buffer {
  public:
-  explicit Buffer(Input& input) : size_(input.below(2) == 0 ? 0 : input.below(600)), bytes_(new char[size_]) {}
+  explicit Buffer(Input& input)
+      : size_(input.below(2) == 0 ? 0 : input.below(600)), bytes_(new char[size_]) {}
   char* data() const { return size_ == 0 ? nullptr : bytes_.get(); }
   std::size_t size() const { return size_; }
 
@@ -60,9 +64,11 @@ class Buffer {
   void judge(const void* handle, std::int64_t length) const {
     if (length < 0) return;
     if (size_ != 0)
-      require(std::strlen(data()) == std::min(static_cast<std::size_t>(length), size_ - 1), "cut elsewhere");
+      require(std::strlen(data()) == std::min(static_cast<std::size_t>(length), size_ - 1),
+              "cut elsewhere");
     std::string whole(static_cast<std::size_t>(length) + 1, '\0');
-    require(ojs_shm_last_text(handle, whole.data(), whole.size()) == length, "another length the second time");
+    require(ojs_shm_last_text(handle, whole.data(), whole.size()) == length,
+            "another length the second time");
     whole.pop_back();
     require(json::check(whole).ok(), "no JSON");
   }
@@ -75,7 +81,8 @@ class Buffer {
 void judge(const void* handle, std::int64_t code) {
   if (code >= 0) return;
   require(code >= OJS_SHM_E_STALE_VERSION, "a code of no name");
-  require(ojs_shm_last_error(handle) != nullptr && *ojs_shm_last_error(handle) != '\0', "a failure without a word");
+  require(ojs_shm_last_error(handle) != nullptr && *ojs_shm_last_error(handle) != '\0',
+          "a failure without a word");
 }
 
 class Caller {
@@ -90,8 +97,8 @@ class Caller {
   }
   ~Caller() {
     for (ojs_shm_job* job : jobs_) ojs_shm_close(job);
-    for (void* handle : {static_cast<void*>(worker_), static_cast<void*>(observer_), static_cast<void*>(admin_),
-                         static_cast<void*>(producer_)})
+    for (void* handle : {static_cast<void*>(worker_), static_cast<void*>(observer_),
+                         static_cast<void*>(admin_), static_cast<void*>(producer_)})
       require(ojs_shm_close(handle) == OJS_SHM_OK, "an open handle was not one");
   }
   Caller(const Caller&) = delete;
@@ -174,13 +181,15 @@ class Caller {
     char id[OJS_SHM_ID_SIZE] = {};
     const int code = ojs_shm_enqueue(producer_, sized.get(), id);
     judge(producer_, code);
-    require((std::strlen(id) == OJS_SHM_ID_SIZE - 1) == (code == OJS_SHM_OK), "an id without a job");
+    require((std::strlen(id) == OJS_SHM_ID_SIZE - 1) == (code == OJS_SHM_OK),
+            "an id without a job");
     if (code == OJS_SHM_OK) id_ = id;
   }
 
   void enqueue_batch(Input& input) {
     // An array of one size: the distance between two is the first one's struct_size.
-    const std::size_t size = input.byte() % 2 == 0 ? sizeof(ojs_shm_job_spec) : 8 * (1 + input.below(30));
+    const std::size_t size =
+        input.byte() % 2 == 0 ? sizeof(ojs_shm_job_spec) : 8 * (1 + input.below(30));
     const std::size_t count = input.below(5);
     std::vector<unsigned char> bytes(size * count);
     for (std::size_t i = 0; i < count; ++i) {
@@ -189,8 +198,9 @@ class Caller {
       std::memcpy(bytes.data() + i * size, &filled, std::min(size, sizeof filled));
     }
     std::unique_ptr<char[]> ids(new char[count * OJS_SHM_ID_SIZE]);
-    judge(producer_, ojs_shm_enqueue_batch(producer_, reinterpret_cast<ojs_shm_job_spec*>(bytes.data()), count,
-                                           input.byte() % 2 == 0 ? nullptr : ids.get()));
+    judge(producer_,
+          ojs_shm_enqueue_batch(producer_, reinterpret_cast<ojs_shm_job_spec*>(bytes.data()), count,
+                                input.byte() % 2 == 0 ? nullptr : ids.get()));
   }
 
   void fetch(Input& input) {
@@ -219,8 +229,10 @@ class Caller {
     ojs_shm_job* held = job(input);
     std::uint64_t deadline = 0;
     if (input.byte() % 2 == 0)
-      judge(worker_, ojs_shm_heartbeat(worker_, held, static_cast<std::uint32_t>(input.number(4)), &deadline));
-    if (input.byte() % 2 == 0) judge(worker_, ojs_shm_progress(worker_, held, static_cast<double>(input.byte()) / 100));
+      judge(worker_, ojs_shm_heartbeat(worker_, held, static_cast<std::uint32_t>(input.number(4)),
+                                       &deadline));
+    if (input.byte() % 2 == 0)
+      judge(worker_, ojs_shm_progress(worker_, held, static_cast<double>(input.byte()) / 100));
     if (input.byte() % 2 == 0) judge(worker_, ojs_shm_requeue(worker_, held));
     judge(nullptr, ojs_shm_cancel_requested(held));
   }
@@ -264,11 +276,12 @@ class Caller {
   }
   void priorities(Input& input) {
     std::int64_t priority = 0;
-    judge(admin_,
-          ojs_shm_set_default_priority(admin_, text(input, "fuzz.job"), static_cast<std::int8_t>(input.byte())));
+    judge(admin_, ojs_shm_set_default_priority(admin_, text(input, "fuzz.job"),
+                                               static_cast<std::int8_t>(input.byte())));
     judge(observer_, ojs_shm_default_priority(observer_, text(input, "fuzz.job"), &priority));
     judge(observer_, ojs_shm_priority_by_name(observer_, text(input, "urgent"), &priority));
-    judge(producer_, ojs_shm_reprioritize(producer_, text(input, id_.c_str()), input.byte(), nullptr));
+    judge(producer_,
+          ojs_shm_reprioritize(producer_, text(input, id_.c_str()), input.byte(), nullptr));
     judge(producer_, ojs_shm_activate(producer_, text(input, id_.c_str())));
     judge(producer_, ojs_shm_promote(producer_, text(input, id_.c_str())));
     judge(admin_, ojs_shm_bulk(admin_, input.byte() % 5, nullptr, nullptr));
@@ -291,9 +304,11 @@ class Caller {
     require(ojs_shm_close(events) == OJS_SHM_OK, "open events were not closed");
     look(input, ojs_shm_waits);
   }
-  void say(Input& input, std::int64_t (*entry)(ojs_shm_producer*, const char*, char*, std::size_t)) {
+  void say(Input& input,
+           std::int64_t (*entry)(ojs_shm_producer*, const char*, char*, std::size_t)) {
     const Buffer buffer(input);
-    const std::int64_t length = entry(producer_, text(input, id_.c_str()), buffer.data(), buffer.size());
+    const std::int64_t length =
+        entry(producer_, text(input, id_.c_str()), buffer.data(), buffer.size());
     judge(producer_, length);
     buffer.judge(producer_, length);
   }
@@ -307,7 +322,8 @@ class Caller {
   }
   void last_error(Input& input) {
     const Sized<ojs_shm_error> error(input, {});
-    judge(nullptr, ojs_shm_last_error_detail(input.byte() % 2 == 0 ? producer_ : nullptr, error.get()));
+    judge(nullptr,
+          ojs_shm_last_error_detail(input.byte() % 2 == 0 ? producer_ : nullptr, error.get()));
   }
   /// Handles of another kind, and none.
   void wrong_handles(Input& input) {
@@ -315,12 +331,15 @@ class Caller {
     void* wrong = handles[input.below(std::size(handles))];
     const Buffer buffer(input);
     if (wrong != producer_)
-      require(ojs_shm_enqueue(static_cast<ojs_shm_producer*>(wrong), nullptr, nullptr) == OJS_SHM_E_INVALID,
+      require(ojs_shm_enqueue(static_cast<ojs_shm_producer*>(wrong), nullptr, nullptr) ==
+                  OJS_SHM_E_INVALID,
               "accepted");
     if (wrong != worker_)
-      require(ojs_shm_fetch(static_cast<ojs_shm_worker*>(wrong), jobs_[0], 0) == OJS_SHM_E_INVALID, "accepted");
+      require(ojs_shm_fetch(static_cast<ojs_shm_worker*>(wrong), jobs_[0], 0) == OJS_SHM_E_INVALID,
+              "accepted");
     if (wrong != observer_)
-      require(ojs_shm_stats(static_cast<ojs_shm_observer*>(wrong), buffer.data(), buffer.size()) == OJS_SHM_E_INVALID,
+      require(ojs_shm_stats(static_cast<ojs_shm_observer*>(wrong), buffer.data(), buffer.size()) ==
+                  OJS_SHM_E_INVALID,
               "accepted");
   }
 
@@ -349,7 +368,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   }();
   begin_run();
   ojs_shm::shm::Segment& segment = (*attachment)->segment();
-  std::memcpy(static_cast<void*>(&segment.header()), images().front().bytes.data(), images().front().bytes.size());
+  std::memcpy(static_cast<void*>(&segment.header()), images().front().bytes.data(),
+              images().front().bytes.size());
   // NO CRASH POINT: nobody else is there
   segment.process((*attachment)->process()).live.store(1, ojs_shm::shm::Point::kNone);
   Input input(data, size);

@@ -55,7 +55,9 @@ Aim::Aim(const Image& made) {
   const shm::Offsets o = shm::offsets_of(g);
   for (std::uint32_t i = 0; i < g.chunks; ++i) {
     std::uint64_t control = 0;
-    std::memcpy(&control, image.data() + o.chunks + i * sizeof(shm::Chunk) + offsetof(shm::Chunk, control), 8);
+    std::memcpy(&control,
+                image.data() + o.chunks + i * sizeof(shm::Chunk) + offsetof(shm::Chunk, control),
+                8);
     if (const shm::ChunkControl found(control); found.state() != shm::ChunkState::kFree)
       links_.push_back(shm::Hint(i, found.incarnation()).word);
   }
@@ -69,7 +71,8 @@ Blow Aim::read(Input& input) const {
   Blow blow{table.begin + word * 8, input.byte(), 0};
   // Small numbers mean more than large ones: indexes, counts, ranks.
   blow.value = input.number(blow.manner / kManners % 2 == 0 ? 1 : 8);
-  if (blow.manner % kManners == kLink && !links_.empty()) {  // of rings that go in circles or into each other
+  // of rings that go in circles or into each other
+  if (blow.manner % kManners == kLink && !links_.empty()) {
     blow.value = links_[blow.value % links_.size()];
     blow.manner = 0;
   }

@@ -19,8 +19,8 @@ struct Blow {
   void strike(std::byte* segment) const;
 };
 
-/// Chooses words by table and place, so that small tables are hit as often as large ones, and words that hold
-/// something as often as zeros.
+/// Chooses words by table and place, so that small tables are hit as often as large ones, and words
+/// that hold something as often as zeros.
 class Aim {
  public:
   explicit Aim(const Image& image);

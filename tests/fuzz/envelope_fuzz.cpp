@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A client's text: an envelope, an id, a time. Refused with an error that names a member, or understood; what was
-// understood and printed reads the same again.
+// A client's text: an envelope, an id, a time. Refused with an error that names a member, or
+// understood; what was understood and printed reads the same again.
 //
 // Input: the text, read as each of them.
 #include <string>
@@ -49,30 +49,37 @@ bool prints_in_full(const Envelope& envelope) {
 void read_envelope(std::string_view text) {
   const Result<Envelope> first = parse_envelope(text, kNowMs);
   if (!first.ok()) {
-    require(!first.error().message.empty() && !first.error().subject.empty(), "a refusal that says nothing");
-    require(first.code() == Code::kInvalid || first.code() == Code::kTooLarge, "a refusal of another kind");
+    require(!first.error().message.empty() && !first.error().subject.empty(),
+            "a refusal that says nothing");
+    require(first.code() == Code::kInvalid || first.code() == Code::kTooLarge,
+            "a refusal of another kind");
     return;
   }
-  require(json::check(first->args).ok() && json::kind_of(first->args) == json::Kind::kArray, "args are no array");
+  require(json::check(first->args).ok() && json::kind_of(first->args) == json::Kind::kArray,
+          "args are no array");
   require(first->extra.empty() || json::check(first->extra).ok(), "extra is no JSON");
   (void)forbids_retry(first->extra, "some.error");
   const std::string printed = print_job(job_of(*first));
   require(json::check(printed).ok(), "printed as something that is no JSON");
   if (!prints_in_full(*first)) return;
   const Result<Envelope> second = parse_envelope(printed, kNowMs + 60'000);
-  require(second.ok(), "what was printed is refused: " + (second.ok() ? "" : second.error().message));
+  require(second.ok(),
+          "what was printed is refused: " + (second.ok() ? "" : second.error().message));
   require(second->type == first->type && second->queue == first->queue, "another type or queue");
   require(second->args == first->args, "other args");
   require(first->id.empty() || second->id == first->id, "another id");
   require(second->priority == first->priority.value_or(0), "another priority");
   require(second->scheduled_at_ms == first->scheduled_at_ms, "another scheduled_at");
   require(second->expires_at_ms == first->expires_at_ms, "another expires_at");
-  require(second->timeout_ms == first->timeout_ms && second->lease_ms == first->lease_ms, "another timeout or lease");
+  require(second->timeout_ms == first->timeout_ms && second->lease_ms == first->lease_ms,
+          "another timeout or lease");
   require(alike(second->retry, first->retry), "another retry policy");
-  require(second->wants_unique == first->wants_unique && second->wants_rate_limit == first->wants_rate_limit &&
+  require(second->wants_unique == first->wants_unique &&
+              second->wants_rate_limit == first->wants_rate_limit &&
               second->wants_workflow == first->wants_workflow,
           "another wish");
-  require(print_job(job_of(*second)) == print_job(job_of(*parse_envelope(print_job(job_of(*second)), kNowMs))),
+  require(print_job(job_of(*second)) ==
+              print_job(job_of(*parse_envelope(print_job(job_of(*second)), kNowMs))),
           "printed differently each time");
 }
 
@@ -86,15 +93,17 @@ void print_anything(Input input) {
   job.scheduled_at_ms = input.number(8);
   job.created_at_ms = input.number(8);
   job.progress = static_cast<double>(input.number(2)) / 1000;
-  job.errors.push_back(
-      {.attempt = 1, .code = std::string(input.bytes(input.byte())), .details = std::string(input.rest())});
+  job.errors.push_back({.attempt = 1,
+                        .code = std::string(input.bytes(input.byte())),
+                        .details = std::string(input.rest())});
   require(json::check(print_job(job)).ok(), "a job was printed as something that is no JSON");
 }
 
 void read_json(std::string_view text) {
   if (!json::check(text).ok()) return;
   const std::string compact = json::compact(text);
-  require(json::check(compact).ok() && json::compact(compact) == compact, "compacted again it is shorter");
+  require(json::check(compact).ok() && json::compact(compact) == compact,
+          "compacted again it is shorter");
   require(json::kind_of(text) == json::kind_of(compact), "another kind");
   if (const auto string = json::string_of(text)) {
     std::string quoted;
@@ -112,10 +121,12 @@ void read_id(std::string_view text) {
 
 void read_times(std::string_view text) {
   if (const ParsedMs time = parse_timestamp(text); time && time.ms >= 0 && time.ms < kYear10000Ms)
-    require(parse_timestamp(print_timestamp(static_cast<std::uint64_t>(time.ms))).ms == time.ms, "another time");
+    require(parse_timestamp(print_timestamp(static_cast<std::uint64_t>(time.ms))).ms == time.ms,
+            "another time");
   if (const ParsedMs span = parse_duration(text)) {
     require(span.ms >= 0, "a negative duration");
-    require(parse_duration(print_duration(static_cast<std::uint64_t>(span.ms))).ms == span.ms, "another duration");
+    require(parse_duration(print_duration(static_cast<std::uint64_t>(span.ms))).ms == span.ms,
+            "another duration");
   }
   const ParsedMs time = parse_time(text, kNowMs);
   require(time || !text_of(time.fault).empty(), "a refusal that says nothing");

@@ -8,11 +8,12 @@
 
 namespace ojs_shm::fuzz {
 
-/// The bytes of one run, read from the front, so that the same beginning means the same steps. Behind the end there
-/// are zeros.
+/// The bytes of one run, read from the front, so that the same beginning means the same steps.
+/// Behind the end there are zeros.
 class Input {
  public:
-  Input(const std::uint8_t* data, std::size_t size) : rest_(reinterpret_cast<const char*>(data), size) {}
+  Input(const std::uint8_t* data, std::size_t size)
+      : rest_(reinterpret_cast<const char*>(data), size) {}
 
   bool empty() const { return rest_.empty(); }
   std::string_view rest() const { return rest_; }
@@ -30,7 +31,9 @@ class Input {
     return value;
   }
   unsigned byte() { return static_cast<unsigned>(number(1)); }
-  std::size_t below(std::size_t bound) { return number(bound > 256 ? 4 : 1) % std::max<std::size_t>(bound, 1); }
+  std::size_t below(std::size_t bound) {
+    return number(bound > 256 ? 4 : 1) % std::max<std::size_t>(bound, 1);
+  }
 
  private:
   std::string_view rest_;

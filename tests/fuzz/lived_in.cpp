@@ -47,13 +47,20 @@ struct Inhabitant {
     Segment segment = Segment::of(*made);
     WorkerOptions both;
     both.queues = {"default", "bounded"};
-    return {segment, *Producer::attach(segment), *Worker::attach(segment, both), *Admin::attach(segment), {}, {}, {},
+    return {segment,
+            *Producer::attach(segment),
+            *Worker::attach(segment, both),
+            *Admin::attach(segment),
+            {},
+            {},
+            {},
             {}};
   }
 
   std::string enqueue(int n) {
     JobSpec spec;
-    const std::string args = "[\"" + std::string(static_cast<std::size_t>(n) * 31 % 900, 'x') + "\"]";
+    const std::string args =
+        "[\"" + std::string(static_cast<std::size_t>(n) * 31 % 900, 'x') + "\"]";
     spec.type = n % 2 == 0 ? "fuzz.even" : "fuzz.odd";
     spec.args = args;
     spec.priority = n % 7;
@@ -69,8 +76,9 @@ struct Inhabitant {
     const std::string tenant = "t" + std::to_string(n % 3);
     if (n % 4 == 1) spec.tenant = tenant;
     const JobLimit one{"k0", {.concurrency = 1}};
-    const JobLimit paced{"k1",
-                         {.rate = 3, .rate_period_ms = 60'000, .sliding = true, .on_limit = OnLimit::kReschedule}};
+    const JobLimit paced{
+        "k1",
+        {.rate = 3, .rate_period_ms = 60'000, .sliding = true, .on_limit = OnLimit::kReschedule}};
     const JobLimit spaced{"k2", {.throttle = 100, .throttle_period_ms = 60'000, .burst = 2}};
     if (n % 8 == 6) spec.limit = &one;
     if (n % 16 == 2) spec.limit = &paced;
@@ -85,7 +93,8 @@ struct Inhabitant {
     require(set.ok(), set.ok() ? "" : set.error().message);
   }
 
-  /// Tenants and their shares, limits, a pool, and a queue whose one place is taken, with somebody in line for it.
+  /// Tenants and their shares, limits, a pool, and a queue whose one place is taken, with somebody
+  /// in line for it.
   void set_policies() {
     QueueSettings bounds, shares, line;
     bounds.max_depth = 40;
@@ -143,7 +152,8 @@ const LastAct kLastActs[] = {
     [](Inhabitant& one) { (void)one.worker.ack(one.held, "[\"done\"]"); },
     [](Inhabitant& one) { (void)one.worker.nack(one.held, {.message = "it failed again"}); },
     [](Inhabitant& one) {
-      const JobSpec specs[] = {{.type = "fuzz.batch"}, {.type = "fuzz.batch"}, {.type = "fuzz.batch"}};
+      const JobSpec specs[] = {
+          {.type = "fuzz.batch"}, {.type = "fuzz.batch"}, {.type = "fuzz.batch"}};
       (void)one.producer.enqueue_batch(specs);
     },
     [](Inhabitant& one) {
@@ -151,7 +161,9 @@ const LastAct kLastActs[] = {
       waiting.state = State::kAvailable;
       (void)one.producer.reprioritize(Observer::attach(one.segment)->list(waiting).back().id, 50);
     },
-    [](Inhabitant& one) { (void)one.admin.set_limit("k0", {.concurrency = 2, .rate = 9, .rate_period_ms = 60'000}); },
+    [](Inhabitant& one) {
+      (void)one.admin.set_limit("k0", {.concurrency = 2, .rate = 9, .rate_period_ms = 60'000});
+    },
     [](Inhabitant& one) { (void)one.pooled->try_fetch(one.pool_held); },
     [](Inhabitant& one) {
       (void)one.admin.set_pool("crew", {.queues = {"default", "other"}, .isolated = true});
@@ -160,7 +172,8 @@ const LastAct kLastActs[] = {
     [](Inhabitant& one) {
       Import import = *Import::attach(one.segment);
       (void)import.take(R"({"ojs_shm_export":1,"convention":"ojs"})");
-      (void)import.take(R"({"job":{"type":"fuzz.old","priority":3,"state":"completed","result":[1]}})");
+      (void)import.take(
+          R"({"job":{"type":"fuzz.old","priority":3,"state":"completed","result":[1]}})");
     },
 };
 
@@ -170,8 +183,8 @@ void on_write(shm::Access access, shm::Point, const void*) {
   if (access == shm::Access::kWritten && ++writes == last_write) ::_exit(0);
 }
 
-/// A child makes the segment and lives in it. Returns its exit code: the number of writes of its last act, or 0 when
-/// it was killed at `die_at`.
+/// A child makes the segment and lives in it. Returns its exit code: the number of writes of its
+/// last act, or 0 when it was killed at `die_at`.
 int inhabit(const LastAct* last, int die_at) {
   begin_run();
   ::unlink(internal::path_of(segment_name()).c_str());

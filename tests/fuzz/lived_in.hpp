@@ -19,8 +19,8 @@ struct Image {
 /// Where the files of this process lie.
 const SegmentName& segment_name();
 
-/// Segments with jobs in every state. In the first everybody has left; in each of the others the inhabitant was killed
-/// in the middle of another operation. All have the same geometry.
+/// Segments with jobs in every state. In the first everybody has left; in each of the others the
+/// inhabitant was killed in the middle of another operation. All have the same geometry.
 const std::vector<Image>& images();
 
 void write_file(const std::string& path, std::string_view bytes);

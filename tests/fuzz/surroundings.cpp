@@ -39,12 +39,14 @@ void* __real_mmap(void* address, std::size_t size, int protection, int flags, in
 int __real_munmap(void* address, std::size_t size);
 int __real_clock_gettime(clockid_t clock, timespec* time);
 
-void* __wrap_mmap(void* address, std::size_t size, int protection, int flags, int fd, off_t offset) {
-  if (fd < 0 || address != nullptr) return __real_mmap(address, size, protection, flags, fd, offset);
+void* __wrap_mmap(void* address, std::size_t size, int protection, int flags, int fd,
+                  off_t offset) {
+  if (fd < 0 || address != nullptr)
+    return __real_mmap(address, size, protection, flags, fd, offset);
   constexpr std::size_t kFence = std::size_t{1} << 32, kPage = 4096;
   const std::size_t pages = (size + kPage - 1) / kPage * kPage;
-  void* reserved =
-      __real_mmap(nullptr, pages + 2 * kFence, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  void* reserved = __real_mmap(nullptr, pages + 2 * kFence, PROT_NONE,
+                               MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (reserved == MAP_FAILED) return MAP_FAILED;
   auto* begin = static_cast<std::byte*>(reserved);
   void* mapped = __real_mmap(begin + kFence, size, protection, flags | MAP_FIXED, fd, offset);
@@ -70,7 +72,8 @@ int __wrap_munmap(void* address, std::size_t size) {
 }
 
 int __wrap_clock_gettime(clockid_t clock, timespec* time) {
-  if (clock != CLOCK_REALTIME_COARSE && clock != CLOCK_MONOTONIC) return __real_clock_gettime(clock, time);
+  if (clock != CLOCK_REALTIME_COARSE && clock != CLOCK_MONOTONIC)
+    return __real_clock_gettime(clock, time);
   // Who asks the second one waits for something.
   const std::uint64_t us = clock_us.fetch_add(clock == CLOCK_MONOTONIC ? 250 : 10);
   time->tv_sec = static_cast<time_t>(us / 1'000'000);

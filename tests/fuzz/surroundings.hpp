@@ -4,8 +4,9 @@
 #include <cstdint>
 #include <string>
 
-// What a run sees of the world is the same each time: a clock that moves on by a little with each look, random numbers
-// that are none. Each file is mapped between two fences, so that a step outside is a crash.
+// What a run sees of the world is the same each time: a clock that moves on by a little with each
+// look, random numbers that are none. Each file is mapped between two fences, so that a step
+// outside is a crash.
 namespace ojs_shm::fuzz {
 
 /// Sets clock and random numbers back; the first thing in a run.

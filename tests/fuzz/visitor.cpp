@@ -15,7 +15,9 @@ namespace {
 constexpr std::string_view kQueues[] = {"default", "bounded", "other", "one-too-many"};
 constexpr std::string_view kTypes[] = {"fuzz.even", "fuzz.odd"};
 
-void print(const JobInfo& job) { require(json::check(print_job(job)).ok(), "a job was printed as something else"); }
+void print(const JobInfo& job) {
+  require(json::check(print_job(job)).ok(), "a job was printed as something else");
+}
 
 }  // namespace
 
@@ -37,7 +39,8 @@ void look_around(const Segment& segment) {
   if (!jobs.empty()) print(jobs.back());
 }
 
-Visitor::Visitor(Segment segment, std::vector<std::string> ids) : segment_(std::move(segment)), ids_(std::move(ids)) {
+Visitor::Visitor(Segment segment, std::vector<std::string> ids)
+    : segment_(std::move(segment)), ids_(std::move(ids)) {
   ids_.emplace_back("0199461a-0000-7000-8000-000000000099");
   open();
 }
@@ -180,7 +183,8 @@ void Visitor::ack(Input& input) {
 void Visitor::nack(Input& input) {
   Job& job = some_job(input);
   const std::string message(input.byte(), 'm');
-  if (job.valid()) (void)worker_->nack(job, {.message = message, .retryable = message.size() % 4 != 0});
+  if (job.valid())
+    (void)worker_->nack(job, {.message = message, .retryable = message.size() % 4 != 0});
 }
 
 void Visitor::requeue(Input& input) {
@@ -210,7 +214,8 @@ void Visitor::activate(Input& input) {
   const unsigned choice = input.byte();
   if (choice % 4 == 1) return (void)producer_->promote(some_id(input));
   if (choice % 4 == 2)
-    return (void)admin_->bulk(static_cast<BulkAction>(choice / 4 % 4), {.queue = kQueues[choice / 16 & 3]});
+    return (void)admin_->bulk(static_cast<BulkAction>(choice / 4 % 4),
+                              {.queue = kQueues[choice / 16 & 3]});
   (void)producer_->activate(some_id(input));
 }
 void Visitor::get(Input& input) {

@@ -23,7 +23,8 @@ void look_around(const Segment& segment);
 /// Of it, at limits, pools, statistics and the lines of an export.
 void look_at_policies(const Observer& seen);
 
-/// Every role at once in an attached segment. Whatever it is answered is right, as long as it is answered.
+/// Every role at once in an attached segment. Whatever it is answered is right, as long as it is
+/// answered.
 class Visitor {
  public:
   Visitor(Segment segment, std::vector<std::string> ids);

@@ -12,7 +12,8 @@ namespace {
 
 constexpr std::string_view kQueues[] = {"default", "bounded", "other", "one-too-many"};
 constexpr std::string_view kTenants[] = {"", "t0", "t1", "t2"};
-constexpr std::string_view kLimits[] = {"k0",          "k1",        "k2",           "k3", "pool:crew", "queue:default",
+constexpr std::string_view kLimits[] = {"k0",          "k1",        "k2",
+                                        "k3",          "pool:crew", "queue:default",
                                         "queue:other", "tenant:t1", "type:fuzz.odd"};
 constexpr std::string_view kPools[] = {"crew", "default", "night"};
 
@@ -41,7 +42,8 @@ PoolSettings some_pool(Input& input) {
     if ((choice >> queue & 1) != 0) pool.queues.emplace_back(kQueues[queue]);
   if (pool.queues.empty()) pool.queues.emplace_back(kQueues[2]);
   pool.strategy = static_cast<PoolStrategy>(choice >> 3 & 3);
-  if (pool.strategy == PoolStrategy::kWeighted) pool.weights = {{pool.queues.front(), 1 + input.byte()}};
+  if (pool.strategy == PoolStrategy::kWeighted)
+    pool.weights = {{pool.queues.front(), 1 + input.byte()}};
   pool.concurrency = (choice & 32) != 0 ? input.byte() : 0;
   pool.isolated = (choice & 64) != 0;
   pool.starvation_prevention = {.enabled = (choice & 128) != 0, .rotation_interval_ms = 100};
@@ -55,15 +57,23 @@ std::string some_line(Input& input, std::string_view id) {
   const auto state = std::string(state_name(static_cast<State>(choice >> 5)));
   switch (choice % 8) {
     case 0: return R"({"ojs_shm_export":1,"convention":"ojs"})";
-    case 1: return R"({"queue":{"name":")" + queue + R"(","settings":{"backpressure":{"max_depth":)" + number + "}}}}";
-    case 2: return R"({"limit":{"key":"k)" + number + R"(","override":true,"settings":{"concurrency":1}}})";
-    case 3: return R"({"pool":{"name":"crew","settings":{"queues":["default",")" + queue + R"("],"concurrency":2}}})";
+    case 1:
+      return R"({"queue":{"name":")" + queue + R"(","settings":{"backpressure":{"max_depth":)" +
+             number + "}}}}";
+    case 2:
+      return R"({"limit":{"key":"k)" + number +
+             R"(","override":true,"settings":{"concurrency":1}}})";
+    case 3:
+      return R"({"pool":{"name":"crew","settings":{"queues":["default",")" + queue +
+             R"("],"concurrency":2}}})";
     case 4: return R"({"default_priority":{"type":"fuzz.even","priority":)" + number + "}}";
     case 5: return R"({"job":{"type":"fuzz.odd","queue":")" + queue + R"("}})";
     default:
-      return R"({"job":{"id":")" + std::string(id) + R"(","type":"fuzz.even","queue":")" + queue + R"(","state":")" +
-             state + R"(","priority":)" + number + R"(,"attempt":1,"created_at":"2027-01-15T08:00:00Z",)" +
-             R"("extra":{"meta":{"tenant_id":"t)" + number + R"("},"rate_limit":{"key":"k0","concurrency":2}}}})";
+      return R"({"job":{"id":")" + std::string(id) + R"(","type":"fuzz.even","queue":")" + queue +
+             R"(","state":")" + state + R"(","priority":)" + number +
+             R"(,"attempt":1,"created_at":"2027-01-15T08:00:00Z",)" +
+             R"("extra":{"meta":{"tenant_id":"t)" + number +
+             R"("},"rate_limit":{"key":"k0","concurrency":2}}}})";
   }
 }
 
@@ -74,7 +84,8 @@ void look_at_policies(const Observer& seen) {
     require(json::check(print_limit(limit)).ok(), "a limit was printed as something else");
   for (const WorkerPoolInfo& pool : seen.pools())
     require(json::check(print_pool(pool)).ok(), "a pool was printed as something else");
-  require(json::check(print_scheduling(seen.scheduling_stats())).ok(), "statistics were printed as something else");
+  require(json::check(print_scheduling(seen.scheduling_stats())).ok(),
+          "statistics were printed as something else");
   for (const QueueInfo& queue : seen.queues())
     require(json::check(print_queue_policy(queue)).ok(), "a policy was printed as something else");
   (void)seen.limit("k0");
@@ -125,7 +136,8 @@ void Visitor::poll(Input& input) {
 /// Without a wait the place in line is taken and given up at once.
 void Visitor::enqueue_patiently(Input& input) {
   const JobSpec spec = some_held_spec(input);
-  if (const auto id = producer_->enqueue(spec, {.block_timeout = std::chrono::milliseconds(1)}); id.ok())
+  if (const auto id = producer_->enqueue(spec, {.block_timeout = std::chrono::milliseconds(1)});
+      id.ok())
     remember(id->view());
 }
 
@@ -133,21 +145,27 @@ void Visitor::fetch_pooled(Input& input) {
   if (pooled_) (void)pooled_->try_fetch(some_job(input));
 }
 
-void Visitor::wait(Input& input) { (void)producer_->wait(some_id(input), std::chrono::milliseconds(0)); }
+void Visitor::wait(Input& input) {
+  (void)producer_->wait(some_id(input), std::chrono::milliseconds(0));
+}
 
 void Visitor::set_limit(Input& input) {
   const std::string_view key = kLimits[input.below(std::size(kLimits))];
   (void)admin_->set_limit(key, some_rate(input));
 }
 
-void Visitor::clear_limit(Input& input) { (void)admin_->clear_limit(kLimits[input.below(std::size(kLimits))]); }
+void Visitor::clear_limit(Input& input) {
+  (void)admin_->clear_limit(kLimits[input.below(std::size(kLimits))]);
+}
 
 void Visitor::set_pool(Input& input) {
   const std::string_view name = kPools[input.below(std::size(kPools))];
   (void)admin_->set_pool(name, some_pool(input));
 }
 
-void Visitor::remove_pool(Input& input) { (void)admin_->remove_pool(kPools[input.below(std::size(kPools))]); }
+void Visitor::remove_pool(Input& input) {
+  (void)admin_->remove_pool(kPools[input.below(std::size(kPools))]);
+}
 
 void Visitor::set_policy(Input& input) {
   QueueSettings settings;
@@ -165,7 +183,8 @@ void Visitor::set_policy(Input& input) {
     settings.tenant_max_depth = more;
     settings.tenant_bounds.emplace();
     for (unsigned tenant = 1; tenant < 1 + (more >> 6); ++tenant)
-      settings.tenant_bounds->push_back({std::string(kTenants[tenant]), input.byte(), input.number(2)});
+      settings.tenant_bounds->push_back(
+          {std::string(kTenants[tenant]), input.byte(), input.number(2)});
   }
   settings.warning_threshold = 0.5;
   (void)admin_->set_queue(kQueues[choice & 3], settings);

@@ -9,8 +9,8 @@
 namespace ojs_shm::fuzz {
 namespace {
 
-/// Who passes more words than this in one operation goes in circles: the longest walk that was seen to end passed 13
-/// million.
+/// Who passes more words than this in one operation goes in circles: the longest walk that was seen
+/// to end passed 13 million.
 constexpr std::uint64_t kMostAccesses = 200'000'000;
 
 struct Ordered {

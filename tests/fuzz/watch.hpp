@@ -7,8 +7,8 @@
 
 namespace ojs_shm::fuzz {
 
-/// While it lives, sees each access of this thread to a shared word: an operation that goes in circles ends the run,
-/// and a blow can fall between any two accesses. One at a time.
+/// While it lives, sees each access of this thread to a shared word: an operation that goes in
+/// circles ends the run, and a blow can fall between any two accesses. One at a time.
 class Watch {
  public:
   Watch();

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method: each operation runs once in a child that is single-stepped, and after each instruction the parent looks
-// whether the segment has changed. Then it runs once more for each kill, in a new child that goes as many instructions
-// and gets a SIGKILL there. Each time others work before any repair; then repair, audit, and everything that waits is
-// worked off. Between two changes all instructions leave the same segment behind, so one kill covers them all.
+// Method: each operation runs once in a child that is single-stepped, and after each instruction
+// the parent looks whether the segment has changed. Then it runs once more for each kill, in a new
+// child that goes as many instructions and gets a SIGKILL there. Each time others work before any
+// repair; then repair, audit, and everything that waits is worked off. Between two changes all
+// instructions leave the same segment behind, so one kill covers them all.
 //
 // A repairer is killed in the same way, after a process that died in the middle of an operation.
 //
-// The short form kills after at most kMostKills changes of each operation, chosen by lot; with OJS_SHM_INSTRUCTIONS=N
-// it kills after every change and after every N-th instruction, so that 1 means all. What runs is what ships: no hooks.
+// The short form kills after at most kMostKills changes of each operation, chosen by lot; with
+// OJS_SHM_INSTRUCTIONS=N it kills after every change and after every N-th instruction, so that 1
+// means all. What runs is what ships: no hooks.
 
 #include <gtest/gtest.h>
 
@@ -34,15 +36,17 @@ struct Tally {
 class Instructions : public testing::TestWithParam<std::string> {
  protected:
   void SetUp() override {
-    if (const std::string why = tracing_forbidden(); !why.empty()) GTEST_SKIP() << "NOT RUN: " << why;
+    if (const std::string why = tracing_forbidden(); !why.empty())
+      GTEST_SKIP() << "NOT RUN: " << why;
   }
   static void TearDownTestSuite() {
-    std::cout << all.covered << " instructions covered of " << all.instructions << ", by " << all.kills << " kills; "
-              << all.elsewhere << " of them elsewhere than planned\n";
+    std::cout << all.covered << " instructions covered of " << all.instructions << ", by "
+              << all.kills << " kills; " << all.elsewhere << " of them elsewhere than planned\n";
     all = {};
   }
 
-  void kill_at_any(const Operation& operation, const Trace& trace, const std::vector<std::size_t>& chosen);
+  void kill_at_any(const Operation& operation, const Trace& trace,
+                   const std::vector<std::size_t>& chosen);
 
   bool all_is_well_before = true;  ///< nothing has been left half done by others
   const ScratchDirectory folder;
@@ -65,12 +69,14 @@ std::vector<std::size_t> moments(const Trace& trace) {
   return chosen;
 }
 
-void Instructions::kill_at_any(const Operation& operation, const Trace& trace, const std::vector<std::size_t>& chosen) {
+void Instructions::kill_at_any(const Operation& operation, const Trace& trace,
+                               const std::vector<std::size_t>& chosen) {
   std::set<std::uint32_t> hit;
   std::size_t elsewhere = 0;
   for (const std::size_t& n : chosen) {
-    SCOPED_TRACE("killed after " + std::to_string(n) + " of " + std::to_string(trace.instructions()) +
-                 " instructions, and " + std::to_string(trace.changes(n)) + " of " + std::to_string(trace.changes()) +
+    SCOPED_TRACE("killed after " + std::to_string(n) + " of " +
+                 std::to_string(trace.instructions()) + " instructions, and " +
+                 std::to_string(trace.changes(n)) + " of " + std::to_string(trace.changes()) +
                  " changes");
     {
       Quiet quiet(where);
@@ -92,9 +98,9 @@ void Instructions::kill_at_any(const Operation& operation, const Trace& trace, c
   }
   std::size_t covered = 0;
   for (std::size_t n = 1; n <= trace.instructions(); ++n) covered += hit.contains(trace.changes(n));
-  std::cout << std::setw(8) << trace.instructions() << " instructions, " << std::setw(6) << trace.own() << " our own, "
-            << std::setw(4) << trace.changes() << " changes, " << std::setw(6) << chosen.size()
-            << " kills: " << operation.name << std::endl;
+  std::cout << std::setw(8) << trace.instructions() << " instructions, " << std::setw(6)
+            << trace.own() << " our own, " << std::setw(4) << trace.changes() << " changes, "
+            << std::setw(6) << chosen.size() << " kills: " << operation.name << std::endl;
   EXPECT_LE(elsewhere * 4, chosen.size()) << "the runs do not repeat the first one";
   all.instructions += trace.instructions();
   all.covered += covered;
@@ -116,8 +122,9 @@ TEST(Traces, G8_no_change_is_overlooked) {
     ASSERT_NO_THROW(Trace(operation_named(name), where, true));
 }
 
-/// The process to be repaired died after two thirds of its changes. A repair looks at every table, some hundred
-/// thousand instructions without a change, so this belongs to the long form and kills after each change alone.
+/// The process to be repaired died after two thirds of its changes. A repair looks at every table,
+/// some hundred thousand instructions without a change, so this belongs to the long form and kills
+/// after each change alone.
 using Repairs = Instructions;
 TEST_P(Repairs, G8_a_repairer_killed_at_any_instruction) {
   const Operation& victim = operation_named(GetParam());
@@ -136,7 +143,8 @@ TEST_P(Repairs, G8_a_repairer_killed_at_any_instruction) {
 
 std::vector<std::string> victims() {
   if (!exhaustive()) return {};
-  return {"retry_dead", "nack", "ack_result", "enqueue_batch", "cancel_active", "fetch_leaves_chunk", "pack_rings"};
+  return {"retry_dead",         "nack",      "ack_result", "enqueue_batch", "cancel_active",
+          "fetch_leaves_chunk", "pack_rings"};
 }
 const auto name_of = [](const auto& one) { return one.param; };
 INSTANTIATE_TEST_SUITE_P(Each, Instructions, testing::ValuesIn(names_of_operations()), name_of);

@@ -41,7 +41,8 @@ std::uintptr_t next_instruction(pid_t pid) {
 
 constexpr int kThrew = 3;
 
-[[noreturn]] void child(const std::function<void()>& prepare, const std::function<void()>& act, bool complains) {
+[[noreturn]] void child(const std::function<void()>& prepare, const std::function<void()>& act,
+                        bool complains) {
   int code = 0;
   try {
     prepare();
@@ -77,7 +78,8 @@ std::string tracing_forbidden() {
   return steps ? "" : std::string("single steps: ") + std::strerror(problem);
 }
 
-Stepped::Stepped(const std::function<void()>& prepare, const std::function<void()>& act, bool complains) {
+Stepped::Stepped(const std::function<void()>& prepare, const std::function<void()>& act,
+                 bool complains) {
   std::cout.flush();
   const pid_t parent = ::getpid();
   pid_ = ::fork();
@@ -99,7 +101,8 @@ Stepped::Stepped(const std::function<void()>& prepare, const std::function<void(
 Stepped::~Stepped() { kill(); }
 
 void Stepped::settle() {
-  if (::waitpid(pid_, &status_, __WALL) != pid_) throw std::system_error(errno, std::generic_category(), "waitpid");
+  if (::waitpid(pid_, &status_, __WALL) != pid_)
+    throw std::system_error(errno, std::generic_category(), "waitpid");
   if (!WIFSTOPPED(status_)) {
     pid_ = -1;
     acting_ = false;
@@ -125,7 +128,8 @@ void Stepped::step() {
 
 bool Stepped::run_to(std::uintptr_t address, std::uint32_t time) {
   constexpr unsigned long kBothOn = 1U << 0 | 1U << 2;  // for this thread alone, before execution
-  if (!set_debug_word(0, address) || !set_debug_word(1, kOver) || !set_debug_word(7, kBothOn)) return false;
+  if (!set_debug_word(0, address) || !set_debug_word(1, kOver) || !set_debug_word(7, kBothOn))
+    return false;
   if (at_ == address) --time;
   while (acting_ && time > 0) {
     go(PTRACE_CONT);
@@ -136,9 +140,11 @@ bool Stepped::run_to(std::uintptr_t address, std::uint32_t time) {
 }
 
 /// The words of the processor's debug registers: 0 to 3 hold addresses, 7 says which of them count.
-bool Stepped::set_debug_word([[maybe_unused]] unsigned number, [[maybe_unused]] std::uintptr_t value) const {
+bool Stepped::set_debug_word([[maybe_unused]] unsigned number,
+                             [[maybe_unused]] std::uintptr_t value) const {
 #if defined(__x86_64__)
-  return ::ptrace(PTRACE_POKEUSER, pid_, offsetof(user, u_debugreg) + number * sizeof(user::u_debugreg[0]), value) == 0;
+  return ::ptrace(PTRACE_POKEUSER, pid_,
+                  offsetof(user, u_debugreg) + number * sizeof(user::u_debugreg[0]), value) == 0;
 #else
   return false;
 #endif
@@ -157,9 +163,12 @@ std::string Stepped::finish() {
     while (pid_ >= 0) settle();
   }
   if (WIFSIGNALED(status_)) return "ended by signal " + std::to_string(WTERMSIG(status_));
-  return WEXITSTATUS(status_) == 0 ? "" : "failed with status " + std::to_string(WEXITSTATUS(status_));
+  return WEXITSTATUS(status_) == 0 ? ""
+                                   : "failed with status " + std::to_string(WEXITSTATUS(status_));
 }
 
-bool Stepped::threw() const { return pid_ < 0 && WIFEXITED(status_) && WEXITSTATUS(status_) == kThrew; }
+bool Stepped::threw() const {
+  return pid_ < 0 && WIFEXITED(status_) && WEXITSTATUS(status_) == kThrew;
+}
 
 }  // namespace ojs_shm::test

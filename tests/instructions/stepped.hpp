@@ -17,13 +17,14 @@ struct NotPrepared : std::runtime_error {
   NotPrepared() : std::runtime_error("what comes before the act threw") {}
 };
 
-/// A child that runs `prepare` freely and stands still at the first instruction of `act`; from there it moves when
-/// told, one instruction at a time or up to an address. Its other threads run freely. Destroying it kills it with
-/// SIGKILL and reaps it; so does the end of this process.
+/// A child that runs `prepare` freely and stands still at the first instruction of `act`; from
+/// there it moves when told, one instruction at a time or up to an address. Its other threads run
+/// freely. Destroying it kills it with SIGKILL and reaps it; so does the end of this process.
 class Stepped {
  public:
   /// What one of them throws is printed if `complains`. Throws NotPrepared when `prepare` throws.
-  Stepped(const std::function<void()>& prepare, const std::function<void()>& act, bool complains = true);
+  Stepped(const std::function<void()>& prepare, const std::function<void()>& act,
+          bool complains = true);
   ~Stepped();
   Stepped(const Stepped&) = delete;
   Stepped& operator=(const Stepped&) = delete;
@@ -32,8 +33,9 @@ class Stepped {
   bool acting() const { return acting_; }
   std::uintptr_t at() const { return at_; }  ///< the instruction that comes next
   void step();                               ///< one instruction
-  /// Up to the moment before the instruction at `address` is executed for the `time`-th time, the one that comes next
-  /// counted. False where the processor's breakpoints cannot be had: then it has not moved.
+  /// Up to the moment before the instruction at `address` is executed for the `time`-th time, the
+  /// one that comes next counted. False where the processor's breakpoints cannot be had: then it
+  /// has not moved.
   bool run_to(std::uintptr_t address, std::uint32_t time);
   void kill();
   /// Lets it go. What was wrong with its end, empty when nothing was.

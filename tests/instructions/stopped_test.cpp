@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method: two children stand at the first instruction of their operations on one segment. One goes on to an instruction
-// in its middle, chosen by lot, every other time one that follows a change, and is stopped there; the other goes on to
-// a change of its own and is killed. Others work, the dead is repaired, and the audit must be content, but for what the
-// stopped one is about to do. Then that goes on, and must come to its end, or be refused, as what it needs may be gone;
-// audit, work off, and count the jobs.
+// Method: two children stand at the first instruction of their operations on one segment. One goes
+// on to an instruction in its middle, chosen by lot, every other time one that follows a change,
+// and is stopped there; the other goes on to a change of its own and is killed. Others work, the
+// dead is repaired, and the audit must be content, but for what the stopped one is about to do.
+// Then that goes on, and must come to its end, or be refused, as what it needs may be gone; audit,
+// work off, and count the jobs.
 //
-// The short form looks by lot for two others that stood in their middle beside each operation; the long form takes all,
-// so that every pair of operations is seen, at one moment each.
+// The short form looks by lot for two others that stood in their middle beside each operation; the
+// long form takes all, so that every pair of operations is seen, at one moment each.
 
 #include <gtest/gtest.h>
 
@@ -25,25 +26,31 @@ namespace {
 
 /// What the audit says, but for what a stopped process may have done by half.
 std::string findings_while_stopped(const Segment& segment) {
-  const std::set<int> half = {3,           // published a job whose hint is still to come
-                              6,           // left a chunk that it has yet to give back
-                              10, 11, 23,  // counted a job that it has not moved yet, or reserved room for one
-                              18,          // set a limit, and not yet given a permit to those who work
-                              19,          // put a job into a lot, and not yet looked whether there is room again
-                              22};         // taken a pool away, and not yet let go of its queues
+  const std::set<int> half = {3,  // published a job whose hint is still to come
+                              6,  // left a chunk that it has yet to give back
+                              // counted a job that it has not moved yet, or reserved room for one
+                              10, 11, 23,
+                              // set a limit, and not yet given a permit to those who work
+                              18,
+                              // put a job into a lot, and not yet looked whether there is room
+                              // again
+                              19, 22};  // taken a pool away, and not yet let go of its queues
   std::string text;
   for (const Violation& v : Observer::attach(segment).value().audit())
-    if (!half.contains(v.invariant)) text += "I" + std::to_string(v.invariant) + " " + v.text + "\n";
+    if (!half.contains(v.invariant))
+      text += "I" + std::to_string(v.invariant) + " " + v.text + "\n";
   return text;
 }
 
-/// How many jobs of others an operation may end: what it ends when it is alone, and one that its death ends.
+/// How many jobs of others an operation may end: what it ends when it is alone, and one that its
+/// death ends.
 std::size_t most(const Trace& trace) { return trace.ends() + 1; }
 
 class BesideStopped : public testing::TestWithParam<std::string> {
  protected:
   void SetUp() override {
-    if (const std::string why = tracing_forbidden(); !why.empty()) GTEST_SKIP() << "NOT RUN: " << why;
+    if (const std::string why = tracing_forbidden(); !why.empty())
+      GTEST_SKIP() << "NOT RUN: " << why;
   }
   void kill_beside(const Operation& killed, const Operation& stopped, Seeded& seeded);
 
@@ -56,7 +63,8 @@ class BesideStopped : public testing::TestWithParam<std::string> {
 void BesideStopped::kill_beside(const Operation& killed, const Operation& stopped, Seeded& seeded) {
   const Trace &kills = trace_of(killed.name, where), &stops = trace_of(stopped.name, where);
   const auto draw = [&seeded](std::size_t first, std::size_t last) {
-    return static_cast<std::size_t>(seeded.between(static_cast<std::int64_t>(first), static_cast<std::int64_t>(last)));
+    return static_cast<std::size_t>(
+        seeded.between(static_cast<std::int64_t>(first), static_cast<std::int64_t>(last)));
   };
   const auto some_change = [&draw](const Trace& trace) {
     const std::vector<std::size_t> moments = trace.after_changes();
@@ -65,8 +73,9 @@ void BesideStopped::kill_beside(const Operation& killed, const Operation& stoppe
   const std::size_t kill = some_change(kills);
   const std::size_t stop = seeded.coin() ? some_change(stops) : draw(1, stops.instructions() - 1);
   SCOPED_TRACE(killed.name + " killed after " + std::to_string(kill) + " instructions (" +
-               std::to_string(kills.changes(kill)) + " changes), " + stopped.name + " stopped after " +
-               std::to_string(stop) + " (" + std::to_string(stops.changes(stop)) + ")");
+               std::to_string(kills.changes(kill)) + " changes), " + stopped.name +
+               " stopped after " + std::to_string(stop) + " (" +
+               std::to_string(stops.changes(stop)) + ")");
   {
     Quiet quiet(where);
     std::unique_ptr<Stepped> rests, dies;
@@ -90,7 +99,8 @@ void BesideStopped::kill_beside(const Operation& killed, const Operation& stoppe
       refused += rests->threw();
       examine(killed.name + " beside " + stopped.name, quiet.segment);
       if (!kills.drops() && !stops.drops()) {
-        EXPECT_LE(lost(before, quiet.segment), most(kills) + most(stops)) << "who ended the others?";
+        EXPECT_LE(lost(before, quiet.segment), most(kills) + most(stops))
+            << "who ended the others?";
       }
     }
   }

@@ -10,7 +10,8 @@
 
 #include "tests/crash/scene.hpp"
 
-extern "C" const char __executable_start, etext;  // NOLINT: the linker's names for where this program's code lies
+extern "C" const char __executable_start,
+    etext;  // NOLINT: the linker's names for where this program's code lies
 
 namespace ojs_shm::test {
 namespace {
@@ -36,8 +37,9 @@ constexpr bool in(std::uint8_t byte, std::initializer_list<std::uint8_t> list) {
   return std::find(list.begin(), list.end(), byte) != list.end();
 }
 
-/// False when the instruction surely writes to nothing but registers and the stack: most do not, and a look at the
-/// whole segment takes longer than a step. Where it is not sure it says yes. The child's code lies where ours lies.
+/// False when the instruction surely writes to nothing but registers and the stack: most do not,
+/// and a look at the whole segment takes longer than a step. Where it is not sure it says yes. The
+/// child's code lies where ours lies.
 bool may_write([[maybe_unused]] std::uintptr_t address) {
 #if defined(__x86_64__)
   const auto* code = reinterpret_cast<const std::uint8_t*>(address);
@@ -49,10 +51,12 @@ bool may_write([[maybe_unused]] std::uintptr_t address) {
     return false;
   if (in(*code & 0xF0, {0x50, 0x70}) || (*code & 0xF8) == 0xB8) return false;
   // cmov, jcc, imul, movzx and movsx
-  if (*code == 0x0F) return !in(code[1] & 0xF0, {0x40, 0x80}) && !in(code[1], {0xAF, 0xB6, 0xB7, 0xBE, 0xBF});
-  // the same as at first, from a register or a number: to a register, or to a place given by the stack pointer, which
-  // is number 4 while REX.B does not make it 12
-  if (in(*code, {0x01, 0x09, 0x21, 0x29, 0x31, 0x80, 0x81, 0x83, 0x88, 0x89, 0xC1, 0xC6, 0xC7, 0xD1, 0xF6, 0xF7}))
+  if (*code == 0x0F)
+    return !in(code[1] & 0xF0, {0x40, 0x80}) && !in(code[1], {0xAF, 0xB6, 0xB7, 0xBE, 0xBF});
+  // the same as at first, from a register or a number: to a register, or to a place given by the
+  // stack pointer, which is number 4 while REX.B does not make it 12
+  if (in(*code, {0x01, 0x09, 0x21, 0x29, 0x31, 0x80, 0x81, 0x83, 0x88, 0x89, 0xC1, 0xC6, 0xC7, 0xD1,
+                 0xF6, 0xF7}))
     return code[1] >> 6 != 3 && ((code[1] & 7) != 4 || (code[2] & 7) != 4 || (rex & 1) != 0);
 #endif
   return true;
@@ -60,7 +64,8 @@ bool may_write([[maybe_unused]] std::uintptr_t address) {
 
 }  // namespace
 
-std::unique_ptr<Stepped> start(const Operation& operation, const SegmentName& where, bool complains) {
+std::unique_ptr<Stepped> start(const Operation& operation, const SegmentName& where,
+                               bool complains) {
   Hands* hands = nullptr;  // the child's, and never destroyed: a killed process closes nothing
   return std::make_unique<Stepped>(
       [&] {
@@ -84,7 +89,8 @@ Trace::Trace(const Operation& operation, const SegmentName& where, bool doubts) 
       child->step();
       const bool changed = (look || doubts) && watch.changed();
       if (changed && !look)
-        throw std::logic_error(operation.name + ": what surely writes nothing did, after instruction " +
+        throw std::logic_error(operation.name +
+                               ": what surely writes nothing did, after instruction " +
                                std::to_string(instructions()));
       add(child->at(), changes += changed);
     }
@@ -102,7 +108,8 @@ void Trace::add(std::uintptr_t address, std::uint32_t changes) {
   static const auto begin = reinterpret_cast<std::uintptr_t>(&__executable_start),
                     end = reinterpret_cast<std::uintptr_t>(&etext);
   at_.push_back(address);
-  which_.push_back(numbers_.try_emplace(address, static_cast<std::uint32_t>(numbers_.size())).first->second);
+  which_.push_back(
+      numbers_.try_emplace(address, static_cast<std::uint32_t>(numbers_.size())).first->second);
   seen_.push_back(changes);
   own_ += address >= begin && address < end;
 }
@@ -114,9 +121,9 @@ std::vector<std::size_t> Trace::after_changes() const {
   return moments;
 }
 
-/// Single steps are slow, so it runs freely from place to place: to one that comes rarely on the way and not long
-/// before the end, from there to the next, and steps when no place is near enough. Each time that the place comes is a
-/// stop.
+/// Single steps are slow, so it runs freely from place to place: to one that comes rarely on the
+/// way and not long before the end, from there to the next, and steps when no place is near enough.
+/// Each time that the place comes is a stop.
 bool Trace::repeat(Stepped& child, std::size_t n) const {
   std::size_t done = 0;
   for (bool free = true; free && child.acting() && n > done;) {
@@ -127,7 +134,8 @@ bool Trace::repeat(Stepped& child, std::size_t n) const {
     for (std::size_t m = done; m <= n; ++m) {
       const std::uint32_t now = ++times[which_[m]];
       const double rest = static_cast<double>(n - m);
-      const double stops = now + std::min(rest, 4 * std::sqrt(rest));  // a guess: loops within loops
+      // a guess: loops within loops
+      const double stops = now + std::min(rest, 4 * std::sqrt(rest));
       if (m > done && stops < least) best = m, time = now, least = stops;
     }
     free = best > done && child.run_to(at_[best], time);
@@ -152,8 +160,9 @@ std::vector<std::string> names_of_operations() {
 const Trace& trace_of(const std::string& operation, const SegmentName& where) {
   static std::map<std::string, Trace> all;
   const auto known = all.find(operation);
-  return known != all.end() ? known->second
-                            : all.emplace(operation, Trace(operation_named(operation), where)).first->second;
+  return known != all.end()
+             ? known->second
+             : all.emplace(operation, Trace(operation_named(operation), where)).first->second;
 }
 
 std::size_t stride() {

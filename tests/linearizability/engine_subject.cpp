@@ -35,7 +35,8 @@ T must(Result<T> result) {
 
 constexpr std::uint32_t kLines = 2;
 constexpr std::uint32_t kInterval = 3'600'000;  ///< ms: no history takes a part of it that matters
-const std::vector<engine::Actor::LevelWeight> kWeights = {{0, 3}, {1, 2}, {2, 1}};  ///< level 3 has none
+/// level 3 has none
+const std::vector<engine::Actor::LevelWeight> kWeights = {{0, 3}, {1, 2}, {2, 1}};
 
 class EngineHands final : public Hands {
  public:
@@ -85,13 +86,15 @@ class EngineHands final : public Hands {
   }
   void requeue(Operation& operation) override {
     const Held& held = held_[operation.job];
-    operation.answer = answer_of(actor().set_back(held.slot, held.word, engine::Setback::kRequeue, nullptr).outcome);
+    operation.answer = answer_of(
+        actor().set_back(held.slot, held.word, engine::Setback::kRequeue, nullptr).outcome);
   }
   void cancel(Operation& operation, JobId id) override {
     operation.answer = answer_of(actor().cancel(id, operation.found));
   }
   void reprioritize(Operation& operation, JobId id) override {
-    operation.answer = answer_of(actor().reprioritize(id, operation.level, operation.previous, operation.found));
+    operation.answer =
+        answer_of(actor().reprioritize(id, operation.level, operation.previous, operation.found));
   }
   bool mend() override { return segment_.attachment()->repair_the_dead() != 0; }
   std::uint64_t since(JobId id) override {
@@ -117,7 +120,8 @@ class EngineHands final : public Hands {
   }
   void grow_older() override {
     shm::Word& offset = handle_->store().segment().header().clock_offset_ms;
-    if (choice_ == Choice::kAging) offset.store(offset.load() + kInterval + kInterval / 2, shm::Point::kNone);
+    if (choice_ == Choice::kAging)
+      offset.store(offset.load() + kInterval + kInterval / 2, shm::Point::kNone);
   }
 
  private:
@@ -137,12 +141,14 @@ class EngineHands final : public Hands {
 /// The broker's seat is taken, so that nobody repairs unless a history says so.
 class EngineSubject final : public Subject {
  public:
-  EngineSubject(Choice choice, bool chooses) : segment_(must(Segment::create(where_, options()))), choice_(choice) {
+  EngineSubject(Choice choice, bool chooses)
+      : segment_(must(Segment::create(where_, options()))), choice_(choice) {
     if (chooses) EngineHands(segment_, choice).choose();
   }
   std::unique_ptr<Hands> attach() override {
     // A child of fork has to attach anew; the process that made the segment has done so.
-    if (segment_.attachment()->forked()) return std::make_unique<EngineHands>(must(Segment::attach(where_)), choice_);
+    if (segment_.attachment()->forked())
+      return std::make_unique<EngineHands>(must(Segment::attach(where_)), choice_);
     return std::make_unique<EngineHands>(segment_, choice_);
   }
 
@@ -164,7 +170,11 @@ class EngineSubject final : public Subject {
 
 }  // namespace
 
-std::unique_ptr<Subject> engine_subject(Choice choice) { return std::make_unique<EngineSubject>(choice, true); }
-std::unique_ptr<Subject> engine_that_only_says(Choice choice) { return std::make_unique<EngineSubject>(choice, false); }
+std::unique_ptr<Subject> engine_subject(Choice choice) {
+  return std::make_unique<EngineSubject>(choice, true);
+}
+std::unique_ptr<Subject> engine_that_only_says(Choice choice) {
+  return std::make_unique<EngineSubject>(choice, false);
+}
 
 }  // namespace ojs_shm::test

@@ -17,9 +17,10 @@ constexpr unsigned kProcesses = 3;
 }
 
 std::string_view name_of(Theme theme) {
-  constexpr std::string_view kNames[] = {"long_stepped",     "long_free",     "short_stepped",   "short_free",
-                                         "crash_stepped",    "crash_free",    "aging_stepped",   "aging_free",
-                                         "weighted_stepped", "weighted_free", "sharded_stepped", "sharded_free"};
+  constexpr std::string_view kNames[] = {"long_stepped",  "long_free",       "short_stepped",
+                                         "short_free",    "crash_stepped",   "crash_free",
+                                         "aging_stepped", "aging_free",      "weighted_stepped",
+                                         "weighted_free", "sharded_stepped", "sharded_free"};
   return kNames[static_cast<std::size_t>(theme)];
 }
 
@@ -34,8 +35,9 @@ std::optional<Finding> explore(Theme theme, std::uint64_t seed, unsigned histori
   Recorder recorder(*subject, kProcesses);
   Dice dice(seed);
   Plan plan;
-  plan.free_running = theme == Theme::kLongFree || theme == Theme::kShortFree || theme == Theme::kCrashFree ||
-                      theme == Theme::kAgingFree || theme == Theme::kWeightedFree || theme == Theme::kShardedFree;
+  plan.free_running = theme == Theme::kLongFree || theme == Theme::kShortFree ||
+                      theme == Theme::kCrashFree || theme == Theme::kAgingFree ||
+                      theme == Theme::kWeightedFree || theme == Theme::kShardedFree;
   plan.elders = aging || weighted ? 5 : 0;
   plan.everything = theme != Theme::kLongStepped && theme != Theme::kLongFree;
   const Strictness strictness{.details = std::getenv("OJS_SHM_LINEAR_DETAILS") != nullptr};
@@ -47,24 +49,32 @@ std::optional<Finding> explore(Theme theme, std::uint64_t seed, unsigned histori
   };
   for (unsigned i = 1; i <= histories; ++i) {
     plan.seed = dice.next();
-    plan.crash = theme == Theme::kCrashStepped || theme == Theme::kCrashFree || (sharded && i % 4 == 0);
-    plan.calls = plan.elders != 0 ? 3 : plan.everything ? 4 : static_cast<unsigned>(dice.any_magnitude(3, 40));
+    plan.crash =
+        theme == Theme::kCrashStepped || theme == Theme::kCrashFree || (sharded && i % 4 == 0);
+    plan.calls = plan.elders != 0  ? 3
+                 : plan.everything ? 4
+                                   : static_cast<unsigned>(dice.any_magnitude(3, 40));
     plan.levels = static_cast<unsigned>(dice.between(1, 4));
-    const std::string where = fmt::format("history {} of theme {}, OJS_SHM_TEST_SEED={}", i, name_of(theme), seed);
+    const std::string where =
+        fmt::format("history {} of theme {}, OJS_SHM_TEST_SEED={}", i, name_of(theme), seed);
     try {
       const History history = recorder.record(plan);
       ++tally.histories;
       tally.operations += history.operations.size();
-      tally.empties += static_cast<std::uint64_t>(std::count_if(history.operations.begin(), history.operations.end(),
-                                                                [](auto& o) { return o.answer == Answer::kEmpty; }));
-      if (!recorder.strange().empty()) return Finding{where + ": " + recorder.strange() + "\n" + print(history)};
+      tally.empties += static_cast<std::uint64_t>(
+          std::count_if(history.operations.begin(), history.operations.end(),
+                        [](auto& o) { return o.answer == Answer::kEmpty; }));
+      if (!recorder.strange().empty())
+        return Finding{where + ": " + recorder.strange() + "\n" + print(history)};
       if (!wrong(history)) continue;
       // With one job less another may have been the next.
       const History less = history.rules.plain() ? shrink(history, wrong) : history;
       const auto reason =
-          plan.everything ? std::optional<std::string>("no order of these calls explains the answers") : monitor(less);
-      return Finding{fmt::format("{}: {}\n{} of {} calls:\n{}", where, *reason, less.operations.size(),
-                                 history.operations.size(), print(less))};
+          plan.everything
+              ? std::optional<std::string>("no order of these calls explains the answers")
+              : monitor(less);
+      return Finding{fmt::format("{}: {}\n{} of {} calls:\n{}", where, *reason,
+                                 less.operations.size(), history.operations.size(), print(less))};
     } catch (const std::exception& error) {
       return Finding{where + ": " + error.what()};
     }

@@ -37,8 +37,8 @@ struct Finding {
   std::string text;
 };
 
-/// Records `histories` histories of one theme in a fresh segment; all follows from the seed (in a stepped theme the
-/// switches as well). Stops at the first wrong one.
+/// Records `histories` histories of one theme in a fresh segment; all follows from the seed (in a
+/// stepped theme the switches as well). Stops at the first wrong one.
 std::optional<Finding> explore(Theme theme, std::uint64_t seed, unsigned histories, Tally& tally);
 
 }  // namespace ojs_shm::test

@@ -9,7 +9,8 @@
 namespace ojs_shm::test {
 namespace {
 
-/// Instants at which something better was certainly in the queue: open intervals, apart from each other.
+/// Instants at which something better was certainly in the queue: open intervals, apart from each
+/// other.
 class Cover {
  public:
   struct Piece {
@@ -27,10 +28,12 @@ class Cover {
   }
   void add(std::vector<Piece> more) {
     more.insert(more.end(), pieces_.begin(), pieces_.end());
-    std::sort(more.begin(), more.end(), [](const Piece& a, const Piece& b) { return a.from < b.from; });
+    std::sort(more.begin(), more.end(),
+              [](const Piece& a, const Piece& b) { return a.from < b.from; });
     pieces_.clear();
     for (const Piece& piece : more)
-      if (!pieces_.empty() && piece.from < pieces_.back().to)  // two that only touch leave one instant free
+      // two that only touch leave one instant free
+      if (!pieces_.empty() && piece.from < pieces_.back().to)
         pieces_.back().to = std::max(pieces_.back().to, piece.to);
       else
         pieces_.push_back(piece);
@@ -48,13 +51,15 @@ class Cover {
 struct Life {
   const Operation* in = nullptr;
   const Operation* out = nullptr;
-  std::uint64_t earliest = kNever, latest = kNever;  ///< of its fetch, once better levels are taken into account
+  /// of its fetch, once better levels are taken into account
+  std::uint64_t earliest = kNever, latest = kNever;
 };
 
 /// 1. a job that certainly came in before another of its level must not certainly go out after it
 std::optional<std::string> overtaken(std::vector<Life*>& level, std::uint64_t origin) {
   std::vector<Life*> by_return = level;
-  std::sort(level.begin(), level.end(), [](const Life* a, const Life* b) { return a->in->call < b->in->call; });
+  std::sort(level.begin(), level.end(),
+            [](const Life* a, const Life* b) { return a->in->call < b->in->call; });
   std::sort(by_return.begin(), by_return.end(),
             [](const Life* a, const Life* b) { return a->in->returned < b->in->returned; });
   const Life* last_out = nullptr;  // of those that came in before the one we look at
@@ -63,9 +68,11 @@ std::optional<std::string> overtaken(std::vector<Life*>& level, std::uint64_t or
     for (; before != by_return.end() && (*before)->in->returned < job->in->call; ++before)
       if (last_out == nullptr || (*before)->earliest > last_out->earliest) last_out = *before;
     if (last_out == nullptr || last_out->earliest <= job->latest) continue;
-    return fmt::format("job {} overtook job {} of its level\n  {}\n  {}\n  {}\n  {}", job->in->job, last_out->in->job,
-                       describe(*last_out->in, origin), describe(*job->in, origin), describe(*job->out, origin),
-                       last_out->out == nullptr ? "and was never fetched" : describe(*last_out->out, origin));
+    return fmt::format(
+        "job {} overtook job {} of its level\n  {}\n  {}\n  {}\n  {}", job->in->job,
+        last_out->in->job, describe(*last_out->in, origin), describe(*job->in, origin),
+        describe(*job->out, origin),
+        last_out->out == nullptr ? "and was never fetched" : describe(*last_out->out, origin));
   }
   return std::nullopt;
 }
@@ -92,7 +99,8 @@ std::optional<std::string> monitor(const History& history) {
     Life& life = lives[o.job];
     if (life.in == nullptr) return "fetched, and never enqueued: " + describe(o, origin);
     if (life.in->level != o.level) return "fetched at another level: " + describe(o, origin);
-    if (life.out != nullptr) return "fetched twice:\n  " + describe(*life.out, origin) + "\n  " + describe(o, origin);
+    if (life.out != nullptr)
+      return "fetched twice:\n  " + describe(*life.out, origin) + "\n  " + describe(o, origin);
     life.out = &o;
   }
   Cover better;
@@ -103,11 +111,13 @@ std::optional<std::string> monitor(const History& history) {
         life->earliest = better.free_from(std::max(life->in->call, life->out->call));
         life->latest = better.free_until(life->out->returned);
         if (life->earliest > life->latest)
-          return (life->in->call > life->out->returned ? "fetched before it was enqueued: "
-                                                       : "fetched while something better was there all along: ") +
+          return (life->in->call > life->out->returned
+                      ? "fetched before it was enqueued: "
+                      : "fetched while something better was there all along: ") +
                  describe(*life->out, origin);
       }
-      if (life->in->returned < life->earliest) present.push_back({life->in->returned, life->earliest});
+      if (life->in->returned < life->earliest)
+        present.push_back({life->in->returned, life->earliest});
     }
     if (auto finding = overtaken(level, origin)) return finding;
     better.add(std::move(present));

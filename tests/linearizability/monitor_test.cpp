@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method: small histories of known verdict, then tens of thousands of random small ones on which the monitor, which
-// reasons, and the search, which tries every order, must agree. No threads.
+// Method: small histories of known verdict, then tens of thousands of random small ones on which
+// the monitor, which reasons, and the search, which tries every order, must agree. No threads.
 
 #include <gtest/gtest.h>
 
@@ -13,7 +13,8 @@
 namespace ojs_shm::test {
 namespace {
 
-/// Builds histories by hand: put(job, level, call, return), got(job, level, call, return), empty(call, return).
+/// Builds histories by hand: put(job, level, call, return), got(job, level, call, return),
+/// empty(call, return).
 struct Written {
   History history;
   Written& put(std::uint8_t job, std::uint8_t level, std::uint64_t call, std::uint64_t returned) {
@@ -27,8 +28,12 @@ struct Written {
   }
   Written& add(Kind kind, Answer answer, std::uint8_t job, std::uint8_t level, std::uint64_t call,
                std::uint64_t returned) {
-    history.operations.push_back(
-        {.kind = kind, .answer = answer, .job = job, .level = level, .call = call, .returned = returned});
+    history.operations.push_back({.kind = kind,
+                                  .answer = answer,
+                                  .job = job,
+                                  .level = level,
+                                  .call = call,
+                                  .returned = returned});
     return *this;
   }
 };
@@ -46,11 +51,14 @@ void expect_wrong(const Written& written, std::string_view reason) {
 
 TEST(Monitor, accepts_what_overlapping_calls_may_do) {
   expect_right(Written().empty(0, 1));
-  expect_right(Written().put(0, 1, 0, 10).got(0, 1, 2, 8));             // fetched before its enqueue returned
+  // fetched before its enqueue returned
+  expect_right(Written().put(0, 1, 0, 10).got(0, 1, 2, 8));
   expect_right(Written().put(0, 1, 0, 1).empty(2, 9).got(0, 1, 3, 8));  // empty after the fetch
   expect_right(Written().put(0, 0, 0, 9).put(1, 0, 2, 7).got(1, 0, 10, 11).got(0, 0, 12, 13));
   expect_right(Written().put(0, 0, 0, 9).put(1, 2, 2, 3).got(1, 2, 4, 5).got(0, 0, 12, 13));
-  expect_right(Written().put(0, 0, 0, 1).got(0, 0, 2, 4).put(1, 0, 4, 6).got(1, 0, 7, 8).empty(2, 8));  // at 4
+  // at 4
+  expect_right(
+      Written().put(0, 0, 0, 1).got(0, 0, 2, 4).put(1, 0, 4, 6).got(1, 0, 7, 8).empty(2, 8));
 }
 
 TEST(Monitor, rejects_each_kind_of_wrong) {
@@ -58,18 +66,28 @@ TEST(Monitor, rejects_each_kind_of_wrong) {
   expect_wrong(Written().got(0, 0, 0, 1).put(0, 0, 2, 3), "before it was enqueued");
   expect_wrong(Written().put(0, 0, 0, 1).got(0, 0, 2, 3).got(0, 0, 4, 5), "twice");
   expect_wrong(Written().put(0, 0, 0, 1).put(1, 1, 2, 3).got(1, 1, 4, 5), "something better");
-  expect_wrong(Written().put(0, 0, 0, 1).put(1, 0, 2, 3).got(1, 0, 4, 5).got(0, 0, 6, 7), "overtook");
-  expect_wrong(Written().put(0, 0, 0, 1).put(1, 0, 2, 3).got(1, 0, 4, 5), "overtook");  // and is never fetched
+  expect_wrong(Written().put(0, 0, 0, 1).put(1, 0, 2, 3).got(1, 0, 4, 5).got(0, 0, 6, 7),
+               "overtook");
+  // and is never fetched
+  expect_wrong(Written().put(0, 0, 0, 1).put(1, 0, 2, 3).got(1, 0, 4, 5), "overtook");
   expect_wrong(Written().put(0, 0, 0, 1).empty(2, 3), "empty");
 }
 
 TEST(Monitor, rejects_what_only_several_jobs_together_forbid) {
   // Two better jobs, neither there during the whole call, cover it one after the other.
+  expect_wrong(Written()
+                   .put(0, 0, 0, 1)
+                   .put(1, 0, 2, 3)
+                   .put(2, 1, 0, 1)
+                   .got(2, 1, 2, 9)
+                   .got(0, 0, 6, 7)
+                   .got(1, 0, 10, 11),
+               "something better");
   expect_wrong(
-      Written().put(0, 0, 0, 1).put(1, 0, 2, 3).put(2, 1, 0, 1).got(2, 1, 2, 9).got(0, 0, 6, 7).got(1, 0, 10, 11),
-      "something better");
-  expect_wrong(Written().put(0, 0, 0, 1).put(1, 1, 2, 3).empty(4, 9).got(0, 0, 6, 7).got(1, 1, 10, 11), "empty");
-  // A better job allows the fetches of a level only in an order in which that level's FIFO does not.
+      Written().put(0, 0, 0, 1).put(1, 1, 2, 3).empty(4, 9).got(0, 0, 6, 7).got(1, 1, 10, 11),
+      "empty");
+  // A better job allows the fetches of a level only in an order in which that level's FIFO does
+  // not.
   expect_wrong(Written()
                    .put(0, 0, 0, 1)
                    .got(0, 0, 8, 9)
@@ -84,7 +102,8 @@ TEST(Monitor, rejects_what_only_several_jobs_together_forbid) {
                "");
 }
 
-/// Any calls at any time, so many are wrong; or those of a right queue, stretched, and perhaps spoilt by one change.
+/// Any calls at any time, so many are wrong; or those of a right queue, stretched, and perhaps
+/// spoilt by one change.
 History any_history(Seeded& random) {
   Written written;
   const auto jobs = static_cast<std::uint8_t>(random.between(1, 5));
@@ -121,7 +140,8 @@ History stretched_history(Seeded& random) {
       const auto level = static_cast<std::uint8_t>(random.between(0, 2));
       written.put(jobs, level, call, returned);
       waiting.emplace_back(level, jobs++);
-      std::stable_sort(waiting.begin(), waiting.end(), [](auto& a, auto& b) { return a.first < b.first; });
+      std::stable_sort(waiting.begin(), waiting.end(),
+                       [](auto& a, auto& b) { return a.first < b.first; });
     } else if (waiting.empty()) {
       written.empty(call, returned);
     } else {
@@ -147,9 +167,11 @@ TEST(Monitor, agrees_with_the_search_on_every_small_history) {
     const auto finding = monitor(history);
     ++(by_search ? right : wrong);
     if (by_search != finding.has_value()) continue;
-    const History less =
-        shrink(history, [](const History& h) { return (search(h) == Verdict::kRight) == monitor(h).has_value(); });
-    FAIL() << (by_search ? "the search finds an order, the monitor says: " + *finding : "the monitor finds nothing")
+    const History less = shrink(history, [](const History& h) {
+      return (search(h) == Verdict::kRight) == monitor(h).has_value();
+    });
+    FAIL() << (by_search ? "the search finds an order, the monitor says: " + *finding
+                         : "the monitor finds nothing")
            << "\n"
            << print(less);
   }
@@ -162,7 +184,8 @@ TEST(Monitor, a_wrong_history_stays_wrong_while_it_shrinks_to_its_core) {
   written.put(9, 0, 100, 101).put(8, 1, 102, 103).got(8, 1, 104, 105).got(9, 0, 200, 201);
   for (std::uint8_t job = 20; job < 60; ++job)
     written.put(job, 3, 300 + job * 4U, 301 + job * 4U).got(job, 3, 302 + job * 4U, 303 + job * 4U);
-  const History less = shrink(written.history, [](const History& h) { return monitor(h).has_value(); });
+  const History less =
+      shrink(written.history, [](const History& h) { return monitor(h).has_value(); });
   EXPECT_EQ(less.operations.size(), 4U) << print(less);
   EXPECT_TRUE(monitor(less));
 }

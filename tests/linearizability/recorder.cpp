@@ -28,7 +28,8 @@ namespace {
 constexpr unsigned kMostCalls = 64;               ///< of one process in one history
 constexpr std::uint64_t kTagOfRound = kMostJobs;  ///< tag = round * kMostJobs + job
 
-/// A number that processes share and wait for. The recorder's own: the hook is silent while it is used.
+/// A number that processes share and wait for. The recorder's own: the hook is silent while it is
+/// used.
 class Signal {
  public:
   std::uint32_t get() const { return word_.load(); }
@@ -119,7 +120,8 @@ class Recorder::Player {
   }
 
  private:
-  // ---- switching and dying: called before, and for a write also after, each access to a shared word
+  // ---- switching and dying: called before, and for a write also after, each access to a shared
+  // word
   static void on_access(Access access, Point, const void*) {
     shm::thread_hook = nullptr;
     player_->accessed(access);
@@ -147,7 +149,8 @@ class Recorder::Player {
   void await_others() {
     const std::uint32_t pulse = board_.pulse.get();
     const std::uint32_t asleep = board_.waiting.add(1);
-    if (asleep + 1 < static_cast<unsigned>(std::popcount(board_.running.get()))) board_.pulse.wait_while(pulse);
+    if (asleep + 1 < static_cast<unsigned>(std::popcount(board_.running.get())))
+      board_.pulse.wait_while(pulse);
     board_.waiting.add(~0U);
   }
   [[noreturn]] void die() {
@@ -159,7 +162,8 @@ class Recorder::Player {
 
   // ---- one at a time
   void await_turn() {
-    for (std::uint32_t turn = board_.turn.get(); turn != me_; turn = board_.turn.get()) board_.turn.wait_while(turn);
+    for (std::uint32_t turn = board_.turn.get(); turn != me_; turn = board_.turn.get())
+      board_.turn.wait_while(turn);
   }
   void give_turn() {
     const std::uint32_t others = board_.running.get() & ~(1U << me_);
@@ -174,7 +178,9 @@ class Recorder::Player {
   }
   std::uint32_t pick(std::uint32_t set) {
     for (;;)
-      if (const auto one = static_cast<std::uint32_t>(dice_.below(kMostProcesses)); (set >> one & 1) != 0) return one;
+      if (const auto one = static_cast<std::uint32_t>(dice_.below(kMostProcesses));
+          (set >> one & 1) != 0)
+        return one;
   }
 
   // ---- calls
@@ -221,7 +227,9 @@ class Recorder::Player {
       const auto job = static_cast<std::uint8_t>(dice_.below(jobs));
       if (board_.known[job].yes.get() != 0) {
         const engine::JobId id = board_.known[job].id;
-        if (lot < 12) return call({.kind = Kind::kCancel, .job = job}, [&](Operation& o) { hands_.cancel(o, id); });
+        if (lot < 12)
+          return call({.kind = Kind::kCancel, .job = job},
+                      [&](Operation& o) { hands_.cancel(o, id); });
         return call({.kind = Kind::kReprioritize, .job = job, .level = level()},
                     [&](Operation& o) { hands_.reprioritize(o, id); });
       }
@@ -235,7 +243,8 @@ class Recorder::Player {
   void end_one(Kind kind) {
     Operation operation{.kind = kind, .job = holding_[--held_]};
     if (!board_.plan.everything) return hands_.ack(operation);  // of no interest to who watches
-    call(operation, [this](Operation& o) { o.kind == Kind::kAck ? hands_.ack(o) : hands_.requeue(o); });
+    call(operation,
+         [this](Operation& o) { o.kind == Kind::kAck ? hands_.ack(o) : hands_.requeue(o); });
   }
   void enqueue() {
     const auto job = static_cast<std::uint8_t>(board_.jobs.add(1));
@@ -269,8 +278,10 @@ class Recorder::Player {
 
 Recorder::Player* Recorder::Player::player_ = nullptr;
 
-Recorder::Recorder(Subject& subject, unsigned processes) : subject_(subject), processes_(processes) {
-  void* memory = ::mmap(nullptr, sizeof(Board), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+Recorder::Recorder(Subject& subject, unsigned processes)
+    : subject_(subject), processes_(processes) {
+  void* memory =
+      ::mmap(nullptr, sizeof(Board), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) throw std::runtime_error("mmap");
   board_ = new (memory) Board;
   for (unsigned i = 0; i < processes_; ++i) start(i);
@@ -310,7 +321,8 @@ void Recorder::start(unsigned process) {
   ::_exit(3);
 }
 
-/// Until every process has done its calls. A victim is buried; anybody else's death is a failure of its own.
+/// Until every process has done its calls. A victim is buried; anybody else's death is a failure of
+/// its own.
 void Recorder::await_end() {
   const auto end = std::chrono::steady_clock::now() + kBound;
   for (std::uint32_t left = board_->running.get(); left != 0; left = board_->running.get()) {
@@ -322,21 +334,25 @@ void Recorder::await_end() {
       children_[process] = 0;
       throw std::runtime_error("a process died that nobody killed");
     }
-    if (std::chrono::steady_clock::now() > end) throw std::runtime_error("a process does not come to an end");
+    if (std::chrono::steady_clock::now() > end)
+      throw std::runtime_error("a process does not come to an end");
   }
 }
 
 /// Fetches what is left, as one more process, the last one of these fetches being empty.
 void Recorder::drain(History& history) {
   for (Answer answer = Answer::kOk; answer == Answer::kOk;) {
-    Operation operation{
-        .kind = Kind::kFetch, .process = static_cast<std::uint8_t>(processes_), .line = own_->home(), .call = stamp()};
+    Operation operation{.kind = Kind::kFetch,
+                        .process = static_cast<std::uint8_t>(processes_),
+                        .line = own_->home(),
+                        .call = stamp()};
     const Hands::Fetched fetched = own_->fetch(operation);
     operation.returned = stamp();
     answer = operation.answer;
     board_->took(operation, fetched, round_);
     history.operations.push_back(operation);
-    if (history.operations.size() > 2 * kMostCalls * kMostProcesses) throw std::runtime_error("fetches never end");
+    if (history.operations.size() > 2 * kMostCalls * kMostProcesses)
+      throw std::runtime_error("fetches never end");
     Operation ended = operation;
     if (answer == Answer::kOk) own_->ack(ended);
   }
@@ -393,16 +409,19 @@ History Recorder::record(const Plan& plan) {
   }
   for (unsigned process = 0; process < processes_; ++process) {
     const Board::Sheet& sheet = board_->sheet[process];
-    history.operations.insert(history.operations.end(), sheet.calls, sheet.calls + sheet.count.get());
+    history.operations.insert(history.operations.end(), sheet.calls,
+                              sheet.calls + sheet.count.get());
   }
   drain(history);
   for (std::uint32_t job = 0; job < board_->jobs.get(); ++job) {
     const Board::Known& known = board_->known[job];
-    history.since[job] = known.since != 0 || known.yes.get() == 0 ? known.since : own_->since(known.id);
+    history.since[job] =
+        known.since != 0 || known.yes.get() == 0 ? known.since : own_->since(known.id);
   }
   if (const std::uint64_t tag = board_->strange_tag; tag != 0)
-    strange_ = "history " + std::to_string(round_) + " fetched job " + std::to_string((tag - 1) % kTagOfRound) +
-               " of history " + std::to_string((tag - 1) / kTagOfRound);
+    strange_ = "history " + std::to_string(round_) + " fetched job " +
+               std::to_string((tag - 1) % kTagOfRound) + " of history " +
+               std::to_string((tag - 1) / kTagOfRound);
   return history;
 }
 

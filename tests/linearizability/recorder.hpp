@@ -16,15 +16,17 @@ struct Plan {
   std::uint64_t seed = 0;
   unsigned calls = 4;  ///< of each process
   unsigned levels = 3;
-  bool everything = false;    ///< also requeue, cancel, re-prioritise; else enqueue, fetch and ack
-  bool free_running = false;  ///< processes run at once, with random delays; else one at a time, as the seed says
-  bool crash = false;         ///< one process may be killed after a shared write
-  unsigned elders = 0;        ///< jobs that wait before anybody begins, each older than the next
+  bool everything = false;  ///< also requeue, cancel, re-prioritise; else enqueue, fetch and ack
+  /// processes run at once, with random delays; else one at a time, as the seed says
+  bool free_running = false;
+  bool crash = false;   ///< one process may be killed after a shared write
+  unsigned elders = 0;  ///< jobs that wait before anybody begins, each older than the next
 };
 
-/// Processes at work on one subject, again and again. Each does its calls of a plan and notes call and return in shared
-/// memory; then the calling process fetches what is left, until a fetch finds nothing, and these fetches belong to the
-/// history too. Before any shared access a process may be made to wait: this is where others overtake it.
+/// Processes at work on one subject, again and again. Each does its calls of a plan and notes call
+/// and return in shared memory; then the calling process fetches what is left, until a fetch finds
+/// nothing, and these fetches belong to the history too. Before any shared access a process may be
+/// made to wait: this is where others overtake it.
 class Recorder {
  public:
   Recorder(Subject& subject, unsigned processes);

@@ -13,10 +13,11 @@ using engine::JobState;
 
 enum class Where : std::uint8_t { kNowhere, kLine, kHeld, kCompleted, kCancelled, kPlace };
 
-/// A queue that does one thing at a time. `line` holds the waiting jobs, the next to be fetched first, and the places that
-/// are kept for those on their way to another level.
+/// A queue that does one thing at a time. `line` holds the waiting jobs, the next to be fetched
+/// first, and the places that are kept for those on their way to another level.
 struct Queue {
-  static constexpr std::size_t kMost = kMostSearchedJobs + kMostProcesses;  ///< jobs, then a place for each process
+  /// jobs, then a place for each process
+  static constexpr std::size_t kMost = kMostSearchedJobs + kMostProcesses;
   struct Job {
     Where where = Where::kNowhere;
     std::uint8_t level = 0, front = 0, holder = 0, line = 0;
@@ -24,9 +25,11 @@ struct Queue {
   std::array<Job, kMost> jobs{};
   std::array<std::uint8_t, kMost> line{};
   std::uint8_t waiting = 0;
-  std::uint8_t mended = 0;                          ///< a bit for each dead process whose repair has begun
-  std::uint8_t next = 0;                            ///< of the cycle, where levels take turns
-  std::array<std::uint8_t, kMostProcesses> turn{};  ///< whose turn a process has taken, plus one, and no job yet
+  /// a bit for each dead process whose repair has begun
+  std::uint8_t mended = 0;
+  std::uint8_t next = 0;  ///< of the cycle, where levels take turns
+  /// whose turn a process has taken, plus one, and no job yet
+  std::array<std::uint8_t, kMostProcesses> turn{};
 
   static JobState state_of(const Job& job) {
     switch (job.where) {
@@ -36,7 +39,8 @@ struct Queue {
       default: return JobState::kCancelled;
     }
   }
-  /// Behind all that go before it: better levels, front lanes, in these those available earlier, and equals.
+  /// Behind all that go before it: better levels, front lanes, in these those available earlier,
+  /// and equals.
   void put(std::uint8_t number, std::uint8_t level, bool front, const History& history) {
     Job& job = jobs[number];
     job = {number < kMostSearchedJobs ? Where::kLine : Where::kPlace, level, front, 0, job.line};
@@ -45,7 +49,8 @@ struct Queue {
       return std::tuple(o.level, o.front == 0, o.front != 0 ? history.since[other] : 0);
     };
     auto end = line.begin() + waiting;
-    auto place = std::upper_bound(line.begin(), end, number, [&](auto a, auto b) { return rank(a) < rank(b); });
+    auto place = std::upper_bound(line.begin(), end, number,
+                                  [&](auto a, auto b) { return rank(a) < rank(b); });
     std::copy_backward(place, end, end + 1);
     *place = number;
     ++waiting;
@@ -60,8 +65,12 @@ struct Queue {
     if (jobs[number].where == Where::kLine) leave_line(number);
     jobs[number] = {where, 0, 0, 0};
   }
-  static std::uint8_t place_of(std::uint8_t process) { return static_cast<std::uint8_t>(kMostSearchedJobs + process); }
-  bool keeps_place(std::uint8_t process) const { return jobs[place_of(process)].where == Where::kPlace; }
+  static std::uint8_t place_of(std::uint8_t process) {
+    return static_cast<std::uint8_t>(kMostSearchedJobs + process);
+  }
+  bool keeps_place(std::uint8_t process) const {
+    return jobs[place_of(process)].where == Where::kPlace;
+  }
   /// From where it stands to the place that was kept.
   void go_to_place(std::uint8_t number, std::uint8_t process) {
     leave_line(number);
@@ -77,16 +86,16 @@ struct Queue {
     });
     return found == end ? kNobody : *found;
   }
-  /// Whose turn it is in no cycle: the heads of all lanes are compared, where age counts. Of several lines the first that
-  /// has a job, from `home` on.
+  /// Whose turn it is in no cycle: the heads of all lanes are compared, where age counts. Of
+  /// several lines the first that has a job, from `home` on.
   std::uint8_t best(const History& history, std::uint8_t home) const {
     const Rules& rules = history.rules;
     const auto standing = [&](std::uint8_t number) {
       const Job& job = jobs[number];
       const std::uint64_t since = history.since[number];
       const std::uint64_t age = rules.now_ms > since ? rules.now_ms - since : 0;
-      return std::tuple(job.level - static_cast<std::int64_t>(age / rules.interval_ms), since, job.level,
-                        job.front == 0);
+      return std::tuple(job.level - static_cast<std::int64_t>(age / rules.interval_ms), since,
+                        job.level, job.front == 0);
     };
     const auto lines_from_home = [&](std::uint8_t number) {
       return (jobs[number].line + rules.lines - home) % rules.lines;
@@ -99,8 +108,8 @@ struct Queue {
         if (best == kNobody || lines_from_home(number) < lines_from_home(best)) best = number;
         continue;
       }
-      const bool leads =
-          before == kNobody || jobs[number].level != jobs[before].level || jobs[number].front != jobs[before].front;
+      const bool leads = before == kNobody || jobs[number].level != jobs[before].level ||
+                         jobs[number].front != jobs[before].front;
       before = number;
       if (best == kNobody) best = number;
       if (rules.interval_ms == 0) break;
@@ -120,13 +129,16 @@ class Search {
  public:
   Search(const History& history, const Strictness& strictness)
       : history_(history), strict_(strictness), calls_(history.operations) {
-    std::stable_sort(calls_.begin(), calls_.end(), [](const auto& a, const auto& b) { return a.call < b.call; });
-    // One repair gives back job by job: a process holds two at most, and its last call may have taken a third.
+    std::stable_sort(calls_.begin(), calls_.end(),
+                     [](const auto& a, const auto& b) { return a.call < b.call; });
+    // One repair gives back job by job: a process holds two at most, and its last call may have
+    // taken a third.
     std::vector<Operation> mends;
     for (const Operation& o : calls_)
       if (o.kind == Kind::kMend) mends.insert(mends.end(), 2, o);
     calls_.insert(calls_.end(), mends.begin(), mends.end());
-    for (Operation& o : calls_)  // what its repairer finishes happens before that one returns; a move needs no repairer
+    // what its repairer finishes happens before that one returns; a move needs no repairer
+    for (Operation& o : calls_)
       if (o.answer == Answer::kPending && o.kind != Kind::kReprioritize)
         for (const Operation& mend : mends)
           if (mend.previous == o.process) o.returned = mend.returned;
@@ -191,12 +203,14 @@ class Search {
         if (best == Queue::kNobody) return accept(o.answer == Answer::kEmpty);
         after.turn[o.process] = 0;
         after.hold(best, o.process);
-        return accept(killed || (o.answer == Answer::kOk && best == o.job && before.jobs[best].level == o.level));
+        return accept(killed || (o.answer == Answer::kOk && best == o.job &&
+                                 before.jobs[best].level == o.level));
       }
       case Kind::kAck:
       case Kind::kRequeue: {
         const Queue::Job& job = before.jobs[o.job];
-        if (job.where != Where::kHeld || job.holder != o.process) return accept(o.answer == Answer::kLost);
+        if (job.where != Where::kHeld || job.holder != o.process)
+          return accept(o.answer == Answer::kLost);
         if (o.kind == Kind::kAck)
           after.end(o.job, Where::kCompleted);
         else
@@ -220,11 +234,14 @@ class Search {
       case Kind::kReprioritize: {
         const Queue::Job& job = before.jobs[o.job];
         const bool keeps_place = before.keeps_place(o.process);
-        if (keeps_place && (job.where != Where::kLine || job.level == o.level)) return;  // then it took none yet
-        if (!strict_.details && o.answer == Answer::kOk && o.level == o.previous) return accept(true);
+        // then it took none yet
+        if (keeps_place && (job.where != Where::kLine || job.level == o.level)) return;
+        if (!strict_.details && o.answer == Answer::kOk && o.level == o.previous)
+          return accept(true);
         if (job.where == Where::kNowhere) return accept(o.answer == Answer::kNotFound);
         if (job.where != Where::kLine)
-          return accept(o.answer == Answer::kWrongState && (!strict_.details || Queue::state_of(job) == o.found));
+          return accept(o.answer == Answer::kWrongState &&
+                        (!strict_.details || Queue::state_of(job) == o.found));
         if (keeps_place) {
           after.go_to_place(o.job, o.process);
         } else if (job.level != o.level && !history_.rules.plain()) {
@@ -234,7 +251,8 @@ class Search {
           after.leave_line(o.job);
           after.put(o.job, o.level, false, history_);
         }
-        return accept(killed || (o.answer == Answer::kOk && (!strict_.details || job.level == o.previous)));
+        return accept(killed ||
+                      (o.answer == Answer::kOk && (!strict_.details || job.level == o.previous)));
       }
       case Kind::kMend: {
         after.mended = static_cast<std::uint8_t>(after.mended | 1U << o.previous);
@@ -252,8 +270,9 @@ class Search {
     }
   }
 
-  /// Where levels take turns, a fetch first takes one, by an instant of its own, and then the first job of that level. One
-  /// that is gone by then gives its turn away. False: no more than that has happened yet.
+  /// Where levels take turns, a fetch first takes one, by an instant of its own, and then the first
+  /// job of that level. One that is gone by then gives its turn away. False: no more than that has
+  /// happened yet.
   bool take_turn(std::uint8_t process, const Queue& before, std::uint8_t& best) {
     const std::vector<std::uint8_t>& cycle = history_.rules.cycle;
     Queue after = before;
@@ -284,6 +303,8 @@ class Search {
 
 }  // namespace
 
-Verdict search(const History& history, const Strictness& strictness) { return Search(history, strictness).run(); }
+Verdict search(const History& history, const Strictness& strictness) {
+  return Search(history, strictness).run();
+}
 
 }  // namespace ojs_shm::test

@@ -28,7 +28,11 @@ struct Story {
     return *this;
   }
   Story& got(std::uint8_t job, std::uint8_t level, std::uint8_t process = 0) {
-    return add({.kind = Kind::kFetch, .answer = Answer::kOk, .process = process, .job = job, .level = level});
+    return add({.kind = Kind::kFetch,
+                .answer = Answer::kOk,
+                .process = process,
+                .job = job,
+                .level = level});
   }
   Story& empty() { return add({.kind = Kind::kFetch, .answer = Answer::kEmpty}); }
   Story& end(Kind kind, Answer answer, std::uint8_t job, std::uint8_t process = 0) {
@@ -38,15 +42,23 @@ struct Story {
     return add({.kind = Kind::kCancel, .answer = answer, .job = job, .found = found});
   }
   Story& move(std::uint8_t job, std::uint8_t level, Answer answer, std::uint8_t previous = 9) {
-    return add({.kind = Kind::kReprioritize, .answer = answer, .job = job, .level = level, .previous = previous});
+    return add({.kind = Kind::kReprioritize,
+                .answer = answer,
+                .job = job,
+                .level = level,
+                .previous = previous});
   }
   Story& mend(std::uint8_t process) {
     return add({.kind = Kind::kMend, .answer = Answer::kOk, .process = 5, .previous = process});
   }
 };
 
-void right(const Story& story) { EXPECT_EQ(search(story.history), Verdict::kRight) << print(story.history); }
-void wrong(const Story& story) { EXPECT_EQ(search(story.history), Verdict::kWrong) << print(story.history); }
+void right(const Story& story) {
+  EXPECT_EQ(search(story.history), Verdict::kRight) << print(story.history);
+}
+void wrong(const Story& story) {
+  EXPECT_EQ(search(story.history), Verdict::kWrong) << print(story.history);
+}
 
 TEST(Search, knows_levels_and_their_order) {
   right(Story().put(0, 1).put(1, 0).put(2, 0).got(1, 0).got(2, 0).got(0, 1).empty());
@@ -56,16 +68,35 @@ TEST(Search, knows_levels_and_their_order) {
 }
 
 TEST(Search, knows_who_holds_a_job) {
-  right(Story().put(0, 0).got(0, 0).end(Kind::kAck, Answer::kOk, 0).end(Kind::kAck, Answer::kLost, 0).empty());
+  right(Story()
+            .put(0, 0)
+            .got(0, 0)
+            .end(Kind::kAck, Answer::kOk, 0)
+            .end(Kind::kAck, Answer::kLost, 0)
+            .empty());
   wrong(Story().put(0, 0).got(0, 0).end(Kind::kAck, Answer::kOk, 0, 1));
-  right(Story().put(0, 0).got(0, 0).cancel(0, Answer::kOk, JobState::kActive).end(Kind::kAck, Answer::kLost, 0));
-  wrong(Story().put(0, 0).got(0, 0).cancel(0, Answer::kOk, JobState::kActive).end(Kind::kAck, Answer::kOk, 0));
+  right(Story()
+            .put(0, 0)
+            .got(0, 0)
+            .cancel(0, Answer::kOk, JobState::kActive)
+            .end(Kind::kAck, Answer::kLost, 0));
+  wrong(Story()
+            .put(0, 0)
+            .got(0, 0)
+            .cancel(0, Answer::kOk, JobState::kActive)
+            .end(Kind::kAck, Answer::kOk, 0));
   wrong(Story().put(0, 0).cancel(0, Answer::kOk, JobState::kAvailable).got(0, 0));
   right(Story().cancel(0, Answer::kNotFound, JobState::kAvailable).put(0, 0).got(0, 0));
 }
 
 TEST(Search, knows_the_front_lane_and_its_times) {
-  right(Story().put(0, 0).put(1, 0).got(0, 0).end(Kind::kRequeue, Answer::kOk, 0).got(0, 0).got(1, 0));
+  right(Story()
+            .put(0, 0)
+            .put(1, 0)
+            .got(0, 0)
+            .end(Kind::kRequeue, Answer::kOk, 0)
+            .got(0, 0)
+            .got(1, 0));
   wrong(Story().put(0, 0).put(1, 0).got(0, 0).end(Kind::kRequeue, Answer::kOk, 0).got(1, 0));
   Story two;
   two.put(0, 0).put(1, 0).got(0, 0).got(1, 0);
@@ -99,7 +130,8 @@ TEST(Search, knows_ages) {
   wrong(plain);
 }
 
-/// Job 2 has a place in level 0 before job 3 comes, and stands before the oldest in level 1 until it goes there.
+/// Job 2 has a place in level 0 before job 3 comes, and stands before the oldest in level 1 until
+/// it goes there.
 TEST(Search, a_move_has_two_instants_where_age_counts) {
   Story story;
   story.put(2, 1).put(0, 1).put(1, 0).move(2, 0, Answer::kOk);

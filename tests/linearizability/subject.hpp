@@ -9,12 +9,14 @@
 
 namespace ojs_shm::test {
 
-/// One process at work on a queue. A call fills the answer of its operation, and what else it learns.
+/// One process at work on a queue. A call fills the answer of its operation, and what else it
+/// learns.
 class Hands {
  public:
   virtual ~Hands() = default;
   /// `id`: in, the one to bring, if any; out, the one that others can use.
-  virtual void enqueue(Operation& operation, std::uint64_t tag, std::optional<engine::JobId>& id) = 0;
+  virtual void enqueue(Operation& operation, std::uint64_t tag,
+                       std::optional<engine::JobId>& id) = 0;
   struct Fetched {
     std::uint64_t tag = 0, since = 0;
   };

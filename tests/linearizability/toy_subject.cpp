@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Small queues in anonymous shared memory, through the same door to atomics as the engine, so that the recorder
-// switches between their steps too. One is right; each of the others is wrong in one way that a queue can be wrong.
+// Small queues in anonymous shared memory, through the same door to atomics as the engine, so that
+// the recorder switches between their steps too. One is right; each of the others is wrong in one
+// way that a queue can be wrong.
 #include <sys/mman.h>
 
 #include <new>
@@ -73,7 +74,9 @@ class ToyHands final : public Hands {
   void ack(Operation& operation) override { operation.answer = Answer::kOk; }
   void requeue(Operation& operation) override { operation.answer = Answer::kRefused; }
   void cancel(Operation& operation, engine::JobId) override { operation.answer = Answer::kRefused; }
-  void reprioritize(Operation& operation, engine::JobId) override { operation.answer = Answer::kRefused; }
+  void reprioritize(Operation& operation, engine::JobId) override {
+    operation.answer = Answer::kRefused;
+  }
   bool mend() override { return true; }
   std::uint64_t since(engine::JobId) override { return 0; }
 
@@ -103,8 +106,8 @@ class ToyHands final : public Hands {
 class ToySubject final : public Subject {
  public:
   explicit ToySubject(Flaw flaw) : flaw_(flaw) {
-    void* memory =
-        ::mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    void* memory = ::mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE,
+                          MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (memory == MAP_FAILED) throw std::runtime_error("mmap");
     shared_ = static_cast<Shared*>(memory);  // all zero is an empty queue
   }

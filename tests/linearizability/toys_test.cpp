@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Controls: queues that are wrong on purpose, recorded as the engine is, must be found out, and a right one must not.
-// One process runs at a time, so the seed repeats a run.
+// Controls: queues that are wrong on purpose, recorded as the engine is, must be found out, and a
+// right one must not. One process runs at a time, so the seed repeats a run.
 
 #include <gtest/gtest.h>
 
@@ -15,16 +15,18 @@ namespace ojs_shm::test {
 namespace {
 
 /// The number of the first wrong history, and what is wrong with it; 0 when `histories` are right.
-unsigned first_wrong(Flaw flaw, unsigned histories, Seeded& random, std::string& finding, bool free_running = false) {
+unsigned first_wrong(Flaw flaw, unsigned histories, Seeded& random, std::string& finding,
+                     bool free_running = false) {
   const auto subject = toy_subject(flaw);
   Recorder recorder(*subject, 3);
   for (unsigned i = 1; i <= histories; ++i) {
-    const History history =
-        recorder.record({.seed = random.bits(), .calls = 12, .levels = 3, .free_running = free_running});
+    const History history = recorder.record(
+        {.seed = random.bits(), .calls = 12, .levels = 3, .free_running = free_running});
     const auto wrong = monitor(history);
     if (!wrong && recorder.strange().empty()) continue;
     const History less = shrink(history, [](const History& h) { return monitor(h).has_value(); });
-    finding = recorder.strange() + (wrong ? *monitor(less) + "\n" + print(less) : "\n" + print(history));
+    finding =
+        recorder.strange() + (wrong ? *monitor(less) + "\n" + print(less) : "\n" + print(history));
     return i;
   }
   return 0;
@@ -62,7 +64,8 @@ void caught(Subject& subject, std::optional<std::uint8_t> lines = std::nullopt) 
   Verdict verdict = Verdict::kRight;
   unsigned number = 0;
   for (; verdict == Verdict::kRight && number < 500; ++number) {
-    History history = recorder.record({.seed = random.bits(), .calls = 3, .everything = true, .elders = 5});
+    History history =
+        recorder.record({.seed = random.bits(), .calls = 3, .everything = true, .elders = 5});
     history.rules.lines = lines.value_or(history.rules.lines);
     verdict = search(history);
   }
@@ -76,7 +79,9 @@ TEST(EngineThatOnlySays, it_ages_takes_turns_or_has_lines_is_caught) {
     caught(*engine_that_only_says(choice));
 }
 
-TEST(EngineThatOnlySays, QO_08_it_has_one_line_is_caught) { caught(*engine_subject(Choice::kSharded), 1); }
+TEST(EngineThatOnlySays, QO_08_it_has_one_line_is_caught) {
+  caught(*engine_subject(Choice::kSharded), 1);
+}
 
 }  // namespace
 }  // namespace ojs_shm::test

@@ -5,9 +5,9 @@
 #include <cstddef>
 #include <cstdint>
 
-// What stands beneath the door of atomics in the build for Relacy (OJS_SHM_CELL): a cell of the size and the interface of
-// std::atomic, whose accesses go with the order they name to the memory model of tests/relacy/memory.cpp. The layout of a
-// segment stays what it is.
+// What stands beneath the door of atomics in the build for Relacy (OJS_SHM_CELL): a cell of the
+// size and the interface of std::atomic, whose accesses go with the order they name to the memory
+// model of tests/relacy/memory.cpp. The layout of a segment stays what it is.
 
 namespace ojs_shm::shm {
 
@@ -15,8 +15,10 @@ enum class Update : std::uint8_t { kAdd, kOr, kAnd, kExchange };
 
 std::uint64_t model_load(const void* word, std::size_t size, std::memory_order order);
 void model_store(void* word, std::size_t size, std::uint64_t value, std::memory_order order);
-std::uint64_t model_update(void* word, std::size_t size, Update update, std::uint64_t operand, std::memory_order order);
-bool model_cas(void* word, std::size_t size, std::uint64_t& expected, std::uint64_t desired, std::memory_order order);
+std::uint64_t model_update(void* word, std::size_t size, Update update, std::uint64_t operand,
+                           std::memory_order order);
+bool model_cas(void* word, std::size_t size, std::uint64_t& expected, std::uint64_t desired,
+               std::memory_order order);
 
 template <class T>
 class Cell {
@@ -27,7 +29,9 @@ class Cell {
   Cell(const Cell&) = delete;
   Cell& operator=(const Cell&) = delete;
 
-  T load(std::memory_order order) const { return static_cast<T>(model_load(&value_, sizeof(T), order)); }
+  T load(std::memory_order order) const {
+    return static_cast<T>(model_load(&value_, sizeof(T), order));
+  }
   void store(T value, std::memory_order order) { model_store(&value_, sizeof(T), value, order); }
   T fetch_add(T value, std::memory_order order) { return update(Update::kAdd, value, order); }
   T fetch_or(T bits, std::memory_order order) { return update(Update::kOr, bits, order); }

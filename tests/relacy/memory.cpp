@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The one file that sees Relacy, which defines macros and replaces operator new. Relacy keeps for each word the history
-// of its writes, who has seen which, and what happens before what; the values and the bytes of the segment are kept here,
-// in the place where the engine looks for them.
+// The one file that sees Relacy, which defines macros and replaces operator new. Relacy keeps for
+// each word the history of its writes, who has seen which, and what happens before what; the values
+// and the bytes of the segment are kept here, in the place where the engine looks for them.
 #include "tests/relacy/memory.hpp"
 
 #include <cstring>
@@ -73,7 +73,9 @@ bool modelled(const void* word) {
 }
 
 Touched& known(const void* word, std::size_t size) {
-  const auto unit = static_cast<std::size_t>(static_cast<const char*>(word) - static_cast<char*>(run.play->begin)) / 2;
+  const auto unit = static_cast<std::size_t>(static_cast<const char*>(word) -
+                                             static_cast<char*>(run.play->begin)) /
+                    2;
   if (run.at[unit] == kNoWord) {
     std::uint64_t newest = 0;
     Touched fresh{unit, run.make_atomic(newest), {}};
@@ -93,13 +95,15 @@ std::memory_order begin_access(MemoryAccess::Kind kind, const void* word, std::m
   return run.play->weaken ? run.play->weaken({kind, word, point, order}) : order;
 }
 
-void note(const char* what, const void* word, std::uint64_t before, std::uint64_t after, std::memory_order order,
-          bool old) {
+void note(const char* what, const void* word, std::uint64_t before, std::uint64_t after,
+          std::memory_order order, bool old) {
   rl::context& context = rl::ctx();
   if (!context.collecting_history()) return;
-  constexpr const char* kOrders[] = {"relaxed", "consume", "acquire", "release", "acq_rel", "seq_cst"};
+  constexpr const char* kOrders[] = {"relaxed", "consume", "acquire",
+                                     "release", "acq_rel", "seq_cst"};
   std::ostringstream text;
-  text << what << ' ' << (run.play->name_of ? run.play->name_of(word) : "") << std::hex << ' ' << before;
+  text << what << ' ' << (run.play->name_of ? run.play->name_of(word) : "") << std::hex << ' '
+       << before;
   if (before != after) text << " -> " << after;
   text << ' ' << kOrders[static_cast<int>(order)] << (old ? " NOT THE NEWEST" : "");
   context.exec_log(rl::debug_info(), AccessEvent{text.str()});
@@ -109,9 +113,11 @@ unsigned load_index(rl::atomic_data* data, std::memory_order order, bool newest 
   rl::thread_info_base& self = *rl::ctx().threadx_;
   switch (order) {
     case std::memory_order_release:  // of a cas that fails
-    case std::memory_order_relaxed: return newest ? self.atomic_load_relaxed_rmw(data) : self.atomic_load_relaxed(data);
+    case std::memory_order_relaxed:
+      return newest ? self.atomic_load_relaxed_rmw(data) : self.atomic_load_relaxed(data);
     case std::memory_order_acq_rel:
-    case std::memory_order_acquire: return newest ? self.atomic_load_acquire_rmw(data) : self.atomic_load_acquire(data);
+    case std::memory_order_acquire:
+      return newest ? self.atomic_load_acquire_rmw(data) : self.atomic_load_acquire(data);
     default: return newest ? self.atomic_load_seq_cst_rmw(data) : self.atomic_load_seq_cst(data);
   }
 }
@@ -164,9 +170,10 @@ void end_threads() {
   for (const Touched& touched : run.touched) run.at[touched.unit] = kNoWord;
 }
 
-/// Relacy's random scheduler, with a better generator, and with two things that differ from run to run: how long a
-/// thread stays, and how willingly a load returns an old value. Each access switching with the same odds would never let
-/// one thread do a whole operation between two accesses of another.
+/// Relacy's random scheduler, with a better generator, and with two things that differ from run to
+/// run: how long a thread stays, and how willingly a load returns an old value. Each access
+/// switching with the same odds would never let one thread do a whole operation between two
+/// accesses of another.
 template <int kThreads>
 class Schedule : public rl::scheduler<Schedule<kThreads>, rl::scheduler_thread_info, kThreads> {
  public:
@@ -186,11 +193,13 @@ class Schedule : public rl::scheduler<Schedule<kThreads>, rl::scheduler_thread_i
   bool iteration_end_impl() { return this->iter_ == this->params_.iteration_count; }
   rl::thread_id_t schedule_impl(rl::unpark_reason& reason, unsigned) {
     reason = rl::unpark_reason_normal;
-    if (this->thread_->state_ == rl::thread_state_running && dice_() % stays_ != 0) return this->thread_->index_;
+    if (this->thread_->state_ == rl::thread_state_running && dice_() % stays_ != 0)
+      return this->thread_->index_;
     return this->running_threads[dice_() % static_cast<unsigned>(this->running_threads_count)];
   }
   unsigned rand_impl(unsigned limit, rl::sched_type type) {
-    if (type == rl::sched_type_atomic_load) return dice_() % newest_ == 0 ? 1 : 0;  // 1: an older one
+    // 1: an older one
+    if (type == rl::sched_type_atomic_load) return dice_() % newest_ == 0 ? 1 : 0;
     return static_cast<unsigned>(dice_() % limit);
   }
   rl::iteration_t iteration_count_impl() { return this->params_.iteration_count; }
@@ -239,7 +248,8 @@ struct Suite : rl::test_suite<Suite<kThreads>, kThreads> {
     run.touched.clear();
     run.result.failure = run.play->verdict();
     if (!run.result.failure.empty())
-      rl::ctx().fail_test(run.result.failure.c_str(), rl::test_result_user_assert_failed, rl::debug_info());
+      rl::ctx().fail_test(run.result.failure.c_str(), rl::test_result_user_assert_failed,
+                          rl::debug_info());
   }
 };
 
@@ -253,10 +263,11 @@ struct EverySchedule : rl::context_bound_scheduler<kThreads> {
   }
 };
 
-/// Plays until Relacy ends it. `state` leads to where it begins, and afterwards to the run that failed.
+/// Plays until Relacy ends it. `state` leads to where it begins, and afterwards to the run that
+/// failed.
 template <class Test, class Scheduler>
-void search(rl::scheduler_type_e type, unsigned preemptions, std::uint64_t runs, std::string& state, bool history,
-            std::ostream& text) {
+void search(rl::scheduler_type_e type, unsigned preemptions, std::uint64_t runs, std::string& state,
+            bool history, std::ostream& text) {
   std::ostringstream after, nowhere;
   rl::test_params params;
   params.output_stream = &text;
@@ -278,11 +289,12 @@ void search(rl::scheduler_type_e type, unsigned preemptions, std::uint64_t runs,
 }
 
 template <int kThreads>
-void search(const Play& play, std::uint64_t runs, std::string& state, bool history, std::ostream& text) {
+void search(const Play& play, std::uint64_t runs, std::string& state, bool history,
+            std::ostream& text) {
   using Test = Suite<kThreads>;
   if (play.preemptions)
-    search<Test, EverySchedule<kThreads>>(rl::fair_context_bound_scheduler_type, *play.preemptions, runs, state,
-                                          history, text);
+    search<Test, EverySchedule<kThreads>>(rl::fair_context_bound_scheduler_type, *play.preemptions,
+                                          runs, state, history, text);
   else
     search<Test, Schedule<kThreads>>(rl::random_scheduler_type, 0, runs, state, history, text);
 }
@@ -336,19 +348,22 @@ std::uint64_t model_update(void* word, std::size_t size, Update update, std::uin
                            std::memory_order order) {
   const std::uint64_t mask = size == 8 ? ~0ULL : (1ULL << size * 8) - 1;
   if (!modelled(word)) {
-    const std::uint64_t before = bytes_of(word, size), after = updated(update, before, operand) & mask;
+    const std::uint64_t before = bytes_of(word, size),
+                        after = updated(update, before, operand) & mask;
     std::memcpy(word, &after, size);
     return before;
   }
   order = begin_access(MemoryAccess::Kind::kUpdate, word, order);
   Touched& touched = known(word, size);
-  const std::uint64_t before = bytes_of(word, size), after = updated(update, before, operand) & mask;
+  const std::uint64_t before = bytes_of(word, size),
+                      after = updated(update, before, operand) & mask;
   note("update", word, before, after, order, false);
   write(touched, update_index(touched.relacy, order), word, size, after);
   return before;
 }
 
-bool model_cas(void* word, std::size_t size, std::uint64_t& expected, std::uint64_t desired, std::memory_order order) {
+bool model_cas(void* word, std::size_t size, std::uint64_t& expected, std::uint64_t desired,
+               std::memory_order order) {
   std::uint64_t found = bytes_of(word, size);
   if (!modelled(word)) {
     if (found == expected) std::memcpy(word, &desired, size);
@@ -358,7 +373,8 @@ bool model_cas(void* word, std::size_t size, std::uint64_t& expected, std::uint6
     // One that succeeds follows the newest value; one that fails is but a load.
     const std::uint64_t newest = found;
     found = touched.history[load_index(touched.relacy, order)];
-    if (found == expected && found != newest) found = touched.history[load_index(touched.relacy, order, true)];
+    if (found == expected && found != newest)
+      found = touched.history[load_index(touched.relacy, order, true)];
     const bool done = found == expected;
     note(done ? "cas" : "failed cas", word, found, done ? desired : found, order, found != newest);
     if (done) write(touched, update_index(touched.relacy, order), word, size, desired);
@@ -370,6 +386,6 @@ bool model_cas(void* word, std::size_t size, std::uint64_t& expected, std::uint6
 
 }  // namespace ojs_shm::shm
 
-// The clock of tests/schedules/world.cpp: each reading is later than the last. What it says holds in the order in which
-// Relacy makes the accesses, and World knows how little that means here.
+// The clock of tests/schedules/world.cpp: each reading is later than the last. What it says holds
+// in the order in which Relacy makes the accesses, and World knows how little that means here.
 std::uint64_t ojs_shm::test::Fibers::now() { return ++ojs_shm::test::run.result.accesses; }

@@ -30,8 +30,8 @@ struct Play {
   std::function<std::string()> verdict;        ///< empty: all is well
   std::function<std::memory_order(const MemoryAccess&)> weaken = {};
   std::function<std::string_view(const void*)> name_of = {};
-  /// One by one every schedule with up to so many preemptions, each load with the newest value and with the one before,
-  /// instead of dice.
+  /// One by one every schedule with up to so many preemptions, each load with the newest value and
+  /// with the one before, instead of dice.
   std::optional<unsigned> preemptions = {};
 };
 
@@ -40,11 +40,13 @@ struct Played {
   bool complete = false;                       ///< every schedule was played
   std::uint64_t accesses = 0, old_values = 0;  ///< old: loads that did not return the newest value
   std::string failure = {};                    ///< the first wrong verdict
-  std::string history = {};                    ///< what led to it, from the same run played once more
+  /// what led to it, from the same run played once more
+  std::string history = {};
 };
 
-/// Plays runs first, first + 1 and so on, each with a schedule and values of its own: Relacy keeps which values a load may
-/// return, dice say which it returns and who goes on. A run with the same number is the same whenever it is played.
+/// Plays runs first, first + 1 and so on, each with a schedule and values of its own: Relacy keeps
+/// which values a load may return, dice say which it returns and who goes on. A run with the same
+/// number is the same whenever it is played.
 Played play(const Play& play, std::uint64_t first, std::uint64_t runs);
 
 }  // namespace ojs_shm::test

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Scenes of limits, rates, tenants, pools, full queues, events, names and settings, most of them those of tests/schedules.
+// Scenes of limits, rates, tenants, pools, full queues, events, names and settings, most of them
+// those of tests/schedules.
 #include <memory>
 
 #include "tests/relacy/scenes.hpp"
@@ -20,20 +21,23 @@ Before before(const std::function<void(World&)>& prepare) {
 }
 
 const Cast put = of([](World& w, std::uint32_t i) { w.put(i, own(i), 1); });
-const Cast put_two = of([](World& w, std::uint32_t i) { w.put(i, own(i), 1), w.put(i, own(i) + 1, 3); });
+const Cast put_two =
+    of([](World& w, std::uint32_t i) { w.put(i, own(i), 1), w.put(i, own(i) + 1, 3); });
 const Cast put_batch = of([](World& w, std::uint32_t i) { w.put_batch(i, own(i), 1); });
 const Cast put_large = of([](World& w, std::uint32_t i) { w.put(i, own(i) + 3, 1); });
 const Cast take = of([](World& w, std::uint32_t i) { w.take(i), w.finish(i); });
-const Cast take_two = of([](World& w, std::uint32_t i) { w.take(i), w.finish(i), w.take(i), w.finish(i); });
+const Cast take_two =
+    of([](World& w, std::uint32_t i) { w.take(i), w.finish(i), w.take(i), w.finish(i); });
 const Cast take_and_keep = of([](World& w, std::uint32_t i) { w.take(i); });
 const Cast give_back = of([](World& w, std::uint32_t i) { w.take(i), w.give_back(i); });
 const Cast lie_down = of([](World& w, std::uint32_t i) { w.lie_down(i); });
 
-// ---- limits: one at a time of a key ---------------------------------------------------------------------------------
+// ---- limits: one at a time of a key -------------------------------------------------------------
 
 enum class Held { kNone, kOne, kOthersToo };
 
-/// One may be at work: job 0, job 1 and, with `third`, job 2 wait; the first is held by thread 0, or others are in the lot.
+/// One may be at work: job 0, job 1 and, with `third`, job 2 wait; the first is held by thread 0,
+/// or others are in the lot.
 Before limited(Held held, bool third = true) {
   return before([held, third](World& w) {
     w.limit(1);
@@ -84,13 +88,17 @@ std::vector<Scene> scenes_of_limits() {
       {"keys: put | give up | take", nobody_needs_the_key, {put_brought, give_keys_up, take}, true},
       {"new keys: put | put", nothing_was, {put_brought, put_brought}},
       {"rate, fixed: take | take", at_rate(World::Rate::kFixed, 1), {take, take}},
-      {"rate, sliding: take two | take two", at_rate(World::Rate::kSliding, 2), {take_two, take_two}},
-      {"rate, throttle: give back | take two", at_rate(World::Rate::kThrottle, 2), {give_back, take_two}},
+      {"rate, sliding: take two | take two",
+       at_rate(World::Rate::kSliding, 2),
+       {take_two, take_two}},
+      {"rate, throttle: give back | take two",
+       at_rate(World::Rate::kThrottle, 2),
+       {give_back, take_two}},
       {"rate, puts off: take | take | take", at_rate(World::Rate::kPutsOff, 2), {take, take, take}},
   };
 }
 
-// ---- tenants --------------------------------------------------------------------------------------------------------
+// ---- tenants ------------------------------------------------------------------------------------
 
 std::vector<Scene> scenes_of_tenants() {
   const Cast put_1 = of([](World& w, std::uint32_t i) { w.put_for(i, own(i), 1, 1); });
@@ -109,7 +117,8 @@ std::vector<Scene> scenes_of_tenants() {
   const Before one_each = before([](World& w) {
     for (const unsigned job : {0U, 1U}) w.put_for(kBefore, job, 1, 1 + job);
   });
-  const Before one_full = before([](World& w) { w.bound_tenants(kBefore, 1), w.put_for(kBefore, 0, 1, 1); });
+  const Before one_full =
+      before([](World& w) { w.bound_tenants(kBefore, 1), w.put_for(kBefore, 0, 1, 1); });
   const Before no_account_left = before([next](World& w) {
     w.bound_tenants(kBefore, 1);
     w.give_all_accounts();
@@ -138,15 +147,17 @@ std::vector<Scene> scenes_of_tenants() {
   };
 }
 
-// ---- pools ----------------------------------------------------------------------------------------------------------
+// ---- pools --------------------------------------------------------------------------------------
 
 std::vector<Scene> scenes_of_pools() {
   const Cast settle = of([](World& w, std::uint32_t i) { w.settle(i); });
   const Cast put_take = of([](World& w, std::uint32_t i) { w.put(i, own(i), 1), w.take(i); });
-  const Cast put_give_back = of([](World& w, std::uint32_t i) { w.put(i, own(i), 1), w.take(i), w.give_back(i); });
+  const Cast put_give_back =
+      of([](World& w, std::uint32_t i) { w.put(i, own(i), 1), w.take(i), w.give_back(i); });
   const Cast limit = [](Stage& stage, std::uint32_t self) { stage.limit_pool(self); };
   const Before busy = before([](World& w) { test::all_open(w), w.serve_a_pool(1); });
-  const Before quiet = before([](World& w) { test::all_open(w), w.serve_a_pool(1), w.take(kBefore), w.take(kBefore); });
+  const Before quiet = before(
+      [](World& w) { test::all_open(w), w.serve_a_pool(1), w.take(kBefore), w.take(kBefore); });
   const Before waiting = before([](World& w) { test::three_wait(w), w.serve_a_pool(1); });
   const Before joined = [](Stage& stage) { test::three_wait(stage.world()), stage.join_pool(); };
   const Before two_queues = before([](World& w) {
@@ -157,14 +168,17 @@ std::vector<Scene> scenes_of_pools() {
       {"pool, busy: settle | put, take", busy, {settle, put_take}, true},
       {"pool, busy: take | put, take", busy, {take_and_keep, put_take}, true},
       {"pool, quiet: settle | put, take", quiet, {settle, put_take}, true},
-      {"pool, quiet: settle | put, give back | take", quiet, {settle, put_give_back, take_and_keep}, true},
+      {"pool, quiet: settle | put, give back | take",
+       quiet,
+       {settle, put_give_back, take_and_keep},
+       true},
       {"pool of two: take two | take two", two_queues, {take_two, take_two}},
       {"pool: give back | take two", waiting, {give_back, take_two}},
       {"pool, limited: take", joined, {limit, take_and_keep}, true, true},
   };
 }
 
-// ---- full queues ----------------------------------------------------------------------------------------------------
+// ---- full queues --------------------------------------------------------------------------------
 
 void two_wait(World& world) {
   world.put(kBefore, 0, 1);
@@ -174,11 +188,13 @@ void two_wait(World& world) {
 
 std::vector<Scene> scenes_of_full_queues() {
   const Cast wait = of([](World& w, std::uint32_t i) { w.put_patiently(i, own(i), 1); });
-  const Cast wait_and_give_up = of([](World& w, std::uint32_t i) { w.put_patiently(i, own(i), 1), w.give_up(i); });
+  const Cast wait_and_give_up =
+      of([](World& w, std::uint32_t i) { w.put_patiently(i, own(i), 1), w.give_up(i); });
   const Before drops = before([](World& w) { two_wait(w), w.drop_at(2); });
   const Before drops_at_three = before([](World& w) { two_wait(w), w.drop_at(3); });
   const Before blocks = before([](World& w) { two_wait(w), w.block_at(2); });
-  const Before one_waits = before([](World& w) { two_wait(w), w.block_at(2), w.put_patiently(kBefore, 2, 1); });
+  const Before one_waits =
+      before([](World& w) { two_wait(w), w.block_at(2), w.put_patiently(kBefore, 2, 1); });
   const Cast bound_put = of([](World& w, std::uint32_t i) { w.bound(6), w.put(i, own(i), 1); });
   const Before four_wait = before(test::three_wait);
   const Before in_doubt = [](Stage& stage) {
@@ -201,7 +217,7 @@ std::vector<Scene> scenes_of_full_queues() {
   };
 }
 
-// ---- what is told and noted -----------------------------------------------------------------------------------------
+// ---- what is told and noted ---------------------------------------------------------------------
 
 std::vector<Scene> scenes_of_readers() {
   const auto by = [](void (Stage::*act)(std::uint32_t)) {
@@ -221,7 +237,9 @@ std::vector<Scene> scenes_of_readers() {
   return {
       {"told: give back | take", telling, {give_back, take}},
       {"told: put | give back", telling, {put, give_back}},
-      {"events: tell | tell | read", nothing_was, {by(&Stage::tell_two), by(&Stage::tell_two), read_all}},
+      {"events: tell | tell | read",
+       nothing_was,
+       {by(&Stage::tell_two), by(&Stage::tell_two), read_all}},
       {"events: tell | read", nothing_was, {by(&Stage::tell_two), read_all}},
       {"events, all pages used: tell | read",
        [](Stage& stage) { stage.fill_pages(); },
@@ -229,7 +247,9 @@ std::vector<Scene> scenes_of_readers() {
       {"name a queue | read", nothing_was, {by(&Stage::name_queue), read_names}},
       {"name a pool | read", nothing_was, {by(&Stage::name_pool), read_names}},
       {"name a key | read", nothing_was, {by(&Stage::name_key), read_names}},
-      {"sample | read", [](Stage& stage) { stage.work_a_minute_ago(); }, {by(&Stage::take_sample), read_window}},
+      {"sample | read",
+       [](Stage& stage) { stage.work_a_minute_ago(); },
+       {by(&Stage::take_sample), read_window}},
       {"all age | make a queue", nothing_was, {by(&Stage::age_all), by(&Stage::make_queue)}, true},
       {"go on | lie down", paused, {by(&Stage::go_on), lie_down}, true},
       {"take shortly | supervise", one_tells, {by(&Stage::take_shortly), supervise}, true},
@@ -243,8 +263,8 @@ std::vector<Scene> scenes_of_readers() {
 /// They are longer than the others, and many.
 std::vector<Scene> scenes_of_policies() {
   std::vector<Scene> all;
-  for (const auto& scenes :
-       {scenes_of_limits(), scenes_of_tenants(), scenes_of_pools(), scenes_of_full_queues(), scenes_of_readers()})
+  for (const auto& scenes : {scenes_of_limits(), scenes_of_tenants(), scenes_of_pools(),
+                             scenes_of_full_queues(), scenes_of_readers()})
     all.insert(all.end(), scenes.begin(), scenes.end());
   for (Scene& scene : all) scene.rarer = 2;
   return all;

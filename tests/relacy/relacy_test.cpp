@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The real engine on a memory that is as weak as C++ allows: threads of Relacy, which keeps what each of them may see,
-// under schedules thrown with dice and under all schedules with one or two preemptions. Each run ends with the audit and
-// the promises of tests/schedules. Then the same with one order weakened, which some scene must notice.
+// The real engine on a memory that is as weak as C++ allows: threads of Relacy, which keeps what
+// each of them may see, under schedules thrown with dice and under all schedules with one or two
+// preemptions. Each run ends with the audit and the promises of tests/schedules. Then the same with
+// one order weakened, which some scene must notice.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -29,7 +30,8 @@ std::uint64_t first_run() {
 }
 
 const Scene& scene_named(std::string_view name) {
-  const auto found = std::find_if(scenes().begin(), scenes().end(), [name](const Scene& s) { return s.name == name; });
+  const auto found = std::find_if(scenes().begin(), scenes().end(),
+                                  [name](const Scene& s) { return s.name == name; });
   if (found == scenes().end()) throw std::invalid_argument("no scene " + std::string(name));
   return *found;
 }
@@ -60,10 +62,11 @@ Stage& stage() {
 class Dice : public testing::TestWithParam<Scene> {};
 
 TEST_P(Dice, keep_the_promises) {
-  const Played played =
-      play(play_of(stage(), GetParam()), first_run(), by_form(2'000, 200, 100'000) / GetParam().rarer);
-  std::cout << GetParam().name << ": runs " << first_run() << " to " << played.last << ", " << played.accesses
-            << " shared accesses, " << played.old_values << " loads of an old value\n";
+  const Played played = play(play_of(stage(), GetParam()), first_run(),
+                             by_form(2'000, 200, 100'000) / GetParam().rarer);
+  std::cout << GetParam().name << ": runs " << first_run() << " to " << played.last << ", "
+            << played.accesses << " shared accesses, " << played.old_values
+            << " loads of an old value\n";
   EXPECT_EQ(played.failure, "") << "in run " << played.last << '\n' << end_of(played.history);
 }
 
@@ -73,12 +76,14 @@ class AcquireLoads : public testing::TestWithParam<Scene> {};
 TEST_P(AcquireLoads, suffice) {
   Play weaker = play_of(stage(), GetParam());
   weaker.weaken = [](const MemoryAccess& access) {
-    const bool total = access.kind == MemoryAccess::Kind::kLoad && access.order == std::memory_order_seq_cst;
+    const bool total =
+        access.kind == MemoryAccess::Kind::kLoad && access.order == std::memory_order_seq_cst;
     return total ? std::memory_order_acquire : access.order;
   };
   const Played played = play(weaker, first_run(), by_form(2'000, 200, 100'000) / GetParam().rarer);
-  std::cout << GetParam().name << ": runs " << first_run() << " to " << played.last << ", " << played.accesses
-            << " shared accesses, " << played.old_values << " loads of an old value\n";
+  std::cout << GetParam().name << ": runs " << first_run() << " to " << played.last << ", "
+            << played.accesses << " shared accesses, " << played.old_values
+            << " loads of an old value\n";
   EXPECT_EQ(played.failure, "") << "in run " << played.last << '\n' << end_of(played.history);
 }
 
@@ -88,10 +93,11 @@ TEST(Pairs, keep_the_promises) {
   for (const Scene& pair : pairs()) {
     const Played played = play(play_of(stage(), pair), first_run(), by_form(1'000, 100, 20'000));
     all.accesses += played.accesses, all.old_values += played.old_values;
-    ASSERT_EQ(played.failure, "") << pair.name << ", in run " << played.last << '\n' << end_of(played.history);
+    ASSERT_EQ(played.failure, "") << pair.name << ", in run " << played.last << '\n'
+                                  << end_of(played.history);
   }
-  std::cout << pairs().size() << " pairs: " << all.accesses << " shared accesses, " << all.old_values
-            << " loads of an old value\n";
+  std::cout << pairs().size() << " pairs: " << all.accesses << " shared accesses, "
+            << all.old_values << " loads of an old value\n";
 }
 
 INSTANTIATE_TEST_SUITE_P(Scenes, Dice, testing::ValuesIn(scenes()), test_name<Scene>);
@@ -119,20 +125,26 @@ std::vector<Scene> scenes_where(Condition condition) {
   return found;
 }
 INSTANTIATE_TEST_SUITE_P(Scenes, AcquireLoads,
-                         testing::ValuesIn(scenes_where([](const Scene& scene) { return !scene.needs_total_order; })),
+                         testing::ValuesIn(scenes_where([](const Scene& scene) {
+                           return !scene.needs_total_order;
+                         })),
                          test_name<Scene>);
 // With three threads there are too many schedules.
 INSTANTIATE_TEST_SUITE_P(Scenes, EverySchedule,
-                         testing::ValuesIn(scenes_where([](const Scene& scene) { return scene.parts.size() == 2; })),
+                         testing::ValuesIn(scenes_where([](const Scene& scene) {
+                           return scene.parts.size() == 2;
+                         })),
                          test_name<Scene>);
 
 class WeakOrder : public testing::TestWithParam<Mutant> {};
 
 TEST_P(WeakOrder, is_noticed) {
   const Scene& scene = scene_named(GetParam().scene);
-  const Played played = play(play_of(stage(), scene, &GetParam()), first_run(), by_form(20'000, 5'000, 200'000));
+  const Played played =
+      play(play_of(stage(), scene, &GetParam()), first_run(), by_form(20'000, 5'000, 200'000));
   ASSERT_NE(played.failure, "") << "not in " << played.last << " runs of " << scene.name;
-  EXPECT_NE(played.history, "") << "run " << played.last << " was another one when it was played again";
+  EXPECT_NE(played.history, "") << "run " << played.last
+                                << " was another one when it was played again";
   std::cout << GetParam().name << ": noticed in run " << played.last << " of " << scene.name << ": "
             << played.failure.substr(0, played.failure.find(';')) << '\n';
 }

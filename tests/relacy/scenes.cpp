@@ -13,7 +13,8 @@ constexpr std::uint32_t kBefore = World::kJanitor, kBeforeInLine1 = World::kSeco
 
 void nothing_was(Stage&) {}
 
-/// Two jobs of rank 1, one of rank 2 and one of rank 3, whose id was brought, wait; a dead hint stands among them.
+/// Two jobs of rank 1, one of rank 2 and one of rank 3, whose id was brought, wait; a dead hint
+/// stands among them.
 void three_wait(Stage& stage) {
   World& world = stage.world();
   world.put(kBefore, 0, 1);
@@ -124,7 +125,9 @@ void cancel(Stage& stage, std::uint32_t self) { stage.world().cancel(self, 0); }
 void move_first(Stage& stage, std::uint32_t self) { stage.world().move(self, 0, 0); }
 void move_last(Stage& stage, std::uint32_t self) { stage.world().move(self, 0, 3); }
 void more_lines(Stage& stage, std::uint32_t self) { stage.world().shard(self, 2); }
-void more_lines_put(Stage& stage, std::uint32_t self) { more_lines(stage, self), put_one(stage, self); }
+void more_lines_put(Stage& stage, std::uint32_t self) {
+  more_lines(stage, self), put_one(stage, self);
+}
 void fewer_lines(Stage& stage, std::uint32_t self) { stage.world().shard(self, 1); }
 void close(Stage& stage, std::uint32_t self) { stage.world().close_levels(self); }
 void pack(Stage& stage, std::uint32_t self) { stage.world().pack(self); }
@@ -208,7 +211,9 @@ std::vector<Scene> scenes_of_queues() {
       {"put for later | supervise", nothing_was, {put_for_later, supervise}, true},
       // records
       {"live and die | look", most_slots_used, {live_and_die, look_at_all}},
-      {"live and die | live and die | look", most_slots_used, {live_and_die, live_and_die, look_at_all}},
+      {"live and die | live and die | look",
+       most_slots_used,
+       {live_and_die, live_and_die, look_at_all}},
       {"extend | end overdue", one_held, {extend, end_overdue}},
       {"end overdue | end overdue", one_held, {end_overdue, end_overdue}},
       // bounds and keys
@@ -216,7 +221,10 @@ std::vector<Scene> scenes_of_queues() {
       {"room for one: put | batch | take", room_for_one, {put_one, put_batch, take}},
       {"room for one: put, put | give back", room_for_one, {put_two, give_back}},
       {"bring | bring", nothing_was, {bring_the_same, bring_the_same}, true},
-      {"bring | bring | bring", nothing_was, {bring_the_same, bring_the_same, bring_the_same}, true},
+      {"bring | bring | bring",
+       nothing_was,
+       {bring_the_same, bring_the_same, bring_the_same},
+       true},
       {"duplicate | take four", three_wait, {put_again, take_four}},
   };
 }
@@ -247,7 +255,8 @@ Play play_of(Stage& stage, const Scene& scene, const Mutant* mutant) {
   if (mutant != nullptr || scene.stores_in_total_order)
     play.weaken = [&stage, mutant, total = scene.stores_in_total_order](MemoryAccess access) {
       using Order = std::memory_order;
-      const bool store = access.kind == MemoryAccess::Kind::kStore && access.point != shm::Point::kNone;
+      const bool store =
+          access.kind == MemoryAccess::Kind::kStore && access.point != shm::Point::kNone;
       if (total && store && access.order == Order::release) access.order = Order::seq_cst;
       return mutant == nullptr ? access.order : mutant->order(stage, access);
     };

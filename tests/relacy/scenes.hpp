@@ -18,12 +18,14 @@ struct Scene {
   std::function<void(Stage&)> prepare;
   std::vector<std::function<void(Stage&, std::uint32_t)>> parts;
   bool needs_total_order = false;  ///< of a write and a later load of another word
-  /// Stores stand in the total order too, as everywhere but on x86-64: there who waits for room looks once more, later.
+  /// Stores stand in the total order too, as everywhere but on x86-64: there who waits for room
+  /// looks once more, later.
   bool stores_in_total_order = false;
   unsigned rarer = 1;  ///< it is played so many times less than others
 };
 const std::vector<Scene>& scenes();
-/// Those of limits, tenants, pools, rates, events and full queues (policies.cpp), which are among them.
+/// Those of limits, tenants, pools, rates, events and full queues (policies.cpp), which are among
+/// them.
 std::vector<Scene> scenes_of_policies();
 /// Every two of the operations of tests/schedules.
 const std::vector<Scene>& pairs();
@@ -32,7 +34,8 @@ const std::vector<Scene>& pairs();
 struct Mutant {
   const char* name;
   const char* scene;
-  std::function<std::memory_order(const Stage&, const MemoryAccess&)> order;  ///< instead of the one it names
+  /// instead of the one it names
+  std::function<std::memory_order(const Stage&, const MemoryAccess&)> order;
 };
 const std::vector<Mutant>& mutants();
 

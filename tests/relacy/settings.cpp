@@ -22,7 +22,7 @@ constexpr std::uint32_t kNobodys = 3;  ///< a lane
 static_assert(kNobodys >= World::kFibers && kNobodys < World::kJanitor);
 }  // namespace
 
-// ---- names ----------------------------------------------------------------------------------------------------------
+// ---- names --------------------------------------------------------------------------------------
 
 void Stage::name_queue(std::uint32_t self) { world_.actor(self).ensure_queue(kLong); }
 
@@ -30,33 +30,38 @@ void Stage::name_pool(std::uint32_t self) {
   engine::PoolSpec spec;
   spec.queues = {0};
   bool made = false;
-  if (world_.actor(self).set_pool(kLong, spec, made) != Outcome::kOk) wrong_ += "the pool was refused; ";
+  if (world_.actor(self).set_pool(kLong, spec, made) != Outcome::kOk)
+    wrong_ += "the pool was refused; ";
 }
 
 void Stage::name_key(std::uint32_t self) {
-  if (world_.actor(self).set_limit(kLong, {.concurrency = 3}) != Outcome::kOk) wrong_ += "the limit was refused; ";
+  if (world_.actor(self).set_limit(kLong, {.concurrency = 3}) != Outcome::kOk)
+    wrong_ += "the limit was refused; ";
 }
 
 void Stage::read_names() {
   engine::Store& store = world_.store();
   const auto judge = [this](std::string_view what, const std::string& name) {
-    if (!name.empty() && name != kLong) wrong_ += std::string(what) + " has the name '" + name.c_str() + "'; ";
+    if (!name.empty() && name != kLong)
+      wrong_ += std::string(what) + " has the name '" + name.c_str() + "'; ";
   };
   judge("a queue", store.queue_name(1));
   judge("a pool", store.pool_name(0));
   for (std::uint32_t i = 0; i < store.limit_keys(); ++i)
-    if (store.limit_key(i).name_hash.load() == engine::hash_limit(kLong) && engine::limit_name(store, i) != kLong)
+    if (store.limit_key(i).name_hash.load() == engine::hash_limit(kLong) &&
+        engine::limit_name(store, i) != kLong)
       wrong_ += "a key has another name than its hash says; ";
 }
 
-// ---- settings -------------------------------------------------------------------------------------------------------
+// ---- settings -----------------------------------------------------------------------------------
 
 void Stage::pause() { world_.actor(World::kJanitor).set_paused(0, true); }
 void Stage::go_on(std::uint32_t self) { world_.actor(self).set_paused(0, false); }
 
 void Stage::age_all(std::uint32_t self) {
   all_age_ = true;
-  world_.actor(self).set_default_aging(engine::Aging(true, false, 3'600'000, 1, engine::Aging::kNoBest));
+  world_.actor(self).set_default_aging(
+      engine::Aging(true, false, 3'600'000, 1, engine::Aging::kNoBest));
 }
 
 void Stage::make_queue(std::uint32_t self) { name_queue(self); }
@@ -68,7 +73,8 @@ void Stage::join_pool() {
 }
 
 void Stage::take_shortly(std::uint32_t self) {
-  if (world_.actor(self).fetch(0, kShortMs, false, held_) != Outcome::kOk) wrong_ += "nothing to hold; ";
+  if (world_.actor(self).fetch(0, kShortMs, false, held_) != Outcome::kOk)
+    wrong_ += "nothing to hold; ";
 }
 
 /// As the supervisor's process does before it sleeps for as long as the shortest lease allows.
@@ -86,13 +92,15 @@ void Stage::limit_pool(std::uint32_t self) {
   spec.concurrency = 1;
   bool made = false;
   pool_limited_ = true;
-  if (world_.actor(self).set_pool("p", spec, made) != Outcome::kOk) wrong_ += "the pool was refused; ";
+  if (world_.actor(self).set_pool("p", spec, made) != Outcome::kOk)
+    wrong_ += "the pool was refused; ";
 }
 
 void Stage::doubt_charges() {
   engine::Store& store = world_.store();
   store.queue(0).refill.fetch_add(1, Point::kCreditSettled);
-  for (std::uint32_t at = 0; at < store.accounts(); ++at) store.account(at).refill.fetch_add(1, Point::kCreditSettled);
+  for (std::uint32_t at = 0; at < store.accounts(); ++at)
+    store.account(at).refill.fetch_add(1, Point::kCreditSettled);
 }
 
 void Stage::repair_nothing() { engine::Actor::repair(world_.store(), std::array{kNobodys}); }
@@ -109,46 +117,57 @@ std::string Stage::settings_text() {
   world_.forget_empties();
   std::uint32_t at_work = 0;
   for (std::uint32_t slot = 0; slot < store.slots(); ++slot)
-    at_work += engine::Control(store.job(slot).control.load()).state() == engine::kSlotActive ? 1 : 0;
+    at_work +=
+        engine::Control(store.job(slot).control.load()).state() == engine::kSlotActive ? 1 : 0;
   const std::uint32_t key = engine::find_limit(store, std::string(engine::kPoolLimit).append("p"));
   const std::uint32_t counted = engine::Permits(store).count(store.limit_key(key).permits);
   if (at_work != counted)
-    text += std::to_string(at_work) + " of the pool are at work, and " + std::to_string(counted) + " count; ";
+    text += std::to_string(at_work) + " of the pool are at work, and " + std::to_string(counted) +
+            " count; ";
   engine::PoolSpec spec;
   spec.queues = {0};
   bool made = false;
-  if (world_.actor(World::kJanitor).set_pool("p", spec, made) != Outcome::kOk) text += "the pool was refused; ";
+  if (world_.actor(World::kJanitor).set_pool("p", spec, made) != Outcome::kOk)
+    text += "the pool was refused; ";
   return text;
 }
 
-// ---- what was handed out --------------------------------------------------------------------------------------------
+// ---- what was handed out ------------------------------------------------------------------------
 
-/// One job was handed out before the minute began, noted then, and two since: so two is right, and none once that is noted.
+/// One job was handed out before the minute began, noted then, and two since: so two is right, and
+/// none once that is noted.
 void Stage::work_a_minute_ago() {
   shm::Word& clock = world_.store().segment().header().clock_offset_ms;
   const std::uint64_t then = world_.store().now_ms() + 10 * engine::kWindowMs;
-  clock.store(shm::kStandingClock | then, Point::kNone);  // NO CRASH POINT: nobody else is there yet
+  clock.store(shm::kStandingClock | then,
+              Point::kNone);  // NO CRASH POINT: nobody else is there yet
   for (const unsigned job : {0U, 1U, 2U}) {
-    world_.put(World::kJanitor, job, 1), world_.take(World::kJanitor), world_.finish(World::kJanitor);
+    world_.put(World::kJanitor, job, 1), world_.take(World::kJanitor),
+        world_.finish(World::kJanitor);
     if (job == 0) take_sample(World::kJanitor);
   }
   const std::uint64_t now = then + 2 * engine::kWindowMs;
   clock.store(shm::kStandingClock | now, Point::kNone);  // NO CRASH POINT: as above
 }
 
-void Stage::take_sample(std::uint32_t self) { engine::ScheduleWatch(world_.actor(self)).look(world_.store().now_ms()); }
+void Stage::take_sample(std::uint32_t self) {
+  engine::ScheduleWatch(world_.actor(self)).look(world_.store().now_ms());
+}
 
 void Stage::read_window() {
   const std::uint64_t jobs = engine::dispatched_in_window(world_.store())[0].jobs;
-  if (jobs != 2 && jobs != 0) wrong_ += std::to_string(jobs) + " were handed out in the last minute; ";
+  if (jobs != 2 && jobs != 0)
+    wrong_ += std::to_string(jobs) + " were handed out in the last minute; ";
 }
 
-// ---- events ---------------------------------------------------------------------------------------------------------
+// ---- events -------------------------------------------------------------------------------------
 
 namespace {
 
 /// Nobody else's event has the same number.
-std::uint64_t number_of(std::uint32_t lane, std::uint64_t sequence) { return lane * 1'000ULL + sequence; }
+std::uint64_t number_of(std::uint32_t lane, std::uint64_t sequence) {
+  return lane * 1'000ULL + sequence;
+}
 
 void tell(engine::Store& store, std::uint32_t lane, std::uint64_t first) {
   engine::EventLog log(store, lane);

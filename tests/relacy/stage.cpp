@@ -48,7 +48,8 @@ void Stage::hold_one(std::uint32_t self) {
 
 void Stage::extend(std::uint32_t self) {
   std::uint64_t until = 0;
-  extended_ = world_.actor(self).heartbeat(held_.slot, held_.word, 2 * kLeaseMs, until) == Outcome::kOk;
+  extended_ =
+      world_.actor(self).heartbeat(held_.slot, held_.word, 2 * kLeaseMs, until) == Outcome::kOk;
 }
 
 void Stage::end_overdue(std::uint32_t self) {
@@ -79,7 +80,8 @@ void Stage::end_telling(std::uint32_t self) {
   if (world_.actor(self).fetch(0, 0, false, held) != Outcome::kOk) return;
   const std::string args = held.body->substr(held.type_length, held.args_length);
   if (args.size() < 3 || args.front() != '[') wrong_ += "a fetch returned '" + args + "'; ";
-  if (world_.actor(self).ack(held.slot, held.word, args) != Outcome::kOk) wrong_ += "an ack was refused; ";
+  if (world_.actor(self).ack(held.slot, held.word, args) != Outcome::kOk)
+    wrong_ += "an ack was refused; ";
 }
 
 void Stage::look_at_all() {
@@ -87,12 +89,16 @@ void Stage::look_at_all() {
     const auto seen = world_.store().snapshot(slot);
     if (!seen || seen->expires_at < kFar) continue;
     const std::string text = text_of(seen->expires_at - kFar);
-    const std::string_view args = std::string_view(seen->body).substr(seen->type_length, seen->args_length);
-    if (args != text) wrong_ += "a snapshot of " + text + " has the args '" + std::string(args) + "'; ";
-    const auto parts = engine::parts(seen->id, world_.store().segment().header().salt & ((1ULL << 56) - 1));
+    const std::string_view args =
+        std::string_view(seen->body).substr(seen->type_length, seen->args_length);
+    if (args != text)
+      wrong_ += "a snapshot of " + text + " has the args '" + std::string(args) + "'; ";
+    const auto parts =
+        engine::parts(seen->id, world_.store().segment().header().salt & ((1ULL << 56) - 1));
     if (!parts || parts->slot != slot || parts->generation != seen->generation)
       wrong_ += "a snapshot has the id of another life of its slot; ";
-    if (seen->state() == engine::JobState::kCompleted && (seen->result != text || seen->finished_at == 0))
+    if (seen->state() == engine::JobState::kCompleted &&
+        (seen->result != text || seen->finished_at == 0))
       wrong_ += "a snapshot of " + text + " is completed with the result '" + seen->result + "'; ";
     if (seen->state() == engine::JobState::kActive && (seen->attempt != 1 || seen->started_at == 0))
       wrong_ += "a snapshot of " + text + " is active but has not started; ";
@@ -119,18 +125,20 @@ void Stage::push_numbered(std::uint32_t self, unsigned hints) {
     if (!rings.push(ring, shm::Hint(pushed_++, 1), nullptr, 0)) wrong_ += "a hint found no room; ";
 }
 
-/// A chunk is linked with its first cell filled, so whoever passes the link does not find that one empty; and who passes a
-/// hint finds the next one behind it.
+/// A chunk is linked with its first cell filled, so whoever passes the link does not find that one
+/// empty; and who passes a hint finds the next one behind it.
 void Stage::pass_numbered(std::uint32_t self, unsigned looks) {
   shm::Rings& rings = world_.actor(self).rings();
   const std::uint32_t ring = world_.store().queue(0).room_ring.load() - 1;
   for (; looks > 0; --looks) {
     const shm::Peeked head = rings.peek(ring);
     if (head.empty()) {
-      if (shm::Place(head.head).cell() == 0 && passed_ != 0) wrong_ += "a chunk was linked without a hint; ";
+      if (shm::Place(head.head).cell() == 0 && passed_ != 0)
+        wrong_ += "a chunk was linked without a hint; ";
       continue;
     }
-    if (head.hint().word != shm::Hint(passed_, 1).word) wrong_ += "a hint was read that nobody pushed there; ";
+    if (head.hint().word != shm::Hint(passed_, 1).word)
+      wrong_ += "a hint was read that nobody pushed there; ";
     ++passed_;
     shm::Rings::retire(head);
   }
@@ -157,11 +165,14 @@ std::string Stage::verdict() {
   if (passed_ != pushed_) text += "a hint was lost; ";
   if (extended_ && overdue_ended_ != 0) text += "a lease was extended and ended; ";
   if (overdue_ended_ > 1) text += "a lease ended twice; ";
-  if (ended_ && waits_ && world_.store().segment().header().completions[held_.slot % 64].load() == rung_)
+  if (ended_ && waits_ &&
+      world_.store().segment().header().completions[held_.slot % 64].load() == rung_)
     text += "somebody waits for a job that has ended; ";
   const shm::Header& header = world_.store().segment().header();
-  if (supervisor_sleeps_ && header.doorbell.load() == rung_) text += "the supervisor sleeps beside a timer; ";
-  if (brought_ != 0 && accepted_ != 1) text += "an id was accepted " + std::to_string(accepted_) + " times; ";
+  if (supervisor_sleeps_ && header.doorbell.load() == rung_)
+    text += "the supervisor sleeps beside a timer; ";
+  if (brought_ != 0 && accepted_ != 1)
+    text += "an id was accepted " + std::to_string(accepted_) + " times; ";
   text += settings_text();
   return text + world_.verdict();
 }

@@ -30,7 +30,8 @@ class Stage {
   void look_at_all();
   // The same id, brought by several.
   void bring_the_same(std::uint32_t self);
-  // A ring by itself, that of those who wait for room: hints that are numbered, and who passes them.
+  // A ring by itself, that of those who wait for room: hints that are numbered, and who passes
+  // them.
   void push_numbered(std::uint32_t self, unsigned hints);
   void pass_numbered(std::uint32_t self, unsigned looks);
   // A job for later, and the supervisor, as Attachment does before it sleeps.

@@ -17,9 +17,12 @@ std::string_view in_record(std::size_t at) {
 
 std::string_view in_queue(std::size_t at) {
   using engine::QueueRecord;
-  constexpr std::size_t kRings = offsetof(QueueRecord, rings), kAging = offsetof(QueueRecord, aging);
-  if (at >= offsetof(QueueRecord, age_class) && at < offsetof(QueueRecord, part)) return "age class";
-  if (at >= offsetof(QueueRecord, part) && at < offsetof(QueueRecord, tenant_max_depth)) return "part name";
+  constexpr std::size_t kRings = offsetof(QueueRecord, rings),
+                        kAging = offsetof(QueueRecord, aging);
+  if (at >= offsetof(QueueRecord, age_class) && at < offsetof(QueueRecord, part))
+    return "age class";
+  if (at >= offsetof(QueueRecord, part) && at < offsetof(QueueRecord, tenant_max_depth))
+    return "part name";
   if (at >= kAging) return "queue";
   if (at >= kRings + offsetof(shm::RingSet, ring)) return "ring name";
   if (at >= kRings) return "index";
@@ -45,7 +48,8 @@ std::string_view in_limit(std::size_t at) {
   if (at == offsetof(LimitKey, name_hash)) return "limit name";
   constexpr std::size_t kRuns = offsetof(LimitKey, permits) + offsetof(engine::PermitSet, run);
   if (at >= kRuns && at < kRuns + sizeof engine::PermitSet::run) return "permit run";
-  if (at == offsetof(LimitKey, permits) + offsetof(engine::PermitSet, adopted)) return "permits adopted";
+  if (at == offsetof(LimitKey, permits) + offsetof(engine::PermitSet, adopted))
+    return "permits adopted";
   if (at >= offsetof(LimitKey, permits) && at < offsetof(LimitKey, name)) return "permit set";
   return at >= offsetof(LimitKey, lot) && at < offsetof(LimitKey, spare) ? "lot name" : "limit";
 }
@@ -66,9 +70,13 @@ std::string_view Stage::name_of(const void* word) const {
   };
   std::size_t at = 0;
   if (in(segment.ring(0), sizes.rings, at))
-    return at == offsetof(shm::RingEnds, head) ? "head" : at == offsetof(shm::RingEnds, tail) ? "tail" : "ring claim";
+    return at == offsetof(shm::RingEnds, head)   ? "head"
+           : at == offsetof(shm::RingEnds, tail) ? "tail"
+                                                 : "ring claim";
   if (in(segment.chunk(0), sizes.chunks, at))
-    return at == offsetof(shm::Chunk, next) ? "next" : at == offsetof(shm::Chunk, control) ? "chunk control" : "cell";
+    return at == offsetof(shm::Chunk, next)      ? "next"
+           : at == offsetof(shm::Chunk, control) ? "chunk control"
+                                                 : "cell";
   if (in(store.job(0), sizes.slots, at)) return in_record(at);
   if (in(store.queue(0), store.max_queues(), at)) return in_queue(at);
   if (in(store.tally(0, 0), std::size_t{store.max_queues()} * store.lanes(), at)) return "tally";
@@ -80,20 +88,23 @@ std::string_view Stage::name_of(const void* word) const {
   if (in(store.limit_key(0), store.limit_keys(), at)) return in_limit(at);
   if (in(store.lot(0), store.lots(), at)) return at == 0 ? "lot owner" : "lot";
   if (in(store.permit_page(0), store.permit_pages(), at)) return "permit";
-  if (in(store.flow(0), store.flows(), at)) return at == offsetof(engine::FlowRecord, control) ? "flow" : "tenant";
+  if (in(store.flow(0), store.flows(), at))
+    return at == offsetof(engine::FlowRecord, control) ? "flow" : "tenant";
   if (in(store.busy_word(0), 1, at)) return "busy";
   if (in(store.pool(0), engine::kPools, at))
     return at == offsetof(engine::PoolRecord, setup)         ? "pool setup"
            : at == offsetof(engine::PoolRecord, name_length) ? "pool name"
                                                              : "pool";
   if (in(store.event_control(0), store.event_pages(), at)) return "page control";
-  if (in(store.event_page(0).event[0], std::size_t{store.event_pages()} * engine::kEventsPerPage, at))
+  if (in(store.event_page(0).event[0], std::size_t{store.event_pages()} * engine::kEventsPerPage,
+         at))
     return at == offsetof(engine::EventRecord, stamp) ? "stamp" : "event";
   if (in(store.sample_times().at_ms, 1, at)) return "sample time";
   if (in(store.samples(0), store.max_queues(), at)) return "sample";
   if (in(store.ticket(0), engine::room_tickets(store.lanes()), at)) return "ticket";
   if (in(store.account(0), store.accounts(), at)) return "account";
-  if (in(store.account_tally(0, 0), std::size_t{store.accounts()} * store.lanes(), at)) return "tally";
+  if (in(store.account_tally(0, 0), std::size_t{store.accounts()} * store.lanes(), at))
+    return "tally";
   if (in(store.header(), 1, at)) {
     using engine::EngineHeader;
     return at == offsetof(EngineHeader, limit_turn) ? "limit turn"

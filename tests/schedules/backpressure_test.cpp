@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Drops and waiting producers under every schedule within a bound, killed after each of their writes.
+// Drops and waiting producers under every schedule within a bound, killed after each of their
+// writes.
 #include "tests/schedules/schedules.hpp"
 
 namespace ojs_shm::test {
@@ -13,11 +14,13 @@ void two_wait(World& world) {
 
 class BackpressureSchedules : public Schedules {
  protected:
-  void explore(const Scenario& scenario, unsigned preemptions, unsigned kills, std::uint64_t most_runs) {
-    Schedules::explore(scenario,
-                       {.preemptions = preemptions,
-                        .kills = kills,
-                        .most_runs = long_form() ? (scenario.parts.size() == 3 ? 400'000 : ~0ULL) : most_runs});
+  void explore(const Scenario& scenario, unsigned preemptions, unsigned kills,
+               std::uint64_t most_runs) {
+    Schedules::explore(
+        scenario,
+        {.preemptions = preemptions,
+         .kills = kills,
+         .most_runs = long_form() ? (scenario.parts.size() == 3 ? 400'000 : ~0ULL) : most_runs});
   }
   void explore_all(const std::vector<Scenario>& scenarios) {
     for (const Scenario& scenario : scenarios)
@@ -29,13 +32,19 @@ class BackpressureSchedules : public Schedules {
 };
 
 const Part put = [](World& w, std::uint32_t i) { w.put(i, own(i), 1); };
-const Part put_two = [](World& w, std::uint32_t i) { w.put(i, own(i), 1), w.put(i, own(i) + 1, 3); };
+const Part put_two = [](World& w, std::uint32_t i) {
+  w.put(i, own(i), 1), w.put(i, own(i) + 1, 3);
+};
 const Part put_batch = [](World& w, std::uint32_t i) { w.put_batch(i, own(i), 1); };
 const Part take = [](World& w, std::uint32_t i) { w.take(i), w.finish(i); };
-const Part take_two = [](World& w, std::uint32_t i) { w.take(i), w.finish(i), w.take(i), w.finish(i); };
+const Part take_two = [](World& w, std::uint32_t i) {
+  w.take(i), w.finish(i), w.take(i), w.finish(i);
+};
 const Part give_back = [](World& w, std::uint32_t i) { w.take(i), w.give_back(i); };
 const Part wait = [](World& w, std::uint32_t i) { w.put_patiently(i, own(i), 1); };
-const Part wait_and_give_up = [](World& w, std::uint32_t i) { w.put_patiently(i, own(i), 1), w.give_up(i); };
+const Part wait_and_give_up = [](World& w, std::uint32_t i) {
+  w.put_patiently(i, own(i), 1), w.give_up(i);
+};
 
 TEST_F(BackpressureSchedules, BP_T10_BP_T22_as_many_are_dropped_as_the_bound_asks_for) {
   const auto full = [](World& world) {
@@ -113,23 +122,29 @@ TEST_F(BackpressureSchedules, BP_T19_tenants_are_bounded_each_and_keep_their_acc
   const Part put_2 = [](World& w, std::uint32_t i) { w.put_for(i, own(i), 1, 2); };
   const Part put_next = [&](World& w, std::uint32_t i) { w.put_for(i, own(i), 1, next); };
   const Part switch_on = [](World& w, std::uint32_t i) { w.bound_tenants(i, 2); };
-  explore_all({{"tenants: put | take", one_full, {put_1, take}},
-               {"tenants: put | put", one_full, {put_2, put_2}},
-               {"tenants: put | give back", one_full, {put_1, give_back}},
-               {"tenants, no account left: put another's | take", no_account_left, {put_next, take}},
-               {"tenants, no account left: put another's | put another's", no_account_left, {put_next, put_next}},
-               {"tenants are bounded | take", unbounded, {switch_on, take}},
-               {"tenants are bounded | put", unbounded, {switch_on, put_1}},
-               {"tenants are bounded | give back", unbounded, {switch_on, give_back}}});
-  explore({"tenants, no account left: put another's | take | put", no_account_left, {put_next, take, put_1}}, 2, 1,
-          4'000);
+  explore_all(
+      {{"tenants: put | take", one_full, {put_1, take}},
+       {"tenants: put | put", one_full, {put_2, put_2}},
+       {"tenants: put | give back", one_full, {put_1, give_back}},
+       {"tenants, no account left: put another's | take", no_account_left, {put_next, take}},
+       {"tenants, no account left: put another's | put another's",
+        no_account_left,
+        {put_next, put_next}},
+       {"tenants are bounded | take", unbounded, {switch_on, take}},
+       {"tenants are bounded | put", unbounded, {switch_on, put_1}},
+       {"tenants are bounded | give back", unbounded, {switch_on, give_back}}});
+  explore({"tenants, no account left: put another's | take | put",
+           no_account_left,
+           {put_next, take, put_1}},
+          2, 1, 4'000);
 }
 
 TEST_F(BackpressureSchedules, BP_T19_who_repairs_accounts_of_tenants_is_killed_too) {
   unsigned next = 0;
   const Part put_1 = [](World& w, std::uint32_t i) { w.put_for(i, own(i), 1, 1); };
   const Part put_next = [&](World& w, std::uint32_t i) { w.put_for(i, own(i), 1, next); };
-  const std::pair<const char*, Part> doomed[] = {{"take", take}, {"give back", give_back}, {"put another's", put_next}};
+  const std::pair<const char*, Part> doomed[] = {
+      {"take", take}, {"give back", give_back}, {"put another's", put_next}};
   const auto no_account_left = [&](World& world) {
     world.bound_tenants(World::kJanitor, 1);
     world.give_all_accounts();
@@ -138,16 +153,19 @@ TEST_F(BackpressureSchedules, BP_T19_who_repairs_accounts_of_tenants_is_killed_t
   };
   for (const auto& [name, part] : doomed) {
     const std::vector<std::uint32_t> deaths = deaths_of(world(), no_account_left, part);
-    for (std::size_t i = 0; i < deaths.size(); i += long_form() ? 1 : 3) {  // beside one or the other, in turn
+    // beside one or the other, in turn
+    for (std::size_t i = 0; i < deaths.size(); i += long_form() ? 1 : 3) {
       const auto died = [&part, &no_account_left, access = deaths[i]](World& world) {
         no_account_left(world);
         kill_alone(world, 2, part, access);
       };
-      const Scenario scenario{std::string(name) + " died before access " + std::to_string(deaths[i]) +
-                                  ": repair | put" + (i % 2 == 0 ? " another's" : ""),
-                              died,
-                              {[](World& w, std::uint32_t) { w.repair(); }, i % 2 == 0 ? put_next : put_1}};
-      Schedules::explore(scenario, {.preemptions = 1, .kills = 1, .most_runs = long_form() ? 20'000ULL : 120});
+      const Scenario scenario{
+          std::string(name) + " died before access " + std::to_string(deaths[i]) +
+              ": repair | put" + (i % 2 == 0 ? " another's" : ""),
+          died,
+          {[](World& w, std::uint32_t) { w.repair(); }, i % 2 == 0 ? put_next : put_1}};
+      Schedules::explore(
+          scenario, {.preemptions = 1, .kills = 1, .most_runs = long_form() ? 20'000ULL : 120});
       if (HasFailure()) return;
     }
   }

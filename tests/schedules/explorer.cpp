@@ -21,7 +21,8 @@ Explored Explorer::explore(const Scenario& scenario, const Limits& limits) {
   words_.clear();
   extended_.clear();
   pending_.clear();
-  for (auto first = static_cast<std::uint32_t>(scenario.parts.size()); first-- > 0;) pending_.push_back({first, {}});
+  for (auto first = static_cast<std::uint32_t>(scenario.parts.size()); first-- > 0;)
+    pending_.push_back({first, {}});
   while (!pending_.empty()) {
     if (result_.runs >= limits.most_runs) {
       result_.complete = false;
@@ -51,7 +52,8 @@ std::vector<Step> Explorer::play(const Run& run) {
   ++result_.runs;
   result_.kills += run.kills;
   result_.accesses += fibers.steps().size();
-  if (!verdict.empty()) result_.failure = scenario_->name + ": " + verdict + "\n" + text_of(run, fibers.steps());
+  if (!verdict.empty())
+    result_.failure = scenario_->name + ": " + verdict + "\n" + text_of(run, fibers.steps());
   return fibers.steps();
 }
 
@@ -78,8 +80,9 @@ void Explorer::branch(const Run& run, std::size_t access, std::uint32_t to, Swit
   next.kills += why == Switch::Why::kKilled ? 1 : 0;
 }
 
-/// Every run that differs from this one by one more switch, later than all of its own. There is none before the first access
-/// of a fiber that just goes on: whoever made it go on could have made the other go on.
+/// Every run that differs from this one by one more switch, later than all of its own. There is
+/// none before the first access of a fiber that just goes on: whoever made it go on could have made
+/// the other go on.
 void Explorer::extend(const Run& run, const std::vector<Step>& steps) {
   const auto fibers = static_cast<std::uint32_t>(scenario_->parts.size());
   const std::size_t from = run.switches.empty() ? 2 : run.switches.back().access + 1;
@@ -93,7 +96,8 @@ void Explorer::extend(const Run& run, const std::vector<Step>& steps) {
     const std::uint32_t one_before = steps[access - 2].fiber;
     const bool ended = one_before != step.fiber && last[one_before] == access - 1;
     // A kill is worth trying where the fiber's last access was a write.
-    const bool kill = !ended && run.kills < limits_.kills && before != 0 && steps[before - 1].writes;
+    const bool kill =
+        !ended && run.kills < limits_.kills && before != 0 && steps[before - 1].writes;
     bool alone = true;
     for (std::uint32_t to = 0; to < fibers; ++to) {
       if (to == step.fiber || last[to] <= access) continue;

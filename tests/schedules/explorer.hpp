@@ -32,10 +32,11 @@ struct Explored {
   std::string failure = {};  ///< the first wrong verdict, with the schedule that leads to it
 };
 
-/// Runs a scenario under every schedule within the limits: every place at which a fiber is about to touch a word that
-/// another fiber touches too, in this run or in any other, and one of them writes, is a place to go on with another one
-/// (elsewhere the order makes no difference); after every shared write a fiber may be killed. Where one ends or is killed
-/// each of the others goes on in its turn, which is no preemption. Each run begins anew and ends with a verdict.
+/// Runs a scenario under every schedule within the limits: every place at which a fiber is about to
+/// touch a word that another fiber touches too, in this run or in any other, and one of them
+/// writes, is a place to go on with another one (elsewhere the order makes no difference); after
+/// every shared write a fiber may be killed. Where one ends or is killed each of the others goes on
+/// in its turn, which is no preemption. Each run begins anew and ends with a verdict.
 class Explorer {
  public:
   explicit Explorer(World& world);
@@ -68,7 +69,8 @@ class Explorer {
   Limits limits_;
   Explored result_;
   std::unordered_map<const void*, Touched> words_;
-  std::vector<Run> pending_, extended_;  ///< still to be played; played, with preemptions that are postponed
+  /// still to be played; played, with preemptions that are postponed
+  std::vector<Run> pending_, extended_;
 };
 
 }  // namespace ojs_shm::test

@@ -10,7 +10,8 @@ namespace {
 // NO CRASH POINT: these words are no part of a segment
 constexpr shm::Point kNoPoint = shm::Point::kNone;
 
-/// The scenarios write down what they see; what all schedules have seen together is what is looked at.
+/// The scenarios write down what they see; what all schedules have seen together is what is looked
+/// at.
 class ExplorerTest : public testing::Test {
  protected:
   Explored explore(std::vector<Part> parts, const Limits& limits) {
@@ -32,7 +33,8 @@ class ExplorerTest : public testing::Test {
 };
 
 /// That a is touched by both shows only in a schedule that comes out of a switch at b.
-TEST_F(ExplorerTest, a_word_that_turns_out_to_be_contended_later_is_a_place_to_switch_all_the_same) {
+TEST_F(ExplorerTest,
+       a_word_that_turns_out_to_be_contended_later_is_a_place_to_switch_all_the_same) {
   const Part writes = [this](World&, std::uint32_t) {
     b_.store(1, kNoPoint), a_.store(1, kNoPoint), b_.store(2, kNoPoint);
   };
@@ -52,11 +54,13 @@ TEST_F(ExplorerTest, whoever_is_left_goes_on_where_one_ends_or_is_killed) {
     saw_ += static_cast<char>('a' + i);
   };
   const Explored whole = explore({writes, writes, writes}, {.preemptions = 0});
-  EXPECT_EQ(seen_, (std::set<std::string>{"0a1b2c", "0a2c1b", "1b0a2c", "1b2c0a", "2c0a1b", "2c1b0a"}));
+  EXPECT_EQ(seen_,
+            (std::set<std::string>{"0a1b2c", "0a2c1b", "1b0a2c", "1b2c0a", "2c0a1b", "2c1b0a"}));
   EXPECT_EQ(whole.runs, seen_.size());
   seen_.clear();
   explore({writes, writes, writes}, {.preemptions = 0, .kills = 1});
-  for (const char* killed : {"01b2c", "02c1b", "10a2c", "12c0a", "20a1b", "21b0a", "0a12c", "0a21b", "1b02c", "2c01b"})
+  for (const char* killed :
+       {"01b2c", "02c1b", "10a2c", "12c0a", "20a1b", "21b0a", "0a12c", "0a21b", "1b02c", "2c01b"})
     EXPECT_TRUE(seen_.contains(killed)) << killed;
 }
 
@@ -68,8 +72,9 @@ TEST(ExplorerWorld, a_scenario_that_is_explored_again_is_the_same_to_the_last_ac
   };
   Scenario refused = scenario_of({&named("put_batch"), &named("put_again")});
   refused.prepare = room_for_one;
-  for (const Scenario& scenario : {scenario_of({&named("put_batch"), &named("take_fail")}),
-                                   scenario_of({&named("bring_beside"), &named("tend")}), refused}) {
+  for (const Scenario& scenario :
+       {scenario_of({&named("put_batch"), &named("take_fail")}),
+        scenario_of({&named("bring_beside"), &named("tend")}), refused}) {
     World one, other;
     const Limits limits{.preemptions = 1, .kills = 1};
     const Explored first = Explorer(one).explore(scenario, limits);

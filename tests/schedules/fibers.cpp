@@ -39,7 +39,8 @@ Fibers::Fibers(std::vector<std::function<void()>> parts) : home_(std::make_uniqu
   for (auto& part : parts) {
     fibers_.push_back(std::make_unique<Fiber>());
     fibers_.back()->part = std::move(part);
-    if (free_stacks.empty()) free_stacks.push_back(std::make_unique_for_overwrite<char[]>(kStackBytes));
+    if (free_stacks.empty())
+      free_stacks.push_back(std::make_unique_for_overwrite<char[]>(kStackBytes));
     fibers_.back()->stack = std::move(free_stacks.back());
     free_stacks.pop_back();
   }
@@ -90,7 +91,8 @@ void Fibers::on_access(shm::Access access, shm::Point point, const void* word) {
 const Switch* Fibers::next_switch(bool ended) {
   if (next_switch_ == switches_->size()) return nullptr;
   const Switch& next = (*switches_)[next_switch_];
-  if (next.access != steps_.size() + 1 || (next.why == Switch::Why::kEnded) != ended) return nullptr;
+  if (next.access != steps_.size() + 1 || (next.why == Switch::Why::kEnded) != ended)
+    return nullptr;
   ++next_switch_;
   return &next;
 }
@@ -119,7 +121,8 @@ void Fibers::pass_on() {
     ::setcontext(&home_->context);
   }
   for (std::uint32_t i = 1; i < fibers_.size(); ++i)
-    if (const auto other = static_cast<std::uint32_t>((current_ + i) % fibers_.size()); !fibers_[other]->done)
+    if (const auto other = static_cast<std::uint32_t>((current_ + i) % fibers_.size());
+        !fibers_[other]->done)
       return go_to(other);
 }
 

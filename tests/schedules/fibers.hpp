@@ -28,9 +28,9 @@ struct Step {
   bool writes;
 };
 
-/// Runs functions as fibers of one thread, one at a time, and changes between them only where it is told to, or when one
-/// ends: then, unless it is told otherwise, the first that has not. A fiber that makes very many accesses in a row waits for
-/// another: then the next one goes on.
+/// Runs functions as fibers of one thread, one at a time, and changes between them only where it is
+/// told to, or when one ends: then, unless it is told otherwise, the first that has not. A fiber
+/// that makes very many accesses in a row waits for another: then the next one goes on.
 class Fibers {
  public:
   explicit Fibers(std::vector<std::function<void()>> parts);

@@ -6,18 +6,23 @@ namespace ojs_shm::test {
 namespace {
 
 const Part kTake = named("take_finish").part, kGiveBack = named("take_give_back").part;
-const Part kTakeTwo = [](World& w, std::uint32_t i) { w.take(i), w.finish(i), w.take(i), w.finish(i); };
+const Part kTakeTwo = [](World& w, std::uint32_t i) {
+  w.take(i), w.finish(i), w.take(i), w.finish(i);
+};
 
 class MeasuresSchedules : public Schedules {
  protected:
-  /// Each place for one switch, and a kill at each; more only in the long form, where these scenarios are long.
+  /// Each place for one switch, and a kill at each; more only in the long form, where these
+  /// scenarios are long.
   void explore_both(const Scenario& scenario) {
     for (const unsigned kills : {0U, 1U}) {
       if (long_form())
-        explore(scenario,
-                {.preemptions = 2, .kills = kills, .most_runs = scenario.parts.size() == 3 ? 400'000 : ~0ULL});
+        explore(scenario, {.preemptions = 2,
+                           .kills = kills,
+                           .most_runs = scenario.parts.size() == 3 ? 400'000 : ~0ULL});
       else
-        explore(scenario, {.preemptions = 1, .kills = kills, .most_runs = kills == 0 ? ~0ULL : 1'000});
+        explore(scenario,
+                {.preemptions = 1, .kills = kills, .most_runs = kills == 0 ? ~0ULL : 1'000});
       if (HasFailure()) return;
     }
   }
@@ -53,7 +58,9 @@ TEST_F(MeasuresSchedules, all_that_is_told_is_told_once_and_in_its_order) {
   for (const Named& one : operations())
     for (const char* other : {"take_give_back", "put_beside", "take_finish"})
       if (long_form() || other == std::string_view("take_give_back"))
-        explore_both({std::string("told: ") + one.name + " | " + other, telling, {one.part, named(other).part}});
+        explore_both({std::string("told: ") + one.name + " | " + other,
+                      telling,
+                      {one.part, named(other).part}});
 }
 
 TEST_F(MeasuresSchedules, FS_T17_a_heavy_tenant_hides_no_job) {

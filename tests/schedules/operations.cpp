@@ -15,12 +15,14 @@ void three_wait(World& world) {
 }
 
 void all_open(World& world) {
-  for (unsigned job = 0; job < 4; ++job) world.put(World::kJanitor, job, static_cast<std::uint8_t>(job));
+  for (unsigned job = 0; job < 4; ++job)
+    world.put(World::kJanitor, job, static_cast<std::uint8_t>(job));
   for (unsigned job = 0; job < 4; ++job) world.take(World::kJanitor), world.finish(World::kJanitor);
 }
 
 void all_at_the_end_of_a_chunk(World& world) {
-  for (unsigned job = 0; job < 6; ++job) world.put(World::kJanitor, job, static_cast<std::uint8_t>(job / 2));
+  for (unsigned job = 0; job < 6; ++job)
+    world.put(World::kJanitor, job, static_cast<std::uint8_t>(job / 2));
   for (unsigned job = 0; job < 6; ++job) world.take(World::kJanitor), world.finish(World::kJanitor);
 }
 

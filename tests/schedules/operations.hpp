@@ -19,7 +19,8 @@ struct Named {
 /// The first job of a fiber's own; it has four.
 inline unsigned own(std::uint32_t fiber) { return 6 + 4 * fiber; }
 
-/// Two jobs of rank 1, one of rank 2 and one of rank 3, whose id was brought, wait; job 5 was cancelled, so that a dead hint stands among them.
+/// Two jobs of rank 1, one of rank 2 and one of rank 3, whose id was brought, wait; job 5 was
+/// cancelled, so that a dead hint stands among them.
 void three_wait(World& world);
 /// Nothing waits, but every level was used and is still open.
 void all_open(World& world);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rings that are packed and batches of finished slots that are used again, under every schedule within a bound, and what
-// two sleepers and a beat are promised.
+// Rings that are packed and batches of finished slots that are used again, under every schedule
+// within a bound, and what two sleepers and a beat are promised.
 #include <utility>
 #include <vector>
 
@@ -20,16 +20,20 @@ void dead_in_the_middle(World& world) {
 const Part take_three = [](World& w, std::uint32_t i) {
   for (int n = 0; n < 3; ++n) w.take(i), w.finish(i);
 };
-const Part put_two = [](World& w, std::uint32_t i) { w.put(i, own(i), 1), w.put(i, own(i) + 1, 1); };
+const Part put_two = [](World& w, std::uint32_t i) {
+  w.put(i, own(i), 1), w.put(i, own(i) + 1, 1);
+};
 const Part put_three = [](World& w, std::uint32_t i) { put_two(w, i), w.put(i, own(i) + 2, 1); };
 /// What it gives back to the ring's chunks is used at once.
 const Part pack_and_put = [](World& w, std::uint32_t i) { w.pack(i), put_two(w, i); };
 
 TEST_F(RingSchedules, FS_T01_packing_beside_a_head_that_moves) {
-  explore({"pack, put | take three", dead_in_the_middle, {pack_and_put, take_three}}, {.preemptions = 2});
+  explore({"pack, put | take three", dead_in_the_middle, {pack_and_put, take_three}},
+          {.preemptions = 2});
 }
 
-/// The chunk that nobody may drop is still being linked, by one who is stopped, and others have filled it and gone on.
+/// The chunk that nobody may drop is still being linked, by one who is stopped, and others have
+/// filled it and gone on.
 TEST_F(RingSchedules, FS_T01_packing_beside_a_push_that_links) {
   const auto full_chunk = [](World& world) {
     for (const unsigned job : {0U, 1U}) world.put(World::kJanitor, job, 1);
@@ -56,7 +60,8 @@ TEST_F(RingSchedules, FS_T01_a_chunk_is_left_by_one) {
     take_three(w, i), put_three(w, i), take_three(w, i);
     for (unsigned job = 3; job < 6; ++job) w.put(i, own(i) + job, 1);
   };
-  explore({"take three | turn over", three_of_one_level, {take_three, turn_over}}, {.preemptions = 1});
+  explore({"take three | turn over", three_of_one_level, {take_three, turn_over}},
+          {.preemptions = 1});
 }
 
 /// No slot was never used: each takes those of the longest finished, by batches.
@@ -70,9 +75,10 @@ TEST_F(RingSchedules, FS_T01_a_batch_of_finished_slots_is_taken_once) {
   explore({"put three | put three", all_finished, {put_three, put_three}}, {.preemptions = 1});
 }
 
-/// With a retention time a batch is published when its lane rests, and taken back to be filled further, if nobody else has
-/// taken it; its first hint is still there.
-TEST_F(RingSchedules, FS_T01_FS_T02_a_batch_is_filled_further_by_who_published_it_or_used_up_by_another) {
+/// With a retention time a batch is published when its lane rests, and taken back to be filled
+/// further, if nobody else has taken it; its first hint is still there.
+TEST_F(RingSchedules,
+       FS_T01_FS_T02_a_batch_is_filled_further_by_who_published_it_or_used_up_by_another) {
   const auto four_wait = [](World& world) {
     world.keep_results(3'600'000);
     for (const unsigned job : {0U, 1U, 2U, 3U}) world.put(World::kJanitor, job, 1);
@@ -80,21 +86,27 @@ TEST_F(RingSchedules, FS_T01_FS_T02_a_batch_is_filled_further_by_who_published_i
   const Part trickle = [](World& w, std::uint32_t i) {
     for (int n = 0; n < 2; ++n) w.take(i), w.finish(i), w.publish_finished(i);
   };
-  const Part put_two_more = [](World& w, std::uint32_t i) { w.put(i, own(i), 1), w.put(i, own(i) + 1, 1); };
+  const Part put_two_more = [](World& w, std::uint32_t i) {
+    w.put(i, own(i), 1), w.put(i, own(i) + 1, 1);
+  };
   const Part drop = [](World& w, std::uint32_t i) { w.drop_expired(i); };
   for (const unsigned kills : {0U, 1U})
-    for (const auto& [name, parts] : {std::pair{"trickle | put two", std::vector{trickle, put_two_more}},
-                                      {"trickle | trickle", {trickle, trickle}},
-                                      {"trickle | drop expired", {trickle, drop}},
-                                      {"trickle | put two | drop expired", {trickle, put_two_more, drop}}}) {
-      explore({name, four_wait, parts, World::kFewSlots},
-              {.preemptions = 2 - kills, .kills = kills, .most_runs = long_form() ? 400'000ULL : 600});
+    for (const auto& [name, parts] :
+         {std::pair{"trickle | put two", std::vector{trickle, put_two_more}},
+          {"trickle | trickle", {trickle, trickle}},
+          {"trickle | drop expired", {trickle, drop}},
+          {"trickle | put two | drop expired", {trickle, put_two_more, drop}}}) {
+      explore(
+          {name, four_wait, parts, World::kFewSlots},
+          {.preemptions = 2 - kills, .kills = kills, .most_runs = long_form() ? 400'000ULL : 600});
       if (HasFailure()) return;
     }
 }
 
 TEST_F(RingSchedules, FS_T01_a_beat_that_was_granted_keeps_the_job) {
-  const Part take_beat_finish = [](World& w, std::uint32_t i) { w.take(i), w.beat(i), w.finish(i); };
+  const Part take_beat_finish = [](World& w, std::uint32_t i) {
+    w.take(i), w.beat(i), w.finish(i);
+  };
   const auto one_waits = [](World& world) { world.put(World::kJanitor, 0, 1); };
   const Part tend = [](World& w, std::uint32_t i) { w.tend(i); };
   explore({"take, beat, finish | tend", one_waits, {take_beat_finish, tend}}, {.preemptions = 3});

@@ -16,14 +16,15 @@ class AllScenarios : public testing::Environment {
       ++complete_;
       return;
     }
-    cut_short_.push_back(scenario.name + " (" + std::to_string(limits.preemptions) + " preemptions, " +
-                         std::to_string(limits.kills) + " kills): " + std::to_string(explored.runs) + " schedules");
+    cut_short_.push_back(scenario.name + " (" + std::to_string(limits.preemptions) +
+                         " preemptions, " + std::to_string(limits.kills) +
+                         " kills): " + std::to_string(explored.runs) + " schedules");
   }
   void TearDown() override {
     if (std::getenv("OJS_SHM_SCHEDULES_LONG") != nullptr)
       for (const std::string& name : cut_short_) std::cout << "cut short: " << name << '\n';
-    std::cout << complete_ + cut_short_.size() << " explorations: " << complete_ << " complete, " << cut_short_.size()
-              << " cut short; " << runs_ << " schedules\n";
+    std::cout << complete_ + cut_short_.size() << " explorations: " << complete_ << " complete, "
+              << cut_short_.size() << " cut short; " << runs_ << " schedules\n";
   }
 
  private:
@@ -32,10 +33,12 @@ class AllScenarios : public testing::Environment {
 };
 
 AllScenarios& all_scenarios() {
-  static auto* const all = new AllScenarios;  // of the test program from its beginning on, which deletes it
+  // of the test program from its beginning on, which deletes it
+  static auto* const all = new AllScenarios;
   return *all;
 }
-const testing::Environment* const kAllScenarios = testing::AddGlobalTestEnvironment(&all_scenarios());
+const testing::Environment* const kAllScenarios =
+    testing::AddGlobalTestEnvironment(&all_scenarios());
 
 }  // namespace
 
@@ -48,7 +51,9 @@ World& Schedules::world(std::uint32_t slots) {
 }
 
 void Schedules::explore(const Scenario& scenario, Limits limits) {
-  if (const char* only = std::getenv("OJS_SHM_SCHEDULES_ONLY"); only != nullptr && scenario.name != only) return;
+  if (const char* only = std::getenv("OJS_SHM_SCHEDULES_ONLY");
+      only != nullptr && scenario.name != only)
+    return;
   const Explored explored = Explorer(world(scenario.slots)).explore(scenario, limits);
   sum_.runs += explored.runs;
   sum_.kills += explored.kills;
@@ -60,9 +65,9 @@ void Schedules::explore(const Scenario& scenario, Limits limits) {
 }
 
 void Schedules::TearDown() {
-  std::cout << scenarios_ << " scenarios, " << sum_.runs << " schedules, " << sum_.kills << " kills, " << sum_.accesses
-            << " shared accesses" << (incomplete_ != 0 ? ", " + std::to_string(incomplete_) + " cut short" : "")
-            << '\n';
+  std::cout << scenarios_ << " scenarios, " << sum_.runs << " schedules, " << sum_.kills
+            << " kills, " << sum_.accesses << " shared accesses"
+            << (incomplete_ != 0 ? ", " + std::to_string(incomplete_) + " cut short" : "") << '\n';
 }
 
 void kill_alone(World& world, std::uint32_t lane, const Part& part, std::uint32_t access) {
@@ -71,7 +76,8 @@ void kill_alone(World& world, std::uint32_t lane, const Part& part, std::uint32_
   world.died(lane);
 }
 
-std::vector<std::uint32_t> deaths_of(World& world, const std::function<void(World&)>& prepare, const Part& part) {
+std::vector<std::uint32_t> deaths_of(World& world, const std::function<void(World&)>& prepare,
+                                     const Part& part) {
   world.begin_anew();
   prepare(world);
   Fibers fibers({[&] { part(world, 2); }});

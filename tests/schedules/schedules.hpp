@@ -26,6 +26,7 @@ class Schedules : public testing::Test {
 /// Runs a part alone and kills it before that access; its process is dead then.
 void kill_alone(World& world, std::uint32_t lane, const Part& part, std::uint32_t access);
 /// The accesses at which that makes a difference: those that follow a write.
-std::vector<std::uint32_t> deaths_of(World& world, const std::function<void(World&)>& prepare, const Part& part);
+std::vector<std::uint32_t> deaths_of(World& world, const std::function<void(World&)>& prepare,
+                                     const Part& part);
 
 }  // namespace ojs_shm::test

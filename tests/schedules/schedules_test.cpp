@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The real code, compiled with chunks of two cells, under every schedule within a bound: operations in pairs and in
-// chosen triples, killed after each of their writes, and repairs that run beside living operations and are killed too.
+// The real code, compiled with chunks of two cells, under every schedule within a bound: operations
+// in pairs and in chosen triples, killed after each of their writes, and repairs that run beside
+// living operations and are killed too.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -36,8 +37,9 @@ TEST_F(Schedules, FS_T02_every_pair_with_one_killed_after_each_write) {
   for (const Named& a : operations())
     for (const Named& b : operations()) {
       if (&b < &a) continue;
-      explore(scenario_of({&a, &b}),
-              {.preemptions = long_form() ? 2U : 1U, .kills = 1, .most_runs = long_form() ? ~0ULL : 1'500});
+      explore(scenario_of({&a, &b}), {.preemptions = long_form() ? 2U : 1U,
+                                      .kills = 1,
+                                      .most_runs = long_form() ? ~0ULL : 1'500});
       if (HasFailure()) return;
     }
 }
@@ -65,7 +67,8 @@ TEST_F(Schedules, chosen_triples) {
   }
 }
 
-/// The best level first, then a worse one: who looked at the best too early must not come back with the worse.
+/// The best level first, then a worse one: who looked at the best too early must not come back with
+/// the worse.
 TEST_F(Schedules, FS_T01_no_fetch_misses_what_came_before_what_it_returns) {
   Scenario scenario{"put_first_put_last | take", all_open, {}};
   scenario.parts = {[](World& w, std::uint32_t i) { w.put(i, own(i), 0), w.put(i, own(i) + 1, 3); },
@@ -73,7 +76,8 @@ TEST_F(Schedules, FS_T01_no_fetch_misses_what_came_before_what_it_returns) {
   explore(scenario, {.preemptions = 3, .most_runs = long_form() ? ~0ULL : 3'000});
 }
 
-/// It is in one level or the other at every instant; also one that came back and stands in the front lane.
+/// It is in one level or the other at every instant; also one that came back and stands in the
+/// front lane.
 TEST_F(Schedules, PRI_R001_a_job_that_moves_is_never_out_of_sight) {
   for (const bool came_back : {false, true})
     for (const std::uint8_t rank : {std::uint8_t{0}, std::uint8_t{3}}) {
@@ -83,9 +87,11 @@ TEST_F(Schedules, PRI_R001_a_job_that_moves_is_never_out_of_sight) {
         if (came_back) world.take(World::kJanitor), world.give_back(World::kJanitor);
         world.forget_fetches();
       };
-      Scenario scenario{std::string(came_back ? "returned, " : "") + "move to rank " + std::to_string(rank) + " | take",
-                        one_waits,
-                        {[rank](World& w, std::uint32_t i) { w.move(i, 4, rank); }, named("take").part}};
+      Scenario scenario{
+          std::string(came_back ? "returned, " : "") + "move to rank " + std::to_string(rank) +
+              " | take",
+          one_waits,
+          {[rank](World& w, std::uint32_t i) { w.move(i, 4, rank); }, named("take").part}};
       explore(scenario, {.preemptions = 3, .kills = 0, .most_runs = long_form() ? ~0ULL : 4'000});
       explore(scenario, {.preemptions = 1, .kills = 1, .most_runs = long_form() ? ~0ULL : 4'000});
     }
@@ -101,7 +107,8 @@ TEST_F(Schedules, PRI_R001_a_move_that_says_done_was_done) {
   for (const std::uint8_t rank : {std::uint8_t{0}, std::uint8_t{1}, std::uint8_t{3}}) {
     const Part others = [rank](World& w, std::uint32_t i) { w.move(i, 5, 1), w.move(i, 4, rank); };
     const std::string name = "move | move another, move to rank " + std::to_string(rank);
-    explore({name, two_wait, {move, others}}, {.preemptions = 3, .most_runs = long_form() ? ~0ULL : 4'000});
+    explore({name, two_wait, {move, others}},
+            {.preemptions = 3, .most_runs = long_form() ? ~0ULL : 4'000});
     explore({name + " | take", two_wait, {move, others, named("take_finish").part}},
             {.preemptions = 2, .most_runs = long_form() ? ~0ULL : 4'000});
   }
@@ -109,7 +116,9 @@ TEST_F(Schedules, PRI_R001_a_move_that_says_done_was_done) {
 
 TEST_F(Schedules, FS_T01_closing_a_level_hides_nothing) {
   const Part put = [](World& w, std::uint32_t i) { w.put(i, own(i), 1); };
-  const Part put_twice = [](World& w, std::uint32_t i) { w.put(i, own(i), 1), w.put(i, own(i) + 1, 1); };
+  const Part put_twice = [](World& w, std::uint32_t i) {
+    w.put(i, own(i), 1), w.put(i, own(i) + 1, 1);
+  };
   const Part close = named("close").part, take = named("take_finish").part;
   for (const auto& [name, prepare] :
        {std::pair{"open", &all_open}, std::pair{"end of chunk", &all_at_the_end_of_a_chunk}}) {
@@ -130,7 +139,8 @@ TEST_F(Schedules, FS_T01_closing_a_level_hides_nothing) {
 
 /// One at a time of a key: nobody passes, and nobody who may begin is left in the lot.
 TEST_F(Schedules, PRI_T22_a_limit_is_never_passed_and_nobody_is_left_behind_it) {
-  constexpr unsigned kLast = 3;  // one at work, one that waits, and no other whose end would let it go
+  // one at work, one that waits, and no other whose end would let it go
+  constexpr unsigned kLast = 3;
   const auto waiting = [](unsigned held_back) {
     return [held_back](World& w) {
       w.limit(1);
@@ -140,7 +150,8 @@ TEST_F(Schedules, PRI_T22_a_limit_is_never_passed_and_nobody_is_left_behind_it) 
       if (held_back == 2) w.take(World::kJanitor), w.forget_empties();  // the others go to the lot
     };
   };
-  const Part take = named("take_finish").part, again = named("take_give_back").part, fail = named("take_fail").part;
+  const Part take = named("take_finish").part, again = named("take_give_back").part,
+             fail = named("take_fail").part;
   const Part end = [](World& w, std::uint32_t) { w.finish(0); };
   const Part put = [](World& w, std::uint32_t i) { w.put_limited(i, own(i), 0); };
   const Part cancel = [](World& w, std::uint32_t i) { w.cancel(i, 1); };
@@ -166,7 +177,8 @@ TEST_F(Schedules, PRI_T22_a_limit_is_never_passed_and_nobody_is_left_behind_it) 
   }
 }
 
-/// Whoever sets a limit counts what is at work, and whoever claims a job meanwhile may count it too.
+/// Whoever sets a limit counts what is at work, and whoever claims a job meanwhile may count it
+/// too.
 TEST_F(Schedules, PRI_T22_a_job_that_is_claimed_while_its_key_gets_a_limit_has_one_permit) {
   const auto two_of_a_key = [](World& w) {
     w.name_limit();
@@ -175,14 +187,16 @@ TEST_F(Schedules, PRI_T22_a_job_that_is_claimed_while_its_key_gets_a_limit_has_o
   const auto one_at_work = [two_of_a_key](World& w) { two_of_a_key(w), w.take(0); };
   const Part of_two = [](World& w, std::uint32_t i) { w.limit(2, i); };
   const Part of_one = [](World& w, std::uint32_t i) { w.limit(1, i), w.finish(0); };
-  const Part take = named("take").part, finish = named("take_finish").part, again = named("take_give_back").part;
-  const Scenario scenarios[] = {{"of two | take", two_of_a_key, {of_two, take}},
-                                {"of two | take, finish", two_of_a_key, {of_two, finish}},
-                                {"of two | take, give back", two_of_a_key, {of_two, again}},
-                                {"of two | take | take", two_of_a_key, {of_two, take, take}},
-                                {"of one, end | take, finish", one_at_work, {of_one, finish}},
-                                {"of one, end | take, give back", one_at_work, {of_one, again}},
-                                {"of one, end | take, finish | take, finish", one_at_work, {of_one, finish, finish}}};
+  const Part take = named("take").part, finish = named("take_finish").part,
+             again = named("take_give_back").part;
+  const Scenario scenarios[] = {
+      {"of two | take", two_of_a_key, {of_two, take}},
+      {"of two | take, finish", two_of_a_key, {of_two, finish}},
+      {"of two | take, give back", two_of_a_key, {of_two, again}},
+      {"of two | take | take", two_of_a_key, {of_two, take, take}},
+      {"of one, end | take, finish", one_at_work, {of_one, finish}},
+      {"of one, end | take, give back", one_at_work, {of_one, again}},
+      {"of one, end | take, finish | take, finish", one_at_work, {of_one, finish, finish}}};
   for (Scenario each : scenarios) {
     each.name = "set a limit " + each.name;
     const std::uint64_t most = long_form() ? 100'000 : 2'000;
@@ -197,7 +211,8 @@ TEST_F(Schedules, PRI_T22_a_job_that_is_claimed_while_its_key_gets_a_limit_has_o
           {.preemptions = 2, .kills = 0, .most_runs = long_form() ? ~0ULL : 2'000});
 }
 
-/// A key that nobody needs is given up while a job brings it: the job's key is there in the end, whatever was killed.
+/// A key that nobody needs is given up while a job brings it: the job's key is there in the end,
+/// whatever was killed.
 TEST_F(Schedules, a_key_is_never_given_up_under_a_job_that_brings_it) {
   const auto nobody_needs_it = [](World& w) {
     w.put_brought(World::kJanitor, 0, 1);
@@ -206,9 +221,10 @@ TEST_F(Schedules, a_key_is_never_given_up_under_a_job_that_brings_it) {
   const Part put = [](World& w, std::uint32_t i) { w.put_brought(i, own(i), 1); };
   const Part give_up = [](World& w, std::uint32_t i) { w.give_keys_up(i); };
   const Part take = named("take_finish").part;
-  const std::pair<const char*, std::vector<Part>> scenarios[] = {{"put | give up", {put, give_up}},
-                                                                 {"give up | give up", {give_up, give_up}},
-                                                                 {"put | give up | take", {put, give_up, take}}};
+  const std::pair<const char*, std::vector<Part>> scenarios[] = {
+      {"put | give up", {put, give_up}},
+      {"give up | give up", {give_up, give_up}},
+      {"put | give up | take", {put, give_up, take}}};
   for (const auto& [name, parts] : scenarios) {
     const Scenario each{std::string("keys: ") + name, nobody_needs_it, parts};
     explore(each, {.preemptions = 2, .kills = 0, .most_runs = long_form() ? ~0ULL : 3'000});
@@ -222,11 +238,15 @@ TEST_F(Schedules, BP_001_a_bound_is_exact_and_gives_its_room_back) {
     three_wait(world);
     world.bound(5);
   };
-  for (const char* a : {"put_first", "put_batch", "put_again", "take_finish", "take_give_back", "cancel_0"})
+  for (const char* a :
+       {"put_first", "put_batch", "put_again", "take_finish", "take_give_back", "cancel_0"})
     for (const char* b : {"put_beside", "put_batch", "put_again"})
       for (const unsigned kills : {0U, 1U}) {
-        Scenario scenario{std::string("room for one: ") + a + " | " + b, room_for_one, {named(a).part, named(b).part}};
-        explore(scenario, {.preemptions = 2, .kills = kills, .most_runs = long_form() ? ~0ULL : 1'000});
+        Scenario scenario{std::string("room for one: ") + a + " | " + b,
+                          room_for_one,
+                          {named(a).part, named(b).part}};
+        explore(scenario,
+                {.preemptions = 2, .kills = kills, .most_runs = long_form() ? ~0ULL : 1'000});
         if (HasFailure()) return;
       }
 }
@@ -235,14 +255,16 @@ TEST_F(Schedules, BP_001_a_bound_is_exact_and_gives_its_room_back) {
 TEST_F(Schedules, nobody_sleeps_beside_a_job) {
   const Part sleep = [](World& w, std::uint32_t i) { w.lie_down(i); };
   for (const char* name : {"put_first", "put_batch", "move_0_first", "take_give_back"}) {
-    Scenario scenario{
-        std::string(name) + " | lie_down", name[0] == 'p' ? all_open : three_wait, {named(name).part, sleep}};
+    Scenario scenario{std::string(name) + " | lie_down",
+                      name[0] == 'p' ? all_open : three_wait,
+                      {named(name).part, sleep}};
     if (name[0] == 't') scenario.parts.push_back(named("take_finish").part);
     explore(scenario, {.preemptions = 3, .most_runs = long_form() ? ~0ULL : 4'000});
   }
 }
 
-/// Nobody has waited for an interval, so the promise is that of the strict order, by the other way of looking.
+/// Nobody has waited for an interval, so the promise is that of the strict order, by the other way
+/// of looking.
 TEST_F(Schedules, PRI_T18_a_queue_that_ages_keeps_the_promise) {
   const auto ageing = [](World& world) {
     three_wait(world);
@@ -252,15 +274,22 @@ TEST_F(Schedules, PRI_T18_a_queue_that_ages_keeps_the_promise) {
     all_open(world);
     world.age();
   };
-  const Part first_then_last = [](World& w, std::uint32_t i) { w.put(i, own(i), 0), w.put(i, own(i) + 1, 3); };
-  explore({"ageing: put first, put last | take", open_and_ageing, {first_then_last, named("take").part}},
+  const Part first_then_last = [](World& w, std::uint32_t i) {
+    w.put(i, own(i), 0), w.put(i, own(i) + 1, 3);
+  };
+  explore({"ageing: put first, put last | take",
+           open_and_ageing,
+           {first_then_last, named("take").part}},
           {.preemptions = 3, .most_runs = long_form() ? ~0ULL : 3'000});
-  for (const char* a :
-       {"put_first", "put_beside", "move_0_first", "move_0_last", "cancel_0", "take_give_back", "close"})
+  for (const char* a : {"put_first", "put_beside", "move_0_first", "move_0_last", "cancel_0",
+                        "take_give_back", "close"})
     for (const char* b : {"take_finish", "take_give_back"})
       for (const unsigned kills : {0U, 1U}) {
-        Scenario scenario{std::string("ageing: ") + a + " | " + b, ageing, {named(a).part, named(b).part}};
-        explore(scenario, {.preemptions = 2 - kills, .kills = kills, .most_runs = long_form() ? ~0ULL : 1'500});
+        Scenario scenario{
+            std::string("ageing: ") + a + " | " + b, ageing, {named(a).part, named(b).part}};
+        explore(
+            scenario,
+            {.preemptions = 2 - kills, .kills = kills, .most_runs = long_form() ? ~0ULL : 1'500});
         if (HasFailure()) return;
       }
 }
@@ -268,33 +297,42 @@ TEST_F(Schedules, PRI_T18_a_queue_that_ages_keeps_the_promise) {
 /// Jobs of a rate of their own stand in a part, which the first of them makes.
 TEST_F(Schedules, QO_14_the_parts_of_a_queue_are_one_queue) {
   const Part put_rated = [](World& w, std::uint32_t i) { w.put_rated(i, own(i), 2); };
-  const Part move_rated = [](World& w, std::uint32_t i) { w.put_rated(i, own(i), 2), w.move(i, own(i), 0); };
+  const Part move_rated = [](World& w, std::uint32_t i) {
+    w.put_rated(i, own(i), 2), w.move(i, own(i), 0);
+  };
   const auto one_is_rated = [](World& world) {
     three_wait(world);
     world.put_rated(World::kJanitor, 3, 2);
   };
-  for (const char* beside : {"put_first", "take_finish", "take_give_back", "move_0_last", "close", "tend"})
+  for (const char* beside :
+       {"put_first", "take_finish", "take_give_back", "move_0_last", "close", "tend"})
     for (const unsigned kills : {0U, 1U}) {
-      const Limits limits{.preemptions = 2 - kills, .kills = kills, .most_runs = long_form() ? ~0ULL : 1'500};
-      explore({std::string("put_rated | ") + beside, three_wait, {put_rated, named(beside).part}}, limits);
-      explore({std::string("move_rated | ") + beside, one_is_rated, {move_rated, named(beside).part}}, limits);
+      const Limits limits{
+          .preemptions = 2 - kills, .kills = kills, .most_runs = long_form() ? ~0ULL : 1'500};
+      explore({std::string("put_rated | ") + beside, three_wait, {put_rated, named(beside).part}},
+              limits);
+      explore(
+          {std::string("move_rated | ") + beside, one_is_rated, {move_rated, named(beside).part}},
+          limits);
       if (HasFailure()) return;
     }
   explore({"put_rated | put_rated | take", three_wait, {put_rated, put_rated, named("take").part}},
           {.preemptions = 2, .kills = 1, .most_runs = long_form() ? 400'000ULL : 4'000});
 }
 
-/// Two rates at once: neither waits for the part of the other, also when who begins it dies before it has a name. Who finds
-/// nothing, or a worse job, has looked at the part that came in between.
+/// Two rates at once: neither waits for the part of the other, also when who begins it dies before
+/// it has a name. Who finds nothing, or a worse job, has looked at the part that came in between.
 TEST_F(Schedules, QO_14_a_part_that_is_half_made_hides_no_other) {
   const Part rate_of_its_own = [](World& w, std::uint32_t i) { w.put_rated(i, own(i), 2, i + 1); };
-  const Part take = named("take").part, take_two = [](World&w, std::uint32_t i) { w.take(i), w.take(i); };
+  const Part take = named("take").part,
+             take_two = [](World&w, std::uint32_t i) { w.take(i), w.take(i); };
   const auto one_is_rated = [](World& world) {
     all_open(world);
     world.put_rated(World::kJanitor, 4, 1, 9);
   };
   for (const unsigned kills : {0U, 1U}) {
-    const Limits limits{.preemptions = 2 - kills, .kills = kills, .most_runs = long_form() ? ~0ULL : 4'000};
+    const Limits limits{
+        .preemptions = 2 - kills, .kills = kills, .most_runs = long_form() ? ~0ULL : 4'000};
     explore({"rate 1 | rate 2", all_open, {rate_of_its_own, rate_of_its_own}}, limits);
     explore({"rate 1 | rate 2 | take", all_open, {rate_of_its_own, rate_of_its_own, take}}, limits);
     explore({"rate 1 | take, take", one_is_rated, {rate_of_its_own, take_two}}, limits);
@@ -308,10 +346,12 @@ TEST_F(Schedules, QO_14_a_part_that_is_half_made_hides_no_other) {
   const Part better_then_worse = [](World& w, std::uint32_t i) {
     w.put_rated(i, own(i), 2, i + 1), w.put(i, own(i) + 1, 4);
   };
-  explore({"rate 1, then worse | take", one_was_rated, {better_then_worse, take}}, {.preemptions = 2, .kills = 0});
+  explore({"rate 1, then worse | take", one_was_rated, {better_then_worse, take}},
+          {.preemptions = 2, .kills = 0});
 }
 
-/// A flow comes into line with its first job and leaves it with its last, beside whatever others do; no job is out of sight.
+/// A flow comes into line with its first job and leaves it with its last, beside whatever others
+/// do; no job is out of sight.
 TEST_F(Schedules, FS_T16_a_flow_comes_and_goes_and_hides_no_job) {
   const auto shared = [](World& world) {
     all_open(world);
@@ -335,9 +375,12 @@ TEST_F(Schedules, FS_T16_a_flow_comes_and_goes_and_hides_no_job) {
   const Part share = [](World& w, std::uint32_t i) { w.share(i); };
   const Part stop = [](World& w, std::uint32_t i) { w.share(i, false); };
   const Part take = named("take_finish").part;
-  const Part take_two = [](World& w, std::uint32_t i) { w.take(i), w.finish(i), w.take(i), w.finish(i); };
+  const Part take_two = [](World& w, std::uint32_t i) {
+    w.take(i), w.finish(i), w.take(i), w.finish(i);
+  };
   for (const unsigned kills : {0U, 1U}) {
-    const Limits limits{.preemptions = 3 - kills, .kills = kills, .most_runs = long_form() ? ~0ULL : 1'000};
+    const Limits limits{
+        .preemptions = 3 - kills, .kills = kills, .most_runs = long_form() ? ~0ULL : 1'000};
     Limits further = limits;  // what an end that is not announced does comes late
     further.most_runs = std::max<std::uint64_t>(further.most_runs, 20'000);
     explore({"flows: put | put", shared, {put, put}}, limits);
@@ -352,7 +395,10 @@ TEST_F(Schedules, FS_T16_a_flow_comes_and_goes_and_hides_no_job) {
     explore({"flows: end | take two", three_of_two, {stop, take_two}}, limits);
     if (HasFailure()) return;
     for (const char* beside : {"cancel_0", "move_0_first", "take_give_back", "close"}) {
-      explore({std::string("flows: take two | ") + beside, three_of_two, {take_two, named(beside).part}}, limits);
+      explore({std::string("flows: take two | ") + beside,
+               three_of_two,
+               {take_two, named(beside).part}},
+              limits);
       if (HasFailure()) return;
     }
   }
@@ -363,7 +409,9 @@ TEST_F(Schedules, SUM_04_turns_are_exact_whoever_takes_them) {
     for (unsigned job = 0; job < 6; ++job) world.put(World::kJanitor, job, job % 2 == 0 ? 1 : 3);
     world.take_turns();
   };
-  const Part take_two = [](World& w, std::uint32_t i) { w.take(i), w.finish(i), w.take(i), w.finish(i); };
+  const Part take_two = [](World& w, std::uint32_t i) {
+    w.take(i), w.finish(i), w.take(i), w.finish(i);
+  };
   const Part take_one = named("take_finish").part;
   explore({"one | one", both_loaded, {take_one, take_one}}, {.preemptions = 2});
   explore({"two | two", both_loaded, {take_two, take_two}},
@@ -372,8 +420,8 @@ TEST_F(Schedules, SUM_04_turns_are_exact_whoever_takes_them) {
           {.preemptions = 2, .kills = 1, .most_runs = long_form() ? ~0ULL : 4'000});
 }
 
-/// A queue that a fetch of a pool finds empty becomes quiet, and is passed over from then on. What was put in before a fetch
-/// began is found by it all the same.
+/// A queue that a fetch of a pool finds empty becomes quiet, and is passed over from then on. What
+/// was put in before a fetch began is found by it all the same.
 TEST_F(Schedules, FS_T04_a_queue_that_is_said_to_be_quiet_hides_nothing) {
   const auto pooled = [](World& world) {
     all_open(world);
@@ -387,16 +435,21 @@ TEST_F(Schedules, FS_T04_a_queue_that_is_said_to_be_quiet_hides_nothing) {
   const Part put = named("put_beside").part, take = named("take").part;
   const Part settle = [](World& w, std::uint32_t i) { w.settle(i); };
   const Part put_take = [](World& w, std::uint32_t i) { w.put(i, own(i), 1), w.take(i); };
-  const Part put_give_back = [](World& w, std::uint32_t i) { w.put(i, own(i), 1), w.take(i), w.give_back(i); };
+  const Part put_give_back = [](World& w, std::uint32_t i) {
+    w.put(i, own(i), 1), w.take(i), w.give_back(i);
+  };
   for (const unsigned kills : {0U, 1U}) {
-    const Limits limits{.preemptions = 3 - kills, .kills = kills, .most_runs = long_form() ? ~0ULL : 1'500};
-    for (const auto& [name, prepare] : {std::pair<const char*, std::function<void(World&)>>{"busy", pooled},
-                                        std::pair<const char*, std::function<void(World&)>>{"quiet", quiet}}) {
+    const Limits limits{
+        .preemptions = 3 - kills, .kills = kills, .most_runs = long_form() ? ~0ULL : 1'500};
+    for (const auto& [name, prepare] :
+         {std::pair<const char*, std::function<void(World&)>>{"busy", pooled},
+          std::pair<const char*, std::function<void(World&)>>{"quiet", quiet}}) {
       const std::string at = std::string(name) + (kills != 0 ? ", killed" : "");
       explore({at + ": settle | put, take", prepare, {settle, put_take}}, limits);
       explore({at + ": take | put, take", prepare, {take, put_take}}, limits);
       explore({at + ": settle | settle | put", prepare, {settle, settle, put}}, limits);
-      explore({at + ": settle | put, give back | take", prepare, {settle, put_give_back, take}}, limits);
+      explore({at + ": settle | put, give back | take", prepare, {settle, put_give_back, take}},
+              limits);
       if (HasFailure()) return;
     }
   }
@@ -407,8 +460,8 @@ TEST_F(Schedules, FS_T01_FS_T10_every_operation_beside_a_fetch_for_a_pool) {
     three_wait(world);
     world.serve_a_pool(1);
   };
-  for (const char* a : {"put_first", "put_batch", "put_again", "take_finish", "take_give_back", "take_fail", "cancel_0",
-                        "move_0_last", "tend"})
+  for (const char* a : {"put_first", "put_batch", "put_again", "take_finish", "take_give_back",
+                        "take_fail", "cancel_0", "move_0_last", "tend"})
     for (const unsigned kills : {0U, 1U}) {
       explore({std::string("pool: ") + a + " | take_finish" + (kills != 0 ? ", killed" : ""),
                pooled,
@@ -423,7 +476,9 @@ TEST_F(Schedules, FS_T10_turns_of_a_pool_are_exact_whoever_takes_them) {
     world.serve_a_pool(2);
     for (unsigned job = 0; job < 6; ++job) world.put(World::kJanitor, job, job % 2 == 0 ? 1 : 3);
   };
-  const Part take_two = [](World& w, std::uint32_t i) { w.take(i), w.finish(i), w.take(i), w.finish(i); };
+  const Part take_two = [](World& w, std::uint32_t i) {
+    w.take(i), w.finish(i), w.take(i), w.finish(i);
+  };
   const Part take_one = named("take_finish").part;
   explore({"pool: one | one", both_loaded, {take_one, take_one}}, {.preemptions = 2});
   explore({"pool: two | two", both_loaded, {take_two, take_two}},
@@ -432,7 +487,8 @@ TEST_F(Schedules, FS_T10_turns_of_a_pool_are_exact_whoever_takes_them) {
           {.preemptions = 2, .kills = 1, .most_runs = long_form() ? ~0ULL : 4'000});
 }
 
-/// One works so much off and puts so much in that the chunk at head comes again at the end of the same ring.
+/// One works so much off and puts so much in that the chunk at head comes again at the end of the
+/// same ring.
 TEST_F(Schedules, FS_T01_a_chunk_that_comes_again_keeps_its_order) {
   const Part turn_over = [](World& w, std::uint32_t i) {
     for (unsigned job = 0; job < 4; ++job) {
@@ -445,33 +501,41 @@ TEST_F(Schedules, FS_T01_a_chunk_that_comes_again_keeps_its_order) {
             {.preemptions = 2, .most_runs = long_form() ? ~0ULL : 4'000});
 }
 
-/// Who has filled the last cell of a chunk moves tail on when that chunk has come again at the end of the same ring.
+/// Who has filled the last cell of a chunk moves tail on when that chunk has come again at the end
+/// of the same ring.
 TEST_F(Schedules, FS_T01_a_chunk_that_comes_again_under_a_push_keeps_its_ring) {
   const Part work_on = [](World& w, std::uint32_t i) {
     for (unsigned job = 0; job < 3; ++job) w.take(i), w.finish(i), w.put(i, own(i) + job, 1);
   };
-  const Part put_two = [](World& w, std::uint32_t i) { w.put(i, own(i), 1), w.put(i, own(i) + 1, 1); };
+  const Part put_two = [](World& w, std::uint32_t i) {
+    w.put(i, own(i), 1), w.put(i, own(i) + 1, 1);
+  };
   explore({"put_two | work_on", all_open, {put_two, work_on}}, {.preemptions = 1});
 }
 
-/// All slots are taken, so that what comes next stands in the one that was finished just before, whoever still knows it.
+/// All slots are taken, so that what comes next stands in the one that was finished just before,
+/// whoever still knows it.
 TEST_F(Schedules, FS_T01_a_slot_that_is_used_again_is_another_job_to_whoever_knew_it) {
-  const Part take_finish_put = [](World& w, std::uint32_t i) { w.take(i), w.finish(i), w.put(i, own(i), 1); };
+  const Part take_finish_put = [](World& w, std::uint32_t i) {
+    w.take(i), w.finish(i), w.put(i, own(i), 1);
+  };
   for (const Named& beside : operations())
     for (const unsigned kills : {0U, 1U}) {
       Scenario scenario{std::string("four slots: take, finish, put | ") + beside.name,
                         three_wait,
                         {take_finish_put, beside.part},
                         World::kFewSlots};
-      explore(scenario, {.preemptions = 2 - kills, .kills = kills, .most_runs = long_form() ? ~0ULL : 300});
+      explore(scenario,
+              {.preemptions = 2 - kills, .kills = kills, .most_runs = long_form() ? ~0ULL : 300});
       if (HasFailure()) return;
     }
 }
 
-/// Who repairs is killed as well, after each of its writes, while another works, one of three in turn. Whom it repairs died
-/// after any of his writes.
+/// Who repairs is killed as well, after each of its writes, while another works, one of three in
+/// turn. Whom it repairs died after any of his writes.
 TEST_F(Schedules, FS_T02_a_repairer_beside_a_living_operation_killed_too) {
-  for (const char* dead : {"put_beside", "put_batch", "take_finish", "take_give_back", "move_0_first", "cancel_0"}) {
+  for (const char* dead :
+       {"put_beside", "put_batch", "take_finish", "take_give_back", "move_0_first", "cancel_0"}) {
     const Part& part = named(dead).part;
     const std::vector<std::uint32_t> deaths = deaths_of(world(), three_wait, part);
     const char* const others[] = {"put_first", "take_finish", "move_0_last"};
@@ -481,7 +545,8 @@ TEST_F(Schedules, FS_T02_a_repairer_beside_a_living_operation_killed_too) {
         kill_alone(world, 2, part, access);
       };
       const char* beside = others[i % 3];
-      explore({std::string(dead) + " died before access " + std::to_string(deaths[i]) + ": repair | " + beside,
+      explore({std::string(dead) + " died before access " + std::to_string(deaths[i]) +
+                   ": repair | " + beside,
                died,
                {[](World& w, std::uint32_t) { w.repair(); }, named(beside).part}},
               {.preemptions = 1, .kills = 1, .most_runs = long_form() ? 20'000ULL : 120});

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sharded queues under every schedule within a bound. Fibers 0 and 2 and the first janitor are at home in line 0, fiber 1 and
-// the second janitor in line 1.
+// Sharded queues under every schedule within a bound. Fibers 0 and 2 and the first janitor are at
+// home in line 0, fiber 1 and the second janitor in line 1.
 #include "tests/schedules/schedules.hpp"
 
 namespace ojs_shm::test {
@@ -8,13 +8,15 @@ namespace {
 
 constexpr std::uint32_t kFirst = World::kJanitor, kSecond = World::kSecondJanitor;
 
-/// As three_wait(), and all of them in line 0: whoever is at home in line 1 takes what is another's.
+/// As three_wait(), and all of them in line 0: whoever is at home in line 1 takes what is
+/// another's.
 void one_line_waits(World& world) {
   world.shard(kFirst, 2);
   three_wait(world);
 }
 
-/// As three_wait(); the job of rank 2 stands in line 1, and goes first for whoever is at home there.
+/// As three_wait(); the job of rank 2 stands in line 1, and goes first for whoever is at home
+/// there.
 void both_lines_wait(World& world) {
   world.shard(kFirst, 2);
   world.put(kFirst, 0, 1);
@@ -28,7 +30,8 @@ void both_lines_wait(World& world) {
 /// Nothing waits; levels of both lines were used and are still open.
 void both_lines_open(World& world) {
   world.shard(kFirst, 2);
-  for (unsigned job = 0; job < 6; ++job) world.put(job < 3 ? kFirst : kSecond, job, static_cast<std::uint8_t>(job % 3));
+  for (unsigned job = 0; job < 6; ++job)
+    world.put(job < 3 ? kFirst : kSecond, job, static_cast<std::uint8_t>(job % 3));
   for (unsigned job = 0; job < 6; ++job) world.take(kFirst), world.finish(kFirst);
 }
 
@@ -36,9 +39,13 @@ void no_line_was_used(World& world) { world.shard(kFirst, 2); }
 
 const Part kPut = [](World& w, std::uint32_t i) { w.put(i, own(i), 1); };
 const Part kPutBatch = [](World& w, std::uint32_t i) { w.put_batch(i, own(i), 1); };
-const Part kPutFirstPutLast = [](World& w, std::uint32_t i) { w.put(i, own(i), 0), w.put(i, own(i) + 1, 2); };
+const Part kPutFirstPutLast = [](World& w, std::uint32_t i) {
+  w.put(i, own(i), 0), w.put(i, own(i) + 1, 2);
+};
 const Part kTake = [](World& w, std::uint32_t i) { w.take(i), w.finish(i); };
-const Part kTakeTwo = [](World& w, std::uint32_t i) { w.take(i), w.finish(i), w.take(i), w.finish(i); };
+const Part kTakeTwo = [](World& w, std::uint32_t i) {
+  w.take(i), w.finish(i), w.take(i), w.finish(i);
+};
 const Part kGiveBack = [](World& w, std::uint32_t i) { w.take(i), w.give_back(i); };
 const Part kMoreShards = [](World& w, std::uint32_t i) { w.shard(i, 2); };
 const Part kFewerShards = [](World& w, std::uint32_t i) { w.shard(i, 1); };
@@ -50,7 +57,9 @@ class ShardSchedules : public Schedules {
     for (const Scenario& scenario : scenarios)
       for (const unsigned kills : {0U, 1U}) {
         const std::uint64_t all = scenario.parts.size() == 3 ? 400'000 : ~0ULL;
-        explore(scenario, {.preemptions = 2 - kills, .kills = kills, .most_runs = long_form() ? all : most_runs});
+        explore(
+            scenario,
+            {.preemptions = 2 - kills, .kills = kills, .most_runs = long_form() ? all : most_runs});
         if (HasFailure()) return;
       }
   }
@@ -70,7 +79,8 @@ TEST_F(ShardSchedules, QO_07_QO_08_every_pair_of_operations_beside_each_other_an
       }
 }
 
-/// A worker passes nothing in its own line, nor, when that is empty, in the next; nothing means nothing in all of them.
+/// A worker passes nothing in its own line, nor, when that is empty, in the next; nothing means
+/// nothing in all of them.
 TEST_F(ShardSchedules, QO_08_who_is_at_home_in_another_line_takes_only_what_is_left) {
   const auto one_waits_elsewhere = [](World& world) {
     both_lines_open(world);
@@ -87,24 +97,29 @@ TEST_F(ShardSchedules, QO_08_who_is_at_home_in_another_line_takes_only_what_is_l
        {"both open: put | put | take two", both_lines_open, {kPut, kPut, kTakeTwo}},
        {"both open: give back | put | take", both_lines_open, {kGiveBack, kPut, kTake}},
        {"new lines: put | put | take two", no_line_was_used, {kPut, kPut, kTakeTwo}},
-       {"one waits elsewhere: take | nothing | put, cancel it", one_waits_elsewhere, {kTake, kRest, put_cancel}}},
+       {"one waits elsewhere: take | nothing | put, cancel it",
+        one_waits_elsewhere,
+        {kTake, kRest, put_cancel}}},
       1'000);
 }
 
 TEST_F(ShardSchedules, QO_08_more_and_fewer_shards_lose_and_double_no_job) {
-  explore_all(
-      {{"more | put", three_wait, {kMoreShards, kPut}},
-       {"more | batch", three_wait, {kMoreShards, kPutBatch}},
-       {"more | take two", three_wait, {kMoreShards, kTakeTwo}},
-       {"more | put | take two", three_wait, {kMoreShards, kPut, kTakeTwo}},
-       {"more, none waits | put first, last | take two", all_open, {kMoreShards, kPutFirstPutLast, kTakeTwo}},
-       {"fewer | put", both_lines_wait, {kFewerShards, kPut}},
-       {"fewer | batch", both_lines_wait, {kFewerShards, kPutBatch}},
-       {"fewer | take two", both_lines_wait, {kFewerShards, kTakeTwo}},
-       {"fewer | give back", both_lines_wait, {kFewerShards, kGiveBack}},
-       {"fewer | put | take two", both_lines_wait, {kFewerShards, kPut, kTakeTwo}},
-       {"fewer, none waits | put first, last | take two", both_lines_open, {kFewerShards, kPutFirstPutLast, kTakeTwo}}},
-      1'000);
+  explore_all({{"more | put", three_wait, {kMoreShards, kPut}},
+               {"more | batch", three_wait, {kMoreShards, kPutBatch}},
+               {"more | take two", three_wait, {kMoreShards, kTakeTwo}},
+               {"more | put | take two", three_wait, {kMoreShards, kPut, kTakeTwo}},
+               {"more, none waits | put first, last | take two",
+                all_open,
+                {kMoreShards, kPutFirstPutLast, kTakeTwo}},
+               {"fewer | put", both_lines_wait, {kFewerShards, kPut}},
+               {"fewer | batch", both_lines_wait, {kFewerShards, kPutBatch}},
+               {"fewer | take two", both_lines_wait, {kFewerShards, kTakeTwo}},
+               {"fewer | give back", both_lines_wait, {kFewerShards, kGiveBack}},
+               {"fewer | put | take two", both_lines_wait, {kFewerShards, kPut, kTakeTwo}},
+               {"fewer, none waits | put first, last | take two",
+                both_lines_open,
+                {kFewerShards, kPutFirstPutLast, kTakeTwo}}},
+              1'000);
 }
 
 TEST_F(ShardSchedules, QO_08_two_changes_at_once_lose_and_double_no_job) {
@@ -120,7 +135,8 @@ TEST_F(ShardSchedules, FS_T16_tenants_share_a_queue_of_several_lines) {
   const auto shared = [](World& world) {
     world.shard(kFirst, 2);
     world.share(kFirst);
-    for (const unsigned job : {0U, 1U, 2U}) world.put_for(job < 2 ? kFirst : kSecond, job, 1, 1 + job / 2);
+    for (const unsigned job : {0U, 1U, 2U})
+      world.put_for(job < 2 ? kFirst : kSecond, job, 1, 1 + job / 2);
   };
   const Part put = [](World& w, std::uint32_t i) { w.put_for(i, own(i), 1, 2); };
   explore_all({{"tenants: take two | take two", shared, {kTakeTwo, kTakeTwo}},
@@ -131,7 +147,8 @@ TEST_F(ShardSchedules, FS_T16_tenants_share_a_queue_of_several_lines) {
               500);
 }
 
-/// Both levels have jobs in both lines all the time, so the turns of the queue are exact whoever takes them from where.
+/// Both levels have jobs in both lines all the time, so the turns of the queue are exact whoever
+/// takes them from where.
 TEST_F(ShardSchedules, SUM_04_levels_take_turns_in_all_lines_together) {
   const auto both_loaded = [](World& world) {
     world.shard(kFirst, 2);
@@ -181,7 +198,8 @@ TEST_F(ShardSchedules, PRI_T18_lines_that_age_keep_the_promise) {
   };
   std::vector<Scenario> scenarios;
   for (const char* a : {"put_first", "move_0_first", "cancel_0", "take_give_back", "close"})
-    scenarios.push_back({std::string("ageing: ") + a + " | take two", ageing, {named(a).part, kTakeTwo}});
+    scenarios.push_back(
+        {std::string("ageing: ") + a + " | take two", ageing, {named(a).part, kTakeTwo}});
   explore_all(scenarios, 500);
 }
 

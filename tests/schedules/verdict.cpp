@@ -16,9 +16,13 @@ using engine::Outcome;
 std::string World::turns_text() const {
   std::int64_t ahead = 0;
   for (const Books& books : books_)
-    ahead += static_cast<std::int64_t>(books.takes.size()) * (books.rank == 1 ? 1 : books.rank == 3 ? -1 : 0);
+    ahead += static_cast<std::int64_t>(books.takes.size()) * (books.rank == 1   ? 1
+                                                              : books.rank == 3 ? -1
+                                                                                : 0);
   const auto allowed = static_cast<std::int64_t>(dead_.size()) * 2;
-  return !turns_ || std::abs(ahead) <= allowed ? "" : "the turns were not even: " + std::to_string(ahead) + "; ";
+  return !turns_ || std::abs(ahead) <= allowed
+             ? ""
+             : "the turns were not even: " + std::to_string(ahead) + "; ";
 }
 
 std::string World::audit_text() const {
@@ -29,12 +33,13 @@ std::string World::audit_text() const {
 }
 
 /// The numbers of shards, a bit for each, that were in force at some instant of the call.
-std::uint32_t World::shards_during(std::uint32_t by, std::uint64_t called, std::uint64_t returned) const {
+std::uint32_t World::shards_during(std::uint32_t by, std::uint64_t called,
+                                   std::uint64_t returned) const {
   std::uint32_t found = 0;
   for (std::size_t i = 0; i < shardings_.size(); ++i) {
     const bool begun = shardings_[i].called < returned;
-    const bool over = !crossed_ && i + 1 < shardings_.size() && shardings_[i + 1].returned < called &&
-                      ordered(shardings_[i + 1].by, by);
+    const bool over = !crossed_ && i + 1 < shardings_.size() &&
+                      shardings_[i + 1].returned < called && ordered(shardings_[i + 1].by, by);
     if (begun && !over) found |= 1U << shardings_[i].shards;
   }
   return found;
@@ -43,8 +48,8 @@ std::uint32_t World::shards_during(std::uint32_t by, std::uint64_t called, std::
 /// In which the job stands, if that does not hang on when exactly the number of shards changed.
 unsigned World::line_of(const Books& books) const {
   unsigned line = kUnknown;
-  for (std::uint32_t left =
-           shards_during(books.put_by, books.put_called, books.put_returned == 0 ? kNever : books.put_returned);
+  for (std::uint32_t left = shards_during(books.put_by, books.put_called,
+                                          books.put_returned == 0 ? kNever : books.put_returned);
        left != 0; left &= left - 1) {
     const unsigned one = books.put_by % static_cast<unsigned>(std::countr_zero(left));
     if (line != kUnknown && line != one) return kUnknown;
@@ -53,9 +58,10 @@ unsigned World::line_of(const Books& books) const {
   return line;
 }
 
-/// Whether the fetch has to prefer `other`, when both are there: of two lines the one that comes first from where the
-/// worker is at home, within a line the order of all queues.
-bool World::goes_first(const Books& other, const Books& mine, const Take& take, bool stood_before) const {
+/// Whether the fetch has to prefer `other`, when both are there: of two lines the one that comes
+/// first from where the worker is at home, within a line the order of all queues.
+bool World::goes_first(const Books& other, const Books& mine, const Take& take,
+                       bool stood_before) const {
   constexpr std::uint32_t kNotSharded = 1U << 1;
   const unsigned others = line_of(other), own = line_of(mine);
   const bool known = others != kUnknown && own != kUnknown;
@@ -69,15 +75,19 @@ bool World::goes_first(const Books& other, const Books& mine, const Take& take, 
   return stood_before && known && others == own && (!shares_ || other.tenant == mine.tenant);
 }
 
-/// Whether some job was certainly there, this one or that one, at each instant of the call; of two queues, this one.
+/// Whether some job was certainly there, this one or that one, at each instant of the call; of two
+/// queues, this one.
 bool World::never_empty(const Empty& empty) const {
   std::uint64_t until = empty.called;
   for (bool further = true; further && until < empty.returned;) {
     further = false;
     for (const Books& books : books_) {
       if (books.queue != empty.queue) continue;
-      if (books.put_returned == 0 || books.put_returned > until || !ordered(books.put_by, empty.by)) continue;
-      if (books.may_return || books.passed_over || limited(static_cast<unsigned>(&books - books_.data()))) continue;
+      if (books.put_returned == 0 || books.put_returned > until || !ordered(books.put_by, empty.by))
+        continue;
+      if (books.may_return || books.passed_over ||
+          limited(static_cast<unsigned>(&books - books_.data())))
+        continue;
       std::uint64_t leaves = books.cancel_called != 0 ? books.cancel_called : kNever;
       for (const Take& take : books.takes) leaves = std::min(leaves, take.called);
       if (pool_queues_ == 2 && leaves < empty.returned) continue;
@@ -87,11 +97,14 @@ bool World::never_empty(const Empty& empty) const {
   return until >= empty.returned;
 }
 
-/// The promise of a fetch, pair by pair: what was there all the time is not overtaken, and an empty answer is true.
+/// The promise of a fetch, pair by pair: what was there all the time is not overtaken, and an empty
+/// answer is true.
 std::string World::order_text() const {
   std::string text;
   const auto there = [this](const Books& books, std::uint64_t since, std::uint64_t returned) {
-    if (books.put_returned == 0 || books.put_returned > since || books.may_return || books.passed_over) return false;
+    if (books.put_returned == 0 || books.put_returned > since || books.may_return ||
+        books.passed_over)
+      return false;
     if (books.cancel_called != 0 && books.cancel_called < returned) return false;
     return std::none_of(books.takes.begin(), books.takes.end(),
                         [&](const Take& take) { return take.called < returned; });
@@ -106,9 +119,12 @@ std::string World::order_text() const {
       for (unsigned y = 0; y < kJobs; ++y) {
         const Books& other = books_[y];
         if (limited(y)) continue;
-        // What came before the job itself was there whenever the job was, however late the fetch began to look.
-        const bool before_it = ordered(other.put_by, mine.put_by) && there(other, mine.put_called, take.returned);
-        const bool before_fetch = ordered(other.put_by, take.by) && there(other, take.called, take.returned);
+        // What came before the job itself was there whenever the job was, however late the fetch
+        // began to look.
+        const bool before_it =
+            ordered(other.put_by, mine.put_by) && there(other, mine.put_called, take.returned);
+        const bool before_fetch =
+            ordered(other.put_by, take.by) && there(other, take.called, take.returned);
         if (y != x && other.queue == mine.queue && other.move_called == 0 &&
             ((before_it && goes_first(other, mine, take, true)) ||
              (before_fetch && goes_first(other, mine, take, false))))
@@ -123,7 +139,8 @@ std::string World::batches_text(const std::vector<unsigned>& line) const {
   std::string text;
   for (const unsigned first : batches_) {
     const Books &one = books_[first], &two = books_[first + 1];
-    const bool untouched = one.takes.empty() && two.takes.empty() && !one.may_return && !two.may_return;
+    const bool untouched =
+        one.takes.empty() && two.takes.empty() && !one.may_return && !two.may_return;
     if (!untouched || one.drained == 0 || two.drained == 0) continue;
     if (std::find(line.begin(), line.end(), first) > std::find(line.begin(), line.end(), first + 1))
       text += "the batch of job " + std::to_string(first) + " came in another order; ";
@@ -131,8 +148,8 @@ std::string World::batches_text(const std::vector<unsigned>& line) const {
   return text;
 }
 
-/// A move that was answered with ok holds, unless a later one undid it: one that stands in line before a job did not come
-/// after a call that began when that job had arrived.
+/// A move that was answered with ok holds, unless a later one undid it: one that stands in line
+/// before a job did not come after a call that began when that job had arrived.
 std::string World::moves_text(const std::vector<unsigned>& line) const {
   std::string text;
   for (std::size_t at = 0; at < line.size(); ++at) {
@@ -140,16 +157,19 @@ std::string World::moves_text(const std::vector<unsigned>& line) const {
     if (!dead_.empty() || !books.takes.empty()) continue;
     for (const Move& lost : books.moves) {
       if (lost.rank == books.rank_at_the_end) continue;
-      const bool undone = std::any_of(books.moves.begin(), books.moves.end(), [&](const Move& other) {
-        return other.rank == books.rank_at_the_end && other.returned > lost.called;
-      });
-      const bool fits =
-          std::none_of(line.begin() + static_cast<std::ptrdiff_t>(at) + 1, line.end(), [&](unsigned behind) {
+      const bool undone =
+          std::any_of(books.moves.begin(), books.moves.end(), [&](const Move& other) {
+            return other.rank == books.rank_at_the_end && other.returned > lost.called;
+          });
+      const bool fits = std::none_of(
+          line.begin() + static_cast<std::ptrdiff_t>(at) + 1, line.end(), [&](unsigned behind) {
             const Books& later = books_[behind];
-            if (later.rank_at_the_end != books.rank_at_the_end || !later.takes.empty() || later.moves.size() > 1 ||
-                line_of(later) != line_of(books) || line_of(books) == kUnknown)
+            if (later.rank_at_the_end != books.rank_at_the_end || !later.takes.empty() ||
+                later.moves.size() > 1 || line_of(later) != line_of(books) ||
+                line_of(books) == kUnknown)
               return false;
-            return (later.moves.empty() ? later.put_returned : later.moves[0].returned) < lost.called;
+            return (later.moves.empty() ? later.put_returned : later.moves[0].returned) <
+                   lost.called;
           });
       if (!undone || !fits) text += "a move of job " + std::to_string(line[at]) + " was lost; ";
     }
@@ -199,7 +219,8 @@ std::string World::verdict() {
   while (one_left()) {
     const unsigned job = number_of(out);
     if (job >= kJobs) return text + "an unknown job was left; ";
-    if (++books_[job].drained > 1) return text + "job " + std::to_string(job) + " came twice at the end; ";
+    if (++books_[job].drained > 1)
+      return text + "job " + std::to_string(job) + " came twice at the end; ";
     books_[job].rank_at_the_end = out.rank;
     line.push_back(job);
     if (books_[job].half_fetched && store_->job(out.slot).attempt.get() != 1)
@@ -209,19 +230,23 @@ std::string World::verdict() {
   for (unsigned job = 0; job < kJobs; ++job) {
     const Books& books = books_[job];
     const std::string name = "job " + std::to_string(job);
-    if (max_depth_ != 0 && books.put_called != 0 && books.put_returned == 0 && books.drained != 0 && dead_.empty())
+    if (max_depth_ != 0 && books.put_called != 0 && books.put_returned == 0 && books.drained != 0 &&
+        dead_.empty())
       text += name + " was refused and is there; ";
     if (books.drained != 0 && books.ended) text += name + " came again after its end; ";
-    if (books.drained != 0 && !books.takes.empty() && !books.may_return) text += name + " was there twice; ";
+    if (books.drained != 0 && !books.takes.empty() && !books.may_return)
+      text += name + " was there twice; ";
     if (books.put_returned != 0 && books.drained == 0 && !books.end_called && books.takes.empty())
       text += name + " is lost; ";
-    const bool held = std::find(std::begin(holds_), std::end(holds_), static_cast<int>(job) + 1) != std::end(holds_);
-    if (books.put_returned != 0 && books.drained == 0 && !books.takes.empty() && !books.end_called &&
-        books.may_return && !held)
+    const bool held = std::find(std::begin(holds_), std::end(holds_), static_cast<int>(job) + 1) !=
+                      std::end(holds_);
+    if (books.put_returned != 0 && books.drained == 0 && !books.takes.empty() &&
+        !books.end_called && books.may_return && !held)
       text += name + " is lost after it was given back; ";
   }
   const auto seen = [this](unsigned job) {
-    return books_[job].drained != 0 || !books_[job].takes.empty() || (dropping_ && books_[job].ended);
+    return books_[job].drained != 0 || !books_[job].takes.empty() ||
+           (dropping_ && books_[job].ended);
   };
   for (const unsigned first : batches_)  // of one that never returned nobody knows what was dropped
     if ((!dropping_ || dead_.empty()) && seen(first) != seen(first + 1))
@@ -231,7 +256,8 @@ std::string World::verdict() {
   return text + bound_text() + tenant_bound_text() + audit_text();
 }
 
-/// No ring is claimed for packing, and every finished slot is listed, so that it will be used again.
+/// No ring is claimed for packing, and every finished slot is listed, so that it will be used
+/// again.
 std::string World::ring_text() const {
   std::string text;
   for (std::uint32_t ring = 0; ring < segment_.geometry().rings; ++ring)
@@ -244,7 +270,8 @@ std::string World::ring_text() const {
   }
   for (std::uint32_t slot = 0; slot < store_->slots(); ++slot) {
     const engine::Control control(store_->job(slot).control.load());
-    if (engine::is_finished(control.state()) && !store_->job(slot).flags().has(engine::Policy::kDead) &&
+    if (engine::is_finished(control.state()) &&
+        !store_->job(slot).flags().has(engine::Policy::kDead) &&
         !listed.contains(shm::Hint(slot, control.tag()).word))
       text += "the finished slot " + std::to_string(slot) + " is not listed; ";
   }

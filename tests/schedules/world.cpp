@@ -21,7 +21,8 @@ constexpr std::uint64_t kNow = 1'750'000'000'000;  ///< ms
 constexpr std::uint64_t kSalt = 0x0123'4567'89AB'CDEF;
 }  // namespace
 
-/// Nothing in it is drawn, and its clock stands: a schedule that is played again is the same to the last access.
+/// Nothing in it is drawn, and its clock stands: a schedule that is played again is the same to the
+/// last access.
 World::World(bool one_clock, std::uint32_t slots) : one_clock_(one_clock) {
   engine::Plan plan;
   plan.slots = slots;
@@ -38,17 +39,21 @@ World::World(bool one_clock, std::uint32_t slots) : one_clock_(one_clock) {
   segment_.header().clock_offset_ms.store(shm::kStandingClock | kNow, shm::Point::kNone);
   segment_.process(0).live.store(1, shm::Point::kNone);  // NO CRASH POINT: as above
   segment_.header().lanes_high.store(kLanes, shm::Point::kNone);
-  for (std::uint32_t lane = 0; lane < kLanes; ++lane) segment_.lane(lane).process.store(1, shm::Point::kNone);
+  for (std::uint32_t lane = 0; lane < kLanes; ++lane)
+    segment_.lane(lane).process.store(1, shm::Point::kNone);
   store_ = std::make_unique<engine::Store>(segment_);
-  // Where tags have three bits beside those that count moves, they wrap in the middle of a job's life.
+  // Where tags have three bits beside those that count moves, they wrap in the middle of a job's
+  // life.
   for (std::uint32_t slot = 0; slot < store_->slots(); ++slot)
     // NO CRASH POINT: as above
     store_->job(slot).control.store(
-        shm::Control(engine::kSlotFree, 0, 0, (3 + slot % 4) * shm::Control::kTransition).word, shm::Point::kNone);
+        shm::Control(engine::kSlotFree, 0, 0, (3 + slot % 4) * shm::Control::kTransition).word,
+        shm::Point::kNone);
   engine::Actor(*store_, kJanitor).ensure_queue("q");
   pages_ = std::make_unique<WorldPages>(&segment_.header(), segment_.size());
   for (unsigned job = 0; job < kJobs; ++job)  // some have no room in a slot
-    texts_.push_back("[" + std::to_string(job) + std::string(job % 4 == 1 && job > 5 ? 200 : 0, ' ') + "]");
+    texts_.push_back("[" + std::to_string(job) +
+                     std::string(job % 4 == 1 && job > 5 ? 200 : 0, ' ') + "]");
 }
 
 void World::begin_anew() {
@@ -94,12 +99,15 @@ engine::NewJob World::job_named(unsigned job, std::uint8_t rank) {
 }
 
 unsigned World::number_of(const engine::Fetched& fetched) const {
-  const std::string_view args = std::string_view(*fetched.body).substr(fetched.type_length, fetched.args_length);
+  const std::string_view args =
+      std::string_view(*fetched.body).substr(fetched.type_length, fetched.args_length);
   const auto found = std::find(texts_.begin(), texts_.end(), args);
   return static_cast<unsigned>(found - texts_.begin());
 }
 
-void World::put(std::uint32_t self, unsigned job, std::uint8_t rank) { put(self, job, job_named(job, rank)); }
+void World::put(std::uint32_t self, unsigned job, std::uint8_t rank) {
+  put(self, job, job_named(job, rank));
+}
 
 void World::put_for(std::uint32_t self, unsigned job, std::uint8_t rank, unsigned tenant) {
   engine::NewJob spec = job_named(job, rank);
@@ -134,7 +142,8 @@ void World::note_a_refused_drop() {
     const std::uint32_t slot = books.put_returned == 0 ? shm::kNoIndex : store_->find_job(books.id);
     if (slot == shm::kNoIndex) continue;
     const engine::Control control(store_->job(slot).control.load());
-    if (control.state() == engine::kSlotAvailable && control.ring() % 2 == 0) books.passed_over = true;
+    if (control.state() == engine::kSlotAvailable && control.ring() % 2 == 0)
+      books.passed_over = true;
   }
 }
 
@@ -181,15 +190,18 @@ void World::give_keys_up(std::uint32_t self) {
   setter.end();
 }
 
-bool World::limited(unsigned job) const { return std::find(limited_.begin(), limited_.end(), job) != limited_.end(); }
+bool World::limited(unsigned job) const {
+  return std::find(limited_.begin(), limited_.end(), job) != limited_.end();
+}
 
-/// From the return of its fetch to the call of its end, or to its holder's death, a job is surely at work. What is fetched
-/// after the limit was set finds room under it.
+/// From the return of its fetch to the call of its end, or to its holder's death, a job is surely
+/// at work. What is fetched after the limit was set finds room under it.
 void World::count_work(std::uint32_t self, bool works) {
   works_[self] = works && holds_[self] != 0 && limited(static_cast<unsigned>(holds_[self] - 1));
   if (limit_ == 0 || !works_[self]) return;
   const auto at_work = std::count(std::begin(works_), std::end(works_), true);
-  const bool after = books_[static_cast<unsigned>(holds_[self] - 1)].takes.back().called >= limited_since_;
+  const bool after =
+      books_[static_cast<unsigned>(holds_[self] - 1)].takes.back().called >= limited_since_;
   if (after && at_work > limit_) wrong_ += std::to_string(at_work) + " of a key were at work; ";
 }
 
@@ -203,8 +215,8 @@ void World::put_batch(std::uint32_t self, unsigned first, std::uint8_t rank) {
   }
   std::vector<engine::JobId> ids;
   if (const Outcome outcome = actor(self).enqueue_batch(jobs, ids); outcome != Outcome::kOk) {
-    if ((outcome != Outcome::kQueueFull || max_depth_ == 0) && (outcome != Outcome::kBusy || !dropping_) &&
-        !no_slot(outcome))
+    if ((outcome != Outcome::kQueueFull || max_depth_ == 0) &&
+        (outcome != Outcome::kBusy || !dropping_) && !no_slot(outcome))
       wrong_ += "a batch was refused; ";
     if (outcome == Outcome::kQueueFull && dropping_) note_a_refused_drop();
     return;
@@ -225,7 +237,8 @@ void World::bring(unsigned job) {
   books.put_called = Fibers::now();
   engine::NewJob spec = job_named(job, books.rank);
   spec.id = kBrought;
-  if (actor(kJanitor).enqueue(spec, books.id) != Outcome::kOk) wrong_ += "a brought id was refused; ";
+  if (actor(kJanitor).enqueue(spec, books.id) != Outcome::kOk)
+    wrong_ += "a brought id was refused; ";
   books.put_returned = Fibers::now();
 }
 
@@ -238,7 +251,8 @@ void World::bring_beside(std::uint32_t self, unsigned job) {
   ++brought_;
   const Outcome outcome = actor(self).enqueue(spec, books.id);
   if (outcome == Outcome::kOk) ++accepted_, let_in(self, job);
-  if (outcome != Outcome::kOk && outcome != Outcome::kDuplicate && outcome != Outcome::kQueueFull && !no_slot(outcome))
+  if (outcome != Outcome::kOk && outcome != Outcome::kDuplicate && outcome != Outcome::kQueueFull &&
+      !no_slot(outcome))
     wrong_ += "an id was neither accepted nor refused; ";
 }
 
@@ -268,8 +282,10 @@ bool World::take(std::uint32_t self, std::uint32_t queue) {
     return true;
   }
   Books& books = books_[job];
-  if (!books.takes.empty() && !books.may_return) wrong_ += "job " + std::to_string(job) + " was fetched twice; ";
-  if (books.ended && books.ended_at < called) wrong_ += "job " + std::to_string(job) + " was fetched after its end; ";
+  if (!books.takes.empty() && !books.may_return)
+    wrong_ += "job " + std::to_string(job) + " was fetched twice; ";
+  if (books.ended && books.ended_at < called)
+    wrong_ += "job " + std::to_string(job) + " was fetched after its end; ";
   books.takes.push_back({called, returned, self});
   holds_[self] = static_cast<int>(job) + 1;
   count_work(self, true);
@@ -306,7 +322,9 @@ void World::fail(std::uint32_t self) {
   Books& books = books_[static_cast<unsigned>(holds_[self] - 1)];
   books.end_called = books.may_return = true;
   const engine::ErrorEntry error{1, 1, false, "boom", "boom", "it did not work", {}};
-  if (actor(self).set_back(held_[self].slot, held_[self].word, engine::Setback::kNack, &error).outcome == Outcome::kOk)
+  if (actor(self)
+          .set_back(held_[self].slot, held_[self].word, engine::Setback::kNack, &error)
+          .outcome == Outcome::kOk)
     books.end(Fibers::now());
   holds_[self] = 0;
 }
@@ -314,8 +332,8 @@ void World::fail(std::uint32_t self) {
 void World::beat(std::uint32_t self) {
   constexpr std::uint32_t kTenHours = 36'000'000;  // longer than tend() looks ahead
   std::uint64_t until = 0;
-  beaten_[self] =
-      holds_[self] != 0 && actor(self).heartbeat(held_[self].slot, held_[self].word, kTenHours, until) == Outcome::kOk;
+  beaten_[self] = holds_[self] != 0 && actor(self).heartbeat(held_[self].slot, held_[self].word,
+                                                             kTenHours, until) == Outcome::kOk;
   if (beaten_[self]) actor(self).progress(held_[self].slot, held_[self].word, 0.5);
 }
 
@@ -384,7 +402,9 @@ void World::forget_fetches() {
     if (!books.ended) books.takes.clear(), books.may_return = false;
 }
 
-void World::age() { actor(kJanitor).set_aging(0, engine::Aging(true, false, 3'600'000, 1, engine::Aging::kNoBest)); }
+void World::age() {
+  actor(kJanitor).set_aging(0, engine::Aging(true, false, 3'600'000, 1, engine::Aging::kNoBest));
+}
 
 void World::share(std::uint32_t self, bool on, unsigned weight) {
   actor(self).set_fairness(0, engine::Fairness(on, false, weight));
@@ -401,7 +421,8 @@ void World::shard(std::uint32_t self, unsigned shards) {
 
 void World::take_turns() {
   const engine::Actor::LevelWeight even[] = {{1, 1}, {3, 1}};
-  if (actor(kJanitor).set_level_weights(0, even) != Outcome::kOk) wrong_ += "the weights were refused; ";
+  if (actor(kJanitor).set_level_weights(0, even) != Outcome::kOk)
+    wrong_ += "the weights were refused; ";
   turns_ = true;
 }
 
@@ -409,7 +430,8 @@ void World::serve_a_pool(unsigned queues) {
   pool_queues_ = queues;
   turns_ = queues == 2;
   engine::PoolSpec spec;
-  for (unsigned q = 0; q < queues; ++q) spec.queues.push_back(actor(kJanitor).ensure_queue(q == 0 ? "q" : "r"));
+  for (unsigned q = 0; q < queues; ++q)
+    spec.queues.push_back(actor(kJanitor).ensure_queue(q == 0 ? "q" : "r"));
   bool made = false;
   if (actor(kJanitor).set_pool("p", spec, made) != Outcome::kOk) wrong_ += "the pool was refused; ";
   for (std::uint32_t lane = 0; lane < kLanes; ++lane) actor(lane).serve_pool(0);
@@ -421,7 +443,9 @@ void World::lie_down(std::uint32_t self) {
   asleep_[self] = !actor(self).sees_work(0);
 }
 
-bool World::was_dead(std::uint32_t lane) const { return std::find(dead_.begin(), dead_.end(), lane) != dead_.end(); }
+bool World::was_dead(std::uint32_t lane) const {
+  return std::find(dead_.begin(), dead_.end(), lane) != dead_.end();
+}
 
 void World::repair() { engine::Actor::repair(*store_, dead_); }
 

@@ -14,17 +14,19 @@
 
 namespace ojs_shm::test {
 
-/// A tiny segment that begins anew for each run, one lane for each fiber and two for whoever repairs, and the books of
-/// what was promised: every operation notes when it was called and when it returned, by the clock of the run.
+/// A tiny segment that begins anew for each run, one lane for each fiber and two for whoever
+/// repairs, and the books of what was promised: every operation notes when it was called and when
+/// it returned, by the clock of the run.
 class World {
  public:
   static constexpr std::uint32_t kFibers = 3, kJanitor = 4, kSecondJanitor = 5, kLanes = 6;
   static constexpr unsigned kJobs = 18;
-  /// Four jobs wait, and each of two fibers may put in a batch of two more, which nobody takes before the verdict; with few
-  /// there is room for those four alone.
+  /// Four jobs wait, and each of two fibers may put in a batch of two more, which nobody takes
+  /// before the verdict; with few there is room for those four alone.
   static constexpr std::uint32_t kSlots = 8, kFewSlots = 4;
 
-  /// Without one clock, what two fibers do is ordered by nothing but what the second saw of the first.
+  /// Without one clock, what two fibers do is ordered by nothing but what the second saw of the
+  /// first.
   explicit World(bool one_clock = true, std::uint32_t slots = kSlots);
   void begin_anew();
   engine::Actor& actor(std::uint32_t lane) { return *actors_[lane]; }
@@ -72,7 +74,8 @@ class World {
   /// As put(), ready to wait: asleep when there is no room, with a place among those who wait.
   void put_patiently(std::uint32_t self, unsigned job, std::uint8_t rank);
   void give_up(std::uint32_t self);
-  /// So many of each tenant may wait from here on; while somebody counts what waits already, more may come.
+  /// So many of each tenant may wait from here on; while somebody counts what waits already, more
+  /// may come.
   void bound_tenants(std::uint32_t self, std::uint64_t max_depth);
   /// No account is nobody's; nothing stands in any of them.
   void give_all_accounts();
@@ -83,7 +86,8 @@ class World {
   void publish_finished(std::uint32_t self) { actor(self).rest(); }
   void drop_expired(std::uint32_t self);
   void keep_results(std::uint64_t retention_ms) { store_->header().retention_ms = retention_ms; }
-  /// The heads of all levels are compared from here on; nobody waits long enough for it to make a difference.
+  /// The heads of all levels are compared from here on; nobody waits long enough for it to make a
+  /// difference.
   void age();
   /// As the default of all queues; whoever makes one just then follows it or does not.
   void age_by_default(std::uint32_t self);
@@ -93,7 +97,8 @@ class World {
   void put_limited(std::uint32_t self, unsigned job, std::uint8_t rank);
   void limit(std::uint32_t concurrency, std::uint32_t self = kJanitor);
   void name_limit();  ///< the key alone: jobs may bring it before it limits anything
-  /// So many may begin in a period of weeks, counted in one of three ways; or in two, and the others are put off.
+  /// So many may begin in a period of weeks, counted in one of three ways; or in two, and the
+  /// others are put off.
   enum class Rate : std::uint8_t { kFixed, kSliding, kThrottle, kPutsOff };
   void rate(Rate kind, std::uint32_t most);
   /// A job that brings the key "b"; and whoever gives up what keys nobody needs.
@@ -103,19 +108,23 @@ class World {
   void shard(std::uint32_t self, unsigned shards);
   /// Ranks 1 and 3 take turns; no other has any.
   void take_turns();
-  /// Every fetch is for a pool from here on. With two queues, jobs of rank 3 go to the second, and the queues take turns.
+  /// Every fetch is for a pool from here on. With two queues, jobs of rank 3 go to the second, and
+  /// the queues take turns.
   void serve_a_pool(unsigned queues);
   /// All that happens is told from here on; everybody's page is nearly full.
   void tell();
   /// As the supervisor: says so when nothing waits.
   void settle(std::uint32_t self) { actor(self).has_waiting(0); }
-  /// Among the sleepers of the queue, as a worker that found nothing; asleep when it sees no work then.
+  /// Among the sleepers of the queue, as a worker that found nothing; asleep when it sees no work
+  /// then.
   void lie_down(std::uint32_t self);
   /// As the supervisor: what is due, and leases that are over.
   void tend(std::uint32_t self);
 
   /// The holder's process is dead from here on.
-  void died(std::uint32_t fiber) { dead_.push_back(fiber), works_[fiber] = false, note_what_the_dead_hold(); }
+  void died(std::uint32_t fiber) {
+    dead_.push_back(fiber), works_[fiber] = false, note_what_the_dead_hold();
+  }
   /// As whoever finds the dead; may itself be killed, and then the next one begins again.
   void repair();
   /// Repairs, audits, works everything off and audits again; empty when all promises were kept.
@@ -203,7 +212,9 @@ class World {
   void count_work(std::uint32_t self, bool works);
   bool was_dead(std::uint32_t lane) const;
   /// Whether what `one` did before `other` by the clock came before it for `other` too.
-  bool ordered(std::uint32_t one, std::uint32_t other) const { return one_clock_ || one == other || one >= kJanitor; }
+  bool ordered(std::uint32_t one, std::uint32_t other) const {
+    return one_clock_ || one == other || one >= kJanitor;
+  }
   void note_what_the_dead_hold();
   void note_a_refused_drop();
 
@@ -232,8 +243,9 @@ class World {
   };
   Place places_[kLanes];
   bool asleep_[kLanes] = {};
-  std::uint32_t parked_[kLanes] = {};  ///< the word it sleeps on, before it looked for work the last time
-  bool beaten_[kLanes] = {};           ///< the last beat was granted
+  /// the word it sleeps on, before it looked for work the last time
+  std::uint32_t parked_[kLanes] = {};
+  bool beaten_[kLanes] = {};  ///< the last beat was granted
   std::vector<std::uint32_t> dead_;
   bool turns_ = false, shares_ = false;
   std::vector<Sharding> shardings_;

@@ -23,7 +23,8 @@ void World::older(unsigned job, std::uint64_t ms) {
 
 void World::drop_at(std::uint64_t max_depth) {
   bound(max_depth);
-  actor(kJanitor).set_backpressure(0, engine::Backpressure(engine::Strategy::kDropOldest, false, 8'000));
+  actor(kJanitor).set_backpressure(
+      0, engine::Backpressure(engine::Strategy::kDropOldest, false, 8'000));
   dropping_ = true;
 }
 
@@ -38,7 +39,8 @@ void World::let_in(std::uint32_t self, unsigned job) {
   Books& books = books_[job];
   books.put_returned = Fibers::now();
   for (std::uint32_t other = 0; other < kLanes; ++other)
-    if (other != self && places_[other].held() && !was_dead(other) && places_[other].since < books.put_called)
+    if (other != self && places_[other].held() && !was_dead(other) &&
+        places_[other].since < books.put_called)
       wrong_ += "job " + std::to_string(job) + " passed one who waits; ";
 }
 
@@ -82,11 +84,13 @@ void World::rest(std::uint32_t self) {
   places_[self].rests = true;
 }
 
-/// Dropped is what is gone and was neither fetched nor cancelled: exactly as many as the bound asked for.
+/// Dropped is what is gone and was neither fetched nor cancelled: exactly as many as the bound
+/// asked for.
 std::string World::drop_text() {
   if (!dropping_) return {};
   std::uint64_t dropped = 0, gone = 0, accepted = 0;
-  for (std::uint32_t lane = 0; lane < kLanes; ++lane) dropped += store_->tally(0, lane).dropped.get();
+  for (std::uint32_t lane = 0; lane < kLanes; ++lane)
+    dropped += store_->tally(0, lane).dropped.get();
   bool others = !dead_.empty();
   for (Books& books : books_) {
     others = others || books.end_called || !books.takes.empty();
@@ -94,7 +98,8 @@ std::string World::drop_text() {
     ++accepted;
     const std::uint32_t slot = store_->find_job(books.id);
     const bool there =
-        slot != shm::kNoIndex && !engine::is_finished(engine::Control(store_->job(slot).control.load()).state());
+        slot != shm::kNoIndex &&
+        !engine::is_finished(engine::Control(store_->job(slot).control.load()).state());
     const auto number = static_cast<int>(&books - books_.data()) + 1;
     const bool held = std::find(std::begin(holds_), std::end(holds_), number) != std::end(holds_);
     if (there || held || (!books.takes.empty() && !books.may_return)) continue;
@@ -103,13 +108,15 @@ std::string World::drop_text() {
   }
   std::string text;
   if (dead_.empty() && gone != dropped)
-    text += std::to_string(dropped) + " are said to be dropped, and " + std::to_string(gone) + " are gone; ";
+    text += std::to_string(dropped) + " are said to be dropped, and " + std::to_string(gone) +
+            " are gone; ";
   if (!others && dropped != accepted - std::min(accepted, max_depth_))
     text += std::to_string(dropped) + " of " + std::to_string(accepted) + " were dropped; ";
   return text;
 }
 
-/// Nobody has a place, and room, and was not called. Whoever can is let in now, and the others give up.
+/// Nobody has a place, and room, and was not called. Whoever can is let in now, and the others give
+/// up.
 std::string World::room_text() {
   std::string text;
   engine::JobId id;
@@ -117,10 +124,12 @@ std::string World::room_text() {
     const std::uint32_t lane = turn % kLanes;
     Place& place = places_[lane];
     if (!place.held() || was_dead(lane)) continue;
-    const bool one_left = place.rests && engine::charged_jobs(store_->depth_charge(0)) + 1 >= max_depth_;
+    const bool one_left =
+        place.rests && engine::charged_jobs(store_->depth_charge(0)) + 1 >= max_depth_;
     const bool called = one_left || store_->ticket(place.ticket).called.load() != 0;
     actor(lane).be_patient(true, place.ticket);
-    const Outcome outcome = actor(lane).enqueue(job_named(place.job, books_[place.job].rank), books_[place.job].id);
+    const Outcome outcome =
+        actor(lane).enqueue(job_named(place.job, books_[place.job].rank), books_[place.job].id);
     actor(lane).be_patient(false);
     if (outcome != Outcome::kOk) continue;
     if (!called) text += "a producer sleeps beside room; ";
@@ -130,7 +139,8 @@ std::string World::room_text() {
   for (std::uint32_t lane = 0; lane < kLanes; ++lane)
     if (!was_dead(lane)) give_up(lane);
   for (std::uint32_t i = 0; i < engine::room_tickets(kLanes); ++i)
-    if (engine::TicketControl(store_->ticket(i).control.load()).taken()) text += "a ticket is nobody's; ";
+    if (engine::TicketControl(store_->ticket(i).control.load()).taken())
+      text += "a ticket is nobody's; ";
   if (blocking_ || dropping_) actor(kJanitor).set_backpressure(0, engine::Backpressure(0));
   return text;
 }
@@ -166,7 +176,8 @@ std::string World::tenants_text() const {
   std::unordered_map<std::uint64_t, std::uint64_t> waiting;
   for (std::uint32_t slot = 0; slot < store_->slots(); ++slot) {
     const engine::JobRecord& job = store_->job(slot);
-    if (engine::Control(job.control.load()).state() == engine::kSlotAvailable) ++waiting[job.tenant.get()];
+    if (engine::Control(job.control.load()).state() == engine::kSlotAvailable)
+      ++waiting[job.tenant.get()];
   }
   std::string text;
   for (const auto& [tenant, jobs] : waiting)
@@ -178,35 +189,38 @@ std::string World::tenants_text() const {
 /// When nothing is left, exactly so many of a tenant fit as its bound says.
 std::string World::tenant_bound_text() {
   if (tenant_depth_ == 0) return {};
-  actor(kJanitor).set_tenant_bounds(0, {tenant_depth_, 0});  // whoever switched it on may have died before
+  // whoever switched it on may have died before
+  actor(kJanitor).set_tenant_bounds(0, {tenant_depth_, 0});
   std::string text;
   engine::NewJob spec = job_named(kJobs - 1, 1);
   engine::JobId id;
   for (spec.tenant = 1; spec.tenant <= 2; ++spec.tenant) {
     std::uint64_t fitted = 0;
     for (std::uint32_t turn = 0; turn < 2 * kFibers * (tenant_depth_ + 1); ++turn)
-      if (const std::uint32_t lane = turn % kFibers; !was_dead(lane) && actor(lane).enqueue(spec, id) == Outcome::kOk)
+      if (const std::uint32_t lane = turn % kFibers;
+          !was_dead(lane) && actor(lane).enqueue(spec, id) == Outcome::kOk)
         ++fitted;
     if (fitted != tenant_depth_)
-      text +=
-          std::to_string(fitted) + " jobs of a tenant fit where its bound is " + std::to_string(tenant_depth_) + "; ";
+      text += std::to_string(fitted) + " jobs of a tenant fit where its bound is " +
+              std::to_string(tenant_depth_) + "; ";
   }
   return text;
 }
 
-/// When all is quiet and nothing is left, exactly so many jobs fit as the bound says; and whoever still keeps sums of before
-/// brings nothing above it.
+/// When all is quiet and nothing is left, exactly so many jobs fit as the bound says; and whoever
+/// still keeps sums of before brings nothing above it.
 std::string World::bound_text() {
   if (max_depth_ == 0) return {};
   std::uint64_t fitted = 0;
   engine::JobId id;
   for (std::uint32_t turn = 0; turn < 2 * kFibers * (max_depth_ + 1); ++turn) {
     const std::uint32_t lane = turn % kFibers;
-    if (!was_dead(lane) && actor(lane).enqueue(job_named(kJobs - 1, 1), id) == Outcome::kOk) ++fitted;
+    if (!was_dead(lane) && actor(lane).enqueue(job_named(kJobs - 1, 1), id) == Outcome::kOk)
+      ++fitted;
   }
-  return fitted == max_depth_
-             ? ""
-             : std::to_string(fitted) + " jobs fit where the bound is " + std::to_string(max_depth_) + "; ";
+  return fitted == max_depth_ ? ""
+                              : std::to_string(fitted) + " jobs fit where the bound is " +
+                                    std::to_string(max_depth_) + "; ";
 }
 
 }  // namespace ojs_shm::test

@@ -20,9 +20,11 @@ constexpr std::uint32_t kWeeks = 3'600'000'000;  ///< ms
 void World::rate(Rate kind, std::uint32_t most) {
   engine::LimitSettings settings;
   if (kind == Rate::kThrottle || kind == Rate::kPutsOff)
-    settings.throttle = 1, settings.throttle_period_ms = kWeeks, settings.burst = most + (kind == Rate::kPutsOff);
+    settings.throttle = 1, settings.throttle_period_ms = kWeeks,
+    settings.burst = most + (kind == Rate::kPutsOff);
   if (kind != Rate::kThrottle)
-    settings.rate = most, settings.rate_period_ms = kWeeks, settings.sliding = kind == Rate::kSliding;
+    settings.rate = most, settings.rate_period_ms = kWeeks,
+    settings.sliding = kind == Rate::kSliding;
   if (kind == Rate::kPutsOff) settings.on_limit = engine::OnLimit::kReschedule;
   rate_ = most;
   if (actor(kJanitor).set_limit("k", settings) != Outcome::kOk) wrong_ += "the rate was refused; ";
@@ -33,7 +35,8 @@ std::string World::rate_text() {
   if (rate_ == 0) return "";
   std::size_t begun = 0;
   for (const unsigned job : limited_) begun += books_[job].takes.size();
-  std::string text = begun <= rate_ + given_back_ ? "" : std::to_string(begun) + " began within a period; ";
+  std::string text =
+      begun <= rate_ + given_back_ ? "" : std::to_string(begun) + " began within a period; ";
   if (actor(kJanitor).clear_limit("k") != Outcome::kOk) text += "the rate was not cleared; ";
   const std::uint64_t later = store_->now_ms() + 2ULL * kWeeks;
   for (std::uint32_t slot = 0; slot < store_->slots(); ++slot)
@@ -50,8 +53,8 @@ void World::tell() {
   forget_empties();
 }
 
-/// Of each living lane every event is there, once; and of each job that somebody alive has put in or begun, that. The order
-/// in which they come goes by tags, which are too short here.
+/// Of each living lane every event is there, once; and of each job that somebody alive has put in
+/// or begun, that. The order in which they come goes by tags, which are too short here.
 std::string World::told_text() const {
   if (!tells_) return "";
   std::vector<EventFacts> events;
@@ -70,7 +73,8 @@ std::string World::told_text() const {
         told(books, EventKind::kJobEnqueued, books.put_by) != 1)
       text += "an enqueue was not told once; ";
     for (const Take& take : books.takes)
-      if (!was_dead(take.by) && told(books, EventKind::kJobStarted, take.by) == 0) text += "a start was not told; ";
+      if (!was_dead(take.by) && told(books, EventKind::kJobStarted, take.by) == 0)
+        text += "a start was not told; ";
   }
   return text;
 }

@@ -17,7 +17,8 @@ std::uint32_t World::queue_named(std::uint32_t self, std::string_view name) {
   if (number == engine::kNoIndex) wrong_ += "a queue was refused; ";
   queues_[at].value = number, queues_[at].returned = true;
   for (const Called& other : queues_)
-    if (other.returned && (other.name == name) != (other.value == number)) wrong_ += "names of queues are mixed up; ";
+    if (other.returned && (other.name == name) != (other.value == number))
+      wrong_ += "names of queues are mixed up; ";
   return number;
 }
 
@@ -28,7 +29,8 @@ void World::put_into(std::uint32_t self, unsigned job, std::string_view queue) {
 }
 
 void World::take_from(std::uint32_t self, std::string_view queue) {
-  if (const std::uint32_t number = queue_named(self, queue); number != engine::kNoIndex) take(self, number);
+  if (const std::uint32_t number = queue_named(self, queue); number != engine::kNoIndex)
+    take(self, number);
 }
 
 void World::age_by_default(std::uint32_t self) {
@@ -38,7 +40,8 @@ void World::age_by_default(std::uint32_t self) {
 void World::rank_type(std::uint32_t self, std::string_view type, std::uint8_t rank) {
   const std::size_t at = types_.size();
   types_.push_back({type, rank, self});
-  if (!actor(self).set_type_rank(engine::Store::hash_name(type), rank)) wrong_ += "a type was refused; ";
+  if (!actor(self).set_type_rank(engine::Store::hash_name(type), rank))
+    wrong_ += "a type was refused; ";
   types_[at].returned = true;
 }
 
@@ -54,19 +57,24 @@ void World::set_pool(std::uint32_t self, std::string_view pool) {
   spec.queues = {0};
   bool made = false;
   const Outcome outcome = actor(self).set_pool(pool, spec, made);
-  if (outcome == Outcome::kOk ? store_->find_pool(pool) == engine::kNoIndex : outcome != Outcome::kBusy)
+  if (outcome == Outcome::kOk ? store_->find_pool(pool) == engine::kNoIndex
+                              : outcome != Outcome::kBusy)
     wrong_ += "a pool was refused; ";
 }
 
-/// What is there under a name is what somebody set; and something is, once a call for it has returned.
-std::string World::settings_text(const std::vector<Called>& settings,
-                                 const std::function<std::uint64_t(std::string_view)>& found) const {
+/// What is there under a name is what somebody set; and something is, once a call for it has
+/// returned.
+std::string World::settings_text(
+    const std::vector<Called>& settings,
+    const std::function<std::uint64_t(std::string_view)>& found) const {
   std::string text;
   for (const Called& one : settings) {
     const std::uint64_t value = found(one.name);
-    const bool set = std::any_of(settings.begin(), settings.end(),
-                                 [&](const Called& other) { return other.name == one.name && other.value == value; });
-    if (!set && (value != 0 || one.returned)) text += "a setting of '" + std::string(one.name) + "' is lost; ";
+    const bool set = std::any_of(settings.begin(), settings.end(), [&](const Called& other) {
+      return other.name == one.name && other.value == value;
+    });
+    if (!set && (value != 0 || one.returned))
+      text += "a setting of '" + std::string(one.name) + "' is lost; ";
   }
   return text;
 }
@@ -80,9 +88,11 @@ std::string World::names_text() {
         store_->queue_name(number) != queue.name)
       text += "the queue '" + std::string(queue.name) + "' is not found; ";
   }
-  text += settings_text(types_, [this](std::string_view type) { return store_->type_rank(type).value_or(0); });
+  text += settings_text(
+      types_, [this](std::string_view type) { return store_->type_rank(type).value_or(0); });
   return text + settings_text(tenants_, [this](std::string_view tenant) -> std::uint64_t {
-           const engine::TenantRule* rule = store_->find_rule(engine::mix_key(0, engine::Store::hash_tenant(tenant)));
+           const engine::TenantRule* rule =
+               store_->find_rule(engine::mix_key(0, engine::Store::hash_tenant(tenant)));
            return rule == nullptr ? 0 : rule->weight.load();
          });
 }

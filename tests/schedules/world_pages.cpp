@@ -30,7 +30,8 @@ WorldPages::WorldPages(void* from, std::size_t bytes)
 WorldPages::~WorldPages() { std::erase(all, this); }
 
 void WorldPages::begin_anew() {
-  for (const std::size_t at : written_) std::memcpy(from_ + at, image_.data() + at, std::min(page_bytes, bytes_ - at));
+  for (const std::size_t at : written_)
+    std::memcpy(from_ + at, image_.data() + at, std::min(page_bytes, bytes_ - at));
 }
 
 bool WorldPages::open(const void* address) {

@@ -8,8 +8,9 @@
 
 namespace ojs_shm::test {
 
-/// Memory that begins anew again and again: what it holds now is kept, and of its pages only those that were ever written
-/// to are brought back. To notice the first write to a page it is not writable before.
+/// Memory that begins anew again and again: what it holds now is kept, and of its pages only those
+/// that were ever written to are brought back. To notice the first write to a page it is not
+/// writable before.
 class WorldPages {
  public:
   WorldPages(void* from, std::size_t bytes);

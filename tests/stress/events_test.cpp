@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method: handles in threads of their own tell as fast as they can, in a segment that keeps few events, while readers
-// look. Each event says its handle and its number, so a reader can tell whether it got each one once and in order, or was
-// told that it is lost. First one handle, then several.
+// Method: handles in threads of their own tell as fast as they can, in a segment that keeps few
+// events, while readers look. Each event says its handle and its number, so a reader can tell
+// whether it got each one once and in order, or was told that it is lost. First one handle, then
+// several.
 
 #include <gtest/gtest.h>
 
@@ -46,7 +47,8 @@ void tell_and_read(unsigned tellers, std::uint64_t changes) {
   std::vector<std::string> ids;
   JobSpec spec;
   spec.type = "told.job";
-  for (unsigned i = 0; i < tellers; ++i) ids.push_back(admin.producer().enqueue(spec).value().str());
+  for (unsigned i = 0; i < tellers; ++i)
+    ids.push_back(admin.producer().enqueue(spec).value().str());
   ASSERT_TRUE(admin.set_events(true).ok());
 
   const Observer observer = Observer::attach({"told", folder.path()}).value();

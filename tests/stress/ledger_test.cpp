@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Each kind of harm, done to the books by hand: a ledger that did not see it would make every storm green.
+// Each kind of harm, done to the books by hand: a ledger that did not see it would make every storm
+// green.
 #include "tests/support/ledger.hpp"
 
 #include <gtest/gtest.h>

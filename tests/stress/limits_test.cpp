@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method: two processes put in jobs of three keys and of none, six take them, and all of them are killed again and again
-// in the middle of it. Who is at work on a key is counted outside of the segment, in memory that survives every death: a
-// holder counts from the return of its fetch to the call of its ack, or until somebody is about to kill it. No job, and no
-// beginning of one, may be lost either. No threads, and nothing depends on time.
+// Method: two processes put in jobs of three keys and of none, six take them, and all of them are
+// killed again and again in the middle of it. Who is at work on a key is counted outside of the
+// segment, in memory that survives every death: a holder counts from the return of its fetch to the
+// call of its ack, or until somebody is about to kill it. No job, and no beginning of one, may be
+// lost either. No threads, and nothing depends on time.
 #include <gtest/gtest.h>
 #include <sched.h>
 #include <signal.h>
@@ -32,7 +33,8 @@ constexpr std::uint32_t kJobs = 6'000, kKills = 40;
 
 struct Books {
   std::atomic<std::uint32_t> at_work[kKeys][kChildren];
-  std::atomic<std::uint32_t> doomed[kChildren];  ///< it is about to be killed: what it holds counts no more
+  /// it is about to be killed: what it holds counts no more
+  std::atomic<std::uint32_t> doomed[kChildren];
   std::atomic<std::uint32_t> offences, put, done, stop, failed;
 };
 Books* books = nullptr;
@@ -70,7 +72,8 @@ void work(const SegmentName& where, unsigned self) {
     if (k < kKeys) {
       books->at_work[k][self] = 1;
       std::uint32_t now = 0;
-      for (unsigned i = 0; i < kChildren; ++i) now += books->at_work[k][i] != 0 && books->doomed[i] == 0 ? 1 : 0;
+      for (unsigned i = 0; i < kChildren; ++i)
+        now += books->at_work[k][i] != 0 && books->doomed[i] == 0 ? 1 : 0;
       if (now > kLimit[k]) ++books->offences;
       for (int i = 0; i < 3; ++i) ::sched_yield();
       books->at_work[k][self] = 0;
@@ -114,7 +117,8 @@ void every_limit_is_exact(const SegmentName& where) {
 
 TEST(LimitStorm, PRI_T22_no_limit_is_passed_and_nobody_is_forgotten_under_kills) {
   Seeded random;
-  void* memory = ::mmap(nullptr, sizeof(Books), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  void* memory =
+      ::mmap(nullptr, sizeof(Books), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   ASSERT_NE(memory, MAP_FAILED);
   books = new (memory) Books;
   const LiveSegment segment;
@@ -125,8 +129,10 @@ TEST(LimitStorm, PRI_T22_no_limit_is_passed_and_nobody_is_forgotten_under_kills)
   const auto bound = std::chrono::steady_clock::now() + 4 * kBound;
   const auto in_time = [&] { return std::chrono::steady_clock::now() < bound; };
   for (std::uint32_t kills = 0; kills < kKills; ++kills) {
-    const std::uint32_t goal = books->done.load() + static_cast<std::uint32_t>(random.between(1, 100));
-    while (books->done.load() < goal && books->done.load() < kJobs / 2 * (kills + 1) / kKills && in_time())
+    const std::uint32_t goal =
+        books->done.load() + static_cast<std::uint32_t>(random.between(1, 100));
+    while (books->done.load() < goal && books->done.load() < kJobs / 2 * (kills + 1) / kKills &&
+           in_time())
       ::sched_yield();
     const auto victim = static_cast<unsigned>(random.between(0, kChildren - 1));
     books->doomed[victim] = 1;
@@ -147,7 +153,8 @@ TEST(LimitStorm, PRI_T22_no_limit_is_passed_and_nobody_is_forgotten_under_kills)
   EXPECT_EQ(books->offences.load(), 0U);
   EXPECT_EQ(books->failed.load(), 0U);
   every_limit_is_exact(where);
-  for (const LimitInfo& limit : observer.limits()) EXPECT_EQ(limit.active + limit.waiting, 0U) << limit.key;
+  for (const LimitInfo& limit : observer.limits())
+    EXPECT_EQ(limit.active + limit.waiting, 0U) << limit.key;
   for (const Violation& v : observer.audit()) ADD_FAILURE() << "I" << v.invariant << " " << v.text;
   std::cout << books->done.load() << " dispatches, " << kKills << " kills\n";
   ::munmap(memory, sizeof(Books));

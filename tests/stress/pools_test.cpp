@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method: five workers of one pool and three producers, each for a queue of its own: one whose jobs have a limit by key, one
-// that drops its oldest jobs when it is full, one whose producer waits for room. All of them are killed again and again.
-// What must hold is judged from outside of the segment, in memory that survives every death: who holds a job, from the
-// return of the fetch to the call of the ack, or until somebody is about to kill him; and how often each job came out. No
+// Method: five workers of one pool and three producers, each for a queue of its own: one whose jobs
+// have a limit by key, one that drops its oldest jobs when it is full, one whose producer waits for
+// room. All of them are killed again and again. What must hold is judged from outside of the
+// segment, in memory that survives every death: who holds a job, from the return of the fetch to
+// the call of the ack, or until somebody is about to kill him; and how often each job came out. No
 // threads, and nothing depends on time.
 #include <gtest/gtest.h>
 #include <sched.h>
@@ -38,12 +39,14 @@ constexpr std::uint32_t kJobs = 4'000;  ///< of each queue
 constexpr std::uint32_t kKills = 120;
 
 struct Books {
-  std::atomic<std::uint32_t> holds[kChildren];   ///< job + 1, counted through all queues
-  std::atomic<std::uint32_t> has[kChildren];     ///< the same, until the ack has returned
-  std::atomic<std::uint32_t> doomed[kChildren];  ///< it is about to be killed: what it holds counts no more
+  std::atomic<std::uint32_t> holds[kChildren];  ///< job + 1, counted through all queues
+  std::atomic<std::uint32_t> has[kChildren];    ///< the same, until the ack has returned
+  /// it is about to be killed: what it holds counts no more
+  std::atomic<std::uint32_t> doomed[kChildren];
   std::atomic<std::uint32_t> most_of_pool, offences, failed, stop, done;
   std::atomic<std::uint32_t> offered[kQueues], accepted[kQueues], refused[kQueues];
-  std::atomic<std::uint32_t> came[kQueues * kJobs], lost[kQueues * kJobs];  ///< out of the queue; with their holders
+  /// out of the queue; with their holders
+  std::atomic<std::uint32_t> came[kQueues * kJobs], lost[kQueues * kJobs];
   char ids[kQueues * kJobs][40];
   std::atomic<bool> known[kQueues * kJobs];
 
@@ -61,7 +64,8 @@ void note_most(std::atomic<std::uint32_t>& most, std::uint32_t now) {
 class PoolStorm : public testing::Test {
  protected:
   PoolStorm() {
-    void* memory = ::mmap(nullptr, sizeof(Books), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    void* memory =
+        ::mmap(nullptr, sizeof(Books), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED) throw std::runtime_error("mmap");
     books_ = new (memory) Books;
   }
@@ -102,7 +106,8 @@ class PoolStorm : public testing::Test {
     books_->doomed[victim] = 1;
     ::kill(children_[victim], SIGKILL);
     end(victim);
-    if (const std::uint32_t job = books_->has[victim].exchange(0); job != 0) ++books_->lost[job - 1];
+    if (const std::uint32_t job = books_->has[victim].exchange(0); job != 0)
+      ++books_->lost[job - 1];
     books_->holds[victim] = 0;
     books_->doomed[victim] = 0;
     start(victim);
@@ -156,8 +161,10 @@ class PoolStorm : public testing::Test {
   void produce(unsigned queue) {
     Producer producer = Producer::attach(segment_.where()).value();
     const JobLimit limit = limit_of_key();
-    for (std::uint32_t n = books_->offered[queue].fetch_add(1); n < kJobs; n = books_->offered[queue].fetch_add(1)) {
-      // Not all of them before the first kill; and the second queue gets more than there is time for.
+    for (std::uint32_t n = books_->offered[queue].fetch_add(1); n < kJobs;
+         n = books_->offered[queue].fetch_add(1)) {
+      // Not all of them before the first kill; and the second queue gets more than there is time
+      // for.
       while (queue == kKeyed && n > books_->done.load() + 2 * kKills) ::sched_yield();
       while (queue == kDropping && n * 3 / 4 > books_->done.load()) ::sched_yield();
       const std::uint32_t job = queue * kJobs + n;
@@ -169,7 +176,8 @@ class PoolStorm : public testing::Test {
       spec.priority = n % 3;
       spec.retry.max_attempts = 1000;
       if (queue == kKeyed) spec.limit = &limit;
-      const auto id = producer.enqueue(spec, {.block_timeout = std::chrono::seconds(queue == kBlocking ? 60 : 0)});
+      const auto id = producer.enqueue(
+          spec, {.block_timeout = std::chrono::seconds(queue == kBlocking ? 60 : 0)});
       if (id) {
         books_->id_of(job, id->str());
         ++books_->accepted[queue];
@@ -208,12 +216,15 @@ TEST_F(PoolStorm, FS_R001_BP_T22_limits_bounds_and_victims_are_exact_under_kills
   Seeded random;
   ASSERT_NO_FATAL_FAILURE(begin(kPoolLimit));
   for (std::uint32_t kills = 0; kills < kKills; ++kills) {
-    const std::uint32_t goal = books_->done.load() + static_cast<std::uint32_t>(random.between(1, 60));
-    while (books_->done.load() < goal && in_time() && books_->done.load() < 2 * kJobs * (kills + 1) / kKills)
+    const std::uint32_t goal =
+        books_->done.load() + static_cast<std::uint32_t>(random.between(1, 60));
+    while (books_->done.load() < goal && in_time() &&
+           books_->done.load() < 2 * kJobs * (kills + 1) / kKills)
       ::sched_yield();
     kill(static_cast<unsigned>(random.between(0, kChildren - 1)));
   }
-  for (unsigned queue = 0; queue < kQueues; ++queue) end(queue);  // they get all of it in: nobody waits for the dead
+  // they get all of it in: nobody waits for the dead
+  for (unsigned queue = 0; queue < kQueues; ++queue) end(queue);
   const Observer observer = Observer::attach(segment_.where()).value();
   const auto left = [&] {
     std::uint64_t jobs = 0;
@@ -253,9 +264,11 @@ TEST_F(PoolStorm, FS_R001_BP_T22_limits_bounds_and_victims_are_exact_under_kills
   }
   EXPECT_LE(discarded, observer.queue(kNames[kDropping])->dropped_total);
   both_limits_are_exact();
-  for (const LimitInfo& limit : observer.limits()) EXPECT_EQ(limit.active + limit.waiting, 0U) << limit.key;
+  for (const LimitInfo& limit : observer.limits())
+    EXPECT_EQ(limit.active + limit.waiting, 0U) << limit.key;
   for (const Violation& v : observer.audit()) ADD_FAILURE() << "I" << v.invariant << " " << v.text;
-  std::cout << books_->done.load() << " dispatches, " << discarded << " jobs dropped, " << kKills << " kills\n";
+  std::cout << books_->done.load() << " dispatches, " << discarded << " jobs dropped, " << kKills
+            << " kills\n";
 }
 
 /// The control: in a pool without that limit the same look finds more at work.

@@ -36,7 +36,8 @@ TEST(SelfJudgingPayload, each_changed_byte_shows) {
 TEST(SelfJudgingPayload, a_cut_or_lengthened_body_shows) {
   const std::string body = payload({1, 42}, "queue", 40);
   for (std::size_t length = 0; length < body.size(); ++length)
-    EXPECT_EQ(judge_payload(std::string_view(body).substr(0, length), "queue"), std::nullopt) << length;
+    EXPECT_EQ(judge_payload(std::string_view(body).substr(0, length), "queue"), std::nullopt)
+        << length;
   std::string longer = body;
   longer.insert(longer.size() - 2, "a");
   EXPECT_EQ(judge_payload(longer, "queue"), std::nullopt);

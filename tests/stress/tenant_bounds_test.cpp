@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method: three processes put jobs of three tenants into a queue that bounds each of them, three take them out again, and
-// all of them are killed again and again in the middle of it, while a seventh switches the bounds off and on. At the end,
-// with nobody else at work, each tenant must take exactly as many jobs as its bound still has room for, by what the jobs
-// themselves say. No threads, and nothing depends on time.
+// Method: three processes put jobs of three tenants into a queue that bounds each of them, three
+// take them out again, and all of them are killed again and again in the middle of it, while a
+// seventh switches the bounds off and on. At the end, with nobody else at work, each tenant must
+// take exactly as many jobs as its bound still has room for, by what the jobs themselves say. No
+// threads, and nothing depends on time.
 #include <gtest/gtest.h>
 #include <sched.h>
 #include <signal.h>
@@ -27,7 +28,8 @@
 namespace ojs_shm::test {
 namespace {
 
-constexpr unsigned kProducers = 3, kWorkers = 3, kChildren = kProducers + kWorkers + 1, kTenants = 3;
+constexpr unsigned kProducers = 3, kWorkers = 3, kChildren = kProducers + kWorkers + 1,
+                   kTenants = 3;
 constexpr std::uint64_t kTenantBound = 20;
 constexpr std::uint32_t kKills = 120;
 
@@ -56,8 +58,10 @@ void produce(const SegmentName& where, unsigned self) {
   Producer producer = Producer::attach(where).value();
   for (unsigned n = self; books->stop.load() == 0; ++n) {
     const std::vector<JobSpec> batch{spec_of(n % kTenants), spec_of((n + 1) % kTenants)};
-    const Code code = n % 4 == 0 ? producer.enqueue_batch(batch).code() : producer.enqueue(batch.front()).code();
-    if (code != Code::kOk && code != Code::kQueueFull && code != Code::kSegmentFull) ++books->failed;
+    const Code code =
+        n % 4 == 0 ? producer.enqueue_batch(batch).code() : producer.enqueue(batch.front()).code();
+    if (code != Code::kOk && code != Code::kQueueFull && code != Code::kSegmentFull)
+      ++books->failed;
     if (code != Code::kOk) ::sched_yield();
   }
 }
@@ -99,7 +103,8 @@ void end(pid_t child) {
 
 TEST(TenantStorm, BP_T19_the_count_of_each_tenant_is_exact_after_kills) {
   Seeded random;
-  void* memory = ::mmap(nullptr, sizeof(Books), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  void* memory =
+      ::mmap(nullptr, sizeof(Books), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   ASSERT_NE(memory, MAP_FAILED);
   books = new (memory) Books;
   const LiveSegment segment({"--slots", "2000"});
@@ -110,7 +115,8 @@ TEST(TenantStorm, BP_T19_the_count_of_each_tenant_is_exact_after_kills) {
 
   const auto bound = std::chrono::steady_clock::now() + 4 * kBound;
   for (std::uint32_t kills = 0; kills < kKills; ++kills) {
-    const std::uint32_t goal = books->done.load() + static_cast<std::uint32_t>(random.between(1, 100));
+    const std::uint32_t goal =
+        books->done.load() + static_cast<std::uint32_t>(random.between(1, 100));
     while (books->done.load() < goal && std::chrono::steady_clock::now() < bound) ::sched_yield();
     const auto victim = static_cast<unsigned>(random.between(0, kChildren - 1));
     ::kill(children[victim], SIGKILL);
@@ -120,19 +126,23 @@ TEST(TenantStorm, BP_T19_the_count_of_each_tenant_is_exact_after_kills) {
   books->stop = 1;
   for (const pid_t child : children) end(child);
 
-  // Empty but for some that wait, and bounded at last. The broker may still be repairing after the last of the dead.
+  // Empty but for some that wait, and bounded at last. The broker may still be repairing after the
+  // last of the dead.
   Admin admin = Admin::attach(where).value();
   const Observer observer = Observer::attach(where).value();
   const auto others_gone = [](const ProcessInfo& process) {
     return process.broker || process.pid == static_cast<std::uint32_t>(::getpid());
   };
-  ASSERT_TRUE(eventually(
-      [&] { return admin.repair().ok() && std::ranges::all_of(observer.segment_info().processes, others_gone); }));
+  ASSERT_TRUE(eventually([&] {
+    return admin.repair().ok() &&
+           std::ranges::all_of(observer.segment_info().processes, others_gone);
+  }));
   ASSERT_TRUE(admin.set_queue("default", bounded(true)).ok());
   Worker worker = Worker::attach(where, {}).value();
   Producer producer = Producer::attach(where).value();
   Job job;
-  while (observer.queue("default").value().depth > 10 && worker.try_fetch(job)) EXPECT_TRUE(worker.ack(job).ok());
+  while (observer.queue("default").value().depth > 10 && worker.try_fetch(job))
+    EXPECT_TRUE(worker.ack(job).ok());
   for (unsigned tenant = 0; tenant < kTenants; ++tenant)
     for (std::uint64_t n = 0; n <= kTenantBound; ++n)
       if (const auto put = producer.enqueue(spec_of(tenant)); !put) {

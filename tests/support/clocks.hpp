@@ -36,7 +36,8 @@ class SteppedClock final : public Clock {
     const std::lock_guard lock(mutex_);
     return now_;
   }
-  void wait(std::unique_lock<std::mutex>& lock, std::condition_variable& changed, time_point until) override {
+  void wait(std::unique_lock<std::mutex>& lock, std::condition_variable& changed,
+            time_point until) override {
     const Waiter me{lock.mutex(), &changed};
     {
       const std::lock_guard mine(mutex_);
@@ -44,7 +45,8 @@ class SteppedClock final : public Clock {
       waiters_.insert(me);
       if (until != time_point::max()) until_.insert(until);
     }
-    changed.wait(lock);  // its owner holds the lock from the look above until here, and pass() takes it
+    // its owner holds the lock from the look above until here, and pass() takes it
+    changed.wait(lock);
     const std::lock_guard mine(mutex_);
     waiters_.erase(waiters_.find(me));
     if (until != time_point::max()) until_.erase(until_.find(until));

@@ -22,7 +22,8 @@ constexpr std::uint64_t kFenceMask = (std::uint64_t{1} << kFenceBits) - 1;
 std::uint64_t clock_ns(clockid_t clock) {
   timespec now{};
   ::clock_gettime(clock, &now);
-  return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000U + static_cast<std::uint64_t>(now.tv_nsec);
+  return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000U +
+         static_cast<std::uint64_t>(now.tv_nsec);
 }
 
 std::uint64_t hash_of_id(std::string_view id) {
@@ -127,7 +128,8 @@ JobRecord* Ledger::find(PayloadKey key) const {
   return &jobs_[key.producer * shape_.jobs_per_producer + (key.sequence - first)];
 }
 
-void Ledger::enqueue_begins(PayloadKey key, std::uint32_t marks, std::uint32_t batch_size, std::uint32_t place) {
+void Ledger::enqueue_begins(PayloadKey key, std::uint32_t marks, std::uint32_t batch_size,
+                            std::uint32_t place) {
   JobRecord& job = *find(key);
   job.enqueued_ns.store(monotonic_ns());
   job.marks.store(marks);
@@ -139,7 +141,8 @@ void Ledger::enqueue_returned(PayloadKey key, std::uint32_t life, std::string_vi
   JobRecord& job = *find(key);
   std::uint64_t known = 0;
   if (!job.id_hash.compare_exchange_strong(known, hash_of_id(id)) && known != hash_of_id(id))
-    accuse(Offence::kTwoCopies, life, key, fmt::format("enqueue returned {}, a worker saw another id", id));
+    accuse(Offence::kTwoCopies, life, key,
+           fmt::format("enqueue returned {}, a worker saw another id", id));
   job.enqueue.store(static_cast<std::uint32_t>(EnqueueMark::kReturned));
   if ((job.marks.load() & kMayDrop) == 0) head_->open.fetch_add(1);
 }
@@ -151,29 +154,36 @@ void Ledger::enqueue_refused(PayloadKey key) {
 bool Ledger::dispatched(PayloadKey key, Holder holder, const Dispatch& dispatch) {
   JobRecord& job = *find(key);
   std::uint64_t before = job.holding.load();
-  const std::uint64_t mine = std::uint64_t{holder.token()} << kFenceBits | (dispatch.fence & kFenceMask);
+  const std::uint64_t mine =
+      std::uint64_t{holder.token()} << kFenceBits | (dispatch.fence & kFenceMask);
   do {
     if ((before & kFenceMask) == dispatch.fence) {
-      accuse(Offence::kFenceNotGrowing, holder.life, key, fmt::format("fence {} seen twice", dispatch.fence));
+      accuse(Offence::kFenceNotGrowing, holder.life, key,
+             fmt::format("fence {} seen twice", dispatch.fence));
       break;
     }
     if ((before & kFenceMask) > dispatch.fence) {
-      // The caller was stopped between its fetch and here. A newer attempt is right only if its own lease is over.
+      // The caller was stopped between its fetch and here. A newer attempt is right only if its own
+      // lease is over.
       if (wall_ms() < dispatch.lease_end_ms)
         accuse(Offence::kDoubleDispatch, holder.life, key,
-               fmt::format("fence {} was given out while the lease of {} ran", before & kFenceMask, dispatch.fence));
+               fmt::format("fence {} was given out while the lease of {} ran", before & kFenceMask,
+                           dispatch.fence));
       return false;
     }
   } while (!job.holding.compare_exchange_weak(before, mine));
 
   const std::uint64_t last_lease_end = job.lease_end_ms.exchange(dispatch.lease_end_ms);
   std::uint64_t known = 0;
-  if (!job.id_hash.compare_exchange_strong(known, hash_of_id(dispatch.id)) && known != hash_of_id(dispatch.id))
+  if (!job.id_hash.compare_exchange_strong(known, hash_of_id(dispatch.id)) &&
+      known != hash_of_id(dispatch.id))
     accuse(Offence::kTwoCopies, holder.life, key, fmt::format("came out as {}", dispatch.id));
   if (job.completions.load() != 0)
-    accuse(Offence::kDispatchedWhenDone, holder.life, key, fmt::format("acked, now attempt {}", dispatch.attempt));
+    accuse(Offence::kDispatchedWhenDone, holder.life, key,
+           fmt::format("acked, now attempt {}", dispatch.attempt));
   if ((job.marks.load() & kBuryReturned) != 0)
-    accuse(Offence::kDispatchedWhenDone, holder.life, key, fmt::format("buried, now attempt {}", dispatch.attempt));
+    accuse(Offence::kDispatchedWhenDone, holder.life, key,
+           fmt::format("buried, now attempt {}", dispatch.attempt));
 
   if (const auto token = static_cast<std::uint32_t>(before >> kFenceBits); token != 0) {
     const std::uint64_t kill_sent = lives_[token >> 4].kill_sent_ns.load();
@@ -184,19 +194,24 @@ bool Ledger::dispatched(PayloadKey key, Holder holder, const Dispatch& dispatch)
     } else if (wall_ms() >= last_lease_end) {
       lanes_[lives_[holder.life].lane.load()].takeovers.fetch_add(1);
     } else {
-      accuse(Offence::kDoubleDispatch, holder.life, key,
-             fmt::format("held by life {} thread {} (fence {}, {} ms of its lease left), now fence {}", token >> 4,
-                         token & 15, before & kFenceMask, last_lease_end - wall_ms(), dispatch.fence));
+      accuse(
+          Offence::kDoubleDispatch, holder.life, key,
+          fmt::format("held by life {} thread {} (fence {}, {} ms of its lease left), now fence {}",
+                      token >> 4, token & 15, before & kFenceMask, last_lease_end - wall_ms(),
+                      dispatch.fence));
     }
   }
   const std::uint32_t seen = job.dispatches.fetch_add(1) + 1;
   if (dispatch.attempt + job.requeues.load() < seen)
     accuse(Offence::kAttemptTooLow, holder.life, key,
-           fmt::format("attempt {} at dispatch {} after {} requeues", dispatch.attempt, seen, job.requeues.load()));
+           fmt::format("attempt {} at dispatch {} after {} requeues", dispatch.attempt, seen,
+                       job.requeues.load()));
   return true;
 }
 
-void Ledger::lease_extended(PayloadKey key, std::uint64_t lease_end_ms) { find(key)->lease_end_ms.store(lease_end_ms); }
+void Ledger::lease_extended(PayloadKey key, std::uint64_t lease_end_ms) {
+  find(key)->lease_end_ms.store(lease_end_ms);
+}
 
 bool Ledger::released(PayloadKey key, Holder holder, std::uint64_t fence) {
   std::uint64_t mine = std::uint64_t{holder.token()} << kFenceBits | (fence & kFenceMask);
@@ -206,7 +221,9 @@ bool Ledger::released(PayloadKey key, Holder holder, std::uint64_t fence) {
 void Ledger::ack_begins(PayloadKey key) { find(key)->acks.fetch_add(1); }
 void Ledger::ack_failed(PayloadKey key) { find(key)->acks.fetch_sub(1); }
 void Ledger::requeue_begins(PayloadKey key) { find(key)->requeues.fetch_add(1); }
-void Ledger::revival_begins(PayloadKey key) { find(key)->requeues.fetch_add(find(key)->dispatches.load()); }
+void Ledger::revival_begins(PayloadKey key) {
+  find(key)->requeues.fetch_add(find(key)->dispatches.load());
+}
 
 void Ledger::mark(PayloadKey key, std::uint32_t marks) {
   const std::uint32_t before = find(key)->marks.fetch_or(marks);
@@ -215,7 +232,9 @@ void Ledger::mark(PayloadKey key, std::uint32_t marks) {
 }
 
 void Ledger::ack_returned(PayloadKey key, Holder holder, bool was_newest) {
-  if (!was_newest) accuse(Offence::kStaleAckAccepted, holder.life, key, "a newer attempt had begun before this ack");
+  if (!was_newest)
+    accuse(Offence::kStaleAckAccepted, holder.life, key,
+           "a newer attempt had begun before this ack");
   JobRecord& job = *find(key);
   if (job.completions.fetch_add(1) != 0) accuse(Offence::kCompletedTwice, holder.life, key, "");
   if ((job.marks.load() & kMayDrop) == 0) head_->open.fetch_sub(1);
@@ -229,9 +248,12 @@ std::uint32_t Ledger::at_work(std::uint32_t limit) const {
         for (const InFlight& held : thread)
           for (const auto& word : held.permits) {
             const std::uint64_t permit = word.load();
-            if (permit >> 40 != limit || lives_[permit >> 20 & (kLives - 1)].kill_sent_ns.load() != 0) continue;
+            if (permit >> 40 != limit ||
+                lives_[permit >> 20 & (kLives - 1)].kill_sent_ns.load() != 0)
+              continue;
             const JobRecord* const job = find(held.key());
-            if (job != nullptr && (job->marks.load() & kCancelAttempted) == 0) permits.push_back(permit);
+            if (job != nullptr && (job->marks.load() & kCancelAttempted) == 0)
+              permits.push_back(permit);
           }
     return permits;
   };
@@ -244,8 +266,10 @@ std::uint32_t Ledger::at_work(std::uint32_t limit) const {
 }
 
 void Ledger::told_lost(PayloadKey key, Holder holder, std::uint64_t lease_end_ms, bool was_newest) {
-  if (!was_newest || wall_ms() >= lease_end_ms || (find(key)->marks.load() & kCancelAttempted) != 0) return;
-  accuse(Offence::kLostWithoutReason, holder.life, key, fmt::format("{} ms of lease left", lease_end_ms - wall_ms()));
+  if (!was_newest || wall_ms() >= lease_end_ms || (find(key)->marks.load() & kCancelAttempted) != 0)
+    return;
+  accuse(Offence::kLostWithoutReason, holder.life, key,
+         fmt::format("{} ms of lease left", lease_end_ms - wall_ms()));
 }
 
 void Ledger::accuse(Offence offence, std::uint32_t life, PayloadKey key, std::string_view text) {
@@ -257,7 +281,8 @@ void Ledger::accuse(Offence offence, std::uint32_t life, PayloadKey key, std::st
   note.key = key;
   std::memcpy(note.text, text.data(), std::min(text.size(), sizeof note.text - 1));
   note.life.store(life);
-  note.offence.store(static_cast<std::uint32_t>(offence) + 1);  // last: a note of a killed writer stays unread
+  // last: a note of a killed writer stays unread
+  note.offence.store(static_cast<std::uint32_t>(offence) + 1);
 }
 
 std::uint64_t Ledger::offences(Offence offence) const {
@@ -299,27 +324,31 @@ LedgerVerdict Ledger::judge(const std::vector<PayloadKey>& present) {
   verdict.unseen_attempts = sum(&LaneBook::unseen_attempts);
   std::map<std::pair<std::uint32_t, std::uint64_t>, std::uint32_t> still_there;
   for (const PayloadKey& key : present) {
-    if (++still_there[{key.producer, key.sequence}] == 2) accuse(Offence::kTwoCopies, 0, key, "twice in the segment");
+    if (++still_there[{key.producer, key.sequence}] == 2)
+      accuse(Offence::kTwoCopies, 0, key, "twice in the segment");
   }
   for (std::uint32_t producer = 0; producer < shape_.producers; ++producer) {
     const ProducerBook& book = producers_[producer];
     std::uint32_t batch_members_out = 0;
-    for (std::uint64_t sequence = book.first_sequence.load(); sequence < book.next_sequence.load(); ++sequence) {
+    for (std::uint64_t sequence = book.first_sequence.load(); sequence < book.next_sequence.load();
+         ++sequence) {
       const PayloadKey key{producer, sequence};
       const JobRecord& job = *find(key);
       const auto enqueue = static_cast<EnqueueMark>(job.enqueue.load());
       const std::uint32_t marks = job.marks.load();
-      const bool seen =
-          job.dispatches.load() != 0 || (marks & (kCancelReturned | kDiscardReturned | kBuryReturned)) != 0;
-      // A producer killed after its enqueue_batch may have noted only the first of the ids that it got.
-      // Of a batch that may be dropped some may have come out before the others went.
+      const bool seen = job.dispatches.load() != 0 ||
+                        (marks & (kCancelReturned | kDiscardReturned | kBuryReturned)) != 0;
+      // A producer killed after its enqueue_batch may have noted only the first of the ids that it
+      // got. Of a batch that may be dropped some may have come out before the others went.
       const bool may_drop = (marks & kMayDrop) != 0;
-      if (const std::uint32_t batch = job.batch.load(); batch != 0 && enqueue != EnqueueMark::kRefused && !may_drop) {
+      if (const std::uint32_t batch = job.batch.load();
+          batch != 0 && enqueue != EnqueueMark::kRefused && !may_drop) {
         const std::uint32_t size = batch >> 16, place = batch & 0xFFFF;
         if (place == 0) batch_members_out = 0;
         batch_members_out += seen || enqueue == EnqueueMark::kReturned ? 1 : 0;
         if (place + 1 == size && batch_members_out != 0 && batch_members_out != size)
-          accuse(Offence::kHalfBatch, 0, key, fmt::format("{} of {} came out", batch_members_out, size));
+          accuse(Offence::kHalfBatch, 0, key,
+                 fmt::format("{} of {} came out", batch_members_out, size));
       }
       if (enqueue == EnqueueMark::kNone) continue;
       if (enqueue == EnqueueMark::kRefused) {
@@ -331,8 +360,10 @@ LedgerVerdict Ledger::judge(const std::vector<PayloadKey>& present) {
       const bool completed = job.completions.load() != 0;
       verdict.maybe_dropped += may_drop && !completed && (marks & kCancelReturned) == 0 ? 1 : 0;
       if (enqueue == EnqueueMark::kAttempted && !seen) continue;  // killed before it took effect
-      if (completed && (marks & kCancelReturned) != 0) accuse(Offence::kTwoEnds, 0, key, "acked and cancelled");
-      if (completed && (marks & kBuryReturned) != 0) accuse(Offence::kTwoEnds, 0, key, "acked and buried");
+      if (completed && (marks & kCancelReturned) != 0)
+        accuse(Offence::kTwoEnds, 0, key, "acked and cancelled");
+      if (completed && (marks & kBuryReturned) != 0)
+        accuse(Offence::kTwoEnds, 0, key, "acked and buried");
       if (completed)
         ++verdict.completed;
       else if (job.acks.load() != 0)
@@ -349,8 +380,8 @@ LedgerVerdict Ledger::judge(const std::vector<PayloadKey>& present) {
         ++verdict.lost;
         accuse(Offence::kLost, 0, key,
                fmt::format("enqueue {}, {} dispatches, batch {:#x}",
-                           enqueue == EnqueueMark::kReturned ? "returned" : "attempted", job.dispatches.load(),
-                           job.batch.load()));
+                           enqueue == EnqueueMark::kReturned ? "returned" : "attempted",
+                           job.dispatches.load(), job.batch.load()));
       }
     }
   }
@@ -362,7 +393,8 @@ void Ledger::begin_round() {
   for (std::uint32_t producer = 0; producer < shape_.producers; ++producer) {
     ProducerBook& book = producers_[producer];
     const std::uint64_t used = book.next_sequence.load() - book.first_sequence.load();
-    std::memset(static_cast<void*>(&jobs_[producer * shape_.jobs_per_producer]), 0, used * sizeof(JobRecord));
+    std::memset(static_cast<void*>(&jobs_[producer * shape_.jobs_per_producer]), 0,
+                used * sizeof(JobRecord));
     book.first_sequence.store(book.next_sequence.load());
   }
 }

@@ -12,9 +12,10 @@
 
 #include "tests/support/self_judging_payload.hpp"
 
-// What really happened, written down outside of what is tested: an anonymous shared file of its own that every child of
-// a storm maps. A process notes what it is about to do, does it, and notes what it was told. The notes of a process
-// killed half-way stay, so afterwards each job is either finished, or somebody owes it an explanation.
+// What really happened, written down outside of what is tested: an anonymous shared file of its own
+// that every child of a storm maps. A process notes what it is about to do, does it, and notes what
+// it was told. The notes of a process killed half-way stay, so afterwards each job is either
+// finished, or somebody owes it an explanation.
 
 namespace ojs_shm::test {
 
@@ -78,7 +79,8 @@ enum class EnqueueMark : std::uint32_t { kNone, kAttempted, kReturned, kRefused 
 
 /// What else may rightly become of a job, and what was said about it.
 enum JobMark : std::uint32_t {
-  kMayDiscard = 1,  ///< few attempts: a death, a failure or a timeout may use them up; or a limit may drop it
+  /// few attempts: a death, a failure or a timeout may use them up; or a limit may drop it
+  kMayDiscard = 1,
   kMayExpire = 2,
   kCancelAttempted = 4,
   kCancelReturned = 8,
@@ -91,7 +93,8 @@ enum JobMark : std::uint32_t {
 
 /// The passport of one job.
 struct JobRecord {
-  LedgerWord<std::uint64_t> holding;  ///< [63:40] token of the holder, 0 when nobody; [39:0] fence of the last dispatch
+  /// [63:40] token of the holder, 0 when nobody; [39:0] fence of the last dispatch
+  LedgerWord<std::uint64_t> holding;
   LedgerWord<std::uint64_t> id_hash;  ///< by the first who learnt its id
   LedgerWord<std::uint64_t> lease_end_ms, enqueued_ns;
   LedgerWord<std::uint32_t> enqueue;  ///< EnqueueMark
@@ -104,11 +107,13 @@ struct JobRecord {
 };
 static_assert(sizeof(JobRecord) == 64);
 
-/// What a worker thread holds right now, with the id, so that it can be looked up after the worker's death.
+/// What a worker thread holds right now, with the id, so that it can be looked up after the
+/// worker's death.
 struct InFlight {
   LedgerWord<std::uint64_t> key_plus_one;  ///< [63:40] producer, [39:0] sequence + 1; 0: nothing
   char id[40];
-  LedgerWord<std::uint64_t> permits[2];  ///< what it counts against: [63:40] limit, [39:20] life, [19:0] which time
+  /// what it counts against: [63:40] limit, [39:20] life, [19:0] which time
+  LedgerWord<std::uint64_t> permits[2];
   PayloadKey key() const {
     const std::uint64_t word = key_plus_one.load();
     return {static_cast<std::uint32_t>(word >> 40), (word & ((std::uint64_t{1} << 40) - 1)) - 1};
@@ -120,14 +125,16 @@ inline constexpr std::uint32_t kThreadsPerLane = 4, kHeldPerThread = 8;
 /// Counts of one lane over all its lives. A line pair of its own.
 struct alignas(128) LaneBook {
   LedgerWord<std::uint64_t> steps;  ///< anything that came to an end; the watch for wedges reads it
-  LedgerWord<std::uint64_t> returned, refused, dispatched, completed, retried, requeued, takeovers, lost, cancelled,
-      discarded, dead, revived, buried, unseen_attempts, private_kib, events, events_lost, copies, copied_jobs;
+  LedgerWord<std::uint64_t> returned, refused, dispatched, completed, retried, requeued, takeovers,
+      lost, cancelled, discarded, dead, revived, buried, unseen_attempts, private_kib, events,
+      events_lost, copies, copied_jobs;
   LedgerWord<std::uint32_t> quit;  ///< asked to leave politely
   InFlight in_flight[kThreadsPerLane][kHeldPerThread];
 };
 
 struct alignas(128) ProducerBook {
-  LedgerWord<std::uint64_t> next_sequence, first_sequence;  ///< `first`: where this round of the ledger begins
+  /// `first`: where this round of the ledger begins
+  LedgerWord<std::uint64_t> next_sequence, first_sequence;
 };
 
 /// 0: go on. Rising, and never back but for a new round.
@@ -175,11 +182,13 @@ class Ledger {
   /// Null when nobody can have enqueued such a job.
   JobRecord* find(PayloadKey key) const;
 
-  void enqueue_begins(PayloadKey key, std::uint32_t marks, std::uint32_t batch_size = 1, std::uint32_t place = 0);
+  void enqueue_begins(PayloadKey key, std::uint32_t marks, std::uint32_t batch_size = 1,
+                      std::uint32_t place = 0);
   void enqueue_returned(PayloadKey key, std::uint32_t life, std::string_view id);
   void enqueue_refused(PayloadKey key);
 
-  /// False: somebody holds a newer attempt, rightly; whatever the caller does with the job must answer kLost.
+  /// False: somebody holds a newer attempt, rightly; whatever the caller does with the job must
+  /// answer kLost.
   bool dispatched(PayloadKey key, Holder holder, const Dispatch& dispatch);
   void lease_extended(PayloadKey key, std::uint64_t lease_end_ms);
   /// Before ack, nack or requeue: the caller no longer holds. False as in dispatched().
@@ -193,8 +202,9 @@ class Ledger {
   /// Before a dead letter is sent out again: its attempts count anew.
   void revival_begins(PayloadKey key);
   void mark(PayloadKey key, std::uint32_t marks);
-  /// How many living holders note a permit of that limit at one instant, but for those whose job somebody has begun to
-  /// cancel. A holder notes it after it has got it, and no more before it gives it back.
+  /// How many living holders note a permit of that limit at one instant, but for those whose job
+  /// somebody has begun to cancel. A holder notes it after it has got it, and no more before it
+  /// gives it back.
   std::uint32_t at_work(std::uint32_t limit) const;
 
   void accuse(Offence offence, std::uint32_t life, PayloadKey key, std::string_view text);
@@ -205,11 +215,12 @@ class Ledger {
   /// Microseconds from a kill to the next dispatch of what the victim held, sorted.
   std::vector<std::uint32_t> recoveries() const;
   std::uint64_t sum(LedgerWord<std::uint64_t> LaneBook::*counter) const;
-  /// Accepted and not yet finished, roughly; jobs that may be dropped apart, for nobody learns of their end.
+  /// Accepted and not yet finished, roughly; jobs that may be dropped apart, for nobody learns of
+  /// their end.
   std::uint64_t backlog() const;
 
-  /// When nobody works any more: judges each job of the round and accuses. `present` lists the unfinished jobs that are
-  /// still there, accused already. The storm only.
+  /// When nobody works any more: judges each job of the round and accuses. `present` lists the
+  /// unfinished jobs that are still there, accused already. The storm only.
   LedgerVerdict judge(const std::vector<PayloadKey>& present);
   /// Forgets the judged jobs. When nobody works; the storm only.
   void begin_round();

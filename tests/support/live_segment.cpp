@@ -11,10 +11,13 @@
 
 namespace ojs_shm::test {
 
-LiveSegment::LiveSegment(std::vector<std::string> broker_flags) { start_broker(std::move(broker_flags)); }
+LiveSegment::LiveSegment(std::vector<std::string> broker_flags) {
+  start_broker(std::move(broker_flags));
+}
 
 /// The options go before "--": what stands behind it belongs to a command.
-std::vector<std::string> LiveSegment::with_target(std::string_view name, const std::vector<std::string>& words) const {
+std::vector<std::string> LiveSegment::with_target(std::string_view name,
+                                                  const std::vector<std::string>& words) const {
   std::vector<std::string> argv = {program(name)};
   argv.insert(argv.end(), words.begin(), words.end());
   const std::string target[] = {"--name", "test", "--dir", folder_.path()};
@@ -25,7 +28,8 @@ std::vector<std::string> LiveSegment::with_target(std::string_view name, const s
 void LiveSegment::start_broker(std::vector<std::string> flags) {
   broker_.emplace(Process::start(with_target("ojs-shm-broker", flags)));
   const auto ready = broker_->read_line();
-  if (ready != "READY name=test") throw std::runtime_error("the broker did not start: " + broker_->err());
+  if (ready != "READY name=test")
+    throw std::runtime_error("the broker did not start: " + broker_->err());
 }
 
 Finished LiveSegment::cli(const std::vector<std::string>& words, std::string input) const {
@@ -34,7 +38,8 @@ Finished LiveSegment::cli(const std::vector<std::string>& words, std::string inp
   return start_cli(words, options).wait();
 }
 
-Process LiveSegment::start_cli(const std::vector<std::string>& words, const ProcessOptions& options) const {
+Process LiveSegment::start_cli(const std::vector<std::string>& words,
+                               const ProcessOptions& options) const {
   return Process::start(with_target("ojs-shm", words), options);
 }
 

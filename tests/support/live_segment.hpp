@@ -14,10 +14,12 @@
 
 namespace ojs_shm::test {
 
-/// A broker in a directory of its own, and the command line at work on its segment. All of it goes at the end.
+/// A broker in a directory of its own, and the command line at work on its segment. All of it goes
+/// at the end.
 class LiveSegment {
  public:
-  /// Starts `ojs-shm-broker` with these flags added and waits for READY. Throws when it does not come.
+  /// Starts `ojs-shm-broker` with these flags added and waits for READY. Throws when it does not
+  /// come.
   explicit LiveSegment(std::vector<std::string> broker_flags = {});
 
   SegmentName where() const { return {"test", folder_.path()}; }
@@ -28,7 +30,8 @@ class LiveSegment {
   void start_broker(std::vector<std::string> flags = {});
   /// `ojs-shm WORDS... --name test --dir ...`, to its end.
   Finished cli(const std::vector<std::string>& words, std::string input = {}) const;
-  Process start_cli(const std::vector<std::string>& words, const ProcessOptions& options = {}) const;
+  Process start_cli(const std::vector<std::string>& words,
+                    const ProcessOptions& options = {}) const;
   /// Enqueues with these flags and returns the id. Throws when it is refused.
   std::string enqueue(const std::vector<std::string>& flags) const;
   /// A member of `ojs-shm get ID --json`, as text or JSON; empty when there is none.
@@ -36,16 +39,18 @@ class LiveSegment {
   bool becomes(const std::string& id, std::string_view state) const;
 
  private:
-  std::vector<std::string> with_target(std::string_view name, const std::vector<std::string>& words) const;
+  std::vector<std::string> with_target(std::string_view name,
+                                       const std::vector<std::string>& words) const;
 
   ScratchDirectory folder_;
   std::optional<Process> broker_;
 };
 
-/// Jobs that are not at their end, by one walk over them: the depth is a sum of its own, and a job that comes back between
-/// two sums stands in neither.
+/// Jobs that are not at their end, by one walk over them: the depth is a sum of its own, and a job
+/// that comes back between two sums stands in neither.
 std::uint64_t unfinished(const QueueInfo& queue);
-/// A member of a JSON object as text (a string) or JSON (anything else); "a.b" goes into inner objects.
+/// A member of a JSON object as text (a string) or JSON (anything else); "a.b" goes into inner
+/// objects.
 std::string member(std::string_view object, std::string_view path);
 std::vector<std::string> lines_of(std::string_view text);
 

@@ -22,7 +22,9 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-[[noreturn]] void fail(const char* what) { throw std::system_error(errno, std::generic_category(), what); }
+[[noreturn]] void fail(const char* what) {
+  throw std::system_error(errno, std::generic_category(), what);
+}
 
 void close_fd(int& fd) noexcept {
   if (fd >= 0) ::close(fd);
@@ -53,8 +55,9 @@ std::vector<std::string> merged_environment(const ProcessOptions& options) {
   std::vector<std::string> merged;
   for (char** entry = environ; *entry != nullptr; ++entry) {
     const std::string_view text(*entry);
-    const auto replaced = std::any_of(options.environment.begin(), options.environment.end(),
-                                      [&](const auto& added) { return text.substr(0, text.find('=')) == added.first; });
+    const auto replaced = std::any_of(
+        options.environment.begin(), options.environment.end(),
+        [&](const auto& added) { return text.substr(0, text.find('=')) == added.first; });
     if (!replaced) merged.emplace_back(text);
   }
   for (const auto& [name, value] : options.environment) merged.push_back(name + "=" + value);
@@ -248,19 +251,23 @@ std::string program(std::string_view name) {
   namespace fs = std::filesystem;
   if (const char* dir = std::getenv("OJS_SHM_BIN_DIR"); dir != nullptr)
     return std::string(dir) + "/" + std::string(name);
-  for (fs::path at = fs::read_symlink("/proc/self/exe").parent_path(); at != at.root_path(); at = at.parent_path()) {
+  for (fs::path at = fs::read_symlink("/proc/self/exe").parent_path(); at != at.root_path();
+       at = at.parent_path()) {
     for (const auto& candidate : {at / name, at / "bin" / name}) {
       if (fs::is_regular_file(candidate)) return candidate.string();
     }
   }
-  throw std::runtime_error("no program " + std::string(name) + " near this test; set OJS_SHM_BIN_DIR");
+  throw std::runtime_error("no program " + std::string(name) +
+                           " near this test; set OJS_SHM_BIN_DIR");
 }
 
 ScratchDirectory::ScratchDirectory() {
-  // In memory where it can be: segments are meant to lie there, and a disk would only slow the tests down.
+  // In memory where it can be: segments are meant to lie there, and a disk would only slow the
+  // tests down.
   const bool memory = ::access("/dev/shm", W_OK) == 0;
   std::string pattern =
-      std::string(memory ? "/dev/shm" : std::filesystem::temp_directory_path().c_str()) + "/ojs-shm-test-XXXXXX";
+      std::string(memory ? "/dev/shm" : std::filesystem::temp_directory_path().c_str()) +
+      "/ojs-shm-test-XXXXXX";
   if (::mkdtemp(pattern.data()) == nullptr) fail("mkdtemp");
   path_ = pattern;
 }

@@ -29,9 +29,9 @@ struct Finished {
   std::string out, err;
 };
 
-/// A child process with pipes on stdin, stdout and stderr. Destroying it kills it with SIGKILL, by its own pid, and
-/// reaps it. The kernel kills it as well when the thread that started it ends, so nothing outlives a crashed test.
-/// One thread at a time.
+/// A child process with pipes on stdin, stdout and stderr. Destroying it kills it with SIGKILL, by
+/// its own pid, and reaps it. The kernel kills it as well when the thread that started it ends, so
+/// nothing outlives a crashed test. One thread at a time.
 class Process {
  public:
   /// Throws std::system_error when the program cannot be started.
@@ -49,7 +49,8 @@ class Process {
   void close_input();
   /// The next whole line of stdout without its end; nothing when stdout ended or the bound passed.
   std::optional<std::string> read_line(std::chrono::milliseconds bound = kBound);
-  /// Waits for its end and collects what it wrote; past the bound it is killed and `timed_out` is set.
+  /// Waits for its end and collects what it wrote; past the bound it is killed and `timed_out` is
+  /// set.
   Finished wait(std::chrono::milliseconds bound = kBound);
   /// What it wrote so far to stderr.
   const std::string& err();
@@ -70,7 +71,8 @@ class Process {
 
 /// Starts, waits, returns.
 Finished run(const std::vector<std::string>& argv, const ProcessOptions& options = {});
-/// The path of one of the project's programs: in OJS_SHM_BIN_DIR, else found from where this test program lies.
+/// The path of one of the project's programs: in OJS_SHM_BIN_DIR, else found from where this test
+/// program lies.
 std::string program(std::string_view name);
 
 /// A directory that goes away with everything in it.

@@ -9,7 +9,8 @@
 
 namespace ojs_shm::test {
 
-/// The broker's seat of a segment that is still to be made: nobody ever supervises it, no keeper either, while this is held.
+/// The broker's seat of a segment that is still to be made: nobody ever supervises it, no keeper
+/// either, while this is held.
 inline shm::LockFile take_seat(const SegmentName& where) {
   shm::LockFile seat;
   EXPECT_EQ(seat.open(internal::path_of(where), true, 0660, {}), "");

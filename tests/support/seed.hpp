@@ -11,11 +11,14 @@
 
 namespace ojs_shm::test {
 
-/// Random numbers for one test. The seed is printed, stands with every failure, and OJS_SHM_TEST_SEED=N repeats it.
+/// Random numbers for one test. The seed is printed, stands with every failure, and
+/// OJS_SHM_TEST_SEED=N repeats it.
 class Seeded {
  public:
   Seeded()
-      : seed_(choose()), trace_(__FILE__, __LINE__, "OJS_SHM_TEST_SEED=" + std::to_string(seed_)), numbers_(seed_) {
+      : seed_(choose()),
+        trace_(__FILE__, __LINE__, "OJS_SHM_TEST_SEED=" + std::to_string(seed_)),
+        numbers_(seed_) {
     std::cout << "OJS_SHM_TEST_SEED=" << seed_ << '\n';
   }
 
@@ -32,7 +35,8 @@ class Seeded {
 
  private:
   static std::uint64_t choose() {
-    if (const char* fixed = std::getenv("OJS_SHM_TEST_SEED")) return std::strtoull(fixed, nullptr, 10);
+    if (const char* fixed = std::getenv("OJS_SHM_TEST_SEED"))
+      return std::strtoull(fixed, nullptr, 10);
     return std::random_device{}();
   }
 

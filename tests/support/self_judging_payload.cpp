@@ -20,7 +20,8 @@ constexpr std::uint64_t mix(std::uint64_t x) {
 
 std::uint64_t seed_of(PayloadKey key) { return mix(mix(key.producer) ^ key.sequence); }
 
-/// Each filler byte depends on the key and on its place, so that two halves of two payloads never look like one.
+/// Each filler byte depends on the key and on its place, so that two halves of two payloads never
+/// look like one.
 struct Filler {
   std::uint64_t seed, place = 0, word = 0;
   char next() {
@@ -63,7 +64,8 @@ bool read_number(std::string_view& rest, Number& number) {
 
 }  // namespace
 
-void write_payload(std::string& into, PayloadKey key, std::string_view context, std::size_t filler_bytes) {
+void write_payload(std::string& into, PayloadKey key, std::string_view context,
+                   std::size_t filler_bytes) {
   into += kOpening;
   into += std::to_string(key.producer);
   into += ',';

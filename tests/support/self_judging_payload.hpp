@@ -16,10 +16,11 @@ struct PayloadKey {
   bool operator==(const PayloadKey&) const = default;
 };
 
-/// Appends to `into` a JSON array ["j1",producer,sequence,"hash","filler"] with `filler_bytes` of filler. Everything
-/// follows from the key and from `context` (the queue, say), so a torn, mixed-up or misrouted body gives itself away
-/// without anybody having kept a copy.
-void write_payload(std::string& into, PayloadKey key, std::string_view context, std::size_t filler_bytes);
+/// Appends to `into` a JSON array ["j1",producer,sequence,"hash","filler"] with `filler_bytes` of
+/// filler. Everything follows from the key and from `context` (the queue, say), so a torn, mixed-up
+/// or misrouted body gives itself away without anybody having kept a copy.
+void write_payload(std::string& into, PayloadKey key, std::string_view context,
+                   std::size_t filler_bytes);
 
 /// The key, when every byte is as write_payload() made it for this context; else nothing.
 std::optional<PayloadKey> judge_payload(std::string_view body, std::string_view context);

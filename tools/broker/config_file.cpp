@@ -54,7 +54,8 @@ class Reader {
     if (key.str() == "aging") return read_default_aging(key, node);
     if (key.str() == "limits") return each_in(key, node, &Reader::read_limit);
     if (key.str() == "worker") return each_in(key, node, &Reader::read_worker);
-    if (key.str() == "default_priorities") return each_in(key, node, &Reader::read_default_priority);
+    if (key.str() == "default_priorities")
+      return each_in(key, node, &Reader::read_default_priority);
     for (const Setting& setting : all_settings()) {
       if (setting.name != key.str()) continue;
       if (setting.name == "mode" && is_decimal(node))
@@ -62,7 +63,8 @@ class Reader {
       const auto text = scalar_text(node, setting.name == "mode");
       if (!text) return complain(node.source(), fmt::format("`{}` must be one value", key.str()));
       const Status set = setting.set(settings_, *text);
-      return set ? Status() : complain(node.source(), fmt::format("`{}`: {}", key.str(), set.error().message));
+      return set ? Status()
+                 : complain(node.source(), fmt::format("`{}`: {}", key.str(), set.error().message));
     }
     std::string known = "name, dir, queues, pools, default_priorities, aging, limits, worker";
     for (const Setting& setting : all_settings()) known += fmt::format(", {}", setting.name);
@@ -72,7 +74,8 @@ class Reader {
   /// [queues.NAME] with paused and backpressure, as in the Admin API.
   Status read_queue(const toml::key& key, const toml::node& node) {
     const toml::table* table = node.as_table();
-    if (table == nullptr) return complain(node.source(), fmt::format("queue `{}` must be a table", key.str()));
+    if (table == nullptr)
+      return complain(node.source(), fmt::format("queue `{}` must be a table", key.str()));
     QueueSettings settings;
     for (const auto& [member, value] : *table) {
       Status read;
@@ -81,18 +84,20 @@ class Reader {
         if (!settings.paused) read = complain(value.source(), "`paused` must be true or false");
       } else if (member.str() == "backpressure") {
         read = read_backpressure(value, settings);
-      } else if (member.str() == "aging" || member.str() == "level_weights" || member.str() == "shards" ||
-                 member.str() == "tenant_fairness") {
+      } else if (member.str() == "aging" || member.str() == "level_weights" ||
+                 member.str() == "shards" || member.str() == "tenant_fairness") {
         read = read_order(member, value, settings);
       } else {
-        read = complain(member.source(), fmt::format("unknown key `{}` of a queue; there are paused, backpressure, "
-                                                     "aging, level_weights, shards, tenant_fairness",
-                                                     member.str()));
+        read = complain(member.source(),
+                        fmt::format("unknown key `{}` of a queue; there are paused, backpressure, "
+                                    "aging, level_weights, shards, tenant_fairness",
+                                    member.str()));
       }
       if (!read) return read;
     }
     if (const Status usable = internal::check_queue(key.str(), settings); !usable)
-      return complain(key.source(), fmt::format("queue `{}`: {}", key.str(), usable.error().message));
+      return complain(key.source(),
+                      fmt::format("queue `{}`: {}", key.str(), usable.error().message));
     settings_.queues.emplace_back(key.str(), settings);
     return {};
   }
@@ -112,12 +117,15 @@ class Reader {
   }
 
   /// Names the line of the member that the error is about.
-  Error complain_inside(const toml::node& node, std::string_view subject, std::string_view message) const {
+  Error complain_inside(const toml::node& node, std::string_view subject,
+                        std::string_view message) const {
     const toml::node* at = &node;
     while (!subject.empty()) {
       const std::size_t dot = subject.find('.');
       const toml::table* table = at->as_table();
-      if (const toml::node* member = table == nullptr ? nullptr : table->get(subject.substr(0, dot))) at = member;
+      if (const toml::node* member =
+              table == nullptr ? nullptr : table->get(subject.substr(0, dot)))
+        at = member;
       subject = dot == std::string_view::npos ? std::string_view() : subject.substr(dot + 1);
     }
     return complain(at->source(), message);
@@ -125,7 +133,8 @@ class Reader {
 
   /// [pools.NAME], as in the Admin API.
   Status read_pool(const toml::key& key, const toml::node& node) {
-    if (node.as_table() == nullptr) return complain(node.source(), fmt::format("pool `{}` must be a table", key.str()));
+    if (node.as_table() == nullptr)
+      return complain(node.source(), fmt::format("pool `{}` must be a table", key.str()));
     const auto read = parse_pool_settings(json_of(node));
     if (!read) return complain_inside(node, read.error().subject, read.error().message);
     if (const Status usable = internal::check_pool(key.str(), read.value()); !usable)
@@ -135,7 +144,8 @@ class Reader {
     return {};
   }
 
-  /// What the Admin API reads as JSON has the same form here. A complaint names the line of the member it is about.
+  /// What the Admin API reads as JSON has the same form here. A complaint names the line of the
+  /// member it is about.
   Status read_order(const toml::key& key, const toml::node& node, QueueSettings& settings) {
     const auto read = parse_queue_settings(fmt::format(R"({{"{}":{}}})", key.str(), json_of(node)));
     if (!read) return complain_inside(node, read.error().subject, read.error().message);
@@ -151,11 +161,14 @@ class Reader {
                       QueueSettings& settings) {
     std::ostringstream json;
     value.visit([&json](const auto& scalar) {
-      if constexpr (toml::is_value<decltype(scalar)>) json << toml::json_formatter(toml::array{scalar});
+      if constexpr (toml::is_value<decltype(scalar)>)
+        json << toml::json_formatter(toml::array{scalar});
     });
     std::string text = json.str();
-    text = text.size() > 2 ? text.substr(text.find('[') + 1, text.rfind(']') - text.find('[') - 1) : "null";
-    const auto read = parse_queue_settings(fmt::format(R"({{"{}":{{"{}":{}}}}})", object, member.str(), text));
+    text = text.size() > 2 ? text.substr(text.find('[') + 1, text.rfind(']') - text.find('[') - 1)
+                           : "null";
+    const auto read =
+        parse_queue_settings(fmt::format(R"({{"{}":{{"{}":{}}}}})", object, member.str(), text));
     if (!read) return complain(value.source(), read.error().message);
     if (read->strategy) settings.strategy = read->strategy;
     if (read->warning_threshold) settings.warning_threshold = read->warning_threshold;
@@ -173,16 +186,18 @@ class Reader {
   /// [limits."KEY"], as `rate_limit` of a job without the key.
   Status read_limit(const toml::key& key, const toml::node& node) {
     const toml::table* table = node.as_table();
-    if (table == nullptr) return complain(node.source(), fmt::format("limit `{}` must be a table", key.str()));
+    if (table == nullptr)
+      return complain(node.source(), fmt::format("limit `{}` must be a table", key.str()));
     std::ostringstream json;
     json << toml::json_formatter(*table);
     const auto read = parse_limit(json.str(), true);
     if (!read) {
       const std::string& subject = read.error().subject;
       const std::size_t dot = subject.find('.');
-      const toml::node* member = dot == std::string::npos
-                                     ? nullptr
-                                     : table->get(subject.substr(dot + 1, subject.find('.', dot + 1) - dot - 1));
+      const toml::node* member =
+          dot == std::string::npos
+              ? nullptr
+              : table->get(subject.substr(dot + 1, subject.find('.', dot + 1) - dot - 1));
       return complain(member == nullptr ? node.source() : member->source(), read.error().message);
     }
     if (const Status usable = internal::check_limit(key.str(), read->limit, true); !usable)
@@ -200,15 +215,17 @@ class Reader {
     } else if (key.str() == "priority_age_rate" || key.str() == "priority_age_cap") {
       const auto number = node.value_exact<std::int64_t>();
       if (!number || *number < 0 || *number > 255)
-        return complain(node.source(), fmt::format("`{}` must be a number from 0 to 255", key.str()));
+        return complain(node.source(),
+                        fmt::format("`{}` must be a number from 0 to 255", key.str()));
       if (key.str() == "priority_age_rate")
         worker.rate = static_cast<std::uint32_t>(*number);
       else
         worker.cap = *number;
     } else {
-      return complain(key.source(), fmt::format("unknown key `{}` of worker; there are priority_aging, "
-                                                "priority_age_rate, priority_age_cap",
-                                                key.str()));
+      return complain(key.source(),
+                      fmt::format("unknown key `{}` of worker; there are priority_aging, "
+                                  "priority_age_rate, priority_age_cap",
+                                  key.str()));
     }
     return {};
   }
@@ -228,39 +245,48 @@ class Reader {
         read = read_bytes(member, value, settings.tenant_max_size_bytes);
       } else if (member.str() == "tenant_bounds") {
         read = read_tenant_bounds(value, settings.tenant_bounds.emplace());
-      } else if (member.str() == "strategy" || member.str() == "warning_threshold" || member.str() == "drop") {
+      } else if (member.str() == "strategy" || member.str() == "warning_threshold" ||
+                 member.str() == "drop") {
         read = read_as_json("backpressure", member, value, settings);
       } else {
-        read = complain(member.source(),
-                        fmt::format("unknown key `{}` of backpressure; there are max_depth, max_size_bytes, strategy, "
-                                    "warning_threshold, drop, tenant_max_depth, tenant_max_size_bytes, tenant_bounds",
-                                    member.str()));
+        read = complain(
+            member.source(),
+            fmt::format(
+                "unknown key `{}` of backpressure; there are max_depth, max_size_bytes, strategy, "
+                "warning_threshold, drop, tenant_max_depth, tenant_max_size_bytes, tenant_bounds",
+                member.str()));
       }
       if (!read) return read;
     }
     return {};
   }
 
-  Status read_jobs(const toml::key& key, const toml::node& node, std::optional<std::uint64_t>& jobs) {
+  Status read_jobs(const toml::key& key, const toml::node& node,
+                   std::optional<std::uint64_t>& jobs) {
     const auto number = node.value_exact<std::int64_t>();
     if (!number || *number < 0)
-      return complain(node.source(), fmt::format("`{}` must be a number of jobs; 0: unbounded", key.str()));
+      return complain(node.source(),
+                      fmt::format("`{}` must be a number of jobs; 0: unbounded", key.str()));
     jobs = static_cast<std::uint64_t>(*number);
     return {};
   }
-  Status read_bytes(const toml::key& key, const toml::node& node, std::optional<std::uint64_t>& read) {
+  Status read_bytes(const toml::key& key, const toml::node& node,
+                    std::optional<std::uint64_t>& read) {
     const auto bytes = shell::parse_bytes(scalar_text(node, false).value_or(""));
-    if (!bytes) return complain(node.source(), fmt::format("`{}`: {}", key.str(), bytes.error().message));
+    if (!bytes)
+      return complain(node.source(), fmt::format("`{}`: {}", key.str(), bytes.error().message));
     read = bytes.value();
     return {};
   }
   Status read_tenant_bounds(const toml::node& node, std::vector<TenantBound>& bounds) {
     const toml::table* tenants = node.as_table();
-    if (tenants == nullptr) return complain(node.source(), "`tenant_bounds` must be a table of tenants");
+    if (tenants == nullptr)
+      return complain(node.source(), "`tenant_bounds` must be a table of tenants");
     for (const auto& [tenant, value] : *tenants) {
       const toml::table* table = value.as_table();
       if (table == nullptr)
-        return complain(value.source(), fmt::format("the bounds of tenant `{}` must be a table", tenant.str()));
+        return complain(value.source(),
+                        fmt::format("the bounds of tenant `{}` must be a table", tenant.str()));
       TenantBound& bound = bounds.emplace_back();
       bound.tenant = tenant.str();
       for (const auto& [member, amount] : *table) {
@@ -270,9 +296,10 @@ class Reader {
         else if (member.str() == "max_size_bytes")
           read = read_bytes(member, amount, bound.max_size_bytes);
         else
-          read = complain(member.source(), fmt::format("unknown key `{}` of a tenant's bounds; there are max_depth, "
-                                                       "max_size_bytes",
-                                                       member.str()));
+          read = complain(member.source(),
+                          fmt::format("unknown key `{}` of a tenant's bounds; there are max_depth, "
+                                      "max_size_bytes",
+                                      member.str()));
         if (!read) return read;
       }
     }
@@ -280,9 +307,11 @@ class Reader {
   }
 
   Status read_default_priority(const toml::key& key, const toml::node& node) {
-    const auto text = node.is_integer() || node.is_string() ? scalar_text(node, false) : std::nullopt;
+    const auto text =
+        node.is_integer() || node.is_string() ? scalar_text(node, false) : std::nullopt;
     if (!text)
-      return complain(node.source(), fmt::format("the priority of `{}` must be a number or a name", key.str()));
+      return complain(node.source(),
+                      fmt::format("the priority of `{}` must be a number or a name", key.str()));
     if (const Status usable = internal::check_type(key.str()); !usable)
       return complain(key.source(), fmt::format("`{}`: {}", key.str(), usable.error().message));
     settings_.default_priorities.push_back(
@@ -293,7 +322,8 @@ class Reader {
   Status each_in(const toml::key& key, const toml::node& node,
                  Status (Reader::*read_one)(const toml::key&, const toml::node&)) {
     const toml::table* table = node.as_table();
-    if (table == nullptr) return complain(node.source(), fmt::format("`{}` must be a table", key.str()));
+    if (table == nullptr)
+      return complain(node.source(), fmt::format("`{}` must be a table", key.str()));
     for (const auto& [member, value] : *table) {
       const Status done = (this->*read_one)(member, value);
       if (!done) return done;

@@ -29,30 +29,38 @@ struct Given {
 };
 
 std::string footer() {
-  return "\nSIGTERM and SIGINT stop the broker. A segment with unfinished jobs or dead letters is kept, and the next\n"
-         "broker of its name goes on with them; an empty one is removed, unless --keep is given or other processes "
+  return "\nSIGTERM and SIGINT stop the broker. A segment with unfinished jobs or dead letters is "
+         "kept, and the next\n"
+         "broker of its name goes on with them; an empty one is removed, unless --keep is given or "
+         "other processes "
          "are\n"
-         "attached; --remove removes it whatever it holds. SIGHUP reads the configuration again and ends nothing.\n"
+         "attached; --remove removes it whatever it holds. SIGHUP reads the configuration again "
+         "and ends nothing.\n"
          "Jobs go on between producers and workers while no broker runs.\n\n"
          "FILE\n"
          "  The same names with _ for -, then tables:\n"
          "    max_queues = 16\n"
-         "    [queues.mail]              # paused, backpressure, aging, level_weights, shards, tenant_fairness\n"
+         "    [queues.mail]              # paused, backpressure, aging, level_weights, shards, "
+         "tenant_fairness\n"
          "    backpressure = { max_depth = 10000, max_size_bytes = \"8M\" }\n"
          "    level_weights = { critical = 5, \"*\" = 1 }\n"
          "    shards = 1\n"
-         "    [aging]                    # of queues without their own: enabled, preset, interval, rate, cap or floor\n"
+         "    [aging]                    # of queues without their own: enabled, preset, interval, "
+         "rate, cap or floor\n"
          "    enabled = false\n"
-         "    [worker]                   # the same in the words of qo: priority_aging, priority_age_rate,\n"
+         "    [worker]                   # the same in the words of qo: priority_aging, "
+         "priority_age_rate,\n"
          "    priority_aging = false     # priority_age_cap\n"
-         "    [pools.web]                # queues, strategy, weights, concurrency, isolated, starvation_prevention\n"
+         "    [pools.web]                # queues, strategy, weights, concurrency, isolated, "
+         "starvation_prevention\n"
          "    queues = [\"mail\"]\n"
          "    [limits.\"queue:mail\"]      # concurrency, rate, throttle\n"
          "    concurrency = 20\n"
          "    [default_priorities]\n"
          "    \"email.send\" = \"high\"\n"
          "  See docs/operations.md for all of their members.\n\n" +
-         shell::exit_code_help() + "\nEXAMPLE\n  ojs-shm-broker --name mail --size 64M --config mail.toml\n";
+         shell::exit_code_help() +
+         "\nEXAMPLE\n  ojs-shm-broker --name mail --size 64M --config mail.toml\n";
 }
 
 /// A program whose answer got lost has not succeeded.
@@ -64,7 +72,8 @@ int finish(int exit_code) {
 
 int run(int argc, char** argv) {
   CLI::App app(
-      "Makes a shared-memory segment for Open Job Spec jobs and supervises it: timers, retries, leases, and\n"
+      "Makes a shared-memory segment for Open Job Spec jobs and supervises it: timers, retries, "
+      "leases, and\n"
       "repair after processes that died. Prints READY name=N on stdout when programs may attach.",
       "ojs-shm-broker");
   app.set_version_flag("-V,--version", shell::version_text("ojs-shm-broker"),
@@ -74,7 +83,8 @@ int run(int argc, char** argv) {
   auto* name = shell::add_target_options(app, where);
   auto* dir = app.get_option("--dir");
   std::string config;
-  app.add_option("--config", config, "A TOML file with the same settings; flags win over it")->type_name("F.toml");
+  app.add_option("--config", config, "A TOML file with the same settings; flags win over it")
+      ->type_name("F.toml");
   std::deque<Given> flags;
   for (const auto& setting : broker::all_settings()) {
     Given& given = flags.emplace_back();
@@ -103,13 +113,17 @@ int run(int argc, char** argv) {
     if (!config.empty()) shell::must(broker::read_config_file(config, settings));
     if (name->count() != 0) settings.where.name = where.name;
     if (dir->count() != 0) settings.where.dir = where.dir;
-    for (const Given& given : flags)  // one of these two in the file, the other as a flag: the flag wins
-      if (given.option->count() != 0 && (given.setting->name == "keep" || given.setting->name == "remove"))
+    // one of these two in the file, the other as a flag: the flag wins
+    for (const Given& given : flags)
+      if (given.option->count() != 0 &&
+          (given.setting->name == "keep" || given.setting->name == "remove"))
         settings.keep = settings.remove = false;
     for (const Given& given : flags) {
       if (given.option->count() == 0) continue;
       const Status set = given.setting->set(settings, given.text);
-      if (!set) shell::refuse(set.code(), fmt::format("{}: {}", broker::flag_of(*given.setting), set.error().message));
+      if (!set)
+        shell::refuse(set.code(),
+                      fmt::format("{}: {}", broker::flag_of(*given.setting), set.error().message));
     }
     return settings;
   }));

@@ -5,8 +5,9 @@
 
 namespace ojs_shm::broker {
 
-/// What the file says of the order within queues, once the convention is known and before a segment is made: puts what
-/// [worker] says into `aging`, and refuses with file and line what no segment of that convention takes. Errors: kInvalid.
+/// What the file says of the order within queues, once the convention is known and before a segment
+/// is made: puts what [worker] says into `aging`, and refuses with file and line what no segment of
+/// that convention takes. Errors: kInvalid.
 Status settle_order(Settings& settings);
 
 }  // namespace ojs_shm::broker

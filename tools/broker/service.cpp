@@ -31,11 +31,13 @@ using shell::must;
 using Priorities = std::vector<std::pair<std::string, std::int64_t>>;
 
 Priorities default_priorities(const Settings& settings) {
-  const auto convention = engine::convention_by_name(settings.options.convention).value_or(engine::Convention::kOjs);
+  const auto convention =
+      engine::convention_by_name(settings.options.convention).value_or(engine::Convention::kOjs);
   Priorities priorities;
   for (const auto& [type, text, place] : settings.default_priorities) {
     const auto priority = internal::priority_of_text(convention, text);
-    if (!priority) shell::refuse(priority.code(), fmt::format("{}: {}", place, priority.error().message));
+    if (!priority)
+      shell::refuse(priority.code(), fmt::format("{}: {}", place, priority.error().message));
     priorities.emplace_back(type, priority.value());
   }
   return priorities;
@@ -45,11 +47,15 @@ void apply(const Segment& segment, const Settings& settings, const Priorities& p
   Admin admin = must(Admin::attach(segment));
   // What only the segment knows may be in the way: its room, what it was set to before.
   const auto taken = [&settings](const std::string& name, const Status& set) {
-    if (!set) shell::refuse(set.code(), fmt::format("{}: {}", settings.places.of(name), set.error().message));
+    if (!set)
+      shell::refuse(set.code(),
+                    fmt::format("{}: {}", settings.places.of(name), set.error().message));
   };
   if (settings.aging)
-    taken(settings.places.knows("aging") ? "aging" : "worker", admin.set_default_aging(*settings.aging));
-  for (const auto& [name, queue] : settings.queues) taken("queues." + name, admin.set_queue(name, queue));
+    taken(settings.places.knows("aging") ? "aging" : "worker",
+          admin.set_default_aging(*settings.aging));
+  for (const auto& [name, queue] : settings.queues)
+    taken("queues." + name, admin.set_queue(name, queue));
   for (const auto& [name, pool] : settings.pools) must(admin.set_pool(name, pool));
   for (const auto& [key, limit] : settings.limits) must(admin.set_limit(key, limit));
   if (settings.strict_envelopes) must(admin.set_strict_envelopes(*settings.strict_envelopes));
@@ -57,15 +63,18 @@ void apply(const Segment& segment, const Settings& settings, const Priorities& p
   for (const auto& [type, priority] : priorities) must(admin.set_default_priority(type, priority));
 }
 
-/// An unbounded queue fills the whole segment when its workers are away, and then every other queue is refused too.
+/// An unbounded queue fills the whole segment when its workers are away, and then every other queue
+/// is refused too.
 void warn_of_unbounded_queues(const Observer& observer) {
   std::vector<std::string> unbounded;
   for (const QueueInfo& queue : observer.queues()) {
     if (queue.max_depth == 0 && queue.max_size_bytes == 0) unbounded.push_back(queue.name);
   }
   unbounded.emplace_back("every queue made later");
-  spdlog::warn("unbounded: {}; `ojs-shm queue set NAME --max-depth N` or [queues.NAME.backpressure] bounds one",
-               fmt::join(unbounded, ", "));
+  spdlog::warn(
+      "unbounded: {}; `ojs-shm queue set NAME --max-depth N` or [queues.NAME.backpressure] bounds "
+      "one",
+      fmt::join(unbounded, ", "));
 }
 
 /// An existing segment has its own convention and mode where none was chosen.
@@ -92,15 +101,19 @@ void remove_unless_wanted(const Settings& settings, const Broker& broker) {
     spdlog::info("stopped; segment {} is kept (--keep)", name);
     return;
   }
-  const Status removed = remove_segment(broker.segment(), settings.remove ? Removal::kWithJobs : Removal::kUnused);
+  const Status removed =
+      remove_segment(broker.segment(), settings.remove ? Removal::kWithJobs : Removal::kUnused);
   if (removed) {
-    spdlog::info("stopped; segment {} is removed{}", name, settings.remove ? " with all that it held (--remove)" : "");
+    spdlog::info("stopped; segment {} is removed{}", name,
+                 settings.remove ? " with all that it held (--remove)" : "");
   } else if (removed.code() == Code::kWrongState) {
     spdlog::warn("stopped; the segment is kept: {}; the next broker of this name goes on with them",
                  removed.error().message);
   } else if (removed.code() == Code::kInUse) {
-    spdlog::warn("stopped; segment {} stays, because other processes are attached to it; `ojs-shm rm {}` removes it",
-                 name, name);
+    spdlog::warn(
+        "stopped; segment {} stays, because other processes are attached to it; `ojs-shm rm {}` "
+        "removes it",
+        name, name);
   } else if (removed.code() == Code::kNotFound) {
     spdlog::warn("stopped; segment {} was removed by another process meanwhile", name);
   } else {
@@ -110,7 +123,8 @@ void remove_unless_wanted(const Settings& settings, const Broker& broker) {
 
 void say_ready(const std::string& name) {
   fmt::print("READY name={}\n", name);
-  if (std::fflush(stdout) != 0) spdlog::warn("READY could not be written to stdout: {}", std::strerror(errno));
+  if (std::fflush(stdout) != 0)
+    spdlog::warn("READY could not be written to stdout: {}", std::strerror(errno));
 }
 
 /// What the broker was asked for last; a SIGHUP may change it while it serves.
@@ -131,16 +145,18 @@ class CurrentSettings {
   Settings settings_;
 };
 
-/// Reads everything anew. A file that is wrong changes nothing; a value that the segment refuses leaves those before it set.
-void reload(const Broker& broker, const ReadSettings& read, CurrentSettings& current, const std::string& origin) {
+/// Reads everything anew. A file that is wrong changes nothing; a value that the segment refuses
+/// leaves those before it set.
+void reload(const Broker& broker, const ReadSettings& read, CurrentSettings& current,
+            const std::string& origin) {
   const Settings before = current.get();
   notify_service_manager("RELOADING=1");
   bool checked = false;
   try {
     Settings settings = read();
     if (settings.where.name != before.where.name || settings.where.dir != before.where.dir)
-      spdlog::warn("the segment's name and directory are chosen at the start: they stay {} and {}", before.where.name,
-                   before.where.dir);
+      spdlog::warn("the segment's name and directory are chosen at the start: they stay {} and {}",
+                   before.where.name, before.where.dir);
     settings.where = before.where;
     take_over_from_existing(settings);
     must(settle_order(settings));
@@ -153,20 +169,22 @@ void reload(const Broker& broker, const ReadSettings& read, CurrentSettings& cur
     current.set(std::move(settings));
     spdlog::info("{}: the configuration was read again and is in force", origin);
   } catch (const shell::Refusal& refusal) {
-    spdlog::error(
-        "{}: {}; {}", origin, refusal.error.message,
-        checked ? "what stands before it is in force, the rest is as it was" : "all settings stay as they were");
+    spdlog::error("{}: {}; {}", origin, refusal.error.message,
+                  checked ? "what stands before it is in force, the rest is as it was"
+                          : "all settings stay as they were");
   }
   notify_service_manager("READY=1");
 }
 
-void serve_until_stopped(const ReadSettings& read, CurrentSettings& current, const Priorities& priorities) {
+void serve_until_stopped(const ReadSettings& read, CurrentSettings& current,
+                         const Priorities& priorities) {
   const Settings settings = current.get();
   Broker broker = must(Broker::start(settings.where, settings.options));
   const Observer observer = must(Observer::attach(broker.segment()));
   const SegmentInfo info = observer.segment_info();
-  spdlog::info("{} {}: {}, room for {} jobs, convention {}, format {}", broker.resumed() ? "resumed" : "created",
-               info.path, shell::bytes_text(info.size_bytes), info.slots, info.convention, info.format);
+  spdlog::info("{} {}: {}, room for {} jobs, convention {}, format {}",
+               broker.resumed() ? "resumed" : "created", info.path,
+               shell::bytes_text(info.size_bytes), info.slots, info.convention, info.format);
   if (broker.resumed()) {
     spdlog::info("found: {}", broker.resume_report());
     if (const std::string kept = broker.kept_options(settings.options); !kept.empty())
@@ -175,7 +193,8 @@ void serve_until_stopped(const ReadSettings& read, CurrentSettings& current, con
   try {
     apply(broker.segment(), settings, priorities);
   } catch (const shell::Refusal&) {
-    // A segment made for settings that turned out to be wrong would stand in the way of the next attempt.
+    // A segment made for settings that turned out to be wrong would stand in the way of the next
+    // attempt.
     if (!broker.resumed()) [[maybe_unused]]
       const Status removed = remove_segment(broker.segment());
     throw;
@@ -189,7 +208,8 @@ void serve_until_stopped(const ReadSettings& read, CurrentSettings& current, con
       broker.stop();
     });
     say_ready(settings.where.name);
-    notify_service_manager(fmt::format("READY=1\nMAINPID={}\nSTATUS=serving {}", ::getpid(), info.path));
+    notify_service_manager(
+        fmt::format("READY=1\nMAINPID={}\nSTATUS=serving {}", ::getpid(), info.path));
     must(broker.run([](std::string_view line) { spdlog::info("{}", line); }));
   }
   notify_service_manager("STOPPING=1");

@@ -21,8 +21,8 @@ template <class Value, class Target>
 Status put(Result<Value> parsed, Target& target) {
   if (!parsed) return parsed.error();
   if (parsed.value() > std::numeric_limits<Target>::max())
-    return invalid(
-        fmt::format("{} is too large: the maximum is {}", parsed.value(), std::numeric_limits<Target>::max()));
+    return invalid(fmt::format("{} is too large: the maximum is {}", parsed.value(),
+                               std::numeric_limits<Target>::max()));
   target = static_cast<Target>(parsed.value());
   return {};
 }
@@ -42,7 +42,8 @@ Result<std::uint64_t> positive(Result<std::uint64_t> parsed, std::uint64_t most)
   return parsed;
 }
 
-Status one_of(std::string_view text, std::initializer_list<std::string_view> allowed, std::string& target) {
+Status one_of(std::string_view text, std::initializer_list<std::string_view> allowed,
+              std::string& target) {
   if (std::find(allowed.begin(), allowed.end(), text) == allowed.end()) {
     return invalid(fmt::format("\"{}\" is none of {}", text, fmt::join(allowed, ", ")));
   }
@@ -60,7 +61,8 @@ Status yes_or_no(std::string_view text, bool& target) {
 Status keep_or_remove() { return invalid("keep and remove contradict each other; choose one"); }
 
 constexpr Setting kSettings[] = {
-    {"size", "BYTES", "Size of the segment, such as 64M; unset: what the rest needs, 60 MiB with all defaults",
+    {"size", "BYTES",
+     "Size of the segment, such as 64M; unset: what the rest needs, 60 MiB with all defaults",
      [](Settings& s, std::string_view text) {
        return put(positive(shell::parse_bytes(text), engine::kMostBytes), s.options.size_bytes);
      }},
@@ -84,7 +86,8 @@ constexpr Setting kSettings[] = {
      [](Settings& s, std::string_view text) {
        return put(positive(parse_count(text), engine::kMostHandles), s.options.max_handles);
      }},
-    {"convention", "NAME", "What a priority number means: ojs, ojs-core or qo (ojs); an existing segment's must match",
+    {"convention", "NAME",
+     "What a priority number means: ojs, ojs-core or qo (ojs); an existing segment's must match",
      [](Settings& s, std::string_view text) {
        s.convention_given = true;
        return one_of(text, {"ojs", "ojs-core", "qo"}, s.options.convention);
@@ -99,9 +102,14 @@ constexpr Setting kSettings[] = {
        s.options.group = text;
        return Status();
      }},
-    {"retention", "TIME", "Drop finished jobs after this time, such as 1h or PT1H (kept until their room is needed)",
-     [](Settings& s, std::string_view text) { return put(shell::parse_duration_ms(text), s.options.retention_ms); }},
-    {"keep", "", "Keep the segment when the broker stops, also when no unfinished job and no dead letter is in it",
+    {"retention", "TIME",
+     "Drop finished jobs after this time, such as 1h or PT1H (kept until their room is needed)",
+     [](Settings& s, std::string_view text) {
+       return put(shell::parse_duration_ms(text), s.options.retention_ms);
+     }},
+    {"keep", "",
+     "Keep the segment when the broker stops, also when no unfinished job and no dead letter is in "
+     "it",
      [](Settings& s, std::string_view text) {
        const Status known = yes_or_no(text, s.keep);
        return known && s.keep && s.remove ? keep_or_remove() : known;
@@ -111,10 +119,15 @@ constexpr Setting kSettings[] = {
        const Status known = yes_or_no(text, s.remove);
        return known && s.keep && s.remove ? keep_or_remove() : known;
      }},
-    {"events", "", "Let every handle tell what it does, for `ojs-shm events` (as the segment has it; at first not)",
+    {"events", "",
+     "Let every handle tell what it does, for `ojs-shm events` (as the segment has it; at first "
+     "not)",
      [](Settings& s, std::string_view text) { return yes_or_no(text, s.events.emplace()); }},
-    {"strict_envelopes", "", "Refuse envelopes with members that mean nothing (as the segment has it; at first not)",
-     [](Settings& s, std::string_view text) { return yes_or_no(text, s.strict_envelopes.emplace()); }},
+    {"strict_envelopes", "",
+     "Refuse envelopes with members that mean nothing (as the segment has it; at first not)",
+     [](Settings& s, std::string_view text) {
+       return yes_or_no(text, s.strict_envelopes.emplace());
+     }},
     {"log_level", "LEVEL", "debug, info, warn or error (info)",
      [](Settings& s, std::string_view text) {
        return one_of(text, {"debug", "info", "warn", "error"}, s.log_level);
@@ -127,7 +140,8 @@ std::string Places::of(std::string_view name) const {
   if (const auto found = by_name.find(name); found != by_name.end()) return found->second;
   if (name.ends_with(".limit"))  // the file has other words for it
     for (const char* word : {"cap", "floor"})
-      if (const auto found = by_name.find(std::string(name.substr(0, name.size() - 5)) + word); found != by_name.end())
+      if (const auto found = by_name.find(std::string(name.substr(0, name.size() - 5)) + word);
+          found != by_name.end())
         return found->second;
   const std::size_t dot = name.rfind('.');
   return dot == std::string_view::npos ? std::string() : of(name.substr(0, dot));

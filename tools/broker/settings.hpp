@@ -14,12 +14,14 @@
 
 namespace ojs_shm::broker {
 
-/// A priority as it was written, and where; what it means depends on the convention, which a flag may choose.
+/// A priority as it was written, and where; what it means depends on the convention, which a flag
+/// may choose.
 struct DefaultPriority {
   std::string type, text, place;
 };
 
-/// Where the members of a file stand, by their names from the top: "queues.mail.aging" stands in "broker.toml:7".
+/// Where the members of a file stand, by their names from the top: "queues.mail.aging" stands in
+/// "broker.toml:7".
 struct Places {
   std::map<std::string, std::string, std::less<>> by_name;
 

@@ -23,7 +23,8 @@ sigset_t held_signals() {
   return held;
 }
 
-/// " (bash)", or nothing when the process is gone or hidden. Bytes that a terminal would obey become `?`.
+/// " (bash)", or nothing when the process is gone or hidden. Bytes that a terminal would obey
+/// become `?`.
 std::string name_of_process(pid_t pid) {
   std::ifstream file("/proc/" + std::to_string(pid) + "/comm");
   std::string name;

@@ -48,7 +48,8 @@ int audit(const Request& request, const AuditOptions& options) {
   }
   if (!table.empty()) table.print();
   if (violations.empty()) return shell::kExitOk;
-  if (!request.json) shell::say("{} violations; docs/invariants.md explains the numbers\n", violations.size());
+  if (!request.json)
+    shell::say("{} violations; docs/invariants.md explains the numbers\n", violations.size());
   return shell::kExitFailed;
 }
 
@@ -56,9 +57,11 @@ int audit(const Request& request, const AuditOptions& options) {
 
 void add_audit_command(CLI::App& app, Request& request) {
   const auto [command, options] = add_command<AuditOptions>(
-      app, request, "audit", "Walk the whole segment and list every violated invariant; status 1 when there is one",
+      app, request, "audit",
+      "Walk the whole segment and list every violated invariant; status 1 when there is one",
       &audit);
-  command->add_flag("--mend", options->mend, "Repair after dead processes and mend what can be mended first");
+  command->add_flag("--mend", options->mend,
+                    "Repair after dead processes and mend what can be mended first");
 }
 
 }  // namespace ojs_shm::cli

@@ -33,8 +33,8 @@ bool confirmed(std::uint64_t jobs, const BulkWords& words) {
 
 }  // namespace
 
-int run_bulk(const Request& request, Admin& admin, BulkAction action, const JobFilter& filter, const BulkWords& words,
-             bool yes) {
+int run_bulk(const Request& request, Admin& admin, BulkAction action, const JobFilter& filter,
+             const BulkWords& words, bool yes) {
   std::optional<ProgressBar> bar;
   bool refused = false;
   const auto progress = [&](const BulkReport& report) {
@@ -42,7 +42,9 @@ int run_bulk(const Request& request, Admin& admin, BulkAction action, const JobF
       refused = report.matched != 0 && !yes && !confirmed(report.matched, words);
       bar.emplace(report.matched);
     }
-    if (!refused) bar->draw(report.done + report.skipped, fmt::format("{} {}", report.done, words.participle), false);
+    if (!refused)
+      bar->draw(report.done + report.skipped, fmt::format("{} {}", report.done, words.participle),
+                false);
     return !refused;
   };
   const BulkReport report = shell::must(admin.bulk(action, filter, progress));
@@ -54,8 +56,9 @@ int run_bulk(const Request& request, Admin& admin, BulkAction action, const JobF
       count(writer, "skipped", report.skipped);
     }));
   } else {
-    print_line(fmt::format("{} {}{}", counted(report.done, words.noun), words.participle,
-                           report.skipped == 0 ? "" : fmt::format(", {} changed meanwhile", report.skipped)));
+    print_line(fmt::format(
+        "{} {}{}", counted(report.done, words.noun), words.participle,
+        report.skipped == 0 ? "" : fmt::format(", {} changed meanwhile", report.skipped)));
   }
   return refused ? shell::kExitFailed : shell::kExitOk;
 }

@@ -14,9 +14,10 @@ struct BulkWords {
   std::string_view verb, participle, noun = "job";
 };
 
-/// Asks on a terminal, unless `yes`; acts on every job of the filter; prints how many. Elsewhere it does not ask. Returns an
-/// exit code: 0, also when there was none; 1 when the question was answered with no.
-int run_bulk(const Request& request, Admin& admin, BulkAction action, const JobFilter& filter, const BulkWords& words,
-             bool yes);
+/// Asks on a terminal, unless `yes`; acts on every job of the filter; prints how many. Elsewhere it
+/// does not ask. Returns an exit code: 0, also when there was none; 1 when the question was
+/// answered with no.
+int run_bulk(const Request& request, Admin& admin, BulkAction action, const JobFilter& filter,
+             const BulkWords& words, bool yes);
 
 }  // namespace ojs_shm::cli

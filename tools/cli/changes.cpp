@@ -30,20 +30,23 @@ struct IdsOptions {
 /// Ids, or what flags choose: never both, never all by an oversight.
 bool by_filter(const IdsOptions& options) {
   if (options.filter.chosen() != options.ids.empty())
-    shell::refuse(Code::kInvalid,
-                  "give job ids, or choose jobs by --queue, --type, --state, --tenant, --priority or "
-                  "--older-than");
+    shell::refuse(
+        Code::kInvalid,
+        "give job ids, or choose jobs by --queue, --type, --state, --tenant, --priority or "
+        "--older-than");
   return options.ids.empty();
 }
 
-int for_all(const Request& request, const IdsOptions& options, BulkAction action, const BulkWords& words) {
+int for_all(const Request& request, const IdsOptions& options, BulkAction action,
+            const BulkWords& words) {
   Admin admin = must(Admin::attach(request.where));
   const JobFilter filter = filter_of(options.filter, must(Observer::attach(admin.segment())));
   return run_bulk(request, admin, action, filter, words, options.yes);
 }
 
 int cancel(const Request& request, const IdsOptions& options) {
-  if (by_filter(options)) return for_all(request, options, BulkAction::kCancel, {"cancel", "cancelled"});
+  if (by_filter(options))
+    return for_all(request, options, BulkAction::kCancel, {"cancel", "cancelled"});
   Producer producer = must(Producer::attach(request.where));
   return for_each_id(options.ids, request.json, [&](const std::string& id) -> Status {
     const auto job = producer.cancel(id);
@@ -58,18 +61,21 @@ int activate(const Request& request, const IdsOptions& options) {
   return for_each_id(options.ids, request.json, [&](const std::string& id) -> Status {
     const Status activated = producer.activate(id);
     if (!activated) return activated;
-    request.json ? print_line(print_job(must(producer.get(id)))) : shell::inform("{} available", id);
+    request.json ? print_line(print_job(must(producer.get(id))))
+                 : shell::inform("{} available", id);
     return {};
   });
 }
 
 int promote(const Request& request, const IdsOptions& options) {
-  if (by_filter(options)) return for_all(request, options, BulkAction::kPromote, {"promote", "promoted"});
+  if (by_filter(options))
+    return for_all(request, options, BulkAction::kPromote, {"promote", "promoted"});
   Producer producer = must(Producer::attach(request.where));
   return for_each_id(options.ids, request.json, [&](const std::string& id) -> Status {
     const Status promoted = producer.promote(id);
     if (!promoted) return promoted;
-    request.json ? print_line(print_job(must(producer.get(id)))) : shell::inform("{} available", id);
+    request.json ? print_line(print_job(must(producer.get(id))))
+                 : shell::inform("{} available", id);
     return {};
   });
 }
@@ -97,31 +103,36 @@ int reprioritize(const Request& request, const ReprioritizeOptions& options) {
 
 void add_choice(CLI::App& command, IdsOptions& options) {
   add_filter(command, options.filter);
-  command.add_option("--state", options.filter.state, "Only in this state, such as scheduled")->type_name("S");
+  command.add_option("--state", options.filter.state, "Only in this state, such as scheduled")
+      ->type_name("S");
   command.add_flag("-y,--yes", options.yes, "Do not ask");
 }
 
 }  // namespace
 
 void add_change_commands(CLI::App& app, Request& request) {
-  const auto [stop, stop_options] = add_command<IdsOptions>(
-      app, request, "cancel",
-      "Cancel jobs, by their ids or all that flags choose; the command of an active one gets SIGTERM from its worker",
-      &cancel);
+  const auto [stop, stop_options] =
+      add_command<IdsOptions>(app, request, "cancel",
+                              "Cancel jobs, by their ids or all that flags choose; the command of "
+                              "an active one gets SIGTERM from its worker",
+                              &cancel);
   stop->add_option("ID", stop_options->ids, "The jobs");
   add_choice(*stop, *stop_options);
 
   const auto [now, now_options] = add_command<IdsOptions>(
-      app, request, "promote", "Run scheduled and retryable jobs now: they become available before their time",
-      &promote);
+      app, request, "promote",
+      "Run scheduled and retryable jobs now: they become available before their time", &promote);
   now->add_option("ID", now_options->ids, "The jobs");
   add_choice(*now, *now_options);
 
   const auto [move, move_options] = add_command<ReprioritizeOptions>(
-      app, request, "reprioritize", "Change the priority of an available or scheduled job; prints the old and the new",
+      app, request, "reprioritize",
+      "Change the priority of an available or scheduled job; prints the old and the new",
       &reprioritize);
   move->add_option("ID", move_options->id, "The job")->required();
-  move->add_option("PRIORITY", move_options->priority, "A number or a name of the segment's convention")->required();
+  move->add_option("PRIORITY", move_options->priority,
+                   "A number or a name of the segment's convention")
+      ->required();
 
   const auto [release, release_options] =
       add_command<IdsOptions>(app, request, "activate", "Make pending jobs available", &activate);

@@ -13,11 +13,13 @@ namespace ojs_shm::cli {
 void await_segment(const Request& request, std::chrono::milliseconds patience) {
   constexpr std::chrono::milliseconds kLook{10};
   if (!request.attach_timeout.empty()) {
-    patience = std::chrono::milliseconds(shell::must(shell::parse_duration_ms(request.attach_timeout)));
+    patience =
+        std::chrono::milliseconds(shell::must(shell::parse_duration_ms(request.attach_timeout)));
   }
   const std::string file = request.where.dir + "/ojs-shm." + request.where.name;
   // The file gets its name when all of it is ready.
-  while (::access(file.c_str(), F_OK) != 0 && std::chrono::steady_clock::now() - request.begun < patience) {
+  while (::access(file.c_str(), F_OK) != 0 &&
+         std::chrono::steady_clock::now() - request.begun < patience) {
     std::this_thread::sleep_for(kLook);
   }
 }

@@ -29,13 +29,15 @@ struct Request {
   std::chrono::steady_clock::time_point begun = std::chrono::steady_clock::now();
 };
 
-/// Waits until the segment's file is there: a broker that was started a moment ago is still making it. Counts from the
-/// begin of the program, for --attach-timeout, else for `patience`. Whoever attaches next says what is missing.
+/// Waits until the segment's file is there: a broker that was started a moment ago is still making
+/// it. Counts from the begin of the program, for --attach-timeout, else for `patience`. Whoever
+/// attaches next says what is missing.
 void await_segment(const Request& request, std::chrono::milliseconds patience);
 /// What `enqueue` and `work` have: they are often started together with the broker.
 inline constexpr std::chrono::milliseconds kPatience{2000};
 
-/// An empty text is a variable that was not set, never a wish for the default. Throws shell::Refusal.
+/// An empty text is a variable that was not set, never a wish for the default. Throws
+/// shell::Refusal.
 void refuse_empty_values(const CLI::App& command);
 
 /// For counts, which the parser itself would wrap around, or cut at what 64 bits hold.
@@ -43,8 +45,9 @@ inline const CLI::Validator kNotNegative(
     [](std::string& text) {
       std::uint64_t count = 0;
       if (text.starts_with('-')) return text + " must not be negative";
-      const bool too_large = std::from_chars(text.data(), text.data() + text.size(), count).ec != std::errc{} &&
-                             text.find_first_not_of("0123456789") == std::string::npos;
+      const bool too_large =
+          std::from_chars(text.data(), text.data() + text.size(), count).ec != std::errc{} &&
+          text.find_first_not_of("0123456789") == std::string::npos;
       return too_large ? text + " is too large" : std::string();
     },
     "");
@@ -52,14 +55,15 @@ inline const CLI::Validator kNotNegative(
 /// What a command's --help ends with: this text, and the options that every command has.
 inline void set_footer(CLI::App& command, const std::string& text = "") {
   command.footer(text +
-                 "\nEvery command also takes --name N, --dir D and --json; `ojs-shm --help` has the exit status.\n");
+                 "\nEvery command also takes --name N, --dir D and --json; `ojs-shm --help` has "
+                 "the exit status.\n");
 }
 
 /// Adds a command whose options live in an `Options`, filled by the parser and handed to `run`.
 template <class Options>
-std::pair<CLI::App*, std::shared_ptr<Options>> add_command(CLI::App& app, Request& request, const char* name,
-                                                           const char* description,
-                                                           int (*run)(const Request&, const Options&)) {
+std::pair<CLI::App*, std::shared_ptr<Options>> add_command(
+    CLI::App& app, Request& request, const char* name, const char* description,
+    int (*run)(const Request&, const Options&)) {
   auto options = std::make_shared<Options>();
   CLI::App* command = app.add_subcommand(name, description);
   command->fallthrough();

@@ -13,7 +13,8 @@ namespace {
 /// Source: RFC 4648, section 4.
 std::string base64(std::string_view bytes) {
   namespace iterators = boost::archive::iterators;
-  using Encoded = iterators::base64_from_binary<iterators::transform_width<std::string_view::const_iterator, 6, 8>>;
+  using Encoded = iterators::base64_from_binary<
+      iterators::transform_width<std::string_view::const_iterator, 6, 8>>;
   std::string text(Encoded(bytes.begin()), Encoded(bytes.end()));
   text.append((3 - bytes.size() % 3) % 3, '=');
   return text;
@@ -31,7 +32,8 @@ std::string_view trimmed(std::string_view text) {
 std::string as_json(std::string_view written) {
   const std::string_view text = trimmed(written);
   if (text.empty() || json::check(text)) return std::string(text);
-  if (!shell::is_utf8(written)) return "{\"encoding\":\"base64\",\"data\":\"" + base64(written) + "\"}";
+  if (!shell::is_utf8(written))
+    return "{\"encoding\":\"base64\",\"data\":\"" + base64(written) + "\"}";
   std::string quoted;
   json::append_quoted(quoted, text);
   return quoted;

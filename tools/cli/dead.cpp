@@ -33,13 +33,15 @@ struct PickOptions {
   bool all = false, yes = false;
 };
 
-int for_each_picked(const Request& request, const PickOptions& options, Status (Admin::*action)(std::string_view),
-                    BulkAction bulk, const BulkWords& words) {
+int for_each_picked(const Request& request, const PickOptions& options,
+                    Status (Admin::*action)(std::string_view), BulkAction bulk,
+                    const BulkWords& words) {
   const bool many = options.all || options.filter.chosen();
   if (many != options.ids.empty())
-    shell::refuse(Code::kInvalid,
-                  "give job ids, or choose dead letters by --all, --queue, --type, --tenant, --priority or "
-                  "--older-than");
+    shell::refuse(
+        Code::kInvalid,
+        "give job ids, or choose dead letters by --all, --queue, --type, --tenant, --priority or "
+        "--older-than");
   Admin admin = must(Admin::attach(request.where));
   if (many) {
     const JobFilter filter = filter_of(options.filter, must(Observer::attach(admin.segment())));
@@ -77,7 +79,8 @@ void add_pick(CLI::App& dead, Request& request, const char* name, const char* de
 }  // namespace
 
 void add_dead_commands(CLI::App& app, Request& request) {
-  CLI::App* dead = app.add_subcommand("dead", "Dead letters: jobs that failed for good and were kept");
+  CLI::App* dead =
+      app.add_subcommand("dead", "Dead letters: jobs that failed for good and were kept");
   dead->require_subcommand(1);
   dead->fallthrough();
   set_footer(*dead);

@@ -34,12 +34,14 @@ int doctor(const Request& request, const DoctorOptions&) {
         if (!finding.advice.empty()) writer.text("advice", finding.advice);
       }));
     } else {
-      table.row({finding.check, std::string(verdict_name(finding.verdict)), finding.text, finding.advice});
+      table.row({finding.check, std::string(verdict_name(finding.verdict)), finding.text,
+                 finding.advice});
     }
   }
   if (!table.empty()) table.print();
-  const bool problem = std::any_of(findings.begin(), findings.end(),
-                                   [](const Finding& finding) { return finding.verdict == Verdict::kProblem; });
+  const bool problem = std::any_of(findings.begin(), findings.end(), [](const Finding& finding) {
+    return finding.verdict == Verdict::kProblem;
+  });
   return problem ? shell::kExitFailed : shell::kExitOk;
 }
 

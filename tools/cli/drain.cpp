@@ -31,8 +31,9 @@ struct DrainOptions {
 std::uint64_t remaining(const Observer& observer, const DrainOptions& options) {
   std::uint64_t jobs = 0;
   for (const QueueInfo& queue : observer.queues()) {
-    const bool chosen = options.queues.empty() ||
-                        std::find(options.queues.begin(), options.queues.end(), queue.name) != options.queues.end();
+    const bool chosen =
+        options.queues.empty() ||
+        std::find(options.queues.begin(), options.queues.end(), queue.name) != options.queues.end();
     if (!chosen) continue;
     jobs += queue.by_state[static_cast<std::size_t>(State::kActive)];
     if (options.empty) jobs += queue.depth;
@@ -45,8 +46,9 @@ void pause_queues(const Request& request, const Observer& observer, const DrainO
   QueueSettings paused;
   paused.paused = true;
   for (const QueueInfo& queue : observer.queues()) {
-    const bool chosen = options.queues.empty() ||
-                        std::find(options.queues.begin(), options.queues.end(), queue.name) != options.queues.end();
+    const bool chosen =
+        options.queues.empty() ||
+        std::find(options.queues.begin(), options.queues.end(), queue.name) != options.queues.end();
     if (chosen) must(admin.set_queue(queue.name, paused));
   }
 }
@@ -55,7 +57,8 @@ int drain(const Request& request, const DrainOptions& options) {
   using Clock = std::chrono::steady_clock;
   const Observer observer = must(Observer::attach(request.where));
   for (const auto& name : options.queues) must(observer.queue(name));
-  const std::uint64_t limit_ms = options.timeout.empty() ? 0 : must(shell::parse_duration_ms(options.timeout));
+  const std::uint64_t limit_ms =
+      options.timeout.empty() ? 0 : must(shell::parse_duration_ms(options.timeout));
   const auto end = Clock::now() + std::chrono::milliseconds(limit_ms);
   if (!options.empty) pause_queues(request, observer, options);
 
@@ -74,7 +77,8 @@ int drain(const Request& request, const DrainOptions& options) {
   if (request.json) {
     print_line(object([&](json::ObjectWriter& writer) { count(writer, "remaining", jobs); }));
   } else if (jobs != 0) {
-    shell::say("{} jobs {} after {}\n", jobs, options.empty ? "unfinished" : "active", options.timeout);
+    shell::say("{} jobs {} after {}\n", jobs, options.empty ? "unfinished" : "active",
+               options.timeout);
   }
   return jobs == 0 ? shell::kExitOk : shell::kExitFailed;
 }
@@ -83,11 +87,13 @@ int drain(const Request& request, const DrainOptions& options) {
 
 void add_drain_command(CLI::App& app, Request& request) {
   const auto [command, options] = add_command<DrainOptions>(
-      app, request, "drain", "Pause queues and wait until none of their jobs is active; `queue resume` goes on",
-      &drain);
+      app, request, "drain",
+      "Pause queues and wait until none of their jobs is active; `queue resume` goes on", &drain);
   command->add_option("QUEUE", options->queues, "The queues (all)");
-  command->add_flag("--empty", options->empty, "Do not pause; wait until no job is waiting or active");
-  command->add_option("--timeout", options->timeout, "Give up after this time, status 1 (never)")->type_name("TIME");
+  command->add_flag("--empty", options->empty,
+                    "Do not pause; wait until no job is waiting or active");
+  command->add_option("--timeout", options->timeout, "Give up after this time, status 1 (never)")
+      ->type_name("TIME");
 }
 
 }  // namespace ojs_shm::cli

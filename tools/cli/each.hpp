@@ -8,7 +8,8 @@
 
 namespace ojs_shm::cli {
 
-/// Does the same to every id, reports each failure and goes on. The first failure decides the exit code.
+/// Does the same to every id, reports each failure and goes on. The first failure decides the exit
+/// code.
 template <class Action>
 int for_each_id(const std::vector<std::string>& ids, bool json, Action action) {
   int exit = shell::kExitOk;

@@ -34,17 +34,20 @@ struct Options {
 EnqueueOptions patience_of(const Options& options) {
   EnqueueOptions patience;
   if (!options.block_timeout.empty())
-    patience.block_timeout = std::chrono::milliseconds(must(shell::parse_duration_ms(options.block_timeout)));
+    patience.block_timeout =
+        std::chrono::milliseconds(must(shell::parse_duration_ms(options.block_timeout)));
   return patience;
 }
 
-/// Enqueues by the rules of --on-full; what is in the local buffer at the end of its time was refused.
+/// Enqueues by the rules of --on-full; what is in the local buffer at the end of its time was
+/// refused.
 std::string enqueue_by(const OnFull& on_full, Producer& producer, const JobSpec& job) {
   ResilientProducer resilient(must(Producer::attach(producer.segment())), on_full.options);
   const auto receipt = must(resilient.enqueue(job));
   if (receipt.buffered) {
     (void)on_full.options.buffer->flush(on_full.flush);
-    for (const UnsentJob& unsent : on_full.options.buffer->close()) throw shell::Refusal{unsent.error};
+    for (const UnsentJob& unsent : on_full.options.buffer->close())
+      throw shell::Refusal{unsent.error};
   }
   return receipt.id.str();
 }
@@ -53,19 +56,23 @@ int enqueue_one(const Request& request, const Options& options, Producer& produc
   const Envelope envelope = envelope_of(options.job, must(Observer::attach(producer.segment())));
   must(check_supported(envelope));
   const OnFull on_full = on_full_of(options.on_full, producer.segment());
-  const std::string id = options.on_full.empty() ? must(producer.enqueue(envelope.spec(), patience_of(options))).str()
-                                                 : enqueue_by(on_full, producer, envelope.spec());
+  const std::string id = options.on_full.empty()
+                             ? must(producer.enqueue(envelope.spec(), patience_of(options))).str()
+                             : enqueue_by(on_full, producer, envelope.spec());
   if (options.wait || !options.wait_timeout.empty()) {
     return wait_and_print(producer, id, options.wait_timeout, request.json);
   }
   if (request.json) {
-    const auto job = producer.get(id);  // a fast worker and a short retention may have finished with it already
-    print_line(job ? print_job(job.value()) : object([&](json::ObjectWriter& writer) { writer.text("id", id); }));
+    // a fast worker and a short retention may have finished with it already
+    const auto job = producer.get(id);
+    print_line(job ? print_job(job.value())
+                   : object([&](json::ObjectWriter& writer) { writer.text("id", id); }));
   } else {
     print_line(id);
   }
   if (const Status flushed = shell::flush_output(); !flushed)
-    shell::refuse(flushed.code(), fmt::format("job {} is stored, but {}", id, flushed.error().message));
+    shell::refuse(flushed.code(),
+                  fmt::format("job {} is stored, but {}", id, flushed.error().message));
   return shell::kExitOk;
 }
 
@@ -76,8 +83,8 @@ int enqueue(const Request& request, const Options& options) {
     return enqueue_one(request, options, producer);
   }
   for (const CLI::Option* option : options.command->get_options()) {
-    if (option->count() != 0 && option->get_name() != kBlockTimeout && option->get_name() != "--on-full" &&
-        option->get_name() != "--strict")
+    if (option->count() != 0 && option->get_name() != kBlockTimeout &&
+        option->get_name() != "--on-full" && option->get_name() != "--strict")
       shell::refuse(Code::kInvalid, option->get_name() + " describes one job and needs --type");
   }
   if (::isatty(STDIN_FILENO) == 1) {
@@ -85,7 +92,8 @@ int enqueue(const Request& request, const Options& options) {
   }
   await_segment(request, kPatience);
   Producer producer = must(Producer::attach(request.where));
-  const bool strict = options.strict || must(Observer::attach(producer.segment())).segment_info().strict_envelopes;
+  const bool strict =
+      options.strict || must(Observer::attach(producer.segment())).segment_info().strict_envelopes;
   if (options.on_full.empty())
     return EnvelopeStream(producer, STDIN_FILENO, request.json, strict, patience_of(options)).run();
   const OnFull on_full = on_full_of(options.on_full, producer.segment());
@@ -96,16 +104,20 @@ int enqueue(const Request& request, const Options& options) {
 
 void add_enqueue_command(CLI::App& app, Request& request) {
   const auto [command, options] = add_command<Options>(
-      app, request, "enqueue", "Enqueue a job, or one for each line of standard input; prints ids", &enqueue);
+      app, request, "enqueue", "Enqueue a job, or one for each line of standard input; prints ids",
+      &enqueue);
   command->alias("submit");
   options->command = command;
   SubmissionFlags& job = options->job;
   command->add_option("-t,--type", job.type, "Job type, such as email.send")->type_name("TYPE");
-  command->add_option("-i,--input", job.input, "JSON: an array is the args, anything else their only element ([])")
+  command
+      ->add_option("-i,--input", job.input,
+                   "JSON: an array is the args, anything else their only element ([])")
       ->type_name("JSON");
   command->add_option("--queue", job.queue, "Queue (default)")->type_name("Q");
   command
-      ->add_option("--priority", job.priority, "A number, or a name of the segment's convention (the type's default)")
+      ->add_option("--priority", job.priority,
+                   "A number, or a name of the segment's convention (the type's default)")
       ->type_name("N|NAME");
   command
       ->add_option("--priority-age-rate", job.priority_age_rate,
@@ -113,42 +125,57 @@ void add_enqueue_command(CLI::App& app, Request& request) {
       ->type_name("N")
       ->check(kNotNegative);
   command->add_option("--id", job.id, "A UUIDv7 of your own (made)")->type_name("ID");
-  command->add_option("--delay", job.delay, "Not before this time has passed, such as 30s")->type_name("TIME");
+  command->add_option("--delay", job.delay, "Not before this time has passed, such as 30s")
+      ->type_name("TIME");
   command->add_option("--at", job.at, "Not before this moment, RFC 3339")->type_name("MOMENT");
-  command->add_option("--expires", job.expires, "Discard it when it did not run by then: RFC 3339, or a time from now")
+  command
+      ->add_option("--expires", job.expires,
+                   "Discard it when it did not run by then: RFC 3339, or a time from now")
       ->type_name("MOMENT");
-  command->add_option("--timeout", job.timeout, "Longest run of one attempt (none)")->type_name("TIME");
-  command->add_option("--lease", job.lease, "How long a worker may be silent (the segment's, 30m)")->type_name("TIME");
+  command->add_option("--timeout", job.timeout, "Longest run of one attempt (none)")
+      ->type_name("TIME");
+  command->add_option("--lease", job.lease, "How long a worker may be silent (the segment's, 30m)")
+      ->type_name("TIME");
   command
       ->add_option("--retry", job.retry,
-                   "max_attempts=3,backoff=exponential|linear|constant|polynomial,initial=1s,\nmax=5m,coefficient=2,"
+                   "max_attempts=3,backoff=exponential|linear|constant|polynomial,initial=1s,\nmax="
+                   "5m,coefficient=2,"
                    "jitter=true,on_exhaustion=discard|dead_letter")
       ->type_name("POLICY");
-  command->add_option("--meta", job.meta, "A JSON object that stays with the job")->type_name("JSON");
+  command->add_option("--meta", job.meta, "A JSON object that stays with the job")
+      ->type_name("JSON");
   command
-      ->add_option("--on-full", options->on_full,
-                   "When the queue is full: retry=N times after the recommended pause, doubled up to max=60s;\n"
-                   "breaker=N refusals in a row, then not asked for cooldown=10s; buffer=N jobs in memory,\n"
-                   "waited for at the end for flush=60s")
+      ->add_option(
+          "--on-full", options->on_full,
+          "When the queue is full: retry=N times after the recommended pause, doubled up to "
+          "max=60s;\n"
+          "breaker=N refusals in a row, then not asked for cooldown=10s; buffer=N jobs in memory,\n"
+          "waited for at the end for flush=60s")
       ->type_name("POLICY");
   command
       ->add_option("--rate-limit", job.rate_limit,
                    "KEY, then what it allows: concurrency=N, rate=N/PERIOD, throttle=N/PERIOD,\n"
                    "on_limit=wait|reschedule|drop; such as api,concurrency=5")
       ->type_name("LIMIT");
-  command->add_flag("--strict", options->strict,
-                    "Refuse a line with a member that means nothing, such as max_attemps (as the segment says)");
+  command->add_flag(
+      "--strict", options->strict,
+      "Refuse a line with a member that means nothing, such as max_attemps (as the segment says)");
   command->add_flag("--pending", job.pending, "Wait for `activate`");
-  command->add_flag("--wait", options->wait, "Wait for its end and print its result, as `wait` does");
-  command->add_option("--wait-timeout", options->wait_timeout, "As --wait, for at most this time")->type_name("TIME");
+  command->add_flag("--wait", options->wait,
+                    "Wait for its end and print its result, as `wait` does");
+  command->add_option("--wait-timeout", options->wait_timeout, "As --wait, for at most this time")
+      ->type_name("TIME");
   command
       ->add_option(kBlockTimeout, options->block_timeout,
                    "Wait for so long for room in a full queue whose strategy is block (0)")
       ->type_name("TIME");
   set_footer(*command,
              "\nWithout --type each line of standard input is an envelope, such as\n"
-             "  {\"type\":\"file.hash\",\"args\":[\"/etc/fstab\"],\"priority\":1,\"retry\":{\"max_attempts\":5}}\n"
-             "A line that is refused is reported with its number, the others go on, and the status is 1.\n");
+             "  "
+             "{\"type\":\"file.hash\",\"args\":[\"/etc/"
+             "fstab\"],\"priority\":1,\"retry\":{\"max_attempts\":5}}\n"
+             "A line that is refused is reported with its number, the others go on, and the status "
+             "is 1.\n");
 }
 
 }  // namespace ojs_shm::cli

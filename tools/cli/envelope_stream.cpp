@@ -24,13 +24,14 @@ constexpr std::size_t kBatch = 256;
 
 /// After these no other line can fare better.
 bool ends_everything(Code code) {
-  return code == Code::kClosed || code == Code::kCannotAttach || code == Code::kInternal || code == Code::kOtherFormat;
+  return code == Code::kClosed || code == Code::kCannotAttach || code == Code::kInternal ||
+         code == Code::kOtherFormat;
 }
 
 }  // namespace
 
-EnvelopeStream::EnvelopeStream(Producer& producer, int fd, bool json, bool strict, const EnqueueOptions& patience,
-                               const OnFull* on_full)
+EnvelopeStream::EnvelopeStream(Producer& producer, int fd, bool json, bool strict,
+                               const EnqueueOptions& patience, const OnFull* on_full)
     : producer_(producer),
       on_full_(on_full),
       json_(json),
@@ -38,7 +39,8 @@ EnvelopeStream::EnvelopeStream(Producer& producer, int fd, bool json, bool stric
       patience_(patience),
       lines_(fd),
       bar_(lines_.size()) {
-  if (on_full != nullptr) resilient_.emplace(shell::must(Producer::attach(producer.segment())), on_full->options);
+  if (on_full != nullptr)
+    resilient_.emplace(shell::must(Producer::attach(producer.segment())), on_full->options);
 }
 
 int EnvelopeStream::run() {
@@ -60,14 +62,17 @@ void EnvelopeStream::take(const std::string& line) {
   const Status supported = check_supported(*envelope);
   if (!supported) return refuse(lines_.count(), supported.error());
   const Observer observer = shell::must(Observer::attach(producer_.segment()));
-  if (!envelope->vast_priority.empty()) return refuse(lines_.count(), out_of_range(observer, envelope->vast_priority));
-  if (const Status named = settle_priority(*envelope, observer); !named) return refuse(lines_.count(), named.error());
-  if (const Status known = unknown_.judge(*envelope); !known) return refuse(lines_.count(), known.error());
+  if (!envelope->vast_priority.empty())
+    return refuse(lines_.count(), out_of_range(observer, envelope->vast_priority));
+  if (const Status named = settle_priority(*envelope, observer); !named)
+    return refuse(lines_.count(), named.error());
+  if (const Status known = unknown_.judge(*envelope); !known)
+    return refuse(lines_.count(), known.error());
   batch_.push_back({lines_.count(), std::move(envelope).value()});
 }
 
-/// A batch is all or none; when it is refused, its lines go one by one, to find those that are at fault. Whoever has waited
-/// for room in vain does not wait again for each.
+/// A batch is all or none; when it is refused, its lines go one by one, to find those that are at
+/// fault. Whoever has waited for room in vain does not wait again for each.
 void EnvelopeStream::flush() {
   std::vector<JobSpec> specs;
   if (resilient_) {
@@ -98,11 +103,10 @@ void EnvelopeStream::flush() {
   batch_.clear();
   if (const Status flushed = shell::flush_output(); !flushed) {
     bar_.clear();
-    shell::refuse(
-        flushed.code(),
-        fmt::format("{} jobs are stored, those of the lines up to {}, and no line after it was taken; but {}; "
-                    "`ojs-shm list` shows their ids",
-                    accepted_, lines_.count(), flushed.error().message));
+    shell::refuse(flushed.code(), fmt::format("{} jobs are stored, those of the lines up to {}, "
+                                              "and no line after it was taken; but {}; "
+                                              "`ojs-shm list` shows their ids",
+                                              accepted_, lines_.count(), flushed.error().message));
   }
   draw(false);
 }

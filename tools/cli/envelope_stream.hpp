@@ -18,16 +18,19 @@
 
 namespace ojs_shm::cli {
 
-/// Enqueues one envelope for each line of a descriptor, in batches, and prints the ids in the order of the lines. A
-/// line that is refused is reported with its number and does not stop the others. A batch never waits for a line that
-/// has not come yet. On a terminal a progress bar is drawn on stderr.
+/// Enqueues one envelope for each line of a descriptor, in batches, and prints the ids in the order
+/// of the lines. A line that is refused is reported with its number and does not stop the others. A
+/// batch never waits for a line that has not come yet. On a terminal a progress bar is drawn on
+/// stderr.
 class EnvelopeStream {
  public:
-  /// With `on_full` the lines go one by one and by its rules; what is left in its buffer at the end was refused.
-  /// `strict`: a member that means nothing is a refusal; else they are counted, and named at the end.
+  /// With `on_full` the lines go one by one and by its rules; what is left in its buffer at the end
+  /// was refused. `strict`: a member that means nothing is a refusal; else they are counted, and
+  /// named at the end.
   EnvelopeStream(Producer& producer, int fd, bool json, bool strict, const EnqueueOptions& patience,
                  const OnFull* on_full = nullptr);
-  /// Returns an exit code: 0, or 1 when a line was refused. Throws shell::Refusal when nothing can go on.
+  /// Returns an exit code: 0, or 1 when a line was refused. Throws shell::Refusal when nothing can
+  /// go on.
   int run();
 
  private:

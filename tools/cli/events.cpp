@@ -33,15 +33,18 @@ void on_stop_signal(int) { stopped = 1; }
 
 bool wanted(const EventsOptions& options, const Event& event) {
   return (options.queue.empty() || event.queue == options.queue) &&
-         (options.types.empty() || std::ranges::find(options.types, event.type) != options.types.end());
+         (options.types.empty() ||
+          std::ranges::find(options.types, event.type) != options.types.end());
 }
 
 /// What a person wants to see of it beside job and queue.
 std::string detail_of(const Event& event) {
-  if (event.type == "priority.changed") return fmt::format("{} -> {}", event.previous_priority, event.priority);
+  if (event.type == "priority.changed")
+    return fmt::format("{} -> {}", event.previous_priority, event.priority);
   if (event.type == "job.completed") return fmt::format("after {} ms", event.duration_ms);
   if (event.type == "job.progress") return fmt::format("{}%", event.progress * 100);
-  if (event.type == "job.scheduled" || event.type == "job.retrying" || event.type == "job.heartbeat")
+  if (event.type == "job.scheduled" || event.type == "job.retrying" ||
+      event.type == "job.heartbeat")
     return print_timestamp(event.at_ms);
   if (event.type == "scheduling.queue_starved")
     return fmt::format("{} wait, since {} ms", event.waiting_jobs, event.duration_ms);
@@ -53,7 +56,8 @@ std::string detail_of(const Event& event) {
 }
 
 /// True when there was one. What was lost is told where it is missed.
-bool print_next(EventReader& reader, const Request& request, const EventsOptions& options, std::uint64_t& told) {
+bool print_next(EventReader& reader, const Request& request, const EventsOptions& options,
+                std::uint64_t& told) {
   Event event;
   const bool any = reader.next(event);
   if (reader.lost() != told) {
@@ -71,8 +75,8 @@ bool print_next(EventReader& reader, const Request& request, const EventsOptions
   } else {
     shell::Table row({"TIME", "TYPE", "QUEUE", "PRIORITY>", "JOB", "JOB TYPE", "DETAIL"});
     row.row({print_timestamp(event.time_ms), event.type, event.queue,
-             event.job_id.empty() ? "" : std::to_string(event.priority), event.job_id, event.job_type,
-             detail_of(event)});
+             event.job_id.empty() ? "" : std::to_string(event.priority), event.job_id,
+             event.job_type, detail_of(event)});
     fmt::print("{}", row.tab_separated());
   }
   return true;
@@ -97,8 +101,8 @@ int events(const Request& request, const EventsOptions& options) {
   const std::vector<std::string_view> known = event_types();
   for (const std::string& type : options.types)
     if (std::ranges::find(known, type) == known.end())
-      shell::refuse(Code::kInvalid,
-                    fmt::format("there is no event of type '{}'; there are {}", type, fmt::join(known, ", ")));
+      shell::refuse(Code::kInvalid, fmt::format("there is no event of type '{}'; there are {}",
+                                                type, fmt::join(known, ", ")));
   if (options.on || options.off) {
     must(must(Admin::attach(request.where)).set_events(options.on));
     if (!options.follow) {
@@ -108,7 +112,8 @@ int events(const Request& request, const EventsOptions& options) {
   }
   const Observer observer = must(Observer::attach(request.where));
   if (!observer.segment_info().events)
-    shell::say("events are off in segment '{}'; `ojs-shm events --on` turns them on\n", request.where.name);
+    shell::say("events are off in segment '{}'; `ojs-shm events --on` turns them on\n",
+               request.where.name);
   if (options.follow) {
     follow(request, options, observer);
     return shell::kExitOk;
@@ -123,21 +128,28 @@ int events(const Request& request, const EventsOptions& options) {
 }  // namespace
 
 void add_events_command(CLI::App& app, Request& request) {
-  auto [command, options] =
-      add_command<EventsOptions>(app, request, "events", "What happens, or happened, to jobs and queues", &events);
-  auto* on = command->add_flag("--on", options->on, "Let every handle of the segment tell what it does");
+  auto [command, options] = add_command<EventsOptions>(
+      app, request, "events", "What happens, or happened, to jobs and queues", &events);
+  auto* on =
+      command->add_flag("--on", options->on, "Let every handle of the segment tell what it does");
   auto* off = command->add_flag("--off", options->off, "Let them stop");
   auto* watch = command->add_flag("--follow", options->follow, "Go on until SIGINT or SIGTERM");
-  command->add_flag("--since-start", options->from_start, "With --follow: first what the segment still keeps")
+  command
+      ->add_flag("--since-start", options->from_start,
+                 "With --follow: first what the segment still keeps")
       ->needs(watch);
   command->add_option("--queue", options->queue, "Only of this queue")->type_name("NAME");
-  command->add_option("--types", options->types, "Only of these types")->type_name("A,B")->delimiter(',');
+  command->add_option("--types", options->types, "Only of these types")
+      ->type_name("A,B")
+      ->delimiter(',');
   on->excludes(off);
   off->excludes(watch);
   set_footer(*command,
              "\nOUTPUT\n"
-             "  Time, type, queue, priority, job, job type and detail; with --json the event of ojs-events. Without\n"
-             "  --follow what the segment still keeps. How many were overwritten unread is told on stderr.\n"
+             "  Time, type, queue, priority, job, job type and detail; with --json the event of "
+             "ojs-events. Without\n"
+             "  --follow what the segment still keeps. How many were overwritten unread is told on "
+             "stderr.\n"
              "\nEXAMPLE\n"
              "  ojs-shm events --on --follow --types priority.changed,job.failed --json\n");
 }

@@ -9,18 +9,23 @@
 namespace ojs_shm::cli {
 
 bool FilterFlags::chosen() const {
-  return !queue.empty() || !type.empty() || !state.empty() || !tenant.empty() || !priority.empty() ||
-         !older_than.empty();
+  return !queue.empty() || !type.empty() || !state.empty() || !tenant.empty() ||
+         !priority.empty() || !older_than.empty();
 }
 
 void add_filter(CLI::App& command, FilterFlags& flags) {
   command.add_option("--queue", flags.queue, "Only of this queue")->type_name("Q");
   command.add_option("--type", flags.type, "Only of this type")->type_name("T");
   command.add_option("--tenant", flags.tenant, "Only of this tenant")->type_name("ID");
-  command.add_option("--priority", flags.priority, "Only of this priority, a number or a name")->type_name("N|NAME");
-  command.add_option("--older-than", flags.older_than, "Only those that were created longer ago than this, such as 1h")
+  command.add_option("--priority", flags.priority, "Only of this priority, a number or a name")
+      ->type_name("N|NAME");
+  command
+      .add_option("--older-than", flags.older_than,
+                  "Only those that were created longer ago than this, such as 1h")
       ->type_name("TIME");
-  command.add_option("--limit", flags.limit, "At most so many (0: all)")->type_name("N")->check(kNotNegative);
+  command.add_option("--limit", flags.limit, "At most so many (0: all)")
+      ->type_name("N")
+      ->check(kNotNegative);
 }
 
 JobFilter filter_of(const FilterFlags& flags, const Observer& observer) {
@@ -33,7 +38,8 @@ JobFilter filter_of(const FilterFlags& flags, const Observer& observer) {
   if (!flags.tenant.empty()) filter.tenant = flags.tenant;
   if (!flags.priority.empty()) filter.priority = parse_priority(observer, flags.priority);
   if (!flags.older_than.empty())
-    filter.created_before_ms = shell::unix_now_ms() - shell::must(shell::parse_duration_ms(flags.older_than));
+    filter.created_before_ms =
+        shell::unix_now_ms() - shell::must(shell::parse_duration_ms(flags.older_than));
   return filter;
 }
 

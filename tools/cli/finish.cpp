@@ -17,22 +17,26 @@
 namespace ojs_shm::cli {
 namespace {
 
-/// Without a limit the wait is cut into pieces, so that no clock arithmetic below has to take "for ever".
+/// Without a limit the wait is cut into pieces, so that no clock arithmetic below has to take "for
+/// ever".
 Result<JobInfo> wait_for(Producer& producer, const std::string& id, const std::string& timeout) {
   if (!timeout.empty())
-    return producer.wait(id, std::chrono::milliseconds(shell::must(shell::parse_duration_ms(timeout))));
+    return producer.wait(id,
+                         std::chrono::milliseconds(shell::must(shell::parse_duration_ms(timeout))));
   for (;;) {
     auto finished = producer.wait(id, std::chrono::hours(1));
     if (finished || finished.code() != Code::kTimeout) return finished;
   }
 }
 
-/// For a user who may only look: the segment does not know of this wait, so it is asked again and again.
-Result<JobInfo> watch_for(const Observer& observer, const std::string& id, const std::string& timeout) {
+/// For a user who may only look: the segment does not know of this wait, so it is asked again and
+/// again.
+Result<JobInfo> watch_for(const Observer& observer, const std::string& id,
+                          const std::string& timeout) {
   using Clock = std::chrono::steady_clock;
-  const auto end = timeout.empty()
-                       ? Clock::time_point::max()
-                       : Clock::now() + std::chrono::milliseconds(shell::must(shell::parse_duration_ms(timeout)));
+  const auto end = timeout.empty() ? Clock::time_point::max()
+                                   : Clock::now() + std::chrono::milliseconds(shell::must(
+                                                        shell::parse_duration_ms(timeout)));
   for (;;) {
     auto job = observer.get(id);
     if (!job || is_terminal(job->state)) return job;
@@ -58,18 +62,23 @@ int print_end(const JobInfo& job, bool json) {
     if (!json) shell::say("job {} was cancelled\n", job.id);
     return shell::kExitWrongState;
   }
-  const std::string reason = job.errors.empty() ? "expired" : job.errors.back().code + ": " + job.errors.back().message;
-  if (!json) shell::say("job {} was discarded after {} attempts: {}\n", job.id, job.attempt, shell::printable(reason));
+  const std::string reason =
+      job.errors.empty() ? "expired" : job.errors.back().code + ": " + job.errors.back().message;
+  if (!json)
+    shell::say("job {} was discarded after {} attempts: {}\n", job.id, job.attempt,
+               shell::printable(reason));
   return shell::kExitFailed;
 }
 
 }  // namespace
 
-int wait_and_print(Producer& producer, const std::string& id, const std::string& timeout, bool json) {
+int wait_and_print(Producer& producer, const std::string& id, const std::string& timeout,
+                   bool json) {
   return print_end(shell::must(wait_for(producer, id, timeout)), json);
 }
 
-int watch_and_print(const Observer& observer, const std::string& id, const std::string& timeout, bool json) {
+int watch_and_print(const Observer& observer, const std::string& id, const std::string& timeout,
+                    bool json) {
   return print_end(shell::must(watch_for(observer, id, timeout)), json);
 }
 

@@ -8,10 +8,13 @@
 
 namespace ojs_shm::cli {
 
-/// Waits for the end of a job, prints its result (with `json` the whole job), and answers by its state: 0 completed,
-/// 1 discarded (its last error goes to stderr), 5 cancelled. `timeout` empty: for ever; when it passes, throws.
-int wait_and_print(Producer& producer, const std::string& id, const std::string& timeout, bool json);
+/// Waits for the end of a job, prints its result (with `json` the whole job), and answers by its
+/// state: 0 completed, 1 discarded (its last error goes to stderr), 5 cancelled. `timeout` empty:
+/// for ever; when it passes, throws.
+int wait_and_print(Producer& producer, const std::string& id, const std::string& timeout,
+                   bool json);
 /// The same for a user who may only look.
-int watch_and_print(const Observer& observer, const std::string& id, const std::string& timeout, bool json);
+int watch_and_print(const Observer& observer, const std::string& id, const std::string& timeout,
+                    bool json);
 
 }  // namespace ojs_shm::cli

@@ -43,7 +43,8 @@ std::optional<std::uint64_t> available_memory() {
   return std::nullopt;
 }
 
-/// What the control group of this process still allows; a segment's pages are charged to whoever touches them first.
+/// What the control group of this process still allows; a segment's pages are charged to whoever
+/// touches them first.
 std::optional<std::uint64_t> available_in_control_group() {
   std::ifstream file("/proc/self/cgroup");
   for (std::string line; std::getline(file, line);) {
@@ -56,7 +57,8 @@ std::optional<std::uint64_t> available_in_control_group() {
   return std::nullopt;
 }
 
-/// Permissions do not tell all: nobody makes a file in /proc. Empty when one can be made; it has no name, or soon none.
+/// Permissions do not tell all: nobody makes a file in /proc. Empty when one can be made; it has no
+/// name, or soon none.
 std::string why_no_file(const std::string& dir) {
   int fd = ::open(dir.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
   if (fd < 0 && (errno == EOPNOTSUPP || errno == EISDIR || errno == EINVAL)) {
@@ -74,23 +76,27 @@ std::string why_no_file(const std::string& dir) {
 void check_directory(const std::string& dir, std::vector<Finding>& findings) {
   struct stat info {};
   if (::stat(dir.c_str(), &info) != 0 || !S_ISDIR(info.st_mode)) {
-    findings.push_back({"directory", Verdict::kProblem, fmt::format("{}: {}", dir, std::strerror(errno)),
+    findings.push_back({"directory", Verdict::kProblem,
+                        fmt::format("{}: {}", dir, std::strerror(errno)),
                         "make the directory, or choose another with --dir or OJS_SHM_DIR"});
     return;
   }
   if (::access(dir.c_str(), W_OK | X_OK) != 0) {
-    findings.push_back({"directory", Verdict::kWarning, fmt::format("{} is not writable for this user", dir),
+    findings.push_back({"directory", Verdict::kWarning,
+                        fmt::format("{} is not writable for this user", dir),
                         "attaching works, but a broker that makes a segment here needs to write"});
   } else if (const std::string reason = why_no_file(dir); !reason.empty()) {
-    findings.push_back({"directory", Verdict::kProblem, fmt::format("no file can be made in {}: {}", dir, reason),
+    findings.push_back({"directory", Verdict::kProblem,
+                        fmt::format("no file can be made in {}: {}", dir, reason),
                         "choose another directory with --dir or OJS_SHM_DIR"});
   } else {
     findings.push_back({"directory", Verdict::kOk, dir + " is writable", ""});
   }
   struct statfs kind {};
   if (::statfs(dir.c_str(), &kind) == 0 && kind.f_type != kTmpfs && kind.f_type != kRamfs) {
-    findings.push_back({"file system", Verdict::kWarning, fmt::format("{} is not in memory", dir),
-                        "a tmpfs such as /dev/shm is faster: here every change is written to a disk in the end"});
+    findings.push_back(
+        {"file system", Verdict::kWarning, fmt::format("{} is not in memory", dir),
+         "a tmpfs such as /dev/shm is faster: here every change is written to a disk in the end"});
   }
 }
 
@@ -102,24 +108,27 @@ void check_space(const std::string& dir, bool exists, std::vector<Finding>& find
   findings.push_back({"space", enough ? Verdict::kOk : Verdict::kWarning,
                       fmt::format("{} free in {}", shell::bytes_text(free), dir),
                       enough ? ""
-                             : "a default segment takes 60 MiB; give the broker a smaller --size, or this file system "
+                             : "a default segment takes 60 MiB; give the broker a smaller --size, "
+                               "or this file system "
                                "more room (docker run --shm-size=...)"});
 }
 
 void check_memory(std::vector<Finding>& findings) {
-  const auto report = [&](const char* check, std::optional<std::uint64_t> left, const char* advice) {
+  const auto report = [&](const char* check, std::optional<std::uint64_t> left,
+                          const char* advice) {
     if (!left) return;
     const bool enough = *left >= kDefaultSize;
-    findings.push_back({check, enough ? Verdict::kOk : Verdict::kProblem, shell::bytes_text(*left) + " available",
-                        enough ? "" : advice});
+    findings.push_back({check, enough ? Verdict::kOk : Verdict::kProblem,
+                        shell::bytes_text(*left) + " available", enough ? "" : advice});
   };
-  report("memory", available_memory(), "the kernel would kill processes when the segment fills; free memory first");
+  report("memory", available_memory(),
+         "the kernel would kill processes when the segment fills; free memory first");
   report("memory of the control group", available_in_control_group(),
          "raise memory.max (docker run --memory=...): the segment's pages count against it");
 }
 
-void check_limit(const char* check, int resource, std::uint64_t needed, bool bytes, const char* advice,
-                 std::vector<Finding>& findings) {
+void check_limit(const char* check, int resource, std::uint64_t needed, bool bytes,
+                 const char* advice, std::vector<Finding>& findings) {
   struct rlimit limit {};
   if (::getrlimit(static_cast<__rlimit_resource_t>(resource), &limit) != 0) return;
   const bool unlimited = limit.rlim_cur == RLIM_INFINITY;
@@ -127,7 +136,8 @@ void check_limit(const char* check, int resource, std::uint64_t needed, bool byt
   const std::string text = unlimited ? "unlimited"
                            : bytes   ? shell::bytes_text(limit.rlim_cur)
                                      : std::to_string(limit.rlim_cur);
-  findings.push_back({check, enough ? Verdict::kOk : Verdict::kProblem, text, enough ? "" : advice});
+  findings.push_back(
+      {check, enough ? Verdict::kOk : Verdict::kProblem, text, enough ? "" : advice});
 }
 
 }  // namespace
@@ -148,9 +158,10 @@ void check_machine(const SegmentName& where, std::vector<Finding>& findings) {
   check_space(where.dir, exists, findings);
   check_memory(findings);
   check_limit("open files", RLIMIT_NOFILE, 64, false, "raise `ulimit -n`", findings);
-  check_limit("file size", RLIMIT_FSIZE, kDefaultSize, true, "raise `ulimit -f`: a segment cannot be made", findings);
-  check_limit("address space", RLIMIT_AS, 4 * kDefaultSize, true, "raise `ulimit -v`: a segment cannot be mapped",
-              findings);
+  check_limit("file size", RLIMIT_FSIZE, kDefaultSize, true,
+              "raise `ulimit -f`: a segment cannot be made", findings);
+  check_limit("address space", RLIMIT_AS, 4 * kDefaultSize, true,
+              "raise `ulimit -v`: a segment cannot be mapped", findings);
 }
 
 void check_files(const SegmentName& where, std::vector<Finding>& findings) {
@@ -159,13 +170,16 @@ void check_files(const SegmentName& where, std::vector<Finding>& findings) {
       const SegmentName name{file.name, where.dir};
       const auto again = Segment::observe(name);  // for the kind of the refusal
       if (again) continue;                        // a broker has just finished it
-      findings.push_back({"file " + file.name, Verdict::kProblem, fmt::format("{}: {}", file.path, file.problem),
+      findings.push_back({"file " + file.name, Verdict::kProblem,
+                          fmt::format("{}: {}", file.path, file.problem),
                           advice_for(again.error(), name)});
     } else if (!file.alive) {
-      findings.push_back({"file " + file.name, Verdict::kWarning,
-                          fmt::format("stale: nobody holds {} ({})", file.path, shell::bytes_text(file.size_bytes)),
-                          fmt::format("a broker goes on with it: {}; `ojs-shm rm {}{}` frees its memory",
-                                      broker_command({file.name, where.dir}), file.name, dir_flag(where))});
+      findings.push_back(
+          {"file " + file.name, Verdict::kWarning,
+           fmt::format("stale: nobody holds {} ({})", file.path,
+                       shell::bytes_text(file.size_bytes)),
+           fmt::format("a broker goes on with it: {}; `ojs-shm rm {}{}` frees its memory",
+                       broker_command({file.name, where.dir}), file.name, dir_flag(where))});
     }
   }
 }

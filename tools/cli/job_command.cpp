@@ -37,9 +37,9 @@ struct Pipes {
   int in[2] = {-1, -1}, out[2] = {-1, -1}, err[2] = {-1, -1};
 
   bool open() {
-    return ::pipe2(in, O_CLOEXEC) == 0 && ::pipe2(out, O_CLOEXEC) == 0 && ::pipe2(err, O_CLOEXEC) == 0 &&
-           ::fcntl(in[1], F_SETFL, O_NONBLOCK) == 0 && ::fcntl(out[0], F_SETFL, O_NONBLOCK) == 0 &&
-           ::fcntl(err[0], F_SETFL, O_NONBLOCK) == 0;
+    return ::pipe2(in, O_CLOEXEC) == 0 && ::pipe2(out, O_CLOEXEC) == 0 &&
+           ::pipe2(err, O_CLOEXEC) == 0 && ::fcntl(in[1], F_SETFL, O_NONBLOCK) == 0 &&
+           ::fcntl(out[0], F_SETFL, O_NONBLOCK) == 0 && ::fcntl(err[0], F_SETFL, O_NONBLOCK) == 0;
   }
   ~Pipes() {
     for (int* pair : {in, out, err}) {
@@ -72,8 +72,10 @@ std::vector<char*> pointers(std::vector<std::string>& strings) {
   return list;
 }
 
-/// In the child, between fork and exec: only what is async-signal-safe, other threads may have held any lock.
-[[noreturn]] void become(const Pipes& pipes, char* const* argv, char* const* variables, pid_t parent) {
+/// In the child, between fork and exec: only what is async-signal-safe, other threads may have held
+/// any lock.
+[[noreturn]] void become(const Pipes& pipes, char* const* argv, char* const* variables,
+                         pid_t parent) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != parent) ::_exit(127);
   ::setpgid(0, 0);
@@ -92,7 +94,8 @@ std::vector<char*> pointers(std::vector<std::string>& strings) {
 
 }  // namespace
 
-Result<JobCommand> JobCommand::start(const std::vector<std::string>& argv, const Job& job, std::size_t largest_result) {
+Result<JobCommand> JobCommand::start(const std::vector<std::string>& argv, const Job& job,
+                                     std::size_t largest_result) {
   Pipes pipes;
   if (!pipes.open()) return cannot_start("pipe");
   auto arguments = argv;
@@ -157,7 +160,8 @@ void JobCommand::read_output() {
     if (n < 0 && (errno == EAGAIN || errno == EINTR)) return;
     if (n <= 0) return close_fd(out_);
     const auto bytes = static_cast<std::size_t>(n);
-    if (out_text_.size() + bytes > largest_result_) out_too_large_ = true;  // read on, so that it can end
+    // read on, so that it can end
+    if (out_text_.size() + bytes > largest_result_) out_too_large_ = true;
     if (!out_too_large_) out_text_.append(block.data(), bytes);
   }
 }
@@ -177,11 +181,12 @@ void JobCommand::read_errors() {
 
 bool JobCommand::step(std::chrono::milliseconds at_most) {
   if (ended_) return true;
-  std::array<pollfd, 4> watched = {{{pidfd_, POLLIN, 0}, {in_, POLLOUT, 0}, {out_, POLLIN, 0}, {err_, POLLIN, 0}}};
+  std::array<pollfd, 4> watched = {
+      {{pidfd_, POLLIN, 0}, {in_, POLLOUT, 0}, {out_, POLLIN, 0}, {err_, POLLIN, 0}}};
   ::poll(watched.data(), watched.size(), static_cast<int>(at_most.count()));
   if (in_ >= 0 && watched[1].revents != 0) send_input();
-  // Its end is looked at before the last read: what it wrote lies in the pipes by then, also when a grandchild still
-  // holds them open.
+  // Its end is looked at before the last read: what it wrote lies in the pipes by then, also when a
+  // grandchild still holds them open.
   const bool over = watched[0].revents != 0 && ::waitpid(pid_, &status_, WNOHANG) == pid_;
   read_output();
   read_errors();
@@ -189,9 +194,13 @@ bool JobCommand::step(std::chrono::milliseconds at_most) {
   return ended_;
 }
 
-bool JobCommand::succeeded() const { return ended_ && WIFEXITED(status_) && WEXITSTATUS(status_) == 0; }
+bool JobCommand::succeeded() const {
+  return ended_ && WIFEXITED(status_) && WEXITSTATUS(status_) == 0;
+}
 
-int JobCommand::exit_code() const { return WIFSIGNALED(status_) ? 128 + WTERMSIG(status_) : WEXITSTATUS(status_); }
+int JobCommand::exit_code() const {
+  return WIFSIGNALED(status_) ? 128 + WTERMSIG(status_) : WEXITSTATUS(status_);
+}
 
 std::string JobCommand::failure_code() const {
   return WIFSIGNALED(status_) ? fmt::format("signal_{}", WTERMSIG(status_))

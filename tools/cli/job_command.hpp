@@ -14,13 +14,15 @@
 
 namespace ojs_shm::cli {
 
-/// The command of one job, running in a process group of its own: args on its stdin, its stdout kept as the result,
-/// its stderr passed on and its end kept for the error. The kernel kills it when the thread that started it is gone,
-/// so a killed worker leaves nobody who goes on with a job that another worker then gets. One thread.
+/// The command of one job, running in a process group of its own: args on its stdin, its stdout
+/// kept as the result, its stderr passed on and its end kept for the error. The kernel kills it
+/// when the thread that started it is gone, so a killed worker leaves nobody who goes on with a job
+/// that another worker then gets. One thread.
 class JobCommand {
  public:
   /// Errors: kInternal, when no process can be started.
-  static Result<JobCommand> start(const std::vector<std::string>& argv, const Job& job, std::size_t largest_result);
+  static Result<JobCommand> start(const std::vector<std::string>& argv, const Job& job,
+                                  std::size_t largest_result);
   JobCommand(JobCommand&& other) noexcept;
   JobCommand& operator=(JobCommand&&) = delete;
   ~JobCommand();  ///< kills what still runs

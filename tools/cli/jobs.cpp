@@ -47,7 +47,8 @@ struct WaitOptions {
 int wait(const Request& request, const WaitOptions& options) {
   auto producer = Producer::attach(request.where);
   if (producer.code() == Code::kPermission)
-    return watch_and_print(must(Observer::attach(request.where)), options.id, options.timeout, request.json);
+    return watch_and_print(must(Observer::attach(request.where)), options.id, options.timeout,
+                           request.json);
   Producer writable = must(std::move(producer));
   return wait_and_print(writable, options.id, options.timeout, request.json);
 }
@@ -60,19 +61,24 @@ void add_job_commands(CLI::App& app, Request& request) {
 
   const auto [many, list_options] = add_command<ListOptions>(
       app, request, "list",
-      "List jobs: the available ones in the order in which they would be fetched, then the others. A queue with\n"
+      "List jobs: the available ones in the order in which they would be fetched, then the others. "
+      "A queue with\n"
       "weights of levels comes level by level, best first: turns decide among its levels",
       &list);
   add_filter(*many, list_options->filter);
-  many->add_option("--state", list_options->filter.state, "Only in this state, such as active")->type_name("S");
+  many->add_option("--state", list_options->filter.state, "Only in this state, such as active")
+      ->type_name("S");
 
-  const auto [until, wait_options] = add_command<WaitOptions>(
-      app, request, "wait",
-      "Wait until a job is finished and print its result; status 0 completed, 1 discarded or timed out,\n"
-      "5 cancelled",
-      &wait);
+  const auto [until, wait_options] =
+      add_command<WaitOptions>(app, request, "wait",
+                               "Wait until a job is finished and print its result; status 0 "
+                               "completed, 1 discarded or timed out,\n"
+                               "5 cancelled",
+                               &wait);
   until->add_option("ID", wait_options->id, "The job")->required();
-  until->add_option("--timeout", wait_options->timeout, "Give up after this time, such as 30s (never)")
+  until
+      ->add_option("--timeout", wait_options->timeout,
+                   "Give up after this time, such as 30s (never)")
       ->type_name("TIME");
 }
 

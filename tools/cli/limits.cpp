@@ -25,7 +25,8 @@ std::string pace_text(std::uint32_t most, std::uint32_t period_ms) {
 
 int list_limits(const Request& request, const ListOptions&) {
   const Observer observer = must(Observer::attach(request.where));
-  shell::Table table({"KEY", "CONCURRENCY>", "ACTIVE>", "WAITING>", "RATE>", "THROTTLE>", "ON LIMIT", "EXCEEDED>"});
+  shell::Table table({"KEY", "CONCURRENCY>", "ACTIVE>", "WAITING>", "RATE>", "THROTTLE>",
+                      "ON LIMIT", "EXCEEDED>"});
   for (const LimitInfo& info : observer.limits()) {
     if (request.json) {
       print_line(print_limit(info));
@@ -36,7 +37,8 @@ int list_limits(const Request& request, const ListOptions&) {
                std::to_string(info.active), std::to_string(info.waiting),
                pace_text(info.limit.rate, info.limit.rate_period_ms),
                pace_text(info.limit.throttle, info.limit.throttle_period_ms),
-               kNames[static_cast<std::size_t>(info.limit.on_limit)], std::to_string(info.exceeded_total)});
+               kNames[static_cast<std::size_t>(info.limit.on_limit)],
+               std::to_string(info.exceeded_total)});
   }
   if (!table.empty()) table.print();
   return shell::kExitOk;
@@ -47,7 +49,8 @@ struct KeyOptions {
 };
 
 int get_limit(const Request& request, const KeyOptions& options) {
-  const std::string shown = print_limit(must(must(Observer::attach(request.where)).limit(options.key)));
+  const std::string shown =
+      print_limit(must(must(Observer::attach(request.where)).limit(options.key)));
   if (request.json) {
     print_line(shown);
   } else {
@@ -63,10 +66,13 @@ struct SetOptions {
 };
 
 /// "100/minute" or "100/PT1M", and one member more, as the reader of limits wants it.
-std::string pace_object(const std::string& text, std::string_view more, const std::optional<std::string>& value) {
+std::string pace_object(const std::string& text, std::string_view more,
+                        const std::optional<std::string>& value) {
   const std::size_t slash = text.find('/');
   if (slash == std::string::npos)
-    shell::refuse(Code::kInvalid, fmt::format("'{}' is no rate; write N/PERIOD, such as 100/minute or 100/PT1M", text));
+    shell::refuse(
+        Code::kInvalid,
+        fmt::format("'{}' is no rate; write N/PERIOD, such as 100/minute or 100/PT1M", text));
   const std::string most = text.substr(0, slash);
   return object([&](json::ObjectWriter& writer) {
     json::check(most).ok() ? writer.value("limit", most) : writer.text("limit", most);
@@ -79,7 +85,8 @@ int set_limit(const Request& request, const SetOptions& options) {
   if ((options.window && !options.rate) || (options.burst && !options.throttle))
     shell::refuse(Code::kInvalid, "--window goes with --rate, --burst with --throttle");
   if (!options.concurrency && !options.rate && !options.throttle)
-    shell::refuse(Code::kInvalid, "give a limit: --concurrency N, --rate N/PERIOD or --throttle N/PERIOD");
+    shell::refuse(Code::kInvalid,
+                  "give a limit: --concurrency N, --rate N/PERIOD or --throttle N/PERIOD");
   const std::string rule = object([&](json::ObjectWriter& writer) {
     if (options.concurrency) count(writer, "concurrency", *options.concurrency);
     if (options.rate) writer.value("rate", pace_object(*options.rate, "window", options.window));
@@ -87,7 +94,8 @@ int set_limit(const Request& request, const SetOptions& options) {
     if (options.throttle) writer.value("throttle", pace_object(*options.throttle, "burst", burst));
     if (options.on_limit) writer.text("on_limit", *options.on_limit);
   });
-  must(must(Admin::attach(request.where)).set_limit(options.key, must(parse_limit(rule, true)).limit));
+  must(must(Admin::attach(request.where))
+           .set_limit(options.key, must(parse_limit(rule, true)).limit));
   return get_limit(request, KeyOptions{options.key});
 }
 
@@ -100,32 +108,42 @@ int remove_limit(const Request& request, const KeyOptions& options) {
 }  // namespace
 
 void add_limit_commands(CLI::App& app, Request& request) {
-  CLI::App* limit = app.add_subcommand("limit", "List, read and change limits on concurrency and rates");
+  CLI::App* limit =
+      app.add_subcommand("limit", "List, read and change limits on concurrency and rates");
   limit->require_subcommand(1);
   limit->fallthrough();
   set_footer(*limit);
-  add_command<ListOptions>(*limit, request, "list", "All keys with their limits and who works and waits", &list_limits);
-  const auto [get, get_options] = add_command<KeyOptions>(*limit, request, "get", "One key", &get_limit);
+  add_command<ListOptions>(*limit, request, "list",
+                           "All keys with their limits and who works and waits", &list_limits);
+  const auto [get, get_options] =
+      add_command<KeyOptions>(*limit, request, "get", "One key", &get_limit);
   get->add_option("KEY", get_options->key, "The key")->required();
-  const auto [remove, remove_options] =
-      add_command<KeyOptions>(*limit, request, "rm", "No limit until a job brings one", &remove_limit);
+  const auto [remove, remove_options] = add_command<KeyOptions>(
+      *limit, request, "rm", "No limit until a job brings one", &remove_limit);
   remove->add_option("KEY", remove_options->key, "The key")->required();
 
   const auto [set, options] = add_command<SetOptions>(
-      *limit, request, "set", "Set all of a key's limits, in place of what jobs bring; effective at once", &set_limit);
-  set->add_option("KEY", options->key, "queue:NAME, type:NAME, tenant:ID, or the key that jobs bring")->required();
+      *limit, request, "set",
+      "Set all of a key's limits, in place of what jobs bring; effective at once", &set_limit);
+  set->add_option("KEY", options->key,
+                  "queue:NAME, type:NAME, tenant:ID, or the key that jobs bring")
+      ->required();
   set->add_option("--concurrency", options->concurrency, "So many active at once; 0: none")
       ->type_name("N")
       ->check(kNotNegative);
-  set->add_option("--rate", options->rate, "So many begin in each window, such as 100/minute or 100/PT1M")
+  set->add_option("--rate", options->rate,
+                  "So many begin in each window, such as 100/minute or 100/PT1M")
       ->type_name("N/PERIOD");
-  set->add_option("--window", options->window, "fixed, or sliding: any period of that length [fixed]")
+  set->add_option("--window", options->window,
+                  "fixed, or sliding: any period of that length [fixed]")
       ->type_name("KIND");
-  set->add_option("--throttle", options->throttle, "So many begin in a period, evenly spaced")->type_name("N/PERIOD");
+  set->add_option("--throttle", options->throttle, "So many begin in a period, evenly spaced")
+      ->type_name("N/PERIOD");
   set->add_option("--burst", options->burst, "So many may begin at once after a pause [1]")
       ->type_name("N")
       ->check(kNotNegative);
-  set->add_option("--on-limit", options->on_limit, "wait, reschedule or drop [wait]")->type_name("WHAT");
+  set->add_option("--on-limit", options->on_limit, "wait, reschedule or drop [wait]")
+      ->type_name("WHAT");
 }
 
 }  // namespace ojs_shm::cli

@@ -17,7 +17,8 @@ namespace ojs_shm::cli {
 
 LineReader::LineReader(int fd) : fd_(fd) {
   struct stat info {};
-  if (::fstat(fd, &info) == 0 && S_ISREG(info.st_mode)) size_ = static_cast<std::uint64_t>(info.st_size);
+  if (::fstat(fd, &info) == 0 && S_ISREG(info.st_mode))
+    size_ = static_cast<std::uint64_t>(info.st_size);
 }
 
 bool LineReader::next(std::string& line) {
@@ -39,7 +40,8 @@ bool LineReader::next(std::string& line) {
     const ssize_t n = ::read(fd_, block.data(), block.size());
     if (n > 0) buffer_.append(block.data(), static_cast<std::size_t>(n));
     if (n == 0) ended_ = true;
-    if (n < 0 && errno != EINTR) shell::refuse(Code::kInternal, fmt::format("reading: {}", std::strerror(errno)));
+    if (n < 0 && errno != EINTR)
+      shell::refuse(Code::kInternal, fmt::format("reading: {}", std::strerror(errno)));
   }
 }
 

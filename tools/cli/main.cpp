@@ -44,7 +44,8 @@ std::string unknown_command(const CLI::App& app) {
 /// The command that was chosen last, as far as the words were understood.
 const CLI::App& last_chosen(const CLI::App& app) {
   const CLI::App* last = &app;
-  for (auto chosen = last->get_subcommands(); !chosen.empty(); chosen = last->get_subcommands()) last = chosen.front();
+  for (auto chosen = last->get_subcommands(); !chosen.empty(); chosen = last->get_subcommands())
+    last = chosen.front();
   return *last;
 }
 
@@ -57,7 +58,8 @@ std::string meant(std::string_view word, const std::vector<std::string>& names) 
 
 std::string meant_command(const CLI::App& app, const std::string& path) {
   std::vector<std::string> names;
-  for (const CLI::App* command : last_chosen(app).get_subcommands([](const CLI::App*) { return true; }))
+  for (const CLI::App* command :
+       last_chosen(app).get_subcommands([](const CLI::App*) { return true; }))
     names.push_back(command->get_name());
   return meant(std::string_view(path).substr(path.rfind(' ') + 1), names);
 }
@@ -97,11 +99,15 @@ int run(std::vector<std::string> words) {
   }
 
   read_help(words);
-  CLI::App app("Puts Open Job Spec jobs into a shared-memory segment, runs them, and looks after them.", "ojs-shm");
-  app.set_version_flag("-V,--version", shell::version_text("ojs-shm"), "Print the version and the segment format");
+  CLI::App app(
+      "Puts Open Job Spec jobs into a shared-memory segment, runs them, and looks after them.",
+      "ojs-shm");
+  app.set_version_flag("-V,--version", shell::version_text("ojs-shm"),
+                       "Print the version and the segment format");
   app.footer(
       "\nOUTPUT\n"
-      "  A table on a terminal; else a line for each item with tabs between its cells and no heading. With --json\n"
+      "  A table on a terminal; else a line for each item with tabs between its cells and no "
+      "heading. With --json\n"
       "  a JSON object for each item, one to a line. Errors go to stderr, with --json as\n"
       "  {\"error\":{\"code\",\"message\"}}.\n\n" +
       shell::exit_code_help() +
@@ -112,7 +118,8 @@ int run(std::vector<std::string> words) {
   shell::add_target_options(app, request.where);
   app.add_flag("--json", request.json, "Answer in JSON");
   app.add_flag(
-      "-q,--quiet", [](std::int64_t) { shell::be_quiet(); }, "Do not say what was done: only answers and errors");
+      "-q,--quiet", [](std::int64_t) { shell::be_quiet(); },
+      "Do not say what was done: only answers and errors");
   app.add_option("--attach-timeout", request.attach_timeout,
                  "Wait so long for a segment that is not there yet [enqueue and work 2s, else 0]")
       ->type_name("TIME");
@@ -140,7 +147,8 @@ int run(std::vector<std::string> words) {
     app.parse(words);
   } catch (const CLI::ParseError& problem) {
     if (const std::string word = unknown_command(app); !word.empty()) {
-      return report_usage(fmt::format("there is no command `{}`{}", word, meant_command(app, word)).c_str(), json);
+      return report_usage(
+          fmt::format("there is no command `{}`{}", word, meant_command(app, word)).c_str(), json);
     }
     if (problem.get_exit_code() == 0) return finish(app.exit(problem), json);
     return report_usage((problem.what() + meant_flag(app)).c_str(), json);
@@ -158,7 +166,8 @@ int run(std::vector<std::string> words) {
 
 int main(int argc, char** argv) {
   shell::fill_closed_descriptors();
-  std::signal(SIGPIPE, SIG_IGN);  // a reader that went away is an error of the write, which says what was done
+  // a reader that went away is an error of the write, which says what was done
+  std::signal(SIGPIPE, SIG_IGN);
   try {
     return run(std::vector<std::string>(argv + 1, argv + argc));
   } catch (const std::system_error& problem) {

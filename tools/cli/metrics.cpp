@@ -20,7 +20,8 @@ using Labels = std::vector<ClientMetric::Label>;
 /// One after the other; a family gets its members by add().
 class Page {
  public:
-  /// Every series carries the segment's name, so that those of several segments can stand in one place.
+  /// Every series carries the segment's name, so that those of several segments can stand in one
+  /// place.
   explicit Page(std::string segment) : segment_(std::move(segment)) {}
   void family(std::string name, std::string help, MetricType type) {
     families_.push_back({std::move(name), std::move(help), type, {}});
@@ -74,10 +75,10 @@ constexpr QueueNumber kQueueNumbers[] = {
      [](const QueueInfo& q) { return q.completed_total; }},
     {"ojs_job_retried_total", "Failed attempts that are to be repeated later.", MetricType::Counter,
      [](const QueueInfo& q) { return q.retried_total; }},
-    {"ojs_job_returned_total", "Attempts given back, or ended by a death or a lease.", MetricType::Counter,
-     [](const QueueInfo& q) { return q.returned_total; }},
-    {"ojs_job_failed_attempts_total", "Attempts that failed: handlers that gave up, and timeouts.", MetricType::Counter,
-     [](const QueueInfo& q) { return q.failed_attempts_total; }},
+    {"ojs_job_returned_total", "Attempts given back, or ended by a death or a lease.",
+     MetricType::Counter, [](const QueueInfo& q) { return q.returned_total; }},
+    {"ojs_job_failed_attempts_total", "Attempts that failed: handlers that gave up, and timeouts.",
+     MetricType::Counter, [](const QueueInfo& q) { return q.failed_attempts_total; }},
     {"ojs_queue_dead_letters", "Discarded jobs that are kept for an operator.", MetricType::Gauge,
      [](const QueueInfo& q) { return q.dead_letters; }},
     {"ojs_job_discarded_total", "Jobs given up after their last attempt.", MetricType::Counter,
@@ -101,14 +102,18 @@ void add_queues(Page& page, const std::vector<QueueInfo>& queues) {
     page.family(number.name, number.help, number.type);
     for (const QueueInfo& queue : queues) page.add({{"queue", queue.name}}, number.of(queue));
   }
-  page.family("ojs_queue_oldest_age_seconds", "How long the longest available job has been waiting; 0: none waits.",
+  page.family("ojs_queue_oldest_age_seconds",
+              "How long the longest available job has been waiting; 0: none waits.",
               MetricType::Gauge);
   for (const QueueInfo& queue : queues)
     page.add({{"queue", queue.name}}).gauge.value = static_cast<double>(queue.oldest_age_ms) / 1000;
-  page.family("ojs_backpressure_pressure", "Depth by bound, of the bound that is filled more; 0 without one.",
+  page.family("ojs_backpressure_pressure",
+              "Depth by bound, of the bound that is filled more; 0 without one.",
               MetricType::Gauge);
-  for (const QueueInfo& queue : queues) page.add({{"queue", queue.name}}).gauge.value = queue.pressure;
-  page.family("ojs_queue_available_by_priority", "Available jobs of each priority.", MetricType::Gauge);
+  for (const QueueInfo& queue : queues)
+    page.add({{"queue", queue.name}}).gauge.value = queue.pressure;
+  page.family("ojs_queue_available_by_priority", "Available jobs of each priority.",
+              MetricType::Gauge);
   for (const QueueInfo& queue : queues)
     for (const auto& [priority, jobs] : queue.available_by_priority)
       page.add({{"queue", queue.name}, {"priority", std::to_string(priority)}}, jobs);
@@ -123,20 +128,22 @@ void set_histogram(ClientMetric& metric, const LevelWaits& waits) {
 }
 
 void add_waits(Page& page, const Observer& observer) {
-  page.family("ojs_job_wait_duration_by_priority", "Seconds from becoming available to being handed out.",
-              MetricType::Histogram);
+  page.family("ojs_job_wait_duration_by_priority",
+              "Seconds from becoming available to being handed out.", MetricType::Histogram);
   std::map<std::string, LevelWaits> queues;
   for (const LevelWaits& level : observer.waits()) {
-    set_histogram(page.add({{"queue", level.queue}, {"priority", std::to_string(level.priority)}}), level);
+    set_histogram(page.add({{"queue", level.queue}, {"priority", std::to_string(level.priority)}}),
+                  level);
     LevelWaits& queue = queues[level.queue];
     queue.count += level.count;
     queue.sum_ms += level.sum_ms;
     queue.up_to_ms.resize(level.up_to_ms.size());
     for (std::size_t i = 0; i < level.up_to_ms.size(); ++i)
-      queue.up_to_ms[i] = {level.up_to_ms[i].first, queue.up_to_ms[i].second + level.up_to_ms[i].second};
+      queue.up_to_ms[i] = {level.up_to_ms[i].first,
+                           queue.up_to_ms[i].second + level.up_to_ms[i].second};
   }
-  page.family("ojs_scheduling_queue_wait_duration", "Seconds from becoming available to being handed out.",
-              MetricType::Histogram);
+  page.family("ojs_scheduling_queue_wait_duration",
+              "Seconds from becoming available to being handed out.", MetricType::Histogram);
   for (const auto& [queue, waits] : queues) set_histogram(page.add({{"queue", queue}}), waits);
 }
 
@@ -144,20 +151,25 @@ void add_waits(Page& page, const Observer& observer) {
 void add_scheduling(Page& page, const Observer& observer) {
   const SchedulingStats stats = observer.scheduling_stats();
   const std::vector<WorkerPoolInfo> pools = observer.pools();
-  page.family("ojs_scheduling_dispatch_total", "Jobs handed to workers of a pool, or of none.", MetricType::Counter);
+  page.family("ojs_scheduling_dispatch_total", "Jobs handed to workers of a pool, or of none.",
+              MetricType::Counter);
   for (const WorkerPoolInfo& pool : pools)
-    for (const auto& [queue, jobs] : pool.dispatched_total) page.add({{"queue", queue}, {"pool", pool.name}}, jobs);
+    for (const auto& [queue, jobs] : pool.dispatched_total)
+      page.add({{"queue", queue}, {"pool", pool.name}}, jobs);
   for (const QueueScheduling& queue : stats.queues)
     page.add({{"queue", queue.queue}, {"pool", ""}}, queue.poolless_dispatched_total);
-  page.family("ojs_scheduling_dispatch_ratio", "Share of the dispatches of the last minute.", MetricType::Gauge);
+  page.family("ojs_scheduling_dispatch_ratio", "Share of the dispatches of the last minute.",
+              MetricType::Gauge);
   for (const QueueScheduling& queue : stats.queues)
     page.add({{"queue", queue.queue}}).gauge.value = queue.dispatch_ratio_1m;
-  page.family("ojs_scheduling_pool_utilization", "Active jobs of those that there may be.", MetricType::Gauge);
+  page.family("ojs_scheduling_pool_utilization", "Active jobs of those that there may be.",
+              MetricType::Gauge);
   for (const WorkerPoolInfo& pool : pools)
     if (pool.utilization() >= 0) page.add({{"pool", pool.name}}).gauge.value = pool.utilization();
-  page.family("ojs_scheduling_starvation_events_total", "Times nobody took a queue's jobs for a rotation interval.",
-              MetricType::Counter);
-  for (const QueueScheduling& queue : stats.queues) page.add({{"queue", queue.queue}}, queue.starvation_events_total);
+  page.family("ojs_scheduling_starvation_events_total",
+              "Times nobody took a queue's jobs for a rotation interval.", MetricType::Counter);
+  for (const QueueScheduling& queue : stats.queues)
+    page.add({{"queue", queue.queue}}, queue.starvation_events_total);
 }
 
 void add_limits(Page& page, const Observer& observer) {
@@ -179,7 +191,8 @@ void add_segment(Page& page, const SegmentInfo& info) {
   std::uint64_t alive = 0;
   for (const ProcessInfo& process : info.processes) alive += process.alive ? 1 : 0;
   page.add({}, alive);
-  page.family("ojs_segment_pool_used", "Units in use of each pool of the segment's memory.", MetricType::Gauge);
+  page.family("ojs_segment_pool_used", "Units in use of each pool of the segment's memory.",
+              MetricType::Gauge);
   for (const PoolInfo& pool : info.pools) page.add({{"pool", pool.name}}, pool.used);
   page.family("ojs_segment_pool_capacity", "Units that each pool has.", MetricType::Gauge);
   for (const PoolInfo& pool : info.pools) page.add({{"pool", pool.name}}, pool.capacity);
@@ -187,8 +200,8 @@ void add_segment(Page& page, const SegmentInfo& info) {
   page.add({}, info.deaths_total);
   page.family("ojs_segment_repairs_total", "Jobs mended after a death.", MetricType::Counter);
   page.add({}, info.repairs_total);
-  page.family("ojs_segment_unmeasured_waits_total", "Dispatches that no histogram counts, for want of memory.",
-              MetricType::Counter);
+  page.family("ojs_segment_unmeasured_waits_total",
+              "Dispatches that no histogram counts, for want of memory.", MetricType::Counter);
   page.add({}, info.unmeasured_waits_total);
 }
 

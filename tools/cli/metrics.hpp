@@ -7,7 +7,8 @@
 
 namespace ojs_shm::cli {
 
-/// What an observer sees, as a page for Prometheus. Names of ojs-priority 11.2 with _ for the dots, and seconds.
+/// What an observer sees, as a page for Prometheus. Names of ojs-priority 11.2 with _ for the dots,
+/// and seconds.
 std::string metrics_page(const Observer& observer);
 
 }  // namespace ojs_shm::cli

@@ -19,7 +19,8 @@ std::uint32_t count_of(const std::string& name, const std::string& text) {
   std::uint32_t count = 0;
   const auto [end, fault] = std::from_chars(text.data(), text.data() + text.size(), count);
   if (fault != std::errc() || end != text.data() + text.size() || count == 0) {
-    shell::refuse(Code::kInvalid, fmt::format("--on-full: {}={} is no number of at least 1", name, text));
+    shell::refuse(Code::kInvalid,
+                  fmt::format("--on-full: {}={} is no number of at least 1", name, text));
   }
   return count;
 }
@@ -32,7 +33,9 @@ OnFull on_full_of(const std::string& text, const Segment& segment) {
   CircuitBreaker::Options breaker{.refusals = 0};
   LocalBufferOptions buffer{.max_jobs = 0};
   for (const auto& [name, value] : shell::pairs_of(text, '=')) {
-    const auto time = [&text = value] { return milliseconds(shell::must(shell::parse_duration_ms(text))); };
+    const auto time = [&text = value] {
+      return milliseconds(shell::must(shell::parse_duration_ms(text)));
+    };
     if (name == "retry") {
       on_full.options.retry.retries = count_of(name, value);
     } else if (name == "max") {
@@ -46,9 +49,10 @@ OnFull on_full_of(const std::string& text, const Segment& segment) {
     } else if (name == "flush") {
       on_full.flush = time();
     } else {
-      shell::refuse(Code::kInvalid, fmt::format("--on-full: \"{}\" is none of retry=, max=, breaker=, cooldown=, "
-                                                "buffer=, flush=",
-                                                name));
+      shell::refuse(Code::kInvalid,
+                    fmt::format("--on-full: \"{}\" is none of retry=, max=, breaker=, cooldown=, "
+                                "buffer=, flush=",
+                                name));
     }
   }
   ResilienceOptions& options = on_full.options;
@@ -57,7 +61,8 @@ OnFull on_full_of(const std::string& text, const Segment& segment) {
   }
   if (breaker.refusals != 0) options.breaker = std::make_shared<CircuitBreaker>(breaker);
   buffer.max_delay = options.retry.max_delay;
-  if (buffer.max_jobs != 0) options.buffer = shell::must(LocalBuffer::start(segment, buffer, options.breaker));
+  if (buffer.max_jobs != 0)
+    options.buffer = shell::must(LocalBuffer::start(segment, buffer, options.breaker));
   return on_full;
 }
 

@@ -11,10 +11,12 @@ namespace ojs_shm::cli {
 /// What --on-full asks for.
 struct OnFull {
   ResilienceOptions options;
-  std::chrono::milliseconds flush{60'000};  ///< how long the end waits for what is still in the buffer
+  /// how long the end waits for what is still in the buffer
+  std::chrono::milliseconds flush{60'000};
 };
 
-/// "retry=5,max=60s,breaker=5,cooldown=10s,buffer=1000,flush=60s"; empty: nothing. Throws shell::Refusal.
+/// "retry=5,max=60s,breaker=5,cooldown=10s,buffer=1000,flush=60s"; empty: nothing. Throws
+/// shell::Refusal.
 OnFull on_full_of(const std::string& text, const Segment& segment);
 
 }  // namespace ojs_shm::cli

@@ -22,7 +22,8 @@ using shell::must;
 struct ListOptions {};
 
 int list_pools(const Request& request, const ListOptions&) {
-  shell::Table table({"POOL", "STRATEGY", "QUEUES", "LIMIT>", "WORKERS>", "ACTIVE>", "WAITING>", "ISOLATED"});
+  shell::Table table(
+      {"POOL", "STRATEGY", "QUEUES", "LIMIT>", "WORKERS>", "ACTIVE>", "WAITING>", "ISOLATED"});
   for (const WorkerPoolInfo& pool : must(Observer::attach(request.where)).pools()) {
     if (request.json) {
       print_line(print_pool(pool));
@@ -32,8 +33,8 @@ int list_pools(const Request& request, const ListOptions&) {
     table.row({pool.name, std::string(pool_strategy_name(settings.strategy)),
                fmt::format("{}", fmt::join(settings.queues, ",")),
                settings.concurrency == 0 ? "-" : std::to_string(settings.concurrency),
-               std::to_string(pool.active_workers), std::to_string(pool.active_jobs), std::to_string(pool.waiting_jobs),
-               settings.isolated ? "yes" : "no"});
+               std::to_string(pool.active_workers), std::to_string(pool.active_jobs),
+               std::to_string(pool.waiting_jobs), settings.isolated ? "yes" : "no"});
   }
   if (!table.empty()) table.print();
   return shell::kExitOk;
@@ -44,7 +45,8 @@ struct NameOptions {
 };
 
 int get_pool(const Request& request, const NameOptions& options) {
-  const std::string shown = print_pool(must(must(Observer::attach(request.where)).pool(options.name)));
+  const std::string shown =
+      print_pool(must(must(Observer::attach(request.where)).pool(options.name)));
   request.json ? print_line(shown) : print_members(shown);
   return shell::kExitOk;
 }
@@ -83,8 +85,10 @@ int set_pool(const Request& request, const SetOptions& options) {
       const QueueShare share = must(parse_share(text));
       settings.queues.push_back(share.name);
       if (share.weight && (*share.weight < 1 || *share.weight > 1'000'000))
-        shell::refuse(Code::kInvalid, fmt::format("the weight of {} must be from 1 to 1000000", share.name));
-      if (share.weight) settings.weights.emplace_back(share.name, static_cast<std::uint32_t>(*share.weight));
+        shell::refuse(Code::kInvalid,
+                      fmt::format("the weight of {} must be from 1 to 1000000", share.name));
+      if (share.weight)
+        settings.weights.emplace_back(share.name, static_cast<std::uint32_t>(*share.weight));
     }
     if (!settings.weights.empty() && !options.strategy) settings.strategy = PoolStrategy::kWeighted;
   }
@@ -110,32 +114,39 @@ void add_pool_commands(CLI::App& app, Request& request) {
              "\nEXAMPLES\n"
              "  ojs-shm pool set web --queue critical:5,default:2,low:1 --concurrency 20\n"
              "  ojs-shm pool get web --json\n");
-  add_command<ListOptions>(*pool, request, "list", "All pools with their queues and what they have in hand",
-                           &list_pools);
-  const auto [get, get_options] = add_command<NameOptions>(*pool, request, "get", "One pool", &get_pool);
+  add_command<ListOptions>(*pool, request, "list",
+                           "All pools with their queues and what they have in hand", &list_pools);
+  const auto [get, get_options] =
+      add_command<NameOptions>(*pool, request, "get", "One pool", &get_pool);
   get->add_option("NAME", get_options->name, "The pool")->required();
-  const auto [set, set_options] =
-      add_command<SetOptions>(*pool, request, "set", "Make or change a pool; effective at once", &set_pool);
+  const auto [set, set_options] = add_command<SetOptions>(
+      *pool, request, "set", "Make or change a pool; effective at once", &set_pool);
   set->add_option("NAME", set_options->name, "The pool")->required();
-  set->add_option("--queue", set_options->queues, "Its queues, in order; with weights they are weighted")
+  set->add_option("--queue", set_options->queues,
+                  "Its queues, in order; with weights they are weighted")
       ->type_name("Q[:WEIGHT],...")
       ->delimiter(',')
       ->allow_extra_args(false);
-  set->add_option("--strategy", set_options->strategy,
-                  "strict, round-robin, weighted or least-loaded (round-robin, with weights weighted)")
+  set->add_option(
+         "--strategy", set_options->strategy,
+         "strict, round-robin, weighted or least-loaded (round-robin, with weights weighted)")
       ->type_name("S");
-  set->add_option("--concurrency", set_options->concurrency, "Active jobs of all its workers together; 0: unlimited")
+  set->add_option("--concurrency", set_options->concurrency,
+                  "Active jobs of all its workers together; 0: unlimited")
       ->type_name("N")
       ->check(kNotNegative);
-  set->add_option("--isolated", set_options->isolated, "Nobody else gets jobs of its queues")->type_name("true|false");
+  set->add_option("--isolated", set_options->isolated, "Nobody else gets jobs of its queues")
+      ->type_name("true|false");
   set->add_option("--starvation-prevention", set_options->prevention,
                   "Serve every queue that has jobs now and then (false)")
       ->type_name("true|false");
-  set->add_option("--rotation-interval", set_options->rotation_interval, "A queue that has jobs is served in it (30s)")
+  set->add_option("--rotation-interval", set_options->rotation_interval,
+                  "A queue that has jobs is served in it (30s)")
       ->type_name("TIME");
-  set->add_option("--min-dispatch-ratio", set_options->ratio, "Least share of each queue (0.05)")->type_name("R");
-  const auto [remove, remove_options] =
-      add_command<NameOptions>(*pool, request, "rm", "Remove a pool; its queues stay, open to everybody", &remove_pool);
+  set->add_option("--min-dispatch-ratio", set_options->ratio, "Least share of each queue (0.05)")
+      ->type_name("R");
+  const auto [remove, remove_options] = add_command<NameOptions>(
+      *pool, request, "rm", "Remove a pool; its queues stay, open to everybody", &remove_pool);
   remove->add_option("NAME", remove_options->name, "The pool")->required();
 }
 

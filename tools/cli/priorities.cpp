@@ -25,7 +25,8 @@ int print_priorities(const Observer& observer, const std::string& queue, bool as
     print_line(object([&](json::ObjectWriter& writer) {
       writer.text("queue", each.name);
       writer.open("counts_by_priority") += object([&](json::ObjectWriter& counts) {
-        for (const auto& [priority, jobs] : each.available_by_priority) count(counts, std::to_string(priority), jobs);
+        for (const auto& [priority, jobs] : each.available_by_priority)
+          count(counts, std::to_string(priority), jobs);
       });
       count(writer, "total", total);
     }));

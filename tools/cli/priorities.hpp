@@ -7,7 +7,8 @@
 
 namespace ojs_shm::cli {
 
-/// How many jobs of each priority are available in a queue, or in each of them. Returns an exit code.
+/// How many jobs of each priority are available in a queue, or in each of them. Returns an exit
+/// code.
 int print_priorities(const Observer& observer, const std::string& queue, bool as_json);
 
 }  // namespace ojs_shm::cli

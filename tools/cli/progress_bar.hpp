@@ -7,7 +7,8 @@
 
 namespace ojs_shm::cli {
 
-/// On a terminal, a line on stderr that tells how far something is, drawn again ten times a second; elsewhere nothing.
+/// On a terminal, a line on stderr that tells how far something is, drawn again ten times a second;
+/// elsewhere nothing.
 class ProgressBar {
  public:
   /// `total` 0: unknown, so only the text is shown.

@@ -26,15 +26,16 @@ std::string bound_text(std::uint64_t bound) { return bound == 0 ? "-" : std::to_
 
 int list_queues(const Request& request, const ListOptions&) {
   const Observer observer = must(Observer::attach(request.where));
-  shell::Table table(
-      {"QUEUE", "STATE", "DEPTH>", "MAX>", "BYTES>", "MAX BYTES>", "ACTIVE>", "COMPLETED>", "DISCARDED>"});
+  shell::Table table({"QUEUE", "STATE", "DEPTH>", "MAX>", "BYTES>", "MAX BYTES>", "ACTIVE>",
+                      "COMPLETED>", "DISCARDED>"});
   for (const QueueInfo& queue : observer.queues()) {
     if (request.json) {
       print_line(object([&](json::ObjectWriter& writer) { write_queue(writer, queue); }));
       continue;
     }
     table.row({queue.name, queue.paused ? "paused" : "running", std::to_string(queue.depth),
-               bound_text(queue.max_depth), std::to_string(queue.size_bytes), bound_text(queue.max_size_bytes),
+               bound_text(queue.max_depth), std::to_string(queue.size_bytes),
+               bound_text(queue.max_size_bytes),
                std::to_string(queue.by_state[static_cast<std::size_t>(State::kActive)]),
                std::to_string(queue.completed_total), std::to_string(queue.discarded_total)});
   }
@@ -71,8 +72,8 @@ struct SetOptions {
   std::vector<std::string> tenant_bounds;
 };
 
-/// "default", or the members of `aging` as JSON, or as NAME=VALUE,... with "on" or "off" among them; all of them go
-/// through the reader of settings.
+/// "default", or the members of `aging` as JSON, or as NAME=VALUE,... with "on" or "off" among
+/// them; all of them go through the reader of settings.
 std::string aging_object(const std::string& text) {
   if (text == "default") return R"("default")";
   if (text.starts_with('{')) return text;
@@ -113,10 +114,11 @@ std::string fairness_object(const std::string& text, const std::string& weights)
 void add_order(QueueSettings& settings, const SetOptions& options) {
   const std::string order = object([&](json::ObjectWriter& writer) {
     if (options.aging) writer.value("aging", aging_object(*options.aging));
-    if (options.level_weights) writer.value("level_weights", weights_object(*options.level_weights));
+    if (options.level_weights)
+      writer.value("level_weights", weights_object(*options.level_weights));
     if (options.tenant_fairness || options.tenant_weights)
-      writer.value("tenant_fairness",
-                   fairness_object(options.tenant_fairness.value_or("on"), options.tenant_weights.value_or("off")));
+      writer.value("tenant_fairness", fairness_object(options.tenant_fairness.value_or("on"),
+                                                      options.tenant_weights.value_or("off")));
   });
   const QueueSettings read = must(parse_queue_settings(order));
   settings.aging = read.aging;
@@ -132,8 +134,9 @@ void add_backpressure(QueueSettings& settings, const SetOptions& options) {
       if (!options.strategy.empty()) members.text("strategy", options.strategy);
       if (!options.drop.empty()) members.text("drop", options.drop);
       if (!options.warning_threshold.empty())
-        json::check(options.warning_threshold).ok() ? members.value("warning_threshold", options.warning_threshold)
-                                                    : members.text("warning_threshold", options.warning_threshold);
+        json::check(options.warning_threshold).ok()
+            ? members.value("warning_threshold", options.warning_threshold)
+            : members.text("warning_threshold", options.warning_threshold);
     });
   })));
   settings.strategy = read.strategy;
@@ -142,24 +145,29 @@ void add_backpressure(QueueSettings& settings, const SetOptions& options) {
 }
 
 /// NAME:JOBS[:BYTES], or NAME:off; each a change to what the queue's tenants have.
-void add_tenant_bounds(QueueSettings& settings, const SetOptions& options, std::vector<TenantBound> bounds) {
+void add_tenant_bounds(QueueSettings& settings, const SetOptions& options,
+                       std::vector<TenantBound> bounds) {
   for (const std::string& text : options.tenant_bounds) {
     const auto wrong = [&text] {
-      must(Status(Error{Code::kInvalid, "'" + text + "' must be NAME:JOBS, NAME:JOBS:BYTES, NAME::BYTES or NAME:off",
-                        "tenant-bound"}));
+      must(
+          Status(Error{Code::kInvalid,
+                       "'" + text + "' must be NAME:JOBS, NAME:JOBS:BYTES, NAME::BYTES or NAME:off",
+                       "tenant-bound"}));
     };
     // A name may have colons of its own.
     std::size_t last = text.rfind(':');
     if (last == std::string::npos) wrong();
     std::string jobs = text.substr(last + 1), bytes;
     if (const std::size_t before = last == 0 ? std::string::npos : text.rfind(':', last - 1);
-        jobs != "off" && before != std::string::npos && text.find_first_not_of("0123456789", before + 1) >= last) {
+        jobs != "off" && before != std::string::npos &&
+        text.find_first_not_of("0123456789", before + 1) >= last) {
       bytes = jobs;
       jobs = text.substr(before + 1, last - before - 1);
       last = before;
     }
     TenantBound bound{text.substr(0, last)};
-    std::erase_if(bounds, [&bound](const TenantBound& each) { return each.tenant == bound.tenant; });
+    std::erase_if(bounds,
+                  [&bound](const TenantBound& each) { return each.tenant == bound.tenant; });
     if (jobs == "off") continue;
     if (!jobs.empty()) {
       const auto number = json::check(jobs).ok() ? json::integer_of(jobs) : std::nullopt;
@@ -177,7 +185,8 @@ int set_queue(const Request& request, const SetOptions& options) {
   QueueSettings settings;
   settings.max_depth = options.max_depth;
   settings.paused = options.paused;
-  if (options.max_size_bytes) settings.max_size_bytes = must(shell::parse_bytes(*options.max_size_bytes));
+  if (options.max_size_bytes)
+    settings.max_size_bytes = must(shell::parse_bytes(*options.max_size_bytes));
   add_order(settings, options);
   add_backpressure(settings, options);
   settings.tenant_max_depth = options.tenant_max_depth;
@@ -197,12 +206,17 @@ int pause_or_resume(const Request& request, const std::string& name, bool paused
   QueueSettings settings;
   settings.paused = paused;
   must(must(Admin::attach(request.where)).set_queue(name, settings));
-  told(request, "queue {} {}", name, paused ? "is paused: it accepts jobs and gives none" : "gives its jobs again");
+  told(request, "queue {} {}", name,
+       paused ? "is paused: it accepts jobs and gives none" : "gives its jobs again");
   return shell::kExitOk;
 }
 
-int pause(const Request& request, const NameOptions& options) { return pause_or_resume(request, options.name, true); }
-int resume(const Request& request, const NameOptions& options) { return pause_or_resume(request, options.name, false); }
+int pause(const Request& request, const NameOptions& options) {
+  return pause_or_resume(request, options.name, true);
+}
+int resume(const Request& request, const NameOptions& options) {
+  return pause_or_resume(request, options.name, false);
+}
 
 struct ClearOptions {
   std::string name;
@@ -214,7 +228,8 @@ int clear(const Request& request, const ClearOptions& options) {
   JobFilter filter;
   filter.queue = options.name;
   filter.waiting = true;
-  return run_bulk(request, admin, BulkAction::kCancel, filter, {"cancel", "cancelled"}, options.yes);
+  return run_bulk(request, admin, BulkAction::kCancel, filter, {"cancel", "cancelled"},
+                  options.yes);
 }
 
 struct DefaultPriorityOptions {
@@ -248,8 +263,8 @@ struct DefaultAgingOptions {
 
 int default_aging(const Request& request, const DefaultAgingOptions& options) {
   if (!options.aging.empty()) {
-    const QueueSettings read = must(parse_queue_settings(
-        object([&](json::ObjectWriter& writer) { writer.value("aging", aging_object(options.aging)); })));
+    const QueueSettings read = must(parse_queue_settings(object(
+        [&](json::ObjectWriter& writer) { writer.value("aging", aging_object(options.aging)); })));
     must(must(Admin::attach(request.where)).set_default_aging(*read.aging));
   }
   const SegmentInfo info = must(Observer::attach(request.where)).segment_info();
@@ -268,12 +283,14 @@ void add_queue_commands(CLI::App& app, Request& request) {
              "\nEXAMPLES\n"
              "  ojs-shm queue set mail --max-depth 10000 --aging on,interval=30s\n"
              "  ojs-shm queue get mail --json\n");
-  add_command<ListOptions>(*queue, request, "list", "All queues with depth, bounds and totals", &list_queues);
-  const auto [get, get_options] = add_command<NameOptions>(*queue, request, "get", "One queue", &get_queue);
+  add_command<ListOptions>(*queue, request, "list", "All queues with depth, bounds and totals",
+                           &list_queues);
+  const auto [get, get_options] =
+      add_command<NameOptions>(*queue, request, "get", "One queue", &get_queue);
   get->add_option("NAME", get_options->name, "The queue")->required();
 
-  const auto [set, set_options] =
-      add_command<SetOptions>(*queue, request, "set", "Make or change a queue; effective at once", &set_queue);
+  const auto [set, set_options] = add_command<SetOptions>(
+      *queue, request, "set", "Make or change a queue; effective at once", &set_queue);
   set->add_option("NAME", set_options->name, "The queue")->required();
   set->add_option("--max-depth", set_options->max_depth, "Waiting jobs it takes; 0: unbounded")
       ->type_name("N")
@@ -281,8 +298,9 @@ void add_queue_commands(CLI::App& app, Request& request) {
   set->add_option("--max-size-bytes,--max-bytes", set_options->max_size_bytes,
                   "Bytes of waiting jobs it takes, such as 8M; 0: unbounded")
       ->type_name("BYTES");
-  set->add_option("--strategy", set_options->strategy,
-                  "When it is full: reject, block (a producer may wait) or drop_oldest (an older job goes)")
+  set->add_option(
+         "--strategy", set_options->strategy,
+         "When it is full: reject, block (a producer may wait) or drop_oldest (an older job goes)")
       ->type_name("HOW");
   set->add_option("--warning-threshold", set_options->warning_threshold,
                   "Fuller than this it warns; 0 to 1, at first 0.8")
@@ -297,18 +315,20 @@ void add_queue_commands(CLI::App& app, Request& request) {
                   "Bytes of waiting jobs of each tenant that it takes; 0: unbounded")
       ->type_name("BYTES");
   set->add_option("--tenant-bound", set_options->tenant_bounds,
-                  "A tenant's own bounds, such as acme:50000 or acme:50000:8M, or acme:off; may be given again")
+                  "A tenant's own bounds, such as acme:50000 or acme:50000:8M, or acme:off; may be "
+                  "given again")
       ->type_name("TENANT:N[:BYTES]")
       ->allow_extra_args(false);
   set->add_option("--paused", set_options->paused, "A paused queue accepts jobs and gives none")
       ->type_name("true|false");
-  set->add_option(
-         "--aging", set_options->aging,
-         "Waiting jobs rise: on, off, preset=ojs|qo, interval=60s, rate=1, floor=0 or cap=200, with commas; or "
-         "default: as the segment has it (default-aging)")
+  set->add_option("--aging", set_options->aging,
+                  "Waiting jobs rise: on, off, preset=ojs|qo, interval=60s, rate=1, floor=0 or "
+                  "cap=200, with commas; or "
+                  "default: as the segment has it (default-aging)")
       ->type_name("WHAT");
   set->add_option("--level-weights", set_options->level_weights,
-                  "Turns of priorities, such as 0:5,1:3,*:1, at least 1 each; *: all that are not listed, 1 unless "
+                  "Turns of priorities, such as 0:5,1:3,*:1, at least 1 each; *: all that are not "
+                  "listed, 1 unless "
                   "said, or 0; or "
                   "none for the strict order")
       ->type_name("LEVEL:N,...");
@@ -318,13 +338,15 @@ void add_queue_commands(CLI::App& app, Request& request) {
   set->add_option("--tenant-weights", set_options->tenant_weights,
                   "Turns of tenants, such as acme:5,basic:1; others have 1")
       ->type_name("TENANT:N,...");
-  set->add_option("--shards", set_options->shards, "Lines that share the queue; order holds within one")
+  set->add_option("--shards", set_options->shards,
+                  "Lines that share the queue; order holds within one")
       ->type_name("N");
 
-  const auto [stop, stop_options] =
-      add_command<NameOptions>(*queue, request, "pause", "Give no more jobs of it; new ones are accepted", &pause);
+  const auto [stop, stop_options] = add_command<NameOptions>(
+      *queue, request, "pause", "Give no more jobs of it; new ones are accepted", &pause);
   stop->add_option("NAME", stop_options->name, "The queue")->required();
-  const auto [go, go_options] = add_command<NameOptions>(*queue, request, "resume", "Give its jobs again", &resume);
+  const auto [go, go_options] =
+      add_command<NameOptions>(*queue, request, "resume", "Give its jobs again", &resume);
   go->add_option("NAME", go_options->name, "The queue")->required();
 
   const auto [empty, empty_options] = add_command<ClearOptions>(
@@ -333,12 +355,12 @@ void add_queue_commands(CLI::App& app, Request& request) {
   empty->add_flag("-y,--yes", empty_options->yes, "Do not ask");
 
   const auto [type, type_options] = add_command<DefaultPriorityOptions>(
-      app, request, "default-priority", "Show or set the priority of jobs of a type that bring none",
-      &default_priority);
+      app, request, "default-priority",
+      "Show or set the priority of jobs of a type that bring none", &default_priority);
   type->add_option("TYPE", type_options->type, "The job type")->required();
   const auto [aging, aging_options] = add_command<DefaultAgingOptions>(
-      app, request, "default-aging", "Show or set how jobs rise in queues that have no ageing of their own",
-      &default_aging);
+      app, request, "default-aging",
+      "Show or set how jobs rise in queues that have no ageing of their own", &default_aging);
   aging->add_option("WHAT", aging_options->aging, "As for `queue set --aging`, but for default");
   type->add_option("PRIORITY", type_options->priority,
                    "A number or a name of the segment's convention; none: the convention's own");

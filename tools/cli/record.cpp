@@ -51,8 +51,8 @@ class EventsOn {
   std::optional<Admin> admin_;
 };
 
-/// Turns events into lines of a trace. A job arrives when it becomes available for the first time; what goes back or is
-/// tried again is no arrival.
+/// Turns events into lines of a trace. A job arrives when it becomes available for the first time;
+/// what goes back or is tried again is no arrival.
 class Recorder {
  public:
   Recorder(const Observer& observer, std::string queue, std::uint64_t begun_at_ms)
@@ -66,8 +66,8 @@ class Recorder {
       if (open_.contains(event.job_id))
         print_line(print_trace_service(event.job_id, static_cast<double>(event.duration_ms)));
     }
-    if (event.type == "job.completed" || event.type == "job.discarded" || event.type == "job.cancelled" ||
-        event.type == "job.expired") {
+    if (event.type == "job.completed" || event.type == "job.discarded" ||
+        event.type == "job.cancelled" || event.type == "job.expired") {
       open_.erase(event.job_id);
     }
   }
@@ -76,10 +76,13 @@ class Recorder {
  private:
   void arrive(const Event& event) {
     TraceArrival arrival;
-    arrival.at_us = event.time_ms < begun_at_ms_ ? 0 : static_cast<std::int64_t>(event.time_ms - begun_at_ms_) * 1000;
+    arrival.at_us = event.time_ms < begun_at_ms_
+                        ? 0
+                        : static_cast<std::int64_t>(event.time_ms - begun_at_ms_) * 1000;
     arrival.queue = event.queue;
     arrival.priority = event.priority;
-    if (const auto job = observer_.get(event.job_id)) {  // a fast worker and a short retention may be done with it
+    // a fast worker and a short retention may be done with it
+    if (const auto job = observer_.get(event.job_id)) {
       arrival.type = job->type;
       arrival.tenant = tenant_of(job->extra);
       arrival.size = static_cast<std::uint32_t>(job->args.size() + job->extra.size());
@@ -97,7 +100,8 @@ class Recorder {
 /// The pools of the segment as lines of the trace: at the begin, and when one has changed.
 class PoolRecorder {
  public:
-  PoolRecorder(const Observer& observer, std::string queue) : observer_(observer), queue_(std::move(queue)) {}
+  PoolRecorder(const Observer& observer, std::string queue)
+      : observer_(observer), queue_(std::move(queue)) {}
 
   void look() {
     for (const WorkerPoolInfo& info : observer_.pools()) {
@@ -105,8 +109,8 @@ class PoolRecorder {
       if (!queue_.empty() && std::ranges::find(queues, queue_) == queues.end()) continue;
       SimulatedPool pool{info.name, info.settings, info.active_workers, 1};
       if (info.active_workers != 0 && info.declared_concurrency != 0)
-        pool.concurrency =
-            static_cast<std::uint32_t>(std::max<std::uint64_t>(info.declared_concurrency / info.active_workers, 1));
+        pool.concurrency = static_cast<std::uint32_t>(
+            std::max<std::uint64_t>(info.declared_concurrency / info.active_workers, 1));
       std::string line = print_trace_pool(pool);
       std::string& told = told_[info.name];
       if (line != told) print_line(line);
@@ -137,17 +141,21 @@ int record(const Request& request, const RecordOptions& options) {
   pools.look();
   std::uint64_t looked = begun;
   Recorder recorder(observer, options.queue, begun);
-  const std::uint64_t end =
-      options.length.empty() ? ~std::uint64_t{0} : begun + must(shell::parse_duration_ms(options.length));
+  const std::uint64_t end = options.length.empty()
+                                ? ~std::uint64_t{0}
+                                : begun + must(shell::parse_duration_ms(options.length));
   std::uint64_t told = 0;
-  while (stopped == 0 && shell::unix_now_ms() < end && recorder.arrivals() < options.jobs.value_or(~std::uint64_t{0})) {
+  while (stopped == 0 && shell::unix_now_ms() < end &&
+         recorder.arrivals() < options.jobs.value_or(~std::uint64_t{0})) {
     if (Event event; reader.next(event)) {
       recorder.take(event);
       continue;
     }
     if (reader.lost() != told) {
-      print_line(object([&](json::ObjectWriter& writer) { count(writer, "lost", reader.lost() - told); }));
-      shell::say("{} events lost: they were overwritten before they could be read\n", reader.lost() - told);
+      print_line(
+          object([&](json::ObjectWriter& writer) { count(writer, "lost", reader.lost() - told); }));
+      shell::say("{} events lost: they were overwritten before they could be read\n",
+                 reader.lost() - told);
       told = reader.lost();
     }
     if (const std::uint64_t now = shell::unix_now_ms(); now >= looked + kPoolsEveryMs) {
@@ -166,13 +174,17 @@ int record(const Request& request, const RecordOptions& options) {
 void add_record_command(CLI::App& app, Request& request) {
   auto [command, options] = add_command<RecordOptions>(
       app, request, "record", "Write a trace of arrivals and services, for `simulate`", &record);
-  command->add_option("--for", options->length, "Stop after this time (SIGINT or SIGTERM)")->type_name("TIME");
-  command->add_option("--jobs", options->jobs, "Stop after so many arrivals")->type_name("N")->check(kNotNegative);
+  command->add_option("--for", options->length, "Stop after this time (SIGINT or SIGTERM)")
+      ->type_name("TIME");
+  command->add_option("--jobs", options->jobs, "Stop after so many arrivals")
+      ->type_name("N")
+      ->check(kNotNegative);
   command->add_option("--queue", options->queue, "Only of this queue")->type_name("NAME");
   set_footer(
       *command,
       "\nOUTPUT\n"
-      "  JSON, a line for each pool of workers, each arrival and each service; docs/simulation.md has the members.\n"
+      "  JSON, a line for each pool of workers, each arrival and each service; docs/simulation.md "
+      "has the members.\n"
       "  Events are turned on meanwhile, if they are off.\n"
       "\nEXAMPLE\n"
       "  ojs-shm record --for 10m > monday.trace; ojs-shm simulate monday.trace --workers 4\n");

@@ -48,7 +48,8 @@ int segments(const Request& request, const SegmentsOptions&) {
         if (!file.problem.empty()) writer.text("problem", file.problem);
       }));
     } else {
-      table.row({file.name, terminal ? shell::bytes_text(file.size_bytes) : std::to_string(file.size_bytes),
+      table.row({file.name,
+                 terminal ? shell::bytes_text(file.size_bytes) : std::to_string(file.size_bytes),
                  std::string(state_of(file)), file.path, file.problem});
     }
   }
@@ -72,14 +73,17 @@ int remove(const Request& request, const RemoveOptions& options) {
 
 void add_segment_commands(CLI::App& app, Request& request) {
   add_command<SegmentsOptions>(app, request, "segments",
-                               "List the segments of the directory: alive, stale or unreadable", &segments);
-  const auto [rm, options] = add_command<RemoveOptions>(
-      app, request, "rm",
-      "Remove a segment's files; refuses while it holds unfinished jobs or dead letters (status 5), or a process lives",
-      &remove);
+                               "List the segments of the directory: alive, stale or unreadable",
+                               &segments);
+  const auto [rm, options] =
+      add_command<RemoveOptions>(app, request, "rm",
+                                 "Remove a segment's files; refuses while it holds unfinished jobs "
+                                 "or dead letters (status 5), or a process lives",
+                                 &remove);
   rm->add_option("NAME", options->name, "The segment's name")->required();
   rm->add_flag("--force", options->force,
-               "Also with jobs, which are lost, and under living processes; never a file that is not a segment");
+               "Also with jobs, which are lost, and under living processes; never a file that is "
+               "not a segment");
 }
 
 }  // namespace ojs_shm::cli

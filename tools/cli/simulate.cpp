@@ -35,7 +35,8 @@ struct SimulateOptions {
 /// "mail={...}"; of "*" only `aging` can be said.
 void add_settings(SimulationPlan& plan, const std::string& text) {
   const auto equals = text.find('=');
-  if (equals == text.npos) refuse(Code::kInvalid, fmt::format("--set: \"{}\" is not QUEUE=JSON", text));
+  if (equals == text.npos)
+    refuse(Code::kInvalid, fmt::format("--set: \"{}\" is not QUEUE=JSON", text));
   const std::string queue = text.substr(0, equals);
   QueueSettings settings = must(parse_queue_settings(text.substr(equals + 1)));
   if (queue == "*") {
@@ -49,10 +50,12 @@ void add_settings(SimulationPlan& plan, const std::string& text) {
 /// "web={...}": in place of what the load says of that pool.
 void declare_pool(Trace& trace, const std::string& text, std::uint32_t concurrency) {
   const auto equals = text.find('=');
-  if (equals == text.npos) refuse(Code::kInvalid, fmt::format("--pool: \"{}\" is not NAME=JSON", text));
+  if (equals == text.npos)
+    refuse(Code::kInvalid, fmt::format("--pool: \"{}\" is not NAME=JSON", text));
   const std::string name = text.substr(0, equals);
   auto pool = std::ranges::find(trace.pools, name, &SimulatedPool::name);
-  if (pool == trace.pools.end()) pool = trace.pools.insert(pool, SimulatedPool{name, {}, 1, concurrency});
+  if (pool == trace.pools.end())
+    pool = trace.pools.insert(pool, SimulatedPool{name, {}, 1, concurrency});
   pool->settings = must(parse_pool_settings(text.substr(equals + 1)));
 }
 
@@ -65,7 +68,8 @@ std::uint32_t hire(Trace& trace, const std::vector<std::string>& texts) {
     std::uint32_t count = 0;
     const auto [end, fault] = std::from_chars(digits.data(), digits.data() + digits.size(), count);
     if (fault != std::errc() || end != digits.data() + digits.size() || count > 900)
-      refuse(Code::kInvalid, fmt::format("--workers: \"{}\" is no N or POOL:N with at most 900", text));
+      refuse(Code::kInvalid,
+             fmt::format("--workers: \"{}\" is no N or POOL:N with at most 900", text));
     if (mark == text.npos) {
       free = count;
       continue;
@@ -104,14 +108,15 @@ void write_group(json::ObjectWriter& writer, const SimulatedGroup& group) {
   count(writer, "served", group.served);
   writer.number("share", group.share);
   json::ObjectWriter waits(writer.open("wait_ms"));
-  for (const auto& [name, value] :
-       {std::pair("mean", group.mean_ms), std::pair("p50", group.p50_ms), std::pair("p95", group.p95_ms),
-        std::pair("p99", group.p99_ms), std::pair("max", group.max_ms)})
+  for (const auto& [name, value] : {std::pair("mean", group.mean_ms),
+                                    std::pair("p50", group.p50_ms), std::pair("p95", group.p95_ms),
+                                    std::pair("p99", group.p99_ms), std::pair("max", group.max_ms)})
     waits.number(name, value);
   waits.close();
 }
 
-void write_groups(json::ObjectWriter& writer, std::string_view name, const std::vector<SimulatedGroup>& groups) {
+void write_groups(json::ObjectWriter& writer, std::string_view name,
+                  const std::vector<SimulatedGroup>& groups) {
   std::string& out = writer.open(name) += '[';
   for (const SimulatedGroup& group : groups) {
     if (&group != &groups.front()) out += ',';
@@ -122,18 +127,24 @@ void write_groups(json::ObjectWriter& writer, std::string_view name, const std::
   out += ']';
 }
 
-void add_rows(shell::Table& table, std::string_view kind, const std::vector<SimulatedGroup>& groups) {
+void add_rows(shell::Table& table, std::string_view kind,
+              const std::vector<SimulatedGroup>& groups) {
   const auto ms = [](double value) { return fmt::format("{:.1f}", value); };
   for (const SimulatedGroup& group : groups)
-    table.row({std::string(kind), group.name.empty() ? "-" : group.name, std::to_string(group.arrived),
-               std::to_string(group.refused), std::to_string(group.served), fmt::format("{:.1f}%", 100 * group.share),
-               ms(group.mean_ms), ms(group.p50_ms), ms(group.p95_ms), ms(group.p99_ms), ms(group.max_ms)});
+    table.row({std::string(kind), group.name.empty() ? "-" : group.name,
+               std::to_string(group.arrived), std::to_string(group.refused),
+               std::to_string(group.served), fmt::format("{:.1f}%", 100 * group.share),
+               ms(group.mean_ms), ms(group.p50_ms), ms(group.p95_ms), ms(group.p99_ms),
+               ms(group.max_ms)});
 }
 
 Trace load_of(const SimulateOptions& options, std::uint64_t seed) {
-  if (options.synthetic.empty() == options.trace.empty()) refuse(Code::kInvalid, "give a trace or --synthetic");
+  if (options.synthetic.empty() == options.trace.empty())
+    refuse(Code::kInvalid, "give a trace or --synthetic");
   if (!options.trace.empty())
-    return read_trace(options.trace, static_cast<std::int64_t>(must(shell::parse_duration_ms(options.service))) * 1000);
+    return read_trace(
+        options.trace,
+        static_cast<std::int64_t>(must(shell::parse_duration_ms(options.service))) * 1000);
   Trace trace = synthetic_trace(synthetic_load_of(options.synthetic, seed));
   trace.convention = options.convention;
   return trace;
@@ -163,8 +174,8 @@ int simulate_load(const Request& request, const SimulateOptions& options) {
     }));
     return shell::kExitOk;
   }
-  shell::Table table(
-      {"OF", "NAME", "ARRIVED>", "REFUSED>", "SERVED>", "SHARE>", "MEAN MS>", "P50>", "P95>", "P99>", "MAX>"});
+  shell::Table table({"OF", "NAME", "ARRIVED>", "REFUSED>", "SERVED>", "SHARE>", "MEAN MS>", "P50>",
+                      "P95>", "P99>", "MAX>"});
   add_rows(table, "all", {report.all});
   add_rows(table, "queue", report.queues);
   add_rows(table, "level", report.levels);
@@ -178,26 +189,32 @@ int simulate_load(const Request& request, const SimulateOptions& options) {
 
 void add_simulate_command(CLI::App& app, Request& request) {
   auto [command, options] = add_command<SimulateOptions>(
-      app, request, "simulate", "What a policy would do to a load: waits and shares, without any time passing",
+      app, request, "simulate",
+      "What a policy would do to a load: waits and shares, without any time passing",
       &simulate_load);
-  command->add_option("trace", options->trace, "A file from `record`, or - for standard input")->type_name("TRACE");
+  command->add_option("trace", options->trace, "A file from `record`, or - for standard input")
+      ->type_name("TRACE");
   command
-      ->add_option("--synthetic", options->synthetic,
-                   "Instead of a trace: jobs=10000,rate=100,service=10ms,fixed,queues=a:3|b:1,\n"
-                   "priorities=0:1|2:4,tenants=x:9|y:1,size=64; rates are a second, 0 means all at once")
+      ->add_option(
+          "--synthetic", options->synthetic,
+          "Instead of a trace: jobs=10000,rate=100,service=10ms,fixed,queues=a:3|b:1,\n"
+          "priorities=0:1|2:4,tenants=x:9|y:1,size=64; rates are a second, 0 means all at once")
       ->type_name("LOAD");
   command->add_option("--seed", options->seed, "Of --synthetic (made, and printed)")
       ->type_name("N")
       ->check(kNotNegative);
-  command->add_option("--convention", options->convention, "Of --synthetic: ojs, ojs-core or qo (ojs)");
+  command->add_option("--convention", options->convention,
+                      "Of --synthetic: ojs, ojs-core or qo (ojs)");
   command
-      ->add_option("--pool", options->pools,
-                   "A pool of workers, or other settings for one of the trace, as `pool set` has them")
+      ->add_option(
+          "--pool", options->pools,
+          "A pool of workers, or other settings for one of the trace, as `pool set` has them")
       ->type_name("NAME=JSON")
       ->allow_extra_args(false);
   command
-      ->add_option("--workers", options->workers,
-                   "Workers of a pool (as in the trace, else 1), or of none (1; 0 where there are pools)")
+      ->add_option(
+          "--workers", options->workers,
+          "Workers of a pool (as in the trace, else 1), or of none (1; 0 where there are pools)")
       ->type_name("[POOL:]N")
       ->allow_extra_args(false);
   command
@@ -206,27 +223,38 @@ void add_simulate_command(CLI::App& app, Request& request) {
       ->type_name("N")
       ->check(CLI::Range(1, 10'000));
   command
-      ->add_option("--queue", options->queues, "Queues of workers of no pool, with weights if they are weighted (all)")
+      ->add_option("--queue", options->queues,
+                   "Queues of workers of no pool, with weights if they are weighted (all)")
       ->type_name("NAME[:WEIGHT]")
       ->allow_extra_args(false);
-  command->add_option("--strategy", options->strategy, "Of the workers among queues: strict or weighted (strict)");
+  command->add_option("--strategy", options->strategy,
+                      "Of the workers among queues: strict or weighted (strict)");
   command
-      ->add_option("--set", options->settings,
-                   "Settings of a queue under trial, as `queue set` has them; of all with * (ageing alone)")
+      ->add_option(
+          "--set", options->settings,
+          "Settings of a queue under trial, as `queue set` has them; of all with * (ageing alone)")
       ->type_name("QUEUE=JSON")
       ->allow_extra_args(false);
-  command->add_option("--service", options->service, "Of jobs whose type never ended in the trace (10ms)")
+  command
+      ->add_option("--service", options->service,
+                   "Of jobs whose type never ended in the trace (10ms)")
       ->type_name("TIME");
-  command->add_option("--svg", options->svg, "Draw each dispatch: when it was, how long the job had waited")
+  command
+      ->add_option("--svg", options->svg,
+                   "Draw each dispatch: when it was, how long the job had waited")
       ->type_name("FILE");
   command->add_option("--save", options->save, "Write the load as a trace")->type_name("FILE");
   set_footer(*command,
              "\nOUTPUT\n"
-             "  A row for the whole, each queue, level, tenant and pool: arrivals, refusals, services, share of the\n"
-             "  dispatches up to the last arrival, waits in ms. No segment is needed, and none is touched.\n"
+             "  A row for the whole, each queue, level, tenant and pool: arrivals, refusals, "
+             "services, share of the\n"
+             "  dispatches up to the last arrival, waits in ms. No segment is needed, and none is "
+             "touched.\n"
              "\nEXAMPLE\n"
-             "  ojs-shm simulate monday.trace --workers 4 --set 'default={\"aging\":{\"interval\":\"PT30S\"}}'\n"
-             "  ojs-shm simulate monday.trace --pool 'web={\"queues\":{\"a\":3,\"b\":1},\"strategy\":\"weighted\"}' "
+             "  ojs-shm simulate monday.trace --workers 4 --set "
+             "'default={\"aging\":{\"interval\":\"PT30S\"}}'\n"
+             "  ojs-shm simulate monday.trace --pool "
+             "'web={\"queues\":{\"a\":3,\"b\":1},\"strategy\":\"weighted\"}' "
              "--workers web:2\n");
 }
 

@@ -27,8 +27,10 @@ using shell::refuse;
 double number_of(const std::string& name, const std::string& text, double least, double most) {
   double number = 0;
   const auto [end, fault] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (fault != std::errc() || end != text.data() + text.size() || !(number >= least && number <= most)) {
-    refuse(Code::kInvalid, fmt::format("--synthetic: {}={} is no number from {} to {}", name, text, least, most));
+  if (fault != std::errc() || end != text.data() + text.size() ||
+      !(number >= least && number <= most)) {
+    refuse(Code::kInvalid,
+           fmt::format("--synthetic: {}={} is no number from {} to {}", name, text, least, most));
   }
   return number;
 }
@@ -41,7 +43,8 @@ SyntheticLoad::Weights weights_of(const std::string& name, std::string text) {
     weights.emplace_back(value, weight.empty() ? 1 : number_of(name, weight, 0, 1e9));
   double sum = 0;
   for (const auto& [value, weight] : weights) sum += weight;
-  if (!(sum > 0)) refuse(Code::kInvalid, fmt::format("--synthetic: {} has no weight above 0", name));
+  if (!(sum > 0))
+    refuse(Code::kInvalid, fmt::format("--synthetic: {} has no weight above 0", name));
   return weights;
 }
 
@@ -64,15 +67,17 @@ SyntheticLoad synthetic_load_of(const std::string& text, std::uint64_t seed) {
     } else if (name == "priorities") {
       load.priorities.clear();
       for (const auto& [level, weight] : weights_of(name, value))
-        load.priorities.emplace_back(static_cast<std::int64_t>(number_of(name, level, 0, 255)), weight);
+        load.priorities.emplace_back(static_cast<std::int64_t>(number_of(name, level, 0, 255)),
+                                     weight);
     } else if (name == "tenants") {
       load.tenants = weights_of(name, value);
     } else if (name == "size") {
       load.size = static_cast<std::uint32_t>(number_of(name, value, 0, 1e6));
     } else {
-      refuse(Code::kInvalid, fmt::format("--synthetic: \"{}\" is none of jobs=, rate=, service=, fixed, queues=, "
-                                         "priorities=, tenants=, size=",
-                                         name));
+      refuse(Code::kInvalid,
+             fmt::format("--synthetic: \"{}\" is none of jobs=, rate=, service=, fixed, queues=, "
+                         "priorities=, tenants=, size=",
+                         name));
     }
   }
   return load;

@@ -83,7 +83,8 @@ void write_list(json::ObjectWriter& writer, std::string_view name, const std::ve
 
 int print_json(const SegmentInfo& info, const std::vector<QueueInfo>& queues) {
   print_line(object([&](json::ObjectWriter& writer) {
-    writer.open("segment") += object([&](json::ObjectWriter& inner) { write_segment(inner, info); });
+    writer.open("segment") +=
+        object([&](json::ObjectWriter& inner) { write_segment(inner, info); });
     write_list(writer, "queues", queues, &write_queue);
     write_list(writer, "processes", info.processes, &write_process);
     write_list(writer, "pools", info.pools, &write_pool);
@@ -103,51 +104,59 @@ std::string state_of(const ProcessInfo& process) {
 
 std::string text(std::uint64_t value) { return std::to_string(value); }
 
-/// On a terminal three tables; for scripts one list, whose first cell tells what the line speaks of.
+/// On a terminal three tables; for scripts one list, whose first cell tells what the line speaks
+/// of.
 int print_text(const SegmentInfo& info, const std::vector<QueueInfo>& queues) {
   if (!shell::stdout_is_terminal()) {
     shell::Table lines({"WHAT", "NAME", "A", "B", "C", "D", "E", "F", "G", "H", "I"});
-    lines.row({"segment", info.name, info.path, text(info.size_bytes), info.convention, text(info.deaths_total),
-               text(info.repairs_total)});
-    for (const auto& pool : info.pools) lines.row({"pool", pool.name, text(pool.used), text(pool.capacity)});
+    lines.row({"segment", info.name, info.path, text(info.size_bytes), info.convention,
+               text(info.deaths_total), text(info.repairs_total)});
+    for (const auto& pool : info.pools)
+      lines.row({"pool", pool.name, text(pool.used), text(pool.capacity)});
     for (const auto& process : info.processes) {
-      lines.row({"process", text(process.pid), state_of(process), role_of(process), text(process.handles),
-                 text(process.active_jobs)});
+      lines.row({"process", text(process.pid), state_of(process), role_of(process),
+                 text(process.handles), text(process.active_jobs)});
     }
     for (const auto& queue : queues) {
-      lines.row({"queue", queue.name, text(queue.depth), text(queue.by_state[static_cast<std::size_t>(State::kActive)]),
-                 text(queue.enqueued_total), text(queue.completed_total), text(queue.discarded_total),
-                 text(queue.retried_total), text(queue.returned_total), text(queue.dead_letters),
-                 text(queue.oldest_age_ms)});
+      lines.row({"queue", queue.name, text(queue.depth),
+                 text(queue.by_state[static_cast<std::size_t>(State::kActive)]),
+                 text(queue.enqueued_total), text(queue.completed_total),
+                 text(queue.discarded_total), text(queue.retried_total), text(queue.returned_total),
+                 text(queue.dead_letters), text(queue.oldest_age_ms)});
     }
     lines.print();
     return shell::kExitOk;
   }
-  fmt::print("segment {}  {}  {}  convention {}  format {}  deaths {}  repairs {}\n\n", info.name, info.path,
-             shell::bytes_text(info.size_bytes), info.convention, info.format, info.deaths_total, info.repairs_total);
-  shell::Table queue_table({"QUEUE", "DEPTH>", "ACTIVE>", "ENQUEUED>", "DISPATCHED>", "COMPLETED>", "DISCARDED>",
-                            "CANCELLED>", "RETRIED>", "RETURNED>", "REJECTED>", "DEAD>", "OLDEST>"});
+  fmt::print("segment {}  {}  {}  convention {}  format {}  deaths {}  repairs {}\n\n", info.name,
+             info.path, shell::bytes_text(info.size_bytes), info.convention, info.format,
+             info.deaths_total, info.repairs_total);
+  shell::Table queue_table({"QUEUE", "DEPTH>", "ACTIVE>", "ENQUEUED>", "DISPATCHED>", "COMPLETED>",
+                            "DISCARDED>", "CANCELLED>", "RETRIED>", "RETURNED>", "REJECTED>",
+                            "DEAD>", "OLDEST>"});
   for (const auto& queue : queues) {
     queue_table.row(
-        {queue.name, text(queue.depth), text(queue.by_state[static_cast<std::size_t>(State::kActive)]),
-         text(queue.enqueued_total), text(queue.dispatched_total), text(queue.completed_total),
-         text(queue.discarded_total), text(queue.cancelled_total), text(queue.retried_total),
-         text(queue.returned_total), text(queue.rejected_total), text(queue.dead_letters),
-         queue.oldest_age_ms == 0 ? "-" : fmt::format("{:.1f} s", static_cast<double>(queue.oldest_age_ms) / 1000)});
+        {queue.name, text(queue.depth),
+         text(queue.by_state[static_cast<std::size_t>(State::kActive)]), text(queue.enqueued_total),
+         text(queue.dispatched_total), text(queue.completed_total), text(queue.discarded_total),
+         text(queue.cancelled_total), text(queue.retried_total), text(queue.returned_total),
+         text(queue.rejected_total), text(queue.dead_letters),
+         queue.oldest_age_ms == 0
+             ? "-"
+             : fmt::format("{:.1f} s", static_cast<double>(queue.oldest_age_ms) / 1000)});
   }
   queue_table.print();
   fmt::print("\n");
   shell::Table process_table({"PID>", "STATE", "ROLE", "HANDLES>", "ACTIVE>"});
   for (const auto& process : info.processes) {
-    process_table.row(
-        {text(process.pid), state_of(process), role_of(process), text(process.handles), text(process.active_jobs)});
+    process_table.row({text(process.pid), state_of(process), role_of(process),
+                       text(process.handles), text(process.active_jobs)});
   }
   process_table.print();
   fmt::print("\n");
   shell::Table pool_table({"POOL", "USED>", "CAPACITY>", "MEMORY>"});
   for (const auto& pool : info.pools) {
-    pool_table.row(
-        {pool.name, text(pool.used), text(pool.capacity), shell::bytes_text(pool.capacity * pool.unit_bytes)});
+    pool_table.row({pool.name, text(pool.used), text(pool.capacity),
+                    shell::bytes_text(pool.capacity * pool.unit_bytes)});
   }
   pool_table.print();
   return shell::kExitOk;
@@ -161,7 +170,8 @@ int print_last_minute(const Observer& observer, bool json) {
   }
   shell::Table table({"QUEUE", "DISPATCHED>", "SHARE>", "MEAN WAIT>", "ACTIVE>", "STARVED>"});
   for (const QueueScheduling& queue : stats.queues)
-    table.row({queue.queue, text(queue.dispatch_count_1m), fmt::format("{:.1f}%", queue.dispatch_ratio_1m * 100),
+    table.row({queue.queue, text(queue.dispatch_count_1m),
+               fmt::format("{:.1f}%", queue.dispatch_ratio_1m * 100),
                fmt::format("{:.1f} ms", queue.avg_wait_ms), text(queue.active_jobs),
                text(queue.starvation_events_total)});
   if (!table.empty()) table.print();
@@ -170,7 +180,8 @@ int print_last_minute(const Observer& observer, bool json) {
 
 int stats(const Request& request, const StatsOptions& options) {
   if (options.metrics && request.json)
-    shell::refuse(Code::kInvalid, "--metrics is a page for Prometheus and not JSON: give --metrics or --json");
+    shell::refuse(Code::kInvalid,
+                  "--metrics is a page for Prometheus and not JSON: give --metrics or --json");
   const Observer observer = must(Observer::attach(request.where));
   if (options.metrics) {
     if (!options.out.empty()) {
@@ -190,19 +201,22 @@ int stats(const Request& request, const StatsOptions& options) {
 }  // namespace
 
 void add_stats_command(CLI::App& app, Request& request) {
-  auto [command, options] =
-      add_command<StatsOptions>(app, request, "stats", "The segment, its queues, processes and memory pools", &stats);
-  auto* priorities =
-      command->add_flag("--priorities", options->priorities, "How many jobs of each priority are available");
-  auto* scheduling =
-      command->add_flag("--scheduling", options->scheduling, "What each queue handed out in the last minute")
-          ->excludes(priorities);
-  auto* metrics = command->add_flag("--metrics", options->metrics, "All numbers as a page for Prometheus")
-                      ->excludes(priorities)
-                      ->excludes(scheduling);
+  auto [command, options] = add_command<StatsOptions>(
+      app, request, "stats", "The segment, its queues, processes and memory pools", &stats);
+  auto* priorities = command->add_flag("--priorities", options->priorities,
+                                       "How many jobs of each priority are available");
+  auto* scheduling = command
+                         ->add_flag("--scheduling", options->scheduling,
+                                    "What each queue handed out in the last minute")
+                         ->excludes(priorities);
+  auto* metrics =
+      command->add_flag("--metrics", options->metrics, "All numbers as a page for Prometheus")
+          ->excludes(priorities)
+          ->excludes(scheduling);
   command
       ->add_option("--out", options->out,
-                   "With --metrics: replace this file by the page, whole or not at all, for a textfile collector")
+                   "With --metrics: replace this file by the page, whole or not at all, for a "
+                   "textfile collector")
       ->type_name("FILE")
       ->needs(metrics);
   command->add_option("queue", options->queue, "With --priorities: only this queue")

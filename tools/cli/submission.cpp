@@ -36,12 +36,15 @@ std::string retry_object(const std::string& text) {
       const auto equals = part.find('=');
       const RetryName* name = nullptr;
       for (const RetryName& known : kRetryNames) {
-        if (equals != std::string::npos && std::string_view(part).substr(0, equals) == known.flag) name = &known;
+        if (equals != std::string::npos && std::string_view(part).substr(0, equals) == known.flag)
+          name = &known;
       }
       if (name == nullptr) {
-        shell::refuse(Code::kInvalid, fmt::format("--retry: \"{}\" is none of max_attempts=, backoff=, initial=, max=, "
-                                                  "coefficient=, jitter=, on_exhaustion=",
-                                                  part));
+        shell::refuse(
+            Code::kInvalid,
+            fmt::format("--retry: \"{}\" is none of max_attempts=, backoff=, initial=, max=, "
+                        "coefficient=, jitter=, on_exhaustion=",
+                        part));
       }
       const std::string value = part.substr(equals + 1);
       if (name->text) {
@@ -55,20 +58,23 @@ std::string retry_object(const std::string& text) {
   });
 }
 
-/// "api,concurrency=5,rate=100/minute" -> {"key":"api","concurrency":5,"rate":{"limit":100,"period":"minute"}}.
+/// "api,concurrency=5,rate=100/minute" ->
+/// {"key":"api","concurrency":5,"rate":{"limit":100,"period":"minute"}}.
 std::string limit_object(const std::string& text) {
   return object([&](json::ObjectWriter& writer) {
     std::istringstream parts(text);
     std::string part;
     std::getline(parts, part, ',');
     if (part.empty() || part.find('=') != std::string::npos)
-      shell::refuse(Code::kInvalid, fmt::format("--rate-limit: \"{}\" begins without a key; for example "
-                                                "--rate-limit api,concurrency=5",
-                                                text));
+      shell::refuse(Code::kInvalid,
+                    fmt::format("--rate-limit: \"{}\" begins without a key; for example "
+                                "--rate-limit api,concurrency=5",
+                                text));
     writer.text("key", part);
     while (std::getline(parts, part, ',')) {
       const auto equals = std::min(part.find('='), part.size());
-      const std::string name = part.substr(0, equals), value = part.substr(std::min(equals + 1, part.size()));
+      const std::string name = part.substr(0, equals),
+                        value = part.substr(std::min(equals + 1, part.size()));
       const auto slash = value.find('/');
       if (name == "on_limit") {
         writer.text(name, value);
@@ -81,35 +87,43 @@ std::string limit_object(const std::string& text) {
           pace.text("period", value.substr(slash + 1));
         });
       } else {
-        shell::refuse(Code::kInvalid, fmt::format("--rate-limit: \"{}\" is none of concurrency=N, rate=N/PERIOD, "
-                                                  "throttle=N/PERIOD, on_limit=WHAT",
-                                                  part));
+        shell::refuse(Code::kInvalid,
+                      fmt::format("--rate-limit: \"{}\" is none of concurrency=N, rate=N/PERIOD, "
+                                  "throttle=N/PERIOD, on_limit=WHAT",
+                                  part));
       }
     }
   });
 }
 
 void write_duration(json::ObjectWriter& writer, std::string_view member, const std::string& text) {
-  if (!text.empty()) writer.number(member, static_cast<std::int64_t>(must(shell::parse_duration_ms(text))));
+  if (!text.empty())
+    writer.number(member, static_cast<std::int64_t>(must(shell::parse_duration_ms(text))));
 }
 
 }  // namespace
 
 Envelope envelope_of(const SubmissionFlags& flags, const Observer& observer) {
-  if (!flags.delay.empty() && !flags.at.empty()) shell::refuse(Code::kInvalid, "give --delay or --at, not both");
+  if (!flags.delay.empty() && !flags.at.empty())
+    shell::refuse(Code::kInvalid, "give --delay or --at, not both");
   const std::uint64_t now = shell::unix_now_ms();
   const std::string text = object([&](json::ObjectWriter& writer) {
     writer.text("type", flags.type);
     writer.value("args", flags.input.empty() ? "[]" : must(args_of_input(flags.input)));
     if (!flags.queue.empty()) writer.text("queue", flags.queue);
     if (!flags.id.empty()) writer.text("id", flags.id);
-    if (!flags.priority.empty()) writer.number("priority", parse_priority(observer, flags.priority));
-    if (flags.priority_age_rate) writer.number("priority_age_rate", std::int64_t{*flags.priority_age_rate});
+    if (!flags.priority.empty())
+      writer.number("priority", parse_priority(observer, flags.priority));
+    if (flags.priority_age_rate)
+      writer.number("priority_age_rate", std::int64_t{*flags.priority_age_rate});
     if (!flags.delay.empty()) {
-      writer.text("scheduled_at", print_timestamp(now + must(shell::parse_duration_ms(flags.delay))));
+      writer.text("scheduled_at",
+                  print_timestamp(now + must(shell::parse_duration_ms(flags.delay))));
     }
-    if (!flags.at.empty()) writer.text("scheduled_at", print_timestamp(must(shell::parse_time_ms(flags.at))));
-    if (!flags.expires.empty()) writer.text("expires_at", print_timestamp(must(shell::parse_time_ms(flags.expires))));
+    if (!flags.at.empty())
+      writer.text("scheduled_at", print_timestamp(must(shell::parse_time_ms(flags.at))));
+    if (!flags.expires.empty())
+      writer.text("expires_at", print_timestamp(must(shell::parse_time_ms(flags.expires))));
     write_duration(writer, "timeout_ms", flags.timeout);
     write_duration(writer, "visibility_timeout_ms", flags.lease);
     if (!flags.retry.empty()) writer.open("retry") += retry_object(flags.retry);
@@ -133,7 +147,9 @@ Status settle_priority(Envelope& envelope, const Observer& observer) {
 }
 
 Status check_supported(const Envelope& envelope) {
-  const std::string_view wanted = envelope.wants_unique ? "unique" : envelope.wants_workflow ? "workflow" : "";
+  const std::string_view wanted = envelope.wants_unique     ? "unique"
+                                  : envelope.wants_workflow ? "workflow"
+                                                            : "";
   if (wanted.empty()) return {};
   Error error;
   error.code = Code::kInvalid;

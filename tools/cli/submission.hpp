@@ -13,14 +13,16 @@ namespace ojs_shm::cli {
 
 /// A job as flags describe it; empty where nothing was given.
 struct SubmissionFlags {
-  std::string type, input, queue, priority, id, delay, at, expires, timeout, lease, retry, rate_limit, meta;
+  std::string type, input, queue, priority, id, delay, at, expires, timeout, lease, retry,
+      rate_limit, meta;
   std::optional<std::uint32_t> priority_age_rate;
   bool pending = false;
 };
 
 /// The flags as an envelope, held to the same rules as one from a file. Throws shell::Refusal.
 Envelope envelope_of(const SubmissionFlags& flags, const Observer& observer);
-/// A priority that was given as a name becomes its number. kInvalid: the convention has no such name.
+/// A priority that was given as a name becomes its number. kInvalid: the convention has no such
+/// name.
 Status settle_priority(Envelope& envelope, const Observer& observer);
 /// kInvalid when the job asks for what this version does not do.
 Status check_supported(const Envelope& envelope);

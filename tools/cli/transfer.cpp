@@ -57,7 +57,8 @@ bool is_the_lines_fault(Code code) { return code == Code::kInvalid || code == Co
 
 class ImportRun {
  public:
-  ImportRun(Import& import, int fd, bool json) : import_(import), lines_(fd), bar_(lines_.size()), json_(json) {}
+  ImportRun(Import& import, int fd, bool json)
+      : import_(import), lines_(fd), bar_(lines_.size()), json_(json) {}
 
   int run() {
     try {
@@ -77,8 +78,10 @@ class ImportRun {
     print_report();
     const std::uint64_t displaced = import_.report().displaced;
     if (displaced != 0)
-      shell::say("{} finished jobs gave their room to others; --slots of the broker sets how many jobs fit\n",
-                 displaced);
+      shell::say(
+          "{} finished jobs gave their room to others; --slots of the broker sets how many jobs "
+          "fit\n",
+          displaced);
     return refused_ == 0 ? shell::kExitOk : shell::kExitFailed;
   }
 
@@ -95,7 +98,9 @@ class ImportRun {
   void draw(bool final) {
     const ImportReport& report = import_.report();
     bar_.draw(lines_.bytes(),
-              fmt::format("{} jobs, {} there already, {} refused", report.jobs, report.existing, refused_), final);
+              fmt::format("{} jobs, {} there already, {} refused", report.jobs, report.existing,
+                          refused_),
+              final);
   }
 
   void print_report() const {
@@ -145,24 +150,28 @@ int import_all(const Request& request, const ImportOptions& options) {
 }  // namespace
 
 void add_transfer_commands(CLI::App& app, Request& request) {
-  CLI::App* out =
-      add_command<ExportOptions>(app, request, "export", "Print a segment's queues, pools, limits and jobs, for import",
-                                 &export_all)
-          .first;
+  CLI::App* out = add_command<ExportOptions>(
+                      app, request, "export",
+                      "Print a segment's queues, pools, limits and jobs, for import", &export_all)
+                      .first;
   out->add_option("NAME", request.where.name, "The segment (--name)");
   set_footer(
       *out,
-      "\nLines of JSON; every later version can read them. It only looks, also where the segment has no broker.\n"
+      "\nLines of JSON; every later version can read them. It only looks, also where the segment "
+      "has no broker.\n"
       "Stop producers and workers first, else each job is exported as it was at some instant.\n");
   const auto [in, in_options] = add_command<ImportOptions>(
-      app, request, "import", "Put an export into a segment: import FILE --name NEW; prints what it did", &import_all);
+      app, request, "import",
+      "Put an export into a segment: import FILE --name NEW; prints what it did", &import_all);
   in->add_option("FILE", in_options->file, "An export; - is standard input")->required();
-  set_footer(
-      *in,
-      "\nThe segment is one that a broker has made, of any convention: a priority keeps its rank. A job without a\n"
-      "priority gets the default and stands behind the others. An active job becomes available, first of its level.\n"
-      "An id that exists is left as it is, so an import that was cut off is simply run again. A line that is refused\n"
-      "is reported with its number, the others go on, and the status is 1.\n");
+  set_footer(*in,
+             "\nThe segment is one that a broker has made, of any convention: a priority keeps its "
+             "rank. A job without a\n"
+             "priority gets the default and stands behind the others. An active job becomes "
+             "available, first of its level.\n"
+             "An id that exists is left as it is, so an import that was cut off is simply run "
+             "again. A line that is refused\n"
+             "is reported with its number, the others go on, and the status is 1.\n");
 }
 
 }  // namespace ojs_shm::cli

@@ -28,15 +28,16 @@ void print_members(std::string_view object) {
 }
 
 void print_jobs(const std::vector<JobInfo>& jobs, bool as_json) {
-  shell::Table table({"ID", "STATE", "PRIORITY>", "QUEUE", "TYPE", "ATTEMPT>", "ENQUEUED", "ERROR"});
+  shell::Table table(
+      {"ID", "STATE", "PRIORITY>", "QUEUE", "TYPE", "ATTEMPT>", "ENQUEUED", "ERROR"});
   for (const JobInfo& job : jobs) {
     if (as_json) {
       print_line(print_job(job));
       continue;
     }
     const std::string error = job.errors.empty() ? "" : job.errors.back().code;
-    table.row({job.id, std::string(state_name(job.state)), std::to_string(job.priority), job.queue, job.type,
-               std::to_string(job.attempt), print_timestamp(job.enqueued_at_ms), error});
+    table.row({job.id, std::string(state_name(job.state)), std::to_string(job.priority), job.queue,
+               job.type, std::to_string(job.attempt), print_timestamp(job.enqueued_at_ms), error});
   }
   if (!table.empty()) table.print();
 }
@@ -70,13 +71,17 @@ void write_queue(json::ObjectWriter& writer, const QueueInfo& queue) {
     count(totals, "priority_changes", queue.reprioritized_total);
   });
   writer.open("available_by_priority") += object([&](json::ObjectWriter& levels) {
-    for (const auto& [priority, jobs] : queue.available_by_priority) count(levels, std::to_string(priority), jobs);
+    for (const auto& [priority, jobs] : queue.available_by_priority)
+      count(levels, std::to_string(priority), jobs);
   });
   const std::string policy = print_queue_policy(queue);
-  for (const json::Member& member : json::members_of(policy)) writer.value(member.name, member.value);
+  for (const json::Member& member : json::members_of(policy))
+    writer.value(member.name, member.value);
   writer.boolean("aging_inherited", queue.aging_is_default);
   writer.value("age_rates", fmt::format("[{}]", fmt::join(queue.age_rates, ",")));
-  const char* order = !queue.level_weights.empty() ? "weighted" : queue.aging.enabled ? "aged" : "strict";
+  const char* order = !queue.level_weights.empty() ? "weighted"
+                      : queue.aging.enabled        ? "aged"
+                                                   : "strict";
   writer.text("order", fmt::format("{}{}", order, queue.shards > 1 ? ", within a shard" : ""));
 }
 
@@ -86,8 +91,9 @@ Error out_of_range(const Observer& observer, std::string_view priority) {
   error.code = Code::kInvalid;
   error.subject = "priority";
   error.bound = static_cast<std::uint64_t>(info.priority_max);
-  error.message = fmt::format("priority {} is out of range: the minimum is {} and the maximum is {}", priority,
-                              info.priority_min, info.priority_max);
+  error.message =
+      fmt::format("priority {} is out of range: the minimum is {} and the maximum is {}", priority,
+                  info.priority_min, info.priority_max);
   return error;
 }
 
@@ -96,7 +102,8 @@ std::int64_t parse_priority(const Observer& observer, const std::string& text) {
   const auto [rest, problem] = std::from_chars(text.data(), text.data() + text.size(), number);
   const bool all = rest == text.data() + text.size();
   if (problem == std::errc{} && all) return number;
-  if (problem == std::errc::result_out_of_range && all) throw shell::Refusal{out_of_range(observer, text)};
+  if (problem == std::errc::result_out_of_range && all)
+    throw shell::Refusal{out_of_range(observer, text)};
   return shell::must(observer.priority_by_name(text));
 }
 

@@ -48,7 +48,8 @@ void write_queue(json::ObjectWriter& writer, const QueueInfo& queue);
 
 /// For a number that is in no convention's range, as it was written.
 Error out_of_range(const Observer& observer, std::string_view priority);
-/// A number, or a name that the segment's convention knows. Throws shell::Refusal; an unknown name lists the names.
+/// A number, or a name that the segment's convention knows. Throws shell::Refusal; an unknown name
+/// lists the names.
 std::int64_t parse_priority(const Observer& observer, const std::string& text);
 /// Throws shell::Refusal, which lists the states.
 State parse_state(const std::string& text);

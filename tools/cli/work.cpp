@@ -42,15 +42,18 @@ struct WorkOptions {
 /// 0 is success, and no command ends with more than 255.
 const CLI::Validator kFailureStatus(
     [](std::string& text) {
-      const bool possible = text.size() <= 3 && text.find_first_not_of("0123456789") == std::string::npos &&
-                            text.find_first_not_of('0') != std::string::npos && std::stoi(text) <= 255;
-      return possible ? std::string() : fmt::format("\"{}\" is no exit code of a failure: 1 to 255", text);
+      const bool possible =
+          text.size() <= 3 && text.find_first_not_of("0123456789") == std::string::npos &&
+          text.find_first_not_of('0') != std::string::npos && std::stoi(text) <= 255;
+      return possible ? std::string()
+                      : fmt::format("\"{}\" is no exit code of a failure: 1 to 255", text);
     },
     "");
 
 bool is_program(const std::string& path) {
   struct stat status {};
-  return ::stat(path.c_str(), &status) == 0 && S_ISREG(status.st_mode) && ::access(path.c_str(), X_OK) == 0;
+  return ::stat(path.c_str(), &status) == 0 && S_ISREG(status.st_mode) &&
+         ::access(path.c_str(), X_OK) == 0;
 }
 
 /// A command that is not there would fail every job; better to say so before the first.
@@ -68,7 +71,8 @@ std::uint32_t lease_of(const std::string& text) {
   constexpr std::uint64_t kMost = std::numeric_limits<std::uint32_t>::max();
   const std::uint64_t lease_ms = must(shell::parse_duration_ms(text));
   if (lease_ms > kMost) {
-    shell::refuse(Code::kInvalid, fmt::format("--lease {} is too long; at most {}", text, print_duration(kMost)));
+    shell::refuse(Code::kInvalid,
+                  fmt::format("--lease {} is too long; at most {}", text, print_duration(kMost)));
   }
   return static_cast<std::uint32_t>(lease_ms);
 }
@@ -115,7 +119,8 @@ int work(const Request& request, const WorkOptions& options) {
   crew.final_exits = options.final_exits;
   crew.json = request.json;
 
-  // Before the first thread: all of them inherit the mask, and only the crew's signalfd sees the two.
+  // Before the first thread: all of them inherit the mask, and only the crew's signalfd sees the
+  // two.
   const sigset_t both = ending_signals();
   ::pthread_sigmask(SIG_BLOCK, &both, nullptr);
   ::signal(SIGPIPE, SIG_IGN);  // a command may end without having read its args
@@ -133,22 +138,28 @@ int work(const Request& request, const WorkOptions& options) {
 
 void add_work_command(CLI::App& app, Request& request) {
   const auto [command, options] = add_command<WorkOptions>(
-      app, request, "work", "Run a command for each job: work [OPTIONS] -- COMMAND [ARGUMENTS]", &work);
-  command->add_option("--queue", options->queues, "Queues to take from, with weights if they are weighted (default)")
+      app, request, "work", "Run a command for each job: work [OPTIONS] -- COMMAND [ARGUMENTS]",
+      &work);
+  command
+      ->add_option("--queue", options->queues,
+                   "Queues to take from, with weights if they are weighted (default)")
       ->type_name("Q[:WEIGHT],...")
       ->delimiter(',')
       ->allow_extra_args(false);
   command
-      ->add_option("--strategy", options->strategy,
-                   "strict: each time from left to right, so that a busy queue starves those behind it;\n"
-                   "weighted: in turns, each queue by its weight (strict)")
+      ->add_option(
+          "--strategy", options->strategy,
+          "strict: each time from left to right, so that a busy queue starves those behind it;\n"
+          "weighted: in turns, each queue by its weight (strict)")
       ->type_name("S");
   command
-      ->add_option(
-          "--pool", options->pool,
-          "The pool to work for: its queues and strategy count, whatever is said here (`default`, if there is one)")
+      ->add_option("--pool", options->pool,
+                   "The pool to work for: its queues and strategy count, whatever is said here "
+                   "(`default`, if there is one)")
       ->type_name("NAME");
-  command->add_option("--config", options->config, "A TOML or JSON file with queues and strategy; flags win over it")
+  command
+      ->add_option("--config", options->config,
+                   "A TOML or JSON file with queues and strategy; flags win over it")
       ->type_name("F");
   command->add_option("--concurrency", options->concurrency, "Commands at once (1)")
       ->type_name("N")
@@ -157,27 +168,35 @@ void add_work_command(CLI::App& app, Request& request) {
       ->type_name("N")
       ->check(kNotNegative);
   command->add_flag("--until-empty", options->until_empty, "Stop when nothing is available");
-  command->add_option("--lease", options->lease, "Lease of each job; renewed while its command runs (the job's own)")
+  command
+      ->add_option("--lease", options->lease,
+                   "Lease of each job; renewed while its command runs (the job's own)")
       ->type_name("TIME");
   command
       ->add_option("--grace", options->grace,
                    "Time between SIGTERM and SIGKILL, and for running commands at a stop (30s)")
       ->type_name("TIME");
-  command->add_option("--final-exit", options->final_exits, "Exit codes after which a job is not tried again, 1 to 255")
+  command
+      ->add_option("--final-exit", options->final_exits,
+                   "Exit codes after which a job is not tried again, 1 to 255")
       ->type_name("N,...")
       ->delimiter(',')
       ->check(kFailureStatus)
       ->allow_extra_args(false);
   set_footer(
       *command,
-      "\nThe command gets the job's args, a JSON array, on its stdin and OJS_JOB_ID, OJS_TYPE, OJS_QUEUE, "
+      "\nThe command gets the job's args, a JSON array, on its stdin and OJS_JOB_ID, OJS_TYPE, "
+      "OJS_QUEUE, "
       "OJS_PRIORITY,\n"
-      "OJS_ATTEMPT, OJS_MAX_ATTEMPTS and OJS_FENCE in its environment. Status 0 completes the job; what it wrote to "
+      "OJS_ATTEMPT, OJS_MAX_ATTEMPTS and OJS_FENCE in its environment. Status 0 completes the job; "
+      "what it wrote to "
       "stdout\n"
-      "is the result (JSON as it stands, other text as a string). Any other end is a failure with the end of its "
+      "is the result (JSON as it stands, other text as a string). Any other end is a failure with "
+      "the end of its "
       "stderr as\n"
       "the message, and the job's retry policy decides. A cancelled job's command gets SIGTERM.\n"
-      "Prints a line for each job: id, type, attempt, outcome, milliseconds. The outcome is completed, retryable,\n"
+      "Prints a line for each job: id, type, attempt, outcome, milliseconds. The outcome is "
+      "completed, retryable,\n"
       "discarded, timed_out, requeued, cancelled or lost.\n");
 }
 

@@ -36,7 +36,8 @@ Value value_of(std::string_view json, std::string_view file) {
   if (json::kind_of(json) == json::Kind::kNumber) value.number = json::integer_of(json);
   if (json::kind_of(json) == json::Kind::kArray) {
     value.elements.emplace();
-    for (const std::string_view element : json::elements_of(json)) value.elements->push_back(value_of(element, file));
+    for (const std::string_view element : json::elements_of(json))
+      value.elements->push_back(value_of(element, file));
   }
   if (json::kind_of(json) == json::Kind::kObject) {
     value.members.emplace();
@@ -57,7 +58,8 @@ Value value_of(const toml::node& node) {
   }
   if (const toml::table* table = node.as_table()) {
     value.members.emplace();
-    for (const auto& [key, member] : *table) value.members->emplace_back(key.str(), value_of(member));
+    for (const auto& [key, member] : *table)
+      value.members->emplace_back(key.str(), value_of(member));
   }
   return value;
 }
@@ -87,11 +89,14 @@ class Reader {
   Error complain(std::size_t line, std::string_view text) const {
     return invalid(fmt::format("{}:{}: {}", path_, line, text));
   }
-  Error complain(const Value& where, std::string_view text) const { return complain(where.line, text); }
+  Error complain(const Value& where, std::string_view text) const {
+    return complain(where.line, text);
+  }
 
  private:
   Status take_queues(const Value& value, WorkConfig& config) const {
-    constexpr std::string_view kExpected = "`queues` must be an array of names or of {name, weight}";
+    constexpr std::string_view kExpected =
+        "`queues` must be an array of names or of {name, weight}";
     if (!value.elements) return complain(value, kExpected);
     for (const Value& element : *value.elements) {
       QueueShare& share = config.queues.emplace_back();
@@ -115,7 +120,8 @@ class Reader {
         if (!value.number) return complain(value, "`weight` must be an integer");
         share.weight = value.number;
       } else {
-        return complain(value, fmt::format("unknown key `{}` of a queue; there are name, weight", key));
+        return complain(value,
+                        fmt::format("unknown key `{}` of a queue; there are name, weight", key));
       }
     }
     return share.name.empty() ? complain(object, "a queue has no `name`") : Status();
@@ -131,7 +137,8 @@ Result<WorkConfig> read_work_config(const std::string& path) {
   if (!text) return text.error();
   const Reader reader(path);
   if (json::trim(*text).starts_with('{')) {  // which no TOML does
-    if (Status valid = json::check(*text); !valid) return invalid(path + ": " + valid.error().message);
+    if (Status valid = json::check(*text); !valid)
+      return invalid(path + ": " + valid.error().message);
     return reader.read(value_of(json::trim(*text), *text));
   }
   try {
@@ -148,7 +155,8 @@ Result<QueueShare> parse_share(const std::string& text) {
   std::int64_t weight = 0;
   const char* end = text.data() + text.size();
   const auto [rest, problem] = std::from_chars(text.data() + colon + 1, end, weight);
-  if (problem != std::errc{} || rest != end) return invalid(fmt::format("\"{}\" is no QUEUE:WEIGHT", text));
+  if (problem != std::errc{} || rest != end)
+    return invalid(fmt::format("\"{}\" is no QUEUE:WEIGHT", text));
   share.weight = weight;
   return share;
 }
@@ -160,8 +168,9 @@ Status apply(const WorkConfig& config, WorkerOptions& options) {
   options.strategy = strategy == "weighted" ? QueueStrategy::kWeighted : QueueStrategy::kStrict;
   if (config.queues.empty()) return {};
   options.queues.clear();
-  const bool weights = std::any_of(config.queues.begin(), config.queues.end(),
-                                   [](const QueueShare& share) { return share.weight.has_value(); });
+  const bool weights =
+      std::any_of(config.queues.begin(), config.queues.end(),
+                  [](const QueueShare& share) { return share.weight.has_value(); });
   constexpr std::int64_t kMost = std::numeric_limits<std::uint32_t>::max();
   for (const QueueShare& share : config.queues) {
     options.queues.push_back(share.name);

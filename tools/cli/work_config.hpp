@@ -22,8 +22,8 @@ struct WorkConfig {
   std::optional<std::string> strategy;
 };
 
-/// A JSON object or TOML: `strategy`, "strict" or "weighted", and `queues`, names or {name, weight}. Errors: kInvalid, with
-/// file and line; kPermission.
+/// A JSON object or TOML: `strategy`, "strict" or "weighted", and `queues`, names or {name,
+/// weight}. Errors: kInvalid, with file and line; kPermission.
 Result<WorkConfig> read_work_config(const std::string& path);
 
 /// "critical" or "critical:5". Errors: kInvalid.

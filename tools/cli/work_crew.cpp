@@ -28,7 +28,8 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
-/// How often a running command is asked about besides its own news: a cancellation waits at most this long.
+/// How often a running command is asked about besides its own news: a cancellation waits at most
+/// this long.
 constexpr milliseconds kLook{50};
 /// A fetch is cut into pieces, so that a lost wake-up delays a stop by no more than this.
 constexpr milliseconds kFetch{1000};
@@ -40,7 +41,8 @@ milliseconds beat_pause(std::uint64_t lease_end_ms) {
   return milliseconds(std::clamp<std::uint64_t>(left / 3, 20, 600'000));
 }
 
-/// Whether one has come that nobody has read yet: who sent it before a job ended expects no further one.
+/// Whether one has come that nobody has read yet: who sent it before a job ended expects no further
+/// one.
 bool signal_pending() {
   sigset_t pending;
   ::sigpending(&pending);
@@ -94,7 +96,8 @@ void WorkCrew::watch_signals() {
   std::optional<Clock::time_point> abort_at;
   for (;;) {
     std::array<pollfd, 2> watched = {{{done_fd_, POLLIN, 0}, {signals, POLLIN, 0}}};
-    const auto left = abort_at ? std::chrono::ceil<milliseconds>(*abort_at - Clock::now()) : milliseconds(-1);
+    const auto left =
+        abort_at ? std::chrono::ceil<milliseconds>(*abort_at - Clock::now()) : milliseconds(-1);
     const auto wait_ms = std::clamp<std::int64_t>(left.count(), 0, 3'600'000);
     ::poll(watched.data(), watched.size(), abort_at ? static_cast<int>(wait_ms) : -1);
     if (watched[0].revents != 0) break;
@@ -133,7 +136,8 @@ bool WorkCrew::aborting() const {
 
 bool WorkCrew::take_ticket() {
   const std::lock_guard lock(mutex_);
-  if (stopping_ || signal_pending() || (options_.count != 0 && tickets_ >= options_.count)) return false;
+  if (stopping_ || signal_pending() || (options_.count != 0 && tickets_ >= options_.count))
+    return false;
   ++tickets_;
   return true;
 }
@@ -207,7 +211,8 @@ void WorkCrew::run_job(Lane& lane, Job& job) {
   }
   line += '\n';
   const std::lock_guard lock(mutex_);
-  std::fwrite(line.data(), 1, line.size(), stdout);  // a report that nobody takes does not stop the jobs
+  // a report that nobody takes does not stop the jobs
+  std::fwrite(line.data(), 1, line.size(), stdout);
   std::fflush(stdout);
 }
 
@@ -227,12 +232,15 @@ std::string WorkCrew::settle(Lane& lane, Job& job, const JobCommand& command) {
     message = fmt::format("the result is longer than {} bytes", options_.largest_result);
     failure.retryable = false;
   } else {
-    if (aborting() && !job.cancel_requested()) return lane.worker.requeue(job) ? "requeued" : why_gone(job);
+    if (aborting() && !job.cancel_requested())
+      return lane.worker.requeue(job) ? "requeued" : why_gone(job);
     const auto& final_exits = options_.final_exits;
-    failure.retryable = std::find(final_exits.begin(), final_exits.end(), command.exit_code()) == final_exits.end();
+    failure.retryable =
+        std::find(final_exits.begin(), final_exits.end(), command.exit_code()) == final_exits.end();
     failure.type = command.failure_code().starts_with("exit") ? "exit" : "signal";
     const std::string code = command.failure_code();
-    message = command.err_tail().empty() ? "the command ended with " + code : std::string(trimmed(command.err_tail()));
+    message = command.err_tail().empty() ? "the command ended with " + code
+                                         : std::string(trimmed(command.err_tail()));
     failure.message = message;
     failure.code = code;
     const auto nacked = lane.worker.nack(job, failure);

@@ -29,8 +29,9 @@ struct CrewOptions {
 /// The two that end a crew: SIGTERM and SIGINT.
 sigset_t ending_signals();
 
-/// Threads that fetch jobs and run the command for each. SIGTERM and SIGINT, blocked by the caller in every thread, end
-/// it: first no new jobs, after the grace time (or a second signal) SIGTERM to the commands, whose jobs go back.
+/// Threads that fetch jobs and run the command for each. SIGTERM and SIGINT, blocked by the caller
+/// in every thread, end it: first no new jobs, after the grace time (or a second signal) SIGTERM to
+/// the commands, whose jobs go back.
 class WorkCrew {
  public:
   WorkCrew(const Segment& segment, CrewOptions options);

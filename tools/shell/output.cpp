@@ -11,7 +11,8 @@
 namespace ojs_shm::shell {
 
 void fill_closed_descriptors(bool nobody_listens) noexcept {
-  const int access[] = {O_WRONLY, nobody_listens ? O_WRONLY : O_RDONLY, O_WRONLY};  // of stdin, stdout, stderr
+  // of stdin, stdout, stderr
+  const int access[] = {O_WRONLY, nobody_listens ? O_WRONLY : O_RDONLY, O_WRONLY};
   for (int fd = 0; fd <= STDERR_FILENO; ++fd) {
     // The lowest free number is the one that open() takes.
     if (::fcntl(fd, F_GETFD) < 0 && errno == EBADF && ::open("/dev/null", access[fd]) != fd) return;
@@ -45,8 +46,9 @@ Decoded decode(std::string_view text) {
 
 bool commands(std::uint32_t point) {
   const bool control = point < 0x20 || (point >= 0x7F && point < 0xA0);
-  const bool direction = (point >= 0x202A && point <= 0x202E) || (point >= 0x2066 && point <= 0x2069) ||
-                         point == 0x200E || point == 0x200F || point == 0x061C;
+  const bool direction = (point >= 0x202A && point <= 0x202E) ||
+                         (point >= 0x2066 && point <= 0x2069) || point == 0x200E ||
+                         point == 0x200F || point == 0x061C;
   return control || direction || point == 0x2028 || point == 0x2029;
 }
 
@@ -69,7 +71,8 @@ std::string printable(std::string_view text, bool lines) {
     else if (!commands(next.point) || (lines && next.point == '\n'))
       clean += text.substr(0, length);
     else
-      clean += next.point < 0x80 ? fmt::format("\\x{:02x}", next.point) : fmt::format("\\u{:04x}", next.point);
+      clean += next.point < 0x80 ? fmt::format("\\x{:02x}", next.point)
+                                 : fmt::format("\\u{:04x}", next.point);
     text.remove_prefix(length);
   }
   return clean;
@@ -97,8 +100,8 @@ Status flush_output() {
   if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return {};
   Error error;
   error.code = errno == EPIPE ? Code::kClosed : Code::kInternal;
-  error.message =
-      fmt::format("not all output could be written: {}", errno != 0 ? std::strerror(errno) : "stdout failed");
+  error.message = fmt::format("not all output could be written: {}",
+                              errno != 0 ? std::strerror(errno) : "stdout failed");
   return error;
 }
 

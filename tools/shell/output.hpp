@@ -11,17 +11,20 @@
 
 namespace ojs_shm::shell {
 
-/// Puts /dev/null where a program was started without stdin, stdout or stderr, so that no file of ours is taken for one
-/// of them. What was closed still cannot be read or written, but for stderr, and for stdout if `nobody_listens`.
+/// Puts /dev/null where a program was started without stdin, stdout or stderr, so that no file of
+/// ours is taken for one of them. What was closed still cannot be read or written, but for stderr,
+/// and for stdout if `nobody_listens`.
 void fill_closed_descriptors(bool nobody_listens = false) noexcept;
 
-/// The text with every byte that a terminal would obey written out: control characters, those of Unicode that turn the
-/// direction of what follows, and bytes that are not UTF-8, as \\x1b or \\u202e. A line end stays when `lines` says so.
+/// The text with every byte that a terminal would obey written out: control characters, those of
+/// Unicode that turn the direction of what follows, and bytes that are not UTF-8, as \\x1b or
+/// \\u202e. A line end stays when `lines` says so.
 std::string printable(std::string_view text, bool lines = false);
 
 bool is_utf8(std::string_view text) noexcept;
 
-/// Text for stderr. That nobody can read it is no reason to end otherwise, so a failure to write it is ignored.
+/// Text for stderr. That nobody can read it is no reason to end otherwise, so a failure to write it
+/// is ignored.
 void say(std::string_view text) noexcept;
 template <class... Args>
 void say(fmt::format_string<Args...> format, Args&&... args) {
@@ -37,8 +40,8 @@ void inform(fmt::format_string<Args...> format, Args&&... args) {
   inform(std::string_view(fmt::format(format, std::forward<Args>(args)...)));
 }
 
-/// Sends what was written to stdout on its way. An error when any of it could not be written, now or before; kClosed when
-/// its reader went away.
+/// Sends what was written to stdout on its way. An error when any of it could not be written, now
+/// or before; kClosed when its reader went away.
 Status flush_output();
 
 }  // namespace ojs_shm::shell

@@ -22,8 +22,9 @@ struct Unit {
 };
 
 constexpr double kKiB = 1024.0, kMiB = kKiB * kKiB, kGiB = kMiB * kKiB;
-constexpr Unit kByteUnits[] = {{"", 1},      {"B", 1},      {"K", kKiB}, {"KB", kKiB}, {"KiB", kKiB}, {"M", kMiB},
-                               {"MB", kMiB}, {"MiB", kMiB}, {"G", kGiB}, {"GB", kGiB}, {"GiB", kGiB}};
+constexpr Unit kByteUnits[] = {{"", 1},       {"B", 1},     {"K", kKiB},  {"KB", kKiB},
+                               {"KiB", kKiB}, {"M", kMiB},  {"MB", kMiB}, {"MiB", kMiB},
+                               {"G", kGiB},   {"GB", kGiB}, {"GiB", kGiB}};
 
 /// A number that is not negative and a unit behind it.
 std::optional<std::uint64_t> parse_with_unit(std::string_view text) {
@@ -45,15 +46,18 @@ std::optional<std::uint64_t> parse_with_unit(std::string_view text) {
 
 Result<std::uint64_t> parse_bytes(std::string_view text) {
   if (const auto value = parse_with_unit(text)) return *value;
-  return invalid(fmt::format("\"{}\" is not a size; write bytes, or a number with K, M or G, such as 64M", text));
+  return invalid(fmt::format(
+      "\"{}\" is not a size; write bytes, or a number with K, M or G, such as 64M", text));
 }
 
 Result<std::uint64_t> parse_duration_ms(std::string_view text) {
-  const bool bare = !text.empty() && text.find_first_not_of("0123456789.") == std::string_view::npos;
+  const bool bare =
+      !text.empty() && text.find_first_not_of("0123456789.") == std::string_view::npos;
   const ParsedMs parsed = parse_duration(bare ? std::string(text) + "s" : std::string(text));
   if (parsed) return static_cast<std::uint64_t>(parsed.ms);
-  return invalid(fmt::format("\"{}\" is not a duration: it {}; for example 500ms, 30s, 5m, 1h or PT30S", text,
-                             text_of(parsed.fault)));
+  return invalid(
+      fmt::format("\"{}\" is not a duration: it {}; for example 500ms, 30s, 5m, 1h or PT30S", text,
+                  text_of(parsed.fault)));
 }
 
 Result<std::uint64_t> parse_time_ms(std::string_view text) {
@@ -61,20 +65,22 @@ Result<std::uint64_t> parse_time_ms(std::string_view text) {
   if (at && at.ms > 0) return static_cast<std::uint64_t>(at.ms);
   const auto from_now = parse_duration_ms(text.starts_with('+') ? text.substr(1) : text);
   if (from_now) return unix_now_ms() + from_now.value();
-  return invalid(
-      fmt::format("\"{}\" is no time: it {}; or give a duration from now, such as 30s", text, text_of(at.fault)));
+  return invalid(fmt::format("\"{}\" is no time: it {}; or give a duration from now, such as 30s",
+                             text, text_of(at.fault)));
 }
 
 std::uint64_t unix_now_ms() {
   using namespace std::chrono;
-  return static_cast<std::uint64_t>(duration_cast<milliseconds>(system_clock::now().time_since_epoch()).count());
+  return static_cast<std::uint64_t>(
+      duration_cast<milliseconds>(system_clock::now().time_since_epoch()).count());
 }
 
 Result<std::uint32_t> parse_mode(std::string_view text) {
   std::uint32_t mode = 0;
   const auto [rest, problem] = std::from_chars(text.data(), text.data() + text.size(), mode, 8);
   if (problem == std::errc{} && rest == text.data() + text.size() && mode <= 0777) return mode;
-  return invalid(fmt::format("\"{}\" is not a mode; write octal permission bits, such as 0660", text));
+  return invalid(
+      fmt::format("\"{}\" is not a mode; write octal permission bits, such as 0660", text));
 }
 
 std::string bytes_text(std::uint64_t bytes) {

@@ -22,7 +22,8 @@ std::string error_as_json(const Error& error, std::uint64_t line) {
     if (error.code == Code::kQueueFull) inner.text("queue", error.subject);
     if (error.tenant) inner.text("tenant", *error.tenant);
     if (!error.strategy.empty()) inner.text("strategy", error.strategy);
-    if (error.retry_after_ms != 0) inner.number("retry_after_ms", std::int64_t{error.retry_after_ms});
+    if (error.retry_after_ms != 0)
+      inner.number("retry_after_ms", std::int64_t{error.retry_after_ms});
     if (line != 0) inner.number("line", static_cast<std::int64_t>(line));
     inner.close();
   }
@@ -31,9 +32,10 @@ std::string error_as_json(const Error& error, std::uint64_t line) {
 }
 
 ExitCode report(const Error& error, bool json) {
-  const std::string retry = error.retry_after_ms == 0 ? ""
-                                                      : fmt::format("; try again in {:.1f} s",
-                                                                    static_cast<double>(error.retry_after_ms) / 1000);
+  const std::string retry = error.retry_after_ms == 0
+                                ? ""
+                                : fmt::format("; try again in {:.1f} s",
+                                              static_cast<double>(error.retry_after_ms) / 1000);
   say("{}\n", json ? error_as_json(error) : printable(error.message, true) + retry);
   return exit_code_for(error.code);
 }

@@ -11,8 +11,8 @@
 
 namespace ojs_shm::shell {
 
-/// Thrown to end a command with an Error; only main() catches it. Programs use it so that each step of a command is
-/// one line; the library never throws.
+/// Thrown to end a command with an Error; only main() catches it. Programs use it so that each step
+/// of a command is one line; the library never throws.
 struct Refusal {
   Error error;
 };
@@ -41,7 +41,8 @@ inline Error invalid(std::string message) {
   throw Refusal{std::move(error)};
 }
 
-/// {"error":{"code","message",...}} with the depth and bound where there are any, and the line of the input it is about.
+/// {"error":{"code","message",...}} with the depth and bound where there are any, and the line of
+/// the input it is about.
 std::string error_as_json(const Error& error, std::uint64_t line = 0);
 /// One line to stderr, as text or JSON; returns the exit code that belongs to it.
 ExitCode report(const Error& error, bool json);

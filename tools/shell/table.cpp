@@ -15,8 +15,9 @@ namespace {
 
 /// How many places a cell takes: UTF-8 continuation bytes take none.
 std::size_t width_of(std::string_view cell) {
-  return static_cast<std::size_t>(
-      std::count_if(cell.begin(), cell.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U; }));
+  return static_cast<std::size_t>(std::count_if(cell.begin(), cell.end(), [](char c) {
+    return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U;
+  }));
 }
 
 }  // namespace
@@ -55,7 +56,8 @@ std::string Table::aligned() const {
     text += built + '\n';
   };
   line([&](std::size_t i) -> const std::string& { return columns_[i].heading; });
-  for (const auto& cells : rows_) line([&](std::size_t i) -> const std::string& { return cells[i]; });
+  for (const auto& cells : rows_)
+    line([&](std::size_t i) -> const std::string& { return cells[i]; });
   return text;
 }
 

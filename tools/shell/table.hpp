@@ -8,8 +8,9 @@
 
 namespace ojs_shm::shell {
 
-/// Rows for a person or a script: on a terminal aligned under a heading, else one line for each row with a tab
-/// between the cells and no heading. Control characters inside a cell are shown as spaces, so a row is one line.
+/// Rows for a person or a script: on a terminal aligned under a heading, else one line for each row
+/// with a tab between the cells and no heading. Control characters inside a cell are shown as
+/// spaces, so a row is one line.
 class Table {
  public:
   /// A heading that ends in '>' is set flush right.

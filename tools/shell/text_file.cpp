@@ -19,11 +19,13 @@ Result<std::string> read_text_file(const std::string& path) {
     error.message = fmt::format("cannot read {}: {}", path, std::strerror(errno));
     return error;
   };
-  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "re"), &std::fclose);
+  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "re"),
+                                                             &std::fclose);
   if (file == nullptr) return refused();
   std::string text;
   std::array<char, 4096> block;
-  while (const std::size_t got = std::fread(block.data(), 1, block.size(), file.get())) text.append(block.data(), got);
+  while (const std::size_t got = std::fread(block.data(), 1, block.size(), file.get()))
+    text.append(block.data(), got);
   if (std::ferror(file.get()) != 0) return refused();
   return text;
 }
@@ -42,8 +44,10 @@ Status replace_text_file(const std::string& path, std::string_view text) {
   };
   std::FILE* file = std::fopen(beside.c_str(), "we");
   if (file == nullptr) return refused();
-  const bool written = std::fwrite(text.data(), 1, text.size(), file) == text.size() && std::fflush(file) == 0;
-  if (std::fclose(file) != 0 || !written || std::rename(beside.c_str(), path.c_str()) != 0) return refused();
+  const bool written =
+      std::fwrite(text.data(), 1, text.size(), file) == text.size() && std::fflush(file) == 0;
+  if (std::fclose(file) != 0 || !written || std::rename(beside.c_str(), path.c_str()) != 0)
+    return refused();
   return {};
 }
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The same storm, but here processes also kill themselves, each right after a shared write of a kind chosen by lot, or of
-// a kind at which nobody has died yet. So kills meet rare crash points soon after frequent ones, also those that last a
-// nanosecond and those inside a repair. Prints at how many of the points somebody died; which of them a storm comes to is
-// a matter of its load and length. With --points N it fails when there were fewer.
+// The same storm, but here processes also kill themselves, each right after a shared write of a
+// kind chosen by lot, or of a kind at which nobody has died yet. So kills meet rare crash points
+// soon after frequent ones, also those that last a nanosecond and those inside a repair. Prints at
+// how many of the points somebody died; which of them a storm comes to is a matter of its load and
+// length. With --points N it fails when there were fewer.
 #include <spdlog/fmt/fmt.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -48,13 +49,15 @@ void die_when_doomed(shm::Access access, shm::Point point, const void*) {
   if (access != shm::Access::kWritten) return;
   // From here on nobody is born again, and somebody has to tidy up.
   if (lane_of_this_process->ledger.phase() >= test::Phase::kWorkersStop) return;
-  thread_local Doom doom(Dice(lane_of_this_process->seed ^ reinterpret_cast<std::uintptr_t>(&doom)));
+  thread_local Doom doom(
+      Dice(lane_of_this_process->seed ^ reinterpret_cast<std::uintptr_t>(&doom)));
   const auto number = static_cast<std::size_t>(point);
   const bool chosen = number == doom.point && --doom.passes == 0;
   const bool fresh = deaths->at[number].load() == 0 && --doom.fresh == 0;
   if (!chosen && !fresh && --doom.writes != 0) return;
   deaths->at[number].fetch_add(1);
-  lane_of_this_process->ledger.life(lane_of_this_process->life).kill_sent_ns.store(test::monotonic_ns());
+  lane_of_this_process->ledger.life(lane_of_this_process->life)
+      .kill_sent_ns.store(test::monotonic_ns());
   ::kill(::getpid(), SIGKILL);
   for (;;) ::pause();
 }
@@ -68,7 +71,8 @@ void at_birth(Lane& lane) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  void* shared = ::mmap(nullptr, sizeof(Deaths), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  void* shared =
+      ::mmap(nullptr, sizeof(Deaths), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (shared == MAP_FAILED) return 1;
   deaths = static_cast<Deaths*>(shared);
   std::vector<char*> others;
@@ -90,8 +94,9 @@ int main(int argc, char** argv) {
       missed += fmt::format(" {}", shm::point_name(static_cast<shm::Point>(point)));
   }
   if (all != 0) {
-    fmt::print("  {} processes died at a crash point of their own, at {} of {} points; at none of:{}\n", all, met,
-               kPoints - 1, missed.empty() ? " -" : missed);
+    fmt::print(
+        "  {} processes died at a crash point of their own, at {} of {} points; at none of:{}\n",
+        all, met, kPoints - 1, missed.empty() ? " -" : missed);
   }
   if (met >= least) return code;
   fmt::print("  FAILED: at {} of at least {} points\n", met, least);

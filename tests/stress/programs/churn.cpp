@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Millions of jobs come and are cancelled, or change their priority over and over, behind a live job that nobody fetches
-// because a better level is never empty. Their dead hints pile up where no consumer passes; beside a broker they must be
-// given back long before chunks are short, and nothing may be refused.
+// Millions of jobs come and are cancelled, or change their priority over and over, behind a live
+// job that nobody fetches because a better level is never empty. Their dead hints pile up where no
+// consumer passes; beside a broker they must be given back long before chunks are short, and
+// nothing may be refused.
 #include <signal.h>
 #include <spdlog/fmt/fmt.h>
 #include <sys/wait.h>
@@ -54,7 +55,8 @@ JobSpec spec_of(std::string_view args, std::int64_t priority) {
     if (::write(ready, "+", 1) != 1) ::_exit(3);
     for (Job job;;) {
       must(worker.try_fetch(job), "fetch of a busy job");
-      if (job.priority() != 0) throw std::runtime_error("fetched the low job while level 0 was not empty");
+      if (job.priority() != 0)
+        throw std::runtime_error("fetched the low job while level 0 was not empty");
       must(worker.ack(job), "ack");
       must(producer.enqueue(urgent), "enqueue of a busy job");
     }
@@ -96,20 +98,26 @@ PoolInfo pool(const Observer& observer, std::string_view name) {
     if (info.name == name) return info;
   throw std::runtime_error("no such pool");
 }
-std::uint64_t used(const Observer& observer, std::string_view name) { return pool(observer, name).used; }
-
-/// Chunks of the jobs that there are, which have every slot by now: a hint or a place among the finished for each.
-std::uint64_t needed(const Observer& observer) {
-  return pool(observer, "slots").capacity / 13 + used(observer, "levels") * 2 + used(observer, "handles") * 4;
+std::uint64_t used(const Observer& observer, std::string_view name) {
+  return pool(observer, name).used;
 }
 
-/// `step` so many times. Hints are packed again and again, so the chunks in use go up and down: at most looks they must not
-/// be more than three times what is needed, nor at the end, when the broker has had time for a last pass.
+/// Chunks of the jobs that there are, which have every slot by now: a hint or a place among the
+/// finished for each.
+std::uint64_t needed(const Observer& observer) {
+  return pool(observer, "slots").capacity / 13 + used(observer, "levels") * 2 +
+         used(observer, "handles") * 4;
+}
+
+/// `step` so many times. Hints are packed again and again, so the chunks in use go up and down: at
+/// most looks they must not be more than three times what is needed, nor at the end, when the
+/// broker has had time for a last pass.
 bool churn(const char* what, std::uint64_t times, const Observer& observer, const Busy& busy,
            const std::function<void(std::uint64_t)>& step) {
   constexpr std::uint64_t kLooks = 100, kWarmUp = 500'000;  // dead hints for most of the pool
   for (std::uint64_t i = 0; i < kWarmUp; ++i) step(i);
-  const std::uint64_t most = needed(observer) * 3;  // a broker that was idle may need a second to notice
+  // a broker that was idle may need a second to notice
+  const std::uint64_t most = needed(observer) * 3;
   test::eventually([&] { return used(observer, "chunks") <= most; });
   std::vector<std::uint64_t> looks;
   for (std::uint64_t look = 0; look < kLooks; ++look) {
@@ -121,8 +129,9 @@ bool churn(const char* what, std::uint64_t times, const Observer& observer, cons
   const bool few = test::eventually([&] { return (end = used(observer, "chunks")) <= most; });
   std::sort(looks.begin(), looks.end());
   const bool flat = looks[kLooks / 2] <= most && few;
-  fmt::print("{} {}: {} to {} chunks in use, mostly {}, at the end {}; {} are needed: {}\n", times, what, looks.front(),
-             looks.back(), looks[kLooks / 2], end, most / 3, flat ? "flat" : "TOO MANY");
+  fmt::print("{} {}: {} to {} chunks in use, mostly {}, at the end {}; {} are needed: {}\n", times,
+             what, looks.front(), looks.back(), looks[kLooks / 2], end, most / 3,
+             flat ? "flat" : "TOO MANY");
   return flat;
 }
 
@@ -142,12 +151,13 @@ int run(std::uint64_t times) {
       must(producer.cancel(id.view()), "cancel");
     });
     const JobIdText moved = must(producer.enqueue(behind), "enqueue of the moving job");
-    flat =
-        churn("re-prioritised", times, observer, busy,
-              [&](std::uint64_t i) {
-                must(producer.reprioritize(moved.view(), low - 1 + static_cast<std::int64_t>(i % 2)), "reprioritize");
-              }) &&
-        flat;
+    flat = churn("re-prioritised", times, observer, busy,
+                 [&](std::uint64_t i) {
+                   must(producer.reprioritize(moved.view(),
+                                              low - 1 + static_cast<std::int64_t>(i % 2)),
+                        "reprioritize");
+                 }) &&
+           flat;
   }
   // What is left: the busy jobs, the live one and the one that moved.
   auto worker = must(Worker::attach(where, {}), "attach");
@@ -159,9 +169,10 @@ int run(std::uint64_t times) {
     must(worker.ack(job), "ack");
   }
   const std::vector<Violation> violations = observer.audit();
-  for (const Violation& violation : violations) fmt::print("invariant {}: {}\n", violation.invariant, violation.text);
-  fmt::print("at the end {} low jobs, the live one among them: {}; {} findings\n", low_jobs, live_came ? "yes" : "no",
-             violations.size());
+  for (const Violation& violation : violations)
+    fmt::print("invariant {}: {}\n", violation.invariant, violation.text);
+  fmt::print("at the end {} low jobs, the live one among them: {}; {} findings\n", low_jobs,
+             live_came ? "yes" : "no", violations.size());
   return flat && live_came && low_jobs == 2 && violations.empty() ? 0 : 1;
 }
 
@@ -171,7 +182,8 @@ int main(int argc, char** argv) {
   std::uint64_t times = 1'000'000;
   const std::string_view last = argc == 3 ? argv[2] : "";
   if (argc == 3 && std::string_view(argv[1]) == "--times" && !last.empty() &&
-      std::from_chars(last.data(), last.data() + last.size(), times).ptr == last.data() + last.size() &&
+      std::from_chars(last.data(), last.data() + last.size(), times).ptr ==
+          last.data() + last.size() &&
       times >= 1000) {
   } else if (argc != 1) {
     fmt::print(stderr, "{}", kUsage);

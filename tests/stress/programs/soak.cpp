@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A long life under everything at once: each operation, kills and stops, an audit every second. In rounds: storm,
-// drain, audit, and compare with the rounds before, for what must be flat is flat only between equal moments.
+// A long life under everything at once: each operation, kills and stops, an audit every second. In
+// rounds: storm, drain, audit, and compare with the rounds before, for what must be flat is flat
+// only between equal moments.
 #include <spdlog/fmt/fmt.h>
 #include <sys/stat.h>
 
@@ -27,20 +28,22 @@ struct Measures {
   std::int64_t counter_drift = 0;  // enqueued less finished, when nothing is left
 };
 
-Measures measure(const OjsSubject& subject, const Ledger& ledger, std::uint32_t workers_and_producers) {
+Measures measure(const OjsSubject& subject, const Ledger& ledger,
+                 std::uint32_t workers_and_producers) {
   Measures now;
   struct stat file {};
   const SegmentInfo info = subject.observer().segment_info();
-  if (::stat(info.path.c_str(), &file) == 0) now.file_bytes = static_cast<std::uint64_t>(file.st_blocks) * 512;
+  if (::stat(info.path.c_str(), &file) == 0)
+    now.file_bytes = static_cast<std::uint64_t>(file.st_blocks) * 512;
   for (const PoolInfo& pool : info.pools) {
     if (pool.name == "levels") now.levels = pool.used;
     if (pool.name == "chunks") now.chunks = pool.used;
   }
   now.keys = subject.observer().limits().size();
   for (const QueueInfo& queue : subject.observer().queues())
-    now.counter_drift +=
-        static_cast<std::int64_t>(queue.enqueued_total) -
-        static_cast<std::int64_t>(queue.completed_total + queue.cancelled_total + queue.discarded_total);
+    now.counter_drift += static_cast<std::int64_t>(queue.enqueued_total) -
+                         static_cast<std::int64_t>(queue.completed_total + queue.cancelled_total +
+                                                   queue.discarded_total);
   // A dead letter that was sent out again ends twice.
   now.counter_drift += static_cast<std::int64_t>(ledger.sum(&LaneBook::revived));
   // Neither the broker, nor who copies the whole segment.
@@ -49,13 +52,17 @@ Measures measure(const OjsSubject& subject, const Ledger& ledger, std::uint32_t 
   return now;
 }
 
-bool grew(std::uint64_t before, std::uint64_t now, std::uint64_t slack) { return now > before + before / 4 + slack; }
+bool grew(std::uint64_t before, std::uint64_t now, std::uint64_t slack) {
+  return now > before + before / 4 + slack;
+}
 
-void accuse_growth(Ledger& ledger, const Measures& first, const Measures& last, std::uint64_t kills) {
+void accuse_growth(Ledger& ledger, const Measures& first, const Measures& last,
+                   std::uint64_t kills) {
   const auto accuse = [&](std::string_view what, auto before, auto now) {
     ledger.accuse(Offence::kLeak, 0, {}, fmt::format("{} grew from {} to {}", what, before, now));
   };
-  if (last.file_bytes != first.file_bytes) accuse("the segment's file", first.file_bytes, last.file_bytes);
+  if (last.file_bytes != first.file_bytes)
+    accuse("the segment's file", first.file_bytes, last.file_bytes);
   // A level keeps a chunk, and a level once used stays.
   if (grew(first.chunks, last.chunks - (last.levels - first.levels), 256))
     accuse("chunks in use", first.chunks, last.chunks);
@@ -66,8 +73,9 @@ void accuse_growth(Ledger& ledger, const Measures& first, const Measures& last, 
     accuse("counter drift", 0, last.counter_drift);
 }
 
-/// A pool that leaks comes to its end, and from then on its queue stands still: keys of limits, accounts of tenants, places
-/// in line. So in each round each queue takes jobs in and gives some out.
+/// A pool that leaks comes to its end, and from then on its queue stands still: keys of limits,
+/// accounts of tenants, places in line. So in each round each queue takes jobs in and gives some
+/// out.
 class Flow {
  public:
   void judge(const Observer& observer, Ledger& ledger) {
@@ -99,11 +107,12 @@ int soak(std::uint64_t seconds, std::uint64_t seed) {
   storm_plan.look_every_ms = 1000;
   storm_plan.pause_us_high = 200'000;
   storm_plan.seconds = std::clamp<std::uint64_t>(seconds / 6, 5, 60);
-  Ledger ledger(
-      {storm_plan.producers, 1 + storm_plan.producers + storm_plan.workers + storm_plan.observers, 16U << 20});
+  Ledger ledger({storm_plan.producers,
+                 1 + storm_plan.producers + storm_plan.workers + storm_plan.observers, 16U << 20});
   fmt::print("soak: seed {}, {} s in rounds of {} s\n", seed, seconds, storm_plan.seconds);
   fmt::print(
-      "round     jobs dropped   kills  stops  acks/s  audits  copies  chunks  keys  file MiB  worker MiB  drift  "
+      "round     jobs dropped   kills  stops  acks/s  audits  copies  chunks  keys  file MiB  "
+      "worker MiB  drift  "
       "offences\n");
 
   Flow flow;
@@ -124,21 +133,26 @@ int soak(std::uint64_t seconds, std::uint64_t seed) {
       const LedgerVerdict verdict = ledger.judge(subject.unfinished(ledger));
       subject.compare(ledger, verdict);
       subject.inspect(ledger);
-      all.returned += verdict.returned, all.attempted_only += verdict.attempted_only, all.refused += verdict.refused;
+      all.returned += verdict.returned, all.attempted_only += verdict.attempted_only,
+          all.refused += verdict.refused;
       all.completed += verdict.completed, all.killed_in_ack += verdict.killed_in_ack;
-      all.cancelled += verdict.cancelled, all.discarded += verdict.discarded, all.buried += verdict.buried,
-          all.lost += verdict.lost;
+      all.cancelled += verdict.cancelled, all.discarded += verdict.discarded,
+          all.buried += verdict.buried, all.lost += verdict.lost;
       all.dropped += verdict.dropped;
       last = measure(subject, ledger, storm_plan.producers + storm_plan.workers);
       if (!Storm::interrupted()) flow.judge(subject.observer(), ledger);
       // The first round warms up: levels, chunks and heaps take their size.
       if (round == 2) first = last;
       if (first) accuse_growth(ledger, *first, last, storm.outcome().kills);
-      fmt::print("{:>5} {:>8} {:>7} {:>7} {:>6} {:>7.0f} {:>7} {:>7} {:>7} {:>5} {:>9} {:>11.1f} {:>6} {:>9}\n", round,
-                 verdict.returned, verdict.dropped, storm.outcome().kills, storm.outcome().stops,
-                 static_cast<double>(ledger.sum(&LaneBook::completed) - acked) / (storm.outcome().raged_s - raged),
-                 subject.looks(), ledger.sum(&LaneBook::copies), last.chunks, last.keys, last.file_bytes >> 20,
-                 static_cast<double>(last.worker_kib) / 1024.0, last.counter_drift, ledger.offences());
+      fmt::print(
+          "{:>5} {:>8} {:>7} {:>7} {:>6} {:>7.0f} {:>7} {:>7} {:>7} {:>5} {:>9} {:>11.1f} {:>6} "
+          "{:>9}\n",
+          round, verdict.returned, verdict.dropped, storm.outcome().kills, storm.outcome().stops,
+          static_cast<double>(ledger.sum(&LaneBook::completed) - acked) /
+              (storm.outcome().raged_s - raged),
+          subject.looks(), ledger.sum(&LaneBook::copies), last.chunks, last.keys,
+          last.file_bytes >> 20, static_cast<double>(last.worker_kib) / 1024.0, last.counter_drift,
+          ledger.offences());
       if (monotonic_ns() >= until) break;
       storm.resume();
     }

@@ -26,8 +26,8 @@ class Pipe {
   virtual bool take(std::string& message) = 0;
 };
 
-/// The life of producers and workers of either control: put, take, note, and an acknowledgement that is only a note,
-/// for neither of them knows any.
+/// The life of producers and workers of either control: put, take, note, and an acknowledgement
+/// that is only a note, for neither of them knows any.
 class ControlSubject : public Subject {
  public:
   void produce(Lane& lane) override {
@@ -64,12 +64,14 @@ class ControlSubject : public Subject {
       const auto key = judge_payload(body, name());
       JobRecord* const job = key ? lane.ledger.find(*key) : nullptr;
       if (job == nullptr) {
-        lane.accuse(key ? Offence::kUnknownJob : Offence::kCorruptPayload, key.value_or(PayloadKey{}), "");
+        lane.accuse(key ? Offence::kUnknownJob : Offence::kCorruptPayload,
+                    key.value_or(PayloadKey{}), "");
         continue;
       }
       const Holder me{lane.life, 0};
       const std::uint64_t fence = job->dispatches.load() + 1;
-      lane.ledger.dispatched(*key, me, {fence, UINT64_MAX, now, static_cast<std::uint32_t>(fence), body});
+      lane.ledger.dispatched(*key, me,
+                             {fence, UINT64_MAX, now, static_cast<std::uint32_t>(fence), body});
       lane.book().dispatched.fetch_add(1);
       const bool newest = lane.ledger.released(*key, me, fence);
       lane.ledger.ack_begins(*key);
@@ -104,12 +106,13 @@ class ControlSubject : public Subject {
   std::uint64_t last_dispatched_ = 0, since_ns_ = monotonic_ns();
 };
 
-// --- Boost.Interprocess message_queue ------------------------------------------------------------------------------
+// --- Boost.Interprocess message_queue ------------------------------------------------------------
 
 class BoostPipe : public Pipe {
  public:
   explicit BoostPipe(const std::string& name) : queue_(bip::open_only, name.c_str()) {}
-  // A mutex whose owner died makes every later call throw (or, as Boost is configured, block). Neither ever ends.
+  // A mutex whose owner died makes every later call throw (or, as Boost is configured, block).
+  // Neither ever ends.
   bool put(std::string_view message) override {
     try {
       return queue_.try_send(message.data(), message.size(), 0);
@@ -138,7 +141,9 @@ class BoostQueueSubject : public ControlSubject {
  public:
   explicit BoostQueueSubject(std::string name) : queue_name_(std::move(name)) {}
   std::string name() const override { return "boost::interprocess::message_queue"; }
-  void create() override { bip::message_queue queue(bip::create_only, queue_name_.c_str(), kMessages, kMessageBytes); }
+  void create() override {
+    bip::message_queue queue(bip::create_only, queue_name_.c_str(), kMessages, kMessageBytes);
+  }
   void remove() noexcept override { bip::message_queue::remove(queue_name_.c_str()); }
 
  protected:
@@ -148,7 +153,7 @@ class BoostQueueSubject : public ControlSubject {
   std::string queue_name_;
 };
 
-// --- Vyukov's ring --------------------------------------------------------------------------------------------------
+// --- Vyukov's ring -------------------------------------------------------------------------------
 
 struct VyukovCell {
   LedgerWord<std::uint64_t> turn;
@@ -241,6 +246,8 @@ class VyukovSubject : public ControlSubject {
 std::unique_ptr<Subject> boost_queue_subject(const std::string& name) {
   return std::make_unique<BoostQueueSubject>(name);
 }
-std::unique_ptr<Subject> vyukov_ring_subject(const std::string& name) { return std::make_unique<VyukovSubject>(name); }
+std::unique_ptr<Subject> vyukov_ring_subject(const std::string& name) {
+  return std::make_unique<VyukovSubject>(name);
+}
 
 }  // namespace ojs_shm::test

@@ -18,8 +18,12 @@ class Dice {
     return x ^ (x >> 31);
   }
   std::uint64_t below(std::uint64_t bound) { return next() % bound; }
-  std::uint64_t between(std::uint64_t low, std::uint64_t high) { return low + below(high - low + 1); }
-  bool chance(double probability) { return static_cast<double>(next() >> 11) * 0x1p-53 < probability; }
+  std::uint64_t between(std::uint64_t low, std::uint64_t high) {
+    return low + below(high - low + 1);
+  }
+  bool chance(double probability) {
+    return static_cast<double>(next() >> 11) * 0x1p-53 < probability;
+  }
   /// Each order of magnitude is as likely as the next.
   std::uint64_t any_magnitude(std::uint64_t low, std::uint64_t high) {
     const double exponent = static_cast<double>(next() >> 11) * 0x1p-53;

@@ -20,18 +20,22 @@ namespace ojs_shm::test {
 struct OjsPlan {
   SegmentName name;
   SegmentOptions options;
-  bool everything = false;  ///< every operation, not only enqueue, fetch and the ways to end an attempt
-  bool policies = false;    ///< jobs with tenants and limits, a pool of workers, queues that wait or drop, imports
-  bool tight = false;       ///< a segment that is full all the time
+  /// every operation, not only enqueue, fetch and the ways to end an attempt
+  bool everything = false;
+  /// jobs with tenants and limits, a pool of workers, queues that wait or drop, imports
+  bool policies = false;
+  bool tight = false;              ///< a segment that is full all the time
   std::uint64_t backlog = 10'000;  ///< where producers slow down
   std::uint64_t epoch_ms = 0;      ///< the time in the ids that producers make themselves
 };
 
-/// Everything about the job of a key follows from the key, so that whoever meets it knows what it should look like, and
-/// a producer born again can repeat an enqueue of which its forerunner did not see the end.
+/// Everything about the job of a key follows from the key, so that whoever meets it knows what it
+/// should look like, and a producer born again can repeat an enqueue of which its forerunner did
+/// not see the end.
 struct PlannedJob {
   PlannedJob(PayloadKey key, const OjsPlan& plan);
-  /// The same job as a member of a batch: in that queue, and one that must come out, so that half a batch shows.
+  /// The same job as a member of a batch: in that queue, and one that must come out, so that half a
+  /// batch shows.
   PlannedJob(PayloadKey key, const OjsPlan& plan, std::string_view batch_queue);
   /// Views into this object; times count from now.
   JobSpec spec() const;
@@ -51,7 +55,8 @@ struct PlannedJob {
   Retry retry;
 
  private:
-  PlannedJob(PayloadKey key, const OjsPlan& plan, std::optional<std::string_view> batch_queue, Dice dice);
+  PlannedJob(PayloadKey key, const OjsPlan& plan, std::optional<std::string_view> batch_queue,
+             Dice dice);
   void add_policy(PayloadKey key, bool of_batch, Dice& dice);
 };
 
@@ -59,10 +64,11 @@ struct PlannedJob {
 const std::vector<std::string>& storm_queues();
 inline constexpr std::uint64_t kStormBound = 300;
 
-/// And those whose jobs have a tenant and many a limit. Nothing else ends them, and nothing but their holder's death gives
-/// them back, so that each permit can be followed from outside.
+/// And those whose jobs have a tenant and many a limit. Nothing else ends them, and nothing but
+/// their holder's death gives them back, so that each permit can be followed from outside.
 inline constexpr std::string_view kFairQueue = "storm-fair", kKeyedQueue = "storm-keyed",
-                                  kWaitingQueue = "storm-waiting", kDroppingQueue = "storm-dropping";
+                                  kWaitingQueue = "storm-waiting",
+                                  kDroppingQueue = "storm-dropping";
 const std::vector<std::string>& policy_queues();
 std::vector<std::string> queues_of(const OjsPlan& plan);
 bool has_policy(std::string_view queue);
@@ -99,14 +105,17 @@ SegmentName copy_of(const SegmentName& name);
 void observe_jobs(Lane& lane, const OjsPlan& plan);
 
 inline void nap_us(std::uint64_t us) {
-  const timespec pause{static_cast<time_t>(us / 1'000'000U), static_cast<long>(us % 1'000'000U) * 1000};
+  const timespec pause{static_cast<time_t>(us / 1'000'000U),
+                       static_cast<long>(us % 1'000'000U) * 1000};
   ::nanosleep(&pause, nullptr);
 }
 
-/// Attaches. A record or a handle that a death just left behind may be in the way for a moment, so a full segment
-/// is asked again; nothing after 30 s of that (and an accusation), or when the lane has to leave.
+/// Attaches. A record or a handle that a death just left behind may be in the way for a moment, so
+/// a full segment is asked again; nothing after 30 s of that (and an accusation), or when the lane
+/// has to leave.
 template <class Attached>
-std::optional<Attached> attach_patiently(Lane& lane, const std::function<Result<Attached>()>& attach) {
+std::optional<Attached> attach_patiently(Lane& lane,
+                                         const std::function<Result<Attached>()>& attach) {
   for (const std::uint64_t began = monotonic_ns(); !lane.asked_to_leave(); nap_us(500)) {
     Result<Attached> attached = attach();
     if (attached.ok()) return std::move(attached).value();

@@ -12,14 +12,15 @@
 namespace ojs_shm::test {
 namespace {
 
-/// The jobs of an export to which time does nothing, each with a hash of its line; but for its fence, which goes on.
+/// The jobs of an export to which time does nothing, each with a hash of its line; but for its
+/// fence, which goes on.
 class CalmJobs {
  public:
   void note(std::string_view line) {
     constexpr std::string_view kJob = R"({"job":{"id":")";
     if (!line.starts_with(kJob)) return;
-    for (const std::string_view moving :
-         {R"("state":"active")", R"("state":"scheduled")", R"("state":"retryable")", R"("expires_at":)"})
+    for (const std::string_view moving : {R"("state":"active")", R"("state":"scheduled")",
+                                          R"("state":"retryable")", R"("expires_at":)"})
       if (line.find(moving) != std::string_view::npos) return;
     const std::size_t fence = line.find(R"("fence":)"), behind = line.find(',', fence);
     const std::hash<std::string_view> hash;
@@ -30,7 +31,9 @@ class CalmJobs {
   /// The id of one that `other` has otherwise, or not at all; empty: there is none.
   std::string missing_in(const CalmJobs& other) const {
     for (const auto& [id, line] : lines_)
-      if (const auto found = other.lines_.find(id); found == other.lines_.end() || found->second != line) return id;
+      if (const auto found = other.lines_.find(id);
+          found == other.lines_.end() || found->second != line)
+        return id;
     return {};
   }
 
@@ -68,15 +71,17 @@ class ObserverLane {
     for (Event event; events_.next(event); lane_.book().events.fetch_add(1)) {
       std::uint64_t& last = last_[event.handle];
       if (event.sequence <= last)
-        lane_.accuse(Offence::kBadEvent, {},
-                     fmt::format("{} {} after {} of {}", event.type, event.sequence, last, event.source));
+        lane_.accuse(
+            Offence::kBadEvent, {},
+            fmt::format("{} {} after {} of {}", event.type, event.sequence, last, event.source));
       if (last != 0) missing_ += event.sequence - last - 1;
       last = event.sequence;
     }
     lane_.book().events_lost.fetch_add(events_.lost() - lost_);
     lost_ = events_.lost();
     if (missing_ <= lost_) return;
-    lane_.accuse(Offence::kBadEvent, {}, fmt::format("{} are missing, {} are said to be lost", missing_, lost_));
+    lane_.accuse(Offence::kBadEvent, {},
+                 fmt::format("{} are missing, {} are said to be lost", missing_, lost_));
     missing_ = lost_;
   }
 
@@ -86,7 +91,8 @@ class ObserverLane {
     for (const QueueInfo& queue : queues)
       if (!observer_.queue(queue.name).ok()) unseen("queue", queue.name);
     for (const LimitInfo& limit : observer_.limits())
-      if (const auto alone = observer_.limit(limit.key); !alone.ok() && alone.code() != Code::kNotFound)
+      if (const auto alone = observer_.limit(limit.key);
+          !alone.ok() && alone.code() != Code::kNotFound)
         unseen("limit", limit.key);
     for (const WorkerPoolInfo& pool : observer_.pools())
       if (pool.name == kStormPool && !observer_.pool(pool.name).ok()) unseen("pool", pool.name);
@@ -100,7 +106,8 @@ class ObserverLane {
   }
 
   void unseen(std::string_view what, std::string_view name) {
-    lane_.accuse(Offence::kUnexpectedAnswer, {}, fmt::format("{} {} is not what it should be", what, name));
+    lane_.accuse(Offence::kUnexpectedAnswer, {},
+                 fmt::format("{} {} is not what it should be", what, name));
   }
 
   /// Moves the living segment into another one, line by line, and judges that one.
@@ -117,11 +124,13 @@ class ObserverLane {
       return import->take(line);
     });
     if (!moved.ok()) return bad("move", moved.error());
-    if (const Status finished = import->finish(); !finished.ok()) return bad("finish", finished.error());
+    if (const Status finished = import->finish(); !finished.ok())
+      return bad("finish", finished.error());
     const Observer copied = Observer::attach(*segment).value();
     judge(copied, "a copy");
-    (void)export_segment(copied.segment(),
-                         [&](std::string_view line) { return lane_.step(), after.note(line), Status(); });
+    (void)export_segment(copied.segment(), [&](std::string_view line) {
+      return lane_.step(), after.note(line), Status();
+    });
     if (const std::string id = before.missing_in(after); !id.empty())
       lane_.accuse(Offence::kBadCopy, {}, fmt::format("{} is not what it was", id));
     lane_.book().copies.fetch_add(1);
@@ -133,21 +142,24 @@ class ObserverLane {
       lane_.accuse(Offence::kBadCopy, {},
                    fmt::format("{}: invariant {}: {}", what, violation.invariant, violation.text));
     for (const JobInfo& job : copied.list({}))
-      if (!key_of(job)) lane_.accuse(Offence::kCorruptPayload, {}, fmt::format("{}: {}", what, job.id));
+      if (!key_of(job))
+        lane_.accuse(Offence::kCorruptPayload, {}, fmt::format("{}: {}", what, job.id));
   }
 
   /// It may have been killed in the middle of a copy.
   void look_after_forerunner() {
     auto admin = Admin::attach(plan_.name);
     if (!admin.ok()) return;
-    if (const auto repaired = admin->repair(); !repaired.ok()) return bad("repair", repaired.error());
+    if (const auto repaired = admin->repair(); !repaired.ok())
+      return bad("repair", repaired.error());
     judge(Observer::attach(admin->segment()).value(), "half a copy");
   }
 
   void remove_copy() { (void)remove_segment(plan_.name, Removal::kForced); }
 
   void bad(std::string_view what, const Error& error) {
-    lane_.accuse(Offence::kBadCopy, {}, fmt::format("{}: {} ({})", what, error.message, code_name(error.code)));
+    lane_.accuse(Offence::kBadCopy, {},
+                 fmt::format("{}: {} ({})", what, error.message, code_name(error.code)));
   }
 
   Lane& lane_;

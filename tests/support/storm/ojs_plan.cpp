@@ -21,19 +21,20 @@ std::size_t body_bytes(Dice& dice, bool tight) {
 
 /// A UUIDv7 that says whose it is.
 std::string own_id(PayloadKey key, std::uint64_t epoch_ms) {
-  return fmt::format("{:08x}-{:04x}-7{:03x}-8{:03x}-{:012x}", (epoch_ms >> 16) & 0xFFFFFFFF, epoch_ms & 0xFFFF,
-                     key.sequence % 0x1000, key.producer % 0x1000, key.sequence);
+  return fmt::format("{:08x}-{:04x}-7{:03x}-8{:03x}-{:012x}", (epoch_ms >> 16) & 0xFFFFFFFF,
+                     epoch_ms & 0xFFFF, key.sequence % 0x1000, key.producer % 0x1000, key.sequence);
 }
 
-/// A limit on concurrency, and for most on one of three kinds of pace. One in four puts off what it holds back, one drops it,
-/// the others let it wait.
+/// A limit on concurrency, and for most on one of three kinds of pace. One in four puts off what it
+/// holds back, one drops it, the others let it wait.
 std::string limit_text(std::uint32_t number) {
-  static constexpr std::string_view kPaces[] = {"", R"(,"rate":{"limit":50,"period":"PT0.02S"})",
-                                                R"(,"rate":{"limit":40,"period":"PT0.02S","window":"sliding"})",
-                                                R"(,"throttle":{"limit":3000,"period":"PT1S","burst":3})"};
+  static constexpr std::string_view kPaces[] = {
+      "", R"(,"rate":{"limit":50,"period":"PT0.02S"})",
+      R"(,"rate":{"limit":40,"period":"PT0.02S","window":"sliding"})",
+      R"(,"throttle":{"limit":3000,"period":"PT1S","burst":3})"};
   static constexpr std::string_view kChoices[] = {"wait", "wait", "drop", "reschedule"};
-  return fmt::format(R"({{"key":"k{}","concurrency":{}{},"on_limit":"{}"}})", number, concurrency_of(number),
-                     kPaces[number / 4 % 4], kChoices[number / 16 % 4]);
+  return fmt::format(R"({{"key":"k{}","concurrency":{}{},"on_limit":"{}"}})", number,
+                     concurrency_of(number), kPaces[number / 4 % 4], kChoices[number / 16 % 4]);
 }
 
 }  // namespace
@@ -45,7 +46,8 @@ const std::vector<std::string>& storm_queues() {
 
 const std::vector<std::string>& policy_queues() {
   static const std::vector<std::string> kQueues{std::string(kFairQueue), std::string(kKeyedQueue),
-                                                std::string(kWaitingQueue), std::string(kDroppingQueue)};
+                                                std::string(kWaitingQueue),
+                                                std::string(kDroppingQueue)};
   return kQueues;
 }
 
@@ -55,13 +57,16 @@ std::vector<std::string> queues_of(const OjsPlan& plan) {
   return queues;
 }
 
-bool has_policy(std::string_view queue) { return std::ranges::find(policy_queues(), queue) != policy_queues().end(); }
+bool has_policy(std::string_view queue) {
+  return std::ranges::find(policy_queues(), queue) != policy_queues().end();
+}
 
 PoolSettings storm_pool(Dice& dice) {
   PoolSettings pool;
   pool.queues = policy_queues();
   pool.strategy = static_cast<PoolStrategy>(dice.below(4));
-  if (pool.strategy == PoolStrategy::kWeighted) pool.weights = {{pool.queues.front(), 2 + dice.below(3)}};
+  if (pool.strategy == PoolStrategy::kWeighted)
+    pool.weights = {{pool.queues.front(), 2 + dice.below(3)}};
   pool.concurrency = kPoolConcurrency;
   pool.starvation_prevention = {.enabled = dice.chance(0.5), .rotation_interval_ms = 100};
   return pool;
@@ -102,24 +107,30 @@ std::uint32_t limit_in(std::string_view extra) {
   return number;
 }
 
-std::string payload_context(std::string_view queue, std::string_view type) { return fmt::format("{}/{}", queue, type); }
+std::string payload_context(std::string_view queue, std::string_view type) {
+  return fmt::format("{}/{}", queue, type);
+}
 
 std::optional<PayloadKey> key_of(const JobInfo& job) {
   return judge_payload(job.args, payload_context(job.queue, job.type));
 }
 
 PlannedJob::PlannedJob(PayloadKey key, const OjsPlan& plan)
-    : PlannedJob(key, plan, std::nullopt, Dice(Dice(key.sequence ^ (std::uint64_t{key.producer} << 48)).next())) {}
+    : PlannedJob(key, plan, std::nullopt,
+                 Dice(Dice(key.sequence ^ (std::uint64_t{key.producer} << 48)).next())) {}
 
 PlannedJob::PlannedJob(PayloadKey key, const OjsPlan& plan, std::string_view batch_queue)
-    : PlannedJob(key, plan, batch_queue, Dice(Dice(key.sequence ^ (std::uint64_t{key.producer} << 48)).next())) {}
+    : PlannedJob(key, plan, batch_queue,
+                 Dice(Dice(key.sequence ^ (std::uint64_t{key.producer} << 48)).next())) {}
 
-PlannedJob::PlannedJob(PayloadKey key, const OjsPlan& plan, std::optional<std::string_view> batch_queue, Dice dice) {
+PlannedJob::PlannedJob(PayloadKey key, const OjsPlan& plan,
+                       std::optional<std::string_view> batch_queue, Dice dice) {
   // Mostly the few levels that people use, and now and then any of them.
   priority = static_cast<std::int64_t>(dice.below(dice.chance(0.9) ? 5 : 200));
   type = dice.chance(0.5) ? "storm.one" : "storm.two";
   queue = storm_queues()[dice.below(10) < 5 ? 0 : dice.below(10) < 8 ? 1 : 2];
-  if (plan.policies && dice.chance(0.4)) queue = policy_queues()[dice.below(policy_queues().size())];
+  if (plan.policies && dice.chance(0.4))
+    queue = policy_queues()[dice.below(policy_queues().size())];
   if (batch_queue) queue = *batch_queue;
   if (key.producer % 2 == 1) id = own_id(key, plan.epoch_ms);
   write_payload(args, key, payload_context(queue, type), body_bytes(dice, plan.tight));
@@ -154,11 +165,14 @@ PlannedJob::PlannedJob(PayloadKey key, const OjsPlan& plan, std::optional<std::s
 
 /// Tenants and keys change as time goes on, so that old ones have to be given up.
 void PlannedJob::add_policy(PayloadKey key, bool of_batch, Dice& dice) {
-  priority = static_cast<std::int64_t>(dice.below(5));  // each lot of each key has rings for each level
-  tenant = fmt::format("t{}", dice.chance(0.3) ? dice.below(2) : key.sequence / 2048 * 8 + dice.below(8));
+  // each lot of each key has rings for each level
+  priority = static_cast<std::int64_t>(dice.below(5));
+  tenant = fmt::format("t{}",
+                       dice.chance(0.3) ? dice.below(2) : key.sequence / 2048 * 8 + dice.below(8));
   extra = fmt::format(R"({{"meta":{{"tenant_id":"{}"}})", tenant);
   if (queue == kKeyedQueue || dice.chance(0.1)) {
-    const std::string text = limit_text(kFirstKey + static_cast<std::uint32_t>(key.sequence / 512 * 8 + dice.below(8)));
+    const std::string text =
+        limit_text(kFirstKey + static_cast<std::uint32_t>(key.sequence / 512 * 8 + dice.below(8)));
     const JobLimit parsed = parse_limit(text).value();
     const bool drops = parsed.limit.on_limit == OnLimit::kDrop;
     if (!drops || !of_batch) {  // of a batch all or none comes out
@@ -172,10 +186,11 @@ void PlannedJob::add_policy(PayloadKey key, bool of_batch, Dice& dice) {
 }
 
 std::string PlannedJob::export_line() const {
-  return fmt::format(R"({{"job":{{"id":"{}","type":"{}","queue":"{}","priority":{},"args":{}{}{},"timeout_ms":{},)"
-                     R"("retry":{{"max_attempts":{},"initial_interval_ms":5,"max_interval_ms":50{}}}}}}})",
-                     id, type, queue, priority, args, extra.empty() ? "" : R"(,"extra":)", extra, timeout_ms,
-                     retry.max_attempts, retry.dead_letter ? R"(,"on_exhaustion":"dead_letter")" : "");
+  return fmt::format(
+      R"({{"job":{{"id":"{}","type":"{}","queue":"{}","priority":{},"args":{}{}{},"timeout_ms":{},)"
+      R"("retry":{{"max_attempts":{},"initial_interval_ms":5,"max_interval_ms":50{}}}}}}})",
+      id, type, queue, priority, args, extra.empty() ? "" : R"(,"extra":)", extra, timeout_ms,
+      retry.max_attempts, retry.dead_letter ? R"(,"on_exhaustion":"dead_letter")" : "");
 }
 
 JobSpec PlannedJob::spec() const {

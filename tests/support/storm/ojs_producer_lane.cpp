@@ -52,8 +52,8 @@ class ProducerLane {
   };
   static constexpr std::size_t kMostWaiting = 6;
 
-  /// The forerunner's last enqueues with ids of their own that did not return: repeated, each exists once, as long as
-  /// the segment remembers those that are finished.
+  /// The forerunner's last enqueues with ids of their own that did not return: repeated, each
+  /// exists once, as long as the segment remembers those that are finished.
   void repeat_what_was_cut_off() {
     PayloadKey key{lane_.member, 0};
     std::uint64_t next = 0;
@@ -61,11 +61,15 @@ class ProducerLane {
     for (std::uint64_t back = 1; back <= kLongestBatch && back <= next; ++back) {
       key.sequence = next - back;
       const JobRecord* const job = lane_.ledger.find(key);
-      if (job == nullptr || job->enqueue.load() != static_cast<std::uint32_t>(EnqueueMark::kAttempted)) break;
+      if (job == nullptr ||
+          job->enqueue.load() != static_cast<std::uint32_t>(EnqueueMark::kAttempted))
+        break;
       const PlannedJob planned(key, plan_);
-      const bool long_ago = monotonic_ns() - job->enqueued_ns.load() > plan_.options.retention_ms * 500'000;
+      const bool long_ago =
+          monotonic_ns() - job->enqueued_ns.load() > plan_.options.retention_ms * 500'000;
       // What may have been dropped as a dead letter may have left nothing behind.
-      if (planned.id.empty() || job->batch.load() != 0 || long_ago || planned.retry.dead_letter) break;
+      if (planned.id.empty() || job->batch.load() != 0 || long_ago || planned.retry.dead_letter)
+        break;
       const auto answer = producer_.enqueue(planned.spec());
       if (answer.ok() || answer.code() == Code::kDuplicate) {
         lane_.ledger.enqueue_returned(key, lane_.life, planned.id);
@@ -109,7 +113,8 @@ class ProducerLane {
       lane_.ledger.enqueue_begins(keys.back(), planned.back().marks, count, place);
       specs.push_back(planned.back().spec());
     }
-    if (queue == kWaitingQueue && waiting_.size() < kMostWaiting && dice_.chance(0.5)) return begin(specs, keys);
+    if (queue == kWaitingQueue && waiting_.size() < kMostWaiting && dice_.chance(0.5))
+      return begin(specs, keys);
     return answered(producer_.enqueue_batch(specs, patience(queue)), keys);
   }
 
@@ -130,17 +135,21 @@ class ProducerLane {
   }
 
   bool begin(std::span<const JobSpec> specs, const std::vector<PayloadKey>& keys) {
-    auto begun = producer_.begin(specs, {.block_timeout = std::chrono::milliseconds(dice_.between(1, 500))});
+    auto begun =
+        producer_.begin(specs, {.block_timeout = std::chrono::milliseconds(dice_.between(1, 500))});
     if (!begun.ok()) return refused(begun.error(), keys);
     if (dice_.chance(0.2))
-      if (const auto bell = producer_.room_fd(); !bell.ok()) unexpected("room_fd", bell.error(), keys.front());
+      if (const auto bell = producer_.room_fd(); !bell.ok())
+        unexpected("room_fd", bell.error(), keys.front());
     if (begun->deadline() > std::chrono::steady_clock::now() + std::chrono::seconds(1))
-      lane_.accuse(Offence::kUnexpectedAnswer, keys.front(), "a deadline is later than it was asked for");
+      lane_.accuse(Offence::kUnexpectedAnswer, keys.front(),
+                   "a deadline is later than it was asked for");
     waiting_.push_back({keys, std::move(begun).value()});
     return true;
   }
 
-  /// Who has got room, or has given up; one now and then loses interest, and `all` do before this process leaves.
+  /// Who has got room, or has given up; one now and then loses interest, and `all` do before this
+  /// process leaves.
   void ask_who_waits(bool all) {
     for (auto one = waiting_.begin(); one != waiting_.end();) {
       const auto answer = one->enqueue.poll();
@@ -150,16 +159,19 @@ class ProducerLane {
       }
       const std::vector<PayloadKey> keys = std::move(one->keys);
       one = waiting_.erase(one);
-      answered(answer.value_or(Result<std::vector<JobIdText>>(Error{.code = Code::kQueueFull})), keys);
+      answered(answer.value_or(Result<std::vector<JobIdText>>(Error{.code = Code::kQueueFull})),
+               keys);
     }
   }
 
   /// As a line of an export. Bounds refuse nothing of it.
   bool import(PayloadKey key, const PlannedJob& planned) {
     if (!import_) {
-      import_ = attach_patiently<Import>(lane_, [&] { return Import::attach(producer_.segment()); });
+      import_ =
+          attach_patiently<Import>(lane_, [&] { return Import::attach(producer_.segment()); });
       if (!import_) return false;
-      if (const Status head = import_->take(R"({"ojs_shm_export":1,"convention":"ojs"})"); !head.ok())
+      if (const Status head = import_->take(R"({"ojs_shm_export":1,"convention":"ojs"})");
+          !head.ok())
         unexpected("import", head.error(), {});
     }
     const Status taken = import_->take(planned.export_line());
@@ -173,7 +185,8 @@ class ProducerLane {
     lane_.book().returned.fetch_add(1);
     if (!plan_.everything) return;
     if (const auto full = producer_.pressure(); full && (full->bound == 0 || full->pressure > 1))
-      lane_.accuse(Offence::kUnexpectedAnswer, key, fmt::format("{} of {}", full->depth, full->bound));
+      lane_.accuse(Offence::kUnexpectedAnswer, key,
+                   fmt::format("{} of {}", full->depth, full->bound));
     recent_.push_back({key, std::string(id)});
     if (recent_.size() > 64) recent_.pop_front();
   }
@@ -198,7 +211,8 @@ class ProducerLane {
       case 1: cancel(job); break;
       case 2: wait_for(job); break;
       default: {
-        const auto moved = producer_.reprioritize(job.id, static_cast<std::int64_t>(dice_.below(6)));
+        const auto moved =
+            producer_.reprioritize(job.id, static_cast<std::int64_t>(dice_.below(6)));
         if (!moved.ok()) tolerate("reprioritize", moved.error(), job);
       }
     }
@@ -217,7 +231,8 @@ class ProducerLane {
     const auto info = producer_.wait(job.id, timeout);
     if (!info.ok() && info.code() != Code::kTimeout) return tolerate("wait", info.error(), job);
     if (info.ok() && (info->id != job.id || !is_terminal(info->state)))
-      lane_.accuse(Offence::kUnexpectedAnswer, job.key, "wait() gave another job, or one that has not finished");
+      lane_.accuse(Offence::kUnexpectedAnswer, job.key,
+                   "wait() gave another job, or one that has not finished");
   }
 
   void cancel(const Known& job) {
@@ -232,13 +247,17 @@ class ProducerLane {
   void activate(const Known& job) {
     if (dice_.chance(0.1))  // it has no time that it waits for
       if (const Status answer = producer_.promote(job.id); answer.code() != Code::kWrongState)
-        tolerate("promote", answer.ok() ? Error{Code::kInternal, "a pending job was promoted"} : answer.error(), job);
+        tolerate(
+            "promote",
+            answer.ok() ? Error{Code::kInternal, "a pending job was promoted"} : answer.error(),
+            job);
     const Status answer = producer_.activate(job.id);
     // Somebody who drains may have been faster.
     if (!answer.ok()) tolerate("activate", answer.error(), job);
   }
 
-  /// Another policy of a queue that has one, another strategy of the pool, or a limit on a queue for a moment.
+  /// Another policy of a queue that has one, another strategy of the pool, or a limit on a queue
+  /// for a moment.
   void change_policy() {
     const std::string& queue = policy_queues()[dice_.below(policy_queues().size())];
     switch (dice_.below(4)) {
@@ -247,14 +266,16 @@ class ProducerLane {
       case 2: {
         if (dice_.chance(0.5)) return set_pool(kPassingPool, passing_pool(dice_));
         const Status removed = admin_->remove_pool(kPassingPool);
-        if (!removed.ok() && removed.code() != Code::kNotFound) unexpected("remove_pool", removed.error(), {});
+        if (!removed.ok() && removed.code() != Code::kNotFound)
+          unexpected("remove_pool", removed.error(), {});
         return;
       }
       default: {
         RateLimit limit;
         limit.concurrency = static_cast<std::uint32_t>(dice_.between(1, 8));
         const std::string name = "queue:" + queue;
-        const Status set = dice_.chance(0.5) ? admin_->set_limit(name, limit) : admin_->clear_limit(name);
+        const Status set =
+            dice_.chance(0.5) ? admin_->set_limit(name, limit) : admin_->clear_limit(name);
         if (!set.ok() && set.code() != Code::kSegmentFull && set.code() != Code::kNotFound)
           unexpected("set_limit", set.error(), {});
       }
@@ -268,7 +289,8 @@ class ProducerLane {
     settings.aging.emplace().enabled = dice_.chance(0.5);
     settings.aging->interval_ms = 100;
     settings.level_weights.emplace();
-    if (!settings.aging->enabled && dice_.chance(0.7)) settings.level_weights = {{"0", 3}, {"2", 2}, {"*", 1}};
+    if (!settings.aging->enabled && dice_.chance(0.7))
+      settings.level_weights = {{"0", 3}, {"2", 2}, {"*", 1}};
     if (which != 0) settings.shards = static_cast<std::uint32_t>(dice_.between(1, 4));
     const Status set = admin_->set_queue(queues_[which], settings);
     // Another may be about to set the other order.
@@ -303,16 +325,19 @@ class ProducerLane {
     if (plan_.policies && dice_.chance(0.5)) return change_policy();
     if (dice_.chance(0.4)) return reorder();
     if (dice_.chance(0.5)) {
-      set_queue(queues_[dice_.below(queues_.size())], {.max_depth = {}, .max_size_bytes = {}, .paused = true});
+      set_queue(queues_[dice_.below(queues_.size())],
+                {.max_depth = {}, .max_size_bytes = {}, .paused = true});
       nap_us(dice_.between(100, 5000));
       settle_queues();
     } else {
-      set_queue(storm_queues().back(), {.max_depth = dice_.between(50, 600), .max_size_bytes = {}, .paused = {}});
+      set_queue(storm_queues().back(),
+                {.max_depth = dice_.between(50, 600), .max_size_bytes = {}, .paused = {}});
     }
   }
 
   void settle_queues() {
-    for (const std::string& queue : queues_) set_queue(queue, {.max_depth = {}, .max_size_bytes = {}, .paused = false});
+    for (const std::string& queue : queues_)
+      set_queue(queue, {.max_depth = {}, .max_size_bytes = {}, .paused = false});
   }
 
   void set_pool(std::string_view name, const PoolSettings& settings) {
@@ -323,12 +348,14 @@ class ProducerLane {
   }
 
   void set_queue(const std::string& queue, const QueueSettings& settings) {
-    if (const Status set = admin_->set_queue(queue, settings); !set.ok()) unexpected("set_queue", set.error(), {});
+    if (const Status set = admin_->set_queue(queue, settings); !set.ok())
+      unexpected("set_queue", set.error(), {});
   }
 
   void tolerate(std::string_view what, const Error& error, const Known& job) {
     if (error.code == Code::kNotFound || error.code == Code::kWrongState) return;
-    if (error.code == Code::kSegmentFull && plan_.tight) return;  // of all levels, when a job moves to a new one
+    // of all levels, when a job moves to a new one
+    if (error.code == Code::kSegmentFull && plan_.tight) return;
     unexpected(what, error, job.key);
   }
 

@@ -44,8 +44,8 @@ bool set_policies(Admin& admin) {
   return pool.ok();
 }
 
-/// Chunks beside one each that the rings of tenants without jobs keep: dead hints, from when a queue ceased to be fair, stay
-/// until the flow is another tenant's.
+/// Chunks beside one each that the rings of tenants without jobs keep: dead hints, from when a
+/// queue ceased to be fair, stay until the flow is another tenant's.
 std::uint64_t left_in_flows(const Observer& observer) {
   internal::Attachment& attachment = *observer.segment().attachment();
   std::uint64_t chunks = 0;
@@ -102,7 +102,8 @@ void OjsSubject::work(Lane& lane) { work_on_jobs(lane, plan_); }
 void OjsSubject::observe(Lane& lane) { observe_jobs(lane, plan_); }
 
 void OjsSubject::broke(Lane& lane) {
-  auto broker = attach_patiently<Broker>(lane, [&] { return Broker::start(plan_.name, plan_.options); });
+  auto broker =
+      attach_patiently<Broker>(lane, [&] { return Broker::start(plan_.name, plan_.options); });
   if (!broker) return;
   living_broker = &*broker;
   std::signal(SIGTERM, [](int) { living_broker->stop(); });
@@ -118,8 +119,8 @@ std::optional<pid_t> OjsSubject::supervisor() {
 }
 
 bool OjsSubject::knows(std::string_view id, std::uint64_t since_ns) {
-  // A tight segment forgets finished jobs within milliseconds, any other one when their retention has passed: from then on
-  // a job not found says nothing.
+  // A tight segment forgets finished jobs within milliseconds, any other one when their retention
+  // has passed: from then on a job not found says nothing.
   if (plan_.tight || observer_->get(id).code() != Code::kNotFound) return true;
   return monotonic_ns() - since_ns > plan_.options.retention_ms * 500'000;
 }
@@ -129,10 +130,11 @@ bool OjsSubject::drained(const Ledger&) {
   dead.dead_letter = true;
   dead.limit = 1;
   const auto queues = observer_->queues();
-  return observer_->list(dead).empty() && std::all_of(queues.begin(), queues.end(), [](const QueueInfo& queue) {
+  return observer_->list(dead).empty() &&
+         std::all_of(queues.begin(), queues.end(), [](const QueueInfo& queue) {
            std::uint64_t unfinished = queue.depth;
-           for (const State state :
-                {State::kScheduled, State::kAvailable, State::kPending, State::kActive, State::kRetryable})
+           for (const State state : {State::kScheduled, State::kAvailable, State::kPending,
+                                     State::kActive, State::kRetryable})
              unfinished += queue.by_state[static_cast<int>(state)];
            return unfinished == 0;
          });
@@ -144,14 +146,16 @@ void OjsSubject::accuse_violations(Ledger& ledger, std::string_view when) {
                   fmt::format("{}: invariant {}: {}", when, violation.invariant, violation.text));
 }
 
-/// While all work a death that nobody has repaired yet shows. Only what two looks in a row show is there to stay.
+/// While all work a death that nobody has repaired yet shows. Only what two looks in a row show is
+/// there to stay.
 void OjsSubject::look(Ledger& ledger) {
   ++looks_;
   std::set<std::string> found;
   for (const Violation& violation : observer_->audit())
     found.insert(fmt::format("invariant {}: {}", violation.invariant, violation.text));
   for (const std::string& text : found)
-    if (last_look_.contains(text)) ledger.accuse(Offence::kAuditFinding, 0, {}, "twice while all work: " + text);
+    if (last_look_.contains(text))
+      ledger.accuse(Offence::kAuditFinding, 0, {}, "twice while all work: " + text);
   last_look_ = std::move(found);
 }
 
@@ -162,10 +166,13 @@ std::vector<PayloadKey> OjsSubject::unfinished(Ledger& ledger) {
     const auto key = key_of(job);
     if (key) keys.push_back(*key);
     const JobRecord* const known = key ? ledger.find(*key) : nullptr;
-    ledger.accuse(Offence::kStuck, 0, key.value_or(PayloadKey{}),
-                  fmt::format("{} is {} in {}, priority {}, attempt {}; {} dispatches, {} requeues seen, lease {} ms",
-                              job.id, state_name(job.state), job.queue, job.priority, job.attempt,
-                              known ? known->dispatches.load() : 0, known ? known->requeues.load() : 0, job.lease_ms));
+    ledger.accuse(
+        Offence::kStuck, 0, key.value_or(PayloadKey{}),
+        fmt::format(
+            "{} is {} in {}, priority {}, attempt {}; {} dispatches, {} requeues seen, lease {} ms",
+            job.id, state_name(job.state), job.queue, job.priority, job.attempt,
+            known ? known->dispatches.load() : 0, known ? known->requeues.load() : 0,
+            job.lease_ms));
   }
   return keys;
 }
@@ -173,12 +180,13 @@ std::vector<PayloadKey> OjsSubject::unfinished(Ledger& ledger) {
 /// What is gone without an end that anybody learnt was dropped, and the queue has counted it.
 void OjsSubject::compare(Ledger& ledger, const LedgerVerdict& verdict) {
   if (!plan_.policies) return;
-  const std::uint64_t counted = observer_->queue(kDroppingQueue).value().dropped_total - dropped_before_;
+  const std::uint64_t counted =
+      observer_->queue(kDroppingQueue).value().dropped_total - dropped_before_;
   dropped_before_ += counted;
   if (counted < verdict.dropped || counted > verdict.maybe_dropped)
     ledger.accuse(Offence::kLost, 0, {},
-                  fmt::format("{} says that it dropped {} jobs; {} to {} are gone", kDroppingQueue, counted,
-                              verdict.dropped, verdict.maybe_dropped));
+                  fmt::format("{} says that it dropped {} jobs; {} to {} are gone", kDroppingQueue,
+                              counted, verdict.dropped, verdict.maybe_dropped));
 }
 
 void OjsSubject::inspect(Ledger& ledger) {
@@ -187,7 +195,8 @@ void OjsSubject::inspect(Ledger& ledger) {
   for (const QueueInfo& queue : observer_->queues())
     if (queue.depth != 0 || queue.size_bytes != 0)
       ledger.accuse(Offence::kLeak, 0, {},
-                    fmt::format("{} is empty, and says depth {}, {} bytes", queue.name, queue.depth, queue.size_bytes));
+                    fmt::format("{} is empty, and says depth {}, {} bytes", queue.name, queue.depth,
+                                queue.size_bytes));
   check_policies(ledger);
   check_pools(ledger);
 }
@@ -197,10 +206,13 @@ void OjsSubject::check_policies(Ledger& ledger) {
   const auto accuse_rest = [&](std::string_view what, std::string_view name, std::uint64_t active,
                                std::uint64_t waiting) {
     if (active + waiting != 0)
-      ledger.accuse(Offence::kLeak, 0, {}, fmt::format("{} {}: {} active, {} waiting", what, name, active, waiting));
+      ledger.accuse(Offence::kLeak, 0, {},
+                    fmt::format("{} {}: {} active, {} waiting", what, name, active, waiting));
   };
-  for (const QueueInfo& queue : observer_->queues()) accuse_rest("queue", queue.name, 0, queue.waiting);
-  for (const LimitInfo& limit : observer_->limits()) accuse_rest("limit", limit.key, limit.active, limit.waiting);
+  for (const QueueInfo& queue : observer_->queues())
+    accuse_rest("queue", queue.name, 0, queue.waiting);
+  for (const LimitInfo& limit : observer_->limits())
+    accuse_rest("limit", limit.key, limit.active, limit.waiting);
   for (const WorkerPoolInfo& pool : observer_->pools())
     accuse_rest("pool", pool.name, pool.active_jobs + pool.active_workers, pool.waiting_jobs);
 }
@@ -211,23 +223,28 @@ void OjsSubject::check_ends(Ledger& ledger, const std::vector<JobInfo>& jobs) {
     const auto key = key_of(info);
     const JobRecord* const job = key ? ledger.find(*key) : nullptr;
     if (job == nullptr) {
-      ledger.accuse(key ? Offence::kUnknownJob : Offence::kCorruptPayload, 0, key.value_or(PayloadKey{}), info.id);
+      ledger.accuse(key ? Offence::kUnknownJob : Offence::kCorruptPayload, 0,
+                    key.value_or(PayloadKey{}), info.id);
       continue;
     }
     const std::uint32_t marks = job->marks.load();
     if (info.state == State::kDiscarded) {
       // Who was dropped for room never failed.
-      const bool dropped = (marks & kMayDrop) != 0 && info.completed_at_ms == 0 && !info.dead_letter;
+      const bool dropped =
+          (marks & kMayDrop) != 0 && info.completed_at_ms == 0 && !info.dead_letter;
       if ((marks & (kMayDiscard | kMayExpire)) == 0 && !dropped)
-        ledger.accuse(Offence::kEndNotKept, 0, *key, fmt::format("{} is discarded for no reason", info.id));
+        ledger.accuse(Offence::kEndNotKept, 0, *key,
+                      fmt::format("{} is discarded for no reason", info.id));
     }
     if ((marks & kBuryReturned) != 0)
-      ledger.accuse(Offence::kEndNotKept, 0, *key, fmt::format("{} is there, but drop_dead returned", info.id));
+      ledger.accuse(Offence::kEndNotKept, 0, *key,
+                    fmt::format("{} is there, but drop_dead returned", info.id));
     const bool acked = job->completions.load() != 0, cancelled = (marks & kCancelReturned) != 0;
-    if ((acked && info.state != State::kCompleted) || (cancelled && info.state != State::kCancelled))
-      ledger.accuse(
-          Offence::kEndNotKept, 0, *key,
-          fmt::format("{} is {}, but {} returned", info.id, state_name(info.state), acked ? "ack" : "cancel"));
+    if ((acked && info.state != State::kCompleted) ||
+        (cancelled && info.state != State::kCancelled))
+      ledger.accuse(Offence::kEndNotKept, 0, *key,
+                    fmt::format("{} is {}, but {} returned", info.id, state_name(info.state),
+                                acked ? "ack" : "cancel"));
   }
 }
 
@@ -238,14 +255,16 @@ void OjsSubject::check_pools(Ledger& ledger) {
     const auto first = std::find_if(first_pools_.begin(), first_pools_.end(),
                                     [&](const PoolInfo& other) { return other.name == pool.name; });
     const std::uint64_t before = first == first_pools_.end() ? 0 : first->used;
-    // Levels and parts stay with their queue once they were used, and each level keeps the chunk it would fill next.
+    // Levels and parts stay with their queue once they were used, and each level keeps the chunk it
+    // would fill next.
     if (pool.name == "levels" || pool.name == "parts") return true;
     // The broker has come since.
     if (pool.name == "handles" || pool.name == "processes") return pool.used <= before + 1;
     if (pool.name == "chunks")
       return std::any_of(pools.begin(), pools.end(), [&](const PoolInfo& other) {
         return other.name == "levels" &&
-               pool.used <= before + other.used + left_in_flows(*observer_) + 8;  // spares of the broker
+               // spares of the broker
+               pool.used <= before + other.used + left_in_flows(*observer_) + 8;
       });
     return pool.used <= before;
   };
@@ -257,27 +276,33 @@ void OjsSubject::check_pools(Ledger& ledger) {
   } while (monotonic_ns() - began < 30'000'000'000U);
   for (const PoolInfo& pool : pools)
     if (!home(pool))
-      ledger.accuse(Offence::kLeak, 0, {}, fmt::format("pool {}: {} of {} used", pool.name, pool.used, pool.capacity));
+      ledger.accuse(Offence::kLeak, 0, {},
+                    fmt::format("pool {}: {} of {} used", pool.name, pool.used, pool.capacity));
 }
 
 void OjsSubject::inspect_abandoned(Ledger& ledger) {
   accuse_violations(ledger, "when all have left");
   if (const Status removed = remove_segment(plan_.name, Removal::kWithJobs); !removed.ok())
-    ledger.accuse(Offence::kLeak, 0, {}, "the empty segment cannot be removed: " + removed.error().message);
+    ledger.accuse(Offence::kLeak, 0, {},
+                  "the empty segment cannot be removed: " + removed.error().message);
 }
 
 std::vector<std::string> OjsSubject::remarks() {
   const SegmentInfo info = observer_->segment_info();
-  std::vector<std::string> lines{fmt::format("segment: {} MiB, deaths {}, repairs {}, {} audits on the way",
-                                             info.size_bytes >> 20, info.deaths_total, info.repairs_total, looks_),
-                                 "pools:"};
-  for (const PoolInfo& pool : info.pools) lines.back() += fmt::format(" {} {}/{}", pool.name, pool.used, pool.capacity);
+  std::vector<std::string> lines{
+      fmt::format("segment: {} MiB, deaths {}, repairs {}, {} audits on the way",
+                  info.size_bytes >> 20, info.deaths_total, info.repairs_total, looks_),
+      "pools:"};
+  for (const PoolInfo& pool : info.pools)
+    lines.back() += fmt::format(" {} {}/{}", pool.name, pool.used, pool.capacity);
   for (const QueueInfo& queue : observer_->queues())
-    lines.push_back(fmt::format(
-        "{}: enqueued {}, dispatched {}, completed {}, cancelled {}, discarded {}, retried {}, returned {}, rejected "
-        "{}, dropped {}",
-        queue.name, queue.enqueued_total, queue.dispatched_total, queue.completed_total, queue.cancelled_total,
-        queue.discarded_total, queue.retried_total, queue.returned_total, queue.rejected_total, queue.dropped_total));
+    lines.push_back(
+        fmt::format("{}: enqueued {}, dispatched {}, completed {}, cancelled {}, discarded {}, "
+                    "retried {}, returned {}, rejected "
+                    "{}, dropped {}",
+                    queue.name, queue.enqueued_total, queue.dispatched_total, queue.completed_total,
+                    queue.cancelled_total, queue.discarded_total, queue.retried_total,
+                    queue.returned_total, queue.rejected_total, queue.dropped_total));
   return lines;
 }
 

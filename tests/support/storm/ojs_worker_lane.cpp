@@ -17,11 +17,13 @@ using std::chrono::milliseconds;
 
 constexpr milliseconds kFetchTimeout{20};
 constexpr std::string_view kBigResult =
-    "\"a result that does not fit where small ones are kept, a result that does not fit where small ones are kept\"";
+    "\"a result that does not fit where small ones are kept, a result that does not fit where "
+    "small ones are kept\"";
 
 class WorkerLane {
  public:
-  WorkerLane(Lane& lane, const OjsPlan& plan, bool pooled, bool passing, std::uint32_t thread, Worker worker)
+  WorkerLane(Lane& lane, const OjsPlan& plan, bool pooled, bool passing, std::uint32_t thread,
+             Worker worker)
       : lane_(lane),
         plan_(plan),
         pooled_(pooled),
@@ -83,7 +85,8 @@ class WorkerLane {
     Job job;
     const Status fetched = worker_.fetch(job, kFetchTimeout);
     if (fetched.code() == Code::kClosed) return true;
-    lane_.accuse(Offence::kUnexpectedAnswer, {}, fmt::format("interrupted, yet {}", code_name(fetched.code())));
+    lane_.accuse(Offence::kUnexpectedAnswer, {},
+                 fmt::format("interrupted, yet {}", code_name(fetched.code())));
     return false;
   }
 
@@ -107,13 +110,16 @@ class WorkerLane {
     const std::uint64_t now = monotonic_ns();
     const auto key = judge_payload(job.args(), payload_context(job.queue(), job.type()));
     if (!key || lane_.ledger.find(*key) == nullptr) {
-      lane_.accuse(key ? Offence::kUnknownJob : Offence::kCorruptPayload, key.value_or(PayloadKey{}),
-                   fmt::format("id {}, {}, {} bytes: {:.60}", job.id(), job.queue(), job.args().size(), job.args()));
+      lane_.accuse(key ? Offence::kUnknownJob : Offence::kCorruptPayload,
+                   key.value_or(PayloadKey{}),
+                   fmt::format("id {}, {}, {} bytes: {:.60}", job.id(), job.queue(),
+                               job.args().size(), job.args()));
       return std::nullopt;
     }
     if (!plan_.everything) judge_priority(job, *key);
     Held held{job, *key, place, job.deadline_ms(), true};
-    held.mine = lane_.ledger.dispatched(*key, me_, {job.fence(), job.deadline_ms(), now, job.attempt(), job.id()});
+    held.mine = lane_.ledger.dispatched(
+        *key, me_, {job.fence(), job.deadline_ms(), now, job.attempt(), job.id()});
     InFlight& note = lane_.book().in_flight[me_.thread][place];
     std::memcpy(note.id, job.id().data(), 36);
     note.key_plus_one.store(std::uint64_t{key->producer} << 40 | (key->sequence + 1));
@@ -127,12 +133,14 @@ class WorkerLane {
     const std::uint32_t limits[] = {limit_in(job.extra()), pooled_ ? kPoolLimit : 0};
     for (int i = 0; i < 2; ++i) {
       if (limits[i] == 0) continue;
-      note.permits[i].store(std::uint64_t{limits[i]} << 40 | std::uint64_t{lane_.life} << 20 | (++permits_ & 0xFFFFF));
+      note.permits[i].store(std::uint64_t{limits[i]} << 40 | std::uint64_t{lane_.life} << 20 |
+                            (++permits_ & 0xFFFFF));
       const std::uint32_t now = lane_.ledger.at_work(limits[i]);
       if (now > concurrency_of(limits[i]))
-        lane_.accuse(Offence::kOverLimit, key,
-                     fmt::format("{} at work, limit {} of {}", now, concurrency_of(limits[i]),
-                                 limits[i] == kPoolLimit ? "the pool" : fmt::format("key k{}", limits[i])));
+        lane_.accuse(
+            Offence::kOverLimit, key,
+            fmt::format("{} at work, limit {} of {}", now, concurrency_of(limits[i]),
+                        limits[i] == kPoolLimit ? "the pool" : fmt::format("key k{}", limits[i])));
     }
   }
 
@@ -163,17 +171,20 @@ class WorkerLane {
     const std::uint64_t kind = dice_.below(1000);
     if (kind < 940) return;
     if (kind < 988) {
-      for (const std::uint64_t until = monotonic_ns() + dice_.between(10, 100) * 1000; monotonic_ns() < until;) {}
+      for (const std::uint64_t until = monotonic_ns() + dice_.between(10, 100) * 1000;
+           monotonic_ns() < until;) {}
       return;
     }
     if (kind < 998) return nap_us(dice_.between(500, 3000));
     for (std::uint64_t beats = dice_.between(1, 6), beat = 1; beat <= beats && held.mine; ++beat) {
       nap_us(dice_.between(5, 40) * 1000);
       const auto lease_end = worker_.heartbeat(held.job);
-      if (!lease_end.ok()) return lost_or_unexpected("heartbeat", lease_end.error(), held, held.mine);
+      if (!lease_end.ok())
+        return lost_or_unexpected("heartbeat", lease_end.error(), held, held.mine);
       held.lease_end_ms = lease_end.value();
       lane_.ledger.lease_extended(held.key, held.lease_end_ms);
-      const Status reported = worker_.progress(held.job, static_cast<double>(beat) / static_cast<double>(beats));
+      const Status reported =
+          worker_.progress(held.job, static_cast<double>(beat) / static_cast<double>(beats));
       if (!reported.ok()) return lost_or_unexpected("progress", reported.error(), held, held.mine);
     }
   }
@@ -208,20 +219,24 @@ class WorkerLane {
     }
     if (may_die) return dead(held, requeues);
     if ((job.marks.load() & (kMayDiscard | kMayExpire)) == 0)
-      lane_.accuse(Offence::kUnexpectedAnswer, held.key, fmt::format("nack discarded attempt {}", held.job.attempt()));
+      lane_.accuse(Offence::kUnexpectedAnswer, held.key,
+                   fmt::format("nack discarded attempt {}", held.job.attempt()));
     lane_.ledger.mark(held.key, kDiscardReturned);
     lane_.book().discarded.fetch_add(1);
   }
 
-  /// A dead letter stays until somebody sends it out again or drops it, which the ledger learns before.
+  /// A dead letter stays until somebody sends it out again or drops it, which the ledger learns
+  /// before.
   void dead(const Held& held, std::uint32_t requeues_before) {
     lane_.book().dead.fetch_add(1);
     const JobRecord& job = *lane_.ledger.find(held.key);
     if (plan_.tight || (job.marks.load() & kMayExpire) != 0) return;
     const auto info = Observer::attach(worker_.segment()).value().get(held.job.id());
-    const bool tended = (job.marks.load() & kBuryAttempted) != 0 || job.requeues.load() != requeues_before;
+    const bool tended =
+        (job.marks.load() & kBuryAttempted) != 0 || job.requeues.load() != requeues_before;
     if ((!info.ok() || info->state != State::kDiscarded || !info->dead_letter) && !tended)
-      lane_.accuse(Offence::kEndNotKept, held.key, fmt::format("{} is not among the dead letters", held.job.id()));
+      lane_.accuse(Offence::kEndNotKept, held.key,
+                   fmt::format("{} is not among the dead letters", held.job.id()));
   }
 
   void requeue(Held& held) {
@@ -231,7 +246,8 @@ class WorkerLane {
     lane_.book().requeued.fetch_add(1);
   }
 
-  void lost_or_unexpected(std::string_view what, const Error& error, const Held& held, bool newest) {
+  void lost_or_unexpected(std::string_view what, const Error& error, const Held& held,
+                          bool newest) {
     if (error.code != Code::kLost) return unexpected(what, error, held.key);
     lane_.book().lost.fetch_add(1);
     lane_.ledger.told_lost(held.key, me_, held.lease_end_ms, newest);
@@ -242,15 +258,18 @@ class WorkerLane {
                  fmt::format("{}: {} ({})", what, error.message, code_name(error.code)));
   }
 
-  /// Producers killed before their activate(), or their resume, leave pending jobs and paused queues behind, and nobody
-  /// tends the dead letters. When no producer is left, this does.
+  /// Producers killed before their activate(), or their resume, leave pending jobs and paused
+  /// queues behind, and nobody tends the dead letters. When no producer is left, this does.
   void help_the_drain() {
-    if (!plan_.everything || lane_.ledger.phase() == Phase::kRun || lane_.member != 0 || me_.thread != 0) return;
+    if (!plan_.everything || lane_.ledger.phase() == Phase::kRun || lane_.member != 0 ||
+        me_.thread != 0)
+      return;
     const auto observer = Observer::attach(worker_.segment());
     auto admin = Admin::attach(worker_.segment());
     if (!observer.ok() || !admin.ok()) return;
     for (const std::string& queue : queues_of(plan_)) {
-      const Status resumed = admin->set_queue(queue, {.max_depth = {}, .max_size_bytes = {}, .paused = false});
+      const Status resumed =
+          admin->set_queue(queue, {.max_depth = {}, .max_size_bytes = {}, .paused = false});
       if (!resumed.ok()) unexpected("set_queue", resumed.error(), {});
     }
     tend_the_dead(lane_, dice_, *admin, 0);
@@ -280,7 +299,8 @@ void work_on_jobs(Lane& lane, const OjsPlan& plan) {
   WorkerOptions options;
   options.queues = queues_of(plan);
   // Each its own order, so that no queue is always the last.
-  const auto first = options.queues.begin() + static_cast<std::ptrdiff_t>(lane.seed % options.queues.size());
+  const auto first =
+      options.queues.begin() + static_cast<std::ptrdiff_t>(lane.seed % options.queues.size());
   std::rotate(options.queues.begin(), first, options.queues.end());
   const bool pooled = plan.policies && lane.member % 2 == 1;
   if (pooled) options.pool = kStormPool;

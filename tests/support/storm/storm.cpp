@@ -22,12 +22,13 @@ constexpr std::uint64_t kMs = 1'000'000;
 volatile std::sig_atomic_t interrupted_flag = 0;
 
 void nap_ns(std::uint64_t ns) {
-  const timespec pause{static_cast<time_t>(ns / 1'000'000'000U), static_cast<long>(ns % 1'000'000'000U)};
+  const timespec pause{static_cast<time_t>(ns / 1'000'000'000U),
+                       static_cast<long>(ns % 1'000'000'000U)};
   ::nanosleep(&pause, nullptr);
 }
 
-/// What this process holds for itself, without what it maps together with others. What a child was born with is its
-/// parent's, and counts as well.
+/// What this process holds for itself, without what it maps together with others. What a child was
+/// born with is its parent's, and counts as well.
 std::uint64_t private_memory_kib() {
   std::ifstream status("/proc/self/status");
   for (std::string word; status >> word;) {
@@ -49,7 +50,8 @@ bool Storm::interrupted() { return interrupted_flag != 0; }
 Storm::Storm(Subject& subject, Ledger& ledger, const StormPlan& plan)
     : subject_(subject), ledger_(ledger), plan_(plan), dice_(plan.seed) {
   std::uint32_t lane = 0;
-  if (subject.has_broker()) members_.push_back({.role = Role::kBroker, .lane = lane++, .number = 0});
+  if (subject.has_broker())
+    members_.push_back({.role = Role::kBroker, .lane = lane++, .number = 0});
   for (std::uint32_t i = 0; i < plan.producers; ++i)
     members_.push_back({.role = Role::kProducer, .lane = lane++, .number = i});
   for (std::uint32_t i = 0; i < plan.workers; ++i)
@@ -92,8 +94,9 @@ void Storm::spawn(Member& member) {
 }
 
 void Storm::live(const Member& member) {
-  Lane lane{ledger_,       member.role, member.lane,
-            member.number, member.life, Dice(plan_.seed ^ (std::uint64_t{member.life} << 20)).next()};
+  Lane lane{ledger_,     member.role,
+            member.lane, member.number,
+            member.life, Dice(plan_.seed ^ (std::uint64_t{member.life} << 20)).next()};
   const std::uint64_t born_with = private_memory_kib();
   int code = 0;
   try {
@@ -121,7 +124,8 @@ void Storm::reap() {
     member->pid = 0;
     member->born_again_ns = monotonic_ns();
     // A seat that stays empty for a while, so that somebody else has to supervise.
-    if (member->role == Role::kBroker && dice_.chance(0.5)) member->born_again_ns += dice_.any_magnitude(1, 500) * kMs;
+    if (member->role == Role::kBroker && dice_.chance(0.5))
+      member->born_again_ns += dice_.any_magnitude(1, 500) * kMs;
     judge_end(*member, status);
   }
 }
@@ -129,9 +133,11 @@ void Storm::reap() {
 void Storm::judge_end(const Member& member, int status) {
   const LaneBook& book = ledger_.lane(member.lane);
   if (WIFSIGNALED(status)) {
-    const bool by_us = WTERMSIG(status) == SIGKILL && ledger_.life(member.life).kill_sent_ns.load() != 0;
+    const bool by_us =
+        WTERMSIG(status) == SIGKILL && ledger_.life(member.life).kill_sent_ns.load() != 0;
     if (!by_us) {
-      ledger_.accuse(Offence::kDiedByItself, member.life, {}, fmt::format("signal {}", WTERMSIG(status)));
+      ledger_.accuse(Offence::kDiedByItself, member.life, {},
+                     fmt::format("signal {}", WTERMSIG(status)));
       return;
     }
     ++outcome_.kills;
@@ -140,13 +146,15 @@ void Storm::judge_end(const Member& member, int status) {
       for (const InFlight& held : thread) {
         if (held.key_plus_one.load() == 0) continue;
         const JobRecord* const job = ledger_.find(held.key());
-        if (job != nullptr && (job->marks.load() & kBuryAttempted) != 0) continue;  // it had failed it before
+        // it had failed it before
+        if (job != nullptr && (job->marks.load() & kBuryAttempted) != 0) continue;
         if (!subject_.knows({held.id, 36}, ledger_.life(member.life).kill_sent_ns.load()))
           ledger_.accuse(Offence::kVanished, member.life, held.key(), held.id);
       }
     }
   } else if (WEXITSTATUS(status) != 0) {
-    ledger_.accuse(Offence::kDiedByItself, member.life, {}, fmt::format("exit code {}", WEXITSTATUS(status)));
+    ledger_.accuse(Offence::kDiedByItself, member.life, {},
+                   fmt::format("exit code {}", WEXITSTATUS(status)));
   }
 }
 
@@ -177,12 +185,14 @@ Storm::Member* Storm::pick(Role role) {
 }
 
 Storm::Member* Storm::by_pid(pid_t pid) {
-  const auto found = std::find_if(members_.begin(), members_.end(), [&](const Member& m) { return m.pid == pid; });
+  const auto found =
+      std::find_if(members_.begin(), members_.end(), [&](const Member& m) { return m.pid == pid; });
   return found == members_.end() ? nullptr : &*found;
 }
 
 void Storm::kill_member(Member& member) {
-  // First the note, then the deed: whoever is dispatched after the note may be the victim's rightful heir.
+  // First the note, then the deed: whoever is dispatched after the note may be the victim's
+  // rightful heir.
   ledger_.life(member.life).kill_sent_ns.store(monotonic_ns());
   ::kill(member.pid, SIGKILL);
 }
@@ -241,8 +251,9 @@ void Storm::watch() {
   outcome_.longest_silence_ms = std::max(outcome_.longest_silence_ms, silence_ms);
   if (silence_ms > plan_.wedge_ms && !outcome_.wedged) {
     outcome_.wedged = true;
-    ledger_.accuse(Offence::kWedged, 0, {},
-                   fmt::format("nothing moved for {} ms, after {} kills", silence_ms, outcome_.kills));
+    ledger_.accuse(
+        Offence::kWedged, 0, {},
+        fmt::format("nothing moved for {} ms, after {} kills", silence_ms, outcome_.kills));
   }
   for (Member& member : members_) {
     if (member.role == Role::kBroker || member.pid == 0) continue;
@@ -253,7 +264,8 @@ void Storm::watch() {
     } else if ((now - member.last_step_ns) / kMs > plan_.wedge_ms && !outcome_.wedged) {
       outcome_.wedged = true;
       ledger_.accuse(Offence::kWedged, member.life, {},
-                     fmt::format("{} {} stands still (pid {})", role_name(member.role), member.number, member.pid));
+                     fmt::format("{} {} stands still (pid {})", role_name(member.role),
+                                 member.number, member.pid));
     }
   }
   if (plan_.look_every_ms != 0 && (now - last_look_ns_) / kMs >= plan_.look_every_ms) {
@@ -266,7 +278,8 @@ bool Storm::fulfilled() const {
   if (outcome_.wedged || interrupted()) return true;
   const bool time_is_up = (monotonic_ns() - began_ns_) / 1'000'000'000U >= plan_.seconds;
   if (plan_.kills == 0 && plan_.jobs == 0) return time_is_up;
-  return time_is_up || (outcome_.kills >= plan_.kills && ledger_.sum(&LaneBook::returned) >= plan_.jobs);
+  return time_is_up ||
+         (outcome_.kills >= plan_.kills && ledger_.sum(&LaneBook::returned) >= plan_.jobs);
 }
 
 void Storm::rage() {
@@ -280,7 +293,8 @@ void Storm::rage() {
     const std::uint64_t now = monotonic_ns();
     if (now >= next_strike) {
       if (plan_.strikes) strike();
-      next_strike = monotonic_ns() + dice_.any_magnitude(plan_.pause_us_low, plan_.pause_us_high) * 1000;
+      next_strike =
+          monotonic_ns() + dice_.any_magnitude(plan_.pause_us_low, plan_.pause_us_high) * 1000;
     }
     std::uint64_t next = next_strike;
     for (std::uint64_t& at : supervisor_strikes_ns_) {
@@ -304,11 +318,13 @@ void Storm::rage() {
   outcome_.raged_s += static_cast<double>(monotonic_ns() - began_ns_) / 1e9;
 }
 
-/// Until all of this role are gone; those that do not go within a wedge's time are accused and killed.
+/// Until all of this role are gone; those that do not go within a wedge's time are accused and
+/// killed.
 bool Storm::leave(Role role) {
   const std::uint64_t began = monotonic_ns();
   const auto left = [&] {
-    return std::any_of(members_.begin(), members_.end(), [&](const Member& m) { return m.role == role && m.pid != 0; });
+    return std::any_of(members_.begin(), members_.end(),
+                       [&](const Member& m) { return m.role == role && m.pid != 0; });
   };
   while (left() && (monotonic_ns() - began) / kMs < plan_.wedge_ms) {
     reap();
@@ -317,7 +333,8 @@ bool Storm::leave(Role role) {
   if (!left()) return true;
   for (Member& member : members_) {
     if (member.role != role || member.pid == 0) continue;
-    ledger_.accuse(Offence::kWedged, member.life, {}, fmt::format("did not leave when asked (pid {})", member.pid));
+    ledger_.accuse(Offence::kWedged, member.life, {},
+                   fmt::format("did not leave when asked (pid {})", member.pid));
     kill_member(member);
     ::waitpid(member.pid, nullptr, 0);
     member.pid = 0;
@@ -331,7 +348,8 @@ bool Storm::drain() {
   wake_sleepers(true);
   bool all_well = leave(Role::kProducer);
   std::uint64_t last_moves = 0, moved = monotonic_ns();
-  while (!(outcome_.drained = subject_.drained(ledger_)) && (monotonic_ns() - moved) / kMs < plan_.wedge_ms) {
+  while (!(outcome_.drained = subject_.drained(ledger_)) &&
+         (monotonic_ns() - moved) / kMs < plan_.wedge_ms) {
     reap();
     respawn();
     const std::uint64_t moves = ledger_.sum(&LaneBook::dispatched);
@@ -342,7 +360,8 @@ bool Storm::drain() {
     nap_ns(5 * kMs);
   }
   if (!outcome_.drained) {
-    ledger_.accuse(Offence::kWedged, 0, {}, "work was left, workers lived, and nothing was dispatched any more");
+    ledger_.accuse(Offence::kWedged, 0, {},
+                   "work was left, workers lived, and nothing was dispatched any more");
     all_well = false;
   }
   outcome_.drain_s = static_cast<double>(monotonic_ns() - began) / 1e9;
@@ -353,7 +372,9 @@ void Storm::dismiss_workers() {
   ledger_.set_phase(Phase::kWorkersStop);
   leave(Role::kWorker);
   // What follows wants somebody who supervises, and the last strikes may have hit the broker.
-  const auto gone = [](const Member& member) { return member.role == Role::kBroker && member.pid == 0; };
+  const auto gone = [](const Member& member) {
+    return member.role == Role::kBroker && member.pid == 0;
+  };
   for (reap(); std::any_of(members_.begin(), members_.end(), gone); reap()) {
     respawn();
     nap_ns(kMs);

@@ -15,14 +15,16 @@ namespace ojs_shm::test {
 struct StormPlan {
   std::uint64_t seed = 1;
   std::uint32_t producers = 3, workers = 4, observers = 0;
-  std::uint64_t seconds = 20;         ///< how long it rages when neither of the next two is given, else at most
-  std::uint64_t kills = 0, jobs = 0;  ///< it rages until both are reached
+  /// how long it rages when neither of the next two is given, else at most
+  std::uint64_t seconds = 20;
+  std::uint64_t kills = 0, jobs = 0;                         ///< it rages until both are reached
   std::uint64_t pause_us_low = 100, pause_us_high = 50'000;  ///< between two strikes
   bool strikes = true;
-  double stops = 0.12, farewells = 0.05;  ///< shares of the strikes that are SIGSTOP, or a polite request to leave
-  std::uint64_t wedge_ms = 30'000;        ///< so long without progress is a wedge
-  std::uint64_t look_every_ms = 0;        ///< 0: the subject is looked at only at the end
-  void (*at_birth)(Lane&) = nullptr;      ///< runs first in each child
+  /// shares of the strikes that are SIGSTOP, or a polite request to leave
+  double stops = 0.12, farewells = 0.05;
+  std::uint64_t wedge_ms = 30'000;    ///< so long without progress is a wedge
+  std::uint64_t look_every_ms = 0;    ///< 0: the subject is looked at only at the end
+  void (*at_birth)(Lane&) = nullptr;  ///< runs first in each child
 };
 
 struct StormOutcome {
@@ -32,8 +34,8 @@ struct StormOutcome {
   bool wedged = false, drained = false;
 };
 
-/// Starts the processes of a subject, strikes at them at random, starts them again, and watches that the whole moves.
-/// One thread, and the only one of its process, for it forks.
+/// Starts the processes of a subject, strikes at them at random, starts them again, and watches
+/// that the whole moves. One thread, and the only one of its process, for it forks.
 class Storm {
  public:
   Storm(Subject& subject, Ledger& ledger, const StormPlan& plan);
@@ -42,9 +44,11 @@ class Storm {
   Storm& operator=(const Storm&) = delete;
 
   void start();
-  /// Strikes until the plan is fulfilled, a wedge is seen, or the process was asked to stop (SIGINT, SIGTERM).
+  /// Strikes until the plan is fulfilled, a wedge is seen, or the process was asked to stop
+  /// (SIGINT, SIGTERM).
   void rage();
-  /// No more strikes: producers leave, workers finish what there is. False when that takes longer than a wedge.
+  /// No more strikes: producers leave, workers finish what there is. False when that takes longer
+  /// than a wedge.
   bool drain();
   void dismiss_workers();
   void dismiss_all();
@@ -90,7 +94,8 @@ class Storm {
   std::vector<Member> members_;
   std::vector<std::uint64_t> supervisor_strikes_ns_;
   bool respawning_ = true;
-  std::uint64_t began_ns_ = 0, last_look_ns_ = 0, last_watch_ns_ = 0, last_moved_ns_ = 0, last_moves_ = 0;
+  std::uint64_t began_ns_ = 0, last_look_ns_ = 0, last_watch_ns_ = 0, last_moved_ns_ = 0,
+                last_moves_ = 0;
 };
 
 }  // namespace ojs_shm::test

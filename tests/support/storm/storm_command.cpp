@@ -69,18 +69,19 @@ Command read_command(int argc, char** argv) {
       word = static_cast<std::uint32_t>(number(option, text));
     };
   };
-  const std::map<std::string_view, std::function<void(std::string_view, std::string_view)>> with_value{
-      {"--subject", [&](std::string_view, std::string_view text) { command.subject = text; }},
-      {"--dir", [&](std::string_view, std::string_view text) { command.dir = text; }},
-      {"--seed", into(command.storm.seed)},
-      {"--seconds", into(command.storm.seconds)},
-      {"--kills", into(command.storm.kills)},
-      {"--jobs", into(command.storm.jobs)},
-      {"--producers", into_small(command.storm.producers)},
-      {"--workers", into_small(command.storm.workers)},
-      {"--look", into(command.storm.look_every_ms)},
-      {"--wedge", into(command.storm.wedge_ms)},
-      {"--linger", into(command.linger_s)}};
+  const std::map<std::string_view, std::function<void(std::string_view, std::string_view)>>
+      with_value{
+          {"--subject", [&](std::string_view, std::string_view text) { command.subject = text; }},
+          {"--dir", [&](std::string_view, std::string_view text) { command.dir = text; }},
+          {"--seed", into(command.storm.seed)},
+          {"--seconds", into(command.storm.seconds)},
+          {"--kills", into(command.storm.kills)},
+          {"--jobs", into(command.storm.jobs)},
+          {"--producers", into_small(command.storm.producers)},
+          {"--workers", into_small(command.storm.workers)},
+          {"--look", into(command.storm.look_every_ms)},
+          {"--wedge", into(command.storm.wedge_ms)},
+          {"--linger", into(command.linger_s)}};
   const std::map<std::string_view, std::function<void()>> alone{
       {"--tight", [&] { command.ojs.tight = true; }},
       {"--everything", [&] { command.ojs.everything = true; }},
@@ -92,7 +93,8 @@ Command read_command(int argc, char** argv) {
     const std::string_view option = argv[i];
     if (const auto flag = alone.find(option); flag != alone.end()) {
       flag->second();
-    } else if (const auto found = with_value.find(option); found != with_value.end() && i + 1 < argc) {
+    } else if (const auto found = with_value.find(option);
+               found != with_value.end() && i + 1 < argc) {
       found->second(option, argv[++i]);
     } else {
       throw std::invalid_argument(fmt::format("what is '{}'?", option));
@@ -105,12 +107,14 @@ std::unique_ptr<Subject> make_subject(Command& command, const std::string& scrat
   const std::string name = fmt::format("storm-{}", ::getpid());
   if (command.subject == "boost") return boost_queue_subject(name);
   if (command.subject == "vyukov") return vyukov_ring_subject(name);
-  if (command.subject != "ojs") throw std::invalid_argument(fmt::format("no subject '{}'", command.subject));
+  if (command.subject != "ojs")
+    throw std::invalid_argument(fmt::format("no subject '{}'", command.subject));
   OjsPlan& plan = command.ojs;
   plan.name = {"storm", command.dir.empty() ? scratch : command.dir};
   plan.options.size_bytes = plan.tight ? 12U << 20 : 192U << 20;
   plan.options.slots = plan.tight ? 4096 : 102'400;
-  plan.options.max_queues = plan.policies ? 64 : 8;  // a level of a queue is never given back, and these have many
+  // a level of a queue is never given back, and these have many
+  plan.options.max_queues = plan.policies ? 64 : 8;
   plan.options.retention_ms = plan.tight ? 1000 : 4000;
   plan.backlog = plan.tight ? 100'000 : 10'000;
   return std::make_unique<OjsSubject>(plan);
@@ -162,10 +166,11 @@ int run(Command& command) {
   text += clean                ? "  nothing lost, nothing doubled, nothing leaked\n"
           : command.must_break ? "  broken, as it should be: the storm sees such things\n"
                                : fmt::format("  FAILED; again with --seed {}\n", plan.seed);
-  if (clean && command.must_break) text += "  FAILED: the storm did not break what is known to break\n";
+  if (clean && command.must_break)
+    text += "  FAILED: the storm did not break what is known to break\n";
   if (!reached)
-    text += fmt::format("  FAILED: {} kills of {} and {} jobs of {} when the time was up\n", outcome.kills, plan.kills,
-                        returned, plan.jobs);
+    text += fmt::format("  FAILED: {} kills of {} and {} jobs of {} when the time was up\n",
+                        outcome.kills, plan.kills, returned, plan.jobs);
   fmt::print("{}", text);
   return reached && clean != command.must_break ? 0 : 1;
 }

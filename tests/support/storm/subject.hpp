@@ -35,12 +35,14 @@ struct Lane {
            : role == Role::kWorker ? Phase::kWorkersStop
                                    : Phase::kEverybodyStops;
   }
-  void accuse(Offence offence, PayloadKey key, std::string_view text) const { ledger.accuse(offence, life, key, text); }
+  void accuse(Offence offence, PayloadKey key, std::string_view text) const {
+    ledger.accuse(offence, life, key, text);
+  }
 };
 
-/// A thing that carries jobs between processes, to be put into a storm. create(), remove() and the questions are asked
-/// by the storm's own process; the bodies run in children of their own, which find the thing by themselves and return
-/// when asked to leave. They may be killed anywhere.
+/// A thing that carries jobs between processes, to be put into a storm. create(), remove() and the
+/// questions are asked by the storm's own process; the bodies run in children of their own, which
+/// find the thing by themselves and return when asked to leave. They may be killed anywhere.
 class Subject {
  public:
   virtual ~Subject() = default;
@@ -57,7 +59,8 @@ class Subject {
 
   /// The process that repairs just now.
   virtual std::optional<pid_t> supervisor() { return std::nullopt; }
-  /// False only when the job was never there or vanished. It was still at work at that time of the monotonic clock.
+  /// False only when the job was never there or vanished. It was still at work at that time of the
+  /// monotonic clock.
   virtual bool knows(std::string_view, std::uint64_t /*since_ns*/) { return true; }
   /// Nothing waits, runs or is to come.
   virtual bool drained(const Ledger& ledger) = 0;

@@ -38,7 +38,8 @@ TEST(Aging, PRI_T20_a_floor_is_respected_and_what_is_better_stays) {
 TEST(Aging, QO_12_QO_13_QO_14_values_of_qo) {
   const auto effective = [](int priority, std::uint64_t minutes, std::uint8_t rate, int cap) {
     const engine::Aging aging(true, true, kMinute, rate, 255 - cap);
-    return 255 - aging.effective(static_cast<std::uint8_t>(255 - priority), minutes * kMinute, rate);
+    return 255 -
+           aging.effective(static_cast<std::uint8_t>(255 - priority), minutes * kMinute, rate);
   };
   EXPECT_EQ(effective(50, 77, 1, 255), 127);
   EXPECT_EQ(effective(50, 78, 1, 255), 128);
@@ -76,7 +77,8 @@ TEST(Aging, PRI_T19_the_stored_priority_never_changes) {
   const std::string id = s.put(4);
   s.move_clock(kHour);
   EXPECT_EQ(s.get(id).priority, 4);
-  EXPECT_EQ(s.queue().available_by_priority, (std::vector<std::pair<std::int64_t, std::uint64_t>>{{4, 1}}));
+  EXPECT_EQ(s.queue().available_by_priority,
+            (std::vector<std::pair<std::int64_t, std::uint64_t>>{{4, 1}}));
   ASSERT_EQ(s.take(), id);
   EXPECT_EQ(s.job.priority(), 4);
   EXPECT_EQ(s.get(id).priority, 4);
@@ -162,7 +164,8 @@ TEST(Aging, QO_14_a_ninth_rate_in_a_queue_is_refused_and_nothing_is_stored) {
   EXPECT_EQ(s.drain().size(), 9U);
 }
 
-TEST(Aging, PRI_T18_age_counts_from_becoming_available_again_after_a_retry_but_not_after_a_new_priority) {
+TEST(Aging,
+     PRI_T18_age_counts_from_becoming_available_again_after_a_retry_but_not_after_a_new_priority) {
   QuietSegment s;
   ASSERT_TRUE(s.admin.set_queue("default", aged()).ok());
   JobSpec spec = spec_of(3);
@@ -194,8 +197,8 @@ TEST(Aging, PRI_T18_equal_values_go_to_the_one_that_waits_longer) {
   EXPECT_EQ(s.drain(), (std::vector{first, second, third}));
 }
 
-/// A job of rank r is not passed by any job that becomes available r + 1 intervals after it. Here the best level is fed
-/// without end, and each fetch finds a fresh job there.
+/// A job of rank r is not passed by any job that becomes available r + 1 intervals after it. Here
+/// the best level is fed without end, and each fetch finds a fresh job there.
 TEST(Aging, PRI_T18_the_lowest_level_waits_no_longer_than_the_bound_says) {
   QuietSegment s;
   ASSERT_TRUE(s.admin.set_queue("default", aged()).ok());
@@ -207,7 +210,8 @@ TEST(Aging, PRI_T18_the_lowest_level_waits_no_longer_than_the_bound_says) {
     ASSERT_TRUE(s.worker.ack(s.job).ok());
     s.move_clock(kMinute);
   }
-  EXPECT_EQ(minutes, 256);  // fetched when it has waited 255 intervals: then it is equal to 0, and older
+  // fetched when it has waited 255 intervals: then it is equal to 0, and older
+  EXPECT_EQ(minutes, 256);
 }
 
 TEST(Aging, PRI_T18_jobs_of_eight_rates_leave_in_the_order_of_their_effective_values) {
@@ -254,15 +258,16 @@ TEST(Aging, QO_13_a_segment_s_default_reaches_queues_that_have_none_of_their_own
 
 TEST(Aging, PRI_T20_settings_that_make_no_sense_are_refused) {
   QuietSegment s;
-  for (const auto& [json, subject] :
-       std::vector<std::pair<std::string, std::string>>{{R"({"aging":{"interval":0}})", "aging.interval"},
-                                                        {R"({"aging":{"rate":256}})", "aging.rate"},
-                                                        {R"({"aging":{"preset":"fast"}})", "aging.preset"},
-                                                        {R"({"aging":{"cap":1,"floor":1}})", "aging.cap"},
-                                                        {R"({"aging":{"speed":1}})", "aging.speed"},
-                                                        {R"({"aging":true})", "aging"}}) {
+  for (const auto& [json, subject] : std::vector<std::pair<std::string, std::string>>{
+           {R"({"aging":{"interval":0}})", "aging.interval"},
+           {R"({"aging":{"rate":256}})", "aging.rate"},
+           {R"({"aging":{"preset":"fast"}})", "aging.preset"},
+           {R"({"aging":{"cap":1,"floor":1}})", "aging.cap"},
+           {R"({"aging":{"speed":1}})", "aging.speed"},
+           {R"({"aging":true})", "aging"}}) {
     const auto settings = parse_queue_settings(json);
-    const Status set = settings ? s.admin.set_queue("default", settings.value()) : Status(settings.error());
+    const Status set =
+        settings ? s.admin.set_queue("default", settings.value()) : Status(settings.error());
     ASSERT_FALSE(set.ok()) << json;
     EXPECT_EQ(set.code(), Code::kInvalid) << json;
     EXPECT_EQ(set.error().subject, subject) << json << ": " << set.error().message;

@@ -8,7 +8,9 @@ thread_local AtAccess::Act act_now;
 
 AtAccess::AtAccess(Act act) {
   act_now = std::move(act);
-  shm::thread_hook = [](shm::Access access, shm::Point point, const void* word) { act_now(access, point, word); };
+  shm::thread_hook = [](shm::Access access, shm::Point point, const void* word) {
+    act_now(access, point, word);
+  };
 }
 
 AtAccess::~AtAccess() { shm::thread_hook = nullptr; }

@@ -7,7 +7,8 @@
 
 namespace ojs_shm::test {
 
-/// Does something at each shared access of this thread, for schedules that no clock could bring about. One at a time.
+/// Does something at each shared access of this thread, for schedules that no clock could bring
+/// about. One at a time.
 class AtAccess {
  public:
   using Act = std::function<void(shm::Access, shm::Point, const void* word)>;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Each invariant has a number. Here one word is corrupted by hand at a time, and the audit must name its number.
+// Each invariant has a number. Here one word is corrupted by hand at a time, and the audit must
+// name its number.
 
 #include <set>
 #include <type_traits>
@@ -19,7 +20,8 @@ using shm::Point;
 template <class T>
 class Corrupted {
  public:
-  Corrupted(shm::Atomic<T>& word, std::type_identity_t<T> value) : word_(word), before_(word.load()) {
+  Corrupted(shm::Atomic<T>& word, std::type_identity_t<T> value)
+      : word_(word), before_(word.load()) {
     word_.store(value, Point::kNone);
   }
   ~Corrupted() { word_.store(before_, Point::kNone); }
@@ -31,7 +33,8 @@ class Corrupted {
 template <class T>
 class CorruptedPlain {
  public:
-  CorruptedPlain(shm::Plain<T>& word, std::type_identity_t<T> value) : word_(word), before_(word.get()) {
+  CorruptedPlain(shm::Plain<T>& word, std::type_identity_t<T> value)
+      : word_(word), before_(word.get()) {
     word_.set(value);
   }
   ~CorruptedPlain() { word_.set(before_); }
@@ -68,7 +71,8 @@ class Audit : public testing::Test {
   shm::Segment& raw() { return s.segment.attachment()->segment(); }
   std::set<std::uint32_t> found() {
     std::set<std::uint32_t> numbers;
-    for (const engine::Finding& finding : engine::audit(s.store())) numbers.insert(finding.invariant);
+    for (const engine::Finding& finding : engine::audit(s.store()))
+      numbers.insert(finding.invariant);
     return numbers;
   }
   engine::QueueRecord& queue() { return s.store().queue(s.store().find_queue("default")); }
@@ -85,40 +89,47 @@ TEST_F(Audit, I01_a_state_that_does_not_exist_or_an_owner_where_none_belongs) {
     EXPECT_TRUE(found().contains(1));
   }
   {
-    const Corrupted word(job(scheduled).control, control(scheduled).word | Control::OwnerBits::put(1));
+    const Corrupted word(job(scheduled).control,
+                         control(scheduled).word | Control::OwnerBits::put(1));
     EXPECT_TRUE(found().contains(1));
   }
-  const Corrupted word(job(active).control,
-                       Control(engine::kSlotActive, control(active).ring(), 0, control(active).tag()).word);
+  const Corrupted word(
+      job(active).control,
+      Control(engine::kSlotActive, control(active).ring(), 0, control(active).tag()).word);
   EXPECT_TRUE(found().contains(1));
 }
 
 TEST_F(Audit, I02_a_slot_held_by_a_lane_that_nobody_has) {
-  const Corrupted word(job(active).control,
-                       Control(engine::kSlotActive, control(active).ring(), 31, control(active).tag()).word);
+  const Corrupted word(
+      job(active).control,
+      Control(engine::kSlotActive, control(active).ring(), 31, control(active).tag()).word);
   EXPECT_TRUE(found().contains(2));
 }
 
 TEST_F(Audit, I03_an_available_job_without_a_hint) {
   const Corrupted word(
       job(available).control,
-      Control(engine::kSlotAvailable, control(available).ring(), 0, control(available).tag() + 5).word);
+      Control(engine::kSlotAvailable, control(available).ring(), 0, control(available).tag() + 5)
+          .word);
   EXPECT_TRUE(found().contains(3));
 }
 
 TEST_F(Audit, I04_a_ring_with_jobs_whose_index_bit_is_clear) {
-  const Corrupted word(queue().rings.index[0], queue().rings.index[0].load() & ~(1ULL << engine::normal_ring(2)));
+  const Corrupted word(queue().rings.index[0],
+                       queue().rings.index[0].load() & ~(1ULL << engine::normal_ring(2)));
   EXPECT_EQ(found(), (std::set<std::uint32_t>{4}));
 }
 
 TEST_F(Audit, I05_a_ring_that_leads_astray) {
   const shm::Place head(raw().ring(ring()).head.load());
   {
-    const Corrupted word(raw().ring(ring()).head, shm::Place(head.chunk(), head.cell(), head.incarnation() + 1).word);
+    const Corrupted word(raw().ring(ring()).head,
+                         shm::Place(head.chunk(), head.cell(), head.incarnation() + 1).word);
     EXPECT_TRUE(found().contains(5));
   }
   {
-    const Corrupted word(raw().ring(ring()).head, shm::Place(0xFF'FFFE, 0, head.incarnation()).word);
+    const Corrupted word(raw().ring(ring()).head,
+                         shm::Place(0xFF'FFFE, 0, head.incarnation()).word);
     EXPECT_TRUE(found().contains(5));
   }
   const std::uint32_t other = shm::Rings::find(queue().rings, engine::normal_ring(3));
@@ -129,14 +140,17 @@ TEST_F(Audit, I05_a_ring_that_leads_astray) {
 TEST_F(Audit, I06_a_chunk_that_is_free_and_linked_or_linked_to_nothing) {
   const std::uint64_t incarnation = shm::ChunkControl(chunk().control.load()).incarnation();
   {
-    const Corrupted word(chunk().control, shm::ChunkControl(shm::ChunkState::kFree, 0, incarnation).word);
+    const Corrupted word(chunk().control,
+                         shm::ChunkControl(shm::ChunkState::kFree, 0, incarnation).word);
     EXPECT_TRUE(found().contains(6));
   }
   for (std::uint32_t i = 0; i < raw().geometry().chunks; ++i) {
     const shm::ChunkControl free(raw().chunk(i).control.load());
     if (free.state() != shm::ChunkState::kFree) continue;
-    for (const shm::ChunkState state : {shm::ChunkState::kLinked, shm::ChunkState::kBatched, shm::ChunkState::kSpare}) {
-      const Corrupted word(raw().chunk(i).control, shm::ChunkControl(state, 0, free.incarnation()).word);
+    for (const shm::ChunkState state :
+         {shm::ChunkState::kLinked, shm::ChunkState::kBatched, shm::ChunkState::kSpare}) {
+      const Corrupted word(raw().chunk(i).control,
+                           shm::ChunkControl(state, 0, free.incarnation()).word);
       EXPECT_EQ(found(), (std::set<std::uint32_t>{6}));
     }
     break;
@@ -164,7 +178,8 @@ TEST_F(Audit, I08_a_block_that_is_not_its_jobs_or_nobodys) {
   }
   const std::uint32_t last = raw().geometry().blocks - 1;
   ASSERT_EQ(raw().block_word(last).load(), 0U);
-  const Corrupted word(raw().block_word(last), shm::Blocks::word_of(available, job(available).generation.get()));
+  const Corrupted word(raw().block_word(last),
+                       shm::Blocks::word_of(available, job(available).generation.get()));
   EXPECT_EQ(found(), (std::set<std::uint32_t>{8}));
 }
 
@@ -257,7 +272,8 @@ TEST_F(Audit, I17_a_page_that_belongs_to_no_level_or_lane) {
   }
   const std::uint32_t page = 5;
   for (const std::uint64_t word :
-       {engine::EventPageControl(raw().geometry().lanes - 1, 5).word, engine::EventPageControl(0, 6).closed().word,
+       {engine::EventPageControl(raw().geometry().lanes - 1, 5).word,
+        engine::EventPageControl(0, 6).closed().word,
         engine::EventPageControl(0, 5 + s.store().event_pages()).closed().word}) {
     const Corrupted corrupted(s.store().event_control(page), word);
     EXPECT_EQ(found(), (std::set<std::uint32_t>{17}));
@@ -340,7 +356,8 @@ TEST_F(Audit, I23_an_account_that_holds_what_nothing_waits_for) {
   const std::uint32_t at = s.store().find_account(engine::mix_key(0, 0));
   engine::AccountRecord& account = s.store().account(at);
   {
-    const Corrupted mark(job(available).account, job(available).account.load() | engine::AccountMark::kGivenBack);
+    const Corrupted mark(job(available).account,
+                         job(available).account.load() | engine::AccountMark::kGivenBack);
     EXPECT_EQ(found(), (std::set<std::uint32_t>{23}));
   }
   {
@@ -363,7 +380,8 @@ TEST_F(Audit, I24_an_entry_of_the_ids_that_leads_elsewhere) {
   std::uint32_t cell = 0;
   while (raw().key_cell(cell).load() == 0) ++cell;
   const std::uint64_t entry = raw().key_cell(cell).load();
-  const std::uint64_t of_another_slot = shm::Field<38, 24>::put(finished) | shm::Field<0, 38>::get(entry) | 1ULL << 62;
+  const std::uint64_t of_another_slot =
+      shm::Field<38, 24>::put(finished) | shm::Field<0, 38>::get(entry) | 1ULL << 62;
   for (const std::uint64_t wrong : {std::uint64_t{entry ^ 1}, of_another_slot}) {
     const Corrupted<std::uint64_t> also(raw().key_cell(cell + 1), wrong);
     EXPECT_EQ(found(), (std::set<std::uint32_t>{24}));
@@ -380,11 +398,13 @@ TEST_F(Audit, names_no_more_than_a_thousand_findings_and_only_what_stays) {
 
 TEST_F(Audit, a_lost_hint_and_a_leaked_chunk_are_mended) {
   const Control before = control(available);
-  job(available).control.store(Control(engine::kSlotAvailable, before.ring(), 0, before.tag() + 5).word, Point::kNone);
+  job(available).control.store(
+      Control(engine::kSlotAvailable, before.ring(), 0, before.tag() + 5).word, Point::kNone);
   for (std::uint32_t i = 0; i < raw().geometry().chunks; ++i) {
     const shm::ChunkControl free(raw().chunk(i).control.load());
     if (free.state() != shm::ChunkState::kFree) continue;
-    raw().chunk(i).control.store(shm::ChunkControl(shm::ChunkState::kLinked, 0, free.incarnation()).word, Point::kNone);
+    raw().chunk(i).control.store(
+        shm::ChunkControl(shm::ChunkState::kLinked, 0, free.incarnation()).word, Point::kNone);
     break;
   }
   EXPECT_EQ(found(), (std::set<std::uint32_t>{3, 6}));

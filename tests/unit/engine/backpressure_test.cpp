@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a full queue does: what a refusal says, what is dropped for a newer job, and when the queue warns. No threads.
+// What a full queue does: what a refusal says, what is dropped for a newer job, and when the queue
+// warns. No threads.
 
 #include <gmock/gmock.h>
 
@@ -16,7 +17,8 @@ namespace {
 
 using testing::ElementsAre;
 
-QueueSettings bounds(std::uint64_t jobs, BackpressureStrategy strategy = BackpressureStrategy::kReject) {
+QueueSettings bounds(std::uint64_t jobs,
+                     BackpressureStrategy strategy = BackpressureStrategy::kReject) {
   QueueSettings settings;
   settings.max_depth = jobs;
   settings.strategy = strategy;
@@ -25,7 +27,9 @@ QueueSettings bounds(std::uint64_t jobs, BackpressureStrategy strategy = Backpre
 
 class Pressed : public testing::Test {
  protected:
-  void set(const QueueSettings& settings) { ASSERT_TRUE(s.admin.set_queue("default", settings).ok()); }
+  void set(const QueueSettings& settings) {
+    ASSERT_TRUE(s.admin.set_queue("default", settings).ok());
+  }
   Error refused(const JobSpec& spec = spec_of()) {
     const auto put = s.producer.enqueue(spec);
     EXPECT_EQ(put.code(), Code::kQueueFull);
@@ -51,7 +55,7 @@ class Pressed : public testing::Test {
   std::optional<EventReader> reader;
 };
 
-// ---- settings -----------------------------------------------------------------------------------------------------
+// ---- settings -----------------------------------------------------------------------------------
 
 TEST_F(Pressed, BP_T15_BP_003_BP_H1_settings_have_defaults_are_checked_and_are_set_one_by_one) {
   s.put();
@@ -78,8 +82,9 @@ TEST_F(Pressed, BP_T15_BP_003_BP_H1_settings_have_defaults_are_checked_and_are_s
   EXPECT_EQ(read->strategy, BackpressureStrategy::kDropOldest);
   EXPECT_EQ(read->warning_threshold, 1.0);
   EXPECT_EQ(read->drop, DropOrder::kOldest);
-  for (const char* wrong : {R"("strategy":"wait")", R"("strategy":1)", R"("warning_threshold":1.5)",
-                            R"("warning_threshold":"x")", R"("drop":"newest")", R"("max_depth":-1)", R"("dept":1)"}) {
+  for (const char* wrong :
+       {R"("strategy":"wait")", R"("strategy":1)", R"("warning_threshold":1.5)",
+        R"("warning_threshold":"x")", R"("drop":"newest")", R"("max_depth":-1)", R"("dept":1)"}) {
     const auto refused = parse_queue_settings(std::string(R"({"backpressure":{)") + wrong + "}}");
     EXPECT_EQ(refused.code(), Code::kInvalid) << wrong;
   }
@@ -98,7 +103,7 @@ TEST_F(Pressed, BP_T15_printed_settings_are_read_back) {
   EXPECT_EQ(read->drop, DropOrder::kLowestPriority);
 }
 
-// ---- reject -------------------------------------------------------------------------------------------------------
+// ---- reject -------------------------------------------------------------------------------------
 
 TEST_F(Pressed, BP_H2_BP_H3_BP_005_a_refusal_says_all_that_a_client_needs) {
   set(bounds(2));
@@ -114,7 +119,8 @@ TEST_F(Pressed, BP_H2_BP_H3_BP_005_a_refusal_says_all_that_a_client_needs) {
   const std::uint64_t bytes = s.queue().size_bytes;
   set({.max_depth = 0, .max_size_bytes = bytes + 1});
   const Error by_bytes = refused();
-  EXPECT_EQ(by_bytes.message, "Queue 'default' has reached its size bound (" + std::to_string(bytes + 1) + " bytes)");
+  EXPECT_EQ(by_bytes.message,
+            "Queue 'default' has reached its size bound (" + std::to_string(bytes + 1) + " bytes)");
   EXPECT_EQ(by_bytes.depth, bytes);
   EXPECT_EQ(by_bytes.unit, "bytes");
 }
@@ -215,7 +221,7 @@ TEST(Refusals, tell_each_of_a_thousand_in_a_second_and_then_one_in_ten_milliseco
   EXPECT_EQ(spoken_for + tell, 100'001U);
 }
 
-// ---- drop_oldest --------------------------------------------------------------------------------------------------
+// ---- drop_oldest --------------------------------------------------------------------------------
 
 class Dropping : public Pressed {
  protected:
@@ -335,7 +341,8 @@ TEST_F(Dropping, BP_T13_no_bounded_queue_drops_unless_it_was_told_to) {
   ASSERT_TRUE(s.admin.set_queue("other", {.max_depth = 1}).ok());
   s.put({}, "other");
   EXPECT_EQ(refused(spec_of({}, "other")).strategy, "reject");
-  ASSERT_TRUE(s.admin.set_queue("other", {.drop = DropOrder::kLowestPriority}).ok());  // says only whom
+  // says only whom
+  ASSERT_TRUE(s.admin.set_queue("other", {.drop = DropOrder::kLowestPriority}).ok());
   EXPECT_EQ(refused(spec_of({}, "other")).strategy, "reject");
 }
 
@@ -415,7 +422,10 @@ TEST_F(Dropping, BP_T22_a_batch_and_its_victims_are_one_wherever_it_is_killed) {
   bool finished = false, undone = false, done = false;
   for (unsigned kill_at = 1; !finished; ++kill_at) {
     QuietSegment each;
-    ASSERT_TRUE(each.admin.set_queue("default", {.max_depth = 5, .strategy = BackpressureStrategy::kDropOldest}).ok());
+    ASSERT_TRUE(
+        each.admin
+            .set_queue("default", {.max_depth = 5, .strategy = BackpressureStrategy::kDropOldest})
+            .ok());
     std::vector<std::string> ids;
     for (int i = 0; i < 5; ++i) ids.push_back(each.put(i % 2));
     internal::Handle* doomed = doomed_handle(each.segment);
@@ -456,11 +466,13 @@ TEST_F(Dropping, BP_T10_a_bound_of_bytes_drops_until_it_fits) {
   JobSpec large = spec_of();
   large.args = args;
   const auto ids = put_all(4);
-  set({.max_size_bytes = s.queue().size_bytes + 300, .strategy = BackpressureStrategy::kDropOldest});
+  set({.max_size_bytes = s.queue().size_bytes + 300,
+       .strategy = BackpressureStrategy::kDropOldest});
   s.put();  // small enough
   EXPECT_EQ(s.queue().dropped_total, 0U);
   const std::uint64_t each = s.queue().size_bytes / 5;
-  const std::uint64_t wanted = s.queue().size_bytes + large.type.size() + args.size() - s.queue().max_size_bytes;
+  const std::uint64_t wanted =
+      s.queue().size_bytes + large.type.size() + args.size() - s.queue().max_size_bytes;
   const std::uint64_t needed = (wanted + each - 1) / each;
   ASSERT_GT(needed, 1U);
   s.put(large);
@@ -488,7 +500,7 @@ TEST_F(Dropping, BP_T10_whoever_waits_for_the_victim_s_end_is_told) {
   EXPECT_EQ(end->state, State::kDiscarded);
 }
 
-// ---- pressure -----------------------------------------------------------------------------------------------------
+// ---- pressure -----------------------------------------------------------------------------------
 
 TEST_F(Pressed, BP_H4_BP_R004_an_enqueue_above_the_threshold_reports_it) {
   set({.max_depth = 10, .warning_threshold = 0.5});

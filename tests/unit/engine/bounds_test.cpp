@@ -22,7 +22,8 @@ TEST(Bounds, BP_001_a_recount_is_not_misled_by_an_enqueue_beside_it) {
   s.put();
   Producer other = Producer::attach(s.segment).value();
   engine::QueueRecord& queue = s.store().queue(0);
-  queue.reserved.fetch_add(queue.reserved.load() / 2, shm::Point::kNone);  // a death between `reserved` and the tally
+  // a death between `reserved` and the tally
+  queue.reserved.fetch_add(queue.reserved.load() / 2, shm::Point::kNone);
   queue.refill.store(1, shm::Point::kNone);
   {
     bool seen = false, done = false;
@@ -44,7 +45,8 @@ TEST(Bounds, BP_001_a_recount_is_not_misled_by_an_enqueue_beside_it) {
   EXPECT_EQ(s.producer.enqueue(spec_of()).code(), Code::kQueueFull);
 }
 
-/// Between the look at what was reserved and the sums, more leave than were there: the rest came after that look.
+/// Between the look at what was reserved and the sums, more leave than were there: the rest came
+/// after that look.
 TEST(Bounds, BP_001_nobody_is_refused_by_sums_that_others_outran) {
   QuietSegment s;
   bound(s, 2);
@@ -259,7 +261,8 @@ TEST(Bounds, BP_T14_whichever_bound_is_reached_first_refuses) {
   EXPECT_EQ(error.unit, "bytes");
   EXPECT_EQ(error.depth, 5 * size);
   EXPECT_EQ(error.bound, 5 * size);
-  EXPECT_EQ(error.message, "Queue 'default' has reached its size bound (" + std::to_string(5 * size) + " bytes)");
+  EXPECT_EQ(error.message,
+            "Queue 'default' has reached its size bound (" + std::to_string(5 * size) + " bytes)");
 }
 
 TEST(Bounds, BP_T15_both_bounds_are_0_unless_set_and_each_is_set_alone) {
@@ -285,7 +288,8 @@ TEST(Bounds, BP_T16_an_unbounded_queue_takes_what_the_segment_holds) {
   EXPECT_EQ(s.queue().depth, 100'000U);
   EXPECT_EQ(s.queue().rejected_total, 0U);
   const Error error = s.producer.enqueue(spec_of()).error();
-  EXPECT_EQ(error.code, Code::kSegmentFull);  // another code than a full queue, which names what to make larger
+  // another code than a full queue, which names what to make larger
+  EXPECT_EQ(error.code, Code::kSegmentFull);
   EXPECT_EQ(error.subject, "slots");
   EXPECT_EQ(error.bound, 100'000U);
   EXPECT_EQ(error.depth, 100'000U);

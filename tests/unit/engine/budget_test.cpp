@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an operation costs: read-modify-writes of shared words, counted by the hook of this thread, and allocations.
-// The table is printed; the budgets are promises of docs/architecture.md. One thread, so that every run counts the same.
+// What an operation costs: read-modify-writes of shared words, counted by the hook of this thread,
+// and allocations. The table is printed; the budgets are promises of docs/architecture.md. One
+// thread, so that every run counts the same.
 
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -79,9 +80,9 @@ class Count {
   Cost cost(const std::string& name) {
     cost_.rmw = static_cast<double>(rmw_) / times_;
     cost_.allocations = static_cast<double>(made_) / times_;
-    std::cout << std::left << std::setw(34) << name << std::right << std::fixed << std::setprecision(2) << std::setw(8)
-              << cost_.rmw << std::setw(7) << cost_.most << std::setw(14) << cost_.allocations << "  " << cost_.worst
-              << '\n';
+    std::cout << std::left << std::setw(34) << name << std::right << std::fixed
+              << std::setprecision(2) << std::setw(8) << cost_.rmw << std::setw(7) << cost_.most
+              << std::setw(14) << cost_.allocations << "  " << cost_.worst << '\n';
     return cost_;
   }
 
@@ -106,8 +107,12 @@ TEST(Budget, of_each_operation_in_its_steady_state) {
   std::vector<Job> jobs(kTimes);
   std::vector<JobIdText> ids(kTimes);
   const JobSpec spec = spec_of(2);
-  auto enqueue = [&](int i) { ids[static_cast<std::size_t>(i)] = s.producer.enqueue(spec).value(); };
-  auto fetch = [&](int i) { ASSERT_TRUE(s.worker.try_fetch(jobs[static_cast<std::size_t>(i)]).ok()); };
+  auto enqueue = [&](int i) {
+    ids[static_cast<std::size_t>(i)] = s.producer.enqueue(spec).value();
+  };
+  auto fetch = [&](int i) {
+    ASSERT_TRUE(s.worker.try_fetch(jobs[static_cast<std::size_t>(i)]).ok());
+  };
   auto ack = [&](int i) { ASSERT_TRUE(s.worker.ack(jobs[static_cast<std::size_t>(i)]).ok()); };
   for (int round = 0; round < 3; ++round) {  // buffers have their size, every hint word its owner
     for (int i = 0; i < kTimes; ++i) enqueue(i);
@@ -147,7 +152,8 @@ TEST(Budget, of_each_operation_in_its_steady_state) {
   EXPECT_EQ(fetched.most, 5U) << fetched.worst;
   // Its slot; the batch of fourteen goes into the ring of the finished: a cell and the tail.
   EXPECT_EQ(acked.most, 3U) << acked.worst;
-  // The first job of a level: its ring is made with a chunk and named, the index opened, then cell, tail and slot.
+  // The first job of a level: its ring is made with a chunk and named, the index opened, then cell,
+  // tail and slot.
   EXPECT_EQ(moved.most, 10U) << moved.worst;
   // Its slot and a counter; the ring of the finished gets a new chunk.
   EXPECT_EQ(cancelled.most, 6U) << cancelled.worst;
@@ -169,19 +175,22 @@ TEST(Budget, of_an_enqueue_while_slots_are_used_again) {
     ASSERT_TRUE(s.worker.ack(s.job).ok());
   });
   EXPECT_LE(cycle.rmw, 7.0);
-  EXPECT_EQ(cycle.most, 11U) << cycle.worst;  // six, and a batch of finished slots that is opened, its chunk given back
+  // six, and a batch of finished slots that is opened, its chunk given back
+  EXPECT_EQ(cycle.most, 11U) << cycle.worst;
   EXPECT_EQ(cycle.allocations, 0.0);
 }
 
-// ---- options ------------------------------------------------------------------------------------------------------
+// ---- options ------------------------------------------------------------------------------------
 
 struct Life {
   Cost enqueue, fetch, ack;
 };
 
-/// A steady job's: one at a time beside two that wait, in slots that are used again. A job of another queue now and then
-/// shifts the batches of finished slots against the chunks of the queue, so that every coincidence of the two comes about.
-Life life_of(const std::string& name, QuietSegment& s, Worker& worker, const std::function<const JobSpec&(int)>& spec) {
+/// A steady job's: one at a time beside two that wait, in slots that are used again. A job of
+/// another queue now and then shifts the batches of finished slots against the chunks of the queue,
+/// so that every coincidence of the two comes about.
+Life life_of(const std::string& name, QuietSegment& s, Worker& worker,
+             const std::function<const JobSpec&(int)>& spec) {
   constexpr int kWarm = 1000, kShifts = 14, kBetween = 196;
   Count enqueue, fetch, ack;
   Worker aside = Worker::attach(s.segment, {.queues = {"aside"}}).value();
@@ -220,7 +229,8 @@ void choose_queue(QuietSegment& s, const std::function<void(QueueSettings&)>& ch
   ASSERT_TRUE(s.admin.set_queue("default", settings).ok());
 }
 
-void choose_pool(QuietSegment& s, WorkerOptions& worker, PoolStrategy strategy, std::uint64_t concurrency = 0) {
+void choose_pool(QuietSegment& s, WorkerOptions& worker, PoolStrategy strategy,
+                 std::uint64_t concurrency = 0) {
   PoolSettings pool;
   pool.queues = {"default", "other"};
   pool.strategy = strategy;
@@ -229,12 +239,14 @@ void choose_pool(QuietSegment& s, WorkerOptions& worker, PoolStrategy strategy, 
   worker.pool = "p";
 }
 
-const JobLimit kTwoAtOnce{"k", {.concurrency = 2}}, kInEachHour{"k", {.rate = 100'000, .rate_period_ms = 3'600'000}};
+const JobLimit kTwoAtOnce{"k", {.concurrency = 2}},
+    kInEachHour{"k", {.rate = 100'000, .rate_period_ms = 3'600'000}};
 constexpr auto kFair = [](QueueSettings& queue) { queue.tenant_fairness = TenantFairness{}; };
 
-// The table of docs/architecture.md. In the worst enqueue a batch of finished slots is opened (2), the chunk that named it
-// left and given back (3), and the queue's ring gets a new chunk (1). In the worst fetch a chunk is left (2). In the
-// worst ack a batch is full, and its ring gets a new chunk for it (4).
+// The table of docs/architecture.md. In the worst enqueue a batch of finished slots is opened (2),
+// the chunk that named it left and given back (3), and the queue's ring gets a new chunk (1). In
+// the worst fetch a chunk is left (2). In the worst ack a batch is full, and its ring gets a new
+// chunk for it (4).
 const Option kOptions[] = {
     {"none", {0, 0, 0}, {9, 4, 5}},
     {"ageing",
@@ -244,17 +256,23 @@ const Option kOptions[] = {
     {"weights of levels",
      {0, 1, 0},  // the turn
      {9, 5, 5},
-     [](auto& s, auto&, auto&) { choose_queue(s, [](auto& q) {
-                                   q.level_weights = {{{"2", 2}, {"*", 1}}};
-                                 }); }},
-    {"shards", {0, 0, 0}, {9, 4, 5}, [](auto& s, auto&, auto&) { choose_queue(s, [](auto& q) { q.shards = 4; }); }},
+     [](auto& s, auto&, auto&) {
+       choose_queue(s, [](auto& q) { q.level_weights = {{{"2", 2}, {"*", 1}}}; });
+     }},
+    {"shards",
+     {0, 0, 0},
+     {9, 4, 5},
+     [](auto& s, auto&, auto&) { choose_queue(s, [](auto& q) { q.shards = 4; }); }},
     {"tenants, a job each",
-     {3, 3, 0},  // a place in the line and the flow's word; its end is announced and sealed, and the second head
+     // a place in the line and the flow's word; its end is announced and sealed, and the second
+     // head
+     {3, 3, 0},
      {12, 10, 4},
      [](auto& s, auto&, auto&) { choose_queue(s, kFair); },
      3},
     {"a tenant with more jobs",
-     {0, 4, 0},  // the flow gets its next place: a cell, the tail, the flow's word, and the second head
+     // the flow gets its next place: a cell, the tail, the flow's word, and the second head
+     {0, 4, 0},
      {9, 9, 5},
      [](auto& s, auto&, auto&) { choose_queue(s, kFair); },
      1},
@@ -262,8 +280,14 @@ const Option kOptions[] = {
      {1, 1, 1},  // the key is held while it is looked up; the permit
      {10, 5, 6},
      [](auto&, auto& job, auto&) { job.limit = &kTwoAtOnce; }},
-    {"a limit: a window", {1, 1, 0}, {10, 5, 5}, [](auto&, auto& job, auto&) { job.limit = &kInEachHour; }},
-    {"events", {0, 0, 0}, {9, 6, 5}, [](auto& s, auto&, auto&) { ASSERT_TRUE(s.admin.set_events(true).ok()); }},
+    {"a limit: a window",
+     {1, 1, 0},
+     {10, 5, 5},
+     [](auto&, auto& job, auto&) { job.limit = &kInEachHour; }},
+    {"events",
+     {0, 0, 0},
+     {9, 6, 5},
+     [](auto& s, auto&, auto&) { ASSERT_TRUE(s.admin.set_events(true).ok()); }},
     {"two queues",
      {0, 0, 0},
      {9, 4, 4},
@@ -327,7 +351,8 @@ TEST(Budget, of_a_steady_job_with_each_option) {
     if (option.choose) option.choose(s, job, options);
     Worker worker = Worker::attach(s.segment, options).value();
     const Life life = life_of(option.name, s, worker, [&](int i) -> const JobSpec& {
-      if (option.tenants != 0) job.tenant = std::array{"x", "y", "z"}[static_cast<std::size_t>(i % option.tenants)];
+      if (option.tenants != 0)
+        job.tenant = std::array{"x", "y", "z"}[static_cast<std::size_t>(i % option.tenants)];
       job.queue = i % option.queues == 0 ? "default" : "other";
       return job;
     });
@@ -343,7 +368,7 @@ TEST(Budget, of_a_steady_job_with_each_option) {
   }
 }
 
-// ---- system calls -------------------------------------------------------------------------------------------------
+// ---- system calls -------------------------------------------------------------------------------
 
 /// From here on any system call of this thread but the one that ends the process kills it.
 bool forbid_system_calls() {
@@ -354,14 +379,16 @@ bool forbid_system_calls() {
       BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
   };
   const sock_fprog program{static_cast<unsigned short>(std::size(filter)), filter};
-  return ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
+  return ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+         ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
 }
 
 constexpr int kForbidden = 77;
 
-/// How a process ends that does the deed many times, and then as often without system calls; kForbidden where the kernel,
-/// or who stands between, lets nobody do without.
-int end_without_system_calls(const SegmentName& where, const std::function<bool(Producer&, Worker&)>& deed) {
+/// How a process ends that does the deed many times, and then as often without system calls;
+/// kForbidden where the kernel, or who stands between, lets nobody do without.
+int end_without_system_calls(const SegmentName& where,
+                             const std::function<bool(Producer&, Worker&)>& deed) {
   const pid_t child = ::fork();
   if (child == 0) {
     Producer producer = Producer::attach(where).value();
@@ -384,13 +411,15 @@ class SystemCalls : public testing::Test {
     GTEST_SKIP() << "NOT RUN: a sanitizer makes calls of its own";
 #endif
     const int status = end_without_system_calls(s.where(), [](Producer&, Worker&) { return true; });
-    if (WIFEXITED(status) && WEXITSTATUS(status) == kForbidden) GTEST_SKIP() << "NOT RUN: no seccomp filters here";
+    if (WIFEXITED(status) && WEXITSTATUS(status) == kForbidden)
+      GTEST_SKIP() << "NOT RUN: no seccomp filters here";
   }
   bool through(Producer& producer, Worker& worker) {
     return producer.enqueue(spec).ok() && worker.try_fetch(job).ok() && worker.ack(job).ok();
   }
   void expect_none() {
-    const int status = end_without_system_calls(s.where(), [this](auto& p, auto& w) { return through(p, w); });
+    const int status =
+        end_without_system_calls(s.where(), [this](auto& p, auto& w) { return through(p, w); });
     EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << "status " << status;
   }
   QuietSegment s{few_slots(128)};
@@ -430,8 +459,9 @@ TEST_F(SystemCalls, none_with_events_and_a_pool_with_a_concurrency) {
 }
 
 TEST_F(SystemCalls, a_fetch_that_sleeps_makes_one) {
-  const int status = end_without_system_calls(
-      s.where(), [this](Producer&, Worker& worker) { return !worker.fetch(job, std::chrono::milliseconds(1)).ok(); });
+  const int status = end_without_system_calls(s.where(), [this](Producer&, Worker& worker) {
+    return !worker.fetch(job, std::chrono::milliseconds(1)).ok();
+  });
   EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGSYS) << "status " << status;
 }
 

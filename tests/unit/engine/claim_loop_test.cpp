@@ -22,7 +22,8 @@ TEST(ClaimLoop, QO_11_a_lost_race_for_a_job_leads_to_the_next_one_and_is_not_run
   {
     // A rival takes the chosen job right before the claim, three times.
     const AtAccess before_the_claim([&](shm::Access access, shm::Point point, const void* word) {
-      if (stealing || access != shm::Access::kWritten || point != shm::Point::kIntentSet || word != &lane.intent)
+      if (stealing || access != shm::Access::kWritten || point != shm::Point::kIntentSet ||
+          word != &lane.intent)
         return;
       if (stolen.size() == 3) return;
       stealing = true;
@@ -42,7 +43,8 @@ TEST(ClaimLoop, QO_15_three_tiers_are_three_priorities_and_nothing_else) {
   const std::uint64_t levels = s.pool_use("levels");
   Ids high, normal, low;
   for (int i = 0; i < 5; ++i)
-    for (auto& [name, ids] : {std::pair<const char*, Ids&>{"low", low}, {"high", high}, {"normal", normal}})
+    for (auto& [name, ids] :
+         {std::pair<const char*, Ids&>{"low", low}, {"high", high}, {"normal", normal}})
       ids.push_back(s.put(s.observer.priority_by_name(name).value()));
   EXPECT_EQ(s.pool_use("levels"), levels + 3);
   Ids expected = high;

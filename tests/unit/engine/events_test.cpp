@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What lanes tell, and what a reader makes of it. No threads; several handles take turns, and a child process dies.
+// What lanes tell, and what a reader makes of it. No threads; several handles take turns, and a
+// child process dies.
 
 #include <gmock/gmock.h>
 #include <sys/wait.h>
@@ -56,7 +57,8 @@ TEST_F(Events, of_a_job_s_life_in_order_over_several_handles) {
     EXPECT_EQ(event.queue, "default");
     EXPECT_EQ(event.priority, 3);
   }
-  EXPECT_THAT(names, ElementsAre("job.enqueued", "job.started", "job.heartbeat", "job.progress", "job.completed"));
+  EXPECT_THAT(names, ElementsAre("job.enqueued", "job.started", "job.heartbeat", "job.progress",
+                                 "job.completed"));
   EXPECT_EQ(ids.size(), events.size());
   EXPECT_NE(events[0].handle, events[1].handle);
   EXPECT_EQ(events[1].attempt, 1U);
@@ -79,8 +81,10 @@ TEST_F(Events, of_one_handle_and_of_one_job_come_in_their_order_within_a_millise
       told[event.handle].push_back(event.sequence);
       if (event.job_id == id) changes.push_back(event.type);
     }
-    EXPECT_THAT(changes, ElementsAre("job.enqueued", "job.started", "job.enqueued", "priority.changed"));
-    for (const auto& [handle, sequences] : told) EXPECT_TRUE(std::ranges::is_sorted(sequences)) << "of " << handle;
+    EXPECT_THAT(changes,
+                ElementsAre("job.enqueued", "job.started", "job.enqueued", "priority.changed"));
+    for (const auto& [handle, sequences] : told)
+      EXPECT_TRUE(std::ranges::is_sorted(sequences)) << "of " << handle;
     ASSERT_EQ(s.take(), id);
     ASSERT_TRUE(s.worker.ack(s.job).ok());
     all(reader);
@@ -152,10 +156,12 @@ TEST_F(Events, of_batches_leases_requeues_dead_letters_and_pauses) {
   ASSERT_TRUE(s.producer.cancel(s.job.id()).ok());
   s.take();
   ASSERT_TRUE(s.worker.nack(s.job, failure(false)).ok());
-  EXPECT_THAT(types(reader), ElementsAre("job.started", "job.cancelled", "job.started", "job.failed", "job.discarded"));
+  EXPECT_THAT(types(reader), ElementsAre("job.started", "job.cancelled", "job.started",
+                                         "job.failed", "job.discarded"));
   ASSERT_TRUE(s.admin.retry_dead(id).ok());
   EXPECT_THAT(types(reader), ElementsAre("job.enqueued"));
-  for (const bool paused : {true, true, false, false}) ASSERT_TRUE(s.admin.set_queue("default", {{}, {}, paused}).ok());
+  for (const bool paused : {true, true, false, false})
+    ASSERT_TRUE(s.admin.set_queue("default", {{}, {}, paused}).ok());
   EXPECT_THAT(types(reader), ElementsAre("queue.paused", "queue.resumed"));
 }
 
@@ -194,7 +200,8 @@ TEST_F(Events, PRI_E1_each_of_many_changes_of_one_job_is_told_once_in_its_order)
   Admin other = Admin::attach(s.segment).value();
   all(reader);
   for (std::int64_t priority = 254; priority >= 0; --priority)
-    ASSERT_TRUE((priority % 2 == 0 ? s.producer : other.producer()).reprioritize(id, priority).ok());
+    ASSERT_TRUE(
+        (priority % 2 == 0 ? s.producer : other.producer()).reprioritize(id, priority).ok());
   std::int64_t before = 255;
   for (const Event& event : all(reader)) {
     EXPECT_EQ(event.previous_priority, before);
@@ -235,7 +242,8 @@ TEST_F(Events, that_were_overwritten_are_counted_to_the_last) {
   EXPECT_EQ(events.size() + reader.lost(), told);
   EXPECT_GT(events.size(), kept / 2);
   EXPECT_GT(reader.lost(), kept);
-  for (std::size_t i = 1; i < events.size(); ++i) ASSERT_EQ(events[i].sequence, events[i - 1].sequence + 1);
+  for (std::size_t i = 1; i < events.size(); ++i)
+    ASSERT_EQ(events[i].sequence, events[i - 1].sequence + 1);
   const std::uint64_t lost = reader.lost();
   s.take();
   EXPECT_THAT(types(reader), ElementsAre("job.started"));
@@ -352,11 +360,11 @@ TEST_F(Events, a_damaged_table_is_read_without_harm) {
     before.try_emplace(page, s.store().event_control(page).load());
     s.store().event_control(page).store(next() >> (next() % 64), shm::Point::kNone);
     engine::EventRecord& record = s.store().event_page(page).event[next() % engine::kEventsPerPage];
-    record.stamp.store(
-        next() % 4 == 0
-            ? next()
-            : engine::EventPageControl(s.store().event_control(page).load()).stamp(static_cast<unsigned>(next() % 16)),
-        shm::Point::kNone);
+    record.stamp.store(next() % 4 == 0
+                           ? next()
+                           : engine::EventPageControl(s.store().event_control(page).load())
+                                 .stamp(static_cast<unsigned>(next() % 16)),
+                       shm::Point::kNone);
     record.sequence.set(next() >> (next() % 64));
     record.kind_rank_time.set(next());
     record.facts.set(next());
@@ -367,7 +375,8 @@ TEST_F(Events, a_damaged_table_is_read_without_harm) {
     (void)all(again);
     (void)all(reader);
   }
-  for (const auto& [page, control] : before) s.store().event_control(page).store(control, shm::Point::kNone);
+  for (const auto& [page, control] : before)
+    s.store().event_control(page).store(control, shm::Point::kNone);
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The promise of a fetch: inside the call there was an instant at which the job was available and no better one was;
-// and when it returns nothing, there was one at which nothing was. And no job is ever handed out twice.
+// The promise of a fetch: inside the call there was an instant at which the job was available and
+// no better one was; and when it returns nothing, there was one at which nothing was. And no job is
+// ever handed out twice.
 
 #include <set>
 #include <thread>
@@ -38,7 +39,8 @@ TEST(FetchPromise, FS_T02_an_assignment_is_one_compare_and_swap_which_the_second
   ASSERT_EQ(s.take(), id);
   Job other;
   EXPECT_EQ(second.try_fetch(other).code(), Code::kEmpty);
-  const engine::Control held(s.store().job(s.store().find_job(*engine::parse_id(id))).control.load());
+  const engine::Control held(
+      s.store().job(s.store().find_job(*engine::parse_id(id))).control.load());
   EXPECT_EQ(held.state(), engine::kSlotActive);
   EXPECT_NE(held.owner(), 0U);
 }
@@ -52,8 +54,8 @@ TEST(FetchPromise, FS_T03_any_subset_of_the_workers_is_enough) {
   EXPECT_EQ(s.drain(), ids);  // the others never looked
 }
 
-/// Pairs of a low job and, after it, an urgent one. Whoever gets the low one of pair i must have seen every urgent one
-/// before i: each of those was available before the low one came.
+/// Pairs of a low job and, after it, an urgent one. Whoever gets the low one of pair i must have
+/// seen every urgent one before i: each of those was available before the low one came.
 TEST(FetchPromise, PRI_004_no_job_is_taken_while_a_better_one_that_came_before_it_waits) {
   QuietSegment s(few_slots(8192));
   constexpr int kPairs = 10'000;
@@ -84,7 +86,8 @@ TEST(FetchPromise, PRI_004_no_job_is_taken_while_a_better_one_that_came_before_i
   EXPECT_EQ(low, kPairs);
 }
 
-/// One job is moved between two levels without a pause: it is always available, so no fetch may miss it.
+/// One job is moved between two levels without a pause: it is always available, so no fetch may
+/// miss it.
 TEST(FetchPromise, a_job_that_is_being_moved_is_never_missed) {
   QuietSegment s;
   const std::string id = s.put(4);
@@ -101,7 +104,8 @@ TEST(FetchPromise, a_job_that_is_being_moved_is_never_missed) {
     }
   });
   int missed = 0;
-  for (int i = 0; i < 20'000 || (!moved_once.get() && i < 100'000'000); ++i) {  // until the mover had its turn
+  // until the mover had its turn
+  for (int i = 0; i < 20'000 || (!moved_once.get() && i < 100'000'000); ++i) {
     if (s.take() != id)
       ++missed;
     else if (!s.worker.requeue(s.job).ok())

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where a job stands that comes back. A holder's death, drain and requeue put it in front of its level, by the time at
-// which it became available first; retry and lease expiry put it at the end.
+// Where a job stands that comes back. A holder's death, drain and requeue put it in front of its
+// level, by the time at which it became available first; retry and lease expiry put it at the end.
 
 #include <sys/wait.h>
 #include <unistd.h>
@@ -22,7 +22,8 @@ void take_and_die(QuietSegment& s, int count, bool lease_owned = false) {
   if (child == 0) {
     auto segment = Segment::attach(s.where());
     if (!segment) ::_exit(2);
-    auto worker = Worker::attach(segment.value(), {.queues = {"default"}, .lease_owned = lease_owned});
+    auto worker =
+        Worker::attach(segment.value(), {.queues = {"default"}, .lease_owned = lease_owned});
     Job job;
     for (int i = 0; i < count; ++i)
       if (!worker || !worker->try_fetch(job)) ::_exit(3);
@@ -48,8 +49,10 @@ TEST(FrontLane, requeued_jobs_come_back_in_their_old_order_before_the_rest_of_th
     s.move_clock(10);
   }
   Job a, b, c;
-  ASSERT_TRUE(s.worker.try_fetch(a).ok() && s.worker.try_fetch(b).ok() && s.worker.try_fetch(c).ok());
-  for (Job* job : {&b, &c, &a}) ASSERT_TRUE(s.worker.requeue(*job).ok());  // whatever the order of giving back
+  ASSERT_TRUE(s.worker.try_fetch(a).ok() && s.worker.try_fetch(b).ok() &&
+              s.worker.try_fetch(c).ok());
+  // whatever the order of giving back
+  for (Job* job : {&b, &c, &a}) ASSERT_TRUE(s.worker.requeue(*job).ok());
   EXPECT_EQ(s.drain(), ids);
 }
 

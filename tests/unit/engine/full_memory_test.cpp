@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The end of a segment's memory: refused only when the last slot or block is taken, and no longer than it is.
+// The end of a segment's memory: refused only when the last slot or block is taken, and no longer
+// than it is.
 
 #include "tests/unit/engine/quiet_segment.hpp"
 
@@ -33,7 +34,8 @@ TEST(FullMemory, every_slot_is_used_before_one_is_refused_and_one_that_ends_make
   for (int round = 0; round < 50; ++round) {
     EXPECT_EQ(s.producer.enqueue(spec_of()).code(), Code::kSegmentFull);
     ASSERT_NE(s.take(), "");
-    EXPECT_EQ(s.producer.enqueue(spec_of()).code(), Code::kSegmentFull) << "an active job keeps its slot";
+    EXPECT_EQ(s.producer.enqueue(spec_of()).code(), Code::kSegmentFull)
+        << "an active job keeps its slot";
     ASSERT_TRUE(s.worker.ack(s.job).ok());
     s.put();
   }
@@ -75,7 +77,8 @@ TEST(FullMemory, PRI_005_a_refused_job_makes_no_queue) {
   EXPECT_EQ(s.observer.queues().size(), 1U);
 }
 
-TEST(FullMemory, every_block_is_used_before_a_body_is_refused_and_one_that_ends_makes_room_at_once) {
+TEST(FullMemory,
+     every_block_is_used_before_a_body_is_refused_and_one_that_ends_makes_room_at_once) {
   SegmentOptions options = few_slots(1024);
   options.max_body_bytes = 4096;
   QuietSegment s(options);
@@ -108,7 +111,8 @@ TEST(FullMemory, a_bounded_queue_gives_its_credit_back_when_the_memory_is_short)
   ASSERT_TRUE(s.admin.set_queue("bounded", {.max_depth = 10}).ok());
   Error refused;
   fill(s, spec_of(), refused);
-  for (int i = 0; i < 20; ++i) EXPECT_EQ(s.producer.enqueue(spec_of({}, "bounded")).code(), Code::kSegmentFull);
+  for (int i = 0; i < 20; ++i)
+    EXPECT_EQ(s.producer.enqueue(spec_of({}, "bounded")).code(), Code::kSegmentFull);
   EXPECT_EQ(s.queue("bounded").depth, 0U);
   for (int i = 0; i < 10; ++i) {
     ASSERT_NE(s.take(), "");

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ids: strictly increasing for each producer, or the client's own; each leads to its job as long as that is kept.
+// Ids: strictly increasing for each producer, or the client's own; each leads to its job as long as
+// that is kept.
 
 #include <functional>
 #include <optional>
@@ -72,16 +73,20 @@ TEST(Ids, a_clients_id_is_kept_and_a_second_one_is_a_duplicate) {
 }
 
 /// Puts a job with this id in, and does `act` when the id is taken, and no job stands yet.
-void in_the_middle_of_bringing(QuietSegment& s, const std::string& id, const std::function<void()>& act) {
+void in_the_middle_of_bringing(QuietSegment& s, const std::string& id,
+                               const std::function<void()>& act) {
   bool done = false;
   const AtAccess between([&](shm::Access access, shm::Point point, const void*) {
-    if (access == shm::Access::kWritten && point == shm::Point::kKeyConfirmed && !std::exchange(done, true)) act();
+    if (access == shm::Access::kWritten && point == shm::Point::kKeyConfirmed &&
+        !std::exchange(done, true))
+      act();
   });
   s.put(with_id(id));
   EXPECT_TRUE(done);
 }
 
-/// Whoever brings it may still be refused, or die of it: until then it is neither free nor a duplicate.
+/// Whoever brings it may still be refused, or die of it: until then it is neither free nor a
+/// duplicate.
 TEST(Ids, an_id_that_somebody_is_just_bringing_is_no_duplicate_yet) {
   QuietSegment s;
   Producer other = Producer::attach(s.segment).value();
@@ -140,7 +145,8 @@ TEST(Ids, a_batch_with_a_duplicate_stores_nothing) {
   EXPECT_EQ(s.drain(), (std::vector<std::string>{one, two}));
 }
 
-/// Among these are some whose places in the index are crowded: with windows of 32 cells one was refused.
+/// Among these are some whose places in the index are crowded: with windows of 32 cells one was
+/// refused.
 TEST(Ids, a_segment_has_room_for_as_many_brought_ids_as_it_has_slots) {
   constexpr unsigned kFirst = 172'032, kSlots = 4096;
   QuietSegment s(few_slots(kSlots));
@@ -173,7 +179,8 @@ TEST(Ids, an_id_is_free_again_once_its_job_is_gone) {
   const std::string id = brought(7);
   s.put(with_id(id));
   ASSERT_TRUE(s.producer.cancel(id).ok());
-  for (int i = 0; i < 300; ++i) ASSERT_TRUE(s.producer.cancel(s.put(1)).ok());  // slots are used again
+  // slots are used again
+  for (int i = 0; i < 300; ++i) ASSERT_TRUE(s.producer.cancel(s.put(1)).ok());
   EXPECT_EQ(s.observer.get(id).code(), Code::kNotFound);
   EXPECT_EQ(s.put(with_id(id)), id);
 }
@@ -191,10 +198,12 @@ TEST(Ids, an_entry_of_a_dead_inserter_goes_with_the_job_of_its_slot) {
   const std::string id = s.put(with_id(brought(7)));
   ASSERT_EQ(entries().size(), 1U);
   const std::uint32_t first = entries().front();
-  const std::uint64_t tentative = shm::Field<0, 62>::get(segment.key_cell(first).load()) | 1ULL << 62;
+  const std::uint64_t tentative =
+      shm::Field<0, 62>::get(segment.key_cell(first).load()) | 1ULL << 62;
   segment.key_cell(first + 1).store(tentative, shm::Point::kNone);
   ASSERT_TRUE(s.producer.cancel(id).ok());
-  for (int i = 0; i < 300; ++i) ASSERT_TRUE(s.producer.cancel(s.put(1)).ok());  // slots are used again
+  // slots are used again
+  for (int i = 0; i < 300; ++i) ASSERT_TRUE(s.producer.cancel(s.put(1)).ok());
   EXPECT_TRUE(entries().empty());
 }
 
@@ -206,7 +215,8 @@ TEST(Ids, of_one_maker_have_their_low_bits_in_common_and_still_find_room) {
     ASSERT_TRUE(stored.ok()) << i << ": " << stored.error().message;
   }
   for (std::uint32_t seq = 0; seq < 100; ++seq) {  // all but the number in the millisecond alike
-    const std::string id = engine::to_string(engine::make_id(1'700'000'000'000, seq, 0, 0, 0x12'3456'789A'BCDE));
+    const std::string id =
+        engine::to_string(engine::make_id(1'700'000'000'000, seq, 0, 0, 0x12'3456'789A'BCDE));
     const auto stored = s.producer.enqueue(with_id(id));
     ASSERT_TRUE(stored.ok()) << seq << ": " << stored.error().message;
   }
@@ -214,8 +224,9 @@ TEST(Ids, of_one_maker_have_their_low_bits_in_common_and_still_find_room) {
 
 TEST(Ids, what_is_no_lower_case_uuid_7_is_refused) {
   QuietSegment s;
-  for (const char* id : {"x", "01961234-5678-4abc-8def-0123456789ab", "01961234-5678-7ABC-8DEF-0123456789AB",
-                         "019612345678-7abc-8def-0123456789ab-", "01961234-5678-7abc-8def-0123456789abc"})
+  for (const char* id :
+       {"x", "01961234-5678-4abc-8def-0123456789ab", "01961234-5678-7ABC-8DEF-0123456789AB",
+        "019612345678-7abc-8def-0123456789ab-", "01961234-5678-7abc-8def-0123456789abc"})
     EXPECT_EQ(s.producer.enqueue(with_id(id)).code(), Code::kInvalid) << id;
   EXPECT_TRUE(s.observer.list({}).empty());
 }

@@ -18,7 +18,8 @@ class LimitSweep : public Test {
   static JobLimit limit(const std::string& key, const std::string& members = R"("concurrency":1)") {
     return parse_limit(R"({"key":")" + key + "\"," + members + "}").value();
   }
-  Result<JobIdText> offer(const JobLimit& limit, std::string_view tenant = {}, std::string_view queue = "default") {
+  Result<JobIdText> offer(const JobLimit& limit, std::string_view tenant = {},
+                          std::string_view queue = "default") {
     JobSpec spec = spec_of(2, queue);
     spec.limit = &limit;
     spec.tenant = tenant;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Limits on concurrency: on jobs, queues, types and tenants. Windows and throttles are rates_test's.
+// Limits on concurrency: on jobs, queues, types and tenants. Windows and throttles are
+// rates_test's.
 
 #include "engine/limits.hpp"
 
@@ -45,7 +46,8 @@ class Limits : public Test {
   LimitInfo limit(std::string_view key) { return s.observer.limit(key).value(); }
   /// Permits of the type's limit whose jobs nobody holds.
   std::uint32_t worthless() {
-    const engine::PermitSet& set = s.store().limit_key(engine::find_limit(s.store(), "type:unit.test")).permits;
+    const engine::PermitSet& set =
+        s.store().limit_key(engine::find_limit(s.store(), "type:unit.test")).permits;
     const engine::Permits permits(s.store());
     std::uint32_t count = 0;
     for (std::uint32_t i = 0; i < set.high.load(); ++i) {
@@ -57,7 +59,8 @@ class Limits : public Test {
   std::vector<Worker> workers;
 };
 
-TEST_F(Limits, PRI_G4_a_job_with_a_limit_goes_first_and_is_passed_by_lower_ones_once_the_limit_is_reached) {
+TEST_F(Limits,
+       PRI_G4_a_job_with_a_limit_goes_first_and_is_passed_by_lower_ones_once_the_limit_is_reached) {
   std::vector<std::string> limited;
   for (int i = 0; i < 6; ++i) limited.push_back(put("payment-api", 5, 1));
   const std::string plain = s.put(2);
@@ -85,7 +88,8 @@ TEST_F(Limits, PRI_T23_PRI_004_a_held_back_job_stays_available_counts_as_depth_a
 TEST_F(Limits, PRI_T21_QO_20_those_held_back_are_let_go_by_priority_and_then_in_their_order) {
   put("k", 1, 0);
   hold();
-  const std::string c = put("k", 1, 3), a = put("k", 1, 1), b1 = put("k", 1, 2), b2 = put("k", 1, 2);
+  const std::string c = put("k", 1, 3), a = put("k", 1, 1), b1 = put("k", 1, 2),
+                    b2 = put("k", 1, 2);
   EXPECT_EQ(hold(), "");
   const std::string d = put("k", 1, 3);  // born into the lot
   std::size_t at_work = 0;
@@ -187,8 +191,8 @@ TEST_F(Limits, a_job_that_ends_while_its_type_gets_a_limit_leaves_no_permit) {
   EXPECT_EQ(worthless(), 0U);
 }
 
-/// The permit that the setter took for it is worth nothing once the job is in the lot. It goes with the next hold, or with a
-/// repair.
+/// The permit that the setter took for it is worth nothing once the job is in the lot. It goes with
+/// the next hold, or with a repair.
 TEST_F(Limits, a_job_that_is_being_held_back_while_its_type_gets_a_limit_anew_keeps_nobody_out) {
   ASSERT_TRUE(s.admin.set_limit("type:unit.test", at_once(1)).ok());
   s.put(), s.put();
@@ -284,7 +288,8 @@ TEST_F(Limits, several_limits_on_one_job_are_taken_all_or_none) {
   other.tenant = "t";
   const std::string third = s.put(other), fourth = s.put(other);
   EXPECT_EQ(hold(), first);
-  EXPECT_EQ(hold(), third);  // second waits for `own`, and holds nothing of the other limits meanwhile
+  // second waits for `own`, and holds nothing of the other limits meanwhile
+  EXPECT_EQ(hold(), third);
   EXPECT_EQ(limit("type:unit.test").active, 2U);
   EXPECT_EQ(limit("tenant:t").active, 2U);
   EXPECT_EQ(hold(), "");  // the type's two are at work

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Actor::mend beside others: a broker that comes back mends when it sees nobody, and somebody may attach meanwhile.
+// Actor::mend beside others: a broker that comes back mends when it sees nobody, and somebody may
+// attach meanwhile.
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -47,7 +48,8 @@ TEST(Mending, takes_no_chunk_from_a_ring_that_is_made_meanwhile) {
   }
 }
 
-/// A block of nobody, freed by another and taken for a new text between the look at it and the end of the sweep.
+/// A block of nobody, freed by another and taken for a new text between the look at it and the end
+/// of the sweep.
 TEST(Mending, frees_no_block_that_is_another_ones_meanwhile) {
   QuietSegment s;
   shm::Segment& segment = s.segment.attachment()->segment();

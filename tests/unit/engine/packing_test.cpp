@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Dead hints behind live ones are given back while somebody supervises, long before chunks are short.
+// Dead hints behind live ones are given back while somebody supervises, long before chunks are
+// short.
 #include "engine/packing.hpp"
 
 #include <algorithm>
@@ -91,21 +92,25 @@ TEST(Packing, a_look_that_leaves_more_behind_than_it_may_ends) {
   EXPECT_EQ(stretch.most, 0U);
 }
 
-/// The last chunk of a ring stays in it, also when nothing in it is alive. Who needs one has that of the longest finished.
+/// The last chunk of a ring stays in it, also when nothing in it is alive. Who needs one has that
+/// of the longest finished.
 TEST(Packing, dead_hints_in_a_last_chunk_yield_none_and_a_batch_does) {
   QuietSegment s;
   put_and_cancel(s, static_cast<int>(shm::kCellsPerChunk));
   shm::Rings& rings = s.actor().rings();
   std::vector<std::uint32_t> rings_of_hints;
-  engine::each_ring_of_hints(s.store(), [&](std::uint32_t ring, shm::StillLive) { rings_of_hints.push_back(ring); });
-  for (const std::uint32_t ring : rings_of_hints) EXPECT_EQ(rings.splice(ring, engine::Store::any_lives), 0U);
+  engine::each_ring_of_hints(
+      s.store(), [&](std::uint32_t ring, shm::StillLive) { rings_of_hints.push_back(ring); });
+  for (const std::uint32_t ring : rings_of_hints)
+    EXPECT_EQ(rings.splice(ring, engine::Store::any_lives), 0U);
   while (rings.take_chunk() != shm::kNoIndex) {}
   s.put(5);  // of another level: it needs a ring and a chunk
   EXPECT_LT(s.observer.list({}).size(), shm::kCellsPerChunk) << "whose chunk was it?";
 }
 
-/// Does `act`, in which consumers take all that there is, right after a link was changed: the splice cannot know which way
-/// they went. Then `later` before the access number `at` after it. Returns how many there were.
+/// Does `act`, in which consumers take all that there is, right after a link was changed: the
+/// splice cannot know which way they went. Then `later` before the access number `at` after it.
+/// Returns how many there were.
 std::uint64_t overtake(
     QuietSegment& s, const std::function<void()>& act, std::uint64_t at = 0,
     const std::function<void()>& later = [] {}) {

@@ -190,8 +190,9 @@ TEST_F(PermitsTest, a_sweep_frees_what_the_dead_held_and_nothing_else) {
   EXPECT_EQ(permits.count(set), 1U);
 }
 
-// Each thread takes and gives for a job of its own, and counts who is inside; another moves the limit up and down. The
-// count is compared with the highest limit that was in force, so nothing depends on time.
+// Each thread takes and gives for a job of its own, and counts who is inside; another moves the
+// limit up and down. The count is compared with the highest limit that was in force, so nothing
+// depends on time.
 TEST_F(PermitsTest, no_schedule_of_threads_lets_in_more_than_the_limit) {
   limit(3);
   std::vector<Permit> holders;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pools of workers: which queue a fetch goes to. Every fetch here comes from a worker of its own, so what decides is in the
-// segment.
+// Pools of workers: which queue a fetch goes to. Every fetch here comes from a worker of its own,
+// so what decides is in the segment.
 
 #include <poll.h>
 
@@ -86,7 +86,8 @@ TEST(Pools, FS_R001_FS_T04_FS_T06_the_pool_decides_whatever_the_worker_asks_for)
   options.queues = {"c", "a"};
   options.strategy = QueueStrategy::kWeighted;
   EXPECT_EQ(next(s, options), "b");
-  ASSERT_FALSE(s.admin.set_pool("p", pool_of({"c", "b"}, PoolStrategy::kStrict)).value());  // no longer new
+  // no longer new
+  ASSERT_FALSE(s.admin.set_pool("p", pool_of({"c", "b"}, PoolStrategy::kStrict)).value());
   EXPECT_EQ(next(s, options), "c");  // on the existing backlog, at once
   ASSERT_TRUE(s.admin.set_pool("p", pool_of(kAbc)).ok());
   EXPECT_EQ(next(s, 3), (Names{"a", "b", "c"}));
@@ -109,8 +110,10 @@ TEST(Pools, FS_R002_FS_T11_weights_hold_over_all_workers_with_a_bounded_gap) {
   ASSERT_TRUE(s.admin.set_pool("p", settings).ok());
   fill(s, kAbc, 40);
   const Names got = next(s, 60);
-  for (std::size_t begin = 0; begin + 6 <= got.size(); ++begin)  // each window of six, not only each cycle
-    EXPECT_EQ(shares(Names(got.begin() + static_cast<long>(begin), got.begin() + static_cast<long>(begin) + 6)),
+  // each window of six, not only each cycle
+  for (std::size_t begin = 0; begin + 6 <= got.size(); ++begin)
+    EXPECT_EQ(shares(Names(got.begin() + static_cast<long>(begin),
+                           got.begin() + static_cast<long>(begin) + 6)),
               (std::map<std::string, int>{{"a", 3}, {"b", 2}, {"c", 1}}));
   settings.weights = {{"a", 1}};
   settings.queues = {"a", "c"};
@@ -224,7 +227,8 @@ TEST(Pools, FS_T07_FS_R006_an_isolated_queue_is_for_its_pool_alone) {
   EXPECT_EQ(next(s, {.queues = {"gpu"}}), "");  // without a pool
   for (int i = 0; i < 20; ++i) EXPECT_EQ(next(s, member_of("others")), "");
   EXPECT_EQ(next(s), "gpu");
-  EXPECT_EQ(s.admin.set_pool("third", settings).error().code, Code::kInvalid);  // whose would it be?
+  // whose would it be?
+  EXPECT_EQ(s.admin.set_pool("third", settings).error().code, Code::kInvalid);
   settings.isolated = false;
   ASSERT_TRUE(s.admin.set_pool("p", settings).ok());
   EXPECT_EQ(next(s, member_of("others")), "gpu");
@@ -274,9 +278,11 @@ TEST(Pools, FS_R003_FS_T13_FS_T15_FS_G3_every_queue_has_its_least_share_of_each_
     for (const std::size_t window : {10U, 25U, 60U})
       for (std::size_t begin = 0; begin + window <= got.size(); ++begin) {
         std::map<std::string, int> in =
-            shares(Names(got.begin() + static_cast<long>(begin), got.begin() + static_cast<long>(begin + window)));
+            shares(Names(got.begin() + static_cast<long>(begin),
+                         got.begin() + static_cast<long>(begin + window)));
         for (const std::string& queue : settings.queues)
-          ASSERT_GE(in[queue], static_cast<int>(window / 10)) << queue << " from " << begin << " of " << window;
+          ASSERT_GE(in[queue], static_cast<int>(window / 10))
+              << queue << " from " << begin << " of " << window;
       }
     EXPECT_GT(shares(got)["critical"], 90);
     s.drain();
@@ -324,7 +330,8 @@ TEST(Pools, FS_T20_a_queue_that_was_quiet_is_found_again) {
   ASSERT_TRUE(s.admin.set_pool("p", pool_of(kAbc)).ok());
   Worker worker = Worker::attach(s.segment, member_of()).value();
   for (int round = 0; round < 3; ++round) {
-    for (int i = 0; i < 40; ++i) EXPECT_EQ(worker.try_fetch(s.job).code(), Code::kEmpty);  // they become quiet
+    // they become quiet
+    for (int i = 0; i < 40; ++i) EXPECT_EQ(worker.try_fetch(s.job).code(), Code::kEmpty);
     fill(s, {"b"}, 1);
     EXPECT_TRUE(worker.try_fetch(s.job).ok());
     ASSERT_TRUE(worker.requeue(s.job).ok());
@@ -365,8 +372,11 @@ TEST(Pools, FS_T21_what_a_pool_refuses) {
   settings.weights = {{"a", 1000}, {"b", 1}};
   settings.strategy = PoolStrategy::kWeighted;
   EXPECT_EQ(subject(settings), "weights");
-  EXPECT_EQ(subject(preventing(PoolStrategy::kStrict, 0.34)), "starvation_prevention.min_dispatch_ratio");  // FS_T14
-  EXPECT_EQ(subject(preventing(PoolStrategy::kStrict, 1.5)), "starvation_prevention.min_dispatch_ratio");
+  // FS_T14
+  EXPECT_EQ(subject(preventing(PoolStrategy::kStrict, 0.34)),
+            "starvation_prevention.min_dispatch_ratio");
+  EXPECT_EQ(subject(preventing(PoolStrategy::kStrict, 1.5)),
+            "starvation_prevention.min_dispatch_ratio");
   EXPECT_EQ(s.admin.set_pool("No Name", pool_of({"a"})).error().subject, "name");
 }
 
@@ -378,11 +388,12 @@ TEST(Pools, FS_T21_FS_G2_FS_G3_what_a_pool_is_told_is_what_it_shows) {
       {"enabled":true,"rotation_interval":"PT45S","min_dispatch_ratio":0.1}}})");
   ASSERT_TRUE(read.ok()) << read.error().message;
   ASSERT_TRUE(s.admin.set_pool("gpu", read.value()).value());
-  EXPECT_EQ(print_pool(s.observer.pool("gpu").value()),
-            R"({"name":"gpu","queues":["images","video"],"concurrency":4,"strategy":"weighted","weights":{"images":2,)"
-            R"("video":1},"isolated":true,"starvation_prevention":{"enabled":true,"rotation_interval":"PT45S",)"
-            R"("min_dispatch_ratio":0.1},"active_workers":0,"active_jobs":0,"waiting_jobs":0,"utilization":0,)"
-            R"("dispatched":{}})");
+  EXPECT_EQ(
+      print_pool(s.observer.pool("gpu").value()),
+      R"({"name":"gpu","queues":["images","video"],"concurrency":4,"strategy":"weighted","weights":{"images":2,)"
+      R"("video":1},"isolated":true,"starvation_prevention":{"enabled":true,"rotation_interval":"PT45S",)"
+      R"("min_dispatch_ratio":0.1},"active_workers":0,"active_jobs":0,"waiting_jobs":0,"utilization":0,)"
+      R"("dispatched":{}})");
   const auto plain = parse_pool_settings(R"({"queues":{"a":{"weight":3},"b":1}})");
   EXPECT_EQ(plain->queues, (Names{"a", "b"}));
   EXPECT_EQ(plain->strategy, PoolStrategy::kRoundRobin);
@@ -402,13 +413,15 @@ TEST(Pools, FS_T10_FS_T14_a_pool_of_128_queues_goes_around_them_all) {
   fill(s, queues, 2);
   EXPECT_EQ(next(s, 128), queues);
   settings.starvation_prevention.enabled = true;
-  EXPECT_EQ(s.admin.set_pool("p", settings).error().subject, "starvation_prevention.min_dispatch_ratio");
+  EXPECT_EQ(s.admin.set_pool("p", settings).error().subject,
+            "starvation_prevention.min_dispatch_ratio");
   settings.queues.emplace_back("one-more");
   settings.starvation_prevention = {};
   EXPECT_EQ(s.admin.set_pool("p", settings).error().subject, "queues");
 }
 
-/// A worker that fetches once and goes finds queues busy that are empty. One of them is overdue for ever.
+/// A worker that fetches once and goes finds queues busy that are empty. One of them is overdue for
+/// ever.
 TEST(Pools, FS_T15_who_is_overdue_and_empty_takes_nobody_s_share) {
   engine::PoolPolicy policy;
   policy.strategy = engine::PoolStrategy::kStrict;
@@ -515,11 +528,14 @@ TEST(Pools, FS_T12_what_was_imported_is_backlog) {
   ASSERT_TRUE(s.admin.set_pool("p", pool_of({"a", "b"}, PoolStrategy::kLeastLoaded)).ok());
   Import import = Import::attach(s.segment).value();
   ASSERT_TRUE(import.take(R"({"ojs_shm_export":1,"convention":"ojs"})").ok());
-  for (const char* id : {"01961234-5678-7abc-8def-0123456789a1", "01961234-5678-7abc-8def-0123456789a2"})
-    ASSERT_TRUE(import
-                    .take(R"({"job":{"id":")" + std::string(id) +
-                          R"(","type":"t","state":"active","queue":"b","priority":1,"attempt":1,"args":[]}})")
-                    .ok());
+  for (const char* id :
+       {"01961234-5678-7abc-8def-0123456789a1", "01961234-5678-7abc-8def-0123456789a2"})
+    ASSERT_TRUE(
+        import
+            .take(
+                R"({"job":{"id":")" + std::string(id) +
+                R"(","type":"t","state":"active","queue":"b","priority":1,"attempt":1,"args":[]}})")
+            .ok());
   fill(s, {"a"}, 1);
   EXPECT_EQ(next(s), "b");
 }
@@ -532,7 +548,8 @@ TEST(Pools, FS_T04_a_queue_that_is_empty_is_left_alone_after_one_look) {
     return engine::BusyWord::of(s.store().busy_word(q).load(), q) == engine::BusyWord::kQuiet;
   };
   fill(s, kAbc, 1);
-  EXPECT_EQ(shares(next(s, 4)), (std::map<std::string, int>{{"a", 1}, {"b", 1}, {"c", 1}, {"", 1}}));
+  EXPECT_EQ(shares(next(s, 4)),
+            (std::map<std::string, int>{{"a", 1}, {"b", 1}, {"c", 1}, {"", 1}}));
   for (const std::string& queue : kAbc) EXPECT_TRUE(is_quiet(queue)) << queue;
   fill(s, {"b"}, 1);
   EXPECT_FALSE(is_quiet("b"));
@@ -547,52 +564,6 @@ TEST(Pools, all_pools_may_be_taken_and_given_back) {
   ASSERT_TRUE(s.admin.remove_pool("p7").ok());
   EXPECT_TRUE(s.admin.set_pool("one-more", pool_of({"a"})).value());
   EXPECT_EQ(s.observer.pools().size(), engine::kPools);
-}
-
-/// Thousands of random pools and arrivals against the policy alone: nobody that has jobs starves, whoever comes and goes.
-TEST(PoolPolicy, FS_T11_FS_T15_bounds_hold_over_random_traces) {
-  Seeded random;
-  const auto pick = [&](std::int64_t from, std::int64_t to) {
-    return static_cast<std::uint64_t>(random.between(from, to));
-  };
-  for (int trace = 0; trace < 3000; ++trace) {
-    engine::PoolPolicy policy;
-    policy.strategy = static_cast<engine::PoolStrategy>(pick(0, 3));
-    policy.queues = static_cast<unsigned>(pick(1, 8));
-    std::vector<std::uint32_t> weights;
-    for (unsigned i = 0; i < policy.queues; ++i)
-      weights.push_back(policy.strategy == engine::PoolStrategy::kWeighted ? static_cast<std::uint32_t>(pick(1, 6))
-                                                                           : 1);
-    for (const std::uint16_t place : engine::smooth_schedule(weights))
-      policy.cycle.push_back(static_cast<std::uint8_t>(place));
-    policy.prevents = pick(0, 1) == 1;
-    policy.round = static_cast<std::uint32_t>(pick(policy.queues, 40));
-    std::vector<std::uint64_t> waiting(policy.queues, 0), passed(policy.queues, 0);
-    engine::PoolTurn turn(0, 0, 0);
-    for (int step = 0; step < 300; ++step) {
-      for (std::uint64_t& jobs : waiting) jobs += pick(0, 7) == 0 ? pick(0, 5) : 0;
-      const auto choice = policy.choose(
-          turn, [&](unsigned place) { return waiting[place] > 0; }, [](unsigned) { return 0ULL; },
-          [&](unsigned place) { return waiting[place]; });
-      const bool any = std::any_of(waiting.begin(), waiting.end(), [](std::uint64_t jobs) { return jobs > 0; });
-      ASSERT_EQ(choice.place != engine::PoolPolicy::kNobody, any) << "work conserving, trace " << trace;
-      if (!any) continue;
-      ASSERT_GT(waiting[choice.place], 0U) << "trace " << trace;
-      turn = engine::PoolTurn(0, choice.done, choice.next);
-      for (unsigned i = 0; i < policy.queues; ++i) passed[i] = waiting[i] > 0 && i != choice.place ? passed[i] + 1 : 0;
-      --waiting[choice.place];
-      for (unsigned i = 0; i < policy.queues; ++i) {
-        if (policy.prevents) {
-          ASSERT_LT(passed[i], policy.round) << "trace " << trace;
-        }
-        if (policy.prevents || policy.cycle.empty() || policy.strategy == engine::PoolStrategy::kStrict ||
-            policy.strategy == engine::PoolStrategy::kLeastLoaded)
-          continue;
-        const auto turns = std::count(policy.cycle.begin(), policy.cycle.end(), i);
-        ASSERT_LE(passed[i], policy.cycle.size() - static_cast<std::size_t>(turns)) << "trace " << trace;
-      }
-    }
-  }
 }
 
 }  // namespace

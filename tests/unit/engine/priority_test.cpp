@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a priority is, through the public API: accepted, defaulted, refused, kept, and what it orders.
+// What a priority is, through the public API: accepted, defaulted, refused, kept, and what it
+// orders.
 
 #include <algorithm>
 
@@ -27,9 +28,13 @@ TEST(Priority, PRI_001_SUM_01_each_integer_from_0_to_255_is_kept_as_given) {
 
 TEST(Priority, PRI_001_only_whole_numbers_are_priorities_in_an_envelope) {
   for (const char* wrong : {"1.5", "\"1\"", "true", "\"null\"", "[1]", "{}", "1e400"})
-    EXPECT_FALSE(parse_envelope(R"({"type":"a","args":[],"priority":)" + std::string(wrong) + "}", 0).ok()) << wrong;
+    EXPECT_FALSE(
+        parse_envelope(R"({"type":"a","args":[],"priority":)" + std::string(wrong) + "}", 0).ok())
+        << wrong;
   for (const char* right : {"0", "1", "255"})
-    EXPECT_TRUE(parse_envelope(R"({"type":"a","args":[],"priority":)" + std::string(right) + "}", 0).ok()) << right;
+    EXPECT_TRUE(
+        parse_envelope(R"({"type":"a","args":[],"priority":)" + std::string(right) + "}", 0).ok())
+        << right;
 }
 
 TEST(Priority, PRI_002_PRI_T08_SUM_01_a_job_without_priority_has_2) {
@@ -56,13 +61,16 @@ TEST(Priority, PRI_003_PRI_T09_jobs_leave_by_priority_and_then_in_the_order_they
     const std::int64_t priority = random.between(0, highest);
     expected.emplace_back(priority, s.put(priority));
   }
-  std::stable_sort(expected.begin(), expected.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::stable_sort(expected.begin(), expected.end(),
+                   [](const auto& a, const auto& b) { return a.first < b.first; });
   const Ids got = s.drain();
   ASSERT_EQ(got.size(), expected.size());
-  for (std::size_t i = 0; i < got.size(); ++i) ASSERT_EQ(got[i], expected[i].second) << "at place " << i;
+  for (std::size_t i = 0; i < got.size(); ++i)
+    ASSERT_EQ(got[i], expected[i].second) << "at place " << i;
 }
 
-/// The same against a model while jobs keep coming, are worked off, given back, cancelled and re-prioritised.
+/// The same against a model while jobs keep coming, are worked off, given back, cancelled and
+/// re-prioritised.
 TEST(Priority, PRI_003_a_random_history_leaves_in_the_order_of_a_sorted_list) {
   Seeded random;
   QuietSegment s(few_slots(1024));
@@ -78,7 +86,8 @@ TEST(Priority, PRI_003_a_random_history_leaves_in_the_order_of_a_sorted_list) {
   std::uint64_t order = 0;
   for (int step = 0; step < 6000; ++step) {
     const std::int64_t dice = random.between(0, 9);
-    const std::int64_t priority = random.between(0, 9) == 0 ? random.between(0, 255) : random.between(0, 4);
+    const std::int64_t priority =
+        random.between(0, 9) == 0 ? random.between(0, 255) : random.between(0, 4);
     if (dice < 4 && model.size() < 400) {
       const std::string id = s.put(priority);
       model.push_back({priority, ++order, id});
@@ -90,7 +99,8 @@ TEST(Priority, PRI_003_a_random_history_leaves_in_the_order_of_a_sorted_list) {
       ASSERT_TRUE(s.worker.ack(s.job).ok());
       model.erase(best);
     } else if (!model.empty()) {
-      auto& one = model[static_cast<std::size_t>(random.between(0, static_cast<std::int64_t>(model.size()) - 1))];
+      auto& one = model[static_cast<std::size_t>(
+          random.between(0, static_cast<std::int64_t>(model.size()) - 1))];
       if (dice == 8) {
         ASSERT_TRUE(s.producer.cancel(one.id).ok());
         model.erase(model.begin() + (&one - model.data()));
@@ -98,7 +108,8 @@ TEST(Priority, PRI_003_a_random_history_leaves_in_the_order_of_a_sorted_list) {
         const auto previous = s.producer.reprioritize(one.id, priority);
         ASSERT_TRUE(previous.ok());
         ASSERT_EQ(previous.value(), one.priority);
-        if (one.priority != priority) one.priority = priority, one.order = ++order;  // joins the end of its new level
+        // joins the end of its new level
+        if (one.priority != priority) one.priority = priority, one.order = ++order;
       }
     }
   }
@@ -185,7 +196,10 @@ TEST(Priority, PRI_T02_an_urgent_job_leaves_an_active_one_alone) {
   EXPECT_EQ(after.fence, before.fence);
   EXPECT_EQ(after.started_at_ms, before.started_at_ms);
   EXPECT_EQ(after.priority, 9);
-  EXPECT_EQ(engine::Deadline(s.store().job(s.store().find_job(*engine::parse_id(low))).deadline.load()).ms(), deadline);
+  EXPECT_EQ(
+      engine::Deadline(s.store().job(s.store().find_job(*engine::parse_id(low))).deadline.load())
+          .ms(),
+      deadline);
   EXPECT_EQ(s.take(), urgent);
   ASSERT_TRUE(s.worker.ack(held, "\"done\"").ok());
   EXPECT_EQ(s.get(low).result, "\"done\"");
@@ -216,7 +230,8 @@ TEST(Priority, PRI_T03_a_requeued_job_keeps_its_place_and_an_expired_lease_loses
 
 TEST(Priority, PRI_T04_every_worker_sees_the_same_order) {
   QuietSegment s;
-  Worker second = Worker::attach(s.segment, {}).value(), third = Worker::attach(s.segment, {}).value();
+  Worker second = Worker::attach(s.segment, {}).value(),
+         third = Worker::attach(s.segment, {}).value();
   Worker* workers[] = {&s.worker, &second, &third};
   Ids put(60);
   for (int i = 59; i >= 0; --i) put[static_cast<std::size_t>(i)] = s.put(i);
@@ -231,7 +246,8 @@ TEST(Priority, PRI_T04_every_worker_sees_the_same_order) {
 TEST(Priority, PRI_T05_every_queue_has_256_levels_and_gets_on_with_them) {
   QuietSegment s(few_slots(4096));
   std::vector<std::string> queues{"default"};
-  while (queues.size() < 8) queues.push_back("queue." + std::to_string(queues.size()));  // as many as the segment has
+  // as many as the segment has
+  while (queues.size() < 8) queues.push_back("queue." + std::to_string(queues.size()));
   for (unsigned round = 0; round < 2; ++round) {
     for (const std::string& queue : queues)
       for (unsigned level = 0; level < 256; ++level) ASSERT_NE(s.put(level, queue), "");
@@ -262,13 +278,14 @@ TEST(Priority, PRI_T11_priority_is_a_member_of_the_envelope_itself) {
   EXPECT_EQ(s.get(id).priority, 1);
 }
 
-TEST(Priority, PRI_T14_PRI_T15_SUM_02_above_the_maximum_is_refused_and_the_error_names_the_maximum) {
+TEST(Priority,
+     PRI_T14_PRI_T15_SUM_02_above_the_maximum_is_refused_and_the_error_names_the_maximum) {
   QuietSegment s;
   const std::string id = s.put(1);
   for (const std::int64_t priority : {std::int64_t{256}, std::int64_t{100'000}, INT64_MAX}) {
-    for (const Error& error :
-         {s.producer.enqueue(spec_of(priority)).error(), s.producer.reprioritize(id, priority).error(),
-          s.admin.set_default_priority("a", priority).error()}) {
+    for (const Error& error : {s.producer.enqueue(spec_of(priority)).error(),
+                               s.producer.reprioritize(id, priority).error(),
+                               s.admin.set_default_priority("a", priority).error()}) {
       EXPECT_EQ(error.code, Code::kInvalid);
       EXPECT_NE(error.message.find("maximum is 255"), std::string::npos) << error.message;
       EXPECT_EQ(error.bound, 255U);
@@ -281,7 +298,8 @@ TEST(Priority, PRI_T14_PRI_T15_SUM_02_above_the_maximum_is_refused_and_the_error
 TEST(Priority, PRI_S8_a_strategy_in_an_envelope_changes_nothing) {
   QuietSegment s;
   const std::string second = s.put(1);
-  const auto strange = parse_envelope(R"({"type":"a","args":[],"priority":2,"strategy":"weighted"})", 0);
+  const auto strange =
+      parse_envelope(R"({"type":"a","args":[],"priority":2,"strategy":"weighted"})", 0);
   ASSERT_TRUE(strange.ok());
   const std::string third = s.put(strange->spec()), first = s.put(0);
   EXPECT_EQ(s.drain(), (Ids{first, second, third}));

@@ -36,7 +36,8 @@ std::string next(Worker& worker, std::string* id = nullptr) {
   return queue;
 }
 
-TEST(QueueStrategy, PRI_R002_PRI_S1_PRI_S2_SUM_03_FS_002_strict_drains_the_queues_from_left_to_right) {
+TEST(QueueStrategy,
+     PRI_R002_PRI_S1_PRI_S2_SUM_03_FS_002_strict_drains_the_queues_from_left_to_right) {
   QuietSegment s;
   Worker worker = Worker::attach(s.segment, strict()).value();
   for (const char* queue : {"low", "default", "critical"})
@@ -62,11 +63,13 @@ TEST(QueueStrategy, PRI_S3_within_a_queue_priority_then_first_in_first_out_under
     Worker worker = Worker::attach(s.segment, options).value();
     std::map<std::string, Ids> expected, came;
     for (const std::string& queue : kQueues) {
-      const std::string low = s.put(9, queue), first = s.put(4, queue), second = s.put(4, queue), top = s.put(0, queue);
+      const std::string low = s.put(9, queue), first = s.put(4, queue), second = s.put(4, queue),
+                        top = s.put(0, queue);
       expected[queue] = {top, first, second, low};
     }
     std::string id;
-    for (std::string queue = next(worker, &id); !queue.empty(); queue = next(worker, &id)) came[queue].push_back(id);
+    for (std::string queue = next(worker, &id); !queue.empty(); queue = next(worker, &id))
+      came[queue].push_back(id);
     EXPECT_EQ(came, expected);
   }
 }
@@ -137,7 +140,8 @@ TEST(QueueStrategy, weighted_takes_what_there_is) {
 TEST(QueueStrategy, PRI_S9_both_strategies_can_be_chosen_and_strict_is_the_default) {
   EXPECT_EQ(WorkerOptions{}.strategy, QueueStrategy::kStrict);
   QuietSegment s;
-  Worker first = Worker::attach(s.segment, strict()).value(), second = Worker::attach(s.segment, weighted()).value();
+  Worker first = Worker::attach(s.segment, strict()).value(),
+         second = Worker::attach(s.segment, weighted()).value();
   for (int i = 0; i < 8; ++i)
     for (const std::string& queue : kQueues) s.put(2, queue);
   std::map<std::string, int> served;

@@ -33,7 +33,8 @@ inline SegmentOptions few_slots(std::uint32_t slots = 512, std::string conventio
   return options;
 }
 
-inline JobSpec spec_of(std::optional<std::int64_t> priority = {}, std::string_view queue = "default") {
+inline JobSpec spec_of(std::optional<std::int64_t> priority = {},
+                       std::string_view queue = "default") {
   JobSpec spec;
   spec.type = "unit.test";
   spec.priority = priority;
@@ -51,8 +52,9 @@ inline Failure failure(bool retryable = true) {
 
 constexpr std::uint64_t kSecond = 1000, kMinute = 60 * kSecond, kHour = 60 * kMinute;
 
-/// A segment in a directory of its own where nothing happens by itself: no keeper supervises, because this object sits in
-/// the broker's seat, and timers and leases move only in tick(). Time runs on, so tests deal in hours.
+/// A segment in a directory of its own where nothing happens by itself: no keeper supervises,
+/// because this object sits in the broker's seat, and timers and leases move only in tick(). Time
+/// runs on, so tests deal in hours.
 class QuietSegment {
  public:
   explicit QuietSegment(const SegmentOptions& options = few_slots())
@@ -123,7 +125,8 @@ class QuietSegment {
   }
   std::string findings() const {
     std::string text;
-    for (const Violation& v : observer.audit()) text += "I" + std::to_string(v.invariant) + " " + v.text + "\n";
+    for (const Violation& v : observer.audit())
+      text += "I" + std::to_string(v.invariant) + " " + v.text + "\n";
     return text;
   }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How fast jobs of a key may begin: windows and throttles, by themselves on a clock of numbers, and with jobs on the
-// segment's clock, which only the test moves.
+// How fast jobs of a key may begin: windows and throttles, by themselves on a clock of numbers, and
+// with jobs on the segment's clock, which only the test moves.
 
 #include "engine/rates.hpp"
 
@@ -43,7 +43,8 @@ class RatesTest : public testing::Test {
   }
 };
 
-TEST_F(RatesTest, PRI_T22_a_fixed_window_lets_its_number_begin_and_starts_anew_at_multiples_of_its_period) {
+TEST_F(RatesTest,
+       PRI_T22_a_fixed_window_lets_its_number_begin_and_starts_anew_at_multiples_of_its_period) {
   LimitKey& k = key(window(3, 1000, false));
   for (int i = 0; i < 3; ++i) EXPECT_TRUE(rates.take(k, 10'400));
   EXPECT_FALSE(rates.take(k, 10'999));

@@ -22,7 +22,8 @@ TEST(Retention, finished_jobs_stay_until_their_room_is_needed_and_the_oldest_goe
     done.push_back(s.put(1));
     s.drain();
   }
-  // A suffix of the history is kept: nothing younger went before something older, but for the batches of fourteen.
+  // A suffix of the history is kept: nothing younger went before something older, but for the
+  // batches of fourteen.
   std::size_t oldest_kept = 0, kept = 0;
   while (oldest_kept < done.size() && !is_kept(s, done[oldest_kept])) ++oldest_kept;
   for (const std::string& id : done) kept += is_kept(s, id) ? 1 : 0;
@@ -38,9 +39,11 @@ TEST(Retention, a_shortage_of_chunks_shortens_no_history) {
   Ids done;
   for (int i = 0; i < 200'000; ++i) {
     done.push_back(s.put(4));
-    ASSERT_TRUE(other.cancel(done.back()).ok());  // it lists, and never has a hint to push for which it would make room
+    // it lists, and never has a hint to push for which it would make room
+    ASSERT_TRUE(other.cancel(done.back()).ok());
   }
-  const auto kept = std::count_if(done.end() - 2048, done.end(), [&](const auto& id) { return is_kept(s, id); });
+  const auto kept =
+      std::count_if(done.end() - 2048, done.end(), [&](const auto& id) { return is_kept(s, id); });
   EXPECT_GE(kept, 2000);
 }
 
@@ -51,7 +54,8 @@ TEST(Retention, a_cancelled_job_is_told_although_its_room_is_needed_at_once) {
   for (int i = 0; i < 64; ++i) last = s.put(1);
   bool used_again = false;
   const AtAccess between([&](shm::Access access, shm::Point point, const void*) {
-    if (used_again || access != shm::Access::kWritten || point != shm::Point::kIntentCleared) return;
+    if (used_again || access != shm::Access::kWritten || point != shm::Point::kIntentCleared)
+      return;
     used_again = true;
     EXPECT_TRUE(other.enqueue(spec_of(2)).ok());
   });
@@ -70,7 +74,8 @@ TEST(Retention, a_full_segment_refuses_only_when_nothing_can_be_used_again) {
   EXPECT_EQ(s.producer.enqueue(spec_of(0)).code(), Code::kSegmentFull);
   Job held;
   ASSERT_TRUE(s.worker.try_fetch(held).ok());
-  EXPECT_EQ(s.producer.enqueue(spec_of(0)).code(), Code::kSegmentFull);  // an active job needs its slot
+  // an active job needs its slot
+  EXPECT_EQ(s.producer.enqueue(spec_of(0)).code(), Code::kSegmentFull);
   ASSERT_TRUE(s.worker.ack(held).ok());
   const std::string fits = s.put(0);
   ASSERT_NE(fits, "");
@@ -80,8 +85,8 @@ TEST(Retention, a_full_segment_refuses_only_when_nothing_can_be_used_again) {
   EXPECT_NE(s.put(0), "");
 }
 
-/// A worker lists what it has finished, fourteen at a time; meanwhile a producer that found nothing listed has taken some
-/// of them.
+/// A worker lists what it has finished, fourteen at a time; meanwhile a producer that found nothing
+/// listed has taken some of them.
 TEST(Retention, a_slot_that_lives_again_is_not_used_again_by_what_was_listed_in_its_former_life) {
   constexpr std::size_t kSlots = 64, kEarly = 5, kListed = 14;
   QuietSegment s(few_slots(kSlots));
@@ -217,7 +222,8 @@ TEST(Retention, a_trickle_of_jobs_shortens_no_history) {
   EXPECT_GE(s.observer.list({}).size(), 8000U);
 }
 
-/// With a retention time it publishes its finished slots one by one: the chunks would run out if each had its own.
+/// With a retention time it publishes its finished slots one by one: the chunks would run out if
+/// each had its own.
 TEST(Retention, a_trickle_of_jobs_with_a_retention_time_shortens_no_history) {
   SegmentOptions options = few_slots(32'768);
   options.retention_ms = kHour;

@@ -14,12 +14,14 @@ namespace ojs_shm::engine {
 namespace {
 
 RetryPolicy without_jitter(Backoff backoff, std::uint32_t initial_ms, float coefficient) {
-  return {.initial_ms = initial_ms, .coefficient = coefficient, .backoff = backoff, .jitter = false};
+  return {
+      .initial_ms = initial_ms, .coefficient = coefficient, .backoff = backoff, .jitter = false};
 }
 
 void expect_pauses(const RetryPolicy& policy, std::initializer_list<std::uint32_t> pauses) {
   std::uint32_t retry = 0;
-  for (const std::uint32_t pause : pauses) EXPECT_EQ(retry_delay_ms(policy, ++retry, 0), pause) << "retry " << retry;
+  for (const std::uint32_t pause : pauses)
+    EXPECT_EQ(retry_delay_ms(policy, ++retry, 0), pause) << "retry " << retry;
 }
 
 TEST(Retry, the_default_policy_is_that_of_the_specification) {
@@ -43,10 +45,13 @@ TEST(Retry, linear_pauses_grow_by_the_initial_interval) {
   expect_pauses(without_jitter(Backoff::kLinear, 5000, 7), {5000, 10000, 15000, 20000});
 }
 
-TEST(Retry, constant_pauses_stay) { expect_pauses(without_jitter(Backoff::kConstant, 5000, 7), {5000, 5000, 5000}); }
+TEST(Retry, constant_pauses_stay) {
+  expect_pauses(without_jitter(Backoff::kConstant, 5000, 7), {5000, 5000, 5000});
+}
 
 TEST(Retry, polynomial_pauses_are_powers_of_the_retry_number) {
-  expect_pauses(without_jitter(Backoff::kPolynomial, 1000, 4), {1000, 16000, 81000, 256000, 300000});
+  expect_pauses(without_jitter(Backoff::kPolynomial, 1000, 4),
+                {1000, 16000, 81000, 256000, 300000});
 }
 
 TEST(Retry, a_coefficient_of_one_is_constant) {
@@ -60,7 +65,8 @@ TEST(Retry, the_cap_also_holds_for_the_first_pause) {
 }
 
 TEST(Retry, an_interval_of_zero_retries_at_once_however_late) {
-  for (const Backoff backoff : {Backoff::kExponential, Backoff::kLinear, Backoff::kConstant, Backoff::kPolynomial}) {
+  for (const Backoff backoff :
+       {Backoff::kExponential, Backoff::kLinear, Backoff::kConstant, Backoff::kPolynomial}) {
     const RetryPolicy policy = without_jitter(backoff, 0, 10);
     EXPECT_EQ(retry_delay_ms(policy, std::numeric_limits<std::uint32_t>::max(), 0), 0u);
   }
@@ -89,11 +95,13 @@ TEST(Retry, jitter_is_uniform_around_the_pause) {
     ASSERT_LT(pause, 15'000u);
     sum += pause;
   }
-  // The mean of so many draws lies within 20.4 of 10,000 two times in three; 250 is twelve times that.
+  // The mean of so many draws lies within 20.4 of 10,000 two times in three; 250 is twelve times
+  // that.
   EXPECT_NEAR(sum / kDraws, 10'000, 250);
 }
 
-// A policy may come from a damaged segment: whatever its bits, the pause is a number within the cap.
+// A policy may come from a damaged segment: whatever its bits, the pause is a number within the
+// cap.
 TEST(Retry, any_bits_give_a_pause_within_the_cap) {
   test::Seeded random;
   constexpr float kOddities[] = {0.0F,
@@ -109,8 +117,9 @@ TEST(Retry, any_bits_give_a_pause_within_the_cap) {
     RetryPolicy policy;
     policy.initial_ms = static_cast<std::uint32_t>(random.bits() >> random.between(32, 63));
     policy.max_ms = static_cast<std::uint32_t>(random.bits() >> random.between(32, 63));
-    policy.coefficient = random.coin() ? std::bit_cast<float>(static_cast<std::uint32_t>(random.bits()))
-                                       : kOddities[random.between(0, std::ssize(kOddities) - 1)];
+    policy.coefficient = random.coin()
+                             ? std::bit_cast<float>(static_cast<std::uint32_t>(random.bits()))
+                             : kOddities[random.between(0, std::ssize(kOddities) - 1)];
     policy.backoff = static_cast<Backoff>(random.between(0, 255));
     policy.jitter = random.coin();
     const auto retry = static_cast<std::uint32_t>(random.bits() >> random.between(32, 63));
@@ -135,11 +144,12 @@ TEST(Retry, without_jitter_pauses_never_shrink) {
 }
 
 TEST(Retry, validate_names_what_is_wrong) {
-  for (const float wrong :
-       {0.99F, 0.0F, -1.0F, std::numeric_limits<float>::infinity(), std::numeric_limits<float>::quiet_NaN()})
+  for (const float wrong : {0.99F, 0.0F, -1.0F, std::numeric_limits<float>::infinity(),
+                            std::numeric_limits<float>::quiet_NaN()})
     EXPECT_EQ(validate({.coefficient = wrong}), RetryFault::kCoefficient) << wrong;
   EXPECT_EQ(validate({.backoff = static_cast<Backoff>(4)}), RetryFault::kBackoff);
-  EXPECT_EQ(validate({.max_attempts = 0, .initial_ms = 0, .max_ms = 0, .coefficient = 1.0F}), RetryFault::kNone);
+  EXPECT_EQ(validate({.max_attempts = 0, .initial_ms = 0, .max_ms = 0, .coefficient = 1.0F}),
+            RetryFault::kNone);
 }
 
 TEST(Retry, error_types_match_exactly_or_by_a_prefix_before_the_star) {

@@ -103,7 +103,8 @@ TEST_F(Room, BP_T05_who_came_first_is_let_in_first_and_nobody_passes) {
   for (std::size_t turn = 0; turn < 5; ++turn) {
     ASSERT_NE(s.take(), "");
     EXPECT_EQ(other.enqueue(spec_of()).code(), Code::kQueueFull) << "passed those who wait";
-    for (std::size_t i = waiting.size(); i-- > turn;) EXPECT_EQ(decided(waiting[i]), i == turn) << turn << ", " << i;
+    for (std::size_t i = waiting.size(); i-- > turn;)
+      EXPECT_EQ(decided(waiting[i]), i == turn) << turn << ", " << i;
     EXPECT_EQ(s.queue().depth, 2U);
   }
   EXPECT_EQ(s.queue().waiting, 0U);
@@ -164,7 +165,9 @@ class Resting : public Room {
   void leave(internal::Handle& handle, std::uint32_t ticket) {
     handle.actor().leave_room(s.store().find_queue("default"), ticket);
   }
-  std::uint32_t calls(const internal::Handle& handle) { return s.store().segment().lane(handle.lane()).park.load(); }
+  std::uint32_t calls(const internal::Handle& handle) {
+    return s.store().segment().lane(handle.lane()).park.load();
+  }
 };
 
 TEST_F(Resting, BP_T04_is_called_when_a_sixteenth_of_what_it_waits_for_has_left_and_not_before) {
@@ -198,7 +201,8 @@ TEST_F(Resting, BP_T04_is_called_at_once_when_its_rest_is_over_or_the_queue_is_s
 }
 
 TEST_F(Resting, BP_T05_is_called_by_whoever_leaves_its_place_before) {
-  const auto first = internal::Handle::make(s.segment).value(), second = internal::Handle::make(s.segment).value();
+  const auto first = internal::Handle::make(s.segment).value(),
+             second = internal::Handle::make(s.segment).value();
   const std::uint32_t ticket = lie_down(*first, 64), next = lie_down(*second, 64);
   second->actor().rest_in_line(next, kForEver);
   const std::uint32_t before = calls(*second);
@@ -296,11 +300,14 @@ TEST_F(Room, a_thousand_wait_at_once_and_all_are_let_in_in_their_order) {
     options.max_handles = 184;
     return options;
   }());
-  ASSERT_TRUE(large.admin.set_queue("default", {.max_depth = 1, .strategy = BackpressureStrategy::kBlock}).ok());
+  ASSERT_TRUE(
+      large.admin.set_queue("default", {.max_depth = 1, .strategy = BackpressureStrategy::kBlock})
+          .ok());
   large.put();
   const JobSpec spec = spec_of();
   std::vector<WaitingEnqueue> waiting;
-  for (int i = 0; i < 1000; ++i) waiting.push_back(large.producer.begin(std::span(&spec, 1), kLong).value());
+  for (int i = 0; i < 1000; ++i)
+    waiting.push_back(large.producer.begin(std::span(&spec, 1), kLong).value());
   EXPECT_EQ(large.queue().waiting, 1000U);
   ASSERT_NE(large.take(), "");
   for (WaitingEnqueue& each : waiting) {
@@ -344,7 +351,8 @@ TEST_F(Room, four_producers_and_two_workers_lose_nothing_at_a_narrow_bound) {
   for (std::size_t t = 0; t < put.size(); ++t)
     threads.emplace_back([&, t] {
       Producer producer = Producer::attach(s.segment).value();
-      for (std::uint64_t i = 0; i < kEach; ++i) put[t] += producer.enqueue(spec_of(), kLong).ok() ? 1 : 0;
+      for (std::uint64_t i = 0; i < kEach; ++i)
+        put[t] += producer.enqueue(spec_of(), kLong).ok() ? 1 : 0;
     });
   for (std::size_t t = 0; t < done.size(); ++t)
     threads.emplace_back([&, t] {

@@ -60,7 +60,8 @@ TEST(Scheduled, timers_that_found_no_room_are_found_by_looking_at_all_slots) {
   s.tick();
   const std::string id = s.put(in(s, kHour));
   const std::uint32_t ring = s.store().header().timers_ring;
-  for (shm::Peeked front = s.actor().rings().peek(ring); !front.empty(); front = s.actor().rings().peek(ring))
+  for (shm::Peeked front = s.actor().rings().peek(ring); !front.empty();
+       front = s.actor().rings().peek(ring))
     s.actor().rings().retire(front);  // lost
   s.store().header().timers_lost.fetch_add(1, shm::Point::kCounterMoved);
   s.pass(2 * kHour);

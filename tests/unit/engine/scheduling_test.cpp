@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the supervisor notes about queues and pools once a second: the last minute, who starves, who has too much.
+// What the supervisor notes about queues and pools once a second: the last minute, who starves, who
+// has too much.
 
 #include <gmock/gmock.h>
 
@@ -31,7 +32,9 @@ class Scheduling : public testing::Test {
       ASSERT_TRUE(worker.ack(s.job).ok());
     }
   }
-  void set_pool(const std::string& json) { ASSERT_TRUE(s.admin.set_pool("p", parse_pool_settings(json).value()).ok()); }
+  void set_pool(const std::string& json) {
+    ASSERT_TRUE(s.admin.set_pool("p", parse_pool_settings(json).value()).ok());
+  }
   /// A supervisor's seconds, one by one.
   void live(std::uint64_t seconds) {
     for (std::uint64_t i = 0; i < seconds; ++i) s.pass(kSecond);
@@ -91,8 +94,9 @@ TEST_F(Scheduling, FS_H3_what_is_printed) {
   SchedulingStats stats = s.observer.scheduling_stats();
   for (QueueScheduling& queue : stats.queues)
     if (queue.queue == "a") queue.avg_wait_ms = 500;  // a busy machine adds some
-  EXPECT_THAT(print_scheduling(stats), HasSubstr(R"({"name":"a","dispatch_count_1m":1,"dispatch_ratio_1m":1,)"
-                                                 R"("avg_wait_ms":500,"active_jobs":1})"));
+  EXPECT_THAT(print_scheduling(stats),
+              HasSubstr(R"({"name":"a","dispatch_count_1m":1,"dispatch_ratio_1m":1,)"
+                        R"("avg_wait_ms":500,"active_jobs":1})"));
   EXPECT_THAT(print_scheduling(stats), HasSubstr(R"(],"window":"PT1M"})"));
 }
 
@@ -125,7 +129,8 @@ TEST_F(Scheduling, FS_E1_FS_X5_a_queue_starves_once_in_an_episode) {
   EXPECT_EQ(events[0].queue, "a");
   EXPECT_EQ(events[0].waiting_jobs, 3U);
   EXPECT_GT(events[0].duration_ms, 30'000U);
-  EXPECT_THAT(print_event(events[0]), HasSubstr(R"("subject":"a","data":{"queue":"a","duration":"PT3)"));
+  EXPECT_THAT(print_event(events[0]),
+              HasSubstr(R"("subject":"a","data":{"queue":"a","duration":"PT3)"));
   EXPECT_THAT(print_event(events[0]), HasSubstr(R"(,"available_count":3}})"));
   live(100);
   EXPECT_THAT(told(), IsEmpty());
@@ -147,14 +152,16 @@ TEST_F(Scheduling, FS_E1_nobody_starves_who_waits_for_nothing_or_not_for_long) {
   live(25);
   EXPECT_THAT(told(), IsEmpty());
   live(10);
-  EXPECT_THAT(told_types(), ElementsAre("scheduling.queue_starved", "scheduling.queue_starved"));  // a and c
+  // a and c
+  EXPECT_THAT(told_types(), ElementsAre("scheduling.queue_starved", "scheduling.queue_starved"));
   ASSERT_TRUE(s.admin.set_queue("b", {{}, {}, false}).ok());
   live(32);
   EXPECT_THAT(told_types(), ElementsAre("scheduling.queue_starved"));
 }
 
 TEST_F(Scheduling, FS_E1_the_pool_s_interval_counts_also_where_only_its_workers_look) {
-  set_pool(R"({"queues":["a"],"isolated":true,"starvation_prevention":{"enabled":false,"rotation_interval":"PT5S"}})");
+  set_pool(
+      R"({"queues":["a"],"isolated":true,"starvation_prevention":{"enabled":false,"rotation_interval":"PT5S"}})");
   fill("a", 1);
   live(7);
   EXPECT_THAT(told_types(), ElementsAre("scheduling.queue_starved"));
@@ -178,7 +185,8 @@ TEST_F(Scheduling, FS_E2_a_pool_is_overloaded_when_all_its_workers_have_what_the
   const std::vector<Event> events = told();
   ASSERT_EQ(events.size(), 1U);
   EXPECT_THAT(print_event(events[0]), HasSubstr(R"("type":"scheduling.pool_overloaded")"));
-  EXPECT_THAT(print_event(events[0]), HasSubstr(R"("data":{"pool":"p","active_jobs":3,"waiting_jobs":1}})"));
+  EXPECT_THAT(print_event(events[0]),
+              HasSubstr(R"("data":{"pool":"p","active_jobs":3,"waiting_jobs":1}})"));
   ASSERT_TRUE(one.ack(jobs[0]).ok());
   live(3);
   EXPECT_THAT(told(), IsEmpty());
@@ -203,8 +211,10 @@ TEST_F(Scheduling, FS_E3_a_change_of_strategy_or_weights_is_told) {
   set_pool(R"({"queues":["a","b"],"strategy":"weighted","weights":{"a":2}})");
   std::vector<Event> events = told();
   ASSERT_EQ(events.size(), 1U);
-  EXPECT_THAT(print_event(events[0]),
-              HasSubstr(R"("data":{"pool":"p","previous_strategy":"round-robin","new_strategy":"weighted"}})"));
+  EXPECT_THAT(
+      print_event(events[0]),
+      HasSubstr(
+          R"("data":{"pool":"p","previous_strategy":"round-robin","new_strategy":"weighted"}})"));
   set_pool(R"({"queues":["a","b"],"strategy":"weighted","weights":{"a":4,"b":2}})");  // the same
   EXPECT_THAT(told(), IsEmpty());
   set_pool(R"({"queues":["a","b"],"strategy":"weighted","weights":{"a":3}})");

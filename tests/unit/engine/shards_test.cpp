@@ -28,8 +28,9 @@ TEST(Shards, QO_07_QO_08_order_holds_within_a_shard_and_each_producer_has_one) {
   ASSERT_EQ(got.size(), 40U);
   for (const auto& line : put) {
     std::vector<std::string> seen;
-    std::copy_if(got.begin(), got.end(), std::back_inserter(seen),
-                 [&](const std::string& id) { return std::find(line.begin(), line.end(), id) != line.end(); });
+    std::copy_if(got.begin(), got.end(), std::back_inserter(seen), [&](const std::string& id) {
+      return std::find(line.begin(), line.end(), id) != line.end();
+    });
     EXPECT_EQ(seen, line);
   }
 }
@@ -89,7 +90,8 @@ TEST(Shards, QO_14_a_rate_that_comes_later_is_no_rate_of_the_jobs_of_a_former_sh
   QuietSegment s;
   ASSERT_TRUE(s.admin.set_queue("default", shards(4)).ok());
   std::vector<std::string> old;
-  for (int i = 0; i < 8; ++i) old.push_back(Producer::attach(s.segment).value().enqueue(spec_of(2))->str());
+  for (int i = 0; i < 8; ++i)
+    old.push_back(Producer::attach(s.segment).value().enqueue(spec_of(2))->str());
   ASSERT_TRUE(s.admin.set_queue("default", shards(1)).ok());
   JobSpec spec = spec_of(2);
   spec.priority_age_rate = 50;
@@ -122,7 +124,8 @@ TEST(Shards, QO_08_a_refused_number_of_shards_takes_no_parts) {
   EXPECT_EQ(refused.error().subject, "parts");
   EXPECT_EQ(s.observer.queue("c")->shards, 1U);
   ASSERT_NE(s.store().ensure_part(s.actor().ensure_queue("d"), 1), engine::kNoIndex);
-  s.store().queue(s.actor().ensure_queue("d")).part[1].store(0, shm::Point::kNone);  // half made by somebody who died
+  // half made by somebody who died
+  s.store().queue(s.actor().ensure_queue("d")).part[1].store(0, shm::Point::kNone);
   EXPECT_TRUE(s.admin.set_queue("d", shards(3)).ok());
   EXPECT_EQ(s.admin.set_queue("d", shards(4)).code(), Code::kSegmentFull);
 }

@@ -30,7 +30,8 @@ std::set<JobState> states_that_allow(Event event) {
   return states;
 }
 
-// The table of the requirements, written a second time and by hand in the other direction: by state, the events.
+// The table of the requirements, written a second time and by hand in the other direction: by
+// state, the events.
 using Row = std::map<Event, JobState>;
 const std::map<JobState, Row> kExpected = {
     {kScheduled,
@@ -79,10 +80,13 @@ TEST(JobState, every_pair_of_state_and_event_leads_where_the_requirements_say) {
 }
 
 TEST(JobState, a_job_begins_by_a_push_and_by_nothing_else) {
-  const Row births = {{Event::kPush, kAvailable}, {Event::kPushScheduled, kScheduled}, {Event::kPushPending, kPending}};
+  const Row births = {{Event::kPush, kAvailable},
+                      {Event::kPushScheduled, kScheduled},
+                      {Event::kPushPending, kPending}};
   for (const Event event : all_events()) {
     const auto birth = births.find(event);
-    EXPECT_EQ(next(std::nullopt, event), birth == births.end() ? std::nullopt : std::optional(birth->second))
+    EXPECT_EQ(next(std::nullopt, event),
+              birth == births.end() ? std::nullopt : std::optional(birth->second))
         << name_of(event);
   }
 }
@@ -98,8 +102,9 @@ TEST(JobState, PRI_T16_PRI_T17_a_priority_changes_in_available_and_scheduled_onl
 }
 
 TEST(JobState, what_needs_a_holder_happens_to_active_jobs_only) {
-  for (const Event event : {Event::kAck, Event::kNackRetry, Event::kNackDiscard, Event::kRequeue, Event::kBeat,
-                            Event::kExecutionTimeout, Event::kLeaseExpiry, Event::kHolderDeath})
+  for (const Event event :
+       {Event::kAck, Event::kNackRetry, Event::kNackDiscard, Event::kRequeue, Event::kBeat,
+        Event::kExecutionTimeout, Event::kLeaseExpiry, Event::kHolderDeath})
     EXPECT_EQ(states_that_allow(event), std::set{kActive}) << name_of(event);
 }
 
@@ -131,14 +136,16 @@ TEST(JobState, every_state_is_reached_from_a_push_and_every_open_one_can_end) {
 
 TEST(JobState, a_state_is_terminal_or_counts_as_depth_or_is_active) {
   for (const JobState state : kStates)
-    EXPECT_EQ(is_terminal(state) + counts_as_depth(state) + (state == kActive), 1) << name_of(state);
+    EXPECT_EQ(is_terminal(state) + counts_as_depth(state) + (state == kActive), 1)
+        << name_of(state);
   EXPECT_TRUE(counts_as_depth(kPending)) << "else pending jobs were an unbounded back door";
 }
 
 TEST(JobState, names_are_those_of_the_specification_both_ways) {
   const std::map<JobState, std::string_view> names = {
-      {kScheduled, "scheduled"}, {kAvailable, "available"}, {kPending, "pending"},     {kActive, "active"},
-      {kCompleted, "completed"}, {kRetryable, "retryable"}, {kCancelled, "cancelled"}, {kDiscarded, "discarded"}};
+      {kScheduled, "scheduled"}, {kAvailable, "available"}, {kPending, "pending"},
+      {kActive, "active"},       {kCompleted, "completed"}, {kRetryable, "retryable"},
+      {kCancelled, "cancelled"}, {kDiscarded, "discarded"}};
   for (const auto& [state, name] : names) {
     EXPECT_EQ(name_of(state), name);
     EXPECT_EQ(job_state_by_name(name), state);

@@ -28,10 +28,13 @@ class TenantBounds : public testing::Test {
     spec.tenant = tenant;
     return spec;
   }
-  std::string put_for(std::string_view tenant, std::int64_t priority = 0) { return s.put(spec_for(tenant, priority)); }
+  std::string put_for(std::string_view tenant, std::int64_t priority = 0) {
+    return s.put(spec_for(tenant, priority));
+  }
   Code put_code(std::string_view tenant) { return s.producer.enqueue(spec_for(tenant)).code(); }
   std::uint64_t charge_of(std::string_view tenant) {
-    const std::uint32_t at = s.store().find_account(engine::mix_key(0, engine::Store::hash_tenant(tenant)));
+    const std::uint32_t at =
+        s.store().find_account(engine::mix_key(0, engine::Store::hash_tenant(tenant)));
     if (at == engine::kNoIndex) return 0;
     for (;;) {  // the sums lack nothing that left, only if nobody was let in meanwhile
       const std::uint64_t reserved = s.store().account(at).reserved.load();
@@ -55,7 +58,8 @@ TEST_F(TenantBounds, BP_T19_a_full_tenant_is_refused_and_the_others_are_not) {
   put_for("a");
   const auto refused = s.producer.enqueue(spec_for("a"));
   ASSERT_EQ(refused.code(), Code::kQueueFull);
-  EXPECT_EQ(refused.error().message, "Tenant 'a' has reached, in queue 'default', its depth bound (2)");
+  EXPECT_EQ(refused.error().message,
+            "Tenant 'a' has reached, in queue 'default', its depth bound (2)");
   EXPECT_EQ(refused.error().tenant, "a");
   EXPECT_EQ(refused.error().subject, "default");
   EXPECT_EQ(refused.error().depth, 2U);
@@ -91,13 +95,15 @@ TEST_F(TenantBounds, BP_T19_the_first_bound_that_is_reached_speaks) {
   EXPECT_EQ(by_bytes.error().unit, "bytes");
   EXPECT_EQ(by_bytes.error().depth, 2 * one);
   EXPECT_EQ(by_bytes.error().message,
-            "Tenant 'a' has reached, in queue 'default', its size bound (" + std::to_string(2 * one + 1) + " bytes)");
+            "Tenant 'a' has reached, in queue 'default', its size bound (" +
+                std::to_string(2 * one + 1) + " bytes)");
   put_for("b");
 }
 
 TEST_F(TenantBounds, BP_T19_a_tenant_may_have_its_own) {
   set({.tenant_max_depth = 1,
-       .tenant_bounds = std::vector<TenantBound>{{"big", 3, {}}, {"any", 0, {}}, {"small", {}, 1}}});
+       .tenant_bounds =
+           std::vector<TenantBound>{{"big", 3, {}}, {"any", 0, {}}, {"small", {}, 1}}});
   for (int i = 0; i < 3; ++i) put_for("big");
   EXPECT_EQ(put_code("big"), Code::kQueueFull);
   for (int i = 0; i < 9; ++i) put_for("any");
@@ -127,13 +133,18 @@ TEST_F(TenantBounds, BP_T19_settings_are_read_checked_and_printed) {
   ASSERT_EQ(again->tenant_bounds->size(), 2U);
   EXPECT_EQ(again->tenant_bounds->front().max_size_bytes, 1U);
   EXPECT_EQ(again->tenant_bounds->back().max_depth, 2U);
-  for (const char* wrong : {R"("tenant_max_depth":-1)", R"("tenant_bounds":5)", R"("tenant_bounds":{"a":5})",
-                            R"("tenant_bounds":{"a":{"depth":5}})", R"("tenant_bounds":{"a":{"max_depth":-5}})"})
-    EXPECT_EQ(parse_queue_settings(std::string(R"({"backpressure":{)") + wrong + "}}").code(), Code::kInvalid) << wrong;
-  EXPECT_EQ(s.admin.set_queue("default", {.tenant_max_depth = 1ULL << 24}).error().subject, "tenant_max_depth");
+  for (const char* wrong :
+       {R"("tenant_max_depth":-1)", R"("tenant_bounds":5)", R"("tenant_bounds":{"a":5})",
+        R"("tenant_bounds":{"a":{"depth":5}})", R"("tenant_bounds":{"a":{"max_depth":-5}})"})
+    EXPECT_EQ(parse_queue_settings(std::string(R"({"backpressure":{)") + wrong + "}}").code(),
+              Code::kInvalid)
+        << wrong;
+  EXPECT_EQ(s.admin.set_queue("default", {.tenant_max_depth = 1ULL << 24}).error().subject,
+            "tenant_max_depth");
   EXPECT_EQ(s.admin.set_queue("default", {.tenant_max_size_bytes = 1ULL << 40}).error().subject,
             "tenant_max_size_bytes");
-  const std::vector<TenantBound> twice{{"a", 1, {}}, {"a", 2, {}}}, long_name{{std::string(129, 'a'), 1, {}}};
+  const std::vector<TenantBound> twice{{"a", 1, {}}, {"a", 2, {}}},
+      long_name{{std::string(129, 'a'), 1, {}}};
   EXPECT_EQ(s.admin.set_queue("default", {.tenant_bounds = twice}).code(), Code::kInvalid);
   EXPECT_EQ(s.admin.set_queue("default", {.tenant_bounds = long_name}).code(), Code::kInvalid);
 }
@@ -197,7 +208,8 @@ TEST_F(TenantBounds, BP_T19_a_fetch_beside_the_count_counts_once) {
   Worker other = Worker::attach(few.segment, {}).value();
   engine::Store& store = few.store();
   const auto charged = [&store] {
-    const std::uint32_t at = store.find_account(engine::mix_key(0, engine::Store::hash_tenant("a")));
+    const std::uint32_t at =
+        store.find_account(engine::mix_key(0, engine::Store::hash_tenant("a")));
     return at == engine::kNoIndex ? 0 : store.account_charge(at);
   };
   int times = 0;
@@ -266,7 +278,8 @@ TEST_F(TenantBounds, BP_T19_dropping_takes_the_oldest_of_that_tenant) {
   EXPECT_EQ(s.queue().depth, 4U);
 }
 
-TEST_F(TenantBounds, BP_T19_who_waits_for_its_tenant_holds_up_no_other_and_nobody_of_its_own_passes) {
+TEST_F(TenantBounds,
+       BP_T19_who_waits_for_its_tenant_holds_up_no_other_and_nobody_of_its_own_passes) {
   set({.max_depth = 4, .strategy = BackpressureStrategy::kBlock, .tenant_max_depth = 2});
   put_for("a");
   const std::string second = put_for("a");
@@ -346,7 +359,8 @@ TEST_F(TenantBounds, BP_T19_many_producers_at_once_never_pass_a_bound) {
         const std::string tenant = (i + t) % 2 == 0 ? "a" : "b";
         (void)own.enqueue(spec_for(tenant));
         const std::uint64_t now = std::max(jobs_of("a"), jobs_of("b"));
-        for (std::uint64_t before = most.load(); now > before && !most.compare_exchange_weak(before, now);) {}
+        for (std::uint64_t before = most.load();
+             now > before && !most.compare_exchange_weak(before, now);) {}
         if (i % 3 == 0 && worker.try_fetch(job)) {
           EXPECT_TRUE(worker.ack(job).ok());
         }

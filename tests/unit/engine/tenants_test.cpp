@@ -20,7 +20,8 @@ SegmentOptions many_slots(std::uint32_t slots, std::uint32_t tenants = 1024) {
   return options;
 }
 
-QueueSettings sharing(bool enabled = true, std::vector<std::pair<std::string, std::uint32_t>> weights = {}) {
+QueueSettings sharing(bool enabled = true,
+                      std::vector<std::pair<std::string, std::uint32_t>> weights = {}) {
   QueueSettings settings;
   settings.tenant_fairness = TenantFairness{enabled, 1, std::move(weights)};
   return settings;
@@ -122,15 +123,19 @@ TEST(Tenants, FS_T18_weights_are_shares_and_act_on_what_waits) {
   ASSERT_TRUE(s.admin.set_queue("default", sharing(true, {{"tenant:a", 5}})).ok());
   for (const char* tenant : {"a", "b", "c"}) put_for(s, tenant, 200, 2);
   EXPECT_EQ(shares(next(s, 70)), (std::map<std::string, int>{{"a", 50}, {"b", 10}, {"c", 10}}));
-  EXPECT_EQ(s.queue().tenant_fairness.weights, (std::vector<std::pair<std::string, std::uint32_t>>{{"a", 5}}));
-  ASSERT_TRUE(s.admin.set_queue("default", sharing(true, {{"b", 3}})).ok());  // a has the default again
+  EXPECT_EQ(s.queue().tenant_fairness.weights,
+            (std::vector<std::pair<std::string, std::uint32_t>>{{"a", 5}}));
+  // a has the default again
+  ASSERT_TRUE(s.admin.set_queue("default", sharing(true, {{"b", 3}})).ok());
   const auto now = shares(next(s, 50));
   EXPECT_NEAR(now.at("b"), 30, 3);
   EXPECT_NEAR(now.at("a"), 10, 3);
   EXPECT_NEAR(now.at("c"), 10, 3);
-  EXPECT_EQ(s.admin.set_queue("default", sharing(true, {{"a", 2}, {"tenant:a", 3}})).error().subject,
+  EXPECT_EQ(
+      s.admin.set_queue("default", sharing(true, {{"a", 2}, {"tenant:a", 3}})).error().subject,
+      "tenant_fairness.weights");
+  EXPECT_EQ(s.admin.set_queue("default", sharing(true, {{"a", 0}})).error().subject,
             "tenant_fairness.weights");
-  EXPECT_EQ(s.admin.set_queue("default", sharing(true, {{"a", 0}})).error().subject, "tenant_fairness.weights");
 }
 
 TEST(Tenants, FS_T16_off_is_first_in_first_out) {
@@ -173,8 +178,9 @@ TEST(Tenants, FS_T16_jobs_without_a_tenant_are_one_tenant) {
   EXPECT_EQ(shares(next(s, 10)), (std::map<std::string, int>{{"nobody", 5}, {"a", 5}}));
 }
 
-/// A fetch has announced that a flow ends, and has looked into it again. Before it says that the flow has ended, a job comes
-/// and takes the announcement back; and somebody who ends the sharing announces it once more, and dies there.
+/// A fetch has announced that a flow ends, and has looked into it again. Before it says that the
+/// flow has ended, a job comes and takes the announcement back; and somebody who ends the sharing
+/// announces it once more, and dies there.
 TEST(Tenants, FS_T16_an_end_that_was_taken_back_hides_no_job) {
   struct Died {};
   QuietSegment s(many_slots(64));
@@ -186,7 +192,8 @@ TEST(Tenants, FS_T16_an_end_that_was_taken_back_hides_no_job) {
   bool meanwhile = false, died = false;
   {
     const AtAccess before_the_end([&](shm::Access access, shm::Point point, const void*) {
-      if (meanwhile && !died && access == shm::Access::kWritten && point == shm::Point::kFlowEnding) throw Died{};
+      if (meanwhile && !died && access == shm::Access::kWritten && point == shm::Point::kFlowEnding)
+        throw Died{};
       if (meanwhile || access != shm::Access::kRmw || point != shm::Point::kFlowEnded) return;
       meanwhile = true;
       put_for(s, "a");
@@ -262,7 +269,8 @@ TEST(Tenants, FS_T01_many_threads_take_each_job_once) {
     threads.emplace_back([&s, p] {
       Producer producer = Producer::attach(s.segment).value();
       for (int i = 0; i < kEach; ++i) {
-        const std::string extra = R"({"meta":{"tenant_id":"t)" + std::to_string((i * 7 + p) % 5) + R"("}})";
+        const std::string extra =
+            R"({"meta":{"tenant_id":"t)" + std::to_string((i * 7 + p) % 5) + R"("}})";
         JobSpec spec = spec_of(i % 2 + 1);
         spec.extra = extra;
         EXPECT_TRUE(producer.enqueue(spec).ok());
@@ -289,13 +297,16 @@ TEST(Tenants, FS_T01_many_threads_take_each_job_once) {
 
 TEST(Tenants, FS_T16_sharing_no_more_forgets_no_job_that_came_into_a_flow_while_it_was_given_away) {
   QuietSegment s(many_slots(64, 2));
-  for (const char* queue : {"default", "other"}) ASSERT_TRUE(s.admin.set_queue(queue, sharing()).ok());
+  for (const char* queue : {"default", "other"})
+    ASSERT_TRUE(s.admin.set_queue(queue, sharing()).ok());
   put_for(s, "a");
-  const std::uint64_t place = std::uint64_t{s.store().find_queue("other")} << 16 | engine::normal_ring(2);
+  const std::uint64_t place =
+      std::uint64_t{s.store().find_queue("other")} << 16 | engine::normal_ring(2);
   for (std::uint32_t i = 0; i < s.store().flows(); ++i) {
     engine::FlowRecord& flow = s.store().flow(i);
     const bool in_line = engine::FlowControl(flow.control.load()).in_line();
-    flow.key.store(in_line ? engine::mix_key(place, engine::Store::hash_tenant("a")) : 1, shm::Point::kNone);
+    flow.key.store(in_line ? engine::mix_key(place, engine::Store::hash_tenant("a")) : 1,
+                   shm::Point::kNone);
   }
   JobSpec spec = spec_of(2, "other");
   spec.tenant = "a";

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The life of a job, row by row, through the public API: each test makes the transition and looks at what it leaves.
+// The life of a job, row by row, through the public API: each test makes the transition and looks
+// at what it leaves.
 
 #include "tests/unit/engine/quiet_segment.hpp"
 
@@ -32,8 +33,9 @@ std::string job_in(QuietSegment& s, State state) {
   return id;
 }
 
-constexpr State kEvery[] = {State::kScheduled, State::kAvailable, State::kPending,   State::kActive,
-                            State::kCompleted, State::kRetryable, State::kCancelled, State::kDiscarded};
+constexpr State kEvery[] = {State::kScheduled, State::kAvailable, State::kPending,
+                            State::kActive,    State::kCompleted, State::kRetryable,
+                            State::kCancelled, State::kDiscarded};
 
 TEST(Transition, push_makes_a_job_available_scheduled_or_pending) {
   QuietSegment s;
@@ -52,7 +54,8 @@ TEST(Transition, push_makes_a_job_available_scheduled_or_pending) {
 
 TEST(Transition, due_makes_scheduled_and_retryable_jobs_available) {
   QuietSegment s;
-  const std::string scheduled = job_in(s, State::kScheduled), retryable = job_in(s, State::kRetryable);
+  const std::string scheduled = job_in(s, State::kScheduled),
+                    retryable = job_in(s, State::kRetryable);
   s.tick();
   EXPECT_EQ(s.state_of(scheduled), State::kScheduled);
   const std::uint64_t created = s.get(scheduled).created_at_ms;
@@ -158,7 +161,8 @@ TEST(Transition, execution_timeout_is_a_nack) {
   const std::string id = s.put(spec);
   ASSERT_EQ(s.take(), id);
   EXPECT_LE(s.job.deadline_ms(), s.job.started_at_ms() + 1000);
-  EXPECT_LE(s.worker.heartbeat(s.job, 100'000).value(), s.job.started_at_ms() + 1000);  // beats do not prolong it
+  // beats do not prolong it
+  EXPECT_LE(s.worker.heartbeat(s.job, 100'000).value(), s.job.started_at_ms() + 1000);
   s.pass(kHour);
   const JobInfo info = s.get(id);
   EXPECT_EQ(info.state, State::kRetryable);
@@ -196,7 +200,8 @@ TEST(Transition, lease_expiry_makes_available_at_once_or_discards_the_exhausted)
 }
 
 TEST(Transition, cancel_ends_whatever_is_not_finished) {
-  for (const State state : {State::kScheduled, State::kAvailable, State::kPending, State::kRetryable, State::kActive}) {
+  for (const State state :
+       {State::kScheduled, State::kAvailable, State::kPending, State::kRetryable, State::kActive}) {
     QuietSegment s;
     const std::string id = job_in(s, state);
     ASSERT_EQ(s.state_of(id), state);
@@ -284,8 +289,9 @@ TEST(Transition, finished_jobs_refuse_everything) {
   for (const State state : {State::kCompleted, State::kCancelled, State::kDiscarded}) {
     QuietSegment s;
     const std::string id = job_in(s, state);
-    for (const Error& error : {s.producer.cancel(id).error(), s.producer.activate(id).error(),
-                               s.producer.reprioritize(id, 0).error(), s.admin.retry_dead(id).error()}) {
+    for (const Error& error :
+         {s.producer.cancel(id).error(), s.producer.activate(id).error(),
+          s.producer.reprioritize(id, 0).error(), s.admin.retry_dead(id).error()}) {
       EXPECT_EQ(error.code, Code::kWrongState) << state_name(state);
       EXPECT_EQ(error.subject, state_name(state));
     }
@@ -297,7 +303,8 @@ TEST(Transition, only_a_pending_job_can_be_activated) {
   for (const State state : kEvery) {
     QuietSegment s;
     const std::string id = job_in(s, state);
-    EXPECT_EQ(s.producer.activate(id).code(), state == State::kPending ? Code::kOk : Code::kWrongState)
+    EXPECT_EQ(s.producer.activate(id).code(),
+              state == State::kPending ? Code::kOk : Code::kWrongState)
         << state_name(state);
   }
 }

@@ -66,11 +66,13 @@ TEST(SmoothSchedule, holds_each_party_as_often_as_its_weight_and_never_far_apart
         const std::uint64_t sum = sum_of(weights);
         ASSERT_EQ(sum % cycle.size(), 0U);
         for (std::uint16_t party = 0; party < weights.size(); ++party) {
-          const auto turns = static_cast<std::uint64_t>(std::count(cycle.begin(), cycle.end(), party));
+          const auto turns =
+              static_cast<std::uint64_t>(std::count(cycle.begin(), cycle.end(), party));
           ASSERT_EQ(turns * (sum / cycle.size()), weights[party]) << a << ' ' << b << ' ' << c;
           if (turns == 0) continue;
           ASSERT_LE(longest_gap(cycle, party), cycle.size() - turns);
-          ASSERT_LE(longest_gap(cycle, party) * weights[party], 2 * sum) << a << ' ' << b << ' ' << c;
+          ASSERT_LE(longest_gap(cycle, party) * weights[party], 2 * sum)
+              << a << ' ' << b << ' ' << c;
         }
       }
 }
@@ -79,7 +81,8 @@ TEST(Turns, a_party_without_anything_gives_its_turns_to_the_others_by_their_weig
   Turns turns(Weights{5, 2, 1});
   std::array<int, 3> served{};
   for (int i = 0; i < 70; ++i)
-    EXPECT_TRUE(turns.serve_next([&](std::size_t party) { return party == 2 ? false : (++served[party], true); }));
+    EXPECT_TRUE(turns.serve_next(
+        [&](std::size_t party) { return party == 2 ? false : (++served[party], true); }));
   EXPECT_EQ(served, (std::array<int, 3>{50, 20, 0}));
 }
 
@@ -90,7 +93,9 @@ TEST(Turns, asks_each_party_once_and_keeps_its_place_when_all_decline) {
   EXPECT_EQ(asked, (std::map<std::size_t, int>{{0, 1}, {1, 1}, {2, 1}}));
   Cycle served;
   for (int i = 0; i < 8; ++i)
-    turns.serve_next([&](std::size_t party) { return served.push_back(static_cast<std::uint16_t>(party)), true; });
+    turns.serve_next([&](std::size_t party) {
+      return served.push_back(static_cast<std::uint16_t>(party)), true;
+    });
   EXPECT_EQ(served, smooth_schedule(Weights{5, 2, 1}));
 }
 

@@ -39,12 +39,14 @@ TEST(JobId, only_lower_case_version_7_of_variant_10_is_an_id) {
                                       "019461a8-1a2b-7c3d-8e4f-5a6b7c8d9e0",    // too short
                                       "019461a8-1a2b-7c3d-8e4f-5a6b7c8d9e0ff",  // too long
                                       " 19461a8-1a2b-7c3d-8e4f-5a6b7c8d9e0f",   // a space
-                                      "019461a81-a2b-7c3d-8e4f-5a6b7c8d9e0f",   // a dash out of place
+                                      // a dash out of place
+                                      "019461a81-a2b-7c3d-8e4f-5a6b7c8d9e0f",
                                       "019461a8_1a2b_7c3d_8e4f_5a6b7c8d9e0f",   // other dashes
                                       "{19461a8-1a2b-7c3d-8e4f-5a6b7c8d9e0}",   // braces
                                       "019461a8-1a2b-7c3d-8e4f-5a6b7c8d9e0g"})  // not hexadecimal
     EXPECT_FALSE(parse_id(text)) << text;
-  for (const std::string_view text : {"00000000-0000-7000-8000-000000000000", "ffffffff-ffff-7fff-bfff-ffffffffffff"})
+  for (const std::string_view text :
+       {"00000000-0000-7000-8000-000000000000", "ffffffff-ffff-7fff-bfff-ffffffffffff"})
     EXPECT_TRUE(parse_id(text)) << text;
 }
 
@@ -100,9 +102,10 @@ TEST(JobId, ids_grow_with_time_and_sequence_whatever_slot_and_salt_are) {
     const auto ms = static_cast<std::uint64_t>(random.between(0, 3));
     const auto seq = static_cast<std::uint32_t>(random.between(0, 200));
     const bool same_ms = random.coin();
-    const JobId earlier =
-        make_id(ms, seq, static_cast<std::uint32_t>(random.bits()), static_cast<std::uint32_t>(random.bits()), salt);
-    const JobId later = make_id(same_ms ? ms : ms + 1, same_ms ? seq + 1 : 0, static_cast<std::uint32_t>(random.bits()),
+    const JobId earlier = make_id(ms, seq, static_cast<std::uint32_t>(random.bits()),
+                                  static_cast<std::uint32_t>(random.bits()), salt);
+    const JobId later = make_id(same_ms ? ms : ms + 1, same_ms ? seq + 1 : 0,
+                                static_cast<std::uint32_t>(random.bits()),
                                 static_cast<std::uint32_t>(random.bits()), salt);
     ASSERT_LT(earlier, later);
     ASSERT_LT(to_string(earlier), to_string(later));
@@ -125,7 +128,8 @@ TEST(IdClock, never_goes_back_with_the_clock) {
 
 TEST(IdClock, runs_ahead_by_a_millisecond_when_one_is_used_up) {
   IdClock clock;
-  for (std::uint32_t i = 0; i < 1u << kIdSeqBits; ++i) ASSERT_EQ(clock.next(5), (IdClock::Stamp{5, i}));
+  for (std::uint32_t i = 0; i < 1u << kIdSeqBits; ++i)
+    ASSERT_EQ(clock.next(5), (IdClock::Stamp{5, i}));
   EXPECT_EQ(clock.next(5), (IdClock::Stamp{6, 0}));
   EXPECT_EQ(clock.next(6), (IdClock::Stamp{6, 1}));
   EXPECT_EQ(clock.next(7), (IdClock::Stamp{7, 0}));
@@ -139,7 +143,8 @@ TEST(IdClock, ids_strictly_increase_under_a_clock_that_jumps) {
   for (int i = 0; i < 1'000'000; ++i) {
     if (random.between(0, 99'999) == 0) now += static_cast<std::uint64_t>(random.between(-5, 5));
     const IdClock::Stamp stamp = clock.next(now);
-    const JobId id = make_id(stamp.unix_ms, stamp.seq, static_cast<std::uint32_t>(random.bits()), 0, 0);
+    const JobId id =
+        make_id(stamp.unix_ms, stamp.seq, static_cast<std::uint32_t>(random.bits()), 0, 0);
     ASSERT_LT(before, id);
     before = id;
   }

@@ -77,7 +77,8 @@ TEST(Waits, PRI_X2_levels_and_handles_beyond_the_pages_are_counted_too) {
     for (const LevelWaits& waits : s.observer.waits()) counted += waits.count;
     ASSERT_EQ(counted, dispatched);
   }
-  EXPECT_EQ(s.observer.segment_info().unmeasured_waits_total, 0U) << "pages of handles that are gone are used again";
+  EXPECT_EQ(s.observer.segment_info().unmeasured_waits_total, 0U)
+      << "pages of handles that are gone are used again";
 
   std::vector<Worker> living;
   for (int handle = 0; handle < 16; ++handle)
@@ -103,7 +104,8 @@ TEST(Waits, of_a_page_whose_lane_is_gone_are_kept_and_gone_on_with) {
     ASSERT_TRUE(worker.ack(s.job).ok());
   }
   std::uint32_t pages = 0;
-  for (std::uint32_t i = 0; i < s.store().wait_pages(); ++i) pages += s.store().wait_page(i).owner.load() != 0 ? 1 : 0;
+  for (std::uint32_t i = 0; i < s.store().wait_pages(); ++i)
+    pages += s.store().wait_page(i).owner.load() != 0 ? 1 : 0;
   EXPECT_EQ(pages, 1U);
   EXPECT_EQ(level(s, 2).count, 50U);
 }
@@ -154,7 +156,9 @@ TEST(Waits, PRI_X1_the_default_segment_holds_its_hundred_thousand_jobs_beside_th
     const auto put = s.producer.enqueue(spec);
     ASSERT_TRUE(put.ok()) << "job " << i << ": " << put.error().message;
   }
-  EXPECT_LE(sizeof(engine::QueueRecord) + std::size_t{s.store().lanes()} * sizeof(engine::QueueTally), 16U * 1024)
+  EXPECT_LE(
+      sizeof(engine::QueueRecord) + std::size_t{s.store().lanes()} * sizeof(engine::QueueTally),
+      16U * 1024)
       << "an idle queue";
 }
 

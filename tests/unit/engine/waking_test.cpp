@@ -53,7 +53,8 @@ TEST(Waking, a_worker_of_two_queues_hands_the_other_wake_on) {
   int lain_down = 0;
   {
     const AtAccess while_it_lies_down([&](shm::Access access, shm::Point point, const void*) {
-      if (access != shm::Access::kWritten || point != shm::Point::kWaiterSet || ++lain_down != 2) return;
+      if (access != shm::Access::kWritten || point != shm::Point::kWaiterSet || ++lain_down != 2)
+        return;
       s.put(2, "a");
       s.put(2, "b");
       EXPECT_FALSE(other.woken());

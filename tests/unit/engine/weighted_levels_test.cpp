@@ -40,7 +40,8 @@ TEST(WeightedLevels, SUM_04_each_window_of_the_weights_sum_has_the_exact_shares)
   ASSERT_EQ(trace.size(), 1000U);
   for (std::size_t begin = 0; begin + 10 <= trace.size(); ++begin) {
     const auto share = [&](std::int64_t level) {
-      return std::count(trace.begin() + static_cast<long>(begin), trace.begin() + static_cast<long>(begin) + 10, level);
+      return std::count(trace.begin() + static_cast<long>(begin),
+                        trace.begin() + static_cast<long>(begin) + 10, level);
     };
     ASSERT_EQ(share(0), 5) << begin;
     ASSERT_EQ(share(1), 3) << begin;
@@ -102,7 +103,8 @@ TEST(WeightedLevels, SUM_04_levels_without_a_weight_share_one_turn_in_strict_ord
   EXPECT_EQ(std::count(trace.begin(), trace.end(), 0), 40);
   EXPECT_EQ(std::count(trace.begin(), trace.end(), 1), 20);
   std::vector<std::int64_t> others;
-  std::copy_if(trace.begin(), trace.end(), std::back_inserter(others), [](std::int64_t p) { return p > 1; });
+  std::copy_if(trace.begin(), trace.end(), std::back_inserter(others),
+               [](std::int64_t p) { return p > 1; });
   EXPECT_EQ(others.size(), 20U);
   EXPECT_TRUE(std::is_sorted(others.begin(), others.end()));
 }
@@ -130,7 +132,8 @@ TEST(WeightedLevels, SUM_03_SUM_05_strict_is_the_default_and_comes_back_at_once)
 
 TEST(WeightedLevels, SUM_04_weights_take_names_are_shown_reduced_and_change_at_runtime) {
   QuietSegment s;
-  ASSERT_TRUE(s.admin.set_queue("default", weighted({{"critical", 50}, {"high", 30}, {"*", 20}})).ok());
+  ASSERT_TRUE(
+      s.admin.set_queue("default", weighted({{"critical", 50}, {"high", 30}, {"*", 20}})).ok());
   const auto shown = s.queue().level_weights;
   ASSERT_EQ(shown.size(), 3U);
   EXPECT_EQ(shown[0].level + shown[1].level + shown[2].level, "01*");
@@ -145,7 +148,8 @@ TEST(WeightedLevels, SUM_04_a_turn_is_lost_with_who_dies_in_it_and_nothing_else)
   QuietSegment s;
   load(s, 20, {0, 1});
   ASSERT_TRUE(s.admin.set_queue("default", weighted({{"0", 1}, {"1", 1}, {"*", 0}})).ok());
-  EXPECT_NE(print_queue_policy(s.queue()).find(R"("level_weights":{"0":1,"1":1,"*":0})"), std::string::npos);
+  EXPECT_NE(print_queue_policy(s.queue()).find(R"("level_weights":{"0":1,"1":1,"*":0})"),
+            std::string::npos);
   engine::QueueRecord& queue = s.store().queue(s.store().find_queue("default"));
   const engine::Turn turn(queue.turn.load());
   ASSERT_TRUE(queue.turn.cas_once(turn.word, turn.after(turn.next()).word, shm::Point::kNone));
@@ -159,8 +163,9 @@ TEST(WeightedLevels, SUM_04_what_cannot_be_is_refused) {
   QueueSettings both = weighted(kFiveThreeTwo);
   both.aging.emplace();
   for (const QueueSettings& settings :
-       {weighted({{"0", 0}}), weighted({{"0", 1}, {"1", 0}}), weighted({{"*", 0}}), weighted({{"urgent", 1}}),
-        weighted({{"256", 1}}), weighted({{"0", 1}, {"critical", 2}}), weighted({{"0", 255}, {"1", 254}}), both}) {
+       {weighted({{"0", 0}}), weighted({{"0", 1}, {"1", 0}}), weighted({{"*", 0}}),
+        weighted({{"urgent", 1}}), weighted({{"256", 1}}), weighted({{"0", 1}, {"critical", 2}}),
+        weighted({{"0", 255}, {"1", 254}}), both}) {
     const Status set = s.admin.set_queue("default", settings);
     ASSERT_FALSE(set.ok());
     EXPECT_EQ(set.code(), Code::kInvalid);
@@ -173,7 +178,8 @@ TEST(WeightedLevels, SUM_04_what_cannot_be_is_refused) {
   EXPECT_EQ(s.admin.set_default_aging({}).code(), Code::kInvalid);
 }
 
-TEST(WeightedLevels, a_queue_that_a_death_left_with_ageing_and_weights_can_be_paused_and_put_right) {
+TEST(WeightedLevels,
+     a_queue_that_a_death_left_with_ageing_and_weights_can_be_paused_and_put_right) {
   QuietSegment s;
   ASSERT_TRUE(s.admin.set_queue("default", weighted(kFiveThreeTwo)).ok());
   s.actor().set_default_aging(engine::Aging(true, false, 60'000, 1, engine::Aging::kNoBest));

@@ -39,7 +39,8 @@ TEST(Member, a_process_of_another_namespace_counts_as_running) {
 TEST(Member, whoever_began_at_another_time_has_the_pid_of_one_who_is_gone) {
   const QuietSegment s;
   const internal::Attachment& attachment = *s.segment.attachment();
-  const std::uint64_t began = s.segment.attachment()->segment().process(attachment.process()).start_time.load();
+  const std::uint64_t began =
+      s.segment.attachment()->segment().process(attachment.process()).start_time.load();
   ASSERT_NE(began, 0U);
   const auto pid = static_cast<std::uint32_t>(::getpid());
   EXPECT_TRUE(shm::runs(Recorded(pid, began).record));
@@ -82,7 +83,8 @@ TEST(Member, a_record_that_was_left_behind_meanwhile_is_left_to_the_repair) {
   {
     unsigned looks = 0;
     const AtAccess dying([&](shm::Access access, Point, const void* word) {
-      if (access == shm::Access::kLoad && word == live.address() && ++looks == 2) live.store(1, Point::kNone);
+      if (access == shm::Access::kLoad && word == live.address() && ++looks == 2)
+        live.store(1, Point::kNone);
     });
     taken = shm::join(segment, locks);
   }

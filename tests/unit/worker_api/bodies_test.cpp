@@ -14,7 +14,8 @@ std::string text_of(std::size_t size) {
 
 TEST(Bodies, of_every_size_come_out_as_they_went_in) {
   QuietSegment s;
-  for (const std::size_t size : {4, 100, 134, 135, 136, 143, 144, 145, 255, 256, 257, 511, 512, 513, 4096, 65'000}) {
+  for (const std::size_t size :
+       {4, 100, 134, 135, 136, 143, 144, 145, 255, 256, 257, 511, 512, 513, 4096, 65'000}) {
     const std::string args = text_of(size), extra = size % 2 == 0 ? R"({"meta":{"a":1}})" : "";
     JobSpec spec = spec_of(1);
     spec.args = args;
@@ -41,10 +42,12 @@ TEST(Bodies, above_the_maximum_are_refused_and_the_error_names_it) {
   s.put(1);
   ASSERT_NE(s.take(), "");
   EXPECT_EQ(s.worker.ack(s.job, text_of(65'537)).code(), Code::kTooLarge);
-  EXPECT_TRUE(s.worker.ack(s.job, text_of(65'536)).ok());  // it is still held, and the largest result fits
+  // it is still held, and the largest result fits
+  EXPECT_TRUE(s.worker.ack(s.job, text_of(65'536)).ok());
 }
 
-/// One handle keeps the hints of many blocks to itself; another fills the segment, to the last block.
+/// One handle keeps the hints of many blocks to itself; another fills the segment, to the last
+/// block.
 TEST(Bodies, a_block_is_whose_it_says_whoever_has_its_hint) {
   QuietSegment s;
   Producer keeps_hints = Producer::attach(s.segment).value();

@@ -13,7 +13,8 @@ TEST(Conventions, QO_01_in_qo_255_goes_first_and_0_last) {
   EXPECT_EQ(s.segment.convention(), "qo");
   const std::string last = s.put(0), normal = s.put(128), first = s.put(255), high = s.put(175);
   EXPECT_EQ(s.get(first).priority, 255);
-  for (const std::int64_t outside : {-1, 256}) EXPECT_EQ(s.producer.enqueue(spec_of(outside)).code(), Code::kInvalid);
+  for (const std::int64_t outside : {-1, 256})
+    EXPECT_EQ(s.producer.enqueue(spec_of(outside)).code(), Code::kInvalid);
   EXPECT_EQ(s.drain(), (Ids{first, high, normal, last}));
 }
 
@@ -26,13 +27,17 @@ TEST(Conventions, QO_02_in_qo_a_job_without_priority_has_128) {
 TEST(Conventions, QO_03_QO_04_names_are_numbers_of_the_segments_own_convention) {
   QuietSegment qo(few_slots(512, "qo")), ojs;
   const std::pair<const char*, std::int64_t> expected[] = {
-      {"critical", 255}, {"urgent", 200}, {"high", 175}, {"normal", 128}, {"low", 50}, {"background", 10}, {"bulk", 0}};
-  for (const auto& [name, priority] : expected) EXPECT_EQ(qo.observer.priority_by_name(name).value(), priority) << name;
+      {"critical", 255}, {"urgent", 200},    {"high", 175}, {"normal", 128},
+      {"low", 50},       {"background", 10}, {"bulk", 0}};
+  for (const auto& [name, priority] : expected)
+    EXPECT_EQ(qo.observer.priority_by_name(name).value(), priority) << name;
   const std::pair<const char*, std::int64_t> named[] = {
       {"critical", 0}, {"high", 1}, {"normal", 2}, {"low", 3}, {"bulk", 4}};
-  for (const auto& [name, priority] : named) EXPECT_EQ(ojs.observer.priority_by_name(name).value(), priority) << name;
+  for (const auto& [name, priority] : named)
+    EXPECT_EQ(ojs.observer.priority_by_name(name).value(), priority) << name;
   EXPECT_EQ(ojs.observer.priority_by_name("urgent").code(), Code::kInvalid);
-  EXPECT_NE(ojs.observer.priority_by_name("urgent").error().message.find("critical (0)"), std::string::npos);
+  EXPECT_NE(ojs.observer.priority_by_name("urgent").error().message.find("critical (0)"),
+            std::string::npos);
 }
 
 TEST(Conventions, QO_09_in_qo_a_priority_stays_what_it_was_and_in_the_others_it_may_change) {
@@ -63,14 +68,16 @@ TEST(Conventions, QO_16_a_type_may_have_a_default_and_an_explicit_priority_wins)
   EXPECT_EQ(s.observer.default_priority("unit.test"), std::nullopt);
   EXPECT_EQ(s.get(s.put()).priority, 128);
   for (int i = 0; i < 300; ++i)
-    ASSERT_TRUE(s.admin.set_default_priority("never.had.one" + std::to_string(i), {}).ok()) << "takes no room";
+    ASSERT_TRUE(s.admin.set_default_priority("never.had.one" + std::to_string(i), {}).ok())
+        << "takes no room";
 }
 
 TEST(Conventions, ojs_core_counts_from_minus_100_to_100_and_higher_goes_first) {
   QuietSegment s(few_slots(512, "ojs-core"));
   const std::string low = s.put(-100), zero = s.put(), high = s.put(100);
   EXPECT_EQ(s.get(zero).priority, 0);
-  for (const std::int64_t outside : {-101, 101}) EXPECT_EQ(s.producer.enqueue(spec_of(outside)).code(), Code::kInvalid);
+  for (const std::int64_t outside : {-101, 101})
+    EXPECT_EQ(s.producer.enqueue(spec_of(outside)).code(), Code::kInvalid);
   EXPECT_EQ(s.drain(), (Ids{high, zero, low}));
 }
 

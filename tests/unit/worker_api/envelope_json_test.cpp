@@ -24,7 +24,8 @@ std::string random_space(test::Seeded& random) {
   return space;
 }
 
-// A random value twice: with white space strewn in, and without. Strings hold what could mislead a counter of brackets.
+// A random value twice: with white space strewn in, and without. Strings hold what could mislead a
+// counter of brackets.
 struct Twin {
   std::string spaced, bare;
 };
@@ -46,16 +47,19 @@ Twin random_value(test::Seeded& random, int depth) {
     const std::string key = object ? "\"k" + std::to_string(i) + "\"" : "";
     const Twin element = random_value(random, depth - 1);
     twin.bare += comma + key + (object ? ":" : "") + element.bare;
-    twin.spaced += comma + random_space(random) + key + random_space(random) + (object ? ":" : "") + element.spaced;
+    twin.spaced += comma + random_space(random) + key + random_space(random) + (object ? ":" : "") +
+                   element.spaced;
   }
   twin.bare += object ? "}" : "]";
-  twin.spaced = random_space(random) + twin.spaced + random_space(random) + (object ? "}" : "]") + random_space(random);
+  twin.spaced = random_space(random) + twin.spaced + random_space(random) + (object ? "}" : "]") +
+                random_space(random);
   return twin;
 }
 
 TEST(Json, what_the_grammar_allows) {
-  for (const std::string_view text : {"null", "true", "0", "-0.5e-3", R"("")", "[]", "{}", " [1, {\"a\": null}] \n",
-                                      R"("\ud83d\ude00")", "\"\xf0\x9f\x98\x80\"", "18446744073709551616"})
+  for (const std::string_view text :
+       {"null", "true", "0", "-0.5e-3", R"("")", "[]", "{}", " [1, {\"a\": null}] \n",
+        R"("\ud83d\ude00")", "\"\xf0\x9f\x98\x80\"", "18446744073709551616"})
     EXPECT_TRUE(check(text)) << text;
 }
 
@@ -69,10 +73,12 @@ TEST(Json, what_it_does_not) {
   EXPECT_FALSE(check(std::string_view("1\0", 2)));
 }
 
-// check() sees most JSON without the parser. Method: valid texts, each damaged in one place; both must judge alike.
+// check() sees most JSON without the parser. Method: valid texts, each damaged in one place; both
+// must judge alike.
 TEST(Json, a_damaged_text_is_judged_as_the_parser_judges_it) {
   test::Seeded random;
-  constexpr std::string_view kBytes = "[]{}\",:\\ \n0123456789.-+eEtrufalsn/\x01\x7f\x80\xc3\xa9\xff";
+  constexpr std::string_view kBytes =
+      "[]{}\",:\\ \n0123456789.-+eEtrufalsn/\x01\x7f\x80\xc3\xa9\xff";
   boost::json::parse_options options;
   options.max_depth = kMaxDepth;
   int accepted = 0, refused = 0;
@@ -101,14 +107,17 @@ TEST(Json, the_error_names_the_place) {
 }
 
 TEST(Json, depth_is_bounded) {
-  const auto nested = [](std::size_t depth) { return std::string(depth, '[') + std::string(depth, ']'); };
+  const auto nested = [](std::size_t depth) {
+    return std::string(depth, '[') + std::string(depth, ']');
+  };
   EXPECT_TRUE(check(nested(kMaxDepth)));
   EXPECT_FALSE(check(nested(kMaxDepth + 1)));
   EXPECT_FALSE(check(nested(1'000'000)));
 }
 
 TEST(Json, slices_keep_every_character_of_a_value) {
-  const std::string_view text = R"( { "a" : 1.0 , "b\"c":{"d":"},{"},"e":[1, 2] , "f":12345678901234567890 } )";
+  const std::string_view text =
+      R"( { "a" : 1.0 , "b\"c":{"d":"},{"},"e":[1, 2] , "f":12345678901234567890 } )";
   ASSERT_TRUE(check(text));
   const std::vector<Member> members = members_of(text);
   ASSERT_EQ(members.size(), 4u);
@@ -155,7 +164,8 @@ TEST(Json, any_text_is_refused_or_cut_into_values) {
   int accepted = 0;
   for (int i = 0; i < 300'000; ++i) {
     std::string text(static_cast<std::size_t>(random.between(0, 10)), ' ');
-    for (char& c : text) c = kLetters[static_cast<std::size_t>(random.between(0, std::ssize(kLetters) - 1))];
+    for (char& c : text)
+      c = kLetters[static_cast<std::size_t>(random.between(0, std::ssize(kLetters) - 1))];
     if (!check(text)) continue;
     ++accepted;
     if (kind_of(text) == Kind::kObject) {
@@ -192,7 +202,8 @@ TEST(Json, any_bytes_become_a_string_that_reads_back) {
   test::Seeded random;
   for (int i = 0; i < 20'000; ++i) {
     std::string bytes(static_cast<std::size_t>(random.between(0, 12)), ' ');
-    for (char& c : bytes) c = static_cast<char>(random.coin() ? random.between(0, 255) : random.between('a', 'z'));
+    for (char& c : bytes)
+      c = static_cast<char>(random.coin() ? random.between(0, 255) : random.between('a', 'z'));
     const std::string text = json_string(bytes);
     ASSERT_TRUE(check(text)) << text;
     const bool plain = check('"' + bytes + '"').ok() && bytes.find('\\') == std::string::npos;

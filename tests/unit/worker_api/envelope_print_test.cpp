@@ -35,7 +35,8 @@ std::map<std::string, std::string> printed(const JobInfo& job) {
     return members;
   }
   for (const json::Member& member : json::members_of(text))
-    EXPECT_TRUE(members.emplace(member.name, member.value).second) << member.name << " twice in " << text;
+    EXPECT_TRUE(members.emplace(member.name, member.value).second)
+        << member.name << " twice in " << text;
   return members;
 }
 
@@ -47,12 +48,13 @@ TEST(PrintJob, QO_10_PRI_T11_the_priority_stands_at_the_top_of_the_job) {
 }
 
 TEST(PrintJob, unset_members_are_left_out) {
-  EXPECT_EQ(print_job(smallest()),
-            R"({"specversion":"1.0","id":"019461a8-1a2b-7c3d-8e4f-5a6b7c8d9e0f","type":"email.send","queue":"default",)"
-            R"("args":["a"],"meta":{},"priority":2,"state":"available","attempt":0,"max_attempts":3,)"
-            R"("retry":{"max_attempts":3,"initial_interval":"PT1S","backoff_coefficient":2,"max_interval":"PT5M",)"
-            R"("jitter":true,"backoff_strategy":"exponential","on_exhaustion":"discard"},)"
-            R"("created_at":"2026-01-27T12:00:00.000Z","enqueued_at":"2026-01-27T12:00:00.000Z"})");
+  EXPECT_EQ(
+      print_job(smallest()),
+      R"({"specversion":"1.0","id":"019461a8-1a2b-7c3d-8e4f-5a6b7c8d9e0f","type":"email.send","queue":"default",)"
+      R"("args":["a"],"meta":{},"priority":2,"state":"available","attempt":0,"max_attempts":3,)"
+      R"("retry":{"max_attempts":3,"initial_interval":"PT1S","backoff_coefficient":2,"max_interval":"PT5M",)"
+      R"("jitter":true,"backoff_strategy":"exponential","on_exhaustion":"discard"},)"
+      R"("created_at":"2026-01-27T12:00:00.000Z","enqueued_at":"2026-01-27T12:00:00.000Z"})");
 }
 
 TEST(PrintJob, set_members_are_printed) {
@@ -94,20 +96,25 @@ TEST(PrintJob, set_members_are_printed) {
 TEST(PrintJob, errors_come_oldest_first_and_the_last_one_by_itself) {
   JobInfo job = smallest();
   job.state = State::kRetryable;
-  job.errors = {
-      {.attempt = 1, .occurred_at_ms = kNow, .code = "handler_error", .type = "", .message = "first", .details = ""},
-      {.attempt = 2,
-       .occurred_at_ms = kNow + 9,
-       .code = "handler_error",
-       .type = "auth.expired",
-       .message = "sec\"ond",
-       .details = R"({"a": 1})",
-       .retryable = false}};
+  job.errors = {{.attempt = 1,
+                 .occurred_at_ms = kNow,
+                 .code = "handler_error",
+                 .type = "",
+                 .message = "first",
+                 .details = ""},
+                {.attempt = 2,
+                 .occurred_at_ms = kNow + 9,
+                 .code = "handler_error",
+                 .type = "auth.expired",
+                 .message = "sec\"ond",
+                 .details = R"({"a": 1})",
+                 .retryable = false}};
   const std::string first =
       R"({"code":"handler_error","type":"handler_error","message":"first","retryable":true,"attempt":1,)"
       R"("occurred_at":"2026-01-27T12:00:00.000Z"})";
-  const std::string second = R"({"code":"handler_error","type":"auth.expired","message":"sec\"ond","retryable":false,)"
-                             R"("details":{"a":1},"attempt":2,"occurred_at":"2026-01-27T12:00:00.009Z"})";
+  const std::string second =
+      R"({"code":"handler_error","type":"auth.expired","message":"sec\"ond","retryable":false,)"
+      R"("details":{"a":1},"attempt":2,"occurred_at":"2026-01-27T12:00:00.009Z"})";
   EXPECT_EQ(printed(job).at("errors"), "[" + first + "," + second + "]");
   EXPECT_EQ(printed(job).at("error"), second);
   job.state = State::kCompleted;
@@ -185,15 +192,18 @@ TEST(PrintJob, any_bytes_in_any_text_still_print_as_json) {
   };
   for (int i = 0; i < 20'000; ++i) {
     JobInfo job;
-    job.id = bytes(), job.type = bytes(), job.queue = bytes(), job.args = bytes(), job.extra = bytes(),
-    job.result = bytes();
+    job.id = bytes(), job.type = bytes(), job.queue = bytes(), job.args = bytes(),
+    job.extra = bytes(), job.result = bytes();
     job.state = static_cast<State>(random.between(0, 255));
     job.retry.backoff = static_cast<RetryBackoff>(random.between(0, 255));
     job.retry.coefficient = random.coin() ? std::numeric_limits<float>::quiet_NaN() : 1e30F;
     job.progress = random.coin() ? std::nan("") : std::numeric_limits<double>::infinity();
     job.created_at_ms = random.bits();
-    job.errors = {
-        {.occurred_at_ms = random.bits(), .code = bytes(), .type = bytes(), .message = bytes(), .details = bytes()}};
+    job.errors = {{.occurred_at_ms = random.bits(),
+                   .code = bytes(),
+                   .type = bytes(),
+                   .message = bytes(),
+                   .details = bytes()}};
     ASSERT_TRUE(json::check(print_job(job))) << print_job(job);
   }
 }
@@ -207,7 +217,8 @@ TEST(PrintJob, progress_is_never_above_one) {
 }
 
 TEST(ForbidsRetry, by_the_jobs_own_list) {
-  const std::string extra = R"({"retry":{"max_attempts":3,"non_retryable_errors":["auth.*","fatal"]}})";
+  const std::string extra =
+      R"({"retry":{"max_attempts":3,"non_retryable_errors":["auth.*","fatal"]}})";
   EXPECT_TRUE(forbids_retry(extra, "fatal"));
   EXPECT_TRUE(forbids_retry(extra, "auth.expired"));
   EXPECT_FALSE(forbids_retry(extra, "auth"));
@@ -217,7 +228,8 @@ TEST(ForbidsRetry, by_the_jobs_own_list) {
 TEST(ForbidsRetry, nothing_without_a_list) {
   for (const std::string_view extra :
        {"", "{}", R"({"retry":3})", R"({"retry":{"non_retryable_errors":"fatal"}})",
-        R"({"retry":{"non_retryable_errors":[3]}})", R"({"non_retryable_errors":["fatal"]})", "[broken"})
+        R"({"retry":{"non_retryable_errors":[3]}})", R"({"non_retryable_errors":["fatal"]})",
+        "[broken"})
     EXPECT_FALSE(forbids_retry(extra, "fatal")) << extra;
 }
 

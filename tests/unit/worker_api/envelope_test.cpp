@@ -17,10 +17,12 @@ constexpr std::string_view kId = "019461a8-1a2b-7c3d-8e4f-5a6b7c8d9e0f";
 
 // A valid envelope with these members besides type and args.
 std::string with(std::string_view members) {
-  return std::string(R"({"type":"email.send","args":["a"])") + (members.empty() ? "" : ",") + std::string(members) +
-         "}";
+  return std::string(R"({"type":"email.send","args":["a"])") + (members.empty() ? "" : ",") +
+         std::string(members) + "}";
 }
-std::string with_option(std::string_view members) { return with(R"("options":{)" + std::string(members) + "}"); }
+std::string with_option(std::string_view members) {
+  return with(R"("options":{)" + std::string(members) + "}");
+}
 
 Envelope read(const std::string& json) {
   Result<Envelope> result = parse_envelope(json, kNow);
@@ -62,7 +64,8 @@ TEST(Envelope, PRI_001_a_priority_is_any_integer) {
 }
 
 TEST(Envelope, PRI_001_what_is_no_integer_is_no_priority) {
-  for (const std::string_view value : {"1.5", "\"1\"", "true", "\"null\"", "null", "1e2", "[1]", "{}"}) {
+  for (const std::string_view value :
+       {"1.5", "\"1\"", "true", "\"null\"", "null", "1e2", "[1]", "{}"}) {
     const Error error = refusal(with("\"priority\":" + std::string(value)));
     EXPECT_EQ(error.code, Code::kInvalid) << value;
     EXPECT_EQ(error.subject, "priority") << value;
@@ -82,7 +85,8 @@ TEST(Envelope, PRI_T11_priority_is_a_member_of_the_top_level) {
 }
 
 TEST(Envelope, PRI_T05_PRI_T14_a_huge_priority_reaches_the_convention_which_refuses_it) {
-  EXPECT_EQ(read(with("\"priority\":99999999999999999999")).priority, std::numeric_limits<std::int64_t>::max());
+  EXPECT_EQ(read(with("\"priority\":99999999999999999999")).priority,
+            std::numeric_limits<std::int64_t>::max());
   EXPECT_EQ(read(with("\"priority\":-2147483648")).priority, -2147483648);
 }
 
@@ -125,8 +129,9 @@ TEST(Envelope, every_option_may_stand_at_the_top_and_has_its_other_spellings) {
   for (const std::string& json :
        {with(R"("timeout_ms":2500)"), with(R"("timeout":2.5)"), with_option(R"("timeout":2.5)")})
     EXPECT_EQ(read(json).timeout_ms, 2'500u) << json;
-  for (const std::string& json : {with(R"("visibility_timeout":3)"), with(R"("visibility_timeout":"PT3S")"),
-                                  with_option(R"("visibility_timeout":"3s")"), with(R"("visibility_timeout_ms":3000)")})
+  for (const std::string& json :
+       {with(R"("visibility_timeout":3)"), with(R"("visibility_timeout":"PT3S")"),
+        with_option(R"("visibility_timeout":"3s")"), with(R"("visibility_timeout_ms":3000)")})
     EXPECT_EQ(read(json).lease_ms, 3'000u) << json;
   for (const std::string& json :
        {with(R"("scheduled_at":"+PT5S")"), with_option(R"("delay_until":"2026-01-27T12:00:05Z")"),
@@ -134,7 +139,8 @@ TEST(Envelope, every_option_may_stand_at_the_top_and_has_its_other_spellings) {
     EXPECT_EQ(read(json).scheduled_at_ms, kNow + 5'000) << json;
   for (const std::string& json :
        {with(R"("max_attempts":7)"), with(R"("retry":{"max_attempts":7})"),
-        with_option(R"("retry_policy":{"max_attempts":7})"), with(R"("max_attempts":7,"retry":{"max_attempts":7})")})
+        with_option(R"("retry_policy":{"max_attempts":7})"),
+        with(R"("max_attempts":7,"retry":{"max_attempts":7})")})
     EXPECT_EQ(read(json).retry.max_attempts, 7) << json;
   EXPECT_TRUE(read(with("\"pending\":true")).pending);
 }
@@ -146,8 +152,10 @@ TEST(Envelope, the_same_option_with_two_values_is_an_error_that_names_it) {
       {with(R"("visibility_timeout":1,"visibility_timeout_ms":2000)"), "visibility_timeout_ms"},
       {with(R"("scheduled_at":"+PT1S","delay_until":"+PT2S")"), "delay_until"},
       {with(R"("max_attempts":1,"retry":{"max_attempts":2})"), "retry.max_attempts"},
-      {with(R"("retry":{"initial_interval":"PT1S","initial_interval_ms":2000})"), "retry.initial_interval_ms"},
-      {with(R"("retry":{"jitter":true},"options":{"retry_policy":{"jitter":false}})"), "retry.jitter"},
+      {with(R"("retry":{"initial_interval":"PT1S","initial_interval_ms":2000})"),
+       "retry.initial_interval_ms"},
+      {with(R"("retry":{"jitter":true},"options":{"retry_policy":{"jitter":false}})"),
+       "retry.jitter"},
       {with(R"("pending":true,"options":{"pending":false})"), "pending"},
       {with(R"("tags":["a"],"options":{"tags":["b"]})"), "tags"},
       {with(R"("meta":{"a":1},"metadata":{"a":2})"), "a"},
@@ -254,22 +262,25 @@ TEST(Envelope, over_long_names_and_meta_have_their_own_code_and_bound) {
 
 TEST(Envelope, a_message_quotes_no_more_than_the_beginning_of_a_value) {
   EXPECT_LT(refusal(with(R"("id":")" + std::string(100'000, 'x') + "\"")).message.size(), 200u);
-  const std::string message = refusal(with("\"id\":\"" + std::string(38, 'x') + "\xe2\x82\xac\xe2\x82\xac\"")).message;
+  const std::string message =
+      refusal(with("\"id\":\"" + std::string(38, 'x') + "\xe2\x82\xac\xe2\x82\xac\"")).message;
   std::string quoted;
   json::append_quoted(quoted, message);
-  EXPECT_EQ(quoted.find("\xef\xbf\xbd"), std::string::npos) << "a character was cut in two: " << message;
+  EXPECT_EQ(quoted.find("\xef\xbf\xbd"), std::string::npos)
+      << "a character was cut in two: " << message;
 }
 
 TEST(Envelope, unknown_members_are_preserved_to_the_digit) {
   const Envelope envelope = read(with(R"("x_custom": 1.50, "x_big": 123456789012345678901234567890,
                                         "x_nested": {"b": 1, "a": [ ]}, "options": {"maxAttempts": 3})"));
-  EXPECT_EQ(envelope.extra, R"({"x_custom":1.50,"x_big":123456789012345678901234567890,"x_nested":{"b":1,"a":[]},)"
-                            R"("options":{"maxAttempts":3}})");
+  EXPECT_EQ(envelope.extra,
+            R"({"x_custom":1.50,"x_big":123456789012345678901234567890,"x_nested":{"b":1,"a":[]},)"
+            R"("options":{"maxAttempts":3}})");
 }
 
 TEST(Envelope, members_that_the_system_manages_are_ignored) {
-  const Envelope envelope =
-      read(with(R"("state":"completed","attempt":9,"created_at":"never","error":{"code":"x"},"result":1,
+  const Envelope envelope = read(
+      with(R"("state":"completed","attempt":9,"created_at":"never","error":{"code":"x"},"result":1,
                                         "worker_id":"w","progress":2,"specversion":"9")"));
   EXPECT_EQ(envelope.extra, "");
 }
@@ -277,7 +288,8 @@ TEST(Envelope, members_that_the_system_manages_are_ignored) {
 TEST(Envelope, times_that_print_otherwise_are_kept_in_the_clients_words) {
   EXPECT_EQ(read(with(R"("expires_at":"2099-12-31T23:59:59.000Z")")).extra, "");
   EXPECT_EQ(read(with(R"("expires_at":"+PT2S")")).extra, "");
-  EXPECT_EQ(read(with(R"("delay_until":"2099-12-31T23:59:59Z")")).extra, R"({"scheduled_at":"2099-12-31T23:59:59Z"})");
+  EXPECT_EQ(read(with(R"("delay_until":"2099-12-31T23:59:59Z")")).extra,
+            R"({"scheduled_at":"2099-12-31T23:59:59Z"})");
 }
 
 TEST(Envelope, times_before_1970_are_past_and_not_unset) {
@@ -286,18 +298,20 @@ TEST(Envelope, times_before_1970_are_past_and_not_unset) {
 }
 
 TEST(Envelope, what_must_be_granted_elsewhere_is_kept_and_pointed_out) {
-  const Envelope envelope = read(with(R"("unique":{"keys":["type"]},"rate_limit":{"key":"k","concurrency":5})"));
+  const Envelope envelope =
+      read(with(R"("unique":{"keys":["type"]},"rate_limit":{"key":"k","concurrency":5})"));
   EXPECT_TRUE(envelope.wants_unique);
   EXPECT_TRUE(envelope.wants_rate_limit);
   EXPECT_FALSE(envelope.wants_workflow);
-  EXPECT_EQ(envelope.extra, R"({"unique":{"keys":["type"]},"rate_limit":{"key":"k","concurrency":5}})");
+  EXPECT_EQ(envelope.extra,
+            R"({"unique":{"keys":["type"]},"rate_limit":{"key":"k","concurrency":5}})");
   EXPECT_TRUE(read(with(R"("workflow":{"chain":[]})")).wants_workflow);
   EXPECT_FALSE(read(with("")).wants_unique);
 }
 
 TEST(Envelope, the_spec_views_the_envelope) {
-  const Envelope envelope =
-      read(with(R"("id":"019461a8-1a2b-7c3d-8e4f-5a6b7c8d9e0f","priority":1,"queue":"q","x":1,"timeout_ms":5,
+  const Envelope envelope = read(with(
+      R"("id":"019461a8-1a2b-7c3d-8e4f-5a6b7c8d9e0f","priority":1,"queue":"q","x":1,"timeout_ms":5,
       "visibility_timeout_ms":6,"pending":true,"scheduled_at":"+1s","expires_at":"+2s","max_attempts":9)"));
   const JobSpec spec = envelope.spec();
   EXPECT_EQ(spec.type, "email.send");
@@ -315,8 +329,11 @@ TEST(Envelope, the_spec_views_the_envelope) {
 }
 
 TEST(Envelope, QO_05_the_example_types_and_single_arguments_of_qo_are_read) {
-  EXPECT_EQ(read(R"({"type":"send_alert","args":[{"message":"Server down!"}],"priority":255})").type, "send_alert");
-  EXPECT_EQ(args_of_input(R"( {"message": "Server down!"} )").value(), R"([{"message":"Server down!"}])");
+  EXPECT_EQ(
+      read(R"({"type":"send_alert","args":[{"message":"Server down!"}],"priority":255})").type,
+      "send_alert");
+  EXPECT_EQ(args_of_input(R"( {"message": "Server down!"} )").value(),
+            R"([{"message":"Server down!"}])");
   EXPECT_EQ(args_of_input("[1, 2]").value(), "[1,2]");
   EXPECT_EQ(args_of_input("null").value(), "[null]");
   EXPECT_EQ(args_of_input("oops").code(), Code::kInvalid);
@@ -325,13 +342,16 @@ TEST(Envelope, QO_05_the_example_types_and_single_arguments_of_qo_are_read) {
 TEST(Envelope, many_members_take_no_longer_than_few_each) {
   std::string json = R"({"type":"a","args":[])";
   for (int i = 0; i < 100'000; ++i) json += ",\"k" + std::to_string(i) + "\":" + std::to_string(i);
-  EXPECT_EQ(read(json + "}").extra.size(), json.size() - std::string_view(R"("type":"a","args":[],)").size() + 1);
+  EXPECT_EQ(read(json + "}").extra.size(),
+            json.size() - std::string_view(R"("type":"a","args":[],)").size() + 1);
 }
 
-// One character of a valid envelope changed: it is refused with a subject, or read, but never more than that.
+// One character of a valid envelope changed: it is refused with a subject, or read, but never more
+// than that.
 TEST(Envelope, any_damaged_envelope_is_read_or_refused) {
   test::Seeded random;
-  const std::string whole = with(R"("id":"019461a8-1a2b-7c3d-8e4f-5a6b7c8d9e0f","priority":1,"meta":{"a":"\u00e9"},
+  const std::string whole =
+      with(R"("id":"019461a8-1a2b-7c3d-8e4f-5a6b7c8d9e0f","priority":1,"meta":{"a":"\u00e9"},
       "options":{"queue":"q","retry":{"max_attempts":3,"initial_interval":"PT1S"},
       "scheduled_at":"+PT5S","tags":["x"]})");
   for (int i = 0; i < 100'000; ++i) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The order in which Observer::list() names available jobs, beside the one in which they are fetched.
+// The order in which Observer::list() names available jobs, beside the one in which they are
+// fetched.
 
 #include <ojs_shm/transfer.hpp>
 
@@ -16,7 +17,8 @@ Ids listed(const QuietSegment& s) {
   return ids;
 }
 
-/// Jobs of several ages, levels and rates; one that has moved to another level and one that was given back.
+/// Jobs of several ages, levels and rates; one that has moved to another level and one that was
+/// given back.
 void let_wait(QuietSegment& s) {
   const std::string moved = s.put(6);
   const std::string returned = s.put(0);
@@ -61,7 +63,9 @@ TEST(Listing, QO_14_without_ageing_rates_of_jobs_change_nothing) {
 
 TEST(Listing, SUM_04_a_weighted_queue_is_listed_level_by_level) {
   QuietSegment s;
-  ASSERT_TRUE(s.admin.set_queue("default", {.level_weights = std::vector<LevelWeight>{{"0", 1}, {"2", 3}}}).ok());
+  ASSERT_TRUE(
+      s.admin.set_queue("default", {.level_weights = std::vector<LevelWeight>{{"0", 1}, {"2", 3}}})
+          .ok());
   const Ids low{s.put(2), s.put(2)}, high{s.put(0), s.put(0)};
   EXPECT_EQ(listed(s), (Ids{high[0], high[1], low[0], low[1]}));
 }
@@ -72,7 +76,8 @@ TEST(Listing, SUM_07_an_export_of_an_ageing_queue_keeps_its_order) {
   let_wait(from);
   const Ids as_listed = listed(from);
   Import import = Import::attach(to.segment).value();
-  ASSERT_TRUE(export_segment(from.segment, [&](std::string_view line) { return import.take(line); }).ok());
+  ASSERT_TRUE(
+      export_segment(from.segment, [&](std::string_view line) { return import.take(line); }).ok());
   ASSERT_TRUE(import.finish().ok());
   to.move_clock(5 * kHour);  // the ages are the old ones
   EXPECT_EQ(to.drain(), as_listed);

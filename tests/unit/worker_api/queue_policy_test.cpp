@@ -14,8 +14,9 @@ using engine::Convention;
 AgingSettings limited(std::int64_t limit) { return {.limit = limit}; }
 
 TEST(QueuePolicy, SUM_07_a_limit_of_age_may_be_better_than_every_priority_and_not_worse) {
-  for (const auto& [convention, worst, beyond] :
-       {std::tuple(Convention::kOjs, 255, 256), {Convention::kOjsCore, -100, -101}, {Convention::kQo, 0, -1}}) {
+  for (const auto& [convention, worst, beyond] : {std::tuple(Convention::kOjs, 255, 256),
+                                                  {Convention::kOjsCore, -100, -101},
+                                                  {Convention::kQo, 0, -1}}) {
     const int best = worst + (worst - beyond) * 1000;
     EXPECT_TRUE(internal::read_aging(convention, limited(worst)).ok());
     EXPECT_TRUE(internal::read_aging(convention, limited(best)).ok());
@@ -23,7 +24,8 @@ TEST(QueuePolicy, SUM_07_a_limit_of_age_may_be_better_than_every_priority_and_no
     ASSERT_FALSE(refused.ok()) << beyond;
     EXPECT_EQ(refused.error().subject, "aging.limit");
     const engine::ConventionInfo& known = engine::info(convention);
-    const std::string range = "(" + std::to_string(known.min) + " to " + std::to_string(known.max) + ")";
+    const std::string range =
+        "(" + std::to_string(known.min) + " to " + std::to_string(known.max) + ")";
     EXPECT_NE(refused.error().message.find(range), std::string::npos) << refused.error().message;
   }
 }
@@ -35,8 +37,8 @@ TEST(QueuePolicy, QO_13_a_cap_of_qo_means_the_same_rank_everywhere) {
   EXPECT_EQ(internal::limit_of_qo_cap(Convention::kOjsCore, 0), -100) << "it has no rank 255";
   for (const Convention convention : {Convention::kOjs, Convention::kOjsCore, Convention::kQo}) {
     const auto preset = internal::read_aging(convention, {.preset = "qo"});
-    const auto said =
-        internal::read_aging(convention, {.preset = "qo", .limit = internal::limit_of_qo_cap(convention, 200)});
+    const auto said = internal::read_aging(
+        convention, {.preset = "qo", .limit = internal::limit_of_qo_cap(convention, 200)});
     EXPECT_EQ(preset->word, said->word);
     EXPECT_EQ(preset->best(), 55);
   }
@@ -61,12 +63,14 @@ TEST(QueuePolicy, SUM_07_a_queue_follows_the_segment_again) {
                   .set_queue("web", {.aging = AgingSettings{.enabled = false},
                                      .level_weights = std::vector<LevelWeight>{{"0", 1}}})
                   .ok());
-  EXPECT_EQ(s.admin.set_queue("web", {.aging = AgingSettings{.inherit = true}}).code(), Code::kInvalid);
+  EXPECT_EQ(s.admin.set_queue("web", {.aging = AgingSettings{.inherit = true}}).code(),
+            Code::kInvalid);
 }
 
 TEST(QueuePolicy, SUM_04_a_weight_of_nothing_is_refused_by_its_level) {
   QuietSegment s;
-  const Status done = s.admin.set_queue("default", {.level_weights = std::vector<LevelWeight>{{"0", 1}, {"high", 0}}});
+  const Status done = s.admin.set_queue(
+      "default", {.level_weights = std::vector<LevelWeight>{{"0", 1}, {"high", 0}}});
   ASSERT_EQ(done.code(), Code::kInvalid);
   EXPECT_EQ(done.error().subject, "level_weights.high");
 }

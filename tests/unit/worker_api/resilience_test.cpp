@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a producer does about refusals: retries, circuit breaker, local buffer; on clocks that only the tests move.
+// What a producer does about refusals: retries, circuit breaker, local buffer; on clocks that only
+// the tests move.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -35,7 +36,8 @@ struct Full : QuietSegment {
   ResilientProducer resilient(ResilienceOptions options) {
     return ResilientProducer(Producer::attach(segment).value(), std::move(options));
   }
-  std::shared_ptr<LocalBuffer> buffer(const LocalBufferOptions& options, std::shared_ptr<Clock> clock,
+  std::shared_ptr<LocalBuffer> buffer(const LocalBufferOptions& options,
+                                      std::shared_ptr<Clock> clock,
                                       std::shared_ptr<CircuitBreaker> breaker = nullptr) {
     return LocalBuffer::start(segment, options, std::move(breaker), std::move(clock)).value();
   }
@@ -43,7 +45,8 @@ struct Full : QuietSegment {
 
 /// A job whose args are the number.
 struct Numbered {
-  explicit Numbered(int number, std::string_view queue = "default") : args("[" + std::to_string(number) + "]") {
+  explicit Numbered(int number, std::string_view queue = "default")
+      : args("[" + std::to_string(number) + "]") {
     spec = spec_of({}, queue);
     spec.args = args;
   }
@@ -67,7 +70,8 @@ TEST(Resilience, BP_P1_an_error_that_recommends_nothing_means_a_second) {
   EXPECT_GE(recommended_delay(full.refusal()), 1s);
 }
 
-TEST(Resilience, BP_P1_a_refused_job_is_tried_again_after_growing_pauses_and_then_the_error_surfaces) {
+TEST(Resilience,
+     BP_P1_a_refused_job_is_tried_again_after_growing_pauses_and_then_the_error_surfaces) {
   Full full;
   const auto clock = std::make_shared<JumpingClock>();
   auto producer = full.resilient({.retry = {.retries = 5, .max_delay = 6s}, .clock = clock});
@@ -135,7 +139,8 @@ TEST(Resilience, BP_P2_the_circuit_opens_after_five_refusals_in_a_row_and_nobody
   const auto refused = producer.enqueue(spec_of());
   ASSERT_EQ(refused.code(), Code::kQueueFull) << "there is room, but nobody asks";
   EXPECT_EQ(refused.error().bound, 1U);
-  EXPECT_NE(refused.error().message.find("5 refusals"), std::string::npos) << refused.error().message;
+  EXPECT_NE(refused.error().message.find("5 refusals"), std::string::npos)
+      << refused.error().message;
   EXPECT_EQ(full.queue().rejected_total, asked);
   EXPECT_TRUE(producer.enqueue(spec_of({}, "other")).ok()) << "each queue has its own circuit";
 }
@@ -159,7 +164,8 @@ TEST(Resilience, BP_P2_it_half_opens_after_ten_seconds_for_one_caller_and_closes
   EXPECT_EQ(breaker.state("default"), CircuitBreaker::State::kClosed);
 }
 
-TEST(Resilience, BP_P2_a_refused_try_opens_it_again_and_a_try_that_came_to_nothing_lets_the_next_one_in) {
+TEST(Resilience,
+     BP_P2_a_refused_try_opens_it_again_and_a_try_that_came_to_nothing_lets_the_next_one_in) {
   Full full;
   const auto clock = std::make_shared<JumpingClock>();
   CircuitBreaker breaker({}, clock);
@@ -188,13 +194,15 @@ TEST(Resilience, BP_P2_a_success_between_refusals_starts_the_count_anew) {
 TEST(Resilience, BP_P2_an_open_circuit_ends_the_retries) {
   Full full;
   const auto clock = std::make_shared<JumpingClock>();
-  const auto breaker = std::make_shared<CircuitBreaker>(CircuitBreaker::Options{.refusals = 2}, clock);
+  const auto breaker =
+      std::make_shared<CircuitBreaker>(CircuitBreaker::Options{.refusals = 2}, clock);
   auto producer = full.resilient({.retry = {.retries = 50}, .breaker = breaker, .clock = clock});
   EXPECT_EQ(producer.enqueue(spec_of()).code(), Code::kQueueFull);
   EXPECT_EQ(clock->waits.size(), 2U);
 }
 
-TEST(Resilience, BP_P3_refused_jobs_wait_in_the_buffer_and_are_brought_in_their_order_when_there_is_room) {
+TEST(Resilience,
+     BP_P3_refused_jobs_wait_in_the_buffer_and_are_brought_in_their_order_when_there_is_room) {
   Full full;
   const auto clock = std::make_shared<SteppedClock>();
   const auto buffer = full.buffer({}, clock);
@@ -294,7 +302,8 @@ TEST(Resilience, BP_P3_what_no_waiting_mends_is_given_back_and_counts_until_then
   ASSERT_TRUE(buffer->put(std::vector{spec_of(1000)}, nullptr).ok());
   const auto good = buffer->put(std::vector{spec_of()}, nullptr);
   ASSERT_TRUE(eventually([&] { return buffer->flush(0ms).ok(); }));
-  EXPECT_EQ(full.state_of(good->front().view()), State::kAvailable) << "those behind it are brought";
+  EXPECT_EQ(full.state_of(good->front().view()), State::kAvailable)
+      << "those behind it are brought";
   EXPECT_EQ(buffer->jobs(), 1U);
   const auto failed = buffer->take_failed();
   ASSERT_EQ(failed.size(), 1U);
@@ -327,7 +336,8 @@ TEST(Resilience, BP_P3_producers_in_many_threads_share_a_buffer_and_lose_nothing
 TEST(Resilience, BP_P3_an_open_circuit_sends_jobs_into_the_buffer_and_the_sender_closes_it) {
   Full full;
   const auto clock = std::make_shared<SteppedClock>();
-  const auto breaker = std::make_shared<CircuitBreaker>(CircuitBreaker::Options{.refusals = 1}, clock);
+  const auto breaker =
+      std::make_shared<CircuitBreaker>(CircuitBreaker::Options{.refusals = 1}, clock);
   const auto buffer = full.buffer({}, clock, breaker);
   auto producer = full.resilient({.breaker = breaker, .buffer = buffer, .clock = clock});
   EXPECT_TRUE(producer.enqueue(spec_of())->buffered);

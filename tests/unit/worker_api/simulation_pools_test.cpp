@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pools of workers in the simulator, and what random loads show of their strategies. A replay of each outcome judges it by
-// rules of its own; every load has a printed seed.
+// Pools of workers in the simulator, and what random loads show of their strategies. A replay of
+// each outcome judges it by rules of its own; every load has a printed seed.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -29,7 +29,8 @@ SimulationOutcome play(const Trace& trace, const SimulationPlan& plan = {}) {
   return outcome ? std::move(outcome).value() : SimulationOutcome{};
 }
 
-/// Two to five queues that one pool serves, with one to four workers; more work than they can do, or less.
+/// Two to five queues that one pool serves, with one to four workers; more work than they can do,
+/// or less.
 SyntheticLoad random_load(Seeded& random, PoolStrategy strategy) {
   SyntheticLoad load;
   load.seed = random.bits();
@@ -38,8 +39,10 @@ SyntheticLoad random_load(Seeded& random, PoolStrategy strategy) {
   load.service_us = random.between(0, 20'000);
   load.fixed_service = random.coin();
   load.queues.clear();
-  SimulatedPool pool{
-      "p", {}, static_cast<std::uint32_t>(random.between(1, 4)), static_cast<std::uint32_t>(random.between(1, 3))};
+  SimulatedPool pool{"p",
+                     {},
+                     static_cast<std::uint32_t>(random.between(1, 4)),
+                     static_cast<std::uint32_t>(random.between(1, 3))};
   pool.settings.strategy = strategy;
   for (std::int64_t i = 0, queues = random.between(2, 5); i < queues; ++i) {
     const std::string& name = kNames[static_cast<std::size_t>(i)];
@@ -53,7 +56,8 @@ SyntheticLoad random_load(Seeded& random, PoolStrategy strategy) {
   return load;
 }
 
-/// The dispatches in their order, with how many jobs wait in each queue at that moment, the dispatched one among them.
+/// The dispatches in their order, with how many jobs wait in each queue at that moment, the
+/// dispatched one among them.
 template <class Judge>
 void replay(const Trace& trace, const SimulationOutcome& outcome, Judge judge) {
   std::map<std::string, int> waiting;
@@ -81,8 +85,8 @@ std::map<std::string, int> turns_of(const PoolSettings& settings) {
   return turns;
 }
 
-/// docs/scheduling.md: between two jobs of a queue that has some, at most W minus its weight of others; and in each cycle
-/// in which all have jobs, exactly their weights.
+/// docs/scheduling.md: between two jobs of a queue that has some, at most W minus its weight of
+/// others; and in each cycle in which all have jobs, exactly their weights.
 void shares_and_gaps_hold(PoolStrategy strategy) {
   Seeded random;
   for (int i = 0; i < kLoads; ++i) {
@@ -90,29 +94,30 @@ void shares_and_gaps_hold(PoolStrategy strategy) {
     SCOPED_TRACE("load " + std::to_string(load.seed));
     const Trace trace = synthetic_trace(load);
     const std::map<std::string, int> turns = turns_of(load.pools[0].settings);
-    const int cycle =
-        std::accumulate(turns.begin(), turns.end(), 0, [](int sum, auto& each) { return sum + each.second; });
+    const int cycle = std::accumulate(turns.begin(), turns.end(), 0,
+                                      [](int sum, auto& each) { return sum + each.second; });
     std::map<std::string, int> others, in_cycle;
     int full = 0;
-    replay(trace, play(trace), [&](const SimulatedDispatch&, const std::string& queue, const auto& waiting) {
-      bool all = true;
-      for (const auto& [each, weight] : turns) {
-        const auto found = waiting.find(each);
-        const bool waits = found != waiting.end() && found->second > 0;
-        all = all && waits;
-        if (each == queue || !waits) {
-          others[each] = 0;
-        } else {
-          ASSERT_LE(++others[each], cycle - weight) << each << " was passed over";
-        }
-      }
-      if (!all) full = 0, in_cycle.clear();
-      if (!all) return;
-      ++in_cycle[queue];
-      if (++full < cycle) return;
-      for (const auto& [each, weight] : turns) ASSERT_EQ(in_cycle[each], weight) << each;
-      full = 0, in_cycle.clear();
-    });
+    replay(trace, play(trace),
+           [&](const SimulatedDispatch&, const std::string& queue, const auto& waiting) {
+             bool all = true;
+             for (const auto& [each, weight] : turns) {
+               const auto found = waiting.find(each);
+               const bool waits = found != waiting.end() && found->second > 0;
+               all = all && waits;
+               if (each == queue || !waits) {
+                 others[each] = 0;
+               } else {
+                 ASSERT_LE(++others[each], cycle - weight) << each << " was passed over";
+               }
+             }
+             if (!all) full = 0, in_cycle.clear();
+             if (!all) return;
+             ++in_cycle[queue];
+             if (++full < cycle) return;
+             for (const auto& [each, weight] : turns) ASSERT_EQ(in_cycle[each], weight) << each;
+             full = 0, in_cycle.clear();
+           });
   }
 }
 
@@ -130,12 +135,13 @@ TEST(SimulatedPools, strict_serves_the_first_queue_that_has_a_job) {
     const SyntheticLoad load = random_load(random, PoolStrategy::kStrict);
     SCOPED_TRACE("load " + std::to_string(load.seed));
     const Trace trace = synthetic_trace(load);
-    replay(trace, play(trace), [&](const SimulatedDispatch&, const std::string& queue, auto waiting) {
-      for (const std::string& each : load.pools[0].settings.queues) {
-        if (each == queue) break;
-        ASSERT_EQ(waiting[each], 0) << each << " goes before " << queue;
-      }
-    });
+    replay(trace, play(trace),
+           [&](const SimulatedDispatch&, const std::string& queue, auto waiting) {
+             for (const std::string& each : load.pools[0].settings.queues) {
+               if (each == queue) break;
+               ASSERT_EQ(waiting[each], 0) << each << " goes before " << queue;
+             }
+           });
   }
 }
 
@@ -145,9 +151,11 @@ TEST(SimulatedPools, least_loaded_always_serves_a_deepest_backlog) {
     const SyntheticLoad load = random_load(random, PoolStrategy::kLeastLoaded);
     SCOPED_TRACE("load " + std::to_string(load.seed));
     const Trace trace = synthetic_trace(load);
-    replay(trace, play(trace), [&](const SimulatedDispatch&, const std::string& queue, auto waiting) {
-      for (const auto& [each, jobs] : waiting) ASSERT_GE(waiting[queue], jobs) << each << " is deeper";
-    });
+    replay(trace, play(trace),
+           [&](const SimulatedDispatch&, const std::string& queue, auto waiting) {
+             for (const auto& [each, jobs] : waiting)
+               ASSERT_GE(waiting[queue], jobs) << each << " is deeper";
+           });
   }
 }
 
@@ -159,22 +167,25 @@ TEST(SimulatedPools, the_concurrency_of_a_pool_is_never_exceeded_and_always_used
     pool.settings.concurrency = static_cast<std::uint64_t>(random.between(1, 6));
     SCOPED_TRACE("load " + std::to_string(load.seed));
     const Trace trace = synthetic_trace(load);
-    const auto most = static_cast<std::size_t>(
-        std::min<std::uint64_t>(pool.settings.concurrency, std::uint64_t{pool.workers} * pool.concurrency));
+    const auto most = static_cast<std::size_t>(std::min<std::uint64_t>(
+        pool.settings.concurrency, std::uint64_t{pool.workers} * pool.concurrency));
     std::multiset<std::int64_t> busy;  // until when
-    replay(trace, play(trace), [&](const SimulatedDispatch& dispatch, const std::string&, const auto&) {
-      const bool came_now = trace.arrivals[dispatch.arrival].at_us == dispatch.at_us;
-      ASSERT_TRUE(came_now || busy.contains(dispatch.at_us)) << "it could have begun before";
-      // Of what ends at this moment as much is over as has made room.
-      busy.erase(busy.begin(), busy.lower_bound(dispatch.at_us));
-      if (const auto ended = busy.find(dispatch.at_us); ended != busy.end()) busy.erase(ended);
-      busy.insert(dispatch.at_us + trace.arrivals[dispatch.arrival].service_us);
-      ASSERT_LE(busy.size(), most);
-    });
+    replay(trace, play(trace),
+           [&](const SimulatedDispatch& dispatch, const std::string&, const auto&) {
+             const bool came_now = trace.arrivals[dispatch.arrival].at_us == dispatch.at_us;
+             ASSERT_TRUE(came_now || busy.contains(dispatch.at_us)) << "it could have begun before";
+             // Of what ends at this moment as much is over as has made room.
+             busy.erase(busy.begin(), busy.lower_bound(dispatch.at_us));
+             if (const auto ended = busy.find(dispatch.at_us); ended != busy.end())
+               busy.erase(ended);
+             busy.insert(dispatch.at_us + trace.arrivals[dispatch.arrival].service_us);
+             ASSERT_LE(busy.size(), most);
+           });
   }
 }
 
-/// docs/scheduling.md: of any n dispatches each queue that has jobs all the while gets at least floor(n * r).
+/// docs/scheduling.md: of any n dispatches each queue that has jobs all the while gets at least
+/// floor(n * r).
 TEST(SimulatedPools, the_least_share_holds_in_every_window_whatever_the_strategy) {
   Seeded random;
   for (int i = 0; i < kLoads; ++i) {
@@ -182,11 +193,14 @@ TEST(SimulatedPools, the_least_share_holds_in_every_window_whatever_the_strategy
     PoolSettings& settings = load.pools[0].settings;
     const double most = 1 / static_cast<double>(settings.queues.size());
     settings.starvation_prevention.enabled = true;
-    settings.starvation_prevention.min_dispatch_ratio = most * static_cast<double>(random.between(2, 10)) / 10;
-    settings.starvation_prevention.rotation_interval_ms = static_cast<std::uint32_t>(random.between(1, 3'600'000));
+    settings.starvation_prevention.min_dispatch_ratio =
+        most * static_cast<double>(random.between(2, 10)) / 10;
+    settings.starvation_prevention.rotation_interval_ms =
+        static_cast<std::uint32_t>(random.between(1, 3'600'000));
     SCOPED_TRACE("load " + std::to_string(load.seed));
     const Trace trace = synthetic_trace(load);
-    // For each queue its stretches: dispatches during which it has jobs, and which of them are its own.
+    // For each queue its stretches: dispatches during which it has jobs, and which of them are its
+    // own.
     std::map<std::string, std::vector<bool>> stretch;
     const auto judge = [&](const std::string& queue) {
       std::vector<bool>& own = stretch[queue];
@@ -194,16 +208,18 @@ TEST(SimulatedPools, the_least_share_holds_in_every_window_whatever_the_strategy
         int served = 0;
         for (std::size_t end = begin; end < own.size(); ++end) {
           served += own[end] ? 1 : 0;
-          const double share = static_cast<double>(end + 1 - begin) * settings.starvation_prevention.min_dispatch_ratio;
+          const double share = static_cast<double>(end + 1 - begin) *
+                               settings.starvation_prevention.min_dispatch_ratio;
           ASSERT_GE(served, static_cast<int>(std::floor(share + 1e-9))) << queue;
         }
       }
       own.clear();
     };
-    replay(trace, play(trace), [&](const SimulatedDispatch&, const std::string& queue, auto waiting) {
-      for (const std::string& each : settings.queues)
-        waiting[each] > 0 ? stretch[each].push_back(each == queue) : judge(each);
-    });
+    replay(trace, play(trace),
+           [&](const SimulatedDispatch&, const std::string& queue, auto waiting) {
+             for (const std::string& each : settings.queues)
+               waiting[each] > 0 ? stretch[each].push_back(each == queue) : judge(each);
+           });
     for (const std::string& each : settings.queues) judge(each);
   }
 }
@@ -224,9 +240,10 @@ TEST(SimulatedPools, nobody_but_its_own_workers_gets_jobs_of_an_isolated_pool) {
     SCOPED_TRACE("load " + std::to_string(load.seed));
     const Trace trace = synthetic_trace(load);
     const SimulationOutcome outcome = play(trace, {.workers = {free}});
-    replay(trace, outcome, [&](const SimulatedDispatch& dispatch, const std::string& queue, const auto&) {
-      ASSERT_EQ(queue != "z", outcome.pool_of_worker[dispatch.worker] == "p") << queue;
-    });
+    replay(trace, outcome,
+           [&](const SimulatedDispatch& dispatch, const std::string& queue, const auto&) {
+             ASSERT_EQ(queue != "z", outcome.pool_of_worker[dispatch.worker] == "p") << queue;
+           });
   }
 }
 
@@ -248,7 +265,8 @@ TEST(SimulatedPools, shares_and_waits_are_told_for_each_pool) {
   const SimulationReport report = report_of(trace, outcome);
   ASSERT_EQ(report.pools.size(), 3U);
   for (std::size_t i = 0; i < 3; ++i) {
-    const SimulatedGroup &pool = report.pools[i], &queue = report.queues[2 - i];  // "", batch, web: c, b, a
+    const SimulatedGroup &pool = report.pools[i],
+                         &queue = report.queues[2 - i];  // "", batch, web: c, b, a
     EXPECT_EQ(pool.name, (std::vector<std::string>{"", "batch", "web"})[i]);
     EXPECT_EQ(pool.arrived, queue.arrived);
     EXPECT_EQ(pool.served, queue.served);
@@ -296,11 +314,13 @@ TEST(Trace, pools_read_as_they_were_printed_and_the_last_word_on_one_holds) {
   pool.settings.starvation_prevention = {true, 2000, 0.1};
   TraceReader reader;
   ASSERT_TRUE(reader.take(print_trace_head({"ojs", "", 0})).ok());
-  ASSERT_TRUE(reader.take(R"({"pool":{"name":"web","workers":9,"settings":{"queues":["z"]}}})").ok());
+  ASSERT_TRUE(
+      reader.take(R"({"pool":{"name":"web","workers":9,"settings":{"queues":["z"]}}})").ok());
   ASSERT_TRUE(reader.take(print_trace_pool(pool)).ok());
-  for (const char* bad : {R"({"pool":{"name":"x"}})", R"({"pool":{"settings":{"queues":["a"]}}})", R"({"pool":[]})",
-                          R"({"pool":{"name":"x","workers":-1,"settings":{"queues":["a"]}}})",
-                          R"({"pool":{"name":"x","settings":{"queue":"a"}}})"})
+  for (const char* bad :
+       {R"({"pool":{"name":"x"}})", R"({"pool":{"settings":{"queues":["a"]}}})", R"({"pool":[]})",
+        R"({"pool":{"name":"x","workers":-1,"settings":{"queues":["a"]}}})",
+        R"({"pool":{"name":"x","settings":{"queue":"a"}}})"})
     EXPECT_EQ(reader.take(bad).code(), Code::kInvalid) << bad;
   const Trace trace = reader.finish(9);
   ASSERT_EQ(trace.pools.size(), 1U);

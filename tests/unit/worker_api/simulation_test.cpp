@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The simulator, and what random loads show of the policies that it drives. A replay of each outcome judges it by rules of
-// its own; every load has a printed seed.
+// The simulator, and what random loads show of the policies that it drives. A replay of each
+// outcome judges it by rules of its own; every load has a printed seed.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -62,11 +62,13 @@ void replay(const Trace& trace, const SimulationOutcome& outcome, Judge judge) {
   for (const SimulatedDispatch& dispatch : outcome.dispatches) {
     for (; next < trace.arrivals.size() && trace.arrivals[next].at_us <= dispatch.at_us; ++next)
       if (!refused.contains(next)) waiting.insert(next);
-    ASSERT_TRUE(waiting.contains(dispatch.arrival)) << "served twice, before it came, or though it was refused";
+    ASSERT_TRUE(waiting.contains(dispatch.arrival))
+        << "served twice, before it came, or though it was refused";
     judge(dispatch, waiting);
     waiting.erase(dispatch.arrival);
   }
-  EXPECT_EQ(outcome.dispatches.size() + refused.size(), trace.arrivals.size()) << "served or refused, nothing else";
+  EXPECT_EQ(outcome.dispatches.size() + refused.size(), trace.arrivals.size())
+      << "served or refused, nothing else";
 }
 
 TEST(Simulation, waits_are_those_of_a_queue_with_one_server) {
@@ -119,19 +121,25 @@ TEST(Simulation, strict_order_and_fifo_hold_at_every_dispatch_and_no_worker_idle
     kind.concurrency = static_cast<std::uint32_t>(random.between(1, 3));
     const SimulationOutcome outcome = play(trace, {.workers = {kind}});
     std::multiset<std::int64_t> busy;  // until when
-    replay(trace, outcome, [&](const SimulatedDispatch& dispatch, const std::set<std::uint32_t>& waiting) {
-      const auto rank = [&](std::uint32_t job) { return std::pair(trace.arrivals[job].priority, job); };
-      const std::uint32_t best = *std::min_element(waiting.begin(), waiting.end(),
-                                                   [&](std::uint32_t a, std::uint32_t b) { return rank(a) < rank(b); });
-      ASSERT_EQ(dispatch.arrival, best);
-      // It began when it came, or when somebody became free.
-      busy.erase(busy.begin(), busy.lower_bound(dispatch.at_us));
-      const bool at_once = trace.arrivals[dispatch.arrival].at_us == dispatch.at_us;
-      ASSERT_TRUE(at_once || busy.contains(dispatch.at_us)) << "a worker had nothing to do before " << dispatch.at_us;
-      if (const auto ended = busy.find(dispatch.at_us); ended != busy.end()) busy.erase(ended);
-      busy.insert(dispatch.at_us + trace.arrivals[dispatch.arrival].service_us);
-      ASSERT_LE(busy.size(), kind.count * kind.concurrency);
-    });
+    replay(trace, outcome,
+           [&](const SimulatedDispatch& dispatch, const std::set<std::uint32_t>& waiting) {
+             const auto rank = [&](std::uint32_t job) {
+               return std::pair(trace.arrivals[job].priority, job);
+             };
+             const std::uint32_t best = *std::min_element(
+                 waiting.begin(), waiting.end(),
+                 [&](std::uint32_t a, std::uint32_t b) { return rank(a) < rank(b); });
+             ASSERT_EQ(dispatch.arrival, best);
+             // It began when it came, or when somebody became free.
+             busy.erase(busy.begin(), busy.lower_bound(dispatch.at_us));
+             const bool at_once = trace.arrivals[dispatch.arrival].at_us == dispatch.at_us;
+             ASSERT_TRUE(at_once || busy.contains(dispatch.at_us))
+                 << "a worker had nothing to do before " << dispatch.at_us;
+             if (const auto ended = busy.find(dispatch.at_us); ended != busy.end())
+               busy.erase(ended);
+             busy.insert(dispatch.at_us + trace.arrivals[dispatch.arrival].service_us);
+             ASSERT_LE(busy.size(), kind.count * kind.concurrency);
+           });
   }
 }
 
@@ -148,11 +156,13 @@ TEST(Simulation, weights_of_levels_are_exact_in_every_cycle_while_all_of_them_wa
     std::string json;
     for (std::int64_t level = 0; level < 3; ++level) {
       weights[level] = random.between(1, 7);
-      json += (level == 0 ? "\"" : ",\"") + std::to_string(level) + "\":" + std::to_string(weights[level]);
+      json += (level == 0 ? "\"" : ",\"") + std::to_string(level) +
+              "\":" + std::to_string(weights[level]);
     }
     for (const TraceArrival& arrival : trace.arrivals) ++left[arrival.priority];
     const SimulationOutcome outcome =
-        play(trace, {.queues = {{"default", settings("{\"level_weights\":{" + json + "}}")}}, .workers = {workers(1)}});
+        play(trace, {.queues = {{"default", settings("{\"level_weights\":{" + json + "}}")}},
+                     .workers = {workers(1)}});
     std::int64_t divisor = std::gcd(std::gcd(weights[0], weights[1]), weights[2]);
     const std::int64_t cycle = (weights[0] + weights[1] + weights[2]) / divisor;
     std::map<std::int64_t, std::int64_t> in_cycle;
@@ -161,7 +171,8 @@ TEST(Simulation, weights_of_levels_are_exact_in_every_cycle_while_all_of_them_wa
       const std::int64_t level = trace.arrivals[dispatch.arrival].priority;
       ++in_cycle[level];
       if (++count == cycle) {
-        for (const auto& [each, weight] : weights) ASSERT_EQ(in_cycle[each], weight / divisor) << "level " << each;
+        for (const auto& [each, weight] : weights)
+          ASSERT_EQ(in_cycle[each], weight / divisor) << "level " << each;
         in_cycle.clear(), count = 0;
       }
       if (--left[level] == 0) break;  // from here not all of them wait
@@ -179,10 +190,12 @@ TEST(Simulation, weights_of_queues_are_exact_in_every_cycle_of_a_worker_while_al
     SCOPED_TRACE("load " + std::to_string(load.seed));
     const Trace trace = synthetic_trace(load);
     std::map<std::string, std::uint32_t> weights, left;
-    for (const auto& [queue, weight] : load.queues) weights[queue] = static_cast<std::uint32_t>(random.between(1, 7));
+    for (const auto& [queue, weight] : load.queues)
+      weights[queue] = static_cast<std::uint32_t>(random.between(1, 7));
     for (const TraceArrival& arrival : trace.arrivals) ++left[arrival.queue];
-    const SimulationOutcome outcome =
-        play(trace, {.workers = {workers(1, {"a", "b", "c"}, {weights["a"], weights["b"], weights["c"]})}});
+    const SimulationOutcome outcome = play(
+        trace,
+        {.workers = {workers(1, {"a", "b", "c"}, {weights["a"], weights["b"], weights["c"]})}});
     const std::uint32_t cycle = weights["a"] + weights["b"] + weights["c"];
     std::map<std::string, std::uint32_t> in_cycle;
     std::uint32_t count = 0;
@@ -190,7 +203,8 @@ TEST(Simulation, weights_of_queues_are_exact_in_every_cycle_of_a_worker_while_al
       const std::string& queue = trace.arrivals[dispatch.arrival].queue;
       ++in_cycle[queue];
       if (++count == cycle) {
-        for (const auto& [each, weight] : weights) ASSERT_EQ(in_cycle[each], weight) << "queue " << each;
+        for (const auto& [each, weight] : weights)
+          ASSERT_EQ(in_cycle[each], weight) << "queue " << each;
         in_cycle.clear(), count = 0;
       }
       if (--left[queue] == 0) break;
@@ -198,7 +212,8 @@ TEST(Simulation, weights_of_queues_are_exact_in_every_cycle_of_a_worker_while_al
   }
 }
 
-/// docs/scheduling.md: a job of rank r is not passed by any that becomes available (r + 1) intervals after it.
+/// docs/scheduling.md: a job of rank r is not passed by any that becomes available (r + 1)
+/// intervals after it.
 TEST(Simulation, with_ageing_nobody_is_passed_by_those_that_came_too_long_after) {
   Seeded random;
   for (int i = 0; i < kLoads; ++i) {
@@ -215,15 +230,18 @@ TEST(Simulation, with_ageing_nobody_is_passed_by_those_that_came_too_long_after)
     aging.interval_ms = static_cast<std::uint32_t>(interval_ms);
     QueueSettings aged;
     aged.aging = aging;
-    const SimulationOutcome outcome = play(trace, {.queues = {{"default", aged}}, .workers = {workers(1)}});
-    replay(trace, outcome, [&](const SimulatedDispatch& dispatch, const std::set<std::uint32_t>& waiting) {
-      const std::int64_t taken = trace.arrivals[dispatch.arrival].at_us / 1000;
-      for (const std::uint32_t passed : waiting) {
-        const std::int64_t bound = (trace.arrivals[passed].priority + 1) * interval_ms;
-        ASSERT_LT(taken - trace.arrivals[passed].at_us / 1000, bound)
-            << dispatch.arrival << " passed " << passed << " of rank " << trace.arrivals[passed].priority;
-      }
-    });
+    const SimulationOutcome outcome =
+        play(trace, {.queues = {{"default", aged}}, .workers = {workers(1)}});
+    replay(trace, outcome,
+           [&](const SimulatedDispatch& dispatch, const std::set<std::uint32_t>& waiting) {
+             const std::int64_t taken = trace.arrivals[dispatch.arrival].at_us / 1000;
+             for (const std::uint32_t passed : waiting) {
+               const std::int64_t bound = (trace.arrivals[passed].priority + 1) * interval_ms;
+               ASSERT_LT(taken - trace.arrivals[passed].at_us / 1000, bound)
+                   << dispatch.arrival << " passed " << passed << " of rank "
+                   << trace.arrivals[passed].priority;
+             }
+           });
   }
 }
 
@@ -237,15 +255,19 @@ TEST(Simulation, a_bound_refuses_exactly_when_that_many_wait) {
     const std::int64_t bound = random.between(1, 6);
     QueueSettings bounded;
     bounded.max_depth = static_cast<std::uint64_t>(bound);
-    const SimulationOutcome outcome = play(trace, {.queues = {{"default", bounded}}, .workers = {workers(1)}});
+    const SimulationOutcome outcome =
+        play(trace, {.queues = {{"default", bounded}}, .workers = {workers(1)}});
     const std::set<std::uint32_t> refused(outcome.refused.begin(), outcome.refused.end());
-    // A fetch gives room to arrivals of a later moment, for at one moment all arrive before anybody fetches.
+    // A fetch gives room to arrivals of a later moment, for at one moment all arrive before anybody
+    // fetches.
     auto dispatch = outcome.dispatches.begin();
     std::int64_t depth = 0;
     for (std::uint32_t number = 0; number < trace.arrivals.size(); ++number) {
-      for (; dispatch != outcome.dispatches.end() && dispatch->at_us < trace.arrivals[number].at_us; ++dispatch)
+      for (; dispatch != outcome.dispatches.end() && dispatch->at_us < trace.arrivals[number].at_us;
+           ++dispatch)
         --depth;
-      ASSERT_EQ(refused.contains(number), depth >= bound) << "arrival " << number << " at depth " << depth;
+      ASSERT_EQ(refused.contains(number), depth >= bound)
+          << "arrival " << number << " at depth " << depth;
       if (!refused.contains(number)) ++depth;
     }
   }
@@ -274,7 +296,8 @@ TEST(Simulation, shares_and_waits_are_told_for_each_queue_level_and_tenant) {
   load.priorities = {{1, 1}, {3, 1}};
   load.tenants = {{"x", 3}, {"y", 1}};
   const Trace trace = synthetic_trace(load);
-  const SimulationReport report = report_of(trace, play(trace, {.workers = {workers(1, {"a", "b"}, {3, 1})}}));
+  const SimulationReport report =
+      report_of(trace, play(trace, {.workers = {workers(1, {"a", "b"}, {3, 1})}}));
   ASSERT_EQ(report.queues.size(), 2U);
   EXPECT_NEAR(report.queues[0].share, 0.75, 0.01) << "both always had something waiting";
   ASSERT_EQ(report.levels.size(), 4U);
@@ -300,7 +323,8 @@ TEST(Trace, what_was_printed_reads_as_the_same_arrivals) {
   arrival.priority = 4, arrival.size = 77;
   TraceReader reader;
   ASSERT_TRUE(reader.take(print_trace_head({"qo", "here", 1})).ok());
-  ASSERT_TRUE(reader.take(print_trace_service("x", 2.5)).ok()) << "a service may stand before its arrival";
+  ASSERT_TRUE(reader.take(print_trace_service("x", 2.5)).ok())
+      << "a service may stand before its arrival";
   ASSERT_TRUE(reader.take(print_trace_arrival("x", arrival)).ok());
   ASSERT_TRUE(reader.take(print_trace_service("x", 1)).ok()) << "a second attempt";
   arrival.at_us = 500;
@@ -324,8 +348,8 @@ TEST(Trace, what_is_none_is_refused) {
   EXPECT_EQ(TraceReader().take(R"({"ojs_shm_trace":2})").code(), Code::kOtherFormat);
   for (const std::string line : {R"([1])", R"({"arrival":{"at_ms":1}})", "{", R"({})"})
     EXPECT_EQ(TraceReader().take(line).code(), Code::kInvalid) << line;
-  for (const std::string line : {R"({"arrival":{"job":"x"}})", R"({"arrival":{"at_ms":-1}})", R"({"service":7})",
-                                 R"({"service":{"job":"x","ms":1e99}})"}) {
+  for (const std::string line : {R"({"arrival":{"job":"x"}})", R"({"arrival":{"at_ms":-1}})",
+                                 R"({"service":7})", R"({"service":{"job":"x","ms":1e99}})"}) {
     TraceReader reader;
     ASSERT_TRUE(reader.take(head).ok());
     EXPECT_EQ(reader.take(line).code(), Code::kInvalid) << line;

@@ -71,7 +71,8 @@ TEST(Supervision, the_death_of_a_process_that_can_be_seen_from_here_rings_the_do
     const auto joined = Segment::attach(s.where());
     for (;;) ::pause();
   }
-  EXPECT_TRUE(eventually([&] { return header.doorbell.load() != silent; })) << "it rings when it has come";
+  EXPECT_TRUE(eventually([&] { return header.doorbell.load() != silent; }))
+      << "it rings when it has come";
   EXPECT_TRUE(attachment.others_attached());
   const Supervising supervising(attachment);
   EXPECT_TRUE(eventually([&] { return header.sleeping_until_ms.load() != 0; }));
@@ -106,7 +107,8 @@ TEST(Supervision, who_stands_in_leaves_the_seat_to_a_broker) {
   EXPECT_TRUE(eventually([&] { return seated.load() == segment.attachment()->process() + 1; }));
   Broker broker = Broker::start(where, {}).value();
   std::thread serving([&broker] { EXPECT_TRUE(broker.run([](std::string_view) {}).ok()); });
-  EXPECT_TRUE(eventually([&] { return seated.load() == broker.segment().attachment()->process() + 1; }));
+  EXPECT_TRUE(
+      eventually([&] { return seated.load() == broker.segment().attachment()->process() + 1; }));
   broker.stop();
   serving.join();
 }
@@ -125,7 +127,8 @@ TEST(Supervision, without_a_thread_to_be_had_attaching_says_so_and_leaves_nothin
   ASSERT_EQ(::pthread_setattr_default_np(&usual), 0);
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().subject, "thread");
-  EXPECT_NE(refused.error().message.find("no thread"), std::string::npos) << refused.error().message;
+  EXPECT_NE(refused.error().message.find("no thread"), std::string::npos)
+      << refused.error().message;
   EXPECT_TRUE(Segment::attach(s.where()));
   ASSERT_FALSE(unmade);
   EXPECT_EQ(unmade.error().subject, "thread");

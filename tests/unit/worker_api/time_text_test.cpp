@@ -11,7 +11,8 @@
 namespace ojs_shm {
 namespace {
 
-constexpr std::int64_t kNow = 1'769'515'200'000;  // 2026-01-27T12:00:00Z, as `date -u -d @1769515200` says
+// 2026-01-27T12:00:00Z, as `date -u -d @1769515200` says
+constexpr std::int64_t kNow = 1'769'515'200'000;
 
 TEST(Timestamp, utc_with_and_without_decimals) {
   EXPECT_EQ(parse_timestamp("1970-01-01T00:00:00Z").ms, 0);
@@ -44,16 +45,18 @@ TEST(Timestamp, without_a_zone_it_is_an_error_of_its_own) {
 
 TEST(Timestamp, times_that_do_not_exist) {
   for (const std::string_view text :
-       {"2026-02-30T00:00:00Z", "2026-13-01T00:00:00Z", "2026-00-01T00:00:00Z", "2026-01-00T00:00:00Z",
-        "2026-01-27T24:00:00Z", "2026-01-27T12:60:00Z", "2026-01-27T12:00:61Z", "2026-01-27T12:00:00+24:00"})
+       {"2026-02-30T00:00:00Z", "2026-13-01T00:00:00Z", "2026-00-01T00:00:00Z",
+        "2026-01-00T00:00:00Z", "2026-01-27T24:00:00Z", "2026-01-27T12:60:00Z",
+        "2026-01-27T12:00:61Z", "2026-01-27T12:00:00+24:00"})
     EXPECT_EQ(parse_timestamp(text).fault, TimeFault::kNoSuchTime) << text;
 }
 
 TEST(Timestamp, other_texts_are_no_times) {
   for (const std::string_view text :
-       {"", "tomorrow", "1769515200", "2026-01-27", "2026-01-27 12:00:00Z", "26-01-27T12:00:00Z", "2026-1-27T12:00:00Z",
-        "2026-01-27T12:00Z", "2026-01-27T12:00:00.Z", "2026-01-27T12:00:00ZZ", "2026-01-27T12:00:00+0100",
-        "2026-01-27T12:00:00+01", "2026-01-27T12:00:00 Z", " 2026-01-27T12:00:00Z", "-026-01-27T12:00:00Z", "+PT2S"})
+       {"", "tomorrow", "1769515200", "2026-01-27", "2026-01-27 12:00:00Z", "26-01-27T12:00:00Z",
+        "2026-1-27T12:00:00Z", "2026-01-27T12:00Z", "2026-01-27T12:00:00.Z",
+        "2026-01-27T12:00:00ZZ", "2026-01-27T12:00:00+0100", "2026-01-27T12:00:00+01",
+        "2026-01-27T12:00:00 Z", " 2026-01-27T12:00:00Z", "-026-01-27T12:00:00Z", "+PT2S"})
     EXPECT_EQ(parse_timestamp(text).fault, TimeFault::kSyntax) << text;
 }
 
@@ -82,13 +85,28 @@ TEST(Time, relative_times_count_from_now) {
 }
 
 TEST(Duration, both_styles) {
-  const std::pair<std::string_view, std::int64_t> durations[] = {
-      {"PT1S", 1'000},          {"PT0.2S", 200},    {"PT0,5S", 500},        {"P1D", 86'400'000},
-      {"P1W", 604'800'000},     {"PT5M", 300'000},  {"PT24H", 86'400'000},  {"P1DT2H30M", 95'400'000},
-      {"PT1.5H", 5'400'000},    {"PT0S", 0},        {"PT1M0.001S", 60'001}, {"PT0.0009S", 0},
-      {"P2W3D", 1'468'800'000}, {"250ms", 250},     {"1s", 1'000},          {"5m", 300'000},
-      {"2h", 7'200'000},        {"1d", 86'400'000}, {"1h30m", 5'400'000},   {"1.5s", 1'500},
-      {"1m250ms", 60'250},      {"0s", 0}};
+  const std::pair<std::string_view, std::int64_t> durations[] = {{"PT1S", 1'000},
+                                                                 {"PT0.2S", 200},
+                                                                 {"PT0,5S", 500},
+                                                                 {"P1D", 86'400'000},
+                                                                 {"P1W", 604'800'000},
+                                                                 {"PT5M", 300'000},
+                                                                 {"PT24H", 86'400'000},
+                                                                 {"P1DT2H30M", 95'400'000},
+                                                                 {"PT1.5H", 5'400'000},
+                                                                 {"PT0S", 0},
+                                                                 {"PT1M0.001S", 60'001},
+                                                                 {"PT0.0009S", 0},
+                                                                 {"P2W3D", 1'468'800'000},
+                                                                 {"250ms", 250},
+                                                                 {"1s", 1'000},
+                                                                 {"5m", 300'000},
+                                                                 {"2h", 7'200'000},
+                                                                 {"1d", 86'400'000},
+                                                                 {"1h30m", 5'400'000},
+                                                                 {"1.5s", 1'500},
+                                                                 {"1m250ms", 60'250},
+                                                                 {"0s", 0}};
   for (const auto& [text, ms] : durations) {
     EXPECT_EQ(parse_duration(text).fault, TimeFault::kNone) << text;
     EXPECT_EQ(parse_duration(text).ms, ms) << text;
@@ -97,9 +115,10 @@ TEST(Duration, both_styles) {
 
 TEST(Duration, other_texts_are_no_durations) {
   for (const std::string_view text :
-       {"",       "P",    "PT",    "P1DT",  "1",     "S",     "PT1",   "PTS",      "P1S",      "PT1D", "PT1S2M",
-        "PT1S1S", "pt1s", "PT-1S", "-PT1S", "+PT1S", "PT.5S", "PT1.S", "PT1.5M1S", "P0.5DT1H", "1x",   "1sm",
-        "1m1h",   "1 s",  "-1s",   "1s ",   "PT1S ", "10",    "ms",    "PT1sS",    "1mss"})
+       {"",      "P",     "PT",       "P1DT",     "1",    "S",     "PT1",   "PTS",
+        "P1S",   "PT1D",  "PT1S2M",   "PT1S1S",   "pt1s", "PT-1S", "-PT1S", "+PT1S",
+        "PT.5S", "PT1.S", "PT1.5M1S", "P0.5DT1H", "1x",   "1sm",   "1m1h",  "1 s",
+        "-1s",   "1s ",   "PT1S ",    "10",       "ms",   "PT1sS", "1mss"})
     EXPECT_EQ(parse_duration(text).fault, TimeFault::kSyntax) << text;
 }
 
@@ -109,8 +128,9 @@ TEST(Duration, years_and_months_have_no_fixed_length) {
 }
 
 TEST(Duration, too_long_is_told_and_never_overflows) {
-  for (const std::string_view text : {"P99999999999999999999D", "PT253402300800S", "PT18446744073709551617S",
-                                      "P15250284452472W", "999999999999999999d", "P2932897D", "P2932896DT24H"})
+  for (const std::string_view text :
+       {"P99999999999999999999D", "PT253402300800S", "PT18446744073709551617S", "P15250284452472W",
+        "999999999999999999d", "P2932897D", "P2932896DT24H"})
     EXPECT_EQ(parse_duration(text).fault, TimeFault::kTooLong) << text;
   EXPECT_EQ(parse_duration("P2932896DT23H59M59.999S").ms, 253'402'300'799'999);
 }
@@ -133,13 +153,15 @@ TEST(Duration, any_printed_duration_reads_back) {
   }
 }
 
-// Texts made of what times are made of: none of them may crash, overflow or give a negative duration.
+// Texts made of what times are made of: none of them may crash, overflow or give a negative
+// duration.
 TEST(Duration, any_text_is_read_or_refused) {
   test::Seeded random;
   constexpr std::string_view kLetters = "PTWDHMSYdhms0123456789.,+-:Z ";
   for (int i = 0; i < 200'000; ++i) {
     std::string text(static_cast<std::size_t>(random.between(0, 24)), ' ');
-    for (char& c : text) c = kLetters[static_cast<std::size_t>(random.between(0, std::ssize(kLetters) - 1))];
+    for (char& c : text)
+      c = kLetters[static_cast<std::size_t>(random.between(0, std::ssize(kLetters) - 1))];
     ASSERT_GE(parse_duration(text).ms, 0) << text;
     (void)parse_time(text, kNow);
     (void)parse_duration("P" + text);

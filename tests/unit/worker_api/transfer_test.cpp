@@ -15,8 +15,9 @@ using Ids = std::vector<std::string>;
 using Lines = std::vector<std::string>;
 
 constexpr const char* kHead = R"({"ojs_shm_export":1,"convention":"ojs"})";
-constexpr const char* kIds[] = {"01961234-5678-7abc-8def-000000000001", "01961234-5678-7abc-8def-000000000002",
-                                "01961234-5678-7abc-8def-000000000003", "01961234-5678-7abc-8def-000000000004"};
+constexpr const char* kIds[] = {
+    "01961234-5678-7abc-8def-000000000001", "01961234-5678-7abc-8def-000000000002",
+    "01961234-5678-7abc-8def-000000000003", "01961234-5678-7abc-8def-000000000004"};
 
 Lines exported(const Segment& segment) {
   Lines lines;
@@ -38,7 +39,9 @@ Status import(const Segment& segment, const Lines& lines, ImportReport* report =
   return {};
 }
 
-std::string job_line(const std::string& members) { return R"({"job":{"type":"unit.test",)" + members + "}}"; }
+std::string job_line(const std::string& members) {
+  return R"({"job":{"type":"unit.test",)" + members + "}}";
+}
 
 /// All that a client can see of the jobs, but for the priority and the fence.
 std::map<std::string, std::string> described(const Observer& observer) {
@@ -132,7 +135,8 @@ TEST(Transfer, settings_come_too) {
   EXPECT_FALSE(to.queue("bulk").paused);
   EXPECT_EQ(to.observer.default_priority("unit.test"), 3);
   EXPECT_EQ(to.observer.default_priority("never.enqueued"), 1) << "of a type that no job tells";
-  for (const char* queue : {"default", "mail", "bulk"}) EXPECT_EQ(to.queue(queue).depth, from.queue(queue).depth);
+  for (const char* queue : {"default", "mail", "bulk"})
+    EXPECT_EQ(to.queue(queue).depth, from.queue(queue).depth);
 }
 
 TEST(Transfer, the_order_within_queues_comes_too_and_means_the_same_in_another_convention) {
@@ -167,7 +171,8 @@ TEST(Transfer, the_order_within_queues_comes_too_and_means_the_same_in_another_c
   ASSERT_TRUE(done.ok()) << done.error().message;
   EXPECT_EQ(qo.queue().aging.limit, 250) << "rank 5";
   std::map<std::string, std::uint32_t> weights;
-  for (const LevelWeight& each : qo.queue("weighted").level_weights) weights[each.level] = each.weight;
+  for (const LevelWeight& each : qo.queue("weighted").level_weights)
+    weights[each.level] = each.weight;
   EXPECT_EQ(weights, (std::map<std::string, std::uint32_t>{{"255", 5}, {"248", 3}, {"*", 2}}));
 }
 
@@ -180,7 +185,8 @@ TEST(Transfer, the_order_of_fetching_stays) {
   const std::string active(from.job.id());
   const std::string second = from.take();
   EXPECT_TRUE(from.worker.requeue(from.job).ok());
-  for (const JobInfo& job : from.observer.list({.state = State::kAvailable})) expected.push_back(job.id);
+  for (const JobInfo& job : from.observer.list({.state = State::kAvailable}))
+    expected.push_back(job.id);
   expected.insert(expected.begin(), active);
   ASSERT_TRUE(import(to.segment, exported(from.segment)).ok());
   EXPECT_EQ(expected[1], second);
@@ -201,7 +207,8 @@ TEST(Transfer, an_active_job_becomes_available_with_its_attempt) {
 
 TEST(Transfer, a_job_that_waits_brings_no_result) {
   QuietSegment s;
-  const std::string members = R"("id":")" + std::string(kIds[0]) + R"(","state":"available","result":{"old":true})";
+  const std::string members =
+      R"("id":")" + std::string(kIds[0]) + R"(","state":"available","result":{"old":true})";
   ASSERT_TRUE(import(s.segment, {kHead, job_line(members)}).ok());
   EXPECT_EQ(s.producer.get(kIds[0])->result, "");
   ASSERT_EQ(s.take(), kIds[0]);
@@ -289,8 +296,10 @@ TEST(Transfer, pools_and_limits_come_back_as_they_were_set) {
   ASSERT_TRUE(from.admin.remove_pool("gone").ok());
   const auto limit = [](const char* json) { return parse_limit(json).value(); };
   const JobLimit tenant = limit(R"({"key":"tenant:acme","concurrency":1,"on_limit":"reschedule"})");
-  const JobLimit queue = limit(R"({"key":"queue:mail","rate":{"limit":50,"period":"PT1S","window":"sliding"}})");
-  const JobLimit brought = limit(R"({"key":"api","throttle":{"limit":9,"period":"PT1M","burst":3}})");
+  const JobLimit queue =
+      limit(R"({"key":"queue:mail","rate":{"limit":50,"period":"PT1S","window":"sliding"}})");
+  const JobLimit brought =
+      limit(R"({"key":"api","throttle":{"limit":9,"period":"PT1M","burst":3}})");
   ASSERT_TRUE(from.admin.set_limit(tenant.key, tenant.limit).ok());
   ASSERT_TRUE(from.admin.set_limit(queue.key, queue.limit).ok());
   ASSERT_TRUE(from.admin.set_limit("cleared", brought.limit).ok());
@@ -320,10 +329,11 @@ TEST(Transfer, pools_and_limits_come_back_as_they_were_set) {
   EXPECT_EQ(to.observer.limit("cleared").code(), Code::kNotFound);
   Lines again = exported(to.segment);
   EXPECT_EQ(Lines(again.begin() + 1, again.end()).size(), lines.size() - 1);
-  for (const Lines& wrong : {Lines{kHead, R"({"pool":{"name":"x"}})"}, Lines{kHead, R"({"pool":{"settings":7}})"},
-                             Lines{kHead, R"({"pool":{"name":"x","settings":{"queues":["a"]},"more":1}})"},
-                             Lines{kHead, R"({"limit":{"key":"x","settings":{"speed":1}}})"},
-                             Lines{kHead, R"({"limit":{"key":"no key","settings":{"concurrency":1}}})"}})
+  for (const Lines& wrong :
+       {Lines{kHead, R"({"pool":{"name":"x"}})"}, Lines{kHead, R"({"pool":{"settings":7}})"},
+        Lines{kHead, R"({"pool":{"name":"x","settings":{"queues":["a"]},"more":1}})"},
+        Lines{kHead, R"({"limit":{"key":"x","settings":{"speed":1}}})"},
+        Lines{kHead, R"({"limit":{"key":"no key","settings":{"concurrency":1}}})"}})
     EXPECT_EQ(import(to.segment, wrong).code(), Code::kInvalid) << wrong[1];
 }
 
@@ -341,8 +351,10 @@ TEST(Transfer, the_same_export_again_puts_in_what_is_missing) {
 
 TEST(Transfer, a_bound_does_not_refuse_what_was_accepted_once) {
   QuietSegment s;
-  Lines lines = {kHead, R"({"queue":{"name":"default","settings":{"backpressure":{"max_depth":1}}}})"};
-  for (const char* id : kIds) lines.push_back(job_line(R"("priority":2,"id":")" + std::string(id) + R"(")"));
+  Lines lines = {kHead,
+                 R"({"queue":{"name":"default","settings":{"backpressure":{"max_depth":1}}}})"};
+  for (const char* id : kIds)
+    lines.push_back(job_line(R"("priority":2,"id":")" + std::string(id) + R"(")"));
   ASSERT_TRUE(import(s.segment, lines).ok());
   EXPECT_EQ(s.queue().depth, 4U);
   EXPECT_EQ(s.producer.enqueue(spec_of()).code(), Code::kQueueFull);
@@ -395,7 +407,9 @@ TEST(Transfer, what_is_wrong_is_named_with_its_line_and_the_next_line_goes_on) {
   ASSERT_TRUE(import.take("").ok());
   const std::pair<std::string, std::string> wrong[] = {
       {"{", "line 3: "},
-      {"[1]", "line 4: a line of an export is an object with one member: job, queue, pool, limit, aging or"},
+      {"[1]",
+       "line 4: a line of an export is an object with one member: job, queue, pool, limit, aging "
+       "or"},
       {R"({"jobs":{}})", "line 5: a line of an export"},
       {job_line(R"("color":"red")"), "line 6: color is no member of job"},
       {job_line(R"("priority":256)"), "line 7: priority 256 is out of range"},
@@ -410,14 +424,16 @@ TEST(Transfer, what_is_wrong_is_named_with_its_line_and_the_next_line_goes_on) {
       {R"({"queue":{"name":"a","settings":{"speed":1}}})",
        "line 16: settings is wrong: speed is no setting of a queue"},
       {R"({"aging":{"rate":256}})", "line 17: aging.rate must be"},
-      {R"({"default_priority":{"priority":1}})", "line 18: a default priority needs type or type_hash"},
+      {R"({"default_priority":{"priority":1}})",
+       "line 18: a default priority needs type or type_hash"},
   };
   for (const auto& [line, message] : wrong) {
     const Status taken = import.take(line);
     EXPECT_EQ(taken.code(), Code::kInvalid) << line;
     EXPECT_EQ(taken.error().message.substr(0, message.size()), message);
   }
-  ASSERT_TRUE(import.take(R"({"job":{"type":"Not valid"}})").ok()) << "looked at when the others are in";
+  ASSERT_TRUE(import.take(R"({"job":{"type":"Not valid"}})").ok())
+      << "looked at when the others are in";
   ASSERT_TRUE(import.take(job_line(R"("id":")" + std::string(kIds[0]) + R"(")")).ok());
   EXPECT_NE(import.finish().error().message.find("line 19: type must be"), std::string::npos);
   EXPECT_TRUE(import.finish().ok());
@@ -428,10 +444,12 @@ TEST(Transfer, only_an_export_of_a_version_it_knows_is_read) {
   QuietSegment s;
   EXPECT_EQ(import(s.segment, {job_line(R"("priority":1)")}).code(), Code::kOtherFormat);
   EXPECT_EQ(import(s.segment, {"not json"}).code(), Code::kOtherFormat);
-  const Status newer = import(s.segment, {R"({"ojs_shm_export":2,"convention":"ojs","new_member":true})"});
+  const Status newer =
+      import(s.segment, {R"({"ojs_shm_export":2,"convention":"ojs","new_member":true})"});
   EXPECT_EQ(newer.code(), Code::kOtherFormat);
   EXPECT_NE(newer.error().message.find("version 2"), std::string::npos);
-  EXPECT_EQ(import(s.segment, {R"({"ojs_shm_export":1,"convention":"mine"})"}).code(), Code::kInvalid);
+  EXPECT_EQ(import(s.segment, {R"({"ojs_shm_export":1,"convention":"mine"})"}).code(),
+            Code::kInvalid);
 }
 
 TEST(Transfer, a_full_segment_ends_it_and_names_the_pool) {

@@ -53,7 +53,8 @@ TEST(TwoMappings, a_word_of_one_is_woken_through_the_other) {
   const Segment again = Segment::attach(s.where()).value();
   const shm::Half& here = s.segment.attachment()->segment().header().doorbell;
   const shm::Half& there = again.attachment()->segment().header().doorbell;
-  const auto sleeper = std::async(std::launch::async, [&here] { shm::futex_wait(here, here.load(), 60'000); });
+  const auto sleeper =
+      std::async(std::launch::async, [&here] { shm::futex_wait(here, here.load(), 60'000); });
   EXPECT_TRUE(eventually([&] {
     shm::futex_wake(there, 1);
     return sleeper.wait_for(std::chrono::seconds(0)) == std::future_status::ready;

@@ -24,20 +24,26 @@ struct QueueSettings {
   std::optional<AgingSettings> aging = {};
   std::optional<std::vector<LevelWeight>> level_weights = {};  ///< empty: strict
   std::optional<std::uint32_t> shards = {};                    ///< 1 to 16
-  std::optional<TenantFairness> tenant_fairness = {};          ///< all of it: weights that are not listed end
-  std::optional<BackpressureStrategy> strategy = {};           ///< of a bounded queue; reject unless said otherwise
+  /// all of it: weights that are not listed end
+  std::optional<TenantFairness> tenant_fairness = {};
+  /// of a bounded queue; reject unless said otherwise
+  std::optional<BackpressureStrategy> strategy = {};
   std::optional<double> warning_threshold =
-      {};                              ///< 0 to 1; fuller than this, the queue warns: 0.8 unless said otherwise
+      /// 0 to 1; fuller than this, the queue warns: 0.8 unless said otherwise
+      {};
   std::optional<DropOrder> drop = {};  ///< of the strategy drop_oldest
-  std::optional<std::uint64_t> tenant_max_depth = {}, tenant_max_size_bytes = {};  ///< of each tenant; 0: unbounded
-  std::optional<std::vector<TenantBound>> tenant_bounds = {};  ///< all of them: bounds that are not listed end
+  /// of each tenant; 0: unbounded
+  std::optional<std::uint64_t> tenant_max_depth = {}, tenant_max_size_bytes = {};
+  /// all of them: bounds that are not listed end
+  std::optional<std::vector<TenantBound>> tenant_bounds = {};
 };
 
-/// Reads `{"paused", "backpressure": {"max_depth", "max_size_bytes", "strategy", "warning_threshold", "drop",
-/// "tenant_max_depth", "tenant_max_size_bytes", "tenant_bounds": {"a": {"max_depth", "max_size_bytes"}}}, "aging":
-/// {"enabled", "preset", "interval", "rate", "cap" or "floor"} or "default", "level_weights": {"0": 5, "high": 3, "*": 1}, "shards",
-/// "tenant_fairness": {"enabled", "strategy": "fair-share", "default_weight", "weights": {"a": 5}}}`.
-/// Errors: kInvalid; `subject` is the member.
+/// Reads `{"paused", "backpressure": {"max_depth", "max_size_bytes", "strategy",
+/// "warning_threshold", "drop", "tenant_max_depth", "tenant_max_size_bytes", "tenant_bounds": {"a":
+/// {"max_depth", "max_size_bytes"}}}, "aging": {"enabled", "preset", "interval", "rate", "cap" or
+/// "floor"} or "default", "level_weights": {"0": 5, "high": 3, "*": 1}, "shards",
+/// "tenant_fairness": {"enabled", "strategy": "fair-share", "default_weight", "weights": {"a":
+/// 5}}}`. Errors: kInvalid; `subject` is the member.
 OJS_SHM_API Result<QueueSettings> parse_queue_settings(std::string_view json);
 
 struct SegmentFile {
@@ -71,39 +77,45 @@ class OJS_SHM_API Admin {
   Admin& operator=(Admin&&) noexcept;
   ~Admin();
 
-  /// Makes the queue when it does not exist. Effective at once, on all jobs that wait. Errors: kInvalid (also ageing and
-  /// weights on one queue), kSegmentFull.
+  /// Makes the queue when it does not exist. Effective at once, on all jobs that wait. Errors:
+  /// kInvalid (also ageing and weights on one queue), kSegmentFull.
   Status set_queue(std::string_view name, const QueueSettings& settings);
-  /// For all queues that have no ageing of their own, now and later; SegmentInfo::aging reads it. Errors: kInvalid.
+  /// For all queues that have no ageing of their own, now and later; SegmentInfo::aging reads it.
+  /// Errors: kInvalid.
   Status set_default_aging(const AgingSettings& aging);
-  /// Makes or changes a pool of workers, and its queues when they do not exist; true when it is new. Effective at once, on
-  /// all jobs that wait. Errors: kInvalid (also a queue of another pool that is isolated), kSegmentFull.
+  /// Makes or changes a pool of workers, and its queues when they do not exist; true when it is
+  /// new. Effective at once, on all jobs that wait. Errors: kInvalid (also a queue of another pool
+  /// that is isolated), kSegmentFull.
   Result<bool> set_pool(std::string_view name, const PoolSettings& settings);
   /// Its queues stay, open to everybody. Workers that serve it get kNotFound. Errors: kNotFound.
   Status remove_pool(std::string_view name);
-  /// For jobs of this type that come without one from now on; nothing: the convention's default again. Up to 256 types
-  /// of a segment ever have one. Errors: kInvalid (names the maximum), kSegmentFull.
+  /// For jobs of this type that come without one from now on; nothing: the convention's default
+  /// again. Up to 256 types of a segment ever have one. Errors: kInvalid (names the maximum),
+  /// kSegmentFull.
   Status set_default_priority(std::string_view type, std::optional<std::int64_t> priority);
-  /// Sets the limit of a key, in place of what jobs bring; effective at once, also on jobs that wait. `queue:NAME` stands
-  /// on a queue, `type:NAME` on a type of jobs, `tenant:ID` on the jobs of a tenant that come from then on. Errors:
-  /// kInvalid, kSegmentFull.
+  /// Sets the limit of a key, in place of what jobs bring; effective at once, also on jobs that
+  /// wait. `queue:NAME` stands on a queue, `type:NAME` on a type of jobs, `tenant:ID` on the jobs
+  /// of a tenant that come from then on. Errors: kInvalid, kSegmentFull.
   Status set_limit(std::string_view key, const RateLimit& limit);
   /// No limit until a job brings one. Errors: kNotFound.
   Status clear_limit(std::string_view key);
-  /// Whether every handle of the segment, of whatever process, tells what it does from now on. Off in a new segment.
+  /// Whether every handle of the segment, of whatever process, tells what it does from now on. Off
+  /// in a new segment.
   Status set_events(bool on);
-  /// Whether programs that read envelopes for this segment refuse members that mean nothing. Off in a new segment.
+  /// Whether programs that read envelopes for this segment refuse members that mean nothing. Off in
+  /// a new segment.
   Status set_strict_envelopes(bool on);
   /// Discarded jobs with dead_letter set: back to available with attempt 0, or gone.
-  /// Does the same to every job that the filter chooses, one after the other, so that a kill leaves each job as it was or
-  /// done. `progress` is called before each job and at the end; when it says false, no further job is touched. Errors:
-  /// kNotFound (the filter's queue), kClosed, kSegmentFull.
+  /// Does the same to every job that the filter chooses, one after the other, so that a kill leaves
+  /// each job as it was or done. `progress` is called before each job and at the end; when it says
+  /// false, no further job is touched. Errors: kNotFound (the filter's queue), kClosed,
+  /// kSegmentFull.
   Result<BulkReport> bulk(BulkAction action, const JobFilter& filter,
                           const std::function<bool(const BulkReport&)>& progress = {});
   Status retry_dead(std::string_view id);
   Status drop_dead(std::string_view id);
-  /// Repairs after every dead process right now; returns how many it found. Not one after which another process is
-  /// repairing at this moment: that is not waited for.
+  /// Repairs after every dead process right now; returns how many it found. Not one after which
+  /// another process is repairing at this moment: that is not waited for.
   Result<std::uint32_t> repair();
   /// Looks once at everything, then mends what can be mended (lost hints, leaked blocks).
   Result<std::uint32_t> mend();
@@ -120,29 +132,34 @@ class OJS_SHM_API Admin {
 OJS_SHM_API std::vector<SegmentFile> list_segments(const std::string& dir);
 /// What remove_segment() may take with the files.
 enum class Removal : std::uint8_t {
-  kUnused,    ///< nothing: a segment with unfinished jobs, dead letters or a living process is refused
+  /// nothing: a segment with unfinished jobs, dead letters or a living process is refused
+  kUnused,
   kWithJobs,  ///< its jobs; a segment with a living process is refused
   kForced,    ///< its jobs, also under living processes, which then go on among themselves
 };
-/// Removes the files. Errors: kNotFound, kInUse (a process lives in it), kWrongState (jobs are left; the message says how
-/// many), kOtherFormat (not a segment: never removed; or one whose jobs this library cannot count: kForced only),
-/// kPermission.
+/// Removes the files. Errors: kNotFound, kInUse (a process lives in it), kWrongState (jobs are
+/// left; the message says how many), kOtherFormat (not a segment: never removed; or one whose jobs
+/// this library cannot count: kForced only), kPermission.
 OJS_SHM_API Status remove_segment(const SegmentName& name, Removal removal = Removal::kUnused);
-/// Removes the files of this very segment. Errors: as above, of other processes than this one; kNotFound also when its name
-/// leads to another segment by now. kForced does as kWithJobs.
+/// Removes the files of this very segment. Errors: as above, of other processes than this one;
+/// kNotFound also when its name leads to another segment by now. kForced does as kWithJobs.
 OJS_SHM_API Status remove_segment(const Segment& segment, Removal removal = Removal::kUnused);
 
-/// The broker's part: holds the broker's seat in a segment and supervises it until stopped. One thread.
+/// The broker's part: holds the broker's seat in a segment and supervises it until stopped. One
+/// thread.
 class OJS_SHM_API Broker {
  public:
-  /// Creates the segment, or re-attaches to one that its last broker left. Errors: kInUse (another broker lives),
-  /// kOtherFormat (also another convention), and those of Segment::create. `resumed` tells which it was.
+  /// Creates the segment, or re-attaches to one that its last broker left. Errors: kInUse (another
+  /// broker lives), kOtherFormat (also another convention), and those of Segment::create. `resumed`
+  /// tells which it was.
   static Result<Broker> start(const SegmentName& name, const SegmentOptions& options);
   Broker(Broker&&) noexcept;
   ~Broker();
   bool resumed() const;
-  std::string resume_report() const;  ///< what the audit and the repair of a resumed segment found, for the log
-  /// Which of these options the segment has otherwise, because they are chosen when it is made; empty: none.
+  /// what the audit and the repair of a resumed segment found, for the log
+  std::string resume_report() const;
+  /// Which of these options the segment has otherwise, because they are chosen when it is made;
+  /// empty: none.
   std::string kept_options(const SegmentOptions& options) const;
   /// Supervises until stop(); calls `log` with a line when something happened (a death, a repair).
   Status run(const std::function<void(std::string_view)>& log);

@@ -12,9 +12,11 @@ namespace ojs_shm {
 
 /// What becomes of a job for which a bounded queue has no room.
 enum class BackpressureStrategy : std::uint8_t {
-  kReject = 0,      ///< it is refused
-  kBlock = 1,       ///< its producer may wait, EnqueueOptions::block_timeout; whoever came first is let in first
-  kDropOldest = 2,  ///< it goes in, and the job that has been available for the longest time is discarded
+  kReject = 0,  ///< it is refused
+  /// its producer may wait, EnqueueOptions::block_timeout; whoever came first is let in first
+  kBlock = 1,
+  /// it goes in, and the job that has been available for the longest time is discarded
+  kDropOldest = 2,
 };
 /// Which available job is dropped.
 enum class DropOrder : std::uint8_t {
@@ -36,7 +38,8 @@ struct QueuePressure {
 };
 
 struct EnqueueOptions {
-  /// How long to wait for room in a full queue whose strategy is block; no other queue is waited for. 0 to an hour.
+  /// How long to wait for room in a full queue whose strategy is block; no other queue is waited
+  /// for. 0 to an hour.
   std::chrono::milliseconds block_timeout{0};
 };
 

@@ -13,45 +13,53 @@
 
 namespace ojs_shm {
 
-/// Something that happened in a segment, in the words of ojs-events. docs/events.md lists the types and their members.
+/// Something that happened in a segment, in the words of ojs-events. docs/events.md lists the types
+/// and their members.
 struct Event {
   std::string id;    ///< "evt_" and a UUIDv7
   std::string type;  ///< "job.enqueued", "priority.changed", ...
   std::uint64_t time_ms = 0;
-  std::uint32_t handle = 0;    ///< whose doing it was
-  std::uint64_t sequence = 0;  ///< its number among what that handle, and those before it in its place, told
-  std::string source;          ///< "ojs://SEGMENT/handles/N"
+  std::uint32_t handle = 0;  ///< whose doing it was
+  /// its number among what that handle, and those before it in its place, told
+  std::uint64_t sequence = 0;
+  std::string source;  ///< "ojs://SEGMENT/handles/N"
   std::string queue;
   std::string job_id;    ///< empty when it is about the queue or a pool
   std::string job_type;  ///< empty when the job's place is already used by another
   std::int64_t priority = 0, previous_priority = 0;
   std::uint32_t attempt = 0, max_attempts = 0;
-  std::uint64_t at_ms = 0;                          ///< due, end of the lease, or created: what the type speaks of
-  std::uint64_t duration_ms = 0;                    ///< of the run that ended, or for which a queue has starved
-  std::uint64_t ttl_ms = 0;                         ///< of an expired job
-  double progress = 0;                              ///< 0..1
-  std::string limit_key;                            ///< of the limit that held the job back, let it go or dropped it
-  std::string pool;                                 ///< of workers; empty when it is about a queue or a job
+  /// due, end of the lease, or created: what the type speaks of
+  std::uint64_t at_ms = 0;
+  /// of the run that ended, or for which a queue has starved
+  std::uint64_t duration_ms = 0;
+  std::uint64_t ttl_ms = 0;  ///< of an expired job
+  double progress = 0;       ///< 0..1
+  /// of the limit that held the job back, let it go or dropped it
+  std::string limit_key;
+  /// of workers; empty when it is about a queue or a job
+  std::string pool;
   std::uint64_t active_jobs = 0, waiting_jobs = 0;  ///< of a pool or a queue
   std::string previous_strategy, new_strategy;      ///< of a pool
   std::uint64_t depth = 0, bound = 0;               ///< of the queue, in `unit`: backpressure
   std::string_view unit = "";                       ///< "jobs" or "bytes"
   std::uint64_t count = 0;                          ///< how many refused jobs this event speaks for
-  std::optional<JobError> error;                    ///< of the failed attempt, while the job still has it
+  /// of the failed attempt, while the job still has it
+  std::optional<JobError> error;
 };
 
 struct EventOptions {
-  bool from_start = false;  ///< begin with what the segment still keeps; else with what happens from now on
-  /// What happened within this time waits a little longer, so that all handles' events come in their order. 0: nothing
-  /// waits, for a segment in which nobody is at work.
+  /// begin with what the segment still keeps; else with what happens from now on
+  bool from_start = false;
+  /// What happened within this time waits a little longer, so that all handles' events come in
+  /// their order. 0: nothing waits, for a segment in which nobody is at work.
   std::uint32_t settle_ms = 20;
 };
 
 /// Every Event::type there is.
 OJS_SHM_API std::vector<std::string_view> event_types();
 
-/// Reads events while others go on. Whoever reads too slowly loses the oldest ones, and is told how many. Works on a
-/// read-only mapping. One thread at a time.
+/// Reads events while others go on. Whoever reads too slowly loses the oldest ones, and is told how
+/// many. Works on a read-only mapping. One thread at a time.
 class OJS_SHM_API EventReader {
  public:
   EventReader(EventReader&&) noexcept;

@@ -21,7 +21,9 @@ struct OJS_SHM_API JobIdText {
     assign(other.hi, other.lo);
     return *this;
   }
-  void assign(std::uint64_t new_hi, std::uint64_t new_lo) { hi = new_hi, lo = new_lo, text_[0] = '\0'; }
+  void assign(std::uint64_t new_hi, std::uint64_t new_lo) {
+    hi = new_hi, lo = new_lo, text_[0] = '\0';
+  }
   /// 36 characters, valid as long as this object.
   std::string_view view() const;
   std::string str() const { return std::string(view()); }
@@ -47,7 +49,12 @@ OJS_SHM_API std::string_view state_name(State state) noexcept;
 OJS_SHM_API bool is_terminal(State state) noexcept;
 
 /// How the pause before retry n grows: i*c^(n-1), i*n, i, i*n^c.
-enum class RetryBackoff : std::uint8_t { kExponential = 0, kLinear = 1, kConstant = 2, kPolynomial = 3 };
+enum class RetryBackoff : std::uint8_t {
+  kExponential = 0,
+  kLinear = 1,
+  kConstant = 2,
+  kPolynomial = 3
+};
 
 /// What happens after a nack. Source: requirements B.2, ojs-retry.
 struct Retry {
@@ -62,21 +69,27 @@ struct Retry {
 
 /// A job to be enqueued. The views need to live only during the call.
 struct JobSpec {
-  std::string_view type = {};          ///< 1..255 bytes, `^[a-z][a-z0-9_-]*(\.[a-z][a-z0-9_-]*)*$`
-  std::string_view args = "[]";        ///< a JSON array, stored as given; only its two brackets are looked at
+  std::string_view type = {};  ///< 1..255 bytes, `^[a-z][a-z0-9_-]*(\.[a-z][a-z0-9_-]*)*$`
+  /// a JSON array, stored as given; only its two brackets are looked at
+  std::string_view args = "[]";
   std::string_view queue = "default";  ///< 1..128 bytes, `^[a-z0-9][a-z0-9-.]*$`
   std::string_view id = {};            ///< empty: an id is made; else a UUIDv7 in lower case
-  std::string_view extra = {};  ///< empty or a JSON object, not looked at: meta, tags and members of the client's own
-  std::optional<std::int64_t> priority = {};  ///< of the segment's convention; unset: the type's, else its default
-  std::uint64_t scheduled_at_ms = 0;          ///< Unix time; 0 or past: at once
-  std::uint64_t expires_at_ms = 0;            ///< Unix time; 0: never
-  std::uint32_t timeout_ms = 0;               ///< longest run of one attempt; 0: no limit
-  std::uint32_t lease_ms = 0;                 ///< visibility timeout; 0: the segment's default (1,800,000)
-  bool pending = false;                       ///< wait for activate()
+  /// empty or a JSON object, not looked at: meta, tags and members of the client's own
+  std::string_view extra = {};
+  /// of the segment's convention; unset: the type's, else its default
+  std::optional<std::int64_t> priority = {};
+  std::uint64_t scheduled_at_ms = 0;  ///< Unix time; 0 or past: at once
+  std::uint64_t expires_at_ms = 0;    ///< Unix time; 0: never
+  std::uint32_t timeout_ms = 0;       ///< longest run of one attempt; 0: no limit
+  /// visibility timeout; 0: the segment's default (1,800,000)
+  std::uint32_t lease_ms = 0;
+  bool pending = false;  ///< wait for activate()
   Retry retry = {};
-  std::optional<std::uint32_t> priority_age_rate = {};  ///< levels per interval, 0 to 255; unset: its queue's
-  const JobLimit* limit = nullptr;                      ///< none: only those on its queue, type and tenant
-  std::string_view tenant = {};                         ///< whose job it is; empty: nobody's
+  /// levels per interval, 0 to 255; unset: its queue's
+  std::optional<std::uint32_t> priority_age_rate = {};
+  /// none: only those on its queue, type and tenant
+  const JobLimit* limit = nullptr;
+  std::string_view tenant = {};  ///< whose job it is; empty: nobody's
 };
 
 /// One recorded failure of a job, oldest first.
@@ -110,7 +123,8 @@ struct JobInfo {
   std::uint64_t completed_at_ms = 0;  ///< completed, and discarded by failure; never by expiry
   std::uint64_t cancelled_at_ms = 0;
   std::uint64_t discarded_at_ms = 0;
-  std::string discard_reason;            ///< discarded: "expired", "dropped" (for want of room) or "failed"; else empty
+  /// discarded: "expired", "dropped" (for want of room) or "failed"; else empty
+  std::string discard_reason;
   std::uint64_t next_attempt_at_ms = 0;  ///< retryable
   std::uint32_t retry_delay_ms = 0;      ///< the last delay
   std::uint32_t timeout_ms = 0;

@@ -20,18 +20,21 @@ enum class OnLimit : std::uint8_t {
 
 /// What may begin at once, and how fast. All that is set holds. Source: ojs-rate-limiting 5 and 6.
 struct RateLimit {
-  std::optional<std::uint32_t> concurrency = {};       ///< active at once, at most 8192; 0: none; unset: any number
-  std::uint32_t rate = 0, rate_period_ms = 0;          ///< begin in each window; 0: any number
-  bool sliding = false;                                ///< any period of that length counts, and `rate` is at most 8192
-  std::uint32_t throttle = 0, throttle_period_ms = 0;  ///< begin in a period, evenly spaced; at most 65535; 0: unspaced
-  std::uint32_t burst = 1;                             ///< so many may begin at once after a pause
+  /// active at once, at most 8192; 0: none; unset: any number
+  std::optional<std::uint32_t> concurrency = {};
+  std::uint32_t rate = 0, rate_period_ms = 0;  ///< begin in each window; 0: any number
+  /// any period of that length counts, and `rate` is at most 8192
+  bool sliding = false;
+  /// begin in a period, evenly spaced; at most 65535; 0: unspaced
+  std::uint32_t throttle = 0, throttle_period_ms = 0;
+  std::uint32_t burst = 1;  ///< so many may begin at once after a pause
   OnLimit on_limit = OnLimit::kWait;
 
   bool operator==(const RateLimit&) const = default;
 };
 
-/// A limit that a job brings. Jobs with the same key share it; the limit that was brought last holds, unless an operator
-/// has set one, and a job that brings a key alone takes it as it is.
+/// A limit that a job brings. Jobs with the same key share it; the limit that was brought last
+/// holds, unless an operator has set one, and a job that brings a key alone takes it as it is.
 struct JobLimit {
   std::string key;  ///< 1..256 bytes, `^[a-zA-Z0-9][a-zA-Z0-9._:-]*$`
   RateLimit limit = {};
@@ -41,17 +44,19 @@ struct JobLimit {
 struct LimitInfo {
   std::string key;
   RateLimit limit;
-  bool by_operator = false;          ///< what jobs bring does not change it
-  std::uint32_t active = 0;          ///< jobs of it at work
-  std::uint32_t waiting = 0;         ///< jobs that it holds back
-  std::uint32_t begun = 0;           ///< in the present window
-  std::uint64_t next_at_ms = 0;      ///< when window and throttle let the next begin, Unix time; 0: now
+  bool by_operator = false;   ///< what jobs bring does not change it
+  std::uint32_t active = 0;   ///< jobs of it at work
+  std::uint32_t waiting = 0;  ///< jobs that it holds back
+  std::uint32_t begun = 0;    ///< in the present window
+  /// when window and throttle let the next begin, Unix time; 0: now
+  std::uint64_t next_at_ms = 0;
   std::uint64_t exceeded_total = 0;  ///< how often it held a job back
   std::uint64_t released_total = 0, dropped_total = 0;
 };
 
-/// Reads `{"key", "concurrency", "rate": {"limit", "period", "window"}, "throttle": {"limit", "period", "burst"},
-/// "on_limit"}`. Errors: kInvalid; `subject` is the member. `key` may be left out when `key_given`.
+/// Reads `{"key", "concurrency", "rate": {"limit", "period", "window"}, "throttle": {"limit",
+/// "period", "burst"}, "on_limit"}`. Errors: kInvalid; `subject` is the member. `key` may be left
+/// out when `key_given`.
 OJS_SHM_API Result<JobLimit> parse_limit(std::string_view json, bool key_given = false);
 /// As parse_limit() reads it, and what else is known of it.
 OJS_SHM_API std::string print_limit(const LimitInfo& limit);

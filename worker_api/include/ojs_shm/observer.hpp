@@ -20,14 +20,17 @@
 
 namespace ojs_shm {
 
-/// How waiting jobs rise: rate levels in each interval. What is unset is the preset's. docs/scheduling.md.
+/// How waiting jobs rise: rate levels in each interval. What is unset is the preset's.
+/// docs/scheduling.md.
 struct AgingSettings {
   bool enabled = true;
-  std::string preset = {};                        ///< "ojs": without end; "qo": up to 200; empty: the convention's
+  std::string preset = {};  ///< "ojs": without end; "qo": up to 200; empty: the convention's
   std::optional<std::uint32_t> interval_ms = {};  ///< 60,000
   std::optional<std::uint32_t> rate = {};         ///< 1; 0 to 255
-  std::optional<std::int64_t> limit = {};         ///< the best priority that a job reaches by age, "floor" or "cap"
-  bool inherit = false;  ///< none of its own: the queue follows the segment, and the rest says nothing
+  std::optional<std::int64_t> limit =
+      {};  ///< the best priority that a job reaches by age, "floor" or "cap"
+  /// none of its own: the queue follows the segment, and the rest says nothing
+  bool inherit = false;
 };
 
 /// How many turns a level has in each cycle.
@@ -36,12 +39,13 @@ struct LevelWeight {
   std::uint32_t weight = 0;
 };
 
-/// How tenants share a queue, within each level. A tenant is a job's `meta.tenant_id`; jobs without one are one tenant.
-/// Source: fair scheduling 9.
+/// How tenants share a queue, within each level. A tenant is a job's `meta.tenant_id`; jobs without
+/// one are one tenant. Source: fair scheduling 9.
 struct TenantFairness {
   bool enabled = true;
-  std::uint32_t default_weight = 1;                                 ///< turns in a row; 1 to 1,000
-  std::vector<std::pair<std::string, std::uint32_t>> weights = {};  ///< by tenant, or by "tenant:" and its name
+  std::uint32_t default_weight = 1;  ///< turns in a row; 1 to 1,000
+  std::vector<std::pair<std::string, std::uint32_t>> weights =
+      {};  ///< by tenant, or by "tenant:" and its name
 };
 
 /// Bounds of one tenant in a queue; what is not set is the queue's for each tenant.
@@ -58,69 +62,82 @@ struct QueueInfo {
   double warning_threshold = 0.8;
   DropOrder drop = DropOrder::kOldest;
   std::uint64_t tenant_max_depth = 0, tenant_max_size_bytes = 0;  ///< of each tenant; 0: unbounded
-  std::vector<TenantBound> tenant_bounds;                         ///< of tenants that have their own
-  double pressure = 0;        ///< depth / bound, of the bound that is filled more; 0 without a bound, at most 1
-  std::uint64_t waiting = 0;  ///< enqueues that wait for room
+  /// of tenants that have their own
+  std::vector<TenantBound> tenant_bounds;
+  /// depth / bound, of the bound that is filled more; 0 without a bound, at most 1
+  double pressure = 0;
+  std::uint64_t waiting = 0;                ///< enqueues that wait for room
   std::uint64_t depth = 0, size_bytes = 0;  ///< available + scheduled + retryable + pending
   std::uint64_t by_state[8] = {};           ///< jobs now in the segment, indexed by State
   std::uint64_t dead_letters = 0;           ///< of the discarded ones: kept for an operator
-  std::uint64_t oldest_age_ms = 0;          ///< how long the longest available job has been available; 0: there is none
+  /// how long the longest available job has been available; 0: there is none
+  std::uint64_t oldest_age_ms = 0;
   std::uint64_t failed_attempts_total = 0;  ///< attempts that ended in a failure or a timeout
-  std::uint64_t enqueued_total = 0, dispatched_total = 0, completed_total = 0, discarded_total = 0, cancelled_total = 0,
-                retried_total = 0, returned_total = 0, rejected_total = 0, dropped_total = 0, expired_total = 0,
-                reprioritized_total = 0;
+  std::uint64_t enqueued_total = 0, dispatched_total = 0, completed_total = 0, discarded_total = 0,
+                cancelled_total = 0, retried_total = 0, returned_total = 0, rejected_total = 0,
+                dropped_total = 0, expired_total = 0, reprioritized_total = 0;
   std::vector<std::pair<std::int64_t, std::uint64_t>> available_by_priority;  ///< best first
   bool lower_first = true;  ///< of two priorities the lower one goes first
   AgingSettings aging;
-  bool aging_is_default = true;            ///< the segment's, not the queue's own
-  std::vector<std::uint32_t> age_rates;    ///< that jobs of the queue ever brought, as they came; at most eight
-  std::vector<LevelWeight> level_weights;  ///< best first, divided by what they have in common; empty: strict
-  std::uint32_t shards = 1;                ///< order holds within a shard
+  bool aging_is_default = true;  ///< the segment's, not the queue's own
+  /// that jobs of the queue ever brought, as they came; at most eight
+  std::vector<std::uint32_t> age_rates;
+  /// best first, divided by what they have in common; empty: strict
+  std::vector<LevelWeight> level_weights;
+  std::uint32_t shards = 1;  ///< order holds within a shard
   TenantFairness tenant_fairness;
 };
 
-/// `backpressure`, `aging`, `level_weights`, `shards` and `tenant_fairness` of a queue as they are, for
-/// parse_queue_settings().
+/// `backpressure`, `aging`, `level_weights`, `shards` and `tenant_fairness` of a queue as they are,
+/// for parse_queue_settings().
 OJS_SHM_API std::string print_queue_policy(const QueueInfo& queue);
 
-/// The supervisor's handle counts among "handles"; eight more are kept for supervision and counted nowhere.
+/// The supervisor's handle counts among "handles"; eight more are kept for supervision and counted
+/// nowhere.
 struct PoolInfo {
-  std::string name;  ///< "slots", "blocks", "chunks", "levels", "queues", "parts", "ids", "handles", "processes"
+  /// "slots", "blocks", "chunks", "levels", "queues", "parts", "ids", "handles", "processes"
+  std::string name;
   std::uint64_t used = 0, capacity = 0, unit_bytes = 0;
   std::string option;  ///< the option that makes it larger
-  std::string larger;  ///< the options and sizes for a pool twice as large; empty when no segment can have more
+  /// the options and sizes for a pool twice as large; empty when no segment can have more
+  std::string larger;
 };
 
 struct ProcessInfo {
   std::uint32_t index = 0, pid = 0;
   bool alive = false, supervisor = false, broker = false;
   std::uint32_t handles = 0, active_jobs = 0;
-  bool stopped = false;  ///< alive, and stopped by a signal or a debugger, as far as that can be seen from here
+  /// alive, and stopped by a signal or a debugger, as far as that can be seen from here
+  bool stopped = false;
 };
 
 struct SegmentInfo {
   std::string name, path, convention, created_by_version;
   std::uint32_t format = 0;
-  std::uint64_t size_bytes = 0, created_at_ms = 0, slots = 0, max_body_bytes = 0, default_lease_ms = 0,
-                retention_ms = 0;
-  bool strict_envelopes = false;             ///< Admin::set_strict_envelopes
-  bool events = false;                       ///< handles tell what happens (Admin::set_events)
-  std::uint64_t unmeasured_waits_total = 0;  ///< dispatches that are in no LevelWaits, for want of memory for them
+  std::uint64_t size_bytes = 0, created_at_ms = 0, slots = 0, max_body_bytes = 0,
+                default_lease_ms = 0, retention_ms = 0;
+  bool strict_envelopes = false;  ///< Admin::set_strict_envelopes
+  bool events = false;            ///< handles tell what happens (Admin::set_events)
+  /// dispatches that are in no LevelWaits, for want of memory for them
+  std::uint64_t unmeasured_waits_total = 0;
   std::int64_t priority_min = 0, priority_max = 0, priority_default = 0;
   bool lower_first = true;  ///< of two priorities the lower one goes first
   AgingSettings aging;      ///< of queues that have none of their own
   std::vector<PoolInfo> pools;
   std::vector<ProcessInfo> processes;
   std::uint64_t deaths_total = 0, repairs_total = 0;
-  std::uint64_t overdue_ms = 0;  ///< how late the scheduled or retryable job is whose time came first
+  /// how late the scheduled or retryable job is whose time came first
+  std::uint64_t overdue_ms = 0;
 };
 
-/// How long jobs waited between becoming available and being handed out, by the priority they had then.
+/// How long jobs waited between becoming available and being handed out, by the priority they had
+/// then.
 struct LevelWaits {
   std::string queue;
   std::int64_t priority = 0;
   std::uint64_t count = 0, sum_ms = 0;
-  std::vector<std::pair<std::uint64_t, std::uint64_t>> up_to_ms;  ///< bound and how many waited no longer than it
+  /// bound and how many waited no longer than it
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> up_to_ms;
 };
 
 struct JobFilter {
@@ -140,8 +157,8 @@ struct Violation {
   std::string text;
 };
 
-/// Looks and never touches: works on a read-only mapping, also of a segment whose processes are all dead.
-/// Thread-safe.
+/// Looks and never touches: works on a read-only mapping, also of a segment whose processes are all
+/// dead. Thread-safe.
 class OJS_SHM_API Observer {
  public:
   static Result<Observer> attach(const Segment& segment);
@@ -155,8 +172,8 @@ class OJS_SHM_API Observer {
   Result<WorkerPoolInfo> pool(std::string_view name) const;
   SchedulingStats scheduling_stats() const;
   Result<JobInfo> get(std::string_view id) const;
-  /// Available ones in the order in which they would be fetched, then the others by time. A queue with weights of levels
-  /// comes level by level, best first: turns decide among its levels.
+  /// Available ones in the order in which they would be fetched, then the others by time. A queue
+  /// with weights of levels comes level by level, best first: turns decide among its levels.
   std::vector<JobInfo> list(const JobFilter& filter) const;
   /// The keys that have or had a limit, by name.
   std::vector<LimitInfo> limits() const;
@@ -168,7 +185,8 @@ class OJS_SHM_API Observer {
   /// What handles tell, if they do: see SegmentInfo::events.
   EventReader events(const EventOptions& options = {}) const;
   std::optional<std::int64_t> default_priority(std::string_view type) const;
-  /// The name a person may use for it ("urgent"), as a number of this segment's convention; else an error that lists them.
+  /// The name a person may use for it ("urgent"), as a number of this segment's convention; else an
+  /// error that lists them.
   Result<std::int64_t> priority_by_name(std::string_view name) const;
   const Segment& segment() const { return segment_; }
 

@@ -1,37 +1,42 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// The C ABI of ojs-shm, for C programs and for foreign-function interfaces. It translates the C++ classes of this
-// folder and decides nothing itself. docs/c_api.md shows it in use from C, Node and Rust.
+// The C ABI of ojs-shm, for C programs and for foreign-function interfaces. It translates the C++
+// classes of this folder and decides nothing itself. docs/c_api.md shows it in use from C, Node and
+// Rust.
 //
 // Conventions, true for every entry unless its own comment says otherwise:
 //
-//  1. Handles are opaque. ojs_shm_close() takes any of them, in any order; a handle keeps the segment mapped.
-//  2. Results. An `int` is OJS_SHM_OK or a negative OJS_SHM_E_ code; an `int64_t` is a length, a count or such a code.
-//     ojs_shm_strerror() explains a code, ojs_shm_last_error() tells what went wrong this time, and
-//     ojs_shm_last_error_detail() gives it to a program. Out-parameters are written only on success and may be NULL
-//     where that is said.
-//  3. Texts in are UTF-8 and end with a NUL. Those that may be long have a `_size` beside them: 0 means "up to the
-//     NUL", else exactly so many bytes and no NUL is needed (an empty text that has none is passed as NULL). They need
-//     to live only during the call.
-//     Those that shall be JSON are checked: one value in UTF-8 of the kind that is said, nested at most 100 deep, with
-//     white space around it, which is not kept. What is inside is stored as given.
-//  4. Texts out go into the caller's buffer, as with snprintf: the entry returns the length L without the NUL, writes
-//     at most `size` bytes and always ends them with a NUL if size > 0. L < size: all is there. L >= size: it was cut,
-//     and ojs_shm_last_text() copies the same text again into a larger buffer; nothing is done twice. (NULL, 0) only
-//     asks.
-//  5. Structs begin with struct_size; set it to sizeof the struct and the rest to zero, which always means the default,
-//     then what you want. An older caller's shorter struct is taken as if its missing end were zero. A newer caller's
-//     longer one is taken when what this library does not know (flags and `reserved` too) is zero, else the answer is
-//     OJS_SHM_E_STALE_VERSION.
+//  1. Handles are opaque. ojs_shm_close() takes any of them, in any order; a handle keeps the
+//     segment mapped.
+//  2. Results. An `int` is OJS_SHM_OK or a negative OJS_SHM_E_ code; an `int64_t` is a length, a
+//     count or such a code. ojs_shm_strerror() explains a code, ojs_shm_last_error() tells what
+//     went wrong this time, and ojs_shm_last_error_detail() gives it to a program. Out-parameters
+//     are written only on success and may be NULL where that is said.
+//  3. Texts in are UTF-8 and end with a NUL. Those that may be long have a `_size` beside them: 0
+//     means "up to the NUL", else exactly so many bytes and no NUL is needed (an empty text that
+//     has none is passed as NULL). They need to live only during the call. Those that shall be JSON
+//     are checked: one value in UTF-8 of the kind that is said, nested at most 100 deep, with white
+//     space around it, which is not kept. What is inside is stored as given.
+//  4. Texts out go into the caller's buffer, as with snprintf: the entry returns the length L
+//     without the NUL, writes at most `size` bytes and always ends them with a NUL if size > 0. L <
+//     size: all is there. L >= size: it was cut, and ojs_shm_last_text() copies the same text again
+//     into a larger buffer; nothing is done twice. (NULL, 0) only asks.
+//  5. Structs begin with struct_size; set it to sizeof the struct and the rest to zero, which
+//     always means the default, then what you want. An older caller's shorter struct is taken as if
+//     its missing end were zero. A newer caller's longer one is taken when what this library does
+//     not know (flags and `reserved` too) is zero, else the answer is OJS_SHM_E_STALE_VERSION.
 //     Structs filled by the library are filled up to struct_size, which is left as it was.
-//  6. Threads. A segment handle may be used by all threads at once, every other handle by one thread at a time; make
-//     one for each thread. Only ojs_shm_interrupt() and ojs_shm_cancel_requested() may run beside others.
-//  7. Processes. After fork() the child's inherited handles answer OJS_SHM_E_CLOSED; the child attaches for itself.
-//  8. No callbacks, no exceptions, no longjmp, no signals, nothing printed, no locale. No call blocks unless it has a
-//     timeout, or its producer was opened with retries (resilience.h). Times are milliseconds: points are counted from 1970-01-01T00:00Z, 0 meaning never or unset.
-//  9. Wrong arguments (a NULL that is not allowed, a handle of another kind, a closed handle as far as can be seen) are
-//     answered with OJS_SHM_E_INVALID and change nothing.
+//  6. Threads. A segment handle may be used by all threads at once, every other handle by one
+//     thread at a time; make one for each thread. Only ojs_shm_interrupt() and
+//     ojs_shm_cancel_requested() may run beside others.
+//  7. Processes. After fork() the child's inherited handles answer OJS_SHM_E_CLOSED; the child
+//     attaches for itself.
+//  8. No callbacks, no exceptions, no longjmp, no signals, nothing printed, no locale. No call
+//     blocks unless it has a timeout, or its producer was opened with retries (resilience.h). Times
+//     are milliseconds: points are counted from 1970-01-01T00:00Z, 0 meaning never or unset.
+//  9. Wrong arguments (a NULL that is not allowed, a handle of another kind, a closed handle as far
+//     as can be seen) are answered with OJS_SHM_E_INVALID and change nothing.
 
 #include <stddef.h>
 #include <stdint.h>
@@ -44,29 +49,34 @@
 extern "C" {
 #endif
 
-// --- Versions -------------------------------------------------------------------------------------------------------
+// --- Versions ------------------------------------------------------------------------------------
 
-// Counts up when an entry or a struct of this header changes so that old callers break. Growth does not count it up.
+// Counts up when an entry or a struct of this header changes so that old callers break. Growth does
+// not count it up.
 #define OJS_SHM_ABI_VERSION 1
 
 // The library's version, such as "0.1.0". Static text.
 OJS_SHM_API const char* ojs_shm_version(void);
 // The segment format that this library reads and writes.
 OJS_SHM_API uint32_t ojs_shm_format(void);
-// Call it once with OJS_SHM_ABI_VERSION after loading the library: OJS_SHM_E_STALE_VERSION when they do not fit.
+// Call it once with OJS_SHM_ABI_VERSION after loading the library: OJS_SHM_E_STALE_VERSION when
+// they do not fit.
 OJS_SHM_API int ojs_shm_check_abi(uint32_t abi_version);
 
-// --- Codes and errors -----------------------------------------------------------------------------------------------
+// --- Codes and errors ----------------------------------------------------------------------------
 
 enum {
   OJS_SHM_OK = 0,
-  OJS_SHM_E_INTERNAL = -1,       // a bug of ours, or an operating-system call that should not fail
-  OJS_SHM_E_INVALID = -2,        // an argument is wrong; `bound` is the allowed maximum where there is one
+  OJS_SHM_E_INTERNAL = -1,  // a bug of ours, or an operating-system call that should not fail
+  // an argument is wrong; `bound` is the allowed maximum where there is one
+  OJS_SHM_E_INVALID = -2,
   OJS_SHM_E_CANNOT_ATTACH = -3,  // no such segment, or it is not a readable one of this library
   OJS_SHM_E_NOT_FOUND = -4,      // no job, queue or name like that
   OJS_SHM_E_WRONG_STATE = -5,    // the job's state forbids it; `subject` is the state
-  OJS_SHM_E_QUEUE_FULL = -6,     // the queue's bound refused the job; see `depth`, `bound` and `unit`
-  OJS_SHM_E_NOMEM = -7,          // a pool of the segment is exhausted, handles too; `subject` is the pool
+  // the queue's bound refused the job; see `depth`, `bound` and `unit`
+  OJS_SHM_E_QUEUE_FULL = -6,
+  // a pool of the segment is exhausted, handles too; `subject` is the pool
+  OJS_SHM_E_NOMEM = -7,
   OJS_SHM_E_PERMISSION = -8,     // the operating system refused access to the segment
   OJS_SHM_E_IN_USE = -9,         // somebody else has that name, role or file
   OJS_SHM_E_OTHER_FORMAT = -10,  // another segment format, layout or convention
@@ -89,41 +99,48 @@ typedef struct ojs_shm_error {
   size_t struct_size;
   const char* message;  // for a person; never NULL
   const char* subject;  // the queue, pool, member or state it speaks of; "" when there is none
-  const char* unit;     // of depth and bound: "jobs", "bytes", of NOMEM the pool's such as "blocks", or ""
-  uint64_t depth;       // present use
-  uint64_t bound;       // the limit
-  int32_t code;         // OJS_SHM_OK when nothing has failed yet
+  const char*
+      unit;  // of depth and bound: "jobs", "bytes", of NOMEM the pool's such as "blocks", or ""
+  uint64_t depth;  // present use
+  uint64_t bound;  // the limit
+  int32_t code;    // OJS_SHM_OK when nothing has failed yet
   uint32_t reserved;
-  const char* strategy;     // of QUEUE_FULL: the queue's, "reject", "block" or "drop_oldest"; else ""
+  const char* strategy;  // of QUEUE_FULL: the queue's, "reject", "block" or "drop_oldest"; else ""
   uint64_t retry_after_ms;  // of QUEUE_FULL: when there may be room, at least 1,000; else 0
-  const char* tenant;       // of QUEUE_FULL: whose bound it is, "" that of jobs without a tenant; NULL: the queue's
+  // of QUEUE_FULL: whose bound it is, "" that of jobs without a tenant; NULL: the queue's
+  const char* tenant;
 } ojs_shm_error;
 
-// The last failure of a handle; a success leaves it. With NULL or a segment handle: the last failure in this thread of
-// an entry that opens something or takes no handle. The texts stay until that handle, or thread, fails again or ends.
+// The last failure of a handle; a success leaves it. With NULL or a segment handle: the last
+// failure in this thread of an entry that opens something or takes no handle. The texts stay until
+// that handle, or thread, fails again or ends.
 OJS_SHM_API const char* ojs_shm_last_error(const void* handle);
 OJS_SHM_API int ojs_shm_last_error_detail(const void* handle, ojs_shm_error* error);
-// The text of the last call of a handle that returned one (convention 4), NULL or a segment handle as above.
+// The text of the last call of a handle that returned one (convention 4), NULL or a segment handle
+// as above.
 OJS_SHM_API int64_t ojs_shm_last_text(const void* handle, char* buffer, size_t size);
 
-// Ends any handle. NULL is allowed. What an ended worker still held goes back to the front of its level; ending a job
-// handle gives nothing back.
+// Ends any handle. NULL is allowed. What an ended worker still held goes back to the front of its
+// level; ending a job handle gives nothing back.
 OJS_SHM_API int ojs_shm_close(void* handle);
 
-// --- Segments -------------------------------------------------------------------------------------------------------
+// --- Segments ------------------------------------------------------------------------------------
 
-// One attachment of this process: the files DIR/ojs-shm.NAME and DIR/ojs-shm.NAME.lock. In all entries a NULL name
-// means the environment's OJS_SHM_NAME, else "default"; a NULL dir means OJS_SHM_DIR, else /dev/shm.
+// One attachment of this process: the files DIR/ojs-shm.NAME and DIR/ojs-shm.NAME.lock. In all
+// entries a NULL name means the environment's OJS_SHM_NAME, else "default"; a NULL dir means
+// OJS_SHM_DIR, else /dev/shm.
 typedef struct ojs_shm_segment ojs_shm_segment;
 
-// What can be chosen only when a segment is made; 0 and NULL are defaults that fit 64 MiB and 100,000 small jobs.
+// What can be chosen only when a segment is made; 0 and NULL are defaults that fit 64 MiB and
+// 100,000 small jobs.
 typedef struct ojs_shm_segment_options {
   size_t struct_size;
   const char* convention;  // of priorities: "ojs" (default), "ojs-core" or "qo"
   const char* group;       // of the files; default: the creator's
   uint64_t size_bytes;
-  uint64_t retention_ms;  // finished jobs older than this are dropped; 0: kept until their room is needed
-  uint32_t slots;         // jobs that it can hold, finished ones included
+  // finished jobs older than this are dropped; 0: kept until their room is needed
+  uint64_t retention_ms;
+  uint32_t slots;  // jobs that it can hold, finished ones included
   uint32_t max_queues;
   uint32_t max_body_bytes;  // of one body, result or error
   uint32_t max_handles;     // producers, workers, admins and the supervisor at once
@@ -132,23 +149,28 @@ typedef struct ojs_shm_segment_options {
 } ojs_shm_segment_options;
 
 // Attaches as a living member. Errors: CANNOT_ATTACH, OTHER_FORMAT, PERMISSION, NOMEM.
-OJS_SHM_API int ojs_shm_segment_attach(const char* name, const char* dir, ojs_shm_segment** segment);
-// Makes a segment, whole or not at all, and attaches; `options` may be NULL. Errors: IN_USE, NO_SPACE, INVALID,
-// PERMISSION.
-OJS_SHM_API int ojs_shm_segment_create(const char* name, const char* dir, const ojs_shm_segment_options* options,
+OJS_SHM_API int ojs_shm_segment_attach(const char* name, const char* dir,
+                                       ojs_shm_segment** segment);
+// Makes a segment, whole or not at all, and attaches; `options` may be NULL. Errors: IN_USE,
+// NO_SPACE, INVALID, PERMISSION.
+OJS_SHM_API int ojs_shm_segment_create(const char* name, const char* dir,
+                                       const ojs_shm_segment_options* options,
                                        ojs_shm_segment** segment);
 // Maps it read-only and joins nothing; only observers can be opened on it. Errors as for attach.
-OJS_SHM_API int ojs_shm_segment_observe(const char* name, const char* dir, ojs_shm_segment** segment);
+OJS_SHM_API int ojs_shm_segment_observe(const char* name, const char* dir,
+                                        ojs_shm_segment** segment);
 // "ojs", "ojs-core" or "qo".
-OJS_SHM_API int64_t ojs_shm_segment_convention(const ojs_shm_segment* segment, char* buffer, size_t size);
+OJS_SHM_API int64_t ojs_shm_segment_convention(const ojs_shm_segment* segment, char* buffer,
+                                               size_t size);
 OJS_SHM_API int64_t ojs_shm_segment_path(const ojs_shm_segment* segment, char* buffer, size_t size);
 OJS_SHM_API int64_t ojs_shm_segment_size_bytes(const ojs_shm_segment* segment);
-// `force` != 0: with its jobs, under the living too. Errors: NOT_FOUND, IN_USE, WRONG_STATE (jobs), OTHER_FORMAT, PERMISSION.
+// `force` != 0: with its jobs, under the living too. Errors: NOT_FOUND, IN_USE, WRONG_STATE (jobs),
+// OTHER_FORMAT, PERMISSION.
 OJS_SHM_API int ojs_shm_segment_remove(const char* name, const char* dir, int force);
 // The segments of a directory, as a JSON array. The text is kept for ojs_shm_last_text(NULL, ...).
 OJS_SHM_API int64_t ojs_shm_segment_list(const char* dir, char* buffer, size_t size);
 
-// --- Jobs to be enqueued --------------------------------------------------------------------------------------------
+// --- Jobs to be enqueued -------------------------------------------------------------------------
 
 // A job id: 36 characters and the NUL.
 #define OJS_SHM_ID_SIZE 37
@@ -192,9 +214,10 @@ typedef struct ojs_shm_retry {
 } ojs_shm_retry;
 
 enum {
-  OJS_SHM_JOB_HAS_PRIORITY = 1,  // `priority` counts; else the type's default, else the convention's
-  OJS_SHM_JOB_PENDING = 2,       // waits for ojs_shm_activate()
-  OJS_SHM_JOB_HAS_AGE_RATE = 4   // `priority_age_rate` counts; else its queue's
+  // `priority` counts; else the type's default, else the convention's
+  OJS_SHM_JOB_HAS_PRIORITY = 1,
+  OJS_SHM_JOB_PENDING = 2,      // waits for ojs_shm_activate()
+  OJS_SHM_JOB_HAS_AGE_RATE = 4  // `priority_age_rate` counts; else its queue's
 };
 
 typedef struct ojs_shm_job_spec {
@@ -219,40 +242,47 @@ typedef struct ojs_shm_job_spec {
   const char* tenant;  // whose job it is; default nobody's
 } ojs_shm_job_spec;
 
-// --- Producer -------------------------------------------------------------------------------------------------------
+// --- Producer ------------------------------------------------------------------------------------
 
 typedef struct ojs_shm_producer ojs_shm_producer;
 
 // Errors: NOMEM (no free handle), CLOSED.
 OJS_SHM_API int ojs_shm_producer_open(const ojs_shm_segment* segment, ojs_shm_producer** producer);
-// On return the job is in the segment and survives all processes. `id` (OJS_SHM_ID_SIZE bytes) may be NULL. Errors:
-// INVALID, TOO_LARGE, QUEUE_FULL, NOMEM, DUPLICATE, CLOSED; TIMEOUT: the id is being brought by one who stands still.
+// On return the job is in the segment and survives all processes. `id` (OJS_SHM_ID_SIZE bytes) may
+// be NULL. Errors: INVALID, TOO_LARGE, QUEUE_FULL, NOMEM, DUPLICATE, CLOSED; TIMEOUT: the id is
+// being brought by one who stands still.
 OJS_SHM_API int ojs_shm_enqueue(ojs_shm_producer* producer, const ojs_shm_job_spec* job, char* id);
-// All or none, in this order, also when the process is killed half-way. `ids` (count * OJS_SHM_ID_SIZE bytes) may be
-// NULL. All structs of the array have the same struct_size, which is also the distance between them.
-OJS_SHM_API int ojs_shm_enqueue_batch(ojs_shm_producer* producer, const ojs_shm_job_spec* jobs, size_t count,
-                                      char* ids);
-// Waits until the job is finished and writes it as JSON; timeout_ms < 0 waits without end. Errors: NOT_FOUND, TIMEOUT.
-OJS_SHM_API int64_t ojs_shm_wait(ojs_shm_producer* producer, const char* id, int64_t timeout_ms, char* buffer,
-                                 size_t size);
+// All or none, in this order, also when the process is killed half-way. `ids` (count *
+// OJS_SHM_ID_SIZE bytes) may be NULL. All structs of the array have the same struct_size, which is
+// also the distance between them.
+OJS_SHM_API int ojs_shm_enqueue_batch(ojs_shm_producer* producer, const ojs_shm_job_spec* jobs,
+                                      size_t count, char* ids);
+// Waits until the job is finished and writes it as JSON; timeout_ms < 0 waits without end. Errors:
+// NOT_FOUND, TIMEOUT.
+OJS_SHM_API int64_t ojs_shm_wait(ojs_shm_producer* producer, const char* id, int64_t timeout_ms,
+                                 char* buffer, size_t size);
 // The job as JSON, as it stands now. Errors: NOT_FOUND.
-OJS_SHM_API int64_t ojs_shm_get(ojs_shm_producer* producer, const char* id, char* buffer, size_t size);
+OJS_SHM_API int64_t ojs_shm_get(ojs_shm_producer* producer, const char* id, char* buffer,
+                                size_t size);
 // Cancels and writes the job as JSON. Errors: NOT_FOUND, WRONG_STATE (finished).
-OJS_SHM_API int64_t ojs_shm_cancel(ojs_shm_producer* producer, const char* id, char* buffer, size_t size);
-// Available and scheduled jobs only; `previous` may be NULL. Errors: INVALID (names the maximum), NOT_FOUND,
-// WRONG_STATE (also where the convention makes priorities immutable).
-OJS_SHM_API int ojs_shm_reprioritize(ojs_shm_producer* producer, const char* id, int64_t priority, int64_t* previous);
+OJS_SHM_API int64_t ojs_shm_cancel(ojs_shm_producer* producer, const char* id, char* buffer,
+                                   size_t size);
+// Available and scheduled jobs only; `previous` may be NULL. Errors: INVALID (names the maximum),
+// NOT_FOUND, WRONG_STATE (also where the convention makes priorities immutable).
+OJS_SHM_API int ojs_shm_reprioritize(ojs_shm_producer* producer, const char* id, int64_t priority,
+                                     int64_t* previous);
 // pending -> available. Errors: NOT_FOUND, WRONG_STATE.
 OJS_SHM_API int ojs_shm_activate(ojs_shm_producer* producer, const char* id);
 // scheduled or retryable -> available now, before its time. Errors: NOT_FOUND, WRONG_STATE.
 OJS_SHM_API int ojs_shm_promote(ojs_shm_producer* producer, const char* id);
 
-// --- Jobs that were fetched -----------------------------------------------------------------------------------------
+// --- Jobs that were fetched ----------------------------------------------------------------------
 
 // Room for one job, used again for the next.
 typedef struct ojs_shm_job ojs_shm_job;
 
-// Bytes inside the job handle, without a NUL; they stay until the handle is fetched into again or closed.
+// Bytes inside the job handle, without a NUL; they stay until the handle is fetched into again or
+// closed.
 typedef struct ojs_shm_text {
   const char* data;
   size_t size;
@@ -280,16 +310,18 @@ typedef struct ojs_shm_job_fields {
 OJS_SHM_API int ojs_shm_job_new(ojs_shm_job** job);
 // Errors: EMPTY when nothing was fetched into the handle.
 OJS_SHM_API int ojs_shm_job_read(const ojs_shm_job* job, ojs_shm_job_fields* fields);
-// 1 once somebody cancelled the job or it is no longer held here, else 0. One load; any thread, at any time.
+// 1 once somebody cancelled the job or it is no longer held here, else 0. One load; any thread, at
+// any time.
 OJS_SHM_API int ojs_shm_cancel_requested(const ojs_shm_job* job);
 
-// --- Worker ---------------------------------------------------------------------------------------------------------
+// --- Worker --------------------------------------------------------------------------------------
 
 typedef struct ojs_shm_worker ojs_shm_worker;
 
 enum {
   OJS_SHM_WORKER_LEASE_OWNED = 1,  // its jobs survive this process's death until their lease ends
-  OJS_SHM_WORKER_WEIGHTED = 2  // queues take turns by `weights`; without this flag they are tried from first to last
+  OJS_SHM_WORKER_WEIGHTED =
+      2  // queues take turns by `weights`; without this flag they are tried from first to last
 };
 
 typedef struct ojs_shm_worker_options {
@@ -301,7 +333,8 @@ typedef struct ojs_shm_worker_options {
   uint32_t flags;           // OJS_SHM_WORKER_
   uint32_t concurrency;     // jobs that this handle has at once; 0: as many as it fetches
   const uint32_t* weights;  // one for each queue, 1 to 1,000; NULL: all alike
-  const char* pool;  // whose queues and strategy it serves, whatever stands above; NULL: `default`, if there is one
+  // whose queues and strategy it serves, whatever stands above; NULL: `default`, if there is one
+  const char* pool;
 } ojs_shm_worker_options;
 
 enum {
@@ -327,34 +360,39 @@ typedef struct ojs_shm_nack_outcome {
 } ojs_shm_nack_outcome;
 
 // `options` may be NULL. Errors: NOMEM (no free handle), INVALID (a queue's name), CLOSED.
-OJS_SHM_API int ojs_shm_worker_open(const ojs_shm_segment* segment, const ojs_shm_worker_options* options,
-                                    ojs_shm_worker** worker);
-// The best available job, into `job`. timeout_ms 0: at once or EMPTY; > 0: TIMEOUT when it passed; < 0: waits without
-// end. Errors: EMPTY, TIMEOUT, CLOSED (also after ojs_shm_interrupt).
+OJS_SHM_API int ojs_shm_worker_open(const ojs_shm_segment* segment,
+                                    const ojs_shm_worker_options* options, ojs_shm_worker** worker);
+// The best available job, into `job`. timeout_ms 0: at once or EMPTY; > 0: TIMEOUT when it passed;
+// < 0: waits without end. Errors: EMPTY, TIMEOUT, CLOSED (also after ojs_shm_interrupt).
 OJS_SHM_API int ojs_shm_fetch(ojs_shm_worker* worker, ojs_shm_job* job, int64_t timeout_ms);
-// Up to `count` best jobs in order, into jobs[0], jobs[1] ...: `count` handles of the caller's. Returns how many; 0
-// when the time passed with none. Errors: CLOSED.
-OJS_SHM_API int64_t ojs_shm_fetch_batch(ojs_shm_worker* worker, ojs_shm_job* const* jobs, size_t count,
-                                        int64_t timeout_ms);
-// The next five accept a job that another worker handle of this process fetched. Errors of all: LOST.
-// active -> completed. `result` is JSON or NULL. Errors: TOO_LARGE, NOMEM (the job stays active).
-OJS_SHM_API int ojs_shm_ack(ojs_shm_worker* worker, ojs_shm_job* job, const char* result, size_t result_size);
+// Up to `count` best jobs in order, into jobs[0], jobs[1] ...: `count` handles of the caller's.
+// Returns how many; 0 when the time passed with none. Errors: CLOSED.
+OJS_SHM_API int64_t ojs_shm_fetch_batch(ojs_shm_worker* worker, ojs_shm_job* const* jobs,
+                                        size_t count, int64_t timeout_ms);
+// The next five accept a job that another worker handle of this process fetched. Errors of all:
+// LOST. active -> completed. `result` is JSON or NULL. Errors: TOO_LARGE, NOMEM (the job stays
+// active).
+OJS_SHM_API int ojs_shm_ack(ojs_shm_worker* worker, ojs_shm_job* job, const char* result,
+                            size_t result_size);
 // active -> retryable or discarded, by the job's policy. `failure` and `outcome` may be NULL.
-OJS_SHM_API int ojs_shm_nack(ojs_shm_worker* worker, ojs_shm_job* job, const ojs_shm_failure* failure,
-                             ojs_shm_nack_outcome* outcome);
+OJS_SHM_API int ojs_shm_nack(ojs_shm_worker* worker, ojs_shm_job* job,
+                             const ojs_shm_failure* failure, ojs_shm_nack_outcome* outcome);
 // active -> available at the front of its level; the attempt is not counted.
 OJS_SHM_API int ojs_shm_requeue(ojs_shm_worker* worker, ojs_shm_job* job);
-// The lease ends lease_ms from now (0: its present length); `deadline_ms`, the new end, may be NULL.
-OJS_SHM_API int ojs_shm_heartbeat(ojs_shm_worker* worker, ojs_shm_job* job, uint32_t lease_ms, uint64_t* deadline_ms);
+// The lease ends lease_ms from now (0: its present length); `deadline_ms`, the new end, may be
+// NULL.
+OJS_SHM_API int ojs_shm_heartbeat(ojs_shm_worker* worker, ojs_shm_job* job, uint32_t lease_ms,
+                                  uint64_t* deadline_ms);
 // 0..1, never backwards.
 OJS_SHM_API int ojs_shm_progress(ojs_shm_worker* worker, ojs_shm_job* job, double fraction);
-// A descriptor that is readable while a job may be waiting, for poll and epoll; it belongs to the worker. Read it or
-// fetch with timeout 0 to arm it again. Returns the descriptor, >= 0.
+// A descriptor that is readable while a job may be waiting, for poll and epoll; it belongs to the
+// worker. Read it or fetch with timeout 0 to arm it again. Returns the descriptor, >= 0.
 OJS_SHM_API int ojs_shm_event_fd(ojs_shm_worker* worker);
-// Makes a running or the next fetch of this handle return CLOSED. Any thread, also a signal handler.
+// Makes a running or the next fetch of this handle return CLOSED. Any thread, also a signal
+// handler.
 OJS_SHM_API int ojs_shm_interrupt(ojs_shm_worker* worker);
 
-// --- Admin ----------------------------------------------------------------------------------------------------------
+// --- Admin ---------------------------------------------------------------------------------------
 
 typedef struct ojs_shm_admin ojs_shm_admin;
 
@@ -371,16 +409,23 @@ typedef struct ojs_shm_queue_settings {
 
 OJS_SHM_API int ojs_shm_admin_open(const ojs_shm_segment* segment, ojs_shm_admin** admin);
 // Makes the queue when it does not exist; effective at once. Errors: INVALID, NOMEM.
-OJS_SHM_API int ojs_shm_set_queue(ojs_shm_admin* admin, const char* queue, const ojs_shm_queue_settings* settings);
-// The settings of a queue as a JSON object (docs/c_api.md); what is left out stays as it is. `queue` NULL: only `aging`, for
-// all queues that have none of their own, now and later. Errors: INVALID (names the member), NOMEM.
-OJS_SHM_API int ojs_shm_configure_queue(ojs_shm_admin* admin, const char* queue, const char* json, size_t json_size);
-// For jobs of this type that are enqueued without one; cleared: the convention's. Errors: INVALID (names the maximum), NOMEM.
-OJS_SHM_API int ojs_shm_set_default_priority(ojs_shm_admin* admin, const char* type, int64_t priority);
+OJS_SHM_API int ojs_shm_set_queue(ojs_shm_admin* admin, const char* queue,
+                                  const ojs_shm_queue_settings* settings);
+// The settings of a queue as a JSON object (docs/c_api.md); what is left out stays as it is.
+// `queue` NULL: only `aging`, for all queues that have none of their own, now and later. Errors:
+// INVALID (names the member), NOMEM.
+OJS_SHM_API int ojs_shm_configure_queue(ojs_shm_admin* admin, const char* queue, const char* json,
+                                        size_t json_size);
+// For jobs of this type that are enqueued without one; cleared: the convention's. Errors: INVALID
+// (names the maximum), NOMEM.
+OJS_SHM_API int ojs_shm_set_default_priority(ojs_shm_admin* admin, const char* type,
+                                             int64_t priority);
 OJS_SHM_API int ojs_shm_clear_default_priority(ojs_shm_admin* admin, const char* type);
-// Whether every handle of the segment tells what it does from now on; a new segment's do not. ojs_shm_events_open() reads.
+// Whether every handle of the segment tells what it does from now on; a new segment's do not.
+// ojs_shm_events_open() reads.
 OJS_SHM_API int ojs_shm_set_events(ojs_shm_admin* admin, int on);
-// A dead letter back to available with attempt 0, or gone. ojs_shm_list() lists them. Errors: NOT_FOUND, WRONG_STATE.
+// A dead letter back to available with attempt 0, or gone. ojs_shm_list() lists them. Errors:
+// NOT_FOUND, WRONG_STATE.
 OJS_SHM_API int ojs_shm_dead_retry(ojs_shm_admin* admin, const char* id);
 OJS_SHM_API int ojs_shm_dead_drop(ojs_shm_admin* admin, const char* id);
 // Repairs after every dead process right now; returns how many it found.
@@ -388,43 +433,8 @@ OJS_SHM_API int64_t ojs_shm_repair(ojs_shm_admin* admin);
 // Looks at everything once and mends lost hints and leaked blocks; returns how many it mended.
 OJS_SHM_API int64_t ojs_shm_mend(ojs_shm_admin* admin);
 
-// --- Observer -------------------------------------------------------------------------------------------------------
-
+// Its entries are in ojs_shm_observer.h.
 typedef struct ojs_shm_observer ojs_shm_observer;
-
-// Works on every segment handle, also on one from ojs_shm_segment_observe(). What follows gives JSON.
-OJS_SHM_API int ojs_shm_observer_open(const ojs_shm_segment* segment, ojs_shm_observer** observer);
-// JSON: one object with the segment's options, pools, processes and totals.
-OJS_SHM_API int64_t ojs_shm_stats(ojs_shm_observer* observer, char* buffer, size_t size);
-// JSON: an array of queues with settings, depths and totals; or one of them. Errors: NOT_FOUND.
-OJS_SHM_API int64_t ojs_shm_queues(ojs_shm_observer* observer, char* buffer, size_t size);
-OJS_SHM_API int64_t ojs_shm_queue(ojs_shm_observer* observer, const char* name, char* buffer, size_t size);
-// JSON: one job. Errors: NOT_FOUND.
-OJS_SHM_API int64_t ojs_shm_find(ojs_shm_observer* observer, const char* id, char* buffer, size_t size);
-// JSON: an array of {"invariant", "text"}, empty when the segment is sound. docs/invariants.md has the numbers.
-OJS_SHM_API int64_t ojs_shm_audit(ojs_shm_observer* observer, char* buffer, size_t size);
-// What enqueue uses for jobs of this type without a priority of their own. Errors: NOT_FOUND when the type has none.
-OJS_SHM_API int ojs_shm_default_priority(ojs_shm_observer* observer, const char* type, int64_t* priority);
-// How long jobs waited to be handed out, ever: an array of {"queue", "priority", "count", "sum_ms", "up_to_ms": {"1": n, ...}}.
-OJS_SHM_API int64_t ojs_shm_waits(ojs_shm_observer* observer, char* buffer, size_t size);
-// "urgent" and the like, as a number of this segment's convention. Errors: NOT_FOUND or INVALID, listing the names.
-OJS_SHM_API int ojs_shm_priority_by_name(ojs_shm_observer* observer, const char* name, int64_t* priority);
-
-// --- Events ---------------------------------------------------------------------------------------------------------
-
-typedef struct ojs_shm_events ojs_shm_events;
-
-enum {
-  OJS_SHM_EVENTS_FROM_START = 1,  // begin with what the segment still keeps; else with what happens from now on
-  OJS_SHM_EVENTS_AT_ONCE = 2  // else what happened in the last 20 ms waits, so that all handles' events come in order
-};
-
-// Works on every segment handle, also on one from ojs_shm_segment_observe(). docs/events.md has the types.
-OJS_SHM_API int ojs_shm_events_open(const ojs_shm_segment* segment, uint32_t flags, ojs_shm_events** events);
-// JSON: the next event. EMPTY when there is none now.
-OJS_SHM_API int64_t ojs_shm_next_event(ojs_shm_events* events, char* buffer, size_t size);
-// How many events were overwritten before this handle read them; ask after each OJS_SHM_E_EMPTY.
-OJS_SHM_API int64_t ojs_shm_events_lost(ojs_shm_events* events);
 
 #ifdef __cplusplus
 }
@@ -432,5 +442,6 @@ OJS_SHM_API int64_t ojs_shm_events_lost(ojs_shm_events* events);
 #include <ojs_shm/ojs_shm_full.h>
 #include <ojs_shm/ojs_shm_jobs.h>
 #include <ojs_shm/ojs_shm_limits.h>
+#include <ojs_shm/ojs_shm_observer.h>
 #include <ojs_shm/ojs_shm_pools.h>
 #include <ojs_shm/ojs_shm_transfer.h>

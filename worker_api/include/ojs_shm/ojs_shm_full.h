@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// The part of the C ABI that deals with the settings of queues and with full ones. Included by ojs_shm.h, whose conventions hold here too.
+// The part of the C ABI that deals with the settings of queues and with full ones. Included by
+// ojs_shm.h, whose conventions hold here too.
 
 #include "ojs_shm.h"
 
@@ -20,8 +21,9 @@ enum {  // which members of ojs_shm_queue_settings count
 
 enum {  // what becomes of a job for which a bounded queue has no room
   OJS_SHM_STRATEGY_REJECT = 0,
-  OJS_SHM_STRATEGY_BLOCK = 1,       // its producer may wait: ojs_shm_enqueue_within
-  OJS_SHM_STRATEGY_DROP_OLDEST = 2  // it goes in, and what has been available for the longest time is discarded
+  OJS_SHM_STRATEGY_BLOCK = 1,  // its producer may wait: ojs_shm_enqueue_within
+  OJS_SHM_STRATEGY_DROP_OLDEST =
+      2  // it goes in, and what has been available for the longest time is discarded
 };
 
 enum {  // which job that is
@@ -29,20 +31,23 @@ enum {  // which job that is
   OJS_SHM_DROP_LOWEST_PRIORITY = 1  // the oldest of the lowest priority that there is
 };
 
-// Enqueues, one or all or none, and is ready to wait for room: in a full queue whose strategy is block for up to timeout_ms, at most an hour; no other
-// queue is waited for. Whoever came first is let in first, a batch when there is room for all of it.
-OJS_SHM_API int ojs_shm_enqueue_within(ojs_shm_producer* producer, const ojs_shm_job_spec* jobs, size_t count,
-                                       int64_t timeout_ms, char* ids);
-// The same for event loops, in which any number of enqueues may wait at once. The jobs are copied. Closing the handle
-// gives its place up. One thread at a time uses a producer and what waits through it.
+// Enqueues, one or all or none, and is ready to wait for room: in a full queue whose strategy is
+// block for up to timeout_ms, at most an hour; no other queue is waited for. Whoever came first is
+// let in first, a batch when there is room for all of it.
+OJS_SHM_API int ojs_shm_enqueue_within(ojs_shm_producer* producer, const ojs_shm_job_spec* jobs,
+                                       size_t count, int64_t timeout_ms, char* ids);
+// The same for event loops, in which any number of enqueues may wait at once. The jobs are copied.
+// Closing the handle gives its place up. One thread at a time uses a producer and what waits
+// through it.
 typedef struct ojs_shm_waiting ojs_shm_waiting;
-OJS_SHM_API int ojs_shm_enqueue_begin(ojs_shm_producer* producer, const ojs_shm_job_spec* jobs, size_t count,
-                                      int64_t timeout_ms, ojs_shm_waiting** waiting);
-// EMPTY while it waits, then what ojs_shm_enqueue_within would have answered; never blocks. Ask when the descriptor below is
-// readable, and when the time is over.
+OJS_SHM_API int ojs_shm_enqueue_begin(ojs_shm_producer* producer, const ojs_shm_job_spec* jobs,
+                                      size_t count, int64_t timeout_ms, ojs_shm_waiting** waiting);
+// EMPTY while it waits, then what ojs_shm_enqueue_within would have answered; never blocks. Ask
+// when the descriptor below is readable, and when the time is over.
 OJS_SHM_API int ojs_shm_enqueue_poll(ojs_shm_waiting* waiting, char* ids);
-// A descriptor that is readable when something that waits through this producer may have got its turn. It belongs to the
-// producer; ojs_shm_enqueue_poll arms it again. Returns the descriptor, >= 0.
+// A descriptor that is readable when something that waits through this producer may have got its
+// turn. It belongs to the producer; ojs_shm_enqueue_poll arms it again. Returns the descriptor, >=
+// 0.
 OJS_SHM_API int ojs_shm_room_fd(ojs_shm_producer* producer);
 
 typedef struct ojs_shm_pressure {

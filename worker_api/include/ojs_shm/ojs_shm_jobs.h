@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// The part of the C ABI that deals with many jobs at once. Included by ojs_shm.h, whose conventions hold here too.
+// The part of the C ABI that deals with many jobs at once. Included by ojs_shm.h, whose conventions
+// hold here too.
 
 #include "ojs_shm.h"
 
@@ -28,9 +29,10 @@ typedef struct ojs_shm_job_filter {
   uint64_t created_before_ms;  // Unix time; 0: any
 } ojs_shm_job_filter;
 
-// JSON: jobs; available ones in the order of fetching (with weights level by level), then by time. `filter` may be NULL.
-OJS_SHM_API int64_t ojs_shm_list(ojs_shm_observer* observer, const ojs_shm_job_filter* filter, char* buffer,
-                                 size_t size);
+// JSON: jobs; available ones in the order of fetching (with weights level by level), then by time.
+// `filter` may be NULL.
+OJS_SHM_API int64_t ojs_shm_list(ojs_shm_observer* observer, const ojs_shm_job_filter* filter,
+                                 char* buffer, size_t size);
 
 enum {                          // what ojs_shm_bulk() does to each job
   OJS_SHM_BULK_CANCEL = 0,      // as ojs_shm_cancel
@@ -46,8 +48,9 @@ typedef struct ojs_shm_bulk_report {
   uint64_t skipped;  // whose state had changed
 } ojs_shm_bulk_report;
 
-// Does the same to every job that the filter chooses, one after the other. `filter` NULL: all jobs that it can be done to;
-// `report` may be NULL, and is filled in. Errors: INVALID, NOT_FOUND (the filter's queue), CLOSED, SEGMENT_FULL.
+// Does the same to every job that the filter chooses, one after the other. `filter` NULL: all jobs
+// that it can be done to; `report` may be NULL, and is filled in. Errors: INVALID, NOT_FOUND (the
+// filter's queue), CLOSED, SEGMENT_FULL.
 OJS_SHM_API int ojs_shm_bulk(ojs_shm_admin* admin, int action, const ojs_shm_job_filter* filter,
                              ojs_shm_bulk_report* report);
 

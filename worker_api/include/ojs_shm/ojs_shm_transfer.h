@@ -20,14 +20,17 @@ typedef struct ojs_shm_import_report {
   uint64_t displaced;           // finished jobs that were put in, and gave their room to later ones
 } ojs_shm_import_report;
 
-// Writes a segment's queues, pools, limits and jobs to a descriptor, as lines of JSON; returns how many. Only looks, also
-// on a handle from ojs_shm_segment_observe(). Blocks, or raises SIGPIPE, as write() to it does. Errors: INTERNAL (it cannot be written).
+// Writes a segment's queues, pools, limits and jobs to a descriptor, as lines of JSON; returns how
+// many. Only looks, also on a handle from ojs_shm_segment_observe(). Blocks, or raises SIGPIPE, as
+// write() to it does. Errors: INTERNAL (it cannot be written).
 OJS_SHM_API int64_t ojs_shm_export(const ojs_shm_segment* segment, int fd);
-// Puts an export into a segment, read from a descriptor up to its end. A line that is at fault is counted as refused, the
-// others go in. Errors: INVALID (lines were refused; the message is that of the first), OTHER_FORMAT (no export, or of a
-// later version), NOMEM, INTERNAL (it cannot be read). `report` may be NULL; it is filled on errors, too. What was put in
-// stays, and the same export again puts in what is missing.
-OJS_SHM_API int ojs_shm_import(const ojs_shm_segment* segment, int fd, ojs_shm_import_report* report);
+// Puts an export into a segment, read from a descriptor up to its end. A line that is at fault is
+// counted as refused, the others go in. Errors: INVALID (lines were refused; the message is that of
+// the first), OTHER_FORMAT (no export, or of a later version), NOMEM, INTERNAL (it cannot be read).
+// `report` may be NULL; it is filled on errors, too. What was put in stays, and the same export
+// again puts in what is missing.
+OJS_SHM_API int ojs_shm_import(const ojs_shm_segment* segment, int fd,
+                               ojs_shm_import_report* report);
 
 #ifdef __cplusplus
 }

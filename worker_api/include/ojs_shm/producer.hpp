@@ -17,8 +17,9 @@
 
 namespace ojs_shm {
 
-/// An enqueue that waits for room without a thread: see Producer::begin(). Its destructor gives the place up, and nothing
-/// is stored. One thread at a time may use a producer and all that waits through it.
+/// An enqueue that waits for room without a thread: see Producer::begin(). Its destructor gives the
+/// place up, and nothing is stored. One thread at a time may use a producer and all that waits
+/// through it.
 class OJS_SHM_API WaitingEnqueue {
  public:
   WaitingEnqueue(WaitingEnqueue&&) noexcept;
@@ -49,31 +50,36 @@ class OJS_SHM_API Producer {
   ~Producer();
 
   /// When it returns a job id the job is in the segment and survives the death of every process.
-  /// Errors: kInvalid, kTooLarge, kQueueFull, kSegmentFull, kDuplicate, kClosed; nothing is stored then. kTimeout: another
-  /// process stands still in the middle of bringing the same id, or has died of it: whether there will be a job is open.
+  /// Errors: kInvalid, kTooLarge, kQueueFull, kSegmentFull, kDuplicate, kClosed; nothing is stored
+  /// then. kTimeout: another process stands still in the middle of bringing the same id, or has
+  /// died of it: whether there will be a job is open.
   Result<JobIdText> enqueue(const JobSpec& job);
   Result<JobIdText> enqueue(const JobSpec& job, const EnqueueOptions& options);
   /// All or none, in this order, also when the process is killed half-way.
   Result<std::vector<JobIdText>> enqueue_batch(std::span<const JobSpec> jobs);
   /// Waits for room for all of them; more than the bound allows are refused at once.
-  Result<std::vector<JobIdText>> enqueue_batch(std::span<const JobSpec> jobs, const EnqueueOptions& options);
-  /// enqueue_batch() for an event loop: any number of them may wait at once. The jobs are copied. Poll each when room_fd() is
-  /// readable, and when its deadline is over. Errors: as enqueue() of what is no matter of room.
+  Result<std::vector<JobIdText>> enqueue_batch(std::span<const JobSpec> jobs,
+                                               const EnqueueOptions& options);
+  /// enqueue_batch() for an event loop: any number of them may wait at once. The jobs are copied.
+  /// Poll each when room_fd() is readable, and when its deadline is over. Errors: as enqueue() of
+  /// what is no matter of room.
   Result<WaitingEnqueue> begin(std::span<const JobSpec> jobs, const EnqueueOptions& options);
-  /// A descriptor that is readable when one of those that wait may have got its turn; poll() arms it again. It belongs to
-  /// the producer.
+  /// A descriptor that is readable when one of those that wait may have got its turn; poll() arms
+  /// it again. It belongs to the producer.
   Result<int> room_fd();
-  /// How full the queue of the last enqueue is with it, if that is above the queue's warning threshold.
+  /// How full the queue of the last enqueue is with it, if that is above the queue's warning
+  /// threshold.
   std::optional<QueuePressure> pressure() const;
 
   /// Waits until the job is finished. Errors: kNotFound, kTimeout.
   Result<JobInfo> wait(std::string_view id, std::chrono::milliseconds timeout);
   Result<JobInfo> get(std::string_view id) const;
-  /// Cancels; an active job is asked to stop and cancelled by its worker or at once as `active` becomes `cancelled`.
-  /// Errors: kNotFound, kWrongState (finished).
+  /// Cancels; an active job is asked to stop and cancelled by its worker or at once as `active`
+  /// becomes `cancelled`. Errors: kNotFound, kWrongState (finished).
   Result<JobInfo> cancel(std::string_view id);
-  /// Changes the priority of an available or scheduled job. Returns the previous one. Errors: kInvalid (the message
-  /// names the maximum), kNotFound, kWrongState (also when the convention makes priorities immutable).
+  /// Changes the priority of an available or scheduled job. Returns the previous one. Errors:
+  /// kInvalid (the message names the maximum), kNotFound, kWrongState (also when the convention
+  /// makes priorities immutable).
   Result<std::int64_t> reprioritize(std::string_view id, std::int64_t priority);
   /// pending -> available. Errors: kNotFound, kWrongState.
   Status activate(std::string_view id);

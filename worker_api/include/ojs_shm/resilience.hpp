@@ -19,8 +19,9 @@
 #include <ojs_shm/result.hpp>
 #include <ojs_shm/segment.hpp>
 
-/// What a producer may do when its job is refused because something is full: retry with backoff, stop asking for a while
-/// (circuit breaker), keep the job in this process and bring it later (local buffer). A plain Producer does none of it.
+/// What a producer may do when its job is refused because something is full: retry with backoff,
+/// stop asking for a while (circuit breaker), keep the job in this process and bring it later
+/// (local buffer). A plain Producer does none of it.
 namespace ojs_shm {
 
 /// kQueueFull and kSegmentFull: refusals that pass when somebody makes room.
@@ -35,24 +36,29 @@ class OJS_SHM_API Clock {
   virtual ~Clock();
   virtual time_point now() const = 0;
   /// Gives `lock` up until `changed` is notified or `until` has come; may return early.
-  virtual void wait(std::unique_lock<std::mutex>& lock, std::condition_variable& changed, time_point until) = 0;
+  virtual void wait(std::unique_lock<std::mutex>& lock, std::condition_variable& changed,
+                    time_point until) = 0;
 };
 /// The host's steady clock.
 OJS_SHM_API std::shared_ptr<Clock> host_clock();
 
 struct RetryOnFull {
-  std::uint32_t retries = 0;                    ///< after the first refusal; then the error comes to the caller
-  std::chrono::milliseconds max_delay{60'000};  ///< where doubling ends; a longer recommendation is followed
+  /// after the first refusal; then the error comes to the caller
+  std::uint32_t retries = 0;
+  /// where doubling ends; a longer recommendation is followed
+  std::chrono::milliseconds max_delay{60'000};
 };
 
-/// The pause before the next retry: at first what is recommended, then twice the last one up to `max_delay`, and never
-/// less than what is recommended.
-OJS_SHM_API std::chrono::milliseconds next_delay(std::chrono::milliseconds last, std::chrono::milliseconds recommended,
+/// The pause before the next retry: at first what is recommended, then twice the last one up to
+/// `max_delay`, and never less than what is recommended.
+OJS_SHM_API std::chrono::milliseconds next_delay(std::chrono::milliseconds last,
+                                                 std::chrono::milliseconds recommended,
                                                  std::chrono::milliseconds max_delay) noexcept;
 
-/// Stops asking a queue that refuses: open after so many refusals in a row, half-open after the cooldown, when one
-/// caller may try; its success closes it, its refusal opens it for another cooldown. Each queue has its own state.
-/// Thread-safe, and meant to be shared by the producers of a process.
+/// Stops asking a queue that refuses: open after so many refusals in a row, half-open after the
+/// cooldown, when one caller may try; its success closes it, its refusal opens it for another
+/// cooldown. Each queue has its own state. Thread-safe, and meant to be shared by the producers of
+/// a process.
 class OJS_SHM_API CircuitBreaker {
  public:
   enum class State : std::uint8_t { kClosed, kOpen, kHalfOpen };
@@ -63,7 +69,8 @@ class OJS_SHM_API CircuitBreaker {
   explicit CircuitBreaker(Options options, std::shared_ptr<Clock> clock = host_clock());
   ~CircuitBreaker();
 
-  /// Nothing: the caller may ask, and tells with settle() what came of it. Else the last refusal, to be returned.
+  /// Nothing: the caller may ask, and tells with settle() what came of it. Else the last refusal,
+  /// to be returned.
   std::optional<Error> admit(std::string_view queue);
   /// nullptr: accepted. An error that is no refusal counts as nothing.
   void settle(std::string_view queue, const Error* error);
@@ -101,30 +108,35 @@ struct LocalBufferOptions {
   std::chrono::milliseconds max_delay{60'000};
 };
 
-/// Jobs that were refused wait here, in the memory of this process, and a thread of the buffer's own brings them, each
-/// queue's in their order, with the backoff of RetryOnFull and without end.
+/// Jobs that were refused wait here, in the memory of this process, and a thread of the buffer's
+/// own brings them, each queue's in their order, with the backoff of RetryOnFull and without end.
 ///
-/// Durability: none. A job in the buffer dies with the process, unlike one in the segment. Nothing is dropped
-/// otherwise: close() gives back what was not brought, and the destructor without close() loses it.
+/// Durability: none. A job in the buffer dies with the process, unlike one in the segment. Nothing
+/// is dropped otherwise: close() gives back what was not brought, and the destructor without
+/// close() loses it.
 ///
 /// Thread-safe. In the child of a fork the buffer is closed and empty.
 class OJS_SHM_API LocalBuffer {
  public:
   /// Errors: kSegmentFull (no free handle), kClosed.
-  static Result<std::shared_ptr<LocalBuffer>> start(const Segment& segment, const LocalBufferOptions& options,
-                                                    std::shared_ptr<CircuitBreaker> breaker = nullptr,
-                                                    std::shared_ptr<Clock> clock = host_clock());
+  static Result<std::shared_ptr<LocalBuffer>> start(
+      const Segment& segment, const LocalBufferOptions& options,
+      std::shared_ptr<CircuitBreaker> breaker = nullptr,
+      std::shared_ptr<Clock> clock = host_clock());
   ~LocalBuffer();
 
-  /// Keeps the jobs, which go to one queue and are brought all or none. The ids are those that they will have.
-  /// Errors: `refusal`, where there is one, when the buffer is full or closed; else kQueueFull, kClosed.
+  /// Keeps the jobs, which go to one queue and are brought all or none. The ids are those that they
+  /// will have. Errors: `refusal`, where there is one, when the buffer is full or closed; else
+  /// kQueueFull, kClosed.
   Result<std::vector<JobIdText>> put(std::span<const JobSpec> jobs, const Error* refusal);
   /// Whether jobs of that queue wait here: then later ones have to go behind them.
   bool holds(std::string_view queue) const;
   std::size_t jobs() const;
-  /// Waits until nothing is left to be brought. Errors: kTimeout (`depth`: how many are left), kClosed.
+  /// Waits until nothing is left to be brought. Errors: kTimeout (`depth`: how many are left),
+  /// kClosed.
   Status flush(std::chrono::milliseconds timeout);
-  /// Jobs that were refused for good, by an error that no waiting mends. They count against the bounds until taken.
+  /// Jobs that were refused for good, by an error that no waiting mends. They count against the
+  /// bounds until taken.
   std::vector<UnsentJob> take_failed();
   /// Ends the thread and gives back every job that is not in the segment. Again: nothing.
   std::vector<UnsentJob> close();
@@ -142,8 +154,9 @@ struct ResilienceOptions {
   std::shared_ptr<Clock> clock = host_clock();
 };
 
-/// A Producer that does about refusals what its options say: retries, then the buffer, then the error. An open breaker
-/// ends the retries. One thread at a time; breaker and buffer may be shared with others.
+/// A Producer that does about refusals what its options say: retries, then the buffer, then the
+/// error. An open breaker ends the retries. One thread at a time; breaker and buffer may be shared
+/// with others.
 class OJS_SHM_API ResilientProducer {
  public:
   struct Receipt {
@@ -159,8 +172,9 @@ class OJS_SHM_API ResilientProducer {
   ResilientProducer& operator=(ResilientProducer&&) noexcept;
   ~ResilientProducer();
 
-  /// Blocks for the pauses of its retries. Errors: those of Producer::enqueue. Behind buffered jobs of its queue a job is
-  /// buffered without being looked at; LocalBuffer::take_failed() has it when something is wrong with it.
+  /// Blocks for the pauses of its retries. Errors: those of Producer::enqueue. Behind buffered jobs
+  /// of its queue a job is buffered without being looked at; LocalBuffer::take_failed() has it when
+  /// something is wrong with it.
   Result<Receipt> enqueue(const JobSpec& job);
   Result<BatchReceipt> enqueue_batch(std::span<const JobSpec> jobs);
 

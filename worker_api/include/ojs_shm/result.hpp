@@ -16,21 +16,24 @@ namespace ojs_shm {
 /// The numbers are those of the C ABI with the sign turned (OJS_SHM_E_NOT_FOUND is -4).
 enum class Code : std::uint8_t {
   kOk = 0,
-  kInternal = 1,       ///< a bug of ours, or an operating-system call that should not fail
-  kInvalid = 2,        ///< an argument is wrong; the message names it
-  kCannotAttach = 3,   ///< no such segment, or it is not a readable one of this library
-  kNotFound = 4,       ///< no job, queue or waiter of that name
-  kWrongState = 5,     ///< the job's state forbids it; the error names the state
-  kQueueFull = 6,      ///< the queue's bound refused the job; the error has depth, bound, strategy and a delay
-  kSegmentFull = 7,    ///< a pool of the segment is exhausted; the error names pool, use and the options to set
-  kPermission = 8,     ///< the operating system refused access to the segment
-  kInUse = 9,          ///< somebody else has that name, role or file
-  kOtherFormat = 10,   ///< another segment format, layout or convention
-  kDuplicate = 11,     ///< a job with that id exists
-  kTooLarge = 12,      ///< body, result or name longer than the segment's maximum
-  kEmpty = 13,         ///< nothing to fetch
-  kTimeout = 14,       ///< the given time passed
-  kLost = 15,          ///< the job is no longer held by the caller (lease expired, or it was taken back)
+  kInternal = 1,      ///< a bug of ours, or an operating-system call that should not fail
+  kInvalid = 2,       ///< an argument is wrong; the message names it
+  kCannotAttach = 3,  ///< no such segment, or it is not a readable one of this library
+  kNotFound = 4,      ///< no job, queue or waiter of that name
+  kWrongState = 5,    ///< the job's state forbids it; the error names the state
+  /// the queue's bound refused the job; the error has depth, bound, strategy and a delay
+  kQueueFull = 6,
+  /// a pool of the segment is exhausted; the error names pool, use and the options to set
+  kSegmentFull = 7,
+  kPermission = 8,    ///< the operating system refused access to the segment
+  kInUse = 9,         ///< somebody else has that name, role or file
+  kOtherFormat = 10,  ///< another segment format, layout or convention
+  kDuplicate = 11,    ///< a job with that id exists
+  kTooLarge = 12,     ///< body, result or name longer than the segment's maximum
+  kEmpty = 13,        ///< nothing to fetch
+  kTimeout = 14,      ///< the given time passed
+  /// the job is no longer held by the caller (lease expired, or it was taken back)
+  kLost = 15,
   kClosed = 16,        ///< the handle was closed, or belongs to the parent of a fork
   kNoSpace = 17,       ///< the file system cannot hold the segment; the message names size and path
   kStaleVersion = 18,  ///< the library is older or newer than the caller's header
@@ -39,14 +42,16 @@ enum class Code : std::uint8_t {
 /// The short stable name of a code, such as "not_found".
 OJS_SHM_API std::string_view code_name(Code code) noexcept;
 
-/// What went wrong, for a person (message) and for a program (the rest; 0 or empty where it has no meaning).
+/// What went wrong, for a person (message) and for a program (the rest; 0 or empty where it has no
+/// meaning).
 struct Error {
   Code code = Code::kInternal;
   std::string message = {};
-  std::string subject = {};          ///< the queue, pool, member or state the error speaks of
-  std::uint64_t depth = 0;           ///< kQueueFull, kSegmentFull: present use, in `unit`
-  std::uint64_t bound = 0;           ///< kQueueFull, kSegmentFull: the limit, in `unit`; kInvalid: the allowed maximum
-  std::string_view unit = "";        ///< "jobs" or "bytes"; of kSegmentFull the pool's, such as "blocks"
+  std::string subject = {};  ///< the queue, pool, member or state the error speaks of
+  std::uint64_t depth = 0;   ///< kQueueFull, kSegmentFull: present use, in `unit`
+  /// kQueueFull, kSegmentFull: the limit, in `unit`; kInvalid: the allowed maximum
+  std::uint64_t bound = 0;
+  std::string_view unit = "";  ///< "jobs" or "bytes"; of kSegmentFull the pool's, such as "blocks"
   std::string_view strategy = "";    ///< kQueueFull: the queue's, such as "reject"
   std::uint32_t retry_after_ms = 0;  ///< kQueueFull: when there may be room; at least a second
   std::optional<std::string> tenant =

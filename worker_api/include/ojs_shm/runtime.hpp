@@ -22,8 +22,8 @@ class JobContext {
   virtual void progress(double fraction) = 0;
 };
 
-/// Returns the result as JSON (may be empty). Throwing std::exception nacks with its text; throw HandlerFailure to
-/// choose the code and whether it may be retried.
+/// Returns the result as JSON (may be empty). Throwing std::exception nacks with its text; throw
+/// HandlerFailure to choose the code and whether it may be retried.
 using Handler = std::function<std::string(JobContext&)>;
 
 struct OJS_SHM_API HandlerFailure {
@@ -40,16 +40,20 @@ struct RuntimeOptions {
   std::chrono::milliseconds grace{30'000};  ///< how long drain waits for running handlers
 };
 
-/// Runs handlers by job type on a pool of threads: fetches when a thread is free, keeps leases alive, drains on stop().
-/// Every member but handle() may be called from any thread; stop() also from a signal handler.
+/// Runs handlers by job type on a pool of threads: fetches when a thread is free, keeps leases
+/// alive, drains on stop(). Every member but handle() may be called from any thread; stop() also
+/// from a signal handler.
 class OJS_SHM_API Runtime {
  public:
   static Result<Runtime> create(const Segment& segment, const RuntimeOptions& options);
   Runtime(Runtime&&) noexcept;
   ~Runtime();
-  /// Registers before run(). `default_priority` becomes the segment's default for jobs of this type.
-  Status handle(std::string type, Handler handler, std::optional<std::int64_t> default_priority = {});
-  /// Returns after stop(): no new fetches, running handlers finish or are given back at the end of the grace time.
+  /// Registers before run(). `default_priority` becomes the segment's default for jobs of this
+  /// type.
+  Status handle(std::string type, Handler handler,
+                std::optional<std::int64_t> default_priority = {});
+  /// Returns after stop(): no new fetches, running handlers finish or are given back at the end of
+  /// the grace time.
   Status run();
   void stop() noexcept;
 

@@ -16,7 +16,8 @@ struct QueueScheduling {
   double dispatch_ratio_1m = 0;  ///< of the dispatches of all queues; 0 when there were none
   double avg_wait_ms = 0;        ///< from becoming available to being handed out
   std::uint64_t active_jobs = 0;
-  std::uint64_t starvation_events_total = 0;    ///< times nobody took its jobs for a rotation interval
+  /// times nobody took its jobs for a rotation interval
+  std::uint64_t starvation_events_total = 0;
   std::uint64_t poolless_dispatched_total = 0;  ///< to workers of no pool
 };
 
@@ -26,7 +27,8 @@ struct SchedulingStats {
   std::uint32_t window_ms = 60'000;
 };
 
-/// `{"queues": [{"name", "dispatch_count_1m", "dispatch_ratio_1m", "avg_wait_ms", "active_jobs"}], "window": "PT1M"}`
+/// `{"queues": [{"name", "dispatch_count_1m", "dispatch_ratio_1m", "avg_wait_ms", "active_jobs"}],
+/// "window": "PT1M"}`
 OJS_SHM_API std::string print_scheduling(const SchedulingStats& stats);
 
 }  // namespace ojs_shm

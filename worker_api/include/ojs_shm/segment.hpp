@@ -26,26 +26,34 @@ OJS_SHM_API SegmentName segment_name_from_environment();
 
 /// What can be chosen only once, when the segment is made. 0: a default that fits the size.
 struct SegmentOptions {
-  std::uint64_t size_bytes = 0;      ///< default: what the rest needs, at most 60 MiB with all defaults
-  std::uint32_t slots = 0;           ///< jobs the segment can hold, finished ones included (default 102,400)
-  std::uint32_t max_queues = 0;      ///< default 64
-  std::uint32_t max_tenants = 0;     ///< with jobs waiting at one level of one queue, summed up (default 1,024)
+  /// default: what the rest needs, at most 60 MiB with all defaults
+  std::uint64_t size_bytes = 0;
+  /// jobs the segment can hold, finished ones included (default 102,400)
+  std::uint32_t slots = 0;
+  std::uint32_t max_queues = 0;  ///< default 64
+  /// with jobs waiting at one level of one queue, summed up (default 1,024)
+  std::uint32_t max_tenants = 0;
   std::uint32_t max_body_bytes = 0;  ///< largest body, result or error (default 1 MiB)
-  std::uint32_t max_handles = 0;     ///< producers, workers, admins, supervisor at once (default 120, at most 1,016)
-  std::string convention = {};     ///< "ojs" (also when empty), "ojs-core" or "qo"; of an existing segment: must match
-  std::uint32_t mode = 0660;       ///< permission bits, set whatever the umask is
-  std::string group = {};          ///< empty: the creator's
-  std::uint64_t retention_ms = 0;  ///< finished jobs older than this are dropped; 0: kept until room is needed
+  /// producers, workers, admins, supervisor at once (default 120, at most 1,016)
+  std::uint32_t max_handles = 0;
+  std::string convention =
+      {};  ///< "ojs" (also when empty), "ojs-core" or "qo"; of an existing segment: must match
+  std::uint32_t mode = 0660;  ///< permission bits, set whatever the umask is
+  std::string group = {};     ///< empty: the creator's
+  /// finished jobs older than this are dropped; 0: kept until room is needed
+  std::uint64_t retention_ms = 0;
 };
 
-/// One attachment of this process to a segment. Copies share it; it is detached when the last copy and the last
-/// handle made from it are gone. Thread-safe. After fork() the child's copy answers kClosed to everything.
+/// One attachment of this process to a segment. Copies share it; it is detached when the last copy
+/// and the last handle made from it are gone. Thread-safe. After fork() the child's copy answers
+/// kClosed to everything.
 class OJS_SHM_API Segment {
  public:
-  /// Attaches read-write as a living member. Errors: kCannotAttach, kOtherFormat, kPermission, kSegmentFull (no free
-  /// record).
+  /// Attaches read-write as a living member. Errors: kCannotAttach, kOtherFormat, kPermission,
+  /// kSegmentFull (no free record).
   static Result<Segment> attach(const SegmentName& name);
-  /// Makes the segment whole or not at all. Errors: kInUse (exists), kNoSpace, kInvalid, kPermission.
+  /// Makes the segment whole or not at all. Errors: kInUse (exists), kNoSpace, kInvalid,
+  /// kPermission.
   static Result<Segment> create(const SegmentName& name, const SegmentOptions& options);
   /// Maps read-only, is no member, takes no lock. Only Observer can be made from it.
   static Result<Segment> observe(const SegmentName& name);
@@ -55,10 +63,13 @@ class OJS_SHM_API Segment {
   std::uint64_t size_bytes() const;
   const std::shared_ptr<internal::Attachment>& attachment() const { return attachment_; }
   /// For the library's own rooms.
-  static Segment of(std::shared_ptr<internal::Attachment> attachment) { return Segment(std::move(attachment)); }
+  static Segment of(std::shared_ptr<internal::Attachment> attachment) {
+    return Segment(std::move(attachment));
+  }
 
  private:
-  explicit Segment(std::shared_ptr<internal::Attachment> attachment) : attachment_(std::move(attachment)) {}
+  explicit Segment(std::shared_ptr<internal::Attachment> attachment)
+      : attachment_(std::move(attachment)) {}
   std::shared_ptr<internal::Attachment> attachment_;
 };
 

@@ -15,26 +15,31 @@ namespace ojs_shm {
 /// The version of the export's text that this library writes; it reads every one up to it.
 inline constexpr std::uint32_t kExportVersion = 1;
 
-/// A segment's queues, pools of workers, limits, default priorities and jobs as lines of JSON, without line ends; the format stands in
-/// docs/export.md. Only looks, so also of a segment that is read-only here. Exact when nobody else is at work; else each
-/// job is as it was at some instant. Ends with the first error that `line` returns.
-OJS_SHM_API Status export_segment(const Segment& segment, const std::function<Status(std::string_view line)>& line);
+/// A segment's queues, pools of workers, limits, default priorities and jobs as lines of JSON,
+/// without line ends; the format stands in docs/export.md. Only looks, so also of a segment that is
+/// read-only here. Exact when nobody else is at work; else each job is as it was at some instant.
+/// Ends with the first error that `line` returns.
+OJS_SHM_API Status export_segment(const Segment& segment,
+                                  const std::function<Status(std::string_view line)>& line);
 
 /// What an import did.
 struct ImportReport {
-  std::uint64_t jobs = 0;                ///< put in; once finish() was called, those of them that are there
+  /// put in; once finish() was called, those of them that are there
+  std::uint64_t jobs = 0;
   std::uint64_t existing = 0;            ///< whose id was here already: left as they are
   std::uint64_t queues = 0;              ///< with their bounds and pauses
   std::uint64_t pools = 0;               ///< of workers
   std::uint64_t limits = 0;              ///< keys that have one
   std::uint64_t default_priorities = 0;  ///< of types
   std::uint64_t defaulted = 0;           ///< of the jobs: brought no priority
-  std::uint64_t clamped = 0;             ///< of the jobs: their rank is beyond this convention, so they got its last
-  std::uint64_t displaced = 0;           ///< finished jobs that were put in and gave their room to others by finish()
+  /// of the jobs: their rank is beyond this convention, so they got its last
+  std::uint64_t clamped = 0;
+  /// finished jobs that were put in and gave their room to others by finish()
+  std::uint64_t displaced = 0;
 };
 
-/// Puts an export into a segment, line by line. A kill leaves each line's job whole or not at all, and the same lines
-/// again put in what is missing. One thread at a time.
+/// Puts an export into a segment, line by line. A kill leaves each line's job whole or not at all,
+/// and the same lines again put in what is missing. One thread at a time.
 class OJS_SHM_API Import {
  public:
   static Result<Import> attach(const Segment& segment);
@@ -42,11 +47,12 @@ class OJS_SHM_API Import {
   Import& operator=(Import&&) noexcept;
   ~Import();
 
-  /// The first line of an export first. Errors: kInvalid (the line is at fault), kOtherFormat (the first line is not one
-  /// of an export, or of one that this library cannot read), kTooLarge, kSegmentFull. The message names the line.
+  /// The first line of an export first. Errors: kInvalid (the line is at fault), kOtherFormat (the
+  /// first line is not one of an export, or of one that this library cannot read), kTooLarge,
+  /// kSegmentFull. The message names the line.
   Status take(std::string_view line);
-  /// After the last line: the jobs without a priority, so that they stand behind the others. Errors: as above; what is left
-  /// is put in by the next call.
+  /// After the last line: the jobs without a priority, so that they stand behind the others.
+  /// Errors: as above; what is left is put in by the next call.
   Status finish();
   const ImportReport& report() const;
 

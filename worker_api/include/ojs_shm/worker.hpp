@@ -16,14 +16,19 @@
 
 namespace ojs_shm {
 
-/// A job that this process holds. The views stay valid until the Job is fetched into again or destroyed.
-/// Destroying a Job does not give it back; ack, nack or requeue do, and so does the holder's death.
+/// A job that this process holds. The views stay valid until the Job is fetched into again or
+/// destroyed. Destroying a Job does not give it back; ack, nack or requeue do, and so does the
+/// holder's death.
 class OJS_SHM_API Job {
  public:
   std::string_view id() const { return id_.view(); }
   std::string_view type() const { return {body_.data(), type_length_}; }
-  std::string_view args() const { return std::string_view(body_).substr(type_length_, args_length_); }
-  std::string_view extra() const { return std::string_view(body_).substr(type_length_ + args_length_); }
+  std::string_view args() const {
+    return std::string_view(body_).substr(type_length_, args_length_);
+  }
+  std::string_view extra() const {
+    return std::string_view(body_).substr(type_length_ + args_length_);
+  }
   std::string_view queue() const { return queue_; }
   std::int64_t priority() const { return priority_; }
   std::uint16_t attempt() const { return attempt_; }  ///< 1 for the first
@@ -32,7 +37,9 @@ class OJS_SHM_API Job {
   std::uint64_t created_at_ms() const { return created_at_ms_; }
   std::uint64_t enqueued_at_ms() const { return enqueued_at_ms_; }
   std::uint64_t started_at_ms() const { return started_at_ms_; }
-  std::uint64_t deadline_ms() const { return deadline_ms_; }  ///< end of the lease, or of timeout_ms if that is sooner
+  std::uint64_t deadline_ms() const {
+    return deadline_ms_;
+  }  ///< end of the lease, or of timeout_ms if that is sooner
   std::uint32_t timeout_ms() const { return timeout_ms_; }
   bool valid() const { return segment_ != nullptr; }
   /// True once somebody cancelled the job, or it is no longer held here. One load. Thread-safe.
@@ -69,24 +76,30 @@ struct NackOutcome {
 
 /// In which order a worker tries its queues.
 enum class QueueStrategy : std::uint8_t {
-  kStrict = 0,    ///< at each fetch from left to right
-  kWeighted = 1,  ///< in turns, as often as their weights say; a queue without a job gives its turn away
+  kStrict = 0,  ///< at each fetch from left to right
+  /// in turns, as often as their weights say; a queue without a job gives its turn away
+  kWeighted = 1,
 };
 
 struct WorkerOptions {
-  std::vector<std::string> queues = {"default"};  ///< one that does not exist yet is made by its first job
-  std::uint32_t lease_ms = 0;                     ///< 0: the job's own, else the segment's default
-  std::uint32_t spin_us = 0;                      ///< how long an empty fetch spins before it sleeps; 0: adaptive
-  bool lease_owned = false;  ///< jobs survive this process's death until their lease ends (for work done elsewhere)
+  /// one that does not exist yet is made by its first job
+  std::vector<std::string> queues = {"default"};
+  std::uint32_t lease_ms = 0;  ///< 0: the job's own, else the segment's default
+  /// how long an empty fetch spins before it sleeps; 0: adaptive
+  std::uint32_t spin_us = 0;
+  /// jobs survive this process's death until their lease ends (for work done elsewhere)
+  bool lease_owned = false;
   QueueStrategy strategy = QueueStrategy::kStrict;
-  std::vector<std::uint32_t> weights = {};  ///< kWeighted: one for each queue, 1 to 1,000; empty: all alike
-  /// The pool whose queues and strategy it serves, whatever stands above. Empty: pool `default`, if there is one.
+  /// kWeighted: one for each queue, 1 to 1,000; empty: all alike
+  std::vector<std::uint32_t> weights = {};
+  /// The pool whose queues and strategy it serves, whatever stands above. Empty: pool `default`, if
+  /// there is one.
   std::string pool = {};
   std::uint32_t concurrency = 0;  ///< jobs that this handle has at once; 0: as many as it fetches
 };
 
-/// Takes jobs out of queues. One thread at a time may use a Worker; make one for each thread. ack, nack, requeue and
-/// heartbeat accept a Job that another Worker of this process fetched.
+/// Takes jobs out of queues. One thread at a time may use a Worker; make one for each thread. ack,
+/// nack, requeue and heartbeat accept a Job that another Worker of this process fetched.
 class OJS_SHM_API Worker {
  public:
   /// Errors: kInvalid, kNotFound (the pool), kSegmentFull.
@@ -96,29 +109,31 @@ class OJS_SHM_API Worker {
   Worker& operator=(Worker&&) noexcept;
   ~Worker();  ///< what this handle still holds goes back to the front of its level
 
-  /// The best available job, into `job` (whose buffers are used again). Errors: kEmpty (also with as many jobs in hand as
-  /// `concurrency` says), kClosed, kNotFound (its pool was removed).
+  /// The best available job, into `job` (whose buffers are used again). Errors: kEmpty (also with
+  /// as many jobs in hand as `concurrency` says), kClosed, kNotFound (its pool was removed).
   Status try_fetch(Job& job);
-  /// Waits up to `timeout` for one; spins first, then sleeps. Errors: kTimeout, kClosed (also after interrupt()),
-  /// kCannotAttach once the segment's file is gone.
+  /// Waits up to `timeout` for one; spins first, then sleeps. Errors: kTimeout, kClosed (also after
+  /// interrupt()), kCannotAttach once the segment's file is gone.
   Status fetch(Job& job, std::chrono::milliseconds timeout);
   /// Up to `count` best jobs, in order. Empty when there is none.
   Result<std::vector<Job>> fetch_batch(std::size_t count, std::chrono::milliseconds timeout = {});
-  /// active -> completed. `result` is JSON or empty, not looked at. Errors: kEmpty (as of all that follow: the handle holds
-  /// no job), kLost, kTooLarge, kSegmentFull (the job
-  /// stays active).
+  /// active -> completed. `result` is JSON or empty, not looked at. Errors: kEmpty (as of all that
+  /// follow: the handle holds no job), kLost, kTooLarge, kSegmentFull (the job stays active).
   Status ack(Job& job, std::string_view result = {});
   /// active -> retryable or discarded, by the job's policy. Errors: kLost.
   Result<NackOutcome> nack(Job& job, const Failure& failure);
   /// active -> available at the front of its level; the attempt is not counted. Errors: kLost.
   Status requeue(Job& job);
-  /// Extends the lease from now by `lease_ms` (0: its present length); returns its new end. Errors: kLost.
+  /// Extends the lease from now by `lease_ms` (0: its present length); returns its new end. Errors:
+  /// kLost.
   Result<std::uint64_t> heartbeat(Job& job, std::uint32_t lease_ms = 0);
   /// 0..1, never backwards. Errors: kLost.
   Status progress(Job& job, double fraction);
-  /// A descriptor that is readable while a job may be waiting; for poll and epoll. Read or call try_fetch to re-arm.
+  /// A descriptor that is readable while a job may be waiting; for poll and epoll. Read or call
+  /// try_fetch to re-arm.
   Result<int> event_fd();
-  /// Makes a running or the next fetch() of this handle return kClosed. Thread-safe, async-signal-safe.
+  /// Makes a running or the next fetch() of this handle return kClosed. Thread-safe,
+  /// async-signal-safe.
   void interrupt() noexcept;
   const Segment& segment() const;
 

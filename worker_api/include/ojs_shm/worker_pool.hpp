@@ -16,22 +16,27 @@ namespace ojs_shm {
 enum class PoolStrategy : std::uint8_t {
   kStrict = 0,      ///< at each fetch from left to right
   kRoundRobin = 1,  ///< one job of each queue in a cycle; a queue without a job gives its turn away
-  kWeighted = 2,  ///< as often in a cycle as its weight says; while it has jobs, at most W - weight others come between
+  /// as often in a cycle as its weight says; while it has jobs, at most W - weight others come
+  /// between
+  kWeighted = 2,
   kLeastLoaded = 3,  ///< the queue with the deepest backlog
 };
 
 /// Source: fair scheduling 8.
 struct StarvationPrevention {
   bool enabled = false;
-  std::uint32_t rotation_interval_ms = 30'000;  ///< a queue that has jobs is served at least once in it
-  double min_dispatch_ratio = 0.05;             ///< of all dispatches; times the number of queues at most 1
+  /// a queue that has jobs is served at least once in it
+  std::uint32_t rotation_interval_ms = 30'000;
+  /// of all dispatches; times the number of queues at most 1
+  double min_dispatch_ratio = 0.05;
 };
 
 /// Source: fair scheduling 6.1.
 struct PoolSettings {
   std::vector<std::string> queues;  ///< 1 to 128, in order
   PoolStrategy strategy = PoolStrategy::kRoundRobin;
-  std::vector<std::pair<std::string, std::uint32_t>> weights = {};  ///< of kWeighted; a queue that is not listed has 1
+  /// of kWeighted; a queue that is not listed has 1
+  std::vector<std::pair<std::string, std::uint32_t>> weights = {};
   std::uint64_t concurrency = 0;  ///< active jobs of all its workers together; 0: unlimited
   bool isolated = false;          ///< nobody else gets jobs of its queues
   StarvationPrevention starvation_prevention = {};
@@ -43,15 +48,17 @@ struct WorkerPoolInfo {
   PoolSettings settings;  ///< weights are divided by what they have in common
   std::uint32_t active_workers = 0;
   std::uint64_t active_jobs = 0, waiting_jobs = 0;
-  std::uint64_t declared_concurrency = 0;                               ///< of its workers; 0: none has declared any
+  /// of its workers; 0: none has declared any
+  std::uint64_t declared_concurrency = 0;
   std::vector<std::pair<std::string, std::uint64_t>> dispatched_total;  ///< by queue
   /// Active jobs of those that there may be, 0 to 1; negative when nobody has set a limit.
   OJS_SHM_API double utilization() const;
 };
 
-/// Reads `{"queues": ["a", "b"], "strategy", "concurrency", "weights": {"a": 3}, "isolated", "starvation_prevention":
-/// {"enabled", "rotation_interval": "PT30S", "min_dispatch_ratio"}}`, also as the member `pool` of an object. `queues` may
-/// be an object of weights, or of objects with a `weight`. A `name` is allowed. Errors: kInvalid; `subject` is the member.
+/// Reads `{"queues": ["a", "b"], "strategy", "concurrency", "weights": {"a": 3}, "isolated",
+/// "starvation_prevention": {"enabled", "rotation_interval": "PT30S", "min_dispatch_ratio"}}`, also
+/// as the member `pool` of an object. `queues` may be an object of weights, or of objects with a
+/// `weight`. A `name` is allowed. Errors: kInvalid; `subject` is the member.
 OJS_SHM_API Result<PoolSettings> parse_pool_settings(std::string_view json);
 /// The pool as one JSON object.
 OJS_SHM_API std::string print_pool(const WorkerPoolInfo& pool);

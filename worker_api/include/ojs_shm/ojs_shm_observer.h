@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// The part of the C ABI that only looks. Included by ojs_shm.h, whose conventions hold here too.
+
+#include "ojs_shm.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+// --- Observer ------------------------------------------------------------------------------------
+
+// Works on every segment handle, also on one from ojs_shm_segment_observe(). What follows gives
+// JSON.
+OJS_SHM_API int ojs_shm_observer_open(const ojs_shm_segment* segment, ojs_shm_observer** observer);
+// JSON: one object with the segment's options, pools, processes and totals.
+OJS_SHM_API int64_t ojs_shm_stats(ojs_shm_observer* observer, char* buffer, size_t size);
+// JSON: an array of queues with settings, depths and totals; or one of them. Errors: NOT_FOUND.
+OJS_SHM_API int64_t ojs_shm_queues(ojs_shm_observer* observer, char* buffer, size_t size);
+OJS_SHM_API int64_t ojs_shm_queue(ojs_shm_observer* observer, const char* name, char* buffer,
+                                  size_t size);
+// JSON: one job. Errors: NOT_FOUND.
+OJS_SHM_API int64_t ojs_shm_find(ojs_shm_observer* observer, const char* id, char* buffer,
+                                 size_t size);
+// JSON: an array of {"invariant", "text"}, empty when the segment is sound. docs/invariants.md has
+// the numbers.
+OJS_SHM_API int64_t ojs_shm_audit(ojs_shm_observer* observer, char* buffer, size_t size);
+// What enqueue uses for jobs of this type without a priority of their own. Errors: NOT_FOUND when
+// the type has none.
+OJS_SHM_API int ojs_shm_default_priority(ojs_shm_observer* observer, const char* type,
+                                         int64_t* priority);
+// How long jobs waited to be handed out, ever: an array of {"queue", "priority", "count", "sum_ms",
+// "up_to_ms": {"1": n, ...}}.
+OJS_SHM_API int64_t ojs_shm_waits(ojs_shm_observer* observer, char* buffer, size_t size);
+// "urgent" and the like, as a number of this segment's convention. Errors: NOT_FOUND or INVALID,
+// listing the names.
+OJS_SHM_API int ojs_shm_priority_by_name(ojs_shm_observer* observer, const char* name,
+                                         int64_t* priority);
+
+// --- Events --------------------------------------------------------------------------------------
+
+typedef struct ojs_shm_events ojs_shm_events;
+
+enum {
+  // begin with what the segment still keeps; else with what happens from now on
+  OJS_SHM_EVENTS_FROM_START = 1,
+  OJS_SHM_EVENTS_AT_ONCE =
+      2  // else what happened in the last 20 ms waits, so that all handles' events come in order
+};
+
+// Works on every segment handle, also on one from ojs_shm_segment_observe(). docs/events.md has the
+// types.
+OJS_SHM_API int ojs_shm_events_open(const ojs_shm_segment* segment, uint32_t flags,
+                                    ojs_shm_events** events);
+// JSON: the next event. EMPTY when there is none now.
+OJS_SHM_API int64_t ojs_shm_next_event(ojs_shm_events* events, char* buffer, size_t size);
+// How many events were overwritten before this handle read them; ask after each OJS_SHM_E_EMPTY.
+OJS_SHM_API int64_t ojs_shm_events_lost(ojs_shm_events* events);
+
+#ifdef __cplusplus
+}
+#endif
