@@ -10,7 +10,7 @@
 #include "bench/peers/ojs_shm.hpp"
 #include "bench/topologies.hpp"
 #include "engine/waits.hpp"
-#include "worker_api/attachment.hpp"
+#include "worker_api/roles/attachment.hpp"
 
 namespace ojs_shm::bench {
 

@@ -29,7 +29,7 @@
 #include "bench/peers/ojs_shm.hpp"
 #include "bench/shared_array.hpp"
 #include "bench/stage.hpp"
-#include "worker_api/attachment.hpp"
+#include "worker_api/roles/attachment.hpp"
 
 namespace {
 

@@ -14,7 +14,7 @@
 #include <string>
 #include <utility>
 
-#include "worker_api/attachment.hpp"
+#include "worker_api/roles/attachment.hpp"
 
 namespace {
 

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "tests/support/live_segment.hpp"
-#include "worker_api/attachment.hpp"
+#include "worker_api/roles/attachment.hpp"
 
 namespace ojs_shm::test {
 namespace {

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "tests/support/live_segment.hpp"
-#include "worker_api/attachment.hpp"
+#include "worker_api/roles/attachment.hpp"
 
 namespace ojs_shm::test {
 namespace {

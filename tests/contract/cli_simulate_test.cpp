@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "tests/support/live_segment.hpp"
-#include "worker_api/envelope_json.hpp"
+#include "worker_api/json/envelope_json.hpp"
 
 namespace ojs_shm::test {
 namespace {

@@ -13,7 +13,7 @@
 #include <ojs_shm/producer.hpp>
 #include <ojs_shm/worker.hpp>
 
-#include "worker_api/attachment.hpp"
+#include "worker_api/roles/attachment.hpp"
 
 namespace ojs_shm::test {
 

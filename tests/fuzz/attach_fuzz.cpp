@@ -13,7 +13,7 @@
 #include "tests/fuzz/surroundings.hpp"
 #include "tests/fuzz/visitor.hpp"
 #include "tests/fuzz/watch.hpp"
-#include "worker_api/attachment.hpp"
+#include "worker_api/roles/attachment.hpp"
 
 namespace ojs_shm::fuzz {
 namespace {

@@ -14,9 +14,9 @@
 #include "tests/fuzz/input.hpp"
 #include "tests/fuzz/lived_in.hpp"
 #include "tests/fuzz/surroundings.hpp"
-#include "worker_api/attachment.hpp"
-#include "worker_api/c_api_handle.hpp"
-#include "worker_api/envelope_json.hpp"
+#include "worker_api/c_api/c_api_handle.hpp"
+#include "worker_api/json/envelope_json.hpp"
+#include "worker_api/roles/attachment.hpp"
 
 namespace ojs_shm::fuzz {
 namespace {

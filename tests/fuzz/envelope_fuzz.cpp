@@ -8,9 +8,9 @@
 
 #include "engine/uuid.hpp"
 #include "tests/fuzz/input.hpp"
-#include "worker_api/envelope.hpp"
-#include "worker_api/envelope_json.hpp"
-#include "worker_api/time_text.hpp"
+#include "worker_api/json/envelope.hpp"
+#include "worker_api/json/envelope_json.hpp"
+#include "worker_api/json/time_text.hpp"
 
 namespace ojs_shm::fuzz {
 namespace {

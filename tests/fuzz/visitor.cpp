@@ -4,10 +4,10 @@
 #include <utility>
 
 #include "tests/fuzz/surroundings.hpp"
-#include "worker_api/attachment.hpp"
-#include "worker_api/envelope.hpp"
-#include "worker_api/envelope_event.hpp"
-#include "worker_api/envelope_json.hpp"
+#include "worker_api/json/envelope.hpp"
+#include "worker_api/json/envelope_event.hpp"
+#include "worker_api/json/envelope_json.hpp"
+#include "worker_api/roles/attachment.hpp"
 
 namespace ojs_shm::fuzz {
 namespace {

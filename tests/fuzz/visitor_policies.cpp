@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "tests/fuzz/visitor.hpp"
-#include "worker_api/envelope_json.hpp"
+#include "worker_api/json/envelope_json.hpp"
 
 namespace ojs_shm::fuzz {
 namespace {

@@ -7,7 +7,7 @@
 #include "tests/linearizability/subject.hpp"
 #include "tests/support/process.hpp"
 #include "tests/support/seat.hpp"
-#include "worker_api/attachment.hpp"
+#include "worker_api/roles/attachment.hpp"
 
 namespace ojs_shm::test {
 namespace {

@@ -7,7 +7,7 @@
 #include <stdexcept>
 #include <utility>
 
-#include "worker_api/envelope_json.hpp"
+#include "worker_api/json/envelope_json.hpp"
 
 namespace ojs_shm::test {
 

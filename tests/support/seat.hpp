@@ -5,7 +5,7 @@
 
 #include <ojs_shm/segment.hpp>
 
-#include "worker_api/attachment.hpp"
+#include "worker_api/roles/attachment.hpp"
 
 namespace ojs_shm::test {
 

@@ -10,9 +10,9 @@
 
 #include "tools/shell/quantity.hpp"
 #include "tools/shell/text_file.hpp"
-#include "worker_api/limit_rule.hpp"
-#include "worker_api/settings_check.hpp"
-#include "worker_api/worker_pools.hpp"
+#include "worker_api/roles/limit_rule.hpp"
+#include "worker_api/roles/settings_check.hpp"
+#include "worker_api/roles/worker_pools.hpp"
 
 namespace ojs_shm::broker {
 namespace {

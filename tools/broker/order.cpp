@@ -5,7 +5,7 @@
 
 #include "engine/convention.hpp"
 #include "tools/shell/refusal.hpp"
-#include "worker_api/settings_check.hpp"
+#include "worker_api/roles/settings_check.hpp"
 
 namespace ojs_shm::broker {
 namespace {

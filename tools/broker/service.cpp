@@ -20,7 +20,7 @@
 #include "tools/broker/signals.hpp"
 #include "tools/shell/quantity.hpp"
 #include "tools/shell/refusal.hpp"
-#include "worker_api/settings_check.hpp"
+#include "worker_api/roles/settings_check.hpp"
 
 namespace ojs_shm::broker {
 namespace {

@@ -14,7 +14,7 @@
 #include "tools/cli/filter.hpp"
 #include "tools/cli/view.hpp"
 #include "tools/shell/refusal.hpp"
-#include "worker_api/envelope.hpp"
+#include "worker_api/json/envelope.hpp"
 
 namespace ojs_shm::cli {
 namespace {

@@ -5,7 +5,7 @@
 #include <boost/archive/iterators/transform_width.hpp>
 
 #include "tools/shell/output.hpp"
-#include "worker_api/envelope_json.hpp"
+#include "worker_api/json/envelope_json.hpp"
 
 namespace ojs_shm::cli {
 namespace {

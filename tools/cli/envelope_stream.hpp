@@ -14,7 +14,7 @@
 #include "tools/cli/on_full.hpp"
 #include "tools/cli/progress_bar.hpp"
 #include "tools/cli/unknown_members.hpp"
-#include "worker_api/envelope.hpp"
+#include "worker_api/json/envelope.hpp"
 
 namespace ojs_shm::cli {
 

@@ -14,8 +14,8 @@
 #include "tools/shell/output.hpp"
 #include "tools/shell/refusal.hpp"
 #include "tools/shell/table.hpp"
-#include "worker_api/envelope_event.hpp"
-#include "worker_api/time_text.hpp"
+#include "worker_api/json/envelope_event.hpp"
+#include "worker_api/json/time_text.hpp"
 
 namespace ojs_shm::cli {
 namespace {

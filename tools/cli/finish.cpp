@@ -12,7 +12,7 @@
 #include "tools/shell/quantity.hpp"
 #include "tools/shell/refusal.hpp"
 #include "tools/shell/table.hpp"
-#include "worker_api/envelope.hpp"
+#include "worker_api/json/envelope.hpp"
 
 namespace ojs_shm::cli {
 namespace {

@@ -9,7 +9,7 @@
 #include "tools/cli/finish.hpp"
 #include "tools/cli/view.hpp"
 #include "tools/shell/refusal.hpp"
-#include "worker_api/envelope.hpp"
+#include "worker_api/json/envelope.hpp"
 
 namespace ojs_shm::cli {
 namespace {

@@ -13,7 +13,7 @@
 #include "tools/shell/quantity.hpp"
 #include "tools/shell/refusal.hpp"
 #include "tools/shell/table.hpp"
-#include "worker_api/queue_policy.hpp"
+#include "worker_api/roles/queue_policy.hpp"
 
 namespace ojs_shm::cli {
 namespace {

@@ -18,8 +18,8 @@
 #include "tools/shell/output.hpp"
 #include "tools/shell/quantity.hpp"
 #include "tools/shell/refusal.hpp"
-#include "worker_api/envelope.hpp"
-#include "worker_api/envelope_trace.hpp"
+#include "worker_api/json/envelope.hpp"
+#include "worker_api/json/envelope_trace.hpp"
 
 namespace ojs_shm::cli {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "worker_api/simulation.hpp"
+#include "worker_api/simulation/simulation.hpp"
 
 #include <spdlog/fmt/fmt.h>
 

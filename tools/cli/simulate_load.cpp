@@ -16,7 +16,7 @@
 #include "tools/shell/pairs.hpp"
 #include "tools/shell/quantity.hpp"
 #include "tools/shell/refusal.hpp"
-#include "worker_api/envelope_trace.hpp"
+#include "worker_api/json/envelope_trace.hpp"
 
 namespace ojs_shm::cli {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "worker_api/simulation.hpp"
+#include "worker_api/simulation/simulation.hpp"
 
 namespace ojs_shm::cli {
 

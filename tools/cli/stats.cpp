@@ -13,8 +13,8 @@
 #include "tools/shell/refusal.hpp"
 #include "tools/shell/table.hpp"
 #include "tools/shell/text_file.hpp"
-#include "worker_api/queue_policy.hpp"
-#include "worker_api/time_text.hpp"
+#include "worker_api/json/time_text.hpp"
+#include "worker_api/roles/queue_policy.hpp"
 
 namespace ojs_shm::cli {
 namespace {

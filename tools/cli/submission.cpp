@@ -10,7 +10,7 @@
 #include "tools/cli/view.hpp"
 #include "tools/shell/quantity.hpp"
 #include "tools/shell/refusal.hpp"
-#include "worker_api/time_text.hpp"
+#include "worker_api/json/time_text.hpp"
 
 namespace ojs_shm::cli {
 namespace {

@@ -7,7 +7,7 @@
 
 #include <ojs_shm/result.hpp>
 
-#include "worker_api/envelope.hpp"
+#include "worker_api/json/envelope.hpp"
 
 namespace ojs_shm::cli {
 

@@ -8,8 +8,8 @@
 
 #include "tools/shell/refusal.hpp"
 #include "tools/shell/table.hpp"
-#include "worker_api/envelope.hpp"
-#include "worker_api/time_text.hpp"
+#include "worker_api/json/envelope.hpp"
+#include "worker_api/json/time_text.hpp"
 
 namespace ojs_shm::cli {
 

@@ -11,7 +11,7 @@
 
 #include "tools/cli/command.hpp"
 #include "tools/shell/output.hpp"
-#include "worker_api/envelope_json.hpp"
+#include "worker_api/json/envelope_json.hpp"
 
 namespace ojs_shm::cli {
 

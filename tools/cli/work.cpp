@@ -22,7 +22,7 @@
 #include "tools/shell/output.hpp"
 #include "tools/shell/quantity.hpp"
 #include "tools/shell/refusal.hpp"
-#include "worker_api/time_text.hpp"
+#include "worker_api/json/time_text.hpp"
 
 namespace ojs_shm::cli {
 namespace {

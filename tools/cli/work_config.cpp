@@ -12,8 +12,8 @@
 
 #include "tools/shell/refusal.hpp"
 #include "tools/shell/text_file.hpp"
-#include "worker_api/envelope_json.hpp"
-#include "worker_api/settings_check.hpp"
+#include "worker_api/json/envelope_json.hpp"
+#include "worker_api/roles/settings_check.hpp"
 
 namespace ojs_shm::cli {
 namespace {

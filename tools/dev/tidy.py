@@ -107,10 +107,10 @@ def words(source: Source) -> Iterator[tuple[int, str]]:
 
 def json_place(source: Source) -> Iterator[tuple[int, str]]:
     """Below tools, JSON exists in one place."""
-    if source.room in ("shm", "engine", "worker_api") and "envelope" not in source.path:
+    if source.room in ("shm", "engine", "worker_api") and not source.path.startswith("worker_api/json/"):
         for line, included in source.includes:
             if re.match(r"boost/json|nlohmann|rapidjson|simdjson", included):
-                yield line, "JSON below tools is read and written in worker_api/envelope alone"
+                yield line, "JSON below tools is read and written in worker_api/json alone"
 
 
 def no_main(source: Source) -> Iterator[tuple[int, str]]:

@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "tools/shell/refusal.hpp"
-#include "worker_api/time_text.hpp"
+#include "worker_api/json/time_text.hpp"
 
 namespace ojs_shm::shell {
 namespace {

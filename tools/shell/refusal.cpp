@@ -2,7 +2,7 @@
 #include "tools/shell/refusal.hpp"
 
 #include "tools/shell/output.hpp"
-#include "worker_api/envelope_json.hpp"
+#include "worker_api/json/envelope_json.hpp"
 
 namespace ojs_shm::shell {
 

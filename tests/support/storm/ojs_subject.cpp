@@ -13,7 +13,7 @@
 
 #include "engine/store.hpp"
 #include "shm/ring.hpp"
-#include "worker_api/attachment.hpp"
+#include "worker_api/roles/attachment.hpp"
 
 namespace ojs_shm::test {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "worker_api/attachment.hpp"
+#include "worker_api/roles/attachment.hpp"
 
 namespace ojs_shm::test {
 

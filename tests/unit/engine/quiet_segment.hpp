@@ -19,7 +19,7 @@
 #include "shm/member.hpp"
 #include "tests/support/process.hpp"
 #include "tests/support/seat.hpp"
-#include "worker_api/attachment.hpp"
+#include "worker_api/roles/attachment.hpp"
 
 namespace ojs_shm::test {
 

@@ -6,7 +6,7 @@
 
 #include "engine/samples.hpp"
 #include "tests/unit/engine/quiet_segment.hpp"
-#include "worker_api/envelope_event.hpp"
+#include "worker_api/json/envelope_event.hpp"
 
 namespace ojs_shm::test {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "worker_api/envelope_json.hpp"
+#include "worker_api/json/envelope_json.hpp"
 
 #include <cmath>
 #include <limits>

@@ -7,8 +7,8 @@
 #include <gtest/gtest.h>
 
 #include "tests/support/seed.hpp"
-#include "worker_api/envelope.hpp"
-#include "worker_api/envelope_json.hpp"
+#include "worker_api/json/envelope.hpp"
+#include "worker_api/json/envelope_json.hpp"
 
 namespace ojs_shm {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "worker_api/envelope.hpp"
+#include "worker_api/json/envelope.hpp"
 
 #include <limits>
 #include <string>
@@ -7,7 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/support/seed.hpp"
-#include "worker_api/envelope_json.hpp"
+#include "worker_api/json/envelope_json.hpp"
 
 namespace ojs_shm {
 namespace {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The order within queues as the C++ API sets and shows it.
 
-#include "worker_api/queue_policy.hpp"
+#include "worker_api/roles/queue_policy.hpp"
 
 #include "tests/unit/engine/quiet_segment.hpp"
-#include "worker_api/settings_check.hpp"
+#include "worker_api/roles/settings_check.hpp"
 
 namespace ojs_shm::test {
 namespace {

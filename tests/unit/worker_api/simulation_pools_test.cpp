@@ -13,9 +13,9 @@
 #include <vector>
 
 #include "tests/support/seed.hpp"
-#include "worker_api/envelope_trace.hpp"
-#include "worker_api/simulation.hpp"
-#include "worker_api/worker_pools.hpp"
+#include "worker_api/json/envelope_trace.hpp"
+#include "worker_api/roles/worker_pools.hpp"
+#include "worker_api/simulation/simulation.hpp"
 
 namespace ojs_shm::test {
 namespace {

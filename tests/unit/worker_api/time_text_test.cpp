@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "worker_api/time_text.hpp"
+#include "worker_api/json/time_text.hpp"
 
 #include <string>
 #include <utility>

@@ -6,7 +6,7 @@
 #include <ojs_shm/transfer.hpp>
 
 #include "tests/unit/engine/quiet_segment.hpp"
-#include "worker_api/envelope.hpp"
+#include "worker_api/json/envelope.hpp"
 
 namespace ojs_shm::test {
 namespace {

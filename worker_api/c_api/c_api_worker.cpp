@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <string>
+#include <utility>
+
+#include "worker_api/c_api/c_api_structs.hpp"
+
+namespace {
+
+using namespace ojs_shm::c_api;
+
+ojs_shm::WorkerOptions options_of(const ojs_shm_worker_options* given) {
+  ojs_shm::WorkerOptions options;
+  if (given == nullptr) return options;
+  const ojs_shm_worker_options read = read_struct(given, "options");
+  known_flags(read.flags, OJS_SHM_WORKER_LEASE_OWNED | OJS_SHM_WORKER_WEIGHTED, "options.flags");
+  if (read.queue_count != 0) {
+    out(read.queues, "options.queues");
+    options.queues.clear();
+    for (std::size_t index = 0; index < read.queue_count; ++index) {
+      options.queues.emplace_back(text(read.queues[index], "options.queues"));
+    }
+  }
+  options.lease_ms = read.lease_ms;
+  options.spin_us = read.spin_us;
+  if ((read.flags & OJS_SHM_WORKER_WEIGHTED) != 0)
+    options.strategy = ojs_shm::QueueStrategy::kWeighted;
+  if (read.weights != nullptr)
+    options.weights.assign(read.weights, read.weights + options.queues.size());
+  options.pool = text_or(read.pool);
+  options.concurrency = read.concurrency;
+  options.lease_owned = (read.flags & OJS_SHM_WORKER_LEASE_OWNED) != 0;
+  return options;
+}
+
+/// The views point into the caller's texts.
+ojs_shm::Failure failure_of(const ojs_shm_failure* given) {
+  ojs_shm::Failure failure;
+  if (given == nullptr) return failure;
+  const ojs_shm_failure read = read_struct(given, "failure");
+  known_flags(read.flags, OJS_SHM_FAILURE_NOT_RETRYABLE, "failure.flags");
+  failure.code = text_or(read.code, failure.code);
+  failure.message = text_or(read.message);
+  failure.type = text_or(read.type);
+  failure.details = json_text_or_none(text_or(read.details, read.details_size), "failure.details");
+  failure.retryable = (read.flags & OJS_SHM_FAILURE_NOT_RETRYABLE) == 0;
+  return failure;
+}
+
+ojs_shm_text text_of(std::string_view view) { return {view.data(), view.size()}; }
+
+ojs_shm_job_fields fields_of(const ojs_shm::Job& job) {
+  ojs_shm_job_fields fields{};
+  fields.id = text_of(job.id());
+  fields.type = text_of(job.type());
+  fields.args = text_of(job.args());
+  fields.extra = text_of(job.extra());
+  fields.queue = text_of(job.queue());
+  fields.priority = job.priority();
+  fields.fence = job.fence();
+  fields.created_at_ms = job.created_at_ms();
+  fields.enqueued_at_ms = job.enqueued_at_ms();
+  fields.started_at_ms = job.started_at_ms();
+  fields.deadline_ms = job.deadline_ms();
+  fields.timeout_ms = job.timeout_ms();
+  fields.attempt = job.attempt();
+  fields.max_attempts = job.max_attempts();
+  return fields;
+}
+
+}  // namespace
+
+extern "C" {
+
+int ojs_shm_job_new(ojs_shm_job** job) {
+  return entry([&](Record&) -> int {
+    out(job, "job") = new ojs_shm_job;
+    return OJS_SHM_OK;
+  });
+}
+
+int ojs_shm_job_read(const ojs_shm_job* job, ojs_shm_job_fields* fields) {
+  return entry(job, [&](Record& record) -> int {
+    if (!job->object.valid()) {
+      return record.fail(
+          {.code = ojs_shm::Code::kEmpty, .message = "nothing was fetched into this job handle"});
+    }
+    write_struct(fields, fields_of(job->object), "fields");
+    return OJS_SHM_OK;
+  });
+}
+
+int ojs_shm_cancel_requested(const ojs_shm_job* job) {
+  // Not through the handle's record: this may run beside another thread's call on the same job.
+  return entry([&](Record&) -> int { return opened(job).object.cancel_requested() ? 1 : 0; });
+}
+
+int ojs_shm_worker_open(const ojs_shm_segment* segment, const ojs_shm_worker_options* options,
+                        ojs_shm_worker** worker) {
+  return entry([&](Record& record) -> int {
+    out(worker, "worker");
+    auto made = ojs_shm::Worker::attach(opened(segment).object, options_of(options));
+    if (!made) return record.fail(made.error());
+    *worker = new ojs_shm_worker(std::move(made).value());
+    return OJS_SHM_OK;
+  });
+}
+
+int ojs_shm_fetch(ojs_shm_worker* worker, ojs_shm_job* job, int64_t timeout_ms) {
+  return entry(worker, [&](Record& record) -> int {
+    ojs_shm::Job& into = opened(job).object;
+    if (timeout_ms == 0) return record.done(worker->object.try_fetch(into));
+    return record.done(in_pieces(
+        timeout_ms,
+        [&](std::chrono::milliseconds piece) { return worker->object.fetch(into, piece); },
+        [](const auto& outcome) { return outcome.code() != ojs_shm::Code::kTimeout; }));
+  });
+}
+
+int64_t ojs_shm_fetch_batch(ojs_shm_worker* worker, ojs_shm_job* const* jobs, size_t count,
+                            int64_t timeout_ms) {
+  return entry(worker, [&](Record& record) -> int64_t {
+    if (count == 0) return 0;
+    out(jobs, "jobs");
+    // All handles are looked at before any job is taken: a job that has no place to go would be
+    // held by nobody.
+    for (std::size_t index = 0; index < count; ++index) opened(jobs[index]);
+    auto fetched = in_pieces(
+        timeout_ms,
+        [&](std::chrono::milliseconds piece) { return worker->object.fetch_batch(count, piece); },
+        [](const auto& outcome) { return !outcome.ok() || !outcome.value().empty(); });
+    if (!fetched) return record.fail(fetched.error());
+    std::size_t index = 0;
+    for (ojs_shm::Job& job : fetched.value()) jobs[index++]->object = std::move(job);
+    return static_cast<int64_t>(index);
+  });
+}
+
+int ojs_shm_ack(ojs_shm_worker* worker, ojs_shm_job* job, const char* result, size_t result_size) {
+  return entry(worker, [&](Record& record) -> int {
+    return record.done(worker->object.ack(
+        opened(job).object, json_text_or_none(text_or(result, result_size), "result")));
+  });
+}
+
+int ojs_shm_nack(ojs_shm_worker* worker, ojs_shm_job* job, const ojs_shm_failure* failure,
+                 ojs_shm_nack_outcome* outcome) {
+  return entry(worker, [&](Record& record) -> int {
+    if (outcome != nullptr) given_size(outcome, "outcome");
+    const auto became = worker->object.nack(opened(job).object, failure_of(failure));
+    if (!became) return record.fail(became.error());
+    if (outcome != nullptr) {
+      ojs_shm_nack_outcome filled{};
+      filled.next_attempt_at_ms = became.value().next_attempt_at_ms;
+      filled.retry_delay_ms = became.value().retry_delay_ms;
+      filled.state = static_cast<std::uint32_t>(became.value().state);
+      write_struct(outcome, filled, "outcome");
+    }
+    return OJS_SHM_OK;
+  });
+}
+
+int ojs_shm_requeue(ojs_shm_worker* worker, ojs_shm_job* job) {
+  return entry(worker, [&](Record& record) -> int {
+    return record.done(worker->object.requeue(opened(job).object));
+  });
+}
+
+int ojs_shm_heartbeat(ojs_shm_worker* worker, ojs_shm_job* job, uint32_t lease_ms,
+                      uint64_t* deadline_ms) {
+  return entry(worker, [&](Record& record) -> int {
+    const auto ends = worker->object.heartbeat(opened(job).object, lease_ms);
+    if (!ends) return record.fail(ends.error());
+    if (deadline_ms != nullptr) *deadline_ms = ends.value();
+    return OJS_SHM_OK;
+  });
+}
+
+int ojs_shm_progress(ojs_shm_worker* worker, ojs_shm_job* job, double fraction) {
+  return entry(worker, [&](Record& record) -> int {
+    return record.done(worker->object.progress(opened(job).object, fraction));
+  });
+}
+
+int ojs_shm_event_fd(ojs_shm_worker* worker) {
+  return entry(worker, [&](Record& record) -> int {
+    const auto descriptor = worker->object.event_fd();
+    return descriptor ? descriptor.value() : record.fail(descriptor.error());
+  });
+}
+
+int ojs_shm_interrupt(ojs_shm_worker* worker) {
+  // Nothing is remembered: this may run in a signal handler.
+  if (!is_open(worker)) return OJS_SHM_E_INVALID;
+  worker->object.interrupt();
+  return OJS_SHM_OK;
+}
+
+}  // extern "C"

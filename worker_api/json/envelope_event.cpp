@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "worker_api/json/envelope_event.hpp"
+
+#include "worker_api/json/envelope_json.hpp"
+#include "worker_api/json/time_text.hpp"
+
+namespace ojs_shm {
+namespace {
+
+using json::ObjectWriter;
+
+void write_error(ObjectWriter& data, std::string_view name, const Event& event) {
+  if (!event.error) return;
+  ObjectWriter error(data.open(name));
+  error.text("code", event.error->code);
+  error.text("type", event.error->type.empty() ? event.error->code : event.error->type);
+  error.text("message", event.error->message);
+  error.boolean("retryable", event.error->retryable);
+  error.close();
+}
+
+void write_worker(ObjectWriter& data, const Event& event) {
+  data.text("worker_id", "handle-" + std::to_string(event.handle));
+  data.number("attempt", std::int64_t{event.attempt});
+}
+
+/// What only this type has. Source: ojs-events 4.
+void write_own(ObjectWriter& data, const Event& event) {
+  const auto time = [&](std::string_view name, std::uint64_t ms) {
+    data.text(name, print_timestamp(ms));
+  };
+  const auto number = [&](std::string_view name, std::uint64_t n) {
+    data.number(name, static_cast<std::int64_t>(n));
+  };
+  if (event.type == "priority.changed") {
+    data.number("previous_priority", event.previous_priority);
+    data.number("new_priority", event.priority);
+    return;
+  }
+  data.number("priority", event.priority);
+  if (!event.limit_key.empty()) data.text("key", event.limit_key);
+  if (event.type == "job.scheduled") {
+    time("scheduled_at", event.at_ms);
+  } else if (event.type == "job.started") {
+    write_worker(data, event);
+  } else if (event.type == "job.completed") {
+    number("duration_ms", event.duration_ms);
+    number("attempt", event.attempt);
+  } else if (event.type == "job.failed") {
+    number("attempt", event.attempt);
+    write_error(data, "error", event);
+    number("duration_ms", event.duration_ms);
+  } else if (event.type == "job.retrying") {
+    number("attempt", event.attempt);
+    number("max_attempts", event.max_attempts);
+    time("next_retry_at", event.at_ms);
+    write_error(data, "error", event);
+  } else if (event.type == "job.discarded") {
+    number("total_attempts", event.attempt);
+    write_error(data, "last_error", event);
+  } else if (event.type == "job.expired") {
+    time("created_at", event.at_ms);
+    time("expired_at", event.time_ms);
+    if (event.ttl_ms != 0) number("ttl_ms", event.ttl_ms);
+  } else if (event.type == "job.heartbeat") {
+    write_worker(data, event);
+    time("visible_until", event.at_ms);
+  } else if (event.type == "job.progress") {
+    write_worker(data, event);
+    data.number("progress_percent", event.progress * 100);
+  }
+}
+
+/// What is about no job. Source: ojs-fair-scheduling 11.1.
+void write_scheduling(ObjectWriter& data, const Event& event) {
+  const auto number = [&](std::string_view name, std::uint64_t n) {
+    data.number(name, static_cast<std::int64_t>(n));
+  };
+  if (event.type == "scheduling.queue_starved") {
+    data.text("duration", print_duration(event.duration_ms));
+    number("available_count", event.waiting_jobs);
+  } else if (event.type == "scheduling.pool_overloaded") {
+    number("active_jobs", event.active_jobs);
+    number("waiting_jobs", event.waiting_jobs);
+  } else if (event.type == "scheduling.rebalanced") {
+    data.text("previous_strategy", event.previous_strategy);
+    data.text("new_strategy", event.new_strategy);
+  }
+}
+
+}  // namespace
+
+std::string print_event(const Event& event) {
+  std::string out;
+  ObjectWriter writer(out);
+  writer.text("specversion", "1.0");
+  writer.text("id", event.id);
+  writer.text("type", event.type);
+  writer.text("source", event.source);
+  writer.text("time", print_timestamp(event.time_ms));
+  writer.text("subject", !event.pool.empty()    ? event.pool
+                         : event.job_id.empty() ? event.queue
+                                                : event.job_id);
+  ObjectWriter data(writer.open("data"));
+  if (!event.job_id.empty()) data.text("job_id", event.job_id);
+  if (!event.job_type.empty()) data.text("job_type", event.job_type);
+  data.text(event.pool.empty() ? "queue" : "pool", event.pool.empty() ? event.queue : event.pool);
+  if (!event.unit.empty()) {
+    data.number("depth", static_cast<std::int64_t>(event.depth));
+    data.number("bound", static_cast<std::int64_t>(event.bound));
+    data.text("unit", event.unit);
+    if (event.count != 0) data.number("count", static_cast<std::int64_t>(event.count));
+  }
+  event.job_id.empty() ? write_scheduling(data, event) : write_own(data, event);
+  data.close();
+  writer.close();
+  return out;
+}
+
+}  // namespace ojs_shm

@@ -1,0 +1,447 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "worker_api/json/envelope_export.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <limits>
+#include <span>
+
+#include <spdlog/fmt/fmt.h>
+
+#include <ojs_shm/transfer.hpp>
+
+#include "engine/retry.hpp"
+#include "engine/state.hpp"
+#include "worker_api/json/envelope_fields.hpp"
+#include "worker_api/json/envelope_json.hpp"
+#include "worker_api/json/export_line.hpp"
+#include "worker_api/json/time_text.hpp"
+#include "worker_api/roles/queue_policy.hpp"
+
+namespace ojs_shm {
+namespace {
+
+using json::Complaint;
+using json::Member;
+using json::ObjectWriter;
+
+void count(ObjectWriter& writer, std::string_view name, std::uint64_t number) {
+  if (number != 0) writer.number(name, static_cast<std::int64_t>(number));
+}
+
+void time(ObjectWriter& writer, std::string_view name, std::uint64_t unix_ms) {
+  if (unix_ms != 0) writer.text(name, print_timestamp(unix_ms));
+}
+
+/// A number as such, a name as a string.
+void priority_value(ObjectWriter& writer, std::string_view priority) {
+  if (json::check(priority) && json::integer_of(json::trim(priority)))
+    writer.value("priority", priority);
+  else
+    writer.text("priority", priority);
+}
+
+/// What should be JSON stands as such; what is none, as a text under another name.
+void opaque(ObjectWriter& writer, const std::string& name, std::string_view text) {
+  if (text.empty()) return;
+  if (json::check(text))
+    writer.value(name, text);
+  else
+    writer.text(name + "_text", text);
+}
+
+constexpr std::string_view kBackoffs[] = {"exponential", "linear", "constant", "polynomial"};
+
+void retry(ObjectWriter& writer, const Retry& policy) {
+  ObjectWriter object(writer.open("retry"));
+  object.number("max_attempts", std::int64_t{policy.max_attempts});
+  object.number("initial_interval_ms", std::int64_t{policy.initial_ms});
+  object.number("max_interval_ms", std::int64_t{policy.max_ms});
+  object.number("backoff_coefficient", double{policy.coefficient});
+  object.text("backoff_strategy",
+              kBackoffs[static_cast<std::size_t>(policy.backoff) % std::size(kBackoffs)]);
+  object.boolean("jitter", policy.jitter);
+  object.text("on_exhaustion", policy.dead_letter ? "dead_letter" : "discard");
+  object.close();
+}
+
+void errors(ObjectWriter& writer, const std::vector<JobError>& entries) {
+  if (entries.empty()) return;
+  std::string& out = writer.open("errors") += '[';
+  for (const JobError& error : entries) {
+    if (&error != &entries.front()) out += ',';
+    ObjectWriter object(out);
+    object.number("attempt", std::int64_t{error.attempt});
+    time(object, "occurred_at", error.occurred_at_ms);
+    object.text("code", error.code);
+    object.text("type", error.type);
+    object.text("message", error.message);
+    opaque(object, "details", error.details);
+    object.boolean("retryable", error.retryable);
+    object.close();
+  }
+  out += ']';
+}
+
+// ---- reading ------------------------------------------------------------------------------------
+
+/// Reads the members of one kind of object, by a table of their names; one that is not in the table
+/// is a complaint.
+template <class Target>
+struct Field {
+  std::string_view name;
+  void (*take)(Target& target, const Member& member, Complaint& complaint);
+};
+
+template <class Target>
+void read_members(std::string_view object, std::string_view what,
+                  std::span<const Field<Target>> fields, Target& target, Complaint& complaint) {
+  if (json::kind_of(object) != json::Kind::kObject)
+    return complaint.wrong_kind(what, "an object", object);
+  for (const Member& member : json::members_of(object)) {
+    const auto field = std::find_if(fields.begin(), fields.end(),
+                                    [&](const auto& f) { return f.name == member.name; });
+    if (field == fields.end())
+      complaint.about(member.name, fmt::format("is no member of {}", what));
+    if (complaint.raised()) return;
+    field->take(target, member, complaint);
+    if (complaint.raised()) return;
+  }
+}
+
+void take_text(std::string& to, const Member& member, Complaint& complaint) {
+  to = json::text(member.name, member.value, complaint).value_or("");
+}
+
+void take_priority(std::string& to, const Member& member, Complaint& complaint) {
+  if (json::integer_of(member.value))
+    to = json::compact(member.value);
+  else if (const auto name = json::string_of(member.value))
+    to = *name;
+  else
+    complaint.wrong_kind(member.name, "a number or a name", member.value);
+}
+
+template <class Number>
+void take_count(Number& to, const Member& member, Complaint& complaint) {
+  const auto number = json::integer_of(member.value);
+  constexpr auto kMost = static_cast<std::int64_t>(std::min<std::uint64_t>(
+      std::numeric_limits<Number>::max(), std::numeric_limits<std::int64_t>::max() - 1));
+  if (!number || *number < 0 || *number > kMost)
+    return complaint.wrong_kind(member.name, fmt::format("an integer from 0 to {}", kMost),
+                                member.value);
+  to = static_cast<Number>(*number);
+}
+
+void take_flag(bool& to, const Member& member, Complaint& complaint) {
+  to = json::boolean(member.name, member.value, complaint).value_or(false);
+}
+
+void take_time(std::uint64_t& to, const Member& member, Complaint& complaint) {
+  const ParsedMs parsed =
+      parse_timestamp(json::text(member.name, member.value, complaint).value_or(""));
+  if (!parsed) return complaint.about(member.name, text_of(parsed.fault));
+  to = parsed.ms < 1 ? 1 : static_cast<std::uint64_t>(parsed.ms);
+}
+
+std::optional<State> take_state(const Member& member, Complaint& complaint) {
+  const auto state = engine::job_state_by_name(json::string_of(member.value).value_or(""));
+  if (!state) {
+    complaint.wrong_kind(member.name, "one of the eight states", member.value);
+    return std::nullopt;
+  }
+  return static_cast<State>(*state);
+}
+
+constexpr Field<JobError> kErrorFields[] = {
+    {"attempt", [](JobError& e, const Member& m, Complaint& c) { take_count(e.attempt, m, c); }},
+    {"occurred_at",
+     [](JobError& e, const Member& m, Complaint& c) { take_time(e.occurred_at_ms, m, c); }},
+    {"code", [](JobError& e, const Member& m, Complaint& c) { take_text(e.code, m, c); }},
+    {"type", [](JobError& e, const Member& m, Complaint& c) { take_text(e.type, m, c); }},
+    {"message", [](JobError& e, const Member& m, Complaint& c) { take_text(e.message, m, c); }},
+    {"details",
+     [](JobError& e, const Member& m, Complaint&) { e.details = json::compact(m.value); }},
+    {"details_text",
+     [](JobError& e, const Member& m, Complaint& c) { take_text(e.details, m, c); }},
+    {"retryable", [](JobError& e, const Member& m, Complaint& c) { take_flag(e.retryable, m, c); }},
+};
+
+void take_errors(std::vector<JobError>& to, const Member& member, Complaint& complaint) {
+  if (json::kind_of(member.value) != json::Kind::kArray)
+    return complaint.wrong_kind(member.name, "an array", member.value);
+  for (const std::string_view element : json::elements_of(member.value))
+    read_members<JobError>(element, "errors", kErrorFields, to.emplace_back(), complaint);
+}
+
+constexpr Field<ExportedJob> kJobFields[] = {
+    {"id", [](ExportedJob& e, const Member& m, Complaint& c) { take_text(e.job.id, m, c); }},
+    {"type", [](ExportedJob& e, const Member& m, Complaint& c) { take_text(e.job.type, m, c); }},
+    {"queue", [](ExportedJob& e, const Member& m, Complaint& c) { take_text(e.job.queue, m, c); }},
+    {"state", [](ExportedJob& e, const Member& m,
+                 Complaint& c) { e.job.state = take_state(m, c).value_or(State::kAvailable); }},
+    {"previous_state", [](ExportedJob& e, const Member& m,
+                          Complaint& c) { e.job.previous_state = take_state(m, c); }},
+    {"priority", [](ExportedJob& e, const Member& m,
+                    Complaint& c) { take_priority(e.priority.emplace(), m, c); }},
+    {"priority_age_rate",
+     [](ExportedJob& e, const Member& m, Complaint& c) {
+       take_count(e.job.priority_age_rate.emplace(), m, c);
+     }},
+    {"attempt",
+     [](ExportedJob& e, const Member& m, Complaint& c) { take_count(e.job.attempt, m, c); }},
+    {"fence", [](ExportedJob& e, const Member& m, Complaint& c) { take_count(e.job.fence, m, c); }},
+    {"args",
+     [](ExportedJob& e, const Member& m, Complaint&) { e.job.args = json::compact(m.value); }},
+    {"args_text",
+     [](ExportedJob& e, const Member& m, Complaint& c) { take_text(e.job.args, m, c); }},
+    {"extra",
+     [](ExportedJob& e, const Member& m, Complaint&) { e.job.extra = json::compact(m.value); }},
+    {"extra_text",
+     [](ExportedJob& e, const Member& m, Complaint& c) { take_text(e.job.extra, m, c); }},
+    {"retry",
+     [](ExportedJob& e, const Member& m, Complaint& c) {
+       json::RetryFields fields;
+       fields.read(m.value, c);
+       if (!c.raised()) e.job.retry = fields.policy();
+     }},
+    {"created_at",
+     [](ExportedJob& e, const Member& m, Complaint& c) { take_time(e.job.created_at_ms, m, c); }},
+    {"enqueued_at",
+     [](ExportedJob& e, const Member& m, Complaint& c) { take_time(e.job.enqueued_at_ms, m, c); }},
+    {"scheduled_at",
+     [](ExportedJob& e, const Member& m, Complaint& c) { take_time(e.job.scheduled_at_ms, m, c); }},
+    {"expires_at",
+     [](ExportedJob& e, const Member& m, Complaint& c) { take_time(e.job.expires_at_ms, m, c); }},
+    {"started_at",
+     [](ExportedJob& e, const Member& m, Complaint& c) { take_time(e.job.started_at_ms, m, c); }},
+    {"completed_at",
+     [](ExportedJob& e, const Member& m, Complaint& c) { take_time(e.job.completed_at_ms, m, c); }},
+    {"cancelled_at",
+     [](ExportedJob& e, const Member& m, Complaint& c) { take_time(e.job.cancelled_at_ms, m, c); }},
+    {"discarded_at",
+     [](ExportedJob& e, const Member& m, Complaint& c) { take_time(e.job.discarded_at_ms, m, c); }},
+    {"next_attempt_at", [](ExportedJob& e, const Member& m,
+                           Complaint& c) { take_time(e.job.next_attempt_at_ms, m, c); }},
+    {"retry_delay_ms",
+     [](ExportedJob& e, const Member& m, Complaint& c) { take_count(e.job.retry_delay_ms, m, c); }},
+    {"timeout_ms",
+     [](ExportedJob& e, const Member& m, Complaint& c) { take_count(e.job.timeout_ms, m, c); }},
+    {"visibility_timeout_ms",
+     [](ExportedJob& e, const Member& m, Complaint& c) { take_count(e.job.lease_ms, m, c); }},
+    {"dead_letter",
+     [](ExportedJob& e, const Member& m, Complaint& c) { take_flag(e.job.dead_letter, m, c); }},
+    {"expired", [](ExportedJob& e, const Member& m, Complaint& c) { take_flag(e.expired, m, c); }},
+    {"progress",
+     [](ExportedJob& e, const Member& m, Complaint& c) {
+       const auto number = json::number_of(m.value);
+       if (!number || *number < 0 || *number > 1)
+         return c.wrong_kind(m.name, "a number from 0 to 1", m.value);
+       e.job.progress = *number;
+     }},
+    {"result",
+     [](ExportedJob& e, const Member& m, Complaint&) { e.job.result = json::compact(m.value); }},
+    {"result_text",
+     [](ExportedJob& e, const Member& m, Complaint& c) { take_text(e.job.result, m, c); }},
+    {"errors",
+     [](ExportedJob& e, const Member& m, Complaint& c) { take_errors(e.job.errors, m, c); }},
+};
+
+constexpr Field<ExportedQueue> kQueueFields[] = {
+    {"name", [](ExportedQueue& q, const Member& m, Complaint& c) { take_text(q.name, m, c); }},
+    {"settings",
+     [](ExportedQueue& q, const Member& m, Complaint& c) {
+       const Result<QueueSettings> settings = parse_queue_settings(m.value);
+       if (!settings) return c.about(m.name, "is wrong: " + settings.error().message);
+       q.settings = *settings;
+     }},
+};
+
+void take_hash(std::uint64_t& to, const Member& member, Complaint& complaint) {
+  const std::string text = json::string_of(member.value).value_or("");
+  const auto [rest, problem] = std::from_chars(text.data(), text.data() + text.size(), to, 16);
+  if (problem != std::errc{} || rest != text.data() + text.size() || to == 0)
+    complaint.wrong_kind(member.name, "16 hexadecimal digits", member.value);
+}
+
+constexpr Field<ExportedDefault> kDefaultFields[] = {
+    {"type", [](ExportedDefault& d, const Member& m, Complaint& c) { take_text(d.type, m, c); }},
+    {"type_hash",
+     [](ExportedDefault& d, const Member& m, Complaint& c) { take_hash(d.type_hash, m, c); }},
+    {"priority",
+     [](ExportedDefault& d, const Member& m, Complaint& c) { take_priority(d.priority, m, c); }},
+};
+
+constexpr Field<ExportHead> kHeadFields[] = {
+    {"ojs_shm_export",
+     [](ExportHead& h, const Member& m, Complaint& c) { take_count(h.version, m, c); }},
+    {"convention",
+     [](ExportHead& h, const Member& m, Complaint& c) { take_text(h.convention, m, c); }},
+    {"segment", [](ExportHead& h, const Member& m, Complaint& c) { take_text(h.segment, m, c); }},
+    {"library", [](ExportHead& h, const Member& m, Complaint& c) { take_text(h.library, m, c); }},
+    {"exported_at",
+     [](ExportHead& h, const Member& m, Complaint& c) { take_time(h.exported_at_ms, m, c); }},
+};
+
+template <class Target>
+Result<ExportLine> read_one(std::string_view object, std::string_view what,
+                            std::span<const Field<Target>> fields) {
+  Complaint complaint;
+  Target target{};
+  read_members(object, what, fields, target, complaint);
+  if (complaint.raised()) return complaint.error();
+  return ExportLine(std::move(target));
+}
+
+/// A later version may have members that this one does not know, so its number is looked at before
+/// all else.
+Result<ExportLine> read_head(std::string_view object, std::string_view version) {
+  const auto number = json::integer_of(version);
+  if (number && *number > kExportVersion)
+    return Error{.code = Code::kOtherFormat,
+                 .message = fmt::format(
+                     "this is version {} of the export's text, and this library reads up to {}",
+                     *number, kExportVersion),
+                 .subject = "ojs_shm_export"};
+  return read_one<ExportHead>(object, "the first line", kHeadFields);
+}
+
+}  // namespace
+
+std::string print_export(const ExportHead& head) {
+  std::string out;
+  ObjectWriter writer(out);
+  writer.number("ojs_shm_export", std::int64_t{head.version});
+  writer.text("convention", head.convention);
+  writer.text("segment", head.segment);
+  writer.text("library", head.library);
+  time(writer, "exported_at", head.exported_at_ms);
+  writer.close();
+  return out;
+}
+
+/// Without what nobody has set.
+static std::string changed_backpressure(const QueueInfo& queue) {
+  const QueueInfo untouched;
+  std::string text;
+  ObjectWriter bounds(text);
+  if (queue.max_depth != 0 || queue.max_size_bytes != 0) {
+    count(bounds, "max_depth", queue.max_depth);
+    count(bounds, "max_size_bytes", queue.max_size_bytes);
+  }
+  if (queue.strategy != untouched.strategy) bounds.text("strategy", strategy_name(queue.strategy));
+  if (queue.warning_threshold != untouched.warning_threshold)
+    bounds.number("warning_threshold", queue.warning_threshold);
+  if (queue.drop != untouched.drop) bounds.text("drop", drop_order_name(queue.drop));
+  if (queue.tenant_max_depth != 0 || queue.tenant_max_size_bytes != 0 ||
+      !queue.tenant_bounds.empty())
+    internal::print_tenant_bounds(bounds, queue);
+  bounds.close();
+  return text;
+}
+
+std::string print_export_aging(const QueueInfo& any_queue) {
+  const std::string policy = print_queue_policy(any_queue);
+  return std::string("{\"aging\":").append(json::members_of(policy).front().value).append("}");
+}
+
+std::string print_export(const QueueInfo& queue) {
+  return internal::export_line("queue", [&](ObjectWriter& writer) {
+    writer.text("name", queue.name);
+    std::string text;
+    ObjectWriter settings(text);
+    if (queue.paused) settings.boolean("paused", true);
+    const std::string policy = print_queue_policy(queue);
+    const std::string bounds = changed_backpressure(queue);
+    if (bounds != "{}") settings.value("backpressure", bounds);
+    for (const Member& member : json::members_of(policy)) {
+      if (member.name == "backpressure") continue;
+      const bool is_default = member.name == "aging"             ? queue.aging_is_default
+                              : member.name == "level_weights"   ? queue.level_weights.empty()
+                              : member.name == "tenant_fairness" ? !queue.tenant_fairness.enabled
+                                                                 : queue.shards == 1;
+      if (!is_default) settings.value(member.name, member.value);
+    }
+    settings.close();
+    if (text != "{}") writer.value("settings", text);
+  });
+}
+
+std::string print_export(const ExportedDefault& priority) {
+  return internal::export_line("default_priority", [&](ObjectWriter& writer) {
+    if (!priority.type.empty())
+      writer.text("type", priority.type);
+    else
+      writer.text("type_hash", fmt::format("{:016x}", priority.type_hash));
+    priority_value(writer, priority.priority);
+  });
+}
+
+std::string print_export(const ExportedJob& exported) {
+  const JobInfo& job = exported.job;
+  return internal::export_line("job", [&](ObjectWriter& writer) {
+    writer.text("id", job.id);
+    writer.text("type", job.type);
+    writer.text("queue", job.queue);
+    writer.text("state", engine::name_of(static_cast<engine::JobState>(job.state)));
+    if (exported.priority) priority_value(writer, *exported.priority);
+    if (job.priority_age_rate)
+      writer.number("priority_age_rate", std::int64_t{*job.priority_age_rate});
+    count(writer, "attempt", job.attempt);
+    count(writer, "fence", job.fence);
+    opaque(writer, "args", job.args);
+    opaque(writer, "extra", job.extra);
+    retry(writer, job.retry);
+    time(writer, "created_at", job.created_at_ms);
+    time(writer, "enqueued_at", job.enqueued_at_ms);
+    time(writer, "scheduled_at", job.scheduled_at_ms);
+    time(writer, "expires_at", job.expires_at_ms);
+    time(writer, "started_at", job.started_at_ms);
+    time(writer, "completed_at", job.completed_at_ms);
+    time(writer, "cancelled_at", job.cancelled_at_ms);
+    time(writer, "discarded_at", job.discarded_at_ms);
+    time(writer, "next_attempt_at", job.next_attempt_at_ms);
+    count(writer, "retry_delay_ms", job.retry_delay_ms);
+    count(writer, "timeout_ms", job.timeout_ms);
+    count(writer, "visibility_timeout_ms", job.lease_ms);
+    if (job.previous_state)
+      writer.text("previous_state",
+                  engine::name_of(static_cast<engine::JobState>(*job.previous_state)));
+    if (job.dead_letter) writer.boolean("dead_letter", true);
+    if (exported.expired) writer.boolean("expired", true);
+    if (job.progress >= 0) writer.number("progress", std::min(job.progress, 1.0));
+    opaque(writer, "result", job.result);
+    errors(writer, job.errors);
+  });
+}
+
+Result<ExportLine> read_export_line(std::string_view text) {
+  if (Status valid = json::check(text); !valid) return valid.error();
+  const std::string_view line = json::trim(text);
+  const std::vector<Member> members =
+      json::kind_of(line) == json::Kind::kObject ? json::members_of(line) : std::vector<Member>();
+  if (!members.empty() && members.front().name == "ojs_shm_export")
+    return read_head(line, members.front().value);
+  if (members.size() == 1) {
+    const auto& [name, value] = members.front();
+    if (name == "job") return read_one<ExportedJob>(value, "job", kJobFields);
+    if (name == "aging") {
+      const Result<QueueSettings> settings = parse_queue_settings(line);
+      if (!settings) return settings.error();
+      return ExportLine(ExportedAging{*settings->aging});
+    }
+    if (name == "queue") return read_one<ExportedQueue>(value, "queue", kQueueFields);
+    if (name == "pool") return read_exported_pool(value);
+    if (name == "limit") return read_exported_limit(value);
+    if (name == "default_priority")
+      return read_one<ExportedDefault>(value, "default_priority", kDefaultFields);
+  }
+  return Error{
+      .code = Code::kInvalid,
+      .message =
+          "a line of an export is an object with one member: job, queue, pool, limit, aging or "
+          "default_priority",
+      .subject = "json"};
+}
+
+}  // namespace ojs_shm

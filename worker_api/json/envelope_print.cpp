@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <array>
+#include <vector>
+
+#include "engine/retry.hpp"
+#include "engine/state.hpp"
+#include "worker_api/json/envelope.hpp"
+#include "worker_api/json/envelope_json.hpp"
+#include "worker_api/json/time_text.hpp"
+
+namespace ojs_shm {
+namespace {
+
+using json::ObjectWriter;
+
+// What a reply says itself. A client's own members of these names are not repeated behind it.
+constexpr std::array<std::string_view, 34> kReplyMembers = {
+    "dead_letter",    "discard_reason",
+    "specversion",    "id",
+    "type",           "queue",
+    "args",           "meta",
+    "priority",       "state",
+    "attempt",        "max_attempts",
+    "timeout_ms",     "visibility_timeout_ms",
+    "retry",          "created_at",
+    "enqueued_at",    "scheduled_at",
+    "expires_at",     "started_at",
+    "completed_at",   "cancelled_at",
+    "discarded_at",   "next_attempt_at",
+    "retry_delay_ms", "worker_id",
+    "result",         "error",
+    "errors",         "progress",
+    "workflow_id",    "parent_results",
+    "previous_state", "priority_age_rate"};
+
+bool says_it_itself(std::string_view name) {
+  return std::ranges::find(kReplyMembers, name) != kReplyMembers.end();
+}
+
+// The members a client left with its job. Anybody may have written that text.
+class Extra {
+ public:
+  explicit Extra(std::string_view text) {
+    if (json::check(text) && json::kind_of(text) == json::Kind::kObject)
+      members_ = json::members_of(text);
+  }
+  std::optional<std::string_view> find(std::string_view name) const {
+    for (const json::Member& member : members_) {
+      if (member.name == name) return member.value;
+    }
+    return std::nullopt;
+  }
+  void write_the_rest(ObjectWriter& writer) const {
+    for (const json::Member& member : members_) {
+      if (!says_it_itself(member.name)) writer.value(member.name, member.value);
+    }
+  }
+
+ private:
+  std::vector<json::Member> members_;
+};
+
+void write_text_or_json(ObjectWriter& writer, std::string_view name, std::string_view text) {
+  if (json::check(text))
+    writer.value(name, text);
+  else
+    writer.text(name, text);
+}
+
+void write_time(ObjectWriter& writer, std::string_view name, std::uint64_t unix_ms) {
+  if (unix_ms != 0) writer.text(name, print_timestamp(unix_ms));
+}
+
+// A time comes back in the client's own words, if those were kept.
+void write_given_time(ObjectWriter& writer, const Extra& extra, std::string_view name,
+                      std::uint64_t unix_ms) {
+  if (const auto given = extra.find(name))
+    writer.value(name, *given);
+  else
+    write_time(writer, name, unix_ms);
+}
+
+std::string_view backoff_name(RetryBackoff backoff) {
+  switch (backoff) {
+    case RetryBackoff::kExponential: return "exponential";
+    case RetryBackoff::kLinear: return "linear";
+    case RetryBackoff::kConstant: return "constant";
+    case RetryBackoff::kPolynomial: return "polynomial";
+  }
+  return "unknown";
+}
+
+void write_retry(ObjectWriter& writer, const Extra& extra, const Retry& retry) {
+  if (const auto given = extra.find("retry")) return writer.value("retry", *given);
+  ObjectWriter policy(writer.open("retry"));
+  policy.number("max_attempts", std::int64_t{retry.max_attempts});
+  policy.text("initial_interval", print_duration(retry.initial_ms));
+  policy.number("backoff_coefficient", double{retry.coefficient});
+  policy.text("max_interval", print_duration(retry.max_ms));
+  policy.boolean("jitter", retry.jitter);
+  policy.text("backoff_strategy", backoff_name(retry.backoff));
+  policy.text("on_exhaustion", retry.dead_letter ? "dead_letter" : "discard");
+  policy.close();
+}
+
+void append_error(std::string& out, const JobError& error) {
+  ObjectWriter writer(out);
+  writer.text("code", error.code);
+  writer.text("type", error.type.empty() ? error.code : error.type);
+  writer.text("message", error.message);
+  writer.boolean("retryable", error.retryable);
+  if (!error.details.empty()) write_text_or_json(writer, "details", error.details);
+  writer.number("attempt", std::int64_t{error.attempt});
+  write_time(writer, "occurred_at", error.occurred_at_ms);
+  writer.close();
+}
+
+void write_errors(ObjectWriter& writer, const JobInfo& job) {
+  if (job.errors.empty()) return;
+  if (job.state != State::kCompleted) append_error(writer.open("error"), job.errors.back());
+  std::string& out = writer.open("errors") += '[';
+  for (const JobError& error : job.errors) {
+    if (&error != &job.errors.front()) out += ',';
+    append_error(out, error);
+  }
+  out += ']';
+}
+
+}  // namespace
+
+std::string print_job(const JobInfo& job) {
+  const Extra extra(job.extra);
+  std::string out;
+  out.reserve(512 + job.args.size() + job.extra.size() + job.result.size());
+  ObjectWriter writer(out);
+  writer.text("specversion", "1.0");
+  writer.text("id", job.id);
+  writer.text("type", job.type);
+  writer.text("queue", job.queue);
+  write_text_or_json(writer, "args", job.args);
+  writer.value("meta", extra.find("meta").value_or("{}"));
+  writer.number("priority", job.priority);
+  if (job.priority_age_rate)
+    writer.number("priority_age_rate", std::int64_t{*job.priority_age_rate});
+  writer.text("state", engine::name_of(static_cast<engine::JobState>(job.state)));
+  writer.number("attempt", std::int64_t{job.attempt});
+  writer.number("max_attempts", std::int64_t{job.retry.max_attempts});
+  if (job.timeout_ms != 0) writer.number("timeout_ms", std::int64_t{job.timeout_ms});
+  if (job.lease_ms != 0) writer.number("visibility_timeout_ms", std::int64_t{job.lease_ms});
+  write_retry(writer, extra, job.retry);
+  write_time(writer, "created_at", job.created_at_ms);
+  write_time(writer, "enqueued_at", job.enqueued_at_ms);
+  write_given_time(writer, extra, "scheduled_at", job.scheduled_at_ms);
+  write_given_time(writer, extra, "expires_at", job.expires_at_ms);
+  write_time(writer, "started_at", job.started_at_ms);
+  write_time(writer, "completed_at", job.completed_at_ms);
+  write_time(writer, "cancelled_at", job.cancelled_at_ms);
+  write_time(writer, "discarded_at", job.discarded_at_ms);
+  write_time(writer, "next_attempt_at", job.next_attempt_at_ms);
+  if (job.retry_delay_ms != 0) writer.number("retry_delay_ms", std::int64_t{job.retry_delay_ms});
+  if (job.previous_state)
+    writer.text("previous_state",
+                engine::name_of(static_cast<engine::JobState>(*job.previous_state)));
+  if (!job.discard_reason.empty()) writer.text("discard_reason", job.discard_reason);
+  if (job.dead_letter && job.state == State::kDiscarded) writer.boolean("dead_letter", true);
+  if (job.progress >= 0) writer.number("progress", std::min(job.progress, 1.0));
+  if (!job.result.empty()) write_text_or_json(writer, "result", job.result);
+  write_errors(writer, job);
+  extra.write_the_rest(writer);
+  writer.close();
+  return out;
+}
+
+std::optional<std::string> tenant_in(std::string_view extra) {
+  if (extra.find("tenant_id") == std::string_view::npos || !json::check(extra)) return "";
+  for (const json::Member& member : json::members_of(json::trim(extra))) {
+    if (member.name != "meta" || json::kind_of(member.value) != json::Kind::kObject) continue;
+    for (const json::Member& meta : json::members_of(member.value))
+      if (meta.name == "tenant_id") return json::string_of(meta.value);
+  }
+  return "";
+}
+
+std::string print_envelope(const JobSpec& job) {
+  const Extra extra(job.extra);
+  std::string out;
+  ObjectWriter writer(out);
+  writer.text("specversion", "1.0");
+  if (!job.id.empty()) writer.text("id", job.id);
+  writer.text("type", job.type);
+  writer.text("queue", job.queue);
+  write_text_or_json(writer, "args", job.args);
+  if (const auto meta = extra.find("meta")) writer.value("meta", *meta);
+  if (job.priority) writer.number("priority", *job.priority);
+  if (job.priority_age_rate)
+    writer.number("priority_age_rate", std::int64_t{*job.priority_age_rate});
+  if (job.timeout_ms != 0) writer.number("timeout_ms", std::int64_t{job.timeout_ms});
+  if (job.lease_ms != 0) writer.number("visibility_timeout_ms", std::int64_t{job.lease_ms});
+  write_retry(writer, extra, job.retry);
+  write_given_time(writer, extra, "scheduled_at", job.scheduled_at_ms);
+  write_given_time(writer, extra, "expires_at", job.expires_at_ms);
+  if (job.pending) writer.boolean("pending", true);
+  extra.write_the_rest(writer);
+  writer.close();
+  return out;
+}
+
+bool forbids_retry(std::string_view extra, std::string_view error_type) {
+  const Extra members(extra);
+  const auto retry = members.find("retry");
+  if (!retry || json::kind_of(*retry) != json::Kind::kObject) return false;
+  for (const json::Member& member : json::members_of(*retry)) {
+    if (member.name != "non_retryable_errors" || json::kind_of(member.value) != json::Kind::kArray)
+      continue;
+    for (const std::string_view element : json::elements_of(member.value)) {
+      const auto entry = json::string_of(element);
+      if (entry && engine::matches_error_type(*entry, error_type)) return true;
+    }
+  }
+  return false;
+}
+
+}  // namespace ojs_shm

@@ -1,0 +1,281 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <ojs_shm/admin.hpp>
+
+#include <algorithm>
+
+#include "worker_api/roles/attachment.hpp"
+#include "worker_api/roles/limit_rule.hpp"
+#include "worker_api/roles/queue_policy.hpp"
+#include "worker_api/roles/settings_check.hpp"
+#include "worker_api/roles/worker_pools.hpp"
+
+namespace ojs_shm {
+
+using internal::Handle;
+
+struct Admin::Impl {
+  std::unique_ptr<Handle> handle;
+  std::optional<Producer> producer;
+};
+
+Admin::Admin(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Admin::Admin(Admin&&) noexcept = default;
+Admin& Admin::operator=(Admin&&) noexcept = default;
+Admin::~Admin() = default;
+
+Result<Admin> Admin::attach(const Segment& segment) {
+  auto handle = Handle::make(segment);
+  if (!handle) return handle.error();
+  Result<Producer> producer = Producer::attach(segment);
+  if (!producer) return producer.error();
+  auto impl = std::make_unique<Impl>();
+  impl->handle = std::move(handle).value();
+  impl->producer.emplace(std::move(producer).value());
+  return Admin(std::move(impl));
+}
+
+Result<Admin> Admin::attach(const SegmentName& name) {
+  const Result<Segment> segment = Segment::attach(name);
+  if (!segment) return segment.error();
+  return attach(segment.value());
+}
+
+const Segment& Admin::segment() const { return impl_->handle->segment(); }
+Producer& Admin::producer() { return *impl_->producer; }
+
+namespace {
+
+Error no_rules(const char* subject) {
+  return Error{Code::kSegmentFull,
+               "all " + std::to_string(engine::kTenantRules) +
+                   " places for tenants with a weight or a bound of their own are taken",
+               subject,
+               engine::kTenantRules,
+               engine::kTenantRules,
+               ""};
+}
+
+Status share_among_tenants(engine::Actor& actor, std::uint32_t q, const TenantFairness& fairness,
+                           const std::vector<std::pair<std::string, std::uint32_t>>& weights) {
+  for (const auto& [tenant, weight] : weights)
+    if (!actor.set_tenant_weight(q, tenant, weight)) return no_rules("tenant_fairness.weights");
+  for (const auto& [tenant, weight] : internal::describe_fairness(actor.store(), q).weights)
+    for (const std::string& name : {tenant, "tenant:" + tenant})  // it may stand under both
+      if (std::none_of(weights.begin(), weights.end(),
+                       [&](const auto& each) { return each.first == name; }))
+        actor.set_tenant_weight(q, name, 0);
+  actor.set_fairness(q,
+                     engine::Fairness(fairness.enabled, !weights.empty(), fairness.default_weight));
+  return {};
+}
+
+Status bound_tenants(engine::Actor& actor, std::uint32_t q, const QueueSettings& settings) {
+  const engine::QueueRecord& record = actor.store().queue(q);
+  if (settings.tenant_bounds) {
+    const std::vector<TenantBound>& bounds = *settings.tenant_bounds;
+    for (const TenantBound& bound : bounds)
+      if (!actor.set_tenant_rule_bounds(q, bound.tenant, bound.max_depth, bound.max_size_bytes))
+        return no_rules("backpressure.tenant_bounds");
+    for (const TenantBound& before : internal::describe_tenant_bounds(actor.store(), q))
+      if (std::none_of(bounds.begin(), bounds.end(),
+                       [&](const auto& each) { return each.tenant == before.tenant; }))
+        actor.set_tenant_rule_bounds(q, before.tenant, {}, {});
+  }
+  actor.set_tenant_bounds(
+      q, {settings.tenant_max_depth.value_or(record.tenant_max_depth.load()),
+          settings.tenant_max_size_bytes.value_or(record.tenant_max_bytes.load())});
+  return {};
+}
+
+}  // namespace
+
+Status Admin::set_queue(std::string_view name, const QueueSettings& settings) {
+  if (impl_->handle->closed()) return internal::closed();
+  if (Status checked = internal::check_queue(name, settings); !checked) return checked;
+  engine::Actor& actor = impl_->handle->actor();
+  const engine::Convention convention = actor.store().convention();
+  const auto aging =
+      settings.aging ? internal::read_aging(convention, *settings.aging) : engine::Aging();
+  if (!aging) return aging.error();
+  const auto weights = internal::read_weights(
+      convention, settings.level_weights.value_or(std::vector<LevelWeight>{}));
+  if (!weights) return weights.error();
+  const auto tenants =
+      internal::read_tenant_weights(settings.tenant_fairness.value_or(TenantFairness{}));
+  if (!tenants) return tenants.error();
+  std::uint32_t q = actor.ensure_queue(name, false);  // settings that are refused make no queue
+  const engine::QueueRecord* const found =
+      q == engine::kNoIndex ? nullptr : &actor.store().queue(q);
+  const engine::Aging before = found == nullptr || (settings.aging && settings.aging->inherit)
+                                   ? engine::Aging(actor.store().header().aging.load())
+                                   : actor.store().aging(*found);
+  const bool ages = (aging->set() ? aging.value() : before).enabled();
+  const bool weighted = settings.level_weights
+                            ? !weights->empty()
+                            : found != nullptr && (found->flags.load() & engine::kWeighted) != 0;
+  // Who was killed between the two has left both behind, and a queue in that state can still be
+  // paused or bounded.
+  if (settings.aging || settings.level_weights)
+    if (Status checked = internal::check_order(name, ages, weighted); !checked) return checked;
+  q = actor.ensure_queue(name);
+  if (q == engine::kNoIndex)
+    return internal::error_of(engine::Outcome::kNoQueues, actor.store(), q, name);
+  const engine::QueueRecord& record = actor.store().queue(q);
+  const auto done = [&](engine::Outcome outcome) -> Status {
+    if (outcome == engine::Outcome::kOk) return {};
+    return internal::error_of(outcome, actor.store(), q, name);
+  };
+  // What may be refused comes first.
+  if (settings.shards)
+    if (Status set = done(actor.set_shards(q, *settings.shards)); !set) return set;
+  if (settings.level_weights)
+    if (Status set = done(actor.set_level_weights(q, weights.value())); !set) return set;
+  if (settings.tenant_fairness)
+    if (Status set = share_among_tenants(actor, q, *settings.tenant_fairness, tenants.value());
+        !set)
+      return set;
+  if (settings.tenant_max_depth || settings.tenant_max_size_bytes || settings.tenant_bounds)
+    if (Status set = bound_tenants(actor, q, settings); !set) return set;
+  if (settings.aging) actor.set_aging(q, aging.value());
+  if (settings.max_depth || settings.max_size_bytes)
+    actor.set_bounds(q, settings.max_depth.value_or(record.max_depth.load()),
+                     settings.max_size_bytes.value_or(record.max_bytes.load()));
+  if (settings.strategy || settings.warning_threshold || settings.drop)
+    actor.set_backpressure(
+        q, internal::read_backpressure(settings, engine::Backpressure(record.backpressure.load())));
+  if (settings.paused) actor.set_paused(q, *settings.paused);
+  return {};
+}
+
+Status Admin::set_default_aging(const AgingSettings& settings) {
+  if (impl_->handle->closed()) return internal::closed();
+  engine::Actor& actor = impl_->handle->actor();
+  if (Status checked = internal::check_default_aging(actor.store().convention(), settings);
+      !checked)
+    return checked;
+  const auto aging = internal::read_aging(actor.store().convention(), settings);
+  for (std::uint32_t q = 0; q < actor.store().queue_count(); ++q) {
+    const engine::QueueRecord& record = actor.store().queue(q);
+    const bool follows = !engine::Aging(record.aging.load()).set();
+    const bool weighted = (record.flags.load() & engine::kWeighted) != 0;
+    if (Status checked = internal::check_order(actor.store().queue_name(q),
+                                               follows && aging.value().enabled(), weighted);
+        !checked)
+      return checked;
+  }
+  actor.set_default_aging(aging.value());
+  return {};
+}
+
+Result<bool> Admin::set_pool(std::string_view name, const PoolSettings& settings) {
+  if (impl_->handle->closed()) return internal::closed();
+  if (Status checked = internal::check_pool(name, settings); !checked) return checked.error();
+  engine::Actor& actor = impl_->handle->actor();
+  engine::PoolSpec spec = internal::spec_of(settings);
+  for (const std::string& queue : settings.queues) {
+    spec.queues.push_back(actor.ensure_queue(queue));
+    if (spec.queues.back() == engine::kNoIndex)
+      return internal::error_of(engine::Outcome::kNoQueues, actor.store(), engine::kNoIndex, queue);
+  }
+  bool made = false;
+  if (const engine::Outcome outcome = actor.set_pool(name, spec, made);
+      outcome != engine::Outcome::kOk)
+    return internal::error_of(outcome, actor.store(), engine::kNoIndex, name);
+  return made;
+}
+
+Status Admin::remove_pool(std::string_view name) {
+  if (impl_->handle->closed()) return internal::closed();
+  const engine::Outcome outcome = impl_->handle->actor().remove_pool(name);
+  if (outcome == engine::Outcome::kNotFound) return internal::no_pool(name);
+  if (outcome != engine::Outcome::kOk)
+    return internal::error_of(outcome, impl_->handle->store(), engine::kNoIndex, name);
+  return {};
+}
+
+Status Admin::set_limit(std::string_view key, const RateLimit& limit) {
+  if (impl_->handle->closed()) return internal::closed();
+  if (Status checked = internal::check_limit(key, limit, true); !checked) return checked;
+  const engine::Outcome outcome =
+      impl_->handle->actor().set_limit(key, internal::settings_of(limit));
+  if (outcome == engine::Outcome::kOk) return {};
+  return internal::error_of(outcome, impl_->handle->store(), engine::kNoIndex, key);
+}
+
+Status Admin::clear_limit(std::string_view key) {
+  if (impl_->handle->closed()) return internal::closed();
+  const engine::Outcome outcome = impl_->handle->actor().clear_limit(key);
+  if (outcome == engine::Outcome::kOk) return {};
+  if (outcome == engine::Outcome::kNotFound)
+    return Error{Code::kNotFound,
+                 "there is no limit with the key '" + std::string(key) + "'",
+                 "key",
+                 0,
+                 0,
+                 ""};
+  return internal::error_of(outcome, impl_->handle->store(), engine::kNoIndex, key);
+}
+
+Status Admin::set_strict_envelopes(bool on) {
+  if (impl_->handle->closed()) return internal::closed();
+  impl_->handle->store().header().strict_envelopes.store(on ? 1 : 0, shm::Point::kSetChanged);
+  return {};
+}
+
+Status Admin::set_events(bool on) {
+  if (impl_->handle->closed()) return internal::closed();
+  impl_->handle->actor().set_telling(on);
+  return {};
+}
+
+Status Admin::set_default_priority(std::string_view type, std::optional<std::int64_t> priority) {
+  if (impl_->handle->closed()) return internal::closed();
+  engine::Actor& actor = impl_->handle->actor();
+  if (Status checked = internal::check_type(type); !checked) return checked;
+  std::optional<std::uint8_t> rank;
+  if (priority) {
+    const auto checked = internal::check_priority(actor.store().convention(), *priority);
+    if (!checked) return checked.error();
+    rank = checked.value();
+  }
+  if (!actor.set_type_rank(engine::Store::hash_name(type), rank))
+    return Error{
+        Code::kSegmentFull, "all 256 default priorities of types are taken", "types", 256, 256, ""};
+  return {};
+}
+
+namespace {
+
+Status dead_letter(Handle& handle, std::string_view id,
+                   engine::Outcome (engine::Actor::*operation)(engine::JobId, engine::JobState&)) {
+  if (handle.closed()) return internal::closed();
+  const auto parsed = engine::parse_id(id);
+  if (!parsed) return internal::not_an_id(id);
+  engine::JobState found{};
+  const engine::Outcome outcome = (handle.actor().*operation)(*parsed, found);
+  if (outcome == engine::Outcome::kOk) return {};
+  if (outcome == engine::Outcome::kWrongState)
+    return internal::wrong_state(id, found, "a dead letter");
+  return internal::error_of(outcome, handle.store(), engine::kNoIndex, id);
+}
+
+}  // namespace
+
+Status Admin::retry_dead(std::string_view id) {
+  return dead_letter(*impl_->handle, id, &engine::Actor::retry_dead);
+}
+Status Admin::drop_dead(std::string_view id) {
+  return dead_letter(*impl_->handle, id, &engine::Actor::drop_dead);
+}
+
+Result<std::uint32_t> Admin::repair() {
+  if (impl_->handle->closed()) return internal::closed();
+  return impl_->handle->attachment().repair_the_dead();
+}
+
+Result<std::uint32_t> Admin::mend() {
+  if (impl_->handle->closed()) return internal::closed();
+  return impl_->handle->attachment().mend();
+}
+
+}  // namespace ojs_shm

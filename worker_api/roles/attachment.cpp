@@ -1,0 +1,405 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "worker_api/roles/attachment.hpp"
+
+#include <grp.h>
+#include <pthread.h>
+#include <sys/eventfd.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <filesystem>
+#include <system_error>
+#include <vector>
+
+#include "shm/parking.hpp"
+#include "worker_api/roles/pools.hpp"
+
+namespace ojs_shm::internal {
+namespace {
+
+/// Attachments of this process, so that the child of a fork can disown them.
+struct Registry {
+  std::mutex mutex;
+  std::vector<Attachment*> all;
+};
+Registry& registry() {
+  static auto* one = new Registry;  // lives as long as the process: handles may outlive statics
+  return *one;
+}
+
+void watch_forks() {
+  static const int once =
+      ::pthread_atfork([] { registry().mutex.lock(); }, [] { registry().mutex.unlock(); },
+                       [] {
+                         for (Attachment* attachment : registry().all) attachment->mark_forked();
+                         registry().all.clear();
+                         registry().mutex.unlock();
+                       });
+  (void)once;
+}
+
+bool is_link(const std::string& path) {
+  struct stat status {};
+  return ::lstat(path.c_str(), &status) == 0 && S_ISLNK(status.st_mode);
+}
+
+/// Where a link leads to: all who attach must meet at one lock file, by whatever name they came.
+std::string real_path_of(const SegmentName& name) {
+  const std::string path = path_of(name);
+  std::error_code unknown;
+  const std::string real =
+      is_link(path) ? std::filesystem::canonical(path, unknown).string() : path;
+  return unknown ? path : real;
+}
+
+/// What whoever begins meets first, so it says how to go on.
+Error no_segment(const SegmentName& name) {
+  struct stat status {};
+  const bool folder = ::stat(name.dir.c_str(), &status) == 0 && S_ISDIR(status.st_mode);
+  const std::string where = name.dir == SegmentName{}.dir ? "" : " --dir " + name.dir;
+  Error error{
+      Code::kCannotAttach, "no segment '" + name.name + "' in " + name.dir, "segment", 0, 0, ""};
+  const std::string path = path_of(name);
+  if (is_link(path)) {
+    std::error_code unknown;
+    error.message = path + " is a symbolic link to " +
+                    std::filesystem::read_symlink(path, unknown).string() +
+                    ", where no file is; `ojs-shm rm " + name.name + where +
+                    "` removes the link, or choose another --name";
+  } else {
+    error.message += folder ? "; start one: ojs-shm-broker --name " + name.name + where
+                            : ", which is no directory";
+  }
+  return error;
+}
+
+/// Why there is no lock file to be had. `making`: none was there.
+Error no_locks(const shm::LockFile& locks, const SegmentName& name, const std::string& problem,
+               bool making) {
+  Error error{Code::kCannotAttach, problem, shm::LockFile::path_of(path_of(name)), 0, 0, ""};
+  switch (locks.error()) {
+    case EACCES:
+    case EPERM:
+    case EROFS: error.code = Code::kPermission; break;
+    case ENOSPC:
+    case EDQUOT: error.code = Code::kNoSpace; break;
+    case EMFILE:
+    case ENFILE:
+    case ENOMEM: error.code = Code::kInternal; break;
+    case ELOOP:
+      error.message = error.subject + " is a symbolic link, which no lock file may be; remove it";
+      break;
+    default:
+      if (making)
+        error.message = "no file can be made in " + name.dir + ": " +
+                        std::generic_category().message(locks.error()) +
+                        "; choose another directory (--dir)";
+  }
+  return error;
+}
+
+}  // namespace
+
+std::string problem_of(const SegmentName& name) {
+  if (name.name.empty() || name.name.size() > 64 || name.name.front() == '.')
+    return "a segment's name has 1 to 64 characters and does not begin with a dot";
+  for (const char c : name.name)
+    if (!((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' ||
+          c == '_' || c == '-'))
+      return "a segment's name has only letters, digits, '.', '_' and '-'";
+  if (name.name.ends_with(".lock"))
+    return "a segment's name does not end in .lock: such a file belongs to another";
+  if (name.dir.empty()) return "the directory is empty";
+  return {};
+}
+
+std::string how_to_move(const SegmentName& name, std::string_view whose) {
+  const std::string where = name.dir == SegmentName{}.dir ? "" : " --dir " + name.dir;
+  return "; its jobs move to another segment by `ojs-shm export " + name.name + where + " > " +
+         name.name + ".ndjson`" + std::string(whose) + " and `ojs-shm import " + name.name +
+         ".ndjson --name NEW" + where + "`";
+}
+
+std::string path_of(const SegmentName& name) { return name.dir + "/ojs-shm." + name.name; }
+
+Attachment::Attachment(shm::Segment segment, SegmentName name, Role role)
+    : segment_(std::move(segment)), store_(segment_), name_(std::move(name)), role_(role) {
+  stop_fd_ = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+}
+
+Attachment::~Attachment() {
+  {
+    const std::lock_guard lock(registry().mutex);
+    std::erase(registry().all, this);
+  }
+  if (forked()) {  // the keeper and the record are the parent's
+    if (keeper_.joinable()) keeper_.detach();
+    if (stop_fd_ >= 0) ::close(stop_fd_);
+    return;
+  }
+  stopping_.set();
+  if (stop_fd_ >= 0) ::eventfd_write(stop_fd_, 1);
+  if (keeper_.joinable()) {
+    ring_doorbell();
+    keeper_.join();
+  }
+  if (process_ != shm::kNoIndex) {
+    segment_.process(process_).live.store(0, shm::Point::kProcessFreed);
+    locks_.unlock(shm::kProcessByte + process_);
+  }
+  if (stop_fd_ >= 0) ::close(stop_fd_);
+}
+
+void Attachment::mark_forked() {
+  forked_.set();
+  locks_.close();  // so that the parent's death frees its byte
+}
+
+/// Without its lock file nobody can tell who lives here, and a new one says that nobody does. Only
+/// when that is so.
+Status Attachment::check_lock_file() const {
+  const std::string path = shm::LockFile::path_of(segment_.path());
+  for (std::uint32_t i = 0; i < segment_.geometry().processes && ::access(path.c_str(), F_OK) != 0;
+       ++i)
+    if (segment_.process(i).live.load() != 0 && shm::runs(segment_.process(i)))
+      return Error{Code::kInUse,
+                   path + " is missing, but process " +
+                       std::to_string(segment_.process(i).pid.load()) +
+                       " lives in the segment; end it first, or remove the segment by force",
+                   "segment",
+                   0,
+                   0,
+                   ""};
+  return {};
+}
+
+Status Attachment::join(Role role) {
+  if (role != Role::kObserver)
+    if (Status checked = check_lock_file(); !checked) return checked;
+  const std::string problem = locks_.open(segment_.path(), role != Role::kObserver, 0, {});
+  if (role == Role::kObserver) return {};
+  if (!problem.empty()) return no_locks(locks_, name_, problem, false);
+  process_ = shm::join(segment_, locks_);
+  if (process_ == shm::kNoIndex && repair_the_dead() != 0) process_ = shm::join(segment_, locks_);
+  if (process_ == shm::kNoIndex) return exhausted(store_, Pool::kProcesses);
+  watch_forks();
+  {
+    const std::lock_guard lock(registry().mutex);
+    registry().all.push_back(this);
+  }
+  ring_doorbell();  // the supervisor wants to watch us
+  return role == Role::kMember ? start_keeper() : Status();
+}
+
+Result<std::shared_ptr<Attachment>> Attachment::open(const SegmentName& name, Role role) {
+  if (const std::string problem = problem_of(name); !problem.empty())
+    return Error{Code::kInvalid, problem, "name", 0, 0, ""};
+  shm::Opened opened = engine::open(real_path_of(name), role != Role::kObserver);
+  if (opened.code == shm::OpenCode::kNoFile) return no_segment(name);
+  if (opened.code == shm::OpenCode::kOtherFormat || opened.code == shm::OpenCode::kOtherLayout)
+    opened.detail += how_to_move(name, " of the version that made it");
+  if (opened.code != shm::OpenCode::kOk) return error_of(opened);
+  auto attachment = std::make_shared<Attachment>(std::move(opened.segment), name, role);
+  if (const Status joined = attachment->join(role); !joined) return joined.error();
+  return attachment;
+}
+
+Result<std::shared_ptr<Attachment>> Attachment::create(const SegmentName& name,
+                                                       const SegmentOptions& options, Role role) {
+  if (const std::string problem = problem_of(name); !problem.empty())
+    return Error{Code::kInvalid, problem, "name", 0, 0, ""};
+  const auto convention =
+      engine::convention_by_name(options.convention.empty() ? "ojs" : options.convention);
+  if (!convention)
+    return Error{Code::kInvalid,
+                 "convention '" + options.convention + "' is none of ojs, ojs-core, qo",
+                 "convention",
+                 0,
+                 0,
+                 ""};
+  engine::Plan plan;
+  plan.size_bytes = options.size_bytes;
+  plan.slots = options.slots;
+  plan.max_queues = options.max_queues;
+  plan.max_tenants = options.max_tenants;
+  plan.max_body_bytes = options.max_body_bytes;
+  plan.max_handles = options.max_handles;
+  plan.retention_ms = options.retention_ms;
+  plan.convention = *convention;
+  plan.mode = options.mode;
+  plan.group = options.group;
+  plan.version = library_version();
+  if (const engine::Measured measured = engine::measure(plan); !measured.problem.empty())
+    return Error{Code::kInvalid, measured.problem, "size", 0, 0, "bytes"};
+  if (!options.group.empty() && ::getgrnam(options.group.c_str()) == nullptr)
+    return Error{
+        Code::kInvalid, "there is no group '" + options.group + "' (--group)", "group", 0, 0, ""};
+  struct stat dir {};
+  if (::stat(name.dir.c_str(), &dir) != 0 ? errno == ENOENT || errno == ENOTDIR
+                                          : !S_ISDIR(dir.st_mode))
+    return Error{Code::kCannotAttach,
+                 "there is no directory " + name.dir + "; make it, or choose another (--dir)",
+                 "dir",
+                 0,
+                 0,
+                 ""};
+  // Who opens the lock file of a segment that exists finds out first whether it may be made anew.
+  if (::access(path_of(name).c_str(), F_OK) == 0)
+    return Error{Code::kInUse, path_of(name) + " exists", "segment", 0, 0, ""};
+  if (is_link(path_of(name))) return no_segment(name);  // no file may be made behind it
+  // The lock file comes first: nobody may attach to a segment whose locks do not exist.
+  shm::LockFile locks;
+  if (const std::string problem = locks.open(path_of(name), true, options.mode, options.group);
+      !problem.empty())
+    return no_locks(locks, name, problem, true);
+  shm::Opened opened = engine::make(path_of(name), plan);
+  if (opened.code != shm::OpenCode::kOk) {
+    if (::access(path_of(name).c_str(), F_OK) != 0)
+      ::unlink(shm::LockFile::path_of(path_of(name)).c_str());
+    return error_of(opened);
+  }
+  auto attachment = std::make_shared<Attachment>(std::move(opened.segment), name, role);
+  if (const Status joined = attachment->join(role); !joined) {  // made for nobody
+    ::unlink(path_of(name).c_str());
+    ::unlink(shm::LockFile::path_of(path_of(name)).c_str());
+    return joined.error();
+  }
+  return attachment;
+}
+
+// ---- lanes --------------------------------------------------------------------------------------
+
+Result<std::uint32_t> Attachment::take_lane(bool for_service) {
+  if (forked()) return closed();
+  if (read_only()) return Error{Code::kPermission, "this attachment only observes", "", 0, 0, ""};
+  shm::Half& high = segment_.header().lanes_high;
+  const std::uint32_t usable = for_service ? store_.lanes() : lanes_for_handles(store_);
+  do {
+    for (std::uint32_t i = 0; i < usable; ++i) {
+      std::uint32_t before = high.load();
+      while (before <= i && !high.cas(before, i + 1, shm::Point::kLaneTaken)) {}
+      shm::Half& process = segment_.lane(i).process;
+      if (process.load() == 0 && process.cas_once(0, process_ + 1, shm::Point::kLaneTaken))
+        return i;
+    }
+  } while (repair_the_dead() != 0);  // theirs come back
+  return exhausted(store_, Pool::kHandles);
+}
+
+void Attachment::give_lane(std::uint32_t lane) {
+  segment_.lane(lane).process.store(0, shm::Point::kLaneFreed);
+}
+
+// ---- the dead -----------------------------------------------------------------------------------
+
+bool Attachment::alive(std::uint32_t process) const {
+  if (segment_.process(process).live.load() == 0) return false;
+  if (process == process_) return true;
+  if (locks_.descriptor() < 0) return shm::runs(segment_.process(process));
+  return locks_.held(shm::kProcessByte + process);
+}
+
+bool Attachment::others_attached() const {
+  for (std::uint32_t i = 0; i < segment_.geometry().processes; ++i)
+    if (i != process_ && alive(i)) return true;
+  return false;
+}
+
+/// The lock on the byte of the dead is the proof of death, and keeps other repairers away until we
+/// are done; if we die, it is free again, and the next one begins anew. Needs no lane and no record
+/// of our own. All of the dead at once, for the walks over the tables cost the same for one as for
+/// many.
+std::string Deaths::text() const {
+  std::string list;
+  for (const std::uint32_t pid : pids) list += (list.empty() ? "" : ", ") + std::to_string(pid);
+  const bool one = pids.size() == 1;
+  return "repaired after " + std::to_string(pids.size()) +
+         (one ? " dead process (pid " : " dead processes (pids ") + list +
+         "; ended without detaching): " + std::to_string(mended) +
+         (mended == 1 ? " slot" : " slots") + " mended";
+}
+
+std::uint32_t Attachment::repair_the_dead(Deaths* deaths) {
+  if (forked() || read_only()) return 0;
+  const std::lock_guard lock(repair_);  // when our keeper is at it, the caller finds its work done
+  std::vector<std::uint32_t> dead, lanes;
+  for (std::uint32_t i = 0; i < segment_.geometry().processes; ++i) {
+    if (i == process_ || segment_.process(i).live.load() == 0 ||
+        !locks_.try_lock(shm::kProcessByte + i))
+      continue;
+    if (segment_.process(i).live.load() != 0)
+      dead.push_back(i);
+    else
+      locks_.unlock(shm::kProcessByte + i);
+  }
+  if (dead.empty()) return 0;
+  for (std::uint32_t l = 0; l < store_.lanes(); ++l)
+    if (const std::uint32_t process = segment_.lane(l).process.load();
+        process != 0 && std::binary_search(dead.begin(), dead.end(), process - 1))
+      lanes.push_back(l);
+  const std::uint32_t mended = engine::Actor::repair(store_, lanes);
+  for (const std::uint32_t l : lanes) give_lane(l);
+  segment_.header().deaths.fetch_add(dead.size(), shm::Point::kCounterMoved);
+  segment_.header().repairs.fetch_add(mended, shm::Point::kCounterMoved);
+  if (deaths != nullptr) {
+    deaths->mended = mended;
+    for (const std::uint32_t i : dead) deaths->pids.push_back(segment_.process(i).pid.load());
+  }
+  for (const std::uint32_t i : dead) {
+    segment_.process(i).live.store(0, shm::Point::kProcessFreed);
+    locks_.unlock(shm::kProcessByte + i);
+  }
+  return static_cast<std::uint32_t>(dead.size());
+}
+
+std::uint32_t Attachment::mend() {
+  const Result<std::uint32_t> lane = take_lane(true);
+  if (!lane) return 0;
+  const std::lock_guard lock(repair_);
+  engine::Actor actor(store_, *lane);
+  const std::uint32_t mended = actor.mend();
+  actor.retire();
+  give_lane(*lane);
+  return mended;
+}
+
+void Attachment::ring_doorbell() {
+  segment_.header().doorbell.fetch_add(1, shm::Point::kDoorbellRung);
+  shm::futex_wake(segment_.header().doorbell, 1 << 20);
+}
+
+// ---- handles ------------------------------------------------------------------------------------
+
+Result<std::unique_ptr<Handle>> Handle::make(const Segment& segment) {
+  const Result<std::uint32_t> lane = segment.attachment()->take_lane();
+  if (!lane) return lane.error();
+  return std::make_unique<Handle>(segment, *lane);
+}
+
+Handle::Handle(Segment segment, std::uint32_t lane)
+    : segment_(std::move(segment)),
+      attachment_(segment_.attachment()),
+      actor_(attachment_->store(), lane) {}
+
+Handle::~Handle() {
+  if (attachment_->forked()) return;  // the parent goes on with it
+  // What this handle still holds goes back, the longest waiting first.
+  std::vector<std::pair<std::uint64_t, std::uint32_t>> held;
+  if (actor_.holds_something())
+    for (std::uint32_t slot = 0; slot < store().slots(); ++slot) {
+      const engine::JobRecord& job = store().job(slot);
+      const engine::Control control(job.control.load());
+      if (control.state() == engine::kSlotActive && control.owner() == lane() + 1)
+        held.emplace_back(job.available_at.get(), slot);
+    }
+  std::sort(held.begin(), held.end());
+  for (const auto& [time, slot] : held)
+    actor_.set_back(slot, store().job(slot).control.load(), engine::Setback::kDrain, nullptr);
+  actor_.retire();
+  attachment_->give_lane(lane());
+}
+
+}  // namespace ojs_shm::internal

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "shm/parking.hpp"
+#include "worker_api/roles/attachment.hpp"
+#include "worker_api/roles/sleeper.hpp"
+
+namespace ojs_shm::internal {
+
+/// Serves an event descriptor: a thread with a lane of its own sleeps among the waiters and fills
+/// the descriptor to the brim when there is work; it becomes writable again when somebody has read
+/// it.
+class EventBell {
+ public:
+  /// `wanted`: names of queues, of which those that do not exist yet are looked for again and
+  /// again.
+  EventBell(std::unique_ptr<Handle> handle, std::vector<std::uint32_t> queues,
+            std::vector<std::string> wanted, std::uint32_t pool)
+      : handle_(std::move(handle)),
+        queues_(std::move(queues)),
+        wanted_(std::move(wanted)),
+        pool_(pool),
+        fd_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+    thread_ = std::thread([this] { serve(); });
+  }
+  ~EventBell() {
+    stop_.set();
+    hush();
+    shm::Half& park = handle_->store().segment().lane(handle_->lane()).park;
+    park.fetch_add(1, shm::Point::kParkSet);
+    shm::futex_wake(park, 1);
+    thread_.join();
+    ::close(fd_);
+  }
+  int fd() const { return fd_; }
+  void hush() {
+    eventfd_t count = 0;
+    ::eventfd_read(fd_, &count);
+  }
+
+ private:
+  void serve() {
+    Sleeper sleeper(handle_->actor(), queues_);
+    const shm::Half& park = handle_->store().segment().lane(handle_->lane()).park;
+    while (!stop_.get()) {
+      const std::uint32_t before = park.load();
+      if (pool_ != engine::kNoIndex)
+        if (auto plan = handle_->store().pool_plan(pool_)) queues_ = std::move(plan->queues);
+      if (queues_.size() < wanted_.size()) queues_ = found_queues(handle_->store(), wanted_);
+      sleeper.lie_down();
+      const bool work = sleeper.sees_work();
+      if (!work && !stop_.get()) shm::futex_wait(park, before, 100);
+      sleeper.get_up();
+      if (!work && park.load() == before) continue;
+      ::eventfd_write(fd_, 0xFFFF'FFFF'FFFF'FFFEULL);
+      pollfd read_by_user{fd_, POLLOUT, 0};
+      while (!stop_.get() && ::poll(&read_by_user, 1, 100) == 0) {}
+    }
+  }
+  std::unique_ptr<Handle> handle_;
+  std::vector<std::uint32_t> queues_;
+  std::vector<std::string> wanted_;
+  std::uint32_t pool_;  ///< whose queues these are, if it is one
+  int fd_;
+  shm::LocalFlag stop_;
+  std::thread thread_;
+};
+
+}  // namespace ojs_shm::internal

@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <ojs_shm/events.hpp>
+
+#include <ojs_shm/observer.hpp>
+
+#include <deque>
+
+#include "engine/events.hpp"
+#include "worker_api/roles/attachment.hpp"
+
+namespace ojs_shm {
+
+using engine::EventKind;
+
+namespace {
+
+std::string_view type_of(EventKind kind) {
+  switch (kind) {
+    case EventKind::kJobEnqueued: return "job.enqueued";
+    case EventKind::kJobScheduled: return "job.scheduled";
+    case EventKind::kJobStarted: return "job.started";
+    case EventKind::kJobCompleted: return "job.completed";
+    case EventKind::kJobFailed: return "job.failed";
+    case EventKind::kJobRetrying: return "job.retrying";
+    case EventKind::kJobDiscarded: return "job.discarded";
+    case EventKind::kJobCancelled: return "job.cancelled";
+    case EventKind::kJobExpired: return "job.expired";
+    case EventKind::kJobHeartbeat: return "job.heartbeat";
+    case EventKind::kJobProgress: return "job.progress";
+    case EventKind::kPriorityChanged: return "priority.changed";
+    case EventKind::kQueuePaused: return "queue.paused";
+    case EventKind::kQueueResumed: return "queue.resumed";
+    case EventKind::kRateLimitExceeded: return "rate_limit.exceeded";
+    case EventKind::kRateLimitReleased: return "rate_limit.released";
+    case EventKind::kRateLimitDropped: return "rate_limit.dropped";
+    case EventKind::kQueueStarved: return "scheduling.queue_starved";
+    case EventKind::kPoolOverloaded: return "scheduling.pool_overloaded";
+    case EventKind::kPoolRebalanced: return "scheduling.rebalanced";
+    case EventKind::kBackpressureWarning: return "backpressure.warning";
+    case EventKind::kBackpressureCleared: return "backpressure.cleared";
+    case EventKind::kBackpressureRejected: return "backpressure.rejected";
+    case EventKind::kBackpressureDropped: return "backpressure.dropped";
+    case EventKind::kText:
+    case EventKind::kNone:
+    case EventKind::kCount: break;
+  }
+  return "";
+}
+
+/// Unique in the segment by lane and sequence, and between segments by the salt; sorts by time.
+std::string id_of(const engine::EventFacts& facts, std::uint64_t salt) {
+  const engine::JobId id{
+      facts.time_ms << 16 | 0x7000 | (facts.lane & 0xFFF),
+      1ULL << 63 | (salt & 0x3FFF) << 48 | (facts.sequence & ((1ULL << 48) - 1))};
+  return "evt_" + engine::to_string(id);
+}
+
+/// Eight bytes of a text in each word; it ends with the first NUL.
+void append_text(std::initializer_list<std::uint64_t> words, std::string& text) {
+  for (std::uint64_t word : words)
+    for (; word != 0; word >>= 8) text += static_cast<char>(word & 0xFF);
+}
+
+bool failed(EventKind kind) {
+  return kind == EventKind::kJobFailed || kind == EventKind::kJobRetrying ||
+         kind == EventKind::kJobDiscarded;
+}
+
+}  // namespace
+
+std::vector<std::string_view> event_types() {
+  std::vector<std::string_view> types;
+  for (unsigned kind = 0; kind < static_cast<unsigned>(EventKind::kCount); ++kind)
+    if (const std::string_view type = type_of(static_cast<EventKind>(kind)); !type.empty())
+      types.push_back(type);
+  return types;
+}
+
+struct EventReader::Impl {
+  Segment segment;
+  engine::EventReader reader;
+  std::uint32_t settle_ms;
+  std::vector<engine::EventFacts> batch = {};
+  std::size_t at = 0;
+  std::uint64_t lost = 0;
+
+  Event translate(const engine::EventFacts& facts) const;
+  void add_from_job(const engine::EventFacts& facts, Event& event) const;
+};
+
+EventReader::EventReader(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+EventReader::EventReader(EventReader&&) noexcept = default;
+EventReader& EventReader::operator=(EventReader&&) noexcept = default;
+EventReader::~EventReader() = default;
+
+Event EventReader::Impl::translate(const engine::EventFacts& facts) const {
+  const engine::Store& store = segment.attachment()->store();
+  Event event;
+  event.id = id_of(facts, store.segment().header().salt);
+  event.type = type_of(facts.kind);
+  event.time_ms = facts.time_ms;
+  event.handle = facts.lane;
+  event.sequence = facts.sequence;
+  event.source =
+      "ojs://" + segment.attachment()->name().name + "/handles/" + std::to_string(facts.lane);
+  if (facts.kind == EventKind::kPoolOverloaded || facts.kind == EventKind::kPoolRebalanced) {
+    event.pool = store.pool_name(facts.queue);
+    event.active_jobs = facts.tag;
+    event.waiting_jobs = facts.value;
+    event.previous_strategy = pool_strategy_name(static_cast<PoolStrategy>(facts.previous_rank));
+    event.new_strategy = pool_strategy_name(static_cast<PoolStrategy>(facts.rank));
+    return event;
+  }
+  event.queue = store.queue_name(facts.queue);
+  if (facts.kind == EventKind::kQueueStarved) {
+    event.duration_ms = facts.value;
+    event.waiting_jobs = facts.tag;
+  }
+  if (!engine::about_a_job(facts.kind)) {
+    event.depth = facts.tag;
+    event.bound = facts.value & ~engine::kOfBytes;
+    event.unit = (facts.value & engine::kOfBytes) != 0 ? "bytes" : "jobs";
+    if (facts.kind != EventKind::kBackpressureRejected) return event;
+    event.count = facts.attempt | std::uint64_t{facts.max_attempts} << 16;
+    append_text({facts.job.hi, facts.job.lo}, event.job_type);
+    return event;
+  }
+  if (facts.job == engine::JobId{}) return event;
+  event.job_id = engine::to_string(facts.job);
+  event.priority = engine::priority_of(store.convention(), facts.rank);
+  event.previous_priority = engine::priority_of(store.convention(), facts.previous_rank);
+  event.attempt = facts.attempt;
+  event.max_attempts = facts.max_attempts;
+  if (facts.kind == EventKind::kJobCompleted || facts.kind == EventKind::kJobFailed)
+    event.duration_ms = facts.value;
+  else if (facts.kind == EventKind::kJobProgress)
+    event.progress = static_cast<double>(facts.value) / 10'000;
+  else if (facts.kind >= EventKind::kRateLimitExceeded &&
+           facts.kind <= EventKind::kRateLimitDropped)
+    event.limit_key = engine::limit_name(store, static_cast<std::uint32_t>(facts.value));
+  else
+    event.at_ms = facts.value;
+  add_from_job(facts, event);
+  return event;
+}
+
+/// What has no room in an event, from the job itself, if it is still there.
+void EventReader::Impl::add_from_job(const engine::EventFacts& facts, Event& event) const {
+  const engine::Store& store = segment.attachment()->store();
+  const std::uint32_t slot = store.find_job(facts.job);
+  const auto job = slot == engine::kNoIndex ? std::nullopt : store.snapshot(slot);
+  if (!job || job->id != facts.job) return;
+  event.job_type = job->body.substr(0, job->type_length);
+  if (facts.kind == EventKind::kJobExpired && job->expires_at > facts.value)
+    event.ttl_ms = job->expires_at - facts.value;
+  if (!failed(facts.kind)) return;
+  for (const engine::ErrorEntry& entry : engine::decode_errors(job->errors))
+    if (entry.attempt == facts.attempt)
+      event.error = JobError{entry.attempt,
+                             entry.at_ms,
+                             std::string(entry.code),
+                             std::string(entry.type),
+                             std::string(entry.message),
+                             std::string(entry.details),
+                             entry.retryable};
+}
+
+bool EventReader::next(Event& event) {
+  Impl& i = *impl_;
+  if (i.at == i.batch.size()) {
+    i.batch.clear();
+    i.at = 0;
+    i.lost += i.reader.poll(i.batch, i.settle_ms);
+  }
+  if (i.at == i.batch.size()) return false;
+  const engine::EventFacts& facts = i.batch[i.at++];
+  if (facts.kind == EventKind::kText) return next(event);  // of an event that is lost
+  event = i.translate(facts);
+  for (std::uint64_t more = facts.sequence + 1;
+       i.at < i.batch.size() && i.batch[i.at].kind == EventKind::kText &&
+       i.batch[i.at].lane == facts.lane && i.batch[i.at].sequence == more;
+       ++more, ++i.at) {
+    const engine::EventFacts& text = i.batch[i.at];
+    append_text({text.job.hi, text.job.lo, text.tag, text.value}, event.job_type);
+  }
+  return true;
+}
+
+std::uint64_t EventReader::lost() const { return impl_->lost; }
+
+EventReader Observer::events(const EventOptions& options) const {
+  return EventReader(std::make_unique<EventReader::Impl>(EventReader::Impl{
+      segment_, engine::EventReader(segment_.attachment()->store(), options.from_start),
+      options.settle_ms}));
+}
+
+std::vector<LevelWaits> Observer::waits() const {
+  const engine::Store& store = segment_.attachment()->store();
+  std::vector<LevelWaits> levels;
+  for (const auto& [level, histogram] : engine::read_waits(store)) {
+    LevelWaits waits;
+    waits.queue = store.queue_name(level.first);
+    waits.priority = engine::priority_of(store.convention(), level.second);
+    waits.sum_ms = histogram.sum_ms;
+    for (unsigned bucket = 0; bucket < engine::kWaitBuckets; ++bucket) {
+      waits.count += histogram.count[bucket];
+      if (bucket + 1 < engine::kWaitBuckets)
+        waits.up_to_ms.emplace_back(engine::wait_bound_ms(bucket), waits.count);
+    }
+    levels.push_back(std::move(waits));
+  }
+  return levels;
+}
+
+}  // namespace ojs_shm

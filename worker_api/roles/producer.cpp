@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <ojs_shm/producer.hpp>
+
+#include <algorithm>
+#include <set>
+
+#include "shm/parking.hpp"
+#include "worker_api/roles/producer_impl.hpp"
+
+namespace ojs_shm {
+
+using internal::Handle;
+
+std::string_view JobIdText::view() const {
+  if (text_[0] == '\0') {
+    engine::print_id({hi, lo}, std::span<char, engine::kJobIdLength>(text_, engine::kJobIdLength));
+    text_[engine::kJobIdLength] = '\0';
+  }
+  return {text_, engine::kJobIdLength};
+}
+
+Producer::Producer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Producer::Producer(Producer&&) noexcept = default;
+Producer& Producer::operator=(Producer&&) noexcept = default;
+Producer::~Producer() = default;
+
+Result<Producer> Producer::attach(const Segment& segment) {
+  auto handle = Handle::make(segment);
+  if (!handle) return handle.error();
+  auto impl = std::make_unique<Impl>();
+  impl->handle = std::move(handle).value();
+  return Producer(std::move(impl));
+}
+
+Result<Producer> Producer::attach(const SegmentName& name) {
+  const Result<Segment> segment = Segment::attach(name);
+  if (!segment) return segment.error();
+  return attach(segment.value());
+}
+
+const Segment& Producer::segment() const { return impl_->handle->segment(); }
+
+using internal::may_be_the_dead;
+using internal::text_of;
+
+/// Of any job, and after a failure whose reason may pass.
+[[gnu::noinline]] Result<JobIdText> Producer::Impl::enqueue_patiently(const JobSpec& spec) {
+  engine::NewJob job;
+  engine::JobId id;
+  auto fault = handle->read(spec, job);
+  const auto read = [&] {
+    fault = internal::read_spec(actor(), spec, job);
+    return fault == internal::SpecFault::kNone;
+  };
+  if (fault != internal::SpecFault::kNone) return internal::error_of(fault, spec, store());
+  const std::span one(&spec, 1);
+  const engine::Outcome outcome =
+      patiently(one, [&] { return settled(read, [&] { return actor().enqueue(job, id); }); });
+  if (outcome == engine::Outcome::kOk) return text_of(id);
+  return refusal(outcome, job.queue, spec.id.empty() ? "body" : spec.id, one);
+}
+
+/// Of a job without an id of its own, after it was refused.
+[[gnu::noinline]] Result<JobIdText> Producer::Impl::enqueue_again(const JobSpec& spec,
+                                                                  std::uint32_t queue,
+                                                                  engine::Outcome outcome) {
+  if (outcome == engine::Outcome::kMustDrop) return enqueue_patiently(spec);
+  if (may_be_the_dead(outcome) && handle->attachment().repair_the_dead() != 0)
+    return enqueue_patiently(spec);
+  return refusal(outcome, queue, "body", std::span(&spec, 1));
+}
+
+[[gnu::flatten, gnu::hot]] Result<JobIdText> Producer::enqueue(const JobSpec& spec) {
+  Impl& impl = *impl_;
+  if (impl.handle->closed()) [[unlikely]]
+    return internal::closed();
+  engine::NewJob job;  // stays in registers, as nothing that is called keeps it
+  if (const auto fault = internal::read_spec(impl.actor(), spec, job);
+      fault != internal::SpecFault::kNone) [[unlikely]]
+    return internal::error_of(fault, spec, impl.store());
+  if (!job.plain() || job.queue == engine::kNoIndex) [[unlikely]]
+    return impl.enqueue_patiently(spec);
+  engine::JobId id;
+  const engine::Outcome outcome = impl.actor().enqueue_plain(job, id);
+  if (outcome == engine::Outcome::kOk) [[likely]]
+    return text_of(id);
+  return impl.enqueue_again(spec, job.queue, outcome);
+}
+
+Result<std::vector<engine::NewJob>> Producer::Impl::read_batch(std::span<const JobSpec> specs) {
+  std::vector<engine::NewJob> jobs;
+  jobs.reserve(specs.size());
+  const auto refused = [&](internal::SpecFault fault, std::size_t at) {
+    Error error = internal::error_of(fault, specs[at], store());
+    if (specs.size() > 1)
+      error.message = "job " + std::to_string(at + 1) + " of the batch: " + error.message;
+    return error;
+  };
+  for (const JobSpec& spec : specs) {
+    engine::NewJob job;
+    if (const auto fault = internal::read_spec(actor(), spec, job);
+        fault != internal::SpecFault::kNone)
+      return refused(fault, jobs.size());
+    if (spec.queue != specs.front().queue)
+      return Error{Code::kInvalid, "the jobs of a batch go to one queue", "queue", 0, 0, ""};
+    jobs.push_back(job);
+  }
+  std::size_t at = 0;
+  if (!jobs.empty() && jobs.front().queue == engine::kNoIndex)
+    if (const auto fault = handle->make_queue(specs, jobs, at); fault != internal::SpecFault::kNone)
+      return refused(fault, at);
+  return jobs;
+}
+
+std::string_view Producer::Impl::duplicate_of(std::span<const JobSpec> specs) {
+  std::set<std::string_view> seen;
+  for (const JobSpec& spec : specs) {
+    if (spec.id.empty()) continue;
+    const auto id = engine::parse_id(spec.id);
+    if (!seen.insert(spec.id).second || (id && store().find_job(*id) != engine::kNoIndex))
+      return spec.id;
+  }
+  return {};
+}
+
+bool Producer::Impl::read_again(std::span<const JobSpec> specs, std::vector<engine::NewJob>& jobs) {
+  const auto read = read_batch(specs);
+  if (read) std::copy(read.value().begin(), read.value().end(), jobs.begin());
+  return read.ok();
+}
+
+Result<std::vector<JobIdText>> Producer::enqueue_batch(std::span<const JobSpec> specs) {
+  if (impl_->handle->closed()) return internal::closed();
+  auto jobs = impl_->read_batch(specs);
+  if (!jobs) return jobs.error();
+  std::vector<engine::JobId> ids;
+  const engine::Outcome outcome = impl_->patiently(specs, [&] {
+    return impl_->settled([&] { return impl_->read_again(specs, *jobs); },
+                          [&] { return impl_->actor().enqueue_batch(*jobs, ids); });
+  });
+  if (outcome != engine::Outcome::kOk)
+    return impl_->refusal(outcome, jobs->front().queue, "batch", specs);
+  return internal::texts_of(ids);
+}
+
+Result<JobInfo> Producer::get(std::string_view id) const {
+  const Result<engine::JobId> parsed = impl_->parse(id);
+  if (!parsed) return parsed.error();
+  for (int look = 0; look < 1000; ++look) {
+    const std::uint32_t slot = impl_->store().find_job(parsed.value());
+    if (slot == engine::kNoIndex) break;
+    const auto snapshot = impl_->store().snapshot(slot);
+    if (snapshot && snapshot->id == parsed.value())
+      return internal::info_of(impl_->store(), *snapshot);
+  }
+  return impl_->failed(engine::Outcome::kNotFound, id, {}, "");
+}
+
+Result<JobInfo> Producer::wait(std::string_view id, std::chrono::milliseconds timeout) {
+  const Result<engine::JobId> parsed = impl_->parse(id);
+  if (!parsed) return parsed.error();
+  engine::Store& store = impl_->store();
+  const auto end = std::chrono::steady_clock::now() + timeout;
+  for (;;) {
+    const std::uint32_t slot = store.find_job(parsed.value());
+    if (slot == engine::kNoIndex) return impl_->failed(engine::Outcome::kNotFound, id, {}, "");
+    engine::JobRecord& job = store.job(slot);
+    // Ask to be woken, then look: the finisher looks at the wish after it has taken the slot into
+    // its hands.
+    job.signals.fetch_or(engine::kWaited, shm::Point::kWaitFlagSet);
+    const shm::Half& bell = store.segment().header().completions[slot % 64];
+    const std::uint32_t rung = bell.load();
+    const engine::Control control(job.control.load_seq_cst());
+    if (engine::is_finished(control.state())) {
+      Result<JobInfo> info = get(id);
+      if (!info || is_terminal(info->state)) return info;
+    }
+    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
+                          end - std::chrono::steady_clock::now())
+                          .count();
+    if (left <= 0)
+      return Error{Code::kTimeout,
+                   "job " + std::string(id) + " has not finished yet",
+                   std::string(id),
+                   0,
+                   0,
+                   ""};
+    const bool in_hands = engine::is_exclusive(control.state());
+    shm::futex_wait(bell, rung,
+                    std::min<std::uint64_t>(static_cast<std::uint64_t>(left), in_hands ? 1 : 100));
+    if (in_hands || bell.load() != rung) continue;
+    impl_->handle->attachment().repair_the_dead();
+    if (!store.segment().named())
+      return Error{Code::kCannotAttach,
+                   "segment " + store.segment().path() + " was removed, and job " +
+                       std::string(id) + " with it",
+                   "segment",
+                   0,
+                   0,
+                   ""};
+  }
+}
+
+Result<JobInfo> Producer::cancel(std::string_view id) {
+  const Result<engine::JobId> parsed = impl_->parse(id);
+  if (!parsed) return parsed.error();
+  Result<JobInfo> before = get(id);
+  engine::JobState found{};
+  const engine::Outcome outcome = impl_->actor().cancel(parsed.value(), found);
+  if (outcome != engine::Outcome::kOk)
+    return impl_->failed(outcome, id, found, "waiting or active");
+  Result<JobInfo> after = get(id);
+  if (after || !before) return after;
+  before->state = State::kCancelled;  // somebody needed its room at once
+  before->previous_state = static_cast<State>(found);
+  before->cancelled_at_ms = impl_->store().now_ms();
+  return before;
+}
+
+Result<std::int64_t> Producer::reprioritize(std::string_view id, std::int64_t priority) {
+  const Result<engine::JobId> parsed = impl_->parse(id);
+  if (!parsed) return parsed.error();
+  const engine::Convention convention = impl_->store().convention();
+  const engine::ConventionInfo& known = engine::info(convention);
+  const auto rank = engine::rank_of(convention, priority);
+  if (!rank)
+    return Error{Code::kInvalid,
+                 "priority " + std::to_string(priority) + " is out of range: the minimum is " +
+                     std::to_string(known.min) + " and the maximum is " + std::to_string(known.max),
+                 "priority",
+                 0,
+                 static_cast<std::uint64_t>(known.max),
+                 ""};
+  if (known.immutable)
+    return Error{Code::kWrongState,
+                 "the convention '" + std::string(known.name) +
+                     "' keeps a job's priority as it was enqueued",
+                 "convention",
+                 0,
+                 0,
+                 ""};
+  std::uint8_t previous = 0;
+  engine::JobState found{};
+  const engine::Outcome outcome =
+      impl_->actor().reprioritize(parsed.value(), *rank, previous, found);
+  if (outcome != engine::Outcome::kOk)
+    return impl_->failed(outcome, id, found, "available or scheduled");
+  return engine::priority_of(convention, previous);
+}
+
+Status Producer::activate(std::string_view id) {
+  return impl_->activate(id, engine::Activation::kPending, "pending");
+}
+
+Status Producer::promote(std::string_view id) {
+  return impl_->activate(id, engine::Activation::kTimed, "scheduled or retryable");
+}
+
+Status Producer::Impl::activate(std::string_view id, engine::Activation what,
+                                std::string_view wanted) {
+  const Result<engine::JobId> parsed = parse(id);
+  if (!parsed) return parsed.error();
+  engine::JobState found{};
+  const engine::Outcome outcome = actor().activate(parsed.value(), what, found);
+  if (outcome != engine::Outcome::kOk) return failed(outcome, id, found, wanted);
+  return {};
+}
+
+}  // namespace ojs_shm

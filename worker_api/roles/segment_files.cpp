@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <dirent.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <vector>
+
+#include <ojs_shm/admin.hpp>
+
+#include "engine/make.hpp"
+#include "engine/store.hpp"
+#include "shm/member.hpp"
+#include "worker_api/roles/attachment.hpp"
+
+// The files of segments: which there are, and when one may go.
+
+namespace ojs_shm {
+
+std::vector<SegmentFile> list_segments(const std::string& dir) {
+  std::vector<SegmentFile> files;
+  DIR* stream = ::opendir(dir.c_str());
+  if (stream == nullptr) return files;
+  constexpr std::string_view kPrefix = "ojs-shm.", kLock = ".lock";
+  while (const dirent* entry = ::readdir(stream)) {
+    const std::string_view name = entry->d_name;
+    if (!name.starts_with(kPrefix) || name.ends_with(kLock)) continue;
+    SegmentFile file;
+    file.name = name.substr(kPrefix.size());
+    file.path = dir + "/" + std::string(name);
+    struct stat status {};
+    if (::stat(file.path.c_str(), &status) == 0)
+      file.size_bytes = static_cast<std::uint64_t>(status.st_size);
+    const auto segment = Segment::observe({file.name, dir});
+    file.readable = segment.ok();
+    if (segment)
+      file.alive = segment.value().attachment()->others_attached();
+    else
+      file.problem = segment.error().message;
+    files.push_back(std::move(file));
+  }
+  ::closedir(stream);
+  std::sort(files.begin(), files.end(),
+            [](const auto& a, const auto& b) { return a.name < b.name; });
+  return files;
+}
+
+namespace {
+
+Status remove_files(const std::string& path) {
+  const bool removed = ::unlink(path.c_str()) == 0;
+  const int error = errno;
+  ::unlink(shm::LockFile::path_of(path).c_str());
+  if (removed) return {};
+  if (error == ENOENT) return Error{Code::kNotFound, "no segment " + path, "segment", 0, 0, ""};
+  return Error{error == EACCES || error == EPERM ? Code::kPermission : Code::kInternal,
+               path + ": " + std::generic_category().message(error),
+               "segment",
+               0,
+               0,
+               ""};
+}
+
+/// What would be lost with a segment.
+struct Remains {
+  std::uint64_t unfinished = 0, dead_letters = 0;
+  bool any() const { return unfinished + dead_letters != 0; }
+};
+
+Remains remains_of(const engine::Store& store) {
+  Remains remains;
+  for (std::uint32_t i = 0; i < store.slots(); ++i) {
+    const engine::JobRecord& job = store.job(i);
+    const unsigned state = engine::Control(job.control.load()).state();
+    if (engine::is_finished(state))
+      remains.dead_letters +=
+          state == engine::kSlotDiscarded && job.flags().has(engine::Policy::kDead) ? 1 : 0;
+    else if (state != engine::kSlotFree && state != engine::kSlotFilling)
+      ++remains.unfinished;
+  }
+  return remains;
+}
+
+std::string counted(std::uint64_t count, std::string_view one, std::string_view many) {
+  return std::to_string(count) + " " + std::string(count == 1 ? one : many);
+}
+
+/// Why a segment must stay, if it must.
+Status may_go(internal::Attachment& attachment, Removal removal) {
+  const SegmentName& name = attachment.name();
+  if (attachment.others_attached())
+    return Error{Code::kInUse,
+                 attachment.segment().path() + " is in use by a living process",
+                 "segment",
+                 0,
+                 0,
+                 ""};
+  if (removal != Removal::kUnused) return {};
+  const Remains remains = remains_of(attachment.store());
+  if (!remains.any()) return {};
+  std::string what;
+  if (remains.unfinished != 0)
+    what = counted(remains.unfinished, "unfinished job", "unfinished jobs");
+  if (remains.dead_letters != 0)
+    what += (what.empty() ? "" : " and ") +
+            counted(remains.dead_letters, "dead letter", "dead letters");
+  return Error{Code::kWrongState,
+               "segment '" + name.name + "' holds " + what + "; `ojs-shm rm " + name.name +
+                   " --dir " + name.dir + " --force` removes it with them",
+               "jobs",
+               remains.unfinished + remains.dead_letters,
+               0,
+               "jobs"};
+}
+
+/// Of a file that cannot be attached to: it goes when it holds no job for certain, or by force when
+/// it is a segment.
+Status may_go_unread(const SegmentName& name, const shm::Opened& opened, Removal removal) {
+  const std::string path = internal::path_of(name);
+  switch (opened.code) {
+    case shm::OpenCode::kNoFile:  // a link that leads nowhere, or nothing at all
+    case shm::OpenCode::kNotReady: return {};
+    case shm::OpenCode::kNotASegment:
+      return Error{Code::kOtherFormat,
+                   opened.detail + ": it is left alone; delete it by hand if it is not needed",
+                   "segment",
+                   0,
+                   0,
+                   ""};
+    case shm::OpenCode::kOtherFormat:
+    case shm::OpenCode::kOtherLayout:
+    case shm::OpenCode::kTorn:
+      if (removal == Removal::kForced) return {};
+      return Error{Code::kOtherFormat,
+                   opened.detail + ", so its jobs cannot be counted; `ojs-shm rm " + name.name +
+                       " --dir " + name.dir + " --force` removes it with them",
+                   "segment",
+                   0,
+                   0,
+                   ""};
+    default: return internal::error_of(opened);
+  }
+}
+
+}  // namespace
+
+Status remove_segment(const Segment& segment, Removal removal) {
+  internal::Attachment& attachment = *segment.attachment();
+  if (attachment.forked()) return internal::closed();
+  if (!attachment.segment().named())
+    return Error{
+        Code::kNotFound, segment.path() + " no longer leads to this segment", "segment", 0, 0, ""};
+  if (const Status checked = may_go(attachment, removal); !checked) return checked;
+  return remove_files(segment.path());
+}
+
+Status remove_segment(const SegmentName& name, Removal removal) {
+  if (const std::string problem = internal::problem_of(name); !problem.empty())
+    return Error{Code::kInvalid, problem, "name", 0, 0, ""};
+  const std::string path = internal::path_of(name);
+  if (const shm::Opened opened = engine::open(path, false); opened.code != shm::OpenCode::kOk) {
+    if (const Status checked = may_go_unread(name, opened, removal); !checked) return checked;
+  } else if (removal != Removal::kForced) {
+    const auto segment = Segment::observe(name);
+    if (!segment) return segment.error();
+    if (const Status checked = may_go(*segment.value().attachment(), removal); !checked)
+      return checked;
+  }
+  return remove_files(path);
+}
+
+}  // namespace ojs_shm

@@ -1,0 +1,425 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <ojs_shm/transfer.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <deque>
+#include <string>
+#include <thread>
+#include <tuple>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include <ojs_shm/admin.hpp>
+#include <ojs_shm/observer.hpp>
+
+#include "engine/restore.hpp"
+#include "worker_api/json/envelope.hpp"
+#include "worker_api/json/envelope_export.hpp"
+#include "worker_api/roles/attachment.hpp"
+#include "worker_api/roles/limit_rule.hpp"
+#include "worker_api/roles/queue_policy.hpp"
+#include "worker_api/roles/settings_check.hpp"
+
+namespace ojs_shm {
+
+using internal::Handle;
+
+namespace {
+
+/// 0 finished, the longest first: where room is short, they go again first. 1 those whose time
+/// comes by itself. 2 those in somebody's hands: here they will be the first of their level. 3
+/// available ones, in the order in which they would be fetched, as Observer::list() gives them.
+int group_of(State state) {
+  switch (state) {
+    case State::kCompleted:
+    case State::kCancelled:
+    case State::kDiscarded: return 0;
+    case State::kScheduled:
+    case State::kPending:
+    case State::kRetryable: return 1;
+    case State::kActive: return 2;
+    case State::kAvailable: break;
+  }
+  return 3;
+}
+
+std::uint64_t finished_at(const JobInfo& job) {
+  return std::max({job.completed_at_ms, job.cancelled_at_ms, job.discarded_at_ms});
+}
+
+std::vector<JobInfo> in_order(std::vector<JobInfo> jobs) {
+  auto key = [](const JobInfo& job) {
+    const int group = group_of(job.state);
+    return std::tuple(group, group == 0 ? finished_at(job) : group == 2 ? job.enqueued_at_ms : 0);
+  };
+  std::stable_sort(jobs.begin(), jobs.end(),
+                   [&](const JobInfo& a, const JobInfo& b) { return key(a) < key(b); });
+  return jobs;
+}
+
+/// But for those of pools, which come with them.
+std::vector<ExportedLimit> limits_of(const Observer& observer) {
+  std::vector<ExportedLimit> limits;
+  for (LimitInfo& info : observer.limits()) {
+    const bool of_pool =
+        info.key.starts_with(engine::kPoolLimit) &&
+        observer.pool(std::string_view(info.key).substr(engine::kPoolLimit.size())).ok();
+    if (!of_pool && internal::settings_of(info.limit).any())
+      limits.push_back({std::move(info.key), info.limit, info.by_operator});
+  }
+  return limits;
+}
+
+}  // namespace
+
+Status export_segment(const Segment& segment,
+                      const std::function<Status(std::string_view line)>& line) {
+  const Result<Observer> observer = Observer::attach(segment);
+  if (!observer) return observer.error();
+  const engine::Store& store = segment.attachment()->store();
+  const SegmentInfo info = observer->segment_info();
+  ExportHead head{kExportVersion, info.convention, info.name, std::string(library_version()),
+                  store.now_ms()};
+  if (Status done = line(print_export(head)); !done) return done;
+  if (engine::Aging(store.header().aging.load()).set()) {
+    QueueInfo any;
+    any.lower_first = info.lower_first;
+    any.aging = info.aging;
+    if (Status done = line(print_export_aging(any)); !done) return done;
+  }
+  for (const QueueInfo& queue : observer->queues())
+    if (Status done = line(print_export(queue)); !done) return done;
+  for (const WorkerPoolInfo& pool : observer->pools())
+    if (Status done = line(print_export(ExportedPool{pool.name, pool.settings})); !done)
+      return done;
+  const std::vector<ExportedLimit> limits = limits_of(*observer);
+  // An operator's before the jobs, which it holds for; what a job brought last after them, for each
+  // brings its own.
+  const auto print_limits = [&](bool by_operator) -> Status {
+    for (const ExportedLimit& limit : limits)
+      if (limit.by_operator == by_operator)
+        if (Status done = line(print_export(limit)); !done) return done;
+    return {};
+  };
+  if (Status done = print_limits(true); !done) return done;
+  const std::vector<JobInfo> jobs = in_order(observer->list({}));
+  std::unordered_map<std::uint64_t, std::string_view> types;
+  for (const JobInfo& job : jobs) types.emplace(engine::Store::hash_name(job.type), job.type);
+  for (std::uint32_t i = 0; i < engine::kTypeDefaults; ++i) {
+    const std::uint64_t hash = store.type_default(i).hash.load(),
+                        rank = store.type_default(i).rank.load();
+    if (hash == 0 || rank == 0 || rank > 256) continue;
+    const auto type = types.find(hash);
+    const int priority =
+        engine::priority_of(store.convention(), static_cast<std::uint8_t>(rank - 1));
+    const ExportedDefault exported{type == types.end() ? std::string() : std::string(type->second),
+                                   hash, std::to_string(priority)};
+    if (Status done = line(print_export(exported)); !done) return done;
+  }
+  for (const JobInfo& job : jobs) {
+    const bool expired = job.state == State::kDiscarded && job.completed_at_ms == 0;
+    if (Status done = line(print_export(ExportedJob{job, std::to_string(job.priority), expired}));
+        !done)
+      return done;
+  }
+  return print_limits(false);
+}
+
+struct Import::Impl {
+  std::unique_ptr<Handle> handle;
+  std::optional<Admin> admin;
+  std::optional<engine::Convention> theirs;
+  std::deque<std::pair<std::uint64_t, ExportedJob>> without_priority;  ///< with their lines
+  std::uint64_t lines = 0;
+  ImportReport report;
+  /// put in; those whose room was needed since are gone again
+  std::vector<engine::JobId> finished_;
+  bool limits_moved = false;  ///< what was just to be put in has to be read again
+
+  engine::Actor& actor() { return handle->actor(); }
+  engine::Convention ours() { return handle->store().convention(); }
+
+  /// The rank that a priority of the export has here.
+  Result<std::uint8_t> rank_of(const std::string& priority, bool& clamped) {
+    const Result<std::int64_t> number = internal::priority_of_text(*theirs, priority);
+    if (!number) return number.error();
+    const int rank = *engine::rank_of(*theirs, *number);
+    const engine::ConventionInfo& known = engine::info(ours());
+    const int last = known.max - known.min;
+    clamped = rank > last;
+    return static_cast<std::uint8_t>(std::min(rank, last));
+  }
+
+  Status take(const ExportHead& head) {
+    if (theirs)
+      return Error{
+          Code::kInvalid, "a second first line; import one export at a time", "", 0, 0, ""};
+    theirs = engine::convention_by_name(head.convention);
+    if (theirs) return {};
+    return Error{Code::kInvalid,
+                 "convention '" + head.convention + "' is none of ojs, ojs-core, qo",
+                 "convention",
+                 0,
+                 0,
+                 ""};
+  }
+
+  /// Limits and levels as this convention says them.
+  Status move(AgingSettings& aging) {
+    const Result<engine::Aging> read = internal::read_aging(*theirs, aging);
+    if (!read) return read.error();
+    const engine::ConventionInfo& known = engine::info(ours());
+    if (aging.limit)
+      aging.limit =
+          engine::extended_priority(ours(), std::min(read->best(), known.max - known.min));
+    return {};
+  }
+  Status move(std::vector<LevelWeight>& weights) {
+    std::vector<LevelWeight> moved;
+    for (LevelWeight& each : weights) {
+      if (each.level != "*") {
+        bool clamped = false;
+        const Result<std::uint8_t> rank = rank_of(each.level, clamped);
+        if (!rank) return rank.error();
+        each.level = std::to_string(engine::priority_of(ours(), *rank));
+      }
+      const auto same = [&](const LevelWeight& other) { return other.level == each.level; };
+      if (const auto found = std::find_if(moved.begin(), moved.end(), same); found != moved.end())
+        found->weight += each.weight;
+      else
+        moved.push_back(each);
+    }
+    weights = std::move(moved);
+    return {};
+  }
+
+  Status take(ExportedAging aging) {
+    if (Status moved = move(aging.settings); !moved) return moved;
+    return admin->set_default_aging(aging.settings);
+  }
+
+  Status take(ExportedQueue queue) {
+    if (queue.settings.aging)
+      if (Status moved = move(*queue.settings.aging); !moved) return moved;
+    if (queue.settings.level_weights)
+      if (Status moved = move(*queue.settings.level_weights); !moved) return moved;
+    if (Status set = admin->set_queue(queue.name, queue.settings); !set) return set;
+    ++report.queues;
+    return {};
+  }
+
+  Status take(const ExportedPool& pool) {
+    if (const auto set = admin->set_pool(pool.name, pool.settings); !set) return set.error();
+    ++report.pools;
+    return {};
+  }
+
+  Status take(const ExportedLimit& given) {
+    Status set;
+    if (given.by_operator) {
+      set = admin->set_limit(given.key, given.limit);
+    } else if (set = internal::check_limit(given.key, given.limit, false); set) {
+      std::uint32_t key = engine::kNoIndex;
+      if (const auto outcome =
+              actor().bring_limit(given.key, internal::settings_of(given.limit), key);
+          outcome != engine::Outcome::kOk)
+        return internal::error_of(outcome, handle->store(), engine::kNoIndex, given.key);
+    }
+    report.limits += set ? 1 : 0;
+    return set;
+  }
+
+  Status take(const ExportedDefault& given) {
+    bool clamped = false;
+    const Result<std::uint8_t> rank = rank_of(given.priority, clamped);
+    if (!rank) return rank.error();
+    if (given.type.empty() && given.type_hash == 0)
+      return Error{Code::kInvalid, "a default priority needs type or type_hash", "type", 0, 0, ""};
+    if (!given.type.empty())
+      if (Status checked = internal::check_type(given.type); !checked) return checked;
+    const std::uint64_t hash =
+        given.type.empty() ? given.type_hash : engine::Store::hash_name(given.type);
+    if (!actor().set_type_rank(hash, *rank))
+      return Error{Code::kSegmentFull,
+                   "all 256 default priorities of types are taken",
+                   "types",
+                   256,
+                   256,
+                   ""};
+    ++report.default_priorities;
+    return {};
+  }
+
+  Status take(const ExportedJob& exported) {
+    if (exported.priority) return put(exported);
+    without_priority.emplace_back(lines, exported);
+    return {};
+  }
+
+  /// Finished jobs give their room to jobs that come after them, also to those of the same import.
+  void recount() {
+    const std::uint64_t gone = std::erase_if(finished_, [this](engine::JobId id) {
+      return handle->store().find_job(id) == engine::kNoIndex;
+    });
+    report.jobs -= gone;
+    report.displaced += gone;
+  }
+
+  Status put(const ExportedJob& exported) {
+    constexpr int kMostReads = 32;
+    Status put = put_once(exported);
+    for (int i = 0; limits_moved && i < kMostReads; ++i) put = put_once(exported);
+    return put;
+  }
+
+  Status put_once(const ExportedJob& exported) {
+    const JobInfo& job = exported.job;
+    constexpr std::uint64_t kMostFence = 1ULL << 35;  // half of what a segment can count
+    if (job.fence > kMostFence)
+      return Error{Code::kInvalid, "fence is at most " + std::to_string(kMostFence),
+                   "fence",        0,
+                   kMostFence,     ""};
+    limits_moved = false;
+    engine::PastJob past;
+    JobSpec spec;
+    spec.type = job.type;
+    if (!job.args.empty()) spec.args = job.args;
+    if (!job.queue.empty()) spec.queue = job.queue;
+    spec.id = job.id;
+    spec.extra = job.extra;
+    spec.scheduled_at_ms = job.scheduled_at_ms;
+    spec.expires_at_ms = job.expires_at_ms;
+    spec.timeout_ms = job.timeout_ms;
+    spec.lease_ms = job.lease_ms;
+    spec.pending = job.state == State::kPending;
+    spec.retry = job.retry;
+    spec.priority_age_rate = job.priority_age_rate;
+    const auto limit = internal::limit_in(job.extra, spec.queue);
+    const std::string tenant = tenant_of(job.extra);
+    spec.limit = limit ? &*limit : nullptr;
+    spec.tenant = tenant;
+    // An export may hold what is refused today: a tenant_id that is not a text. Such a job has no
+    // tenant.
+    if (!tenant_in(job.extra)) spec.extra = {};
+    if (const auto fault = handle->read(spec, past.job); fault != internal::SpecFault::kNone)
+      return internal::error_of(fault, spec, handle->store());
+    past.job.extra = job.extra;
+    bool clamped = false;
+    if (exported.priority) {
+      const Result<std::uint8_t> rank = rank_of(*exported.priority, clamped);
+      if (!rank) return rank.error();
+      past.job.rank = *rank;
+    }
+    past.state = static_cast<engine::JobState>(job.state);
+    if (job.previous_state) past.previous = static_cast<engine::JobState>(*job.previous_state);
+    past.attempt = job.attempt;
+    past.expired = exported.expired;
+    past.dead = job.dead_letter && job.state == State::kDiscarded;
+    past.fence = job.fence;
+    past.created_at = job.created_at_ms;
+    past.available_at = job.enqueued_at_ms;
+    past.started_at = job.started_at_ms;
+    past.finished_at = finished_at(job);
+    past.retry_at = job.next_attempt_at_ms;
+    past.retry_delay_ms = job.retry_delay_ms;
+    if (job.progress >= 0) past.progress = job.progress;
+    past.result = job.result;
+    std::string errors;
+    for (const JobError& error : job.errors)
+      errors += engine::encode_error({error.occurred_at_ms, error.attempt, error.retryable,
+                                      error.code, error.type, error.message, error.details});
+    past.errors = errors;
+    return restore(past, job.id, clamped, !exported.priority);
+  }
+
+  Status restore(const engine::PastJob& past, const std::string& id, bool clamped, bool defaulted) {
+    engine::Outcome outcome = actor().restore(past);
+    // The room, or the id, may be in the hands of somebody dead: of an import that was killed,
+    // perhaps.
+    for (int turn = 0; turn < 100 && outcome != engine::Outcome::kOk; ++turn) {
+      const bool stands = past.job.id && handle->store().find_job(*past.job.id) != engine::kNoIndex;
+      if (outcome == engine::Outcome::kDuplicate && stands) {
+        ++report.existing;
+        return {};
+      }
+      const std::uint32_t dead = handle->attachment().repair_the_dead();
+      if (dead == 0 && outcome != engine::Outcome::kDuplicate) break;
+      if (dead == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      outcome = actor().restore(past);
+    }
+    limits_moved = outcome == engine::Outcome::kLimitsMoved;
+    if (outcome == engine::Outcome::kDuplicate) return internal::just_brought(id);
+    if (outcome != engine::Outcome::kOk)
+      return internal::error_of(outcome, handle->store(), past.job.queue, id);
+    if (const auto finished = engine::is_terminal(past.state); finished && past.job.id)
+      finished_.push_back(*past.job.id);
+    ++report.jobs;
+    report.clamped += clamped ? 1 : 0;
+    report.defaulted += defaulted ? 1 : 0;
+    return {};
+  }
+};
+
+Import::Import(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Import::Import(Import&&) noexcept = default;
+Import& Import::operator=(Import&&) noexcept = default;
+Import::~Import() = default;
+
+Result<Import> Import::attach(const Segment& segment) {
+  auto handle = Handle::make(segment);
+  if (!handle) return handle.error();
+  Result<Admin> admin = Admin::attach(segment);
+  if (!admin) return admin.error();
+  auto impl = std::make_unique<Impl>();
+  impl->handle = std::move(handle).value();
+  impl->admin.emplace(std::move(admin).value());
+  return Import(std::move(impl));
+}
+
+namespace {
+Error in_line(std::uint64_t line, Error error) {
+  error.message = "line " + std::to_string(line) + ": " + error.message;
+  return error;
+}
+Error no_head() {
+  return {Code::kOtherFormat,
+          "an export begins with {\"ojs_shm_export\":1,...}, as `ojs-shm export` writes it",
+          "",
+          0,
+          0,
+          ""};
+}
+}  // namespace
+
+Status Import::take(std::string_view line) {
+  if (impl_->handle->closed()) return internal::closed();
+  ++impl_->lines;
+  if (line.find_first_not_of(" \t\r\n") == std::string_view::npos) return {};
+  const Result<ExportLine> read = read_export_line(line);
+  if (!impl_->theirs && (!read || !std::holds_alternative<ExportHead>(*read)) &&
+      read.code() != Code::kOtherFormat)
+    return in_line(impl_->lines, no_head());
+  if (!read) return in_line(impl_->lines, read.error());
+  const Status taken =
+      std::visit([this](const auto& record) { return impl_->take(record); }, *read);
+  return taken ? taken : in_line(impl_->lines, taken.error());
+}
+
+Status Import::finish() {
+  if (impl_->handle->closed()) return internal::closed();
+  if (!impl_->theirs) return no_head();
+  impl_->recount();
+  while (!impl_->without_priority.empty()) {
+    const auto [line, job] = std::move(impl_->without_priority.front());
+    impl_->without_priority.pop_front();
+    if (const Status put = impl_->put(job); !put) return in_line(line, put.error());
+  }
+  impl_->recount();
+  return {};
+}
+
+const ImportReport& Import::report() const { return impl_->report; }
+
+}  // namespace ojs_shm

@@ -1,0 +1,425 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <string>
+
+#include "engine/limit_turn.hpp"
+#include "engine/names.hpp"
+#include "worker_api/json/envelope.hpp"
+#include "worker_api/roles/attachment.hpp"
+#include "worker_api/roles/limit_rule.hpp"
+#include "worker_api/roles/pools.hpp"
+
+// Between the engine's words and the callers': errors, specs, and copies of jobs.
+
+namespace ojs_shm::internal {
+
+[[gnu::noinline]] Error closed() {
+  return {Code::kClosed, "this handle is closed, or belongs to the parent of a fork", "", 0, 0, ""};
+}
+
+Error error_of(const shm::Opened& opened) {
+  Code code = Code::kInternal;
+  switch (opened.code) {
+    case shm::OpenCode::kNoFile:
+    case shm::OpenCode::kNotASegment:
+    case shm::OpenCode::kNotReady:
+    case shm::OpenCode::kTorn: code = Code::kCannotAttach; break;
+    case shm::OpenCode::kNoPermission: code = Code::kPermission; break;
+    case shm::OpenCode::kOtherFormat:
+    case shm::OpenCode::kOtherLayout: code = Code::kOtherFormat; break;
+    case shm::OpenCode::kExists: code = Code::kInUse; break;
+    case shm::OpenCode::kNoSpace: code = Code::kNoSpace; break;
+    case shm::OpenCode::kSystem:
+    case shm::OpenCode::kOk: break;
+  }
+  return {code, opened.detail, "segment", 0, 0, ""};
+}
+
+void describe_refusal(const engine::Meeting& met, Error& error) {
+  error.depth = met.fullness.depth;
+  error.bound = met.fullness.bound;
+  error.unit = met.fullness.bytes ? "bytes" : "jobs";
+  error.strategy = strategy_name(static_cast<BackpressureStrategy>(met.strategy));
+  error.retry_after_ms = met.retry_after_ms;
+  const std::string whose =
+      !error.tenant ? "Queue '" + error.subject + "' has reached its "
+      : error.tenant->empty()
+          ? "Queue '" + error.subject + "' has reached, for jobs without a tenant, its "
+          : "Tenant '" + *error.tenant + "' has reached, in queue '" + error.subject + "', its ";
+  error.message = whose + (met.fullness.bytes ? "size" : "depth") + " bound (" +
+                  std::to_string(error.bound) + (met.fullness.bytes ? " bytes)" : ")");
+}
+
+std::string tenant_of(const JobSpec& spec) {
+  return spec.tenant.empty() ? ojs_shm::tenant_of(spec.extra) : std::string(spec.tenant);
+}
+
+[[gnu::noinline]] Error error_of(engine::Outcome outcome, engine::Store& store, std::uint32_t queue,
+                                 std::string_view subject) {
+  using engine::Outcome;
+  const std::string name = queue == engine::kNoIndex ? std::string() : store.queue_name(queue);
+  switch (outcome) {
+    case Outcome::kOk: break;
+    case Outcome::kEmpty: return {Code::kEmpty, "no job is available", "", 0, 0, ""};
+    case Outcome::kQueueFull: {
+      engine::QueueRecord& record = store.queue(queue);
+      const std::uint64_t now = store.depth_charge(queue);
+      const std::uint64_t jobs = engine::charged_jobs(now), bytes = engine::charged_bytes(now);
+      const std::uint64_t max_jobs = record.max_depth.load(), max_bytes = record.max_bytes.load();
+      const bool by_jobs = max_bytes == 0 || (max_jobs != 0 && jobs >= max_jobs);
+      Error error{Code::kQueueFull, "", name, 0, 0, ""};
+      engine::Meeting met;
+      met.fullness = by_jobs ? engine::Fullness{jobs, max_jobs, false}
+                             : engine::Fullness{bytes, max_bytes, true};
+      met.strategy = engine::Backpressure(record.backpressure.load()).strategy();
+      met.retry_after_ms = 1000;
+      describe_refusal(met, error);
+      return error;
+    }
+    case Outcome::kMustWait:
+    case Outcome::kMustDrop: break;
+    case Outcome::kNoAccounts:
+      return {Code::kSegmentFull,
+              "all places near by of the " + std::to_string(store.accounts()) +
+                  " accounts of tenants in bounded queues are taken; --max-tenants sets how many "
+                  "there are",
+              "accounts",
+              store.accounts(),
+              store.accounts(),
+              "accounts"};
+    case Outcome::kNoTickets:
+      return {Code::kSegmentFull,
+              "all " + std::to_string(engine::room_tickets(store.lanes())) +
+                  " places of those who wait for room are taken; --handles sets how many there are",
+              "tickets",
+              engine::room_tickets(store.lanes()),
+              engine::room_tickets(store.lanes()),
+              "tickets"};
+    case Outcome::kNoSlots: return exhausted(store, Pool::kSlots);
+    case Outcome::kNoBlocks: return exhausted(store, Pool::kBlocks);
+    case Outcome::kNoRings: return exhausted(store, Pool::kLevels);
+    case Outcome::kNoChunks: return exhausted(store, Pool::kChunks);
+    case Outcome::kNoKeys: return exhausted(store, Pool::kIds);
+    case Outcome::kNoQueues: return exhausted(store, Pool::kQueues);
+    case Outcome::kDuplicate:
+      return {
+          Code::kDuplicate, "a job with id " + std::string(subject) + " exists", "id", 0, 0, ""};
+    case Outcome::kTooLarge:
+      return {Code::kTooLarge,
+              "larger than the segment's maximum of " + std::to_string(store.max_body()) +
+                  " bytes (--max-body)",
+              std::string(subject),
+              0,
+              store.max_body(),
+              "bytes"};
+    case Outcome::kNoParts: return exhausted(store, Pool::kParts);
+    case Outcome::kLimitsMoved:  // again and again: there are too few
+    case Outcome::kNoLimits:
+      return {Code::kSegmentFull,
+              "all keys of limits (" + std::to_string(store.limit_keys()) + ") or all permits (" +
+                  std::to_string(store.permit_pages() * engine::kPermitsPerPage) +
+                  ") are in use; --slots sets how many there are",
+              "limits",
+              store.limit_keys(),
+              store.limit_keys(),
+              ""};
+    case Outcome::kTooManyRates:
+      return {Code::kInvalid,
+              "queue '" + store.queue_name(queue) + "' has had jobs of " +
+                  std::to_string(engine::kAgeClasses - 1) +
+                  " other ageing rates, the most there can be: each keeps its place as long as the "
+                  "queue is there, "
+                  "also when no job of it waits",
+              "priority_age_rate",
+              0,
+              engine::kAgeClasses - 1,
+              ""};
+    case Outcome::kRateOfShard:
+      return {Code::kInvalid,
+              "a sharded queue ages at one rate: its jobs bring none of their own",
+              "priority_age_rate",
+              0,
+              0,
+              ""};
+    case Outcome::kNoPools:
+      return {Code::kSegmentFull,
+              "all " + std::to_string(engine::kPools) +
+                  " pools of workers are taken; remove one that is not used",
+              "pools",
+              engine::kPools,
+              engine::kPools,
+              ""};
+    case Outcome::kQueueIsolated:
+      return {Code::kInvalid,
+              "one of its queues belongs to another pool that is isolated",
+              "isolated",
+              0,
+              0,
+              ""};
+    case Outcome::kNotFound:
+      return {Code::kNotFound, "no job with id " + std::string(subject), "id", 0, 0, ""};
+    case Outcome::kWrongState:
+      return {Code::kWrongState, "the job's state forbids it", std::string(subject), 0, 0, ""};
+    case Outcome::kLost:
+      return {Code::kLost, "the job is no longer held here: its lease ended, or it was cancelled",
+              "",          0,
+              0,           ""};
+    case Outcome::kBusy:
+      return {
+          Code::kTimeout, "a stopped process is in the middle of changing the job", "", 0, 0, ""};
+  }
+  return {Code::kInternal, "unexpected outcome", "", 0, 0, ""};
+}
+
+Error just_brought(std::string_view what) {
+  return {Code::kTimeout,
+          "another process is in the middle of bringing a job with the same id (" +
+              std::string(what) +
+              "), and stands still or has died of it: whether there will be one is open, ask again",
+          "id",
+          0,
+          0,
+          ""};
+}
+
+Error wrong_state(std::string_view id, engine::JobState found, std::string_view wanted) {
+  return {Code::kWrongState,
+          "job " + std::string(id) + " is " + std::string(engine::name_of(found)) + ", not " +
+              std::string(wanted),
+          std::string(engine::name_of(found)),
+          0,
+          0,
+          ""};
+}
+
+namespace {
+
+/// Whose job it is, and the key that it brings.
+[[gnu::noinline]] SpecFault read_tenant_and_limit(engine::Actor& actor, const JobSpec& spec,
+                                                  engine::NewJob& job) {
+  if (spec.tenant.empty() && !tenant_in(spec.extra)) return SpecFault::kTenant;
+  job.tenant = engine::Store::hash_tenant(tenant_of(spec));
+  if (spec.limit == nullptr) return SpecFault::kNone;
+  if (!check_limit(spec.limit->key, spec.limit->limit, false)) return SpecFault::kLimit;
+  job.limits_turn = engine::limits_turn(actor.store());
+  std::uint32_t key = engine::kNoIndex;
+  switch (actor.bring_limit(spec.limit->key, settings_of(spec.limit->limit), key)) {
+    case engine::Outcome::kOk: break;
+    case engine::Outcome::kBusy: return SpecFault::kBusy;
+    default: return SpecFault::kNoLimits;
+  }
+  job.limit = static_cast<std::uint16_t>(key + 1);
+  return SpecFault::kNone;
+}
+
+}  // namespace
+
+SpecFault read_spec(engine::Actor& actor, const JobSpec& spec, engine::NewJob& job) {
+  if (!actor.known_type(spec.type)) [[unlikely]] {
+    if (!engine::valid_type(spec.type)) return SpecFault::kType;
+    actor.know_type(spec.type);
+  }
+  if (spec.args.empty() || spec.args.front() != '[' || spec.args.back() != ']') [[unlikely]]
+    return SpecFault::kArgs;
+  if (spec.args.size() > 0xFF'FFFF || spec.extra.size() > 0xFF'FFFF) [[unlikely]]
+    return SpecFault::kTooLarge;
+  job.queue = actor.known_queue(spec.queue);
+  if (job.queue == engine::kNoIndex) [[unlikely]] {
+    if (!engine::valid_queue_name(spec.queue)) return SpecFault::kQueue;
+    job.queue = actor.ensure_queue(spec.queue, false);
+  }
+  if (spec.priority) [[likely]] {
+    const auto rank = engine::rank_of(actor.store().convention(), *spec.priority);
+    if (!rank) [[unlikely]]
+      return SpecFault::kPriority;
+    job.rank = *rank;
+  } else {
+    job.rank = actor.default_rank(spec.type);
+  }
+  job.id.reset();
+  if (!spec.id.empty()) [[unlikely]] {
+    job.id = engine::parse_id(spec.id);
+    if (!job.id) return SpecFault::kId;
+  }
+  const Retry& retry = spec.retry;
+  job.retry = {retry.max_attempts,
+               retry.initial_ms,
+               retry.max_ms,
+               retry.coefficient,
+               static_cast<engine::Backoff>(retry.backoff),
+               retry.jitter,
+               retry.dead_letter};
+  if (const engine::RetryFault fault = engine::validate(job.retry);
+      fault != engine::RetryFault::kNone) [[unlikely]]
+    return fault == engine::RetryFault::kCoefficient ? SpecFault::kCoefficient
+                                                     : SpecFault::kBackoff;
+  job.type = spec.type;
+  job.args = spec.args;
+  job.extra = spec.extra;
+  job.scheduled_at = spec.scheduled_at_ms;
+  job.expires_at = spec.expires_at_ms;
+  job.timeout_ms = spec.timeout_ms;
+  job.lease_ms = spec.lease_ms;
+  job.pending = spec.pending;
+  job.age_rate.reset();
+  if (spec.priority_age_rate) [[unlikely]] {
+    if (*spec.priority_age_rate > engine::Aging::Rate::kMax) return SpecFault::kAgeRate;
+    job.age_rate = static_cast<std::uint8_t>(*spec.priority_age_rate);
+  }
+  job.limit = 0;
+  job.tenant = 0;
+  if (spec.limit != nullptr || !spec.tenant.empty() || !spec.extra.empty()) [[unlikely]]
+    return read_tenant_and_limit(actor, spec, job);
+  return SpecFault::kNone;
+}
+
+SpecFault Handle::make_queue(std::span<const JobSpec> specs, std::span<engine::NewJob> jobs,
+                             std::size_t& at) {
+  for (at = 0; at < jobs.size(); ++at) {
+    const engine::NewJob& job = jobs[at];
+    if (job.size() > store().max_body()) return SpecFault::kTooLarge;
+    if (job.id && store().find_job(*job.id) != engine::kNoIndex) return SpecFault::kDuplicate;
+  }
+  at = 0;
+  const auto full = [this] {
+    for (std::uint32_t slot = 0; slot < store().slots(); ++slot) {
+      const unsigned state = engine::Control(store().job(slot).control.load()).state();
+      if (state == engine::kSlotFree || engine::is_finished(state)) return false;
+    }
+    return true;
+  };
+  if (full() && (attachment_->repair_the_dead() == 0 || full())) return SpecFault::kNoSlots;
+  const std::uint32_t queue = actor_.ensure_queue(specs.front().queue);
+  for (engine::NewJob& job : jobs) job.queue = queue;
+  return queue == engine::kNoIndex ? SpecFault::kNoQueues : SpecFault::kNone;
+}
+
+SpecFault Handle::read(const JobSpec& spec, engine::NewJob& job) {
+  const auto once = [&] {
+    const SpecFault fault = read_spec(actor_, spec, job);
+    std::size_t at = 0;
+    return fault == SpecFault::kNone && job.queue == engine::kNoIndex
+               ? make_queue({&spec, 1}, {&job, 1}, at)
+               : fault;
+  };
+  const SpecFault fault = once();
+  return fault == SpecFault::kNoLimits && attachment_->repair_the_dead() != 0 ? once() : fault;
+}
+
+[[gnu::noinline]] Error error_of(SpecFault fault, const JobSpec& spec, engine::Store& store) {
+  auto invalid = [](std::string member, std::string message, std::uint64_t bound = 0) {
+    return Error{Code::kInvalid, std::move(message), std::move(member), 0, bound, ""};
+  };
+  const engine::ConventionInfo& convention = engine::info(store.convention());
+  switch (fault) {
+    case SpecFault::kType:
+      return invalid("type",
+                     "type must be 1 to 255 characters of the form name(.name)*, in lower case",
+                     engine::kMaxTypeLength);
+    case SpecFault::kArgs: return invalid("args", "args must be a JSON array");
+    case SpecFault::kTooLarge:
+      return error_of(engine::Outcome::kTooLarge, store, engine::kNoIndex, "args");
+    case SpecFault::kQueue:
+      return invalid("queue", "queue must be 1 to 128 characters of [a-z0-9.-]",
+                     engine::kMaxQueueNameLength);
+    case SpecFault::kNoQueues:
+      return error_of(engine::Outcome::kNoQueues, store, engine::kNoIndex, "");
+    case SpecFault::kNoSlots:
+      return error_of(engine::Outcome::kNoSlots, store, engine::kNoIndex, "");
+    case SpecFault::kDuplicate:
+      return error_of(engine::Outcome::kDuplicate, store, engine::kNoIndex, spec.id);
+    case SpecFault::kPriority:
+      return invalid("priority",
+                     "priority " + std::to_string(spec.priority.value_or(0)) +
+                         " is out of range: the minimum is " + std::to_string(convention.min) +
+                         " and the maximum is " + std::to_string(convention.max),
+                     static_cast<std::uint64_t>(convention.max));
+    case SpecFault::kId: return invalid("id", "id must be a UUIDv7 in lower case");
+    case SpecFault::kCoefficient:
+      return invalid("retry.coefficient",
+                     "retry.backoff_coefficient must be a number of at least 1");
+    case SpecFault::kBackoff:
+      return invalid("retry.backoff", "retry.backoff is none of the four strategies");
+    case SpecFault::kAgeRate:
+      return invalid("priority_age_rate", "priority_age_rate is at most 255",
+                     engine::Aging::Rate::kMax);
+    case SpecFault::kTenant: return invalid("meta.tenant_id", "meta.tenant_id must be a text");
+    case SpecFault::kLimit: return check_limit(spec.limit->key, spec.limit->limit, false).error();
+    case SpecFault::kNoLimits:
+      return error_of(engine::Outcome::kNoLimits, store, engine::kNoIndex, "");
+    case SpecFault::kBusy: return error_of(engine::Outcome::kBusy, store, engine::kNoIndex, "");
+    case SpecFault::kNone: break;
+  }
+  return {Code::kInternal, "unexpected fault", "", 0, 0, ""};
+}
+
+Error not_an_id(std::string_view text) {
+  return {
+      Code::kNotFound,
+      "'" + std::string(text) +
+          "' is not a job id: one has 36 characters, such as 019b2c3d-4e5f-7a6b-8c9d-0e1f2a3b4c5d",
+      "id",
+      0,
+      0,
+      ""};
+}
+
+JobInfo info_of(const engine::Store& store, const engine::Snapshot& s) {
+  JobInfo info;
+  info.id = engine::to_string(s.id);
+  info.queue = store.queue_name(s.queue);
+  info.type = s.body.substr(0, s.type_length);
+  info.args = s.body.substr(s.type_length, s.args_length);
+  info.extra = s.body.substr(
+      std::min<std::size_t>(s.body.size(), std::size_t{s.type_length} + s.args_length));
+  info.state = static_cast<State>(s.state());
+  info.priority = engine::priority_of(store.convention(), engine::rank_of_ring(s.control.ring()));
+  if (const unsigned part = s.policy.part(); part != 0 && part < engine::kAgeClasses)
+    if (const std::uint64_t rate = store.queue(s.queue).age_class[part].load();
+        engine::is_age_class(rate))
+      info.priority_age_rate = static_cast<std::uint32_t>(rate - 1);
+  info.attempt = s.attempt;
+  info.retry = {s.retry.max_attempts,
+                s.retry.initial_ms,
+                s.retry.max_ms,
+                s.retry.coefficient,
+                static_cast<RetryBackoff>(s.retry.backoff),
+                s.retry.jitter,
+                s.retry.dead_letter};
+  info.created_at_ms = s.created_at;
+  info.enqueued_at_ms = s.available_at;
+  info.scheduled_at_ms = s.scheduled_at;
+  info.expires_at_ms = s.expires_at;
+  info.started_at_ms = s.started_at;
+  info.timeout_ms = s.timeout_ms;
+  info.lease_ms = s.lease_ms;
+  switch (info.state) {
+    case State::kCompleted: info.completed_at_ms = s.finished_at; break;
+    case State::kCancelled: info.cancelled_at_ms = s.finished_at; break;
+    case State::kDiscarded:
+      info.discarded_at_ms = s.finished_at;
+      info.discard_reason = s.policy.has(engine::Policy::kExpired) ? "expired"
+                            : s.policy.previous() != 0             ? "dropped"
+                                                                   : "failed";
+      if (!s.policy.has(engine::Policy::kExpired) && s.policy.previous() == 0)
+        info.completed_at_ms = s.finished_at;
+      break;
+    case State::kRetryable: info.next_attempt_at_ms = s.due_at; break;
+    default: break;
+  }
+  info.retry_delay_ms = s.retry_delay_ms;
+  if (info.state == State::kCancelled && engine::holds_job(s.policy.previous()))
+    info.previous_state = static_cast<State>(engine::job_state(s.policy.previous()));
+  info.dead_letter = s.policy.has(engine::Policy::kDead);
+  if (const std::uint64_t progress = s.signals & engine::kProgressMask; progress != 0)
+    info.progress = static_cast<double>(progress - 1) / 10'000;
+  info.fence = s.control.tag();
+  info.result = s.result;
+  for (const engine::ErrorEntry& entry : engine::decode_errors(s.errors))
+    info.errors.push_back({entry.attempt, entry.at_ms, std::string(entry.code),
+                           std::string(entry.type), std::string(entry.message),
+                           std::string(entry.details), entry.retryable});
+  return info;
+}
+
+}  // namespace ojs_shm::internal

@@ -1,0 +1,390 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <ojs_shm/worker.hpp>
+
+#include <algorithm>
+#include <array>
+#include <thread>
+
+#include "engine/turns.hpp"
+#include "shm/parking.hpp"
+#include "worker_api/json/envelope.hpp"
+#include "worker_api/roles/attachment.hpp"
+#include "worker_api/roles/event_bell.hpp"
+#include "worker_api/roles/settings_check.hpp"
+#include "worker_api/roles/sleeper.hpp"
+#include "worker_api/roles/worker_pools.hpp"
+
+namespace ojs_shm {
+
+using internal::EventBell;
+using internal::Handle;
+using internal::Sleeper;
+
+struct Worker::Impl {
+  std::unique_ptr<Handle> handle;
+  WorkerOptions options;
+  std::vector<std::uint32_t> queues;
+  std::vector<std::string> names;              ///< of the queues, by their number, for Job::queue()
+  std::array<std::int16_t, 256> priorities{};  ///< by rank
+  std::optional<engine::Turns> turns;          ///< of the weighted strategy
+  shm::LocalFlag interrupted;
+  std::uint32_t pool = engine::kNoIndex;
+  bool incomplete = false;  ///< some of options.queues do not exist yet: their first job makes them
+  std::vector<std::pair<std::uint32_t, std::uint64_t>>
+      in_hand;  ///< slot and word of jobs, when there is a limit to them
+  std::unique_ptr<EventBell> bell;
+  std::chrono::microseconds spin{0};
+  std::chrono::steady_clock::time_point looked_for_dead{};
+
+  engine::Actor& actor() { return handle->actor(); }
+
+  engine::Outcome fetch_from(std::uint32_t queue, engine::Fetched& out) {
+    return actor().fetch(queue, options.lease_ms, options.lease_owned, out);
+  }
+  void hand_over(const engine::Fetched& got, Job& job);
+  Status try_others(Job& job);
+  Status try_in_turns(Job& job);
+  Status try_in_pool(Job& job);
+  /// Looks again for queues that did not exist.
+  void look_for_queues();
+  /// Whether as many jobs are in hand as may be: looks at what became of them.
+  bool laden();
+  Status take_queues(const std::vector<std::string>& wanted);
+  Status join_pool();
+  void follow_pool();
+};
+
+bool Job::cancel_requested() const {
+  if (!segment_) return true;
+  return segment_->store().job(slot_).control.load() != word_;
+}
+
+Worker::Worker(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Worker::Worker(Worker&&) noexcept = default;
+Worker& Worker::operator=(Worker&&) noexcept = default;
+Worker::~Worker() = default;
+
+Result<Worker> Worker::attach(const Segment& segment, const WorkerOptions& options) {
+  if (options.queues.empty())
+    return Error{Code::kInvalid, "a worker needs at least one queue", "queues", 0, 0, ""};
+  if (Status checked = internal::check_strategy(options); !checked) return checked.error();
+  auto handle = Handle::make(segment);
+  if (!handle) return handle.error();
+  auto impl = std::make_unique<Impl>();
+  impl->handle = std::move(handle).value();
+  impl->options = options;
+  for (unsigned rank = 0; rank < impl->priorities.size(); ++rank)
+    impl->priorities[rank] = static_cast<std::int16_t>(
+        engine::priority_of(impl->handle->store().convention(), static_cast<std::uint8_t>(rank)));
+  if (Status joined = impl->join_pool(); !joined) return joined.error();
+  if (impl->pool == engine::kNoIndex)
+    if (Status taken = impl->take_queues(options.queues); !taken) return taken.error();
+  impl->spin = std::chrono::microseconds(options.spin_us != 0                      ? options.spin_us
+                                         : std::thread::hardware_concurrency() > 1 ? 10
+                                                                                   : 0);
+  return Worker(std::move(impl));
+}
+
+Result<Worker> Worker::attach(const SegmentName& name, const WorkerOptions& options) {
+  const Result<Segment> segment = Segment::attach(name);
+  if (!segment) return segment.error();
+  return attach(segment.value(), options);
+}
+
+const Segment& Worker::segment() const { return impl_->handle->segment(); }
+
+/// The numbers of its queues. One that does not exist is made by its first job, so that a misspelt
+/// name makes none.
+Status Worker::Impl::take_queues(const std::vector<std::string>& wanted) {
+  for (const std::string& name : wanted) {
+    JobSpec probe;
+    probe.type = "x";
+    probe.queue = name;
+    engine::NewJob found;
+    if (const auto fault = internal::read_spec(actor(), probe, found);
+        fault != internal::SpecFault::kNone)
+      return internal::error_of(fault, probe, handle->store());
+  }
+  names.resize(handle->store().max_queues());  // now: jobs keep views of them
+  look_for_queues();
+  return {};
+}
+
+void Worker::Impl::look_for_queues() {
+  engine::Store& store = handle->store();
+  if (incomplete && internal::found_queues(store, options.queues).size() == queues.size()) return;
+  queues.clear();
+  std::vector<std::uint32_t> weights;
+  for (std::size_t i = 0; i < options.queues.size(); ++i) {
+    const std::uint32_t queue = store.find_queue(options.queues[i]);
+    if (queue == engine::kNoIndex) continue;
+    queues.push_back(queue);
+    names[queue] = options.queues[i];
+    weights.push_back(options.weights.empty() ? 1 : options.weights[i]);
+  }
+  incomplete = queues.size() < options.queues.size();
+  if (options.strategy == QueueStrategy::kWeighted && !queues.empty()) turns.emplace(weights);
+}
+
+/// What the segment says of a pool goes before what the worker asks for.
+Status Worker::Impl::join_pool() {
+  const bool named = !options.pool.empty();
+  pool = handle->store().find_pool(named ? options.pool : "default");
+  if (pool == engine::kNoIndex) return named ? Status(internal::no_pool(options.pool)) : Status();
+  actor().join_pool(pool, options.concurrency);
+  names.resize(handle->store().max_queues());  // now: jobs keep views of them
+  follow_pool();
+  return {};
+}
+
+/// The queues of the pool as it is now, to sleep on.
+void Worker::Impl::follow_pool() {
+  engine::Store& store = handle->store();
+  const auto plan = store.pool_plan(pool);
+  if (!plan || plan->queues == queues) return;
+  queues = plan->queues;
+  for (const std::uint32_t queue : queues)
+    if (names[queue].empty()) names[queue] = store.queue_name(queue);
+}
+
+bool Worker::Impl::laden() {
+  if (options.concurrency == 0 || in_hand.size() < options.concurrency) return false;
+  const engine::Store& store = handle->store();
+  std::erase_if(in_hand, [&](const auto& held) {
+    return store.job(held.first).control.load() != held.second;
+  });
+  return in_hand.size() >= options.concurrency;
+}
+
+OJS_SHM_INLINE void Worker::Impl::hand_over(const engine::Fetched& got, Job& job) {
+  if (job.segment_.get() != &handle->attachment()) [[unlikely]]
+    job.segment_ = handle->segment().attachment();
+  job.slot_ = got.slot;
+  job.word_ = got.word;
+  job.fence_ = engine::Control(got.word).tag();
+  job.queue_ = names[got.queue];
+  job.priority_ = priorities[got.rank];
+  job.attempt_ = got.attempt;
+  job.max_attempts_ = got.max_attempts;
+  job.type_length_ = got.type_length;
+  job.args_length_ = got.args_length;
+  job.timeout_ms_ = got.timeout_ms;
+  job.created_at_ms_ = got.created_at;
+  job.enqueued_at_ms_ = got.available_at;
+  job.started_at_ms_ = got.started_at;
+  job.deadline_ms_ = got.deadline;
+  job.id_.assign(got.id.hi, got.id.lo);
+  if (options.concurrency != 0) [[unlikely]] {
+    in_hand.emplace_back(got.slot, got.word);
+    if (pool != engine::kNoIndex) actor().seem_laden(laden());
+  }
+}
+
+/// From the first of the queues that has one, after the very first had none.
+[[gnu::noinline]] Status Worker::Impl::try_others(Job& job) {
+  engine::Fetched got;
+  got.body = &job.body_;
+  for (std::size_t i = 1; i < queues.size(); ++i)
+    if (fetch_from(queues[i], got) == engine::Outcome::kOk) {
+      hand_over(got, job);
+      return {};
+    }
+  return Error{Code::kEmpty, {}, {}, 0, 0, ""};
+}
+
+/// From the queue that the pool chooses.
+[[gnu::noinline]] Status Worker::Impl::try_in_pool(Job& job) {
+  engine::Fetched got;
+  got.body = &job.body_;
+  switch (actor().fetch_from_pool(pool, options.lease_ms, options.lease_owned, got)) {
+    case engine::Outcome::kOk: break;
+    case engine::Outcome::kNotFound: return internal::no_pool(handle->store().pool_name(pool));
+    default: return Error{Code::kEmpty, {}, {}, 0, 0, ""};
+  }
+  if (names[got.queue].empty()) names[got.queue] = handle->store().queue_name(got.queue);
+  hand_over(got, job);
+  return {};
+}
+
+/// From the queue whose turn it is.
+[[gnu::noinline]] Status Worker::Impl::try_in_turns(Job& job) {
+  engine::Fetched got;
+  got.body = &job.body_;
+  if (!turns->serve_next(
+          [&](std::size_t i) { return fetch_from(queues[i], got) == engine::Outcome::kOk; }))
+    return Error{Code::kEmpty, {}, {}, 0, 0, ""};
+  hand_over(got, job);
+  return {};
+}
+
+[[gnu::flatten, gnu::hot]] Status Worker::try_fetch(Job& job) {
+  Impl& impl = *impl_;
+  if (impl.handle->closed() || impl.interrupted.get()) [[unlikely]]
+    return internal::closed();
+  if (impl.bell) [[unlikely]]
+    impl.bell->hush();
+  if (impl.options.concurrency != 0 && impl.laden()) [[unlikely]]
+    return Error{Code::kEmpty, {}, {}, 0, 0, ""};
+  if (impl.pool != engine::kNoIndex) [[unlikely]]
+    return impl.try_in_pool(job);
+  if (impl.incomplete) [[unlikely]] {
+    impl.look_for_queues();
+    if (impl.queues.empty()) return Error{Code::kEmpty, {}, {}, 0, 0, ""};
+  }
+  if (impl.turns) [[unlikely]]
+    return impl.try_in_turns(job);
+  engine::Fetched got;  // stays in registers, as nothing that is called keeps it
+  got.body = &job.body_;
+  if (impl.fetch_from(impl.queues.front(), got) != engine::Outcome::kOk) [[unlikely]]
+    return impl.try_others(job);
+  impl.hand_over(got, job);
+  return {};
+}
+
+Status Worker::fetch(Job& job, std::chrono::milliseconds timeout) {
+  using Clock = std::chrono::steady_clock;
+  Status got = try_fetch(job);
+  if (got || got.code() != Code::kEmpty) return got;
+  const auto start = Clock::now();
+  const auto end = start + timeout;
+  for (auto until = std::min(start + impl_->spin, end); Clock::now() < until;) {
+    for (int i = 0; i < 32; ++i) {
+      got = try_fetch(job);
+      if (got || got.code() != Code::kEmpty) return got;
+      shm::pause_cpu();
+    }
+  }
+  impl_->actor().rest();
+  Sleeper sleeper(impl_->actor(), impl_->queues);
+  const shm::Half& park = impl_->handle->store().segment().lane(impl_->handle->lane()).park;
+  for (;;) {
+    const std::uint32_t before = park.load();
+    const bool laden = impl_->laden();
+    if (impl_->pool != engine::kNoIndex) impl_->follow_pool();
+    if (impl_->incomplete) impl_->look_for_queues();
+    if (!laden) sleeper.lie_down();
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(end - Clock::now()).count();
+    const bool slept = left > 0 && !impl_->interrupted.get() && (laden || !sleeper.sees_work());
+    // Bounded: a wake is lost when its sender, or another whom it woke in our stead, is killed.
+    if (slept)
+      shm::futex_wait(park, before, std::min<std::uint64_t>(static_cast<std::uint64_t>(left), 100));
+    const bool chosen = !laden && sleeper.get_up();
+    got = try_fetch(job);
+    if (got || got.code() != Code::kEmpty) {
+      // Whoever chose this lane may have put a job into another queue than the one it took its job
+      // from.
+      if (chosen && got && (!slept || impl_->queues.size() > 1)) sleeper.wake_another();
+      return got;
+    }
+    if (left <= 0) return Error{Code::kTimeout, "no job came in time", "", 0, 0, ""};
+    if (!chosen && Clock::now() - impl_->looked_for_dead > std::chrono::milliseconds(90)) {
+      impl_->looked_for_dead = Clock::now();
+      impl_->handle->attachment().repair_the_dead();
+      const shm::Segment& segment = impl_->handle->store().segment();
+      if (!segment.named())
+        return Error{
+            Code::kCannotAttach, "segment " + segment.path() + " was removed", "segment", 0, 0, ""};
+    }
+  }
+}
+
+Result<std::vector<Job>> Worker::fetch_batch(std::size_t count, std::chrono::milliseconds timeout) {
+  std::vector<Job> jobs;
+  while (jobs.size() < count) {
+    Job job;
+    const Status got = jobs.empty() && timeout.count() > 0 ? fetch(job, timeout) : try_fetch(job);
+    if (got.code() == Code::kEmpty || got.code() == Code::kTimeout) break;
+    if (!got) return got.error();
+    jobs.push_back(std::move(job));
+  }
+  return jobs;
+}
+
+namespace {
+[[gnu::noinline]] Error lost(engine::Outcome outcome, Handle& handle) {
+  return internal::error_of(outcome, handle.store(), engine::kNoIndex, "result");
+}
+[[gnu::noinline]] Error nothing_held() {
+  return {Code::kEmpty, "this handle holds no job: fetch one into it first", "job", 0, 0, ""};
+}
+}  // namespace
+
+[[gnu::flatten, gnu::hot]] Status Worker::ack(Job& job, std::string_view result) {
+  if (impl_->handle->closed()) [[unlikely]]
+    return internal::closed();
+  if (!job.valid()) [[unlikely]]
+    return nothing_held();
+  const engine::Outcome outcome = impl_->actor().ack(job.slot_, job.word_, result);
+  if (outcome == engine::Outcome::kOk) [[likely]]
+    return {};
+  return lost(outcome, *impl_->handle);
+}
+
+Result<NackOutcome> Worker::nack(Job& job, const Failure& failure) {
+  if (impl_->handle->closed()) return internal::closed();
+  if (!job.valid()) return nothing_held();
+  engine::ErrorEntry entry;
+  entry.at_ms = impl_->handle->store().now_ms();
+  entry.attempt = job.attempt_;
+  entry.code = failure.code;
+  entry.type = failure.type.empty() ? failure.code : failure.type;
+  entry.retryable =
+      failure.retryable && (job.extra().empty() || !forbids_retry(job.extra(), entry.type));
+  entry.message = failure.message;
+  entry.details = failure.details;
+  const engine::Settled settled =
+      impl_->actor().set_back(job.slot_, job.word_, engine::Setback::kNack, &entry);
+  if (settled.outcome != engine::Outcome::kOk) return lost(settled.outcome, *impl_->handle);
+  return NackOutcome{static_cast<State>(settled.state), settled.delay_ms, settled.due_at};
+}
+
+Status Worker::requeue(Job& job) {
+  if (impl_->handle->closed()) return internal::closed();
+  if (!job.valid()) return nothing_held();
+  const engine::Settled settled =
+      impl_->actor().set_back(job.slot_, job.word_, engine::Setback::kRequeue, nullptr);
+  if (settled.outcome != engine::Outcome::kOk) return lost(settled.outcome, *impl_->handle);
+  return {};
+}
+
+Result<std::uint64_t> Worker::heartbeat(Job& job, std::uint32_t lease_ms) {
+  if (impl_->handle->closed()) return internal::closed();
+  if (!job.valid()) return nothing_held();
+  std::uint64_t until = 0;
+  const engine::Outcome outcome = impl_->actor().heartbeat(job.slot_, job.word_, lease_ms, until);
+  if (outcome != engine::Outcome::kOk) return lost(outcome, *impl_->handle);
+  job.deadline_ms_ = until;
+  return until;
+}
+
+Status Worker::progress(Job& job, double fraction) {
+  if (impl_->handle->closed()) return internal::closed();
+  if (!(fraction >= 0.0 && fraction <= 1.0))
+    return Error{Code::kInvalid, "progress is a number from 0 to 1", "progress", 0, 1, ""};
+  if (!job.valid()) return nothing_held();
+  const engine::Outcome outcome = impl_->actor().progress(job.slot_, job.word_, fraction);
+  if (outcome != engine::Outcome::kOk) return lost(outcome, *impl_->handle);
+  return {};
+}
+
+Result<int> Worker::event_fd() {
+  if (impl_->handle->closed()) return internal::closed();
+  if (!impl_->bell) {
+    auto handle = Handle::make(segment());
+    if (!handle) return handle.error();
+    if (impl_->pool != engine::kNoIndex) handle.value()->actor().serve_pool(impl_->pool);
+    impl_->bell = std::make_unique<EventBell>(
+        std::move(handle).value(), impl_->queues,
+        impl_->incomplete ? impl_->options.queues : std::vector<std::string>(), impl_->pool);
+  }
+  return impl_->bell->fd();
+}
+
+void Worker::interrupt() noexcept {
+  impl_->interrupted.set();
+  shm::Half& park = impl_->handle->store().segment().lane(impl_->handle->lane()).park;
+  park.fetch_add(1, shm::Point::kParkSet);
+  shm::futex_wake(park, 1);
+}
+
+}  // namespace ojs_shm

@@ -1,0 +1,297 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "worker_api/simulation/simulation.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <cstdlib>
+#include <cstring>
+#include <deque>
+#include <limits>
+#include <queue>
+#include <set>
+
+#include "shm/member.hpp"
+#include "worker_api/json/envelope_json.hpp"
+#include "worker_api/roles/attachment.hpp"
+
+namespace ojs_shm {
+namespace {
+
+constexpr std::uint64_t kBeginMs = 1'700'000'000'000;  // some moment; the same in every simulation
+
+/// A segment of this process alone. Its files have no name once it is there, so that nothing is
+/// left behind; we sit in the broker's seat, so that nobody but the simulation does anything.
+class PrivateSegment {
+ public:
+  static Result<PrivateSegment> make(const SegmentOptions& options) {
+    char dir[] = "/dev/shm/ojs-shm-simulation.XXXXXX";
+    if (::mkdtemp(dir) == nullptr)
+      return Error{Code::kPermission, std::string(dir) + ": " + std::strerror(errno)};
+    const SegmentName name{"private", dir};
+    PrivateSegment made;
+    std::string problem = made.seat_.open(internal::path_of(name), true, 0600, {});
+    if (problem.empty() && !made.seat_.try_lock(shm::kBrokerSeat)) problem = "the seat is taken";
+    Result<Segment> segment =
+        problem.empty() ? Segment::create(name, options) : Error{Code::kInternal, problem};
+    (void)remove_segment(name, Removal::kForced);
+    ::unlink(shm::LockFile::path_of(internal::path_of(name)).c_str());
+    ::rmdir(dir);
+    if (!segment) return segment.error();
+    made.segment_.emplace(std::move(segment).value());
+    made.stand_at(0);
+    return made;
+  }
+
+  const Segment& get() const { return *segment_; }
+  void stand_at(std::int64_t us) {
+    const std::uint64_t now = kBeginMs + static_cast<std::uint64_t>(us) / 1000;
+    // NO CRASH POINT: the segment dies with us
+    segment_->attachment()->segment().header().clock_offset_ms.store(shm::kStandingClock | now,
+                                                                     shm::Point::kNone);
+  }
+
+ private:
+  PrivateSegment() = default;
+  shm::LockFile seat_;
+  std::optional<Segment> segment_;
+};
+
+/// A worker and what it does. Which queue a fetch takes from is Worker's own choice, made here and
+/// nowhere else.
+struct Server {
+  Worker worker;
+  std::uint32_t free;
+  std::string pool;
+};
+
+/// The pool that Worker::attach() takes for a worker of these options.
+std::string pool_of(const WorkerOptions& options, const Trace& trace) {
+  const bool has_default =
+      std::ranges::any_of(trace.pools, [](const auto& pool) { return pool.name == "default"; });
+  return options.pool.empty() && has_default ? "default" : options.pool;
+}
+
+/// Those of the pools, in their order, and then those of the plan.
+Result<std::vector<Server>> servers_of(const Segment& segment, const Trace& trace,
+                                       const SimulationPlan& plan) {
+  std::vector<SimulatedWorkers> kinds;
+  for (const SimulatedPool& pool : trace.pools) {
+    SimulatedWorkers& kind = kinds.emplace_back();
+    kind.options.pool = pool.name;
+    kind.options.concurrency = pool.concurrency;
+    kind.count = pool.workers;
+    kind.concurrency = pool.concurrency;
+  }
+  kinds.insert(kinds.end(), plan.workers.begin(), plan.workers.end());
+  std::vector<Server> servers;
+  for (const SimulatedWorkers& kind : kinds) {
+    for (std::uint32_t i = 0; i < kind.count; ++i) {
+      auto worker = Worker::attach(segment, kind.options);
+      if (!worker) return worker.error();
+      servers.push_back(
+          {std::move(worker).value(), kind.concurrency, pool_of(kind.options, trace)});
+    }
+  }
+  if (servers.empty())
+    return Error{Code::kInvalid, "a simulation needs a worker: --workers N", "workers", 0, 0, ""};
+  return servers;
+}
+
+struct Completion {
+  std::int64_t at_us;
+  std::uint64_t order;
+  std::uint32_t server;
+  std::uint32_t place;  ///< of the job among those in service
+  bool operator>(const Completion& other) const {
+    return at_us != other.at_us ? at_us > other.at_us : order > other.order;
+  }
+};
+
+class Simulation {
+ public:
+  Simulation(const Trace& trace, PrivateSegment& segment, Producer producer,
+             std::vector<Server> servers)
+      : trace_(trace),
+        segment_(segment),
+        producer_(std::move(producer)),
+        servers_(std::move(servers)) {
+    for (std::uint32_t server = 0; server < servers_.size(); ++server) {
+      idle_.push_back(server);
+      outcome_.pool_of_worker.push_back(servers_[server].pool);
+    }
+  }
+
+  void play_sizes_of(const std::string& queue) { sized_.insert(queue); }
+
+  /// Of two things at one moment a job ends before another one arrives, and all of that moment is
+  /// done before anybody looks for work.
+  Status run() {
+    std::size_t next = 0;
+    while (next < trace_.arrivals.size() || !ends_.empty()) {
+      const std::int64_t arrives =
+          next < trace_.arrivals.size() ? trace_.arrivals[next].at_us : kNever;
+      const std::int64_t ends = ends_.empty() ? kNever : ends_.top().at_us;
+      now_ = std::min(arrives, ends);
+      segment_.stand_at(now_);
+      while (!ends_.empty() && ends_.top().at_us == now_)
+        if (Status ended = end_first(); !ended) return ended;
+      for (; next < trace_.arrivals.size() && trace_.arrivals[next].at_us == now_; ++next)
+        if (Status arrived = arrive(static_cast<std::uint32_t>(next)); !arrived) return arrived;
+      if (Status begun = begin_all(); !begun) return begun;
+    }
+    outcome_.end_us = now_;
+    return {};
+  }
+
+  SimulationOutcome take() { return std::move(outcome_); }
+
+ private:
+  static constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
+
+  Status arrive(std::uint32_t number) {
+    const TraceArrival& arrival = trace_.arrivals[number];
+    std::string args = "[" + std::to_string(number) + "]", extra;
+    if (!arrival.tenant.empty()) {
+      json::ObjectWriter writer(extra);
+      json::ObjectWriter meta(writer.open("meta"));
+      meta.text("tenant_id", arrival.tenant);
+      meta.close();
+      writer.close();
+    }
+    if (const std::size_t small = args.size() + extra.size() + 3;
+        arrival.size > small && sized_.contains(arrival.queue))
+      args.insert(args.size() - 1, ",\"" + std::string(arrival.size - small, 'x') + "\"");
+    JobSpec spec;
+    spec.type = arrival.type;
+    spec.queue = arrival.queue;
+    spec.priority = arrival.priority;
+    spec.args = args;
+    spec.extra = extra;
+    spec.lease_ms = std::numeric_limits<std::uint32_t>::max();
+    const auto stored = producer_.enqueue(spec);
+    if (stored) return {};
+    if (stored.code() != Code::kQueueFull) {
+      Error error = stored.error();
+      error.message = "arrival " + std::to_string(number + 1) + ": " + error.message;
+      return error;
+    }
+    outcome_.refused.push_back(number);
+    return {};
+  }
+
+  /// Whoever has been idle longest looks first, again and again until nobody finds anything.
+  Status begin_all() {
+    for (std::size_t looks = idle_.size(); looks > 0; --looks) {
+      const std::uint32_t number = idle_.front();
+      idle_.pop_front();
+      if (spare_.empty())
+        spare_.push_back(static_cast<std::uint32_t>(jobs_.size())), jobs_.emplace_back();
+      Server& server = servers_[number];
+      Job& job = jobs_[spare_.back()];
+      Status fetched = server.worker.try_fetch(job);
+      if (!fetched) {
+        if (fetched.code() != Code::kEmpty) return fetched;
+        idle_.push_back(number);
+        continue;
+      }
+      std::uint32_t arrival = 0;
+      std::from_chars(job.args().data() + 1, job.args().data() + job.args().size(), arrival);
+      outcome_.dispatches.push_back({now_, arrival, number});
+      ends_.push({now_ + trace_.arrivals[arrival].service_us, ++order_, number, spare_.back()});
+      spare_.pop_back();
+      if (--server.free != 0) {
+        idle_.push_back(number);
+        ++looks;  // it may take another one
+      }
+    }
+    return {};
+  }
+
+  Status end_first() {
+    const Completion end = ends_.top();
+    ends_.pop();
+    Server& server = servers_[end.server];
+    if (Status done = server.worker.ack(jobs_[end.place]); !done) return done;
+    spare_.push_back(end.place);
+    if (server.free++ == 0) idle_.push_back(end.server);
+    return {};
+  }
+
+  const Trace& trace_;
+  PrivateSegment& segment_;
+  Producer producer_;
+  std::vector<Server> servers_;
+  std::set<std::string> sized_;
+  std::deque<std::uint32_t> idle_;  ///< servers that could begin a job
+  std::deque<Job> jobs_;            ///< in service, and the spare ones
+  std::vector<std::uint32_t> spare_;
+  std::priority_queue<Completion, std::vector<Completion>, std::greater<>> ends_;
+  std::int64_t now_ = 0;
+  std::uint64_t order_ = 0;
+  SimulationOutcome outcome_;
+};
+
+SegmentOptions options_for(const Trace& trace, const SimulationPlan& plan) {
+  std::set<std::string> queues = {"default"};
+  for (const TraceArrival& arrival : trace.arrivals) queues.insert(arrival.queue);
+  for (const auto& [name, settings] : plan.queues) queues.insert(name);
+  std::uint32_t workers = 0;
+  std::size_t permits = 0;
+  for (const SimulatedPool& pool : trace.pools) {
+    workers += pool.workers;
+    queues.insert(pool.settings.queues.begin(), pool.settings.queues.end());
+    permits += std::min<std::uint64_t>(pool.settings.concurrency, engine::kMostPermits);
+  }
+  for (const SimulatedWorkers& kind : plan.workers) {
+    workers += kind.count;
+    queues.insert(kind.options.queues.begin(), kind.options.queues.end());
+  }
+  SegmentOptions options;
+  options.convention = trace.convention;
+  // A segment has a permit for a quarter of its slots, and a limit's come in sizes that double.
+  options.slots = static_cast<std::uint32_t>(
+      std::min<std::size_t>(std::max(trace.arrivals.size() * 9 / 8, permits * 8) + 512, 4'000'000));
+  options.max_queues = static_cast<std::uint32_t>(queues.size() + 1);
+  options.max_handles = std::max(workers + 8, 32U);
+  return options;
+}
+
+}  // namespace
+
+Result<SimulationOutcome> simulate(const Trace& trace, const SimulationPlan& plan) {
+  auto segment = PrivateSegment::make(options_for(trace, plan));
+  if (!segment) return segment.error();
+  auto admin = Admin::attach(segment->get());
+  if (!admin) return admin.error();
+  if (plan.default_aging)
+    if (const Status set = admin->set_default_aging(*plan.default_aging); !set) return set.error();
+  for (const auto& [queue, settings] : plan.queues)
+    if (const Status set = admin->set_queue(queue, settings); !set) return set.error();
+  for (const SimulatedPool& pool : trace.pools) {
+    if (pool.concurrency == 0)
+      return Error{Code::kInvalid,
+                   "a worker of pool '" + pool.name + "' does no job",
+                   "concurrency",
+                   0,
+                   0,
+                   ""};
+    const auto set = admin->set_pool(pool.name, pool.settings);
+    if (!set) return set.error();
+    if (!set.value())
+      return Error{Code::kInvalid, "pool '" + pool.name + "' is there twice", "pool", 0, 0, ""};
+  }
+  auto producer = Producer::attach(segment->get());
+  if (!producer) return producer.error();
+  auto servers = servers_of(segment->get(), trace, plan);
+  if (!servers) return servers.error();
+  Simulation simulation(trace, *segment, std::move(producer).value(), std::move(servers).value());
+  for (const auto& [queue, settings] : plan.queues)
+    if (settings.max_size_bytes.value_or(0) != 0) simulation.play_sizes_of(queue);
+  if (const Status run = simulation.run(); !run) return run.error();
+  return simulation.take();
+}
+
+}  // namespace ojs_shm
