@@ -3,6 +3,7 @@
 
 #include "engine/actor.hpp"
 #include "engine/limit_turn.hpp"
+#include "engine/probes.hpp"
 
 // A batch is filled whole before any of it is published, and one store of the lane's intent commits
 // it: before that store a death frees every slot of it, after it the repair publishes what is left,
@@ -126,6 +127,8 @@ void Actor::publish_batch(std::span<const std::uint32_t> slots) {
     if (telling() && state != JobState::kPending) [[unlikely]]
       tell(state == JobState::kAvailable ? EventKind::kJobEnqueued : EventKind::kJobScheduled, job,
            published, due);
+    OJS_SHM_PROBE4(enqueue, job.id_hi.get(), job.id_lo.get(), job.queue.get(),
+                   rank_of_ring(published.ring()));
     job.control.store(published.word, Point::kSlotPublished);  // PAIR slot-publish
     if (state == JobState::kAvailable &&
         !stand_in_line(store_.queue(job.queue.get()).flags.load(), rings,

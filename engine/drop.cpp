@@ -5,6 +5,7 @@
 
 #include "engine/actor.hpp"
 #include "engine/look.hpp"
+#include "engine/probes.hpp"
 #include "shm/parking.hpp"
 
 // Dropping waiting jobs for new ones. A victim is first taken into this lane's hands, where it
@@ -199,6 +200,7 @@ void Actor::drop_victims(std::span<const Victim> victims) {
     }
     job.policy.set(job.flags().with_previous(kSlotAvailable).word);
     job.finished_at.set(now);
+    OJS_SHM_PROBE3(drop, job.id_hi.get(), job.id_lo.get(), job.queue.get());
     if (telling()) [[unlikely]] {
       tell(EventKind::kBackpressureDropped, job, dropped);
       tell(EventKind::kJobDiscarded, job, dropped);

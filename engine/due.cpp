@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "engine/actor.hpp"
+#include "engine/probes.hpp"
 
 // What time brings: due jobs, expiry, leases, retention. Called by whoever supervises; nothing here
 // is on a job's path.
@@ -40,6 +41,7 @@ bool Actor::expire(std::uint32_t slot, JobRecord& job, Control before, std::uint
   job.policy.set(job.policy.get() | Policy::kExpired);
   job.finished_at.set(now);
   store_.queue(q).expired.fetch_add(1, Point::kCounterMoved);
+  OJS_SHM_PROBE3(expire, job.id_hi.get(), job.id_lo.get(), q);
   finish(slot, job, held.to(kSlotDiscarded), true);
   if (store_.queue(q).attention.load() != 0) room_made(store_.queue(q), q);
   return true;

@@ -6,6 +6,7 @@
 #include "engine/actor.hpp"
 #include "engine/limit_turn.hpp"
 #include "engine/packing.hpp"
+#include "engine/probes.hpp"
 #include "shm/parking.hpp"
 
 namespace ojs_shm::engine {
@@ -382,6 +383,7 @@ Outcome Actor::put_in(const NewJob& spec, JobId& id) {
         gather_accounts(spec.queue, kPatience);
       if (telling()) [[unlikely]]
         tell_new(spec, id, state == JobState::kAvailable, Control(filling));
+      OJS_SHM_PROBE4(enqueue, id.hi, id.lo, spec.queue, spec.rank);
       if (state == JobState::kAvailable) {
         if ((flags & kCounted) != 0 && lot == kNoIndex) [[unlikely]]
           store_.backlog(spec.queue).fetch_add(1, Point::kBacklogCounted);

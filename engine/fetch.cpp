@@ -4,6 +4,7 @@
 #include "engine/actor.hpp"
 #include "engine/look.hpp"
 #include "engine/pools.hpp"
+#include "engine/probes.hpp"
 #include "shm/parking.hpp"
 
 // The promise of a fetch, for one queue. There is an instant inside the call at which the job it
@@ -186,6 +187,7 @@ OJS_SHM_INLINE void Actor::prefetch_behind(const shm::Peeked& head) const {
   job.policy.set(job.policy.get() | Policy::kExpired);
   job.finished_at.set(now);
   store_.queue(q).expired.fetch_add(1, Point::kCounterMoved);
+  OJS_SHM_PROBE3(expire, job.id_hi.get(), job.id_lo.get(), q);
   finish(slot, job, moving.to(kSlotDiscarded), true);
   if (store_.queue(q).attention.load() != 0) room_made(store_.queue(q), q);
 }
@@ -249,6 +251,8 @@ void Actor::take(JobRecord& job, Control claimed, QueueTally& mine, std::uint32_
   intend_nothing();
   ++taken_;
   waits_.count(out.queue, out.rank, now - std::min(now, out.available_at));
+  OJS_SHM_PROBE6(fetch, out.id.hi, out.id.lo, out.queue, out.rank,
+                 now - std::min(now, out.available_at), out.slot);
   if (telling()) [[unlikely]]
     tell_started(out.id, active.tag(), now, out.rank, out.attempt, out.max_attempts);
   note_lease(deadline - now, now);

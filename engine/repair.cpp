@@ -4,6 +4,7 @@
 
 #include "engine/actor.hpp"
 #include "engine/limit_setter.hpp"
+#include "engine/probes.hpp"
 #include "shm/parking.hpp"
 
 // After a death. The caller holds the proof (the lock on the dead process's byte), and the Actor of
@@ -196,6 +197,7 @@ std::uint32_t Actor::repair(Store& store, std::span<const std::uint32_t> dead_la
     Actor actor(store, lane);
     std::sort(held[lane + 1].begin(), held[lane + 1].end());
     mended += actor.repair(held[lane + 1]);
+    OJS_SHM_PROBE2(repair, lane, mended);
     if (lane == in_turn.back()) actor.repair_shared();
     actor.retire();
   }

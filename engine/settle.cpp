@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "engine/actor.hpp"
+#include "engine/probes.hpp"
 #include "shm/parking.hpp"
 
 namespace ojs_shm::engine {
@@ -185,6 +186,8 @@ bool Actor::drop_oldest_finished() {
   }
   job.finished_at.set(store_.now_ms());
   mine.completed.set_ordered(completed + 1, Point::kCounterMoved);
+  // not its id, which lies in a line that an ack does not touch
+  OJS_SHM_PROBE3(ack, slot, q, job.finished_at.get() - job.started_at.get());
   finish(slot, job, held.to(kSlotCompleted), true);
   return Outcome::kOk;
 }
@@ -280,6 +283,7 @@ Settled Actor::set_back(std::uint32_t slot, std::uint64_t word, Setback why,
     if (attempt > 0) job.attempt.set(static_cast<std::uint16_t>(attempt - 1));
     charge_return(queue, q, job, cost);
     queue.returned.fetch_add(1, Point::kCounterMoved);
+    OJS_SHM_PROBE4(return, job.id_hi.get(), job.id_lo.get(), q, static_cast<unsigned>(why));
     make_available(queue, slot, job, held, front_ring(rank), now, true);
     return {Outcome::kOk, JobState::kAvailable, 0, 0};
   }
@@ -288,12 +292,14 @@ Settled Actor::set_back(std::uint32_t slot, std::uint64_t word, Setback why,
     job.finished_at.set(now);
     if (policy.has(Policy::kDeadLetter)) job.policy.set(policy.word | Policy::kDead);
     queue.discarded.fetch_add(1, Point::kCounterMoved);
+    OJS_SHM_PROBE4(nack, job.id_hi.get(), job.id_lo.get(), q, attempt);
     finish(slot, job, held.to(kSlotDiscarded), !policy.has(Policy::kDeadLetter));
     return {Outcome::kOk, JobState::kDiscarded, 0, 0};
   }
   if (why == Setback::kHolderDeath || why == Setback::kLeaseExpiry) {
     charge_return(queue, q, job, cost);
     queue.returned.fetch_add(1, Point::kCounterMoved);
+    OJS_SHM_PROBE4(return, job.id_hi.get(), job.id_lo.get(), q, static_cast<unsigned>(why));
     const bool front = why == Setback::kHolderDeath;
     if (telling()) [[unlikely]]
       tell_failed(job, held, now);
@@ -314,6 +320,7 @@ Settled Actor::set_back(std::uint32_t slot, std::uint64_t word, Setback why,
   job.due_at.set(now + delay);
   charge_return(queue, q, job, cost);
   queue.retried.fetch_add(1, Point::kCounterMoved);
+  OJS_SHM_PROBE4(nack, job.id_hi.get(), job.id_lo.get(), q, attempt);
   const std::uint32_t generation = job.generation.get();
   LimitList limits;
   if (limiting()) [[unlikely]]

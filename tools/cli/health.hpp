@@ -35,5 +35,8 @@ void check_machine(const SegmentName& where, std::vector<Finding>& findings);
 void check_files(const SegmentName& where, std::vector<Finding>& findings);
 /// The segment itself: permissions, versions, pools, processes, queues, invariants.
 void check_segment(const SegmentName& where, std::vector<Finding>& findings);
+/// What its jobs say: queues that fill or starve, jobs that are held for too long, the clock.
+void check_jobs(const Observer& observer, const SegmentInfo& info,
+                const std::vector<QueueInfo>& queues, std::vector<Finding>& findings);
 
 }  // namespace ojs_shm::cli

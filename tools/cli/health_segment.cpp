@@ -272,6 +272,7 @@ void check_segment(const SegmentName& where, std::vector<Finding>& findings) {
   check_pools(info, queues, findings);
   check_processes(where, info, findings);
   check_queues(queues, findings);
+  check_jobs(observer.value(), info, queues, findings);
   const auto violations = observer.value().audit();
   findings.push_back(
       {"audit", violations.empty() ? Verdict::kOk : Verdict::kProblem,

@@ -6,9 +6,9 @@
 #include <ojs_shm/observer.hpp>
 
 #include "tools/cli/command.hpp"
-#include "tools/cli/metrics.hpp"
 #include "tools/cli/priorities.hpp"
 #include "tools/cli/view.hpp"
+#include "tools/metrics/table.hpp"
 #include "tools/shell/quantity.hpp"
 #include "tools/shell/refusal.hpp"
 #include "tools/shell/table.hpp"
@@ -176,6 +176,12 @@ int print_last_minute(const Observer& observer, bool json) {
                text(queue.starvation_events_total)});
   if (!table.empty()) table.print();
   return shell::kExitOk;
+}
+
+std::string metrics_page(const Observer& observer) {
+  metrics::Page page;
+  metrics::add_segment(page, observer, {});
+  return page.prometheus_text();
 }
 
 int stats(const Request& request, const StatsOptions& options) {

@@ -1,51 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tools/cli/metrics.hpp"
+#include "tools/metrics/table.hpp"
 
-#include <prometheus/text_serializer.h>
-
+#include <algorithm>
 #include <limits>
 #include <map>
 #include <string>
 #include <utility>
 #include <vector>
 
-namespace ojs_shm::cli {
+#include "tools/shell/quantity.hpp"
+#include "worker_api/json/envelope.hpp"
+
+namespace ojs_shm::metrics {
 namespace {
 
 using prometheus::ClientMetric;
-using prometheus::MetricFamily;
 using prometheus::MetricType;
-using Labels = std::vector<ClientMetric::Label>;
-
-/// One after the other; a family gets its members by add().
-class Page {
- public:
-  /// Every series carries the segment's name, so that those of several segments can stand in one
-  /// place.
-  explicit Page(std::string segment) : segment_(std::move(segment)) {}
-  void family(std::string name, std::string help, MetricType type) {
-    families_.push_back({std::move(name), std::move(help), type, {}});
-  }
-  void add(Labels labels, std::uint64_t value) {
-    ClientMetric& metric = add(std::move(labels));
-    const auto number = static_cast<double>(value);
-    if (families_.back().type == MetricType::Counter)
-      metric.counter.value = number;
-    else
-      metric.gauge.value = number;
-  }
-  ClientMetric& add(Labels labels) {
-    ClientMetric& metric = families_.back().metric.emplace_back();
-    metric.label = std::move(labels);
-    metric.label.push_back({"segment", segment_});
-    return metric;
-  }
-  std::string text() const { return prometheus::TextSerializer().Serialize(families_); }
-
- private:
-  std::string segment_;
-  std::vector<MetricFamily> families_;
-};
 
 struct QueueNumber {
   const char* name;
@@ -83,6 +53,11 @@ constexpr QueueNumber kQueueNumbers[] = {
      [](const QueueInfo& q) { return q.dead_letters; }},
     {"ojs_job_discarded_total", "Jobs given up after their last attempt.", MetricType::Counter,
      [](const QueueInfo& q) { return q.discarded_total - q.expired_total - q.dropped_total; }},
+    {"ojs_job_failed_total", "The same, by the name of ojs-observability.", MetricType::Counter,
+     [](const QueueInfo& q) { return q.discarded_total - q.expired_total - q.dropped_total; }},
+    {"ojs_workers_busy", "Jobs held by workers, by the name of ojs-observability.",
+     MetricType::Gauge,
+     [](const QueueInfo& q) { return q.by_state[static_cast<std::size_t>(State::kActive)]; }},
     {"ojs_job_cancelled_total", "Jobs cancelled.", MetricType::Counter,
      [](const QueueInfo& q) { return q.cancelled_total; }},
     {"ojs_job_expired_total", "Jobs whose time ran out before they began.", MetricType::Counter,
@@ -96,6 +71,10 @@ constexpr QueueNumber kQueueNumbers[] = {
     {"ojs_job_priority_changes_total", "Changes of a priority after enqueue.", MetricType::Counter,
      [](const QueueInfo& q) { return q.reprioritized_total; }},
 };
+
+constexpr State kStates[] = {State::kScheduled, State::kAvailable, State::kPending,
+                             State::kActive,    State::kCompleted, State::kRetryable,
+                             State::kCancelled, State::kDiscarded};
 
 void add_queues(Page& page, const std::vector<QueueInfo>& queues) {
   for (const QueueNumber& number : kQueueNumbers) {
@@ -112,6 +91,11 @@ void add_queues(Page& page, const std::vector<QueueInfo>& queues) {
               MetricType::Gauge);
   for (const QueueInfo& queue : queues)
     page.add({{"queue", queue.name}}).gauge.value = queue.pressure;
+  page.family("ojs_queue_jobs", "Jobs in the segment, by state.", MetricType::Gauge);
+  for (const QueueInfo& queue : queues)
+    for (const State state : kStates)
+      page.add({{"queue", queue.name}, {"state", std::string(state_name(state))}},
+               queue.by_state[static_cast<std::size_t>(state)]);
   page.family("ojs_queue_available_by_priority", "Available jobs of each priority.",
               MetricType::Gauge);
   for (const QueueInfo& queue : queues)
@@ -186,35 +170,137 @@ void add_limits(Page& page, const Observer& observer) {
          [](const LimitInfo& l) { return l.exceeded_total; });
 }
 
-void add_segment(Page& page, const SegmentInfo& info) {
-  page.family("ojs_segment_processes", "Attached processes.", MetricType::Gauge);
-  std::uint64_t alive = 0;
-  for (const ProcessInfo& process : info.processes) alive += process.alive ? 1 : 0;
-  page.add({}, alive);
+struct ProcessNumber {
+  const char* name;
+  const char* help;
+  bool (*counts)(const ProcessInfo& process);
+};
+
+constexpr ProcessNumber kProcessNumbers[] = {
+    {"ojs_segment_processes", "Attached processes.", [](const ProcessInfo& p) { return p.alive; }},
+    {"ojs_segment_processes_stopped", "Attached processes that a signal or a debugger stopped.",
+     [](const ProcessInfo& p) { return p.stopped; }},
+    {"ojs_segment_processes_dead", "Dead processes that are not repaired yet.",
+     [](const ProcessInfo& p) { return !p.alive; }},
+    {"ojs_segment_processes_busy", "Attached processes that hold a job.",
+     [](const ProcessInfo& p) { return p.alive && p.active_jobs != 0; }},
+    {"ojs_segment_brokers", "1: a broker runs, and is not stopped.",
+     [](const ProcessInfo& p) { return p.broker && p.alive && !p.stopped; }},
+    {"ojs_segment_supervisors", "1: a process looks after timers, leases and deaths.",
+     [](const ProcessInfo& p) { return p.supervisor && p.alive && !p.stopped; }},
+};
+
+void add_processes(Page& page, const SegmentInfo& info) {
+  for (const ProcessNumber& number : kProcessNumbers) {
+    page.family(number.name, number.help, MetricType::Gauge);
+    page.add({}, static_cast<std::uint64_t>(
+                     std::count_if(info.processes.begin(), info.processes.end(), number.counts)));
+  }
+  page.family("ojs_segment_handles", "Producers, workers and other handles of living processes.",
+              MetricType::Gauge);
+  std::uint64_t handles = 0;
+  for (const ProcessInfo& process : info.processes)
+    if (process.alive) handles += process.handles;
+  page.add({}, handles);
+}
+
+void add_memory(Page& page, const SegmentInfo& info) {
+  page.family("ojs_segment_size_bytes", "Size of the segment.", MetricType::Gauge);
+  page.add({}, info.size_bytes);
   page.family("ojs_segment_pool_used", "Units in use of each pool of the segment's memory.",
               MetricType::Gauge);
   for (const PoolInfo& pool : info.pools) page.add({{"pool", pool.name}}, pool.used);
   page.family("ojs_segment_pool_capacity", "Units that each pool has.", MetricType::Gauge);
   for (const PoolInfo& pool : info.pools) page.add({{"pool", pool.name}}, pool.capacity);
+  page.family("ojs_segment_pool_unit_bytes", "Bytes of a unit of each pool.", MetricType::Gauge);
+  for (const PoolInfo& pool : info.pools) page.add({{"pool", pool.name}}, pool.unit_bytes);
+}
+
+void add_whole(Page& page, const SegmentInfo& info) {
+  page.family("ojs_segment_info", "1; its labels say what the segment is.", MetricType::Gauge);
+  page.add({{"format", std::to_string(info.format)},
+            {"version", info.created_by_version},
+            {"convention", info.convention}},
+           1);
+  page.family("ojs_segment_made_timestamp_seconds", "When the segment was made, Unix time.",
+              MetricType::Gauge);
+  page.add({}).gauge.value = static_cast<double>(info.created_at_ms) / 1000;
+  add_processes(page, info);
+  add_memory(page, info);
   page.family("ojs_segment_deaths_total", "Processes found dead.", MetricType::Counter);
   page.add({}, info.deaths_total);
   page.family("ojs_segment_repairs_total", "Jobs mended after a death.", MetricType::Counter);
   page.add({}, info.repairs_total);
+  page.family("ojs_segment_overdue_seconds",
+              "How late the scheduled or retryable job is whose time came first.",
+              MetricType::Gauge);
+  page.add({}).gauge.value = static_cast<double>(info.overdue_ms) / 1000;
   page.family("ojs_segment_unmeasured_waits_total",
               "Dispatches that no histogram counts, for want of memory.", MetricType::Counter);
   page.add({}, info.unmeasured_waits_total);
 }
 
+struct Tenant {
+  std::uint64_t depth = 0, oldest_at_ms = ~0ULL;
+};
+
+bool knows_tenants(const QueueInfo& queue) {
+  return queue.tenant_fairness.enabled || queue.tenant_max_depth != 0 ||
+         queue.tenant_max_size_bytes != 0 || !queue.tenant_bounds.empty();
+}
+
+/// Those with the most jobs first, for the bound of a page is on their number.
+std::vector<std::pair<std::string, Tenant>> tenants_of(const Observer& observer,
+                                                       const std::string& queue) {
+  std::map<std::string, Tenant> by_name;
+  for (const JobInfo& job : observer.list({.queue = queue, .waiting = true})) {
+    Tenant& tenant = by_name[tenant_of(job.extra)];
+    ++tenant.depth;
+    if (job.state == State::kAvailable)
+      tenant.oldest_at_ms = std::min(tenant.oldest_at_ms, job.enqueued_at_ms);
+  }
+  std::vector<std::pair<std::string, Tenant>> tenants(by_name.begin(), by_name.end());
+  std::stable_sort(tenants.begin(), tenants.end(),
+                   [](const auto& a, const auto& b) { return a.second.depth > b.second.depth; });
+  return tenants;
+}
+
+void add_tenants(Page& page, const Observer& observer, const std::vector<QueueInfo>& queues,
+                 const Options& options) {
+  const std::uint64_t now = shell::unix_now_ms();
+  for (const QueueInfo& queue : queues) {
+    if (!knows_tenants(queue)) continue;
+    auto tenants = tenants_of(observer, queue.name);
+    const std::size_t shown = std::min(tenants.size(), options.max_tenants);
+    page.family("ojs_tenants_not_shown", "Tenants with jobs for which the page has no series.",
+                MetricType::Gauge);
+    page.add({{"queue", queue.name}}, tenants.size() - shown);
+    tenants.resize(shown);
+    page.family("ojs_tenant_depth", "Jobs of a tenant: available, scheduled, retryable, pending.",
+                MetricType::Gauge);
+    for (const auto& [name, tenant] : tenants)
+      page.add({{"queue", queue.name}, {"tenant", name}}, tenant.depth);
+    page.family("ojs_tenant_oldest_age_seconds",
+                "How long the tenant's longest available job has been waiting; 0: none waits.",
+                MetricType::Gauge);
+    for (const auto& [name, tenant] : tenants)
+      page.add({{"queue", queue.name}, {"tenant", name}}).gauge.value =
+          static_cast<double>(now - std::min(now, tenant.oldest_at_ms)) / 1000;
+  }
+}
+
 }  // namespace
 
-std::string metrics_page(const Observer& observer) {
-  Page page(observer.segment_info().name);
-  add_queues(page, observer.queues());
+void add_segment(Page& page, const Observer& observer, const Options& options) {
+  const SegmentInfo info = observer.segment_info();
+  const std::vector<QueueInfo> queues = observer.queues();
+  page.begin_segment(info.name);
+  add_queues(page, queues);
+  add_tenants(page, observer, queues, options);
   add_waits(page, observer);
   add_limits(page, observer);
   add_scheduling(page, observer);
-  add_segment(page, observer.segment_info());
-  return page.text();
+  add_whole(page, info);
 }
 
-}  // namespace ojs_shm::cli
+}  // namespace ojs_shm::metrics
