@@ -146,6 +146,16 @@ TEST(CliRefusals, one_wording_for_what_is_not_an_id_and_one_for_an_unknown_id) {
     EXPECT_EQ(missing.exit_code, 4) << words[0];
     EXPECT_EQ(missing.err, "no job with id " + unknown + "\n") << words[0];
   }
+  EXPECT_THAT(segment.cli({"reprioritize", "abc", "1"}).err,
+              testing::StartsWith("'abc' is not a job id: "));
+  EXPECT_EQ(segment.cli({"reprioritize", unknown, "1"}).err, "no job with id " + unknown + "\n");
+  const Finished own = segment.cli({"enqueue", "-t", "a", "--id", "abc"});
+  EXPECT_EQ(own.exit_code, 2) << "a wrong argument, in the same words";
+  EXPECT_EQ(own.err, segment.cli({"get", "abc"}).err);
+  auto producer = Producer::attach(segment.where()).value();
+  EXPECT_EQ(producer.get("abc").error().message + "\n", own.err);
+  EXPECT_EQ(producer.enqueue({.type = "a", .id = "abc"}).error().message + "\n", own.err);
+  EXPECT_EQ(producer.cancel(unknown).error().message, "no job with id " + unknown);
 }
 
 TEST(CliRefusals, what_is_not_there_is_status_4_and_what_says_nothing_status_2) {

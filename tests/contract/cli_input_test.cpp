@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <fstream>
 #include <string>
 #include <vector>
 
@@ -73,6 +74,10 @@ TEST(CliInput, strict_refuses_them_by_the_flag_or_the_segments_switch) {
   EXPECT_EQ(lenient.cli({"enqueue"}, input).exit_code, 0);
   expect_refused(lenient.cli({"enqueue", "--strict"}, input));
   expect_refused(strict.cli({"enqueue"}, input));
+  const ScratchDirectory folder;
+  std::ofstream(folder / "b.toml") << "strict_envelopes = true\n";
+  const LiveSegment by_file({"--config", folder / "b.toml"});
+  expect_refused(by_file.cli({"enqueue"}, input));
 }
 
 TEST(CliInput, PRI_T06_a_line_may_name_its_priority_as_the_flag_does) {
@@ -196,6 +201,8 @@ TEST(CliInput, a_job_can_bring_a_limit_by_a_flag) {
     EXPECT_EQ(done.exit_code, 2) << wrong;
     EXPECT_THAT(done.err, HasSubstr("--rate-limit")) << wrong;
   }
+  EXPECT_THAT(segment.cli({"enqueue", "-t", "a", "--rate-limit", "/,concurrency=2"}).err,
+              testing::StartsWith("rate_limit.key '/' must be"));
 }
 
 }  // namespace

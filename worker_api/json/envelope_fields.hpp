@@ -24,6 +24,9 @@ class Complaint {
              std::uint64_t bound = 0);
   /// "priority must be an integer, not 1.5"
   void wrong_kind(std::string_view member, std::string_view expected, std::string_view value);
+  void raise(Error error) {
+    if (!error_) error_ = std::move(error);
+  }
   bool raised() const { return error_.has_value(); }
   const Error& error() const { return *error_; }
 

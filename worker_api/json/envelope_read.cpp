@@ -14,6 +14,7 @@
 #include "worker_api/json/envelope.hpp"
 #include "worker_api/json/envelope_fields.hpp"
 #include "worker_api/json/envelope_json.hpp"
+#include "worker_api/json/id_text.hpp"
 #include "worker_api/json/time_text.hpp"
 #include "worker_api/roles/limit_rule.hpp"
 
@@ -150,7 +151,8 @@ class EnvelopeReader {
   void take_id(const Member& member) {
     const auto id = json::text(member.name, member.value, complaint_);
     if (id && !engine::parse_id(*id))
-      complaint_.wrong_kind("id", "a UUIDv7 in lower case", member.value);
+      complaint_.raise(
+          {.code = Code::kInvalid, .message = internal::not_an_id_text(*id), .subject = "id"});
     settle(id_, id, "id", complaint_);
   }
 
@@ -283,9 +285,8 @@ class EnvelopeReader {
 
   JobLimit read_limit() {
     JobLimit limit = internal::read_limit(rate_limit_, queue_.value_or("default"), complaint_);
-    if (Status checked = internal::check_limit(limit.key, limit.limit, false);
-        !checked && !complaint_.raised())
-      complaint_.about(checked.error().subject, checked.error().message);
+    if (Status checked = internal::check_limit(limit.key, limit.limit, false); !checked)
+      complaint_.raise(checked.error());
     return limit;
   }
 

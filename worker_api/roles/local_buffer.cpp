@@ -13,6 +13,7 @@
 
 #include "engine/uuid.hpp"
 #include "shm/atomics.hpp"
+#include "worker_api/json/id_text.hpp"
 
 namespace ojs_shm {
 
@@ -249,7 +250,7 @@ Result<std::vector<JobIdText>> LocalBuffer::put(std::span<const JobSpec> jobs,
     if (job.queue != queue)
       return Error{Code::kInvalid, "the jobs of a batch go to one queue", "queue", 0, 0, ""};
     if (!job.id.empty() && !engine::parse_id(job.id))
-      return Error{Code::kInvalid, "id must be a UUIDv7 in lower case", "id", 0, 0, ""};
+      return Error{Code::kInvalid, internal::not_an_id_text(job.id), "id", 0, 0, ""};
     parcel.jobs.emplace_back(job);
     parcel.bytes += parcel.jobs.back().bytes();
   }

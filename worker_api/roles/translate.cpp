@@ -5,6 +5,7 @@
 #include "engine/limit_turn.hpp"
 #include "engine/names.hpp"
 #include "worker_api/json/envelope.hpp"
+#include "worker_api/json/id_text.hpp"
 #include "worker_api/roles/attachment.hpp"
 #include "worker_api/roles/limit_rule.hpp"
 #include "worker_api/roles/pools.hpp"
@@ -334,7 +335,7 @@ SpecFault Handle::read(const JobSpec& spec, engine::NewJob& job) {
                          " is out of range: the minimum is " + std::to_string(convention.min) +
                          " and the maximum is " + std::to_string(convention.max),
                      static_cast<std::uint64_t>(convention.max));
-    case SpecFault::kId: return invalid("id", "id must be a UUIDv7 in lower case");
+    case SpecFault::kId: return invalid("id", not_an_id_text(spec.id));
     case SpecFault::kCoefficient:
       return invalid("retry.coefficient",
                      "retry.backoff_coefficient must be a number of at least 1");
@@ -354,14 +355,7 @@ SpecFault Handle::read(const JobSpec& spec, engine::NewJob& job) {
 }
 
 Error not_an_id(std::string_view text) {
-  return {
-      Code::kNotFound,
-      "'" + std::string(text) +
-          "' is not a job id: one has 36 characters, such as 019b2c3d-4e5f-7a6b-8c9d-0e1f2a3b4c5d",
-      "id",
-      0,
-      0,
-      ""};
+  return Error{.code = Code::kNotFound, .message = not_an_id_text(text), .subject = "id"};
 }
 
 JobInfo info_of(const engine::Store& store, const engine::Snapshot& s) {

@@ -258,6 +258,17 @@ class Asking(OnQueue):
             with self.subTest(ask.__name__), self.assertRaises(LookupError):
                 ask(unknown)
 
+    def test_one_wording_for_what_is_not_an_id_and_one_for_an_unknown_id(self):
+        unknown = "0190a5b0-0000-7000-8000-00000000ffff"
+        for ask in (self.queue.get, self.queue.cancel, self.queue.activate, self.queue.promote, self.queue.retry_dead):
+            with self.subTest(ask.__name__):
+                with self.assertRaisesRegex(ojs_shm.NotFound, f"^no job with id {unknown}$"):
+                    ask(unknown)
+                with self.assertRaisesRegex(ojs_shm.NotFound, "^'abc' is not a job id: one is a UUIDv7"):
+                    ask("abc")
+        with self.assertRaisesRegex(ojs_shm.InvalidArgument, "^'abc' is not a job id: one is a UUIDv7"):
+            self.queue.submit("any", id="abc")
+
     def test_a_result_is_waited_for(self):
         task = self.queue.submit("add", [1, 2])
         with self.assertRaises(TimeoutError):
@@ -317,6 +328,14 @@ class Asking(OnQueue):
         self.assertEqual((first.state, first.info().attempt), ("available", 0))
         self.queue.drop_dead(second.id)
         self.assertEqual(self.queue.jobs(queue=self.queue_name, dead_letter=True), [])
+
+    def test_stats_tell_the_oldest_age_dead_letters_and_failed_attempts(self):
+        self.queue.submit("any", retry=Retry(max_attempts=1, dead_letter=True))
+        with self.queue.worker() as worker:
+            worker.fetch(0).nack("broken")
+        self.queue.submit("any")
+        eventually(lambda: self.queue.stats().oldest_age > 0)
+        self.assertEqual((self.queue.stats().dead_letters, self.queue.stats().failed_attempts), (1, 1))
 
     def test_stats_and_the_audit(self):
         self.queue.submit("any")

@@ -415,7 +415,7 @@ TEST(Transfer, what_is_wrong_is_named_with_its_line_and_the_next_line_goes_on) {
       {job_line(R"("priority":256)"), "line 7: priority 256 is out of range"},
       {job_line(R"("state":"done","priority":1)"), "line 8: state must be one of the eight states"},
       {R"({"job":{"type":"X","priority":1}})", "line 9: type must be"},
-      {job_line(R"("priority":1,"id":"abc123")"), "line 10: id must be a UUIDv7"},
+      {job_line(R"("priority":1,"id":"abc123")"), "line 10: 'abc123' is not a job id"},
       {job_line(R"("priority":1,"created_at":"yesterday")"), "line 11: created_at "},
       {job_line(R"("priority":"urgent")"), "line 12: 'urgent' is no priority of convention 'ojs'"},
       {R"({"queue":{"name":"Upper"}})", "line 13: queue must be"},
