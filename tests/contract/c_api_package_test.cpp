@@ -113,6 +113,7 @@ TEST_F(Package, a_cmake_project_finds_and_uses_it) {
   ASSERT_EQ(configured.exit_code, 0) << configured.out << configured.err;
   const Finished built = run({"cmake", "--build", build});
   ASSERT_EQ(built.exit_code, 0) << built.out << built.err;
+  EXPECT_EQ(run({build + "/in_c"}).out, "0 ojs_shm\n") << "finds the library by itself";
   expect_version(build + "/in_c");
   expect_version(build + "/in_cxx");
 }
@@ -132,6 +133,36 @@ TEST_F(Package, a_makefile_finds_it_by_pkg_config) {
       run_with("PKG_CONFIG_PATH", found_in, {"pkg-config", "--variable=includedir", "ojs_shm"});
   EXPECT_TRUE(fs::equivalent(where.out.substr(0, where.out.find('\n')), prefix() + "/include"))
       << where.out;
+}
+
+TEST_F(Package, installed_programs_run_where_they_lie) {
+  for (const char* name : {"ojs-shm", "ojs-shm-broker"}) {
+    const Finished done = run({prefix() + "/bin/" + name, "--version"});
+    EXPECT_EQ(done.exit_code, 0) << done.err;
+    EXPECT_EQ(done.out.find(name), 0U) << done.out;
+  }
+}
+
+TEST_F(Package, a_release_build_links_its_programs_and_library_without_symbols) {
+  const std::string build = *scratch_ / "release";
+  const Finished configured =
+      run({"cmake", "-S", OJS_SHM_SOURCE_DIR, "-B", build, "-G", "Ninja",
+           "-DCMAKE_BUILD_TYPE=Release", "-DOJS_SHM_TESTS=OFF", "-DOJS_SHM_BENCH=OFF"});
+  ASSERT_EQ(configured.exit_code, 0) << configured.err;
+  const auto link = [&](const std::string& target) {
+    const Finished commands = run({"ninja", "-C", build, "-t", "commands", target});
+    EXPECT_EQ(commands.exit_code, 0) << commands.err;
+    const std::size_t end = commands.out.find_last_not_of('\n');
+    const std::size_t begin = commands.out.rfind('\n', end) + 1;
+    return commands.out.substr(begin, end - begin);
+  };
+  for (const char* target : {"bin/ojs-shm", "bin/ojs-shm-broker"})
+    EXPECT_NE(link(target).find(" -s "), std::string::npos) << link(target);
+  // What that flag does to a program with functions and debug information.
+  const std::string source = *scratch_ / "small.c", stripped = *scratch_ / "small";
+  write(source, "int answer(void) { return 42; }\nint main(void) { return answer() - 42; }\n");
+  ASSERT_EQ(run({"cc", "-g", "-s", source, "-o", stripped}).exit_code, 0);
+  EXPECT_EQ(run({"readelf", "-SW", stripped}).out.find(".symtab"), std::string::npos);
 }
 
 TEST_F(Package, only_public_headers_are_installed) {

@@ -32,6 +32,8 @@ TEST_F(FileSystems, a_tmpfs_of_1_MiB_is_refused_with_size_and_path) {
   EXPECT_EQ(child.listen().value_or(""), "no_space");
   const std::string message = child.listen().value_or("");
   EXPECT_NE(message.find(scratch.path()), std::string::npos) << message;
+  EXPECT_NE(message.find("make room there, or choose another directory"), std::string::npos)
+      << message;
   EXPECT_TRUE(std::regex_search(message, std::regex("8(,?3\\d\\d,?\\d\\d\\d bytes|(\\.0)? MiB)")))
       << message;
   EXPECT_EQ(child.listen().value_or(""), "empty");

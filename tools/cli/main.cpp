@@ -2,6 +2,7 @@
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <csignal>
 #include <cstdio>
 #include <exception>
@@ -172,6 +173,9 @@ int main(int argc, char** argv) {
     return run(std::vector<std::string>(argv + 1, argv + argc));
   } catch (const std::system_error& problem) {
     if (problem.code() == std::errc::broken_pipe) return shell::kExitFailed;
+    // Written by a format call, which throws; flush_output() says the same of all others.
+    if (problem.code() == std::errc::no_space_on_device)
+      return shell::report(shell::output_lost(ENOSPC), false);
     shell::say("ojs-shm: {}\n", problem.what());
     return shell::kExitFailed;
   } catch (const std::exception& problem) {

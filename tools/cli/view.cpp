@@ -15,7 +15,8 @@ namespace ojs_shm::cli {
 
 /// A failure of the write is found by flush_output(), which knows what was done before it.
 void print_line(std::string_view json) {
-  std::fwrite(json.data(), 1, json.size(), stdout);
+  const std::string text = shell::printable_json(json);
+  std::fwrite(text.data(), 1, text.size(), stdout);
   std::fputc('\n', stdout);
 }
 
@@ -29,7 +30,7 @@ void print_members(std::string_view object) {
 
 void print_jobs(const std::vector<JobInfo>& jobs, bool as_json) {
   shell::Table table(
-      {"ID", "STATE", "PRIORITY>", "QUEUE", "TYPE", "ATTEMPT>", "ENQUEUED", "ERROR"});
+      {"ID", "STATE!", "PRIORITY>", "QUEUE", "TYPE", "ATTEMPT>", "ENQUEUED", "ERROR"});
   for (const JobInfo& job : jobs) {
     if (as_json) {
       print_line(print_job(job));

@@ -9,6 +9,8 @@
 #include <string_view>
 #include <utility>
 
+#include "tools/shell/output.hpp"
+
 namespace ojs_shm::metrics {
 
 using prometheus::ClientMetric;
@@ -33,6 +35,7 @@ void Page::add(Labels labels, std::uint64_t value) {
 ClientMetric& Page::add(Labels labels) {
   ClientMetric& metric = families_[current_].metric.emplace_back();
   metric.label = std::move(labels);
+  for (ClientMetric::Label& label : metric.label) label.value = shell::printable(label.value);
   metric.label.push_back({"segment", segment_});
   return metric;
 }

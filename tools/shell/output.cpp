@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -78,6 +79,21 @@ std::string printable(std::string_view text, bool lines) {
   return clean;
 }
 
+std::string printable_json(std::string_view json) {
+  const auto harmless = [](unsigned char c) { return c >= 0x20 && c < 0x7F; };
+  if (std::ranges::all_of(json, harmless)) return std::string(json);
+  std::string clean;
+  while (!json.empty()) {
+    const Decoded next = decode(json);
+    if (next.length != 0 && commands(next.point))
+      clean += fmt::format("\\u{:04x}", next.point);
+    else
+      clean += json.substr(0, std::max<std::size_t>(next.length, 1));
+    json.remove_prefix(std::max<std::size_t>(next.length, 1));
+  }
+  return clean;
+}
+
 void say(std::string_view text) noexcept {
   std::fwrite(text.data(), 1, text.size(), stderr);
   std::fflush(stderr);
@@ -95,14 +111,19 @@ void inform(std::string_view text) noexcept {
   std::fputc('\n', stdout);
 }
 
+Error output_lost(int number) {
+  Error error;
+  error.code = number == EPIPE ? Code::kClosed : Code::kInternal;
+  error.message = fmt::format("not all output could be written: {}{}",
+                              number != 0 ? std::strerror(number) : "stdout failed",
+                              number == ENOSPC ? "; make room there or write elsewhere" : "");
+  return error;
+}
+
 Status flush_output() {
   errno = 0;
   if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return {};
-  Error error;
-  error.code = errno == EPIPE ? Code::kClosed : Code::kInternal;
-  error.message = fmt::format("not all output could be written: {}",
-                              errno != 0 ? std::strerror(errno) : "stdout failed");
-  return error;
+  return output_lost(errno);
 }
 
 }  // namespace ojs_shm::shell

@@ -21,6 +21,9 @@ void fill_closed_descriptors(bool nobody_listens = false) noexcept;
 /// \\u202e. A line end stays when `lines` says so.
 std::string printable(std::string_view text, bool lines = false);
 
+/// The same for JSON, whose strings have escapes of their own: means what it meant.
+std::string printable_json(std::string_view json);
+
 bool is_utf8(std::string_view text) noexcept;
 
 /// Text for stderr. That nobody can read it is no reason to end otherwise, so a failure to write it
@@ -40,6 +43,8 @@ void inform(fmt::format_string<Args...> format, Args&&... args) {
   inform(std::string_view(fmt::format(format, std::forward<Args>(args)...)));
 }
 
+/// What is said when stdout failed with this errno; 0: it is not known why.
+Error output_lost(int number);
 /// Sends what was written to stdout on its way. An error when any of it could not be written, now
 /// or before; kClosed when its reader went away.
 Status flush_output();

@@ -65,8 +65,10 @@ Result<std::uint64_t> parse_time_ms(std::string_view text) {
   if (at && at.ms > 0) return static_cast<std::uint64_t>(at.ms);
   const auto from_now = parse_duration_ms(text.starts_with('+') ? text.substr(1) : text);
   if (from_now) return unix_now_ms() + from_now.value();
-  return invalid(fmt::format("\"{}\" is no time: it {}; or give a duration from now, such as 30s",
-                             text, text_of(at.fault)));
+  return invalid(
+      fmt::format("\"{}\" is not a time: it {}; for example 2026-03-01T12:00:00Z, or a duration "
+                  "from now such as 30s",
+                  text, text_of(at.fault)));
 }
 
 std::uint64_t unix_now_ms() {

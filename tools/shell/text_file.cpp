@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
 #include <memory>
 
 namespace ojs_shm::shell {
@@ -30,23 +31,33 @@ Result<std::string> read_text_file(const std::string& path) {
   return text;
 }
 
-Status replace_text_file(const std::string& path, std::string_view text) {
-  const std::string beside = fmt::format("{}.{}.new", path, ::getpid());
+Status replace_text_file(const std::string& name, std::string_view text) {
+  std::error_code absent;
+  const bool device =
+      std::filesystem::exists(name, absent) && !std::filesystem::is_regular_file(name, absent);
+  // A link stays and leads to the new text.
+  const std::filesystem::path real = std::filesystem::canonical(name, absent);
+  const std::string path = device || real.empty() ? name : real.string();
+  // What is not a file, such as a terminal, cannot be replaced and is written to.
+  const std::string beside = device ? path : fmt::format("{}.{}.new", path, ::getpid());
   const auto refused = [&] {
     const int error = errno;
-    ::unlink(beside.c_str());
+    if (!device) ::unlink(beside.c_str());
     Error refusal;
     refusal.code = error == EACCES || error == EPERM ? Code::kPermission
                    : error == ENOSPC                 ? Code::kNoSpace
                                                      : Code::kInvalid;
-    refusal.message = fmt::format("cannot write {}: {}", path, std::strerror(error));
+    refusal.message =
+        fmt::format("cannot write {}: {}{}", path, std::strerror(error),
+                    error == ENOSPC ? "; make room there or name a file elsewhere" : "");
     return refusal;
   };
   std::FILE* file = std::fopen(beside.c_str(), "we");
   if (file == nullptr) return refused();
   const bool written =
       std::fwrite(text.data(), 1, text.size(), file) == text.size() && std::fflush(file) == 0;
-  if (std::fclose(file) != 0 || !written || std::rename(beside.c_str(), path.c_str()) != 0)
+  if (std::fclose(file) != 0 || !written ||
+      (!device && std::rename(beside.c_str(), path.c_str()) != 0))
     return refused();
   return {};
 }
