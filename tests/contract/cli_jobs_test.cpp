@@ -69,9 +69,10 @@ TEST(CliJobs, lists_available_jobs_in_the_order_of_their_fetching) {
 TEST(CliJobs, a_terminal_gets_a_table_with_a_heading) {
   const LiveSegment segment;
   const std::string id = segment.enqueue({"-t", "a"});
-  const Finished done =
-      run({"script", "-qec",
-           program("ojs-shm") + " list --name test --dir " + segment.folder().path(), "/dev/null"});
+  const Finished done = run(
+      {"script", "-qec",
+       "NO_COLOR=1 " + program("ojs-shm") + " list --name test --dir " + segment.folder().path(),
+       "/dev/null"});
   const auto rows = lines_of(done.out);
   ASSERT_EQ(rows.size(), 2U) << done.out;
   EXPECT_EQ(rows[0].rfind("ID ", 0), 0U) << rows[0];

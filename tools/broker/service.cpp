@@ -18,6 +18,7 @@
 #include "tools/broker/order.hpp"
 #include "tools/broker/service_notify.hpp"
 #include "tools/broker/signals.hpp"
+#include "tools/shell/colour.hpp"
 #include "tools/shell/quantity.hpp"
 #include "tools/shell/refusal.hpp"
 #include "worker_api/roles/settings_check.hpp"
@@ -88,7 +89,9 @@ void take_over_from_existing(Settings& settings) {
 }
 
 void start_logging(const std::string& level) {
-  auto logger = spdlog::stderr_color_mt("ojs-shm-broker");
+  const auto colours =
+      shell::has_colours(STDERR_FILENO) ? spdlog::color_mode::always : spdlog::color_mode::never;
+  auto logger = spdlog::stderr_color_mt("ojs-shm-broker", colours);
   logger->set_pattern("%Y-%m-%dT%H:%M:%S.%e%z %n[%P] %^%l%$ %v");
   logger->set_level(spdlog::level::from_str(level));
   spdlog::set_default_logger(std::move(logger));

@@ -24,7 +24,7 @@ int doctor(const Request& request, const DoctorOptions&) {
   check_files(request.where, findings);
   check_segment(request.where, findings);
 
-  shell::Table table({"CHECK", "VERDICT", "SEEN", "WHAT TO DO"});
+  shell::Table table({"CHECK", "VERDICT!", "SEEN", "WHAT TO DO"});
   for (const Finding& finding : findings) {
     if (request.json) {
       print_line(object([&](json::ObjectWriter& writer) {

@@ -26,7 +26,7 @@ std::string bound_text(std::uint64_t bound) { return bound == 0 ? "-" : std::to_
 
 int list_queues(const Request& request, const ListOptions&) {
   const Observer observer = must(Observer::attach(request.where));
-  shell::Table table({"QUEUE", "STATE", "DEPTH>", "MAX>", "BYTES>", "MAX BYTES>", "ACTIVE>",
+  shell::Table table({"QUEUE", "STATE!", "DEPTH>", "MAX>", "BYTES>", "MAX BYTES>", "ACTIVE>",
                       "COMPLETED>", "DISCARDED>"});
   for (const QueueInfo& queue : observer.queues()) {
     if (request.json) {

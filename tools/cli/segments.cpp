@@ -36,7 +36,7 @@ void check_directory(const std::string& dir) {
 
 int segments(const Request& request, const SegmentsOptions&) {
   check_directory(request.where.dir);
-  shell::Table table({"NAME", "SIZE>", "STATE", "PATH", "PROBLEM"});
+  shell::Table table({"NAME", "SIZE>", "STATE!", "PATH", "PROBLEM"});
   const bool terminal = shell::stdout_is_terminal();
   for (const SegmentFile& file : list_segments(request.where.dir)) {
     if (request.json) {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "tools/cli/command.hpp"
+#include "tools/cli/progress_bar.hpp"
 #include "tools/cli/simulate_load.hpp"
 #include "tools/cli/view.hpp"
 #include "tools/cli/work_config.hpp"
@@ -157,7 +158,13 @@ int simulate_load(const Request& request, const SimulateOptions& options) {
   for (const std::string& pool : options.pools) declare_pool(trace, pool, options.concurrency);
   const std::uint32_t workers = hire(trace, options.workers);
   if (!options.save.empty()) must(write_trace(options.save, trace));
-  const SimulationOutcome outcome = must(simulate(trace, plan_of(options, trace, workers)));
+  ProgressBar bar(trace.arrivals.size());
+  const auto draw = [&](std::size_t played, bool final) {
+    if (final || played % 256 == 0) bar.draw(played, fmt::format("{} jobs played", played), final);
+  };
+  const SimulationOutcome outcome = must(simulate(
+      trace, plan_of(options, trace, workers), [&](std::size_t played) { draw(played, false); }));
+  draw(trace.arrivals.size(), true);
   const SimulationReport report = report_of(trace, outcome);
   if (!options.svg.empty()) must(write_file(options.svg, picture_of(trace, outcome, report)));
   if (request.json) {

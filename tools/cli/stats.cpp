@@ -146,7 +146,7 @@ int print_text(const SegmentInfo& info, const std::vector<QueueInfo>& queues) {
   }
   queue_table.print();
   fmt::print("\n");
-  shell::Table process_table({"PID>", "STATE", "ROLE", "HANDLES>", "ACTIVE>"});
+  shell::Table process_table({"PID>", "STATE!", "ROLE", "HANDLES>", "ACTIVE>"});
   for (const auto& process : info.processes) {
     process_table.row({text(process.pid), state_of(process), role_of(process),
                        text(process.handles), text(process.active_jobs)});

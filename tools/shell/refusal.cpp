@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/shell/refusal.hpp"
 
+#include <unistd.h>
+
+#include "tools/shell/colour.hpp"
 #include "tools/shell/output.hpp"
 #include "worker_api/json/envelope_json.hpp"
 
@@ -36,7 +39,8 @@ ExitCode report(const Error& error, bool json) {
                                 ? ""
                                 : fmt::format("; try again in {:.1f} s",
                                               static_cast<double>(error.retry_after_ms) / 1000);
-  say("{}\n", json ? error_as_json(error) : printable(error.message, true) + retry);
+  const std::string text = printable(error.message, true) + retry;
+  say("{}\n", json ? error_as_json(error) : has_colours(STDERR_FILENO) ? red(text) : text);
   return exit_code_for(error.code);
 }
 

@@ -128,7 +128,7 @@ class Simulation {
 
   /// Of two things at one moment a job ends before another one arrives, and all of that moment is
   /// done before anybody looks for work.
-  Status run() {
+  Status run(const std::function<void(std::size_t)>& progress) {
     std::size_t next = 0;
     while (next < trace_.arrivals.size() || !ends_.empty()) {
       const std::int64_t arrives =
@@ -141,6 +141,7 @@ class Simulation {
       for (; next < trace_.arrivals.size() && trace_.arrivals[next].at_us == now_; ++next)
         if (Status arrived = arrive(static_cast<std::uint32_t>(next)); !arrived) return arrived;
       if (Status begun = begin_all(); !begun) return begun;
+      if (progress) progress(next);
     }
     outcome_.end_us = now_;
     return {};
@@ -261,7 +262,8 @@ SegmentOptions options_for(const Trace& trace, const SimulationPlan& plan) {
 
 }  // namespace
 
-Result<SimulationOutcome> simulate(const Trace& trace, const SimulationPlan& plan) {
+Result<SimulationOutcome> simulate(const Trace& trace, const SimulationPlan& plan,
+                                   const std::function<void(std::size_t)>& progress) {
   auto segment = PrivateSegment::make(options_for(trace, plan));
   if (!segment) return segment.error();
   auto admin = Admin::attach(segment->get());
@@ -290,7 +292,7 @@ Result<SimulationOutcome> simulate(const Trace& trace, const SimulationPlan& pla
   Simulation simulation(trace, *segment, std::move(producer).value(), std::move(servers).value());
   for (const auto& [queue, settings] : plan.queues)
     if (settings.max_size_bytes.value_or(0) != 0) simulation.play_sizes_of(queue);
-  if (const Status run = simulation.run(); !run) return run.error();
+  if (const Status run = simulation.run(progress); !run) return run.error();
   return simulation.take();
 }
 

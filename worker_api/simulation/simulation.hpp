@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <utility>
@@ -82,9 +83,10 @@ struct SimulationOutcome {
   std::int64_t end_us = 0;                    ///< of the last service
 };
 
-/// Errors: kInvalid (a setting, a pool, a priority, no worker), kSegmentFull, kNoSpace,
-/// kPermission.
-Result<SimulationOutcome> simulate(const Trace& trace, const SimulationPlan& plan);
+/// `progress` is told now and then how many arrivals have been played. Errors: kInvalid (a setting,
+/// a pool, a priority, no worker), kSegmentFull, kNoSpace, kPermission.
+Result<SimulationOutcome> simulate(const Trace& trace, const SimulationPlan& plan,
+                                   const std::function<void(std::size_t)>& progress = {});
 
 /// What became of a part of the arrivals.
 struct SimulatedGroup {
