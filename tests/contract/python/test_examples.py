@@ -115,7 +115,10 @@ class Examples(OnSegment, unittest.IsolatedAsyncioTestCase):
 
 
 class Readme(OnSegment, unittest.TestCase):
-    """The asyncio example of the package's README, which the reader copies first."""
+    """The asyncio example of the package's README, which the reader copies first, on the
+    segment of a broker that was told nothing."""
+
+    convention = "ojs"
 
     def test_the_asyncio_example_runs_as_printed(self):
         text = (ROOT / "worker_api" / "python" / "README.md").read_text()
