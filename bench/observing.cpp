@@ -70,12 +70,13 @@ void waits(benchmark::State& state) {
   OjsShm peer{Plan{}};
   const auto handle = value_of(internal::Handle::make(peer.attached()), "handle");
   engine::WaitMeter meter(handle->store(), handle->lane());
+  constexpr std::uint64_t kNow = 1'000;
   compare(
       state, peer,
       [](Lives& lives, std::uint32_t jobs) { return lives.lap(jobs, [](std::uint32_t) {}); },
       [&meter](Lives& lives, std::uint32_t jobs) {
         return lives.lap(jobs, [&meter](std::uint32_t i) {
-          meter.count(0, static_cast<std::uint8_t>(i % 5), i % 8);
+          meter.count(0, static_cast<std::uint8_t>(i % 5), kNow, kNow - i % 8, kNow - i % 8);
         });
       });
 }

@@ -23,19 +23,23 @@ constexpr std::uint64_t charged_jobs(std::uint64_t c) { return c >> 40; }
 /// What becomes of a job for which a bounded queue has no room.
 enum class Strategy : std::uint8_t { kReject, kBlock, kDropOldest };
 
-/// 1..0 strategy  2 a drop takes the lowest priority first  16..3 warning threshold in 1/10,000, plus one; 0: the default.
+/// 1..0 strategy  2 a drop takes the lowest priority first  16..3 warning threshold in 1/10,000, plus one; 0: the default
+/// 30..17 threshold below which the warning ends, likewise; 0: the warning threshold.
 struct Backpressure {
   std::uint64_t word = 0;
   using StrategyBits = shm::Field<0, 2>;
   using LowestBit = shm::Field<2, 1>;
   using ThresholdBits = shm::Field<3, 14>;
+  using ClearBits = shm::Field<17, 14>;
   static constexpr unsigned kWhole = 10'000, kDefaultThreshold = 8'000;
 
   constexpr explicit Backpressure(std::uint64_t w) : word(w) {}
-  constexpr Backpressure(Strategy strategy, bool lowest, unsigned threshold)
+  constexpr Backpressure(Strategy strategy, bool lowest, unsigned threshold,
+                         unsigned clear = kWhole)
       : word(StrategyBits::put(static_cast<std::uint64_t>(strategy)) |
              LowestBit::put(lowest ? 1 : 0) |
-             ThresholdBits::put(threshold == kDefaultThreshold ? 0 : threshold + 1)) {}
+             ThresholdBits::put(threshold == kDefaultThreshold ? 0 : threshold + 1) |
+             ClearBits::put(clear >= threshold ? 0 : clear + 1)) {}
   constexpr Strategy strategy() const {
     const std::uint64_t found = StrategyBits::get(word);
     return found > 2 ? Strategy::kReject : static_cast<Strategy>(found);
@@ -44,6 +48,11 @@ struct Backpressure {
   constexpr unsigned threshold() const {
     const auto found = static_cast<unsigned>(ThresholdBits::get(word));
     return found == 0 ? kDefaultThreshold : std::min(found - 1, kWhole);
+  }
+  /// Never above the warning threshold.
+  constexpr unsigned clear_threshold() const {
+    const auto found = static_cast<unsigned>(ClearBits::get(word));
+    return found == 0 ? threshold() : std::min(found - 1, threshold());
   }
   bool operator==(const Backpressure&) const = default;
 };
@@ -69,10 +78,10 @@ struct Fullness {
   constexpr bool above(Backpressure policy) const {
     return bound != 0 && depth * Backpressure::kWhole > bound * policy.threshold();
   }
-  /// ... and no more once it has fallen to nine tenths of it: so that a queue which sways around it
-  /// does not chatter.
+  /// ... and no more once it has fallen below it, or below a lower one that was set, so that a queue
+  /// which sways around its threshold does not chatter. Below a threshold of 0 is empty.
   constexpr bool calm(Backpressure policy) const {
-    return 10 * depth * Backpressure::kWhole <= 9 * bound * policy.threshold();
+    return depth == 0 || depth * Backpressure::kWhole < bound * policy.clear_threshold();
   }
 };
 /// The bounds of a queue, or of a tenant in it; 0: none.

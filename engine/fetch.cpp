@@ -250,7 +250,7 @@ void Actor::take(JobRecord& job, Control claimed, QueueTally& mine, std::uint32_
   job.control.store(active.word, Point::kSlotActive);  // PAIR slot-active
   intend_nothing();
   ++taken_;
-  waits_.count(out.queue, out.rank, now - std::min(now, out.available_at));
+  waits_.count(out.queue, out.rank, now, out.created_at, out.available_at);
   OJS_SHM_PROBE6(fetch, out.id.hi, out.id.lo, out.queue, out.rank,
                  now - std::min(now, out.available_at), out.slot);
   if (telling()) [[unlikely]]

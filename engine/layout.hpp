@@ -344,11 +344,13 @@ struct EngineHeader {
   /// 63..32 key + 1 that is being set  31..0 lane + 1 of whoever makes or sets a limit
   Word limit_settler;
   std::uint32_t accounts;
-  Half account_seat;            ///< lane + 1 of whoever gives accounts to tenants
-  Word marking;                 ///< Marking, of whoever has that seat
-  alignas(64) Word telling;     ///< 1: lanes tell what happens
-  Word limiting;                ///< kinds of limits that there are; only grows
-  Word strict_envelopes;        ///< 1: who reads envelopes refuses members that mean nothing
+  Half account_seat;         ///< lane + 1 of whoever gives accounts to tenants
+  Word marking;              ///< Marking, of whoever has that seat
+  alignas(64) Word telling;  ///< 1: lanes tell what happens
+  Word limiting;             ///< kinds of limits that there are; only grows
+  Word strict_envelopes;     ///< 1: who reads envelopes refuses members that mean nothing
+  /// may a priority change after enqueue: 1 yes, 2 no, 0 as the convention has it
+  Word priority_changes;
   alignas(64) Word event_turn;  ///< pages of events handed out
   Word waits_unmeasured;        ///< dispatches for which there was no page
   Word pools_settler;           ///< lane + 1 of whoever changes pools

@@ -45,15 +45,22 @@ struct WaitOwner {
   constexpr std::uint64_t uses() const { return UseBits::get(word); }
 };
 
-// 0 owner  8 sum  16 counts(13)
-/// How long the jobs of one level waited until this lane took them.
-struct alignas(128) WaitPage {
-  Word owner;
+// 0 sum  8 counts(13)
+/// Waits from one beginning, by their length.
+struct WaitCounts {
   Word sum_ms;
   Word count[kWaitBuckets];
-  std::uint64_t spare;
 };
-static_assert(sizeof(WaitPage) == 128);
+
+// 0 owner  8 from available(14)  128 from enqueue(14)
+/// How long the jobs of one level waited until this lane took them: since they last became
+/// available, and since they were enqueued. The two lie in lines of their own.
+struct alignas(128) WaitPage {
+  Word owner;
+  WaitCounts from_available;
+  alignas(128) WaitCounts from_enqueue;
+};
+static_assert(sizeof(WaitPage) == 256 && offsetof(WaitPage, from_enqueue) == 128);
 
 constexpr unsigned kEventsPerPage = 16;
 

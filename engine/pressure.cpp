@@ -64,7 +64,7 @@ void Actor::settle_pressure(QueueRecord& queue, std::uint32_t q, const Fullness&
   const std::uint64_t used = queue.reserved.load() + used_beside_reserved(queue, q);
   const Backpressure policy(queue.backpressure.load());
   const Fullness fullness = Fullness::of(used, queue.max_depth.load(), queue.max_bytes.load());
-  const double end = 0.9 * policy.threshold() / Backpressure::kWhole;
+  const double end = 1.0 * policy.clear_threshold() / Backpressure::kWhole;
   const double above = fullness.pressure() - end;
   const std::uint32_t lanes = std::max(segment_.header().lanes_high.load(), 1U);
   depth_cache_[q].removals_left =

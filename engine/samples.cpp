@@ -17,7 +17,7 @@ std::vector<Dispatched> dispatched_so_far(const Store& store) {
     const WaitPage& page = store.wait_page(i);
     const WaitOwner owner(page.owner.load());
     if (owner.taken() && owner.queue() < sums.size())
-      sums[owner.queue()].waited_ms += page.sum_ms.load();
+      sums[owner.queue()].waited_ms += page.from_available.sum_ms.load();
   }
   return sums;
 }

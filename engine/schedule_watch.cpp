@@ -2,7 +2,10 @@
 #include "engine/schedule_watch.hpp"
 
 #include <algorithm>
+#include <string>
 #include <utility>
+
+#include "engine/limits.hpp"
 
 namespace ojs_shm::engine {
 
@@ -89,25 +92,26 @@ void ScheduleWatch::watch_queue(std::uint32_t q, std::uint64_t now) {
   actor_.note_starved(q, now - since, waiting.jobs);
 }
 
-/// Of a pool whose bound nobody knows, nobody can tell. The walk over all slots is for the case
-/// that everything else speaks for it.
+/// A pool is overloaded when it has as many active jobs as its limit allows, or all its workers as
+/// many as they declared, whether jobs wait or not. Of a pool without either, nothing is known. The
+/// walk over all slots is for the case that the limit's permits or the workers' seats speak for it.
 void ScheduleWatch::watch_pool(std::uint32_t pool, const Store::PoolPlan& plan) {
   const Store::PoolCrew crew = store_.pool_crew(pool);
-  const bool declared = crew.workers != 0 && crew.all_declared;
-  const std::uint64_t most = plan.concurrency != 0 ? plan.concurrency
-                             : declared            ? crew.concurrency
-                                                   : 0;
-  const bool may_wait =
-      std::any_of(plan.queues.begin(), plan.queues.end(), [this](std::uint32_t q) {
-        return BusyWord::of(store_.busy_word(q).load(), q) != BusyWord::kQuiet;  // PAIR busy
-      });
-  if (most == 0 || !may_wait || (plan.concurrency == 0 && !crew.laden))
-    return actor_.relieve_pool(pool);
-  const Store::PoolLoad load = store_.pool_load(pool, plan);
-  if (load.active >= most && load.waiting != 0)
+  const bool workers_full = crew.workers != 0 && crew.all_declared && crew.laden;
+  const bool limit_full = plan.concurrency != 0 && !has_permit(pool);
+  if (!workers_full && !limit_full) return actor_.relieve_pool(pool);
+  const std::uint64_t active = store_.pool_load(pool, plan).active;
+  if ((limit_full && active >= plan.concurrency) || (workers_full && active >= crew.concurrency))
     actor_.note_overloaded(pool);
   else
     actor_.relieve_pool(pool);
+}
+
+/// Whether the limit of the pool leaves room for a job.
+bool ScheduleWatch::has_permit(std::uint32_t pool) const {
+  const std::uint32_t key =
+      find_limit(store_, std::string(kPoolLimit).append(store_.pool_name(pool)));
+  return key != kNoIndex && may_begin(store_, store_.limit_key(key), store_.now_ms());
 }
 
 // ---- what the watch needs of its lane -----------------------------------------------------------

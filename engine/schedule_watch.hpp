@@ -24,6 +24,7 @@ class ScheduleWatch {
   void take_sample(std::uint64_t now);
   void watch_queue(std::uint32_t queue, std::uint64_t now);
   void watch_pool(std::uint32_t pool, const Store::PoolPlan& plan);
+  bool has_permit(std::uint32_t pool) const;
 
   Actor& actor_;
   Store& store_;

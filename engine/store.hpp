@@ -57,6 +57,11 @@ class Store {
   shm::Segment& segment() const { return segment_; }
   EngineHeader& header() const { return *reinterpret_cast<EngineHeader*>(segment_.area()); }
   Convention convention() const { return convention_; }
+  /// Whether a job keeps the priority that it was enqueued with.
+  bool immutable_priorities() const {
+    const std::uint64_t set = header().priority_changes.load();
+    return set == 0 ? info(convention_).immutable : set == 2;
+  }
   std::uint32_t max_queues() const { return max_queues_; }
   std::uint32_t lanes() const { return lanes_; }
   std::uint32_t slots() const { return slots_; }

@@ -42,24 +42,33 @@ WaitPage* WaitMeter::take(std::uint32_t key, std::uint32_t begin, std::uint32_t 
   return {key, true, take(key, own, shared, 0)};
 }
 
-[[gnu::noinline]] void WaitMeter::count_elsewhere(const Known& known, std::uint64_t ms) {
+[[gnu::noinline]] void WaitMeter::count_elsewhere(const Known& known, const Waited& waited) {
   if (known.page == nullptr) {
     store_.header().waits_unmeasured.fetch_add(1, Point::kCounterMoved);
     return;
   }
-  known.page->count[wait_bucket(ms)].fetch_add(1, Point::kWaitCounted);
-  known.page->sum_ms.fetch_add(ms, Point::kWaitCounted);
+  const auto add_shared = [](WaitCounts& counts, std::uint64_t ms) {
+    counts.count[wait_bucket(ms)].fetch_add(1, Point::kWaitCounted);
+    counts.sum_ms.fetch_add(ms, Point::kWaitCounted);
+  };
+  add_shared(known.page->from_available, waited.since_available_ms);
+  add_shared(known.page->from_enqueue, waited.since_enqueue_ms);
 }
 
-std::map<std::pair<std::uint32_t, std::uint8_t>, WaitHistogram> read_waits(const Store& store) {
-  std::map<std::pair<std::uint32_t, std::uint8_t>, WaitHistogram> waits;
+static void add_to(WaitHistogram& sum, const WaitCounts& counts) {
+  for (unsigned b = 0; b < kWaitBuckets; ++b) sum.count[b] += counts.count[b].load();
+  sum.sum_ms += counts.sum_ms.load();
+}
+
+std::map<std::pair<std::uint32_t, std::uint8_t>, LevelHistograms> read_waits(const Store& store) {
+  std::map<std::pair<std::uint32_t, std::uint8_t>, LevelHistograms> waits;
   for (std::uint32_t i = 0; i < store.wait_pages(); ++i) {
     const WaitPage& page = store.wait_page(i);
     const WaitOwner owner(page.owner.load());
     if (!owner.taken()) continue;
-    WaitHistogram& level = waits[{owner.queue(), owner.rank()}];
-    for (unsigned b = 0; b < kWaitBuckets; ++b) level.count[b] += page.count[b].load();
-    level.sum_ms += page.sum_ms.load();
+    LevelHistograms& level = waits[{owner.queue(), owner.rank()}];
+    add_to(level.from_available, page.from_available);
+    add_to(level.from_enqueue, page.from_enqueue);
   }
   return waits;
 }

@@ -30,21 +30,30 @@ class WaitMeter {
  public:
   WaitMeter(Store& store, std::uint32_t lane) : store_(store), lane_(lane) {}
 
-  OJS_SHM_INLINE void count(std::uint32_t queue, std::uint8_t rank, std::uint64_t ms) {
+  /// A dispatch now of a job that was enqueued and became available then.
+  OJS_SHM_INLINE void count(std::uint32_t queue, std::uint8_t rank, std::uint64_t now,
+                            std::uint64_t enqueued, std::uint64_t available) {
+    const Waited waited{now - std::min(now, available), now - std::min(now, enqueued)};
     const std::uint32_t key = WaitOwner::key_of(queue, rank);
     Known& known = known_[place_of(key) % known_.size()];
     if (known.key != key) [[unlikely]]
       known = find(key);
     if (known.page == nullptr || known.shared) [[unlikely]]
-      return count_elsewhere(known, ms);
-    Word& bucket = known.page->count[wait_bucket(ms)];
-    // relaxed: nobody else writes these two
-    bucket.store(bucket.load_relaxed() + 1, shm::Point::kWaitCounted);
-    if (ms != 0)
-      known.page->sum_ms.store(known.page->sum_ms.load_relaxed() + ms, shm::Point::kWaitCounted);
+      return count_elsewhere(known, waited);
+    add(known.page->from_available, waited.since_available_ms);
+    add(known.page->from_enqueue, waited.since_enqueue_ms);
   }
 
  private:
+  struct Waited {
+    std::uint64_t since_available_ms, since_enqueue_ms;
+  };
+  OJS_SHM_INLINE static void add(WaitCounts& counts, std::uint64_t ms) {
+    Word& bucket = counts.count[wait_bucket(ms)];
+    // relaxed: no other lane writes these two
+    bucket.store(bucket.load_relaxed() + 1, shm::Point::kWaitCounted);
+    if (ms != 0) counts.sum_ms.store(counts.sum_ms.load_relaxed() + ms, shm::Point::kWaitCounted);
+  }
   struct Known {
     std::uint32_t key = 0;
     bool shared = false;
@@ -54,7 +63,7 @@ class WaitMeter {
   static constexpr std::uint32_t place_of(std::uint32_t key) { return key + (key >> 8) * 37; }
   Known find(std::uint32_t key);
   WaitPage* take(std::uint32_t key, std::uint32_t begin, std::uint32_t count, std::uint32_t owner);
-  void count_elsewhere(const Known& known, std::uint64_t ms);
+  void count_elsewhere(const Known& known, const Waited& waited);
 
   Store& store_;
   std::uint32_t lane_;
@@ -65,7 +74,10 @@ struct WaitHistogram {
   std::array<std::uint64_t, kWaitBuckets> count{};
   std::uint64_t sum_ms = 0;
 };
+struct LevelHistograms {
+  WaitHistogram from_available, from_enqueue;
+};
 /// By queue and rank, over all lanes.
-std::map<std::pair<std::uint32_t, std::uint8_t>, WaitHistogram> read_waits(const Store& store);
+std::map<std::pair<std::uint32_t, std::uint8_t>, LevelHistograms> read_waits(const Store& store);
 
 }  // namespace ojs_shm::engine

@@ -166,7 +166,8 @@ TEST(Broker, applies_its_file_and_lets_flags_win) {
          "[queues.mail]\n"
          "paused = true\n"
          "backpressure = { max_depth = 5, max_size_bytes = \"1M\", strategy = \"drop_oldest\", "
-         "warning_threshold = 0.5, drop = \"lowest_priority\", tenant_max_depth = 4, "
+         "warning_threshold = 0.5, clear_threshold = 0.25, drop = \"lowest_priority\", "
+         "tenant_max_depth = 4, "
          "tenant_max_size_bytes = \"2K\", "
          "tenant_bounds = { acme = { max_depth = 3, max_size_bytes = \"1K\" } } }\n"
          "[default_priorities]\n"
@@ -184,6 +185,7 @@ TEST(Broker, applies_its_file_and_lets_flags_win) {
   EXPECT_EQ(member(mail, "backpressure.max_size_bytes"), "1048576");
   EXPECT_EQ(member(mail, "backpressure.strategy"), "drop_oldest");
   EXPECT_EQ(member(mail, "backpressure.warning_threshold"), "0.5");
+  EXPECT_EQ(member(mail, "backpressure.clear_threshold"), "0.25");
   EXPECT_EQ(member(mail, "backpressure.drop"), "lowest_priority");
   EXPECT_EQ(member(mail, "backpressure.tenant_max_depth"), "4");
   EXPECT_EQ(member(mail, "backpressure.tenant_max_size_bytes"), "2048");

@@ -265,8 +265,10 @@ static int events_and_waits(void) {
   CHECK(ojs_shm_events_lost(events) == 0);
   CHECK_OK(here.worker, ojs_shm_fetch(here.worker, here.job, 0));
   CHECK_OK(here.observer, ojs_shm_waits(here.observer, here.text, sizeof here.text));
-  snprintf(wanted, sizeof wanted, "[{\"queue\":\"default\",\"priority\":0,\"count\":1,\"sum_ms\":");
+  snprintf(wanted, sizeof wanted,
+           "[{\"queue\":\"default\",\"priority\":0,\"from_enqueue\":{\"count\":1,\"sum_ms\":");
   CHECK(strncmp(here.text, wanted, strlen(wanted)) == 0);
+  CHECK(strstr(here.text, "\"from_available\":{\"count\":1,\"sum_ms\":") != NULL);
   CHECK(ojs_shm_close(events) == OJS_SHM_OK);
   return close_room(&here, "told");
 }
@@ -288,6 +290,12 @@ static int names_of_priorities(void) {
   CHECK(priority == 255);
   CHECK_OK(here.producer, ojs_shm_enqueue(here.producer, &job, id));
   // immutable in qo
+  CHECK(ojs_shm_reprioritize(here.producer, id, 1, NULL) == OJS_SHM_E_WRONG_STATE);
+  CHECK_OK(here.admin, ojs_shm_set_immutable_priorities(here.admin, 0));
+  CHECK_OK(here.producer, ojs_shm_reprioritize(here.producer, id, 1, &priority));
+  CHECK(priority == 255);
+  CHECK_OK(here.producer, ojs_shm_reprioritize(here.producer, id, 255, NULL));
+  CHECK_OK(here.admin, ojs_shm_set_immutable_priorities(here.admin, 1));
   CHECK(ojs_shm_reprioritize(here.producer, id, 1, NULL) == OJS_SHM_E_WRONG_STATE);
   CHECK_OK(here.worker, ojs_shm_fetch(here.worker, here.job, 0));
   CHECK(fields_of(here.job).priority == 255);

@@ -13,6 +13,7 @@
 #include <ojs_shm/worker.hpp>
 
 #include "tests/support/live_segment.hpp"
+#include "worker_api/roles/attachment.hpp"
 
 namespace ojs_shm::test {
 namespace {
@@ -240,6 +241,27 @@ TEST(CliStats, PRI_X1_PRI_X2_PRI_X3_a_page_for_prometheus) {
   EXPECT_EQ(member(json.err, "error.code"), "invalid_request") << json.err;
   EXPECT_EQ(sample(after, "ojs_job_completed_total{queue=\"default\",segment=\"test\"}"), "3");
   EXPECT_EQ(sample(after, "ojs_job_dispatched_total{queue=\"default\",segment=\"test\"}"), "3");
+}
+
+/// A job that is scheduled for an hour, and whose time comes when the clock is moved by two.
+TEST(CliStats, PRI_X2_FS_X3_a_wait_from_enqueue_is_told_apart_from_one_from_availability) {
+  const LiveSegment segment;
+  const std::string id = segment.enqueue({"-t", "a", "--priority", "1", "--delay", "1h"});
+  const Segment attached = Segment::attach(segment.where()).value();
+  attached.attachment()->segment().header().clock_offset_ms.fetch_add(7'200'000, shm::Point::kNone);
+  ASSERT_TRUE(segment.becomes(id, "available"));
+  ASSERT_EQ(segment.cli({"work", "--until-empty", "--", "true"}).exit_code, 0);
+  const std::string page = segment.cli({"stats", "--metrics"}).out;
+  const auto is = [&page](const std::string& name, const std::string& labels) {
+    return sample(page, name + "{queue=\"default\"," + labels + "}");
+  };
+  const std::string hour = "segment=\"test\",le=\"4194.304\"";
+  const std::string all = "segment=\"test\",le=\"+Inf\"";
+  const std::string by_priority = "ojs_job_wait_duration_by_priority_bucket";
+  EXPECT_EQ(is(by_priority, "priority=\"1\"," + all), "1");
+  EXPECT_EQ(is(by_priority, "priority=\"1\"," + hour), "0") << "two hours since its enqueue";
+  EXPECT_EQ(is("ojs_scheduling_queue_wait_duration_bucket", all), "1");
+  EXPECT_EQ(is("ojs_scheduling_queue_wait_duration_bucket", hour), "1") << "just available";
 }
 
 }  // namespace

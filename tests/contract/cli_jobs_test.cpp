@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <csignal>
+#include <fstream>
 #include <string>
 
 #include "tests/support/live_segment.hpp"
@@ -115,6 +116,23 @@ TEST(CliJobs, QO_09_priorities_do_not_change_in_the_qo_convention) {
   const std::string id = segment.enqueue({"-t", "a"});
   EXPECT_EQ(segment.cli({"reprioritize", id, "1"}).exit_code, 5);
   EXPECT_EQ(segment.job(id, "priority"), "128");
+  EXPECT_EQ(member(segment.cli({"stats", "--json"}).out, "segment.immutable_priorities"), "true");
+}
+
+TEST(CliJobs, QO_09_whether_priorities_change_is_a_setting_of_every_convention) {
+  for (const char* convention : {"ojs", "ojs-core"}) {
+    const LiveSegment keeps({"--convention", convention, "--immutable-priorities", "true"});
+    const Finished refused = keeps.cli({"reprioritize", keeps.enqueue({"-t", "a"}), "1"});
+    EXPECT_EQ(refused.exit_code, 5) << convention;
+    EXPECT_NE(refused.err.find("--immutable-priorities false"), std::string::npos) << refused.err;
+    const LiveSegment changes({"--convention", convention});
+    EXPECT_EQ(changes.cli({"reprioritize", changes.enqueue({"-t", "a"}), "1"}).exit_code, 0);
+  }
+  LiveSegment setup;  // for the folder
+  const std::string file = setup.folder() / "broker.toml";
+  std::ofstream(file) << "convention = \"qo\"\nimmutable_priorities = false\n";
+  const LiveSegment qo({"--config", file});
+  EXPECT_EQ(qo.cli({"reprioritize", qo.enqueue({"-t", "a"}), "1"}).exit_code, 0);
 }
 
 TEST(CliJobs, wait_answers_by_the_state) {

@@ -6,6 +6,8 @@
 #include <map>
 #include <string>
 
+#include <ojs_shm/worker.hpp>
+
 #include "tests/support/live_segment.hpp"
 #include "worker_api/roles/attachment.hpp"
 
@@ -58,6 +60,19 @@ TEST(CliPools, FS_004_FS_H1_FS_H2_FS_T21_a_pool_is_set_shown_changed_and_removed
   EXPECT_EQ(member(got, "concurrency"), "20");
   EXPECT_EQ(member(got, "active_workers"), "0");
   EXPECT_EQ(member(got, "active_jobs"), "0");
+  {
+    const Segment attached = Segment::attach(segment.where()).value();
+    Worker worker = Worker::attach(attached, {.pool = "p"}).value();
+    segment.enqueue({"-t", "a", "--queue", "payments"});
+    Job job;
+    ASSERT_TRUE(worker.try_fetch(job).ok());
+    const std::string busy = segment.cli({"pool", "get", "p", "--json"}).out;
+    EXPECT_EQ(member(busy, "active_workers"), "1");
+    EXPECT_EQ(member(busy, "active_jobs"), "1");
+    ASSERT_TRUE(worker.ack(job).ok());
+    EXPECT_EQ(member(segment.cli({"pool", "get", "p", "--json"}).out, "active_jobs"), "0");
+  }
+  EXPECT_EQ(member(segment.cli({"pool", "get", "p", "--json"}).out, "active_workers"), "0");
   ASSERT_EQ(segment.cli({"pool", "set", "q", "--queue", "a:3,b"}).exit_code, 0);
   const std::string all = segment.cli({"pool", "list", "--json"}).out;
   EXPECT_NE(all.find(R"("name":"p")"), std::string::npos) << all;

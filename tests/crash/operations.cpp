@@ -520,6 +520,8 @@ const std::vector<Operation>& operations() {
          import(h, R"({"default_priority":{"type_hash":"00000000000000ff","priority":"high"}})");
        }},
       {"set_strict_envelopes", nothing, [](Hands& h) { must(h.admin->set_strict_envelopes(true)); }},
+      {"set_immutable_priorities", nothing,
+       [](Hands& h) { must(h.admin->set_immutable_priorities(true)); }},
       {"set_events", nothing, [](Hands& h) { must(h.admin->set_events(true)); }},
       {"tell_of_a_life", tell,
        [](Hands& h) {

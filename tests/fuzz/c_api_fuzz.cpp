@@ -291,7 +291,9 @@ class Caller {
   }
   void watch(Input& input) {
     judge(admin_, ojs_shm_set_events(admin_, input.byte() % 2));
-    judge(admin_, ojs_shm_set_strict_envelopes(admin_, input.byte() % 2));
+    const int on = input.byte() % 2;
+    judge(admin_, ojs_shm_set_strict_envelopes(admin_, on));
+    judge(admin_, ojs_shm_set_immutable_priorities(admin_, on));
     ojs_shm_events* events = nullptr;
     const int opened = ojs_shm_events_open(segment_.get(), input.byte() % 8, &events);
     judge(nullptr, opened);

@@ -240,6 +240,7 @@ void Visitor::set_queue(Input& input) {
   }
   if ((choice & 64) != 0) (void)admin_->set_events((choice & 128) != 0);
   if ((choice & 64) != 0) (void)admin_->set_strict_envelopes((choice & 32) != 0);
+  if ((choice & 64) != 0) (void)admin_->set_immutable_priorities((choice & 32) != 0);
   (void)admin_->set_queue(kQueues[choice & 3], settings);
 }
 

@@ -187,6 +187,7 @@ void Visitor::set_policy(Input& input) {
           {std::string(kTenants[tenant]), input.byte(), input.number(2)});
   }
   settings.warning_threshold = 0.5;
+  settings.clear_threshold = 0.4;
   (void)admin_->set_queue(kQueues[choice & 3], settings);
 }
 

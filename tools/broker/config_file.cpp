@@ -172,6 +172,7 @@ class Reader {
     if (!read) return complain(value.source(), read.error().message);
     if (read->strategy) settings.strategy = read->strategy;
     if (read->warning_threshold) settings.warning_threshold = read->warning_threshold;
+    if (read->clear_threshold) settings.clear_threshold = read->clear_threshold;
     if (read->drop) settings.drop = read->drop;
     return {};
   }
@@ -246,14 +247,15 @@ class Reader {
       } else if (member.str() == "tenant_bounds") {
         read = read_tenant_bounds(value, settings.tenant_bounds.emplace());
       } else if (member.str() == "strategy" || member.str() == "warning_threshold" ||
-                 member.str() == "drop") {
+                 member.str() == "clear_threshold" || member.str() == "drop") {
         read = read_as_json("backpressure", member, value, settings);
       } else {
         read = complain(
             member.source(),
             fmt::format(
                 "unknown key `{}` of backpressure; there are max_depth, max_size_bytes, strategy, "
-                "warning_threshold, drop, tenant_max_depth, tenant_max_size_bytes, tenant_bounds",
+                "warning_threshold, clear_threshold, drop, tenant_max_depth, "
+                "tenant_max_size_bytes, tenant_bounds",
                 member.str()));
       }
       if (!read) return read;

@@ -60,6 +60,8 @@ void apply(const Segment& segment, const Settings& settings, const Priorities& p
   for (const auto& [name, pool] : settings.pools) must(admin.set_pool(name, pool));
   for (const auto& [key, limit] : settings.limits) must(admin.set_limit(key, limit));
   if (settings.strict_envelopes) must(admin.set_strict_envelopes(*settings.strict_envelopes));
+  if (settings.immutable_priorities)
+    must(admin.set_immutable_priorities(*settings.immutable_priorities));
   if (settings.events) must(admin.set_events(*settings.events));
   for (const auto& [type, priority] : priorities) must(admin.set_default_priority(type, priority));
 }

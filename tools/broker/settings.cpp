@@ -128,6 +128,12 @@ constexpr Setting kSettings[] = {
      [](Settings& s, std::string_view text) {
        return yes_or_no(text, s.strict_envelopes.emplace());
      }},
+    {"immutable_priorities", "true|false",
+     "Jobs keep the priority they were enqueued with (as the segment has it; at first as its "
+     "convention has it: true in qo)",
+     [](Settings& s, std::string_view text) {
+       return yes_or_no(text, s.immutable_priorities.emplace());
+     }},
     {"log_level", "LEVEL", "debug, info, warn or error (info)",
      [](Settings& s, std::string_view text) {
        return one_of(text, {"debug", "info", "warn", "error"}, s.log_level);

@@ -44,7 +44,8 @@ struct Settings {
   bool convention_given = false, mode_given = false;  ///< else an existing segment keeps its own
   bool keep = false;                                  ///< also an empty segment
   bool remove = false;                                ///< whatever it holds
-  std::optional<bool> events, strict_envelopes;       ///< else as the segment has it
+  /// else as the segment has it
+  std::optional<bool> events, strict_envelopes, immutable_priorities;
   std::string log_level = "info";
   std::vector<std::pair<std::string, RateLimit>> limits;
   std::vector<std::pair<std::string, QueueSettings>> queues;

@@ -66,7 +66,7 @@ struct SetOptions {
   std::optional<bool> paused;
   std::optional<std::string> aging, level_weights, tenant_fairness, tenant_weights;
   std::optional<std::uint32_t> shards;
-  std::string strategy, warning_threshold, drop;
+  std::string strategy, warning_threshold, clear_threshold, drop;
   std::optional<std::uint64_t> tenant_max_depth;
   std::optional<std::string> tenant_max_size_bytes;
   std::vector<std::string> tenant_bounds;
@@ -133,14 +133,15 @@ void add_backpressure(QueueSettings& settings, const SetOptions& options) {
     writer.open("backpressure") += object([&](json::ObjectWriter& members) {
       if (!options.strategy.empty()) members.text("strategy", options.strategy);
       if (!options.drop.empty()) members.text("drop", options.drop);
-      if (!options.warning_threshold.empty())
-        json::check(options.warning_threshold).ok()
-            ? members.value("warning_threshold", options.warning_threshold)
-            : members.text("warning_threshold", options.warning_threshold);
+      for (const auto& [name, share] : {std::pair("warning_threshold", options.warning_threshold),
+                                        std::pair("clear_threshold", options.clear_threshold)})
+        if (!share.empty())
+          json::check(share).ok() ? members.value(name, share) : members.text(name, share);
     });
   })));
   settings.strategy = read.strategy;
   settings.warning_threshold = read.warning_threshold;
+  settings.clear_threshold = read.clear_threshold;
   settings.drop = read.drop;
 }
 
@@ -304,6 +305,9 @@ void add_queue_commands(CLI::App& app, Request& request) {
       ->type_name("HOW");
   set->add_option("--warning-threshold", set_options->warning_threshold,
                   "Fuller than this it warns; 0 to 1, at first 0.8")
+      ->type_name("SHARE");
+  set->add_option("--clear-threshold", set_options->clear_threshold,
+                  "Below this the warning ends; 0 to 1, at first the warning threshold")
       ->type_name("SHARE");
   set->add_option("--drop", set_options->drop, "What drop_oldest drops: oldest, or lowest_priority")
       ->type_name("WHICH");

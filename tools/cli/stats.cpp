@@ -45,6 +45,7 @@ void write_segment(json::ObjectWriter& writer, const SegmentInfo& info) {
     priority.number("default", info.priority_default);
   });
   writer.value("aging", internal::print_aging(info.aging, info.lower_first));
+  writer.boolean("immutable_priorities", info.immutable_priorities);
   writer.boolean("events", info.events);
   count(writer, "deaths_total", info.deaths_total);
   count(writer, "repairs_total", info.repairs_total);

@@ -7,7 +7,8 @@ usage: ./dev requirements [--open] [A.1 | PRI-001 | PRI-001..PRI-006 ...]
 Prints ID, level, state and tests, separated by tabs. A row is
   closed  when a test named after it ran green, natively and, where the row speaks of HTTP, also through HTTP; for M, M*
           and S rows a break of the source must also be listed for it in tests/mutants/mutants.tsv; an informational row
-          needs its id in the documents instead, and a row without a level may be closed by an anchor there;
+          needs an anchor in docs/requirements.tsv instead, a phrase that stands in the document it names, and a row without
+          a level may be closed by one;
   half    when only the native test of a row that speaks of HTTP ran green;
   open    otherwise. --open lists these alone. Exit 1 when a listed row is open.
 """
@@ -22,6 +23,7 @@ import mutants
 import results
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+FEWEST_WORDS = 5  # of an anchor: less says nothing
 SAME_AS = re.compile(r"(?:= |see )?([A-Z]+-[A-Z]?\d+)")
 
 
@@ -32,15 +34,16 @@ class Row(NamedTuple):
     http: bool
     text: str
     same_as: str  # the row whose tests close this one too, or empty
+    anchor: str = ""  # "FILE: PHRASE": what the documents say of it
 
 
 def read_rows() -> list[Row]:
     rows = []
     for line in (ROOT / "docs" / "requirements.tsv").read_text().splitlines():
         if not line.startswith("#"):
-            id_, part, level, http, text, check = line.split("\t")
+            id_, part, level, http, text, check, *anchor = line.split("\t")
             same = SAME_AS.fullmatch(check)
-            rows.append(Row(id_, part, level, http == "http", text, same[1] if same else ""))
+            rows.append(Row(id_, part, level, http == "http", text, same[1] if same else "", *anchor))
     return rows
 
 
@@ -87,17 +90,25 @@ def read_evidence(rows: list[Row], reports: list[pathlib.Path]) -> dict[str, Evi
     return evidence
 
 
-def documented() -> str:
-    return "\n".join(path.read_text(errors="replace") for path in [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]
-                     if path.exists())
+def wrong_anchor(row: Row) -> str:
+    """What is wrong with the row's anchor; nothing when its phrase stands in the document, however the lines break."""
+    file, _, phrase = row.anchor.partition(": ")
+    if not row.anchor:
+        return "an informational row needs an anchor in docs/requirements.tsv" if row.level == "I" else ""
+    if len(phrase.split()) < FEWEST_WORDS:
+        return f"its anchor must be FILE: and a phrase of at least {FEWEST_WORDS} words"
+    if not file.endswith(".md") or not (ROOT / file).is_file():
+        return f"its anchor names {file}, which is not a document of the tree"
+    if " ".join(phrase.split()) not in " ".join((ROOT / file).read_text().split()):
+        return f"{file} does not say: {phrase}"
+    return ""
 
 
-def judge(row: Row, evidence: dict[str, Evidence], broken: set[str], documents: str) -> tuple[str, str]:
-    if row.level == "I":
-        named = re.search(rf"(?<![A-Za-z0-9]){row.id}(?![A-Za-z0-9])", documents)
-        return ("closed", "documents") if named else ("open", "no anchor in the documents")
-    if row.level == "-" and f'<a id="{row.id}">' in documents:
-        return "closed", "documents"
+def judge(row: Row, evidence: dict[str, Evidence], broken: set[str]) -> tuple[str, str]:
+    if wrong := wrong_anchor(row):
+        return "open", wrong
+    if row.anchor and row.level in ("I", "-"):
+        return "closed", row.anchor
     native, http = evidence[row.id]
     has_break = row.id in broken
     if row.same_as:
@@ -125,10 +136,9 @@ def main() -> int:
         print("requirements: there is no report in build/results; run ./dev test first", file=sys.stderr)
     evidence = read_evidence(all_rows, reports)
     broken = {row for mutant in mutants.read_table() for row in mutant.rows}
-    documents = documented()
     tally = collections.Counter()
     for row in rows:
-        state, tests = judge(row, evidence, broken, documents)
+        state, tests = judge(row, evidence, broken)
         tally[state] += 1
         if not only_open or state == "open":
             print(row.id, row.level, state, tests, sep="\t")

@@ -6,6 +6,7 @@ import re
 import subprocess
 from typing import Iterator
 
+import requirements
 from tidy_source import ROOT, SHIPPED, Source
 
 Found = tuple[str, int, str]
@@ -22,6 +23,14 @@ def all_documents(sources: list[Source]) -> Iterator[Found]:
     yield from members(sources)
     yield from file_tables()
     yield from decisions()
+    yield from anchors()
+
+
+def anchors() -> Iterator[Found]:
+    """What docs/requirements.tsv quotes stands in the documents."""
+    for row in requirements.read_rows():
+        if wrong := requirements.wrong_anchor(row):
+            yield "docs/requirements.tsv", 0, f"{row.id}: {wrong}"
 
 
 def offsets(sources: list[Source]) -> Iterator[Found]:

@@ -103,7 +103,7 @@ void add_queues(Page& page, const std::vector<QueueInfo>& queues) {
       page.add({{"queue", queue.name}, {"priority", std::to_string(priority)}}, jobs);
 }
 
-void set_histogram(ClientMetric& metric, const LevelWaits& waits) {
+void set_histogram(ClientMetric& metric, const WaitHistogram& waits) {
   metric.histogram.sample_count = waits.count;
   metric.histogram.sample_sum = static_cast<double>(waits.sum_ms) / 1000;
   for (const auto& [ms, jobs] : waits.up_to_ms)
@@ -112,19 +112,20 @@ void set_histogram(ClientMetric& metric, const LevelWaits& waits) {
 }
 
 void add_waits(Page& page, const Observer& observer) {
-  page.family("ojs_job_wait_duration_by_priority",
-              "Seconds from becoming available to being handed out.", MetricType::Histogram);
-  std::map<std::string, LevelWaits> queues;
+  page.family("ojs_job_wait_duration_by_priority", "Seconds from enqueue to being handed out.",
+              MetricType::Histogram);
+  std::map<std::string, WaitHistogram> queues;
   for (const LevelWaits& level : observer.waits()) {
     set_histogram(page.add({{"queue", level.queue}, {"priority", std::to_string(level.priority)}}),
-                  level);
-    LevelWaits& queue = queues[level.queue];
-    queue.count += level.count;
-    queue.sum_ms += level.sum_ms;
-    queue.up_to_ms.resize(level.up_to_ms.size());
-    for (std::size_t i = 0; i < level.up_to_ms.size(); ++i)
-      queue.up_to_ms[i] = {level.up_to_ms[i].first,
-                           queue.up_to_ms[i].second + level.up_to_ms[i].second};
+                  level.from_enqueue);
+    const WaitHistogram& waits = level.from_available;
+    WaitHistogram& queue = queues[level.queue];
+    queue.count += waits.count;
+    queue.sum_ms += waits.sum_ms;
+    queue.up_to_ms.resize(waits.up_to_ms.size());
+    for (std::size_t i = 0; i < waits.up_to_ms.size(); ++i)
+      queue.up_to_ms[i] = {waits.up_to_ms[i].first,
+                           queue.up_to_ms[i].second + waits.up_to_ms[i].second};
   }
   page.family("ojs_scheduling_queue_wait_duration",
               "Seconds from becoming available to being handed out.", MetricType::Histogram);

@@ -61,8 +61,9 @@ int ojs_shm_configure_queue(ojs_shm_admin* admin, const char* queue, const char*
     if (queue != nullptr) return record.done(admin->object.set_queue(queue, settings.value()));
     if (!settings->aging || settings->paused || settings->max_depth || settings->max_size_bytes ||
         settings->level_weights || settings->shards || settings->tenant_fairness ||
-        settings->strategy || settings->warning_threshold || settings->drop ||
-        settings->tenant_max_depth || settings->tenant_max_size_bytes || settings->tenant_bounds)
+        settings->strategy || settings->warning_threshold || settings->clear_threshold ||
+        settings->drop || settings->tenant_max_depth || settings->tenant_max_size_bytes ||
+        settings->tenant_bounds)
       wrong_argument("json", "without a queue it must hold `aging` alone");
     return record.done(admin->object.set_default_aging(*settings->aging));
   });

@@ -40,6 +40,12 @@ int ojs_shm_set_strict_envelopes(ojs_shm_admin* admin, int on) {
   });
 }
 
+int ojs_shm_set_immutable_priorities(ojs_shm_admin* admin, int on) {
+  return entry(admin, [&](Record& record) -> int {
+    return record.done(admin->object.set_immutable_priorities(on != 0));
+  });
+}
+
 int ojs_shm_set_events(ojs_shm_admin* admin, int on) {
   return entry(
       admin, [&](Record& record) -> int { return record.done(admin->object.set_events(on != 0)); });

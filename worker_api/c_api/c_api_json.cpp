@@ -118,6 +118,7 @@ void append_segment(std::string& out, const SegmentInfo& segment) {
   priority.number("default", segment.priority_default);
   priority.close();
   writer.value("aging", internal::print_aging(segment.aging, segment.lower_first));
+  writer.boolean("immutable_priorities", segment.immutable_priorities);
   writer.boolean("events", segment.events);
   number(writer, "deaths_total", segment.deaths_total);
   number(writer, "repairs_total", segment.repairs_total);
@@ -158,16 +159,23 @@ std::string print(const std::vector<Violation>& violations) {
   });
 }
 
+static void append_waits(std::string& out, const WaitHistogram& waits) {
+  ObjectWriter writer(out);
+  number(writer, "count", waits.count);
+  number(writer, "sum_ms", waits.sum_ms);
+  ObjectWriter bounds(writer.open("up_to_ms"));
+  for (const auto& [ms, jobs] : waits.up_to_ms) number(bounds, std::to_string(ms), jobs);
+  bounds.close();
+  writer.close();
+}
+
 std::string print(const std::vector<LevelWaits>& waits) {
   return list_of(waits, [](std::string& out, const LevelWaits& level) {
     ObjectWriter writer(out);
     writer.text("queue", level.queue);
     writer.number("priority", level.priority);
-    number(writer, "count", level.count);
-    number(writer, "sum_ms", level.sum_ms);
-    ObjectWriter bounds(writer.open("up_to_ms"));
-    for (const auto& [ms, jobs] : level.up_to_ms) number(bounds, std::to_string(ms), jobs);
-    bounds.close();
+    append_waits(writer.open("from_enqueue"), level.from_enqueue);
+    append_waits(writer.open("from_available"), level.from_available);
     writer.close();
   });
 }

@@ -332,6 +332,8 @@ static std::string changed_backpressure(const QueueInfo& queue) {
   if (queue.strategy != untouched.strategy) bounds.text("strategy", strategy_name(queue.strategy));
   if (queue.warning_threshold != untouched.warning_threshold)
     bounds.number("warning_threshold", queue.warning_threshold);
+  if (queue.clear_threshold != queue.warning_threshold)
+    bounds.number("clear_threshold", queue.clear_threshold);
   if (queue.drop != untouched.drop) bounds.text("drop", drop_order_name(queue.drop));
   if (queue.tenant_max_depth != 0 || queue.tenant_max_size_bytes != 0 ||
       !queue.tenant_bounds.empty())

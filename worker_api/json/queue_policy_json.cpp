@@ -79,6 +79,8 @@ class SettingsReader {
           named(member, &drop_order_by_name, "must be \"oldest\" or \"lowest_priority\"");
     else if (member.name == "warning_threshold")
       settings_.warning_threshold = share(member);
+    else if (member.name == "clear_threshold")
+      settings_.clear_threshold = share(member);
     else if (member.name == "tenant_max_depth")
       settings_.tenant_max_depth = amount("backpressure.tenant_max_depth", member.value);
     else if (member.name == "tenant_max_size_bytes")
@@ -88,8 +90,8 @@ class SettingsReader {
     else
       complaint_.about(
           "backpressure." + member.name,
-          "is unknown; there are max_depth, max_size_bytes, strategy, warning_threshold, drop, "
-          "tenant_max_depth, tenant_max_size_bytes, tenant_bounds");
+          "is unknown; there are max_depth, max_size_bytes, strategy, warning_threshold, "
+          "clear_threshold, drop, tenant_max_depth, tenant_max_size_bytes, tenant_bounds");
   }
   void read_tenant_bounds(const Member& tenants) {
     const std::string path = "backpressure.tenant_bounds";
@@ -262,6 +264,7 @@ std::string print_queue_policy(const QueueInfo& queue) {
   backpressure.number("max_size_bytes", static_cast<std::int64_t>(queue.max_size_bytes));
   backpressure.text("strategy", strategy_name(queue.strategy));
   backpressure.number("warning_threshold", queue.warning_threshold);
+  backpressure.number("clear_threshold", queue.clear_threshold);
   backpressure.text("drop", drop_order_name(queue.drop));
   internal::print_tenant_bounds(backpressure, queue);
   backpressure.close();

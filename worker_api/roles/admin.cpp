@@ -2,6 +2,7 @@
 #include <ojs_shm/admin.hpp>
 
 #include <algorithm>
+#include <numeric>
 
 #include "worker_api/roles/attachment.hpp"
 #include "worker_api/roles/limit_rule.hpp"
@@ -57,15 +58,19 @@ Error no_rules(const char* subject) {
 
 Status share_among_tenants(engine::Actor& actor, std::uint32_t q, const TenantFairness& fairness,
                            const std::vector<std::pair<std::string, std::uint32_t>>& weights) {
+  // In lowest terms, so that equal weights are turns of one job each.
+  std::uint32_t divisor = fairness.default_weight;
+  for (const auto& [tenant, weight] : weights) divisor = std::gcd(divisor, weight);
   for (const auto& [tenant, weight] : weights)
-    if (!actor.set_tenant_weight(q, tenant, weight)) return no_rules("tenant_fairness.weights");
+    if (!actor.set_tenant_weight(q, tenant, weight / divisor))
+      return no_rules("tenant_fairness.weights");
   for (const auto& [tenant, weight] : internal::describe_fairness(actor.store(), q).weights)
     for (const std::string& name : {tenant, "tenant:" + tenant})  // it may stand under both
       if (std::none_of(weights.begin(), weights.end(),
                        [&](const auto& each) { return each.first == name; }))
         actor.set_tenant_weight(q, name, 0);
-  actor.set_fairness(q,
-                     engine::Fairness(fairness.enabled, !weights.empty(), fairness.default_weight));
+  actor.set_fairness(
+      q, engine::Fairness(fairness.enabled, !weights.empty(), fairness.default_weight / divisor));
   return {};
 }
 
@@ -140,7 +145,7 @@ Status Admin::set_queue(std::string_view name, const QueueSettings& settings) {
   if (settings.max_depth || settings.max_size_bytes)
     actor.set_bounds(q, settings.max_depth.value_or(record.max_depth.load()),
                      settings.max_size_bytes.value_or(record.max_bytes.load()));
-  if (settings.strategy || settings.warning_threshold || settings.drop)
+  if (settings.strategy || settings.warning_threshold || settings.clear_threshold || settings.drop)
     actor.set_backpressure(
         q, internal::read_backpressure(settings, engine::Backpressure(record.backpressure.load())));
   if (settings.paused) actor.set_paused(q, *settings.paused);
@@ -219,6 +224,12 @@ Status Admin::clear_limit(std::string_view key) {
 Status Admin::set_strict_envelopes(bool on) {
   if (impl_->handle->closed()) return internal::closed();
   impl_->handle->store().header().strict_envelopes.store(on ? 1 : 0, shm::Point::kSetChanged);
+  return {};
+}
+
+Status Admin::set_immutable_priorities(bool on) {
+  if (impl_->handle->closed()) return internal::closed();
+  impl_->handle->store().header().priority_changes.store(on ? 2 : 1, shm::Point::kSetChanged);
   return {};
 }
 

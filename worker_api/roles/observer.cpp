@@ -46,6 +46,7 @@ SegmentInfo Observer::segment_info() const {
   info.default_lease_ms = store.default_lease_ms();
   info.retention_ms = engine_header.retention_ms;
   info.strict_envelopes = engine_header.strict_envelopes.load() != 0;
+  info.immutable_priorities = store.immutable_priorities();
   info.events = engine_header.telling.load() != 0;
   info.unmeasured_waits_total = engine_header.waits_unmeasured.load();
   info.priority_min = convention.min;
@@ -131,6 +132,8 @@ QueueInfo describe(const engine::Store& store, std::uint32_t q, const Census& ce
   const engine::Backpressure policy(record.backpressure.load());
   info.strategy = static_cast<BackpressureStrategy>(policy.strategy());
   info.warning_threshold = static_cast<double>(policy.threshold()) / engine::Backpressure::kWhole;
+  info.clear_threshold =
+      static_cast<double>(policy.clear_threshold()) / engine::Backpressure::kWhole;
   info.drop = policy.lowest_first() ? DropOrder::kLowestPriority : DropOrder::kOldest;
   const std::uint64_t depth = store.depth_charge(q);
   info.depth = engine::charged_jobs(depth);

@@ -231,11 +231,11 @@ Result<std::int64_t> Producer::reprioritize(std::string_view id, std::int64_t pr
                  0,
                  static_cast<std::uint64_t>(known.max),
                  ""};
-  if (known.immutable)
+  if (impl_->store().immutable_priorities())
     return Error{Code::kWrongState,
-                 "the convention '" + std::string(known.name) +
-                     "' keeps a job's priority as it was enqueued",
-                 "convention",
+                 "a job of this segment keeps the priority it was enqueued with; "
+                 "the broker's --immutable-priorities false lets it change",
+                 "immutable_priorities",
                  0,
                  0,
                  ""};

@@ -226,12 +226,16 @@ TenantFairness describe_fairness(const engine::Store& store, std::uint32_t queue
 engine::Backpressure read_backpressure(const QueueSettings& settings, engine::Backpressure before) {
   const bool lowest =
       settings.drop ? *settings.drop == DropOrder::kLowestPriority : before.lowest_first();
-  const double threshold = settings.warning_threshold.value_or(0) * engine::Backpressure::kWhole;
+  const auto parts = [](const std::optional<double>& share, unsigned otherwise) {
+    return share ? static_cast<unsigned>(std::lround(*share * engine::Backpressure::kWhole))
+                 : otherwise;
+  };
+  const bool follows = before.clear_threshold() == before.threshold();
   return engine::Backpressure(
       settings.strategy ? static_cast<engine::Strategy>(*settings.strategy) : before.strategy(),
-      lowest,
-      settings.warning_threshold ? static_cast<unsigned>(std::lround(threshold))
-                                 : before.threshold());
+      lowest, parts(settings.warning_threshold, before.threshold()),
+      parts(settings.clear_threshold,
+            follows ? engine::Backpressure::kWhole : before.clear_threshold()));
 }
 
 Status check_order(std::string_view queue, bool ages, bool weighted) {

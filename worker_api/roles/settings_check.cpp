@@ -58,10 +58,11 @@ Status check_queue(std::string_view name, const QueueSettings& settings) {
           kMostBytes,     "bytes"};
   if (settings.tenant_bounds)
     if (Status checked = check_tenant_bounds(*settings.tenant_bounds); !checked) return checked;
-  if (settings.warning_threshold &&
-      !(*settings.warning_threshold >= 0 && *settings.warning_threshold <= 1))
-    return Error{
-        Code::kInvalid, "warning_threshold is a number from 0 to 1", "warning_threshold", 0, 1, ""};
+  for (const auto& [member, share] : {std::pair("warning_threshold", settings.warning_threshold),
+                                      std::pair("clear_threshold", settings.clear_threshold)})
+    if (share && !(*share >= 0 && *share <= 1))
+      return Error{
+          Code::kInvalid, std::string(member) + " is a number from 0 to 1", member, 0, 1, ""};
   return {};
 }
 

@@ -47,8 +47,10 @@ struct Worker::Impl {
   Status try_in_pool(Job& job);
   /// Looks again for queues that did not exist.
   void look_for_queues();
-  /// Whether as many jobs are in hand as may be: looks at what became of them.
-  bool laden();
+  /// Whether as many jobs are in hand as may be; the pool is told.
+  bool laden() { return options.concurrency != 0 && count_in_hand(); }
+  /// Looks at what became of them.
+  bool count_in_hand();
   Status take_queues(const std::vector<std::string>& wanted);
   Status join_pool();
   void follow_pool();
@@ -147,13 +149,15 @@ void Worker::Impl::follow_pool() {
     if (names[queue].empty()) names[queue] = store.queue_name(queue);
 }
 
-bool Worker::Impl::laden() {
-  if (options.concurrency == 0 || in_hand.size() < options.concurrency) return false;
+[[gnu::noinline]] bool Worker::Impl::count_in_hand() {
   const engine::Store& store = handle->store();
-  std::erase_if(in_hand, [&](const auto& held) {
-    return store.job(held.first).control.load() != held.second;
-  });
-  return in_hand.size() >= options.concurrency;
+  if (in_hand.size() >= options.concurrency)
+    std::erase_if(in_hand, [&](const auto& held) {
+      return store.job(held.first).control.load() != held.second;
+    });
+  const bool is_laden = in_hand.size() >= options.concurrency;
+  if (pool != engine::kNoIndex) actor().seem_laden(is_laden);
+  return is_laden;
 }
 
 OJS_SHM_INLINE void Worker::Impl::hand_over(const engine::Fetched& got, Job& job) {
@@ -176,7 +180,7 @@ OJS_SHM_INLINE void Worker::Impl::hand_over(const engine::Fetched& got, Job& job
   job.id_.assign(got.id.hi, got.id.lo);
   if (options.concurrency != 0) [[unlikely]] {
     in_hand.emplace_back(got.slot, got.word);
-    if (pool != engine::kNoIndex) actor().seem_laden(laden());
+    (void)laden();
   }
 }
 
@@ -315,9 +319,10 @@ namespace {
   if (!job.valid()) [[unlikely]]
     return nothing_held();
   const engine::Outcome outcome = impl_->actor().ack(job.slot_, job.word_, result);
-  if (outcome == engine::Outcome::kOk) [[likely]]
-    return {};
-  return lost(outcome, *impl_->handle);
+  if (outcome != engine::Outcome::kOk) [[unlikely]]
+    return lost(outcome, *impl_->handle);
+  (void)impl_->laden();
+  return {};
 }
 
 Result<NackOutcome> Worker::nack(Job& job, const Failure& failure) {
@@ -335,6 +340,7 @@ Result<NackOutcome> Worker::nack(Job& job, const Failure& failure) {
   const engine::Settled settled =
       impl_->actor().set_back(job.slot_, job.word_, engine::Setback::kNack, &entry);
   if (settled.outcome != engine::Outcome::kOk) return lost(settled.outcome, *impl_->handle);
+  (void)impl_->laden();
   return NackOutcome{static_cast<State>(settled.state), settled.delay_ms, settled.due_at};
 }
 
@@ -344,6 +350,7 @@ Status Worker::requeue(Job& job) {
   const engine::Settled settled =
       impl_->actor().set_back(job.slot_, job.word_, engine::Setback::kRequeue, nullptr);
   if (settled.outcome != engine::Outcome::kOk) return lost(settled.outcome, *impl_->handle);
+  (void)impl_->laden();
   return {};
 }
 

@@ -70,6 +70,13 @@ class Priorities(OnQueue):
         with self.assertRaises(ojs_shm.WrongState):
             task.reprioritize(200)
         self.assertEqual(task.priority, 50)
+        self.queue.set_immutable_priorities(False)
+        try:
+            self.assertEqual(task.reprioritize(200), 50)
+        finally:
+            self.queue.set_immutable_priorities(True)
+        with self.assertRaises(ojs_shm.WrongState):
+            task.reprioritize(50)
 
     def test_QO_16_a_default_priority_belongs_to_the_type_and_can_be_overridden(self):
         self.queue.set_default_priority("sweep", "low")
@@ -190,7 +197,8 @@ class Submitting(OnQueue):
                 self.queue.submit("any", rate_limit=wrong)
 
     def test_BP_T04_BP_T06_BP_T21_a_submit_waits_for_room(self):
-        self.queue.configure(max_depth=1, strategy="block", warning_threshold=0.5, drop="lowest_priority")
+        self.queue.configure(max_depth=1, strategy="block", warning_threshold=0.5, clear_threshold=0.25,
+                             drop="lowest_priority")
         policy = self.queue.stats().raw["policy"]["backpressure"]
         self.assertEqual((policy["strategy"], policy["warning_threshold"], policy["drop"]),
                          ("block", 0.5, "lowest_priority"))
@@ -447,7 +455,9 @@ class Connecting(OnSegment, unittest.TestCase):
                 self.assertEqual(events.lost, 0)
                 self.assertEqual(queue.worker(queues=["told"]).fetch(timeout=5).id, task.id)
             waits = [level for level in queue.waits() if level["queue"] == "told"]
-            self.assertEqual([(level["priority"], level["count"]) for level in waits], [(1, 1)])
+            counts = [(level["priority"], level["from_enqueue"]["count"], level["from_available"]["count"])
+                      for level in waits]
+            self.assertEqual(counts, [(1, 1, 1)])
         ojs_shm.remove_segment(**where, force=True)
 
     def test_SUM_07_a_queue_follows_the_ageing_of_the_segment_again(self):

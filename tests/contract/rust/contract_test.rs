@@ -54,7 +54,7 @@ impl Drop for Broker {
     }
 }
 
-fn rust_builder_of_qo_submits_by_priority() -> Result<(), Error> {
+fn qo_05_rust_builder_of_qo_submits_by_priority() -> Result<(), Error> {
     let _broker = Broker::start("my-queue");
     ready(qo_example::submit_three())?;
     let mut worker = Worker::connect("my-queue")?;
@@ -75,7 +75,7 @@ fn rust_builder_of_qo_submits_by_priority() -> Result<(), Error> {
     Ok(())
 }
 
-fn rust_names_and_numbers_are_the_same() -> Result<(), Error> {
+fn qo_05_rust_names_and_numbers_are_the_same() -> Result<(), Error> {
     let _broker = Broker::start("numbers");
     let queue = ready(Queue::connect("numbers"))?;
     let named = [Priority::BULK, Priority::BACKGROUND, Priority::HIGH, Priority::URGENT];
@@ -105,8 +105,8 @@ fn rust_errors_have_a_code_and_a_text() -> Result<(), Error> {
 
 fn main() {
     let tests: [(&str, fn() -> Result<(), Error>); 3] = [
-        ("rust_builder_of_qo_submits_by_priority", rust_builder_of_qo_submits_by_priority),
-        ("rust_names_and_numbers_are_the_same", rust_names_and_numbers_are_the_same),
+        ("QO_05_rust_builder_of_qo_submits_by_priority", qo_05_rust_builder_of_qo_submits_by_priority),
+        ("QO_05_rust_names_and_numbers_are_the_same", qo_05_rust_names_and_numbers_are_the_same),
         ("rust_errors_have_a_code_and_a_text", rust_errors_have_a_code_and_a_text),
     ];
     let mut failed = 0;

@@ -99,7 +99,8 @@ class ObserverLane {
     for (const QueueScheduling& one : observer_.scheduling_stats().queues)
       if (one.dispatch_ratio_1m < 0 || one.dispatch_ratio_1m > 1) unseen("statistics", one.queue);
     for (const LevelWaits& waits : observer_.waits())
-      if (waits.count == 0) unseen("waits", waits.queue);
+      if (waits.from_enqueue.count == 0 || waits.from_available.count == 0)
+        unseen("waits", waits.queue);
     if (!observer_.priority_by_name("high").ok()) unseen("priority", "high");
     if (const auto priority = observer_.default_priority("storm.one"); priority && *priority > 4)
       unseen("default priority", "storm.one");

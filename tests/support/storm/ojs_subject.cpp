@@ -78,6 +78,7 @@ void OjsSubject::create() {
     }
     if (plan_.policies && !set_policies(*admin)) return false;
     (void)admin->set_strict_envelopes(plan_.everything);
+    (void)admin->set_immutable_priorities(false);
     if (const Status set = admin->set_events(plan_.everything); !set.ok())
       return fmt::print(stderr, "set_events: {}\n", set.error().message), false;
     return true;

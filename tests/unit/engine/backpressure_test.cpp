@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a full queue does: what a refusal says, what is dropped for a newer job, and when the queue
-// warns. No threads.
+// What a full queue does: what a refusal says, and what is dropped for a newer job. No threads.
 
 #include <gmock/gmock.h>
 
@@ -10,50 +9,12 @@
 #include "engine/backpressure.hpp"
 #include "tests/unit/engine/at_access.hpp"
 #include "tests/unit/engine/doomed.hpp"
-#include "tests/unit/engine/quiet_segment.hpp"
+#include "tests/unit/engine/pressed.hpp"
 
 namespace ojs_shm::test {
 namespace {
 
 using testing::ElementsAre;
-
-QueueSettings bounds(std::uint64_t jobs,
-                     BackpressureStrategy strategy = BackpressureStrategy::kReject) {
-  QueueSettings settings;
-  settings.max_depth = jobs;
-  settings.strategy = strategy;
-  return settings;
-}
-
-class Pressed : public testing::Test {
- protected:
-  void set(const QueueSettings& settings) {
-    ASSERT_TRUE(s.admin.set_queue("default", settings).ok());
-  }
-  Error refused(const JobSpec& spec = spec_of()) {
-    const auto put = s.producer.enqueue(spec);
-    EXPECT_EQ(put.code(), Code::kQueueFull);
-    return put.ok() ? Error{} : put.error();
-  }
-  std::vector<std::string> put_all(int count, std::optional<std::int64_t> priority = {}) {
-    std::vector<std::string> ids;
-    for (int i = 0; i < count; ++i) ids.push_back(s.put(priority));
-    return ids;
-  }
-  void begin_telling() {
-    ASSERT_TRUE(s.admin.set_events(true).ok());
-    reader.emplace(s.observer.events({.settle_ms = 0}));
-  }
-  std::vector<Event> told(std::string_view type) {
-    std::vector<Event> events;
-    for (Event event; reader->next(event);)
-      if (event.type == type) events.push_back(event);
-    return events;
-  }
-
-  QuietSegment s{few_slots(4096)};
-  std::optional<EventReader> reader;
-};
 
 // ---- settings -----------------------------------------------------------------------------------
 
@@ -137,21 +98,29 @@ TEST_F(Pressed, BP_T14_a_batch_that_only_just_does_not_fit_by_bytes_is_refused_b
 }
 
 TEST_F(Pressed, BP_002_the_recommended_delay_follows_the_rate_at_which_jobs_leave) {
+  s.stop_clock();
   set(bounds(10));
   put_all(10);
   EXPECT_EQ(refused().retry_after_ms, 1000U);  // nothing is known yet
-  for (int i = 0; i < 5; ++i) ASSERT_NE(s.take(), "");
-  put_all(5);
-  s.move_clock(10 * kSecond);  // one in two seconds
-  const std::uint32_t three_jobs = refused().retry_after_ms;
-  EXPECT_GE(three_jobs, 5900U);  // from 11 to the threshold of 8
-  EXPECT_LE(three_jobs, 30'000U);
-  s.move_clock(10 * kSecond);  // and now none at all
+  const auto after = [this](int leave, std::uint64_t in_ms) {
+    for (int i = 0; i < leave; ++i) ASSERT_NE(s.take(), "");
+    put_all(leave);
+    s.move_clock(in_ms);
+  };
+  after(5, 10 * kSecond);  // one in two seconds: three jobs, from 11 to the threshold of 8
+  EXPECT_EQ(refused().retry_after_ms, 6000U);
+  EXPECT_EQ(refused().retry_after_ms, 6000U);  // the clock stands, the rate as well
+  after(4, 10 * kSecond);
+  EXPECT_EQ(refused().retry_after_ms, 7500U);
+  after(8, 1000);
+  EXPECT_EQ(refused().retry_after_ms, 1000U);  // 375 ms would do
+  after(0, 10 * kSecond);                      // and now none at all
   EXPECT_EQ(refused().retry_after_ms, 30'000U);
-  for (int i = 0; i < 10; ++i) ASSERT_NE(s.take(), "");
-  put_all(10);
-  s.move_clock(1000);
-  EXPECT_LT(refused().retry_after_ms, 30'000U);
+  after(1, 20 * kSecond);  // 60 s
+  EXPECT_EQ(refused().retry_after_ms, 30'000U);
+  set({.warning_threshold = 0.5});
+  after(5, 5 * kSecond);  // six jobs, one in a second
+  EXPECT_EQ(refused().retry_after_ms, 6000U);
 }
 
 TEST_F(Pressed, BP_X1_refusals_are_counted_by_job) {
@@ -498,93 +467,6 @@ TEST_F(Dropping, BP_T10_whoever_waits_for_the_victim_s_end_is_told) {
   const auto end = s.producer.wait(victim, std::chrono::seconds(30));
   ASSERT_TRUE(end.ok());
   EXPECT_EQ(end->state, State::kDiscarded);
-}
-
-// ---- pressure -----------------------------------------------------------------------------------
-
-TEST_F(Pressed, BP_H4_BP_R004_an_enqueue_above_the_threshold_reports_it) {
-  set({.max_depth = 10, .warning_threshold = 0.5});
-  for (int i = 1; i <= 5; ++i) {
-    s.put();
-    EXPECT_FALSE(s.producer.pressure()) << i;
-  }
-  s.put();
-  const auto pressure = s.producer.pressure();
-  ASSERT_TRUE(pressure);
-  EXPECT_EQ(pressure->depth, 6U);
-  EXPECT_EQ(pressure->bound, 10U);
-  EXPECT_EQ(pressure->pressure, 0.6);
-  EXPECT_EQ(pressure->unit, "jobs");
-  s.put({}, "unbounded");
-  EXPECT_FALSE(s.producer.pressure());
-  ASSERT_NE(s.take(), "");
-  ASSERT_NE(s.take(), "");
-  s.put();
-  EXPECT_FALSE(s.producer.pressure());  // 5 again
-}
-
-TEST_F(Pressed, BP_X3_BP_R005_pressure_is_that_of_the_fuller_bound_and_at_most_1) {
-  EXPECT_EQ(engine::Fullness::of(engine::charge(5, 90), 10, 100).pressure(), 0.9);
-  EXPECT_EQ(engine::Fullness::of(engine::charge(5, 40), 10, 100).pressure(), 0.5);
-  EXPECT_EQ(engine::Fullness::of(engine::charge(15, 40), 10, 0).pressure(), 1.0);
-  EXPECT_EQ(engine::Fullness::of(engine::charge(15, 40), 0, 0).pressure(), 0.0);
-  put_all(3);
-  EXPECT_EQ(s.queue().pressure, 0.0);
-  set({.max_depth = 4});
-  EXPECT_EQ(s.queue().pressure, 0.75);
-  set({.max_depth = 2});
-  EXPECT_EQ(s.queue().pressure, 1.0);
-}
-
-TEST_F(Pressed, BP_E1_BP_E4_BP_T24_a_queue_warns_once_for_each_crossing) {
-  set({.max_depth = 10, .warning_threshold = 0.5});
-  begin_telling();
-  put_all(5);
-  EXPECT_TRUE(told("backpressure.warning").empty());
-  put_all(3);
-  auto events = told("backpressure.warning");
-  ASSERT_EQ(events.size(), 1U);
-  EXPECT_EQ(events[0].queue, "default");
-  EXPECT_EQ(events[0].depth, 6U);
-  EXPECT_EQ(events[0].bound, 10U);
-  for (int i = 0; i < 3; ++i) ASSERT_NE(s.take(), "");
-  EXPECT_TRUE(told("backpressure.cleared").empty());  // 5: not below nine tenths of the threshold
-  s.put();
-  EXPECT_TRUE(told("backpressure.warning").empty());
-  ASSERT_NE(s.take(), "");
-  ASSERT_NE(s.take(), "");
-  events = told("backpressure.cleared");
-  ASSERT_EQ(events.size(), 1U);
-  EXPECT_EQ(events[0].depth, 4U);
-  EXPECT_EQ(events[0].bound, 10U);
-  ASSERT_NE(s.take(), "");
-  put_all(2);
-  EXPECT_TRUE(told("backpressure.warning").empty());
-  put_all(2);
-  EXPECT_EQ(told("backpressure.warning").size(), 1U);
-}
-
-TEST_F(Pressed, BP_E4_is_told_when_jobs_leave_otherwise_or_the_bound_goes) {
-  set({.max_depth = 10, .warning_threshold = 0.5});
-  begin_telling();
-  const auto ids = put_all(8);
-  EXPECT_EQ(told("backpressure.warning").size(), 1U);
-  for (int i = 0; i < 4; ++i) ASSERT_TRUE(s.producer.cancel(ids[static_cast<std::size_t>(i)]).ok());
-  EXPECT_EQ(told("backpressure.cleared").size(), 1U);
-  put_all(4);
-  EXPECT_EQ(told("backpressure.warning").size(), 1U);
-  set({.max_depth = 0});
-  EXPECT_EQ(told("backpressure.cleared").size(), 1U);
-}
-
-TEST_F(Pressed, BP_E4_the_supervisor_tells_what_the_last_removal_left) {
-  set({.max_depth = 1000});
-  begin_telling();
-  put_all(1000);
-  EXPECT_EQ(told("backpressure.warning").size(), 1U);
-  for (int i = 0; i < 500; ++i) ASSERT_NE(s.take(), "");
-  s.pass(kSecond);
-  EXPECT_EQ(told("backpressure.cleared").size(), 1U);
 }
 
 }  // namespace

@@ -4,6 +4,11 @@
 
 #include "engine/limits.hpp"
 
+#include <algorithm>
+#include <map>
+#include <numeric>
+
+#include "tests/support/seed.hpp"
 #include "tests/unit/engine/at_access.hpp"
 #include "tests/unit/engine/doomed.hpp"
 #include "tests/unit/engine/quiet_segment.hpp"
@@ -100,6 +105,43 @@ TEST_F(Limits, PRI_T21_QO_20_those_held_back_are_let_go_by_priority_and_then_in_
     EXPECT_EQ(hold(), expected);
     EXPECT_EQ(hold(), plain);
     EXPECT_EQ(hold(), "");
+  }
+}
+
+/// Jobs of two keys and of none in random order: at each moment the best of those goes whose key has
+/// room.
+TEST_F(Limits, PRI_T21_of_mixed_keys_the_eligible_jobs_leave_in_the_order_of_their_priorities) {
+  Seeded random;
+  std::vector<std::int64_t> priorities(150);
+  std::iota(priorities.begin(), priorities.end(), 0);
+  std::shuffle(priorities.begin(), priorities.end(), random.numbers());
+  const std::map<std::string, std::uint32_t> room = {{"one", 1}, {"three", 3}, {"", 1000}};
+  std::map<std::int64_t, std::pair<std::string, std::string>> waiting;  // by priority: key and id
+  std::map<std::string, std::vector<Job>> at_work;                      // by key
+  std::size_t step = 0;
+  while (step < priorities.size() || !waiting.empty()) {
+    if (step < priorities.size() && random.coin()) {
+      const std::int64_t priority = priorities[step++];
+      const std::string key = std::vector<std::string>{"one", "three", ""}[random.bits() % 3];
+      const std::string id = key.empty() ? s.put(priority) : put(key, room.at(key), priority);
+      waiting[priority] = {key, id};
+      continue;
+    }
+    const auto best = std::find_if(waiting.begin(), waiting.end(), [&](const auto& job) {
+      return at_work[job.second.first].size() < room.at(job.second.first);
+    });
+    Job job;
+    const bool got = s.worker.try_fetch(job).ok();
+    ASSERT_EQ(got ? job.id() : "", best == waiting.end() ? "" : best->second.second) << step;
+    if (got) {
+      at_work[best->second.first].push_back(std::move(job));
+      waiting.erase(best);
+    }
+    for (auto& [key, jobs] : at_work)
+      if (!jobs.empty() && random.bits() % 3 == 0) {
+        ASSERT_TRUE(s.worker.ack(jobs.back()).ok());
+        jobs.pop_back();
+      }
   }
 }
 

@@ -3,6 +3,9 @@
 // orders.
 
 #include <algorithm>
+#include <atomic>
+#include <map>
+#include <thread>
 
 #include "tests/support/seed.hpp"
 #include "tests/unit/engine/quiet_segment.hpp"
@@ -240,6 +243,59 @@ TEST(Priority, PRI_T04_every_worker_sees_the_same_order) {
     ASSERT_TRUE(workers[i % 3]->try_fetch(job).ok());
     EXPECT_EQ(job.id(), put[i]);
     ASSERT_TRUE(workers[i % 3]->ack(job).ok());
+  }
+}
+
+/// Four threads fetch from one queue. A fetch that ended before another began has the better job;
+/// what began and ended is told by one counter.
+TEST(Priority, PRI_T04_concurrent_workers_in_threads_observe_one_order) {
+  QuietSegment s(few_slots(8192));
+  Seeded random;
+  constexpr std::size_t kJobs = 6000, kWorkers = 4;
+  std::vector<std::pair<std::int64_t, std::string>> put;
+  for (std::size_t i = 0; i < kJobs; ++i) {
+    const std::int64_t priority = random.between(0, 19);
+    put.emplace_back(priority, s.put(priority));
+  }
+  std::stable_sort(put.begin(), put.end(),
+                   [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::map<std::string, std::size_t> place;
+  for (std::size_t i = 0; i < kJobs; ++i) place[put[i].second] = i;
+
+  struct Fetched {
+    std::uint64_t began, ended;
+    std::string id;
+  };
+  std::atomic<std::uint64_t> moment{0};
+  std::vector<std::vector<Fetched>> seen(kWorkers);
+  std::vector<std::thread> threads;
+  for (auto& mine : seen)
+    threads.emplace_back([&s, &moment, &mine] {
+      Worker worker = Worker::attach(s.segment, {}).value();
+      for (Job job;;) {
+        const std::uint64_t began = moment.fetch_add(1);
+        if (!worker.try_fetch(job)) return;
+        mine.push_back({began, moment.fetch_add(1), std::string(job.id())});
+        (void)worker.ack(job);
+      }
+    });
+  for (std::thread& thread : threads) thread.join();
+
+  std::vector<Fetched> all;
+  for (const auto& mine : seen) all.insert(all.end(), mine.begin(), mine.end());
+  ASSERT_EQ(all.size(), kJobs);
+  std::map<std::uint64_t, std::size_t> ends;  // of each end, the worst place until then
+  std::sort(all.begin(), all.end(),
+            [](const Fetched& a, const Fetched& b) { return a.ended < b.ended; });
+  std::size_t worst = 0;
+  for (const Fetched& each : all) {
+    worst = std::max(worst, place.at(each.id));
+    ends[each.ended] = worst;
+  }
+  for (const Fetched& each : all) {
+    const auto before = ends.lower_bound(each.began);
+    if (before == ends.begin()) continue;
+    EXPECT_GT(place.at(each.id), std::prev(before)->second) << each.id;
   }
 }
 

@@ -79,6 +79,11 @@ class QuietSegment {
     shm::Word& offset = segment.attachment()->segment().header().clock_offset_ms;
     offset.store(offset.load() + ms, shm::Point::kNone);
   }
+  /// From now on time passes by move_clock() alone, so times are exact.
+  void stop_clock() {
+    segment.attachment()->segment().header().clock_offset_ms.store(shm::kStandingClock | now_ms(),
+                                                                   shm::Point::kNone);
+  }
   /// What a supervisor does until nothing is due.
   engine::Supervisor::Report tick() {
     engine::Supervisor::Report report;

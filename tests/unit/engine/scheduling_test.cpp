@@ -187,20 +187,62 @@ TEST_F(Scheduling, FS_E2_a_pool_is_overloaded_when_all_its_workers_have_what_the
   EXPECT_THAT(print_event(events[0]), HasSubstr(R"("type":"scheduling.pool_overloaded")"));
   EXPECT_THAT(print_event(events[0]),
               HasSubstr(R"("data":{"pool":"p","active_jobs":3,"waiting_jobs":1}})"));
+  live(20);
+  EXPECT_THAT(told_types(), IsEmpty()) << "once, until it is over";
   ASSERT_TRUE(one.ack(jobs[0]).ok());
   live(3);
   EXPECT_THAT(told(), IsEmpty());
-  ASSERT_TRUE(one.try_fetch(jobs[0]).ok());  // nobody waits any more
-  live(3);
-  EXPECT_THAT(told(), IsEmpty());
-  fill("a", 1);
-  live(3);
-  EXPECT_THAT(told_types(), ElementsAre("scheduling.pool_overloaded"));
   Worker boundless = Worker::attach(s.segment, {.pool = "p"}).value();
   live(3);
+  ASSERT_TRUE(one.try_fetch(jobs[0]).ok());
+  live(3);
+  EXPECT_THAT(told(), IsEmpty()) << "one may take any number";
   { const Worker gone = std::move(boundless); }
   live(3);
   EXPECT_THAT(told_types(), ElementsAre("scheduling.pool_overloaded"));  // once more
+}
+
+TEST_F(Scheduling, FS_E2_all_at_their_maximum_is_overloaded_though_no_job_waits) {
+  set_pool(R"({"queues":["a"]})");
+  fill("a", 2);
+  Worker worker = Worker::attach(s.segment, {.pool = "p", .concurrency = 2}).value();
+  Job jobs[2];
+  ASSERT_TRUE(worker.try_fetch(jobs[0]).ok());
+  live(3);
+  EXPECT_THAT(told(), IsEmpty());
+  for (int round = 0; round < 3; ++round) {
+    ASSERT_TRUE(worker.try_fetch(jobs[1]).ok());
+    live(3);
+    const std::vector<Event> events = told();
+    ASSERT_EQ(events.size(), 1U) << round;
+    EXPECT_THAT(print_event(events[0]),
+                HasSubstr(R"("data":{"pool":"p","active_jobs":2,"waiting_jobs":0}})"));
+    switch (round) {  // whichever way it ends
+      case 0: ASSERT_TRUE(worker.ack(jobs[1]).ok()); break;
+      case 1: ASSERT_TRUE(worker.nack(jobs[1], failure(false)).ok()); break;
+      default: ASSERT_TRUE(worker.requeue(jobs[1]).ok());
+    }
+    live(3);
+    EXPECT_THAT(told(), IsEmpty());
+    fill("a", 1);
+  }
+}
+
+/// The pool's limit may be above what its workers can take, or below.
+TEST_F(Scheduling, FS_E2_the_limit_of_the_pool_and_its_workers_each_count) {
+  set_pool(R"({"queues":["a"],"concurrency":1})");
+  fill("a", 2);
+  Worker worker = Worker::attach(s.segment, {.pool = "p", .concurrency = 2}).value();
+  Job jobs[2];
+  ASSERT_TRUE(worker.try_fetch(jobs[0]).ok());
+  live(3);
+  EXPECT_THAT(told_types(), ElementsAre("scheduling.pool_overloaded"));
+  set_pool(R"({"queues":["a"],"concurrency":50})");
+  live(3);
+  EXPECT_THAT(told(), IsEmpty());
+  ASSERT_TRUE(worker.try_fetch(jobs[1]).ok());
+  live(3);
+  EXPECT_THAT(told_types(), ElementsAre("scheduling.pool_overloaded"));
 }
 
 TEST_F(Scheduling, FS_E3_a_change_of_strategy_or_weights_is_told) {

@@ -28,37 +28,48 @@ LevelWaits level(const QuietSegment& s, std::int64_t priority, std::string_view 
   return {};
 }
 
-TEST(Waits, PRI_X2_each_dispatch_is_counted_once_under_its_queue_and_priority_with_its_time) {
+TEST(Waits, PRI_X2_FS_X3_each_dispatch_is_counted_once_under_its_queue_and_priority_with_its_time) {
   QuietSegment s;
+  s.stop_clock();
   EXPECT_THAT(s.observer.waits(), IsEmpty());
   for (const std::int64_t priority : {0, 2, 2, 200}) s.put(priority);
   s.put(2, "other");
   s.move_clock(10 * kMinute);
   EXPECT_EQ(s.drain().size(), 4U);
-  EXPECT_EQ(level(s, 0).count, 1U);
-  EXPECT_EQ(level(s, 2).count, 2U);
-  EXPECT_EQ(level(s, 200).count, 1U);
-  EXPECT_EQ(level(s, 2, "other").count, 0U) << "accepted, not dispatched";
-  const LevelWaits two = level(s, 2);
-  EXPECT_GE(two.sum_ms, 2 * 10 * kMinute);
-  EXPECT_LT(two.sum_ms, 2 * 11 * kMinute);
-  for (const auto& [ms, jobs] : two.up_to_ms) EXPECT_EQ(jobs, ms >= 1'048'576 ? 2U : 0U) << ms;
+  EXPECT_EQ(level(s, 2, "other").from_enqueue.count, 0U) << "accepted, not dispatched";
+  for (const auto of : {&LevelWaits::from_enqueue, &LevelWaits::from_available}) {
+    EXPECT_EQ((level(s, 0).*of).count, 1U);
+    EXPECT_EQ((level(s, 200).*of).count, 1U);
+    const WaitHistogram two = level(s, 2).*of;
+    EXPECT_EQ(two.count, 2U);
+    EXPECT_EQ(two.sum_ms, 2 * 10 * kMinute);
+    for (const auto& [ms, jobs] : two.up_to_ms) EXPECT_EQ(jobs, ms >= 1'048'576 ? 2U : 0U) << ms;
+  }
 }
 
-TEST(Waits, PRI_X2_every_attempt_is_a_dispatch_and_waits_from_when_it_became_available) {
+/// Ten hours scheduled, two minutes available; then an hour until it is tried again, and a minute.
+TEST(Waits, PRI_X2_runs_from_enqueue_and_FS_X3_from_availability) {
   QuietSegment s;
+  s.stop_clock();
   JobSpec later = spec_of(3);
   later.scheduled_at_ms = s.now_ms() + 10 * kHour;
   s.put(later);
-  s.pass(11 * kHour);
+  s.pass(10 * kHour);
   s.move_clock(2 * kMinute);
-  s.take();
-  EXPECT_EQ(level(s, 3).count, 1U);
-  EXPECT_LT(level(s, 3).sum_ms, 5 * kMinute) << "its time as scheduled is no wait";
+  ASSERT_NE(s.take(), "");
+  EXPECT_EQ(level(s, 3).from_enqueue.count, 1U);
+  EXPECT_EQ(level(s, 3).from_enqueue.sum_ms, 10 * kHour + 2 * kMinute);
+  EXPECT_EQ(level(s, 3).from_available.count, 1U);
+  EXPECT_EQ(level(s, 3).from_available.sum_ms, 2 * kMinute);
+
   ASSERT_TRUE(s.worker.nack(s.job, failure()).ok());
   s.pass(kHour);
-  s.take();
-  EXPECT_EQ(level(s, 3).count, 2U);
+  s.move_clock(kMinute);
+  ASSERT_NE(s.take(), "");
+  EXPECT_EQ(level(s, 3).from_enqueue.count, 2U) << "every attempt is a dispatch";
+  EXPECT_EQ(level(s, 3).from_enqueue.sum_ms, 21 * kHour + 5 * kMinute);
+  EXPECT_EQ(level(s, 3).from_available.count, 2U);
+  EXPECT_EQ(level(s, 3).from_available.sum_ms, 3 * kMinute);
 }
 
 TEST(Waits, PRI_X2_levels_and_handles_beyond_the_pages_are_counted_too) {
@@ -74,7 +85,7 @@ TEST(Waits, PRI_X2_levels_and_handles_beyond_the_pages_are_counted_too) {
     }
     if (handle % 2 == 0) continue;
     std::uint64_t counted = s.observer.segment_info().unmeasured_waits_total;
-    for (const LevelWaits& waits : s.observer.waits()) counted += waits.count;
+    for (const LevelWaits& waits : s.observer.waits()) counted += waits.from_enqueue.count;
     ASSERT_EQ(counted, dispatched);
   }
   EXPECT_EQ(s.observer.segment_info().unmeasured_waits_total, 0U)
@@ -91,7 +102,10 @@ TEST(Waits, PRI_X2_levels_and_handles_beyond_the_pages_are_counted_too) {
       ++dispatched;
     }
   std::uint64_t counted = s.observer.segment_info().unmeasured_waits_total;
-  for (const LevelWaits& waits : s.observer.waits()) counted += waits.count;
+  for (const LevelWaits& waits : s.observer.waits()) {
+    counted += waits.from_enqueue.count;
+    EXPECT_EQ(waits.from_available.count, waits.from_enqueue.count);
+  }
   EXPECT_EQ(counted, dispatched);
 }
 
@@ -107,7 +121,7 @@ TEST(Waits, of_a_page_whose_lane_is_gone_are_kept_and_gone_on_with) {
   for (std::uint32_t i = 0; i < s.store().wait_pages(); ++i)
     pages += s.store().wait_page(i).owner.load() != 0 ? 1 : 0;
   EXPECT_EQ(pages, 1U);
-  EXPECT_EQ(level(s, 2).count, 50U);
+  EXPECT_EQ(level(s, 2).from_enqueue.count, 50U);
 }
 
 TEST(Waits, PRI_H3_PRI_R003_PRI_X1_only_available_jobs_are_counted_by_priority) {

@@ -51,6 +51,23 @@ TEST(Conventions, QO_09_in_qo_a_priority_stays_what_it_was_and_in_the_others_it_
   }
 }
 
+TEST(Conventions, QO_09_immutable_priorities_are_a_setting_of_every_convention) {
+  for (const char* convention : {"ojs", "ojs-core", "qo"}) {
+    QuietSegment s(few_slots(512, convention));
+    const bool by_convention = convention == std::string_view("qo");
+    EXPECT_EQ(s.observer.segment_info().immutable_priorities, by_convention);
+    const std::string id = s.put(1);
+    for (const bool immutable : {!by_convention, by_convention}) {
+      ASSERT_TRUE(s.admin.set_immutable_priorities(immutable).ok());
+      EXPECT_EQ(s.observer.segment_info().immutable_priorities, immutable);
+      const std::int64_t before = s.get(id).priority, wanted = before + 1;
+      const auto changed = s.producer.reprioritize(id, wanted);
+      EXPECT_EQ(changed.code(), immutable ? Code::kWrongState : Code::kOk) << convention;
+      EXPECT_EQ(s.get(id).priority, immutable ? before : wanted) << convention;
+    }
+  }
+}
+
 TEST(Conventions, QO_16_a_type_may_have_a_default_and_an_explicit_priority_wins) {
   QuietSegment s(few_slots(512, "qo"));
   ASSERT_TRUE(s.admin.set_default_priority("unit.test", 200).ok());

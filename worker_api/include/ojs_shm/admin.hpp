@@ -28,9 +28,11 @@ struct QueueSettings {
   std::optional<TenantFairness> tenant_fairness = {};
   /// of a bounded queue; reject unless said otherwise
   std::optional<BackpressureStrategy> strategy = {};
-  std::optional<double> warning_threshold =
-      /// 0 to 1; fuller than this, the queue warns: 0.8 unless said otherwise
-      {};
+  /// 0 to 1; fuller than this, the queue warns: 0.8 unless said otherwise
+  std::optional<double> warning_threshold = {};
+  /// 0 to 1; a queue that has fallen below it warns no more: the warning threshold, unless this is
+  /// lower
+  std::optional<double> clear_threshold = {};
   std::optional<DropOrder> drop = {};  ///< of the strategy drop_oldest
   /// of each tenant; 0: unbounded
   std::optional<std::uint64_t> tenant_max_depth = {}, tenant_max_size_bytes = {};
@@ -39,8 +41,8 @@ struct QueueSettings {
 };
 
 /// Reads `{"paused", "backpressure": {"max_depth", "max_size_bytes", "strategy",
-/// "warning_threshold", "drop", "tenant_max_depth", "tenant_max_size_bytes", "tenant_bounds": {"a":
-/// {"max_depth", "max_size_bytes"}}}, "aging": {"enabled", "preset", "interval", "rate", "cap" or
+/// "warning_threshold", "clear_threshold", "drop", "tenant_max_depth", "tenant_max_size_bytes",
+/// "tenant_bounds": {"a": {"max_depth", "max_size_bytes"}}}, "aging": {"enabled", "preset", "interval", "rate", "cap" or
 /// "floor"} or "default", "level_weights": {"0": 5, "high": 3, "*": 1}, "shards",
 /// "tenant_fairness": {"enabled", "strategy": "fair-share", "default_weight", "weights": {"a":
 /// 5}}}`. Errors: kInvalid; `subject` is the member.
@@ -105,6 +107,9 @@ class OJS_SHM_API Admin {
   /// Whether programs that read envelopes for this segment refuse members that mean nothing. Off in
   /// a new segment.
   Status set_strict_envelopes(bool on);
+  /// Whether jobs keep the priority they were enqueued with, in place of what the convention says:
+  /// on in `qo`, off in the others.
+  Status set_immutable_priorities(bool on);
   /// Discarded jobs with dead_letter set: back to available with attempt 0, or gone.
   /// Does the same to every job that the filter chooses, one after the other, so that a kill leaves
   /// each job as it was or done. `progress` is called before each job and at the end; when it says

@@ -59,7 +59,7 @@ struct QueueInfo {
   bool paused = false;
   std::uint64_t max_depth = 0, max_size_bytes = 0;  ///< 0: unbounded
   BackpressureStrategy strategy = BackpressureStrategy::kReject;
-  double warning_threshold = 0.8;
+  double warning_threshold = 0.8, clear_threshold = 0.8;
   DropOrder drop = DropOrder::kOldest;
   std::uint64_t tenant_max_depth = 0, tenant_max_size_bytes = 0;  ///< of each tenant; 0: unbounded
   /// of tenants that have their own
@@ -116,8 +116,9 @@ struct SegmentInfo {
   std::uint32_t format = 0;
   std::uint64_t size_bytes = 0, created_at_ms = 0, slots = 0, max_body_bytes = 0,
                 default_lease_ms = 0, retention_ms = 0;
-  bool strict_envelopes = false;  ///< Admin::set_strict_envelopes
-  bool events = false;            ///< handles tell what happens (Admin::set_events)
+  bool strict_envelopes = false;      ///< Admin::set_strict_envelopes
+  bool immutable_priorities = false;  ///< Admin::set_immutable_priorities, or the convention's
+  bool events = false;                ///< handles tell what happens (Admin::set_events)
   /// dispatches that are in no LevelWaits, for want of memory for them
   std::uint64_t unmeasured_waits_total = 0;
   std::int64_t priority_min = 0, priority_max = 0, priority_default = 0;
@@ -130,14 +131,18 @@ struct SegmentInfo {
   std::uint64_t overdue_ms = 0;
 };
 
-/// How long jobs waited between becoming available and being handed out, by the priority they had
-/// then.
-struct LevelWaits {
-  std::string queue;
-  std::int64_t priority = 0;
+struct WaitHistogram {
   std::uint64_t count = 0, sum_ms = 0;
   /// bound and how many waited no longer than it
   std::vector<std::pair<std::uint64_t, std::uint64_t>> up_to_ms;
+};
+
+/// How long jobs waited until they were handed out, by the priority they had then. A job that is
+/// handed out again counts again: from when it became available again, and from its enqueue.
+struct LevelWaits {
+  std::string queue;
+  std::int64_t priority = 0;
+  WaitHistogram from_enqueue, from_available;
 };
 
 struct JobFilter {

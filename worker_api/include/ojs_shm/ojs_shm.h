@@ -268,7 +268,7 @@ OJS_SHM_API int64_t ojs_shm_get(ojs_shm_producer* producer, const char* id, char
 OJS_SHM_API int64_t ojs_shm_cancel(ojs_shm_producer* producer, const char* id, char* buffer,
                                    size_t size);
 // Available and scheduled jobs only; `previous` may be NULL. Errors: INVALID (names the maximum),
-// NOT_FOUND, WRONG_STATE (also where the convention makes priorities immutable).
+// NOT_FOUND, WRONG_STATE (also where priorities are immutable).
 OJS_SHM_API int ojs_shm_reprioritize(ojs_shm_producer* producer, const char* id, int64_t priority,
                                      int64_t* previous);
 // pending -> available. Errors: NOT_FOUND, WRONG_STATE.

@@ -78,8 +78,8 @@ class OJS_SHM_API Producer {
   /// becomes `cancelled`. Errors: kNotFound, kWrongState (finished).
   Result<JobInfo> cancel(std::string_view id);
   /// Changes the priority of an available or scheduled job. Returns the previous one. Errors:
-  /// kInvalid (the message names the maximum), kNotFound, kWrongState (also when the convention
-  /// makes priorities immutable).
+  /// kInvalid (the message names the maximum), kNotFound, kWrongState (also where priorities are
+  /// immutable).
   Result<std::int64_t> reprioritize(std::string_view id, std::int64_t priority);
   /// pending -> available. Errors: kNotFound, kWrongState.
   Status activate(std::string_view id);

@@ -207,6 +207,7 @@ _ENTRIES = {
     "waits": (c_int64, (_handle, *_text)),
     "set_events": (c_int, (_handle, c_int)),
     "set_strict_envelopes": (c_int, (_handle, c_int)),
+    "set_immutable_priorities": (c_int, (_handle, c_int)),
     "events_open": (c_int, (_handle, c_uint32, _out)),
     "next_event": (c_int64, (_handle, *_text)),
     "events_lost": (c_int64, (_handle,)),

@@ -108,8 +108,8 @@ class Administration:
             return json.loads(observer.text(library().scheduling))
 
     def waits(self) -> list[dict[str, Any]]:
-        """By queue and priority, how long jobs waited between becoming available and being handed out: `count`, `sum_ms`,
-        and `up_to_ms`, which maps a bound to how many waited no longer."""
+        """By queue and priority, how long jobs waited until they were handed out, `from_enqueue` and `from_available`: of
+        each `count`, `sum_ms`, and `up_to_ms`, which maps a bound to how many waited no longer."""
         with self._observers.lent() as observer:
             return json.loads(observer.text(library().waits))
 
@@ -122,6 +122,11 @@ class Administration:
         """Whether programs that read envelopes for this segment refuse members that mean nothing."""
         with self._admins.lent() as admin:
             admin.call(library().set_strict_envelopes, int(on))
+
+    def set_immutable_priorities(self, on: bool) -> None:
+        """Whether jobs keep the priority they were enqueued with, in place of what the convention says: on in `qo`."""
+        with self._admins.lent() as admin:
+            admin.call(library().set_immutable_priorities, int(on))
 
     def events(self, *, from_start: bool = False, follow: bool = True) -> Events:
         """What happens in the segment, once set_events(True) has been called; see Events."""
@@ -139,13 +144,15 @@ class Administration:
                   aging: dict[str, Any] | str | None = None, level_weights: dict[str, int] | None = None,
                   shards: int | None = None, tenant_fairness: dict[str, Any] | None = None,
                   strategy: str | None = None, warning_threshold: float | None = None,
-                  drop: str | None = None, tenant_max_depth: int | None = None, tenant_max_size_bytes: int | None = None,
+                  clear_threshold: float | None = None, drop: str | None = None, tenant_max_depth: int | None = None,
+                  tenant_max_size_bytes: int | None = None,
                   tenant_bounds: dict[str, dict[str, int]] | None = None) -> None:
         """Changes what is given, and makes the queue when it does not exist. 0 means unbounded.
 
         `strategy` is what a full queue does: "reject", "block" (a producer may wait, see submit) or "drop_oldest", by
-        `drop` "oldest" or "lowest_priority". Fuller than `warning_threshold` (0 to 1) it warns. `tenant_...` bound each
-        tenant; `tenant_bounds` maps all that have their own to max_depth and max_size_bytes.
+        `drop` "oldest" or "lowest_priority". Fuller than `warning_threshold` (0 to 1) it warns, until it has
+        fallen below that, or below a lower `clear_threshold`. `tenant_...` bound each tenant; `tenant_bounds` maps all
+        that have their own to max_depth and max_size_bytes.
 
         `aging` has enabled, preset ("ojs", "qo"), interval, rate, and cap or floor, or is "default": the segment's;
         `level_weights` maps a priority (a number or a name, "*" for all others) to its turns, and is strict again when
@@ -163,6 +170,7 @@ class Administration:
         order = {name: value for name, value in (("aging", aging), ("level_weights", level_weights), ("shards", shards),
                                                  ("tenant_fairness", tenant_fairness)) if value is not None}
         bounds = {name: value for name, value in (("strategy", strategy), ("warning_threshold", warning_threshold),
+                                                  ("clear_threshold", clear_threshold),
                                                   ("drop", drop), ("tenant_max_depth", tenant_max_depth),
                                                   ("tenant_max_size_bytes", tenant_max_size_bytes),
                                                   ("tenant_bounds", tenant_bounds)) if value is not None}

@@ -157,6 +157,9 @@ class AsyncQueue:
     async def set_strict_envelopes(self, on: bool) -> None:
         await asyncio.to_thread(self._queue.set_strict_envelopes, on)
 
+    async def set_immutable_priorities(self, on: bool) -> None:
+        await asyncio.to_thread(self._queue.set_immutable_priorities, on)
+
     async def events(self, *, from_start: bool = False) -> AsyncIterator[dict[str, Any]]:
         """What happens in the segment, once set_events(True) has been called: `async for event in queue.events()`."""
         with self._queue.events(from_start=from_start) as events:

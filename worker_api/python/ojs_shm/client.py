@@ -162,7 +162,7 @@ class Queue(Administration):
     def reprioritize(self, id: str, priority: int | str) -> int:
         """Changes an available or scheduled job; returns the previous priority.
 
-        Errors: InvalidArgument, NotFound, WrongState (also where the convention makes priorities immutable).
+        Errors: InvalidArgument, NotFound, WrongState (also where priorities are immutable).
         """
         previous, number = ctypes.c_int64(), self.priority(priority)
         if number is None:
