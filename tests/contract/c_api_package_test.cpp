@@ -187,13 +187,10 @@ TEST_F(
   const std::string opening = "\n```cpp\n";
   const auto begin = readme.find(opening);
   ASSERT_NE(begin, std::string::npos);
-  std::istringstream example(readme.substr(begin + opening.size(),
-                                           readme.find("\n```\n", begin) - begin - opening.size()));
-  std::string includes = "#include <ojs_shm/admin.hpp>\n#include <iostream>\n", body;
-  for (std::string line; std::getline(example, line);)
-    (line.starts_with("#include") ? includes : body) += line + '\n';
+  const std::string program =
+      readme.substr(begin + opening.size(), readme.find("\n```\n", begin) - begin - opening.size());
   const std::string source = *scratch_ / "readme.cpp";
-  write(source, includes + "int main() {\n" + body + R"(}
+  write(source, "#include <ojs_shm/admin.hpp>\n" + program + R"(
 ojs_shm::JobFilter filter{.type = "a"};
 ojs_shm::Failure failure{.message = "no"};
 ojs_shm::QueueSettings settings{.paused = true};

@@ -28,13 +28,13 @@ using Handler = std::function<std::string(JobContext&)>;
 
 struct OJS_SHM_API HandlerFailure {
   std::string code = "error";
-  std::string message;
-  std::string details;
+  std::string message = {};
+  std::string details = {};
   bool retryable = true;
 };
 
 struct RuntimeOptions {
-  WorkerOptions worker;
+  WorkerOptions worker = {};
   std::uint32_t concurrency = 1;            ///< handlers at once
   std::chrono::milliseconds heartbeat{0};   ///< 0: a third of the lease
   std::chrono::milliseconds grace{30'000};  ///< how long drain waits for running handlers
