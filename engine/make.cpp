@@ -5,6 +5,7 @@
 #include <bit>
 #include <cstring>
 
+#include "engine/catalogue.hpp"
 #include "engine/layout.hpp"
 #include "shm/ring.hpp"
 
@@ -129,6 +130,7 @@ shm::Opened make(const std::string& path, const Plan& plan) {
         std::strncpy(header.version, p.version.c_str(), sizeof header.version - 1);
         // NO CRASH POINT: the file has no name yet
         segment.header().shortest_lease_ms.store(header.default_lease_ms, shm::Point::kNone);
+        write_catalogue(Store(segment));
         shm::Rings rings(segment, 0);
         for (std::uint32_t* root : {&header.timers_ring, &header.finished_ring}) {
           *root = rings.make_unindexed();
@@ -145,8 +147,8 @@ shm::Opened make(const std::string& path, const Plan& plan) {
       const_cast<Plan*>(&plan));
 }
 
-shm::Opened open(const std::string& path, bool writable) {
-  shm::Opened opened = shm::open_segment(path, engine_fingerprint(), writable);
+shm::Opened open(const std::string& path, shm::Mapping mapping) {
+  shm::Opened opened = shm::open_segment(path, engine_fingerprint(), mapping);
   if (opened.code != shm::OpenCode::kOk) return opened;
   const shm::Geometry& g = opened.segment.geometry();
   const auto& header = *reinterpret_cast<const EngineHeader*>(opened.segment.area());

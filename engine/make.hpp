@@ -43,6 +43,6 @@ Measured measure(const Plan& plan);
 shm::Opened make(const std::string& path, const Plan& plan);
 
 /// Climbs the attach ladder; its last rung is an area that has room for the queues it names.
-shm::Opened open(const std::string& path, bool writable);
+shm::Opened open(const std::string& path, shm::Mapping mapping);
 
 }  // namespace ojs_shm::engine

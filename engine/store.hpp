@@ -93,6 +93,7 @@ class Store {
   std::uint32_t ensure_part(std::uint32_t queue, unsigned part);
   std::uint32_t spare_parts() const { return spare_parts_; }
   std::uint32_t parts_in_use() const;
+  PartRings& part_rings(std::uint32_t i) const { return part_rings_[i < spare_parts_ ? i : 0]; }
   /// Whether ensure_part() would succeed for all parts of the queue below `end`, if nobody took any
   /// meanwhile.
   bool has_sets_for(std::uint32_t queue, unsigned end) const;

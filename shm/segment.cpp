@@ -121,7 +121,8 @@ bool Segment::map_ahead(std::uint64_t& from) const {
   return ::madvise(base_ + begin, std::min(kSlice, end - begin), kPopulateWrite) == 0;
 }
 
-Opened open_segment(const std::string& path, std::uint64_t upper_fingerprint, bool writable) {
+Opened open_segment(const std::string& path, std::uint64_t upper_fingerprint, Mapping mapping) {
+  const bool writable = mapping == Mapping::kWritable;
   struct stat status {};
   if (::stat(path.c_str(), &status) != 0)
     return refuse(errno == EACCES ? OpenCode::kNoPermission : OpenCode::kNoFile,
@@ -136,7 +137,8 @@ Opened open_segment(const std::string& path, std::uint64_t upper_fingerprint, bo
   try {
     const auto access = writable ? bip::read_write : bip::read_only;
     const bip::file_mapping file(path.c_str(), access);
-    bip::mapped_region region(file, access, 0, size);
+    bip::mapped_region region(file, mapping == Mapping::kPrivate ? bip::copy_on_write : access, 0,
+                              size);
     const auto& header = *static_cast<const Header*>(region.get_address());
     if (header.magic != kMagic)
       return refuse(OpenCode::kNotASegment, path + " is not an ojs-shm segment");

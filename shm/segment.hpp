@@ -24,6 +24,13 @@ enum class OpenCode : std::uint8_t {
   kSystem,        ///< another operating-system error
 };
 
+/// How a file is mapped.
+enum class Mapping : std::uint8_t {
+  kWritable,
+  kReadOnly,
+  kPrivate,  ///< what is written stays in this process: for the copy of a segment's file
+};
+
 struct MakeSpec {
   Geometry geometry;
   std::uint64_t upper_fingerprint = 0;
@@ -77,7 +84,7 @@ class Segment {
 
  private:
   friend struct Opened;
-  friend struct Opened open_segment(const std::string&, std::uint64_t, bool);
+  friend struct Opened open_segment(const std::string&, std::uint64_t, Mapping);
   friend struct Opened make_segment(const std::string&, const MakeSpec&, void (*)(Segment&, void*),
                                     void*);
 
@@ -107,7 +114,7 @@ struct Opened {
 };
 
 /// Climbs the attach ladder. `upper_fingerprint` is the upper room's share of the layout.
-Opened open_segment(const std::string& path, std::uint64_t upper_fingerprint, bool writable);
+Opened open_segment(const std::string& path, std::uint64_t upper_fingerprint, Mapping mapping);
 
 /// Makes a segment whole or not at all: an unnamed file, all of it reserved, filled by `fill`, and
 /// only then linked to its name. A maker that dies leaves nothing.

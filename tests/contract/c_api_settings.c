@@ -264,6 +264,8 @@ static int events_and_waits(void) {
   CHECK(ojs_shm_next_event(events, here.text, sizeof here.text) == OJS_SHM_E_EMPTY);
   CHECK(ojs_shm_events_lost(events) == 0);
   CHECK_OK(here.worker, ojs_shm_fetch(here.worker, here.job, 0));
+  CHECK_OK(here.observer, ojs_shm_census(here.observer, here.text, sizeof here.text));
+  CHECK(strstr(here.text, "\"totals\":{\"enqueued\":") != NULL);
   CHECK_OK(here.observer, ojs_shm_waits(here.observer, here.text, sizeof here.text));
   snprintf(wanted, sizeof wanted,
            "[{\"queue\":\"default\",\"priority\":0,\"from_enqueue\":{\"count\":1,\"sum_ms\":");

@@ -432,6 +432,11 @@ static int an_observer_only_looks(void) {
   char text[16384];
   CHECK(open_room(&here, "watched", NULL));
   CHECK_OK(here.producer, ojs_shm_enqueue(here.producer, &job, NULL));
+  char file[512];
+  snprintf(file, sizeof file, "%s/ojs-shm.watched", directory);
+  CHECK_OK(NULL, ojs_shm_segment_examine(file, &watched));
+  CHECK(ojs_shm_close(watched) == OJS_SHM_OK);
+  CHECK(ojs_shm_segment_examine("/nonexistent", &watched) == OJS_SHM_E_CANNOT_ATTACH);
   CHECK_OK(NULL, ojs_shm_segment_observe("watched", directory, &watched));
   CHECK_OK(NULL, ojs_shm_observer_open(watched, &watcher));
   CHECK(ojs_shm_producer_open(watched, &refused) < 0 && refused == NULL);

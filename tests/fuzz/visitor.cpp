@@ -3,6 +3,8 @@
 
 #include <utility>
 
+#include <ojs_shm/census.hpp>
+
 #include "tests/fuzz/surroundings.hpp"
 #include "worker_api/json/envelope.hpp"
 #include "worker_api/json/envelope_event.hpp"
@@ -29,6 +31,7 @@ void look_around(const Segment& segment) {
   (void)seen->audit();
   (void)seen->default_priority("fuzz.even");
   (void)seen->waits();
+  require(json::check(print_census(seen->census())).ok(), "a census was printed as something else");
   look_at_policies(*seen);
   EventReader events = seen->events({.from_start = true, .settle_ms = 0});
   Event event;

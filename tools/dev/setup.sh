@@ -9,10 +9,10 @@ packages_of() {
     build)
       echo python3@python3 g++@g++ cmake@cmake ninja-build@ninja pkg-config@pkg-config "$(boost_package)"
       echo libfmt-dev libspdlog-dev libconcurrentqueue-dev libcli11-dev libtomlplusplus-dev prometheus-cpp-dev
-      echo libgtest-dev libgmock-dev libbenchmark-dev systemtap-sdt-dev
+      echo libgtest-dev libgmock-dev libbenchmark-dev systemtap-sdt-dev libncurses-dev
       ;;
     python) echo python3@python3 ;;
-    test) echo nodejs@node npm@npm rustc jq@jq python3-venv python3-setuptools python3-wheel prometheus@promtool python3-prometheus-client ;;
+    test) echo python3-pyte python3-jsonschema nodejs@node npm@npm rustc jq@jq python3-venv python3-setuptools python3-wheel prometheus@promtool python3-prometheus-client ;;
     model) echo python3@python3 spin@spin gcc@gcc ;;
     relacy) echo relacy-dev ;;
     format) echo clang-format-14@clang-format-14 ;;

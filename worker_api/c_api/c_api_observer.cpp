@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <ojs_shm/census.hpp>
+
 #include "worker_api/c_api/c_api_json.hpp"
 #include "worker_api/c_api/c_api_structs.hpp"
 #include "worker_api/json/envelope.hpp"
@@ -95,6 +97,12 @@ int64_t ojs_shm_limit(ojs_shm_observer* observer, const char* key, char* buffer,
     const auto limit = observer->object.limit(text(key, "key"));
     return limit ? record.give(ojs_shm::print_limit(limit.value()), buffer, size)
                  : record.fail(limit.error());
+  });
+}
+
+int64_t ojs_shm_census(ojs_shm_observer* observer, char* buffer, size_t size) {
+  return entry(observer, [&](Record& record) -> int64_t {
+    return record.give(ojs_shm::print_census(observer->object.census()), buffer, size);
   });
 }
 

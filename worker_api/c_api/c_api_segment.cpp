@@ -62,6 +62,13 @@ int ojs_shm_segment_observe(const char* name, const char* dir, ojs_shm_segment**
   });
 }
 
+int ojs_shm_segment_examine(const char* path, ojs_shm_segment** segment) {
+  return entry([&](Record& record) -> int {
+    return keep(record, ojs_shm::Segment::examine(std::string(text(path, "path"))),
+                &out(segment, "segment"));
+  });
+}
+
 int64_t ojs_shm_segment_convention(const ojs_shm_segment* segment, char* buffer, size_t size) {
   return entry([&](Record& record) -> int64_t {
     return record.give(std::string(opened(segment).object.convention()), buffer, size);

@@ -14,6 +14,7 @@
 #include <system_error>
 #include <vector>
 
+#include "engine/census.hpp"
 #include "shm/parking.hpp"
 #include "worker_api/roles/pools.hpp"
 
@@ -197,13 +198,33 @@ Status Attachment::join(Role role) {
 Result<std::shared_ptr<Attachment>> Attachment::open(const SegmentName& name, Role role) {
   if (const std::string problem = problem_of(name); !problem.empty())
     return Error{Code::kInvalid, problem, "name", 0, 0, ""};
-  shm::Opened opened = engine::open(real_path_of(name), role != Role::kObserver);
+  shm::Opened opened =
+      engine::open(real_path_of(name),
+                   role == Role::kObserver ? shm::Mapping::kReadOnly : shm::Mapping::kWritable);
   if (opened.code == shm::OpenCode::kNoFile) return no_segment(name);
   if (opened.code == shm::OpenCode::kOtherFormat || opened.code == shm::OpenCode::kOtherLayout)
     opened.detail += how_to_move(name, " of the version that made it");
   if (opened.code != shm::OpenCode::kOk) return error_of(opened);
   auto attachment = std::make_shared<Attachment>(std::move(opened.segment), name, role);
   if (const Status joined = attachment->join(role); !joined) return joined.error();
+  return attachment;
+}
+
+Result<std::shared_ptr<Attachment>> Attachment::examine(const std::string& path) {
+  shm::Opened opened = engine::open(path, shm::Mapping::kPrivate);
+  if (opened.code == shm::OpenCode::kOtherFormat || opened.code == shm::OpenCode::kOtherLayout)
+    opened.detail += "; look at it with the version that made it";
+  if (opened.code != shm::OpenCode::kOk) return error_of(opened);
+  const std::filesystem::path file(path);
+  constexpr std::string_view kPrefix = "ojs-shm.";
+  std::string name = file.filename().string();
+  if (name.starts_with(kPrefix)) name.erase(0, kPrefix.size());
+  auto attachment = std::make_shared<Attachment>(
+      std::move(opened.segment), SegmentName{std::move(name), file.parent_path().string()},
+      Role::kExaminer);
+  // NO CRASH POINT: the mapping is private
+  attachment->segment().header().clock_offset_ms.store(
+      shm::kStandingClock | engine::last_trace_ms(attachment->store()), shm::Point::kNone);
   return attachment;
 }
 
@@ -296,6 +317,7 @@ void Attachment::give_lane(std::uint32_t lane) {
 // ---- the dead -----------------------------------------------------------------------------------
 
 bool Attachment::alive(std::uint32_t process) const {
+  if (post_mortem()) return false;
   if (segment_.process(process).live.load() == 0) return false;
   if (process == process_) return true;
   if (locks_.descriptor() < 0) return shm::runs(segment_.process(process));

@@ -34,11 +34,17 @@ struct Deaths {
 /// live, and a keeper thread that takes the supervisor's role when nobody has it. Thread-safe.
 class Attachment : public std::enable_shared_from_this<Attachment> {
  public:
-  enum class Role : std::uint8_t { kMember, kBroker, kObserver };
+  enum class Role : std::uint8_t {
+    kMember,
+    kBroker,
+    kObserver,
+    kExaminer,  ///< of a copy of a segment's file, whose clock stands
+  };
 
   static Result<std::shared_ptr<Attachment>> open(const SegmentName& name, Role role);
   static Result<std::shared_ptr<Attachment>> create(const SegmentName& name,
                                                     const SegmentOptions& options, Role role);
+  static Result<std::shared_ptr<Attachment>> examine(const std::string& path);
   Attachment(shm::Segment segment, SegmentName name, Role role);
   ~Attachment();
   Attachment(const Attachment&) = delete;
@@ -48,7 +54,9 @@ class Attachment : public std::enable_shared_from_this<Attachment> {
   const shm::LockFile& locks() const { return locks_; }
   const SegmentName& name() const { return name_; }
   std::uint32_t process() const { return process_; }
-  bool read_only() const { return role_ == Role::kObserver; }
+  bool read_only() const { return role_ == Role::kObserver || post_mortem(); }
+  /// A copy of a segment's file: no process lives in it, and its time is that of its last trace.
+  bool post_mortem() const { return role_ == Role::kExaminer; }
   /// True in the child of a fork: everything here belongs to the parent.
   bool forked() const noexcept { return forked_.get(); }
 

@@ -36,6 +36,12 @@ Result<Segment> Segment::observe(const SegmentName& name) {
   return Segment(std::move(opened).value());
 }
 
+Result<Segment> Segment::examine(const std::string& path) {
+  auto opened = Attachment::examine(path);
+  if (!opened) return opened.error();
+  return Segment(std::move(opened).value());
+}
+
 std::string_view Segment::convention() const {
   return engine::info(attachment_->store().convention()).name;
 }

@@ -163,7 +163,8 @@ Status remove_segment(const SegmentName& name, Removal removal) {
   if (const std::string problem = internal::problem_of(name); !problem.empty())
     return Error{Code::kInvalid, problem, "name", 0, 0, ""};
   const std::string path = internal::path_of(name);
-  if (const shm::Opened opened = engine::open(path, false); opened.code != shm::OpenCode::kOk) {
+  if (const shm::Opened opened = engine::open(path, shm::Mapping::kReadOnly);
+      opened.code != shm::OpenCode::kOk) {
     if (const Status checked = may_go_unread(name, opened, removal); !checked) return checked;
   } else if (removal != Removal::kForced) {
     const auto segment = Segment::observe(name);

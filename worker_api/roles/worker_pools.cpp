@@ -105,6 +105,12 @@ engine::PoolSpec spec_of(const PoolSettings& settings) {
 
 WorkerPoolInfo describe_pool(const engine::Store& store, std::uint32_t pool,
                              const engine::Store::PoolPlan& plan) {
+  return describe_pool(store, pool, plan, store.pool_load(pool, plan));
+}
+
+WorkerPoolInfo describe_pool(const engine::Store& store, std::uint32_t pool,
+                             const engine::Store::PoolPlan& plan,
+                             const engine::Store::PoolLoad& load) {
   WorkerPoolInfo info;
   info.name = store.pool_name(pool);
   PoolSettings& settings = info.settings;
@@ -130,7 +136,6 @@ WorkerPoolInfo describe_pool(const engine::Store& store, std::uint32_t pool,
   const engine::Store::PoolCrew crew = store.pool_crew(pool);
   info.active_workers = crew.workers;
   info.declared_concurrency = crew.concurrency;
-  const engine::Store::PoolLoad load = store.pool_load(pool, plan);
   info.active_jobs = load.active;
   info.waiting_jobs = load.waiting;
   return info;

@@ -20,6 +20,10 @@ Status check_pool(std::string_view name, const PoolSettings& settings);
 engine::PoolSpec spec_of(const PoolSettings& settings);
 WorkerPoolInfo describe_pool(const engine::Store& store, std::uint32_t pool,
                              const engine::Store::PoolPlan& plan);
+/// The same, for a caller that knows the pool's load already.
+WorkerPoolInfo describe_pool(const engine::Store& store, std::uint32_t pool,
+                             const engine::Store::PoolPlan& plan,
+                             const engine::Store::PoolLoad& load);
 Error no_pool(std::string_view name);
 
 }  // namespace ojs_shm::internal

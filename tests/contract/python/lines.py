@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs the test_*.py beside it and prints "ok NAME" or "not ok NAME" for each, then a closing line. For run.sh."""
+"""Runs the test_*.py of the current folder: "ok NAME" or "not ok NAME" for each, then a closing line. For run.sh."""
 
 import pathlib
 import sys
@@ -46,14 +46,15 @@ def chosen(suite, part):
 
 
 def main() -> int:
-    found = unittest.defaultTestLoader.discover(str(pathlib.Path(__file__).parent), pattern="test_*.py")
+    found = unittest.defaultTestLoader.discover(str(pathlib.Path.cwd()), pattern="test_*.py")
     result = Lines()
     unittest.TestSuite(chosen(found, sys.argv[1] if len(sys.argv) > 1 else "")).run(result)
     failed, skipped = len(result.failures) + len(result.errors), len(result.skipped)
     if result.passed + failed + skipped == 0:
         print("no test was found, which is a failure")
         failed = 1
-    print(f"PYTHON: {result.passed} passed, {failed} failed, {skipped} skipped")
+    title = sys.argv[2].upper() if len(sys.argv) > 2 else "PYTHON"
+    print(f"{title}: {result.passed} passed, {failed} failed, {skipped} skipped")
     return 1 if failed else 0
 
 

@@ -454,6 +454,12 @@ class Connecting(OnSegment, unittest.TestCase):
                                                    "previous_priority": 3, "new_priority": 1})
                 self.assertEqual(events.lost, 0)
                 self.assertEqual(queue.worker(queues=["told"]).fetch(timeout=5).id, task.id)
+            census = queue.census()
+            told = next(one for one in census["queues"] if one["name"] == "told")
+            self.assertEqual((told["active"], told["totals"]["dispatched"], census["schema"]), (1, 1, 1))
+            dead = ojs_shm.examine_segment(census["segment"]["path"])
+            self.assertTrue(dead["segment"]["post_mortem"])
+            self.assertEqual(dead["totals"], census["totals"])
             waits = [level for level in queue.waits() if level["queue"] == "told"]
             counts = [(level["priority"], level["from_enqueue"]["count"], level["from_available"]["count"])
                       for level in waits]

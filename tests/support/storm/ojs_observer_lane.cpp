@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <spdlog/fmt/fmt.h>
 #include <ojs_shm/admin.hpp>
+#include <ojs_shm/census.hpp>
 #include <ojs_shm/transfer.hpp>
 
 #include <functional>
@@ -98,6 +99,8 @@ class ObserverLane {
       if (pool.name == kStormPool && !observer_.pool(pool.name).ok()) unseen("pool", pool.name);
     for (const QueueScheduling& one : observer_.scheduling_stats().queues)
       if (one.dispatch_ratio_1m < 0 || one.dispatch_ratio_1m > 1) unseen("statistics", one.queue);
+    for (const TenantCensus& tenant : observer_.census().tenants)
+      if (tenant.actual < 0 || tenant.actual > 1) unseen("share", tenant.tenant);
     for (const LevelWaits& waits : observer_.waits())
       if (waits.from_enqueue.count == 0 || waits.from_available.count == 0)
         unseen("waits", waits.queue);

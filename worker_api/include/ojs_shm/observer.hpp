@@ -162,6 +162,11 @@ struct Violation {
   std::string text;
 };
 
+struct Census;
+namespace internal {
+class TenantNames;
+}
+
 /// Looks and never touches: works on a read-only mapping, also of a segment whose processes are all
 /// dead. Thread-safe.
 class OJS_SHM_API Observer {
@@ -170,6 +175,8 @@ class OJS_SHM_API Observer {
   static Result<Observer> attach(const SegmentName& name);  ///< maps read-only
 
   SegmentInfo segment_info() const;
+  /// One look at everything that a monitor shows, in one walk over the segment.
+  Census census() const;
   std::vector<QueueInfo> queues() const;
   Result<QueueInfo> queue(std::string_view name) const;
   std::vector<WorkerPoolInfo> pools() const;
@@ -196,8 +203,9 @@ class OJS_SHM_API Observer {
   const Segment& segment() const { return segment_; }
 
  private:
-  explicit Observer(Segment segment) : segment_(std::move(segment)) {}
+  explicit Observer(Segment segment);
   Segment segment_;
+  std::shared_ptr<internal::TenantNames> tenants_;  ///< as far as they are known
 };
 
 }  // namespace ojs_shm

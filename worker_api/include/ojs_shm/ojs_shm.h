@@ -159,6 +159,9 @@ OJS_SHM_API int ojs_shm_segment_create(const char* name, const char* dir,
 // Maps it read-only and joins nothing; only observers can be opened on it. Errors as for attach.
 OJS_SHM_API int ojs_shm_segment_observe(const char* name, const char* dir,
                                         ojs_shm_segment** segment);
+// Looks at a copy of a segment's file as its last trace left it; only observers can be opened on
+// it. Errors: CANNOT_ATTACH, OTHER_FORMAT, PERMISSION.
+OJS_SHM_API int ojs_shm_segment_examine(const char* path, ojs_shm_segment** segment);
 // "ojs", "ojs-core" or "qo".
 OJS_SHM_API int64_t ojs_shm_segment_convention(const ojs_shm_segment* segment, char* buffer,
                                                size_t size);

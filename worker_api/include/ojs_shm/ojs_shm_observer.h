@@ -14,6 +14,9 @@ extern "C" {
 // Works on every segment handle, also on one from ojs_shm_segment_observe(). What follows gives
 // JSON.
 OJS_SHM_API int ojs_shm_observer_open(const ojs_shm_segment* segment, ojs_shm_observer** observer);
+// One look at everything that a monitor shows, in one walk: one JSON object, which
+// docs/top_sample.schema.json describes (without its member `rates`).
+OJS_SHM_API int64_t ojs_shm_census(ojs_shm_observer* observer, char* buffer, size_t size);
 // JSON: one object with the segment's options, pools, processes and totals.
 OJS_SHM_API int64_t ojs_shm_stats(ojs_shm_observer* observer, char* buffer, size_t size);
 // JSON: an array of queues with settings, depths and totals; or one of them. Errors: NOT_FOUND.

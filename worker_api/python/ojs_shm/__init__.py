@@ -24,7 +24,7 @@ from .events import Events
 from .jobs import Job, JobError, JobInfo, NackOutcome, NewJob, QueueStats, Retry
 from .on_full import OnFull, Unsent
 from .priority import Priority
-from .segments import create_segment, export_segment, import_segment, remove_segment
+from .segments import create_segment, examine_segment, export_segment, import_segment, remove_segment
 from .task import Task
 from .worker import Worker
 
@@ -36,7 +36,7 @@ __all__ = [
     "LibraryNotFound", "Lost", "NackOutcome", "NewJob", "NoSpace", "NotFound", "OjsError", "OnFull", "OtherFormat",
     "PermissionDenied", "Priority", "Queue", "QueueFull", "QueueStats", "Retry", "SegmentFull", "StaleVersion", "Task",
     "TimedOut", "TooLarge", "Unsent", "Worker", "WrongState", "connect", "connect_sync", "create_segment",
-    "export_segment", "import_segment", "library_version", "remove_segment",
+    "examine_segment", "export_segment", "import_segment", "library_version", "remove_segment",
 ]
 
 

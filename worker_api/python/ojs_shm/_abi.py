@@ -205,6 +205,8 @@ _ENTRIES = {
     "default_priority": (c_int, (_handle, c_char_p, POINTER(c_int64))),
     "priority_by_name": (c_int, (_handle, c_char_p, POINTER(c_int64))),
     "waits": (c_int64, (_handle, *_text)),
+    "census": (c_int64, (_handle, *_text)),
+    "segment_examine": (c_int, (c_char_p, _out)),
     "set_events": (c_int, (_handle, c_int)),
     "set_strict_envelopes": (c_int, (_handle, c_int)),
     "set_immutable_priorities": (c_int, (_handle, c_int)),

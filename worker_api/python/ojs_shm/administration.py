@@ -107,6 +107,12 @@ class Administration:
         with self._observers.lent() as observer:
             return json.loads(observer.text(library().scheduling))
 
+    def census(self) -> dict[str, Any]:
+        """One look at everything that ojs-shm-top shows, in one walk: `segment`, `totals`, `queues`, `workers`, `pools`,
+        `tenants`, `limits`; docs/top_sample.schema.json describes it."""
+        with self._observers.lent() as observer:
+            return json.loads(observer.text(library().census))
+
     def waits(self) -> list[dict[str, Any]]:
         """By queue and priority, how long jobs waited until they were handed out, `from_enqueue` and `from_available`: of
         each `count`, `sum_ms`, and `up_to_ms`, which maps a bound to how many waited no longer."""

@@ -4,12 +4,14 @@
 from __future__ import annotations
 
 import ctypes
+import json
 import os
 from contextlib import contextmanager
-from typing import Iterator
+from typing import Any, Iterator
 
 from . import _abi
 from ._abi import library
+from ._handles import Handle
 from .jobs import Duration, milliseconds
 
 _INVALID = -2  # with refused lines: told by the report
@@ -43,6 +45,22 @@ def remove_segment(name: str | None = None, *, dir: str | None = None, force: bo
     code = library().segment_remove(_abi.text_in(name, "name"), _abi.text_in(dir, "dir"), int(force))
     if code < 0:
         raise library().error(code)
+
+
+def examine_segment(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """Queue.census() of a copy of a segment's file, as its last trace left it. The file is only read.
+
+    Errors: CannotAttach, OtherFormat, PermissionDenied.
+    """
+    segment = library().open(library().segment_examine, os.fsencode(path))
+    try:
+        observer = Handle(library().open(library().observer_open, segment))
+        try:
+            return json.loads(observer.text(library().census))
+        finally:
+            library().close(observer.pointer)
+    finally:
+        library().close(segment)
 
 
 def export_segment(path: str | os.PathLike[str], name: str | None = None, *, dir: str | None = None) -> int:

@@ -1,0 +1,420 @@
+# SPDX-License-Identifier: Apache-2.0
+"""ojs-shm-top as a person sees it: every view, every key, what happens under it, and what it changes when asked."""
+
+import json
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+import unittest
+
+import jsonschema
+
+from terminal import BOUND, Terminal
+
+BIN = pathlib.Path(os.environ["OJS_SHM_BIN_DIR"])
+ROOT = pathlib.Path(__file__).resolve().parents[3]
+SCHEMA = json.loads((ROOT / "docs" / "top_sample.schema.json").read_text())
+
+
+class Segment:
+    """A broker with a segment in a temporary directory. Used with `with`."""
+
+    def __init__(self, *flags):
+        self._flags = flags
+
+    def __enter__(self):
+        self._scratch = tempfile.TemporaryDirectory(prefix="ojs-shm-top-")
+        self.dir = self._scratch.name
+        self.file = pathlib.Path(self.dir) / "ojs-shm.seen"
+        self.broker = None
+        self.start_broker()
+        return self
+
+    def start_broker(self):
+        self.broker = subprocess.Popen([BIN / "ojs-shm-broker", *self.where, "--slots", "2048", "--keep", *self._flags],
+                                       stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        if self.broker.stdout.readline().strip() != "READY name=seen":
+            raise AssertionError("the broker did not start")
+
+    def __exit__(self, *_):
+        self.end_broker(signal.SIGTERM)
+        self._scratch.cleanup()
+
+    def end_broker(self, how):
+        if self.broker is None:
+            return
+        self.broker.send_signal(how)
+        self.broker.wait(BOUND)
+        self.broker.stdout.close()
+        self.broker = None
+
+    @property
+    def where(self):
+        return ["--name", "seen", "--dir", self.dir]
+
+    def cli(self, *words, text=None):
+        done = subprocess.run([BIN / "ojs-shm", words[0], *self.where, *words[1:]], input=text, capture_output=True, text=True,
+                              timeout=BOUND)
+        if done.returncode != 0:
+            raise AssertionError(f"{words}: {done.stderr}")
+        return done.stdout
+
+    def put(self, queue, count=1, **members):
+        lines = [json.dumps({"type": "mail.send", "args": [i], "queue": queue, **members}) for i in range(count)]
+        return self.cli("enqueue", text="\n".join(lines) + "\n").split("\n")[0].split("\t")[0]
+
+    def top(self, *flags, columns=120, lines=24, **more):
+        return Terminal([str(BIN / "ojs-shm-top"), *self.where, *flags], columns, lines, **more)
+
+    def look(self, *flags):
+        done = subprocess.run([BIN / "ojs-shm-top", *self.where, *flags], capture_output=True, text=True, timeout=BOUND)
+        if done.returncode != 0:
+            raise AssertionError(done.stderr)
+        return done.stdout
+
+
+def eventually(done):
+    end = time.monotonic() + BOUND
+    while not (answer := done()):
+        if time.monotonic() > end:
+            raise AssertionError("it did not happen in time")
+        time.sleep(0.01)
+    return answer
+
+
+class Samples(unittest.TestCase):
+    def test_json_is_as_its_schema_says(self):
+        with Segment("--events") as segment:
+            segment.put("mail", 5, meta={"tenant_id": "acme"})
+            segment.cli("work", "--queue", "mail", "--count", "2", "--", "true")
+            segment.cli("queue", "set", "mail", "--max-depth", "9", "--tenant-fairness", "on")
+            segment.cli("pool", "set", "crew", "--queue", "mail")
+            segment.cli("limit", "set", "type:mail.send", "--concurrency", "3")
+            looks = [json.loads(line) for line in segment.look("--json", "-n", "2", "-d", "100ms").splitlines()]
+            self.assertEqual(len(looks), 2)
+            for look in looks:
+                jsonschema.validate(look, SCHEMA)
+            mail = looks[1]["queues"][0]
+            self.assertEqual((mail["depth"], mail["totals"]["enqueued"], mail["totals"]["completed"]), (3, 5, 2))
+            self.assertEqual((looks[0]["totals"], looks[0]["segment"]["broker"]), (mail["totals"], "alive"))
+            self.assertEqual(looks[1]["rates"]["5s"]["totals"]["enqueued"], 0)
+            self.assertNotIn("enqueued", looks[0]["rates"]["5s"]["totals"])
+            self.assertEqual([(one["tenant"], one["depth"]) for one in looks[0]["tenants"]], [("acme", 3)])
+            self.assertEqual((looks[0]["pools"][0]["name"], looks[0]["limits"][0]["key"]), ("crew", "type:mail.send"))
+            self.assertEqual((mail["wait"]["count"], mail["run"]["count"]), (2, 2))
+
+    def test_once_prints_any_view_as_text(self):
+        with Segment() as segment:
+            segment.put("mail", 3)
+            self.assertRegex(segment.look("--once"), r"(?m)^mail +running +3 ")
+            self.assertIn("mail.send", segment.look("--once", "--view", "jobs", "--queue", "mail"))
+            self.assertRegex(segment.look("--once", "--view", "counters"), r"queue mail +enqueued +jobs +3")
+            self.assertEqual(segment.look("--batch", "-n", "2", "-d", "20ms").count("QUEUE "), 2)
+
+    def test_what_is_wrong_is_said(self):
+        for flags, status in ((["--view", "clouds"], 2), (["--interval", "1ms"], 2), (["--once", "--batch"], 2),
+                              (["--name", "nothing", "--dir", "/nonexistent", "--once"], 3),
+                              (["--post-mortem", "/nonexistent/file", "--once"], 3), (["--dir", "/nonexistent"], 3)):
+            done = subprocess.run([BIN / "ojs-shm-top", *flags], capture_output=True, text=True, timeout=BOUND)
+            self.assertEqual(done.returncode, status, f"{flags}: {done.stderr}")
+            self.assertTrue(done.stderr.strip())
+
+
+class Views(unittest.TestCase):
+    def test_every_view_and_the_way_in_and_out(self):
+        with Segment("--events") as segment:
+            segment.cli("queue", "set", "mail", "--tenant-fairness", "on")
+            segment.cli("pool", "set", "crew", "--queue", "mail")
+            segment.cli("limit", "set", "type:mail.send", "--concurrency", "3")
+            job = segment.put("mail", 3, meta={"tenant_id": "acme", "traceparent": "00-11-22-01"})
+            with segment.top() as top:
+                top.until("mail running")
+                for key, shown in (("2", "supervisor"), ("3", "round-robin"), ("4", "acme"), ("5", "3 at once"),
+                                   ("6", job), ("7", "job.enqueued"), ("8", "unmeasured_waits"), ("?", "go on")):
+                    top.press(key)
+                    top.until(shown)
+                top.press("esc")
+                top.until("counters every")
+                top.press("1")
+                top.until("[queues]")
+                top.until("mail running")
+                top.press("enter")
+                top.until(job)
+                self.assertIn("queues > jobs mail (waiting)", top.text)
+                top.press("enter")
+                top.until("00-11-22-01")
+                top.press("esc")
+                top.until("queues > jobs")
+                top.press("esc")
+                top.until(lambda: "queues every" in top.text)
+                top.press("t")
+                top.until("queues > tenants mail")
+                top.press("enter")
+                top.until("jobs mail acme (waiting)")
+                top.press("3")
+                top.until("round-robin")
+                top.press("enter")
+                top.until("pools > queues crew")
+                top.press("tab")
+                top.until("[tenants]")
+                top.press("backtab")
+                top.until("[pools]")
+                top.press("q")
+                self.assertEqual(top.ends(), 0)
+
+    def test_filter_sort_freeze_interval_and_scroll(self):
+        with Segment() as segment:
+            for queue, jobs in (("alpha", 1), ("beta", 3), ("gamma", 2)):
+                segment.put(queue, jobs)
+            with segment.top() as top:
+                top.until("gamma")
+                order = lambda: [line.split()[0] for line in top.lines[7:10] if line]
+                self.assertEqual(order(), ["alpha", "beta", "gamma"])
+                top.press("f6", ">", ">")
+                top.until(lambda: order() == ["beta", "gamma", "alpha"])
+                top.press("I")
+                top.until(lambda: order() == ["alpha", "gamma", "beta"])
+                top.press("<", "<", "<")
+                top.press("/", "m", "m", "enter")
+                top.until('filter "mm"')
+                top.until(lambda: order() == ["gamma"])
+                top.press("esc")
+                top.until(lambda: order() == ["alpha", "beta", "gamma"])
+                top.press("/", "x", "erase", "b", "e", "t")
+                top.until("filter: bet_")
+                top.until(lambda: order() == ["beta"])
+                top.press("esc")
+                top.until(lambda: len(order()) == 3)
+                top.press(" ")
+                top.until("FROZEN")
+                segment.put("delta")
+                top.press("+")
+                top.until("every 2000 ms")
+                top.press("-", "-", "-")
+                top.until("every 200 ms")
+                self.assertNotIn("delta", top.text)
+                top.press(" ")
+                top.until("delta")
+                self.assertIn("STATE", top.text)
+                top.press("right", "right")
+                top.until(lambda: "STATE" not in top.text and "QUEUE" in top.text)
+                top.press("left", "left")
+                top.until("STATE")
+                chosen = lambda: next(line for line in range(7, 11) if top.cell(line, 0).reverse)
+                top.press("down", "down")
+                top.until(lambda: chosen() == 9)
+                for key, line in (("up", 8), ("end", 10), ("home", 7), ("pgdn", 10), ("pgup", 7)):
+                    top.press(key)
+                    top.until(lambda: chosen() == line)
+                top.press("f10")
+                self.assertEqual(top.ends(), 0)
+
+    def test_jobs_of_other_states(self):
+        with Segment() as segment:
+            segment.put("mail", 1, retry={"max_attempts": 1, "on_exhaustion": "dead_letter"})
+            with segment.top("--view", "jobs") as top:
+                top.until("available")
+                top.press("s")
+                top.until("jobs (active)")
+                top.press("s")
+                top.until("jobs (dead letters)")
+                top.press("s")
+                top.until("jobs (all)")
+                top.press("s")
+                top.until("jobs (waiting)")
+
+    def test_a_paused_queue_is_reversed_and_says_so(self):
+        with Segment() as segment:
+            segment.put("mail", 2)
+            with segment.top("-d", "100ms") as top:
+                top.until("mail running")
+                top.press("end")
+                segment.cli("queue", "pause", "mail")
+                top.until("mail paused")
+                segment.put("other")
+                top.until("other")
+                top.press("end")
+                top.until(lambda: "other" in top.lines[8] and top.cell(7, 0).reverse)
+                segment.cli("queue", "resume", "mail")
+                top.until("mail running")
+                top.until(lambda: not top.cell(7, 0).reverse)
+
+    def test_any_size_from_80_by_24_on(self):
+        with Segment() as segment:
+            for i in range(30):
+                segment.put(f"queue-{i:02}")
+            with segment.top(columns=160, lines=50) as top:
+                top.until("queue-29")
+                top.resize(80, 24)
+                top.until(lambda: top.lines[23].startswith("queues") and "queue-15" in top.text)
+                self.assertTrue(all(len(line) <= 80 for line in top.lines))
+                top.press("end")
+                top.until("queue-29")
+                top.resize(160, 50)
+                top.until(lambda: "queue-00" in top.text and "queue-29" in top.text)
+                top.resize(20, 4)
+                top.until(lambda: top.lines[0].startswith("seen"))
+                top.press("ctrl-c")
+                self.assertEqual(top.ends(), 0)
+
+    def test_without_colors_nothing_is_colored(self):
+        with Segment() as segment:
+            segment.put("mail")
+            colored = lambda top: any(cell.fg != "default" for line in top.screen.buffer.values() for cell in line.values())
+            with segment.top() as top:
+                top.until("mail")
+                self.assertTrue(colored(top))
+            with segment.top(environment={"NO_COLOR": "1"}) as top:
+                top.until("mail")
+                self.assertFalse(colored(top))
+            with segment.top(term="vt100") as top:
+                top.until("mail")
+
+    def test_only_what_changed_is_drawn(self):
+        with Segment() as segment:
+            segment.put("mail", 5)
+            with segment.top("-d", "50ms") as top:
+                top.until("mail")
+                top.raw = b""
+                end = time.monotonic() + 1
+                while time.monotonic() < end:
+                    top.read()
+                self.assertLess(len(top.raw), 20_000)
+                self.assertNotIn(b"\x1b[2J", top.raw)
+
+
+class Fates(unittest.TestCase):
+    def test_a_killed_broker(self):
+        with Segment() as segment:
+            segment.put("mail", 2)
+            with segment.top("-d", "100ms") as top:
+                top.until("broker alive")
+                segment.end_broker(signal.SIGKILL)
+                top.until("broker dead since")
+                self.assertIn("mail running", top.text)
+                segment.start_broker()
+                top.until("broker alive")
+
+    def test_a_stopped_broker(self):
+        with Segment() as segment:
+            segment.put("mail")
+            with segment.top("-d", "100ms") as top:
+                top.until("broker alive")
+                segment.broker.send_signal(signal.SIGSTOP)
+                top.until("broker stopped")
+                segment.broker.send_signal(signal.SIGCONT)
+                top.until("broker alive")
+
+    def test_a_segment_removed_under_it_and_the_next_one(self):
+        with Segment() as segment:
+            segment.put("mail", 2)
+            with segment.top("-d", "100ms") as top:
+                top.until("mail running")
+                segment.end_broker(signal.SIGKILL)
+                os.unlink(segment.file)
+                top.until("REMOVED")
+                self.assertIn("mail running", top.text)
+                segment.start_broker()
+                segment.put("fresh")
+                top.until("fresh")
+                self.assertNotIn("mail", top.text)
+
+    def test_a_copy_after_a_crash(self):
+        with Segment() as segment:
+            job = segment.put("mail", 2)
+            segment.end_broker(signal.SIGKILL)
+            copy = pathlib.Path(segment.dir) / "copy"
+            shutil.copy(segment.file, copy)
+            os.chmod(copy, 0o400)
+            before = copy.read_bytes()
+            with Terminal([str(BIN / "ojs-shm-top"), "--post-mortem", str(copy)], 120, 24) as top:
+                top.until("POST MORTEM")
+                self.assertIn("broker attached", top.text)
+                top.press("enter")
+                top.until(job)
+                top.press("enter")
+                top.until("mail.send")
+            self.assertEqual(copy.read_bytes(), before)
+            look = json.loads(subprocess.run([BIN / "ojs-shm-top", "--post-mortem", copy, "--json", "-n", "1"],
+                                             capture_output=True, text=True, timeout=BOUND, check=True).stdout)
+            jsonschema.validate(look, SCHEMA)
+            self.assertTrue(look["segment"]["post_mortem"])
+            self.assertLess(look["queues"][0]["oldest_age_ms"], 5000)
+
+    def test_it_needs_no_more_than_read_permission(self):
+        with Segment() as segment:
+            segment.put("mail", 2)
+            before = (segment.look("--json", "-n", "1"), segment.look("--json", "-n", "1"))
+            looks = [json.loads(text) for text in before]
+            self.assertEqual(looks[0]["segment"]["memory"], looks[1]["segment"]["memory"], "it took no handle")
+            self.assertEqual([one["pid"] for one in looks[0]["workers"]], [segment.broker.pid])
+
+
+class Changes(unittest.TestCase):
+    def test_nothing_changes_without_admin(self):
+        with Segment() as segment:
+            segment.put("mail")
+            with segment.top() as top:
+                top.until("mail running")
+                top.press("p")
+                top.until("start it with --admin")
+                self.assertIn("running", segment.cli("queue", "list"))
+
+    def test_pause_resume_reprioritize_and_cancel_after_a_question(self):
+        with Segment() as segment:
+            job = segment.put("mail")
+            state = lambda member: json.loads(segment.cli("get", job, "--json"))[member]
+            with segment.top("--admin", "-d", "100ms") as top:
+                top.until("mail running")
+                top.press("p")
+                top.until("pause queue mail?")
+                top.press("n")
+                top.until("not done")
+                top.press("p", "y")
+                top.until("mail paused")
+                top.press("r", "y")
+                top.until("mail running")
+                top.press("enter")
+                top.until(job)
+                top.press("P")
+                top.until("priority of job")
+                top.press("n", "o", "n", "e", "enter")
+                top.until("none")
+                self.assertEqual(state("priority"), 2)
+                top.press("P", "h", "i", "g", "h", "enter")
+                eventually(lambda: (top.read(), state("priority") == 1)[1])
+                top.press("c")
+                top.until("cancel job")
+                top.press("esc")
+                top.until(lambda: "cancel job" not in top.text)
+                top.press("c", "y")
+                eventually(lambda: (top.read(), state("state") == "cancelled")[1])
+                top.press("M", "y")
+                top.until("dead processes repaired")
+
+    def test_dead_letters_are_retried_and_dropped(self):
+        with Segment() as segment:
+            retry = {"max_attempts": 1, "on_exhaustion": "dead_letter"}
+            jobs = [segment.put("mail", 1, retry=retry), segment.put("mail", 1, retry=retry)]
+            subprocess.run([BIN / "ojs-shm", "work", "--queue", "mail", "--count", "2", *segment.where, "--", "false"],
+                           capture_output=True, timeout=BOUND)
+            state = lambda job: json.loads(segment.cli("get", job, "--json"))["state"]
+            eventually(lambda: all(state(job) == "discarded" for job in jobs))
+            with segment.top("--admin", "--view", "jobs", "-d", "100ms", columns=200) as top:
+                top.until("jobs (waiting)")
+                top.press("s", "s")
+                top.until(jobs[0])
+                top.press("R", "y")
+                top.until("is available")
+                top.until(lambda: jobs[0] not in "\n".join(top.lines[7:]))
+                top.press("D", "y")
+                top.until("dropped")
+                eventually(lambda: len(segment.cli("dead", "list").splitlines()) == 0)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/top/view.hpp"
+#include "tools/top/wording.hpp"
+
+namespace ojs_shm::top {
+
+std::string_view name_of(View view) {
+  switch (view) {
+    case View::kQueues: return "queues";
+    case View::kWorkers: return "workers";
+    case View::kPools: return "pools";
+    case View::kTenants: return "tenants";
+    case View::kLimits: return "limits";
+    case View::kJobs: return "jobs";
+    case View::kEvents: return "events";
+    case View::kCounters: return "counters";
+    case View::kJob: return "job";
+    case View::kHelp: break;
+  }
+  return "help";
+}
+
+std::optional<View> view_by_name(std::string_view name) {
+  for (const View view : kViews)
+    if (name_of(view) == name) return view;
+  return std::nullopt;
+}
+
+std::string_view name_of(JobChoice choice) {
+  switch (choice) {
+    case JobChoice::kWaiting: return "waiting";
+    case JobChoice::kActive: return "active";
+    case JobChoice::kDead: return "dead letters";
+    case JobChoice::kAll: break;
+  }
+  return "all";
+}
+
+Grid help_grid(bool admin) {
+  Grid grid;
+  grid.columns = {{"KEY"}, {"DOES"}};
+  const auto add = [&grid](const char* key, const char* does) {
+    grid.rows.push_back({key, {text_cell(key), text_cell(does)}, {}});
+  };
+  add("1..8, Tab", "queues, workers, pools, tenants, limits, jobs, events, counters");
+  add("Up Down PgUp PgDn Home End", "move the cursor");
+  add("Left Right", "scroll the columns");
+  add("Enter", "go into the chosen row: queue to jobs, job to its members, pool to queues");
+  add("Esc, Backspace", "go back; end the filter");
+  add("t", "the tenants of the chosen queue");
+  add("s", "jobs: waiting, active, dead letters, all");
+  add("/", "filter: only rows that contain the text");
+  add("F6, < >", "sort by the next, the previous or the next column; I turns the order around");
+  add("Space", "freeze, and go on");
+  add("+ -", "longer or shorter interval between two looks");
+  add("? h F1", "this help");
+  add("q F10", "quit");
+  if (!admin) return grid;
+  add("p r", "queues: pause, resume");
+  add("R D", "a dead letter: retry, drop");
+  add("c P", "a job: cancel, change its priority");
+  add("M", "repair after dead processes");
+  return grid;
+}
+
+Grid grid_of(View view, const Observer& observer, const Sample& sample, const Subject& subject,
+             const EventLog& log, bool admin) {
+  switch (view) {
+    case View::kQueues: return queues_grid(sample, subject);
+    case View::kWorkers: return workers_grid(sample);
+    case View::kPools: return pools_grid(sample);
+    case View::kTenants: return tenants_grid(sample, subject);
+    case View::kLimits: return limits_grid(sample);
+    case View::kJobs: return jobs_grid(observer, sample.census.at_ms, subject);
+    case View::kEvents: return events_grid(sample, log);
+    case View::kCounters: return counters_grid(sample);
+    case View::kJob: return job_grid(observer, subject);
+    case View::kHelp: break;
+  }
+  return help_grid(admin);
+}
+
+}  // namespace ojs_shm::top

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ojs_shm/observer.hpp>
+
+#include "engine/census.hpp"
+#include "worker_api/roles/attachment.hpp"
+
+namespace ojs_shm::internal {
+
+/// The queue as the census found it.
+QueueInfo describe_queue(const engine::Store& store, std::uint32_t queue,
+                         const engine::Census::Queue& counted);
+/// The segment as the census found it; its memory pools are left to the caller.
+SegmentInfo describe_segment(Attachment& attachment, const engine::Census& census);
+
+}  // namespace ojs_shm::internal
