@@ -22,6 +22,7 @@ packages_of() {
       echo g++-aarch64-linux-gnu@aarch64-linux-gnu-g++ qemu-user@qemu-aarch64
       echo libfmt-dev:arm64 libspdlog-dev:arm64 libtomlplusplus-dev:arm64 prometheus-cpp-dev:arm64 libgtest-dev:arm64 libgmock-dev:arm64
       ;;
+    cost) echo valgrind@valgrind ;;
     bench) echo libtbb-dev libzmq3-dev libhiredis-dev redis-server@redis-server beanstalkd@beanstalkd ;;
     *)
       echo "setup: no package group '$1'" >&2

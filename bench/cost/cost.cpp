@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// One thread that lives so many jobs from enqueue to ack by one way through the public API, and
+// nothing else. ./dev cost runs it under callgrind twice, with a few jobs and with many: the
+// difference of what the function of the way took is what jobs cost, without the start and without
+// the keeper's thread.
+
+#include <ojs_shm/ojs_shm.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <iostream>
+#include <ojs_shm/admin.hpp>
+#include <ojs_shm/producer.hpp>
+#include <ojs_shm/worker.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace {
+
+using ojs_shm::Job;
+using ojs_shm::JobSpec;
+using ojs_shm::Producer;
+using ojs_shm::Segment;
+using ojs_shm::SegmentName;
+using ojs_shm::Worker;
+
+constexpr std::size_t kBatch = 16;
+constexpr std::string_view kArgs =
+    R"(["a body of 64 bytes, as long as that of the other benchmarks."])";
+static_assert(kArgs.size() == 64);
+
+/// Ends the program: a job that is refused would make the figure too small.
+void must(bool done, const char* what) {
+  if (done) return;
+  std::cerr << "cost: " << what << " failed\n";
+  std::exit(1);
+}
+
+JobSpec spec_of(std::size_t i) {
+  JobSpec spec;
+  spec.type = "bench.job";
+  spec.args = kArgs;
+  spec.priority = static_cast<std::int64_t>(i % 5);
+  return spec;
+}
+
+[[gnu::noinline]] void single(const SegmentName& at, std::size_t jobs) {
+  auto producer = Producer::attach(at);
+  auto worker = Worker::attach(at, {});
+  must(producer.ok() && worker.ok(), "attach");
+  JobSpec spec = spec_of(0);
+  Job job;
+  for (std::size_t i = 0; i < jobs; ++i) {
+    spec.priority = static_cast<std::int64_t>(i % 5);
+    must(producer->enqueue(spec).ok(), "enqueue");
+    must(worker->try_fetch(job).ok(), "fetch");
+    must(job.args().size() == kArgs.size(), "args");
+    must(worker->ack(job).ok(), "ack");
+  }
+}
+
+[[gnu::noinline]] void batch(const SegmentName& at, std::size_t jobs) {
+  auto producer = Producer::attach(at);
+  auto worker = Worker::attach(at, {});
+  must(producer.ok() && worker.ok(), "attach");
+  std::vector<JobSpec> specs;
+  for (std::size_t i = 0; i < kBatch; ++i) specs.push_back(spec_of(i));
+  for (std::size_t i = 0; i < jobs; i += kBatch) {
+    must(producer->enqueue_batch(specs).ok(), "enqueue_batch");
+    auto got = worker->fetch_batch(kBatch);
+    must(got.ok() && got->size() == kBatch, "fetch_batch");
+    for (Job& job : *got) {
+      must(job.args().size() == kArgs.size(), "args");
+      must(worker->ack(job).ok(), "ack");
+    }
+  }
+}
+
+[[gnu::noinline]] void c_abi(const SegmentName& at, std::size_t jobs) {
+  ojs_shm_segment* attached = nullptr;
+  ojs_shm_producer* producer = nullptr;
+  ojs_shm_worker* worker = nullptr;
+  ojs_shm_job* job = nullptr;
+  must(ojs_shm_segment_attach(at.name.c_str(), at.dir.c_str(), &attached) == OJS_SHM_OK, "attach");
+  must(ojs_shm_producer_open(attached, &producer) == OJS_SHM_OK, "producer_open");
+  must(ojs_shm_worker_open(attached, nullptr, &worker) == OJS_SHM_OK, "worker_open");
+  must(ojs_shm_job_new(&job) == OJS_SHM_OK, "job_new");
+  for (std::size_t i = 0; i < jobs; ++i) {
+    ojs_shm_job_spec spec{};
+    spec.struct_size = sizeof spec;
+    spec.type = "bench.job";
+    spec.args = kArgs.data();
+    spec.args_size = kArgs.size();
+    spec.priority = static_cast<std::int64_t>(i % 5);
+    spec.flags = OJS_SHM_JOB_HAS_PRIORITY;
+    must(ojs_shm_enqueue(producer, &spec, nullptr) == OJS_SHM_OK, "enqueue");
+    must(ojs_shm_fetch(worker, job, 0) == OJS_SHM_OK, "fetch");
+    ojs_shm_job_fields fields{};
+    fields.struct_size = sizeof fields;
+    must(ojs_shm_job_read(job, &fields) == OJS_SHM_OK, "job_read");
+    must(fields.args.size == kArgs.size(), "args");
+    must(ojs_shm_ack(worker, job, nullptr, 0) == OJS_SHM_OK, "ack");
+  }
+  for (void* handle : {static_cast<void*>(job), static_cast<void*>(worker),
+                       static_cast<void*>(producer), static_cast<void*>(attached)})
+    ojs_shm_close(handle);
+}
+
+struct Way {
+  std::string_view name;
+  void (*live)(const SegmentName&, std::size_t);
+};
+constexpr Way kWays[] = {{"single", single}, {"batch", batch}, {"c_abi", c_abi}};
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc == 3)
+    for (const Way& way : kWays)
+      if (way.name == argv[1]) {
+        SegmentName name = ojs_shm::segment_name_from_environment();
+        name.name = "cost." + std::to_string(::getpid());
+        auto segment = Segment::create(name, {});
+        must(segment.ok(), "create");
+        way.live(name, std::strtoul(argv[2], nullptr, 10));
+        must(ojs_shm::remove_segment(segment.value(), ojs_shm::Removal::kUnused).ok(), "remove");
+        return 0;
+      }
+  std::cerr << "usage: ojs_shm_cost WAY JOBS; ways:";
+  for (const Way& way : kWays) std::cerr << ' ' << way.name;
+  std::cerr << '\n';
+  return 2;
+}
