@@ -21,12 +21,33 @@ KEYS = {"up": "\x1b[A", "down": "\x1b[B", "right": "\x1b[C", "left": "\x1b[D", "
 KEYS.update({"up": "\x1bOA", "down": "\x1bOB", "right": "\x1bOC", "left": "\x1bOD"})  # once the keypad sends
 
 
+class Screen(pyte.Screen):
+    """pyte's, which scrolls by S and T too, as terminals do."""
+
+    def _scroll(self, line, step, times):
+        kept, self.cursor.y = self.cursor.y, line
+        for _ in range(times or 1):
+            step()
+        self.cursor.y = kept
+
+    def scroll_up(self, times=1):
+        self._scroll(self.margins.bottom if self.margins else self.lines - 1, self.index, times)
+
+    def scroll_down(self, times=1):
+        self._scroll(self.margins.top if self.margins else 0, self.reverse_index, times)
+
+
+class Stream(pyte.ByteStream):
+    csi = {**pyte.ByteStream.csi, "S": "scroll_up", "T": "scroll_down"}
+    events = pyte.ByteStream.events | {"scroll_up", "scroll_down"}
+
+
 class Terminal:
     """Runs a program until it ends or the `with` does."""
 
     def __init__(self, words, columns=80, lines=24, term="screen-256color", environment=None):
-        self.screen = pyte.Screen(columns, lines)
-        self._stream = pyte.ByteStream(self.screen)
+        self.screen = Screen(columns, lines)
+        self._stream = Stream(self.screen)
         self.raw = b""
         self.status = None
         self.pid, self._file = pty.fork()

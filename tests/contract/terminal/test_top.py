@@ -205,7 +205,7 @@ class Views(unittest.TestCase):
                 top.press("left", "left")
                 top.until("STATE")
                 chosen = lambda: next(line for line in range(7, 11) if top.cell(line, 0).reverse)
-                top.press("down", "down")
+                top.press("home", "down", "down")
                 top.until(lambda: chosen() == 9)
                 for key, line in (("up", 8), ("end", 10), ("home", 7), ("pgdn", 10), ("pgup", 7)):
                     top.press(key)

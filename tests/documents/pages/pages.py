@@ -85,10 +85,20 @@ def compiled(path: pathlib.Path, source: str, compiler: list[str], ending: str) 
     return ran.stdout
 
 
-def readme_shell_runs_as_pasted() -> None:
+def readme_runs_from_top_to_bottom() -> None:
+    """What a stranger does: each shell block pasted, each program saved under the name that stands above it."""
     with folder() as path:
-        out = shell(path, "\n".join(blocks("README.md", "sh")))
-        assert '"to":"a@b.c"' in out, out
+        script = []
+        for language, text in re.findall(r"^```(sh|cpp|c|python)\n(.*?)^```$", page("README.md"), re.M | re.S):
+            ending = {"cpp": "cpp", "c": "c", "python": "py"}.get(language)
+            if ending:
+                assert f"`mail.{ending}`" in page("README.md")
+                (path / f"mail.{ending}").write_text(text)
+            else:
+                script.append(text)
+        out = shell(path, "\n".join(script))
+        for wanted in ('"to":"a@b.c"', '{"sent":true}', "2 jobs wait"):  # that of C and that of Python
+            assert wanted in out, f"{wanted} is not in\n{out}"
 
 
 def readme_cpp_is_a_program() -> None:
@@ -191,7 +201,7 @@ def python_page_lists_each_option() -> None:
 
 
 TESTS: list[Callable[[], None]] = [
-    readme_shell_runs_as_pasted, readme_cpp_is_a_program, readme_c_is_a_program, readme_python_is_a_program,
+    readme_runs_from_top_to_bottom, readme_cpp_is_a_program, readme_c_is_a_program, readme_python_is_a_program,
     tutorial_runs_from_top_to_bottom, each_program_of_the_cpp_page_runs, operations_lists_each_flag_of_each_command,
     operations_names_each_command, each_flag_of_the_other_programs_is_in_a_page, python_page_lists_each_option]
 

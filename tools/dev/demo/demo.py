@@ -50,6 +50,7 @@ def run(options: argparse.Namespace, files: list[str], folder: pathlib.Path, che
     command = [str(pathlib.Path(__file__).parent / "hash_file.sh")]
     with Segment(options.bin, folder, "demo") as segment:
         segment.start_broker()
+        print(f"  watch it: {options.bin / 'ojs-shm-top'} {' '.join(segment.where)}", flush=True)
         expected = digests_of(files)
         begun = time.monotonic()
         submitted = segment.enqueue(envelopes(files))
@@ -81,6 +82,9 @@ def run(options: argparse.Namespace, files: list[str], folder: pathlib.Path, che
         stopped = segment.stop_workers()
         unclean = f" {stopped}" if any(stopped) else ""
         checks.that(not unclean, f"the living workers stopped cleanly on SIGTERM{unclean}")
+        shown = segment.totals()
+        checks.that(shown["enqueued"] == shown["completed"] == len(paths),
+                    f"ojs-shm-top shows {shown['completed']} of {shown['enqueued']} jobs completed, as the ledger does")
         judge(segment, paths, expected, kills, seconds, checks)
         checks.that(segment.command("audit").returncode == 0, "the audit finds every invariant intact")
         checks.that(segment.stop_broker() == 0, "the broker stopped cleanly on SIGTERM")
@@ -95,7 +99,7 @@ def judge(segment: Segment, paths: dict[str, str], expected: dict[str, str], kil
     wrong = [path for job_id, path in paths.items() if jobs.get(job_id, {}).get("result") != expected[path]]
     checks.that(not wrong, f"{len(paths) - len(wrong)} digests are what sha256sum says"
                            f"{', wrong: ' + wrong[0] if wrong else ''}")
-    checks.that(set(jobs) == set(paths), "no job that nobody submitted")
+    checks.that(set(jobs) == set(paths), "no job that was not submitted")
     misplaced = [job for job in jobs.values() if job["priority"] != level_of(paths.get(job["id"], ""))]
     checks.that(not misplaced, "every job kept its priority")
     retried = [job for job in jobs.values() if job["attempt"] > 1]

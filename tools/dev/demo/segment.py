@@ -53,6 +53,12 @@ class Segment:
     def jobs(self) -> list[dict]:
         return [json.loads(line) for line in self.answer("list", "--queue", "hash", "--json").splitlines()]
 
+    def totals(self) -> dict[str, int]:
+        """The sums over all queues that ojs-shm-top shows."""
+        look = subprocess.run([self.programs / "ojs-shm-top", "--json", "--once", *self.where], stdout=subprocess.PIPE,
+                              text=True, check=True)
+        return json.loads(look.stdout)["totals"]
+
     def unfinished(self) -> tuple[int, int]:
         queue = json.loads(self.answer("queue", "get", "hash", "--json"))
         return queue["depth"], queue["counts"]["active"]
