@@ -43,34 +43,6 @@ bool gone(pid_t pid) {
          std::string("ZX").find(stat[name_end + 2]) != std::string::npos;
 }
 
-TEST(CliWork, the_first_commands_of_the_readme_run_as_printed) {
-  const std::string readme = text_in(OJS_SHM_SOURCE_DIR "/README.md");
-  const std::size_t begin = readme.find("```sh\n", readme.find("## Use it"));
-  ASSERT_NE(begin, std::string::npos);
-  const std::string block = readme.substr(begin + 6, readme.find("```", begin + 6) - begin - 6);
-  ASSERT_NE(block.find("--wait"), std::string::npos) << block;
-  const std::string operations = text_in(OJS_SHM_SOURCE_DIR "/docs/operations.md");
-  for (const std::string& line : lines_of(block))
-    EXPECT_NE(operations.find(line), std::string::npos) << line;
-
-  const ScratchDirectory folder;
-  std::ofstream(folder / "send-mail") << "#!/bin/sh\nexec cat\n";
-  ASSERT_EQ(::chmod((folder / "send-mail").c_str(), 0755), 0);
-  ProcessOptions options;
-  options.directory = folder.path();
-  const char* path = std::getenv("PATH");
-  const std::string programs = std::filesystem::path(program("ojs-shm")).parent_path();
-  options.environment = {{"OJS_SHM_DIR", folder.path()},
-                         {"PATH", programs + ":" + (path != nullptr ? path : "")}};
-  // timeout(1) ends the whole group, so that nothing of it stays when the block hangs.
-  const Finished done =
-      run({"timeout", "25", "sh", "-c",
-           block + "status=$?; jobs -p >pids; kill $(cat pids); wait; exit $status"},
-          options);
-  EXPECT_EQ(done.exit_code, 0) << done.err;
-  EXPECT_NE(done.out.find("[{\"to\":\"a@b.c\"}]\n"), std::string::npos) << done.out << done.err;
-}
-
 TEST(CliWork, gives_args_on_stdin_and_the_job_in_the_environment_and_keeps_stdout_as_the_result) {
   const LiveSegment segment;
   const std::string id = segment.enqueue(

@@ -218,7 +218,7 @@ void Visitor::activate(Input& input) {
   if (choice % 4 == 1) return (void)producer_->promote(some_id(input));
   if (choice % 4 == 2)
     return (void)admin_->bulk(static_cast<BulkAction>(choice / 4 % 4),
-                              {.queue = kQueues[choice / 16 & 3]});
+                              {.queue = std::string(kQueues[choice / 16 & 3])});
   (void)producer_->activate(some_id(input));
 }
 void Visitor::get(Input& input) {

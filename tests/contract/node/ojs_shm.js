@@ -72,7 +72,7 @@ class Library {
   /// Loads the library and declares every entry of the header as a method without the prefix.
   constructor(libraryPath, headerPath) {
     const loaded = koffi.load(libraryPath);
-    const headers = [headerPath, headerPath.replace(/\.h$/, '_jobs.h')];
+    const headers = ['.h', '_jobs.h', '_observer.h'].map((ending) => headerPath.replace(/\.h$/, ending));
     const header = headers.map((path) => fs.readFileSync(path, 'utf8')).join('\n').replace(/\/\/.*$/gm, '');
     for (const [, prototype] of header.matchAll(/^OJS_SHM_API ([^;]+);/gm)) {
       const declared = prototype

@@ -27,7 +27,7 @@ struct Durations {
   std::uint64_t count = 0, p50_ms = 0, p99_ms = 0;
 };
 
-struct QueueCensus {
+struct OJS_SHM_API QueueCensus {
   QueueInfo info;
   std::vector<std::uint64_t> counters;  ///< in the order of Census::queue_counters
   /// of completed jobs of the last minute whose slots are not used again yet
@@ -36,9 +36,9 @@ struct QueueCensus {
   std::uint64_t starved_total = 0;
 
   /// "paused", "full", "starving", "warning" (over its threshold) or "running": the first that holds.
-  OJS_SHM_API std::string_view state() const;
+  std::string_view state() const;
   /// The order in force: "strict", "ageing" or "weights", with ", tenants" and ", N shards".
-  OJS_SHM_API std::string order() const;
+  std::string order() const;
 };
 
 /// One process and what it has in hand.
