@@ -23,6 +23,7 @@ def all_documents(sources: list[Source]) -> Iterator[Found]:
     yield from members(sources)
     yield from file_tables()
     yield from decisions()
+    yield from glossary(sources)
     yield from anchors()
 
 
@@ -119,3 +120,22 @@ def decisions() -> Iterator[Found]:
     for name in re.findall(r"\(adr/([\w-]+\.md)\)", index):
         if not (ROOT / "docs/adr" / name).is_file():
             yield "docs/README.md", 0, f"there is no decision {name}"
+
+
+def glossary(sources: list[Source]) -> Iterator[Found]:
+    """Each term stands once, in order, and the shipped code uses it: a word that it has dropped is not explained."""
+    where = "docs/glossary.md"
+    code = "\n".join(source.text for source in sources if source.is_cxx and source.room in SHIPPED).lower()
+    before = ""
+    for line, text in enumerate((ROOT / where).read_text().splitlines(), 1):
+        found = re.match(r"\| ([^|]+) \| .* \|$", text)
+        if not found or found[1] in ("word", "---"):
+            continue
+        term = found[1].lower()
+        if term <= before:
+            yield where, line, f"'{term}' stands after '{before}': once each, in order"
+        before = term
+        words = re.findall(r"[a-z][a-z-]+", re.sub(r"\(.*?\)", "", term))
+        for word in words:
+            if word.rstrip("s") not in code:
+                yield where, line, f"the code does not say '{word}'"
