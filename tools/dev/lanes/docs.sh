@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # ABOUT: draws the pictures of the documents from a run; --check only says which are not as they would be drawn
-# NEEDS: build
+# NEEDS: build test
 . "$(dirname "$0")/../lane.sh"
 [[ $# -eq 0 || "$*" == --check ]] || usage "docs [--check]"
 lane docs
@@ -20,5 +20,16 @@ if build_tree default ojs_shm_orders && "$PYTHON" tools/dev/draw_orders.py build
   done
 else
   fail "nothing could be drawn"
+fi
+# A live screen is another one each time, so that --check only sees that it is there.
+picture=docs/pictures/top.svg
+if ! grep -q "$picture" README.md; then
+  fail "$picture is not shown in README.md"
+elif [[ ${1:-} == --check ]]; then
+  if [[ -s $picture ]]; then pass; else fail "$picture is missing; ./dev docs draws it"; fi
+elif build_tree default ojs_shm_programs && "$PYTHON" tools/dev/draw_top.py build/bin "$picture"; then
+  pass
+else
+  fail "$picture could not be drawn"
 fi
 finish
