@@ -102,7 +102,6 @@ void Browser::press(const Stroke& stroke, std::size_t height) {
            static_cast<long>(place_of(grid_, here().look)));
       return;
     }
-    case Key::kResize:
     case Key::kNone: return;
   }
 }

@@ -24,9 +24,8 @@ enum class Key : std::uint8_t {
   kTab,
   kBackTab,
   kHelp,
-  kSort,  ///< F6
-  kQuit,  ///< F10, Ctrl-C
-  kResize,
+  kSort,   ///< F6
+  kQuit,   ///< F10, Ctrl-C
   kClick,  ///< the mouse, on a line
 };
 

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/top/screen.hpp"
 
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cwchar>
@@ -61,7 +63,6 @@ Stroke function_key(wint_t code) {
     case KEY_F(1): return {Key::kHelp};
     case KEY_F(6): return {Key::kSort};
     case KEY_F(10): return {Key::kQuit};
-    case KEY_RESIZE: return {Key::kResize};
     case KEY_MOUSE: {
       MEVENT event;
       if (::getmouse(&event) == OK && (event.bstate & (BUTTON1_CLICKED | BUTTON1_PRESSED)) != 0)
@@ -87,12 +88,31 @@ Stroke character(wint_t code) {
 
 bool colors_on = false;
 
+/// The terminal has another size than the last picture, or has lost it. ncurses' own handler comes
+/// after ncurses has asked for the size, so that a change in between would be missed; and it draws
+/// nothing anew when the size went there and back before the program looked.
+volatile std::sig_atomic_t resized = 1;
+
+void note_resize(int) { resized = 1; }
+
+void take_size() {
+  if (resized == 0) return;
+  resized = 0;
+  winsize size{};
+  if (::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_row > 0 && size.ws_col > 0)
+    ::resize_term(size.ws_row, size.ws_col);
+  ::clearok(curscr, TRUE);
+}
+
 }  // namespace
 
 Screen::Screen(bool colors) {
   if (::isatty(STDIN_FILENO) == 0 || ::isatty(STDOUT_FILENO) == 0)
     shell::refuse(Code::kInvalid,
                   "ojs-shm-top: no terminal to draw on; give --once, --batch or --json");
+  struct sigaction action {};
+  action.sa_handler = note_resize;  // without SA_RESTART: it ends the wait for a key
+  ::sigaction(SIGWINCH, &action, nullptr);
   ::set_escdelay(50);
   if (const char* term = std::getenv("TERM");
       ::newterm(term == nullptr || *term == '\0' ? "dumb" : term, stdout, stdin) == nullptr)
@@ -105,6 +125,7 @@ Screen::Screen(bool colors) {
   ::curs_set(0);
   ::mousemask(BUTTON1_CLICKED | BUTTON1_PRESSED, nullptr);
   ::mouseinterval(0);
+  take_size();
   colors_on = colors && ::has_colors();
   if (!colors_on) return;
   ::start_color();
@@ -132,9 +153,10 @@ void Screen::show(const Picture& picture) {
 }
 
 Stroke Screen::wait(int ms) {
-  ::wtimeout(stdscr, ms);
+  ::wtimeout(stdscr, resized == 0 ? ms : 0);
   wint_t code = 0;
   const int kind = ::wget_wch(stdscr, &code);
+  take_size();
   if (kind == ERR) return {};
   return kind == KEY_CODE_YES ? function_key(code) : character(code);
 }

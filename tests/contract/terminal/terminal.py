@@ -52,12 +52,12 @@ class Terminal:
         self.status = None
         self.pid, self._file = pty.fork()
         if self.pid == 0:
+            self._size(columns, lines, 1)  # here, so that the program never sees another size
             os.environ.update({"TERM": term, "LC_ALL": "C.UTF-8", **(environment or {})})
             os.execv(words[0], words)
-        self._size(columns, lines)
 
-    def _size(self, columns, lines):
-        fcntl.ioctl(self._file, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
+    def _size(self, columns, lines, file):
+        fcntl.ioctl(file, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
 
     def __enter__(self):
         return self
@@ -69,9 +69,10 @@ class Terminal:
         os.close(self._file)
 
     def resize(self, columns, lines):
+        """As terminals do: what was shown is lost, and the kernel tells the program."""
         self.screen.resize(lines, columns)
-        self._size(columns, lines)
-        os.kill(self.pid, signal.SIGWINCH)
+        self.screen.reset()
+        self._size(columns, lines, self._file)
 
     def read(self, seconds=0.05):
         """Takes in what the program has drawn; False once it is gone."""

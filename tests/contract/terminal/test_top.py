@@ -261,6 +261,29 @@ class Views(unittest.TestCase):
                 top.press("ctrl-c")
                 self.assertEqual(top.ends(), 0)
 
+    def test_a_size_that_comes_while_it_starts(self):
+        with Segment() as segment:
+            for i in range(30):
+                segment.put(f"queue-{i:02}")
+            for _ in range(20):
+                with segment.top() as top:
+                    top.until(lambda: top.raw)
+                    top.resize(160, 50)
+                    top.until(lambda: "queue-29" in top.text and top.lines[49].startswith("queues"))
+
+    def test_a_size_that_goes_there_and_back_before_it_looks(self):
+        with Segment() as segment:
+            segment.put("mail")
+            with segment.top() as top:
+                top.until("mail running")
+                os.kill(top.pid, signal.SIGSTOP)
+                os.waitpid(top.pid, os.WUNTRACED)
+                top.resize(80, 24)
+                top.resize(120, 24)
+                os.kill(top.pid, signal.SIGCONT)
+                top.until("mail running")
+                top.until(lambda: top.lines[23].startswith("queues") and top.lines[0].startswith("seen"))
+
     def test_without_colors_nothing_is_colored(self):
         with Segment() as segment:
             segment.put("mail")
