@@ -8,8 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "tools/shell/quantity.hpp"
-#include "worker_api/json/envelope.hpp"
+#include <ojs_shm/census.hpp>
 
 namespace ojs_shm::metrics {
 namespace {
@@ -133,9 +132,9 @@ void add_waits(Page& page, const Observer& observer) {
 }
 
 /// Source: ojs-fair-scheduling 11.2.
-void add_scheduling(Page& page, const Observer& observer) {
+void add_scheduling(Page& page, const Observer& observer,
+                    const std::vector<WorkerPoolInfo>& pools) {
   const SchedulingStats stats = observer.scheduling_stats();
-  const std::vector<WorkerPoolInfo> pools = observer.pools();
   page.family("ojs_scheduling_dispatch_total", "Jobs handed to workers of a pool, or of none.",
               MetricType::Counter);
   for (const WorkerPoolInfo& pool : pools)
@@ -157,8 +156,7 @@ void add_scheduling(Page& page, const Observer& observer) {
     page.add({{"queue", queue.queue}}, queue.starvation_events_total);
 }
 
-void add_limits(Page& page, const Observer& observer) {
-  const std::vector<LimitInfo> limits = observer.limits();
+void add_limits(Page& page, const std::vector<LimitInfo>& limits) {
   const auto family = [&](std::string name, std::string help, MetricType type, const auto& value) {
     page.family(std::move(name), std::move(help), type);
     for (const LimitInfo& limit : limits) page.add({{"key", limit.key}}, value(limit));
@@ -241,67 +239,60 @@ void add_whole(Page& page, const SegmentInfo& info) {
   page.add({}, info.unmeasured_waits_total);
 }
 
-struct Tenant {
-  std::uint64_t depth = 0, oldest_at_ms = ~0ULL;
-};
-
 bool knows_tenants(const QueueInfo& queue) {
   return queue.tenant_fairness.enabled || queue.tenant_max_depth != 0 ||
          queue.tenant_max_size_bytes != 0 || !queue.tenant_bounds.empty();
 }
 
-/// Those with the most jobs first, for the bound of a page is on their number.
-std::vector<std::pair<std::string, Tenant>> tenants_of(const Observer& observer,
-                                                       const std::string& queue) {
-  std::map<std::string, Tenant> by_name;
-  for (const JobInfo& job : observer.list({.queue = queue, .waiting = true})) {
-    Tenant& tenant = by_name[tenant_of(job.extra)];
-    ++tenant.depth;
-    if (job.state == State::kAvailable)
-      tenant.oldest_at_ms = std::min(tenant.oldest_at_ms, job.enqueued_at_ms);
-  }
-  std::vector<std::pair<std::string, Tenant>> tenants(by_name.begin(), by_name.end());
-  std::stable_sort(tenants.begin(), tenants.end(),
-                   [](const auto& a, const auto& b) { return a.second.depth > b.second.depth; });
-  return tenants;
+/// Of each queue the tenants with jobs waiting; those with the most first, for the bound of a page
+/// is on their number.
+std::map<std::string, std::vector<const TenantCensus*>> waiting_tenants(const Census& census) {
+  std::map<std::string, std::vector<const TenantCensus*>> by_queue;
+  for (const TenantCensus& tenant : census.tenants)
+    if (tenant.depth != 0) by_queue[tenant.queue].push_back(&tenant);
+  for (auto& [queue, tenants] : by_queue)
+    std::stable_sort(tenants.begin(), tenants.end(),
+                     [](const auto* a, const auto* b) { return a->depth > b->depth; });
+  return by_queue;
 }
 
-void add_tenants(Page& page, const Observer& observer, const std::vector<QueueInfo>& queues,
-                 const Options& options) {
-  const std::uint64_t now = shell::unix_now_ms();
-  for (const QueueInfo& queue : queues) {
-    if (!knows_tenants(queue)) continue;
-    auto tenants = tenants_of(observer, queue.name);
+void add_tenants(Page& page, const Census& census, const Options& options) {
+  auto by_queue = waiting_tenants(census);
+  for (const QueueCensus& each : census.queues) {
+    if (!knows_tenants(each.info)) continue;
+    const std::string& name = each.info.name;
+    std::vector<const TenantCensus*>& tenants = by_queue[name];
     const std::size_t shown = std::min(tenants.size(), options.max_tenants);
     page.family("ojs_tenants_not_shown", "Tenants with jobs for which the page has no series.",
                 MetricType::Gauge);
-    page.add({{"queue", queue.name}}, tenants.size() - shown);
+    page.add({{"queue", name}}, tenants.size() - shown);
     tenants.resize(shown);
     page.family("ojs_tenant_depth", "Jobs of a tenant: available, scheduled, retryable, pending.",
                 MetricType::Gauge);
-    for (const auto& [name, tenant] : tenants)
-      page.add({{"queue", queue.name}, {"tenant", name}}, tenant.depth);
+    for (const TenantCensus* tenant : tenants)
+      page.add({{"queue", name}, {"tenant", tenant->tenant}}, tenant->depth);
     page.family("ojs_tenant_oldest_age_seconds",
                 "How long the tenant's longest available job has been waiting; 0: none waits.",
                 MetricType::Gauge);
-    for (const auto& [name, tenant] : tenants)
-      page.add({{"queue", queue.name}, {"tenant", name}}).gauge.value =
-          static_cast<double>(now - std::min(now, tenant.oldest_at_ms)) / 1000;
+    for (const TenantCensus* tenant : tenants)
+      page.add({{"queue", name}, {"tenant", tenant->tenant}}).gauge.value =
+          static_cast<double>(tenant->oldest_age_ms) / 1000;
   }
 }
 
 }  // namespace
 
 void add_segment(Page& page, const Observer& observer, const Options& options) {
-  const SegmentInfo info = observer.segment_info();
-  const std::vector<QueueInfo> queues = observer.queues();
-  page.begin_segment(info.name);
+  const Census census = observer.census();
+  page.begin_segment(census.segment.name);
+  std::vector<QueueInfo> queues;
+  for (const QueueCensus& each : census.queues) queues.push_back(each.info);
   add_queues(page, queues);
-  add_tenants(page, observer, queues, options);
+  add_tenants(page, census, options);
   add_waits(page, observer);
-  add_limits(page, observer);
-  add_scheduling(page, observer);
-  add_whole(page, info);
+  add_limits(page, census.limits);
+  add_scheduling(page, observer, census.pools);
+  add_whole(page, census.segment);
 }
 
 }  // namespace ojs_shm::metrics

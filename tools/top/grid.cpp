@@ -29,10 +29,12 @@ bool before(const Cell& a, const Cell& b) {
 std::vector<std::size_t> widths_of(const Grid& grid) {
   std::vector<std::size_t> widths;
   for (std::size_t c = 0; c < grid.columns.size(); ++c) {
-    std::size_t width = width_of(grid.columns[c].title) + 1;  // room for the mark of the order
+    // With room for the mark of the order.
+    std::size_t width = std::max(width_of(grid.columns[c].title) + 1, grid.columns[c].least_width);
     for (const Row& row : grid.rows)
       if (c < row.cells.size()) width = std::max(width, width_of(row.cells[c].text));
-    widths.push_back(std::min<std::size_t>(width, 60));
+    // The last column takes nothing from another.
+    widths.push_back(c + 1 == grid.columns.size() ? width : std::min<std::size_t>(width, 60));
   }
   return widths;
 }

@@ -14,6 +14,7 @@ namespace ojs_shm::top {
 struct Column {
   std::string title;
   bool right = false;
+  std::size_t least_width = 0;  ///< so that columns stay where they are when times grow
 };
 
 /// A cell sorts by its number, if it has one, else by its text.

@@ -55,8 +55,15 @@ void add(Grid& grid, const std::string& member, const std::string& value) {
 Grid jobs_grid(const Observer& observer, std::uint64_t now_ms, const Subject& subject) {
   Grid grid;
   grid.nothing = "no such job; `s` chooses which jobs are shown";
-  grid.columns = {{"ID"},        {"STATE"},         {"PRIORITY", true}, {"QUEUE"},     {"TYPE"},
-                  {"AGE", true}, {"ATTEMPT", true}, {"TENANT"},         {"LAST ERROR"}};
+  grid.columns = {{"ID"},
+                  {"STATE"},
+                  {"PRIORITY", true},
+                  {"QUEUE"},
+                  {"TYPE"},
+                  {"AGE", true, kTimeWidth},
+                  {"ATTEMPT", true},
+                  {"TENANT"},
+                  {"LAST ERROR"}};
   for (const JobInfo& job : observer.list(filter_of(subject))) {
     const std::string state = job.dead_letter ? "dead letter" : std::string(state_name(job.state));
     const std::uint64_t since = since_of(job);

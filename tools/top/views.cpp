@@ -42,15 +42,17 @@ Grid help_grid(bool admin) {
   const auto add = [&grid](const char* key, const char* does) {
     grid.rows.push_back({key, {text_cell(key), text_cell(does)}, {}});
   };
-  add("1..8, Tab", "queues, workers, pools, tenants, limits, jobs, events, counters");
+  add("1 2 3 4", "queues, workers, pools, tenants");
+  add("5 6 7 8", "limits, jobs, events, counters");
+  add("Tab Shift-Tab", "the next view, the one before");
   add("Up Down PgUp PgDn Home End", "move the cursor");
   add("Left Right", "scroll the columns");
-  add("Enter", "go into the chosen row: queue to jobs, job to its members, pool to queues");
+  add("Enter", "into the row: a queue's jobs, a job, a pool's queues");
   add("Esc, Backspace", "go back; end the filter");
   add("t", "the tenants of the chosen queue");
   add("s", "jobs: waiting, active, dead letters, all");
   add("/", "filter: only rows that contain the text");
-  add("F6, < >", "sort by the next, the previous or the next column; I turns the order around");
+  add("F6, < >", "sort by the next, previous, next column; I reverses");
   add("Space", "freeze, and go on");
   add("+ -", "longer or shorter interval between two looks");
   add("? h F1", "this help");

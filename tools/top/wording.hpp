@@ -13,7 +13,8 @@ namespace ojs_shm::top {
 
 /// "0", "7.5", "1234", "12.3k"; "-" when it is not known.
 std::string rate_text(std::optional<double> rate);
-/// "0 ms", "350 ms", "12.4 s", "3m12s", "2h03m", "4d07h".
+/// "0 ms", "350 ms", "12.4 s", "3m12s", "2h03m", "4d07h": at most kTimeWidth places, up to 99 days.
+inline constexpr std::size_t kTimeWidth = 6;
 std::string duration_text(std::uint64_t ms);
 /// "12.5 %"; "-" when it is not known.
 std::string share_text(std::optional<double> share);

@@ -29,9 +29,10 @@ Grid workers_grid(const Sample& sample) {
   const Census& census = sample.census;
   Grid grid;
   grid.nothing = "no process is attached";
-  grid.columns = {{"PID", true},     {"STATE"},     {"ROLE"},         {"JOBS", true},
-                  {"OLDEST TYPE"},   {"AGE", true}, {"JOBS/S", true}, {"LAST SIGN", true},
-                  {"HANDLES", true}, {"POOL"},      {"QUEUES"}};
+  grid.columns = {{"PID", true},    {"STATE"},           {"ROLE"},
+                  {"JOBS", true},   {"OLDEST TYPE"},     {"AGE", true, kTimeWidth},
+                  {"JOBS/S", true}, {"LAST SIGN", true}, {"HANDLES", true},
+                  {"POOL"},         {"QUEUES"}};
   for (std::size_t i = 0; i < census.workers.size() && i < census.segment.processes.size(); ++i) {
     const ProcessInfo& process = census.segment.processes[i];
     const WorkerCensus& worker = census.workers[i];

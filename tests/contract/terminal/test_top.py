@@ -7,83 +7,16 @@ import pathlib
 import shutil
 import signal
 import subprocess
-import tempfile
 import time
 import unittest
 
 import jsonschema
 
+from live_segment import BIN, Segment, eventually
 from terminal import BOUND, Terminal
 
-BIN = pathlib.Path(os.environ["OJS_SHM_BIN_DIR"])
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 SCHEMA = json.loads((ROOT / "docs" / "top_sample.schema.json").read_text())
-
-
-class Segment:
-    """A broker with a segment in a temporary directory. Used with `with`."""
-
-    def __init__(self, *flags):
-        self._flags = flags
-
-    def __enter__(self):
-        self._scratch = tempfile.TemporaryDirectory(prefix="ojs-shm-top-")
-        self.dir = self._scratch.name
-        self.file = pathlib.Path(self.dir) / "ojs-shm.seen"
-        self.broker = None
-        self.start_broker()
-        return self
-
-    def start_broker(self):
-        self.broker = subprocess.Popen([BIN / "ojs-shm-broker", *self.where, "--slots", "2048", "--keep", *self._flags],
-                                       stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
-        if self.broker.stdout.readline().strip() != "READY name=seen":
-            raise AssertionError("the broker did not start")
-
-    def __exit__(self, *_):
-        self.end_broker(signal.SIGTERM)
-        self._scratch.cleanup()
-
-    def end_broker(self, how):
-        if self.broker is None:
-            return
-        self.broker.send_signal(how)
-        self.broker.wait(BOUND)
-        self.broker.stdout.close()
-        self.broker = None
-
-    @property
-    def where(self):
-        return ["--name", "seen", "--dir", self.dir]
-
-    def cli(self, *words, text=None):
-        done = subprocess.run([BIN / "ojs-shm", words[0], *self.where, *words[1:]], input=text, capture_output=True, text=True,
-                              timeout=BOUND)
-        if done.returncode != 0:
-            raise AssertionError(f"{words}: {done.stderr}")
-        return done.stdout
-
-    def put(self, queue, count=1, **members):
-        lines = [json.dumps({"type": "mail.send", "args": [i], "queue": queue, **members}) for i in range(count)]
-        return self.cli("enqueue", text="\n".join(lines) + "\n").split("\n")[0].split("\t")[0]
-
-    def top(self, *flags, columns=120, lines=24, **more):
-        return Terminal([str(BIN / "ojs-shm-top"), *self.where, *flags], columns, lines, **more)
-
-    def look(self, *flags):
-        done = subprocess.run([BIN / "ojs-shm-top", *self.where, *flags], capture_output=True, text=True, timeout=BOUND)
-        if done.returncode != 0:
-            raise AssertionError(done.stderr)
-        return done.stdout
-
-
-def eventually(done):
-    end = time.monotonic() + BOUND
-    while not (answer := done()):
-        if time.monotonic() > end:
-            raise AssertionError("it did not happen in time")
-        time.sleep(0.01)
-    return answer
 
 
 class Samples(unittest.TestCase):
@@ -212,6 +145,29 @@ class Views(unittest.TestCase):
                     top.until(lambda: chosen() == line)
                 top.press("f10")
                 self.assertEqual(top.ends(), 0)
+
+    def test_a_click_chooses_a_row(self):
+        # Terminals of today report a click as numbers, older ones as bytes.
+        in_numbers = lambda x, y: f"\x1b[<0;{x};{y}M\x1b[<0;{x};{y}m"
+        in_bytes = lambda x, y: "".join("\x1b[M" + chr(32 + button) + chr(32 + x) + chr(32 + y) for button in (0, 3))
+        for term, click in (("xterm-256color", in_numbers), ("screen-256color", in_bytes)):
+            with self.subTest(term), Segment() as segment:
+                for queue in ("alpha", "beta", "gamma"):
+                    segment.put(queue)
+                with segment.top(term=term) as top:
+                    top.until("gamma")
+                    chosen = lambda: [line for line in range(7, 11) if top.cell(line, 0).reverse]
+                    top.until(lambda: chosen() == [7])
+                    for line, now in ((9, 9), (8, 8), (2, 8), (20, 9), (7, 7)):
+                        top.press(click(5, line + 1))
+                        top.until(lambda: chosen() == [now])
+                        top.press(" ")  # every click before it has been taken
+                        top.until("FROZEN")
+                        self.assertEqual(chosen(), [now])
+                        top.press(" ")
+                        top.until(lambda: "FROZEN" not in top.text)
+                    top.press("q")
+                    self.assertEqual(top.ends(), 0)
 
     def test_jobs_of_other_states(self):
         with Segment() as segment:
