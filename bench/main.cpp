@@ -76,6 +76,7 @@ int main(int argc, char** argv) {
   add_pools();
   add_fairness();
   add_observing();
+  add_sampling();
   add_memory();
   benchmark::RunSpecifiedBenchmarks();
   benchmark::Shutdown();

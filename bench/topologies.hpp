@@ -18,6 +18,7 @@ void add_pools();
 /// A fetch among tenants, and in front of jobs that a limit holds back.
 void add_fairness();
 void add_observing();  ///< What waits and events add to a job.
+void add_sampling();   ///< What a look of ojs-shm-top costs.
 void add_memory();     ///< Bytes of segment for a job and for an idle queue.
 
 }  // namespace ojs_shm::bench

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# ABOUT: measures against the other queues and the targets: [--quick] [--only NAME] [--rounds N] (about ten minutes)
+# ABOUT: measures against the other queues and the targets: [--quick] [--only NAME] [--rounds N] (a quarter of an hour)
 # NEEDS: build bench
 # IN-TEST: --quick
 . "$(dirname "$0")/../lane.sh"
