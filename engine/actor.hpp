@@ -17,6 +17,7 @@
 #include "engine/names.hpp"
 #include "engine/new_job.hpp"
 #include "engine/patience.hpp"
+#include "engine/plain.hpp"
 #include "engine/prefetch.hpp"
 #include "engine/store.hpp"
 #include "engine/tenant_accounts.hpp"
@@ -43,8 +44,7 @@ class Actor : private TenantAccounts {
 
   // ---- putting in (enqueue.cpp, batch.cpp)
   Outcome enqueue(const NewJob& job, JobId& id);
-  /// The same of a plain job, so that the compiler may keep all of it in registers.
-  Outcome enqueue_plain(const NewJob& job, JobId& id);
+  Outcome enqueue_short(const NewJob& job, JobId& id);  ///< of a plain() job, all in registers
   /// All or none, in order; all jobs go to the queue of the first.
   Outcome enqueue_batch(std::span<const NewJob> jobs, std::vector<JobId>& ids);
   /// How the last enqueue or batch met its queue's bound: refused, or accepted above the threshold.
@@ -80,6 +80,14 @@ class Actor : private TenantAccounts {
   std::uint32_t known_queue(std::string_view name) const {
     return same_name(name, last_queue_name_) ? last_queue_ : kNoIndex;
   }
+  // ---- of straight() jobs and queues without options (plain.cpp, plain_batch.cpp)
+  bool has_options(std::uint32_t queue) {
+    return come_near(queue), any_option(near_.queue->flags.load());
+  }
+  Straight enqueue_plain(const NewJob& job, JobId& id);
+  Straight enqueue_batch_plain(std::span<const NewJob> jobs, std::span<JobId> ids);
+  Straight fetch_plain(std::uint32_t queue, std::uint32_t lease_ms, bool lease_owned, Fetched& job);
+
   /// Whether this handle has just seen the type and found it well formed.
   bool known_type(std::string_view type) const {
     return !type.empty() && same_name(type, last_type_);
@@ -107,6 +115,8 @@ class Actor : private TenantAccounts {
 
   // ---- ending (settle.cpp)
   Outcome ack(std::uint32_t slot, std::uint64_t& word, std::string_view result);
+  Outcome ack_at(std::uint32_t slot, std::uint64_t& word, std::string_view result,
+                 std::uint64_t now);
   Settled set_back(std::uint32_t slot, std::uint64_t word, Setback why, const ErrorEntry* error);
   Outcome heartbeat(std::uint32_t slot, std::uint64_t word, std::uint32_t lease_ms,
                     std::uint64_t& until);
@@ -209,7 +219,7 @@ class Actor : private TenantAccounts {
   void rest();
   /// Gives everything back; the Actor is done.
   void retire();
-  void wake_one(QueueRecord& queue);  ///< one that sleeps for a job of it
+  bool wake_one(QueueRecord& queue);  ///< one that sleeps for a job of it; false: nobody does
   /// Says that the queue may have a job, before whoever made one available is done.
   OJS_SHM_INLINE void mark_busy(std::uint32_t queue) {
     Word& word = store_.busy_word(queue);
@@ -379,6 +389,19 @@ class Actor : private TenantAccounts {
   void read_blocks(std::uint32_t slot, const JobRecord& job, std::uint64_t size,
                    std::string& body) const;
   void tidy_index(const Look& look);
+  OJS_SHM_INLINE void tidy_ring(shm::RingSet& rings, unsigned number, const Word& cell,
+                                std::uint64_t empty, unsigned of);
+  // plain.cpp
+  struct PlainLook;
+  bool hint_or_undo(QueueTally& mine, std::uint32_t ring, std::uint32_t slot, Control published,
+                    std::uint64_t size);
+  void settings_moved(QueueRecord& queue, std::uint64_t before, std::uint64_t now);
+  Straight found_nothing(QueueRecord& queue, std::uint32_t q);
+  Outcome end_of_claim(std::uint32_t q, std::uint32_t slot, Control claimed, std::uint64_t now);
+  bool keep_result(std::uint32_t slot, std::uint64_t& word, std::string_view result);
+  Outcome fetch_in_order(std::uint32_t queue, std::uint32_t lease_ms, bool lease_owned,
+                         Fetched& job);
+  Outcome enqueue_batch_in_order(std::span<const NewJob> jobs, std::vector<JobId>& ids);
 
   void finish(std::uint32_t slot, JobRecord& job, Control settled, bool recyclable);
   void list_finished(std::uint32_t slot, Control settled);

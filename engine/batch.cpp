@@ -13,14 +13,16 @@ namespace ojs_shm::engine {
 
 using shm::Point;
 
-namespace {
-/// The place in its batch, kept in the unused half of `signals` until the job is published.
-constexpr unsigned kPlaceShift = 32;
-}  // namespace
-
 Outcome Actor::enqueue_batch(std::span<const NewJob> specs, std::vector<JobId>& ids) {
   ids.clear();
   if (specs.empty()) return Outcome::kOk;
+  ids.resize(specs.size());
+  if (enqueue_batch_plain(specs, ids) == Straight::kDone) return Outcome::kOk;
+  return enqueue_batch_in_order(specs, ids);
+}
+
+Outcome Actor::enqueue_batch_in_order(std::span<const NewJob> specs, std::vector<JobId>& ids) {
+  ids.clear();
   const LimitsHold hold(store_, self_.counters[kLimitsHeld], specs);
   if (!hold.stand()) return Outcome::kLimitsMoved;
   const std::uint32_t q = specs.front().queue;
@@ -84,7 +86,7 @@ Outcome Actor::enqueue_batch(std::span<const NewJob> specs, std::vector<JobId>& 
       job.account.store(AccountMark(job.generation.get(), charge_of(specs[i].tenant)->account).word,
                         Point::kNone);
     // NO CRASH POINT: as above
-    job.signals.store(std::uint64_t{i} << kPlaceShift, Point::kNone);
+    job.signals.store(place_in_batch(i), Point::kNone);
     job.control.store(Control(filling).to(kSlotFilling, ring, owner_).word, Point::kSlotFilling);
   }
   if (outcome != Outcome::kOk) {
@@ -108,8 +110,7 @@ Outcome Actor::enqueue_batch(std::span<const NewJob> specs, std::vector<JobId>& 
   if (now_flags != flags) queue.flags.fetch_add(kFlagsEpoch, Point::kSetChanged);
   intend_nothing();
   if ((now_flags & ~flags & kTenants) != 0) gather_accounts(q, kPatience);
-  for (std::size_t i = 0; i < std::min<std::size_t>(slots.size(), store_.lanes()); ++i)
-    wake_one(queue);
+  for (std::size_t i = 0; i < slots.size() && wake_one(queue); ++i) {}
   return Outcome::kOk;
 }
 

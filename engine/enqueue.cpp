@@ -225,6 +225,8 @@ Outcome Actor::fill(const NewJob& spec, std::uint32_t policy, std::uint32_t slot
   return Outcome::kNoKeys;
 }
 
+template Outcome Actor::fill<true>(const NewJob&, std::uint32_t, std::uint32_t, JobRecord&,
+                                   std::uint64_t, JobId&);
 template Outcome Actor::fill<false>(const NewJob&, std::uint32_t, std::uint32_t, JobRecord&,
                                     std::uint64_t, JobId&);
 
@@ -399,11 +401,12 @@ Outcome Actor::put_in(const NewJob& spec, JobId& id) {
   return outcome;
 }
 
-[[gnu::flatten]] Outcome Actor::enqueue_plain(const NewJob& spec, JobId& id) {
+[[gnu::flatten]] Outcome Actor::enqueue_short(const NewJob& spec, JobId& id) {
   return put_in<true>(spec, id);
 }
 
 [[gnu::flatten]] Outcome Actor::enqueue(const NewJob& spec, JobId& id) {
+  if (spec.straight() && enqueue_plain(spec, id) == Straight::kDone) return Outcome::kOk;
   const LimitsHold hold(store_, self_.counters[kLimitsHeld], std::span(&spec, 1));
   if (!hold.stand()) [[unlikely]]
     return Outcome::kLimitsMoved;

@@ -112,16 +112,19 @@ bool Actor::sees_work(std::uint32_t q) {
   return false;
 }
 
-/// Of the job two places behind the one at the head of a ring, if there is one.
-OJS_SHM_INLINE void Actor::prefetch_behind(const shm::Peeked& head) const {
-  constexpr unsigned kBehind = 2;
-  if (shm::Place(head.head).cell() + kBehind >= shm::kCellsPerChunk) return;
-  const std::uint64_t value = head.cell[kBehind].load_relaxed();  // relaxed: for prefetching only
-  if (!shm::is_empty(value)) prefetch<kLinesTaken>(store_.job(shm::Hint(value).index()));
+Outcome Actor::fetch(std::uint32_t q, std::uint32_t lease_ms, bool lease_owned, Fetched& out) {
+  switch (fetch_plain(q, lease_ms, lease_owned, out)) {
+    case Straight::kDone: return Outcome::kOk;
+    case Straight::kEmpty: return Outcome::kEmpty;
+    case Straight::kAside: break;
+  }
+  return fetch_in_order(q, lease_ms, lease_owned, out);
 }
 
-[[gnu::flatten]] Outcome Actor::fetch(std::uint32_t q, std::uint32_t lease_ms, bool lease_owned,
-                                      Fetched& out) {
+/// From a queue with options.
+[[gnu::flatten, gnu::noinline]] Outcome Actor::fetch_in_order(std::uint32_t q,
+                                                              std::uint32_t lease_ms,
+                                                              bool lease_owned, Fetched& out) {
   come_near(q);
   QueueRecord& queue = *near_.queue;
   QueueTally& mine = *near_.tally;
@@ -129,9 +132,7 @@ OJS_SHM_INLINE void Actor::prefetch_behind(const shm::Peeked& head) const {
   seen.holds_turn = false;
   for (std::uint32_t left = rings_.longest_search();; --left) {
     if (left == 0 || !look(queue, seen)) {
-      if (filled_ != 0 && store_.now_ms() - oldest_unflushed_ms_ > 100) rest();
-      if ((queue.attention.load() & Attention::kWarned) != 0) [[unlikely]]
-        look_for_calm(queue, q);
+      found_nothing(queue, q);
       return Outcome::kEmpty;
     }
     if (seen.turn != 0 && !take_turn(queue, seen)) [[unlikely]]
@@ -154,15 +155,12 @@ OJS_SHM_INLINE void Actor::prefetch_behind(const shm::Peeked& head) const {
     const std::uint64_t now =
         seen.now == 0 ? store_.now_ms() : std::max(seen.now, job.available_at.get());
     count_backlog(queue, ~0ULL);
-    if (const std::uint64_t expires = job.expires_at.get(); expires != 0 && expires <= now) {
-      expire_claimed(q, mine, job, seen.slot, claimed, now);
-      continue;
-    }
-    if (limiting()) [[unlikely]] {
-      const Passage passage = pass_limits(q, seen.slot, job, claimed, now);
-      if (passage == Passage::kGateClosed) return Outcome::kEmpty;
-      if (passage == Passage::kHeldBack) continue;
-    }
+    const std::uint64_t expires = job.expires_at.get();
+    if ((expires != 0 && expires <= now) || limiting()) [[unlikely]]
+      if (const Outcome end = end_of_claim(q, seen.slot, claimed, now); end != Outcome::kOk) {
+        if (end == Outcome::kEmpty) return end;
+        continue;
+      }
     self_.intent_data[2].set(job.attempt.get() + 1U, Point::kIntentSet);
     out.slot = seen.slot;
     out.queue = q;
@@ -275,16 +273,10 @@ void Actor::note_lease(std::uint64_t lease_ms, std::uint64_t now) {
   }
 }
 
-/// Clears the bits of rings that were open but empty: at once when there were many, else after some
-/// passes.
 void Actor::tidy_index(const Look& look) {
-  const unsigned witnesses = look.witnesses.size();
-  for (unsigned i = 0; i < witnesses; ++i) {
+  for (unsigned i = 0; i < look.witnesses.size(); ++i) {
     const auto& witness = look.witnesses[i];
-    std::uint8_t& passed = passed_empty_[witness.number % passed_empty_.size()];
-    if (witnesses <= 4 && ++passed < 8) continue;
-    passed = 0;
-    shm::Rings::close(*witness.rings, witness.number, *witness.cell, witness.empty);
+    tidy_ring(*witness.rings, witness.number, *witness.cell, witness.empty, look.witnesses.size());
   }
 }
 

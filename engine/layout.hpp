@@ -109,6 +109,9 @@ struct Deadline {
 
 /// signals: 15..0 progress in 1/10,000 plus one (0: none)  16 somebody waits for the end.
 constexpr std::uint64_t kProgressMask = 0xFFFF, kWaited = 1ULL << 16;
+/// The place in its batch, kept in the unused half of `signals` until the job is published.
+constexpr unsigned kPlaceShift = 32;
+constexpr std::uint64_t place_in_batch(std::uint64_t place) { return place << kPlaceShift; }
 
 // 0 control  8 deadline  16 signals  24 generation, queue, attempt  32 started  40 finished  48 lease in force, pool
 // 56 available | 64 id  80 expires  88 created  96 timeout, lease  104 lengths  112 body block, policy  120 limits, account
@@ -194,6 +197,8 @@ struct alignas(64) QueueTally {
 constexpr std::uint64_t kPaused = 1, kBounded = 2, kAges = 4, kWeighted = 8, kSharded = 16,
                         kParted = 32, kIsolated = 64, kCounted = 128, kFair = 256, kFlows = 512,
                         kLimited = 1024, kTenants = 2048, kFlagsEpoch = 1ULL << 16;
+/// Whether anything is set for the queue at all: the one test of a plain operation (plain.cpp).
+constexpr bool any_option(std::uint64_t flags) { return (flags & (kFlagsEpoch - 1)) != 0; }
 /// Whether a fetch finds its job by the strict order over a single set of rings.
 constexpr bool is_plain(std::uint64_t flags) {
   return (flags & (kAges | kWeighted | kSharded | kParted | kFlows)) == 0;

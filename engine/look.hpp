@@ -232,6 +232,25 @@ OJS_SHM_INLINE bool Actor::see_head(shm::RingSet& rings, unsigned number, Look& 
   return true;
 }
 
+/// Of the job two places behind the one at the head of a ring, if there is one.
+OJS_SHM_INLINE void Actor::prefetch_behind(const shm::Peeked& head) const {
+  constexpr unsigned kBehind = 2;
+  if (shm::Place(head.head).cell() + kBehind >= shm::kCellsPerChunk) return;
+  const std::uint64_t value = head.cell[kBehind].load_relaxed();  // relaxed: for prefetching only
+  if (!shm::is_empty(value)) prefetch<kLinesTaken>(store_.job(shm::Hint(value).index()));
+}
+
+/// Clears the bit of one of so many rings that were open but empty: at once when there were many,
+/// else after some passes.
+OJS_SHM_INLINE void Actor::tidy_ring(shm::RingSet& rings, unsigned number, const Word& cell,
+                                     std::uint64_t empty, unsigned of) {
+  std::uint8_t& passed = passed_empty_[number % passed_empty_.size()];
+  if (of <= 4 && ++passed < 8) [[likely]]
+    return;
+  passed = 0;
+  shm::Rings::close(rings, number, cell, empty);
+}
+
 OJS_SHM_INLINE void Actor::choose(Look& look, const Live& live) {
   look.number = live.number;
   look.found = live.head;

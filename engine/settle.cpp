@@ -153,45 +153,6 @@ bool Actor::drop_oldest_finished() {
   return false;
 }
 
-[[gnu::flatten]] Outcome Actor::ack(std::uint32_t slot, std::uint64_t& word,
-                                    std::string_view result) {
-  if (result.size() > store_.max_body()) [[unlikely]]
-    return Outcome::kTooLarge;
-  JobRecord& job = store_.job(slot);
-  const Control active(word);
-  const std::uint32_t q = job.queue.get();
-  come_near(q);
-  QueueTally& mine = *near_.tally;
-  const std::uint64_t completed = mine.completed.get();
-  intend(Op::kSettle, q, slot, completed);
-  const Control held = active.to(kSlotSettling, owner_);
-  if (active.state() != kSlotActive ||
-      !job.control.cas_once(word, held.word, Point::kSlotSettling)) {
-    intend_nothing();
-    return Outcome::kLost;
-  }
-  if (!result.empty()) {
-    const std::uint32_t block = write_text(slot, job.generation.get(), result);
-    if (block == kNoIndex) {
-      const Control again = held.to(kSlotActive, active.ring(), active.owner());
-      const Deadline old(job.deadline.load());
-      job.deadline.store(Deadline(old.ms(), again.tag()).word, Point::kLeaseMoved);
-      job.control.store(again.word, Point::kSlotActive);
-      word = again.word;
-      intend_nothing();
-      return Outcome::kNoBlocks;
-    }
-    job.result_block.set(block);
-    job.result_length.set(static_cast<std::uint32_t>(result.size()));
-  }
-  job.finished_at.set(store_.now_ms());
-  mine.completed.set_ordered(completed + 1, Point::kCounterMoved);
-  // not its id, which lies in a line that an ack does not touch
-  OJS_SHM_PROBE3(ack, slot, q, job.finished_at.get() - job.started_at.get());
-  finish(slot, job, held.to(kSlotCompleted), true);
-  return Outcome::kOk;
-}
-
 /// Adds one entry; the oldest go when there are more than 16 or when they would outgrow a body.
 void Actor::append_error(std::uint32_t slot, JobRecord& job, const ErrorEntry& error) {
   const std::uint32_t generation = job.generation.get();

@@ -4,6 +4,10 @@
 #include <bit>
 #include <cstring>
 
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
+
 namespace ojs_shm::engine {
 namespace {
 
@@ -50,7 +54,7 @@ namespace {
 
 /// Eight hexadecimal digits of a 32-bit number, first digit in the lowest byte: nibbles are spread
 /// into bytes, and what is above nine moves on to the letters.
-constexpr std::uint64_t hex_digits(std::uint32_t number) {
+[[maybe_unused]] constexpr std::uint64_t hex_digits(std::uint32_t number) {
   std::uint64_t v = __builtin_bswap32(number);
   v = (v & 0xFFFF'0000) << 16 | (v & 0xFFFF);
   v = (v & 0x0000'FF00'0000'FF00) << 8 | (v & 0x0000'00FF'0000'00FF);
@@ -65,11 +69,26 @@ void print_id(JobId id, std::span<char, kJobIdLength> out) noexcept {
   static_assert(std::endian::native == std::endian::little,
                 "hex_digits puts the first digit in the lowest byte");
   char digits[32];
+#if defined(__SSE2__)
+  const auto half = [&](std::uint64_t number, char* to) {
+    const __m128i bytes = _mm_cvtsi64_si128(static_cast<long long>(__builtin_bswap64(number)));
+    const __m128i low = _mm_set1_epi8(0xF);
+    const __m128i nibbles =
+        _mm_unpacklo_epi8(_mm_and_si128(_mm_srli_epi64(bytes, 4), low), _mm_and_si128(bytes, low));
+    const __m128i letters = _mm_cmpgt_epi8(nibbles, _mm_set1_epi8(9));
+    const __m128i text = _mm_add_epi8(_mm_add_epi8(nibbles, _mm_set1_epi8('0')),
+                                      _mm_and_si128(letters, _mm_set1_epi8('a' - '0' - 10)));
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(to), text);
+  };
+  half(id.hi, digits);
+  half(id.lo, digits + 16);
+#else
   const std::uint64_t parts[4] = {hex_digits(static_cast<std::uint32_t>(id.hi >> 32)),
                                   hex_digits(static_cast<std::uint32_t>(id.hi)),
                                   hex_digits(static_cast<std::uint32_t>(id.lo >> 32)),
                                   hex_digits(static_cast<std::uint32_t>(id.lo))};
   std::memcpy(digits, parts, sizeof digits);
+#endif
   char* to = out.data();
   std::memcpy(to, digits, 8);
   std::memcpy(to + 9, digits + 8, 4);

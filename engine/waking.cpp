@@ -46,14 +46,15 @@ using shm::Point;
 
 // ---- sleepers -----------------------------------------------------------------------------------
 
-void Actor::wake_one(QueueRecord& queue) {
+bool Actor::wake_one(QueueRecord& queue) {
   mark_busy(store_.number_of(queue));
   // A lane that is taken after this looks for work before it sleeps, and finds ours.
   const std::uint32_t lanes = std::min(segment_.header().lanes_high.load_seq_cst(), store_.lanes());
   std::uint32_t i = 0;
   do
-    if (queue.waiters[i].load_seq_cst() != 0 && wake_among(queue, i)) return;  // PAIR idle
+    if (queue.waiters[i].load_seq_cst() != 0 && wake_among(queue, i)) return true;  // PAIR idle
   while (++i * 64 < lanes);
+  return false;
 }
 
 [[gnu::noinline]] bool Actor::wake_among(QueueRecord& queue, std::uint32_t word) {

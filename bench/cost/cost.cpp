@@ -68,14 +68,15 @@ JobSpec spec_of(std::size_t i) {
   must(producer.ok() && worker.ok(), "attach");
   std::vector<JobSpec> specs;
   for (std::size_t i = 0; i < kBatch; ++i) specs.push_back(spec_of(i));
+  std::vector<ojs_shm::JobIdText> ids(kBatch);
+  std::vector<Job> held(kBatch);
   for (std::size_t i = 0; i < jobs; i += kBatch) {
-    must(producer->enqueue_batch(specs).ok(), "enqueue_batch");
-    auto got = worker->fetch_batch(kBatch);
-    must(got.ok() && got->size() == kBatch, "fetch_batch");
-    for (Job& job : *got) {
-      must(job.args().size() == kArgs.size(), "args");
-      must(worker->ack(job).ok(), "ack");
-    }
+    must(producer->enqueue_batch(specs, ids).ok(), "enqueue_batch");
+    const auto got = worker->fetch_batch(held);
+    must(got.ok() && *got == kBatch, "fetch_batch");
+    for (const Job& job : held) must(job.args().size() == kArgs.size(), "args");
+    const auto done = worker->ack_batch(held);
+    must(done.ok() && done->acked == kBatch, "ack_batch");
   }
 }
 

@@ -98,6 +98,7 @@ static int a_batch_comes_out_by_priority(void) {
   ojs_shm_job_spec specs[3];
   ojs_shm_job* jobs[4];
   char ids[3 * OJS_SHM_ID_SIZE];
+  unsigned char lost[4];
   int index;
   CHECK(open_room(&here, "batch", NULL));
   specs[0] = spec_at("low", 4);
@@ -119,6 +120,16 @@ static int a_batch_comes_out_by_priority(void) {
     CHECK_OK(here.worker, ojs_shm_requeue(here.worker, jobs[index]));
   CHECK_OK(here.worker, ojs_shm_fetch(here.worker, here.job, 0));
   CHECK(same(fields_of(here.job).type, "high") && fields_of(here.job).attempt == 1);
+
+  CHECK_OK(here.worker, ojs_shm_requeue(here.worker, here.job));
+  CHECK(ojs_shm_fetch_batch(here.worker, jobs, 3, 0) == 3);
+  CHECK(ojs_shm_ack_batch(here.worker, jobs, 4, lost) == OJS_SHM_E_EMPTY);
+  CHECK_OK(here.worker, ojs_shm_ack(here.worker, jobs[1], NULL, 0));
+  CHECK(ojs_shm_ack_batch(here.worker, jobs, 3, lost) == 2);
+  CHECK(lost[0] == 0 && lost[1] == 1 && lost[2] == 0);
+  CHECK(ojs_shm_ack_batch(here.worker, jobs, 3, NULL) == 0);
+  CHECK(ojs_shm_ack_batch(here.worker, NULL, 0, NULL) == 0);
+  CHECK(ojs_shm_ack_batch(here.worker, NULL, 1, NULL) == OJS_SHM_E_INVALID);
   for (index = 0; index < 4; ++index) CHECK(ojs_shm_close(jobs[index]) == OJS_SHM_OK);
   return close_room(&here, "batch");
 }

@@ -262,6 +262,14 @@ const std::vector<Operation>& operations() {
              Worker::attach(h.segment, {.queues = {"default"}, .lease_ms = 50, .spin_us = 0, .lease_owned = true}));
          must(worker.try_fetch(h.job));
        }},
+      {"ack_batch",
+       [](Hands& h) {
+         for (int i = 0; i < 3; ++i) h.put();
+       },
+       [](Hands& h) {
+         std::vector<Job> jobs = must(h.worker->fetch_batch(3));
+         if (must(h.worker->ack_batch(jobs)).acked != 3) throw std::runtime_error("not all acked");
+       }},
       {"fetch_batch",
        [](Hands& h) {
          for (int i = 0; i < 3; ++i) h.put();

@@ -211,7 +211,10 @@ class Caller {
     std::size_t size = 0;
     ojs_shm_job* held = job(input);
     const char* result = long_text(input, "[true]", size);
-    judge(worker_, ojs_shm_ack(worker_, held, result, size));
+    if (input.byte() % 4 != 0) return judge(worker_, ojs_shm_ack(worker_, held, result, size));
+    unsigned char lost[std::size(jobs_)] = {};
+    judge(worker_, ojs_shm_ack_batch(worker_, jobs_, input.below(std::size(jobs_) + 1),
+                                     result == nullptr ? nullptr : lost));
   }
   void nack(Input& input) {
     ojs_shm_failure failure{};

@@ -180,7 +180,11 @@ void Visitor::fetch_batch(Input& input) {
 void Visitor::ack(Input& input) {
   Job& job = some_job(input);
   const std::string result = "[\"" + std::string(input.below(70) * 64, 'z') + "\"]";
-  if (job.valid()) (void)worker_->ack(job, result);
+  if (!job.valid()) return;
+  if (result.size() % 128 == 4)
+    (void)worker_->ack_batch(std::span(&job, 1));
+  else
+    (void)worker_->ack(job, result);
 }
 
 void Visitor::nack(Input& input) {

@@ -150,6 +150,9 @@ std::string_view json_text_or_none(std::string_view given, json::Kind kind, cons
 }
 
 std::string_view json_text(std::string_view given, json::Kind kind, const char* name) {
+  if (kind == json::Kind::kArray && given.starts_with('[') && given.ends_with(']') &&
+      json::plainly_json(given)) [[likely]]
+    return given;
   if (given.empty()) wrong_argument(name, "must not be empty");
   return json_text_or_none(given, kind, name);
 }

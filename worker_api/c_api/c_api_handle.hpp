@@ -134,12 +134,16 @@ struct ojs_shm_segment : ojs_shm::c_api::Handle {
 struct ojs_shm_producer : ojs_shm::c_api::Handle {
   static constexpr auto kKind = ojs_shm::c_api::Kind::kProducer;
   static constexpr std::string_view kName = "producer";
-  explicit ojs_shm_producer(ojs_shm::Producer made, ojs_shm::ResilienceOptions options = {})
+  explicit ojs_shm_producer(ojs_shm::Producer made)
+      : Handle(kKind), resilient(std::move(made), {}), object(resilient.producer()) {}
+  ojs_shm_producer(ojs_shm::Producer made, ojs_shm::ResilienceOptions given)
       : Handle(kKind),
-        resilient(std::move(made), std::move(options)),
-        object(resilient.producer()) {}
+        resilient(std::move(made), std::move(given)),
+        object(resilient.producer()),
+        options(true) {}
   ojs_shm::ResilientProducer resilient;
   ojs_shm::Producer& object;
+  bool options = false;  ///< refusals are dealt with by `resilient`
 };
 
 struct ojs_shm_worker : ojs_shm::c_api::Handle {

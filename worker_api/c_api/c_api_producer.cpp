@@ -32,7 +32,8 @@ ojs_shm::Retry retry_of(const ojs_shm_retry* given) {
 
 /// The views point into the caller's texts, and to `limit`.
 ojs_shm::JobSpec spec_of(const ojs_shm_job_spec* given, std::optional<ojs_shm::JobLimit>& limit) {
-  const ojs_shm_job_spec read = read_struct(given, "job");
+  ojs_shm_job_spec room;
+  const ojs_shm_job_spec& read = struct_of(given, room, "job");
   known_flags(read.flags, OJS_SHM_JOB_HAS_PRIORITY | OJS_SHM_JOB_PENDING | OJS_SHM_JOB_HAS_AGE_RATE,
               "job.flags");
   ojs_shm::JobSpec spec;
@@ -50,7 +51,7 @@ ojs_shm::JobSpec spec_of(const ojs_shm_job_spec* given, std::optional<ojs_shm::J
   spec.timeout_ms = read.timeout_ms;
   spec.lease_ms = read.lease_ms;
   spec.pending = (read.flags & OJS_SHM_JOB_PENDING) != 0;
-  spec.retry = retry_of(read.retry);
+  if (read.retry != nullptr) spec.retry = retry_of(read.retry);
   spec.tenant = text_or(read.tenant);
   if (const auto rule = text_or(read.rate_limit, read.rate_limit_size); !rule.empty()) {
     auto parsed = ojs_shm::parse_limit(rule);
@@ -118,7 +119,14 @@ int ojs_shm_producer_open(const ojs_shm_segment* segment, ojs_shm_producer** pro
 int ojs_shm_enqueue(ojs_shm_producer* producer, const ojs_shm_job_spec* job, char* id) {
   return entry(producer, [&](Record& record) -> int {
     std::optional<ojs_shm::JobLimit> limit;
-    const auto made = producer->resilient.enqueue(spec_of(job, limit));
+    const ojs_shm::JobSpec spec = spec_of(job, limit);
+    if (!producer->options) {
+      const auto made = producer->object.enqueue(spec);
+      if (!made) return record.fail(made.error());
+      if (id != nullptr) put_id(made.value(), id);
+      return OJS_SHM_OK;
+    }
+    const auto made = producer->resilient.enqueue(spec);
     if (!made) return record.fail(made.error());
     if (id != nullptr) put_id(made->id, id);
     return made->buffered ? int{OJS_SHM_BUFFERED} : int{OJS_SHM_OK};

@@ -48,21 +48,30 @@ std::size_t given_size(const T* given, const char* name) {
 
 [[noreturn]] void newer_caller(const char* name);
 
-/// Reads a struct of the caller's size into one of ours.
+/// A struct of the caller's size: itself when it is just ours, else read into `room`.
 template <class T>
-T read_struct(const T* given, const char* name) {
+const T& struct_of(const T* given, T& room, const char* name) {
   static_assert(std::is_trivially_copyable_v<T> && offsetof(T, struct_size) == 0);
   const std::size_t size = given_size(&out(given, name), name);
-  const auto* bytes = reinterpret_cast<const unsigned char*>(given);
-  T read{};
-  std::memcpy(&read, bytes, std::min(size, sizeof read));
-  for (std::size_t at = sizeof read; at < size; ++at) {
-    if (bytes[at] != 0) newer_caller(name);
+  const T* read = given;
+  if (size != sizeof room) [[unlikely]] {
+    room = {};
+    const auto* bytes = reinterpret_cast<const unsigned char*>(given);
+    std::memcpy(&room, bytes, std::min(size, sizeof room));
+    for (std::size_t at = sizeof room; at < size; ++at) {
+      if (bytes[at] != 0) newer_caller(name);
+    }
+    read = &room;
   }
-  if constexpr (requires { read.reserved; }) {
-    if (read.reserved != 0) newer_caller(name);
+  if constexpr (requires { read->reserved; }) {
+    if (read->reserved != 0) newer_caller(name);
   }
-  return read;
+  return *read;
+}
+template <class T>
+T read_struct(const T* given, const char* name) {
+  T room;
+  return struct_of(given, room, name);
 }
 
 /// Fills a struct of the caller's size from one of ours.
@@ -73,6 +82,16 @@ void write_struct(T* place, T filled, const char* name) {
   filled.struct_size = size;
   std::memset(static_cast<void*>(place), 0, size);
   std::memcpy(static_cast<void*>(place), &filled, std::min(size, sizeof filled));
+}
+
+/// The same where `fill` sets every field but the size, without a copy as a rule.
+template <class T, class Fill>
+void fill_struct(T* place, const char* name, const Fill& fill) {
+  if (given_size(&out(place, name), name) == sizeof *place) [[likely]]
+    return fill(*place);
+  T filled{};
+  fill(filled);
+  write_struct(place, filled, name);
 }
 
 /// Flags that this library does not know come from a newer caller.

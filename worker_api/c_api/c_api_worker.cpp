@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <span>
 #include <string>
 #include <utility>
 
@@ -48,8 +49,7 @@ ojs_shm::Failure failure_of(const ojs_shm_failure* given) {
 
 ojs_shm_text text_of(std::string_view view) { return {view.data(), view.size()}; }
 
-ojs_shm_job_fields fields_of(const ojs_shm::Job& job) {
-  ojs_shm_job_fields fields{};
+void put_fields(const ojs_shm::Job& job, ojs_shm_job_fields& fields) {
   fields.id = text_of(job.id());
   fields.type = text_of(job.type());
   fields.args = text_of(job.args());
@@ -64,7 +64,7 @@ ojs_shm_job_fields fields_of(const ojs_shm::Job& job) {
   fields.timeout_ms = job.timeout_ms();
   fields.attempt = job.attempt();
   fields.max_attempts = job.max_attempts();
-  return fields;
+  fields.reserved = 0;
 }
 
 }  // namespace
@@ -84,7 +84,8 @@ int ojs_shm_job_read(const ojs_shm_job* job, ojs_shm_job_fields* fields) {
       return record.fail(
           {.code = ojs_shm::Code::kEmpty, .message = "nothing was fetched into this job handle"});
     }
-    write_struct(fields, fields_of(job->object), "fields");
+    fill_struct(fields, "fields",
+                [&](ojs_shm_job_fields& place) { put_fields(job->object, place); });
     return OJS_SHM_OK;
   });
 }
@@ -139,6 +140,26 @@ int ojs_shm_ack(ojs_shm_worker* worker, ojs_shm_job* job, const char* result, si
   return entry(worker, [&](Record& record) -> int {
     return record.done(worker->object.ack(
         opened(job).object, json_text_or_none(text_or(result, result_size), "result")));
+  });
+}
+
+int64_t ojs_shm_ack_batch(ojs_shm_worker* worker, ojs_shm_job* const* jobs, size_t count,
+                          unsigned char* lost) {
+  return entry(worker, [&](Record& record) -> int64_t {
+    if (count == 0) return 0;
+    out(jobs, "jobs");
+    for (std::size_t index = 0; index < count; ++index)
+      if (!opened(jobs[index]).object.valid())
+        return record.fail(
+            {.code = ojs_shm::Code::kEmpty, .message = "one of the job handles holds no job"});
+    int64_t acked = 0;
+    for (std::size_t index = 0; index < count; ++index) {
+      const auto done = worker->object.ack_batch(std::span(&jobs[index]->object, 1));
+      if (!done) return record.fail(done.error());
+      acked += static_cast<int64_t>(done->acked);
+      if (lost != nullptr) lost[index] = done->acked == 0;
+    }
+    return acked;
   });
 }
 

@@ -146,6 +146,14 @@ enum class SpecFault : std::uint8_t {
 /// Checks a spec and translates it into `job`, whose strings stay views into `spec`. A queue that
 /// does not exist is left open, kNoIndex, for Handle::make_queue().
 SpecFault read_spec(engine::Actor& actor, const JobSpec& spec, engine::NewJob& job);
+/// The part of it that every job has: type, arguments, priority and retry policy.
+SpecFault read_basics(engine::Actor& actor, const JobSpec& spec, engine::NewJob& job);
+/// Whether a spec has no more than that.
+inline bool only_basics(const JobSpec& spec) {
+  return (spec.id.size() | spec.extra.size() | spec.tenant.size() | spec.scheduled_at_ms |
+          spec.expires_at_ms) == 0 &&
+         spec.limit == nullptr && !spec.pending && !spec.priority_age_rate;
+}
 Error error_of(SpecFault fault, const JobSpec& spec, engine::Store& store);
 Error closed();
 

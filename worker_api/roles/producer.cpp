@@ -2,6 +2,7 @@
 #include <ojs_shm/producer.hpp>
 
 #include <algorithm>
+#include <array>
 #include <set>
 
 #include "shm/parking.hpp"
@@ -70,21 +71,36 @@ using internal::text_of;
   return refusal(outcome, queue, "body", std::span(&spec, 1));
 }
 
+/// Of any job into any queue.
+[[gnu::flatten, gnu::noinline]] Result<JobIdText> Producer::Impl::enqueue_with_options(
+    const JobSpec& spec) {
+  engine::NewJob job;  // stays in registers, as nothing that is called keeps it
+  if (const auto fault = internal::read_spec(actor(), spec, job);
+      fault != internal::SpecFault::kNone) [[unlikely]]
+    return internal::error_of(fault, spec, store());
+  if (!job.plain() || job.queue == engine::kNoIndex) [[unlikely]]
+    return enqueue_patiently(spec);
+  engine::JobId id;
+  const engine::Outcome outcome = actor().enqueue_short(job, id);
+  if (outcome == engine::Outcome::kOk) [[likely]]
+    return text_of(id);
+  return enqueue_again(spec, job.queue, outcome);
+}
+
 [[gnu::flatten, gnu::hot]] Result<JobIdText> Producer::enqueue(const JobSpec& spec) {
   Impl& impl = *impl_;
   if (impl.handle->closed()) [[unlikely]]
     return internal::closed();
+  engine::Actor& actor = impl.actor();
   engine::NewJob job;  // stays in registers, as nothing that is called keeps it
-  if (const auto fault = internal::read_spec(impl.actor(), spec, job);
-      fault != internal::SpecFault::kNone) [[unlikely]]
-    return internal::error_of(fault, spec, impl.store());
-  if (!job.plain() || job.queue == engine::kNoIndex) [[unlikely]]
-    return impl.enqueue_patiently(spec);
+  job.queue = actor.known_queue(spec.queue);
   engine::JobId id;
-  const engine::Outcome outcome = impl.actor().enqueue_plain(job, id);
-  if (outcome == engine::Outcome::kOk) [[likely]]
+  if (job.queue != engine::kNoIndex && !actor.has_options(job.queue) &&
+      internal::only_basics(spec) &&
+      internal::read_basics(actor, spec, job) == internal::SpecFault::kNone && job.plain() &&
+      actor.enqueue_plain(job, id) == engine::Straight::kDone) [[likely]]
     return text_of(id);
-  return impl.enqueue_again(spec, job.queue, outcome);
+  return impl.enqueue_with_options(spec);
 }
 
 Result<std::vector<engine::NewJob>> Producer::Impl::read_batch(std::span<const JobSpec> specs) {
@@ -129,17 +145,56 @@ bool Producer::Impl::read_again(std::span<const JobSpec> specs, std::vector<engi
   return read.ok();
 }
 
+/// Nothing has happened when it is false.
+[[gnu::flatten]] bool Producer::Impl::enqueue_batch_plain(std::span<const JobSpec> specs,
+                                                          std::span<engine::JobId> ids) {
+  if (specs.empty() || specs.size() > engine::kPlainBatch) return false;
+  const std::uint32_t queue = actor().known_queue(specs.front().queue);
+  if (queue == engine::kNoIndex || actor().has_options(queue)) return false;
+  if (!batch) batch = std::make_unique<std::array<engine::NewJob, engine::kPlainBatch>>();
+  engine::NewJob* job = batch->data();
+  for (const JobSpec& spec : specs) {
+    if (!internal::only_basics(spec) || !engine::same_name(spec.queue, specs.front().queue) ||
+        internal::read_basics(actor(), spec, *job) != internal::SpecFault::kNone)
+      return false;
+    (job++)->queue = queue;
+  }
+  return actor().enqueue_batch_plain({batch->data(), specs.size()}, ids) == engine::Straight::kDone;
+}
+
+Status Producer::enqueue_batch(std::span<const JobSpec> specs, std::span<JobIdText> ids) {
+  if (impl_->handle->closed()) return internal::closed();
+  if (ids.size() < specs.size())
+    return Error{Code::kInvalid, "there is not room for the ids of all jobs", "ids", 0, 0, ""};
+  std::array<engine::JobId, engine::kPlainBatch> made;
+  if (impl_->enqueue_batch_plain(specs, made)) [[likely]] {
+    for (std::size_t i = 0; i < specs.size(); ++i) ids[i].assign(made[i].hi, made[i].lo);
+    return {};
+  }
+  const auto accepted = impl_->enqueue_batch_in_order(specs);
+  if (!accepted) return accepted.error();
+  std::copy(accepted->begin(), accepted->end(), ids.begin());
+  return {};
+}
+
 Result<std::vector<JobIdText>> Producer::enqueue_batch(std::span<const JobSpec> specs) {
   if (impl_->handle->closed()) return internal::closed();
-  auto jobs = impl_->read_batch(specs);
+  std::array<engine::JobId, engine::kPlainBatch> made;
+  if (impl_->enqueue_batch_plain(specs, made)) [[likely]]
+    return internal::texts_of({made.data(), specs.size()});
+  return impl_->enqueue_batch_in_order(specs);
+}
+
+Result<std::vector<JobIdText>> Producer::Impl::enqueue_batch_in_order(
+    std::span<const JobSpec> specs) {
+  auto jobs = read_batch(specs);
   if (!jobs) return jobs.error();
   std::vector<engine::JobId> ids;
-  const engine::Outcome outcome = impl_->patiently(specs, [&] {
-    return impl_->settled([&] { return impl_->read_again(specs, *jobs); },
-                          [&] { return impl_->actor().enqueue_batch(*jobs, ids); });
+  const engine::Outcome outcome = patiently(specs, [&] {
+    return settled([&] { return read_again(specs, *jobs); },
+                   [&] { return actor().enqueue_batch(*jobs, ids); });
   });
-  if (outcome != engine::Outcome::kOk)
-    return impl_->refusal(outcome, jobs->front().queue, "batch", specs);
+  if (outcome != engine::Outcome::kOk) return refusal(outcome, jobs->front().queue, "batch", specs);
   return internal::texts_of(ids);
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <chrono>
 #include <memory>
 #include <span>
@@ -41,6 +42,11 @@ struct Producer::Impl {
   std::unique_ptr<internal::Handle> handle;
   std::unique_ptr<internal::RoomBell> bell;  ///< before `handle` in the end
   std::size_t waiting = 0;                   ///< WaitingEnqueues that have not been decided
+  /// of the last plain batch, so that no batch needs memory of its own
+  std::unique_ptr<std::array<engine::NewJob, engine::kPlainBatch>> batch;
+  Result<JobIdText> enqueue_with_options(const JobSpec& spec);
+  bool enqueue_batch_plain(std::span<const JobSpec> specs, std::span<engine::JobId> ids);
+  Result<std::vector<JobIdText>> enqueue_batch_in_order(std::span<const JobSpec> specs);
   Result<JobIdText> enqueue_patiently(const JobSpec& spec);
   Result<JobIdText> enqueue_again(const JobSpec& spec, std::uint32_t queue,
                                   engine::Outcome outcome);

@@ -215,7 +215,7 @@ namespace {
 
 }  // namespace
 
-SpecFault read_spec(engine::Actor& actor, const JobSpec& spec, engine::NewJob& job) {
+SpecFault read_basics(engine::Actor& actor, const JobSpec& spec, engine::NewJob& job) {
   if (!actor.known_type(spec.type)) [[unlikely]] {
     if (!engine::valid_type(spec.type)) return SpecFault::kType;
     actor.know_type(spec.type);
@@ -224,11 +224,6 @@ SpecFault read_spec(engine::Actor& actor, const JobSpec& spec, engine::NewJob& j
     return SpecFault::kArgs;
   if (spec.args.size() > 0xFF'FFFF || spec.extra.size() > 0xFF'FFFF) [[unlikely]]
     return SpecFault::kTooLarge;
-  job.queue = actor.known_queue(spec.queue);
-  if (job.queue == engine::kNoIndex) [[unlikely]] {
-    if (!engine::valid_queue_name(spec.queue)) return SpecFault::kQueue;
-    job.queue = actor.ensure_queue(spec.queue, false);
-  }
   if (spec.priority) [[likely]] {
     const auto rank = engine::rank_of(actor.store().convention(), *spec.priority);
     if (!rank) [[unlikely]]
@@ -236,11 +231,6 @@ SpecFault read_spec(engine::Actor& actor, const JobSpec& spec, engine::NewJob& j
     job.rank = *rank;
   } else {
     job.rank = actor.default_rank(spec.type);
-  }
-  job.id.reset();
-  if (!spec.id.empty()) [[unlikely]] {
-    job.id = engine::parse_id(spec.id);
-    if (!job.id) return SpecFault::kId;
   }
   const Retry& retry = spec.retry;
   job.retry = {retry.max_attempts,
@@ -256,11 +246,27 @@ SpecFault read_spec(engine::Actor& actor, const JobSpec& spec, engine::NewJob& j
                                                      : SpecFault::kBackoff;
   job.type = spec.type;
   job.args = spec.args;
+  job.timeout_ms = spec.timeout_ms;
+  job.lease_ms = spec.lease_ms;
+  return SpecFault::kNone;
+}
+
+SpecFault read_spec(engine::Actor& actor, const JobSpec& spec, engine::NewJob& job) {
+  if (const SpecFault fault = read_basics(actor, spec, job); fault != SpecFault::kNone) [[unlikely]]
+    return fault;
+  job.queue = actor.known_queue(spec.queue);
+  if (job.queue == engine::kNoIndex) [[unlikely]] {
+    if (!engine::valid_queue_name(spec.queue)) return SpecFault::kQueue;
+    job.queue = actor.ensure_queue(spec.queue, false);
+  }
+  job.id.reset();
+  if (!spec.id.empty()) [[unlikely]] {
+    job.id = engine::parse_id(spec.id);
+    if (!job.id) return SpecFault::kId;
+  }
   job.extra = spec.extra;
   job.scheduled_at = spec.scheduled_at_ms;
   job.expires_at = spec.expires_at_ms;
-  job.timeout_ms = spec.timeout_ms;
-  job.lease_ms = spec.lease_ms;
   job.pending = spec.pending;
   job.age_rate.reset();
   if (spec.priority_age_rate) [[unlikely]] {

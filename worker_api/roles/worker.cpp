@@ -30,6 +30,7 @@ struct Worker::Impl {
   shm::LocalFlag interrupted;
   std::uint32_t pool = engine::kNoIndex;
   bool incomplete = false;  ///< some of options.queues do not exist yet: their first job makes them
+  bool has_options = true;  ///< a fetch does more than look into the queues from left to right
   std::vector<std::pair<std::uint32_t, std::uint64_t>>
       in_hand;  ///< slot and word of jobs, when there is a limit to them
   std::unique_ptr<EventBell> bell;
@@ -42,7 +43,10 @@ struct Worker::Impl {
     return actor().fetch(queue, options.lease_ms, options.lease_owned, out);
   }
   void hand_over(const engine::Fetched& got, Job& job);
-  Status try_others(Job& job);
+  Status try_each(Job& job, std::size_t begin);
+  Status try_with_options(Job& job);
+  /// Sets has_options.
+  void note_options();
   Status try_in_turns(Job& job);
   Status try_in_pool(Job& job);
   /// Looks again for queues that did not exist.
@@ -126,6 +130,12 @@ void Worker::Impl::look_for_queues() {
   }
   incomplete = queues.size() < options.queues.size();
   if (options.strategy == QueueStrategy::kWeighted && !queues.empty()) turns.emplace(weights);
+  note_options();
+}
+
+void Worker::Impl::note_options() {
+  has_options = bell != nullptr || options.concurrency != 0 || pool != engine::kNoIndex ||
+                incomplete || queues.empty() || turns.has_value();
 }
 
 /// What the segment says of a pool goes before what the worker asks for.
@@ -184,11 +194,11 @@ OJS_SHM_INLINE void Worker::Impl::hand_over(const engine::Fetched& got, Job& job
   }
 }
 
-/// From the first of the queues that has one, after the very first had none.
-[[gnu::noinline]] Status Worker::Impl::try_others(Job& job) {
+/// From the first of the queues that has one, beginning with that one.
+[[gnu::noinline]] Status Worker::Impl::try_each(Job& job, std::size_t begin) {
   engine::Fetched got;
   got.body = &job.body_;
-  for (std::size_t i = 1; i < queues.size(); ++i)
+  for (std::size_t i = begin; i < queues.size(); ++i)
     if (fetch_from(queues[i], got) == engine::Outcome::kOk) {
       hand_over(got, job);
       return {};
@@ -221,28 +231,35 @@ OJS_SHM_INLINE void Worker::Impl::hand_over(const engine::Fetched& got, Job& job
   return {};
 }
 
+/// With whatever was asked of the worker.
+[[gnu::noinline]] Status Worker::Impl::try_with_options(Job& job) {
+  if (bell) bell->hush();
+  if (options.concurrency != 0 && laden()) return Error{Code::kEmpty, {}, {}, 0, 0, ""};
+  if (pool != engine::kNoIndex) return try_in_pool(job);
+  if (incomplete) {
+    look_for_queues();
+    if (queues.empty()) return Error{Code::kEmpty, {}, {}, 0, 0, ""};
+  }
+  if (turns) return try_in_turns(job);
+  return try_each(job, 0);
+}
+
 [[gnu::flatten, gnu::hot]] Status Worker::try_fetch(Job& job) {
   Impl& impl = *impl_;
   if (impl.handle->closed() || impl.interrupted.get()) [[unlikely]]
     return internal::closed();
-  if (impl.bell) [[unlikely]]
-    impl.bell->hush();
-  if (impl.options.concurrency != 0 && impl.laden()) [[unlikely]]
-    return Error{Code::kEmpty, {}, {}, 0, 0, ""};
-  if (impl.pool != engine::kNoIndex) [[unlikely]]
-    return impl.try_in_pool(job);
-  if (impl.incomplete) [[unlikely]] {
-    impl.look_for_queues();
-    if (impl.queues.empty()) return Error{Code::kEmpty, {}, {}, 0, 0, ""};
-  }
-  if (impl.turns) [[unlikely]]
-    return impl.try_in_turns(job);
+  if (impl.has_options) [[unlikely]]
+    return impl.try_with_options(job);
   engine::Fetched got;  // stays in registers, as nothing that is called keeps it
   got.body = &job.body_;
-  if (impl.fetch_from(impl.queues.front(), got) != engine::Outcome::kOk) [[unlikely]]
-    return impl.try_others(job);
-  impl.hand_over(got, job);
-  return {};
+  switch (impl.actor().fetch_plain(impl.queues.front(), impl.options.lease_ms,
+                                   impl.options.lease_owned, got)) {
+    [[likely]] case engine::Straight::kDone : impl.hand_over(got, job);
+    return {};
+    case engine::Straight::kEmpty: return impl.try_each(job, 1);
+    case engine::Straight::kAside: break;
+  }
+  return impl.try_each(job, 0);
 }
 
 Status Worker::fetch(Job& job, std::chrono::milliseconds timeout) {
@@ -304,6 +321,20 @@ Result<std::vector<Job>> Worker::fetch_batch(std::size_t count, std::chrono::mil
   return jobs;
 }
 
+Result<std::size_t> Worker::fetch_batch(std::span<Job> into, std::chrono::milliseconds timeout) {
+  std::size_t count = 0;
+  while (count < into.size()) {
+    const Status got =
+        count == 0 && timeout.count() > 0 ? fetch(into[0], timeout) : try_fetch(into[count]);
+    if (!got) {
+      if (count != 0 || got.code() == Code::kEmpty || got.code() == Code::kTimeout) break;
+      return got.error();
+    }
+    ++count;
+  }
+  return count;
+}
+
 namespace {
 [[gnu::noinline]] Error lost(engine::Outcome outcome, Handle& handle) {
   return internal::error_of(outcome, handle.store(), engine::kNoIndex, "result");
@@ -323,6 +354,22 @@ namespace {
     return lost(outcome, *impl_->handle);
   (void)impl_->laden();
   return {};
+}
+
+[[gnu::flatten]] Result<AckedBatch> Worker::ack_batch(std::span<Job> jobs) {
+  if (impl_->handle->closed()) return internal::closed();
+  for (const Job& job : jobs)
+    if (!job.valid()) return nothing_held();
+  AckedBatch done;
+  const std::uint64_t now = impl_->handle->store().now_ms();
+  for (std::size_t i = 0; i < jobs.size(); ++i) {
+    if (impl_->actor().ack_at(jobs[i].slot_, jobs[i].word_, {}, now) == engine::Outcome::kOk)
+        [[likely]]
+      ++done.acked;
+    else
+      done.lost.push_back(i);
+  }
+  return done;
 }
 
 Result<NackOutcome> Worker::nack(Job& job, const Failure& failure) {
@@ -383,6 +430,7 @@ Result<int> Worker::event_fd() {
     impl_->bell = std::make_unique<EventBell>(
         std::move(handle).value(), impl_->queues,
         impl_->incomplete ? impl_->options.queues : std::vector<std::string>(), impl_->pool);
+    impl_->note_options();
   }
   return impl_->bell->fd();
 }

@@ -189,10 +189,19 @@ class WorkerLane {
     }
   }
 
+  /// One at a time, or a batch of one, which answers otherwise.
+  Status ack_in_batch(Job& job) {
+    if (dice_.chance(0.5)) return worker_.ack(job);
+    const auto done = worker_.ack_batch(std::span(&job, 1));
+    if (!done.ok()) return done.error();
+    if (done->acked == 1) return {};
+    return Error{Code::kLost, "it was passed over", "", 0, 0, ""};
+  }
+
   void ack(Held& held, bool newest) {
     lane_.ledger.ack_begins(held.key);
     const bool talkative = dice_.chance(0.1);
-    Status status = worker_.ack(held.job, talkative ? kBigResult : std::string_view{});
+    Status status = talkative ? worker_.ack(held.job, kBigResult) : ack_in_batch(held.job);
     if (status.code() == Code::kSegmentFull) status = worker_.ack(held.job);
     if (status.ok()) {
       lane_.ledger.ack_returned(held.key, me_, newest);

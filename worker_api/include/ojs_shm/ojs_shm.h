@@ -372,9 +372,12 @@ OJS_SHM_API int ojs_shm_fetch(ojs_shm_worker* worker, ojs_shm_job* job, int64_t 
 // Returns how many; 0 when the time passed with none. Errors: CLOSED.
 OJS_SHM_API int64_t ojs_shm_fetch_batch(ojs_shm_worker* worker, ojs_shm_job* const* jobs,
                                         size_t count, int64_t timeout_ms);
-// The next five accept a job that another worker handle of this process fetched. Errors of all:
-// LOST. active -> completed. `result` is JSON or NULL. Errors: TOO_LARGE, NOMEM (the job stays
-// active).
+// Acks each of `count` jobs without a result; returns how many. lost[i] (`lost` may be NULL) is 1 for
+// a job that is no longer held, else 0. EMPTY: a handle holds no job; none was acked.
+OJS_SHM_API int64_t ojs_shm_ack_batch(ojs_shm_worker* worker, ojs_shm_job* const* jobs,
+                                      size_t count, unsigned char* lost);
+// The next five accept a job that another worker handle of this process fetched. Errors of all: LOST.
+// active -> completed. `result` is JSON or NULL. Errors: TOO_LARGE, NOMEM (the job stays active).
 OJS_SHM_API int ojs_shm_ack(ojs_shm_worker* worker, ojs_shm_job* job, const char* result,
                             size_t result_size);
 // active -> retryable or discarded, by the job's policy. `failure` and `outcome` may be NULL.
@@ -382,8 +385,7 @@ OJS_SHM_API int ojs_shm_nack(ojs_shm_worker* worker, ojs_shm_job* job,
                              const ojs_shm_failure* failure, ojs_shm_nack_outcome* outcome);
 // active -> available at the front of its level; the attempt is not counted.
 OJS_SHM_API int ojs_shm_requeue(ojs_shm_worker* worker, ojs_shm_job* job);
-// The lease ends lease_ms from now (0: its present length); `deadline_ms`, the new end, may be
-// NULL.
+// The lease ends lease_ms from now (0: its present length). `deadline_ms`: the new end, or NULL.
 OJS_SHM_API int ojs_shm_heartbeat(ojs_shm_worker* worker, ojs_shm_job* job, uint32_t lease_ms,
                                   uint64_t* deadline_ms);
 // 0..1, never backwards.
@@ -391,8 +393,7 @@ OJS_SHM_API int ojs_shm_progress(ojs_shm_worker* worker, ojs_shm_job* job, doubl
 // A descriptor that is readable while a job may be waiting, for poll and epoll; it belongs to the
 // worker. Read it or fetch with timeout 0 to arm it again. Returns the descriptor, >= 0.
 OJS_SHM_API int ojs_shm_event_fd(ojs_shm_worker* worker);
-// Makes a running or the next fetch of this handle return CLOSED. Any thread, also a signal
-// handler.
+// Makes a running or the next fetch of this handle return CLOSED. Any thread, also a signal handler.
 OJS_SHM_API int ojs_shm_interrupt(ojs_shm_worker* worker);
 
 // --- Admin ---------------------------------------------------------------------------------------
@@ -424,8 +425,7 @@ OJS_SHM_API int ojs_shm_configure_queue(ojs_shm_admin* admin, const char* queue,
 OJS_SHM_API int ojs_shm_set_default_priority(ojs_shm_admin* admin, const char* type,
                                              int64_t priority);
 OJS_SHM_API int ojs_shm_clear_default_priority(ojs_shm_admin* admin, const char* type);
-// Whether every handle of the segment tells what it does from now on; a new segment's do not.
-// ojs_shm_events_open() reads.
+// Whether every handle of the segment tells what it does from now on (ojs_shm_events_open).
 OJS_SHM_API int ojs_shm_set_events(ojs_shm_admin* admin, int on);
 // A dead letter back to available with attempt 0, or gone. ojs_shm_list() lists them. Errors:
 // NOT_FOUND, WRONG_STATE.

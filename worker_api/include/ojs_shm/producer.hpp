@@ -57,6 +57,9 @@ class OJS_SHM_API Producer {
   Result<JobIdText> enqueue(const JobSpec& job, const EnqueueOptions& options);
   /// All or none, in this order, also when the process is killed half-way.
   Result<std::vector<JobIdText>> enqueue_batch(std::span<const JobSpec> jobs);
+  /// The same without memory of its own: writes the ids into the first of `ids`, of which there must
+  /// be as many as jobs.
+  Status enqueue_batch(std::span<const JobSpec> jobs, std::span<JobIdText> ids);
   /// Waits for room for all of them; more than the bound allows are refused at once.
   Result<std::vector<JobIdText>> enqueue_batch(std::span<const JobSpec> jobs,
                                                const EnqueueOptions& options);

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -74,6 +75,12 @@ struct NackOutcome {
   std::uint64_t next_attempt_at_ms = 0;
 };
 
+/// What became of an ack_batch().
+struct AckedBatch {
+  std::size_t acked = 0;
+  std::vector<std::size_t> lost;  ///< places in the batch of jobs that were no longer held
+};
+
 /// In which order a worker tries its queues.
 enum class QueueStrategy : std::uint8_t {
   kStrict = 0,  ///< at each fetch from left to right
@@ -117,9 +124,14 @@ class OJS_SHM_API Worker {
   Status fetch(Job& job, std::chrono::milliseconds timeout);
   /// Up to `count` best jobs, in order. Empty when there is none.
   Result<std::vector<Job>> fetch_batch(std::size_t count, std::chrono::milliseconds timeout = {});
+  /// As many as there are places in `into`, whose buffers are used again; returns how many.
+  Result<std::size_t> fetch_batch(std::span<Job> into, std::chrono::milliseconds timeout = {});
   /// active -> completed. `result` is JSON or empty, not looked at. Errors: kEmpty (as of all that
   /// follow: the handle holds no job), kLost, kTooLarge, kSegmentFull (the job stays active).
   Status ack(Job& job, std::string_view result = {});
+  /// Acks each of them without a result, at one time. A job that is no longer held is passed over
+  /// and named. Errors: kEmpty (one of the handles holds no job; none was acked).
+  Result<AckedBatch> ack_batch(std::span<Job> jobs);
   /// active -> retryable or discarded, by the job's policy. Errors: kLost.
   Result<NackOutcome> nack(Job& job, const Failure& failure);
   /// active -> available at the front of its level; the attempt is not counted. Errors: kLost.

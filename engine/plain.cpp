@@ -1,0 +1,291 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/plain.hpp"
+
+#include <array>
+
+#include "engine/actor.hpp"
+#include "engine/look.hpp"
+#include "engine/probes.hpp"
+
+// The straight way of a plain job: enqueue, fetch, ack, read from top to bottom.
+//
+// A job is plain when nobody asked anything special of it: no id, limit or tenant of its own, due at
+// once, never expiring, short enough for its slot. A queue is plain while the option bits of its
+// word `flags` are zero: no bound, ageing, weights, shards, tenants, pool's count, limit or pause.
+// Each of the three operations tests that word once. What it meets further on that is not plain (a
+// level without a ring, a job that was given back, a pool that is used up) it leaves alone and says
+// kAside: then nothing has happened, and the caller takes the general way (enqueue.cpp, fetch.cpp),
+// which does everything and knows every error.
+//
+// Both ways make the same writes in the same order under the same names, so a death on either leaves
+// the same, and repair.cpp need not know which it was:
+//
+//   enqueue  slot free -> filling | the record | intent | tallies | slot -> available | hint
+//   fetch    look, look again | intent | slot available -> claimed | head | tallies | slot -> active
+//   ack      intent | slot active -> settling | tally | slot -> completed | its place in a batch
+//
+// Two switches belong to the segment and not to a queue: whether events are told, and whether there
+// are limits. They are read where the general way reads them.
+
+namespace ojs_shm::engine {
+
+using shm::Point;
+
+// ---- enqueue ------------------------------------------------------------------------------------
+
+Straight Actor::enqueue_plain(const NewJob& spec, JobId& id) {
+  come_near(spec.queue);
+  QueueRecord& queue = *near_.queue;
+  QueueTally& mine = *near_.tally;
+  const std::uint64_t flags = queue.flags.load();
+  const unsigned number = normal_ring(spec.rank);
+  const std::uint32_t ring = shm::Rings::find(queue.rings, number);
+  const std::uint64_t size = spec.size();
+  if (any_option(flags) || ring == kNoIndex || size > store_.max_body()) [[unlikely]]
+    return Straight::kAside;
+  met_.fullness.bound = 0;
+
+  // 1. A slot, filled in private: a death frees it.
+  std::uint64_t filling = 0;
+  const std::uint32_t slot = take_slot(filling);
+  if (slot == kNoIndex) [[unlikely]]
+    return Straight::kAside;
+  JobRecord& job = store_.job(slot);
+  fill<true>(spec, spec.policy(), slot, job, store_.now_ms(), id);
+
+  // 2. The counts and the publication, which a death undoes or finishes together.
+  const std::uint64_t in = mine.in.get(), enqueued = mine.enqueued.get();
+  intend(Op::kEnqueue, near_.number, slot, in, mine.in_reserved.get(), enqueued);
+  mine.in.set_ordered(in + charge(1, size), Point::kTallyIn);
+  mine.enqueued.set_ordered(enqueued + 1, Point::kCounterMoved);
+  const Control published = Control(filling).to(kSlotAvailable, number, 0);
+  intend_word(published);
+  job.control.store(published.word, Point::kSlotPublished);  // PAIR slot-publish
+  const shm::Hint hint(slot, published.tag());
+  if (!rings_.push(ring, hint, &queue.rings, number) &&
+      !hint_or_undo(mine, ring, slot, published, size)) [[unlikely]]
+    return Straight::kAside;
+
+  // A bound that was set meanwhile has not seen our charge.
+  if (const std::uint64_t now_flags = queue.flags.load_seq_cst(); now_flags != flags) [[unlikely]]
+    settings_moved(queue, flags, now_flags);
+  intend_nothing();
+
+  OJS_SHM_PROBE4(enqueue, id.hi, id.lo, near_.number, spec.rank);
+  // 3. Who listens, and who sleeps.
+  if (telling()) [[unlikely]]
+    tell_new(spec, id, true, Control(filling));
+  wake_one(queue);
+  return Straight::kDone;
+}
+
+/// There was no chunk for the hint: packs, and if that does not help takes the job back.
+[[gnu::noinline]] bool Actor::hint_or_undo(QueueTally& mine, std::uint32_t ring, std::uint32_t slot,
+                                           Control published, std::uint64_t size) {
+  QueueRecord& queue = store_.queue(near_.number);
+  if (push_hint(queue.rings, ring, slot, published)) return true;
+  self_.intent_data[3].set(0, Point::kIntentSet);  // no longer to be finished, but to be undone
+  Word& control = store_.job(slot).control;
+  const Control filling = published.to(kSlotFilling, published.ring(), owner_);
+  // Taken meanwhile: then it needs no hint.
+  if (!control.cas_once(published.word, filling.word, Point::kSlotFilling)) return true;
+  take_back_admission(mine, near_.number, charge(1, size), {});
+  free_slot(slot, filling);
+  intend_nothing();
+  return false;
+}
+
+/// The settings changed while an enqueue was on its way: cached sums are read again, and its jobs
+/// come into accounts if tenants are bounded now.
+[[gnu::noinline]] void Actor::settings_moved(QueueRecord& queue, std::uint64_t before,
+                                             std::uint64_t now) {
+  queue.flags.fetch_add(kFlagsEpoch, Point::kSetChanged);
+  intend_nothing();
+  if ((now & ~before & kTenants) != 0) gather_accounts(store_.number_of(queue), kPatience);
+}
+
+// ---- fetch --------------------------------------------------------------------------------------
+
+/// What one look at a plain queue found, and what proves it.
+struct Actor::PlainLook {
+  static constexpr unsigned kMost =
+      8;  ///< rings that were open but empty; of more, the general way
+  struct Empty {
+    const Word* cell;
+    std::uint64_t value;
+    unsigned number;
+  };
+  std::array<std::uint64_t, shm::kIndexWords> index;  ///< the first `words` are read
+  std::array<Empty, kMost> empty;
+  unsigned words, passed;
+  shm::Peeked head;  ///< of the first ring with a hint
+  unsigned number;
+
+  /// 1. Collects what proves that each better ring is empty, up to the first hint. False: none.
+  OJS_SHM_INLINE bool find(const QueueRecord& queue, shm::Rings& rings) {
+    passed = 0;
+    for (words = 0; words < shm::kIndexWords;) {
+      const std::uint64_t open = index[words] = queue.rings.index[words].load();  // PAIR ring-index
+      ++words;
+      for (auto bits = static_cast<std::uint32_t>(open); bits != 0; bits &= bits - 1) {
+        number = (words - 1) * 32 + static_cast<unsigned>(std::countr_zero(bits));
+        const std::uint32_t ring = shm::Rings::find(queue.rings, number);  // PAIR ring-name
+        if (ring == kNoIndex) [[unlikely]]
+          continue;
+        head = rings.peek(ring);
+        if (!head.empty() || passed == kMost) return true;
+        empty[passed++] = {head.cell, head.value, number};
+      }
+    }
+    return false;
+  }
+  /// 2. Whether all of it still stands.
+  OJS_SHM_INLINE bool stands(const QueueRecord& queue, std::uint64_t flags) const {
+    std::uint64_t moved = queue.flags.load() ^ flags;
+    for (unsigned i = 0; i < words; ++i) moved |= queue.rings.index[i].load() ^ index[i];
+    for (unsigned i = 0; i < passed; ++i) moved |= empty[i].cell->load() ^ empty[i].value;
+    return moved == 0;
+  }
+};
+
+Straight Actor::fetch_plain(std::uint32_t q, std::uint32_t lease_ms, bool lease_owned,
+                            Fetched& out) {
+  come_near(q);
+  QueueRecord& queue = *near_.queue;
+  QueueTally& mine = *near_.tally;
+  PlainLook seen;
+  for (unsigned looks = 0; looks < kPlainLooks; ++looks) {
+    const std::uint64_t flags = queue.flags.load();
+    if (any_option(flags) || worker_limit_ != kNoIndex) [[unlikely]]
+      return Straight::kAside;
+    const bool found = seen.find(queue, rings_);
+    if (found) {
+      const shm::Hint hint = seen.head.hint();
+      if (seen.head.empty() || !hint.plain() || seen.number % 2 == 0 ||
+          hint.index() >= store_.slots()) [[unlikely]]
+        return Straight::kAside;
+      prefetch<kLinesTaken>(store_.job(hint.index()));
+    }
+    if (!seen.stands(queue, flags)) [[unlikely]]
+      continue;
+    if (!found) return found_nothing(queue, q);
+
+    // 3. The claim. It fails when the hint is dead: for ever, so head moves on by itself.
+    const shm::Hint hint = seen.head.hint();
+    JobRecord& job = store_.job(hint.index());
+    intend(Op::kFetch, q, hint.index(), mine.out.get(), mine.dispatched.get());
+    const Control available(kSlotAvailable, seen.number, 0, hint.tag());
+    const Control claimed = available.to(kSlotClaimed, owner_);
+    const bool ours = job.control.cas_once(available.word, claimed.word,
+                                           Point::kSlotClaimed);  // PAIR slot-publish
+    shm::Rings::retire(seen.head);
+    if (!ours) [[unlikely]] {
+      intend_nothing();
+      continue;
+    }
+    prefetch_behind(seen.head);
+    const std::uint64_t now = store_.now_ms();
+    count_backlog(queue, ~0ULL);
+    const std::uint64_t expires = job.expires_at.get();
+    if ((expires != 0 && expires <= now) || limiting()) [[unlikely]]
+      if (const Outcome end = end_of_claim(q, hint.index(), claimed, now); end != Outcome::kOk) {
+        if (end == Outcome::kEmpty) return Straight::kEmpty;
+        continue;
+      }
+
+    // 4. The record, then the control word that makes the job active.
+    self_.intent_data[2].set(job.attempt.get() + 1U, Point::kIntentSet);
+    out.slot = hint.index();
+    out.queue = q;
+    take(job, claimed, mine, lease_ms, lease_owned, now, out);
+    passed_empty_[seen.number % passed_empty_.size()] = 0;
+    for (unsigned i = 0; i < seen.passed; ++i)
+      tidy_ring(queue.rings, seen.empty[i].number, *seen.empty[i].cell, seen.empty[i].value,
+                seen.passed);
+    if (!pending_lots_.empty()) [[unlikely]]
+      follow_dispatch();
+    return Straight::kDone;
+  }
+  return Straight::kAside;
+}
+
+Straight Actor::found_nothing(QueueRecord& queue, std::uint32_t q) {
+  if (filled_ != 0 && store_.now_ms() - oldest_unflushed_ms_ > 100) rest();
+  if ((queue.attention.load() & Attention::kWarned) != 0) [[unlikely]]
+    look_for_calm(queue, q);
+  return Straight::kEmpty;
+}
+
+/// Of a job that was claimed after its time, or while there are limits: kOk when it may begin.
+[[gnu::noinline]] Outcome Actor::end_of_claim(std::uint32_t q, std::uint32_t slot, Control claimed,
+                                              std::uint64_t now) {
+  JobRecord& job = store_.job(slot);
+  if (const std::uint64_t expires = job.expires_at.get(); expires != 0 && expires <= now) {
+    expire_claimed(q, tally(q), job, slot, claimed, now);
+    return Outcome::kLost;
+  }
+  if (!limiting()) return Outcome::kOk;
+  switch (pass_limits(q, slot, job, claimed, now)) {
+    case Passage::kGateClosed: return Outcome::kEmpty;
+    case Passage::kHeldBack: return Outcome::kLost;
+    case Passage::kPasses: break;
+  }
+  return Outcome::kOk;
+}
+
+// ---- ack ----------------------------------------------------------------------------------------
+
+Outcome Actor::ack_at(std::uint32_t slot, std::uint64_t& word, std::string_view result,
+                      std::uint64_t now) {
+  JobRecord& job = store_.job(slot);
+  const Control active(word);
+  const std::uint32_t q = job.queue.get();
+  come_near(q);
+  QueueTally& mine = *near_.tally;
+  const std::uint64_t completed = mine.completed.get();
+  intend(Op::kSettle, q, slot, completed);
+  const Control held = active.to(kSlotSettling, owner_);
+  if (active.state() != kSlotActive || !job.control.cas_once(word, held.word, Point::kSlotSettling))
+      [[unlikely]] {
+    intend_nothing();
+    return Outcome::kLost;
+  }
+  if (!result.empty() && !keep_result(slot, word, result)) [[unlikely]]
+    return Outcome::kNoBlocks;
+  job.finished_at.set(now);
+  mine.completed.set_ordered(completed + 1, Point::kCounterMoved);
+  // not its id, which lies in a line that an ack does not touch
+  OJS_SHM_PROBE3(ack, slot, q, now - job.started_at.get());
+  finish(slot, job, held.to(kSlotCompleted), true);
+  return Outcome::kOk;
+}
+
+[[gnu::flatten]] Outcome Actor::ack(std::uint32_t slot, std::uint64_t& word,
+                                    std::string_view result) {
+  if (result.size() > store_.max_body()) [[unlikely]]
+    return Outcome::kTooLarge;
+  return ack_at(slot, word, result, store_.now_ms());
+}
+
+/// Stores the result of a job that this lane is settling. Without room for it the job is active
+/// again, under another word.
+[[gnu::noinline]] bool Actor::keep_result(std::uint32_t slot, std::uint64_t& word,
+                                          std::string_view result) {
+  JobRecord& job = store_.job(slot);
+  const Control active(word), held = active.to(kSlotSettling, owner_);
+  const std::uint32_t block = write_text(slot, job.generation.get(), result);
+  if (block != kNoIndex) {
+    job.result_block.set(block);
+    job.result_length.set(static_cast<std::uint32_t>(result.size()));
+    return true;
+  }
+  const Control again = held.to(kSlotActive, active.ring(), active.owner());
+  const Deadline old(job.deadline.load());
+  job.deadline.store(Deadline(old.ms(), again.tag()).word, Point::kLeaseMoved);
+  job.control.store(again.word, Point::kSlotActive);
+  word = again.word;
+  intend_nothing();
+  return false;
+}
+
+}  // namespace ojs_shm::engine
