@@ -133,21 +133,11 @@ Outcome TenantAccounts::charge_account(std::uint32_t q, TenantCharge& charge, co
   return Outcome::kBusy;
 }
 
-bool TenantAccounts::take_account_seat(unsigned patience) {
-  Half& seat = store_.header().account_seat;
-  for (unsigned look = 0; !seat.cas_once(0, owner_, Point::kAccountSeatTaken); ++look) {
-    if (look >= patience) return false;
-    shm::wait_for_another(look);
-  }
-  return true;
-}
-
 /// Gives an account that is nobody's, or in which nothing counts, to the tenant, with its first
 /// charge. kLost: it has one.
 [[gnu::noinline]] Outcome TenantAccounts::open_account(std::uint32_t q, TenantCharge& charge) {
-  Half& seat = store_.header().account_seat;
-  const bool seated = seat.load() == owner_;
-  if (!seated && !take_account_seat(kPatience)) return Outcome::kBusy;
+  const bool seated = seat().ours();
+  if (!seated && !seat().take()) return Outcome::kBusy;
   const std::uint64_t key = mix_key(q, charge.tenant);
   Outcome outcome = store_.find_account(key) == kNoIndex ? Outcome::kNoAccounts : Outcome::kLost;
   for (std::uint32_t i = 0; i < store_.account_places() && outcome == Outcome::kNoAccounts; ++i) {
@@ -173,14 +163,14 @@ bool TenantAccounts::take_account_seat(unsigned patience) {
     charge.account = at;
     outcome = Outcome::kOk;
   }
-  if (!seated) seat.store(0, Point::kAccountSeatTaken);
+  if (!seated) seat().leave();
   return outcome;
 }
 
 /// After the death of its lane on the seat. What it closed opens as if with a charge of the dead,
 /// which is written off.
 void TenantAccounts::leave_account_seat() {
-  if (store_.header().account_seat.load() != owner_) return;
+  if (!seat().ours()) return;
   for (std::uint32_t at = 0; at < store_.accounts(); ++at) {
     AccountRecord& account = store_.account(at);
     const std::uint64_t reserved = account.reserved.load();
@@ -189,7 +179,7 @@ void TenantAccounts::leave_account_seat() {
     account.reserved.store((reserved + charge(1, 0)) & kAccountMask, Point::kCreditReserved);
   }
   store_.header().marking.store(0, Point::kSlotMarked);
-  store_.header().account_seat.store(0, Point::kAccountSeatTaken);
+  seat().leave();
 }
 
 /// Charges a job that comes back and is never refused. Where no account is left it does not count.
@@ -295,7 +285,7 @@ bool TenantAccounts::mark_stands(std::uint32_t slot) {
 
 /// What is in a stopped process's hands meanwhile is left to the next time.
 void TenantAccounts::gather_accounts(std::uint32_t q, unsigned patience) {
-  if (!take_account_seat(patience)) return;
+  if (!seat().take(patience)) return;
   std::vector<std::uint32_t> held;
   for (std::uint32_t slot = 0; slot < store_.slots(); ++slot)
     if (!mark_waiting(slot, q)) held.push_back(slot);
@@ -304,7 +294,7 @@ void TenantAccounts::gather_accounts(std::uint32_t q, unsigned patience) {
     shm::wait_for_another(look);
   }
   store_.header().marking.store(0, Point::kSlotMarked);
-  store_.header().account_seat.store(0, Point::kAccountSeatTaken);
+  seat().leave();
 }
 
 /// After the death of its lane: the job waits again, and stands in its account's charge as before.

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "engine/admission.hpp"
-#include "engine/events.hpp"
+#include "engine/bell.hpp"
 #include "engine/fetched.hpp"
 #include "engine/limits.hpp"
 #include "engine/names.hpp"
@@ -19,7 +19,9 @@
 #include "engine/patience.hpp"
 #include "engine/plain.hpp"
 #include "engine/prefetch.hpp"
+#include "engine/seat.hpp"
 #include "engine/store.hpp"
+#include "engine/tellings.hpp"
 #include "engine/tenant_accounts.hpp"
 #include "engine/waits.hpp"
 #include "shm/blocks.hpp"
@@ -140,8 +142,6 @@ class Actor : private TenantAccounts {
   void set_paused(std::uint32_t queue, bool paused);
   /// Of jobs of the type that bring none; nothing: the convention's. False when the table is full.
   bool set_type_rank(std::uint64_t type_hash, std::optional<std::uint8_t> rank);
-  /// Whether lanes tell what happens, from now on.
-  void set_telling(bool telling);
 
   // ---- the order within a queue (policy.cpp)
   void set_aging(std::uint32_t queue, Aging aging);
@@ -173,11 +173,6 @@ class Actor : private TenantAccounts {
   /// Whether the queue has an available job for whoever may have it. If not, pools know from now
   /// on.
   bool has_waiting(std::uint32_t queue);
-  /// That no worker of the pool may take a job and some wait; told once, until relieve_pool().
-  void note_overloaded(std::uint32_t pool);
-  void relieve_pool(std::uint32_t pool);
-  /// That nobody has taken a job of the queue for so long.
-  void note_starved(std::uint32_t queue, std::uint64_t ms, std::uint64_t available);
 
   // ---- limits (limits.cpp, held_back.cpp)
   Outcome set_limit(std::string_view name, const LimitSettings& settings);
@@ -219,20 +214,13 @@ class Actor : private TenantAccounts {
   void rest();
   /// Gives everything back; the Actor is done.
   void retire();
-  bool wake_one(QueueRecord& queue);  ///< one that sleeps for a job of it; false: nobody does
-  /// Says that the queue may have a job, before whoever made one available is done.
-  OJS_SHM_INLINE void mark_busy(std::uint32_t queue) {
-    Word& word = store_.busy_word(queue);
-    if (BusyWord::of(word.load_seq_cst(), queue) != BusyWord::kBusy) [[unlikely]]  // PAIR busy
-      set_busy(word, queue);
-  }
-  void wake_all(QueueRecord& queue);
-
   /// Whether this handle took jobs that it, or another handle, has not ended yet; may say yes too
   /// often.
   bool holds_something() const { return taken_ != 0; }
   Store& store() { return store_; }
   shm::Rings& rings() { return rings_; }
+  const Bell& bell() const { return bell_; }
+  Tellings& tellings() { return tellings_; }
   std::uint32_t lane() const { return lane_; }
   QueueTally& tally(std::uint32_t queue) {
     return tallies_[std::size_t{queue < store_.max_queues() ? queue : 0} * store_.lanes()];
@@ -254,6 +242,7 @@ class Actor : private TenantAccounts {
   bool may_pass(QueueRecord& queue);
   void take_back_charges(QueueRecord& queue, std::span<TenantCharge> charges);
   TenantRule* name_tenant(std::uint32_t queue, std::string_view tenant, bool make);
+  Seat<Word> settler(Word& word) const { return {word, owner_, shm::Point::kSettlerSet}; }
   // pressure.cpp
   void notice_pressure(QueueRecord& queue, std::uint32_t q, std::uint64_t used, bool fresh,
                        Backpressure policy);
@@ -262,8 +251,7 @@ class Actor : private TenantAccounts {
   void look_for_calm(QueueRecord& queue, std::uint32_t q);
   std::uint32_t recommended_delay(QueueRecord& queue, std::uint32_t q, const Full& full,
                                   Backpressure policy);
-  void tell_pressure(EventKind kind, std::uint32_t q, const Fullness& fullness);
-  void tell_refused(std::uint32_t q, std::uint64_t jobs, std::string_view type);
+  void count_refusals(std::uint32_t q, std::uint64_t jobs, std::string_view type);
   // room.cpp
   std::uint32_t first_waiting(QueueRecord& queue);
   bool still_waits(shm::Hint hint);
@@ -284,7 +272,9 @@ class Actor : private TenantAccounts {
   void commit_drop(QueueTally& mine, std::span<const Victim> victims);
   void drop_victims(std::span<const Victim> victims);
   void end_refused_drop(QueueRecord& queue, std::uint32_t q, std::span<const Victim> victims);
-  void leave_dropper(QueueRecord& queue);
+  Seat<Half> dropper(QueueRecord& queue) const {
+    return {queue.dropper, owner_, shm::Point::kDropperSet};
+  }
   std::uint32_t finish_drop(std::uint32_t q);
   void take_back_admission(QueueTally& mine, std::uint32_t q, std::uint64_t cost,
                            std::span<TenantCharge> charges);
@@ -309,8 +299,6 @@ class Actor : private TenantAccounts {
   /// the flags before
   std::uint64_t set_flags(QueueRecord& queue, std::uint64_t clear, std::uint64_t set);
   void follow_aging(QueueRecord& queue);
-  bool wake_among(QueueRecord& queue, std::uint32_t word);
-  static void set_busy(Word& word, std::uint32_t queue);
   bool settle_quiet(std::uint32_t queue);
   /// Whether this handle gets no job of the queue, whatever it has.
   OJS_SHM_INLINE bool shut(const QueueRecord& queue, std::uint64_t flags) const {
@@ -424,22 +412,6 @@ class Actor : private TenantAccounts {
   bool promote(std::uint32_t slot, JobRecord& job, Control before, std::uint64_t now);
   bool expire(std::uint32_t slot, JobRecord& job, Control before, std::uint64_t now);
 
-  // ---- what others want to know (telling.cpp): right before the store that makes it so if a
-  // repair would, else after.
-  OJS_SHM_INLINE bool telling() const {
-    return store_.header().telling.load_relaxed() != 0;
-  }  // relaxed: a switch
-  void tell(EventKind kind, const JobRecord& job, Control after, std::uint64_t value = 0);
-  void tell_held(EventKind kind, const JobRecord& job, Control active, std::uint64_t value);
-  void tell_new(const NewJob& spec, JobId id, bool available, Control filling);
-  void tell_failed(const JobRecord& job, Control held, std::uint64_t now);
-  void tell_end(const JobRecord& job, Control settled);
-  void tell_started(JobId id, std::uint64_t tag, std::uint64_t now, std::uint8_t rank,
-                    std::uint16_t attempt, std::uint16_t max_attempts);
-  void tell_moved(JobId id, std::uint32_t queue, Control before, Control after);
-  void tell_paused(std::uint32_t queue, bool paused);
-  void tell_rebalanced(std::uint32_t pool, PoolStrategy before, PoolStrategy after);
-
   enum class Passage : std::uint8_t { kPasses, kHeldBack, kGateClosed };
   OJS_SHM_INLINE bool limiting() const { return store_.header().limiting.load_seq_cst() != 0; }
   bool gate_open(const QueueRecord& queue);
@@ -461,7 +433,6 @@ class Actor : private TenantAccounts {
   bool unpark(std::uint32_t lot);
   bool unpark_head(const ParkingLot& lot, std::uint32_t ring, unsigned number,
                    const shm::Peeked& head);
-  void ring_for(std::uint64_t at);
   void mend_limits();
   std::uint32_t limit_of_worker() const;
   friend struct LimitSetter;
@@ -486,12 +457,13 @@ class Actor : private TenantAccounts {
   Near near_;            ///< that of the last call
   QueueTally* tallies_;  ///< of this lane in the first queue; those of the next are lanes() further
   shm::Rings rings_;
+  Bell bell_;
   shm::Blocks blocks_;
   shm::Magazine slot_hints_;
   shm::KeyIndex keys_;
   IdClock clock_;
   WaitMeter waits_;
-  EventLog events_;
+  Tellings tellings_;
   std::uint64_t random_;
   std::uint8_t default_rank_;
   std::uint64_t taken_ = 0;  ///< jobs fetched by this handle

@@ -58,8 +58,8 @@ Outcome Actor::enqueue_batch_in_order(std::span<const NewJob> specs, std::vector
     outcome = admit_by_dropping(queue, mine, q, cost, charges, victims);
   if (outcome != Outcome::kOk) {
     intend_nothing();
-    if (outcome == Outcome::kQueueFull && telling())
-      tell_refused(q, specs.size(), specs.front().type);
+    if (outcome == Outcome::kQueueFull && tellings_.on())
+      count_refusals(q, specs.size(), specs.front().type);
     end_refused_drop(queue, q, victims);
     return outcome;
   }
@@ -103,14 +103,14 @@ Outcome Actor::enqueue_batch_in_order(std::span<const NewJob> specs, std::vector
     self_.intent_data[3].set(1, Point::kBatchCommitted);
   else
     commit_drop(mine, victims);
-  leave_dropper(queue);
+  dropper(queue).leave_if_ours();
   publish_batch(slots);
   drop_victims(victims);
   const std::uint64_t now_flags = queue.flags.load_seq_cst();
   if (now_flags != flags) queue.flags.fetch_add(kFlagsEpoch, Point::kSetChanged);
   intend_nothing();
   if ((now_flags & ~flags & kTenants) != 0) gather_accounts(q, kPatience);
-  for (std::size_t i = 0; i < slots.size() && wake_one(queue); ++i) {}
+  for (std::size_t i = 0; i < slots.size() && bell_.wake_one(queue); ++i) {}
   return Outcome::kOk;
 }
 
@@ -125,8 +125,8 @@ void Actor::publish_batch(std::span<const std::uint32_t> slots) {
     const std::uint64_t expires = job.expires_at.get(), due = job.due_at.get();
     const std::uint32_t generation = job.generation.get();
     const Control published = filling.to(slot_state(state), filling.ring(), 0);
-    if (telling() && state != JobState::kPending) [[unlikely]]
-      tell(state == JobState::kAvailable ? EventKind::kJobEnqueued : EventKind::kJobScheduled, job,
+    if (tellings_.on() && state != JobState::kPending) [[unlikely]]
+      tellings_.tell(state == JobState::kAvailable ? EventKind::kJobEnqueued : EventKind::kJobScheduled, job,
            published, due);
     OJS_SHM_PROBE4(enqueue, job.id_hi.get(), job.id_lo.get(), job.queue.get(),
                    rank_of_ring(published.ring()));

@@ -101,8 +101,8 @@ Outcome Actor::reprioritize(JobId id, std::uint8_t rank, std::uint8_t& previous,
     if (before.state() == kSlotScheduled) {
       if (!job.control.cas_once(before.word, after.word, Point::kSlotReranked)) continue;
       mine.reprioritized.set_ordered(mine.reprioritized.get() + 1, Point::kCounterMoved);
-      if (telling()) [[unlikely]]
-        tell_moved(id, q, before, after);
+      if (tellings_.on()) [[unlikely]]
+        tellings_.moved(id, q, before, after);
       return Outcome::kOk;
     }
     const shm::Hint hint(slot, after.tag(), shm::Hint::kHintFirst);
@@ -122,9 +122,9 @@ Outcome Actor::reprioritize(JobId id, std::uint8_t rank, std::uint8_t& previous,
         continue;
     }
     mine.reprioritized.set_ordered(mine.reprioritized.get() + 1, Point::kCounterMoved);
-    if (telling()) [[unlikely]]
-      tell_moved(id, q, before, after);
-    wake_one(queue);
+    if (tellings_.on()) [[unlikely]]
+      tellings_.moved(id, q, before, after);
+    bell_.wake_one(queue);
     return Outcome::kOk;
   }
   return Outcome::kBusy;
@@ -223,8 +223,8 @@ void Actor::set_backpressure(std::uint32_t q, Backpressure policy) {
 void Actor::set_paused(std::uint32_t q, bool paused) {
   QueueRecord& queue = store_.queue(q);
   const std::uint64_t before = set_flags(queue, kPaused, paused ? kPaused : 0);
-  if (telling() && ((before & kPaused) != 0) != paused) tell_paused(q, paused);
-  if (!paused) wake_all(queue);
+  if (tellings_.on() && ((before & kPaused) != 0) != paused) tellings_.paused(q, paused);
+  if (!paused) bell_.wake_all(queue);
 }
 
 bool Actor::set_type_rank(std::uint64_t hash, std::optional<std::uint8_t> rank) {

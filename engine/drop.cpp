@@ -6,7 +6,6 @@
 #include "engine/actor.hpp"
 #include "engine/look.hpp"
 #include "engine/probes.hpp"
-#include "shm/parking.hpp"
 
 // Dropping waiting jobs for new ones. A victim is first taken into this lane's hands, where it
 // still counts against the bound, and a death gives it back. Only when there are as many as are
@@ -123,10 +122,7 @@ Outcome Actor::admit_by_dropping(QueueRecord& queue, std::uint32_t q, TenantChar
 Outcome Actor::admit_by_dropping(QueueRecord& queue, QueueTally& mine, std::uint32_t q,
                                  std::uint64_t cost, std::span<TenantCharge> charges,
                                  std::vector<Victim>& victims) {
-  for (unsigned looks = 0; !queue.dropper.cas_once(0, owner_, Point::kDropperSet); ++looks) {
-    if (looks >= kPatience) return Outcome::kBusy;
-    shm::wait_for_another(looks);
-  }
+  if (!dropper(queue).take()) return Outcome::kBusy;
   const std::uint64_t flags = queue.flags.load();
   for (TenantCharge& charge : charges)
     if (const Outcome outcome = admit_by_dropping(queue, q, charge, victims);
@@ -201,16 +197,13 @@ void Actor::drop_victims(std::span<const Victim> victims) {
     job.policy.set(job.flags().with_previous(kSlotAvailable).word);
     job.finished_at.set(now);
     OJS_SHM_PROBE3(drop, job.id_hi.get(), job.id_lo.get(), job.queue.get());
-    if (telling()) [[unlikely]] {
-      tell(EventKind::kBackpressureDropped, job, dropped);
-      tell(EventKind::kJobDiscarded, job, dropped);
+    if (tellings_.on()) [[unlikely]] {
+      tellings_.tell(EventKind::kBackpressureDropped, job, dropped);
+      tellings_.tell(EventKind::kJobDiscarded, job, dropped);
     }
     job.control.store(dropped.word, Point::kSlotSettled);  // PAIR slot-settle
     list_finished(victim.slot, dropped);
-    if (!waited) continue;
-    Half& bell = segment_.header().completions[victim.slot % 64];
-    bell.fetch_add(1, Point::kCompletionRung);
-    shm::futex_wake(bell, 1 << 20);
+    if (waited) bell_.ring_completion(victim.slot);
   }
 }
 
@@ -223,11 +216,7 @@ void Actor::end_refused_drop(QueueRecord& queue, std::uint32_t q, std::span<cons
     make_available(queue, victim.slot, store_.job(victim.slot), victim.held,
                    front_ring(rank_of_ring(victim.held.ring())), 0, true);
   }
-  leave_dropper(queue);
-}
-
-void Actor::leave_dropper(QueueRecord& queue) {
-  if (queue.dropper.load() == owner_) queue.dropper.store(0, Point::kDropperSet);
+  dropper(queue).leave_if_ours();
 }
 
 /// Rolls a committed drop forward after its lane's death: all that the lane still holds for a

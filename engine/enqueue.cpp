@@ -7,7 +7,6 @@
 #include "engine/limit_turn.hpp"
 #include "engine/packing.hpp"
 #include "engine/probes.hpp"
-#include "shm/parking.hpp"
 
 namespace ojs_shm::engine {
 
@@ -249,19 +248,14 @@ bool Actor::push_hint(shm::RingSet& rings, std::uint32_t ring, std::uint32_t slo
   const auto push = [&] { return rings_.push(ring, shm::Hint(slot, generation), nullptr, 0); };
   const bool done = push() || relieved(push);
   if (!done) announce_lost_hint();
-  shm::Header& header = segment_.header();
-  if (due < header.sleeping_until_ms.load_seq_cst()) {
-    header.doorbell.fetch_add(1, Point::kDoorbellRung);
-    shm::futex_wake(header.doorbell, 1);
-  }
+  bell_.ring_supervisor_for(due);
   return done;
 }
 
 /// A hint found no room: the supervisor looks for jobs without one.
 [[gnu::noinline]] void Actor::announce_lost_hint() {
   store_.header().timers_lost.fetch_add(1, Point::kCounterMoved);
-  segment_.header().doorbell.fetch_add(1, Point::kDoorbellRung);
-  shm::futex_wake(segment_.header().doorbell, 1);
+  bell_.ring_supervisor();
 }
 
 /// Packs rings, until there is enough for a while.
@@ -329,8 +323,8 @@ Outcome Actor::put_in(const NewJob& spec, JobId& id) {
             admit_all(queue, mine, spec.queue, flags, cost, std::span(&tenant, 1));
         admitted != Outcome::kOk) {
       intend_nothing();
-      if (admitted == Outcome::kQueueFull && telling()) [[unlikely]]
-        tell_refused(spec.queue, 1, spec.type);
+      if (admitted == Outcome::kQueueFull && tellings_.on()) [[unlikely]]
+        count_refusals(spec.queue, 1, spec.type);
       return admitted;
     }
     intend_further(Op::kEnqueue, spec.queue, kNoIndex);
@@ -383,13 +377,13 @@ Outcome Actor::put_in(const NewJob& spec, JobId& id) {
       if ((now_flags & ~flags & kTenants) != 0)
           [[unlikely]]  // nor did who brought the waiting jobs into accounts
         gather_accounts(spec.queue, kPatience);
-      if (telling()) [[unlikely]]
-        tell_new(spec, id, state == JobState::kAvailable, Control(filling));
+      if (tellings_.on()) [[unlikely]]
+        tellings_.born(spec, id, state == JobState::kAvailable, Control(filling));
       OJS_SHM_PROBE4(enqueue, id.hi, id.lo, spec.queue, spec.rank);
       if (state == JobState::kAvailable) {
         if ((flags & kCounted) != 0 && lot == kNoIndex) [[unlikely]]
           store_.backlog(spec.queue).fetch_add(1, Point::kBacklogCounted);
-        wake_one(queue);
+        bell_.wake_one(queue);
       }
       if (!kPlain && lot != kNoIndex) follow_birth(lot);
       return outcome;

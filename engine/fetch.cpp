@@ -5,7 +5,6 @@
 #include "engine/look.hpp"
 #include "engine/pools.hpp"
 #include "engine/probes.hpp"
-#include "shm/parking.hpp"
 
 // The promise of a fetch, for one queue. There is an instant inside the call at which the job it
 // returns was available and no better one was: none at a smaller rank, none that stood before it at
@@ -22,11 +21,12 @@ Actor::Actor(Store& store, std::uint32_t lane)
     : TenantAccounts(store, lane),
       tallies_(&store.tally(0, lane)),
       rings_(segment_, lane),
+      bell_(store_),
       blocks_(segment_, lane),
       slot_hints_(segment_.slot_map(), segment_.geometry().slots, lane * 31),
       keys_(segment_),
       waits_(store, lane),
-      events_(store, lane),
+      tellings_(store, lane),
       random_(shm::random_u64()),
       default_rank_(
           rank_of(store.convention(), info(store.convention()).default_priority).value_or(0)),
@@ -251,8 +251,8 @@ void Actor::take(JobRecord& job, Control claimed, QueueTally& mine, std::uint32_
   waits_.count(out.queue, out.rank, now, out.created_at, out.available_at);
   OJS_SHM_PROBE6(fetch, out.id.hi, out.id.lo, out.queue, out.rank,
                  now - std::min(now, out.available_at), out.slot);
-  if (telling()) [[unlikely]]
-    tell_started(out.id, active.tag(), now, out.rank, out.attempt, out.max_attempts);
+  if (tellings_.on()) [[unlikely]]
+    tellings_.started(out, active.tag(), now);
   note_lease(deadline - now, now);
   if (near_.queue->attention.load() != 0) [[unlikely]]
     room_made(*near_.queue, near_.number);
@@ -265,11 +265,7 @@ void Actor::note_lease(std::uint64_t lease_ms, std::uint64_t now) {
   std::uint64_t shortest = header.shortest_lease_ms.load_relaxed();  // relaxed: it only ever falls
   while (lease_ms < shortest) {
     if (!header.shortest_lease_ms.cas(shortest, lease_ms, Point::kLeaseMoved)) continue;
-    if (now + lease_ms < header.sleeping_until_ms.load_seq_cst()) {
-      header.doorbell.fetch_add(1, Point::kDoorbellRung);
-      shm::futex_wake(header.doorbell, 1);
-    }
-    return;
+    return bell_.ring_supervisor_for(now + lease_ms);
   }
 }
 

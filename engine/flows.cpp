@@ -203,7 +203,7 @@ void Actor::set_fairness(std::uint32_t q, Fairness fairness) {
     gather_flows(q);
   else if ((queue.flags.load() & kFlows) != 0)
     dissolve_flows(q);
-  wake_all(queue);
+  bell_.wake_all(queue);
 }
 
 /// Brings the jobs at the head of each line into their flows, up to the first flow.

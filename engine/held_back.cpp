@@ -6,7 +6,6 @@
 #include "engine/limit_setter.hpp"
 #include "engine/limits.hpp"
 #include "engine/rates.hpp"
-#include "shm/parking.hpp"
 
 // What a limit does to jobs. Whoever claims a job asks each of its keys, and begins only with all
 // of them. A job that a key holds back leaves its ring once, for the key's lot: it stays available,
@@ -37,18 +36,10 @@ constexpr std::uint64_t kRetryLimitMs = 1000;
     std::uint64_t at = 0;
     if (may_begin(store_, store_.limit_key(static_cast<std::uint32_t>(key - 1)), now, &at))
       continue;
-    ring_for(at);
+    if (at != 0) bell_.ring_supervisor_for(at);
     return false;
   }
   return true;
-}
-
-/// Wakes the supervisor if it would sleep longer.
-void Actor::ring_for(std::uint64_t at) {
-  shm::Header& header = segment_.header();
-  if (at == 0 || at >= header.sleeping_until_ms.load_seq_cst()) return;
-  header.doorbell.fetch_add(1, Point::kDoorbellRung);
-  shm::futex_wake(header.doorbell, 1);
 }
 
 /// Takes a beginning of every key, or of none.
@@ -137,12 +128,12 @@ void Actor::hold_back(std::uint32_t key, std::uint32_t slot, JobRecord& job, Con
   job.limits.set(with_second(job.limits.get(), lot));
   const Control parked = claimed.to(kSlotAvailable, claimed.ring(), 0);
   intend_word(parked);
-  if (telling()) [[unlikely]]
-    tell(EventKind::kRateLimitExceeded, job, parked, key);
+  if (tellings_.on()) [[unlikely]]
+    tellings_.tell(EventKind::kRateLimitExceeded, job, parked, key);
   job.control.store(parked.word, Point::kSlotParked);
   if (!push_hint(*rings, ring, slot, parked)) announce_lost_hint();  // 1
   intend_nothing();
-  ring_for(at);
+  if (at != 0) bell_.ring_supervisor_for(at);
 }
 
 /// From this lane's hands to scheduled.
@@ -151,8 +142,8 @@ void Actor::reschedule(std::uint32_t slot, JobRecord& job, Control claimed, std:
   job.due_at.set(at);
   const Control scheduled = claimed.to(kSlotScheduled);
   intend_word(scheduled);
-  if (telling()) [[unlikely]]
-    tell(EventKind::kJobScheduled, job, scheduled, at);
+  if (tellings_.on()) [[unlikely]]
+    tellings_.tell(EventKind::kJobScheduled, job, scheduled, at);
   job.control.store(scheduled.word, Point::kSlotMoved);
   push_timer(slot, generation, at);
   intend_nothing();
@@ -171,8 +162,8 @@ void Actor::drop_limited(std::uint32_t key, std::uint32_t slot, JobRecord& job, 
   job.finished_at.set(now);
   store_.queue(q).discarded.fetch_add(1, Point::kCounterMoved);
   store_.limit_key(key).dropped.fetch_add(1, Point::kCounterMoved);
-  if (telling()) [[unlikely]]
-    tell(EventKind::kRateLimitDropped, job, moving, key);
+  if (tellings_.on()) [[unlikely]]
+    tellings_.tell(EventKind::kRateLimitDropped, job, moving, key);
   finish(slot, job, moving.to(kSlotDiscarded), true);
 }
 
@@ -218,8 +209,8 @@ std::uint32_t Actor::lot_at_birth(const NewJob& spec) const {
   std::uint64_t at = 0;
   if (may_begin(store_, store_.limit_key(store_.lot(lot).key()), store_.now_ms(), &at))
     unpark(lot);
-  else
-    ring_for(at);
+  else if (at != 0)
+    bell_.ring_supervisor_for(at);
 }
 
 /// Moves the best job of a lot to the front of its level. False when the lot is empty.
@@ -279,8 +270,8 @@ bool Actor::unpark_head(const ParkingLot& lot, std::uint32_t ring, unsigned numb
   if (best.value == head.value) shm::Rings::retire(head);
   LimitKey& key = store_.limit_key(lot.key());
   key.released.fetch_add(1, Point::kCounterMoved);
-  if (telling()) [[unlikely]]
-    tell(EventKind::kRateLimitReleased, job, held, lot.key());
+  if (tellings_.on()) [[unlikely]]
+    tellings_.tell(EventKind::kRateLimitReleased, job, held, lot.key());
   make_available(store_.queue(q), slot, job, held, front_ring(rank_of_ring(number)), 0, true);
   return true;
 }
@@ -303,7 +294,7 @@ bool Actor::unpark_head(const ParkingLot& lot, std::uint32_t ring, unsigned numb
 [[gnu::noinline]] void Actor::let_begin(const LimitList& keys, std::uint32_t q) {
   if (mending_) return;  // the end of the repair looks into all lots
   for (unsigned i = 0; i < keys.count; ++i) {
-    if (keys.gate(i)) wake_one(store_.queue(q));
+    if (keys.gate(i)) bell_.wake_one(store_.queue(q));
     let_more_begin(keys.key[i], 1);
   }
 }
@@ -337,7 +328,7 @@ std::uint64_t Actor::tend_limits(std::uint64_t now) {
     if (key == 0 || key > store_.limit_keys()) continue;
     std::uint64_t at = 0;
     if (may_begin(store_, store_.limit_key(static_cast<std::uint32_t>(key - 1)), now, &at))
-      wake_one(store_.queue(q));
+      bell_.wake_one(store_.queue(q));
     else if (std::ranges::any_of(store_.queue(q).waiters,
                                  [](const Word& word) { return word.load() != 0; }))
       by(at);

@@ -7,7 +7,6 @@
 #include "engine/limit_setter.hpp"
 #include "engine/rates.hpp"
 #include "shm/blocks.hpp"
-#include "shm/parking.hpp"
 
 namespace ojs_shm::engine {
 
@@ -150,11 +149,7 @@ std::uint32_t find_lot(const Store& store, const LimitKey& key, std::uint32_t qu
 // ---- setting ------------------------------------------------------------------------------------
 
 bool LimitSetter::begin() {
-  Word& settler = store.header().limit_settler;
-  for (unsigned look = 0; !settler.cas_once(0, actor.owner_, Point::kSettlerSet); ++look) {
-    if (look == kPatience) return false;
-    shm::wait_for_another(look);
-  }
+  if (!actor.settler(store.header().limit_settler).take()) return false;
   end_sweep();  // of nobody who is still at it
   return true;
 }
@@ -164,7 +159,7 @@ void LimitSetter::end_sweep() {
     turn.fetch_add(1, Point::kLimitTurn);
 }
 
-void LimitSetter::end() { store.header().limit_settler.store(0, Point::kSettlerSet); }
+void LimitSetter::end() { actor.settler(store.header().limit_settler).leave(); }
 
 /// A place that nobody has, or that was given up.
 std::uint32_t LimitSetter::place_for(std::uint64_t hash) const {
@@ -310,7 +305,8 @@ Outcome Actor::set_limit(std::string_view name, const LimitSettings& settings) {
   setter.end();
   if (outcome != Outcome::kOk) return outcome;
   let_more_begin(at, kLotsPerKey * 2);
-  if (const std::uint32_t q = queue_of(store_, name); q != kNoIndex) wake_all(store_.queue(q));
+  if (const std::uint32_t q = queue_of(store_, name); q != kNoIndex)
+    bell_.wake_all(store_.queue(q));
   return outcome;
 }
 
@@ -351,23 +347,23 @@ Outcome Actor::clear_limit(std::string_view name) {
   setter.end();
   if (at == kNoIndex) return Outcome::kNotFound;
   let_more_begin(at, kLotsPerKey * 2);
-  if (const std::uint32_t q = queue_of(store_, name); q != kNoIndex) wake_all(store_.queue(q));
+  if (const std::uint32_t q = queue_of(store_, name); q != kNoIndex)
+    bell_.wake_all(store_.queue(q));
   return Outcome::kOk;
 }
 
 /// After the death of whoever set a limit: it stands as far as it was set, and counts what is at
 /// work.
 void Actor::relieve_settler() {
-  Word& settler = store_.header().limit_settler;
-  const std::uint64_t found = settler.load();
-  if (static_cast<std::uint32_t>(found) != owner_) return;
-  if (const std::uint64_t at = (found >> 32) - 1; at < store_.limit_keys()) {
+  Word& word = store_.header().limit_settler;
+  if (!settler(word).ours()) return;
+  if (const std::uint64_t at = (word.load() >> 32) - 1; at < store_.limit_keys()) {
     const auto key = static_cast<std::uint32_t>(at);
     if (PermitSet::limit_of(store_.limit_key(key).permits.limit.load()) != PermitSet::kNone)
       LimitSetter{*this, store_}.adopt(key);
   }
   LimitSetter{*this, store_}.end_sweep();
-  settler.store(0, Point::kSettlerSet);
+  settler(word).leave();
 }
 
 }  // namespace ojs_shm::engine

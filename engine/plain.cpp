@@ -73,9 +73,9 @@ Straight Actor::enqueue_plain(const NewJob& spec, JobId& id) {
 
   OJS_SHM_PROBE4(enqueue, id.hi, id.lo, near_.number, spec.rank);
   // 3. Who listens, and who sleeps.
-  if (telling()) [[unlikely]]
-    tell_new(spec, id, true, Control(filling));
-  wake_one(queue);
+  if (tellings_.on()) [[unlikely]]
+    tellings_.born(spec, id, true, Control(filling));
+  bell_.wake_one(queue);
   return Straight::kDone;
 }
 

@@ -14,7 +14,7 @@ namespace ojs_shm::engine {
 using shm::Point;
 
 Straight Actor::enqueue_batch_plain(std::span<const NewJob> specs, std::span<JobId> ids) {
-  if (specs.size() > kPlainBatch || specs.empty() || telling()) return Straight::kAside;
+  if (specs.size() > kPlainBatch || specs.empty() || tellings_.on()) return Straight::kAside;
   come_near(specs.front().queue);
   QueueRecord& queue = *near_.queue;
   QueueTally& mine = *near_.tally;
@@ -73,7 +73,7 @@ Straight Actor::enqueue_batch_plain(std::span<const NewJob> specs, std::span<Job
   if (const std::uint64_t now_flags = queue.flags.load_seq_cst(); now_flags != flags) [[unlikely]]
     settings_moved(queue, flags, now_flags);
   intend_nothing();
-  for (std::size_t i = 0; i < specs.size() && wake_one(queue); ++i) {}
+  for (std::size_t i = 0; i < specs.size() && bell_.wake_one(queue); ++i) {}
   return Straight::kDone;
 }
 

@@ -3,7 +3,6 @@
 
 #include "engine/actor.hpp"
 #include "engine/smooth.hpp"
-#include "shm/parking.hpp"
 
 // The order within a queue: ageing, weights of levels, parts. Each setting is one word, or is
 // published by one, so a death leaves the old one or the new one, and the next fetch follows it
@@ -108,11 +107,8 @@ Outcome Actor::set_level_weights(std::uint32_t q, std::span<const LevelWeight> w
   if (divisor != 0 && sum / divisor > Turn::kMostTurns) return Outcome::kTooLarge;
   const std::vector<std::uint16_t> cycle = smooth_schedule(amounts);
 
-  // One writer at a time; who dies here is relieved by its repair.
-  for (unsigned look = 0; !queue.settler.cas_once(0, owner_, Point::kSettlerSet); ++look) {
-    if (look == kPatience) return Outcome::kBusy;
-    shm::wait_for_another(look);
-  }
+  const Seat<Word> seat = settler(queue.settler);
+  if (!seat.take()) return Outcome::kBusy;
   const Turn before(queue.turn.load());
   const unsigned bank = 1 - before.bank();  // nobody reads this one
   for (std::size_t i = 0; i < cycle.size(); i += 4) {
@@ -128,7 +124,7 @@ Outcome Actor::set_level_weights(std::uint32_t q, std::span<const LevelWeight> w
            Turn::Length::put(cycle.size()) | Turn::Version::put(Turn::Version::get(found) + 1);
   while (!queue.turn.cas(found, next, Point::kTurnTaken));
   set_flags(queue, kWeighted, cycle.empty() ? 0 : kWeighted);
-  queue.settler.store(0, Point::kSettlerSet);
+  seat.leave();
   return Outcome::kOk;
 }
 

@@ -10,7 +10,6 @@
 #include "engine/limit_setter.hpp"
 #include "engine/look.hpp"
 #include "engine/smooth.hpp"
-#include "shm/parking.hpp"
 
 // Pools of workers. A fetch for a pool 1. reads which of its queues may have a job; 2. lets the
 // strategy choose one; 3. takes the turn, by one cas on the pool's word, if turns are counted; 4.
@@ -169,6 +168,32 @@ void Actor::count_served(std::uint32_t q, unsigned place) {
     served.store(now, Point::kCounterMoved);
 }
 
+/// After a fetch found nothing: 1. announce it; 2. look, with all that a fetch does; 3. say that
+/// the queue is quiet, unless anything in the word has moved. Whoever makes a job available after
+/// our look finds the announcement, or what we say then, and takes it back; whoever did so before
+/// is seen by it. A queue that is shut is left alone: others may see it. Returns whether it may
+/// have a job.
+[[gnu::noinline]] bool Actor::settle_quiet(std::uint32_t q) {
+  Word& word = store_.busy_word(q);
+  std::uint64_t found = word.load_seq_cst();
+  if (BusyWord::of(found, q) == BusyWord::kQuiet) return false;
+  if (BusyWord::of(found, q) == BusyWord::kBusy) {  // 1
+    const std::uint64_t quieting = BusyWord::with(found, q, BusyWord::kQuieting);
+    if (!word.cas_once(found, quieting, Point::kBusyCleared)) return true;
+    found = quieting;
+  }
+  past_gates_ = true;  // a limit that has no room hides no job for ever
+  const bool has_job = shut(store_.queue(q), store_.queue(q).flags.load()) || sees_work(q);  // 2
+  past_gates_ = false;
+  if (has_job) {
+    Bell::set_busy(word, q);
+    return true;
+  }
+  word.cas_once(found, BusyWord::with(found, q, BusyWord::kQuiet),
+                Point::kBusyCleared);  // 3. PAIR busy
+  return false;
+}
+
 // ---- changes ------------------------------------------------------------------------------------
 
 /// One writer at a time changes pools; who dies at it is relieved by its repair. 1. the name; 2.
@@ -190,13 +215,10 @@ Outcome Actor::set_pool(std::string_view name, const PoolSpec& spec, bool& made)
       : spec.strategy == PoolStrategy::kWeighted ? smooth_schedule(spec.weights)
                                                  : std::vector<std::uint16_t>();
   if (spec.queues.size() > kPoolQueues || cycle.size() > kPoolTurns) return Outcome::kTooLarge;
-  Word& settler = store_.header().pools_settler;
-  for (unsigned look = 0; !settler.cas_once(0, owner_, Point::kSettlerSet); ++look) {
-    if (look == kPatience) return Outcome::kBusy;
-    shm::wait_for_another(look);
-  }
+  const Seat<Word> seat = settler(store_.header().pools_settler);
+  if (!seat.take()) return Outcome::kBusy;
   const auto done = [&](Outcome outcome) {
-    settler.store(0, Point::kSettlerSet);
+    seat.leave();
     return outcome;
   };
   const std::uint64_t hash = Store::hash_name(name);
@@ -266,17 +288,13 @@ Outcome Actor::set_pool(std::string_view name, const PoolSpec& spec, bool& made)
        !std::equal(cycle.begin(), cycle.end(), previous->cycle.begin(), previous->cycle.end()));
   if (previous && (reweighted || previous->setup.strategy() != spec.strategy)) {
     record.rebalanced.fetch_add(1, Point::kCounterMoved);
-    if (telling()) tell_rebalanced(at, previous->setup.strategy(), spec.strategy);
+    if (tellings_.on()) tellings_.rebalanced(at, previous->setup.strategy(), spec.strategy);
   }
   return Outcome::kOk;
 }
 
 Outcome Actor::remove_pool(std::string_view name) {
-  Word& settler = store_.header().pools_settler;
-  for (unsigned look = 0; !settler.cas_once(0, owner_, Point::kSettlerSet); ++look) {
-    if (look == kPatience) return Outcome::kBusy;
-    shm::wait_for_another(look);
-  }
+  if (!settler(store_.header().pools_settler).take()) return Outcome::kBusy;
   const std::uint32_t pool = store_.find_pool(name);
   if (pool != kNoIndex) {
     Word& setup = store_.pool(pool).setup;
@@ -303,7 +321,7 @@ void Actor::recount_backlog(std::uint32_t q) {
 /// The end of every change, and what a repair does after one that was cut off.
 void Actor::settle_pools() {
   follow_pools();
-  store_.header().pools_settler.store(0, Point::kSettlerSet);
+  settler(store_.header().pools_settler).leave();
 }
 
 /// Makes every queue know whose it is and whether it is counted, and wakes who may be concerned.
@@ -326,7 +344,7 @@ void Actor::follow_pools() {
     queue.isolated.store(isolated[q], Point::kSetChanged);
     if (moves) set_flags(queue, kIsolated | kCounted, wanted);
     if (counted[q] && (flags & kCounted) == 0) recount_backlog(q);
-    if (moves || listed[q]) wake_all(queue);
+    if (moves || listed[q]) bell_.wake_all(queue);
   }
 }
 

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <cstring>
 
 #include "engine/actor.hpp"
-#include "shm/parking.hpp"
 
 // How full bounded queues are: who says it, and when. A bit of `attention` tells whether the queue
 // has warned, and who changes it by its cas tells the event, so that a crossing is told once.
@@ -43,17 +41,11 @@ void Actor::settle_pressure(QueueRecord& queue, std::uint32_t q, const Fullness&
     const bool warned = (word & Attention::kWarned) != 0;
     if (warned ? fullness.bound != 0 && !fullness.calm(policy) : !fullness.above(policy)) return;
     if (!queue.attention.cas(word, word ^ Attention::kWarned, Point::kAttentionSet)) continue;
-    if (telling())
-      tell_pressure(warned ? EventKind::kBackpressureCleared : EventKind::kBackpressureWarning, q,
-                    fullness);
-    if (warned) return;
-    shm::Header& header =
-        // somebody has to see when it is over, even if nobody takes a job any more
-        segment_.header();
-    if (header.sleeping_until_ms.load_seq_cst() > store_.now_ms() + kWatchMs) {
-      header.doorbell.fetch_add(1, Point::kDoorbellRung);
-      shm::futex_wake(header.doorbell, 1);
-    }
+    if (tellings_.on())
+      tellings_.pressure(warned ? EventKind::kBackpressureCleared : EventKind::kBackpressureWarning,
+                         q, fullness);
+    // The supervisor has to see when it is over, even if no worker takes a job any more.
+    if (!warned) bell_.ring_supervisor_for(store_.now_ms() + kWatchMs);
     return;
   }
 }
@@ -85,7 +77,7 @@ std::uint64_t Actor::watch_pressure(std::uint64_t now) {
     if (word == 0 && refusals.untold() == 0) continue;
     if ((word & Attention::kAwaited) != 0) call_next(queue, Call::kAnyway);
     if ((word & Attention::kWarned) != 0) look_for_calm(queue, q);
-    if (refusals.untold() != 0) tell_refused(q, 0, {});
+    if (refusals.untold() != 0) count_refusals(q, 0, {});
     more = more || (queue.attention.load() & (Attention::kWarned | Attention::kAwaited)) != 0 ||
            Refusals(queue.refusals.load()).untold() != 0;
   }
@@ -129,20 +121,9 @@ std::uint32_t Actor::recommended_delay(QueueRecord& queue, std::uint32_t q, cons
       std::clamp(ms, static_cast<double>(kShortestDelayMs), static_cast<double>(kLongestDelayMs)));
 }
 
-[[gnu::noinline]] void Actor::tell_pressure(EventKind kind, std::uint32_t q,
-                                            const Fullness& fullness) {
-  EventFacts event;
-  event.kind = kind;
-  event.queue = q;
-  event.tag = fullness.depth;
-  event.value = fullness.bound | (fullness.bytes ? kOfBytes : 0);
-  events_.write(event);
-}
-
-/// One event for each refusal, or for several (Refusals). `type` of the last one; the rest of a
-/// long one follows.
-[[gnu::noinline]] void Actor::tell_refused(std::uint32_t q, std::uint64_t jobs,
-                                           std::string_view type) {
+/// One event for each refusal, or for several (Refusals). `type` of the last one.
+[[gnu::noinline]] void Actor::count_refusals(std::uint32_t q, std::uint64_t jobs,
+                                             std::string_view type) {
   QueueRecord& queue = store_.queue(q);
   std::uint64_t tell = 0;
   for (std::uint64_t word = queue.refusals.load();;)
@@ -155,32 +136,7 @@ std::uint32_t Actor::recommended_delay(QueueRecord& queue, std::uint32_t q, cons
     const std::uint64_t used = queue.reserved.load() + used_beside_reserved(queue, q);
     met_.fullness = Fullness::of(used, queue.max_depth.load(), queue.max_bytes.load());
   }
-  EventFacts event;
-  event.kind = EventKind::kBackpressureRejected;
-  event.queue = q;
-  event.attempt = static_cast<std::uint16_t>(tell);
-  event.max_attempts = static_cast<std::uint16_t>(tell >> 16);
-  event.tag = met_.fullness.depth;
-  event.value = met_.fullness.bound | (met_.fullness.bytes ? kOfBytes : 0);
-  event.time_ms = store_.now_ms();
-  const auto word = [&type] {
-    std::uint64_t bytes = 0;
-    const std::size_t size = std::min<std::size_t>(type.size(), sizeof bytes);
-    if (size != 0) std::memcpy(&bytes, type.data(), size);
-    type.remove_prefix(size);
-    return bytes;
-  };
-  event.job.hi = word();
-  event.job.lo = word();
-  events_.write(event);
-  while (!type.empty()) {
-    event.kind = EventKind::kText;
-    event.job.hi = word();
-    event.job.lo = word();
-    event.tag = word();
-    event.value = word();
-    events_.write(event);
-  }
+  tellings_.refused(q, tell, met_.fullness, type);
 }
 
 }  // namespace ojs_shm::engine

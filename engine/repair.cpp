@@ -5,7 +5,6 @@
 #include "engine/actor.hpp"
 #include "engine/limit_setter.hpp"
 #include "engine/probes.hpp"
-#include "shm/parking.hpp"
 
 // After a death. The caller holds the proof (the lock on the dead process's byte), and the Actor of
 // a repair has the dead lane itself. So a repair needs nothing that could be used up, and all it
@@ -76,7 +75,7 @@ void Actor::republish(std::uint32_t slot) {
     if (!stand_in_line(queue.flags.load(), rings, rings_.ensure(rings, control.ring()), slot,
                        control))
       announce_lost_hint();
-    wake_one(queue);
+    bell_.wake_one(queue);
   }
   relist(slot);
   const std::uint64_t expires = job.expires_at.get();
@@ -207,7 +206,7 @@ std::uint32_t Actor::repair(Store& store, std::span<const std::uint32_t> dead_la
 std::uint32_t Actor::repair(const std::vector<std::pair<std::uint64_t, std::uint32_t>>& held) {
   mending_ = true;
   // 1. Its chunks, rings, batches and events: what follows uses the same words for its own.
-  events_.close_left();
+  tellings_.close_left();
   rings_.repair(store_.ring_sets(), store_.root_rings(), store_.header().finished_ring);
   // 2. The operation it was in.
   std::uint32_t mended = 0;
@@ -259,16 +258,16 @@ std::uint32_t Actor::repair(const std::vector<std::pair<std::uint64_t, std::uint
   //    to be woken by it, or instead of it, looks again.
   for (std::uint32_t i = 0; i < store_.max_queues() && store_.queue(i).name_hash.load() != 0; ++i) {
     QueueRecord& queue = store_.queue(i);
-    if (queue.settler.load() == owner_) queue.settler.store(0, Point::kSettlerSet);
-    leave_dropper(queue);
+    settler(queue.settler).leave_if_ours();
+    dropper(queue).leave_if_ours();
     Word& waiters = queue.waiters[lane_ / 64];
     if ((waiters.load() >> (lane_ % 64) & 1) != 0)
       waiters.fetch_and(~(1ULL << (lane_ % 64)), Point::kWaiterCleared);
-    wake_all(queue);
+    bell_.wake_all(queue);
     call_next(queue, Call::kAnyway);
   }
   relieve_settler();
-  if (store_.header().pools_settler.load() == owner_) {
+  if (settler(store_.header().pools_settler).ours()) {
     for (std::uint32_t pool = 0; pool < kPools; ++pool)
       if (const auto plan = store_.pool_plan(pool); plan && plan->concurrency != 0)
         LimitSetter{*this, store_}.count_at_work(pool);

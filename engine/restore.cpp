@@ -78,7 +78,7 @@ Outcome Actor::restore(const PastJob& past) {
     intend_nothing();
     if ((now_flags & ~flags & kTenants) != 0) gather_accounts(spec.queue, kPatience);
     if (available) count_backlog(queue, 1);
-    if (waits(past)) wake_one(queue);
+    if (waits(past)) bell_.wake_one(queue);
     return outcome;
   }
   take_back_admission(mine, spec.queue, cost, std::span(&tenant, 1));

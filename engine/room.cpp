@@ -2,7 +2,6 @@
 #include <algorithm>
 
 #include "engine/actor.hpp"
-#include "shm/parking.hpp"
 
 // Producers that wait for room in a bounded queue. Each has a ticket, and the hints of the queue's
 // room_ring lead to them: whose hint stands first is let in first. So the cas that publishes the
@@ -173,23 +172,14 @@ void Actor::leave_room(std::uint32_t q, std::uint32_t ticket) {
   RoomTicket& ticket = store_.ticket(turn);
   if (call == Call::kUnlessItRests && may_rest(ticket)) return;
   if (ticket.called.exchange(1, Point::kTicketCalled) != 0 && call != Call::kAnyway) return;
-  const std::uint32_t owner = TicketControl(ticket.control.load()).owner();
-  if (owner == 0 || owner > store_.lanes()) return;
-  shm::Lane& lane = segment_.lane(owner - 1);
-  lane.park.fetch_add(1, Point::kParkSet);
-  shm::futex_wake(lane.park, 1 << 20);  // its descriptor's thread, too
+  bell_.call(TicketControl(ticket.control.load()).owner());
 }
 
 /// Wakes all who wait for the queue: its rules have changed.
 void Actor::call_all(std::uint32_t q) {
   for (std::uint32_t i = 0; i < room_tickets(store_.lanes()); ++i) {
     const TicketControl found(store_.ticket(i).control.load());
-    if (!found.taken() || found.queue() != q || found.owner() == 0 ||
-        found.owner() > store_.lanes())
-      continue;
-    shm::Lane& lane = segment_.lane(found.owner() - 1);
-    lane.park.fetch_add(1, Point::kParkSet);
-    shm::futex_wake(lane.park, 1 << 20);
+    if (found.taken() && found.queue() == q) bell_.call(found.owner());
   }
 }
 

@@ -89,7 +89,7 @@ void ScheduleWatch::watch_queue(std::uint32_t q, std::uint64_t now) {
   const std::uint64_t since = std::max(seen.since_ms, std::min(waiting.since_ms, now));
   if (waiting.jobs == 0 || now - since <= interval) return is_well(since);  // 4
   starved.store(starved.load() + 1, Point::kCounterMoved);                  // 5
-  actor_.note_starved(q, now - since, waiting.jobs);
+  if (actor_.tellings().on()) actor_.tellings().starved(q, now - since, waiting.jobs);
 }
 
 /// A pool is overloaded when it has as many active jobs as its limit allows, or all its workers as
@@ -99,12 +99,21 @@ void ScheduleWatch::watch_pool(std::uint32_t pool, const Store::PoolPlan& plan) 
   const Store::PoolCrew crew = store_.pool_crew(pool);
   const bool workers_full = crew.workers != 0 && crew.all_declared && crew.laden;
   const bool limit_full = plan.concurrency != 0 && !has_permit(pool);
-  if (!workers_full && !limit_full) return actor_.relieve_pool(pool);
-  const std::uint64_t active = store_.pool_load(pool, plan).active;
-  if ((limit_full && active >= plan.concurrency) || (workers_full && active >= crew.concurrency))
-    actor_.note_overloaded(pool);
-  else
-    actor_.relieve_pool(pool);
+  if (!workers_full && !limit_full) return note_overload(pool, nullptr);
+  const Store::PoolLoad load = store_.pool_load(pool, plan);
+  const bool is_full = (limit_full && load.active >= plan.concurrency) ||
+                       (workers_full && load.active >= crew.concurrency);
+  note_overload(pool, is_full ? &load : nullptr);
+}
+
+/// That no worker of the pool may take a job told once, until that is over.
+void ScheduleWatch::note_overload(std::uint32_t pool, const Store::PoolLoad* load) {
+  Word& told = store_.pool(pool).overloaded;
+  const std::uint64_t before = told.load();
+  if (before != 0 && load == nullptr) told.store(0, Point::kCounterMoved);
+  if (before != 0 || load == nullptr) return;
+  if (told.cas_once(0, 1, Point::kCounterMoved) && actor_.tellings().on())
+    actor_.tellings().overloaded(pool, *load);
 }
 
 /// Whether the limit of the pool leaves room for a job.
@@ -123,34 +132,6 @@ bool Actor::has_waiting(std::uint32_t q) {
   const bool waits = settle_quiet(q);
   pool_ = mine;
   return waits;
-}
-
-void Actor::note_overloaded(std::uint32_t pool) {
-  Word& told = store_.pool(pool).overloaded;
-  if (told.load() != 0 || !told.cas_once(0, 1, Point::kCounterMoved) || !telling()) return;
-  const auto plan = store_.pool_plan(pool);
-  const Store::PoolLoad load = plan ? store_.pool_load(pool, *plan) : Store::PoolLoad();
-  EventFacts event;
-  event.kind = EventKind::kPoolOverloaded;
-  event.queue = pool;
-  event.tag = load.active;
-  event.value = load.waiting;
-  events_.write(event);
-}
-
-void Actor::relieve_pool(std::uint32_t pool) {
-  Word& told = store_.pool(pool).overloaded;
-  if (told.load() != 0) told.store(0, Point::kCounterMoved);
-}
-
-void Actor::note_starved(std::uint32_t q, std::uint64_t ms, std::uint64_t available) {
-  if (!telling()) return;
-  EventFacts event;
-  event.kind = EventKind::kQueueStarved;
-  event.queue = q;
-  event.tag = available;
-  event.value = ms;
-  events_.write(event);
 }
 
 }  // namespace ojs_shm::engine

@@ -25,6 +25,7 @@ class ScheduleWatch {
   void watch_queue(std::uint32_t queue, std::uint64_t now);
   void watch_pool(std::uint32_t pool, const Store::PoolPlan& plan);
   bool has_permit(std::uint32_t pool) const;
+  void note_overload(std::uint32_t pool, const Store::PoolLoad* load);
 
   Actor& actor_;
   Store& store_;

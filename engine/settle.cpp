@@ -5,7 +5,6 @@
 
 #include "engine/actor.hpp"
 #include "engine/probes.hpp"
-#include "shm/parking.hpp"
 
 namespace ojs_shm::engine {
 
@@ -19,18 +18,15 @@ void Actor::finish(std::uint32_t slot, JobRecord& job, Control settled, bool rec
   if (limiting()) [[unlikely]]
     limits = give_limits(slot, job, Control(job.control.load()).state() != kSlotMoving);
   intend_word(settled);
-  if (telling()) [[unlikely]]
-    tell_end(job, settled);
+  if (tellings_.on()) [[unlikely]]
+    tellings_.ended(job, settled);
   job.control.store(settled.word, Point::kSlotSettled);  // PAIR slot-settle
   if (recyclable) list_finished(slot, settled);
   intend_nothing();
   if (!limits.empty()) [[unlikely]]
     let_begin(limits, q);
-  if (waited) [[unlikely]] {
-    Half& bell = segment_.header().completions[slot % 64];
-    bell.fetch_add(1, Point::kCompletionRung);
-    shm::futex_wake(bell, 1 << 20);
-  }
+  if (waited) [[unlikely]]
+    bell_.ring_completion(slot);
 }
 
 /// Puts a finished slot where the oldest are used again first. When there is no chunk, the oldest
@@ -96,7 +92,7 @@ void Actor::retire() {
   blocks_.release();
   if (rings_.has_leaks()) collect_leaks();
   rings_.release();
-  events_.close();
+  tellings_.close();
   if (self_.counters[kLimitsHeld].get() != 0)
     self_.counters[kLimitsHeld].set_ordered(0, Point::kLimitsHeld);
 }
@@ -207,13 +203,13 @@ void Actor::make_available(QueueRecord& queue, std::uint32_t slot, JobRecord& jo
   if (place == kNoIndex) place = rings_.ensure(rings, ring = normal_ring(rank_of_ring(ring)));
   const Control available = held.to(kSlotAvailable, ring, 0);
   intend_word(available);
-  if (telling() && now != 0) [[unlikely]]  // a repair only puts back what was there
-    tell(EventKind::kJobEnqueued, job, available);
+  if (tellings_.on() && now != 0) [[unlikely]]  // a repair only puts back what was there
+    tellings_.tell(EventKind::kJobEnqueued, job, available);
   job.control.store(available.word, Point::kSlotPublished);
   if (!stand_in_line(queue.flags.load(), rings, place, slot, available)) announce_lost_hint();
   intend_nothing();
   count_backlog(queue, 1);
-  wake_one(queue);
+  bell_.wake_one(queue);
   if (was_held && !limits.empty()) [[unlikely]]
     let_begin(limits, job.queue.get());
 }
@@ -262,8 +258,8 @@ Settled Actor::set_back(std::uint32_t slot, std::uint64_t word, Setback why,
     queue.returned.fetch_add(1, Point::kCounterMoved);
     OJS_SHM_PROBE4(return, job.id_hi.get(), job.id_lo.get(), q, static_cast<unsigned>(why));
     const bool front = why == Setback::kHolderDeath;
-    if (telling()) [[unlikely]]
-      tell_failed(job, held, now);
+    if (tellings_.on()) [[unlikely]]
+      tellings_.failed(job, held, now);
     make_available(queue, slot, job, held, front ? front_ring(rank) : normal_ring(rank), now,
                    front);
     return {Outcome::kOk, JobState::kAvailable, 0, 0};
@@ -287,9 +283,9 @@ Settled Actor::set_back(std::uint32_t slot, std::uint64_t word, Setback why,
   if (limiting()) [[unlikely]]
     limits = give_limits(slot, job, true);
   intend_word(held.to(kSlotRetryable));
-  if (telling()) [[unlikely]] {
-    tell_failed(job, held, now);
-    tell(EventKind::kJobRetrying, job, held.to(kSlotRetryable), now + delay);
+  if (tellings_.on()) [[unlikely]] {
+    tellings_.failed(job, held, now);
+    tellings_.tell(EventKind::kJobRetrying, job, held.to(kSlotRetryable), now + delay);
   }
   job.control.store(held.to(kSlotRetryable).word, Point::kSlotSettled);
   push_timer(slot, generation, now + delay);
@@ -317,8 +313,8 @@ Outcome Actor::heartbeat(std::uint32_t slot, std::uint64_t word, std::uint32_t l
     if (job.deadline.cas(found, Deadline(until, Control(word).tag()).word,
                          Point::kLeaseMoved)) {  // PAIR lease
       note_lease(lease, now);
-      if (telling()) [[unlikely]]
-        tell_held(EventKind::kJobHeartbeat, job, Control(word), until);
+      if (tellings_.on()) [[unlikely]]
+        tellings_.held(EventKind::kJobHeartbeat, job, Control(word), until);
       return job.control.load() == word ? Outcome::kOk : Outcome::kLost;
     }
   }
@@ -332,8 +328,8 @@ Outcome Actor::progress(std::uint32_t slot, std::uint64_t word, double fraction)
     if (job.control.load() != word) return Outcome::kLost;
     if ((found & kProgressMask) >= value) return Outcome::kOk;  // never backwards
     if (!job.signals.cas(found, (found & ~kProgressMask) | value, Point::kProgressSet)) continue;
-    if (telling()) [[unlikely]]
-      tell_held(EventKind::kJobProgress, job, Control(word), value - 1);
+    if (tellings_.on()) [[unlikely]]
+      tellings_.held(EventKind::kJobProgress, job, Control(word), value - 1);
     return Outcome::kOk;
   }
 }

@@ -6,6 +6,7 @@
 
 #include "engine/intents.hpp"
 #include "engine/new_job.hpp"
+#include "engine/seat.hpp"
 #include "engine/store.hpp"
 
 namespace ojs_shm::engine {
@@ -53,7 +54,9 @@ class TenantAccounts : protected Intents {
   AccountTally& touch(std::uint32_t account);
   bool account_in_use(std::uint32_t account) const;
   Outcome open_account(std::uint32_t q, TenantCharge& charge);
-  bool take_account_seat(unsigned patience);
+  Seat<Half> seat() const {
+    return {store_.header().account_seat, owner_, shm::Point::kAccountSeatTaken};
+  }
   bool mark_waiting(std::uint32_t slot, std::uint32_t q);
 
   std::vector<DepthCache> account_cache_;

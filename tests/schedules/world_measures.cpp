@@ -46,7 +46,7 @@ std::string World::rate_text() {
 
 void World::tell() {
   tells_ = true;
-  actor(kJanitor).set_telling(true);
+  actor(kJanitor).tellings().turn(true);
   for (std::uint32_t lane = 0; lane < kFibers; ++lane)
     for (unsigned i = 0; i < 7; ++i) take(lane), give_back(lane);
   forget_fetches();

@@ -235,7 +235,7 @@ Status Admin::set_immutable_priorities(bool on) {
 
 Status Admin::set_events(bool on) {
   if (impl_->handle->closed()) return internal::closed();
-  impl_->handle->actor().set_telling(on);
+  impl_->handle->actor().tellings().turn(on);
   return {};
 }
 

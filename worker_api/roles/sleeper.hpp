@@ -43,7 +43,7 @@ class Sleeper {
   /// Hands a wake on that this lane does not need.
   void wake_another() {
     for (const std::uint32_t q : queues_)
-      if (actor_.sees_work(q)) actor_.wake_one(actor_.store().queue(q));
+      if (actor_.sees_work(q)) actor_.bell().wake_one(actor_.store().queue(q));
   }
 
  private:

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/tellings.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+namespace ojs_shm::engine {
+namespace {
+
+OJS_SHM_INLINE EventFacts event_of(EventKind kind, const JobRecord& job, Control after,
+                                   std::uint64_t value) {
+  EventFacts event;
+  event.kind = kind;
+  event.rank = rank_of_ring(after.ring());
+  event.attempt = job.attempt.get();
+  event.max_attempts = job.flags().max_attempts();
+  event.queue = job.queue.get();
+  event.job = job.id();
+  event.tag = after.tag();
+  event.value = value;
+  return event;
+}
+
+}  // namespace
+
+[[gnu::noinline]] void Tellings::tell(EventKind kind, const JobRecord& job, Control after,
+                                      std::uint64_t value) {
+  EventFacts event = event_of(kind, job, after, value);
+  if (is_finished(after.state())) event.time_ms = job.finished_at.get();
+  log_.write(event);
+}
+
+[[gnu::noinline]] void Tellings::held(EventKind kind, const JobRecord& job, Control active,
+                                      std::uint64_t value) {
+  const EventFacts event = event_of(kind, job, active, value);
+  if (job.control.load() == active.word) log_.write(event);
+}
+
+[[gnu::noinline]] void Tellings::born(const NewJob& spec, JobId id, bool available,
+                                      Control filling) {
+  if (!available && spec.pending) return;
+  EventFacts event;
+  event.kind = available ? EventKind::kJobEnqueued : EventKind::kJobScheduled;
+  event.rank = spec.rank;
+  event.max_attempts = spec.retry.max_attempts;
+  event.queue = spec.queue;
+  event.job = id;
+  event.tag = filling.to(kSlotAvailable).tag();
+  event.value = spec.scheduled_at;
+  if (!spec.id) event.time_ms = id.hi >> 16;  // made at that time: saves a look at the clock
+  log_.write(event);
+}
+
+[[gnu::noinline]] void Tellings::failed(const JobRecord& job, Control held, std::uint64_t now) {
+  const std::uint64_t started = job.started_at.get();
+  tell(EventKind::kJobFailed, job, held, now - std::min(now, started));
+}
+
+[[gnu::noinline]] void Tellings::ended(const JobRecord& job, Control settled) {
+  const std::uint64_t finished = job.finished_at.get();
+  EventFacts event = event_of(EventKind::kJobCompleted, job, settled, 0);
+  event.time_ms = finished;
+  if (settled.state() == kSlotCompleted) {
+    event.value = finished - std::min(finished, job.started_at.get());
+  } else if (settled.state() == kSlotCancelled) {
+    event.kind = EventKind::kJobCancelled;
+  } else if (job.flags().has(Policy::kExpired)) {
+    event.kind = EventKind::kJobExpired;
+    event.value = job.created_at.get();
+  } else {
+    failed(job, settled, finished);
+    event.kind = EventKind::kJobDiscarded;
+  }
+  log_.write(event);
+}
+
+[[gnu::noinline]] void Tellings::started(const Fetched& job, std::uint64_t tag, std::uint64_t now) {
+  EventFacts event;
+  event.kind = EventKind::kJobStarted;
+  event.rank = job.rank;
+  event.attempt = job.attempt;
+  event.max_attempts = job.max_attempts;
+  event.queue = job.queue;
+  event.job = job.id;
+  event.tag = tag;
+  event.time_ms = now;
+  log_.write(event);
+}
+
+[[gnu::noinline]] void Tellings::moved(JobId id, std::uint32_t queue, Control before,
+                                       Control after) {
+  EventFacts event;
+  event.kind = EventKind::kPriorityChanged;
+  event.rank = rank_of_ring(after.ring());
+  event.previous_rank = rank_of_ring(before.ring());
+  event.queue = queue;
+  event.job = id;
+  event.tag = after.tag();
+  log_.write(event);
+}
+
+[[gnu::noinline]] void Tellings::paused(std::uint32_t queue, bool paused) {
+  EventFacts event;
+  event.kind = paused ? EventKind::kQueuePaused : EventKind::kQueueResumed;
+  event.queue = queue;
+  log_.write(event);
+}
+
+[[gnu::noinline]] void Tellings::rebalanced(std::uint32_t pool, PoolStrategy before,
+                                            PoolStrategy after) {
+  EventFacts event;
+  event.kind = EventKind::kPoolRebalanced;
+  event.queue = pool;
+  event.previous_rank = static_cast<std::uint8_t>(before);
+  event.rank = static_cast<std::uint8_t>(after);
+  log_.write(event);
+}
+
+[[gnu::noinline]] void Tellings::pressure(EventKind kind, std::uint32_t q,
+                                          const Fullness& fullness) {
+  EventFacts event;
+  event.kind = kind;
+  event.queue = q;
+  event.tag = fullness.depth;
+  event.value = fullness.bound | (fullness.bytes ? kOfBytes : 0);
+  log_.write(event);
+}
+
+[[gnu::noinline]] void Tellings::refused(std::uint32_t q, std::uint64_t times,
+                                         const Fullness& fullness, std::string_view type) {
+  EventFacts event;
+  event.kind = EventKind::kBackpressureRejected;
+  event.queue = q;
+  event.attempt = static_cast<std::uint16_t>(times);
+  event.max_attempts = static_cast<std::uint16_t>(times >> 16);
+  event.tag = fullness.depth;
+  event.value = fullness.bound | (fullness.bytes ? kOfBytes : 0);
+  event.time_ms = store_.now_ms();
+  const auto word = [&type] {
+    std::uint64_t bytes = 0;
+    const std::size_t size = std::min<std::size_t>(type.size(), sizeof bytes);
+    if (size != 0) std::memcpy(&bytes, type.data(), size);
+    type.remove_prefix(size);
+    return bytes;
+  };
+  event.job.hi = word();
+  event.job.lo = word();
+  log_.write(event);
+  while (!type.empty()) {
+    event.kind = EventKind::kText;
+    event.job.hi = word();
+    event.job.lo = word();
+    event.tag = word();
+    event.value = word();
+    log_.write(event);
+  }
+}
+
+[[gnu::noinline]] void Tellings::overloaded(std::uint32_t pool, const Store::PoolLoad& load) {
+  EventFacts event;
+  event.kind = EventKind::kPoolOverloaded;
+  event.queue = pool;
+  event.tag = load.active;
+  event.value = load.waiting;
+  log_.write(event);
+}
+
+[[gnu::noinline]] void Tellings::starved(std::uint32_t q, std::uint64_t ms,
+                                         std::uint64_t available) {
+  EventFacts event;
+  event.kind = EventKind::kQueueStarved;
+  event.queue = q;
+  event.tag = available;
+  event.value = ms;
+  log_.write(event);
+}
+
+}  // namespace ojs_shm::engine

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "engine/events.hpp"
+#include "engine/fetched.hpp"
+#include "engine/new_job.hpp"
+#include "engine/pool.hpp"
+#include "engine/store.hpp"
+
+namespace ojs_shm::engine {
+
+/// What the operations of one lane tell while a reader wants to know: right before the store that
+/// makes it so if a repair would finish that store, else after it. Nothing here decides anything,
+/// and none of it runs while telling is off.
+class Tellings {
+ public:
+  Tellings(Store& store, std::uint32_t lane) : store_(store), log_(store, lane) {}
+
+  // relaxed: a switch
+  OJS_SHM_INLINE bool on() const { return store_.header().telling.load_relaxed() != 0; }
+  void turn(bool on) { store_.header().telling.store(on ? 1 : 0, shm::Point::kSetChanged); }
+
+  // ---- jobs
+  /// About a job in this lane's hands, or one that it is about to publish.
+  void tell(EventKind kind, const JobRecord& job, Control after, std::uint64_t value = 0);
+  /// About a job that is active here, as far as we know: its lease may just have been ended.
+  void held(EventKind kind, const JobRecord& job, Control active, std::uint64_t value);
+  /// About a job that any lane may have by now.
+  void born(const NewJob& spec, JobId id, bool available, Control filling);
+  void started(const Fetched& job, std::uint64_t tag, std::uint64_t now);
+  void failed(const JobRecord& job, Control held, std::uint64_t now);
+  void ended(const JobRecord& job, Control settled);
+  void moved(JobId id, std::uint32_t queue, Control before, Control after);
+
+  // ---- queues and pools
+  void paused(std::uint32_t queue, bool paused);
+  void starved(std::uint32_t queue, std::uint64_t ms, std::uint64_t available);
+  void pressure(EventKind kind, std::uint32_t queue, const Fullness& fullness);
+  /// So many refusals; `type` of the last job. The rest of a long one follows.
+  void refused(std::uint32_t queue, std::uint64_t times, const Fullness& fullness,
+               std::string_view type);
+  void rebalanced(std::uint32_t pool, PoolStrategy before, PoolStrategy after);
+  void overloaded(std::uint32_t pool, const Store::PoolLoad& load);
+
+  /// Gives the open page back, as each lane must do at its end.
+  void close() { log_.close(); }
+  /// After the death of the lane.
+  void close_left() { log_.close_left(); }
+
+ private:
+  const Store& store_;
+  EventLog log_;
+};
+
+}  // namespace ojs_shm::engine
