@@ -20,12 +20,11 @@
 #include "engine/plain.hpp"
 #include "engine/prefetch.hpp"
 #include "engine/seat.hpp"
+#include "engine/slot_pool.hpp"
 #include "engine/store.hpp"
 #include "engine/tellings.hpp"
 #include "engine/tenant_accounts.hpp"
 #include "engine/waits.hpp"
-#include "shm/blocks.hpp"
-#include "shm/magazine.hpp"
 #include "shm/ring.hpp"
 
 namespace ojs_shm::engine {
@@ -190,9 +189,6 @@ class Actor : private TenantAccounts {
   /// seen that lies ahead.
   std::uint64_t end_leases(std::uint32_t begin, std::uint32_t end, std::uint64_t now,
                            std::uint32_t& ended);
-  /// Frees batches of finished slots that are older than the retention time; the time of the next
-  /// one, 0 for never.
-  std::uint64_t drop_expired_results(std::uint64_t now);
 
   /// Tells what nobody has told yet of pressure and refusals. When to look again, 0: when it is
   /// rung for.
@@ -208,10 +204,6 @@ class Actor : private TenantAccounts {
   /// Gives hints and leaked chunks back; for a quiet segment. Returns how many things were mended.
   std::uint32_t mend();
 
-  /// Before sleeping: with a retention time, publishes what this handle has finished, so that it is
-  /// dropped in time. Else a batch stays here until it is full, so that a trickle of jobs needs no
-  /// chunk for each; a scan finds its slots.
-  void rest();
   /// Gives everything back; the Actor is done.
   void retire();
   /// Whether this handle took jobs that it, or another handle, has not ended yet; may say yes too
@@ -221,6 +213,7 @@ class Actor : private TenantAccounts {
   shm::Rings& rings() { return rings_; }
   const Bell& bell() const { return bell_; }
   Tellings& tellings() { return tellings_; }
+  SlotPool& slots() { return slots_; }
   std::uint32_t lane() const { return lane_; }
   QueueTally& tally(std::uint32_t queue) {
     return tallies_[std::size_t{queue < store_.max_queues() ? queue : 0} * store_.lanes()];
@@ -279,14 +272,6 @@ class Actor : private TenantAccounts {
   void take_back_admission(QueueTally& mine, std::uint32_t q, std::uint64_t cost,
                            std::span<TenantCharge> charges);
   void settle_reserved(std::uint32_t queue);
-  std::uint32_t take_slot(std::uint64_t& filling);
-  std::uint32_t scan_for_slot(std::uint64_t& filling);
-  bool seize(std::uint32_t slot, JobRecord& job, Control found, std::uint64_t& filling);
-  bool seize(std::uint32_t i, Control found, std::uint64_t& filling) {
-    return seize(i, store_.job(i), found, filling);
-  }
-  void recycle(std::uint32_t slot, JobRecord& job);
-  void free_slot(std::uint32_t slot, Control held);
   template <bool kPlain>
   Outcome put_in(const NewJob& spec, JobId& id);
   template <bool kPlain>
@@ -334,15 +319,13 @@ class Actor : private TenantAccounts {
   bool list_flow(std::uint32_t at, shm::RingSet& rings, std::uint32_t ring, unsigned number);
   void gather_flows(std::uint32_t queue);
   void dissolve_flows(std::uint32_t queue);
-  Outcome bring_id(JobId id, std::uint32_t slot);
-  void forget_id(std::uint32_t slot, const JobRecord& job);
   std::uint32_t write_body(std::uint32_t slot, std::uint32_t generation, const NewJob& spec);
   bool push_timer(std::uint32_t slot, std::uint32_t generation, std::uint64_t due);
   void pack_for_a_while();
   /// Does what found no chunk again: after packing, and at last with the chunk of the longest
   /// finished jobs.
   bool relieved(const auto& again) {
-    return pack_for_a_while(), again() || (drop_oldest_batch() && again());
+    return pack_for_a_while(), again() || (slots_.drop_oldest_batch() && again());
   }
   void announce_lost_hint();
 
@@ -392,15 +375,7 @@ class Actor : private TenantAccounts {
   Outcome enqueue_batch_in_order(std::span<const NewJob> jobs, std::vector<JobId>& ids);
 
   void finish(std::uint32_t slot, JobRecord& job, Control settled, bool recyclable);
-  void list_finished(std::uint32_t slot, Control settled);
-  void flush();
-  bool go_on_filling(std::uint64_t now);
-  std::uint32_t write_text(std::uint32_t slot, std::uint32_t generation, std::string_view bytes);
-  bool drop_oldest_finished();
-  void drop_batch_slots(std::uint32_t batch);
-  bool drop_oldest_batch();
   void append_error(std::uint32_t slot, JobRecord& job, const ErrorEntry& error);
-  void free_texts(std::uint32_t slot, JobRecord& job);
   void make_available(QueueRecord& queue, std::uint32_t slot, JobRecord& job, Control held,
                       unsigned ring, std::uint64_t now, bool keeps_place);
   void charge_return(QueueRecord& queue, std::uint32_t q, std::uint64_t cost);
@@ -444,9 +419,7 @@ class Actor : private TenantAccounts {
   std::uint32_t end_operation(std::uint32_t slot, Op op, std::uint64_t target);
   std::uint32_t let_go(std::uint32_t slot);
   void republish(std::uint32_t slot);
-  void relist(std::uint32_t slot);
   void revive(std::uint32_t slot, JobRecord& job, Control held);
-  void drop_loose_blocks(std::uint32_t slot, const JobRecord& job);
   std::uint32_t finish_batch();
 
   struct Near {  ///< a queue, and this lane's tally of it
@@ -458,9 +431,7 @@ class Actor : private TenantAccounts {
   QueueTally* tallies_;  ///< of this lane in the first queue; those of the next are lanes() further
   shm::Rings rings_;
   Bell bell_;
-  shm::Blocks blocks_;
-  shm::Magazine slot_hints_;
-  shm::KeyIndex keys_;
+  SlotPool slots_;
   IdClock clock_;
   WaitMeter waits_;
   Tellings tellings_;
@@ -473,15 +444,6 @@ class Actor : private TenantAccounts {
   bool mending_ = false;                     ///< the end of the repair sees to the lots
   std::vector<std::uint32_t> pending_lots_;  ///< to be looked into after the dispatch
 
-  std::uint32_t filling_batch_ = kNoIndex, filled_ = 0;  ///< finished slots, not yet for everyone
-  /// in that of the last flush; 0: it is not filled further
-  std::uint32_t last_filled_ = 0;
-  std::uint32_t draining_batch_ = kNoIndex, drained_ = 0;  ///< finished slots to be used again
-  /// the chunks of these, and perhaps of the next
-  shm::Chunk* filling_ = nullptr;
-  const shm::Chunk *draining_ = nullptr, *behind_ = nullptr;
-  shm::Hint last_batch_{0};
-  std::uint64_t oldest_unflushed_ms_ = 0, batch_began_ms_ = 0;
   std::vector<DepthCache> depth_cache_;
   Meeting met_;
   bool patient_ = false;

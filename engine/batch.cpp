@@ -69,7 +69,7 @@ Outcome Actor::enqueue_batch_in_order(std::span<const NewJob> specs, std::vector
   ids.resize(specs.size());
   for (std::size_t i = 0; i < specs.size() && outcome == Outcome::kOk; ++i) {
     std::uint64_t filling = 0;
-    const std::uint32_t slot = take_slot(filling);
+    const std::uint32_t slot = slots_.take(filling);
     if (slot == kNoIndex) {
       outcome = Outcome::kNoSlots;
       break;
@@ -92,7 +92,7 @@ Outcome Actor::enqueue_batch_in_order(std::span<const NewJob> specs, std::vector
   if (outcome != Outcome::kOk) {
     take_back_admission(mine, q, cost, charges);
     for (const std::uint32_t slot : slots)
-      free_slot(slot, Control(store_.job(slot).control.load()));
+      slots_.free(slot, Control(store_.job(slot).control.load()));
     intend_nothing();
     ids.clear();
     end_refused_drop(queue, q, victims);
@@ -126,8 +126,9 @@ void Actor::publish_batch(std::span<const std::uint32_t> slots) {
     const std::uint32_t generation = job.generation.get();
     const Control published = filling.to(slot_state(state), filling.ring(), 0);
     if (tellings_.on() && state != JobState::kPending) [[unlikely]]
-      tellings_.tell(state == JobState::kAvailable ? EventKind::kJobEnqueued : EventKind::kJobScheduled, job,
-           published, due);
+      tellings_.tell(
+          state == JobState::kAvailable ? EventKind::kJobEnqueued : EventKind::kJobScheduled, job,
+          published, due);
     OJS_SHM_PROBE4(enqueue, job.id_hi.get(), job.id_lo.get(), job.queue.get(),
                    rank_of_ring(published.ring()));
     job.control.store(published.word, Point::kSlotPublished);  // PAIR slot-publish

@@ -182,7 +182,7 @@ void Actor::revive(std::uint32_t slot, JobRecord& job, Control held) {
   const std::uint32_t errors = job.errors_block.get();
   job.errors_block.set(kNoIndex);
   job.errors_length.set(0);
-  if (errors != kNoIndex) blocks_.free_chain(errors, slot, job.generation.get());
+  if (errors != kNoIndex) slots_.free_text(errors, slot, job.generation.get());
   job.attempt.set(0);
   job.finished_at.set(0);
   job.policy.set(job.policy.get() & ~Policy::kDead);
@@ -197,7 +197,7 @@ Outcome Actor::drop_dead(JobId id, JobState& found) {
   if (outcome != Outcome::kOk) return outcome;
   const Control filling = held.to(kSlotFilling, held.ring(), owner_);  // from here a death frees it
   store_.job(slot).control.store(filling.word, Point::kSlotFilling);
-  free_slot(slot, filling);
+  slots_.free(slot, filling);
   intend_nothing();
   return Outcome::kOk;
 }

@@ -202,7 +202,7 @@ void Actor::drop_victims(std::span<const Victim> victims) {
       tellings_.tell(EventKind::kJobDiscarded, job, dropped);
     }
     job.control.store(dropped.word, Point::kSlotSettled);  // PAIR slot-settle
-    list_finished(victim.slot, dropped);
+    slots_.list(victim.slot, dropped);
     if (waited) bell_.ring_completion(victim.slot);
   }
 }

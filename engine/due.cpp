@@ -106,31 +106,4 @@ std::uint64_t Actor::end_leases(std::uint32_t begin, std::uint32_t end, std::uin
   return earliest;
 }
 
-std::uint64_t Actor::drop_expired_results(std::uint64_t now) {
-  const std::uint64_t retention = store_.header().retention_ms;
-  if (retention == 0) return 0;
-  for (std::uint32_t left = rings_.longest_search(); left > 0; --left) {
-    const shm::Peeked front = rings_.peek(store_.header().finished_ring);
-    if (front.empty()) return 0;
-    if (!Store::batch_lives(segment_, front.hint())) {  // behind it may be one that is young
-      rings_.retire(front);
-      continue;
-    }
-    const shm::Chunk& chunk = segment_.chunk(front.hint().index());
-    for (unsigned i = shm::kCellsPerChunk; i > 0; --i) {
-      const std::uint64_t word = chunk.cell[i - 1].load();
-      if (shm::is_empty(word)) continue;
-      const JobRecord& youngest = store_.job(shm::Hint(word).index());
-      if (Control(youngest.control.load()).tag() != shm::Hint(word).tag()) continue;
-      if (youngest.finished_at.get() + retention > now)
-        return youngest.finished_at.get() + retention;
-      break;
-    }
-    const std::uint32_t batch = rings_.take_batch(store_.header().finished_ring);
-    if (batch == kNoIndex) return 0;
-    drop_batch_slots(batch);
-  }
-  return 0;
-}
-
 }  // namespace ojs_shm::engine

@@ -37,117 +37,6 @@ std::uint32_t Actor::ensure_queue(std::string_view name, bool make) {
   return kNoIndex;
 }
 
-// ---- slots --------------------------------------------------------------------------------------
-
-/// Moves a free or finished slot into this lane's hands.
-bool Actor::seize(std::uint32_t slot, JobRecord& job, Control found, std::uint64_t& filling) {
-  const Control held = found.to(kSlotFilling, 0, owner_);
-  if (!job.control.cas_once(found.word, held.word, Point::kSlotFilling)) return false;
-  filling = held.word;
-  if (found.state() != kSlotFree) recycle(slot, job);
-  return true;
-}
-
-/// Ends the former life of a finished slot.
-void Actor::recycle(std::uint32_t slot, JobRecord& job) {
-  if (job.has_texts()) [[unlikely]]
-    free_texts(slot, job);
-  if (job.flags().has(Policy::kForeignId)) [[unlikely]]
-    forget_id(slot, job);
-}
-
-[[gnu::noinline]] void Actor::forget_id(std::uint32_t slot, const JobRecord& job) {
-  keys_.remove(Store::hash_id(job.id()), slot);
-}
-
-[[gnu::noinline]] void Actor::free_texts(std::uint32_t slot, JobRecord& job) {
-  const std::uint32_t generation = job.generation.get();
-  for (auto* block : {&job.body_block, &job.result_block, &job.errors_block}) {
-    if (block->get() == kNoIndex) continue;
-    blocks_.free_chain(block->get(), slot, generation);
-    block->set(kNoIndex);  // NO CRASH POINT: the slot is held exclusively
-  }
-  job.result_length.set(0);
-  job.errors_length.set(0);
-}
-
-std::uint32_t Actor::take_slot(std::uint64_t& filling) {
-  constexpr unsigned kAhead = 4;  // slots whose memory is asked for before it is needed
-  // 1. A slot that was never used.
-  for (std::uint32_t i = slot_hints_.take(); i != kNoIndex; i = slot_hints_.take()) {
-    prefetch<kLinesFilled>(store_.job(i + kAhead));  // hints come in the order of slots
-    JobRecord& job = store_.job(i);
-    const Control found(job.control.load());
-    if (found.state() == kSlotFree && seize(i, job, found, filling)) [[likely]]
-      return i;
-  }
-  // 2. The slot that has been finished for the longest time.
-  for (;;) {
-    if (draining_batch_ == kNoIndex) [[unlikely]] {
-      draining_batch_ = rings_.take_batch(store_.header().finished_ring);
-      drained_ = 0;
-      if (draining_batch_ == kNoIndex) break;
-      draining_ = &segment_.chunk(draining_batch_);
-      behind_ = &segment_.chunk(rings_.peek(store_.header().finished_ring).hint().index());
-      shm::prefetch_for_write(&behind_->cell);
-    }
-    const shm::Chunk& batch = *draining_;
-    while (drained_ < shm::kCellsPerChunk) [[likely]] {
-        const unsigned ahead = drained_ + kAhead;
-        const Word& cell = ahead < shm::kCellsPerChunk ? batch.cell[ahead]
-                                                       : behind_->cell[ahead - shm::kCellsPerChunk];
-        // relaxed: for prefetching only
-        prefetch<kLinesFilled>(store_.job(shm::Hint(cell.load_relaxed()).index()));
-        const std::uint64_t word = batch.cell[drained_++].load();
-        if (shm::is_empty(word)) [[unlikely]]
-          break;
-        const shm::Hint hint(word);
-        if (hint.index() >= store_.slots()) [[unlikely]]
-          continue;
-        JobRecord& job = store_.job(hint.index());
-        const Control found(job.control.load());
-        if (is_finished(found.state()) && found.tag() == hint.tag() &&
-            seize(hint.index(), job, found, filling)) [[likely]]
-          return hint.index();
-      }
-    rings_.drop_batch(draining_batch_);
-    draining_batch_ = kNoIndex;
-  }
-  return scan_for_slot(filling);
-}
-
-/// The hints are gone: asks every slot. Free ones first, then finished ones, dead letters last.
-[[gnu::noinline]] std::uint32_t Actor::scan_for_slot(std::uint64_t& filling) {
-  std::uint32_t best = kNoIndex;
-  Control best_control;
-  std::uint64_t best_age = ~0ULL;
-  for (std::uint32_t i = 0; i < store_.slots(); ++i) {
-    const JobRecord& job = store_.job(i);
-    const Control found(job.control.load());
-    if (found.state() == kSlotFree) {
-      if (seize(i, found, filling)) return i;
-      continue;
-    }
-    if (!is_finished(found.state())) continue;
-    const std::uint64_t age =
-        job.finished_at.get() + (job.flags().has(Policy::kDead) ? 1ULL << 62 : 0);
-    if (age < best_age) best = i, best_age = age, best_control = found;
-  }
-  if (best == kNoIndex) return kNoIndex;
-  return seize(best, best_control, filling) ? best : scan_for_slot(filling);
-}
-
-/// Ends a slot that this lane holds.
-[[gnu::noinline]] void Actor::free_slot(std::uint32_t slot, Control held) {
-  JobRecord& job = store_.job(slot);
-  free_texts(slot, job);
-  if (job.flags().has(Policy::kForeignId)) forget_id(slot, job);
-  job.policy.set(0);
-  job.generation.set(job.generation.get() + 1);
-  job.control.store(held.to(kSlotFree, 0, 0).word, Point::kSlotFreed);
-  slot_hints_.give(slot);
-}
-
 // ---- enqueue ------------------------------------------------------------------------------------
 
 template <bool kPlain>
@@ -201,7 +90,7 @@ Outcome Actor::fill(const NewJob& spec, std::uint32_t policy, std::uint32_t slot
     if (block == kNoIndex) return Outcome::kNoBlocks;
     job.body_block.set(block);
   }
-  return !kPlain && spec.id ? bring_id(id, slot) : Outcome::kOk;
+  return !kPlain && spec.id ? slots_.add_id(id, slot) : Outcome::kOk;
 }
 
 [[gnu::noinline]] std::uint32_t Actor::write_body(std::uint32_t slot, std::uint32_t generation,
@@ -209,19 +98,7 @@ Outcome Actor::fill(const NewJob& spec, std::uint32_t policy, std::uint32_t slot
   std::string bytes;
   bytes.reserve(spec.size());
   bytes.append(spec.type).append(spec.args).append(spec.extra);
-  return write_text(slot, generation, bytes);
-}
-
-/// Enters an id that the client brought.
-[[gnu::noinline]] Outcome Actor::bring_id(JobId id, std::uint32_t slot) {
-  if (const std::uint32_t other = store_.find_job(id); other != kNoIndex && other != slot)
-    return Outcome::kDuplicate;
-  switch (keys_.insert(Store::hash_id(id), slot, CarriesId(store_, id))) {
-    case shm::KeyIndex::Insert::kDone: return Outcome::kOk;
-    case shm::KeyIndex::Insert::kDuplicate: return Outcome::kDuplicate;
-    case shm::KeyIndex::Insert::kFull: break;
-  }
-  return Outcome::kNoKeys;
+  return slots_.write(slot, generation, bytes);
 }
 
 template Outcome Actor::fill<true>(const NewJob&, std::uint32_t, std::uint32_t, JobRecord&,
@@ -332,7 +209,7 @@ Outcome Actor::put_in(const NewJob& spec, JobId& id) {
   // 2. A slot, filled in private: a death frees it.
   const std::uint32_t policy = spec.policy() | Policy::in_part(part);
   std::uint64_t filling = 0;
-  const std::uint32_t slot = take_slot(filling);
+  const std::uint32_t slot = slots_.take(filling);
   if (slot == kNoIndex) [[unlikely]] {
     if (bounded) take_back_admission(mine, spec.queue, cost, std::span(&tenant, 1));
     intend_nothing();
@@ -390,7 +267,7 @@ Outcome Actor::put_in(const NewJob& spec, JobId& id) {
     }
   }
   take_back_admission(mine, spec.queue, cost, std::span(&tenant, 1));
-  free_slot(slot, Control(job.control.load()));
+  slots_.free(slot, Control(job.control.load()));
   intend_nothing();
   return outcome;
 }

@@ -47,7 +47,7 @@ Straight Actor::enqueue_plain(const NewJob& spec, JobId& id) {
 
   // 1. A slot, filled in private: a death frees it.
   std::uint64_t filling = 0;
-  const std::uint32_t slot = take_slot(filling);
+  const std::uint32_t slot = slots_.take(filling);
   if (slot == kNoIndex) [[unlikely]]
     return Straight::kAside;
   JobRecord& job = store_.job(slot);
@@ -90,7 +90,7 @@ Straight Actor::enqueue_plain(const NewJob& spec, JobId& id) {
   // Taken meanwhile: then it needs no hint.
   if (!control.cas_once(published.word, filling.word, Point::kSlotFilling)) return true;
   take_back_admission(mine, near_.number, charge(1, size), {});
-  free_slot(slot, filling);
+  slots_.free(slot, filling);
   intend_nothing();
   return false;
 }
@@ -210,7 +210,7 @@ Straight Actor::fetch_plain(std::uint32_t q, std::uint32_t lease_ms, bool lease_
 }
 
 Straight Actor::found_nothing(QueueRecord& queue, std::uint32_t q) {
-  if (filled_ != 0 && store_.now_ms() - oldest_unflushed_ms_ > 100) rest();
+  slots_.rest_after(100);
   if ((queue.attention.load() & Attention::kWarned) != 0) [[unlikely]]
     look_for_calm(queue, q);
   return Straight::kEmpty;
@@ -273,7 +273,7 @@ Outcome Actor::ack_at(std::uint32_t slot, std::uint64_t& word, std::string_view 
                                           std::string_view result) {
   JobRecord& job = store_.job(slot);
   const Control active(word), held = active.to(kSlotSettling, owner_);
-  const std::uint32_t block = write_text(slot, job.generation.get(), result);
+  const std::uint32_t block = slots_.write(slot, job.generation.get(), result);
   if (block != kNoIndex) {
     job.result_block.set(block);
     job.result_length.set(static_cast<std::uint32_t>(result.size()));

@@ -39,9 +39,9 @@ Straight Actor::enqueue_batch_plain(std::span<const NewJob> specs, std::span<Job
   std::array<std::uint64_t, kPlainBatch> words;
   for (std::size_t i = 0; i < specs.size(); ++i) {
     std::uint64_t filling = 0;
-    slots[i] = take_slot(filling);
+    slots[i] = slots_.take(filling);
     if (slots[i] == kNoIndex) [[unlikely]] {
-      while (i-- > 0) free_slot(slots[i], Control(words[i]));
+      while (i-- > 0) slots_.free(slots[i], Control(words[i]));
       intend_nothing();
       return Straight::kAside;
     }

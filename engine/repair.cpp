@@ -56,14 +56,6 @@ void Actor::undo_tallies(Op op, std::uint32_t q) {
   queue.flags.fetch_add(kFlagsEpoch, Point::kSetChanged);
 }
 
-/// Lists a slot if it is finished. Twice does no harm: the second is dead once the first has been
-/// used.
-void Actor::relist(std::uint32_t slot) {
-  const JobRecord& job = store_.job(slot);
-  const Control control(job.control.load());
-  if (is_finished(control.state()) && !job.flags().has(Policy::kDead)) list_finished(slot, control);
-}
-
 /// Pushes the hints of a waiting job again, or lists a finished one. A second hint is harmless: it
 /// is dead once the first has been used.
 void Actor::republish(std::uint32_t slot) {
@@ -77,7 +69,7 @@ void Actor::republish(std::uint32_t slot) {
       announce_lost_hint();
     bell_.wake_one(queue);
   }
-  relist(slot);
+  slots_.relist(slot);
   const std::uint64_t expires = job.expires_at.get();
   const std::uint64_t due = job.due_at.get();
   if (control.state() == kSlotScheduled)
@@ -86,21 +78,6 @@ void Actor::republish(std::uint32_t slot) {
     push_timer(slot, job.generation.get(), due);
   else if (holds_job(control.state()) && !is_finished(control.state()) && expires != 0)
     push_timer(slot, job.generation.get(), expires);
-}
-
-/// Blocks that were written for the slot and stand in none of its texts. The slot is in a dead
-/// lane's hands, so its texts do not move.
-void Actor::drop_loose_blocks(std::uint32_t slot, const JobRecord& job) {
-  const std::uint64_t word = shm::Blocks::word_of(slot, job.generation.get());
-  std::vector<bool> kept(segment_.geometry().blocks, false);
-  for (const auto* first : {&job.body_block, &job.result_block, &job.errors_block})
-    for (std::uint32_t b = first->get();
-         b < kept.size() && !kept[b] && segment_.block_word(b).load() == word;
-         b = segment_.block_link(b).load())
-      kept[b] = true;
-  for (std::uint32_t b = 0; b < kept.size(); ++b)
-    if (!kept[b] && segment_.block_word(b).load_relaxed() == word)
-      blocks_.free_orphan(b, word);  // relaxed: a cas decides
 }
 
 /// Ends the operation on a slot that the lane's intent names and the lane holds, still under that
@@ -112,7 +89,7 @@ std::uint32_t Actor::end_operation(std::uint32_t slot, Op op, std::uint64_t targ
   QueueRecord& queue = store_.queue(job.queue.get());
   const bool known = holds_job(static_cast<unsigned>(target));
   switch (found.state()) {
-    case kSlotFilling: free_slot(slot, found); return 1;
+    case kSlotFilling: slots_.free(slot, found); return 1;
     case kSlotClaimed:  // its fetch never returned: as if it had not happened
       if (const std::uint64_t attempt = self_.intent_data[2].get();
           op == Op::kFetch && attempt != 0)
@@ -120,7 +97,7 @@ std::uint32_t Actor::end_operation(std::uint32_t slot, Op op, std::uint64_t targ
       make_available(queue, slot, job, found, front_ring(rank_of_ring(found.ring())), 0, true);
       return 1;
     case kSlotMoving: {
-      drop_loose_blocks(slot, job);
+      slots_.drop_loose_blocks(slot, job);
       if (!known || target == kSlotAvailable) {
         make_available(queue, slot, job, found, front_ring(rank_of_ring(found.ring())), 0, true);
         return 1;
@@ -138,7 +115,7 @@ std::uint32_t Actor::end_operation(std::uint32_t slot, Op op, std::uint64_t targ
     }
     case kSlotSettling:
       if (op != Op::kSettle || target != kSlotActive) return 0;
-      drop_loose_blocks(slot, job);  // a cancel: the holder has lost the job already
+      slots_.drop_loose_blocks(slot, job);  // a cancel: the holder has lost the job already
       job.policy.set(job.flags().with_previous(kSlotActive).word);
       job.finished_at.set(store_.now_ms());
       finish(slot, job, found.to(kSlotCancelled), true);
@@ -153,10 +130,10 @@ std::uint32_t Actor::let_go(std::uint32_t slot) {
   const Control found(job.control.load());
   if (found.owner() != owner_) return 0;
   if (found.state() == kSlotFilling) {
-    free_slot(slot, found);
+    slots_.free(slot, found);
     return 1;
   }
-  if (found.state() == kSlotSettling) drop_loose_blocks(slot, job);
+  if (found.state() == kSlotSettling) slots_.drop_loose_blocks(slot, job);
   if (found.state() == kSlotSettling || found.state() == kSlotActive) {
     const ErrorEntry error{store_.now_ms(),
                            job.attempt.get(),
@@ -244,7 +221,7 @@ std::uint32_t Actor::repair(const std::vector<std::pair<std::uint64_t, std::uint
     if (whole) republish(slot);
     if (op == Op::kBatch && target != 0) mended += finish_batch();
     if (op == Op::kBatch && target == 2) {
-      if (slot < store_.slots()) relist(slot);  // the victim that it was ending
+      if (slot < store_.slots()) slots_.relist(slot);  // the victim that it was ending
       mended += finish_drop(q);
     }
     intend_nothing();
@@ -278,22 +255,7 @@ std::uint32_t Actor::repair(const std::vector<std::pair<std::uint64_t, std::uint
 
 /// The rest of a death, once for all lanes: blocks of nobody, bounds to be counted again.
 void Actor::repair_shared() {
-  // Blocks whose slot has gone on to another generation, or is free.
-  for (std::uint32_t i = 0; i < segment_.geometry().blocks; ++i) {
-    const std::uint64_t word = segment_.block_word(i).load();  // PAIR block-taken
-    if (word == 0) continue;
-    const std::uint32_t slot = shm::Blocks::slot_of(word);
-    if (slot < store_.slots()) {
-      const JobRecord& job = store_.job(slot);
-      const std::uint32_t generation = job.generation.get();
-      const Control control(job.control.load());
-      if (control.state() != kSlotFree && generation == shm::Blocks::generation_of(word)) continue;
-      // its generation is about to change: the next sweep sees it
-      if (is_exclusive(control.state())) continue;
-      if (control.state() != kSlotFree && job.generation.get() != generation) continue;
-    }
-    blocks_.free_orphan(i, word);
-  }
+  slots_.sweep_blocks();
   for (std::uint32_t i = 0; i < store_.max_queues() && store_.queue(i).name_hash.load() != 0; ++i) {
     if (store_.queue(i).refill.load() != 0) settle_reserved(i);
     if ((store_.queue(i).flags.load() & kCounted) != 0) recount_backlog(i);
@@ -344,10 +306,7 @@ std::uint32_t Actor::collect_leaks() {
 std::uint32_t Actor::mend() {
   std::uint32_t mended = collect_leaks();
   mended += mend_hints();
-  for (std::uint32_t slot = 0; slot < store_.slots(); ++slot)
-    if (Control(store_.job(slot).control.load()).state() == kSlotFree) slot_hints_.give(slot);
-  slot_hints_.flush();
-  keys_.sweep(CarriesId(store_, {}));
+  slots_.sweep();
   repair_shared();
   return mended;
 }

@@ -46,7 +46,7 @@ Outcome Actor::restore(const PastJob& past) {
   if (waits(past)) charge_return(queue, spec.queue, cost);  // 1
   intend_further(Op::kEnqueue, spec.queue, kNoIndex);
   std::uint64_t word = 0;
-  const std::uint32_t slot = take_slot(word);  // 2
+  const std::uint32_t slot = slots_.take(word);  // 2
   if (slot == kNoIndex) {
     take_back_admission(mine, spec.queue, cost, std::span(&tenant, 1));
     intend_nothing();
@@ -82,7 +82,7 @@ Outcome Actor::restore(const PastJob& past) {
     return outcome;
   }
   take_back_admission(mine, spec.queue, cost, std::span(&tenant, 1));
-  free_slot(slot, Control(job.control.load()));
+  slots_.free(slot, Control(job.control.load()));
   intend_nothing();
   return outcome;
 }
@@ -111,7 +111,7 @@ Outcome Actor::remember(const PastJob& past, std::uint32_t slot, JobRecord& job)
        {std::tuple(result, &job.result_block, &job.result_length),
         std::tuple(past.errors, &job.errors_block, &job.errors_length)}) {
     if (text.empty()) continue;
-    const std::uint32_t first = write_text(slot, job.generation.get(), text);
+    const std::uint32_t first = slots_.write(slot, job.generation.get(), text);
     if (first == kNoIndex) return Outcome::kNoBlocks;
     block->set(first);                                     // NO CRASH POINT: as above
     length->set(static_cast<std::uint32_t>(text.size()));  // NO CRASH POINT: as above

@@ -21,7 +21,7 @@ void Actor::finish(std::uint32_t slot, JobRecord& job, Control settled, bool rec
   if (tellings_.on()) [[unlikely]]
     tellings_.ended(job, settled);
   job.control.store(settled.word, Point::kSlotSettled);  // PAIR slot-settle
-  if (recyclable) list_finished(slot, settled);
+  if (recyclable) slots_.list(slot, settled);
   intend_nothing();
   if (!limits.empty()) [[unlikely]]
     let_begin(limits, q);
@@ -29,124 +29,13 @@ void Actor::finish(std::uint32_t slot, JobRecord& job, Control settled, bool rec
     bell_.ring_completion(slot);
 }
 
-/// Puts a finished slot where the oldest are used again first. When there is no chunk, the oldest
-/// give theirs and their slots: what is not listed would be out of use for as long as others are,
-/// and their results short-lived.
-void Actor::list_finished(std::uint32_t slot, Control settled) {
-  if (filling_batch_ == kNoIndex) [[unlikely]] {
-    oldest_unflushed_ms_ = store_.job(slot).finished_at.get();
-    if (!go_on_filling(oldest_unflushed_ms_)) {
-      filling_batch_ = rings_.open_batch();
-      if (filling_batch_ == kNoIndex && drop_oldest_batch()) filling_batch_ = rings_.open_batch();
-      filled_ = 0;
-      batch_began_ms_ = oldest_unflushed_ms_;
-    }
-    if (filling_batch_ == kNoIndex) return;
-    filling_ = &segment_.chunk(filling_batch_);
-  }
-  shm::Rings::batch_put(*filling_, filled_++, shm::Hint(slot, settled.tag()));
-  if (filled_ == shm::kCellsPerChunk) [[unlikely]]
-    flush();
-}
-
-/// With a retention time a batch is published whenever its lane rests. While its first is young it
-/// is filled further: a trickle of jobs would need a chunk for each, and results would go when
-/// chunks are short. Results are kept by so much longer as one may be younger than the first of its
-/// batch.
-bool Actor::go_on_filling(std::uint64_t now) {
-  const std::uint32_t filled = std::exchange(last_filled_, 0);
-  if (filled == 0 || now - batch_began_ms_ > store_.header().retention_ms / 16 ||
-      !rings_.reopen_batch(last_batch_))
-    return false;
-  filling_batch_ = last_batch_.index();
-  filled_ = filled;
-  return true;
-}
-
-[[gnu::noinline]] void Actor::flush() {
-  if (filling_batch_ == kNoIndex) return;
-  const std::uint32_t ring = store_.header().finished_ring;
-  last_batch_ =
-      shm::Hint(filling_batch_, shm::ChunkControl(filling_->control.load()).incarnation());
-  const bool listed =
-      filled_ != 0 && (rings_.close_batch(filling_batch_, ring) ||
-                       (drop_oldest_batch() && rings_.close_batch(filling_batch_, ring)));
-  if (!listed) rings_.drop_batch(filling_batch_);
-  last_filled_ =
-      listed && filled_ < shm::kCellsPerChunk && store_.header().retention_ms != 0 ? filled_ : 0;
-  filling_batch_ = kNoIndex;
-  filled_ = 0;
-}
-
-void Actor::rest() {
-  if (store_.header().retention_ms != 0) flush();
-}
-
 void Actor::retire() {
-  flush();
-  if (draining_batch_ != kNoIndex &&
-      !rings_.close_batch(draining_batch_, store_.header().finished_ring))
-    rings_.drop_batch(draining_batch_);
-  draining_batch_ = kNoIndex;
-  slot_hints_.flush();
-  blocks_.release();
+  slots_.close();
   if (rings_.has_leaks()) collect_leaks();
   rings_.release();
   tellings_.close();
   if (self_.counters[kLimitsHeld].get() != 0)
     self_.counters[kLimitsHeld].set_ordered(0, Point::kLimitsHeld);
-}
-
-/// Stores a text of a held slot; when blocks are short, the texts of the oldest finished jobs go
-/// first.
-[[gnu::noinline]] std::uint32_t Actor::write_text(std::uint32_t slot, std::uint32_t generation,
-                                                  std::string_view bytes) {
-  for (;;) {
-    const std::uint32_t block = blocks_.write(slot, generation, bytes);
-    if (block != kNoIndex || !drop_oldest_finished()) return block;
-  }
-}
-
-/// Frees the finished slots that a batch of this lane lists.
-[[gnu::noinline]] void Actor::drop_batch_slots(std::uint32_t batch) {
-  for (const Word& cell : segment_.chunk(batch).cell) {
-    const std::uint64_t word = cell.load();
-    if (shm::is_empty(word)) break;
-    const shm::Hint hint(word);
-    if (hint.index() >= store_.slots()) continue;
-    const Control found(store_.job(hint.index()).control.load());
-    std::uint64_t held = 0;
-    if (is_finished(found.state()) && found.tag() == hint.tag() && seize(hint.index(), found, held))
-      free_slot(hint.index(), Control(held));
-  }
-  rings_.drop_batch(batch);
-}
-
-/// False when nothing is listed.
-[[gnu::noinline]] bool Actor::drop_oldest_batch() {
-  const std::uint32_t batch = rings_.take_batch(store_.header().finished_ring);
-  if (batch == kNoIndex) return false;
-  drop_batch_slots(batch);
-  return true;
-}
-
-/// Makes room: the oldest batch, else whatever finished slot still has a text. False when there is
-/// none.
-bool Actor::drop_oldest_finished() {
-  if (drop_oldest_batch()) return true;
-  for (std::uint32_t slot = 0; slot < store_.slots(); ++slot) {
-    const JobRecord& job = store_.job(slot);
-    const Control found(job.control.load());
-    if (!is_finished(found.state())) continue;
-    if (job.body_block.get() == kNoIndex && job.result_block.get() == kNoIndex &&
-        job.errors_block.get() == kNoIndex)
-      continue;
-    std::uint64_t held = 0;
-    if (!seize(slot, found, held)) continue;
-    free_slot(slot, Control(held));
-    return true;
-  }
-  return false;
 }
 
 /// Adds one entry; the oldest go when there are more than 16 or when they would outgrow a body.
@@ -162,12 +51,12 @@ void Actor::append_error(std::uint32_t slot, JobRecord& job, const ErrorEntry& e
   const std::string fresh = encode_error(error);
   if (kept.size() + fresh.size() > store_.max_body()) kept.clear();
   kept += fresh;
-  const std::uint32_t block = write_text(slot, generation, kept);
+  const std::uint32_t block = slots_.write(slot, generation, kept);
   if (block == kNoIndex) return;  // no memory for the text: the transition goes on without it
   const std::uint32_t old = job.errors_block.get();
   job.errors_block.set(block);
   job.errors_length.set(static_cast<std::uint32_t>(kept.size()));
-  if (old != kNoIndex) blocks_.free_chain(old, slot, generation);
+  if (old != kNoIndex) slots_.free_text(old, slot, generation);
 }
 
 /// A job that comes back is never refused, so a bounded queue may stand above its bound by the jobs

@@ -134,7 +134,7 @@ std::uint64_t Supervisor::tick(std::uint64_t now, Report& report) {
   if (!heap_.empty()) next = std::min(next, std::max(heap_.front().due, now));
   next = std::min({next, look_at_leases(now, report), std::max(actor_.tend_limits(now), now + 1)});
   if (next_retention_ <= now) {
-    const std::uint64_t again = actor_.drop_expired_results(now);
+    const std::uint64_t again = actor_.slots().drop_expired(now);
     next_retention_ =
         again != 0 ? again : now + std::max<std::uint64_t>(store.header().retention_ms / 4, 1000);
   }
@@ -143,7 +143,7 @@ std::uint64_t Supervisor::tick(std::uint64_t now, Report& report) {
   if (const std::uint64_t again = actor_.watch_pressure(now); again != 0)
     next = std::min(next, again);
   if (const std::uint64_t again = packer_.look(now); again != 0) next = std::min(next, again);
-  actor_.rest();
+  actor_.slots().rest();
   return next;
 }
 

@@ -386,7 +386,7 @@ void World::tend(std::uint32_t self) {
 
 /// All that has finished by now has been kept long enough.
 void World::drop_expired(std::uint32_t self) {
-  actor(self).drop_expired_results(store_->now_ms() + 2 * store_->header().retention_ms);
+  actor(self).slots().drop_expired(store_->now_ms() + 2 * store_->header().retention_ms);
 }
 
 void World::close_levels(std::uint32_t self) {

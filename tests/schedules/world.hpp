@@ -83,7 +83,7 @@ class World {
   unsigned next_to(unsigned tenant) const;
   /// Who waits need not be called before a second job has left.
   void rest(std::uint32_t self);
-  void publish_finished(std::uint32_t self) { actor(self).rest(); }
+  void publish_finished(std::uint32_t self) { actor(self).slots().rest(); }
   void drop_expired(std::uint32_t self);
   void keep_results(std::uint64_t retention_ms) { store_->header().retention_ms = retention_ms; }
   /// The heads of all levels are compared from here on; nobody waits long enough for it to make a

@@ -40,7 +40,7 @@ def spdx(source: Source) -> Iterator[tuple[int, str]]:
 def size(source: Source) -> Iterator[tuple[int, str]]:
     bound = 600 if source.room == "tests" else 450
     if source.path == "engine/actor.hpp":
-        bound = 540  # until it is cut into collaborators
+        bound = 475  # until it is cut into collaborators
     if len(source.lines) > bound:
         yield 0, f"{len(source.lines)} lines, more than {bound}: split it by meaning"
 

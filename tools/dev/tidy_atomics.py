@@ -88,7 +88,7 @@ def writes(sources: list[Source]) -> Iterator[Write]:
                 yield Write(source, line, "exempt" if has_reason(source, line) else "bare exemption", named)
             elif named:
                 yield Write(source, line, "point", named)
-            elif re.search(r"\b(?:point|after)\b", arguments):
+            elif re.search(r"\b(?:point_?|after)\b", arguments):
                 yield Write(source, line, "passed on", [])
             elif match[1] == "set" and receiver and receiver[1] in reasons:
                 yield Write(source, line, "plain" if reasons[receiver[1]] else "bare plain", [])

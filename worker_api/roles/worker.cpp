@@ -275,7 +275,7 @@ Status Worker::fetch(Job& job, std::chrono::milliseconds timeout) {
       shm::pause_cpu();
     }
   }
-  impl_->actor().rest();
+  impl_->actor().slots().rest();
   Sleeper sleeper(impl_->actor(), impl_->queues);
   const shm::Half& park = impl_->handle->store().segment().lane(impl_->handle->lane()).park;
   for (;;) {

@@ -1,0 +1,338 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/slot_pool.hpp"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "engine/prefetch.hpp"
+
+namespace ojs_shm::engine {
+
+using shm::Point;
+
+SlotPool::SlotPool(const Store& store, shm::Rings& rings, std::uint32_t lane)
+    : store_(store),
+      segment_(store.segment()),
+      rings_(rings),
+      owner_(lane + 1),
+      hints_(segment_.slot_map(), segment_.geometry().slots, lane * 31),
+      keys_(segment_),
+      blocks_(segment_, lane) {}
+
+// ---- a new job ----------------------------------------------------------------------------------
+
+/// Moves a free or finished slot into this lane's hands.
+bool SlotPool::seize(std::uint32_t slot, JobRecord& job, Control found, std::uint64_t& filling) {
+  const Control held = found.to(kSlotFilling, 0, owner_);
+  if (!job.control.cas_once(found.word, held.word, Point::kSlotFilling)) return false;
+  filling = held.word;
+  if (found.state() != kSlotFree) recycle(slot, job);
+  return true;
+}
+
+/// Ends the former life of a finished slot.
+void SlotPool::recycle(std::uint32_t slot, JobRecord& job) {
+  if (job.has_texts()) [[unlikely]]
+    free_texts(slot, job);
+  if (job.flags().has(Policy::kForeignId)) [[unlikely]]
+    forget_id(slot, job);
+}
+
+[[gnu::noinline]] void SlotPool::forget_id(std::uint32_t slot, const JobRecord& job) {
+  keys_.remove(Store::hash_id(job.id()), slot);
+}
+
+[[gnu::noinline]] void SlotPool::free_texts(std::uint32_t slot, JobRecord& job) {
+  const std::uint32_t generation = job.generation.get();
+  for (auto* block : {&job.body_block, &job.result_block, &job.errors_block}) {
+    if (block->get() == kNoIndex) continue;
+    blocks_.free_chain(block->get(), slot, generation);
+    block->set(kNoIndex);  // NO CRASH POINT: the slot is held exclusively
+  }
+  job.result_length.set(0);
+  job.errors_length.set(0);
+}
+
+std::uint32_t SlotPool::take(std::uint64_t& filling) {
+  constexpr unsigned kAhead = 4;  // slots whose memory is asked for before it is needed
+  // 1. A slot that was never used.
+  for (std::uint32_t i = hints_.take(); i != kNoIndex; i = hints_.take()) {
+    prefetch<kLinesFilled>(store_.job(i + kAhead));  // hints come in the order of slots
+    JobRecord& job = store_.job(i);
+    const Control found(job.control.load());
+    if (found.state() == kSlotFree && seize(i, job, found, filling)) [[likely]]
+      return i;
+  }
+  // 2. The slot that has been finished for the longest time.
+  for (;;) {
+    if (draining_.batch == kNoIndex) [[unlikely]] {
+      draining_.batch = rings_.take_batch(store_.header().finished_ring);
+      draining_.done = 0;
+      if (draining_.batch == kNoIndex) break;
+      draining_.chunk = &segment_.chunk(draining_.batch);
+      draining_.behind = &segment_.chunk(rings_.peek(store_.header().finished_ring).hint().index());
+      shm::prefetch_for_write(&draining_.behind->cell);
+    }
+    const shm::Chunk& batch = *draining_.chunk;
+    while (draining_.done < shm::kCellsPerChunk) [[likely]] {
+        const unsigned ahead = draining_.done + kAhead;
+        const Word& cell = ahead < shm::kCellsPerChunk
+                               ? batch.cell[ahead]
+                               : draining_.behind->cell[ahead - shm::kCellsPerChunk];
+        // relaxed: for prefetching only
+        prefetch<kLinesFilled>(store_.job(shm::Hint(cell.load_relaxed()).index()));
+        const std::uint64_t word = batch.cell[draining_.done++].load();
+        if (shm::is_empty(word)) [[unlikely]]
+          break;
+        const shm::Hint hint(word);
+        if (hint.index() >= store_.slots()) [[unlikely]]
+          continue;
+        JobRecord& job = store_.job(hint.index());
+        const Control found(job.control.load());
+        if (is_finished(found.state()) && found.tag() == hint.tag() &&
+            seize(hint.index(), job, found, filling)) [[likely]]
+          return hint.index();
+      }
+    rings_.drop_batch(draining_.batch);
+    draining_.batch = kNoIndex;
+  }
+  return scan(filling);
+}
+
+/// The hints are gone: asks every slot. Free ones first, then finished ones, dead letters last.
+[[gnu::noinline]] std::uint32_t SlotPool::scan(std::uint64_t& filling) {
+  std::uint32_t best = kNoIndex;
+  Control best_control;
+  std::uint64_t best_age = ~0ULL;
+  for (std::uint32_t i = 0; i < store_.slots(); ++i) {
+    const JobRecord& job = store_.job(i);
+    const Control found(job.control.load());
+    if (found.state() == kSlotFree) {
+      if (seize(i, store_.job(i), found, filling)) return i;
+      continue;
+    }
+    if (!is_finished(found.state())) continue;
+    const std::uint64_t age =
+        job.finished_at.get() + (job.flags().has(Policy::kDead) ? 1ULL << 62 : 0);
+    if (age < best_age) best = i, best_age = age, best_control = found;
+  }
+  if (best == kNoIndex) return kNoIndex;
+  return seize(best, store_.job(best), best_control, filling) ? best : scan(filling);
+}
+
+/// Ends a slot that this lane holds.
+[[gnu::noinline]] void SlotPool::free(std::uint32_t slot, Control held) {
+  JobRecord& job = store_.job(slot);
+  free_texts(slot, job);
+  if (job.flags().has(Policy::kForeignId)) forget_id(slot, job);
+  job.policy.set(0);
+  job.generation.set(job.generation.get() + 1);
+  job.control.store(held.to(kSlotFree, 0, 0).word, Point::kSlotFreed);
+  hints_.give(slot);
+}
+
+[[gnu::noinline]] Outcome SlotPool::add_id(JobId id, std::uint32_t slot) {
+  if (const std::uint32_t other = store_.find_job(id); other != kNoIndex && other != slot)
+    return Outcome::kDuplicate;
+  switch (keys_.insert(Store::hash_id(id), slot, CarriesId(store_, id))) {
+    case shm::KeyIndex::Insert::kDone: return Outcome::kOk;
+    case shm::KeyIndex::Insert::kDuplicate: return Outcome::kDuplicate;
+    case shm::KeyIndex::Insert::kFull: break;
+  }
+  return Outcome::kNoKeys;
+}
+
+// ---- texts --------------------------------------------------------------------------------------
+
+[[gnu::noinline]] std::uint32_t SlotPool::write(std::uint32_t slot, std::uint32_t generation,
+                                                std::string_view bytes) {
+  for (;;) {
+    const std::uint32_t block = blocks_.write(slot, generation, bytes);
+    if (block != kNoIndex || !drop_oldest_finished()) return block;
+  }
+}
+
+// ---- finished jobs ------------------------------------------------------------------------------
+
+/// Puts a finished slot where the oldest are used again first. When there is no chunk, the oldest
+/// give theirs and their slots: what is not listed would be out of use for as long as others are,
+/// and their results short-lived.
+void SlotPool::list(std::uint32_t slot, Control settled) {
+  if (filling_.batch == kNoIndex) [[unlikely]] {
+    filling_.oldest_ms = store_.job(slot).finished_at.get();
+    if (!go_on_filling(filling_.oldest_ms)) {
+      filling_.batch = rings_.open_batch();
+      if (filling_.batch == kNoIndex && drop_oldest_batch()) filling_.batch = rings_.open_batch();
+      filling_.count = 0;
+      filling_.began_ms = filling_.oldest_ms;
+    }
+    if (filling_.batch == kNoIndex) return;
+    filling_.chunk = &segment_.chunk(filling_.batch);
+  }
+  shm::Rings::batch_put(*filling_.chunk, filling_.count++, shm::Hint(slot, settled.tag()));
+  if (filling_.count == shm::kCellsPerChunk) [[unlikely]]
+    flush();
+}
+
+/// With a retention time a batch is published whenever its lane rests. While its first is young it
+/// is filled further: a trickle of jobs would need a chunk for each, and results would go when
+/// chunks are short. Results are kept by so much longer as one may be younger than the first of its
+/// batch.
+bool SlotPool::go_on_filling(std::uint64_t now) {
+  const std::uint32_t filled = std::exchange(flushed_.count, 0);
+  if (filled == 0 || now - filling_.began_ms > store_.header().retention_ms / 16 ||
+      !rings_.reopen_batch(flushed_.batch))
+    return false;
+  filling_.batch = flushed_.batch.index();
+  filling_.count = filled;
+  return true;
+}
+
+[[gnu::noinline]] void SlotPool::flush() {
+  if (filling_.batch == kNoIndex) return;
+  const std::uint32_t ring = store_.header().finished_ring;
+  flushed_.batch =
+      shm::Hint(filling_.batch, shm::ChunkControl(filling_.chunk->control.load()).incarnation());
+  const bool listed =
+      filling_.count != 0 && (rings_.close_batch(filling_.batch, ring) ||
+                              (drop_oldest_batch() && rings_.close_batch(filling_.batch, ring)));
+  if (!listed) rings_.drop_batch(filling_.batch);
+  flushed_.count =
+      listed && filling_.count < shm::kCellsPerChunk && store_.header().retention_ms != 0
+          ? filling_.count
+          : 0;
+  filling_.batch = kNoIndex;
+  filling_.count = 0;
+}
+
+void SlotPool::rest() {
+  if (store_.header().retention_ms != 0) flush();
+}
+
+/// Frees the finished slots that a batch of this lane lists.
+[[gnu::noinline]] void SlotPool::drop_batch(std::uint32_t batch) {
+  for (const Word& cell : segment_.chunk(batch).cell) {
+    const std::uint64_t word = cell.load();
+    if (shm::is_empty(word)) break;
+    const shm::Hint hint(word);
+    if (hint.index() >= store_.slots()) continue;
+    const Control found(store_.job(hint.index()).control.load());
+    std::uint64_t held = 0;
+    if (is_finished(found.state()) && found.tag() == hint.tag() &&
+        seize(hint.index(), store_.job(hint.index()), found, held))
+      free(hint.index(), Control(held));
+  }
+  rings_.drop_batch(batch);
+}
+
+[[gnu::noinline]] bool SlotPool::drop_oldest_batch() {
+  const std::uint32_t batch = rings_.take_batch(store_.header().finished_ring);
+  if (batch == kNoIndex) return false;
+  drop_batch(batch);
+  return true;
+}
+
+/// Makes room: the oldest batch, else whatever finished slot still has a text. False when there is
+/// none.
+bool SlotPool::drop_oldest_finished() {
+  if (drop_oldest_batch()) return true;
+  for (std::uint32_t slot = 0; slot < store_.slots(); ++slot) {
+    JobRecord& job = store_.job(slot);
+    const Control found(job.control.load());
+    if (!is_finished(found.state())) continue;
+    if (job.body_block.get() == kNoIndex && job.result_block.get() == kNoIndex &&
+        job.errors_block.get() == kNoIndex)
+      continue;
+    std::uint64_t held = 0;
+    if (!seize(slot, store_.job(slot), found, held)) continue;
+    free(slot, Control(held));
+    return true;
+  }
+  return false;
+}
+
+std::uint64_t SlotPool::drop_expired(std::uint64_t now) {
+  const std::uint64_t retention = store_.header().retention_ms;
+  if (retention == 0) return 0;
+  for (std::uint32_t left = rings_.longest_search(); left > 0; --left) {
+    const shm::Peeked front = rings_.peek(store_.header().finished_ring);
+    if (front.empty()) return 0;
+    if (!Store::batch_lives(segment_, front.hint())) {  // behind it may be one that is young
+      rings_.retire(front);
+      continue;
+    }
+    const shm::Chunk& chunk = segment_.chunk(front.hint().index());
+    for (unsigned i = shm::kCellsPerChunk; i > 0; --i) {
+      const std::uint64_t word = chunk.cell[i - 1].load();
+      if (shm::is_empty(word)) continue;
+      const JobRecord& youngest = store_.job(shm::Hint(word).index());
+      if (Control(youngest.control.load()).tag() != shm::Hint(word).tag()) continue;
+      if (youngest.finished_at.get() + retention > now)
+        return youngest.finished_at.get() + retention;
+      break;
+    }
+    const std::uint32_t batch = rings_.take_batch(store_.header().finished_ring);
+    if (batch == kNoIndex) return 0;
+    drop_batch(batch);
+  }
+  return 0;
+}
+
+void SlotPool::close() {
+  flush();
+  if (draining_.batch != kNoIndex &&
+      !rings_.close_batch(draining_.batch, store_.header().finished_ring))
+    rings_.drop_batch(draining_.batch);
+  draining_.batch = kNoIndex;
+  hints_.flush();
+  blocks_.release();
+}
+
+// ---- after a death ------------------------------------------------------------------------------
+
+void SlotPool::relist(std::uint32_t slot) {
+  const JobRecord& job = store_.job(slot);
+  const Control control(job.control.load());
+  if (is_finished(control.state()) && !job.flags().has(Policy::kDead)) list(slot, control);
+}
+
+void SlotPool::drop_loose_blocks(std::uint32_t slot, const JobRecord& job) {
+  const std::uint64_t word = shm::Blocks::word_of(slot, job.generation.get());
+  std::vector<bool> kept(segment_.geometry().blocks, false);
+  for (const auto* first : {&job.body_block, &job.result_block, &job.errors_block})
+    for (std::uint32_t b = first->get();
+         b < kept.size() && !kept[b] && segment_.block_word(b).load() == word;
+         b = segment_.block_link(b).load())
+      kept[b] = true;
+  for (std::uint32_t b = 0; b < kept.size(); ++b)
+    if (!kept[b] && segment_.block_word(b).load_relaxed() == word)
+      blocks_.free_orphan(b, word);  // relaxed: a cas decides
+}
+
+void SlotPool::sweep_blocks() {
+  for (std::uint32_t i = 0; i < segment_.geometry().blocks; ++i) {
+    const std::uint64_t word = segment_.block_word(i).load();  // PAIR block-taken
+    if (word == 0) continue;
+    const std::uint32_t slot = shm::Blocks::slot_of(word);
+    if (slot < store_.slots()) {
+      const JobRecord& job = store_.job(slot);
+      const std::uint32_t generation = job.generation.get();
+      const Control control(job.control.load());
+      if (control.state() != kSlotFree && generation == shm::Blocks::generation_of(word)) continue;
+      // its generation is about to change: the next sweep sees it
+      if (is_exclusive(control.state())) continue;
+      if (control.state() != kSlotFree && job.generation.get() != generation) continue;
+    }
+    blocks_.free_orphan(i, word);
+  }
+}
+
+void SlotPool::sweep() {
+  for (std::uint32_t slot = 0; slot < store_.slots(); ++slot)
+    if (Control(store_.job(slot).control.load()).state() == kSlotFree) hints_.give(slot);
+  hints_.flush();
+  keys_.sweep(CarriesId(store_, {}));
+}
+
+}  // namespace ojs_shm::engine

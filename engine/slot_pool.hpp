@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "engine/new_job.hpp"
+#include "engine/store.hpp"
+#include "shm/blocks.hpp"
+#include "shm/magazine.hpp"
+#include "shm/ring.hpp"
+
+namespace ojs_shm::engine {
+
+/// The slots of one lane's jobs with what hangs on them, their texts and client-supplied ids. It
+/// hands out a slot for a new job, takes finished ones back, and lists them fourteen at a time in
+/// the ring of finished batches, where the one that has been finished for the longest time is used
+/// again first.
+class SlotPool {
+ public:
+  SlotPool(const Store& store, shm::Rings& rings, std::uint32_t lane);
+
+  // ---- a new job
+  /// A slot in this lane's hands; its control word into `filling`. kNoIndex: each slot has a job.
+  std::uint32_t take(std::uint64_t& filling);
+  /// Ends a slot that this lane holds.
+  void free(std::uint32_t slot, Control held);
+  /// Enters an id that the client supplied.
+  Outcome add_id(JobId id, std::uint32_t slot);
+
+  // ---- texts of a slot that this lane holds
+  /// The first block, or kNoIndex; when blocks are short, the texts of the oldest finished jobs go.
+  std::uint32_t write(std::uint32_t slot, std::uint32_t generation, std::string_view bytes);
+  void free_text(std::uint32_t first, std::uint32_t slot, std::uint32_t generation) {
+    blocks_.free_chain(first, slot, generation);
+  }
+
+  // ---- finished jobs
+  /// Puts a finished slot where the oldest are used again first.
+  void list(std::uint32_t slot, Control settled);
+  /// Before sleeping: with a retention time, publishes what this lane has listed, so that it is
+  /// dropped in time. Else a batch stays here until it is full, so that a trickle of jobs needs no
+  /// chunk for each; a scan finds its slots.
+  void rest();
+  /// The same, if the first has been kept back for so long.
+  void rest_after(std::uint64_t ms) {
+    if (filling_.count != 0 && store_.now_ms() - filling_.oldest_ms > ms) rest();
+  }
+  /// False when nothing is listed.
+  bool drop_oldest_batch();
+  /// Frees batches that are older than the retention time; the time of the next one, 0 for never.
+  std::uint64_t drop_expired(std::uint64_t now);
+  /// Gives everything back.
+  void close();
+
+  // ---- after a death
+  /// Lists a slot if it is finished. Twice does no harm: the second is dead once the first has been
+  /// used.
+  void relist(std::uint32_t slot);
+  /// Frees the blocks that were written for a slot in a dead lane's hands and stand in none of its
+  /// texts.
+  void drop_loose_blocks(std::uint32_t slot, const JobRecord& job);
+  /// Frees the blocks of slots that are free or have gone on to another generation.
+  void sweep_blocks();
+  /// Hints at all free slots again, and ids of jobs that are there alone.
+  void sweep();
+
+ private:
+  /// The batch in which this lane lists, not yet for others.
+  struct Filling {
+    std::uint32_t batch = kNoIndex, count = 0;
+    shm::Chunk* chunk = nullptr;
+    std::uint64_t oldest_ms = 0, began_ms = 0;
+  };
+  /// The batch whose slots this lane uses again, and perhaps the next.
+  struct Draining {
+    std::uint32_t batch = kNoIndex, done = 0;
+    const shm::Chunk *chunk = nullptr, *behind = nullptr;
+  };
+  /// That of the last flush; count 0: it is not filled further.
+  struct Flushed {
+    shm::Hint batch{0};
+    std::uint32_t count = 0;
+  };
+  std::uint32_t scan(std::uint64_t& filling);
+  bool seize(std::uint32_t slot, JobRecord& job, Control found, std::uint64_t& filling);
+  void recycle(std::uint32_t slot, JobRecord& job);
+  void forget_id(std::uint32_t slot, const JobRecord& job);
+  void free_texts(std::uint32_t slot, JobRecord& job);
+  bool go_on_filling(std::uint64_t now);
+  void flush();
+  void drop_batch(std::uint32_t batch);
+  bool drop_oldest_finished();
+
+  const Store& store_;
+  shm::Segment& segment_;
+  shm::Rings& rings_;
+  std::uint32_t owner_;
+  shm::Magazine hints_;
+  shm::KeyIndex keys_;
+  shm::Blocks blocks_;
+  Filling filling_;
+  Draining draining_;
+  Flushed flushed_;
+};
+
+}  // namespace ojs_shm::engine
