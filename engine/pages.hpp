@@ -18,7 +18,7 @@ namespace ojs_shm::engine {
 using shm::Plain;
 using shm::Word;
 
-/// Waits up to 4^i ms are counted in bucket i, longer ones in the last.
+/// Waits and runs up to 4^i ms are counted in bucket i, longer ones in the last.
 constexpr unsigned kWaitBuckets = 13;
 
 /// owner of a page of waits: 63..32 uses, so that two who would take the same page cannot both  31..21 lane + 1, 0: all
@@ -46,21 +46,24 @@ struct WaitOwner {
 };
 
 // 0 sum  8 counts(13)
-/// Waits from one beginning, by their length.
+/// Waits from one beginning, or runs, by their length.
 struct WaitCounts {
   Word sum_ms;
   Word count[kWaitBuckets];
 };
 
-// 0 owner  8 from available(14)  128 from enqueue(14)
+// 0 owner  8 from available(14)  128 from enqueue(14)  256 runs(14)
 /// How long the jobs of one level waited until this lane took them: since they last became
-/// available, and since they were enqueued. The two lie in lines of their own.
+/// available, and since they were enqueued; and how long those ran whose attempt this lane ended.
+/// The three lie in lines of their own.
 struct alignas(128) WaitPage {
   Word owner;
   WaitCounts from_available;
   alignas(128) WaitCounts from_enqueue;
+  alignas(128) WaitCounts runs;
 };
-static_assert(sizeof(WaitPage) == 256 && offsetof(WaitPage, from_enqueue) == 128);
+static_assert(sizeof(WaitPage) == 384 && offsetof(WaitPage, from_enqueue) == 128 &&
+              offsetof(WaitPage, runs) == 256);
 
 constexpr unsigned kEventsPerPage = 16;
 

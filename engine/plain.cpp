@@ -256,6 +256,7 @@ Outcome Actor::ack_at(std::uint32_t slot, std::uint64_t& word, std::string_view 
   mine.completed.set_ordered(completed + 1, Point::kCounterMoved);
   // not its id, which lies in a line that an ack does not touch
   OJS_SHM_PROBE3(ack, slot, q, now - job.started_at.get());
+  waits_.count_run(q, rank_of_ring(active.ring()), now, job.started_at.get());
   finish(slot, job, held.to(kSlotCompleted), true);
   return Outcome::kOk;
 }

@@ -42,17 +42,22 @@ WaitPage* WaitMeter::take(std::uint32_t key, std::uint32_t begin, std::uint32_t 
   return {key, true, take(key, own, shared, 0)};
 }
 
+static void add_shared(WaitCounts& counts, std::uint64_t ms) {
+  counts.count[wait_bucket(ms)].fetch_add(1, Point::kWaitCounted);
+  counts.sum_ms.fetch_add(ms, Point::kWaitCounted);
+}
+
 [[gnu::noinline]] void WaitMeter::count_elsewhere(const Known& known, const Waited& waited) {
   if (known.page == nullptr) {
     store_.header().waits_unmeasured.fetch_add(1, Point::kCounterMoved);
     return;
   }
-  const auto add_shared = [](WaitCounts& counts, std::uint64_t ms) {
-    counts.count[wait_bucket(ms)].fetch_add(1, Point::kWaitCounted);
-    counts.sum_ms.fetch_add(ms, Point::kWaitCounted);
-  };
   add_shared(known.page->from_available, waited.since_available_ms);
   add_shared(known.page->from_enqueue, waited.since_enqueue_ms);
+}
+
+[[gnu::noinline]] void WaitMeter::count_run_elsewhere(const Known& known, std::uint64_t ms) {
+  if (known.page != nullptr) add_shared(known.page->runs, ms);
 }
 
 static void add_to(WaitHistogram& sum, const WaitCounts& counts) {
@@ -69,6 +74,7 @@ std::map<std::pair<std::uint32_t, std::uint8_t>, LevelHistograms> read_waits(con
     LevelHistograms& level = waits[{owner.queue(), owner.rank()}];
     add_to(level.from_available, page.from_available);
     add_to(level.from_enqueue, page.from_enqueue);
+    add_to(level.runs, page.runs);
   }
   return waits;
 }

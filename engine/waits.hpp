@@ -22,7 +22,8 @@ constexpr std::uint64_t wait_bound_ms(unsigned bucket) { return 1ULL << 2 * buck
 static_assert(wait_bucket(1) == 0 && wait_bucket(2) == 1 && wait_bucket(4) == 1 &&
               wait_bucket(5) == 2);
 
-/// Counts for one lane how long jobs waited until it took them. A page that it has taken, no other
+/// Counts for one lane how long jobs waited until it took them, and how long they ran until it ended
+/// their attempt. A page that it has taken, no other
 /// lane writes, so a count is a load and a store. A page outlives its lane with all it counted;
 /// then whoever needs one for the same level goes on in it. When no page is left, lanes share one
 /// for the level, and count there by read-modify-writes.
@@ -34,14 +35,20 @@ class WaitMeter {
   OJS_SHM_INLINE void count(std::uint32_t queue, std::uint8_t rank, std::uint64_t now,
                             std::uint64_t enqueued, std::uint64_t available) {
     const Waited waited{now - std::min(now, available), now - std::min(now, enqueued)};
-    const std::uint32_t key = WaitOwner::key_of(queue, rank);
-    Known& known = known_[place_of(key) % known_.size()];
-    if (known.key != key) [[unlikely]]
-      known = find(key);
+    const Known& known = page_of(queue, rank);
     if (known.page == nullptr || known.shared) [[unlikely]]
       return count_elsewhere(known, waited);
     add(known.page->from_available, waited.since_available_ms);
     add(known.page->from_enqueue, waited.since_enqueue_ms);
+  }
+  /// The end now of an attempt that began then: by an ack, a failure or its time limit.
+  OJS_SHM_INLINE void count_run(std::uint32_t queue, std::uint8_t rank, std::uint64_t now,
+                                std::uint64_t started) {
+    const std::uint64_t ran = now - std::min(now, started);
+    const Known& known = page_of(queue, rank);
+    if (known.page == nullptr || known.shared) [[unlikely]]
+      return count_run_elsewhere(known, ran);
+    add(known.page->runs, ran);
   }
 
  private:
@@ -61,9 +68,17 @@ class WaitMeter {
   };
   /// All levels of one queue have places of their own, and so has one level of many queues.
   static constexpr std::uint32_t place_of(std::uint32_t key) { return key + (key >> 8) * 37; }
+  OJS_SHM_INLINE const Known& page_of(std::uint32_t queue, std::uint8_t rank) {
+    const std::uint32_t key = WaitOwner::key_of(queue, rank);
+    Known& known = known_[place_of(key) % known_.size()];
+    if (known.key != key) [[unlikely]]
+      known = find(key);
+    return known;
+  }
   Known find(std::uint32_t key);
   WaitPage* take(std::uint32_t key, std::uint32_t begin, std::uint32_t count, std::uint32_t owner);
   void count_elsewhere(const Known& known, const Waited& waited);
+  void count_run_elsewhere(const Known& known, std::uint64_t ms);
 
   Store& store_;
   std::uint32_t lane_;
@@ -75,7 +90,7 @@ struct WaitHistogram {
   std::uint64_t sum_ms = 0;
 };
 struct LevelHistograms {
-  WaitHistogram from_available, from_enqueue;
+  WaitHistogram from_available, from_enqueue, runs;
 };
 /// By queue and rank, over all lanes.
 std::map<std::pair<std::uint32_t, std::uint8_t>, LevelHistograms> read_waits(const Store& store);

@@ -271,6 +271,7 @@ static int events_and_waits(void) {
            "[{\"queue\":\"default\",\"priority\":0,\"from_enqueue\":{\"count\":1,\"sum_ms\":");
   CHECK(strncmp(here.text, wanted, strlen(wanted)) == 0);
   CHECK(strstr(here.text, "\"from_available\":{\"count\":1,\"sum_ms\":") != NULL);
+  CHECK(strstr(here.text, "\"runs\":{\"count\":") != NULL);
   CHECK(ojs_shm_close(events) == OJS_SHM_OK);
   return close_room(&here, "told");
 }

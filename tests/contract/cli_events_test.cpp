@@ -262,6 +262,15 @@ TEST(CliStats, PRI_X2_FS_X3_a_wait_from_enqueue_is_told_apart_from_one_from_avai
   EXPECT_EQ(is(by_priority, "priority=\"1\"," + hour), "0") << "two hours since its enqueue";
   EXPECT_EQ(is("ojs_scheduling_queue_wait_duration_bucket", all), "1");
   EXPECT_EQ(is("ojs_scheduling_queue_wait_duration_bucket", hour), "1") << "just available";
+  EXPECT_EQ(sample(page, "ojs_job_duration_seconds_count{queue=\"default\",segment=\"test\"}"),
+            "1");
+
+  const std::string times = segment.cli({"stats", "--times"}).out;
+  EXPECT_THAT(times, HasSubstr("default\t1\twait from enqueue\t1\t7"));
+  EXPECT_THAT(times, HasSubstr("default\t1\trun\t1\t"));
+  EXPECT_THAT(
+      segment.cli({"stats", "--times", "--json"}).out,
+      AllOf(HasSubstr(R"("from_enqueue":{"count":1,)"), HasSubstr(R"("runs":{"count":1,)")));
 }
 
 }  // namespace

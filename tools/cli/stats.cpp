@@ -23,7 +23,7 @@ using shell::must;
 
 struct StatsOptions {
   std::string out;
-  bool metrics = false, priorities = false, scheduling = false;
+  bool metrics = false, priorities = false, scheduling = false, times = false;
   std::string queue;
 };
 
@@ -179,6 +179,37 @@ int print_last_minute(const Observer& observer, bool json) {
   return shell::kExitOk;
 }
 
+/// The bound that so large a share of them did not pass.
+std::string within(const WaitHistogram& times, double share) {
+  if (times.count == 0) return "-";
+  for (const auto& [ms, jobs] : times.up_to_ms)
+    if (static_cast<double>(jobs) >= share * static_cast<double>(times.count))
+      return fmt::format("{} ms", ms);
+  return "longer";
+}
+
+int print_times(const Observer& observer, bool json) {
+  const std::vector<LevelWaits> levels = observer.waits();
+  if (json) {
+    print_line(print_waits(levels));
+    return shell::kExitOk;
+  }
+  shell::Table table(
+      {"QUEUE", "PRIORITY>", "WHAT", "JOBS>", "MEAN>", "HALF WITHIN>", "99% WITHIN>"});
+  for (const LevelWaits& level : levels)
+    for (const auto& [what, times] :
+         {std::pair{"wait from enqueue", &level.from_enqueue},
+          std::pair{"wait", &level.from_available}, std::pair{"run", &level.runs}})
+      table.row({level.queue, std::to_string(level.priority), what, text(times->count),
+                 times->count == 0
+                     ? "-"
+                     : fmt::format("{:.1f} ms", static_cast<double>(times->sum_ms) /
+                                                    static_cast<double>(times->count)),
+                 within(*times, 0.5), within(*times, 0.99)});
+  if (!table.empty()) table.print();
+  return shell::kExitOk;
+}
+
 std::string metrics_page(const Observer& observer) {
   metrics::Page page;
   metrics::add_segment(page, observer, {});
@@ -198,6 +229,7 @@ int stats(const Request& request, const StatsOptions& options) {
     fmt::print("{}", metrics_page(observer));
     return shell::kExitOk;
   }
+  if (options.times) return print_times(observer, request.json);
   if (options.scheduling) return print_last_minute(observer, request.json);
   if (options.priorities) return print_priorities(observer, options.queue, request.json);
   const SegmentInfo info = observer.segment_info();
@@ -216,10 +248,16 @@ void add_stats_command(CLI::App& app, Request& request) {
                          ->add_flag("--scheduling", options->scheduling,
                                     "What each queue handed out in the last minute")
                          ->excludes(priorities);
+  auto* times = command
+                    ->add_flag("--times", options->times,
+                               "How long jobs waited and ran, by queue and priority")
+                    ->excludes(priorities)
+                    ->excludes(scheduling);
   auto* metrics =
       command->add_flag("--metrics", options->metrics, "All numbers as a page for Prometheus")
           ->excludes(priorities)
-          ->excludes(scheduling);
+          ->excludes(scheduling)
+          ->excludes(times);
   command
       ->add_option("--out", options->out,
                    "With --metrics: replace this file by the page, whole or not at all, for a "

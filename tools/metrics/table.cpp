@@ -110,25 +110,31 @@ void set_histogram(ClientMetric& metric, const WaitHistogram& waits) {
   metric.histogram.bucket.push_back({waits.count, std::numeric_limits<double>::infinity()});
 }
 
+void add_up(WaitHistogram& sum, const WaitHistogram& level) {
+  sum.count += level.count;
+  sum.sum_ms += level.sum_ms;
+  sum.up_to_ms.resize(level.up_to_ms.size());
+  for (std::size_t i = 0; i < level.up_to_ms.size(); ++i)
+    sum.up_to_ms[i] = {level.up_to_ms[i].first, sum.up_to_ms[i].second + level.up_to_ms[i].second};
+}
+
 void add_waits(Page& page, const Observer& observer) {
   page.family("ojs_job_wait_duration_by_priority", "Seconds from enqueue to being handed out.",
               MetricType::Histogram);
-  std::map<std::string, WaitHistogram> queues;
+  std::map<std::string, WaitHistogram> waits, runs;
   for (const LevelWaits& level : observer.waits()) {
     set_histogram(page.add({{"queue", level.queue}, {"priority", std::to_string(level.priority)}}),
                   level.from_enqueue);
-    const WaitHistogram& waits = level.from_available;
-    WaitHistogram& queue = queues[level.queue];
-    queue.count += waits.count;
-    queue.sum_ms += waits.sum_ms;
-    queue.up_to_ms.resize(waits.up_to_ms.size());
-    for (std::size_t i = 0; i < waits.up_to_ms.size(); ++i)
-      queue.up_to_ms[i] = {waits.up_to_ms[i].first,
-                           queue.up_to_ms[i].second + waits.up_to_ms[i].second};
+    add_up(waits[level.queue], level.from_available);
+    add_up(runs[level.queue], level.runs);
   }
   page.family("ojs_scheduling_queue_wait_duration",
               "Seconds from becoming available to being handed out.", MetricType::Histogram);
-  for (const auto& [queue, waits] : queues) set_histogram(page.add({{"queue", queue}}), waits);
+  for (const auto& [queue, sum] : waits) set_histogram(page.add({{"queue", queue}}), sum);
+  page.family("ojs_job_duration_seconds",
+              "Seconds from being handed out to the ack, the failure or the time limit.",
+              MetricType::Histogram);
+  for (const auto& [queue, sum] : runs) set_histogram(page.add({{"queue", queue}}), sum);
 }
 
 /// Source: ojs-fair-scheduling 11.2.

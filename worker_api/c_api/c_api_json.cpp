@@ -159,27 +159,6 @@ std::string print(const std::vector<Violation>& violations) {
   });
 }
 
-static void append_waits(std::string& out, const WaitHistogram& waits) {
-  ObjectWriter writer(out);
-  number(writer, "count", waits.count);
-  number(writer, "sum_ms", waits.sum_ms);
-  ObjectWriter bounds(writer.open("up_to_ms"));
-  for (const auto& [ms, jobs] : waits.up_to_ms) number(bounds, std::to_string(ms), jobs);
-  bounds.close();
-  writer.close();
-}
-
-std::string print(const std::vector<LevelWaits>& waits) {
-  return list_of(waits, [](std::string& out, const LevelWaits& level) {
-    ObjectWriter writer(out);
-    writer.text("queue", level.queue);
-    writer.number("priority", level.priority);
-    append_waits(writer.open("from_enqueue"), level.from_enqueue);
-    append_waits(writer.open("from_available"), level.from_available);
-    writer.close();
-  });
-}
-
 std::string print(const std::vector<LimitInfo>& limits) {
   return list_of(limits,
                  [](std::string& out, const LimitInfo& limit) { out += print_limit(limit); });

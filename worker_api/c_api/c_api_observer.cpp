@@ -108,7 +108,7 @@ int64_t ojs_shm_census(ojs_shm_observer* observer, char* buffer, size_t size) {
 
 int64_t ojs_shm_waits(ojs_shm_observer* observer, char* buffer, size_t size) {
   return entry(observer, [&](Record& record) -> int64_t {
-    return record.give(print(observer->object.waits()), buffer, size);
+    return record.give(ojs_shm::print_waits(observer->object.waits()), buffer, size);
   });
 }
 

@@ -194,29 +194,4 @@ EventReader Observer::events(const EventOptions& options) const {
       options.settle_ms}));
 }
 
-static WaitHistogram to_histogram(const engine::WaitHistogram& read) {
-  WaitHistogram waits;
-  waits.sum_ms = read.sum_ms;
-  for (unsigned bucket = 0; bucket < engine::kWaitBuckets; ++bucket) {
-    waits.count += read.count[bucket];
-    if (bucket + 1 < engine::kWaitBuckets)
-      waits.up_to_ms.emplace_back(engine::wait_bound_ms(bucket), waits.count);
-  }
-  return waits;
-}
-
-std::vector<LevelWaits> Observer::waits() const {
-  const engine::Store& store = segment_.attachment()->store();
-  std::vector<LevelWaits> levels;
-  for (const auto& [level, histograms] : engine::read_waits(store)) {
-    LevelWaits waits;
-    waits.queue = store.queue_name(level.first);
-    waits.priority = engine::priority_of(store.convention(), level.second);
-    waits.from_enqueue = to_histogram(histograms.from_enqueue);
-    waits.from_available = to_histogram(histograms.from_available);
-    levels.push_back(std::move(waits));
-  }
-  return levels;
-}
-
 }  // namespace ojs_shm

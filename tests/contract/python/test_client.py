@@ -461,9 +461,9 @@ class Connecting(OnSegment, unittest.TestCase):
             self.assertTrue(dead["segment"]["post_mortem"])
             self.assertEqual(dead["totals"], census["totals"])
             waits = [level for level in queue.waits() if level["queue"] == "told"]
-            counts = [(level["priority"], level["from_enqueue"]["count"], level["from_available"]["count"])
+            counts = [(level["priority"], level["from_enqueue"]["count"], level["from_available"]["count"], level["runs"]["count"])
                       for level in waits]
-            self.assertEqual(counts, [(1, 1, 1)])
+            self.assertEqual(counts, [(1, 1, 1, 0)])
         ojs_shm.remove_segment(**where, force=True)
 
     def test_SUM_07_a_queue_follows_the_ageing_of_the_segment_again(self):

@@ -72,6 +72,42 @@ TEST(Waits, PRI_X2_runs_from_enqueue_and_FS_X3_from_availability) {
   EXPECT_EQ(level(s, 3).from_available.sum_ms, 3 * kMinute);
 }
 
+/// Three attempts of one job end otherwise, each after longer: a failure, a time limit, an ack.
+TEST(Waits, a_run_is_counted_when_its_attempt_ends_but_not_when_it_is_given_back) {
+  QuietSegment s;
+  s.stop_clock();
+  JobSpec job = spec_of(3);
+  job.timeout_ms = 2 * kMinute;
+  job.retry.initial_ms = 1;
+  s.put(job);
+  ASSERT_NE(s.take(), "");
+  s.move_clock(kMinute);
+  ASSERT_TRUE(s.worker.requeue(s.job).ok());
+  EXPECT_EQ(level(s, 3).runs.count, 0U) << "it was given back";
+
+  ASSERT_NE(s.take(), "");
+  s.move_clock(kMinute);
+  EXPECT_EQ(level(s, 3).runs.count, 0U) << "it runs";
+  ASSERT_TRUE(s.worker.nack(s.job, failure()).ok());
+  EXPECT_EQ(level(s, 3).runs.count, 1U);
+  EXPECT_EQ(level(s, 3).runs.sum_ms, kMinute);
+
+  s.pass(kMinute);
+  ASSERT_NE(s.take(), "");
+  s.pass(3 * kMinute);
+  EXPECT_EQ(level(s, 3).runs.count, 2U) << "its time was over";
+  EXPECT_EQ(level(s, 3).runs.sum_ms, kMinute + 3 * kMinute);
+
+  s.pass(kMinute);
+  ASSERT_NE(s.take(), "");
+  s.move_clock(5);
+  ASSERT_TRUE(s.worker.ack(s.job).ok());
+  EXPECT_EQ(level(s, 3).runs.count, 3U);
+  EXPECT_EQ(level(s, 3).runs.sum_ms, 4 * kMinute + 5);
+  EXPECT_EQ(level(s, 3).runs.up_to_ms.front().second, 0U);
+  EXPECT_EQ(level(s, 3).runs.up_to_ms[2].second, 1U) << "up to 16 ms";
+}
+
 TEST(Waits, PRI_X2_levels_and_handles_beyond_the_pages_are_counted_too) {
   QuietSegment s(few_slots(2048));
   std::uint64_t dispatched = 0;
@@ -101,12 +137,14 @@ TEST(Waits, PRI_X2_levels_and_handles_beyond_the_pages_are_counted_too) {
       ASSERT_TRUE(worker.ack(s.job).ok());
       ++dispatched;
     }
-  std::uint64_t counted = s.observer.segment_info().unmeasured_waits_total;
+  std::uint64_t counted = s.observer.segment_info().unmeasured_waits_total, runs = 0;
   for (const LevelWaits& waits : s.observer.waits()) {
     counted += waits.from_enqueue.count;
     EXPECT_EQ(waits.from_available.count, waits.from_enqueue.count);
+    runs += waits.runs.count;
   }
   EXPECT_EQ(counted, dispatched);
+  EXPECT_EQ(runs, dispatched - s.observer.segment_info().unmeasured_waits_total);
 }
 
 TEST(Waits, of_a_page_whose_lane_is_gone_are_kept_and_gone_on_with) {

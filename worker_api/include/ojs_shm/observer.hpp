@@ -138,12 +138,17 @@ struct WaitHistogram {
 };
 
 /// How long jobs waited until they were handed out, by the priority they had then. A job that is
-/// handed out again counts again: from when it became available again, and from its enqueue.
+/// handed out again counts again: from when it became available again, and from its enqueue. And how
+/// long attempts ran until they were acked, failed, or passed their time limit; one whose holder died
+/// or let the lease end is not counted.
 struct LevelWaits {
   std::string queue;
   std::int64_t priority = 0;
-  WaitHistogram from_enqueue, from_available;
+  WaitHistogram from_enqueue, from_available, runs;
 };
+/// `[{"queue", "priority", "from_enqueue": {"count", "sum_ms", "up_to_ms": {"1": n, ...}},
+/// "from_available": {...}, "runs": {...}}]`
+OJS_SHM_API std::string print_waits(const std::vector<LevelWaits>& waits);
 
 struct JobFilter {
   std::string queue = {}, type = {};  ///< empty: any

@@ -33,8 +33,8 @@ OJS_SHM_API int64_t ojs_shm_audit(ojs_shm_observer* observer, char* buffer, size
 // the type has none.
 OJS_SHM_API int ojs_shm_default_priority(ojs_shm_observer* observer, const char* type,
                                          int64_t* priority);
-// How long jobs waited to be handed out, ever: an array of {"queue", "priority", "from_enqueue",
-// "from_available"}, both of these {"count", "sum_ms", "up_to_ms": {"1": n, ...}}.
+// How long jobs waited to be handed out, and ran, ever: an array of {"queue", "priority",
+// "from_enqueue", "from_available", "runs"}, the last three {"count", "sum_ms", "up_to_ms": {"1": n}}.
 OJS_SHM_API int64_t ojs_shm_waits(ojs_shm_observer* observer, char* buffer, size_t size);
 // "urgent" and the like, as a number of this segment's convention. Errors: NOT_FOUND or INVALID,
 // listing the names.

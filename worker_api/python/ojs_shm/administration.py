@@ -114,8 +114,9 @@ class Administration:
             return json.loads(observer.text(library().census))
 
     def waits(self) -> list[dict[str, Any]]:
-        """By queue and priority, how long jobs waited until they were handed out, `from_enqueue` and `from_available`: of
-        each `count`, `sum_ms`, and `up_to_ms`, which maps a bound to how many waited no longer."""
+        """By queue and priority, how long jobs waited until they were handed out, `from_enqueue` and `from_available`, and
+        how long their attempts ran, `runs`: of each `count`, `sum_ms`, and `up_to_ms`, which maps a bound to how many took
+        no longer."""
         with self._observers.lent() as observer:
             return json.loads(observer.text(library().waits))
 
