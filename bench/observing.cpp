@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What it costs a job that somebody may look, in one thread: laps with and without, by turns, and
-// the median of the differences of neighbours. Waits are always counted, so there a lap counts each
-// job once more. Events are told or not.
+// the median of the differences of neighbours. Waits and runs are always counted and transitions always
+// recorded, so there a lap does it once more for each job. Events are told or not.
 #include <algorithm>
 #include <functional>
 
@@ -77,6 +77,24 @@ void waits(benchmark::State& state) {
       [&meter](Lives& lives, std::uint32_t jobs) {
         return lives.lap(jobs, [&meter](std::uint32_t i) {
           meter.count(0, static_cast<std::uint8_t>(i % 5), kNow, kNow - i % 8, kNow - i % 8);
+          meter.count_run(0, static_cast<std::uint8_t>(i % 5), kNow, kNow - i % 8);
+        });
+      });
+}
+
+/// The three transitions of a plain job.
+void recorder(benchmark::State& state) {
+  OjsShm peer{Plan{}};
+  const auto handle = value_of(internal::Handle::make(peer.attached()), "handle");
+  engine::Recorder& recorder = handle->actor().recorder();
+  compare(
+      state, peer,
+      [](Lives& lives, std::uint32_t jobs) { return lives.lap(jobs, [](std::uint32_t) {}); },
+      [&recorder](Lives& lives, std::uint32_t jobs) {
+        return lives.lap(jobs, [&recorder](std::uint32_t i) {
+          recorder.note(i, 1, engine::kSlotFree, engine::kSlotAvailable, 1'000 + i);
+          recorder.note(i, 1, engine::kSlotAvailable, engine::kSlotActive, 1'000 + i);
+          recorder.note(i, 1, engine::kSlotSettling, engine::kSlotCompleted, 1'000 + i);
         });
       });
 }
@@ -98,6 +116,7 @@ void events(benchmark::State& state) {
 
 void add_observing() {
   add_benchmark("observing_waits/ojs_shm", waits);
+  add_benchmark("observing_recorder/ojs_shm", recorder);
   add_benchmark("observing_events/ojs_shm", events);
 }
 

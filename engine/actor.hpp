@@ -19,6 +19,7 @@
 #include "engine/patience.hpp"
 #include "engine/plain.hpp"
 #include "engine/prefetch.hpp"
+#include "engine/recorder.hpp"
 #include "engine/seat.hpp"
 #include "engine/slot_pool.hpp"
 #include "engine/store.hpp"
@@ -214,6 +215,7 @@ class Actor : private TenantAccounts {
   const Bell& bell() const { return bell_; }
   Tellings& tellings() { return tellings_; }
   SlotPool& slots() { return slots_; }
+  Recorder& recorder() { return recorder_; }
   std::uint32_t lane() const { return lane_; }
   QueueTally& tally(std::uint32_t queue) {
     return tallies_[std::size_t{queue < store_.max_queues() ? queue : 0} * store_.lanes()];
@@ -434,6 +436,7 @@ class Actor : private TenantAccounts {
   SlotPool slots_;
   IdClock clock_;
   WaitMeter waits_;
+  Recorder recorder_;
   Tellings tellings_;
   std::uint64_t random_;
   std::uint8_t default_rank_;

@@ -131,6 +131,7 @@ void Actor::publish_batch(std::span<const std::uint32_t> slots) {
           published, due);
     OJS_SHM_PROBE4(enqueue, job.id_hi.get(), job.id_lo.get(), job.queue.get(),
                    rank_of_ring(published.ring()));
+    recorder_.note(slot, generation, kSlotFree, published.state(), job.created_at.get());
     job.control.store(published.word, Point::kSlotPublished);  // PAIR slot-publish
     if (state == JobState::kAvailable &&
         !stand_in_line(store_.queue(job.queue.get()).flags.load(), rings,

@@ -201,6 +201,7 @@ void Actor::drop_victims(std::span<const Victim> victims) {
       tellings_.tell(EventKind::kBackpressureDropped, job, dropped);
       tellings_.tell(EventKind::kJobDiscarded, job, dropped);
     }
+    recorder_.note(victim.slot, job.generation.get(), kSlotMoving, kSlotDiscarded, now);
     job.control.store(dropped.word, Point::kSlotSettled);  // PAIR slot-settle
     slots_.list(victim.slot, dropped);
     if (waited) bell_.ring_completion(victim.slot);

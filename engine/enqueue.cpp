@@ -242,9 +242,11 @@ Outcome Actor::put_in(const NewJob& spec, JobId& id) {
     }
     shm::RingSet& rings =
         lot == kNoIndex ? store_.rings_of(spec.queue, part) : store_.lot(lot).rings;
+    const std::uint32_t generation = job.generation.get();
     outcome = publish(lot == kNoIndex ? flags : 0, rings, slot, job, Control(filling), ring, state,
                       timer);
     if (outcome == Outcome::kOk) [[likely]] {
+      recorder_.note(slot, generation, kSlotFree, slot_state(state), now);
       // A bound that was set meanwhile has not seen our charge: whoever cached the sums must read
       // them again.
       const std::uint64_t now_flags = queue.flags.load_seq_cst();

@@ -24,6 +24,7 @@ Actor::Actor(Store& store, std::uint32_t lane)
       bell_(store_),
       slots_(store_, rings_, lane),
       waits_(store, lane),
+      recorder_(store, lane),
       tellings_(store, lane),
       random_(shm::random_u64()),
       default_rank_(
@@ -243,6 +244,7 @@ void Actor::take(JobRecord& job, Control claimed, QueueTally& mine, std::uint32_
   uncharge_tenant(out.slot, job);
   mine.out.set_ordered(mine.out.get() + charge(1, size), Point::kTallyOut);
   mine.dispatched.set_ordered(mine.dispatched.get() + 1, Point::kCounterMoved);
+  recorder_.note(out.slot, job.generation.get(), kSlotAvailable, kSlotActive, now);
   job.control.store(active.word, Point::kSlotActive);  // PAIR slot-active
   intend_nothing();
   ++taken_;

@@ -142,6 +142,7 @@ void Actor::reschedule(std::uint32_t slot, JobRecord& job, Control claimed, std:
   job.due_at.set(at);
   const Control scheduled = claimed.to(kSlotScheduled);
   intend_word(scheduled);
+  recorder_.note(slot, generation, kSlotClaimed, kSlotScheduled, store_.now_ms());
   if (tellings_.on()) [[unlikely]]
     tellings_.tell(EventKind::kJobScheduled, job, scheduled, at);
   job.control.store(scheduled.word, Point::kSlotMoved);

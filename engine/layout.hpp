@@ -11,6 +11,7 @@
 #include "engine/limit_key.hpp"
 #include "engine/pages.hpp"
 #include "engine/pool.hpp"
+#include "engine/recorder.hpp"
 #include "engine/retry.hpp"
 #include "engine/samples.hpp"
 #include "engine/state.hpp"
@@ -27,6 +28,7 @@
 //         | EventPage[event_pages] | QueueTally[max_queues][lanes] | TenantRule[kTenantRules] |
 //         RoomTicket[room_tickets] | AccountTally[lanes][accounts] | words: control of the events,
 //         which queues are busy, runs of permits, backlogs | SampleTimes | QueueSamples[max_queues]
+//         | TransitionRecord[lanes][records_per_lane + 1]
 //
 // The wider an element's alignment, the nearer to the front: each table begins where the one before
 // it ends.
@@ -372,7 +374,8 @@ constexpr std::uint64_t engine_fingerprint() {
          sizeof(PermitSet) * 89 + sizeof(LimitKey) * 97 + sizeof(ParkingLot) * 101 +
          sizeof(QueueSamples) * 103 + sizeof(RoomTicket) * 107 + sizeof(AccountRecord) * 127 +
          sizeof(AccountTally) * 131 + offsetof(QueueRecord, backpressure) * 109 +
-         offsetof(QueueRecord, room_ring) * 113;
+         offsetof(QueueRecord, room_ring) * 113 + sizeof(TransitionRecord) * 137 +
+         records_per_lane(1U << 20) * 139;
 }
 
 constexpr std::uint64_t kEngineHeaderBytes = 256;
@@ -381,7 +384,7 @@ constexpr std::uint64_t area_bytes(std::uint32_t max_queues, std::uint32_t lanes
                                    std::uint32_t wait_pages, std::uint32_t event_pages,
                                    std::uint32_t flows, std::uint32_t permit_pages,
                                    std::uint32_t limit_keys, std::uint32_t lots,
-                                   std::uint32_t accounts) {
+                                   std::uint32_t accounts, std::uint32_t slots) {
   return std::uint64_t{flows} * sizeof(FlowRecord) + kTenantRules * sizeof(TenantRule) +
          std::uint64_t{accounts} *
              (sizeof(AccountRecord) + std::uint64_t{lanes} * sizeof(AccountTally)) +
@@ -393,7 +396,7 @@ constexpr std::uint64_t area_bytes(std::uint32_t max_queues, std::uint32_t lanes
              (sizeof(QueueRecord) + std::uint64_t{lanes} * sizeof(QueueTally)) +
          std::uint64_t{spare_parts(max_queues)} * sizeof(PartRings) + kPools * sizeof(PoolRecord) +
          (busy_words(max_queues) + std::uint64_t{max_queues}) * sizeof(Word) + sizeof(SampleTimes) +
-         std::uint64_t{max_queues} * sizeof(QueueSamples);
+         std::uint64_t{max_queues} * sizeof(QueueSamples) + recorder_bytes(lanes, slots);
 }
 /// Flows come in pairs, so that what follows them stays aligned.
 constexpr std::uint32_t flows_for(std::uint32_t wanted) { return (wanted + 1) & ~1U; }

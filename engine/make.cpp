@@ -33,11 +33,12 @@ shm::Geometry around_slots(const Plan& plan, std::uint32_t slots) {
   g.chunks = slots / shm::kCellsPerChunk * 2 + g.rings * 2 + g.lanes * 8 + 64;
   g.key_cells = std::bit_ceil(std::max<std::uint32_t>(slots * 2, 256));
   g.blocks = 1;
-  g.area_bytes = (area_bytes(queues, g.lanes, wait_pages_for(g.lanes),
-                             event_pages_for(g.lanes, slots), flows, permit_pages_for(slots),
-                             limit_keys_for(slots), lots_for(slots), accounts_for(flows, slots)) +
-                  255) &
-                 ~255ULL;
+  g.area_bytes =
+      (area_bytes(queues, g.lanes, wait_pages_for(g.lanes), event_pages_for(g.lanes, slots), flows,
+                  permit_pages_for(slots), limit_keys_for(slots), lots_for(slots),
+                  accounts_for(flows, slots), slots) +
+       255) &
+      ~255ULL;
   return g;
 }
 
@@ -157,8 +158,8 @@ shm::Opened open(const std::string& path, shm::Mapping mapping) {
       header.limit_keys != 0 && header.lots != 0 && header.accounts != 0 &&
       header.accounts <= AccountMark::kMostAccounts &&
       area_bytes(header.max_queues, g.lanes, header.wait_pages, header.event_pages, header.flows,
-                 header.permit_pages, header.limit_keys, header.lots,
-                 header.accounts) <= g.area_bytes)
+                 header.permit_pages, header.limit_keys, header.lots, header.accounts,
+                 g.slots) <= g.area_bytes)
     return opened;
   shm::Opened refused;
   refused.code = shm::OpenCode::kTorn;

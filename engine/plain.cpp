@@ -51,7 +51,9 @@ Straight Actor::enqueue_plain(const NewJob& spec, JobId& id) {
   if (slot == kNoIndex) [[unlikely]]
     return Straight::kAside;
   JobRecord& job = store_.job(slot);
-  fill<true>(spec, spec.policy(), slot, job, store_.now_ms(), id);
+  const std::uint64_t now = store_.now_ms();
+  fill<true>(spec, spec.policy(), slot, job, now, id);
+  const std::uint32_t generation = job.generation.get();
 
   // 2. The counts and the publication, which a death undoes or finishes together.
   const std::uint64_t in = mine.in.get(), enqueued = mine.enqueued.get();
@@ -65,6 +67,8 @@ Straight Actor::enqueue_plain(const NewJob& spec, JobId& id) {
   if (!rings_.push(ring, hint, &queue.rings, number) &&
       !hint_or_undo(mine, ring, slot, published, size)) [[unlikely]]
     return Straight::kAside;
+
+  recorder_.note(slot, generation, kSlotFree, kSlotAvailable, now);
 
   // A bound that was set meanwhile has not seen our charge.
   if (const std::uint64_t now_flags = queue.flags.load_seq_cst(); now_flags != flags) [[unlikely]]

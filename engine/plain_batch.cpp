@@ -62,7 +62,9 @@ Straight Actor::enqueue_batch_plain(std::span<const NewJob> specs, std::span<Job
   for (std::size_t i = 0; i < specs.size(); ++i) {
     const unsigned number = normal_ring(specs[i].rank);
     const Control published = Control(words[i]).to(kSlotAvailable, number, 0);
-    store_.job(slots[i]).control.store(published.word, Point::kSlotPublished);  // PAIR slot-publish
+    JobRecord& job = store_.job(slots[i]);
+    recorder_.note(slots[i], job.generation.get(), kSlotFree, kSlotAvailable, now);
+    job.control.store(published.word, Point::kSlotPublished);  // PAIR slot-publish
     OJS_SHM_PROBE4(enqueue, ids[i].hi, ids[i].lo, near_.number, specs[i].rank);
     const shm::Hint hint(slots[i], published.tag());
     const std::uint32_t ring = shm::Rings::find(queue.rings, number);

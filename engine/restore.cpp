@@ -131,8 +131,12 @@ Outcome Actor::publish_past(const PastJob& past, shm::RingSet& rings, std::uint3
       std::uint64_t timer = past.job.expires_at;
       if (state == JobState::kScheduled && (timer == 0 || past.job.scheduled_at < timer))
         timer = past.job.scheduled_at;
-      return publish(store_.queue(past.job.queue).flags.load(), rings, slot, job, filling, number,
-                     state, timer);
+      const std::uint32_t generation = job.generation.get();
+      const Outcome outcome = publish(store_.queue(past.job.queue).flags.load(), rings, slot, job,
+                                      filling, number, state, timer);
+      if (outcome == Outcome::kOk)
+        recorder_.note(slot, generation, kSlotFree, slot_state(state), store_.now_ms());
+      return outcome;
     }
     case JobState::kRetryable:
     case JobState::kCompleted:
@@ -149,6 +153,7 @@ Outcome Actor::publish_past(const PastJob& past, shm::RingSet& rings, std::uint3
   }
   const std::uint32_t generation = job.generation.get();
   intend_word(settled);
+  recorder_.note(slot, generation, kSlotFree, settled.state(), store_.now_ms());
   job.control.store(settled.word, Point::kSlotPublished);  // PAIR slot-publish
   push_timer(slot, generation, past.retry_at);
   return Outcome::kOk;

@@ -14,10 +14,12 @@ using shm::Point;
 void Actor::finish(std::uint32_t slot, JobRecord& job, Control settled, bool recyclable) {
   const bool waited = (job.signals.load() & kWaited) != 0;
   const std::uint32_t q = job.queue.get();
+  const unsigned held = Control(job.control.load()).state();
   LimitList limits;
   if (limiting()) [[unlikely]]
-    limits = give_limits(slot, job, Control(job.control.load()).state() != kSlotMoving);
+    limits = give_limits(slot, job, held != kSlotMoving);
   intend_word(settled);
+  recorder_.note(slot, job.generation.get(), held, settled.state(), job.finished_at.get());
   if (tellings_.on()) [[unlikely]]
     tellings_.ended(job, settled);
   job.control.store(settled.word, Point::kSlotSettled);  // PAIR slot-settle
@@ -92,6 +94,8 @@ void Actor::make_available(QueueRecord& queue, std::uint32_t slot, JobRecord& jo
   if (place == kNoIndex) place = rings_.ensure(rings, ring = normal_ring(rank_of_ring(ring)));
   const Control available = held.to(kSlotAvailable, ring, 0);
   intend_word(available);
+  recorder_.note(slot, job.generation.get(), held.state(), kSlotAvailable,
+                 now != 0 ? now : store_.now_ms());
   if (tellings_.on() && now != 0) [[unlikely]]  // a repair only puts back what was there
     tellings_.tell(EventKind::kJobEnqueued, job, available);
   job.control.store(available.word, Point::kSlotPublished);
@@ -174,6 +178,7 @@ Settled Actor::set_back(std::uint32_t slot, std::uint64_t word, Setback why,
   if (limiting()) [[unlikely]]
     limits = give_limits(slot, job, true);
   intend_word(held.to(kSlotRetryable));
+  recorder_.note(slot, generation, kSlotSettling, kSlotRetryable, now);
   if (tellings_.on()) [[unlikely]] {
     tellings_.failed(job, held, now);
     tellings_.tell(EventKind::kJobRetrying, job, held.to(kSlotRetryable), now + delay);

@@ -27,6 +27,8 @@ Store::Store(shm::Segment& segment)
   room -= std::min<std::uint64_t>(
       room, kTenantRules * sizeof(TenantRule) + kPools * sizeof(PoolRecord) +
                 room_tickets(lanes_) * sizeof(RoomTicket) + sizeof(SampleTimes));
+  transitions_per_lane_ = records_per_lane(slots_);
+  room -= std::min<std::uint64_t>(room, recorder_bytes(lanes_, slots_));
   max_queues_ = cut(std::min<std::uint32_t>(h.max_queues, 4095),
                     sizeof(QueueRecord) + std::uint64_t{lanes_} * sizeof(QueueTally) +
                         sizeof(Word) + sizeof(QueueSamples));
@@ -87,6 +89,8 @@ Store::Store(shm::Segment& segment)
   sample_times_ = reinterpret_cast<SampleTimes*>(at);
   at += sizeof(SampleTimes);
   samples_ = reinterpret_cast<QueueSamples*>(at);
+  at += std::uint64_t{max_queues_} * sizeof(QueueSamples);
+  transitions_ = reinterpret_cast<TransitionRecord*>(at);
 }
 
 shm::RingSet& Store::rings_of_part(QueueRecord& queue, unsigned part) const {

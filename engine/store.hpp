@@ -162,6 +162,11 @@ class Store {
   /// counted; close to those of the others, for they are read together.
   Word& backlog(std::uint32_t queue) const { return backlogs_[queue < max_queues_ ? queue : 0]; }
   SampleTimes& sample_times() const { return *sample_times_; }
+  /// The ring of a lane in the flight recorder.
+  TransitionRecord* transitions(std::uint32_t lane) const {
+    return transitions_ + std::size_t{lane < lanes_ ? lane : 0} * (transitions_per_lane_ + 1);
+  }
+  std::uint32_t transitions_per_lane() const { return transitions_per_lane_; }
   QueueSamples& samples(std::uint32_t queue) const {
     return samples_[queue < max_queues_ ? queue : 0];
   }
@@ -266,6 +271,8 @@ class Store {
   Word* backlogs_;
   SampleTimes* sample_times_;
   QueueSamples* samples_;
+  TransitionRecord* transitions_;
+  std::uint32_t transitions_per_lane_;
   std::uint32_t wait_pages_, event_pages_, permit_pages_, limit_keys_, lots_;
   Convention convention_;
   std::uint32_t max_queues_, max_body_, default_lease_, spare_parts_;

@@ -59,7 +59,7 @@ class WaitMeter {
     Word& bucket = counts.count[wait_bucket(ms)];
     // relaxed: no other lane writes these two
     bucket.store(bucket.load_relaxed() + 1, shm::Point::kWaitCounted);
-    if (ms != 0) counts.sum_ms.store(counts.sum_ms.load_relaxed() + ms, shm::Point::kWaitCounted);
+    counts.sum_ms.store(counts.sum_ms.load_relaxed() + ms, shm::Point::kWaitCounted);
   }
   struct Known {
     std::uint32_t key = 0;

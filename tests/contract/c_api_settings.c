@@ -272,6 +272,9 @@ static int events_and_waits(void) {
   CHECK(strncmp(here.text, wanted, strlen(wanted)) == 0);
   CHECK(strstr(here.text, "\"from_available\":{\"count\":1,\"sum_ms\":") != NULL);
   CHECK(strstr(here.text, "\"runs\":{\"count\":") != NULL);
+  CHECK_OK(here.observer, ojs_shm_recent(here.observer, 1, here.text, sizeof here.text));
+  CHECK(strstr(here.text, "\"from\":\"available\",\"to\":\"active\"}]") != NULL &&
+        strstr(here.text, id) != NULL);
   CHECK(ojs_shm_close(events) == OJS_SHM_OK);
   return close_room(&here, "told");
 }

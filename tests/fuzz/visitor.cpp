@@ -32,6 +32,8 @@ void look_around(const Segment& segment) {
   (void)seen->default_priority("fuzz.even");
   (void)seen->waits();
   require(json::check(print_census(seen->census())).ok(), "a census was printed as something else");
+  for (const Transition& each : seen->recent())
+    require(json::check(print_transition(each)).ok(), "a transition that is no JSON");
   look_at_policies(*seen);
   EventReader events = seen->events({.from_start = true, .settle_ms = 0});
   Event event;

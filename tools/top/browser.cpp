@@ -142,7 +142,7 @@ void Browser::command(char key) {
       return;
     default: break;
   }
-  if (key >= '1' && key <= '8') return switch_to(kViews[key - '1']);
+  if (key >= '1' && key <= '9') return switch_to(kViews[key - '1']);
   ask(key);
 }
 
@@ -250,6 +250,10 @@ void Browser::enter() {
           return go({View::kJob, {.job = worker.oldest_job}, {}});
       notice_ = "it has no job in hand";
       return;
+    case View::kPast:
+      if (const std::size_t space = row.find(' '); space + 1 < row.size())
+        return go({View::kJob, {.job = row.substr(space + 1)}, {}});
+      return;
     case View::kEvents:
       for (const Event& event : log_.events)
         if (event.id == row && !event.job_id.empty())
@@ -278,7 +282,7 @@ Line Browser::tabs() const {
     const bool chosen = path_.front().view == kViews[i];
     line.push_back({fmt::format("{}", i + 1), {Tone::kNote}});
     line.push_back(
-        {fmt::format("{}{}{} ", chosen ? "[" : " ", name_of(kViews[i]), chosen ? "]" : " "),
+        {fmt::format("{}{}{}", chosen ? "[" : " ", name_of(kViews[i]), chosen ? "]" : " "),
          {Tone::kPlain, chosen, false, false}});
   }
   return line;

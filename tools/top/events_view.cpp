@@ -43,6 +43,27 @@ Grid events_grid(const Sample& sample, const EventLog& log) {
   return grid;
 }
 
+Grid past_grid(const Observer& observer) {
+  constexpr std::size_t kMost = 1000;
+  Grid grid;
+  grid.nothing = "no job has changed its state yet";
+  grid.columns = {{"TIME"}, {"JOB"}, {"QUEUE"}, {"FROM"}, {"TO"}, {"HANDLE", true}, {"PID", true}};
+  const std::vector<Transition> transitions = observer.recent(kMost);
+  for (std::size_t i = transitions.size(); i-- > 0;) {
+    const Transition& each = transitions[i];
+    Row row{fmt::format("{} {}", i, each.job), {}, {}};
+    row.cells = {text_cell(print_timestamp(each.time_ms).substr(11)),
+                 text_cell(each.job.empty() ? fmt::format("slot {}", each.slot) : each.job),
+                 text_cell(each.queue.empty() ? "-" : each.queue),
+                 text_cell(each.from),
+                 text_cell(each.to),
+                 count_cell(each.handle),
+                 each.pid == 0 ? text_cell("-") : count_cell(each.pid)};
+    grid.rows.push_back(std::move(row));
+  }
+  return grid;
+}
+
 Grid counters_grid(const Sample& sample) {
   const Census& census = sample.census;
   Grid grid;

@@ -24,12 +24,14 @@ enum class View : std::uint8_t {
   kJobs,
   kEvents,
   kCounters,
+  kPast,
   kJob,  ///< one job in full
   kHelp,
 };
 /// Those that a digit chooses, in order.
 inline constexpr View kViews[] = {View::kQueues, View::kWorkers, View::kPools,  View::kTenants,
-                                  View::kLimits, View::kJobs,    View::kEvents, View::kCounters};
+                                  View::kLimits, View::kJobs,    View::kEvents, View::kCounters,
+                                  View::kPast};
 std::string_view name_of(View view);
 std::optional<View> view_by_name(std::string_view name);
 
@@ -65,6 +67,8 @@ Grid job_grid(const Observer& observer, const Subject& subject);
 Grid events_grid(const Sample& sample, const EventLog& log);
 /// Every counter of every queue and of the segment, and the memory, as the segment tells them.
 Grid counters_grid(const Sample& sample);
+/// The flight recorder: the last transitions of every handle.
+Grid past_grid(const Observer& observer);
 Grid help_grid(bool admin);
 
 Grid grid_of(View view, const Observer& observer, const Sample& sample, const Subject& subject,

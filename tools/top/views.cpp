@@ -14,6 +14,7 @@ std::string_view name_of(View view) {
     case View::kJobs: return "jobs";
     case View::kEvents: return "events";
     case View::kCounters: return "counters";
+    case View::kPast: return "past";
     case View::kJob: return "job";
     case View::kHelp: break;
   }
@@ -43,7 +44,7 @@ Grid help_grid(bool admin) {
     grid.rows.push_back({key, {text_cell(key), text_cell(does)}, {}});
   };
   add("1 2 3 4", "queues, workers, pools, tenants");
-  add("5 6 7 8", "limits, jobs, events, counters");
+  add("5 6 7 8 9", "limits, jobs, events, counters, the past of jobs");
   add("Tab Shift-Tab", "the next view, the one before");
   add("Up Down PgUp PgDn Home End", "move the cursor");
   add("Left Right", "scroll the columns");
@@ -76,6 +77,7 @@ Grid grid_of(View view, const Observer& observer, const Sample& sample, const Su
     case View::kJobs: return jobs_grid(observer, sample.census.at_ms, subject);
     case View::kEvents: return events_grid(sample, log);
     case View::kCounters: return counters_grid(sample);
+    case View::kPast: return past_grid(observer);
     case View::kJob: return job_grid(observer, subject);
     case View::kHelp: break;
   }

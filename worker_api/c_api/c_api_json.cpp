@@ -159,6 +159,12 @@ std::string print(const std::vector<Violation>& violations) {
   });
 }
 
+std::string print(const std::vector<Transition>& transitions) {
+  return list_of(transitions, [](std::string& out, const Transition& transition) {
+    out += print_transition(transition);
+  });
+}
+
 std::string print(const std::vector<LimitInfo>& limits) {
   return list_of(limits,
                  [](std::string& out, const LimitInfo& limit) { out += print_limit(limit); });

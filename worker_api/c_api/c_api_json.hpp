@@ -16,6 +16,7 @@ std::string print(const QueueInfo& queue);
 std::string print(const std::vector<QueueInfo>& queues);
 std::string print(const std::vector<JobInfo>& jobs);
 std::string print(const std::vector<Violation>& violations);
+std::string print(const std::vector<Transition>& transitions);
 std::string print(const std::vector<LimitInfo>& limits);
 std::string print(const std::vector<SegmentFile>& files);
 

@@ -112,6 +112,12 @@ int64_t ojs_shm_waits(ojs_shm_observer* observer, char* buffer, size_t size) {
   });
 }
 
+int64_t ojs_shm_recent(ojs_shm_observer* observer, uint64_t most, char* buffer, size_t size) {
+  return entry(observer, [&](Record& record) -> int64_t {
+    return record.give(print(observer->object.recent(most)), buffer, size);
+  });
+}
+
 int ojs_shm_default_priority(ojs_shm_observer* observer, const char* type, int64_t* priority) {
   return entry(observer, [&](Record& record) -> int {
     out(priority, "priority");

@@ -404,7 +404,12 @@ Result<std::unique_ptr<Handle>> Handle::make(const Segment& segment) {
 Handle::Handle(Segment segment, std::uint32_t lane)
     : segment_(std::move(segment)),
       attachment_(segment_.attachment()),
-      actor_(attachment_->store(), lane) {}
+      actor_(attachment_->store(), lane) {
+  const shm::Segment& memory = attachment_->segment();
+  const std::uint32_t process = memory.lane(lane).process.load();
+  if (process != 0)
+    actor_.recorder().sign(memory.process(process - 1).pid.load(), store().now_ms());
+}
 
 Handle::~Handle() {
   if (attachment_->forked()) return;  // the parent goes on with it

@@ -464,6 +464,8 @@ class Connecting(OnSegment, unittest.TestCase):
             counts = [(level["priority"], level["from_enqueue"]["count"], level["from_available"]["count"], level["runs"]["count"])
                       for level in waits]
             self.assertEqual(counts, [(1, 1, 1, 0)])
+            steps = [(step["from"], step["to"]) for step in queue.recent() if step.get("job") == task.id]
+            self.assertEqual(steps, [("new", "available"), ("available", "active")])
         ojs_shm.remove_segment(**where, force=True)
 
     def test_SUM_07_a_queue_follows_the_ageing_of_the_segment_again(self):

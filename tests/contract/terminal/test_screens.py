@@ -21,7 +21,7 @@ GOLDEN = pathlib.Path(__file__).parent / "golden"
 SIZES = ((80, 24), (160, 50))
 #: The keys from the first screen to a view, and how the last line names the way to it.
 VIEWS = {"queues": ((), "queues"), "workers": ("2", "workers"), "pools": ("3", "pools"), "tenants": ("4", "tenants"),
-         "limits": ("5", "limits"), "jobs": ("6", "jobs (waiting)"), "events": ("7", "events"), "counters": ("8", "counters"),
+         "limits": ("5", "limits"), "jobs": ("6", "jobs (waiting)"), "events": ("7", "events"), "counters": ("8", "counters"), "past": ("9", "past"),
          "help": ("?", "queues > help"), "queue": (("enter",), "queues > jobs mail (waiting)"),
          "job": (("6", "/", *"traced", "enter", "enter"), "jobs (waiting) > job")}
 LAST_LINE = "  every 3600000 ms  ? help  q quit"
@@ -90,6 +90,9 @@ def masked(lines, view, columns):
         rows[1:] = [re.sub(r"^ *(?:(PID)|\d+) ", lambda word: (word[1] or "  #") + " ", line)[:columns - 5] for line in rows[1:]]
     if view == "counters":
         rows = [re.sub(r"(timer_walks +walks) ( *)\d+", lambda row: row[1] + row[0][len(row[1]):-1] + "N", line) for line in rows]
+    if view == "past":  # process and handle depend on the run
+        rows[1:] = [re.sub(r"( \w+ +\w+) +\d+ +\d+$", r"\1 HANDLE PID", line) for line in rows[1:]]
+        rows = [rows[0]] + [re.sub(r"^\S+", "TIME", line) for line in rows[1:]]
     if view == "events":  # less than a millisecond is no time
         rows = [re.sub(r"(job\.(?:started|completed) .*\d) +(?:-|TIME)$", r"\1 TIME", line) for line in rows]
     rows = [re.sub(r" [\d.]+$", "", line) if len(line) > columns - 6 else line for line in rows]  # half a time at the edge

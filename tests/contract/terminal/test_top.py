@@ -67,11 +67,15 @@ class Views(unittest.TestCase):
             with segment.top() as top:
                 top.until("mail running")
                 for key, shown in (("2", "supervisor"), ("3", "round-robin"), ("4", "acme"), ("5", "3 at once"),
-                                   ("6", job), ("7", "job.enqueued"), ("8", "unmeasured_waits"), ("?", "go on")):
+                                   ("6", job), ("7", "job.enqueued"), ("8", "unmeasured_waits"), ("9", "new available"),
+                                   ("?", "go on")):
                     top.press(key)
                     top.until(shown)
                 top.press("esc")
-                top.until("counters every")
+                top.until("past every")
+                top.press("enter")
+                top.until("00-11-22-01")
+                top.press("esc")
                 top.press("1")
                 top.until("[queues]")
                 top.until("mail running")
@@ -317,6 +321,8 @@ class Fates(unittest.TestCase):
                 top.until(job)
                 top.press("enter")
                 top.until("mail.send")
+                top.press("9")
+                top.until("mail new available")
             self.assertEqual(copy.read_bytes(), before)
             look = json.loads(subprocess.run([BIN / "ojs-shm-top", "--post-mortem", copy, "--json", "-n", "1"],
                                              capture_output=True, text=True, timeout=BOUND, check=True).stdout)

@@ -101,6 +101,8 @@ class ObserverLane {
       if (one.dispatch_ratio_1m < 0 || one.dispatch_ratio_1m > 1) unseen("statistics", one.queue);
     for (const TenantCensus& tenant : observer_.census().tenants)
       if (tenant.actual < 0 || tenant.actual > 1) unseen("share", tenant.tenant);
+    for (const Transition& each : observer_.recent(50))
+      if (each.from == "unknown" || each.to == "unknown") unseen("transition", each.job);
     for (const LevelWaits& waits : observer_.waits())
       if (waits.from_enqueue.count == 0 || waits.from_available.count == 0)
         unseen("waits", waits.queue);

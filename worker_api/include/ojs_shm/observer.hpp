@@ -150,6 +150,20 @@ struct LevelWaits {
 /// "from_available": {...}, "runs": {...}}]`
 OJS_SHM_API std::string print_waits(const std::vector<LevelWaits>& waits);
 
+/// One change of a job's state, as the flight recorder of the segment has it.
+struct Transition {
+  std::uint64_t time_ms = 0;  ///< Unix time
+  std::uint32_t handle = 0;   ///< that made it, or in whose place its repair was made
+  std::uint32_t pid = 0;      ///< of the process that had the handle; 0: not known any more
+  std::uint32_t slot = 0;
+  std::string job = {}, queue = {};  ///< empty: another job has the slot by now
+  /// names of states; from "new" when it was enqueued, "waiting" before it was cancelled, expired
+  /// or dropped
+  std::string from = {}, to = {};
+};
+/// `{"time", "handle", "pid", "slot", "job", "queue", "from", "to"}`; what is not known is left out.
+OJS_SHM_API std::string print_transition(const Transition& transition);
+
 struct JobFilter {
   std::string queue = {}, type = {};  ///< empty: any
   std::optional<State> state = {};
@@ -199,6 +213,9 @@ class OJS_SHM_API Observer {
   std::vector<Violation> audit() const;
   /// Levels from which something was handed out, since the segment was made.
   std::vector<LevelWaits> waits() const;
+  /// The newest transitions of all handles, at most so many, oldest first. Each handle keeps its
+  /// last 256 (in a small segment 64 or 16), also after its death.
+  std::vector<Transition> recent(std::size_t most = 1000) const;
   /// What handles tell, if they do: see SegmentInfo::events.
   EventReader events(const EventOptions& options = {}) const;
   std::optional<std::int64_t> default_priority(std::string_view type) const;

@@ -36,6 +36,10 @@ OJS_SHM_API int ojs_shm_default_priority(ojs_shm_observer* observer, const char*
 // How long jobs waited to be handed out, and ran, ever: an array of {"queue", "priority",
 // "from_enqueue", "from_available", "runs"}, the last three {"count", "sum_ms", "up_to_ms": {"1": n}}.
 OJS_SHM_API int64_t ojs_shm_waits(ojs_shm_observer* observer, char* buffer, size_t size);
+// The newest transitions of jobs of all handles, at most so many, oldest first: an array of {"time",
+// "handle", "pid", "slot", "job", "queue", "from", "to"}.
+OJS_SHM_API int64_t ojs_shm_recent(ojs_shm_observer* observer, uint64_t most, char* buffer,
+                                   size_t size);
 // "urgent" and the like, as a number of this segment's convention. Errors: NOT_FOUND or INVALID,
 // listing the names.
 OJS_SHM_API int ojs_shm_priority_by_name(ojs_shm_observer* observer, const char* name,

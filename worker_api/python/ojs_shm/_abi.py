@@ -207,6 +207,7 @@ _ENTRIES = {
     "waits": (c_int64, (_handle, *_text)),
     "census": (c_int64, (_handle, *_text)),
     "segment_examine": (c_int, (c_char_p, _out)),
+    "recent": (c_int64, (_handle, c_uint64, *_text)),
     "set_events": (c_int, (_handle, c_int)),
     "set_strict_envelopes": (c_int, (_handle, c_int)),
     "set_immutable_priorities": (c_int, (_handle, c_int)),

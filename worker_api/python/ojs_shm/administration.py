@@ -120,6 +120,12 @@ class Administration:
         with self._observers.lent() as observer:
             return json.loads(observer.text(library().waits))
 
+    def recent(self, most: int = 1000) -> list[dict[str, Any]]:
+        """The newest transitions of jobs, oldest first, from the flight recorder: `time`, `handle`, `pid`, `slot`, `job`,
+        `queue`, `from`, `to`; what is not known is left out."""
+        with self._observers.lent() as observer:
+            return json.loads(observer.text(library().recent, most))
+
     def set_events(self, on: bool) -> None:
         """Whether every handle of the segment, of whatever process, tells what it does from now on."""
         with self._admins.lent() as admin:
