@@ -29,9 +29,9 @@ enum class View : std::uint8_t {
   kHelp,
 };
 /// Those that a digit chooses, in order.
-inline constexpr View kViews[] = {View::kQueues, View::kWorkers, View::kPools,  View::kTenants,
-                                  View::kLimits, View::kJobs,    View::kEvents, View::kCounters,
-                                  View::kPast};
+inline constexpr View kViews[] = {View::kQueues,  View::kWorkers,  View::kPools,
+                                  View::kTenants, View::kLimits,   View::kJobs,
+                                  View::kEvents,  View::kCounters, View::kPast};
 std::string_view name_of(View view);
 std::optional<View> view_by_name(std::string_view name);
 
