@@ -55,10 +55,10 @@ void SlotPool::recycle(std::uint32_t slot, JobRecord& job) {
 }
 
 std::uint32_t SlotPool::take(std::uint64_t& filling) {
-  constexpr unsigned kAhead = 4;  // slots whose memory is asked for before it is needed
+  constexpr unsigned kSlotsAhead = 4;  // slots whose memory is asked for before it is needed
   // 1. A slot that was never used.
   for (std::uint32_t i = hints_.take(); i != kNoIndex; i = hints_.take()) {
-    prefetch<kLinesFilled>(store_.job(i + kAhead));  // hints come in the order of slots
+    prefetch<kLinesFilled>(store_.job(i + kSlotsAhead));  // hints come in the order of slots
     JobRecord& job = store_.job(i);
     const Control found(job.control.load());
     if (found.state() == kSlotFree && seize(i, job, found, filling)) [[likely]]
@@ -76,7 +76,7 @@ std::uint32_t SlotPool::take(std::uint64_t& filling) {
     }
     const shm::Chunk& batch = *draining_.chunk;
     while (draining_.done < shm::kCellsPerChunk) [[likely]] {
-        const unsigned ahead = draining_.done + kAhead;
+        const unsigned ahead = draining_.done + kSlotsAhead;
         const Word& cell = ahead < shm::kCellsPerChunk
                                ? batch.cell[ahead]
                                : draining_.behind->cell[ahead - shm::kCellsPerChunk];

@@ -212,7 +212,7 @@ class Caller {
     ojs_shm_job* held = job(input);
     const char* result = long_text(input, "[true]", size);
     if (input.byte() % 4 != 0) return judge(worker_, ojs_shm_ack(worker_, held, result, size));
-    unsigned char lost[std::size(jobs_)] = {};
+    unsigned char lost[sizeof jobs_ / sizeof *jobs_] = {};
     judge(worker_, ojs_shm_ack_batch(worker_, jobs_, input.below(std::size(jobs_) + 1),
                                      result == nullptr ? nullptr : lost));
   }
