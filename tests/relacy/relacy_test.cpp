@@ -141,7 +141,7 @@ class WeakOrder : public testing::TestWithParam<Mutant> {};
 TEST_P(WeakOrder, is_noticed) {
   const Scene& scene = scene_named(GetParam().scene);
   const Played played =
-      play(play_of(stage(), scene, &GetParam()), first_run(), by_form(20'000, 5'000, 200'000));
+      play(play_of(stage(), scene, &GetParam()), first_run(), by_form(20'000, 10'000, 200'000));
   ASSERT_NE(played.failure, "") << "not in " << played.last << " runs of " << scene.name;
   EXPECT_NE(played.history, "") << "run " << played.last
                                 << " was another one when it was played again";
