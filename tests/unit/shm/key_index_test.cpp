@@ -43,9 +43,7 @@ class Keys : public testing::Test {
     index_.remove(hash, slot);
     Carried::slots.erase(slot);
   }
-  std::uint32_t find(std::uint64_t hash) {
-    return KeyIndex::find(*segment_, hash, Carried(hash));
-  }
+  std::uint32_t find(std::uint64_t hash) { return KeyIndex::find(*segment_, hash, Carried(hash)); }
   BareSegment segment_;
   KeyIndex index_{*segment_};
 };

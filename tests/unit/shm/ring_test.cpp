@@ -32,15 +32,14 @@ class RingOfHints : public testing::Test {
     return head.hint().index();
   }
   std::uint32_t pop() { return pop(rings_); }
-  bool open() {
-    return (segment_.set().index[kNumber / 32].load() >> (kNumber % 32) & 1) != 0;
-  }
+  bool open() { return (segment_.set().index[kNumber / 32].load() >> (kNumber % 32) & 1) != 0; }
   std::uint32_t free_chunks() {
     std::uint32_t count = 0;
     for (std::uint32_t i = 0; i < segment_->geometry().chunks; ++i)
-      count += shm::ChunkControl(segment_->chunk(i).control.load()).state() == shm::ChunkState::kFree
-                   ? 1U
-                   : 0U;
+      count +=
+          shm::ChunkControl(segment_->chunk(i).control.load()).state() == shm::ChunkState::kFree
+              ? 1U
+              : 0U;
     return count;
   }
 
@@ -106,8 +105,7 @@ TEST_F(RingOfHints, keeps_batches_as_one_hint_and_gives_each_away_once) {
   const std::uint32_t finished = rings_.make_unindexed();
   const std::uint32_t batch = rings_.open_batch();
   ASSERT_NE(batch, kNoIndex);
-  for (unsigned i = 0; i < 3; ++i)
-    Rings::batch_put(segment_->chunk(batch), i, Hint(100 + i, 9));
+  for (unsigned i = 0; i < 3; ++i) Rings::batch_put(segment_->chunk(batch), i, Hint(100 + i, 9));
   ASSERT_TRUE(rings_.close_batch(batch, finished));
   Rings other(*segment_, 1);
   EXPECT_EQ(other.take_batch(finished), batch);
