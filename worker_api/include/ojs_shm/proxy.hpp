@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <ojs_shm/export.hpp>
+#include <ojs_shm/job.hpp>
+#include <ojs_shm/result.hpp>
+#include <ojs_shm/segment.hpp>
+#include <ojs_shm/worker.hpp>
+
+namespace ojs_shm {
+
+/// What one fetch asks for.
+struct FetchRequest {
+  /// tried at each fetch from left to right, or as `weights` say; ignored when a pool is named
+  std::vector<std::string> queues = {"default"};
+  /// one for each queue, 1 to 1,000: how often each has its turn; empty: strict
+  std::vector<std::uint32_t> weights = {};
+  std::string pool = {};       ///< whose queues and strategy hold; empty: pool `default`, if any
+  std::uint32_t lease_ms = 0;  ///< 0: the job's own, else the segment's default
+  std::size_t count = 1;
+  /// Only this tenant's jobs. A job of another tenant that stands before them is not passed over:
+  /// the fetch then returns what it has.
+  std::optional<std::string> tenant = {};
+};
+
+/// Works for many clients on one handle: each call says for which job and what. Its jobs belong to
+/// their lease, not to this process, so any process of the segment may end them by id. One thread
+/// at a time.
+///
+/// `fence` is JobInfo::fence of the attempt that is meant; 0: the present one. Errors of all that
+/// take an id: kNotFound, kWrongState (not active; `subject` is the state), kLost (another attempt
+/// runs).
+class OJS_SHM_API Proxy {
+ public:
+  /// Errors: kSegmentFull (no free handle), kClosed.
+  static Result<Proxy> attach(const Segment& segment);
+  Proxy(Proxy&&) noexcept;
+  Proxy& operator=(Proxy&&) noexcept;
+  ~Proxy();
+
+  /// The best available jobs, in order; empty when there is none. Errors: kInvalid, kNotFound (the
+  /// pool), kSegmentFull (no handle for the pool).
+  Result<std::vector<JobInfo>> fetch(const FetchRequest& request);
+  /// active -> completed. Errors: also kTooLarge, kSegmentFull (the job stays active).
+  Status ack(std::string_view id, std::uint64_t fence, std::string_view result = {});
+  Result<NackOutcome> nack(std::string_view id, std::uint64_t fence, const Failure& failure);
+  Status requeue(std::string_view id, std::uint64_t fence);
+  /// The lease's new end; `lease_ms` 0: its present length.
+  Result<std::uint64_t> heartbeat(std::string_view id, std::uint64_t fence,
+                                  std::uint32_t lease_ms = 0);
+  /// 0..1, never backwards.
+  Status progress(std::string_view id, std::uint64_t fence, double fraction);
+  /// Unix time by the segment's clock, in milliseconds.
+  std::uint64_t now_ms() const;
+  const Segment& segment() const;
+
+ private:
+  struct Impl;
+  explicit Proxy(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace ojs_shm
