@@ -94,5 +94,6 @@ void add_drain_command(CLI::App& app, Request& request);
 void add_audit_command(CLI::App& app, Request& request);
 void add_doctor_command(CLI::App& app, Request& request);
 void add_transfer_commands(CLI::App& app, Request& request);  // export, import
+void add_up_command(CLI::App& app, Request& request);
 
 }  // namespace ojs_shm::cli

@@ -141,6 +141,7 @@ int run(std::vector<std::string> words) {
   cli::add_doctor_command(app, request);
   cli::add_segment_commands(app, request);
   cli::add_transfer_commands(app, request);
+  cli::add_up_command(app, request);
 
   const bool json = std::find(words.begin(), words.end(), "--json") != words.end();
   std::reverse(words.begin(), words.end());  // CLI11 takes them from the back

@@ -3,9 +3,11 @@
 
 import contextlib
 import inspect
+import json
 import os
 import pathlib
 import re
+import socket
 import subprocess
 import sys
 import tempfile
@@ -128,6 +130,30 @@ def tutorial_runs_from_top_to_bottom() -> None:
         assert left == [], f"left behind: {left}"
 
 
+def gateway_page_runs_and_shows_each_endpoint() -> None:
+    """On a free port; each line of curl must succeed, and each route must have one."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    lines = "\n".join(blocks("docs/gateway.md", "sh"))
+    script = lines.replace("127.0.0.1:8080", f"127.0.0.1:{port}") + "\ncurl -sf $url/openapi.json >openapi.json\n"
+    with folder() as path:
+        shell(path, f"export PATH={BUILD}/bin:$PATH\n" + script)
+        routes = json.loads((path / "openapi.json").read_text())["paths"]
+    text = lines.replace("$url", "/ojs/v1").replace("$base", "")
+    text = re.sub(r"\$\w+|\$\(cat \w+\)", "{}", text)
+    missing = []
+    for route, methods in routes.items():
+        if route.startswith(("/ojs/v1/cron", "/ojs/v1/workflows")):
+            continue  # refused, as the page says
+        pattern = re.compile(re.sub(r"\{\w+\}", r"[^/\\s\"]+", route) + r"(?=[\s?\";]|$)", re.M)
+        for method in methods:
+            flag = {"get": "", "post": ""}.get(method, f"-X {method.upper()}")
+            if not any(pattern.search(line) and flag in line for line in text.splitlines()):
+                missing.append(f"{method.upper()} {route}")
+    assert not missing, "no line of curl for " + ", ".join(missing)
+
+
 def each_program_of_the_cpp_page_runs() -> None:
     programs = blocks("docs/cpp_api.md", "cpp")
     for number, source in enumerate(programs, 1):
@@ -176,7 +202,8 @@ def operations_names_each_command() -> None:
 
 
 def each_flag_of_the_other_programs_is_in_a_page() -> None:
-    pages = {"ojs-shm-broker": "docs/operations.md", "ojs-shm-exporter": "docs/monitoring.md", "ojs-shm-top": "docs/top.md"}
+    pages = {"ojs-shm-broker": "docs/operations.md", "ojs-shm-exporter": "docs/monitoring.md", "ojs-shm-top": "docs/top.md",
+             "ojs-shm-gateway": "docs/gateway.md"}
     for program in sorted(path.name for path in (BUILD / "bin").glob("ojs-shm-*") if os.access(path, os.X_OK)):
         assert program in pages, f"no page for {program}"
         where = page(pages[program]) if (ROOT / pages[program]).exists() else page("docs/operations.md")
@@ -202,7 +229,7 @@ def python_page_lists_each_option() -> None:
 
 TESTS: list[Callable[[], None]] = [
     readme_runs_from_top_to_bottom, readme_cpp_is_a_program, readme_c_is_a_program, readme_python_is_a_program,
-    tutorial_runs_from_top_to_bottom, each_program_of_the_cpp_page_runs, operations_lists_each_flag_of_each_command,
+    tutorial_runs_from_top_to_bottom, gateway_page_runs_and_shows_each_endpoint, each_program_of_the_cpp_page_runs, operations_lists_each_flag_of_each_command,
     operations_names_each_command, each_flag_of_the_other_programs_is_in_a_page, python_page_lists_each_option]
 
 

@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A gateway with a segment of its own for each class of tests, and requests to it."""
+
+import contextlib
+import ctypes
+import http.client
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import tempfile
+import time
+import unittest
+import urllib.parse
+
+ROOT = pathlib.Path(__file__).resolve().parents[3]
+MEDIA_TYPE = "application/openjobspec+json"
+
+#: No test waits longer than this for anything, in seconds.
+BOUND = 30
+
+
+def program(name: str) -> str:
+    return str(pathlib.Path(os.environ.get("OJS_SHM_BIN_DIR", ROOT / "build" / "bin")) / name)
+
+
+def eventually(done):
+    """The first true answer of `done`; AssertionError when the bound passes without one."""
+    end = time.monotonic() + BOUND
+    while not (answer := done()):
+        if time.monotonic() > end:
+            raise AssertionError("it did not happen in time")
+        time.sleep(0.002)
+    return answer
+
+
+def end_with_parent():
+    """In the child, before it becomes the program: whatever kills the tests ends their programs too."""
+    pr_set_pdeathsig = 1
+    ctypes.CDLL(None).prctl(pr_set_pdeathsig, signal.SIGTERM)
+
+
+class Reply:
+    def __init__(self, answer):
+        self.status, self.headers, self.body = answer.status, answer.headers, answer.read()
+
+    @property
+    def json(self):
+        return json.loads(self.body)
+
+    @property
+    def error(self):
+        return self.json["error"]
+
+
+class Up:
+    """`ojs-shm up` with a segment in a temporary directory. Used with `with`."""
+
+    def __init__(self, *flags, listen="127.0.0.1:0"):
+        self._flags, self._listen = flags, listen
+
+    def __enter__(self):
+        self._scratch = tempfile.TemporaryDirectory(prefix="ojs-shm-http-")
+        self.dir = self._scratch.name
+        self.log = open(os.path.join(self.dir, "log"), "w+")
+        self.process = subprocess.Popen(
+            [program("ojs-shm"), "up", "--name", "test", "--dir", self.dir, "--listen",
+             self._listen.format(dir=self.dir), "--slots", "8192", "--remove", *self._flags],
+            stdout=subprocess.PIPE, stderr=self.log, text=True, preexec_fn=end_with_parent)
+        words = self.process.stdout.readline().split()
+        if words[:1] != ["READY"]:
+            self.__exit__()
+            raise AssertionError(f"ojs-shm up said {words!r}")
+        self.url = words[1]
+        return self
+
+    def __exit__(self, *_):
+        self.process.terminate()
+        try:
+            self.process.wait(BOUND)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+        self.process.stdout.close()
+        self.log.close()
+        self._scratch.cleanup()
+
+    @property
+    def address(self):
+        return urllib.parse.urlsplit(self.url).netloc
+
+    def connection(self):
+        return http.client.HTTPConnection(self.address, timeout=BOUND)
+
+    def call(self, method, path, body=None, headers=None, connection=None):
+        """One request; `body` is a value that becomes JSON, or bytes as they are."""
+        headers = dict(headers or {})
+        if body is not None:
+            headers.setdefault("Content-Type", MEDIA_TYPE)
+            body = body if isinstance(body, bytes) else json.dumps(body).encode()
+        with contextlib.closing(connection or self.connection()) as spoken:
+            spoken.request(method, path if path.startswith("/") else "/ojs/v1/" + path, body, headers)
+            return Reply(spoken.getresponse())
+
+    def native(self, *words, text=None):
+        """The command line on the same segment."""
+        return subprocess.run([program("ojs-shm"), *words, "--name", "test", "--dir", self.dir], input=text,
+                              capture_output=True, text=True, timeout=BOUND)
+
+
+class OnGateway(unittest.TestCase):
+    """One gateway for a class of tests; each test uses a queue named after itself, so that none disturbs another."""
+
+    flags = ("--test-hooks",)
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.up = cls.enterClassContext(Up(*cls.flags))
+
+    @property
+    def queue(self):
+        return self._testMethodName.lower().replace("_", "-")[:100]
+
+    def call(self, method, path, body=None, expect=None, **options):
+        reply = self.up.call(method, path, body, **options)
+        if expect is not None:
+            self.assertEqual(reply.status, expect, reply.body)
+        return reply
+
+    def enqueue(self, expect=201, headers=None, **members):
+        body = {"type": "test.http", "args": [], "queue": self.queue} | members
+        return self.call("POST", "jobs", body, expect=expect, headers=headers)
+
+    def put_job(self, **members):
+        return self.enqueue(**members).json["job"]
+
+    def fetch(self, count=1, **members):
+        body = {"queues": [self.queue], "count": count, "worker_id": "w-" + self.queue} | members
+        return self.call("POST", "workers/fetch", body, expect=200).json["jobs"]
+
+    def get(self, job):
+        return self.call("GET", "jobs/" + job["id"], expect=200).json["job"]
+
+    def configure(self, expect=200, **settings):
+        return self.call("PUT", f"admin/queues/{self.queue}/config", settings, expect=expect)
+
+    def stats(self):
+        return self.call("GET", f"queues/{self.queue}/stats", expect=200).json["queue"]

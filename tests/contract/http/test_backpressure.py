@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Full queues over HTTP, named after the rows of docs/requirements.tsv."""
+
+import socket
+import threading
+import time
+
+from gateways import OnGateway, eventually
+
+
+class Backpressure(OnGateway):
+    def bound(self, **settings):
+        return self.configure(backpressure=settings)
+
+    def test_BP_002_BP_T03_BP_005_BP_H3_a_full_queue_answers_429(self):
+        self.bound(max_depth=2)
+        self.put_job()
+        self.put_job()
+        reply = self.enqueue(429)
+        self.assertGreaterEqual(int(reply.headers["Retry-After"]), 1)
+        self.assertEqual(int(reply.headers["X-OJS-Queue-Depth"]), reply.error["depth"])
+        self.assertEqual(int(reply.headers["X-OJS-Queue-Bound"]), reply.error["bound"])
+        self.assertEqual(self.stats()["depth"], 2)
+        self.assertEqual(len(self.fetch(9)), 2)
+
+    def test_BP_H2_the_body_has_its_members_in_the_error(self):
+        self.bound(max_depth=1)
+        self.put_job()
+        error = self.enqueue(429).error
+        self.assertEqual(error["code"], "QUEUE_FULL")
+        self.assertEqual(error["message"], f"Queue '{self.queue}' has reached its depth bound (1)")
+        self.assertEqual((error["queue"], error["depth"], error["bound"], error["strategy"], error["retryable"]),
+                         (self.queue, 1, 1, "reject", True))
+
+    def test_BP_003_BP_H1_a_bound_is_set_shown_and_in_force_at_once(self):
+        reply = self.call("PUT", f"admin/queues/{self.queue}/config", {"backpressure": {"max_depth": 1}}, expect=200,
+                          headers={"Content-Type": "application/json"})
+        self.assertEqual(reply.json["configuration"]["backpressure"]["max_depth"], 1)
+        shown = self.call("GET", f"queues/{self.queue}", expect=200).json["queue"]
+        self.assertEqual(shown["backpressure"]["max_depth"], 1)
+        self.put_job()
+        self.enqueue(429)
+        self.bound(max_depth=2)
+        self.put_job()
+
+    def test_BP_T15_members_have_defaults_and_bounds(self):
+        policy = self.configure().json["configuration"]["backpressure"]
+        self.assertEqual((policy["max_depth"], policy["max_size_bytes"], policy["strategy"],
+                          policy["warning_threshold"]), (0, 0, "reject", 0.8))
+        for wrong in ({"max_depth": -1}, {"max_depth": "1"}, {"strategy": "drop"}, {"warning_threshold": 1.1},
+                      {"max_size_bytes": 1.5}, {"unknown": 1}):
+            self.assertEqual(self.configure(400, backpressure=wrong).error["code"], "invalid_request")
+
+    def test_BP_R004_BP_H4_above_the_threshold_headers_warn(self):
+        self.bound(max_depth=10, warning_threshold=0.5)
+        replies = [self.enqueue() for _ in range(6)]
+        for reply in replies[:5]:
+            self.assertNotIn("X-OJS-Queue-Pressure", reply.headers)
+        last = replies[5].headers
+        self.assertEqual((last["X-OJS-Queue-Depth"], last["X-OJS-Queue-Bound"]), ("6", "10"))
+        self.assertEqual(float(last["X-OJS-Queue-Pressure"]), 0.6)
+
+    def test_BP_R002_BP_T04_a_blocked_enqueue_gets_the_room_that_comes(self):
+        self.bound(max_depth=1, strategy="block")
+        self.put_job()
+        replies = []
+        blocked = threading.Thread(target=lambda: replies.append(self.enqueue(headers={"OJS-Block-Timeout": "30"})))
+        blocked.start()
+        eventually(lambda: self.stats()["waiting"] == 1)
+        self.assertEqual(replies, [])
+        self.fetch()
+        blocked.join()
+        self.assertEqual(replies[0].status, 201)
+
+    def test_BP_T06_its_time_is_over(self):
+        self.bound(max_depth=1, strategy="block")
+        self.put_job()
+        begun = time.monotonic()
+        reply = self.enqueue(429, headers={"OJS-Block-Timeout": "1"})
+        print("# refused after", round(time.monotonic() - begun, 2), "s")
+        self.assertEqual(reply.error["strategy"], "block")
+
+    def test_BP_T07_without_the_header_the_refusal_is_immediate(self):
+        self.bound(max_depth=1, strategy="block")
+        self.put_job()
+        self.assertEqual(self.enqueue(429).error["code"], "QUEUE_FULL")
+        self.enqueue(429, headers={"OJS-Block-Timeout": "0"})
+
+    def test_BP_T08_the_header_means_nothing_to_reject_and_is_checked(self):
+        self.bound(max_depth=1)
+        self.put_job()
+        self.enqueue(429, headers={"OJS-Block-Timeout": "30"})
+        for wrong in ("soon", "-1", "3601", "1s"):
+            self.enqueue(400, headers={"OJS-Block-Timeout": wrong})
+
+    def test_BP_T09_who_goes_while_blocked_leaves_nothing(self):
+        self.bound(max_depth=1, strategy="block")
+        self.put_job()
+        host, port = self.up.address.split(":")
+        body = b'{"type":"gone","args":[],"queue":"%s"}' % self.queue.encode()
+        with socket.create_connection((host, int(port))) as client:
+            client.sendall(b"POST /ojs/v1/jobs HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+                           b"OJS-Block-Timeout: 600\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body))
+            eventually(lambda: self.stats()["waiting"] == 1)
+        eventually(lambda: self.stats()["waiting"] == 0)
+        self.assertEqual(len(self.fetch(9)), 1)
+        self.assertEqual(self.stats()["enqueued_total"], 1)
+
+    def test_BP_T10_drop_oldest_discards_the_oldest(self):
+        self.bound(max_depth=2, strategy="drop_oldest")
+        jobs = [self.put_job() for _ in range(3)]
+        self.assertEqual([self.get(job)["state"] for job in jobs], ["discarded", "available", "available"])
+
+    def test_BP_T11_scheduled_jobs_are_not_dropped(self):
+        self.bound(max_depth=1, strategy="drop_oldest")
+        job = self.put_job(scheduled_at="+PT1H")
+        self.enqueue(429)
+        self.assertEqual(self.get(job)["state"], "scheduled")
+
+    def test_BP_T19_a_tenant_has_a_bound_of_its_own(self):
+        self.bound(tenant_max_depth=1)
+        self.put_job(headers={"X-OJS-Tenant": "a"})
+        reply = self.enqueue(429, headers={"X-OJS-Tenant": "a"})
+        self.assertEqual(reply.error["code"], "TENANT_LIMIT_EXCEEDED")
+        self.put_job(headers={"X-OJS-Tenant": "b"})
+
+    def test_BP_G1_BP_G3_the_examples_of_the_specification(self):
+        for body in ({"max_depth": 100000, "strategy": "reject", "warning_threshold": 0.8},
+                     {"max_depth": 10000, "strategy": "drop_oldest"}):
+            self.bound(**body)
+
+    def test_a_batch_over_the_bound_stores_nothing(self):
+        self.bound(max_depth=2)
+        jobs = [{"type": "a", "args": [], "queue": self.queue} for _ in range(3)]
+        self.call("POST", "jobs/batch", {"jobs": jobs}, expect=429)
+        self.assertEqual(self.stats()["depth"], 0)

@@ -1,0 +1,194 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A job's life over HTTP, and beside native processes."""
+
+import json
+import threading
+import uuid
+
+from gateways import MEDIA_TYPE, OnGateway, eventually
+
+
+class Jobs(OnGateway):
+    def test_an_unknown_member_comes_back(self):
+        job = self.put_job(custom={"a": [1, None]}, meta={"trace_id": "t"}, tags=["x"])
+        read = self.get(job)
+        self.assertEqual((read["custom"], read["meta"], read["tags"]), ({"a": [1, None]}, {"trace_id": "t"}, ["x"]))
+
+    def test_201_names_the_place(self):
+        reply = self.enqueue()
+        self.assertEqual(reply.headers["Location"], "/ojs/v1/jobs/" + reply.json["job"]["id"])
+        self.assertEqual(reply.headers["OJS-Version"], "1.0")
+        self.assertTrue(reply.headers["X-Request-ID"].startswith("req_"))
+        self.assertEqual(self.call("GET", "health", headers={"X-Request-ID": "mine"}).headers["X-Request-ID"], "mine")
+
+    def test_a_reply_has_both_shapes(self):
+        job = self.put_job()
+        read = self.call("GET", "jobs/" + job["id"], expect=200).json
+        self.assertEqual(read["job"]["id"], read["id"])
+
+    def test_the_content_type_is_negotiated(self):
+        for accept, answer in (("*/*", MEDIA_TYPE), ("application/json", "application/json"),
+                               (f"application/json, {MEDIA_TYPE}", MEDIA_TYPE), (None, MEDIA_TYPE)):
+            headers = {"Accept": accept} if accept else {}
+            self.assertEqual(self.call("GET", "queues", headers=headers).headers["Content-Type"], answer)
+
+    def test_what_is_wrong_is_named(self):
+        for members, field in (({"type": 5}, "type"), ({"type": "No Good"}, "type"), ({"args": {}}, "args"),
+                               ({"queue": "UPPER"}, "queue"), ({"scheduled_at": "2026-01-01T00:00:00"}, "scheduled_at"),
+                               ({"id": str(uuid.uuid4())}, "id")):
+            error = self.enqueue(400, **members).error
+            self.assertEqual((error["code"], error["details"]["field"]), ("invalid_request", field), error)
+        error = self.enqueue(422, retry={"max_attempts": -1}).error
+        self.assertEqual((error["type"], error["retryable"]), ("validation_error", False))
+        self.assertIn("max_attempts", error["message"])
+
+    def test_bodies_that_are_no_job(self):
+        for body, code in ((b"{", "invalid_payload"), (b"[]", "invalid_request"), (b"7", "invalid_request"),
+                           (b'{"type":"a","args":["\xff"]}', "invalid_payload"), (b"[" * 5000, "invalid_payload")):
+            reply = self.call("POST", "jobs", body, expect=400)
+            self.assertEqual(reply.error["code"], code, body[:20])
+        reply = self.call("POST", "jobs", b"a=b", expect=400, headers={"Content-Type": "text/plain"})
+        self.assertEqual(reply.error["details"]["field"], "Content-Type")
+
+    def test_versions(self):
+        for version in ("1.0", "1.0.0-rc.1", "1.7"):
+            self.call("GET", "queues", expect=200, headers={"OJS-Version": version})
+        error = self.call("GET", "queues", expect=422, headers={"OJS-Version": "2.0"}).error
+        self.assertEqual(error["code"], "unsupported")
+
+    def test_places_that_are_not_there(self):
+        self.assertEqual(self.call("GET", "/nowhere", expect=404).error["code"], "not_found")
+        reply = self.call("PUT", "jobs", {}, expect=405)
+        self.assertEqual(reply.headers["Allow"], "POST")
+        error = self.call("GET", "jobs/019b2c3d-4e5f-7a6b-8c9d-0e1f2a3b4c5d", expect=404).error
+        self.assertEqual(error["details"]["resource_type"], "job")
+        self.assertTrue(error["hint"] and error["docs_url"])
+
+    def test_services_that_are_not_offered_say_so(self):
+        for members in ({"unique": {"keys": ["type"]}}, {"workflow": {"chain": []}}):
+            self.assertEqual(self.enqueue(422, **members).error["code"], "unsupported")
+        for path in ("cron", "workflows"):
+            self.assertEqual(self.call("POST", path, {}, expect=422).error["code"], "unsupported")
+
+    def test_an_id_is_taken_once(self):
+        mine = "019b2c3d-4e5f-7a6b-8c9d-%012x" % (hash(self.queue) & 0xFFFFFFFFFFFF)
+        self.assertEqual(self.put_job(id=mine)["id"], mine)
+        self.assertEqual(self.enqueue(409, id=mine).error["code"], "duplicate")
+
+    def test_a_batch_is_all_or_nothing(self):
+        good = {"type": "a", "args": [], "queue": self.queue}
+        error = self.call("POST", "jobs/batch", {"jobs": [good, {"args": []}]}, expect=400).error
+        self.assertEqual(error["details"]["index"], 1)
+        made = self.call("POST", "jobs/batch", {"jobs": [good] * 1000}, expect=201).json
+        self.assertEqual((made["count"], len(made["jobs"])), (1000, 1000))
+        self.assertEqual(self.stats()["available"], 1000)
+
+    def test_a_batch_may_go_to_several_queues(self):
+        jobs = [{"type": "a", "args": [n], "queue": f"{self.queue}-{n % 2}"} for n in range(4)]
+        made = self.call("POST", "jobs/batch", {"jobs": jobs}, expect=201).json["jobs"]
+        self.assertEqual([(job["args"], job["state"]) for job in made], [([n], "available") for n in range(4)])
+        self.call("PUT", f"admin/queues/{self.queue}-1/config", {"backpressure": {"max_depth": 3}}, expect=200)
+        self.call("POST", "jobs/batch", {"jobs": jobs}, expect=429)
+        got = self.fetch(9, queues=[f"{self.queue}-0", f"{self.queue}-1"])
+        self.assertEqual([job["args"] for job in got], [[0], [2], [1], [3]])
+
+    def test_a_life_to_its_end(self):
+        job = self.put_job(args=[{"n": 1}])
+        got, = self.fetch()
+        self.assertEqual((got["id"], got["state"], got["attempt"], got["worker_id"]),
+                         (job["id"], "active", 1, "w-" + self.queue))
+        self.assertEqual(self.fetch(), [])
+        wrong = self.call("POST", "workers/ack", {"job_id": job["id"], "worker_id": "else"}, expect=409)
+        self.assertEqual(wrong.error["code"], "conflict")
+        done = self.call("POST", "workers/ack", {"job_id": job["id"], "result": {"r": [1]}}, expect=200).json
+        self.assertEqual((done["state"], done["id"], done["job_id"]), ("completed", job["id"], job["id"]))
+        read = self.get(job)
+        self.assertEqual((read["state"], read["result"]), ("completed", {"r": [1]}))
+        again = self.call("POST", "workers/ack", {"job_id": job["id"]}, expect=409).error
+        self.assertEqual(again["details"]["current_state"], "completed")
+        self.call("DELETE", "jobs/" + job["id"], expect=409)
+
+    def test_failures_are_kept(self):
+        job = self.put_job(retry={"max_attempts": 1, "on_exhaustion": "dead_letter"})
+        self.fetch()
+        error = {"code": "e", "message": "m", "details": {"error_class": "Boom"}}
+        nacked = self.call("POST", "workers/nack", {"job_id": job["id"], "error": error}, expect=200).json
+        self.assertEqual((nacked["state"], nacked["attempt"]), ("discarded", 1))
+        self.assertEqual(self.get(job)["error"]["type"], "Boom")
+        dead = self.call("GET", "dead-letter?queue=" + self.queue, expect=200).json
+        self.assertEqual(([each["id"] for each in dead["jobs"]], dead["total"]), ([job["id"]], 1))
+        revived = self.call("POST", f"dead-letter/{job['id']}/retry", expect=200).json["job"]
+        self.assertEqual((revived["state"], revived["attempt"]), ("available", 0))
+
+    def test_a_lease_ends_and_a_heartbeat_renews_it(self):
+        job = self.put_job()
+        self.fetch(visibility_timeout_ms=60_000)
+        self.call("POST", "test/clock", {"advance_ms": 40_000}, expect=200)
+        beat = {"worker_id": "w-" + self.queue, "active_jobs": [job["id"]], "visibility_timeout_ms": 60_000}
+        self.assertEqual(self.call("POST", "workers/heartbeat", beat, expect=200).json["jobs_extended"], [job["id"]])
+        self.call("POST", "test/clock", {"advance_ms": 40_000}, expect=200)
+        self.assertEqual(self.get(job)["state"], "active")
+        self.call("POST", "test/clock", {"advance_ms": 40_000}, expect=200)
+        eventually(lambda: self.get(job)["state"] == "available")
+        self.assertEqual(self.get(job)["errors"][0]["code"], "visibility_timeout")
+
+    def test_a_long_poll_gets_the_job_that_comes(self):
+        for put in (self.put_job, self.put_natively):
+            got = []
+            poll = threading.Thread(target=lambda: got.extend(self.fetch(wait_ms=2000)))
+            poll.start()
+            put()
+            poll.join()
+            if not got:  # it came after two seconds, on a busy machine
+                got = self.fetch()
+            self.assertEqual(len(got), 1)
+
+    def put_natively(self):
+        made = self.up.native("enqueue", "-t", "native.job", "-i", "1", "--queue", self.queue)
+        self.assertEqual(made.returncode, 0, made.stderr)
+        return made.stdout.split()[-1]
+
+    def test_native_processes_and_HTTP_share_one_queue(self):
+        self.put_natively()
+        job, = self.fetch()
+        self.assertEqual((job["type"], job["args"]), ("native.job", [1]))
+        self.call("POST", "workers/ack", {"job_id": job["id"], "result": 5}, expect=200)
+        seen = self.up.native("get", job["id"], "--json")
+        self.assertEqual(json.loads(seen.stdout)["result"], 5)
+
+    def test_progress_is_clamped_and_never_goes_back(self):
+        job = self.put_job()
+        path = f"jobs/{job['id']}/progress"
+        self.assertIsNone(self.call("GET", path, expect=200).json["progress"])
+        self.fetch()
+        half = self.call("PUT", path, {"progress": 0.5, "message": "half", "data": {"n": 1}}, expect=200).json
+        self.assertEqual((half["progress"], half["message"], half["data"]), (0.5, "half", {"n": 1}))
+        self.assertEqual(self.call("POST", "workers/progress", {"job_id": job["id"], "percentage": 20}).json["progress"], 0.5)
+        self.assertEqual(self.call("PUT", path, {"progress": 7}).json["progress"], 1.0)
+
+    def test_tenants_do_not_see_each_other(self):
+        a, b = {"X-OJS-Tenant": "a"}, {"X-OJS-Tenant": "b"}
+        job = self.put_job(headers=a)
+        self.assertEqual(job["meta"]["tenant_id"], "a")
+        self.call("GET", "jobs/" + job["id"], expect=404, headers=b)
+        self.call("DELETE", "jobs/" + job["id"], expect=404, headers=b)
+        fetch = {"queues": [self.queue]}
+        self.assertEqual(self.call("POST", "workers/fetch", fetch, headers=b).json["jobs"], [])
+        self.assertEqual(len(self.call("POST", "workers/fetch", fetch, headers=a).json["jobs"]), 1)
+        self.enqueue(400, headers=a, meta={"tenant_id": "b"})
+
+    def test_a_worker_that_drains_gets_no_job(self):
+        self.put_job()
+        self.call("POST", "workers/heartbeat", {"worker_id": "w-" + self.queue, "state": "quiet"}, expect=200)
+        self.assertEqual(self.fetch(), [])
+        self.assertEqual(len(self.fetch(worker_id="other-" + self.queue)), 1)
+
+    def test_results_of_many_jobs(self):
+        job = self.put_job()
+        self.fetch()
+        self.call("POST", "workers/ack", {"job_id": job["id"], "result": 3}, expect=200)
+        unknown = "019b2c3d-4e5f-7a6b-8c9d-0e1f2a3b4c5d"
+        results = self.call("POST", "jobs/results", {"job_ids": [job["id"], unknown]}, expect=200).json["results"]
+        self.assertEqual((results[0]["result"], results[1]["error"]["code"]), (3, "not_found"))
+        waited = self.call("GET", f"jobs/{job['id']}/result?wait=true&timeout=5", expect=200).json
+        self.assertEqual((waited["state"], waited["result"]), ("completed", 3))

@@ -1,0 +1,231 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How the gateway behaves towards clients that are odd, and how it begins and ends."""
+
+import http.client
+import json
+import os
+import socket
+import subprocess
+import tempfile
+import unittest
+
+from gateways import BOUND, OnGateway, Up, eventually, program
+
+
+class Raw:
+    """A connection whose bytes the test writes itself."""
+
+    def __init__(self, up):
+        host, port = up.address.split(":")
+        self.socket = socket.create_connection((host, int(port)), timeout=BOUND)
+        self.file = self.socket.makefile("rb")
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.file.close()
+        self.socket.close()
+
+    def send(self, text):
+        self.socket.sendall(text if isinstance(text, bytes) else text.encode())
+
+    def status(self):
+        """Of the next reply, which is read whole; 0 when the connection has ended."""
+        line = self.file.readline().split()
+        if not line:
+            return 0
+        length = 0
+        while (header := self.file.readline().strip()):
+            name, _, value = header.partition(b":")
+            if name.lower() == b"content-length":
+                length = int(value)
+        self.file.read(length)
+        return int(line[1])
+
+
+class Manners(OnGateway):
+    def test_requests_may_be_sent_ahead(self):
+        with Raw(self.up) as raw:
+            raw.send("GET /health HTTP/1.1\r\nHost: x\r\n\r\n" * 3)
+            self.assertEqual([raw.status() for _ in range(3)], [200, 200, 200])
+
+    def test_what_is_no_request_is_refused_and_the_connection_ends(self):
+        for text, status in (("GET / HTTP/9\r\n\r\n", 400), ("\x00\x01\x02\r\n\r\n", 400),
+                             (f"GET / HTTP/1.1\r\nA: {'x' * 40000}\r\n\r\n", 431),
+                             ("POST /ojs/v1/jobs HTTP/1.1\r\nHost: x\r\nContent-Length: 9999999\r\n\r\n", 413)):
+            with Raw(self.up) as raw:
+                raw.send(text)
+                self.assertEqual((raw.status(), raw.status()), (status, 0), text[:40])
+
+    def test_clients_that_stand_still_leave_others_served(self):
+        still = [Raw(self.up) for _ in range(50)]
+        try:
+            for number, raw in enumerate(still):
+                if number % 3 == 0:
+                    raw.send("POST /ojs/v1/jobs HTTP/1.1\r\nHo")  # in the middle of its head
+                elif number % 3 == 1:
+                    raw.send("GET /health HTTP/1.1\r\nHost: x\r\n\r\n" * 50)  # takes no reply
+            self.call("GET", "health", expect=200)
+            self.put_job()
+        finally:
+            for raw in still:
+                raw.__exit__()
+
+    def test_a_client_that_closes_its_half_is_answered(self):
+        with Raw(self.up) as raw:
+            raw.send("GET /health HTTP/1.1\r\nHost: x\r\n\r\n")
+            raw.socket.shutdown(socket.SHUT_WR)
+            self.assertEqual(raw.status(), 200)
+
+    def test_a_job_whose_client_went_during_a_long_poll_comes_back(self):
+        body = json.dumps({"queues": [self.queue], "wait_ms": 2000}).encode()
+        with Raw(self.up) as raw:
+            raw.send(b"POST /ojs/v1/workers/fetch HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+                     b"Content-Length: %d\r\n\r\n%s" % (len(body), body))
+        job = self.put_job()
+        eventually(lambda: self.get(job)["state"] == "available")
+        got = eventually(self.fetch)
+        self.assertEqual((got[0]["id"], got[0]["attempt"]), (job["id"], 1))
+
+    def test_HEAD_has_no_body(self):
+        reply = self.call("HEAD", "/ojs/manifest", expect=200)
+        self.assertEqual((reply.body, int(reply.headers["Content-Length"]) > 0), (b"", True))
+
+    def test_metrics_are_the_exporters(self):
+        self.put_job()
+        reply = self.call("GET", "/metrics", expect=200)
+        self.assertTrue(reply.headers["Content-Type"].startswith("text/plain"))
+        self.assertIn(b'ojs_segment_up{segment="test"} 1', reply.body)
+
+    def test_the_description_names_what_is_served(self):
+        description = self.call("GET", "openapi.json", expect=200).json
+        self.assertEqual(description["openapi"], "3.1.0")
+        for path, methods in description["paths"].items():
+            for method, operation in methods.items():
+                if "text/event-stream" in json.dumps(operation) or "bulk" in path or "test" in path or "purge" in path:
+                    continue
+                asked = path
+                for name in ("id", "name", "key", "uri"):
+                    asked = asked.replace("{%s}" % name, "019b2c3d-4e5f-7a6b-8c9d-0e1f2a3b4c5d")
+                reply = self.call(method.upper(), asked, None if method in ("get", "delete") else {})
+                self.assertNotEqual(reply.status, 405, (method, path))
+                self.assertLess(reply.status, 500, (method, path, reply.body))
+                if reply.status == 404:
+                    self.assertIn("resource_type", reply.error["details"], (method, path))
+
+    def stream(self, query, headers=None):
+        connection = self.up.connection()
+        self.addCleanup(connection.close)
+        connection.request("GET", "/ojs/v1/" + query, headers=headers or {})
+        answer = connection.getresponse()
+        self.assertEqual((answer.status, answer.headers["Content-Type"]), (200, "text/event-stream"))
+        return answer
+
+    @staticmethod
+    def next_event(answer):
+        event = {}
+        while (line := answer.readline().decode().rstrip("\n")) or not event:
+            name, _, value = line.partition(": ")
+            if name:
+                event[name] = value
+        return event
+
+    def test_a_stream_tells_what_happens_and_goes_on_behind_an_id(self):
+        first = self.stream(f"events/stream?channel=queue:{self.queue}&types=job.enqueued,job.completed")
+        job = self.put_job()
+        event = self.next_event(first)
+        data = json.loads(event["data"])
+        self.assertEqual((event["event"], event["id"], data["data"]["job_id"]), ("job.enqueued", data["id"], job["id"]))
+        self.fetch()
+        self.call("POST", "workers/ack", {"job_id": job["id"]}, expect=200)
+        self.assertEqual(self.next_event(first)["event"], "job.completed")
+        again = self.stream(f"queues/{self.queue}/events?types=job.completed", {"Last-Event-ID": event["id"]})
+        self.assertEqual(self.next_event(again)["event"], "job.completed")
+        lost = self.stream("events/stream", {"Last-Event-ID": "evt_gone"})
+        self.assertEqual(self.next_event(lost)["event"], "system.gap")
+        self.call("GET", "events?after=evt_gone", expect=410)
+
+
+class Beginning(unittest.TestCase):
+    def test_a_unix_socket(self):
+        with Up(listen="unix:{dir}/socket") as up:
+            spoken = http.client.HTTPConnection("localhost", timeout=BOUND)
+            spoken.sock = socket.socket(socket.AF_UNIX)
+            spoken.sock.connect(os.path.join(up.dir, "socket"))
+            spoken.request("GET", "/health")
+            self.assertEqual(spoken.getresponse().status, 200)
+            spoken.close()
+            path = os.path.join(up.dir, "socket")
+            up.process.terminate()
+            self.assertEqual(up.process.wait(BOUND), 0)
+            self.assertFalse(os.path.exists(path))
+
+    def test_tokens_have_scopes(self):
+        with tempfile.NamedTemporaryFile("w", suffix=".tokens") as file:
+            file.write("# who may what\nreader-0123456789 read\nwriter-0123456789 read,write\nboss-0123456789ab admin\n")
+            file.flush()
+            with Up("--token-file", file.name) as up:
+                job = {"type": "a", "args": []}
+
+                def status(token, method, path, body=None):
+                    return up.call(method, path, body, {"Authorization": "Bearer " + token} if token else {}).status
+                self.assertEqual(status("", "GET", "/health"), 200)
+                self.assertEqual(up.call("GET", "queues").headers["WWW-Authenticate"], "Bearer")
+                self.assertEqual([status(token, "GET", "queues") for token in ("", "wrong-0123456789", "reader-0123456789")],
+                                 [401, 401, 200])
+                self.assertEqual([status(token, "POST", "jobs", job) for token in ("reader-0123456789", "writer-0123456789")],
+                                 [403, 201])
+                pause = ("POST", "queues/default/pause")
+                self.assertEqual([status(token, *pause) for token in ("writer-0123456789", "boss-0123456789ab")], [403, 200])
+
+    def test_test_hooks_are_off_unless_asked_for(self):
+        with Up() as up:
+            for path in ("test/reset", "test/clock"):
+                self.assertEqual(up.call("POST", path, {}).status, 404)
+
+    def test_a_name_or_a_port_in_use_is_3(self):
+        with Up() as up, tempfile.TemporaryDirectory() as other:
+            for where, listen in ((up.dir, "127.0.0.1:0"), (other, up.address)):
+                ended = subprocess.run([program("ojs-shm"), "up", "--name", "test", "--dir", where, "--listen", listen],
+                                       capture_output=True, text=True, timeout=BOUND)
+                self.assertEqual((ended.returncode, ended.stdout), (3, ""), ended.stderr)
+            self.assertEqual([name for name in os.listdir(other) if not name.endswith(".lock")], [])
+
+    def test_an_address_beyond_loopback_needs_a_token(self):
+        with tempfile.TemporaryDirectory() as folder:
+            ended = subprocess.run([program("ojs-shm"), "up", "--name", "test", "--dir", folder, "--listen", "0.0.0.0:0"],
+                                   capture_output=True, text=True, timeout=BOUND)
+            self.assertEqual(ended.returncode, 7, ended.stderr)
+            self.assertIn("--token-file", ended.stderr)
+
+    def test_when_one_dies_the_other_is_stopped(self):
+        for name in ("ojs-shm-gateway", "ojs-shm-broker"):
+            with Up() as up:
+                children = open(f"/proc/{up.process.pid}/task/{up.process.pid}/children").read().split()
+                pid = next(int(child) for child in children
+                           if os.readlink(f"/proc/{child}/exe").endswith(name))
+                os.kill(pid, 9)
+                self.assertEqual(up.process.wait(BOUND), 1)
+
+    def test_the_end_keeps_unfinished_jobs_and_tells_streams(self):
+        with tempfile.TemporaryDirectory() as folder:
+            words = [program("ojs-shm"), "up", "--name", "kept", "--dir", folder, "--listen", "127.0.0.1:0"]
+            for state in ("made", "there"):
+                up = Up()
+                up.process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+                up.url = up.process.stdout.readline().split()[1]
+                if state == "made":
+                    job = up.call("POST", "jobs", {"type": "a", "args": []}).json["job"]["id"]
+                    stream = up.connection()
+                    stream.request("GET", "/ojs/v1/events/stream")
+                    answer = stream.getresponse()
+                else:
+                    self.assertEqual(up.call("GET", "jobs/" + job).json["job"]["state"], "available")
+                    up.call("DELETE", "jobs/" + job)
+                up.process.terminate()
+                if state == "made":
+                    self.assertIn(b"server.shutdown", answer.read())
+                    stream.close()
+                self.assertEqual(up.process.wait(BOUND), 0)
+                up.process.stdout.close()

@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Pools of workers over HTTP, named after the rows of docs/requirements.tsv."""
+
+from gateways import OnGateway
+
+
+class Pools(OnGateway):
+    def put_pool(self, expect=None, name=None, **settings):
+        return self.call("PUT", "admin/pools/" + (name or self.queue), settings, expect=expect)
+
+    def pool(self):
+        items = self.call("GET", "admin/pools", expect=200).json["items"]
+        return next(item for item in items if item["name"] == self.queue)
+
+    def test_FS_004_FS_H1_pools_are_listed_and_counts_follow(self):
+        self.put_pool(201, queues=[self.queue], concurrency=10)
+        self.assertEqual((self.pool()["queues"], self.pool()["concurrency"], self.pool()["strategy"],
+                          self.pool()["active_jobs"]), ([self.queue], 10, "round-robin", 0))
+        self.put_job()
+        job, = self.fetch(pool=self.queue)
+        pool = self.pool()
+        self.assertEqual((pool["active_jobs"], pool["workers"]), (1, ["w-" + self.queue]))
+        self.assertGreaterEqual(pool["active_workers"], 1)
+        self.call("POST", "workers/ack", {"job_id": job["id"]}, expect=200)
+        self.assertEqual(self.pool()["active_jobs"], 0)
+
+    def test_FS_H2_PUT_makes_and_changes(self):
+        self.put_pool(201, queues=["a", "b"], strategy="weighted", weights={"a": 3})
+        self.assertEqual(self.pool()["weights"]["a"], 3)
+        changed = self.put_pool(200, queues=["a", "b"], strategy="strict").json
+        self.assertEqual((changed["pool"]["strategy"], self.pool()["strategy"]), ("strict", "strict"))
+        events = self.call("GET", "events?types=scheduling.rebalanced").json["events"]
+        told = [event["data"] for event in events if event["data"]["pool"] == self.queue]
+        self.assertEqual([(data["previous_strategy"], data["new_strategy"]) for data in told], [("weighted", "strict")])
+
+    def test_FS_T21_settings_are_checked(self):
+        for wrong in ({}, {"queues": []}, {"queues": ["a"], "strategy": "fastest"}, {"queues": ["a"], "weights": {"a": 0}},
+                      {"queues": ["a"], "weights": {"a": -1}, "strategy": "weighted"}, {"queues": ["a"], "unknown": 1}):
+            self.assertEqual(self.put_pool(400, **wrong).error["code"], "invalid_request", wrong)
+
+    def test_FS_T09_a_worker_has_one_pool(self):
+        self.put_pool(201, queues=[self.queue])
+        self.put_pool(201, name="second-" + self.queue, queues=["other"])
+        worker = {"worker_id": self.queue, "queues": [self.queue]}
+        self.call("POST", "workers/register", worker | {"pool": "nowhere"}, expect=404)
+        self.call("POST", "workers/register", worker | {"pool": self.queue}, expect=200)
+        self.call("POST", "workers/register", worker | {"pool": "second-" + self.queue}, expect=409)
+        self.assertEqual(self.call("GET", "admin/workers/" + self.queue).json["pool"], self.queue)
+        self.call("POST", "workers/fetch", {"queues": ["a"], "pool": "nowhere"}, expect=404)
+
+    def test_FS_H3_FS_R004_the_last_minute_adds_up(self):
+        for _ in range(6):
+            self.put_job()
+        self.fetch(6)
+        self.call("POST", "test/clock", {"advance_ms": 1000}, expect=200)
+        stats = self.call("GET", "admin/scheduling/stats", expect=200).json
+        self.assertEqual(stats["window"], "PT1M")
+        self.assertLessEqual(sum(queue["dispatch_ratio_1m"] for queue in stats["queues"]), 1.001)
+        mine = next(queue for queue in stats["queues"] if queue["name"] == self.queue)
+        for member in ("dispatch_count_1m", "dispatch_ratio_1m", "avg_wait_ms", "active_jobs"):
+            self.assertIn(member, mine)
+        self.assertEqual(mine["active_jobs"], 6)
+
+    def test_FS_G1_the_example_worker_gets_its_shares(self):
+        queues = ["critical-g1", "default-g1", "low-g1"]
+        weights = dict(zip(queues, (5, 3, 1)))
+        self.call("POST", "workers/register", {"id": "worker-g1", "queues": queues, "strategy": "weighted",
+                                               "weights": weights, "concurrency": 10}, expect=200)
+        for queue in queues:
+            for _ in range(10):
+                self.put_job(queue=queue)
+        wanted = {"worker_id": "worker-g1", "queues": queues, "strategy": "weighted", "weights": weights, "count": 9}
+        jobs = self.call("POST", "workers/fetch", wanted, expect=200).json["jobs"]
+        self.assertEqual([sum(job["queue"] == queue for job in jobs) for queue in queues], [5, 3, 1])

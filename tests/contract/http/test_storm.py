@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: Apache-2.0
+"""HTTP clients and native ones on one segment while gateways are killed; a ledger outside judges. And bytes that mean
+nothing."""
+
+import json
+import random
+import socket
+import subprocess
+import tempfile
+import threading
+import unittest
+
+from gateways import BOUND, OnGateway, Up, end_with_parent, eventually, program
+
+JOBS = 400
+
+
+class Gateway(Up):
+    """One more gateway on a segment that a broker serves."""
+
+    def __init__(self, folder):
+        self.dir = folder
+
+    def start(self):
+        self.process = subprocess.Popen(
+            [program("ojs-shm-gateway"), "--name", "storm", "--dir", self.dir, "--listen", "127.0.0.1:0", "--threads", "2"],
+            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, preexec_fn=end_with_parent)
+        self.url = self.process.stdout.readline().split()[1]
+        return self
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait()
+        self.process.stdout.close()
+
+
+class Storm(unittest.TestCase):
+    def test_no_job_is_lost_or_done_twice_while_gateways_are_killed(self):
+        with tempfile.TemporaryDirectory(prefix="ojs-shm-http-storm-") as folder:
+            broker = subprocess.Popen([program("ojs-shm-broker"), "--name", "storm", "--dir", folder, "--slots", "8192",
+                                       "--remove"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+                                      preexec_fn=end_with_parent)
+            self.assertTrue(broker.stdout.readline().startswith("READY"))
+            gateways = [Gateway(folder).start() for _ in range(2)]
+            try:
+                self.storm(folder, gateways)
+            finally:
+                for gateway in gateways:
+                    gateway.kill()
+                broker.terminate()
+                broker.wait(BOUND)
+                broker.stdout.close()
+
+    def storm(self, folder, gateways):
+        seed = random.randrange(1 << 32)
+        print("# seed", seed)
+        dice, lock = random.Random(seed), threading.Lock()
+        asked, accepted, done, stop = set(), set(), [], threading.Event()
+
+        def call(method, path, body):
+            """None when the gateway died meanwhile: what became of the request is then open."""
+            with lock:
+                gateway = dice.choice(gateways)
+            try:
+                return gateway.call(method, path, body)
+            except (OSError, ValueError, __import__("http.client").client.HTTPException):
+                return None
+
+        def produce(first):
+            for number in range(first, JOBS, 2):
+                with lock:
+                    asked.add(number)
+                reply = call("POST", "jobs", {"type": "storm", "args": [number], "queue": "storm"})
+                if reply is not None and reply.status == 201:
+                    with lock:
+                        accepted.add(number)
+
+        def work(name):
+            while not stop.is_set():
+                reply = call("POST", "workers/fetch", {"queues": ["storm"], "count": 3, "visibility_timeout_ms": 2000,
+                                                       "wait_ms": 100})
+                for job in reply.json["jobs"] if reply is not None and reply.status == 200 else []:
+                    acked = call("POST", "workers/ack", {"job_id": job["id"], "result": name})
+                    if acked is not None and acked.status == 200:
+                        with lock:
+                            done.append(job["args"][0])
+
+        native = subprocess.Popen([program("ojs-shm"), "work", "--queue", "storm", "--name", "storm", "--dir", folder, "--",
+                                   "cat"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, preexec_fn=end_with_parent)
+        threads = [threading.Thread(target=produce, args=(first,)) for first in range(2)]
+        threads += [threading.Thread(target=work, args=(name,)) for name in range(2)]
+        for thread in threads:
+            thread.start()
+        try:
+            for _ in range(6):
+                with lock:
+                    place = dice.randrange(len(gateways))
+                    wanted = len(accepted) + dice.randrange(1, 60)
+                eventually(lambda: len(accepted) >= wanted or not threads[0].is_alive())
+                gateways[place].kill()
+                gateways[place] = Gateway(folder).start()
+            for thread in threads[:2]:
+                thread.join()
+            eventually(lambda: self.states(folder).keys() <= {"completed"})
+        finally:
+            stop.set()
+            for thread in threads:
+                thread.join()
+            native.terminate()
+            native.wait(BOUND)
+        listed = [json.loads(line) for line in self.listed(folder)]
+        there = [job["args"][0] for job in listed]
+        self.assertEqual(len(there), len(set(there)), "a job was stored twice")
+        self.assertLessEqual(accepted, set(there), "a job whose enqueue was answered is gone")
+        self.assertLessEqual(set(there), asked)
+        self.assertEqual(len(done), len(set(done)), "an ack was taken twice")
+        print(f"# {len(there)} jobs, {len(done)} by HTTP, {len(asked) - len(accepted)} requests without an answer")
+
+    @staticmethod
+    def listed(folder):
+        seen = subprocess.run([program("ojs-shm"), "list", "--queue", "storm", "--limit", "0", "--json", "--name", "storm",
+                               "--dir", folder], capture_output=True, text=True, timeout=BOUND)
+        return seen.stdout.splitlines()
+
+    def states(self, folder):
+        states = {}
+        for line in self.listed(folder):
+            state = json.loads(line)["state"]
+            states[state] = states.get(state, 0) + 1
+        return states
+
+
+class Noise(OnGateway):
+    def test_bytes_that_mean_nothing_end_no_gateway(self):
+        seed = random.randrange(1 << 32)
+        print("# seed", seed)
+        dice = random.Random(seed)
+        host, port = self.up.address.split(":")
+        paths = ["/ojs/v1/jobs", "/ojs/v1/jobs/batch", "/ojs/v1/workers/fetch", "/ojs/v1/workers/ack", "/ojs/v1/workers/nack",
+                 "/ojs/v1/workers/heartbeat", "/ojs/v1/admin/pools/p", "/ojs/v1/admin/queues/q/config", "/ojs/v1/queues",
+                 "/ojs/v1/rate-limits/k", "/ojs/v1/events", "/ojs/v1/jobs/%zz", "/ojs/v1/jobs/results", "/%00", "/a?%"]
+        values = ["null", "true", "-0", "1e999", "9" * 40, '""', '"\\ud800"', '"PT1S"', "[]", "{}", '["a"]', '{"a":1,"a":2}',
+                  "[" * 200 + "]" * 200, '"' + "x" * 3000 + '"', '"2026-99-99T00:00:00Z"', '"+PT9999999999999S"']
+        names = ["type", "args", "queue", "priority", "options", "retry", "jobs", "queues", "count", "job_id", "error", "worker_id",
+                 "active_jobs", "visibility_timeout_ms", "backpressure", "aging", "rate_limit", "scheduled_at", "meta", "weights",
+                 "strategy", "concurrency", "rate", "name", "wait_ms", "job_ids", "unique"]
+        for _ in range(600):
+            body = "{" + ",".join(f'"{dice.choice(names)}":{dice.choice(values)}' for _ in range(dice.randrange(6))) + "}"
+            data = bytearray(body.encode())
+            for _ in range(dice.choice((0, 0, 1, 3))):
+                if data:
+                    data[dice.randrange(len(data))] = dice.randrange(256)
+            head = bytearray(f"{dice.choice(('POST', 'PUT', 'GET', 'PATCH', 'DELETE'))} {dice.choice(paths)} HTTP/1.1\r\nHost: x\r\n"
+                             f"Content-Type: application/json\r\nContent-Length: {len(data)}\r\n\r\n".encode())
+            if dice.random() < 0.2:
+                head[dice.randrange(len(head))] = dice.randrange(256)
+            with socket.create_connection((host, int(port)), timeout=BOUND) as client:
+                client.sendall(head + data)
+                client.shutdown(socket.SHUT_WR)
+                if (answer := client.recv(64)).startswith(b"HTTP/1.1 "):
+                    self.assertNotIn(answer[9:12], (b"500",), (seed, bytes(head + data)))
+        self.call("GET", "health", expect=200)

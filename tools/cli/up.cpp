@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// `ojs-shm up`: a broker and a gateway, which live and end together.
+#include <signal.h>
+#include <spdlog/fmt/fmt.h>
+
+#include <cstdio>
+#include <string>
+#include <vector>
+
+#include "tools/cli/child.hpp"
+#include "tools/cli/command.hpp"
+#include "tools/shell/exit_code.hpp"
+#include "tools/shell/output.hpp"
+#include "tools/shell/refusal.hpp"
+#include "tools/shell/target.hpp"
+
+namespace ojs_shm::cli {
+namespace {
+
+struct UpOptions {
+  std::string listen = "127.0.0.1:8080", token_file, threads, max_connections, max_body;
+  bool test_hooks = false, open = false;
+  CLI::App* command = nullptr;
+};
+
+std::vector<std::string> broker_words(const Request& request, const UpOptions& options) {
+  std::vector<std::string> words = {program_beside("ojs-shm-broker"), "--name", request.where.name,
+                                    "--dir", request.where.dir};
+  for (const std::string& word : options.command->remaining()) words.push_back(word);
+  return words;
+}
+
+std::vector<std::string> gateway_words(const Request& request, const UpOptions& options) {
+  std::vector<std::string> words = {program_beside("ojs-shm-gateway"),
+                                    "--name",
+                                    request.where.name,
+                                    "--dir",
+                                    request.where.dir,
+                                    "--listen",
+                                    options.listen};
+  const auto add = [&](const char* flag, const std::string& value) {
+    if (value.empty()) return;
+    words.emplace_back(flag);
+    words.push_back(value);
+  };
+  add("--token-file", options.token_file);
+  add("--threads", options.threads);
+  add("--max-connections", options.max_connections);
+  add("--max-body", options.max_body);
+  if (options.test_hooks) words.emplace_back("--test-hooks");
+  if (options.open) words.emplace_back("--open");
+  return words;
+}
+
+/// One that did not come up has said why; its code is ours.
+int gave_up(Child& child) {
+  const int code = child.wait();
+  if (code == 127)
+    shell::say("ojs-shm up: {} was not found beside ojs-shm or in PATH\n", child.name());
+  return code == 0 || code > shell::kExitPermission ? shell::kExitFailed : code;
+}
+
+/// The gateway first: it answers what has begun while the broker is still there.
+void stop(Child& gateway, Child& broker) {
+  for (Child* child : {&gateway, &broker}) {
+    child->send(SIGTERM);
+    child->wait();
+  }
+}
+
+/// Until somebody ends us, or one of the two dies.
+int stay(const sigset_t& signals, Child& gateway, Child& broker) {
+  for (;;) {
+    int signal = 0;
+    ::sigwait(&signals, &signal);
+    if (signal == SIGHUP) {
+      broker.send(SIGHUP);
+    } else if (signal != SIGCHLD) {
+      stop(gateway, broker);
+      return shell::kExitOk;
+    } else {
+      const bool gateway_ended = gateway.ended(), broker_ended = broker.ended();
+      if (!gateway_ended && !broker_ended) continue;
+      shell::say("ojs-shm up: {} ended with {}; stopping the other\n",
+                 (gateway_ended ? gateway : broker).name(),
+                 (gateway_ended ? gateway : broker).wait());
+      stop(gateway, broker);
+      return shell::kExitFailed;
+    }
+  }
+}
+
+int up(const Request& request, const UpOptions& options) {
+  sigset_t signals;
+  ::sigemptyset(&signals);
+  for (const int each : {SIGTERM, SIGINT, SIGHUP, SIGCHLD}) ::sigaddset(&signals, each);
+  ::sigprocmask(SIG_BLOCK, &signals, nullptr);
+
+  Child broker("ojs-shm-broker", broker_words(request, options));
+  if (!broker.first_line().starts_with("READY ")) return gave_up(broker);
+  Child gateway("ojs-shm-gateway", gateway_words(request, options));
+  const std::string ready = gateway.first_line();
+  if (!ready.starts_with("READY ")) {
+    const int code = gave_up(gateway);
+    stop(gateway, broker);
+    return code;
+  }
+  fmt::print("{}\n", ready);
+  std::fflush(stdout);
+  return stay(signals, gateway, broker);
+}
+
+}  // namespace
+
+void add_up_command(CLI::App& app, Request& request) {
+  auto [command, options] = add_command<UpOptions>(
+      app, request, "up", "Start a broker and a gateway that serves its segment over HTTP", &up);
+  options->command = command;
+  command->fallthrough(false);  // what is unknown here is the broker's
+  command->allow_extras();
+  shell::add_target_options(*command, request.where);
+  command
+      ->add_option("--listen", options->listen,
+                   "Where the gateway listens; port 0 takes a free one [127.0.0.1:8080]")
+      ->type_name("HOST:PORT|unix:PATH");
+  command->add_option("--token-file", options->token_file, "Let in only requests with a token of F")
+      ->type_name("F");
+  command->add_flag("--open", options->open, "Let everyone in, also from other machines");
+  command->add_option("--threads", options->threads, "Threads of the gateway")->type_name("N");
+  command->add_option("--max-connections", options->max_connections, "Connections of the gateway")
+      ->type_name("N");
+  command->add_option("--max-body", options->max_body, "Longest body of a request")
+      ->type_name("BYTES");
+  command->add_flag("--test-hooks", options->test_hooks, "For tests of clients");
+  set_footer(
+      *command,
+      "\nAll other flags are the broker's: `ojs-shm-broker --help` has them. Prints READY URL "
+      "name=N when requests are\naccepted; logs of both go to stderr. Ctrl-C stops both, and "
+      "unfinished jobs are kept. When one of the two\ndies, the other is stopped, and the exit "
+      "status is 1. A name or port in use: 3.\n"
+      "\nEXAMPLE\n  ojs-shm up --name mail --size 64M --listen 127.0.0.1:8080\n");
+}
+
+}  // namespace ojs_shm::cli

@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Jobs, for operators: lists by filter, details, many at once.
+#include <algorithm>
+
+#include "tools/gateway/body.hpp"
+#include "tools/gateway/fault.hpp"
+#include "tools/gateway/hall.hpp"
+#include "tools/gateway/handlers.hpp"
+#include "tools/gateway/job_reply.hpp"
+#include "tools/gateway/json_text.hpp"
+#include "tools/gateway/paging.hpp"
+#include "worker_api/json/time_text.hpp"
+
+namespace ojs_shm::gateway {
+namespace {
+
+State state_named(const std::string& name) {
+  for (unsigned state = 0; state < 8; ++state)
+    if (state_name(static_cast<State>(state)) == name) return static_cast<State>(state);
+  throw invalid_request("'" + name.substr(0, 64) + "' is not a state of a job", "state");
+}
+
+std::uint64_t time_of(Desk& desk, const std::string& text, std::string_view field) {
+  const ParsedMs parsed = parse_time(text, static_cast<std::int64_t>(desk.now_ms()));
+  if (!parsed || parsed.ms < 0)
+    throw invalid_request(std::string(field) + " must be a time such as 2026-01-27T12:00:00Z",
+                          field);
+  return static_cast<std::uint64_t>(parsed.ms);
+}
+
+/// Which jobs are meant; `since` is not in the segment's own filter.
+struct Choice {
+  JobFilter filter;
+  std::uint64_t since_ms = 0;
+  std::string type_prefix;
+
+  bool holds(const JobInfo& job) const {
+    return job.created_at_ms >= since_ms && job.type.starts_with(type_prefix);
+  }
+  void choose_type(const std::string& type) {
+    if (type.ends_with('*'))
+      type_prefix = type.substr(0, type.size() - 1);
+    else
+      filter.type = type;
+  }
+};
+
+Choice asked(Desk& desk, const Request& request) {
+  Choice choice;
+  if (const std::string* queue = request.asked("queue")) choice.filter.queue = *queue;
+  if (const std::string* state = request.asked("state")) choice.filter.state = state_named(*state);
+  if (const std::string* type = request.asked("type")) choice.choose_type(*type);
+  if (const std::string* since = request.asked("since"))
+    choice.since_ms = time_of(desk, *since, "since");
+  if (const std::string* until = request.asked("until"))
+    choice.filter.created_before_ms = time_of(desk, *until, "until");
+  if (const std::string* tenant = request.asked("tenant")) choice.filter.tenant = *tenant;
+  return choice;
+}
+
+void sort_jobs(const Request& request, std::vector<JobInfo>& jobs) {
+  const std::string* sort = request.asked("sort");
+  const std::string* order = request.asked("order");
+  if (order != nullptr && *order != "asc" && *order != "desc")
+    throw invalid_request("order must be asc or desc", "order");
+  const auto by = [&](auto key) { std::ranges::stable_sort(jobs, {}, key); };
+  if (sort == nullptr || *sort == "created_at")
+    by([](const JobInfo& job) { return std::pair(job.created_at_ms, job.id); });
+  else if (*sort == "scheduled_at")
+    by([](const JobInfo& job) { return std::pair(job.scheduled_at_ms, job.id); });
+  else if (*sort == "priority")
+    by([](const JobInfo& job) { return job.priority; });
+  else
+    throw invalid_request("sort must be created_at, scheduled_at or priority", "sort");
+  if (order == nullptr || *order == "desc") std::ranges::reverse(jobs);
+}
+
+Reply list(Desk& desk, const Request& request) {
+  const Page page = Page::of(request);
+  const Choice choice = asked(desk, request);
+  std::vector<JobInfo> jobs = desk.observer.list(choice.filter);
+  std::erase_if(jobs, [&](const JobInfo& job) { return !choice.holds(job); });
+  sort_jobs(request, jobs);
+  return ok(page.list(jobs, [&](const JobInfo& job) { return job_text(desk, job); }));
+}
+
+/// With the times once more in `metadata`, as ojs-admin-api 7.2 has them.
+Reply get(Desk& desk, const Request& request) {
+  const JobInfo job = job_of(desk, request, request.names[0]);
+  const std::string text = job_text(desk, job);
+  std::string retry = "{}";
+  for (const json::Member& member : json::members_of(text))
+    if (member.name == "retry") retry = std::string(member.value);
+  return ok(joined(text, object([&](json::ObjectWriter& writer) {
+                     writer.value("retry_policy", retry);
+                     json::ObjectWriter times(writer.open("metadata"));
+                     for (const auto& [name, at] : {std::pair("created_at", job.created_at_ms),
+                                                    std::pair("enqueued_at", job.enqueued_at_ms),
+                                                    std::pair("started_at", job.started_at_ms),
+                                                    std::pair("scheduled_at", job.scheduled_at_ms),
+                                                    std::pair("completed_at", job.completed_at_ms),
+                                                    std::pair("cancelled_at", job.cancelled_at_ms),
+                                                    std::pair("discarded_at", job.discarded_at_ms)})
+                       if (at != 0)
+                         times.text(name, print_timestamp(at));
+                       else
+                         times.value(name, "null");
+                     times.close();
+                   })));
+}
+
+Reply retry(Desk& desk, const Request& request) {
+  const std::string& id = request.names[0];
+  const JobInfo job = job_of(desk, request, id);
+  if (job.state == State::kRetryable || job.state == State::kScheduled)
+    must(desk.producer().promote(id), id);
+  else
+    must(desk.admin.retry_dead(id), id);
+  desk.hall.jobs_came();
+  return job_reply(desk, job_of(desk, request, id));
+}
+
+/// {"filter": {...}, "confirm": true}.
+Choice confirmed(Desk& desk, const Request& request) {
+  const Body body(request);
+  if (!body.flag("confirm").value_or(false))
+    throw invalid_request("many jobs at once are changed only with \"confirm\": true", "confirm");
+  Choice choice;
+  const auto filter = body.object("filter");
+  if (!filter) return choice;
+  if (const auto queue = filter->text("queue")) choice.filter.queue = *queue;
+  if (const auto state = filter->text("state")) choice.filter.state = state_named(*state);
+  if (const auto type = filter->text("type")) choice.choose_type(*type);
+  if (const auto since = filter->text("since"))
+    choice.since_ms = time_of(desk, *since, "filter.since");
+  if (const auto until = filter->text("until"))
+    choice.filter.created_before_ms = time_of(desk, *until, "filter.until");
+  if (const auto tenant = filter->text("tenant")) choice.filter.tenant = *tenant;
+  return choice;
+}
+
+template <class Change>
+Reply in_bulk(Desk& desk, const Choice& choice, std::string_view action, Change change) {
+  std::vector<std::pair<std::string, std::string>> errors;
+  std::int64_t matched = 0, succeeded = 0, failed = 0;
+  for (const JobInfo& job : desk.observer.list(choice.filter)) {
+    if (!choice.holds(job)) continue;
+    ++matched;
+    const Status done = change(job.id);
+    done ? ++succeeded : ++failed;
+    if (!done && errors.size() < 100) errors.emplace_back(job.id, done.error().message);
+  }
+  desk.hall.jobs_came();
+  return ok(object([&](json::ObjectWriter& writer) {
+    writer.text("action", action);
+    writer.number("matched", matched);
+    writer.number("succeeded", succeeded);
+    writer.number("failed", failed);
+    writer.value("errors", array_of(errors, [](const auto& each) {
+                   return object([&](json::ObjectWriter& error) {
+                     error.text("job_id", each.first);
+                     error.text("error", each.second);
+                   });
+                 }));
+  }));
+}
+
+Reply bulk_retry(Desk& desk, const Request& request) {
+  Choice choice = confirmed(desk, request);
+  choice.filter.dead_letter = true;
+  return in_bulk(desk, choice, "retry",
+                 [&](const std::string& id) { return desk.admin.retry_dead(id); });
+}
+
+Reply bulk_cancel(Desk& desk, const Request& request) {
+  Choice choice = confirmed(desk, request);
+  if (!choice.filter.state) choice.filter.waiting = true;
+  return in_bulk(desk, choice, "cancel", [&](const std::string& id) -> Status {
+    const auto done = desk.producer().cancel(id);
+    return done ? Status() : Status(done.error());
+  });
+}
+
+Reply bulk_delete(Desk& desk, const Request& request) {
+  Choice choice = confirmed(desk, request);
+  choice.filter.dead_letter = true;
+  return in_bulk(desk, choice, "delete",
+                 [&](const std::string& id) { return desk.admin.drop_dead(id); });
+}
+
+}  // namespace
+
+std::span<const Route> admin_job_routes() {
+  static const Route kRoutes[] = {
+      {"GET", "/ojs/v1/admin/jobs", Scope::kRead, &list, Pace::kSlow},
+      {"POST", "/ojs/v1/admin/jobs/bulk/retry", Scope::kAdmin, &bulk_retry, Pace::kSlow},
+      {"POST", "/ojs/v1/admin/jobs/bulk/cancel", Scope::kAdmin, &bulk_cancel, Pace::kSlow},
+      {"POST", "/ojs/v1/admin/jobs/bulk/delete", Scope::kAdmin, &bulk_delete, Pace::kSlow},
+      {"GET", "/ojs/v1/admin/jobs/{id}", Scope::kRead, &get},
+      {"POST", "/ojs/v1/admin/jobs/{id}/retry", Scope::kAdmin, &retry},
+  };
+  return kRoutes;
+}
+
+}  // namespace ojs_shm::gateway

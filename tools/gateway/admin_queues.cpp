@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Queues, for operators: numbers, settings, purge.
+#include <spdlog/fmt/fmt.h>
+
+#include "tools/gateway/body.hpp"
+#include "tools/gateway/fault.hpp"
+#include "tools/gateway/hall.hpp"
+#include "tools/gateway/handlers.hpp"
+#include "tools/gateway/job_reply.hpp"
+#include "tools/gateway/json_text.hpp"
+#include "tools/gateway/paging.hpp"
+#include "tools/gateway/queue_text.hpp"
+#include "worker_api/json/time_text.hpp"
+
+namespace ojs_shm::gateway {
+namespace {
+
+std::string summary_text(const QueueInfo& queue, double dispatched_per_minute) {
+  return object([&](json::ObjectWriter& writer) {
+    writer.text("name", queue.name);
+    writer.text("state", status_of(queue));
+    json::ObjectWriter counts(writer.open("counts"));
+    write_counts(counts, queue);
+    counts.close();
+    writer.boolean("paused", queue.paused);
+    writer.number("depth", static_cast<std::int64_t>(queue.depth));
+    json::ObjectWriter throughput(writer.open("throughput"));
+    throughput.number("processed_per_minute", dispatched_per_minute);
+    throughput.close();
+  });
+}
+
+std::string detail_text(Desk& desk, const QueueInfo& queue) {
+  const std::string configuration =
+      joined(print_queue_policy(queue), object([&](json::ObjectWriter& writer) {
+               const auto limit = desk.observer.limit("queue:" + queue.name);
+               if (!limit) return;
+               if (limit->limit.concurrency)
+                 writer.number("concurrency", std::int64_t{*limit->limit.concurrency});
+               if (limit->limit.rate != 0) {
+                 json::ObjectWriter rate(writer.open("rate_limit"));
+                 rate.number("limit", std::int64_t{limit->limit.rate});
+                 rate.text("period", print_duration(limit->limit.rate_period_ms));
+                 rate.close();
+               }
+             }));
+  const std::string more = object([&](json::ObjectWriter& writer) {
+    writer.value("configuration", configuration);
+    if (queue.oldest_age_ms != 0)
+      writer.text("oldest_available_at", print_timestamp(desk.now_ms() - queue.oldest_age_ms));
+    else
+      writer.value("oldest_available_at", "null");
+  });
+  // The policy stands at the top as well, as it was sent.
+  return joined(joined(summary_text(queue, 0), more), print_queue_policy(queue));
+}
+
+Reply list(Desk& desk, const Request& request) {
+  const SchedulingStats scheduling = desk.observer.scheduling_stats();
+  return ok(Page::of(request).list(desk.observer.queues(), [&](const QueueInfo& queue) {
+    double dispatched = 0;
+    for (const QueueScheduling& each : scheduling.queues)
+      if (each.queue == queue.name) dispatched = static_cast<double>(each.dispatch_count_1m);
+    return summary_text(queue, dispatched);
+  }));
+}
+
+Reply get(Desk& desk, const Request& request) {
+  return ok(detail_text(desk, queue_of(desk, request.names[0])));
+}
+
+Reply configure(Desk& desk, const Request& request) {
+  const Body body(request);
+  configure_queue(desk, request.names[0], json::trim(request.body));
+  desk.hall.jobs_came();
+  return get(desk, request);
+}
+
+Reply set_paused(Desk& desk, const std::string& name, bool paused) {
+  pause_queue(desk, name, paused);
+  return ok(object([&](json::ObjectWriter& writer) {
+    writer.text("name", name);
+    writer.boolean("paused", paused);
+    writer.text(paused ? "paused_at" : "resumed_at", print_timestamp(desk.now_ms()));
+  }));
+}
+Reply pause(Desk& desk, const Request& request) { return set_paused(desk, request.names[0], true); }
+Reply resume(Desk& desk, const Request& request) {
+  return set_paused(desk, request.names[0], false);
+}
+
+}  // namespace
+
+std::span<const Route> admin_queue_routes() {
+  static const Route kRoutes[] = {
+      {"GET", "/ojs/v1/admin/queues", Scope::kRead, &list, Pace::kSlow},
+      {"GET", "/ojs/v1/admin/queues/{name}", Scope::kRead, &get, Pace::kSlow},
+      {"PUT", "/ojs/v1/admin/queues/{name}/config", Scope::kAdmin, &configure, Pace::kSlow},
+      {"POST", "/ojs/v1/admin/queues/{name}/pause", Scope::kAdmin, &pause, Pace::kSlow},
+      {"POST", "/ojs/v1/admin/queues/{name}/resume", Scope::kAdmin, &resume, Pace::kSlow},
+  };
+  return kRoutes;
+}
+
+}  // namespace ojs_shm::gateway

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Events: what the segment still keeps as a list, and what happens as a stream.
+#include <spdlog/fmt/fmt.h>
+
+#include <algorithm>
+
+#include "tools/gateway/fault.hpp"
+#include "tools/gateway/hall.hpp"
+#include "tools/gateway/handlers.hpp"
+#include "tools/gateway/job_reply.hpp"
+#include "tools/gateway/json_text.hpp"
+#include "tools/gateway/paging.hpp"
+#include "tools/gateway/shift.hpp"
+#include "worker_api/json/time_text.hpp"
+
+namespace ojs_shm::gateway {
+namespace {
+
+namespace asio = boost::asio;
+
+constexpr std::chrono::seconds kHeartbeat{15};
+constexpr std::size_t kPiece = 256;
+
+EventFilter wanted(const Request& request) {
+  EventFilter filter;
+  for (const char* name : {"types", "type"})
+    if (filter.types.empty()) filter.types = texts_asked(request, name);
+  for (const char* name : {"queues", "queue"})
+    if (filter.queues.empty()) filter.queues = texts_asked(request, name);
+  for (const char* name : {"jobs", "job_id"})
+    if (filter.jobs.empty()) filter.jobs = texts_asked(request, name);
+  filter.job_types = texts_asked(request, "job_types");
+  for (const std::string& channel : texts_asked(request, "channel")) {
+    if (channel.starts_with("job:"))
+      filter.jobs.push_back(channel.substr(4));
+    else if (channel.starts_with("queue:"))
+      filter.queues.push_back(channel.substr(6));
+    else if (channel != "all")
+      throw invalid_request("channel must be job:ID, queue:NAME or all", "channel");
+  }
+  return filter;
+}
+
+Reply list(Desk& desk, const Request& request) {
+  const std::size_t limit = number_asked(request, "limit", 100, 1, 1000);
+  std::string after;
+  for (const char* name : {"after", "cursor"})
+    if (const std::string* given = request.asked(name)) after = *given;
+  const Tape::History history = Tape::history(desk.observer, wanted(request), after, limit);
+  if (history.gone) {
+    Fault fault{.status = 410, .code = "gone"};
+    fault.message = fmt::format("event '{}' is not kept any more", after.substr(0, 64));
+    fault.hint = "Begin without a cursor; events that were overwritten are lost.";
+    throw fault;
+  }
+  const std::string events = array_of(history.events, [](const Told& told) { return told.json; });
+  const std::string last = history.events.empty() ? after : history.events.back().id;
+  return ok(object([&](json::ObjectWriter& writer) {
+    writer.value("events", events);
+    writer.text("cursor", last);
+    writer.boolean("has_more", history.more);
+    writer.value("items", events);
+    json::ObjectWriter pagination(writer.open("pagination"));
+    pagination.number("total", static_cast<std::int64_t>(history.events.size()));
+    pagination.number("limit", static_cast<std::int64_t>(limit));
+    pagination.boolean("has_more", history.more);
+    pagination.text("next_cursor", last);
+    pagination.close();
+  }));
+}
+
+/// A listener of the tape; gives its place up at the end.
+class Listener {
+ public:
+  Listener(Hall& hall, Visit& visit, std::string_view after)
+      : tape_(hall.tape()), list_(visit.shift().listeners()) {
+    at_ = tape_.join(after, gap_);
+    place_ = list_.insert(list_.end(), &visit);
+    hall.listeners_came();
+  }
+  ~Listener() {
+    list_.erase(place_);
+    tape_.leave();
+  }
+  Listener(const Listener&) = delete;
+  bool began_with_gap() const { return gap_; }
+  auto read(std::uint64_t& lost) { return tape_.read(at_, kPiece, lost); }
+
+ private:
+  Tape& tape_;
+  Tape::Place at_;
+  std::list<Visit*>& list_;
+  std::list<Visit*>::iterator place_;
+  bool gap_ = false;
+};
+
+std::string piece_of(const Told& told) {
+  return fmt::format("id: {}\nevent: {}\ndata: {}\n\n", told.id, told.type, told.json);
+}
+
+std::string system_piece(Desk& desk, std::string_view type, const std::string& data) {
+  const std::string json = object([&](json::ObjectWriter& writer) {
+    writer.text("specversion", "1.0");
+    writer.text("type", type);
+    writer.text("source", "ojs://" + desk.hall.options().where.name);
+    writer.text("time", print_timestamp(desk.now_ms()));
+    writer.value("data", data);
+  });
+  return fmt::format("event: {}\ndata: {}\n\n", type, json);
+}
+
+asio::awaitable<void> follow(Desk& desk, const Request& request, Visit& visit, EventFilter filter) {
+  std::string after(request.header("last-event-id"));
+  if (const std::string* given = request.asked("after"); after.empty() && given != nullptr)
+    after = *given;
+  Listener listener(desk.hall, visit, after);
+  co_await visit.begin_stream();
+  if (listener.began_with_gap())
+    co_await visit.send(
+        system_piece(desk, "system.gap", "{\"after\":" + quoted(after) + ",\"lost\":null}"));
+  auto said = std::chrono::steady_clock::now();
+  while (!visit.over()) {
+    std::uint64_t lost = 0;
+    const auto events = listener.read(lost);
+    std::string pieces;
+    if (lost != 0) pieces += system_piece(desk, "system.gap", fmt::format("{{\"lost\":{}}}", lost));
+    for (const auto& told : events)
+      if (filter.lets_pass(*told)) pieces += piece_of(*told);
+    const auto now = std::chrono::steady_clock::now();
+    if (pieces.empty() && now - said >= kHeartbeat) pieces = ":heartbeat\n\n";
+    if (!pieces.empty()) {
+      co_await visit.send(pieces);
+      said = now;
+    }
+    if (events.empty())
+      co_await visit.sleep(std::chrono::duration_cast<std::chrono::milliseconds>(
+          kHeartbeat - (std::chrono::steady_clock::now() - said)));
+  }
+  if (visit.closing()) co_await visit.send(system_piece(desk, "server.shutdown", "{}"));
+}
+
+asio::awaitable<void> stream(Desk& desk, const Request& request, Visit& visit) {
+  return follow(desk, request, visit, wanted(request));
+}
+
+asio::awaitable<void> stream_of_job(Desk& desk, const Request& request, Visit& visit) {
+  job_of(desk, request, request.names[0]);
+  EventFilter filter = wanted(request);
+  filter.jobs = {request.names[0]};
+  return follow(desk, request, visit, std::move(filter));
+}
+
+asio::awaitable<void> stream_of_progress(Desk& desk, const Request& request, Visit& visit) {
+  job_of(desk, request, request.names[0]);
+  EventFilter filter{.types = {"job.progress", "job.completed", "job.discarded", "job.cancelled"},
+                     .jobs = {request.names[0]}};
+  return follow(desk, request, visit, std::move(filter));
+}
+
+asio::awaitable<void> stream_of_queue(Desk& desk, const Request& request, Visit& visit) {
+  EventFilter filter = wanted(request);
+  filter.queues = {request.names[0]};
+  return follow(desk, request, visit, std::move(filter));
+}
+
+}  // namespace
+
+std::span<const Route> event_routes() {
+  static const Route kRoutes[] = {
+      {"GET", "/ojs/v1/events", Scope::kRead, &list, Pace::kSlow},
+      {"GET", "/ojs/v1/events/stream", Scope::kRead, &stream},
+      {"GET", "/ojs/v1/jobs/{id}/events", Scope::kRead, &stream_of_job},
+      {"GET", "/ojs/v1/jobs/{id}/progress/stream", Scope::kRead, &stream_of_progress},
+      {"GET", "/ojs/v1/queues/{name}/events", Scope::kRead, &stream_of_queue},
+  };
+  return kRoutes;
+}
+
+}  // namespace ojs_shm::gateway

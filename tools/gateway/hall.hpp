@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <mutex>
+#include <string>
+
+#include <ojs_shm/segment.hpp>
+
+#include "tools/gateway/options.hpp"
+#include "tools/gateway/roster.hpp"
+#include "tools/gateway/schema_book.hpp"
+#include "tools/gateway/tape.hpp"
+#include "tools/gateway/tokens.hpp"
+
+namespace ojs_shm::gateway {
+
+/// Maintenance: while it is on, no job is handed out by this gateway.
+struct Maintenance {
+  bool enabled = false;
+  std::string reason;
+};
+
+/// What all threads of the gateway share. Thread-safe.
+class Hall {
+ public:
+  Hall(Options options, Segment segment)
+      : options_(std::move(options)), segment_(std::move(segment)), tape_(segment_) {}
+
+  const Options& options() const { return options_; }
+  const Segment& segment() const { return segment_; }
+  Roster& roster() { return roster_; }
+  Tokens& tokens() { return tokens_; }
+  Tape& tape() { return tape_; }
+  SchemaBook& schemas() { return schemas_; }
+
+  Maintenance maintenance() const {
+    const std::lock_guard lock(mutex_);
+    return maintenance_;
+  }
+  void set_maintenance(Maintenance maintenance) {
+    const std::lock_guard lock(mutex_);
+    maintenance_ = std::move(maintenance);
+  }
+
+  /// Told after an enqueue: fetches that wait look again. Set before the first request.
+  std::function<void()> jobs_came = [] {};
+  /// Told when the first listener comes to the tape, which is turned from then on.
+  std::function<void()> listeners_came = [] {};
+  std::uint64_t started_at_ms = 0;
+
+ private:
+  Options options_;
+  Segment segment_;
+  Roster roster_;
+  Tokens tokens_;
+  Tape tape_;
+  SchemaBook schemas_;
+  mutable std::mutex mutex_;
+  Maintenance maintenance_;
+};
+
+}  // namespace ojs_shm::gateway

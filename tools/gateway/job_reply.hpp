@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include <ojs_shm/job.hpp>
+
+#include "tools/gateway/desk.hpp"
+#include "tools/gateway/exchange.hpp"
+
+namespace ojs_shm::gateway {
+
+/// The job as clients receive it, with what this gateway knows beside the segment.
+std::string job_text(Desk& desk, const JobInfo& job);
+/// The job of an id. With the header X-OJS-Tenant another tenant's job is not there. Throws a Fault.
+JobInfo job_of(Desk& desk, const Request& request, const std::string& id);
+/// 200 and {"job":{...}}.
+Reply job_reply(Desk& desk, const JobInfo& job);
+/// 200 with a body.
+Reply ok(std::string body);
+
+}  // namespace ojs_shm::gateway

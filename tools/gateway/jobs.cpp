@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// One job by its id: look, cancel, activate, change its priority, wait for its result.
+#include <spdlog/fmt/fmt.h>
+
+#include "tools/gateway/body.hpp"
+#include "tools/gateway/fault.hpp"
+#include "tools/gateway/hall.hpp"
+#include "tools/gateway/handlers.hpp"
+#include "tools/gateway/job_reply.hpp"
+#include "tools/gateway/json_text.hpp"
+#include "worker_api/json/time_text.hpp"
+
+namespace ojs_shm::gateway {
+namespace {
+
+namespace asio = boost::asio;
+
+Reply get(Desk& desk, const Request& request) {
+  return ok(wrapped_and_flat("job", job_text(desk, job_of(desk, request, request.names[0]))));
+}
+
+Reply cancel(Desk& desk, const Request& request) {
+  const std::string& id = request.names[0];
+  job_of(desk, request, id);
+  const JobInfo job = must(desk.producer().cancel(id), id);
+  desk.hall.roster().forget(id);
+  return job_reply(desk, job);
+}
+
+Reply activate(Desk& desk, const Request& request) {
+  const std::string& id = request.names[0];
+  job_of(desk, request, id);
+  must(desk.producer().activate(id), id);
+  desk.hall.jobs_came();
+  return ok("{\"job\":" +
+            joined(job_text(desk, job_of(desk, request, id)), "{\"previous_state\":\"pending\"}") +
+            "}");
+}
+
+Reply change(Desk& desk, const Request& request) {
+  const std::string& id = request.names[0];
+  const Body body(request);
+  job_of(desk, request, id);
+  const auto priority = body.integer("priority");
+  if (!priority) throw invalid_request("priority is missing", "priority");
+  const std::int64_t previous = must(desk.producer().reprioritize(id, *priority), id);
+  return ok(object([&](json::ObjectWriter& writer) {
+    writer.text("id", id);
+    writer.number("priority", *priority);
+    writer.number("previous_priority", previous);
+  }));
+}
+
+std::string result_text(const JobInfo& job) {
+  return object([&](json::ObjectWriter& writer) {
+    writer.text("job_id", job.id);
+    writer.text("state", state_name(job.state));
+    writer.value("result", job.result.empty() || !json::check(job.result) ? "null" : job.result);
+    if (job.errors.empty() || job.state == State::kCompleted) {
+      writer.value("error", "null");
+    } else {
+      json::ObjectWriter error(writer.open("error"));
+      const JobError& last = job.errors.back();
+      error.text("code", last.code);
+      error.text("type", last.type.empty() ? last.code : last.type);
+      error.text("message", last.message);
+      error.close();
+    }
+    if (job.completed_at_ms != 0) writer.text("completed_at", print_timestamp(job.completed_at_ms));
+  });
+}
+
+constexpr std::chrono::milliseconds kLongestWait{60'000};
+
+/// ?wait=true&timeout=30: seconds, or a duration as a text.
+std::chrono::milliseconds wanted_wait(const Request& request) {
+  const std::string* wait = request.asked("wait");
+  if (wait == nullptr || *wait == "false" || *wait == "0") return {};
+  const std::string* timeout = request.asked("timeout");
+  if (timeout == nullptr) return std::chrono::seconds(30);
+  const bool bare = timeout->find_first_not_of("0123456789.") == std::string::npos;
+  const ParsedMs parsed = parse_duration(bare ? *timeout + "s" : *timeout);
+  if (!parsed)
+    throw invalid_request("timeout must be seconds or a duration such as PT30S", "timeout");
+  return std::min(kLongestWait, std::chrono::milliseconds(parsed.ms));
+}
+
+asio::awaitable<Reply> result(Desk& desk, const Request& request, Visit& visit) {
+  const std::string& id = request.names[0];
+  const auto end = std::chrono::steady_clock::now() + wanted_wait(request);
+  std::chrono::milliseconds pause{2};
+  for (;;) {
+    const JobInfo job = job_of(desk, request, id);
+    if (is_terminal(job.state) || visit.over() || std::chrono::steady_clock::now() >= end)
+      co_return ok(result_text(job));
+    co_await visit.sleep(pause);
+    pause = std::min(pause * 2, std::chrono::milliseconds(50));
+  }
+}
+
+/// {"ids": [...]}: many results in one request.
+Reply results(Desk& desk, const Request& request) {
+  const Body body(request);
+  const auto ids = body.texts(body.raw("job_ids") ? "job_ids" : "ids");
+  if (!ids || ids->empty()) throw invalid_request("job_ids must be an array of ids", "job_ids");
+  if (ids->size() > 1000) throw invalid_request("job_ids takes at most 1000 ids", "job_ids");
+  return ok("{\"results\":" +
+            array_of(*ids,
+                     [&](const std::string& id) {
+                       try {
+                         return result_text(job_of(desk, request, id));
+                       } catch (const Fault& fault) {
+                         return object([&](json::ObjectWriter& writer) {
+                           writer.text("job_id", id);
+                           writer.value("state", "null");
+                           json::ObjectWriter error(writer.open("error"));
+                           error.text("code", fault.code);
+                           error.text("message", fault.message);
+                           error.close();
+                         });
+                       }
+                     }) +
+            "}");
+}
+
+}  // namespace
+
+std::span<const Route> job_routes() {
+  static const Route kRoutes[] = {
+      {"POST", "/ojs/v1/jobs/results", Scope::kRead, &results},
+      {"GET", "/ojs/v1/jobs/{id}", Scope::kRead, &get},
+      {"DELETE", "/ojs/v1/jobs/{id}", Scope::kWrite, &cancel},
+      {"PATCH", "/ojs/v1/jobs/{id}", Scope::kWrite, &change},
+      {"POST", "/ojs/v1/jobs/{id}/cancel", Scope::kWrite, &cancel},
+      {"POST", "/ojs/v1/jobs/{id}/activate", Scope::kWrite, &activate},
+      {"GET", "/ojs/v1/jobs/{id}/result", Scope::kRead, &result},
+      {"POST", "/ojs/v1/admin/jobs/{id}/cancel", Scope::kAdmin, &cancel},
+      {"PATCH", "/ojs/v1/admin/jobs/{id}", Scope::kAdmin, &change},
+  };
+  return kRoutes;
+}
+
+}  // namespace ojs_shm::gateway

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "worker_api/json/envelope_json.hpp"
+
+/// Small pieces of JSON text.
+namespace ojs_shm::gateway {
+
+/// An object whose members `write` writes.
+template <class Write>
+std::string object(Write write) {
+  std::string out;
+  json::ObjectWriter writer(out);
+  write(writer);
+  writer.close();
+  return out;
+}
+
+inline std::string quoted(std::string_view text) {
+  std::string out;
+  json::append_quoted(out, text);
+  return out;
+}
+
+/// An array of what `print` makes of each item.
+template <class Items, class Print>
+std::string array_of(const Items& items, Print print) {
+  std::string out = "[";
+  for (const auto& item : items) {
+    if (out.size() > 1) out += ',';
+    out += print(item);
+  }
+  return out += ']';
+}
+
+/// The object with the members of another behind its own.
+inline std::string joined(std::string object, std::string_view more) {
+  if (more.size() <= 2) return object;
+  object.pop_back();
+  if (object.size() > 1) object += ',';
+  return object.append(more.substr(1));
+}
+
+/// {"NAME":OBJECT} with the members of the object beside it, for clients that read either.
+inline std::string wrapped_and_flat(std::string_view name, std::string_view json) {
+  std::string out = "{";
+  json::append_quoted(out, name);
+  return joined(out.append(":").append(json).append("}"), json);
+}
+
+}  // namespace ojs_shm::gateway

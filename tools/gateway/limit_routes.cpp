@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Limits of keys: what jobs brought, and what an operator sets over it. Source: ojs-rate-limiting 9.
+#include "tools/gateway/body.hpp"
+#include "tools/gateway/fault.hpp"
+#include "tools/gateway/hall.hpp"
+#include "tools/gateway/handlers.hpp"
+#include "tools/gateway/job_reply.hpp"
+#include "tools/gateway/json_text.hpp"
+#include "tools/gateway/paging.hpp"
+
+namespace ojs_shm::gateway {
+namespace {
+
+std::string limit_text(const LimitInfo& limit) {
+  const std::string own = print_limit(limit);
+  return object([&](json::ObjectWriter& writer) {
+    for (const json::Member& member : json::members_of(own))
+      if (member.name != "concurrency") writer.value(member.name, member.value);
+    json::ObjectWriter concurrency(writer.open("concurrency"));
+    if (limit.limit.concurrency) {
+      concurrency.number("limit", std::int64_t{*limit.limit.concurrency});
+      concurrency.number("available",
+                         std::int64_t{*limit.limit.concurrency} - std::int64_t{limit.active});
+    }
+    concurrency.number("active", std::int64_t{limit.active});
+    concurrency.close();
+    writer.number("waiting_count", std::int64_t{limit.waiting});
+    writer.boolean("override", limit.by_operator);
+  });
+}
+
+LimitInfo limit_of(Desk& desk, const std::string& key) {
+  auto limit = desk.observer.limit(key);
+  if (!limit && limit.code() == Code::kNotFound) throw not_found("rate_limit", key);
+  return must(std::move(limit));
+}
+
+Reply list(Desk& desk, const Request& request) {
+  const Page page = Page::of(request);
+  const std::string items = page.list(desk.observer.limits(), limit_text);
+  const std::string limits = array_of(desk.observer.limits(), limit_text);
+  return ok(joined(items, "{\"rate_limits\":" + limits + "}"));
+}
+
+Reply get(Desk& desk, const Request& request) {
+  return ok(limit_text(limit_of(desk, request.names[0])));
+}
+
+Reply put(Desk& desk, const Request& request) {
+  const Body body(request);
+  const JobLimit limit = must(parse_limit(json::trim(request.body), true));
+  must(desk.admin.set_limit(request.names[0], limit.limit));
+  desk.hall.jobs_came();
+  return get(desk, request);
+}
+
+Reply remove(Desk& desk, const Request& request) {
+  limit_of(desk, request.names[0]);
+  must(desk.admin.clear_limit(request.names[0]));
+  desk.hall.jobs_came();
+  return ok(object([&](json::ObjectWriter& writer) {
+    writer.text("key", request.names[0]);
+    writer.boolean("deleted", true);
+  }));
+}
+
+}  // namespace
+
+std::span<const Route> limit_routes() {
+  static const Route kRoutes[] = {
+      {"GET", "/ojs/v1/rate-limits", Scope::kRead, &list, Pace::kSlow},
+      {"GET", "/ojs/v1/rate-limits/{key}", Scope::kRead, &get},
+      {"PUT", "/ojs/v1/rate-limits/{key}", Scope::kAdmin, &put},
+      {"PUT", "/ojs/v1/rate-limits/{key}/override", Scope::kAdmin, &put},
+      {"DELETE", "/ojs/v1/rate-limits/{key}/override", Scope::kAdmin, &remove},
+      {"GET", "/ojs/v1/admin/rate-limits", Scope::kRead, &list, Pace::kSlow},
+      {"GET", "/ojs/v1/admin/rate-limits/{key}", Scope::kRead, &get},
+      {"PUT", "/ojs/v1/admin/rate-limits/{key}", Scope::kAdmin, &put},
+      {"PUT", "/ojs/v1/admin/rate-limits/{key}/override", Scope::kAdmin, &put},
+      {"DELETE", "/ojs/v1/admin/rate-limits/{key}/override", Scope::kAdmin, &remove},
+  };
+  return kRoutes;
+}
+
+}  // namespace ojs_shm::gateway

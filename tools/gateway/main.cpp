@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <spdlog/sinks/stdout_color_sinks.h>
+#include <spdlog/spdlog.h>
+#include <unistd.h>
+
+#include <CLI/App.hpp>
+#include <CLI/Config.hpp>
+#include <CLI/Formatter.hpp>
+#include <cstdio>
+#include <exception>
+#include <string>
+
+#include <ojs_shm/admin.hpp>
+
+#include "tools/gateway/fault.hpp"
+#include "tools/gateway/server.hpp"
+#include "tools/shell/colour.hpp"
+#include "tools/shell/output.hpp"
+#include "tools/shell/quantity.hpp"
+#include "tools/shell/refusal.hpp"
+#include "tools/shell/target.hpp"
+
+namespace {
+
+using namespace ojs_shm;
+
+void start_logging() {
+  const auto colours =
+      shell::has_colours(STDERR_FILENO) ? spdlog::color_mode::always : spdlog::color_mode::never;
+  auto logger = spdlog::stderr_color_mt("ojs-shm-gateway", colours);
+  logger->set_pattern("%Y-%m-%dT%H:%M:%S.%e%z %n[%P] %^%l%$ %v");
+  spdlog::set_default_logger(std::move(logger));
+}
+
+/// A program whose answer got lost has not succeeded.
+int finish(int exit_code) {
+  const Status flushed = shell::flush_output();
+  if (flushed || exit_code != shell::kExitOk) return exit_code;
+  throw shell::Refusal{flushed.error()};
+}
+
+void serve(const gateway::Options& options) {
+  const gateway::Address address = gateway::parse_address(options.listen);
+  gateway::Hall hall(options, shell::must(Segment::attach(options.where)));
+  if (!options.token_file.empty()) hall.tokens().read(options.token_file);
+  if (!options.no_events) {
+    Admin admin = shell::must(Admin::attach(hall.segment()));
+    shell::must(admin.set_events(true));
+  }
+  gateway::Server server(hall);
+  if (options.test_hooks) spdlog::warn("--test-hooks: clients may empty the segment");
+  server.serve(address, [&](const std::string& url) {
+    spdlog::info("segment {} is served at {}", options.where.name, url);
+    fmt::print("READY {} name={}\n", url, options.where.name);
+    std::fflush(stdout);
+  });
+}
+
+int run(int argc, char** argv) {
+  CLI::App app(
+      "Serves a segment to Open Job Spec clients over HTTP. Prints READY URL name=N on stdout when "
+      "requests are\naccepted. The segment must exist: start a broker first, or use `ojs-shm up`.",
+      "ojs-shm-gateway");
+  app.set_version_flag("-V,--version", shell::version_text("ojs-shm-gateway"),
+                       "Print the version and the segment format");
+  app.footer(
+      "\nSIGTERM and SIGINT end the program: what has begun is answered first. Several gateways "
+      "may "
+      "serve one segment.\n"
+      "Beyond loopback a token is asked for. A line of the token file has a token of at least 16 "
+      "characters and its\n"
+      "scopes, joined by commas: read, write, admin. docs/gateway.md describes the endpoints.\n\n" +
+      shell::exit_code_help() +
+      "\nEXAMPLE\n  ojs-shm-gateway --listen 127.0.0.1:8080 &\n"
+      "  curl http://127.0.0.1:8080/ojs/v1/health\n");
+  gateway::Options options;
+  shell::add_target_options(app, options.where);
+  app.add_option("--listen", options.listen,
+                 "Where to listen; port 0 takes a free one [127.0.0.1:8080]")
+      ->type_name("HOST:PORT|unix:PATH");
+  app.add_option("--token-file", options.token_file,
+                 "Let in only requests with a token of this file")
+      ->type_name("F");
+  app.add_flag("--open", options.open, "Let everyone in, also from other machines");
+  app.add_flag("--no-events", options.no_events, "Leave the segment's events as they are");
+  app.add_option("--threads", options.threads,
+                 "Threads that serve requests [as many as processors, at most 4]")
+      ->type_name("N")
+      ->check(CLI::Range(1, 64));
+  app.add_option("--max-connections", options.max_connections,
+                 "Connections at once; more are closed [8192]")
+      ->type_name("N")
+      ->check(CLI::Range(1, 1'000'000));
+  std::string max_body = "1M";
+  app.add_option("--max-body", max_body, "Longest body of a request [1M]")->type_name("BYTES");
+  app.add_flag("--test-hooks", options.test_hooks,
+               "For tests of clients: /ojs/v1/test/reset, /ojs/v1/test/clock, directives in jobs");
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& problem) {
+    if (problem.get_exit_code() == 0) return finish(app.exit(problem));
+    shell::say("ojs-shm-gateway: {}; see --help\n", problem.what());
+    return shell::kExitUsage;
+  }
+  options.max_body_bytes = shell::must(shell::parse_bytes(max_body));
+  start_logging();
+  serve(options);
+  return shell::kExitOk;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  shell::fill_closed_descriptors(true);  // a service may have nobody who waits for READY
+  try {
+    return run(argc, argv);
+  } catch (const shell::Refusal& refusal) {
+    shell::say("ojs-shm-gateway: {}\n", refusal.error.message);
+    return shell::exit_code_for(refusal.error.code);
+  } catch (const gateway::Fault& fault) {
+    shell::say("ojs-shm-gateway: {}\n", fault.message);
+    return fault.status == 503 ? shell::kExitFull : shell::kExitFailed;
+  } catch (const std::exception& problem) {
+    shell::say("ojs-shm-gateway: {}\n", problem.what());
+    return shell::kExitFailed;
+  }
+}

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// How far a running job is, as its worker tells. Source: ojs-progress.
+#include <algorithm>
+
+#include "tools/gateway/body.hpp"
+#include "tools/gateway/fault.hpp"
+#include "tools/gateway/hall.hpp"
+#include "tools/gateway/handlers.hpp"
+#include "tools/gateway/job_reply.hpp"
+#include "tools/gateway/json_text.hpp"
+#include "worker_api/json/time_text.hpp"
+
+namespace ojs_shm::gateway {
+namespace {
+
+std::string progress_text(Desk& desk, const JobInfo& job) {
+  const auto note = desk.hall.roster().note_of(job.id, job.fence);
+  return object([&](json::ObjectWriter& writer) {
+    writer.text("job_id", job.id);
+    writer.text("state", state_name(job.state));
+    if (job.state == State::kCompleted)
+      writer.number("progress", 1.0);
+    else if (job.progress >= 0)
+      writer.number("progress", std::min(job.progress, 1.0));
+    else
+      writer.value("progress", "null");
+    if (note && !note->message.empty())
+      writer.text("message", note->message);
+    else
+      writer.value("message", "null");
+    writer.value("data", note && !note->data.empty() ? note->data : "null");
+    if (note && note->updated_at_ms != 0)
+      writer.text("updated_at", print_timestamp(note->updated_at_ms));
+    else
+      writer.value("updated_at", "null");
+  });
+}
+
+/// Only a running job moves on; a report that comes late changes nothing.
+Reply take_report(Desk& desk, const Request& request, const std::string& id, double fraction,
+                  const Body& body) {
+  const JobInfo job = job_of(desk, request, id);
+  if (job.state != State::kActive) return ok(progress_text(desk, job));
+  const Status moved = desk.proxy.progress(id, job.fence, std::clamp(fraction, 0.0, 1.0));
+  if (moved) {
+    (void)desk.proxy.heartbeat(id, job.fence);  // renews the lease
+    JobNote note = desk.hall.roster().note_of(id, job.fence).value_or(JobNote{.fence = job.fence});
+    note.message = body.text("message").value_or("");
+    note.data = json::compact(body.raw("data").value_or("null"));
+    note.updated_at_ms = desk.now_ms();
+    desk.hall.roster().note(id, std::move(note));
+  } else if (moved.code() != Code::kWrongState && moved.code() != Code::kLost) {
+    throw fault_of(moved.error(), id);
+  }
+  return ok(progress_text(desk, job_of(desk, request, id)));
+}
+
+Reply put_progress(Desk& desk, const Request& request) {
+  const Body body(request);
+  const auto fraction = body.number("progress");
+  if (!fraction) throw invalid_request("progress is missing", "progress");
+  return take_report(desk, request, request.names[0], *fraction, body);
+}
+
+Reply post_progress(Desk& desk, const Request& request) {
+  const Body body(request);
+  const std::string id = body.required_text("job_id");
+  const auto percent = body.number("percentage");
+  const auto fraction = body.number("progress");
+  if (!percent && !fraction) throw invalid_request("percentage is missing", "percentage");
+  return take_report(desk, request, id, percent ? *percent / 100 : *fraction, body);
+}
+
+Reply get_progress(Desk& desk, const Request& request) {
+  return ok(progress_text(desk, job_of(desk, request, request.names[0])));
+}
+
+}  // namespace
+
+std::span<const Route> progress_routes() {
+  static const Route kRoutes[] = {
+      {"POST", "/ojs/v1/workers/progress", Scope::kWrite, &post_progress},
+      {"PUT", "/ojs/v1/jobs/{id}/progress", Scope::kWrite, &put_progress},
+      {"GET", "/ojs/v1/jobs/{id}/progress", Scope::kRead, &get_progress},
+  };
+  return kRoutes;
+}
+
+}  // namespace ojs_shm::gateway

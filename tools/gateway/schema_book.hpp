@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace ojs_shm::gateway {
+
+struct SchemaEntry {
+  std::string uri, type, schema;  ///< schema: JSON
+  std::int64_t version = 1;
+  std::uint64_t created_at_ms = 0;
+};
+
+/// Schemas that clients leave for each other. They live in this process, and no job is held against
+/// them. Thread-safe.
+class SchemaBook {
+ public:
+  static constexpr std::size_t kMost = 1000;
+
+  /// False when the book is full.
+  bool put(SchemaEntry entry) {
+    const std::lock_guard lock(mutex_);
+    if (entries_.size() >= kMost && !entries_.contains(entry.uri)) return false;
+    const std::string uri = entry.uri;
+    entries_[uri] = std::move(entry);
+    return true;
+  }
+  std::optional<SchemaEntry> find(std::string_view uri) const {
+    const std::lock_guard lock(mutex_);
+    const auto found = entries_.find(uri);
+    return found == entries_.end() ? std::nullopt : std::optional(found->second);
+  }
+  bool remove(std::string_view uri) {
+    const std::lock_guard lock(mutex_);
+    const auto found = entries_.find(uri);
+    if (found == entries_.end()) return false;
+    entries_.erase(found);
+    return true;
+  }
+  std::vector<SchemaEntry> all() const {
+    const std::lock_guard lock(mutex_);
+    std::vector<SchemaEntry> entries;
+    for (const auto& [uri, entry] : entries_) entries.push_back(entry);
+    return entries;
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::map<std::string, SchemaEntry, std::less<>> entries_;
+};
+
+}  // namespace ojs_shm::gateway

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "tools/gateway/address.hpp"
+#include "tools/gateway/hall.hpp"
+#include "tools/gateway/router.hpp"
+#include "tools/gateway/session.hpp"
+#include "tools/gateway/shift.hpp"
+
+namespace ojs_shm::gateway {
+
+/// The gateway at work: a constant number of threads, each with an event loop and handles of its
+/// own, and one more for requests that walk over the segment.
+class Server {
+ public:
+  /// Throws shell::Refusal when the segment has no handles left.
+  explicit Server(Hall& hall);
+  ~Server();
+
+  /// Serves until SIGTERM or SIGINT; then answers what has begun, for as long as the options allow.
+  /// `ready` is told the URL once requests are accepted. Throws shell::Refusal when the address
+  /// cannot be had.
+  void serve(const Address& address, const std::function<void(const std::string& url)>& ready);
+
+  Hall& hall() { return hall_; }
+  const Router& router() const { return router_; }
+  Desk& back_desk() { return back_desk_; }
+  boost::asio::io_context::executor_type back_room() { return back_context_.get_executor(); }
+  std::string new_request_id();
+
+  void came(Session& session);
+  void went(Session& session);
+
+ private:
+  template <class Acceptor>
+  boost::asio::awaitable<void> accept_all(Acceptor& acceptor);
+  template <class Acceptor>
+  void run(Acceptor& acceptor);
+  void take(Socket socket, Shift& shift);
+  void turn_tape();
+  void close_all(bool now);
+
+  Hall& hall_;
+  Router router_;
+  std::vector<std::unique_ptr<Shift>> shifts_;
+  boost::asio::io_context back_context_{1};
+  Desk back_desk_;
+  boost::asio::steady_timer tape_timer_;
+  bool tape_turns_ = false;  ///< of the back room's thread
+  std::size_t next_shift_ = 0;
+
+  std::mutex mutex_;
+  std::set<Session*> sessions_;
+  bool closing_ = false;
+};
+
+}  // namespace ojs_shm::gateway

@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/gateway/session.hpp"
+
+#include <spdlog/spdlog.h>
+#include <sys/socket.h>
+
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/redirect_error.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <boost/asio/write.hpp>
+#include <cerrno>
+
+#include "tools/gateway/fault.hpp"
+#include "tools/gateway/hall.hpp"
+#include "tools/gateway/router.hpp"
+#include "tools/gateway/server.hpp"
+
+namespace ojs_shm::gateway {
+
+namespace asio = boost::asio;
+namespace beast = boost::beast;
+namespace http = boost::beast::http;
+
+namespace {
+
+constexpr std::chrono::seconds kWritePatience{30};
+
+/// Only these matter to a handler.
+constexpr std::pair<http::field, std::string_view> kHeaders[] = {
+    {http::field::authorization, "authorization"},
+    {http::field::content_type, "content-type"},
+    {http::field::accept, "accept"},
+};
+constexpr std::string_view kOwnHeaders[] = {"ojs-version", "x-ojs-tenant", "ojs-block-timeout",
+                                            "last-event-id"};
+
+template <class Message>
+void read_headers(const Message& message, Request& request) {
+  for (const auto& [field, name] : kHeaders)
+    if (const auto value = message[field]; !value.empty())
+      request.headers.emplace_back(name, std::string(value));
+  for (const std::string_view name : kOwnHeaders)
+    if (const auto value = message[beast::string_view(name.data(), name.size())]; !value.empty())
+      request.headers.emplace_back(name, std::string(value));
+}
+
+}  // namespace
+
+Session::Session(Socket socket, Server& server, Shift& shift)
+    : server_(server),
+      shift_(shift),
+      stream_(std::move(socket)),
+      timer_(stream_.get_executor()),
+      buffer_(server.hall().options().max_header_bytes + 64 * 1024),
+      self_(std::make_shared<Session*>(this)) {
+  server_.came(*this);
+}
+
+Session::~Session() {
+  *self_ = nullptr;
+  server_.went(*this);
+}
+
+void Session::close_soon() {
+  closing_ = true;
+  wake();
+  if (idle_) close_now();
+}
+
+void Session::close_now() {
+  gone_ = true;
+  beast::error_code ignored;
+  stream_.socket().close(ignored);
+  wake();
+}
+
+asio::awaitable<void> Session::converse() {
+  while (co_await serve_one()) {}
+  beast::error_code ignored;
+  stream_.socket().shutdown(Socket::shutdown_send, ignored);
+}
+
+asio::awaitable<bool> Session::read_head(Parser& parser) {
+  const Options& options = server_.hall().options();
+  beast::error_code failed;
+  if (buffer_.size() == 0) {
+    idle_ = true;
+    stream_.expires_after(options.idle_time);
+    const std::size_t got = co_await stream_.async_read_some(
+        buffer_.prepare(4096), asio::redirect_error(asio::use_awaitable, failed));
+    idle_ = false;
+    if (failed || closing_) co_return false;
+    buffer_.commit(got);
+  }
+  parser.header_limit(options.max_header_bytes);
+  parser.body_limit(options.max_body_bytes);
+  stream_.expires_after(options.request_time);
+  co_await http::async_read_header(stream_, buffer_, parser,
+                                   asio::redirect_error(asio::use_awaitable, failed));
+  if (!failed) co_return true;
+  if (failed == http::error::header_limit || failed == http::error::buffer_overflow)
+    co_await refuse(431, "invalid_request", "the header of the request is too long");
+  else if (failed == http::error::body_limit)
+    co_await refuse(413, "envelope_too_large", "the body of the request is too long");
+  else if (failed.category() == make_error_code(http::error::end_of_stream).category() &&
+           failed != http::error::end_of_stream && failed != http::error::partial_message)
+    co_await refuse(400, "invalid_request", "this is not an HTTP request: " + failed.message());
+  co_return false;
+}
+
+asio::awaitable<bool> Session::read_body(Parser& parser) {
+  beast::error_code failed;
+  if (beast::iequals(parser.get()[http::field::expect], "100-continue")) {
+    http::response<http::empty_body> go_on{http::status::continue_, 11};
+    co_await http::async_write(stream_, go_on, asio::redirect_error(asio::use_awaitable, failed));
+    if (failed) co_return false;
+  }
+  co_await http::async_read(stream_, buffer_, parser,
+                            asio::redirect_error(asio::use_awaitable, failed));
+  if (failed == http::error::body_limit)
+    co_await refuse(413, "envelope_too_large", "the body of the request is too long");
+  co_return !failed;
+}
+
+asio::awaitable<void> Session::refuse(unsigned status, std::string_view code,
+                                      std::string_view message) {
+  Request request;
+  request.id = server_.new_request_id();
+  request_id_ = request.id;
+  Reply reply = reply_of(
+      Fault{.status = status, .code = std::string(code), .message = std::string(message)}, request);
+  co_await write(std::move(reply), request, false, false);
+}
+
+asio::awaitable<bool> Session::serve_one() {
+  Parser parser;
+  if (!co_await read_head(parser) || !co_await read_body(parser)) co_return false;
+  auto& message = parser.get();
+  Request request;
+  const auto method = message.method_string();
+  request.method.assign(method.data(), method.size());
+  read_headers(message, request);
+  const auto id = message["X-Request-ID"];
+  request.id = id.empty() || id.size() > 128 ? server_.new_request_id() : std::string(id);
+  request_id_ = request.id;
+  request.body = std::move(message.body());
+  const auto target = message.target();
+  Reply reply;
+  try {
+    read_target({target.data(), target.size()}, request);
+    reply = co_await answer(request);
+  } catch (const Fault& fault) {
+    reply = reply_of(fault, request);
+  } catch (const std::exception& problem) {
+    spdlog::error("{} {}: {}", request.method, request.path, problem.what());
+    reply = reply_of(Fault{.status = 500,
+                           .code = "backend_error",
+                           .message = "the gateway failed; its log says more",
+                           .retryable = true},
+                     request);
+  }
+  if (streaming_) co_return false;
+  if (gone_) {
+    if (reply.lost) reply.lost();
+    co_return false;
+  }
+  const bool keep_alive = message.keep_alive() && !closing_;
+  co_return co_await write(std::move(reply), request, keep_alive, request.method == "HEAD");
+}
+
+asio::awaitable<Reply> Session::answer(Request& request) {
+  const Route& route = server_.router().find(request);
+  Hall& hall = server_.hall();
+  admit(request, route, hall.tokens());
+  if (const auto* handler = std::get_if<Handler>(&route.handler)) {
+    if (route.pace == Pace::kQuick) co_return (*handler)(shift_.desk(), request);
+    const auto slowly = [&]() -> asio::awaitable<Reply> {
+      co_return (*handler)(server_.back_desk(), request);
+    };
+    co_return co_await asio::co_spawn(server_.back_room(), slowly, asio::use_awaitable);
+  }
+  if (const auto* waiter = std::get_if<Waiter>(&route.handler))
+    co_return co_await (*waiter)(shift_.desk(), request, *this);
+  co_await std::get<Streamer>(route.handler)(shift_.desk(), request, *this);
+  if (streaming_ && !gone_) {
+    beast::error_code ignored;
+    stream_.expires_after(kWritePatience);
+    co_await asio::async_write(stream_, http::make_chunk_last(),
+                               asio::redirect_error(asio::use_awaitable, ignored));
+  }
+  co_return Reply();
+}
+
+asio::awaitable<bool> Session::write(Reply reply, const Request& request, bool keep_alive,
+                                     bool head_only) {
+  http::response<http::string_body> message{http::status::ok, 11};
+  message.result(reply.status);
+  message.set(http::field::server, "ojs-shm-gateway");
+  message.set("OJS-Version", "1.0");
+  message.set("X-OJS-Version", "1.0");
+  message.set("X-Request-ID", request.id);
+  const std::string_view type = reply.content_type.empty()
+                                    ? negotiated_type(request.header("accept"))
+                                    : std::string_view(reply.content_type);
+  message.set(http::field::content_type, beast::string_view(type.data(), type.size()));
+  for (const auto& [name, value] : reply.headers) message.set(name, value);
+  message.keep_alive(keep_alive);
+  message.body() = std::move(reply.body);
+  message.prepare_payload();
+  if (reply.status == 204) {
+    message.erase(http::field::content_length);
+    message.erase(http::field::content_type);
+  }
+  if (head_only) message.body().clear();
+  beast::error_code failed;
+  stream_.expires_after(kWritePatience);
+  co_await http::async_write(stream_, message, asio::redirect_error(asio::use_awaitable, failed));
+  if (failed && reply.lost) reply.lost();
+  co_return !failed && keep_alive;
+}
+
+/// A client that goes while its request waits is noticed: its end of the connection reads as over.
+void Session::watch_for_end() {
+  if (watching_) return;
+  watching_ = true;
+  stream_.socket().async_wait(Socket::wait_read, [self = self_](const beast::error_code& failed) {
+    if (*self == nullptr) return;
+    Session& session = **self;
+    session.watching_ = false;
+    if (failed) return;
+    char byte = 0;
+    const auto got =
+        ::recv(session.stream_.socket().native_handle(), &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+    if (got > 0 || (got < 0 && (errno == EAGAIN || errno == EINTR))) return;
+    session.gone_ = true;
+    session.wake();
+  });
+}
+
+asio::awaitable<void> Session::sleep(std::chrono::milliseconds time) {
+  if (over()) co_return;
+  watch_for_end();
+  beast::error_code woken;
+  timer_.expires_after(std::max(time, std::chrono::milliseconds(1)));
+  co_await timer_.async_wait(asio::redirect_error(asio::use_awaitable, woken));
+}
+
+asio::awaitable<void> Session::begin_stream() {
+  http::response<http::empty_body> head{http::status::ok, 11};
+  head.set(http::field::server, "ojs-shm-gateway");
+  head.set("OJS-Version", "1.0");
+  head.set("X-Request-ID", request_id_);
+  head.set(http::field::content_type, "text/event-stream");
+  head.set(http::field::cache_control, "no-cache");
+  head.keep_alive(false);
+  head.chunked(true);
+  http::response_serializer<http::empty_body> serializer{head};
+  beast::error_code failed;
+  streaming_ = true;
+  stream_.expires_after(kWritePatience);
+  co_await http::async_write_header(stream_, serializer,
+                                    asio::redirect_error(asio::use_awaitable, failed));
+  if (failed) gone_ = true;
+}
+
+asio::awaitable<void> Session::send(std::string_view text) {
+  if (gone_ || text.empty()) co_return;
+  beast::error_code failed;
+  stream_.expires_after(kWritePatience);
+  co_await asio::async_write(stream_, http::make_chunk(asio::buffer(text.data(), text.size())),
+                             asio::redirect_error(asio::use_awaitable, failed));
+  if (failed) gone_ = true;
+}
+
+}  // namespace ojs_shm::gateway

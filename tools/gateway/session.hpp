@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <boost/asio/generic/stream_protocol.hpp>
+#include <boost/beast/core/basic_stream.hpp>
+#include <boost/beast/core/flat_buffer.hpp>
+#include <boost/beast/http.hpp>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "tools/gateway/exchange.hpp"
+#include "tools/gateway/visit.hpp"
+
+namespace ojs_shm::gateway {
+
+class Server;
+class Shift;
+
+using Socket = boost::asio::generic::stream_protocol::socket;
+
+/// One connection: its requests one after the other, also those that were sent ahead. A client that
+/// is too slow with a request or with taking its reply is dropped.
+class Session final : public Visit {
+ public:
+  Session(Socket socket, Server& server, Shift& shift);
+  ~Session() override;
+  Session(const Session&) = delete;
+
+  boost::asio::awaitable<void> converse();
+  /// The gateway closes: what is being answered is answered, and nothing more.
+  void close_soon();
+  /// Time is up.
+  void close_now();
+
+  bool over() const override { return gone_ || closing_; }
+  bool closing() const override { return closing_; }
+  boost::asio::awaitable<void> sleep(std::chrono::milliseconds time) override;
+  void wake() override { timer_.cancel(); }
+  boost::asio::awaitable<void> begin_stream() override;
+  boost::asio::awaitable<void> send(std::string_view text) override;
+  Shift& shift() override { return shift_; }
+
+ private:
+  using Stream = boost::beast::basic_stream<boost::asio::generic::stream_protocol>;
+  using Parser = boost::beast::http::request_parser<boost::beast::http::string_body>;
+
+  /// False when the connection ends.
+  boost::asio::awaitable<bool> serve_one();
+  boost::asio::awaitable<bool> read_head(Parser& parser);
+  boost::asio::awaitable<bool> read_body(Parser& parser);
+  boost::asio::awaitable<void> refuse(unsigned status, std::string_view code,
+                                      std::string_view message);
+  boost::asio::awaitable<bool> write(Reply reply, const Request& request, bool keep_alive,
+                                     bool head_only);
+  boost::asio::awaitable<Reply> answer(Request& request);
+  void watch_for_end();
+
+  Server& server_;
+  Shift& shift_;
+  Stream stream_;
+  boost::asio::steady_timer timer_;
+  boost::beast::flat_buffer buffer_;
+  std::string request_id_;
+  /// what a watcher of the socket may find gone
+  std::shared_ptr<Session*> self_;
+  bool gone_ = false, closing_ = false, idle_ = false, watching_ = false, streaming_ = false;
+};
+
+}  // namespace ojs_shm::gateway

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/gateway/tape.hpp"
+
+#include <algorithm>
+
+#include "worker_api/json/envelope_event.hpp"
+
+namespace ojs_shm::gateway {
+namespace {
+
+bool among(const std::vector<std::string>& wanted, const std::string& text) {
+  return wanted.empty() || std::ranges::find(wanted, text) != wanted.end();
+}
+
+/// "job.*" means every type that begins with "job.".
+bool type_among(const std::vector<std::string>& wanted, const std::string& type) {
+  if (wanted.empty()) return true;
+  return std::ranges::any_of(wanted, [&](const std::string& each) {
+    return each == type || each == "*" ||
+           (each.ends_with(".*") && type.starts_with(each.substr(0, each.size() - 1)));
+  });
+}
+
+Told told_of(const Event& event) {
+  return {event.id, event.type, event.queue, event.job_id, event.job_type, print_event(event)};
+}
+
+}  // namespace
+
+bool EventFilter::lets_pass(const Told& told) const {
+  return type_among(types, told.type) && among(queues, told.queue) && among(jobs, told.job_id) &&
+         among(job_types, told.job_type);
+}
+
+void Tape::take_over() {
+  if (!reader_) return;
+  Event event;
+  while (reader_->next(event)) {
+    kept_.push_back(std::make_shared<const Told>(told_of(event)));
+    if (kept_.size() > kKept) kept_.pop_front(), ++first_;
+  }
+}
+
+Tape::Place Tape::join(std::string_view after, bool& gap) {
+  const std::lock_guard lock(mutex_);
+  if (listeners_++ == 0 && !reader_) {
+    auto observer = Observer::attach(segment_);
+    if (observer) {
+      observer_.emplace(std::move(observer).value());
+      // With a history, so that a listener may come back after a pause in which there was none.
+      reader_.emplace(observer_->events({.from_start = true}));
+    }
+  }
+  take_over();
+  gap = false;
+  if (after.empty()) return {first_ + kept_.size()};
+  for (std::size_t i = kept_.size(); i-- > 0;)
+    if (kept_[i]->id == after) return {first_ + i + 1};
+  gap = true;
+  return {first_};
+}
+
+void Tape::leave() {
+  const std::lock_guard lock(mutex_);
+  if (--listeners_ != 0) return;
+  first_ += kept_.size();
+  kept_.clear();
+  reader_.reset();
+  observer_.reset();
+}
+
+std::vector<std::shared_ptr<const Told>> Tape::read(Place& place, std::size_t most,
+                                                    std::uint64_t& lost) {
+  const std::lock_guard lock(mutex_);
+  lost = first_ > place.next ? first_ - place.next : 0;
+  place.next = std::max(place.next, first_);
+  std::vector<std::shared_ptr<const Told>> events;
+  const std::uint64_t end = first_ + kept_.size();
+  for (; place.next < end && events.size() < most; ++place.next)
+    events.push_back(kept_[place.next - first_]);
+  return events;
+}
+
+bool Tape::turn() {
+  const std::lock_guard lock(mutex_);
+  const std::uint64_t before = first_ + kept_.size();
+  take_over();
+  return first_ + kept_.size() != before;
+}
+
+bool Tape::has_listeners() const {
+  const std::lock_guard lock(mutex_);
+  return listeners_ != 0;
+}
+
+Tape::History Tape::history(const Observer& observer, const EventFilter& filter,
+                            std::string_view after, std::size_t most) {
+  History history;
+  EventReader reader = observer.events({.from_start = true, .settle_ms = 0});
+  bool reached = after.empty();
+  Event event;
+  while (!history.more && reader.next(event)) {
+    if (!reached) {
+      reached = event.id == after;
+      continue;
+    }
+    Told told = told_of(event);
+    if (!filter.lets_pass(told)) continue;
+    if (history.events.size() == most)
+      history.more = true;
+    else
+      history.events.push_back(std::move(told));
+  }
+  history.gone = !reached;
+  return history;
+}
+
+}  // namespace ojs_shm::gateway

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// For tests of clients, with --test-hooks alone: an empty segment and a clock that is moved on.
+#include "tools/gateway/body.hpp"
+#include "tools/gateway/fault.hpp"
+#include "tools/gateway/hall.hpp"
+#include "tools/gateway/handlers.hpp"
+#include "tools/gateway/job_reply.hpp"
+#include "tools/gateway/json_text.hpp"
+#include "worker_api/json/time_text.hpp"
+#include "worker_api/roles/test_clock.hpp"
+
+namespace ojs_shm::gateway {
+namespace {
+
+/// Ends every job, drops dead letters, resumes queues, forgets workers. Ended jobs stay readable, and
+/// counters go on.
+Reply reset(Desk& desk, const Request&) {
+  std::int64_t cancelled = 0;
+  for (const JobInfo& job : desk.observer.list({}))
+    if (!is_terminal(job.state) && desk.producer().cancel(job.id)) ++cancelled;
+  const BulkReport dropped = must(desk.admin.bulk(BulkAction::kDropDead, {.dead_letter = true}));
+  for (const QueueInfo& queue : desk.observer.queues())
+    if (queue.paused) must(desk.admin.set_queue(queue.name, {.paused = false}));
+  desk.hall.roster().clear();
+  desk.hall.set_maintenance({});
+  return ok(object([&](json::ObjectWriter& writer) {
+    writer.boolean("reset", true);
+    writer.number("cancelled", cancelled);
+    writer.number("dropped", static_cast<std::int64_t>(dropped.done));
+  }));
+}
+
+Reply advance(Desk& desk, const Request& request) {
+  const Body body(request);
+  const auto ms = body.whole("advance_ms", 0, 4'000'000'000);
+  if (!ms) throw invalid_request("advance_ms is missing", "advance_ms");
+  internal::advance_clock(desk.hall.segment(), *ms);
+  return ok("{\"now\":" + quoted(print_timestamp(desk.now_ms())) + "}");
+}
+
+}  // namespace
+
+std::span<const Route> test_routes() {
+  static const Route kRoutes[] = {
+      {"POST", "/ojs/v1/test/reset", Scope::kAdmin, &reset, Pace::kSlow, true},
+      {"POST", "/ojs/v1/test/clock", Scope::kAdmin, &advance, Pace::kQuick, true},
+  };
+  return kRoutes;
+}
+
+}  // namespace ojs_shm::gateway

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace ojs_shm::gateway {
+
+/// What a request needs and a token grants. `admin` grants the others too.
+enum class Scope : std::uint8_t { kNone = 0, kRead = 1, kWrite = 2, kAdmin = 4 };
+
+std::string_view scope_name(Scope scope) noexcept;
+
+/// Bearer tokens of a file. Each line has a token, white space and its scopes, joined by commas; #
+/// begins a remark. Without a token every request is let in.
+class Tokens {
+ public:
+  /// Throws shell::Refusal, which names the file and the line.
+  void read(const std::string& path);
+  bool empty() const { return tokens_.empty(); }
+  enum class Verdict : std::uint8_t { kGranted, kUnknown, kScopeMissing };
+  /// `authorization` is the header of that name. Takes as long for every token of one length.
+  Verdict judge(std::string_view authorization, Scope needed) const;
+
+ private:
+  struct Token {
+    std::string text;
+    std::uint8_t scopes = 0;
+  };
+  std::vector<Token> tokens_;
+};
+
+}  // namespace ojs_shm::gateway

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <boost/asio/any_io_executor.hpp>
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <chrono>
+#include <string_view>
+
+namespace ojs_shm::gateway {
+
+class Shift;
+
+/// The connection of a request that waits or streams: sleeps that end early when the client goes or
+/// the gateway closes, and pieces of a stream.
+class Visit {
+ public:
+  virtual ~Visit() = default;
+  /// True once nobody is there to answer, or the gateway is closing.
+  virtual bool over() const = 0;
+  virtual bool closing() const = 0;
+  /// Until that long has passed, wake() or over().
+  virtual boost::asio::awaitable<void> sleep(std::chrono::milliseconds time) = 0;
+  virtual void wake() = 0;
+  /// Sends the head of an event stream, once.
+  virtual boost::asio::awaitable<void> begin_stream() = 0;
+  virtual boost::asio::awaitable<void> send(std::string_view text) = 0;
+  /// What waits on the thread of this connection.
+  virtual Shift& shift() = 0;
+};
+
+}  // namespace ojs_shm::gateway

@@ -1,0 +1,295 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The worker protocol: fetch, ack, nack, heartbeat. A job that is handed out belongs to its lease.
+#include <spdlog/fmt/fmt.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "tools/gateway/body.hpp"
+#include "tools/gateway/fault.hpp"
+#include "tools/gateway/hall.hpp"
+#include "tools/gateway/handlers.hpp"
+#include "tools/gateway/job_reply.hpp"
+#include "tools/gateway/json_text.hpp"
+#include "tools/gateway/shift.hpp"
+#include "worker_api/json/time_text.hpp"
+
+namespace ojs_shm::gateway {
+namespace {
+
+namespace asio = boost::asio;
+
+constexpr std::uint32_t kMostJobs = 1000, kLongestPollMs = 2000;
+constexpr std::uint32_t kLongestLeaseMs = 7 * 24 * 3'600'000;
+
+std::vector<std::uint32_t> read_weights(const Body& body, const std::vector<std::string>& queues) {
+  const auto strategy = body.text("strategy");
+  std::vector<std::uint32_t> weights;
+  if (strategy && *strategy == "round-robin") return std::vector<std::uint32_t>(queues.size(), 1);
+  if (strategy && *strategy != "weighted") {
+    if (*strategy == "strict") return {};
+    throw invalid_request(
+        "strategy must be strict, weighted or round-robin; other strategies belong "
+        "to pools",
+        "strategy");
+  }
+  const auto given = body.object("weights");
+  if (!given) {
+    if (strategy) throw invalid_request("the weighted strategy needs weights", "weights");
+    return {};
+  }
+  for (const std::string& queue : queues)
+    weights.push_back(given->whole(queue, 1, 1000).value_or(1));
+  return weights;
+}
+
+FetchRequest read_fetch(const Request& request, const Body& body) {
+  FetchRequest wanted;
+  const auto queues = body.texts("queues");
+  if (!queues || queues->empty())
+    throw invalid_request("queues must be an array of at least one queue", "queues");
+  wanted.queues = *queues;
+  wanted.weights = read_weights(body, wanted.queues);
+  wanted.pool = body.text("pool").value_or("");
+  wanted.count = body.whole("count", 1, kMostJobs).value_or(1);
+  const auto lease = body.milliseconds("visibility_timeout_ms");
+  if (lease && (*lease == 0 || *lease > kLongestLeaseMs))
+    throw invalid_request("visibility_timeout_ms must be from 1 to 604800000",
+                          "visibility_timeout_ms");
+  wanted.lease_ms = lease.value_or(0);
+  if (const std::string_view tenant = request.header("x-ojs-tenant"); !tenant.empty())
+    wanted.tenant = std::string(tenant);
+  return wanted;
+}
+
+/// A worker that says where it belongs is known from then on; one that is to stop gets no job.
+bool may_take(Desk& desk, const std::string& worker, const FetchRequest& wanted) {
+  if (desk.hall.maintenance().enabled) return false;
+  if (worker.empty()) return true;
+  const WorkerEntry entry =
+      desk.hall.roster().update(worker, desk.now_ms(), [&](WorkerEntry& each) {
+        if (each.queues.empty()) each.queues = wanted.queues;
+        if (!wanted.pool.empty()) each.pool = wanted.pool;
+      });
+  return !entry.draining();
+}
+
+/// The jobs as a reply. When it cannot be delivered they go back, and the attempt is not counted.
+Reply hand_out(Desk& desk, const std::string& worker, const std::vector<JobInfo>& jobs) {
+  if (!worker.empty())
+    for (const JobInfo& job : jobs)
+      desk.hall.roster().note(job.id, {.fence = job.fence, .worker = worker});
+  Reply reply = ok(
+      "{\"jobs\":" + array_of(jobs, [&](const JobInfo& job) { return job_text(desk, job); }) + "}");
+  if (jobs.empty()) return reply;
+  std::vector<std::pair<std::string, std::uint64_t>> held;
+  for (const JobInfo& job : jobs) held.emplace_back(job.id, job.fence);
+  reply.lost = [&desk, held = std::move(held)] {
+    for (const auto& [id, fence] : held) (void)desk.proxy.requeue(id, fence);
+    desk.hall.jobs_came();
+  };
+  return reply;
+}
+
+asio::awaitable<Reply> fetch(Desk& desk, const Request& request, Visit& visit) {
+  const Body body(request);
+  const FetchRequest wanted = read_fetch(request, body);
+  const std::string worker = body.text("worker_id").value_or("");
+  const std::uint32_t patience = std::min(body.milliseconds("wait_ms").value_or(0), kLongestPollMs);
+  if (!may_take(desk, worker, wanted)) co_return ok("{\"jobs\":[]}");
+  std::vector<JobInfo> jobs = must(desk.proxy.fetch(wanted));
+  if (jobs.empty() && patience != 0) {
+    const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(patience);
+    std::optional<Error> failed;
+    Shift& shift = visit.shift();
+    const auto place = shift.stand_in_line({[&] {
+                                              if (!jobs.empty() || failed || visit.over())
+                                                return true;
+                                              auto got = desk.proxy.fetch(wanted);
+                                              if (got)
+                                                jobs = std::move(*got);
+                                              else
+                                                failed = got.error();
+                                              return !jobs.empty() || failed.has_value();
+                                            },
+                                            &visit});
+    while (jobs.empty() && !failed && !visit.over() && std::chrono::steady_clock::now() < end)
+      co_await visit.sleep(
+          std::chrono::ceil<std::chrono::milliseconds>(end - std::chrono::steady_clock::now()));
+    shift.leave_line(place);
+    if (failed) throw fault_of(*failed);
+  }
+  co_return hand_out(desk, worker, jobs);
+}
+
+/// The attempt that a worker speaks of: the present one, unless it names another holder than the one
+/// that this gateway gave the job to.
+JobInfo held_job(Desk& desk, const Request& request, const Body& body, const std::string& id) {
+  JobInfo job = job_of(desk, request, id);
+  if (job.state != State::kActive) {
+    Fault fault{.status = 409, .code = "conflict"};
+    fault.message = fmt::format("job {} is {}, not active", id, state_name(job.state));
+    fault.details = {{"job_id", quoted(id)},
+                     {"current_state", quoted(state_name(job.state))},
+                     {"expected_state", "\"active\""}};
+    throw fault;
+  }
+  const auto worker = body.text("worker_id");
+  const auto note = desk.hall.roster().note_of(id, job.fence);
+  if (worker && note && !note->worker.empty() && note->worker != *worker) {
+    Fault fault{.status = 409, .code = "conflict"};
+    fault.message =
+        fmt::format("job {} is held by worker {}, not by {}", id, note->worker, *worker);
+    fault.details = {{"job_id", quoted(id)}, {"current_state", "\"active\""}};
+    throw fault;
+  }
+  return job;
+}
+
+Reply ack(Desk& desk, const Request& request) {
+  const Body body(request);
+  const std::string id = body.required_text("job_id");
+  const JobInfo job = held_job(desk, request, body, id);
+  must(desk.proxy.ack(id, job.fence, json::compact(body.raw("result").value_or(""))), id);
+  const std::uint64_t now = desk.now_ms();
+  return ok(object([&](json::ObjectWriter& writer) {
+    writer.boolean("acknowledged", true);
+    writer.text("id", id);
+    writer.text("job_id", id);
+    writer.text("state", "completed");
+    writer.text("completed_at", print_timestamp(now));
+  }));
+}
+
+std::string nack_text(const JobInfo& job, const NackOutcome& outcome, std::uint64_t now) {
+  return object([&](json::ObjectWriter& writer) {
+    writer.text("id", job.id);
+    writer.text("job_id", job.id);
+    writer.text("state", state_name(outcome.state));
+    const bool uncounted = outcome.state == State::kAvailable;
+    writer.number("attempt", std::int64_t{job.attempt} - (uncounted && job.attempt > 0 ? 1 : 0));
+    writer.number("max_attempts", std::int64_t{job.retry.max_attempts});
+    if (outcome.next_attempt_at_ms != 0)
+      writer.text("next_attempt_at", print_timestamp(outcome.next_attempt_at_ms));
+    if (outcome.state == State::kRetryable)
+      writer.number("retry_delay_ms", std::int64_t{outcome.retry_delay_ms});
+    if (outcome.state == State::kDiscarded) {
+      writer.text("discarded_at", print_timestamp(now));
+      writer.text("completed_at", print_timestamp(now));
+    }
+  });
+}
+
+Reply nack(Desk& desk, const Request& request) {
+  const Body body(request);
+  const std::string id = body.required_text("job_id");
+  const JobInfo job = held_job(desk, request, body, id);
+  if (body.flag("requeue").value_or(false)) {
+    must(desk.proxy.requeue(id, job.fence), id);
+    desk.hall.jobs_came();
+    return ok(nack_text(job, {.state = State::kAvailable}, desk.now_ms()));
+  }
+  const auto error = body.object("error");
+  if (!error) throw invalid_request("error is missing", "error");
+  const std::string code = error->text("code").value_or("handler_error");
+  const std::string message = error->text("message").value_or("");
+  const auto details = error->raw("details");
+  std::string type = error->text("type").value_or("");
+  if (type.empty() && details && json::kind_of(*details) == json::Kind::kObject)
+    type = Body(*details, "error.details.").text("error_class").value_or("");
+  const std::string compact = json::compact(details.value_or(""));
+  const NackOutcome outcome =
+      must(desk.proxy.nack(id, job.fence,
+                           {.code = code,
+                            .message = message,
+                            .type = type,
+                            .details = compact,
+                            .retryable = error->flag("retryable").value_or(true)}),
+           id);
+  return ok(nack_text(job, outcome, desk.now_ms()));
+}
+
+std::vector<std::string> jobs_of_heartbeat(const Body& body) {
+  std::vector<std::string> ids;
+  const auto add = [&](std::string_view name) {
+    if (const auto more = body.texts(name)) ids.insert(ids.end(), more->begin(), more->end());
+  };
+  if (const auto active = body.raw("active_jobs");
+      active && json::kind_of(*active) == json::Kind::kArray)
+    add("active_jobs");
+  add("active_job_ids");
+  if (const auto one = body.text("job_id")) ids.push_back(*one);
+  std::sort(ids.begin(), ids.end());
+  ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
+  return ids;
+}
+
+/// What a test's job asks the server to tell its worker.
+std::string test_directive(const JobInfo& job) {
+  if (job.extra.find("test_directive") == std::string::npos || !json::check(job.extra)) return {};
+  const auto meta = Body(json::trim(job.extra), "").object("meta");
+  return meta ? meta->text("test_directive").value_or("") : "";
+}
+
+void describe(const Body& body, WorkerEntry& entry) {
+  if (const auto state = body.text("state")) entry.reported = *state;
+  if (body.flag("shutdown").value_or(false)) entry.reported = "shutting_down";
+  if (const auto pool = body.text("pool")) entry.pool = *pool;
+  if (const auto host = body.text("hostname")) entry.hostname = *host;
+  if (const auto version = body.text("version")) entry.version = *version;
+  if (const auto queues = body.texts("queues")) entry.queues = *queues;
+  constexpr auto kMost = std::numeric_limits<std::uint32_t>::max();
+  if (const auto pid = body.whole("pid", 0, kMost)) entry.pid = *pid;
+  if (const auto most = body.whole("concurrency", 0, kMost)) entry.concurrency = *most;
+  if (const auto labels = body.raw("labels")) entry.labels = json::compact(*labels);
+  if (const auto active = body.raw("active_jobs")) {
+    if (json::kind_of(*active) == json::Kind::kArray)
+      entry.active_jobs = static_cast<std::uint32_t>(json::elements_of(*active).size());
+    else
+      entry.active_jobs = body.whole("active_jobs", 0, kMost).value_or(0);
+  }
+}
+
+Reply heartbeat(Desk& desk, const Request& request) {
+  const Body body(request);
+  const std::string worker = body.required_text("worker_id");
+  const std::uint32_t lease = body.milliseconds("visibility_timeout_ms").value_or(0);
+  if (lease > kLongestLeaseMs)
+    throw invalid_request("visibility_timeout_ms must be from 1 to 604800000",
+                          "visibility_timeout_ms");
+  std::string directive;
+  std::vector<std::string> extended;
+  for (const std::string& id : jobs_of_heartbeat(body)) {
+    const auto job = desk.observer.get(id);
+    if (!job || job->state != State::kActive) continue;
+    const auto note = desk.hall.roster().note_of(id, job->fence);
+    if (note && !note->worker.empty() && note->worker != worker) continue;
+    if (desk.proxy.heartbeat(id, job->fence, lease)) extended.push_back(id);
+    if (desk.hall.options().test_hooks && directive.empty()) directive = test_directive(*job);
+  }
+  const WorkerEntry entry = desk.hall.roster().update(
+      worker, desk.now_ms(), [&](WorkerEntry& each) { describe(body, each); });
+  if (directive.empty()) directive = entry.directive;
+  return ok(object([&](json::ObjectWriter& writer) {
+    writer.text("state", directive);
+    writer.boolean("acknowledged", true);
+    writer.value("jobs_extended", array_of(extended, quoted));
+    writer.text("server_time", print_timestamp(desk.now_ms()));
+  }));
+}
+
+}  // namespace
+
+std::span<const Route> worker_routes() {
+  static const Route kRoutes[] = {
+      {"POST", "/ojs/v1/workers/fetch", Scope::kWrite, &fetch},
+      {"POST", "/ojs/v1/workers/ack", Scope::kWrite, &ack},
+      {"POST", "/ojs/v1/workers/nack", Scope::kWrite, &nack},
+      {"POST", "/ojs/v1/workers/heartbeat", Scope::kWrite, &heartbeat},
+      {"POST", "/ojs/v1/workers/beat", Scope::kWrite, &heartbeat},
+  };
+  return kRoutes;
+}
+
+}  // namespace ojs_shm::gateway
