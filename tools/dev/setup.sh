@@ -12,7 +12,7 @@ packages_of() {
       echo libgtest-dev libgmock-dev libbenchmark-dev systemtap-sdt-dev libncurses-dev
       ;;
     python) echo python3@python3 ;;
-    test) echo python3-pyte python3-jsonschema nodejs@node npm@npm rustc jq@jq curl@curl python3-venv python3-setuptools python3-wheel prometheus@promtool python3-prometheus-client ;;
+    test) echo python3-pyte python3-jsonschema nodejs@node npm@npm rustc jq@jq curl@curl python3-venv python3-setuptools python3-wheel prometheus@promtool python3-prometheus-client bpftrace@bpftrace ;;
     model) echo python3@python3 spin@spin gcc@gcc ;;
     relacy) echo relacy-dev ;;
     format) echo clang-format-14@clang-format-14 ;;
