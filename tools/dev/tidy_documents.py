@@ -87,18 +87,31 @@ def members(sources: list[Source]) -> Iterator[Found]:
                     yield str(path.relative_to(ROOT)), line, f"the code has no {name}"
 
 
+# Where the files of a room stand: in itself, or in folders that its table names with them ("roles/admin.cpp").
+FOLDERS = {"shm": ("",), "engine": ("",),
+           "worker_api": ("c_api", "include/ojs_shm", "json", "python/ojs_shm", "roles", "runtime", "simulation"),
+           "tools": ("broker", "cli", "exporter", "gateway", "metrics", "shell", "top")}
+# These have no table of files: what is in them is said in one row.
+UNLISTED = {"worker_api": ("include", "packaging", "python"), "tools": ("dev",)}
+
+
 def file_tables() -> Iterator[Found]:
-    """The table of a room's README names each of its files, itself or as the other half of a header, and no other."""
-    for room in ("shm", "engine"):
+    """The tables of a room's README name each of its files, itself or as the other half of a header, and no other."""
+    for room, folders in FOLDERS.items():
         readme = f"{room}/README.md"
         rows = [row for row in (ROOT / readme).read_text().splitlines() if row.startswith("| `")]
-        named = {name for row in rows for name in re.findall(r"`(\w+\.[ch]pp)`", row.split("|")[1])}
-        present = {path.name for path in (ROOT / room).glob("*.[ch]pp")}
-        stems = {pathlib.PurePath(name).stem for name in named}
+        named = {name for row in rows for name in re.findall(r"`([\w/]+\.(?:[ch]pp|h|py))`", row.split("|")[1])}
+        present = {str(path.relative_to(ROOT / room)) for folder in folders for ending in ("[ch]pp", "h", "py")
+                   for path in (ROOT / room / folder).glob(f"*.{ending}")}
+        stems = {name.rpartition(".")[0] for name in named}
         for name in sorted(named - present):
             yield readme, 0, f"there is no {name}"
-        for name in sorted(name for name in present if pathlib.PurePath(name).stem not in stems):
+        for name in sorted(name for name in present if name.rpartition(".")[0] not in stems):
             yield readme, 0, f"its table lacks {name}"
+        known = {folder.split("/")[0] for folder in folders} | set(UNLISTED.get(room, ()))
+        for path in sorted((ROOT / room).iterdir()):
+            if path.is_dir() and path.name not in known | {"__pycache__"}:
+                yield readme, 0, f"its folder {path.name}/ is not held against a table: tools/dev/tidy_documents.py"
 
 
 def decisions() -> Iterator[Found]:

@@ -122,9 +122,14 @@ def readme_python_is_a_program() -> None:
 
 
 def tutorial_runs_from_top_to_bottom() -> None:
+    """Each program is saved as the line above it says, each shell block pasted."""
     with folder() as path:
+        for ending, language in (("cpp", "cpp"), ("py", "python")):
+            (program,) = blocks("docs/tutorial.md", language)
+            assert f"`shout.{ending}`" in page("docs/tutorial.md")
+            (path / f"shout.{ending}").write_text(program)
         out = shell(path, "\n".join(blocks("docs/tutorial.md", "sh")))
-        for wanted in ('{"greeted":[{"name":"Ada"}]}', "no network", "is kept"):
+        for wanted in ('{"greeted":[{"name":"Ada"}]}', "no network", "is kept", "HELLO FROM C++", "HELLO FROM PYTHON"):
             assert wanted in out, f"{wanted} is not in\n{out}"
         left = [file.name for file in (path / "segments").iterdir()]
         assert left == [], f"left behind: {left}"
@@ -211,17 +216,38 @@ def each_flag_of_the_other_programs_is_in_a_page() -> None:
         assert not missing, f"{program}: the page lacks {missing}"
 
 
+def each_flag_that_a_page_gives_to_a_program_exists() -> None:
+    """In the tables of the other programs' flags, and wherever a page shows their command lines."""
+    programs = sorted(path.name for path in (BUILD / "bin").glob("ojs-shm-*") if os.access(path, os.X_OK))
+    has = {program: set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", help_of(program))) for program in programs}
+    tables = {"docs/operations.md": "ojs-shm-broker", "docs/monitoring.md": "ojs-shm-exporter", "docs/top.md": "ojs-shm-top"}
+    pages = ["README.md", *(str(path.relative_to(ROOT)) for path in sorted((ROOT / "docs").rglob("*.md"))),
+             *(str(path.relative_to(ROOT)) for path in sorted((ROOT / "worker_api").rglob("*.md")))]
+    used = set()
+    for name in pages:
+        for row in re.findall(r"^\| (`--[^|]*) \|", page(name), re.M):
+            used |= {(name, tables[name], flag) for flag in re.findall(r"`(--[a-z][a-z-]*)", row) if name in tables}
+        for line in re.findall(r"\bojs-shm-\w[^\n`|;&#]*", page(name)):
+            program = line.split()[0]
+            used |= {(name, program, flag) for flag in re.findall(r"(?<![\w-])--[a-z][a-z-]*", line) if program in has}
+    assert {program for _, program, _ in used} == set(programs), "the pages show no flag of a program"
+    wrong = [f"{name}: {program} has no {flag}" for name, program, flag in sorted(used) if flag not in has[program]]
+    assert not wrong, "\n".join(wrong)
+
+
 def python_page_lists_each_option() -> None:
     import ojs_shm
     rows = dict(re.findall(r"^\| `([\w.]+)` \| (.*) \|$", page("worker_api/python/README.md"), re.M))
     calls = {"connect": ojs_shm.connect, "submit": ojs_shm.NewJob, "queue.worker": ojs_shm.Worker,
              "OnFull": ojs_shm.OnFull, "Retry": ojs_shm.Retry, "queue.configure": ojs_shm.Queue.configure,
-             "Failure": ojs_shm.Failure, "job.nack": ojs_shm.Job.nack}
+             "Failure": ojs_shm.Failure, "job.nack": ojs_shm.Job.nack, "AsyncQueue.worker": ojs_shm.AsyncWorker,
+             "worker.fetch": ojs_shm.Worker.fetch, "worker.run": ojs_shm.Worker.run}
+    assert inspect.signature(ojs_shm.AsyncWorker.run).parameters.keys() == inspect.signature(ojs_shm.Worker.run).parameters.keys()
     for name, call in calls.items():
         has = set(inspect.signature(call).parameters) - {"self"}
         if name == "submit":
             has |= {"block_timeout"}
-        if name == "queue.worker":
+        if name in ("queue.worker", "AsyncQueue.worker"):
             has -= {"queue"}
         listed = set(re.findall(r"`(\w+)`", rows.get(name, "")))
         assert listed == has, f"{name}: lacks {sorted(has - listed)}, too many {sorted(listed - has)}"
@@ -229,8 +255,9 @@ def python_page_lists_each_option() -> None:
 
 TESTS: list[Callable[[], None]] = [
     readme_runs_from_top_to_bottom, readme_cpp_is_a_program, readme_c_is_a_program, readme_python_is_a_program,
-    tutorial_runs_from_top_to_bottom, gateway_page_runs_and_shows_each_endpoint, each_program_of_the_cpp_page_runs, operations_lists_each_flag_of_each_command,
-    operations_names_each_command, each_flag_of_the_other_programs_is_in_a_page, python_page_lists_each_option]
+    tutorial_runs_from_top_to_bottom, gateway_page_runs_and_shows_each_endpoint, each_program_of_the_cpp_page_runs,
+    operations_lists_each_flag_of_each_command, operations_names_each_command, each_flag_of_the_other_programs_is_in_a_page,
+    each_flag_that_a_page_gives_to_a_program_exists, python_page_lists_each_option]
 
 
 def main() -> int:
