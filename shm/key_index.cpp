@@ -26,7 +26,7 @@ KeyIndex::Insert KeyIndex::insert(std::uint64_t hash, std::uint32_t slot, const 
   const std::uint64_t mine = cell_word(kTentative, slot, mark);
   const std::uint32_t first = window(hash);
   for (;;) {
-    // 1. our entry, in the first cell that is empty or nobody's
+    // 1. our entry, in the first cell that is empty or unowned
     Word* own = nullptr;
     for (unsigned i = 0; i < kWindow && own == nullptr; ++i) {
       Word& cell = segment_.key_cell(first + i);
@@ -51,7 +51,7 @@ KeyIndex::Insert KeyIndex::insert(std::uint64_t hash, std::uint32_t slot, const 
       own->cas_once(mine, 0, Point::kKeyRemoved);
       return Insert::kDuplicate;
     }
-    // 3. ours, unless somebody threw it out
+    // 3. ours, unless another lane threw it out
     if (own->cas_once(mine, cell_word(kConfirmed, slot, mark), Point::kKeyConfirmed))
       return Insert::kDone;
   }

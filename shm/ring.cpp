@@ -47,7 +47,7 @@ Rings::Rings(Segment& segment, std::uint32_t lane)
   chunk_hints_.give(i);
 }
 
-/// Empties the cells for a new incarnation. Private: nobody trusts a chunk before it is linked.
+/// Empties the cells for a new incarnation. Private: no lane trusts a chunk before it is linked.
 void Rings::clean(std::uint32_t i, std::uint64_t incarnation) {
   Chunk& chunk = segment_.chunk(i);
   const std::uint64_t empty = empty_word(incarnation, 0);
@@ -113,7 +113,7 @@ std::uint32_t Rings::make_unindexed() {
     return ring;
   }
   intend_nothing();
-  keep_or_free(chunk);  // somebody else was first
+  keep_or_free(chunk);  // another lane was first
   segment_.ring(ring).claimed.store(0, Point::kRingMade);
   return expected - 1;
 }
@@ -124,7 +124,7 @@ std::uint32_t Rings::make_unindexed() {
   // 1. tail names an empty cell: fill it.   2. it is filled: help tail on.   3. it is closed: open the ring first.
   // 4. another incarnation: tail was stale. 5. no cell left: link a chunk that already carries the
   //    hint.
-  // Each failure is somebody else's success, so that thousands of them in a row mean a damaged
+  // Each failure is another lane's success, so that thousands of them in a row mean a damaged
   // ring.
   for (unsigned failures = 0; failures < 20'000; ++failures) {
     const Place tail(ring.tail.load());
@@ -183,7 +183,7 @@ bool Rings::link(RingEnds& ring, Place tail, Hint hint, RingSet* set, unsigned n
     return false;
   }
   ring.tail.cas_once(tail.word, Place(fresh, 1, incarnation).word, Point::kTailMoved);
-  // Whoever leaves this chunk may have retired it already; then this cas fails.
+  // The lane that leaves this chunk may have retired it already; then this cas fails.
   chunk.control.cas_once(linking.word, ChunkControl(ChunkState::kLinked, 0, incarnation).word,
                          Point::kChunkLinked);
   intend_nothing();

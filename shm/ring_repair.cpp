@@ -117,7 +117,7 @@ void Rings::splice(std::uint32_t ring_index, StillLive live, Stretch& stretch) {
   const Place tail(ring.tail.load());
   std::uint32_t passed = 0;  // chunks between that of head and `pred`, and `pred`
   std::uint32_t pred = head.chunk();
-  // Safe only while head stays before its last cell: then nobody has read the link that we change
+  // Safe only while head stays before its last cell: then no lane has read the link that we change
   // under a head that could follow it. Head only moves forward, so one look after the change
   // decides.
   auto head_stays = [&ring, head] {
@@ -257,7 +257,7 @@ std::uint32_t Rings::chunks_in_use() const {
   return std::min(used, chunks);
 }
 
-/// Ends the ownership over one chunk: it is in a ring, or nobody's.
+/// Ends the ownership over one chunk: it is in a ring, or free.
 void Rings::settle_chunk(std::uint32_t i, ChunkControl found, bool reachable) {
   Word& control = segment_.chunk(i).control;
   if (reachable) {
@@ -296,7 +296,7 @@ void Rings::repair(const std::vector<RingSet*>& sets, const std::vector<std::uin
   for (std::uint32_t i = 0; i < segment_.geometry().rings; ++i) {
     RingEnds& ring = segment_.ring(i);
     if (ring.splicer.load() == owner()) {
-      // moves a head on that stands before the link it changed: nobody can follow the old one any
+      // moves a head on that stands before the link it changed: no lane can follow the old one any
       // more
       (void)peek(i);
       known.reset();
@@ -352,7 +352,7 @@ std::uint32_t Rings::collect_leaks(std::vector<std::uint64_t> linked,
        l < segment_.header().lanes_high.load() && l < segment_.geometry().lanes; ++l)
     if (const std::uint64_t word = segment_.lane(l).chunk_intent.get_ordered();
         word != 0 && Hint(word).index() < linked.size())
-      linked[Hint(word).index()] = ~0ULL;  // somebody is about to settle it
+      linked[Hint(word).index()] = ~0ULL;  // another lane is about to settle it
   std::uint32_t freed = 0;
   for (std::uint32_t i = 0; i < linked.size(); ++i) {
     if (linked[i] == ~0ULL || reachable(i, linked[i]) || still_reachable(i, linked[i])) continue;

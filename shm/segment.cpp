@@ -96,7 +96,7 @@ void Segment::adopt(bip::mapped_region region, int fd, const Geometry& geometry,
   rings_ = reinterpret_cast<RingEnds*>(base_ + offsets_.rings);
   chunks_ = reinterpret_cast<Chunk*>(base_ + offsets_.chunks);
   writable_ = writable;
-  std::error_code unknown;  // whoever has no working directory keeps the path as it came
+  std::error_code unknown;  // without a working directory the path stays as it came
   path_ = std::filesystem::absolute(path, unknown).string();
   if (unknown) path_ = path;
   struct stat file {};
@@ -105,7 +105,7 @@ void Segment::adopt(bip::mapped_region region, int fd, const Geometry& geometry,
 
 bool Segment::named() const {
   struct stat file {};
-  // else somebody hides it
+  // else another file hides it
   if (::stat(path_.c_str(), &file) != 0) return errno != ENOENT && errno != ENOTDIR;
   return file.st_dev == device_ && file.st_ino == inode_;
 }
@@ -244,7 +244,7 @@ void read_boot_id(std::uint64_t (&boot)[2]) {
 }
 
 std::uint64_t now_ms(const Segment& segment) {
-  // relaxed: whoever moves a segment's clock does so between operations
+  // relaxed: a test that moves a segment's clock does so between operations
   const std::uint64_t offset = segment.header().clock_offset_ms.load_relaxed();
   if ((offset & kStandingClock) != 0) [[unlikely]]
     return offset & ~kStandingClock;

@@ -72,7 +72,7 @@ void EnvelopeStream::take(const std::string& line) {
 }
 
 /// A batch is all or none; when it is refused, its lines go one by one, to find those that are at
-/// fault. Whoever has waited for room in vain does not wait again for each.
+/// fault. A caller that has waited for room in vain does not wait again for each.
 void EnvelopeStream::flush() {
   std::vector<JobSpec> specs;
   if (resilient_) {

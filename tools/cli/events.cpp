@@ -92,7 +92,7 @@ void follow(const Request& request, const EventsOptions& options, const Observer
   std::uint64_t told = 0;
   while (stopped == 0) {
     if (print_next(reader, request, options, told)) continue;
-    if (!shell::flush_output()) return;  // nobody reads any more
+    if (!shell::flush_output()) return;  // the reader has gone
     std::this_thread::sleep_for(kLook);
   }
 }

@@ -31,7 +31,7 @@ std::string broker_command(const SegmentName& where);
 
 /// What the machine gives: directory, space, memory, limits.
 void check_machine(const SegmentName& where, std::vector<Finding>& findings);
-/// Files of segments that nobody holds any more, or that cannot be read.
+/// Files of segments that no process holds any more, or that cannot be read.
 void check_files(const SegmentName& where, std::vector<Finding>& findings);
 /// The segment itself: permissions, versions, pools, processes, queues, invariants.
 void check_segment(const SegmentName& where, std::vector<Finding>& findings);

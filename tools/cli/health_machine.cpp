@@ -43,8 +43,8 @@ std::optional<std::uint64_t> available_memory() {
   return std::nullopt;
 }
 
-/// What the control group of this process still allows; a segment's pages are charged to whoever
-/// touches them first.
+/// What the control group of this process still allows; a segment's pages are charged to the
+/// first process that touches them.
 std::optional<std::uint64_t> available_in_control_group() {
   std::ifstream file("/proc/self/cgroup");
   for (std::string line; std::getline(file, line);) {
@@ -57,7 +57,7 @@ std::optional<std::uint64_t> available_in_control_group() {
   return std::nullopt;
 }
 
-/// Permissions do not tell all: nobody makes a file in /proc. Empty when one can be made; it has no
+/// Permissions do not tell all: no user makes a file in /proc. Empty when one can be made; it has no
 /// name, or soon none.
 std::string why_no_file(const std::string& dir) {
   int fd = ::open(dir.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
@@ -176,7 +176,7 @@ void check_files(const SegmentName& where, std::vector<Finding>& findings) {
     } else if (!file.alive) {
       findings.push_back(
           {"file " + file.name, Verdict::kWarning,
-           fmt::format("stale: nobody holds {} ({})", file.path,
+           fmt::format("stale: no process holds {} ({})", file.path,
                        shell::bytes_text(file.size_bytes)),
            fmt::format("a broker goes on with it: {}; `ojs-shm rm {}{}` frees its memory",
                        broker_command({file.name, where.dir}), file.name, dir_flag(where))});

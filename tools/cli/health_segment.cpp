@@ -135,8 +135,8 @@ void check_pools(const SegmentInfo& info, const std::vector<QueueInfo>& queues,
   }
 }
 
-/// A stopped one is alive, and keeps what it holds: also the supervisor's seat, which nobody else
-/// can take then.
+/// A stopped one is alive, and keeps what it holds: also the supervisor's seat, which no other
+/// process can take then.
 void check_stopped(const SegmentName& where, const SegmentInfo& info,
                    std::vector<Finding>& findings) {
   for (const ProcessInfo& process : info.processes) {
@@ -164,7 +164,7 @@ void check_stopped(const SegmentName& where, const SegmentInfo& info,
   }
 }
 
-/// Whoever supervises may be stopped where nobody can see it from here, in another container.
+/// The supervisor may be stopped where this process cannot see it, in another container.
 void check_timers(const SegmentName& where, const SegmentInfo& info,
                   std::vector<Finding>& findings) {
   constexpr std::uint64_t kLateMs = 5000;  // far above what a busy machine needs
@@ -181,7 +181,7 @@ void check_timers(const SegmentName& where, const SegmentInfo& info,
           process.pid);
   findings.push_back(
       {"timers", Verdict::kProblem,
-       fmt::format("a delayed job or a retry was due {} s ago, and nobody looked after it",
+       fmt::format("a delayed job or a retry was due {} s ago, and is not looked after",
                    info.overdue_ms / 1000),
        std::move(advice)});
 }

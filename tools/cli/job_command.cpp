@@ -107,7 +107,7 @@ Result<JobCommand> JobCommand::start(const std::vector<std::string>& argv, const
   if (pid < 0) return cannot_start("fork");
   if (pid == 0) become(pipes, argument_list.data(), variable_list.data(), parent);
 
-  ::setpgid(pid, pid);  // both sides do it: whoever signals the group first must find it
+  ::setpgid(pid, pid);  // both sides do it: the first signal to the group must find it
   JobCommand command;
   command.pid_ = pid;
   command.pidfd_ = static_cast<int>(::syscall(SYS_pidfd_open, pid, 0));

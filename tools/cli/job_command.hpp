@@ -16,7 +16,7 @@ namespace ojs_shm::cli {
 
 /// The command of one job, running in a process group of its own: args on its stdin, its stdout
 /// kept as the result, its stderr passed on and its end kept for the error. The kernel kills it
-/// when the thread that started it is gone, so a killed worker leaves nobody who goes on with a job
+/// when the thread that started it is gone, so no command of a killed worker goes on with a job
 /// that another worker then gets. One thread.
 class JobCommand {
  public:

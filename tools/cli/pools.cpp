@@ -135,7 +135,7 @@ void add_pool_commands(CLI::App& app, Request& request) {
                   "Active jobs of all its workers together; 0: unlimited")
       ->type_name("N")
       ->check(kNotNegative);
-  set->add_option("--isolated", set_options->isolated, "Nobody else gets jobs of its queues")
+  set->add_option("--isolated", set_options->isolated, "Only its workers get jobs of its queues")
       ->type_name("true|false");
   set->add_option("--starvation-prevention", set_options->prevention,
                   "Serve every queue that has jobs now and then (false)")
@@ -146,7 +146,7 @@ void add_pool_commands(CLI::App& app, Request& request) {
   set->add_option("--min-dispatch-ratio", set_options->ratio, "Least share of each queue (0.05)")
       ->type_name("R");
   const auto [remove, remove_options] = add_command<NameOptions>(
-      *pool, request, "rm", "Remove a pool; its queues stay, open to everybody", &remove_pool);
+      *pool, request, "rm", "Remove a pool; its queues stay, open to all workers", &remove_pool);
   remove->add_option("NAME", remove_options->name, "The pool")->required();
 }
 

@@ -162,7 +162,7 @@ int record(const Request& request, const RecordOptions& options) {
       pools.look();
       looked = now;
     }
-    if (!shell::flush_output()) break;  // nobody reads any more
+    if (!shell::flush_output()) break;  // the reader has gone
     std::this_thread::sleep_for(kLook);
   }
   pools.look();

@@ -41,8 +41,8 @@ milliseconds beat_pause(std::uint64_t lease_end_ms) {
   return milliseconds(std::clamp<std::uint64_t>(left / 3, 20, 600'000));
 }
 
-/// Whether one has come that nobody has read yet: who sent it before a job ended expects no further
-/// one.
+/// Whether one has come that was not read yet: its sender, before a job ended, expects no further
+/// job to begin.
 bool signal_pending() {
   sigset_t pending;
   ::sigpending(&pending);
@@ -211,7 +211,7 @@ void WorkCrew::run_job(Lane& lane, Job& job) {
   }
   line += '\n';
   const std::lock_guard lock(mutex_);
-  // a report that nobody takes does not stop the jobs
+  // a report that is not read does not stop the jobs
   std::fwrite(line.data(), 1, line.size(), stdout);
   std::fflush(stdout);
 }

@@ -71,7 +71,7 @@ class Broken(Exception):
 
 
 class Stopped(Exception):
-    """Somebody ended the whole run."""
+    """The whole run was ended from outside."""
 
 
 class Commands:

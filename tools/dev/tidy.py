@@ -53,7 +53,7 @@ def name(source: Source) -> Iterator[tuple[int, str]]:
 
 
 def include_rank(source: Source) -> Iterator[tuple[int, str]]:
-    """shm <- engine <- worker_api <- tools; tests and bench see all, nobody sees them."""
+    """shm <- engine <- worker_api <- tools; tests and bench see all, and no room sees them."""
     if not source.is_cxx:
         return
     for line, included in source.includes:

@@ -157,7 +157,7 @@ void add_scheduling(Page& page, const Observer& observer,
   for (const WorkerPoolInfo& pool : pools)
     if (pool.utilization() >= 0) page.add({{"pool", pool.name}}).gauge.value = pool.utilization();
   page.family("ojs_scheduling_starvation_events_total",
-              "Times nobody took a queue's jobs for a rotation interval.", MetricType::Counter);
+              "Times no worker took a queue's jobs for a rotation interval.", MetricType::Counter);
   for (const QueueScheduling& queue : stats.queues)
     page.add({{"queue", queue.queue}}, queue.starvation_events_total);
 }

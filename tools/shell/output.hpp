@@ -26,8 +26,8 @@ std::string printable_json(std::string_view json);
 
 bool is_utf8(std::string_view text) noexcept;
 
-/// Text for stderr. That nobody can read it is no reason to end otherwise, so a failure to write it
-/// is ignored.
+/// Text for stderr. A failure to write it is ignored: it changes neither the work nor the exit
+/// status.
 void say(std::string_view text) noexcept;
 template <class... Args>
 void say(fmt::format_string<Args...> format, Args&&... args) {

@@ -26,7 +26,7 @@ inline void must(Status status) {
   if (!status) throw Refusal{status.error()};
 }
 
-/// What is wrong with what somebody wrote.
+/// What is wrong with a flag, a file or another input.
 inline Error invalid(std::string message) {
   Error error;
   error.code = Code::kInvalid;

@@ -30,7 +30,7 @@ struct Row {
   Style style = {};
 };
 
-/// A table before anybody has said how large the screen is.
+/// A table before the size of the screen is known.
 struct Grid {
   std::vector<Column> columns;
   std::vector<Row> rows;

@@ -41,7 +41,7 @@ const char* sentence(int code) {
     case OJS_SHM_E_QUEUE_FULL: return "the queue's bound refused the job";
     case OJS_SHM_E_NOMEM: return "a pool of the segment is exhausted";
     case OJS_SHM_E_PERMISSION: return "the operating system refused access to the segment";
-    case OJS_SHM_E_IN_USE: return "somebody else has that name, role or file";
+    case OJS_SHM_E_IN_USE: return "another process has that name, role or file";
     case OJS_SHM_E_OTHER_FORMAT:
       return "the segment has another format, layout or priority convention";
     case OJS_SHM_E_DUPLICATE: return "a job with that id exists";

@@ -55,7 +55,7 @@ struct Record {
 /// The record of what happens in this thread without a handle that could keep it.
 Record& thread_record();
 
-/// Convention 4 for a text that somebody else keeps.
+/// Convention 4 for a text that another object keeps.
 std::int64_t copy_out(std::string_view text, char* buffer, std::size_t size) noexcept;
 
 struct Handle {

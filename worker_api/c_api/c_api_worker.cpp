@@ -122,8 +122,8 @@ int64_t ojs_shm_fetch_batch(ojs_shm_worker* worker, ojs_shm_job* const* jobs, si
   return entry(worker, [&](Record& record) -> int64_t {
     if (count == 0) return 0;
     out(jobs, "jobs");
-    // All handles are looked at before any job is taken: a job that has no place to go would be
-    // held by nobody.
+    // All handles are looked at before any job is taken: a job without a place to go would be
+    // active without a holder.
     for (std::size_t index = 0; index < count; ++index) opened(jobs[index]);
     auto fetched = in_pieces(
         timeout_ms,

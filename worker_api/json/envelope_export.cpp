@@ -320,7 +320,7 @@ std::string print_export(const ExportHead& head) {
   return out;
 }
 
-/// Without what nobody has set.
+/// Without what was never set.
 static std::string changed_backpressure(const QueueInfo& queue) {
   const QueueInfo untouched;
   std::string text;

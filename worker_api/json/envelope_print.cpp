@@ -38,7 +38,7 @@ bool says_it_itself(std::string_view name) {
   return std::ranges::find(kReplyMembers, name) != kReplyMembers.end();
 }
 
-// The members a client left with its job. Anybody may have written that text.
+// The members a client left with its job. That text may be anything.
 class Extra {
  public:
   explicit Extra(std::string_view text) {

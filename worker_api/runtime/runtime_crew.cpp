@@ -59,7 +59,7 @@ Outcome call(const Handler& handler, JobContext& context) {
   }
 }
 
-/// A job that was lost meanwhile (cancelled, expired, given back) is somebody else's to settle.
+/// A job that was lost meanwhile (cancelled, expired, given back) is no longer this crew's to settle.
 void settle(Worker& worker, Station& station, Outcome outcome) {
   Job* job = station.finish();
   if (job == nullptr) return;
@@ -162,7 +162,7 @@ Status Crew::run() {
   Status status = start(pool, keeper);
   if (status) status = fetch_until_stopped();
 
-  // Whether somebody asked for it or a fetch failed: from here on the way is the same.
+  // Whether a caller asked for it or a fetch failed: from here on the way is the same.
   stop();
   const std::size_t unfinished = drain();
   if (keeper.joinable()) {

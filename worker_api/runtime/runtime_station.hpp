@@ -14,7 +14,7 @@ namespace ojs_shm::internal {
 /// thread that runs the handler, the keeper that extends the lease, and run(), which gives the job
 /// back when the grace time is over.
 ///
-/// The handler reads `job_` without a lock, so nobody changes it while the handler runs. What an
+/// The handler reads `job_` without a lock, so it does not change while the handler runs. What an
 /// extended lease or a reported progress changes is `held_`, a copy made when the first of them
 /// comes; most jobs end before that.
 class Station final : public JobContext {

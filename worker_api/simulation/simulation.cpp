@@ -23,7 +23,7 @@ namespace {
 constexpr std::uint64_t kBeginMs = 1'700'000'000'000;  // some moment; the same in every simulation
 
 /// A segment of this process alone. Its files have no name once it is there, so that nothing is
-/// left behind; we sit in the broker's seat, so that nobody but the simulation does anything.
+/// left behind; we sit in the broker's seat, so that only the simulation does anything.
 class PrivateSegment {
  public:
   static Result<PrivateSegment> make(const SegmentOptions& options) {
@@ -127,7 +127,7 @@ class Simulation {
   void play_sizes_of(const std::string& queue) { sized_.insert(queue); }
 
   /// Of two things at one moment a job ends before another one arrives, and all of that moment is
-  /// done before anybody looks for work.
+  /// done before any worker looks for work.
   Status run(const std::function<void(std::size_t)>& progress) {
     std::size_t next = 0;
     while (next < trace_.arrivals.size() || !ends_.empty()) {
@@ -183,7 +183,7 @@ class Simulation {
     return {};
   }
 
-  /// Whoever has been idle longest looks first, again and again until nobody finds anything.
+  /// The worker that has been idle longest looks first, again until no worker finds anything.
   Status begin_all() {
     for (std::size_t looks = idle_.size(); looks > 0; --looks) {
       const std::uint32_t number = idle_.front();

@@ -12,7 +12,7 @@ from ._abi import library
 
 
 class Handle:
-    """One opaque handle. Whoever has borrowed it is alone with it."""
+    """One opaque handle. The thread that has borrowed it is alone with it."""
 
     __slots__ = ("pointer",)
 
@@ -81,7 +81,7 @@ class Handles:
         return self._closed
 
     def close(self) -> None:
-        """Ends the handles that nobody has borrowed now and the others when they come back."""
+        """Ends the handles that are not borrowed now, and the others when they come back."""
         with self._lock:
             self._closed = True
             while self._free:

@@ -25,7 +25,7 @@ class Administration:
     _admins: Handles
 
     def stats(self, queue: str | None = None) -> QueueStats:
-        """Errors: NotFound for a queue that nobody has used."""
+        """Errors: NotFound for a queue that was never used."""
         with self._observers.lent() as observer:
             return stats_of(json.loads(observer.text(library().queue, _abi.text_in(queue or self.queue, "queue"))))
 
@@ -219,7 +219,7 @@ class Administration:
             return bool(admin.call(library().set_pool, _abi.text_in(name, "pool"), text, len(text)))
 
     def remove_pool(self, name: str) -> None:
-        """Its queues stay, open to everybody. Errors: NotFound."""
+        """Its queues stay, open to all workers. Errors: NotFound."""
         with self._admins.lent() as admin:
             admin.call(library().remove_pool, _abi.text_in(name, "pool"))
 

@@ -194,7 +194,7 @@ class AsyncQueue:
         return AsyncWorker(self._queue, **options)
 
     async def close(self) -> list[Unsent]:
-        """Detaches; whoever still waits for a result gets Closed. Returns what the local buffer has not sent."""
+        """Detaches; a task that still waits for a result gets Closed. Returns what the local buffer has not sent."""
         await asyncio.to_thread(self._watcher.close)
         self._room.close()
         return await asyncio.to_thread(self._queue.close)
@@ -306,7 +306,7 @@ class _Watcher:
             try:
                 future.get_loop().call_soon_threadsafe(_settle, future, outcome)
             except RuntimeError:
-                pass  # its loop has ended, so nobody is left to tell
+                pass  # its loop has ended, so no task is left to tell
 
 
 def _settle(future: asyncio.Future[JobInfo], outcome: JobInfo | errors.OjsError) -> None:

@@ -18,14 +18,14 @@ from .client import Queue
 from .jobs import Duration, Job, milliseconds
 from .registry import Handler, Keeper, Registry, complete, fail
 
-#: How often running jobs are asked whether somebody cancelled them, in seconds.
+#: How often running jobs are asked whether they were cancelled, in seconds.
 _CANCEL_TURN = 0.05
 
 
 class AsyncWorker(Registry):
     """Takes jobs out of queues and runs up to `concurrency` handlers at once.
 
-    `async def` handlers run in the event loop, others in threads. When somebody cancels a job, or its lease or timeout
+    `async def` handlers run in the event loop, others in threads. When a job is cancelled, or its lease or timeout
     ends, its `async def` handler is cancelled; leases are extended by a thread, so a handler that blocks the loop for
     a while does not lose them.
 
@@ -161,7 +161,7 @@ class AsyncWorker(Registry):
             result = await self._call(self._handler_of(job), job, pool)
         except asyncio.CancelledError as error:
             keeper.forget(job)
-            # Ours when the job was lost or given back, and then nobody may settle it; else the handler's own.
+            # Ours when the job was lost or given back, and then it may not be settled here; else the handler's own.
             if not job.cancel_requested:
                 fail(job, error)
         except Exception as error:  # noqa: BLE001

@@ -214,7 +214,7 @@ class Queue(Administration):
         return self._names[name]
 
     def set_default_priority(self, type: str, priority: int | str | None) -> None:
-        """For jobs of this type that are submitted without one, by anybody from now on; None: the convention's again."""
+        """For jobs of this type that any process submits without one from now on; None: the convention's again."""
         name, number = _abi.text_in(type, "type"), self.priority(priority)
         with self._admins.lent() as admin:
             numbers = [] if number is None else [number]

@@ -73,7 +73,7 @@ class PermissionDenied(OjsError, PermissionError):
 
 
 class InUse(OjsError):
-    """Somebody else has that name or role, or no handle is free."""
+    """Another process has that name or role, or no handle is free."""
 
 
 class OtherFormat(OjsError):

@@ -115,7 +115,7 @@ class NewJob:
     id: str | None = None                #: a UUIDv7 in lower case
     delay: Duration | None = None        #: not before so much later
     scheduled_at: Moment | None = None   #: not before
-    expires_at: Moment | None = None     #: dropped when nobody has begun it by then
+    expires_at: Moment | None = None     #: dropped when it has not begun by then
     timeout: Duration | None = None      #: longest run of one attempt
     lease: Duration | None = None        #: how long a worker may be silent
     retry: Retry | int | None = None     #: a policy, or just max_attempts
@@ -282,7 +282,7 @@ class Job:
         self._lease_ms = max(0, fields.deadline_ms - fields.started_at_ms)
         self._args_text, self._extra_text = fields.args.read(), fields.extra.read()
 
-    # Read when asked for: anybody may have stored anything, and what is no JSON is the handler's failure.
+    # Read when asked for: another client may have stored anything, and what is not JSON is the handler's failure.
     @functools.cached_property
     def args(self) -> list[Any]:
         return json.loads(self._args_text)
@@ -305,7 +305,7 @@ class Job:
 
     @property
     def cancel_requested(self) -> bool:
-        """True once somebody cancelled the job, or it is no longer held here."""
+        """True once the job was cancelled, or is no longer held here."""
         with self._lock:
             return self._pointer is None or library().cancel_requested(self._pointer) != 0
 

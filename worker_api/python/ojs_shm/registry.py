@@ -55,7 +55,7 @@ class Registry:
         """Registers the function below as the handler of jobs of this type.
 
         It is called with the job's input, and with the Job as well if it takes two arguments; what it returns is the
-        job's result. `default_priority` becomes the segment's default for jobs of this type, whoever submits them.
+        job's result. `default_priority` becomes the segment's default for jobs of this type, from any process.
         """
         def register(function: Function) -> Function:
             if type in self._handlers:
@@ -77,7 +77,7 @@ class Registry:
 
 
 def complete(job: Job, result: Any) -> None:
-    """Acks. A job that was lost meanwhile is somebody else's to settle, here and in fail()."""
+    """Acks. A job that was lost meanwhile is another holder's to settle, here and in fail()."""
     with contextlib.suppress(errors.Lost, errors.Closed):
         try:
             encoded = to_json(result) if result is not None else b""
