@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The main job on real input: hash files under /usr/share in worker processes that are killed while they work.
 
-A broker, one job for each file (small files first), four `ojs-shm work` processes. Again and again one of them is
+A broker and a gateway, one job for each file (small files first), every other one submitted over HTTP, and four `ojs-shm work` processes. Again and again one of them is
 stopped, seen to hold a job, and killed with SIGKILL; another takes its place. At the end every digest must be what
 sha256sum says. Leaves nothing behind.
 """
@@ -50,12 +50,14 @@ def run(options: argparse.Namespace, files: list[str], folder: pathlib.Path, che
     command = [str(pathlib.Path(__file__).parent / "hash_file.sh")]
     with Segment(options.bin, folder, "demo") as segment:
         segment.start_broker()
+        segment.start_gateway()
         print(f"  watch it: {options.bin / 'ojs-shm-top'} {' '.join(segment.where)}", flush=True)
         expected = digests_of(files)
         begun = time.monotonic()
-        submitted = segment.enqueue(envelopes(files))
-        checks.that(len(submitted) == len(files), f"{len(submitted)} jobs accepted")
-        paths = dict(zip(submitted, files))
+        paths = dict(zip(segment.enqueue(envelopes(files[::2])), files[::2]))
+        over_http = segment.enqueue_by_http(envelopes(files[1::2]))
+        paths |= zip(over_http, files[1::2])
+        checks.that(len(paths) == len(files), f"{len(paths)} jobs accepted, {len(over_http)} of them over HTTP")
         for _ in range(WORKERS):
             segment.start_worker(command)
 
@@ -86,6 +88,10 @@ def run(options: argparse.Namespace, files: list[str], folder: pathlib.Path, che
         checks.that(shown["enqueued"] == shown["completed"] == len(paths),
                     f"ojs-shm-top shows {shown['completed']} of {shown['enqueued']} jobs completed, as the ledger does")
         judge(segment, paths, expected, kills, seconds, checks)
+        read_back = segment.results_by_http(list(paths))
+        wrong = [path for job_id, path in paths.items() if read_back.get(job_id) != expected[path]]
+        checks.that(not wrong, f"{len(paths) - len(wrong)} digests read back over HTTP{', wrong: ' + wrong[0] if wrong else ''}")
+        checks.that(segment.stop_gateway() == 0, "the gateway stopped cleanly on SIGTERM")
         checks.that(segment.command("audit").returncode == 0, "the audit finds every invariant intact")
         checks.that(segment.stop_broker() == 0, "the broker stopped cleanly on SIGTERM")
 

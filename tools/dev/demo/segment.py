@@ -1,11 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """The programs of one segment as the demonstration uses them."""
 
+import http.client
 import json
 import pathlib
 import signal
 import subprocess
 import time
+import urllib.parse
+
+BATCH = 250  # jobs, or results, in one request
 
 
 class Segment:
@@ -15,14 +19,16 @@ class Segment:
         self.programs, self.folder = programs, folder
         self.where = ["--name", name, "--dir", str(folder)]
         self.broker: subprocess.Popen | None = None
+        self.gateway: subprocess.Popen | None = None
+        self.address = ""  # where the gateway listens
         self.workers: list[subprocess.Popen] = []
 
     def __enter__(self) -> "Segment":
         return self
 
     def __exit__(self, *_) -> None:
-        for process in [*self.workers, *([self.broker] if self.broker else [])]:
-            if process.poll() is None:
+        for process in [*self.workers, self.gateway, self.broker]:
+            if process and process.poll() is None:
                 process.kill()
                 process.wait()
 
@@ -36,6 +42,45 @@ class Segment:
     def stop_broker(self) -> int:
         self.broker.send_signal(signal.SIGTERM)
         return self.broker.wait(30)
+
+    def start_gateway(self) -> None:
+        with open(self.folder / "gateway.log", "w") as log:
+            self.gateway = subprocess.Popen(
+                [self.programs / "ojs-shm-gateway", *self.where, "--listen", "127.0.0.1:0"], stdout=subprocess.PIPE,
+                stderr=log, text=True)
+        ready = self.gateway.stdout.readline().split()
+        if ready[:1] != ["READY"]:
+            raise RuntimeError("the gateway did not start: " + (self.folder / "gateway.log").read_text().strip())
+        self.address = urllib.parse.urlsplit(ready[1]).netloc
+
+    def stop_gateway(self) -> int:
+        self.gateway.send_signal(signal.SIGTERM)
+        return self.gateway.wait(30)
+
+    def ask(self, path: str, body: dict, expected: int) -> dict:
+        connection = http.client.HTTPConnection(self.address, timeout=60)
+        connection.request("POST", path, json.dumps(body), {"Content-Type": "application/openjobspec+json"})
+        reply = connection.getresponse()
+        text = reply.read()
+        connection.close()
+        if reply.status != expected:
+            raise RuntimeError(f"POST {path}: status {reply.status} {text[:200]!r}")
+        return json.loads(text)
+
+    def enqueue_by_http(self, lines: str) -> list[str]:
+        jobs = [json.loads(line) for line in lines.splitlines()]
+        ids = []
+        for first in range(0, len(jobs), BATCH):
+            made = self.ask("/ojs/v1/jobs/batch", {"jobs": jobs[first:first + BATCH]}, 201)
+            ids += [job["id"] for job in made["jobs"]]
+        return ids
+
+    def results_by_http(self, ids: list[str]) -> dict[str, object]:
+        results = {}
+        for first in range(0, len(ids), BATCH):
+            answer = self.ask("/ojs/v1/jobs/results", {"job_ids": ids[first:first + BATCH]}, 200)
+            results |= {each["job_id"]: each.get("result") for each in answer["results"]}
+        return results
 
     def command(self, *words: str, given: str | None = None) -> subprocess.CompletedProcess:
         return subprocess.run([self.programs / "ojs-shm", *words, *self.where], input=given, stdout=subprocess.PIPE,
