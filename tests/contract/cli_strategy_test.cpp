@@ -97,12 +97,12 @@ TEST_F(CliStrategy, flags_win_over_the_file) {
 
 TEST_F(CliStrategy, what_does_not_fit_is_refused_before_any_queue_is_made) {
   const std::pair<Words, const char*> wrong[] = {
-      {{"--strategy", "random"}, "strategy \"random\" is not one of strict, weighted"},
+      {{"--strategy", "random"}, "strategy \"random\" is none of strict, weighted"},
       {{"--queue", "new:2"}, "weights belong to the strategy weighted"},
       {{"--strategy", "weighted", "--queue", "new:0"}, "a queue's weight is 1 to 1000, not 0"},
       {{"--strategy", "weighted", "--queue", "new:-1"}, "a queue's weight is 1 to 1000"},
       {{"--strategy", "weighted", "--queue", "new:99999999999"}, "a queue's weight is 1 to 1000"},
-      {{"--strategy", "weighted", "--queue", "new:x"}, "\"new:x\" is not QUEUE:WEIGHT"},
+      {{"--strategy", "weighted", "--queue", "new:x"}, "\"new:x\" is no QUEUE:WEIGHT"},
   };
   for (const auto& [flags, message] : wrong) {
     const Finished done = refused(flags);

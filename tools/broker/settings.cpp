@@ -45,7 +45,7 @@ Result<std::uint64_t> positive(Result<std::uint64_t> parsed, std::uint64_t most)
 Status one_of(std::string_view text, std::initializer_list<std::string_view> allowed,
               std::string& target) {
   if (std::find(allowed.begin(), allowed.end(), text) == allowed.end()) {
-    return invalid(fmt::format("\"{}\" is not one of {}", text, fmt::join(allowed, ", ")));
+    return invalid(fmt::format("\"{}\" is none of {}", text, fmt::join(allowed, ", ")));
   }
   target = text;
   return {};

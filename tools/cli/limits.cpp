@@ -72,7 +72,7 @@ std::string pace_object(const std::string& text, std::string_view more,
   if (slash == std::string::npos)
     shell::refuse(
         Code::kInvalid,
-        fmt::format("'{}' is not a rate; write N/PERIOD, such as 100/minute or 100/PT1M", text));
+        fmt::format("'{}' is no rate; write N/PERIOD, such as 100/minute or 100/PT1M", text));
   const std::string most = text.substr(0, slash);
   return object([&](json::ObjectWriter& writer) {
     json::check(most).ok() ? writer.value("limit", most) : writer.text("limit", most);
@@ -114,8 +114,7 @@ void add_limit_commands(CLI::App& app, Request& request) {
   limit->fallthrough();
   set_footer(*limit);
   add_command<ListOptions>(*limit, request, "list",
-                           "All keys with their limits, jobs at work and jobs that wait",
-                           &list_limits);
+                           "All keys with their limits and who works and waits", &list_limits);
   const auto [get, get_options] =
       add_command<KeyOptions>(*limit, request, "get", "One key", &get_limit);
   get->add_option("KEY", get_options->key, "The key")->required();

@@ -20,7 +20,7 @@ std::uint32_t count_of(const std::string& name, const std::string& text) {
   const auto [end, fault] = std::from_chars(text.data(), text.data() + text.size(), count);
   if (fault != std::errc() || end != text.data() + text.size() || count == 0) {
     shell::refuse(Code::kInvalid,
-                  fmt::format("--on-full: {}={} is not a number of at least 1", name, text));
+                  fmt::format("--on-full: {}={} is no number of at least 1", name, text));
   }
   return count;
 }
@@ -49,11 +49,10 @@ OnFull on_full_of(const std::string& text, const Segment& segment) {
     } else if (name == "flush") {
       on_full.flush = time();
     } else {
-      shell::refuse(
-          Code::kInvalid,
-          fmt::format("--on-full: \"{}\" is not one of retry=, max=, breaker=, cooldown=, "
-                      "buffer=, flush=",
-                      name));
+      shell::refuse(Code::kInvalid,
+                    fmt::format("--on-full: \"{}\" is none of retry=, max=, breaker=, cooldown=, "
+                                "buffer=, flush=",
+                                name));
     }
   }
   ResilienceOptions& options = on_full.options;

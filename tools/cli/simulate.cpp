@@ -70,7 +70,7 @@ std::uint32_t hire(Trace& trace, const std::vector<std::string>& texts) {
     const auto [end, fault] = std::from_chars(digits.data(), digits.data() + digits.size(), count);
     if (fault != std::errc() || end != digits.data() + digits.size() || count > 900)
       refuse(Code::kInvalid,
-             fmt::format("--workers: \"{}\" is not N or POOL:N with at most 900", text));
+             fmt::format("--workers: \"{}\" is no N or POOL:N with at most 900", text));
     if (mark == text.npos) {
       free = count;
       continue;

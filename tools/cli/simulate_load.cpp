@@ -29,8 +29,8 @@ double number_of(const std::string& name, const std::string& text, double least,
   const auto [end, fault] = std::from_chars(text.data(), text.data() + text.size(), number);
   if (fault != std::errc() || end != text.data() + text.size() ||
       !(number >= least && number <= most)) {
-    refuse(Code::kInvalid, fmt::format("--synthetic: {}={} is not a number from {} to {}", name,
-                                       text, least, most));
+    refuse(Code::kInvalid,
+           fmt::format("--synthetic: {}={} is no number from {} to {}", name, text, least, most));
   }
   return number;
 }
@@ -74,11 +74,10 @@ SyntheticLoad synthetic_load_of(const std::string& text, std::uint64_t seed) {
     } else if (name == "size") {
       load.size = static_cast<std::uint32_t>(number_of(name, value, 0, 1e6));
     } else {
-      refuse(
-          Code::kInvalid,
-          fmt::format("--synthetic: \"{}\" is not one of jobs=, rate=, service=, fixed, queues=, "
-                      "priorities=, tenants=, size=",
-                      name));
+      refuse(Code::kInvalid,
+             fmt::format("--synthetic: \"{}\" is none of jobs=, rate=, service=, fixed, queues=, "
+                         "priorities=, tenants=, size=",
+                         name));
     }
   }
   return load;

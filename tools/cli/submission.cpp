@@ -42,7 +42,7 @@ std::string retry_object(const std::string& text) {
       if (name == nullptr) {
         shell::refuse(
             Code::kInvalid,
-            fmt::format("--retry: \"{}\" is not one of max_attempts=, backoff=, initial=, max=, "
+            fmt::format("--retry: \"{}\" is none of max_attempts=, backoff=, initial=, max=, "
                         "coefficient=, jitter=, on_exhaustion=",
                         part));
       }
@@ -52,8 +52,7 @@ std::string retry_object(const std::string& text) {
       } else if (json::check(value)) {
         writer.value(name->member, value);
       } else {
-        shell::refuse(Code::kInvalid,
-                      fmt::format("--retry: {}={} is not a value of it", name->flag, value));
+        shell::refuse(Code::kInvalid, fmt::format("--retry: {}={} is no value", name->flag, value));
       }
     }
   });
@@ -88,11 +87,10 @@ std::string limit_object(const std::string& text) {
           pace.text("period", value.substr(slash + 1));
         });
       } else {
-        shell::refuse(
-            Code::kInvalid,
-            fmt::format("--rate-limit: \"{}\" is not one of concurrency=N, rate=N/PERIOD, "
-                        "throttle=N/PERIOD, on_limit=WHAT",
-                        part));
+        shell::refuse(Code::kInvalid,
+                      fmt::format("--rate-limit: \"{}\" is none of concurrency=N, rate=N/PERIOD, "
+                                  "throttle=N/PERIOD, on_limit=WHAT",
+                                  part));
       }
     }
   });
@@ -131,7 +129,7 @@ Envelope envelope_of(const SubmissionFlags& flags, const Observer& observer) {
     if (!flags.retry.empty()) writer.open("retry") += retry_object(flags.retry);
     if (!flags.rate_limit.empty()) writer.open("rate_limit") += limit_object(flags.rate_limit);
     if (!flags.meta.empty()) {
-      if (!json::check(flags.meta)) shell::refuse(Code::kInvalid, "--meta is not JSON");
+      if (!json::check(flags.meta)) shell::refuse(Code::kInvalid, "--meta is no JSON");
       writer.value("meta", flags.meta);
     }
     if (flags.pending) writer.boolean("pending", true);

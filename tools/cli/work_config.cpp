@@ -156,7 +156,7 @@ Result<QueueShare> parse_share(const std::string& text) {
   const char* end = text.data() + text.size();
   const auto [rest, problem] = std::from_chars(text.data() + colon + 1, end, weight);
   if (problem != std::errc{} || rest != end)
-    return invalid(fmt::format("\"{}\" is not QUEUE:WEIGHT", text));
+    return invalid(fmt::format("\"{}\" is no QUEUE:WEIGHT", text));
   share.weight = weight;
   return share;
 }
@@ -164,7 +164,7 @@ Result<QueueShare> parse_share(const std::string& text) {
 Status apply(const WorkConfig& config, WorkerOptions& options) {
   const std::string strategy = config.strategy.value_or("strict");
   if (strategy != "strict" && strategy != "weighted")
-    return invalid(fmt::format("strategy \"{}\" is not one of strict, weighted", strategy));
+    return invalid(fmt::format("strategy \"{}\" is none of strict, weighted", strategy));
   options.strategy = strategy == "weighted" ? QueueStrategy::kWeighted : QueueStrategy::kStrict;
   if (config.queues.empty()) return {};
   options.queues.clear();

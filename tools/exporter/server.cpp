@@ -19,7 +19,7 @@
 #include <csignal>
 #include <utility>
 
-#include "tools/exporter/negotiate.hpp"
+#include "tools/metrics/negotiate.hpp"
 #include "tools/shell/refusal.hpp"
 
 namespace ojs_shm::exporter {
@@ -65,7 +65,7 @@ Reply reply_to(const Request& request, const Server& server) {
     reply.body() = kStartPage;
   } else {
     const auto accept = request[http::field::accept];
-    const bool openmetrics = wants_openmetrics({accept.data(), accept.size()});
+    const bool openmetrics = metrics::wants_openmetrics({accept.data(), accept.size()});
     reply.set(http::field::content_type,
               openmetrics ? "application/openmetrics-text; version=1.0.0; charset=utf-8"
                           : "text/plain; version=0.0.4; charset=utf-8");

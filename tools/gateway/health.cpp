@@ -12,6 +12,7 @@
 #include "tools/gateway/handlers.hpp"
 #include "tools/gateway/job_reply.hpp"
 #include "tools/gateway/json_text.hpp"
+#include "tools/metrics/negotiate.hpp"
 #include "tools/metrics/table.hpp"
 
 namespace ojs_shm::gateway {
@@ -136,13 +137,17 @@ Reply manifest(Desk& desk, const Request&) {
   }));
 }
 
-Reply metrics_page(Desk& desk, const Request&) {
+Reply metrics_page(Desk& desk, const Request& request) {
   metrics::Page page;
   page.begin_segment(desk.hall.options().where.name);
   page.family("ojs_segment_up", "1: the segment could be read; 0: it is missing, or damaged.",
               prometheus::MetricType::Gauge);
   page.add({}, 1);
   metrics::add_segment(page, desk.observer, {});
+  if (metrics::wants_openmetrics(request.header("accept")))
+    return {.status = 200,
+            .body = page.openmetrics_text(),
+            .content_type = "application/openmetrics-text; version=1.0.0; charset=utf-8"};
   return {.status = 200,
           .body = page.prometheus_text(),
           .content_type = "text/plain; version=0.0.4; charset=utf-8"};

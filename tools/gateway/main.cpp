@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <spdlog/sinks/stdout_color_sinks.h>
 #include <spdlog/spdlog.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <CLI/App.hpp>
@@ -37,6 +38,14 @@ int finish(int exit_code) {
   const Status flushed = shell::flush_output();
   if (flushed || exit_code != shell::kExitOk) return exit_code;
   throw shell::Refusal{flushed.error()};
+}
+
+/// A connection is a descriptor; most systems let a program have as many as it asks for.
+void raise_descriptor_limit() {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur = limit.rlim_max;
+  ::setrlimit(RLIMIT_NOFILE, &limit);
 }
 
 void serve(const gateway::Options& options) {
@@ -104,6 +113,7 @@ int run(int argc, char** argv) {
   }
   options.max_body_bytes = shell::must(shell::parse_bytes(max_body));
   start_logging();
+  raise_descriptor_limit();
   serve(options);
   return shell::kExitOk;
 }

@@ -160,7 +160,8 @@ asio::awaitable<bool> Session::serve_one() {
                      request);
   }
   if (streaming_) co_return false;
-  if (gone_) {
+  // What is handed over goes only to a client that is there as far as the kernel knows.
+  if (gone_ || (reply.lost && client_has_closed())) {
     if (reply.lost) reply.lost();
     co_return false;
   }
@@ -219,6 +220,12 @@ asio::awaitable<bool> Session::write(Reply reply, const Request& request, bool k
   co_return !failed && keep_alive;
 }
 
+bool Session::client_has_closed() {
+  char byte = 0;
+  const auto got = ::recv(stream_.socket().native_handle(), &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+  return got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR);
+}
+
 /// A client that goes while its request waits is noticed: its end of the connection reads as over.
 void Session::watch_for_end() {
   if (watching_) return;
@@ -228,10 +235,7 @@ void Session::watch_for_end() {
     Session& session = **self;
     session.watching_ = false;
     if (failed) return;
-    char byte = 0;
-    const auto got =
-        ::recv(session.stream_.socket().native_handle(), &byte, 1, MSG_PEEK | MSG_DONTWAIT);
-    if (got > 0 || (got < 0 && (errno == EAGAIN || errno == EINTR))) return;
+    if (!session.client_has_closed()) return;
     session.gone_ = true;
     session.wake();
   });

@@ -55,6 +55,7 @@ class Session final : public Visit {
                                      bool head_only);
   boost::asio::awaitable<Reply> answer(Request& request);
   void watch_for_end();
+  bool client_has_closed();
 
   Server& server_;
   Shift& shift_;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "tools/gateway/json_text.hpp"
 #include "worker_api/json/envelope_event.hpp"
 
 namespace ojs_shm::gateway {
@@ -21,8 +22,33 @@ bool type_among(const std::vector<std::string>& wanted, const std::string& type)
   });
 }
 
-Told told_of(const Event& event) {
-  return {event.id, event.type, event.queue, event.job_id, event.job_type, print_event(event)};
+/// `meta.trace_id` of a job, as JSON; empty: it has none.
+std::string trace_of(const JobInfo& job) {
+  if (job.extra.find("trace_id") == std::string::npos || !json::check(job.extra)) return {};
+  for (const json::Member& member : json::members_of(json::trim(job.extra))) {
+    if (member.name != "meta" || json::kind_of(member.value) != json::Kind::kObject) continue;
+    for (const json::Member& meta : json::members_of(member.value))
+      if (meta.name == "trace_id") return json::compact(meta.value);
+  }
+  return {};
+}
+
+/// The event with the trace of its job in its data, while the job is still there.
+Told told_of(const Observer& observer, const Event& event) {
+  Told told{event.id, event.type, event.queue, event.job_id, event.job_type, print_event(event)};
+  if (event.job_id.empty()) return told;
+  const auto job = observer.get(event.job_id);
+  const std::string trace = job ? trace_of(*job) : std::string();
+  if (trace.empty()) return told;
+  const std::string printed = std::move(told.json);
+  const std::string more = "{\"trace_id\":" + trace + "}";
+  told.json = object([&](json::ObjectWriter& writer) {
+    for (const json::Member& member : json::members_of(printed)) {
+      const std::string value(member.value);
+      writer.value(member.name, member.name == "data" ? joined(value, more) : value);
+    }
+  });
+  return told;
 }
 
 }  // namespace
@@ -36,7 +62,7 @@ void Tape::take_over() {
   if (!reader_) return;
   Event event;
   while (reader_->next(event)) {
-    kept_.push_back(std::make_shared<const Told>(told_of(event)));
+    kept_.push_back(std::make_shared<const Told>(told_of(*observer_, event)));
     if (kept_.size() > kKept) kept_.pop_front(), ++first_;
   }
 }
@@ -104,7 +130,7 @@ Tape::History Tape::history(const Observer& observer, const EventFilter& filter,
       reached = event.id == after;
       continue;
     }
-    Told told = told_of(event);
+    Told told = told_of(observer, event);
     if (!filter.lets_pass(told)) continue;
     if (history.events.size() == most)
       history.more = true;

@@ -55,7 +55,7 @@ Outcome call(const Handler& handler, JobContext& context) {
         {}, failure("error", thrown.what(), true), boost::core::demangle(typeid(thrown).name())};
   } catch (...) {
     return {
-        {}, failure("error", "the handler threw something that is not a std::exception", true), {}};
+        {}, failure("error", "the handler threw something that is no std::exception", true), {}};
   }
 }
 

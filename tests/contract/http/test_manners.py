@@ -4,6 +4,8 @@
 import http.client
 import json
 import os
+import re
+import resource
 import socket
 import subprocess
 import tempfile
@@ -97,6 +99,52 @@ class Manners(OnGateway):
         reply = self.call("GET", "/metrics", expect=200)
         self.assertTrue(reply.headers["Content-Type"].startswith("text/plain"))
         self.assertIn(b'ojs_segment_up{segment="test"} 1', reply.body)
+
+    def test_an_event_of_a_traced_job_names_its_trace(self):
+        self.put_job(meta={"trace_id": "t-1"})
+        events = self.call("GET", "events?queues=" + self.queue, expect=200).json["events"]
+        self.assertEqual([event["data"]["trace_id"] for event in events], ["t-1"])
+
+    def test_OpenMetrics_for_who_prefers_it(self):
+        headers = {"Accept": "application/openmetrics-text;version=1.0.0,text/plain;q=0.5"}
+        reply = self.call("GET", "/metrics", expect=200, headers=headers)
+        self.assertTrue(reply.headers["Content-Type"].startswith("application/openmetrics-text"))
+        self.assertTrue(reply.body.endswith(b"# EOF\n"))
+
+    def test_many_connections_take_no_threads(self):
+        """Listeners, blocked enqueues and idle ones at once; others are served meanwhile."""
+        resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)
+        self.configure(backpressure={"max_depth": 1, "strategy": "block"})
+        self.put_job()
+        blocked = b'{"type":"late","args":[],"queue":"%s"}' % self.queue.encode()
+        kinds = (b"GET /ojs/v1/events/stream HTTP/1.1\r\nHost: x\r\n\r\n", b"",
+                 b"POST /ojs/v1/jobs HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nOJS-Block-Timeout: 600\r\n"
+                 b"Content-Length: %d\r\n\r\n%s" % (len(blocked), blocked))
+        before, most = self.threads(), min(5000, resource.getrlimit(resource.RLIMIT_NOFILE)[0] - 200)
+        clients = []
+        try:
+            for number in range(most):
+                clients.append(Raw(self.up))
+                clients[-1].send(kinds[2 if number % 50 == 0 else number % 2])
+            eventually(lambda: self.stats()["waiting"] == len(range(0, most, 50)))
+            self.assertLessEqual(self.threads() - before, 2, "a thread for the descriptor of each producer")
+            self.assertEqual(len(self.fetch()), 1)
+            eventually(lambda: self.stats()["enqueued_total"] == 2)
+            self.call("GET", "health", expect=200)
+            print("#", most, "connections,", self.threads(), "threads")
+        finally:
+            for client in clients:
+                client.__exit__()
+        eventually(lambda: self.stats()["waiting"] == 0)
+
+    def threads(self):
+        status = open(f"/proc/{self.gateway_pid()}/status").read()
+        return int(re.search(r"^Threads:\s*(\d+)", status, re.M)[1])
+
+    def gateway_pid(self):
+        parent = self.up.process.pid
+        children = open(f"/proc/{parent}/task/{parent}/children").read().split()
+        return next(child for child in children if os.readlink(f"/proc/{child}/exe").endswith("ojs-shm-gateway"))
 
     def test_the_description_names_what_is_served(self):
         description = self.call("GET", "openapi.json", expect=200).json

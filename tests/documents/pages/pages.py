@@ -220,8 +220,7 @@ def each_flag_that_a_page_gives_to_a_program_exists() -> None:
     """In the tables of the other programs' flags, and wherever a page shows their command lines."""
     programs = sorted(path.name for path in (BUILD / "bin").glob("ojs-shm-*") if os.access(path, os.X_OK))
     has = {program: set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", help_of(program))) for program in programs}
-    tables = {"docs/operations.md": "ojs-shm-broker", "docs/monitoring.md": "ojs-shm-exporter", "docs/top.md": "ojs-shm-top",
-              "docs/gateway.md": "ojs-shm-gateway"}
+    tables = {"docs/operations.md": "ojs-shm-broker", "docs/monitoring.md": "ojs-shm-exporter", "docs/top.md": "ojs-shm-top"}
     pages = ["README.md", *(str(path.relative_to(ROOT)) for path in sorted((ROOT / "docs").rglob("*.md"))),
              *(str(path.relative_to(ROOT)) for path in sorted((ROOT / "worker_api").rglob("*.md")))]
     used = set()

@@ -411,7 +411,7 @@ TEST(Transfer, what_is_wrong_is_named_with_its_line_and_the_next_line_goes_on) {
        "line 4: a line of an export is an object with one member: job, queue, pool, limit, aging "
        "or"},
       {R"({"jobs":{}})", "line 5: a line of an export"},
-      {job_line(R"("color":"red")"), "line 6: color is not a member of job"},
+      {job_line(R"("color":"red")"), "line 6: color is no member of job"},
       {job_line(R"("priority":256)"), "line 7: priority 256 is out of range"},
       {job_line(R"("state":"done","priority":1)"), "line 8: state must be one of the eight states"},
       {R"({"job":{"type":"X","priority":1}})", "line 9: type must be"},
@@ -422,7 +422,7 @@ TEST(Transfer, what_is_wrong_is_named_with_its_line_and_the_next_line_goes_on) {
       {job_line(R"("priority":1,"fence":99999999999999)"), "line 14: fence is at most"},
       {kHead, "line 15: a second first line"},
       {R"({"queue":{"name":"a","settings":{"speed":1}}})",
-       "line 16: settings is wrong: speed is not a setting of a queue"},
+       "line 16: settings is wrong: speed is no setting of a queue"},
       {R"({"aging":{"rate":256}})", "line 17: aging.rate must be"},
       {R"({"default_priority":{"priority":1}})",
        "line 18: a default priority needs type or type_hash"},

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tools/exporter/negotiate.hpp"
+#include "tools/metrics/negotiate.hpp"
 
 #include <algorithm>
 #include <boost/algorithm/string/predicate.hpp>
 #include <charconv>
 
-namespace ojs_shm::exporter {
+namespace ojs_shm::metrics {
 namespace {
 
 std::string_view trimmed(std::string_view text) {
@@ -51,4 +51,4 @@ bool wants_openmetrics(std::string_view accept) {
   return openmetrics != 0 && openmetrics >= text;
 }
 
-}  // namespace ojs_shm::exporter
+}  // namespace ojs_shm::metrics
