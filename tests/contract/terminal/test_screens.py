@@ -92,6 +92,7 @@ def masked(lines, view, columns):
         rows = [re.sub(r"(timer_walks +walks) ( *)\d+", lambda row: row[1] + row[0][len(row[1]):-1] + "N", line) for line in rows]
     if view == "past":  # process and handle depend on the run
         rows[1:] = [re.sub(r"( \w+ +\w+) +\d+ +\d+$", r"\1 HANDLE PID", line) for line in rows[1:]]
+        rows[1:] = [re.sub(r" +(PID|-)$", r" \1", line) for line in rows[1:]]  # as wide as the longest process id
         rows = [rows[0]] + [re.sub(r"^\S+", "TIME", line) for line in rows[1:]]
     if view == "events":  # less than a millisecond is no time
         rows = [re.sub(r"(job\.(?:started|completed) .*\d) +(?:-|TIME)$", r"\1 TIME", line) for line in rows]
