@@ -52,16 +52,16 @@ class Server {
 
   Hall& hall_;
   Router router_;
+  // Sessions that are left at the end say goodbye here.
+  std::mutex mutex_;
+  std::set<Session*> sessions_;
+  bool closing_ = false;
   std::vector<std::unique_ptr<Shift>> shifts_;
   boost::asio::io_context back_context_{1};
   Desk back_desk_;
   boost::asio::steady_timer tape_timer_;
   bool tape_turns_ = false;  ///< of the back room's thread
   std::size_t next_shift_ = 0;
-
-  std::mutex mutex_;
-  std::set<Session*> sessions_;
-  bool closing_ = false;
 };
 
 }  // namespace ojs_shm::gateway

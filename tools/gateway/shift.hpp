@@ -50,15 +50,16 @@ class Shift {
   void keep_looking();
   void await_room();
 
-  boost::asio::io_context context_{1};
+  // The loop ends before all that its requests still point at.
   Desk desk_;
-  boost::asio::steady_timer timer_;
-  std::optional<boost::asio::posix::stream_descriptor> room_;
   std::list<Fetcher> line_;
+  std::list<Visit*> room_seekers_, listeners_;
   std::mutex poking_;
   bool wants_poke_ = false;  ///< a line stands, and has not been told to look
-  std::list<Visit*> room_seekers_, listeners_;
   bool looking_ = false, room_watched_ = false;
+  boost::asio::io_context context_{1};
+  boost::asio::steady_timer timer_;
+  std::optional<boost::asio::posix::stream_descriptor> room_;
 };
 
 }  // namespace ojs_shm::gateway
