@@ -97,6 +97,18 @@ TEST_F(Schedules, PRI_R001_a_job_that_moves_is_never_out_of_sight) {
     }
 }
 
+/// The place that it has left is passed by another fetch, and then says nothing of it any more.
+TEST_F(Schedules, PRI_R001_a_place_that_was_left_and_passed_hides_no_job) {
+  const auto one_waits = [](World& world) {
+    all_open(world);
+    world.put(World::kJanitor, 4, 2);
+    world.forget_fetches();
+  };
+  const Part move_and_pass = [](World& w, std::uint32_t i) { w.move(i, 4, 0), w.pass_dead(i); };
+  explore({"move to rank 0, pass | take", one_waits, {move_and_pass, named("take").part}},
+          {.preemptions = 3, .kills = 0, .most_runs = long_form() ? ~0ULL : 4'000});
+}
+
 /// One that loses against a move which took its place in line before is not undone by it.
 TEST_F(Schedules, PRI_R001_a_move_that_says_done_was_done) {
   const auto two_wait = [](World& world) {

@@ -375,6 +375,13 @@ void World::pack(std::uint32_t self) {
   if (actor(self).rings().has_leaks()) actor(self).collect_leaks();
 }
 
+void World::pass_dead(std::uint32_t self) {
+  for (const shm::RingSet* set : ring_sets())
+    for (unsigned number = 0; number < 8; ++number)
+      if (const std::uint32_t ring = shm::Rings::find(*set, number); ring != shm::kNoIndex)
+        actor(self).rings().reap(ring, engine::Store::any_lives, 100);
+}
+
 void World::tend(std::uint32_t self) {
   const std::uint64_t later = store_->now_ms() + 3 * 3'600'000;
   for (Books& books : books_) books.may_return = true;

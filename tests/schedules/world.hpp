@@ -57,6 +57,7 @@ class World {
   void cancel(std::uint32_t self, unsigned job);
   void move(std::uint32_t self, unsigned job, std::uint8_t rank);
   void pack(std::uint32_t self);
+  void pass_dead(std::uint32_t self);  ///< hints at the head of any ring, as a fetch does
   /// Clears the bits of all levels that it finds empty, as a fetch does after some passes.
   void close_levels(std::uint32_t self);
   /// What was fetched and came back is a waiting job like any other from here on.
