@@ -9,7 +9,7 @@
 
 // The straight way of a plain job: enqueue, fetch, ack, read from top to bottom.
 //
-// A job is plain when nobody asked anything special of it: no id, limit or tenant of its own, due at
+// A job is plain when it asks for nothing special: no id, limit or tenant of its own, due at
 // once, never expiring, short enough for its slot. A queue is plain while the option bits of its
 // word `flags` are zero: no bound, ageing, weights, shards, tenants, pool's count, limit or pause.
 // Each of the three operations tests that word once. What it meets further on that is not plain (a

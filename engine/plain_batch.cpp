@@ -6,8 +6,8 @@
 
 // A batch of plain jobs (plain.cpp says what those are), by the protocol of batch.cpp and without
 // its lists: all slots are filled, one store of the lane's intent commits them, and then they are
-// published in order. The tallies are charged once, the clock is read once, and who sleeps is looked
-// for until nobody does.
+// published in order. The tallies are charged once, the clock is read once, and lanes are woken until
+// no more sleeps.
 
 namespace ojs_shm::engine {
 

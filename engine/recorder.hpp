@@ -16,7 +16,7 @@ namespace ojs_shm::engine {
 class Store;
 
 /// Slot and states of one transition, and when it was. A record is two stores, of which a death may
-/// leave one: the check in `when` fits no other `what`, and what does not fit is no record.
+/// leave one: the check in `when` fits no other `what`, and a reader skips what does not fit.
 // NO CRASH POINT: a record that is half written does not fit its check
 struct TransitionRecord {
   shm::Plain<std::uint64_t> what;  ///< 63..40 slot  39..36 from  35..32 to  31..0 generation
