@@ -69,7 +69,7 @@ void stop(Child& gateway, Child& broker) {
   }
 }
 
-/// Until somebody ends us, or one of the two dies.
+/// Until a signal ends it, or one of the two dies.
 int stay(const sigset_t& signals, Child& gateway, Child& broker) {
   for (;;) {
     int signal = 0;

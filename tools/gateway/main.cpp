@@ -121,7 +121,7 @@ int run(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  shell::fill_closed_descriptors(true);  // a service may have nobody who waits for READY
+  shell::fill_closed_descriptors(true);  // a service may have no reader of READY
   try {
     return run(argc, argv);
   } catch (const shell::Refusal& refusal) {

@@ -16,7 +16,7 @@ class Shift;
 class Visit {
  public:
   virtual ~Visit() = default;
-  /// True once nobody is there to answer, or the gateway is closing.
+  /// True once the client is gone, or the gateway is closing.
   virtual bool over() const = 0;
   virtual bool closing() const = 0;
   /// Until that long has passed, wake() or over().
