@@ -321,6 +321,7 @@ class Actor : private TenantAccounts {
   bool list_flow(std::uint32_t at, shm::RingSet& rings, std::uint32_t ring, unsigned number);
   void gather_flows(std::uint32_t queue);
   void dissolve_flows(std::uint32_t queue);
+  static void write_annex(const NewAnnex& spec, JobRecord& job);
   std::uint32_t write_body(std::uint32_t slot, std::uint32_t generation, const NewJob& spec);
   bool push_timer(std::uint32_t slot, std::uint32_t generation, std::uint64_t due);
   void pack_for_a_while();

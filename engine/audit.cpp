@@ -63,7 +63,7 @@ class Audit : AuditBook {
       if (state == kSlotFree || state == kSlotFilling) continue;
       const std::uint64_t body = job.body_length();
       if (job.type_length() == 0 || body > store_.max_body() ||
-          (job.body_block.get() == kNoIndex && body > kInlineBytes))
+          (job.body_block.get() == kNoIndex && body > job.inline_room()))
         say(9, slot_name(slot) + " has a body of impossible lengths");
       const std::uint32_t q = job.queue.get();
       if (q >= store_.max_queues() || store_.queue(q).name_hash.load() == 0) {

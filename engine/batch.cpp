@@ -86,7 +86,7 @@ Outcome Actor::enqueue_batch_in_order(std::span<const NewJob> specs, std::vector
       job.account.store(AccountMark(job.generation.get(), charge_of(specs[i].tenant)->account).word,
                         Point::kNone);
     // NO CRASH POINT: as above
-    job.signals.store(place_in_batch(i), Point::kNone);
+    job.signals.store(place_in_batch(i) | (job.signals.load() & kAnnexed), Point::kNone);
     job.control.store(Control(filling).to(kSlotFilling, ring, owner_).word, Point::kSlotFilling);
   }
   if (outcome != Outcome::kOk) {

@@ -82,7 +82,7 @@ Outcome Actor::fill(const NewJob& spec, std::uint32_t policy, std::uint32_t slot
                 job.retry_delay_ms, 0);
   shm::set_both(job.result_block, kNoIndex, job.errors_block, kNoIndex);
   shm::set_both(job.result_length, 0, job.errors_length, 0);
-  if (kPlain || spec.size() <= kInlineBytes) {
+  if (kPlain || spec.size() <= spec.inline_room()) {
     // NO CRASH POINT: as above
     shm::copy_in<kInlineBytes>(job.inline_bytes, spec.type, spec.args, spec.extra);
   } else {
@@ -90,7 +90,22 @@ Outcome Actor::fill(const NewJob& spec, std::uint32_t policy, std::uint32_t slot
     if (block == kNoIndex) return Outcome::kNoBlocks;
     job.body_block.set(block);
   }
+  if (!kPlain && spec.annex != nullptr) write_annex(*spec.annex, job);
   return !kPlain && spec.id ? slots_.add_id(id, slot) : Outcome::kOk;
+}
+
+/// The bits that make it one come last.
+[[gnu::noinline]] void Actor::write_annex(const NewAnnex& spec, JobRecord& job) {
+  Annex& annex = job.annex();
+  annex.key_hi.set(spec.key_hi);
+  annex.key_lo.set(spec.key_lo);
+  annex.uniqueness.set(spec.uniqueness);
+  annex.workflow.set(spec.workflow);
+  annex.workflow_generation.set(spec.workflow_generation);
+  annex.node.set(spec.node);
+  annex.cron.set(spec.cron);
+  // NO CRASH POINT: the slot is held exclusively
+  job.signals.store(spec.bits, Point::kNone);
 }
 
 [[gnu::noinline]] std::uint32_t Actor::write_body(std::uint32_t slot, std::uint32_t generation,

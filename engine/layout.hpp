@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "engine/accounts.hpp"
+#include "engine/annex.hpp"
 #include "engine/backpressure.hpp"
 #include "engine/flow.hpp"
 #include "engine/limit_key.hpp"
@@ -57,7 +58,9 @@ enum SlotState : unsigned {
   kSlotClaimed = 10,  ///< a fetch writes it; a death gives it back, as if it had not been fetched
   /// ack, nack, requeue, lease expiry or cancel of an active job; a death counts as its holder's
   kSlotSettling = 11,
-  kSlotMoving = 12,  ///< cancel, promotion, expiry of a waiting job; a death undoes it
+  kSlotMoving = 12,    ///< cancel, promotion, expiry of a waiting job; a death undoes it
+  kSlotTemplate = 13,  ///< what a cron's jobs are made from
+  kSlotWaiting = 14,   ///< a member of a workflow that waits for others
 };
 constexpr unsigned slot_state(JobState state) { return static_cast<unsigned>(state) + 1; }
 constexpr bool holds_job(unsigned slot_state) { return slot_state >= 1 && slot_state <= 8; }
@@ -109,11 +112,14 @@ struct Deadline {
   }
 };
 
-/// signals: 15..0 progress in 1/10,000 plus one (0: none)  16 somebody waits for the end.
+/// signals: 15..0 progress in 1/10,000 plus one (0: none)  16 somebody waits for the end
+/// 19..17 what its annex has.
 constexpr std::uint64_t kProgressMask = 0xFFFF, kWaited = 1ULL << 16;
 /// The place in its batch, kept in the unused half of `signals` until the job is published.
 constexpr unsigned kPlaceShift = 32;
 constexpr std::uint64_t place_in_batch(std::uint64_t place) { return place << kPlaceShift; }
+/// Bytes that a body may have beside an annex.
+constexpr std::size_t kInlineBeside = kInlineBytes - sizeof(Annex);
 
 // 0 control  8 deadline  16 signals  24 generation, queue, attempt  32 started  40 finished  48 lease in force, pool
 // 56 available | 64 id  80 expires  88 created  96 timeout, lease  104 lengths  112 body block, policy  120 limits, account
@@ -164,6 +170,15 @@ struct JobRecord {
     return (body_block.get() & result_block.get() & errors_block.get()) != shm::kNoIndex;
   }
   Policy flags() const { return {policy.get()}; }
+  /// Means something only with the bits of `signals`.
+  Annex& annex() { return *reinterpret_cast<Annex*>(inline_bytes + kInlineBeside / 8); }
+  const Annex& annex() const {
+    return *reinterpret_cast<const Annex*>(inline_bytes + kInlineBeside / 8);
+  }
+  /// Bytes of a body that may stand in the record itself.
+  std::size_t inline_room() const {
+    return (signals.load() & kAnnexed) != 0 ? kInlineBeside : kInlineBytes;
+  }
   /// The state in which it is published once it is filled.
   JobState birth_state() const {
     return engine::birth_state(flags().has(Policy::kBornPending), due_at.get(), created_at.get());
@@ -375,7 +390,7 @@ constexpr std::uint64_t engine_fingerprint() {
          sizeof(QueueSamples) * 103 + sizeof(RoomTicket) * 107 + sizeof(AccountRecord) * 127 +
          sizeof(AccountTally) * 131 + offsetof(QueueRecord, backpressure) * 109 +
          offsetof(QueueRecord, room_ring) * 113 + sizeof(TransitionRecord) * 137 +
-         records_per_lane(1U << 20) * 139;
+         records_per_lane(1U << 20) * 139 + sizeof(Annex) * 149;
 }
 
 constexpr std::uint64_t kEngineHeaderBytes = 256;

@@ -59,6 +59,7 @@ struct NewJob {
   std::uint64_t tenant = 0;              ///< Store::hash_tenant()
   std::uint16_t limit = 0;               ///< its key + 1; 0: none
   std::uint64_t limits_turn = 0;         ///< Actor::limits_turn() before the key was looked up
+  const NewAnnex* annex = nullptr;       ///< none: an ordinary job
 
   /// Policy, but for its part.
   std::uint32_t policy() const {
@@ -72,7 +73,10 @@ struct NewJob {
     return plain() && (scheduled_at | expires_at) == 0 && !pending && !age_rate;
   }
   /// Whether it fits into a slot and into no index.
-  bool plain() const { return !id && tenant == 0 && limit == 0 && size() <= kInlineBytes; }
+  bool plain() const {
+    return !id && tenant == 0 && limit == 0 && annex == nullptr && size() <= kInlineBytes;
+  }
+  std::size_t inline_room() const { return annex == nullptr ? kInlineBytes : kInlineBeside; }
 };
 
 }  // namespace ojs_shm::engine

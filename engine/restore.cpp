@@ -104,7 +104,7 @@ Outcome Actor::remember(const PastJob& past, std::uint32_t slot, JobRecord& job)
           ? static_cast<std::uint64_t>(std::clamp(*past.progress, 0.0, 1.0) * 10'000 + 0.5) + 1
           : 0;
   // NO CRASH POINT: the slot is held exclusively; its record is judged by the control word
-  job.signals.store(progress, Point::kNone);
+  job.signals.store(progress | (job.signals.load() & kAnnexed), Point::kNone);
   // what has not ended has none
   const std::string_view result = waits(past) ? std::string_view() : past.result;
   for (const auto& [text, block, length] :

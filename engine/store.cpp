@@ -268,6 +268,19 @@ std::uint32_t Store::find_job(JobId id) const {
   return slot != kNoIndex && stands_in(slot) ? slot : kNoIndex;
 }
 
+namespace {
+NewAnnex read_annex(const Annex& annex, std::uint64_t bits) {
+  return {bits,
+          annex.key_hi.get(),
+          annex.key_lo.get(),
+          annex.uniqueness.get(),
+          annex.workflow.get(),
+          annex.workflow_generation.get(),
+          annex.node.get(),
+          annex.cron.get()};
+}
+}  // namespace
+
 std::optional<Snapshot> Store::snapshot(std::uint32_t slot, bool texts) const {
   if (slot >= slots()) return std::nullopt;
   const JobRecord& r = job(slot);
@@ -313,6 +326,8 @@ std::optional<Snapshot> Store::snapshot(std::uint32_t slot, bool texts) const {
                s.policy.backoff(),
                s.policy.has(Policy::kJitter),
                s.policy.has(Policy::kDeadLetter)};
+    if ((s.signals & kAnnexed) != 0) [[unlikely]]
+      s.annex = read_annex(r.annex(), s.signals & kAnnexed);
     s.type_length = r.type_length();
     s.args_length = r.args_length();
     const std::uint64_t body = r.body_length();

@@ -39,6 +39,7 @@ struct Snapshot {
   std::uint32_t timeout_ms = 0, lease_ms = 0, retry_delay_ms = 0;
   RetryPolicy retry;
   std::uint32_t type_length = 0, args_length = 0;
+  NewAnnex annex;    ///< as far as its bits say
   std::string body;  ///< type, args, extra
   std::string result;
   std::string errors;  ///< for decode_errors()

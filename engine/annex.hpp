@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+
+#include "shm/layout.hpp"
+
+namespace ojs_shm::engine {
+
+/// What a job has beyond the ordinary: bits of JobRecord::signals. A job that has any of them keeps
+/// an Annex at the end of its inline bytes.
+constexpr std::uint64_t kUnique = 1ULL << 17,  ///< has a unique key
+    kMember = 1ULL << 18,                      ///< belongs to a workflow
+    kOfCron = 1ULL << 19;                      ///< made by a cron
+constexpr std::uint64_t kAnnexed = kUnique | kMember | kOfCron;
+
+/// Written while the slot is filled; each part means something only with its bit.
+// NO CRASH POINT: the slot is held exclusively; the record is judged by the control word
+struct Annex {
+  shm::Plain<std::uint64_t> key_hi, key_lo;  ///< kUnique
+  shm::Plain<std::uint64_t> uniqueness;      ///< kUnique: Uniqueness
+  /// kMember: the slot of the workflow's head, and which of the lives of that slot
+  shm::Plain<std::uint32_t> workflow, workflow_generation;
+  shm::Plain<std::uint16_t> node, cron;  ///< kMember: its place in the workflow; kOfCron
+  std::uint32_t unused;
+};
+static_assert(sizeof(Annex) == 40);
+
+/// What a new job's annex shall say.
+struct NewAnnex {
+  std::uint64_t bits = 0;  ///< of kAnnexed
+  std::uint64_t key_hi = 0, key_lo = 0, uniqueness = 0;
+  std::uint32_t workflow = 0, workflow_generation = 0;
+  std::uint16_t node = 0, cron = 0;
+};
+
+}  // namespace ojs_shm::engine
