@@ -13,6 +13,7 @@ packages_of() {
       ;;
     python) echo python3@python3 ;;
     test) echo python3-pyte python3-jsonschema nodejs@node npm@npm rustc jq@jq curl@curl python3-venv python3-setuptools python3-wheel prometheus@promtool python3-prometheus-client bpftrace@bpftrace ;;
+    browser) echo chromium@chromium nodejs@node npm@npm ;;
     model) echo python3@python3 spin@spin gcc@gcc ;;
     relacy) echo relacy-dev ;;
     format) echo clang-format-14@clang-format-14 ;;

@@ -2,6 +2,7 @@
 //
 // Jobs, for operators: lists by filter, details, many at once.
 #include <algorithm>
+#include <charconv>
 
 #include "tools/gateway/body.hpp"
 #include "tools/gateway/fault.hpp"
@@ -76,13 +77,51 @@ void sort_jobs(const Request& request, std::vector<JobInfo>& jobs) {
   if (order == nullptr || *order == "desc") std::ranges::reverse(jobs);
 }
 
+/// A cursor is where a page ended, "MS.ID" of its last job: what is enqueued meanwhile moves nothing.
+std::string cursor_of(const JobInfo& job) {
+  return std::to_string(job.created_at_ms) + "." + job.id;
+}
+
+/// Drops what stands up to the cursor, in lists by time of creation.
+void go_on_behind(const Request& request, const std::string& cursor, std::vector<JobInfo>& jobs) {
+  if (const std::string* sort = request.asked("sort"); sort != nullptr && *sort != "created_at")
+    throw invalid_request("a cursor goes with sort=created_at", "cursor");
+  const std::size_t dot = cursor.find('.');
+  std::uint64_t ms = 0;
+  const auto read =
+      std::from_chars(cursor.data(), cursor.data() + std::min(dot, cursor.size()), ms);
+  if (dot == std::string::npos || read.ec != std::errc())
+    throw invalid_request("cursor must be a next_cursor that a list has given", "cursor");
+  const std::string* order = request.asked("order");
+  const bool rises = order != nullptr && *order == "asc";
+  const std::pair at(ms, cursor.substr(dot + 1));
+  std::erase_if(jobs, [&](const JobInfo& job) {
+    const std::pair own(job.created_at_ms, job.id);
+    return rises ? own <= at : own >= at;
+  });
+}
+
 Reply list(Desk& desk, const Request& request) {
   const Page page = Page::of(request);
   const Choice choice = asked(desk, request);
   std::vector<JobInfo> jobs = desk.observer.list(choice.filter);
   std::erase_if(jobs, [&](const JobInfo& job) { return !choice.holds(job); });
   sort_jobs(request, jobs);
-  return ok(page.list(jobs, [&](const JobInfo& job) { return job_text(desk, job); }));
+  const std::size_t total = jobs.size();
+  if (const std::string* cursor = request.asked("cursor")) {
+    if (page.page != 1) throw invalid_request("a list has either a cursor or a page", "cursor");
+    go_on_behind(request, *cursor, jobs);
+  }
+  const std::size_t end = page.begin() + page.per_page;
+  const std::string next = end < jobs.size() ? cursor_of(jobs[end - 1]) : "";
+  jobs.resize(std::min(jobs.size(), end));
+  std::string items;
+  for (std::size_t i = page.begin(); i < jobs.size(); ++i)
+    items += (items.empty() ? "" : ",") + job_text(desk, jobs[i]);
+  std::string pagination = page.text(total);
+  if (!next.empty())
+    pagination = joined(std::move(pagination), "{\"next_cursor\":" + quoted(next) + "}");
+  return ok("{\"items\":[" + items + "],\"pagination\":" + pagination + "}");
 }
 
 /// With the times once more in `metadata`, as ojs-admin-api 7.2 has them.

@@ -3,6 +3,8 @@
 // Queues, for operators: numbers, settings, purge.
 #include <spdlog/fmt/fmt.h>
 
+#include <algorithm>
+
 #include "tools/gateway/body.hpp"
 #include "tools/gateway/fault.hpp"
 #include "tools/gateway/hall.hpp"
@@ -90,6 +92,43 @@ Reply resume(Desk& desk, const Request& request) {
   return set_paused(desk, request.names[0], false);
 }
 
+/// {"states": [...], "older_than"?, "confirm": true}: waiting jobs are cancelled, dead letters go.
+Reply purge(Desk& desk, const Request& request) {
+  const Body body(request);
+  if (!body.flag("confirm").value_or(false))
+    throw invalid_request("a queue's jobs are purged only with \"confirm\": true", "confirm");
+  const auto states = body.texts("states");
+  if (!states || states->empty())
+    throw invalid_request("states must name at least one state, such as [\"available\"]", "states");
+  JobFilter filter{.queue = queue_of(desk, request.names[0]).name};
+  if (const auto age = body.milliseconds("older_than"))
+    filter.created_before_ms = desk.now_ms() - std::min<std::uint64_t>(desk.now_ms(), *age);
+  std::vector<std::pair<BulkAction, JobFilter>> steps;
+  for (const std::string& name : *states) {
+    JobFilter one = filter;
+    for (const State state : {State::kAvailable, State::kScheduled, State::kRetryable,
+                              State::kPending, State::kDiscarded})
+      if (state_name(state) == name) one.state = state;
+    if (!one.state)
+      throw invalid_request(
+          fmt::format("'{}' cannot be purged; available, scheduled, retryable, pending and "
+                      "discarded can",
+                      name.substr(0, 64)),
+          "states");
+    one.dead_letter = one.state == State::kDiscarded;
+    steps.emplace_back(one.dead_letter ? BulkAction::kDropDead : BulkAction::kCancel,
+                       std::move(one));
+  }
+  std::int64_t purged = 0;
+  for (const auto& [action, chosen] : steps)
+    purged += static_cast<std::int64_t>(must(desk.admin.bulk(action, chosen)).done);
+  desk.hall.jobs_came();
+  return ok(object([&](json::ObjectWriter& writer) {
+    writer.number("purged_count", purged);
+    writer.value("states", array_of(*states, quoted));
+  }));
+}
+
 }  // namespace
 
 std::span<const Route> admin_queue_routes() {
@@ -97,6 +136,7 @@ std::span<const Route> admin_queue_routes() {
       {"GET", "/ojs/v1/admin/queues", Scope::kRead, &list, Pace::kSlow},
       {"GET", "/ojs/v1/admin/queues/{name}", Scope::kRead, &get, Pace::kSlow},
       {"PUT", "/ojs/v1/admin/queues/{name}/config", Scope::kAdmin, &configure, Pace::kSlow},
+      {"DELETE", "/ojs/v1/admin/queues/{name}/jobs", Scope::kAdmin, &purge, Pace::kSlow},
       {"POST", "/ojs/v1/admin/queues/{name}/pause", Scope::kAdmin, &pause, Pace::kSlow},
       {"POST", "/ojs/v1/admin/queues/{name}/resume", Scope::kAdmin, &resume, Pace::kSlow},
   };

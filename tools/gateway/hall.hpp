@@ -10,6 +10,7 @@
 #include "tools/gateway/options.hpp"
 #include "tools/gateway/roster.hpp"
 #include "tools/gateway/schema_book.hpp"
+#include "tools/gateway/stats_log.hpp"
 #include "tools/gateway/tape.hpp"
 #include "tools/gateway/tokens.hpp"
 
@@ -33,6 +34,7 @@ class Hall {
   Tokens& tokens() { return tokens_; }
   Tape& tape() { return tape_; }
   SchemaBook& schemas() { return schemas_; }
+  StatsLog& stats() { return stats_; }
 
   Maintenance maintenance() const {
     const std::lock_guard lock(mutex_);
@@ -47,6 +49,11 @@ class Hall {
   std::function<void()> jobs_came = [] {};
   /// Told when the first listener comes to the tape, which is turned from then on.
   std::function<void()> listeners_came = [] {};
+  /// Told when a client begins to watch the numbers: a look is taken at once, then each second.
+  std::function<void()> watchers_came = [] {};
+  /// Nobody but this machine is meant: a loopback address, and no tokens. Set before the first
+  /// request.
+  bool loopback_alone = false;
   std::uint64_t started_at_ms = 0;
 
  private:
@@ -56,6 +63,7 @@ class Hall {
   Tokens tokens_;
   Tape tape_;
   SchemaBook schemas_;
+  StatsLog stats_;
   mutable std::mutex mutex_;
   Maintenance maintenance_;
 };

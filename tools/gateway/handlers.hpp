@@ -25,6 +25,8 @@ std::span<const Route> admin_job_routes();
 std::span<const Route> admin_pool_routes();
 std::span<const Route> admin_tenant_routes();
 std::span<const Route> admin_system_routes();
+std::span<const Route> stats_routes();
+std::span<const Route> page_routes();
 std::span<const Route> test_routes();
 
 }  // namespace ojs_shm::gateway

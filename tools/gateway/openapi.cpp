@@ -91,7 +91,8 @@ constexpr std::string_view kComponents =
 
 std::string openapi_text(std::span<const Route> routes) {
   std::map<std::string_view, std::vector<const Route*>> paths;
-  for (const Route& route : routes) paths[route.path].push_back(&route);
+  for (const Route& route : routes)
+    if (!route.file) paths[route.path].push_back(&route);
   return object([&](json::ObjectWriter& writer) {
     writer.text("openapi", "3.1.0");
     json::ObjectWriter info(writer.open("info"));

@@ -36,6 +36,7 @@ struct Route {
   std::variant<Handler, Waiter, Streamer> handler;
   Pace pace = Pace::kQuick;
   bool test_hook = false;  ///< there only with --test-hooks
+  bool file = false;       ///< of the dashboard, not of the API
 };
 
 /// All endpoints.

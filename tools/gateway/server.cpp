@@ -31,6 +31,7 @@ using Local = asio::local::stream_protocol;
 namespace {
 
 constexpr std::chrono::milliseconds kTapeTurn{20};
+constexpr std::chrono::milliseconds kWatchedLook{1'000};
 
 unsigned shifts_for(unsigned asked) {
   return asked != 0 ? asked : std::clamp(std::thread::hardware_concurrency(), 1U, 4U);
@@ -99,7 +100,8 @@ Server::Server(Hall& hall)
     : hall_(hall),
       router_(hall.options().test_hooks),
       back_desk_(Desk::open(hall, hall.segment())),
-      tape_timer_(back_context_) {
+      tape_timer_(back_context_),
+      stats_timer_(back_context_) {
   for (unsigned i = 0; i < shifts_for(hall.options().threads); ++i)
     shifts_.push_back(std::make_unique<Shift>(hall, hall.segment()));
   hall_.jobs_came = [this] {
@@ -110,6 +112,8 @@ Server::Server(Hall& hall)
       if (!tape_turns_) turn_tape();
     });
   };
+  hall_.watchers_came = [this] { asio::post(back_context_, [this] { take_stats(); }); };
+  asio::post(back_context_, [this] { take_stats(); });
   hall_.started_at_ms = back_desk_.now_ms();
 }
 
@@ -123,6 +127,17 @@ void Server::turn_tape() {
   tape_timer_.expires_after(kTapeTurn);
   tape_timer_.async_wait([this](const beast::error_code& failed) {
     if (!failed) turn_tape();
+  });
+}
+
+/// Now, and again and again: each second while clients watch. Ends the wait that there is.
+void Server::take_stats() {
+  const bool watched = hall_.stats().add(back_desk_.observer.census(), hall_.roster().all().size());
+  if (watched)
+    for (const auto& shift : shifts_) shift->wake_listeners();
+  stats_timer_.expires_after(watched ? kWatchedLook : std::chrono::milliseconds(StatsLog::kStepMs));
+  stats_timer_.async_wait([this](const beast::error_code& failed) {
+    if (!failed) take_stats();
   });
 }
 
@@ -257,6 +272,7 @@ void Server::serve(const Address& address,
     return;
   }
   const bool open = hall_.options().open || !hall_.tokens().empty();
+  hall_.loopback_alone = !open;
   tcp::acceptor acceptor = listen_on(main, address, open);
   const bool v6 = acceptor.local_endpoint().protocol() == tcp::v6();
   ready(fmt::format("http://{}{}{}:{}", v6 ? "[" : "", address.host, v6 ? "]" : "",

@@ -48,6 +48,7 @@ class Server {
   void run(Acceptor& acceptor);
   void take(Socket socket, Shift& shift);
   void turn_tape();
+  void take_stats();
   void close_all(bool now);
 
   Hall& hall_;
@@ -61,6 +62,7 @@ class Server {
   Desk back_desk_;
   boost::asio::steady_timer tape_timer_;
   bool tape_turns_ = false;  ///< of the back room's thread
+  boost::asio::steady_timer stats_timer_;
   std::size_t next_shift_ = 0;
 };
 

@@ -10,6 +10,7 @@
 #include <boost/asio/write.hpp>
 #include <cerrno>
 
+#include "tools/gateway/browser.hpp"
 #include "tools/gateway/fault.hpp"
 #include "tools/gateway/hall.hpp"
 #include "tools/gateway/router.hpp"
@@ -30,6 +31,8 @@ constexpr std::pair<http::field, std::string_view> kHeaders[] = {
     {http::field::authorization, "authorization"},
     {http::field::content_type, "content-type"},
     {http::field::accept, "accept"},
+    {http::field::host, "host"},
+    {http::field::origin, "origin"},
 };
 constexpr std::string_view kOwnHeaders[] = {"ojs-version", "x-ojs-tenant", "ojs-block-timeout",
                                             "last-event-id"};
@@ -172,6 +175,7 @@ asio::awaitable<bool> Session::serve_one() {
 asio::awaitable<Reply> Session::answer(Request& request) {
   const Route& route = server_.router().find(request);
   Hall& hall = server_.hall();
+  if (hall.tokens().empty()) admit_page(request, hall.loopback_alone);
   admit(request, route, hall.tokens());
   if (const auto* handler = std::get_if<Handler>(&route.handler)) {
     if (route.pace == Pace::kQuick) co_return (*handler)(shift_.desk(), request);
@@ -200,6 +204,7 @@ asio::awaitable<bool> Session::write(Reply reply, const Request& request, bool k
   message.set("OJS-Version", "1.0");
   message.set("X-OJS-Version", "1.0");
   message.set("X-Request-ID", request.id);
+  message.set("X-Content-Type-Options", "nosniff");
   const std::string_view type = reply.content_type.empty()
                                     ? negotiated_type(request.header("accept"))
                                     : std::string_view(reply.content_type);

@@ -79,6 +79,13 @@ void Tokens::read(const std::string& path) {
                                               path));
 }
 
+std::vector<std::string_view> Tokens::scopes_for(std::string_view authorization) const {
+  std::vector<std::string_view> names;
+  for (const Scope scope : {Scope::kRead, Scope::kWrite, Scope::kAdmin})
+    if (judge(authorization, scope) == Verdict::kGranted) names.push_back(scope_name(scope));
+  return names;
+}
+
 Tokens::Verdict Tokens::judge(std::string_view authorization, Scope needed) const {
   if (tokens_.empty() || needed == Scope::kNone) return Verdict::kGranted;
   constexpr std::string_view kScheme = "bearer ";

@@ -51,7 +51,7 @@ def run(options: argparse.Namespace, files: list[str], folder: pathlib.Path, che
     with Segment(options.bin, folder, "demo") as segment:
         segment.start_broker()
         segment.start_gateway()
-        print(f"  watch it: {options.bin / 'ojs-shm-top'} {' '.join(segment.where)}", flush=True)
+        print(f"  watch it: {options.bin / 'ojs-shm-top'} {' '.join(segment.where)}, or http://{segment.address}/", flush=True)
         expected = digests_of(files)
         begun = time.monotonic()
         paths = dict(zip(segment.enqueue(envelopes(files[::2])), files[::2]))

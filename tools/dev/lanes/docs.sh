@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # ABOUT: draws the pictures of the documents from a run; --check only says which are not as they would be drawn
 # NEEDS: build test
+# WANTS: browser
 . "$(dirname "$0")/../lane.sh"
 [[ $# -eq 0 || "$*" == --check ]] || usage "docs [--check]"
 lane docs
@@ -28,6 +29,18 @@ if ! grep -q "$picture" README.md; then
 elif [[ ${1:-} == --check ]]; then
   if [[ -s $picture ]]; then pass; else fail "$picture is missing; ./dev docs draws it"; fi
 elif build_tree default ojs_shm_programs && "$PYTHON" tools/dev/draw_top.py build/bin "$picture"; then
+  pass
+else
+  fail "$picture could not be drawn"
+fi
+picture=docs/pictures/dashboard.png
+if ! grep -q "$picture" README.md; then
+  fail "$picture is not shown in README.md"
+elif [[ ${1:-} == --check ]]; then
+  if [[ -s $picture ]]; then pass; else fail "$picture is missing; ./dev docs draws it"; fi
+elif ! modules=$(bash tests/contract/dashboard/packages.sh); then
+  not_run "$picture: no browser, or no playwright-core"
+elif build_tree default ojs_shm_programs && NODE_PATH=$modules node tools/dev/draw_dashboard.js build/bin "$picture"; then
   pass
 else
   fail "$picture could not be drawn"

@@ -8,7 +8,7 @@ lane test
 short_lanes=$(grep -l '^# IN-TEST:' tools/dev/lanes/*.sh)
 # What they install, before they run beside each other.
 # shellcheck disable=SC2086
-groups=$(sed -nE 's/^# (NEEDS|WANTS): *//p' $short_lanes | xargs -n 1 | sort -u)
+groups=$({ sed -nE 's/^# (NEEDS|WANTS): *//p' $short_lanes; echo browser; } | xargs -n 1 | sort -u)
 # shellcheck disable=SC2086
 bash tools/dev/setup.sh $groups || for group in $groups; do bash tools/dev/setup.sh "$group"; done
 build_tree default all $([[ -d /usr/include/relacy ]] && echo relacy_tests) || finish

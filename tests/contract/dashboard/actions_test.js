@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What an operator changes on the page: after a question, with the scope for it, undone where that can be.
+'use strict';
+const assert = require('node:assert');
+const fs = require('node:fs');
+const path = require('node:path');
+const os = require('node:os');
+const { after, before, test } = require('node:test');
+const { Segment, closeBrowser, eventually, open, openBrowser, picture, show } = require('./board.js');
+
+const READ = 'token-that-may-read-0001';
+const ADMIN = 'token-of-an-operator-0002';
+const OPERATOR = { Authorization: `Bearer ${ADMIN}` };
+let segment;
+let folder;
+before(async () => {
+  await openBrowser();
+  folder = fs.mkdtempSync(path.join(os.tmpdir(), 'ojs-shm-tokens-'));
+  fs.writeFileSync(path.join(folder, 'tokens'), `${READ} read\n${ADMIN} admin\n`);
+  segment = await Segment.open({ gateway: ['--token-file', path.join(folder, 'tokens')] });
+});
+after(async () => {
+  await segment.close();
+  await closeBrowser();
+  fs.rmSync(folder, { recursive: true });
+});
+
+const operator = () => open(segment.url, { token: ADMIN });
+async function answer(page, button) {
+  const dialog = page.getByRole('dialog');
+  await dialog.waitFor();
+  await dialog.getByRole('button', { name: button, exact: true }).click();
+  await dialog.waitFor({ state: 'detached' });
+}
+const paused = async (queue) => (await segment.call('GET', `queues/${queue}`, undefined, OPERATOR)).body.queue.paused;
+const dead = async (queue, n) => {
+  const ids = segment.enqueue(...Array.from({ length: n }, () => ({ queue, retry: { max_attempts: 1, on_exhaustion: 'dead_letter' } })));
+  const worker = segment.work(queue, 'false');
+  await eventually(() => ids.every((id) => segment.job(id).state === 'discarded'), `the jobs of ${queue} fail`);
+  worker.kill();
+  await worker.ended;
+  return ids;
+};
+
+test('dashboard_http_asks_for_a_token_and_keeps_it_in_the_tab', async () => {
+  const page = await open(segment.url);
+  await page.getByLabel('Token of this gateway').fill('none of those that it knows');
+  await page.getByRole('button', { name: 'Open' }).click();
+  await page.getByText('The gateway does not know this token.').waitFor();
+  await picture(page, 'door');
+  await page.getByLabel('Token of this gateway').fill(READ);
+  await page.getByRole('button', { name: 'Open' }).click();
+  await page.getByRole('heading', { level: 1, name: 'Overview' }).waitFor();
+  await page.reload();
+  await page.getByRole('heading', { level: 1, name: 'Overview' }).waitFor();
+  assert.strictEqual(await page.evaluate(() => document.cookie + JSON.stringify(localStorage).replace(/"ojs-shm-theme":"system"/, '')), '{}');
+  await page.getByRole('button', { name: 'Leave' }).click();
+  await page.getByLabel('Token of this gateway').waitFor();
+  await page.context().close();
+});
+
+test('dashboard_http_offers_a_read_token_no_change', async () => {
+  const [letter] = await dead('seen', 1);
+  const [waiting] = segment.enqueue({ queue: 'seen' });
+  const names = /Pause|Resume|Cancel|Retry|Remove|Purge|Priority|Trigger|Quiet|^Set|Delete|Take back/;
+  const views = [['', 'Overview'], ['queues', 'Queues'], ['queues/seen', 'Queues: seen'], ['workers', 'Workers'], ['jobs', 'Jobs'], [`jobs/${letter}`, /^Jobs: /],
+    [`jobs/${waiting}`, /^Jobs: /], ['dead', 'Dead letters'], ['limits', 'Limits'], ['cron', 'Cron'], ['workflows', 'Workflows']];
+  for (const [token, offered] of [[READ, 0], [ADMIN, 1]]) {
+    const page = await open(segment.url, { token });
+    let buttons = 0;
+    for (const [view, heading] of views) {
+      await show(page, view, heading);
+      await eventually(async () => !(await page.locator('main').innerText()).includes('Asking the gateway'), view);
+      buttons += await page.locator('main').getByRole('button', { name: names }).count();
+    }
+    assert.strictEqual(Math.min(buttons, 1), offered, `${buttons} buttons`);
+    await page.context().close();
+  }
+  // And what a page with that token would send is refused.
+  const refused = await segment.call('POST', 'admin/queues/seen/pause', undefined, { Authorization: `Bearer ${READ}` });
+  assert.strictEqual(refused.status, 403);
+});
+
+test('dashboard_http_pauses_after_a_question_and_undoes', async () => {
+  segment.enqueue({ queue: 'stopped' });
+  const page = await operator();
+  await show(page, 'queues', 'Queues');
+  await page.getByRole('button', { name: 'Pause stopped' }).click();
+  await picture(page, 'question');
+  await answer(page, 'Leave it');
+  assert.strictEqual(await paused('stopped'), false);
+  await page.getByRole('button', { name: 'Pause stopped' }).click();
+  await answer(page, 'Pause');
+  await page.getByRole('button', { name: 'Resume stopped' }).waitFor();
+  assert.strictEqual(await paused('stopped'), true);
+  await page.getByRole('button', { name: 'Undo' }).click();
+  await page.getByRole('button', { name: 'Pause stopped' }).waitFor();
+  assert.strictEqual(await paused('stopped'), false);
+  await page.getByRole('button', { name: 'Pause stopped' }).click();
+  await answer(page, 'Pause');
+  await page.getByRole('button', { name: 'Resume stopped' }).click();
+  await answer(page, 'Resume');
+  await eventually(async () => (await paused('stopped')) === false, 'it runs again');
+  assert.deepStrictEqual(page.wrong, []);
+  await page.context().close();
+});
+
+test('dashboard_http_changes_the_priority_and_undoes', async () => {
+  const [id] = segment.enqueue({ queue: 'moved', priority: 3 });
+  const page = await operator();
+  await show(page, `jobs/${id}`, `Jobs: ${id}`);
+  await page.getByRole('button', { name: 'Priority …' }).click();
+  await page.getByRole('dialog').getByLabel('Priority').fill('0');
+  await answer(page, 'Change');
+  await page.getByText('0 critical').waitFor();
+  assert.strictEqual(segment.job(id).priority, 0);
+  await page.getByRole('button', { name: 'Undo' }).click();
+  await page.getByText('3 low').waitFor();
+  assert.strictEqual(segment.job(id).priority, 3);
+  // What the segment refuses is said, and nothing has changed.
+  await page.getByRole('button', { name: 'Priority …' }).click();
+  await page.getByRole('dialog').getByLabel('Priority').fill('300');
+  await answer(page, 'Change');
+  await page.getByText(/^Not done: .*255/).waitFor();
+  assert.strictEqual(segment.job(id).priority, 3);
+  await page.context().close();
+});
+
+test('dashboard_http_cancels_one_and_many_by_filter', async () => {
+  const [one, ...many] = segment.enqueue(...Array.from({ length: 5 }, () => ({ queue: 'gone', type: 'gone.now' })));
+  const [kept] = segment.enqueue({ queue: 'gone', type: 'kept.here' });
+  const page = await operator();
+  await show(page, `jobs/${one}`, `Jobs: ${one}`);
+  await page.getByRole('button', { name: 'Cancel' }).click();
+  await answer(page, 'Cancel it');
+  await page.getByText('cancelled', { exact: true }).first().waitFor();
+  assert.strictEqual(segment.job(one).state, 'cancelled');
+  await show(page, 'jobs?queue=gone&state=available', 'Jobs');
+  await page.getByLabel('Type').fill('gone.*');
+  await page.getByLabel('Type').press('Enter');
+  await page.getByText('1 to 4 of 4').waitFor();
+  await page.getByRole('button', { name: 'Cancel all that match' }).click();
+  await answer(page, 'Cancel them');
+  await page.getByText('4 of 4 jobs cancelled.').waitFor();
+  await page.getByText('No job matches.').waitFor();
+  assert.deepStrictEqual([...many, kept].map((id) => segment.job(id).state), ['cancelled', 'cancelled', 'cancelled', 'cancelled', 'available']);
+  await page.context().close();
+});
+
+test('dashboard_http_retries_and_removes_dead_letters', async () => {
+  const letters = await dead('letters', 4);
+  const page = await operator();
+  await show(page, 'dead?queue=letters', 'Dead letters');
+  await page.getByRole('button', { name: `Retry ${letters[0]}` }).click();
+  await answer(page, 'Retry');
+  await eventually(() => segment.job(letters[0]).state === 'available', 'the first is available again');
+  await page.getByRole('button', { name: `Remove ${letters[1]}` }).click();
+  await answer(page, 'Remove');
+  await page.getByRole('button', { name: `Remove ${letters[1]}` }).waitFor({ state: 'detached' });
+  await page.getByRole('button', { name: 'Retry all shown' }).click();
+  await answer(page, 'Retry all');
+  await page.getByText('2 of 2 dead letters available again.').waitFor();
+  await page.getByText('None.').waitFor();
+  assert.deepStrictEqual(letters.slice(2).map((id) => segment.job(id).state), ['available', 'available']);
+  await page.context().close();
+});
+
+test('dashboard_http_purges_a_queue_when_its_name_is_written', async () => {
+  const ids = segment.enqueue(...Array.from({ length: 3 }, () => ({ queue: 'full.up' })));
+  const page = await operator();
+  await show(page, 'queues/full.up', 'Queues: full.up');
+  await page.getByRole('button', { name: 'Purge: waiting now' }).click();
+  const dialog = page.getByRole('dialog');
+  await dialog.getByLabel('Queue').fill('fullxup');
+  await dialog.getByRole('button', { name: 'Purge' }).click();
+  assert.strictEqual(await dialog.isVisible(), true); // the name is another one
+  await dialog.getByLabel('Queue').fill('full.up');
+  await answer(page, 'Purge');
+  await page.getByText('3 jobs of full.up are gone.').waitFor();
+  assert.deepStrictEqual(ids.map((id) => segment.job(id).state), ['cancelled', 'cancelled', 'cancelled']);
+  await page.context().close();
+});
+
+test('dashboard_http_purge_says_what_it_cannot_do', async () => {
+  segment.enqueue({ queue: 'kept' });
+  const purge = (body) => segment.call('DELETE', 'admin/queues/kept/jobs', body, OPERATOR);
+  assert.strictEqual((await purge({ states: ['available'] })).status, 400);
+  assert.strictEqual((await purge({ states: [], confirm: true })).status, 400);
+  assert.strictEqual((await purge({ states: ['active'], confirm: true })).status, 400);
+  assert.deepStrictEqual((await purge({ states: ['available'], older_than: 'PT1H', confirm: true })).body, { purged_count: 0, states: ['available'] });
+  assert.strictEqual((await segment.call('DELETE', 'admin/queues/none/jobs', { states: ['available'], confirm: true }, OPERATOR)).status, 404);
+});
+
+test('dashboard_http_quiets_a_worker_and_sets_a_limit', async () => {
+  await segment.call('POST', 'workers/register', { worker_id: 'w-quiet', queues: ['q'] }, OPERATOR);
+  await segment.call('PUT', 'rate-limits/gate', { concurrency: 3 }, OPERATOR);
+  const page = await operator();
+  await show(page, 'workers', 'Workers');
+  await page.getByRole('button', { name: 'Quiet w-quiet' }).click();
+  await answer(page, 'Quiet');
+  await page.getByText('quiet', { exact: true }).waitFor();
+  await page.getByRole('button', { name: 'Undo' }).click();
+  await page.getByRole('button', { name: 'Quiet w-quiet' }).waitFor();
+  await show(page, 'limits', 'Limits');
+  await page.getByRole('button', { name: 'Set gate' }).click();
+  await page.getByRole('dialog').getByLabel('Active at once').fill('9');
+  await answer(page, 'Set');
+  await page.getByText('0 of 9').waitFor();
+  await page.context().close();
+});
+
+test('dashboard_http_filters_sorts_and_pages', async () => {
+  const ids = segment.enqueue(...Array.from({ length: 120 }, (_, n) => ({ queue: 'paged', type: n % 2 ? 'page.odd' : 'page.even', priority: n % 3, meta: { tenant_id: n < 10 ? 'few' : 'many' } })));
+  const page = await operator();
+  await show(page, 'jobs', 'Jobs');
+  await page.getByLabel('Queue').selectOption('paged');
+  await page.getByText('1 to 50 of 120').waitFor();
+  await page.getByRole('link', { name: ids[119] }).waitFor();
+  await page.getByRole('button', { name: 'Next' }).click();
+  await page.getByText('51 to 100 of 120').waitFor();
+  // A job that comes meanwhile moves no page that goes by a cursor.
+  segment.enqueue({ queue: 'paged', type: 'page.even' });
+  await page.getByText('51 to 100 of 121').waitFor();
+  await page.getByRole('link', { name: ids[69], exact: true }).waitFor();
+  await page.getByRole('button', { name: 'Next' }).click();
+  await page.getByRole('link', { name: ids[0], exact: true }).waitFor();
+  assert.strictEqual(await page.getByRole('button', { name: 'Next' }).isDisabled(), true);
+  await page.getByRole('button', { name: 'Previous' }).click();
+  await page.getByRole('link', { name: ids[69], exact: true }).waitFor();
+  await page.getByLabel('Type').fill('page.odd');
+  await page.getByLabel('Type').press('Enter');
+  await page.getByText('1 to 50 of 60').waitFor();
+  await page.getByLabel('Tenant').fill('few');
+  await page.getByLabel('Tenant').press('Enter');
+  await page.getByText('1 to 5 of 5').waitFor();
+  await page.getByLabel('Order').selectOption('lowest priority number first');
+  await eventually(async () => {
+    const levels = await page.locator('tbody tr td:nth-child(5)').allInnerTexts();
+    return levels.length === 5 && levels.join() === [...levels].sort().join();
+  }, 'the levels rise');
+  await page.getByLabel('State').selectOption('completed');
+  await page.getByText('No job matches.').waitFor();
+  await page.context().close();
+});

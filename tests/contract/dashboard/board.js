@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A segment with its gateway, and the dashboard in a browser.
+'use strict';
+const { spawn, spawnSync } = require('node:child_process');
+const fs = require('node:fs');
+const os = require('node:os');
+const path = require('node:path');
+const readline = require('node:readline');
+const { chromium } = require('playwright-core');
+
+const BOUND = 30_000; // no test waits longer for anything
+const bin = (name) => path.join(process.env.OJS_SHM_BIN_DIR, name);
+
+/** The first true answer of `done`; it is asked again and again, within the bound. */
+async function eventually(done, what) {
+  const end = Date.now() + BOUND;
+  for (;;) {
+    let answer;
+    let problem = '';
+    try {
+      answer = await done();
+    } catch (error) {
+      problem = `: ${error.message}`;
+    }
+    if (answer) return answer;
+    if (Date.now() > end) throw new Error(`it did not happen in time: ${what ?? done}${problem}`);
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  }
+}
+
+/** A program whose first line of output says that it is ready. */
+async function start(name, args, log) {
+  const child = spawn(bin(name), args, { stdio: ['ignore', 'pipe', log] });
+  child.ended = new Promise((resolve) => child.once('exit', resolve));
+  const lines = readline.createInterface({ input: child.stdout });
+  const first = await Promise.race([
+    new Promise((resolve) => lines.once('line', resolve)),
+    child.ended.then((code) => { throw new Error(`${name} ended with ${code}: ${fs.readFileSync(log, 'utf8')}`); }),
+  ]);
+  if (!first.startsWith('READY')) throw new Error(`${name} said ${first}`);
+  child.url = first.split(' ')[1];
+  return child;
+}
+
+class Segment {
+  /** A broker and a gateway that can be stopped by itself. */
+  static async open({ gateway = [], broker = ['--slots', '8192'] } = {}) {
+    const segment = new Segment();
+    segment.folder = fs.mkdtempSync(path.join(os.tmpdir(), 'ojs-shm-dashboard-'));
+    segment.where = ['--name', 'shop', '--dir', segment.folder];
+    segment.log = fs.openSync(path.join(segment.folder, 'log'), 'a+');
+    segment.flags = gateway;
+    segment.workers = [];
+    segment.broker = await start('ojs-shm-broker', [...segment.where, '--remove', ...broker], segment.log);
+    await segment.startGateway('127.0.0.1:0');
+    return segment;
+  }
+
+  async startGateway(listen) {
+    const flags = [...this.where, '--listen', listen, '--threads', '2', ...this.flags];
+    this.gateway = await start('ojs-shm-gateway', flags, this.log);
+    this.url = this.gateway.url;
+    this.host = this.url.slice('http://'.length);
+  }
+
+  async stopGateway(signal = 'SIGTERM') {
+    this.gateway.kill(signal);
+    await this.gateway.ended;
+  }
+
+  /** The command line on the same segment; what it prints. */
+  native(words, input) {
+    const ran = spawnSync(bin('ojs-shm'), [...words, ...this.where], { input, encoding: 'utf8', timeout: BOUND, maxBuffer: 1 << 28 });
+    if (ran.status !== 0) throw new Error(`ojs-shm ${words.join(' ')}: ${ran.status} ${ran.stderr}`);
+    return ran.stdout;
+  }
+
+  /** Ids of the jobs, in their order. */
+  enqueue(...envelopes) {
+    const lines = envelopes.map((each) => JSON.stringify({ type: 'test.job', args: [], ...each })).join('\n');
+    return this.native(['enqueue'], lines).trim().split('\n');
+  }
+  job(id) {
+    return JSON.parse(this.native(['get', id, '--json']));
+  }
+
+  work(queue, ...command) {
+    const child = spawn(bin('ojs-shm'), ['work', '--queue', queue, ...this.where, '--', ...command], { stdio: ['ignore', 'ignore', this.log] });
+    child.ended = new Promise((resolve) => child.once('exit', resolve));
+    this.workers.push(child);
+    return child;
+  }
+
+  async call(method, what, body, headers = {}) {
+    const reply = await fetch(`${this.url}/ojs/v1/${what}`, {
+      method, body: body === undefined ? undefined : JSON.stringify(body),
+      headers: body === undefined ? headers : { 'Content-Type': 'application/json', ...headers },
+    });
+    const text = await reply.text();
+    return { status: reply.status, body: text ? JSON.parse(text) : null };
+  }
+
+  async close() {
+    for (const child of [...this.workers, this.gateway, this.broker]) {
+      if (child.exitCode === null && child.signalCode === null) child.kill('SIGCONT'), child.kill('SIGTERM');
+      await child.ended;
+    }
+    fs.closeSync(this.log);
+    fs.rmSync(this.folder, { recursive: true, force: true });
+  }
+}
+
+let browser;
+async function openBrowser() {
+  // As root there is no sandbox to be had.
+  const args = process.getuid() === 0 ? ['--no-sandbox'] : [];
+  browser = await chromium.launch({ executablePath: process.env.OJS_SHM_CHROMIUM, args });
+}
+const closeBrowser = () => browser.close();
+
+/** A page in a context of its own; what goes wrong in it is collected in `page.wrong`. */
+async function open(url, { token, ...options } = {}) {
+  const context = await browser.newContext({ viewport: { width: 1280, height: 800 }, timezoneId: 'UTC', ...options });
+  context.setDefaultTimeout(BOUND);
+  if (token) await context.addInitScript((text) => sessionStorage.setItem('ojs-shm-token', text), token);
+  const page = await context.newPage();
+  page.wrong = [];
+  page.on('pageerror', (error) => page.wrong.push(error.stack));
+  page.on('dialog', (dialog) => { page.wrong.push(`dialog: ${dialog.message()}`); dialog.dismiss(); });
+  page.on('console', (message) => {
+    // The browser tells every refused request as an error; those that a test means are not wrong.
+    if (message.type() === 'error' && !/Failed to load resource/.test(message.text())) page.wrong.push(message.text());
+  });
+  await page.goto(url);
+  return page;
+}
+
+/** Shows a view; the page stays the same. */
+async function show(page, view, heading) {
+  await page.evaluate((hash) => { location.hash = hash; }, `#/${view}`);
+  await page.getByRole('heading', { level: 1, name: heading }).waitFor();
+}
+
+const picture = (page, name) => page.screenshot({ path: path.join(process.env.OJS_SHM_PICTURES, `${name}.png`), fullPage: true });
+
+module.exports = { BOUND, Segment, closeBrowser, eventually, open, openBrowser, picture, show };

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What jobs, workers and other pages try never acts on the dashboard.
+'use strict';
+const assert = require('node:assert');
+const http = require('node:http');
+const { after, before, test } = require('node:test');
+const { Segment, closeBrowser, eventually, open, openBrowser, picture, show } = require('./board.js');
+
+const EVIL = [
+  '<img src=x onerror="window.pwned=1">', '<script>window.pwned=1</script>', '"><svg onload=window.pwned=1>', "'-alert(1)-'",
+  'javascript:window.pwned=1', '{{constructor.constructor("window.pwned=1")()}}', '${window.pwned=1}', '</title></pre></td><b>bold</b>',
+  '\u202Etxt.exe\u202C', '\u0000\u0007\u001b[31m', 'a'.repeat(3000),
+];
+
+let segment;
+before(async () => {
+  await openBrowser();
+  segment = await Segment.open({ gateway: ['--max-body', '4M'] });
+});
+after(async () => {
+  await segment.close();
+  await closeBrowser();
+});
+
+test('dashboard_http_never_interprets_what_jobs_bring', async () => {
+  const meta = Object.fromEntries([...EVIL.entries()].map(([n, text]) => [`${n} ${text.slice(0, 40)}`, text]));
+  const reply = await segment.call('POST', 'jobs', {
+    type: 'evil.job', queue: 'evil', args: EVIL, meta: { ...meta, tenant_id: EVIL[0] }, tags: EVIL.slice(0, 3),
+    retry: { max_attempts: 1, on_exhaustion: 'dead_letter' },
+  });
+  assert.strictEqual(reply.status, 201, JSON.stringify(reply.body));
+  const { id } = reply.body.job;
+  await segment.call('POST', 'workers/register', { worker_id: EVIL[0], hostname: EVIL[1], queues: ['evil'] });
+  await segment.call('POST', 'workers/fetch', { queues: ['evil'], worker_id: EVIL[0] });
+  await segment.call('PUT', `jobs/${id}/progress`, { progress: 0.5, message: EVIL[2] });
+  const page = await open(segment.url);
+  await show(page, `jobs/${id}`, `Jobs: ${id}`);
+  await page.getByText(EVIL[2]).first().waitFor(); // the progress, as text
+  await segment.call('POST', 'workers/nack', { job_id: id, error: { code: EVIL[0], message: EVIL[1], type: EVIL[2], details: { html: EVIL[0] } } });
+  await page.getByText('discarded', { exact: true }).first().waitFor();
+  const result = await segment.call('POST', 'jobs', { type: 'evil.result', queue: 'evil', args: [], meta: { tenant_id: EVIL[0] } });
+  await segment.call('POST', 'workers/fetch', { queues: ['evil'], worker_id: EVIL[0] });
+  await segment.call('POST', 'workers/ack', { job_id: result.body.job.id, result: { html: EVIL[0] } });
+  for (const view of ['', 'queues', 'queues/evil', 'workers', 'jobs', `jobs/${id}`, `jobs/${result.body.job.id}`, 'dead', 'tenants', 'events']) {
+    await page.evaluate((hash) => { location.hash = hash; }, `#/${view}`);
+    await eventually(async () => !(await page.locator('main').innerText()).includes('Asking the gateway'), view);
+    const elements = await page.evaluate(() => [window.pwned, ...[...document.querySelectorAll('main :is(img, script, iframe, svg[onload], b b)')].map((each) => each.outerHTML)]);
+    assert.deepStrictEqual(elements, [undefined], view);
+    // Links stay on the page, whatever they were made of.
+    const away = await page.evaluate(() => [...document.querySelectorAll('main a')].map((each) => each.getAttribute('href')).filter((href) => !href.startsWith('#/')));
+    assert.deepStrictEqual(away, [], view);
+  }
+  await show(page, `jobs/${id}`, `Jobs: ${id}`);
+  for (const text of EVIL.slice(0, 8))
+    assert.ok((await page.getByRole('region', { name: 'Arguments' }).innerText()).includes(JSON.stringify(text)), text);
+  // What would turn the direction of the text is shown by its number.
+  assert.ok((await page.getByRole('region', { name: 'Arguments' }).innerText()).includes('"\\u202etxt.exe\\u202c"'));
+  await picture(page, 'hostile');
+  assert.deepStrictEqual(page.wrong, []);
+  await page.context().close();
+});
+
+test('dashboard_http_never_interprets_its_own_address', async () => {
+  const page = await open(segment.url);
+  for (const hash of ['#/jobs/<img src=x onerror=window.pwned=1>', '#/queues/%3Cscript%3Ewindow.pwned=1', '#/jobs?queue=%22%3E%3Cimg src=x onerror=window.pwned=1%3E', '#/jobs/%E0%A4%A', '#/__proto__/a', '#/workflows/..%2F..%2Fadmin']) {
+    await page.evaluate((text) => { location.hash = text; }, hash);
+    await page.locator('main h1').waitFor();
+    assert.strictEqual(await page.evaluate(() => window.pwned), undefined);
+    assert.strictEqual(await page.locator('main img').count(), 0);
+  }
+  assert.deepStrictEqual(page.wrong, []);
+  await page.context().close();
+});
+
+test('dashboard_http_keeps_numbers_and_cuts_long_arguments', async () => {
+  const reply = await fetch(`${segment.url}/ojs/v1/jobs`, {
+    method: 'POST', headers: { 'Content-Type': 'application/json' },
+    body: `{"type":"big.job","queue":"big","args":[12345678901234567890123, 1.10, ${JSON.stringify('long '.repeat(50_000))}]}`,
+  });
+  const { id } = (await reply.json()).job;
+  const page = await open(segment.url);
+  await show(page, `jobs/${id}`, `Jobs: ${id}`);
+  await page.getByText('12345678901234567890123').waitFor();
+  const shown = async () => (await page.getByRole('region', { name: 'Arguments' }).innerText()).length;
+  assert.ok((await shown()) < 30_000);
+  await page.getByRole('button', { name: /^Show all 25/ }).click();
+  await eventually(async () => (await shown()) > 250_000, 'all of it is shown');
+  await page.context().close();
+});
+
+test('dashboard_http_has_a_strict_policy', async () => {
+  const reply = await fetch(segment.url);
+  const policy = Object.fromEntries(reply.headers.get('content-security-policy').split('; ').map((each) => [each.split(' ')[0], each.split(' ').slice(1).join(' ')]));
+  assert.deepStrictEqual([policy['default-src'], policy['script-src'], policy['style-src'], policy['connect-src'], policy['frame-ancestors']], ["'none'", "'self'", "'self'", "'self'", "'none'"]);
+  assert.ok(!JSON.stringify(policy).includes('unsafe'));
+  assert.strictEqual(reply.headers.get('x-content-type-options'), 'nosniff');
+  assert.ok(!/<script>|style=|onclick|onload/.test(await reply.text()));
+  // The browser holds it: a script, an address elsewhere and markup from text are all refused.
+  const page = await open(segment.url);
+  await page.getByRole('heading', { level: 1, name: 'Overview' }).waitFor();
+  const refused = await page.evaluate(async () => {
+    const seen = [];
+    document.addEventListener('securitypolicyviolation', (event) => seen.push(event.effectiveDirective));
+    const script = document.createElement('div');
+    try { script.innerHTML = '<b>x</b>'; } catch { seen.push('markup'); }
+    await fetch('http://127.0.0.1:9/').catch(() => seen.push('fetch'));
+    // In a task of its own: what a debugger evaluates is free of the policy.
+    await new Promise((done) => setTimeout(() => { try { (0, eval)('1'); } catch { seen.push('eval'); } done(); }));
+    return seen;
+  });
+  for (const what of ['markup', 'fetch', 'eval']) assert.ok(refused.includes(what), `${what} of ${refused}`);
+  await page.context().close();
+});
+
+test('dashboard_http_other_pages_change_nothing', async () => {
+  segment.enqueue({ queue: 'aimed' });
+  const target = `${segment.url}/ojs/v1/admin/queues/aimed/pause`;
+  const attack = `<!doctype html><form id=f method=post action="${target}"></form><script>
+    Promise.allSettled([
+      fetch("${target}", { method: "POST", mode: "no-cors" }),
+      fetch("${target}", { method: "POST" }),
+      fetch("${segment.url}/ojs/v1/admin/jobs", { method: "GET" }).then((reply) => reply.text()).then((text) => { document.title = "read " + text; }),
+    ]).then(() => { window.done = true; });</script>`;
+  const stranger = http.createServer((_, reply) => reply.end(attack)).listen(0, '127.0.0.1');
+  await new Promise((resolve) => stranger.once('listening', resolve));
+  try {
+    const page = await open(`http://localhost:${stranger.address().port}/`);
+    await eventually(() => page.evaluate(() => window.done), 'it has tried');
+    assert.ok(!(await page.title()).startsWith('read'));
+    await page.evaluate(() => document.getElementById('f').submit());
+    await page.getByText('may not change anything here').waitFor();
+    assert.strictEqual((await segment.call('GET', 'queues/aimed')).body.queue.paused, false);
+    await page.context().close();
+  } finally {
+    await new Promise((resolve) => stranger.close(resolve));
+  }
+});
+
+test('dashboard_http_a_name_that_was_pointed_here_is_refused', async () => {
+  const [host, port] = segment.host.split(':');
+  const status = (name) => new Promise((resolve, reject) => {
+    http.get({ host, port, path: '/ojs/v1/admin/jobs', headers: { Host: name } }, (reply) => { reply.resume(); resolve(reply.statusCode); }).on('error', reject);
+  });
+  assert.strictEqual(await status(`evil.example:${port}`), 403);
+  for (const name of [`127.0.0.1:${port}`, `localhost:${port}`, `[::1]:${port}`]) assert.strictEqual(await status(name), 200, name);
+});

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What happens in the segment is on the page by itself, also after the gateway was away.
+'use strict';
+const assert = require('node:assert');
+const { after, before, test } = require('node:test');
+const { Segment, closeBrowser, eventually, open, openBrowser, picture, show } = require('./board.js');
+
+let segment;
+before(async () => {
+  await openBrowser();
+  segment = await Segment.open();
+});
+after(async () => {
+  await segment.close();
+  await closeBrowser();
+});
+
+const tile = (page, name) => page.locator('.tile', { has: page.getByText(name, { exact: true }) }).locator('dd');
+const says = (page, name, text) => eventually(async () => (await tile(page, name).innerText()).startsWith(text), `${name} says ${text}`);
+
+test('dashboard_http_numbers_are_live', async () => {
+  const page = await open(segment.url);
+  await says(page, 'waiting', '0');
+  segment.enqueue(...Array.from({ length: 7 }, () => ({ queue: 'live' })));
+  await says(page, 'waiting', '7');
+  await page.getByRole('link', { name: 'live' }).waitFor();
+  segment.native(['queue', 'pause', 'live']);
+  await page.getByText('paused').first().waitFor();
+  segment.native(['queue', 'resume', 'live']);
+  segment.work('live', 'true');
+  await says(page, 'waiting', '0');
+  await eventually(async () => (await tile(page, 'done').innerText()).includes('7 ever'), 'all seven are done');
+  assert.deepStrictEqual(page.wrong, []);
+  await page.context().close();
+});
+
+test('dashboard_http_charts_know_the_past', async () => {
+  // A page that is opened now shows what was before it.
+  await eventually(async () => (await segment.call('GET', 'admin/stats/history')).body.data.length > 1, 'the gateway has looked');
+  const { body } = await segment.call('GET', 'admin/stats/history?period=PT1M&points=5');
+  assert.ok(body.data.length >= 1 && body.data.length <= 5);
+  assert.strictEqual(body.period, 'PT1M');
+  const page = await open(segment.url);
+  await eventually(() => page.locator('.chart canvas').first().evaluate((canvas) => {
+    const pixels = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data;
+    return pixels.some((value, i) => i % 4 === 3 && value > 0);
+  }), 'the chart is drawn');
+  await page.context().close();
+});
+
+test('dashboard_http_lists_and_one_job_are_live', async () => {
+  const page = await open(segment.url);
+  await show(page, 'jobs?queue=list', 'Jobs');
+  await page.getByText('No job matches.').waitFor();
+  const [id] = segment.enqueue({ queue: 'list', args: ['x'] });
+  await page.getByRole('link', { name: id }).click();
+  await page.getByText('available', { exact: true }).waitFor();
+  const { body } = await segment.call('POST', 'workers/fetch', { queues: ['list'], worker_id: 'w9' });
+  assert.strictEqual(body.jobs[0].id, id);
+  await page.getByText('active', { exact: true }).waitFor();
+  await segment.call('PUT', `jobs/${id}/progress`, { progress: 0.5, message: 'half of it' });
+  await page.getByText('half of it').waitFor();
+  await segment.call('POST', 'workers/ack', { job_id: id, result: { pages: 3 } });
+  await page.getByText('"pages": 3').waitFor();
+  await page.getByText('job.completed').waitFor();
+  assert.deepStrictEqual(page.wrong, []);
+  await page.context().close();
+});
+
+test('dashboard_http_events_are_live_and_filtered', async () => {
+  const page = await open(segment.url);
+  await show(page, 'events', 'Events');
+  await page.getByText(/^live, 0 since/).waitFor();
+  const [first] = segment.enqueue({ queue: 'told' });
+  await page.getByRole('link', { name: first }).waitFor();
+  await page.getByRole('combobox', { name: 'Queue', exact: true }).selectOption('told');
+  await page.getByText(/^live, 0 since/).waitFor();
+  const [other] = segment.enqueue({ queue: 'untold' });
+  const [second] = segment.enqueue({ queue: 'told' });
+  await page.getByRole('link', { name: second }).waitFor();
+  assert.strictEqual(await page.getByRole('link', { name: other }).count(), 0);
+  await page.getByRole('button', { name: 'Hold' }).click();
+  const [third] = segment.enqueue({ queue: 'told' });
+  await page.getByText(/^live, 2 since/).waitFor();
+  assert.strictEqual(await page.getByRole('link', { name: third }).count(), 0);
+  await page.getByRole('button', { name: 'Go on' }).click();
+  await page.getByRole('link', { name: third }).waitFor();
+  await page.context().close();
+});
+
+test('dashboard_http_shows_and_mends_a_lost_gateway', async () => {
+  const page = await open(segment.url);
+  await page.getByText('live', { exact: true }).first().waitFor();
+  await segment.stopGateway('SIGKILL');
+  await page.getByRole('alert').getByText('The connection to the gateway is lost.').waitFor();
+  await picture(page, 'lost');
+  segment.enqueue({ queue: 'meanwhile' });
+  await segment.startGateway(segment.host);
+  await page.getByRole('alert').waitFor({ state: 'detached' });
+  await page.getByRole('link', { name: 'meanwhile' }).waitFor();
+  // One that stands still, with its connections open, is lost as well.
+  segment.gateway.kill('SIGSTOP');
+  await page.getByRole('alert').getByText('The connection to the gateway is lost.').waitFor();
+  segment.gateway.kill('SIGCONT');
+  await page.getByRole('alert').waitFor({ state: 'detached' });
+  assert.deepStrictEqual(page.wrong, []);
+  await page.context().close();
+});
+
+test('dashboard_http_waits_for_a_gateway_that_is_not_there_yet', async () => {
+  const page = await open(segment.url);
+  await page.getByText('live', { exact: true }).first().waitFor();
+  await page.route('**/admin/access', (route) => route.abort());
+  await page.reload();
+  await page.getByText('The gateway does not answer.').waitFor();
+  await page.unroute('**/admin/access');
+  await page.getByRole('heading', { level: 1, name: 'Overview' }).waitFor();
+  await page.context().close();
+});

@@ -1,0 +1,51 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# run.sh [FILE_test.js ...]: opens the gateway's dashboard of a built tree in Chromium. Takes OJS_SHM_BUILD from the
+# environment, else build/. Screenshots go to OJS_SHM_RESULTS/dashboard, else build/results/dashboard. Prints "ok NAME" or
+# "not ok NAME" for each test and a last line; exit 1 when one failed.
+set -u -o pipefail
+
+here=$(cd "$(dirname "$0")" && pwd)
+source_dir=$(cd "$here/../../.." && pwd)
+build=$(realpath "${OJS_SHM_BUILD:-$source_dir/build}")
+results=$(realpath -m "${OJS_SHM_RESULTS:-$build/results}")
+unset OJS_SHM_NAME OJS_SHM_DIR
+
+finish() {  # passed failed skipped
+  echo "DASHBOARD: $1 passed, $2 failed, $3 skipped"
+  exit $((($2 > 0) ? 1 : 0))
+}
+not_run() {
+  echo "NOT RUN dashboard: $1"
+  finish 0 0 1
+}
+
+for file in bin/ojs-shm bin/ojs-shm-broker bin/ojs-shm-gateway; do
+  [ -e "$build/$file" ] || { echo "$build/$file is missing; build it first" >&2; finish 0 1 0; }
+done
+
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+modules=$(bash "$here/packages.sh" 2>"$scratch/why") || not_run "$(tail -n 1 "$scratch/why")"
+
+mkdir -p "$results/dashboard"
+[ $# -gt 0 ] || set -- *_test.js
+cd "$here" && [ "$1" != '*_test.js' ] || set -- *_test.js
+NODE_PATH=$modules OJS_SHM_CHROMIUM=$(command -v chromium) OJS_SHM_BIN_DIR=$build/bin OJS_SHM_PICTURES=$results/dashboard \
+  timeout --kill-after=10 540 node --test --test-concurrency=1 --test-reporter=tap "$@" > "$scratch/tap" 2>&1
+status=$?
+
+# The tests themselves, in whatever depth this version of node prints them; a file's own line is not one.
+sed -nE 's/^ *(not ok|ok) [0-9]+ - (dashboard_\w+).*/\1 \2/p' "$scratch/tap" | tee "$scratch/lines"
+[ "$status" -eq 0 ] || cat "$scratch/tap" >&2
+passed=$(grep -c '^ok ' "$scratch/lines")
+failed=$(grep -c '^not ok ' "$scratch/lines")
+if bash "$source_dir/tools/gateway/dashboard/pack.sh" --check; then
+  echo "ok dashboard_packed_is_what_the_sources_make" && passed=$((passed + 1))
+else
+  echo "not ok dashboard_packed_is_what_the_sources_make" && failed=$((failed + 1))
+fi
+# A run that died, or that ran nothing, has failed even if no line says so.
+if [ "$failed" -eq 0 ] && { [ "$status" -ne 0 ] || [ "$passed" -eq 0 ]; }; then failed=1; fi
+finish "$passed" "$failed" 0

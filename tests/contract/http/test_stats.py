@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The segment's numbers over time, and what guards a gateway from pages of other sites."""
+
+import json
+import tempfile
+import unittest
+
+from gateways import OnGateway, Up, eventually
+
+READ, ADMIN = "a-token-that-reads-01", "a-token-of-an-admin-02"
+
+
+def next_metrics(reply):
+    """The next event of a stream of numbers."""
+    while not (line := reply.readline()).startswith(b"data: "):
+        if not line:
+            raise AssertionError("the stream has ended")
+    return json.loads(line[6:])
+
+
+class Stats(OnGateway):
+    def test_http_stream_tells_the_numbers_as_they_change(self):
+        connection = self.up.connection()
+        try:
+            connection.request("GET", "/ojs/v1/admin/stats/stream")
+            reply = connection.getresponse()
+            self.assertEqual(reply.getheader("Content-Type"), "text/event-stream")
+            before = next_metrics(reply)["jobs"]["available"]
+            self.put_job()
+            looks = iter(lambda: next_metrics(reply), None)
+            look = next(look for look in looks if look["jobs"]["available"] == before + 1)
+            queue = next(each for each in look["sample"]["queues"] if each["name"] == self.queue)
+            self.assertEqual((queue["depth"], queue["totals"]["enqueued"]), (1, 1))
+            self.assertEqual(look["queues"], len(look["sample"]["queues"]))
+        finally:
+            connection.close()
+
+    def test_http_history_counts_what_happened_in_each_step(self):
+        before = self.call("GET", "admin/stats/history", expect=200).json
+        self.assertEqual((before["period"], before["interval_ms"]), ("PT1H", 5000))
+        for _ in range(3):
+            self.put_job()
+
+        def told():
+            points = self.call("GET", "admin/stats/history?period=PT1H&points=1000", expect=200).json["data"]
+            return sum(point["enqueued"] for point in points) >= 3 and points
+
+        points = eventually(told)
+        self.assertEqual([point["timestamp"] for point in points], sorted(point["timestamp"] for point in points))
+        self.call("GET", "admin/stats/history?period=soon", expect=400)
+        self.call("GET", "admin/stats/history?points=0", expect=400)
+
+    def test_http_waits_of_each_level(self):
+        self.put_job(priority=1)
+        self.fetch()
+        items = self.call("GET", "admin/waits", expect=200).json["items"]
+        own = [each for each in items if each["queue"] == self.queue]
+        self.assertEqual([(each["priority"], each["from_available"]["count"]) for each in own], [(1, 1)])
+
+    def test_http_cursors_hold_while_jobs_come(self):
+        for _ in range(7):
+            self.put_job()
+        ids = [job["id"] for job in self.call("GET", f"admin/jobs?queue={self.queue}&order=asc", expect=200).json["items"]]
+        self.assertEqual(len(ids), 7)
+
+        def page(order, cursor=""):
+            return self.call("GET", f"admin/jobs?queue={self.queue}&per_page=3&order={order}&cursor={cursor}"
+                             if cursor else f"admin/jobs?queue={self.queue}&per_page=3&order={order}", expect=200).json
+
+        for order, expected in (("asc", ids), ("desc", ids[::-1])):
+            seen, cursor = [], ""
+            while True:
+                answer = page(order, cursor)
+                seen += [job["id"] for job in answer["items"]]
+                cursor = answer["pagination"].get("next_cursor")
+                if not cursor:
+                    break
+                if order == "desc":
+                    self.put_job()
+            self.assertEqual([each for each in seen if each in ids], expected)
+        self.call("GET", "admin/jobs?cursor=nonsense", expect=400)
+        self.call("GET", "admin/jobs?cursor=1.a&page=2", expect=400)
+        self.call("GET", "admin/jobs?cursor=1.a&sort=priority", expect=400)
+
+    def test_http_purge_takes_the_named_states_alone(self):
+        waiting = self.put_job()
+        later = self.put_job(scheduled_at="+PT1H")
+        purge = {"states": ["available"], "confirm": True}
+        self.call("DELETE", f"admin/queues/{self.queue}/jobs", {"states": ["available"]}, expect=400)
+        self.assertEqual(self.call("DELETE", f"admin/queues/{self.queue}/jobs", purge, expect=200).json["purged_count"], 1)
+        self.assertEqual([self.get(job)["state"] for job in (waiting, later)], ["cancelled", "scheduled"])
+
+    def test_http_pages_of_other_sites_change_nothing(self):
+        self.put_job()
+        path = f"admin/queues/{self.queue}/pause"
+        for origin in ("http://evil.example", "null", "http://127.0.0.1:1", "https://" + self.up.address + ".evil.example"):
+            self.call("POST", path, expect=403, headers={"Origin": origin})
+        self.call("POST", path, expect=200, headers={"Origin": self.up.url})
+        self.call("GET", "admin/queues", expect=200, headers={"Origin": "http://evil.example"})
+
+    def test_http_a_loopback_gateway_answers_to_addresses_alone(self):
+        for host, status in (("evil.example", 403), ("gateway", 200), ("127.0.0.1.evil.example", 403), ("localhost:80", 200), ("[::1]:80", 200)):
+            self.call("GET", "admin/queues", expect=status, headers={"Host": host})
+
+
+class Access(unittest.TestCase):
+    def test_http_access_says_what_a_token_grants(self):
+        with tempfile.NamedTemporaryFile("w") as tokens:
+            tokens.write(f"{READ} read\n{ADMIN} admin\n")
+            tokens.flush()
+            with Up("--token-file", tokens.name) as up:
+                def ask(token):
+                    return up.call("GET", "admin/access", headers={"Authorization": f"Bearer {token}"} if token else {})
+
+                self.assertEqual(ask(READ).json["scopes"], ["read"])
+                self.assertEqual(ask(ADMIN).json["scopes"], ["read", "write", "admin"])
+                self.assertEqual((ask("another-token-00000").status, ask("").status), (401, 401))
+                # A page of another site has no token: neither its origin nor the host is asked.
+                reply = up.call("GET", "admin/queues", headers={"Authorization": f"Bearer {READ}", "Host": "jobs.example"})
+                self.assertEqual(reply.status, 200)
+
+
+class Files(OnGateway):
+    def test_http_dashboard_comes_with_its_policy(self):
+        for path, kind in (("/", "text/html"), ("/dashboard.js", "text/javascript"), ("/dashboard.css", "text/css")):
+            reply = self.call("GET", path, expect=200)
+            self.assertTrue(reply.headers["Content-Type"].startswith(kind))
+            self.assertIn("default-src 'none'", reply.headers["Content-Security-Policy"])
+            self.assertEqual(reply.headers["X-Content-Type-Options"], "nosniff")
+        self.assertNotIn(b"<script>", self.call("GET", "/").body)

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+import { call, part } from '../api.js';
+import { html } from '../html.js';
+import { ask, Bar, Foreign, Table } from '../parts.js';
+import { act, may, now, useStore } from '../store.js';
+import { distance, number } from '../words.js';
+
+async function override(limit) {
+  const answer = await ask({
+    title: 'Set this limit?', action: 'Set',
+    text: html`What jobs bring for <${Foreign} text=${limit.key} /> no longer changes it.`,
+    fields: [{ name: 'concurrency', label: 'Active at once', type: 'number', min: 0, max: 8192, value: limit.concurrency?.limit ?? 1 }],
+  });
+  if (answer)
+    act(
+      () => call(`admin/rate-limits/${part(limit.key)}/override`, { method: 'PUT', body: { concurrency: Number(answer.concurrency) } }),
+      `${limit.key}: at most ${answer.concurrency} at once.`,
+      limit.override ? undefined : { action: () => call(`admin/rate-limits/${part(limit.key)}/override`, { method: 'DELETE' }), done: `${limit.key} is as jobs bring it.` },
+    );
+}
+
+async function release(limit) {
+  const yes = await ask({ title: 'Take the setting back?', action: 'Take back', text: html`<${Foreign} text=${limit.key} /> is as jobs bring it again.` });
+  if (yes)
+    act(() => call(`admin/rate-limits/${part(limit.key)}/override`, { method: 'DELETE' }), `${limit.key} is as jobs bring it.`);
+}
+
+const every = (rule) => (rule ? `${number(rule.limit)} in ${rule.period}` : '–');
+
+export function Limits() {
+  const { sample } = useStore();
+  return html`<${Table} caption="Limits" rows=${sample.limits} id=${(limit) => limit.key} empty="No job and no operator has set a limit." columns=${[
+    { head: 'Key', by: (limit) => limit.key, cell: (limit) => html`<${Foreign} text=${limit.key} />` },
+    { head: 'At once', cell: (limit) => limit.concurrency === undefined
+      ? number(limit.active_count) : html`<${Bar} share=${limit.active_count / limit.concurrency.limit} label=${`${number(limit.active_count)} of ${number(limit.concurrency.limit)}`} />` },
+    { head: 'Rate', cell: (limit) => every(limit.rate) },
+    { head: 'Throttle', cell: (limit) => every(limit.throttle) },
+    { head: 'Held back', right: true, by: (limit) => limit.waiting_count, cell: (limit) => number(limit.waiting_count) },
+    { head: 'Next', cell: (limit) => (limit.next_allowed_at ? distance(limit.next_allowed_at, now()) : 'now') },
+    { head: 'Set by', cell: (limit) => (limit.override ? 'an operator' : 'jobs') },
+    ...(may('admin') ? [{ head: 'Actions', cell: (limit) => html`
+      <button onClick=${() => override(limit)} aria-label=${`Set ${limit.key}`}>Set</button>
+      ${limit.override && html`<button onClick=${() => release(limit)} aria-label=${`Take back ${limit.key}`}>Take back</button>`}` }] : []),
+  ]} />`;
+}
