@@ -29,9 +29,12 @@ async function eventually(done, what) {
   }
 }
 
+/** Whatever kills the tests ends their programs too. */
+const run = (name, args, stdio) => spawn('setpriv', ['--pdeathsig', 'TERM', bin(name), ...args], { stdio });
+
 /** A program whose first line of output says that it is ready. */
 async function start(name, args, log) {
-  const child = spawn(bin(name), args, { stdio: ['ignore', 'pipe', log] });
+  const child = run(name, args, ['ignore', 'pipe', log]);
   child.ended = new Promise((resolve) => child.once('exit', resolve));
   const lines = readline.createInterface({ input: child.stdout });
   const first = await Promise.race([
@@ -86,7 +89,7 @@ class Segment {
   }
 
   work(queue, ...command) {
-    const child = spawn(bin('ojs-shm'), ['work', '--queue', queue, ...this.where, '--', ...command], { stdio: ['ignore', 'ignore', this.log] });
+    const child = run('ojs-shm', ['work', '--queue', queue, ...this.where, '--', ...command], ['ignore', 'ignore', this.log]);
     child.ended = new Promise((resolve) => child.once('exit', resolve));
     this.workers.push(child);
     return child;

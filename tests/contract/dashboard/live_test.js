@@ -108,6 +108,32 @@ test('dashboard_http_shows_and_mends_a_lost_gateway', async () => {
   await page.context().close();
 });
 
+test('dashboard_http_a_tab_that_is_not_seen_holds_no_connection', async () => {
+  const page = await open(segment.url);
+  await page.getByText('live', { exact: true }).first().waitFor();
+  const hide = (hidden) => page.evaluate((value) => {
+    Object.defineProperty(document, 'hidden', { value, configurable: true });
+    document.dispatchEvent(new Event('visibilitychange'));
+  }, hidden);
+  await hide(true);
+  await page.getByText('away', { exact: true }).waitFor();
+  segment.enqueue({ queue: 'unseen' });
+  await hide(false);
+  await page.getByRole('link', { name: 'unseen' }).waitFor();
+  assert.strictEqual(await page.getByRole('alert').count(), 0);
+  await page.context().close();
+});
+
+test('dashboard_http_a_view_that_fails_leaves_the_others', async () => {
+  const page = await open(segment.url);
+  await page.route('**/admin/waits', (route) => route.fulfill({ json: { items: [{ queue: 'odd' }] } }));
+  await show(page, 'waits', 'Waits');
+  await page.getByText('This view failed').waitFor();
+  await show(page, 'queues', 'Queues');
+  await page.getByLabel('Name contains').waitFor();
+  await page.context().close();
+});
+
 test('dashboard_http_waits_for_a_gateway_that_is_not_there_yet', async () => {
   const page = await open(segment.url);
   await page.getByText('live', { exact: true }).first().waitFor();

@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # pack.sh [--check]: makes packed/ from src/ and the packages of package-lock.json, which npm brings. --check only says
-# whether packed/ is what would be made.
+# whether packed/ is what would be made. Exits 3 when npm cannot bring the packages.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cp -r "$here/src" "$here/package.json" "$here/package-lock.json" "$work/"
 cd "$work"
-npm ci --ignore-scripts --no-audit --no-fund --loglevel=error >&2
+npm ci --ignore-scripts --prefer-offline --no-audit --no-fund --loglevel=error >&2 || exit 3
 mkdir packed
 banner='/* SPDX-License-Identifier: Apache-2.0 AND MIT. Made by tools/gateway/dashboard/pack.sh; licences.txt has the texts. */'
 node_modules/.bin/esbuild src/main.js --bundle --minify --target=es2022 --format=iife --charset=utf8 --legal-comments=none \

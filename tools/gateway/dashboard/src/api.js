@@ -3,7 +3,7 @@
 // Requests to the gateway that served this page. The token goes in a header that no other page can set,
 // so no other page can act in its name.
 
-const BASE = '/ojs/v1/';
+const BASE = 'ojs/v1/'; // beside the page, also where a proxy has it below a folder
 const KEY = 'ojs-shm-token';
 
 export class Refused extends Error {
@@ -64,14 +64,22 @@ export async function callExact(path, options) {
 
 /**
  * Reads server-sent events until the signal ends it; `tell` gets {id, type, data}. Comes back by itself when
- * the connection is lost, behind the last event that it has seen. `state` is told "live", "lost" and "refused".
+ * the connection is lost, behind the last event that it has seen. `state` is told "live", "lost", "refused", and "away"
+ * while the tab is not seen: a browser has six connections to a gateway for all its tabs together.
  */
 export async function listen(path, { tell, state = () => {}, signal, silence = 20_000, resume = true }) {
   let last = '';
   for (let wait = 500; !signal.aborted; wait = Math.min(wait * 2, 4_000)) {
+    if (document.hidden) {
+      state('away');
+      await seen(signal);
+      if (signal.aborted) return;
+    }
     const own = new AbortController();
     const end = () => own.abort();
+    const turned = () => document.hidden && own.abort();
     signal.addEventListener('abort', end);
+    document.addEventListener('visibilitychange', turned);
     let timer;
     const heard = () => {
       clearTimeout(timer);
@@ -101,15 +109,29 @@ export async function listen(path, { tell, state = () => {}, signal, silence = 2
     } finally {
       clearTimeout(timer);
       signal.removeEventListener('abort', end);
+      document.removeEventListener('visibilitychange', turned);
       own.abort();
     }
     if (signal.aborted) return;
+    if (document.hidden) continue;
     state('lost');
     await new Promise((resolve) => {
       setTimeout(resolve, wait);
       signal.addEventListener('abort', resolve, { once: true });
     });
   }
+}
+
+function seen(signal) {
+  return new Promise((resolve) => {
+    const look = () => {
+      if (document.hidden && !signal.aborted) return;
+      document.removeEventListener('visibilitychange', look);
+      resolve();
+    };
+    document.addEventListener('visibilitychange', look);
+    signal.addEventListener('abort', look, { once: true });
+  });
 }
 
 async function* events(body, heard) {

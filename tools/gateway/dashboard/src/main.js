@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The frame: which view is shown, the way between views, how the connection stands, what was done.
-import { render } from 'preact';
+import { Component, render } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { token } from './api.js';
 import { repaint } from './chart.js';
@@ -118,6 +118,17 @@ function Door() {
   </main>`;
 }
 
+/** A view that fails leaves the others to be used. */
+class Guard extends Component {
+  componentDidCatch(problem) {
+    console.error(problem);
+    this.setState({ problem });
+  }
+  render({ children }, { problem }) {
+    return problem ? html`<p class="problem" role="alert">This view failed: ${String(problem.message)}. Load the page again.</p>` : children;
+  }
+}
+
 const KEYS = [
   ['?', 'these keys'],
   ['/', 'to the filter of the view'],
@@ -207,7 +218,7 @@ function Page() {
     <${Connection} />
     <main id="content">
       <h1 ref=${heading} tabindex="-1">${name && found.one ? html`${found.name}: <bdi class="foreign">${name}</bdi>` : found.name}</h1>
-      ${sample ? html`<${View} key=${found.path + name} name=${name} query=${query} />` : html`<p class="quiet">Waiting for the first numbers …</p>`}
+      ${sample ? html`<${Guard} key=${found.path + name}><${View} name=${name} query=${query} /></${Guard}>` : html`<p class="quiet">Waiting for the first numbers …</p>`}
     </main>
     <footer>
       ojs-shm ${access.version} · ${access.scopes.join(', ')} · <a href="licences.txt">licences</a> · keys: <kbd>?</kbd>

@@ -9,7 +9,7 @@ const HOUR_MS = 3_600_000;
 export const state = {
   access: null, // {tokens, scopes, segment, version}
   entry: 'asking', // "asking", "open", "token", "unreachable"
-  link: 'connecting', // "live", "lost"
+  link: 'connecting', // "live", "lost", "away"
   lostAt: 0,
   stats: null, // the latest look: GET admin/stats with a `sample`
   sample: null, // the census in it
@@ -102,7 +102,7 @@ export async function enter() {
       } else {
         if (link === 'lost' && state.link !== 'lost') state.lostAt = Date.now();
         // What was missed meanwhile.
-        if (link === 'live' && state.link === 'lost') readHistory(signal);
+        if (link === 'live' && ['lost', 'away'].includes(state.link)) readHistory(signal);
         state.link = link;
       }
       changed();
@@ -205,7 +205,7 @@ function print() {
  * seldom enough that asking takes a tenth of the time. With `always` also when no number has changed.
  */
 export function useAnswer(path, { ask = call, live = true, always = false } = {}) {
-  const { sample } = useStore();
+  useStore();
   const [answer, setAnswer] = useState({ path: '', data: null, problem: null });
   const last = useRef({ path: '', print: '', touches: 0, next: 0, busy: null });
   const [round, setRound] = useState(0);
@@ -234,6 +234,5 @@ export function useAnswer(path, { ask = call, live = true, always = false } = {}
         if (known.touches !== touches) setRound(round + 1);
       });
   });
-  void sample;
   return answer.path === path ? answer : { data: answer.data, problem: null, waiting: true };
 }

@@ -3,7 +3,7 @@ import { useEffect, useRef, useState } from 'preact/hooks';
 import { listen, query as queryOf } from '../api.js';
 import { html } from '../html.js';
 import { Badge, Foreign, JobLink, QueueLink, Table } from '../parts.js';
-import { useStore } from '../store.js';
+import { useAnswer, useStore } from '../store.js';
 import { clock, number } from '../words.js';
 
 const MOST = 200;
@@ -42,6 +42,7 @@ export function Events({ query }) {
       clearInterval(timer);
     };
   }, [stream]);
+  const { data: config } = useAnswer('admin/system/config', { live: false });
   const [kept, setKept] = useState(null);
   const set = (name) => (event) => {
     location.hash = `#/events${queryOf({ types: query.types, queue: query.queue, [name]: event.target.value })}`;
@@ -62,6 +63,7 @@ export function Events({ query }) {
       <button aria-pressed=${held} onClick=${hold}>${held ? 'Go on' : 'Hold'}</button>
       <span class="quiet" role="status">${link === 'live' ? 'live' : link}, ${number(shown.seen)} since the view was opened${shown.lost ? `, ${number(shown.lost)} lost` : ''}</span>
     </div>
+    ${config?.segment.events === false && html`<p class="problem">The segment does not tell events: the gateway was started with --no-events.</p>`}
     <${Table} caption=${`The latest ${MOST} events, the newest first`} rows=${rows} id=${(event) => event.id ?? `${event.time} ${event.type}`} empty="Nothing has happened since the view was opened." columns=${[
       { head: 'When', cell: (event) => clock(event.time) },
       { head: 'What', cell: (event) => html`<${Badge} kind=${kind(event.type)}>${event.type}</${Badge}>` },
