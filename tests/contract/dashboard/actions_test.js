@@ -7,7 +7,7 @@ const fs = require('node:fs');
 const path = require('node:path');
 const os = require('node:os');
 const { after, before, test } = require('node:test');
-const { Segment, closeBrowser, eventually, open, openBrowser, picture, show } = require('./board.js');
+const { Segment, answer, closeBrowser, eventually, open, openBrowser, picture, show, violations } = require('./board.js');
 
 const READ = 'token-that-may-read-0001';
 const ADMIN = 'token-of-an-operator-0002';
@@ -27,12 +27,6 @@ after(async () => {
 });
 
 const operator = () => open(segment.url, { token: ADMIN });
-async function answer(page, button) {
-  const dialog = page.getByRole('dialog');
-  await dialog.waitFor();
-  await dialog.getByRole('button', { name: button, exact: true }).click();
-  await dialog.waitFor({ state: 'detached' });
-}
 const paused = async (queue) => (await segment.call('GET', `queues/${queue}`, undefined, OPERATOR)).body.queue.paused;
 const dead = async (queue, n) => {
   const ids = segment.enqueue(...Array.from({ length: n }, () => ({ queue, retry: { max_attempts: 1, on_exhaustion: 'dead_letter' } })));
@@ -44,7 +38,9 @@ const dead = async (queue, n) => {
 };
 
 test('dashboard_http_asks_for_a_token_and_keeps_it_in_the_tab', async () => {
-  const page = await open(segment.url);
+  const page = await open(segment.url, { bypassCSP: true });
+  await page.getByLabel('Token of this gateway').waitFor();
+  assert.deepStrictEqual(await violations(page), []);
   await page.getByLabel('Token of this gateway').fill('none of those that it knows');
   await page.getByRole('button', { name: 'Open' }).click();
   await page.getByText('The gateway does not know this token.').waitFor();
@@ -84,9 +80,11 @@ test('dashboard_http_offers_a_read_token_no_change', async () => {
 
 test('dashboard_http_pauses_after_a_question_and_undoes', async () => {
   segment.enqueue({ queue: 'stopped' });
-  const page = await operator();
+  const page = await open(segment.url, { token: ADMIN, bypassCSP: true });
   await show(page, 'queues', 'Queues');
   await page.getByRole('button', { name: 'Pause stopped' }).click();
+  await page.getByRole('dialog').waitFor();
+  assert.deepStrictEqual(await violations(page), []);
   await picture(page, 'question');
   await answer(page, 'Leave it');
   assert.strictEqual(await paused('stopped'), false);

@@ -139,6 +139,24 @@ async function open(url, { token, ...options } = {}) {
   return page;
 }
 
+const AXE = fs.readFileSync(require.resolve('axe-core/axe.min.js'), 'utf8');
+/** What axe-core has against the page, which must have been opened without its policy. */
+async function violations(page) {
+  const found = await page.evaluate(async (source) => {
+    if (!window.axe) (0, eval)(source);
+    return (await window.axe.run(document, { resultTypes: ['violations'] })).violations;
+  }, AXE);
+  return found.map((each) => `${each.id}: ${each.nodes.map((node) => `${node.target} ${node.failureSummary}`).join('; ')}`);
+}
+
+/** Answers the question that the page asks, with the button of that name. */
+async function answer(page, button) {
+  const dialog = page.getByRole('dialog');
+  await dialog.waitFor();
+  await dialog.getByRole('button', { name: button, exact: true }).click();
+  await dialog.waitFor({ state: 'detached' });
+}
+
 /** Shows a view; the page stays the same. */
 async function show(page, view, heading) {
   await page.evaluate((hash) => { location.hash = hash; }, `#/${view}`);
@@ -147,4 +165,4 @@ async function show(page, view, heading) {
 
 const picture = (page, name) => page.screenshot({ path: path.join(process.env.OJS_SHM_PICTURES, `${name}.png`), fullPage: true });
 
-module.exports = { BOUND, Segment, closeBrowser, eventually, open, openBrowser, picture, show };
+module.exports = { Segment, answer, closeBrowser, eventually, open, openBrowser, picture, show, violations };

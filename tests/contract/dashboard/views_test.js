@@ -3,12 +3,10 @@
 // Each view shows what the segment has, for eyes and for screen readers, on every screen.
 'use strict';
 const assert = require('node:assert');
-const fs = require('node:fs');
 const zlib = require('node:zlib');
 const { after, before, test } = require('node:test');
-const { Segment, closeBrowser, eventually, open, openBrowser, picture, show } = require('./board.js');
+const { Segment, closeBrowser, eventually, open, openBrowser, picture, show, violations } = require('./board.js');
 
-const AXE = fs.readFileSync(require.resolve('axe-core/axe.min.js'), 'utf8');
 let segment;
 let failed;
 
@@ -60,20 +58,12 @@ async function shows(page, view) {
     await eventually(async () => (await page.locator('main').innerText()).includes(text), `${view.path} shows ${text}`);
 }
 
-async function violations(page) {
-  const found = await page.evaluate(async (source) => {
-    if (!window.axe) (0, eval)(source); // only here: the context of this test goes without the policy
-    return (await window.axe.run(document, { resultTypes: ['violations'] })).violations;
-  }, AXE);
-  return found.map((each) => `${each.id}: ${each.nodes.map((node) => `${node.target} ${node.failureSummary}`).join('; ')}`);
-}
-
 test('dashboard_http_shows_every_view', async () => {
   const page = await open(segment.url);
   for (const view of views()) {
     await show(page, view.path, view.heading);
     await shows(page, view);
-    await picture(page, view.path.replace(/\W/g, '_').slice(0, 16) || 'overview');
+    await picture(page, view.path.startsWith('jobs/') ? 'job' : view.path.replace('/', '_') || 'overview');
   }
   assert.deepStrictEqual(page.wrong, []);
   await page.context().close();

@@ -149,7 +149,6 @@ function useKeys() {
       else if (event.key === '?')
         ask({
           title: 'Keys',
-          action: 'Close',
           text: html`<dl class="keys">${KEYS.map(([key, what]) => html`<dt><kbd>${key}</kbd></dt><dd>${what}</dd>`)}</dl>`,
         });
       else return;

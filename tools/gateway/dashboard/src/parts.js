@@ -136,15 +136,14 @@ export function Question() {
   return html`<dialog ref=${dialog} aria-labelledby="question" onCancel=${() => answered(null)}>
     <form method="dialog" onSubmit=${submit}>
       <h2 id="question">${question.title}</h2>
-      <p>${question.text}</p>
+      <div>${question.text}</div>
       ${question.fields.map(
         ({ label, ...field }) => html`<label>${label}<input required autocomplete="off" ...${field} /></label>`,
       )}
       <div class="actions">
-        <button type="button" onClick=${() => answered(null)} autofocus=${question.fields.length === 0}>
-          Leave it
-        </button>
-        <button type="submit" class=${question.danger ? 'danger' : 'first'}>${question.action}</button>
+        ${question.action &&
+        html`<button type="button" onClick=${() => answered(null)} autofocus=${question.fields.length === 0}>Leave it</button>`}
+        <button type="submit" class=${question.danger ? 'danger' : 'first'}>${question.action ?? 'Close'}</button>
       </div>
     </form>
   </dialog>`;
