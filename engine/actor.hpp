@@ -33,6 +33,9 @@ namespace ojs_shm::engine {
 struct PastJob;   // restore.hpp
 struct PoolSpec;  // pools.hpp
 struct PoolView;
+struct NewWorkflow;  // workflow.hpp
+enum class WorkflowState : std::uint8_t;
+class Workflows;  // workflows.hpp
 
 /// The operations of one handle on the engine. One thread at a time; each lane has one Actor. Every
 /// operation leaves, wherever it is killed, a state that `repair` brings to "happened" or "did not
@@ -114,6 +117,12 @@ class Actor : private TenantAccounts {
   /// True when a fetch would find something, by a full look with total order after the caller's
   /// last RMW.
   bool sees_work(std::uint32_t queue);
+
+  // ---- workflows (workflow_create.cpp, workflow_advance.cpp)
+  /// Whole or not at all. Roots are admitted to their queues; a queue without room refuses.
+  Outcome create_workflow(NewWorkflow& workflow, JobId& id);
+  /// kWrongState: it has ended, as `found` says.
+  Outcome cancel_workflow(JobId id, WorkflowState& found);
 
   // ---- ending (settle.cpp)
   Outcome ack(std::uint32_t slot, std::uint64_t& word, std::string_view result);
@@ -378,6 +387,11 @@ class Actor : private TenantAccounts {
   Outcome enqueue_batch_in_order(std::span<const NewJob> jobs, std::vector<JobId>& ids);
 
   void finish(std::uint32_t slot, JobRecord& job, Control settled, bool recyclable);
+  Workflows& workflows();
+  void advance_workflows();
+  void tell_workflow(EventKind kind, std::uint32_t head, Control after) {
+    if (tellings_.on()) tellings_.tell(kind, store_.job(head), after);
+  }
   void append_error(std::uint32_t slot, JobRecord& job, const ErrorEntry& error);
   void make_available(QueueRecord& queue, std::uint32_t slot, JobRecord& job, Control held,
                       unsigned ring, std::uint64_t now, bool keeps_place);
@@ -414,6 +428,7 @@ class Actor : private TenantAccounts {
   void mend_limits();
   std::uint32_t limit_of_worker() const;
   friend struct LimitSetter;
+  friend class Workflows;
   void relieve_settler();
 
   std::uint32_t repair(const std::vector<std::pair<std::uint64_t, std::uint32_t>>& held);
@@ -447,6 +462,9 @@ class Actor : private TenantAccounts {
   bool past_gates_ = false;
   bool mending_ = false;                     ///< the end of the repair sees to the lots
   std::vector<std::uint32_t> pending_lots_;  ///< to be looked into after the dispatch
+  std::unique_ptr<Workflows> workflows_;     ///< made when first needed
+  /// head, its generation and the member, in threes: of jobs that a drop has just ended
+  std::vector<std::array<std::uint32_t, 3>> dropped_members_;
 
   std::vector<DepthCache> depth_cache_;
   Meeting met_;

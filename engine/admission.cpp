@@ -149,7 +149,7 @@ Outcome Actor::refuse(QueueRecord& queue, std::uint32_t q, const Full& full, Bac
   for (std::uint32_t l = 0; l < high; ++l) {                             // 1
     const std::uint64_t intent = segment_.lane(l).intent.get_ordered();  // PAIR intent
     const auto op = static_cast<Op>(OpBits::get(intent));
-    if (l != lane_ && (op == Op::kAdmit || op == Op::kReturn) &&
+    if (l != lane_ && (op == Op::kAdmit || op == Op::kReturn || op == Op::kRelease) &&
         OpQueue::get(intent) == (q & OpQueue::kMax))
       return;
   }

@@ -109,6 +109,7 @@ Outcome Actor::enqueue_batch_in_order(std::span<const NewJob> specs, std::vector
   const std::uint64_t now_flags = queue.flags.load_seq_cst();
   if (now_flags != flags) queue.flags.fetch_add(kFlagsEpoch, Point::kSetChanged);
   intend_nothing();
+  advance_workflows();
   if ((now_flags & ~flags & kTenants) != 0) gather_accounts(q, kPatience);
   for (std::size_t i = 0; i < slots.size() && bell_.wake_one(queue); ++i) {}
   return Outcome::kOk;

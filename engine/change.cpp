@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/actor.hpp"
+#include "engine/workflow_look.hpp"
 #include "shm/parking.hpp"
 
 namespace ojs_shm::engine {
@@ -153,6 +154,8 @@ Outcome Actor::seize_dead(JobId id, std::uint32_t& slot, Control& held, JobState
   if (slot == kNoIndex) return Outcome::kNotFound;
   JobRecord& job = store_.job(slot);
   Control before;
+  // Its end is not yet known to its workflow.
+  if (is_unmarked(store_, job)) return Outcome::kBusy;
   const Outcome outcome = seize_waiting(slot, id, bit(kSlotDiscarded), held, before);
   if (outcome == Outcome::kWrongState) found = job_state(before.state());
   if (outcome != Outcome::kOk || job.flags().has(Policy::kDead)) return outcome;
@@ -186,6 +189,8 @@ void Actor::revive(std::uint32_t slot, JobRecord& job, Control held) {
   job.attempt.set(0);
   job.finished_at.set(0);
   job.policy.set(job.policy.get() & ~Policy::kDead);
+  // Its workflow has counted it as failed: from now on it is a job of its own.
+  if ((job.signals.load() & kMember) != 0) job.signals.fetch_and(~kMember, Point::kSlotMoved);
   make_available(store_.queue(q), slot, job, held, normal_ring(rank_of_ring(held.ring())),
                  store_.now_ms(), false);
 }

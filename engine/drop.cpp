@@ -6,6 +6,7 @@
 #include "engine/actor.hpp"
 #include "engine/look.hpp"
 #include "engine/probes.hpp"
+#include "engine/workflows.hpp"
 
 // Dropping waiting jobs for new ones. A victim is first taken into this lane's hands, where it
 // still counts against the bound, and a death gives it back. Only when there are as many as are
@@ -202,8 +203,15 @@ void Actor::drop_victims(std::span<const Victim> victims) {
       tellings_.tell(EventKind::kJobDiscarded, job, dropped);
     }
     recorder_.note(victim.slot, job.generation.get(), kSlotMoving, kSlotDiscarded, now);
+    const std::uint64_t signals = job.signals.load();
+    const Membership member = (signals & kMember) != 0 ? membership(job) : Membership();
     job.control.store(dropped.word, Point::kSlotSettled);  // PAIR slot-settle
-    slots_.list(victim.slot, dropped);
+    if ((signals & kMember) != 0) {
+      workflows().mark(member, true);
+      dropped_members_.push_back({member.head, member.generation, member.member});
+    } else {
+      slots_.list(victim.slot, dropped);
+    }
     if (waited) bell_.ring_completion(victim.slot);
   }
 }

@@ -52,7 +52,7 @@ std::uint64_t Actor::tend(std::uint32_t slot, std::uint32_t generation, std::uin
   JobRecord& job = store_.job(slot);
   const Control before(job.control.load());
   if (job.generation.get() != generation || before.state() == kSlotFree ||
-      is_finished(before.state()))
+      is_finished(before.state()) || before.state() >= kSlotTemplate)
     return 0;
   if (is_exclusive(before.state())) return now + 10;  // in somebody's hands for a moment
   const std::uint64_t expires = job.expires_at.get(), due = job.due_at.get();

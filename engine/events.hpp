@@ -38,12 +38,20 @@ enum class EventKind : std::uint8_t {
   kBackpressureDropped,  ///<
   /// what had no room in the event before it, of the same lane: in job, tag and value
   kText,
+  kWorkflowStarted,    ///< job: the workflow's id, as in the next ones
+  kWorkflowCompleted,  ///<
+  kWorkflowFailed,     ///<
+  kWorkflowCancelled,  ///<
   kCount
 };
 
-/// Whether `job` and `tag` are a job's.
+constexpr bool about_a_workflow(EventKind kind) {
+  return kind >= EventKind::kWorkflowStarted && kind <= EventKind::kWorkflowCancelled;
+}
+/// Whether `job` and `tag` are a job's, or a workflow's.
 constexpr bool about_a_job(EventKind kind) {
-  return kind < EventKind::kBackpressureWarning || kind == EventKind::kBackpressureDropped;
+  return kind < EventKind::kBackpressureWarning || kind == EventKind::kBackpressureDropped ||
+         about_a_workflow(kind);
 }
 
 /// In the value of an event of backpressure: depth and bound are bytes.

@@ -35,6 +35,9 @@ class Intents {
     kGiveBack = 8,
     /// bringing a waiting job into its tenant's account; stands once the job's mark does
     kMark = 9,
+    /// a workflow's member that waited is let run. data: enqueued, in, in_reserved; charges the queue
+    kRelease = 14,
+    kClose = 15,  ///< the slot is the head of a workflow that ends
   };
   using OpBits = shm::Field<60, 4>;
   using OpQueue = shm::Field<48, 12>;

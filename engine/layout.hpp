@@ -61,6 +61,7 @@ enum SlotState : unsigned {
   kSlotMoving = 12,    ///< cancel, promotion, expiry of a waiting job; a death undoes it
   kSlotTemplate = 13,  ///< what a cron's jobs are made from
   kSlotWaiting = 14,   ///< a member of a workflow that waits for others
+  kSlotHead = 15,      ///< a workflow; its ring number is its WorkflowState
 };
 constexpr unsigned slot_state(JobState state) { return static_cast<unsigned>(state) + 1; }
 constexpr bool holds_job(unsigned slot_state) { return slot_state >= 1 && slot_state <= 8; }
@@ -70,6 +71,10 @@ constexpr bool is_exclusive(unsigned slot_state) {
 }
 constexpr bool is_finished(unsigned s) {
   return s == kSlotCompleted || s == kSlotCancelled || s == kSlotDiscarded;
+}
+/// Whether a slot that is listed to be used again may be: a finished job, or an ended workflow.
+constexpr bool is_spent(Control control) {
+  return is_finished(control.state()) || (control.state() == kSlotHead && control.ring() != 0);
 }
 
 /// Ring number of a rank: even for what was given back and goes first, odd for the rest.

@@ -5,6 +5,7 @@
 #include "engine/actor.hpp"
 #include "engine/limit_setter.hpp"
 #include "engine/probes.hpp"
+#include "engine/workflows.hpp"
 
 // After a death. The caller holds the proof (the lock on the dead process's byte), and the Actor of
 // a repair has the dead lane itself. So a repair needs nothing that could be used up, and all it
@@ -46,7 +47,13 @@ void Actor::undo_tallies(Op op, std::uint32_t q) {
       restore(mine.out, 3);
       restore(mine.enqueued, 2);
       break;
+    case Op::kRelease:
+      restore(mine.enqueued, 0);
+      restore(mine.in, 1);
+      restore(mine.in_reserved, 2);
+      break;
     case Op::kMark:
+    case Op::kClose:
     case Op::kNone: return;
   }
   QueueRecord& queue = store_.queue(q);
@@ -97,6 +104,15 @@ std::uint32_t Actor::end_operation(std::uint32_t slot, Op op, std::uint64_t targ
       make_available(queue, slot, job, found, front_ring(rank_of_ring(found.ring())), 0, true);
       return 1;
     case kSlotMoving: {
+      if (op == Op::kRelease) {  // it waits again, and is let run with the rest of its workflow
+        job.control.store(found.to(kSlotWaiting, found.ring(), 0).word, Point::kSlotMoved);
+        return 1;
+      }
+      if (op == Op::kEnqueue) {
+        workflows().publish_root(slot);
+        return 1;
+      }
+      if (unborn(store_, job)) return 0;
       slots_.drop_loose_blocks(slot, job);
       if (!known || target == kSlotAvailable) {
         make_available(queue, slot, job, found, front_ring(rank_of_ring(found.ring())), 0, true);
@@ -130,7 +146,20 @@ std::uint32_t Actor::let_go(std::uint32_t slot) {
   const Control found(job.control.load());
   if (found.owner() != owner_) return 0;
   if (found.state() == kSlotFilling) {
-    slots_.free(slot, found);
+    if (workflows().waits_again(job))
+      job.control.store(found.to(kSlotWaiting, found.ring(), 0).word, Point::kSlotMoved);
+    else
+      slots_.free(slot, found);
+    return 1;
+  }
+  if (found.state() == kSlotMoving && unborn(store_, job)) {
+    workflows().uncharge_root(slot);
+    slots_.free(slot, Control(job.control.load()));
+    return 1;
+  }
+  if (found.state() == kSlotMoving && (job.signals.load() & kMember) != 0 &&
+      job.available_at.get() == 0) {
+    workflows().publish_root(slot);
     return 1;
   }
   if (found.state() == kSlotSettling) slots_.drop_loose_blocks(slot, job);
@@ -218,10 +247,17 @@ std::uint32_t Actor::repair(const std::vector<std::pair<std::uint64_t, std::uint
     } else if (holds) {
       mended += end_operation(slot, op, target);
     }
-    if (whole) republish(slot);
+    if (whole) {
+      workflows().mark_again(slot);
+      republish(slot);
+    }
+    if (op == Op::kClose) workflows().close(slot);
     if (op == Op::kBatch && target != 0) mended += finish_batch();
     if (op == Op::kBatch && target == 2) {
-      if (slot < store_.slots()) slots_.relist(slot);  // the victim that it was ending
+      if (slot < store_.slots()) {  // the victim that it was ending
+        workflows().mark_again(slot);
+        slots_.relist(slot);
+      }
       mended += finish_drop(q);
     }
     intend_nothing();
@@ -264,6 +300,7 @@ void Actor::repair_shared() {
   for (std::uint32_t at = 0; at < store_.accounts(); ++at)
     if (store_.account(at).refill.load() != 0) settle_account(at);
   mend_limits();
+  workflows().mend();
 }
 
 /// Available jobs without a live hint, seen so twice, and timers of the waiting.

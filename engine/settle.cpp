@@ -5,6 +5,7 @@
 
 #include "engine/actor.hpp"
 #include "engine/probes.hpp"
+#include "engine/workflows.hpp"
 
 namespace ojs_shm::engine {
 
@@ -12,7 +13,8 @@ using shm::Point;
 
 /// The last store of every ending. `recyclable`: the slot may be used again once its turn comes.
 void Actor::finish(std::uint32_t slot, JobRecord& job, Control settled, bool recyclable) {
-  const bool waited = (job.signals.load() & kWaited) != 0;
+  const std::uint64_t signals = job.signals.load();
+  const Membership member = (signals & kMember) != 0 ? membership(job) : Membership();
   const std::uint32_t q = job.queue.get();
   const unsigned held = Control(job.control.load()).state();
   LimitList limits;
@@ -23,12 +25,17 @@ void Actor::finish(std::uint32_t slot, JobRecord& job, Control settled, bool rec
   if (tellings_.on()) [[unlikely]]
     tellings_.ended(job, settled);
   job.control.store(settled.word, Point::kSlotSettled);  // PAIR slot-settle
-  if (recyclable) slots_.list(slot, settled);
+  if ((signals & kMember) != 0) [[unlikely]]
+    workflows().mark(member, settled.state() != kSlotCompleted);
+  else if (recyclable)
+    slots_.list(slot, settled);
   intend_nothing();
   if (!limits.empty()) [[unlikely]]
     let_begin(limits, q);
-  if (waited) [[unlikely]]
-    bell_.ring_completion(slot);
+  if ((signals & (kWaited | kMember)) == 0) [[likely]]
+    return;
+  if ((signals & kMember) != 0) workflows().advance(member);
+  if ((signals & kWaited) != 0) bell_.ring_completion(slot);
 }
 
 void Actor::retire() {
@@ -139,7 +146,8 @@ Settled Actor::set_back(std::uint32_t slot, std::uint64_t word, Setback why,
     make_available(queue, slot, job, held, front_ring(rank), now, true);
     return {Outcome::kOk, JobState::kAvailable, 0, 0};
   }
-  const bool exhausted = attempt >= std::max<std::uint16_t>(policy.max_attempts(), 1);
+  const bool exhausted = attempt >= std::max<std::uint16_t>(policy.max_attempts(), 1) ||
+                         ((job.signals.load() & kMember) != 0 && !workflow_runs(store_, job));
   if (exhausted || (error != nullptr && !error->retryable)) {
     job.finished_at.set(now);
     if (policy.has(Policy::kDeadLetter)) job.policy.set(policy.word | Policy::kDead);

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "engine/prefetch.hpp"
+#include "engine/workflow_look.hpp"
 
 namespace ojs_shm::engine {
 
@@ -90,7 +91,7 @@ std::uint32_t SlotPool::take(std::uint64_t& filling) {
           continue;
         JobRecord& job = store_.job(hint.index());
         const Control found(job.control.load());
-        if (is_finished(found.state()) && found.tag() == hint.tag() &&
+        if (is_spent(found) && found.tag() == hint.tag() &&
             seize(hint.index(), job, found, filling)) [[likely]]
           return hint.index();
       }
@@ -112,7 +113,7 @@ std::uint32_t SlotPool::take(std::uint64_t& filling) {
       if (seize(i, store_.job(i), found, filling)) return i;
       continue;
     }
-    if (!is_finished(found.state())) continue;
+    if (!reusable(store_, job, found)) continue;
     const std::uint64_t age =
         job.finished_at.get() + (job.flags().has(Policy::kDead) ? 1ULL << 62 : 0);
     if (age < best_age) best = i, best_age = age, best_control = found;
@@ -219,7 +220,7 @@ void SlotPool::rest() {
     if (hint.index() >= store_.slots()) continue;
     const Control found(store_.job(hint.index()).control.load());
     std::uint64_t held = 0;
-    if (is_finished(found.state()) && found.tag() == hint.tag() &&
+    if (is_spent(found) && found.tag() == hint.tag() &&
         seize(hint.index(), store_.job(hint.index()), found, held))
       free(hint.index(), Control(held));
   }
@@ -240,7 +241,7 @@ bool SlotPool::drop_oldest_finished() {
   for (std::uint32_t slot = 0; slot < store_.slots(); ++slot) {
     JobRecord& job = store_.job(slot);
     const Control found(job.control.load());
-    if (!is_finished(found.state())) continue;
+    if (!reusable(store_, job, found)) continue;
     if (job.body_block.get() == kNoIndex && job.result_block.get() == kNoIndex &&
         job.errors_block.get() == kNoIndex)
       continue;
@@ -294,7 +295,9 @@ void SlotPool::close() {
 void SlotPool::relist(std::uint32_t slot) {
   const JobRecord& job = store_.job(slot);
   const Control control(job.control.load());
-  if (is_finished(control.state()) && !job.flags().has(Policy::kDead)) list(slot, control);
+  if (is_finished(control.state()) && !job.flags().has(Policy::kDead) &&
+      !kept_for_workflow(store_, job))
+    list(slot, control);
 }
 
 void SlotPool::drop_loose_blocks(std::uint32_t slot, const JobRecord& job) {

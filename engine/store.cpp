@@ -259,7 +259,8 @@ bool CarriesId::plausible(std::uint32_t slot, std::uint64_t fingerprint) const {
 std::uint32_t Store::find_job(JobId id) const {
   const auto stands_in = [&](std::uint32_t slot) {
     const unsigned state = Control(job(slot).control.load()).state();
-    return state != kSlotFree && state != kSlotFilling && job(slot).id() == id;
+    return state != kSlotFree && state != kSlotFilling && state < kSlotTemplate &&
+           job(slot).id() == id;
   };
   if (const auto made_here = parts(id, segment_.header().salt & ((1ULL << 56) - 1));
       made_here && made_here->slot < slots() && stands_in(made_here->slot))

@@ -33,7 +33,7 @@ void Supervisor::rebuild(std::uint64_t now) {
   for (std::uint32_t slot = 0; slot < store.slots(); ++slot) {
     const JobRecord& job = store.job(slot);
     const unsigned state = Control(job.control.load()).state();
-    if (state == kSlotFree || is_finished(state)) continue;
+    if (state == kSlotFree || is_finished(state) || state >= kSlotTemplate) continue;
     const std::uint64_t expires = job.expires_at.get();
     if (state == kSlotScheduled || state == kSlotRetryable || is_exclusive(state))
       heap_.push_back(

@@ -36,6 +36,8 @@ namespace ojs_shm::shm {
   X(SettlerSet) X(TurnTaken) X(PoolNamed) X(PoolSet) X(PoolTurnTaken) X(BusySet) X(BusyCleared)                \
   X(BacklogCounted) X(FlowTaken) X(FlowListed) X(FlowEnding) X(FlowEnded) X(FlowServed) X(TenantNamed)         \
   X(AccountSeatTaken) X(AccountGiven) X(SlotMarked)                                                             \
+  /* workflows */                                                                                             \
+  X(WorkflowCommitted) X(MemberFailed) X(MemberDone) X(WorkflowEnded)                                         \
   /* limits */                                                                                                \
   X(PermitTaken) X(PermitGiven) X(PermitRunTaken) X(PermitRunNamed) X(RateTaken) X(RateGiven) X(LimitNamed)   \
   X(LotTaken) X(LotNamed) X(SlotParked) X(SlotUnparking) X(LimitsHeld) X(LimitTurn) X(LimitGivenUp)           \

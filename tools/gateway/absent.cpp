@@ -11,9 +11,6 @@ namespace {
 Reply no_cron(Desk&, const Request&) {
   throw unsupported("cron jobs are not offered by this server");
 }
-Reply no_workflows(Desk&, const Request&) {
-  throw unsupported("workflows are not offered by this server");
-}
 
 }  // namespace
 
@@ -25,11 +22,6 @@ std::span<const Route> absent_routes() {
       {"PATCH", "/ojs/v1/cron/{name}", Scope::kWrite, &no_cron},
       {"DELETE", "/ojs/v1/cron/{name}", Scope::kWrite, &no_cron},
       {"POST", "/ojs/v1/cron/{name}/trigger", Scope::kWrite, &no_cron},
-      {"GET", "/ojs/v1/workflows", Scope::kRead, &no_workflows},
-      {"POST", "/ojs/v1/workflows", Scope::kWrite, &no_workflows},
-      {"GET", "/ojs/v1/workflows/{id}", Scope::kRead, &no_workflows},
-      {"DELETE", "/ojs/v1/workflows/{id}", Scope::kWrite, &no_workflows},
-      {"POST", "/ojs/v1/workflows/{id}/cancel", Scope::kWrite, &no_workflows},
   };
   return kRoutes;
 }

@@ -14,6 +14,7 @@
 #include "tools/gateway/job_reply.hpp"
 #include "tools/gateway/json_text.hpp"
 #include "tools/gateway/shift.hpp"
+#include "tools/gateway/workflow_reply.hpp"
 #include "worker_api/json/envelope.hpp"
 
 namespace ojs_shm::gateway {
@@ -50,7 +51,8 @@ Envelope read_envelope(Desk& desk, const Request& request, std::string_view text
   if (envelope.wants_unique)
     throw unsupported("unique jobs are not offered by this server; leave unique out");
   if (envelope.wants_workflow)
-    throw unsupported("workflows are not offered by this server; leave workflow out");
+    throw invalid_request("a job with a workflow is enqueued by itself, not in a batch",
+                          "workflow");
   if (!envelope.vast_priority.empty()) {
     const SegmentInfo info = desk.observer.segment_info();
     throw fault_of(
@@ -224,7 +226,19 @@ asio::awaitable<std::vector<std::string>> put(Desk& desk, const std::vector<JobS
   co_return texts;
 }
 
+/// A job with a member `workflow`: it and what comes after it. Nothing: it has none.
+std::optional<Reply> enqueue_workflow(Desk& desk, const Request& request) {
+  if (request.body.find("\"workflow\"") == std::string::npos ||
+      !must(parse_envelope(request.body, desk.now_ms())).wants_workflow)
+    return std::nullopt;
+  WorkflowText workflow = must(workflow_of_job(request.body, desk.now_ms()));
+  if (const std::string_view tenant = request.header("x-ojs-tenant"); !tenant.empty())
+    give_tenant_to_all(tenant, workflow);
+  return create_workflow(desk, workflow.spec, true);
+}
+
 asio::awaitable<Reply> enqueue(Desk& desk, const Request& request, Visit& visit) {
+  if (auto reply = enqueue_workflow(desk, request)) co_return std::move(*reply);
   const Envelope envelope = read_envelope(desk, request, request.body);
   const std::vector<JobSpec> specs = {envelope.spec()};
   const auto ids = co_await put(desk, specs, block_timeout(request), visit);

@@ -98,11 +98,13 @@ std::string print_event(const Event& event) {
   writer.text("type", event.type);
   writer.text("source", event.source);
   writer.text("time", print_timestamp(event.time_ms));
-  writer.text("subject", !event.pool.empty()    ? event.pool
-                         : event.job_id.empty() ? event.queue
-                                                : event.job_id);
+  writer.text("subject", !event.pool.empty()          ? event.pool
+                         : !event.workflow_id.empty() ? event.workflow_id
+                         : event.job_id.empty()       ? event.queue
+                                                      : event.job_id);
   ObjectWriter data(writer.open("data"));
   if (!event.job_id.empty()) data.text("job_id", event.job_id);
+  if (!event.workflow_id.empty()) data.text("workflow_id", event.workflow_id);
   if (!event.job_type.empty()) data.text("job_type", event.job_type);
   data.text(event.pool.empty() ? "queue" : "pool", event.pool.empty() ? event.queue : event.pool);
   if (!event.unit.empty()) {

@@ -166,6 +166,8 @@ std::string print_job(const JobInfo& job) {
   if (job.dead_letter && job.state == State::kDiscarded) writer.boolean("dead_letter", true);
   if (job.progress >= 0) writer.number("progress", std::min(job.progress, 1.0));
   if (!job.result.empty()) write_text_or_json(writer, "result", job.result);
+  if (!job.workflow_id.empty()) writer.text("workflow_id", job.workflow_id);
+  if (!job.parent_results.empty()) writer.value("parent_results", job.parent_results);
   write_errors(writer, job);
   extra.write_the_rest(writer);
   writer.close();

@@ -40,6 +40,10 @@ std::string_view type_of(EventKind kind) {
     case EventKind::kBackpressureCleared: return "backpressure.cleared";
     case EventKind::kBackpressureRejected: return "backpressure.rejected";
     case EventKind::kBackpressureDropped: return "backpressure.dropped";
+    case EventKind::kWorkflowStarted: return "workflow.started";
+    case EventKind::kWorkflowCompleted: return "workflow.completed";
+    case EventKind::kWorkflowFailed: return "workflow.failed";
+    case EventKind::kWorkflowCancelled: return "workflow.cancelled";
     case EventKind::kText:
     case EventKind::kNone:
     case EventKind::kCount: break;
@@ -126,6 +130,10 @@ Event EventReader::Impl::translate(const engine::EventFacts& facts) const {
     return event;
   }
   if (facts.job == engine::JobId{}) return event;
+  if (engine::about_a_workflow(facts.kind)) {
+    event.workflow_id = engine::to_string(facts.job);
+    return event;
+  }
   event.job_id = engine::to_string(facts.job);
   event.priority = engine::priority_of(store.convention(), facts.rank);
   event.previous_priority = engine::priority_of(store.convention(), facts.previous_rank);

@@ -18,6 +18,8 @@ namespace ojs_shm {
 
 namespace internal {
 
+struct CompiledWorkflow;
+
 inline JobIdText text_of(engine::JobId id) {
   JobIdText text;
   text.assign(id.hi, id.lo);
@@ -51,6 +53,7 @@ struct Producer::Impl {
   Result<JobIdText> enqueue_again(const JobSpec& spec, std::uint32_t queue,
                                   engine::Outcome outcome);
   Result<std::vector<engine::NewJob>> read_batch(std::span<const JobSpec> specs);
+  Result<std::vector<engine::NewJob>> read_members(const internal::CompiledWorkflow& workflow);
   /// `put`, and again while keys of limits are given up between the look at a job and its enqueue;
   /// `read` looks anew.
   template <class Read, class Put>

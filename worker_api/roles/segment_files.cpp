@@ -76,7 +76,9 @@ Remains remains_of(const engine::Store& store) {
   Remains remains;
   for (std::uint32_t i = 0; i < store.slots(); ++i) {
     const engine::JobRecord& job = store.job(i);
-    const unsigned state = engine::Control(job.control.load()).state();
+    const engine::Control control(job.control.load());
+    const unsigned state = control.state();
+    if (state == engine::kSlotHead) continue;  // its members tell
     if (engine::is_finished(state))
       remains.dead_letters +=
           state == engine::kSlotDiscarded && job.flags().has(engine::Policy::kDead) ? 1 : 0;

@@ -4,11 +4,13 @@
 
 #include "engine/limit_turn.hpp"
 #include "engine/names.hpp"
+#include "engine/workflow_look.hpp"
 #include "worker_api/json/envelope.hpp"
 #include "worker_api/json/id_text.hpp"
 #include "worker_api/roles/attachment.hpp"
 #include "worker_api/roles/limit_rule.hpp"
 #include "worker_api/roles/pools.hpp"
+#include "worker_api/roles/workflow_tree.hpp"
 
 // Between the engine's words and the callers': errors, specs, and copies of jobs.
 
@@ -419,6 +421,12 @@ JobInfo info_of(const engine::Store& store, const engine::Snapshot& s) {
     info.errors.push_back({entry.attempt, entry.at_ms, std::string(entry.code),
                            std::string(entry.type), std::string(entry.message),
                            std::string(entry.details), entry.retryable});
+  if ((s.signals & engine::kMember) == 0) [[likely]]
+    return info;
+  const engine::Membership member{s.annex.workflow, s.annex.workflow_generation, s.annex.node};
+  if (const auto workflow = engine::workflow_of(store, member))
+    info.workflow_id = engine::to_string(*workflow);
+  if (info.state == State::kActive) info.parent_results = parent_results(store, member);
   return info;
 }
 

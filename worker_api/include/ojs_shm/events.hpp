@@ -45,6 +45,7 @@ struct Event {
   std::uint64_t count = 0;                          ///< how many refused jobs this event speaks for
   /// of the failed attempt, while the job still has it
   std::optional<JobError> error;
+  std::string workflow_id;  ///< of an event about a workflow; `queue` is then its first job's
 };
 
 struct EventOptions {

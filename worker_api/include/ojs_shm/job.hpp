@@ -136,6 +136,8 @@ struct JobInfo {
   std::uint64_t fence = 0;  ///< of the present or last attempt
   std::string result;       ///< JSON as given to ack, empty when none
   std::vector<JobError> errors;
+  std::string workflow_id = {};     ///< empty: it belongs to none that is known
+  std::string parent_results = {};  ///< of an active job of a workflow: Job::parent_results()
 };
 
 }  // namespace ojs_shm

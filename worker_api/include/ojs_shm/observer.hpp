@@ -17,6 +17,7 @@
 #include <ojs_shm/scheduling.hpp>
 #include <ojs_shm/segment.hpp>
 #include <ojs_shm/worker_pool.hpp>
+#include <ojs_shm/workflow.hpp>
 
 namespace ojs_shm {
 
@@ -203,6 +204,10 @@ class OJS_SHM_API Observer {
   Result<WorkerPoolInfo> pool(std::string_view name) const;
   SchedulingStats scheduling_stats() const;
   Result<JobInfo> get(std::string_view id) const;
+  /// Errors: kNotFound.
+  Result<WorkflowInfo> workflow(std::string_view id) const;
+  /// The newest first, without results.
+  std::vector<WorkflowInfo> workflows(const WorkflowFilter& filter = {}) const;
   /// Available ones in the order in which they would be fetched, then the others by time. A queue
   /// with weights of levels comes level by level, best first: turns decide among its levels.
   std::vector<JobInfo> list(const JobFilter& filter) const;

@@ -14,6 +14,7 @@
 #include <ojs_shm/job.hpp>
 #include <ojs_shm/result.hpp>
 #include <ojs_shm/segment.hpp>
+#include <ojs_shm/workflow.hpp>
 
 namespace ojs_shm {
 
@@ -73,6 +74,15 @@ class OJS_SHM_API Producer {
   /// How full the queue of the last enqueue is with it, if that is above the queue's warning
   /// threshold.
   std::optional<QueuePressure> pressure() const;
+
+  /// All jobs of a workflow, or none, also over several queues and when the process is killed
+  /// half-way; the workflow's id. A job's own id is not looked at. Those that come after others are
+  /// never refused by a bound. Errors: kInvalid (`subject` is the place, such as
+  /// "$.steps[2].type"), and as enqueue(); it never waits for room, nor drops a job for it.
+  Result<std::string> create_workflow(const WorkflowSpec& workflow);
+  /// Cancels all of its jobs that have not begun; active ones may end. Errors: kNotFound,
+  /// kWrongState (it has ended).
+  Result<WorkflowInfo> cancel_workflow(std::string_view id);
 
   /// Waits until the job is finished. Errors: kNotFound, kTimeout.
   Result<JobInfo> wait(std::string_view id, std::chrono::milliseconds timeout);

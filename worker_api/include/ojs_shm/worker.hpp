@@ -17,6 +17,10 @@
 
 namespace ojs_shm {
 
+namespace internal {
+struct JobOfWorkflow;
+}
+
 /// A job that this process holds. The views stay valid until the Job is fetched into again or
 /// destroyed. Destroying a Job does not give it back; ack, nack or requeue do, and so does the
 /// holder's death.
@@ -45,9 +49,14 @@ class OJS_SHM_API Job {
   bool valid() const { return segment_ != nullptr; }
   /// True once somebody cancelled the job, or it is no longer held here. One load. Thread-safe.
   bool cancel_requested() const;
+  /// Of a job that belongs to a workflow, else empty: the workflow's id, and the results of the
+  /// jobs that this one comes after, a JSON array. Looked up when it is asked for.
+  std::string workflow_id() const;
+  std::string parent_results() const;
 
  private:
   friend class Worker;
+  friend struct internal::JobOfWorkflow;
   std::shared_ptr<internal::Attachment> segment_;
   std::string body_;
   std::string_view queue_;

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine/layout.hpp"
+#include "engine/new_job.hpp"
+#include "engine/uuid.hpp"
+
+// A workflow: a head, which is a slot of its own, and a member for each of its jobs. The head holds
+// two bits for each member, done and failed, and behind them the graph that says which member waits
+// for which. docs/adr/0019-a-workflow-is-a-head-and-its-members.md has the argument.
+
+namespace ojs_shm::engine {
+
+constexpr unsigned kMostMembers = 512;
+
+/// What a workflow is; the head's control word says so in the place of the ring.
+enum class WorkflowState : std::uint8_t { kRunning, kCompleted, kFailed, kCancelled };
+
+/// When a member may run, once all that it waits for are done.
+enum class When : std::uint8_t {
+  kSuccess,   ///< none of them failed; else the member fails too, and never runs
+  kFailure,   ///< one of them failed; else it is left out
+  kComplete,  ///< in any case
+  kAllGood,   ///< none of them failed; else it is left out: a callback
+};
+
+/// In the place of a head's inline bytes. A bit is set once and stays; whoever sets the last of
+/// `done` ends the workflow. A member's bit is set by the one process that ends the member, or, after
+/// its death, by the one that repairs it, so a head with a bit that is missing is there to be set.
+struct WorkflowBits {
+  static constexpr unsigned kWords = kMostMembers / 64;
+  Word failed[kWords];  ///< before `done`
+  Word done[kWords];
+  bool is_done(unsigned member) const { return (done[member / 64].load() >> member % 64 & 1) != 0; }
+  bool has_failed(unsigned member) const {
+    return (failed[member / 64].load() >> member % 64 & 1) != 0;
+  }
+};
+static_assert(sizeof(WorkflowBits) <= kInlineBytes);
+
+inline WorkflowBits& bits_of(JobRecord& head) {
+  return *reinterpret_cast<WorkflowBits*>(head.inline_bytes);
+}
+inline const WorkflowBits& bits_of(const JobRecord& head) {
+  return *reinterpret_cast<const WorkflowBits*>(head.inline_bytes);
+}
+
+constexpr bool is_head(Control control) { return control.state() == kSlotHead; }
+constexpr WorkflowState workflow_state(Control head) {
+  return static_cast<WorkflowState>(head.ring() & 3);
+}
+constexpr bool runs(Control head) {
+  return is_head(head) && workflow_state(head) == WorkflowState::kRunning;
+}
+
+/// Which member waits for which. Plain data; the head's body is its text.
+struct WorkflowGraph {
+  static constexpr std::uint16_t kNothing = 0xFFFF;
+  struct Member {
+    std::uint32_t slot = kNoIndex, generation = 0;
+    std::uint16_t waits = kNothing;  ///< a set
+    /// a set of which none may have failed, or the member fails too
+    std::uint16_t gate = kNothing;
+    When when = When::kSuccess;
+  };
+  std::vector<Member> members;
+  std::vector<std::vector<std::uint16_t>> sets;  ///< of members
+  std::uint16_t result = kNothing;               ///< the set that the workflow's own outcome is
+
+  std::string encode() const;
+  /// Nothing of it may be believed: false when it leads out of itself.
+  bool decode(std::string_view bytes);
+  bool holds() const;
+  /// Those that wait for a member, once each.
+  const std::vector<std::uint16_t>& followers(std::uint16_t member) const {
+    return followers_[member];
+  }
+  bool root(std::uint16_t member) const { return members[member].waits == kNothing; }
+  /// Fills what followers() gives.
+  void link();
+
+  enum class Verdict : std::uint8_t { kWait, kRun, kFail, kLeaveOut };
+  Verdict judge(std::uint16_t member, const WorkflowBits& bits) const;
+  bool all_done(const WorkflowBits& bits) const;
+  bool any_failed(std::uint16_t set, const WorkflowBits& bits) const;
+
+ private:
+  std::vector<std::vector<std::uint16_t>> followers_;
+};
+
+/// What create_workflow() needs to know. The jobs' order is that of the graph's members.
+struct NewWorkflow {
+  std::span<NewJob> jobs;
+  WorkflowGraph* graph = nullptr;
+  std::string_view kind;         ///< the type of the head
+  std::string_view description;  ///< opaque
+  std::optional<JobId> id;
+  std::uint16_t refused = 0;  ///< of a refusal: the member whose queue refused it
+};
+
+/// Where a member belongs.
+struct Membership {
+  std::uint32_t head = kNoIndex, generation = 0;
+  std::uint16_t member = 0;
+};
+inline Membership membership(const JobRecord& job) {
+  const Annex& annex = job.annex();
+  return {annex.workflow.get(), annex.workflow_generation.get(), annex.node.get()};
+}
+
+}  // namespace ojs_shm::engine

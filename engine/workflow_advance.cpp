@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "engine/workflows.hpp"
+
+// What follows from the end of a member. Two that end at once each set their own bit first and look
+// at all bits afterwards, so at least one of them sees both. Everything after that may be done by
+// both, or by a repair once more: a member that waits is taken by one cas of its control word, and
+// the workflow is ended by one cas of its head's.
+
+namespace ojs_shm::engine {
+
+using shm::Point;
+
+void Workflows::mark(const Membership& member, bool failed) {
+  if (!is_head(head_of(store_, member))) return;  // a stranger's annex
+  WorkflowBits& bits = bits_of(store_.job(member.head));
+  const std::uint64_t bit = 1ULL << member.member % 64;
+  // who sees that it is done must see that it failed
+  if (failed) bits.failed[member.member / 64].fetch_or(bit, Point::kMemberFailed);
+  bits.done[member.member / 64].fetch_or(bit, Point::kMemberDone);  // PAIR member-done
+}
+
+/// A bit that was missing while the head stood there is this lane's to set. One that was not may be
+/// another job's by now.
+void Workflows::mark_once(const Membership& member, bool failed) {
+  if (!is_head(head_of(store_, member))) return;
+  const bool done = bits_of(store_.job(member.head)).is_done(member.member);
+  if (is_head(head_of(store_, member)) && !done) mark(member, failed);
+}
+
+void Workflows::mark_again(std::uint32_t slot) {
+  const JobRecord& job = store_.job(slot);
+  const Control control(job.control.load());
+  if ((job.signals.load() & kMember) == 0 || !is_finished(control.state())) return;
+  mark_once(membership(job), control.state() != kSlotCompleted);
+}
+
+bool Workflows::waits_again(const JobRecord& job) const {
+  if ((job.signals.load() & kMember) == 0 || Control(job.control.load()).ring() == 0) return false;
+  const Membership member = membership(job);
+  return is_head(head_of(store_, member)) &&
+         !bits_of(store_.job(member.head)).is_done(member.member);
+}
+
+bool Workflows::know(std::uint32_t head, std::uint32_t generation) {
+  if (known_head_ == head && known_generation_ == generation) return true;
+  known_head_ = kNoIndex;
+  if (!read_graph(store_, head, generation, graph_)) return false;
+  known_head_ = head;
+  known_generation_ = generation;
+  return true;
+}
+
+void Workflows::advance(const Membership& member) {
+  const Control head = head_of(store_, member);
+  if (!is_head(head)) return;
+  if (runs(head) && know(member.head, member.generation) && member.member < graph_.members.size()) {
+    std::vector<std::uint16_t> look_at = graph_.followers(member.member);
+    settle(member.head, member.generation, look_at);
+  }
+  end_if_done(member.head, member.generation);
+}
+
+/// Judges these members, and what waits for those of them that are left out.
+void Workflows::settle(std::uint32_t head, std::uint32_t generation,
+                       std::vector<std::uint16_t>& look_at) {
+  using Verdict = WorkflowGraph::Verdict;
+  const WorkflowBits& bits = bits_of(store_.job(head));
+  for (std::size_t i = 0; i < look_at.size() && know(head, generation); ++i) {
+    const std::uint16_t at = look_at[i];
+    if (graph_.root(at)) continue;
+    const Verdict verdict = graph_.judge(at, bits);
+    if (verdict == Verdict::kWait) continue;
+    if (verdict == Verdict::kRun) {
+      release({head, generation, at});
+      continue;
+    }
+    if (leave_out({head, generation, at}, verdict == Verdict::kFail)) {
+      const auto& more = graph_.followers(at);
+      look_at.insert(look_at.end(), more.begin(), more.end());
+    }
+  }
+}
+
+/// Whether the member waits in the slot. What was read is judged by a cas of its control word.
+bool Workflows::stands_in(std::uint32_t slot, const Membership& member) const {
+  const JobRecord& job = store_.job(slot);
+  const Membership found = membership(job);
+  return (job.signals.load() & kMember) != 0 && found.head == member.head &&
+         found.generation == member.generation && found.member == member.member;
+}
+
+/// From waiting to available, or scheduled. No bound refuses it.
+void Workflows::release(const Membership& member) {
+  const std::uint32_t slot = graph_.members[member.member].slot;
+  if (slot >= store_.slots()) return;
+  JobRecord& job = store_.job(slot);
+  const Control found(job.control.load());
+  if (found.state() != kSlotWaiting || !stands_in(slot, member)) return;
+  const std::uint32_t q = job.queue.get();
+  QueueRecord& queue = store_.queue(q);
+  QueueTally& mine = actor_.tally(q);
+  actor_.intend(Actor::Op::kRelease, q, slot, mine.enqueued.get(), mine.in.get(),
+                mine.in_reserved.get());
+  const Control held = found.to(kSlotMoving, found.ring(), actor_.owner_);
+  if (!job.control.cas_once(found.word, held.word, Point::kSlotMoving)) {
+    actor_.intend_nothing();
+    return;
+  }
+  actor_.charge_return(queue, q, job, charge(1, job.body_length()));
+  mine.enqueued.set_ordered(mine.enqueued.get() + 1, Point::kCounterMoved);
+  give_out(slot, job, held);
+}
+
+/// Takes a waiting member out for good. Until its bit is set the lane holds its slot, and with it
+/// the head.
+bool Workflows::leave_out(const Membership& member, bool failed) {
+  const std::uint32_t slot = graph_.members[member.member].slot;
+  if (slot >= store_.slots()) return false;
+  JobRecord& job = store_.job(slot);
+  const Control found(job.control.load());
+  if (found.state() != kSlotWaiting || !stands_in(slot, member)) return false;
+  const Control held = found.to(kSlotFilling, found.ring(), actor_.owner_);
+  if (!job.control.cas_once(found.word, held.word, Point::kSlotFilling)) return false;
+  mark_once(member, failed);
+  actor_.slots_.free(slot, held);
+  return true;
+}
+
+/// 1. It runs and all are done: one cas ends it; 2. it was cancelled: its last member is through.
+/// Whoever did the last of it lists what is left.
+void Workflows::end_if_done(std::uint32_t slot, std::uint32_t generation) {
+  JobRecord& head = store_.job(slot);
+  const Control found = head_of(store_, {slot, generation, 0});
+  if (!is_head(found) || !all_done(head)) return;
+  actor_.intend(Actor::Op::kClose, 0, slot, 0);
+  if (runs(found)) {  // 1
+    if (!know(slot, generation)) return actor_.intend_nothing();
+    const bool failed = graph_.any_failed(graph_.result, bits_of(head));
+    const WorkflowState end = failed ? WorkflowState::kFailed : WorkflowState::kCompleted;
+    const Control ended = found.to(kSlotHead, static_cast<unsigned>(end), 0);
+    std::uint64_t started = 0;
+    for (const WorkflowGraph::Member& member : graph_.members) {
+      const JobRecord& job = store_.job(member.slot);
+      const std::uint64_t at = job.started_at.get();
+      if (job.generation.get() == member.generation && at != 0)
+        started = started == 0 ? at : std::min(started, at);
+    }
+    // Others that saw the last bit may write the same.
+    head.started_at.set(started);
+    head.finished_at.set(store_.now_ms());
+    if (!head.control.cas_once(found.word, ended.word, Point::kWorkflowEnded)) {
+      // somebody was faster, or has cancelled it
+      const Control now = head_of(store_, {slot, generation, 0});
+      if (!is_head(now) || workflow_state(now) != WorkflowState::kCancelled)
+        return actor_.intend_nothing();
+    } else {
+      actor_.tell_workflow(failed ? EventKind::kWorkflowFailed : EventKind::kWorkflowCompleted,
+                           slot, ended);
+    }
+  }
+  close(slot);  // 2
+  actor_.intend_nothing();
+}
+
+/// Twice does no harm.
+void Workflows::close(std::uint32_t slot) {
+  const JobRecord& head = store_.job(slot);
+  const Control ended(head.control.load());
+  const std::uint32_t generation = head.generation.get();
+  if (!is_head(ended) || runs(ended) || !all_done(head) || !know(slot, generation)) return;
+  for (std::uint16_t i = 0; i < graph_.members.size(); ++i) {
+    const std::uint32_t at = graph_.members[i].slot;
+    if (at >= store_.slots()) continue;
+    const JobRecord& job = store_.job(at);
+    const Control control(job.control.load());
+    if (is_finished(control.state()) && !job.flags().has(Policy::kDead) &&
+        stands_in(at, {slot, generation, i}))
+      actor_.slots_.list(at, control);
+  }
+  actor_.slots_.list(slot, ended);
+}
+
+Outcome Workflows::cancel(JobId id, WorkflowState& found) {
+  for (unsigned look = 0; look < kPatience; ++look) {
+    const std::uint32_t slot = find_workflow(store_, id);
+    if (slot == kNoIndex) return Outcome::kNotFound;
+    JobRecord& head = store_.job(slot);
+    const Control control(head.control.load());
+    const std::uint32_t generation = head.generation.get();
+    if (!is_head(control) || head.id() != id) continue;
+    found = workflow_state(control);
+    if (!runs(control)) return Outcome::kWrongState;
+    const Control cancelled =
+        control.to(kSlotHead, static_cast<unsigned>(WorkflowState::kCancelled), 0);
+    head.finished_at.set(store_.now_ms());
+    if (!head.control.cas_once(control.word, cancelled.word, Point::kWorkflowEnded)) continue;
+    actor_.tell_workflow(EventKind::kWorkflowCancelled, slot, cancelled);
+    sweep_cancelled(slot, generation);
+    return Outcome::kOk;
+  }
+  return Outcome::kBusy;
+}
+
+/// Ends what has not begun.
+void Workflows::sweep_cancelled(std::uint32_t head, std::uint32_t generation) {
+  if (!know(head, generation)) return;
+  const std::size_t members = graph_.members.size();
+  for (std::uint16_t i = 0; i < members; ++i) {
+    const Membership member{head, generation, i};
+    // an end of another workflow's last member may have come in between
+    if (!know(head, generation)) return;
+    if (leave_out(member, true)) continue;
+    const std::uint32_t slot = graph_.members[i].slot;
+    if (slot >= store_.slots()) continue;
+    const JobRecord& job = store_.job(slot);
+    const unsigned state = Control(job.control.load()).state();
+    const bool waits = state == kSlotScheduled || state == kSlotAvailable ||
+                       state == kSlotPending || state == kSlotRetryable;
+    if (!waits || !stands_in(slot, member)) continue;
+    JobState before{};
+    actor_.cancel(job.id(), before);
+  }
+  end_if_done(head, generation);
+}
+
+/// After a death anything may be half done.
+void Workflows::mend() {
+  for (std::uint32_t slot = 0; slot < store_.slots(); ++slot) {
+    const JobRecord& head = store_.job(slot);
+    const Control control(head.control.load());
+    const std::uint32_t generation = head.generation.get();
+    if (!is_head(control) || !know(slot, generation)) continue;
+    if (runs(control)) {
+      std::vector<std::uint16_t> all(graph_.members.size());
+      for (std::uint16_t i = 0; i < all.size(); ++i) all[i] = i;
+      settle(slot, generation, all);
+      end_if_done(slot, generation);
+    } else if (!all_done(head)) {
+      sweep_cancelled(slot, generation);
+    }
+  }
+}
+
+}  // namespace ojs_shm::engine

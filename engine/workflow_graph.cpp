@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cstring>
+
+#include "engine/workflow.hpp"
+
+namespace ojs_shm::engine {
+namespace {
+
+template <class T>
+void put(std::string& out, T value) {
+  out.append(reinterpret_cast<const char*>(&value), sizeof value);
+}
+
+struct Reader {
+  std::string_view rest;
+  bool good = true;
+  template <class T>
+  T take() {
+    T value{};
+    if (rest.size() < sizeof value) {
+      good = false;
+      return value;
+    }
+    std::memcpy(&value, rest.data(), sizeof value);
+    rest.remove_prefix(sizeof value);
+    return value;
+  }
+};
+
+}  // namespace
+
+std::string WorkflowGraph::encode() const {
+  std::string out;
+  out.reserve(8 + members.size() * 13 + sets.size() * 4);
+  put(out, static_cast<std::uint16_t>(members.size()));
+  put(out, static_cast<std::uint16_t>(sets.size()));
+  put(out, result);
+  for (const Member& member : members) {
+    put(out, member.slot);
+    put(out, member.generation);
+    put(out, member.waits);
+    put(out, member.gate);
+    put(out, static_cast<std::uint8_t>(member.when));
+  }
+  for (const auto& set : sets) {
+    put(out, static_cast<std::uint16_t>(set.size()));
+    for (const std::uint16_t member : set) put(out, member);
+  }
+  return out;
+}
+
+bool WorkflowGraph::decode(std::string_view bytes) {
+  Reader in{bytes};
+  members.resize(std::min<std::size_t>(in.take<std::uint16_t>(), kMostMembers));
+  sets.resize(in.take<std::uint16_t>());
+  result = in.take<std::uint16_t>();
+  for (Member& member : members) {
+    member.slot = in.take<std::uint32_t>();
+    member.generation = in.take<std::uint32_t>();
+    member.waits = in.take<std::uint16_t>();
+    member.gate = in.take<std::uint16_t>();
+    member.when = static_cast<When>(in.take<std::uint8_t>() & 3);
+  }
+  for (auto& set : sets) {
+    set.resize(std::min<std::size_t>(in.take<std::uint16_t>(), kMostMembers));
+    for (std::uint16_t& member : set) member = in.take<std::uint16_t>();
+    if (!in.good) break;
+  }
+  if (!in.good || !holds()) {
+    members.clear();
+    sets.clear();
+    result = kNothing;
+    link();
+    return false;
+  }
+  link();
+  return true;
+}
+
+bool WorkflowGraph::holds() const {
+  const auto a_set = [this](std::uint16_t set) { return set == kNothing || set < sets.size(); };
+  if (members.empty() || members.size() > kMostMembers || !a_set(result)) return false;
+  for (const Member& member : members)
+    if (!a_set(member.waits) || !a_set(member.gate)) return false;
+  for (const auto& set : sets)
+    for (const std::uint16_t member : set)
+      if (member >= members.size()) return false;
+  return true;
+}
+
+void WorkflowGraph::link() {
+  std::vector<std::vector<std::uint16_t>> waiting(sets.size());
+  for (std::uint16_t i = 0; i < members.size(); ++i) {
+    if (members[i].waits != kNothing) waiting[members[i].waits].push_back(i);
+    if (members[i].gate != kNothing && members[i].gate != members[i].waits)
+      waiting[members[i].gate].push_back(i);
+  }
+  followers_.assign(members.size(), {});
+  for (std::size_t set = 0; set < sets.size(); ++set)
+    for (const std::uint16_t member : sets[set])
+      followers_[member].insert(followers_[member].end(), waiting[set].begin(), waiting[set].end());
+  for (auto& all : followers_) {
+    if (all.size() < 2) continue;
+    std::sort(all.begin(), all.end());
+    all.erase(std::unique(all.begin(), all.end()), all.end());
+  }
+}
+
+bool WorkflowGraph::any_failed(std::uint16_t set, const WorkflowBits& bits) const {
+  return set != kNothing &&
+         std::any_of(sets[set].begin(), sets[set].end(),
+                     [&bits](std::uint16_t member) { return bits.has_failed(member); });
+}
+
+/// 1. until all of both sets are done, it waits; 2. behind a gate that did not open it fails as
+/// those before it did; 3. else its condition decides.
+WorkflowGraph::Verdict WorkflowGraph::judge(std::uint16_t at, const WorkflowBits& bits) const {
+  const Member& member = members[at];
+  for (const std::uint16_t set : {member.waits, member.gate})
+    if (set != kNothing)
+      for (const std::uint16_t other : sets[set])
+        if (!bits.is_done(other)) return Verdict::kWait;     // 1
+  if (any_failed(member.gate, bits)) return Verdict::kFail;  // 2
+  const bool failed = any_failed(member.waits, bits);        // 3
+  switch (member.when) {
+    case When::kSuccess: return failed ? Verdict::kFail : Verdict::kRun;
+    case When::kFailure: return failed ? Verdict::kRun : Verdict::kLeaveOut;
+    case When::kComplete: return Verdict::kRun;
+    case When::kAllGood: return failed ? Verdict::kLeaveOut : Verdict::kRun;
+  }
+  return Verdict::kWait;
+}
+
+bool WorkflowGraph::all_done(const WorkflowBits& bits) const {
+  for (unsigned i = 0; i * 64 < members.size(); ++i) {
+    const std::size_t left = members.size() - i * 64;
+    const std::uint64_t all = left >= 64 ? ~0ULL : (1ULL << left) - 1;
+    if ((bits.done[i].load() & all) != all) return false;
+  }
+  return true;
+}
+
+}  // namespace ojs_shm::engine

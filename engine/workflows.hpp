@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <vector>
+
+#include "engine/actor.hpp"
+#include "engine/workflow_look.hpp"
+
+namespace ojs_shm::engine {
+
+/// What one lane does with workflows (workflow_create.cpp, workflow_advance.cpp).
+///
+/// Who may set a member's bits: the process that holds the member's slot, or names it in its intent,
+/// when it ends the job or leaves it out. So each pair is set by one process, and a head of which a
+/// bit is missing is not used again: the bit's owner may write it without asking. Everything else
+/// may be done by any process any number of times: it follows from the bits.
+class Workflows {
+ public:
+  explicit Workflows(Actor& actor);
+
+  Outcome create(NewWorkflow& workflow, JobId& id);
+  /// Waiting members are cancelled; active ones may end.
+  Outcome cancel(JobId id, WorkflowState& found);
+
+  /// The member has ended, and this lane's intent names it: its bits.
+  void mark(const Membership& member, bool failed);
+  /// Lets run what may run now that the member has ended, and ends the workflow after its last.
+  void advance(const Membership& member);
+
+  // ---- after a death
+  /// mark(), for a slot of a dead lane that may have been marked already.
+  void mark_again(std::uint32_t slot);
+  /// Whether a member that a dead lane was filling, or taking out, is to wait again.
+  bool waits_again(const JobRecord& job) const;
+  /// A root that the lane was publishing.
+  void publish_root(std::uint32_t slot);
+  /// A root that the lane had charged to its queue. It is being filled afterwards.
+  void uncharge_root(std::uint32_t slot);
+  /// Whatever is left to be done for any workflow.
+  void mend();
+  /// Lists what is left of an ended workflow, to be used again.
+  void close(std::uint32_t head);
+
+ private:
+  Outcome fill_members(NewWorkflow& workflow, std::uint32_t head,
+                       std::vector<std::uint32_t>& slots);
+  Outcome charge_root(const NewJob& spec, std::uint32_t slot);
+  Outcome write_head(const NewWorkflow& workflow, std::uint32_t slot);
+  void give_out(std::uint32_t slot, JobRecord& job, Control held);
+  void settle(std::uint32_t head, std::uint32_t generation, std::vector<std::uint16_t>& look_at);
+  void release(const Membership& member);
+  bool leave_out(const Membership& member, bool failed);
+  bool stands_in(std::uint32_t slot, const Membership& member) const;
+  void mark_once(const Membership& member, bool failed);
+  void end_if_done(std::uint32_t head, std::uint32_t generation);
+  void sweep_cancelled(std::uint32_t head, std::uint32_t generation);
+  bool know(std::uint32_t head, std::uint32_t generation);
+
+  Actor& actor_;
+  Store& store_;
+  /// the graph of the last workflow
+  WorkflowGraph graph_;
+  std::uint32_t known_head_ = kNoIndex, known_generation_ = 0;
+};
+
+}  // namespace ojs_shm::engine

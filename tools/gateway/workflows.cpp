@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Workflows: create, look, list, cancel.
+#include <algorithm>
+
+#include "tools/gateway/body.hpp"
+#include "tools/gateway/fault.hpp"
+#include "tools/gateway/hall.hpp"
+#include "tools/gateway/handlers.hpp"
+#include "tools/gateway/job_reply.hpp"
+#include "tools/gateway/json_text.hpp"
+#include "tools/gateway/paging.hpp"
+#include "tools/gateway/workflow_reply.hpp"
+#include "worker_api/json/workflow_text.hpp"
+
+namespace ojs_shm::gateway {
+namespace {
+
+Fault missing(std::string_view id) { return not_found("workflow", id); }
+
+std::string text_of(const WorkflowInfo& workflow) {
+  return wrapped_and_flat("workflow", print_workflow(workflow));
+}
+
+/// Whether the client may see it: with the header X-OJS-Tenant only its own.
+WorkflowInfo workflow_of(Desk& desk, const std::string& id) {
+  auto found = desk.observer.workflow(id);
+  if (!found) throw missing(id);
+  return std::move(*found);
+}
+
+Reply create(Desk& desk, const Request& request) {
+  auto read = parse_workflow(request.body, desk.now_ms());
+  if (!read) throw invalid_workflow(read.error());
+  if (const std::string_view tenant = request.header("x-ojs-tenant"); !tenant.empty())
+    give_tenant_to_all(tenant, *read);
+  return create_workflow(desk, read->spec);
+}
+
+Reply get(Desk& desk, const Request& request) {
+  return ok(text_of(workflow_of(desk, request.names[0])));
+}
+
+Reply cancel(Desk& desk, const Request& request) {
+  const std::string& id = request.names[0];
+  auto cancelled = desk.producer().cancel_workflow(id);
+  if (cancelled) return ok(text_of(*cancelled));
+  if (cancelled.error().code == Code::kNotFound) throw missing(id);
+  throw fault_of(cancelled.error());
+}
+
+Reply list(Desk& desk, const Request& request) {
+  WorkflowFilter filter;
+  if (const std::string* name = request.asked("name")) filter.name = *name;
+  if (const std::string* state = request.asked("state")) {
+    for (const WorkflowState each : {WorkflowState::kRunning, WorkflowState::kCompleted,
+                                     WorkflowState::kFailed, WorkflowState::kCancelled})
+      if (workflow_state_name(each) == *state) filter.state = each;
+    if (!filter.state)
+      throw invalid_request("state must be running, completed, failed or cancelled", "state");
+  }
+  const Slice slice = Slice::of(request);
+  const std::vector<WorkflowInfo> found = desk.observer.workflows(filter);
+  const std::string body = slice.list("workflows", found, print_workflow);
+  // the same list under the name that pages of administration know
+  const std::string items = slice.list("items", found, print_workflow);
+  return ok(joined(body, items.substr(0, items.find("],\"total\"") + 1) + "}"));
+}
+
+}  // namespace
+
+std::span<const Route> workflow_routes() {
+  static const Route kRoutes[] = {
+      {"GET", "/ojs/v1/workflows", Scope::kRead, &list},
+      {"POST", "/ojs/v1/workflows", Scope::kWrite, &create},
+      {"GET", "/ojs/v1/workflows/{id}", Scope::kRead, &get},
+      {"DELETE", "/ojs/v1/workflows/{id}", Scope::kWrite, &cancel},
+      {"POST", "/ojs/v1/workflows/{id}/cancel", Scope::kWrite, &cancel},
+  };
+  return kRoutes;
+}
+
+}  // namespace ojs_shm::gateway

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "worker_api/json/envelope_json.hpp"
+#include "worker_api/json/time_text.hpp"
+#include "worker_api/json/workflow_text.hpp"
+
+namespace ojs_shm {
+namespace {
+
+using json::ObjectWriter;
+
+std::string_view parts_name(WorkflowKind kind) {
+  return kind == WorkflowKind::kChain || kind == WorkflowKind::kGraph ? "steps" : "jobs";
+}
+
+void write_time(ObjectWriter& out, std::string_view name, std::uint64_t ms) {
+  if (ms != 0) out.text(name, print_timestamp(ms));
+}
+
+void write_texts(ObjectWriter& out, std::string_view name, const std::vector<std::string>& texts) {
+  std::string& array = out.open(name);
+  array += '[';
+  for (const std::string& text : texts) {
+    if (&text != texts.data()) array += ',';
+    json::append_quoted(array, text);
+  }
+  array += ']';
+}
+
+void write_error(ObjectWriter& out, const WorkflowStep& step) {
+  const JobError* error = step.error ? &*step.error : nullptr;
+  out.text("job_id", step.job_id);
+  out.text("code", error != nullptr ? std::string_view(error->code) : "discarded");
+  out.text("message",
+           error != nullptr ? std::string_view(error->message) : "the job ended before it ran");
+  out.number("attempt", std::int64_t{error != nullptr ? error->attempt : 0});
+  if (!step.callback.empty()) out.text("callback", step.callback);
+}
+
+void write_step(ObjectWriter& out, const WorkflowStep& step, std::size_t index);
+
+void write_steps(ObjectWriter& out, const WorkflowStep& whole) {
+  std::string& steps = out.open(parts_name(whole.kind));
+  steps += '[';
+  std::size_t index = 0;
+  bool callbacks = false;
+  for (const WorkflowStep& step : whole.steps) {
+    if (!step.callback.empty()) {
+      callbacks = true;
+      continue;
+    }
+    if (index != 0) steps += ',';
+    ObjectWriter one(steps);
+    write_step(one, step, index++);
+    one.close();
+  }
+  steps += ']';
+  if (!callbacks) return;
+  ObjectWriter all(out.open("callbacks"));
+  for (const WorkflowStep& step : whole.steps) {
+    if (step.callback.empty()) continue;
+    ObjectWriter one(all.open(step.callback));
+    write_step(one, step, 0);
+    one.close();
+  }
+  all.close();
+}
+
+void write_step(ObjectWriter& out, const WorkflowStep& step, std::size_t index) {
+  if (step.callback.empty()) out.number("index", static_cast<std::int64_t>(index));
+  if (!step.name.empty()) {
+    out.text("id", step.name);
+    out.text("name", step.name);
+  }
+  const bool job = step.kind == WorkflowKind::kJob;
+  out.text("type", job ? std::string_view(step.type) : workflow_kind_name(step.kind));
+  out.text("state", step_state_name(step.state));
+  if (!job) return write_steps(out, step);
+  out.text("queue", step.queue);
+  if (step.job_id.empty())
+    out.value("job_id", "null");
+  else
+    out.text("job_id", step.job_id);
+  write_texts(out, "depends_on", step.depends_on);
+  if (!step.result.empty() && json::check(step.result)) out.value("result", step.result);
+  write_time(out, "started_at", step.started_at_ms);
+  write_time(out, "completed_at", step.completed_at_ms);
+  if (!step.error) return;
+  ObjectWriter error(out.open("error"));
+  write_error(error, step);
+  error.close();
+}
+
+void collect_failed(const WorkflowStep& step, std::vector<const WorkflowStep*>& failed) {
+  if (step.kind == WorkflowKind::kJob && step.state == StepState::kFailed) failed.push_back(&step);
+  for (const WorkflowStep& part : step.steps) collect_failed(part, failed);
+}
+
+void write_failures(ObjectWriter& out, const WorkflowInfo& workflow) {
+  std::vector<const WorkflowStep*> failed;
+  collect_failed(workflow.root, failed);
+  if (failed.empty()) return;
+  if (workflow.root.kind == WorkflowKind::kChain) {
+    const auto& steps = workflow.root.steps;
+    const auto first = std::find_if(steps.begin(), steps.end(), [](const WorkflowStep& step) {
+      return step.state == StepState::kFailed;
+    });
+    if (first != steps.end()) out.number("failed_step_index", std::int64_t{first - steps.begin()});
+  }
+  std::vector<std::string> ids;
+  for (const WorkflowStep* step : failed)
+    if (!step->job_id.empty()) ids.push_back(step->job_id);
+  write_texts(out, "failed_job_ids", ids);
+  std::string& errors = out.open("errors");
+  errors += '[';
+  for (const WorkflowStep* step : failed) {
+    if (step != failed.front()) errors += ',';
+    ObjectWriter one(errors);
+    write_error(one, *step);
+    one.close();
+  }
+  errors += ']';
+}
+
+}  // namespace
+
+std::string print_workflow(const WorkflowInfo& workflow) {
+  std::string out;
+  ObjectWriter writer(out);
+  const WorkflowStep& root = workflow.root;
+  writer.text("id", workflow.id);
+  writer.text("name", root.name);
+  writer.text("type",
+              root.kind == WorkflowKind::kGraph ? "workflow" : workflow_kind_name(root.kind));
+  writer.text("state", workflow_state_name(workflow.state));
+  std::int64_t total = 0, completed = 0;
+  for (const WorkflowStep& step : root.steps) {
+    if (!step.callback.empty()) continue;
+    ++total;
+    completed += step.state == StepState::kCompleted ? 1 : 0;
+  }
+  writer.number(std::string(parts_name(root.kind)) + "_total", total);
+  writer.number(std::string(parts_name(root.kind)) + "_completed", completed);
+  write_steps(writer, root);
+  write_failures(writer, workflow);
+  ObjectWriter metadata(writer.open("metadata"));
+  write_time(metadata, "created_at", workflow.created_at_ms);
+  write_time(metadata, "started_at", workflow.started_at_ms);
+  const bool cancelled = workflow.state == WorkflowState::kCancelled;
+  write_time(metadata, cancelled ? "cancelled_at" : "completed_at", workflow.ended_at_ms);
+  metadata.number("job_count", std::int64_t{workflow.jobs});
+  metadata.number("completed_count", std::int64_t{workflow.completed});
+  metadata.number("failed_count", std::int64_t{workflow.failed});
+  metadata.close();
+  write_time(writer, "created_at", workflow.created_at_ms);
+  write_time(writer, "started_at", workflow.started_at_ms);
+  write_time(writer, cancelled ? "cancelled_at" : "completed_at", workflow.ended_at_ms);
+  writer.close();
+  return out;
+}
+
+}  // namespace ojs_shm

@@ -1,0 +1,322 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <array>
+#include <optional>
+
+#include "worker_api/json/envelope_json.hpp"
+#include "worker_api/json/workflow_text.hpp"
+
+namespace ojs_shm {
+namespace {
+
+using json::Kind;
+using json::Member;
+using Members = std::vector<Member>;
+
+const Member* find(const Members& members, std::string_view name) {
+  for (const Member& member : members)
+    if (member.name == name && json::kind_of(member.value) != Kind::kNull) return &member;
+  return nullptr;
+}
+
+std::optional<WorkflowKind> kind_by_name(std::string_view name) {
+  if (name == "chain") return WorkflowKind::kChain;
+  if (name == "group") return WorkflowKind::kGroup;
+  if (name == "batch") return WorkflowKind::kBatch;
+  return std::nullopt;
+}
+
+std::optional<StepCondition> condition_by_name(std::string_view name) {
+  if (name.starts_with("on_")) name.remove_prefix(3);
+  if (name == "success") return StepCondition::kCallback;
+  if (name == "failure") return StepCondition::kFailure;
+  if (name == "complete") return StepCondition::kComplete;
+  return std::nullopt;
+}
+
+class WorkflowReader {
+ public:
+  explicit WorkflowReader(std::uint64_t now_ms) : now_ms_(now_ms) {}
+
+  void read_root(std::string_view object) {
+    const Members members = json::members_of(object);
+    WorkflowSpec& root = text.spec;
+    const Member* type = find(members, "type");
+    for (const std::string_view name : {"chain", "group", "batch"})
+      if (const Member* inside = find(members, name); type == nullptr && inside != nullptr)
+        return read_short(name, inside->value, members, "$", root);
+    if (type == nullptr) {
+      root.kind = WorkflowKind::kGraph;
+    } else {
+      const auto kind = kind_by_name(json::string_of(type->value).value_or(""));
+      if (!kind)
+        return complain("$.type",
+                        "type must be chain, group or batch; leave it out for steps with "
+                        "depends_on");
+      root.kind = *kind;
+    }
+    read_parts(members, "$", root);
+    if (const Member* id = find(members, "id"))
+      if (const auto own = json::string_of(id->value); own && own->size() == 36)
+        root.id = keep(*own);
+  }
+
+  /// The job, and what its member `workflow` says comes after it.
+  void read_job_and_rest(std::string_view object) {
+    Members members = json::members_of(object);
+    const Member* rest = find(members, "workflow");
+    WorkflowSpec& root = text.spec;
+    root.kind = WorkflowKind::kChain;
+    if (rest == nullptr || json::kind_of(rest->value) != Kind::kObject)
+      return complain("$.workflow", "workflow must be an object");
+    root.steps.resize(2);
+    const Members inside = json::members_of(rest->value);
+    bool any = false;
+    for (const std::string_view name : {"chain", "group", "batch"})
+      if (const Member* part = find(inside, name); part != nullptr && !any) {
+        any = true;
+        read_short(name, part->value, {}, "$.workflow", root.steps[1]);
+      }
+    if (!any) return complain("$.workflow", "workflow must have a chain, a group or a batch");
+    if (complaint) return;
+    read_job(members, "$", root.steps[0]);
+    const JobSpec& job = root.steps[0].job;
+    root.priority = job.priority;
+    root.queue = job.queue.empty() ? std::string_view("default") : job.queue;
+    root.tenant = job.tenant;
+  }
+
+  WorkflowText text;
+  std::optional<Error> complaint;
+
+ private:
+  void complain(std::string_view path, std::string_view what) {
+    if (complaint) return;
+    complaint = Error{
+        Code::kInvalid, std::string(path) + ": " + std::string(what), std::string(path), 0, 0, ""};
+  }
+  std::string_view keep(std::string kept) { return text.texts.emplace_back(std::move(kept)); }
+
+  /// {"chain": [...]} and its like.
+  void read_short(std::string_view name, std::string_view value, const Members& around,
+                  const std::string& path, WorkflowSpec& spec) {
+    spec.kind = *kind_by_name(name);
+    const std::string place = path + "." + std::string(name);
+    if (json::kind_of(value) == Kind::kArray) {
+      read_common(around, path, spec);
+      return read_steps(value, place, spec);
+    }
+    if (json::kind_of(value) != Kind::kObject)
+      return complain(place, std::string(name) + " must be an array of jobs");
+    read_parts(json::members_of(value), place, spec);
+  }
+
+  void read_common(const Members& members, const std::string& path, WorkflowSpec& spec) {
+    if (const Member* name = find(members, "name"))
+      spec.name = keep(json::string_of(name->value).value_or(""));
+    read_inherited(members, path, spec);
+    const Member* options = find(members, "options");
+    if (options != nullptr && json::kind_of(options->value) == Kind::kObject)
+      read_inherited(json::members_of(options->value), path + ".options", spec);
+  }
+
+  void read_inherited(const Members& members, const std::string& path, WorkflowSpec& spec) {
+    if (const Member* priority = find(members, "priority")) {
+      spec.priority = json::integer_of(priority->value);
+      if (!spec.priority) complain(path + ".priority", "priority must be an integer");
+    }
+    if (const Member* queue = find(members, "queue")) {
+      const auto name = json::string_of(queue->value);
+      if (!name || name->empty()) return complain(path + ".queue", "queue must be a text");
+      spec.queue = keep(*name);
+    }
+    for (const std::string_view name : {"meta", "metadata"})
+      if (const Member* meta = find(members, name);
+          meta != nullptr && json::kind_of(meta->value) == Kind::kObject)
+        if (const Member* tenant = find(json::members_of(meta->value), "tenant_id"))
+          spec.tenant = keep(json::string_of(tenant->value).value_or(""));
+  }
+
+  void read_parts(const Members& members, const std::string& path, WorkflowSpec& spec) {
+    read_common(members, path, spec);
+    const bool in_order = spec.kind == WorkflowKind::kChain || spec.kind == WorkflowKind::kGraph;
+    std::string name = in_order ? "steps" : "jobs";
+    const Member* parts = find(members, name);
+    if (parts == nullptr) {
+      const char* other = in_order ? "jobs" : "steps";
+      parts = find(members, other);
+      if (parts != nullptr) name = other;
+    }
+    if (parts == nullptr) return complain(path + "." + name, name + " is missing");
+    read_steps(parts->value, path + "." + name, spec);
+    if (spec.kind == WorkflowKind::kBatch) read_callbacks(members, path, spec);
+    if (spec.kind == WorkflowKind::kGraph) complete_graph(spec);
+  }
+
+  void read_steps(std::string_view array, const std::string& path, WorkflowSpec& spec) {
+    if (json::kind_of(array) != Kind::kArray) return complain(path, "must be an array of jobs");
+    const auto elements = json::elements_of(array);
+    if (elements.empty())
+      return complain(
+          path, path.substr(path.rfind('.') + 1) + " array must contain at least one element");
+    if (elements.size() > kMostWorkflowJobs)
+      return complain(path,
+                      "a workflow has at most " + std::to_string(kMostWorkflowJobs) + " jobs");
+    spec.steps.resize(elements.size());
+    for (std::size_t i = 0; i < elements.size() && !complaint; ++i) {
+      const std::string place = path + "[" + std::to_string(i) + "]";
+      if (json::kind_of(elements[i]) != Kind::kObject)
+        return complain(place, "a step must be an object");
+      read_step(json::members_of(elements[i]), place, spec.steps[i]);
+    }
+  }
+
+  void read_step(const Members& members, const std::string& path, WorkflowSpec& spec) {
+    const Member* type = find(members, "type");
+    const auto kind =
+        type == nullptr ? std::nullopt : kind_by_name(json::string_of(type->value).value_or(""));
+    const bool parts = find(members, "steps") != nullptr || find(members, "jobs") != nullptr;
+    if (kind && (parts || find(members, "args") == nullptr)) {
+      spec.kind = *kind;
+      if (++depth_ >= json::kMaxDepth) return complain(path, "parts are nested too deep");
+      read_parts(members, path, spec);
+      --depth_;
+      return;
+    }
+    read_job(members, path, spec);
+  }
+
+  void read_callbacks(const Members& members, const std::string& path, WorkflowSpec& spec) {
+    const Member* callbacks = find(members, "callbacks");
+    if (callbacks == nullptr) return;  // its absence is told where all of it is looked at
+    if (json::kind_of(callbacks->value) != Kind::kObject)
+      return complain(path + ".callbacks", "callbacks must be an object");
+    for (const Member& member : json::members_of(callbacks->value)) {
+      auto* const into = member.name == "on_complete"  ? &spec.on_complete
+                         : member.name == "on_success" ? &spec.on_success
+                         : member.name == "on_failure" ? &spec.on_failure
+                                                       : nullptr;
+      const std::string place = path + ".callbacks." + member.name;
+      if (into == nullptr)
+        return complain(place, "a callback is on_complete, on_success or on_failure");
+      if (json::kind_of(member.value) == Kind::kNull) continue;
+      if (json::kind_of(member.value) != Kind::kObject)
+        return complain(place, "a callback must be a job");
+      into->resize(1);
+      read_job(json::members_of(member.value), place, into->front());
+    }
+  }
+
+  /// The members that make it a step, and the rest as a job's envelope.
+  void read_job(const Members& members, const std::string& path, WorkflowSpec& spec) {
+    std::string envelope;
+    json::ObjectWriter writer(envelope);
+    bool has_queue = false;
+    for (const Member& member : members) {
+      if (member.name == "id" || member.name == "name") {
+        if (const auto name = json::string_of(member.value); name && spec.name.empty())
+          spec.name = keep(*name);
+      } else if (member.name == "depends_on") {
+        read_depends_on(member.value, path, spec);
+      } else if (member.name == "options" && json::kind_of(member.value) == Kind::kObject) {
+        json::ObjectWriter options(writer.open("options"));
+        for (const Member& option : json::members_of(member.value)) {
+          if (option.name == "callback_type") {
+            read_condition(option.value, path + ".options.callback_type", spec);
+            continue;
+          }
+          has_queue = has_queue || (option.name == "queue" && !is_null(option));
+          options.value(option.name, option.value);
+        }
+        options.close();
+      } else if (member.name == "callback_type") {
+        read_condition(member.value, path + ".callback_type", spec);
+      } else if (member.name != "workflow") {
+        has_queue = has_queue || (member.name == "queue" && !is_null(member));
+        writer.value(member.name, member.value);
+      }
+    }
+    writer.close();
+    auto read = parse_envelope(envelope, now_ms_);
+    if (!read) {
+      if (complaint) return;
+      complaint = read.error();
+      complaint->message = path + ": " + complaint->message;
+      complaint->subject = path + "." + complaint->subject;
+      return;
+    }
+    if (!read->vast_priority.empty() || !read->priority_name.empty())
+      return complain(path + ".priority", "priority is out of range");
+    if (read->wants_unique)
+      return complain(path + ".unique", "a workflow's job cannot be unique; leave unique out");
+    const Envelope& kept = text.jobs.emplace_back(std::move(*read));
+    spec.kind = WorkflowKind::kJob;
+    spec.job = kept.spec();
+    if (!has_queue) spec.job.queue = {};
+  }
+
+  static bool is_null(const Member& member) { return json::kind_of(member.value) == Kind::kNull; }
+
+  void read_depends_on(std::string_view value, const std::string& path, WorkflowSpec& spec) {
+    if (json::kind_of(value) == Kind::kNull) return;
+    if (json::kind_of(value) != Kind::kArray)
+      return complain(path + ".depends_on", "depends_on must be an array of step ids");
+    for (const std::string_view name : json::elements_of(value)) {
+      const auto other = json::string_of(name);
+      if (!other) return complain(path + ".depends_on", "depends_on must be an array of step ids");
+      spec.depends_on.push_back(keep(*other));
+    }
+  }
+
+  void read_condition(std::string_view value, const std::string& path, WorkflowSpec& spec) {
+    const std::string name = json::string_of(value).value_or("");
+    const auto condition = condition_by_name(name);
+    if (!condition)
+      return complain(path, "callback_type must be on_complete, on_success or on_failure");
+    spec.when = *condition;
+    callbacks_.push_back(&spec);
+  }
+
+  /// A callback that depends on nothing comes after all steps that are none.
+  void complete_graph(WorkflowSpec& spec) {
+    const auto is_callback = [this](const WorkflowSpec& step) {
+      return std::find(callbacks_.begin(), callbacks_.end(), &step) != callbacks_.end();
+    };
+    for (WorkflowSpec& step : spec.steps) {
+      if (!is_callback(step) || !step.depends_on.empty()) continue;
+      for (std::size_t i = 0; i < spec.steps.size(); ++i) {
+        WorkflowSpec& other = spec.steps[i];
+        if (is_callback(other)) continue;
+        if (other.name.empty()) other.name = keep("step-" + std::to_string(i));
+        step.depends_on.push_back(other.name);
+      }
+    }
+  }
+
+  std::uint64_t now_ms_;
+  std::size_t depth_ = 0;
+  std::vector<const WorkflowSpec*> callbacks_;
+};
+
+Result<WorkflowText> read(std::string_view text, std::uint64_t now_ms,
+                          void (WorkflowReader::*how)(std::string_view)) {
+  if (Status status = json::check(text); !status) return status.error();
+  if (json::kind_of(text) != Kind::kObject)
+    return Error{Code::kInvalid, "$: a workflow must be a JSON object", "$", 0, 0, ""};
+  WorkflowReader reader(now_ms);
+  (reader.*how)(text);
+  if (reader.complaint) return *reader.complaint;
+  return std::move(reader.text);
+}
+
+}  // namespace
+
+Result<WorkflowText> parse_workflow(std::string_view json, std::uint64_t now_ms) {
+  return read(json, now_ms, &WorkflowReader::read_root);
+}
+
+Result<WorkflowText> workflow_of_job(std::string_view job, std::uint64_t now_ms) {
+  return read(job, now_ms, &WorkflowReader::read_job_and_rest);
+}
+
+}  // namespace ojs_shm

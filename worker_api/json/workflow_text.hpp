@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <string>
+#include <string_view>
+
+#include <ojs_shm/result.hpp>
+#include <ojs_shm/workflow.hpp>
+
+#include "worker_api/json/envelope.hpp"
+
+/// Workflows as JSON. Source: ojs-workflows 3 to 11; requirements B.4.
+namespace ojs_shm {
+
+/// A workflow that was read; `spec` has views into the rest.
+struct WorkflowText {
+  WorkflowSpec spec;
+  std::deque<Envelope> jobs;
+  std::deque<std::string> texts;
+  WorkflowText() = default;
+  WorkflowText(WorkflowText&&) = default;
+  WorkflowText& operator=(WorkflowText&&) = default;
+  WorkflowText(const WorkflowText&) = delete;
+};
+
+/// Chain, group and batch by `type`, nested in any order; without a type, steps with `depends_on`.
+/// `priority`, `queue` and `meta.tenant_id` of the whole, at its top or in `options`, and of any part
+/// that is no job, hold for the jobs that say nothing themselves. Errors: kInvalid; `subject` is the
+/// place ("$.steps[2].args"), or "json".
+Result<WorkflowText> parse_workflow(std::string_view json, std::uint64_t now_ms);
+
+/// The member `workflow` of a job that is enqueued: {"chain": [...]}, {"group": [...]},
+/// {"batch": {"jobs": [...], "callbacks": {...}}}. The job comes first, and what follows inherits its
+/// priority, queue and tenant.
+Result<WorkflowText> workflow_of_job(std::string_view job, std::uint64_t now_ms);
+
+/// The workflow as clients receive it, with the state of each part.
+std::string print_workflow(const WorkflowInfo& workflow);
+
+}  // namespace ojs_shm

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <ojs_shm/result.hpp>
+#include <ojs_shm/workflow.hpp>
+
+#include "engine/workflow.hpp"
+#include "worker_api/roles/workflow_tree.hpp"
+
+namespace ojs_shm::internal {
+
+/// A workflow as the engine takes it: jobs, and which waits for which.
+struct CompiledWorkflow {
+  std::vector<JobSpec> jobs;       ///< with what they inherit; views into the spec
+  std::vector<std::string> paths;  ///< where each stands: "$.steps[1].jobs[0]"
+  engine::WorkflowGraph graph;
+  WorkflowTree tree;
+};
+
+/// Errors: kInvalid, of which `subject` is the place, such as "$.steps[2]".
+Result<CompiledWorkflow> compile(const WorkflowSpec& spec);
+
+}  // namespace ojs_shm::internal

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include <ojs_shm/observer.hpp>
+#include <ojs_shm/producer.hpp>
+#include <ojs_shm/worker.hpp>
+#include <ojs_shm/workflow.hpp>
+
+#include "engine/workflow_look.hpp"
+#include "worker_api/roles/producer_impl.hpp"
+#include "worker_api/roles/workflow_compile.hpp"
+#include "worker_api/roles/workflow_tree.hpp"
+
+namespace ojs_shm {
+namespace {
+
+Error no_workflow(std::string_view id) {
+  return {Code::kNotFound, "no workflow with id " + std::string(id), "workflow", 0, 0, ""};
+}
+
+Result<WorkflowInfo> look_up(const engine::Store& store, std::string_view id) {
+  const auto parsed = engine::parse_id(id);
+  if (!parsed) return no_workflow(id);
+  for (int look = 0; look < 1000; ++look) {
+    const std::uint32_t slot = engine::find_workflow(store, *parsed);
+    if (slot == engine::kNoIndex) break;
+    auto info = internal::workflow_info(store, slot, true);
+    if (info && info->id == id) return std::move(*info);
+  }
+  return no_workflow(id);
+}
+
+}  // namespace
+
+/// Reads the jobs of a workflow, and makes their queues once all of them are well formed.
+Result<std::vector<engine::NewJob>> Producer::Impl::read_members(
+    const internal::CompiledWorkflow& workflow) {
+  std::vector<engine::NewJob> jobs(workflow.jobs.size());
+  for (std::size_t i = 0; i < jobs.size(); ++i) {
+    const JobSpec& spec = workflow.jobs[i];
+    auto fault = internal::read_spec(actor(), spec, jobs[i]);
+    if (fault == internal::SpecFault::kNone && jobs[i].size() > store().max_body())
+      fault = internal::SpecFault::kTooLarge;
+    if (fault == internal::SpecFault::kNone) continue;
+    Error error = internal::error_of(fault, spec, store());
+    error.message = workflow.paths[i] + ": " + error.message;
+    if (error.code == Code::kInvalid) error.subject = workflow.paths[i] + "." + error.subject;
+    return error;
+  }
+  for (std::size_t i = 0; i < jobs.size(); ++i) {
+    if (jobs[i].queue != engine::kNoIndex) continue;
+    jobs[i].queue = actor().ensure_queue(workflow.jobs[i].queue);
+    if (jobs[i].queue == engine::kNoIndex)
+      return internal::error_of(engine::Outcome::kNoQueues, store(), engine::kNoIndex, "");
+  }
+  return jobs;
+}
+
+Result<std::string> Producer::create_workflow(const WorkflowSpec& spec) {
+  Impl& impl = *impl_;
+  if (impl.handle->closed()) return internal::closed();
+  auto compiled = internal::compile(spec);
+  if (!compiled) return compiled.error();
+  engine::NewWorkflow workflow;
+  if (!spec.id.empty()) {
+    workflow.id = engine::parse_id(spec.id);
+    if (!workflow.id) return internal::not_an_id(spec.id);
+  }
+  auto jobs = impl.read_members(*compiled);
+  if (!jobs) return jobs.error();
+  const std::string description = compiled->tree.print();
+  workflow.graph = &compiled->graph;
+  workflow.kind = workflow_kind_name(spec.kind);
+  workflow.description = description;
+  engine::JobId id;
+  const auto put = [&] {
+    workflow.jobs = *jobs;
+    return impl.actor().create_workflow(workflow, id);
+  };
+  const auto read = [&] {
+    jobs = impl.read_members(*compiled);
+    return jobs.ok();
+  };
+  const engine::Outcome outcome = impl.patiently({}, [&] { return impl.settled(read, put); });
+  if (outcome == engine::Outcome::kOk) return engine::to_string(id);
+  const std::size_t at = std::min<std::size_t>(workflow.refused, compiled->jobs.size() - 1);
+  const std::uint32_t queue = jobs.ok() ? (*jobs)[at].queue : engine::kNoIndex;
+  // A queue that would drop jobs for others, or let them wait, has told no numbers.
+  if (outcome == engine::Outcome::kQueueFull && impl.actor().met().fullness.bound == 0)
+    return internal::error_of(outcome, impl.store(), queue, "");
+  return impl.refusal(outcome, queue, spec.id.empty() ? "workflow" : spec.id,
+                      std::span(&compiled->jobs[at], 1));
+}
+
+Result<WorkflowInfo> Producer::cancel_workflow(std::string_view id) {
+  const auto parsed = engine::parse_id(id);
+  if (impl_->handle->closed()) return internal::closed();
+  if (!parsed) return no_workflow(id);
+  engine::WorkflowState found{};
+  switch (impl_->actor().cancel_workflow(*parsed, found)) {
+    case engine::Outcome::kOk: return look_up(impl_->store(), id);
+    case engine::Outcome::kNotFound: return no_workflow(id);
+    case engine::Outcome::kWrongState: {
+      const std::string state(workflow_state_name(static_cast<WorkflowState>(found)));
+      return Error{Code::kWrongState,
+                   "workflow " + std::string(id) + " is already in terminal state '" + state + "'",
+                   state,
+                   0,
+                   0,
+                   ""};
+    }
+    default: break;
+  }
+  return internal::error_of(engine::Outcome::kBusy, impl_->store(), engine::kNoIndex, id);
+}
+
+Result<WorkflowInfo> Observer::workflow(std::string_view id) const {
+  return look_up(segment_.attachment()->store(), id);
+}
+
+std::vector<WorkflowInfo> Observer::workflows(const WorkflowFilter& filter) const {
+  const engine::Store& store = segment_.attachment()->store();
+  std::vector<std::pair<engine::JobId, std::uint32_t>> heads;
+  for (std::uint32_t slot = 0; slot < store.slots(); ++slot) {
+    const engine::Control control(store.job(slot).control.load());
+    if (!engine::is_head(control)) continue;
+    if (filter.state &&
+        static_cast<WorkflowState>(engine::workflow_state(control)) != *filter.state)
+      continue;
+    heads.emplace_back(store.job(slot).id(), slot);
+  }
+  std::sort(heads.begin(), heads.end(), std::greater<>());  // ids grow with time
+  std::vector<WorkflowInfo> found;
+  for (const auto& [id, slot] : heads) {
+    if (found.size() >= filter.most) break;
+    auto info = internal::workflow_info(store, slot, false);
+    if (!info || (!filter.name.empty() && info->name() != filter.name)) continue;
+    found.push_back(std::move(*info));
+  }
+  return found;
+}
+
+/// Where a job that is held here belongs.
+struct internal::JobOfWorkflow {
+  static engine::Membership look(const Job& held) {
+    if (held.segment_ == nullptr) return {};
+    const engine::JobRecord& job = held.segment_->store().job(held.slot_);
+    const bool member = (job.signals.load() & engine::kMember) != 0;
+    const engine::Membership found = engine::membership(job);
+    // while it is held, the slot is its own
+    return member && job.control.load() == held.word_ ? found : engine::Membership{};
+  }
+};
+
+std::string Job::parent_results() const {
+  const engine::Membership member = internal::JobOfWorkflow::look(*this);
+  return member.head == engine::kNoIndex ? std::string()
+                                         : internal::parent_results(segment_->store(), member);
+}
+
+std::string Job::workflow_id() const {
+  const engine::Membership member = internal::JobOfWorkflow::look(*this);
+  if (member.head == engine::kNoIndex) return {};
+  const auto id = engine::workflow_of(segment_->store(), member);
+  return id ? engine::to_string(*id) : std::string();
+}
+
+}  // namespace ojs_shm
