@@ -33,8 +33,6 @@ namespace ojs_shm::engine {
 struct PastJob;   // restore.hpp
 struct PoolSpec;  // pools.hpp
 struct PoolView;
-struct NewWorkflow;  // workflow.hpp
-enum class WorkflowState : std::uint8_t;
 class Workflows;  // workflows.hpp
 
 /// The operations of one handle on the engine. One thread at a time; each lane has one Actor. Every
@@ -117,12 +115,6 @@ class Actor : private TenantAccounts {
   /// True when a fetch would find something, by a full look with total order after the caller's
   /// last RMW.
   bool sees_work(std::uint32_t queue);
-
-  // ---- workflows (workflow_create.cpp, workflow_advance.cpp)
-  /// Whole or not at all. Roots are admitted to their queues; a queue without room refuses.
-  Outcome create_workflow(NewWorkflow& workflow, JobId& id);
-  /// kWrongState: it has ended, as `found` says.
-  Outcome cancel_workflow(JobId id, WorkflowState& found);
 
   // ---- ending (settle.cpp)
   Outcome ack(std::uint32_t slot, std::uint64_t& word, std::string_view result);
@@ -225,6 +217,7 @@ class Actor : private TenantAccounts {
   Tellings& tellings() { return tellings_; }
   SlotPool& slots() { return slots_; }
   Recorder& recorder() { return recorder_; }
+  Workflows& workflows();
   std::uint32_t lane() const { return lane_; }
   QueueTally& tally(std::uint32_t queue) {
     return tallies_[std::size_t{queue < store_.max_queues() ? queue : 0} * store_.lanes()];
@@ -387,11 +380,6 @@ class Actor : private TenantAccounts {
   Outcome enqueue_batch_in_order(std::span<const NewJob> jobs, std::vector<JobId>& ids);
 
   void finish(std::uint32_t slot, JobRecord& job, Control settled, bool recyclable);
-  Workflows& workflows();
-  void advance_workflows();
-  void tell_workflow(EventKind kind, std::uint32_t head, Control after) {
-    if (tellings_.on()) tellings_.tell(kind, store_.job(head), after);
-  }
   void append_error(std::uint32_t slot, JobRecord& job, const ErrorEntry& error);
   void make_available(QueueRecord& queue, std::uint32_t slot, JobRecord& job, Control held,
                       unsigned ring, std::uint64_t now, bool keeps_place);
@@ -463,8 +451,6 @@ class Actor : private TenantAccounts {
   bool mending_ = false;                     ///< the end of the repair sees to the lots
   std::vector<std::uint32_t> pending_lots_;  ///< to be looked into after the dispatch
   std::unique_ptr<Workflows> workflows_;     ///< made when first needed
-  /// head, its generation and the member, in threes: of jobs that a drop has just ended
-  std::vector<std::array<std::uint32_t, 3>> dropped_members_;
 
   std::vector<DepthCache> depth_cache_;
   Meeting met_;
@@ -475,8 +461,7 @@ class Actor : private TenantAccounts {
   std::uint64_t wait_key_ = 0, wait_cost_ = 0, wait_depth_ = 0;
   /// where the search for a free ticket begins
   std::uint32_t room_turn_ = 0;
-  /// kept, so that no fetch clears it anew
-  std::unique_ptr<Look> look_;
+  std::unique_ptr<Look> look_;  ///< kept, so that no fetch clears it anew
   std::array<std::uint8_t, 64> passed_empty_{};
   std::unique_ptr<PoolView> pool_view_;
   static constexpr std::uint8_t kPassesBeforeQuiet = 8;

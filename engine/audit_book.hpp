@@ -38,5 +38,7 @@ void audit_limits(AuditBook& book);
 void audit_pools(AuditBook& book);
 /// What tenants of bounded queues have waiting.
 void audit_accounts(AuditBook& book);
+/// Workflows and their jobs.
+void audit_workflows(AuditBook& book);
 
 }  // namespace ojs_shm::engine

@@ -4,6 +4,7 @@
 #include "engine/actor.hpp"
 #include "engine/limit_turn.hpp"
 #include "engine/probes.hpp"
+#include "engine/workflows.hpp"
 
 // A batch is filled whole before any of it is published, and one store of the lane's intent commits
 // it: before that store a death frees every slot of it, after it the repair publishes what is left,
@@ -109,7 +110,7 @@ Outcome Actor::enqueue_batch_in_order(std::span<const NewJob> specs, std::vector
   const std::uint64_t now_flags = queue.flags.load_seq_cst();
   if (now_flags != flags) queue.flags.fetch_add(kFlagsEpoch, Point::kSetChanged);
   intend_nothing();
-  advance_workflows();
+  if (!victims.empty()) workflows().advance_dropped();
   if ((now_flags & ~flags & kTenants) != 0) gather_accounts(q, kPatience);
   for (std::size_t i = 0; i < slots.size() && bell_.wake_one(queue); ++i) {}
   return Outcome::kOk;

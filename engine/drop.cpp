@@ -207,8 +207,7 @@ void Actor::drop_victims(std::span<const Victim> victims) {
     const Membership member = (signals & kMember) != 0 ? membership(job) : Membership();
     job.control.store(dropped.word, Point::kSlotSettled);  // PAIR slot-settle
     if ((signals & kMember) != 0) {
-      workflows().mark(member, true);
-      dropped_members_.push_back({member.head, member.generation, member.member});
+      workflows().dropped(member);
     } else {
       slots_.list(victim.slot, dropped);
     }

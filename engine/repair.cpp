@@ -247,10 +247,8 @@ std::uint32_t Actor::repair(const std::vector<std::pair<std::uint64_t, std::uint
     } else if (holds) {
       mended += end_operation(slot, op, target);
     }
-    if (whole) {
-      workflows().mark_again(slot);
-      republish(slot);
-    }
+    if (whole) workflows().mark_again(slot);
+    if (whole) republish(slot);
     if (op == Op::kClose) workflows().close(slot);
     if (op == Op::kBatch && target != 0) mended += finish_batch();
     if (op == Op::kBatch && target == 2) {

@@ -295,9 +295,8 @@ void SlotPool::close() {
 void SlotPool::relist(std::uint32_t slot) {
   const JobRecord& job = store_.job(slot);
   const Control control(job.control.load());
-  if (is_finished(control.state()) && !job.flags().has(Policy::kDead) &&
-      !kept_for_workflow(store_, job))
-    list(slot, control);
+  if (kept_for_workflow(store_, job)) return;
+  if (is_finished(control.state()) && !job.flags().has(Policy::kDead)) list(slot, control);
 }
 
 void SlotPool::drop_loose_blocks(std::uint32_t slot, const JobRecord& job) {

@@ -11,10 +11,11 @@
 #include "engine/layout.hpp"
 #include "engine/new_job.hpp"
 #include "engine/uuid.hpp"
+#include "shm/segment.hpp"
 
 // A workflow: a head, which is a slot of its own, and a member for each of its jobs. The head holds
 // two bits for each member, done and failed, and behind them the graph that says which member waits
-// for which. docs/adr/0019-a-workflow-is-a-head-and-its-members.md has the argument.
+// for which. docs/adr/0022-a-workflow-is-a-head-and-its-members.md has the argument.
 
 namespace ojs_shm::engine {
 
@@ -64,7 +65,7 @@ constexpr bool runs(Control head) {
 struct WorkflowGraph {
   static constexpr std::uint16_t kNothing = 0xFFFF;
   struct Member {
-    std::uint32_t slot = kNoIndex, generation = 0;
+    std::uint32_t slot = shm::kNoIndex, generation = 0;
     std::uint16_t waits = kNothing;  ///< a set
     /// a set of which none may have failed, or the member fails too
     std::uint16_t gate = kNothing;
@@ -107,7 +108,7 @@ struct NewWorkflow {
 
 /// Where a member belongs.
 struct Membership {
-  std::uint32_t head = kNoIndex, generation = 0;
+  std::uint32_t head = shm::kNoIndex, generation = 0;
   std::uint16_t member = 0;
 };
 inline Membership membership(const JobRecord& job) {

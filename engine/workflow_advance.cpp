@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <utility>
 
 #include "engine/workflows.hpp"
 
@@ -50,6 +51,19 @@ bool Workflows::know(std::uint32_t head, std::uint32_t generation) {
   known_head_ = head;
   known_generation_ = generation;
   return true;
+}
+
+void Workflows::dropped(const Membership& member) {
+  mark(member, true);
+  dropped_.push_back(member);
+}
+
+void Workflows::advance_dropped() {
+  for (const Membership& member : std::exchange(dropped_, {})) advance(member);
+}
+
+void Workflows::tell(EventKind kind, std::uint32_t head, Control after) {
+  if (actor_.tellings_.on()) actor_.tellings_.tell(kind, store_.job(head), after);
 }
 
 void Workflows::advance(const Membership& member) {
@@ -156,7 +170,7 @@ void Workflows::end_if_done(std::uint32_t slot, std::uint32_t generation) {
       if (!is_head(now) || workflow_state(now) != WorkflowState::kCancelled)
         return actor_.intend_nothing();
     } else {
-      actor_.tell_workflow(failed ? EventKind::kWorkflowFailed : EventKind::kWorkflowCompleted,
+      tell(failed ? EventKind::kWorkflowFailed : EventKind::kWorkflowCompleted,
                            slot, ended);
     }
   }
@@ -196,7 +210,7 @@ Outcome Workflows::cancel(JobId id, WorkflowState& found) {
         control.to(kSlotHead, static_cast<unsigned>(WorkflowState::kCancelled), 0);
     head.finished_at.set(store_.now_ms());
     if (!head.control.cas_once(control.word, cancelled.word, Point::kWorkflowEnded)) continue;
-    actor_.tell_workflow(EventKind::kWorkflowCancelled, slot, cancelled);
+    tell(EventKind::kWorkflowCancelled, slot, cancelled);
     sweep_cancelled(slot, generation);
     return Outcome::kOk;
   }

@@ -17,17 +17,6 @@ using shm::Point;
 
 Workflows::Workflows(Actor& actor) : actor_(actor), store_(actor.store_) {}
 
-Outcome Actor::create_workflow(NewWorkflow& workflow, JobId& id) {
-  return workflows().create(workflow, id);
-}
-Outcome Actor::cancel_workflow(JobId id, WorkflowState& found) {
-  return workflows().cancel(id, found);
-}
-/// Of jobs that were dropped; the intent of the drop is over.
-void Actor::advance_workflows() {
-  for (const auto& [head, generation, member] : std::exchange(dropped_members_, {}))
-    workflows().advance({head, generation, static_cast<std::uint16_t>(member)});
-}
 Workflows& Actor::workflows() {
   if (!workflows_) workflows_ = std::make_unique<Workflows>(*this);
   return *workflows_;
@@ -81,7 +70,7 @@ Outcome Workflows::create(NewWorkflow& workflow, JobId& id) {
     const Control filling(control.load());
     control.store(filling.to(kSlotWaiting, filling.ring(), 0).word, Point::kSlotMoved);
   }
-  actor_.tell_workflow(EventKind::kWorkflowStarted, head, born);
+  tell(EventKind::kWorkflowStarted, head, born);
   for (std::uint16_t i = 0; i < slots.size(); ++i)
     if (graph.root(i)) publish_root(slots[i]);
   for (std::uint16_t i = 0; i < slots.size(); ++i) {

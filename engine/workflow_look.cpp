@@ -21,7 +21,7 @@ bool all_done(const JobRecord& head) {
 Control head_of(const Store& store, const Membership& member) {
   if (member.head >= store.slots() || member.member >= kMostMembers) return {};
   const JobRecord& head = store.job(member.head);
-  const Control control(head.control.load());
+  const Control control(head.control.load());  // PAIR workflow-head
   return is_head(control) && head.generation.get() == member.generation ? control : Control();
 }
 

@@ -18,14 +18,19 @@ class Workflows {
  public:
   explicit Workflows(Actor& actor);
 
+  /// Whole or not at all. Roots are admitted to their queues; a queue without room refuses.
   Outcome create(NewWorkflow& workflow, JobId& id);
-  /// Waiting members are cancelled; active ones may end.
+  /// kWrongState: it has ended, as `found` says. Waiting members are cancelled; active ones may end.
   Outcome cancel(JobId id, WorkflowState& found);
 
   /// The member has ended, and this lane's intent names it: its bits.
   void mark(const Membership& member, bool failed);
   /// Lets run what may run now that the member has ended, and ends the workflow after its last.
   void advance(const Membership& member);
+
+  /// The same of a job that is dropped: its bits now, the rest once the intent of the drop is over.
+  void dropped(const Membership& member);
+  void advance_dropped();
 
   // ---- after a death
   /// mark(), for a slot of a dead lane that may have been marked already.
@@ -55,11 +60,13 @@ class Workflows {
   void end_if_done(std::uint32_t head, std::uint32_t generation);
   void sweep_cancelled(std::uint32_t head, std::uint32_t generation);
   bool know(std::uint32_t head, std::uint32_t generation);
+  void tell(EventKind kind, std::uint32_t head, Control after);
 
   Actor& actor_;
   Store& store_;
   /// the graph of the last workflow
   WorkflowGraph graph_;
+  std::vector<Membership> dropped_;
   std::uint32_t known_head_ = kNoIndex, known_generation_ = 0;
 };
 

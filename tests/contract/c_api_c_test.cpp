@@ -71,7 +71,8 @@ std::set<std::string> entries_of_the_header() {
                              contents(kInclude + "/ojs_shm/ojs_shm_jobs.h") +
                              contents(kInclude + "/ojs_shm/ojs_shm_observer.h") +
                              contents(kInclude + "/ojs_shm/ojs_shm_pools.h") +
-                             contents(kInclude + "/ojs_shm/ojs_shm_transfer.h");
+                             contents(kInclude + "/ojs_shm/ojs_shm_transfer.h") +
+                             contents(kInclude + "/ojs_shm/ojs_shm_workflows.h");
   const std::regex declaration(R"(OJS_SHM_API [^;(]*?(ojs_shm_\w+)\()");
   std::set<std::string> names;
   for (std::sregex_iterator at(header.begin(), header.end(), declaration), end; at != end; ++at)

@@ -66,6 +66,8 @@ std::vector<Operation> with_order_operations(std::vector<Operation> all);
 std::vector<Operation> with_limit_operations(std::vector<Operation> all);
 /// Those of pools of workers behind all others.
 std::vector<Operation> with_pool_operations(std::vector<Operation> all);
+/// With those of workflows (workflow_operations.cpp).
+std::vector<Operation> with_workflow_operations(std::vector<Operation> all);
 /// With those on full queues (full_queues.cpp).
 std::vector<Operation> with_full_queues(std::vector<Operation> others);
 

@@ -119,7 +119,9 @@ const std::vector<Visitor::Act>& Visitor::acts() {
                                                 &Visitor::set_default_aging,
                                                 &Visitor::unset_default,
                                                 &Visitor::import,
-                                                &Visitor::finish_import};
+                                                &Visitor::finish_import,
+                                                &Visitor::create_workflow,
+                                                &Visitor::cancel_workflow};
   return *all;
 }
 

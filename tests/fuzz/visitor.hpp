@@ -79,6 +79,8 @@ class Visitor {
   void set_limit(Input& input);
   void clear_limit(Input& input);
   void set_pool(Input& input);
+  void create_workflow(Input& input);
+  void cancel_workflow(Input& input);
   void remove_pool(Input& input);
   void set_policy(Input& input);
   void set_default_aging(Input& input);
@@ -87,6 +89,7 @@ class Visitor {
   void finish_import(Input& input);
 
   Segment segment_;
+  std::string workflow_ = "01961234-5678-7abc-8def-0123456789ab";  ///< created last
   std::vector<std::string> ids_;
   std::optional<Producer> producer_;
   std::optional<Worker> worker_, pooled_;  ///< pooled_: while there is the pool

@@ -163,6 +163,28 @@ void Visitor::set_pool(Input& input) {
   (void)admin_->set_pool(name, some_pool(input));
 }
 
+void Visitor::create_workflow(Input& input) {
+  const unsigned choice = input.byte();
+  WorkflowSpec job;
+  job.job.type = "fuzz.member";
+  job.job.queue = kQueues[choice & 3];
+  job.job.expires_at_ms = (choice & 4) != 0 ? 1'000'000'000'000 + input.number(5) : 0;
+  WorkflowSpec group;
+  group.kind = WorkflowKind::kGroup;
+  group.steps.assign(1 + input.below(6), job);
+  WorkflowSpec whole;
+  whole.kind = (choice & 8) != 0 ? WorkflowKind::kBatch : WorkflowKind::kChain;
+  whole.steps = {job, group, job};
+  if (whole.kind == WorkflowKind::kBatch) whole.on_complete = {job};
+  if (const auto id = producer_->create_workflow(whole)) workflow_ = *id;
+}
+
+void Visitor::cancel_workflow(Input&) {
+  const Observer observer = Observer::attach(segment_).value();
+  for (const WorkflowInfo& each : observer.workflows({.most = 3})) (void)observer.workflow(each.id);
+  (void)producer_->cancel_workflow(workflow_);
+}
+
 void Visitor::remove_pool(Input& input) {
   (void)admin_->remove_pool(kPools[input.below(std::size(kPools))]);
 }

@@ -86,6 +86,7 @@ void add_dead_commands(CLI::App& app, Request& request);
 void add_queue_commands(CLI::App& app, Request& request);  // queue ..., default-priority
 void add_pool_commands(CLI::App& app, Request& request);   // pool ...
 void add_limit_commands(CLI::App& app, Request& request);
+void add_workflow_commands(CLI::App& app, Request& request);  // workflow ...
 void add_stats_command(CLI::App& app, Request& request);
 void add_events_command(CLI::App& app, Request& request);
 void add_record_command(CLI::App& app, Request& request);

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <spdlog/fmt/fmt.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -52,7 +53,10 @@ struct Pipes {
 std::vector<std::string> environment_for(const Job& job) {
   std::vector<std::string> variables;
   for (char** entry = environ; *entry != nullptr; ++entry) {
-    if (!std::string_view(*entry).starts_with("OJS_JOB_")) variables.emplace_back(*entry);
+    const std::string_view name(*entry);
+    if (!name.starts_with("OJS_JOB_") && !name.starts_with("OJS_WORKFLOW_ID=") &&
+        !name.starts_with("OJS_PARENT_RESULTS="))
+      variables.emplace_back(*entry);
   }
   variables.push_back(fmt::format("OJS_JOB_ID={}", job.id()));
   variables.push_back(fmt::format("OJS_TYPE={}", job.type()));
@@ -64,6 +68,36 @@ std::vector<std::string> environment_for(const Job& job) {
   return variables;
 }
 
+/// The results of the jobs before this one, as a file that is gone with its last reader; the
+/// variables that name it. A job of no workflow has none.
+class ParentResults {
+ public:
+  /// False when there is no room for it.
+  bool write(const Job& job, std::vector<std::string>& variables) {
+    const std::string workflow = job.workflow_id();
+    if (workflow.empty()) return true;
+    variables.push_back(fmt::format("OJS_WORKFLOW_ID={}", workflow));
+    const std::string text = job.parent_results();
+    fd_ = ::memfd_create("ojs-parent-results", MFD_CLOEXEC);
+    if (fd_ < 0) return false;
+    for (std::size_t at = 0; at < text.size();) {
+      const ::ssize_t written = ::write(fd_, text.data() + at, text.size() - at);
+      if (written < 0 && errno == EINTR) continue;
+      if (written <= 0) return false;
+      at += static_cast<std::size_t>(written);
+    }
+    variables.push_back(fmt::format("OJS_PARENT_RESULTS=/proc/self/fd/{}", fd_));
+    return true;
+  }
+  ParentResults() = default;
+  ParentResults(const ParentResults&) = delete;
+  ~ParentResults() { close_fd(fd_); }
+  int fd() const { return fd_; }
+
+ private:
+  int fd_ = -1;
+};
+
 std::vector<char*> pointers(std::vector<std::string>& strings) {
   std::vector<char*> list;
   list.reserve(strings.size() + 1);
@@ -74,8 +108,8 @@ std::vector<char*> pointers(std::vector<std::string>& strings) {
 
 /// In the child, between fork and exec: only what is async-signal-safe, other threads may have held
 /// any lock.
-[[noreturn]] void become(const Pipes& pipes, char* const* argv, char* const* variables,
-                         pid_t parent) {
+[[noreturn]] void become(const Pipes& pipes, int results, char* const* argv,
+                         char* const* variables, pid_t parent) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != parent) ::_exit(127);
   ::setpgid(0, 0);
@@ -86,6 +120,7 @@ std::vector<char*> pointers(std::vector<std::string>& strings) {
   ::dup2(pipes.in[0], STDIN_FILENO);
   ::dup2(pipes.out[1], STDOUT_FILENO);
   ::dup2(pipes.err[1], STDERR_FILENO);
+  if (results >= 0) ::fcntl(results, F_SETFD, 0);
   ::execvpe(argv[0], argv, variables);
   constexpr std::string_view kNote = "cannot run the command\n";
   [[maybe_unused]] const auto written = ::write(STDERR_FILENO, kNote.data(), kNote.size());
@@ -100,12 +135,14 @@ Result<JobCommand> JobCommand::start(const std::vector<std::string>& argv, const
   if (!pipes.open()) return cannot_start("pipe");
   auto arguments = argv;
   auto variables = environment_for(job);
+  ParentResults results;
+  if (!results.write(job, variables)) return cannot_start("the results of the jobs before it");
   const auto argument_list = pointers(arguments);
   const auto variable_list = pointers(variables);
   const pid_t parent = ::getpid();
   const pid_t pid = ::fork();
   if (pid < 0) return cannot_start("fork");
-  if (pid == 0) become(pipes, argument_list.data(), variable_list.data(), parent);
+  if (pid == 0) become(pipes, results.fd(), argument_list.data(), variable_list.data(), parent);
 
   ::setpgid(pid, pid);  // both sides do it: the first signal to the group must find it
   JobCommand command;

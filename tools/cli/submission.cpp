@@ -154,7 +154,9 @@ Status check_supported(const Envelope& envelope) {
   Error error;
   error.code = Code::kInvalid;
   error.subject = wanted;
-  error.message = fmt::format("{} is not supported by this version", wanted);
+  error.message = wanted == "workflow"
+                      ? "a job with a workflow is enqueued by `ojs-shm workflow run`"
+                      : fmt::format("{} is not supported by this version", wanted);
   return error;
 }
 

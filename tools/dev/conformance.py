@@ -15,7 +15,7 @@ import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 VERDICT = re.compile(r"^(PASS|FAIL|XFAIL|XPASS|SKIP|ERROR) +(\S+) +(\S+)(.*)$")
-NOT_YET = re.compile(r"(unique jobs|workflows|cron jobs) are not offered by this server")
+NOT_YET = re.compile(r"(unique jobs|cron jobs) are not offered by this server")
 # What contradicts the default convention does not contradict the other.
 EXPECT_FAIL = {"ojs": ["contradicts-seeds.txt", "known-unsatisfiable.txt"], "ojs-core": ["known-unsatisfiable.txt"]}
 

@@ -28,6 +28,10 @@ EXEMPT = {
     "the fuzz visitor: Worker::interrupt": "ends the handle without a look at the segment",
     "the fuzz visitor: Admin::producer": "the visitor has one of its own",
     "the fuzz visitor: EventReader::lost": "a number of this process",
+    "a hand of the storms: Producer::create_workflow": "tests/stress/workflows_test.cpp is a storm of workflows",
+    "a hand of the storms: Producer::cancel_workflow": "as above",
+    "a hand of the storms: Observer::workflow": "as above",
+    "a hand of the storms: Observer::workflows": "as above",
     "a hand of the storms: Admin::bulk": "calls what other hands call, one job after the other",
     "a hand of the storms: Import::report": "numbers of this process",
 }

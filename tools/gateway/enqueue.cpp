@@ -231,10 +231,11 @@ std::optional<Reply> enqueue_workflow(Desk& desk, const Request& request) {
   if (request.body.find("\"workflow\"") == std::string::npos ||
       !must(parse_envelope(request.body, desk.now_ms())).wants_workflow)
     return std::nullopt;
-  WorkflowText workflow = must(workflow_of_job(request.body, desk.now_ms()));
+  auto workflow = workflow_of_job(request.body, desk.now_ms());
+  if (!workflow) throw invalid_workflow(workflow.error());
   if (const std::string_view tenant = request.header("x-ojs-tenant"); !tenant.empty())
-    give_tenant_to_all(tenant, workflow);
-  return create_workflow(desk, workflow.spec, true);
+    give_tenant_to_all(tenant, *workflow);
+  return create_workflow(desk, workflow->spec, true);
 }
 
 asio::awaitable<Reply> enqueue(Desk& desk, const Request& request, Visit& visit) {

@@ -47,7 +47,7 @@ class Compiler {
     }
     return {};
   }
-  std::uint16_t set(Members members) {
+  std::uint16_t number_of(Members members) {
     std::sort(members.begin(), members.end());
     members.erase(std::unique(members.begin(), members.end()), members.end());
     if (members.empty()) return engine::WorkflowGraph::kNothing;
@@ -106,7 +106,7 @@ class Compiler {
       tree.steps.emplace_back();
       last = part(spec.steps[i], path + ".steps[" + std::to_string(i) + "]", later, waits,
                   depth + 1, tree.steps.back());
-      waits = set(last);
+      waits = number_of(last);
     }
     return last;
   }
@@ -126,7 +126,7 @@ class Compiler {
 
   Members batch(const WorkflowSpec& spec, const std::string& path, const Inherited& inherited,
                 std::uint16_t waits, unsigned depth, WorkflowTree& tree) {
-    const std::uint16_t jobs = set(group(spec, path, inherited, waits, depth, tree));
+    const std::uint16_t jobs = number_of(group(spec, path, inherited, waits, depth, tree));
     Members called;
     const auto callback = [&](const std::vector<WorkflowSpec>& given, const char* name,
                               engine::When when) {
@@ -183,7 +183,7 @@ class Compiler {
         before.push_back(other->second);
         followed[other->second] = true;
       }
-      if (!before.empty()) out_.graph.members[numbers[i]].waits = set(before);
+      if (!before.empty()) out_.graph.members[numbers[i]].waits = number_of(before);
     }
     look_for_cycle(spec, path, names);
     Members last;
@@ -242,7 +242,7 @@ Result<CompiledWorkflow> compile(const WorkflowSpec& spec) {
   Compiler compiler(out);
   const Members result = compiler.part(spec, "$", {}, engine::WorkflowGraph::kNothing, 1, out.tree);
   if (compiler.error()) return *compiler.error();
-  out.graph.result = compiler.set(result);
+  out.graph.result = compiler.number_of(result);
   out.graph.link();
   return out;
 }

@@ -6,7 +6,7 @@
 #include <ojs_shm/worker.hpp>
 #include <ojs_shm/workflow.hpp>
 
-#include "engine/workflow_look.hpp"
+#include "engine/workflows.hpp"
 #include "worker_api/roles/producer_impl.hpp"
 #include "worker_api/roles/workflow_compile.hpp"
 #include "worker_api/roles/workflow_tree.hpp"
@@ -75,7 +75,7 @@ Result<std::string> Producer::create_workflow(const WorkflowSpec& spec) {
   engine::JobId id;
   const auto put = [&] {
     workflow.jobs = *jobs;
-    return impl.actor().create_workflow(workflow, id);
+    return impl.actor().workflows().create(workflow, id);
   };
   const auto read = [&] {
     jobs = impl.read_members(*compiled);
@@ -97,7 +97,7 @@ Result<WorkflowInfo> Producer::cancel_workflow(std::string_view id) {
   if (impl_->handle->closed()) return internal::closed();
   if (!parsed) return no_workflow(id);
   engine::WorkflowState found{};
-  switch (impl_->actor().cancel_workflow(*parsed, found)) {
+  switch (impl_->actor().workflows().cancel(*parsed, found)) {
     case engine::Outcome::kOk: return look_up(impl_->store(), id);
     case engine::Outcome::kNotFound: return no_workflow(id);
     case engine::Outcome::kWrongState: {

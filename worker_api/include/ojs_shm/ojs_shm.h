@@ -448,3 +448,4 @@ typedef struct ojs_shm_observer ojs_shm_observer;
 #include <ojs_shm/ojs_shm_observer.h>
 #include <ojs_shm/ojs_shm_pools.h>
 #include <ojs_shm/ojs_shm_transfer.h>
+#include <ojs_shm/ojs_shm_workflows.h>

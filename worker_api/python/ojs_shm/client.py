@@ -15,7 +15,7 @@ from . import _abi, errors
 from ._abi import library
 from ._handles import Handles
 from .administration import Administration
-from .jobs import NOTHING, Duration, JobInfo, NewJob, milliseconds
+from .jobs import NOTHING, Duration, JobInfo, NewJob, milliseconds, to_json
 from .on_full import OnFull, Unsent, unsent_of
 from .priority import Priority
 from .task import Task
@@ -229,6 +229,31 @@ class Queue(Administration):
         except errors.NotFound:
             return None
         return number.value
+
+    # --- Workflows ----------------------------------------------------------------------------------------------------
+
+    def create_workflow(self, workflow: Mapping[str, Any]) -> str:
+        """All of its jobs or none, in the words of docs/workflows.md: {"type": "chain", "steps": [...]}; its id. Errors:
+        InvalidArgument (`subject` is the place, such as "$.steps[2].args"), QueueFull, SegmentFull."""
+        text, made = to_json(workflow), ctypes.create_string_buffer(37)
+        with self._producers.lent() as producer:
+            producer.call(library().create_workflow, text, len(text), made)
+        return made.value.decode()
+
+    def cancel_workflow(self, id: str) -> None:
+        """Cancels all of its jobs that have not begun; active ones may end. Errors: NotFound, WrongState."""
+        with self._producers.lent() as producer:
+            producer.call(library().cancel_workflow, _abi.text_in(id, "id"))
+
+    def workflow(self, id: str) -> dict[str, Any]:
+        """How it stands, with the state of each part. Errors: NotFound."""
+        with self._observers.lent() as observer:
+            return json.loads(observer.text(library().workflow, _abi.text_in(id, "id")))
+
+    def workflows(self, state: str | None = None) -> list[dict[str, Any]]:
+        """The newest first; of that state: "running", "completed", "failed" or "cancelled"."""
+        with self._observers.lent() as observer:
+            return json.loads(observer.text(library().workflows, _abi.text_in(state, "state")))
 
     # --- Workers and the end ------------------------------------------------------------------------------------------
 

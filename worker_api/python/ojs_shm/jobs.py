@@ -210,6 +210,7 @@ class JobInfo:
         self.meta: dict[str, Any] = raw.get("meta", {})
         self.tags: list[str] = raw.get("tags", [])
         self.result: Any = raw.get("result")
+        self.workflow_id: str | None = raw.get("workflow_id")
         self.progress: float | None = raw.get("progress")
         self.errors: list[JobError] = [_job_error(each) for each in raw.get("errors", [])]
         self.created_at = moment(raw.get("created_at"))
@@ -302,6 +303,21 @@ class Job:
     @property
     def tags(self) -> list[str]:
         return self.extra.get("tags", [])
+
+    @property
+    def workflow_id(self) -> str | None:
+        """The workflow that the job belongs to."""
+        return self._look(library().workflow_id) or None
+
+    @property
+    def parent_results(self) -> list[Any] | None:
+        """The results of the jobs that this one comes after in its workflow; None when it belongs to none."""
+        text = self._look(library().parent_results)
+        return json.loads(text) if text else None
+
+    def _look(self, entry: Any) -> str:
+        with self._lock:
+            return library().read_text(self._pointer, entry, self._pointer) if self._pointer is not None else ""
 
     @property
     def cancel_requested(self) -> bool:

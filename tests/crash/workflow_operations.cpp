@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+// Workflows, for the crash lanes.
+#include <string>
+#include <utility>
+
+#include <stdexcept>
+
+#include "tests/crash/operations.hpp"
+
+namespace ojs_shm::test {
+namespace {
+
+WorkflowSpec job_in(std::string_view queue = "default") {
+  WorkflowSpec part;
+  part.job = spec_of();
+  part.job.queue = queue;
+  return part;
+}
+
+WorkflowSpec whole(WorkflowKind kind, std::vector<WorkflowSpec> steps) {
+  WorkflowSpec spec;
+  spec.kind = kind;
+  spec.steps = std::move(steps);
+  return spec;
+}
+
+/// A group over two queues, a batch with callbacks, a job at the end.
+WorkflowSpec nested() {
+  WorkflowSpec batch = whole(WorkflowKind::kBatch, {job_in(), job_in("other")});
+  batch.on_complete = {job_in()};
+  batch.on_failure = {job_in("other")};
+  return whole(WorkflowKind::kChain,
+               {whole(WorkflowKind::kGroup, {job_in(), job_in("other")}), batch, job_in()});
+}
+
+void create(Hands& hands, const WorkflowSpec& spec) {
+  hands.id = must(hands.producer->create_workflow(spec));
+}
+
+void work_off(Hands& hands, int jobs) {
+  Worker worker = must(Worker::attach(hands.segment, {.queues = {"default", "other"}}));
+  for (int i = 0; i < jobs; ++i) {
+    must(worker.try_fetch(hands.job));
+    must(worker.ack(hands.job, "{\"done\":true}"));
+  }
+}
+
+Failure failure() {
+  Failure failed;
+  failed.code = "boom";
+  failed.message = "it did not work";
+  failed.retryable = false;
+  return failed;
+}
+
+void bound(Hands& hands, std::string_view queue, std::uint64_t jobs,
+           BackpressureStrategy strategy = BackpressureStrategy::kReject) {
+  must(hands.admin->set_queue(queue, {.max_depth = jobs, .strategy = strategy}));
+}
+
+void hold_last_of_group(Hands& hands) {
+  create(hands, nested());
+  work_off(hands, 1);
+  hands.worker.emplace(must(Worker::attach(hands.segment, {.queues = {"other"}})));
+  hands.take(hands.job);
+}
+
+}  // namespace
+
+std::vector<Operation> with_workflow_operations(std::vector<Operation> all) {
+  std::vector<Operation> more = {
+      {"workflow_create", [](Hands& h) { h.put(2, "other"); },
+       [](Hands& h) { create(h, nested()); }},
+      {"workflow_create_bounded",
+       [](Hands& h) {
+         bound(h, "default", 50);
+         bound(h, "other", 50);
+       },
+       [](Hands& h) { create(h, nested()); }},
+      {"workflow_refused",
+       [](Hands& h) {
+         bound(h, "default", 50);
+         bound(h, "other", 1);
+         h.put(2, "other");
+       },
+       [](Hands& h) {
+         if (h.producer->create_workflow(nested()))
+           throw std::runtime_error("a full queue took a workflow");
+       }},
+      {"workflow_create_scheduled", [](Hands&) {},
+       [](Hands& h) {
+         WorkflowSpec spec = nested();
+         spec.steps[0].steps[0].job.scheduled_at_ms = h.handle->store().now_ms() + 1;
+         spec.steps[2].job.expires_at_ms = h.handle->store().now_ms() + 3'600'000;
+         create(h, spec);
+         h.move_clock(1000);
+         h.tick();
+       }},
+      {"workflow_join", hold_last_of_group,
+       [](Hands& h) { must(h.worker->ack(h.job, "{\"last\":1}")); }},
+      {"workflow_join_bounded",
+       [](Hands& h) {
+         bound(h, "default", 2);
+         hold_last_of_group(h);
+       },
+       [](Hands& h) { must(h.worker->ack(h.job, "{\"last\":1}")); }},
+      {"workflow_fails", hold_last_of_group,
+       [](Hands& h) { must(h.worker->nack(h.job, failure())); }},
+      {"workflow_ends",
+       [](Hands& h) {
+         create(h, nested());
+         work_off(h, 5);
+         h.take(h.job);
+       },
+       [](Hands& h) { must(h.worker->ack(h.job)); }},
+      {"workflow_ends_told",
+       [](Hands& h) {
+         must(h.admin->set_events(true));
+         create(h, whole(WorkflowKind::kGroup, {job_in()}));
+         h.take(h.job);
+       },
+       [](Hands& h) { must(h.worker->ack(h.job)); }},
+      {"workflow_cancel", hold_last_of_group,
+       [](Hands& h) { must(h.producer->cancel_workflow(h.id)); }},
+      {"workflow_job_cancelled",
+       [](Hands& h) { create(h, whole(WorkflowKind::kChain, {job_in(), job_in(), job_in()})); },
+       [](Hands& h) {
+         const auto jobs = must(Observer::attach(h.segment)).list({});
+         must(h.producer->cancel(jobs.front().id));
+       }},
+      {"workflow_job_dropped",
+       [](Hands& h) {
+         bound(h, "default", 1, BackpressureStrategy::kDropOldest);
+         create(h, whole(WorkflowKind::kChain, {job_in(), job_in(), job_in("other")}));
+       },
+       [](Hands& h) { h.put(); }},
+      {"workflow_dead_letter_retried",
+       [](Hands& h) {
+         WorkflowSpec spec = whole(WorkflowKind::kGroup, {job_in(), job_in("other")});
+         spec.steps[0].job.retry.dead_letter = true;
+         create(h, spec);
+         h.take(h.job);
+         h.id = h.job.id();
+         must(h.worker->nack(h.job, failure()));
+       },
+       [](Hands& h) { must(h.admin->retry_dead(h.id)); }},
+  };
+  for (Operation& operation : more) all.push_back(std::move(operation));
+  return all;
+}
+
+}  // namespace ojs_shm::test

@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <spdlog/fmt/fmt.h>
+
+#include <chrono>
+#include <cstdio>
+#include <iterator>
+#include <thread>
+
+#include <ojs_shm/observer.hpp>
+#include <ojs_shm/producer.hpp>
+
+#include "tools/cli/command.hpp"
+#include "tools/cli/view.hpp"
+#include "tools/shell/colour.hpp"
+#include "tools/shell/refusal.hpp"
+#include "tools/shell/table.hpp"
+#include "tools/shell/text_file.hpp"
+#include "worker_api/json/time_text.hpp"
+#include "worker_api/json/workflow_text.hpp"
+
+namespace ojs_shm::cli {
+namespace {
+
+using shell::must;
+
+std::string read_input(const std::string& path) {
+  if (path != "-") return must(shell::read_text_file(path));
+  std::string text;
+  char part[65536];
+  for (std::size_t got; (got = std::fread(part, 1, sizeof part, stdin)) != 0;)
+    text.append(part, got);
+  return text;
+}
+
+std::uint64_t unix_ms() {
+  return static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::milliseconds>(
+                                        std::chrono::system_clock::now().time_since_epoch())
+                                        .count());
+}
+
+/// How a part stands, and below it its parts.
+void draw(const WorkflowStep& step, const std::string& before, const std::string& below,
+          bool in_colours, std::string& out) {
+  const std::string_view kind = workflow_kind_name(step.kind);
+  std::string label = step.kind == WorkflowKind::kJob ? step.type : std::string(kind);
+  if (!step.name.empty()) label = step.name + " (" + label + ")";
+  if (!step.callback.empty()) label = step.callback + ": " + label;
+  const std::string state(step_state_name(step.state));
+  out += fmt::format("{}{}  {}", before, shell::printable(label),
+                     in_colours ? shell::coloured(state) : state);
+  if (!step.job_id.empty()) out += "  " + step.job_id;
+  if (step.error) out += "  " + shell::printable(step.error->code + ": " + step.error->message);
+  out += '\n';
+  for (const WorkflowStep& part : step.steps) {
+    const bool last = &part == &step.steps.back();
+    draw(part, below + (last ? "`- " : "|- "), below + (last ? "   " : "|  "), in_colours, out);
+  }
+}
+
+std::string picture(const WorkflowInfo& workflow, bool in_colours) {
+  const std::string state(workflow_state_name(workflow.state));
+  std::string out =
+      fmt::format("{}  {}  {} of {} jobs completed", workflow.id,
+                  in_colours ? shell::coloured(state) : state, workflow.completed, workflow.jobs);
+  if (workflow.failed != 0) out += fmt::format(", {} failed", workflow.failed);
+  out += '\n';
+  draw(workflow.root, "", "", in_colours, out);
+  return out;
+}
+
+/// Draws the tree anew whenever something has changed, until the workflow has ended.
+WorkflowInfo follow(const Observer& observer, const std::string& id, bool json) {
+  const bool terminal = shell::stdout_is_terminal();
+  const bool in_colours = shell::has_colours(1);
+  std::string shown;
+  for (;;) {
+    WorkflowInfo workflow = must(observer.workflow(id));
+    const std::string text =
+        json ? print_workflow(workflow) + "\n" : picture(workflow, in_colours);
+    if (text != shown) {
+      if (terminal && !json)
+        for (const char c : shown)
+          if (c == '\n') std::fputs("\x1b[A\x1b[2K", stdout);
+      json ? print_line(print_workflow(workflow))
+           : static_cast<void>(std::fputs(text.c_str(), stdout));
+      must(shell::flush_output());
+      shown = text;
+    }
+    if (workflow.state != WorkflowState::kRunning) return workflow;
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  }
+}
+
+int exit_of(const WorkflowInfo& workflow) {
+  return workflow.state == WorkflowState::kCompleted ? shell::kExitOk : shell::kExitFailed;
+}
+
+struct RunOptions {
+  std::string file;
+  bool follow = false;
+};
+
+int run_workflow(const Request& request, const RunOptions& options) {
+  const std::string text = read_input(options.file);
+  const bool of_job = text.find("\"workflow\"") != std::string::npos &&
+                      [&text] {
+                        const auto envelope = parse_envelope(text, unix_ms());
+                        return envelope && envelope->wants_workflow;
+                      }();
+  const WorkflowText workflow =
+      must(of_job ? workflow_of_job(text, unix_ms()) : parse_workflow(text, unix_ms()));
+  await_segment(request, kPatience);
+  Producer producer = must(Producer::attach(request.where));
+  const std::string id = must(producer.create_workflow(workflow.spec));
+  const Observer observer = must(Observer::attach(producer.segment()));
+  if (options.follow) return exit_of(follow(observer, id, request.json));
+  const auto made = observer.workflow(id);
+  print_line(request.json && made ? print_workflow(*made) : id);
+  return shell::kExitOk;
+}
+
+struct ListOptions {
+  std::string state, name;
+};
+
+int list_workflows(const Request& request, const ListOptions& options) {
+  WorkflowFilter filter;
+  filter.name = options.name;
+  for (const WorkflowState state : {WorkflowState::kRunning, WorkflowState::kCompleted,
+                                    WorkflowState::kFailed, WorkflowState::kCancelled})
+    if (workflow_state_name(state) == options.state) filter.state = state;
+  if (!options.state.empty() && !filter.state)
+    shell::refuse(Code::kInvalid,
+                  fmt::format("'{}' is no state of a workflow: running, completed, failed or "
+                              "cancelled",
+                              options.state));
+  const Observer observer = must(Observer::attach(request.where));
+  shell::Table table({"ID", "NAME", "KIND", "STATE!", "JOBS>", "DONE>", "FAILED>", "CREATED"});
+  for (const WorkflowInfo& workflow : observer.workflows(filter)) {
+    if (request.json) {
+      print_line(print_workflow(workflow));
+      continue;
+    }
+    table.row({workflow.id, workflow.name(), std::string(workflow_kind_name(workflow.root.kind)),
+               std::string(workflow_state_name(workflow.state)), std::to_string(workflow.jobs),
+               std::to_string(workflow.completed), std::to_string(workflow.failed),
+               print_timestamp(workflow.created_at_ms)});
+  }
+  if (!table.empty()) table.print();
+  return shell::kExitOk;
+}
+
+struct GetOptions {
+  std::string id;
+  bool follow = false;
+};
+
+int get_workflow(const Request& request, const GetOptions& options) {
+  const Observer observer = must(Observer::attach(request.where));
+  if (options.follow) return exit_of(follow(observer, options.id, request.json));
+  const WorkflowInfo workflow = must(observer.workflow(options.id));
+  if (request.json)
+    print_line(print_workflow(workflow));
+  else
+    std::fputs(picture(workflow, shell::has_colours(1)).c_str(), stdout);
+  return shell::kExitOk;
+}
+
+int cancel_workflow(const Request& request, const GetOptions& options) {
+  const WorkflowInfo workflow =
+      must(must(Producer::attach(request.where)).cancel_workflow(options.id));
+  if (request.json)
+    print_line(print_workflow(workflow));
+  else
+    shell::inform("workflow {} is cancelled; active jobs may end", workflow.id);
+  return shell::kExitOk;
+}
+
+}  // namespace
+
+void add_workflow_commands(CLI::App& app, Request& request) {
+  CLI::App* workflow = app.add_subcommand("workflow", "Run, watch and cancel workflows");
+  workflow->require_subcommand(1);
+  workflow->fallthrough();
+  set_footer(*workflow);
+  const auto [run, run_options] = add_command<RunOptions>(
+      *workflow, request, "run", "Create a workflow and print its id", &run_workflow);
+  run->add_option("FILE", run_options->file, "A workflow as JSON, docs/workflows.md; - is stdin")
+      ->required();
+  run->add_flag("--follow", run_options->follow,
+                "Draw it until it has ended; status 1 unless it completed");
+  const auto [list, list_options] = add_command<ListOptions>(
+      *workflow, request, "list", "Workflows, the newest first", &list_workflows);
+  list->add_option("--state", list_options->state, "running, completed, failed or cancelled")
+      ->type_name("STATE");
+  list->add_option("--called", list_options->name, "Only those of that name")->type_name("NAME");
+  const auto [get, get_options] =
+      add_command<GetOptions>(*workflow, request, "get", "How one stands", &get_workflow);
+  get->add_option("ID", get_options->id, "The workflow")->required();
+  get->add_flag("--follow", get_options->follow,
+                "Draw it until it has ended; status 1 unless it completed");
+  const auto [cancel, cancel_options] =
+      add_command<GetOptions>(*workflow, request, "cancel",
+                              "Cancel all that has not begun; active jobs may end",
+                              &cancel_workflow);
+  cancel->add_option("ID", cancel_options->id, "The workflow")->required();
+}
+
+}  // namespace ojs_shm::cli
