@@ -114,6 +114,35 @@ static int limits_of_keys(void) {
   return close_room(&here, "limits");
 }
 
+static int workflows(void) {
+  room here;
+  char id[37];
+  const char *chain =
+                 "{\"type\":\"chain\",\"steps\":[{\"type\":\"a\",\"args\":[]},{\"type\":\"b\",\"args\":[]}]}",
+             *empty = "{\"type\":\"chain\",\"steps\":[]}";
+  CHECK(open_room(&here, "workflows", NULL));
+  CHECK(ojs_shm_create_workflow(here.producer, empty, 0, id) == OJS_SHM_E_INVALID);
+  CHECK_OK(here.producer, ojs_shm_create_workflow(here.producer, chain, strlen(chain), id));
+  CHECK_OK(here.worker, ojs_shm_fetch(here.worker, here.job, 0));
+  CHECK_OK(here.job, ojs_shm_workflow_id(here.job, here.text, sizeof here.text));
+  CHECK(strcmp(here.text, id) == 0);
+  CHECK_OK(here.worker, ojs_shm_ack(here.worker, here.job, "{\"n\":1}", 0));
+  CHECK_OK(here.worker, ojs_shm_fetch(here.worker, here.job, 0));
+  CHECK_OK(here.job, ojs_shm_parent_results(here.job, here.text, sizeof here.text));
+  CHECK(strcmp(here.text, "[{\"n\":1}]") == 0);
+  CHECK_OK(here.worker, ojs_shm_ack(here.worker, here.job, NULL, 0));
+  CHECK_OK(here.observer, ojs_shm_workflow(here.observer, id, here.text, sizeof here.text));
+  CHECK(strstr(here.text, "\"state\":\"completed\"") != NULL);
+  CHECK(ojs_shm_cancel_workflow(here.producer, id) == OJS_SHM_E_WRONG_STATE);
+  CHECK(ojs_shm_workflow(here.observer, "none", here.text, sizeof here.text) ==
+        OJS_SHM_E_NOT_FOUND);
+  CHECK_OK(here.observer,
+           ojs_shm_workflows(here.observer, "completed", here.text, sizeof here.text));
+  CHECK(strstr(here.text, id) != NULL);
+  CHECK(ojs_shm_workflows(here.observer, "odd", here.text, sizeof here.text) == OJS_SHM_E_INVALID);
+  return close_room(&here, "workflows");
+}
+
 static int pools_of_workers(void) {
   room here;
   ojs_shm_worker* worker = NULL;

@@ -574,6 +574,7 @@ int main(int argc, char** argv) {
       TEST(a_producer_with_retries_and_a_breaker),
       TEST(an_observer_only_looks),
       TEST(pools_of_workers),
+      TEST(workflows),
       TEST(an_export_goes_into_another_segment),
       TEST(events_and_waits),
       TEST(waiting_by_descriptor_and_being_woken),

@@ -85,6 +85,8 @@ ACCOUNTS_Y_DIES = "MAX=1 WAITING=1 OF_X=0 OF_Y=1 FETCHES=1 VICTIM=1 SECOND=0"
 ACCOUNTS_TWICE = "MAX=1 WAITING=1 OF_X=1 OF_Y=1 FETCHES=1 VICTIM=2 SECOND=1"
 ACCOUNTS_TWO = "MAX=2 WAITING=2 OF_X=1 OF_Y=1 FETCHES=2 VICTIM=9 SECOND=0"
 ACCOUNTS_OUTRUN = "MAX=1 WAITING=1 OF_X=1 OF_Y=1 FETCHES=2 VICTIM=9 SECOND=0"
+JOIN_FIRST = "VICTIM=0 REPAIRERS=2"
+JOIN_LAST = "VICTIM=2 REPAIRERS=2"
 REPAIR_TWICE = "SECOND=1 REQUEUE=1 EXPIRY=0"
 
 MODELS: dict[str, list[Run]] = {
@@ -264,6 +266,16 @@ MODELS: dict[str, list[Run]] = {
         Run("MUTANT_TURN_BEFORE_HINT", "a turn is over before its flow has another place", FLOWS_FETCHER_DIES),
         Run("MUTANT_NOT_REPUBLISHED", "the repair does not bring the job into line", FLOWS_PRODUCER_DIES, LONG),
         Run("MUTANT_DISSOLVED_WITHOUT_PLACES", "the jobs of a flow that ends get no places", FLOWS_OFF_DIES, LONG),
+    ],
+    "join": [
+        Run("two-at-once", "2 jobs that end at once, a third that comes after both"),
+        Run("first-dies", "the same; the process that ends the first may die, and its repairer", JOIN_FIRST),
+        Run("last-dies", "the process that ends the third may die, and its repairer", JOIN_LAST),
+        Run("MUTANT_LOOK_BEFORE_MARK", "a process looks at the other job before it says that its own has ended"),
+        Run("MUTANT_RELEASE_WITHOUT_CAS", "the third job is let run without a look whether it still waits"),
+        Run("MUTANT_MARKED_TWICE", "the repair sets the bit whether it is set or not", JOIN_FIRST),
+        Run("MUTANT_NOT_MARKED_AGAIN", "the repair does not set the bit of the job that the intent names", JOIN_FIRST),
+        Run("MUTANT_NOT_MENDED", "the repair does not do what follows from the bits", JOIN_FIRST),
     ],
     "turns": [
         Run("three-fetchers", "2 levels that have enough jobs, 3 fetchers with 2 fetches each"),

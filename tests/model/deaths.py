@@ -26,6 +26,13 @@ DEATHS: dict[str, dict[str, str]] = {
         # "empty" was true of an instant
         "empty_seen[me]": "NO_SECOND_LOOK",
     },
+    "join": {
+        # the third job is let run once, and what has ended is known
+        "released == 1 && ended[0] && ended[1] && ended[2]":
+            "LOOK_BEFORE_MARK RELEASE_WITHOUT_CAS NOT_MARKED_AGAIN NOT_MENDED",
+        # no bit is written after the head has gone
+        "!(gone)": "MARKED_TWICE",
+    },
     "chunks": {
         # tail does not name a chunk that is left
         "(tail[r] / 16) != (h / 16)": "NO_TAIL_HELP",

@@ -27,6 +27,24 @@ class ByHand(OnQueue):
             self.assertLessEqual(job.created_at, job.started_at)
             job.ack()
 
+    def test_a_workflow_passes_results_on(self):
+        step = {"type": "any", "args": [], "queue": self.queue_name}
+        with self.assertRaises(ojs_shm.InvalidArgument) as caught:
+            self.queue.create_workflow({"type": "chain", "steps": [step, {"type": "any"}]})
+        self.assertEqual(caught.exception.subject, "$.steps[1].args")
+        made = self.queue.create_workflow({"type": "chain", "steps": [step, step]})
+        with self.queue.worker() as worker:
+            first = worker.fetch(BOUND)
+            self.assertEqual((first.workflow_id, first.parent_results), (made, []))
+            first.ack({"n": 1})
+            second = worker.fetch(BOUND)
+            self.assertEqual(second.parent_results, [{"n": 1}])
+            second.ack()
+        self.assertEqual(self.queue.workflow(made)["state"], "completed")
+        self.assertIn(made, [each["id"] for each in self.queue.workflows("completed")])
+        with self.assertRaises(ojs_shm.WrongState):
+            self.queue.cancel_workflow(made)
+
     def test_an_empty_queue_gives_none(self):
         with self.queue.worker() as worker:
             self.assertIsNone(worker.fetch(0))

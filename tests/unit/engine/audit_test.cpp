@@ -85,7 +85,7 @@ class Audit : public testing::Test {
 
 TEST_F(Audit, I01_a_state_that_does_not_exist_or_an_owner_where_none_belongs) {
   {
-    const Corrupted word(job(finished).control, Control(15, 0, 0, 1).word);
+    const Corrupted word(job(finished).control, Control(engine::kSlotPending, 0, 1, 1).word);
     EXPECT_TRUE(found().contains(1));
   }
   {
@@ -97,6 +97,13 @@ TEST_F(Audit, I01_a_state_that_does_not_exist_or_an_owner_where_none_belongs) {
       job(active).control,
       Control(engine::kSlotActive, control(active).ring(), 0, control(active).tag()).word);
   EXPECT_TRUE(found().contains(1));
+}
+
+TEST_F(Audit, I27_a_workflow_without_a_graph_and_a_job_that_waits_for_none) {
+  for (const unsigned state : {engine::kSlotHead, engine::kSlotWaiting}) {
+    const Corrupted word(job(finished).control, Control(state, 0, 0, 1).word);
+    EXPECT_TRUE(found().contains(27));
+  }
 }
 
 TEST_F(Audit, I02_a_slot_held_by_a_lane_that_nobody_has) {

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// Workflows on the command line, and what their commands get.
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "tests/support/live_segment.hpp"
+
+namespace ojs_shm::test {
+namespace {
+
+constexpr const char* kChain =
+    R"({"type":"chain","name":"order","steps":[{"type":"a","args":[]},{"type":"b","args":[]}]})";
+
+std::string run_workflow(const LiveSegment& segment, const std::string& text) {
+  const Finished made = segment.cli({"workflow", "run", "-"}, text);
+  EXPECT_EQ(made.exit_code, 0) << made.err;
+  return made.out.substr(0, 36);
+}
+
+TEST(CliWorkflows, one_is_run_shown_listed_and_worked_off) {
+  const LiveSegment segment;
+  const std::string id = run_workflow(segment, kChain);
+  EXPECT_NE(segment.cli({"workflow", "get", id}).out.find("`- b  waiting"), std::string::npos);
+  EXPECT_NE(segment.cli({"workflow", "list", "--state", "running"}).out.find(id),
+            std::string::npos);
+  const Finished worked =
+      segment.cli({"work", "--until-empty", "--", "sh", "-c",
+                   "if test $OJS_TYPE = a; then echo '{\"n\":1}'; else cat $OJS_PARENT_RESULTS; "
+                   "fi; test -n \"$OJS_WORKFLOW_ID\""});
+  EXPECT_EQ(worked.exit_code, 0) << worked.err;
+  const std::string got = segment.cli({"workflow", "get", id, "--json"}).out;
+  EXPECT_EQ(member(got, "state"), "completed");
+  EXPECT_NE(got.find(R"("result":[{"n":1}])"), std::string::npos)
+      << "the second job printed what it got: " << got;
+  const Finished followed = segment.cli({"workflow", "get", id, "--follow"});
+  EXPECT_EQ(followed.exit_code, 0);
+  EXPECT_NE(followed.out.find("2 of 2 jobs completed"), std::string::npos);
+}
+
+TEST(CliWorkflows, one_is_cancelled_once) {
+  const LiveSegment segment;
+  const std::string id = run_workflow(segment, kChain);
+  EXPECT_EQ(segment.cli({"workflow", "cancel", id}).exit_code, 0);
+  EXPECT_EQ(segment.cli({"workflow", "cancel", id}).exit_code, 5);
+  EXPECT_EQ(segment.cli({"workflow", "get", id, "--follow"}).exit_code, 1);
+  EXPECT_EQ(segment.cli({"workflow", "get", "01961234-5678-7abc-8def-0123456789ab"}).exit_code, 4);
+}
+
+TEST(CliWorkflows, what_cannot_run_is_refused_with_its_place) {
+  const LiveSegment segment;
+  const Finished refused = segment.cli(
+      {"workflow", "run", "-"}, R"({"type":"chain","steps":[{"type":"group","jobs":[]}]})");
+  EXPECT_EQ(refused.exit_code, 2);
+  EXPECT_NE(refused.err.find("$.steps[0].jobs"), std::string::npos) << refused.err;
+  EXPECT_EQ(segment.cli({"workflow", "list"}).out, "");
+}
+
+TEST(CliWorkflows, a_job_brings_what_follows_it) {
+  const LiveSegment segment;
+  run_workflow(segment, R"({"type":"first","args":[],"priority":1,
+                            "workflow":{"chain":[{"type":"second","args":[]}]}})");
+  EXPECT_EQ(segment.cli({"work", "--until-empty", "--", "true"}).exit_code, 0);
+  EXPECT_NE(segment.cli({"list", "--state", "completed"}).out.find("second"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace ojs_shm::test

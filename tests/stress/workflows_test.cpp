@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+// Method: one process creates nested workflows, five work them off, and all of them are killed again
+// and again, while the broker is stopped half of the time. What each callback saw is written outside
+// of the segment, in memory that survives every death: the id of the job, which must stay the same
+// however often its workers die, and whether a result was missing. No threads, and nothing depends
+// on time.
+#include <gtest/gtest.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <iostream>
+#include <string>
+#include <vector>
+
+#include <ojs_shm/observer.hpp>
+#include <ojs_shm/producer.hpp>
+#include <ojs_shm/worker.hpp>
+
+#include "tests/support/live_segment.hpp"
+#include "tests/support/seed.hpp"
+
+namespace ojs_shm::test {
+namespace {
+
+constexpr std::uint32_t kWorkflows = 10'000, kKills = 60, kChildren = 6;
+/// so that slots are used again and again meanwhile
+constexpr std::uint32_t kMostAtOnce = 400;
+
+struct Books {
+  std::atomic<std::uint64_t> callback[kWorkflows];  ///< the id of its job
+  std::atomic<std::uint8_t> created[kWorkflows], completed[kWorkflows];
+  std::atomic<std::uint32_t> next, called, offences, stop;
+};
+Books* books = nullptr;
+
+WorkflowSpec job(std::string_view type, std::string_view args) {
+  WorkflowSpec part;
+  part.job.type = type;
+  part.job.args = args;
+  part.job.retry.max_attempts = 1000;
+  return part;
+}
+
+/// Of each fifth one job fails for good, and both callbacks are called all the same.
+void create(const SegmentName& where) {
+  Producer producer = Producer::attach(where).value();
+  while (books->stop.load() == 0) {
+    const std::uint32_t n = books->next.load();
+    if (n >= kWorkflows) return;
+    if (n > books->called.load() + kMostAtOnce) {
+      ::sched_yield();
+      continue;
+    }
+    books->next = n + 1;  // what a killed creator had in hand is not created again
+    const std::string args = "[" + std::to_string(n) + "]";
+    const std::string bad = n % 5 == 0 ? "storm.bad" : "storm.job";
+    WorkflowSpec inner, batch, whole;
+    inner.kind = WorkflowKind::kChain;
+    inner.steps = {job("storm.job", args), job("storm.job", args)};
+    batch.kind = WorkflowKind::kBatch;
+    batch.steps = {job("storm.job", args), inner, job(bad, args)};
+    batch.on_complete = {job("storm.callback", args)};
+    whole.kind = WorkflowKind::kChain;
+    whole.steps = {job("storm.job", args), batch, job("storm.last", args)};
+    const auto id = producer.create_workflow(whole);
+    if (id)
+      books->created[n] = 1;
+    else if (id.code() != Code::kSegmentFull)
+      ++books->offences;
+  }
+}
+
+void work(const SegmentName& where) {
+  Worker worker = Worker::attach(where, {}).value();
+  Job held;
+  while (books->stop.load() == 0) {
+    if (!worker.fetch(held, std::chrono::milliseconds(50))) continue;
+    const std::string args(held.args());
+    const auto n = static_cast<std::uint32_t>(std::stoul(args.substr(1)));
+    const std::string one = std::to_string(n);
+    if (held.type() == "storm.bad") {
+      Failure failure;
+      failure.retryable = false;
+      (void)worker.nack(held, failure);
+      continue;
+    }
+    if (held.type() == "storm.callback") {
+      const std::string third = n % 5 == 0 ? "null" : one;
+      if (held.parent_results() != "[" + one + "," + one + "," + third + "]") ++books->offences;
+      std::uint64_t before = 0;
+      const auto own = static_cast<std::uint64_t>(std::hash<std::string_view>{}(held.id())) | 1;
+      if (books->callback[n].compare_exchange_strong(before, own))
+        ++books->called;
+      else if (before != own)
+        ++books->offences;
+    }
+    if (held.type() == "storm.last") books->completed[n] = 1;
+    (void)worker.ack(held, one);
+  }
+}
+
+pid_t start(const SegmentName& where, unsigned self) {
+  const pid_t child = ::fork();
+  if (child != 0) return child;
+  self == 0 ? create(where) : work(where);
+  ::_exit(0);
+}
+
+void end(pid_t child) {
+  int status = 0;
+  ::waitpid(child, &status, 0);
+}
+
+TEST(WorkflowStorm, each_callback_comes_once_and_no_result_is_missing_under_kills) {
+  Seeded random;
+  void* memory =
+      ::mmap(nullptr, sizeof(Books), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(memory, MAP_FAILED);
+  books = new (memory) Books;
+  LiveSegment segment({"--slots", "16384"});
+  const SegmentName where = segment.where();
+  pid_t children[kChildren];
+  for (unsigned i = 0; i < kChildren; ++i) children[i] = start(where, i);
+
+  const auto bound = std::chrono::steady_clock::now() + 6 * kBound;
+  const auto in_time = [&] { return std::chrono::steady_clock::now() < bound; };
+  for (std::uint32_t kills = 0; kills < kKills; ++kills) {
+    while (books->called.load() < kWorkflows / 10 * 9 / kKills * kills && in_time())
+      ::sched_yield();
+    if (kills % 4 == 1) segment.broker().signal(SIGSTOP);
+    if (kills % 4 == 3) segment.broker().signal(SIGCONT);
+    const auto victim = static_cast<unsigned>(random.between(0, kChildren - 1));
+    ::kill(children[victim], SIGKILL);
+    end(children[victim]);
+    children[victim] = start(where, victim);
+  }
+  segment.broker().signal(SIGCONT);
+
+  const Observer observer = Observer::attach(where).value();
+  while ((books->next.load() < kWorkflows ||
+          !observer.workflows({.state = WorkflowState::kRunning, .most = 1}).empty()) &&
+         in_time())
+    ::sched_yield();
+  books->stop = 1;
+  for (const pid_t child : children) end(child);
+
+  EXPECT_EQ(books->next.load(), kWorkflows);
+  EXPECT_EQ(books->offences.load(), 0U);
+  std::uint32_t missing = 0, half = 0;
+  for (std::uint32_t n = 0; n < kWorkflows; ++n) {
+    missing += books->created[n] != 0 && books->callback[n] == 0 ? 1 : 0;
+    half += (books->callback[n] != 0) != (books->completed[n] != 0) ? 1 : 0;
+  }
+  EXPECT_EQ(missing, 0U) << "workflows without their callback";
+  EXPECT_EQ(half, 0U) << "workflows without their last job";
+  for (const WorkflowInfo& workflow : observer.workflows({.state = WorkflowState::kRunning}))
+    ADD_FAILURE() << "workflow " << workflow.id << " still runs";
+  for (const Violation& v : observer.audit()) ADD_FAILURE() << "I" << v.invariant << " " << v.text;
+  std::cout << books->called.load() << " callbacks of " << kWorkflows << " workflows, " << kKills
+            << " kills\n";
+  books->~Books();
+  ::munmap(memory, sizeof(Books));
+}
+
+}  // namespace
+}  // namespace ojs_shm::test
