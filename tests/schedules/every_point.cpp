@@ -25,6 +25,8 @@ class EveryPoint : public testing::Environment {
         Point::kProcessLive, Point::kProcessFreed, Point::kLaneTaken, Point::kLaneFreed,
         Point::kSeatTaken, Point::kSeatLeft, Point::kWaiterSet, Point::kWaiterCleared,
         Point::kDoorbellRung, Point::kWaitFlagSet, Point::kCompletionRung,
+        // Of workflows: tests/crash, and the model of their join.
+        Point::kWorkflowCommitted, Point::kMemberFailed, Point::kMemberDone, Point::kWorkflowEnded,
         // What guides a choice and decides nothing.
         Point::kBacklogCounted, Point::kSampleTaken};
     for (std::size_t i = 0; i < static_cast<std::size_t>(Point::kCount); ++i) {
