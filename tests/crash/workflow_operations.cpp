@@ -120,7 +120,11 @@ std::vector<Operation> with_workflow_operations(std::vector<Operation> all) {
          h.take(h.job);
        },
        [](Hands& h) { must(h.worker->ack(h.job)); }},
-      {"workflow_cancel", hold_last_of_group,
+      {"workflow_cancel",
+       [](Hands& h) {
+         create(h, nested());
+         work_off(h, 1);
+       },
        [](Hands& h) { must(h.producer->cancel_workflow(h.id)); }},
       {"workflow_job_cancelled",
        [](Hands& h) { create(h, whole(WorkflowKind::kChain, {job_in(), job_in(), job_in()})); },
