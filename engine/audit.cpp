@@ -22,19 +22,19 @@ class Audit : AuditBook {
   explicit Audit(const Store& store) : AuditBook(store), segment_(store.segment()) {}
 
   std::vector<Finding> run() {
-    slots();                // 1, 2, 9, 12, 13, 16
-    rings();                // 3, 4, 5, 7
-    chunks();               // 6
-    blocks();               // 8
-    tallies();              // 10, 11
-    sleepers();             // 14
-    tickets();              // 14
-    processes();            // 15
-    pages();                // 17
-    ids();                  // 24
-    audit_limits(*this);    // 14, 18, 19
-    audit_pools(*this);     // 21, 22
-    audit_accounts(*this);  // 14, 23
+    slots();                 // 1, 2, 9, 12, 13, 16
+    rings();                 // 3, 4, 5, 7
+    chunks();                // 6
+    blocks();                // 8
+    tallies();               // 10, 11
+    sleepers();              // 14
+    tickets();               // 14
+    processes();             // 15
+    pages();                 // 17
+    ids();                   // 24
+    audit_limits(*this);     // 14, 18, 19
+    audit_pools(*this);      // 21, 22
+    audit_accounts(*this);   // 14, 23
     audit_workflows(*this);  // 27
     return take();
   }

@@ -47,8 +47,8 @@ void audit_workflows(AuditBook& book) {
     const Control control(job.control.load());
     if (is_head(control)) audit_head(book, slot, job, control);
     if (control.state() != kSlotWaiting) continue;
-    const Control head = (job.signals.load() & kMember) == 0 ? Control()
-                                                             : head_of(store, membership(job));
+    const Control head =
+        (job.signals.load() & kMember) == 0 ? Control() : head_of(store, membership(job));
     if (!is_head(head)) book.say(27, AuditBook::slot_name(slot) + " waits for no workflow");
   }
 }

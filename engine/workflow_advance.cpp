@@ -170,8 +170,7 @@ void Workflows::end_if_done(std::uint32_t slot, std::uint32_t generation) {
       if (!is_head(now) || workflow_state(now) != WorkflowState::kCancelled)
         return actor_.intend_nothing();
     } else {
-      tell(failed ? EventKind::kWorkflowFailed : EventKind::kWorkflowCompleted,
-                           slot, ended);
+      tell(failed ? EventKind::kWorkflowFailed : EventKind::kWorkflowCompleted, slot, ended);
     }
   }
   close(slot);  // 2

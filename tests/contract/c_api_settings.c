@@ -118,7 +118,8 @@ static int workflows(void) {
   room here;
   char id[37];
   const char *chain =
-                 "{\"type\":\"chain\",\"steps\":[{\"type\":\"a\",\"args\":[]},{\"type\":\"b\",\"args\":[]}]}",
+                 "{\"type\":\"chain\",\"steps\":[{\"type\":\"a\",\"args\":[]},{\"type\":\"b\","
+                 "\"args\":[]}]}",
              *empty = "{\"type\":\"chain\",\"steps\":[]}";
   CHECK(open_room(&here, "workflows", NULL));
   CHECK(ojs_shm_create_workflow(here.producer, empty, 0, id) == OJS_SHM_E_INVALID);

@@ -49,8 +49,8 @@ TEST(CliWorkflows, one_is_cancelled_once) {
 
 TEST(CliWorkflows, what_cannot_run_is_refused_with_its_place) {
   const LiveSegment segment;
-  const Finished refused = segment.cli(
-      {"workflow", "run", "-"}, R"({"type":"chain","steps":[{"type":"group","jobs":[]}]})");
+  const Finished refused = segment.cli({"workflow", "run", "-"},
+                                       R"({"type":"chain","steps":[{"type":"group","jobs":[]}]})");
   EXPECT_EQ(refused.exit_code, 2);
   EXPECT_NE(refused.err.find("$.steps[0].jobs"), std::string::npos) << refused.err;
   EXPECT_EQ(segment.cli({"workflow", "list"}).out, "");

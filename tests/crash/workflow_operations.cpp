@@ -127,7 +127,9 @@ std::vector<Operation> with_workflow_operations(std::vector<Operation> all) {
        },
        [](Hands& h) { must(h.producer->cancel_workflow(h.id)); }},
       {"workflow_job_cancelled",
-       [](Hands& h) { create(h, whole(WorkflowKind::kChain, {job_in(), job_in(), job_in()})); },
+       [](Hands& h) {
+         create(h, whole(WorkflowKind::kChain, {job_in(), job_in(), job_in()}));
+       },
        [](Hands& h) {
          const auto jobs = must(Observer::attach(h.segment)).list({});
          must(h.producer->cancel(jobs.front().id));

@@ -4,8 +4,8 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <sys/mman.h>
 #include <spdlog/fmt/fmt.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -108,8 +108,8 @@ std::vector<char*> pointers(std::vector<std::string>& strings) {
 
 /// In the child, between fork and exec: only what is async-signal-safe, other threads may have held
 /// any lock.
-[[noreturn]] void become(const Pipes& pipes, int results, char* const* argv,
-                         char* const* variables, pid_t parent) {
+[[noreturn]] void become(const Pipes& pipes, int results, char* const* argv, char* const* variables,
+                         pid_t parent) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != parent) ::_exit(127);
   ::setpgid(0, 0);

@@ -75,8 +75,7 @@ WorkflowInfo follow(const Observer& observer, const std::string& id, bool json) 
   std::string shown;
   for (;;) {
     WorkflowInfo workflow = must(observer.workflow(id));
-    const std::string text =
-        json ? print_workflow(workflow) + "\n" : picture(workflow, in_colours);
+    const std::string text = json ? print_workflow(workflow) + "\n" : picture(workflow, in_colours);
     if (text != shown) {
       if (terminal && !json)
         for (const char c : shown)
@@ -102,11 +101,10 @@ struct RunOptions {
 
 int run_workflow(const Request& request, const RunOptions& options) {
   const std::string text = read_input(options.file);
-  const bool of_job = text.find("\"workflow\"") != std::string::npos &&
-                      [&text] {
-                        const auto envelope = parse_envelope(text, unix_ms());
-                        return envelope && envelope->wants_workflow;
-                      }();
+  const bool of_job = text.find("\"workflow\"") != std::string::npos && [&text] {
+    const auto envelope = parse_envelope(text, unix_ms());
+    return envelope && envelope->wants_workflow;
+  }();
   const WorkflowText workflow =
       must(of_job ? workflow_of_job(text, unix_ms()) : parse_workflow(text, unix_ms()));
   await_segment(request, kPatience);
@@ -199,10 +197,9 @@ void add_workflow_commands(CLI::App& app, Request& request) {
   get->add_option("ID", get_options->id, "The workflow")->required();
   get->add_flag("--follow", get_options->follow,
                 "Draw it until it has ended; status 1 unless it completed");
-  const auto [cancel, cancel_options] =
-      add_command<GetOptions>(*workflow, request, "cancel",
-                              "Cancel all that has not begun; active jobs may end",
-                              &cancel_workflow);
+  const auto [cancel, cancel_options] = add_command<GetOptions>(
+      *workflow, request, "cancel", "Cancel all that has not begun; active jobs may end",
+      &cancel_workflow);
   cancel->add_option("ID", cancel_options->id, "The workflow")->required();
 }
 

@@ -22,8 +22,8 @@ extern "C" {
 int ojs_shm_create_workflow(ojs_shm_producer* producer, const char* json, size_t json_size,
                             char* id) {
   return entry(producer, [&](Record& record) -> int {
-    const auto read = ojs_shm::parse_workflow(text_or(json, json_size, "{}"),
-                                              now_of(producer->object.segment()));
+    const auto read =
+        ojs_shm::parse_workflow(text_or(json, json_size, "{}"), now_of(producer->object.segment()));
     if (!read) return record.fail(read.error());
     const auto made = producer->object.create_workflow(read->spec);
     if (!made) return record.fail(made.error());

@@ -168,8 +168,8 @@ TEST_F(Workflows, a_callback_gets_the_results_of_all_jobs) {
 }
 
 TEST_F(Workflows, parts_nest) {
-  const std::string id = create(chain(
-      {job_of("a"), group({job_of("b"), chain({job_of("c"), job_of("d")})}), job_of("e")}));
+  const std::string id = create(
+      chain({job_of("a"), group({job_of("b"), chain({job_of("c"), job_of("d")})}), job_of("e")}));
   EXPECT_EQ(ack("1"), "a");
   ASSERT_TRUE(s.worker.try_fetch(s.job));
   EXPECT_EQ(s.job.parent_results(), "[1]") << "each job of the group gets what comes before it";
@@ -292,10 +292,9 @@ TEST_F(Workflows, a_job_that_is_lost_fails_its_workflow) {
   const std::string expired = create(short_lived);
   s.pass(2 * kHour);
   EXPECT_EQ(look(expired).state, WorkflowState::kFailed);
-  ASSERT_TRUE(s.admin
-                  .set_queue("small", {.max_depth = 1,
-                                       .strategy = BackpressureStrategy::kDropOldest})
-                  .ok());
+  ASSERT_TRUE(
+      s.admin.set_queue("small", {.max_depth = 1, .strategy = BackpressureStrategy::kDropOldest})
+          .ok());
   const std::string dropped = create(chain({job_of("a", "small"), job_of("b")}));
   s.put({}, "small");
   EXPECT_EQ(look(dropped).state, WorkflowState::kFailed);

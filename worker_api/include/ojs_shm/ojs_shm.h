@@ -438,7 +438,6 @@ OJS_SHM_API int64_t ojs_shm_mend(ojs_shm_admin* admin);
 
 // Its entries are in ojs_shm_observer.h.
 typedef struct ojs_shm_observer ojs_shm_observer;
-
 #ifdef __cplusplus
 }
 #endif
