@@ -202,9 +202,11 @@ test('dashboard_http_quiets_a_worker_and_sets_a_limit', async () => {
   await page.getByRole('button', { name: 'Quiet w-quiet' }).waitFor();
   await show(page, 'limits', 'Limits');
   await page.getByRole('button', { name: 'Set gate' }).click();
-  await page.getByRole('dialog').getByLabel('Active at once').fill('9');
+  // So slowly that new numbers come while it is typed.
+  await page.getByRole('dialog').getByLabel('Active at once').fill('');
+  await page.getByRole('dialog').getByLabel('Active at once').pressSequentially('10', { delay: 1200 });
   await answer(page, 'Set');
-  await page.getByText('0 of 9').waitFor();
+  await page.getByText('0 of 10').waitFor();
   await page.context().close();
 });
 
@@ -226,7 +228,7 @@ test('dashboard_http_filters_sorts_and_pages', async () => {
   assert.strictEqual(await page.getByRole('button', { name: 'Next' }).isDisabled(), true);
   await page.getByRole('button', { name: 'Previous' }).click();
   await page.getByRole('link', { name: ids[69], exact: true }).waitFor();
-  await page.getByLabel('Type').fill('page.odd');
+  await page.getByLabel('Type').pressSequentially('page.odd', { delay: 200 });
   await page.getByLabel('Type').press('Enter');
   await page.getByText('1 to 50 of 60').waitFor();
   await page.getByLabel('Tenant').fill('few');

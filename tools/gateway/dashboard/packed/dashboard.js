@@ -55,7 +55,7 @@ s?$n=null:($n=k.getBoundingClientRect(),lt("syncRect",$n))}function Cs(s,i,d,g,b
     <form method="dialog" onSubmit=${a=>{a.preventDefault(),l(Object.fromEntries(e.fields.map(({name:r})=>[r,a.target.elements[r].value])))}}>
       <h2 id="question">${e.title}</h2>
       <div>${e.text}</div>
-      ${e.fields.map(({label:a,...r})=>$`<label>${a}<input required autocomplete="off" ...${r} /></label>`)}
+      ${e.fields.map(({label:a,value:r,...c})=>$`<label>${a}<input required autocomplete="off" defaultValue=${r??""} ...${c} /></label>`)}
       <div class="actions">
         ${e.action&&$`<button type="button" onClick=${()=>l(null)} autofocus=${e.fields.length===0}>Leave it</button>`}
         <button type="submit" class=${e.danger?"danger":"first"}>${e.action??"Close"}</button>
@@ -138,8 +138,8 @@ s?$n=null:($n=k.getBoundingClientRect(),lt("syncRect",$n))}function Cs(s,i,d,g,b
       <label>State <select value=${e.state??""} onChange=${v=>u("state",v.target.value)}>
         <option value="">all</option>${Nd.map(v=>$`<option value=${v}>${v}</option>`)}
       </select></label>
-      <label>Type <input type="search" placeholder="mail.send or mail.*" value=${e.type??""} onChange=${v=>u("type",v.target.value.trim())} /></label>
-      <label>Tenant <input type="search" value=${e.tenant??""} onChange=${v=>u("tenant",v.target.value.trim())} /></label>
+      <label>Type <input type="search" placeholder="mail.send or mail.*" key=${e.type} defaultValue=${e.type??""} onChange=${v=>u("type",v.target.value.trim())} /></label>
+      <label>Tenant <input type="search" key=${e.tenant} defaultValue=${e.tenant??""} onChange=${v=>u("tenant",v.target.value.trim())} /></label>
       <label>Order <select value=${a} onChange=${h}>
         ${Object.entries(Rd).map(([v,w])=>$`<option value=${v}>${w}</option>`)}
       </select></label>

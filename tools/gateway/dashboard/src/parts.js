@@ -138,7 +138,8 @@ export function Question() {
       <h2 id="question">${question.title}</h2>
       <div>${question.text}</div>
       ${question.fields.map(
-        ({ label, ...field }) => html`<label>${label}<input required autocomplete="off" ...${field} /></label>`,
+        // What is typed stays, however often the page is drawn meanwhile.
+        ({ label, value, ...field }) => html`<label>${label}<input required autocomplete="off" defaultValue=${value ?? ''} ...${field} /></label>`,
       )}
       <div class="actions">
         ${question.action &&

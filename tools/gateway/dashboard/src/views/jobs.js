@@ -59,8 +59,8 @@ export function Jobs({ query }) {
       <label>State <select value=${query.state ?? ''} onChange=${(event) => set('state', event.target.value)}>
         <option value="">all</option>${STATES.map((each) => html`<option value=${each}>${each}</option>`)}
       </select></label>
-      <label>Type <input type="search" placeholder="mail.send or mail.*" value=${query.type ?? ''} onChange=${(event) => set('type', event.target.value.trim())} /></label>
-      <label>Tenant <input type="search" value=${query.tenant ?? ''} onChange=${(event) => set('tenant', event.target.value.trim())} /></label>
+      <label>Type <input type="search" placeholder="mail.send or mail.*" key=${query.type} defaultValue=${query.type ?? ''} onChange=${(event) => set('type', event.target.value.trim())} /></label>
+      <label>Tenant <input type="search" key=${query.tenant} defaultValue=${query.tenant ?? ''} onChange=${(event) => set('tenant', event.target.value.trim())} /></label>
       <label>Order <select value=${sort} onChange=${choose}>
         ${Object.entries(SORTS).map(([value, name]) => html`<option value=${value}>${name}</option>`)}
       </select></label>
