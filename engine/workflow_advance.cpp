@@ -46,6 +46,17 @@ bool Workflows::waits_again(const JobRecord& job) const {
 
 bool Workflows::know(std::uint32_t head, std::uint32_t generation) {
   if (known_head_ == head && known_generation_ == generation) return true;
+  const auto exchange = [this](Known& other) {
+    std::swap(graph_, other.graph);
+    std::swap(known_head_, other.head);
+    std::swap(known_generation_, other.generation);
+  };
+  for (Known& other : earlier_)
+    if (other.head == head && other.generation == generation) {
+      exchange(other);
+      return true;
+    }
+  exchange(earlier_[oldest_++ % kMostKnown]);
   known_head_ = kNoIndex;
   if (!read_graph(store_, head, generation, graph_)) return false;
   known_head_ = head;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <vector>
 
 #include "engine/actor.hpp"
@@ -62,12 +63,22 @@ class Workflows {
   bool know(std::uint32_t head, std::uint32_t generation);
   void tell(EventKind kind, std::uint32_t head, Control after);
 
+  /// A graph that was read, and whose it is.
+  struct Known {
+    WorkflowGraph graph;
+    std::uint32_t head = kNoIndex, generation = 0;
+  };
+  static constexpr std::size_t kMostKnown = 8;
+
   Actor& actor_;
   Store& store_;
   /// the graph of the last workflow
   WorkflowGraph graph_;
   std::vector<Membership> dropped_;
   std::uint32_t known_head_ = kNoIndex, known_generation_ = 0;
+  /// those before it, for a lane that ends jobs of several in turn
+  std::array<Known, kMostKnown> earlier_;
+  std::size_t oldest_ = 0;
 };
 
 }  // namespace ojs_shm::engine
