@@ -25,6 +25,7 @@
 #include "engine/store.hpp"
 #include "engine/tellings.hpp"
 #include "engine/tenant_accounts.hpp"
+#include "engine/unique.hpp"
 #include "engine/waits.hpp"
 #include "shm/ring.hpp"
 
@@ -50,6 +51,7 @@ class Actor : private TenantAccounts {
   Outcome enqueue_short(const NewJob& job, JobId& id);  ///< of a plain() job, all in registers
   /// All or none, in order; all jobs go to the queue of the first.
   Outcome enqueue_batch(std::span<const NewJob> jobs, std::vector<JobId>& ids);
+  Conflicts& conflicts() { return conflicts_; }  ///< of the last enqueue of unique jobs
   /// How the last enqueue or batch met its queue's bound: refused, or accepted above the threshold.
   const Meeting& met() const { return met_; }
 
@@ -60,24 +62,21 @@ class Actor : private TenantAccounts {
     patient_ = patient;
     ticket_ = ticket;
   }
-  /// Takes the last place among those who wait for room in the queue, until that time of the steady
-  /// clock.
+  /// Takes the last place among those who wait for room, until that time of the steady clock.
   Outcome await_room(std::uint32_t queue, std::uint64_t until_ms, std::uint32_t& ticket);
   /// This lane is about to look whether its turn has come: whoever makes room from now on wakes it
   /// again.
   void attend(std::uint32_t ticket) {
     store_.ticket(ticket).called.exchange(0, shm::Point::kTicketCalled);
   }
-  /// Says that this lane looks again by itself then, and need not be woken before, unless much room
-  /// is made.
+  /// This lane looks again by itself then, and need not be woken before, unless much room is made.
   void rest_in_line(std::uint32_t ticket, std::uint64_t until_ms);
   /// Gives the place up, and lets the next one look.
   void leave_room(std::uint32_t queue, std::uint32_t ticket);
 
   /// A job with a past (restore.cpp). Its queue's bound does not refuse it.
   Outcome restore(const PastJob& past);
-  /// The queue of that name, if need be and wanted made; else, and when the table is full,
-  /// kNoIndex.
+  /// The queue of that name, if need be and wanted made; kNoIndex: none, or the table is full.
   std::uint32_t ensure_queue(std::string_view name, bool make = true);
   /// The queue this handle used last, if it has that name; else kNoIndex.
   std::uint32_t known_queue(std::string_view name) const {
@@ -135,8 +134,7 @@ class Actor : private TenantAccounts {
   void set_backpressure(std::uint32_t queue, Backpressure policy);
   /// Of each tenant of the queue that has no bounds of its own (accounts.cpp).
   void set_tenant_bounds(std::uint32_t queue, Bounds bounds);
-  /// Its own, in force with the next set_tenant_bounds(); nothing: the queue's. False when the
-  /// table is full.
+  /// Its own, in force with the next set_tenant_bounds(); nothing: the queue's. False: no room.
   bool set_tenant_rule_bounds(std::uint32_t queue, std::string_view tenant,
                               std::optional<std::uint64_t> max_depth,
                               std::optional<std::uint64_t> max_bytes);
@@ -163,16 +161,14 @@ class Actor : private TenantAccounts {
   bool set_tenant_weight(std::uint32_t queue, std::string_view tenant, std::uint32_t weight);
 
   // ---- pools of workers (pools.cpp)
-  /// Makes or changes the pool. Its next fetch follows it, over the whole backlog. `made`: it is
-  /// new.
+  /// Makes or changes the pool. Its next fetch follows it, over the whole backlog.
   Outcome set_pool(std::string_view name, const PoolSpec& spec, bool& made);
   Outcome remove_pool(std::string_view name);
   /// What this worker has in hand has become as much as it may have, or less.
   void seem_laden(bool laden);
 
   // ---- what a supervisor notes (schedule_watch.cpp)
-  /// Whether the queue has an available job for whoever may have it. If not, pools know from now
-  /// on.
+  /// Whether the queue has an available job for any. If not, pools know from now on.
   bool has_waiting(std::uint32_t queue);
 
   // ---- limits (limits.cpp, held_back.cpp)
@@ -323,7 +319,6 @@ class Actor : private TenantAccounts {
   bool list_flow(std::uint32_t at, shm::RingSet& rings, std::uint32_t ring, unsigned number);
   void gather_flows(std::uint32_t queue);
   void dissolve_flows(std::uint32_t queue);
-  static void write_annex(const NewAnnex& spec, JobRecord& job);
   std::uint32_t write_body(std::uint32_t slot, std::uint32_t generation, const NewJob& spec);
   bool push_timer(std::uint32_t slot, std::uint32_t generation, std::uint64_t due);
   void pack_for_a_while();
@@ -377,6 +372,9 @@ class Actor : private TenantAccounts {
   bool keep_result(std::uint32_t slot, std::uint64_t& word, std::string_view result);
   Outcome fetch_in_order(std::uint32_t queue, std::uint32_t lease_ms, bool lease_owned,
                          Fetched& job);
+  friend struct UniqueKeys;
+  void end_cancelled(std::uint32_t slot, JobRecord& job, Control held, unsigned before);
+  void list_ended(std::uint32_t slot, Control settled, const Kept& kept);
   Outcome enqueue_batch_in_order(std::span<const NewJob> jobs, std::vector<JobId>& ids);
 
   void finish(std::uint32_t slot, JobRecord& job, Control settled, bool recyclable);
@@ -426,7 +424,7 @@ class Actor : private TenantAccounts {
   std::uint32_t let_go(std::uint32_t slot);
   void republish(std::uint32_t slot);
   void revive(std::uint32_t slot, JobRecord& job, Control held);
-  std::uint32_t finish_batch();
+  std::uint32_t finish_batch(std::span<const std::pair<std::uint64_t, std::uint32_t>> held);
 
   struct Near {  ///< a queue, and this lane's tally of it
     std::uint32_t number = kNoIndex;
@@ -454,6 +452,7 @@ class Actor : private TenantAccounts {
 
   std::vector<DepthCache> depth_cache_;
   Meeting met_;
+  Conflicts conflicts_;
   bool patient_ = false;
   /// of the enqueue that is being admitted
   std::span<const TenantCharge> charges_;

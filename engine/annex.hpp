@@ -13,6 +13,9 @@ constexpr std::uint64_t kUnique = 1ULL << 17,  ///< has a unique key
     kMember = 1ULL << 18,                      ///< belongs to a workflow
     kOfCron = 1ULL << 19;                      ///< made by a cron
 constexpr std::uint64_t kAnnexed = kUnique | kMember | kOfCron;
+/// Of a job in the hands of a lane whose new job replaces it, and once that is decided (unique.cpp).
+constexpr std::uint64_t kRival = 1ULL << 20, kReplaced = 1ULL << 21;
+constexpr std::uint64_t kRivalBits = kRival | kReplaced;
 
 /// Written while the slot is filled; each part means something only with its bit.
 // NO CRASH POINT: the slot is held exclusively; the record is judged by the control word

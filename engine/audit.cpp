@@ -2,9 +2,11 @@
 #include "engine/audit.hpp"
 
 #include <algorithm>
+#include <map>
 #include <unordered_map>
 
 #include "engine/audit_book.hpp"
+#include "engine/unique.hpp"
 #include "shm/blocks.hpp"
 #include "shm/key_index.hpp"
 
@@ -32,6 +34,7 @@ class Audit : AuditBook {
     processes();             // 15
     pages();                 // 17
     ids();                   // 24
+    keys();                  // 25
     audit_limits(*this);     // 14, 18, 19
     audit_pools(*this);      // 21, 22
     audit_accounts(*this);   // 14, 23
@@ -384,6 +387,37 @@ class Audit : AuditBook {
     for (const shm::KeyIndex::Stray& stray : shm::KeyIndex::strays(segment_, CarriesId(store_, {})))
       say(24, "cell " + std::to_string(stray.cell) + " of the index of ids leads to " +
                   slot_name(stray.slot) + ", which carries no such id");
+  }
+
+  /// Jobs that have not ended and whose period is not over have an entry, and of two of a key that
+  /// mind each other in every state the younger came after the elder's period.
+  void keys() {
+    struct Owner {
+      std::uint32_t slot;
+      std::uint64_t created, end;
+      bool strict;
+    };
+    std::map<UniqueKey, std::vector<Owner>> owners;
+    for (std::uint32_t slot = 0; slot < store_.slots(); ++slot) {
+      const JobRecord& job = store_.job(slot);
+      const unsigned state = Control(job.control.load()).state();
+      if (!is_unique(job) || !holds_job(state) || is_finished(state)) continue;
+      const Uniqueness own{job.annex().uniqueness.get()};
+      const std::uint64_t end = minded_until(job);
+      if (end <= store_.now_ms()) continue;
+      const UniqueKey key = key_of(job.annex());
+      if (!shm::KeyIndex::has(segment_, key.lo, slot))
+        say(25, slot_name(slot) + " has a unique key that the index does not know");
+      owners[key].push_back({slot, job.created_at.get(), end,
+                             (own.states() & Uniqueness::kLive) == Uniqueness::kLive});
+    }
+    for (auto& [key, jobs] : owners) {
+      std::ranges::sort(jobs, {}, &Owner::created);
+      for (std::size_t i = 1; i < jobs.size(); ++i)
+        if (jobs[i].strict && jobs[i - 1].end > jobs[i].created)
+          say(25, slot_name(jobs[i - 1].slot) + " and " + slot_name(jobs[i].slot) +
+                      " have the same unique key");
+    }
   }
 
   const shm::Segment& segment_;

@@ -4,6 +4,7 @@
 #include "engine/actor.hpp"
 #include "engine/limit_turn.hpp"
 #include "engine/probes.hpp"
+#include "engine/unique_keys.hpp"
 #include "engine/workflows.hpp"
 
 // A batch is filled whole before any of it is published, and one store of the lane's intent commits
@@ -19,7 +20,10 @@ Outcome Actor::enqueue_batch(std::span<const NewJob> specs, std::vector<JobId>& 
   if (specs.empty()) return Outcome::kOk;
   ids.resize(specs.size());
   if (enqueue_batch_plain(specs, ids) == Straight::kDone) return Outcome::kOk;
-  return enqueue_batch_in_order(specs, ids);
+  conflicts_.ignored.clear();
+  const bool unique = std::ranges::any_of(specs, [](const NewJob& spec) { return spec.unique(); });
+  return unique ? UniqueKeys{*this, store_}.enqueue_batch(specs, ids)
+                : enqueue_batch_in_order(specs, ids);
 }
 
 Outcome Actor::enqueue_batch_in_order(std::span<const NewJob> specs, std::vector<JobId>& ids) {
@@ -90,11 +94,17 @@ Outcome Actor::enqueue_batch_in_order(std::span<const NewJob> specs, std::vector
     job.signals.store(place_in_batch(i) | (job.signals.load() & kAnnexed), Point::kNone);
     job.control.store(Control(filling).to(kSlotFilling, ring, owner_).word, Point::kSlotFilling);
   }
+  UniqueKeys keys{*this, store_};
+  std::vector<Rival> rivals;
+  if (outcome == Outcome::kOk) outcome = keys.claim_all(specs, slots, rivals);
+  if (outcome == Outcome::kOk && !keys.seize(rivals)) outcome = Outcome::kRivalMoved;
   if (outcome != Outcome::kOk) {
     take_back_admission(mine, q, cost, charges);
     for (const std::uint32_t slot : slots)
       slots_.free(slot, Control(store_.job(slot).control.load()));
     intend_nothing();
+    for (const Rival& rival : rivals)
+      if (keys.ours(rival.slot)) keys.end(rival.slot);
     ids.clear();
     end_refused_drop(queue, q, victims);
     return outcome;
@@ -107,9 +117,14 @@ Outcome Actor::enqueue_batch_in_order(std::span<const NewJob> specs, std::vector
   dropper(queue).leave_if_ours();
   publish_batch(slots);
   drop_victims(victims);
+  for (const Rival& rival : rivals) keys.mark_replaced(rival.slot);
   const std::uint64_t now_flags = queue.flags.load_seq_cst();
   if (now_flags != flags) queue.flags.fetch_add(kFlagsEpoch, Point::kSetChanged);
   intend_nothing();
+  for (const Rival& rival : rivals) {
+    keys.end(rival.slot);
+    queue.conflicts.fetch_add(1, Point::kCounterMoved);
+  }
   if (!victims.empty()) workflows().advance_dropped();
   if ((now_flags & ~flags & kTenants) != 0) gather_accounts(q, kPatience);
   for (std::size_t i = 0; i < slots.size() && bell_.wake_one(queue); ++i) {}
@@ -149,7 +164,7 @@ void Actor::publish_batch(std::span<const std::uint32_t> slots) {
 /// Rolls a committed batch forward. The last job published before the death may lack its hints.
 /// What is being filled without a ring is no part of the batch: room that was being made for a
 /// hint.
-std::uint32_t Actor::finish_batch() {
+std::uint32_t Actor::finish_batch(std::span<const std::pair<std::uint64_t, std::uint32_t>> held) {
   std::vector<std::pair<std::uint64_t, std::uint32_t>> rest;
   for (std::uint32_t slot = 0; slot < store_.slots(); ++slot) {
     const JobRecord& job = store_.job(slot);
@@ -163,6 +178,9 @@ std::uint32_t Actor::finish_batch() {
   // The hint of the one before them first, so that the order holds.
   mend_hints();
   publish_batch(slots);
+  UniqueKeys keys{*this, store_};
+  for (const auto& [time, slot] : held)
+    if (keys.ours(slot)) keys.mark_replaced(slot);
   return static_cast<std::uint32_t>(slots.size());
 }
 

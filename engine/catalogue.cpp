@@ -94,6 +94,7 @@ void describe_queues(Writer& writer, const Store& store) {
   writer.of_tallies(9, "dropped", Flow::kLost, tally.dropped);
   writer.of_queue(10, "expired", Flow::kNone, queue.expired);
   writer.of_tallies(11, "reprioritized", Flow::kNone, tally.reprioritized);
+  writer.of_queue(12, "conflicts", Flow::kNone, queue.conflicts);
 }
 
 void describe_segment(Writer& writer, const Store& store) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/actor.hpp"
+#include "engine/unique_keys.hpp"
 #include "engine/workflow_look.hpp"
 #include "shm/parking.hpp"
 
@@ -60,18 +60,23 @@ Outcome Actor::cancel(JobId id, JobState& found) {
     return outcome;
   }
   found = job_state(before.state());
+  end_cancelled(slot, job, held, before.state());
+  return Outcome::kOk;
+}
+
+/// Of a job that this lane holds under an intent that says what it was before.
+void Actor::end_cancelled(std::uint32_t slot, JobRecord& job, Control held, unsigned before) {
   const std::uint32_t q = job.queue.get();
   QueueTally& mine = tally(q);
-  if (before.state() != kSlotActive) {
+  if (before != kSlotActive) {
     uncharge_tenant(slot, job);
     mine.out.set_ordered(mine.out.get() + charge(1, job.body_length()), Point::kTallyOut);
   }
-  job.policy.set(job.flags().with_previous(before.state()).word);
+  job.policy.set(job.flags().with_previous(before).word);
   job.finished_at.set(store_.now_ms());
   store_.queue(q).cancelled.fetch_add(1, Point::kCounterMoved);
   finish(slot, job, held.to(kSlotCancelled), true);
   if (store_.queue(q).attention.load() != 0) room_made(store_.queue(q), q);
-  return Outcome::kOk;
 }
 
 /// A move that fails because the job was moved meanwhile counts as done when a helper may have done
@@ -168,9 +173,27 @@ Outcome Actor::seize_dead(JobId id, std::uint32_t& slot, Control& held, JobState
 Outcome Actor::retry_dead(JobId id, JobState& found) {
   std::uint32_t slot = kNoIndex;
   Control held;
-  const Outcome outcome = seize_dead(id, slot, held, found);
-  if (outcome == Outcome::kOk) revive(slot, store_.job(slot), held);
-  return outcome;
+  Outcome outcome = seize_dead(id, slot, held, found);
+  if (outcome != Outcome::kOk || !is_unique(store_.job(slot))) {
+    if (outcome == Outcome::kOk) revive(slot, store_.job(slot), held);
+    return outcome;
+  }
+  for (unsigned looks = 0; looks < kPatience; ++looks) {
+    outcome = UniqueKeys{*this, store_}.reclaim(slot, store_.job(slot));
+    if (outcome == Outcome::kOk) {
+      revive(slot, store_.job(slot), held);
+      return outcome;
+    }
+    store_.job(slot).control.store(held.to(kSlotDiscarded).word, Point::kSlotMoved);
+    intend_nothing();
+    if (outcome != Outcome::kBusy) return outcome;
+    shm::wait_for_another(looks);
+    outcome = seize_dead(id, slot, held, found);
+    if (outcome != Outcome::kOk) return outcome;
+  }
+  store_.job(slot).control.store(held.to(kSlotDiscarded).word, Point::kSlotMoved);
+  intend_nothing();
+  return Outcome::kBusy;
 }
 
 /// The second half of retry_dead. Its intent says so before the job changes, and a repair comes

@@ -6,6 +6,7 @@
 #include "engine/actor.hpp"
 #include "engine/look.hpp"
 #include "engine/probes.hpp"
+#include "engine/unique_keys.hpp"
 #include "engine/workflows.hpp"
 
 // Dropping waiting jobs for new ones. A victim is first taken into this lane's hands, where it
@@ -205,11 +206,12 @@ void Actor::drop_victims(std::span<const Victim> victims) {
     recorder_.note(victim.slot, job.generation.get(), kSlotMoving, kSlotDiscarded, now);
     const std::uint64_t signals = job.signals.load();
     const Membership member = (signals & kMember) != 0 ? membership(job) : Membership();
+    const Kept kept = (signals & kUnique) != 0 ? kept_for(job, kSlotDiscarded) : Kept();
     job.control.store(dropped.word, Point::kSlotSettled);  // PAIR slot-settle
     if ((signals & kMember) != 0) {
       workflows().dropped(member);
     } else {
-      slots_.list(victim.slot, dropped);
+      list_ended(victim.slot, dropped, kept);
     }
     if (waited) bell_.ring_completion(victim.slot);
   }
@@ -236,7 +238,8 @@ std::uint32_t Actor::finish_drop(std::uint32_t q) {
   std::vector<Victim> victims;
   for (std::uint32_t slot = 0; slot < store_.slots(); ++slot) {
     const Control control(store_.job(slot).control.load());
-    if (control.state() == kSlotMoving && control.owner() == owner_)
+    if (control.state() == kSlotMoving && control.owner() == owner_ &&
+        !UniqueKeys{*this, store_}.ours(slot))
       victims.push_back({slot, control, 0});
   }
   drop_victims(victims);

@@ -52,8 +52,14 @@ std::uint64_t Actor::tend(std::uint32_t slot, std::uint32_t generation, std::uin
   JobRecord& job = store_.job(slot);
   const Control before(job.control.load());
   if (job.generation.get() != generation || before.state() == kSlotFree ||
-      is_finished(before.state()) || before.state() >= kSlotTemplate)
+      before.state() >= kSlotTemplate)
     return 0;
+  if (is_finished(before.state())) {
+    if (!is_minded(job, before.state()) || job.flags().has(Policy::kDead)) return 0;
+    if (const std::uint64_t end = minded_until(job); end > now) return end;
+    slots_.list(slot, before);
+    return 0;
+  }
   if (is_exclusive(before.state())) return now + 10;  // in somebody's hands for a moment
   const std::uint64_t expires = job.expires_at.get(), due = job.due_at.get();
   const bool expired = expires != 0 && expires <= now;

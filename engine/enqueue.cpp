@@ -7,6 +7,7 @@
 #include "engine/limit_turn.hpp"
 #include "engine/packing.hpp"
 #include "engine/probes.hpp"
+#include "engine/unique_keys.hpp"
 
 namespace ojs_shm::engine {
 
@@ -38,6 +39,24 @@ std::uint32_t Actor::ensure_queue(std::string_view name, bool make) {
 }
 
 // ---- enqueue ------------------------------------------------------------------------------------
+
+namespace {
+
+/// The bits that make it one come last.
+[[gnu::noinline]] void write_annex(const NewAnnex& spec, JobRecord& job) {
+  Annex& annex = job.annex();
+  annex.key_hi.set(spec.key_hi);
+  annex.key_lo.set(spec.key_lo);
+  annex.uniqueness.set(spec.uniqueness);
+  annex.workflow.set(spec.workflow);
+  annex.workflow_generation.set(spec.workflow_generation);
+  annex.node.set(spec.node);
+  annex.cron.set(spec.cron);
+  // NO CRASH POINT: the slot is held exclusively
+  job.signals.store(spec.bits, Point::kNone);
+}
+
+}  // namespace
 
 template <bool kPlain>
 Outcome Actor::fill(const NewJob& spec, std::uint32_t policy, std::uint32_t slot, JobRecord& job,
@@ -92,20 +111,6 @@ Outcome Actor::fill(const NewJob& spec, std::uint32_t policy, std::uint32_t slot
   }
   if (!kPlain && spec.annex != nullptr) write_annex(*spec.annex, job);
   return !kPlain && spec.id ? slots_.add_id(id, slot) : Outcome::kOk;
-}
-
-/// The bits that make it one come last.
-[[gnu::noinline]] void Actor::write_annex(const NewAnnex& spec, JobRecord& job) {
-  Annex& annex = job.annex();
-  annex.key_hi.set(spec.key_hi);
-  annex.key_lo.set(spec.key_lo);
-  annex.uniqueness.set(spec.uniqueness);
-  annex.workflow.set(spec.workflow);
-  annex.workflow_generation.set(spec.workflow_generation);
-  annex.node.set(spec.node);
-  annex.cron.set(spec.cron);
-  // NO CRASH POINT: the slot is held exclusively
-  job.signals.store(spec.bits, Point::kNone);
 }
 
 [[gnu::noinline]] std::uint32_t Actor::write_body(std::uint32_t slot, std::uint32_t generation,
@@ -233,6 +238,10 @@ Outcome Actor::put_in(const NewJob& spec, JobId& id) {
   JobRecord& job = store_.job(slot);
   const std::uint64_t now = store_.now_ms();
   Outcome outcome = fill<kPlain>(spec, policy, slot, job, now, id);
+  if (!kPlain && outcome == Outcome::kOk && spec.unique()) [[unlikely]] {
+    std::vector<Rival> rivals;
+    outcome = UniqueKeys{*this, store_}.claim(spec, slot, rivals);
+  }
   if (tenant.account != kNoIndex) [[unlikely]]
     // NO CRASH POINT: the slot is held exclusively
     job.account.store(AccountMark(job.generation.get(), tenant.account).word, Point::kNone);
@@ -298,8 +307,11 @@ Outcome Actor::put_in(const NewJob& spec, JobId& id) {
   const LimitsHold hold(store_, self_.counters[kLimitsHeld], std::span(&spec, 1));
   if (!hold.stand()) [[unlikely]]
     return Outcome::kLimitsMoved;
-  const Outcome outcome = put_in<false>(spec, id);
-  if (outcome != Outcome::kMustDrop) [[likely]]
+  UniqueKeys keys{*this, store_};
+  Outcome outcome = spec.unique() && keys.clashes(spec) ? Outcome::kClash : put_in<false>(spec, id);
+  if (outcome == Outcome::kClash) [[unlikely]]
+    keys.raise_other(spec);
+  if (outcome != Outcome::kMustDrop && outcome != Outcome::kMustReplace) [[likely]]
     return outcome;
   std::vector<JobId> ids;
   const Outcome dropped = enqueue_batch(std::span(&spec, 1), ids);

@@ -11,6 +11,7 @@ enum LaneCounter : unsigned {
   kDropCount,     ///< the same of `dropped`
   kLimitsHeld,    ///< 1 while it enqueues under a key of a limit
   kAccountStamp,  ///< of its operations that touched accounts
+  kRivalNamed,    ///< slot + 1, state: the job that it is about to replace
 };
 
 }  // namespace ojs_shm::engine

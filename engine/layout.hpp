@@ -288,6 +288,7 @@ struct alignas(128) QueueRecord {
   Word isolated;
   Word fairness;   ///< Fairness
   Word served_at;  ///< ms; when a pool that prevents starvation last handed out one of its jobs
+  Word conflicts;  ///< new jobs that another of their unique key was in the way of, or gave way to
   alignas(128) Word waiters[shm::kMaxLanes / 64];  ///< lanes that sleep for this queue. PAIR idle
   shm::RingSet rings;                              ///< part 0
   alignas(128) Word aging;                         ///< Aging

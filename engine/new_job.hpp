@@ -38,6 +38,9 @@ enum class Outcome : std::uint8_t {
   kNoPools,        ///< all pools of workers are taken
   kQueueIsolated,  ///< a queue belongs to another pool that is isolated
   kDuplicate,
+  kClash,        ///< another job of its unique key is in the way
+  kMustReplace,  ///< others have to go for it: enqueue_batch() does that
+  kRivalMoved,   ///< one of those that it replaces was taken meanwhile: look again
   kTooLarge,
   kNotFound,
   kWrongState,
@@ -76,6 +79,7 @@ struct NewJob {
   bool plain() const {
     return !id && tenant == 0 && limit == 0 && annex == nullptr && size() <= kInlineBytes;
   }
+  bool unique() const { return annex != nullptr && (annex->bits & kUnique) != 0; }
   std::size_t inline_room() const { return annex == nullptr ? kInlineBytes : kInlineBeside; }
 };
 

@@ -5,6 +5,7 @@
 #include "engine/actor.hpp"
 #include "engine/limit_setter.hpp"
 #include "engine/probes.hpp"
+#include "engine/unique_keys.hpp"
 #include "engine/workflows.hpp"
 
 // After a death. The caller holds the proof (the lock on the dead process's byte), and the Actor of
@@ -77,6 +78,9 @@ void Actor::republish(std::uint32_t slot) {
     bell_.wake_one(queue);
   }
   slots_.relist(slot);
+  if (is_finished(control.state()) && is_minded(job, control.state()) &&
+      minded_until(job) != Uniqueness::kForEver)
+    push_timer(slot, job.generation.get(), minded_until(job));
   const std::uint64_t expires = job.expires_at.get();
   const std::uint64_t due = job.due_at.get();
   if (control.state() == kSlotScheduled)
@@ -114,6 +118,13 @@ std::uint32_t Actor::end_operation(std::uint32_t slot, Op op, std::uint64_t targ
       }
       if (unborn(store_, job)) return 0;
       slots_.drop_loose_blocks(slot, job);
+      const std::uint64_t rival = job.signals.load() & kRivalBits;
+      if ((rival & kReplaced) != 0) {
+        UniqueKeys{*this, store_}.end(slot);
+        return 1;
+      }
+      if (rival != 0) job.signals.fetch_and(~kRivalBits, Point::kRivalMarked);
+      if (rival != 0 || target != 0) job.policy.set(job.flags().with_previous(0).word);
       if (!known || target == kSlotAvailable) {
         make_available(queue, slot, job, found, front_ring(rank_of_ring(found.ring())), 0, true);
         return 1;
@@ -160,6 +171,10 @@ std::uint32_t Actor::let_go(std::uint32_t slot) {
   if (found.state() == kSlotMoving && (job.signals.load() & kMember) != 0 &&
       job.available_at.get() == 0) {
     workflows().publish_root(slot);
+    return 1;
+  }
+  if (UniqueKeys keys{*this, store_}; keys.ours(slot) || keys.find_named(slot)) {
+    keys.end(slot);
     return 1;
   }
   if (found.state() == kSlotSettling) slots_.drop_loose_blocks(slot, job);
@@ -250,7 +265,7 @@ std::uint32_t Actor::repair(const std::vector<std::pair<std::uint64_t, std::uint
     if (whole) workflows().mark_again(slot);
     if (whole) republish(slot);
     if (op == Op::kClose) workflows().close(slot);
-    if (op == Op::kBatch && target != 0) mended += finish_batch();
+    if (op == Op::kBatch && target != 0) mended += finish_batch(held);
     if (op == Op::kBatch && target == 2) {
       if (slot < store_.slots()) {  // the victim that it was ending
         workflows().mark_again(slot);
@@ -265,6 +280,7 @@ std::uint32_t Actor::repair(const std::vector<std::pair<std::uint64_t, std::uint
   //    for room.
   drop_tickets();
   for (const auto& [time, slot] : held) mended += let_go(slot);
+  self_.counters[kRivalNamed].set(0, Point::kIntentSet);
   // 4. Settings that it was writing: the old ones stand. Its place among the sleepers. Whoever was
   //    to be woken by it, or instead of it, looks again.
   for (std::uint32_t i = 0; i < store_.max_queues() && store_.queue(i).name_hash.load() != 0; ++i) {

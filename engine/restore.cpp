@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "engine/limit_turn.hpp"
+#include "engine/unique_keys.hpp"
 
 namespace ojs_shm::engine {
 
@@ -62,6 +63,8 @@ Outcome Actor::restore(const PastJob& past) {
   Outcome outcome =
       fill<false>(spec, spec.policy() | Policy::in_part(part), slot, job, store_.now_ms(), id);
   if (outcome == Outcome::kOk) outcome = remember(past, slot, job);
+  if (outcome == Outcome::kOk && spec.unique())
+    outcome = UniqueKeys{*this, store_}.claim_past(spec, waits(past), slot);
   // NO CRASH POINT: the slot is held exclusively
   job.account.store(AccountMark(job.generation.get(), tenant.account).word, Point::kNone);
   intend_further(Op::kEnqueue, spec.queue, slot);

@@ -11,6 +11,15 @@ namespace ojs_shm::engine {
 
 using shm::Point;
 
+/// Puts the slot of a job that has ended where it is used again, at once or when new ones of its key
+/// no longer mind it.
+void Actor::list_ended(std::uint32_t slot, Control settled, const Kept& kept) {
+  if (kept.until == 0) [[likely]]
+    slots_.list(slot, settled);
+  else if (kept.until != Uniqueness::kForEver)
+    push_timer(slot, kept.generation, kept.until);
+}
+
 /// The last store of every ending. `recyclable`: the slot may be used again once its turn comes.
 void Actor::finish(std::uint32_t slot, JobRecord& job, Control settled, bool recyclable) {
   const std::uint64_t signals = job.signals.load();
@@ -24,11 +33,12 @@ void Actor::finish(std::uint32_t slot, JobRecord& job, Control settled, bool rec
   recorder_.note(slot, job.generation.get(), held, settled.state(), job.finished_at.get());
   if (tellings_.on()) [[unlikely]]
     tellings_.ended(job, settled);
+  const Kept kept = (signals & kUnique) != 0 ? kept_for(job, settled.state()) : Kept();
   job.control.store(settled.word, Point::kSlotSettled);  // PAIR slot-settle
   if ((signals & kMember) != 0) [[unlikely]]
     workflows().mark(member, settled.state() != kSlotCompleted);
   else if (recyclable)
-    slots_.list(slot, settled);
+    list_ended(slot, settled, kept);
   intend_nothing();
   if (!limits.empty()) [[unlikely]]
     let_begin(limits, q);

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "engine/prefetch.hpp"
+#include "engine/unique.hpp"
 #include "engine/workflow_look.hpp"
 
 namespace ojs_shm::engine {
@@ -38,6 +39,12 @@ void SlotPool::recycle(std::uint32_t slot, JobRecord& job) {
     free_texts(slot, job);
   if (job.flags().has(Policy::kForeignId)) [[unlikely]]
     forget_id(slot, job);
+  if ((job.signals.load() & kUnique) != 0) [[unlikely]]
+    forget_key(slot, job);
+}
+
+[[gnu::noinline]] void SlotPool::forget_key(std::uint32_t slot, const JobRecord& job) {
+  keys_.remove(job.annex().key_lo.get(), slot);
 }
 
 [[gnu::noinline]] void SlotPool::forget_id(std::uint32_t slot, const JobRecord& job) {
@@ -115,7 +122,8 @@ std::uint32_t SlotPool::take(std::uint64_t& filling) {
     }
     if (!reusable(store_, job, found)) continue;
     const std::uint64_t age =
-        job.finished_at.get() + (job.flags().has(Policy::kDead) ? 1ULL << 62 : 0);
+        job.finished_at.get() +
+        (job.flags().has(Policy::kDead) || is_minded(job, found.state()) ? 1ULL << 62 : 0);
     if (age < best_age) best = i, best_age = age, best_control = found;
   }
   if (best == kNoIndex) return kNoIndex;
@@ -127,6 +135,9 @@ std::uint32_t SlotPool::take(std::uint64_t& filling) {
   JobRecord& job = store_.job(slot);
   free_texts(slot, job);
   if (job.flags().has(Policy::kForeignId)) forget_id(slot, job);
+  if ((job.signals.load() & kUnique) != 0) forget_key(slot, job);
+  // NO CRASH POINT: the slot is held exclusively
+  job.signals.store(0, Point::kNone);
   job.policy.set(0);
   job.generation.set(job.generation.get() + 1);
   job.control.store(held.to(kSlotFree, 0, 0).word, Point::kSlotFreed);
@@ -296,7 +307,9 @@ void SlotPool::relist(std::uint32_t slot) {
   const JobRecord& job = store_.job(slot);
   const Control control(job.control.load());
   if (kept_for_workflow(store_, job)) return;
-  if (is_finished(control.state()) && !job.flags().has(Policy::kDead)) list(slot, control);
+  if (is_finished(control.state()) && !job.flags().has(Policy::kDead) &&
+      !is_minded(job, control.state()))
+    list(slot, control);
 }
 
 void SlotPool::drop_loose_blocks(std::uint32_t slot, const JobRecord& job) {

@@ -27,6 +27,7 @@ class SlotPool {
   void free(std::uint32_t slot, Control held);
   /// Enters an id that the client supplied.
   Outcome add_id(JobId id, std::uint32_t slot);
+  shm::KeyIndex& keys() { return keys_; }
 
   // ---- texts of a slot that this lane holds
   /// The first block, or kNoIndex; when blocks are short, the texts of the oldest finished jobs go.
@@ -86,6 +87,7 @@ class SlotPool {
   bool seize(std::uint32_t slot, JobRecord& job, Control found, std::uint64_t& filling);
   void recycle(std::uint32_t slot, JobRecord& job);
   void forget_id(std::uint32_t slot, const JobRecord& job);
+  void forget_key(std::uint32_t slot, const JobRecord& job);
   void free_texts(std::uint32_t slot, JobRecord& job);
   bool go_on_filling(std::uint64_t now);
   void flush();

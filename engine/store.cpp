@@ -251,9 +251,15 @@ bool CarriesId::operator()(std::uint32_t slot) const {
 }
 
 bool CarriesId::plausible(std::uint32_t slot, std::uint64_t fingerprint) const {
-  if (slot >= store_.slots() || Control(store_.job(slot).control.load()).state() == kSlotFree)
-    return false;
-  return shm::KeyIndex::fingerprint(Store::hash_id(store_.job(slot).id())) == fingerprint;
+  return store_.carries_any(slot, fingerprint);
+}
+
+bool Store::carries_any(std::uint32_t slot, std::uint64_t fingerprint) const {
+  if (slot >= slots_ || Control(job(slot).control.load()).state() == kSlotFree) return false;
+  const JobRecord& carrier = job(slot);
+  return shm::KeyIndex::fingerprint(hash_id(carrier.id())) == fingerprint ||
+         ((carrier.signals.load() & kUnique) != 0 &&
+          shm::KeyIndex::fingerprint(carrier.annex().key_lo.get()) == fingerprint);
 }
 
 std::uint32_t Store::find_job(JobId id) const {
@@ -432,7 +438,8 @@ bool Store::timer_lives(const shm::Segment& segment, shm::Hint hint) {
   if (hint.index() >= segment.geometry().slots) return false;
   const auto& job = reinterpret_cast<const JobRecord&>(segment.slot(hint.index()));
   const unsigned state = Control(job.control.load()).state();
-  return job.generation.get() == hint.tag() && state != kSlotFree && !is_finished(state);
+  return job.generation.get() == hint.tag() && state != kSlotFree &&
+         (!is_finished(state) || is_minded(job, state));
 }
 
 bool Store::batch_lives(const shm::Segment& segment, shm::Hint hint) {

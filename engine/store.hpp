@@ -125,6 +125,8 @@ class Store {
   std::uint32_t flows() const { return flow_count_; }
   FlowRecord& flow(std::uint32_t i) const { return flows_[i < flow_count_ ? i : 0]; }
   TenantRule& tenant_rule(std::uint32_t i) const { return tenant_rules_[i % kTenantRules]; }
+  /// Whether an entry of the index with that fingerprint is the slot's: its id's or its unique key's.
+  bool carries_any(std::uint32_t slot, std::uint64_t fingerprint) const;
   static std::uint64_t hash_tenant(std::string_view tenant) {
     return tenant.empty() ? 0 : mix_key(hash_name(tenant), 0);
   }

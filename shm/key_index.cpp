@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shm/key_index.hpp"
 
+#include "shm/parking.hpp"
+
 namespace ojs_shm::shm {
 namespace {
 
@@ -21,40 +23,70 @@ std::uint32_t window(std::uint64_t hash) {
 
 }  // namespace
 
+/// An entry in the first cell that is empty or nobody's; null when there is none.
+Word* KeyIndex::place(std::uint32_t first, std::uint64_t entry, const Carries& carries) {
+  for (unsigned i = 0; i < kWindow; ++i) {
+    Word& cell = segment_.key_cell(first + i);
+    std::uint64_t found = cell.load();
+    if (state_of(found) != kEmpty && carries.plausible(slot_of(found), fingerprint_of(found)))
+      continue;
+    if (cell.cas(found, entry, Point::kKeyTentative)) return &cell;
+  }
+  return nullptr;
+}
+
 KeyIndex::Insert KeyIndex::insert(std::uint64_t hash, std::uint32_t slot, const Carries& carries) {
+  constexpr unsigned kMostCourtesies = 64;  // then who is in front of us is stopped, or dead
   const std::uint64_t mark = fingerprint(hash);
   const std::uint64_t mine = cell_word(kTentative, slot, mark);
   const std::uint32_t first = window(hash);
-  for (;;) {
-    // 1. our entry, in the first cell that is empty or unowned
-    Word* own = nullptr;
-    for (unsigned i = 0; i < kWindow && own == nullptr; ++i) {
-      Word& cell = segment_.key_cell(first + i);
-      std::uint64_t found = cell.load();
-      if (state_of(found) != kEmpty && carries.plausible(slot_of(found), fingerprint_of(found)))
-        continue;
-      if (cell.cas(found, mine, Point::kKeyTentative)) own = &cell;
-    }
+  for (unsigned round = 0;; ++round) {
+    // 1. our entry
+    Word* own = place(first, mine, carries);
     if (own == nullptr) return Insert::kFull;
     // 2. the others with the same key
-    bool lost = false;
-    for (unsigned i = 0; i < kWindow && !lost; ++i) {
+    bool lost = false, behind = false;
+    for (unsigned i = 0; i < kWindow && !lost && !behind; ++i) {
       Word& cell = segment_.key_cell(first + i);
       std::uint64_t found = cell.load();
       if (&cell == own || state_of(found) == kEmpty || fingerprint_of(found) != mark ||
           slot_of(found) == slot || !carries(slot_of(found)))
         continue;
-      if (state_of(found) == kConfirmed || !cell.cas(found, 0, Point::kKeyRemoved))
+      if (state_of(found) == kTentative && &cell < own && round < kMostCourtesies)
+        behind = true;
+      else if (state_of(found) == kConfirmed || !cell.cas(found, 0, Point::kKeyRemoved))
         lost = state_of(found) == kConfirmed;
     }
-    if (lost) {
+    if (lost || behind) {
       own->cas_once(mine, 0, Point::kKeyRemoved);
-      return Insert::kDuplicate;
+      if (lost) return Insert::kDuplicate;
+      wait_for_another(round);
+      continue;
     }
     // 3. ours, unless another lane threw it out
     if (own->cas_once(mine, cell_word(kConfirmed, slot, mark), Point::kKeyConfirmed))
       return Insert::kDone;
   }
+}
+
+KeyIndex::Insert KeyIndex::stand(std::uint64_t hash, std::uint32_t slot, const Carries& carries) {
+  const std::uint64_t mark = fingerprint(hash);
+  const std::uint64_t mine = cell_word(kConfirmed, slot, mark);
+  const std::uint32_t first = window(hash);
+  bool there = false;
+  for (unsigned i = 0; i < kWindow && !there; ++i)
+    there = segment_.key_cell(first + i).load() == mine;
+  if (!there && place(first, mine, carries) == nullptr) return Insert::kFull;
+  for (unsigned i = 0; i < kWindow; ++i) {
+    Word& cell = segment_.key_cell(first + i);
+    std::uint64_t found = cell.load_seq_cst();
+    if (state_of(found) == kEmpty || fingerprint_of(found) != mark || slot_of(found) == slot ||
+        !carries(slot_of(found)))
+      continue;
+    if (state_of(found) == kConfirmed || !cell.cas_once(found, 0, Point::kKeyRemoved))
+      return Insert::kDuplicate;
+  }
+  return Insert::kDone;
 }
 
 void KeyIndex::remove(std::uint64_t hash, std::uint32_t slot) {
@@ -79,6 +111,13 @@ std::vector<KeyIndex::Stray> KeyIndex::strays(const Segment& segment, const Carr
 void KeyIndex::sweep(const Carries& carries) {
   for (const Stray& stray : strays(segment_, carries))
     segment_.key_cell(stray.cell).cas_once(stray.entry, 0, Point::kKeyRemoved);
+}
+
+bool KeyIndex::has(const Segment& segment, std::uint64_t hash, std::uint32_t slot) {
+  const std::uint64_t wanted = cell_word(kConfirmed, slot, fingerprint(hash));
+  for (unsigned i = 0; i < kWindow; ++i)
+    if (segment.key_cell(window(hash) + i).load() == wanted) return true;
+  return false;
 }
 
 std::uint32_t KeyIndex::find(const Segment& segment, std::uint64_t hash, const Carries& carries) {

@@ -16,11 +16,13 @@ namespace ojs_shm::shm {
 /// nobody's and may be replaced. What a process leaves that dies here goes with its slot.
 ///
 /// Inserting: 1. put a tentative entry; 2. look at the whole window: a confirmed entry of the same
-/// key wins over us, a tentative one is thrown out; 3. confirm our own, which fails if somebody
-/// threw us out; then begin again.
+/// key wins over us, if its slot keeps us out; before a tentative one in a lower cell we step back
+/// for a while, any other is thrown out; 3. confirm our own, which fails if another threw us out;
+/// then begin again.
 class KeyIndex {
  public:
-  /// Tells whether the slot carries the key now. Also true while it is being filled.
+  /// Tells whether the slot carries the key now and keeps others out. Also true while it is being
+  /// filled.
   struct Carries {
     virtual bool operator()(std::uint32_t slot) const = 0;
     /// Whether the slot carries any key with this fingerprint; false makes the entry nobody's.
@@ -38,6 +40,9 @@ class KeyIndex {
 
   explicit KeyIndex(Segment& segment) : segment_(segment) {}
   Insert insert(std::uint64_t hash, std::uint32_t slot, const Carries& carries);
+  /// Of a slot that had the key before and gets it back: makes sure that it has an entry and throws
+  /// out who is about to insert. kDuplicate: another keeps it out.
+  Insert stand(std::uint64_t hash, std::uint32_t slot, const Carries& carries);
   /// Takes every entry of the key for this slot, which the caller holds: also the one that an
   /// inserter left when it died.
   void remove(std::uint64_t hash, std::uint32_t slot);
@@ -50,9 +55,13 @@ class KeyIndex {
   static std::vector<Stray> strays(const Segment& segment, const Carries& carries);
   /// Empties their cells. An inserter whose tentative entry goes begins again.
   void sweep(const Carries& carries);
+  /// Whether the slot has a confirmed entry of that key.
+  static bool has(const Segment& segment, std::uint64_t hash, std::uint32_t slot);
   static std::uint32_t find(const Segment& segment, std::uint64_t hash, const Carries& carries);
 
  private:
+  Word* place(std::uint32_t first, std::uint64_t entry, const Carries& carries);
+
   Segment& segment_;
 };
 

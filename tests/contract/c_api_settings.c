@@ -144,6 +144,29 @@ static int workflows(void) {
   return close_room(&here, "workflows");
 }
 
+static int unique_jobs(void) {
+  room here;
+  ojs_shm_job_spec job = spec_at("once", 1);
+  ojs_shm_error detail = {0};
+  char id[OJS_SHM_ID_SIZE], other[OJS_SHM_ID_SIZE];
+  CHECK(open_room(&here, "unique", NULL));
+  job.unique = "{\"keys\":[\"type\"]} and more";
+  job.unique_size = 17;
+  CHECK_OK(here.producer, ojs_shm_enqueue(here.producer, &job, id));
+  CHECK(ojs_shm_last_deduplicated(here.producer, 0) == 0);
+  CHECK(ojs_shm_enqueue(here.producer, &job, other) == OJS_SHM_E_DUPLICATE);
+  detail.struct_size = sizeof detail;
+  CHECK_OK(here.producer, ojs_shm_last_error_detail(here.producer, &detail));
+  CHECK(strcmp(detail.subject, id) == 0 && strcmp(detail.state, "available") == 0);
+  job.unique = "{\"keys\":[\"type\"],\"on_conflict\":\"ignore\"}";
+  job.unique_size = 0;
+  CHECK_OK(here.producer, ojs_shm_enqueue(here.producer, &job, other));
+  CHECK(ojs_shm_last_deduplicated(here.producer, 0) == 1 && strcmp(id, other) == 0);
+  job.unique = "{\"keys\":[\"argz\"]}";
+  CHECK(ojs_shm_enqueue(here.producer, &job, other) == OJS_SHM_E_INVALID);
+  return close_room(&here, "unique");
+}
+
 static int pools_of_workers(void) {
   room here;
   ojs_shm_worker* worker = NULL;

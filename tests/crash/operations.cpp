@@ -51,6 +51,11 @@ void leave_no_chunk(Hands& hands) {
   while (hands.handle->actor().rings().take_chunk() != shm::kNoIndex) {}
 }
 
+std::vector<Operation> with_all_rooms(std::vector<Operation> own) {
+  return with_unique_operations(with_workflow_operations(with_limit_operations(
+      with_pool_operations(with_order_operations(with_full_queues(std::move(own)))))));
+}
+
 }  // namespace
 
 JobSpec spec_of(std::string_view args) {
@@ -129,7 +134,7 @@ const std::vector<Operation>& operations() {
   auto fourteen = [](Hands& h) {
     for (int i = 0; i < 14; ++i) h.put();
   };
-  static const std::vector<Operation> all = with_workflow_operations(with_limit_operations(with_pool_operations(with_order_operations(with_full_queues({
+  static const std::vector<Operation> all = with_all_rooms({
       {"enqueue", nothing, [](Hands& h) { h.put(); }},
       {"enqueue_second", put_one, [](Hands& h) { h.put(); }},
       {"enqueue_large_body", nothing, [](Hands& h) { h.put(spec_of(big_args(3000))); }},
@@ -582,7 +587,7 @@ const std::vector<Operation>& operations() {
          const Segment again = must(Segment::attach(h.segment.attachment()->name()));
          Producer producer = must(Producer::attach(again));
        }},
-  })))));
+  });
   return all;
 }
 

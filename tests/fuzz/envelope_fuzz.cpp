@@ -74,7 +74,7 @@ void read_envelope(std::string_view text) {
   require(second->timeout_ms == first->timeout_ms && second->lease_ms == first->lease_ms,
           "another timeout or lease");
   require(alike(second->retry, first->retry), "another retry policy");
-  require(second->wants_unique == first->wants_unique &&
+  require(second->unique.has_value() == first->unique.has_value() &&
               second->wants_rate_limit == first->wants_rate_limit &&
               second->wants_workflow == first->wants_workflow,
           "another wish");

@@ -97,6 +97,7 @@ class Visitor {
   std::optional<Import> import_;
   std::vector<WaitingEnqueue> waiting_;  ///< goes before the producer
   JobLimit limit_;
+  std::optional<JobUnique> unique_;
   std::array<Job, 4> jobs_;
   std::string args_;
   std::optional<std::uint32_t> lane_;  ///< of the supervisor

@@ -99,11 +99,21 @@ void look_at_policies(const Observer& seen) {
   });
 }
 
-/// A job with a tenant or a limit of its own. The limit lives until the next one.
+/// A job with a tenant, a limit or a unique key of its own. What it points to lives until the next one.
 JobSpec Visitor::some_held_spec(Input& input) {
   JobSpec spec = some_spec(input);
   const unsigned choice = input.byte();
   spec.tenant = kTenants[choice & 3];
+  if ((choice & 96) == 96) {
+    UniquePolicy policy;
+    policy.states = static_cast<std::uint8_t>(1 + input.byte() % 255);
+    policy.on_conflict = static_cast<OnConflict>(choice & 3);
+    policy.period_ms = input.byte();
+    policy.raise_priority = (choice & 16) != 0;
+    auto unique = JobUnique::of(spec, policy);  // few types: few keys
+    unique_ = unique ? std::optional(*unique) : std::nullopt;
+    spec.unique = unique_ ? &*unique_ : nullptr;
+  }
   if ((choice & 12) == 0) return spec;
   limit_ = {std::string(kLimits[choice >> 2 & 3]), {}};
   if ((choice & 16) == 0) limit_.limit = some_rate(input);
@@ -114,6 +124,7 @@ JobSpec Visitor::some_held_spec(Input& input) {
 void Visitor::enqueue_held(Input& input) {
   if (const auto id = producer_->enqueue(some_held_spec(input)); id.ok()) remember(id->view());
   (void)producer_->pressure();
+  (void)producer_->deduplicated(input.byte());
 }
 
 /// An hour is longer than any run, and most give up long before.

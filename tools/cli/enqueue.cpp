@@ -65,8 +65,10 @@ int enqueue_one(const Request& request, const Options& options, Producer& produc
   if (request.json) {
     // a fast worker and a short retention may have finished with it already
     const auto job = producer.get(id);
-    print_line(job ? print_job(job.value())
-                   : object([&](json::ObjectWriter& writer) { writer.text("id", id); }));
+    std::string text = job ? print_job(job.value())
+                           : object([&](json::ObjectWriter& writer) { writer.text("id", id); });
+    if (producer.deduplicated()) text.insert(text.size() - 1, ",\"deduplicated\":true");
+    print_line(text);
   } else {
     print_line(id);
   }
@@ -157,6 +159,32 @@ void add_enqueue_command(CLI::App& app, Request& request) {
                    "KEY, then what it allows: concurrency=N, rate=N/PERIOD, throttle=N/PERIOD,\n"
                    "on_limit=wait|reschedule|drop; such as api,concurrency=5")
       ->type_name("LIMIT");
+  command
+      ->add_option(
+          "--unique", job.unique,
+          "One job at a time of this type and of the same queue, args, meta as named here\n"
+          "(such as args,queue), or a policy as a JSON object")
+      ->type_name("KEYS");
+  command
+      ->add_option("--unique-args", job.unique_args,
+                   "Of args count these members of its objects alone")
+      ->type_name("NAMES");
+  command->add_option("--unique-meta", job.unique_meta, "Of meta count these members")
+      ->type_name("NAMES");
+  command
+      ->add_option("--unique-period", job.unique_period,
+                   "A job keeps others out for so long from its creation (without end)")
+      ->type_name("TIME");
+  command
+      ->add_option("--unique-states", job.unique_states,
+                   "States in which another is in the way (those that are not final)")
+      ->type_name("STATES");
+  command
+      ->add_option("--on-conflict", job.on_conflict,
+                   "reject, ignore, replace or replace_except_schedule (reject)")
+      ->type_name("WHAT");
+  command->add_flag("--raise-priority", job.raise_priority,
+                    "A refused duplicate gives its priority to the other, if it is higher");
   command->add_flag(
       "--strict", options->strict,
       "Refuse a line with a member that means nothing, such as max_attemps (as the segment says)");

@@ -96,6 +96,49 @@ std::string limit_object(const std::string& text) {
   });
 }
 
+void write_names(json::ObjectWriter& writer, std::string_view member, const std::string& text) {
+  if (text.empty()) return;
+  std::string& names = writer.open(member) += '[';
+  std::istringstream parts(text);
+  for (std::string name; std::getline(parts, name, ',');) {
+    if (names.back() != '[') names += ',';
+    json::append_quoted(names, name);
+  }
+  names += ']';
+}
+
+/// "type,args" and the flags beside it -> {"keys":["type","args"],...}; or the object itself.
+std::string unique_object(const SubmissionFlags& flags) {
+  const bool whole = flags.unique.starts_with('{');
+  const bool more = !(flags.unique_args + flags.unique_meta + flags.unique_period +
+                      flags.unique_states + flags.on_conflict)
+                         .empty() ||
+                    flags.raise_priority;
+  if (whole && more)
+    shell::refuse(Code::kInvalid,
+                  "give --unique as a JSON object or the flags beside it, not both");
+  if (whole && !json::check(flags.unique)) shell::refuse(Code::kInvalid, "--unique is no JSON");
+  if (whole) return flags.unique;
+  if (flags.unique.empty())
+    shell::refuse(Code::kInvalid, "what makes a job unique needs --unique, such as --unique args");
+  return object([&](json::ObjectWriter& writer) {
+    write_names(writer, "keys", flags.unique);
+    write_names(writer, "args_keys", flags.unique_args);
+    write_names(writer, "meta_keys", flags.unique_meta);
+    write_names(writer, "states", flags.unique_states);
+    if (!flags.unique_period.empty())
+      writer.text("period", print_duration(must(shell::parse_duration_ms(flags.unique_period))));
+    if (!flags.on_conflict.empty()) writer.text("on_conflict", flags.on_conflict);
+    if (flags.raise_priority) writer.boolean("raise_priority", true);
+  });
+}
+
+bool wants_unique(const SubmissionFlags& flags) {
+  return flags.raise_priority || !(flags.unique + flags.unique_args + flags.unique_meta +
+                                   flags.unique_period + flags.unique_states + flags.on_conflict)
+                                      .empty();
+}
+
 void write_duration(json::ObjectWriter& writer, std::string_view member, const std::string& text) {
   if (!text.empty())
     writer.number(member, static_cast<std::int64_t>(must(shell::parse_duration_ms(text))));
@@ -128,6 +171,7 @@ Envelope envelope_of(const SubmissionFlags& flags, const Observer& observer) {
     write_duration(writer, "visibility_timeout_ms", flags.lease);
     if (!flags.retry.empty()) writer.open("retry") += retry_object(flags.retry);
     if (!flags.rate_limit.empty()) writer.open("rate_limit") += limit_object(flags.rate_limit);
+    if (wants_unique(flags)) writer.value("unique", unique_object(flags));
     if (!flags.meta.empty()) {
       if (!json::check(flags.meta)) shell::refuse(Code::kInvalid, "--meta is no JSON");
       writer.value("meta", flags.meta);
@@ -147,9 +191,7 @@ Status settle_priority(Envelope& envelope, const Observer& observer) {
 }
 
 Status check_supported(const Envelope& envelope) {
-  const std::string_view wanted = envelope.wants_unique     ? "unique"
-                                  : envelope.wants_workflow ? "workflow"
-                                                            : "";
+  const std::string_view wanted = envelope.wants_workflow ? "workflow" : "";
   if (wanted.empty()) return {};
   Error error;
   error.code = Code::kInvalid;

@@ -14,9 +14,9 @@ namespace ojs_shm::cli {
 /// A job as flags describe it; empty where nothing was given.
 struct SubmissionFlags {
   std::string type, input, queue, priority, id, delay, at, expires, timeout, lease, retry,
-      rate_limit, meta;
+      rate_limit, meta, unique, unique_args, unique_meta, unique_period, unique_states, on_conflict;
   std::optional<std::uint32_t> priority_age_rate;
-  bool pending = false;
+  bool pending = false, raise_priority = false;
 };
 
 /// The flags as an envelope, held to the same rules as one from a file. Throws shell::Refusal.

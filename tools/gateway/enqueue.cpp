@@ -48,8 +48,6 @@ void give_tenant(const Request& request, Envelope& envelope) {
 
 Envelope read_envelope(Desk& desk, const Request& request, std::string_view text) {
   Envelope envelope = must(parse_envelope(text, desk.now_ms()));
-  if (envelope.wants_unique)
-    throw unsupported("unique jobs are not offered by this server; leave unique out");
   if (envelope.wants_workflow)
     throw invalid_request("a job with a workflow is enqueued by itself, not in a batch",
                           "workflow");
@@ -65,6 +63,14 @@ Envelope read_envelope(Desk& desk, const Request& request, std::string_view text
   }
   give_tenant(request, envelope);
   return envelope;
+}
+
+/// The key beside what the error says of the other job.
+void tell_key(const Envelope& envelope, Fault& fault) {
+  if (fault.code != "duplicate" || !envelope.unique) return;
+  const std::string key = quoted(envelope.unique->key());
+  fault.details.emplace_back("uniqueness_key", key);
+  fault.details.emplace_back("unique_key", key);
 }
 
 /// The job as it was accepted, whatever has become of it since.
@@ -191,10 +197,22 @@ bool one_queue(const std::vector<JobSpec>& specs) {
       specs, [&](const JobSpec& spec) { return spec.queue == specs.front().queue; });
 }
 
+/// What became of a job: it is stored, or one of its unique key was there already.
+struct Placed {
+  std::string id;
+  bool there = false;
+};
+
+std::string text_of(Desk& desk, const Envelope& envelope, const Placed& placed) {
+  if (!placed.there) return job_text(desk, accepted(desk, envelope, placed.id));
+  if (const auto job = desk.observer.get(placed.id)) return job_text(desk, *job);
+  return "{\"id\":" + quoted(placed.id) + ",\"type\":" + quoted(envelope.type) + "}";
+}
+
 /// Enqueues all or none. Waits for room for as long as the client allows; a client that goes gives
 /// its place up.
-asio::awaitable<std::vector<std::string>> put(Desk& desk, const std::vector<JobSpec>& specs,
-                                              std::chrono::milliseconds patience, Visit& visit) {
+asio::awaitable<std::vector<Placed>> put(Desk& desk, const std::vector<JobSpec>& specs,
+                                         std::chrono::milliseconds patience, Visit& visit) {
   std::vector<JobIdText> ids;
   if (!one_queue(specs)) {
     ids = put_across(desk, specs);
@@ -220,10 +238,12 @@ asio::awaitable<std::vector<std::string>> put(Desk& desk, const std::vector<JobS
                   .retryable = true};
     ids = must(std::move(*decided));
   }
+  std::vector<Placed> placed;
+  for (std::size_t i = 0; i < ids.size(); ++i)
+    placed.push_back({ids[i].str(), specs[i].unique != nullptr && one_queue(specs) &&
+                                        desk.producer().deduplicated(i)});
   desk.hall.jobs_came();
-  std::vector<std::string> texts;
-  for (const JobIdText& id : ids) texts.push_back(id.str());
-  co_return texts;
+  co_return placed;
 }
 
 /// A job with a member `workflow`: it and what comes after it. Nothing: it has none.
@@ -242,10 +262,18 @@ asio::awaitable<Reply> enqueue(Desk& desk, const Request& request, Visit& visit)
   if (auto reply = enqueue_workflow(desk, request)) co_return std::move(*reply);
   const Envelope envelope = read_envelope(desk, request, request.body);
   const std::vector<JobSpec> specs = {envelope.spec()};
-  const auto ids = co_await put(desk, specs, block_timeout(request), visit);
-  Reply reply{.status = 201};
-  reply.body = "{\"job\":" + job_text(desk, accepted(desk, envelope, ids.front())) + "}";
-  reply.headers.emplace_back("Location", "/ojs/v1/jobs/" + ids.front());
+  std::vector<Placed> placed;
+  try {
+    placed = co_await put(desk, specs, block_timeout(request), visit);
+  } catch (Fault& fault) {
+    tell_key(envelope, fault);
+    throw;
+  }
+  const Placed& one = placed.front();
+  Reply reply{.status = one.there ? 200U : 201U};
+  reply.body =
+      "{\"job\":" + text_of(desk, envelope, one) + (one.there ? ",\"deduplicated\":true}" : "}");
+  reply.headers.emplace_back("Location", "/ojs/v1/jobs/" + one.id);
   tell_pressure(desk.producer(), reply);
   tell_limit(desk, envelope, reply);
   co_return reply;
@@ -273,14 +301,14 @@ asio::awaitable<Reply> enqueue_batch(Desk& desk, const Request& request, Visit& 
   }
   std::vector<JobSpec> specs;
   for (const Envelope& envelope : envelopes) specs.push_back(envelope.spec());
-  const auto ids = co_await put(desk, specs, block_timeout(request), visit);
+  const auto placed = co_await put(desk, specs, block_timeout(request), visit);
   Reply reply{.status = 201};
   reply.body = "{\"jobs\":[";
-  for (std::size_t i = 0; i < ids.size(); ++i) {
+  for (std::size_t i = 0; i < placed.size(); ++i) {
     if (i != 0) reply.body += ',';
-    reply.body += job_text(desk, accepted(desk, envelopes[i], ids[i]));
+    reply.body += text_of(desk, envelopes[i], placed[i]);
   }
-  reply.body += fmt::format("],\"count\":{}}}", ids.size());
+  reply.body += fmt::format("],\"count\":{}}}", placed.size());
   tell_pressure(desk.producer(), reply);
   co_return reply;
 }

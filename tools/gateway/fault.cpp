@@ -120,6 +120,13 @@ Fault fault_of(const Error& error, std::string_view job) {
       if (error.subject == "priority" && error.bound != 0)
         fault.details.emplace_back("max_priority", std::to_string(error.bound));
       break;
+    case Code::kDuplicate:
+      if (!error.state.empty()) {
+        fault.details = {{"existing_job_id", quoted(error.subject)},
+                         {"existing_job_state", quoted(error.state)}};
+        fault.hint = "Wait for the other job, or say with unique.on_conflict what becomes of both.";
+      }
+      break;
     case Code::kWrongState:
       if (!job.empty()) {
         fault.details.emplace_back("job_id", quoted(job));

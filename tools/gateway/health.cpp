@@ -77,7 +77,7 @@ constexpr std::array kCapabilities = {
     std::pair("dead_letter", true),      std::pair("delayed_jobs", true),
     std::pair("job_ttl", true),          std::pair("priority_queues", true),
     std::pair("rate_limiting", true),    std::pair("schema_validation", false),
-    std::pair("unique_jobs", false),     std::pair("workflows", true),
+    std::pair("unique_jobs", true),      std::pair("workflows", true),
     std::pair("pause_resume", true),     std::pair("bulk_operations", true),
     std::pair("events", true),           std::pair("progress", true),
     std::pair("backpressure", true),     std::pair("fair_scheduling", true),

@@ -205,6 +205,7 @@ int ojs_shm_last_error_detail(const void* handle, ojs_shm_error* error) {
     // a literal: a NUL follows
     detail.strategy = record->error.strategy.empty() ? "" : record->error.strategy.data();
     detail.retry_after_ms = record->error.retry_after_ms;
+    detail.state = record->error.state.data();
     detail.tenant = record->error.tenant ? record->error.tenant->c_str() : nullptr;
     detail.code = c_code(record->error.code);
     write_struct(error, detail, "error");

@@ -62,6 +62,7 @@ void append_queue(std::string& out, const QueueInfo& queue) {
   number(writer, "retried_total", queue.retried_total);
   number(writer, "returned_total", queue.returned_total);
   number(writer, "rejected_total", queue.rejected_total);
+  number(writer, "conflicts_total", queue.conflicts_total);
   number(writer, "dropped_total", queue.dropped_total);
   number(writer, "expired_total", queue.expired_total);
   number(writer, "reprioritized_total", queue.reprioritized_total);

@@ -30,8 +30,14 @@ ojs_shm::Retry retry_of(const ojs_shm_retry* given) {
   return retry;
 }
 
-/// The views point into the caller's texts, and to `limit`.
-ojs_shm::JobSpec spec_of(const ojs_shm_job_spec* given, std::optional<ojs_shm::JobLimit>& limit) {
+/// What a spec points to.
+struct Beside {
+  std::optional<ojs_shm::JobLimit> limit = {};
+  std::optional<ojs_shm::JobUnique> unique = {};
+};
+
+/// The views point into the caller's texts, and to `beside`.
+ojs_shm::JobSpec spec_of(const ojs_shm_job_spec* given, Beside& beside) {
   ojs_shm_job_spec room;
   const ojs_shm_job_spec& read = struct_of(given, room, "job");
   known_flags(read.flags, OJS_SHM_JOB_HAS_PRIORITY | OJS_SHM_JOB_PENDING | OJS_SHM_JOB_HAS_AGE_RATE,
@@ -56,8 +62,14 @@ ojs_shm::JobSpec spec_of(const ojs_shm_job_spec* given, std::optional<ojs_shm::J
   if (const auto rule = text_or(read.rate_limit, read.rate_limit_size); !rule.empty()) {
     auto parsed = ojs_shm::parse_limit(rule);
     if (!parsed) wrong_argument("job.rate_limit", parsed.error().message);
-    limit = std::move(parsed).value();
-    spec.limit = &*limit;
+    beside.limit = std::move(parsed).value();
+    spec.limit = &*beside.limit;
+  }
+  if (const auto policy = text_or(read.unique, read.unique_size); !policy.empty()) [[unlikely]] {
+    auto unique = ojs_shm::JobUnique::of(spec, policy);
+    if (!unique) wrong_argument("job.unique", unique.error().message);
+    beside.unique = std::move(unique).value();
+    spec.unique = &*beside.unique;
   }
   return spec;
 }
@@ -68,9 +80,9 @@ void put_id(const ojs_shm::JobIdText& id, char* place) {
   place[OJS_SHM_ID_SIZE - 1] = '\0';
 }
 
-/// An array of jobs, and the limits that they bring.
+/// An array of jobs, and what they point to.
 struct Specs {
-  Specs(const ojs_shm_job_spec* given, std::size_t count) : limits(count) {
+  Specs(const ojs_shm_job_spec* given, std::size_t count) : beside(count) {
     const std::size_t distance = given_size(&out(given, "jobs"), "jobs");
     jobs.reserve(count);
     const auto* bytes = reinterpret_cast<const unsigned char*>(given);
@@ -78,11 +90,11 @@ struct Specs {
       const auto* job = reinterpret_cast<const ojs_shm_job_spec*>(bytes);
       if (job->struct_size != distance)
         wrong_argument("jobs.struct_size", "must be the same in the whole array");
-      jobs.push_back(spec_of(job, limits[index]));
+      jobs.push_back(spec_of(job, beside[index]));
     }
   }
   std::vector<ojs_shm::JobSpec> jobs;
-  std::vector<std::optional<ojs_shm::JobLimit>> limits;
+  std::vector<Beside> beside;
 };
 
 /// Writes them one after the other, where they are wanted.
@@ -118,8 +130,8 @@ int ojs_shm_producer_open(const ojs_shm_segment* segment, ojs_shm_producer** pro
 
 int ojs_shm_enqueue(ojs_shm_producer* producer, const ojs_shm_job_spec* job, char* id) {
   return entry(producer, [&](Record& record) -> int {
-    std::optional<ojs_shm::JobLimit> limit;
-    const ojs_shm::JobSpec spec = spec_of(job, limit);
+    Beside beside;
+    const ojs_shm::JobSpec spec = spec_of(job, beside);
     if (!producer->options) {
       const auto made = producer->object.enqueue(spec);
       if (!made) return record.fail(made.error());
@@ -180,6 +192,11 @@ int ojs_shm_room_fd(ojs_shm_producer* producer) {
     const auto fd = producer->object.room_fd();
     return fd ? fd.value() : record.fail(fd.error());
   });
+}
+
+int ojs_shm_last_deduplicated(const ojs_shm_producer* producer, std::size_t place) {
+  return entry(producer,
+               [&](Record&) -> int { return producer->object.deduplicated(place) ? 1 : 0; });
 }
 
 int ojs_shm_last_pressure(const ojs_shm_producer* producer, ojs_shm_pressure* pressure) {

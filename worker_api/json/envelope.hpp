@@ -41,12 +41,12 @@ struct Envelope {
   std::uint32_t lease_ms = 0;
   bool pending = false;
   Retry retry;
-  std::optional<JobLimit> limit;  ///< `rate_limit`
-  std::string tenant;             ///< `meta.tenant_id`
+  std::optional<JobLimit> limit;         ///< `rate_limit`
+  std::string tenant;                    ///< `meta.tenant_id`
+  std::optional<JobUnique> unique = {};  ///< also kept in `extra` as it was sent
   /// asked for in `extra`; whoever enqueues must grant or refuse it
-  bool wants_unique = false;
-  bool wants_rate_limit = false;  ///< as above
-  bool wants_workflow = false;    ///< as above
+  bool wants_rate_limit = false;
+  bool wants_workflow = false;  ///< as above
 
   /// Views into this envelope, which must outlive them and stay where it is.
   JobSpec spec() const;

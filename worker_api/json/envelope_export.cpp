@@ -287,10 +287,10 @@ template <class Target>
 Result<ExportLine> read_one(std::string_view object, std::string_view what,
                             std::span<const Field<Target>> fields) {
   Complaint complaint;
-  Target target{};
-  read_members(object, what, fields, target, complaint);
+  ExportLine line;
+  read_members(object, what, fields, line.emplace<Target>(), complaint);
   if (complaint.raised()) return complaint.error();
-  return ExportLine(std::move(target));
+  return line;
 }
 
 /// A later version may have members that this one does not know, so its number is looked at before

@@ -8,6 +8,7 @@
 #include "worker_api/json/envelope.hpp"
 #include "worker_api/json/envelope_json.hpp"
 #include "worker_api/json/time_text.hpp"
+#include "worker_api/json/unique_key.hpp"
 
 namespace ojs_shm {
 namespace {
@@ -104,6 +105,25 @@ void write_retry(ObjectWriter& writer, const Extra& extra, const Retry& retry) {
   policy.close();
 }
 
+/// As it was sent, or what a native client asked for.
+void write_unique(ObjectWriter& writer, const Extra& extra, std::string_view key,
+                  const UniquePolicy& policy) {
+  if (key.empty() || extra.find("unique")) return;
+  ObjectWriter unique(writer.open("unique"));
+  unique.text("fingerprint", key);
+  std::string& states = unique.open("states") += '[';
+  for (unsigned state = 0; state < engine::kJobStates; ++state) {
+    if ((policy.states >> state & 1) == 0) continue;
+    if (states.back() != '[') states += ',';
+    json::append_quoted(states, engine::name_of(static_cast<engine::JobState>(state)));
+  }
+  states += ']';
+  if (policy.period_ms != 0) unique.text("period", print_duration(policy.period_ms));
+  unique.text("on_conflict", name_of(policy.on_conflict));
+  if (policy.raise_priority) unique.boolean("raise_priority", true);
+  unique.close();
+}
+
 void append_error(std::string& out, const JobError& error) {
   ObjectWriter writer(out);
   writer.text("code", error.code);
@@ -169,6 +189,7 @@ std::string print_job(const JobInfo& job) {
   if (!job.workflow_id.empty()) writer.text("workflow_id", job.workflow_id);
   if (!job.parent_results.empty()) writer.value("parent_results", job.parent_results);
   write_errors(writer, job);
+  write_unique(writer, extra, job.unique_key, job.unique);
   extra.write_the_rest(writer);
   writer.close();
   return out;
@@ -203,6 +224,7 @@ std::string print_envelope(const JobSpec& job) {
   write_given_time(writer, extra, "scheduled_at", job.scheduled_at_ms);
   write_given_time(writer, extra, "expires_at", job.expires_at_ms);
   if (job.pending) writer.boolean("pending", true);
+  if (job.unique != nullptr) write_unique(writer, extra, job.unique->key(), job.unique->policy());
   extra.write_the_rest(writer);
   writer.close();
   return out;

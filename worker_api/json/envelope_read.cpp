@@ -254,7 +254,10 @@ class EnvelopeReader {
     if (json::check_texts("tags", member.value, complaint_)) keep(member);
   }
 
-  void take_unique(const Member& member) { wants_unique_ = keep_object(member); }
+  void take_unique(const Member& member) {
+    if (json::kind_of(json::trim(member.value)) == Kind::kNull) return;
+    if (keep_object(member)) unique_ = member.value;
+  }
   void take_rate_limit(const Member& member) {
     wants_rate_limit_ = keep_object(member);
     if (wants_rate_limit_) rate_limit_ = member.value;
@@ -290,6 +293,13 @@ class EnvelopeReader {
     return limit;
   }
 
+  void read_unique(Envelope& envelope) {
+    if (unique_.empty() || complaint_.raised()) return;
+    auto unique = JobUnique::of(envelope.spec(), unique_);
+    if (!unique) return complaint_.raise(unique.error());
+    envelope.unique = std::move(unique).value();
+  }
+
   Envelope assemble() {
     if (!type_) complaint_.about("type", "is missing");
     if (!args_) complaint_.about("args", "is missing");
@@ -305,27 +315,28 @@ class EnvelopeReader {
     }
     if (!unknown_options_.empty()) kept_.add("options", unknown_options_.object(), complaint_);
     if (!kept_.empty()) extra = kept_.object();
-    return {.type = type_.value_or(""),
-            .queue = queue_.value_or("default"),
-            .id = id_.value_or(""),
-            .args = args_.value_or(""),
-            .extra = std::move(extra),
-            .priority = priority_,
-            .vast_priority = vast_priority_,
-            .priority_name = priority_name_.value_or(""),
-            .unknown = std::move(unknown_),
-            .priority_age_rate = age_rate_,
-            .scheduled_at_ms = scheduled_at_ms_.value_or(0),
-            .expires_at_ms = expires_at_ms_.value_or(0),
-            .timeout_ms = timeout_ms_.value_or(0),
-            .lease_ms = lease_ms_.value_or(0),
-            .pending = pending_.value_or(false),
-            .retry = retry_.policy(),
-            .limit = std::move(limit),
-            .tenant = tenant_,
-            .wants_unique = wants_unique_,
-            .wants_rate_limit = wants_rate_limit_,
-            .wants_workflow = wants_workflow_};
+    Envelope envelope = {.type = type_.value_or(""),
+                         .queue = queue_.value_or("default"),
+                         .id = id_.value_or(""),
+                         .args = args_.value_or(""),
+                         .extra = std::move(extra),
+                         .priority = priority_,
+                         .vast_priority = vast_priority_,
+                         .priority_name = priority_name_.value_or(""),
+                         .unknown = std::move(unknown_),
+                         .priority_age_rate = age_rate_,
+                         .scheduled_at_ms = scheduled_at_ms_.value_or(0),
+                         .expires_at_ms = expires_at_ms_.value_or(0),
+                         .timeout_ms = timeout_ms_.value_or(0),
+                         .lease_ms = lease_ms_.value_or(0),
+                         .pending = pending_.value_or(false),
+                         .retry = retry_.policy(),
+                         .limit = std::move(limit),
+                         .tenant = tenant_,
+                         .wants_rate_limit = wants_rate_limit_,
+                         .wants_workflow = wants_workflow_};
+    read_unique(envelope);
+    return envelope;
   }
 
   std::int64_t now_ms_;
@@ -336,13 +347,13 @@ class EnvelopeReader {
   std::optional<std::string> priority_name_;
   std::string vast_priority_, tenant_;
   std::vector<std::string> unknown_;
-  std::string_view rate_limit_;
+  std::string_view rate_limit_, unique_;
   std::optional<std::uint64_t> scheduled_at_ms_, expires_at_ms_;
   std::optional<std::uint32_t> timeout_ms_, lease_ms_, age_rate_;
   std::optional<bool> pending_;
   json::RetryFields retry_;
   json::MemberList meta_, kept_, unknown_options_;
-  bool wants_unique_ = false, wants_rate_limit_ = false, wants_workflow_ = false;
+  bool wants_rate_limit_ = false, wants_workflow_ = false;
 };
 
 }  // namespace
@@ -362,7 +373,8 @@ JobSpec Envelope::spec() const {
           .retry = retry,
           .priority_age_rate = priority_age_rate,
           .limit = limit ? &*limit : nullptr,
-          .tenant = tenant};
+          .tenant = tenant,
+          .unique = unique ? &*unique : nullptr};
 }
 
 Result<Envelope> parse_envelope(std::string_view json, std::uint64_t now_ms, PriorityNames names) {

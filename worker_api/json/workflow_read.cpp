@@ -247,7 +247,7 @@ class WorkflowReader {
     }
     if (!read->vast_priority.empty() || !read->priority_name.empty())
       return complain(path + ".priority", "priority is out of range");
-    if (read->wants_unique)
+    if (read->unique)
       return complain(path + ".unique", "a workflow's job cannot be unique; leave unique out");
     const Envelope& kept = text.jobs.emplace_back(std::move(*read));
     spec.kind = WorkflowKind::kJob;

@@ -152,7 +152,8 @@ SpecFault read_basics(engine::Actor& actor, const JobSpec& spec, engine::NewJob&
 inline bool only_basics(const JobSpec& spec) {
   return (spec.id.size() | spec.extra.size() | spec.tenant.size() | spec.scheduled_at_ms |
           spec.expires_at_ms) == 0 &&
-         spec.limit == nullptr && !spec.pending && !spec.priority_age_rate;
+         spec.limit == nullptr && spec.unique == nullptr && !spec.pending &&
+         !spec.priority_age_rate;
 }
 Error error_of(SpecFault fault, const JobSpec& spec, engine::Store& store);
 Error closed();

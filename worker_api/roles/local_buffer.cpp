@@ -17,7 +17,7 @@
 
 namespace ojs_shm {
 
-static_assert(sizeof(JobSpec) == 176, "A new text of JobSpec must be one that OwnedJobSpec keeps.");
+static_assert(sizeof(JobSpec) == 184, "A new text of JobSpec must be one that OwnedJobSpec keeps.");
 
 OwnedJobSpec::OwnedJobSpec(const JobSpec& job)
     : id(job.id),
@@ -28,6 +28,7 @@ OwnedJobSpec::OwnedJobSpec(const JobSpec& job)
       extra_(job.extra),
       tenant_(job.tenant) {
   if (job.limit != nullptr) limit_ = *job.limit;
+  if (job.unique != nullptr) unique_ = *job.unique;
 }
 
 JobSpec OwnedJobSpec::view() const {
@@ -39,6 +40,7 @@ JobSpec OwnedJobSpec::view() const {
   job.extra = extra_;
   job.tenant = tenant_;
   job.limit = limit_ ? &*limit_ : nullptr;
+  job.unique = unique_ ? &*unique_ : nullptr;
   return job;
 }
 

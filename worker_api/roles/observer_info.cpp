@@ -48,6 +48,7 @@ QueueInfo describe_queue(const engine::Store& store, std::uint32_t q,
   info.retried_total = record.retried.load();
   info.returned_total = record.returned.load();
   info.rejected_total = record.rejected.load();
+  info.conflicts_total = record.conflicts.load();
   info.expired_total = record.expired.load();
   for (unsigned rank = 0; rank < counted.available.size(); ++rank)
     if (counted.available[rank] != 0)

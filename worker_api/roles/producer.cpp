@@ -48,6 +48,8 @@ using internal::text_of;
 [[gnu::noinline]] Result<JobIdText> Producer::Impl::enqueue_patiently(const JobSpec& spec) {
   engine::NewJob job;
   engine::JobId id;
+  actor().conflicts().ignored.clear();
+  ignored = false;
   auto fault = handle->read(spec, job);
   const auto read = [&] {
     fault = internal::read_spec(actor(), spec, job);
@@ -58,7 +60,37 @@ using internal::text_of;
   const engine::Outcome outcome =
       patiently(one, [&] { return settled(read, [&] { return actor().enqueue(job, id); }); });
   if (outcome == engine::Outcome::kOk) return text_of(id);
+  if (outcome == engine::Outcome::kClash) return clash(spec);
   return refusal(outcome, job.queue, spec.id.empty() ? "body" : spec.id, one);
+}
+
+Result<JobIdText> Producer::Impl::clash(const JobSpec& spec) {
+  if (spec.unique->on_conflict() != OnConflict::kIgnore) return clash_error({&spec, 1});
+  ignored = true;
+  return text_of(actor().conflicts().clash.id);
+}
+
+Error Producer::Impl::clash_error(std::span<const JobSpec> specs) {
+  const engine::Clash& clash = actor().conflicts().clash;
+  const std::size_t at = std::min(actor().conflicts().at, specs.size() - 1);
+  const std::string key = specs[at].unique->key();
+  const std::string which =
+      specs.size() > 1 ? "job " + std::to_string(at + 1) + " of the batch: " : std::string();
+  if (clash.id == engine::JobId{})
+    return {.code = Code::kDuplicate,
+            .message = which + "another job of the batch has the same unique key " + key,
+            .subject = "batch"};
+  const std::string id = text_of(clash.id).str();
+  return {.code = Code::kDuplicate,
+          .message = which + "job " + id + ", which is " +
+                     std::string(engine::name_of(clash.state)) + ", has the same unique key " + key,
+          .subject = id,
+          .state = engine::name_of(clash.state)};
+}
+
+bool Producer::deduplicated(std::size_t at) const {
+  const std::vector<bool>& ignored = impl_->actor().conflicts().ignored;
+  return impl_->ignored || (at < ignored.size() && ignored[at]);
 }
 
 /// Of a job without an id of its own, after it was refused.
@@ -187,6 +219,7 @@ Result<std::vector<JobIdText>> Producer::enqueue_batch(std::span<const JobSpec> 
 
 Result<std::vector<JobIdText>> Producer::Impl::enqueue_batch_in_order(
     std::span<const JobSpec> specs) {
+  ignored = false;
   auto jobs = read_batch(specs);
   if (!jobs) return jobs.error();
   std::vector<engine::JobId> ids;

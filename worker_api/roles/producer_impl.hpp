@@ -46,6 +46,18 @@ struct Producer::Impl {
   std::size_t waiting = 0;                   ///< WaitingEnqueues that have not been decided
   /// of the last plain batch, so that no batch needs memory of its own
   std::unique_ptr<std::array<engine::NewJob, engine::kPlainBatch>> batch;
+  bool ignored = false;  ///< the last enqueue was of a job that was there already
+  /// A unique job met another: an error, or the other's id if it is content with that.
+  Result<JobIdText> clash(const JobSpec& spec);
+  /// Whether a single job that met another takes that one's id instead.
+  static bool is_content(std::span<const JobSpec> specs) {
+    return specs.size() == 1 && specs.front().unique->on_conflict() == OnConflict::kIgnore;
+  }
+  std::array<engine::JobId, 1> in_the_way() {
+    ignored = true;
+    return {actor().conflicts().clash.id};
+  }
+  Error clash_error(std::span<const JobSpec> specs);
   Result<JobIdText> enqueue_with_options(const JobSpec& spec);
   bool enqueue_batch_plain(std::span<const JobSpec> specs, std::span<engine::JobId> ids);
   Result<std::vector<JobIdText>> enqueue_batch_in_order(std::span<const JobSpec> specs);

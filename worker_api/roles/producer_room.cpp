@@ -18,6 +18,15 @@ Error Producer::Impl::refusal(Outcome outcome, std::uint32_t queue, std::string_
     return id.empty() ? internal::just_brought(subject)
                       : internal::error_of(outcome, store(), queue, id);
   }
+  if (outcome == Outcome::kClash) return clash_error(specs);
+  const bool unique =
+      std::ranges::any_of(specs, [](const JobSpec& spec) { return spec.unique != nullptr; });
+  if (outcome == Outcome::kBusy && unique)
+    return {.code = Code::kTimeout,
+            .message =
+                "another process is in the middle of changing a job of the same unique key, "
+                "and stands still or has died of it: nothing was stored, ask again",
+            .subject = "unique"};
   const bool bounded = (store().queue(queue).flags.load() & engine::kBounded) != 0;
   if (outcome == Outcome::kBusy && bounded)  // a stopped process is in the middle of a drop
     return internal::error_of(Outcome::kQueueFull, store(), queue, subject);
@@ -47,6 +56,7 @@ Result<std::vector<JobIdText>> Producer::enqueue_batch(std::span<const JobSpec> 
   if (impl_->handle->closed()) return internal::closed();
   if (Status checked = internal::check_block_timeout(options.block_timeout); !checked)
     return checked.error();
+  impl_->ignored = false;
   auto jobs = impl_->read_batch(specs);
   if (!jobs) return jobs.error();
   std::vector<engine::JobId> ids;
@@ -55,6 +65,8 @@ Result<std::vector<JobIdText>> Producer::enqueue_batch(std::span<const JobSpec> 
     return impl_->settled([&] { return impl_->read_again(specs, *jobs); },
                           [&] { return wait.wait(ids); });
   });
+  if (outcome == Outcome::kClash && impl_->is_content(specs))
+    return internal::texts_of(impl_->in_the_way());
   if (outcome != Outcome::kOk)
     return impl_->refusal(outcome, jobs->front().queue,
                           specs.size() > 1 ? "batch" : specs.front().id, specs);
@@ -76,6 +88,7 @@ struct WaitingEnqueue::Impl {
   std::shared_ptr<Producer::Impl> producer;
   std::deque<std::string> texts = {};  ///< what the jobs point into
   std::deque<JobLimit> limits = {};
+  std::deque<JobUnique> uniques = {};
   std::vector<JobSpec> specs = {};
   std::vector<engine::NewJob> jobs = {};
   std::optional<internal::RoomWait> wait = {};
@@ -103,6 +116,8 @@ struct WaitingEnqueue::Impl {
     }
     if (outcome == Outcome::kOk)
       decided.emplace(internal::texts_of(ids));
+    else if (outcome == Outcome::kClash && producer->is_content(specs))
+      decided.emplace(internal::texts_of(producer->in_the_way()));
     else
       decided.emplace(producer->refusal(outcome, jobs.front().queue, "batch", specs));
     gone();
@@ -132,6 +147,7 @@ Result<WaitingEnqueue> Producer::begin(std::span<const JobSpec> specs,
     for (std::string_view* text :
          {&spec.type, &spec.args, &spec.queue, &spec.id, &spec.extra, &spec.tenant})
       *text = waiting->keep(*text);
+    if (spec.unique != nullptr) spec.unique = &waiting->uniques.emplace_back(*spec.unique);
     if (spec.limit != nullptr) spec.limit = &waiting->limits.emplace_back(*spec.limit);
   }
   auto jobs = impl_->read_batch(waiting->specs);

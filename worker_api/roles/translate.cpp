@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <spdlog/fmt/fmt.h>
+
 #include <algorithm>
 #include <string>
 
@@ -7,6 +9,7 @@
 #include "engine/workflow_look.hpp"
 #include "worker_api/json/envelope.hpp"
 #include "worker_api/json/id_text.hpp"
+#include "worker_api/json/unique_key.hpp"
 #include "worker_api/roles/attachment.hpp"
 #include "worker_api/roles/limit_rule.hpp"
 #include "worker_api/roles/pools.hpp"
@@ -80,7 +83,10 @@ std::string tenant_of(const JobSpec& spec) {
       return error;
     }
     case Outcome::kMustWait:
-    case Outcome::kMustDrop: break;
+    case Outcome::kMustDrop:
+    case Outcome::kClash:
+    case Outcome::kMustReplace:
+    case Outcome::kRivalMoved: break;
     case Outcome::kNoAccounts:
       return {Code::kSegmentFull,
               "all places near by of the " + std::to_string(store.accounts()) +
@@ -277,6 +283,8 @@ SpecFault read_spec(engine::Actor& actor, const JobSpec& spec, engine::NewJob& j
   }
   job.limit = 0;
   job.tenant = 0;
+  job.annex =
+      spec.unique == nullptr ? nullptr : static_cast<const engine::NewAnnex*>(spec.unique->annex());
   if (spec.limit != nullptr || !spec.tenant.empty() || !spec.extra.empty()) [[unlikely]]
     return read_tenant_and_limit(actor, spec, job);
   return SpecFault::kNone;
@@ -366,6 +374,13 @@ Error not_an_id(std::string_view text) {
   return Error{.code = Code::kNotFound, .message = not_an_id_text(text), .subject = "id"};
 }
 
+namespace {
+void tell_unique(const engine::NewAnnex& annex, JobInfo& info) {
+  info.unique_key = fmt::format("{:016x}{:016x}", annex.key_hi, annex.key_lo);
+  info.unique = policy_of(annex.uniqueness);
+}
+}  // namespace
+
 JobInfo info_of(const engine::Store& store, const engine::Snapshot& s) {
   JobInfo info;
   info.id = engine::to_string(s.id);
@@ -413,6 +428,8 @@ JobInfo info_of(const engine::Store& store, const engine::Snapshot& s) {
   if (info.state == State::kCancelled && engine::holds_job(s.policy.previous()))
     info.previous_state = static_cast<State>(engine::job_state(s.policy.previous()));
   info.dead_letter = s.policy.has(engine::Policy::kDead);
+  if ((s.annex.bits & engine::kUnique) != 0) [[unlikely]]
+    tell_unique(s.annex, info);
   if (const std::uint64_t progress = s.signals & engine::kProgressMask; progress != 0)
     info.progress = static_cast<double>(progress - 1) / 10'000;
   info.fence = s.control.tag();

@@ -65,7 +65,6 @@ class Jobs(OnGateway):
         self.assertTrue(error["hint"] and error["docs_url"])
 
     def test_services_that_are_not_offered_say_so(self):
-        self.assertEqual(self.enqueue(422, unique={"keys": ["type"]}).error["code"], "unsupported")
         self.assertEqual(self.call("POST", "cron", {}, expect=422).error["code"], "unsupported")
 
     def test_an_id_is_taken_once(self):

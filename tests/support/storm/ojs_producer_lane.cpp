@@ -187,6 +187,8 @@ class ProducerLane {
     if (const auto full = producer_.pressure(); full && (full->bound == 0 || full->pressure > 1))
       lane_.accuse(Offence::kUnexpectedAnswer, key,
                    fmt::format("{} of {}", full->depth, full->bound));
+    if (producer_.deduplicated())
+      lane_.accuse(Offence::kUnexpectedAnswer, key, "a job that is not unique was there already");
     recent_.push_back({key, std::string(id)});
     if (recent_.size() > 64) recent_.pop_front();
   }

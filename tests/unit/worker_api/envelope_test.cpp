@@ -300,13 +300,13 @@ TEST(Envelope, times_before_1970_are_past_and_not_unset) {
 TEST(Envelope, what_must_be_granted_elsewhere_is_kept_and_pointed_out) {
   const Envelope envelope =
       read(with(R"("unique":{"keys":["type"]},"rate_limit":{"key":"k","concurrency":5})"));
-  EXPECT_TRUE(envelope.wants_unique);
+  EXPECT_TRUE(envelope.unique.has_value());
   EXPECT_TRUE(envelope.wants_rate_limit);
   EXPECT_FALSE(envelope.wants_workflow);
   EXPECT_EQ(envelope.extra,
             R"({"unique":{"keys":["type"]},"rate_limit":{"key":"k","concurrency":5}})");
   EXPECT_TRUE(read(with(R"("workflow":{"chain":[]})")).wants_workflow);
-  EXPECT_FALSE(read(with("")).wants_unique);
+  EXPECT_FALSE(read(with("")).unique.has_value());
 }
 
 TEST(Envelope, the_spec_views_the_envelope) {

@@ -68,7 +68,7 @@ kill_at_instructions() {
 ((points + instructions + storms)) || points=1 instructions=1 storms=1
 ((points)) && programs+=(crash_tests stress_tests)
 ((instructions)) && programs+=(instructions_tests)
-((storms)) && programs+=(crash_storm_at_points stress_storm stress_churn stress_tests)
+((storms)) && programs+=(crash_storm_at_points stress_storm stress_unique stress_churn stress_tests)
 build_tree default "${programs[@]}" || finish
 bin=build/bin
 if ((points)); then
@@ -79,6 +79,7 @@ fi
 ((storms)) || finish
 storm storm-control-boost 120 $bin/stress_storm --subject boost --must-break --seconds 30 --wedge 2000
 storm storm-control-ring 120 $bin/stress_storm --subject vyukov --must-break --seconds 30 --wedge 2000
+long_case unique 3600 $bin/stress_unique --enqueues $((long ? 1000000 : 50000))
 long_case churn 3600 $bin/stress_churn --times $((long ? 10000000 : 1000000))
 if ((long)); then
   run_gtest storms-of-limits 3600 $bin/stress_tests --gtest_filter='*Storm.*' --gtest_repeat=100

@@ -9,6 +9,7 @@
 
 #include <ojs_shm/export.hpp>
 #include <ojs_shm/limit.hpp>
+#include <ojs_shm/unique.hpp>
 
 namespace ojs_shm {
 
@@ -90,6 +91,8 @@ struct JobSpec {
   /// none: only those on its queue, type and tenant
   const JobLimit* limit = nullptr;
   std::string_view tenant = {};  ///< whose job it is; empty: nobody's
+  /// none: other jobs like it are no matter
+  const JobUnique* unique = nullptr;
 };
 
 /// One recorded failure of a job, oldest first.
@@ -134,7 +137,10 @@ struct JobInfo {
   bool cancel_requested = false;
   double progress = -1.0;   ///< 0..1, negative when none was reported
   std::uint64_t fence = 0;  ///< of the present or last attempt
-  std::string result;       ///< JSON as given to ack, empty when none
+  /// of a unique job: 32 digits, the first half of JobUnique::key(); else empty
+  std::string unique_key;
+  UniquePolicy unique;  ///< the same: its states, period, on_conflict, raise_priority
+  std::string result;   ///< JSON as given to ack, empty when none
   std::vector<JobError> errors;
   std::string workflow_id = {};     ///< empty: it belongs to none that is known
   std::string parent_results = {};  ///< of an active job of a workflow: Job::parent_results()

@@ -76,7 +76,7 @@ struct QueueInfo {
   std::uint64_t failed_attempts_total = 0;  ///< attempts that ended in a failure or a timeout
   std::uint64_t enqueued_total = 0, dispatched_total = 0, completed_total = 0, discarded_total = 0,
                 cancelled_total = 0, retried_total = 0, returned_total = 0, rejected_total = 0,
-                dropped_total = 0, expired_total = 0, reprioritized_total = 0;
+                conflicts_total = 0, dropped_total = 0, expired_total = 0, reprioritized_total = 0;
   std::vector<std::pair<std::int64_t, std::uint64_t>> available_by_priority;  ///< best first
   bool lower_first = true;  ///< of two priorities the lower one goes first
   AgingSettings aging;

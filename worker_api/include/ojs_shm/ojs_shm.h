@@ -109,6 +109,7 @@ typedef struct ojs_shm_error {
   uint64_t retry_after_ms;  // of QUEUE_FULL: when there may be room, at least 1,000; else 0
   // of QUEUE_FULL: whose bound it is, "" that of jobs without a tenant; NULL: the queue's
   const char* tenant;
+  const char* state;  // of DUPLICATE by a unique key: that of the job `subject` in the way; else ""
 } ojs_shm_error;
 
 // The last failure of a handle; a success leaves it. With NULL or a segment handle: the last
@@ -243,6 +244,8 @@ typedef struct ojs_shm_job_spec {
   const char* rate_limit;      // as for ojs_shm_set_limit(), and its "key"; default none
   size_t rate_limit_size;
   const char* tenant;  // whose job it is; default nobody's
+  const char* unique;  // a policy in JSON (docs/unique.md); default none
+  size_t unique_size;
 } ojs_shm_job_spec;
 
 // --- Producer ------------------------------------------------------------------------------------
@@ -251,17 +254,14 @@ typedef struct ojs_shm_producer ojs_shm_producer;
 
 // Errors: NOMEM (no free handle), CLOSED.
 OJS_SHM_API int ojs_shm_producer_open(const ojs_shm_segment* segment, ojs_shm_producer** producer);
-// On return the job is in the segment and survives all processes. `id` (OJS_SHM_ID_SIZE bytes) may
-// be NULL. Errors: INVALID, TOO_LARGE, QUEUE_FULL, NOMEM, DUPLICATE, CLOSED; TIMEOUT: the id is
-// being brought by one who stands still.
+// On return the job survives all processes. `id` (OJS_SHM_ID_SIZE bytes) may be NULL. Errors:
+// INVALID, TOO_LARGE, QUEUE_FULL, NOMEM, DUPLICATE, CLOSED; TIMEOUT: one who brings it stands still.
 OJS_SHM_API int ojs_shm_enqueue(ojs_shm_producer* producer, const ojs_shm_job_spec* job, char* id);
 // All or none, in this order, also when the process is killed half-way. `ids` (count *
-// OJS_SHM_ID_SIZE bytes) may be NULL. All structs of the array have the same struct_size, which is
-// also the distance between them.
+// OJS_SHM_ID_SIZE bytes) may be NULL. All structs have the same struct_size, also their distance.
 OJS_SHM_API int ojs_shm_enqueue_batch(ojs_shm_producer* producer, const ojs_shm_job_spec* jobs,
                                       size_t count, char* ids);
-// Waits until the job is finished and writes it as JSON; timeout_ms < 0 waits without end. Errors:
-// NOT_FOUND, TIMEOUT.
+// Waits until it is finished; the job as JSON. timeout_ms < 0: without end. Errors: NOT_FOUND, TIMEOUT.
 OJS_SHM_API int64_t ojs_shm_wait(ojs_shm_producer* producer, const char* id, int64_t timeout_ms,
                                  char* buffer, size_t size);
 // The job as JSON, as it stands now. Errors: NOT_FOUND.

@@ -54,6 +54,11 @@ typedef struct ojs_shm_bulk_report {
 OJS_SHM_API int ojs_shm_bulk(ojs_shm_admin* admin, int action, const ojs_shm_job_filter* filter,
                              ojs_shm_bulk_report* report);
 
+// A unique job that is content with the one in its way ("on_conflict": "ignore") yields that one's
+// id. ojs_shm_last_deduplicated(): 1 when the job at that place of this producer's last enqueue or
+// batch with a unique job was there already, else 0.
+OJS_SHM_API int ojs_shm_last_deduplicated(const ojs_shm_producer* producer, size_t place);
+
 #ifdef __cplusplus
 }
 #endif

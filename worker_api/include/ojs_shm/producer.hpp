@@ -52,7 +52,8 @@ class OJS_SHM_API Producer {
 
   /// When it returns a job id the job is in the segment and survives the death of every process.
   /// Errors: kInvalid, kTooLarge, kQueueFull, kSegmentFull, kDuplicate, kClosed; nothing is stored
-  /// then. kTimeout: another process stands still in the middle of bringing the same id, or has
+  /// then. A unique job that is content with the one in its way (OnConflict::kIgnore) returns that
+  /// one's id, and deduplicated() says so. kTimeout: another process stands still in the middle of bringing the same id, or has
   /// died of it: whether there will be a job is open.
   Result<JobIdText> enqueue(const JobSpec& job);
   Result<JobIdText> enqueue(const JobSpec& job, const EnqueueOptions& options);
@@ -83,6 +84,9 @@ class OJS_SHM_API Producer {
   /// Cancels all of its jobs that have not begun; active ones may end. Errors: kNotFound,
   /// kWrongState (it has ended).
   Result<WorkflowInfo> cancel_workflow(std::string_view id);
+  /// Of the last enqueue or batch that had a unique job: whether the job at that place was there
+  /// already, and no new one was stored for it.
+  bool deduplicated(std::size_t at = 0) const;
 
   /// Waits until the job is finished. Errors: kNotFound, kTimeout.
   Result<JobInfo> wait(std::string_view id, std::chrono::milliseconds timeout);

@@ -94,6 +94,7 @@ class OJS_SHM_API OwnedJobSpec {
   JobSpec plain_;
   std::string type_, args_, queue_, extra_, tenant_;
   std::optional<JobLimit> limit_;
+  std::optional<JobUnique> unique_;
 };
 
 /// A job that is not in the segment, and the last thing it was told.

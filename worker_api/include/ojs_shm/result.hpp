@@ -28,10 +28,11 @@ enum class Code : std::uint8_t {
   kPermission = 8,    ///< the operating system refused access to the segment
   kInUse = 9,         ///< somebody else has that name, role or file
   kOtherFormat = 10,  ///< another segment format, layout or convention
-  kDuplicate = 11,    ///< a job with that id exists
-  kTooLarge = 12,     ///< body, result or name longer than the segment's maximum
-  kEmpty = 13,        ///< nothing to fetch
-  kTimeout = 14,      ///< the given time passed
+  /// a job with that id exists, or one of the same unique key is in the way
+  kDuplicate = 11,
+  kTooLarge = 12,  ///< body, result or name longer than the segment's maximum
+  kEmpty = 13,     ///< nothing to fetch
+  kTimeout = 14,   ///< the given time passed
   /// the job is no longer held by the caller (lease expired, or it was taken back)
   kLost = 15,
   kClosed = 16,        ///< the handle was closed, or belongs to the parent of a fork
@@ -54,6 +55,8 @@ struct Error {
   std::string_view unit = "";  ///< "jobs" or "bytes"; of kSegmentFull the pool's, such as "blocks"
   std::string_view strategy = "";    ///< kQueueFull: the queue's, such as "reject"
   std::uint32_t retry_after_ms = 0;  ///< kQueueFull: when there may be room; at least a second
+  /// kDuplicate of a unique key: the state of the job in the way, whose id is `subject`
+  std::string_view state = "";
   std::optional<std::string> tenant =
       {};  ///< kQueueFull: whose bound it is, "" that of jobs without a tenant; none: the queue's
 };

@@ -45,7 +45,7 @@ class Sized(Structure):
 class Error(Sized):
     _fields_ = [("struct_size", c_size_t), ("message", c_char_p), ("subject", c_char_p), ("unit", c_char_p),
                 ("depth", c_uint64), ("bound", c_uint64), ("code", c_int32), ("reserved", c_uint32),
-                ("strategy", c_char_p), ("retry_after_ms", c_uint64), ("tenant", c_char_p)]
+                ("strategy", c_char_p), ("retry_after_ms", c_uint64), ("tenant", c_char_p), ("state", c_char_p)]
 
 
 class SegmentOptions(Sized):
@@ -66,7 +66,7 @@ class JobSpec(Sized):
                 ("retry", POINTER(RetryPolicy)), ("priority", c_int64), ("scheduled_at_ms", c_uint64),
                 ("expires_at_ms", c_uint64), ("timeout_ms", c_uint32), ("lease_ms", c_uint32), ("flags", c_uint32),
                 ("priority_age_rate", c_uint32), ("rate_limit", c_char_p), ("rate_limit_size", c_size_t),
-                ("tenant", c_char_p)]
+                ("tenant", c_char_p), ("unique", c_char_p), ("unique_size", c_size_t)]
 
 
 class Resilience(Sized):
@@ -160,6 +160,7 @@ _ENTRIES = {
     "enqueue_begin": (c_int, (_handle, POINTER(JobSpec), c_size_t, c_int64, _out)),
     "enqueue_poll": (c_int, (_handle, c_char_p)),
     "room_fd": (c_int, (_handle,)),
+    "last_deduplicated": (c_int, (_handle, c_size_t)),
     "last_pressure": (c_int, (_handle, POINTER(Pressure))),
     "wait": (c_int64, (_handle, c_char_p, c_int64, *_text)),
     "get": (c_int64, (_handle, c_char_p, *_text)),

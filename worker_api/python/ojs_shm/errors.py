@@ -17,12 +17,13 @@ class OjsError(Exception):
     subject   the queue, pool, member or state it speaks of, or ""
     depth, bound, unit   present use and limit in "jobs" or "bytes"; 0, 0, "" where they have no meaning
     strategy, retry_after   of QueueFull: the queue's, and in how many seconds there may be room, at least 1; else "", 0
+    state     of Duplicate by a unique key: the state of the job in the way, whose id is `subject`; else ""
     tenant    of QueueFull: whose bound it is, "" that of jobs without a tenant; None: the queue's
     """
 
     def __init__(self, message: str, *, code: str = "", number: int = 0, subject: str = "", depth: int = 0,
                  bound: int = 0, unit: str = "", strategy: str = "", retry_after: float = 0,
-                 tenant: str | None = None) -> None:
+                 tenant: str | None = None, state: str = "") -> None:
         super().__init__(message)
         self.message = message
         self.code = code
@@ -34,6 +35,7 @@ class OjsError(Exception):
         self.strategy = strategy
         self.retry_after = retry_after
         self.tenant = tenant
+        self.state = state
 
     def __str__(self) -> str:
         return self.message
@@ -81,7 +83,7 @@ class OtherFormat(OjsError):
 
 
 class Duplicate(OjsError):
-    """A job with that id exists."""
+    """A job with that id exists, or one of the same unique key is in the way: `subject` is its id, `state` its state."""
 
 
 class TooLarge(OjsError):

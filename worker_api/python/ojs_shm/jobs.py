@@ -125,6 +125,9 @@ class NewJob:
     pending: bool = False                #: waits for activate()
     priority_age_rate: int | None = None  #: levels per interval by which it rises while it waits; None: its queue's
     rate_limit: dict[str, Any] | None = None  #: key, concurrency, rate, throttle, on_limit; see Queue.set_limit
+    #: keys ("type", "queue", "args", "meta"), args_keys, meta_keys, period, states, on_conflict ("reject", "ignore",
+    #: "replace", "replace_except_schedule"), raise_priority
+    unique: dict[str, Any] | None = None
 
     def arguments(self) -> list[Any]:
         if self.args is None:
@@ -145,6 +148,11 @@ class NewJob:
             extra["rate_limit"] = self.rate_limit
             limit = to_json(self.rate_limit)
             spec.rate_limit, spec.rate_limit_size = limit, len(limit)
+        unique = None
+        if self.unique is not None:
+            extra["unique"] = self.unique
+            unique = to_json(self.unique)
+            spec.unique, spec.unique_size = unique, len(unique)
         tenant = (self.meta or {}).get("tenant_id")
         if tenant is not None:
             spec.tenant = _abi.text_in(tenant, "meta.tenant_id")
@@ -177,7 +185,7 @@ class NewJob:
         retry = policy._struct() if policy is not None else None
         if retry is not None:
             spec.retry = ctypes.pointer(retry)
-        return [args, more, retry, limit]
+        return [args, more, retry, limit, unique]
 
 
 @dataclasses.dataclass(frozen=True)

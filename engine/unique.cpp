@@ -1,0 +1,318 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/unique.hpp"
+
+#include <algorithm>
+
+#include "engine/unique_keys.hpp"
+#include "shm/parking.hpp"
+
+// A job that another replaces is taken into this lane's hands when the new one has its key, and says
+// so in its signals (kRival) and what it was before. The store that commits the batch of the new
+// ones decides: from then on the rivals are marked as replaced and end as cancelled, whoever does
+// it; before it a repair gives them back.
+
+namespace ojs_shm::engine {
+
+using shm::Point;
+
+// ---- looking ------------------------------------------------------------------------------------
+
+bool KeyLook::operator()(std::uint32_t slot) const {
+  if (slot >= store_.slots()) return false;
+  const JobRecord& job = store_.job(slot);
+  const Control found(job.control.load_seq_cst());
+  if (found.state() == kSlotFree || !is_unique(job) || key_of(job.annex()) != key_) return false;
+  if (is_exclusive(found.state())) return waits_ = true;
+  const JobId id = job.id();
+  const Uniqueness own{job.annex().uniqueness.get()};
+  const std::uint64_t created = job.created_at.get();
+  if (job.control.load() != found.word) return waits_ = true;
+  const JobState state =
+      found.state() == kSlotWaiting ? JobState::kPending : job_state(found.state());
+  seen_.push_back({slot, found.state(), is_terminal(state) && own.minds(state), own.end(created)});
+  if (!wish_.minds(state) || own.end(created) <= now_ || wish_.end(created) <= now_) return false;
+  if (wish_.replaces()) {
+    rivals_.push_back({slot, found});
+    return false;
+  }
+  clash_ = {id, state};
+  return true;
+}
+
+std::vector<std::uint32_t> KeyLook::superfluous() const {
+  constexpr std::size_t kMany = shm::KeyIndex::kWindow / 4;
+  std::vector<std::uint32_t> slots;
+  if (seen_.size() < kMany) return slots;
+  for (const Seen& one : seen_) {
+    const auto outdoes = [&one](const Seen& other) {
+      return other.state == one.state && is_finished(one.state) && other.slot != one.slot &&
+             std::tuple(other.stays, other.end, other.slot) >
+                 std::tuple(one.stays, one.end, one.slot);
+    };
+    if (one.end < now_ || std::ranges::any_of(seen_, outdoes)) slots.push_back(one.slot);
+  }
+  return slots;
+}
+
+// ---- entering -----------------------------------------------------------------------------------
+
+/// Has the key for the job in the slot, which this lane fills. kMustReplace: it has it, and there
+/// are rivals.
+Outcome UniqueKeys::claim(const NewJob& spec, std::uint32_t slot, std::vector<Rival>& rivals) {
+  const UniqueKey key = key_of(*spec.annex);
+  KeyLook look(store, key, {spec.annex->uniqueness}, store.now_ms());
+  for (unsigned looks = 0; looks < kPatience; ++looks) {
+    look.begin();
+    switch (actor.slots_.keys().insert(key.lo, slot, look)) {
+      case shm::KeyIndex::Insert::kDone:
+        // While the key is ours nobody else enters it, so these slots are still who they were.
+        for (const std::uint32_t other : look.superfluous())
+          actor.slots_.keys().remove(key.lo, other);
+        rivals.insert(rivals.end(), look.rivals().begin(), look.rivals().end());
+        return look.rivals().empty() ? Outcome::kOk : Outcome::kMustReplace;
+      case shm::KeyIndex::Insert::kFull: return Outcome::kNoKeys;
+      case shm::KeyIndex::Insert::kDuplicate: break;
+    }
+    if (!look.waits()) {
+      actor.conflicts_.clash = look.clash();
+      return Outcome::kClash;
+    }
+    shm::wait_for_another(looks);
+  }
+  return Outcome::kBusy;
+}
+
+/// Whether a job of the key is in the way right now; writes nothing. For what is refused anyway.
+bool UniqueKeys::clashes(const NewJob& spec) {
+  const UniqueKey key = key_of(*spec.annex);
+  const Uniqueness wish{spec.annex->uniqueness};
+  if (wish.replaces()) return false;
+  KeyLook look(store, key, wish, store.now_ms());
+  if (shm::KeyIndex::find(actor.segment_, key.lo, look) == kNoIndex || look.waits()) return false;
+  actor.conflicts_.clash = look.clash();
+  return true;
+}
+
+/// A new job is not stored, or another gave way to it.
+void UniqueKeys::count_conflict(const NewJob& spec) {
+  store.queue(spec.queue).conflicts.fetch_add(1, Point::kCounterMoved);
+}
+
+/// A duplicate may be more urgent than the job in its way. Source: ojs-priority 9.3.
+void UniqueKeys::raise_other(const NewJob& spec) {
+  count_conflict(spec);
+  if (!Uniqueness{spec.annex->uniqueness}.raises() || store.immutable_priorities()) return;
+  const std::uint32_t slot = store.find_job(actor.conflicts_.clash.id);
+  if (slot == kNoIndex || rank_of_ring(Control(store.job(slot).control.load()).ring()) <= spec.rank)
+    return;
+  std::uint8_t previous = 0;
+  JobState found{};
+  (void)actor.reprioritize(actor.conflicts_.clash.id, spec.rank, previous, found);
+}
+
+/// An imported job: one that has not ended needs its key as a new one does, and replaces none; one
+/// that has ended only enters it.
+Outcome UniqueKeys::claim_past(const NewJob& spec, bool waits, std::uint32_t slot) {
+  const Uniqueness own{spec.annex->uniqueness};
+  NewAnnex annex = *spec.annex;
+  annex.uniqueness = Uniqueness::make(waits ? own.states() : std::uint8_t{0}, OnConflict::kReject,
+                                      false, own.period_ms())
+                         .word;
+  NewJob job = spec;
+  job.annex = &annex;
+  std::vector<Rival> rivals;
+  return claim(job, slot, rivals);
+}
+
+/// A dead letter that comes back needs its key as a new job does; this lane holds it. When both this
+/// and an enqueue wait for each other, this one gives way.
+Outcome UniqueKeys::reclaim(std::uint32_t slot, const JobRecord& job) {
+  const Uniqueness own{job.annex().uniqueness.get()};
+  const UniqueKey key = key_of(job.annex());
+  const std::uint64_t now = store.now_ms();
+  if (own.end(job.created_at.get()) <= now) return Outcome::kOk;
+  KeyLook look(store, key,
+               Uniqueness::make(own.states(), OnConflict::kReject, false, own.period_ms()), now);
+  switch (actor.slots_.keys().stand(key.lo, slot, look)) {
+    case shm::KeyIndex::Insert::kDone: return Outcome::kOk;
+    case shm::KeyIndex::Insert::kFull: return Outcome::kNoKeys;
+    case shm::KeyIndex::Insert::kDuplicate: break;
+  }
+  if (look.waits()) return Outcome::kBusy;
+  actor.conflicts_.clash = look.clash();
+  return Outcome::kClash;
+}
+
+// ---- a batch ------------------------------------------------------------------------------------
+
+/// Has the keys of all jobs of a batch, in the order of the keys, so that no two lanes wait for each
+/// other.
+Outcome UniqueKeys::claim_all(std::span<const NewJob> specs, std::span<const std::uint32_t> slots,
+                              std::vector<Rival>& rivals) {
+  std::vector<std::size_t> order;
+  for (std::size_t i = 0; i < specs.size(); ++i)
+    if (specs[i].unique()) order.push_back(i);
+  std::ranges::sort(order, {}, [&](std::size_t i) { return key_of(*specs[i].annex); });
+  for (const std::size_t i : order) {
+    std::vector<Rival> own;
+    const Outcome outcome = claim(specs[i], slots[i], own);
+    if (outcome != Outcome::kOk && outcome != Outcome::kMustReplace) {
+      actor.conflicts_.at = i;
+      return outcome;
+    }
+    JobRecord& job = store.job(slots[i]);
+    for (const Rival& rival : own)
+      if (Uniqueness{specs[i].annex->uniqueness}.on_conflict() ==
+              OnConflict::kReplaceExceptSchedule &&
+          rival.found.state() == kSlotScheduled) {
+        // Its time cannot change before it is ours: that would move it.
+        job.due_at.set(store.job(rival.slot).due_at.get());
+        job.scheduled_at.set(store.job(rival.slot).scheduled_at.get());
+      }
+    rivals.insert(rivals.end(), own.begin(), own.end());
+  }
+  // Those at work last, for they cannot be given back to their workers.
+  std::ranges::stable_partition(
+      rivals, [](const Rival& rival) { return rival.found.state() != kSlotActive; });
+  return Outcome::kOk;
+}
+
+/// Jobs whose keys others have, and which are content with that, are not enqueued; the rest is, all
+/// or none.
+Outcome UniqueKeys::enqueue_batch(std::span<const NewJob> specs, std::vector<JobId>& ids) {
+  Outcome outcome = Outcome::kBusy;
+  for (unsigned looks = 0; looks < kPatience; ++looks) {
+    actor.conflicts_.ignored.assign(specs.size(), false);
+    ids.assign(specs.size(), {});
+    std::vector<std::pair<UniqueKey, std::size_t>> keys;  // of those before
+    std::vector<std::size_t> places, same_as(specs.size(), specs.size());
+    std::vector<NewJob> chosen;
+    for (std::size_t i = 0; i < specs.size(); ++i) {
+      if (specs[i].unique()) {
+        const UniqueKey key = key_of(*specs[i].annex);
+        const bool content =
+            Uniqueness{specs[i].annex->uniqueness}.on_conflict() == OnConflict::kIgnore;
+        const auto before = std::ranges::find(keys, key, &std::pair<UniqueKey, std::size_t>::first);
+        actor.conflicts_.at = i;
+        if (before != keys.end()) {
+          actor.conflicts_.clash = {};
+          count_conflict(specs[i]);
+          if (!content) return ids.clear(), Outcome::kClash;
+          same_as[i] = before->second;
+        } else if (clashes(specs[i])) {
+          raise_other(specs[i]);
+          if (!content) return ids.clear(), Outcome::kClash;
+          ids[i] = actor.conflicts_.clash.id;
+        }
+        actor.conflicts_.ignored[i] = same_as[i] != specs.size() || ids[i] != JobId{};
+        if (actor.conflicts_.ignored[i]) continue;
+        keys.emplace_back(key, i);
+      }
+      places.push_back(i);
+      chosen.push_back(specs[i]);
+    }
+    std::vector<JobId> made;
+    outcome = chosen.empty() ? Outcome::kOk : actor.enqueue_batch_in_order(chosen, made);
+    if (outcome == Outcome::kOk) {
+      for (std::size_t n = 0; n < places.size(); ++n) ids[places[n]] = made[n];
+      for (std::size_t i = 0; i < specs.size(); ++i)
+        if (same_as[i] != specs.size()) ids[i] = ids[same_as[i]];
+      return outcome;
+    }
+    if (outcome == Outcome::kClash) actor.conflicts_.at = places[actor.conflicts_.at];
+    const bool again = outcome == Outcome::kRivalMoved ||
+                       (outcome == Outcome::kClash &&
+                        Uniqueness{specs[actor.conflicts_.at].annex->uniqueness}.on_conflict() ==
+                            OnConflict::kIgnore);
+    if (!again) break;
+    shm::wait_for_another(looks);
+  }
+  ids.clear();
+  return outcome == Outcome::kRivalMoved ? Outcome::kBusy : outcome;
+}
+
+// ---- rivals -------------------------------------------------------------------------------------
+
+bool UniqueKeys::ours(std::uint32_t slot) const {
+  const JobRecord& job = store.job(slot);
+  const Control control(job.control.load());
+  return is_exclusive(control.state()) && control.owner() == actor.owner_ &&
+         (job.signals.load() & kRivalBits) != 0;
+}
+
+/// Takes them all, or some: false when one of them has moved on.
+bool UniqueKeys::seize(std::span<Rival> rivals) {
+  for (Rival& rival : rivals) {
+    JobRecord& job = store.job(rival.slot);
+    const unsigned before = rival.found.state();
+    // Names it for a repair until it names itself.
+    LaneWord& named = actor.self_.counters[kRivalNamed];
+    named.set((std::uint64_t{rival.slot} + 1) << 8 | before, Point::kIntentSet);
+    const Control held = rival.found.to(before == kSlotActive ? kSlotSettling : kSlotMoving,
+                                        rival.found.ring(), actor.owner_);
+    const bool seized = job.control.cas_once(rival.found.word, held.word, Point::kRivalSeized);
+    if (seized) {
+      job.policy.set(job.flags().with_previous(before).word);
+      job.signals.fetch_or(kRival, Point::kRivalMarked);
+      if (before == kSlotAvailable && !store.parked(job))
+        actor.count_backlog(store.queue(job.queue.get()), ~0ULL);
+    }
+    named.set(0, Point::kIntentSet);
+    if (!seized) return false;
+  }
+  return true;
+}
+
+/// The batch of their successors is committed: from here on they end.
+void UniqueKeys::mark_replaced(std::uint32_t slot) {
+  store.job(slot).signals.fetch_or(kReplaced, Point::kRivalMarked);
+}
+
+/// Cancels a rival that is replaced, or gives it back. Also for a repair, any number of times.
+void UniqueKeys::end(std::uint32_t slot) {
+  JobRecord& job = store.job(slot);
+  const Control held(job.control.load());
+  const unsigned before = job.flags().previous();
+  const std::uint32_t q = job.queue.get();
+  QueueRecord& queue = store.queue(q);
+  QueueTally& mine = actor.tally(q);
+  const bool at_work = held.state() == kSlotSettling;
+  if ((job.signals.load() & kReplaced) != 0) {
+    actor.intend(at_work ? Intents::Op::kSettle : Intents::Op::kMove, q, slot,
+                 at_work ? mine.completed.get() : mine.out.get());
+    actor.self_.intent_data[3].set(before, Point::kIntentSet);
+    actor.end_cancelled(slot, job, held, before);
+    return;
+  }
+  if (at_work) {  // its worker has lost it already
+    job.signals.fetch_and(~kRivalBits, Point::kRivalMarked);
+    (void)actor.set_back(slot, held.word, Setback::kRequeue, nullptr);
+    return;
+  }
+  actor.intend(Intents::Op::kMove, q, slot, mine.out.get());
+  actor.self_.intent_data[3].set(before, Point::kIntentSet);
+  job.signals.fetch_and(~kRivalBits, Point::kRivalMarked);
+  job.policy.set(job.flags().with_previous(0).word);
+  if (before == kSlotAvailable) {
+    actor.make_available(queue, slot, job, held, front_ring(rank_of_ring(held.ring())), 0, true);
+    return;
+  }
+  const Control back = held.to(before);
+  actor.intend_word(back);
+  job.control.store(back.word, Point::kSlotMoved);
+  actor.republish(slot);
+  actor.intend_nothing();
+}
+
+/// A rival that was seized and does not say so itself.
+bool UniqueKeys::find_named(std::uint32_t slot) {
+  JobRecord& job = store.job(slot);
+  const std::uint64_t named = actor.self_.counters[kRivalNamed].get();
+  if (named >> 8 != std::uint64_t{slot} + 1 || Control(job.control.load()).state() != kSlotMoving)
+    return false;
+  job.policy.set(job.flags().with_previous(named & 15).word);
+  job.signals.fetch_or(kRival, Point::kRivalMarked);
+  return true;
+}
+
+}  // namespace ojs_shm::engine

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "engine/actor.hpp"
+#include "engine/unique.hpp"
+
+namespace ojs_shm::engine {
+
+/// What an Actor does for unique jobs, and for those that they replace.
+struct UniqueKeys {
+  Actor& actor;
+  Store& store;
+
+  Outcome claim(const NewJob& spec, std::uint32_t slot, std::vector<Rival>& rivals);
+  Outcome claim_past(const NewJob& spec, bool waits, std::uint32_t slot);
+  Outcome claim_all(std::span<const NewJob> specs, std::span<const std::uint32_t> slots,
+                    std::vector<Rival>& rivals);
+  Outcome reclaim(std::uint32_t slot, const JobRecord& job);
+  bool clashes(const NewJob& spec);
+  void raise_other(const NewJob& spec);
+  Outcome enqueue_batch(std::span<const NewJob> specs, std::vector<JobId>& ids);
+  // rivals
+  bool seize(std::span<Rival> rivals);
+  bool ours(std::uint32_t slot) const;
+  void mark_replaced(std::uint32_t slot);
+  void end(std::uint32_t slot);
+  bool find_named(std::uint32_t slot);
+
+ private:
+  void count_conflict(const NewJob& spec);
+};
+
+}  // namespace ojs_shm::engine

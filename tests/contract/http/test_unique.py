@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Unique jobs over HTTP, beside native ones."""
+
+import json
+
+from gateways import OnGateway
+
+
+class Unique(OnGateway):
+    def put(self, expect=201, priority=None, args=None, **policy):
+        members = {"priority": priority} if priority is not None else {}
+        return self.enqueue(expect, type="unique.test", args=args or [{"user": 1}],
+                            unique={"keys": ["type", "args"], **policy}, **members)
+
+    def state_of(self, job):
+        return self.get(job)["state"]
+
+    def test_a_duplicate_is_refused_and_told_of_the_other(self):
+        first = self.put().json["job"]
+        error = self.put(409).error
+        self.assertEqual((error["code"], error["retryable"]), ("duplicate", False))
+        details = error["details"]
+        self.assertEqual((details["existing_job_id"], details["existing_job_state"]), (first["id"], "available"))
+        self.assertRegex(details["unique_key"], "^[0-9a-f]{64}$")
+        self.assertEqual(self.get(first)["unique"]["keys"], ["type", "args"])
+
+    def test_ignore_answers_200_with_the_other(self):
+        first = self.put(on_conflict="ignore").json["job"]
+        again = self.put(200, on_conflict="ignore").json
+        self.assertEqual((again["job"]["id"], again["deduplicated"]), (first["id"], True))
+
+    def test_SUM_10_replace_and_its_priority(self):
+        old = self.put(priority=3, on_conflict="replace").json["job"]
+        fresh = self.put(priority=0, on_conflict="replace").json["job"]
+        self.assertEqual((self.state_of(old), self.state_of(fresh), self.get(fresh)["priority"]),
+                         ("cancelled", "available", 0))
+
+    def test_replace_except_schedule_keeps_the_time(self):
+        job = {"type": "unique.test", "args": [1], "unique": {"keys": ["args"], "on_conflict": "replace_except_schedule"}}
+        self.enqueue(201, **job, scheduled_at="2099-01-01T00:00:00.000Z")
+        fresh = self.enqueue(201, **job, scheduled_at="2100-01-01T00:00:00.000Z").json["job"]
+        self.assertEqual(self.get(fresh)["state"], "scheduled")
+        listed = self.call("GET", "jobs/" + fresh["id"], expect=200).json["job"]
+        self.assertEqual(listed["state"], "scheduled")
+
+    def test_PRI_T27_raise_priority_and_PRI_T28_without(self):
+        first = self.put(priority=3).json["job"]
+        self.put(409, priority=1)
+        self.assertEqual(self.get(first)["priority"], 3)
+        self.put(409, priority=1, raise_priority=True)
+        self.assertEqual(self.get(first)["priority"], 1)
+
+    def test_bad_policies_name_the_member(self):
+        for policy, field in (({"keys": ["argz"]}, "unique.keys"), ({"keys": ["meta"]}, "unique.meta_keys"),
+                              ({"args_keys": ["absent"]}, "unique.args_keys"), ({"states": ["x"]}, "unique.states"),
+                              ({"period": "soon"}, "unique.period"), ({"on_conflict": "x"}, "unique.on_conflict")):
+            error = self.put(400, **policy).error
+            self.assertEqual((error["code"], error["details"]["field"]), ("invalid_request", field))
+
+    def test_batches_are_all_or_nothing(self):
+        job = {"type": "unique.test", "args": [1], "unique": {"keys": ["args"]}}
+        error = self.call("POST", "jobs/batch", {"jobs": [job, {"type": "a", "args": []}, job]}, expect=409).error
+        self.assertEqual(error["code"], "duplicate")
+        self.assertEqual(self.call("POST", "workers/fetch", {"queues": ["default"]}, expect=200).json["jobs"], [])
+        content = {**job, "unique": {"keys": ["args"], "on_conflict": "ignore"}}
+        jobs = self.call("POST", "jobs/batch", {"jobs": [content, content]}, expect=201).json["jobs"]
+        self.assertEqual(jobs[0]["id"], jobs[1]["id"])
+
+    def test_PRI_T10_a_worker_gets_the_best_that_is_left(self):
+        first = self.put(priority=0).json["job"]
+        self.put(409, priority=0)
+        other = self.enqueue(201, type="plain", args=[], priority=1).json["job"]
+        jobs = self.call("POST", "workers/fetch", {"queues": ["default"], "count": 5}, expect=200).json["jobs"]
+        self.assertEqual([job["id"] for job in jobs], [first["id"], other["id"]])

@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Unique jobs from Python."""
+
+from segments import OnQueue
+
+import ojs_shm
+
+
+class Unique(OnQueue):
+    def test_a_duplicate_names_the_other(self):
+        policy = {"keys": ["type", "args"]}
+        first = self.queue.submit("once", {"n": 1}, unique=policy)
+        with self.assertRaises(ojs_shm.Duplicate) as caught:
+            self.queue.submit("once", {"n": 1}, unique=policy)
+        self.assertEqual((caught.exception.subject, caught.exception.state), (first.id, "available"))
+        self.queue.submit("once", {"n": 2}, unique=policy)
+
+    def test_ignore_returns_the_other(self):
+        policy = {"keys": ["type"], "on_conflict": "ignore", "period": "PT1H"}
+        first = self.queue.submit("content", unique=policy)
+        self.assertEqual(self.queue.submit("content", unique=policy).id, first.id)
+
+    def test_replace_cancels_the_other(self):
+        policy = {"keys": ["type"], "on_conflict": "replace"}
+        old = self.queue.submit("newest", unique=policy)
+        fresh = self.queue.submit("newest", unique=policy)
+        self.assertEqual((self.queue.get(old.id).state, self.queue.get(fresh.id).state), ("cancelled", "available"))
+
+    def test_a_bad_policy_is_refused(self):
+        with self.assertRaises(ojs_shm.InvalidArgument):
+            self.queue.submit("bad", unique={"keys": ["argz"]})

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+// Unique jobs, for the crash lanes.
+
+#include <stdexcept>
+
+#include "tests/crash/operations.hpp"
+
+namespace ojs_shm::test {
+namespace {
+
+JobSpec with(const JobUnique& unique, std::string_view args = "[1]") {
+  JobSpec spec = spec_of(args);
+  spec.unique = &unique;
+  return spec;
+}
+
+JobUnique unique(std::string_view policy, std::string_view args = "[1]") {
+  return must(JobUnique::of(spec_of(args), policy));
+}
+
+std::vector<Operation> unique_operations() {
+  static const JobUnique
+      reject = unique(R"({"keys":["args"]})"),
+      raise = unique(R"({"keys":["args"],"raise_priority":true})"),
+      ignore = unique(R"({"keys":["args"],"on_conflict":"ignore"})"),
+      replace = unique(R"({"keys":["args"],"on_conflict":"replace"})"),
+      other = unique(R"({"keys":["args"],"on_conflict":"replace"})", "[2]"),
+      shift = unique(R"({"keys":["args"],"on_conflict":"replace_except_schedule"})"),
+      long_lived =
+          unique(R"({"keys":["args"],"states":["available","completed"],"period":"PT1H"})");
+  const auto there = [](Hands& h) { h.put(with(replace)); };
+  const auto dead = [](Hands& h) {
+    JobSpec spec = with(reject);
+    spec.retry.max_attempts = 1;
+    spec.retry.dead_letter = true;
+    h.id = h.put(spec);
+    h.take(h.job);
+    Failure failure;
+    failure.code = "boom";
+    must(h.worker->nack(h.job, failure));
+  };
+  const auto replacing = [](Hands& h) { h.put(with(replace)); };
+  return {
+      {"unique", [](Hands&) {}, [](Hands& h) { h.put(with(reject)); }},
+      {"unique_duplicate_raises",
+       [](Hands& h) {
+         JobSpec spec = with(raise);
+         spec.priority = 3;
+         h.put(spec);
+       },
+       [](Hands& h) {
+         JobSpec spec = with(raise);
+         spec.priority = 1;
+         if (h.producer->enqueue(spec).ok()) throw std::runtime_error("a duplicate was accepted");
+       }},
+      {"unique_replaces_available", there, replacing},
+      {"unique_replaces_active",
+       [there](Hands& h) {
+         there(h);
+         h.take(h.job);
+       },
+       replacing},
+      {"unique_replaces_pending_elsewhere",
+       [](Hands& h) {
+         JobSpec spec = with(replace);
+         spec.queue = "other";
+         spec.pending = true;
+         h.put(spec);
+       },
+       replacing},
+      {"unique_replaces_scheduled",
+       [](Hands& h) {
+         JobSpec spec = with(shift);
+         spec.scheduled_at_ms = h.handle->store().now_ms() + 3'600'000;
+         h.put(spec);
+       },
+       [](Hands& h) { h.put(with(shift)); }},
+      {"unique_batch_replaces",
+       [there](Hands& h) {
+         there(h);
+         h.put(with(other, "[2]"));
+       },
+       [](Hands& h) {
+         const JobSpec jobs[] = {with(other, "[2]"), spec_of(), with(replace)};
+         must(h.producer->enqueue_batch(jobs));
+       }},
+      {"unique_batch_of_which_one_is_there", there,
+       [](Hands& h) {
+         const JobSpec jobs[] = {with(ignore), spec_of()};
+         must(h.producer->enqueue_batch(jobs));
+       }},
+      {"unique_replaces_in_bounded_queue",
+       [there](Hands& h) {
+         must(h.admin->set_queue("default", {10, 4096, {}}));
+         there(h);
+       },
+       replacing},
+      {"unique_ack_of_one_that_is_minded",
+       [](Hands& h) {
+         h.put(with(long_lived));
+         h.take(h.job);
+       },
+       [](Hands& h) { must(h.worker->ack(h.job)); }},
+      {"unique_dead_letter_returns", dead, [](Hands& h) { must(h.admin->retry_dead(h.id)); }},
+      {"unique_dead_letter_stays",
+       [dead](Hands& h) {
+         dead(h);
+         const std::string id = h.id;
+         h.put(with(reject));
+         h.id = id;
+       },
+       [](Hands& h) {
+         if (h.admin->retry_dead(h.id).code() != Code::kDuplicate)
+           throw std::runtime_error("a second one came to life");
+       }},
+  };
+}
+
+}  // namespace
+
+std::vector<Operation> with_unique_operations(std::vector<Operation> all) {
+  for (Operation& each : unique_operations()) all.push_back(std::move(each));
+  return all;
+}
+
+}  // namespace ojs_shm::test

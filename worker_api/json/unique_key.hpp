@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include <ojs_shm/job.hpp>
+#include <ojs_shm/unique.hpp>
+
+#include "worker_api/json/envelope_fields.hpp"
+
+namespace ojs_shm {
+
+namespace json {
+
+/// A policy as an envelope has it, in all its spellings.
+UniquePolicy read_unique(std::string_view object, Complaint& complaint);
+
+}  // namespace json
+
+/// "reject", "ignore", "replace", "replace_except_schedule".
+std::string_view name_of(OnConflict conflict) noexcept;
+
+/// What an annex says, but for what it counts.
+UniquePolicy policy_of(std::uint64_t uniqueness);
+
+/// Of a job whose key is known, as an export has it: 32 or 64 digits. Errors: kInvalid.
+Result<JobUnique> unique_of_key(std::string_view key, const UniquePolicy& policy);
+
+}  // namespace ojs_shm
