@@ -65,12 +65,17 @@ Envelope read_envelope(Desk& desk, const Request& request, std::string_view text
   return envelope;
 }
 
-/// The key beside what the error says of the other job.
-void tell_key(const Envelope& envelope, Fault& fault) {
-  if (fault.code != "duplicate" || !envelope.unique) return;
-  const std::string key = quoted(envelope.unique->key());
-  fault.details.emplace_back("uniqueness_key", key);
-  fault.details.emplace_back("unique_key", key);
+/// A duplicate by a unique key has the key beside what the error says of the other job.
+template <class T>
+T must_of(Result<T> result, const Envelope* envelope) {
+  if (result) return std::move(result).value();
+  Fault fault = fault_of(result.error());
+  if (fault.code == "duplicate" && envelope != nullptr && envelope->unique) {
+    const std::string key = quoted(envelope->unique->key());
+    fault.details.emplace_back("uniqueness_key", key);
+    fault.details.emplace_back("unique_key", key);
+  }
+  throw fault;
 }
 
 /// The job as it was accepted, whatever has become of it since.
@@ -212,12 +217,13 @@ std::string text_of(Desk& desk, const Envelope& envelope, const Placed& placed) 
 /// Enqueues all or none. Waits for room for as long as the client allows; a client that goes gives
 /// its place up.
 asio::awaitable<std::vector<Placed>> put(Desk& desk, const std::vector<JobSpec>& specs,
-                                         std::chrono::milliseconds patience, Visit& visit) {
+                                         std::chrono::milliseconds patience, Visit& visit,
+                                         const Envelope* envelope = nullptr) {
   std::vector<JobIdText> ids;
   if (!one_queue(specs)) {
     ids = put_across(desk, specs);
   } else if (patience.count() == 0 && specs.size() == 1) {
-    ids.push_back(must(desk.producer().enqueue(specs.front())));
+    ids.push_back(must_of(desk.producer().enqueue(specs.front()), envelope));
   } else if (patience.count() == 0) {
     ids = must(desk.producer().enqueue_batch(specs));
   } else {
@@ -236,7 +242,7 @@ asio::awaitable<std::vector<Placed>> put(Desk& desk, const std::vector<JobSpec>&
                   .code = "backend_error",
                   .message = "the gateway is closing; nothing was stored",
                   .retryable = true};
-    ids = must(std::move(*decided));
+    ids = must_of(std::move(*decided), envelope);
   }
   std::vector<Placed> placed;
   for (std::size_t i = 0; i < ids.size(); ++i)
@@ -258,25 +264,22 @@ std::optional<Reply> enqueue_workflow(Desk& desk, const Request& request) {
   return create_workflow(desk, workflow->spec, true);
 }
 
-asio::awaitable<Reply> enqueue(Desk& desk, const Request& request, Visit& visit) {
-  if (auto reply = enqueue_workflow(desk, request)) co_return std::move(*reply);
-  const Envelope envelope = read_envelope(desk, request, request.body);
-  const std::vector<JobSpec> specs = {envelope.spec()};
-  std::vector<Placed> placed;
-  try {
-    placed = co_await put(desk, specs, block_timeout(request), visit);
-  } catch (Fault& fault) {
-    tell_key(envelope, fault);
-    throw;
-  }
-  const Placed& one = placed.front();
+[[gnu::noinline]] Reply enqueued(Desk& desk, const Envelope& envelope, const Placed& one) {
   Reply reply{.status = one.there ? 200U : 201U};
   reply.body =
       "{\"job\":" + text_of(desk, envelope, one) + (one.there ? ",\"deduplicated\":true}" : "}");
   reply.headers.emplace_back("Location", "/ojs/v1/jobs/" + one.id);
   tell_pressure(desk.producer(), reply);
   tell_limit(desk, envelope, reply);
-  co_return reply;
+  return reply;
+}
+
+asio::awaitable<Reply> enqueue(Desk& desk, const Request& request, Visit& visit) {
+  if (auto reply = enqueue_workflow(desk, request)) co_return std::move(*reply);
+  const Envelope envelope = read_envelope(desk, request, request.body);
+  const std::vector<JobSpec> specs = {envelope.spec()};
+  const auto placed = co_await put(desk, specs, block_timeout(request), visit, &envelope);
+  co_return enqueued(desk, envelope, placed.front());
 }
 
 asio::awaitable<Reply> enqueue_batch(Desk& desk, const Request& request, Visit& visit) {
