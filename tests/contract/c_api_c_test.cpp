@@ -27,14 +27,14 @@ namespace {
 
 // On LP64 every struct of ABI version 1 begins like this for ever; members may only be added
 // behind.
-static_assert(sizeof(ojs_shm_error) == 80 && offsetof(ojs_shm_error, depth) == 32 &&
+static_assert(sizeof(ojs_shm_error) == 88 && offsetof(ojs_shm_error, depth) == 32 &&
               offsetof(ojs_shm_error, code) == 48);
 static_assert(sizeof(ojs_shm_segment_options) == 64 &&
               offsetof(ojs_shm_segment_options, size_bytes) == 24 &&
               offsetof(ojs_shm_segment_options, mode) == 56);
 static_assert(sizeof(ojs_shm_retry) == 40 && offsetof(ojs_shm_retry, max_attempts) == 16 &&
               offsetof(ojs_shm_retry, flags) == 32);
-static_assert(sizeof(ojs_shm_job_spec) == 136 && offsetof(ojs_shm_job_spec, rate_limit) == 112 &&
+static_assert(sizeof(ojs_shm_job_spec) == 152 && offsetof(ojs_shm_job_spec, rate_limit) == 112 &&
               offsetof(ojs_shm_job_spec, retry) == 64 &&
               offsetof(ojs_shm_job_spec, priority) == 72 &&
               offsetof(ojs_shm_job_spec, flags) == 104);

@@ -80,7 +80,7 @@ TEST_F(CliUnique, an_export_brings_the_key_into_another_segment) {
   const Finished text = segment_.cli({"export"});
   ASSERT_EQ(text.exit_code, 0) << text.err;
   const LiveSegment other;
-  const Finished in = other.cli({"import"}, text.out);
+  const Finished in = other.cli({"import", "-"}, text.out);
   ASSERT_EQ(in.exit_code, 0) << in.err;
   EXPECT_EQ(other.cli({"enqueue", "-t", "once", "--unique", "type"}).exit_code, 5);
 }

@@ -256,7 +256,8 @@ class Library:
                     subject=(detail.subject or b"").decode("utf-8", "replace"), depth=detail.depth,
                     bound=detail.bound, unit=(detail.unit or b"").decode(),
                     strategy=(detail.strategy or b"").decode(), retry_after=detail.retry_after_ms / 1000,
-                    tenant=None if detail.tenant is None else detail.tenant.decode("utf-8", "replace"))
+                    tenant=None if detail.tenant is None else detail.tenant.decode("utf-8", "replace"),
+                    state=(detail.state or b"").decode())
 
     def open(self, entry, *arguments) -> int:
         """Calls an entry whose last parameter receives a new handle."""
