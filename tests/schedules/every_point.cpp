@@ -27,6 +27,8 @@ class EveryPoint : public testing::Environment {
         Point::kDoorbellRung, Point::kWaitFlagSet, Point::kCompletionRung,
         // Of workflows: tests/crash, and the model of their join.
         Point::kWorkflowCommitted, Point::kMemberFailed, Point::kMemberDone, Point::kWorkflowEnded,
+        // Of jobs that others replace: tests/crash, tests/stress/programs/unique.cpp.
+        Point::kRivalSeized, Point::kRivalMarked,
         // What guides a choice and decides nothing.
         Point::kBacklogCounted, Point::kSampleTaken};
     for (std::size_t i = 0; i < static_cast<std::size_t>(Point::kCount); ++i) {
