@@ -8,8 +8,8 @@
 
 // A job that another replaces is taken into this lane's hands when the new one has its key, and says
 // so in its signals (kRival) and what it was before. The store that commits the batch of the new
-// ones decides: from then on the rivals are marked as replaced and end as cancelled, whoever does
-// it; before it a repair gives them back.
+// ones decides: from then on the rivals are marked as replaced and end as cancelled, by this
+// lane or by its repairer; before it a repair gives them back.
 
 namespace ojs_shm::engine {
 
@@ -62,10 +62,9 @@ Outcome UniqueKeys::claim(const NewJob& spec, std::uint32_t slot, std::vector<Ri
   const UniqueKey key = key_of(*spec.annex);
   KeyLook look(store, key, {spec.annex->uniqueness}, store.now_ms());
   for (unsigned looks = 0; looks < kPatience; ++looks) {
-    look.begin();
     switch (actor.slots_.keys().insert(key.lo, slot, look)) {
       case shm::KeyIndex::Insert::kDone:
-        // While the key is ours nobody else enters it, so these slots are still who they were.
+        // While the key is ours no other lane enters it, so these slots hold the jobs that were seen.
         for (const std::uint32_t other : look.superfluous())
           actor.slots_.keys().remove(key.lo, other);
         rivals.insert(rivals.end(), look.rivals().begin(), look.rivals().end());

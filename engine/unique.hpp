@@ -97,7 +97,7 @@ class KeyLook final : public shm::KeyIndex::Carries {
   bool plausible(std::uint32_t slot, std::uint64_t fingerprint) const override {
     return store_.carries_any(slot, fingerprint);
   }
-  void begin() { waits_ = false, seen_.clear(), rivals_.clear(); }
+  void begin() const override { waits_ = false, seen_.clear(), rivals_.clear(); }
   /// Another is in the middle of something: look again.
   bool waits() const { return waits_; }
   const Clash& clash() const { return clash_; }

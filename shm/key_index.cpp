@@ -23,7 +23,7 @@ std::uint32_t window(std::uint64_t hash) {
 
 }  // namespace
 
-/// An entry in the first cell that is empty or nobody's; null when there is none.
+/// An entry in the first cell that is empty or whose slot does not carry its key; null: no such cell.
 Word* KeyIndex::place(std::uint32_t first, std::uint64_t entry, const Carries& carries) {
   for (unsigned i = 0; i < kWindow; ++i) {
     Word& cell = segment_.key_cell(first + i);
@@ -45,6 +45,7 @@ KeyIndex::Insert KeyIndex::insert(std::uint64_t hash, std::uint32_t slot, const 
     Word* own = place(first, mine, carries);
     if (own == nullptr) return Insert::kFull;
     // 2. the others with the same key
+    carries.begin();
     bool lost = false, behind = false;
     for (unsigned i = 0; i < kWindow && !lost && !behind; ++i) {
       Word& cell = segment_.key_cell(first + i);
@@ -77,6 +78,7 @@ KeyIndex::Insert KeyIndex::stand(std::uint64_t hash, std::uint32_t slot, const C
   for (unsigned i = 0; i < kWindow && !there; ++i)
     there = segment_.key_cell(first + i).load() == mine;
   if (!there && place(first, mine, carries) == nullptr) return Insert::kFull;
+  carries.begin();
   for (unsigned i = 0; i < kWindow; ++i) {
     Word& cell = segment_.key_cell(first + i);
     std::uint64_t found = cell.load_seq_cst();

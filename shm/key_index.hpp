@@ -27,6 +27,8 @@ class KeyIndex {
     virtual bool operator()(std::uint32_t slot) const = 0;
     /// Whether the slot carries any key with this fingerprint; false makes the entry nobody's.
     virtual bool plausible(std::uint32_t slot, std::uint64_t fingerprint) const = 0;
+    /// A look at the window begins; what an earlier one has seen may be over.
+    virtual void begin() const {}
 
    protected:
     ~Carries() = default;

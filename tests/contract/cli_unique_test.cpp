@@ -74,5 +74,16 @@ TEST_F(CliUnique, a_duplicate_among_lines_of_envelopes_is_told_and_the_rest_goes
   EXPECT_EQ(lines_of(put.out).size(), 2U);
 }
 
+TEST_F(CliUnique, an_export_brings_the_key_into_another_segment) {
+  const Finished first = enqueue({"--unique", "type"});
+  ASSERT_EQ(first.exit_code, 0) << first.err;
+  const Finished text = segment_.cli({"export"});
+  ASSERT_EQ(text.exit_code, 0) << text.err;
+  const LiveSegment other;
+  const Finished in = other.cli({"import", "-"}, text.out);
+  ASSERT_EQ(in.exit_code, 0) << in.err;
+  EXPECT_EQ(other.cli({"enqueue", "-t", "once", "--unique", "type"}).exit_code, 5);
+}
+
 }  // namespace
 }  // namespace ojs_shm::test

@@ -316,6 +316,15 @@ Result<JobUnique> JobUnique::of(const JobSpec& job, std::string_view policy) {
   return of(job, read);
 }
 
+std::optional<JobUnique> unique_in(const JobSpec& job) {
+  if (job.extra.find("unique") == std::string_view::npos || !json::check(job.extra)) return {};
+  for (const json::Member& member : json::members_of(job.extra)) {
+    if (member.name != "unique") continue;
+    if (auto unique = JobUnique::of(job, member.value)) return std::move(unique).value();
+  }
+  return {};
+}
+
 Result<JobUnique> unique_of_key(std::string_view key, const UniquePolicy& policy) {
   if (Status checked = check_policy(policy); !checked) return checked.error();
   UniqueWriter::Hash hash{};

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -25,6 +26,10 @@ std::string_view name_of(OnConflict conflict) noexcept;
 
 /// What an annex says, but for what it counts.
 UniquePolicy policy_of(std::uint64_t uniqueness);
+
+/// What the member `unique` of a job's `extra` asks for; nothing when there is none, or none that
+/// can be granted.
+std::optional<JobUnique> unique_in(const JobSpec& job);
 
 /// Of a job whose key is known, as an export has it: 32 or 64 digits. Errors: kInvalid.
 Result<JobUnique> unique_of_key(std::string_view key, const UniquePolicy& policy);

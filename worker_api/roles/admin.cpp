@@ -267,17 +267,8 @@ Status dead_letter(Handle& handle, std::string_view id,
   if (outcome == engine::Outcome::kOk) return {};
   if (outcome == engine::Outcome::kWrongState)
     return internal::wrong_state(id, found, "a dead letter");
-  if (outcome == engine::Outcome::kClash) {
-    const engine::Clash& clash = handle.actor().conflicts().clash;
-    JobIdText other;
-    other.assign(clash.id.hi, clash.id.lo);
-    return Error{.code = Code::kDuplicate,
-                 .message = "job " + other.str() + ", which is " +
-                            std::string(engine::name_of(clash.state)) +
-                            ", has the unique key of job " + std::string(id),
-                 .subject = other.str(),
-                 .state = engine::name_of(clash.state)};
-  }
+  if (outcome == engine::Outcome::kClash)
+    return internal::key_taken(handle.actor().conflicts().clash, id);
   return internal::error_of(outcome, handle.store(), engine::kNoIndex, id);
 }
 

@@ -119,6 +119,8 @@ void describe_refusal(const engine::Meeting& met, Error& error);
 std::string tenant_of(const JobSpec& spec);
 /// Somebody is in the middle of bringing a job with the id of `what`: an id, or "batch".
 Error just_brought(std::string_view what);
+/// Another job has the unique key of the job of that id.
+Error key_taken(const engine::Clash& by, std::string_view id);
 /// Of a text that is not a job id.
 Error not_an_id(std::string_view text);
 Error wrong_state(std::string_view id, engine::JobState found, std::string_view wanted);

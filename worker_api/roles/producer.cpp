@@ -70,6 +70,15 @@ Result<JobIdText> Producer::Impl::clash(const JobSpec& spec) {
   return text_of(actor().conflicts().clash.id);
 }
 
+Error internal::key_taken(const engine::Clash& by, std::string_view id) {
+  const std::string other = engine::to_string(by.id);
+  return {.code = Code::kDuplicate,
+          .message = "job " + other + ", which is " + std::string(engine::name_of(by.state)) +
+                     ", has the unique key of job " + std::string(id),
+          .subject = other,
+          .state = engine::name_of(by.state)};
+}
+
 Error Producer::Impl::clash_error(std::span<const JobSpec> specs) {
   const engine::Clash& clash = actor().conflicts().clash;
   const std::size_t at = std::min(actor().conflicts().at, specs.size() - 1);

@@ -17,6 +17,7 @@
 #include "engine/restore.hpp"
 #include "worker_api/json/envelope.hpp"
 #include "worker_api/json/envelope_export.hpp"
+#include "worker_api/json/unique_key.hpp"
 #include "worker_api/roles/attachment.hpp"
 #include "worker_api/roles/limit_rule.hpp"
 #include "worker_api/roles/queue_policy.hpp"
@@ -300,6 +301,8 @@ struct Import::Impl {
     const std::string tenant = tenant_of(job.extra);
     spec.limit = limit ? &*limit : nullptr;
     spec.tenant = tenant;
+    const auto unique = unique_in(spec);
+    spec.unique = unique ? &*unique : nullptr;
     // An export may hold what is refused today: a tenant_id that is not a text. Such a job has no
     // tenant.
     if (!tenant_in(job.extra)) spec.extra = {};
@@ -351,6 +354,8 @@ struct Import::Impl {
     }
     limits_moved = outcome == engine::Outcome::kLimitsMoved;
     if (outcome == engine::Outcome::kDuplicate) return internal::just_brought(id);
+    if (outcome == engine::Outcome::kClash)
+      return internal::key_taken(actor().conflicts().clash, id);
     if (outcome != engine::Outcome::kOk)
       return internal::error_of(outcome, handle->store(), past.job.queue, id);
     if (const auto finished = engine::is_terminal(past.state); finished && past.job.id)

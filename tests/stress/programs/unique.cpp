@@ -34,7 +34,7 @@ constexpr std::string_view kUsage =
 constexpr unsigned kKeys = 100, kStrict = 60, kProducers = 2, kWorkers = 2;
 constexpr unsigned kMostLives = 100'000;
 
-/// Shared by all processes; nobody's death leaves more than a mark of who died.
+/// Shared by all processes; a death leaves only the mark of the worker that died.
 struct Ledger {
   std::atomic<std::uint64_t> tried, stored, ignored, refused, replaced, worked, broken;
   std::array<std::atomic<std::uint32_t>, kKeys> at_work;  ///< life + 1 of the worker

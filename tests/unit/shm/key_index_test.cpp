@@ -48,6 +48,28 @@ class Keys : public testing::Test {
   KeyIndex index_{*segment_};
 };
 
+/// Lets the other slot of its key pass, and is thrown out of the index in its first round.
+struct ThrownOut final : KeyIndex::Carries {
+  explicit ThrownOut(KeyIndex& of) : index(of) {}
+  void begin() const override { seen = 0, ++rounds; }
+  bool operator()(std::uint32_t) const override {
+    ++seen;
+    if (rounds == 1) index.remove(42, 8);
+    return false;
+  }
+  bool plausible(std::uint32_t, std::uint64_t) const override { return true; }
+  KeyIndex& index;
+  mutable int rounds = 0, seen = 0;
+};
+
+TEST_F(Keys, a_round_that_was_lost_is_looked_at_anew) {
+  ASSERT_EQ(insert(42, 7), Insert::kDone);
+  const ThrownOut look(index_);
+  EXPECT_EQ(index_.insert(42, 8, look), Insert::kDone);
+  EXPECT_EQ(look.rounds, 2);
+  EXPECT_EQ(look.seen, 1);
+}
+
 TEST_F(Keys, are_found_by_the_slot_that_carries_them_until_it_gives_them_up) {
   EXPECT_EQ(find(42), kNoIndex);
   ASSERT_EQ(insert(42, 7), Insert::kDone);
