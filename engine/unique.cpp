@@ -171,8 +171,8 @@ Outcome UniqueKeys::claim_all(std::span<const NewJob> specs, std::span<const std
     rivals.insert(rivals.end(), own.begin(), own.end());
   }
   // Those at work last, for they cannot be given back to their workers.
-  std::ranges::stable_partition(
-      rivals, [](const Rival& rival) { return rival.found.state() != kSlotActive; });
+  std::stable_partition(rivals.begin(), rivals.end(),
+                        [](const Rival& rival) { return rival.found.state() != kSlotActive; });
   return Outcome::kOk;
 }
 
@@ -277,7 +277,7 @@ void UniqueKeys::end(std::uint32_t slot) {
   QueueTally& mine = actor.tally(q);
   const bool at_work = held.state() == kSlotSettling;
   if ((job.signals.load() & kReplaced) != 0) {
-    actor.intend(at_work ? Intents::Op::kSettle : Intents::Op::kMove, q, slot,
+    actor.intend(at_work ? Actor::Op::kSettle : Actor::Op::kMove, q, slot,
                  at_work ? mine.completed.get() : mine.out.get());
     actor.self_.intent_data[3].set(before, Point::kIntentSet);
     actor.end_cancelled(slot, job, held, before);
@@ -288,7 +288,7 @@ void UniqueKeys::end(std::uint32_t slot) {
     (void)actor.set_back(slot, held.word, Setback::kRequeue, nullptr);
     return;
   }
-  actor.intend(Intents::Op::kMove, q, slot, mine.out.get());
+  actor.intend(Actor::Op::kMove, q, slot, mine.out.get());
   actor.self_.intent_data[3].set(before, Point::kIntentSet);
   job.signals.fetch_and(~kRivalBits, Point::kRivalMarked);
   job.policy.set(job.flags().with_previous(0).word);

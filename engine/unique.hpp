@@ -97,6 +97,7 @@ class KeyLook final : public shm::KeyIndex::Carries {
   bool plausible(std::uint32_t slot, std::uint64_t fingerprint) const override {
     return store_.carries_any(slot, fingerprint);
   }
+  unsigned courtesies() const override { return 64; }  // then the one in front is stopped, or dead
   void begin() const override { waits_ = false, seen_.clear(), rivals_.clear(); }
   /// Another is in the middle of something: look again.
   bool waits() const { return waits_; }

@@ -36,7 +36,6 @@ Word* KeyIndex::place(std::uint32_t first, std::uint64_t entry, const Carries& c
 }
 
 KeyIndex::Insert KeyIndex::insert(std::uint64_t hash, std::uint32_t slot, const Carries& carries) {
-  constexpr unsigned kMostCourtesies = 64;  // then who is in front of us is stopped, or dead
   const std::uint64_t mark = fingerprint(hash);
   const std::uint64_t mine = cell_word(kTentative, slot, mark);
   const std::uint32_t first = window(hash);
@@ -53,7 +52,7 @@ KeyIndex::Insert KeyIndex::insert(std::uint64_t hash, std::uint32_t slot, const 
       if (&cell == own || state_of(found) == kEmpty || fingerprint_of(found) != mark ||
           slot_of(found) == slot || !carries(slot_of(found)))
         continue;
-      if (state_of(found) == kTentative && &cell < own && round < kMostCourtesies)
+      if (state_of(found) == kTentative && &cell < own && round < carries.courtesies())
         behind = true;
       else if (state_of(found) == kConfirmed || !cell.cas(found, 0, Point::kKeyRemoved))
         lost = state_of(found) == kConfirmed;

@@ -29,6 +29,9 @@ class KeyIndex {
     virtual bool plausible(std::uint32_t slot, std::uint64_t fingerprint) const = 0;
     /// A look at the window begins; what an earlier one has seen may be over.
     virtual void begin() const {}
+    /// How often one steps back before another in a lower cell. Keys that many want at once need it:
+    /// two that throw each other out could go on for ever. 0: never.
+    virtual unsigned courtesies() const { return 0; }
 
    protected:
     ~Carries() = default;

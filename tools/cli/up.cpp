@@ -27,7 +27,13 @@ struct UpOptions {
 std::vector<std::string> broker_words(const Request& request, const UpOptions& options) {
   std::vector<std::string> words = {program_beside("ojs-shm-broker"), "--name", request.where.name,
                                     "--dir", request.where.dir};
-  for (const std::string& word : options.command->remaining()) words.push_back(word);
+  bool sized = false;
+  for (const std::string& word : options.command->remaining()) {
+    words.push_back(word);
+    sized = sized || word.starts_with("--max-queues") || word.starts_with("--config");
+  }
+  // Clients over HTTP name queues as they like, and none is ever given back.
+  if (!sized) words.insert(words.end(), {"--max-queues", "256"});
   return words;
 }
 
