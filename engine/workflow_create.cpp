@@ -36,6 +36,7 @@ Outcome Workflows::create(NewWorkflow& workflow, JobId& id) {
   JobRecord& record = store_.job(head);
   NewJob spec;
   spec.type = workflow.kind;
+  spec.args = "";  // not null: memcpy takes no null pointer, whatever the length
   spec.queue = workflow.jobs.front().queue;
   spec.id = workflow.id;
   Outcome outcome = actor_.fill<false>(spec, spec.policy(), head, record, store_.now_ms(), id);

@@ -104,7 +104,8 @@ class ObserverLane {
     for (const Transition& each : observer_.recent(50))
       if (each.from == "unknown" || each.to == "unknown") unseen("transition", each.job);
     for (const LevelWaits& waits : observer_.waits())
-      if (waits.from_enqueue.count == 0 || waits.from_available.count == 0)
+      // a worker killed between its two counts leaves one of them
+      if (waits.from_enqueue.count == 0 && waits.from_available.count == 0)
         unseen("waits", waits.queue);
     if (!observer_.priority_by_name("high").ok()) unseen("priority", "high");
     if (const auto priority = observer_.default_priority("storm.one"); priority && *priority > 4)
