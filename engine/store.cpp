@@ -5,6 +5,7 @@
 #include <bit>
 #include <cstring>
 
+#include "engine/unique.hpp"
 #include "shm/blocks.hpp"
 
 namespace ojs_shm::engine {
@@ -15,8 +16,7 @@ Store::Store(shm::Segment& segment)
       slots_(segment.geometry().slots),
       lanes_(segment.geometry().lanes) {
   const EngineHeader& h = header();
-  // What a stranger wrote over the counts since the attach leads to fewer of a table, never
-  // outside.
+  // Counts that a stranger overwrote since the attach lead to smaller tables, never outside.
   std::uint64_t room =
       segment.geometry().area_bytes - kEngineHeaderBytes - kTypeDefaults * sizeof(TypeDefault);
   const auto cut = [&room](std::uint32_t wanted, std::uint64_t each) {
