@@ -34,7 +34,8 @@ std::string findings_while_stopped(const Segment& segment) {
                               18,
                               // put a job into a lot, and not yet looked whether there is room
                               // again
-                              19, 22};  // taken a pool away, and not yet let go of its queues
+                              19, 22,  // taken a pool away, and not yet let go of its queues
+                              27};     // ended a member, and not yet told its workflow
   std::string text;
   for (const Violation& v : Observer::attach(segment).value().audit())
     if (!half.contains(v.invariant))
