@@ -8,11 +8,11 @@ packages_of() {
   case $1 in
     build)
       echo python3@python3 g++@g++ cmake@cmake ninja-build@ninja pkg-config@pkg-config "$(boost_package)"
-      echo libfmt-dev libspdlog-dev libssl-dev libutf8proc-dev libconcurrentqueue-dev libcli11-dev libtomlplusplus-dev prometheus-cpp-dev
+      echo libfmt-dev libspdlog-dev libssl-dev libutf8proc-dev libhowardhinnant-date-dev libconcurrentqueue-dev libcli11-dev libtomlplusplus-dev prometheus-cpp-dev
       echo libgtest-dev libgmock-dev libbenchmark-dev systemtap-sdt-dev libncurses-dev
       ;;
     python) echo python3@python3 ;;
-    test) echo python3-pyte python3-jsonschema nodejs@node npm@npm rustc jq@jq curl@curl python3-venv python3-setuptools python3-wheel prometheus@promtool python3-prometheus-client bpftrace@bpftrace ;;
+    test) echo python3-pyte python3-jsonschema python3-croniter nodejs@node npm@npm rustc jq@jq curl@curl python3-venv python3-setuptools python3-wheel prometheus@promtool python3-prometheus-client bpftrace@bpftrace ;;
     browser) echo chromium@chromium nodejs@node npm@npm ;;
     model) echo python3@python3 spin@spin gcc@gcc ;;
     relacy) echo relacy-dev ;;
@@ -21,7 +21,7 @@ packages_of() {
     fuzz) echo clang@clang++ "$(clang_runtime)" ;;
     aarch64)
       echo g++-aarch64-linux-gnu@aarch64-linux-gnu-g++ qemu-user@qemu-aarch64
-      echo libfmt-dev:arm64 libspdlog-dev:arm64 libssl-dev:arm64 libutf8proc-dev:arm64 libtomlplusplus-dev:arm64 prometheus-cpp-dev:arm64 libgtest-dev:arm64 libgmock-dev:arm64
+      echo libfmt-dev:arm64 libspdlog-dev:arm64 libssl-dev:arm64 libutf8proc-dev:arm64 libhowardhinnant-date-dev:arm64 libtomlplusplus-dev:arm64 prometheus-cpp-dev:arm64 libgtest-dev:arm64 libgmock-dev:arm64
       ;;
     cost) echo valgrind@valgrind ;;
     bench) echo libtbb-dev libzmq3-dev libhiredis-dev redis-server@redis-server beanstalkd@beanstalkd ;;
