@@ -89,7 +89,7 @@ def members(sources: list[Source]) -> Iterator[Found]:
 
 # Where the files of a room stand: in itself, or in folders that its table names with them ("roles/admin.cpp").
 FOLDERS = {"shm": ("",), "engine": ("",),
-           "worker_api": ("c_api", "include/ojs_shm", "json", "python/ojs_shm", "roles", "runtime", "simulation"),
+           "worker_api": ("c_api", "cron", "include/ojs_shm", "json", "python/ojs_shm", "roles", "runtime", "simulation"),
            "tools": ("broker", "cli", "exporter", "gateway", "metrics", "shell", "top")}
 # These have no table of files: what is in them is said in one row.
 UNLISTED = {"worker_api": ("include", "packaging", "python"), "tools": ("dev",)}
