@@ -26,6 +26,8 @@ Status Runtime::handle(std::string type, Handler handler,
   return impl_->crew->handle(std::move(type), std::move(handler), default_priority);
 }
 
+HandlerChain& Runtime::middleware() noexcept { return impl_->crew->middleware(); }
+
 Status Runtime::run() { return impl_->crew->run(); }
 
 void Runtime::stop() noexcept {

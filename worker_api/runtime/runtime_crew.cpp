@@ -15,6 +15,8 @@
 
 #include <ojs_shm/admin.hpp>
 
+#include "worker_api/runtime/middleware.hpp"
+
 namespace ojs_shm::internal {
 namespace {
 
@@ -45,17 +47,17 @@ struct Outcome {
   std::string type;  ///< the class of what it threw
 };
 
-Outcome call(const Handler& handler, JobContext& context) {
+Outcome call(const HandlerChain& chain, const Handler& handler, JobContext& context) {
+  bool handled = true;  // what is thrown is the handler's
+  const auto code = [&] { return handled ? "error" : "middleware_error"; };
   try {
-    return {handler(context), std::nullopt, {}};
+    return {call_through(chain, handler, context, handled), std::nullopt, {}};
   } catch (const HandlerFailure& chosen) {
     return {{}, chosen, {}};
   } catch (const std::exception& thrown) {
-    return {
-        {}, failure("error", thrown.what(), true), boost::core::demangle(typeid(thrown).name())};
+    return {{}, failure(code(), thrown.what(), true), boost::core::demangle(typeid(thrown).name())};
   } catch (...) {
-    return {
-        {}, failure("error", "the handler threw something that is no std::exception", true), {}};
+    return {{}, failure(code(), "the handler threw something that is no std::exception", true), {}};
   }
 }
 
@@ -156,6 +158,7 @@ Status Crew::run() {
     if (std::exchange(running_, true)) {
       return error(Code::kWrongState, "a runtime runs once", {});
     }
+    middleware_.freeze();
   }
   std::vector<std::thread> pool;
   std::thread keeper;
@@ -256,7 +259,8 @@ void Crew::work(Worker& worker) {
 
 void Crew::run_job(Worker& worker, Station& station) {
   const auto handler = handlers_.find(station.job().type());
-  if (handler != handlers_.end()) return settle(worker, station, call(handler->second, station));
+  if (handler != handlers_.end())
+    return settle(worker, station, call(middleware_, handler->second, station));
   const auto message = fmt::format("this worker has no handler for type {}", station.job().type());
   settle(worker, station, {{}, failure("no_handler", message, false), {}});
 }

@@ -35,6 +35,7 @@ class Crew : public std::enable_shared_from_this<Crew> {
                                               const RuntimeOptions& options);
 
   Status handle(std::string type, Handler handler, std::optional<std::int64_t> default_priority);
+  HandlerChain& middleware() noexcept { return middleware_; }
   Status run();
   void stop() noexcept {
     stopped_.set();
@@ -66,6 +67,7 @@ class Crew : public std::enable_shared_from_this<Crew> {
   const RuntimeOptions options_;
   // not changed once running_
   std::unordered_map<std::string, Handler, Hash, std::equal_to<>> handlers_;
+  HandlerChain middleware_;
 
   Worker fetcher_;             // the thread in run()
   Worker keeper_;              // the keeper, and run() once the keeper has ended

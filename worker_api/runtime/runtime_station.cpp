@@ -19,6 +19,7 @@ std::chrono::milliseconds third_of_lease(const Job& job) {
 Station::Clock::time_point Station::begin(Clock::time_point now, std::chrono::milliseconds every) {
   const std::lock_guard lock(mutex_);
   held_.reset();
+  metadata_.clear();
   worker_ = nullptr;
   busy_ = true;
   period_ =

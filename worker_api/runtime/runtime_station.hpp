@@ -40,6 +40,7 @@ class Station final : public JobContext {
   const Job& job() const override { return job_; }
   bool cancel_requested() const override { return job_.cancel_requested(); }
   void progress(double fraction) override;
+  Metadata& metadata() override { return metadata_; }
 
   // --- The keeper and run()
   // ------------------------------------------------------------------------------------------
@@ -54,7 +55,8 @@ class Station final : public JobContext {
   Job& held();
 
   Job job_;
-  std::mutex mutex_;  // guards everything below
+  Metadata metadata_;  // of the thread that runs the handler
+  std::mutex mutex_;   // guards everything below
   std::optional<Job> held_;
   Worker* worker_ = nullptr;
   bool busy_ = false;

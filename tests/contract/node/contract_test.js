@@ -13,6 +13,7 @@ const test = require('node:test');
 const { spawn } = require('node:child_process');
 const { once } = require('node:events');
 const { Library, OjsError, sized, ID_SIZE } = require('./ojs_shm.js');
+const { Chain, enqueue, handle } = require('./middleware.js');
 
 const build = process.env.OJS_SHM_BUILD ?? path.join(__dirname, '../../../build');
 // These files may have been copied away from the tree that the build was made from.
@@ -189,4 +190,66 @@ test('node_sees_the_names_of_qo_priorities', async () => {
     const id = ojs.enqueue_job(producer, 'cleanup', []);
     assert.equal(JSON.parse(ojs.text(producer, 'get', id)).priority, 50);
   }, '--convention', 'qo');
+});
+
+test('node_chain_is_arranged_by_names', () => {
+  const chain = new Chain();
+  const step = (job, next) => next(job);
+  chain.add('logging', step);
+  chain.add('timeout', step);
+  chain.insertBefore('timeout', 'metrics', step);
+  chain.prepend('reports', step);
+  chain.insertAfter('reports', 'traces', step);
+  assert.deepEqual(chain.names, ['reports', 'traces', 'logging', 'metrics', 'timeout']);
+  chain.remove('reports');
+  assert.deepEqual(chain.names, ['traces', 'logging', 'metrics', 'timeout']);
+  assert.throws(() => chain.add('timeout', step), /already/);
+  assert.throws(() => chain.remove('reports'), /no middleware/);
+});
+
+test('node_middlewares_run_around_enqueues_and_handlers', async () => {
+  await withSegment('node-middleware', async ({ segment, producer }) => {
+    const order = [];
+    const enqueuing = new Chain();
+    enqueuing.add('gate', async (job, next) => (job.type === 'dropped' ? null : next(job)));
+    enqueuing.add('trace', async (job, next) => next({ ...job, meta: { traceparent: '00-4b' } }));
+    assert.equal(await enqueue(ojs, producer, enqueuing, { type: 'dropped' }), null);
+    enqueuing.add('twice', async (job, next) => (await next(job)) && next(job));
+    await assert.rejects(enqueue(ojs, producer, enqueuing, { type: 'walk', queue: 'aside' }), /second time/);
+    enqueuing.remove('twice');
+
+    const handling = new Chain();
+    handling.add('report', async (job, context, next) => {
+      try {
+        return await next();
+      } catch (error) {
+        order.push(`${job.type} failed: ${error.message}`);
+        throw error;
+      }
+    });
+    handling.add('span', async (job, context, next) => {
+      if (job.type === 'early') throw new Error('mine');
+      context.metadata.span = context.attempt;
+      return { wrapped: await next() };
+    });
+    const handler = async (job, context) => {
+      if (job.type === 'broken') throw new Error('no route');
+      return [job.args[0], context.metadata.span];
+    };
+    const worker = ojs.open('worker_open', segment, sized('worker_options'));
+    const held = ojs.open('job_new');
+    const ends = {};
+    for (const type of ['walk', 'early', 'broken']) {
+      const id = await enqueue(ojs, producer, enqueuing, { type, args: [7] });
+      ojs.check(worker, ojs.fetch(worker, held, BOUND_MS));
+      await handle(ojs, worker, held, handling, handler);
+      ends[type] = JSON.parse(ojs.text(producer, 'get', id));
+    }
+    assert.deepEqual(ends.walk.result, { wrapped: [7, 1] });
+    assert.deepEqual(ends.walk.meta, { traceparent: '00-4b' });
+    assert.equal(ends.early.errors[0].code, 'middleware_error');
+    assert.equal(ends.broken.errors[0].code, 'error');
+    assert.deepEqual(order, ['early failed: mine', 'broken failed: no route']);
+    for (const handle of [held, worker]) ojs.check(null, ojs.close(handle));
+  });
 });

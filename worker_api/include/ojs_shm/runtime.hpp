@@ -9,6 +9,7 @@
 #include <string>
 
 #include <ojs_shm/export.hpp>
+#include <ojs_shm/middleware.hpp>
 #include <ojs_shm/worker.hpp>
 
 namespace ojs_shm {
@@ -20,6 +21,8 @@ class JobContext {
   virtual const Job& job() const = 0;
   virtual bool cancel_requested() const = 0;
   virtual void progress(double fraction) = 0;
+  /// Empty when the job begins; for middlewares and handler alone.
+  virtual Metadata& metadata() = 0;
 };
 
 /// Returns the result as JSON (may be empty). Throwing std::exception nacks with its text; throw
@@ -52,6 +55,9 @@ class OJS_SHM_API Runtime {
   /// type.
   Status handle(std::string type, Handler handler,
                 std::optional<std::int64_t> default_priority = {});
+  /// Around every handler; complete before run(). An exception that is a middleware's own, and not
+  /// its handler's, is recorded with the code "middleware_error".
+  HandlerChain& middleware() noexcept;
   /// Returns after stop(): no new fetches, running handlers finish or are given back at the end of
   /// the grace time.
   Status run();

@@ -22,6 +22,7 @@ from .errors import (CannotAttach, Closed, Duplicate, Empty, Failure, InternalEr
                      PermissionDenied, QueueFull, SegmentFull, StaleVersion, TimedOut, TooLarge, WrongState)
 from .events import Events
 from .jobs import Job, JobError, JobInfo, NackOutcome, NewJob, QueueStats, Retry
+from .middleware import Chain
 from .on_full import OnFull, Unsent
 from .priority import Priority
 from .segments import create_segment, examine_segment, export_segment, import_segment, remove_segment
@@ -31,7 +32,7 @@ from .worker import Worker
 __version__ = "0.1.0"
 
 __all__ = [
-    "AsyncQueue", "AsyncTask", "AsyncWorker", "CannotAttach", "Closed", "Duplicate", "Empty", "Events", "Failure",
+    "AsyncQueue", "AsyncTask", "AsyncWorker", "CannotAttach", "Chain", "Closed", "Duplicate", "Empty", "Events", "Failure",
     "InUse", "InternalError", "InvalidArgument", "Job", "JobCancelled", "JobError", "JobFailed", "JobInfo",
     "LibraryNotFound", "Lost", "NackOutcome", "NewJob", "NoSpace", "NotFound", "OjsError", "OnFull", "OtherFormat",
     "PermissionDenied", "Priority", "Queue", "QueueFull", "QueueStats", "Retry", "SegmentFull", "StaleVersion", "Task",

@@ -17,6 +17,7 @@ from .client import Queue
 from .events import LOOK
 from .aio_room import Room
 from .jobs import NOTHING, Duration, JobInfo, NewJob, QueueStats, milliseconds
+from .middleware import Chain
 from .on_full import OnFull, Unsent
 
 if TYPE_CHECKING:
@@ -42,6 +43,8 @@ class AsyncQueue:
         self._queue = queue
         self._watcher = _Watcher(queue)
         self._room = Room(queue)
+        #: Around submit() and submit_many(): functions of a NewJob and `next`, to be awaited; not those of `sync`.
+        self.middleware = Chain()
 
     @property
     def sync(self) -> Queue:
@@ -53,24 +56,35 @@ class AsyncQueue:
         return self._queue.convention
 
     async def submit(self, type: str, input: Any = NOTHING, *, block_timeout: Duration = 0,
-                     **options: Any) -> AsyncTask:
+                     **options: Any) -> AsyncTask | None:
         """Puts one job in; on return it survives the death of every process. `options` are the members of NewJob.
         `block_timeout`: how long to wait for room in a full queue whose strategy is block; who is cancelled meanwhile
-        leaves nothing behind.
+        leaves nothing behind. None: a middleware dropped it.
 
         Errors: InvalidArgument, TooLarge, QueueFull, SegmentFull, Duplicate, Closed; nothing is stored then. TimedOut:
         another process stands still in the middle of bringing the same id, or has died of it: ask again.
         """
+        job = await self.middleware._pass_async(self._queue._complete(NewJob(type, input, **options)))
+        if job is None:
+            return None
         if block_timeout:
-            return AsyncTask(self, (await self._room.submit([NewJob(type, input, **options)], block_timeout))[0])
-        return AsyncTask(self, *await self._patiently(self._queue._submit, NewJob(type, input, **options)))
+            return AsyncTask(self, (await self._room.submit([job], block_timeout))[0])
+        return AsyncTask(self, *await self._patiently(self._queue._submit, job))
 
-    async def submit_many(self, jobs: Iterable[NewJob], *, block_timeout: Duration = 0) -> list[AsyncTask]:
-        """All or none, in this order; `block_timeout` as for submit(), until there is room for all of them."""
+    async def submit_many(self, jobs: Iterable[NewJob], *, block_timeout: Duration = 0) -> list[AsyncTask | None]:
+        """All or none, in this order; `block_timeout` as for submit(), until there is room for all of them. Each passes the
+        middlewares by itself: None stands for one that was dropped, and an error refuses them all."""
+        passed = [await self.middleware._pass_async(self._queue._complete(each)) for each in jobs]
+        kept = [each for each in passed if each is not None]
+        if passed and not kept:
+            return [None for _ in passed]
         if block_timeout:
-            return [AsyncTask(self, id) for id in await self._room.submit(jobs, block_timeout)]
-        ids, buffered = await self._patiently(self._queue._submit_many, jobs)
-        return [AsyncTask(self, id, buffered) for id in ids]
+            tasks = [AsyncTask(self, id) for id in await self._room.submit(kept, block_timeout)]
+        else:
+            ids, buffered = await self._patiently(self._queue._submit_many, kept)
+            tasks = [AsyncTask(self, id, buffered) for id in ids]
+        made = iter(tasks)
+        return [None if each is None else next(made) for each in passed]
 
     async def _patiently(self, submit: Any, what: Any) -> Any:
         """A submit that pauses between its retries does so in a thread."""

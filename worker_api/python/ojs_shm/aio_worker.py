@@ -16,6 +16,7 @@ from ._abi import library
 from ._handles import Handle
 from .client import Queue
 from .jobs import Duration, Job, milliseconds
+from .middleware import Passage
 from .registry import Handler, Keeper, Registry, complete, fail
 
 #: How often running jobs are asked whether they were cancelled, in seconds.
@@ -62,6 +63,7 @@ class AsyncWorker(Registry):
         if self._began:
             raise errors.WrongState("a worker runs once", code="wrong_state", number=-5)
         self._began = True
+        self.middleware._freeze()
         self._loop, self._woken = asyncio.get_running_loop(), asyncio.Event()
         caught = self._catch_signals() if signals else []
         keeper = Keeper(self._handles)
@@ -157,16 +159,19 @@ class AsyncWorker(Registry):
             task.get_loop().call_exception_handler({"message": "ojs-shm worker failed", "exception": error})
 
     async def _run_job(self, job: Job, keeper: Keeper, pool: concurrent.futures.Executor) -> None:
+        passage = Passage(())
         try:
-            result = await self._call(self._handler_of(job), job, pool)
+            handler = self._handler_of(job)
+            passage = Passage(self.middleware._entries)
+            result = await passage.run_async(job, lambda: self._call(handler, job, pool))
         except asyncio.CancelledError as error:
             keeper.forget(job)
             # Ours when the job was lost or given back, and then it may not be settled here; else the handler's own.
             if not job.cancel_requested:
-                fail(job, error)
+                fail(job, error, passage.code)
         except Exception as error:  # noqa: BLE001
             keeper.forget(job)
-            fail(job, error)
+            fail(job, error, passage.code)
         else:
             keeper.forget(job)
             complete(job, result)

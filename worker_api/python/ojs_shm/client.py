@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import ctypes
+import dataclasses
 import json
 import operator
 import time
@@ -16,6 +17,7 @@ from ._abi import library
 from ._handles import Handles
 from .administration import Administration
 from .jobs import NOTHING, Duration, JobInfo, NewJob, milliseconds, to_json
+from .middleware import Chain
 from .on_full import OnFull, Unsent, unsent_of
 from .priority import Priority
 from .task import Task
@@ -47,6 +49,8 @@ class Queue(Administration):
         self._segment: int | None = lib.open(lib.segment_attach, _abi.text_in(name, "name"),
                                              _abi.text_in(dir, "dir"))
         self.on_full = on_full
+        #: Around submit() and submit_many(): each a function of a NewJob and `next`, see Chain.
+        self.middleware = Chain()
         self._first: int | None = None  # of the producers that share circuits and buffer
         self._producers = Handles("queue", self._open_producer)
         self._observers = Handles("queue", lambda: lib.open(lib.observer_open, self._segment))
@@ -58,24 +62,38 @@ class Queue(Administration):
 
     # --- Submitting ---------------------------------------------------------------------------------------------------
 
-    def submit(self, type: str, input: Any = NOTHING, *, block_timeout: Duration = 0, **options: Any) -> Task:
+    def submit(self, type: str, input: Any = NOTHING, *, block_timeout: Duration = 0, **options: Any) -> Task | None:
         """Puts one job in; on return it survives the death of every process. `options` are the members of NewJob.
-        `block_timeout`: how long to wait for room in a full queue whose strategy is block.
+        `block_timeout`: how long to wait for room in a full queue whose strategy is block. None: a middleware dropped it.
 
         Errors: InvalidArgument, TooLarge, QueueFull, SegmentFull, Duplicate, Closed; nothing is stored then. TimedOut:
         another process stands still in the middle of bringing the same id, or has died of it: ask again.
         """
-        job = NewJob(type, input, **options)
+        job = self.middleware._pass(self._complete(NewJob(type, input, **options)))
+        if job is None:
+            return None
         if block_timeout:
             return Task(self, self._submit_within([job], block_timeout)[0])
         return Task(self, *self._submit(job))
 
-    def submit_many(self, jobs: Iterable[NewJob], *, block_timeout: Duration = 0) -> list[Task]:
-        """All or none, in this order; `block_timeout` as for submit(), until there is room for all of them."""
+    def submit_many(self, jobs: Iterable[NewJob], *, block_timeout: Duration = 0) -> list[Task | None]:
+        """All or none, in this order; `block_timeout` as for submit(), until there is room for all of them. Each passes the
+        middlewares by itself: None stands for one that was dropped, and an error refuses them all."""
+        passed = [self.middleware._pass(self._complete(each)) for each in jobs]
+        kept = [each for each in passed if each is not None]
+        if passed and not kept:
+            return [None for _ in passed]
         if block_timeout:
-            return [Task(self, id) for id in self._submit_within(jobs, block_timeout)]
-        ids, buffered = self._submit_many(jobs)
-        return [Task(self, id, buffered) for id in ids]
+            tasks = [Task(self, id) for id in self._submit_within(kept, block_timeout)]
+        else:
+            ids, buffered = self._submit_many(kept)
+            tasks = [Task(self, id, buffered) for id in ids]
+        made = iter(tasks)
+        return [None if each is None else next(made) for each in passed]
+
+    def _complete(self, job: NewJob) -> NewJob:
+        """As middlewares see it: with the queue that it goes to."""
+        return job if job.queue is not None else dataclasses.replace(job, queue=self.queue)
 
     def _open_producer(self) -> int:
         if self.on_full is None:

@@ -289,6 +289,7 @@ class Job:
         self.started_at = moment(fields.started_at_ms)
         self.deadline = moment(fields.deadline_ms)    #: end of the lease, or of the timeout if that is sooner
         self._lease_ms = max(0, fields.deadline_ms - fields.started_at_ms)
+        self.metadata: dict[str, Any] = {}            #: what middlewares and handler of this run tell each other
         self._args_text, self._extra_text = fields.args.read(), fields.extra.read()
 
     # Read when asked for: another client may have stored anything, and what is not JSON is the handler's failure.

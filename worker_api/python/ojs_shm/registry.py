@@ -15,6 +15,7 @@ from . import errors
 from ._handles import Handles
 from .client import Queue
 from .jobs import Job, to_json
+from .middleware import Chain
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -50,6 +51,8 @@ class Registry:
     def __init__(self, queue: Queue) -> None:
         self._queue = queue
         self._handlers: dict[str, Handler] = {}
+        #: Around every handler: each a function of the Job and `next`, whose value is the job's result; see Chain.
+        self.middleware = Chain()
 
     def task(self, type: str, *, default_priority: int | str | None = None) -> Callable[[Function], Function]:
         """Registers the function below as the handler of jobs of this type.
@@ -92,12 +95,12 @@ def complete(job: Job, result: Any) -> None:
                   retryable=isinstance(error, errors.SegmentFull))
 
 
-def fail(job: Job, error: BaseException) -> None:
+def fail(job: Job, error: BaseException, code: str = "error") -> None:
     if isinstance(error, errors.Failure):
         _nack(job, error.message, code=error.code, retryable=error.retryable, details=error.details)
         return
     trace = "".join(traceback.format_exception(error))[-_TRACEBACK_LENGTH:]
-    _nack(job, str(error), type=type(error).__qualname__, details={"traceback": trace})
+    _nack(job, str(error), code=code, type=type(error).__qualname__, details={"traceback": trace})
 
 
 def _nack(job: Job, message: str, **failure: Any) -> None:

@@ -16,6 +16,7 @@ from . import errors
 from ._abi import library
 from .client import Queue
 from .jobs import Duration, Job, milliseconds
+from .middleware import Passage
 from .registry import Keeper, Registry, complete, fail
 
 
@@ -87,6 +88,7 @@ class Worker(Registry):
         """
         if not self._running.acquire(blocking=False):
             raise errors.WrongState("a worker runs once", code="wrong_state", number=-5)
+        self.middleware._freeze()
         restored = self._catch_signals() if signals else {}
         keeper = Keeper(self._handles)
         try:
@@ -130,12 +132,14 @@ class Worker(Registry):
 
     def _run_job(self, job: Job, keeper: Keeper) -> None:
         keeper.watch(job)
+        passage = Passage(())
         try:
             handler = self._handler_of(job)
-            result = asyncio.run(handler(job)) if handler.is_async else handler(job)
+            passage = Passage(self.middleware._entries)
+            result = passage.run(job, lambda: asyncio.run(handler(job)) if handler.is_async else handler(job))
         except BaseException as error:  # noqa: BLE001  also SystemExit: a thread of a pool has nothing to exit
             keeper.forget(job)
-            fail(job, error)
+            fail(job, error, passage.code)
         else:
             keeper.forget(job)
             complete(job, result)
