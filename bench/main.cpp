@@ -77,6 +77,7 @@ int main(int argc, char** argv) {
   add_fairness();
   add_observing();
   add_sampling();
+  add_workflows();
   add_memory();
   benchmark::RunSpecifiedBenchmarks();
   benchmark::Shutdown();

@@ -32,9 +32,9 @@ enum class When : std::uint8_t {
   kAllGood,   ///< none of them failed; else it is left out: a callback
 };
 
-/// In the place of a head's inline bytes. A bit is set once and stays; whoever sets the last of
-/// `done` ends the workflow. A member's bit is set by the one process that ends the member, or, after
-/// its death, by the one that repairs it, so a head with a bit that is missing is there to be set.
+/// In the place of a head's inline bytes. A bit is set once and stays; the process that sets the
+/// last of `done` ends the workflow. A member's bit is set by the process that ends the member, or,
+/// after its death, by the process that repairs it, so a head with a missing bit is still there.
 struct WorkflowBits {
   static constexpr unsigned kWords = kMostMembers / 64;
   Word failed[kWords];  ///< before `done`
@@ -61,6 +61,32 @@ constexpr bool runs(Control head) {
   return is_head(head) && workflow_state(head) == WorkflowState::kRunning;
 }
 
+/// Lists of members, one behind the other.
+class MemberLists {
+ public:
+  using List = std::span<const std::uint16_t>;
+  std::size_t size() const { return ends_.size(); }
+  List operator[](std::size_t at) const {
+    const std::size_t begin = at == 0 ? 0 : ends_[at - 1];
+    return List(members_).subspan(begin, ends_[at] - begin);
+  }
+  void clear() {
+    members_.clear();
+    ends_.clear();
+  }
+  /// The last list grows by a member, and ends.
+  void put(std::uint16_t member) { members_.push_back(member); }
+  void end() { ends_.push_back(static_cast<std::uint32_t>(members_.size())); }
+  void add(List list) {
+    members_.insert(members_.end(), list.begin(), list.end());
+    end();
+  }
+
+ private:
+  std::vector<std::uint16_t> members_;
+  std::vector<std::uint32_t> ends_;
+};
+
 /// Which member waits for which. Plain data; the head's body is its text.
 struct WorkflowGraph {
   static constexpr std::uint16_t kNothing = 0xFFFF;
@@ -72,17 +98,15 @@ struct WorkflowGraph {
     When when = When::kSuccess;
   };
   std::vector<Member> members;
-  std::vector<std::vector<std::uint16_t>> sets;  ///< of members
-  std::uint16_t result = kNothing;               ///< the set that the workflow's own outcome is
+  MemberLists sets;
+  std::uint16_t result = kNothing;  ///< the set that the workflow's own outcome is
 
   std::string encode() const;
   /// Nothing of it may be believed: false when it leads out of itself.
   bool decode(std::string_view bytes);
   bool holds() const;
   /// Those that wait for a member, once each.
-  const std::vector<std::uint16_t>& followers(std::uint16_t member) const {
-    return followers_[member];
-  }
+  MemberLists::List followers(std::uint16_t member) const { return followers_[member]; }
   bool root(std::uint16_t member) const { return members[member].waits == kNothing; }
   /// Fills what followers() gives.
   void link();
@@ -93,7 +117,7 @@ struct WorkflowGraph {
   bool any_failed(std::uint16_t set, const WorkflowBits& bits) const;
 
  private:
-  std::vector<std::vector<std::uint16_t>> followers_;
+  MemberLists followers_;
 };
 
 /// What create_workflow() needs to know. The jobs' order is that of the graph's members.

@@ -17,7 +17,7 @@ void Workflows::mark(const Membership& member, bool failed) {
   if (!is_head(head_of(store_, member))) return;  // a stranger's annex
   WorkflowBits& bits = bits_of(store_.job(member.head));
   const std::uint64_t bit = 1ULL << member.member % 64;
-  // who sees that it is done must see that it failed
+  // a process that sees `done` must see `failed`
   if (failed) bits.failed[member.member / 64].fetch_or(bit, Point::kMemberFailed);
   bits.done[member.member / 64].fetch_or(bit, Point::kMemberDone);  // PAIR member-done
 }
@@ -81,7 +81,8 @@ void Workflows::advance(const Membership& member) {
   const Control head = head_of(store_, member);
   if (!is_head(head)) return;
   if (runs(head) && know(member.head, member.generation) && member.member < graph_.members.size()) {
-    std::vector<std::uint16_t> look_at = graph_.followers(member.member);
+    const MemberLists::List after = graph_.followers(member.member);
+    std::vector<std::uint16_t> look_at(after.begin(), after.end());
     settle(member.head, member.generation, look_at);
   }
   end_if_done(member.head, member.generation);
@@ -102,7 +103,7 @@ void Workflows::settle(std::uint32_t head, std::uint32_t generation,
       continue;
     }
     if (leave_out({head, generation, at}, verdict == Verdict::kFail)) {
-      const auto& more = graph_.followers(at);
+      const MemberLists::List more = graph_.followers(at);
       look_at.insert(look_at.end(), more.begin(), more.end());
     }
   }
@@ -154,7 +155,7 @@ bool Workflows::leave_out(const Membership& member, bool failed) {
 }
 
 /// 1. It runs and all are done: one cas ends it; 2. it was cancelled: its last member is through.
-/// Whoever did the last of it lists what is left.
+/// The process that does the last of it lists what is left.
 void Workflows::end_if_done(std::uint32_t slot, std::uint32_t generation) {
   JobRecord& head = store_.job(slot);
   const Control found = head_of(store_, {slot, generation, 0});
@@ -176,7 +177,7 @@ void Workflows::end_if_done(std::uint32_t slot, std::uint32_t generation) {
     head.started_at.set(started);
     head.finished_at.set(store_.now_ms());
     if (!head.control.cas_once(found.word, ended.word, Point::kWorkflowEnded)) {
-      // somebody was faster, or has cancelled it
+      // another process was faster, or has cancelled it
       const Control now = head_of(store_, {slot, generation, 0});
       if (!is_head(now) || workflow_state(now) != WorkflowState::kCancelled)
         return actor_.intend_nothing();

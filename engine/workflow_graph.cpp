@@ -28,11 +28,28 @@ struct Reader {
   }
 };
 
+/// `each(from, give)` gives what a number leads to; `out` becomes, for each of these, the numbers
+/// that lead to it.
+template <class Each>
+void invert(std::size_t targets, std::size_t sources, MemberLists& out, const Each& each) {
+  std::vector<std::uint32_t> begin(targets + 1, 0);
+  for (std::size_t from = 0; from < sources; ++from)
+    each(static_cast<std::uint16_t>(from), [&](std::uint16_t to) { ++begin[to + 1]; });
+  for (std::size_t to = 0; to < targets; ++to) begin[to + 1] += begin[to];
+  std::vector<std::uint16_t> found(begin[targets]);
+  std::vector<std::uint32_t> next = begin;
+  for (std::size_t from = 0; from < sources; ++from)
+    each(static_cast<std::uint16_t>(from),
+         [&](std::uint16_t to) { found[next[to]++] = static_cast<std::uint16_t>(from); });
+  for (std::size_t to = 0; to < targets; ++to)
+    out.add(MemberLists::List(found).subspan(begin[to], begin[to + 1] - begin[to]));
+}
+
 }  // namespace
 
 std::string WorkflowGraph::encode() const {
   std::string out;
-  out.reserve(8 + members.size() * 13 + sets.size() * 4);
+  out.reserve(8 + members.size() * 17 + sets.size() * 4);
   put(out, static_cast<std::uint16_t>(members.size()));
   put(out, static_cast<std::uint16_t>(sets.size()));
   put(out, result);
@@ -43,9 +60,9 @@ std::string WorkflowGraph::encode() const {
     put(out, member.gate);
     put(out, static_cast<std::uint8_t>(member.when));
   }
-  for (const auto& set : sets) {
-    put(out, static_cast<std::uint16_t>(set.size()));
-    for (const std::uint16_t member : set) put(out, member);
+  for (std::size_t i = 0; i < sets.size(); ++i) {
+    put(out, static_cast<std::uint16_t>(sets[i].size()));
+    for (const std::uint16_t member : sets[i]) put(out, member);
   }
   return out;
 }
@@ -53,7 +70,7 @@ std::string WorkflowGraph::encode() const {
 bool WorkflowGraph::decode(std::string_view bytes) {
   Reader in{bytes};
   members.resize(std::min<std::size_t>(in.take<std::uint16_t>(), kMostMembers));
-  sets.resize(in.take<std::uint16_t>());
+  const std::size_t count = in.take<std::uint16_t>();
   result = in.take<std::uint16_t>();
   for (Member& member : members) {
     member.slot = in.take<std::uint32_t>();
@@ -62,10 +79,11 @@ bool WorkflowGraph::decode(std::string_view bytes) {
     member.gate = in.take<std::uint16_t>();
     member.when = static_cast<When>(in.take<std::uint8_t>() & 3);
   }
-  for (auto& set : sets) {
-    set.resize(std::min<std::size_t>(in.take<std::uint16_t>(), kMostMembers));
-    for (std::uint16_t& member : set) member = in.take<std::uint16_t>();
-    if (!in.good) break;
+  sets.clear();
+  for (std::size_t i = 0; i < count && in.good; ++i) {
+    const std::size_t size = std::min<std::size_t>(in.take<std::uint16_t>(), kMostMembers);
+    for (std::size_t at = 0; at < size; ++at) sets.put(in.take<std::uint16_t>());
+    sets.end();
   }
   if (!in.good || !holds()) {
     members.clear();
@@ -83,27 +101,35 @@ bool WorkflowGraph::holds() const {
   if (members.empty() || members.size() > kMostMembers || !a_set(result)) return false;
   for (const Member& member : members)
     if (!a_set(member.waits) || !a_set(member.gate)) return false;
-  for (const auto& set : sets)
-    for (const std::uint16_t member : set)
+  for (std::size_t i = 0; i < sets.size(); ++i)
+    for (const std::uint16_t member : sets[i])
       if (member >= members.size()) return false;
   return true;
 }
 
 void WorkflowGraph::link() {
-  std::vector<std::vector<std::uint16_t>> waiting(sets.size());
-  for (std::uint16_t i = 0; i < members.size(); ++i) {
-    if (members[i].waits != kNothing) waiting[members[i].waits].push_back(i);
-    if (members[i].gate != kNothing && members[i].gate != members[i].waits)
-      waiting[members[i].gate].push_back(i);
-  }
-  followers_.assign(members.size(), {});
-  for (std::size_t set = 0; set < sets.size(); ++set)
-    for (const std::uint16_t member : sets[set])
-      followers_[member].insert(followers_[member].end(), waiting[set].begin(), waiting[set].end());
-  for (auto& all : followers_) {
-    if (all.size() < 2) continue;
+  // 1. By sets: the members that wait for each.
+  MemberLists waiting;
+  invert(sets.size(), members.size(), waiting, [this](std::uint16_t member, const auto& give) {
+    const Member& at = members[member];
+    if (at.waits != kNothing) give(at.waits);
+    if (at.gate != kNothing && at.gate != at.waits) give(at.gate);
+  });
+  // 2. By members: the sets in which each is.
+  MemberLists within;
+  invert(members.size(), sets.size(), within, [this](std::uint16_t set, const auto& give) {
+    for (const std::uint16_t member : sets[set]) give(member);
+  });
+  // 3. Both together, once each.
+  followers_.clear();
+  std::vector<std::uint16_t> all;
+  for (std::size_t member = 0; member < members.size(); ++member) {
+    all.clear();
+    for (const std::uint16_t set : within[member])
+      all.insert(all.end(), waiting[set].begin(), waiting[set].end());
     std::sort(all.begin(), all.end());
     all.erase(std::unique(all.begin(), all.end()), all.end());
+    followers_.add(all);
   }
 }
 

@@ -11,7 +11,7 @@ namespace ojs_shm::engine {
 
 /// What one lane does with workflows (workflow_create.cpp, workflow_advance.cpp).
 ///
-/// Who may set a member's bits: the process that holds the member's slot, or names it in its intent,
+/// A member's bits are set by the process that holds the member's slot, or names it in its intent,
 /// when it ends the job or leaves it out. So each pair is set by one process, and a head of which a
 /// bit is missing is not used again: the bit's owner may write it without asking. Everything else
 /// may be done by any process any number of times: it follows from the bits.
@@ -42,7 +42,7 @@ class Workflows {
   void publish_root(std::uint32_t slot);
   /// A root that the lane had charged to its queue. It is being filled afterwards.
   void uncharge_root(std::uint32_t slot);
-  /// Whatever is left to be done for any workflow.
+  /// Does what is left to be done, for all workflows.
   void mend();
   /// Lists what is left of an ended workflow, to be used again.
   void close(std::uint32_t head);

@@ -65,7 +65,8 @@ struct Producer::Impl {
   Result<JobIdText> enqueue_again(const JobSpec& spec, std::uint32_t queue,
                                   engine::Outcome outcome);
   Result<std::vector<engine::NewJob>> read_batch(std::span<const JobSpec> specs);
-  Result<std::vector<engine::NewJob>> read_members(const internal::CompiledWorkflow& workflow);
+  Result<std::vector<engine::NewJob>> read_members(const WorkflowSpec& whole,
+                                                   const internal::CompiledWorkflow& workflow);
   /// `put`, and again while keys of limits are given up between the look at a job and its enqueue;
   /// `read` looks anew.
   template <class Read, class Put>

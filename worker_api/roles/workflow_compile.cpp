@@ -22,154 +22,175 @@ struct Inherited {
   }
 };
 
+/// Where a part stands, as a list that leads up; its text is needed only for a complaint.
+struct Place {
+  const Place* above = nullptr;
+  const char* name = "$";
+  std::size_t index = kWhole;
+  static constexpr std::size_t kWhole = ~std::size_t{0};
+  std::string text() const {
+    std::string out = above == nullptr ? std::string() : above->text() + ".";
+    out += name;
+    if (index != kWhole) out += "[" + std::to_string(index) + "]";
+    return out;
+  }
+};
+
 /// Walks the parts in order; each gives the members whose outcome is its own.
 class Compiler {
  public:
-  explicit Compiler(CompiledWorkflow& out) : out_(out) {}
+  /// `wanted`: a member of which only the place is asked for.
+  explicit Compiler(CompiledWorkflow& out, std::uint16_t wanted = engine::WorkflowGraph::kNothing)
+      : out_(out), tree_(out.description), wanted_(wanted) {}
 
-  /// `waits`: the set that the part comes after.
-  Members part(const WorkflowSpec& spec, const std::string& path, const Inherited& above,
-               std::uint16_t waits, unsigned depth, WorkflowTree& tree) {
-    tree.kind = spec.kind;
-    tree.name = spec.name;
-    if (depth > kDeepestWorkflow) {
-      complain(path, "parts are nested deeper than " + std::to_string(kDeepestWorkflow) +
-                         " levels, the most there may be");
-      return {};
+  /// `waits`: the set that the part comes after. Its members are added to `last`.
+  void part(const WorkflowSpec& spec, const Place& place, const Inherited& above,
+            std::uint16_t waits, unsigned depth, Members& last) {
+    if (depth > kDeepestWorkflow)
+      return complain(place, "parts are nested deeper than " + std::to_string(kDeepestWorkflow) +
+                                 " levels, the most there may be");
+    if (spec.kind == WorkflowKind::kJob) {
+      tree_.begin(spec);
+      return last.push_back(job(spec, place, above, waits, engine::When::kSuccess));
     }
     const Inherited inherited = above.with(spec);
+    tree_.begin(spec);
+    tree_.open();
     switch (spec.kind) {
-      case WorkflowKind::kJob: return {job(spec, path, above, waits, engine::When::kSuccess, tree)};
-      case WorkflowKind::kChain: return chain(spec, path, inherited, waits, depth, tree);
-      case WorkflowKind::kGroup: return group(spec, path, inherited, waits, depth, tree);
-      case WorkflowKind::kBatch: return batch(spec, path, inherited, waits, depth, tree);
-      case WorkflowKind::kGraph: return graph(spec, path, inherited, waits, depth, tree);
+      case WorkflowKind::kJob: break;
+      case WorkflowKind::kChain: chain(spec, place, inherited, waits, depth, last); break;
+      case WorkflowKind::kGroup: group(spec, place, inherited, waits, depth, last); break;
+      case WorkflowKind::kBatch: batch(spec, place, inherited, waits, depth, last); break;
+      case WorkflowKind::kGraph: graph(spec, place, inherited, waits, depth, last); break;
     }
-    return {};
+    tree_.close();
   }
-  std::uint16_t number_of(Members members) {
+
+  /// The same members have the same set.
+  std::uint16_t number_of(Members& members) {
+    if (members.size() == 1) {
+      std::uint16_t& set = of_one_[members.front()];
+      if (set == engine::WorkflowGraph::kNothing) set = add(members);
+      return set;
+    }
     std::sort(members.begin(), members.end());
     members.erase(std::unique(members.begin(), members.end()), members.end());
     if (members.empty()) return engine::WorkflowGraph::kNothing;
-    const auto [at, made] =
-        sets_.try_emplace(members, static_cast<std::uint16_t>(out_.graph.sets.size()));
-    if (made) out_.graph.sets.push_back(std::move(members));
-    return at->second;
+    if (members.size() == 1) return number_of(members);
+    const auto at = of_many_.find(members);
+    return at != of_many_.end() ? at->second : of_many_[members] = add(members);
   }
   const std::optional<Error>& error() const { return error_; }
+  const std::string& found() const { return found_; }
 
  private:
-  void complain(const std::string& path, std::string what) {
-    if (!error_) error_ = Error{Code::kInvalid, path + ": " + std::move(what), path, 0, 0, ""};
+  std::uint16_t add(const Members& members) {
+    out_.graph.sets.add(members);
+    return static_cast<std::uint16_t>(out_.graph.sets.size() - 1);
   }
 
-  std::uint16_t job(const WorkflowSpec& spec, const std::string& path, const Inherited& inherited,
-                    std::uint16_t waits, engine::When when, WorkflowTree& tree) {
+  void complain(const Place& place, const std::string& what) { complain(place.text(), what); }
+  void complain(const std::string& path, const std::string& what) {
+    if (!error_) error_ = Error{Code::kInvalid, path + ": " + what, path, 0, 0, ""};
+  }
+
+  /// Its tree has begun, and ends here.
+  std::uint16_t job(const WorkflowSpec& spec, const Place& place, const Inherited& inherited,
+                    std::uint16_t waits, engine::When when) {
     if (out_.jobs.size() == kMostWorkflowJobs)
-      complain(path, "a workflow has at most " + std::to_string(kMostWorkflowJobs) + " jobs");
+      complain(place, "a workflow has at most " + std::to_string(kMostWorkflowJobs) + " jobs");
     if (spec.job.pending)
-      complain(path, "a workflow's job cannot be pending: it runs when its turn has come");
+      complain(place, "a workflow's job cannot be pending: it runs when its turn has come");
+    if (spec.job.unique != nullptr) complain(place, "a workflow's job cannot be unique");
     if (error_) return 0;
-    JobSpec job = spec.job;
+    const auto member = static_cast<std::uint16_t>(out_.jobs.size());
+    if (member == wanted_) found_ = place.text();
+    JobSpec& job = out_.jobs.emplace_back(spec.job);
     if (job.queue.empty()) job.queue = inherited.queue;
     if (!job.priority) job.priority = inherited.priority;
     if (job.tenant.empty()) job.tenant = inherited.tenant;
     job.id = {};
-    const auto member = static_cast<std::uint16_t>(out_.jobs.size());
-    tree.member = member;
-    tree.type = job.type;
-    tree.queue = job.queue;
-    out_.jobs.push_back(job);
-    out_.paths.push_back(path);
-    engine::WorkflowGraph::Member at;
+    tree_.job(job.type, job.queue);
+    engine::WorkflowGraph::Member& at = out_.graph.members.emplace_back();
     at.waits = waits;
     at.when = when;
-    out_.graph.members.push_back(at);
     return member;
   }
 
-  bool has_parts(const WorkflowSpec& spec, const std::string& path, const char* name) {
+  bool has_parts(const WorkflowSpec& spec, const Place& place, const char* name) {
     if (spec.steps.empty())
-      complain(path + "." + name, std::string(name) + " array must contain at least one element");
+      complain(Place{&place, name},
+               std::string(name) + " array must contain at least one element");
     return !error_;
   }
 
-  Members chain(const WorkflowSpec& spec, const std::string& path, Inherited inherited,
-                std::uint16_t waits, unsigned depth, WorkflowTree& tree) {
-    if (!has_parts(spec, path, "steps")) return {};
+  void chain(const WorkflowSpec& spec, const Place& place, const Inherited& inherited,
+             std::uint16_t waits, unsigned depth, Members& last) {
+    if (!has_parts(spec, place, "steps")) return;
     // Without a word about the whole, its first job is the root from which the others inherit.
     const WorkflowSpec& first = spec.steps.front();
     Inherited later = inherited;
     if (!later.priority && first.kind == WorkflowKind::kJob) later.priority = first.job.priority;
-    Members last;
+    Members step;
     for (std::size_t i = 0; i < spec.steps.size() && !error_; ++i) {
-      tree.steps.emplace_back();
-      last = part(spec.steps[i], path + ".steps[" + std::to_string(i) + "]", later, waits,
-                  depth + 1, tree.steps.back());
-      waits = number_of(last);
+      if (i != 0) waits = number_of(step);
+      step.clear();
+      part(spec.steps[i], {&place, "steps", i}, later, waits, depth + 1, step);
     }
-    return last;
+    last.insert(last.end(), step.begin(), step.end());
   }
 
-  Members group(const WorkflowSpec& spec, const std::string& path, const Inherited& inherited,
-                std::uint16_t waits, unsigned depth, WorkflowTree& tree) {
+  void group(const WorkflowSpec& spec, const Place& place, const Inherited& inherited,
+             std::uint16_t waits, unsigned depth, Members& last) {
+    if (!has_parts(spec, place, "jobs")) return;
+    for (std::size_t i = 0; i < spec.steps.size() && !error_; ++i)
+      part(spec.steps[i], {&place, "jobs", i}, inherited, waits, depth + 1, last);
+  }
+
+  void batch(const WorkflowSpec& spec, const Place& place, const Inherited& inherited,
+             std::uint16_t waits, unsigned depth, Members& last) {
     Members all;
-    if (!has_parts(spec, path, "jobs")) return all;
-    for (std::size_t i = 0; i < spec.steps.size() && !error_; ++i) {
-      tree.steps.emplace_back();
-      const Members more = part(spec.steps[i], path + ".jobs[" + std::to_string(i) + "]", inherited,
-                                waits, depth + 1, tree.steps.back());
-      all.insert(all.end(), more.begin(), more.end());
-    }
-    return all;
-  }
-
-  Members batch(const WorkflowSpec& spec, const std::string& path, const Inherited& inherited,
-                std::uint16_t waits, unsigned depth, WorkflowTree& tree) {
-    const std::uint16_t jobs = number_of(group(spec, path, inherited, waits, depth, tree));
-    Members called;
+    group(spec, place, inherited, waits, depth, all);
+    const std::uint16_t jobs = number_of(all);
+    const std::size_t before = last.size();
+    const Place callbacks{&place, "callbacks"};
     const auto callback = [&](const std::vector<WorkflowSpec>& given, const char* name,
                               engine::When when) {
       if (given.empty() || error_) return;
-      const std::string place = path + ".callbacks." + name;
+      const Place at{&callbacks, name};
       if (given.size() > 1 || given.front().kind != WorkflowKind::kJob)
-        return complain(place, "a callback is one job");
-      WorkflowTree& leaf = tree.steps.emplace_back();
-      leaf.callback = name;
-      const std::uint16_t member = job(given.front(), place, inherited, jobs, when, leaf);
+        return complain(at, "a callback is one job");
+      tree_.begin(given.front(), name);
+      const std::uint16_t member = job(given.front(), at, inherited, jobs, when);
       if (error_) return;
       out_.graph.members[member].gate = waits;
-      called.push_back(member);
+      last.push_back(member);
     };
     callback(spec.on_complete, "on_complete", engine::When::kComplete);
     callback(spec.on_success, "on_success", engine::When::kAllGood);
     callback(spec.on_failure, "on_failure", engine::When::kFailure);
-    if (called.empty())
-      complain(path + ".callbacks",
+    if (last.size() == before)
+      complain(callbacks,
                "a batch needs at least one of on_complete, on_success and on_failure; without any "
                "it is a group");
-    return called;
   }
 
   /// Steps in the order given; their numbers are known before what they wait for.
-  Members graph(const WorkflowSpec& spec, const std::string& path, const Inherited& inherited,
-                std::uint16_t waits, unsigned depth, WorkflowTree& tree) {
-    if (depth > 1) complain(path, "steps with depends_on cannot be part of another workflow");
-    if (!has_parts(spec, path, "steps")) return {};
+  void graph(const WorkflowSpec& spec, const Place& whole, const Inherited& inherited,
+             std::uint16_t waits, unsigned depth, Members& last) {
+    if (depth > 1) complain(whole, "steps with depends_on cannot be part of another workflow");
+    if (!has_parts(spec, whole, "steps")) return;
     std::map<std::string_view, std::uint16_t> names;
     std::vector<std::uint16_t> numbers;
-    const auto place = [&](std::size_t i) { return path + ".steps[" + std::to_string(i) + "]"; };
+    const auto place = [&](std::size_t i) { return Place{&whole, "steps", i}; };
     for (std::size_t i = 0; i < spec.steps.size() && !error_; ++i) {
       const WorkflowSpec& step = spec.steps[i];
-      if (step.kind != WorkflowKind::kJob)
-        complain(place(i), "a step beside depends_on is one job");
-      WorkflowTree& leaf = tree.steps.emplace_back();
-      leaf.name = step.name;
-      leaf.when = step.when;
-      leaf.depends_on.assign(step.depends_on.begin(), step.depends_on.end());
-      numbers.push_back(job(step, place(i), inherited, waits, condition(step.when), leaf));
+      const Place at = place(i);
+      if (step.kind != WorkflowKind::kJob) complain(at, "a step beside depends_on is one job");
+      tree_.begin(step);
+      numbers.push_back(job(step, at, inherited, waits, condition(step.when)));
       if (!step.name.empty() && !names.emplace(step.name, numbers.back()).second)
-        complain(place(i) + ".id", "two steps are called '" + std::string(step.name) + "'");
+        complain(at.text() + ".id", "two steps are called '" + std::string(step.name) + "'");
     }
     std::vector<bool> followed(numbers.size(), false);
     for (std::size_t i = 0; i < spec.steps.size() && !error_; ++i) {
@@ -177,7 +198,8 @@ class Compiler {
       for (const std::string_view name : spec.steps[i].depends_on) {
         const auto other = names.find(name);
         if (other == names.end()) {
-          complain(place(i) + ".depends_on", "there is no step '" + std::string(name) + "'");
+          complain(place(i).text() + ".depends_on",
+                   "there is no step '" + std::string(name) + "'");
           break;
         }
         before.push_back(other->second);
@@ -185,15 +207,13 @@ class Compiler {
       }
       if (!before.empty()) out_.graph.members[numbers[i]].waits = number_of(before);
     }
-    look_for_cycle(spec, path, names);
-    Members last;
+    look_for_cycle(spec, whole, names);
     for (const std::uint16_t number : numbers)
       if (!error_ && !followed[number]) last.push_back(number);
-    return last;
   }
 
   /// Takes steps away that nothing left comes before; what stays is a cycle, or comes after one.
-  void look_for_cycle(const WorkflowSpec& spec, const std::string& path,
+  void look_for_cycle(const WorkflowSpec& spec, const Place& place,
                       const std::map<std::string_view, std::uint16_t>& names) {
     if (error_) return;
     const std::size_t count = spec.steps.size();
@@ -213,7 +233,7 @@ class Compiler {
     const auto stuck = static_cast<std::size_t>(
         std::find_if(open.begin(), open.end(), [](std::size_t n) { return n != 0; }) -
         open.begin());
-    complain(path + ".steps[" + std::to_string(stuck) + "].depends_on",
+    complain(Place{&place, "steps", stuck}.text() + ".depends_on",
              "the steps depend on each other in a circle");
   }
 
@@ -228,7 +248,12 @@ class Compiler {
   }
 
   CompiledWorkflow& out_;
-  std::map<Members, std::uint16_t> sets_;
+  TreeWriter tree_;
+  std::uint16_t wanted_;
+  std::string found_;
+  std::vector<std::uint16_t> of_one_ =
+      std::vector<std::uint16_t>(kMostWorkflowJobs, engine::WorkflowGraph::kNothing);
+  std::map<Members, std::uint16_t> of_many_;
   std::optional<Error> error_;
 };
 
@@ -239,12 +264,22 @@ Result<CompiledWorkflow> compile(const WorkflowSpec& spec) {
   if (spec.kind == WorkflowKind::kJob)
     return Error{
         Code::kInvalid, "$: a workflow is a chain, a group, a batch or a graph", "$", 0, 0, ""};
+  out.jobs.reserve(std::min(spec.steps.size(), kMostWorkflowJobs));
+  out.graph.members.reserve(std::min(spec.steps.size(), kMostWorkflowJobs));
   Compiler compiler(out);
-  const Members result = compiler.part(spec, "$", {}, engine::WorkflowGraph::kNothing, 1, out.tree);
+  Members result;
+  compiler.part(spec, {}, {}, engine::WorkflowGraph::kNothing, 1, result);
   if (compiler.error()) return *compiler.error();
   out.graph.result = compiler.number_of(result);
-  out.graph.link();
   return out;
+}
+
+std::string place_in(const WorkflowSpec& spec, std::size_t member) {
+  CompiledWorkflow again;
+  Compiler compiler(again, static_cast<std::uint16_t>(member));
+  Members result;
+  compiler.part(spec, {}, {}, engine::WorkflowGraph::kNothing, 1, result);
+  return compiler.found();
 }
 
 }  // namespace ojs_shm::internal

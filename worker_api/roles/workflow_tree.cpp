@@ -46,57 +46,27 @@ std::string_view step_state_name(StepState state) noexcept {
 namespace internal {
 namespace {
 
-using json::ObjectWriter;
+/// What a job's text leaves out.
+struct JobBefore {
+  std::uint16_t next = 0;
+  std::string type, queue;
+};
 
-void write(ObjectWriter& out, const WorkflowTree& tree) {
-  out.number("k", std::int64_t{static_cast<std::uint8_t>(tree.kind)});
-  if (!tree.name.empty()) out.text("name", tree.name);
-  if (!tree.callback.empty()) out.text("on", tree.callback);
-  if (tree.when != StepCondition::kSuccess)
-    out.number("when", std::int64_t{static_cast<std::uint8_t>(tree.when)});
-  if (!tree.depends_on.empty()) {
-    std::string& names = out.open("after");
-    names += '[';
-    for (const std::string& name : tree.depends_on) {
-      if (&name != tree.depends_on.data()) names += ',';
-      json::append_quoted(names, name);
-    }
-    names += ']';
-  }
-  if (tree.kind == WorkflowKind::kJob) {
-    out.number("n", std::int64_t{tree.member});
-    out.text("type", tree.type);
-    out.text("queue", tree.queue);
-    return;
-  }
-  std::string& steps = out.open("steps");
-  steps += '[';
-  for (const WorkflowTree& step : tree.steps) {
-    if (&step != tree.steps.data()) steps += ',';
-    ObjectWriter one(steps);
-    write(one, step);
-    one.close();
-  }
-  steps += ']';
-}
-
-WorkflowTree read_tree(std::string_view object) {
+WorkflowTree read_tree(std::string_view object, JobBefore& before) {
   WorkflowTree tree;
   for (const json::Member& member : json::members_of(object)) {
     const auto number = json::integer_of(member.value).value_or(0);
     const auto text = [&] { return json::string_of(member.value).value_or(""); };
     if (member.name == "k")
       tree.kind = static_cast<WorkflowKind>(std::clamp<std::int64_t>(number, 0, 4));
-    else if (member.name == "n")
-      tree.member = static_cast<std::uint16_t>(std::clamp<std::int64_t>(number, 0, 0xFFFF));
     else if (member.name == "when")
       tree.when = static_cast<StepCondition>(std::clamp<std::int64_t>(number, 0, 3));
     else if (member.name == "name")
       tree.name = text();
     else if (member.name == "type")
-      tree.type = text();
+      before.type = text();
     else if (member.name == "queue")
-      tree.queue = text();
+      before.queue = text();
     else if (member.name == "on")
       tree.callback = text();
     else if (json::kind_of(member.value) != json::Kind::kArray)
@@ -106,8 +76,12 @@ WorkflowTree read_tree(std::string_view object) {
         tree.depends_on.push_back(json::string_of(name).value_or(""));
     else if (member.name == "steps")
       for (const std::string_view step : json::elements_of(member.value))
-        tree.steps.push_back(read_tree(step));
+        tree.steps.push_back(read_tree(step, before));
   }
+  if (tree.kind != WorkflowKind::kJob) return tree;
+  tree.member = before.next++;
+  tree.type = before.type;
+  tree.queue = before.queue;
   return tree;
 }
 
@@ -164,18 +138,63 @@ void append_result(const engine::Store& store, const engine::WorkflowSnapshot& w
 
 }  // namespace
 
-std::string WorkflowTree::print() const {
-  std::string out;
-  ObjectWriter writer(out);
-  write(writer, *this);
-  writer.close();
-  return out;
+void TreeWriter::member(std::string_view name) {
+  if (out_.back() != '{') out_ += ',';
+  json::append_quoted(out_, name);
+  out_ += ':';
+}
+
+void TreeWriter::begin(const WorkflowSpec& spec, std::string_view callback) {
+  if (!out_.empty() && out_.back() != '[') out_ += ',';
+  out_ += '{';
+  if (spec.kind != WorkflowKind::kJob) {
+    member("k");
+    out_ += std::to_string(static_cast<unsigned>(spec.kind));
+  }
+  if (!spec.name.empty()) {
+    member("name");
+    json::append_quoted(out_, spec.name);
+  }
+  if (!callback.empty()) {
+    member("on");
+    json::append_quoted(out_, callback);
+  }
+  if (spec.when != StepCondition::kSuccess) {
+    member("when");
+    out_ += std::to_string(static_cast<unsigned>(spec.when));
+  }
+  if (spec.depends_on.empty()) return;
+  member("after");
+  out_ += '[';
+  for (const std::string_view name : spec.depends_on) {
+    if (out_.back() != '[') out_ += ',';
+    json::append_quoted(out_, name);
+  }
+  out_ += ']';
+}
+
+void TreeWriter::job(std::string_view type, std::string_view queue) {
+  if (type != type_) {
+    member("type");
+    json::append_quoted(out_, type_ = type);
+  }
+  if (queue != queue_) {
+    member("queue");
+    json::append_quoted(out_, queue_ = queue);
+  }
+  out_ += '}';
+}
+
+void TreeWriter::open() {
+  member("steps");
+  out_ += '[';
 }
 
 std::optional<WorkflowTree> WorkflowTree::read(std::string_view text) {
   if (!json::check(text) || json::kind_of(json::trim(text)) != json::Kind::kObject)
     return std::nullopt;
-  return read_tree(text);
+  JobBefore before;
+  return read_tree(text, before);
 }
 
 std::string parent_results(const engine::Store& store, const engine::Membership& member) {

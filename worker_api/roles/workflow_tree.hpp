@@ -25,9 +25,25 @@ struct WorkflowTree {
   std::vector<std::string> depends_on;
   std::vector<WorkflowTree> steps;  ///< callbacks at the end
 
-  std::string print() const;
   /// Nothing of it may be believed.
   static std::optional<WorkflowTree> read(std::string_view json);
+};
+
+/// Writes the text of a tree, part by part. Jobs are numbered in this order; what a job has in
+/// common with the job before it is left out.
+class TreeWriter {
+ public:
+  explicit TreeWriter(std::string& out) : out_(out) {}
+  /// A part; job() ends one that is a job, open() and close() go around the parts of another.
+  void begin(const WorkflowSpec& spec, std::string_view callback = {});
+  void job(std::string_view type, std::string_view queue);
+  void open();
+  void close() { out_ += "]}"; }
+
+ private:
+  void member(std::string_view name);
+  std::string& out_;
+  std::string_view type_, queue_;
 };
 
 /// The results of what a member comes after, a JSON array in the order of the steps: those of the

@@ -34,7 +34,7 @@ Result<WorkflowInfo> look_up(const engine::Store& store, std::string_view id) {
 
 /// Reads the jobs of a workflow, and makes their queues once all of them are well formed.
 Result<std::vector<engine::NewJob>> Producer::Impl::read_members(
-    const internal::CompiledWorkflow& workflow) {
+    const WorkflowSpec& whole, const internal::CompiledWorkflow& workflow) {
   std::vector<engine::NewJob> jobs(workflow.jobs.size());
   for (std::size_t i = 0; i < jobs.size(); ++i) {
     const JobSpec& spec = workflow.jobs[i];
@@ -43,8 +43,9 @@ Result<std::vector<engine::NewJob>> Producer::Impl::read_members(
       fault = internal::SpecFault::kTooLarge;
     if (fault == internal::SpecFault::kNone) continue;
     Error error = internal::error_of(fault, spec, store());
-    error.message = workflow.paths[i] + ": " + error.message;
-    if (error.code == Code::kInvalid) error.subject = workflow.paths[i] + "." + error.subject;
+    const std::string place = internal::place_in(whole, i);
+    error.message = place + ": " + error.message;
+    if (error.code == Code::kInvalid) error.subject = place + "." + error.subject;
     return error;
   }
   for (std::size_t i = 0; i < jobs.size(); ++i) {
@@ -66,19 +67,18 @@ Result<std::string> Producer::create_workflow(const WorkflowSpec& spec) {
     workflow.id = engine::parse_id(spec.id);
     if (!workflow.id) return internal::not_an_id(spec.id);
   }
-  auto jobs = impl.read_members(*compiled);
+  auto jobs = impl.read_members(spec, *compiled);
   if (!jobs) return jobs.error();
-  const std::string description = compiled->tree.print();
   workflow.graph = &compiled->graph;
   workflow.kind = workflow_kind_name(spec.kind);
-  workflow.description = description;
+  workflow.description = compiled->description;
   engine::JobId id;
   const auto put = [&] {
     workflow.jobs = *jobs;
     return impl.actor().workflows().create(workflow, id);
   };
   const auto read = [&] {
-    jobs = impl.read_members(*compiled);
+    jobs = impl.read_members(spec, *compiled);
     return jobs.ok();
   };
   const engine::Outcome outcome = impl.patiently({}, [&] { return impl.settled(read, put); });
