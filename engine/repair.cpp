@@ -157,7 +157,9 @@ std::uint32_t Actor::let_go(std::uint32_t slot) {
   const Control found(job.control.load());
   if (found.owner() != owner_) return 0;
   if (found.state() == kSlotFilling) {
-    if (workflows().waits_again(job))
+    if (workflows().ended_before(job))
+      workflows().publish_ended(slot);
+    else if (workflows().waits_again(job))
       job.control.store(found.to(kSlotWaiting, found.ring(), 0).word, Point::kSlotMoved);
     else
       slots_.free(slot, found);

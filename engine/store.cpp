@@ -277,18 +277,15 @@ std::uint32_t Store::find_job(JobId id) const {
 
 namespace {
 NewAnnex read_annex(const Annex& annex, std::uint64_t bits) {
-  return {bits,
-          annex.key_hi.get(),
-          annex.key_lo.get(),
-          annex.uniqueness.get(),
-          annex.workflow.get(),
-          annex.workflow_generation.get(),
-          annex.node.get(),
-          annex.cron.get()};
+  NewAnnex read{bits, annex.key_hi.get(), annex.key_lo.get(), annex.uniqueness.get()};
+  read.workflow = annex.workflow.get();
+  read.workflow_generation = annex.workflow_generation.get();
+  read.node = annex.node.get(), read.cron = annex.cron.get();
+  return read;
 }
 }  // namespace
 
-std::optional<Snapshot> Store::snapshot(std::uint32_t slot, bool texts) const {
+std::optional<Snapshot> Store::snapshot(std::uint32_t slot, bool texts, bool waiting) const {
   if (slot >= slots()) return std::nullopt;
   const JobRecord& r = job(slot);
   for (int attempt = 0; attempt < 64; ++attempt) {
@@ -305,6 +302,9 @@ std::optional<Snapshot> Store::snapshot(std::uint32_t slot, bool texts) const {
       // Its holder was stopped or killed right there: the job is what it was before.
       const unsigned before = seen.state() == kSlotSettling ? kSlotActive : kSlotAvailable;
       s.control = Control(before, seen.ring(), 0, seen.tag());
+    } else if (waiting && seen.state() == kSlotWaiting) {
+      s.control = Control(kSlotAvailable, seen.ring(), 0, seen.tag());
+      s.waits = true;
     } else if (!holds_job(seen.state())) {
       return std::nullopt;  // a stranger's state
     }

@@ -43,6 +43,7 @@ struct Snapshot {
   std::string body;  ///< type, args, extra
   std::string result;
   std::string errors;  ///< for decode_errors()
+  bool waits = false;  ///< for others of its workflow; it is told as if it were available
   JobState state() const { return job_state(control.state()); }
 };
 
@@ -217,7 +218,8 @@ class Store {
   }
   /// A job's copy, or nothing when the slot holds none or would not stand still. Without `texts`,
   /// no body and no errors.
-  std::optional<Snapshot> snapshot(std::uint32_t slot, bool texts = true) const;
+  std::optional<Snapshot> snapshot(std::uint32_t slot, bool texts = true,
+                                   bool waiting = false) const;
 
   /// Sum over all lanes; exact when no operation is under way.
   std::uint64_t depth_charge(std::uint32_t queue) const;

@@ -101,7 +101,7 @@ struct WorkflowGraph {
   MemberLists sets;
   std::uint16_t result = kNothing;  ///< the set that the workflow's own outcome is
 
-  std::string encode() const;
+  void encode(std::string& out) const;
   /// Nothing of it may be believed: false when it leads out of itself.
   bool decode(std::string_view bytes);
   bool holds() const;
@@ -120,6 +120,21 @@ struct WorkflowGraph {
   MemberLists followers_;
 };
 
+struct PastJob;
+
+/// A job of a workflow that has lived elsewhere.
+struct PastMember {
+  enum class Is : std::uint8_t {
+    kWaiting,  ///< for others
+    kAlive,    ///< its turn has come
+    kEnded,
+    kGone,  ///< ended, and nothing else is known of it
+  };
+  Is is = Is::kWaiting;
+  bool failed = false;            ///< of one that ended
+  const PastJob* past = nullptr;  ///< unless it is gone
+};
+
 /// What create_workflow() needs to know. The jobs' order is that of the graph's members.
 struct NewWorkflow {
   std::span<NewJob> jobs;
@@ -127,7 +142,15 @@ struct NewWorkflow {
   std::string_view kind;         ///< the type of the head
   std::string_view description;  ///< opaque
   std::optional<JobId> id;
-  std::uint16_t refused = 0;  ///< of a refusal: the member whose queue refused it
+  /// Of a workflow that has lived elsewhere: as many as jobs. No bound refuses it.
+  std::span<const PastMember> past;
+  std::uint64_t created_at = 0;  ///< 0: now
+  std::uint16_t refused = 0;     ///< of a refusal: the member whose queue refused it
+
+  /// Whether the member is in its queue once the workflow is there.
+  bool starts(std::uint16_t member) const {
+    return past.empty() ? graph->root(member) : past[member].is == PastMember::Is::kAlive;
+  }
 };
 
 /// Where a member belongs.

@@ -257,15 +257,19 @@ void Workflows::mend() {
     const Control control(head.control.load());
     const std::uint32_t generation = head.generation.get();
     if (!is_head(control) || !know(slot, generation)) continue;
-    if (runs(control)) {
-      std::vector<std::uint16_t> all(graph_.members.size());
-      for (std::uint16_t i = 0; i < all.size(); ++i) all[i] = i;
-      settle(slot, generation, all);
-      end_if_done(slot, generation);
-    } else if (!all_done(head)) {
+    if (runs(control))
+      mend_one(slot, generation);
+    else if (!all_done(head))
       sweep_cancelled(slot, generation);
-    }
   }
+}
+
+void Workflows::mend_one(std::uint32_t head, std::uint32_t generation) {
+  if (!know(head, generation)) return;
+  std::vector<std::uint16_t> all(graph_.members.size());
+  for (std::uint16_t i = 0; i < all.size(); ++i) all[i] = i;
+  settle(head, generation, all);
+  end_if_done(head, generation);
 }
 
 }  // namespace ojs_shm::engine

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <array>
 
 #include "engine/limit_turn.hpp"
+#include "engine/restore.hpp"
 #include "engine/workflows.hpp"
 
 // A workflow comes into being by one store. 1. Its head and all of its members are filled in
@@ -9,7 +11,10 @@
 // queue, and is then moving in this lane's hands: a death takes the charge back. 3. The store that
 // makes the head a head. 4. Members wait, roots are published: a death leaves both to the repair. A
 // queue that is full refuses its root and with it the workflow; nothing waits or is dropped for it.
-// A member that is not published yet has no time at which it became available.
+// A member that is not published yet has no time at which it became available. Of a workflow that
+// has lived elsewhere, 1. brings what its members went through; 2. charges those whose turn has
+// come; 4. publishes those that have ended as well. A member that is being filled and has ended has
+// a time at which it did, and in place of a due time the state in which it did.
 
 namespace ojs_shm::engine {
 
@@ -25,8 +30,8 @@ Workflows& Actor::workflows() {
 Outcome Workflows::create(NewWorkflow& workflow, JobId& id) {
   const LimitsHold hold(store_, actor_.self_.counters[kLimitsHeld], workflow.jobs);
   if (!hold.stand()) return Outcome::kLimitsMoved;
-  WorkflowGraph& graph = *workflow.graph;
   std::vector<std::uint64_t> flags;
+  flags.reserve(workflow.jobs.size());
   for (const NewJob& job : workflow.jobs) flags.push_back(store_.queue(job.queue).flags.load());
 
   // 1. All of it, in private.
@@ -46,12 +51,13 @@ Outcome Workflows::create(NewWorkflow& workflow, JobId& id) {
 
   // 2. Room for its roots.
   for (std::uint16_t i = 0; i < slots.size() && outcome == Outcome::kOk; ++i)
-    if (graph.root(i)) {
+    if (workflow.starts(i)) {
       workflow.refused = i;
-      outcome = charge_root(workflow.jobs[i], slots[i]);
+      outcome = charge_root(workflow.jobs[i], slots[i], !workflow.past.empty());
     }
   if (outcome != Outcome::kOk) {
     for (const std::uint32_t slot : slots) {
+      if (slot == kNoIndex) continue;
       if (Control(store_.job(slot).control.load()).state() == kSlotMoving) uncharge_root(slot);
       actor_.slots_.free(slot, Control(store_.job(slot).control.load()));
     }
@@ -66,22 +72,28 @@ Outcome Workflows::create(NewWorkflow& workflow, JobId& id) {
 
   // 4. No root before all that wait stand where its end looks for them.
   for (std::uint16_t i = 0; i < slots.size(); ++i) {
-    if (graph.root(i)) continue;
+    if (workflow.starts(i) || slots[i] == kNoIndex) continue;
+    if (!workflow.past.empty() && workflow.past[i].is == PastMember::Is::kEnded) {
+      publish_ended(slots[i]);
+      continue;
+    }
     Word& control = store_.job(slots[i]).control;
     const Control filling(control.load());
     control.store(filling.to(kSlotWaiting, filling.ring(), 0).word, Point::kSlotMoved);
   }
   tell(EventKind::kWorkflowStarted, head, born);
   for (std::uint16_t i = 0; i < slots.size(); ++i)
-    if (graph.root(i)) publish_root(slots[i]);
+    if (workflow.starts(i)) publish_root(slots[i]);
   for (std::uint16_t i = 0; i < slots.size(); ++i) {
-    if (!graph.root(i)) continue;
+    if (!workflow.starts(i)) continue;
     QueueRecord& queue = store_.queue(workflow.jobs[i].queue);
     const std::uint64_t now_flags = queue.flags.load_seq_cst();
     if (now_flags != flags[i]) queue.flags.fetch_add(kFlagsEpoch, Point::kSetChanged);
     if ((now_flags & ~flags[i] & kTenants) != 0)
       actor_.gather_accounts(workflow.jobs[i].queue, kPatience);
   }
+  // The last to end elsewhere may have let others run there, or not.
+  if (!workflow.past.empty()) mend_one(head, record.generation.get());
   // Cancelled before all of it was there.
   if (!runs(Control(record.control.load()))) sweep_cancelled(head, record.generation.get());
   return Outcome::kOk;
@@ -91,64 +103,111 @@ Outcome Workflows::create(NewWorkflow& workflow, JobId& id) {
 /// which level a member will stand in.
 Outcome Workflows::fill_members(NewWorkflow& workflow, std::uint32_t head,
                                 std::vector<std::uint32_t>& slots) {
-  const std::uint32_t generation = store_.job(head).generation.get();
-  for (std::size_t i = 0; i < workflow.jobs.size(); ++i) {
-    NewJob& spec = workflow.jobs[i];
-    if (spec.size() > store_.max_body()) return Outcome::kTooLarge;
-    unsigned part = 0;
-    if (const Outcome chosen = actor_.choose_part(spec, store_.queue(spec.queue), part);
-        chosen != Outcome::kOk)
-      return chosen;
-    NewAnnex annex;
-    annex.bits = kMember;
-    annex.workflow = head;
-    annex.workflow_generation = generation;
-    annex.node = static_cast<std::uint16_t>(i);
-    spec.annex = &annex;
-    std::uint64_t word = 0;
-    const std::uint32_t slot = actor_.slots_.take(word);
-    if (slot == kNoIndex) return Outcome::kNoSlots;
-    slots.push_back(slot);
-    JobRecord& job = store_.job(slot);
-    JobId id;
-    const Outcome filled = actor_.fill<false>(spec, spec.policy() | Policy::in_part(part), slot,
-                                              job, store_.now_ms(), id);
-    spec.annex = nullptr;
-    job.available_at.set(0);
-    const unsigned ring = normal_ring(spec.rank);
-    job.control.store(Control(word).to(kSlotFilling, ring, actor_.owner_).word,
-                      Point::kSlotFilling);
-    if (filled != Outcome::kOk) return filled;
-    if (actor_.rings_.ensure(store_.rings_of(spec.queue, part), ring) == kNoIndex)
-      return Outcome::kNoRings;
-    workflow.graph->members[i].slot = slot;
-    workflow.graph->members[i].generation = job.generation.get();
-  }
+  const std::uint64_t now = store_.now_ms();
+  slots.reserve(workflow.jobs.size());
+  for (std::uint16_t i = 0; i < workflow.jobs.size(); ++i)
+    if (const Outcome filled = fill_member(workflow, head, i, now, slots); filled != Outcome::kOk)
+      return filled;
   return Outcome::kOk;
 }
 
+Outcome Workflows::fill_member(NewWorkflow& workflow, std::uint32_t head, std::uint16_t member,
+                               std::uint64_t now, std::vector<std::uint32_t>& slots) {
+  WorkflowGraph::Member& at = workflow.graph->members[member];
+  const PastMember past = workflow.past.empty() ? PastMember() : workflow.past[member];
+  if (past.is == PastMember::Is::kGone) {
+    slots.push_back(kNoIndex);
+    return Outcome::kOk;
+  }
+  NewJob& spec = workflow.jobs[member];
+  if (spec.size() > store_.max_body()) return Outcome::kTooLarge;
+  QueueRecord& queue = store_.queue(spec.queue);
+  unsigned part = 0;
+  if ((queue.flags.load() & kSharded) != 0 || spec.age_rate)
+    if (const Outcome chosen = actor_.choose_part(spec, queue, part); chosen != Outcome::kOk)
+      return chosen;
+  NewAnnex annex;
+  annex.bits = kMember;
+  annex.workflow = head;
+  annex.workflow_generation = store_.job(head).generation.get();
+  annex.node = member;
+  spec.annex = &annex;
+  std::uint64_t word = 0;
+  const std::uint32_t slot = actor_.slots_.take(word);
+  if (slot == kNoIndex) return Outcome::kNoSlots;
+  slots.push_back(slot);
+  JobRecord& job = store_.job(slot);
+  JobId id;
+  Outcome outcome =
+      actor_.fill<false>(spec, spec.policy() | Policy::in_part(part), slot, job, now, id);
+  spec.annex = nullptr;
+  std::uint64_t fence = Control(word).tag();
+  if (past.past != nullptr && outcome == Outcome::kOk) {
+    outcome = actor_.remember(*past.past, slot, job);
+    fence = std::max(fence, past.past->fence);
+    if (past.is == PastMember::Is::kEnded)
+      job.due_at.set(slot_state(past.past->state));
+    else
+      job.finished_at.set(0);
+  }
+  job.available_at.set(0);
+  const unsigned ring = normal_ring(spec.rank);
+  job.control.store(Control(kSlotFilling, ring, actor_.owner_, fence).word, Point::kSlotFilling);
+  if (outcome != Outcome::kOk) return outcome;
+  at.slot = slot;
+  at.generation = job.generation.get();
+  return actor_.rings_.ensure(store_.rings_of(spec.queue, part), ring) == kNoIndex
+             ? Outcome::kNoRings
+             : Outcome::kOk;
+}
+
+/// Of a workflow that runs no lane uses such a slot again, so it was being filled for the first time.
+bool Workflows::ended_before(const JobRecord& job) const {
+  if ((job.signals.load() & kMember) == 0 || job.finished_at.get() == 0) return false;
+  const std::uint64_t state = job.due_at.get();
+  return state <= kSlotHead && is_finished(static_cast<unsigned>(state)) &&
+         runs(head_of(store_, membership(job)));
+}
+
+void Workflows::publish_ended(std::uint32_t slot) {
+  JobRecord& job = store_.job(slot);
+  const Control filling(job.control.load());
+  const Control ended = filling.to(static_cast<unsigned>(job.due_at.get()), filling.ring(), 0);
+  job.control.store(ended.word, Point::kSlotSettled);  // PAIR slot-settle
+}
+
 Outcome Workflows::write_head(const NewWorkflow& workflow, std::uint32_t slot) {
-  const std::string graph = workflow.graph->encode();
   std::string body(workflow.kind);
-  body.append(graph).append(workflow.description);
+  body.reserve(body.size() + workflow.jobs.size() * 32 + workflow.description.size());
+  workflow.graph->encode(body);
+  const std::size_t graph = body.size() - workflow.kind.size();
+  body.append(workflow.description);
   if (body.size() > store_.max_body()) return Outcome::kTooLarge;
   JobRecord& head = store_.job(slot);
   const std::uint32_t block = actor_.slots_.write(slot, head.generation.get(), body);
   if (block == kNoIndex) return Outcome::kNoBlocks;
   head.body_block.set(block);
-  head.type_args.set(static_cast<std::uint32_t>(workflow.kind.size() << 24 | graph.size()));
+  head.type_args.set(static_cast<std::uint32_t>(workflow.kind.size() << 24 | graph));
   head.extra_length.set(static_cast<std::uint32_t>(workflow.description.size()));
   head.attempt.set(static_cast<std::uint16_t>(workflow.jobs.size()));
   WorkflowBits& bits = bits_of(head);
-  for (unsigned i = 0; i < WorkflowBits::kWords; ++i) {
-    bits.done[i].store(0, Point::kNone);    // NO CRASH POINT: the slot is held exclusively
-    bits.failed[i].store(0, Point::kNone);  // NO CRASH POINT: as above
+  std::array<std::uint64_t, WorkflowBits::kWords> done{}, failed{};
+  for (unsigned i = 0; i < workflow.past.size(); ++i) {
+    const PastMember& member = workflow.past[i];
+    if (member.is != PastMember::Is::kEnded && member.is != PastMember::Is::kGone) continue;
+    done[i / 64] |= 1ULL << i % 64;
+    if (member.failed) failed[i / 64] |= 1ULL << i % 64;
   }
+  for (unsigned i = 0; i < WorkflowBits::kWords; ++i) {
+    bits.done[i].store(done[i], Point::kNone);      // NO CRASH POINT: the slot is held exclusively
+    bits.failed[i].store(failed[i], Point::kNone);  // NO CRASH POINT: as above
+  }
+  if (workflow.created_at != 0) head.created_at.set(workflow.created_at);
   return Outcome::kOk;
 }
 
 /// As an enqueue that ends with a job in this lane's hands instead of one that waits.
-Outcome Workflows::charge_root(const NewJob& spec, std::uint32_t slot) {
+Outcome Workflows::charge_root(const NewJob& spec, std::uint32_t slot, bool past) {
   const std::uint32_t q = spec.queue;
   QueueRecord& queue = store_.queue(q);
   QueueTally& mine = actor_.tally(q);
@@ -156,8 +215,15 @@ Outcome Workflows::charge_root(const NewJob& spec, std::uint32_t slot) {
   TenantCharge tenant{spec.tenant, charge(1, spec.size())};
   actor_.intend(Actor::Op::kAdmit, q, kNoIndex, mine.in.get(), mine.in_reserved.get(),
                 mine.enqueued.get());
-  const Outcome admitted =
-      actor_.admit_all(queue, mine, q, queue.flags.load(), tenant.cost, std::span(&tenant, 1));
+  const std::uint64_t flags = queue.flags.load();
+  Outcome admitted = Outcome::kOk;
+  if (past) {
+    std::uint64_t used = 0;
+    if ((flags & kTenants) != 0) actor_.charge_account(q, tenant, {}, 0, used);
+    actor_.charge_return(queue, q, tenant.cost);
+  } else {
+    admitted = actor_.admit_all(queue, mine, q, flags, tenant.cost, std::span(&tenant, 1));
+  }
   if (admitted != Outcome::kOk) {
     actor_.intend_nothing();
     if (admitted != Outcome::kMustDrop && admitted != Outcome::kMustWait) return admitted;
@@ -212,10 +278,13 @@ void Workflows::give_out(std::uint32_t slot, JobRecord& job, Control held) {
     return;
   }
   job.available_at.set(now);
-  const Control scheduled = held.to(kSlotScheduled, ring, 0);
+  // one that has been tried elsewhere
+  const unsigned state = job.attempt.get() != 0 ? kSlotRetryable : kSlotScheduled;
+  const Control scheduled = held.to(state, ring, 0);
   actor_.intend_word(scheduled);
-  actor_.recorder_.note(slot, generation, held.state(), kSlotScheduled, now);
-  if (actor_.tellings_.on()) actor_.tellings_.tell(EventKind::kJobScheduled, job, scheduled, due);
+  actor_.recorder_.note(slot, generation, held.state(), state, now);
+  if (state == kSlotScheduled && actor_.tellings_.on())
+    actor_.tellings_.tell(EventKind::kJobScheduled, job, scheduled, due);
   job.control.store(scheduled.word, Point::kSlotPublished);
   actor_.push_timer(slot, generation, expires != 0 ? std::min(due, expires) : due);
   actor_.intend_nothing();

@@ -7,9 +7,12 @@
 namespace ojs_shm::engine {
 namespace {
 
-template <class T>
-void put(std::string& out, T value) {
-  out.append(reinterpret_cast<const char*>(&value), sizeof value);
+template <class... T>
+void put(std::string& out, T... values) {
+  char bytes[(sizeof(T) + ...)];
+  char* at = bytes;
+  ((std::memcpy(at, &values, sizeof values), at += sizeof values), ...);
+  out.append(bytes, sizeof bytes);
 }
 
 struct Reader {
@@ -47,24 +50,17 @@ void invert(std::size_t targets, std::size_t sources, MemberLists& out, const Ea
 
 }  // namespace
 
-std::string WorkflowGraph::encode() const {
-  std::string out;
-  out.reserve(8 + members.size() * 17 + sets.size() * 4);
-  put(out, static_cast<std::uint16_t>(members.size()));
-  put(out, static_cast<std::uint16_t>(sets.size()));
-  put(out, result);
-  for (const Member& member : members) {
-    put(out, member.slot);
-    put(out, member.generation);
-    put(out, member.waits);
-    put(out, member.gate);
-    put(out, static_cast<std::uint8_t>(member.when));
-  }
+void WorkflowGraph::encode(std::string& out) const {
+  put(out, static_cast<std::uint16_t>(members.size()), static_cast<std::uint16_t>(sets.size()),
+      result);
+  for (const Member& member : members)
+    put(out, member.slot, member.generation, member.waits, member.gate,
+        static_cast<std::uint8_t>(member.when));
   for (std::size_t i = 0; i < sets.size(); ++i) {
-    put(out, static_cast<std::uint16_t>(sets[i].size()));
-    for (const std::uint16_t member : sets[i]) put(out, member);
+    const MemberLists::List set = sets[i];
+    put(out, static_cast<std::uint16_t>(set.size()));
+    out.append(reinterpret_cast<const char*>(set.data()), set.size_bytes());
   }
-  return out;
 }
 
 bool WorkflowGraph::decode(std::string_view bytes) {

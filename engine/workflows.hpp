@@ -19,7 +19,8 @@ class Workflows {
  public:
   explicit Workflows(Actor& actor);
 
-  /// Whole or not at all. Roots are admitted to their queues; a queue without room refuses.
+  /// Whole or not at all. Roots are admitted to their queues; a queue without room refuses. One that
+  /// has lived elsewhere goes on from where it stood.
   Outcome create(NewWorkflow& workflow, JobId& id);
   /// kWrongState: it has ended, as `found` says. Waiting members are cancelled; active ones may end.
   Outcome cancel(JobId id, WorkflowState& found);
@@ -38,6 +39,9 @@ class Workflows {
   void mark_again(std::uint32_t slot);
   /// Whether a member that a dead lane was filling, or taking out, is to wait again.
   bool waits_again(const JobRecord& job) const;
+  /// A member that the lane was filling and that had ended elsewhere.
+  bool ended_before(const JobRecord& job) const;
+  void publish_ended(std::uint32_t slot);
   /// A root that the lane was publishing.
   void publish_root(std::uint32_t slot);
   /// A root that the lane had charged to its queue. It is being filled afterwards.
@@ -50,7 +54,10 @@ class Workflows {
  private:
   Outcome fill_members(NewWorkflow& workflow, std::uint32_t head,
                        std::vector<std::uint32_t>& slots);
-  Outcome charge_root(const NewJob& spec, std::uint32_t slot);
+  Outcome fill_member(NewWorkflow& workflow, std::uint32_t head, std::uint16_t member,
+                      std::uint64_t now, std::vector<std::uint32_t>& slots);
+  Outcome charge_root(const NewJob& spec, std::uint32_t slot, bool past);
+  void mend_one(std::uint32_t head, std::uint32_t generation);
   Outcome write_head(const NewWorkflow& workflow, std::uint32_t slot);
   void give_out(std::uint32_t slot, JobRecord& job, Control held);
   void settle(std::uint32_t head, std::uint32_t generation, std::vector<std::uint16_t>& look_at);

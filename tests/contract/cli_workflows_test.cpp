@@ -47,6 +47,22 @@ TEST(CliWorkflows, one_is_cancelled_once) {
   EXPECT_EQ(segment.cli({"workflow", "get", "01961234-5678-7abc-8def-0123456789ab"}).exit_code, 4);
 }
 
+TEST(CliWorkflows, an_export_takes_a_running_one_along) {
+  const LiveSegment from, to;
+  const std::string id = run_workflow(from, kChain);
+  ASSERT_EQ(from.cli({"work", "--count", "1", "--", "echo", "7"}).exit_code, 0);
+  const Finished out = from.cli({"export"});
+  ASSERT_EQ(out.exit_code, 0) << out.err;
+  ASSERT_EQ(to.cli({"import", "-"}, out.out).exit_code, 0);
+  ASSERT_EQ(
+      to.cli({"work", "--count", "1", "--", "sh", "-c", "cat \"$OJS_PARENT_RESULTS\""}).exit_code,
+      0);
+  const std::string got = to.cli({"workflow", "get", id, "--json"}).out;
+  EXPECT_EQ(member(got, "state"), "completed") << got;
+  EXPECT_NE(got.find("\"result\":[7]"), std::string::npos) << got;
+  EXPECT_EQ(to.cli({"audit"}).exit_code, 0);
+}
+
 TEST(CliWorkflows, what_cannot_run_is_refused_with_its_place) {
   const LiveSegment segment;
   const Finished refused = segment.cli({"workflow", "run", "-"},

@@ -5,6 +5,8 @@
 
 #include <stdexcept>
 
+#include <ojs_shm/transfer.hpp>
+
 #include "tests/crash/operations.hpp"
 
 namespace ojs_shm::test {
@@ -65,12 +67,28 @@ void hold_last_of_group(Hands& hands) {
   hands.take(hands.job);
 }
 
+/// What export_segment() tells of a segment, into another one.
+void import(Hands& hands) {
+  Import import = must(Import::attach(hands.segment));
+  must(import.take(R"({"ojs_shm_export":1,"convention":"ojs"})"));
+  must(import.take(
+      R"({"workflow":{"id":"01961234-5678-7abc-8def-0123456789aa",)"
+      R"("tree":{"k":1,"steps":[{"type":"crash.test","queue":"default"},{},{"queue":"other"}]},)"
+      R"("sets":[[0],[1],[2]],"result":2,"members":[)"
+      R"({"job":{"id":"01961234-5678-7abc-8def-0123456789ab","type":"crash.test","state":"completed",)"
+      R"("priority":1,"completed_at":"2026-01-02T00:00:00Z","result":{"kept":true}}},)"
+      R"({"waits":0,"job":{"id":"01961234-5678-7abc-8def-0123456789ac","type":"crash.test","priority":1}},)"
+      R"({"waits":1,"waiting":true,"job":{"id":"01961234-5678-7abc-8def-0123456789ad",)"
+      R"("type":"crash.test","queue":"other","priority":1}}]}})"));
+}
+
 }  // namespace
 
 std::vector<Operation> with_workflow_operations(std::vector<Operation> all) {
   std::vector<Operation> more = {
       {"workflow_create", [](Hands& h) { h.put(2, "other"); },
        [](Hands& h) { create(h, nested()); }},
+      {"workflow_import", [](Hands& h) { h.put(2, "other"); }, [](Hands& h) { import(h); }},
       {"workflow_create_bounded",
        [](Hands& h) {
          bound(h, "default", 50);

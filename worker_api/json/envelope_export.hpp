@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 #include <variant>
+#include <vector>
 
 #include <ojs_shm/admin.hpp>
 #include <ojs_shm/job.hpp>
@@ -65,6 +66,26 @@ struct ExportedJob {
   bool expired = false;
 };
 
+/// A job of a running workflow, and what it waits for: numbers of sets.
+struct ExportedMember {
+  std::uint16_t waits = 0xFFFF, gate = 0xFFFF;
+  std::uint8_t when = 0;  ///< engine::When
+  bool waiting = false;   ///< for others; else its job's state tells how it stands
+  bool failed = false;    ///< of one that ended, or of which nothing is left
+  std::optional<ExportedJob> job;
+};
+
+/// {"workflow":{...}}: one that runs, with all of its jobs.
+struct ExportedWorkflow {
+  static constexpr std::uint16_t kNothing = 0xFFFF;
+  std::string id;
+  std::uint64_t created_at_ms = 0;
+  std::string tree;                              ///< how it was written; WorkflowTree reads it
+  std::vector<std::vector<std::uint16_t>> sets;  ///< of numbers of members
+  std::uint16_t result = kNothing;               ///< the set that its own outcome is
+  std::vector<ExportedMember> members;
+};
+
 std::string print_export(const ExportHead& head);
 std::string print_export_aging(const QueueInfo& any_queue);
 std::string print_export(const QueueInfo& queue);
@@ -72,13 +93,16 @@ std::string print_export(const ExportedPool& pool);
 std::string print_export(const ExportedLimit& limit);
 std::string print_export(const ExportedDefault& priority);
 std::string print_export(const ExportedJob& job);
+std::string print_export(const ExportedWorkflow& workflow);
 
 using ExportLine = std::variant<ExportHead, ExportedAging, ExportedQueue, ExportedPool,
-                                ExportedLimit, ExportedDefault, ExportedJob>;
+                                ExportedLimit, ExportedDefault, ExportedJob, ExportedWorkflow>;
 /// Errors: kInvalid; kOtherFormat for an ExportHead of another version.
 Result<ExportLine> read_export_line(std::string_view json);
-/// Of the object behind the line's name (envelope_export_access.cpp). Errors: kInvalid.
+/// Of the object behind the line's name (envelope_export_access.cpp, envelope_export_workflow.cpp).
+/// Errors: kInvalid.
 Result<ExportLine> read_exported_pool(std::string_view object);
 Result<ExportLine> read_exported_limit(std::string_view object);
+Result<ExportLine> read_exported_workflow(std::string_view object);
 
 }  // namespace ojs_shm

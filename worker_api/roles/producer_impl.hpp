@@ -46,6 +46,8 @@ struct Producer::Impl {
   std::size_t waiting = 0;                   ///< WaitingEnqueues that have not been decided
   /// of the last plain batch, so that no batch needs memory of its own
   std::unique_ptr<std::array<engine::NewJob, engine::kPlainBatch>> batch;
+  /// of the last workflow, for the same reason
+  std::shared_ptr<internal::CompiledWorkflow> workflow;
   bool ignored = false;  ///< the last enqueue was of a job that was there already
   /// A unique job met another: an error, or the other's id if it is content with that.
   Result<JobIdText> clash(const JobSpec& spec);
@@ -65,8 +67,7 @@ struct Producer::Impl {
   Result<JobIdText> enqueue_again(const JobSpec& spec, std::uint32_t queue,
                                   engine::Outcome outcome);
   Result<std::vector<engine::NewJob>> read_batch(std::span<const JobSpec> specs);
-  Result<std::vector<engine::NewJob>> read_members(const WorkflowSpec& whole,
-                                                   const internal::CompiledWorkflow& workflow);
+  Status read_members(const WorkflowSpec& whole);
   /// `put`, and again while keys of limits are given up between the look at a job and its enqueue;
   /// `read` looks anew.
   template <class Read, class Put>

@@ -6,8 +6,6 @@
 #include <deque>
 #include <string>
 #include <thread>
-#include <tuple>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -15,6 +13,7 @@
 #include <ojs_shm/observer.hpp>
 
 #include "engine/restore.hpp"
+#include "engine/workflows.hpp"
 #include "worker_api/json/envelope.hpp"
 #include "worker_api/json/envelope_export.hpp"
 #include "worker_api/json/unique_key.hpp"
@@ -22,6 +21,7 @@
 #include "worker_api/roles/limit_rule.hpp"
 #include "worker_api/roles/queue_policy.hpp"
 #include "worker_api/roles/settings_check.hpp"
+#include "worker_api/roles/workflow_tree.hpp"
 
 namespace ojs_shm {
 
@@ -29,104 +29,11 @@ using internal::Handle;
 
 namespace {
 
-/// 0 finished, the longest first: where room is short, they go again first. 1 those whose time
-/// comes by itself. 2 those in somebody's hands: here they will be the first of their level. 3
-/// available ones, in the order in which they would be fetched, as Observer::list() gives them.
-int group_of(State state) {
-  switch (state) {
-    case State::kCompleted:
-    case State::kCancelled:
-    case State::kDiscarded: return 0;
-    case State::kScheduled:
-    case State::kPending:
-    case State::kRetryable: return 1;
-    case State::kActive: return 2;
-    case State::kAvailable: break;
-  }
-  return 3;
-}
-
 std::uint64_t finished_at(const JobInfo& job) {
   return std::max({job.completed_at_ms, job.cancelled_at_ms, job.discarded_at_ms});
 }
 
-std::vector<JobInfo> in_order(std::vector<JobInfo> jobs) {
-  auto key = [](const JobInfo& job) {
-    const int group = group_of(job.state);
-    return std::tuple(group, group == 0 ? finished_at(job) : group == 2 ? job.enqueued_at_ms : 0);
-  };
-  std::stable_sort(jobs.begin(), jobs.end(),
-                   [&](const JobInfo& a, const JobInfo& b) { return key(a) < key(b); });
-  return jobs;
-}
-
-/// But for those of pools, which come with them.
-std::vector<ExportedLimit> limits_of(const Observer& observer) {
-  std::vector<ExportedLimit> limits;
-  for (LimitInfo& info : observer.limits()) {
-    const bool of_pool =
-        info.key.starts_with(engine::kPoolLimit) &&
-        observer.pool(std::string_view(info.key).substr(engine::kPoolLimit.size())).ok();
-    if (!of_pool && internal::settings_of(info.limit).any())
-      limits.push_back({std::move(info.key), info.limit, info.by_operator});
-  }
-  return limits;
-}
-
 }  // namespace
-
-Status export_segment(const Segment& segment,
-                      const std::function<Status(std::string_view line)>& line) {
-  const Result<Observer> observer = Observer::attach(segment);
-  if (!observer) return observer.error();
-  const engine::Store& store = segment.attachment()->store();
-  const SegmentInfo info = observer->segment_info();
-  ExportHead head{kExportVersion, info.convention, info.name, std::string(library_version()),
-                  store.now_ms()};
-  if (Status done = line(print_export(head)); !done) return done;
-  if (engine::Aging(store.header().aging.load()).set()) {
-    QueueInfo any;
-    any.lower_first = info.lower_first;
-    any.aging = info.aging;
-    if (Status done = line(print_export_aging(any)); !done) return done;
-  }
-  for (const QueueInfo& queue : observer->queues())
-    if (Status done = line(print_export(queue)); !done) return done;
-  for (const WorkerPoolInfo& pool : observer->pools())
-    if (Status done = line(print_export(ExportedPool{pool.name, pool.settings})); !done)
-      return done;
-  const std::vector<ExportedLimit> limits = limits_of(*observer);
-  // An operator's before the jobs, which it holds for; what a job brought last after them, for each
-  // brings its own.
-  const auto print_limits = [&](bool by_operator) -> Status {
-    for (const ExportedLimit& limit : limits)
-      if (limit.by_operator == by_operator)
-        if (Status done = line(print_export(limit)); !done) return done;
-    return {};
-  };
-  if (Status done = print_limits(true); !done) return done;
-  const std::vector<JobInfo> jobs = in_order(observer->list({}));
-  std::unordered_map<std::uint64_t, std::string_view> types;
-  for (const JobInfo& job : jobs) types.emplace(engine::Store::hash_name(job.type), job.type);
-  for (std::uint32_t i = 0; i < engine::kTypeDefaults; ++i) {
-    const std::uint64_t hash = store.type_default(i).hash.load(),
-                        rank = store.type_default(i).rank.load();
-    if (hash == 0 || rank == 0 || rank > 256) continue;
-    const auto type = types.find(hash);
-    const int priority =
-        engine::priority_of(store.convention(), static_cast<std::uint8_t>(rank - 1));
-    const ExportedDefault exported{type == types.end() ? std::string() : std::string(type->second),
-                                   hash, std::to_string(priority)};
-    if (Status done = line(print_export(exported)); !done) return done;
-  }
-  for (const JobInfo& job : jobs) {
-    const bool expired = job.state == State::kDiscarded && job.completed_at_ms == 0;
-    if (Status done = line(print_export(ExportedJob{job, std::to_string(job.priority), expired}));
-        !done)
-      return done;
-  }
-  return print_limits(false);
-}
 
 struct Import::Impl {
   std::unique_ptr<Handle> handle;
@@ -275,16 +182,32 @@ struct Import::Impl {
     return put;
   }
 
+  /// A job that was read, and what it refers to.
+  struct Reading {
+    JobSpec spec;
+    std::optional<JobLimit> limit;
+    std::optional<JobUnique> unique;
+    std::string tenant, errors;
+    engine::PastJob past;
+    bool clamped = false;
+  };
+
   Status put_once(const ExportedJob& exported) {
+    limits_moved = false;
+    Reading reading;
+    if (Status read_it = read(exported, reading); !read_it) return read_it;
+    return restore(reading.past, exported.job.id, reading.clamped, !exported.priority);
+  }
+
+  Status read(const ExportedJob& exported, Reading& reading) {
     const JobInfo& job = exported.job;
     constexpr std::uint64_t kMostFence = 1ULL << 35;  // half of what a segment can count
     if (job.fence > kMostFence)
       return Error{Code::kInvalid, "fence is at most " + std::to_string(kMostFence),
                    "fence",        0,
                    kMostFence,     ""};
-    limits_moved = false;
-    engine::PastJob past;
-    JobSpec spec;
+    engine::PastJob& past = reading.past;
+    JobSpec& spec = reading.spec;
     spec.type = job.type;
     if (!job.args.empty()) spec.args = job.args;
     if (!job.queue.empty()) spec.queue = job.queue;
@@ -297,21 +220,20 @@ struct Import::Impl {
     spec.pending = job.state == State::kPending;
     spec.retry = job.retry;
     spec.priority_age_rate = job.priority_age_rate;
-    const auto limit = internal::limit_in(job.extra, spec.queue);
-    const std::string tenant = tenant_of(job.extra);
-    spec.limit = limit ? &*limit : nullptr;
-    spec.tenant = tenant;
-    const auto unique = unique_in(spec);
-    spec.unique = unique ? &*unique : nullptr;
+    reading.limit = internal::limit_in(job.extra, spec.queue);
+    reading.tenant = tenant_of(job.extra);
+    spec.limit = reading.limit ? &*reading.limit : nullptr;
+    spec.tenant = reading.tenant;
+    reading.unique = unique_in(spec);
+    spec.unique = reading.unique ? &*reading.unique : nullptr;
     // An export may hold what is refused today: a tenant_id that is not a text. Such a job has no
     // tenant.
     if (!tenant_in(job.extra)) spec.extra = {};
     if (const auto fault = handle->read(spec, past.job); fault != internal::SpecFault::kNone)
       return internal::error_of(fault, spec, handle->store());
     past.job.extra = job.extra;
-    bool clamped = false;
     if (exported.priority) {
-      const Result<std::uint8_t> rank = rank_of(*exported.priority, clamped);
+      const Result<std::uint8_t> rank = rank_of(*exported.priority, reading.clamped);
       if (!rank) return rank.error();
       past.job.rank = *rank;
     }
@@ -329,12 +251,101 @@ struct Import::Impl {
     past.retry_delay_ms = job.retry_delay_ms;
     if (job.progress >= 0) past.progress = job.progress;
     past.result = job.result;
-    std::string errors;
     for (const JobError& error : job.errors)
-      errors += engine::encode_error({error.occurred_at_ms, error.attempt, error.retryable,
-                                      error.code, error.type, error.message, error.details});
-    past.errors = errors;
-    return restore(past, job.id, clamped, !exported.priority);
+      reading.errors +=
+          engine::encode_error({error.occurred_at_ms, error.attempt, error.retryable, error.code,
+                                error.type, error.message, error.details});
+    past.errors = reading.errors;
+    return {};
+  }
+
+  Status take(const ExportedWorkflow& exported) {
+    const auto id = engine::parse_id(exported.id);
+    const auto wrong = [](std::string what) {
+      return Error{Code::kInvalid, std::move(what), "workflow", 0, 0, ""};
+    };
+    if (!id) return wrong("workflow.id must be a UUIDv7 in lower case");
+    const auto tree = internal::WorkflowTree::read(exported.tree);
+    if (!tree || tree->kind == WorkflowKind::kJob) return wrong("workflow.tree is none");
+    engine::WorkflowGraph graph;
+    for (const auto& set : exported.sets) graph.sets.add(set);
+    graph.result = exported.result;
+    for (const ExportedMember& member : exported.members) {
+      engine::WorkflowGraph::Member& at = graph.members.emplace_back();
+      at.waits = member.waits;
+      at.gate = member.gate;
+      at.when = static_cast<engine::When>(member.when);
+    }
+    if (!graph.holds()) return wrong("workflow.members or workflow.sets lead out of the workflow");
+    for (const ExportedMember& member : exported.members)
+      if (member.job && !member.job->priority)
+        return wrong("each job of a workflow needs its priority");
+    constexpr int kMostReads = 32;
+    Status put;
+    for (int i = 0; i < kMostReads; ++i) {
+      limits_moved = false;
+      put = put_workflow(exported, *id, workflow_kind_name(tree->kind), graph);
+      if (!limits_moved) break;
+    }
+    return put;
+  }
+
+  Status put_workflow(const ExportedWorkflow& exported, engine::JobId id, std::string_view kind,
+                      engine::WorkflowGraph& graph) {
+    using Is = engine::PastMember::Is;
+    const std::size_t count = exported.members.size();
+    std::vector<Reading> readings(count);
+    std::vector<engine::PastMember> past(count);
+    std::vector<engine::NewJob> jobs(count);
+    std::uint64_t there = 0, clamped = 0;
+    for (std::size_t i = 0; i < count; ++i) {
+      const ExportedMember& member = exported.members[i];
+      past[i] = {Is::kGone, member.failed, nullptr};
+      if (!member.job) continue;
+      if (Status read_it = read(*member.job, readings[i]); !read_it) return read_it;
+      engine::PastJob& job = readings[i].past;
+      // it is due when it was to be, at the earliest once its turn has come
+      if (member.waiting) job.state = engine::JobState::kScheduled;
+      const bool ended = engine::is_terminal(job.state);
+      if (ended && job.finished_at == 0) job.finished_at = handle->store().now_ms();
+      past[i] = {member.waiting ? Is::kWaiting
+                 : ended        ? Is::kEnded
+                                : Is::kAlive,
+                 ended && job.state != engine::JobState::kCompleted, &job};
+      jobs[i] = job.job;
+      ++there;
+      clamped += readings[i].clamped ? 1 : 0;
+    }
+    engine::NewWorkflow workflow{
+        jobs, &graph, kind, exported.tree, id, past, exported.created_at_ms};
+    engine::JobId made;
+    engine::Outcome outcome = engine::Outcome::kDuplicate;
+    // as of a job: restore()
+    for (int turn = 0; turn < 100; ++turn) {
+      if (engine::find_workflow(handle->store(), id) != engine::kNoIndex) {
+        ++report.existing;
+        return {};
+      }
+      outcome = actor().workflows().create(workflow, made);
+      if (outcome == engine::Outcome::kOk || outcome == engine::Outcome::kLimitsMoved) break;
+      const std::uint32_t dead = handle->attachment().repair_the_dead();
+      if (dead == 0 && outcome != engine::Outcome::kDuplicate) break;
+      if (dead == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    limits_moved = outcome == engine::Outcome::kLimitsMoved;
+    if (outcome == engine::Outcome::kDuplicate)
+      return Error{Code::kDuplicate,
+                   "a job of workflow " + exported.id + " is here already, and the workflow is not",
+                   "id",
+                   0,
+                   0,
+                   ""};
+    if (outcome != engine::Outcome::kOk)
+      return internal::error_of(outcome, handle->store(), jobs[workflow.refused].queue,
+                                exported.id);
+    report.jobs += there;
+    report.clamped += clamped;
+    return {};
   }
 
   Status restore(const engine::PastJob& past, const std::string& id, bool clamped, bool defaulted) {

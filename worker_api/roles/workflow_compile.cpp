@@ -119,8 +119,7 @@ class Compiler {
 
   bool has_parts(const WorkflowSpec& spec, const Place& place, const char* name) {
     if (spec.steps.empty())
-      complain(Place{&place, name},
-               std::string(name) + " array must contain at least one element");
+      complain(Place{&place, name}, std::string(name) + " array must contain at least one element");
     return !error_;
   }
 
@@ -198,8 +197,7 @@ class Compiler {
       for (const std::string_view name : spec.steps[i].depends_on) {
         const auto other = names.find(name);
         if (other == names.end()) {
-          complain(place(i).text() + ".depends_on",
-                   "there is no step '" + std::string(name) + "'");
+          complain(place(i).text() + ".depends_on", "there is no step '" + std::string(name) + "'");
           break;
         }
         before.push_back(other->second);
@@ -259,8 +257,8 @@ class Compiler {
 
 }  // namespace
 
-Result<CompiledWorkflow> compile(const WorkflowSpec& spec) {
-  CompiledWorkflow out;
+Status compile(const WorkflowSpec& spec, CompiledWorkflow& out) {
+  out.clear();
   if (spec.kind == WorkflowKind::kJob)
     return Error{
         Code::kInvalid, "$: a workflow is a chain, a group, a batch or a graph", "$", 0, 0, ""};
@@ -271,7 +269,7 @@ Result<CompiledWorkflow> compile(const WorkflowSpec& spec) {
   compiler.part(spec, {}, {}, engine::WorkflowGraph::kNothing, 1, result);
   if (compiler.error()) return *compiler.error();
   out.graph.result = compiler.number_of(result);
-  return out;
+  return {};
 }
 
 std::string place_in(const WorkflowSpec& spec, std::size_t member) {

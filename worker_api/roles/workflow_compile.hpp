@@ -16,11 +16,20 @@ namespace ojs_shm::internal {
 struct CompiledWorkflow {
   std::vector<JobSpec> jobs;  ///< with what they inherit; views into the spec
   engine::WorkflowGraph graph;
-  std::string description;  ///< WorkflowTree::read() reads it
+  std::string description;            ///< WorkflowTree::read() reads it
+  std::vector<engine::NewJob> ready;  ///< the jobs as read_members() read them
+  void clear() {
+    jobs.clear();
+    graph.members.clear();
+    graph.sets.clear();
+    graph.result = engine::WorkflowGraph::kNothing;
+    description.clear();
+    ready.clear();
+  }
 };
 
 /// Errors: kInvalid, of which `subject` is the place, such as "$.steps[2]".
-Result<CompiledWorkflow> compile(const WorkflowSpec& spec);
+Status compile(const WorkflowSpec& spec, CompiledWorkflow& out);
 /// Where a job of a workflow that could be compiled stands: "$.steps[1].jobs[0]".
 std::string place_in(const WorkflowSpec& spec, std::size_t member);
 

@@ -32,17 +32,18 @@ Result<WorkflowInfo> look_up(const engine::Store& store, std::string_view id) {
 
 }  // namespace
 
-/// Reads the jobs of a workflow, and makes their queues once all of them are well formed.
-Result<std::vector<engine::NewJob>> Producer::Impl::read_members(
-    const WorkflowSpec& whole, const internal::CompiledWorkflow& workflow) {
-  std::vector<engine::NewJob> jobs(workflow.jobs.size());
+/// Reads the jobs of a workflow that was compiled, and makes their queues once all of them are well
+/// formed.
+Status Producer::Impl::read_members(const WorkflowSpec& whole) {
+  const std::vector<JobSpec>& specs = workflow->jobs;
+  std::vector<engine::NewJob>& jobs = workflow->ready;
+  jobs.assign(specs.size(), engine::NewJob());
   for (std::size_t i = 0; i < jobs.size(); ++i) {
-    const JobSpec& spec = workflow.jobs[i];
-    auto fault = internal::read_spec(actor(), spec, jobs[i]);
+    auto fault = internal::read_spec(actor(), specs[i], jobs[i]);
     if (fault == internal::SpecFault::kNone && jobs[i].size() > store().max_body())
       fault = internal::SpecFault::kTooLarge;
     if (fault == internal::SpecFault::kNone) continue;
-    Error error = internal::error_of(fault, spec, store());
+    Error error = internal::error_of(fault, specs[i], store());
     const std::string place = internal::place_in(whole, i);
     error.message = place + ": " + error.message;
     if (error.code == Code::kInvalid) error.subject = place + "." + error.subject;
@@ -50,46 +51,44 @@ Result<std::vector<engine::NewJob>> Producer::Impl::read_members(
   }
   for (std::size_t i = 0; i < jobs.size(); ++i) {
     if (jobs[i].queue != engine::kNoIndex) continue;
-    jobs[i].queue = actor().ensure_queue(workflow.jobs[i].queue);
+    jobs[i].queue = actor().ensure_queue(specs[i].queue);
     if (jobs[i].queue == engine::kNoIndex)
       return internal::error_of(engine::Outcome::kNoQueues, store(), engine::kNoIndex, "");
   }
-  return jobs;
+  return {};
 }
 
 Result<std::string> Producer::create_workflow(const WorkflowSpec& spec) {
   Impl& impl = *impl_;
   if (impl.handle->closed()) return internal::closed();
-  auto compiled = internal::compile(spec);
-  if (!compiled) return compiled.error();
+  if (!impl.workflow) impl.workflow = std::make_shared<internal::CompiledWorkflow>();
+  internal::CompiledWorkflow& compiled = *impl.workflow;
+  if (Status done = internal::compile(spec, compiled); !done) return done.error();
   engine::NewWorkflow workflow;
   if (!spec.id.empty()) {
     workflow.id = engine::parse_id(spec.id);
     if (!workflow.id) return internal::not_an_id(spec.id);
   }
-  auto jobs = impl.read_members(spec, *compiled);
-  if (!jobs) return jobs.error();
-  workflow.graph = &compiled->graph;
+  if (Status read = impl.read_members(spec); !read) return read.error();
+  workflow.graph = &compiled.graph;
   workflow.kind = workflow_kind_name(spec.kind);
-  workflow.description = compiled->description;
+  workflow.description = compiled.description;
   engine::JobId id;
+  bool well = true;
   const auto put = [&] {
-    workflow.jobs = *jobs;
+    workflow.jobs = compiled.ready;
     return impl.actor().workflows().create(workflow, id);
   };
-  const auto read = [&] {
-    jobs = impl.read_members(spec, *compiled);
-    return jobs.ok();
-  };
+  const auto read = [&] { return well = impl.read_members(spec).ok(); };
   const engine::Outcome outcome = impl.patiently({}, [&] { return impl.settled(read, put); });
   if (outcome == engine::Outcome::kOk) return engine::to_string(id);
-  const std::size_t at = std::min<std::size_t>(workflow.refused, compiled->jobs.size() - 1);
-  const std::uint32_t queue = jobs.ok() ? (*jobs)[at].queue : engine::kNoIndex;
+  const std::size_t at = std::min<std::size_t>(workflow.refused, compiled.jobs.size() - 1);
+  const std::uint32_t queue = well ? compiled.ready[at].queue : engine::kNoIndex;
   // A queue that would drop jobs for others, or let them wait, has told no numbers.
   if (outcome == engine::Outcome::kQueueFull && impl.actor().met().fullness.bound == 0)
     return internal::error_of(outcome, impl.store(), queue, "");
   return impl.refusal(outcome, queue, spec.id.empty() ? "workflow" : spec.id,
-                      std::span(&compiled->jobs[at], 1));
+                      std::span(&compiled.jobs[at], 1));
 }
 
 Result<WorkflowInfo> Producer::cancel_workflow(std::string_view id) {
