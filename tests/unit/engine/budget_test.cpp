@@ -180,6 +180,31 @@ TEST(Budget, of_an_enqueue_while_slots_are_used_again) {
   EXPECT_EQ(cycle.allocations, 0.0);
 }
 
+/// Of the ends of a workflow's jobs, but the last.
+Cost ends_in(QuietSegment& s, WorkflowKind kind, const std::string& name) {
+  WorkflowSpec spec;
+  spec.kind = kind;
+  for (int i = 0; i < kTimes; ++i) spec.steps.emplace_back().job = spec_of(2);
+  EXPECT_TRUE(s.producer.create_workflow(spec).ok());
+  Count count;
+  for (int i = 1; i < kTimes; ++i) {
+    EXPECT_TRUE(s.worker.try_fetch(s.job).ok());
+    count.of([&] { EXPECT_TRUE(s.worker.ack(s.job).ok()); });
+  }
+  EXPECT_EQ(s.drain().size(), 1U);
+  return count.cost(name);
+}
+
+TEST(Budget, of_the_end_of_a_member_and_of_letting_another_run) {
+  QuietSegment s(few_slots(2048));
+  ends_in(s, WorkflowKind::kChain, "warm");
+  const Cost ended = ends_in(s, WorkflowKind::kGroup, "ack of a member");
+  const Cost released = ends_in(s, WorkflowKind::kChain, "ack that lets one run");
+  EXPECT_LE(ended.most, 2U) << "one more than an ack: " << ended.worst;
+  EXPECT_LE(released.rmw, 2.0 + 8.0) << released.worst;
+  EXPECT_LE(released.most, 2U + 8U) << released.worst;
+}
+
 // ---- options ------------------------------------------------------------------------------------
 
 struct Life {
