@@ -50,6 +50,14 @@ TEST(CliSimulate, a_seed_always_gives_the_same_figures_and_needs_no_segment) {
   EXPECT_NE(simulate({"--synthetic", kLoad, "--seed", "6", "--json"}).out, once.out);
 }
 
+TEST(CliSimulate, a_trace_with_workflows_is_refused) {
+  const std::string head = "{\"ojs_shm_trace\":1,\"convention\":\"ojs\"}\n";
+  const Finished refused = simulate({"-"}, head + "{\"workflow\":{\"id\":\"x\"}}\n");
+  EXPECT_EQ(refused.exit_code, 2);
+  EXPECT_NE(refused.err.find("-:2: "), std::string::npos) << refused.err;
+  EXPECT_NE(refused.err.find("dependencies"), std::string::npos) << refused.err;
+}
+
 TEST(CliSimulate, a_row_for_each_queue_level_and_tenant) {
   const Finished done = simulate({"--synthetic", kLoad, "--seed", "5", "--queue", "a:3", "--queue",
                                   "b:1", "--strategy", "weighted", "--workers", "2"});

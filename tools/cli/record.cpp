@@ -59,6 +59,8 @@ class Recorder {
       : observer_(observer), queue_(std::move(queue)), begun_at_ms_(begun_at_ms) {}
 
   void take(const Event& event) {
+    if (!event.workflow_id.empty() && (queue_.empty() || event.queue == queue_))
+      tell_workflow(event.workflow_id);
     if (event.job_id.empty() || (!queue_.empty() && event.queue != queue_)) return;
     if (event.type == "job.enqueued") {
       if (event.attempt == 0 && open_.insert(event.job_id).second) arrive(event);
@@ -86,15 +88,20 @@ class Recorder {
       arrival.type = job->type;
       arrival.tenant = tenant_of(job->extra);
       arrival.size = static_cast<std::uint32_t>(job->args.size() + job->extra.size());
+      if (!job->workflow_id.empty()) tell_workflow(job->workflow_id);
     }
     print_line(print_trace_arrival(event.job_id, arrival));
     ++arrivals_;
   }
 
+  void tell_workflow(const std::string& id) {
+    if (workflows_.insert(id).second) print_line(print_trace_workflow(id));
+  }
+
   const Observer& observer_;
   std::string queue_;
   std::uint64_t begun_at_ms_, arrivals_ = 0;
-  std::set<std::string> open_;
+  std::set<std::string> open_, workflows_;
 };
 
 /// The pools of the segment as lines of the trace: at the begin, and when one has changed.

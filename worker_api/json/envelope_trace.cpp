@@ -51,6 +51,16 @@ std::string print_trace_arrival(std::string_view job, const TraceArrival& arriva
   return out;
 }
 
+std::string print_trace_workflow(std::string_view id) {
+  std::string out;
+  ObjectWriter writer(out);
+  ObjectWriter inner(writer.open("workflow"));
+  inner.text("id", id);
+  inner.close();
+  writer.close();
+  return out;
+}
+
 std::string print_trace_service(std::string_view job, double ms) {
   std::string out;
   ObjectWriter writer(out);
@@ -128,6 +138,10 @@ Status TraceReader::take(std::string_view line) {
     headed_ = true;
     return {};
   }
+  if (first.name == "workflow")
+    return wrong(
+        "the trace has a workflow, and a simulation knows no dependencies between jobs; without "
+        "its lines of workflows each of their jobs is played as one that arrived by itself");
   if (first.name != "arrival" && first.name != "service" && first.name != "pool")
     return {};  // a later version may say more
   if (json::kind_of(first.value) != json::Kind::kObject)

@@ -27,6 +27,9 @@ std::string print_trace_arrival(std::string_view job, const TraceArrival& arriva
 /// {"service":{"job":"...","ms":15}}
 std::string print_trace_service(std::string_view job, double ms);
 
+/// {"workflow":{"id":"..."}}: some of the jobs are its own, and came after each other.
+std::string print_trace_workflow(std::string_view id);
+
 /// {"pool":{"name":"web","workers":3,"concurrency":1,"settings":{"queues":["a","b"],...}}}
 std::string print_trace_pool(const SimulatedPool& pool);
 
