@@ -143,6 +143,7 @@ void Browser::command(char key) {
     default: break;
   }
   if (key >= '1' && key <= '9') return switch_to(kViews[key - '1']);
+  if (key == '0') return switch_to(View::kWorkflows);
   ask(key);
 }
 
@@ -259,6 +260,13 @@ void Browser::enter() {
         if (event.id == row && !event.job_id.empty())
           return go({View::kJob, {.job = event.job_id}, {}});
       return;
+    case View::kWorkflows: return go({View::kWorkflow, {.workflow = row}, {}});
+    case View::kWorkflow:
+      if (const std::string& job = grid_.rows[place_of(grid_, here().look)].cells[2].text;
+          job != "-")
+        return go({View::kJob, {.job = job}, {}});
+      notice_ = "it has no job, or none yet";
+      return;
     case View::kLimits:
     case View::kCounters:
     case View::kJob:
@@ -280,7 +288,7 @@ Line Browser::tabs() const {
   Line line;
   for (std::size_t i = 0; i < std::size(kViews); ++i) {
     const bool chosen = path_.front().view == kViews[i];
-    line.push_back({fmt::format("{}", i + 1), {Tone::kNote}});
+    line.push_back({fmt::format("{}", (i + 1) % 10), {Tone::kNote}});
     line.push_back(
         {fmt::format("{}{}{}", chosen ? "[" : " ", name_of(kViews[i]), chosen ? "]" : " "),
          {Tone::kPlain, chosen, false, false}});

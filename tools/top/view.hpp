@@ -25,13 +25,15 @@ enum class View : std::uint8_t {
   kEvents,
   kCounters,
   kPast,
-  kJob,  ///< one job in full
+  kWorkflows,
+  kWorkflow,  ///< one as a tree
+  kJob,       ///< one job in full
   kHelp,
 };
-/// Those that a digit chooses, in order.
-inline constexpr View kViews[] = {View::kQueues,  View::kWorkers,  View::kPools,
-                                  View::kTenants, View::kLimits,   View::kJobs,
-                                  View::kEvents,  View::kCounters, View::kPast};
+/// Those that a digit chooses, in order; the tenth is 0.
+inline constexpr View kViews[] = {View::kQueues, View::kWorkers,  View::kPools,  View::kTenants,
+                                  View::kLimits, View::kJobs,     View::kEvents, View::kCounters,
+                                  View::kPast,   View::kWorkflows};
 std::string_view name_of(View view);
 std::optional<View> view_by_name(std::string_view name);
 
@@ -44,7 +46,7 @@ struct Subject {
   std::string queue = {};   ///< "": all
   std::string tenant = {};  ///< of jobs; empty: any
   std::string pool = {};    ///< of queues; empty: any
-  std::string job = {};
+  std::string job = {}, workflow = {};
   JobChoice jobs = JobChoice::kWaiting;
   bool operator==(const Subject&) const = default;
 };
@@ -64,6 +66,10 @@ Grid limits_grid(const Sample& sample);
 Grid jobs_grid(const Observer& observer, std::uint64_t now_ms, const Subject& subject);
 /// One job as members and values.
 Grid job_grid(const Observer& observer, const Subject& subject);
+/// The youngest first.
+Grid workflows_grid(const Observer& observer, std::uint64_t now_ms);
+/// Its parts as a tree; of a job in it the third cell is the id.
+Grid workflow_grid(const Observer& observer, const Subject& subject);
 Grid events_grid(const Sample& sample, const EventLog& log);
 /// Every counter of every queue and of the segment, and the memory, as the segment tells them.
 Grid counters_grid(const Sample& sample);

@@ -15,6 +15,8 @@ std::string_view name_of(View view) {
     case View::kEvents: return "events";
     case View::kCounters: return "counters";
     case View::kPast: return "past";
+    case View::kWorkflows: return "workflows";
+    case View::kWorkflow: return "workflow";
     case View::kJob: return "job";
     case View::kHelp: break;
   }
@@ -44,11 +46,11 @@ Grid help_grid(bool admin) {
     grid.rows.push_back({key, {text_cell(key), text_cell(does)}, {}});
   };
   add("1 2 3 4", "queues, workers, pools, tenants");
-  add("5 6 7 8 9", "limits, jobs, events, counters, the past of jobs");
+  add("5 6 7 8 9 0", "limits, jobs, events, counters, past, workflows");
   add("Tab Shift-Tab", "the next view, the one before");
   add("Up Down PgUp PgDn Home End", "move the cursor");
   add("Left Right", "scroll the columns");
-  add("Enter", "into the row: a queue's jobs, a job, a pool's queues");
+  add("Enter", "into the row: a queue's jobs, a job, a workflow's parts");
   add("Esc, Backspace", "go back; end the filter");
   add("t", "the tenants of the chosen queue");
   add("s", "jobs: waiting, active, dead letters, all");
@@ -78,6 +80,8 @@ Grid grid_of(View view, const Observer& observer, const Sample& sample, const Su
     case View::kEvents: return events_grid(sample, log);
     case View::kCounters: return counters_grid(sample);
     case View::kPast: return past_grid(observer);
+    case View::kWorkflows: return workflows_grid(observer, sample.census.at_ms);
+    case View::kWorkflow: return workflow_grid(observer, subject);
     case View::kJob: return job_grid(observer, subject);
     case View::kHelp: break;
   }

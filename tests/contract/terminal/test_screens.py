@@ -24,6 +24,13 @@ VIEWS = {"queues": ((), "queues"), "workers": ("2", "workers"), "pools": ("3", "
          "limits": ("5", "limits"), "jobs": ("6", "jobs (waiting)"), "events": ("7", "events"), "counters": ("8", "counters"), "past": ("9", "past"),
          "help": ("?", "queues > help"), "queue": (("enter",), "queues > jobs mail (waiting)"),
          "job": (("6", "/", *"traced", "enter", "enter"), "jobs (waiting) > job")}
+#: The same of a segment with workflows.
+WORKFLOW_VIEWS = {"workflows": (("0",), "workflows"), "workflow": (("0", "enter"), "workflows > workflow")}
+WORKFLOW = {"type": "chain", "name": "order", "steps": [
+    {"type": "order.check", "args": []},
+    {"type": "batch", "jobs": [{"type": "order.pack", "args": []}, {"type": "order.bill", "args": [], "queue": "bills"}],
+     "callbacks": {"on_complete": {"type": "order.tell", "args": []}}},
+    {"type": "order.close", "args": []}]}
 LAST_LINE = "  every 3600000 ms  ? help  q quit"
 DURATION = r"\d+(?:\.\d)? (?:ms|s)|\d+m\d\ds"
 
@@ -124,6 +131,20 @@ class Golden(unittest.TestCase):
                         top.press(*keys, " ")
                         top.until(lambda: top.lines[-1] == "FROZEN " + way + LAST_LINE)
                         self.check(f"{view}.{columns}x{lines}.txt", masked(top.lines, view, columns))
+
+    def test_workflows_are_as_they_were(self):
+        with Segment() as segment:
+            segment.cli("workflow", "run", "-", text=json.dumps(WORKFLOW))
+            segment.cli("work", "--queue", "default", "--count", "1", "--", "true")
+            for columns, lines in SIZES:
+                for view, (keys, way) in WORKFLOW_VIEWS.items():
+                    with self.subTest(f"{view} {columns}x{lines}"), segment.top("-d", "1h", columns=columns, lines=lines) as top:
+                        top.until(lambda: top.lines[-1] == "queues" + LAST_LINE)
+                        top.press(*keys, " ")
+                        top.until(lambda: top.lines[-1] == "FROZEN " + way + LAST_LINE)
+                        shown = masked(top.lines, view, columns)
+                        self.check(f"{view}.{columns}x{lines}.txt",
+                                   [re.sub(r"\b[0-9a-f]{8}-[0-9a-f-]*", lambda job: "#" * len(job[0]), line) for line in shown])
 
 
 if __name__ == "__main__":

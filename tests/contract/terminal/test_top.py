@@ -103,6 +103,25 @@ class Views(unittest.TestCase):
                 top.press("q")
                 self.assertEqual(top.ends(), 0)
 
+    def test_a_workflow_its_parts_and_their_jobs(self):
+        with Segment() as segment:
+            step = {"type": "order.check", "args": []}
+            workflow = segment.cli("workflow", "run", "-", text=json.dumps({"type": "chain", "steps": [step, step]})).strip()
+            with segment.top("-d", "100ms") as top:
+                top.press("0")
+                top.until(workflow)
+                top.press("enter")
+                top.until("workflows > workflow")
+                top.until("`- order.check")
+                top.press("enter")
+                top.until("it has no job")
+                top.press("down", "enter")
+                top.until("workflows > workflow > job")
+                top.until("order.check")
+                top.press("esc", "esc")
+                segment.cli("workflow", "cancel", workflow)
+                top.until("cancelled")
+
     def test_filter_sort_freeze_interval_and_scroll(self):
         with Segment() as segment:
             for queue, jobs in (("alpha", 1), ("beta", 3), ("gamma", 2)):
