@@ -4,7 +4,7 @@
 
 A broker and a gateway, one job for each file (small files first), every other one submitted over HTTP, and four `ojs-shm work` processes. Again and again one of them is
 stopped, seen to hold a job, and killed with SIGKILL; another takes its place. At the end every digest must be what
-sha256sum says. Leaves nothing behind.
+sha256sum says. Then the same in workflows, whose callback makes one digest of all digests. Leaves nothing behind.
 """
 
 import argparse
@@ -15,6 +15,7 @@ import sys
 import tempfile
 import time
 
+from flow import hash_in_workflows
 from inputs import LEVELS, choose_files, digests_of, envelopes, level_of
 from report import Checks, print_report
 from segment import Segment
@@ -91,6 +92,7 @@ def run(options: argparse.Namespace, files: list[str], folder: pathlib.Path, che
         read_back = segment.results_by_http(list(paths))
         wrong = [path for job_id, path in paths.items() if read_back.get(job_id) != expected[path]]
         checks.that(not wrong, f"{len(paths) - len(wrong)} digests read back over HTTP{', wrong: ' + wrong[0] if wrong else ''}")
+        hash_in_workflows(segment, files, max(1, options.kills // 4), command, deadline, checks)
         checks.that(segment.stop_gateway() == 0, "the gateway stopped cleanly on SIGTERM")
         checks.that(segment.command("audit").returncode == 0, "the audit finds every invariant intact")
         checks.that(segment.stop_broker() == 0, "the broker stopped cleanly on SIGTERM")

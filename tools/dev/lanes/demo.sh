@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# ABOUT: hashes 5,000 real files through killed workers and compares every digest (--files N, --kills N)
+# ABOUT: hashes 5,000 real files through killed workers, also in workflows, and compares every digest (--files N, --kills N)
 # NEEDS: build
 # IN-TEST: --files 600 --kills 5
 . "$(dirname "$0")/../lane.sh"
