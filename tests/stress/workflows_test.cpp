@@ -3,7 +3,7 @@
 // and again, while the broker is stopped half of the time. What each callback saw is written outside
 // of the segment, in memory that survives every death: the id of the job, which must stay the same
 // however often its workers die, and whether a result was missing. No threads, and nothing depends
-// on time.
+// on time. OJS_SHM_STORM_WORKFLOWS=N: so many instead of 10,000.
 #include <gtest/gtest.h>
 #include <sched.h>
 #include <signal.h>
@@ -11,8 +11,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cstdlib>
 #include <iostream>
 #include <string>
 #include <vector>
@@ -27,13 +29,21 @@
 namespace ojs_shm::test {
 namespace {
 
-constexpr std::uint32_t kWorkflows = 10'000, kKills = 60, kChildren = 6;
+constexpr std::uint32_t kMostWorkflows = 10'000, kChildren = 6;
+constexpr std::uint32_t kWorkflowsPerKill = 150;
 /// so that slots are used again and again meanwhile
 constexpr std::uint32_t kMostAtOnce = 400;
 
+std::uint32_t wanted() {
+  const char* text = std::getenv("OJS_SHM_STORM_WORKFLOWS");
+  const unsigned long number = text == nullptr ? kMostWorkflows : std::stoul(text);
+  return static_cast<std::uint32_t>(std::clamp<unsigned long>(number, 1000, kMostWorkflows));
+}
+const std::uint32_t workflows_wanted = wanted();
+
 struct Books {
-  std::atomic<std::uint64_t> callback[kWorkflows];  ///< the id of its job
-  std::atomic<std::uint8_t> created[kWorkflows], completed[kWorkflows];
+  std::atomic<std::uint64_t> callback[kMostWorkflows];  ///< the id of its job
+  std::atomic<std::uint8_t> created[kMostWorkflows], completed[kMostWorkflows];
   std::atomic<std::uint32_t> next, called, offences, stop;
 };
 Books* books = nullptr;
@@ -51,7 +61,7 @@ void create(const SegmentName& where) {
   Producer producer = Producer::attach(where).value();
   while (books->stop.load() == 0) {
     const std::uint32_t n = books->next.load();
-    if (n >= kWorkflows) return;
+    if (n >= workflows_wanted) return;
     if (n > books->called.load() + kMostAtOnce) {
       ::sched_yield();
       continue;
@@ -129,8 +139,9 @@ TEST(WorkflowStorm, each_callback_comes_once_and_no_result_is_missing_under_kill
 
   const auto bound = std::chrono::steady_clock::now() + 6 * kBound;
   const auto in_time = [&] { return std::chrono::steady_clock::now() < bound; };
-  for (std::uint32_t kills = 0; kills < kKills; ++kills) {
-    while (books->called.load() < kWorkflows / 10 * 9 / kKills * kills && in_time())
+  const std::uint32_t most_kills = workflows_wanted / kWorkflowsPerKill;
+  for (std::uint32_t kills = 0; kills < most_kills; ++kills) {
+    while (books->called.load() < workflows_wanted / 10 * 9 / most_kills * kills && in_time())
       ::sched_yield();
     if (kills % 4 == 1) segment.broker().signal(SIGSTOP);
     if (kills % 4 == 3) segment.broker().signal(SIGCONT);
@@ -142,17 +153,17 @@ TEST(WorkflowStorm, each_callback_comes_once_and_no_result_is_missing_under_kill
   segment.broker().signal(SIGCONT);
 
   const Observer observer = Observer::attach(where).value();
-  while ((books->next.load() < kWorkflows ||
+  while ((books->next.load() < workflows_wanted ||
           !observer.workflows({.state = WorkflowState::kRunning, .most = 1}).empty()) &&
          in_time())
     ::sched_yield();
   books->stop = 1;
   for (const pid_t child : children) end(child);
 
-  EXPECT_EQ(books->next.load(), kWorkflows);
+  EXPECT_EQ(books->next.load(), workflows_wanted);
   EXPECT_EQ(books->offences.load(), 0U);
   std::uint32_t missing = 0, half = 0;
-  for (std::uint32_t n = 0; n < kWorkflows; ++n) {
+  for (std::uint32_t n = 0; n < workflows_wanted; ++n) {
     missing += books->created[n] != 0 && books->callback[n] == 0 ? 1 : 0;
     half += (books->callback[n] != 0) != (books->completed[n] != 0) ? 1 : 0;
   }
@@ -161,8 +172,8 @@ TEST(WorkflowStorm, each_callback_comes_once_and_no_result_is_missing_under_kill
   for (const WorkflowInfo& workflow : observer.workflows({.state = WorkflowState::kRunning}))
     ADD_FAILURE() << "workflow " << workflow.id << " still runs";
   for (const Violation& v : observer.audit()) ADD_FAILURE() << "I" << v.invariant << " " << v.text;
-  std::cout << books->called.load() << " callbacks of " << kWorkflows << " workflows, " << kKills
-            << " kills\n";
+  std::cout << books->called.load() << " callbacks of " << workflows_wanted << " workflows, "
+            << most_kills << " kills\n";
   books->~Books();
   ::munmap(memory, sizeof(Books));
 }

@@ -13,7 +13,7 @@ readonly HELP="crash [--points [--short] | --instructions [--every N] | --storms
     to the next change, and after every 1,000th instruction, and every operation beside every other one that stands
     still in its middle, all of it as built and at -O3; --every N: after every N-th one instead; 1, which is every single
     one, takes hours
-  --storms: the storms alone, and the controls
+  --storms: the storms alone, and the controls; 2,000 nested workflows, with --long 10,000
   --long: one storm of at least 2,000 kills and 5,000,000 jobs, longer ones beside it, and ten million jobs enqueued and
     cancelled, and as many re-prioritised, behind a live one; the storms of limits, pools and bounds a hundred times
   --seed: of the storms; default: random, and printed"
@@ -80,6 +80,9 @@ fi
 storm storm-control-boost 120 $bin/stress_storm --subject boost --must-break --seconds 30 --wedge 2000
 storm storm-control-ring 120 $bin/stress_storm --subject vyukov --must-break --seconds 30 --wedge 2000
 long_case unique 3600 $bin/stress_unique --enqueues $((long ? 1000000 : 50000))
+((long)) || export OJS_SHM_STORM_WORKFLOWS=2000
+run_gtest storm-of-workflows 300 $bin/stress_tests --gtest_filter='WorkflowStorm.*'
+unset OJS_SHM_STORM_WORKFLOWS
 long_case churn 3600 $bin/stress_churn --times $((long ? 10000000 : 1000000))
 if ((long)); then
   run_gtest storms-of-limits 3600 $bin/stress_tests --gtest_filter='*Storm.*' --gtest_repeat=100
