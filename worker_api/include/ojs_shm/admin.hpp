@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include <ojs_shm/cron.hpp>
 #include <ojs_shm/export.hpp>
 #include <ojs_shm/limit.hpp>
 #include <ojs_shm/observer.hpp>
@@ -101,6 +102,18 @@ class OJS_SHM_API Admin {
   Status set_limit(std::string_view key, const RateLimit& limit);
   /// No limit until a job brings one. Errors: kNotFound.
   Status clear_limit(std::string_view key);
+  /// Makes a cron or replaces the one of that name, whose counts stay; true when it is new. Its next
+  /// time is computed from now on. Errors: kInvalid (`subject` is the member: "expression",
+  /// "timezone", ...), kSegmentFull (also 256 crons).
+  Result<bool> set_cron(const CronSpec& spec);
+  /// Its jobs stay. Errors: kNotFound.
+  Status remove_cron(std::string_view name);
+  /// A disabled cron fires at no time; enabled again, at the next. Errors: kNotFound.
+  Status enable_cron(std::string_view name, bool enabled);
+  /// Enqueues its job now, also of a disabled one, and leaves its next time. The id. Errors:
+  /// kNotFound, kWrongState (its overlap says skip and its last job is not finished), kDuplicate,
+  /// kQueueFull, kSegmentFull.
+  Result<JobIdText> trigger_cron(std::string_view name);
   /// Whether every handle of the segment, of whatever process, tells what it does from now on. Off
   /// in a new segment.
   Status set_events(bool on);

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include <ojs_shm/backpressure.hpp>
+#include <ojs_shm/cron.hpp>
 #include <ojs_shm/events.hpp>
 #include <ojs_shm/export.hpp>
 #include <ojs_shm/job.hpp>
@@ -202,6 +203,10 @@ class OJS_SHM_API Observer {
   std::vector<WorkerPoolInfo> pools() const;
   /// Errors: kNotFound.
   Result<WorkerPoolInfo> pool(std::string_view name) const;
+  /// By name.
+  std::vector<CronInfo> crons() const;
+  /// Errors: kNotFound.
+  Result<CronInfo> cron(std::string_view name) const;
   SchedulingStats scheduling_stats() const;
   Result<JobInfo> get(std::string_view id) const;
   /// Errors: kNotFound.
