@@ -35,6 +35,7 @@ struct PastJob;   // restore.hpp
 struct PoolSpec;  // pools.hpp
 struct PoolView;
 class Workflows;  // workflows.hpp
+class Crons;      // crons.hpp
 
 /// The operations of one handle on the engine. One thread at a time; each lane has one Actor. Every
 /// operation leaves, wherever it is killed, a state that `repair` brings to "happened" or "did not
@@ -109,8 +110,7 @@ class Actor : private TenantAccounts {
                           Fetched& job);
   /// From now on this handle works for a pool: also its isolated queues have jobs for it.
   void join_pool(std::uint32_t pool, std::uint32_t concurrency);
-  /// The same without a seat, for whoever looks in the name of a worker.
-  void serve_pool(std::uint32_t pool);
+  void serve_pool(std::uint32_t pool);  ///< without a seat, to look in the name of a worker
   /// True when a fetch would find something, by a full look with total order after the caller's
   /// last RMW.
   bool sees_work(std::uint32_t queue);
@@ -214,6 +214,7 @@ class Actor : private TenantAccounts {
   SlotPool& slots() { return slots_; }
   Recorder& recorder() { return recorder_; }
   Workflows& workflows();
+  Crons& crons();
   std::uint32_t lane() const { return lane_; }
   QueueTally& tally(std::uint32_t queue) {
     return tallies_[std::size_t{queue < store_.max_queues() ? queue : 0} * store_.lanes()];
@@ -415,6 +416,7 @@ class Actor : private TenantAccounts {
   std::uint32_t limit_of_worker() const;
   friend struct LimitSetter;
   friend class Workflows;
+  friend class Crons;
   void relieve_settler();
 
   std::uint32_t repair(const std::vector<std::pair<std::uint64_t, std::uint32_t>>& held);
@@ -449,17 +451,16 @@ class Actor : private TenantAccounts {
   bool mending_ = false;                     ///< the end of the repair sees to the lots
   std::vector<std::uint32_t> pending_lots_;  ///< to be looked into after the dispatch
   std::unique_ptr<Workflows> workflows_;     ///< made when first needed
+  std::unique_ptr<Crons> crons_;             ///< the same
 
   std::vector<DepthCache> depth_cache_;
   Meeting met_;
   Conflicts conflicts_;
   bool patient_ = false;
-  /// of the enqueue that is being admitted
-  std::span<const TenantCharge> charges_;
+  std::span<const TenantCharge> charges_;  ///< of the enqueue that is being admitted
   /// of the next ticket; jobs in what is full
   std::uint64_t wait_key_ = 0, wait_cost_ = 0, wait_depth_ = 0;
-  /// where the search for a free ticket begins
-  std::uint32_t room_turn_ = 0;
+  std::uint32_t room_turn_ = 0;  ///< where the search for a free ticket begins
   std::unique_ptr<Look> look_;  ///< kept, so that no fetch clears it anew
   std::array<std::uint8_t, 64> passed_empty_{};
   std::unique_ptr<PoolView> pool_view_;

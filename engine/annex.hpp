@@ -25,7 +25,7 @@ struct Annex {
   /// kMember: the slot of the workflow's head, and which of the lives of that slot
   shm::Plain<std::uint32_t> workflow, workflow_generation;
   shm::Plain<std::uint16_t> node, cron;  ///< kMember: its place in the workflow; kOfCron
-  std::uint32_t unused;
+  shm::Plain<std::uint32_t> cron_life;  ///< kOfCron: which of the crons of that record
 };
 static_assert(sizeof(Annex) == 40);
 
@@ -35,6 +35,19 @@ struct NewAnnex {
   std::uint64_t key_hi = 0, key_lo = 0, uniqueness = 0;
   std::uint32_t workflow = 0, workflow_generation = 0;
   std::uint16_t node = 0, cron = 0;
+  std::uint32_t cron_life = 0;
 };
+
+inline NewAnnex read_annex(const Annex& annex, std::uint64_t bits) {
+  return {bits,
+          annex.key_hi.get(),
+          annex.key_lo.get(),
+          annex.uniqueness.get(),
+          annex.workflow.get(),
+          annex.workflow_generation.get(),
+          annex.node.get(),
+          annex.cron.get(),
+          annex.cron_life.get()};
+}
 
 }  // namespace ojs_shm::engine

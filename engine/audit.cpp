@@ -39,6 +39,7 @@ class Audit : AuditBook {
     audit_pools(*this);      // 21, 22
     audit_accounts(*this);   // 14, 23
     audit_workflows(*this);  // 27
+    audit_crons(*this);      // 28
     return take();
   }
 
@@ -54,10 +55,6 @@ class Audit : AuditBook {
       const Control control(job.control.load());
       const unsigned state = control.state();
       const bool held = is_exclusive(state) || state == kSlotActive;
-      if (state == kSlotTemplate) {
-        say(1, slot_name(slot) + " has the impossible state " + std::to_string(state));
-        continue;
-      }
       if (held == (control.owner() == 0))
         say(1, slot_name(slot) + (held ? " is held by nobody" : " waits and has an owner"));
       if (held && control.owner() != 0 && control.owner() != shm::kLeaseOwner &&
@@ -267,7 +264,7 @@ class Audit : AuditBook {
     for (std::uint32_t slot = 0; slot < store_.slots(); ++slot) {
       const JobRecord& job = store_.job(slot);
       const unsigned state = Control(job.control.load()).state();
-      if (!holds_job(state) && state < kSlotWaiting) continue;
+      if (!holds_job(state) && state < kSlotTemplate) continue;
       const std::uint64_t word = shm::Blocks::word_of(slot, job.generation.get());
       for (const Chain chain :
            {Chain{job.body_block.get(),

@@ -40,5 +40,7 @@ void audit_pools(AuditBook& book);
 void audit_accounts(AuditBook& book);
 /// Workflows and their jobs.
 void audit_workflows(AuditBook& book);
+/// Crons and their templates.
+void audit_crons(AuditBook& book);
 
 }  // namespace ojs_shm::engine

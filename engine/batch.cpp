@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
-#include "engine/actor.hpp"
+#include "engine/crons.hpp"
 #include "engine/limit_turn.hpp"
 #include "engine/probes.hpp"
 #include "engine/unique_keys.hpp"
@@ -110,6 +110,8 @@ Outcome Actor::enqueue_batch_in_order(std::span<const NewJob> specs, std::vector
     return outcome;
   }
   mine.enqueued.set_ordered(mine.enqueued.get() + specs.size(), Point::kCounterMoved);
+  const bool fires = crons_ != nullptr && crons_->firing();
+  if (fires) crons_->stage(ids.front());
   if (victims.empty())
     self_.intent_data[3].set(1, Point::kBatchCommitted);
   else
@@ -118,6 +120,7 @@ Outcome Actor::enqueue_batch_in_order(std::span<const NewJob> specs, std::vector
   publish_batch(slots);
   drop_victims(victims);
   for (const Rival& rival : rivals) keys.mark_replaced(rival.slot);
+  if (fires) crons_->apply();
   const std::uint64_t now_flags = queue.flags.load_seq_cst();
   if (now_flags != flags) queue.flags.fetch_add(kFlagsEpoch, Point::kSetChanged);
   intend_nothing();

@@ -52,6 +52,7 @@ namespace {
   annex.workflow_generation.set(spec.workflow_generation);
   annex.node.set(spec.node);
   annex.cron.set(spec.cron);
+  annex.cron_life.set(spec.cron_life);
   // NO CRASH POINT: the slot is held exclusively
   job.signals.store(spec.bits, Point::kNone);
 }

@@ -42,11 +42,16 @@ enum class EventKind : std::uint8_t {
   kWorkflowCompleted,  ///<
   kWorkflowFailed,     ///<
   kWorkflowCancelled,  ///<
+  kCronTriggered,      ///< job: the new one; value: when it fires next; the rest: the name
+  kCronSkipped,        ///< the same; job: the last one; rank: CronSkip
   kCount
 };
 
 constexpr bool about_a_workflow(EventKind kind) {
   return kind >= EventKind::kWorkflowStarted && kind <= EventKind::kWorkflowCancelled;
+}
+constexpr bool about_a_cron(EventKind kind) {
+  return kind == EventKind::kCronTriggered || kind == EventKind::kCronSkipped;
 }
 /// Whether `job` and `tag` are a job's, or a workflow's.
 constexpr bool about_a_job(EventKind kind) {

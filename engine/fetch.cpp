@@ -5,6 +5,7 @@
 #include "engine/look.hpp"
 #include "engine/pools.hpp"
 #include "engine/probes.hpp"
+#include "engine/crons.hpp"
 #include "engine/workflows.hpp"
 
 // The promise of a fetch, for one queue. There is an instant inside the call at which the job it

@@ -8,6 +8,7 @@
 #include "engine/accounts.hpp"
 #include "engine/annex.hpp"
 #include "engine/backpressure.hpp"
+#include "engine/cron.hpp"
 #include "engine/flow.hpp"
 #include "engine/limit_key.hpp"
 #include "engine/pages.hpp"
@@ -27,7 +28,7 @@
 //         | PartRings[spare_parts] | PoolRecord[kPools] | AccountRecord[accounts] |
 //         LimitKey[limit_keys] | ParkingLot[lots] | PermitPage[permit_pages] | WaitPage[wait_pages]
 //         | EventPage[event_pages] | QueueTally[max_queues][lanes] | TenantRule[kTenantRules] |
-//         RoomTicket[room_tickets] | AccountTally[lanes][accounts] | words: control of the events,
+//         CronTable | RoomTicket[room_tickets] | AccountTally[lanes][accounts] | words: control of the events,
 //         which queues are busy, runs of permits, backlogs | SampleTimes | QueueSamples[max_queues]
 //         | TransitionRecord[lanes][records_per_lane + 1]
 //
@@ -396,7 +397,7 @@ constexpr std::uint64_t engine_fingerprint() {
          sizeof(QueueSamples) * 103 + sizeof(RoomTicket) * 107 + sizeof(AccountRecord) * 127 +
          sizeof(AccountTally) * 131 + offsetof(QueueRecord, backpressure) * 109 +
          offsetof(QueueRecord, room_ring) * 113 + sizeof(TransitionRecord) * 137 +
-         records_per_lane(1U << 20) * 139 + sizeof(Annex) * 149;
+         records_per_lane(1U << 20) * 139 + sizeof(Annex) * 149 + sizeof(CronTable) * 151;
 }
 
 constexpr std::uint64_t kEngineHeaderBytes = 256;
@@ -407,7 +408,7 @@ constexpr std::uint64_t area_bytes(std::uint32_t max_queues, std::uint32_t lanes
                                    std::uint32_t limit_keys, std::uint32_t lots,
                                    std::uint32_t accounts, std::uint32_t slots) {
   return std::uint64_t{flows} * sizeof(FlowRecord) + kTenantRules * sizeof(TenantRule) +
-         std::uint64_t{accounts} *
+         sizeof(CronTable) + std::uint64_t{accounts} *
              (sizeof(AccountRecord) + std::uint64_t{lanes} * sizeof(AccountTally)) +
          page_bytes(wait_pages, event_pages) + permit_pages * (sizeof(PermitPage) + sizeof(Word)) +
          limit_keys * sizeof(LimitKey) + lots * sizeof(ParkingLot) +

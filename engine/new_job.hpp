@@ -36,6 +36,7 @@ enum class Outcome : std::uint8_t {
   kTooManyRates,   ///< the queue holds eight other rates of ageing
   kRateOfShard,    ///< a sharded queue ages at one rate
   kNoPools,        ///< all pools of workers are taken
+  kNoCrons,        ///< all records of crons are taken
   kQueueIsolated,  ///< a queue belongs to another pool that is isolated
   kDuplicate,
   kClash,        ///< another job of its unique key is in the way

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "engine/actor.hpp"
+#include "engine/crons.hpp"
 #include "engine/limit_setter.hpp"
 #include "engine/probes.hpp"
 #include "engine/unique_keys.hpp"
@@ -275,9 +275,12 @@ std::uint32_t Actor::repair(const std::vector<std::pair<std::uint64_t, std::uint
       }
       mended += finish_drop(q);
     }
+    if (op == Op::kBatch && target != 0 && store_.cron_table().seat.load() == owner_)
+      crons().apply();  // what the batch committed with its job
     intend_nothing();
   }
   leave_account_seat();
+  if (store_.cron_table().seat.load() == owner_) crons().end_change();
   // 3. Everything else that names it, the longest waiting first. Its places among those who wait
   //    for room.
   drop_tickets();
@@ -359,6 +362,7 @@ std::uint32_t Actor::collect_leaks() {
 std::uint32_t Actor::mend() {
   std::uint32_t mended = collect_leaks();
   mended += mend_hints();
+  crons().mend();
   slots_.sweep();
   repair_shared();
   return mended;

@@ -25,7 +25,7 @@ Store::Store(shm::Segment& segment)
     return count;
   };
   room -= std::min<std::uint64_t>(
-      room, kTenantRules * sizeof(TenantRule) + kPools * sizeof(PoolRecord) +
+      room, kTenantRules * sizeof(TenantRule) + sizeof(CronTable) + kPools * sizeof(PoolRecord) +
                 room_tickets(lanes_) * sizeof(RoomTicket) + sizeof(SampleTimes));
   transitions_per_lane_ = records_per_lane(slots_);
   room -= std::min<std::uint64_t>(room, recorder_bytes(lanes_, slots_));
@@ -74,6 +74,8 @@ Store::Store(shm::Segment& segment)
   at += std::uint64_t{max_queues_} * lanes_ * sizeof(QueueTally);
   tenant_rules_ = reinterpret_cast<TenantRule*>(at);
   at += kTenantRules * sizeof(TenantRule);
+  cron_table_ = reinterpret_cast<CronTable*>(at);
+  at += sizeof(CronTable);
   tickets_ = reinterpret_cast<RoomTicket*>(at);
   at += std::uint64_t{room_tickets(lanes_)} * sizeof(RoomTicket);
   account_tallies_ = reinterpret_cast<AccountTally*>(at);
@@ -274,16 +276,6 @@ std::uint32_t Store::find_job(JobId id) const {
   const std::uint32_t slot = shm::KeyIndex::find(segment_, hash_id(id), CarriesId(*this, id));
   return slot != kNoIndex && stands_in(slot) ? slot : kNoIndex;
 }
-
-namespace {
-NewAnnex read_annex(const Annex& annex, std::uint64_t bits) {
-  NewAnnex read{bits, annex.key_hi.get(), annex.key_lo.get(), annex.uniqueness.get()};
-  read.workflow = annex.workflow.get();
-  read.workflow_generation = annex.workflow_generation.get();
-  read.node = annex.node.get(), read.cron = annex.cron.get();
-  return read;
-}
-}  // namespace
 
 std::optional<Snapshot> Store::snapshot(std::uint32_t slot, bool texts, bool waiting) const {
   if (slot >= slots()) return std::nullopt;

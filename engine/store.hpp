@@ -126,6 +126,8 @@ class Store {
   std::uint32_t flows() const { return flow_count_; }
   FlowRecord& flow(std::uint32_t i) const { return flows_[i < flow_count_ ? i : 0]; }
   TenantRule& tenant_rule(std::uint32_t i) const { return tenant_rules_[i % kTenantRules]; }
+  CronTable& cron_table() const { return *cron_table_; }
+  CronRecord& cron(std::uint32_t i) const { return cron_table_->record[i % kCrons]; }
   /// Whether an entry of the index with that fingerprint is the slot's: its id's or its unique key's.
   bool carries_any(std::uint32_t slot, std::uint64_t fingerprint) const;
   static std::uint64_t hash_tenant(std::string_view tenant) {
@@ -263,6 +265,7 @@ class Store {
   Word* event_controls_;
   FlowRecord* flows_;
   TenantRule* tenant_rules_;
+  CronTable* cron_table_;
   AccountRecord* accounts_;
   AccountTally* account_tallies_;
   std::uint32_t account_count_;

@@ -21,6 +21,15 @@ OJS_SHM_INLINE EventFacts event_of(EventKind kind, const JobRecord& job, Control
   return event;
 }
 
+/// The first eight bytes of the text, which is left without them.
+std::uint64_t first_word(std::string_view& text) {
+  std::uint64_t bytes = 0;
+  const std::size_t size = std::min<std::size_t>(text.size(), sizeof bytes);
+  if (size != 0) std::memcpy(&bytes, text.data(), size);
+  text.remove_prefix(size);
+  return bytes;
+}
+
 }  // namespace
 
 [[gnu::noinline]] void Tellings::tell(EventKind kind, const JobRecord& job, Control after,
@@ -136,22 +145,19 @@ OJS_SHM_INLINE EventFacts event_of(EventKind kind, const JobRecord& job, Control
   event.tag = fullness.depth;
   event.value = fullness.bound | (fullness.bytes ? kOfBytes : 0);
   event.time_ms = store_.now_ms();
-  const auto word = [&type] {
-    std::uint64_t bytes = 0;
-    const std::size_t size = std::min<std::size_t>(type.size(), sizeof bytes);
-    if (size != 0) std::memcpy(&bytes, type.data(), size);
-    type.remove_prefix(size);
-    return bytes;
-  };
-  event.job.hi = word();
-  event.job.lo = word();
+  event.job.hi = first_word(type);
+  event.job.lo = first_word(type);
+  with_text(event, type);
+}
+
+[[gnu::noinline]] void Tellings::with_text(EventFacts event, std::string_view text) {
   log_.write(event);
-  while (!type.empty()) {
+  while (!text.empty()) {
     event.kind = EventKind::kText;
-    event.job.hi = word();
-    event.job.lo = word();
-    event.tag = word();
-    event.value = word();
+    event.job.hi = first_word(text);
+    event.job.lo = first_word(text);
+    event.tag = first_word(text);
+    event.value = first_word(text);
     log_.write(event);
   }
 }

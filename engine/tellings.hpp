@@ -44,6 +44,8 @@ class Tellings {
                std::string_view type);
   void rebalanced(std::uint32_t pool, PoolStrategy before, PoolStrategy after);
   void overloaded(std::uint32_t pool, const Store::PoolLoad& load);
+  /// The event and, in further ones, the text.
+  void with_text(EventFacts event, std::string_view text);
 
   /// Gives the open page back, as each lane must do at its end.
   void close() { log_.close(); }

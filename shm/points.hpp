@@ -38,6 +38,8 @@ namespace ojs_shm::shm {
   X(AccountSeatTaken) X(AccountGiven) X(SlotMarked)                                                             \
   /* workflows */                                                                                             \
   X(WorkflowCommitted) X(MemberFailed) X(MemberDone) X(WorkflowEnded)                                         \
+  /* crons */                                                                                                 \
+  X(CronSeatTaken) X(CronStaged) X(CronCommitted) X(CronChanged) X(CronTemplateKept) X(CronTurned)            \
   /* limits */                                                                                                \
   X(PermitTaken) X(PermitGiven) X(PermitRunTaken) X(PermitRunNamed) X(RateTaken) X(RateGiven) X(LimitNamed)   \
   X(LotTaken) X(LotNamed) X(SlotParked) X(SlotUnparking) X(LimitsHeld) X(LimitTurn) X(LimitGivenUp)           \

@@ -100,12 +100,18 @@ std::string print_event(const Event& event) {
   writer.text("time", print_timestamp(event.time_ms));
   writer.text("subject", !event.pool.empty()          ? event.pool
                          : !event.workflow_id.empty() ? event.workflow_id
+                         : !event.cron_name.empty()   ? event.cron_name
                          : event.job_id.empty()       ? event.queue
                                                       : event.job_id);
   ObjectWriter data(writer.open("data"));
   if (!event.job_id.empty()) data.text("job_id", event.job_id);
   if (!event.workflow_id.empty()) data.text("workflow_id", event.workflow_id);
   if (!event.job_type.empty()) data.text("job_type", event.job_type);
+  if (!event.cron_name.empty()) {
+    data.text("cron_name", event.cron_name);
+    if (!event.reason.empty()) data.text("reason", event.reason);
+    if (event.at_ms != 0) data.text("next_run_at", print_timestamp(event.at_ms));
+  }
   data.text(event.pool.empty() ? "queue" : "pool", event.pool.empty() ? event.queue : event.pool);
   if (!event.unit.empty()) {
     data.number("depth", static_cast<std::int64_t>(event.depth));
@@ -113,7 +119,8 @@ std::string print_event(const Event& event) {
     data.text("unit", event.unit);
     if (event.count != 0) data.number("count", static_cast<std::int64_t>(event.count));
   }
-  event.job_id.empty() ? write_scheduling(data, event) : write_own(data, event);
+  if (event.cron_name.empty())
+    event.job_id.empty() ? write_scheduling(data, event) : write_own(data, event);
   data.close();
   writer.close();
   return out;

@@ -16,7 +16,7 @@ namespace {
 using json::ObjectWriter;
 
 // What a reply says itself. A client's own members of these names are not repeated behind it.
-constexpr std::array<std::string_view, 34> kReplyMembers = {
+constexpr std::array<std::string_view, 35> kReplyMembers = {
     "dead_letter",    "discard_reason",
     "specversion",    "id",
     "type",           "queue",
@@ -33,7 +33,8 @@ constexpr std::array<std::string_view, 34> kReplyMembers = {
     "result",         "error",
     "errors",         "progress",
     "workflow_id",    "parent_results",
-    "previous_state", "priority_age_rate"};
+    "previous_state", "priority_age_rate",
+    "cron_name"};
 
 bool says_it_itself(std::string_view name) {
   return std::ranges::find(kReplyMembers, name) != kReplyMembers.end();
@@ -187,6 +188,7 @@ std::string print_job(const JobInfo& job) {
   if (job.progress >= 0) writer.number("progress", std::min(job.progress, 1.0));
   if (!job.result.empty()) write_text_or_json(writer, "result", job.result);
   if (!job.workflow_id.empty()) writer.text("workflow_id", job.workflow_id);
+  if (!job.cron_name.empty()) writer.text("cron_name", job.cron_name);
   if (!job.parent_results.empty()) writer.value("parent_results", job.parent_results);
   write_errors(writer, job);
   write_unique(writer, extra, job.unique_key, job.unique);

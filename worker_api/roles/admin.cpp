@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "worker_api/roles/attachment.hpp"
+#include "worker_api/roles/admin_impl.hpp"
 #include "worker_api/roles/limit_rule.hpp"
 #include "worker_api/roles/queue_policy.hpp"
 #include "worker_api/roles/settings_check.hpp"
@@ -13,11 +13,6 @@
 namespace ojs_shm {
 
 using internal::Handle;
-
-struct Admin::Impl {
-  std::unique_ptr<Handle> handle;
-  std::optional<Producer> producer;
-};
 
 Admin::Admin(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Admin::Admin(Admin&&) noexcept = default;

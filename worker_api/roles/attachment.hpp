@@ -121,6 +121,8 @@ std::string tenant_of(const JobSpec& spec);
 Error just_brought(std::string_view what);
 /// Another job has the unique key of the job of that id.
 Error key_taken(const engine::Clash& by, std::string_view id);
+/// Each record of a cron is taken.
+Error no_cron_left();
 /// Of a text that is not a job id.
 Error not_an_id(std::string_view text);
 Error wrong_state(std::string_view id, engine::JobState found, std::string_view wanted);

@@ -44,6 +44,8 @@ std::string_view type_of(EventKind kind) {
     case EventKind::kWorkflowCompleted: return "workflow.completed";
     case EventKind::kWorkflowFailed: return "workflow.failed";
     case EventKind::kWorkflowCancelled: return "workflow.cancelled";
+    case EventKind::kCronTriggered: return "cron.triggered";
+    case EventKind::kCronSkipped: return "cron.skipped";
     case EventKind::kText:
     case EventKind::kNone:
     case EventKind::kCount: break;
@@ -90,6 +92,7 @@ struct EventReader::Impl {
 
   Event translate(const engine::EventFacts& facts) const;
   void add_from_job(const engine::EventFacts& facts, Event& event) const;
+  void add_cron(const engine::EventFacts& facts, Event& event) const;
 };
 
 EventReader::EventReader(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -119,6 +122,10 @@ Event EventReader::Impl::translate(const engine::EventFacts& facts) const {
   if (facts.kind == EventKind::kQueueStarved) {
     event.duration_ms = facts.value;
     event.waiting_jobs = facts.tag;
+  }
+  if (engine::about_a_cron(facts.kind)) {
+    add_cron(facts, event);
+    return event;
   }
   if (!engine::about_a_job(facts.kind)) {
     event.depth = facts.tag;
@@ -150,6 +157,18 @@ Event EventReader::Impl::translate(const engine::EventFacts& facts) const {
     event.at_ms = facts.value;
   add_from_job(facts, event);
   return event;
+}
+
+/// Its name follows as a text. The job is the new one, or the one in its way.
+void EventReader::Impl::add_cron(const engine::EventFacts& facts, Event& event) const {
+  constexpr std::string_view kReasons[] = {"overlap", "queue_full", "duplicate", "segment_full",
+                                           "damaged"};
+  event.at_ms = facts.value;
+  if (facts.job != engine::JobId{}) event.job_id = engine::to_string(facts.job);
+  if (facts.kind == EventKind::kCronTriggered)
+    event.priority = engine::priority_of(segment.attachment()->store().convention(), facts.rank);
+  else if (facts.rank < std::size(kReasons))
+    event.reason = kReasons[facts.rank];
 }
 
 /// What has no room in an event, from the job itself, if it is still there.
@@ -189,7 +208,8 @@ bool EventReader::next(Event& event) {
        i.batch[i.at].lane == facts.lane && i.batch[i.at].sequence == more;
        ++more, ++i.at) {
     const engine::EventFacts& text = i.batch[i.at];
-    append_text({text.job.hi, text.job.lo, text.tag, text.value}, event.job_type);
+    append_text({text.job.hi, text.job.lo, text.tag, text.value},
+                engine::about_a_cron(facts.kind) ? event.cron_name : event.job_type);
   }
   return true;
 }

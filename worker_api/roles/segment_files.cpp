@@ -68,8 +68,8 @@ Status remove_files(const std::string& path) {
 
 /// What would be lost with a segment.
 struct Remains {
-  std::uint64_t unfinished = 0, dead_letters = 0;
-  bool any() const { return unfinished + dead_letters != 0; }
+  std::uint64_t unfinished = 0, dead_letters = 0, crons = 0;
+  bool any() const { return unfinished + dead_letters + crons != 0; }
 };
 
 Remains remains_of(const engine::Store& store) {
@@ -82,6 +82,8 @@ Remains remains_of(const engine::Store& store) {
     if (engine::is_finished(state))
       remains.dead_letters +=
           state == engine::kSlotDiscarded && job.flags().has(engine::Policy::kDead) ? 1 : 0;
+    else if (state == engine::kSlotTemplate)
+      ++remains.crons;
     else if (state != engine::kSlotFree && state != engine::kSlotFilling)
       ++remains.unfinished;
   }
@@ -111,6 +113,8 @@ Status may_go(internal::Attachment& attachment, Removal removal) {
   if (remains.dead_letters != 0)
     what += (what.empty() ? "" : " and ") +
             counted(remains.dead_letters, "dead letter", "dead letters");
+  if (remains.crons != 0)
+    what += (what.empty() ? "" : " and ") + counted(remains.crons, "cron", "crons");
   return Error{Code::kWrongState,
                "segment '" + name.name + "' holds " + what + "; `ojs-shm rm " + name.name +
                    " --dir " + name.dir + " --force` removes it with them",

@@ -16,6 +16,7 @@
 #include "engine/supervisor.hpp"
 #include "shm/parking.hpp"
 #include "worker_api/roles/attachment.hpp"
+#include "worker_api/roles/cron_keeper.hpp"
 
 // Who supervises, and how it learns of deaths: by pidfds where the process can be seen from here,
 // else by looking at its lock byte twenty times a second. Either is only a doorbell; the lock byte
@@ -153,6 +154,7 @@ void Attachment::supervise(const std::function<bool()>& stop,
   {
     engine::Actor actor(store_, *lane);
     engine::Supervisor supervisor(actor);
+    CronKeeper crons(actor);
     DeathWatch watch(*this);
     bool blind = true;
     for (;;) {
@@ -167,13 +169,14 @@ void Attachment::supervise(const std::function<bool()>& stop,
       const std::uint64_t shortest = header.shortest_lease_ms.load();
       const std::uint64_t now = store_.now_ms();
       std::uint64_t next = supervisor.tick(now, report);
+      next = std::min(next, crons.look(now));
       if (report.leases_ended != 0) log("ended " + std::to_string(report.leases_ended) + " leases");
       if (next <= now) continue;
       if (blind) next = std::min(next, now + 50);
       header.sleeping_until_ms.exchange(next, shm::Point::kDoorbellRung);
       // Announced before we said that we sleep: nobody rang for it.
       if (!actor.rings().peek(store_.header().timers_ring).empty() ||
-          header.shortest_lease_ms.load_seq_cst() != shortest)
+          header.shortest_lease_ms.load_seq_cst() != shortest || crons.is_late())
         continue;
       shm::futex_wait(header.doorbell, rung, next - now);
     }

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <string>
 
+#include "engine/cron_look.hpp"
 #include "engine/limit_turn.hpp"
 #include "engine/names.hpp"
 #include "engine/workflow_look.hpp"
@@ -111,8 +112,9 @@ std::string tenant_of(const JobSpec& spec) {
     case Outcome::kNoKeys: return exhausted(store, Pool::kIds);
     case Outcome::kNoQueues: return exhausted(store, Pool::kQueues);
     case Outcome::kDuplicate:
-      return {
-          Code::kDuplicate, "a job with id " + std::string(subject) + " exists", "id", 0, 0, ""};
+      return {.code = Code::kDuplicate,
+              .message = "a job with id " + std::string(subject) + " exists",
+              .subject = "id"};
     case Outcome::kTooLarge:
       return {Code::kTooLarge,
               "larger than the segment's maximum of " + std::to_string(store.max_body()) +
@@ -158,24 +160,21 @@ std::string tenant_of(const JobSpec& spec) {
               engine::kPools,
               engine::kPools,
               ""};
+    case Outcome::kNoCrons: return no_cron_left();
     case Outcome::kQueueIsolated:
-      return {Code::kInvalid,
-              "one of its queues belongs to another pool that is isolated",
-              "isolated",
-              0,
-              0,
-              ""};
+      return {.code = Code::kInvalid,
+              .message = "one of its queues belongs to another pool that is isolated",
+              .subject = "isolated"};
     case Outcome::kNotFound:
       return {Code::kNotFound, "no job with id " + std::string(subject), "id", 0, 0, ""};
     case Outcome::kWrongState:
       return {Code::kWrongState, "the job's state forbids it", std::string(subject), 0, 0, ""};
     case Outcome::kLost:
-      return {Code::kLost, "the job is no longer held here: its lease ended, or it was cancelled",
-              "",          0,
-              0,           ""};
+      return {.code = Code::kLost,
+              .message = "the job is no longer held here: its lease ended, or it was cancelled"};
     case Outcome::kBusy:
-      return {
-          Code::kTimeout, "a stopped process is in the middle of changing the job", "", 0, 0, ""};
+      return {.code = Code::kTimeout,
+              .message = "a stopped process is in the middle of changing the job"};
   }
   return {Code::kInternal, "unexpected outcome", "", 0, 0, ""};
 }
@@ -438,6 +437,8 @@ JobInfo info_of(const engine::Store& store, const engine::Snapshot& s) {
     info.errors.push_back({entry.attempt, entry.at_ms, std::string(entry.code),
                            std::string(entry.type), std::string(entry.message),
                            std::string(entry.details), entry.retryable});
+  if ((s.signals & engine::kOfCron) != 0) [[unlikely]]
+    info.cron_name = engine::cron_of(store, s.annex);
   if ((s.signals & engine::kMember) == 0) [[likely]]
     return info;
   const engine::Membership member{s.annex.workflow, s.annex.workflow_generation, s.annex.node};
