@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "tests/support/seat.hpp"
+#include "worker_api/roles/cron_keeper.hpp"
 
 namespace ojs_shm::test {
 
@@ -102,10 +103,42 @@ std::string half_done(const Jobs& before, const Segment& segment) {
   return text;
 }
 
+namespace {
+
+/// Each time of a cron has come once, whoever was killed at it, and made the job it tells of.
+void examine_crons(const Segment& segment, const Observer& observer) {
+  {
+    const auto handle = internal::Handle::make(segment).value();
+    internal::CronKeeper keeper(handle->actor());
+    for (int i = 0; i < 2; ++i) keeper.look(handle->store().now_ms());
+  }
+  for (const CronInfo& cron : observer.crons()) {
+    if (!cron.description.empty()) {
+      EXPECT_EQ(std::to_string(cron.run_count + cron.skipped_count), cron.description)
+          << cron.run_count << " jobs and " << cron.skipped_count << " times without one";
+    }
+    std::uint64_t jobs = 0, unfinished = 0;
+    for (const JobInfo& job : observer.list({})) {
+      if (job.cron_name != cron.name) continue;
+      ++jobs;
+      unfinished += is_terminal(job.state) ? 0 : 1;
+    }
+    EXPECT_EQ(unfinished != 0, cron.run_count != 0);
+    EXPECT_LE(jobs, cron.run_count);
+    if (cron.overlap == CronOverlap::kAllow && cron.job.unique_key.empty()) {
+      EXPECT_EQ(jobs, cron.run_count);
+    }
+  }
+}
+
+}  // namespace
+
 void examine(const std::string& name, const Segment& segment) {
   segment.attachment()->repair_the_dead();
   const Observer observer = Observer::attach(segment).value();
   ASSERT_EQ(findings(observer), "") << name;
+  examine_crons(segment, observer);
+  ASSERT_EQ(findings(observer), "") << name << ", after its crons";
   // Everything that waits can still be worked off, each job once, and nothing is left over.
   Worker worker = Worker::attach(segment, {.queues = {"default", "other"}}).value();
   Admin admin = Admin::attach(segment).value();

@@ -146,12 +146,9 @@ std::string tenant_of(const JobSpec& spec) {
               engine::kAgeClasses - 1,
               ""};
     case Outcome::kRateOfShard:
-      return {Code::kInvalid,
-              "a sharded queue ages at one rate: its jobs bring none of their own",
-              "priority_age_rate",
-              0,
-              0,
-              ""};
+      return {.code = Code::kInvalid,
+              .message = "a sharded queue ages at one rate: its jobs bring none of their own",
+              .subject = "priority_age_rate"};
     case Outcome::kNoPools:
       return {Code::kSegmentFull,
               "all " + std::to_string(engine::kPools) +

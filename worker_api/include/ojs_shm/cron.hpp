@@ -18,12 +18,12 @@ namespace ojs_shm {
 inline constexpr std::size_t kMostCrons = 256, kLongestCronName = 255, kLongestCronExpression = 255,
                              kLongestTimezone = 64, kLongestCronDescription = 1024;
 
-/// What a time does that comes while the last job of the cron is not finished: it waits, runs, or is
-/// to be tried again.
+/// What a time does that comes while the last job of the cron is not finished: that one waits, runs,
+/// or is to be tried again.
 enum class CronOverlap : std::uint8_t {
   kSkip,            ///< nothing but an event `cron.skipped`
-  kEnqueue,         ///< enqueues the job beside it
-  kAllow,           ///< the same
+  kEnqueue,         ///< enqueues the job, which waits until it is finished or given back
+  kAllow,           ///< enqueues the job beside it
   kCancelPrevious,  ///< cancels it, and enqueues the job
 };
 /// "skip", "enqueue", "allow", "cancel_previous"
@@ -38,7 +38,7 @@ struct CronSpec {
   std::string_view description = {};  ///< for readers
   CronOverlap overlap = CronOverlap::kSkip;
   bool enabled = true;
-  /// What each time enqueues. Neither an id nor a scheduled_at_ms; an expires_at_ms counts from the
+  /// What each time enqueues; with kEnqueue without a limit of its own. Neither an id nor a scheduled_at_ms; an expires_at_ms counts from the
   /// time: how many ms after it.
   JobSpec job = {};
 };
