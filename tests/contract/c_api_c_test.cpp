@@ -67,6 +67,7 @@ std::set<std::string> entries_of_the_header() {
   const std::string header = contents(kInclude + "/ojs_shm/ojs_shm.h") +
                              contents(kInclude + "/ojs_shm/resilience.h") +
                              contents(kInclude + "/ojs_shm/ojs_shm_full.h") +
+                             contents(kInclude + "/ojs_shm/ojs_shm_cron.h") +
                              contents(kInclude + "/ojs_shm/ojs_shm_limits.h") +
                              contents(kInclude + "/ojs_shm/ojs_shm_jobs.h") +
                              contents(kInclude + "/ojs_shm/ojs_shm_observer.h") +
