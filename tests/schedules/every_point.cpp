@@ -27,7 +27,7 @@ class EveryPoint : public testing::Environment {
         Point::kDoorbellRung, Point::kWaitFlagSet, Point::kCompletionRung,
         // Of workflows: tests/crash, and the model of their join.
         Point::kWorkflowCommitted, Point::kMemberFailed, Point::kMemberDone, Point::kWorkflowEnded,
-        // Of crons: tests/crash, tests/unit/engine/crons_test.cpp.
+        // Of crons: tests/crash, and here when there is time for all schedules.
         Point::kCronSeatTaken, Point::kCronStaged, Point::kCronCommitted, Point::kCronChanged,
         Point::kCronTemplateKept, Point::kCronTurned,
         // Of jobs that others replace: tests/crash, tests/stress/programs/unique.cpp.

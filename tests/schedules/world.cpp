@@ -84,6 +84,7 @@ void World::begin_anew() {
   std::fill(std::begin(beaten_), std::end(beaten_), false);
   dead_.clear();
   batches_.clear();
+  cron_jobs_.clear();
   for (auto* called : {&queues_, &types_, &tenants_}) called->clear();
   wrong_.clear();
 }

@@ -45,6 +45,10 @@ class World {
   void rank_type(std::uint32_t self, std::string_view type, std::uint8_t rank);
   void weigh_tenant(std::uint32_t self, std::string_view tenant, std::uint32_t weight);
   void set_pool(std::uint32_t self, std::string_view pool);
+  /// A cron of that job, whose time has come; it is fired, or removed.
+  void set_cron(std::uint32_t self, unsigned job);
+  void fire_cron(std::uint32_t self);
+  void remove_cron(std::uint32_t self);
   /// Brings the same id as whoever else does so in this run: one of them is let in.
   void bring_beside(std::uint32_t self, unsigned job);
   void put_again(std::uint32_t self);  ///< a duplicate: admitted, then refused and taken back
@@ -187,6 +191,7 @@ class World {
   bool take(std::uint32_t self, std::uint32_t queue);
   std::uint32_t queue_named(std::uint32_t self, std::string_view name);
   std::string names_text();
+  std::string crons_text() const;
   std::string settings_text(const std::vector<Called>& settings,
                             const std::function<std::uint64_t(std::string_view)>& found) const;
   unsigned number_of(const engine::Fetched& fetched) const;
@@ -262,6 +267,7 @@ class World {
   unsigned pool_queues_ = 0;       ///< 0: fetches are for no pool
   std::vector<unsigned> batches_;  ///< the first job of each
   std::vector<Called> queues_, types_, tenants_;
+  std::vector<unsigned> cron_jobs_;
   std::string wrong_;
 };
 

@@ -61,11 +61,11 @@ int64_t ojs_shm_crons(ojs_shm_observer* observer, char* buffer, size_t size) {
   });
 }
 
-int64_t ojs_shm_cron_times(const char* expression, const char* timezone, uint64_t after_ms,
+int64_t ojs_shm_cron_times(const char* expression, const char* zone, uint64_t after_ms,
                            uint64_t* times, size_t count) {
   return entry([&](Record& record) -> int64_t {
     const auto found = ojs_shm::cron_times(text(expression, "expression"),
-                                           text_or(timezone, "UTC"), after_ms, count);
+                                           text_or(zone, "UTC"), after_ms, count);
     if (!found) return record.fail(found.error());
     if (!found->empty()) std::ranges::copy(*found, &out(times, "times"));
     return static_cast<int64_t>(found->size());
