@@ -88,6 +88,17 @@ struct Inhabitant {
     return made->str();
   }
 
+  void set_cron(std::string_view name, std::string_view args) {
+    CronSpec spec;
+    spec.name = name;
+    spec.expression = "@every 1h";
+    spec.overlap = CronOverlap::kAllow;
+    spec.job.type = "fuzz.cron";
+    spec.job.args = args;
+    require(admin.set_cron(spec).ok(), "a cron was refused");
+    require(admin.trigger_cron(name).ok(), "a cron did not fire");
+  }
+
   void set_limit(std::string_view key, const RateLimit& limit) {
     const Status set = admin.set_limit(key, limit);
     require(set.ok(), set.ok() ? "" : set.error().message);
@@ -129,6 +140,8 @@ struct Inhabitant {
     set_policies();
     require(admin.set_default_priority("fuzz.even", 3).ok(), "a default was refused");
     require(admin.set_events(true).ok(), "events were refused");
+    set_cron("nightly", "[1]");
+    set_cron("hourly", "[\"" + std::string(400, 'c') + "\"]");
     std::vector<std::string> ids;
     for (int n = 0; n < 70; ++n) ids.push_back(enqueue(n));
     (void)producer.cancel(ids[2]);
@@ -169,6 +182,8 @@ const LastAct kLastActs[] = {
       (void)one.admin.set_pool("crew", {.queues = {"default", "other"}, .isolated = true});
     },
     [](Inhabitant& one) { one.waiting.reset(); },
+    [](Inhabitant& one) { one.set_cron("hourly", "[2]"); },
+    [](Inhabitant& one) { (void)one.admin.trigger_cron("nightly"); },
     [](Inhabitant& one) {
       Import import = *Import::attach(one.segment);
       (void)import.take(R"({"ojs_shm_export":1,"convention":"ojs"})");
@@ -247,6 +262,7 @@ std::vector<std::size_t> tables_of(const Segment& segment) {
   add(store.event_page(0));
   add(store.tally(0, 0));
   add(store.tenant_rule(0));
+  add(store.cron_table());
   add(store.ticket(0));
   add(store.account_tally(0, 0));
   add(store.event_control(0));

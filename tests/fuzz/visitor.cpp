@@ -121,7 +121,10 @@ const std::vector<Visitor::Act>& Visitor::acts() {
                                                 &Visitor::import,
                                                 &Visitor::finish_import,
                                                 &Visitor::create_workflow,
-                                                &Visitor::cancel_workflow};
+                                                &Visitor::cancel_workflow,
+                                                &Visitor::set_cron,
+                                                &Visitor::change_cron,
+                                                &Visitor::fire_crons};
   return *all;
 }
 

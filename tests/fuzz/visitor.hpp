@@ -81,6 +81,9 @@ class Visitor {
   void set_pool(Input& input);
   void create_workflow(Input& input);
   void cancel_workflow(Input& input);
+  void set_cron(Input& input);
+  void change_cron(Input& input);
+  void fire_crons(Input& input);
   void remove_pool(Input& input);
   void set_policy(Input& input);
   void set_default_aging(Input& input);

@@ -5,7 +5,9 @@
 #include <utility>
 
 #include "tests/fuzz/visitor.hpp"
+#include "worker_api/json/cron_text.hpp"
 #include "worker_api/json/envelope_json.hpp"
+#include "worker_api/roles/cron_keeper.hpp"
 
 namespace ojs_shm::fuzz {
 namespace {
@@ -15,6 +17,7 @@ constexpr std::string_view kTenants[] = {"", "t0", "t1", "t2"};
 constexpr std::string_view kLimits[] = {"k0",          "k1",        "k2",
                                         "k3",          "pool:crew", "queue:default",
                                         "queue:other", "tenant:t1", "type:fuzz.odd"};
+constexpr std::string_view kCrons[] = {"nightly", "hourly", "paused", "none"};
 constexpr std::string_view kPools[] = {"crew", "default", "night"};
 
 RateLimit some_rate(Input& input) {
@@ -86,6 +89,8 @@ void look_at_policies(const Observer& seen) {
     require(json::check(print_pool(pool)).ok(), "a pool was printed as something else");
   require(json::check(print_scheduling(seen.scheduling_stats())).ok(),
           "statistics were printed as something else");
+  for (const CronInfo& cron : seen.crons())
+    require(json::check(print_cron(cron)).ok(), "a cron was printed as something else");
   for (const QueueInfo& queue : seen.queues())
     require(json::check(print_queue_policy(queue)).ok(), "a policy was printed as something else");
   (void)seen.limit("k0");
@@ -194,6 +199,35 @@ void Visitor::cancel_workflow(Input&) {
   const Observer observer = Observer::attach(segment_).value();
   for (const WorkflowInfo& each : observer.workflows({.most = 3})) (void)observer.workflow(each.id);
   (void)producer_->cancel_workflow(workflow_);
+}
+
+void Visitor::set_cron(Input& input) {
+  const unsigned choice = input.byte();
+  CronSpec spec;
+  spec.name = kCrons[choice & 3];
+  spec.expression = (choice & 4) != 0 ? "@every 1s" : "*/5 * * * *";
+  spec.overlap = static_cast<CronOverlap>(choice >> 3 & 3);
+  spec.enabled = (choice & 32) == 0;
+  spec.job = some_held_spec(input);
+  spec.job.id = {};
+  spec.job.scheduled_at_ms = 0;
+  (void)admin_->set_cron(spec);
+}
+
+void Visitor::change_cron(Input& input) {
+  const unsigned choice = input.byte();
+  const std::string_view name = kCrons[choice & 3];
+  switch (choice >> 2 & 3) {
+    case 0: (void)admin_->remove_cron(name); break;
+    case 1: (void)admin_->enable_cron(name, (choice & 16) != 0); break;
+    case 2: (void)admin_->trigger_cron(name); break;
+    default: (void)Observer::attach(segment_)->cron(name);
+  }
+}
+
+void Visitor::fire_crons(Input& input) {
+  advance_clock(input.number(2));
+  internal::CronKeeper(*actor_).look(segment_.attachment()->store().now_ms());
 }
 
 void Visitor::remove_pool(Input& input) {
