@@ -114,6 +114,42 @@ static int limits_of_keys(void) {
   return close_room(&here, "limits");
 }
 
+static int crons(void) {
+  room here;
+  char id[37];
+  uint64_t times[3];
+  const char *nightly =
+                 "{\"name\":\"nightly\",\"cron\":\"30 2 * * *\",\"timezone\":\"UTC\","
+                 "\"type\":\"report.make\",\"options\":{\"queue\":\"default\"}}",
+             *inside =
+                 "{\"name\":\"nightly\",\"expression\":\"@daily\",\"overlap_policy\":\"allow\","
+                 "\"job_template\":{\"type\":\"report.other\",\"args\":[1]}}",
+             *wrong = "{\"name\":\"nightly\",\"cron\":\"61 * * * *\",\"type\":\"a\"}";
+  CHECK(open_room(&here, "crons", NULL));
+  CHECK(ojs_shm_set_cron(here.admin, nightly, strlen(nightly)) == 1);
+  CHECK_OK(here.admin, ojs_shm_trigger_cron(here.admin, "nightly", id));
+  CHECK(ojs_shm_trigger_cron(here.admin, "nightly", id) == OJS_SHM_E_WRONG_STATE);
+  CHECK_OK(here.worker, ojs_shm_fetch(here.worker, here.job, 0));
+  CHECK(same(fields_of(here.job).id, id));
+  CHECK_OK(here.worker, ojs_shm_ack(here.worker, here.job, NULL, 0));
+  CHECK(ojs_shm_set_cron(here.admin, inside, 0) == 0);
+  CHECK_OK(here.observer, ojs_shm_cron(here.observer, "nightly", here.text, sizeof here.text));
+  CHECK(strstr(here.text, "\"run_count\":1") != NULL);
+  CHECK(strstr(here.text, "\"job_template\":{\"type\":\"report.other\"") != NULL);
+  CHECK_OK(here.admin, ojs_shm_enable_cron(here.admin, "nightly", 0));
+  CHECK_OK(here.observer, ojs_shm_crons(here.observer, here.text, sizeof here.text));
+  CHECK(strstr(here.text, "\"next_run_at\":null") != NULL);
+  CHECK(ojs_shm_set_cron(here.admin, wrong, 0) == OJS_SHM_E_INVALID);
+  CHECK_OK(here.admin, ojs_shm_remove_cron(here.admin, "nightly"));
+  CHECK(ojs_shm_remove_cron(here.admin, "nightly") == OJS_SHM_E_NOT_FOUND);
+  CHECK(ojs_shm_cron(here.observer, "nightly", here.text, sizeof here.text) ==
+        OJS_SHM_E_NOT_FOUND);
+  CHECK(ojs_shm_cron_times("@hourly", NULL, 1767571200000U, times, 3) == 3);
+  CHECK(times[0] == 1767574800000U && times[2] == 1767582000000U);
+  CHECK(ojs_shm_cron_times("@hourly", "EST", 0, times, 3) == OJS_SHM_E_INVALID);
+  return close_room(&here, "crons");
+}
+
 static int workflows(void) {
   room here;
   char id[37];

@@ -565,6 +565,7 @@ int main(int argc, char** argv) {
       TEST(the_order_within_a_queue),
       TEST(bounds_of_tenants),
       TEST(limits_of_keys),
+      TEST(crons),
       TEST(unique_jobs),
       TEST(only_json_is_taken),
       TEST(texts_and_buffers),

@@ -2,8 +2,7 @@
 #pragma once
 
 // The C ABI of ojs-shm, for C programs and for foreign-function interfaces. It translates the C++
-// classes of this folder and decides nothing itself. docs/c_api.md shows it in use from C, Node and
-// Rust.
+// classes of this folder and decides nothing itself. docs/c_api.md shows it used by C, Node, Rust.
 //
 // Conventions, true for every entry unless its own comment says otherwise:
 //
@@ -441,6 +440,7 @@ typedef struct ojs_shm_observer ojs_shm_observer;
 #ifdef __cplusplus
 }
 #endif
+#include <ojs_shm/ojs_shm_cron.h>
 #include <ojs_shm/ojs_shm_full.h>
 #include <ojs_shm/ojs_shm_jobs.h>
 #include <ojs_shm/ojs_shm_limits.h>
