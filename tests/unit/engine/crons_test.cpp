@@ -393,6 +393,9 @@ TEST_F(Crons, two_that_hold_themselves_for_the_supervisor_fire_once) {
   const auto other = internal::Handle::make(s.segment).value();
   EXPECT_EQ(s.actor().crons().fire(0, seen, kMonday + 2 * kHour), engine::Outcome::kOk);
   EXPECT_EQ(other->actor().crons().fire(0, seen, kMonday + 2 * kHour), engine::Outcome::kEmpty);
+  const auto later = engine::look_at_cron(s.store(), 0);
+  EXPECT_EQ(s.actor().crons().fire(0, later, kMonday + 3 * kHour), engine::Outcome::kEmpty)
+      << "its next time lies ahead";
   EXPECT_EQ(jobs().size(), 1U);
 }
 
