@@ -461,7 +461,7 @@ class Actor : private TenantAccounts {
   /// of the next ticket; jobs in what is full
   std::uint64_t wait_key_ = 0, wait_cost_ = 0, wait_depth_ = 0;
   std::uint32_t room_turn_ = 0;  ///< where the search for a free ticket begins
-  std::unique_ptr<Look> look_;  ///< kept, so that no fetch clears it anew
+  std::unique_ptr<Look> look_;   ///< kept, so that no fetch clears it anew
   std::array<std::uint8_t, 64> passed_empty_{};
   std::unique_ptr<PoolView> pool_view_;
   static constexpr std::uint8_t kPassesBeforeQuiet = 8;

@@ -25,7 +25,7 @@ struct Annex {
   /// kMember: the slot of the workflow's head, and which of the lives of that slot
   shm::Plain<std::uint32_t> workflow, workflow_generation;
   shm::Plain<std::uint16_t> node, cron;  ///< kMember: its place in the workflow; kOfCron
-  shm::Plain<std::uint32_t> cron_life;  ///< kOfCron: which of the crons of that record
+  shm::Plain<std::uint32_t> cron_life;   ///< kOfCron: which of the crons of that record
 };
 static_assert(sizeof(Annex) == 40);
 

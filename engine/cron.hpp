@@ -47,12 +47,12 @@ struct CronControl {
 // 0 control  8 next  16 last  24 runs  32 skips  40 created  48 last job
 /// A cron. Written by the lane that has CronTable::seat alone.
 struct alignas(64) CronRecord {
-  Word control;     ///< CronControl. PAIR cron-change
-  Word next;        ///< ms; when it fires next; 0: never
-  Word last;        ///< ms; when it last enqueued its job; 0: not yet
-  Word runs;        ///< jobs that it enqueued
-  Word skips;       ///< times at which it enqueued none
-  Word created_at;  ///< ms
+  Word control;           ///< CronControl. PAIR cron-change
+  Word next;              ///< ms; when it fires next; 0: never
+  Word last;              ///< ms; when it last enqueued its job; 0: not yet
+  Word runs;              ///< jobs that it enqueued
+  Word skips;             ///< times at which it enqueued none
+  Word created_at;        ///< ms
   Word last_hi, last_lo;  ///< the id of the job that it enqueued last
 };
 static_assert(sizeof(CronRecord) == 64);

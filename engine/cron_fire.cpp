@@ -17,8 +17,8 @@ static NewJob job_of(const Store& store, const CronTemplate& from, std::uint64_t
   NewJob job;
   job.type = body.substr(0, s.type_length);
   job.args = body.substr(std::min<std::size_t>(body.size(), s.type_length), s.args_length);
-  job.extra = body.substr(
-      std::min<std::size_t>(body.size(), std::size_t{s.type_length} + s.args_length));
+  job.extra =
+      body.substr(std::min<std::size_t>(body.size(), std::size_t{s.type_length} + s.args_length));
   job.queue = s.queue;
   job.rank = rank_of_ring(s.control.ring());
   job.expires_at = s.expires_at == 0 ? 0 : now + s.expires_at;
@@ -130,10 +130,10 @@ void Crons::tell(CronChange change, const CronFacts& facts) {
   const auto from = read_template(store_, facts.control.slot(), false);
   if (!from) return;
   EventFacts event;
-  event.kind = change.kind() == CronChange::kFired ? EventKind::kCronTriggered
-                                                   : EventKind::kCronSkipped;
-  event.rank = change.kind() == CronChange::kFired ? rank_of_ring(from->job.control.ring())
-                                                   : change.why();
+  event.kind =
+      change.kind() == CronChange::kFired ? EventKind::kCronTriggered : EventKind::kCronSkipped;
+  event.rank =
+      change.kind() == CronChange::kFired ? rank_of_ring(from->job.control.ring()) : change.why();
   event.queue = from->job.queue;
   event.job = facts.last_job;
   event.value = facts.next;

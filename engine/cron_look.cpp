@@ -24,8 +24,8 @@ CronFacts look_at_cron(const Store& store, std::uint32_t at) {
   const CronRecord& record = store.cron(at);
   for (unsigned look = 0;; ++look) {
     const CronFacts facts = read_facts(record);
-    const bool whole =
-        !facts.control.changing() && record.control.load() == facts.control.word;  // PAIR cron-change
+    const bool whole = !facts.control.changing() &&
+                       record.control.load() == facts.control.word;  // PAIR cron-change
     if (whole || look == 64) return facts;
     shm::pause_cpu();
   }

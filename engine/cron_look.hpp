@@ -35,8 +35,7 @@ struct CronTemplate {
   CronTexts texts;
 };
 /// Nothing when the slot has none, or it is damaged.
-std::optional<CronTemplate> read_template(const Store& store, std::uint32_t slot,
-                                          bool body = true);
+std::optional<CronTemplate> read_template(const Store& store, std::uint32_t slot, bool body = true);
 
 /// The record of the cron of that name; kNoIndex: none.
 std::uint32_t find_cron(const Store& store, std::string_view name);

@@ -37,14 +37,15 @@ void Crons::write_down(const CronFacts& facts, CronControl leaving) {
   CronTable& table = store_.cron_table();
   CronRecord& staged = table.staged;
   staged.control.store(facts.control.after_change().word, Point::kCronStaged);
-  const std::uint64_t values[] = {facts.next,       facts.last,        facts.runs,       facts.skips,
-                                  facts.created_at, facts.last_job.hi, facts.last_job.lo};
+  const std::uint64_t values[] = {facts.next,       facts.last,       facts.runs,
+                                  facts.skips,      facts.created_at, facts.last_job.hi,
+                                  facts.last_job.lo};
   for (std::size_t i = 0; i < std::size(values); ++i)
     (staged.*kWords[i]).store(values[i], Point::kCronStaged);
-  const std::uint64_t old = !leaving.there() || leaving.slot() >= store_.slots()
-                                ? 0
-                                : std::uint64_t{store_.job(leaving.slot()).generation.get()} << 32 |
-                                      (leaving.slot() + 1);
+  const std::uint64_t old =
+      !leaving.there() || leaving.slot() >= store_.slots()
+          ? 0
+          : std::uint64_t{store_.job(leaving.slot()).generation.get()} << 32 | (leaving.slot() + 1);
   table.leaving.store(old, Point::kCronStaged);
 }
 
@@ -111,8 +112,7 @@ Outcome Crons::write_template(const NewCron& cron, std::uint32_t& slot) {
   if (slot == kNoIndex) return Outcome::kNoSlots;
   JobRecord& job = store_.job(slot);
   JobId id;
-  Outcome outcome =
-      actor_.fill<false>(spec, spec.policy(), slot, job, store_.now_ms(), id);
+  Outcome outcome = actor_.fill<false>(spec, spec.policy(), slot, job, store_.now_ms(), id);
   job.attempt.set(static_cast<std::uint16_t>(spec.age_rate ? *spec.age_rate + 1 : 0));
   const std::string texts = cron.texts.encode();
   if (outcome == Outcome::kOk) {
@@ -127,7 +127,7 @@ Outcome Crons::write_template(const NewCron& cron, std::uint32_t& slot) {
   return outcome;
 }
 
-Outcome Crons::set(const NewCron& cron, bool& made) {
+Outcome Crons::define(const NewCron& cron, bool& made) {
   if (!seat().take()) return Outcome::kBusy;
   // until the template stands, it does not name its limit
   const LimitsHold hold(store_, actor_.self_.counters[kLimitsHeld], std::span(&cron.job, 1));
@@ -147,7 +147,8 @@ Outcome Crons::set(const NewCron& cron, bool& made) {
   CronFacts facts = made ? CronFacts{} : before;
   facts.control = before.control;
   if (made) {
-    facts.control.word = CronControl::Life::with(before.control.word, (before.control.life() + 1) & 0xFFFF);
+    facts.control.word =
+        CronControl::Life::with(before.control.word, (before.control.life() + 1) & 0xFFFF);
     facts.created_at = store_.now_ms();
   }
   facts.control.word = with(facts.control, cron.overlap, cron.enabled, slot);
@@ -166,8 +167,8 @@ Outcome Crons::remove(std::string_view name) {
   if (at != kNoIndex) {
     CronFacts facts;
     const CronControl before(store_.cron(at).control.load());
-    facts.control.word = before.word & (CronControl::Version::with(0, 0xFFFF) |
-                                        CronControl::Life::with(0, 0xFFFF));
+    facts.control.word =
+        before.word & (CronControl::Version::with(0, 0xFFFF) | CronControl::Life::with(0, 0xFFFF));
     write_down(facts, before);
     commit(CronChange::of(CronChange::kSet, at));
   }

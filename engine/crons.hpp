@@ -33,7 +33,7 @@ class Crons {
   explicit Crons(Actor& actor) : actor_(actor), store_(actor.store()) {}
 
   /// Makes it, or replaces the one of that name.
-  Outcome set(const NewCron& cron, bool& made);
+  Outcome define(const NewCron& cron, bool& made);
   Outcome remove(std::string_view name);
   Outcome enable(std::string_view name, bool enabled,
                  const std::function<std::uint64_t(const CronTexts&)>& next_of);

@@ -2,10 +2,10 @@
 #include <algorithm>
 
 #include "engine/actor.hpp"
+#include "engine/crons.hpp"
 #include "engine/look.hpp"
 #include "engine/pools.hpp"
 #include "engine/probes.hpp"
-#include "engine/crons.hpp"
 #include "engine/workflows.hpp"
 
 // The promise of a fetch, for one queue. There is an instant inside the call at which the job it

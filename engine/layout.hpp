@@ -408,7 +408,8 @@ constexpr std::uint64_t area_bytes(std::uint32_t max_queues, std::uint32_t lanes
                                    std::uint32_t limit_keys, std::uint32_t lots,
                                    std::uint32_t accounts, std::uint32_t slots) {
   return std::uint64_t{flows} * sizeof(FlowRecord) + kTenantRules * sizeof(TenantRule) +
-         sizeof(CronTable) + std::uint64_t{accounts} *
+         sizeof(CronTable) +
+         std::uint64_t{accounts} *
              (sizeof(AccountRecord) + std::uint64_t{lanes} * sizeof(AccountTally)) +
          page_bytes(wait_pages, event_pages) + permit_pages * (sizeof(PermitPage) + sizeof(Word)) +
          limit_keys * sizeof(LimitKey) + lots * sizeof(ParkingLot) +

@@ -142,8 +142,7 @@ static int crons(void) {
   CHECK(ojs_shm_set_cron(here.admin, wrong, 0) == OJS_SHM_E_INVALID);
   CHECK_OK(here.admin, ojs_shm_remove_cron(here.admin, "nightly"));
   CHECK(ojs_shm_remove_cron(here.admin, "nightly") == OJS_SHM_E_NOT_FOUND);
-  CHECK(ojs_shm_cron(here.observer, "nightly", here.text, sizeof here.text) ==
-        OJS_SHM_E_NOT_FOUND);
+  CHECK(ojs_shm_cron(here.observer, "nightly", here.text, sizeof here.text) == OJS_SHM_E_NOT_FOUND);
   CHECK(ojs_shm_cron_times("@hourly", NULL, 1767571200000U, times, 3) == 3);
   CHECK(times[0] == 1767574800000U && times[2] == 1767582000000U);
   CHECK(ojs_shm_cron_times("@hourly", "EST", 0, times, 3) == OJS_SHM_E_INVALID);

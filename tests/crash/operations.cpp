@@ -52,9 +52,8 @@ void leave_no_chunk(Hands& hands) {
 }
 
 std::vector<Operation> with_all_rooms(std::vector<Operation> own) {
-  return with_cron_operations(
-      with_unique_operations(with_workflow_operations(with_limit_operations(
-          with_pool_operations(with_order_operations(with_full_queues(std::move(own))))))));
+  return with_cron_operations(with_unique_operations(with_workflow_operations(with_limit_operations(
+      with_pool_operations(with_order_operations(with_full_queues(std::move(own))))))));
 }
 
 }  // namespace

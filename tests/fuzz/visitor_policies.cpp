@@ -221,7 +221,10 @@ void Visitor::change_cron(Input& input) {
     case 0: (void)admin_->remove_cron(name); break;
     case 1: (void)admin_->enable_cron(name, (choice & 16) != 0); break;
     case 2: (void)admin_->trigger_cron(name); break;
-    default: (void)Observer::attach(segment_)->cron(name);
+    default: {
+      const Observer seen = Observer::attach(segment_).value();
+      (void)seen.cron(name);
+    }
   }
 }
 

@@ -19,7 +19,7 @@ void World::set_cron(std::uint32_t self, unsigned job) {
   cron.job = job_named(job, 1);
   cron_jobs_.push_back(job);
   bool made = false;
-  const Outcome outcome = actor(self).crons().set(cron, made);
+  const Outcome outcome = actor(self).crons().define(cron, made);
   if (outcome != Outcome::kOk && outcome != Outcome::kBusy) wrong_ += "a cron was refused; ";
 }
 
@@ -36,8 +36,8 @@ void World::fire_cron(std::uint32_t self) {
   const auto from = engine::read_template(*store_, seen.control.slot());
   if (!from) return;  // it was replaced just then
   const std::string args = from->job.body.substr(from->job.type_length, from->job.args_length);
-  const auto job = static_cast<unsigned>(std::find(texts_.begin(), texts_.end(), args) -
-                                         texts_.begin());
+  const auto job =
+      static_cast<unsigned>(std::find(texts_.begin(), texts_.end(), args) - texts_.begin());
   Books& books = books_[job];
   books.rank = 1;
   if (books.put_called == 0) {

@@ -14,9 +14,8 @@ extern "C" {
 
 int ojs_shm_set_cron(ojs_shm_admin* admin, const char* json, size_t json_size) {
   return entry(admin, [&](Record& record) -> int {
-    const auto read =
-        ojs_shm::parse_cron(text_or(json, json_size, "{}"),
-                            admin->object.segment().attachment()->store().now_ms());
+    const auto read = ojs_shm::parse_cron(text_or(json, json_size, "{}"),
+                                          admin->object.segment().attachment()->store().now_ms());
     if (!read) return record.fail(read.error());
     const auto made = admin->object.set_cron(read.value()->spec);
     return made ? static_cast<int>(made.value()) : record.fail(made.error());
@@ -64,8 +63,8 @@ int64_t ojs_shm_crons(ojs_shm_observer* observer, char* buffer, size_t size) {
 int64_t ojs_shm_cron_times(const char* expression, const char* zone, uint64_t after_ms,
                            uint64_t* times, size_t count) {
   return entry([&](Record& record) -> int64_t {
-    const auto found = ojs_shm::cron_times(text(expression, "expression"),
-                                           text_or(zone, "UTC"), after_ms, count);
+    const auto found =
+        ojs_shm::cron_times(text(expression, "expression"), text_or(zone, "UTC"), after_ms, count);
     if (!found) return record.fail(found.error());
     if (!found->empty()) std::ranges::copy(*found, &out(times, "times"));
     return static_cast<int64_t>(found->size());

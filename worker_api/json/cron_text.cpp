@@ -18,13 +18,14 @@ using json::Member;
 using json::ObjectWriter;
 
 // What the system says of a cron: a client that sends one back as it received it changes nothing.
-constexpr std::array<std::string_view, 9> kManaged = {
-    "last_run_at", "next_run_at", "run_count", "skipped_count", "created_at",
-    "updated_at",  "status",      "last_job_id", "schedule"};
+constexpr std::array<std::string_view, 9> kManaged = {"last_run_at",   "next_run_at", "run_count",
+                                                      "skipped_count", "created_at",  "updated_at",
+                                                      "status",        "last_job_id", "schedule"};
 
 // What print_job() says of a job that is none, beside what makes it.
-constexpr std::array<std::string_view, 8> kOfOneJob = {
-    "specversion", "id", "state", "attempt", "max_attempts", "created_at", "enqueued_at", "cron_name"};
+constexpr std::array<std::string_view, 8> kOfOneJob = {"specversion", "id",           "state",
+                                                       "attempt",     "max_attempts", "created_at",
+                                                       "enqueued_at", "cron_name"};
 
 bool among(std::span<const std::string_view> names, std::string_view name) {
   return std::ranges::find(names, name) != names.end();
@@ -162,8 +163,7 @@ void write_job(ObjectWriter& writer, const std::vector<Member>& members) {
 Result<std::unique_ptr<CronText>> parse_cron(std::string_view json, std::uint64_t now_ms,
                                              std::string_view name) {
   if (Status status = json::check(json); !status) return status.error();
-  if (json::kind_of(json) != Kind::kObject)
-    return invalid("json", "a cron must be a JSON object");
+  if (json::kind_of(json) != Kind::kObject) return invalid("json", "a cron must be a JSON object");
   auto text = std::make_unique<CronText>();
   text->name = name;
   if (auto fault = CronReader(*text).read(json, now_ms)) return std::move(*fault);

@@ -29,10 +29,10 @@ constexpr std::uint32_t kMaxMs = std::numeric_limits<std::uint32_t>::max();
 
 // The system's own members: a client that sends a job back as it received it must not change them.
 constexpr std::array<std::string_view, 22> kManaged = {
-    "dead_letter",   "discard_reason",  "specversion",    "state",          "attempt",
-    "created_at",    "enqueued_at",     "started_at",     "completed_at",   "cancelled_at",
-    "discarded_at",  "next_attempt_at", "worker_id",      "result",         "error",
-    "errors",        "progress",        "retry_delay_ms", "previous_state", "workflow_id",
+    "dead_letter",    "discard_reason",  "specversion",    "state",          "attempt",
+    "created_at",     "enqueued_at",     "started_at",     "completed_at",   "cancelled_at",
+    "discarded_at",   "next_attempt_at", "worker_id",      "result",         "error",
+    "errors",         "progress",        "retry_delay_ms", "previous_state", "workflow_id",
     "parent_results", "cron_name"};
 
 // Members that mean something to clients and stay with the job as they are.

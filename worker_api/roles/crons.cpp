@@ -41,10 +41,9 @@ Status check(const CronSpec& spec) {
                                              std::to_string(most) + " bytes it may be",
                                          most);
   };
-  for (const Status& fits :
-       {too_long(spec.expression, "expression", kLongestCronExpression),
-        too_long(spec.timezone, "timezone", kLongestTimezone),
-        too_long(spec.description, "description", kLongestCronDescription)})
+  for (const Status& fits : {too_long(spec.expression, "expression", kLongestCronExpression),
+                             too_long(spec.timezone, "timezone", kLongestTimezone),
+                             too_long(spec.description, "description", kLongestCronDescription)})
     if (!fits) return fits;
   if (!spec.job.id.empty())
     return invalid("id", "the jobs of a cron get ids of their own: leave id out");
@@ -175,7 +174,7 @@ Result<bool> Admin::set_cron(const CronSpec& spec) {
     fault = handle.read(job, cron.job);
     if (fault != internal::SpecFault::kNone) return engine::Outcome::kOk;
     cron.next = first_time(*schedule, handle.store().now_ms());
-    return handle.actor().crons().set(cron, made);
+    return handle.actor().crons().define(cron, made);
   });
   if (fault != internal::SpecFault::kNone) return internal::error_of(fault, job, handle.store());
   if (outcome != engine::Outcome::kOk)

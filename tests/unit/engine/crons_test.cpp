@@ -283,10 +283,9 @@ TEST_F(Crons, a_full_queue_is_passed_over) {
 }
 
 TEST_F(Crons, a_full_queue_that_drops_takes_it) {
-  ASSERT_TRUE(s.admin
-                  .set_queue("default",
-                             {.max_depth = 1, .strategy = BackpressureStrategy::kDropOldest})
-                  .ok());
+  ASSERT_TRUE(
+      s.admin.set_queue("default", {.max_depth = 1, .strategy = BackpressureStrategy::kDropOldest})
+          .ok());
   const std::string old = s.put();
   set(spec());
   pass(kHour);

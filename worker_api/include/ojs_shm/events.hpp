@@ -45,9 +45,9 @@ struct Event {
   std::uint64_t count = 0;                          ///< how many refused jobs this event speaks for
   /// of the failed attempt, while the job still has it
   std::optional<JobError> error;
-  std::string cron_name;    ///< of an event about a cron; `at_ms` is then when it fires next
+  std::string cron_name;         ///< of an event about a cron; `at_ms` is then when it fires next
   std::string_view reason = "";  ///< why a cron enqueued no job: "overlap", "queue_full", ...
-  std::string workflow_id;  ///< of an event about a workflow; `queue` is then its first job's
+  std::string workflow_id;       ///< of an event about a workflow; `queue` is then its first job's
 };
 
 struct EventOptions {

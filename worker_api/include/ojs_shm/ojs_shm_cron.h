@@ -30,8 +30,8 @@ OJS_SHM_API int64_t ojs_shm_cron(ojs_shm_observer* observer, const char* name, c
 OJS_SHM_API int64_t ojs_shm_crons(ojs_shm_observer* observer, char* buffer, size_t size);
 // The first `count` times after `after_ms` (Unix time) into `times`; how many there are within the
 // next years. Needs no segment. Errors: INVALID (the subject is "expression" or "timezone").
-OJS_SHM_API int64_t ojs_shm_cron_times(const char* expression, const char* zone,
-                                       uint64_t after_ms, uint64_t* times, size_t count);
+OJS_SHM_API int64_t ojs_shm_cron_times(const char* expression, const char* zone, uint64_t after_ms,
+                                       uint64_t* times, size_t count);
 
 #ifdef __cplusplus
 }
