@@ -60,13 +60,15 @@ void work(const SegmentName& where) {
 /// Now and then it sets a cron to what it is already, fires one by hand, or does nothing.
 void stand_by(const SegmentName& where, std::uint64_t seed) {
   Admin admin = Admin::attach(where).value();
+  Worker idle = Worker::attach(where, {.queues = {"none"}}).value();
+  Job none;
   for (std::uint64_t turn = seed; books->stop.load() == 0; ++turn) {
     const std::string name = "cron" + std::to_string(turn % kCronsOfAll);
     // kTimeout: a killed process has the seat, and another one repairs after it just then
     const auto wrong = [](Code code) { return code != Code::kOk && code != Code::kTimeout; };
     if (turn % 7 == 0 && wrong(admin.trigger_cron(name).code())) ++books->offences;
     if (turn % 11 == 0 && wrong(admin.enable_cron(name, true).code())) ++books->offences;
-    ::usleep(1000);
+    (void)idle.fetch(none, std::chrono::milliseconds(1));
   }
 }
 
