@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
 #include "engine/crons.hpp"
 #include "engine/limit_turn.hpp"
 
@@ -88,7 +90,9 @@ void Crons::skip(std::uint32_t at, CronFacts facts, CronSkip why) {
 }
 
 Outcome Crons::fire(std::uint32_t at, const CronFacts& seen, std::uint64_t next) {
-  if (!seat().take()) return Outcome::kBusy;
+  // The supervisor has other work than to wait for a stopped process.
+  constexpr unsigned kGlance = std::min(kPatience, 256U);
+  if (!seat().take(kGlance)) return Outcome::kBusy;
   CronFacts facts = read_facts(store_.cron(at));
   Outcome outcome = Outcome::kEmpty;
   if (facts.control.word == seen.control.word && facts.control.enabled() && facts.next != 0 &&

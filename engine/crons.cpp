@@ -127,6 +127,13 @@ Outcome Crons::write_template(const NewCron& cron, std::uint32_t& slot) {
   return outcome;
 }
 
+/// Whether the template in the slot has the same times.
+bool Crons::says_the_same(std::uint32_t slot, const CronTexts& texts) const {
+  const auto from = read_template(store_, slot, false);
+  return from && from->texts.expression == texts.expression &&
+         from->texts.timezone == texts.timezone;
+}
+
 Outcome Crons::define(const NewCron& cron, bool& made) {
   if (!seat().take()) return Outcome::kBusy;
   // until the template stands, it does not name its limit
@@ -152,7 +159,9 @@ Outcome Crons::define(const NewCron& cron, bool& made) {
     facts.created_at = store_.now_ms();
   }
   facts.control.word = with(facts.control, cron.overlap, cron.enabled, slot);
-  facts.next = cron.enabled ? cron.next : 0;
+  const bool goes_on = !made && before.control.enabled() && before.next != 0 &&
+                       says_the_same(before.control.slot(), cron.texts);
+  facts.next = !cron.enabled ? 0 : goes_on ? before.next : cron.next;
   write_down(facts, before.control);
   commit(CronChange::of(CronChange::kSet, at));
   store_.cron_table().turn.fetch_add(1, Point::kCronTurned);  // PAIR cron-turn
@@ -176,16 +185,22 @@ Outcome Crons::remove(std::string_view name) {
   return at == kNoIndex ? Outcome::kNotFound : Outcome::kOk;
 }
 
-Outcome Crons::enable(std::string_view name, bool enabled,
-                      const std::function<std::uint64_t(const CronTexts&)>& next_of) {
+Outcome Crons::enable(
+    std::string_view name, bool enabled,
+    const std::function<std::optional<std::uint64_t>(const CronTexts&)>& next_of) {
   if (!seat().take()) return Outcome::kBusy;
   const std::uint32_t at = find_cron(store_, name);
   CronFacts facts = read_facts(store_.cron(at));
   // one that is enabled already goes on as it does
   if (at != kNoIndex && facts.control.enabled() != enabled) {
     const auto from = read_template(store_, facts.control.slot(), false);
+    const auto next = enabled && from ? next_of(from->texts) : std::optional<std::uint64_t>(0);
+    if (!next) {
+      seat().leave();
+      return Outcome::kWrongState;
+    }
     facts.control.word = CronControl::Enabled::with(facts.control.word, enabled ? 1 : 0);
-    facts.next = enabled && from ? next_of(from->texts) : 0;
+    facts.next = *next;
     write_down(facts, CronControl());
     commit(CronChange::of(CronChange::kSet, at));
     store_.cron_table().turn.fetch_add(1, Point::kCronTurned);

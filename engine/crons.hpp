@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string_view>
 
 #include "engine/actor.hpp"
@@ -32,11 +33,12 @@ class Crons {
  public:
   explicit Crons(Actor& actor) : actor_(actor), store_(actor.store()) {}
 
-  /// Makes it, or replaces the one of that name.
+  /// Makes it, or replaces the one of that name, whose next time stays if its texts say the same.
   Outcome define(const NewCron& cron, bool& made);
   Outcome remove(std::string_view name);
+  /// `next_of` is asked when it is to fire again; nothing: kWrongState, and all stays as it is.
   Outcome enable(std::string_view name, bool enabled,
-                 const std::function<std::uint64_t(const CronTexts&)>& next_of);
+                 const std::function<std::optional<std::uint64_t>(const CronTexts&)>& next_of);
 
   /// Its time has come, as `seen` says: enqueues its job or passes over it, and sets the next one.
   /// kEmpty: another process has done so, or it was changed. kBusy: later.
@@ -64,6 +66,7 @@ class Crons {
   void write_down(const CronFacts& facts, CronControl leaving);
   void commit(CronChange change);
   bool is_unfinished(JobId id) const;
+  bool says_the_same(std::uint32_t slot, const CronTexts& texts) const;
   void tell(CronChange change, const CronFacts& facts);
   Seat<Word> seat() const {
     return {store_.cron_table().seat, actor_.lane() + 1, shm::Point::kCronSeatTaken};

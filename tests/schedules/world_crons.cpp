@@ -14,6 +14,7 @@ using engine::Outcome;
 void World::set_cron(std::uint32_t self, unsigned job) {
   engine::NewCron cron;
   cron.texts.name = "c";
+  cron.texts.expression = texts_[job];  // another one is due anew
   cron.overlap = engine::CronOverlap::kAllow;
   cron.next = store_->now_ms();
   cron.job = job_named(job, 1);

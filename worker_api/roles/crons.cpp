@@ -196,10 +196,11 @@ Status Admin::enable_cron(std::string_view name, bool enabled) {
   internal::Handle& handle = *impl_->handle;
   if (handle.closed()) return internal::closed();
   Status unread;
-  const auto next_of = [&](const engine::CronTexts& texts) -> std::uint64_t {
+  const auto next_of = [&](const engine::CronTexts& texts) -> std::optional<std::uint64_t> {
     const auto schedule = CronSchedule::read(texts.expression, texts.timezone);
-    if (!schedule) unread = schedule.error();
-    return schedule ? first_time(*schedule, handle.store().now_ms()) : 0;
+    if (schedule) return first_time(*schedule, handle.store().now_ms());
+    unread = schedule.error();
+    return std::nullopt;
   };
   const engine::Outcome outcome =
       patiently(handle, [&] { return handle.actor().crons().enable(name, enabled, next_of); });

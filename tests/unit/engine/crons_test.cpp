@@ -153,6 +153,19 @@ TEST_F(Crons, one_of_that_name_is_replaced_and_keeps_its_counts) {
   EXPECT_EQ(s.pool_use("slots"), 3U) << "two jobs and one template";
 }
 
+TEST_F(Crons, one_that_is_set_as_it_is_keeps_its_next_time) {
+  set(spec("hourly", "@every 1h"));
+  s.move_clock(kHour / 2);
+  set(spec("hourly", "@every 1h"));
+  EXPECT_EQ(look().next_run_at_ms, kMonday + kHour);
+  s.move_clock(kHour);  // it is due when its program starts again
+  set(spec("hourly", "@every 1h"));
+  pass(0);
+  EXPECT_EQ(look().run_count, 1U);
+  set(spec("hourly", "@every 2h"));
+  EXPECT_EQ(look().next_run_at_ms, s.now_ms() + 2 * kHour);
+}
+
 TEST_F(Crons, a_removed_one_fires_no_more_and_its_jobs_stay) {
   set(spec());
   pass(kHour);

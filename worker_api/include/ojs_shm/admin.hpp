@@ -103,7 +103,7 @@ class OJS_SHM_API Admin {
   /// No limit until a job brings one. Errors: kNotFound.
   Status clear_limit(std::string_view key);
   /// Makes a cron or replaces the one of that name, whose counts stay; true when it is new. Its next
-  /// time is computed from now on. Errors: kInvalid (`subject` is the member: "expression",
+  /// time is computed from now on, unless expression and timezone say what they said. Errors: kInvalid (`subject` is the member: "expression",
   /// "timezone", ...), kSegmentFull (also 256 crons).
   Result<bool> set_cron(const CronSpec& spec);
   /// Its jobs stay. Errors: kNotFound.
