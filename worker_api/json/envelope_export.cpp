@@ -435,16 +435,15 @@ Result<ExportLine> read_export_line(std::string_view text) {
     if (name == "queue") return read_one<ExportedQueue>(value, "queue", kQueueFields);
     if (name == "pool") return read_exported_pool(value);
     if (name == "limit") return read_exported_limit(value);
+    if (name == "cron") return ExportLine(ExportedCron{std::string(value)});
     if (name == "workflow") return read_exported_workflow(value);
     if (name == "default_priority")
       return read_one<ExportedDefault>(value, "default_priority", kDefaultFields);
   }
-  return Error{
-      .code = Code::kInvalid,
-      .message =
-          "a line of an export is an object with one member: job, workflow, queue, pool, limit, "
-          "aging or default_priority",
-      .subject = "json"};
+  constexpr const char* kNames =
+      "a line of an export is an object with one member: job, workflow, queue, pool, limit, cron, "
+      "aging or default_priority";
+  return Error{.code = Code::kInvalid, .message = kNames, .subject = "json"};
 }
 
 }  // namespace ojs_shm

@@ -44,6 +44,11 @@ struct ExportedPool {
   PoolSettings settings;
 };
 
+/// {"cron":{...}}, as print_cron() says it and parse_cron() reads it.
+struct ExportedCron {
+  std::string text;
+};
+
 /// {"limit":{"key":...,"override":true,"settings":{...}}}
 struct ExportedLimit {
   std::string key;
@@ -90,13 +95,15 @@ std::string print_export(const ExportHead& head);
 std::string print_export_aging(const QueueInfo& any_queue);
 std::string print_export(const QueueInfo& queue);
 std::string print_export(const ExportedPool& pool);
+std::string print_export(const ExportedCron& cron);
 std::string print_export(const ExportedLimit& limit);
 std::string print_export(const ExportedDefault& priority);
 std::string print_export(const ExportedJob& job);
 std::string print_export(const ExportedWorkflow& workflow);
 
-using ExportLine = std::variant<ExportHead, ExportedAging, ExportedQueue, ExportedPool,
-                                ExportedLimit, ExportedDefault, ExportedJob, ExportedWorkflow>;
+using ExportLine =
+    std::variant<ExportHead, ExportedAging, ExportedQueue, ExportedPool, ExportedCron,
+                 ExportedLimit, ExportedDefault, ExportedJob, ExportedWorkflow>;
 /// Errors: kInvalid; kOtherFormat for an ExportHead of another version.
 Result<ExportLine> read_export_line(std::string_view json);
 /// Of the object behind the line's name (envelope_export_access.cpp, envelope_export_workflow.cpp).

@@ -39,6 +39,8 @@ std::string print_export(const ExportedPool& pool) {
   });
 }
 
+std::string print_export(const ExportedCron& cron) { return "{\"cron\":" + cron.text + "}"; }
+
 std::string print_export(const ExportedLimit& limit) {
   return internal::export_line("limit", [&](ObjectWriter& writer) {
     writer.text("key", limit.key);

@@ -7,8 +7,10 @@
 
 #include "engine/crons.hpp"
 #include "worker_api/cron/schedule.hpp"
+#include "worker_api/json/cron_text.hpp"
 #include "worker_api/roles/admin_impl.hpp"
 #include "worker_api/roles/cron_keeper.hpp"
+#include "worker_api/roles/crons.hpp"
 #include "worker_api/roles/producer_impl.hpp"
 
 namespace ojs_shm {
@@ -228,6 +230,22 @@ Result<JobIdText> Admin::trigger_cron(std::string_view name) {
       return internal::key_taken(handle.actor().conflicts().clash, "of cron " + std::string(name));
     default: return failed(outcome, handle.store(), queue, name);
   }
+}
+
+Status internal::import_cron(
+    Admin& admin, std::string_view text,
+    const std::function<Result<std::uint8_t>(std::int64_t priority)>& rank_of) {
+  const engine::Store& store = admin.segment().attachment()->store();
+  const auto read = parse_cron(text, store.now_ms());
+  if (!read) return read.error();
+  CronSpec& spec = (*read)->spec;
+  if (spec.job.priority) {
+    const Result<std::uint8_t> rank = rank_of(*spec.job.priority);
+    if (!rank) return rank.error();
+    spec.job.priority = engine::priority_of(store.convention(), *rank);
+  }
+  const auto set = admin.set_cron(spec);
+  return set ? Status() : Status(set.error());
 }
 
 // ---- looking ------------------------------------------------------------------------------------

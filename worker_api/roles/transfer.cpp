@@ -18,6 +18,7 @@
 #include "worker_api/json/envelope_export.hpp"
 #include "worker_api/json/unique_key.hpp"
 #include "worker_api/roles/attachment.hpp"
+#include "worker_api/roles/crons.hpp"
 #include "worker_api/roles/limit_rule.hpp"
 #include "worker_api/roles/queue_policy.hpp"
 #include "worker_api/roles/settings_check.hpp"
@@ -122,6 +123,14 @@ struct Import::Impl {
     if (const auto set = admin->set_pool(pool.name, pool.settings); !set) return set.error();
     ++report.pools;
     return {};
+  }
+
+  /// Its counts begin anew, and so does its time.
+  Status take(const ExportedCron& given) {
+    return internal::import_cron(*admin, given.text, [this](std::int64_t priority) {
+      bool clamped = false;
+      return rank_of(std::to_string(priority), clamped);
+    });
   }
 
   Status take(const ExportedLimit& given) {

@@ -14,6 +14,7 @@
 #include <ojs_shm/transfer.hpp>
 
 #include "engine/workflow_look.hpp"
+#include "worker_api/json/cron_text.hpp"
 #include "worker_api/json/envelope.hpp"
 #include "worker_api/json/envelope_export.hpp"
 #include "worker_api/roles/attachment.hpp"
@@ -184,6 +185,10 @@ Status export_segment(const Segment& segment,
     return {};
   };
   if (Status done = print_limits(true); !done) return done;
+  for (CronInfo& cron : observer->crons()) {
+    cron.job.unique_key.clear();  // what a native client set it says in no words
+    if (Status done = line(print_export(ExportedCron{print_cron(cron)})); !done) return done;
+  }
   const std::vector<JobInfo> jobs = in_order(observer->list({}));
   std::unordered_map<std::uint64_t, std::string_view> types;
   for (const JobInfo& job : jobs) types.emplace(engine::Store::hash_name(job.type), job.type);
