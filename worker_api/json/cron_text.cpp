@@ -180,7 +180,7 @@ std::string print_cron(const CronInfo& cron) {
   const std::uint64_t lifetime = std::exchange(job.expires_at_ms, 0);
   std::string printed = print_job(job);
   std::vector<Member> members = json::members_of(printed);
-  const std::string lives = "\"" + print_duration(lifetime) + "\"";
+  const std::string lives = "\"+" + print_duration(lifetime) + "\"";
   if (lifetime != 0 && std::ranges::find(members, "expires_at", &Member::name) == members.end())
     members.push_back({"expires_at", lives});
   std::string out;

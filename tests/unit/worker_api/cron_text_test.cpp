@@ -46,7 +46,7 @@ TEST(CronText, the_job_stands_beside_or_inside) {
 
 TEST(CronText, args_may_be_left_out_and_lives_are_relative) {
   const auto read =
-      parse_cron(R"({"name":"a","cron":"@daily","type":"t","expires_at":"PT90S"})", kNow);
+      parse_cron(R"({"name":"a","cron":"@daily","type":"t","expires_at":"+PT90S"})", kNow);
   ASSERT_TRUE(read.ok()) << read.error().message;
   EXPECT_EQ((*read)->spec.job.args, "[]");
   EXPECT_EQ((*read)->spec.job.expires_at_ms, 90'000U);
@@ -71,7 +71,7 @@ TEST(CronText, what_is_printed_is_read_as_the_same) {
       "overlap_policy":"cancel_previous","enabled":false,"description":"of a \"kind\"",
       "type":"t.t","args":[{"x":1}],"meta":{"tenant_id":"b"},
       "options":{"queue":"q","priority":1,"timeout":30,"retry":{"max_attempts":7},
-                 "unique":{"keys":["type"]},"expires_at":"PT5M"}})",
+                 "unique":{"keys":["type"]},"expires_at":"+PT5M"}})",
                                 s.now_ms());
   ASSERT_TRUE(first.ok()) << first.error().message;
   ASSERT_TRUE(s.admin.set_cron((*first)->spec).ok());
