@@ -409,7 +409,7 @@ TEST(Transfer, what_is_wrong_is_named_with_its_line_and_the_next_line_goes_on) {
       {"{", "line 3: "},
       {"[1]",
        "line 4: a line of an export is an object with one member: job, workflow, queue, pool, "
-       "limit, aging "
+       "limit, cron, aging "
        "or"},
       {R"({"jobs":{}})", "line 5: a line of an export"},
       {job_line(R"("color":"red")"), "line 6: color is no member of job"},
