@@ -4,12 +4,15 @@
 #include <spdlog/fmt/fmt.h>
 #include <toml++/toml.h>
 
+#include <chrono>
 #include <optional>
 #include <sstream>
 #include <string_view>
 
 #include "tools/shell/quantity.hpp"
 #include "tools/shell/text_file.hpp"
+#include "worker_api/cron/schedule.hpp"
+#include "worker_api/json/cron_text.hpp"
 #include "worker_api/roles/limit_rule.hpp"
 #include "worker_api/roles/settings_check.hpp"
 #include "worker_api/roles/worker_pools.hpp"
@@ -51,6 +54,7 @@ class Reader {
     if (key.str() == "dir") return take_text(key, node, settings_.where.dir);
     if (key.str() == "queues") return each_in(key, node, &Reader::read_queue);
     if (key.str() == "pools") return each_in(key, node, &Reader::read_pool);
+    if (key.str() == "crons") return each_in(key, node, &Reader::read_cron);
     if (key.str() == "aging") return read_default_aging(key, node);
     if (key.str() == "limits") return each_in(key, node, &Reader::read_limit);
     if (key.str() == "worker") return each_in(key, node, &Reader::read_worker);
@@ -66,7 +70,8 @@ class Reader {
       return set ? Status()
                  : complain(node.source(), fmt::format("`{}`: {}", key.str(), set.error().message));
     }
-    std::string known = "name, dir, queues, pools, default_priorities, aging, limits, worker";
+    std::string known =
+        "name, dir, queues, pools, crons, default_priorities, aging, limits, worker";
     for (const Setting& setting : all_settings()) known += fmt::format(", {}", setting.name);
     return complain(key.source(), fmt::format("unknown key `{}`; there are {}", key.str(), known));
   }
@@ -142,6 +147,34 @@ class Reader {
                              fmt::format("pool `{}`: {}", key.str(), usable.error().message));
     settings_.pools.emplace_back(key.str(), read.value());
     return {};
+  }
+
+  /// [crons.NAME], as over HTTP.
+  Status read_cron(const toml::key& key, const toml::node& node) {
+    if (node.as_table() == nullptr)
+      return complain(node.source(), fmt::format("cron `{}` must be a table", key.str()));
+    auto read = parse_cron(json_of(node), unix_ms(), key.str());
+    if (!read)
+      return complain_inside(node, read.error().subject,
+                             fmt::format("cron `{}`: {}", key.str(), read.error().message));
+    if (const auto& unknown = (*read)->unknown; !unknown.empty())
+      return complain_inside(
+          node, unknown.front(),
+          fmt::format("unknown key `{}` of cron `{}`; there are expression, timezone, "
+                      "overlap_policy, enabled, description, job_template, and options of jobs",
+                      unknown.front(), key.str()));
+    if (const auto known = CronSchedule::read((*read)->spec.expression, (*read)->spec.timezone);
+        !known)
+      return complain_inside(node, known.error().subject,
+                             fmt::format("cron `{}`: {}", key.str(), known.error().message));
+    settings_.crons.push_back(std::move(*read));
+    return {};
+  }
+
+  static std::uint64_t unix_ms() {
+    using namespace std::chrono;
+    const auto now = system_clock::now().time_since_epoch();
+    return static_cast<std::uint64_t>(duration_cast<milliseconds>(now).count());
   }
 
   /// What the Admin API reads as JSON has the same form here. A complaint names the line of the

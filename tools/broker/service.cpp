@@ -58,6 +58,10 @@ void apply(const Segment& segment, const Settings& settings, const Priorities& p
   for (const auto& [name, queue] : settings.queues)
     taken("queues." + name, admin.set_queue(name, queue));
   for (const auto& [name, pool] : settings.pools) must(admin.set_pool(name, pool));
+  for (const auto& cron : settings.crons) {
+    const auto set = admin.set_cron(cron->spec);
+    taken("crons." + cron->name, set ? Status() : Status(set.error()));
+  }
   for (const auto& [key, limit] : settings.limits) must(admin.set_limit(key, limit));
   if (settings.strict_envelopes) must(admin.set_strict_envelopes(*settings.strict_envelopes));
   if (settings.immutable_priorities)

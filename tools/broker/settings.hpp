@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -11,6 +12,8 @@
 
 #include <ojs_shm/admin.hpp>
 #include <ojs_shm/segment.hpp>
+
+#include "worker_api/json/cron_text.hpp"
 
 namespace ojs_shm::broker {
 
@@ -50,6 +53,7 @@ struct Settings {
   std::vector<std::pair<std::string, RateLimit>> limits;
   std::vector<std::pair<std::string, QueueSettings>> queues;
   std::vector<std::pair<std::string, PoolSettings>> pools;
+  std::vector<std::shared_ptr<const CronText>> crons;
   std::vector<DefaultPriority> default_priorities;
   std::optional<AgingSettings> aging;  ///< of queues that have none of their own
   std::optional<WorkerAging> worker;   ///< of them too

@@ -133,6 +133,7 @@ int run(std::vector<std::string> words) {
   cli::add_pool_commands(app, request);
   cli::add_limit_commands(app, request);
   cli::add_workflow_commands(app, request);
+  cli::add_cron_commands(app, request);
   cli::add_stats_command(app, request);
   cli::add_events_command(app, request);
   cli::add_record_command(app, request);

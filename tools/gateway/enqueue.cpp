@@ -11,6 +11,7 @@
 #include "tools/gateway/fault.hpp"
 #include "tools/gateway/hall.hpp"
 #include "tools/gateway/handlers.hpp"
+#include "tools/gateway/intake.hpp"
 #include "tools/gateway/job_reply.hpp"
 #include "tools/gateway/json_text.hpp"
 #include "tools/gateway/shift.hpp"
@@ -24,43 +25,12 @@ namespace asio = boost::asio;
 
 constexpr std::size_t kMostInBatch = 10'000;
 
-/// A header may say whose job it is, beside the envelope.
-void give_tenant(const Request& request, Envelope& envelope) {
-  const std::string tenant(request.header("x-ojs-tenant"));
-  if (tenant.empty() || envelope.tenant == tenant) return;
-  if (!envelope.tenant.empty())
-    throw invalid_request("X-OJS-Tenant and meta.tenant_id name different tenants",
-                          "meta.tenant_id");
-  std::string meta = "{\"tenant_id\":" + quoted(tenant) + "}", rest = "{}";
-  if (!envelope.extra.empty()) {
-    rest = object([&](json::ObjectWriter& writer) {
-      for (const json::Member& member : json::members_of(envelope.extra)) {
-        if (member.name == "meta")
-          meta = joined(std::move(meta), json::compact(member.value));
-        else
-          writer.value(member.name, member.value);
-      }
-    });
-  }
-  envelope.extra = joined("{\"meta\":" + meta + "}", rest);
-  envelope.tenant = tenant;
-}
-
 Envelope read_envelope(Desk& desk, const Request& request, std::string_view text) {
   Envelope envelope = must(parse_envelope(text, desk.now_ms()));
   if (envelope.wants_workflow)
     throw invalid_request("a job with a workflow is enqueued by itself, not in a batch",
                           "workflow");
-  if (!envelope.vast_priority.empty()) {
-    const SegmentInfo info = desk.observer.segment_info();
-    throw fault_of(
-        {.code = Code::kInvalid,
-         .message = fmt::format("priority {} is out of range: the minimum is {} and the "
-                                "maximum is {}",
-                                envelope.vast_priority, info.priority_min, info.priority_max),
-         .subject = "priority",
-         .bound = static_cast<std::uint64_t>(info.priority_max)});
-  }
+  check_priority(desk, envelope);
   give_tenant(request, envelope);
   return envelope;
 }

@@ -19,7 +19,7 @@ std::span<const Route> event_routes();
 std::span<const Route> limit_routes();
 std::span<const Route> health_routes();
 std::span<const Route> schema_routes();
-std::span<const Route> absent_routes();
+std::span<const Route> cron_routes();
 std::span<const Route> workflow_routes();
 std::span<const Route> admin_queue_routes();
 std::span<const Route> admin_job_routes();

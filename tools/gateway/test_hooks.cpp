@@ -13,9 +13,10 @@
 namespace ojs_shm::gateway {
 namespace {
 
-/// Ends every job, drops dead letters, resumes queues, forgets workers. Ended jobs stay readable, and
+/// Removes crons, ends every job, drops dead letters, resumes queues, forgets workers. Ended jobs stay readable, and
 /// counters go on.
 Reply reset(Desk& desk, const Request&) {
+  for (const CronInfo& cron : desk.observer.crons()) (void)desk.admin.remove_cron(cron.name);
   std::int64_t cancelled = 0;
   for (const JobInfo& job : desk.observer.list({}))
     if (!is_terminal(job.state) && desk.producer().cancel(job.id)) ++cancelled;

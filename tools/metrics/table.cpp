@@ -178,6 +178,19 @@ void add_limits(Page& page, const std::vector<LimitInfo>& limits) {
          [](const LimitInfo& l) { return l.exceeded_total; });
 }
 
+void add_crons(Page& page, const std::vector<CronInfo>& crons) {
+  const auto family = [&](const char* name, const char* help, MetricType type, auto value) {
+    page.family(name, help, type);
+    for (const CronInfo& cron : crons) page.add({{"cron", cron.name}}, value(cron));
+  };
+  family("ojs_cron_runs_total", "Jobs that the times and triggers of the cron enqueued.",
+         MetricType::Counter, [](const CronInfo& cron) { return cron.run_count; });
+  family("ojs_cron_skipped_total", "Times of the cron that passed without a job.",
+         MetricType::Counter, [](const CronInfo& cron) { return cron.skipped_count; });
+  family("ojs_cron_next_run_seconds", "When it fires next, in Unix time; 0: never.",
+         MetricType::Gauge, [](const CronInfo& cron) { return cron.next_run_at_ms / 1000; });
+}
+
 struct ProcessNumber {
   const char* name;
   const char* help;
@@ -300,6 +313,7 @@ void add_segment(Page& page, const Observer& observer, const Options& options) {
   add_tenants(page, census, options);
   add_waits(page, observer);
   add_limits(page, census.limits);
+  add_crons(page, observer.crons());
   add_scheduling(page, observer, census.pools);
   add_whole(page, census.segment);
 }

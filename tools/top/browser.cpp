@@ -144,6 +144,7 @@ void Browser::command(char key) {
   }
   if (key >= '1' && key <= '9') return switch_to(kViews[key - '1']);
   if (key == '0') return switch_to(View::kWorkflows);
+  if (key == 'C') return switch_to(View::kCrons);
   ask(key);
 }
 
@@ -267,6 +268,12 @@ void Browser::enter() {
         return go({View::kJob, {.job = job}, {}});
       notice_ = "it has no job, or none yet";
       return;
+    case View::kCrons:
+      for (const CronInfo& cron : sampler_.observer().crons())
+        if (cron.name == row && !cron.last_job.empty())
+          return go({View::kJob, {.job = cron.last_job}, {}});
+      notice_ = "it has enqueued no job yet";
+      return;
     case View::kLimits:
     case View::kCounters:
     case View::kJob:
@@ -285,10 +292,12 @@ void Browser::back() {
 // --- Pictures ------------------------------------------------------------------------------------
 
 Line Browser::tabs() const {
+  static constexpr std::string_view kTabs = "1234567890C";
+  static_assert(kTabs.size() == std::size(kViews));
   Line line;
   for (std::size_t i = 0; i < std::size(kViews); ++i) {
     const bool chosen = path_.front().view == kViews[i];
-    line.push_back({fmt::format("{}", (i + 1) % 10), {Tone::kNote}});
+    line.push_back({fmt::format("{}", kTabs[i]), {Tone::kNote}});
     line.push_back(
         {fmt::format("{}{}{}", chosen ? "[" : " ", name_of(kViews[i]), chosen ? "]" : " "),
          {Tone::kPlain, chosen, false, false}});

@@ -53,7 +53,7 @@ void add_options(CLI::App& app, Options& options, std::string& view, std::string
   app.add_option("-d,--interval", interval, "Time between two looks [1s]")->type_name("TIME");
   app.add_option("--view", view,
                  "Begin with, or print: queues, workers, pools, tenants, limits, jobs, events, "
-                 "counters, past, workflows [queues]")
+                 "counters, past, workflows, crons [queues]")
       ->type_name("VIEW");
   app.add_option("--queue", options.subject.queue, "Jobs and tenants of this queue alone")
       ->type_name("QUEUE");

@@ -26,14 +26,15 @@ enum class View : std::uint8_t {
   kCounters,
   kPast,
   kWorkflows,
+  kCrons,
   kWorkflow,  ///< one as a tree
   kJob,       ///< one job in full
   kHelp,
 };
-/// Those that a digit chooses, in order; the tenth is 0.
-inline constexpr View kViews[] = {View::kQueues, View::kWorkers,  View::kPools,  View::kTenants,
-                                  View::kLimits, View::kJobs,     View::kEvents, View::kCounters,
-                                  View::kPast,   View::kWorkflows};
+/// Those that a digit chooses, in order; the tenth is 0, the last one C.
+inline constexpr View kViews[] = {View::kQueues, View::kWorkers,   View::kPools,  View::kTenants,
+                                  View::kLimits, View::kJobs,      View::kEvents, View::kCounters,
+                                  View::kPast,   View::kWorkflows, View::kCrons};
 std::string_view name_of(View view);
 std::optional<View> view_by_name(std::string_view name);
 
@@ -62,6 +63,7 @@ Grid workers_grid(const Sample& sample);
 Grid pools_grid(const Sample& sample);
 Grid tenants_grid(const Sample& sample, const Subject& subject);
 Grid limits_grid(const Sample& sample);
+Grid crons_grid(const Observer& observer, std::uint64_t now_ms);
 /// Asks the segment for the jobs: in the order in which they would be fetched.
 Grid jobs_grid(const Observer& observer, std::uint64_t now_ms, const Subject& subject);
 /// One job as members and values.

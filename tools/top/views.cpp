@@ -16,6 +16,7 @@ std::string_view name_of(View view) {
     case View::kCounters: return "counters";
     case View::kPast: return "past";
     case View::kWorkflows: return "workflows";
+    case View::kCrons: return "crons";
     case View::kWorkflow: return "workflow";
     case View::kJob: return "job";
     case View::kHelp: break;
@@ -46,7 +47,7 @@ Grid help_grid(bool admin) {
     grid.rows.push_back({key, {text_cell(key), text_cell(does)}, {}});
   };
   add("1 2 3 4", "queues, workers, pools, tenants");
-  add("5 6 7 8 9 0", "limits, jobs, events, counters, past, workflows");
+  add("5 6 7 8 9 0 C", "limits, jobs, events, counters, past, workflows, crons");
   add("Tab Shift-Tab", "the next view, the one before");
   add("Up Down PgUp PgDn Home End", "move the cursor");
   add("Left Right", "scroll the columns");
@@ -80,6 +81,7 @@ Grid grid_of(View view, const Observer& observer, const Sample& sample, const Su
     case View::kEvents: return events_grid(sample, log);
     case View::kCounters: return counters_grid(sample);
     case View::kPast: return past_grid(observer);
+    case View::kCrons: return crons_grid(observer, sample.census.at_ms);
     case View::kWorkflows: return workflows_grid(observer, sample.census.at_ms);
     case View::kWorkflow: return workflow_grid(observer, subject);
     case View::kJob: return job_grid(observer, subject);

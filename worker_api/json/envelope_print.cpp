@@ -148,6 +148,20 @@ void write_errors(ObjectWriter& writer, const JobInfo& job) {
   out += ']';
 }
 
+/// What the client sent, and of a cron's job which cron it was. Source: ojs-cron 6.3.
+void write_meta(ObjectWriter& writer, const Extra& extra, const JobInfo& job) {
+  const std::string_view given = extra.find("meta").value_or("{}");
+  if (job.cron_name.empty() || json::kind_of(given) != json::Kind::kObject)
+    return writer.value("meta", given);
+  ObjectWriter meta(writer.open("meta"));
+  for (const json::Member& member : json::members_of(given))
+    if (member.name != "cron_name" && member.name != "cron_triggered_at")
+      meta.value(member.name, member.value);
+  meta.text("cron_name", job.cron_name);
+  write_time(meta, "cron_triggered_at", job.created_at_ms);
+  meta.close();
+}
+
 }  // namespace
 
 std::string print_job(const JobInfo& job) {
@@ -160,7 +174,7 @@ std::string print_job(const JobInfo& job) {
   writer.text("type", job.type);
   writer.text("queue", job.queue);
   write_text_or_json(writer, "args", job.args);
-  writer.value("meta", extra.find("meta").value_or("{}"));
+  write_meta(writer, extra, job);
   writer.number("priority", job.priority);
   if (job.priority_age_rate)
     writer.number("priority_age_rate", std::int64_t{*job.priority_age_rate});

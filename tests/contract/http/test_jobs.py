@@ -64,9 +64,6 @@ class Jobs(OnGateway):
         self.assertEqual(error["details"]["resource_type"], "job")
         self.assertTrue(error["hint"] and error["docs_url"])
 
-    def test_services_that_are_not_offered_say_so(self):
-        self.assertEqual(self.call("POST", "cron", {}, expect=422).error["code"], "unsupported")
-
     def test_an_id_is_taken_once(self):
         mine = "019b2c3d-4e5f-7a6b-8c9d-%012x" % (hash(self.queue) & 0xFFFFFFFFFFFF)
         self.assertEqual(self.put_job(id=mine)["id"], mine)

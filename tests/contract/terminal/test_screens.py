@@ -21,7 +21,7 @@ GOLDEN = pathlib.Path(__file__).parent / "golden"
 SIZES = ((80, 24), (160, 50))
 #: The keys from the first screen to a view, and how the last line names the way to it.
 VIEWS = {"queues": ((), "queues"), "workers": ("2", "workers"), "pools": ("3", "pools"), "tenants": ("4", "tenants"),
-         "limits": ("5", "limits"), "jobs": ("6", "jobs (waiting)"), "events": ("7", "events"), "counters": ("8", "counters"), "past": ("9", "past"),
+         "limits": ("5", "limits"), "jobs": ("6", "jobs (waiting)"), "events": ("7", "events"), "counters": ("8", "counters"), "past": ("9", "past"), "crons": ("C", "crons"),
          "help": ("?", "queues > help"), "queue": (("enter",), "queues > jobs mail (waiting)"),
          "job": (("6", "/", *"traced", "enter", "enter"), "jobs (waiting) > job")}
 #: The same of a segment with workflows.
@@ -67,6 +67,8 @@ def furnished():
         segment.cli("queue", "set", "mail", "--tenant-fairness", "on", "--tenant-weights", "acme:3", "--max-depth", "40")
         segment.cli("queue", "set", "full", "--max-depth", "2")
         segment.cli("limit", "set", "type:image.resize", "--concurrency", "3")
+        segment.cli("cron", "set", "nightly", "30 4 * * MON-FRI", "--type", "report.build", "--queue", "reports",
+                    "--timezone", "Europe/Berlin", "--paused")
         # Nothing starves while the test takes its time.
         segment.cli("pool", "set", "crew", "--queue", "mail:3,reports:1", "--rotation-interval", "1h")
         segment.cli("pool", "set", "rest", "--queue", "images,full,broken", "--rotation-interval", "1h")

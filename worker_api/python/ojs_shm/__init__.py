@@ -17,6 +17,7 @@ from ._abi import library as _library
 from .aio import AsyncQueue, AsyncTask, connect
 from .aio_worker import AsyncWorker
 from .client import Queue, connect_sync
+from .crons import cron_times
 from .errors import (CannotAttach, Closed, Duplicate, Empty, Failure, InternalError, InUse, InvalidArgument,
                      JobCancelled, JobFailed, LibraryNotFound, Lost, NoSpace, NotFound, OjsError, OtherFormat,
                      PermissionDenied, QueueFull, SegmentFull, StaleVersion, TimedOut, TooLarge, WrongState)
@@ -36,7 +37,7 @@ __all__ = [
     "InUse", "InternalError", "InvalidArgument", "Job", "JobCancelled", "JobError", "JobFailed", "JobInfo",
     "LibraryNotFound", "Lost", "NackOutcome", "NewJob", "NoSpace", "NotFound", "OjsError", "OnFull", "OtherFormat",
     "PermissionDenied", "Priority", "Queue", "QueueFull", "QueueStats", "Retry", "SegmentFull", "StaleVersion", "Task",
-    "TimedOut", "TooLarge", "Unsent", "Worker", "WrongState", "connect", "connect_sync", "create_segment",
+    "TimedOut", "TooLarge", "Unsent", "Worker", "WrongState", "connect", "connect_sync", "create_segment", "cron_times",
     "examine_segment", "export_segment", "import_segment", "library_version", "remove_segment",
 ]
 

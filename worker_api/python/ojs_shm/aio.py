@@ -202,6 +202,24 @@ class AsyncQueue:
     async def drop_dead(self, id: str) -> None:
         self._queue.drop_dead(id)
 
+    async def set_cron(self, name: str, expression: str, type: str, input: Any = NOTHING, **options: Any) -> bool:
+        return self._queue.set_cron(name, expression, type, input, **options)
+
+    async def cron(self, name: str) -> dict[str, Any]:
+        return self._queue.cron(name)
+
+    async def crons(self) -> list[dict[str, Any]]:
+        return await asyncio.to_thread(self._queue.crons)
+
+    async def remove_cron(self, name: str) -> None:
+        self._queue.remove_cron(name)
+
+    async def enable_cron(self, name: str, enabled: bool = True) -> None:
+        self._queue.enable_cron(name, enabled)
+
+    async def trigger_cron(self, name: str) -> str:
+        return self._queue.trigger_cron(name)
+
     def worker(self, **options: Any) -> AsyncWorker:
         """A worker on this connection; the options are those of AsyncWorker."""
         from .aio_worker import AsyncWorker

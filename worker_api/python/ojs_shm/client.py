@@ -16,6 +16,7 @@ from . import _abi, errors
 from ._abi import library
 from ._handles import Handles
 from .administration import Administration
+from .crons import Crons
 from .jobs import NOTHING, Duration, JobInfo, NewJob, milliseconds, to_json
 from .middleware import Chain
 from .on_full import OnFull, Unsent, unsent_of
@@ -35,7 +36,7 @@ def connect_sync(name: str | None = None, *, dir: str | None = None, queue: str 
     return Queue(name, dir=dir, queue=queue, on_full=on_full)
 
 
-class Queue(Administration):
+class Queue(Administration, Crons):
     """A connection to a segment: puts jobs in, asks about them, changes and cancels them. Thread-safe.
 
     `queue` is where jobs go that name none; every queue of the segment can be reached. `on_full` says what submit() does

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/gateway/intake.hpp"
+
+#include <spdlog/fmt/fmt.h>
+
+#include <string>
+
+#include "tools/gateway/fault.hpp"
+#include "tools/gateway/json_text.hpp"
+
+namespace ojs_shm::gateway {
+
+void give_tenant(const Request& request, Envelope& envelope) {
+  const std::string tenant(request.header("x-ojs-tenant"));
+  if (tenant.empty() || envelope.tenant == tenant) return;
+  if (!envelope.tenant.empty())
+    throw invalid_request("X-OJS-Tenant and meta.tenant_id name different tenants",
+                          "meta.tenant_id");
+  std::string meta = "{\"tenant_id\":" + quoted(tenant) + "}", rest = "{}";
+  if (!envelope.extra.empty()) {
+    rest = object([&](json::ObjectWriter& writer) {
+      for (const json::Member& member : json::members_of(envelope.extra)) {
+        if (member.name == "meta")
+          meta = joined(std::move(meta), json::compact(member.value));
+        else
+          writer.value(member.name, member.value);
+      }
+    });
+  }
+  envelope.extra = joined("{\"meta\":" + meta + "}", rest);
+  envelope.tenant = tenant;
+}
+
+void check_priority(Desk& desk, const Envelope& envelope) {
+  if (envelope.vast_priority.empty()) return;
+  const SegmentInfo info = desk.observer.segment_info();
+  throw fault_of(
+      {.code = Code::kInvalid,
+       .message = fmt::format("priority {} is out of range: the minimum is {} and the "
+                              "maximum is {}",
+                              envelope.vast_priority, info.priority_min, info.priority_max),
+       .subject = "priority",
+       .bound = static_cast<std::uint64_t>(info.priority_max)});
+}
+
+}  // namespace ojs_shm::gateway

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "tools/gateway/desk.hpp"
+#include "tools/gateway/exchange.hpp"
+#include "worker_api/json/envelope.hpp"
+
+/// What a job's envelope must fulfil here beyond its text. Both throw a Fault.
+namespace ojs_shm::gateway {
+
+/// The header X-OJS-Tenant may say whose job it is, beside the envelope.
+void give_tenant(const Request& request, Envelope& envelope);
+/// A priority that 64 bits do not hold is out of range as well.
+void check_priority(Desk& desk, const Envelope& envelope);
+
+}  // namespace ojs_shm::gateway

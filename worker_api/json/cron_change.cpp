@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "worker_api/json/cron_change.hpp"
+
+#include <algorithm>
+#include <array>
+#include <string>
+#include <vector>
+
+#include "worker_api/json/envelope_json.hpp"
+
+namespace ojs_shm {
+namespace {
+
+using json::Kind;
+using json::Member;
+using json::ObjectWriter;
+using Members = std::vector<Member>;
+
+constexpr std::array<std::string_view, 4> kOwn = {"timezone", "overlap_policy", "enabled",
+                                                  "description"};
+constexpr std::array<std::string_view, 3> kOfJob = {"type", "args", "meta"};
+
+template <std::size_t N>
+bool is_in(const std::array<std::string_view, N>& names, std::string_view name) {
+  return std::ranges::find(names, name) != names.end();
+}
+
+const Member* find(const Members& members, std::string_view name) {
+  for (const Member& member : members)
+    if (member.name == name && json::kind_of(member.value) != Kind::kNull) return &member;
+  return nullptr;
+}
+
+Members inside(const Members& members, std::string_view name) {
+  const Member* member = find(members, name);
+  return member != nullptr && json::kind_of(member->value) == Kind::kObject
+             ? json::members_of(member->value)
+             : Members();
+}
+
+/// Whether an option may stand at the top of a cron, where it is not the cron's own.
+bool is_option(std::string_view name) {
+  return !is_in(kOwn, name) && !is_in(kOfJob, name) && name != "name" && name != "cron" &&
+         name != "expression" && name != "options" && name != "job_template";
+}
+
+/// The job as it stands with what is said of it.
+void write_job(ObjectWriter& writer, const Members& job, const Members& changes) {
+  for (const std::string_view name : kOfJob) {
+    const Member* member = find(changes, name);
+    if (member == nullptr) member = find(job, name);
+    if (member != nullptr) writer.value(name, member->value);
+  }
+  const Members given = inside(changes, "options");
+  ObjectWriter options(writer.open("options"));
+  for (const Member& member : inside(job, "options"))
+    if (find(given, member.name) == nullptr && find(changes, member.name) == nullptr)
+      options.value(member.name, member.value);
+  for (const Member& member : given) options.value(member.name, member.value);
+  options.close();
+  for (const Member& member : changes)
+    if (is_option(member.name)) writer.value(member.name, member.value);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<CronText>> parse_cron_changes(const CronInfo& cron, std::string_view changes,
+                                                     std::uint64_t now_ms) {
+  if (Status checked = json::check(changes); !checked) return checked.error();
+  changes = json::trim(changes);
+  if (json::kind_of(changes) != Kind::kObject)
+    return Error{
+        .code = Code::kInvalid, .message = "a cron must be a JSON object", .subject = "json"};
+  const std::string printed = print_cron(cron);
+  const Members now = json::members_of(printed), given = json::members_of(changes);
+
+  std::string merged;
+  ObjectWriter writer(merged);
+  writer.text("name", cron.name);
+  for (const std::string_view name : {"expression", "cron"})
+    if (const Member* member = find(given, name)) writer.value(name, member->value);
+  if (find(given, "expression") == nullptr && find(given, "cron") == nullptr)
+    writer.text("expression", cron.expression);
+  for (const std::string_view name : kOwn) {
+    const Member* member = find(given, name);
+    if (member == nullptr) member = find(now, name);
+    if (member != nullptr) writer.value(name, member->value);
+  }
+  if (const Member* job = find(given, "job_template")) {
+    writer.value("job_template", job->value);
+  } else {
+    ObjectWriter job_template(writer.open("job_template"));
+    write_job(job_template, inside(now, "job_template"), given);
+    job_template.close();
+  }
+  writer.close();
+  return parse_cron(merged, now_ms);
+}
+
+}  // namespace ojs_shm
