@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Plays the public conformance cases against a fresh `ojs-shm up`: conformance.py FOLDER CONVENTION LONGEST_WAIT
+"""Plays the public conformance cases against a fresh `ojs-shm up`: conformance.py FOLDER CONVENTION LONGEST_WAIT REPORT
 
-A case that needs a service which the segment does not have is listed as not yet: the server said so by name. For
-`./dev conformance`.
+REPORT becomes a JSON array of the cases, with their suites and verdicts, for conformance_page.py. For `./dev conformance`.
 """
 
+import json
 import pathlib
 import re
 import signal
@@ -53,14 +53,27 @@ def blocks(text: str):
         yield current, "\n".join(more)
 
 
+def suites_of(cases: pathlib.Path) -> dict[tuple[str, str], str]:
+    """The suite of each case, by its id and name: an id alone may stand for two."""
+    suites = {}
+    for path in sorted((cases / "suites").rglob("*.json")):
+        case = json.loads(path.read_text())
+        if isinstance(case, dict) and "test_id" in case:
+            suites[case["test_id"], case["name"]] = path.relative_to(cases / "suites").parts[0]
+    return suites
+
+
 def main() -> int:
-    cases, convention, longest = pathlib.Path(sys.argv[1]), sys.argv[2], sys.argv[3]
+    cases, convention, longest, report = pathlib.Path(sys.argv[1]), sys.argv[2], sys.argv[3], pathlib.Path(sys.argv[4])
+    suites = suites_of(cases)
     with tempfile.TemporaryDirectory(prefix="ojs-shm-conformance-") as folder:
         text = play(cases, convention, longest, folder)
     passed = failed = skipped = 0
+    told = []
     for verdict, more in blocks(text):
         name = f"conformance.{convention} {verdict[2]} {verdict[3]}"
-        missing = NOT_YET.search(more)
+        told.append({"suite": suites.get((verdict[2], verdict[3]), "?"), "id": verdict[2], "name": verdict[3],
+                     "verdict": verdict[1], "reason": "".join(re.findall(r"\[(.*)\]", verdict[4]))})
         if verdict[1] in ("PASS", "XPASS"):
             passed += 1
             print("ok", name)
@@ -74,6 +87,7 @@ def main() -> int:
             failed += 1
             print("not ok", name)
             print(more)
+    report.write_text(json.dumps(told, indent=1))
     print(f"CONFORMANCE: {passed} passed, {failed or int(passed == 0)} failed, {skipped} skipped")
     return 1 if failed or passed == 0 else 0
 

@@ -5,7 +5,15 @@
 # IN-TEST: --short
 . "$(dirname "$0")/../lane.sh"
 lane conformance
-[[ $# == 0 || $* == --short ]] || usage "conformance [--short]"
+longest=300 write=()
+for flag in "$@"; do
+  case $flag in
+    --short) longest=20 ;; # leaves out cases that wait for longer than 20 s
+    --slow) longest=300 ;; # those as well, which is what happens without a flag
+    --write) write=(--write) ;;
+    *) usage "conformance [--short | --slow] [--write]" ;;
+  esac
+done
 cases=../shared/conformance
 if [[ ! -f $cases/run_conformance.py ]]; then
   not_run "conformance: the public cases are not beside this tree"
@@ -15,7 +23,9 @@ build_tree default ojs-shm ojs-shm-broker ojs-shm-gateway || finish
 mkdir -p "$RESULTS"
 # --short leaves out cases that wait for longer than 20 s.
 longest=$([[ $* == --short ]] && echo 20 || echo 300)
-beside conformance-ojs run_tallied conformance-ojs timeout 600 "$PYTHON" tools/dev/conformance.py "$cases" ojs "$longest"
-beside conformance-core run_tallied conformance-core timeout 600 "$PYTHON" tools/dev/conformance.py "$cases" ojs-core "$longest"
+beside conformance-ojs run_tallied conformance-ojs timeout 600 "$PYTHON" tools/dev/conformance.py "$cases" ojs "$longest" "$RESULTS/conformance-ojs.json"
+beside conformance-core run_tallied conformance-core timeout 600 "$PYTHON" tools/dev/conformance.py "$cases" ojs-core "$longest" "$RESULTS/conformance-ojs-core.json"
 gather
+run_tallied conformance-page "$PYTHON" tools/dev/conformance_page.py "${write[@]}" \
+  "$RESULTS/conformance-ojs.json" "$RESULTS/conformance-ojs-core.json"
 finish

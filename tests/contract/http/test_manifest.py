@@ -1,0 +1,190 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the manifest declares is there: each capability, extension and endpoint is asked for."""
+
+from gateways import OnGateway
+
+
+class Manifest(OnGateway):
+    def setUp(self):
+        self.manifest = self.call("GET", "/ojs/manifest", expect=200).json
+
+    def advance(self, ms):
+        self.call("POST", "test/clock", {"advance_ms": ms}, expect=200)
+
+    # --- Capabilities -------------------------------------------------------------------------------------------------
+
+    def batch_enqueue(self):
+        jobs = [{"type": "test.http", "args": [], "queue": self.queue}] * 3
+        self.assertEqual(self.call("POST", "jobs/batch", {"jobs": jobs}, expect=201).json["count"], 3)
+
+    def cron_jobs(self):
+        self.call("POST", "cron", {"name": self.queue, "cron": "@hourly", "type": "test.http",
+                                   "options": {"queue": self.queue}}, expect=201)
+        id = self.call("POST", f"cron/{self.queue}/trigger", expect=200).json["job_id"]
+        self.assertEqual([job["id"] for job in self.fetch(1)], [id])
+        self.call("DELETE", "cron/" + self.queue, expect=200)
+
+    def dead_letter(self):
+        job = self.put_job(retry={"max_attempts": 1, "on_exhaustion": "dead_letter"})
+        self.fetch(1)
+        self.call("POST", "workers/nack", {"job_id": job["id"], "error": {"code": "boom", "message": "no"}}, expect=200)
+        listed = self.call("GET", f"dead-letter?queue={self.queue}", expect=200).json["jobs"]
+        self.assertEqual([each["id"] for each in listed], [job["id"]])
+
+    def delayed_jobs(self):
+        self.assertEqual(self.put_job(scheduled_at="+PT1H")["state"], "scheduled")
+        self.assertEqual(self.fetch(1), [])
+        self.advance(3_600_001)
+        self.assertEqual(len(self.fetch(1)), 1)
+
+    def job_ttl(self):
+        job = self.put_job(expires_at="+PT10S")
+        self.advance(10_001)
+        self.assertEqual((self.fetch(1), self.get(job)["state"]), ([], "discarded"))
+
+    def priority_queues(self):
+        low, high = self.put_job(priority=3), self.put_job(priority=1)
+        self.assertEqual([job["id"] for job in self.fetch(2)], [high["id"], low["id"]])
+
+    def rate_limiting(self):
+        limit = {"key": self.queue, "concurrency": 1}
+        self.put_job(rate_limit=limit), self.put_job(rate_limit=limit)
+        self.assertEqual(len(self.fetch(2)), 1)
+        self.assertEqual(self.call("GET", "rate-limits/" + self.queue, expect=200).json["waiting_count"], 1)
+
+    def unique_jobs(self):
+        unique = {"keys": ["type", "queue"], "on_conflict": "reject"}
+        first = self.put_job(unique=unique)
+        self.assertEqual(self.enqueue(expect=409, unique=unique).error["details"]["existing_job_id"], first["id"])
+
+    def workflows(self):
+        step = {"type": "test.http", "args": [], "options": {"queue": self.queue}}
+        made = self.call("POST", "workflows", {"type": "chain", "steps": [step, step]}, expect=201).json["workflow"]
+        self.assertEqual((made["state"], len(self.fetch(2))), ("running", 1))
+
+    def pause_resume(self):
+        self.put_job()
+        self.call("POST", f"queues/{self.queue}/pause", expect=200)
+        self.assertEqual(self.fetch(1), [])
+        self.call("POST", f"queues/{self.queue}/resume", expect=200)
+        self.assertEqual(len(self.fetch(1)), 1)
+
+    def bulk_operations(self):
+        self.put_job(), self.put_job()
+        done = self.call("POST", "admin/jobs/bulk/cancel", {"filter": {"queue": self.queue}, "confirm": True}, expect=200)
+        self.assertEqual(done.json["succeeded"], 2)
+
+    def events(self):
+        job = self.put_job()
+        found = self.call("GET", f"events?queues={self.queue}&types=job.enqueued", expect=200).json["events"]
+        self.assertIn(job["id"], [event["data"].get("job_id") for event in found])
+
+    def progress(self):
+        self.put_job()
+        job = self.fetch(1)[0]
+        self.call("PUT", f"jobs/{job['id']}/progress", {"progress": 0.5}, expect=200)
+        self.assertEqual(self.call("GET", f"jobs/{job['id']}/progress", expect=200).json["progress"], 0.5)
+
+    def backpressure(self):
+        self.configure(backpressure={"max_depth": 1, "strategy": "reject"})
+        self.put_job()
+        self.assertEqual(self.enqueue(expect=429).error["bound"], 1)
+
+    def fair_scheduling(self):
+        pool = {"queues": [self.queue], "strategy": "weighted", "weights": {self.queue: 3}}
+        self.assertIn(self.call("PUT", "admin/pools/" + self.queue, pool).status, (200, 201))
+        self.call("GET", "admin/scheduling/stats", expect=200)
+
+    def multi_tenancy(self):
+        job = self.enqueue(headers={"X-OJS-Tenant": "acme"}).json["job"]
+        self.call("GET", "jobs/" + job["id"], expect=200, headers={"X-OJS-Tenant": "acme"})
+        self.call("GET", "jobs/" + job["id"], expect=404, headers={"X-OJS-Tenant": "other"})
+
+    def admin_api(self):
+        for path in ("stats", "queues", "jobs", "workers", "dead-letter", "pools"):
+            self.call("GET", "admin/" + path, expect=200)
+
+    def dynamic_priority(self):
+        job = self.put_job(priority=3)
+        self.call("PATCH", "jobs/" + job["id"], {"priority": 1}, expect=200)
+        self.assertEqual(self.get(job)["priority"], 1)
+
+    def priority_aging(self):
+        self.configure(aging={"enabled": True, "interval": "PT1S", "rate": 1})
+        old = self.put_job(priority=3)
+        self.advance(60_000)
+        self.put_job(priority=1)
+        self.assertEqual(self.fetch(1)[0]["id"], old["id"])
+
+    def schema_validation(self):
+        self.call("POST", "schemas", {"uri": "urn:test", "type": "test.http", "schema": {}}, expect=201)
+
+    def graceful_shutdown(self):
+        self.put_job()
+        beat = {"worker_id": "w-" + self.queue, "state": "quiet", "active_jobs": []}
+        self.call("POST", "workers/heartbeat", beat, expect=200)
+        self.assertEqual(self.fetch(1), [])
+
+    def observability(self):
+        for path in ("/metrics", "/ojs/v1/health"):
+            self.call("GET", path, expect=200)
+
+    # --- What is declared ---------------------------------------------------------------------------------------------
+
+    #: extension -> the capabilities that show it
+    SHOWN_BY = {"admin-api": "admin_api", "backpressure": "backpressure", "bulk-operations": "bulk_operations",
+                "dead-letter": "dead_letter", "fair-scheduling": "fair_scheduling", "graceful-shutdown": "graceful_shutdown",
+                "multi-tenancy": "multi_tenancy", "observability": "observability", "priority": "priority_queues",
+                "progress": "progress", "rate-limiting": "rate_limiting"}
+    #: level -> what it needs
+    LEVELS = {1: ("dead_letter",), 2: ("delayed_jobs", "cron_jobs", "job_ttl"), 3: ("workflows",),
+              4: ("priority_queues", "unique_jobs", "batch_enqueue", "pause_resume", "rate_limiting")}
+
+    def show(self, what):
+        """In a queue of its own."""
+        self._testMethodName = "manifest-" + what
+        try:
+            getattr(self, what)()
+        finally:
+            self._testMethodName = self._own_name
+
+    def test_each_declared_capability_is_there(self):
+        self._own_name = self._testMethodName
+        declared = {name for name, has in self.manifest["capabilities"].items() if has}
+        self.assertGreater(len(declared), 10)
+        for name in sorted(declared):
+            with self.subTest(name):
+                self.show(name)
+
+    def test_each_declared_extension_is_there(self):
+        self._own_name = self._testMethodName
+        for extension in self.manifest["extensions"]["official"]:
+            with self.subTest(extension["name"]):
+                self._testMethodName = "extension-" + extension["name"]
+                getattr(self, self.SHOWN_BY[extension["name"]])()
+                self._testMethodName = self._own_name
+                self.assertEqual(extension["uri"], "urn:ojs:ext:" + extension["name"])
+
+    def test_the_level_has_all_that_it_needs(self):
+        capabilities = self.manifest["capabilities"]
+        for level in range(1, self.manifest["conformance_level"] + 1):
+            for name in self.LEVELS[level]:
+                self.assertTrue(capabilities[name], f"level {level} needs {name}")
+        if self.manifest["conformance_level"] < 4:
+            following = self.LEVELS[self.manifest["conformance_level"] + 1]
+            self.assertFalse(all(capabilities[name] for name in following), "a higher level is there")
+
+    def test_each_endpoint_answers(self):
+        for name, path in self.manifest["endpoints"].items():
+            with self.subTest(name):
+                path = {"workers": "/ojs/v1/admin/workers", "jobs": "/ojs/v1/admin/jobs", "admin": "/ojs/v1/admin/stats"}.get(
+                    name, path)
+                self.call("GET", path, expect=200)
+
+    def test_what_it_says_of_priorities_and_delivery(self):
+        priority = self.manifest["priority"]
+        self.assertEqual(self.put_job()["priority"], priority["default"])
+        for number, status in ((priority["min"], 201), (priority["max"], 201), (priority["max"] + 1, 400),
+                               (priority["min"] - 1, 400)):
+            self.enqueue(expect=status, priority=number)
+        self.assertEqual((self.manifest["delivery"], self.manifest["unique_job_strength"]), ("at-least-once", "strong"))
