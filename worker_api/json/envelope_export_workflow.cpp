@@ -152,6 +152,12 @@ Result<ExportLine> read_exported_workflow(std::string_view object) {
       }
       if (complaint.raised()) break;
     }
+  // each waits for one, each has one as its gate, and the result is one
+  if (workflow.sets.size() > workflow.members.size() * 2 + 1)
+    complaint.about("sets", "are more than the members can name");
+  for (const auto& set : workflow.sets)
+    if (set.size() > workflow.members.size())
+      complaint.about("sets", "name more members than there are");
   if (complaint.raised()) return complaint.error();
   return ExportLine(std::move(workflow));
 }

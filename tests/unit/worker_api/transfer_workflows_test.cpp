@@ -187,6 +187,22 @@ TEST(TransferWorkflows, a_job_that_waits_in_the_text_for_what_has_ended_is_let_r
   EXPECT_EQ(to.observer.workflows({.state = WorkflowState::kCompleted}).size(), 1U);
 }
 
+TEST(TransferWorkflows, a_dead_letter_that_is_retried_comes_as_a_job_of_its_own) {
+  QuietSegment from, to;
+  WorkflowSpec group = of_kind(WorkflowKind::kGroup, {job_of("bad"), job_of("other")});
+  group.steps[0].job.retry.dead_letter = true;
+  const std::string id = from.producer.create_workflow(group).value();
+  ASSERT_TRUE(from.worker.try_fetch(from.job));
+  const std::string bad(from.job.id());
+  ASSERT_TRUE(from.worker.nack(from.job, failure(false)).ok());
+  ASSERT_TRUE(from.admin.retry_dead(bad).ok());
+  ASSERT_TRUE(import(to.segment, exported(from.segment)).ok());
+  EXPECT_EQ(to.get(bad).state, State::kAvailable);
+  EXPECT_EQ(to.get(bad).workflow_id, "");
+  EXPECT_EQ(to.drain().size(), 2U);
+  EXPECT_EQ(to.observer.workflow(id).value().state, WorkflowState::kFailed);
+}
+
 TEST(TransferWorkflows, what_leads_out_of_itself_is_refused) {
   QuietSegment to;
   const std::string head = R"({"ojs_shm_export":1,"convention":"ojs"})";
@@ -198,6 +214,8 @@ TEST(TransferWorkflows, what_leads_out_of_itself_is_refused) {
   };
   EXPECT_EQ(code(R"("tree":{"k":1},"sets":[[7]],"members":[{}])"), Code::kInvalid);
   EXPECT_EQ(code(R"("tree":{"k":1},"sets":[],"members":[{"waits":3}])"), Code::kInvalid);
+  EXPECT_EQ(code(R"("tree":{"k":1},"sets":[[],[],[],[]],"members":[{}])"), Code::kInvalid);
+  EXPECT_EQ(code(R"("tree":{"k":1},"sets":[[0,0]],"members":[{}])"), Code::kInvalid);
   EXPECT_EQ(code(R"("tree":7,"members":[{}])"), Code::kInvalid);
   EXPECT_EQ(code(R"("tree":{"k":1},"members":[])"), Code::kInvalid);
   EXPECT_EQ(code(R"("tree":{"k":1},"members":[{"strange":1}])"), Code::kInvalid);
