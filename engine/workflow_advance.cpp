@@ -189,9 +189,9 @@ void Workflows::end_if_done(std::uint32_t slot, std::uint32_t generation) {
   actor_.intend_nothing();
 }
 
-/// Twice does no harm.
+/// Twice does no harm. The head, which is never due, says in the place of that time that it was done.
 void Workflows::close(std::uint32_t slot) {
-  const JobRecord& head = store_.job(slot);
+  JobRecord& head = store_.job(slot);
   const Control ended(head.control.load());
   const std::uint32_t generation = head.generation.get();
   if (!is_head(ended) || runs(ended) || !all_done(head) || !know(slot, generation)) return;
@@ -204,6 +204,7 @@ void Workflows::close(std::uint32_t slot) {
         stands_in(at, {slot, generation, i}))
       actor_.slots_.list(at, control);
   }
+  head.due_at.set(1);
   actor_.slots_.list(slot, ended);
 }
 
@@ -261,6 +262,8 @@ void Workflows::mend() {
       mend_one(slot, generation);
     else if (!all_done(head))
       sweep_cancelled(slot, generation);
+    else if (head.due_at.get() == 0)
+      end_if_done(slot, generation);
   }
 }
 
