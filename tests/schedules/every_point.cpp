@@ -25,8 +25,6 @@ class EveryPoint : public testing::Environment {
         Point::kProcessLive, Point::kProcessFreed, Point::kLaneTaken, Point::kLaneFreed,
         Point::kSeatTaken, Point::kSeatLeft, Point::kWaiterSet, Point::kWaiterCleared,
         Point::kDoorbellRung, Point::kWaitFlagSet, Point::kCompletionRung,
-        // Of workflows: tests/crash, and the model of their join.
-        Point::kWorkflowCommitted, Point::kMemberFailed, Point::kMemberDone, Point::kWorkflowEnded,
         // Of crons: tests/crash, and here when there is time for all schedules.
         Point::kCronSeatTaken, Point::kCronStaged, Point::kCronCommitted, Point::kCronChanged,
         Point::kCronTemplateKept, Point::kCronTurned,

@@ -228,6 +228,7 @@ std::string World::verdict() {
       text += "a fetch that never came to its end was counted; ";
     last.ack(out.slot, out.word, {});
   }
+  text += workflow_text();
   for (unsigned job = 0; job < kJobs; ++job) {
     const Books& books = books_[job];
     const std::string name = "job " + std::to_string(job);

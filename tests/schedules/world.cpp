@@ -77,7 +77,7 @@ void World::begin_anew() {
   limited_since_ = 0;
   limited_.clear();
   rate_ = given_back_ = brought_ = accepted_ = 0;
-  tells_ = false;
+  tells_ = workflow_ = false;
   std::fill(std::begin(works_), std::end(works_), false);
   pool_queues_ = 0;
   std::fill(std::begin(asleep_), std::end(asleep_), false);

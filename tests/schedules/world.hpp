@@ -51,6 +51,9 @@ class World {
   void remove_cron(std::uint32_t self);
   /// Brings the same id as whoever else does so in this run: one of them is let in.
   void bring_beside(std::uint32_t self, unsigned job);
+  /// Jobs 0 and 1 at once, and job 2 after both.
+  void make_workflow(std::uint32_t self);
+  void cancel_workflow(std::uint32_t self);
   void put_again(std::uint32_t self);  ///< a duplicate: admitted, then refused and taken back
   void put_batch(std::uint32_t self, unsigned first, std::uint8_t rank);  ///< two jobs
   bool take(std::uint32_t self);
@@ -208,6 +211,7 @@ class World {
   std::string drop_text();
   std::string room_text();
   std::string tenants_text() const;
+  std::string workflow_text() const;
   std::string tenant_bound_text();
   std::string rate_text();
   std::string told_text() const;
@@ -263,6 +267,7 @@ class World {
   std::uint32_t rate_ = 0;               ///< 0: none
   unsigned given_back_ = 0;              ///< jobs of the key
   unsigned brought_ = 0, accepted_ = 0;  ///< of one id
+  bool workflow_ = false;
   bool tells_ = false;
   unsigned pool_queues_ = 0;       ///< 0: fetches are for no pool
   std::vector<unsigned> batches_;  ///< the first job of each
