@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include "tests/fuzz/surroundings.hpp"
 #include "tests/fuzz/visitor.hpp"
 #include "worker_api/json/cron_text.hpp"
 #include "worker_api/json/envelope_json.hpp"

@@ -113,7 +113,7 @@ TEST(CronStorm, each_time_comes_once_under_kills) {
   }
   pid_t children[kChildren];
   for (unsigned i = 0; i < kChildren; ++i)
-    children[i] = start(where, i, random.between(0, 1'000'000));
+    children[i] = start(where, i, static_cast<std::uint64_t>(random.between(0, 1'000'000)));
   const Observer observer = Observer::attach(where).value();
 
   const auto bound = std::chrono::steady_clock::now() + 6 * kBound;
@@ -124,7 +124,8 @@ TEST(CronStorm, each_time_comes_once_under_kills) {
     const auto victim = static_cast<unsigned>(random.between(0, kChildren - 1));
     ::kill(children[victim], SIGKILL);
     end(children[victim]);
-    children[victim] = start(where, victim, random.between(0, 1'000'000));
+    children[victim] =
+        start(where, victim, static_cast<std::uint64_t>(random.between(0, 1'000'000)));
   }
   {
     Admin admin = Admin::attach(where).value();
