@@ -78,6 +78,7 @@ int main(int argc, char** argv) {
   add_observing();
   add_sampling();
   add_workflows();
+  add_unique();
   add_memory();
   benchmark::RunSpecifiedBenchmarks();
   benchmark::Shutdown();

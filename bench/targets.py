@@ -72,6 +72,8 @@ TARGETS = [
     Target("speed of a saturated pair with a sample each second, of one without",
            "sampling_watched/ojs_shm", "", "watched_ratio", at_least=0.99),
     Target("a chain of 1,000 steps, of as many plain jobs", "workflow_chain/ojs_shm", "", "chain_ratio", at_most=3),
+    Target("a unique enqueue, of a plain one", "unique_reject/ojs_shm", "", "enqueue_ratio", at_most=1.5),
+    Target("an enqueue that replaces, of a plain one", "unique_replace/ojs_shm", "", "enqueue_ratio", at_most=3),
     Target("bytes of segment for a further job", "memory_job/ojs_shm", "", "bytes_per_further_job", at_most=384),
     Target("bytes of segment for an idle queue",
            "memory_idle_queue/ojs_shm", "", "bytes_per_idle_queue", at_most=16384),
@@ -122,6 +124,9 @@ TABLES = [
     ("A sample of 100,000 jobs, 64 queues and 1,000 tenants", "sampling_full", "sample_ms", "ms", ""),
     ("A saturated pair with a sample each second", "sampling_watched", "watched_ratio", "of its speed without", ""),
     ("A chain of 1,000 steps", "workflow_chain", "chain_ratio", "of as many plain jobs", ""),
+    ("An enqueue of a unique job", "unique_reject", "enqueue_ratio", "of a plain one", ""),
+    ("The same, replacing another", "unique_replace", "enqueue_ratio", "of a plain one", ""),
+    ("The key of a job", "unique_key", COST, "ns", ""),
     ("Bytes of segment for a further job", "memory_job", "bytes_per_further_job", "bytes", ""),
     ("Bytes of segment for an idle queue", "memory_idle_queue", "bytes_per_idle_queue", "bytes", ""),
 ]

@@ -40,7 +40,7 @@ bool KeyLook::operator()(std::uint32_t slot) const {
 }
 
 std::vector<std::uint32_t> KeyLook::superfluous() const {
-  constexpr std::size_t kMany = shm::KeyIndex::kWindow / 4;
+  constexpr std::size_t kMany = 2;
   std::vector<std::uint32_t> slots;
   if (seen_.size() < kMany) return slots;
   for (const Seen& one : seen_) {

@@ -23,14 +23,20 @@ std::uint32_t window(std::uint64_t hash) {
 
 }  // namespace
 
-/// An entry in the first cell that is empty or whose slot does not carry its key; null: no such cell.
+/// An entry in the first cell that is empty, else in the first whose slot does not carry its key,
+/// which costs a look at each slot; null: no such cell.
 Word* KeyIndex::place(std::uint32_t first, std::uint64_t entry, const Carries& carries) {
   for (unsigned i = 0; i < kWindow; ++i) {
     Word& cell = segment_.key_cell(first + i);
     std::uint64_t found = cell.load();
-    if (state_of(found) != kEmpty && carries.plausible(slot_of(found), fingerprint_of(found)))
-      continue;
-    if (cell.cas(found, entry, Point::kKeyTentative)) return &cell;
+    if (state_of(found) == kEmpty && cell.cas(found, entry, Point::kKeyTentative)) return &cell;
+  }
+  for (unsigned i = 0; i < kWindow; ++i) {
+    Word& cell = segment_.key_cell(first + i);
+    std::uint64_t found = cell.load();
+    if ((state_of(found) == kEmpty || !carries.plausible(slot_of(found), fingerprint_of(found))) &&
+        cell.cas(found, entry, Point::kKeyTentative))
+      return &cell;
   }
   return nullptr;
 }
@@ -49,8 +55,8 @@ KeyIndex::Insert KeyIndex::insert(std::uint64_t hash, std::uint32_t slot, const 
     for (unsigned i = 0; i < kWindow && !lost && !behind; ++i) {
       Word& cell = segment_.key_cell(first + i);
       std::uint64_t found = cell.load();
-      if (&cell == own || state_of(found) == kEmpty || fingerprint_of(found) != mark ||
-          slot_of(found) == slot || !carries(slot_of(found)))
+      if (fingerprint_of(found) != mark || state_of(found) == kEmpty || &cell == own ||
+          slot_of(found) == slot || !carries(slot_of(found))) [[likely]]
         continue;
       if (state_of(found) == kTentative && &cell < own && round < carries.courtesies())
         behind = true;
@@ -95,7 +101,8 @@ void KeyIndex::remove(std::uint64_t hash, std::uint32_t slot) {
   for (unsigned i = 0; i < kWindow; ++i) {
     Word& cell = segment_.key_cell(window(hash) + i);
     const std::uint64_t found = cell.load();
-    if (state_of(found) != kEmpty && slot_of(found) == slot && fingerprint_of(found) == mark)
+    if (fingerprint_of(found) == mark && state_of(found) != kEmpty && slot_of(found) == slot)
+        [[unlikely]]
       cell.cas_once(found, 0, Point::kKeyRemoved);
   }
 }
@@ -125,7 +132,8 @@ std::uint32_t KeyIndex::find(const Segment& segment, std::uint64_t hash, const C
   const std::uint64_t mark = fingerprint(hash);
   for (unsigned i = 0; i < kWindow; ++i) {
     const std::uint64_t found = segment.key_cell(window(hash) + i).load();
-    if (state_of(found) == kConfirmed && fingerprint_of(found) == mark && carries(slot_of(found)))
+    if (fingerprint_of(found) == mark && state_of(found) == kConfirmed && carries(slot_of(found)))
+        [[unlikely]]
       return slot_of(found);
   }
   return kNoIndex;

@@ -29,14 +29,15 @@ class Magazine {
     mask_ &= mask_ - 1;
     return word_ * 64 + bit;
   }
-  /// Gives a hint back: to itself when it is the same word, else to everyone.
+  /// Gives a hint back: to itself when it is the same word, else to everyone, where it looks first
+  /// when it needs one again.
   void give(std::uint32_t index) {
     if (index >= count_) return;  // a stranger's number
     if (index / 64 == word_ && mask_ != 0)
       mask_ |= 1ULL << (index % 64);
     else
-      map_[index / 64].fetch_or(1ULL << (index % 64), Point::kHintReturned);
-    dry_ = 0;
+      map_[cursor_ = index / 64].fetch_or(1ULL << (index % 64), Point::kHintReturned);
+    gave_ = true;
   }
   void flush() {
     if (mask_ != 0) map_[word_].fetch_or(mask_, Point::kHintReturned);
@@ -45,11 +46,12 @@ class Magazine {
 
  private:
   bool refill(bool insist) {
-    if (dry_ > 0 && !insist) [[likely]] {
-      --dry_;
+    const bool seldom = dry_ > 0 && !insist;
+    if (seldom) --dry_;
+    if (seldom && !gave_) [[likely]]
       return false;
-    }
-    for (std::uint32_t tried = 0; tried < words_; ++tried) {
+    gave_ = false;
+    for (std::uint32_t left = seldom ? 1 : words_; left != 0; --left) {
       const std::uint32_t at = cursor_;
       cursor_ = cursor_ + 1 < words_ ? cursor_ + 1 : 0;
       if (map_[at].load_relaxed() == 0) continue;  // relaxed: a hint
@@ -60,13 +62,14 @@ class Magazine {
       if (in_word < 64) mask_ &= (1ULL << in_word) - 1;
       if (mask_ != 0) return true;
     }
-    dry_ = words_ * 4;
+    if (!seldom) dry_ = words_ * 4;
     return false;
   }
 
   Word* map_ = nullptr;
   std::uint32_t count_ = 0, words_ = 0, cursor_ = 0, word_ = 0, dry_ = 0;
   std::uint64_t mask_ = 0;
+  bool gave_ = false;  ///< a hint to everyone, where the cursor stands
 };
 
 }  // namespace ojs_shm::shm

@@ -58,6 +58,16 @@ TEST(CliSimulate, a_trace_with_workflows_is_refused) {
   EXPECT_NE(refused.err.find("dependencies"), std::string::npos) << refused.err;
 }
 
+TEST(CliSimulate, unique_jobs_are_recorded_with_their_keys_and_meet_each_other) {
+  const Finished done = simulate(
+      {"--synthetic", "jobs=200,rate=1000,service=20ms,unique=3", "--seed", "5", "--json"});
+  ASSERT_EQ(done.exit_code, 0) << done.err;
+  const int served = std::stoi(member(done.out, "all.served")),
+            duplicates = std::stoi(member(done.out, "all.duplicates"));
+  EXPECT_EQ(served + duplicates, 200);
+  EXPECT_GT(duplicates, 100);
+}
+
 TEST(CliSimulate, a_row_for_each_queue_level_and_tenant) {
   const Finished done = simulate({"--synthetic", kLoad, "--seed", "5", "--queue", "a:3", "--queue",
                                   "b:1", "--strategy", "weighted", "--workers", "2"});
@@ -166,7 +176,7 @@ TEST(CliRecord, a_living_segment_becomes_a_trace_that_simulate_plays) {
   EXPECT_EQ(member(*head, "convention"), "ojs");
   const std::string first =
       segment.enqueue({"-t", "mail.send", "--queue", "mail", "--priority", "1", "--meta",
-                       "{\"tenant_id\":\"acme\"}", "-i", "[\"text\"]"});
+                       "{\"tenant_id\":\"acme\"}", "-i", "[\"text\"]", "--unique", "args"});
   segment.enqueue({"-t", "mail.send", "--queue", "mail", "--priority", "2", "--retry",
                    "max_attempts=2,initial=1ms"});
   ASSERT_EQ(segment.cli({"work", "--queue", "mail", "--count", "1", "--", "true"}).exit_code, 0);
@@ -188,6 +198,7 @@ TEST(CliRecord, a_living_segment_becomes_a_trace_that_simulate_plays) {
   EXPECT_EQ(member(arrival, "queue") + member(arrival, "type"), "mailmail.send");
   EXPECT_EQ(member(arrival, "priority") + member(arrival, "tenant"), "1acme");
   EXPECT_GT(std::stoi(member(arrival, "size")), 8);
+  EXPECT_EQ(member(arrival, "unique.fingerprint").size(), 32U) << arrival;
   const Finished played = simulate({"-", "--json"}, lines);
   ASSERT_EQ(played.exit_code, 0) << played.err;
   EXPECT_EQ(member(played.out, "all.served"), "2");

@@ -44,7 +44,7 @@ TEST(CliTransfer, an_export_goes_into_a_new_segment_and_comes_out_the_same) {
   from.cli({"work", "--count", "1", "--", "echo", "7"});
   const Finished out = from.cli({"export"});
   ASSERT_EQ(out.exit_code, 0) << out.err;
-  EXPECT_THAT(out.out, testing::StartsWith("{\"ojs_shm_export\":1,\"convention\":\"ojs\""));
+  EXPECT_THAT(out.out, testing::StartsWith("{\"ojs_shm_export\":2,\"convention\":\"ojs\""));
   const Finished in = to.cli({"import", "-", "--json"}, out.out);
   ASSERT_EQ(in.exit_code, 0) << in.err;
   EXPECT_EQ(in.out,

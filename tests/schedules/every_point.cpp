@@ -28,8 +28,6 @@ class EveryPoint : public testing::Environment {
         // Of crons: tests/crash, and here when there is time for all schedules.
         Point::kCronSeatTaken, Point::kCronStaged, Point::kCronCommitted, Point::kCronChanged,
         Point::kCronTemplateKept, Point::kCronTurned,
-        // Of jobs that others replace: tests/crash, tests/stress/programs/unique.cpp.
-        Point::kRivalSeized, Point::kRivalMarked,
         // What guides a choice and decides nothing.
         Point::kBacklogCounted, Point::kSampleTaken};
     for (std::size_t i = 0; i < static_cast<std::size_t>(Point::kCount); ++i) {

@@ -229,6 +229,7 @@ std::string World::verdict() {
     last.ack(out.slot, out.word, {});
   }
   text += workflow_text();
+  text += unique_text(kJanitor + 1);
   for (unsigned job = 0; job < kJobs; ++job) {
     const Books& books = books_[job];
     const std::string name = "job " + std::to_string(job);

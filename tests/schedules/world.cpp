@@ -76,7 +76,9 @@ void World::begin_anew() {
   limit_ = 0;
   limited_since_ = 0;
   limited_.clear();
-  rate_ = given_back_ = brought_ = accepted_ = 0;
+  rate_ = given_back_ = brought_ = accepted_ = unique_accepted_ = 0;
+  unique_.clear();
+  replaced_ = false;
   tells_ = workflow_ = false;
   std::fill(std::begin(works_), std::end(works_), false);
   pool_queues_ = 0;

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "engine/actor.hpp"
+#include "engine/unique.hpp"
 #include "tests/schedules/world_pages.hpp"
 #include "tests/support/process.hpp"
 
@@ -54,6 +55,8 @@ class World {
   /// Jobs 0 and 1 at once, and job 2 after both.
   void make_workflow(std::uint32_t self);
   void cancel_workflow(std::uint32_t self);
+  /// Unique under one key for all: one that is refused found another alive.
+  void put_unique(std::uint32_t self, unsigned job, std::uint8_t rank, engine::OnConflict conflict);
   void put_again(std::uint32_t self);  ///< a duplicate: admitted, then refused and taken back
   void put_batch(std::uint32_t self, unsigned first, std::uint8_t rank);  ///< two jobs
   bool take(std::uint32_t self);
@@ -212,6 +215,7 @@ class World {
   std::string room_text();
   std::string tenants_text() const;
   std::string workflow_text() const;
+  std::string unique_text(std::uint32_t by);
   std::string tenant_bound_text();
   std::string rate_text();
   std::string told_text() const;
@@ -268,6 +272,9 @@ class World {
   unsigned given_back_ = 0;              ///< jobs of the key
   unsigned brought_ = 0, accepted_ = 0;  ///< of one id
   bool workflow_ = false;
+  std::vector<unsigned> unique_;  ///< jobs that were brought under the one unique key
+  unsigned unique_accepted_ = 0;
+  bool replaced_ = false;  ///< some of them were to replace others
   bool tells_ = false;
   unsigned pool_queues_ = 0;       ///< 0: fetches are for no pool
   std::vector<unsigned> batches_;  ///< the first job of each

@@ -20,6 +20,7 @@
 #include "tools/shell/refusal.hpp"
 #include "worker_api/json/envelope.hpp"
 #include "worker_api/json/envelope_trace.hpp"
+#include "worker_api/json/unique_key.hpp"
 
 namespace ojs_shm::cli {
 namespace {
@@ -89,6 +90,7 @@ class Recorder {
       arrival.tenant = tenant_of(job->extra);
       arrival.size = static_cast<std::uint32_t>(job->args.size() + job->extra.size());
       if (!job->workflow_id.empty()) tell_workflow(job->workflow_id);
+      if (!job->unique_key.empty()) arrival.unique = print_unique(job->unique_key, job->unique);
     }
     print_line(print_trace_arrival(event.job_id, arrival));
     ++arrivals_;

@@ -106,6 +106,7 @@ void write_group(json::ObjectWriter& writer, const SimulatedGroup& group) {
   if (!group.name.empty()) writer.text("name", group.name);
   count(writer, "arrived", group.arrived);
   count(writer, "refused", group.refused);
+  count(writer, "duplicates", group.duplicates);
   count(writer, "served", group.served);
   writer.number("share", group.share);
   json::ObjectWriter waits(writer.open("wait_ms"));
@@ -134,9 +135,9 @@ void add_rows(shell::Table& table, std::string_view kind,
   for (const SimulatedGroup& group : groups)
     table.row({std::string(kind), group.name.empty() ? "-" : group.name,
                std::to_string(group.arrived), std::to_string(group.refused),
-               std::to_string(group.served), fmt::format("{:.1f}%", 100 * group.share),
-               ms(group.mean_ms), ms(group.p50_ms), ms(group.p95_ms), ms(group.p99_ms),
-               ms(group.max_ms)});
+               std::to_string(group.duplicates), std::to_string(group.served),
+               fmt::format("{:.1f}%", 100 * group.share), ms(group.mean_ms), ms(group.p50_ms),
+               ms(group.p95_ms), ms(group.p99_ms), ms(group.max_ms)});
 }
 
 Trace load_of(const SimulateOptions& options, std::uint64_t seed) {
@@ -181,8 +182,8 @@ int simulate_load(const Request& request, const SimulateOptions& options) {
     }));
     return shell::kExitOk;
   }
-  shell::Table table({"OF", "NAME", "ARRIVED>", "REFUSED>", "SERVED>", "SHARE>", "MEAN MS>", "P50>",
-                      "P95>", "P99>", "MAX>"});
+  shell::Table table({"OF", "NAME", "ARRIVED>", "REFUSED>", "DUPLICATES>", "SERVED>", "SHARE>",
+                      "MEAN MS>", "P50>", "P95>", "P99>", "MAX>"});
   add_rows(table, "all", {report.all});
   add_rows(table, "queue", report.queues);
   add_rows(table, "level", report.levels);
@@ -202,10 +203,10 @@ void add_simulate_command(CLI::App& app, Request& request) {
   command->add_option("trace", options->trace, "A file from `record`, or - for standard input")
       ->type_name("TRACE");
   command
-      ->add_option(
-          "--synthetic", options->synthetic,
-          "Instead of a trace: jobs=10000,rate=100,service=10ms,fixed,queues=a:3|b:1,\n"
-          "priorities=0:1|2:4,tenants=x:9|y:1,size=64; rates are a second, 0 means all at once")
+      ->add_option("--synthetic", options->synthetic,
+                   "Instead of a trace: jobs=10000,rate=100,service=10ms,fixed,queues=a:3|b:1,\n"
+                   "priorities=0:1|2:4,tenants=x:9|y:1,size=64,unique=KEYS; rates are a second, 0 "
+                   "means all at once")
       ->type_name("LOAD");
   command->add_option("--seed", options->seed, "Of --synthetic (made, and printed)")
       ->type_name("N")

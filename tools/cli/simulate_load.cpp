@@ -71,12 +71,14 @@ SyntheticLoad synthetic_load_of(const std::string& text, std::uint64_t seed) {
                                      weight);
     } else if (name == "tenants") {
       load.tenants = weights_of(name, value);
+    } else if (name == "unique") {
+      load.unique_keys = static_cast<std::uint32_t>(number_of(name, value, 1, 1e6));
     } else if (name == "size") {
       load.size = static_cast<std::uint32_t>(number_of(name, value, 0, 1e6));
     } else {
       refuse(Code::kInvalid,
              fmt::format("--synthetic: \"{}\" is none of jobs=, rate=, service=, fixed, queues=, "
-                         "priorities=, tenants=, size=",
+                         "priorities=, tenants=, size=, unique=",
                          name));
     }
   }

@@ -19,7 +19,7 @@
 /// what it tells of; the first line is an ExportHead. Pure functions; thread-safe.
 namespace ojs_shm {
 
-/// {"ojs_shm_export":1,"convention":"ojs",...}
+/// {"ojs_shm_export":2,"convention":"ojs",...}
 struct ExportHead {
   std::uint32_t version = 0;
   std::string convention;  ///< what every priority of the export means

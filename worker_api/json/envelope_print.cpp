@@ -109,20 +109,7 @@ void write_retry(ObjectWriter& writer, const Extra& extra, const Retry& retry) {
 /// As it was sent, or what a native client asked for.
 void write_unique(ObjectWriter& writer, const Extra& extra, std::string_view key,
                   const UniquePolicy& policy) {
-  if (key.empty() || extra.find("unique")) return;
-  ObjectWriter unique(writer.open("unique"));
-  unique.text("fingerprint", key);
-  std::string& states = unique.open("states") += '[';
-  for (unsigned state = 0; state < engine::kJobStates; ++state) {
-    if ((policy.states >> state & 1) == 0) continue;
-    if (states.back() != '[') states += ',';
-    json::append_quoted(states, engine::name_of(static_cast<engine::JobState>(state)));
-  }
-  states += ']';
-  if (policy.period_ms != 0) unique.text("period", print_duration(policy.period_ms));
-  unique.text("on_conflict", name_of(policy.on_conflict));
-  if (policy.raise_priority) unique.boolean("raise_priority", true);
-  unique.close();
+  if (!key.empty() && !extra.find("unique")) writer.value("unique", print_unique(key, policy));
 }
 
 void append_error(std::string& out, const JobError& error) {

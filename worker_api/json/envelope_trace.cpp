@@ -46,6 +46,7 @@ std::string print_trace_arrival(std::string_view job, const TraceArrival& arriva
   inner.text("type", arrival.type);
   if (!arrival.tenant.empty()) inner.text("tenant", arrival.tenant);
   inner.number("size", std::int64_t{arrival.size});
+  if (!arrival.unique.empty()) inner.value("unique", arrival.unique);
   inner.close();
   writer.close();
   return out;
@@ -159,6 +160,7 @@ Status TraceReader::take(std::string_view line) {
     if (member.name == "priority") arrival.priority = json::integer_of(member.value).value_or(0);
     if (member.name == "size")
       arrival.size = static_cast<std::uint32_t>(std::clamp(number_or(member.value, 0), 0., 1e6));
+    if (member.name == "unique") arrival.unique = json::compact(member.value);
     if (member.name == "ms") ms = number_or(member.value, -1);
     if (member.name == "at_ms") at_ms = number_or(member.value, -1);
   }

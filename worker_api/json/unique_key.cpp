@@ -8,6 +8,7 @@
 #include <charconv>
 #include <new>
 
+#include "engine/state.hpp"
 #include "engine/unique.hpp"
 #include "worker_api/json/canonical.hpp"
 #include "worker_api/json/time_text.hpp"
@@ -323,6 +324,24 @@ std::optional<JobUnique> unique_in(const JobSpec& job) {
     if (auto unique = JobUnique::of(job, member.value)) return std::move(unique).value();
   }
   return {};
+}
+
+std::string print_unique(std::string_view key, const UniquePolicy& policy) {
+  std::string out;
+  json::ObjectWriter unique(out);
+  unique.text("fingerprint", key);
+  std::string& states = unique.open("states") += '[';
+  for (unsigned state = 0; state < engine::kJobStates; ++state) {
+    if ((policy.states >> state & 1) == 0) continue;
+    if (states.back() != '[') states += ',';
+    json::append_quoted(states, engine::name_of(static_cast<engine::JobState>(state)));
+  }
+  states += ']';
+  if (policy.period_ms != 0) unique.text("period", print_duration(policy.period_ms));
+  unique.text("on_conflict", name_of(policy.on_conflict));
+  if (policy.raise_priority) unique.boolean("raise_priority", true);
+  unique.close();
+  return out;
 }
 
 Result<JobUnique> unique_of_key(std::string_view key, const UniquePolicy& policy) {

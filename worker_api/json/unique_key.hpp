@@ -31,6 +31,9 @@ UniquePolicy policy_of(std::uint64_t uniqueness);
 /// can be granted.
 std::optional<JobUnique> unique_in(const JobSpec& job);
 
+/// The policy of a job whose key is known, as unique_of_key() reads it.
+std::string print_unique(std::string_view key, const UniquePolicy& policy);
+
 /// Of a job whose key is known, as an export has it: 32 or 64 digits. Errors: kInvalid.
 Result<JobUnique> unique_of_key(std::string_view key, const UniquePolicy& policy);
 

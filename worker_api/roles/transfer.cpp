@@ -40,6 +40,7 @@ struct Import::Impl {
   std::unique_ptr<Handle> handle;
   std::optional<Admin> admin;
   std::optional<engine::Convention> theirs;
+  std::uint32_t version = 0;                                           ///< of the text
   std::deque<std::pair<std::uint64_t, ExportedJob>> without_priority;  ///< with their lines
   std::uint64_t lines = 0;
   ImportReport report;
@@ -66,13 +67,11 @@ struct Import::Impl {
       return Error{
           Code::kInvalid, "a second first line; import one export at a time", "", 0, 0, ""};
     theirs = engine::convention_by_name(head.convention);
+    version = head.version;
     if (theirs) return {};
-    return Error{Code::kInvalid,
-                 "convention '" + head.convention + "' is none of ojs, ojs-core, qo",
-                 "convention",
-                 0,
-                 0,
-                 ""};
+    return Error{.code = Code::kInvalid,
+                 .message = "convention '" + head.convention + "' is none of ojs, ojs-core, qo",
+                 .subject = "convention"};
   }
 
   /// Limits and levels as this convention says them.
@@ -233,7 +232,8 @@ struct Import::Impl {
     reading.tenant = tenant_of(job.extra);
     spec.limit = reading.limit ? &*reading.limit : nullptr;
     spec.tenant = reading.tenant;
-    reading.unique = unique_in(spec);
+    // in the first version an attribute like any other
+    if (version > 1) reading.unique = unique_in(spec);
     spec.unique = reading.unique ? &*reading.unique : nullptr;
     // An export may hold what is refused today: a tenant_id that is not a text. Such a job has no
     // tenant.
@@ -409,12 +409,9 @@ Error in_line(std::uint64_t line, Error error) {
   return error;
 }
 Error no_head() {
-  return {Code::kOtherFormat,
-          "an export begins with {\"ojs_shm_export\":1,...}, as `ojs-shm export` writes it",
-          "",
-          0,
-          0,
-          ""};
+  return {
+      .code = Code::kOtherFormat,
+      .message = "an export begins with {\"ojs_shm_export\":2,...}, as `ojs-shm export` writes it"};
 }
 }  // namespace
 

@@ -172,15 +172,26 @@ class Simulation {
     spec.args = args;
     spec.extra = extra;
     spec.lease_ms = std::numeric_limits<std::uint32_t>::max();
-    const auto stored = producer_.enqueue(spec);
-    if (stored) return {};
-    if (stored.code() != Code::kQueueFull) {
-      Error error = stored.error();
-      error.message = "arrival " + std::to_string(number + 1) + ": " + error.message;
-      return error;
+    std::optional<JobUnique> unique;
+    if (!arrival.unique.empty()) {
+      auto read = JobUnique::of(spec, arrival.unique);
+      if (!read) return of_arrival(number, read.error());
+      spec.unique = &unique.emplace(std::move(read).value());
     }
-    outcome_.refused.push_back(number);
+    const auto stored = producer_.enqueue(spec);
+    if (stored && !producer_.deduplicated()) return {};
+    if (stored || stored.code() == Code::kDuplicate)
+      outcome_.duplicates.push_back(number);
+    else if (stored.code() == Code::kQueueFull)
+      outcome_.refused.push_back(number);
+    else
+      return of_arrival(number, stored.error());
     return {};
+  }
+
+  static Error of_arrival(std::uint32_t number, Error error) {
+    error.message = "arrival " + std::to_string(number + 1) + ": " + error.message;
+    return error;
   }
 
   /// The worker that has been idle longest looks first, again until no worker finds anything.
@@ -215,7 +226,9 @@ class Simulation {
     const Completion end = ends_.top();
     ends_.pop();
     Server& server = servers_[end.server];
-    if (Status done = server.worker.ack(jobs_[end.place]); !done) return done;
+    // one that was replaced meanwhile is no longer its worker's
+    if (Status done = server.worker.ack(jobs_[end.place]); !done && done.code() != Code::kLost)
+      return done;
     spare_.push_back(end.place);
     if (server.free++ == 0) idle_.push_back(end.server);
     return {};

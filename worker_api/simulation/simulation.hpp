@@ -24,6 +24,8 @@ struct TraceArrival {
   std::string queue = "default", type = "job", tenant;
   std::int64_t priority = 0;
   std::uint32_t size = 0;  ///< bytes of args and extra
+  std::string unique =
+      {};  ///< its policy in JSON, with its key as `fingerprint`; empty: not unique
 };
 
 /// A pool of a load, and its workers, each of which does `concurrency` jobs at a time.
@@ -52,6 +54,7 @@ struct SyntheticLoad {
   std::vector<std::pair<std::int64_t, double>> priorities = {{2, 1}};
   Weights tenants = {{"", 1}};
   std::uint32_t size = 64;
+  std::uint32_t unique_keys = 0;  ///< each job is unique under one of so many; 0: none is
   std::vector<SimulatedPool> pools = {};
 };
 Trace synthetic_trace(const SyntheticLoad& load);
@@ -78,9 +81,11 @@ struct SimulatedDispatch {
 
 struct SimulationOutcome {
   std::vector<SimulatedDispatch> dispatches;  ///< in their order
-  std::vector<std::uint32_t> refused;         ///< arrivals
-  std::vector<std::string> pool_of_worker;    ///< empty: of none
-  std::int64_t end_us = 0;                    ///< of the last service
+  std::vector<std::uint32_t> refused;         ///< arrivals, by a bound
+  /// arrivals that met another of their unique key, and were not stored
+  std::vector<std::uint32_t> duplicates;
+  std::vector<std::string> pool_of_worker;  ///< empty: of none
+  std::int64_t end_us = 0;                  ///< of the last service
 };
 
 /// `progress` is told now and then how many arrivals have been played. Errors: kInvalid (a setting,
@@ -91,7 +96,8 @@ Result<SimulationOutcome> simulate(const Trace& trace, const SimulationPlan& pla
 /// What became of a part of the arrivals.
 struct SimulatedGroup {
   std::string name;
-  std::uint64_t arrived = 0, refused = 0, served = 0;  ///< the rest was dropped, or nobody took it
+  /// the rest was dropped or replaced, or no worker took it
+  std::uint64_t arrived = 0, refused = 0, duplicates = 0, served = 0;
   /// of the dispatches up to the last arrival: after it there is less to choose from
   double share = 0;
   /// of the waits of those that were served

@@ -5,6 +5,9 @@
 #include <random>
 #include <tuple>
 
+#include <spdlog/fmt/fmt.h>
+
+#include "worker_api/json/unique_key.hpp"
 #include "worker_api/simulation/simulation.hpp"
 
 namespace ojs_shm {
@@ -99,6 +102,10 @@ Trace synthetic_trace(const SyntheticLoad& load) {
     arrival.tenant = draw.of(load.tenants);
     arrival.type = "synthetic";
     arrival.size = load.size;
+    if (load.unique_keys != 0) {
+      const auto key = static_cast<std::uint32_t>(draw.uniform() * load.unique_keys);
+      arrival.unique = print_unique(fmt::format("{:032x}", key), {});
+    }
     trace.arrivals.push_back(std::move(arrival));
   }
   return trace;
@@ -125,6 +132,10 @@ SimulationReport report_of(const Trace& trace, const SimulationOutcome& outcome)
   for (const std::uint32_t number : outcome.refused) {
     each_of(trace.arrivals[number], [](Waits& waits) { ++waits.group.refused; });
     for (Waits* pool : groups.at(trace.arrivals[number].queue)) ++pool->group.refused;
+  }
+  for (const std::uint32_t number : outcome.duplicates) {
+    each_of(trace.arrivals[number], [](Waits& waits) { ++waits.group.duplicates; });
+    for (Waits* pool : groups.at(trace.arrivals[number].queue)) ++pool->group.duplicates;
   }
   const std::int64_t last = trace.arrivals.empty() ? 0 : trace.arrivals.back().at_us;
   for (const SimulatedDispatch& dispatch : outcome.dispatches) {

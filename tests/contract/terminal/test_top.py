@@ -48,6 +48,19 @@ class Samples(unittest.TestCase):
             self.assertRegex(segment.look("--once", "--view", "counters"), r"queue mail +enqueued +jobs +3")
             self.assertEqual(segment.look("--batch", "-n", "2", "-d", "20ms").count("QUEUE "), 2)
 
+    def test_a_unique_job_shows_its_key_and_how_many_met_it(self):
+        with Segment() as segment:
+            unique = {"keys": ["args"], "on_conflict": "ignore"}
+            segment.put("mail", 1, unique=unique)
+            segment.put("mail", 1, unique=unique)
+            self.assertRegex(segment.look("--once", "--view", "counters"), r"queue mail +conflicts +jobs +1")
+            with segment.top() as top:
+                top.until("mail running")
+                top.press("enter")
+                top.until("mail.send")
+                top.press("enter")
+                top.until('"on_conflict":"ignore"')
+
     def test_what_is_wrong_is_said(self):
         for flags, status in ((["--view", "clouds"], 2), (["--interval", "1ms"], 2), (["--once", "--batch"], 2),
                               (["--name", "nothing", "--dir", "/nonexistent", "--once"], 3),

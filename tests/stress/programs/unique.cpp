@@ -2,6 +2,7 @@
 // Enqueues of a hundred contended unique keys while producers and workers are killed. A ledger outside
 // of the segment says who works a job of which key: of the keys that reject and ignore no two may be
 // at work at once. In the end every key must be free.
+#include <sched.h>
 #include <signal.h>
 #include <spdlog/fmt/fmt.h>
 #include <sys/mman.h>
@@ -76,6 +77,7 @@ void produce(const SegmentName& where, Ledger& ledger, std::uint64_t most, unsig
 
 void work(const SegmentName& where, Ledger& ledger, std::uint32_t life) {
   auto worker = must(Worker::attach(where, {}), "attach");
+  std::minstd_rand random(life);
   for (Job job;;) {
     if (const auto fetched = worker.fetch(job, std::chrono::milliseconds(100)); !fetched) {
       if (fetched.code() == Code::kEmpty || fetched.code() == Code::kTimeout) continue;
@@ -91,7 +93,11 @@ void work(const SegmentName& where, Ledger& ledger, std::uint32_t life) {
         ++ledger.broken;
         fmt::print(stderr, "key {} is at work twice\n", key);
       }
-      ledger.at_work[key].store(0);
+      if (random() % 8 == 0) ::sched_yield();  // it is at work for a while
+      if (ledger.at_work[key].exchange(0) != life + 1) {
+        ++ledger.broken;
+        fmt::print(stderr, "key {} was taken from the one at work\n", key);
+      }
     }
     if (worker.ack(job).ok()) ++ledger.worked;
   }

@@ -7,37 +7,10 @@
 #include "engine/unique.hpp"
 #include "tests/unit/engine/at_access.hpp"
 #include "tests/unit/engine/doomed.hpp"
-#include "tests/unit/engine/quiet_segment.hpp"
+#include "tests/unit/engine/unique_spec.hpp"
 
 namespace ojs_shm::test {
 namespace {
-
-UniquePolicy policy_with(OnConflict conflict) {
-  UniquePolicy policy;
-  policy.args = true;
-  policy.on_conflict = conflict;
-  return policy;
-}
-
-/// A spec with its uniqueness, which it points to.
-struct UniqueSpec {
-  JobUnique unique;
-  JobSpec spec;
-  UniqueSpec(JobSpec of, const UniquePolicy& policy)
-      : unique(JobUnique::of(of, policy).value()), spec(of) {
-    spec.unique = &unique;
-  }
-  UniqueSpec(const UniqueSpec& other) : unique(other.unique), spec(other.spec) {
-    spec.unique = &unique;
-  }
-};
-
-UniqueSpec unique_job(OnConflict conflict = OnConflict::kReject, std::string_view args = "[1]",
-                      std::optional<std::int64_t> priority = {}) {
-  JobSpec spec = spec_of(priority);
-  spec.args = args;
-  return {spec, policy_with(conflict)};
-}
 
 TEST(Unique, a_second_job_of_a_key_is_refused_and_told_of_the_first) {
   QuietSegment s;
@@ -58,7 +31,7 @@ TEST(Unique, a_second_job_of_a_key_is_refused_and_told_of_the_first) {
   EXPECT_EQ(s.queue().conflicts_total, 2U);
 }
 
-TEST(Unique, PRI_T10_a_key_is_held_through_retries_and_free_after_the_last) {
+TEST(Unique, a_key_is_held_through_retries_and_free_after_the_last) {
   QuietSegment s;
   UniqueSpec job = unique_job();
   job.spec.retry.max_attempts = 2;

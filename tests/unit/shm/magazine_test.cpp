@@ -65,6 +65,17 @@ TEST_F(Magazines, find_what_another_lane_gave_back) {
   EXPECT_EQ(two.take(true), 77U);
 }
 
+TEST_F(Magazines, find_what_they_gave_back_themselves_without_a_search) {
+  Magazine one(map_.data(), kCount, 0);
+  all_of(one);
+  ASSERT_EQ(one.take(), kNoIndex);
+  for (const std::uint32_t index : {5U, kCount - 1}) {
+    one.give(index);
+    EXPECT_EQ(one.take(), index);
+    EXPECT_EQ(one.take(), kNoIndex);
+  }
+}
+
 TEST_F(Magazines, look_seldom_while_there_is_nothing) {
   Magazine one(map_.data(), kCount, 0), two(map_.data(), kCount, 0);
   all_of(one);

@@ -309,6 +309,37 @@ TEST(Simulation, shares_and_waits_are_told_for_each_queue_level_and_tenant) {
   EXPECT_LE(report.all.p99_ms, report.all.max_ms);
 }
 
+TraceArrival unique_arrival(std::int64_t at_us, const char* conflict) {
+  TraceArrival arrival;
+  arrival.at_us = at_us, arrival.service_us = 10'000;
+  arrival.unique = R"({"fingerprint":"00000000000000000000000000000001","on_conflict":")" +
+                   std::string(conflict) + "\"}";
+  return arrival;
+}
+
+TEST(Simulation, a_unique_job_meets_those_of_its_key_that_are_still_there) {
+  SimulationPlan plan;
+  plan.workers = {workers(1)};
+  Trace trace;
+  for (const std::int64_t at : {0, 5'000, 9'000, 20'000})
+    trace.arrivals.push_back(unique_arrival(at, "reject"));
+  SimulationOutcome outcome = play(trace, plan);
+  EXPECT_THAT(outcome.duplicates, ElementsAre(1, 2));
+  EXPECT_EQ(outcome.dispatches.size(), 2U);
+  EXPECT_EQ(report_of(trace, outcome).all.duplicates, 2U);
+
+  for (TraceArrival& arrival : trace.arrivals) arrival = unique_arrival(arrival.at_us, "ignore");
+  EXPECT_THAT(play(trace, plan).duplicates, ElementsAre(1, 2));
+
+  // Each takes the place of the one before, also from its worker, which goes on in vain.
+  for (TraceArrival& arrival : trace.arrivals) arrival = unique_arrival(arrival.at_us, "replace");
+  outcome = play(trace, plan);
+  EXPECT_TRUE(outcome.duplicates.empty());
+  std::vector<std::uint32_t> served;
+  for (const SimulatedDispatch& dispatch : outcome.dispatches) served.push_back(dispatch.arrival);
+  EXPECT_THAT(served, ElementsAre(0, 2, 3));
+}
+
 TEST(Simulation, what_cannot_be_played_is_refused) {
   Trace trace;
   trace.arrivals.emplace_back();

@@ -14,7 +14,7 @@ namespace {
 using Ids = std::vector<std::string>;
 using Lines = std::vector<std::string>;
 
-constexpr const char* kHead = R"({"ojs_shm_export":1,"convention":"ojs"})";
+constexpr const char* kHead = R"({"ojs_shm_export":2,"convention":"ojs"})";
 constexpr const char* kIds[] = {
     "01961234-5678-7abc-8def-000000000001", "01961234-5678-7abc-8def-000000000002",
     "01961234-5678-7abc-8def-000000000003", "01961234-5678-7abc-8def-000000000004"};
@@ -446,9 +446,9 @@ TEST(Transfer, only_an_export_of_a_version_it_knows_is_read) {
   EXPECT_EQ(import(s.segment, {job_line(R"("priority":1)")}).code(), Code::kOtherFormat);
   EXPECT_EQ(import(s.segment, {"not json"}).code(), Code::kOtherFormat);
   const Status newer =
-      import(s.segment, {R"({"ojs_shm_export":2,"convention":"ojs","new_member":true})"});
+      import(s.segment, {R"({"ojs_shm_export":3,"convention":"ojs","new_member":true})"});
   EXPECT_EQ(newer.code(), Code::kOtherFormat);
-  EXPECT_NE(newer.error().message.find("version 2"), std::string::npos);
+  EXPECT_NE(newer.error().message.find("version 3"), std::string::npos);
   EXPECT_EQ(import(s.segment, {R"({"ojs_shm_export":1,"convention":"mine"})"}).code(),
             Code::kInvalid);
 }

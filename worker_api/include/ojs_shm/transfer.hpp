@@ -13,7 +13,7 @@
 namespace ojs_shm {
 
 /// The version of the export's text that this library writes; it reads every one up to it.
-inline constexpr std::uint32_t kExportVersion = 1;
+inline constexpr std::uint32_t kExportVersion = 2;
 
 /// A segment's queues, pools of workers, limits, default priorities and jobs as lines of JSON,
 /// without line ends; the format stands in docs/export.md. Only looks, so also of a segment that is

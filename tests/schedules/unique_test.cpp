@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+// Unique jobs of one key: who brings one beside others that bring, work, end or replace one, and
+// beside who repairs, in every order of their shared accesses, one of them killed.
+#include "engine/unique.hpp"
+#include "tests/schedules/schedules.hpp"
+
+namespace ojs_shm::test {
+namespace {
+
+using engine::OnConflict;
+
+class UniqueSchedules : public Schedules {
+ protected:
+  void explore_all(const std::vector<Scenario>& scenarios) {
+    for (const Scenario& scenario : scenarios)
+      for (const unsigned kills : {0U, 1U}) {
+        explore(scenario,
+                {.preemptions = 2, .kills = kills, .most_runs = long_form() ? 700'000ULL : 1'500});
+        if (HasFailure()) return;
+      }
+  }
+};
+
+const auto kNothing = [](World&) {};
+const Part kPut = [](World& w, std::uint32_t i) {
+  w.put_unique(i, own(i), 1, OnConflict::kReject);
+};
+const Part kReplace = [](World& w, std::uint32_t i) {
+  w.put_unique(i, own(i), 1, OnConflict::kReplace);
+};
+const Part kTake = [](World& w, std::uint32_t i) { w.take(i), w.finish(i); };
+const auto kThere = [](World& w) { w.put_unique(World::kJanitor, 0, 1, OnConflict::kReject); };
+
+TEST_F(UniqueSchedules, of_several_that_come_at_once_one_is_let_in_and_the_key_gets_free_again) {
+  explore_all({{"unique: put | put", kNothing, {kPut, kPut}},
+               {"unique: put | put | put", kNothing, {kPut, kPut, kPut}},
+               {"unique: put | put | take", kNothing, {kPut, kPut, kTake}},
+               {"unique: put | take, one is there", kThere, {kPut, kTake}},
+               {"unique: put | put | take, one is there", kThere, {kPut, kPut, kTake}},
+               {"unique: put | cancel", kThere, {kPut, named("cancel_0").part}},
+               {"unique: put | move", kThere, {kPut, named("move_0_first").part}}});
+}
+
+TEST_F(UniqueSchedules, SUM_10_of_several_that_replace_each_other_one_stays) {
+  explore_all(
+      {{"unique: replace | replace", kNothing, {kReplace, kReplace}},
+       {"unique: replace | replace, one is there", kThere, {kReplace, kReplace}},
+       {"unique: replace | replace | take, one is there", kThere, {kReplace, kReplace, kTake}},
+       {"unique: replace | take", kThere, {kReplace, kTake}},
+       {"unique: replace | cancel", kThere, {kReplace, named("cancel_0").part}},
+       {"unique: replace | move", kThere, {kReplace, named("move_0_first").part}},
+       {"unique: replace | put", kThere, {kReplace, kPut}}});
+}
+
+/// One died after any of its writes; who repairs is killed as well, while another comes.
+TEST_F(UniqueSchedules, a_repairer_beside_one_who_comes_killed_too) {
+  const auto at_work = [](World& w) { kThere(w), w.take(World::kJanitor); };
+  for (const auto& [name, prepare, part] :
+       std::vector<std::tuple<std::string, std::function<void(World&)>, Part>>{
+           {"put", kNothing, kPut},
+           {"replace", kThere, kReplace},
+           {"replace of one at work", at_work, kReplace}}) {
+    const std::vector<std::uint32_t> deaths = deaths_of(world(), prepare, part);
+    for (std::size_t i = 0; i < deaths.size(); i += long_form() ? 1 : 4) {
+      const auto died = [&prepare, &part, access = deaths[i]](World& w) {
+        prepare(w);
+        kill_alone(w, 2, part, access);
+      };
+      explore({"unique: " + name + " died before access " + std::to_string(deaths[i]) +
+                   ": repair | " + (i % 2 == 0 ? "put" : "replace"),
+               died,
+               {[](World& w, std::uint32_t) { w.repair(); }, i % 2 == 0 ? kPut : kReplace}},
+              {.preemptions = 1, .kills = 1, .most_runs = long_form() ? 20'000ULL : 120});
+      if (HasFailure()) return;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace ojs_shm::test
