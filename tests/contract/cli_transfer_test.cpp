@@ -178,5 +178,20 @@ TEST(CliTransfer, the_first_version_of_the_text_is_still_read) {
   EXPECT_EQ(segment.cli({"audit"}).exit_code, 0);
 }
 
+TEST(CliTransfer, the_second_version_brings_unique_jobs_workflows_and_crons) {
+  const LiveSegment segment;
+  const std::string file = OJS_SHM_SOURCE_DIR "/tests/fixtures/export_2.ndjson";
+  const Finished done = segment.cli({"import", file, "--json"});
+  ASSERT_EQ(done.exit_code, 0) << done.err;
+  EXPECT_EQ(segment.cli({"enqueue", "-t", "report.daily", "--queue", "reports", "--unique", "type"})
+                .exit_code,
+            5);
+  EXPECT_THAT(segment.cli({"cron", "list"}).out, HasSubstr("nightly"));
+  EXPECT_THAT(segment.cli({"workflow", "list"}).out, HasSubstr("running"));
+  ASSERT_EQ(segment.cli({"work", "--queue", "steps", "--until-empty", "--", "true"}).exit_code, 0);
+  EXPECT_THAT(segment.cli({"workflow", "list"}).out, HasSubstr("completed"));
+  EXPECT_EQ(segment.cli({"audit"}).exit_code, 0);
+}
+
 }  // namespace
 }  // namespace ojs_shm::test
