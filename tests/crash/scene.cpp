@@ -106,14 +106,15 @@ std::string half_done(const Jobs& before, const Segment& segment) {
 namespace {
 
 /// Each time of a cron has come once, whoever was killed at it, and made the job it tells of.
-void examine_crons(const Segment& segment, const Observer& observer) {
+void examine_crons(const Segment& segment, const Observer& observer, Others others) {
   {
     const auto handle = internal::Handle::make(segment).value();
     internal::CronKeeper keeper(handle->actor());
     for (int i = 0; i < 2; ++i) keeper.look(handle->store().now_ms());
   }
   for (const CronInfo& cron : observer.crons()) {
-    if (!cron.description.empty()) {
+    // two that were prepared each for itself may have set the same one
+    if (others == Others::kRested && !cron.description.empty()) {
       EXPECT_EQ(std::to_string(cron.run_count + cron.skipped_count), cron.description)
           << cron.run_count << " jobs and " << cron.skipped_count << " times without one";
     }
@@ -123,8 +124,9 @@ void examine_crons(const Segment& segment, const Observer& observer) {
       ++jobs;
       unfinished += is_terminal(job.state) ? 0 : 1;
     }
-    EXPECT_EQ(unfinished != 0, cron.run_count != 0);
     EXPECT_LE(jobs, cron.run_count);
+    if (others == Others::kWork) continue;
+    EXPECT_EQ(unfinished != 0, cron.run_count != 0);
     if (cron.overlap == CronOverlap::kAllow && cron.job.unique_key.empty()) {
       EXPECT_EQ(jobs, cron.run_count);
     }
@@ -133,11 +135,11 @@ void examine_crons(const Segment& segment, const Observer& observer) {
 
 }  // namespace
 
-void examine(const std::string& name, const Segment& segment) {
+void examine(const std::string& name, const Segment& segment, Others others) {
   segment.attachment()->repair_the_dead();
   const Observer observer = Observer::attach(segment).value();
   ASSERT_EQ(findings(observer), "") << name;
-  examine_crons(segment, observer);
+  examine_crons(segment, observer, others);
   ASSERT_EQ(findings(observer), "") << name << ", after its crons";
   // Everything that waits can still be worked off, each job once, and nothing is left over.
   Worker worker = Worker::attach(segment, {.queues = {"default", "other"}}).value();

@@ -44,7 +44,9 @@ std::size_t lost(const Jobs& before, const Segment& segment);
 /// place may be new.
 std::string half_done(const Jobs& before, const Segment& segment);
 
+/// Whether others have worked since the operation, and may have ended what it brought.
+enum class Others : bool { kRested, kWork };
 /// Repairs, audits, works off what waits, each job once, and audits again.
-void examine(const std::string& name, const Segment& segment);
+void examine(const std::string& name, const Segment& segment, Others others = Others::kRested);
 
 }  // namespace ojs_shm::test

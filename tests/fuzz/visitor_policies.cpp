@@ -8,6 +8,7 @@
 #include "tests/fuzz/visitor.hpp"
 #include "worker_api/json/cron_text.hpp"
 #include "worker_api/json/envelope_json.hpp"
+#include "worker_api/roles/attachment.hpp"
 #include "worker_api/roles/cron_keeper.hpp"
 
 namespace ojs_shm::fuzz {

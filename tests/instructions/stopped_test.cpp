@@ -35,7 +35,8 @@ std::string findings_while_stopped(const Segment& segment) {
                               // put a job into a lot, and not yet looked whether there is room
                               // again
                               19, 22,  // taken a pool away, and not yet let go of its queues
-                              27};     // ended a member, and not yet told its workflow
+                              27,      // ended a member, and not yet told its workflow
+                              28};     // filled a template, and not yet given it to its cron
   std::string text;
   for (const Violation& v : Observer::attach(segment).value().audit())
     if (!half.contains(v.invariant))
@@ -98,7 +99,7 @@ void BesideStopped::kill_beside(const Operation& killed, const Operation& stoppe
       const std::string end = rests->finish();
       EXPECT_TRUE(end.empty() || rests->threw()) << "the stopped one " << end;
       refused += rests->threw();
-      examine(killed.name + " beside " + stopped.name, quiet.segment);
+      examine(killed.name + " beside " + stopped.name, quiet.segment, Others::kWork);
       if (!kills.drops() && !stops.drops()) {
         EXPECT_LE(lost(before, quiet.segment), most(kills) + most(stops))
             << "who ended the others?";
