@@ -5,7 +5,8 @@
 usage: ./dev requirements [--open] [A.1 | PRI-001 | PRI-001..PRI-006 ...]
 
 Prints ID, level, state and tests, separated by tabs. A row is
-  closed  when a test named after it ran green, natively and, where the row speaks of HTTP, also through HTTP; for M, M*
+  closed  when a test named after it ran green, natively and, where the row speaks of HTTP, also through HTTP (through
+          HTTP alone, where the table says "http alone": there is nothing of it below); for M, M*
           and S rows a break of the source must also be listed for it in tests/mutants/mutants.tsv; an informational row
           needs an anchor in docs/requirements.tsv instead, a phrase that stands in the document it names, and a row without
           a level may be closed by one;
@@ -31,7 +32,7 @@ class Row(NamedTuple):
     id: str
     part: str
     level: str
-    http: bool
+    http: str  # "-", "http", "http alone"
     text: str
     same_as: str  # the row whose tests close this one too, or empty
     anchor: str = ""  # "FILE: PHRASE": what the documents say of it
@@ -43,7 +44,7 @@ def read_rows() -> list[Row]:
         if not line.startswith("#"):
             id_, part, level, http, text, check, *anchor = line.split("\t")
             same = SAME_AS.fullmatch(check)
-            rows.append(Row(id_, part, level, http == "http", text, same[1] if same else "", *anchor))
+            rows.append(Row(id_, part, level, http, text, same[1] if same else "", *anchor))
     return rows
 
 
@@ -117,9 +118,11 @@ def judge(row: Row, evidence: dict[str, Evidence], broken: set[str]) -> tuple[st
     tests = " ".join(native + http)
     if row.level in ("M", "M*", "S", "M/S") and (native or http) and not has_break:
         return "open", f"{tests} (no break is listed for it)"
+    if row.http == "http alone":
+        return "closed" if http else "open", tests or "no green test"
     if not native:
         return "open", tests or "no green test"
-    return ("half" if row.http and not http else "closed"), tests
+    return ("half" if row.http == "http" and not http else "closed"), tests
 
 
 def main() -> int:
