@@ -314,6 +314,9 @@ TEST_F(Workflows, results_stay_until_the_workflow_ends) {
     small.put();
     ASSERT_EQ(small.drain().size(), 1U);
   }
+  // also when it is the only slot that has ended
+  while (small.producer.enqueue(spec_of())) {}
+  EXPECT_GT(small.drain().size(), 50U);
   ASSERT_TRUE(mine->try_fetch(job));
   EXPECT_EQ(job.parent_results(), "[\"kept\"]");
   ASSERT_TRUE(mine->ack(job).ok());
