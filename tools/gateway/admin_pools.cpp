@@ -38,8 +38,7 @@ Reply get(Desk& desk, const Request& request) {
 Reply put(Desk& desk, const Request& request) {
   const Body body(request);
   const std::string& name = request.names[0];
-  const bool fresh =
-      must(desk.admin.set_pool(name, must(parse_pool_settings(json::trim(request.body)))));
+  const bool fresh = must(desk.admin.set_pool(name, must(parse_pool_settings(body.object()))));
   desk.hall.jobs_came();
   Reply reply = get(desk, request);
   if (fresh) reply.status = 201;

@@ -74,7 +74,7 @@ Reply get(Desk& desk, const Request& request) {
 
 Reply configure(Desk& desk, const Request& request) {
   const Body body(request);
-  configure_queue(desk, request.names[0], json::trim(request.body));
+  configure_queue(desk, request.names[0], body.object());
   desk.hall.jobs_came();
   return get(desk, request);
 }

@@ -17,6 +17,8 @@ namespace ojs_shm::gateway {
 class Body {
  public:
   explicit Body(const Request& request);
+  /// The body as it came; of one that is empty "{}".
+  std::string_view object() const { return object_; }
   /// Of an object inside a body; `where` stands before the names of its members.
   Body(std::string_view object, std::string where);
 
@@ -40,6 +42,7 @@ class Body {
  private:
   [[noreturn]] void wrong_kind(std::string_view name, std::string_view expected) const;
 
+  std::string_view object_ = "{}";
   std::string where_;
   std::vector<json::Member> members_;
 };

@@ -49,7 +49,7 @@ Reply get(Desk& desk, const Request& request) {
 
 Reply put(Desk& desk, const Request& request) {
   const Body body(request);
-  const JobLimit limit = must(parse_limit(json::trim(request.body), true));
+  const JobLimit limit = must(parse_limit(body.object(), true));
   must(desk.admin.set_limit(request.names[0], limit.limit));
   desk.hall.jobs_came();
   return get(desk, request);

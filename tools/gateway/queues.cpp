@@ -53,7 +53,7 @@ Reply resume(Desk& desk, const Request& request) {
 Reply create(Desk& desk, const Request& request) {
   const Body body(request);
   const std::string name = body.required_text("name");
-  configure_queue(desk, name, json::trim(request.body));
+  configure_queue(desk, name, body.object());
   Reply reply = ok(wrapped_and_flat("queue", queue_text(queue_of(desk, name))));
   reply.status = 201;
   reply.headers.emplace_back("Location", "/ojs/v1/queues/" + name);

@@ -132,6 +132,12 @@ class Storm(unittest.TestCase):
 
 
 class Noise(OnGateway):
+    def test_an_empty_body_is_answered_everywhere(self):
+        for method, path in (("PUT", "admin/queues/q/config"), ("POST", "queues"), ("PUT", "admin/pools/p"),
+                             ("PUT", "rate-limits/k"), ("POST", "jobs"), ("POST", "jobs/batch"), ("POST", "cron"),
+                             ("PATCH", "cron/c"), ("POST", "workflows"), ("POST", "workers/fetch"), ("POST", "workers/ack")):
+            self.assertLess(self.call(method, path).status, 500, (method, path))
+
     def test_bytes_that_mean_nothing_end_no_gateway(self):
         seed = random.randrange(1 << 32)
         print("# seed", seed)
