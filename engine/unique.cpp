@@ -29,7 +29,8 @@ bool KeyLook::operator()(std::uint32_t slot) const {
   if (job.control.load() != found.word) return waits_ = true;
   const JobState state =
       found.state() == kSlotWaiting ? JobState::kPending : job_state(found.state());
-  seen_.push_back({slot, found.state(), is_terminal(state) && own.minds(state), own.end(created)});
+  seen_.push_back(
+      {slot, found.state(), is_terminal(state) && own.minds(state), own.end(created), created});
   if (!wish_.minds(state) || own.end(created) <= now_ || wish_.end(created) <= now_) return false;
   if (wish_.replaces()) {
     rivals_.push_back({slot, found});
@@ -45,9 +46,12 @@ std::vector<std::uint32_t> KeyLook::superfluous() const {
   if (seen_.size() < kMany) return slots;
   for (const Seen& one : seen_) {
     const auto outdoes = [&one](const Seen& other) {
+      // A newcomer's own period counts from the other's creation: the younger one must be minded
+      // for as long.
       return other.state == one.state && is_finished(one.state) && other.slot != one.slot &&
-             std::tuple(other.stays, other.end, other.slot) >
-                 std::tuple(one.stays, one.end, one.slot);
+             other.stays >= one.stays && other.end >= one.end &&
+             std::tuple(other.created, other.end, other.stays, other.slot) >
+                 std::tuple(one.created, one.end, one.stays, one.slot);
     };
     if (one.end < now_ || std::ranges::any_of(seen_, outdoes)) slots.push_back(one.slot);
   }

@@ -112,7 +112,7 @@ class KeyLook final : public shm::KeyIndex::Carries {
     std::uint32_t slot;
     unsigned state;
     bool stays;  ///< until the end of its period, though it has ended
-    std::uint64_t end;
+    std::uint64_t end, created;
   };
   const Store& store_;
   UniqueKey key_;

@@ -175,6 +175,22 @@ TEST(Unique, any_number_of_finished_jobs_of_a_key_leave_room_for_the_next) {
   EXPECT_EQ(s.producer.enqueue(job.spec).code(), Code::kDuplicate);
 }
 
+TEST(Unique, of_finished_jobs_of_a_key_the_youngest_is_the_one_that_is_minded) {
+  QuietSegment s(few_slots(64));
+  UniquePolicy minute = policy_with(OnConflict::kReject);
+  minute.states |= 1U << static_cast<unsigned>(State::kCompleted);
+  minute.period_ms = kMinute;
+  JobSpec spec = spec_of();
+  spec.args = "[1]";
+  const UniqueSpec newcomer{spec, minute};
+  for (int i = 0; i < 200; ++i) {  // slots are used again, in any order
+    s.put(unique_job().spec);
+    ASSERT_EQ(s.drain().size(), 1U);
+    ASSERT_EQ(s.producer.enqueue(newcomer.spec).code(), Code::kDuplicate) << i;
+    s.move_clock(2 * kMinute);
+  }
+}
+
 TEST(Unique, any_number_of_jobs_whose_period_is_over_leave_room_for_the_next) {
   QuietSegment s(few_slots(2048));
   UniquePolicy policy = policy_with(OnConflict::kReject);
