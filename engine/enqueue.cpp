@@ -238,6 +238,8 @@ Outcome Actor::put_in(const NewJob& spec, JobId& id) {
   }
   JobRecord& job = store_.job(slot);
   const std::uint64_t now = store_.now_ms();
+  if (!kPlain && spec.unique()) [[unlikely]]
+    UniqueKeys{*this, store_}.ask_for_rival(spec);
   Outcome outcome = fill<kPlain>(spec, policy, slot, job, now, id);
   if (!kPlain && outcome == Outcome::kOk && spec.unique()) [[unlikely]] {
     std::vector<Rival> rivals;
@@ -309,7 +311,18 @@ Outcome Actor::put_in(const NewJob& spec, JobId& id) {
   if (!hold.stand()) [[unlikely]]
     return Outcome::kLimitsMoved;
   UniqueKeys keys{*this, store_};
-  Outcome outcome = spec.unique() && keys.clashes(spec) ? Outcome::kClash : put_in<false>(spec, id);
+  Outcome outcome = Outcome::kOk;
+  if (spec.unique()) keys.ask_for_key(spec);
+  // What is refused by its key is told so before anything is done for it; where no bound is in the
+  // way, the claim does that, once the memory is there.
+  const bool bounded = (store_.queue(spec.queue).flags.load() & (kBounded | kTenants)) != 0;
+  if (spec.unique() && (bounded || Uniqueness{spec.annex->uniqueness}.replaces()))
+    outcome = keys.foresee(spec);
+  if (outcome == Outcome::kOk) [[likely]]
+    outcome = put_in<false>(spec, id);
+  if (outcome == Outcome::kNoSlots && spec.unique() && keys.foresee(spec) == Outcome::kClash)
+      [[unlikely]]
+    outcome = Outcome::kClash;
   if (outcome == Outcome::kClash) [[unlikely]]
     keys.raise_other(spec);
   if (outcome != Outcome::kMustDrop && outcome != Outcome::kMustReplace) [[likely]]

@@ -29,8 +29,8 @@ bool KeyLook::operator()(std::uint32_t slot) const {
   if (job.control.load() != found.word) return waits_ = true;
   const JobState state =
       found.state() == kSlotWaiting ? JobState::kPending : job_state(found.state());
-  seen_.push_back(
-      {slot, found.state(), is_terminal(state) && own.minds(state), own.end(created), created});
+  seen_.add() = {slot, found.state(), is_terminal(state) && own.minds(state), own.end(created),
+                 created};
   if (!wish_.minds(state) || own.end(created) <= now_ || wish_.end(created) <= now_) return false;
   if (wish_.replaces()) {
     rivals_.push_back({slot, found});
@@ -44,16 +44,17 @@ std::vector<std::uint32_t> KeyLook::superfluous() const {
   constexpr std::size_t kMany = 2;
   std::vector<std::uint32_t> slots;
   if (seen_.size() < kMany) return slots;
-  for (const Seen& one : seen_) {
-    const auto outdoes = [&one](const Seen& other) {
+  for (unsigned i = 0; i < seen_.size(); ++i) {
+    const Seen& one = seen_[i];
+    const auto stands_beside = [&one](const Seen& other) {
       // A newcomer's own period counts from the other's creation: the younger one must be minded
       // for as long.
-      return other.state == one.state && is_finished(one.state) && other.slot != one.slot &&
-             other.stays >= one.stays && other.end >= one.end &&
-             std::tuple(other.created, other.end, other.stays, other.slot) >
+      return other.state != one.state || !is_finished(one.state) || other.slot == one.slot ||
+             other.stays < one.stays || other.end < one.end ||
+             std::tuple(other.created, other.end, other.stays, other.slot) <
                  std::tuple(one.created, one.end, one.stays, one.slot);
     };
-    if (one.end < now_ || std::ranges::any_of(seen_, outdoes)) slots.push_back(one.slot);
+    if (one.end < now_ || !seen_.all_of(stands_beside)) slots.push_back(one.slot);
   }
   return slots;
 }
@@ -85,15 +86,31 @@ Outcome UniqueKeys::claim(const NewJob& spec, std::uint32_t slot, std::vector<Ri
   return Outcome::kBusy;
 }
 
-/// Whether a job of the key is in the way right now; writes nothing. For what is refused anyway.
-bool UniqueKeys::clashes(const NewJob& spec) {
+/// What a claim would meet right now; writes nothing, so kOk promises nothing. For what is refused,
+/// or has to replace, anyway.
+Outcome UniqueKeys::foresee(const NewJob& spec) {
   const UniqueKey key = key_of(*spec.annex);
-  const Uniqueness wish{spec.annex->uniqueness};
-  if (wish.replaces()) return false;
-  KeyLook look(store, key, wish, store.now_ms());
-  if (shm::KeyIndex::find(actor.segment_, key.lo, look) == kNoIndex || look.waits()) return false;
+  KeyLook look(store, key, {spec.annex->uniqueness}, store.now_ms());
+  const bool found = shm::KeyIndex::find(actor.segment_, key.lo, look) != kNoIndex;
+  if (look.waits()) return Outcome::kOk;
+  if (!look.rivals().empty()) return Outcome::kMustReplace;
+  if (!found) return Outcome::kOk;
   actor.conflicts_.clash = look.clash();
-  return true;
+  return Outcome::kClash;
+}
+
+void UniqueKeys::ask_for_key(const NewJob& spec) {
+  shm::KeyIndex::ask_for(actor.segment_, spec.annex->key_lo);
+}
+
+void UniqueKeys::ask_for_rival(const NewJob& spec) {
+  const std::uint32_t slot = shm::KeyIndex::glance(actor.segment_, spec.annex->key_lo);
+  if (slot >= store.slots()) return;
+  const JobRecord& job = store.job(slot);
+  for (const void* part :
+       {static_cast<const void*>(&job.control), static_cast<const void*>(&job.created_at),
+        static_cast<const void*>(&job.annex().key_hi)})
+    __builtin_prefetch(part);
 }
 
 /// A new job is not stored, or another gave way to it.
@@ -202,7 +219,7 @@ Outcome UniqueKeys::enqueue_batch(std::span<const NewJob> specs, std::vector<Job
           count_conflict(specs[i]);
           if (!content) return ids.clear(), Outcome::kClash;
           same_as[i] = before->second;
-        } else if (clashes(specs[i])) {
+        } else if (foresee(specs[i]) == Outcome::kClash) {
           raise_other(specs[i]);
           if (!content) return ids.clear(), Outcome::kClash;
           ids[i] = actor.conflicts_.clash.id;

@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include "engine/few.hpp"
 #include "engine/store.hpp"
 
 // Unique jobs. A job's key stands in the index of ids and keys from before it is published until its
@@ -109,10 +110,10 @@ class KeyLook final : public shm::KeyIndex::Carries {
 
  private:
   struct Seen {
-    std::uint32_t slot;
-    unsigned state;
-    bool stays;  ///< until the end of its period, though it has ended
-    std::uint64_t end, created;
+    std::uint32_t slot = 0;
+    unsigned state = 0;
+    bool stays = false;  ///< until the end of its period, though it has ended
+    std::uint64_t end = 0, created = 0;
   };
   const Store& store_;
   UniqueKey key_;
@@ -120,7 +121,7 @@ class KeyLook final : public shm::KeyIndex::Carries {
   std::uint64_t now_;
   mutable bool waits_ = false;
   mutable Clash clash_;
-  mutable std::vector<Seen> seen_;
+  mutable Few<Seen, 4> seen_;
   mutable std::vector<Rival> rivals_;
 };
 

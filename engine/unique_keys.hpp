@@ -20,7 +20,10 @@ struct UniqueKeys {
   Outcome claim_all(std::span<const NewJob> specs, std::span<const std::uint32_t> slots,
                     std::vector<Rival>& rivals);
   Outcome reclaim(std::uint32_t slot, const JobRecord& job);
-  bool clashes(const NewJob& spec);
+  Outcome foresee(const NewJob& spec);
+  // The memory that a claim reads: of the index, then of the job that has the key.
+  void ask_for_key(const NewJob& spec);
+  void ask_for_rival(const NewJob& spec);
   void raise_other(const NewJob& spec);
   Outcome enqueue_batch(std::span<const NewJob> specs, std::vector<JobId>& ids);
   // rivals

@@ -17,54 +17,93 @@ constexpr std::uint32_t slot_of(std::uint64_t word) {
 }
 constexpr std::uint64_t fingerprint_of(std::uint64_t word) { return Field<0, 38>::get(word); }
 
-std::uint32_t window(std::uint64_t hash) {
-  return static_cast<std::uint32_t>(hash) & ~7U;
-}  // begins on a cache line
+/// The first word of the line where the window begins. The entry alone tells it, so that each who
+/// takes it knows which lines it had passed.
+constexpr std::uint32_t window(std::uint64_t entry) {
+  return static_cast<std::uint32_t>(fingerprint_of(entry)) & ~(KeyIndex::kLineWords - 1);
+}
+
+/// Calls `visit(cell, entry)` for each entry with that fingerprint until it says true.
+template <class Visit>
+bool any_of(const Segment& segment, std::uint64_t mark, const Visit& visit) {
+  std::uint32_t line = window(mark);
+  for (unsigned i = 0; i < KeyIndex::kWindowLines; ++i, line += KeyIndex::kLineWords) {
+    for (std::uint32_t at = line + 1; at < line + KeyIndex::kLineWords; ++at) {
+      Word& cell = segment.key_cell(at);
+      const std::uint64_t found = cell.load();
+      if (fingerprint_of(found) == mark && state_of(found) != kEmpty && visit(cell, found))
+          [[unlikely]]
+        return true;
+    }
+    if (segment.key_cell(line).load() == 0) return false;
+  }
+  return false;
+}
 
 }  // namespace
 
+/// The lines from `first` to before `end`, both first words, have one entry less beyond them.
+void KeyIndex::pass_no_more(std::uint32_t first, std::uint32_t end) {
+  for (; first != end; first += kLineWords)
+    segment_.key_cell(first).fetch_add(~0ULL, Point::kKeyPassed);
+}
+
+/// Empties the cell if it still holds that entry.
+bool KeyIndex::take_away(Word& cell, std::uint64_t entry) {
+  if (!cell.cas_once(entry, 0, Point::kKeyRemoved)) return false;
+  std::uint32_t line = window(entry);
+  for (unsigned i = 0; i < kWindowLines; ++i, line += kLineWords) {
+    const Word& head = segment_.key_cell(line);
+    if (&cell > &head && &cell < &head + kLineWords) return pass_no_more(window(entry), line), true;
+  }
+  return true;
+}
+
 /// An entry in the first cell that is empty, else in the first whose slot does not carry its key,
 /// which costs a look at each slot; null: no such cell.
-Word* KeyIndex::place(std::uint32_t first, std::uint64_t entry, const Carries& carries) {
-  for (unsigned i = 0; i < kWindow; ++i) {
-    Word& cell = segment_.key_cell(first + i);
-    std::uint64_t found = cell.load();
-    if (state_of(found) == kEmpty && cell.cas(found, entry, Point::kKeyTentative)) return &cell;
-  }
-  for (unsigned i = 0; i < kWindow; ++i) {
-    Word& cell = segment_.key_cell(first + i);
-    std::uint64_t found = cell.load();
-    if ((state_of(found) == kEmpty || !carries.plausible(slot_of(found), fingerprint_of(found))) &&
-        cell.cas(found, entry, Point::kKeyTentative))
-      return &cell;
-  }
+Word* KeyIndex::place(std::uint64_t entry, const Carries& carries) {
+  const std::uint32_t first = window(entry), end = first + kWindowLines * kLineWords;
+  for (const bool also_strays : {false, true})
+    for (std::uint32_t line = first; line != end; line += kLineWords) {
+      for (std::uint32_t at = line + 1; at < line + kLineWords; ++at) {
+        Word& cell = segment_.key_cell(at);
+        const std::uint64_t found = cell.load();
+        const bool stray = also_strays && state_of(found) != kEmpty &&
+                           !carries.plausible(slot_of(found), fingerprint_of(found));
+        if ((state_of(found) != kEmpty && !(stray && take_away(cell, found))) ||
+            !cell.cas_once(0, entry, Point::kKeyTentative))
+          continue;
+        if (also_strays) pass_no_more(line, end);
+        return &cell;
+      }
+      if (!also_strays) segment_.key_cell(line).fetch_add(1, Point::kKeyPassed);
+    }
+  pass_no_more(first, end);
   return nullptr;
 }
 
 KeyIndex::Insert KeyIndex::insert(std::uint64_t hash, std::uint32_t slot, const Carries& carries) {
   const std::uint64_t mark = fingerprint(hash);
   const std::uint64_t mine = cell_word(kTentative, slot, mark);
-  const std::uint32_t first = window(hash);
   for (unsigned round = 0;; ++round) {
     // 1. our entry
-    Word* own = place(first, mine, carries);
+    Word* own = place(mine, carries);
     if (own == nullptr) return Insert::kFull;
     // 2. the others with the same key
     carries.begin();
     bool lost = false, behind = false;
-    for (unsigned i = 0; i < kWindow && !lost && !behind; ++i) {
-      Word& cell = segment_.key_cell(first + i);
-      std::uint64_t found = cell.load();
-      if (fingerprint_of(found) != mark || state_of(found) == kEmpty || &cell == own ||
-          slot_of(found) == slot || !carries(slot_of(found))) [[likely]]
-        continue;
+    any_of(segment_, mark, [&](Word& cell, std::uint64_t found) {
+      if (&cell == own || slot_of(found) == slot || !carries(slot_of(found))) return false;
       if (state_of(found) == kTentative && &cell < own && round < carries.courtesies())
         behind = true;
-      else if (state_of(found) == kConfirmed || !cell.cas(found, 0, Point::kKeyRemoved))
-        lost = state_of(found) == kConfirmed;
-    }
+      else
+        lost =
+            state_of(found) == kConfirmed ||
+            (!take_away(cell, found) && cell.load() == cell_word(kConfirmed, slot_of(found), mark));
+      return lost || behind;
+    });
     if (lost || behind) {
-      own->cas_once(mine, 0, Point::kKeyRemoved);
+      take_away(*own, mine);
       if (lost) return Insert::kDuplicate;
       wait_for_another(round);
       continue;
@@ -77,64 +116,65 @@ KeyIndex::Insert KeyIndex::insert(std::uint64_t hash, std::uint32_t slot, const 
 
 KeyIndex::Insert KeyIndex::stand(std::uint64_t hash, std::uint32_t slot, const Carries& carries) {
   const std::uint64_t mark = fingerprint(hash);
-  const std::uint64_t mine = cell_word(kConfirmed, slot, mark);
-  const std::uint32_t first = window(hash);
-  bool there = false;
-  for (unsigned i = 0; i < kWindow && !there; ++i)
-    there = segment_.key_cell(first + i).load() == mine;
-  if (!there && place(first, mine, carries) == nullptr) return Insert::kFull;
+  if (!has(segment_, hash, slot) && place(cell_word(kConfirmed, slot, mark), carries) == nullptr)
+    return Insert::kFull;
   carries.begin();
-  for (unsigned i = 0; i < kWindow; ++i) {
-    Word& cell = segment_.key_cell(first + i);
-    std::uint64_t found = cell.load_seq_cst();
-    if (state_of(found) == kEmpty || fingerprint_of(found) != mark || slot_of(found) == slot ||
-        !carries(slot_of(found)))
-      continue;
-    if (state_of(found) == kConfirmed || !cell.cas_once(found, 0, Point::kKeyRemoved))
-      return Insert::kDuplicate;
-  }
-  return Insert::kDone;
+  const bool kept_out = any_of(segment_, mark, [&](Word& cell, std::uint64_t found) {
+    return slot_of(found) != slot && carries(slot_of(found)) &&
+           (state_of(found) == kConfirmed || !take_away(cell, found));
+  });
+  return kept_out ? Insert::kDuplicate : Insert::kDone;
 }
 
 void KeyIndex::remove(std::uint64_t hash, std::uint32_t slot) {
-  const std::uint64_t mark = fingerprint(hash);
-  for (unsigned i = 0; i < kWindow; ++i) {
-    Word& cell = segment_.key_cell(window(hash) + i);
-    const std::uint64_t found = cell.load();
-    if (fingerprint_of(found) == mark && state_of(found) != kEmpty && slot_of(found) == slot)
-        [[unlikely]]
-      cell.cas_once(found, 0, Point::kKeyRemoved);
-  }
+  any_of(segment_, fingerprint(hash), [&](Word& cell, std::uint64_t found) {
+    if (slot_of(found) == slot) take_away(cell, found);
+    return false;
+  });
 }
 
 std::vector<KeyIndex::Stray> KeyIndex::strays(const Segment& segment, const Carries& carries) {
   std::vector<Stray> found;
   for (std::uint32_t i = 0; i < segment.geometry().key_cells; ++i)
     if (const std::uint64_t entry = segment.key_cell(i).load();
-        state_of(entry) != kEmpty && !carries.plausible(slot_of(entry), fingerprint_of(entry)))
+        i % kLineWords != 0 && state_of(entry) != kEmpty &&
+        !carries.plausible(slot_of(entry), fingerprint_of(entry)))
       found.push_back({i, slot_of(entry), entry});
   return found;
 }
 
 void KeyIndex::sweep(const Carries& carries) {
   for (const Stray& stray : strays(segment_, carries))
-    segment_.key_cell(stray.cell).cas_once(stray.entry, 0, Point::kKeyRemoved);
+    take_away(segment_.key_cell(stray.cell), stray.entry);
 }
 
 bool KeyIndex::has(const Segment& segment, std::uint64_t hash, std::uint32_t slot) {
   const std::uint64_t wanted = cell_word(kConfirmed, slot, fingerprint(hash));
-  for (unsigned i = 0; i < kWindow; ++i)
-    if (segment.key_cell(window(hash) + i).load() == wanted) return true;
-  return false;
+  return any_of(segment, fingerprint(hash),
+                [wanted](const Word&, std::uint64_t found) { return found == wanted; });
 }
 
 std::uint32_t KeyIndex::find(const Segment& segment, std::uint64_t hash, const Carries& carries) {
+  std::uint32_t slot = kNoIndex;
+  any_of(segment, fingerprint(hash), [&](const Word&, std::uint64_t found) {
+    if (state_of(found) != kConfirmed || !carries(slot_of(found))) return false;
+    slot = slot_of(found);
+    return true;
+  });
+  return slot;
+}
+
+void KeyIndex::ask_for(const Segment& segment, std::uint64_t hash) {
+  prefetch_for_write(&segment.key_cell(window(fingerprint(hash))));
+}
+
+std::uint32_t KeyIndex::glance(const Segment& segment, std::uint64_t hash) {
   const std::uint64_t mark = fingerprint(hash);
-  for (unsigned i = 0; i < kWindow; ++i) {
-    const std::uint64_t found = segment.key_cell(window(hash) + i).load();
-    if (fingerprint_of(found) == mark && state_of(found) == kConfirmed && carries(slot_of(found)))
-        [[unlikely]]
-      return slot_of(found);
+  const std::uint32_t line = window(mark);
+  for (std::uint32_t at = line + 1; at < line + kLineWords; ++at) {
+    const std::uint64_t found =
+        segment.key_cell(at).load_relaxed();  // relaxed: for prefetching only
+    if (fingerprint_of(found) == mark && state_of(found) != kEmpty) return slot_of(found);
   }
   return kNoIndex;
 }

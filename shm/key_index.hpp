@@ -8,24 +8,29 @@
 
 namespace ojs_shm::shm {
 
-/// Insert-if-absent from a 128-bit key to a slot. A key has a window of 64 cells, so that among
-/// twice as many cells as slots hardly any is full (with 32 of them one insert of 150,000 met that
-/// when all slots carry keys); a cell is
+/// Insert-if-absent from a 128-bit key to a slot. A key has a window of eight cache lines. The first
+/// word of a line counts the entries that lie beyond it in the windows that pass it, so that nearly
+/// every walk ends in the line where it begins; the other seven are cells. A cell is
 ///   63..62 0 empty, 1 tentative, 2 confirmed   61..38 slot   37..0 fingerprint
-/// and is only a claim: the slot says whether it carries the key. An entry whose slot does not is
-/// nobody's and may be replaced. What a process leaves that dies here goes with its slot.
+/// and is only a claim: the slot says whether it carries the key. An entry whose slot does not is a
+/// stray and may be replaced. What a process leaves that dies here goes with its slot.
 ///
 /// Inserting: 1. put a tentative entry; 2. look at the whole window: a confirmed entry of the same
 /// key wins over us, if its slot keeps us out; before a tentative one in a lower cell we step back
 /// for a while, any other is thrown out; 3. confirm our own, which fails if another threw us out;
 /// then begin again.
+///
+/// A line's count goes up before an entry is put beyond it, and down after that entry was taken, by
+/// the process whose cas took it. So it is never too small: who finds it zero after putting an entry
+/// of its own is seen by each that comes later. A death leaves it too large, which costs walks of
+/// this line one line more.
 class KeyIndex {
  public:
   /// Tells whether the slot carries the key now and keeps others out. Also true while it is being
   /// filled.
   struct Carries {
     virtual bool operator()(std::uint32_t slot) const = 0;
-    /// Whether the slot carries any key with this fingerprint; false makes the entry nobody's.
+    /// Whether the slot carries any key with this fingerprint; false makes the entry a stray.
     virtual bool plausible(std::uint32_t slot, std::uint64_t fingerprint) const = 0;
     /// A look at the window begins; what an earlier one has seen may be over.
     virtual void begin() const {}
@@ -38,7 +43,8 @@ class KeyIndex {
   };
   enum class Insert : std::uint8_t { kDone, kDuplicate, kFull };
 
-  static constexpr unsigned kWindow = 64;
+  static constexpr unsigned kLineWords = kKeyLineWords, kWindowLines = 8;
+  static constexpr unsigned kWindow = kWindowLines * (kLineWords - 1);  ///< entries
   static constexpr std::uint64_t fingerprint(std::uint64_t hash) {
     return Field<0, 38>::get(hash * 0x9E3779B97F4A7C15ULL);
   }
@@ -51,7 +57,7 @@ class KeyIndex {
   /// Takes every entry of the key for this slot, which the caller holds: also the one that an
   /// inserter left when it died.
   void remove(std::uint64_t hash, std::uint32_t slot);
-  /// An entry that is nobody's. Removing comes before a slot is given up, so none is left by a
+  /// An entry whose slot does not carry its key. Removing comes before a slot is given up, so none is left by a
   /// death.
   struct Stray {
     std::uint32_t cell, slot;
@@ -63,9 +69,15 @@ class KeyIndex {
   /// Whether the slot has a confirmed entry of that key.
   static bool has(const Segment& segment, std::uint64_t hash, std::uint32_t slot);
   static std::uint32_t find(const Segment& segment, std::uint64_t hash, const Carries& carries);
+  // What a walk will read, for prefetching only: the line where it begins; the slot of an entry
+  // there, or kNoIndex.
+  static void ask_for(const Segment& segment, std::uint64_t hash);
+  static std::uint32_t glance(const Segment& segment, std::uint64_t hash);
 
  private:
-  Word* place(std::uint32_t first, std::uint64_t entry, const Carries& carries);
+  Word* place(std::uint64_t entry, const Carries& carries);
+  bool take_away(Word& cell, std::uint64_t entry);
+  void pass_no_more(std::uint32_t first, std::uint32_t end);
 
   Segment& segment_;
 };

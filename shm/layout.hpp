@@ -24,10 +24,10 @@ constexpr std::uint32_t kFormat = 1;
 constexpr std::uint64_t kReady = 0x5EA1ED5E6D3E7A11ULL;
 
 #if defined(OJS_SHM_CELLS_PER_CHUNK)
-// few in tests, so that chunks come and go
-constexpr unsigned kCellsPerChunk = OJS_SHM_CELLS_PER_CHUNK;
+// few in tests, so that chunks come and go, and entries of keys lie beyond their first line
+constexpr unsigned kCellsPerChunk = OJS_SHM_CELLS_PER_CHUNK, kKeyLineWords = 2;
 #else
-constexpr unsigned kCellsPerChunk = 14;
+constexpr unsigned kCellsPerChunk = 14, kKeyLineWords = 8;
 #endif
 constexpr unsigned kIndexWords = kRingsPerSet / 32;
 constexpr unsigned kBlockBytes = 256;
@@ -188,7 +188,7 @@ constexpr std::uint64_t layout_fingerprint(std::uint64_t upper) {
   for (std::uint64_t part :
        {std::uint64_t{sizeof(Header)}, std::uint64_t{sizeof(Lane)}, std::uint64_t{sizeof(Slot)},
         std::uint64_t{sizeof(RingEnds)}, std::uint64_t{sizeof(Chunk)},
-        std::uint64_t{sizeof(RingSet)}, std::uint64_t{kCellsPerChunk},
+        std::uint64_t{sizeof(RingSet)}, std::uint64_t{kCellsPerChunk}, std::uint64_t{kKeyLineWords},
         std::uint64_t{offsetof(Header, doorbell)}, std::uint64_t{offsetof(Lane, park)},
         Control::kTransition, std::uint64_t{std::endian::native == std::endian::little}, upper})
     h = (h ^ part) * 0x100000001B3ULL;

@@ -52,8 +52,9 @@ void leave_no_chunk(Hands& hands) {
 }
 
 std::vector<Operation> with_all_rooms(std::vector<Operation> own) {
-  return with_cron_operations(with_unique_operations(with_workflow_operations(with_limit_operations(
-      with_pool_operations(with_order_operations(with_full_queues(std::move(own))))))));
+  return with_cron_operations(
+      with_unique_operations(with_workflow_operations(with_limit_operations(with_pool_operations(
+          with_order_operations(with_full_queues(with_id_operations(std::move(own)))))))));
 }
 
 }  // namespace
@@ -155,23 +156,6 @@ const std::vector<Operation>& operations() {
          JobSpec spec = spec_of();
          spec.pending = true;
          h.put(spec);
-       }},
-      {"enqueue_brought_id", nothing,
-       [](Hands& h) {
-         JobSpec spec = spec_of();
-         spec.id = "01961234-5678-7abc-8def-0123456789ab";
-         h.put(spec);
-       }},
-      {"enqueue_duplicate_id",
-       [](Hands& h) {
-         JobSpec spec = spec_of();
-         spec.id = "01961234-5678-7abc-8def-0123456789ab";
-         h.put(spec);
-       },
-       [](Hands& h) {
-         JobSpec spec = spec_of();
-         spec.id = "01961234-5678-7abc-8def-0123456789ab";
-         if (h.producer->enqueue(spec).code() != Code::kDuplicate) throw std::runtime_error("a duplicate was accepted");
        }},
       {"enqueue_bounded",
        [](Hands& h) {

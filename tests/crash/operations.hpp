@@ -63,6 +63,7 @@ const std::vector<Operation>& operations_of_threads();
 /// With those of the order in a queue (order_operations.cpp).
 std::vector<Operation> with_order_operations(std::vector<Operation> all);
 /// With those of unique jobs (unique_operations.cpp).
+std::vector<Operation> with_id_operations(std::vector<Operation> all);
 std::vector<Operation> with_unique_operations(std::vector<Operation> all);
 /// With those of limits (limit_operations.cpp).
 std::vector<Operation> with_limit_operations(std::vector<Operation> all);

@@ -19,6 +19,8 @@ namespace {
 constexpr std::int64_t kExact = 1LL << 53;
 
 std::string normal_form(std::string_view text) {
+  if (std::ranges::all_of(text, [](unsigned char c) { return c < 0x80; }))
+    return std::string(text);  // is its own
   utf8proc_uint8_t* composed = nullptr;
   const utf8proc_ssize_t length =
       utf8proc_map(reinterpret_cast<const utf8proc_uint8_t*>(text.data()),
@@ -32,7 +34,13 @@ std::string normal_form(std::string_view text) {
 /// As RFC 8785 3.2.2.2 asks: only what must be escaped is.
 void append_string(std::string& out, std::string_view text) {
   out += '"';
-  for (const char c : text) {
+  const auto escaped = [](unsigned char c) { return c < 0x20 || c == '"' || c == '\\'; };
+  for (auto rest = text; !rest.empty();) {
+    const auto plain = static_cast<std::size_t>(std::ranges::find_if(rest, escaped) - rest.begin());
+    out += rest.substr(0, plain);
+    if (plain == rest.size()) break;
+    const char c = rest[plain];
+    rest.remove_prefix(plain + 1);
     switch (c) {
       case '"': out += "\\\""; break;
       case '\\': out += "\\\\"; break;
@@ -41,11 +49,7 @@ void append_string(std::string& out, std::string_view text) {
       case '\n': out += "\\n"; break;
       case '\r': out += "\\r"; break;
       case '\t': out += "\\t"; break;
-      default:
-        if (static_cast<unsigned char>(c) < 0x20)
-          out += fmt::format("\\u{:04x}", static_cast<unsigned>(c));
-        else
-          out += c;
+      default: out += fmt::format("\\u{:04x}", static_cast<unsigned>(c));
     }
   }
   out += '"';

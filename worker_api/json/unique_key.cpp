@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "worker_api/json/unique_key.hpp"
 
+#include <openssl/evp.h>
 #include <openssl/sha.h>
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
 #include <charconv>
+#include <cstdio>
+#include <cstdlib>
 #include <new>
 
 #include "engine/state.hpp"
@@ -255,8 +258,12 @@ Result<std::string> chosen_meta(std::string_view extra, const std::vector<std::s
 }
 
 UniqueWriter::Hash hash_of(std::string_view text) {
+  static EVP_MD* const sha256 = EVP_MD_fetch(nullptr, "SHA256", nullptr);  // looked up once
   std::array<unsigned char, SHA256_DIGEST_LENGTH> digest;
-  SHA256(reinterpret_cast<const unsigned char*>(text.data()), text.size(), digest.data());
+  if (EVP_Digest(text.data(), text.size(), digest.data(), nullptr, sha256, nullptr) != 1) {
+    std::fputs("ojs-shm: OpenSSL gives no SHA-256\n", stderr);
+    std::abort();
+  }
   UniqueWriter::Hash hash{};
   for (std::size_t i = 0; i < digest.size(); ++i) hash[i / 8] = hash[i / 8] << 8 | digest[i];
   return hash;

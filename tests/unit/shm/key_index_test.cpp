@@ -43,6 +43,17 @@ class Keys : public testing::Test {
     index_.remove(hash, slot);
     Carried::slots.erase(slot);
   }
+  /// Of the index: entries, and lines that count any beyond them.
+  unsigned words_in_use() {
+    unsigned count = 0;
+    for (std::uint32_t i = 0; i < segment_->geometry().key_cells; ++i)
+      count += segment_->key_cell(i).load() != 0;
+    return count;
+  }
+  /// That share a line to begin with, for they differ far above its place.
+  std::uint64_t neighbour(unsigned number) {
+    return 5 + number * (std::uint64_t{segment_->geometry().key_cells} << 20);
+  }
   std::uint32_t find(std::uint64_t hash) { return KeyIndex::find(*segment_, hash, Carried(hash)); }
   BareSegment segment_;
   KeyIndex index_{*segment_};
@@ -81,7 +92,7 @@ TEST_F(Keys, are_found_by_the_slot_that_carries_them_until_it_gives_them_up) {
   EXPECT_EQ(insert(42, 8), Insert::kDone);
 }
 
-TEST_F(Keys, whose_slot_no_longer_carries_them_are_in_nobodys_way) {
+TEST_F(Keys, whose_slot_no_longer_carries_them_are_in_the_way_of_none) {
   ASSERT_EQ(insert(42, 7), Insert::kDone);
   Carried::slots.erase(7);  // as if its holder had died
   EXPECT_EQ(find(42), kNoIndex);
@@ -94,12 +105,31 @@ TEST_F(Keys, whose_slot_no_longer_carries_them_are_in_nobodys_way) {
 }
 
 TEST_F(Keys, of_one_window_stand_beside_each_other_until_it_is_full) {
-  // Hashes that differ far above the window's place share it.
-  const std::uint64_t step = std::uint64_t{segment_->geometry().key_cells} << 20;
   std::uint32_t slot = 0;
-  while (slot <= KeyIndex::kWindow && insert(5 + slot * step, slot) == Insert::kDone) ++slot;
-  EXPECT_GE(slot, KeyIndex::kWindow);
-  for (std::uint32_t each = 0; each < slot; ++each) EXPECT_EQ(find(5 + each * step), each);
+  while (slot <= KeyIndex::kWindow && insert(neighbour(slot), slot) == Insert::kDone) ++slot;
+  EXPECT_EQ(slot, KeyIndex::kWindow);
+  for (std::uint32_t each = 0; each < slot; ++each) EXPECT_EQ(find(neighbour(each)), each);
+  const unsigned before = words_in_use();
+  EXPECT_EQ(insert(neighbour(slot), slot), Insert::kFull);
+  EXPECT_EQ(words_in_use(), before);
+  Carried::slots.erase(20);  // as if its holder had died
+  EXPECT_EQ(insert(neighbour(slot), slot), Insert::kDone) << "takes the place of a stray";
+  EXPECT_EQ(find(neighbour(slot)), slot);
+  for (std::uint32_t each = 0; each <= slot; ++each) give_up(neighbour(each), each);
+  EXPECT_EQ(words_in_use(), 0U);
+}
+
+TEST_F(Keys, beyond_their_line_are_found_when_those_before_them_are_gone) {
+  constexpr unsigned kMany = 2 * KeyIndex::kLineWords;
+  for (std::uint32_t slot = 0; slot < kMany; ++slot)
+    ASSERT_EQ(insert(neighbour(slot), slot), Insert::kDone);
+  for (std::uint32_t slot = 0; slot + 1 < kMany; ++slot) give_up(neighbour(slot), slot);
+  EXPECT_EQ(find(neighbour(kMany - 1)), kMany - 1);
+  EXPECT_EQ(insert(neighbour(kMany - 1), kMany), Insert::kDuplicate);
+  EXPECT_EQ(find(neighbour(kMany - 1)), kMany - 1);
+  Carried::slots.erase(kMany - 1);  // as if its holder had died
+  index_.sweep(Carried(0));
+  EXPECT_EQ(words_in_use(), 0U) << "no line counts it any longer";
 }
 
 TEST_F(Keys, as_many_as_slots_find_room) {
@@ -113,7 +143,7 @@ TEST_F(Keys, as_many_as_slots_find_room) {
   }
   for (const auto& [slot, each] : all) EXPECT_EQ(find(each), slot);
   for (const auto& [slot, each] : all) give_up(each, slot);
-  EXPECT_TRUE(KeyIndex::strays(*segment_, Carried(0)).empty());
+  EXPECT_EQ(words_in_use(), 0U);
 }
 
 }  // namespace
