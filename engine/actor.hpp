@@ -316,8 +316,6 @@ class Actor : private TenantAccounts {
     return push_hint(rings, ring, slot, available);
   }
   bool join_flow(shm::RingSet& rings, std::uint32_t ring, std::uint32_t slot, Control available);
-  std::uint32_t take_flow(std::uint64_t key);
-  bool list_flow(std::uint32_t at, shm::RingSet& rings, std::uint32_t ring, unsigned number);
   void gather_flows(std::uint32_t queue);
   void dissolve_flows(std::uint32_t queue);
   std::uint32_t write_body(std::uint32_t slot, std::uint32_t generation, const NewJob& spec);
@@ -350,7 +348,8 @@ class Actor : private TenantAccounts {
   bool take_turn(QueueRecord& queue, Look& look);
   bool first_of_flow(shm::RingSet& rings, unsigned number, std::uint32_t queue,
                      const shm::Peeked& head, std::uint32_t& left, Live& live);
-  void end_flow(FlowRecord& flow, FlowControl found, std::uint32_t own, const shm::Peeked& head);
+  bool first_in_flow(const FlowLine& line, std::uint32_t flow, FlowControl found,
+                     const shm::Peeked* head, std::uint32_t queue, std::uint32_t& left, Live& live);
   void end_turn(QueueRecord& queue, const Look& look, std::uint64_t tenant);
   bool unchanged(const QueueRecord& queue, const Look& look) const;
   shm::Peeked oldest_in_front(std::uint32_t ring, unsigned number, shm::Peeked head);
@@ -374,6 +373,7 @@ class Actor : private TenantAccounts {
   Outcome fetch_in_order(std::uint32_t queue, std::uint32_t lease_ms, bool lease_owned,
                          Fetched& job);
   friend struct UniqueKeys;
+  friend struct TenantTurns;
   void end_cancelled(std::uint32_t slot, JobRecord& job, Control held, unsigned before);
   void list_ended(std::uint32_t slot, Control settled, const Kept& kept);
   Outcome enqueue_batch_in_order(std::span<const NewJob> jobs, std::vector<JobId>& ids);

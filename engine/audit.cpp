@@ -147,14 +147,14 @@ class Audit : AuditBook {
   /// The rings of flows, whose jobs can be reached where the flow can.
   template <class Own>
   void flows(const Own& own) {
+    for (std::uint32_t flow = 0; flow < store_.flows(); ++flow)
+      if (FlowControl(store_.flow(flow).control.load()).in_line() && !lined_[flow])
+        say(20, "flow " + std::to_string(flow) + " is in line, but nothing in a line leads to it");
     store_.each_flow([&](std::uint32_t flow, std::uint32_t ring) {
       const std::string name = "the ring of flow " + std::to_string(flow);
       if (!own(ring, name)) return;
       std::vector<Hint> hints;
       walk_ring(ring, name, hints);
-      if (FlowControl(store_.flow(flow).control.load()).in_line() && !lined_[flow])
-        say(20,
-            "flow " + std::to_string(flow) + " is in line, but nothing in its level leads to it");
       if (lined_[flow])
         for (const Hint& hint : hints)
           if (Store::hint_lives(segment_, hint)) hinted_[hint.index()] = true;
@@ -180,9 +180,13 @@ class Audit : AuditBook {
       const std::string name = finished ? "the ring of finished batches"
                                : ring == store_.header().timers_ring
                                    ? "the ring of timers"
-                                   : "the ring of those who wait for room";
+                                   : "the ring of those who wait for room, or of tenants";
       std::vector<Hint> hints;
       if (own(ring, name)) walk_ring(ring, name, hints);
+      for (const Hint& hint : hints)
+        if (hint.leads_to_line() && hint.index() < lined_.size() &&
+            Store::any_lives(segment_, hint))
+          lined_[hint.index()] = true;
       if (finished)
         for (const Hint& hint : hints)
           if (hint.index() < chunk_seen_.size() && Store::batch_lives(segment_, hint))

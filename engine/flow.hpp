@@ -57,9 +57,12 @@ struct alignas(64) FlowRecord {
   Word control;  ///< FlowControl
   Half ring;     ///< of its jobs, plus one; 0: none yet. Kept for ever
   std::uint32_t pad;
-  std::uint64_t spare[5];
+  Word tenant;  ///< of one that stands in the line of its queue's tenants (tenant_turns.hpp)
+  std::uint64_t spare[4];
 };
 static_assert(sizeof(FlowRecord) == 64);
+/// A flow stands at the place that its key says or within so many behind it.
+constexpr std::uint32_t kFlowReach = 32;
 
 /// What a tenant of a queue has of its own: a weight, bounds. Set by name, found by key.
 struct alignas(64) TenantRule {
@@ -72,22 +75,34 @@ struct alignas(64) TenantRule {
 static_assert(sizeof(TenantRule) == 192);
 constexpr std::uint32_t kTenantRules = 256;
 
-/// QueueRecord::fairness: 63 tenants share  62 some have weights  31..0 weight of the others.
+/// QueueRecord::fairness: 63 tenants share  62 some have weights  61 across levels  31..0 weight of the others.
 struct Fairness {
   std::uint64_t word = 0;
   using On = shm::Field<63, 1>;
   using Weighted = shm::Field<62, 1>;
+  using Across = shm::Field<61, 1>;
   using Default = shm::Field<0, 14>;
   constexpr explicit Fairness(std::uint64_t w) : word(w) {}
-  constexpr Fairness(bool on, bool weighted, std::uint32_t default_weight)
-      : word(On::put(on) | Weighted::put(weighted) | Default::put(default_weight)) {}
+  constexpr Fairness(bool on, bool weighted, bool across, std::uint32_t default_weight)
+      : word(On::put(on) | Weighted::put(weighted) | Across::put(across) |
+             Default::put(default_weight)) {}
   constexpr bool on() const { return On::get(word) != 0; }
   constexpr bool weighted() const { return Weighted::get(word) != 0; }
+  constexpr bool across() const { return on() && Across::get(word) != 0; }
   constexpr std::uint64_t default_weight() const {
     return Default::get(word) == 0 ? 1 : Default::get(word);
   }
   static constexpr std::uint32_t kMostWeight = 1000;
 };
+
+struct FlowLine;  // flow_line.hpp
+
+/// Where the flows of one level of a part stand, for their keys; or, with kNoLevel, those of all
+/// tenants of the queue.
+constexpr std::uint64_t place_of_flows(std::uint32_t queue, unsigned part, unsigned number) {
+  return std::uint64_t{queue} << 16 | part << 12 | number;
+}
+constexpr unsigned kNoLevel = 0xFFF;
 
 /// Mixes numbers into a key that is never 0.
 constexpr std::uint64_t mix_key(std::uint64_t a, std::uint64_t b) {

@@ -4,7 +4,9 @@
 #include <vector>
 
 #include "engine/actor.hpp"
+#include "engine/flow_line.hpp"
 #include "engine/look.hpp"
+#include "engine/tenant_turns.hpp"
 
 // Tenants that share a queue fairly, within each level: deficit round robin over the flows that
 // have jobs. The ring of the level is their line. A flow in line has one live hint there; the flow
@@ -18,6 +20,7 @@
 // the flow is idle. Who puts a job into it after that look finds the announcement, and takes it
 // back, or finds it idle, and puts it in line again. An announcement that was taken back is never
 // made with the same word again: else who has looked for the first one ends the flow by the second.
+// (FlowLine::list, end, end_turn.)
 
 namespace ojs_shm::engine {
 
@@ -26,63 +29,27 @@ using shm::Point;
 
 // ---- into the line ------------------------------------------------------------------------------
 
-/// The flow of that key; a new one if need be, or one that is idle. kNoIndex when all that may be
-/// are in line.
-std::uint32_t Actor::take_flow(std::uint64_t key) {
-  constexpr std::uint32_t kFar = 32;
-  const std::uint32_t flows = store_.flows();
-  for (unsigned look = 0; flows != 0 && look < kPatience; ++look) {
-    std::uint32_t free = kNoIndex;
-    std::uint64_t before = 0;
-    for (std::uint32_t i = 0; i < std::min(kFar, flows); ++i) {
-      const auto at = static_cast<std::uint32_t>((key + i) % flows);
-      const FlowRecord& flow = store_.flow(at);
-      const std::uint64_t found = flow.key.load();
-      if (found == key) return at;
-      if (free == kNoIndex &&
-          (found == 0 || FlowControl(flow.control.load()).state() == FlowControl::kIdle))
-        free = at, before = found;
-      if (found == 0) break;
-    }
-    if (free == kNoIndex) return kNoIndex;
-    if (store_.flow(free).key.cas_once(before, key, Point::kFlowTaken)) return free;
-  }
-  return kNoIndex;
-}
-
-/// False when there is no room for the hint.
-bool Actor::list_flow(std::uint32_t at, shm::RingSet& rings, std::uint32_t ring, unsigned number) {
-  Word& control = store_.flow(at).control;
-  for (unsigned look = 0; look < kPatience; ++look) {
-    const FlowControl found(control.load_seq_cst());  // PAIR flow-line
-    if (found.state() == FlowControl::kListed) return true;
-    if (found.state() == FlowControl::kEnding) {
-      if (control.cas_once(found.word, found.taken_back().word, Point::kFlowListed)) return true;
-      continue;
-    }
-    const Hint hint(at, found.next_tag(), Hint::kLineFirst);
-    if (ring == kNoIndex || !rings_.push(ring, hint, &rings, number)) return false;
-    control.cas_once(found.word, FlowControl(FlowControl::kListed, 0, found.next_tag()).word,
-                     Point::kFlowListed);
-  }
-  return false;
-}
-
 /// False when there is no flow or no room: the job then stands in the level's line by itself.
 bool Actor::join_flow(shm::RingSet& rings, std::uint32_t ring, std::uint32_t slot,
                       Control available) {
   const JobRecord& job = store_.job(slot);
   if (store_.parked(job)) return false;  // lots have an order of their own
-  const std::uint64_t place =
-      std::uint64_t{job.queue.get()} << 16 | job.flags().part() << 12 | available.ring();
-  const std::uint32_t flow = take_flow(mix_key(place, job.tenant.get()));
+  const std::uint32_t q = job.queue.get();
+  const std::uint64_t tenant = job.tenant.get();
+  const std::uint32_t flow =
+      take_flow(store_, mix_key(place_of_flows(q, job.flags().part(), available.ring()), tenant));
   if (flow == kNoIndex) return false;
   const Hint hint(slot, available.tag());
   const auto push = [&] {
     const std::uint32_t own = rings_.ensure_unindexed(store_.flow(flow).ring);
     return own != kNoIndex && rings_.push(own, hint, nullptr, 0);
   };
-  return (push() || relieved(push)) && list_flow(flow, rings, ring, available.ring());
+  if ((!push() && !relieved(push)) ||
+      !FlowLine{store_, rings_, ring, &rings, available.ring()}.list(flow))
+    return false;
+  if ((store_.queue(q).flags.load() & kAcross) != 0) [[unlikely]]
+    TenantTurns{*this, store_}.list(q, tenant);
+  return true;
 }
 
 // ---- out of the line ----------------------------------------------------------------------------
@@ -91,28 +58,23 @@ bool Actor::join_flow(shm::RingSet& rings, std::uint32_t ring, std::uint32_t slo
 /// none, and the head has moved or is about to.
 bool Actor::first_of_flow(shm::RingSet& rings, unsigned number, std::uint32_t q,
                           const shm::Peeked& head, std::uint32_t& left, Live& live) {
-  const Hint hint = head.hint();
-  if (hint.index() >= store_.flows()) {
-    shm::Rings::retire(head);
-    return false;
-  }
-  FlowRecord& flow = store_.flow(hint.index());
-  const FlowControl found(flow.control.load());
+  FlowControl found(0);
+  const FlowLine line{store_, rings_, shm::Rings::find(rings, number), &rings, number};
+  const std::uint32_t flow = line.led_to(head, found);
+  return flow != kNoIndex && first_in_flow(line, flow, found, &head, q, left, live);
+}
+
+/// `head` is null when the flow need not stand at the head of the level: then its hint there, once
+/// the flow has ended, is left to those who meet it.
+bool Actor::first_in_flow(const FlowLine& line, std::uint32_t at, FlowControl found,
+                          const shm::Peeked* head, std::uint32_t q, std::uint32_t& left,
+                          Live& live) {
+  FlowRecord& flow = store_.flow(at);
   const std::uint32_t own = flow.ring.load() - 1;
-  if (!found.in_line() || found.tag() != hint.tag() || own == kNoIndex) {
-    const bool begun =
-        hint.ahead() && found.next_tag() == hint.tag() && found.state() != FlowControl::kEnding;
-    if (begun && own != kNoIndex)  // finish what somebody began
-      flow.control.cas_once(found.word, FlowControl(FlowControl::kListed, 0, hint.tag()).word,
-                            Point::kFlowListed);
-    else
-      shm::Rings::retire(head);
-    return false;
-  }
   for (; left > 1; --left) {  // the last one is the caller's to count
     const shm::Peeked first = rings_.peek(own);
     if (first.empty()) {
-      end_flow(flow, found, own, head);
+      line.end(flow, found, head, [&] { return rings_.peek(own).empty(); });
       return false;
     }
     const Hint job_hint = first.hint();
@@ -127,7 +89,8 @@ bool Actor::first_of_flow(shm::RingSet& rings, unsigned number, std::uint32_t q,
       shm::Rings::retire(first);
       continue;
     }
-    if (control.ring() != number || job.queue.get() != q || &store_.rings_of(job) != &rings) {
+    if (control.ring() != line.number || job.queue.get() != q ||
+        &store_.rings_of(job) != line.set) {
       // It came while the flow was given to another tenant.
       shm::RingSet& its = store_.rings_of(job);
       if (!push_hint(its, rings_.ensure(its, control.ring()), job_hint.index(), control))
@@ -139,55 +102,24 @@ bool Actor::first_of_flow(shm::RingSet& rings, unsigned number, std::uint32_t q,
     live.head = first;
     live.job = &job;
     live.first = first.value;
-    live.number = number;
-    live.flow = hint.index();
+    live.number = line.number;
+    live.flow = at;
     return true;
   }
   return false;
 }
 
-void Actor::end_flow(FlowRecord& flow, FlowControl found, std::uint32_t own,
-                     const shm::Peeked& head) {
-  if (found.state() == FlowControl::kListed) {
-    if (!flow.control.cas_once(found.word, found.ending().word, Point::kFlowEnding))
-      return;  // PAIR flow-line
-    found = found.ending();
-  }
-  if (!rings_.peek(own).empty()) {
-    flow.control.cas_once(found.word, found.taken_back().word, Point::kFlowListed);
-    return;
-  }
-  if (flow.control.cas_once(found.word, FlowControl(FlowControl::kIdle, 0, found.next_tag()).word,
-                            Point::kFlowEnded))
-    shm::Rings::retire(head);
-}
-
-/// After a job of the flow at the head has been taken: 1. it may give more in this turn; 2. it has
-/// none left; 3. it goes to the end of the line. A death in between leaves it at the head, or in
-/// two places, of which one is dead.
+/// After a job of the flow has been taken, which may stand at the head of its level.
 [[gnu::noinline]] void Actor::end_turn(QueueRecord& queue, const Look& look, std::uint64_t tenant) {
-  FlowRecord& flow = store_.flow(look.flow);
   shm::RingSet& rings = store_.rings_of(*look.job);
-  const std::uint32_t own = flow.ring.load() - 1, ring = shm::Rings::find(rings, look.number);
+  const std::uint32_t own = store_.flow(look.flow).ring.load() - 1;
+  const std::uint32_t ring = shm::Rings::find(rings, look.number);
   if (own == kNoIndex || ring == kNoIndex) return;
-  const FlowControl found(flow.control.load());
-  const shm::Peeked line = rings_.peek(ring);
-  const bool leads =
-      !line.empty() && line.hint().leads_to_line() && line.hint().index() == look.flow;
-  // somebody else has ended this turn
-  if (!leads || !found.in_line() || found.tag() != line.hint().tag()) return;
-  if (found.served() + 1 < store_.weight_of(queue, tenant)) {  // 1
-    flow.control.cas_once(found.word, found.with_served(found.served() + 1).word,
-                          Point::kFlowServed);
-    return;
-  }
-  if (rings_.peek(own).empty()) return end_flow(flow, found, own, line);  // 2
-  if (found.state() != FlowControl::kListed) return;
-  const Hint hint(look.flow, found.next_tag(), Hint::kLineFirst);
-  if (!rings_.push(ring, hint, &rings, look.number)) return;  // 3
-  if (flow.control.cas_once(found.word, FlowControl(FlowControl::kListed, 0, found.next_tag()).word,
-                            Point::kFlowListed))
-    shm::Rings::retire(line);
+  const std::uint64_t weight = store_.weight_of(queue, tenant);
+  FlowLine{store_, rings_, ring, &rings, look.number}.end_turn(
+      look.flow, weight, [&] { return rings_.peek(own).empty(); });
+  if (look.tenant_turn != kNoIndex) [[unlikely]]
+    TenantTurns{*this, store_}.end(queue, look.tenant_turn, weight);
 }
 
 // ---- settings -----------------------------------------------------------------------------------
@@ -198,10 +130,12 @@ void Actor::end_flow(FlowRecord& flow, FlowControl found, std::uint32_t own,
 void Actor::set_fairness(std::uint32_t q, Fairness fairness) {
   QueueRecord& queue = store_.queue(q);
   queue.fairness.store(fairness.word, Point::kSetChanged);
-  set_flags(queue, kFair, fairness.on() ? kFair | kFlows : 0);
-  if (fairness.on())
+  set_flags(queue, kFair | kAcross,
+            (fairness.on() ? kFair | kFlows : 0) | (fairness.across() ? kAcross : 0));
+  if (fairness.on()) {
     gather_flows(q);
-  else if ((queue.flags.load() & kFlows) != 0)
+    if (fairness.across()) TenantTurns{*this, store_}.gather(q);
+  } else if ((queue.flags.load() & kFlows) != 0)
     dissolve_flows(q);
   bell_.wake_all(queue);
 }

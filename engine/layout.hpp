@@ -215,11 +215,11 @@ struct alignas(64) QueueTally {
 
 /// flags: 0 paused  1 bounded  2 ages  3 weighted levels  4 sharded  5 has more parts than one  6 isolated: only for
 /// workers of one pool  7 counted: its backlog is kept  8 fair: its tenants share  9 its rings may hold hints to flows
-/// 10 a limit stands on it  11 its tenants are bounded  63..16 epoch: moves with every change of the settings, and whenever a cached sum of `in` may
+/// 10 a limit stands on it  11 its tenants are bounded  12 its tenants share across its levels  63..16 epoch: moves with every change of the settings, and whenever a cached sum of `in` may
 /// have become too small.
 constexpr std::uint64_t kPaused = 1, kBounded = 2, kAges = 4, kWeighted = 8, kSharded = 16,
                         kParted = 32, kIsolated = 64, kCounted = 128, kFair = 256, kFlows = 512,
-                        kLimited = 1024, kTenants = 2048, kFlagsEpoch = 1ULL << 16;
+                        kLimited = 1024, kTenants = 2048, kAcross = 4096, kFlagsEpoch = 1ULL << 16;
 /// Whether anything is set for the queue at all: the one test of a plain operation (plain.cpp).
 constexpr bool any_option(std::uint64_t flags) { return (flags & (kFlagsEpoch - 1)) != 0; }
 /// Whether a fetch finds its job by the strict order over a single set of rings.
@@ -301,6 +301,8 @@ struct alignas(128) QueueRecord {
   Half part[kParts];  ///< set of the part + 1; [0] is unused. PAIR part-name
   /// of each tenant that has no bounds of its own; 0: unbounded
   Word tenant_max_depth, tenant_max_bytes;
+  Half
+      tenants_ring;  ///< the line of its tenants + 1; 0: they never shared across levels. PAIR ring-name
   // NO CRASH POINT: a bank means nothing before `turn` names it
   /// ranks in 16 bits each; the bank in use stands
   alignas(64) Plain<std::uint64_t> turns[2][Turn::kMostTurns / 4];

@@ -81,6 +81,7 @@ struct Actor::Look {
     words = 0;
     parts = 0;
     turn = 0;
+    tenant_turn = kNoIndex;
     now = 0;
   }
   void add(const shm::Peeked& empty, shm::RingSet& rings, unsigned at_number) {
@@ -126,7 +127,8 @@ struct Actor::Look {
   };
   std::uint64_t now = 0;  ///< ms; by which ages were compared, 0: none were
   Few<Compared, 48> compared;
-  std::uint32_t flow = kNoIndex;  ///< of the job found
+  std::uint32_t flow = kNoIndex;         ///< of the job found
+  std::uint32_t tenant_turn = kNoIndex;  ///< and the flow by which its tenant has this turn
   std::array<Seen, kParts> part;
   unsigned parts = 0;           ///< seen
   std::uint32_t all_parts = 0;  ///< that have rings, a bit for each

@@ -16,9 +16,12 @@ void each_ring_of_hints(const Store& store, const Visit& visit) {
       if (const std::uint32_t ring = shm::Rings::find(*set, n); ring != kNoIndex)
         visit(ring, Store::any_lives);
   store.each_flow([&visit](std::uint32_t, std::uint32_t ring) { visit(ring, Store::any_lives); });
-  for (std::uint32_t q = 0; q < store.queue_count(); ++q)
+  for (std::uint32_t q = 0; q < store.queue_count(); ++q) {
     if (const std::uint32_t ring = store.queue(q).room_ring.load(); ring != 0)
       visit(ring - 1, Store::ticket_lives);
+    if (const std::uint32_t ring = store.queue(q).tenants_ring.load(); ring != 0)
+      visit(ring - 1, Store::any_lives);
+  }
 }
 
 /// Gives the chunks of dead hints back, for whoever supervises, so that no push has to. A pass goes

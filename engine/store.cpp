@@ -365,8 +365,8 @@ std::uint64_t Store::depth_charge(std::uint32_t q) const {
 std::vector<std::uint32_t> Store::own_rings() const {
   std::vector<std::uint32_t> roots = {header().timers_ring, header().finished_ring};
   for (std::uint32_t q = 0; q < max_queues_ && queues_[q].name_hash.load() != 0; ++q)
-    if (const std::uint32_t ring = queues_[q].room_ring.load(); ring != 0)
-      roots.push_back(ring - 1);
+    for (const Half* ring : {&queues_[q].room_ring, &queues_[q].tenants_ring})
+      if (const std::uint32_t named = ring->load(); named != 0) roots.push_back(named - 1);
   return roots;
 }
 

@@ -4,11 +4,13 @@
 #include <algorithm>
 #include <functional>
 
+#include "engine/tenant_turns.hpp"
+
 namespace ojs_shm::engine {
 namespace {
 constexpr std::uint32_t kSlotsPerTick = 16'384;
 constexpr int kTimersPerTick = 4'096;
-constexpr std::uint64_t kLongestSleepMs = 60'000;
+constexpr std::uint64_t kLongestSleepMs = 60'000, kTurnsLookMs = 1'000;
 
 /// When a job that waits for its time is to be looked at: a scheduled one may expire before it is
 /// due.
@@ -109,6 +111,20 @@ std::uint64_t Supervisor::look_at_leases(std::uint64_t now, Report& report) {
   return next_lease_look_ = std::max(next_lease_look_, now + 1);
 }
 
+/// Puts tenants back in line whose turn in their queue was lost by a death.
+std::uint64_t Supervisor::look_at_turns(std::uint64_t now) {
+  Store& store = actor_.store();
+  const bool due = next_turns_ <= now;
+  if (due) next_turns_ = now + kTurnsLookMs;
+  std::uint64_t next = now + kLongestSleepMs;
+  for (std::uint32_t q = 0; q < store.queue_count(); ++q) {
+    if ((store.queue(q).flags.load() & kAcross) == 0) continue;
+    next = next_turns_;
+    if (due) TenantTurns{actor_, store}.gather(q);
+  }
+  return next;
+}
+
 std::uint64_t Supervisor::tick(std::uint64_t now, Report& report) {
   Store& store = actor_.store();
   if (const std::uint64_t lost = store.header().timers_lost.load(); lost != timers_lost_) {
@@ -133,6 +149,7 @@ std::uint64_t Supervisor::tick(std::uint64_t now, Report& report) {
   }
   if (!heap_.empty()) next = std::min(next, std::max(heap_.front().due, now));
   next = std::min({next, look_at_leases(now, report), std::max(actor_.tend_limits(now), now + 1)});
+  next = std::min(next, look_at_turns(now));
   if (next_retention_ <= now) {
     const std::uint64_t again = actor_.slots().drop_expired(now);
     next_retention_ =

@@ -33,6 +33,7 @@ class Supervisor {
   void add(std::uint64_t due, std::uint32_t slot, std::uint32_t generation);
   bool read_inbox(std::uint64_t now);
   std::uint64_t look_at_leases(std::uint64_t now, Report& report);
+  std::uint64_t look_at_turns(std::uint64_t now);
   std::uint64_t dispatches() const;
 
   Actor& actor_;
@@ -41,7 +42,7 @@ class Supervisor {
   std::vector<Timer> heap_;
   bool built_ = false;
   std::uint64_t timers_lost_ = 0;
-  std::uint64_t next_lease_look_ = 0, next_retention_ = 0;
+  std::uint64_t next_lease_look_ = 0, next_retention_ = 0, next_turns_ = 0;
   std::uint32_t lease_cursor_ = 0;
   std::uint64_t lease_earliest_ = 0, lease_began_ = 0, dispatches_seen_ = ~0ULL;
 };

@@ -5,6 +5,7 @@
 #include <tuple>
 
 #include "engine/look.hpp"
+#include "engine/tenant_turns.hpp"
 
 // A look at a queue whose order is not the plain one: it ages, its levels have weights, or its jobs
 // stand in several parts. The proof is that of a plain look: what was found empty is looked at
@@ -125,8 +126,11 @@ bool Actor::survey_turns(QueueRecord& queue, Look& look, std::uint32_t& left, Li
 [[gnu::noinline]] bool Actor::survey(QueueRecord& queue, Look& look, std::uint32_t left) {
   while (left > 0) {
     Live best;
-    const bool found = (look.flags & kWeighted) != 0 ? survey_turns(queue, look, left, best)
-                                                     : survey_levels(queue, look, left, best);
+    const bool found =
+        (look.flags & kWeighted) != 0 ? survey_turns(queue, look, left, best)
+        : (look.flags & kAcross) != 0 && TenantTurns{*this, store_}.look(queue, look, left, best)
+            ? true
+            : survey_levels(queue, look, left, best);
     if (unchanged_parts(queue, look)) {
       if (found) choose(look, best);
       return found;

@@ -10,10 +10,11 @@ namespace {
 
 QueueSettings order(std::string_view json) { return must(parse_queue_settings(json)); }
 
-void put_for(Hands& hands, const std::string& tenant) {
+void put_for(Hands& hands, const std::string& tenant, std::int64_t priority = 2) {
   const std::string extra = R"({"meta":{"tenant_id":")" + tenant + R"("}})";
   JobSpec spec = spec_of();
   spec.extra = extra;
+  spec.priority = priority;
   hands.put(spec);
 }
 
@@ -92,6 +93,27 @@ std::vector<Operation> with_order_operations(std::vector<Operation> all) {
        },
        [](Hands& h) {
          must(h.admin->set_queue("default", order(R"({"tenant_fairness":{"weights":{"a":3}}})")));
+       }},
+      {"enqueue_and_fetch_of_tenants_across_levels",
+       [](Hands& h) {
+         must(h.admin->set_queue(
+             "default", order(R"({"tenant_fairness":{"scope":"across","weights":{"b":2}}})")));
+         for (const char* tenant : {"a", "a", "b", "b"}) put_for(h, tenant, *tenant == 'a' ? 1 : 3);
+       },
+       [](Hands& h) {
+         put_for(h, "c", 5);
+         for (int i = 0; i < 5; ++i) {
+           h.take(h.job);
+           must(h.worker->ack(h.job));
+         }
+         put_for(h, "a");  // and in again
+       }},
+      {"share_across_levels",
+       [](Hands& h) {
+         for (const char* tenant : {"a", "a", "b"}) put_for(h, tenant);
+       },
+       [](Hands& h) {
+         must(h.admin->set_queue("default", order(R"({"tenant_fairness":{"scope":"across"}})")));
        }},
       {"share_no_longer",
        [](Hands& h) {

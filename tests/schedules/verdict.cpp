@@ -63,6 +63,7 @@ unsigned World::line_of(const Books& books) const {
 bool World::goes_first(const Books& other, const Books& mine, const Take& take,
                        bool stood_before) const {
   constexpr std::uint32_t kNotSharded = 1U << 1;
+  if (across_ && other.tenant != mine.tenant) return false;
   const unsigned others = line_of(other), own = line_of(mine);
   const bool known = others != kUnknown && own != kUnknown;
   const std::uint32_t shards = shards_during(take.by, take.called, take.returned);

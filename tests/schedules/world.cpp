@@ -70,7 +70,7 @@ void World::begin_anew() {
   tenants_counted_ = false;
   dropping_ = blocking_ = false;
   std::fill(std::begin(places_), std::end(places_), Place{});
-  turns_ = shares_ = false;
+  turns_ = shares_ = across_ = false;
   shardings_.assign(1, Sharding{});
   crossed_ = false;
   limit_ = 0;
@@ -416,9 +416,10 @@ void World::age() {
   actor(kJanitor).set_aging(0, engine::Aging(true, false, 3'600'000, 1, engine::Aging::kNoBest));
 }
 
-void World::share(std::uint32_t self, bool on, unsigned weight) {
-  actor(self).set_fairness(0, engine::Fairness(on, false, weight));
+void World::share(std::uint32_t self, bool on, unsigned weight, bool across) {
+  actor(self).set_fairness(0, engine::Fairness(on, false, across, weight));
   shares_ = true;
+  across_ = across_ || across;
 }
 
 void World::shard(std::uint32_t self, unsigned shards) {

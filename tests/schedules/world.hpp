@@ -103,7 +103,7 @@ class World {
   /// As the default of all queues; whoever makes one just then follows it or does not.
   void age_by_default(std::uint32_t self);
   /// Tenants share from here on, or no longer; so many jobs of one come in a row.
-  void share(std::uint32_t self, bool on = true, unsigned weight = 1);
+  void share(std::uint32_t self, bool on = true, unsigned weight = 1, bool across = false);
   /// A job of the key "k", of which so many may be at work from here on.
   void put_limited(std::uint32_t self, unsigned job, std::uint8_t rank);
   void limit(std::uint32_t concurrency, std::uint32_t self = kJanitor);
@@ -261,7 +261,7 @@ class World {
   std::uint32_t parked_[kLanes] = {};
   bool beaten_[kLanes] = {};  ///< the last beat was granted
   std::vector<std::uint32_t> dead_;
-  bool turns_ = false, shares_ = false;
+  bool turns_ = false, shares_ = false, across_ = false;
   std::vector<Sharding> shardings_;
   bool crossed_ = false;                 ///< two of them at once: either may hold
   std::uint32_t limit_ = 0;              ///< 0: none

@@ -104,6 +104,8 @@ std::string fairness_object(const std::string& text, const std::string& weights)
   return object([&](json::ObjectWriter& writer) {
     if (text == "on" || text == "off")
       writer.boolean("enabled", text == "on");
+    else if (text == "across")
+      writer.text("scope", text);
     else
       for (const auto& [name, value] : shell::pairs_of(text, '='))
         json::check(value).ok() ? writer.value(name, value) : writer.text(name, value);
@@ -336,8 +338,10 @@ void add_queue_commands(CLI::App& app, Request& request) {
                   "said, or 0; or "
                   "none for the strict order")
       ->type_name("LEVEL:N,...");
-  set->add_option("--tenant-fairness", set_options->tenant_fairness,
-                  "Tenants share each level by turns: on, off, or default_weight=1")
+  set->add_option(
+         "--tenant-fairness", set_options->tenant_fairness,
+         "Tenants share each level by turns: on, off, or default_weight=1; across: they take turns "
+         "whatever the levels of their jobs")
       ->type_name("WHAT");
   set->add_option("--tenant-weights", set_options->tenant_weights,
                   "Turns of tenants, such as acme:5,basic:1; others have 1")

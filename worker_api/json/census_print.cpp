@@ -194,7 +194,8 @@ std::string QueueCensus::order() const {
   std::string order = !info.level_weights.empty() ? "weights"
                       : info.aging.enabled        ? "ageing"
                                                   : "strict";
-  if (info.tenant_fairness.enabled) order += ", tenants";
+  if (info.tenant_fairness.enabled)
+    order += info.tenant_fairness.across ? ", tenants across" : ", tenants";
   if (info.shards > 1) order += ", " + std::to_string(info.shards) + " shards";
   return order;
 }

@@ -170,6 +170,11 @@ class SettingsReader {
     } else if (member.name == "strategy") {
       if (json::string_of(member.value).value_or("") != "fair-share")
         complaint_.about(path, "must be \"fair-share\", the only one there is");
+    } else if (member.name == "scope") {
+      const std::string scope = json::string_of(member.value).value_or("");
+      fairness.across = scope == "across";
+      if (scope != "across" && scope != "within")
+        complaint_.about(path, "must be \"within\" (a level) or \"across\" (all levels)");
     } else if (member.name == "default_weight") {
       fairness.default_weight =
           json::whole_number(path, member.value, 1'000'000, complaint_).value_or(1);
@@ -182,7 +187,8 @@ class SettingsReader {
             json::whole_number(path + "." + weight.name, weight.value, 1'000'000, complaint_)
                 .value_or(1));
     } else {
-      complaint_.about(path, "is unknown; there are enabled, strategy, default_weight, weights");
+      complaint_.about(path,
+                       "is unknown; there are enabled, strategy, scope, default_weight, weights");
     }
   }
   void read_weight(const Member& member) {
@@ -253,6 +259,7 @@ std::string print_queue_policy(const QueueInfo& queue) {
   json::ObjectWriter fairness(writer.open("tenant_fairness"));
   fairness.boolean("enabled", queue.tenant_fairness.enabled);
   fairness.text("strategy", "fair-share");
+  fairness.text("scope", queue.tenant_fairness.across ? "across" : "within");
   fairness.number("default_weight", std::int64_t{queue.tenant_fairness.default_weight});
   json::ObjectWriter shares(fairness.open("weights"));
   for (const auto& [tenant, weight] : queue.tenant_fairness.weights)

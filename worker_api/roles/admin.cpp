@@ -64,8 +64,8 @@ Status share_among_tenants(engine::Actor& actor, std::uint32_t q, const TenantFa
       if (std::none_of(weights.begin(), weights.end(),
                        [&](const auto& each) { return each.first == name; }))
         actor.set_tenant_weight(q, name, 0);
-  actor.set_fairness(
-      q, engine::Fairness(fairness.enabled, !weights.empty(), fairness.default_weight / divisor));
+  actor.set_fairness(q, engine::Fairness(fairness.enabled, !weights.empty(), fairness.across,
+                                         fairness.default_weight / divisor));
   return {};
 }
 
@@ -113,10 +113,14 @@ Status Admin::set_queue(std::string_view name, const QueueSettings& settings) {
   const bool weighted = settings.level_weights
                             ? !weights->empty()
                             : found != nullptr && (found->flags.load() & engine::kWeighted) != 0;
+  const bool across = settings.tenant_fairness
+                          ? settings.tenant_fairness->enabled && settings.tenant_fairness->across
+                          : found != nullptr && (found->flags.load() & engine::kAcross) != 0;
   // Who was killed between the two has left both behind, and a queue in that state can still be
   // paused or bounded.
-  if (settings.aging || settings.level_weights)
-    if (Status checked = internal::check_order(name, ages, weighted); !checked) return checked;
+  if (settings.aging || settings.level_weights || settings.tenant_fairness)
+    if (Status checked = internal::check_order(name, ages, weighted, across); !checked)
+      return checked;
   q = actor.ensure_queue(name);
   if (q == engine::kNoIndex)
     return internal::error_of(engine::Outcome::kNoQueues, actor.store(), q, name);
@@ -159,7 +163,7 @@ Status Admin::set_default_aging(const AgingSettings& settings) {
     const bool follows = !engine::Aging(record.aging.load()).set();
     const bool weighted = (record.flags.load() & engine::kWeighted) != 0;
     if (Status checked = internal::check_order(actor.store().queue_name(q),
-                                               follows && aging.value().enabled(), weighted);
+                                               follows && aging.value().enabled(), weighted, false);
         !checked)
       return checked;
   }

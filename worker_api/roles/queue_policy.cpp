@@ -206,7 +206,8 @@ std::vector<TenantBound> describe_tenant_bounds(const engine::Store& store, std:
 
 TenantFairness describe_fairness(const engine::Store& store, std::uint32_t queue) {
   const engine::Fairness set(store.queue(queue).fairness.load());
-  TenantFairness fairness{set.on(), static_cast<std::uint32_t>(set.default_weight()), {}};
+  TenantFairness fairness{
+      set.on(), static_cast<std::uint32_t>(set.default_weight()), {}, set.across()};
   each_tenant_rule(store, queue, [&](std::string name, const engine::TenantRule& rule) {
     if (const std::uint64_t weight = rule.weight.load(); weight != 0)
       fairness.weights.emplace_back(std::move(name), static_cast<std::uint32_t>(weight));
@@ -238,7 +239,13 @@ engine::Backpressure read_backpressure(const QueueSettings& settings, engine::Ba
             follows ? engine::Backpressure::kWhole : before.clear_threshold()));
 }
 
-Status check_order(std::string_view queue, bool ages, bool weighted) {
+Status check_order(std::string_view queue, bool ages, bool weighted, bool across) {
+  if (across && weighted)
+    return invalid_setting(
+        "tenant_fairness.scope",
+        fmt::format("queue '{}' cannot have level weights while its tenants share across levels: "
+                    "turn one of them off first",
+                    queue));
   if (!ages || !weighted) return {};
   return invalid_setting(
       "level_weights",

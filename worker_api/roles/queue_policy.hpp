@@ -42,6 +42,6 @@ void print_tenant_bounds(json::ObjectWriter& writer, const QueueInfo& queue);
 engine::Backpressure read_backpressure(const QueueSettings& settings, engine::Backpressure before);
 
 /// Of two settings of one queue that exclude each other. Errors: kInvalid.
-Status check_order(std::string_view queue, bool ages, bool weighted);
+Status check_order(std::string_view queue, bool ages, bool weighted, bool across);
 
 }  // namespace ojs_shm::internal

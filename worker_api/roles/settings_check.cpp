@@ -75,7 +75,9 @@ Status check_queue_order(engine::Convention convention, std::string_view name,
       read_weights(convention, settings.level_weights.value_or(std::vector<LevelWeight>{}));
   if (!weights) return weights.error();
   const auto aging = own->set() || !others ? own : read_aging(convention, *others);
-  return check_order(name, aging && aging->enabled(), !weights->empty());
+  const bool across = settings.tenant_fairness && settings.tenant_fairness->enabled &&
+                      settings.tenant_fairness->across;
+  return check_order(name, aging && aging->enabled(), !weights->empty(), across);
 }
 
 Status check_default_aging(engine::Convention convention, const AgingSettings& settings) {

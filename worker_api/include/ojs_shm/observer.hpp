@@ -41,13 +41,17 @@ struct LevelWeight {
   std::uint32_t weight = 0;
 };
 
-/// How tenants share a queue, within each level. A tenant is a job's `meta.tenant_id`; jobs without
-/// one are one tenant. Source: fair scheduling 9.
+/// How tenants share a queue. A tenant is a job's `meta.tenant_id`; jobs without one are one tenant.
+/// Source: fair scheduling 9; `across`: "Priority", the summary, "Fair Scheduling".
 struct TenantFairness {
   bool enabled = true;
   std::uint32_t default_weight = 1;  ///< turns in a row; 1 to 1,000
   std::vector<std::pair<std::string, std::uint32_t>> weights =
       {};  ///< by tenant, or by "tenant:" and its name
+  /// false: within each level, so that a level goes before all lower ones, whosever its jobs are.
+  /// true: tenants take turns whatever the levels of their jobs, and a level counts among the jobs of
+  /// one tenant.
+  bool across = false;
 };
 
 /// Bounds of one tenant in a queue; what is not set is the queue's for each tenant.

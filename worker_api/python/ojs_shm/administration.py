@@ -169,7 +169,8 @@ class Administration:
 
         `aging` has enabled, preset ("ojs", "qo"), interval, rate, and cap or floor, or is "default": the segment's;
         `level_weights` maps a priority (a number or a name, "*" for all others) to its turns, and is strict again when
-        empty; `tenant_fairness` has enabled, default_weight and weights, which maps a tenant (`meta.tenant_id`) to its turns.
+        empty; `tenant_fairness` has enabled, scope ("within" a level, or "across" all), default_weight and weights, which
+        maps a tenant (`meta.tenant_id`) to its turns.
         """
         settings = _abi.QueueSettings()
         for bit, member, value in ((_abi.QUEUE_MAX_DEPTH, "max_depth", max_depth),
