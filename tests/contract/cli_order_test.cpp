@@ -131,11 +131,36 @@ TEST(CliOrder, FS_R005_FS_T16_FS_T18_tenants_share_over_processes_that_fetch_onc
   const Finished set =
       segment.cli({"queue", "set", "default", "--tenant-weights", "b:2", "--json"});
   EXPECT_EQ(member(set.out, "tenant_fairness"),
-            R"({"enabled":true,"strategy":"fair-share","default_weight":1,"weights":{"b":2}})");
+            R"({"enabled":true,"strategy":"fair-share","scope":"within","default_weight":1,)"
+            R"("weights":{"b":2}})");
   EXPECT_EQ(segment.cli({"queue", "set", "default", "--tenant-weights", "b:0"}).exit_code, 2);
   EXPECT_EQ(
       segment.cli({"queue", "set", "default", "--tenant-fairness", "strategy=first"}).exit_code, 2);
   EXPECT_EQ(segment.cli({"queue", "set", "default", "--tenant-fairness", "off"}).exit_code, 0);
+}
+
+TEST(CliOrder, SUM_11_tenants_share_across_levels_over_processes_that_fetch_once) {
+  LiveSegment setup;
+  const std::string file = config(setup, "[queues.default.tenant_fairness]\nscope = \"across\"\n");
+  const LiveSegment segment({"--config", file});
+  std::map<std::string, std::string> name;
+  const auto put = [&](const std::string& of, const std::string& priority) {
+    name[segment.enqueue({"-t", "a", "--priority", priority, "--meta",
+                          R"({"tenant_id":")" + of + R"("})"})] = of + priority + " ";
+  };
+  for (const char* priority : {"2", "0", "1"}) put("a", priority);
+  for (const char* priority : {"5", "3"}) put("b", priority);
+  std::string order;
+  for (int i = 0; i < 5; ++i) order += name[fetch_by_a_process(segment).first];
+  EXPECT_EQ(order, "a0 b3 a1 b5 a2 ");
+  const Finished weights = segment.cli({"queue", "set", "default", "--level-weights", "0:2"});
+  EXPECT_EQ(weights.exit_code, 2);
+  EXPECT_NE(weights.err.find("share across levels"), std::string::npos) << weights.err;
+  EXPECT_EQ(segment.cli({"queue", "set", "default", "--tenant-fairness", "scope=off"}).exit_code,
+            2);
+  EXPECT_EQ(segment.cli({"queue", "set", "default", "--tenant-fairness", "on"}).exit_code, 0);
+  EXPECT_EQ(segment.cli({"queue", "set", "default", "--level-weights", "0:2"}).exit_code, 0);
+  EXPECT_EQ(segment.cli({"queue", "set", "default", "--tenant-fairness", "across"}).exit_code, 2);
 }
 
 TEST(CliOrder, SUM_05_PRI_S8_a_file_sets_the_order_of_queues) {

@@ -32,6 +32,13 @@ class Priority(OnGateway):
             self.assertFalse(self.enqueue(400, priority=priority).error["retryable"])
         self.assertEqual(self.stats()["enqueued_total"], 1)
 
+    def test_SUM_11_tenants_take_turns_across_levels_when_asked(self):
+        self.configure(tenant_fairness={"scope": "across"})
+        for tenant, priority in (("a", 1), ("a", 0), ("a", 0), ("b", 9), ("b", 5)):
+            self.put_job(priority=priority, headers={"X-OJS-Tenant": tenant})
+        self.assertEqual([job["priority"] for job in self.fetch(9)], [0, 5, 0, 9, 1])
+        self.assertIn("tenant_fairness.scope", str(self.configure(400, tenant_fairness={"scope": "all"}).error))
+
     def test_PRI_006_PRI_T07_255_stands_behind_254(self):
         ids = [self.put_job(priority=priority)["id"] for priority in (255, 254)]
         self.assertEqual([job["id"] for job in self.fetch(2)], ids[::-1])

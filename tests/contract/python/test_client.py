@@ -485,6 +485,16 @@ class Connecting(OnSegment, unittest.TestCase):
                 queue.configure(aging={"floor": 300})
         ojs_shm.remove_segment(**where, force=True)
 
+    def test_SUM_11_tenants_share_across_levels(self):
+        where = {"name": self.broker.name + "-across", "dir": self.broker.dir}
+        ojs_shm.create_segment(**where, slots=64)
+        with ojs_shm.connect_sync(**where, queue="mail") as queue:
+            queue.configure(tenant_fairness={"scope": "across"})
+            self.assertEqual(queue.stats().raw["policy"]["tenant_fairness"]["scope"], "across")
+            with self.assertRaises(ojs_shm.InvalidArgument):
+                queue.configure(level_weights={"0": 2})
+        ojs_shm.remove_segment(**where, force=True)
+
     def test_FS_004_FS_T06_FS_H3_a_pool_is_set_served_and_shown(self):
         where = {"name": self.broker.name + "-pools", "dir": self.broker.dir}
         ojs_shm.create_segment(**where, slots=64)
