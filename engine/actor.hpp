@@ -167,8 +167,7 @@ class Actor : private TenantAccounts {
   /// What this worker has in hand has become as much as it may have, or less.
   void seem_laden(bool laden);
 
-  // ---- what a supervisor notes (schedule_watch.cpp)
-  /// Whether the queue has an available job for any. If not, pools know from now on.
+  /// Whether the queue has an available job for any. If not, pools know (schedule_watch.cpp).
   bool has_waiting(std::uint32_t queue);
 
   // ---- limits (limits.cpp, held_back.cpp)
@@ -204,8 +203,7 @@ class Actor : private TenantAccounts {
 
   /// Gives everything back; the Actor is done.
   void retire();
-  /// Whether this handle took jobs that it, or another handle, has not ended yet; may say yes too
-  /// often.
+  /// Whether jobs that this handle took have not ended yet; may say yes too often.
   bool holds_something() const { return taken_ != 0; }
   Store& store() { return store_; }
   shm::Rings& rings() { return rings_; }
@@ -417,6 +415,8 @@ class Actor : private TenantAccounts {
   friend struct LimitSetter;
   friend class Workflows;
   friend class Crons;
+  friend class DeadLetters;
+  friend class QueueEnd;
   void relieve_settler();
 
   std::uint32_t repair(const std::vector<std::pair<std::uint64_t, std::uint32_t>>& held);

@@ -95,6 +95,8 @@ void describe_queues(Writer& writer, const Store& store) {
   writer.of_queue(10, "expired", Flow::kNone, queue.expired);
   writer.of_tallies(11, "reprioritized", Flow::kNone, tally.reprioritized);
   writer.of_queue(12, "conflicts", Flow::kNone, queue.conflicts);
+  writer.of_queue(13, "pruned", Flow::kNone, queue.pruned);
+  writer.of_queue(14, "emptied", Flow::kNone, queue.emptied);
 }
 
 void describe_segment(Writer& writer, const Store& store) {

@@ -83,13 +83,14 @@ enum class CronSkip : std::uint8_t {
   kDamaged,    ///< a stranger wrote into its template
 };
 
-// 0 seat  8 change  16 leaving  24 turn | 64 staged | 128 record
+// 0 seat  8 change  16 leaving  24 turn  32 due | 64 staged | 128 record
 /// One lane at a time changes crons.
 struct alignas(64) CronTable {
   Word seat;     ///< lane + 1 of the lane that changes a cron
   Word change;   ///< CronChange; what `staged` is for
   Word leaving;  ///< 63..32 generation  23..0 slot + 1 of the template that goes with it; 0: none
   Word turn;     ///< counts settings, so that the supervisor looks again
+  Word due;      ///< ms; the time that passes with `change`; 0: none, it is set or triggered
   /// the record as it shall be; means nothing before `change` names its place
   CronRecord staged;
   CronRecord record[kCrons];

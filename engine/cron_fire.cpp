@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <utility>
 
 #include "engine/crons.hpp"
 #include "engine/limit_turn.hpp"
@@ -43,8 +44,9 @@ bool Crons::is_unfinished(JobId id) const {
   return slot != kNoIndex && !is_finished(Control(store_.job(slot).control.load()).state());
 }
 
-/// The cron's next time stands in `facts` already. This lane has the seat.
-Outcome Crons::run(std::uint32_t at, CronFacts facts, JobId& id, std::uint32_t& queue) {
+/// The cron's next time stands in `facts` already; `due` is the one that came. This lane has the seat.
+Outcome Crons::run(std::uint32_t at, CronFacts facts, std::uint64_t due, JobId& id,
+                   std::uint32_t& queue) {
   const std::uint64_t now = store_.now_ms();
   const bool unfinished = is_unfinished(facts.last_job);
   const CronOverlap overlap = facts.control.overlap();
@@ -63,7 +65,7 @@ Outcome Crons::run(std::uint32_t at, CronFacts facts, JobId& id, std::uint32_t& 
   job.annex = &annex;
   facts.last = now;
   ++facts.runs;
-  write_down(facts, CronControl());
+  write_down(facts, CronControl(), due);
   firing_ = true;
   fired_ = at;
   std::vector<JobId> ids;
@@ -83,9 +85,9 @@ void Crons::stage(JobId id) {
   firing_ = false;
 }
 
-void Crons::skip(std::uint32_t at, CronFacts facts, CronSkip why) {
+void Crons::skip(std::uint32_t at, CronFacts facts, std::uint64_t due, CronSkip why) {
   ++facts.skips;
-  write_down(facts, CronControl());
+  write_down(facts, CronControl(), due);
   commit(CronChange::of(CronChange::kSkipped, at, static_cast<std::uint64_t>(why)));
 }
 
@@ -97,22 +99,22 @@ Outcome Crons::fire(std::uint32_t at, const CronFacts& seen, std::uint64_t next)
   Outcome outcome = Outcome::kEmpty;
   if (facts.control.word == seen.control.word && facts.control.enabled() && facts.next != 0 &&
       facts.next <= store_.now_ms()) {
-    facts.next = next;
+    const std::uint64_t due = std::exchange(facts.next, next);
     JobId id;
     std::uint32_t queue = 0;
-    outcome = run(at, facts, id, queue);
+    outcome = run(at, facts, due, id, queue);
     switch (outcome) {
       case Outcome::kOk: break;
       case Outcome::kBusy:
       case Outcome::kLimitsMoved:
       case Outcome::kRivalMoved: outcome = Outcome::kBusy; break;
-      case Outcome::kWrongState: skip(at, facts, CronSkip::kOverlap); break;
+      case Outcome::kWrongState: skip(at, facts, due, CronSkip::kOverlap); break;
       case Outcome::kClash:
-      case Outcome::kDuplicate: skip(at, facts, CronSkip::kDuplicate); break;
+      case Outcome::kDuplicate: skip(at, facts, due, CronSkip::kDuplicate); break;
       case Outcome::kQueueFull:
-      case Outcome::kMustWait: skip(at, facts, CronSkip::kQueueFull); break;
-      case Outcome::kNotFound: skip(at, facts, CronSkip::kDamaged); break;
-      default: skip(at, facts, CronSkip::kNoMemory);
+      case Outcome::kMustWait: skip(at, facts, due, CronSkip::kQueueFull); break;
+      case Outcome::kNotFound: skip(at, facts, due, CronSkip::kDamaged); break;
+      default: skip(at, facts, due, CronSkip::kNoMemory);
     }
   }
   seat().leave();
@@ -123,7 +125,7 @@ Outcome Crons::trigger(std::string_view name, JobId& id, std::uint32_t& queue) {
   if (!seat().take()) return Outcome::kBusy;
   const std::uint32_t at = find_cron(store_, name);
   const Outcome outcome =
-      at == kNoIndex ? Outcome::kNotFound : run(at, read_facts(store_.cron(at)), id, queue);
+      at == kNoIndex ? Outcome::kNotFound : run(at, read_facts(store_.cron(at)), 0, id, queue);
   seat().leave();
   return outcome;
 }
@@ -141,6 +143,9 @@ void Crons::tell(CronChange change, const CronFacts& facts) {
   event.queue = from->job.queue;
   event.job = facts.last_job;
   event.value = facts.next;
+  event.tag = store_.cron_table().due.load();
+  event.attempt = static_cast<std::uint16_t>(facts.runs);
+  event.max_attempts = static_cast<std::uint16_t>(facts.runs >> 16);
   actor_.tellings().with_text(event, from->texts.name);
 }
 

@@ -33,8 +33,9 @@ std::uint64_t with(CronControl control, CronOverlap overlap, bool enabled, std::
 // ---- a change -----------------------------------------------------------------------------------
 
 /// What the record shall be, and whose template goes with the change.
-void Crons::write_down(const CronFacts& facts, CronControl leaving) {
+void Crons::write_down(const CronFacts& facts, CronControl leaving, std::uint64_t due) {
   CronTable& table = store_.cron_table();
+  table.due.store(due, Point::kCronStaged);
   CronRecord& staged = table.staged;
   staged.control.store(facts.control.after_change().word, Point::kCronStaged);
   const std::uint64_t values[] = {facts.next,       facts.last,       facts.runs,

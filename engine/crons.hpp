@@ -60,10 +60,11 @@ class Crons {
   void mend();
 
  private:
-  Outcome run(std::uint32_t at, CronFacts facts, JobId& id, std::uint32_t& queue);
-  void skip(std::uint32_t at, CronFacts facts, CronSkip why);
+  Outcome run(std::uint32_t at, CronFacts facts, std::uint64_t due, JobId& id,
+              std::uint32_t& queue);
+  void skip(std::uint32_t at, CronFacts facts, std::uint64_t due, CronSkip why);
   Outcome write_template(const NewCron& cron, std::uint32_t& slot);
-  void write_down(const CronFacts& facts, CronControl leaving);
+  void write_down(const CronFacts& facts, CronControl leaving, std::uint64_t due = 0);
   void commit(CronChange change);
   bool is_unfinished(JobId id) const;
   bool says_the_same(std::uint32_t slot, const CronTexts& texts) const;

@@ -42,8 +42,14 @@ enum class EventKind : std::uint8_t {
   kWorkflowCompleted,  ///<
   kWorkflowFailed,     ///<
   kWorkflowCancelled,  ///<
-  kCronTriggered,      ///< job: the new one; value: when it fires next; the rest: the name
-  kCronSkipped,        ///< the same; job: the last one; rank: CronSkip
+  /// job: the new one; value: when it fires next; tag: the time that came, 0: it was triggered;
+  /// attempt, max_attempts: how many times it ran; then the name
+  kCronTriggered,
+  kCronSkipped,       ///< the same; job: the last one; rank: CronSkip
+  kDeadLetterPruned,  ///< value: how many
+  kQueueDeleted,      ///< value: how many jobs were discarded
+  kJobTimeout,        ///< ran too long. value: the limit in ms << 32 | how long it ran, in ms
+  kJobStalled,        ///< the same; the limit is its lease
   kCount
 };
 
@@ -53,10 +59,13 @@ constexpr bool about_a_workflow(EventKind kind) {
 constexpr bool about_a_cron(EventKind kind) {
   return kind == EventKind::kCronTriggered || kind == EventKind::kCronSkipped;
 }
+constexpr bool about_a_queue(EventKind kind) {
+  return kind == EventKind::kDeadLetterPruned || kind == EventKind::kQueueDeleted;
+}
 /// Whether `job` and `tag` are a job's, or a workflow's.
 constexpr bool about_a_job(EventKind kind) {
   return kind < EventKind::kBackpressureWarning || kind == EventKind::kBackpressureDropped ||
-         about_a_workflow(kind);
+         kind == EventKind::kJobTimeout || kind == EventKind::kJobStalled || about_a_workflow(kind);
 }
 
 /// In the value of an event of backpressure: depth and bound are bytes.

@@ -290,6 +290,10 @@ struct alignas(128) QueueRecord {
   Word fairness;   ///< Fairness
   Word served_at;  ///< ms; when a pool that prevents starvation last handed out one of its jobs
   Word conflicts;  ///< new jobs that another of their unique key was in the way of, or gave way to
+  Word pruned;     ///< dead letters that were too old, or too many
+  Word emptied;    ///< jobs discarded because the queue was deleted
+  /// what has come into it when it was deleted, as Store::deleted() compares it; 0: it never was
+  Word deleted;
   alignas(128) Word waiters[shm::kMaxLanes / 64];  ///< lanes that sleep for this queue. PAIR idle
   shm::RingSet rings;                              ///< part 0
   alignas(128) Word aging;                         ///< Aging
@@ -387,6 +391,7 @@ struct EngineHeader {
   Word pools_settler;           ///< lane + 1 of whoever changes pools
   /// odd while keys of limits are given up, moves on with each time. PAIR limit-turn
   Word limit_turn;
+  Word dead_max_age_ms, dead_max_count;  ///< of dead letters; 0: without limit
 };
 
 constexpr std::uint64_t engine_fingerprint() {
@@ -399,7 +404,9 @@ constexpr std::uint64_t engine_fingerprint() {
          sizeof(QueueSamples) * 103 + sizeof(RoomTicket) * 107 + sizeof(AccountRecord) * 127 +
          sizeof(AccountTally) * 131 + offsetof(QueueRecord, backpressure) * 109 +
          offsetof(QueueRecord, room_ring) * 113 + sizeof(TransitionRecord) * 137 +
-         records_per_lane(1U << 20) * 139 + sizeof(Annex) * 149 + sizeof(CronTable) * 151;
+         records_per_lane(1U << 20) * 139 + sizeof(Annex) * 149 + sizeof(CronTable) * 151 +
+         offsetof(QueueRecord, deleted) * 157 + offsetof(EngineHeader, dead_max_age_ms) * 163 +
+         offsetof(CronTable, due) * 167;
 }
 
 constexpr std::uint64_t kEngineHeaderBytes = 256;

@@ -130,6 +130,10 @@ shm::Opened make(const std::string& path, const Plan& plan) {
         header.accounts = accounts_for(header.flows, g.slots);
         std::strncpy(header.version, p.version.c_str(), sizeof header.version - 1);
         // NO CRASH POINT: the file has no name yet
+        header.dead_max_age_ms.store(kDefaultDeadAgeMs, shm::Point::kNone);
+        header.dead_max_count.store(kDefaultDeadCount,
+                                    shm::Point::kNone);  // NO CRASH POINT: as above
+        // NO CRASH POINT: the file has no name yet
         segment.header().shortest_lease_ms.store(header.default_lease_ms, shm::Point::kNone);
         write_catalogue(Store(segment));
         shm::Rings rings(segment, 0);

@@ -20,6 +20,8 @@ constexpr std::uint64_t kMostBytes = 256ULL << 30;
 constexpr std::uint32_t kDefaultSlots = 102'400, kDefaultQueues = 64, kDefaultTenants = 1024,
                         kDefaultHandles = 120;
 constexpr std::uint32_t kDefaultBody = 1U << 20;
+/// Of dead letters in a new segment. Source: ojs-dead-letter 5.2.
+constexpr std::uint64_t kDefaultDeadAgeMs = 180ULL * 24 * 3'600'000, kDefaultDeadCount = 10'000;
 
 /// What a new segment shall hold. 0: the default.
 struct Plan {

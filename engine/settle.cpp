@@ -145,6 +145,8 @@ Settled Actor::set_back(std::uint32_t slot, std::uint64_t word, Setback why,
   const std::uint64_t cost = charge(1, job.body_length());
   const unsigned rank = rank_of_ring(active.ring());
   if (error != nullptr) append_error(slot, job, *error);
+  if (tellings_.on() && (why == Setback::kExecutionTimeout || why == Setback::kLeaseExpiry))
+    tellings_.timed_out(job, held, now, why == Setback::kExecutionTimeout);
   if (why == Setback::kNack || why == Setback::kExecutionTimeout)
     waits_.count_run(q, static_cast<std::uint8_t>(rank), now, job.started_at.get());
 

@@ -354,12 +354,18 @@ std::optional<Snapshot> Store::snapshot(std::uint32_t slot, bool texts, bool wai
 }
 
 std::uint64_t Store::depth_charge(std::uint32_t q) const {
-  std::uint64_t in = 0, out = 0;
+  std::uint64_t out = 0;
   const std::uint32_t high = std::min(segment_.header().lanes_high.load(), lanes());
   for (std::uint32_t l = 0; l < high; ++l) out += tally(q, l).out.get_ordered();
+  return charged_in(q) - out;
+}
+
+std::uint64_t Store::charged_in(std::uint32_t q) const {
+  std::uint64_t in = 0;
+  const std::uint32_t high = std::min(segment_.header().lanes_high.load(), lanes());
   for (std::uint32_t l = 0; l < high; ++l)
     in += tally(q, l).in.get_ordered() + tally(q, l).in_reserved.get_ordered();
-  return in - out;
+  return in;
 }
 
 std::vector<std::uint32_t> Store::own_rings() const {

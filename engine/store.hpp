@@ -225,6 +225,14 @@ class Store {
 
   /// Sum over all lanes; exact when no operation is under way.
   std::uint64_t depth_charge(std::uint32_t queue) const;
+  /// Everything that ever came into the queue, also again.
+  std::uint64_t charged_in(std::uint32_t queue) const;
+  /// Whether it was deleted and nothing has come into it since: it is as if there were none.
+  bool deleted(std::uint32_t q) const {
+    const std::uint64_t mark = queue(q).deleted.load();
+    return mark != 0 && mark == deletion_mark(charged_in(q));
+  }
+  static constexpr std::uint64_t deletion_mark(std::uint64_t charged) { return charged << 1 | 1; }
   /// All sets of rings of all queues; lots are numbered from kParts.
   struct Part {
     std::uint32_t queue = 0;

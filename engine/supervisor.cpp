@@ -156,7 +156,7 @@ std::uint64_t Supervisor::tick(std::uint64_t now, Report& report) {
         again != 0 ? again : now + std::max<std::uint64_t>(store.header().retention_ms / 4, 1000);
   }
   if (store.header().retention_ms != 0) next = std::min(next, next_retention_);
-  next = std::min(next, watch_.look(now));
+  next = std::min({next, watch_.look(now), dead_letters_.look(now)});
   if (const std::uint64_t again = actor_.watch_pressure(now); again != 0)
     next = std::min(next, again);
   if (const std::uint64_t again = packer_.look(now); again != 0) next = std::min(next, again);

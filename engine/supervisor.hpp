@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "engine/dead_letters.hpp"
 #include "engine/packing.hpp"
 #include "engine/schedule_watch.hpp"
 
@@ -14,7 +15,8 @@ namespace ojs_shm::engine {
 /// Bounded work per tick. One thread.
 class Supervisor {
  public:
-  explicit Supervisor(Actor& actor) : actor_(actor), watch_(actor), packer_(actor) {}
+  explicit Supervisor(Actor& actor)
+      : actor_(actor), watch_(actor), packer_(actor), dead_letters_(actor) {}
 
   struct Report {
     std::uint32_t tended = 0, leases_ended = 0, hints_mended = 0;
@@ -39,6 +41,7 @@ class Supervisor {
   Actor& actor_;
   ScheduleWatch watch_;
   Packer packer_;
+  DeadLetters dead_letters_;
   std::vector<Timer> heap_;
   bool built_ = false;
   std::uint64_t timers_lost_ = 0;

@@ -65,6 +65,14 @@ std::uint64_t first_word(std::string_view& text) {
   tell(EventKind::kJobFailed, job, held, now - std::min(now, started));
 }
 
+[[gnu::noinline]] void Tellings::timed_out(const JobRecord& job, Control held, std::uint64_t now,
+                                           bool execution) {
+  const std::uint64_t limit = execution ? job.timeout_ms.get() : job.lease_in_force_ms.get();
+  const std::uint64_t ran = now - std::min(now, job.started_at.get());
+  tell(execution ? EventKind::kJobTimeout : EventKind::kJobStalled, job, held,
+       limit << 32 | std::min<std::uint64_t>(ran, 0xFFFF'FFFF));
+}
+
 [[gnu::noinline]] void Tellings::ended(const JobRecord& job, Control settled) {
   const std::uint64_t finished = job.finished_at.get();
   EventFacts event = event_of(EventKind::kJobCompleted, job, settled, 0);
@@ -77,7 +85,8 @@ std::uint64_t first_word(std::string_view& text) {
     event.kind = EventKind::kJobExpired;
     event.value = job.created_at.get();
   } else {
-    failed(job, settled, finished);
+    // one that waited goes with its queue: no attempt failed
+    if (Control(job.control.load()).state() != kSlotMoving) failed(job, settled, finished);
     event.kind = EventKind::kJobDiscarded;
   }
   log_.write(event);
@@ -112,6 +121,15 @@ std::uint64_t first_word(std::string_view& text) {
   EventFacts event;
   event.kind = paused ? EventKind::kQueuePaused : EventKind::kQueueResumed;
   event.queue = queue;
+  log_.write(event);
+}
+
+[[gnu::noinline]] void Tellings::about_queue(EventKind kind, std::uint32_t queue,
+                                             std::uint64_t jobs) {
+  EventFacts event;
+  event.kind = kind;
+  event.queue = queue;
+  event.value = jobs;
   log_.write(event);
 }
 

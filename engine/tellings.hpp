@@ -32,12 +32,15 @@ class Tellings {
   void born(const NewJob& spec, JobId id, bool available, Control filling);
   void started(const Fetched& job, std::uint64_t tag, std::uint64_t now);
   void failed(const JobRecord& job, Control held, std::uint64_t now);
+  /// Its time is over: that of its execution, or its lease.
+  void timed_out(const JobRecord& job, Control held, std::uint64_t now, bool execution);
   void ended(const JobRecord& job, Control settled);
   void moved(JobId id, std::uint32_t queue, Control before, Control after);
 
   // ---- queues and pools
   void paused(std::uint32_t queue, bool paused);
   void starved(std::uint32_t queue, std::uint64_t ms, std::uint64_t available);
+  void about_queue(EventKind kind, std::uint32_t queue, std::uint64_t jobs);
   void pressure(EventKind kind, std::uint32_t queue, const Fullness& fullness);
   /// So many refusals; `type` of the last job. The rest of a long one follows.
   void refused(std::uint32_t queue, std::uint64_t times, const Fullness& fullness,

@@ -367,6 +367,36 @@ static int events_and_waits(void) {
   return close_room(&here, "told");
 }
 
+static int what_goes(void) {
+  room here;
+  char id[OJS_SHM_ID_SIZE], cron[16];
+  ojs_shm_job_spec job = spec("any");
+  const char daily[] = "{\"name\":\"daily\",\"cron\":\"@daily\",\"type\":\"any\"}";
+  CHECK(open_room(&here, "goes", NULL));
+  CHECK_OK(here.admin, ojs_shm_set_dead_retention(here.admin, 86400000, OJS_SHM_AS_IT_IS));
+  CHECK_OK(here.observer, ojs_shm_stats(here.observer, here.text, sizeof here.text));
+  CHECK(strstr(here.text, "\"dead_max_age_ms\":86400000,\"dead_max_count\":10000") != NULL);
+  CHECK_OK(here.admin, ojs_shm_set_dead_retention(here.admin, OJS_SHM_AS_IT_IS, 0));
+  CHECK_OK(here.observer, ojs_shm_stats(here.observer, here.text, sizeof here.text));
+  CHECK(strstr(here.text, "\"dead_max_age_ms\":86400000,\"dead_max_count\":0") != NULL);
+  CHECK(ojs_shm_delete_queue(here.admin, "default", OJS_SHM_DELETE_QUEUE_REJECT) ==
+        OJS_SHM_E_NOT_FOUND);
+  CHECK_OK(here.producer, ojs_shm_enqueue(here.producer, &job, id));
+  CHECK(ojs_shm_delete_queue(here.admin, "default", 2) == OJS_SHM_E_INVALID);
+  CHECK(ojs_shm_delete_queue(here.admin, "default", OJS_SHM_DELETE_QUEUE_REJECT) ==
+        OJS_SHM_E_WRONG_STATE);
+  CHECK(ojs_shm_delete_queue(here.admin, "default", OJS_SHM_DELETE_QUEUE_DISCARD) == 1);
+  CHECK(ojs_shm_queue(here.observer, "default", here.text, sizeof here.text) ==
+        OJS_SHM_E_NOT_FOUND);
+  CHECK(ojs_shm_set_cron(here.admin, daily, 0) == 1);
+  CHECK_OK(here.admin, ojs_shm_trigger_cron(here.admin, "daily", id));
+  CHECK_OK(here.worker, ojs_shm_fetch(here.worker, here.job, 0));
+  CHECK(ojs_shm_cron_name(here.job, cron, sizeof cron) == 5 && strcmp(cron, "daily") == 0);
+  CHECK_OK(here.worker, ojs_shm_ack(here.worker, here.job, NULL, 0));
+  CHECK(ojs_shm_cron_name(here.job, cron, sizeof cron) == 0);
+  return close_room(&here, "goes");
+}
+
 static int names_of_priorities(void) {
   room here;
   char id[OJS_SHM_ID_SIZE], text[16];

@@ -572,6 +572,7 @@ int main(int argc, char** argv) {
       TEST(structs_of_other_versions),
       TEST(wrong_arguments_change_nothing),
       TEST(names_of_priorities),
+      TEST(what_goes),
       TEST(a_producer_with_a_local_buffer),
       TEST(a_producer_with_retries_and_a_breaker),
       TEST(an_observer_only_looks),

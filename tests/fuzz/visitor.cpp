@@ -255,6 +255,10 @@ void Visitor::set_queue(Input& input) {
   if ((choice & 64) != 0) (void)admin_->set_events((choice & 128) != 0);
   if ((choice & 64) != 0) (void)admin_->set_strict_envelopes((choice & 32) != 0);
   if ((choice & 64) != 0) (void)admin_->set_immutable_priorities((choice & 32) != 0);
+  if (choice == 0xFF)
+    (void)admin_->set_dead_retention({.max_age_ms = input.number(2), .max_count = input.byte()});
+  if (choice == 0xFE)
+    (void)admin_->delete_queue(kQueues[input.byte() & 3], QueueDeletion::kDiscard);
   (void)admin_->set_queue(kQueues[choice & 3], settings);
 }
 

@@ -66,6 +66,8 @@ void apply(const Segment& segment, const Settings& settings, const Priorities& p
   if (settings.strict_envelopes) must(admin.set_strict_envelopes(*settings.strict_envelopes));
   if (settings.immutable_priorities)
     must(admin.set_immutable_priorities(*settings.immutable_priorities));
+  if (settings.dead.max_age_ms || settings.dead.max_count)
+    must(admin.set_dead_retention(settings.dead));
   if (settings.events) must(admin.set_events(*settings.events));
   for (const auto& [type, priority] : priorities) must(admin.set_default_priority(type, priority));
 }

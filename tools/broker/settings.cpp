@@ -107,6 +107,17 @@ constexpr Setting kSettings[] = {
      [](Settings& s, std::string_view text) {
        return put(shell::parse_duration_ms(text), s.options.retention_ms);
      }},
+    {"dead_max_age", "TIME",
+     "Drop dead letters after this time, such as 180d; 0: at no age (as the segment has it; at "
+     "first 180d)",
+     [](Settings& s, std::string_view text) {
+       return put(shell::parse_duration_ms(text), s.dead.max_age_ms.emplace());
+     }},
+    {"dead_max_count", "N",
+     "Keep so many dead letters, the youngest; 0: all (as the segment has it; at first 10000)",
+     [](Settings& s, std::string_view text) {
+       return put(parse_count(text), s.dead.max_count.emplace());
+     }},
     {"keep", "",
      "Keep the segment when the broker stops, also when no unfinished job and no dead letter is in "
      "it",

@@ -49,6 +49,7 @@ struct Settings {
   bool remove = false;                                ///< whatever it holds
   /// else as the segment has it
   std::optional<bool> events, strict_envelopes, immutable_priorities;
+  DeadLetterRetention dead;  ///< the same
   std::string log_level = "info";
   std::vector<std::pair<std::string, RateLimit>> limits;
   std::vector<std::pair<std::string, QueueSettings>> queues;

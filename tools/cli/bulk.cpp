@@ -20,7 +20,8 @@ std::string counted(std::uint64_t count, std::string_view noun) {
   return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
 }
 
-/// True without a question where there is no terminal to answer at.
+}  // namespace
+
 bool confirmed(std::uint64_t jobs, const BulkWords& words) {
   if (::isatty(STDIN_FILENO) != 1) return true;
   std::string question = fmt::format("{} {}? [y/N] ", words.verb, counted(jobs, words.noun));
@@ -30,8 +31,6 @@ bool confirmed(std::uint64_t jobs, const BulkWords& words) {
   std::getline(std::cin, answer);
   return answer == "y" || answer == "Y" || answer == "yes";
 }
-
-}  // namespace
 
 int run_bulk(const Request& request, Admin& admin, BulkAction action, const JobFilter& filter,
              const BulkWords& words, bool yes) {

@@ -14,6 +14,9 @@ struct BulkWords {
   std::string_view verb, participle, noun = "job";
 };
 
+/// Asks. True without a question where there is no terminal to answer at.
+bool confirmed(std::uint64_t jobs, const BulkWords& words);
+
 /// Asks on a terminal, unless `yes`; acts on every job of the filter; prints how many. Elsewhere it
 /// does not ask. Returns an exit code: 0, also when there was none; 1 when the question was
 /// answered with no.

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <optional>
 #include <vector>
 
 #include <ojs_shm/admin.hpp>
@@ -8,7 +9,9 @@
 #include "tools/cli/each.hpp"
 #include "tools/cli/filter.hpp"
 #include "tools/cli/view.hpp"
+#include "tools/shell/quantity.hpp"
 #include "tools/shell/refusal.hpp"
+#include "worker_api/json/retention_text.hpp"
 
 namespace ojs_shm::cli {
 namespace {
@@ -67,6 +70,22 @@ int drop(const Request& request, const PickOptions& options) {
                          {"drop", "dropped", "dead letter"});
 }
 
+struct RetentionOptions {
+  std::string max_age;
+  std::optional<std::uint64_t> max_count;
+};
+
+int retention(const Request& request, const RetentionOptions& options) {
+  DeadLetterRetention wanted{.max_count = options.max_count};
+  if (!options.max_age.empty()) wanted.max_age_ms = must(shell::parse_duration_ms(options.max_age));
+  if (wanted.max_age_ms || wanted.max_count)
+    must(must(Admin::attach(request.where)).set_dead_retention(wanted));
+  const SegmentInfo info = must(Observer::attach(request.where)).segment_info();
+  const std::string shown = print_dead_retention(info);
+  request.json ? print_line(shown) : print_members(shown);
+  return shell::kExitOk;
+}
+
 void add_pick(CLI::App& dead, Request& request, const char* name, const char* description,
               int (*run)(const Request&, const PickOptions&)) {
   const auto [command, options] = add_command<PickOptions>(dead, request, name, description, run);
@@ -88,6 +107,15 @@ void add_dead_commands(CLI::App& app, Request& request) {
   add_filter(*all, options->filter);
   add_pick(*dead, request, "retry", "Make them available again, with attempt 0", &retry);
   add_pick(*dead, request, "drop", "Remove them", &drop);
+  const auto [kept, kept_options] = add_command<RetentionOptions>(
+      *dead, request, "retention", "Show or set how long they are kept, and how many", &retention);
+  kept->add_option("--max-age", kept_options->max_age,
+                   "Drop those that were discarded so long ago, such as 180d; 0: at no age")
+      ->type_name("TIME");
+  kept->add_option("--max-count", kept_options->max_count,
+                   "Keep so many, the youngest; 0: as many as the segment holds")
+      ->type_name("N")
+      ->check(kNotNegative);
 }
 
 }  // namespace ojs_shm::cli

@@ -52,6 +52,13 @@ std::string detail_of(const Event& event) {
     return fmt::format("{}: {} active, {} wait", event.pool, event.active_jobs, event.waiting_jobs);
   if (event.type == "scheduling.rebalanced")
     return fmt::format("{}: {} -> {}", event.pool, event.previous_strategy, event.new_strategy);
+  if (event.type == "dead_letter.pruned") return fmt::format("{} dropped", event.count);
+  if (event.type == "queue.deleted") return fmt::format("{} discarded", event.count);
+  if (event.type == "job.timeout" || event.type == "job.stalled")
+    return fmt::format("after {} ms of {}", event.duration_ms, event.limit_ms);
+  if (!event.cron_name.empty())
+    return event.reason.empty() ? event.cron_name
+                                : fmt::format("{}: {}", event.cron_name, event.reason);
   return event.error ? event.error->message : "";
 }
 

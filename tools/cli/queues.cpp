@@ -235,6 +235,33 @@ int clear(const Request& request, const ClearOptions& options) {
                   options.yes);
 }
 
+struct DeleteOptions {
+  std::string name;
+  bool discard = false, yes = false;
+};
+
+int delete_queue(const Request& request, const DeleteOptions& options) {
+  Admin admin = must(Admin::attach(request.where));
+  if (options.discard && !options.yes) {
+    const QueueInfo queue = must(must(Observer::attach(request.where)).queue(options.name));
+    const std::uint64_t jobs =
+        queue.depth + queue.by_state[static_cast<std::size_t>(State::kActive)];
+    if (jobs != 0 && !confirmed(jobs, {"discard", "discarded", "unfinished job"}))
+      return shell::kExitFailed;
+  }
+  const std::uint64_t discarded = must(admin.delete_queue(
+      options.name, options.discard ? QueueDeletion::kDiscard : QueueDeletion::kReject));
+  if (request.json)
+    print_line(object([&](json::ObjectWriter& writer) {
+      writer.text("queue", options.name);
+      count(writer, "discarded", discarded);
+    }));
+  else
+    shell::inform("queue {} is deleted, {} unfinished job{} discarded", options.name, discarded,
+                  discarded == 1 ? "" : "s");
+  return shell::kExitOk;
+}
+
 struct DefaultPriorityOptions {
   std::string type, priority;
 };
@@ -361,6 +388,15 @@ void add_queue_commands(CLI::App& app, Request& request) {
       *queue, request, "clear", "Cancel every job of it that waits; active ones go on", &clear);
   empty->add_option("NAME", empty_options->name, "The queue")->required();
   empty->add_flag("-y,--yes", empty_options->yes, "Do not ask");
+
+  const auto [gone, gone_options] = add_command<DeleteOptions>(
+      *queue, request, "delete",
+      "Forget its settings and list it no longer, until a job or a setting makes it anew",
+      &delete_queue);
+  gone->add_option("NAME", gone_options->name, "The queue")->required();
+  gone->add_flag("--discard", gone_options->discard,
+                 "Discard its unfinished jobs; without this flag they are in the way");
+  gone->add_flag("-y,--yes", gone_options->yes, "Do not ask");
 
   const auto [type, type_options] = add_command<DefaultPriorityOptions>(
       app, request, "default-priority",

@@ -13,6 +13,7 @@
 #include "tools/shell/refusal.hpp"
 #include "tools/shell/table.hpp"
 #include "tools/shell/text_file.hpp"
+#include "worker_api/json/cron_text.hpp"
 #include "worker_api/json/time_text.hpp"
 #include "worker_api/roles/queue_policy.hpp"
 
@@ -39,6 +40,8 @@ void write_segment(json::ObjectWriter& writer, const SegmentInfo& info) {
   count(writer, "max_body_bytes", info.max_body_bytes);
   count(writer, "default_lease_ms", info.default_lease_ms);
   count(writer, "retention_ms", info.retention_ms);
+  count(writer, "dead_max_age_ms", info.dead_max_age_ms);
+  count(writer, "dead_max_count", info.dead_max_count);
   writer.open("priority") += object([&](json::ObjectWriter& priority) {
     priority.number("min", info.priority_min);
     priority.number("max", info.priority_max);
@@ -82,11 +85,15 @@ void write_list(json::ObjectWriter& writer, std::string_view name, const std::ve
   out += ']';
 }
 
-int print_json(const SegmentInfo& info, const std::vector<QueueInfo>& queues) {
+int print_json(const SegmentInfo& info, const std::vector<QueueInfo>& queues,
+               const std::vector<CronInfo>& crons) {
   print_line(object([&](json::ObjectWriter& writer) {
     writer.open("segment") +=
         object([&](json::ObjectWriter& inner) { write_segment(inner, info); });
     write_list(writer, "queues", queues, &write_queue);
+    std::string& all = writer.open("crons") += '[';
+    for (const CronInfo& cron : crons) all += (all.back() == '[' ? "" : ",") + print_cron(cron);
+    all += ']';
     write_list(writer, "processes", info.processes, &write_process);
     write_list(writer, "pools", info.pools, &write_pool);
   }));
@@ -105,9 +112,10 @@ std::string state_of(const ProcessInfo& process) {
 
 std::string text(std::uint64_t value) { return std::to_string(value); }
 
-/// On a terminal three tables; for scripts one list, whose first cell tells what the line speaks
+/// On a terminal tables; for scripts one list, whose first cell tells what the line speaks
 /// of.
-int print_text(const SegmentInfo& info, const std::vector<QueueInfo>& queues) {
+int print_text(const SegmentInfo& info, const std::vector<QueueInfo>& queues,
+               const std::vector<CronInfo>& crons) {
   if (!shell::stdout_is_terminal()) {
     shell::Table lines({"WHAT", "NAME", "A", "B", "C", "D", "E", "F", "G", "H", "I"});
     lines.row({"segment", info.name, info.path, text(info.size_bytes), info.convention,
@@ -125,6 +133,10 @@ int print_text(const SegmentInfo& info, const std::vector<QueueInfo>& queues) {
                  text(queue.discarded_total), text(queue.retried_total), text(queue.returned_total),
                  text(queue.dead_letters), text(queue.oldest_age_ms)});
     }
+    for (const CronInfo& cron : crons)
+      lines.row({"cron", cron.name, cron.enabled ? "enabled" : "paused",
+                 text(cron.enabled ? cron.next_run_at_ms : 0), text(cron.last_run_at_ms),
+                 text(cron.run_count), text(cron.skipped_count), cron.job.queue});
     lines.print();
     return shell::kExitOk;
   }
@@ -154,6 +166,18 @@ int print_text(const SegmentInfo& info, const std::vector<QueueInfo>& queues) {
   }
   process_table.print();
   fmt::print("\n");
+  if (!crons.empty()) {
+    shell::Table cron_table({"CRON", "STATE!", "NEXT", "LAST", "RUNS>", "SKIPPED>", "QUEUE"});
+    const auto time = [](std::uint64_t ms) {
+      return ms == 0 ? std::string("-") : print_timestamp(ms);
+    };
+    for (const CronInfo& cron : crons)
+      cron_table.row({cron.name, cron.enabled ? "enabled" : "paused",
+                      time(cron.enabled ? cron.next_run_at_ms : 0), time(cron.last_run_at_ms),
+                      text(cron.run_count), text(cron.skipped_count), cron.job.queue});
+    cron_table.print();
+    fmt::print("\n");
+  }
   shell::Table pool_table({"POOL", "USED>", "CAPACITY>", "MEMORY>"});
   for (const auto& pool : info.pools) {
     pool_table.row({pool.name, text(pool.used), text(pool.capacity),
@@ -234,7 +258,8 @@ int stats(const Request& request, const StatsOptions& options) {
   if (options.priorities) return print_priorities(observer, options.queue, request.json);
   const SegmentInfo info = observer.segment_info();
   const auto queues = observer.queues();
-  return request.json ? print_json(info, queues) : print_text(info, queues);
+  const auto crons = observer.crons();
+  return request.json ? print_json(info, queues, crons) : print_text(info, queues, crons);
 }
 
 }  // namespace

@@ -69,6 +69,7 @@ void write_queue(json::ObjectWriter& writer, const QueueInfo& queue) {
     count(totals, "rejected", queue.rejected_total);
     count(totals, "dropped", queue.dropped_total);
     count(totals, "expired", queue.expired_total);
+    count(totals, "pruned", queue.pruned_total);
     count(totals, "priority_changes", queue.reprioritized_total);
   });
   writer.open("available_by_priority") += object([&](json::ObjectWriter& levels) {

@@ -9,6 +9,7 @@
 #include "tools/gateway/handlers.hpp"
 #include "tools/gateway/job_reply.hpp"
 #include "tools/gateway/json_text.hpp"
+#include "worker_api/json/retention_text.hpp"
 #include "worker_api/json/time_text.hpp"
 
 namespace ojs_shm::gateway {
@@ -90,6 +91,7 @@ Reply config(Desk& desk, const Request&) {
     count(own, "max_body_bytes", segment.max_body_bytes);
     count(own, "default_lease_ms", segment.default_lease_ms);
     count(own, "retention_ms", segment.retention_ms);
+    own.open("dead_letter") += "{\"retention\":" + print_dead_retention(segment) + '}';
     own.boolean("events", segment.events);
     own.boolean("immutable_priorities", segment.immutable_priorities);
     own.text("created_at", print_timestamp(segment.created_at_ms));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Dead letters: jobs that failed for good and are kept for an operator.
+#include <algorithm>
 #include <map>
 
 #include "tools/gateway/body.hpp"
@@ -10,10 +11,13 @@
 #include "tools/gateway/job_reply.hpp"
 #include "tools/gateway/json_text.hpp"
 #include "tools/gateway/paging.hpp"
+#include "worker_api/json/retention_text.hpp"
 #include "worker_api/json/time_text.hpp"
 
 namespace ojs_shm::gateway {
 namespace {
+
+constexpr std::uint32_t kMostDeadLetters = 1U << 24;  // as many as a segment has slots
 
 JobFilter wanted(const Request& request) {
   JobFilter filter{.dead_letter = true};
@@ -87,7 +91,45 @@ Reply stats(Desk& desk, const Request& request) {
         writer.text(name, print_timestamp(at));
       else
         writer.value(name, "null");
+    writer.value("retention", print_dead_retention(desk.observer.segment_info()));
   }));
+}
+
+Reply get_retention(Desk& desk, const Request&) {
+  return ok("{\"retention\":" + print_dead_retention(desk.observer.segment_info()) + '}');
+}
+
+/// {"max_age": a duration, "max_count": a number}, at the top or as the configuration has it; null:
+/// without limit. What is left out stays.
+Reply set_retention(Desk& desk, const Request& request) {
+  const Body whole(request);
+  const auto outer = whole.object("dead_letter");
+  const auto inner = outer ? outer->object("retention") : whole.object("retention");
+  const Body& body = inner ? *inner : whole;
+  const auto unlimited = [&body](std::string_view name) {
+    return std::ranges::any_of(body.members(), [&](const json::Member& member) {
+      return member.name == name && json::kind_of(member.value) == json::Kind::kNull;
+    });
+  };
+  DeadLetterRetention wanted;
+  if (const auto age = body.text("max_age")) {
+    const ParsedMs parsed = parse_duration(*age);
+    if (!parsed) throw invalid_request("max_age must be a duration such as P180D", "max_age");
+    wanted.max_age_ms = static_cast<std::uint64_t>(parsed.ms);
+  }
+  if (const auto most = body.whole("max_count", 0, kMostDeadLetters)) wanted.max_count = *most;
+  if (unlimited("max_age")) wanted.max_age_ms = 0;
+  if (unlimited("max_count")) wanted.max_count = 0;
+  if (!wanted.max_age_ms && !wanted.max_count)
+    throw invalid_request("give max_age, such as \"P180D\", or max_count", "max_age");
+  must(desk.admin.set_dead_retention(wanted));
+  return get_retention(desk, request);
+}
+
+Reply get_one(Desk& desk, const Request& request) {
+  const JobInfo job = job_of(desk, request, request.names[0]);
+  if (!job.dead_letter) throw not_found("dead_letter", request.names[0]);
+  return ok(wrapped_and_flat("job", job_text(desk, job)));
 }
 
 /// {"queue"?, "type"?}: what the body chooses; many at once need a confirmation where they are lost.
@@ -120,6 +162,12 @@ std::span<const Route> dead_letter_routes() {
       {"GET", "/ojs/v1/dead-letter/stats", Scope::kRead, &stats, Pace::kSlow},
       {"POST", "/ojs/v1/dead-letter/purge", Scope::kAdmin, &purge, Pace::kSlow},
       {"POST", "/ojs/v1/dead-letter/retry", Scope::kAdmin, &retry_all, Pace::kSlow},
+      {"GET", "/ojs/v1/dead-letter/retention", Scope::kRead, &get_retention},
+      {"PUT", "/ojs/v1/dead-letter/retention", Scope::kAdmin, &set_retention},
+      {"GET", "/ojs/v1/admin/dead-letter/retention", Scope::kRead, &get_retention},
+      {"PUT", "/ojs/v1/admin/dead-letter/retention", Scope::kAdmin, &set_retention},
+      {"DELETE", "/ojs/v1/dead-letter", Scope::kAdmin, &purge, Pace::kSlow},
+      {"GET", "/ojs/v1/dead-letter/{id}", Scope::kRead, &get_one},
       {"POST", "/ojs/v1/dead-letter/{id}/retry", Scope::kWrite, &retry},
       {"DELETE", "/ojs/v1/dead-letter/{id}", Scope::kWrite, &remove},
       {"GET", "/ojs/v1/admin/dead-letter", Scope::kRead, &list_for_admin, Pace::kSlow},

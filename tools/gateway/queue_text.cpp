@@ -87,7 +87,7 @@ void configure_queue(Desk& desk, const std::string& name, std::string_view setti
     } else if (member.name == "retention") {
       throw unsupported(
           "retention belongs to the segment: the broker's --retention sets it for all "
-          "queues");
+          "queues, and PUT dead-letter/retention that of dead letters");
     } else if (member.name != "name") {
       if (own.size() > 1) own += ',';
       json::append_quoted(own, member.name);

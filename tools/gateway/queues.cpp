@@ -3,6 +3,7 @@
 // Queues, for clients: list, numbers, pause and resume.
 #include "tools/gateway/body.hpp"
 #include "tools/gateway/fault.hpp"
+#include "tools/gateway/hall.hpp"
 #include "tools/gateway/handlers.hpp"
 #include "tools/gateway/job_reply.hpp"
 #include "tools/gateway/json_text.hpp"
@@ -60,6 +61,33 @@ Reply create(Desk& desk, const Request& request) {
   return reply;
 }
 
+/// {"strategy": "reject" (also without a body) or "discard"}. Source: ojs-queue-config 5.3.
+Reply remove(Desk& desk, const Request& request) {
+  const std::string& name = request.names[0];
+  queue_of(desk, name);
+  const Body body(request);
+  const std::string strategy = body.text("strategy").value_or("reject");
+  if (strategy == "move")
+    throw unsupported(
+        "jobs cannot be moved to another queue: reject refuses while there are unfinished jobs, "
+        "discard discards them");
+  if (strategy != "reject" && strategy != "discard")
+    throw invalid_request("strategy must be reject or discard", "strategy");
+  const std::uint64_t jobs =
+      must(desk.admin.delete_queue(
+               name, strategy == "discard" ? QueueDeletion::kDiscard : QueueDeletion::kReject),
+           name);
+  desk.hall.jobs_came();
+  return ok(object([&](json::ObjectWriter& writer) {
+    writer.boolean("deleted", true);
+    writer.text("queue", name);
+    writer.text("name", name);
+    writer.text("strategy", strategy);
+    writer.number("jobs_affected", static_cast<std::int64_t>(jobs));
+    writer.text("state", "deleted");
+  }));
+}
+
 /// The waiting jobs of each priority. Source: ojs-priority 10.3.
 Reply priority_stats(Desk& desk, const Request& request) {
   const QueueInfo queue = queue_of(desk, request.names[0]);
@@ -88,6 +116,7 @@ std::span<const Route> queue_routes() {
       {"GET", "/ojs/v1/queues", Scope::kRead, &list, Pace::kSlow},
       {"POST", "/ojs/v1/queues", Scope::kAdmin, &create, Pace::kSlow},
       {"GET", "/ojs/v1/queues/{name}", Scope::kRead, &get, Pace::kSlow},
+      {"DELETE", "/ojs/v1/queues/{name}", Scope::kAdmin, &remove, Pace::kSlow},
       {"GET", "/ojs/v1/queues/{name}/stats", Scope::kRead, &stats, Pace::kSlow},
       {"GET", "/ojs/v1/queues/{name}/priority-stats", Scope::kRead, &priority_stats, Pace::kSlow},
       {"POST", "/ojs/v1/queues/{name}/pause", Scope::kAdmin, &pause, Pace::kSlow},

@@ -50,6 +50,8 @@ constexpr QueueNumber kQueueNumbers[] = {
      MetricType::Counter, [](const QueueInfo& q) { return q.failed_attempts_total; }},
     {"ojs_queue_dead_letters", "Discarded jobs that are kept for an operator.", MetricType::Gauge,
      [](const QueueInfo& q) { return q.dead_letters; }},
+    {"ojs_dead_letter_pruned_total", "Dead letters that were too old or too many.",
+     MetricType::Counter, [](const QueueInfo& q) { return q.pruned_total; }},
     {"ojs_job_discarded_total", "Jobs given up after their last attempt.", MetricType::Counter,
      [](const QueueInfo& q) { return q.discarded_total - q.expired_total - q.dropped_total; }},
     {"ojs_job_failed_total", "The same, by the name of ojs-observability.", MetricType::Counter,

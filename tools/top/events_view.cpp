@@ -13,6 +13,9 @@ std::string detail_of(const Event& event) {
   if (!event.limit_key.empty()) return event.limit_key;
   if (!event.pool.empty()) return event.pool;
   if (event.bound != 0) return fmt::format("{} of {} {}", event.depth, event.bound, event.unit);
+  if (!event.cron_name.empty())
+    return event.cron_name + (event.reason.empty() ? "" : ": ") + std::string(event.reason);
+  if (event.count != 0) return fmt::format("{} jobs", event.count);
   if (event.duration_ms != 0) return duration_text(event.duration_ms);
   if (event.previous_priority != event.priority && event.type == "priority.changed")
     return fmt::format("{} -> {}", event.previous_priority, event.priority);

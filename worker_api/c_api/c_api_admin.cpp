@@ -122,6 +122,25 @@ int ojs_shm_dead_drop(ojs_shm_admin* admin, const char* id) {
   });
 }
 
+int ojs_shm_set_dead_retention(ojs_shm_admin* admin, uint64_t max_age_ms, uint64_t max_count) {
+  return entry(admin, [&](Record& record) -> int {
+    ojs_shm::DeadLetterRetention retention;
+    if (max_age_ms != OJS_SHM_AS_IT_IS) retention.max_age_ms = max_age_ms;
+    if (max_count != OJS_SHM_AS_IT_IS) retention.max_count = max_count;
+    return record.done(admin->object.set_dead_retention(retention));
+  });
+}
+
+int64_t ojs_shm_delete_queue(ojs_shm_admin* admin, const char* name, int jobs) {
+  return entry(admin, [&](Record& record) -> int64_t {
+    if (jobs != OJS_SHM_DELETE_QUEUE_REJECT && jobs != OJS_SHM_DELETE_QUEUE_DISCARD)
+      wrong_argument("jobs", "is none of OJS_SHM_DELETE_QUEUE_");
+    const auto discarded =
+        admin->object.delete_queue(text(name, "name"), static_cast<ojs_shm::QueueDeletion>(jobs));
+    return discarded ? static_cast<int64_t>(*discarded) : record.fail(discarded.error());
+  });
+}
+
 int64_t ojs_shm_repair(ojs_shm_admin* admin) {
   return entry(admin,
                [&](Record& record) -> int64_t { return count_of(record, admin->object.repair()); });

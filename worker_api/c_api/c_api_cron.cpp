@@ -51,6 +51,12 @@ int64_t ojs_shm_cron(ojs_shm_observer* observer, const char* name, char* buffer,
   });
 }
 
+int64_t ojs_shm_cron_name(const ojs_shm_job* job, char* buffer, size_t size) {
+  return entry(job, [&](Record& record) -> int64_t {
+    return record.give(job->object.cron_name(), buffer, size);
+  });
+}
+
 int64_t ojs_shm_crons(ojs_shm_observer* observer, char* buffer, size_t size) {
   return entry(observer, [&](Record& record) -> int64_t {
     std::string all = "[";

@@ -65,6 +65,7 @@ void append_queue(std::string& out, const QueueInfo& queue) {
   number(writer, "conflicts_total", queue.conflicts_total);
   number(writer, "dropped_total", queue.dropped_total);
   number(writer, "expired_total", queue.expired_total);
+  number(writer, "pruned_total", queue.pruned_total);
   number(writer, "reprioritized_total", queue.reprioritized_total);
   ObjectWriter levels(writer.open("available_by_priority"));  // best first
   for (const auto& [priority, jobs] : queue.available_by_priority)
@@ -113,6 +114,8 @@ void append_segment(std::string& out, const SegmentInfo& segment) {
   number(writer, "max_body_bytes", segment.max_body_bytes);
   number(writer, "default_lease_ms", segment.default_lease_ms);
   number(writer, "retention_ms", segment.retention_ms);
+  number(writer, "dead_max_age_ms", segment.dead_max_age_ms);
+  number(writer, "dead_max_count", segment.dead_max_count);
   ObjectWriter priority(writer.open("priority"));
   priority.number("min", segment.priority_min);
   priority.number("max", segment.priority_max);

@@ -24,7 +24,7 @@ void write_worker(ObjectWriter& data, const Event& event) {
   data.number("attempt", std::int64_t{event.attempt});
 }
 
-/// What only this type has. Source: ojs-events 4.
+/// What only this type has. Source: ojs-events 4, ojs-timeouts 11.
 void write_own(ObjectWriter& data, const Event& event) {
   const auto time = [&](std::string_view name, std::uint64_t ms) {
     data.text(name, print_timestamp(ms));
@@ -62,6 +62,11 @@ void write_own(ObjectWriter& data, const Event& event) {
     time("created_at", event.at_ms);
     time("expired_at", event.time_ms);
     if (event.ttl_ms != 0) number("ttl_ms", event.ttl_ms);
+  } else if (event.type == "job.timeout" || event.type == "job.stalled") {
+    data.text("timeout_kind", event.type == "job.timeout" ? "execution" : "stalled");
+    data.number("limit_seconds", static_cast<double>(event.limit_ms) / 1000);
+    data.number("elapsed_seconds", static_cast<double>(event.duration_ms) / 1000);
+    number("attempt", event.attempt);
   } else if (event.type == "job.heartbeat") {
     write_worker(data, event);
     time("visible_until", event.at_ms);
@@ -88,6 +93,27 @@ void write_scheduling(ObjectWriter& data, const Event& event) {
   }
 }
 
+/// Under the names of both texts. Source: ojs-cron 9, ojs-events 4.
+void write_cron(ObjectWriter& data, const Event& event) {
+  data.text("cron_name", event.cron_name);
+  if (!event.cron_expression.empty()) {
+    data.text("cron_expression", event.cron_expression);
+    data.text("cron_expr", event.cron_expression);
+    data.text("timezone", event.timezone);
+  }
+  const std::uint64_t came = event.scheduled_at_ms != 0 ? event.scheduled_at_ms : event.time_ms;
+  data.text("scheduled_time", print_timestamp(came));
+  data.text("scheduled_at", print_timestamp(came));
+  data.text("actual_time", print_timestamp(event.time_ms));
+  data.boolean("triggered_by_hand", event.scheduled_at_ms == 0);
+  data.number("run_count", static_cast<std::int64_t>(event.run_count));
+  if (!event.reason.empty()) {
+    data.text("reason", event.reason);
+    if (!event.job_id.empty()) data.text("existing_job_id", event.job_id);
+  }
+  if (event.at_ms != 0) data.text("next_run_at", print_timestamp(event.at_ms));
+}
+
 }  // namespace
 
 std::string print_event(const Event& event) {
@@ -107,18 +133,14 @@ std::string print_event(const Event& event) {
   if (!event.job_id.empty()) data.text("job_id", event.job_id);
   if (!event.workflow_id.empty()) data.text("workflow_id", event.workflow_id);
   if (!event.job_type.empty()) data.text("job_type", event.job_type);
-  if (!event.cron_name.empty()) {
-    data.text("cron_name", event.cron_name);
-    if (!event.reason.empty()) data.text("reason", event.reason);
-    if (event.at_ms != 0) data.text("next_run_at", print_timestamp(event.at_ms));
-  }
+  if (!event.cron_name.empty()) write_cron(data, event);
   data.text(event.pool.empty() ? "queue" : "pool", event.pool.empty() ? event.queue : event.pool);
   if (!event.unit.empty()) {
     data.number("depth", static_cast<std::int64_t>(event.depth));
     data.number("bound", static_cast<std::int64_t>(event.bound));
     data.text("unit", event.unit);
-    if (event.count != 0) data.number("count", static_cast<std::int64_t>(event.count));
   }
+  if (event.count != 0) data.number("count", static_cast<std::int64_t>(event.count));
   if (event.cron_name.empty())
     event.job_id.empty() ? write_scheduling(data, event) : write_own(data, event);
   data.close();

@@ -112,13 +112,24 @@ void write_unique(ObjectWriter& writer, const Extra& extra, std::string_view key
   if (!key.empty() && !extra.find("unique")) writer.value("unique", print_unique(key, policy));
 }
 
-void append_error(std::string& out, const JobError& error) {
+/// How long it ran is known of its last run alone. Source: ojs-timeouts 8.
+void write_timeout(ObjectWriter& writer, const JobInfo& job, const JobError& error) {
+  writer.text("timeout_kind", "execution");
+  writer.number("limit_seconds", static_cast<double>(job.timeout_ms) / 1000);
+  if (error.attempt == job.attempt && job.started_at_ms != 0 &&
+      error.occurred_at_ms >= job.started_at_ms)
+    writer.number("elapsed_seconds",
+                  static_cast<double>(error.occurred_at_ms - job.started_at_ms) / 1000);
+}
+
+void append_error(std::string& out, const JobInfo& job, const JobError& error) {
   ObjectWriter writer(out);
   writer.text("code", error.code);
   writer.text("type", error.type.empty() ? error.code : error.type);
   writer.text("message", error.message);
   writer.boolean("retryable", error.retryable);
   if (!error.details.empty()) write_text_or_json(writer, "details", error.details);
+  if (error.code == "timeout" && job.timeout_ms != 0) write_timeout(writer, job, error);
   writer.number("attempt", std::int64_t{error.attempt});
   write_time(writer, "occurred_at", error.occurred_at_ms);
   writer.close();
@@ -126,11 +137,11 @@ void append_error(std::string& out, const JobError& error) {
 
 void write_errors(ObjectWriter& writer, const JobInfo& job) {
   if (job.errors.empty()) return;
-  if (job.state != State::kCompleted) append_error(writer.open("error"), job.errors.back());
+  if (job.state != State::kCompleted) append_error(writer.open("error"), job, job.errors.back());
   std::string& out = writer.open("errors") += '[';
   for (const JobError& error : job.errors) {
     if (&error != &job.errors.front()) out += ',';
-    append_error(out, error);
+    append_error(out, job, error);
   }
   out += ']';
 }

@@ -148,6 +148,7 @@ Status Admin::set_queue(std::string_view name, const QueueSettings& settings) {
     actor.set_backpressure(
         q, internal::read_backpressure(settings, engine::Backpressure(record.backpressure.load())));
   if (settings.paused) actor.set_paused(q, *settings.paused);
+  if (record.deleted.load() != 0) actor.store().queue(q).deleted.store(0, shm::Point::kSetChanged);
   return {};
 }
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include <ojs_shm/observer.hpp>
+#include <ojs_shm/worker.hpp>
 
 #include "engine/crons.hpp"
 #include "worker_api/cron/schedule.hpp"
@@ -246,6 +247,16 @@ Status internal::import_cron(
   }
   const auto set = admin.set_cron(spec);
   return set ? Status() : Status(set.error());
+}
+
+std::string Job::cron_name() const {
+  if (segment_ == nullptr) return {};
+  const engine::Store& store = segment_->store();
+  const engine::JobRecord& job = store.job(slot_);
+  if ((job.signals.load() & engine::kOfCron) == 0) return {};
+  const engine::NewAnnex annex = engine::read_annex(job.annex(), engine::kOfCron);
+  // while it is held, the slot is its own
+  return job.control.load() == word_ ? engine::cron_of(store, annex) : std::string();
 }
 
 // ---- looking ------------------------------------------------------------------------------------

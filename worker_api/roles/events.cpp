@@ -5,6 +5,7 @@
 
 #include <deque>
 
+#include "engine/cron_look.hpp"
 #include "engine/events.hpp"
 #include "worker_api/roles/attachment.hpp"
 
@@ -46,6 +47,10 @@ std::string_view type_of(EventKind kind) {
     case EventKind::kWorkflowCancelled: return "workflow.cancelled";
     case EventKind::kCronTriggered: return "cron.triggered";
     case EventKind::kCronSkipped: return "cron.skipped";
+    case EventKind::kDeadLetterPruned: return "dead_letter.pruned";
+    case EventKind::kQueueDeleted: return "queue.deleted";
+    case EventKind::kJobTimeout: return "job.timeout";
+    case EventKind::kJobStalled: return "job.stalled";
     case EventKind::kText:
     case EventKind::kNone:
     case EventKind::kCount: break;
@@ -93,6 +98,7 @@ struct EventReader::Impl {
   Event translate(const engine::EventFacts& facts) const;
   void add_from_job(const engine::EventFacts& facts, Event& event) const;
   void add_cron(const engine::EventFacts& facts, Event& event) const;
+  void add_from_cron(Event& event) const;
 };
 
 EventReader::EventReader(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -127,6 +133,10 @@ Event EventReader::Impl::translate(const engine::EventFacts& facts) const {
     add_cron(facts, event);
     return event;
   }
+  if (engine::about_a_queue(facts.kind)) {
+    event.count = facts.value;
+    return event;
+  }
   if (!engine::about_a_job(facts.kind)) {
     event.depth = facts.tag;
     event.bound = facts.value & ~engine::kOfBytes;
@@ -148,6 +158,8 @@ Event EventReader::Impl::translate(const engine::EventFacts& facts) const {
   event.max_attempts = facts.max_attempts;
   if (facts.kind == EventKind::kJobCompleted || facts.kind == EventKind::kJobFailed)
     event.duration_ms = facts.value;
+  else if (facts.kind == EventKind::kJobTimeout || facts.kind == EventKind::kJobStalled)
+    event.limit_ms = facts.value >> 32, event.duration_ms = facts.value & 0xFFFF'FFFF;
   else if (facts.kind == EventKind::kJobProgress)
     event.progress = static_cast<double>(facts.value) / 10'000;
   else if (facts.kind >= EventKind::kRateLimitExceeded &&
@@ -161,14 +173,29 @@ Event EventReader::Impl::translate(const engine::EventFacts& facts) const {
 
 /// Its name follows as a text. The job is the new one, or the one in its way.
 void EventReader::Impl::add_cron(const engine::EventFacts& facts, Event& event) const {
-  constexpr std::string_view kReasons[] = {"overlap", "queue_full", "duplicate", "segment_full",
-                                           "damaged"};
+  constexpr std::string_view kReasons[] = {"overlap_skip", "queue_full", "duplicate",
+                                           "segment_full", "damaged"};
   event.at_ms = facts.value;
+  event.scheduled_at_ms = facts.tag;
+  event.run_count = facts.attempt | std::uint64_t{facts.max_attempts} << 16;
   if (facts.job != engine::JobId{}) event.job_id = engine::to_string(facts.job);
   if (facts.kind == EventKind::kCronTriggered)
     event.priority = engine::priority_of(segment.attachment()->store().convention(), facts.rank);
   else if (facts.rank < std::size(kReasons))
     event.reason = kReasons[facts.rank];
+}
+
+/// What has no room in an event, from the cron itself, if it is still there.
+void EventReader::Impl::add_from_cron(Event& event) const {
+  const engine::Store& store = segment.attachment()->store();
+  const std::uint32_t record = engine::find_cron(store, event.cron_name);
+  if (record == engine::kNoIndex) return;
+  const auto from =
+      engine::read_template(store, engine::look_at_cron(store, record).control.slot());
+  if (!from || from->texts.name != event.cron_name) return;
+  event.job_type = from->job.body.substr(0, from->job.type_length);
+  event.cron_expression = from->texts.expression;
+  event.timezone = from->texts.timezone;
 }
 
 /// What has no room in an event, from the job itself, if it is still there.
@@ -211,6 +238,7 @@ bool EventReader::next(Event& event) {
     append_text({text.job.hi, text.job.lo, text.tag, text.value},
                 engine::about_a_cron(facts.kind) ? event.cron_name : event.job_type);
   }
+  if (engine::about_a_cron(facts.kind)) i.add_from_cron(event);
   return true;
 }
 

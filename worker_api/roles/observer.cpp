@@ -38,14 +38,14 @@ std::vector<QueueInfo> Observer::queues() const {
   const engine::Census census = engine::take_census(store);
   std::vector<QueueInfo> infos;
   for (std::uint32_t q = 0; q < census.queues.size(); ++q)
-    infos.push_back(internal::describe_queue(store, q, census.queues[q]));
+    if (!store.deleted(q)) infos.push_back(internal::describe_queue(store, q, census.queues[q]));
   return infos;
 }
 
 Result<QueueInfo> Observer::queue(std::string_view name) const {
   const engine::Store& store = segment_.attachment()->store();
   const std::uint32_t q = store.find_queue(name);
-  if (q == engine::kNoIndex)
+  if (q == engine::kNoIndex || store.deleted(q))
     return Error{Code::kNotFound, "no queue '" + std::string(name) + "'", "queue", 0, 0, ""};
   // A queue that was made since the walk is empty.
   engine::Census census = engine::take_census(store);

@@ -193,6 +193,9 @@ Census Observer::census() const {
     census.pools.push_back(internal::describe_pool(store, i, *plan, load));
   }
   describe_tenants(store, walked, *tenants_, census);
+  std::erase_if(census.queues, [&store](const QueueCensus& queue) {
+    return store.deleted(store.find_queue(queue.info.name));
+  });
   census.limits = internal::describe_limits(store, walked.limits);
   return census;
 }

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "engine/dead_letters.hpp"
 #include "worker_api/roles/queue_policy.hpp"
 
 namespace ojs_shm::internal {
@@ -43,13 +44,15 @@ QueueInfo describe_queue(const engine::Store& store, std::uint32_t q,
   const std::uint64_t now = store.now_ms();
   info.oldest_age_ms = now - std::min(now, counted.oldest_available_at);
   info.failed_attempts_total = record.retried.load() + record.discarded.load();
-  info.discarded_total = record.discarded.load() + record.expired.load() + info.dropped_total;
+  info.discarded_total =
+      record.discarded.load() + record.expired.load() + record.emptied.load() + info.dropped_total;
   info.cancelled_total = record.cancelled.load();
   info.retried_total = record.retried.load();
   info.returned_total = record.returned.load();
   info.rejected_total = record.rejected.load();
   info.conflicts_total = record.conflicts.load();
   info.expired_total = record.expired.load();
+  info.pruned_total = record.pruned.load();
   for (unsigned rank = 0; rank < counted.available.size(); ++rank)
     if (counted.available[rank] != 0)
       info.available_by_priority.emplace_back(
@@ -91,6 +94,9 @@ SegmentInfo describe_segment(Attachment& attachment, const engine::Census& censu
   info.max_body_bytes = store.max_body();
   info.default_lease_ms = store.default_lease_ms();
   info.retention_ms = engine_header.retention_ms;
+  info.dead_max_age_ms = engine_header.dead_max_age_ms.load();
+  info.dead_max_count = engine_header.dead_max_count.load();
+  info.next_prune_at_ms = engine::next_prune(store.now_ms());
   info.strict_envelopes = engine_header.strict_envelopes.load() != 0;
   info.immutable_priorities = store.immutable_priorities();
   info.events = engine_header.telling.load() != 0;

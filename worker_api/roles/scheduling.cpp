@@ -54,6 +54,9 @@ SchedulingStats Observer::scheduling_stats() const {
         job.queue.get() < stats.queues.size())
       ++stats.queues[job.queue.get()].active_jobs;
   }
+  std::erase_if(stats.queues, [&store](const QueueScheduling& queue) {
+    return store.deleted(store.find_queue(queue.queue));
+  });
   return stats;
 }
 

@@ -124,6 +124,32 @@ class Crons(OnGateway):
         eventually(lambda: self.look()["skipped_count"] == 1)
         self.assertEqual((self.fetch(1), self.look()["run_count"]), ([], 1))
 
+    def test_its_events_say_which_time_came(self):
+        self.set(expression="* * * * *")
+        first = self.look()["next_run_at"]
+        self.jump_to(first)
+        eventually(lambda: self.look()["run_count"] == 1)
+        second = self.look()["next_run_at"]
+        self.jump_to(second)
+        eventually(lambda: self.look()["skipped_count"] == 1)
+
+        def told():
+            found = self.call("GET", "events?types=cron.triggered,cron.skipped", expect=200).json["events"]
+            return [event for event in found if event["data"]["cron_name"] == self.queue]
+
+        triggered, skipped = eventually(lambda: told() if len(told()) == 2 else None)
+        job = self.look()["last_job_id"]
+        self.assertEqual((triggered["type"], triggered["subject"]), ("cron.triggered", self.queue))
+        data = triggered["data"]
+        self.assertEqual((data["scheduled_time"], data["run_count"], data["job_id"], data["triggered_by_hand"]),
+                         (first, 1, job, False))
+        self.assertEqual((data["cron_expression"], data["cron_expr"], data["timezone"], data["job_type"]),
+                         ("* * * * *", "* * * * *", self.look()["timezone"], "report.night"))
+        self.assertGreaterEqual(data["actual_time"], first)
+        self.assertEqual((skipped["type"], skipped["data"]["reason"], skipped["data"]["scheduled_time"]),
+                         ("cron.skipped", "overlap_skip", second))
+        self.assertEqual(skipped["data"]["existing_job_id"], job)
+
     def test_another_tenant_does_not_see_it(self):
         self.call("POST", "cron", {"name": self.queue, "cron": "@daily", "type": "a"}, expect=201,
                   headers={"X-OJS-Tenant": "acme"})

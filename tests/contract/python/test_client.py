@@ -337,6 +337,35 @@ class Asking(OnQueue):
         self.queue.drop_dead(second.id)
         self.assertEqual(self.queue.jobs(queue=self.queue_name, dead_letter=True), [])
 
+    def test_dead_letters_are_kept_for_a_time_and_up_to_a_number(self):
+        segment = lambda: self.queue.segment_stats()["segment"]
+        self.assertEqual((segment()["dead_max_age_ms"], segment()["dead_max_count"]), (180 * 86_400_000, 10_000))
+        self.queue.set_dead_retention(max_age=datetime.timedelta(days=30))
+        self.queue.set_dead_retention(max_count=0)
+        self.assertEqual((segment()["dead_max_age_ms"], segment()["dead_max_count"]), (30 * 86_400_000, 0))
+        self.addCleanup(self.queue.set_dead_retention, max_age=datetime.timedelta(days=180), max_count=10_000)
+        with self.assertRaises(ojs_shm.InvalidArgument):
+            self.queue.set_dead_retention(max_count=-1)
+        policy = Retry(max_attempts=1, dead_letter=True)
+        tasks = [self.queue.submit("any", retry=policy) for _ in range(3)]
+        with self.queue.worker() as worker:
+            for _ in tasks:
+                worker.fetch(0).nack("broken")
+        self.queue.set_dead_retention(max_count=1)
+        eventually(lambda: len(self.queue.jobs(dead_letter=True)) == 1)
+
+    def test_a_queue_is_deleted_and_comes_back(self):
+        task = self.queue.submit("any")
+        with self.assertRaises(ojs_shm.WrongState):
+            self.queue.delete_queue(self.queue_name)
+        self.assertEqual(self.queue.delete_queue(self.queue_name, discard=True), 1)
+        self.assertEqual((task.state, task.info().errors[0].type), ("discarded", "queue_deleted"))
+        self.assertNotIn(self.queue_name, [queue.name for queue in self.queue.queues()])
+        with self.assertRaises(ojs_shm.NotFound):
+            self.queue.delete_queue(self.queue_name)
+        self.queue.submit("any")
+        self.assertEqual(self.queue.stats().depth, 1)
+
     def test_stats_tell_the_oldest_age_dead_letters_and_failed_attempts(self):
         self.queue.submit("any", retry=Retry(max_attempts=1, dead_letter=True))
         with self.queue.worker() as worker:

@@ -77,6 +77,8 @@ PoolSettings storm_pool(Dice& dice);
 /// And one of the other queues that comes and goes.
 inline constexpr std::string_view kPassingPool = "shift";
 PoolSettings passing_pool(Dice& dice);
+/// It has no jobs, and is deleted and made anew.
+inline constexpr std::string_view kPassingQueue = "storm-passing";
 /// Of a queue with a policy; what may change on the way follows from the dice.
 QueueSettings storm_policy(std::string_view queue, Dice& dice);
 

@@ -262,8 +262,9 @@ class ProducerLane {
   /// for a moment.
   void change_policy() {
     const std::string& queue = policy_queues()[dice_.below(policy_queues().size())];
-    switch (dice_.below(4)) {
+    switch (dice_.below(5)) {
       case 0: return set_queue(queue, storm_policy(queue, dice_));
+      case 4: return come_and_go();
       case 1: return set_pool(kStormPool, storm_pool(dice_));
       case 2: {
         if (dice_.chance(0.5)) return set_pool(kPassingPool, passing_pool(dice_));
@@ -282,6 +283,16 @@ class ProducerLane {
           unexpected("set_limit", set.error(), {});
       }
     }
+  }
+
+  /// A queue without jobs, which others make and delete as well.
+  void come_and_go() {
+    if (dice_.chance(0.5)) return set_queue(std::string(kPassingQueue), {.max_depth = 7});
+    const auto gone = admin_->delete_queue(
+        kPassingQueue, dice_.chance(0.5) ? QueueDeletion::kReject : QueueDeletion::kDiscard);
+    if (gone.ok() ? *gone != 0 : gone.code() != Code::kNotFound)
+      unexpected("delete_queue", gone.ok() ? Error{Code::kInternal, "it had jobs"} : gone.error(),
+                 {});
   }
 
   /// Ageing, weights or the strict order; shards where no job has a rate of its own.

@@ -77,6 +77,9 @@ void OjsSubject::create() {
         return fmt::print(stderr, "set_queue: {}\n", set.error().message), false;
     }
     if (plan_.policies && !set_policies(*admin)) return false;
+    // The ledger knows who drops a dead letter.
+    (void)admin->set_dead_retention({.max_age_ms = 0, .max_count = 0});
+    (void)admin->set_queue(kPassingQueue, {});  // its place is taken before places are counted
     (void)admin->set_strict_envelopes(plan_.everything);
     (void)admin->set_immutable_priorities(false);
     if (const Status set = admin->set_events(plan_.everything); !set.ok())

@@ -231,10 +231,53 @@ TEST_F(Crons, L2_CRON_overlap_skip_passes_over_while_the_last_job_is_not_finishe
   EXPECT_EQ(told[0].type, "cron.triggered");
   EXPECT_EQ(told[0].cron_name, "hourly");
   EXPECT_EQ(told[0].at_ms, kMonday + 2 * kHour);
+  EXPECT_EQ(told[0].scheduled_at_ms, kMonday + kHour);
+  EXPECT_EQ(told[0].run_count, 1U);
+  EXPECT_EQ(told[0].cron_expression, "0 * * * *");
+  EXPECT_EQ(told[0].timezone, "UTC");
+  EXPECT_EQ(told[0].job_type, "report.make");
   EXPECT_EQ(told[1].type, "cron.skipped");
-  EXPECT_EQ(told[1].reason, "overlap");
+  EXPECT_EQ(told[1].reason, "overlap_skip");
+  EXPECT_EQ(told[1].scheduled_at_ms, kMonday + 2 * kHour) << "the time that passed";
+  EXPECT_EQ(told[1].run_count, 1U);
   EXPECT_EQ(told[1].job_id, told[0].job_id);
   EXPECT_EQ(told[3].job_id, look().last_job);
+  EXPECT_EQ(told[3].run_count, 2U);
+}
+
+TEST_F(Crons, an_event_says_which_time_came_late_and_that_none_came_at_a_trigger) {
+  listen();
+  set(spec());
+  pass(3 * kHour + kMinute);
+  ASSERT_TRUE(s.admin
+                  .set_cron([this] {
+                    CronSpec other = spec("other");
+                    other.overlap = CronOverlap::kAllow;
+                    return other;
+                  }())
+                  .ok());
+  ASSERT_TRUE(s.admin.trigger_cron("other").ok());
+  ASSERT_TRUE(s.admin.remove_cron("hourly").ok());
+  const auto told = events();
+  ASSERT_EQ(told.size(), 2U);
+  EXPECT_EQ(told[0].scheduled_at_ms, kMonday + kHour) << "the first that was missed";
+  EXPECT_EQ(told[0].time_ms, kMonday + 3 * kHour + kMinute);
+  EXPECT_EQ(told[0].cron_expression, "") << "that cron is gone";
+  EXPECT_EQ(told[1].scheduled_at_ms, 0U);
+  EXPECT_EQ(told[1].cron_expression, "0 * * * *");
+}
+
+TEST_F(Crons, a_job_at_work_knows_its_cron) {
+  set(spec());
+  s.put(3);
+  ASSERT_TRUE(s.admin.trigger_cron("hourly").ok());
+  ASSERT_NE(s.take(), "");
+  EXPECT_EQ(s.job.cron_name(), "hourly");
+  ASSERT_TRUE(s.worker.ack(s.job).ok());
+  EXPECT_EQ(s.job.cron_name(), "") << "it is no longer held";
+  ASSERT_NE(s.take(), "");
+  EXPECT_EQ(s.job.cron_name(), "");
+  EXPECT_EQ(Job().cron_name(), "");
 }
 
 TEST_F(Crons, overlap_allow_runs_them_side_by_side) {

@@ -151,7 +151,8 @@ TEST_F(Events, of_batches_leases_requeues_dead_letters_and_pauses) {
   EXPECT_THAT(types(reader), ElementsAre("job.started", "job.enqueued"));
   s.take();
   s.pass(2 * kHour);
-  EXPECT_THAT(types(reader), ElementsAre("job.started", "job.failed", "job.enqueued"));
+  EXPECT_THAT(types(reader),
+              ElementsAre("job.started", "job.stalled", "job.failed", "job.enqueued"));
   s.take();
   ASSERT_TRUE(s.producer.cancel(s.job.id()).ok());
   s.take();

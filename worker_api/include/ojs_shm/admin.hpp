@@ -71,6 +71,19 @@ struct BulkReport {
   std::uint64_t skipped = 0;  ///< whose state had changed, or never allowed it; so far
 };
 
+/// How long dead letters are kept, and how many of the segment; 0: without limit, unset: as it is.
+/// Source: ojs-dead-letter 5.
+struct DeadLetterRetention {
+  std::optional<std::uint64_t> max_age_ms = {};  ///< since the job was discarded; at first 180 days
+  std::optional<std::uint64_t> max_count = {};   ///< the oldest go first; at first 10,000
+};
+
+/// What becomes of the unfinished jobs of a queue that is deleted. Source: ojs-queue-config 5.3.
+enum class QueueDeletion : std::uint8_t {
+  kReject,   ///< while there are some, the queue stays
+  kDiscard,  ///< they are discarded with the error type "queue_deleted", also those at work
+};
+
 /// Changes settings and mends. One thread at a time.
 class OJS_SHM_API Admin {
  public:
@@ -83,6 +96,11 @@ class OJS_SHM_API Admin {
   /// Makes the queue when it does not exist. Effective at once, on all jobs that wait. Errors:
   /// kInvalid (also ageing and weights on one queue), kSegmentFull.
   Status set_queue(std::string_view name, const QueueSettings& settings);
+  /// All its settings go, and it is no longer listed, until a job or a setting makes it anew; what
+  /// has finished in it stays. Its place in the segment stays taken. How many jobs were discarded.
+  /// Errors: kNotFound, kWrongState (unfinished jobs: `depth` says how many), kBusy.
+  Result<std::uint64_t> delete_queue(std::string_view name,
+                                     QueueDeletion jobs = QueueDeletion::kReject);
   /// For all queues that have no ageing of their own, now and later; SegmentInfo::aging reads it.
   /// Errors: kInvalid.
   Status set_default_aging(const AgingSettings& aging);
@@ -123,13 +141,15 @@ class OJS_SHM_API Admin {
   /// Whether jobs keep the priority they were enqueued with, in place of what the convention says:
   /// on in `qo`, off in the others.
   Status set_immutable_priorities(bool on);
-  /// Discarded jobs with dead_letter set: back to available with attempt 0, or gone.
+  /// Whoever supervises drops what is too old or too much, now and every five minutes.
+  Status set_dead_retention(const DeadLetterRetention& retention);
   /// Does the same to every job that the filter chooses, one after the other, so that a kill leaves
   /// each job as it was or done. `progress` is called before each job and at the end; when it says
   /// false, no further job is touched. Errors: kNotFound (the filter's queue), kClosed,
   /// kSegmentFull.
   Result<BulkReport> bulk(BulkAction action, const JobFilter& filter,
                           const std::function<bool(const BulkReport&)>& progress = {});
+  /// Discarded jobs with dead_letter set: back to available with attempt 0, or gone.
   Status retry_dead(std::string_view id);
   Status drop_dead(std::string_view id);
   /// Repairs after every dead process right now; returns how many it found. Not one after which

@@ -32,8 +32,9 @@ struct Event {
   std::uint64_t at_ms = 0;
   /// of the run that ended, or for which a queue has starved
   std::uint64_t duration_ms = 0;
-  std::uint64_t ttl_ms = 0;  ///< of an expired job
-  double progress = 0;       ///< 0..1
+  std::uint64_t ttl_ms = 0;    ///< of an expired job
+  std::uint64_t limit_ms = 0;  ///< its timeout or its lease, of an attempt that passed it
+  double progress = 0;         ///< 0..1
   /// of the limit that held the job back, let it go or dropped it
   std::string limit_key;
   /// of workers; empty when it is about a queue or a job
@@ -42,12 +43,16 @@ struct Event {
   std::string previous_strategy, new_strategy;      ///< of a pool
   std::uint64_t depth = 0, bound = 0;               ///< of the queue, in `unit`: backpressure
   std::string_view unit = "";                       ///< "jobs" or "bytes"
-  std::uint64_t count = 0;                          ///< how many refused jobs this event speaks for
+  /// how many refused jobs this event speaks for; pruned dead letters; jobs discarded with a queue
+  std::uint64_t count = 0;
   /// of the failed attempt, while the job still has it
   std::optional<JobError> error;
   std::string cron_name;         ///< of an event about a cron; `at_ms` is then when it fires next
-  std::string_view reason = "";  ///< why a cron enqueued no job: "overlap", "queue_full", ...
-  std::string workflow_id;       ///< of an event about a workflow; `queue` is then its first job's
+  std::string_view reason = "";  ///< why a cron enqueued no job: "overlap_skip", "queue_full"
+  std::uint64_t scheduled_at_ms = 0, run_count = 0;  ///< of a cron; 0: it was triggered
+  /// of a cron, as long as there is one of that name
+  std::string cron_expression, timezone;
+  std::string workflow_id;  ///< of an event about a workflow; `queue` is then its first job's
 };
 
 struct EventOptions {

@@ -82,6 +82,7 @@ struct QueueInfo {
   std::uint64_t enqueued_total = 0, dispatched_total = 0, completed_total = 0, discarded_total = 0,
                 cancelled_total = 0, retried_total = 0, returned_total = 0, rejected_total = 0,
                 conflicts_total = 0, dropped_total = 0, expired_total = 0, reprioritized_total = 0;
+  std::uint64_t pruned_total = 0;  ///< dead letters that the retention dropped
   std::vector<std::pair<std::int64_t, std::uint64_t>> available_by_priority;  ///< best first
   bool lower_first = true;  ///< of two priorities the lower one goes first
   AgingSettings aging;
@@ -122,9 +123,11 @@ struct SegmentInfo {
   std::uint32_t format = 0;
   std::uint64_t size_bytes = 0, created_at_ms = 0, slots = 0, max_body_bytes = 0,
                 default_lease_ms = 0, retention_ms = 0;
-  bool strict_envelopes = false;      ///< Admin::set_strict_envelopes
-  bool immutable_priorities = false;  ///< Admin::set_immutable_priorities, or the convention's
-  bool events = false;                ///< handles tell what happens (Admin::set_events)
+  std::uint64_t dead_max_age_ms = 0, dead_max_count = 0;  ///< DeadLetterRetention; 0: without limit
+  std::uint64_t next_prune_at_ms = 0;  ///< when dead letters are looked at next, Unix time
+  bool strict_envelopes = false;       ///< Admin::set_strict_envelopes
+  bool immutable_priorities = false;   ///< Admin::set_immutable_priorities, or the convention's
+  bool events = false;                 ///< handles tell what happens (Admin::set_events)
   /// dispatches that are in no LevelWaits, for want of memory for them
   std::uint64_t unmeasured_waits_total = 0;
   std::int64_t priority_min = 0, priority_max = 0, priority_default = 0;

@@ -33,6 +33,9 @@ OJS_SHM_API int64_t ojs_shm_crons(ojs_shm_observer* observer, char* buffer, size
 OJS_SHM_API int64_t ojs_shm_cron_times(const char* expression, const char* zone, uint64_t after_ms,
                                        uint64_t* times, size_t count);
 
+// The name of the cron that enqueued a fetched job, while there is that cron; else an empty text.
+OJS_SHM_API int64_t ojs_shm_cron_name(const ojs_shm_job* job, char* buffer, size_t size);
+
 #ifdef __cplusplus
 }
 #endif

@@ -54,6 +54,20 @@ typedef struct ojs_shm_bulk_report {
 OJS_SHM_API int ojs_shm_bulk(ojs_shm_admin* admin, int action, const ojs_shm_job_filter* filter,
                              ojs_shm_bulk_report* report);
 
+// How long dead letters are kept (since the job was discarded; at first 180 days), and how many of
+// the segment (the oldest go first; at first 10,000). 0: without limit, OJS_SHM_AS_IT_IS: as it is.
+#define OJS_SHM_AS_IT_IS UINT64_MAX
+OJS_SHM_API int ojs_shm_set_dead_retention(ojs_shm_admin* admin, uint64_t max_age_ms,
+                                           uint64_t max_count);
+
+enum {                              // what becomes of a deleted queue's unfinished jobs
+  OJS_SHM_DELETE_QUEUE_REJECT = 0,  // while there are some, the queue stays
+  OJS_SHM_DELETE_QUEUE_DISCARD = 1  // they are discarded with the error type "queue_deleted"
+};
+// The queue loses its settings and is no longer listed, until a job or a setting makes it anew. How
+// many jobs were discarded. Errors: NOT_FOUND, WRONG_STATE (unfinished jobs), BUSY (they keep coming).
+OJS_SHM_API int64_t ojs_shm_delete_queue(ojs_shm_admin* admin, const char* name, int jobs);
+
 // A unique job that is content with the one in its way ("on_conflict": "ignore") yields that one's
 // id. ojs_shm_last_deduplicated(): 1 when the job at that place of this producer's last enqueue or
 // batch with a unique job was there already, else 0.

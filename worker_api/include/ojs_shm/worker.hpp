@@ -53,6 +53,8 @@ class OJS_SHM_API Job {
   /// jobs that this one comes after, a JSON array. Looked up when it is asked for.
   std::string workflow_id() const;
   std::string parent_results() const;
+  /// Of a job that a cron enqueued, while there is that cron; else empty. Looked up likewise.
+  std::string cron_name() const;
 
  private:
   friend class Worker;

@@ -26,6 +26,7 @@ FAILURE_NOT_RETRYABLE = 1
 WORKER_LEASE_OWNED, WORKER_WEIGHTED = 1, 2
 QUEUE_MAX_DEPTH, QUEUE_MAX_SIZE_BYTES, QUEUE_PAUSED = 1, 2, 4
 FILTER_HAS_STATE, FILTER_DEAD_LETTER, FILTER_WAITING, FILTER_HAS_PRIORITY = 1, 2, 4, 8
+AS_IT_IS = (1 << 64) - 1
 BULK_CANCEL, BULK_PROMOTE, BULK_RETRY_DEAD, BULK_DROP_DEAD = range(4)
 EVENTS_FROM_START, EVENTS_AT_ONCE = 1, 2
 
@@ -180,6 +181,7 @@ _ENTRIES = {
     "trigger_cron": (c_int, (_handle, c_char_p, c_char_p)),
     "cron": (c_int64, (_handle, c_char_p, *_text)),
     "crons": (c_int64, (_handle, *_text)),
+    "cron_name": (c_int64, (_handle, *_text)),
     "cron_times": (c_int64, (c_char_p, c_char_p, c_uint64, POINTER(c_uint64), c_size_t)),
     "workflow_id": (c_int64, (_handle, *_text)),
     "job_new": (c_int, (_out,)),
@@ -207,6 +209,8 @@ _ENTRIES = {
     "clear_default_priority": (c_int, (_handle, c_char_p)),
     "dead_retry": (c_int, (_handle, c_char_p)),
     "dead_drop": (c_int, (_handle, c_char_p)),
+    "set_dead_retention": (c_int, (_handle, c_uint64, c_uint64)),
+    "delete_queue": (c_int64, (_handle, c_char_p, c_int)),
     "observer_open": (c_int, (_handle, _out)),
     "pools": (c_int64, (_handle, *_text)),
     "pool": (c_int64, (_handle, c_char_p, *_text)),

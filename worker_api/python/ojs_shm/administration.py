@@ -263,3 +263,17 @@ class Administration:
     def drop_dead(self, id: str) -> None:
         with self._admins.lent() as admin:
             admin.call(library().dead_drop, _abi.text_in(id, "id"))
+
+    def set_dead_retention(self, *, max_age: Duration | None = None, max_count: int | None = None) -> None:
+        """How long dead letters are kept since they were discarded, and how many of the segment, the oldest going first; 0:
+        without limit, None: as it is. A new segment keeps 10,000 for 180 days; segment_stats()["segment"] reads both."""
+        age = _abi.AS_IT_IS if max_age is None else milliseconds(max_age, "max_age", 63)
+        count = _abi.AS_IT_IS if max_count is None else _abi.whole(max_count, "max_count", 63)
+        with self._admins.lent() as admin:
+            admin.call(library().set_dead_retention, age, count)
+
+    def delete_queue(self, queue: str, *, discard: bool = False) -> int:
+        """The queue loses its settings and is no longer listed, until a job or a setting makes it anew. With `discard` its
+        unfinished jobs are discarded; returns how many. Errors: NotFound, WrongState (unfinished jobs)."""
+        with self._admins.lent() as admin:
+            return admin.call(library().delete_queue, _abi.text_in(queue, "queue"), int(discard))

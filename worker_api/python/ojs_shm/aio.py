@@ -202,6 +202,12 @@ class AsyncQueue:
     async def drop_dead(self, id: str) -> None:
         self._queue.drop_dead(id)
 
+    async def set_dead_retention(self, *, max_age: Duration | None = None, max_count: int | None = None) -> None:
+        self._queue.set_dead_retention(max_age=max_age, max_count=max_count)
+
+    async def delete_queue(self, queue: str, *, discard: bool = False) -> int:
+        return await asyncio.to_thread(lambda: self._queue.delete_queue(queue, discard=discard))
+
     async def set_cron(self, name: str, expression: str, type: str, input: Any = NOTHING, **options: Any) -> bool:
         return self._queue.set_cron(name, expression, type, input, **options)
 

@@ -305,13 +305,23 @@ class Job:
     def input(self) -> Any:
         return input_of(self.args)
 
-    @property
+    @functools.cached_property
     def meta(self) -> dict[str, Any]:
-        return self.extra.get("meta", {})
+        """What the client sent; of a cron's job also `cron_name` and `cron_triggered_at`, if read while it is held."""
+        given = self.extra.get("meta", {})
+        if not (cron := self.cron_name) or not isinstance(given, dict):
+            return given
+        return given | {"cron_name": cron, "cron_triggered_at": self.created_at.isoformat(timespec="milliseconds")
+                        .replace("+00:00", "Z")}
 
     @property
     def tags(self) -> list[str]:
         return self.extra.get("tags", [])
+
+    @property
+    def cron_name(self) -> str | None:
+        """The cron that enqueued the job, while there is that cron."""
+        return self._look(library().cron_name) or None
 
     @property
     def workflow_id(self) -> str | None:

@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Dead letters in time, and the end of queues. Source: ojs-dead-letter 5, 8, 10; ojs-queue-config 5.3."""
+
+from gateways import OnGateway, eventually
+
+DAY = 86_400_000
+
+
+class DeadLetterRetention(OnGateway):
+    def setUp(self):
+        self.keep(max_age="P180D", max_count=10_000)
+
+    def keep(self, expect=200, path="dead-letter/retention", **retention):
+        return self.call("PUT", path, retention, expect=expect)
+
+    def bury(self, **members):
+        job = self.put_job(retry={"max_attempts": 1, "on_exhaustion": "dead_letter"}, **members)
+        self.fetch(1)
+        self.call("POST", "workers/nack", {"job_id": job["id"], "error": {"code": "boom", "message": "no"}}, expect=200)
+        return job["id"]
+
+    def left(self):
+        return sorted(job["id"] for job in self.call("GET", "dead-letter?limit=1000", expect=200).json["jobs"]
+                      if job["queue"] == self.queue)
+
+    def advance(self, ms):
+        self.call("POST", "test/clock", {"advance_ms": ms}, expect=200)
+
+    def test_the_numbers_say_how_long_they_are_kept(self):
+        for path in ("dead-letter/stats", "admin/dead-letter/stats", "dead-letter/retention", "admin/dead-letter/retention"):
+            kept = self.call("GET", path, expect=200).json["retention"]
+            self.assertEqual((kept["max_age"], kept["max_count"]), ("P180D", 10_000), path)
+            self.assertRegex(kept["next_prune_at"], r":\d[05]:00\.000Z$")
+        config = self.call("GET", "admin/system/config", expect=200).json["segment"]
+        self.assertEqual(config["dead_letter"]["retention"]["max_count"], 10_000)
+
+    def test_it_is_set_in_parts_and_as_a_whole(self):
+        self.assertEqual(self.keep(max_count=5).json["retention"]["max_age"], "P180D")
+        self.assertEqual(self.keep(max_age="P365D").json["retention"]["max_count"], 5)
+        kept = self.keep(path="admin/dead-letter/retention", dead_letter={"retention": {"max_age": "P1DT12H",
+                                                                                        "max_count": 50_000}}).json
+        self.assertEqual((kept["retention"]["max_age"], kept["retention"]["max_count"]), ("P1DT12H", 50_000))
+        kept = self.keep(max_age=None, max_count=None).json["retention"]
+        self.assertEqual((kept["max_age"], kept["max_count"]), (None, None))
+        for wrong in ({}, {"max_age": "soon"}, {"max_age": 5}, {"max_count": -1}, {"max_count": "many"},
+                      {"dead_letter": {"retention": 3}}):
+            self.assertEqual(self.keep(expect=400, **wrong).error["code"], "invalid_request", wrong)
+
+    def test_what_is_too_old_goes(self):
+        self.keep(max_age="P2D", max_count=None)
+        old = self.bury()
+        self.advance(DAY)
+        young = self.bury()
+        self.advance(DAY + 300_000)
+        eventually(lambda: self.left() == [young])
+        self.call("GET", "jobs/" + old, expect=404)
+        self.assertEqual(self.call("GET", "dead-letter/" + young, expect=200).json["job"]["id"], young)
+        self.call("GET", "dead-letter/" + old, expect=404)
+
+    def test_what_is_too_much_goes_and_is_told_and_counted(self):
+        ids = [self.bury() for _ in range(4)]
+        self.keep(max_count=1)
+        eventually(lambda: self.left() == ids[-1:])
+
+        def told():
+            found = self.call("GET", f"events?types=dead_letter.pruned&queues={self.queue}", expect=200).json["events"]
+            return [event["data"]["count"] for event in found]
+
+        eventually(lambda: sum(told()) == 3)
+        self.assertIn(f'ojs_dead_letter_pruned_total{{queue="{self.queue}",segment="test"}} 3',
+                      self.call("GET", "/metrics", expect=200).body.decode())
+
+    def test_a_job_that_waits_is_no_dead_letter(self):
+        job = self.put_job()
+        self.call("GET", "dead-letter/" + job["id"], expect=404)
+
+    def test_all_of_a_queue_are_deleted(self):
+        self.bury(), self.bury()
+        self.assertEqual(self.call("DELETE", f"dead-letter?queue={self.queue}", expect=200).json["purged"], 2)
+        self.assertEqual(self.left(), [])
+
+
+class QueueDeletion(OnGateway):
+    def delete(self, expect=200, **body):
+        return self.call("DELETE", "queues/" + self.queue, body or None, expect=expect)
+
+    def listed(self):
+        return [queue["name"] for queue in self.call("GET", "queues?limit=1000", expect=200).json["queues"]]
+
+    def test_unfinished_jobs_are_in_the_way(self):
+        job = self.put_job()
+        for body in ({}, {"strategy": "reject"}):
+            self.assertEqual(self.delete(expect=409, **body).error["code"], "conflict")
+        self.assertEqual(self.get(job)["state"], "available")
+        self.fetch(1)
+        self.delete(expect=409, strategy="reject")
+        self.call("POST", "workers/ack", {"job_id": job["id"]}, expect=200)
+        gone = self.delete(strategy="reject").json
+        self.assertEqual((gone["queue"], gone["strategy"], gone["jobs_affected"], gone["state"]),
+                         (self.queue, "reject", 0, "deleted"))
+        self.assertNotIn(self.queue, self.listed())
+        for method in ("GET", "DELETE"):
+            self.assertEqual(self.call(method, "queues/" + self.queue, expect=404).error["code"], "not_found")
+        self.assertEqual(self.get(job)["state"], "completed")
+
+    def test_its_jobs_are_discarded(self):
+        self.configure(backpressure={"max_depth": 10})
+        jobs = [self.put_job(), self.put_job(scheduled_at="+PT1H")]
+        self.assertEqual(self.delete(strategy="discard").json["jobs_affected"], 2)
+        for job in jobs:
+            now = self.get(job)
+            self.assertEqual((now["state"], now["error"]["type"]), ("discarded", "queue_deleted"))
+        told = self.call("GET", f"events?types=queue.deleted&queues={self.queue}", expect=200).json["events"]
+        self.assertEqual([(event["subject"], event["data"]["count"]) for event in told], [(self.queue, 2)])
+        self.put_job()
+        self.assertIn(self.queue, self.listed())
+        self.assertEqual(self.call("GET", f"queues/{self.queue}/stats", expect=200).json["queue"]["max_depth"], 0)
+
+    def test_a_strategy_that_is_not_there_is_refused(self):
+        self.put_job()
+        self.assertEqual(self.delete(expect=422, strategy="move", target_queue="other").error["code"], "unsupported")
+        self.assertEqual(self.delete(expect=400, strategy="burn").error["code"], "invalid_request")
+        self.assertIn(self.queue, self.listed())
