@@ -188,4 +188,22 @@ class Manifest(OnGateway):
         for number, status in ((priority["min"], 201), (priority["max"], 201), (priority["max"] + 1, 400),
                                (priority["min"] - 1, 400)):
             self.enqueue(expect=status, priority=number)
-        self.assertEqual((self.manifest["delivery"], self.manifest["unique_job_strength"]), ("at-least-once", "strong"))
+        self.assertEqual(self.manifest["unique_job_strength"], "strong")
+
+    def test_it_delivers_at_least_once(self):
+        """Source: ojs-delivery-guarantees 11: DG-001, DG-003 to DG-007, DG-009, DG-011."""
+        self.assertEqual(self.manifest["delivery"], "at-least-once")
+        job = self.put_job()
+        self.assertEqual(self.get(job)["state"], "available", "what was enqueued can be read at once")
+        first = self.fetch(1, visibility_timeout_ms=60_000)[0]
+        self.assertEqual((first["id"], self.fetch(1)), (job["id"], []), "nobody else gets it")
+        self.call("POST", "workers/heartbeat", {"worker_id": "w-" + self.queue, "active_jobs": [job["id"]],
+                                                "visibility_timeout_ms": 120_000}, expect=200)
+        self.advance(60_001)
+        self.assertEqual(self.fetch(1), [], "a heartbeat holds it")
+        self.advance(120_000)
+        again = eventually(lambda: self.fetch(1))[0]
+        self.assertEqual((again["id"], again["attempt"]), (job["id"], 2), "silence brings it again, under its id")
+        self.call("POST", "workers/ack", {"job_id": job["id"]}, expect=200)
+        self.assertEqual(self.call("POST", "workers/ack", {"job_id": job["id"]}, expect=409).error["code"], "conflict")
+        self.assertEqual((self.get(job)["state"], self.fetch(1)), ("completed", []), "a final state is final")
