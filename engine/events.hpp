@@ -50,6 +50,8 @@ enum class EventKind : std::uint8_t {
   kQueueDeleted,      ///< value: how many jobs were discarded
   kJobTimeout,        ///< ran too long. value: the limit in ms << 32 | how long it ran, in ms
   kJobStalled,        ///< the same; the limit is its lease
+  /// job: a dead process and its repairer; tag: dead of that repair; value: slots mended
+  kProcessRepaired,
   kCount
 };
 
@@ -86,7 +88,7 @@ struct EventFacts {
 };
 
 /// Where one lane writes its events: in pages of sixteen, which it takes by turns with all others,
-/// so that who has much to tell gets much room. Nobody else writes a page that is open. A death
+/// so that a lane with much to tell gets much room. No other writes its open page. A death
 /// leaves an open page, which its repair closes; an event of which the stamp is missing is none.
 class EventLog {
  public:
@@ -114,7 +116,7 @@ class EventLog {
     }
     told_.set_ordered(sequence, shm::Point::kEventCounted);  // PAIR event-told
   }
-  /// Gives the page back, as whoever ends a lane must do.
+  /// Gives the page back, as is needed at the end of a lane.
   void close();
   /// Closes what an earlier owner of this lane left open when it died, and counts its last event if
   /// need be.

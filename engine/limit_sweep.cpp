@@ -7,17 +7,17 @@
 #include "engine/rates.hpp"
 #include "shm/parking.hpp"
 
-// Keys that nobody needs any more are given up when somebody finds no room for a new one. Nobody
-// needs a key that jobs brought, that no waiting, working or dead letter job names, and whose
+// Keys that are not needed any more are given up when a lane finds no room for a new one. Such is a
+// key that jobs brought, that no waiting, working or dead letter job names, and whose
 // windows and pace have forgotten every beginning: it is as if it had never been, but for the limit
 // that was brought last.
 //
 // Between the look-up of a key and the publication of its job nothing names it. So a job carries
 // the turn at which its key was looked up, and its enqueue 1. says that it is at it; 2. goes on if
-// the turn still is the same. The sweep 1. makes the turn odd; 2. waits until nobody is at it who
+// the turn still is the same. The sweep 1. makes the turn odd; 2. waits until no lane is at it that
 // might have seen the old turn; 3. looks which keys are named; 4. gives the others up; 5. makes the
-// turn even. One of them sees the other. Who dies in the middle of a sweep leaves some keys given
-// up and some not; his repair makes the turn even.
+// turn even. One of them sees the other. A death in the middle of a sweep leaves some keys given
+// up and some not; its repair makes the turn even.
 
 namespace ojs_shm::engine {
 
@@ -26,7 +26,7 @@ using shm::Point;
 std::uint64_t limits_turn(const Store& store) {
   const Word& word = store.header().limit_turn;
   std::uint64_t turn = word.load();
-  // whoever is refused comes again
+  // one that is refused comes again
   for (unsigned look = 0; turn % 2 != 0 && look < kPatience / 16; ++look) {
     shm::wait_for_another(look);
     turn = word.load();
@@ -49,7 +49,7 @@ LimitsHold::~LimitsHold() {
   if (ours_) held_.set_ordered(0, Point::kLimitsHeld);
 }
 
-/// Whether nobody is at an enqueue under a key any more who began before.
+/// Whether no lane is at an enqueue under a key any more that began before.
 bool LimitSetter::others_are_through() const {
   for (std::uint32_t lane = 0; lane < store.lanes(); ++lane)
     for (unsigned look = 0;
@@ -106,7 +106,7 @@ void LimitSetter::clean(std::uint32_t at) {
                    Point::kLimitGivenUp);
 }
 
-/// Gives up what nobody needs, but for the key that the caller has in mind. Returns how many.
+/// Gives up what is not needed, but for the key that the caller has in mind. Returns how many.
 std::uint32_t LimitSetter::sweep(std::uint32_t keep) {
   Word& turn = store.header().limit_turn;
   turn.fetch_add(1, Point::kLimitTurn);  // 1. PAIR limit-turn

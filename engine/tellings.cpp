@@ -189,6 +189,16 @@ std::uint64_t first_word(std::string_view& text) {
   log_.write(event);
 }
 
+[[gnu::noinline]] void Tellings::repaired(std::uint32_t dead, std::uint32_t by,
+                                          std::uint64_t at_once, std::uint64_t mended) {
+  EventFacts event;
+  event.kind = EventKind::kProcessRepaired;
+  event.job = {dead, by};
+  event.tag = at_once;
+  event.value = mended;
+  log_.write(event);
+}
+
 [[gnu::noinline]] void Tellings::starved(std::uint32_t q, std::uint64_t ms,
                                          std::uint64_t available) {
   EventFacts event;

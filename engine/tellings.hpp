@@ -47,6 +47,8 @@ class Tellings {
                std::string_view type);
   void rebalanced(std::uint32_t pool, PoolStrategy before, PoolStrategy after);
   void overloaded(std::uint32_t pool, const Store::PoolLoad& load);
+  /// One of `at_once` processes that were found dead, when `mended` slots were mended for them.
+  void repaired(std::uint32_t dead, std::uint32_t by, std::uint64_t at_once, std::uint64_t mended);
   /// The event and, in further ones, the text.
   void with_text(EventFacts event, std::string_view text);
 

@@ -63,7 +63,7 @@ struct Header {
   std::uint64_t boot[2];  ///< the host's boot id when the segment was last started
   std::uint64_t made_at_ms;
   Word ready;  ///< kReady, written last. PAIR segment-ready
-  /// process index + 1 of whoever holds the supervisor's seat; a hint, the seat is the truth
+  /// process index + 1 of the holder of the supervisor's seat; a hint, the seat is the truth
   Half supervisor;
   Half broker;  ///< the same for the broker's seat
   std::uint64_t pad2;
@@ -78,11 +78,15 @@ struct Header {
   Word deaths;   ///< processes found dead
   Word repairs;  ///< slots mended after a death
   Word clean;    ///< 1 after a clean stop of the last process
+  /// 63..32 pid of the process that made the last repair  31..0 pid of one of the dead; for people
+  Word last_repair;
+  Word last_repair_at_ms;  ///< Unix time; 0: there was none
+  Word last_mended;        ///< slots mended by it
   /// futexes on which finished slots are waited for, by slot number
   alignas(128) Half completions[64];
 };
 
-/// One attached process. The record at index i belongs to whoever holds byte kProcessByte + i of
+/// One attached process. The record at index i belongs to the holder of byte kProcessByte + i of
 /// the lock file; who finds the byte free holds the proof that the process is dead. Written only
 /// under that lock.
 struct alignas(64) ProcessRecord {
@@ -119,7 +123,7 @@ struct alignas(64) Slot {
 struct alignas(128) RingEnds {
   Word head;
   Half claimed;  ///< lane + 1 while it is being made; kNoIndex once it is named in a set
-  Half splicer;  ///< lane + 1 of whoever compacts the ring
+  Half splicer;  ///< lane + 1 of the one that compacts the ring
   alignas(128) Word tail;
 };
 

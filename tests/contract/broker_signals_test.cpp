@@ -141,19 +141,54 @@ TEST(BrokerStop, logs_which_signal_came_from_which_process) {
   EXPECT_TRUE(says(done, "SIGTERM from process " + std::to_string(::getpid()) + " (")) << done.err;
 }
 
-TEST(BrokerRepair, is_logged_with_the_pid_of_the_dead_and_the_reason) {
-  LiveSegment segment;
+/// A worker that holds a job and is killed there. Its pid.
+std::string kill_a_worker(const LiveSegment& segment) {
   segment.enqueue({"-t", "a"});
-  ProcessOptions options;
-  Process worker = segment.start_cli({"work", "--", "sleep", "60"}, options);
-  ASSERT_TRUE(eventually([&] {
+  Process worker = segment.start_cli({"work", "--", "sleep", "60"});
+  EXPECT_TRUE(eventually([&] {
     return segment.cli({"stats", "--json"}).out.find("\"active\":1") != std::string::npos;
   }));
   const std::string pid = std::to_string(worker.pid());
   worker.signal(SIGKILL);
   worker.wait();
-  const std::string line =
-      "repaired after 1 dead process (pid " + pid + "; ended without detaching): 1 slot mended";
+  return pid;
+}
+
+std::string log_line(const std::string& by, const std::string& pid) {
+  return "process " + by + " repaired after 1 dead process (pid " + pid +
+         "; ended without detaching): 1 slot mended";
+}
+
+TEST(BrokerRepair, is_logged_counted_and_told_with_the_pids_of_both_and_the_reason) {
+  LiveSegment segment({"--events"});
+  const std::string pid = kill_a_worker(segment), broker = std::to_string(segment.broker().pid());
+  EXPECT_TRUE(eventually([&] {
+    return segment.broker().err().find(log_line(broker, pid)) != std::string::npos;
+  })) << segment.broker().err();
+  const std::string stats = segment.cli({"stats", "--json"}).out;
+  EXPECT_EQ(member(stats, "segment.last_repair.pid"), pid) << stats;
+  EXPECT_EQ(member(stats, "segment.last_repair.repaired_by"), broker);
+  EXPECT_EQ(member(stats, "segment.last_repair.slots_mended"), "1");
+  EXPECT_NE(segment.cli({"stats"}).out.find("repair\t" + pid + "\t" + broker + "\t1\t"),
+            std::string::npos);
+  std::string event;
+  EXPECT_TRUE(eventually([&] {
+    event = segment.cli({"events", "--json", "--types", "process.repaired"}).out;
+    return !event.empty();
+  }));
+  EXPECT_EQ(member(event, "subject"), "process-" + pid) << event;
+  EXPECT_EQ(member(event, "data"), "{\"pid\":" + pid + ",\"repaired_by\":" + broker +
+                                       ",\"repaired_at_once\":1,\"slots_mended\":1}");
+}
+
+TEST(BrokerRepair, of_another_process_is_logged_with_its_pid) {
+  LiveSegment segment;
+  segment.broker().signal(SIGSTOP);
+  const std::string pid = kill_a_worker(segment);
+  Process mender = segment.start_cli({"audit", "--mend"});
+  const std::string line = log_line(std::to_string(mender.pid()), pid);
+  EXPECT_NE(mender.wait().err.find("repaired after 1 dead process"), std::string::npos);
+  segment.broker().signal(SIGCONT);
   EXPECT_TRUE(eventually([&] { return segment.broker().err().find(line) != std::string::npos; }))
       << segment.broker().err();
 }

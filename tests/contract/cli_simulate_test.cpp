@@ -5,6 +5,7 @@
 #include <signal.h>
 
 #include <fstream>
+#include <map>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -50,12 +51,42 @@ TEST(CliSimulate, a_seed_always_gives_the_same_figures_and_needs_no_segment) {
   EXPECT_NE(simulate({"--synthetic", kLoad, "--seed", "6", "--json"}).out, once.out);
 }
 
-TEST(CliSimulate, a_trace_with_workflows_is_refused) {
-  const std::string head = "{\"ojs_shm_trace\":1,\"convention\":\"ojs\"}\n";
-  const Finished refused = simulate({"-"}, head + "{\"workflow\":{\"id\":\"x\"}}\n");
+/// A group of two, and a job after both.
+const std::string kWorkflowTrace =
+    R"({"ojs_shm_trace":1,"convention":"ojs"}
+{"workflow":{"id":"w","kind":"batch"}}
+{"arrival":{"at_ms":0,"job":"a","queue":"default","priority":2,"workflow":"w"}}
+{"arrival":{"at_ms":0,"job":"b","queue":"default","priority":2,"workflow":"w"}}
+{"arrival":{"at_ms":900,"job":"c","queue":"default","priority":2,"workflow":"w","after":["a","b"]}}
+{"service":{"job":"a","ms":10}}
+{"service":{"job":"b","ms":30}}
+{"service":{"job":"c","ms":5}}
+)";
+
+TEST(CliSimulate, workflows_are_played_told_and_saved) {
+  const Finished done = simulate({"-", "--json", "--workers", "2"}, kWorkflowTrace);
+  ASSERT_EQ(done.exit_code, 0) << done.err;
+  EXPECT_EQ(member(done.out, "all.served"), "3");
+  EXPECT_EQ(member(done.out, "workflows.completed"), "1");
+  EXPECT_EQ(member(done.out, "workflows.took_ms.max"), "35") << "as soon as both had ended";
+  const ScratchDirectory folder;
+  const Finished text = simulate(
+      {"-", "--workers", "1", "--save", folder / "load.trace", "--svg", folder / "waits.svg"},
+      kWorkflowTrace);
+  ASSERT_EQ(text.exit_code, 0) << text.err;
+  EXPECT_EQ(lines_of(text.out).back().substr(0, 12), "workflow\t-\t1") << text.out;
+  const Finished again = simulate({folder / "load.trace", "--json", "--workers", "2"});
+  ASSERT_EQ(again.exit_code, 0) << again.err;
+  EXPECT_EQ(again.out, done.out);
+}
+
+TEST(CliSimulate, a_trace_whose_jobs_come_after_each_other_in_a_circle_is_refused) {
+  std::string circle = kWorkflowTrace;
+  const std::string first = R"("job":"a",)";
+  circle.insert(circle.find(first) + first.size(), R"("after":["c"],)");
+  const Finished refused = simulate({"-"}, circle);
   EXPECT_EQ(refused.exit_code, 2);
-  EXPECT_NE(refused.err.find("-:2: "), std::string::npos) << refused.err;
-  EXPECT_NE(refused.err.find("dependencies"), std::string::npos) << refused.err;
+  EXPECT_NE(refused.err.find("comes after itself"), std::string::npos) << refused.err;
 }
 
 TEST(CliSimulate, unique_jobs_are_recorded_with_their_keys_and_meet_each_other) {
@@ -203,6 +234,53 @@ TEST(CliRecord, a_living_segment_becomes_a_trace_that_simulate_plays) {
   ASSERT_EQ(played.exit_code, 0) << played.err;
   EXPECT_EQ(member(played.out, "all.served"), "2");
   EXPECT_EQ(of_group(played.out, "tenants", "acme", "arrived"), "1");
+}
+
+TEST(CliRecord, a_workflow_is_recorded_with_what_came_after_what) {
+  const LiveSegment segment;
+  Process recording = segment.start_cli({"record", "--jobs", "4"});
+  ASSERT_TRUE(recording.read_line().has_value());
+  const Finished made = segment.cli(
+      {"workflow", "run", "-"},
+      R"({"type":"chain","name":"order","steps":[{"type":"a","args":[]},)"
+      R"({"type":"batch","jobs":[{"type":"b","args":[]},{"type":"c","args":[]}],)"
+      R"("callbacks":{"on_success":{"type":"good","args":[]},"on_failure":{"type":"bad","args":[]}}}]})");
+  ASSERT_EQ(made.exit_code, 0) << made.err;
+  const std::string id = made.out.substr(0, 36);
+  ASSERT_EQ(segment.cli({"work", "--until-empty", "--", "true"}).exit_code, 0);
+  const Finished done = recording.wait();
+  ASSERT_EQ(done.exit_code, 0) << done.err;
+  std::string trace = "{\"ojs_shm_trace\":1}\n" + done.out;
+  std::map<std::string, std::string> jobs, after;
+  int told = 0;
+  for (const std::string& line : lines_of(done.out)) {
+    if (member(line, "workflow.id") == id) {
+      ++told;
+      EXPECT_EQ(member(line, "workflow.kind") + member(line, "workflow.name"), "chainorder");
+    }
+    const std::string arrival = member(line, "arrival");
+    if (arrival.empty()) continue;
+    EXPECT_EQ(member(arrival, "workflow"), id) << line;
+    jobs[member(arrival, "type")] = member(arrival, "job");
+    after[member(arrival, "type")] = member(arrival, "after");
+  }
+  EXPECT_EQ(told, 1) << done.out;
+  const auto list = [&](const std::vector<std::string>& types) {
+    std::string text = "[";
+    for (const std::string& type : types)
+      text += (text.size() > 1 ? ",\"" : "\"") + jobs[type] + "\"";
+    return text + "]";
+  };
+  ASSERT_EQ(jobs.size(), 4U) << done.out;
+  EXPECT_EQ(after["a"], "");
+  EXPECT_EQ(after["b"], list({"a"}));
+  EXPECT_EQ(after["c"], list({"a"}));
+  EXPECT_EQ(after["good"], list({"b", "c"}));
+  const Finished played = simulate({"-", "--json"}, trace);
+  ASSERT_EQ(played.exit_code, 0) << played.err;
+  EXPECT_EQ(member(played.out, "all.served"), "4");
+  EXPECT_EQ(member(played.out, "workflows.completed"), "1");
+  EXPECT_EQ(simulate({"-", "--json"}, trace).out, played.out);
 }
 
 TEST(CliRecord, the_pools_of_the_segment_are_in_the_trace_as_they_last_were) {

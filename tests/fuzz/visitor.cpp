@@ -276,6 +276,12 @@ void Visitor::list(Input& input) {
   if ((choice & 8) != 0) filter.state = static_cast<State>(choice >> 4 & 7);
   filter.dead_letter = (choice & 0x80) != 0;
   if (const auto jobs = seen->list(filter); !jobs.empty()) print(jobs[choice % jobs.size()]);
+  JobPageRequest request{filter};
+  request.order = static_cast<JobOrder>(choice % 3);
+  request.falls = choice % 2 == 0;
+  if (choice % 5 == 0) request.type_prefix = "fuzz";
+  request.offset = choice % 7;
+  for (const JobInfo& job : seen->page(request).jobs) print(job);
 }
 
 void Visitor::look(Input&) { look_around(segment_); }

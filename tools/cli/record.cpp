@@ -21,6 +21,7 @@
 #include "worker_api/json/envelope.hpp"
 #include "worker_api/json/envelope_trace.hpp"
 #include "worker_api/json/unique_key.hpp"
+#include "worker_api/simulation/trace_workflows.hpp"
 
 namespace ojs_shm::cli {
 namespace {
@@ -60,8 +61,6 @@ class Recorder {
       : observer_(observer), queue_(std::move(queue)), begun_at_ms_(begun_at_ms) {}
 
   void take(const Event& event) {
-    if (!event.workflow_id.empty() && (queue_.empty() || event.queue == queue_))
-      tell_workflow(event.workflow_id);
     if (event.job_id.empty() || (!queue_.empty() && event.queue != queue_)) return;
     if (event.type == "job.enqueued") {
       if (event.attempt == 0 && open_.insert(event.job_id).second) arrive(event);
@@ -84,20 +83,22 @@ class Recorder {
                         : static_cast<std::int64_t>(event.time_ms - begun_at_ms_) * 1000;
     arrival.queue = event.queue;
     arrival.priority = event.priority;
+    std::vector<std::string> after;
     // a fast worker and a short retention may be done with it
     if (const auto job = observer_.get(event.job_id)) {
       arrival.type = job->type;
       arrival.tenant = tenant_of(job->extra);
       arrival.size = static_cast<std::uint32_t>(job->args.size() + job->extra.size());
-      if (!job->workflow_id.empty()) tell_workflow(job->workflow_id);
+      arrival.workflow = job->workflow_id;
       if (!job->unique_key.empty()) arrival.unique = print_unique(job->unique_key, job->unique);
     }
-    print_line(print_trace_arrival(event.job_id, arrival));
+    if (!arrival.workflow.empty())
+      if (const auto workflow = observer_.workflow(arrival.workflow)) {
+        if (workflows_.insert(arrival.workflow).second) print_line(print_trace_workflow(*workflow));
+        after = jobs_before(*workflow, event.job_id);
+      }
+    print_line(print_trace_arrival(event.job_id, arrival, after));
     ++arrivals_;
-  }
-
-  void tell_workflow(const std::string& id) {
-    if (workflows_.insert(id).second) print_line(print_trace_workflow(id));
   }
 
   const Observer& observer_;
@@ -192,7 +193,7 @@ void add_record_command(CLI::App& app, Request& request) {
   set_footer(
       *command,
       "\nOUTPUT\n"
-      "  JSON, a line for each pool of workers, each arrival and each service; docs/simulation.md "
+      "  JSON, a line for each pool of workers, workflow, arrival and service; docs/simulation.md "
       "has the members.\n"
       "  Events are turned on meanwhile, if they are off.\n"
       "\nEXAMPLE\n"

@@ -119,7 +119,9 @@ Status write_trace(const std::string& path, const Trace& trace) {
   for (std::size_t i = 0; i < trace.arrivals.size(); ++i) {
     const TraceArrival& arrival = trace.arrivals[i];
     const std::string job = std::to_string(i + 1);
-    text += print_trace_arrival(job, arrival) + "\n";
+    std::vector<std::string> after;
+    for (const std::uint32_t place : arrival.after) after.push_back(std::to_string(place + 1));
+    text += print_trace_arrival(job, arrival, after) + "\n";
     text += print_trace_service(job, static_cast<double>(arrival.service_us) / 1000) + "\n";
   }
   return write_file(path, text);

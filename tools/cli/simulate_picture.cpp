@@ -78,9 +78,9 @@ std::string picture_of(const Trace& trace, const SimulationOutcome& outcome,
                      [&](const SimulatedGroup& group) { return group.name == name; });
     const auto colour = std::min<std::size_t>(
         static_cast<std::size_t>(level - report.levels.begin()), dots.size() - 1);
-    dots[colour] += fmt::format(R"(<circle cx="{:.1f}" cy="{:.1f}" r="1.5"/>)",
-                                x(static_cast<double>(dispatch.at_us)),
-                                y(static_cast<double>(dispatch.at_us - arrival.at_us) / 1000));
+    dots[colour] += fmt::format(
+        R"(<circle cx="{:.1f}" cy="{:.1f}" r="1.5"/>)", x(static_cast<double>(dispatch.at_us)),
+        y(static_cast<double>(dispatch.at_us - outcome.came_us[dispatch.arrival]) / 1000));
   }
   std::string svg =
       fmt::format(R"(<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {0:.0f} {1:.0f}" )"

@@ -52,6 +52,7 @@ void write_segment(json::ObjectWriter& writer, const SegmentInfo& info) {
   writer.boolean("events", info.events);
   count(writer, "deaths_total", info.deaths_total);
   count(writer, "repairs_total", info.repairs_total);
+  if (info.last_repair) writer.value("last_repair", print_last_repair(*info.last_repair));
 }
 
 void write_pool(json::ObjectWriter& writer, const PoolInfo& pool) {
@@ -120,6 +121,9 @@ int print_text(const SegmentInfo& info, const std::vector<QueueInfo>& queues,
     shell::Table lines({"WHAT", "NAME", "A", "B", "C", "D", "E", "F", "G", "H", "I"});
     lines.row({"segment", info.name, info.path, text(info.size_bytes), info.convention,
                text(info.deaths_total), text(info.repairs_total)});
+    if (info.last_repair)
+      lines.row({"repair", text(info.last_repair->pid), text(info.last_repair->by_pid),
+                 text(info.last_repair->mended), print_timestamp(info.last_repair->at_ms)});
     for (const auto& pool : info.pools)
       lines.row({"pool", pool.name, text(pool.used), text(pool.capacity)});
     for (const auto& process : info.processes) {
@@ -140,9 +144,14 @@ int print_text(const SegmentInfo& info, const std::vector<QueueInfo>& queues,
     lines.print();
     return shell::kExitOk;
   }
-  fmt::print("segment {}  {}  {}  convention {}  format {}  deaths {}  repairs {}\n\n", info.name,
+  fmt::print("segment {}  {}  {}  convention {}  format {}  deaths {}  repairs {}\n", info.name,
              info.path, shell::bytes_text(info.size_bytes), info.convention, info.format,
              info.deaths_total, info.repairs_total);
+  if (info.last_repair)
+    fmt::print("last repair {}: process {} mended {} slots of dead process {}\n",
+               print_timestamp(info.last_repair->at_ms), info.last_repair->by_pid,
+               info.last_repair->mended, info.last_repair->pid);
+  fmt::print("\n");
   shell::Table queue_table({"QUEUE", "DEPTH>", "ACTIVE>", "ENQUEUED>", "DISPATCHED>", "COMPLETED>",
                             "DISCARDED>", "CANCELLED>", "RETRIED>", "RETURNED>", "REJECTED>",
                             "DEAD>", "OLDEST>"});

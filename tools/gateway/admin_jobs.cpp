@@ -12,6 +12,7 @@
 #include "tools/gateway/json_text.hpp"
 #include "tools/gateway/paging.hpp"
 #include "worker_api/json/time_text.hpp"
+#include "worker_api/json/unique_key.hpp"
 
 namespace ojs_shm::gateway {
 namespace {
@@ -57,24 +58,40 @@ Choice asked(Desk& desk, const Request& request) {
   if (const std::string* until = request.asked("until"))
     choice.filter.created_before_ms = time_of(desk, *until, "until");
   if (const std::string* tenant = request.asked("tenant")) choice.filter.tenant = *tenant;
+  if (const std::string* unique = request.asked("unique")) {
+    if (*unique != "true" && *unique != "false")
+      throw invalid_request("unique must be true or false", "unique");
+    choice.filter.unique = *unique == "true";
+  }
   return choice;
 }
 
-void sort_jobs(const Request& request, std::vector<JobInfo>& jobs) {
+/// Of a list of unique jobs: with the key that keeps others out, its policy, and until when it does.
+std::string item_text(Desk& desk, const JobInfo& job, bool unique) {
+  std::string text = job_text(desk, job);
+  if (!unique || job.unique_key.empty()) return text;
+  return joined(std::move(text), object([&](json::ObjectWriter& writer) {
+                  writer.text("unique_key", job.unique_key);
+                  writer.value("unique_policy", print_unique(job.unique_key, job.unique));
+                  if (job.unique.period_ms != 0)
+                    writer.text("unique_until",
+                                print_timestamp(job.created_at_ms + job.unique.period_ms));
+                }));
+}
+
+JobOrder order_asked(const Request& request) {
   const std::string* sort = request.asked("sort");
+  if (sort == nullptr || *sort == "created_at") return JobOrder::kCreated;
+  if (*sort == "scheduled_at") return JobOrder::kScheduled;
+  if (*sort == "priority") return JobOrder::kPriority;
+  throw invalid_request("sort must be created_at, scheduled_at or priority", "sort");
+}
+
+bool falls_asked(const Request& request) {
   const std::string* order = request.asked("order");
   if (order != nullptr && *order != "asc" && *order != "desc")
     throw invalid_request("order must be asc or desc", "order");
-  const auto by = [&](auto key) { std::ranges::stable_sort(jobs, {}, key); };
-  if (sort == nullptr || *sort == "created_at")
-    by([](const JobInfo& job) { return std::pair(job.created_at_ms, job.id); });
-  else if (*sort == "scheduled_at")
-    by([](const JobInfo& job) { return std::pair(job.scheduled_at_ms, job.id); });
-  else if (*sort == "priority")
-    by([](const JobInfo& job) { return job.priority; });
-  else
-    throw invalid_request("sort must be created_at, scheduled_at or priority", "sort");
-  if (order == nullptr || *order == "desc") std::ranges::reverse(jobs);
+  return order == nullptr || *order == "desc";
 }
 
 /// A cursor is where a page ended, "MS.ID" of its last job: what is enqueued meanwhile moves nothing.
@@ -82,9 +99,9 @@ std::string cursor_of(const JobInfo& job) {
   return std::to_string(job.created_at_ms) + "." + job.id;
 }
 
-/// Drops what stands up to the cursor, in lists by time of creation.
-void go_on_behind(const Request& request, const std::string& cursor, std::vector<JobInfo>& jobs) {
-  if (const std::string* sort = request.asked("sort"); sort != nullptr && *sort != "created_at")
+/// In lists by time of creation.
+std::pair<std::uint64_t, std::string> place_of(const std::string& cursor, JobOrder order) {
+  if (order != JobOrder::kCreated)
     throw invalid_request("a cursor goes with sort=created_at", "cursor");
   const std::size_t dot = cursor.find('.');
   std::uint64_t ms = 0;
@@ -92,35 +109,29 @@ void go_on_behind(const Request& request, const std::string& cursor, std::vector
       std::from_chars(cursor.data(), cursor.data() + std::min(dot, cursor.size()), ms);
   if (dot == std::string::npos || read.ec != std::errc())
     throw invalid_request("cursor must be a next_cursor that a list has given", "cursor");
-  const std::string* order = request.asked("order");
-  const bool rises = order != nullptr && *order == "asc";
-  const std::pair at(ms, cursor.substr(dot + 1));
-  std::erase_if(jobs, [&](const JobInfo& job) {
-    const std::pair own(job.created_at_ms, job.id);
-    return rises ? own <= at : own >= at;
-  });
+  return {ms, cursor.substr(dot + 1)};
 }
 
 Reply list(Desk& desk, const Request& request) {
   const Page page = Page::of(request);
   const Choice choice = asked(desk, request);
-  std::vector<JobInfo> jobs = desk.observer.list(choice.filter);
-  std::erase_if(jobs, [&](const JobInfo& job) { return !choice.holds(job); });
-  sort_jobs(request, jobs);
-  const std::size_t total = jobs.size();
+  JobPageRequest wanted{choice.filter, choice.type_prefix, choice.since_ms};
+  wanted.order = order_asked(request);
+  wanted.falls = falls_asked(request);
+  wanted.offset = page.begin();
+  wanted.limit = page.per_page;
   if (const std::string* cursor = request.asked("cursor")) {
     if (page.page != 1) throw invalid_request("a list has either a cursor or a page", "cursor");
-    go_on_behind(request, *cursor, jobs);
+    wanted.behind = place_of(*cursor, wanted.order);
   }
-  const std::size_t end = page.begin() + page.per_page;
-  const std::string next = end < jobs.size() ? cursor_of(jobs[end - 1]) : "";
-  jobs.resize(std::min(jobs.size(), end));
+  const JobPage found = desk.observer.page(wanted);
   std::string items;
-  for (std::size_t i = page.begin(); i < jobs.size(); ++i)
-    items += (items.empty() ? "" : ",") + job_text(desk, jobs[i]);
-  std::string pagination = page.text(total);
-  if (!next.empty())
-    pagination = joined(std::move(pagination), "{\"next_cursor\":" + quoted(next) + "}");
+  for (const JobInfo& job : found.jobs)
+    items += (items.empty() ? "" : ",") + item_text(desk, job, choice.filter.unique);
+  std::string pagination = page.text(found.total);
+  if (found.more && !found.jobs.empty())
+    pagination = joined(std::move(pagination),
+                        "{\"next_cursor\":" + quoted(cursor_of(found.jobs.back())) + "}");
   return ok("{\"items\":[" + items + "],\"pagination\":" + pagination + "}");
 }
 

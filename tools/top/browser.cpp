@@ -291,16 +291,34 @@ void Browser::back() {
 
 // --- Pictures ------------------------------------------------------------------------------------
 
-Line Browser::tabs() const {
+/// Where the full names of all do not fit, those of the others are short; where even these do not,
+/// the first are left out until the chosen one fits.
+Line Browser::tabs(std::size_t width) const {
   static constexpr std::string_view kTabs = "1234567890C";
   static_assert(kTabs.size() == std::size(kViews));
-  Line line;
-  for (std::size_t i = 0; i < std::size(kViews); ++i) {
+  const auto tab_of = [this](std::size_t i, bool full) {
     const bool chosen = path_.front().view == kViews[i];
-    line.push_back({fmt::format("{}", kTabs[i]), {Tone::kNote}});
-    line.push_back(
-        {fmt::format("{}{}{}", chosen ? "[" : " ", name_of(kViews[i]), chosen ? "]" : " "),
-         {Tone::kPlain, chosen, false, false}});
+    const std::string name(full || chosen ? name_of(kViews[i]) : short_name_of(kViews[i]));
+    const std::string before = chosen ? "[" : full ? " " : "";
+    return Line{{std::string(1, kTabs[i]), {Tone::kNote, !full}},
+                {before + name + (chosen ? "]" : " "), {Tone::kPlain, chosen, false, false}}};
+  };
+  const auto tabs_from = [&](std::size_t first, bool full) {
+    Line line;
+    for (std::size_t i = first; i < std::size(kViews); ++i)
+      for (Span& span : tab_of(i, full)) line.push_back(std::move(span));
+    return line;
+  };
+  Line line = tabs_from(0, true);
+  if (width_of(line) <= width) return line;
+  const auto chosen =
+      static_cast<std::size_t>(std::ranges::find(kViews, path_.front().view) - std::begin(kViews));
+  for (std::size_t first = 0; first <= std::min(chosen, std::size(kViews) - 1); ++first) {
+    std::size_t end = 0;
+    for (std::size_t i = first; i <= chosen && i < std::size(kViews); ++i)
+      end += width_of(tab_of(i, false));
+    line = tabs_from(first, false);
+    if (end <= width) break;
   }
   return line;
 }
@@ -335,7 +353,7 @@ Line Browser::footer() const {
 Picture Browser::picture(std::size_t width, std::size_t height) {
   draw_grid();
   Picture picture = header_of(sampler_.last(), notice_, width);
-  picture.push_back(cut(tabs(), width));
+  picture.push_back(cut(tabs(width), width));
   const std::size_t room = height > kHeaderLines + 2 ? height - kHeaderLines - 2 : 1;
   rows_ = room > 1 ? room - 1 : 1;
   for (Line& line : draw(grid_, here().look, width, room, here().view != View::kHelp))

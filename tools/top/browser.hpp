@@ -52,7 +52,7 @@ class Browser {
   void back();
   void ask(char key);
   void run_answer();
-  Line tabs() const;
+  Line tabs(std::size_t width) const;
   Line footer() const;
 
   Options options_;

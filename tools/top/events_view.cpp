@@ -9,6 +9,8 @@ namespace ojs_shm::top {
 namespace {
 
 std::string detail_of(const Event& event) {
+  if (event.pid != 0)
+    return fmt::format("{} by {}, {} slots", event.pid, event.repaired_by, event.mended);
   if (event.error) return event.error->code + " " + event.error->message;
   if (!event.limit_key.empty()) return event.limit_key;
   if (!event.pool.empty()) return event.pool;

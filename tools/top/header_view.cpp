@@ -98,6 +98,9 @@ Line rates_line(const Sample& sample) {
 
 Line segment_line(const Sample& sample, const std::string& notice) {
   Line line{{"segment ", kLabel}};
+  if (const auto& repair = sample.census.segment.last_repair)
+    line.push_back({fmt::format("last repair {}Z: {} by {}, {} slots  ", clock_text(repair->at_ms),
+                                repair->pid, repair->by_pid, repair->mended)});
   for (std::size_t i = 0; i < sample.census.segment_counters.size(); ++i) {
     const CounterInfo& counter = sample.census.segment_counters[i];
     line.push_back({fmt::format("{} {}  ", counter.label, sample.census.segment_values[i])});

@@ -36,6 +36,8 @@ inline constexpr View kViews[] = {View::kQueues, View::kWorkers,   View::kPools,
                                   View::kLimits, View::kJobs,      View::kEvents, View::kCounters,
                                   View::kPast,   View::kWorkflows, View::kCrons};
 std::string_view name_of(View view);
+/// For a tab where there is little room.
+std::string_view short_name_of(View view);
 std::optional<View> view_by_name(std::string_view name);
 
 /// Which jobs the view of jobs shows.

@@ -24,6 +24,22 @@ std::string_view name_of(View view) {
   return "help";
 }
 
+std::string_view short_name_of(View view) {
+  switch (view) {
+    case View::kQueues: return "queue";
+    case View::kWorkers: return "worker";
+    case View::kPools: return "pool";
+    case View::kTenants: return "tenant";
+    case View::kLimits: return "limit";
+    case View::kJobs: return "job";
+    case View::kEvents: return "event";
+    case View::kCounters: return "count";
+    case View::kWorkflows: return "flow";
+    case View::kCrons: return "cron";
+    default: return name_of(view);
+  }
+}
+
 std::optional<View> view_by_name(std::string_view name) {
   for (const View view : kViews)
     if (name_of(view) == name) return view;

@@ -126,6 +126,7 @@ void append_segment(std::string& out, const SegmentInfo& segment) {
   writer.boolean("events", segment.events);
   number(writer, "deaths_total", segment.deaths_total);
   number(writer, "repairs_total", segment.repairs_total);
+  if (segment.last_repair) writer.value("last_repair", print_last_repair(*segment.last_repair));
   number(writer, "overdue_ms", segment.overdue_ms);
   writer.close();
 }

@@ -76,6 +76,7 @@ void write_segment(ObjectWriter& writer, const Census& census) {
     count(pool, "unit_bytes", each.unit_bytes);
   });
   counters(segment, "counters", census.segment_counters, census.segment_values);
+  if (info.last_repair) segment.value("last_repair", print_last_repair(*info.last_repair));
   segment.close();
 }
 
@@ -206,6 +207,17 @@ std::vector<std::uint64_t> Census::totals() const {
     for (std::size_t i = 0; i < sums.size() && i < queue.counters.size(); ++i)
       sums[i] += queue.counters[i];
   return sums;
+}
+
+std::string print_last_repair(const LastRepair& repair) {
+  std::string out;
+  ObjectWriter writer(out);
+  writer.text("at", print_timestamp(repair.at_ms));
+  count(writer, "pid", repair.pid);
+  count(writer, "repaired_by", repair.by_pid);
+  count(writer, "slots_mended", repair.mended);
+  writer.close();
+  return out;
 }
 
 std::string print_census(const Census& census) {

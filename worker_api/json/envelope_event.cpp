@@ -76,6 +76,13 @@ void write_own(ObjectWriter& data, const Event& event) {
   }
 }
 
+void write_repair(ObjectWriter& data, const Event& event) {
+  data.number("pid", std::int64_t{event.pid});
+  data.number("repaired_by", std::int64_t{event.repaired_by});
+  data.number("repaired_at_once", static_cast<std::int64_t>(event.repaired_at_once));
+  data.number("slots_mended", static_cast<std::int64_t>(event.mended));
+}
+
 /// What is about no job. Source: ojs-fair-scheduling 11.1.
 void write_scheduling(ObjectWriter& data, const Event& event) {
   const auto number = [&](std::string_view name, std::uint64_t n) {
@@ -124,7 +131,8 @@ std::string print_event(const Event& event) {
   writer.text("type", event.type);
   writer.text("source", event.source);
   writer.text("time", print_timestamp(event.time_ms));
-  writer.text("subject", !event.pool.empty()          ? event.pool
+  writer.text("subject", event.pid != 0               ? "process-" + std::to_string(event.pid)
+                         : !event.pool.empty()        ? event.pool
                          : !event.workflow_id.empty() ? event.workflow_id
                          : !event.cron_name.empty()   ? event.cron_name
                          : event.job_id.empty()       ? event.queue
@@ -134,7 +142,10 @@ std::string print_event(const Event& event) {
   if (!event.workflow_id.empty()) data.text("workflow_id", event.workflow_id);
   if (!event.job_type.empty()) data.text("job_type", event.job_type);
   if (!event.cron_name.empty()) write_cron(data, event);
-  data.text(event.pool.empty() ? "queue" : "pool", event.pool.empty() ? event.queue : event.pool);
+  if (event.pid != 0)
+    write_repair(data, event);
+  else
+    data.text(event.pool.empty() ? "queue" : "pool", event.pool.empty() ? event.queue : event.pool);
   if (!event.unit.empty()) {
     data.number("depth", static_cast<std::int64_t>(event.depth));
     data.number("bound", static_cast<std::int64_t>(event.bound));

@@ -35,7 +35,8 @@ std::string print_trace_head(const TraceHead& head) {
   return out;
 }
 
-std::string print_trace_arrival(std::string_view job, const TraceArrival& arrival) {
+std::string print_trace_arrival(std::string_view job, const TraceArrival& arrival,
+                                std::span<const std::string> after) {
   std::string out;
   ObjectWriter writer(out);
   ObjectWriter inner(writer.open("arrival"));
@@ -47,16 +48,27 @@ std::string print_trace_arrival(std::string_view job, const TraceArrival& arriva
   if (!arrival.tenant.empty()) inner.text("tenant", arrival.tenant);
   inner.number("size", std::int64_t{arrival.size});
   if (!arrival.unique.empty()) inner.value("unique", arrival.unique);
+  if (!arrival.workflow.empty()) inner.text("workflow", arrival.workflow);
+  if (!after.empty()) {
+    std::string& list = inner.open("after") += '[';
+    for (const std::string& each : after) {
+      if (list.back() != '[') list += ',';
+      json::append_quoted(list, each);
+    }
+    list += ']';
+  }
   inner.close();
   writer.close();
   return out;
 }
 
-std::string print_trace_workflow(std::string_view id) {
+std::string print_trace_workflow(const WorkflowInfo& workflow) {
   std::string out;
   ObjectWriter writer(out);
   ObjectWriter inner(writer.open("workflow"));
-  inner.text("id", id);
+  inner.text("id", workflow.id);
+  inner.text("kind", workflow_kind_name(workflow.root.kind));
+  if (!workflow.name().empty()) inner.text("name", workflow.name());
   inner.close();
   writer.close();
   return out;
@@ -139,10 +151,6 @@ Status TraceReader::take(std::string_view line) {
     headed_ = true;
     return {};
   }
-  if (first.name == "workflow")
-    return wrong(
-        "the trace has a workflow, and a simulation knows no dependencies between jobs; without "
-        "its lines of workflows each of their jobs is played as one that arrived by itself");
   if (first.name != "arrival" && first.name != "service" && first.name != "pool")
     return {};  // a later version may say more
   if (json::kind_of(first.value) != json::Kind::kObject)
@@ -150,6 +158,7 @@ Status TraceReader::take(std::string_view line) {
   if (first.name == "pool") return take_pool(first.value);
   TraceArrival arrival;
   std::string job;
+  std::vector<std::string> after;
   double ms = -1, at_ms = -1;
   for (const json::Member& member : json::members_of(first.value)) {
     const auto text = [&] { return json::string_of(member.value).value_or(""); };
@@ -161,6 +170,13 @@ Status TraceReader::take(std::string_view line) {
     if (member.name == "size")
       arrival.size = static_cast<std::uint32_t>(std::clamp(number_or(member.value, 0), 0., 1e6));
     if (member.name == "unique") arrival.unique = json::compact(member.value);
+    if (member.name == "workflow") arrival.workflow = text();
+    if (member.name == "after") {
+      if (json::kind_of(member.value) != json::Kind::kArray)
+        return wrong("arrival.after must be an array of jobs");
+      for (const std::string_view each : json::elements_of(member.value))
+        after.push_back(json::string_of(each).value_or(""));
+    }
     if (member.name == "ms") ms = number_or(member.value, -1);
     if (member.name == "at_ms") at_ms = number_or(member.value, -1);
   }
@@ -175,7 +191,27 @@ Status TraceReader::take(std::string_view line) {
   arrival.at_us = std::llround(at_ms * 1000);
   arrivals_.push_back(std::move(arrival));
   jobs_.push_back(std::move(job));
+  after_.push_back(std::move(after));
   return {};
+}
+
+/// By time, those of one moment as they came; jobs become places in that order.
+void TraceReader::sort_arrivals() {
+  std::vector<std::uint32_t> order(arrivals_.size());
+  std::iota(order.begin(), order.end(), std::uint32_t{0});
+  std::ranges::stable_sort(order, {}, [&](std::uint32_t at) { return arrivals_[at].at_us; });
+  std::map<std::string_view, std::uint32_t> places;
+  for (std::uint32_t place = 0; place < order.size(); ++place)
+    places.try_emplace(jobs_[order[place]], place);
+  std::vector<TraceArrival> sorted;
+  sorted.reserve(order.size());
+  for (const std::uint32_t at : order) {
+    TraceArrival& arrival = sorted.emplace_back(std::move(arrivals_[at]));
+    for (const std::string& job : after_[at])
+      if (const auto place = places.find(job); place != places.end())
+        arrival.after.push_back(place->second);
+  }
+  arrivals_ = std::move(sorted);
 }
 
 Trace TraceReader::finish(std::int64_t otherwise_us) {
@@ -196,8 +232,7 @@ Trace TraceReader::finish(std::int64_t otherwise_us) {
                               : mean.count > 0    ? std::llround(mean.sum / mean.count)
                                                   : otherwise_us;
   }
-  std::stable_sort(arrivals_.begin(), arrivals_.end(),
-                   [](const TraceArrival& a, const TraceArrival& b) { return a.at_us < b.at_us; });
+  sort_arrivals();
   Trace trace{convention_, std::move(arrivals_), std::move(pools_)};
   if (!trace.arrivals.empty())
     for (const std::int64_t begin = trace.arrivals.front().at_us;

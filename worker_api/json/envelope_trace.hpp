@@ -3,11 +3,14 @@
 
 #include <cstdint>
 #include <map>
+#include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <ojs_shm/job.hpp>
 #include <ojs_shm/result.hpp>
+#include <ojs_shm/workflow.hpp>
 
 #include "worker_api/simulation/simulation.hpp"
 
@@ -23,12 +26,14 @@ struct TraceHead {
 /// {"ojs_shm_trace":1,"convention":"ojs",...}
 std::string print_trace_head(const TraceHead& head);
 /// {"arrival":{"at_ms":12,"job":"...","queue":"default","priority":2,"type":"mail","tenant":"a","size":64}}
-std::string print_trace_arrival(std::string_view job, const TraceArrival& arrival);
+/// `after`: the jobs that it comes after, in place of the arrival's own member.
+std::string print_trace_arrival(std::string_view job, const TraceArrival& arrival,
+                                std::span<const std::string> after = {});
 /// {"service":{"job":"...","ms":15}}
 std::string print_trace_service(std::string_view job, double ms);
 
-/// {"workflow":{"id":"..."}}: some of the jobs are its own, and came after each other.
-std::string print_trace_workflow(std::string_view id);
+/// {"workflow":{"id":"...","kind":"chain","name":"..."}}: some of the arrivals name it.
+std::string print_trace_workflow(const WorkflowInfo& workflow);
 
 /// {"pool":{"name":"web","workers":3,"concurrency":1,"settings":{"queues":["a","b"],...}}}
 std::string print_trace_pool(const SimulatedPool& pool);
@@ -40,7 +45,8 @@ class TraceReader {
  public:
   /// Errors: kInvalid; kOtherFormat for a head of another version.
   Status take(std::string_view line);
-  /// The arrivals by time, from 0 on.
+  /// The arrivals by time, from 0 on. A job that another comes after, and that did not arrive, is
+  /// left out there.
   Trace finish(std::int64_t otherwise_us);
 
  private:
@@ -48,12 +54,14 @@ class TraceReader {
     double sum = 0, count = 0;
   };
   Status take_pool(std::string_view object);
+  void sort_arrivals();
 
   bool headed_ = false;
   std::string convention_ = "ojs";
   std::vector<TraceArrival> arrivals_;
   std::vector<SimulatedPool> pools_;
   std::vector<std::string> jobs_;
+  std::vector<std::vector<std::string>> after_;  ///< jobs
   std::map<std::string, double, std::less<>> services_us_;
 };
 

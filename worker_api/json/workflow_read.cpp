@@ -80,8 +80,8 @@ class WorkflowReader {
     if (!any) return complain("$.workflow", "workflow must have a chain, a group or a batch");
     if (complaint) return;
     read_job(members, "$", root.steps[0]);
+    // the rest inherits the job's priority, as from the first step of any chain
     const JobSpec& job = root.steps[0].job;
-    root.priority = job.priority;
     root.queue = job.queue.empty() ? std::string_view("default") : job.queue;
     root.tenant = job.tenant;
   }

@@ -56,7 +56,7 @@ std::string real_path_of(const SegmentName& name) {
   return unknown ? path : real;
 }
 
-/// What whoever begins meets first, so it says how to go on.
+/// What a new user meets first, so it says how to go on.
 Error no_segment(const SegmentName& name) {
   struct stat status {};
   const bool folder = ::stat(name.dir.c_str(), &status) == 0 && S_ISDIR(status.st_mode);
@@ -159,7 +159,7 @@ void Attachment::mark_forked() {
   locks_.close();  // so that the parent's death frees its byte
 }
 
-/// Without its lock file nobody can tell who lives here, and a new one says that nobody does. Only
+/// Without its lock file it cannot be told who lives here, and a new one says that none does. Only
 /// when that is so.
 Status Attachment::check_lock_file() const {
   const std::string path = shm::LockFile::path_of(segment_.path());
@@ -271,7 +271,7 @@ Result<std::shared_ptr<Attachment>> Attachment::create(const SegmentName& name,
   if (::access(path_of(name).c_str(), F_OK) == 0)
     return Error{Code::kInUse, path_of(name) + " exists", "segment", 0, 0, ""};
   if (is_link(path_of(name))) return no_segment(name);  // no file may be made behind it
-  // The lock file comes first: nobody may attach to a segment whose locks do not exist.
+  // The lock file comes first: no process may attach to a segment whose locks do not exist.
   shm::LockFile locks;
   if (const std::string problem = locks.open(path_of(name), true, options.mode, options.group);
       !problem.empty())
@@ -283,7 +283,7 @@ Result<std::shared_ptr<Attachment>> Attachment::create(const SegmentName& name,
     return error_of(opened);
   }
   auto attachment = std::make_shared<Attachment>(std::move(opened.segment), name, role);
-  if (const Status joined = attachment->join(role); !joined) {  // made for nobody
+  if (const Status joined = attachment->join(role); !joined) {  // made for no process
     ::unlink(path_of(name).c_str());
     ::unlink(shm::LockFile::path_of(path_of(name)).c_str());
     return joined.error();
@@ -328,64 +328,6 @@ bool Attachment::others_attached() const {
   for (std::uint32_t i = 0; i < segment_.geometry().processes; ++i)
     if (i != process_ && alive(i)) return true;
   return false;
-}
-
-/// The lock on the byte of the dead is the proof of death, and keeps other repairers away until we
-/// are done; if we die, it is free again, and the next one begins anew. Needs no lane and no record
-/// of our own. All of the dead at once, for the walks over the tables cost the same for one as for
-/// many.
-std::string Deaths::text() const {
-  std::string list;
-  for (const std::uint32_t pid : pids) list += (list.empty() ? "" : ", ") + std::to_string(pid);
-  const bool one = pids.size() == 1;
-  return "repaired after " + std::to_string(pids.size()) +
-         (one ? " dead process (pid " : " dead processes (pids ") + list +
-         "; ended without detaching): " + std::to_string(mended) +
-         (mended == 1 ? " slot" : " slots") + " mended";
-}
-
-std::uint32_t Attachment::repair_the_dead(Deaths* deaths) {
-  if (forked() || read_only()) return 0;
-  const std::lock_guard lock(repair_);  // when our keeper is at it, the caller finds its work done
-  std::vector<std::uint32_t> dead, lanes;
-  for (std::uint32_t i = 0; i < segment_.geometry().processes; ++i) {
-    if (i == process_ || segment_.process(i).live.load() == 0 ||
-        !locks_.try_lock(shm::kProcessByte + i))
-      continue;
-    if (segment_.process(i).live.load() != 0)
-      dead.push_back(i);
-    else
-      locks_.unlock(shm::kProcessByte + i);
-  }
-  if (dead.empty()) return 0;
-  for (std::uint32_t l = 0; l < store_.lanes(); ++l)
-    if (const std::uint32_t process = segment_.lane(l).process.load();
-        process != 0 && std::binary_search(dead.begin(), dead.end(), process - 1))
-      lanes.push_back(l);
-  const std::uint32_t mended = engine::Actor::repair(store_, lanes);
-  for (const std::uint32_t l : lanes) give_lane(l);
-  segment_.header().deaths.fetch_add(dead.size(), shm::Point::kCounterMoved);
-  segment_.header().repairs.fetch_add(mended, shm::Point::kCounterMoved);
-  if (deaths != nullptr) {
-    deaths->mended = mended;
-    for (const std::uint32_t i : dead) deaths->pids.push_back(segment_.process(i).pid.load());
-  }
-  for (const std::uint32_t i : dead) {
-    segment_.process(i).live.store(0, shm::Point::kProcessFreed);
-    locks_.unlock(shm::kProcessByte + i);
-  }
-  return static_cast<std::uint32_t>(dead.size());
-}
-
-std::uint32_t Attachment::mend() {
-  const Result<std::uint32_t> lane = take_lane(true);
-  if (!lane) return 0;
-  const std::lock_guard lock(repair_);
-  engine::Actor actor(store_, *lane);
-  const std::uint32_t mended = actor.mend();
-  actor.retire();
-  give_lane(*lane);
-  return mended;
 }
 
 void Attachment::ring_doorbell() {

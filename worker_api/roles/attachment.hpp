@@ -24,6 +24,7 @@ namespace ojs_shm::internal {
 
 /// What one repair found.
 struct Deaths {
+  std::uint32_t by = 0;             ///< pid of the repairer
   std::vector<std::uint32_t> pids;  ///< as the dead knew themselves, in their own pid namespaces
   std::uint32_t mended = 0;         ///< slots
   /// For the log: how many died, which, how that is known, and what was mended.
@@ -31,7 +32,7 @@ struct Deaths {
 };
 
 /// One attachment of this process: the mapping, the process record whose lock byte proves that we
-/// live, and a keeper thread that takes the supervisor's role when nobody has it. Thread-safe.
+/// live, and a keeper thread that takes the supervisor's role when it is free. Thread-safe.
 class Attachment : public std::enable_shared_from_this<Attachment> {
  public:
   enum class Role : std::uint8_t {
@@ -78,7 +79,7 @@ class Attachment : public std::enable_shared_from_this<Attachment> {
   /// event.
   void supervise(const std::function<bool()>& stop,
                  const std::function<void(std::string_view)>& log);
-  /// Wakes whoever supervises.
+  /// Wakes the supervisor.
   void ring_doorbell();
 
   void mark_forked();
@@ -90,6 +91,8 @@ class Attachment : public std::enable_shared_from_this<Attachment> {
   void keep();
   void wait_for_vacancy();
   bool broker_lives() const;
+  bool repair(Deaths& deaths);
+  void tell(const Deaths& deaths);
 
   shm::Segment segment_;
   engine::Store store_;
@@ -117,7 +120,7 @@ Error error_of(engine::Outcome outcome, engine::Store& store, std::uint32_t queu
 void describe_refusal(const engine::Meeting& met, Error& error);
 /// The name of its tenant, "" without one.
 std::string tenant_of(const JobSpec& spec);
-/// Somebody is in the middle of bringing a job with the id of `what`: an id, or "batch".
+/// Another process is in the middle of bringing a job with the id of `what`: an id, or "batch".
 Error just_brought(std::string_view what);
 /// Another job has the unique key of the job of that id.
 Error key_taken(const engine::Clash& by, std::string_view id);

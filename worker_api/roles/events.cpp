@@ -51,6 +51,7 @@ std::string_view type_of(EventKind kind) {
     case EventKind::kQueueDeleted: return "queue.deleted";
     case EventKind::kJobTimeout: return "job.timeout";
     case EventKind::kJobStalled: return "job.stalled";
+    case EventKind::kProcessRepaired: return "process.repaired";
     case EventKind::kText:
     case EventKind::kNone:
     case EventKind::kCount: break;
@@ -122,6 +123,13 @@ Event EventReader::Impl::translate(const engine::EventFacts& facts) const {
     event.waiting_jobs = facts.value;
     event.previous_strategy = pool_strategy_name(static_cast<PoolStrategy>(facts.previous_rank));
     event.new_strategy = pool_strategy_name(static_cast<PoolStrategy>(facts.rank));
+    return event;
+  }
+  if (facts.kind == EventKind::kProcessRepaired) {
+    event.pid = static_cast<std::uint32_t>(facts.job.hi);
+    event.repaired_by = static_cast<std::uint32_t>(facts.job.lo);
+    event.repaired_at_once = facts.tag;
+    event.mended = facts.value;
     return event;
   }
   event.queue = store.queue_name(facts.queue);

@@ -108,6 +108,11 @@ SegmentInfo describe_segment(Attachment& attachment, const engine::Census& censu
   info.aging = describe_aging(store.convention(), engine::Aging(engine_header.aging.load()));
   info.deaths_total = header.deaths.load();
   info.repairs_total = header.repairs.load();
+  if (const std::uint64_t at = header.last_repair_at_ms.load(); at != 0) {
+    const std::uint64_t pids = header.last_repair.load();
+    info.last_repair = LastRepair{at, static_cast<std::uint32_t>(pids >> 32),
+                                  static_cast<std::uint32_t>(pids), header.last_mended.load()};
+  }
   info.overdue_ms = census.overdue_ms;
   for (std::uint32_t i = 0; i < g.processes; ++i) {
     if (segment.process(i).live.load() == 0) continue;

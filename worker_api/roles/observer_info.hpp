@@ -4,10 +4,16 @@
 #include <ojs_shm/observer.hpp>
 
 #include "engine/census.hpp"
+#include "engine/unique.hpp"
 #include "worker_api/roles/attachment.hpp"
 
 namespace ojs_shm::internal {
 
+/// Whether a unique job keeps others of its key out, as far as it decides that itself.
+inline bool keeps_others_out(engine::Uniqueness policy, engine::JobState state,
+                             std::uint64_t created_at, std::uint64_t now) {
+  return policy.minds(state) && policy.end(created_at) > now;
+}
 /// The queue as the census found it.
 QueueInfo describe_queue(const engine::Store& store, std::uint32_t queue,
                          const engine::Census::Queue& counted);

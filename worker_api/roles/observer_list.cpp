@@ -7,6 +7,7 @@
 #include "engine/aging.hpp"
 #include "worker_api/json/envelope.hpp"
 #include "worker_api/roles/attachment.hpp"
+#include "worker_api/roles/observer_info.hpp"
 
 namespace ojs_shm {
 
@@ -75,10 +76,15 @@ void compare_rings(const engine::Store& store, std::vector<Listed>& jobs) {
 /// What can be told of a whole copy alone.
 bool fits(const engine::Store& store, const JobFilter& filter, const engine::Snapshot& job) {
   if (filter.waiting && !engine::counts_as_depth(job.state())) return false;
-  if (!filter.tenant && !filter.priority) return true;
-  const JobInfo info = internal::info_of(store, job);
-  return (!filter.priority || info.priority == *filter.priority) &&
-         (!filter.tenant || tenant_of(info.extra) == *filter.tenant);
+  if (filter.unique && !((job.signals & engine::kUnique) != 0 &&
+                         internal::keeps_others_out({job.annex.uniqueness}, job.state(),
+                                                    job.created_at, store.now_ms())))
+    return false;
+  if (filter.priority &&
+      engine::priority_of(store.convention(), engine::rank_of_ring(job.control.ring())) !=
+          *filter.priority)
+    return false;
+  return !filter.tenant || tenant_of(internal::info_of(store, job).extra) == *filter.tenant;
 }
 
 }  // namespace
@@ -87,6 +93,8 @@ std::vector<JobInfo> Observer::list(const JobFilter& filter) const {
   const engine::Store& store = segment_.attachment()->store();
   const std::uint32_t q = filter.queue.empty() ? engine::kNoIndex : store.find_queue(filter.queue);
   if (!filter.queue.empty() && q == engine::kNoIndex) return {};
+  // Of a part of the list the texts are read once it is known which jobs are in it.
+  const bool later = filter.limit != 0 && filter.type.empty() && !filter.tenant;
   std::vector<Listed> found;
   for (std::uint32_t slot = 0; slot < store.slots(); ++slot) {
     const engine::JobRecord& job = store.job(slot);
@@ -98,7 +106,7 @@ std::vector<JobInfo> Observer::list(const JobFilter& filter) const {
       continue;
     if (filter.dead_letter && !job.flags().has(engine::Policy::kDead)) continue;
     if (filter.created_before_ms != 0 && job.created_at.get() >= filter.created_before_ms) continue;
-    auto snapshot = store.snapshot(slot);
+    auto snapshot = store.snapshot(slot, !later);
     if (!snapshot) continue;
     if (filter.state && snapshot->state() != static_cast<engine::JobState>(*filter.state)) continue;
     if (filter.dead_letter && !snapshot->policy.has(engine::Policy::kDead)) continue;
@@ -130,7 +138,17 @@ std::vector<JobInfo> Observer::list(const JobFilter& filter) const {
   if (filter.limit != 0 && found.size() > filter.limit) found.resize(filter.limit);
   std::vector<JobInfo> infos;
   infos.reserve(found.size());
-  for (const Listed& each : found) infos.push_back(internal::info_of(store, each.job));
+  for (Listed& each : found) {
+    if (later) {
+      auto whole = store.snapshot(each.job.slot);
+      // what has ended or moved on meanwhile is in the next look
+      if (!whole || whole->id != each.job.id ||
+          (filter.state && whole->state() != each.job.state()))
+        continue;
+      each.job = std::move(*whole);
+    }
+    infos.push_back(internal::info_of(store, each.job));
+  }
   return infos;
 }
 

@@ -53,7 +53,7 @@ Descriptor watch_process(Attachment& attachment, std::uint32_t process) {
   pollfd ended{descriptor.get(), POLLIN, 0};
   // dead, but its byte is held: a forked child keeps it
   if (::poll(&ended, 1, 0) != 0) return Descriptor();
-  // The pid may be another's by now; then the byte is free, and whoever asked looks at that.
+  // The pid may be another's by now; then the byte is free, and the caller looks at that.
   return attachment.locks().held(shm::kProcessByte + process) ? std::move(descriptor)
                                                               : Descriptor();
 }
@@ -139,6 +139,28 @@ class DeathWatch {
   std::thread thread_;
 };
 
+/// Repairs that other processes of the segment made, for the log: a process that needs what a dead
+/// one holds does not wait for the supervisor.
+class RepairsOfOthers {
+ public:
+  explicit RepairsOfOthers(const shm::Header& header) : seen_(header.last_repair_at_ms.load()) {}
+
+  /// Empty when there is nothing new. Of several since the last look only the last is told.
+  std::string news(const shm::Header& header) {
+    const std::uint64_t at = header.last_repair_at_ms.load(), pids = header.last_repair.load();
+    if (at == std::exchange(seen_, at) || pids >> 32 == static_cast<std::uint32_t>(::getpid()))
+      return {};
+    Deaths deaths;
+    deaths.by = static_cast<std::uint32_t>(pids >> 32);
+    deaths.pids = {static_cast<std::uint32_t>(pids)};
+    deaths.mended = static_cast<std::uint32_t>(header.last_mended.load());
+    return deaths.text();
+  }
+
+ private:
+  std::uint64_t seen_;
+};
+
 }  // namespace
 
 void Attachment::supervise(const std::function<bool()>& stop,
@@ -156,14 +178,16 @@ void Attachment::supervise(const std::function<bool()>& stop,
     engine::Supervisor supervisor(actor);
     CronKeeper crons(actor);
     DeathWatch watch(*this);
+    RepairsOfOthers repairs(header);
     bool blind = true;
     for (;;) {
-      // first: whoever wants us to stop says so, and then rings
+      // first: a caller that wants us to stop says so, and then rings
       const std::uint32_t rung = header.doorbell.load();
       if (stop() || forked()) break;
-      // NO CRASH POINT: a hint; 0 only means that nobody need ring
+      // NO CRASH POINT: a hint; 0 only means that there is no need to ring
       header.sleeping_until_ms.store(0, shm::Point::kNone);
       if (Deaths deaths; repair_the_dead(&deaths) != 0) log(deaths.text());
+      if (const std::string text = repairs.news(header); !text.empty()) log(text);
       blind = watch.refresh();
       engine::Supervisor::Report report;
       const std::uint64_t shortest = header.shortest_lease_ms.load();
@@ -174,7 +198,7 @@ void Attachment::supervise(const std::function<bool()>& stop,
       if (next <= now) continue;
       if (blind) next = std::min(next, now + 50);
       header.sleeping_until_ms.exchange(next, shm::Point::kDoorbellRung);
-      // Announced before we said that we sleep: nobody rang for it.
+      // Announced before we said that we sleep: it was not rung for.
       if (!actor.rings().peek(store_.header().timers_ring).empty() ||
           header.shortest_lease_ms.load_seq_cst() != shortest || crons.is_late())
         continue;
@@ -224,7 +248,7 @@ void Attachment::keep() {
   }
 }
 
-/// Sleeps until whoever supervises may be gone.
+/// Sleeps until the supervisor may be gone.
 void Attachment::wait_for_vacancy() {
   const bool broker = broker_lives();
   const std::uint32_t holder =

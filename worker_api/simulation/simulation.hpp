@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <optional>
 #include <string>
 #include <utility>
@@ -26,6 +27,10 @@ struct TraceArrival {
   std::uint32_t size = 0;  ///< bytes of args and extra
   std::string unique =
       {};  ///< its policy in JSON, with its key as `fingerprint`; empty: not unique
+  /// Of a job of a workflow: a name that all of its jobs have, and the arrivals, as places in the
+  /// trace, that it comes after: then it comes when they have ended, whatever at_us says.
+  std::string workflow = {};
+  std::vector<std::uint32_t> after = {};
 };
 
 /// A pool of a load, and its workers, each of which does `concurrency` jobs at a time.
@@ -41,7 +46,7 @@ struct Trace {
   std::vector<SimulatedPool> pools = {};  ///< no two of one name
 };
 
-/// A load that nobody recorded: arrivals and services of a Poisson process, everything else by
+/// A load that was not recorded: arrivals and services of a Poisson process, everything else by
 /// weights.
 struct SyntheticLoad {
   using Weights = std::vector<std::pair<std::string, double>>;
@@ -79,24 +84,34 @@ struct SimulatedDispatch {
   std::uint32_t worker;
 };
 
+/// Created by its first arrival, whole or not at all.
+struct SimulatedWorkflow {
+  std::int64_t began_us = 0, ended_us = 0;
+  bool refused = false, completed = false;  ///< neither: some of its jobs were dropped
+};
+
 struct SimulationOutcome {
   std::vector<SimulatedDispatch> dispatches;  ///< in their order
   std::vector<std::uint32_t> refused;         ///< arrivals, by a bound
   /// arrivals that met another of their unique key, and were not stored
   std::vector<std::uint32_t> duplicates;
   std::vector<std::string> pool_of_worker;  ///< empty: of none
-  std::int64_t end_us = 0;                  ///< of the last service
+  /// When each arrival became available, in the trace's order; what never did has kNever.
+  std::vector<std::int64_t> came_us;
+  static constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
+  std::vector<SimulatedWorkflow> workflows;
+  std::int64_t end_us = 0;  ///< of the last service
 };
 
 /// `progress` is told now and then how many arrivals have been played. Errors: kInvalid (a setting,
-/// a pool, a priority, no worker), kSegmentFull, kNoSpace, kPermission.
+/// a pool, a priority, a workflow, no worker), kSegmentFull, kNoSpace, kPermission.
 Result<SimulationOutcome> simulate(const Trace& trace, const SimulationPlan& plan,
                                    const std::function<void(std::size_t)>& progress = {});
 
 /// What became of a part of the arrivals.
 struct SimulatedGroup {
   std::string name;
-  /// the rest was dropped or replaced, or no worker took it
+  /// the rest was dropped or replaced, or came after such a job, or no worker took it
   std::uint64_t arrived = 0, refused = 0, duplicates = 0, served = 0;
   /// of the dispatches up to the last arrival: after it there is less to choose from
   double share = 0;
@@ -111,6 +126,8 @@ struct SimulationReport {
   /// If there are any: arrivals of its queues, which may be of several pools, and services by its
   /// workers. Workers of no pool and queues of none are the one without a name.
   std::vector<SimulatedGroup> pools;
+  /// If there are any: workflows, those that completed, and how long they took in place of waits.
+  std::optional<SimulatedGroup> workflows;
 };
 SimulationReport report_of(const Trace& trace, const SimulationOutcome& outcome);
 

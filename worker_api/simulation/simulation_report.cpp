@@ -137,11 +137,13 @@ SimulationReport report_of(const Trace& trace, const SimulationOutcome& outcome)
     each_of(trace.arrivals[number], [](Waits& waits) { ++waits.group.duplicates; });
     for (Waits* pool : groups.at(trace.arrivals[number].queue)) ++pool->group.duplicates;
   }
-  const std::int64_t last = trace.arrivals.empty() ? 0 : trace.arrivals.back().at_us;
+  std::int64_t last = 0;
+  for (const std::int64_t came : outcome.came_us)
+    if (came != SimulationOutcome::kNever) last = std::max(last, came);
   for (const SimulatedDispatch& dispatch : outcome.dispatches) {
     const TraceArrival& arrival = trace.arrivals[dispatch.arrival];
     const auto serve = [&](Waits& waits) {
-      waits.waits_us.push_back(dispatch.at_us - arrival.at_us);
+      waits.waits_us.push_back(dispatch.at_us - outcome.came_us[dispatch.arrival]);
       if (dispatch.at_us <= last) ++waits.before_last_arrival;
     };
     each_of(arrival, serve);
@@ -160,6 +162,14 @@ SimulationReport report_of(const Trace& trace, const SimulationOutcome& outcome)
   report.levels = finish_all(levels, dispatches);
   report.tenants = finish_all(tenants, dispatches);
   report.pools = finish_all(pools, dispatches);
+  if (outcome.workflows.empty()) return report;
+  Waits workflows;
+  for (const SimulatedWorkflow& workflow : outcome.workflows) {
+    ++workflows.group.arrived;
+    if (workflow.refused) ++workflows.group.refused;
+    if (workflow.completed) workflows.waits_us.push_back(workflow.ended_us - workflow.began_us);
+  }
+  report.workflows = workflows.finish(0);
   return report;
 }
 

@@ -41,6 +41,9 @@ test('dashboard_http_stays_fluent_with_100000_jobs', async () => {
   await page.getByLabel('Order').selectOption('oldest first');
   await page.locator('tbody a.mono').first().click();
   await page.getByRole('region', { name: 'Arguments' }).waitFor();
+  const lists = await page.evaluate(() => performance.getEntriesByType('resource').filter((each) => each.name.includes('admin/jobs?')).map((each) => each.duration.toFixed(0)));
+  assert.ok(lists.length >= 4, `${lists.length} lists`);
+  console.log(`the gateway's answers to ${lists.length} lists of jobs, ms: ${lists.join(' ')}`);
   await show(page, 'tenants', 'Tenants');
   await page.getByText('the 200 with most jobs are shown').waitFor();
   await page.getByLabel('Name contains').pressSequentially('nt-49');

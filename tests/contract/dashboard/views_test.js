@@ -9,6 +9,7 @@ const { Segment, closeBrowser, eventually, open, openBrowser, picture, show, vio
 
 let segment;
 let failed;
+let unique;
 
 before(async () => {
   await openBrowser();
@@ -20,6 +21,8 @@ before(async () => {
     ...Array.from({ length: 60 }, (_, n) => ({ type: 'report.build', queue: 'reports', priority: 3, args: [n] })),
   );
   segment.native(['queue', 'pause', 'reports']);
+  unique = segment.enqueue({ type: 'report.daily', queue: 'daily', args: [], unique: { keys: ['type'], period: 'P2D', on_conflict: 'ignore' } })[0];
+  segment.enqueue({ type: 'report.daily', queue: 'daily', args: [], unique: { keys: ['type'], period: 'P2D', on_conflict: 'ignore' } });
   failed = segment.enqueue({ type: 'image.resize', queue: 'images', args: [{ file: 'a.png' }], retry: { max_attempts: 1, on_exhaustion: 'dead_letter' } })[0];
   segment.work('images', 'false');
   await eventually(() => segment.job(failed).state === 'discarded', 'the job of images fails');
@@ -42,13 +45,14 @@ const views = () => [
   { path: 'queues', heading: 'Queues', shows: ['mail', '30 of 40', 'paused', 'best priority first', '60'] },
   { path: 'queues/mail', heading: 'Queues: mail', shows: ['Order in force: best priority first', '30 of 40', 'completed'] },
   { path: 'workers', heading: 'Workers', shows: ['laptop-7', '1 of 2', 'web', '75 %', '25 %', 'broker'] },
-  { path: 'jobs', heading: 'Jobs', shows: ['report.build', 'image.resize', '1 to 50 of 97', 'available'] },
+  { path: 'jobs', heading: 'Jobs', shows: ['report.build', 'image.resize', '1 to 50 of 98', 'available'] },
   { path: `jobs/${failed}`, heading: /^Jobs: /, shows: ['image.resize', '"a.png"', 'exit_1', 'discarded', '1 of 1'] },
   { path: 'dead', heading: 'Dead letters', shows: [failed, 'exit_1'] },
   { path: 'events', heading: 'Events', shows: ['live'] },
   { path: 'waits', heading: 'Waits', shows: ['0 critical', 'Available jobs by priority', '60'] },
   { path: 'tenants', heading: 'Tenants', shows: ['shop-0', 'shop-1', 'shop-2', 'mail'] },
   { path: 'limits', heading: 'Limits', shows: ['smtp', '0 of 5', 'an operator'] },
+  { path: 'unique', heading: 'Unique jobs', shows: ['daily', unique, 'report.daily', 'are left out', 'until it ends', '1 to 1 of 1'] },
   { path: 'workflows', heading: 'Workflows', shows: [] },
   { path: 'cron', heading: 'Cron', shows: [] },
 ];

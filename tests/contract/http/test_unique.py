@@ -33,6 +33,21 @@ class Unique(OnGateway):
         self.assertEqual((self.state_of(old), self.state_of(fresh), self.get(fresh)["priority"]),
                          ("cancelled", "available", 0))
 
+    def test_a_list_of_unique_jobs_has_the_keys_that_are_held(self):
+        held = self.put(period="P2D", on_conflict="ignore").json["job"]
+        ended = self.put(args=[{"user": "other"}]).json["job"]
+        self.put_job()
+        key = self.put(409, on_conflict="reject").error["details"]["unique_key"]
+        self.call("DELETE", f"jobs/{ended['id']}", expect=200)
+        listed = self.call("GET", f"admin/jobs?queue={self.queue}&unique=true", expect=200).json
+        self.assertEqual([each["id"] for each in listed["items"]], [held["id"]])
+        self.assertEqual(listed["pagination"]["total"], 1)
+        item = listed["items"][0]
+        self.assertEqual(item["unique_key"], key[:32])
+        self.assertEqual((item["unique_policy"]["on_conflict"], len(item["unique_policy"]["states"])), ("ignore", 5))
+        self.assertGreater(item["unique_until"], item["created_at"])
+        self.call("GET", "admin/jobs?unique=perhaps", expect=400)
+
     def test_replace_except_schedule_keeps_the_time(self):
         job = {"type": "unique.test", "args": [self.queue],
                "unique": {"keys": ["args"], "on_conflict": "replace_except_schedule"}}

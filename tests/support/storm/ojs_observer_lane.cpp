@@ -151,6 +151,9 @@ class ObserverLane {
     for (const JobInfo& job : copied.list({}))
       if (!key_of(job))
         lane_.accuse(Offence::kCorruptPayload, {}, fmt::format("{}: {}", what, job.id));
+    for (const JobInfo& job : copied.page({.limit = 100}).jobs)
+      if (!key_of(job))
+        lane_.accuse(Offence::kCorruptPayload, {}, fmt::format("{}, a page: {}", what, job.id));
   }
 
   /// It may have been killed in the middle of a copy.

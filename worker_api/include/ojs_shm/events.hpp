@@ -53,20 +53,24 @@ struct Event {
   /// of a cron, as long as there is one of that name
   std::string cron_expression, timezone;
   std::string workflow_id;  ///< of an event about a workflow; `queue` is then its first job's
+  /// of a dead process that was repaired, and of its repairer; as each knew itself
+  std::uint32_t pid = 0, repaired_by = 0;
+  /// the dead of that repair, and the slots that were mended for all of them
+  std::uint64_t repaired_at_once = 0, mended = 0;
 };
 
 struct EventOptions {
   /// begin with what the segment still keeps; else with what happens from now on
   bool from_start = false;
   /// What happened within this time waits a little longer, so that all handles' events come in
-  /// their order. 0: nothing waits, for a segment in which nobody is at work.
+  /// their order. 0: nothing waits, for a quiet segment.
   std::uint32_t settle_ms = 20;
 };
 
 /// Every Event::type there is.
 OJS_SHM_API std::vector<std::string_view> event_types();
 
-/// Reads events while others go on. Whoever reads too slowly loses the oldest ones, and is told how
+/// Reads events while others go on. A slow reader loses the oldest ones, and is told how
 /// many. Works on a read-only mapping. One thread at a time.
 class OJS_SHM_API EventReader {
  public:

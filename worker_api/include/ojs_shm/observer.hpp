@@ -118,6 +118,16 @@ struct ProcessInfo {
   bool stopped = false;
 };
 
+/// The last time that a process found others dead, and mended what they left.
+struct LastRepair {
+  std::uint64_t at_ms = 0;   ///< Unix time
+  std::uint32_t by_pid = 0;  ///< of the process that did it
+  std::uint32_t pid = 0;     ///< of one of the dead
+  std::uint64_t mended = 0;  ///< slots
+};
+/// `{"at", "pid", "repaired_by", "slots_mended"}`
+OJS_SHM_API std::string print_last_repair(const LastRepair& repair);
+
 struct SegmentInfo {
   std::string name, path, convention, created_by_version;
   std::uint32_t format = 0;
@@ -136,6 +146,7 @@ struct SegmentInfo {
   std::vector<PoolInfo> pools;
   std::vector<ProcessInfo> processes;
   std::uint64_t deaths_total = 0, repairs_total = 0;
+  std::optional<LastRepair> last_repair = {};  ///< empty: there was none
   /// how late the scheduled or retryable job is whose time came first
   std::uint64_t overdue_ms = 0;
 };
@@ -178,10 +189,32 @@ struct JobFilter {
   std::optional<State> state = {};
   bool dead_letter = false;  ///< only dead letters
   bool waiting = false;      ///< only scheduled, available, pending and retryable ones
+  /// only unique jobs that keep others of their key out now, by their own states and period
+  bool unique = false;
   std::optional<std::string> tenant = {};
   std::optional<std::int64_t> priority = {};  ///< as stored
   std::uint64_t created_before_ms = 0;        ///< Unix time; 0: any
   std::size_t limit = 0;                      ///< 0: all
+};
+
+enum class JobOrder : std::uint8_t { kCreated, kScheduled, kPriority };
+
+/// A part of a list that is sorted by one of these, then by creation, then by id.
+struct JobPageRequest {
+  JobFilter filter = {};  ///< without its limit
+  std::string type_prefix = {};
+  std::uint64_t created_from_ms = 0;  ///< Unix time; 0: any
+  JobOrder order = JobOrder::kCreated;
+  bool falls = true;  ///< the newest, latest or highest first
+  std::size_t offset = 0, limit = 50;
+  /// Begin behind a job: created_at_ms and id of it, in the order by creation.
+  std::optional<std::pair<std::uint64_t, std::string>> behind = {};
+};
+
+struct JobPage {
+  std::vector<JobInfo> jobs;
+  std::uint64_t total = 0;  ///< of the whole list
+  bool more = false;        ///< whether the list goes on
 };
 
 /// A violated invariant; the numbers stand in docs/invariants.md.
@@ -223,10 +256,12 @@ class OJS_SHM_API Observer {
   /// Available ones in the order in which they would be fetched, then the others by time. A queue
   /// with weights of levels comes level by level, best first: turns decide among its levels.
   std::vector<JobInfo> list(const JobFilter& filter) const;
+  /// Looks at the control words of all jobs, and copies those of the page alone.
+  JobPage page(const JobPageRequest& request) const;
   /// The keys that have or had a limit, by name.
   std::vector<LimitInfo> limits() const;
   Result<LimitInfo> limit(std::string_view key) const;
-  /// Walks everything. Exact when nobody else is at work; else it looks twice before it speaks.
+  /// Walks everything. Exact in a quiet segment; else it looks twice before it speaks.
   std::vector<Violation> audit() const;
   /// Levels from which something was handed out, since the segment was made.
   std::vector<LevelWaits> waits() const;

@@ -17,6 +17,7 @@ import { Limits } from './views/limits.js';
 import { Overview } from './views/overview.js';
 import { Queue, Queues } from './views/queues.js';
 import { Tenants } from './views/tenants.js';
+import { Unique } from './views/unique.js';
 import { Waits } from './views/waits.js';
 import { Workers } from './views/workers.js';
 import { Workflow, Workflows } from './views/workflows.js';
@@ -28,6 +29,7 @@ const VIEWS = [
   { path: 'queues', name: 'Queues', key: 'q', view: Queues, one: Queue },
   { path: 'workers', name: 'Workers', key: 'w', view: Workers },
   { path: 'jobs', name: 'Jobs', key: 'j', view: Jobs, one: Job },
+  { path: 'unique', name: 'Unique jobs', key: 'u', view: Unique },
   { path: 'workflows', name: 'Workflows', key: 'f', view: Workflows, one: Workflow },
   { path: 'cron', name: 'Cron', key: 'c', view: Crons },
   { path: 'dead', name: 'Dead letters', key: 'd', view: DeadLetters },

@@ -86,6 +86,18 @@ export function Tile({ name, value, note, kind = '' }) {
   </div>`;
 }
 
+export const PER_PAGE = 50;
+/** The way through a list of many pages; `behind` are the cursors of the pages before this one. */
+export function Pages({ answer, behind, setBehind, more }) {
+  const { items = [], pagination = {} } = answer.data ?? {};
+  const first = behind.length * PER_PAGE;
+  return html`<nav class="pages" aria-label="Pages">
+    <button disabled=${behind.length === 0} onClick=${() => setBehind(behind.slice(0, -1))}>Previous</button>
+    <span role="status">${answer.data ? `${number(items.length ? first + 1 : 0)} to ${number(first + items.length)} of ${number(pagination.total)}` : '…'}</span>
+    <button disabled=${!more} onClick=${() => setBehind([...behind, pagination.next_cursor ?? 'page'])}>Next</button>
+  </nav>`;
+}
+
 /** What an answer is while it is not there. */
 export function Pending({ answer }) {
   if (answer.problem) return html`<p class="problem" role="alert">${answer.problem.message}</p>`;
@@ -93,7 +105,7 @@ export function Pending({ answer }) {
 }
 
 const LONG = 20_000;
-/** JSON as text. What is very long is cut until somebody wants all of it. */
+/** JSON as text. What is very long is cut until all of it is asked for. */
 export function Json({ value, label }) {
   const [all, setAll] = useState(false);
   const text = plain(JSON.stringify(value, null, 2) ?? 'undefined');

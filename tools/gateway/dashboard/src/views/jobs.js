@@ -2,7 +2,7 @@
 import { useEffect, useState } from 'preact/hooks';
 import { call, query as queryOf } from '../api.js';
 import { html } from '../html.js';
-import { ask, Foreign, JobLink, Pending, QueueLink, StateBadge, Table } from '../parts.js';
+import { ask, Foreign, JobLink, Pages, PER_PAGE, Pending, QueueLink, StateBadge, Table } from '../parts.js';
 import { act, may, now, useAnswer, useStore } from '../store.js';
 import { distance, number, plural, priority } from '../words.js';
 
@@ -36,7 +36,7 @@ export function Jobs({ query }) {
   useEffect(() => setBehind([]), [filtered]);
   const byTime = !query.sort || query.sort === 'created_at';
   const place = byTime ? { cursor: behind[behind.length - 1] } : { page: behind.length + 1 };
-  const answer = useAnswer(`admin/jobs${queryOf({ ...filter, sort: query.sort, order: query.order, ...place, per_page: 50 })}`);
+  const answer = useAnswer(`admin/jobs${queryOf({ ...filter, sort: query.sort, order: query.order, ...place, per_page: PER_PAGE })}`);
   const set = (name, value) => {
     const next = { ...query, [name]: value };
     location.hash = `#/jobs${queryOf(Object.fromEntries(NAMES.map((each) => [each, next[each]])))}`;
@@ -46,8 +46,7 @@ export function Jobs({ query }) {
     location.hash = `#/jobs${queryOf({ ...filter, sort: by, order })}`;
   };
   const { items = [], pagination = {} } = answer.data ?? {};
-  const more = byTime ? pagination.next_cursor : pagination.page * 50 < pagination.total;
-  const first = behind.length * 50;
+  const more = byTime ? pagination.next_cursor : pagination.page * PER_PAGE < pagination.total;
   const { convention } = sample.segment;
   return html`
     <div class="filters" role="search">
@@ -83,11 +82,7 @@ export function Jobs({ query }) {
         return at ? distance(at, now()) : '–';
       } },
     ]} />
-    <nav class="pages" aria-label="Pages">
-      <button disabled=${behind.length === 0} onClick=${() => setBehind(behind.slice(0, -1))}>Previous</button>
-      <span role="status">${answer.data ? `${number(items.length ? first + 1 : 0)} to ${number(first + items.length)} of ${number(pagination.total)}` : '…'}</span>
-      <button disabled=${!more} onClick=${() => setBehind([...behind, pagination.next_cursor ?? 'page'])}>Next</button>
-    </nav>`;
+    <${Pages} answer=${answer} behind=${behind} setBehind=${setBehind} more=${more} />`;
 }
 
 /** Straight to a job whose id is known. */
