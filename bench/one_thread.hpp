@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The life of a job in one thread that nobody disturbs: what the instructions cost, without the
+// The life of a job in one thread without any other: what the instructions cost, without the
 // other core.
 #pragma once
 

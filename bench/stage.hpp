@@ -3,7 +3,7 @@
 // One run of a benchmark: a few parts (producers, workers), each a process or a thread of its own
 // on a core of its own.
 //
-//   1. Every part attaches to the queue, then calls begin(); nobody passes before all are there.
+//   1. Every part attaches to the queue, then calls begin(); none passes before all are there.
 //   2. The first two parts bounce a cache line, so that the run knows how far its two cores are
 //      apart just now.
 //   3. They work; each calls end() when its last job is done.

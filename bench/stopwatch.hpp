@@ -49,7 +49,7 @@ inline void pause_briefly() {
 }
 
 /// What a producer does at a full queue: a microsecond of pauses, and now and then the core for
-/// somebody else.
+/// another process.
 class FullQueueWait {
  public:
   void operator()() {

@@ -13,7 +13,7 @@
 //
 // A job that counts carries a mark with its account. Who takes it out of what the bounds count
 // gives the charge back: 1. the mark says so; 2. the tally. An account goes to another tenant when
-// nothing counts in it: 1. its `reserved` is closed, so that nobody can charge it; 2. its key; 3.
+// nothing counts in it: 1. its `reserved` is closed, so that no lane can charge it; 2. its key; 3.
 // `reserved` is opened with the first charge, so that no cas which began before 1 can succeed. One
 // lane at a time does that, else a tenant could get two.
 
@@ -101,7 +101,7 @@ Outcome TenantAccounts::charge_account(std::uint32_t q, TenantCharge& charge, co
       used = charge.cost;
       if (!bounds.fit(used)) return Outcome::kQueueFull;
       const Outcome opened = open_account(q, charge);
-      if (opened == Outcome::kLost) continue;  // somebody else made it
+      if (opened == Outcome::kLost) continue;  // another lane made it
       return opened;
     }
     AccountRecord& account = store_.account(at);
@@ -133,7 +133,7 @@ Outcome TenantAccounts::charge_account(std::uint32_t q, TenantCharge& charge, co
   return Outcome::kBusy;
 }
 
-/// Gives an account that is nobody's, or in which nothing counts, to the tenant, with its first
+/// Gives an account that is free, or in which nothing counts, to the tenant, with its first
 /// charge. kLost: it has one.
 [[gnu::noinline]] Outcome TenantAccounts::open_account(std::uint32_t q, TenantCharge& charge) {
   const bool seated = seat().ours();
@@ -183,7 +183,7 @@ void TenantAccounts::leave_account_seat() {
 }
 
 /// Charges a job that comes back and is never refused. Where no account is left it does not count.
-/// One that has been brought in since it was claimed is charged: whoever did that takes it back, or
+/// One that has been brought in since it was claimed is charged: its bringer takes it back, or
 /// it stands.
 [[gnu::noinline]] void TenantAccounts::charge_return_to_tenant(const QueueRecord& queue,
                                                                std::uint32_t q, JobRecord& job,
@@ -213,13 +213,13 @@ void TenantAccounts::take_back_charge(TenantCharge& charge) {
 /// here on, whatever comes in its place.
 [[gnu::noinline]] void TenantAccounts::leave_account(std::uint32_t slot, JobRecord& job) {
   const AccountMark mark(job.account.load());
-  if (!mark.counts()) return;  // whoever made it has just taken it back
+  if (!mark.counts()) return;  // its maker has just taken it back
   Word& marking = store_.header().marking;
   const Marking pending(slot, job.generation.get());
   begin_accounts();
   AccountTally& mine = touch(mark.account());
   if (!job.account.cas_once(mark.word, mark.given_back().word, Point::kSlotMarked))
-    return;  // whoever made it took it back
+    return;  // its maker took it back
   if (marking.load() == pending.word)
     marking.cas_once(pending.word, pending.standing().word, Point::kSlotMarked);
   mine.out.set_ordered(mine.out.get() + charge(1, job.body_length()), Point::kTallyOut);
@@ -229,8 +229,8 @@ void TenantAccounts::take_back_charge(TenantCharge& charge) {
 
 /// Brings a waiting job that has no mark into its tenant's account. 1. charge; 2. the mark, by a
 /// cas: a fetch that finds it gives the charge back; 3. one that claimed the job before may have
-/// missed it: then it is taken back, if nobody was faster. False when the job is in somebody's
-/// hands, or may be.
+/// missed it: then it is taken back, if it is still there. False when a lane holds the job, or
+/// may hold it.
 bool TenantAccounts::mark_waiting(std::uint32_t slot, std::uint32_t q) {
   JobRecord& job = store_.job(slot);
   for (unsigned look = 0; look < 100; ++look) {
@@ -267,7 +267,7 @@ bool TenantAccounts::mark_waiting(std::uint32_t slot, std::uint32_t q) {
 }
 
 /// Of a dead lane that was bringing the job in: whether that happened. A mark of its that has not
-/// been given back, on a job that somebody has in hand and may have claimed before, is taken back
+/// been given back, on a job that another lane holds and may have claimed before, is taken back
 /// here, as by step 3.
 bool TenantAccounts::mark_stands(std::uint32_t slot) {
   if (slot >= store_.slots()) return false;

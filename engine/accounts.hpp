@@ -20,8 +20,8 @@ using shm::Word;
 /// to another tenant.
 constexpr std::uint64_t kAccountClosed = 1ULL << 63, kAccountMask = kAccountClosed - 1;
 
-/// A tenant of a queue. All zero is one that nobody has. Given to another tenant when nothing of
-/// its first one waits, by whoever has EngineHeader::account_seat.
+/// A tenant of a queue. All zero is a free one. Given to another tenant when nothing of
+/// its first one waits, by the lane in EngineHeader::account_seat.
 struct alignas(128) AccountRecord {
   /// queue and tenant, mixed; changes only while `reserved` is closed, which then ends with another
   /// value
@@ -77,7 +77,7 @@ struct AccountMark {
 };
 
 /// EngineHeader::marking: 63..40 slot  39..8 generation of a waiting job that is being brought into an account  1 the mark
-/// stands: whoever gives the charge back says so first  0 on.
+/// stands: the lane that gives the charge back says so first  0 on.
 struct Marking {
   std::uint64_t word = 0;
   static constexpr std::uint64_t kOn = 1, kStands = 2;

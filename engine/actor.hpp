@@ -65,7 +65,7 @@ class Actor : private TenantAccounts {
   }
   /// Takes the last place among those who wait for room, until that time of the steady clock.
   Outcome await_room(std::uint32_t queue, std::uint64_t until_ms, std::uint32_t& ticket);
-  /// This lane is about to look whether its turn has come: whoever makes room from now on wakes it
+  /// This lane is about to look whether its turn has come: a lane that makes room now wakes it
   /// again.
   void attend(std::uint32_t ticket) {
     store_.ticket(ticket).called.exchange(0, shm::Point::kTicketCalled);
@@ -178,7 +178,7 @@ class Actor : private TenantAccounts {
   void take_under(std::uint32_t key) { worker_limit_ = key; }
   std::uint64_t tend_limits(std::uint64_t now);  ///< when it is to be called again, Unix ms
 
-  // ---- time (due.cpp), called by whoever supervises
+  // ---- time (due.cpp), called by the supervisor
   /// Promotes, expires or leaves alone what is due in the slot; the next time something is due
   /// there, 0 for never.
   std::uint64_t tend(std::uint32_t slot, std::uint32_t generation, std::uint64_t now);
@@ -187,7 +187,7 @@ class Actor : private TenantAccounts {
   std::uint64_t end_leases(std::uint32_t begin, std::uint32_t end, std::uint64_t now,
                            std::uint32_t& ended);
 
-  /// Tells what nobody has told yet of pressure and refusals. When to look again, 0: when it is
+  /// Tells what is still untold of pressure and refusals. When to look again, 0: when it is
   /// rung for.
   std::uint64_t watch_pressure(std::uint64_t now);
 

@@ -18,9 +18,9 @@ std::uint64_t Actor::used_beside_reserved(const QueueRecord& queue, std::uint32_
 
 /// Charges the queue for a job. The charge stands in this lane's tally when it returns kOk. In a
 /// bounded queue the sum of `reserved` decides, by one cas: 1. what we know of the other sums says
-/// that it fits: reserve; 2. it seems full: read the sums again; 3. still full, and nobody was let
+/// that it fits: reserve; 2. it seems full: read the sums again; 3. still full, and none was let
 /// in meanwhile: turn it away. A sum that grew too old only makes us read again. Where producers
-/// wait, 4. nobody passes one that came before. The cas fails if anybody was let in since
+/// wait, 4. none passes one that came before. The cas fails if another was let in since
 /// `reserved` was read: so at the instant of that look there was room, and the turn was ours.
 Outcome Actor::admit(QueueRecord& queue, QueueTally& mine, std::uint32_t q, std::uint64_t flags,
                      std::uint64_t cost) {
@@ -119,7 +119,7 @@ Outcome Actor::refuse(QueueRecord& queue, std::uint32_t q, const Full& full, Bac
   return Outcome::kQueueFull;
 }
 
-/// Undoes admit(). `reserved` only grows, so that whoever counts it again can tell that it has not
+/// Undoes admit(). `reserved` only grows, so that a recount can tell that it has not
 /// moved; a charge on it leaves as if its job had been taken out. A slot that is being filled is
 /// freed by the caller, or after its death.
 [[gnu::noinline]] void Actor::take_back_admission(QueueTally& mine, std::uint32_t q,
@@ -139,7 +139,7 @@ Outcome Actor::refuse(QueueRecord& queue, std::uint32_t q, const Full& full, Bac
 
 /// `reserved` is what the lanes reserved and what the dead took with them between the two. 1. no
 /// lane is in the middle of a charge; 2. sum up; 3. `reserved` has not moved meanwhile, so the
-/// difference is theirs: write it off. Else somebody tries again later.
+/// difference is theirs: write it off. Else another look tries again later.
 [[gnu::noinline]] void Actor::settle_reserved(std::uint32_t q) {
   QueueRecord& queue = store_.queue(q);
   const std::uint64_t deaths = queue.refill.load();

@@ -56,11 +56,11 @@ class Audit : AuditBook {
       const unsigned state = control.state();
       const bool held = is_exclusive(state) || state == kSlotActive;
       if (held == (control.owner() == 0))
-        say(1, slot_name(slot) + (held ? " is held by nobody" : " waits and has an owner"));
+        say(1, slot_name(slot) + (held ? " is held by no lane" : " waits and has an owner"));
       if (held && control.owner() != 0 && control.owner() != shm::kLeaseOwner &&
           !lane_taken(control.owner()))
         say(2, slot_name(slot) + " belongs to lane " + std::to_string(control.owner() - 1) +
-                   ", which nobody has");
+                   ", which is free");
       if (state == kSlotFree || state == kSlotFilling) continue;
       const std::uint64_t body = job.body_length();
       if (job.type_length() == 0 || body > store_.max_body() ||
@@ -229,7 +229,7 @@ class Audit : AuditBook {
     for (std::uint32_t i = 0; i < segment_.geometry().rings; ++i) {
       const std::uint32_t claimed = segment_.ring(i).claimed.load();
       if (claimed != 0 && claimed != shm::kNoIndex && !lane_taken(claimed))
-        say(7, "ring table entry " + std::to_string(i) + " is being made by nobody");
+        say(7, "ring table entry " + std::to_string(i) + " is being made by no lane");
       if (claimed == shm::kNoIndex && owners[i] == 0)
         say(7, "ring table entry " + std::to_string(i) + " is used by no queue");
     }
@@ -254,7 +254,7 @@ class Audit : AuditBook {
         case ChunkState::kLinking:
         case ChunkState::kBatch:
         case ChunkState::kDropping:
-          if (!lane_taken(control.owner())) say(6, name + " is held by nobody");
+          if (!lane_taken(control.owner())) say(6, name + " is held by no lane");
           break;
         default:
           say(6, name + " has the impossible state " +
@@ -329,15 +329,15 @@ class Audit : AuditBook {
       if (settler != 0 &&
           (settler > store_.lanes() || !lane_taken(static_cast<std::uint32_t>(settler))))
         say(14, "the settings of queue '" + store_.queue_name(q) + "' are being written by lane " +
-                    std::to_string(settler - 1) + ", and nobody has it");
+                    std::to_string(settler - 1) + ", and is free");
       const std::uint32_t dropper = store_.queue(q).dropper.load();
       if (dropper != 0 && (dropper > store_.lanes() || !lane_taken(dropper)))
         say(14, "lane " + std::to_string(dropper - 1) + " drops jobs of queue '" +
-                    store_.queue_name(q) + "', and nobody has it");
+                    store_.queue_name(q) + "', and is free");
       for (std::uint32_t l = 0; l < shm::kMaxLanes; ++l)
         if ((store_.queue(q).waiters[l / 64].load() >> (l % 64) & 1) != 0 && !lane_taken(l + 1))
           say(14, "lane " + std::to_string(l) + " sleeps for queue '" + store_.queue_name(q) +
-                      "', and nobody has it");
+                      "', and is free");
     }
   }
 
@@ -347,7 +347,7 @@ class Audit : AuditBook {
       if (control.taken() &&
           (control.queue() >= store_.queue_count() || !lane_taken(control.owner())))
         say(14, "ticket " + std::to_string(i) +
-                    " waits for a queue that does not exist, or for nobody");
+                    " waits for a queue that does not exist, or for no lane");
     }
   }
 
@@ -377,7 +377,7 @@ class Audit : AuditBook {
       const EventPageControl control(store_.event_control(i).load());
       const std::string name = "page " + std::to_string(i) + " of events";
       if (control.open() && !lane_taken(control.lane() + 1))
-        say(17, name + " is written by nobody");
+        say(17, name + " is written by no lane");
       if (control.word != 0 && (control.turn() % store_.event_pages() != i ||
                                 control.turn() > store_.header().event_turn.load()))
         say(17, name + " stands where its turn does not lead");

@@ -18,7 +18,7 @@ struct Finding {
 
 constexpr std::size_t kMostFindings = 1000;
 
-/// Walks the whole segment, changes nothing, and lists what is wrong; exact when nobody is at work.
+/// Walks the whole segment, changes nothing, and lists what is wrong; exact in a quiet segment.
 /// At most kMostFindings are listed.
 std::vector<Finding> audit(const Store& store);
 

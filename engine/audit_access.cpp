@@ -19,10 +19,9 @@ class LimitAudit {
     const std::uint64_t settler = store_.header().limit_settler.load();
     if (settler != 0 && !book_.lane_taken(static_cast<std::uint32_t>(settler)))
       book_.say(14, "limits are being set by lane " +
-                        std::to_string(static_cast<std::uint32_t>(settler) - 1) +
-                        ", and nobody has it");
+                        std::to_string(static_cast<std::uint32_t>(settler) - 1) + ", and is free");
     if (settler == 0 && store_.header().limit_turn.load() % 2 != 0)
-      book_.say(14, "keys of limits are being given up by nobody");
+      book_.say(14, "keys of limits are being given up by no lane");
     const Permits permits(store_);
     std::map<std::pair<std::uint32_t, std::uint32_t>, unsigned> held;  // by key and slot
     for (std::uint32_t at = 0; at < store_.limit_keys(); ++at) {
@@ -36,13 +35,13 @@ class LimitAudit {
         if (permit.free() || (permit.is_adopted() && !permits.holds(permit))) continue;
         if (!permits.holds(permit))
           book_.say(18, "limit '" + limit_name(store_, at) + "' has a permit of " +
-                            AuditBook::slot_name(permit.slot()) + ", whose job nobody holds");
+                            AuditBook::slot_name(permit.slot()) + ", whose job is not held");
         else if (++held[{at, permit.slot()}] > 1)
           book_.say(18, AuditBook::slot_name(permit.slot()) + " has two permits of limit '" +
                             limit_name(store_, at) + "'");
       }
     }
-    // keys and queues in which somebody may be fetched
+    // keys and queues in which a job may be fetched
     std::set<std::pair<std::uint32_t, std::uint32_t>> candidates;
     for (const bool parked : {false, true})
       for (std::uint32_t slot = 0; slot < store_.slots() && store_.header().limiting.load() != 0;
@@ -115,8 +114,8 @@ void audit_pools(AuditBook& book) {
   }
   if (const std::uint64_t settler = store.header().pools_settler.load();
       settler != 0 && !book.lane_taken(settler))
-    book.say(22, "pools are being changed by lane " + std::to_string(settler - 1) +
-                     ", and nobody has it");
+    book.say(22,
+             "pools are being changed by lane " + std::to_string(settler - 1) + ", and is free");
   for (std::uint32_t q = 0; q < store.queue_count(); ++q) {
     const QueueRecord& queue = store.queue(q);
     if ((queue.flags.load() & kIsolated) == 0) continue;

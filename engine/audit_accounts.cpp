@@ -39,8 +39,7 @@ void audit_accounts(AuditBook& book) {
   const Store& store = book.store();
   const std::uint32_t seat = store.header().account_seat.load();
   if (seat != 0 && !book.lane_taken(seat))
-    book.say(14,
-             "lane " + std::to_string(seat - 1) + " gives accounts to tenants, and nobody has it");
+    book.say(14, "lane " + std::to_string(seat - 1) + " gives accounts to tenants, and is free");
   const std::vector<std::uint64_t> held = marked(book);
   for (std::uint32_t at = 0; at < store.accounts(); ++at) {
     const AccountRecord& account = store.account(at);
@@ -52,7 +51,7 @@ void audit_accounts(AuditBook& book) {
     if (charge != held[at])
       book.say(23, name + " is said to hold " + amount(charge) + ", and holds " + amount(held[at]));
     const std::uint64_t reserved = account.reserved.load();
-    if ((reserved & kAccountClosed) != 0 && seat == 0) book.say(23, name + " is closed by nobody");
+    if ((reserved & kAccountClosed) != 0 && seat == 0) book.say(23, name + " is closed by no lane");
     if (((reserved - account.written_off.load() - in) & kAccountMask) != 0 &&
         account.refill.load() == 0)
       book.say(23, name + " reserves what no lane let in");

@@ -11,7 +11,7 @@ void audit_crons(AuditBook& book) {
   const Store& store = book.store();
   const CronTable& table = store.cron_table();
   if (const std::uint64_t owner = table.seat.load(); owner != 0 && !book.lane_taken(owner))
-    book.say(28, "crons are changed by lane " + std::to_string(owner - 1) + ", which nobody has");
+    book.say(28, "crons are changed by lane " + std::to_string(owner - 1) + ", which is free");
   else if (owner == 0 && table.change.load() != 0)
     book.say(28, "a change of a cron was left in the middle");
   std::vector<bool> named(store.slots(), false);

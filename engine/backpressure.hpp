@@ -122,12 +122,12 @@ struct Meeting {
 /// Whether who waits is woken: not while it rests; not when it has been called already; or anyway.
 enum class Call : std::uint8_t { kUnlessItRests, kUnlessCalled, kAnyway };
 
-/// 0 has warned  1 somebody may wait for room  63..8 version, moves when somebody begins to wait.
+/// 0 has warned  1 a lane may wait for room  63..8 version, moves when a lane begins to wait.
 struct Attention {
   static constexpr std::uint64_t kWarned = 1, kAwaited = 2, kVersion = 1ULL << 8;
 };
 
-/// How fast jobs leave, as seen between refusals; nobody relies on it.
+/// How fast jobs leave, as seen between refusals; an estimate.
 struct Drain {
   shm::Word sampled_at, sampled_out;  ///< ms; charges
   shm::Word rate;                     ///< jobs in 1,000 s, plus one
@@ -172,7 +172,7 @@ struct RoomTicket {
 };
 static_assert(sizeof(RoomTicket) == 64);
 /// Whose owner looks by itself then, and need not be woken until so many jobs more have left: to
-/// wake somebody costs whoever takes a job out more than all the rest of it.
+/// wake a waiter costs the lane that takes a job out more than all the rest.
 ///   63..16 ms of the steady clock  15..0 jobs
 struct RoomRest {
   std::uint64_t word = 0;

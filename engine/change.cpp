@@ -13,9 +13,9 @@ constexpr unsigned kWaiting =
     bit(kSlotScheduled) | bit(kSlotAvailable) | bit(kSlotPending) | bit(kSlotRetryable);
 }  // namespace
 
-/// 1. the slot is in one of the allowed states: take it; 2. it is in another one: tell which; 3. it
-///    is in somebody's
-/// hands, which takes some hundred nanoseconds: look again; 4. it changed under our cas: look
+/// 1. the slot is in one of the allowed states: take it; 2. it is in another one: tell which; 3. a
+///    lane has it in
+/// its hands, which takes some hundred nanoseconds: look again; 4. it changed under our cas: look
 /// again.
 Outcome Actor::seize_waiting(std::uint32_t slot, JobId id, unsigned allowed, Control& held,
                              Control& before) {
@@ -121,7 +121,7 @@ Outcome Actor::reprioritize(JobId id, std::uint8_t rank, std::uint8_t& previous,
       return index == kNoIndex ? Outcome::kNoRings : Outcome::kNoChunks;
     std::uint64_t word = before.word;
     const bool moved = job.control.cas(word, after.word, Point::kSlotReranked);
-    if (!moved) {  // if nobody moved it, it was taken: our hint is dead
+    if (!moved) {  // if it was not moved, it was taken: our hint is dead
       const Control now(word);
       const unsigned moves = now.moves_since(before);
       if (moves == 0 || (moves == 1 && rank_of_ring(now.ring()) != rank && job.id() == id))

@@ -33,7 +33,7 @@ struct NamedPriority {
 /// "ojs", "ojs-core" or "qo".
 std::optional<Convention> convention_by_name(std::string_view name) noexcept;
 
-/// The byte of a segment header, which anybody may have written.
+/// The byte of a segment header, which any process may have written.
 std::optional<Convention> convention_of_byte(std::uint8_t byte) noexcept;
 
 const ConventionInfo& info(Convention convention) noexcept;

@@ -13,7 +13,7 @@
 // still counts against the bound, and a death gives it back. Only when there are as many as are
 // needed does the new job reserve its credit; and when the new jobs are committed, the same store
 // commits their victims: from then on a repair ends what is left of them. In between the queue is
-// charged with both. Nobody takes that for a full queue, for whoever finds it full comes here, and
+// charged with both. None takes that for a full queue, for one that finds it full comes here, and
 // one at a time drops.
 
 namespace ojs_shm::engine {
@@ -156,7 +156,7 @@ Outcome Actor::admit_by_dropping(QueueRecord& queue, QueueTally& mine, std::uint
       victims.push_back(victim);
       continue;
     }
-    // Somebody may have taken the last one from under our hands: then there is room by now.
+    // Another lane may have taken the last one meanwhile: then there is room by now.
     if (used == refused_at || policy.strategy() != Strategy::kDropOldest) {
       take_back_charges(queue, charges);
       return refuse(queue, q, {bounds, used - cost, cost}, policy);

@@ -4,7 +4,7 @@
 #include "engine/actor.hpp"
 #include "engine/probes.hpp"
 
-// What time brings: due jobs, expiry, leases, retention. Called by whoever supervises; nothing here
+// What time brings: due jobs, expiry, leases, retention. Called by the supervisor; nothing here
 // is on a job's path.
 
 namespace ojs_shm::engine {
@@ -60,7 +60,7 @@ std::uint64_t Actor::tend(std::uint32_t slot, std::uint32_t generation, std::uin
     slots_.list(slot, before);
     return 0;
   }
-  if (is_exclusive(before.state())) return now + 10;  // in somebody's hands for a moment
+  if (is_exclusive(before.state())) return now + 10;  // a lane holds it for a moment
   const std::uint64_t expires = job.expires_at.get(), due = job.due_at.get();
   const bool expired = expires != 0 && expires <= now;
   switch (before.state()) {

@@ -24,7 +24,7 @@ std::uint32_t Actor::ensure_queue(std::string_view name, bool make) {
     if (found == 0 && !make) break;
     if (found == 0) queue.name_hash.cas(found, hash, Point::kSetNamed);
     if (found != 0 && found != hash) continue;
-    // whoever knows the name may write it: all would write the same bytes
+    // any lane that knows the name may write it: all would write the same bytes
     if (queue.name_length.load() == 0) {
       follow_aging(queue);
       shm::copy_in(queue.name, name.data(),
@@ -274,7 +274,7 @@ Outcome Actor::put_in(const NewJob& spec, JobId& id) {
                       timer);
     if (outcome == Outcome::kOk) [[likely]] {
       recorder_.note(slot, generation, kSlotFree, slot_state(state), now);
-      // A bound that was set meanwhile has not seen our charge: whoever cached the sums must read
+      // A bound that was set meanwhile has not seen our charge: who cached the sums must read
       // them again.
       const std::uint64_t now_flags = queue.flags.load_seq_cst();
       if (now_flags != flags) [[unlikely]]

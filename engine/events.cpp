@@ -7,8 +7,8 @@ namespace ojs_shm::engine {
 
 using shm::Point;
 
-/// 1. the next turn names a page; 2. nobody writes it, and it is older: ours by one cas; 3.
-///    somebody does: the turn after
+/// 1. the next turn names a page; 2. no lane writes it, and it is older: ours by one cas; 3.
+///    a lane does: the turn after
 /// that. A lane keeps one page open, so among twice as many as there are lanes one is not.
 [[gnu::noinline]] bool EventLog::open() {
   close();

@@ -24,7 +24,7 @@ struct FlowControl {
     /// in no line. It has no job: who brings one puts the flow in line before that is done
     kIdle = 0,
     kListed = 1,  ///< the hint with its tag stands in the line of its level
-    kEnding = 2   ///< as listed; somebody has found it empty, and is about to take it out
+    kEnding = 2   ///< as listed; a lane found it empty, and is about to take it out
   };
   using StateBits = shm::Field<62, 2>;
   using Served = shm::Field<48, 14>;
@@ -50,10 +50,10 @@ struct FlowControl {
   constexpr bool in_line() const { return state() == kListed || state() == kEnding; }
 };
 
-/// A flow. All zero is one that nobody has. Given to another tenant when it is idle and its room is
+/// A flow. All zero is a free one. Given to another tenant when it is idle and its room is
 /// wanted: who puts a job into it at that very moment has it served there.
 struct alignas(64) FlowRecord {
-  Word key;      ///< queue, part, level and tenant, mixed; 0: nobody's yet
+  Word key;      ///< queue, part, level and tenant, mixed; 0: free
   Word control;  ///< FlowControl
   Half ring;     ///< of its jobs, plus one; 0: none yet. Kept for ever
   std::uint32_t pad;

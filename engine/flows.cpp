@@ -15,8 +15,8 @@
 // in no line.
 //
 // Into the line: 1. the job's hint into the flow's ring; 2. if the flow is not in line: its hint,
-// with the next tag, into the line; 3. the flow's control says so. Whoever meets that hint before 3
-// does it. Out of the line: 1. a fetch that finds no job announces the end; 2. it looks again; 3.
+// with the next tag, into the line; 3. the flow's control says so. One that meets it before 3 does
+// so. Out of the line: 1. a fetch that finds no job announces the end; 2. it looks again; 3.
 // the flow is idle. Who puts a job into it after that look finds the announcement, and takes it
 // back, or finds it idle, and puts it in line again. An announcement that was taken back is never
 // made with the same word again: else who has looked for the first one ends the flow by the second.
@@ -124,8 +124,8 @@ bool Actor::first_in_flow(const FlowLine& line, std::uint32_t at, FlowControl fo
 
 // ---- settings -----------------------------------------------------------------------------------
 
-/// On: from now on jobs join flows, and those that wait are brought into theirs, by whoever meets
-/// them first. Off: from now on jobs stand in line by themselves, and so do those that wait. A
+/// On: from now on jobs join flows, and those that wait are brought into theirs, by the first to
+/// meet them. Off: from now on jobs stand in line by themselves, and so do those that wait. A
 /// death in between leaves some of the backlog in flows: it is served by turns.
 void Actor::set_fairness(std::uint32_t q, Fairness fairness) {
   QueueRecord& queue = store_.queue(q);
@@ -232,7 +232,7 @@ TenantRule* Actor::name_tenant(std::uint32_t q, std::string_view tenant, bool ma
     if (found == 0 && !make) return nullptr;
     if (found == 0 && rule.key.cas(found, key, Point::kTenantNamed)) found = key;
     if (found != key) continue;
-    // Whoever knows the name may write it: all would write the same.
+    // Any lane that knows the name may write it: all would write the same.
     const std::string_view name = tenant.substr(0, sizeof rule.name);
     shm::copy_in(rule.name, name.data(),
                  name.size());  // NO CRASH POINT: without its length a name is none

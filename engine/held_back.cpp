@@ -7,16 +7,16 @@
 #include "engine/limits.hpp"
 #include "engine/rates.hpp"
 
-// What a limit does to jobs. Whoever claims a job asks each of its keys, and begins only with all
+// What a limit does to jobs. A lane that claims one asks each of its keys, and begins only with all
 // of them. A job that a key holds back leaves its ring once, for the key's lot: it stays available,
-// in nobody's way, and keeps its level and its place. Whoever lets a permit go moves the best job
+// in no other's way, and keeps its level and place. A lane that lets a permit go moves the best job
 // of each lot of that key back to the front of its level, where it is claimed like any other, and
 // asks again: so what is free is never waited for in vain, and a job that was let go in vain goes
 // back to its lot.
 //
-// Nobody is forgotten. Who parks 1. puts the job into the lot, 2. looks for room once more; who
-// gives a permit back does so first, and then looks into the lot: one of them sees the other. Who
-// dies between the two is followed by his repair, which looks into all lots; and the supervisor
+// No job is forgotten. To park is 1. to put the job into the lot, 2. to look for room once more; to
+// give a permit back is to do so first, and then to look into the lot: one sees the other. A death
+// between the two is followed by its repair, which looks into all lots; and the supervisor
 // does so every second while something stands in one.
 
 namespace ojs_shm::engine {
@@ -91,7 +91,7 @@ constexpr std::uint64_t kRetryLimitMs = 1000;
     return Passage::kGateClosed;
   }
   hold_back(keys.key[refused], slot, job, claimed, now);
-  // Whoever ended a job meanwhile saw none in the lot. And what was taken of the other keys is free
+  // A job's end meanwhile saw none in the lot. And what was taken of the other keys is free
   // again.
   let_begin(keys, q);  // 2
   return Passage::kHeldBack;
@@ -168,8 +168,8 @@ void Actor::drop_limited(std::uint32_t key, std::uint32_t slot, JobRecord& job, 
   finish(slot, job, moving.to(kSlotDiscarded), true);
 }
 
-/// Lots stay as long as their key, and everybody takes the first free one: so a lot that is being
-/// made by two, or was half made by somebody dead, is one lot only. Where a lot became free in
+/// Lots stay as long as their key, and each lane takes the first free one: so a lot that is being
+/// made by two, or was half made by a dead lane, is one lot only. Where a lot became free in
 /// between there are two; then the first name holds.
 std::uint32_t Actor::ensure_lot(std::uint32_t at, std::uint32_t q) {
   LimitKey& key = store_.limit_key(at);
@@ -205,7 +205,7 @@ std::uint32_t Actor::lot_at_birth(const NewJob& spec) const {
   return kNoIndex;
 }
 
-/// After a job was born into a lot: as whoever parks.
+/// After a job was born into a lot: as after parking.
 [[gnu::noinline]] void Actor::follow_birth(std::uint32_t lot) {
   std::uint64_t at = 0;
   if (may_begin(store_, store_.limit_key(store_.lot(lot).key()), store_.now_ms(), &at))
@@ -291,7 +291,7 @@ bool Actor::unpark_head(const ParkingLot& lot, std::uint32_t ring, unsigned numb
   return keys;
 }
 
-/// One job of each lot of these keys, if there is room; whoever waits at a gate.
+/// One job of each lot of these keys, if there is room; those that wait at a gate.
 [[gnu::noinline]] void Actor::let_begin(const LimitList& keys, std::uint32_t q) {
   if (mending_) return;  // the end of the repair looks into all lots
   for (unsigned i = 0; i < keys.count; ++i) {
@@ -337,7 +337,7 @@ std::uint64_t Actor::tend_limits(std::uint64_t now) {
   return next;
 }
 
-/// After a death: permits of jobs that nobody holds, and whatever may begin for want of them.
+/// After a death: permits of jobs that are not held, and whatever may begin for want of them.
 void Actor::mend_limits() {
   if (!limiting()) return;
   for (std::uint32_t at = 0; at < store_.limit_keys(); ++at)

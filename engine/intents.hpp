@@ -16,7 +16,7 @@ class Intents {
  protected:
   explicit Intents(shm::Lane& self) : self_(self) {}
 
-  /// What the lane is about to do, and the values before it, for whoever repairs after its death.
+  /// What the lane is about to do, and the values before it, for the repair after its death.
   /// The data words are written before the operation word; clearing that alone ends the intent.
   /// data[3] is the state before (below 16), or, once nothing is left but to store the slot's
   /// control word, that word: then the repair finishes the operation, and else it undoes it.
@@ -51,7 +51,7 @@ class Intents {
     self.intent_data[2].set(c, shm::Point::kIntentSet);
     intend(self, op, queue, slot, a);
   }
-  /// Of an operation that moves one number: nobody reads data[1] and data[2].
+  /// Of an operation that moves one number: data[1] and data[2] are not read.
   OJS_SHM_INLINE void intend(Op op, std::uint32_t queue, std::uint32_t slot, std::uint64_t a) {
     intend(self_, op, queue, slot, a);
   }

@@ -44,7 +44,7 @@ using shm::Plain;
 using shm::Word;
 
 /// The state field of a slot's control word: free, a job's state plus one, or one of four in which
-/// exactly one lane holds the slot and nobody else may touch it until that lane is done or dead.
+/// exactly one lane holds the slot and no other may touch it until that lane is done or dead.
 enum SlotState : unsigned {
   kSlotFree = 0,
   kSlotScheduled = 1,
@@ -101,7 +101,7 @@ struct Policy {
   }
 };
 
-/// Lanes that no handle gets, so that whoever supervises or mends finds one. A repair needs none:
+/// Lanes that no handle gets, so that a supervisor or a mender finds one. A repair needs none:
 /// it uses the dead's.
 constexpr std::uint32_t kServiceLanes = 8;
 
@@ -118,7 +118,7 @@ struct Deadline {
   }
 };
 
-/// signals: 15..0 progress in 1/10,000 plus one (0: none)  16 somebody waits for the end
+/// signals: 15..0 progress in 1/10,000 plus one (0: none)  16 a process waits for the end
 /// 19..17 what its annex has.
 constexpr std::uint64_t kProgressMask = 0xFFFF, kWaited = 1ULL << 16;
 /// The place in its batch, kept in the unused half of `signals` until the job is published.
@@ -131,7 +131,7 @@ constexpr std::size_t kInlineBeside = kInlineBytes - sizeof(Annex);
 // 56 available | 64 id  80 expires  88 created  96 timeout, lease  104 lengths  112 body block, policy  120 limits, account
 // | 128 tenant  136 inline bytes  272 due  280 scheduled  288 initial, max  296 coefficient, delay  304 result, errors blocks
 // 312 result, errors lengths
-/// A job. Everything but control, deadline and signals is written only by whoever holds the slot
+/// A job. Everything but control, deadline and signals is written only by the holder of the slot
 /// exclusively. What a worker writes lies in the first line; what it reads of a short job, in the
 /// three behind it.
 // NO CRASH POINT: the slot is held exclusively; the record is judged by the control word
@@ -277,9 +277,9 @@ struct alignas(128) QueueRecord {
   alignas(64) std::uint64_t name[16];
   Word written_off;  ///< charges in `reserved` that the dead took with them
   Word limit;        ///< key of the limit on the queue + 1, 0: none
-  /// ring of the tickets of those who wait for room + 1; 0: nobody ever did. PAIR ring-name
+  /// ring of the tickets of those who wait for room + 1; 0: none ever did. PAIR ring-name
   Half room_ring;
-  Half dropper;   ///< lane + 1 of whoever drops jobs for new ones
+  Half dropper;   ///< lane + 1 of the lane that drops jobs for new ones
   Word refusals;  ///< Refusals
   Drain drain;
   /// charges admitted while bounded; only grows: producers' one contended word
@@ -299,7 +299,7 @@ struct alignas(128) QueueRecord {
   alignas(128) Word aging;                         ///< Aging
   Word turn;                                       ///< Turn
   Word shards;                                     ///< parts that enqueue uses; 0: one
-  Word settler;                                    ///< lane + 1 of whoever writes `turns`
+  Word settler;                                    ///< lane + 1 of the writer of `turns`
   /// of the part with that number: its rate + 1, or kClassOfShard. PAIR age-class
   Word age_class[kAgeClasses];
   Half part[kParts];  ///< set of the part + 1; [0] is unused. PAIR part-name
@@ -330,16 +330,16 @@ static_assert(sizeof(QueueRecord) == 256 + 128 + 128 + sizeof(shm::RingSet) + 25
 
 /// The rings of a part that is not the first. Given to one part of one queue for ever.
 struct alignas(128) PartRings {
-  Word owner;  ///< queue * kParts + part, plus one; 0: nobody's
+  Word owner;  ///< queue * kParts + part, plus one; 0: free
   shm::RingSet rings;
 };
 
 /// Which queues may have a job, 16 in a word: 63..32 version  31..0 two bits for each queue.
 struct BusyWord {
   enum State : std::uint64_t {
-    kQuiet = 0,    ///< it has none: whoever makes one available says so before that is done
+    kQuiet = 0,    ///< it has none: a lane that makes one available says so before that is done
     kBusy = 1,     ///< it may have one
-    kQuieting = 2  ///< somebody is about to say that it has none
+    kQuieting = 2  ///< a lane is about to say that it has none
   };
   static constexpr unsigned kQueues = 16;
   static constexpr State of(std::uint64_t word, std::uint32_t queue) {
@@ -376,11 +376,11 @@ struct EngineHeader {
   Word timers_lost;
   Word aging;  ///< Aging of queues that have none of their own
   std::uint32_t wait_pages, event_pages, flows, permit_pages, limit_keys, lots;
-  /// 63..32 key + 1 that is being set  31..0 lane + 1 of whoever makes or sets a limit
+  /// 63..32 key + 1 that is being set  31..0 lane + 1 of the one that makes or sets a limit
   Word limit_settler;
   std::uint32_t accounts;
-  Half account_seat;         ///< lane + 1 of whoever gives accounts to tenants
-  Word marking;              ///< Marking, of whoever has that seat
+  Half account_seat;         ///< lane + 1 of the one that gives accounts to tenants
+  Word marking;              ///< Marking, of the lane in that seat
   alignas(64) Word telling;  ///< 1: lanes tell what happens
   Word limiting;             ///< kinds of limits that there are; only grows
   Word strict_envelopes;     ///< 1: who reads envelopes refuses members that mean nothing
@@ -388,7 +388,7 @@ struct EngineHeader {
   Word priority_changes;
   alignas(64) Word event_turn;  ///< pages of events handed out
   Word waits_unmeasured;        ///< dispatches for which there was no page
-  Word pools_settler;           ///< lane + 1 of whoever changes pools
+  Word pools_settler;           ///< lane + 1 of the one that changes pools
   /// odd while keys of limits are given up, moves on with each time. PAIR limit-turn
   Word limit_turn;
   Word dead_max_age_ms, dead_max_count;  ///< of dead letters; 0: without limit

@@ -19,7 +19,7 @@ using shm::Plain;
 /// What happens to a job that its limit holds back.
 enum class OnLimit : std::uint8_t { kWait, kReschedule, kDrop };
 
-/// A limit as somebody sets it. All members at their defaults: none.
+/// A limit as it is set. All members at their defaults: none.
 struct LimitSettings {
   std::uint32_t concurrency = PermitSet::kNone;
   std::uint32_t rate = 0, rate_period_ms = 0;  ///< 0: none
@@ -82,7 +82,7 @@ constexpr unsigned kLotsPerKey = 8;  ///< queues in which a key can hold jobs ba
 /// The hash of a key that was given up: those behind it in its row are still found.
 constexpr std::uint64_t kLimitGone = 1;
 
-/// A key. All zero: no key. The name is written first and the hash last, by whoever holds
+/// A key. All zero: no key. The name is written first and the hash last, by the holder of
 /// EngineHeader::limit_settler, who also gives it up (limit_sweep.cpp).
 struct alignas(128) LimitKey {
   Word name_hash;  ///< PAIR limit-name. kLimitGone: given up
@@ -105,7 +105,7 @@ static_assert(sizeof(LimitKey) == 512);
 /// Where jobs of one queue stand that one key holds back. Given to them for as long as there is the
 /// key.
 struct alignas(128) ParkingLot {
-  Word owner;  ///< 63..32 key  31..0 queue, both plus one; 0: nobody's, kLotGone: nobody's any more
+  Word owner;  ///< 63..32 key  31..0 queue, both plus one; 0: free, kLotGone: given up
   shm::RingSet rings;
   static constexpr std::uint64_t owner_of(std::uint32_t key, std::uint32_t queue) {
     return (key + 1ULL) << 32 | (queue + 1ULL);

@@ -12,7 +12,7 @@
 
 namespace ojs_shm::engine {
 
-/// Moves on when keys are given up. Whoever enqueues under a key reads it before looking the key
+/// Moves on when keys are given up. An enqueue under a key reads it before looking the key
 /// up.
 std::uint64_t limits_turn(const Store& store);
 

@@ -150,7 +150,7 @@ std::uint32_t find_lot(const Store& store, const LimitKey& key, std::uint32_t qu
 
 bool LimitSetter::begin() {
   if (!actor.settler(store.header().limit_settler).take()) return false;
-  end_sweep();  // of nobody who is still at it
+  end_sweep();  // of none that is still at it
   return true;
 }
 
@@ -161,7 +161,7 @@ void LimitSetter::end_sweep() {
 
 void LimitSetter::end() { actor.settler(store.header().limit_settler).leave(); }
 
-/// A place that nobody has, or that was given up.
+/// A place that is free, or that was given up.
 std::uint32_t LimitSetter::place_for(std::uint64_t hash) const {
   // never full, so that look-ups stay short
   for (std::uint32_t i = 0; i < store.limit_keys() * 7 / 8; ++i)
@@ -171,7 +171,7 @@ std::uint32_t LimitSetter::place_for(std::uint64_t hash) const {
   return kNoIndex;
 }
 
-/// The key of that name, made if need be; the caller is the settler. Nobody sees a key before its
+/// The key of that name, made if need be; the caller is the settler. No lane sees a key before its
 /// hash, which comes last.
 std::uint32_t LimitSetter::name_key(std::string_view name) {
   if (const std::uint32_t known = find_limit(store, name); known != kNoIndex) return known;
@@ -187,7 +187,7 @@ std::uint32_t LimitSetter::name_key(std::string_view name) {
   return at;
 }
 
-/// When permits are short, those of keys that nobody needs are taken.
+/// When permits are short, those of keys that are not needed are taken.
 Outcome LimitSetter::write(std::uint32_t at, const LimitSettings& settings, bool by_operator,
                            bool fresh) {
   const Outcome outcome = try_to_write(at, settings, by_operator, fresh);
@@ -228,7 +228,7 @@ bool LimitSetter::at_work_for(std::uint32_t pool, const JobRecord& job) const {
 
 /// Jobs of the key that were at work before it had a limit take permits of their own. A job that is
 /// being claimed meanwhile has either seen the limit, or is seen here. In the end the limit moves
-/// once more, so that nobody goes by what he counted before.
+/// once more, so that no lane goes by what it counted before.
 bool LimitSetter::adopt(std::uint32_t at) {
   LimitKey& key = store.limit_key(at);
   const Permits permits(store);
@@ -251,7 +251,7 @@ bool LimitSetter::adopt(std::uint32_t at) {
          room;
 }
 
-/// What workers of the pool have in hand when it gets a limit. False when somebody else is setting
+/// What workers of the pool have in hand when it gets a limit. False when another lane is setting
 /// limits.
 bool LimitSetter::count_at_work(std::uint32_t pool) {
   const std::uint32_t at = find_limit(store, std::string(kPoolLimit).append(store.pool_name(pool)));
@@ -298,7 +298,7 @@ Outcome Actor::set_limit(std::string_view name, const LimitSettings& settings) {
   LimitSetter setter{*this, store_};
   if (!setter.begin()) return Outcome::kBusy;
   const std::uint32_t at = setter.name_key(name);
-  // before the limit: whoever claims a job from now on asks for it
+  // before the limit: a lane that claims a job from now on asks for it
   if (at != kNoIndex) setter.follow(name, at);
   const Outcome outcome =
       at == kNoIndex ? Outcome::kNoLimits : setter.write(at, settings, true, false);
@@ -352,7 +352,7 @@ Outcome Actor::clear_limit(std::string_view name) {
   return Outcome::kOk;
 }
 
-/// After the death of whoever set a limit: it stands as far as it was set, and counts what is at
+/// After a death while a limit was set: it stands as far as it was set, and counts what is at
 /// work.
 void Actor::relieve_settler() {
   Word& word = store_.header().limit_settler;

@@ -141,7 +141,7 @@ struct Actor::Look {
 };
 
 /// The first hint of a ring that leads to an available job, and goes into `live`. Dead ones are
-/// retired, moves that somebody began are finished; the cell that proves the ring empty joins the
+/// retired, moves that were begun are finished; the cell that proves the ring empty joins the
 /// witnesses. With `kTrusting` a hint is believed where a claim will tell.
 template <bool kTrusting>
 OJS_SHM_INLINE bool Actor::first_live(shm::RingSet& rings, unsigned number, Look& look,
@@ -176,7 +176,7 @@ OJS_SHM_INLINE bool Actor::first_live(shm::RingSet& rings, unsigned number, Look
       const Control found(job.control.load());
       if (hint.hint_first() && found.state() == kSlotAvailable &&
           found.moved_to(number).tag() == hint.tag()) {
-        // Finish the move that somebody began.
+        // Finish a move that was begun.
         job.control.cas_once(found.word, expected.word, shm::Point::kMoveHelped);
         continue;
       }

@@ -24,7 +24,7 @@ void each_ring_of_hints(const Store& store, const Visit& visit) {
   }
 }
 
-/// Gives the chunks of dead hints back, for whoever supervises, so that no push has to. A pass goes
+/// Gives the chunks of dead hints back, for the supervisor, so that no push has to. A pass goes
 /// over all rings once the chunks in use have become twice what the last one left, which is what
 /// the living need: so it costs no more than was pushed since, and nothing while nothing piles up.
 /// Bounded work per look. One thread.

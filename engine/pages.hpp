@@ -10,7 +10,7 @@
 #include "shm/layout.hpp"
 
 // Pages that lanes take as they need them: one of waits for each level a lane takes jobs from, one
-// of events after the other while somebody wants to know. Each has one writer at a time. Offsets
+// of events after the other while events are on. Each has one writer at a time. Offsets
 // only, no behaviour.
 
 namespace ojs_shm::engine {
@@ -22,7 +22,7 @@ using shm::Word;
 constexpr unsigned kWaitBuckets = 13;
 
 /// owner of a page of waits: 63..32 uses, so that two who would take the same page cannot both  31..21 lane + 1, 0: all
-/// of them  20 taken  19..8 queue  7..0 rank. 0: nobody's yet.
+/// of them  20 taken  19..8 queue  7..0 rank. 0: free.
 struct WaitOwner {
   std::uint64_t word = 0;
   using UseBits = shm::Field<32, 32>;

@@ -3,7 +3,7 @@
 
 namespace ojs_shm::engine {
 
-/// How often we look at what is in somebody's hands before we say that its holder seems to be
+/// How often we look at what another lane holds before we say that its holder seems to be
 /// stopped: for longer than a busy machine keeps a process waiting for its turn.
 #if defined(OJS_SHM_PATIENCE)
 constexpr unsigned kPatience = OJS_SHM_PATIENCE;

@@ -37,8 +37,8 @@ std::uint32_t Permits::high(const PermitSet& set) const {
   return static_cast<std::uint32_t>(std::min<std::uint64_t>(set.high.load(), kMostPermits));
 }
 
-/// Held from the claim to the end of the settlement: whoever does one of these has the job in its
-/// hands.
+/// Held from the claim to the end of the settlement: a lane that does one of these has the job in
+/// its hands.
 bool Permits::holds(Permit permit) const {
   if (permit.free() || permit.slot() >= store_.slots()) return false;
   const JobRecord& job = store_.job(permit.slot());
@@ -48,7 +48,7 @@ bool Permits::holds(Permit permit) const {
 }
 
 /// Below which place permits may be taken: that place and all that is held above it make up the
-/// limit at most. What is held above it only falls, for nobody takes there, so that the sum never
+/// limit at most. What is held above it only falls, for none is taken there, so that the sum never
 /// passes the limit. What the taker's job has left in an earlier hold is not in its way: it would
 /// go to the lot, see room from there, and come back for ever.
 std::uint32_t Permits::room(const PermitSet& set, std::uint32_t limit, Permit taker) const {
@@ -81,7 +81,7 @@ Word* Permits::place(PermitSet& set, std::uint32_t room, Permit holder, Permit& 
 
 /// 1. no limit; 2. one taken under the limit that still stands; 3. the limit has changed meanwhile:
 ///    give it back, and again
-/// under the new one, so that nobody begins under a limit that is gone; 4. none to be had. A job
+/// under the new one, so that no job begins under a limit that is gone; 4. none to be had. A job
 /// has one: that of adopt() goes, when both have come.
 bool Permits::take(PermitSet& set, Permit holder) const {
   for (;;) {
@@ -145,7 +145,7 @@ std::uint32_t Permits::count(const PermitSet& set) const {
 }
 
 /// Finds or makes the runs below `limit`. A run is had by one cas on the word of its first page,
-/// and whoever comes later, also after a death, finds it there under its owner's name: so none is
+/// and the next, also after a death, finds it there under its owner's name: so none is
 /// made twice, and none is lost.
 bool Permits::grow(PermitSet& set, std::uint32_t owner, std::uint32_t limit) const {
   if (limit > kMostPermits) return false;
@@ -177,12 +177,12 @@ bool Permits::set_limit(PermitSet& set, std::uint32_t owner, std::uint32_t limit
   return true;
 }
 
-/// 1. A job that is at work, and was all the time, gives back what it has when it ends. 2. Whoever
-///    has just claimed it may
-/// be taking one too, and whoever ends it may be past giving it back: either we see his, or he sees
-/// that he must look. Who comes after the death of another adopter finds the same. That of a job
-/// whose worker is refused after our last look may stay: it is worth nothing while nobody holds the
-/// job, and goes with its next hold or to whoever needs the place.
+/// 1. A job that is at work, and was all the time, gives back what it has when it ends. 2. A lane
+///    that has just claimed it may
+/// be taking one too, and one that ends it may be past giving it back: either we see its permit, or
+/// it sees that it must look. After the death of another adopter the same is found. That of a job
+/// whose worker is refused after our last look may stay: it is worth nothing while none holds the
+/// job, and goes with its next hold or to the next that needs the place.
 bool Permits::adopt(PermitSet& set, std::uint32_t owner, Permit holder) const {
   const Word& control = store_.job(holder.slot()).control;
   const std::uint64_t before = control.load();

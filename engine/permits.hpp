@@ -9,7 +9,7 @@
 
 // Who may be at work at once. A permit is a word that names its holder, a slot and the generation
 // of the job in it, and is worth something only while that job is held. No counter decides, so
-// nothing drifts: a permit whose job is no longer held is nobody's, and whoever meets it takes it.
+// nothing drifts: a permit whose job is no longer held is free, and the next to meet it takes it.
 
 namespace ojs_shm::engine {
 
@@ -116,7 +116,7 @@ class Permits {
   /// Takes a permit whatever the limit, for a job that was at work before there was one. False: no
   /// room for it.
   bool adopt(PermitSet& set, std::uint32_t owner, Permit holder) const;
-  /// Gives the pages of a set back that nobody uses any more.
+  /// Gives the pages of a set back that no lane uses any more.
   void drop(PermitSet& set, std::uint32_t owner) const;
 
   /// Whether the job that the permit names is held now.

@@ -110,7 +110,7 @@ Outcome Actor::set_level_weights(std::uint32_t q, std::span<const LevelWeight> w
   const Seat<Word> seat = settler(queue.settler);
   if (!seat.take()) return Outcome::kBusy;
   const Turn before(queue.turn.load());
-  const unsigned bank = 1 - before.bank();  // nobody reads this one
+  const unsigned bank = 1 - before.bank();  // this one is not read
   for (std::size_t i = 0; i < cycle.size(); i += 4) {
     std::uint64_t four = 0;
     for (std::size_t k = 0; k < 4 && i + k < cycle.size(); ++k)

@@ -94,12 +94,12 @@ struct PoolBank {
   Plain<std::uint64_t> turn[kPoolTurns / 8];    ///< places in `queue` in 8 bits each
 };
 
-/// A pool. All zero is one that nobody has made.
+/// A pool. All zero is one that was never made.
 struct alignas(128) PoolRecord {
   Word name_hash;    ///< 0: this and all later records are unused
   Word name_length;  ///< 0 until `name` stands there. PAIR pool-name
   Word setup;        ///< PoolSetup
-  Word settler;      ///< lane + 1 of whoever writes the bank that is not in use
+  Word settler;      ///< lane + 1 of the writer of the bank that is not in use
   Word limit;        ///< of its permits, plus one; 0: none
   Word overloaded;   ///< 1 once it was told that all its workers are busy, until one is not
   Word rebalanced;   ///< changes of strategy or weights
@@ -130,8 +130,8 @@ struct PoolPolicy {
   /// `backlog(place)`: jobs that wait there.
   /// 1. in each round of dispatches every queue has one turn of its own, and they lie apart; 2. who
   ///    is overdue, the longest
-  /// first; 3. the strategy. A turn of nobody that has a job goes to the next. Who is overdue and
-  /// has no job after all takes nobody's own turn.
+  /// first; 3. the strategy. The turn of a queue without a job goes to the next. Who is overdue and
+  /// has no job after all takes no other's own turn.
   template <class Has, class Overdue, class Backlog>
   Choice choose(PoolTurn turn, const Has& has, const Overdue& overdue,
                 const Backlog& backlog) const {
@@ -160,7 +160,7 @@ struct PoolPolicy {
           if (has(place)) choice.place = place;
         break;
       case PoolStrategy::kLeastLoaded: {
-        // The deepest of all, whoever has something, and of two as deep the first; by four at a
+        // The deepest of all that have something, and of two as deep the first; by four at a
         // time, so that no comparison waits for the one before it. Only when that one has nothing
         // after all, each is asked.
         const auto depth = [&backlog](unsigned place) {

@@ -197,7 +197,7 @@ void Actor::count_served(std::uint32_t q, unsigned place) {
 // ---- changes ------------------------------------------------------------------------------------
 
 /// One writer at a time changes pools; who dies at it is relieved by its repair. 1. the name; 2.
-/// the bank that nobody reads;
+/// the bank that is not read;
 /// 3. the setup, by one store; 4. what is at work counts for its limit; 5. what queues know of
 ///    pools, which follows from the
 /// setups of all.
@@ -303,7 +303,7 @@ Outcome Actor::remove_pool(std::string_view name) {
   }
   settle_pools();
   if (pool == kNoIndex) return Outcome::kNotFound;
-  // Last: a limit without a pool bounds nobody, and the next pool of that name sets it or clears
+  // Last: a limit without a pool bounds no job, and the next pool of that name sets it or clears
   // it.
   const Outcome cleared = clear_limit(std::string(kPoolLimit).append(name));
   return cleared == Outcome::kNotFound ? Outcome::kOk : cleared;

@@ -7,8 +7,8 @@
 
 namespace ojs_shm::engine {
 
-/// Asks for the memory of a job that will soon be read and written: for whoever takes it the lines
-/// of a short one, for whoever fills it all.
+/// Asks for the memory of a job that will soon be read and written: to take it the lines of a
+/// short one, to fill it all.
 template <unsigned kLines>
 OJS_SHM_INLINE void prefetch(const JobRecord& job) {
   static_assert(kLines * 64 <= sizeof job);

@@ -5,7 +5,7 @@
 
 // How full bounded queues are: who says it, and when. A bit of `attention` tells whether the queue
 // has warned, and who changes it by its cas tells the event, so that a crossing is told once.
-// Nobody's progress depends on any of this.
+// No lane's progress depends on any of this.
 
 namespace ojs_shm::engine {
 
@@ -50,7 +50,7 @@ void Actor::settle_pressure(QueueRecord& queue, std::uint32_t q, const Fullness&
   }
 }
 
-/// While a queue has warned, whoever takes a job out looks from time to time whether that is over:
+/// While a queue has warned, a lane that takes a job out looks now and then whether that is over:
 /// each lane after half its share of the jobs that are still to go.
 [[gnu::noinline]] void Actor::look_for_calm(QueueRecord& queue, std::uint32_t q) {
   const std::uint64_t used = queue.reserved.load() + used_beside_reserved(queue, q);
@@ -66,7 +66,7 @@ void Actor::settle_pressure(QueueRecord& queue, std::uint32_t q, const Fullness&
   settle_pressure(queue, q, fullness, policy);
 }
 
-/// The supervisor's look, for what the others leave: nobody may come after the last refusal or the
+/// The supervisor's look, for what the others leave: none may come after the last refusal or the
 /// last removal.
 std::uint64_t Actor::watch_pressure(std::uint64_t now) {
   bool more = false;

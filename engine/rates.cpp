@@ -84,7 +84,7 @@ bool Rates::take_fixed(LimitKey& key, WindowRule rule, std::uint64_t now) const 
   }
 }
 
-/// 1. whoever began `most` before us did so a period ago; 2. our number is had by one cas on its
+/// 1. the one `most` places before us began a period ago; 2. our number is had by one cas on its
 ///    place in the log; 3. it is
 /// taken: help the count on, and try the next. A place says which number it holds, so that a slow
 /// cas fails.

@@ -210,7 +210,7 @@ std::uint32_t Actor::repair(Store& store, std::span<const std::uint32_t> dead_la
     if (const std::uint32_t owner = Control(store.job(slot).control.load()).owner(); dead[owner])
       held[owner].emplace_back(store.job(slot).available_at.get(), slot);
   std::uint32_t mended = 0;
-  // Whoever gave accounts to tenants comes first: jobs of the others that come back may need one.
+  // The one that gave accounts to tenants is first: jobs of the others that come back may need one.
   std::vector<std::uint32_t> in_turn(dead_lanes.begin(), dead_lanes.end());
   std::stable_partition(in_turn.begin(), in_turn.end(), [&store](std::uint32_t lane) {
     return store.header().account_seat.load() == lane + 1;
@@ -286,8 +286,8 @@ std::uint32_t Actor::repair(const std::vector<std::pair<std::uint64_t, std::uint
   drop_tickets();
   for (const auto& [time, slot] : held) mended += let_go(slot);
   self_.counters[kRivalNamed].set(0, Point::kIntentSet);
-  // 4. Settings that it was writing: the old ones stand. Its place among the sleepers. Whoever was
-  //    to be woken by it, or instead of it, looks again.
+  // 4. Settings that it was writing: the old ones stand. Its place among the sleepers. A lane that
+  //    it was to wake, or that slept in its place, looks again.
   for (std::uint32_t i = 0; i < store_.max_queues() && store_.queue(i).name_hash.load() != 0; ++i) {
     QueueRecord& queue = store_.queue(i);
     settler(queue.settler).leave_if_ours();
@@ -308,7 +308,7 @@ std::uint32_t Actor::repair(const std::vector<std::pair<std::uint64_t, std::uint
   return mended;
 }
 
-/// The rest of a death, once for all lanes: blocks of nobody, bounds to be counted again.
+/// The rest of a death, once for all lanes: blocks without an owner, bounds to be counted again.
 void Actor::repair_shared() {
   slots_.sweep_blocks();
   for (std::uint32_t i = 0; i < store_.max_queues() && store_.queue(i).name_hash.load() != 0; ++i) {

@@ -13,7 +13,7 @@ namespace ojs_shm::engine {
 struct PastJob {
   /// `scheduled_at` is when it was, or is, to become available
   NewJob job;
-  /// active means: held by nobody here, so it becomes available
+  /// active means: not held by any handle here, so it becomes available
   JobState state = JobState::kAvailable;
   std::optional<JobState> previous;  ///< of a cancelled one
   std::uint16_t attempt = 0;

@@ -9,17 +9,17 @@
 // time is over, by anyone; and when its owner is dead, by the repair. Its hint is then dead, and
 // the next look moves past it.
 //
-// Who takes a job out reads `attention` after its tally; if somebody may wait, it wakes the first.
+// To take a job out is to read `attention` after the tally; if a lane may wait, the first is woken.
 // On a machine where that store may still be on its way when the word is read, a waiter can miss
 // it: therefore it looks once more a millisecond after it lay down, and from then on whenever it is
 // woken, and ten times in a second.
 //
-// To call somebody costs a worker more than its fetch. So a waiter who has just lain down, or was
-// called, rests: it looks again by itself within a millisecond, and who takes jobs out lets it
+// A call costs a worker more than its fetch. So a waiter that has just lain down, or was
+// called, rests: it looks again by itself within a millisecond, and lanes that take jobs out let it
 // until a sixteenth of those before it has left.
 //
-// Where tenants are bounded, who waits for its tenant's room is passed over by those of other
-// tenants, and by nobody of its own: so a full tenant holds up nobody else.
+// Where tenants are bounded, one that waits for its tenant's room is passed over by those of
+// other tenants, and by none of its own: so a full tenant holds up no other.
 
 namespace ojs_shm::engine {
 
@@ -31,7 +31,7 @@ constexpr std::uint64_t kGraceMs = 50;
 
 /// Whether the ticket's owner will have looked soon by itself, after this job has left. It sleeps
 /// no longer than its rest lasts, and never longer before it has looked after the end of one: so
-/// whoever lets it rest is seen by that look.
+/// a lane that lets it rest is seen by that look.
 bool may_rest(RoomTicket& ticket) {
   for (std::uint64_t found = ticket.rest.load(); !RoomRest(found).over(shm::steady_ms());)
     if (ticket.rest.cas(found, RoomRest(found).less().word, Point::kTicketCalled)) return true;
@@ -52,7 +52,7 @@ bool Actor::still_waits(shm::Hint hint) {
   return false;
 }
 
-/// The ticket that came first; kNoIndex when nobody waits.
+/// The ticket that came first; kNoIndex when none waits.
 std::uint32_t Actor::first_waiting(QueueRecord& queue) {
   const std::uint32_t ring = queue.room_ring.load() - 1;  // PAIR ring-name
   if (ring == kNoIndex) return kNoIndex;
@@ -67,7 +67,7 @@ std::uint32_t Actor::first_waiting(QueueRecord& queue) {
 
 /// Whose turn it is, where tenants are bounded: that of the first whose tenant has room; who waits
 /// for its tenant's holds up only that tenant's others. `first` came first. `passable`: a tenant of
-/// the present enqueue has nobody waiting.
+/// the present enqueue has none waiting.
 std::uint32_t Actor::whose_turn(QueueRecord& queue, std::uint32_t first, bool& passable) {
   passable = true;
   if (first == kNoIndex || (queue.flags.load() & kTenants) == 0) return first;
@@ -94,7 +94,7 @@ std::uint32_t Actor::whose_turn(QueueRecord& queue, std::uint32_t first, bool& p
   return turn;
 }
 
-/// Whether nobody came before this lane who could go first.
+/// Whether none came before this lane that could go first.
 bool Actor::may_pass(QueueRecord& queue) {
   bool passable = true;
   const std::uint32_t turn = whose_turn(queue, first_waiting(queue), passable);
@@ -156,8 +156,8 @@ void Actor::leave_room(std::uint32_t q, std::uint32_t ticket) {
   call_next(store_.queue(q));
 }
 
-/// Wakes whose turn it is, unless it has been called and has not looked yet, or anyway: whoever
-/// called it may have died before it woke it. When nobody waits any more, says so.
+/// Wakes whose turn it is, unless it has been called and has not looked yet, or anyway: the lane
+/// that called it may have died before it woke it. When none waits any more, says so.
 [[gnu::noinline]] void Actor::call_next(QueueRecord& queue, Call call) {
   const std::uint64_t word = queue.attention.load();
   if ((word & Attention::kAwaited) == 0) return;
@@ -193,7 +193,7 @@ void Actor::drop_tickets() {
   }
 }
 
-/// A job has been taken out, and somebody waits for that or has warned.
+/// A job has been taken out, and a lane waits for that or has warned.
 [[gnu::noinline]] void Actor::room_made(QueueRecord& queue, std::uint32_t q) {
   const std::uint64_t word = queue.attention.load();
   if ((word & Attention::kAwaited) != 0) call_next(queue, Call::kUnlessItRests);

@@ -6,8 +6,8 @@
 
 #include "shm/atomics.hpp"
 
-// How much each queue had handed out at each of the last seconds, so that anybody can tell what the
-// last minute brought. Whoever supervises writes, one at a time.
+// How much each queue had handed out at each of the last seconds, so that it can be told what the
+// last minute brought. The supervisor writes, one at a time.
 
 namespace ojs_shm::engine {
 
@@ -37,7 +37,7 @@ struct Dispatched {
 };
 /// By queue.
 std::vector<Dispatched> dispatched_so_far(const Store& store);
-/// In the last minute, to the second: never what is older than a minute, unless nobody has
+/// In the last minute, to the second: never what is older than a minute, unless no process has
 /// supervised in it.
 std::vector<Dispatched> dispatched_in_window(const Store& store);
 constexpr std::uint64_t starvations(std::uint64_t starved) { return (starved + 1) / 2; }

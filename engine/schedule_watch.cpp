@@ -65,8 +65,8 @@ void ScheduleWatch::take_sample(std::uint64_t now) {
   times.last.store(at, Point::kSampleTaken);
 }
 
-/// 1. somebody was served, or nobody can be: an episode ends; 2. the interval is not over; 3.
-///    nobody waits after all; 4. who
+/// 1. a job was served, or none can be: an episode ends; 2. the interval is not over; 3.
+///    none waits after all; 4. one that
 /// waits has not done so for the whole interval; 5. it starves, which is told once.
 void ScheduleWatch::watch_queue(std::uint32_t q, std::uint64_t now) {
   Seen& seen = seen_[q];

@@ -19,7 +19,7 @@ class ScheduleWatch {
  private:
   struct Seen {
     std::uint64_t dispatched = ~0ULL;
-    std::uint64_t since_ms = 0;  ///< nobody has waited in vain for longer
+    std::uint64_t since_ms = 0;  ///< no job has waited in vain for longer
   };
   void take_sample(std::uint64_t now);
   void watch_queue(std::uint32_t queue, std::uint64_t now);

@@ -100,8 +100,8 @@ shm::RingSet& Store::rings_of_part(QueueRecord& queue, unsigned part) const {
   return at < spare_parts_ ? part_rings_[at].rings : queue.rings;
 }
 
-/// Sets are never given up, and everybody takes the first free one: so a part that is being made by
-/// two, or was half made by somebody dead, gets one set only.
+/// Sets are never given up, and each lane takes the first free one: so a part that is being made by
+/// two, or was half made by a dead lane, gets one set only.
 std::uint32_t Store::ensure_part(std::uint32_t q, unsigned part) {
   Half& name = queue(q).part[part % kParts];
   if (part == 0 || name.load() != 0) return 0;
@@ -287,7 +287,7 @@ std::optional<Snapshot> Store::snapshot(std::uint32_t slot, bool texts, bool wai
     if (s.control.state() == kSlotFree || s.control.state() == kSlotFilling) return std::nullopt;
     const Control seen = s.control;
     if (is_exclusive(seen.state())) {
-      if (attempt < 32) {  // in somebody's hands for a moment
+      if (attempt < 32) {  // a lane holds it for a moment
         shm::pause_cpu();
         continue;
       }

@@ -96,7 +96,7 @@ class Store {
   std::uint32_t spare_parts() const { return spare_parts_; }
   std::uint32_t parts_in_use() const;
   PartRings& part_rings(std::uint32_t i) const { return part_rings_[i < spare_parts_ ? i : 0]; }
-  /// Whether ensure_part() would succeed for all parts of the queue below `end`, if nobody took any
+  /// Whether ensure_part() would succeed for all parts of the queue below `end`, if none were taken
   /// meanwhile.
   bool has_sets_for(std::uint32_t queue, unsigned end) const;
   Aging aging(const QueueRecord& queue) const {
@@ -133,7 +133,7 @@ class Store {
   static std::uint64_t hash_tenant(std::string_view tenant) {
     return tenant.empty() ? 0 : mix_key(hash_name(tenant), 0);
   }
-  /// What the tenant of that key (mix_key of queue and tenant) has of its own; nothing when nobody
+  /// What the tenant of that key (mix_key of queue and tenant) has of its own; nothing when none
   /// has named it.
   const TenantRule* find_rule(std::uint64_t key) const;
   Bounds tenant_bounds(const QueueRecord& queue, std::uint64_t key) const;
@@ -185,7 +185,7 @@ class Store {
   /// The pool of that name, kNoIndex when there is none.
   std::uint32_t find_pool(std::string_view name) const;
   std::string pool_name(std::uint32_t pool) const;
-  /// What a pool has been told, and under which setup; nothing when nobody has made it.
+  /// What a pool has been told, and under which setup; nothing when it was never made.
   struct PoolPlan {
     PoolSetup setup{0};
     std::uint64_t concurrency = 0, interval_ms = 0;

@@ -9,8 +9,8 @@ using shm::Point;
 static std::uint32_t shared_pages(const Store& store) { return store.wait_pages() / 4; }
 
 /// Takes the page for `key` in a part of the table. Pages are never given back, so the first that
-/// is nobody's ends the search. 1. nobody's: ours by one cas; 2. of that level, and ours or left by
-/// a lane that nobody has: the count of uses in the word makes sure that it still is when our cas
+/// is free ends the search. 1. free: ours by one cas; 2. of that level, and ours or left by
+/// a lane that is free: the count of uses in the word makes sure that it still is when our cas
 /// succeeds; 3. of that level and shared: just use it.
 WaitPage* WaitMeter::take(std::uint32_t key, std::uint32_t begin, std::uint32_t count,
                           std::uint32_t owner) {

@@ -134,8 +134,8 @@ using Half = Atomic<std::uint32_t>;
 /// Data that only an exclusive owner writes. Readers may look at any time and judge by the control
 /// word afterwards, so it is read and written in whole machine words, with acquire and release: who
 /// reads what a new owner wrote also finds the control word changed by which it became the owner.
-/// No crash point: until the owner publishes the control word nobody relies on it, and after that
-/// nobody writes it.
+/// No crash point: until the owner publishes the control word it is not relied on, and after that
+/// it is not written.
 template <class T>
 class Plain {
  public:

@@ -11,7 +11,7 @@ namespace ojs_shm::shm {
 
 /// Bytes of any length in chains of 256-byte blocks. A block's word names the slot and the
 /// generation that it belongs to, from the moment it is taken: a block of a generation that is over
-/// belongs to nobody, and any sweep may free it.
+/// has no owner, and any sweep may free it.
 class Blocks {
  public:
   Blocks(Segment& segment, std::uint32_t lane)
@@ -35,7 +35,7 @@ class Blocks {
   static void read(const Segment& segment, std::uint32_t first, std::uint32_t slot,
                    std::uint32_t generation, std::uint64_t size, std::string& out);
   void free_chain(std::uint32_t first, std::uint32_t slot, std::uint32_t generation);
-  /// Frees one block whose word was seen to be nobody's.
+  /// Frees one block whose word was seen without an owner.
   bool free_orphan(std::uint32_t block, std::uint64_t seen);
   void release() { hints_.flush(); }
 

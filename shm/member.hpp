@@ -31,7 +31,7 @@ class LockFile {
                    const std::string& group);
   bool try_lock(std::uint32_t byte) const;
   void unlock(std::uint32_t byte) const;
-  /// Whether somebody else holds the byte.
+  /// Whether another process holds the byte.
   bool held(std::uint32_t byte) const;
   void close();
   int descriptor() const { return fd_; }

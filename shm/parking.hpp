@@ -11,7 +11,7 @@ namespace ojs_shm::shm {
 /// again. Works between processes: the kernel finds the word by its file, not by its address.
 void futex_wait(const Half& word, std::uint32_t expected, std::uint64_t timeout_ms);
 
-/// Milliseconds of a clock that all processes of the host share and that nobody sets.
+/// Milliseconds of a clock that all processes of the host share and that is never set.
 std::uint64_t steady_ms();
 
 /// Wakes up to `count` sleepers.

@@ -166,7 +166,7 @@ class Rings {
     // word by word, so that all of it may stay in registers
     return {found.head, found.value, found.cell, found.ends};
   }
-  /// Moves head past a hint that is dead or taken. Failure means that somebody did it before.
+  /// Moves head past a hint that is dead or taken. Failure means that another lane did it before.
   OJS_SHM_INLINE static void retire(const Peeked& peeked) {
     peeked.ends->head.cas_once(peeked.head, Place(peeked.head).next().word, Point::kHeadMoved);
   }
@@ -180,7 +180,7 @@ class Rings {
     std::uint32_t skip = 0;
     std::uint32_t freed = 0;
     bool more = false;  ///< the last one has not seen all of its ring
-    /// somebody else was at a ring, or there was no chunk for its live hints
+    /// another lane was at a ring, or there was no chunk for its live hints
     bool refused = false;
   };
   /// Packs the live hints between the first and the last chunk into fewer chunks. When head comes
@@ -207,7 +207,7 @@ class Rings {
   }
   bool close_batch(std::uint32_t chunk, std::uint32_t ring);
   /// Takes a batch that this lane has closed back into its hands, to fill it further; false when
-  /// somebody has taken it. Its hint stays where it is, or is passed by meanwhile; closing the
+  /// a lane has taken it. Its hint stays where it is, or is passed by meanwhile; closing the
   /// batch again makes another, and who comes first takes it.
   bool reopen_batch(Hint batch) {
     return segment_.chunk(batch.index())
@@ -242,7 +242,7 @@ class Rings {
   bool has_leaks() const { return segment_.lane(lane_).leaks.get() != 0; }
 
   std::uint32_t take_chunk();
-  /// Who passes more cells than this in one search goes in circles, in a segment that somebody has
+  /// A search that passes more cells than this goes in circles, in a segment that a process has
   /// damaged.
   std::uint32_t longest_search() const { return segment_.geometry().chunks * kCellsPerChunk * 2; }
 

@@ -53,8 +53,8 @@ class Segment {
   const std::string& path() const { return path_; }
   std::uint64_t size() const { return region_.get_size(); }
   bool writable() const { return writable_; }
-  /// Whether the path still leads to the file that is mapped here: not once somebody removed or
-  /// replaced it.
+  /// Whether the path still leads to the file that is mapped here: not once it was removed or
+  /// replaced.
   bool named() const;
 
   ProcessRecord& process(std::uint32_t i) const {
@@ -125,7 +125,7 @@ Opened make_segment(const std::string& path, const MakeSpec& spec, void (*fill)(
 void read_boot_id(std::uint64_t (&boot)[2]);
 
 /// In Header::clock_offset_ms: the rest of the word is the time itself, and it stands until
-/// somebody moves it.
+/// a test moves it.
 inline constexpr std::uint64_t kStandingClock = 1ULL << 63;
 /// Now in Unix milliseconds by the segment's clock (the host's coarse clock, a few milliseconds
 /// fine).

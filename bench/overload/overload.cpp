@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Producers that offer ten times what a worker can do, on a core of their own, under each strategy
-// of a bounded queue; and the same worker over a prefilled queue with nobody beside it, by turns.
+// of a bounded queue; and the same worker over a prefilled queue with no other beside it, by turns.
 // Prints a JSON object for each run; a run that loses count of a job ends the program.
 // bench/overload.py runs it, judges and draws.
 //

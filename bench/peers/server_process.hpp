@@ -38,7 +38,7 @@ class ServerProcess {
   pid_t pid_ = -1;
 };
 
-/// A stream connected to the Unix socket at `path`. Throws when nobody listens.
+/// A stream connected to the Unix socket at `path`. Throws when no process listens.
 int connect_to(const std::filesystem::path& path);
 
 /// Whether `program` can be started from PATH; a peer whose server is not installed is left out of

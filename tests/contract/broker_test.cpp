@@ -95,7 +95,7 @@ TEST(Broker, refuses_a_living_segment_whose_lock_file_is_gone) {
   EXPECT_FALSE(std::filesystem::exists(segment.file() + ".lock"));
   segment.broker().signal(SIGKILL);
   segment.broker().wait();
-  segment.start_broker();  // its process is gone: nobody needs the old locks
+  segment.start_broker();  // its process is gone: no process needs the old locks
   EXPECT_NE(segment.broker().err().find("1 dead"), std::string::npos) << segment.broker().err();
   EXPECT_EQ(segment.cli({"audit"}).exit_code, 0);
 }

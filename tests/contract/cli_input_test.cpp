@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What `ojs-shm enqueue` and `import` make of input that is misspelt or does not fit, and what they
-// say when nobody reads.
+// say when no process reads.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

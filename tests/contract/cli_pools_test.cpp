@@ -210,7 +210,7 @@ TEST(CliPools, FS_R004_FS_H3_FS_E3_FS_X1_FS_X2_FS_X3_FS_X4_FS_X5_what_operators_
       << events;
 }
 
-/// The broker looks once a second; the clock is moved, and nobody waits for half a minute.
+/// The broker looks once a second; the clock is moved, and no process waits for half a minute.
 TEST(CliPools, FS_E1_a_queue_that_starves_is_told_by_the_broker) {
   const LiveSegment segment;
   ASSERT_EQ(segment.cli({"events", "--on"}).exit_code, 0);

@@ -165,7 +165,7 @@ TEST(CliSegments, a_directory_that_is_not_there_is_no_empty_one) {
 
 TEST(CliSegments, no_permission_is_status_7) {
   const LiveSegment segment({"--mode", "0600"});
-  // Somebody who is neither the owner nor root, and who can reach the programs and the directory.
+  // A process that is neither the owner nor root, and who can reach the programs and the directory.
   ASSERT_EQ(::chmod(segment.folder().path().c_str(), 0755), 0);
   const std::vector<std::string> nobody = {"setpriv", "--reuid=65534", "--regid=65534",
                                            "--clear-groups", program("ojs-shm")};

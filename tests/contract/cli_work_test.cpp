@@ -35,7 +35,7 @@ std::string text_in(const std::string& path) {
   return text.str();
 }
 
-/// Ended; a process that nobody has reaped yet has ended too.
+/// Ended; a process that no process has reaped yet has ended too.
 bool gone(pid_t pid) {
   const std::string stat = text_in("/proc/" + std::to_string(pid) + "/stat");
   const auto name_end = stat.rfind(')');

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A pool of a segment runs out: the error tells its true use and what to set, and whoever sets it
+// A pool of a segment runs out: the error tells its true use and what to set, and one who sets it
 // gets at least twice the room. Method: fill the pool, take the flags out of the message as a
 // person would, start a broker with them.
 #include <gmock/gmock.h>

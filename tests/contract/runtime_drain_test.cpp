@@ -11,7 +11,7 @@ namespace {
 
 using RuntimeDrain = RuntimeTest;
 
-// Two jobs with the same short lease: nobody looks after the one, so its lease ends again and
+// Two jobs with the same short lease: no process looks after the one, so its lease ends again and
 // again; by then the other would have been lost as often if the runtime did not extend its lease.
 TEST_F(RuntimeDrain, a_lease_lasts_as_long_as_its_handler) {
   RuntimeOptions options;

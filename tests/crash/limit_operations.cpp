@@ -68,7 +68,7 @@ void tick(Hands& hands) { hands.tick(); }
 static std::vector<Operation> limit_operations() {
   static const JobLimit one = limit(R"({"key":"k","concurrency":1})");
   static const JobLimit two = limit(R"({"key":"two","concurrency":1})");
-  // One of the key at work, and so many waiting in its queue or, once somebody has looked, in its
+  // One of the key at work, and so many waiting in its queue or, once a lane has looked, in its
   // lot.
   const auto at_work = [](int waiting, bool looked = true) {
     return [=](Hands& h) {

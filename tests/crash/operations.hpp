@@ -44,7 +44,7 @@ struct Hands {
   std::string put(std::int64_t priority = 2, std::string_view queue = "default");
   void take(Job& into);
   void move_clock(std::uint64_t ms);
-  /// The segment's time stands until somebody moves it.
+  /// The segment's time stands until a lane moves it.
   void stop_clock();
   void tick();  ///< as a supervisor
 };

@@ -204,7 +204,7 @@ TEST_P(Operations, FS_T02_killed_after_every_shared_write) {
   std::vector<std::optional<State>> whole;
   std::size_t ends = 0;
   int others = 0;
-  bool drops = false;  // then whoever comes by may end another one
+  bool drops = false;  // then a process that comes by may end another one
   for (std::uint32_t at = 0; at <= writes; ++at) {
     SCOPED_TRACE("killed after write " + std::to_string(at) + " (" +
                  std::string(at == 0
@@ -444,7 +444,7 @@ std::map<std::string, std::set<std::string>> told() {
   return table;
 }
 
-/// A point that no kill reached is a promise that nobody checked.
+/// A point that no kill reached is a promise that no process checked.
 class EveryPoint : public testing::Environment {
  public:
   void TearDown() override {

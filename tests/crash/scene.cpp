@@ -105,7 +105,7 @@ std::string half_done(const Jobs& before, const Segment& segment) {
 
 namespace {
 
-/// Each time of a cron has come once, whoever was killed at it, and made the job it tells of.
+/// Each time of a cron has come once, after any death, and made the job it tells of.
 void examine_crons(const Segment& segment, const Observer& observer, Others others) {
   {
     const auto handle = internal::Handle::make(segment).value();
@@ -171,7 +171,7 @@ void examine(const std::string& name, const Segment& segment, Others others) {
     if (!waiting.contains(id) && !job.workflow_id().empty()) {  // it came after one of these
       ASSERT_EQ(job.attempt(), 1) << name << ": " << id;
     } else {
-      ASSERT_TRUE(waiting.contains(id)) << name << ": nobody knew of " << id;
+      ASSERT_TRUE(waiting.contains(id)) << name << ": no lane knew of " << id;
       ASSERT_EQ(job.attempt(), waiting.at(id).attempt + 1) << name << ": " << id;
     }
     ASSERT_TRUE(worker.ack(job).ok());

@@ -6,12 +6,12 @@
 
 #include "tests/crash/operations.hpp"
 
-// What stands around every kill: a segment that nobody repairs before the test says so, the others
+// What stands around every kill: a segment that no lane repairs before the test says so, the others
 // who work on, and the look at what is left.
 
 namespace ojs_shm::test {
 
-/// A segment whose supervisor's seat this test keeps empty, so that nobody repairs before it says
+/// A segment whose supervisor's seat this test keeps empty, so that no lane repairs before it says
 /// so.
 struct Quiet {
   explicit Quiet(const SegmentName& where);
@@ -23,7 +23,7 @@ struct Quiet {
 /// came through; fewer are right when an operation fills the segment.
 int others_work(const Segment& segment, int count);
 /// One of them comes into the queue of the operations: enqueues, fetches, sets back and cancels. It
-/// may be refused, but waits for nobody.
+/// may be refused, but waits for no lane.
 void others_come_by(const Segment& segment);
 
 /// What the audit says; empty when all is well.

@@ -35,7 +35,7 @@ class HostileFiles : public SegmentFixture {
   }
 
   /// A segment in the middle of its life: jobs in every state, two queues, a dead holder that
-  /// nobody repaired.
+  /// no process repaired.
   std::string lived_in_segment() {
     create();
     Forked inhabitant([this](Parent& parent) {
@@ -102,7 +102,7 @@ class HostileFiles : public SegmentFixture {
     return 0;
   }
 
-  /// Keeps looking at tables that somebody writes to.
+  /// Keeps looking at tables that a process writes to.
   static int look_on(const SegmentName& where) {
     auto seen = Observer::attach(where);
     if (!seen.ok()) return 0;

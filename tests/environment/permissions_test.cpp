@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whoever may write the file is trusted; everybody else is refused, whatever the creator's umask
+// A user who may write the file is trusted; all others are refused, whatever the creator's umask
 // was.
 #include <grp.h>
 #include <sys/stat.h>
@@ -10,7 +10,7 @@
 namespace ojs_shm::test {
 namespace {
 
-// Numbers that belong to nobody will do: the kernel asks for no entry in /etc/passwd.
+// Numbers that belong to no user will do: the kernel asks for no entry in /etc/passwd.
 constexpr uid_t kAnna = 48'001, kBen = 48'002, kClara = 48'003;
 
 class Permissions : public SegmentFixture {
@@ -20,7 +20,7 @@ class Permissions : public SegmentFixture {
     const group* known = ::getgrnam("users");
     if (known == nullptr) GTEST_SKIP() << "NOT RUN: no group 'users' here";
     shared_group = known->gr_gid;
-    // As /dev/shm is: everybody may add files, nobody may remove another's.
+    // As /dev/shm is: all may add files, none may remove another's.
     ASSERT_EQ(::chmod(scratch.path().c_str(), 01777), 0);
   }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A peer cuts the segment's file short under the living. Nobody may be left hanging: who touches
-// what is gone ends with SIGBUS, who does not goes on, and whoever comes later is told.
+// A peer cuts the segment's file short under the living. None may be left hanging: one that touches
+// what is gone ends with SIGBUS, who does not goes on, and a process that comes later is told.
 #include <sys/syscall.h>
 #include <unistd.h>
 

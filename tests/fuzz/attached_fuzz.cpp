@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A member at work in a segment into which somebody writes: between its operations, and between any
+// A member at work in a segment into which a lane writes: between its operations, and between any
 // two accesses inside one. Every operation must end, with whatever answer.
 //
 // Input: number of the image, then steps: 0 a blow | 1 accesses to wait (2), a blow | else an
@@ -44,7 +44,7 @@ struct Stage {
 void set_scene(const Stage& stage, const Image& image) {
   shm::Segment& segment = stage.attachment->segment();
   std::memcpy(base, image.bytes.data(), image.bytes.size());
-  // NO CRASH POINT: nobody else is there
+  // NO CRASH POINT: no other is there
   segment.process(stage.attachment->process()).live.store(1, shm::Point::kNone);
 }
 

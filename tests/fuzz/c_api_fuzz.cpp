@@ -378,7 +378,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   ojs_shm::shm::Segment& segment = (*attachment)->segment();
   std::memcpy(static_cast<void*>(&segment.header()), images().front().bytes.data(),
               images().front().bytes.size());
-  // NO CRASH POINT: nobody else is there
+  // NO CRASH POINT: no other is there
   segment.process((*attachment)->process()).live.store(1, ojs_shm::shm::Point::kNone);
   Input input(data, size);
   Caller caller(*attachment);

@@ -104,7 +104,7 @@ struct Inhabitant {
     require(set.ok(), set.ok() ? "" : set.error().message);
   }
 
-  /// Tenants and their shares, limits, a pool, and a queue whose one place is taken, with somebody
+  /// Tenants and their shares, limits, a pool, and a queue whose one place is taken, with a lane
   /// in line for it.
   void set_policies() {
     QueueSettings bounds, shares, line;

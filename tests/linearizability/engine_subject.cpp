@@ -138,7 +138,7 @@ class EngineHands final : public Hands {
   std::array<Held, kMostJobs> held_{};
 };
 
-/// The broker's seat is taken, so that nobody repairs unless a history says so.
+/// The broker's seat is taken, so that no process repairs unless a history says so.
 class EngineSubject final : public Subject {
  public:
   EngineSubject(Choice choice, bool chooses)

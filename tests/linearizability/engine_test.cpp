@@ -47,7 +47,7 @@ TEST_P(EngineHistories, have_an_order) {
       name_of(GetParam()), tally.histories, tally.operations, tally.empties, tally.kills, seed);
   if (HasFailure()) return;  // what it found is in no tally
   EXPECT_EQ(tally.kills > 0, kills)
-      << tally.kills << " kills: a theme with deaths in which nobody dies shows nothing";
+      << tally.kills << " kills: a theme with deaths in which no process dies shows nothing";
 }
 
 INSTANTIATE_TEST_SUITE_P(Themes, EngineHistories,

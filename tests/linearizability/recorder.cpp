@@ -66,7 +66,7 @@ struct Recorder::Board {
   struct Known {
     Signal yes;
     engine::JobId id;
-    std::uint64_t since = 0;  ///< as somebody who fetched it was told
+    std::uint64_t since = 0;  ///< as a process that fetched it was told
   };
   Plan plan;
   unsigned processes = 0;
@@ -321,7 +321,7 @@ void Recorder::start(unsigned process) {
   ::_exit(3);
 }
 
-/// Until every process has done its calls. A victim is buried; anybody else's death is a failure of
+/// Until every process has done its calls. A victim is buried; another's death is a failure of
 /// its own.
 void Recorder::await_end() {
   const auto end = std::chrono::steady_clock::now() + kBound;

@@ -20,7 +20,7 @@ struct Plan {
   /// processes run at once, with random delays; else one at a time, as the seed says
   bool free_running = false;
   bool crash = false;   ///< one process may be killed after a shared write
-  unsigned elders = 0;  ///< jobs that wait before anybody begins, each older than the next
+  unsigned elders = 0;  ///< jobs that wait before any process begins, each older than the next
 };
 
 /// Processes at work on one subject, again and again. Each does its calls of a plan and notes call

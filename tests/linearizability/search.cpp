@@ -291,7 +291,7 @@ class Search {
       begun_.push_back(after);
       return false;
     }
-    return true;  // the better of those that have no turns, or nobody
+    return true;  // the better of those that have no turns, or no process
   }
 
   const History& history_;

@@ -26,7 +26,7 @@ class Hands {
   virtual void requeue(Operation& operation) = 0;
   virtual void cancel(Operation& operation, engine::JobId id) = 0;
   virtual void reprioritize(Operation& operation, engine::JobId id) = 0;
-  /// Repairs after one death; false when nobody is known to be dead yet.
+  /// Repairs after one death; false when no process is known to be dead yet.
   virtual bool mend() = 0;
   /// The available_at by which a front lane orders this job.
   virtual std::uint64_t since(engine::JobId id) = 0;

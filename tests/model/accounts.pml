@@ -231,7 +231,7 @@ proctype Fetcher(byte me) {
       :: job_held ->
         begin_accounts();
         touch();
-        out[me]++;  // once its mark says so, and nobody else's business
+        out[me]++;  // once its mark says so, and no other's business
         d_step { intent[me] = NONE; of_accounts[me] = false; job_held = false }  // and its ack
       :: else -> intent[me] = NONE
       fi;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The supervisor's sleep: it says until when it sleeps, looks once more at what is announced, and sleeps on the
-// doorbell. Whoever announces a timer, or gives a lease shorter than any before, reads `sleeping_until_ms`
+// doorbell. A process that announces a timer, or gives a lease shorter than any before, reads `sleeping_until_ms`
 // afterwards and rings if that is too late. Time does not pass here: numbers are due times, and a sleeper sleeps for
 // ever.
 //   supervisor  Attachment::supervise, Supervisor::tick, read_inbox, look_at_leases

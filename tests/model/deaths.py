@@ -55,7 +55,7 @@ DEATHS: dict[str, dict[str, str]] = {
         "k == (6 - 2)": "LEFT_WITHOUT_INTENT INTENT_CLEARED_FIRST",
     },
     "sleep": {
-        # nobody sleeps beside a job that it serves
+        # no process sleeps beside a job that it serves
         "!((available[q] > 0) && asleep[w]":
             "SLEEPER_KEEPS_WAKE WAKE_KEPT LOOK_BEFORE_LYING_DOWN PARK_READ_LATE WAKE_BEFORE_PUSH REPAIR_WAKES_NOBODY",
     },
@@ -97,11 +97,11 @@ DEATHS: dict[str, dict[str, str]] = {
         "(s == 1) && (acked <= 1)": "REPAIR_WITHOUT_PROOF LET_GO_FIRST",
         # every tally says what happened
         "s == 0": "TALLY_BEFORE_INTENT",
-        # the job is lost, and somebody waits for it for ever
+        # the job is lost, and a process waits for it for ever
         STUCK: "INTENT_CLEARED_FIRST NEVER_FINISHED NOT_REPUBLISHED",
     },
     "room": {
-        # nobody is let in while one who came before waits
+        # no process is let in while one who came before waits
         "(before_me &": "PASSES",
         # who is first in line does not sleep beside room
         "!(asleep[f])) || ((reserved - out) >= 1)":

@@ -306,7 +306,7 @@ proctype Judge() {
     assert(refill > 0 || USED == there);
     assert(seat == NONE);
     assert(there + gone + left == START + BATCH - c + (job[JOBS - 1] != nowhere || SECOND == 0 -> SECOND : 0));
-    // With nobody dead and nobody fetching: exactly as many as were too many.
+    // With no process dead and no process fetching: exactly as many as were too many.
     assert(dead || FETCHER > 0 || FAILS > 0 || gone == (there + gone > MAX -> there + gone - MAX : 0));
     assert(dead || FETCHER > 0 || FAILS > 0 || there == MAX)
   }

@@ -69,7 +69,7 @@ inline peek_own(f) { o = own_head[f]; j = own[f * OWN + o]; }
 inline retire_own(f) { if :: own_head[f] == o -> own[f * OWN + o] = NONE; own_head[f]++ :: else fi }
 inline push_own(f, what) { d_step { assert(own_tail[f] < OWN - 1); own[f * OWN + own_tail[f]] = what; own_tail[f]++ } }
 
-// Taking an announcement back, so that whoever believes in the old one notices.
+// Taking an announcement back, so that a process that believes in the old one notices.
 #ifdef MUTANT_TAKEN_BACK_UNNOTICED
 #define TAKEN_BACK l
 #else

@@ -121,7 +121,7 @@ again:
   if :: !over[VICTIM] -> goto again :: else fi
 }
 
-// Whoever needs a slot takes the head's once it is listed.
+// A process that needs a slot takes the head's once it is listed.
 proctype Recycler() { atomic { listed -> gone = true } }
 
 proctype Judge() {

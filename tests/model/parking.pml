@@ -25,7 +25,7 @@ byte permit[LIMIT] = NOBODY;  // the job that has it
 byte at_work;
 bool dead, repaired;
 
-// A permit whose job nobody holds is nobody's, and one of an earlier hold of this job, whose holder died, is its own.
+// A permit whose job no process holds is free, and one of an earlier hold of this job, whose holder died, is its own.
 #define HELD(j) (state[j] == claimed || state[j] == working)
 #define FREE(p) (permit[p] == NOBODY || !HELD(permit[p]))
 

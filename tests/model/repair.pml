@@ -2,7 +2,7 @@
 //
 // One job, and the repair of a lane that died anywhere in its fetch, ack or requeue. The repairer acts as that lane;
 // it may be killed at any step too, and the next one begins again. Meanwhile a living worker, as slow as may be,
-// fetches and acks, and somebody ends the lease of the doomed one or of the slow one.
+// fetches and acks, and a process ends the lease of the doomed one or of the slow one.
 //   worker    Actor::fetch, take, ack, set_back, make_available, finish      expiry  Actor::end_leases, set_back
 //   repairer  Actor::repair, undo_tallies, end_operation, let_go, republish
 // Rings are one set of hints here, by tag; the record's other fields are left out.
@@ -146,7 +146,7 @@ proctype Worker(byte me) {
   }
 }
 
-// Ends one lease, of whoever is active; the deadline is the cas on it, which is left out: it has passed.
+// Ends one lease, of a process that is active; the deadline is the cas on it, which is left out: it has passed.
 proctype Expiry(byte me) {
   byte t, o;
   bool ok;
@@ -168,7 +168,7 @@ proctype Killer(byte victim) {
 end:
   atomic {
     (victim == DOOMED || dead[DOOMED]);
-#ifndef MUTANT_REPAIR_WITHOUT_PROOF  // there nobody dies: the owner is only slow
+#ifndef MUTANT_REPAIR_WITHOUT_PROOF  // there no process dies: the owner is only slow
     if :: !over[victim] -> dead[victim] = true :: true fi
 #endif
   }

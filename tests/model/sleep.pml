@@ -9,7 +9,7 @@
 // A look or a fetch is one step here: levels.pml proves that it may be taken for one. A worker that has got a job
 // stays with it: it may work for an hour.
 //
-// Proved: when nothing moves any more, no job is available in a queue for which somebody sleeps; also when one
+// Proved: when nothing moves any more, no job is available in a queue for which a process sleeps; also when one
 // process is killed at any step, once it has been repaired.
 #ifndef WORKERS
 #define WORKERS 2

@@ -192,7 +192,7 @@ proctype Repairer() {
 end:
   dead;
 #ifndef MUTANT_HEAD_NOT_MOVED_ON
-peek:  // moves a head on that stands before the link that was changed: nobody can follow the old one any more
+peek:  // moves a head on that stands before the link that was changed: no process can follow the old one any more
   h = head;
   if
   :: AT_LINK(h) ->

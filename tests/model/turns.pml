@@ -4,12 +4,12 @@
 // and only then claims a job. In a queue the parties are levels, and a fetch whose claim fails keeps its turn; in a pool
 // (POOL) they are queues, and the word has no version.
 //   fetcher   Actor::survey_turns, take_turn, fetch; Actor::fetch_from_pool, PoolPolicy::choose
-//   writer    Actor::set_level_weights, set_pool: the cycle that nobody reads, then the word
+//   writer    Actor::set_level_weights, set_pool: the cycle that no process reads, then the word
 // A claim is one cas on a job that a look has seen. What was found empty is empty for ever here.
 //
 // Proved: the turn that is taken is the next one in the cycle in force, at the instant of its cas, of those who have a job;
 // each turn leads to one job, but for that of a fetcher who was killed in between; so where all have jobs each has exactly
-// its share; nobody is told that there is nothing while there is.
+// its share; no process is told that there is nothing while there is.
 #ifndef FETCHERS
 #define FETCHERS 3
 #define FETCHES 2

@@ -34,7 +34,7 @@ namespace {
 constexpr std::size_t kNoWord = 0;
 constexpr unsigned kMostAccesses = 100'000;  ///< of one run; more are taken for a livelock
 
-/// A word that somebody touched in this run.
+/// A word that a lane touched in this run.
 struct Touched {
   std::size_t unit;
   rl::atomic_data* relacy;

@@ -13,7 +13,7 @@
 
 namespace ojs_shm::test {
 
-/// One access before it is made, for whoever weakens its order or names its word.
+/// One access before it is made, for a lane that weakens its order or names its word.
 struct MemoryAccess {
   enum class Kind : std::uint8_t { kLoad, kStore, kUpdate } kind;
   const void* word;

@@ -33,7 +33,7 @@ auto both(One one, Other other) {
     return order != access.order ? order : other(stage, access);
   };
 }
-/// Whoever reads the name of a ring, also by failing to set it.
+/// A lane that reads the name of a ring, also by failing to set it.
 Order ring_name_unacquired(const Stage& stage, const MemoryAccess& access) {
   if (stage.name_of(access.word) != "ring name") return access.order;
   return access.kind == Kind::kLoad ? kRelaxed : kRelease;

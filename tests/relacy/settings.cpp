@@ -140,7 +140,7 @@ void Stage::work_a_minute_ago() {
   shm::Word& clock = world_.store().segment().header().clock_offset_ms;
   const std::uint64_t then = world_.store().now_ms() + 10 * engine::kWindowMs;
   clock.store(shm::kStandingClock | then,
-              Point::kNone);  // NO CRASH POINT: nobody else is there yet
+              Point::kNone);  // NO CRASH POINT: no other is there yet
   for (const unsigned job : {0U, 1U, 2U}) {
     world_.put(World::kJanitor, job, 1), world_.take(World::kJanitor),
         world_.finish(World::kJanitor);
@@ -164,7 +164,7 @@ void Stage::read_window() {
 
 namespace {
 
-/// Nobody else's event has the same number.
+/// No other's event has the same number.
 std::uint64_t number_of(std::uint32_t lane, std::uint64_t sequence) {
   return lane * 1'000ULL + sequence;
 }

@@ -125,7 +125,7 @@ void Stage::push_numbered(std::uint32_t self, unsigned hints) {
     if (!rings.push(ring, shm::Hint(pushed_++, 1), nullptr, 0)) wrong_ += "a hint found no room; ";
 }
 
-/// A chunk is linked with its first cell filled, so whoever passes the link does not find that one
+/// A chunk is linked with its first cell filled, so one that passes the link does not find that one
 /// empty; and who passes a hint finds the next one behind it.
 void Stage::pass_numbered(std::uint32_t self, unsigned looks) {
   shm::Rings& rings = world_.actor(self).rings();

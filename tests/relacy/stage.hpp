@@ -21,7 +21,7 @@ class Stage {
   void hold_one(std::uint32_t self);
   void extend(std::uint32_t self);
   void end_overdue(std::uint32_t self);
-  // Its end, and somebody who waits for it, as Producer::wait does before it sleeps.
+  // Its end, and a lane that waits for it, as Producer::wait does before it sleeps.
   void wait_for_it();
   void end_it(std::uint32_t self);
   // Jobs that tell by themselves whether their fields belong together.
@@ -50,11 +50,11 @@ class Stage {
   void take_shortly(std::uint32_t self);
   void supervise_leases();
   void join_pool();
-  /// One job of the pool at a time: whoever has one when that is set counts too.
+  /// One job of the pool at a time: a lane that has one when that is set counts too.
   void limit_pool(std::uint32_t self);
   /// From here on what is charged has to be counted again, as after a death.
   void doubt_charges();
-  /// As after the death of somebody who had nothing in hand.
+  /// As after the death of a lane that had nothing in hand.
   void repair_nothing();
   // What was handed out, noted by the second, and who reads of the last minute.
   void work_a_minute_ago();

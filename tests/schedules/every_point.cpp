@@ -9,7 +9,7 @@ namespace {
 
 using shm::Point;
 
-/// A shared write after which no fiber was ever killed belongs to an operation that nobody has
+/// A shared write after which no fiber was ever killed belongs to an operation that no lane has
 /// registered here.
 class EveryPoint : public testing::Environment {
  public:

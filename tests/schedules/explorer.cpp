@@ -81,8 +81,8 @@ void Explorer::branch(const Run& run, std::size_t access, std::uint32_t to, Swit
 }
 
 /// Every run that differs from this one by one more switch, later than all of its own. There is
-/// none before the first access of a fiber that just goes on: whoever made it go on could have made
-/// the other go on.
+/// none before the first access of a fiber that just goes on: the one that made it go on could have
+/// made the other go on.
 void Explorer::extend(const Run& run, const std::vector<Step>& steps) {
   const auto fibers = static_cast<std::uint32_t>(scenario_->parts.size());
   const std::size_t from = run.switches.empty() ? 2 : run.switches.back().access + 1;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Names that nobody has used yet, of queues, types, tenants and pools, used by two or three at
+// Names that no lane has used yet, of queues, types, tenants and pools, used by two or three at
 // once, one of them killed.
 #include "tests/schedules/schedules.hpp"
 

@@ -32,7 +32,7 @@ TEST_F(RingSchedules, FS_T01_packing_beside_a_head_that_moves) {
           {.preemptions = 2});
 }
 
-/// The chunk that nobody may drop is still being linked, by one who is stopped, and others have
+/// The chunk that no lane may drop is still being linked, by one who is stopped, and others have
 /// filled it and gone on.
 TEST_F(RingSchedules, FS_T01_packing_beside_a_push_that_links) {
   const auto full_chunk = [](World& world) {
@@ -76,7 +76,7 @@ TEST_F(RingSchedules, FS_T01_a_batch_of_finished_slots_is_taken_once) {
 }
 
 /// With a retention time a batch is published when its lane rests, and taken back to be filled
-/// further, if nobody else has taken it; its first hint is still there.
+/// further, if no other has taken it; its first hint is still there.
 TEST_F(RingSchedules,
        FS_T01_FS_T02_a_batch_is_filled_further_by_who_published_it_or_used_up_by_another) {
   const auto four_wait = [](World& world) {

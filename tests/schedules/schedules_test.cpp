@@ -149,7 +149,7 @@ TEST_F(Schedules, FS_T01_closing_a_level_hides_nothing) {
   }
 }
 
-/// One at a time of a key: nobody passes, and nobody who may begin is left in the lot.
+/// One at a time of a key: no lane passes, and no lane that may begin is left in the lot.
 TEST_F(Schedules, PRI_T22_a_limit_is_never_passed_and_nobody_is_left_behind_it) {
   // one at work, one that waits, and no other whose end would let it go
   constexpr unsigned kLast = 3;
@@ -189,7 +189,7 @@ TEST_F(Schedules, PRI_T22_a_limit_is_never_passed_and_nobody_is_left_behind_it) 
   }
 }
 
-/// Whoever sets a limit counts what is at work, and whoever claims a job meanwhile may count it
+/// A setter of a limit counts what is at work, and a lane that claims a job then may count it
 /// too.
 TEST_F(Schedules, PRI_T22_a_job_that_is_claimed_while_its_key_gets_a_limit_has_one_permit) {
   const auto two_of_a_key = [](World& w) {
@@ -223,7 +223,7 @@ TEST_F(Schedules, PRI_T22_a_job_that_is_claimed_while_its_key_gets_a_limit_has_o
           {.preemptions = 2, .kills = 0, .most_runs = long_form() ? ~0ULL : 2'000});
 }
 
-/// A key that nobody needs is given up while a job brings it: the job's key is there in the end,
+/// A key that no lane needs is given up while a job brings it: the job's key is there in the end,
 /// whatever was killed.
 TEST_F(Schedules, a_key_is_never_given_up_under_a_job_that_brings_it) {
   const auto nobody_needs_it = [](World& w) {
@@ -275,7 +275,7 @@ TEST_F(Schedules, nobody_sleeps_beside_a_job) {
   }
 }
 
-/// Nobody has waited for an interval, so the promise is that of the strict order, by the other way
+/// No lane has waited for an interval, so the promise is that of the strict order, by the other way
 /// of looking.
 TEST_F(Schedules, PRI_T18_a_queue_that_ages_keeps_the_promise) {
   const auto ageing = [](World& world) {
@@ -472,7 +472,7 @@ TEST_F(Schedules, FS_T01_a_chunk_that_comes_again_under_a_push_keeps_its_ring) {
 }
 
 /// All slots are taken, so that what comes next stands in the one that was finished just before,
-/// whoever still knows it.
+/// a lane that still knows it.
 TEST_F(Schedules, FS_T01_a_slot_that_is_used_again_is_another_job_to_whoever_knew_it) {
   const Part take_finish_put = [](World& w, std::uint32_t i) {
     w.take(i), w.finish(i), w.put(i, own(i), 1);

@@ -8,14 +8,14 @@ namespace {
 
 constexpr std::uint32_t kFirst = World::kJanitor, kSecond = World::kSecondJanitor;
 
-/// As three_wait(), and all of them in line 0: whoever is at home in line 1 takes what is
+/// As three_wait(), and all of them in line 0: a lane that is at home in line 1 takes what is
 /// another's.
 void one_line_waits(World& world) {
   world.shard(kFirst, 2);
   three_wait(world);
 }
 
-/// As three_wait(); the job of rank 2 stands in line 1, and goes first for whoever is at home
+/// As three_wait(); the job of rank 2 stands in line 1, and goes first for a lane that is at home
 /// there.
 void both_lines_wait(World& world) {
   world.shard(kFirst, 2);
@@ -147,7 +147,7 @@ TEST_F(ShardSchedules, FS_T16_tenants_share_a_queue_of_several_lines) {
               500);
 }
 
-/// Both levels have jobs in both lines all the time, so the turns of the queue are exact whoever
+/// Both levels have jobs in both lines all the time, so the queue's turns are exact whichever lane
 /// takes them from where.
 TEST_F(ShardSchedules, SUM_04_levels_take_turns_in_all_lines_together) {
   const auto both_loaded = [](World& world) {

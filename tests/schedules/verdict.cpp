@@ -12,7 +12,7 @@ namespace ojs_shm::test {
 
 using engine::Outcome;
 
-/// Whoever dies may take a turn with him, and no more.
+/// A lane that dies may take a turn with him, and no more.
 std::string World::turns_text() const {
   std::int64_t ahead = 0;
   for (const Books& books : books_)
@@ -135,7 +135,7 @@ std::string World::order_text() const {
   return text;
 }
 
-/// What nobody has touched comes in the order in which it was put in.
+/// What no lane has touched comes in the order in which it was put in.
 std::string World::batches_text(const std::vector<unsigned>& line) const {
   std::string text;
   for (const unsigned first : batches_) {
@@ -189,7 +189,7 @@ std::string World::verdict() {
   text += wrong_ + order_text() + turns_text();
   if (!dead_.empty() && !dropping_) repair();
   text += room_text() + tenants_text() + audit_text();
-  bool sleeps = false;  // and nobody has woken it
+  bool sleeps = false;  // and no lane has woken it
   std::uint64_t woken = 0;
   for (std::uint32_t lane = 0; lane < kLanes; ++lane) {
     if (!asleep_[lane] || was_dead(lane)) continue;
@@ -252,7 +252,7 @@ std::string World::verdict() {
     return books_[job].drained != 0 || !books_[job].takes.empty() ||
            (dropping_ && books_[job].ended);
   };
-  for (const unsigned first : batches_)  // of one that never returned nobody knows what was dropped
+  for (const unsigned first : batches_)  // of one that never returned no drop is known
     if ((!dropping_ || dead_.empty()) && seen(first) != seen(first + 1))
       text += "half of the batch of job " + std::to_string(first) + " came out; ";
   text += crons_text() + batches_text(line) + moves_text(line) + ring_text() + audit_text();

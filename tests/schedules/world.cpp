@@ -35,7 +35,7 @@ World::World(bool one_clock, std::uint32_t slots) : one_clock_(one_clock) {
   if (opened.code != shm::OpenCode::kOk) throw std::runtime_error("world: " + opened.detail);
   segment_ = std::move(opened.segment);
   segment_.header().salt = kSalt;
-  // NO CRASH POINT: nobody else is there yet
+  // NO CRASH POINT: no other is there yet
   segment_.header().clock_offset_ms.store(shm::kStandingClock | kNow, shm::Point::kNone);
   segment_.process(0).live.store(1, shm::Point::kNone);  // NO CRASH POINT: as above
   segment_.header().lanes_high.store(kLanes, shm::Point::kNone);
@@ -139,7 +139,7 @@ void World::put(std::uint32_t self, unsigned job, const engine::NewJob& spec) {
   if (outcome == Outcome::kQueueFull && dropping_) note_a_refused_drop();
 }
 
-/// What it had in its hands stands in front again; whoever fetched meanwhile has passed it over.
+/// What it had in its hands stands in front again; one that fetched meanwhile has passed it over.
 void World::note_a_refused_drop() {
   for (Books& books : books_) {
     const std::uint32_t slot = books.put_returned == 0 ? shm::kNoIndex : store_->find_job(books.id);
@@ -302,7 +302,7 @@ void World::finish(std::uint32_t self) {
   books.end_called = true;
   const Outcome outcome = actor(self).ack(held_[self].slot, held_[self].word, {});
   if (outcome == Outcome::kOk) books.end(Fibers::now());
-  // A cancel may take the job from its holder, and the supervisor its lease; nobody else may.
+  // A cancel may take the job from its holder, and the supervisor its lease; no other may.
   if (outcome != Outcome::kOk && books.cancel_called == 0 && (!books.may_return || beaten_[self]))
     wrong_ += "an ack was refused; ";
   holds_[self] = 0;

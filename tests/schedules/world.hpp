@@ -15,14 +15,14 @@
 
 namespace ojs_shm::test {
 
-/// A tiny segment that begins anew for each run, one lane for each fiber and two for whoever
+/// A tiny segment that begins anew for each run, one lane for each fiber and two for a lane that
 /// repairs, and the books of what was promised: every operation notes when it was called and when
 /// it returned, by the clock of the run.
 class World {
  public:
   static constexpr std::uint32_t kFibers = 3, kJanitor = 4, kSecondJanitor = 5, kLanes = 6;
   static constexpr unsigned kJobs = 18;
-  /// Four jobs wait, and each of two fibers may put in a batch of two more, which nobody takes
+  /// Four jobs wait, and each of two fibers may put in a batch of two more, which no lane takes
   /// before the verdict; with few there is room for those four alone.
   static constexpr std::uint32_t kSlots = 8, kFewSlots = 4;
 
@@ -42,7 +42,7 @@ class World {
   /// As put() and take(), in the queue of that name, which may not be there yet.
   void put_into(std::uint32_t self, unsigned job, std::string_view queue);
   void take_from(std::uint32_t self, std::string_view queue);
-  /// Under names that nobody may have used yet.
+  /// Under names that no lane may have used yet.
   void rank_type(std::uint32_t self, std::string_view type, std::uint8_t rank);
   void weigh_tenant(std::uint32_t self, std::string_view tenant, std::uint32_t weight);
   void set_pool(std::uint32_t self, std::string_view pool);
@@ -50,7 +50,7 @@ class World {
   void set_cron(std::uint32_t self, unsigned job);
   void fire_cron(std::uint32_t self);
   void remove_cron(std::uint32_t self);
-  /// Brings the same id as whoever else does so in this run: one of them is let in.
+  /// Brings the same id as any other that does so in this run: one of them is let in.
   void bring_beside(std::uint32_t self, unsigned job);
   /// Jobs 0 and 1 at once, and job 2 after both.
   void make_workflow(std::uint32_t self);
@@ -79,16 +79,16 @@ class World {
   void bound(std::uint64_t max_depth);
   /// The job has waited for so much longer: which one is the oldest must not hang on the clock.
   void older(unsigned job, std::uint64_t ms);
-  /// As bound(), and a full queue drops older jobs; or whoever is ready to waits for room.
+  /// As bound(), and a full queue drops older jobs; or a lane that is ready to waits for room.
   void drop_at(std::uint64_t max_depth);
   void block_at(std::uint64_t max_depth);
   /// As put(), ready to wait: asleep when there is no room, with a place among those who wait.
   void put_patiently(std::uint32_t self, unsigned job, std::uint8_t rank);
   void give_up(std::uint32_t self);
-  /// So many of each tenant may wait from here on; while somebody counts what waits already, more
+  /// So many of each tenant may wait from here on; while a lane counts what waits already, more
   /// may come.
   void bound_tenants(std::uint32_t self, std::uint64_t max_depth);
-  /// No account is nobody's; nothing stands in any of them.
+  /// No account is free; nothing stands in any of them.
   void give_all_accounts();
   /// Another tenant, whose search for an account begins with that of `tenant`, which has one.
   unsigned next_to(unsigned tenant) const;
@@ -97,10 +97,10 @@ class World {
   void publish_finished(std::uint32_t self) { actor(self).slots().rest(); }
   void drop_expired(std::uint32_t self);
   void keep_results(std::uint64_t retention_ms) { store_->header().retention_ms = retention_ms; }
-  /// The heads of all levels are compared from here on; nobody waits long enough for it to make a
+  /// The heads of all levels are compared from here on; no lane waits long enough for it to make a
   /// difference.
   void age();
-  /// As the default of all queues; whoever makes one just then follows it or does not.
+  /// As the default of all queues; a lane that makes one just then follows it or does not.
   void age_by_default(std::uint32_t self);
   /// Tenants share from here on, or no longer; so many jobs of one come in a row.
   void share(std::uint32_t self, bool on = true, unsigned weight = 1, bool across = false);
@@ -112,7 +112,7 @@ class World {
   /// others are put off.
   enum class Rate : std::uint8_t { kFixed, kSliding, kThrottle, kPutsOff };
   void rate(Rate kind, std::uint32_t most);
-  /// A job that brings the key "b"; and whoever gives up what keys nobody needs.
+  /// A job that brings the key "b"; and a lane that gives up what keys no lane needs.
   void put_brought(std::uint32_t self, unsigned job, std::uint8_t rank);
   void give_keys_up(std::uint32_t self);
   /// So many shards from here on: who puts a job in or takes one is at home in that of its number.
@@ -136,7 +136,7 @@ class World {
   void died(std::uint32_t fiber) {
     dead_.push_back(fiber), works_[fiber] = false, note_what_the_dead_hold();
   }
-  /// As whoever finds the dead; may itself be killed, and then the next one begins again.
+  /// As a lane that finds the dead; may itself be killed, and then the next one begins again.
   void repair();
   /// Repairs, audits, works everything off and audits again; empty when all promises were kept.
   std::string verdict();

@@ -34,7 +34,7 @@ void World::block_at(std::uint64_t max_depth) {
   blocking_ = true;
 }
 
-/// Nobody is let in after one who already had a place when he came, and still has it.
+/// No lane is let in after one who already had a place when he came, and still has it.
 void World::let_in(std::uint32_t self, unsigned job) {
   Books& books = books_[job];
   books.put_returned = Fibers::now();
@@ -71,7 +71,7 @@ void World::put_patiently(std::uint32_t self, unsigned job, std::uint8_t rank) {
   }
 }
 
-/// From its call on the place is nobody's.
+/// From its call on the place is free.
 void World::give_up(std::uint32_t self) {
   const Place place = std::exchange(places_[self], Place{});
   if (place.held()) actor(self).leave_room(0, place.ticket);
@@ -115,7 +115,7 @@ std::string World::drop_text() {
   return text;
 }
 
-/// Nobody has a place, and room, and was not called. Whoever can is let in now, and the others give
+/// None has a place, and room, and was not called. All that can are let in now, and the others give
 /// up.
 std::string World::room_text() {
   std::string text;
@@ -189,7 +189,7 @@ std::string World::tenants_text() const {
 /// When nothing is left, exactly so many of a tenant fit as its bound says.
 std::string World::tenant_bound_text() {
   if (tenant_depth_ == 0) return {};
-  // whoever switched it on may have died before
+  // a lane that switched it on may have died before
   actor(kJanitor).set_tenant_bounds(0, {tenant_depth_, 0});
   std::string text;
   engine::NewJob spec = job_named(kJobs - 1, 1);
@@ -207,7 +207,7 @@ std::string World::tenant_bound_text() {
   return text;
 }
 
-/// When all is quiet and nothing is left, exactly so many jobs fit as the bound says; and whoever
+/// When all is quiet and nothing is left, exactly so many jobs fit as the bound says; and one that
 /// still keeps sums of before brings nothing above it.
 std::string World::bound_text() {
   if (max_depth_ == 0) return {};

@@ -30,7 +30,7 @@ void World::rate(Rate kind, std::uint32_t most) {
   if (actor(kJanitor).set_limit("k", settings) != Outcome::kOk) wrong_ += "the rate was refused; ";
 }
 
-/// No more than the rate have begun; the others are let go, for whoever works off what is left.
+/// No more than the rate have begun; the others are let go, for a lane that works off what is left.
 std::string World::rate_text() {
   if (rate_ == 0) return "";
   std::size_t begun = 0;
@@ -53,7 +53,7 @@ void World::tell() {
   forget_empties();
 }
 
-/// Of each living lane every event is there, once; and of each job that somebody alive has put in
+/// Of each living lane every event is there, once; and of each job that a lane alive has put in
 /// or begun, that. The order in which they come goes by tags, which are too short here.
 std::string World::told_text() const {
   if (!tells_) return "";

@@ -62,7 +62,7 @@ void World::set_pool(std::uint32_t self, std::string_view pool) {
     wrong_ += "a pool was refused; ";
 }
 
-/// What is there under a name is what somebody set; and something is, once a call for it has
+/// What is there under a name is what a lane set; and something is, once a call for it has
 /// returned.
 std::string World::settings_text(
     const std::vector<Called>& settings,
@@ -79,7 +79,7 @@ std::string World::settings_text(
   return text;
 }
 
-/// Whoever comes last finds each of them by its name.
+/// A lane that comes last finds each of them by its name.
 std::string World::names_text() {
   std::string text;
   for (const Called& queue : queues_) {

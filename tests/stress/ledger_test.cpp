@@ -193,7 +193,7 @@ TEST_F(LedgerBooks, counts_the_attempts_of_a_dead_letter_anew) {
   again.attempt = 1;
   EXPECT_TRUE(ledger.dispatched(kKey, second, again));
   EXPECT_EQ(ledger.offences(), 0U);
-  EXPECT_EQ(ledger.judge({}).lost, 1U) << "nobody has finished or dropped it";
+  EXPECT_EQ(ledger.judge({}).lost, 1U) << "no process has finished or dropped it";
 }
 
 TEST_F(LedgerBooks, counts_a_dead_letter_that_was_dropped) {

@@ -2,7 +2,7 @@
 // Method: two processes put in jobs of three keys and of none, six take them, and all of them are
 // killed again and again in the middle of it. Who is at work on a key is counted outside of the
 // segment, in memory that survives every death: a holder counts from the return of its fetch to the
-// call of its ack, or until somebody is about to kill it. No job, and no beginning of one, may be
+// call of its ack, or until a process is about to kill it. No job, and no beginning of one, may be
 // lost either. No threads, and nothing depends on time.
 #include <gtest/gtest.h>
 #include <sched.h>
@@ -146,7 +146,7 @@ TEST(LimitStorm, PRI_T22_no_limit_is_passed_and_nobody_is_forgotten_under_kills)
   const Observer observer = Observer::attach(where).value();
   const auto left = [&] { return unfinished(observer.queue("default").value()); };
   while (left() != 0 && in_time()) ::sched_yield();
-  EXPECT_EQ(left(), 0U) << "jobs are held back though nobody is at work";
+  EXPECT_EQ(left(), 0U) << "jobs are held back though no process is at work";
   books->stop = 1;
   for (unsigned i = kProducers; i < kChildren; ++i) end(children[i]);
 

@@ -3,7 +3,7 @@
 // have a limit by key, one that drops its oldest jobs when it is full, one whose producer waits for
 // room. All of them are killed again and again. What must hold is judged from outside of the
 // segment, in memory that survives every death: who holds a job, from the return of the fetch to
-// the call of the ack, or until somebody is about to kill him; and how often each job came out. No
+// the call of the ack, or until a process is about to kill him; and how often each job came out. No
 // threads, and nothing depends on time.
 #include <gtest/gtest.h>
 #include <sched.h>
@@ -223,7 +223,7 @@ TEST_F(PoolStorm, FS_R001_BP_T22_limits_bounds_and_victims_are_exact_under_kills
       ::sched_yield();
     kill(static_cast<unsigned>(random.between(0, kChildren - 1)));
   }
-  // they get all of it in: nobody waits for the dead
+  // they get all of it in: no process waits for the dead
   for (unsigned queue = 0; queue < kQueues; ++queue) end(queue);
   const Observer observer = Observer::attach(segment_.where()).value();
   const auto left = [&] {
@@ -232,7 +232,7 @@ TEST_F(PoolStorm, FS_R001_BP_T22_limits_bounds_and_victims_are_exact_under_kills
     return jobs;
   };
   while (left() != 0 && in_time()) ::sched_yield();
-  EXPECT_EQ(left(), 0U) << "jobs are held back though nobody is at work";
+  EXPECT_EQ(left(), 0U) << "jobs are held back though no process is at work";
   books_->stop = 1;
   for (unsigned i = kQueues; i < kChildren; ++i) end(i);
 
@@ -256,7 +256,7 @@ TEST_F(PoolStorm, FS_R001_BP_T22_limits_bounds_and_victims_are_exact_under_kills
     const std::uint32_t came = books_->came[job].load(), lost = books_->lost[job].load();
     if (info->state == State::kDiscarded) {
       ++discarded;
-      EXPECT_LE(came, lost) << "job " << job << " was dropped, and somebody ended it";
+      EXPECT_LE(came, lost) << "job " << job << " was dropped, and a process ended it";
       EXPECT_EQ(job / kJobs, kDropping);
     } else {
       EXPECT_EQ(info->state, State::kCompleted);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Method: three processes put jobs of three tenants into a queue that bounds each of them, three
 // take them out again, and all of them are killed again and again in the middle of it, while a
-// seventh switches the bounds off and on. At the end, with nobody else at work, each tenant must
+// seventh switches the bounds off and on. At the end, with no other at work, each tenant must
 // take exactly as many jobs as its bound still has room for, by what the jobs themselves say. No
 // threads, and nothing depends on time.
 #include <gtest/gtest.h>

@@ -11,7 +11,7 @@
 
 namespace ojs_shm::test {
 
-/// Whoever waits has waited: time jumps to where they wanted it. For one thread.
+/// A process that waits has waited: time jumps to where they wanted it. For one thread.
 class JumpingClock final : public Clock {
  public:
   time_point now() const override { return now_; }
@@ -29,7 +29,7 @@ class JumpingClock final : public Clock {
   time_point now_ = time_point(std::chrono::hours(1));
 };
 
-/// Stands until somebody lets it pass, and then wakes whoever waits.
+/// Stands until a process lets it pass, and then wakes a process that waits.
 class SteppedClock final : public Clock {
  public:
   time_point now() const override {
@@ -63,7 +63,7 @@ class SteppedClock final : public Clock {
       changed->notify_all();
     }
   }
-  /// Whether somebody waits for just that long.
+  /// Whether a process waits for just that long.
   bool awaited(std::chrono::milliseconds from_now) const {
     const std::lock_guard mine(mutex_);
     return until_.contains(now_ + from_now);

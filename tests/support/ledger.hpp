@@ -15,7 +15,7 @@
 // What really happened, written down outside of what is tested: an anonymous shared file of its own
 // that every child of a storm maps. A process notes what it is about to do, does it, and notes what
 // it was told. The notes of a process killed half-way stay, so afterwards each job is either
-// finished, or somebody owes it an explanation.
+// finished, or a process owes it an explanation.
 
 namespace ojs_shm::test {
 
@@ -31,11 +31,11 @@ enum class Offence : std::uint32_t {
   kDispatchedWhenDone,  ///< given out after an ack, or a cancel, had returned
   kCompletedTwice,      ///< two acks returned
   kStaleAckAccepted,    ///< an ack succeeded although a newer attempt had begun
-  kLostWithoutReason,   ///< a holder was told kLost while its lease ran and nobody had cancelled
+  kLostWithoutReason,   ///< a holder was told kLost while its lease ran and none had cancelled
   kFenceNotGrowing,
   kAttemptTooLow,     ///< fewer attempts than dispatches seen
   kCorruptPayload,    ///< a body that does not match its own hash, queue or type
-  kUnknownJob,        ///< a key that nobody enqueued
+  kUnknownJob,        ///< a key that no process enqueued
   kTwoCopies,         ///< one key under two ids
   kRefusedYetStored,  ///< enqueue said no, and the job came out all the same
   kHalfBatch,         ///< a batch came out in part
@@ -44,8 +44,8 @@ enum class Offence : std::uint32_t {
   kLost,              ///< accepted, never finished, gone
   kStuck,             ///< accepted, not finished, still there when nothing was left to do
   kEndNotKept,        ///< an acked job that is not `completed` in the segment
-  kDiedByItself,      ///< a process crashed, or left, and nobody had asked it to
-  kWedged,            ///< no progress although there was work and somebody to do it
+  kDiedByItself,      ///< a process crashed, or left, and no process had asked it to
+  kWedged,            ///< no progress although there was work and a process to do it
   kUnexpectedAnswer,  ///< a call gave an error that nothing explains
   kAuditFinding,
   kLeak,       ///< a pool did not come back to where it was
@@ -93,7 +93,7 @@ enum JobMark : std::uint32_t {
 
 /// The passport of one job.
 struct JobRecord {
-  /// [63:40] token of the holder, 0 when nobody; [39:0] fence of the last dispatch
+  /// [63:40] token of the holder, 0 when no process; [39:0] fence of the last dispatch
   LedgerWord<std::uint64_t> holding;
   LedgerWord<std::uint64_t> id_hash;  ///< by the first who learnt its id
   LedgerWord<std::uint64_t> lease_end_ms, enqueued_ns;
@@ -174,12 +174,12 @@ class Ledger {
   void set_phase(Phase phase);
   LaneBook& lane(std::uint32_t lane) const { return lanes_[lane]; }
   Life& life(std::uint32_t life) const { return lives_[life]; }
-  /// The next life number; 0 is nobody. The storm only.
+  /// The next life number; 0 is no process. The storm only.
   std::uint32_t begin_life(std::uint32_t lane);
 
   /// `count` sequences in a row, or nothing (0 is a sequence) when the round's pages are full.
   bool take_sequences(std::uint32_t producer, std::uint32_t count, std::uint64_t& first);
-  /// Null when nobody can have enqueued such a job.
+  /// Null when no process can have enqueued such a job.
   JobRecord* find(PayloadKey key) const;
 
   void enqueue_begins(PayloadKey key, std::uint32_t marks, std::uint32_t batch_size = 1,
@@ -187,7 +187,7 @@ class Ledger {
   void enqueue_returned(PayloadKey key, std::uint32_t life, std::string_view id);
   void enqueue_refused(PayloadKey key);
 
-  /// False: somebody holds a newer attempt, rightly; whatever the caller does with the job must
+  /// False: a process holds a newer attempt, rightly; whatever the caller does with the job must
   /// answer kLost.
   bool dispatched(PayloadKey key, Holder holder, const Dispatch& dispatch);
   void lease_extended(PayloadKey key, std::uint64_t lease_end_ms);
@@ -203,7 +203,7 @@ class Ledger {
   void revival_begins(PayloadKey key);
   void mark(PayloadKey key, std::uint32_t marks);
   /// How many living holders note a permit of that limit at one instant, but for those whose job
-  /// somebody has begun to cancel. A holder notes it after it has got it, and no more before it
+  /// a process has begun to cancel. A holder notes it after it has got it, and no more before it
   /// gives it back.
   std::uint32_t at_work(std::uint32_t limit) const;
 
@@ -215,14 +215,14 @@ class Ledger {
   /// Microseconds from a kill to the next dispatch of what the victim held, sorted.
   std::vector<std::uint32_t> recoveries() const;
   std::uint64_t sum(LedgerWord<std::uint64_t> LaneBook::*counter) const;
-  /// Accepted and not yet finished, roughly; jobs that may be dropped apart, for nobody learns of
+  /// Accepted and not yet finished, roughly; jobs that may be dropped apart, for none learns of
   /// their end.
   std::uint64_t backlog() const;
 
-  /// When nobody works any more: judges each job of the round and accuses. `present` lists the
+  /// When no process works any more: judges each job of the round and accuses. `present` lists the
   /// unfinished jobs that are still there, accused already. The storm only.
   LedgerVerdict judge(const std::vector<PayloadKey>& present);
-  /// Forgets the judged jobs. When nobody works; the storm only.
+  /// Forgets the judged jobs. When no process works; the storm only.
   void begin_round();
 
  private:

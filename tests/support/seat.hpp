@@ -9,7 +9,7 @@
 
 namespace ojs_shm::test {
 
-/// The broker's seat of a segment that is still to be made: nobody ever supervises it, no keeper
+/// The broker's seat of a segment that is still to be made: it is never supervised, no keeper
 /// either, while this is held.
 inline shm::LockFile take_seat(const SegmentName& where) {
   shm::LockFile seat;

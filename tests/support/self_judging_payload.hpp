@@ -18,7 +18,7 @@ struct PayloadKey {
 
 /// Appends to `into` a JSON array ["j1",producer,sequence,"hash","filler"] with `filler_bytes` of
 /// filler. Everything follows from the key and from `context` (the queue, say), so a torn, mixed-up
-/// or misrouted body gives itself away without anybody having kept a copy.
+/// or misrouted body gives itself away without any process having kept a copy.
 void write_payload(std::string& into, PayloadKey key, std::string_view context,
                    std::size_t filler_bytes);
 

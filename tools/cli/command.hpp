@@ -30,8 +30,8 @@ struct Request {
 };
 
 /// Waits until the segment's file is there: a broker that was started a moment ago is still making
-/// it. Counts from the begin of the program, for --attach-timeout, else for `patience`. Whoever
-/// attaches next says what is missing.
+/// it. Counts from the begin of the program, for --attach-timeout, else for `patience`. The attach
+/// that comes next says what is missing.
 void await_segment(const Request& request, std::chrono::milliseconds patience);
 /// What `enqueue` and `work` have: they are often started together with the broker.
 inline constexpr std::chrono::milliseconds kPatience{2000};

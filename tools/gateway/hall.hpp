@@ -51,7 +51,7 @@ class Hall {
   std::function<void()> listeners_came = [] {};
   /// Told when a client begins to watch the numbers: a look is taken at once, then each second.
   std::function<void()> watchers_came = [] {};
-  /// Nobody but this machine is meant: a loopback address, and no tokens. Set before the first
+  /// Only this machine is meant: a loopback address, and no tokens. Set before the first
   /// request.
   bool loopback_alone = false;
   std::uint64_t started_at_ms = 0;

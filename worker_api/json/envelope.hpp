@@ -23,7 +23,7 @@ struct Envelope {
   std::string id;    ///< empty, or a UUIDv7 in lower case
   std::string args;  ///< the client's array, without white space between tokens
   std::string
-      /// empty, or an object of all that must come back to whoever reads the job: meta, tags, retry
+      /// empty, or an object of all that must come back to readers of the job: meta, tags, retry
       /// and
       extra;
   ///< unique as they were sent, unknown members
@@ -44,7 +44,7 @@ struct Envelope {
   std::optional<JobLimit> limit;         ///< `rate_limit`
   std::string tenant;                    ///< `meta.tenant_id`
   std::optional<JobUnique> unique = {};  ///< also kept in `extra` as it was sent
-  /// asked for in `extra`; whoever enqueues must grant or refuse it
+  /// asked for in `extra`; the enqueue must grant or refuse it
   bool wants_rate_limit = false;
   bool wants_workflow = false;  ///< as above
 

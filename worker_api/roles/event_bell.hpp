@@ -19,8 +19,8 @@
 namespace ojs_shm::internal {
 
 /// Serves an event descriptor: a thread with a lane of its own sleeps among the waiters and fills
-/// the descriptor to the brim when there is work; it becomes writable again when somebody has read
-/// it.
+/// the descriptor to the brim when there is work; it becomes writable again when it has been
+/// read.
 class EventBell {
  public:
   /// `wanted`: names of queues, of which those that do not exist yet are looked for again and

@@ -308,7 +308,7 @@ Result<JobInfo> Producer::cancel(std::string_view id) {
     return impl_->failed(outcome, id, found, "waiting or active");
   Result<JobInfo> after = get(id);
   if (after || !before) return after;
-  before->state = State::kCancelled;  // somebody needed its room at once
+  before->state = State::kCancelled;  // another job needed its room at once
   before->previous_state = static_cast<State>(found);
   before->cancelled_at_ms = impl_->store().now_ms();
   return before;

@@ -32,7 +32,7 @@ inline std::vector<JobIdText> texts_of(std::span<const engine::JobId> ids) {
   return texts;
 }
 
-/// A full segment may only wait for the repair of somebody dead, and so may a drop.
+/// A full segment may only wait for the repair of a dead process, and so may a drop.
 inline bool may_be_the_dead(engine::Outcome outcome) {
   return (outcome >= engine::Outcome::kNoSlots && outcome <= engine::Outcome::kNoChunks) ||
          outcome == engine::Outcome::kNoTickets || outcome == engine::Outcome::kBusy;
@@ -81,11 +81,11 @@ struct Producer::Impl {
     }
     return outcome;
   }
-  /// The first of their ids that a job has, or that two of these have; "" when somebody is in the
+  /// The first of their ids that a job has, or that two of these have; "" when a process is in the
   /// middle of bringing it.
   std::string_view duplicate_of(std::span<const JobSpec> specs);
-  /// `put`, and again when somebody dead was in the way. An id may be that of a job that is just
-  /// being brought, perhaps by somebody who died of it: it is a duplicate once it stands, and none
+  /// `put`, and again when a dead process was in the way. An id may be that of a job that is just
+  /// being brought, perhaps by one that died at it: it is a duplicate once it stands, and none
   /// when the repair takes it away.
   template <class Put>
   engine::Outcome patiently(std::span<const JobSpec> specs, const Put& put) {
@@ -102,7 +102,7 @@ struct Producer::Impl {
     }
     return outcome;
   }
-  /// In place, for whoever waits with them.
+  /// In place, for a caller that waits with them.
   bool read_again(std::span<const JobSpec> specs, std::vector<engine::NewJob>& jobs);
   Status activate(std::string_view id, engine::Activation what, std::string_view wanted);
   /// What the last enqueue of these ended with, of a full queue with what it met.

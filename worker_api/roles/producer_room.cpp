@@ -112,7 +112,7 @@ struct WaitingEnqueue::Impl {
     if (outcome == Outcome::kDuplicate && shm::steady_ms() < wait->until_ms() &&
         producer->duplicate_of(specs).empty()) {
       producer->handle->attachment().repair_the_dead();
-      return;  // somebody is just bringing it, or has died of it
+      return;  // a process is just bringing it, or has died at it
     }
     if (outcome == Outcome::kOk)
       decided.emplace(internal::texts_of(ids));

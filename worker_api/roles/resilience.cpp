@@ -51,7 +51,7 @@ std::shared_ptr<Clock> host_clock() {
 struct CircuitBreaker::Impl {
   struct Circuit {
     std::uint32_t refusals = 0;  ///< in a row
-    /// nobody asks before; min: it is closed
+    /// no request before; min: it is closed
     Clock::time_point closed_until = Clock::time_point::min();
     Error last;
   };
@@ -127,9 +127,9 @@ struct ResilientProducer::Impl {
 void ResilientProducer::Impl::pause(std::chrono::milliseconds delay) {
   const Clock::time_point until = options.clock->now() + delay;
   std::mutex mutex;
-  std::condition_variable nobody;
+  std::condition_variable never;
   std::unique_lock lock(mutex);
-  while (options.clock->now() < until) options.clock->wait(lock, nobody, until);
+  while (options.clock->now() < until) options.clock->wait(lock, never, until);
 }
 
 template <class Send>

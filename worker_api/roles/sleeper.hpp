@@ -29,7 +29,7 @@ class Sleeper {
     for (const std::uint32_t q : queues_)
       word(q).fetch_or(bit(), shm::Point::kWaiterSet);  // PAIR idle
   }
-  /// Returns true when somebody had already chosen this lane to be woken.
+  /// Returns true when another lane had already chosen this one to be woken.
   bool get_up() {
     bool chosen = false;
     for (const std::uint32_t q : queues_)

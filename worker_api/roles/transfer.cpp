@@ -359,7 +359,7 @@ struct Import::Impl {
 
   Status restore(const engine::PastJob& past, const std::string& id, bool clamped, bool defaulted) {
     engine::Outcome outcome = actor().restore(past);
-    // The room, or the id, may be in the hands of somebody dead: of an import that was killed,
+    // The room, or the id, may be held by a dead process: by an import that was killed,
     // perhaps.
     for (int turn = 0; turn < 100 && outcome != engine::Outcome::kOk; ++turn) {
       const bool stands = past.job.id && handle->store().find_job(*past.job.id) != engine::kNoIndex;

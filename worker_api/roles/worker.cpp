@@ -292,7 +292,7 @@ Status Worker::fetch(Job& job, std::chrono::milliseconds timeout) {
     const bool chosen = !laden && sleeper.get_up();
     got = try_fetch(job);
     if (got || got.code() != Code::kEmpty) {
-      // Whoever chose this lane may have put a job into another queue than the one it took its job
+      // Its chooser may have put a job into another queue than the one it took its job
       // from.
       if (chosen && got && (!slept || impl_->queues.size() > 1)) sleeper.wake_another();
       return got;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The same storm, but here processes also kill themselves, each right after a shared write of a
-// kind chosen by lot, or of a kind at which nobody has died yet. So kills meet rare crash points
+// kind chosen by lot, or of a kind at which none has died yet. So kills meet rare crash points
 // soon after frequent ones, also those that last a nanosecond and those inside a repair. Prints at
-// how many of the points somebody died; which of them a storm comes to is a matter of its load and
+// how many of the points a process died; which of them a storm comes to is a matter of its load and
 // length. With --points N it fails when there were fewer.
 #include <spdlog/fmt/fmt.h>
 #include <sys/mman.h>
@@ -41,13 +41,13 @@ struct Doom {
         fresh(dice.any_magnitude(1, 20)),
         writes(dice.any_magnitude(1, 1'000'000)) {}
   std::uint64_t point, passes;  // after so many passes of this point,
-  std::uint64_t fresh;          // or of points at which nobody has died,
+  std::uint64_t fresh;          // or of points at which no process has died,
   std::uint64_t writes;         // or else after so many writes of any kind
 };
 
 void die_when_doomed(shm::Access access, shm::Point point, const void*) {
   if (access != shm::Access::kWritten) return;
-  // From here on nobody is born again, and somebody has to tidy up.
+  // From here on no process is born again, and a process has to tidy up.
   if (lane_of_this_process->ledger.phase() >= test::Phase::kWorkersStop) return;
   thread_local Doom doom(
       Dice(lane_of_this_process->seed ^ reinterpret_cast<std::uintptr_t>(&doom)));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Millions of jobs come and are cancelled, or change their priority over and over, behind a live
-// job that nobody fetches because a better level is never empty. Their dead hints pile up where no
+// job that is not fetched because a better level is never empty. Their dead hints pile up where no
 // consumer passes; beside a broker they must be given back long before chunks are short, and
 // nothing may be refused.
 #include <signal.h>

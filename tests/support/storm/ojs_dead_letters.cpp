@@ -24,7 +24,7 @@ void tend_the_dead(Lane& lane, Dice& dice, Admin& admin, std::size_t most) {
     else
       lane.ledger.mark(*key, kBuryAttempted);
     const Status done = again ? admin.retry_dead(job.id) : admin.drop_dead(job.id);
-    // Somebody else may tend it as well.
+    // Another process may tend it as well.
     if (!done.ok() && done.code() != Code::kNotFound && done.code() != Code::kWrongState)
       lane.accuse(Offence::kUnexpectedAnswer, *key, "a dead letter: " + done.error().message);
     if (!done.ok()) continue;

@@ -29,7 +29,7 @@ struct OjsPlan {
   std::uint64_t epoch_ms = 0;      ///< the time in the ids that producers make themselves
 };
 
-/// Everything about the job of a key follows from the key, so that whoever meets it knows what it
+/// Everything about the job of a key follows from the key, so that all that meet it know what it
 /// should look like, and a producer born again can repeat an enqueue of which its forerunner did
 /// not see the end.
 struct PlannedJob {

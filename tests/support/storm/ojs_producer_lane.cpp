@@ -75,7 +75,7 @@ class ProducerLane {
         lane_.ledger.enqueue_returned(key, lane_.life, planned.id);
         lane_.book().returned.fetch_add(1);
         if (planned.pending) activate({key, planned.id});
-      } else if (answer.code() != Code::kTimeout) {  // its repair is still to come: nobody knows
+      } else if (answer.code() != Code::kTimeout) {  // its repair is still to come: it is not known
         explain(answer.error(), key);
       }
       lane_.step();
@@ -254,7 +254,7 @@ class ProducerLane {
             answer.ok() ? Error{Code::kInternal, "a pending job was promoted"} : answer.error(),
             job);
     const Status answer = producer_.activate(job.id);
-    // Somebody who drains may have been faster.
+    // A process that drains may have been faster.
     if (!answer.ok()) tolerate("activate", answer.error(), job);
   }
 
@@ -325,7 +325,7 @@ class ProducerLane {
     if (!set.ok() && set.code() != Code::kInvalid) unexpected("set_default_aging", set.error(), {});
   }
 
-  /// While all are at work, and while somebody may be dead.
+  /// While all are at work, and while a process may be dead.
   void mend() {
     const auto done = dice_.chance(0.5) ? admin_->mend() : admin_->repair();
     if (!done.ok()) unexpected("mend", done.error(), {});

@@ -112,7 +112,7 @@ void OjsSubject::broke(Lane& lane) {
   living_broker = &*broker;
   std::signal(SIGTERM, [](int) { living_broker->stop(); });
   const Status ran = lane.asked_to_leave() ? Status() : broker->run([](std::string_view) {});
-  std::signal(SIGTERM, SIG_IGN);  // the broker goes now, and whoever asks again must not find it
+  std::signal(SIGTERM, SIG_IGN);  // the broker goes now, and one that asks again must not find it
   if (!ran.ok()) lane.accuse(Offence::kUnexpectedAnswer, {}, "broker: " + ran.error().message);
 }
 
@@ -150,7 +150,7 @@ void OjsSubject::accuse_violations(Ledger& ledger, std::string_view when) {
                   fmt::format("{}: invariant {}: {}", when, violation.invariant, violation.text));
 }
 
-/// While all work a death that nobody has repaired yet shows. Only what two looks in a row show is
+/// While all work a death without a repair shows. Only what two looks in a row show is
 /// there to stay.
 void OjsSubject::look(Ledger& ledger) {
   ++looks_;
@@ -181,7 +181,7 @@ std::vector<PayloadKey> OjsSubject::unfinished(Ledger& ledger) {
   return keys;
 }
 
-/// What is gone without an end that anybody learnt was dropped, and the queue has counted it.
+/// What is gone without an end that any process learnt was dropped, and the queue has counted it.
 void OjsSubject::compare(Ledger& ledger, const LedgerVerdict& verdict) {
   if (!plan_.policies) return;
   const std::uint64_t counted =
@@ -205,7 +205,7 @@ void OjsSubject::inspect(Ledger& ledger) {
   check_pools(ledger);
 }
 
-/// Nobody waits for room, nothing counts against a limit.
+/// No process waits for room, nothing counts against a limit.
 void OjsSubject::check_policies(Ledger& ledger) {
   const auto accuse_rest = [&](std::string_view what, std::string_view name, std::uint64_t active,
                                std::uint64_t waiting) {

@@ -234,7 +234,7 @@ class WorkerLane {
     lane_.book().discarded.fetch_add(1);
   }
 
-  /// A dead letter stays until somebody sends it out again or drops it, which the ledger learns
+  /// A dead letter stays until a process sends it out again or drops it, which the ledger learns
   /// before.
   void dead(const Held& held, std::uint32_t requeues_before) {
     lane_.book().dead.fetch_add(1);
@@ -268,7 +268,7 @@ class WorkerLane {
   }
 
   /// Producers killed before their activate(), or their resume, leave pending jobs and paused
-  /// queues behind, and nobody tends the dead letters. When no producer is left, this does.
+  /// queues behind, and no process tends the dead letters. When no producer is left, this does.
   void help_the_drain() {
     if (!plan_.everything || lane_.ledger.phase() == Phase::kRun || lane_.member != 0 ||
         me_.thread != 0)

@@ -123,7 +123,7 @@ void Storm::reap() {
     if (member == nullptr) continue;
     member->pid = 0;
     member->born_again_ns = monotonic_ns();
-    // A seat that stays empty for a while, so that somebody else has to supervise.
+    // A seat that stays empty for a while, so that another process has to supervise.
     if (member->role == Role::kBroker && dice_.chance(0.5))
       member->born_again_ns += dice_.any_magnitude(1, 500) * kMs;
     judge_end(*member, status);
@@ -191,7 +191,7 @@ Storm::Member* Storm::by_pid(pid_t pid) {
 }
 
 void Storm::kill_member(Member& member) {
-  // First the note, then the deed: whoever is dispatched after the note may be the victim's
+  // First the note, then the deed: a process that is dispatched after the note may be the victim's
   // rightful heir.
   ledger_.life(member.life).kill_sent_ns.store(monotonic_ns());
   ::kill(member.pid, SIGKILL);
@@ -216,7 +216,7 @@ void Storm::strike_supervisor() {
 void Storm::strike() {
   const std::uint64_t role_die = dice_.below(100);
   const Role role = role_die < 60 ? Role::kWorker : role_die < 90 ? Role::kProducer : Role::kBroker;
-  // Seldom somebody who looks, for a copy of the whole takes its time.
+  // Seldom a process that looks, for a copy of the whole takes its time.
   Member* victim = plan_.observers != 0 && dice_.chance(0.01) ? pick(Role::kObserver) : pick(role);
   if (victim == nullptr) victim = pick(Role::kWorker);
   if (victim == nullptr) return;
@@ -371,7 +371,7 @@ bool Storm::drain() {
 void Storm::dismiss_workers() {
   ledger_.set_phase(Phase::kWorkersStop);
   leave(Role::kWorker);
-  // What follows wants somebody who supervises, and the last strikes may have hit the broker.
+  // What follows wants a process that supervises, and the last strikes may have hit the broker.
   const auto gone = [](const Member& member) {
     return member.role == Role::kBroker && member.pid == 0;
   };

@@ -70,9 +70,9 @@ class Subject {
   virtual std::vector<PayloadKey> unfinished(Ledger&) { return {}; }
   /// Holds what the ledger says of a round against what the thing says of itself, and accuses.
   virtual void compare(Ledger&, const LedgerVerdict&) {}
-  /// Looks inside when nobody but the broker and those who only look is left, and accuses.
+  /// Looks inside when no process but the broker and those who only look is left, and accuses.
   virtual void inspect(Ledger&) {}
-  /// And when nobody at all is left.
+  /// And when no process at all is left.
   virtual void inspect_abandoned(Ledger&) {}
   /// Lines for the report.
   virtual std::vector<std::string> remarks() { return {}; }

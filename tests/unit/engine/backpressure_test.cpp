@@ -168,7 +168,7 @@ TEST_F(Pressed, BP_E2_a_flood_of_refusals_is_told_in_few_events_that_speak_for_a
     if (i % 200 == 0) read();
   }
   s.move_clock(5 * kSecond);
-  s.tick();  // what nobody told
+  s.tick();  // what no lane told
   read();
   EXPECT_EQ(count, kAll);
   EXPECT_EQ(reader->lost(), 0U);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bounds: exact, in jobs and in bytes, whoever enqueues and however many at once.
+// Bounds: exact, in jobs and in bytes, whichever lane enqueues and however many at once.
 
 #include <thread>
 
@@ -39,7 +39,7 @@ TEST(Bounds, BP_001_a_recount_is_not_misled_by_an_enqueue_beside_it) {
     s.put();
     EXPECT_TRUE(done);
   }
-  s.put();  // who comes next, with nobody beside it
+  s.put();  // who comes next, with no lane beside it
   EXPECT_EQ(queue.refill.load(), 0U);
   for (std::uint64_t depth = s.queue().depth; depth < 10; ++depth) s.put();
   EXPECT_EQ(s.producer.enqueue(spec_of()).code(), Code::kQueueFull);

@@ -7,7 +7,7 @@
 
 namespace ojs_shm::test {
 
-/// A handle of somebody who dies: it is never closed, and known for as long as the program runs.
+/// A handle of a lane that dies: it is never closed, and known for as long as the program runs.
 inline internal::Handle* doomed_handle(const Segment& segment) {
   static auto& all = *new std::vector<internal::Handle*>;
   return all.emplace_back(internal::Handle::make(segment).value().release());

@@ -315,7 +315,7 @@ TEST_F(Events, half_written_are_none_and_their_number_is_given_again) {
   {
     engine::EventLog log(s.store(), lane);
     log.write(facts);
-    log.write(facts);  // its page stays open: nobody closes for the dead
+    log.write(facts);  // its page stays open: no lane closes for the dead
   }
   shm::LaneWord& counted = raw.lane(lane).counters[engine::kEventsTold];
   ASSERT_EQ(counted.get(), 2U);

@@ -76,7 +76,7 @@ TEST(FetchPromise, FS_T03_any_subset_of_the_workers_is_enough) {
   }
 }
 
-/// Pairs of a low job and, after it, an urgent one. Whoever gets the low one of pair i must have
+/// Pairs of a low job and, after it, an urgent one. A worker with the low one of pair i must have
 /// seen every urgent one before i: each of those was available before the low one came.
 TEST(FetchPromise, PRI_004_no_job_is_taken_while_a_better_one_that_came_before_it_waits) {
   QuietSegment s(few_slots(8192));

@@ -56,7 +56,7 @@ TEST(FrontLane, requeued_jobs_come_back_in_their_old_order_before_the_rest_of_th
   EXPECT_EQ(s.drain(), ids);
 }
 
-/// A keeper is in the middle of a repair when somebody asks for one.
+/// A keeper is in the middle of a repair when a lane asks for one.
 TEST(FrontLane, a_repair_that_is_under_way_is_waited_for) {
   QuietSegment s;
   const std::string id = s.put(often());

@@ -85,7 +85,7 @@ void in_the_middle_of_bringing(QuietSegment& s, const std::string& id,
   EXPECT_TRUE(done);
 }
 
-/// Whoever brings it may still be refused, or die of it: until then it is neither free nor a
+/// A lane that brings it may still be refused, or die of it: until then it is neither free nor a
 /// duplicate.
 TEST(Ids, an_id_that_somebody_is_just_bringing_is_no_duplicate_yet) {
   QuietSegment s;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Leases: who sets them, what prolongs them, what ends them, and that nobody can do anything with a
+// Leases: who sets them, what prolongs them, what ends them, and that none can do anything with a
 // job he lost.
 
 #include "tests/unit/engine/quiet_segment.hpp"

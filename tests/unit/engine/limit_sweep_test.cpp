@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Keys of limits that nobody needs any more make room for new ones; those that somebody needs stay.
+// Keys of limits that no lane needs any more make room for new ones; those that a lane needs stay.
 
 #include "engine/limit_turn.hpp"
 #include "engine/limits.hpp"
@@ -29,7 +29,7 @@ class LimitSweep : public Test {
     const auto id = offer(limit, tenant);
     ASSERT_TRUE(id.ok()) << limit.key << ": " << id.error().message;
   }
-  /// Jobs of so many keys that nobody has seen before come and go.
+  /// Jobs of so many keys that no lane has seen before come and go.
   void come_and_go(int keys) {
     for (int i = 0; i < keys; ++i) {
       ASSERT_NO_FATAL_FAILURE(put(limit("passing-" + std::to_string(next_++))));

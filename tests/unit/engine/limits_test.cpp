@@ -49,7 +49,7 @@ class Limits : public Test {
   }
   void ack(std::size_t i) { EXPECT_TRUE(workers[i].ack(held[i]).ok()); }
   LimitInfo limit(std::string_view key) { return s.observer.limit(key).value(); }
-  /// Permits of the type's limit whose jobs nobody holds.
+  /// Permits of the type's limit whose jobs no lane holds.
   std::uint32_t worthless() {
     const engine::PermitSet& set =
         s.store().limit_key(engine::find_limit(s.store(), "type:unit.test")).permits;
@@ -204,7 +204,7 @@ TEST_F(Limits, a_limit_on_a_type_acts_at_once_on_what_waits_and_counts_what_is_a
   EXPECT_EQ(hold(), "");
 }
 
-/// Whoever sets it counts the job, and its worker sees the limit.
+/// A lane that sets it counts the job, and its worker sees the limit.
 TEST_F(Limits, a_job_that_is_being_claimed_while_its_type_gets_a_limit_has_one_permit) {
   s.put();
   bool set = false;
@@ -399,7 +399,7 @@ TEST_F(Limits, a_key_holds_jobs_of_several_queues_back_and_lets_the_one_go_that_
   const std::string a = put("k", 1, 0, "a"), b = put("k", 1, 3, "b");
   EXPECT_EQ(hold("a"), "");
   EXPECT_EQ(hold("b"), "");
-  ASSERT_TRUE(s.admin.set_queue("a", {{}, {}, true}).ok());  // paused: nobody takes its best
+  ASSERT_TRUE(s.admin.set_queue("a", {{}, {}, true}).ok());  // paused: no lane takes its best
   ack(0);
   EXPECT_EQ(hold("b"), b);
   ASSERT_TRUE(s.admin.set_queue("a", {{}, {}, false}).ok());

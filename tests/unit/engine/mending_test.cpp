@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Actor::mend beside others: a broker that comes back mends when it sees nobody, and somebody may
+// Actor::mend beside others: a broker that comes back mends when it sees no lane, and a lane may
 // attach meanwhile.
 #include <gtest/gtest.h>
 
@@ -48,7 +48,7 @@ TEST(Mending, takes_no_chunk_from_a_ring_that_is_made_meanwhile) {
   }
 }
 
-/// A block of nobody, freed by another and taken for a new text between the look at it and the end
+/// A block of no lane, freed by another and taken for a new text between the look at it and the end
 /// of the sweep.
 TEST(Mending, frees_no_block_that_is_another_ones_meanwhile) {
   QuietSegment s;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Dead hints behind live ones are given back while somebody supervises, long before chunks are
+// Dead hints behind live ones are given back while a lane supervises, long before chunks are
 // short.
 #include "engine/packing.hpp"
 

@@ -401,7 +401,7 @@ TEST(Pools, FS_T21_FS_G2_FS_G3_what_a_pool_is_told_is_what_it_shows) {
   EXPECT_EQ(plain->starvation_prevention.min_dispatch_ratio, 0.05);
 }
 
-/// The least share that nobody asked for is no reason to refuse many queues.
+/// The least share that no lane asked for is no reason to refuse many queues.
 TEST(Pools, FS_T10_FS_T14_a_pool_of_128_queues_goes_around_them_all) {
   SegmentOptions options = few_slots();
   options.max_queues = 130;
@@ -516,7 +516,7 @@ TEST(Pools, FS_T12_a_job_that_expired_is_no_backlog) {
   JobSpec short_lived = spec_of(2, "a");
   short_lived.expires_at_ms = s.now_ms() + kMinute;
   for (int i = 0; i < 5; ++i) s.put(short_lived);
-  s.move_clock(kHour);  // nobody has ticked: the fetch ends them
+  s.move_clock(kHour);  // no lane has ticked: the fetch ends them
   EXPECT_EQ(next(s), "");
   fill(s, {"a"}, 1);
   fill(s, {"b"}, 3);

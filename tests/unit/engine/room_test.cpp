@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Enqueues that wait for room: first come, first let in; who gives up or dies holds nobody up.
+// Enqueues that wait for room: first come, first let in; who gives up or dies holds no lane up.
 
 #include <poll.h>
 
@@ -227,7 +227,7 @@ TEST_F(Room, BP_T04_who_waits_is_let_in_though_the_worker_fetches_once_and_never
 TEST_F(Room, BP_T09_one_that_is_stopped_beyond_its_time_holds_nobody_up) {
   bound(1);
   s.put();
-  WaitingEnqueue stopped = begin(1, {.block_timeout = 1ms});  // nobody polls it
+  WaitingEnqueue stopped = begin(1, {.block_timeout = 1ms});  // no lane polls it
   WaitingEnqueue waiting = begin();
   ASSERT_NE(s.take(), "");
   EXPECT_TRUE(eventually([&] { return decided(waiting); }));

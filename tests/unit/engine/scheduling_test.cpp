@@ -278,7 +278,7 @@ TEST_F(Scheduling, FS_X1_dispatches_outside_of_pools_have_a_count_of_their_own) 
 TEST_F(Scheduling, FS_X4_utilization_is_active_jobs_of_those_that_may_be) {
   set_pool(R"({"queues":["a"]})");
   fill("a", 2);
-  EXPECT_LT(s.observer.pool("p")->utilization(), 0);  // nobody has set a limit
+  EXPECT_LT(s.observer.pool("p")->utilization(), 0);  // no lane has set a limit
   Worker worker = Worker::attach(s.segment, {.pool = "p", .concurrency = 4}).value();
   ASSERT_TRUE(worker.try_fetch(s.job).ok());
   EXPECT_DOUBLE_EQ(s.observer.pool("p")->utilization(), 0.25);

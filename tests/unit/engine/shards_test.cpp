@@ -124,7 +124,7 @@ TEST(Shards, QO_08_a_refused_number_of_shards_takes_no_parts) {
   EXPECT_EQ(refused.error().subject, "parts");
   EXPECT_EQ(s.observer.queue("c")->shards, 1U);
   ASSERT_NE(s.store().ensure_part(s.actor().ensure_queue("d"), 1), engine::kNoIndex);
-  // half made by somebody who died
+  // half made by a lane that died
   s.store().queue(s.actor().ensure_queue("d")).part[1].store(0, shm::Point::kNone);
   EXPECT_TRUE(s.admin.set_queue("d", shards(3)).ok());
   EXPECT_EQ(s.admin.set_queue("d", shards(4)).code(), Code::kSegmentFull);

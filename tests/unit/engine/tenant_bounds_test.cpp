@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bounds of tenants within a queue: exact for each, and nobody else's business.
+// Bounds of tenants within a queue: exact for each, and no other's business.
 
 #include <algorithm>
 #include <atomic>
@@ -36,7 +36,7 @@ class TenantBounds : public testing::Test {
     const std::uint32_t at =
         s.store().find_account(engine::mix_key(0, engine::Store::hash_tenant(tenant)));
     if (at == engine::kNoIndex) return 0;
-    for (;;) {  // the sums lack nothing that left, only if nobody was let in meanwhile
+    for (;;) {  // the sums lack nothing that left, only if no lane was let in meanwhile
       const std::uint64_t reserved = s.store().account(at).reserved.load();
       const std::uint64_t charge = s.store().account_charge(at);
       if (s.store().account(at).reserved.load() == reserved) return charge;

@@ -179,7 +179,7 @@ TEST(Tenants, FS_T16_jobs_without_a_tenant_are_one_tenant) {
 }
 
 /// A fetch has announced that a flow ends, and has looked into it again. Before it says that the
-/// flow has ended, a job comes and takes the announcement back; and somebody who ends the sharing
+/// flow has ended, a job comes and takes the announcement back; and a lane that ends the sharing
 /// announces it once more, and dies there.
 TEST(Tenants, FS_T16_an_end_that_was_taken_back_hides_no_job) {
   struct Died {};

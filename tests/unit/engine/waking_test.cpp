@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who is woken for a job, and that a wake which somebody did not need goes on to the next.
+// Who is woken for a job, and that a wake which a lane did not need goes on to the next.
 
 #include "tests/unit/engine/at_access.hpp"
 #include "tests/unit/engine/quiet_segment.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Weights of levels: exact shares in each window, whoever fetches, and nothing left lying.
+// Weights of levels: exact shares in each window, whichever lane fetches, and nothing left lying.
 
 #include <algorithm>
 #include <map>

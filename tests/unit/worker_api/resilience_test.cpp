@@ -137,7 +137,7 @@ TEST(Resilience, BP_P2_the_circuit_opens_after_five_refusals_in_a_row_and_nobody
   full.drain();
   const std::uint64_t asked = full.queue().rejected_total;
   const auto refused = producer.enqueue(spec_of());
-  ASSERT_EQ(refused.code(), Code::kQueueFull) << "there is room, but nobody asks";
+  ASSERT_EQ(refused.code(), Code::kQueueFull) << "there is room, but no lane asks";
   EXPECT_EQ(refused.error().bound, 1U);
   EXPECT_NE(refused.error().message.find("5 refusals"), std::string::npos)
       << refused.error().message;
@@ -180,7 +180,7 @@ TEST(Resilience,
   breaker.settle("default", &other);
   EXPECT_FALSE(breaker.admit("default").has_value());
   clock->pass(10s);
-  EXPECT_FALSE(breaker.admit("default").has_value()) << "whoever tried never came back";
+  EXPECT_FALSE(breaker.admit("default").has_value()) << "a lane that tried never came back";
 }
 
 TEST(Resilience, BP_P2_a_success_between_refusals_starts_the_count_anew) {

@@ -299,7 +299,7 @@ TEST(SimulatedPools, what_cannot_be_played_is_refused) {
   EXPECT_EQ(code(), Code::kInvalid) << "two of one name";
   load.pools.pop_back();
   load.pools[0].workers = 0;
-  EXPECT_EQ(code(), Code::kInvalid) << "nobody works";
+  EXPECT_EQ(code(), Code::kInvalid) << "no lane works";
   load.pools[0].workers = 1, load.pools[0].concurrency = 0;
   EXPECT_EQ(code(), Code::kInvalid) << "a worker that does nothing";
 }

@@ -130,7 +130,7 @@ TEST(Simulation, strict_order_and_fifo_hold_at_every_dispatch_and_no_worker_idle
                  waiting.begin(), waiting.end(),
                  [&](std::uint32_t a, std::uint32_t b) { return rank(a) < rank(b); });
              ASSERT_EQ(dispatch.arrival, best);
-             // It began when it came, or when somebody became free.
+             // It began when it came, or when a lane became free.
              busy.erase(busy.begin(), busy.lower_bound(dispatch.at_us));
              const bool at_once = trace.arrivals[dispatch.arrival].at_us == dispatch.at_us;
              ASSERT_TRUE(at_once || busy.contains(dispatch.at_us))
@@ -258,8 +258,8 @@ TEST(Simulation, a_bound_refuses_exactly_when_that_many_wait) {
     const SimulationOutcome outcome =
         play(trace, {.queues = {{"default", bounded}}, .workers = {workers(1)}});
     const std::set<std::uint32_t> refused(outcome.refused.begin(), outcome.refused.end());
-    // A fetch gives room to arrivals of a later moment, for at one moment all arrive before anybody
-    // fetches.
+    // A fetch gives room to arrivals of a later moment, for at one moment all arrive before any
+    // worker fetches.
     auto dispatch = outcome.dispatches.begin();
     std::int64_t depth = 0;
     for (std::uint32_t number = 0; number < trace.arrivals.size(); ++number) {

@@ -30,7 +30,7 @@ for command in aarch64-linux-gnu-g++ qemu-aarch64; do
   fi
 done
 
-# The machine must start programs for ARM by itself, for programs start programs. Where nobody arranged that, a user
+# The machine must start programs for ARM by itself, for programs start programs. Where that was not arranged, a user
 # namespace can, for what runs in it alone.
 readonly ELF='\x7fELF\x02\x01\x01\x00\x00\x00\x00\x00\x00\x00\x00\x00\x02\x00\xb7\x00'
 readonly MASK='\xff\xff\xff\xff\xff\xff\xff\x00\xff\xff\xff\xff\xff\xff\xff\xff\xfe\xff\xff\xff'

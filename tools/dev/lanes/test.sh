@@ -46,5 +46,5 @@ done
 gather
 
 left=$(comm -13 <(echo "$before") <(segments))
-[[ -z $left ]] || echo "warning: left behind, unless it is somebody else's:" $left
+[[ -z $left ]] || echo "warning: left behind, unless it belongs to another run:" $left
 finish

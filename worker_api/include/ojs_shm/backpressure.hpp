@@ -13,7 +13,7 @@ namespace ojs_shm {
 /// What becomes of a job for which a bounded queue has no room.
 enum class BackpressureStrategy : std::uint8_t {
   kReject = 0,  ///< it is refused
-  /// its producer may wait, EnqueueOptions::block_timeout; whoever came first is let in first
+  /// its producer may wait, EnqueueOptions::block_timeout; the first to come is let in first
   kBlock = 1,
   /// it goes in, and the job that has been available for the longest time is discarded
   kDropOldest = 2,

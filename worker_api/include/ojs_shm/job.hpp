@@ -13,7 +13,7 @@
 
 namespace ojs_shm {
 
-/// A job's id. Its text is made when somebody asks for it; one thread at a time.
+/// A job's id. Its text is made when it is asked for; one thread at a time.
 struct OJS_SHM_API JobIdText {
   std::uint64_t hi = 0, lo = 0;
   JobIdText() noexcept { text_[0] = '\0'; }
@@ -90,7 +90,7 @@ struct JobSpec {
   std::optional<std::uint32_t> priority_age_rate = {};
   /// none: only those on its queue, type and tenant
   const JobLimit* limit = nullptr;
-  std::string_view tenant = {};  ///< whose job it is; empty: nobody's
+  std::string_view tenant = {};  ///< whose job it is; empty: no tenant's
   /// none: other jobs like it are no matter
   const JobUnique* unique = nullptr;
 };

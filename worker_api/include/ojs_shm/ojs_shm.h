@@ -77,7 +77,7 @@ enum {
   // a pool of the segment is exhausted, handles too; `subject` is the pool
   OJS_SHM_E_NOMEM = -7,
   OJS_SHM_E_PERMISSION = -8,     // the operating system refused access to the segment
-  OJS_SHM_E_IN_USE = -9,         // somebody else has that name, role or file
+  OJS_SHM_E_IN_USE = -9,         // another process has that name, role or file
   OJS_SHM_E_OTHER_FORMAT = -10,  // another segment format, layout or convention
   OJS_SHM_E_DUPLICATE = -11,     // a job with that id exists
   OJS_SHM_E_TOO_LARGE = -12,     // body, result or name longer than the segment's maximum
@@ -242,7 +242,7 @@ typedef struct ojs_shm_job_spec {
   uint32_t priority_age_rate;  // levels per interval, 0 to 255; see OJS_SHM_JOB_HAS_AGE_RATE
   const char* rate_limit;      // as for ojs_shm_set_limit(), and its "key"; default none
   size_t rate_limit_size;
-  const char* tenant;  // whose job it is; default nobody's
+  const char* tenant;  // whose job it is; default: no tenant's
   const char* unique;  // a policy in JSON (docs/unique.md); default none
   size_t unique_size;
 } ojs_shm_job_spec;
@@ -312,7 +312,7 @@ typedef struct ojs_shm_job_fields {
 OJS_SHM_API int ojs_shm_job_new(ojs_shm_job** job);
 // Errors: EMPTY when nothing was fetched into the handle.
 OJS_SHM_API int ojs_shm_job_read(const ojs_shm_job* job, ojs_shm_job_fields* fields);
-// 1 once somebody cancelled the job or it is no longer held here, else 0. One load; any thread, at
+// 1 once the job was cancelled or is no longer held here, else 0. One load; any thread, at
 // any time.
 OJS_SHM_API int ojs_shm_cancel_requested(const ojs_shm_job* job);
 

@@ -32,7 +32,7 @@ enum {  // which job that is
 };
 
 // Enqueues, one or all or none, and is ready to wait for room: in a full queue whose strategy is
-// block for up to timeout_ms, at most an hour; no other queue is waited for. Whoever came first is
+// block for up to timeout_ms, at most an hour; no other queue is waited for. The first to come is
 // let in first, a batch when there is room for all of it.
 OJS_SHM_API int ojs_shm_enqueue_within(ojs_shm_producer* producer, const ojs_shm_job_spec* jobs,
                                        size_t count, int64_t timeout_ms, char* ids);

@@ -24,7 +24,7 @@
 /// (local buffer). A plain Producer does none of it.
 namespace ojs_shm {
 
-/// kQueueFull and kSegmentFull: refusals that pass when somebody makes room.
+/// kQueueFull and kSegmentFull: refusals that pass when there is room.
 OJS_SHM_API bool is_refusal(Code code) noexcept;
 /// How long a refusal asks its producer to stay away; a second where it says nothing.
 OJS_SHM_API std::chrono::milliseconds recommended_delay(const Error& refusal) noexcept;

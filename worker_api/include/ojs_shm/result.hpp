@@ -26,7 +26,7 @@ enum class Code : std::uint8_t {
   /// a pool of the segment is exhausted; the error names pool, use and the options to set
   kSegmentFull = 7,
   kPermission = 8,    ///< the operating system refused access to the segment
-  kInUse = 9,         ///< somebody else has that name, role or file
+  kInUse = 9,         ///< another process has that name, role or file
   kOtherFormat = 10,  ///< another segment format, layout or convention
   /// a job with that id exists, or one of the same unique key is in the way
   kDuplicate = 11,

@@ -16,12 +16,12 @@ struct QueueScheduling {
   double dispatch_ratio_1m = 0;  ///< of the dispatches of all queues; 0 when there were none
   double avg_wait_ms = 0;        ///< from becoming available to being handed out
   std::uint64_t active_jobs = 0;
-  /// times nobody took its jobs for a rotation interval
+  /// times that no worker took its jobs for a rotation interval
   std::uint64_t starvation_events_total = 0;
   std::uint64_t poolless_dispatched_total = 0;  ///< to workers of no pool
 };
 
-/// Sampled once a second by whoever supervises: the last 59 to 60 seconds.
+/// Sampled once a second by the supervisor: the last 59 to 60 seconds.
 struct SchedulingStats {
   std::vector<QueueScheduling> queues;
   std::uint32_t window_ms = 60'000;

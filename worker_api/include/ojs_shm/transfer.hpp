@@ -17,7 +17,7 @@ inline constexpr std::uint32_t kExportVersion = 2;
 
 /// A segment's queues, pools of workers, limits, default priorities and jobs as lines of JSON,
 /// without line ends; the format stands in docs/export.md. Only looks, so also of a segment that is
-/// read-only here. Exact when nobody else is at work; else each job is as it was at some instant.
+/// read-only here. Exact in a quiet segment; else each job is as it was at some instant.
 /// Ends with the first error that `line` returns.
 OJS_SHM_API Status export_segment(const Segment& segment,
                                   const std::function<Status(std::string_view line)>& line);

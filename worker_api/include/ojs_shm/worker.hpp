@@ -47,7 +47,7 @@ class OJS_SHM_API Job {
   }  ///< end of the lease, or of timeout_ms if that is sooner
   std::uint32_t timeout_ms() const { return timeout_ms_; }
   bool valid() const { return segment_ != nullptr; }
-  /// True once somebody cancelled the job, or it is no longer held here. One load. Thread-safe.
+  /// True once the job was cancelled, or is no longer held here. One load. Thread-safe.
   bool cancel_requested() const;
   /// Of a job that belongs to a workflow, else empty: the workflow's id, and the results of the
   /// jobs that this one comes after, a JSON array. Looked up when it is asked for.

@@ -38,7 +38,7 @@ struct PoolSettings {
   /// of kWeighted; a queue that is not listed has 1
   std::vector<std::pair<std::string, std::uint32_t>> weights = {};
   std::uint64_t concurrency = 0;  ///< active jobs of all its workers together; 0: unlimited
-  bool isolated = false;          ///< nobody else gets jobs of its queues
+  bool isolated = false;          ///< no other workers get jobs of its queues
   StarvationPrevention starvation_prevention = {};
 };
 
@@ -51,7 +51,7 @@ struct WorkerPoolInfo {
   /// of its workers; 0: none has declared any
   std::uint64_t declared_concurrency = 0;
   std::vector<std::pair<std::string, std::uint64_t>> dispatched_total;  ///< by queue
-  /// Active jobs of those that there may be, 0 to 1; negative when nobody has set a limit.
+  /// Active jobs of those that there may be, 0 to 1; negative when no limit is set.
   OJS_SHM_API double utilization() const;
 };
 
