@@ -19,7 +19,9 @@ JobUnique unique(std::string_view policy, std::string_view args = "[1]") {
 }
 
 std::vector<Operation> unique_operations() {
+  static const std::string kLarge = "[\"" + std::string(3'000, 'b') + "\"]";
   static const JobUnique
+      large = unique(R"({"keys":["args"]})", kLarge),
       reject = unique(R"({"keys":["args"]})"),
       raise = unique(R"({"keys":["args"],"raise_priority":true})"),
       ignore = unique(R"({"keys":["args"],"on_conflict":"ignore"})"),
@@ -52,6 +54,11 @@ std::vector<Operation> unique_operations() {
          JobSpec spec = with(raise);
          spec.priority = 1;
          if (h.producer->enqueue(spec).ok()) throw std::runtime_error("a duplicate was accepted");
+       }},
+      {"unique_duplicate_of_a_large_body", [](Hands& h) { h.put(with(large, kLarge)); },
+       [](Hands& h) {
+         if (h.producer->enqueue(with(large, kLarge)).ok())
+           throw std::runtime_error("a duplicate was accepted");
        }},
       {"unique_replaces_available", there, replacing},
       {"unique_replaces_active",

@@ -124,6 +124,7 @@ class ObserverLane {
     if (!segment.ok()) return bad("create", segment.error());
     auto import = Import::attach(*segment);
     if (!import.ok()) return bad("attach", import.error());
+    if (auto admin = Admin::attach(*segment); admin.ok()) (void)admin->set_dead_retention({0, 0});
     CalmJobs before, after;
     const Status moved = export_segment(observer_.segment(), [&](std::string_view line) {
       lane_.step();

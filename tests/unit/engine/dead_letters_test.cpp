@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include <ojs_shm/transfer.hpp>
 #include <ojs_shm/workflow.hpp>
 
 #include "engine/dead_letters.hpp"
@@ -194,6 +195,21 @@ TEST_F(DeadLetters, a_member_of_a_workflow_that_runs_stays) {
   ASSERT_TRUE(s.worker.ack(s.job).ok());
   s.pass(kDay);
   EXPECT_FALSE(there(failed));
+}
+
+TEST_F(DeadLetters, one_of_an_import_that_does_not_say_when_it_died_stays) {
+  Import import = Import::attach(s.segment).value();
+  ASSERT_TRUE(import.take(R"({"ojs_shm_export":1,"convention":"ojs"})").ok());
+  const auto job = [](std::string_view last, std::string_view more) {
+    return R"({"job":{"id":"01961234-5678-7abc-8def-0123456789a)" + std::string(last) +
+           R"(","type":"unit.test","state":"discarded","dead_letter":true,"args":[],)" +
+           std::string(more) + R"("created_at":"2020-01-01T00:00:00Z"}})";
+  };
+  ASSERT_TRUE(import.take(job("1", "")).ok());
+  ASSERT_TRUE(import.take(job("2", R"("discarded_at":"2020-01-02T00:00:00Z",)")).ok());
+  ASSERT_TRUE(import.finish().ok());
+  s.pass(kHour);
+  EXPECT_EQ(left(), (std::vector<std::string>{"01961234-5678-7abc-8def-0123456789a1"}));
 }
 
 TEST_F(DeadLetters, a_look_is_told_with_how_many_went) {
