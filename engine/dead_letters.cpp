@@ -57,9 +57,7 @@ std::uint64_t DeadLetters::look(std::uint64_t now) {
       const JobRecord& job = store_.job(cursor_);
       const Control control(job.control.load());
       if (control.state() == kSlotDiscarded && job.flags().has(Policy::kDead) && is_free(job, now))
-        // an import need not have said when it ended
-        found_.push_back(
-            {job.finished_at.get() == 0 ? now : job.finished_at.get(), control, cursor_});
+        found_.push_back({job.finished_at.get(), control, cursor_});
     }
     if (cursor_ < store_.slots()) return now;
     walking_ = false;

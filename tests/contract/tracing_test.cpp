@@ -90,7 +90,9 @@ TEST(Tracing, the_script_of_the_documents_counts_what_jobs_go_through) {
   std::set<std::string> counted;
   const std::set<std::string> wanted{"@enqueued[0]", "@wait_ms[0]", "@run_us[0]", "@failed[0]"};
   const auto end = std::chrono::steady_clock::now() + kBound;
-  while (counted != wanted && std::chrono::steady_clock::now() < end) {
+  // Whatever else runs the same program on this machine is counted as well.
+  const auto complete = [&] { return std::ranges::includes(counted, wanted); };
+  while (!complete() && std::chrono::steady_clock::now() < end) {
     const std::string job = R"({"type":"a","args":[],"retry":{"max_attempts":1}})";
     ASSERT_EQ(segment.cli({"enqueue"}, job + "\n" + job + "\n").exit_code, 0);
     segment.cli({"work", "--count", "1", "--", "true"});
@@ -100,7 +102,7 @@ TEST(Tracing, the_script_of_the_documents_counts_what_jobs_go_through) {
       if (line->starts_with('@')) counted.insert(line->substr(0, line->find(']') + 1));
     }
   }
-  EXPECT_EQ(counted, wanted) << tracer.err();
+  EXPECT_TRUE(complete()) << testing::PrintToString(counted) << tracer.err();
   tracer.signal(SIGINT);
   EXPECT_EQ(tracer.wait().exit_code, 0);
 }

@@ -128,7 +128,9 @@ Fault fault_of(const Error& error, std::string_view job) {
       }
       break;
     case Code::kWrongState:
-      if (!job.empty()) {
+      if (error.subject == "queue" || error.subject == "cron") {
+        if (!job.empty()) fault.details.emplace_back(error.subject, quoted(job));
+      } else if (!job.empty()) {
         fault.details.emplace_back("job_id", quoted(job));
         fault.details.emplace_back("current_state", quoted(error.subject));
       }

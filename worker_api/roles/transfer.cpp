@@ -256,6 +256,8 @@ struct Import::Impl {
     past.available_at = job.enqueued_at_ms;
     past.started_at = job.started_at_ms;
     past.finished_at = finished_at(job);
+    if (engine::is_terminal(past.state) && past.finished_at == 0)  // it need not say when
+      past.finished_at = handle->store().now_ms();
     past.retry_at = job.next_attempt_at_ms;
     past.retry_delay_ms = job.retry_delay_ms;
     if (job.progress >= 0) past.progress = job.progress;

@@ -115,10 +115,10 @@ test('dashboard_http_goes_by_the_keyboard_alone', async () => {
   await page.getByRole('heading', { level: 1, name: 'Queues' }).waitFor();
   await page.keyboard.press('/');
   await page.keyboard.type('mai');
-  await page.getByText('1 of 3 queues').waitFor();
+  await page.getByText('1 of 4 queues').waitFor();
   // What is typed into a field is no key of the page.
   await page.keyboard.type('gj');
-  await page.getByText('0 of 3 queues').waitFor();
+  await page.getByText('0 of 4 queues').waitFor();
   for (let n = 0; n < 5; n++) await page.keyboard.press('Backspace');
   const pause = page.getByRole('button', { name: 'Pause mail' });
   await pause.focus();

@@ -90,7 +90,8 @@ class QueueDeletion(OnGateway):
     def test_unfinished_jobs_are_in_the_way(self):
         job = self.put_job()
         for body in ({}, {"strategy": "reject"}):
-            self.assertEqual(self.delete(expect=409, **body).error["code"], "conflict")
+            refused = self.delete(expect=409, **body).error
+            self.assertEqual((refused["code"], refused["details"]), ("conflict", {"queue": self.queue}))
         self.assertEqual(self.get(job)["state"], "available")
         self.fetch(1)
         self.delete(expect=409, strategy="reject")

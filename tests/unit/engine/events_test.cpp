@@ -302,7 +302,7 @@ TEST_F(Events, of_a_dead_process_stay_and_its_page_is_closed) {
   ASSERT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
   EXPECT_EQ(s.admin.repair().value(), 1U);
   EXPECT_EQ(s.findings(), "");
-  EXPECT_THAT(types(reader), ElementsAre("job.enqueued"));
+  EXPECT_THAT(types(reader), ElementsAre("job.enqueued", "process.repaired"));
   EXPECT_EQ(reader.lost(), 0U);
 }
 

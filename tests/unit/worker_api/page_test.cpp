@@ -23,7 +23,7 @@ Ids ids_of(const std::vector<JobInfo>& jobs) {
 void fill(QuietSegment& s, Seeded& random) {
   const std::string types[] = {"mail.send", "mail.drop", "report", "long." + std::string(200, 'x')};
   const std::string tenants[] = {"", "acme", "zeta"};
-  const std::string texts[] = {"[1]", "[\"" + std::string(5000, 'y') + "\"]"};
+  const std::string texts[] = {"[1]", "[\"" + std::string(400, 'y') + "\"]"};
   for (int i = 0; i < 120; ++i) {
     JobSpec spec = spec_of(random.between(0, 5), random.coin() ? "default" : "other");
     spec.type = types[random.between(0, 3)];

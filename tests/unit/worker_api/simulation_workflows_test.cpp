@@ -114,7 +114,7 @@ TEST(SimulatedWorkflows, what_comes_after_a_dropped_job_never_comes) {
   trace.arrivals = {member(0, {}, ""), member(100), member(200, {1}), member(300, {}, "")};
   trace.arrivals[0].service_us = 50'000;
   const SimulationOutcome outcome =
-      play(trace, plan_of(1, R"({"backpressure":{"max_depth":1,"action":"drop_oldest"}})"));
+      play(trace, plan_of(1, R"({"backpressure":{"max_depth":1,"strategy":"drop_oldest"}})"));
   EXPECT_THAT(begins_of(outcome), ElementsAre(0, kNever, kNever, 50'000));
   EXPECT_EQ(outcome.came_us[2], kNever);
   ASSERT_EQ(outcome.workflows.size(), 1U);
