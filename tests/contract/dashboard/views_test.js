@@ -113,6 +113,7 @@ test('dashboard_http_goes_by_the_keyboard_alone', async () => {
   await page.keyboard.press('g');
   await page.keyboard.press('q');
   await page.getByRole('heading', { level: 1, name: 'Queues' }).waitFor();
+  await page.getByText('4 of 4 queues').waitFor();  // the field is there
   await page.keyboard.press('/');
   await page.keyboard.type('mai');
   await page.getByText('1 of 4 queues').waitFor();
