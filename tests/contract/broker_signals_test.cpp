@@ -181,6 +181,22 @@ TEST(BrokerRepair, is_logged_counted_and_told_with_the_pids_of_both_and_the_reas
                                        ",\"repaired_at_once\":1,\"slots_mended\":1}");
 }
 
+TEST(BrokerRepair, of_another_process_is_logged_with_its_pid) {
+  LiveSegment segment;
+  ASSERT_TRUE(eventually([&] {  // else it begins to look when the repair is over
+    return segment.cli({"stats"}).out.find("broker, supervisor") != std::string::npos;
+  }));
+  segment.broker().signal(SIGSTOP);
+  const std::string pid = kill_a_worker(segment);
+  Process mender = segment.start_cli({"audit", "--mend"});
+  const std::string line = log_line(std::to_string(mender.pid()), pid);
+  EXPECT_NE(mender.wait().err.find("repaired after 1 dead process"), std::string::npos);
+  segment.broker().signal(SIGCONT);
+  segment.enqueue({"-t", "a", "--delay", "100ms"});  // wakes the supervisor, which may sleep
+  EXPECT_TRUE(eventually([&] { return segment.broker().err().find(line) != std::string::npos; }))
+      << segment.broker().err();
+}
+
 class BrokerReload : public ::testing::Test {
  protected:
   void write(std::string_view text) const { std::ofstream(folder_ / "b.toml") << text; }
