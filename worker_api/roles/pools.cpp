@@ -58,9 +58,10 @@ PoolInfo counted(engine::Store& store, Pool pool) {
               sizeof(engine::PartRings),
               "--max-queues",
               ""};
-    case Pool::kIds:
-      return counted("ids", g.key_cells, 8, "--slots or --size",
-                     [&](std::uint32_t i) { return segment.key_cell(i).load() != 0; });
+    case Pool::kIds:  // not the word of each line that counts the entries beyond it
+      return counted("ids", g.key_cells, 8, "--slots or --size", [&](std::uint32_t i) {
+        return i % shm::kKeyLineWords != 0 && segment.key_cell(i).load() != 0;
+      });
     case Pool::kHandles:
       return counted("handles", lanes_for_handles(store), sizeof(shm::Lane), "--handles",
                      [&](std::uint32_t i) { return segment.lane(i).process.load() != 0; });
