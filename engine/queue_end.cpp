@@ -9,7 +9,7 @@ using shm::Point;
 
 namespace {
 constexpr unsigned state_bit(unsigned state) { return 1U << state; }
-/// What can be discarded, and what has not ended: a job in somebody's hands is as it was before.
+/// What can be discarded, and what has not ended: a job that a lane holds is as it was before.
 constexpr unsigned kToDiscard = state_bit(kSlotScheduled) | state_bit(kSlotAvailable) |
                                 state_bit(kSlotPending) | state_bit(kSlotRetryable) |
                                 state_bit(kSlotActive);
