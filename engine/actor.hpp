@@ -111,8 +111,8 @@ class Actor : private TenantAccounts {
   /// From now on this handle works for a pool: also its isolated queues have jobs for it.
   void join_pool(std::uint32_t pool, std::uint32_t concurrency);
   void serve_pool(std::uint32_t pool);  ///< without a seat, to look in the name of a worker
-  /// True when a fetch would find something, by a full look with total order after the caller's
-  /// last RMW.
+  void work_as(WorkerKey worker);       ///< what it takes from now on is the registered worker's
+  /// Whether a fetch would find something: a full look, in total order after our last RMW.
   bool sees_work(std::uint32_t queue);
 
   // ---- ending (settle.cpp)
@@ -179,8 +179,7 @@ class Actor : private TenantAccounts {
   std::uint64_t tend_limits(std::uint64_t now);  ///< when it is to be called again, Unix ms
 
   // ---- time (due.cpp), called by the supervisor
-  /// Promotes, expires or leaves alone what is due in the slot; the next time something is due
-  /// there, 0 for never.
+  /// Sees to what is due in the slot; when something is due there next, 0 for never.
   std::uint64_t tend(std::uint32_t slot, std::uint32_t generation, std::uint64_t now);
   /// Ends leases and timeouts that are over in slots [begin, end). Returns the earliest deadline
   /// seen that lies ahead.
@@ -466,8 +465,9 @@ class Actor : private TenantAccounts {
   std::unique_ptr<PoolView> pool_view_;
   static constexpr std::uint8_t kPassesBeforeQuiet = 8;
   std::array<std::uint8_t, 64> found_quiet_{};  ///< by queue: fetches for a pool that found nothing
-  std::uint32_t pool_ = 0;                      ///< plus one; 0: none
-  std::uint64_t pool_name_ = 0;                 ///< its hash: another may stand in its place
+  WorkerKey worker_;
+  std::uint32_t pool_ = 0, works_for_ = 0;  ///< plus one, 0: none; both, for JobRecord::pool_word
+  std::uint64_t pool_name_ = 0;             ///< its hash: another may stand in its place
   std::uint32_t last_queue_ = kNoIndex;
   std::string last_queue_name_, last_type_;
 };

@@ -40,6 +40,7 @@ class Audit : AuditBook {
     audit_accounts(*this);   // 14, 23
     audit_workflows(*this);  // 27
     audit_crons(*this);      // 28
+    audit_workers(*this);    // 29
     return take();
   }
 

@@ -42,5 +42,7 @@ void audit_accounts(AuditBook& book);
 void audit_workflows(AuditBook& book);
 /// Crons and their templates.
 void audit_crons(AuditBook& book);
+/// Registered workers.
+void audit_workers(AuditBook& book);
 
 }  // namespace ojs_shm::engine

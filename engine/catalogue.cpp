@@ -107,6 +107,7 @@ void describe_segment(Writer& writer, const Store& store) {
   writer.of_segment(66, "unmeasured_waits", "jobs", own.waits_unmeasured);
   writer.of_segment(67, "event_pages", "pages", own.event_turn);
   writer.of_segment(68, "timer_walks", "walks", own.timers_lost);
+  writer.of_segment(69, "lost_workers", "workers", own.workers_lost);
 }
 
 void describe_pools(Writer& writer, const Store& store) {

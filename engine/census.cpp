@@ -102,7 +102,7 @@ class Taker {
   }
 
   void count_active(std::uint32_t slot, const JobRecord& job, Control control) {
-    if (const std::uint32_t pool = job.pool_word.get(); pool >= 1 && pool <= kPools)
+    if (const std::uint32_t pool = pool_of_word(job.pool_word.get()); pool >= 1 && pool <= kPools)
       ++census_.active_by_pool[pool - 1];
     if (limiting_) {
       const LimitList keys = limits_of(store_, slot, job, true);

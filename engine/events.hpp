@@ -52,6 +52,7 @@ enum class EventKind : std::uint8_t {
   kJobStalled,        ///< the same; the limit is its lease
   /// job: a dead process and its repairer; tag: dead of that repair; value: slots mended
   kProcessRepaired,
+  kWorkerLost,  ///< tag: jobs that returned; value: how long it was silent, in ms; then its id
   kCount
 };
 

@@ -205,8 +205,8 @@ void Actor::take(JobRecord& job, Control claimed, QueueTally& mine, std::uint32_
                  bool lease_owned, std::uint64_t now, Fetched& out) {
   const Control active = claimed.to(kSlotActive, lease_owned ? shm::kLeaseOwner : owner_);
   out.word = active.word;
-  if (job.pool_word.get() != pool_) [[unlikely]]
-    job.pool_word.set(pool_);
+  if (job.pool_word.get() != works_for_) [[unlikely]]
+    job.pool_word.set(works_for_);
   out.id = job.id();
   out.rank = rank_of_ring(claimed.ring());
   out.attempt = static_cast<std::uint16_t>(job.attempt.get() + 1);

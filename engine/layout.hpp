@@ -18,6 +18,7 @@
 #include "engine/samples.hpp"
 #include "engine/state.hpp"
 #include "engine/uuid.hpp"
+#include "engine/worker_record.hpp"
 #include "shm/control.hpp"
 #include "shm/layout.hpp"
 
@@ -28,7 +29,8 @@
 //         | PartRings[spare_parts] | PoolRecord[kPools] | AccountRecord[accounts] |
 //         LimitKey[limit_keys] | ParkingLot[lots] | PermitPage[permit_pages] | WaitPage[wait_pages]
 //         | EventPage[event_pages] | QueueTally[max_queues][lanes] | TenantRule[kTenantRules] |
-//         CronTable | RoomTicket[room_tickets] | AccountTally[lanes][accounts] | words: control of the events,
+//         CronTable | WorkerRecord[workers] | RoomTicket[room_tickets] | AccountTally[lanes][accounts]
+//         | words: WorkerMark[workers], control of the events,
 //         which queues are busy, runs of permits, backlogs | SampleTimes | QueueSamples[max_queues]
 //         | TransitionRecord[lanes][records_per_lane + 1]
 //
@@ -143,7 +145,7 @@ struct JobRecord {
   Plain<std::uint16_t> queue, attempt;
   Plain<std::uint64_t> started_at, finished_at;  ///< ms, 0: none
   Plain<std::uint32_t> lease_in_force_ms;
-  Plain<std::uint32_t> pool_word;     ///< pool + 1 whose worker has it, or had it last
+  Plain<std::uint32_t> pool_word;     ///< WorkerKey and pool + 1 of who has it, or had it last
   Plain<std::uint64_t> available_at;  ///< ms; when it last became available, or was accepted
 
   Plain<std::uint64_t> id_hi, id_lo;
@@ -392,6 +394,7 @@ struct EngineHeader {
   /// odd while keys of limits are given up, moves on with each time. PAIR limit-turn
   Word limit_turn;
   Word dead_max_age_ms, dead_max_count;  ///< of dead letters; 0: without limit
+  Word workers_lost;                     ///< registered workers that were ended for their silence
 };
 
 constexpr std::uint64_t engine_fingerprint() {
@@ -406,7 +409,8 @@ constexpr std::uint64_t engine_fingerprint() {
          offsetof(QueueRecord, room_ring) * 113 + sizeof(TransitionRecord) * 137 +
          records_per_lane(1U << 20) * 139 + sizeof(Annex) * 149 + sizeof(CronTable) * 151 +
          offsetof(QueueRecord, deleted) * 157 + offsetof(EngineHeader, dead_max_age_ms) * 163 +
-         offsetof(CronTable, due) * 167;
+         offsetof(CronTable, due) * 167 + sizeof(WorkerRecord) * 173 + sizeof(WorkerMark) * 179 +
+         offsetof(WorkerRecord, details) * 181;
 }
 
 constexpr std::uint64_t kEngineHeaderBytes = 256;
@@ -417,7 +421,7 @@ constexpr std::uint64_t area_bytes(std::uint32_t max_queues, std::uint32_t lanes
                                    std::uint32_t limit_keys, std::uint32_t lots,
                                    std::uint32_t accounts, std::uint32_t slots) {
   return std::uint64_t{flows} * sizeof(FlowRecord) + kTenantRules * sizeof(TenantRule) +
-         sizeof(CronTable) +
+         sizeof(CronTable) + workers_for(slots) * (sizeof(WorkerRecord) + sizeof(WorkerMark)) +
          std::uint64_t{accounts} *
              (sizeof(AccountRecord) + std::uint64_t{lanes} * sizeof(AccountTally)) +
          page_bytes(wait_pages, event_pages) + permit_pages * (sizeof(PermitPage) + sizeof(Word)) +

@@ -37,6 +37,8 @@ enum class Outcome : std::uint8_t {
   kRateOfShard,    ///< a sharded queue ages at one rate
   kNoPools,        ///< all pools of workers are taken
   kNoCrons,        ///< all records of crons are taken
+  kNoWorkers,      ///< all records of workers are taken
+  kOtherPool,      ///< the worker is registered in another pool
   kQueueIsolated,  ///< a queue belongs to another pool that is isolated
   kDuplicate,
   kClash,        ///< another job of its unique key is in the way

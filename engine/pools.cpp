@@ -61,6 +61,12 @@ void Actor::join_pool(std::uint32_t pool, std::uint32_t concurrency) {
 void Actor::serve_pool(std::uint32_t pool) {
   pool_ = pool + 1;
   pool_name_ = store_.pool(pool).name_hash.load();
+  works_for_ = worker_.word | pool_;
+}
+
+void Actor::work_as(WorkerKey worker) {
+  worker_ = worker;
+  works_for_ = worker.word | pool_;
 }
 
 void Actor::seem_laden(bool laden) {

@@ -5,6 +5,7 @@
 #include "engine/crons.hpp"
 #include "engine/limit_setter.hpp"
 #include "engine/probes.hpp"
+#include "engine/registry.hpp"
 #include "engine/unique_keys.hpp"
 #include "engine/workflows.hpp"
 
@@ -298,6 +299,7 @@ std::uint32_t Actor::repair(const std::vector<std::pair<std::uint64_t, std::uint
     bell_.wake_all(queue);
     call_next(queue, Call::kAnyway);
   }
+  Registry{*this}.release_dead();
   relieve_settler();
   if (settler(store_.header().pools_settler).ours()) {
     for (std::uint32_t pool = 0; pool < kPools; ++pool)

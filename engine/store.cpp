@@ -28,6 +28,7 @@ Store::Store(shm::Segment& segment)
       room, kTenantRules * sizeof(TenantRule) + sizeof(CronTable) + kPools * sizeof(PoolRecord) +
                 room_tickets(lanes_) * sizeof(RoomTicket) + sizeof(SampleTimes));
   transitions_per_lane_ = records_per_lane(slots_);
+  worker_count_ = cut(workers_for(slots_), sizeof(WorkerRecord) + sizeof(WorkerMark));
   room -= std::min<std::uint64_t>(room, recorder_bytes(lanes_, slots_));
   max_queues_ = cut(std::min<std::uint32_t>(h.max_queues, 4095),
                     sizeof(QueueRecord) + std::uint64_t{lanes_} * sizeof(QueueTally) +
@@ -76,10 +77,14 @@ Store::Store(shm::Segment& segment)
   at += kTenantRules * sizeof(TenantRule);
   cron_table_ = reinterpret_cast<CronTable*>(at);
   at += sizeof(CronTable);
+  workers_ = reinterpret_cast<WorkerRecord*>(at);
+  at += std::uint64_t{worker_count_} * sizeof(WorkerRecord);
   tickets_ = reinterpret_cast<RoomTicket*>(at);
   at += std::uint64_t{room_tickets(lanes_)} * sizeof(RoomTicket);
   account_tallies_ = reinterpret_cast<AccountTally*>(at);
   at += std::uint64_t{account_count_} * lanes_ * sizeof(AccountTally);
+  worker_marks_ = reinterpret_cast<WorkerMark*>(at);
+  at += std::uint64_t{worker_count_} * sizeof(WorkerMark);
   event_controls_ = reinterpret_cast<Word*>(at);
   at += std::uint64_t{event_pages_} * sizeof(Word);
   busy_ = reinterpret_cast<Word*>(at);
@@ -203,36 +208,6 @@ std::optional<Store::PoolPlan> Store::pool_plan(std::uint32_t i) const {
   return std::nullopt;
 }
 
-Store::PoolCrew Store::pool_crew(std::uint32_t pool) const {
-  PoolCrew crew;
-  for (std::uint32_t lane = 0; lane < lanes_; ++lane) {
-    const shm::Lane& taken = segment_.lane(lane);
-    const PoolSeat seat(taken.process.load() != 0 ? taken.counters[kPoolSeat].get_ordered() : 0);
-    if (!seat.at(pool)) continue;
-    const std::uint64_t concurrency = PoolSeat::Concurrency::get(seat.word);
-    ++crew.workers;
-    crew.concurrency += concurrency;
-    crew.all_declared = crew.all_declared && concurrency != 0;
-    crew.laden = crew.laden && PoolSeat::Laden::get(seat.word) != 0;
-  }
-  return crew;
-}
-
-Store::PoolLoad Store::pool_load(std::uint32_t pool, const PoolPlan& plan) const {
-  PoolLoad load;
-  std::vector<bool> listed(max_queues_, false);
-  for (const std::uint32_t queue : plan.queues) listed[queue] = true;
-  for (std::uint32_t slot = 0; slot < slots_; ++slot) {
-    const JobRecord& record = job(slot);
-    const unsigned state = Control(record.control.load()).state();
-    const std::uint32_t q = record.queue.get();
-    if (state == kSlotAvailable && q < listed.size() && listed[q]) ++load.waiting;
-    if ((state == kSlotActive || state == kSlotSettling) && record.pool_word.get() == pool + 1)
-      ++load.active;
-  }
-  return load;
-}
-
 std::optional<std::uint8_t> Store::type_rank(std::string_view type) const {
   const std::uint64_t hash = hash_name(type);
   for (std::uint32_t i = 0; i < kTypeDefaults; ++i) {
@@ -304,6 +279,7 @@ std::optional<Snapshot> Store::snapshot(std::uint32_t slot, bool texts, bool wai
     s.queue = r.queue.get();
     s.generation = r.generation.get();
     s.limits = r.limits.get();
+    s.worker = WorkerKey(r.pool_word.get());
     s.attempt = r.attempt.get();
     s.policy = r.flags();
     s.available_at = r.available_at.get();

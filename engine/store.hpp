@@ -32,6 +32,7 @@ struct Snapshot {
   JobId id;
   std::uint32_t queue = 0, generation = 0;
   std::uint32_t limits = 0;
+  WorkerKey worker;  ///< that has it, or had it last; none: it is not registered
   std::uint16_t attempt = 0;
   Policy policy;
   std::uint64_t available_at = 0, deadline = 0, due_at = 0, signals = 0, expires_at = 0,
@@ -128,6 +129,11 @@ class Store {
   TenantRule& tenant_rule(std::uint32_t i) const { return tenant_rules_[i % kTenantRules]; }
   CronTable& cron_table() const { return *cron_table_; }
   CronRecord& cron(std::uint32_t i) const { return cron_table_->record[i % kCrons]; }
+  std::uint32_t workers() const { return worker_count_; }
+  WorkerRecord& worker(std::uint32_t i) const { return workers_[i < worker_count_ ? i : 0]; }
+  WorkerMark& worker_mark(std::uint32_t i) const {
+    return worker_marks_[i < worker_count_ ? i : 0];
+  }
   /// Whether an entry of the index with that fingerprint is the slot's: its id's or its unique key's.
   bool carries_any(std::uint32_t slot, std::uint64_t fingerprint) const;
   static std::uint64_t hash_tenant(std::string_view tenant) {
@@ -274,6 +280,9 @@ class Store {
   FlowRecord* flows_;
   TenantRule* tenant_rules_;
   CronTable* cron_table_;
+  WorkerRecord* workers_;
+  WorkerMark* worker_marks_;
+  std::uint32_t worker_count_;
   AccountRecord* accounts_;
   AccountTally* account_tallies_;
   std::uint32_t account_count_;

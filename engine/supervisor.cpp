@@ -157,6 +157,8 @@ std::uint64_t Supervisor::tick(std::uint64_t now, Report& report) {
   }
   if (store.header().retention_ms != 0) next = std::min(next, next_retention_);
   next = std::min({next, watch_.look(now), dead_letters_.look(now)});
+  if (next_workers_ <= now) next_workers_ = registry_.look(now, report.lost_workers);
+  next = std::min(next, std::max(next_workers_, now + 1));
   if (const std::uint64_t again = actor_.watch_pressure(now); again != 0)
     next = std::min(next, again);
   if (const std::uint64_t again = packer_.look(now); again != 0) next = std::min(next, again);

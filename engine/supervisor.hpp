@@ -6,6 +6,7 @@
 
 #include "engine/dead_letters.hpp"
 #include "engine/packing.hpp"
+#include "engine/registry.hpp"
 #include "engine/schedule_watch.hpp"
 
 namespace ojs_shm::engine {
@@ -16,10 +17,11 @@ namespace ojs_shm::engine {
 class Supervisor {
  public:
   explicit Supervisor(Actor& actor)
-      : actor_(actor), watch_(actor), packer_(actor), dead_letters_(actor) {}
+      : actor_(actor), watch_(actor), packer_(actor), dead_letters_(actor), registry_(actor) {}
 
   struct Report {
     std::uint32_t tended = 0, leases_ended = 0, hints_mended = 0;
+    std::vector<LostWorker> lost_workers = {};
   };
   /// Does what is due now. Returns when it wants to be called again, at the latest (Unix ms); at
   /// once when it returns `now`.
@@ -42,10 +44,11 @@ class Supervisor {
   ScheduleWatch watch_;
   Packer packer_;
   DeadLetters dead_letters_;
+  Registry registry_;
   std::vector<Timer> heap_;
   bool built_ = false;
   std::uint64_t timers_lost_ = 0;
-  std::uint64_t next_lease_look_ = 0, next_retention_ = 0, next_turns_ = 0;
+  std::uint64_t next_lease_look_ = 0, next_retention_ = 0, next_turns_ = 0, next_workers_ = 0;
   std::uint32_t lease_cursor_ = 0;
   std::uint64_t lease_earliest_ = 0, lease_began_ = 0, dispatches_seen_ = ~0ULL;
 };

@@ -199,6 +199,16 @@ std::uint64_t first_word(std::string_view& text) {
   log_.write(event);
 }
 
+[[gnu::noinline]] void Tellings::worker_lost(std::string_view id, std::uint64_t jobs,
+                                             std::uint64_t silent_ms) {
+  EventFacts event;
+  event.kind = EventKind::kWorkerLost;
+  event.tag = jobs;
+  event.value = silent_ms;
+  event.time_ms = store_.now_ms();
+  with_text(event, id);
+}
+
 [[gnu::noinline]] void Tellings::starved(std::uint32_t q, std::uint64_t ms,
                                          std::uint64_t available) {
   EventFacts event;

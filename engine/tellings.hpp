@@ -49,6 +49,8 @@ class Tellings {
   void overloaded(std::uint32_t pool, const Store::PoolLoad& load);
   /// One of `at_once` processes that were found dead, when `mended` slots were mended for them.
   void repaired(std::uint32_t dead, std::uint32_t by, std::uint64_t at_once, std::uint64_t mended);
+  /// A registered worker that was ended for its silence.
+  void worker_lost(std::string_view id, std::uint64_t jobs, std::uint64_t silent_ms);
   /// The event and, in further ones, the text.
   void with_text(EventFacts event, std::string_view text);
 

@@ -40,6 +40,9 @@ namespace ojs_shm::shm {
   X(WorkflowCommitted) X(MemberFailed) X(MemberDone) X(WorkflowEnded)                                         \
   /* crons */                                                                                                 \
   X(CronSeatTaken) X(CronStaged) X(CronCommitted) X(CronChanged) X(CronTemplateKept) X(CronTurned)            \
+  /* registered workers */                                                                                    \
+  X(WorkerTaken) X(WorkerNamed) X(WorkerBorn) X(WorkerBeat) X(WorkerEnded) X(WorkerFreed) X(WorkerChanging)   \
+  X(WorkerTold) X(WorkerChanged) X(WorkerCounted)                                                             \
   /* limits */                                                                                                \
   X(PermitTaken) X(PermitGiven) X(PermitRunTaken) X(PermitRunNamed) X(RateTaken) X(RateGiven) X(LimitNamed)   \
   X(LotTaken) X(LotNamed) X(SlotParked) X(SlotUnparking) X(LimitsHeld) X(LimitTurn) X(LimitGivenUp)           \

@@ -40,10 +40,12 @@ static_assert(sizeof(ojs_shm_job_spec) == 152 && offsetof(ojs_shm_job_spec, rate
               offsetof(ojs_shm_job_spec, flags) == 104);
 static_assert(sizeof(ojs_shm_job_fields) == 152 && offsetof(ojs_shm_job_fields, priority) == 88 &&
               offsetof(ojs_shm_job_fields, timeout_ms) == 136);
-static_assert(sizeof(ojs_shm_worker_options) == 56 &&
+static_assert(sizeof(ojs_shm_worker_options) == 80 &&
               offsetof(ojs_shm_worker_options, flags) == 32 &&
               offsetof(ojs_shm_worker_options, weights) == 40 &&
-              offsetof(ojs_shm_worker_options, pool) == 48);
+              offsetof(ojs_shm_worker_options, pool) == 48 &&
+              offsetof(ojs_shm_worker_options, id) == 56 &&
+              offsetof(ojs_shm_worker_options, total_concurrency) == 72);
 static_assert(sizeof(ojs_shm_failure) == 56 && offsetof(ojs_shm_failure, flags) == 48);
 static_assert(sizeof(ojs_shm_nack_outcome) == 24 && offsetof(ojs_shm_nack_outcome, state) == 20);
 static_assert(sizeof(ojs_shm_queue_settings) == 48 && offsetof(ojs_shm_queue_settings, set) == 28);

@@ -243,6 +243,41 @@ static int pools_of_workers(void) {
   return close_room(&here, "pools");
 }
 
+static int registered_workers(void) {
+  room here;
+  ojs_shm_worker* worker = NULL;
+  ojs_shm_worker_options options;
+  ojs_shm_job_spec job = spec("seen");
+  CHECK(open_room(&here, "registered", NULL));
+  memset(&options, 0, sizeof options);
+  options.struct_size = sizeof options;
+  options.id = "c-1";
+  options.labels = "{\"zone\":\"a\"}";
+  options.total_concurrency = 4;
+  CHECK_OK(NULL, ojs_shm_worker_open(here.segment, &options, &worker));
+  CHECK(ojs_shm_worker_beat(worker) == OJS_SHM_DIRECTIVE_RUNNING);
+  CHECK_OK(here.observer,
+           ojs_shm_registered_worker(here.observer, "c-1", here.text, sizeof here.text));
+  CHECK(strstr(here.text, "\"concurrency\":4") != NULL &&
+        strstr(here.text, "\"labels\":{\"zone\":\"a\"}") != NULL);
+  CHECK_OK(here.observer, ojs_shm_registered_workers(here.observer, here.text, sizeof here.text));
+  CHECK(here.text[0] == '[' && strstr(here.text, "\"id\":\"c-1\"") != NULL);
+  CHECK_OK(here.producer, ojs_shm_enqueue(here.producer, &job, NULL));
+  CHECK(ojs_shm_direct_worker(here.admin, "c-1", 7) == OJS_SHM_E_INVALID);
+  CHECK(ojs_shm_direct_worker(here.admin, "c-2", 1) == OJS_SHM_E_NOT_FOUND);
+  CHECK_OK(here.admin, ojs_shm_direct_worker(here.admin, "c-1", OJS_SHM_DIRECTIVE_QUIET));
+  CHECK(ojs_shm_worker_beat(worker) == OJS_SHM_DIRECTIVE_QUIET);
+  CHECK(ojs_shm_fetch(worker, here.job, 0) == OJS_SHM_E_EMPTY);
+  CHECK_OK(here.admin, ojs_shm_direct_worker(here.admin, "c-1", OJS_SHM_DIRECTIVE_TERMINATE));
+  CHECK(ojs_shm_fetch(worker, here.job, -1) == OJS_SHM_E_CLOSED);
+  CHECK_OK(here.admin, ojs_shm_remove_worker(here.admin, "c-1"));
+  CHECK(ojs_shm_remove_worker(here.admin, "c-1") == OJS_SHM_E_NOT_FOUND);
+  options.labels = "zone";
+  CHECK(ojs_shm_worker_open(here.segment, &options, &worker) == OJS_SHM_E_INVALID);
+  CHECK(ojs_shm_close(worker) == OJS_SHM_OK);
+  return close_room(&here, "registered");
+}
+
 static int an_export_goes_into_another_segment(void) {
   room from, to;
   ojs_shm_job_spec job = spec("moved");

@@ -577,6 +577,7 @@ int main(int argc, char** argv) {
       TEST(a_producer_with_retries_and_a_breaker),
       TEST(an_observer_only_looks),
       TEST(pools_of_workers),
+      TEST(registered_workers),
       TEST(workflows),
       TEST(an_export_goes_into_another_segment),
       TEST(events_and_waits),
@@ -585,10 +586,7 @@ int main(int argc, char** argv) {
   };
   size_t index;
   int failed = 0;
-  if (argc != 2) {
-    fprintf(stderr, "usage: c_api_test DIR\n");
-    return 2;
-  }
+  if (argc != 2) return fprintf(stderr, "usage: c_api_test DIR\n"), 2;
   directory = argv[1];
   for (index = 0; index < sizeof tests / sizeof tests[0]; ++index) {
     const int passed = tests[index].run();

@@ -52,9 +52,9 @@ void leave_no_chunk(Hands& hands) {
 }
 
 std::vector<Operation> with_all_rooms(std::vector<Operation> own) {
-  return with_removal_operations(with_cron_operations(
+  return with_worker_operations(with_removal_operations(with_cron_operations(
       with_unique_operations(with_workflow_operations(with_limit_operations(with_pool_operations(
-          with_order_operations(with_full_queues(with_id_operations(std::move(own))))))))));
+          with_order_operations(with_full_queues(with_id_operations(std::move(own)))))))))));
 }
 
 }  // namespace

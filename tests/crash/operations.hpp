@@ -73,6 +73,8 @@ std::vector<Operation> with_pool_operations(std::vector<Operation> all);
 std::vector<Operation> with_workflow_operations(std::vector<Operation> all);
 /// With those of crons (cron_operations.cpp).
 std::vector<Operation> with_cron_operations(std::vector<Operation> all);
+/// With those of registered workers (worker_operations.cpp).
+std::vector<Operation> with_worker_operations(std::vector<Operation> all);
 /// With those of what goes by itself or with its queue (removal_operations.cpp).
 std::vector<Operation> with_removal_operations(std::vector<Operation> all);
 /// With those on full queues (full_queues.cpp).

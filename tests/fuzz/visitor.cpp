@@ -115,6 +115,7 @@ const std::vector<Visitor::Act>& Visitor::acts() {
                                                 &Visitor::clear_limit,
                                                 &Visitor::set_pool,
                                                 &Visitor::remove_pool,
+                                                &Visitor::direct_worker,
                                                 &Visitor::set_policy,
                                                 &Visitor::set_default_aging,
                                                 &Visitor::unset_default,
@@ -209,6 +210,8 @@ void Visitor::heartbeat(Input& input) {
   Job& job = some_job(input);
   const auto lease = static_cast<std::uint32_t>(input.number(2));
   if (job.valid()) (void)worker_->heartbeat(job, lease);
+  worker_->beat();
+  (void)worker_->directive();
 }
 
 void Visitor::progress(Input& input) {

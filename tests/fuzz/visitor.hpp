@@ -84,6 +84,7 @@ class Visitor {
   void set_cron(Input& input);
   void change_cron(Input& input);
   void fire_crons(Input& input);
+  void direct_worker(Input& input);
   void remove_pool(Input& input);
   void set_policy(Input& input);
   void set_default_aging(Input& input);

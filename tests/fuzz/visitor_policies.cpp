@@ -89,6 +89,10 @@ void look_at_policies(const Observer& seen) {
     require(json::check(print_limit(limit)).ok(), "a limit was printed as something else");
   for (const WorkerPoolInfo& pool : seen.pools())
     require(json::check(print_pool(pool)).ok(), "a pool was printed as something else");
+  for (const RegisteredWorker& worker : seen.registered_workers())
+    require(json::check(print_registered_worker(worker)).ok(),
+            "a worker was printed as something else");
+  (void)seen.registered_worker("w0");
   require(json::check(print_scheduling(seen.scheduling_stats())).ok(),
           "statistics were printed as something else");
   for (const CronInfo& cron : seen.crons())
@@ -233,6 +237,19 @@ void Visitor::change_cron(Input& input) {
 void Visitor::fire_crons(Input& input) {
   advance_clock(input.number(2));
   internal::CronKeeper(*actor_).look(segment_.attachment()->store().now_ms());
+}
+
+void Visitor::direct_worker(Input& input) {
+  const std::string id = "w" + std::to_string(input.below(3));
+  const unsigned choice = input.byte();
+  if (choice % 4 == 3)
+    (void)admin_->remove_worker(id);
+  else
+    (void)admin_->direct_worker(id, static_cast<WorkerDirective>(choice % 4));
+  if (auto named = Worker::attach(segment_, {.id = id}); named.ok()) {
+    named->beat();
+    (void)named->directive();
+  }
 }
 
 void Visitor::remove_pool(Input& input) {

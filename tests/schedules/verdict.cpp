@@ -206,6 +206,8 @@ std::string World::verdict() {
   if (sleeps && depth > woken) text += "a worker sleeps beside a job; ";
   text += told_text() + rate_text() + names_text();
   fire_cron(kJanitor);
+  if (ends_workers_) silence();  // one that gave a sign in time has its job still
+  end_silent_workers(kJanitor);
   const bool room_for_all = max_depth_ == 0 && store_->slots() == kSlots;
   if (accepted_ > 1 || (dead_.empty() && room_for_all && brought_ != 0 && accepted_ == 0))
     text += std::to_string(accepted_) + " who brought one id were let in; ";
@@ -255,7 +257,8 @@ std::string World::verdict() {
   for (const unsigned first : batches_)  // of one that never returned no drop is known
     if ((!dropping_ || dead_.empty()) && seen(first) != seen(first + 1))
       text += "half of the batch of job " + std::to_string(first) + " came out; ";
-  text += crons_text() + batches_text(line) + moves_text(line) + ring_text() + audit_text();
+  text += crons_text() + workers_text() + batches_text(line) + moves_text(line) + ring_text() +
+          audit_text();
   if (max_depth_ == 0 && tenant_depth_ == 0) return text;
   return text + bound_text() + tenant_bound_text() + audit_text();
 }

@@ -87,6 +87,7 @@ void World::begin_anew() {
   dead_.clear();
   batches_.clear();
   cron_jobs_.clear();
+  registered_ = ends_workers_ = false;
   for (auto* called : {&queues_, &types_, &tenants_}) called->clear();
   wrong_.clear();
 }

@@ -50,6 +50,17 @@ class World {
   void set_cron(std::uint32_t self, unsigned job);
   void fire_cron(std::uint32_t self);
   void remove_cron(std::uint32_t self);
+  /// A worker of that id: it registers, gives a sign of life, is ended for its silence, or leaves.
+  void register_worker(std::uint32_t self, std::string_view id, std::string_view details);
+  void sign_of_life(std::uint32_t self, std::string_view id);
+  void end_silent_workers(std::uint32_t self);
+  void remove_worker(std::uint32_t self, std::string_view id);
+  void direct_worker(std::uint32_t self, std::string_view id);
+  /// As take(), in the name of that worker.
+  void take_as(std::uint32_t self, std::string_view id);
+  /// Every worker has been silent for too long.
+  void silence();
+  void may_end_workers() { ends_workers_ = true; }
   /// Brings the same id as any other that does so in this run: one of them is let in.
   void bring_beside(std::uint32_t self, unsigned job);
   /// Jobs 0 and 1 at once, and job 2 after both.
@@ -198,6 +209,7 @@ class World {
   std::uint32_t queue_named(std::uint32_t self, std::string_view name);
   std::string names_text();
   std::string crons_text() const;
+  std::string workers_text() const;
   std::string settings_text(const std::vector<Called>& settings,
                             const std::function<std::uint64_t(std::string_view)>& found) const;
   unsigned number_of(const engine::Fetched& fetched) const;
@@ -280,6 +292,7 @@ class World {
   std::vector<unsigned> batches_;  ///< the first job of each
   std::vector<Called> queues_, types_, tenants_;
   std::vector<unsigned> cron_jobs_;
+  bool registered_ = false, ends_workers_ = false;
   std::string wrong_;
 };
 

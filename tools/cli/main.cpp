@@ -131,6 +131,7 @@ int run(std::vector<std::string> words) {
   cli::add_dead_commands(app, request);
   cli::add_queue_commands(app, request);
   cli::add_pool_commands(app, request);
+  cli::add_workers_commands(app, request);
   cli::add_limit_commands(app, request);
   cli::add_workflow_commands(app, request);
   cli::add_cron_commands(app, request);

@@ -22,6 +22,7 @@
 #include "tools/shell/output.hpp"
 #include "tools/shell/quantity.hpp"
 #include "tools/shell/refusal.hpp"
+#include "worker_api/json/envelope_json.hpp"
 #include "worker_api/json/time_text.hpp"
 
 namespace ojs_shm::cli {
@@ -31,7 +32,8 @@ using shell::must;
 
 struct WorkOptions {
   std::vector<std::string> queues;
-  std::string strategy, config, pool;
+  std::string strategy, config, pool, worker_id;
+  std::vector<std::string> labels;
   std::uint32_t concurrency = 1;
   std::uint64_t count = 0;
   bool until_empty = false;
@@ -90,6 +92,20 @@ void name_missing_queues(const Observer& observer, const std::vector<std::string
   }
 }
 
+/// "zone=a,size=large" as a JSON object.
+Result<std::string> labels_of(const std::vector<std::string>& pairs) {
+  std::string labels;
+  json::ObjectWriter writer(labels);
+  for (const std::string& pair : pairs) {
+    const std::size_t at = pair.find('=');
+    if (at == std::string::npos || at == 0)
+      return Error{Code::kInvalid, "label '" + pair + "' is not NAME=VALUE", "labels", 0, 0, ""};
+    writer.text(pair.substr(0, at), pair.substr(at + 1));
+  }
+  writer.close();
+  return labels;
+}
+
 /// The file, and what flags say instead.
 WorkConfig config_of(const WorkOptions& options) {
   WorkConfig config;
@@ -110,6 +126,13 @@ int work(const Request& request, const WorkOptions& options) {
   CrewOptions crew;
   must(apply(config_of(options), crew.worker));
   crew.worker.pool = options.pool;
+  crew.worker.id = options.worker_id;
+  crew.worker.total_concurrency = options.concurrency;
+  if (!options.labels.empty()) {
+    if (options.worker_id.empty())
+      shell::refuse(Code::kInvalid, "--labels belong to a worker: name it with --worker-id");
+    crew.worker.labels = must(labels_of(options.labels));
+  }
   if (!options.lease.empty()) crew.worker.lease_ms = lease_of(options.lease);
   crew.command = request.after_dashes;
   crew.concurrency = options.concurrency;
@@ -157,6 +180,14 @@ void add_work_command(CLI::App& app, Request& request) {
                    "The pool to work for: its queues and strategy count, whatever is said here "
                    "(`default`, if there is one)")
       ->type_name("NAME");
+  command
+      ->add_option("--worker-id", options->worker_id,
+                   "Register a worker of that id, which `workers` lists and directs (none)")
+      ->type_name("ID");
+  command->add_option("--labels", options->labels, "What else is said of that worker")
+      ->type_name("NAME=VALUE,...")
+      ->delimiter(',')
+      ->allow_extra_args(false);
   command
       ->add_option("--config", options->config,
                    "A TOML or JSON file with queues and strategy; flags win over it")

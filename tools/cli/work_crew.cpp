@@ -124,6 +124,10 @@ void WorkCrew::stop(bool abort, int signals) {
   for (Lane& lane : lanes_) lane.worker.interrupt();
 }
 
+bool WorkCrew::told_to_end(const Lane& lane) {
+  return lane.worker.directive() == WorkerDirective::kTerminate;
+}
+
 bool WorkCrew::stopping() const {
   const std::lock_guard lock(mutex_);
   return stopping_;
@@ -154,7 +158,7 @@ void WorkCrew::work(Lane& lane) {
       continue;
     }
     const bool over = fetched.code() == Code::kEmpty || fetched.code() == Code::kTimeout ||
-                      (fetched.code() == Code::kClosed && stopping());
+                      (fetched.code() == Code::kClosed && (stopping() || told_to_end(lane)));
     if (!over) {
       const std::lock_guard lock(mutex_);
       outcome_ = fetched;
@@ -186,6 +190,7 @@ void WorkCrew::run_job(Lane& lane, Job& job) {
         lost = !lease_end && lease_end.code() == Code::kLost;
         next_beat = now + (lease_end ? beat_pause(lease_end.value()) : kLook);
       }
+      lane.worker.beat();
       if (!kill_at && (lost || job.cancel_requested() || aborting())) {
         command.terminate();
         kill_at = now + options_.grace;

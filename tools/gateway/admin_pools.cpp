@@ -13,8 +13,8 @@ namespace {
 
 std::string pool_text(Desk& desk, const WorkerPoolInfo& pool) {
   std::vector<std::string> workers;
-  for (const WorkerEntry& worker : desk.hall.roster().all())
-    if (worker.pool == pool.name) workers.push_back(worker.id);
+  for (const RegisteredWorker& worker : desk.observer.registered_workers())
+    if (worker.pool == pool.name && !worker.ended) workers.push_back(worker.id);
   return joined(print_pool(pool),
                 "{\"id\":" + quoted(pool.name) + ",\"workers\":" + array_of(workers, quoted) + "}");
 }

@@ -39,7 +39,7 @@ Reply stats(Desk& desk, const Request&) {
   const std::uint64_t up = desk.now_ms() - std::min(desk.now_ms(), desk.hall.started_at_ms);
   return ok(object([&](json::ObjectWriter& writer) {
     count(writer, "queues", queues.size());
-    count(writer, "workers", desk.hall.roster().all().size());
+    count(writer, "workers", desk.observer.registered_workers().size());
     json::ObjectWriter jobs(writer.open("jobs"));
     for (const State state :
          {State::kAvailable, State::kActive, State::kScheduled, State::kRetryable, State::kPending})

@@ -7,8 +7,8 @@
 
 #include <ojs_shm/segment.hpp>
 
+#include "tools/gateway/notes.hpp"
 #include "tools/gateway/options.hpp"
-#include "tools/gateway/roster.hpp"
 #include "tools/gateway/schema_book.hpp"
 #include "tools/gateway/stats_log.hpp"
 #include "tools/gateway/tape.hpp"
@@ -30,7 +30,7 @@ class Hall {
 
   const Options& options() const { return options_; }
   const Segment& segment() const { return segment_; }
-  Roster& roster() { return roster_; }
+  Notes& notes() { return notes_; }
   Tokens& tokens() { return tokens_; }
   Tape& tape() { return tape_; }
   SchemaBook& schemas() { return schemas_; }
@@ -59,7 +59,7 @@ class Hall {
  private:
   Options options_;
   Segment segment_;
-  Roster roster_;
+  Notes notes_;
   Tokens tokens_;
   Tape tape_;
   SchemaBook schemas_;

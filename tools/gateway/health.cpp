@@ -28,11 +28,9 @@ void count(json::ObjectWriter& writer, std::string_view name, std::uint64_t numb
 }
 
 void write_workers(json::ObjectWriter& writer, Desk& desk) {
-  const std::uint64_t now = desk.now_ms();
-  const auto workers = desk.hall.roster().all();
-  const auto stale = std::ranges::count_if(workers, [&](const WorkerEntry& each) {
-    return each.last_seen_ms + Roster::kSilenceMs < now;
-  });
+  const auto workers = desk.observer.registered_workers();
+  const auto stale = std::ranges::count_if(
+      workers, [](const RegisteredWorker& each) { return each.state() == "stale"; });
   json::ObjectWriter inner(writer.open("workers"));
   count(inner, "total", workers.size());
   count(inner, "active", workers.size() - static_cast<std::size_t>(stale));

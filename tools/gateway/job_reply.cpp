@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/gateway/job_reply.hpp"
 
-#include "tools/gateway/fault.hpp"
 #include "tools/gateway/hall.hpp"
 #include "tools/gateway/json_text.hpp"
 #include "worker_api/json/envelope.hpp"
@@ -11,9 +10,21 @@ namespace ojs_shm::gateway {
 std::string job_text(Desk& desk, const JobInfo& job) {
   std::string text = print_job(job);
   if (job.state != State::kActive) return text;
-  const auto note = desk.hall.roster().note_of(job.id, job.fence);
-  if (!note || note->worker.empty()) return text;
-  return joined(std::move(text), "{\"worker_id\":" + quoted(note->worker) + "}");
+  const std::string holder = holder_of(desk, job);
+  return holder.empty() ? text : joined(std::move(text), "{\"worker_id\":" + quoted(holder) + "}");
+}
+
+std::string holder_of(Desk& desk, const JobInfo& job) {
+  if (!job.worker_id.empty()) return job.worker_id;
+  const auto note = desk.hall.notes().note_of(job.id, job.fence);
+  return note ? note->worker : std::string();
+}
+
+Fault worker_fault(const Error& error) {
+  if (error.code != Code::kInUse) return fault_of(error);
+  Fault fault{.status = 409, .code = "conflict"};
+  fault.message = error.message;
+  return fault;
 }
 
 JobInfo job_of(Desk& desk, const Request& request, const std::string& id) {

@@ -8,6 +8,7 @@
 
 #include "tools/gateway/desk.hpp"
 #include "tools/gateway/exchange.hpp"
+#include "tools/gateway/fault.hpp"
 
 namespace ojs_shm::gateway {
 
@@ -15,6 +16,10 @@ namespace ojs_shm::gateway {
 std::string job_text(Desk& desk, const JobInfo& job);
 /// The job of an id. With the header X-OJS-Tenant another tenant's job is not there. Throws a Fault.
 JobInfo job_of(Desk& desk, const Request& request, const std::string& id);
+/// The worker that has the job, if it said who it is; else empty.
+std::string holder_of(Desk& desk, const JobInfo& job);
+/// 409 for a worker that names a second pool.
+Fault worker_fault(const Error& error);
 /// 200 and {"job":{...}}.
 Reply job_reply(Desk& desk, const JobInfo& job);
 /// 200 with a body.

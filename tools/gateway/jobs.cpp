@@ -24,7 +24,7 @@ Reply cancel(Desk& desk, const Request& request) {
   const std::string& id = request.names[0];
   job_of(desk, request, id);
   const JobInfo job = must(desk.producer().cancel(id), id);
-  desk.hall.roster().forget(id);
+  desk.hall.notes().forget(id);
   return job_reply(desk, job);
 }
 

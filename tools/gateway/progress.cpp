@@ -15,7 +15,7 @@ namespace ojs_shm::gateway {
 namespace {
 
 std::string progress_text(Desk& desk, const JobInfo& job) {
-  const auto note = desk.hall.roster().note_of(job.id, job.fence);
+  const auto note = desk.hall.notes().note_of(job.id, job.fence);
   return object([&](json::ObjectWriter& writer) {
     writer.text("job_id", job.id);
     writer.text("state", state_name(job.state));
@@ -45,11 +45,11 @@ Reply take_report(Desk& desk, const Request& request, const std::string& id, dou
   const Status moved = desk.proxy.progress(id, job.fence, std::clamp(fraction, 0.0, 1.0));
   if (moved) {
     (void)desk.proxy.heartbeat(id, job.fence);  // renews the lease
-    JobNote note = desk.hall.roster().note_of(id, job.fence).value_or(JobNote{.fence = job.fence});
+    JobNote note = desk.hall.notes().note_of(id, job.fence).value_or(JobNote{.fence = job.fence});
     note.message = body.text("message").value_or("");
     note.data = json::compact(body.raw("data").value_or("null"));
     note.updated_at_ms = desk.now_ms();
-    desk.hall.roster().note(id, std::move(note));
+    desk.hall.notes().note(id, std::move(note));
   } else if (moved.code() != Code::kWrongState && moved.code() != Code::kLost) {
     throw fault_of(moved.error(), id);
   }

@@ -132,7 +132,8 @@ void Server::turn_tape() {
 
 /// Now, and again and again: each second while clients watch. Ends the wait that there is.
 void Server::take_stats() {
-  const bool watched = hall_.stats().add(back_desk_.observer.census(), hall_.roster().all().size());
+  const bool watched = hall_.stats().add(back_desk_.observer.census(),
+                                         back_desk_.observer.registered_workers().size());
   if (watched)
     for (const auto& shift : shifts_) shift->wake_listeners();
   stats_timer_.expires_after(watched ? kWatchedLook : std::chrono::milliseconds(StatsLog::kStepMs));

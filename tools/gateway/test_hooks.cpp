@@ -23,7 +23,9 @@ Reply reset(Desk& desk, const Request&) {
   const BulkReport dropped = must(desk.admin.bulk(BulkAction::kDropDead, {.dead_letter = true}));
   for (const QueueInfo& queue : desk.observer.queues())
     if (queue.paused) must(desk.admin.set_queue(queue.name, {.paused = false}));
-  desk.hall.roster().clear();
+  for (const RegisteredWorker& worker : desk.observer.registered_workers())
+    (void)desk.admin.remove_worker(worker.id);
+  desk.hall.notes().clear();
   desk.hall.set_maintenance({});
   return ok(object([&](json::ObjectWriter& writer) {
     writer.boolean("reset", true);

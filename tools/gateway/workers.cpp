@@ -60,26 +60,15 @@ FetchRequest read_fetch(const Request& request, const Body& body) {
   wanted.lease_ms = lease.value_or(0);
   if (const std::string_view tenant = request.header("x-ojs-tenant"); !tenant.empty())
     wanted.tenant = std::string(tenant);
+  wanted.worker = body.text("worker_id").value_or("");
   return wanted;
-}
-
-/// A worker that says where it belongs is known from then on; one that is to stop gets no job.
-bool may_take(Desk& desk, const std::string& worker, const FetchRequest& wanted) {
-  if (desk.hall.maintenance().enabled) return false;
-  if (worker.empty()) return true;
-  const WorkerEntry entry =
-      desk.hall.roster().update(worker, desk.now_ms(), [&](WorkerEntry& each) {
-        if (each.queues.empty()) each.queues = wanted.queues;
-        if (!wanted.pool.empty()) each.pool = wanted.pool;
-      });
-  return !entry.draining();
 }
 
 /// The jobs as a reply. When it cannot be delivered they go back, and the attempt is not counted.
 Reply hand_out(Desk& desk, const std::string& worker, const std::vector<JobInfo>& jobs) {
-  if (!worker.empty())
-    for (const JobInfo& job : jobs)
-      desk.hall.roster().note(job.id, {.fence = job.fence, .worker = worker});
+  for (const JobInfo& job : jobs)
+    if (!worker.empty() && job.worker_id.empty())
+      desk.hall.notes().note(job.id, {.fence = job.fence, .worker = worker});
   Reply reply = ok(
       "{\"jobs\":" + array_of(jobs, [&](const JobInfo& job) { return job_text(desk, job); }) + "}");
   if (jobs.empty()) return reply;
@@ -95,9 +84,8 @@ Reply hand_out(Desk& desk, const std::string& worker, const std::vector<JobInfo>
 asio::awaitable<Reply> fetch(Desk& desk, const Request& request, Visit& visit) {
   const Body body(request);
   const FetchRequest wanted = read_fetch(request, body);
-  const std::string worker = body.text("worker_id").value_or("");
   const std::uint32_t patience = std::min(body.milliseconds("wait_ms").value_or(0), kLongestPollMs);
-  if (!may_take(desk, worker, wanted)) co_return ok("{\"jobs\":[]}");
+  if (desk.hall.maintenance().enabled) co_return ok("{\"jobs\":[]}");
   std::vector<JobInfo> jobs = must(desk.proxy.fetch(wanted));
   if (jobs.empty() && patience != 0) {
     const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(patience);
@@ -120,11 +108,11 @@ asio::awaitable<Reply> fetch(Desk& desk, const Request& request, Visit& visit) {
     shift.leave_line(place);
     if (failed) throw fault_of(*failed);
   }
-  co_return hand_out(desk, worker, jobs);
+  co_return hand_out(desk, wanted.worker, jobs);
 }
 
 /// The attempt that a worker speaks of: the present one, unless it names another holder than the one
-/// that this gateway gave the job to.
+/// that has the job.
 JobInfo held_job(Desk& desk, const Request& request, const Body& body, const std::string& id) {
   JobInfo job = job_of(desk, request, id);
   if (job.state != State::kActive) {
@@ -136,11 +124,10 @@ JobInfo held_job(Desk& desk, const Request& request, const Body& body, const std
     throw fault;
   }
   const auto worker = body.text("worker_id");
-  const auto note = desk.hall.roster().note_of(id, job.fence);
-  if (worker && note && !note->worker.empty() && note->worker != *worker) {
+  const std::string holder = holder_of(desk, job);
+  if (worker && !holder.empty() && holder != *worker) {
     Fault fault{.status = 409, .code = "conflict"};
-    fault.message =
-        fmt::format("job {} is held by worker {}, not by {}", id, note->worker, *worker);
+    fault.message = fmt::format("job {} is held by worker {}, not by {}", id, holder, *worker);
     fault.details = {{"job_id", quoted(id)}, {"current_state", "\"active\""}};
     throw fault;
   }
@@ -232,23 +219,31 @@ std::string test_directive(const JobInfo& job) {
   return meta ? meta->text("test_directive").value_or("") : "";
 }
 
-void describe(const Body& body, WorkerEntry& entry) {
-  if (const auto state = body.text("state")) entry.reported = *state;
-  if (body.flag("shutdown").value_or(false)) entry.reported = "shutting_down";
-  if (const auto pool = body.text("pool")) entry.pool = *pool;
-  if (const auto host = body.text("hostname")) entry.hostname = *host;
-  if (const auto version = body.text("version")) entry.version = *version;
-  if (const auto queues = body.texts("queues")) entry.queues = *queues;
+WorkerReport report_of(const Body& body, const std::string& worker) {
+  WorkerReport report{.id = worker};
+  report.state = body.text("state");
+  if (body.flag("shutdown").value_or(false)) report.state = "shutting_down";
+  report.pool = body.text("pool");
+  report.hostname = body.text("hostname");
+  report.version = body.text("version");
+  report.queues = body.texts("queues");
   constexpr auto kMost = std::numeric_limits<std::uint32_t>::max();
-  if (const auto pid = body.whole("pid", 0, kMost)) entry.pid = *pid;
-  if (const auto most = body.whole("concurrency", 0, kMost)) entry.concurrency = *most;
-  if (const auto labels = body.raw("labels")) entry.labels = json::compact(*labels);
-  if (const auto active = body.raw("active_jobs")) {
-    if (json::kind_of(*active) == json::Kind::kArray)
-      entry.active_jobs = static_cast<std::uint32_t>(json::elements_of(*active).size());
-    else
-      entry.active_jobs = body.whole("active_jobs", 0, kMost).value_or(0);
-  }
+  report.pid = body.whole("pid", 0, kMost);
+  report.concurrency = body.whole("concurrency", 0, kMost);
+  if (const auto labels = body.raw("labels")) report.labels = std::string(*labels);
+  if (const auto active = body.raw("active_jobs"))
+    report.active_jobs = json::kind_of(*active) == json::Kind::kArray
+                             ? static_cast<std::uint32_t>(json::elements_of(*active).size())
+                             : body.whole("active_jobs", 0, kMost).value_or(0);
+  return report;
+}
+
+/// What the worker is told. One for whom the segment has no place goes on without.
+std::string_view directive_for(Desk& desk, const WorkerReport& report) {
+  const auto known = desk.proxy.report(report);
+  if (known) return directive_name(known->directive);
+  if (known.code() == Code::kSegmentFull || known.code() == Code::kTimeout) return "running";
+  throw worker_fault(known.error());
 }
 
 Reply heartbeat(Desk& desk, const Request& request) {
@@ -263,14 +258,16 @@ Reply heartbeat(Desk& desk, const Request& request) {
   for (const std::string& id : jobs_of_heartbeat(body)) {
     const auto job = desk.observer.get(id);
     if (!job || job->state != State::kActive) continue;
-    const auto note = desk.hall.roster().note_of(id, job->fence);
-    if (note && !note->worker.empty() && note->worker != worker) continue;
+    if (const std::string holder = holder_of(desk, *job); !holder.empty() && holder != worker)
+      continue;
     if (desk.proxy.heartbeat(id, job->fence, lease)) extended.push_back(id);
     if (desk.hall.options().test_hooks && directive.empty()) directive = test_directive(*job);
   }
-  const WorkerEntry entry = desk.hall.roster().update(
-      worker, desk.now_ms(), [&](WorkerEntry& each) { describe(body, each); });
-  if (directive.empty()) directive = entry.directive;
+  // Who asks for a longer lease means to be silent for as long.
+  WorkerReport report = report_of(body, worker);
+  report.silence_ms = lease;
+  const std::string_view told = directive_for(desk, report);
+  if (directive.empty()) directive = told;
   return ok(object([&](json::ObjectWriter& writer) {
     writer.text("state", directive);
     writer.boolean("acknowledged", true);

@@ -101,10 +101,6 @@ Line segment_line(const Sample& sample, const std::string& notice) {
   if (const auto& repair = sample.census.segment.last_repair)
     line.push_back({fmt::format("last repair {}Z: {} by {}, {} slots  ", clock_text(repair->at_ms),
                                 repair->pid, repair->by_pid, repair->mended)});
-  for (std::size_t i = 0; i < sample.census.segment_counters.size(); ++i) {
-    const CounterInfo& counter = sample.census.segment_counters[i];
-    line.push_back({fmt::format("{} {}  ", counter.label, sample.census.segment_values[i])});
-  }
   if (sample.census.segment.overdue_ms > 5000)
     line.push_back({"timers late by " + duration_text(sample.census.segment.overdue_ms) + "  ",
                     {Tone::kBad, true}});
@@ -112,7 +108,12 @@ Line segment_line(const Sample& sample, const std::string& notice) {
   if (sample.census.post_mortem)
     line.push_back({"POST MORTEM, last trace " + print_timestamp(sample.census.at_ms) + "  ",
                     {Tone::kCare, true, true}});
-  if (!notice.empty()) line.push_back({notice, {Tone::kCare, true}});
+  if (!notice.empty()) line.push_back({notice + "  ", {Tone::kCare, true}});
+  // Last: a narrow screen shows what is wrong.
+  for (std::size_t i = 0; i < sample.census.segment_counters.size(); ++i) {
+    const CounterInfo& counter = sample.census.segment_counters[i];
+    line.push_back({fmt::format("{} {}  ", counter.label, sample.census.segment_values[i])});
+  }
   return line;
 }
 

@@ -9,7 +9,9 @@ namespace {
 
 Style style_of(std::string_view state) {
   if (state == "dead") return {Tone::kBad, true, false, false};
-  if (state == "stopped") return {Tone::kCare, true, false, false};
+  if (state == "stale") return {Tone::kBad, true, false, false};
+  if (state == "stopped" || state == "quiet" || state == "terminate")
+    return {Tone::kCare, true, false, false};
   return {};
 }
 
@@ -21,6 +23,24 @@ std::string role_of(const ProcessInfo& process, const WorkerCensus& worker) {
   if (process.supervisor) add("supervisor");
   if (process.active_jobs != 0 || !worker.queues.empty()) add("worker");
   return role.empty() ? "-" : role;
+}
+
+/// Workers that said who they are, behind the processes: of one that a gateway serves no process is seen.
+Row registered_row(const RegisteredWorker& worker, std::uint64_t at_ms) {
+  const auto none = [] { return text_cell("-"); };
+  Row row{"worker " + worker.id, {}, {}};
+  row.cells = {worker.pid == 0 ? none() : count_cell(worker.pid),
+               text_cell(std::string(worker.state()), style_of(worker.state())),
+               text_cell("worker " + worker.id),
+               count_cell(worker.active_jobs),
+               none(),
+               none(),
+               none(),
+               age_cell(at_ms - std::min(at_ms, worker.last_sign_ms), worker.last_sign_ms != 0),
+               none(),
+               text_cell(worker.pool.empty() ? "-" : worker.pool),
+               text_cell(list_text(worker.queues))};
+  return row;
 }
 
 }  // namespace
@@ -53,6 +73,8 @@ Grid workers_grid(const Sample& sample) {
                  text_cell(list_text(worker.queues))};
     grid.rows.push_back(std::move(row));
   }
+  for (const RegisteredWorker& worker : census.registered)
+    grid.rows.push_back(registered_row(worker, census.at_ms));
   return grid;
 }
 

@@ -84,6 +84,21 @@ int ojs_shm_remove_pool(ojs_shm_admin* admin, const char* pool) {
   });
 }
 
+int ojs_shm_direct_worker(ojs_shm_admin* admin, const char* id, int directive) {
+  return entry(admin, [&](Record& record) -> int {
+    if (directive < OJS_SHM_DIRECTIVE_RUNNING || directive > OJS_SHM_DIRECTIVE_TERMINATE)
+      wrong_argument("directive", "is none of OJS_SHM_DIRECTIVE_");
+    return record.done(admin->object.direct_worker(
+        text(id, "id"), static_cast<ojs_shm::WorkerDirective>(directive)));
+  });
+}
+
+int ojs_shm_remove_worker(ojs_shm_admin* admin, const char* id) {
+  return entry(admin, [&](Record& record) -> int {
+    return record.done(admin->object.remove_worker(text(id, "id")));
+  });
+}
+
 int ojs_shm_set_limit(ojs_shm_admin* admin, const char* key, const char* json, size_t json_size) {
   return entry(admin, [&](Record& record) -> int {
     const auto limit = ojs_shm::parse_limit(text_or(json, json_size, "{}"), true);

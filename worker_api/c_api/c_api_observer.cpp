@@ -46,6 +46,24 @@ int64_t ojs_shm_pool(ojs_shm_observer* observer, const char* name, char* buffer,
   });
 }
 
+int64_t ojs_shm_registered_workers(ojs_shm_observer* observer, char* buffer, size_t size) {
+  return entry(observer, [&](Record& record) -> int64_t {
+    std::string all = "[";
+    for (const auto& worker : observer->object.registered_workers())
+      all += (all.size() > 1 ? "," : "") + ojs_shm::print_registered_worker(worker);
+    return record.give(all + "]", buffer, size);
+  });
+}
+
+int64_t ojs_shm_registered_worker(ojs_shm_observer* observer, const char* id, char* buffer,
+                                  size_t size) {
+  return entry(observer, [&](Record& record) -> int64_t {
+    const auto worker = observer->object.registered_worker(text(id, "id"));
+    return worker ? record.give(ojs_shm::print_registered_worker(worker.value()), buffer, size)
+                  : record.fail(worker.error());
+  });
+}
+
 int64_t ojs_shm_scheduling(ojs_shm_observer* observer, char* buffer, size_t size) {
   return entry(observer, [&](Record& record) -> int64_t {
     return record.give(ojs_shm::print_scheduling(observer->object.scheduling_stats()), buffer,

@@ -29,6 +29,10 @@ ojs_shm::WorkerOptions options_of(const ojs_shm_worker_options* given) {
     options.weights.assign(read.weights, read.weights + options.queues.size());
   options.pool = text_or(read.pool);
   options.concurrency = read.concurrency;
+  options.id = text_or(read.id);
+  options.labels =
+      json_text_or_none(text_or(read.labels), ojs_shm::json::Kind::kObject, "options.labels");
+  options.total_concurrency = read.total_concurrency;
   options.lease_owned = (read.flags & OJS_SHM_WORKER_LEASE_OWNED) != 0;
   return options;
 }
@@ -206,6 +210,14 @@ int ojs_shm_event_fd(ojs_shm_worker* worker) {
   return entry(worker, [&](Record& record) -> int {
     const auto descriptor = worker->object.event_fd();
     return descriptor ? descriptor.value() : record.fail(descriptor.error());
+  });
+}
+
+int ojs_shm_worker_beat(ojs_shm_worker* worker) {
+  // Not through the handle's record: another thread may be at a call of the same handle.
+  return entry([&](Record&) -> int {
+    opened(worker).object.beat();
+    return static_cast<int>(worker->object.directive());
   });
 }
 

@@ -235,6 +235,7 @@ std::string print_census(const Census& census) {
   for (std::size_t i = 0; i < workers.size(); ++i) workers[i] = i;
   list(writer, "workers", workers,
        [&census](ObjectWriter& each, std::size_t i) { write_worker(each, census, i); });
+  printed(writer, "registered_workers", census.registered, &print_registered_worker);
   printed(writer, "pools", census.pools, &print_pool);
   list(writer, "tenants", census.tenants, &write_tenant);
   printed(writer, "limits", census.limits, &print_limit);

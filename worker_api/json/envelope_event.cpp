@@ -83,6 +83,12 @@ void write_repair(ObjectWriter& data, const Event& event) {
   data.number("slots_mended", static_cast<std::int64_t>(event.mended));
 }
 
+void write_lost_worker(ObjectWriter& data, const Event& event) {
+  data.text("worker_id", event.worker_id);
+  data.text("silent_for", print_duration(event.duration_ms));
+  data.number("returned_jobs", static_cast<std::int64_t>(event.count));
+}
+
 /// What is about no job. Source: ojs-fair-scheduling 11.1.
 void write_scheduling(ObjectWriter& data, const Event& event) {
   const auto number = [&](std::string_view name, std::uint64_t n) {
@@ -132,6 +138,7 @@ std::string print_event(const Event& event) {
   writer.text("source", event.source);
   writer.text("time", print_timestamp(event.time_ms));
   writer.text("subject", event.pid != 0               ? "process-" + std::to_string(event.pid)
+                         : !event.worker_id.empty()   ? event.worker_id
                          : !event.pool.empty()        ? event.pool
                          : !event.workflow_id.empty() ? event.workflow_id
                          : !event.cron_name.empty()   ? event.cron_name
@@ -144,6 +151,8 @@ std::string print_event(const Event& event) {
   if (!event.cron_name.empty()) write_cron(data, event);
   if (event.pid != 0)
     write_repair(data, event);
+  else if (!event.worker_id.empty())
+    write_lost_worker(data, event);
   else
     data.text(event.pool.empty() ? "queue" : "pool", event.pool.empty() ? event.queue : event.pool);
   if (!event.unit.empty()) {
@@ -151,7 +160,8 @@ std::string print_event(const Event& event) {
     data.number("bound", static_cast<std::int64_t>(event.bound));
     data.text("unit", event.unit);
   }
-  if (event.count != 0) data.number("count", static_cast<std::int64_t>(event.count));
+  if (event.count != 0 && event.worker_id.empty())
+    data.number("count", static_cast<std::int64_t>(event.count));
   if (event.cron_name.empty())
     event.job_id.empty() ? write_scheduling(data, event) : write_own(data, event);
   data.close();

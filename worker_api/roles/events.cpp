@@ -52,6 +52,7 @@ std::string_view type_of(EventKind kind) {
     case EventKind::kJobTimeout: return "job.timeout";
     case EventKind::kJobStalled: return "job.stalled";
     case EventKind::kProcessRepaired: return "process.repaired";
+    case EventKind::kWorkerLost: return "worker.lost";
     case EventKind::kText:
     case EventKind::kNone:
     case EventKind::kCount: break;
@@ -130,6 +131,11 @@ Event EventReader::Impl::translate(const engine::EventFacts& facts) const {
     event.repaired_by = static_cast<std::uint32_t>(facts.job.lo);
     event.repaired_at_once = facts.tag;
     event.mended = facts.value;
+    return event;
+  }
+  if (facts.kind == EventKind::kWorkerLost) {
+    event.count = facts.tag;
+    event.duration_ms = facts.value;
     return event;
   }
   event.queue = store.queue_name(facts.queue);
@@ -244,7 +250,9 @@ bool EventReader::next(Event& event) {
        ++more, ++i.at) {
     const engine::EventFacts& text = i.batch[i.at];
     append_text({text.job.hi, text.job.lo, text.tag, text.value},
-                engine::about_a_cron(facts.kind) ? event.cron_name : event.job_type);
+                engine::about_a_cron(facts.kind)       ? event.cron_name
+                : facts.kind == EventKind::kWorkerLost ? event.worker_id
+                                                       : event.job_type);
   }
   if (engine::about_a_cron(facts.kind)) i.add_from_cron(event);
   return true;

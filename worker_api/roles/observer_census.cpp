@@ -13,6 +13,7 @@
 #include "worker_api/roles/attachment.hpp"
 #include "worker_api/roles/limit_info.hpp"
 #include "worker_api/roles/observer_info.hpp"
+#include "worker_api/roles/registered_workers.hpp"
 #include "worker_api/roles/tenant_names.hpp"
 #include "worker_api/roles/worker_pools.hpp"
 
@@ -192,6 +193,7 @@ Census Observer::census() const {
         load.waiting += walked.queues[q].by_state[static_cast<std::size_t>(State::kAvailable)];
     census.pools.push_back(internal::describe_pool(store, i, *plan, load));
   }
+  census.registered = internal::describe_workers(store);
   describe_tenants(store, walked, *tenants_, census);
   std::erase_if(census.queues, [&store](const QueueCensus& queue) {
     return store.deleted(store.find_queue(queue.info.name));

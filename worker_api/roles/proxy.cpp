@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ojs_shm/proxy.hpp>
 
+#include <algorithm>
+#include <limits>
 #include <map>
+#include <unordered_map>
 
 #include "engine/names.hpp"
 #include "engine/turns.hpp"
 #include "worker_api/json/envelope.hpp"
 #include "worker_api/roles/attachment.hpp"
+#include "worker_api/roles/registered_workers.hpp"
 #include "worker_api/roles/settings_check.hpp"
 #include "worker_api/roles/worker_pools.hpp"
 
@@ -19,6 +23,7 @@ namespace {
 /// Clients that ask for shares of the same queues share their turns; beyond so many sets the turns
 /// begin anew.
 constexpr std::size_t kMostTurns = 256;
+constexpr std::size_t kMostKnownWorkers = 4096;
 
 using Shares = std::pair<std::vector<std::string>, std::vector<std::uint32_t>>;
 
@@ -30,6 +35,8 @@ struct Proxy::Impl {
   std::map<std::uint32_t, std::unique_ptr<Handle>> pools;
   std::map<Shares, engine::Turns> turns;
   std::string body;  ///< of the job fetched last
+  /// Where the workers are that fetched last.
+  std::unordered_map<std::string, engine::WorkerKey> workers;
 
   engine::Store& store() { return handle->store(); }
   Result<engine::Snapshot> find(std::string_view id, bool texts);
@@ -40,7 +47,12 @@ struct Proxy::Impl {
   }
 
   Status check(const FetchRequest& request) const;
-  Result<Handle*> handle_of_pool(std::uint32_t pool);
+  Result<Handle*> handle_of_pool(std::uint32_t pool, bool for_worker);
+  /// The registered worker that asks, if it says who it is; a sign of its life.
+  engine::WorkerKey worker_of(const FetchRequest& request);
+  bool takes_jobs(engine::WorkerKey worker);
+  /// How many more jobs the worker may have, where the pool's strategy looks at that.
+  std::size_t room_of(engine::WorkerKey worker, std::uint32_t pool);
   /// One job of a queue, into `job`; false when it has none.
   bool take(engine::Actor& actor, std::uint32_t queue, std::uint32_t lease_ms,
             engine::Fetched& job) {
@@ -85,14 +97,55 @@ Status Proxy::Impl::check(const FetchRequest& request) const {
   return {};
 }
 
-Result<Handle*> Proxy::Impl::handle_of_pool(std::uint32_t pool) {
+engine::WorkerKey Proxy::Impl::worker_of(const FetchRequest& request) {
+  if (request.worker.empty()) return {};
+  engine::Registry registry(handle->actor());
+  const auto known = workers.find(request.worker);
+  engine::WorkerKey key =
+      known != workers.end() ? known->second : engine::find_worker(store(), request.worker);
+  const bool lives = registry.beat(key);
+  const bool moves_in =
+      lives && !request.pool.empty() && store().worker(key.place()).pool.load() == 0;
+  if (lives && known != workers.end() && !moves_in) return key;
+  if (!lives || moves_in) {
+    // It has said no more of itself than this fetch does, so it promises no signs of life. Where there
+    // is no place for it, its jobs are those of a worker that said nothing.
+    WorkerReport report{.id = request.worker, .pledges = false};
+    if (!lives) report.queues = request.queues;
+    if (!request.pool.empty()) report.pool = request.pool;
+    const auto made = internal::report_worker(handle->actor(), report, false);
+    key = made ? made.value() : engine::WorkerKey();
+  }
+  if (workers.size() >= kMostKnownWorkers) workers.clear();
+  workers[request.worker] = key;
+  return key;
+}
+
+bool Proxy::Impl::takes_jobs(engine::WorkerKey worker) {
+  if (!engine::worker_lives(store(), worker)) return true;
+  const engine::WorkerRecord& record = store().worker(worker.place());
+  return record.order.load() == 0 && (record.traits.load() & engine::kWorkerDrains) == 0;
+}
+
+std::size_t Proxy::Impl::room_of(engine::WorkerKey worker, std::uint32_t pool) {
+  const auto plan = pool == engine::kNoIndex ? std::nullopt : store().pool_plan(pool);
+  if (!plan || plan->setup.strategy() != engine::PoolStrategy::kLeastLoaded ||
+      !engine::worker_lives(store(), worker))
+    return std::numeric_limits<std::size_t>::max();
+  const std::uint32_t most = engine::WorkerLoad(store().worker(worker.place()).load.load()).most();
+  if (most == 0) return std::numeric_limits<std::size_t>::max();
+  return most - std::min<std::size_t>(most, engine::jobs_of_worker(store(), worker));
+}
+
+/// For a worker that is registered the registry speaks, so the handle itself has no seat in the pool.
+Result<Handle*> Proxy::Impl::handle_of_pool(std::uint32_t pool, bool for_worker) {
   auto& known = pools[pool];
   if (!known) {
     auto made = Handle::make(handle->segment());
     if (!made) return made.error();
     known = std::move(made).value();
   }
-  known->actor().join_pool(pool, 0);
+  for_worker ? known->actor().serve_pool(pool) : known->actor().join_pool(pool, 0);
   return known.get();
 }
 
@@ -115,13 +168,17 @@ Status Proxy::Impl::fill(const FetchRequest& request, std::vector<JobInfo>& jobs
   const bool named = !request.pool.empty();
   const std::uint32_t pool = store().find_pool(named ? request.pool : "default");
   if (named && pool == engine::kNoIndex) return internal::no_pool(request.pool);
+  const engine::WorkerKey worker = worker_of(request);
+  if (!takes_jobs(worker)) return {};
   engine::Actor* actor = &handle->actor();
   if (pool != engine::kNoIndex) {
-    const auto serving = handle_of_pool(pool);
+    const auto serving = handle_of_pool(pool, !worker.none());
     if (!serving) return serving.error();
     actor = &serving.value()->actor();
   }
-  while (jobs.size() < request.count) {
+  actor->work_as(worker);
+  const std::size_t most = std::min(request.count, room_of(worker, pool));
+  while (jobs.size() < most) {
     engine::Fetched got;
     got.body = &body;
     const bool found =
@@ -138,7 +195,19 @@ Status Proxy::Impl::fill(const FetchRequest& request, std::vector<JobInfo>& jobs
     }
     jobs.push_back(std::move(info));
   }
+  if (!jobs.empty()) engine::Registry(*actor).count(worker, static_cast<std::int32_t>(jobs.size()));
   return {};
+}
+
+Result<RegisteredWorker> Proxy::report(const WorkerReport& report) {
+  if (impl_->handle->closed()) return internal::closed();
+  for (unsigned look = 0; look < 100; ++look) {
+    const auto key = internal::report_worker(impl_->handle->actor(), report, false);
+    if (!key) return key.error();
+    if (auto worker = internal::describe_worker(impl_->store(), key.value()))
+      return std::move(*worker);
+  }
+  return internal::no_worker(report.id);
 }
 
 Result<std::vector<JobInfo>> Proxy::fetch(const FetchRequest& request) {
@@ -176,6 +245,8 @@ Status Proxy::ack(std::string_view id, std::uint64_t fence, std::string_view res
   if (!held) return held.error();
   std::uint64_t word = held->control.word;
   const engine::Outcome outcome = impl_->handle->actor().ack(held->slot, word, result);
+  if (outcome == engine::Outcome::kOk)
+    engine::Registry(impl_->handle->actor()).count(held->worker, -1);
   return outcome == engine::Outcome::kOk ? Status() : Status(impl_->error(outcome));
 }
 
@@ -197,6 +268,7 @@ Result<NackOutcome> Proxy::nack(std::string_view id, std::uint64_t fence, const 
   const engine::Settled settled = impl_->handle->actor().set_back(held->slot, held->control.word,
                                                                   engine::Setback::kNack, &entry);
   if (settled.outcome != engine::Outcome::kOk) return impl_->error(settled.outcome);
+  engine::Registry(impl_->handle->actor()).count(held->worker, -1);
   return NackOutcome{static_cast<State>(settled.state), settled.delay_ms, settled.due_at};
 }
 
@@ -205,6 +277,8 @@ Status Proxy::requeue(std::string_view id, std::uint64_t fence) {
   if (!held) return held.error();
   const engine::Settled settled = impl_->handle->actor().set_back(
       held->slot, held->control.word, engine::Setback::kRequeue, nullptr);
+  if (settled.outcome == engine::Outcome::kOk)
+    engine::Registry(impl_->handle->actor()).count(held->worker, -1);
   return settled.outcome == engine::Outcome::kOk ? Status() : Status(impl_->error(settled.outcome));
 }
 

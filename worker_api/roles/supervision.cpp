@@ -194,6 +194,9 @@ void Attachment::supervise(const std::function<bool()>& stop,
       const std::uint64_t now = store_.now_ms();
       std::uint64_t next = supervisor.tick(now, report);
       next = std::min(next, crons.look(now));
+      for (const engine::LostWorker& lost : report.lost_workers)
+        log("worker " + lost.id + " was silent for " + std::to_string(lost.silent_ms / 1000) +
+            " s: " + std::to_string(lost.jobs) + " of its jobs returned");
       if (report.leases_ended != 0) log("ended " + std::to_string(report.leases_ended) + " leases");
       if (next <= now) continue;
       if (blind) next = std::min(next, now + 50);

@@ -11,9 +11,9 @@
 #include "worker_api/json/envelope.hpp"
 #include "worker_api/json/id_text.hpp"
 #include "worker_api/json/unique_key.hpp"
-#include "worker_api/roles/attachment.hpp"
 #include "worker_api/roles/limit_rule.hpp"
 #include "worker_api/roles/pools.hpp"
+#include "worker_api/roles/registered_workers.hpp"
 #include "worker_api/roles/workflow_tree.hpp"
 
 // Between the engine's words and the callers': errors, specs, and copies of jobs.
@@ -158,6 +158,8 @@ std::string tenant_of(const JobSpec& spec) {
               engine::kPools,
               ""};
     case Outcome::kNoCrons: return no_cron_left();
+    case Outcome::kNoWorkers:
+    case Outcome::kOtherPool: return no_worker(subject);
     case Outcome::kQueueIsolated:
       return {.code = Code::kInvalid,
               .message = "one of its queues belongs to another pool that is isolated",
@@ -404,8 +406,7 @@ JobInfo info_of(const engine::Store& store, const engine::Snapshot& s) {
   info.scheduled_at_ms = s.scheduled_at;
   info.expires_at_ms = s.expires_at;
   info.started_at_ms = s.started_at;
-  info.timeout_ms = s.timeout_ms;
-  info.lease_ms = s.lease_ms;
+  info.timeout_ms = s.timeout_ms, info.lease_ms = s.lease_ms;
   switch (info.state) {
     case State::kCompleted: info.completed_at_ms = s.finished_at; break;
     case State::kCancelled: info.cancelled_at_ms = s.finished_at; break;
@@ -421,6 +422,7 @@ JobInfo info_of(const engine::Store& store, const engine::Snapshot& s) {
     default: break;
   }
   info.retry_delay_ms = s.retry_delay_ms;
+  if (info.state == State::kActive) info.worker_id = engine::worker_id_of(store, s.worker);
   if (info.state == State::kCancelled && engine::holds_job(s.policy.previous()))
     info.previous_state = static_cast<State>(engine::job_state(s.policy.previous()));
   info.dead_letter = s.policy.has(engine::Policy::kDead);

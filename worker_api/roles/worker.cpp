@@ -1,15 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ojs_shm/worker.hpp>
+#include "worker_api/roles/worker_impl.hpp"
 
 #include <algorithm>
-#include <array>
 #include <thread>
 
-#include "engine/turns.hpp"
 #include "shm/parking.hpp"
 #include "worker_api/json/envelope.hpp"
-#include "worker_api/roles/attachment.hpp"
-#include "worker_api/roles/event_bell.hpp"
 #include "worker_api/roles/settings_check.hpp"
 #include "worker_api/roles/sleeper.hpp"
 #include "worker_api/roles/worker_pools.hpp"
@@ -19,46 +15,6 @@ namespace ojs_shm {
 using internal::EventBell;
 using internal::Handle;
 using internal::Sleeper;
-
-struct Worker::Impl {
-  std::unique_ptr<Handle> handle;
-  WorkerOptions options;
-  std::vector<std::uint32_t> queues;
-  std::vector<std::string> names;              ///< of the queues, by their number, for Job::queue()
-  std::array<std::int16_t, 256> priorities{};  ///< by rank
-  std::optional<engine::Turns> turns;          ///< of the weighted strategy
-  shm::LocalFlag interrupted;
-  std::uint32_t pool = engine::kNoIndex;
-  bool incomplete = false;  ///< some of options.queues do not exist yet: their first job makes them
-  bool has_options = true;  ///< a fetch does more than look into the queues from left to right
-  std::vector<std::pair<std::uint32_t, std::uint64_t>>
-      in_hand;  ///< slot and word of jobs, when there is a limit to them
-  std::unique_ptr<EventBell> bell;
-  std::chrono::microseconds spin{0};
-  std::chrono::steady_clock::time_point looked_for_dead{};
-
-  engine::Actor& actor() { return handle->actor(); }
-
-  engine::Outcome fetch_from(std::uint32_t queue, engine::Fetched& out) {
-    return actor().fetch(queue, options.lease_ms, options.lease_owned, out);
-  }
-  void hand_over(const engine::Fetched& got, Job& job);
-  Status try_each(Job& job, std::size_t begin);
-  Status try_with_options(Job& job);
-  /// Sets has_options.
-  void note_options();
-  Status try_in_turns(Job& job);
-  Status try_in_pool(Job& job);
-  /// Looks again for queues that did not exist.
-  void look_for_queues();
-  /// Whether as many jobs are in hand as may be; the pool is told.
-  bool laden() { return options.concurrency != 0 && count_in_hand(); }
-  /// Looks at what became of them.
-  bool count_in_hand();
-  Status take_queues(const std::vector<std::string>& wanted);
-  Status join_pool();
-  void follow_pool();
-};
 
 bool Job::cancel_requested() const {
   if (!segment_) return true;
@@ -85,6 +41,11 @@ Result<Worker> Worker::attach(const Segment& segment, const WorkerOptions& optio
   if (Status joined = impl->join_pool(); !joined) return joined.error();
   if (impl->pool == engine::kNoIndex)
     if (Status taken = impl->take_queues(options.queues); !taken) return taken.error();
+  if (!options.id.empty()) {
+    impl->registration = std::make_unique<internal::Registration>(options, impl->queue_names());
+    if (Status entered = impl->registration->enter(impl->actor()); !entered) return entered.error();
+    impl->note_options();
+  }
   impl->spin = std::chrono::microseconds(options.spin_us != 0                      ? options.spin_us
                                          : std::thread::hardware_concurrency() > 1 ? 10
                                                                                    : 0);
@@ -116,6 +77,13 @@ Status Worker::Impl::take_queues(const std::vector<std::string>& wanted) {
   return {};
 }
 
+std::vector<std::string> Worker::Impl::queue_names() const {
+  if (pool == engine::kNoIndex) return options.queues;
+  std::vector<std::string> of_pool;
+  for (const std::uint32_t queue : queues) of_pool.push_back(names[queue]);
+  return of_pool;
+}
+
 void Worker::Impl::look_for_queues() {
   engine::Store& store = handle->store();
   if (incomplete && internal::found_queues(store, options.queues).size() == queues.size()) return;
@@ -135,7 +103,7 @@ void Worker::Impl::look_for_queues() {
 
 void Worker::Impl::note_options() {
   has_options = bell != nullptr || options.concurrency != 0 || pool != engine::kNoIndex ||
-                incomplete || queues.empty() || turns.has_value();
+                incomplete || queues.empty() || turns.has_value() || registration != nullptr;
 }
 
 /// What the segment says of a pool goes before what the worker asks for.
@@ -234,6 +202,8 @@ OJS_SHM_INLINE void Worker::Impl::hand_over(const engine::Fetched& got, Job& job
 /// With whatever was asked of the worker.
 [[gnu::noinline]] Status Worker::Impl::try_with_options(Job& job) {
   if (bell) bell->hush();
+  if (registration)
+    if (Status may = registration->may_fetch(actor()); !may) return may;
   if (options.concurrency != 0 && laden()) return Error{Code::kEmpty, {}, {}, 0, 0, ""};
   if (pool != engine::kNoIndex) return try_in_pool(job);
   if (incomplete) {
@@ -280,7 +250,7 @@ Status Worker::fetch(Job& job, std::chrono::milliseconds timeout) {
   const shm::Half& park = impl_->handle->store().segment().lane(impl_->handle->lane()).park;
   for (;;) {
     const std::uint32_t before = park.load();
-    const bool laden = impl_->laden();
+    const bool laden = impl_->laden() || !impl_->takes_jobs();
     if (impl_->pool != engine::kNoIndex) impl_->follow_pool();
     if (impl_->incomplete) impl_->look_for_queues();
     if (!laden) sleeper.lie_down();
@@ -404,6 +374,7 @@ Status Worker::requeue(Job& job) {
 Result<std::uint64_t> Worker::heartbeat(Job& job, std::uint32_t lease_ms) {
   if (impl_->handle->closed()) return internal::closed();
   if (!job.valid()) return nothing_held();
+  beat();
   std::uint64_t until = 0;
   const engine::Outcome outcome = impl_->actor().heartbeat(job.slot_, job.word_, lease_ms, until);
   if (outcome != engine::Outcome::kOk) return lost(outcome, *impl_->handle);
@@ -416,9 +387,20 @@ Status Worker::progress(Job& job, double fraction) {
   if (!(fraction >= 0.0 && fraction <= 1.0))
     return Error{Code::kInvalid, "progress is a number from 0 to 1", "progress", 0, 1, ""};
   if (!job.valid()) return nothing_held();
+  beat();
   const engine::Outcome outcome = impl_->actor().progress(job.slot_, job.word_, fraction);
   if (outcome != engine::Outcome::kOk) return lost(outcome, *impl_->handle);
   return {};
+}
+
+void Worker::beat() {
+  if (impl_->registration && !impl_->handle->closed())
+    (void)impl_->registration->beat(impl_->actor());
+}
+
+WorkerDirective Worker::directive() const {
+  return impl_->registration ? impl_->registration->directive(impl_->handle->store())
+                             : WorkerDirective::kRunning;
 }
 
 Result<int> Worker::event_fd() {

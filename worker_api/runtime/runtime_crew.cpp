@@ -24,6 +24,8 @@ using std::chrono::milliseconds;
 
 /// An empty fetch returns now and then so that a segment that has become unusable is noticed.
 constexpr milliseconds kFetchWait = std::chrono::minutes(1);
+/// How often a registered worker gives a sign of life.
+constexpr milliseconds kSignOfLife = std::chrono::seconds(5);
 
 Error error(Code code, std::string message, std::string subject) {
   Error made;
@@ -98,14 +100,18 @@ Result<std::shared_ptr<Crew>> Crew::create(const Segment& segment, const Runtime
   if (options.heartbeat.count() < 0 || options.grace.count() < 0) {
     return error(Code::kInvalid, "heartbeat and grace cannot be negative", "grace");
   }
-  auto fetcher = Worker::attach(segment, options.worker);
+  // The fetcher is the registered worker, if it is to be one.
+  WorkerOptions of_fetcher = options.worker, of_others = options.worker;
+  if (of_fetcher.total_concurrency == 0) of_fetcher.total_concurrency = options.concurrency;
+  of_others.id.clear();
+  auto fetcher = Worker::attach(segment, of_fetcher);
   if (!fetcher) return fetcher.error();
-  auto keeper = Worker::attach(segment, options.worker);
+  auto keeper = Worker::attach(segment, of_others);
   if (!keeper) return keeper.error();
   std::vector<Worker> hands;
   hands.reserve(options.concurrency);
   for (std::uint32_t i = 0; i < options.concurrency; ++i) {
-    auto hand = Worker::attach(segment, options.worker);
+    auto hand = Worker::attach(segment, of_others);
     if (!hand) return hand.error();
     hands.push_back(std::move(*hand));
   }
@@ -222,7 +228,8 @@ Status Crew::fetch_until_stopped() {
     } while (fetched.code() == Code::kTimeout || fetched.code() == Code::kEmpty);
     if (!fetched) {
       ++home_;
-      return fetched.code() == Code::kClosed && stopped_.get() ? Status{} : fetched;
+      const bool told = stopped_.get() || fetcher_.directive() == WorkerDirective::kTerminate;
+      return fetched.code() == Code::kClosed && told ? Status{} : fetched;
     }
     announce(station->begin(Clock::now(), options_.heartbeat));
     ready_.enqueue(station);
@@ -294,6 +301,10 @@ Station::Clock::time_point Crew::extend_leases() {
   }
   auto next = Clock::time_point::max();
   for (const auto& station : stations_) next = std::min(next, station->beat(keeper_, Clock::now()));
+  if (!options_.worker.id.empty()) {
+    fetcher_.beat();  // also while every thread is busy and none fetches
+    next = std::min(next, Clock::now() + kSignOfLife);
+  }
   const std::lock_guard lock(mutex_);
   keeper_wakes_ = next;
   return next;

@@ -80,6 +80,21 @@ class Client(OnAsyncQueue):
         await task.cancel()
         self.assertEqual(await asyncio.wait_for(following, BOUND), ["job.enqueued", "job.cancelled"])
 
+    async def test_a_registered_worker_ends_when_it_is_told(self):
+        worker = self.queue.worker(id="aio-1", concurrency=2)
+        done = []
+        worker.task("any")(done.append)
+        running = asyncio.create_task(worker.run(signals=False))
+        task = await self.queue.submit("any", 1)
+        await task.result(BOUND)
+        seen = await self.queue.registered_worker("aio-1")
+        self.assertEqual((seen["concurrency"], seen["state"]), (2, "running"))
+        await self.queue.direct_worker("aio-1", "terminate")
+        await asyncio.wait_for(running, BOUND)
+        worker.close()
+        self.assertEqual(done, [1])
+        self.assertEqual([each["id"] for each in await self.queue.registered_workers() if each["id"] == "aio-1"], [])
+
     async def test_many_are_submitted_together_and_listed_in_order(self):
         await self.queue.submit_many([NewJob("any", n, priority=n) for n in (1, 3, 2)])
         jobs = await self.queue.jobs(queue=self.queue_name)

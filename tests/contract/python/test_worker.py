@@ -45,6 +45,28 @@ class ByHand(OnQueue):
         with self.assertRaises(ojs_shm.WrongState):
             self.queue.cancel_workflow(made)
 
+    def test_a_registered_worker_is_seen_and_obeys(self):
+        with self.queue.worker(id="py-1", labels={"zone": "a"}, concurrency=3) as worker:
+            self.assertIsNone(worker.fetch(0))
+            seen = self.queue.registered_worker("py-1")
+            self.assertEqual((seen["labels"], seen["concurrency"], seen["state"], seen["queues"]),
+                             ({"zone": "a"}, 3, "running", [self.queue_name]))
+            self.assertIn("py-1", [each["id"] for each in self.queue.registered_workers()])
+            with self.assertRaises(ojs_shm.InvalidArgument):
+                self.queue.direct_worker("py-1", "sleep")
+            self.queue.direct_worker("py-1", "quiet")
+            self.queue.submit("any")
+            self.assertIsNone(worker.fetch(0), "it takes no more")
+            self.queue.direct_worker("py-1", "running")
+            worker.fetch(BOUND).ack()
+            self.queue.direct_worker("py-1", "terminate")
+            with self.assertRaises(ojs_shm.Closed):
+                worker.fetch(BOUND)
+        with self.assertRaises(ojs_shm.NotFound):
+            self.queue.registered_worker("py-1")
+        with self.assertRaises(ojs_shm.NotFound):
+            self.queue.remove_worker("py-1")
+
     def test_an_empty_queue_gives_none(self):
         with self.queue.worker() as worker:
             self.assertIsNone(worker.fetch(0))

@@ -97,6 +97,10 @@ class ObserverLane {
         unseen("limit", limit.key);
     for (const WorkerPoolInfo& pool : observer_.pools())
       if (pool.name == kStormPool && !observer_.pool(pool.name).ok()) unseen("pool", pool.name);
+    for (const RegisteredWorker& worker : observer_.registered_workers())
+      if (const auto alone = observer_.registered_worker(worker.id);
+          alone.ok() ? alone->id != worker.id : alone.code() != Code::kNotFound)
+        unseen("worker", worker.id);
     for (const QueueScheduling& one : observer_.scheduling_stats().queues)
       if (one.dispatch_ratio_1m < 0 || one.dispatch_ratio_1m > 1) unseen("statistics", one.queue);
     for (const TenantCensus& tenant : observer_.census().tenants)

@@ -262,7 +262,8 @@ class ProducerLane {
   /// for a moment.
   void change_policy() {
     const std::string& queue = policy_queues()[dice_.below(policy_queues().size())];
-    switch (dice_.below(5)) {
+    switch (dice_.below(6)) {
+      case 5: return direct_worker();
       case 0: return set_queue(queue, storm_policy(queue, dice_));
       case 4: return come_and_go();
       case 1: return set_pool(kStormPool, storm_pool(dice_));
@@ -283,6 +284,18 @@ class ProducerLane {
           unexpected("set_limit", set.error(), {});
       }
     }
+  }
+
+  /// A worker of the storm that may be there: quiet for a moment, or forgotten.
+  void direct_worker() {
+    const std::string id = fmt::format("storm-{}", dice_.below(4));
+    if (dice_.chance(0.1)) return accept_worker(admin_->remove_worker(id));
+    accept_worker(admin_->direct_worker(id, WorkerDirective::kQuiet));
+    lane_.step();
+    accept_worker(admin_->direct_worker(id, WorkerDirective::kRunning));
+  }
+  void accept_worker(const Status& told) {
+    if (!told.ok() && told.code() != Code::kNotFound) unexpected("direct_worker", told.error(), {});
   }
 
   /// A queue without jobs, which others make and delete as well.
@@ -351,6 +364,9 @@ class ProducerLane {
   void settle_queues() {
     for (const std::string& queue : queues_)
       set_queue(queue, {.max_depth = {}, .max_size_bytes = {}, .paused = false});
+    for (const RegisteredWorker& worker :
+         Observer::attach(admin_->segment()).value().registered_workers())
+      accept_worker(admin_->direct_worker(worker.id, WorkerDirective::kRunning));
   }
 
   void set_pool(std::string_view name, const PoolSettings& settings) {

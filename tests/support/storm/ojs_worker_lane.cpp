@@ -168,6 +168,8 @@ class WorkerLane {
   }
 
   void labour(Held& held) {
+    worker_.beat();
+    (void)worker_.directive();  // told to be quiet it finds nothing for a moment
     const std::uint64_t kind = dice_.below(1000);
     if (kind < 940) return;
     if (kind < 988) {
@@ -313,6 +315,7 @@ void work_on_jobs(Lane& lane, const OjsPlan& plan) {
   std::rotate(options.queues.begin(), first, options.queues.end());
   const bool pooled = plan.policies && lane.member % 2 == 1;
   if (pooled) options.pool = kStormPool;
+  if (plan.policies) options.id = fmt::format("storm-{}", lane.member);
   const bool passing = plan.policies && lane.member % 4 == 2;
   const auto attach = [&] {
     if (!passing) return Worker::attach(*segment, options);

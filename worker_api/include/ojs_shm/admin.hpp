@@ -110,6 +110,11 @@ class OJS_SHM_API Admin {
   Result<bool> set_pool(std::string_view name, const PoolSettings& settings);
   /// Its queues stay, open to everybody. Workers that serve it get kNotFound. Errors: kNotFound.
   Status remove_pool(std::string_view name);
+  /// What the registered worker of that id shall do: its next beat tells it. Errors: kNotFound,
+  /// kTimeout (a stopped process writes in its record).
+  Status direct_worker(std::string_view id, WorkerDirective directive);
+  /// Forgets the worker; its jobs stay with their leases. Errors: kNotFound.
+  Status remove_worker(std::string_view id);
   /// For jobs of this type that come without one from now on; nothing: the convention's default
   /// again. Up to 256 types of a segment ever have one. Errors: kInvalid (names the maximum),
   /// kSegmentFull.

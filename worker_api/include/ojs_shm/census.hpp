@@ -76,7 +76,8 @@ struct Census {
   std::vector<CounterInfo> segment_counters, queue_counters;
   std::vector<std::uint64_t> segment_values;  ///< in the order of segment_counters
   std::vector<QueueCensus> queues;
-  std::vector<WorkerCensus> workers;  ///< in the order of SegmentInfo::processes
+  std::vector<WorkerCensus> workers;         ///< in the order of SegmentInfo::processes
+  std::vector<RegisteredWorker> registered;  ///< by id
   std::vector<WorkerPoolInfo> pools;
   std::vector<TenantCensus> tenants;  ///< by queue, then by name
   std::vector<LimitInfo> limits;

@@ -53,6 +53,8 @@ struct Event {
   /// of a cron, as long as there is one of that name
   std::string cron_expression, timezone;
   std::string workflow_id;  ///< of an event about a workflow; `queue` is then its first job's
+  /// of a registered worker that was ended for its silence of `duration_ms`; `count` jobs returned
+  std::string worker_id;
   /// of a dead process that was repaired, and of its repairer; as each knew itself
   std::uint32_t pid = 0, repaired_by = 0;
   /// the dead of that repair, and the slots that were mended for all of them

@@ -143,6 +143,7 @@ struct JobInfo {
   std::string result;   ///< JSON as given to ack, empty when none
   std::vector<JobError> errors;
   std::string workflow_id = {};     ///< empty: it belongs to none that is known
+  std::string worker_id = {};       ///< of the registered worker that has it; active jobs
   std::string cron_name = {};       ///< of the cron that made it, while there is that cron
   std::string parent_results = {};  ///< of an active job of a workflow: Job::parent_results()
 };

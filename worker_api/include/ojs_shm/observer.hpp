@@ -14,6 +14,7 @@
 #include <ojs_shm/export.hpp>
 #include <ojs_shm/job.hpp>
 #include <ojs_shm/limit.hpp>
+#include <ojs_shm/registered_worker.hpp>
 #include <ojs_shm/result.hpp>
 #include <ojs_shm/scheduling.hpp>
 #include <ojs_shm/segment.hpp>
@@ -243,6 +244,10 @@ class OJS_SHM_API Observer {
   std::vector<WorkerPoolInfo> pools() const;
   /// Errors: kNotFound.
   Result<WorkerPoolInfo> pool(std::string_view name) const;
+  /// By id, with those that ended within the last ten minutes.
+  std::vector<RegisteredWorker> registered_workers() const;
+  /// Errors: kNotFound.
+  Result<RegisteredWorker> registered_worker(std::string_view id) const;
   /// By name.
   std::vector<CronInfo> crons() const;
   /// Errors: kNotFound.

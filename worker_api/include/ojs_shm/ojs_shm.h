@@ -319,11 +319,9 @@ OJS_SHM_API int ojs_shm_cancel_requested(const ojs_shm_job* job);
 // --- Worker --------------------------------------------------------------------------------------
 
 typedef struct ojs_shm_worker ojs_shm_worker;
-
 enum {
   OJS_SHM_WORKER_LEASE_OWNED = 1,  // its jobs survive this process's death until their lease ends
-  OJS_SHM_WORKER_WEIGHTED =
-      2  // queues take turns by `weights`; without this flag they are tried from first to last
+  OJS_SHM_WORKER_WEIGHTED = 2  // queues take turns by `weights`, and are not tried in their order
 };
 
 typedef struct ojs_shm_worker_options {
@@ -335,8 +333,10 @@ typedef struct ojs_shm_worker_options {
   uint32_t flags;           // OJS_SHM_WORKER_
   uint32_t concurrency;     // jobs that this handle has at once; 0: as many as it fetches
   const uint32_t* weights;  // one for each queue, 1 to 1,000; NULL: all alike
-  // whose queues and strategy it serves, whatever stands above; NULL: `default`, if there is one
-  const char* pool;
+  const char* pool;         // served, whatever stands above; NULL: `default`, if there is one
+  const char* id;      // registers a worker (ojs_shm_pools.h); handles of one id are one worker
+  const char* labels;  // of that worker: a JSON object; and the jobs of all its handles at once
+  uint32_t total_concurrency, reserved;
 } ojs_shm_worker_options;
 
 enum {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Pools of workers; part of ojs_shm.h, by the same conventions. docs/scheduling.md explains them.
+// Pools of workers, and registered workers; part of ojs_shm.h, by the same conventions.
+// docs/scheduling.md explains them.
 
 #include <ojs_shm/ojs_shm.h>
 
@@ -19,6 +20,23 @@ OJS_SHM_API int ojs_shm_remove_pool(ojs_shm_admin* admin, const char* pool);
 OJS_SHM_API int64_t ojs_shm_pools(ojs_shm_observer* observer, char* buffer, size_t size);
 OJS_SHM_API int64_t ojs_shm_pool(ojs_shm_observer* observer, const char* name, char* buffer,
                                  size_t size);
+// Registered workers: an array of all; or one of them (errors: NOT_FOUND).
+OJS_SHM_API int64_t ojs_shm_registered_workers(ojs_shm_observer* observer, char* buffer,
+                                               size_t size);
+OJS_SHM_API int64_t ojs_shm_registered_worker(ojs_shm_observer* observer, const char* id,
+                                              char* buffer, size_t size);
+enum {
+  OJS_SHM_DIRECTIVE_RUNNING = 0,
+  OJS_SHM_DIRECTIVE_QUIET = 1,     // take no more jobs
+  OJS_SHM_DIRECTIVE_TERMINATE = 2  // the same, and end when those in hand are done
+};
+// What the worker of that id shall do. Errors: NOT_FOUND, INVALID.
+OJS_SHM_API int ojs_shm_direct_worker(ojs_shm_admin* admin, const char* id, int directive);
+// Forgets the worker; its jobs stay with their leases. Errors: NOT_FOUND.
+OJS_SHM_API int ojs_shm_remove_worker(ojs_shm_admin* admin, const char* id);
+// Of a handle with an id. A sign of life, as each fetch, heartbeat and progress is one; after 30 s
+// without, its jobs go to others. Any thread. Returns OJS_SHM_DIRECTIVE_.
+OJS_SHM_API int ojs_shm_worker_beat(ojs_shm_worker* worker);
 OJS_SHM_API int64_t ojs_shm_scheduling(ojs_shm_observer* observer, char* buffer, size_t size);
 
 #ifdef __cplusplus

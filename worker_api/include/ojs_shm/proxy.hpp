@@ -10,6 +10,7 @@
 
 #include <ojs_shm/export.hpp>
 #include <ojs_shm/job.hpp>
+#include <ojs_shm/registered_worker.hpp>
 #include <ojs_shm/result.hpp>
 #include <ojs_shm/segment.hpp>
 #include <ojs_shm/worker.hpp>
@@ -28,6 +29,9 @@ struct FetchRequest {
   /// Only this tenant's jobs. A job of another tenant that stands before them is not passed over:
   /// the fetch then returns what it has.
   std::optional<std::string> tenant = {};
+  /// Id of the worker that gets the jobs; empty: one that says nothing of itself. A worker that was told
+  /// to take no more gets none.
+  std::string worker = {};
 };
 
 /// Works for many clients on one handle: each call says for which job and what. Its jobs belong to
@@ -57,6 +61,9 @@ class OJS_SHM_API Proxy {
                                   std::uint32_t lease_ms = 0);
   /// 0..1, never backwards.
   Status progress(std::string_view id, std::uint64_t fence, double fraction);
+  /// Registers a worker, or brings what is known of it up to date; a sign of its life. What is known then.
+  /// Errors: kInvalid (`subject` is the member), kInUse (it has another pool), kSegmentFull, kTimeout.
+  Result<RegisteredWorker> report(const WorkerReport& report);
   /// Unix time by the segment's clock, in milliseconds.
   std::uint64_t now_ms() const;
   const Segment& segment() const;

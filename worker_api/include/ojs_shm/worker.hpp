@@ -12,6 +12,7 @@
 
 #include <ojs_shm/export.hpp>
 #include <ojs_shm/job.hpp>
+#include <ojs_shm/registered_worker.hpp>
 #include <ojs_shm/result.hpp>
 #include <ojs_shm/segment.hpp>
 
@@ -114,6 +115,13 @@ struct WorkerOptions {
   /// there is one.
   std::string pool = {};
   std::uint32_t concurrency = 0;  ///< jobs that this handle has at once; 0: as many as it fetches
+  /// Registers a worker under this id, which operators see and direct; handles of one id are one worker.
+  /// It gives a sign of life with each fetch, heartbeat, progress and beat(); after 30 s without, its
+  /// jobs go to others. Empty: none.
+  std::string id = {};
+  std::string labels = {};  ///< of that worker: a JSON object
+  /// jobs that all handles of that id have at once; 0: this handle's `concurrency`
+  std::uint32_t total_concurrency = 0;
 };
 
 /// Takes jobs out of queues. One thread at a time may use a Worker; make one for each thread. ack,
@@ -128,7 +136,8 @@ class OJS_SHM_API Worker {
   ~Worker();  ///< what this handle still holds goes back to the front of its level
 
   /// The best available job, into `job` (whose buffers are used again). Errors: kEmpty (also with
-  /// as many jobs in hand as `concurrency` says), kClosed, kNotFound (its pool was removed).
+  /// as many jobs in hand as `concurrency` says, and when it is quiet), kClosed (also when it was told to
+  /// terminate), kNotFound (its pool was removed).
   Status try_fetch(Job& job);
   /// Waits up to `timeout` for one; spins first, then sleeps. Errors: kTimeout, kClosed (also after
   /// interrupt()), kCannotAttach once the segment's file is gone.
@@ -152,6 +161,11 @@ class OJS_SHM_API Worker {
   Result<std::uint64_t> heartbeat(Job& job, std::uint32_t lease_ms = 0);
   /// 0..1, never backwards. Errors: kLost.
   Status progress(Job& job, double fraction);
+  /// Of a handle with an id: a sign of life, also while its thread works on a job. Thread-safe.
+  void beat();
+  /// What an operator has asked of it. A quiet handle fetches nothing (kEmpty, kTimeout), and one that is
+  /// to terminate gets kClosed. Thread-safe.
+  WorkerDirective directive() const;
   /// A descriptor that is readable while a job may be waiting; for poll and epoll. Read or call
   /// try_fetch to re-arm.
   Result<int> event_fd();

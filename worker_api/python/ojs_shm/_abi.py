@@ -24,6 +24,7 @@ RETRY_NO_JITTER = 1
 RETRY_DEAD_LETTER = 2
 FAILURE_NOT_RETRYABLE = 1
 WORKER_LEASE_OWNED, WORKER_WEIGHTED = 1, 2
+DIRECTIVES = ("running", "quiet", "terminate")
 QUEUE_MAX_DEPTH, QUEUE_MAX_SIZE_BYTES, QUEUE_PAUSED = 1, 2, 4
 FILTER_HAS_STATE, FILTER_DEAD_LETTER, FILTER_WAITING, FILTER_HAS_PRIORITY = 1, 2, 4, 8
 AS_IT_IS = (1 << 64) - 1
@@ -93,7 +94,8 @@ class JobFields(Sized):
 class WorkerOptions(Sized):
     _fields_ = [("struct_size", c_size_t), ("queues", POINTER(c_char_p)), ("queue_count", c_size_t),
                 ("lease_ms", c_uint32), ("spin_us", c_uint32), ("flags", c_uint32), ("concurrency", c_uint32),
-                ("weights", POINTER(c_uint32)), ("pool", c_char_p)]
+                ("weights", POINTER(c_uint32)), ("pool", c_char_p), ("id", c_char_p), ("labels", c_char_p),
+                ("total_concurrency", c_uint32), ("reserved", c_uint32)]
 
 
 class FailureReport(Sized):
@@ -196,10 +198,13 @@ _ENTRIES = {
     "progress": (c_int, (_handle, _handle, c_double)),
     "event_fd": (c_int, (_handle,)),
     "interrupt": (c_int, (_handle,)),
+    "worker_beat": (c_int, (_handle,)),
     "admin_open": (c_int, (_handle, _out)),
     "set_queue": (c_int, (_handle, c_char_p, POINTER(QueueSettings))),
     "set_pool": (c_int, (_handle, c_char_p, c_char_p, c_size_t)),
     "remove_pool": (c_int, (_handle, c_char_p)),
+    "direct_worker": (c_int, (_handle, c_char_p, c_int)),
+    "remove_worker": (c_int, (_handle, c_char_p)),
     "configure_queue": (c_int, (_handle, c_char_p, c_char_p, c_size_t)),
     "set_limit": (c_int, (_handle, c_char_p, c_char_p, c_size_t)),
     "clear_limit": (c_int, (_handle, c_char_p)),
@@ -214,6 +219,8 @@ _ENTRIES = {
     "observer_open": (c_int, (_handle, _out)),
     "pools": (c_int64, (_handle, *_text)),
     "pool": (c_int64, (_handle, c_char_p, *_text)),
+    "registered_workers": (c_int64, (_handle, *_text)),
+    "registered_worker": (c_int64, (_handle, c_char_p, *_text)),
     "scheduling": (c_int64, (_handle, *_text)),
     "stats": (c_int64, (_handle, *_text)),
     "queues": (c_int64, (_handle, *_text)),

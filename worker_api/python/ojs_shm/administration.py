@@ -101,6 +101,30 @@ class Administration:
         with self._observers.lent() as observer:
             return json.loads(observer.text(library().pool, _abi.text_in(name, "pool")))
 
+    def registered_workers(self) -> list[dict[str, Any]]:
+        """Workers that said who they are, by id, with those that ended in the last ten minutes."""
+        with self._observers.lent() as observer:
+            return json.loads(observer.text(library().registered_workers))
+
+    def registered_worker(self, id: str) -> dict[str, Any]:
+        """Errors: NotFound."""
+        with self._observers.lent() as observer:
+            return json.loads(observer.text(library().registered_worker, _abi.text_in(id, "id")))
+
+    def direct_worker(self, id: str, directive: str) -> None:
+        """What that worker shall do: "quiet" (take no more jobs), "terminate" (and end when its jobs are done) or "running".
+        Errors: NotFound, InvalidArgument."""
+        if directive not in _abi.DIRECTIVES:
+            raise errors.InvalidArgument(f"directive must be one of {', '.join(_abi.DIRECTIVES)}", code="invalid",
+                                         number=-2, subject="directive")
+        with self._admins.lent() as admin:
+            admin.call(library().direct_worker, _abi.text_in(id, "id"), _abi.DIRECTIVES.index(directive))
+
+    def remove_worker(self, id: str) -> None:
+        """Forgets the worker; its jobs stay with their leases. Errors: NotFound."""
+        with self._admins.lent() as admin:
+            admin.call(library().remove_worker, _abi.text_in(id, "id"))
+
     def scheduling(self) -> dict[str, Any]:
         """`queues`, with `name`, `dispatch_count_1m`, `dispatch_ratio_1m`, `avg_wait_ms` and `active_jobs` of each, and the
         `window`: what was handed out in the last minute."""

@@ -168,6 +168,18 @@ class AsyncQueue:
     async def set_events(self, on: bool) -> None:
         await asyncio.to_thread(self._queue.set_events, on)
 
+    async def registered_workers(self) -> list[dict[str, Any]]:
+        return await asyncio.to_thread(self._queue.registered_workers)
+
+    async def registered_worker(self, id: str) -> dict[str, Any]:
+        return await asyncio.to_thread(self._queue.registered_worker, id)
+
+    async def direct_worker(self, id: str, directive: str) -> None:
+        await asyncio.to_thread(self._queue.direct_worker, id, directive)
+
+    async def remove_worker(self, id: str) -> None:
+        await asyncio.to_thread(self._queue.remove_worker, id)
+
     async def set_strict_envelopes(self, on: bool) -> None:
         await asyncio.to_thread(self._queue.set_strict_envelopes, on)
 

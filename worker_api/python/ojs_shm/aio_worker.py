@@ -11,7 +11,7 @@ import weakref
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from . import errors
+from . import _abi, errors
 from ._abi import library
 from ._handles import Handle
 from .client import Queue
@@ -35,18 +35,22 @@ class AsyncWorker(Registry):
     pool    whose queues and strategy it serves, whatever `queues` says; None: pool "default", if there is one
     lease   how long this worker may be silent before a job goes to another one; None: the job's own
     grace   how long run() waits for running handlers after stop()
+    id      registers a worker, which operators see and direct; without a sign of life for 30 s, which run() gives, its jobs
+            go to others. `labels`: what else is said of it
     """
 
     def __init__(self, queue: Queue, *, queues: Iterable[str] | Mapping[str, int] | None = None,
                  concurrency: int = 10, lease: Duration | None = None, grace: Duration = 30.0,
-                 pool: str | None = None) -> None:
+                 pool: str | None = None, id: str | None = None, labels: Mapping[str, Any] | None = None) -> None:
         super().__init__(queue)
         if concurrency < 1:
             raise errors.InvalidArgument("concurrency must be at least 1", code="invalid", number=-2,
                                          subject="concurrency")
         self._concurrency = concurrency
         self._grace = milliseconds(grace, "grace") / 1000
-        self._handles = queue._worker_handles(queues if queues is not None else (queue.queue,), lease, 0, pool)
+        self._handles = queue._worker_handles(queues if queues is not None else (queue.queue,), lease, 0, pool, id,
+                                              labels, concurrency)
+        self._id = id
         self._running: dict[asyncio.Task[None], Job] = {}
         self._stop = threading.Event()
         self._woken: asyncio.Event | None = None  # made by run(), in its loop
@@ -66,7 +70,7 @@ class AsyncWorker(Registry):
         self.middleware._freeze()
         self._loop, self._woken = asyncio.get_running_loop(), asyncio.Event()
         caught = self._catch_signals() if signals else []
-        keeper = Keeper(self._handles)
+        keeper = Keeper(self._handles, None if self._id is None else self._be_told)
         pool = concurrent.futures.ThreadPoolExecutor(self._concurrency, thread_name_prefix="ojs-shm")
         watch = asyncio.create_task(self._watch_cancels())
         try:
@@ -131,8 +135,10 @@ class AsyncWorker(Registry):
                 self._loop.remove_reader(descriptor)
 
     def _fill(self, fetcher: Handle, keeper: Keeper, pool: concurrent.futures.Executor) -> bool:
-        """Starts handlers until nothing waits (False) or all places are taken (True)."""
+        """Starts handlers until nothing waits (False), or all places are taken or an operator wants no more (True)."""
         while len(self._running) < self._concurrency:
+            if self._id is not None and fetcher.call(library().worker_beat) != 0:
+                return True
             lib = library()
             pointer = lib.open(lib.job_new)
             try:
@@ -149,6 +155,12 @@ class AsyncWorker(Registry):
             self._running[task] = job
             task.add_done_callback(self._ended)
         return True
+
+    def _be_told(self, directive: int) -> None:
+        if directive == _abi.DIRECTIVES.index("terminate"):
+            self.stop()
+        elif self._loop is not None and self._woken is not None:
+            self._loop.call_soon_threadsafe(self._woken.set)
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         self._running.pop(task, None)

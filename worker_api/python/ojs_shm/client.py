@@ -282,7 +282,8 @@ class Queue(Administration, Crons):
         return Worker(self, **options)
 
     def _worker_handles(self, queues: Iterable[str] | Mapping[str, int], lease: Duration | None,
-                        spin: Duration, pool: str | None = None) -> Handles:
+                        spin: Duration, pool: str | None = None, id: str | None = None,
+                        labels: Mapping[str, Any] | None = None, concurrency: int = 0) -> Handles:
         named = [_abi.text_in(each, "queue") for each in queues]
         options = _abi.WorkerOptions()
         if isinstance(queues, Mapping):
@@ -291,6 +292,9 @@ class Queue(Administration, Crons):
         options.queues, options.queue_count = (ctypes.c_char_p * max(1, len(named)))(*named), len(named)
         options.lease_ms = 0 if lease is None else max(1, milliseconds(lease, "lease"))
         options.pool = None if pool is None else _abi.text_in(pool, "pool")
+        options.id = None if id is None else _abi.text_in(id, "id")
+        options.labels = None if labels is None else to_json(dict(labels))
+        options.total_concurrency = concurrency
         options.spin_us = _abi.whole(round(milliseconds(spin, "spin") * 1000), "spin", 32)
         lib = library()
         made = Handles("worker", lambda: lib.open(lib.worker_open, self._segment, ctypes.byref(options)))

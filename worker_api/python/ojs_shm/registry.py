@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from . import errors
+from ._abi import library
 from ._handles import Handles
 from .client import Queue
 from .jobs import Job, to_json
@@ -21,6 +22,8 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 #: A traceback goes into the error's details up to this length; its end is the interesting part.
 _TRACEBACK_LENGTH = 4000
+#: How often a worker with an id gives a sign of life, in seconds.
+_SIGN_EVERY = 5.0
 
 
 class Handler:
@@ -113,10 +116,12 @@ def _nack(job: Job, message: str, **failure: Any) -> None:
 
 
 class Keeper:
-    """A thread that extends the leases of running jobs at a third of their length."""
+    """A thread that extends the leases of running jobs at a third of their length, and gives the signs of life of a worker
+    that has an id. `told` gets what an operator asks of it, when that has changed."""
 
-    def __init__(self, workers: Handles) -> None:
+    def __init__(self, workers: Handles, told: Callable[[int], None] | None = None) -> None:
         self._workers = workers
+        self._told, self._directive, self._sign = told, 0, 0.0
         self._changed = threading.Condition()
         self._due: dict[Job, float] = {}
         self._ended = False
@@ -151,8 +156,12 @@ class Keeper:
                 due = [job for job, at in self._due.items() if at <= now]
                 for job in due:
                     self._due[job] = now + _period(job)
-                if not due:
-                    self._changed.wait(min(self._due.values()) - now if self._due else None)
+                signs = self._told is not None and now >= self._sign
+                if not due and not signs:
+                    times = [*self._due.values(), *([self._sign] if self._told is not None else [])]
+                    self._changed.wait(min(times) - now if times else None)
+            if signs:
+                self._give_sign()
             for job in due:
                 try:
                     job.heartbeat()
@@ -160,6 +169,16 @@ class Keeper:
                     self.forget(job)
                 except errors.OjsError:
                     pass  # the next one may succeed; a lease that ends is the segment's way to say so
+
+
+    def _give_sign(self) -> None:
+        assert self._told is not None
+        self._sign = time.monotonic() + _SIGN_EVERY
+        with contextlib.suppress(errors.OjsError), self._workers.lent() as worker:
+            directive = worker.call(library().worker_beat)
+            if directive != self._directive:
+                self._directive = directive
+                self._told(directive)
 
 
 def _period(job: Job) -> float:

@@ -12,7 +12,7 @@ import time
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from . import errors
+from . import _abi, errors
 from ._abi import library
 from .client import Queue
 from .jobs import Duration, Job, milliseconds
@@ -28,18 +28,22 @@ class Worker(Registry):
     pool    whose queues and strategy it serves, whatever `queues` says; None: pool "default", if there is one
     lease   how long this worker may be silent before a job goes to another one; None: the job's own
     grace   how long run() waits for running handlers after stop()
+    id      registers a worker, which operators see and direct; without a sign of life for 30 s, which run(), fetch() and
+            heartbeats give, its jobs go to others. `labels`: what else is said of it
     """
 
     def __init__(self, queue: Queue, *, queues: Iterable[str] | Mapping[str, int] | None = None,
                  concurrency: int = 1, lease: Duration | None = None, grace: Duration = 30.0, spin: Duration = 0,
-                 pool: str | None = None) -> None:
+                 pool: str | None = None, id: str | None = None, labels: Mapping[str, Any] | None = None) -> None:
         super().__init__(queue)
         if concurrency < 1:
             raise errors.InvalidArgument("concurrency must be at least 1", code="invalid", number=-2,
                                          subject="concurrency")
         self._concurrency = concurrency
         self._grace = milliseconds(grace, "grace") / 1000
-        self._handles = queue._worker_handles(queues if queues is not None else (queue.queue,), lease, spin, pool)
+        self._handles = queue._worker_handles(queues if queues is not None else (queue.queue,), lease, spin, pool,
+                                              id, labels, concurrency)
+        self._id = id
         self._stop = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
         self._stopped = False  # at once visible to the threads; the descriptor wakes run()
         self._broken: errors.OjsError | None = None
@@ -90,7 +94,7 @@ class Worker(Registry):
             raise errors.WrongState("a worker runs once", code="wrong_state", number=-5)
         self.middleware._freeze()
         restored = self._catch_signals() if signals else {}
-        keeper = Keeper(self._handles)
+        keeper = Keeper(self._handles, None if self._id is None else self._be_told)
         try:
             threads = [threading.Thread(target=self._work, args=(keeper,), name=f"ojs-shm-{number}", daemon=True)
                        for number in range(self._concurrency)]
@@ -111,6 +115,10 @@ class Worker(Registry):
         # Nothing here takes a lock, which the thread that the signal interrupts may hold.
         self._stopped = True
         os.eventfd_write(self._stop, 1)
+
+    def _be_told(self, directive: int) -> None:
+        if directive == _abi.DIRECTIVES.index("terminate"):
+            self.stop()
 
     def _catch_signals(self) -> dict[int, Any]:
         if threading.current_thread() is not threading.main_thread():

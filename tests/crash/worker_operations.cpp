@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// Registered workers, for the crash lanes: registering, signs of life, directives, the end.
+
+#include <ojs_shm/proxy.hpp>
+
+#include "engine/registry.hpp"
+#include "tests/crash/operations.hpp"
+
+namespace ojs_shm::test {
+namespace {
+
+void report(Hands& hands, const WorkerReport& report) {
+  must(must(Proxy::attach(hands.segment)).report(report));
+}
+/// A worker of that id that has a job; its time stands.
+void at_work(Hands& hands) {
+  hands.stop_clock();
+  hands.put(), hands.put();
+  report(hands, {.id = "w", .labels = "1"});
+  must(must(Proxy::attach(hands.segment)).fetch({.worker = "w"}));
+}
+void look(Hands& hands) {
+  std::vector<engine::LostWorker> lost;
+  engine::Registry(hands.handle->actor()).look(hands.handle->store().now_ms(), lost);
+}
+engine::WorkerKey key(Hands& hands) { return engine::find_worker(hands.handle->store(), "w"); }
+
+}  // namespace
+
+std::vector<Operation> with_worker_operations(std::vector<Operation> all) {
+  std::vector<Operation> own = {
+      {"worker_register", [](Hands&) {}, [](Hands& h) { report(h, {.id = "w", .labels = "1"}); }},
+      {"worker_beat_with_news", at_work,
+       [](Hands& h) {
+         h.move_clock(1000);
+         report(h, {.id = "w", .concurrency = 2, .labels = "2", .state = "drain"});
+       }},
+      {"worker_directed", at_work,
+       [](Hands& h) { must(h.admin->direct_worker("w", WorkerDirective::kQuiet)); }},
+      {"worker_fetch", [](Hands& h) { h.put(); },
+       [](Hands& h) {
+         Proxy proxy = must(Proxy::attach(h.segment));
+         const std::vector<JobInfo> jobs = must(proxy.fetch({.worker = "w"}));
+         if (!jobs.empty()) must(proxy.requeue(jobs.front().id, 0));
+       }},
+      {"worker_silent",
+       [](Hands& h) {
+         at_work(h);
+         h.move_clock(60'000);
+       },
+       look},
+      {"worker_removed", at_work, [](Hands& h) { must(h.admin->remove_worker("w")); }},
+      {"worker_comes_back",
+       [](Hands& h) {
+         at_work(h);
+         h.move_clock(60'000);
+         look(h);
+       },
+       [](Hands& h) { report(h, {.id = "w"}); }},
+      {"worker_counted", at_work,
+       [](Hands& h) { engine::Registry(h.handle->actor()).count(key(h), 1); }},
+      {"native_worker",
+       [](Hands& h) {
+         h.put();
+         h.worker.reset();
+       },
+       [](Hands& h) {
+         Worker native = must(Worker::attach(h.segment, {.id = "w"}));
+         must(native.try_fetch(h.job));
+         must(native.requeue(h.job));
+       }},
+  };
+  for (Operation& each : own) all.push_back(std::move(each));
+  return all;
+}
+
+}  // namespace ojs_shm::test

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <ojs_shm/export.hpp>
+#include <ojs_shm/result.hpp>
+
+namespace ojs_shm {
+
+constexpr std::size_t kLongestWorkerId = 128;
+/// A registered worker that gives no sign of life for so long is ended, and its jobs go to others.
+constexpr std::uint64_t kWorkerSilenceMs = 30'000;
+
+/// What an operator asks of a worker.
+enum class WorkerDirective : std::uint8_t {
+  kRunning = 0,
+  kQuiet = 1,      ///< take no more jobs
+  kTerminate = 2,  ///< the same, and end when those in hand are done
+};
+/// "running", "quiet", "terminate".
+OJS_SHM_API std::string_view directive_name(WorkerDirective directive) noexcept;
+/// Errors: kInvalid.
+OJS_SHM_API Result<WorkerDirective> parse_directive(std::string_view name);
+
+/// What is told of a worker; what is unset stays as it was.
+struct WorkerReport {
+  std::string id;  ///< 1 to 128 bytes
+  /// The first one stays: a worker has one pool.
+  std::optional<std::string> pool = {};
+  std::optional<std::vector<std::string>> queues = {};
+  std::optional<std::uint32_t> concurrency = {};  ///< jobs that it has at most; 0: not said
+  std::optional<std::uint32_t> active_jobs = {};
+  std::optional<std::string> hostname = {}, version = {};
+  std::optional<std::string> labels = {};  ///< JSON
+  std::optional<std::string> state = {};   ///< its own word: "running" or another
+  std::optional<std::uint32_t> pid = {};
+  /// It begins anew: an earlier directive is over.
+  bool registers = false;
+  /// It will give signs of life, and loses its jobs when it does not for kWorkerSilenceMs, or for
+  /// `silence_ms` if that is longer.
+  bool pledges = true;
+  std::optional<std::uint32_t> silence_ms = {};
+};
+
+/// A worker that said who it is, to whichever process of the segment.
+struct RegisteredWorker {
+  std::string id, pool, hostname, version;
+  std::vector<std::string> queues;
+  std::string labels;            ///< JSON; empty: none
+  std::string said = "running";  ///< its own word for its state
+  WorkerDirective directive = WorkerDirective::kRunning;
+  std::uint32_t concurrency = 0, active_jobs = 0, pid = 0;
+  std::uint64_t registered_at_ms = 0, last_sign_ms = 0, silent_ms = 0;
+  std::uint64_t longest_silence_ms = kWorkerSilenceMs;  ///< after which it is ended
+  std::uint64_t returned_jobs = 0;                      ///< that went to others when it was ended
+  bool ended = false;   ///< for its silence, or with its process; known for ten minutes
+  bool native = false;  ///< a handle of a process of the segment, and no client of a gateway
+
+  /// "stale" (silent for too long, or ended), the directive, or the worker's own word.
+  OJS_SHM_API std::string_view state() const;
+  bool takes_jobs() const { return directive == WorkerDirective::kRunning && said == "running"; }
+};
+/// `{"id", "state", "directive", "pool", "queues", "concurrency", "active_jobs", "hostname", "version", "pid",
+/// "labels", "native", "started_at", "last_heartbeat_at", "silent_ms", "returned_jobs"}`; what is not
+/// known is left out.
+OJS_SHM_API std::string print_registered_worker(const RegisteredWorker& worker);
+
+}  // namespace ojs_shm

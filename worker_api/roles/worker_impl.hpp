@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ojs_shm/worker.hpp>
+
+#include <array>
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "engine/turns.hpp"
+#include "worker_api/roles/attachment.hpp"
+#include "worker_api/roles/event_bell.hpp"
+#include "worker_api/roles/registered_workers.hpp"
+
+namespace ojs_shm {
+
+struct Worker::Impl {
+  ~Impl() {
+    if (registration && !handle->closed()) registration->leave(handle->actor());
+  }
+
+  std::unique_ptr<internal::Handle> handle;
+  WorkerOptions options;
+  std::vector<std::uint32_t> queues;
+  std::vector<std::string> names;              ///< of the queues, by their number, for Job::queue()
+  std::array<std::int16_t, 256> priorities{};  ///< by rank
+  std::optional<engine::Turns> turns;          ///< of the weighted strategy
+  shm::LocalFlag interrupted;
+  std::uint32_t pool = engine::kNoIndex;
+  bool incomplete = false;  ///< some of options.queues do not exist yet: their first job makes them
+  bool has_options = true;  ///< a fetch does more than look into the queues from left to right
+  std::vector<std::pair<std::uint32_t, std::uint64_t>>
+      in_hand;  ///< slot and word of jobs, when there is a limit to them
+  std::unique_ptr<internal::EventBell> bell;
+  std::unique_ptr<internal::Registration> registration;  ///< of a handle with an id
+  std::chrono::microseconds spin{0};
+  std::chrono::steady_clock::time_point looked_for_dead{};
+
+  engine::Actor& actor() { return handle->actor(); }
+
+  engine::Outcome fetch_from(std::uint32_t queue, engine::Fetched& out) {
+    return actor().fetch(queue, options.lease_ms, options.lease_owned, out);
+  }
+  void hand_over(const engine::Fetched& got, Job& job);
+  Status try_each(Job& job, std::size_t begin);
+  Status try_with_options(Job& job);
+  /// Sets has_options.
+  void note_options();
+  Status try_in_turns(Job& job);
+  Status try_in_pool(Job& job);
+  /// Looks again for queues that did not exist.
+  void look_for_queues();
+  /// Whether as many jobs are in hand as may be; the pool is told.
+  bool laden() { return options.concurrency != 0 && count_in_hand(); }
+  /// Whether an operator lets it.
+  bool takes_jobs() const {
+    return !registration || registration->directive(handle->store()) == WorkerDirective::kRunning;
+  }
+  std::vector<std::string> queue_names() const;
+  /// Looks at what became of them.
+  bool count_in_hand();
+  Status take_queues(const std::vector<std::string>& wanted);
+  Status join_pool();
+  void follow_pool();
+};
+
+}  // namespace ojs_shm
