@@ -438,7 +438,8 @@ void Registry::release_dead() {
       control.store(found.word, Point::kWorkerChanged);
     }
     if (record.lane.load() != owner || found.phase() != WorkerPhase::kAlive) continue;
-    // It was the worker. What it held has gone to others already.
+    // It was the worker. What it held has gone to others already, so its end is no silence to any lane.
+    record.traits.store(record.traits.load() & ~kWorkerPledged, Point::kWorkerTold);
     for (;;) {
       const WorkerSign sign(store_.worker_mark(place).sign.load());
       if (sign.over() || sign.life() != found.life() || end(place, sign, false)) break;

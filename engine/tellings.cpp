@@ -206,6 +206,8 @@ std::uint64_t first_word(std::string_view& text) {
   event.tag = jobs;
   event.value = silent_ms;
   event.time_ms = store_.now_ms();
+  event.job.hi = first_word(id);
+  event.job.lo = first_word(id);
   with_text(event, id);
 }
 

@@ -136,6 +136,7 @@ Event EventReader::Impl::translate(const engine::EventFacts& facts) const {
   if (facts.kind == EventKind::kWorkerLost) {
     event.count = facts.tag;
     event.duration_ms = facts.value;
+    append_text({facts.job.hi, facts.job.lo}, event.worker_id);
     return event;
   }
   event.queue = store.queue_name(facts.queue);

@@ -90,7 +90,8 @@ class ObserverLane {
   void look_around() {
     const std::vector<QueueInfo> queues = observer_.queues();
     for (const QueueInfo& queue : queues)
-      if (!observer_.queue(queue.name).ok()) unseen("queue", queue.name);
+      if (queue.name != kPassingQueue && !observer_.queue(queue.name).ok())
+        unseen("queue", queue.name);
     for (const LimitInfo& limit : observer_.limits())
       if (const auto alone = observer_.limit(limit.key);
           !alone.ok() && alone.code() != Code::kNotFound)
