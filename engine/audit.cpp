@@ -268,9 +268,12 @@ class Audit : AuditBook {
     std::vector<std::uint8_t> seen(segment_.geometry().blocks, 0);
     for (std::uint32_t slot = 0; slot < store_.slots(); ++slot) {
       const JobRecord& job = store_.job(slot);
-      const unsigned state = Control(job.control.load()).state();
-      if (!holds_job(state) && state < kSlotTemplate) continue;
+      const Control control(job.control.load());
+      if (!holds_job(control.state()) && control.state() < kSlotTemplate) continue;
       const std::uint64_t word = shm::Blocks::word_of(slot, job.generation.get());
+      if (holds_job(control.state()) && !is_finished(control.state()) &&
+          job.result_block.get() != kNoIndex && job.control.load() == control.word)
+        say(8, slot_name(slot) + " has a result, and has not ended");
       for (const Chain chain :
            {Chain{job.body_block.get(),
                   static_cast<std::uint32_t>(std::min<std::uint64_t>(job.body_length(), 1U << 30))},
@@ -298,7 +301,9 @@ class Audit : AuditBook {
       const std::uint32_t slot = shm::Blocks::slot_of(word);
       if (slot < store_.slots() && is_exclusive(Control(store_.job(slot).control.load()).state()))
         continue;
-      say(8, "block " + std::to_string(i) + " is taken and belongs to no job's text");
+      say(8, "block " + std::to_string(i) + " is taken for life " +
+                 std::to_string(shm::Blocks::generation_of(word)) + " of " + slot_name(slot) +
+                 " and belongs to no text");
     }
   }
 

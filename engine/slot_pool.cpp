@@ -312,7 +312,11 @@ void SlotPool::relist(std::uint32_t slot) {
     list(slot, control);
 }
 
-void SlotPool::drop_loose_blocks(std::uint32_t slot, const JobRecord& job) {
+void SlotPool::drop_loose_blocks(std::uint32_t slot, JobRecord& job) {
+  if (Control(job.control.load()).state() == kSlotSettling) {
+    job.result_block.set(kNoIndex);  // NO CRASH POINT: the slot is held exclusively
+    job.result_length.set(0);        // NO CRASH POINT: as above
+  }
   const std::uint64_t word = shm::Blocks::word_of(slot, job.generation.get());
   std::vector<bool> kept(segment_.geometry().blocks, false);
   for (const auto* first : {&job.body_block, &job.result_block, &job.errors_block})

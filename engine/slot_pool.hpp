@@ -59,8 +59,8 @@ class SlotPool {
   /// used.
   void relist(std::uint32_t slot);
   /// Frees the blocks that were written for a slot in a dead lane's hands and stand in none of its
-  /// texts.
-  void drop_loose_blocks(std::uint32_t slot, const JobRecord& job);
+  /// texts; a result that came before the end of its job stands for nothing.
+  void drop_loose_blocks(std::uint32_t slot, JobRecord& job);
   /// Frees the blocks of slots that are free or have gone on to another generation.
   void sweep_blocks();
   /// Hints at all free slots again, and ids of jobs that are there alone.
