@@ -34,7 +34,7 @@ Outcome Actor::enqueue_batch_in_order(std::span<const NewJob> specs, std::vector
   QueueRecord& queue = store_.queue(q);
   QueueTally& mine = tally(q);
   std::uint64_t cost = 0;
-  std::vector<unsigned> parts(specs.size(), 0);
+  Short<unsigned> parts(specs.size(), 0);
   const std::uint64_t flags = queue.flags.load();
   std::vector<TenantCharge> charges;
   const auto charge_of = [&charges](std::uint64_t tenant) {
@@ -69,7 +69,7 @@ Outcome Actor::enqueue_batch_in_order(std::span<const NewJob> specs, std::vector
     return outcome;
   }
   intend_further(Op::kBatch, q, kNoIndex);
-  std::vector<std::uint32_t> slots;
+  Short<std::uint32_t> slots;
   slots.reserve(specs.size());
   ids.resize(specs.size());
   for (std::size_t i = 0; i < specs.size() && outcome == Outcome::kOk; ++i) {
@@ -95,7 +95,7 @@ Outcome Actor::enqueue_batch_in_order(std::span<const NewJob> specs, std::vector
     job.control.store(Control(filling).to(kSlotFilling, ring, owner_).word, Point::kSlotFilling);
   }
   UniqueKeys keys{*this, store_};
-  std::vector<Rival> rivals;
+  Rivals rivals;
   if (outcome == Outcome::kOk) outcome = keys.claim_all(specs, slots, rivals);
   if (outcome == Outcome::kOk && !keys.seize(rivals)) outcome = Outcome::kRivalMoved;
   if (outcome != Outcome::kOk) {

@@ -242,8 +242,8 @@ Outcome Actor::put_in(const NewJob& spec, JobId& id) {
     UniqueKeys{*this, store_}.ask_for_rival(spec);
   Outcome outcome = fill<kPlain>(spec, policy, slot, job, now, id);
   if (!kPlain && outcome == Outcome::kOk && spec.unique()) [[unlikely]] {
-    std::vector<Rival> rivals;
-    outcome = UniqueKeys{*this, store_}.claim(spec, slot, rivals);
+    Rivals rivals;
+    outcome = UniqueKeys{*this, store_}.claim(spec, slot, now, rivals);
   }
   if (tenant.account != kNoIndex) [[unlikely]]
     // NO CRASH POINT: the slot is held exclusively
@@ -313,15 +313,16 @@ Outcome Actor::put_in(const NewJob& spec, JobId& id) {
   UniqueKeys keys{*this, store_};
   Outcome outcome = Outcome::kOk;
   if (spec.unique()) keys.ask_for_key(spec);
-  // What is refused by its key is told so before anything is done for it; where no bound is in the
-  // way, the claim does that, once the memory is there.
+  // What is refused by its key is told so before a bound is asked, or the memory for a body; the
+  // claim does that where neither is in the way.
   const bool bounded = (store_.queue(spec.queue).flags.load() & (kBounded | kTenants)) != 0;
-  if (spec.unique() && (bounded || Uniqueness{spec.annex->uniqueness}.replaces()))
+  if (spec.unique() && (bounded || spec.size() > spec.inline_room() ||
+                        Uniqueness{spec.annex->uniqueness}.replaces()))
     outcome = keys.foresee(spec);
   if (outcome == Outcome::kOk) [[likely]]
     outcome = put_in<false>(spec, id);
-  if (outcome == Outcome::kNoSlots && spec.unique() && keys.foresee(spec) == Outcome::kClash)
-      [[unlikely]]
+  const bool is_short = outcome >= Outcome::kNoSlots && outcome <= Outcome::kNoKeys;
+  if (is_short && spec.unique() && keys.foresee(spec) == Outcome::kClash) [[unlikely]]
     outcome = Outcome::kClash;
   if (outcome == Outcome::kClash) [[unlikely]]
     keys.raise_other(spec);

@@ -2,11 +2,16 @@
 #pragma once
 
 #include <array>
+#include <boost/container/small_vector.hpp>
 #include <vector>
 
 #include "shm/atomics.hpp"
 
 namespace ojs_shm::engine {
+
+/// A list of one operation that mostly has few: then it costs no allocation.
+template <class T>
+using Short = boost::container::small_vector<T, 4>;
 
 /// A list that is short as a rule: the first N lie in place, further ones in a vector that keeps
 /// its room.

@@ -63,9 +63,10 @@ std::vector<std::uint32_t> KeyLook::superfluous() const {
 
 /// Has the key for the job in the slot, which this lane fills. kMustReplace: it has it, and there
 /// are rivals.
-Outcome UniqueKeys::claim(const NewJob& spec, std::uint32_t slot, std::vector<Rival>& rivals) {
+Outcome UniqueKeys::claim(const NewJob& spec, std::uint32_t slot, std::uint64_t now,
+                          Rivals& rivals) {
   const UniqueKey key = key_of(*spec.annex);
-  KeyLook look(store, key, {spec.annex->uniqueness}, store.now_ms());
+  KeyLook look(store, key, {spec.annex->uniqueness}, now);
   for (unsigned looks = 0; looks < kPatience; ++looks) {
     switch (actor.slots_.keys().insert(key.lo, slot, look)) {
       case shm::KeyIndex::Insert::kDone:
@@ -140,8 +141,8 @@ Outcome UniqueKeys::claim_past(const NewJob& spec, bool waits, std::uint32_t slo
                          .word;
   NewJob job = spec;
   job.annex = &annex;
-  std::vector<Rival> rivals;
-  return claim(job, slot, rivals);
+  Rivals rivals;
+  return claim(job, slot, store.now_ms(), rivals);
 }
 
 /// A dead letter that comes back needs its key as a new job does; this lane holds it. When both this
@@ -168,14 +169,15 @@ Outcome UniqueKeys::reclaim(std::uint32_t slot, const JobRecord& job) {
 /// Has the keys of all jobs of a batch, in the order of the keys, so that no two lanes wait for each
 /// other.
 Outcome UniqueKeys::claim_all(std::span<const NewJob> specs, std::span<const std::uint32_t> slots,
-                              std::vector<Rival>& rivals) {
-  std::vector<std::size_t> order;
+                              Rivals& rivals) {
+  const std::uint64_t now = store.now_ms();
+  Short<std::size_t> order;
   for (std::size_t i = 0; i < specs.size(); ++i)
     if (specs[i].unique()) order.push_back(i);
   std::ranges::sort(order, {}, [&](std::size_t i) { return key_of(*specs[i].annex); });
   for (const std::size_t i : order) {
-    std::vector<Rival> own;
-    const Outcome outcome = claim(specs[i], slots[i], own);
+    Rivals own;
+    const Outcome outcome = claim(specs[i], slots[i], now, own);
     if (outcome != Outcome::kOk && outcome != Outcome::kMustReplace) {
       actor.conflicts_.at = i;
       return outcome;
@@ -192,8 +194,9 @@ Outcome UniqueKeys::claim_all(std::span<const NewJob> specs, std::span<const std
     rivals.insert(rivals.end(), own.begin(), own.end());
   }
   // Those at work last, for they cannot be given back to their workers.
-  std::stable_partition(rivals.begin(), rivals.end(),
-                        [](const Rival& rival) { return rival.found.state() != kSlotActive; });
+  if (rivals.size() > 1)
+    std::stable_partition(rivals.begin(), rivals.end(),
+                          [](const Rival& rival) { return rival.found.state() != kSlotActive; });
   return Outcome::kOk;
 }
 
@@ -204,14 +207,14 @@ Outcome UniqueKeys::enqueue_batch(std::span<const NewJob> specs, std::vector<Job
   for (unsigned looks = 0; looks < kPatience; ++looks) {
     actor.conflicts_.ignored.assign(specs.size(), false);
     ids.assign(specs.size(), {});
-    std::vector<std::pair<UniqueKey, std::size_t>> keys;  // of those before
-    std::vector<std::size_t> places, same_as(specs.size(), specs.size());
-    std::vector<NewJob> chosen;
+    Short<std::pair<UniqueKey, std::size_t>> keys;  // of those before
+    Short<std::size_t> places, same_as(specs.size(), specs.size());
+    Short<NewJob> chosen;
     for (std::size_t i = 0; i < specs.size(); ++i) {
       if (specs[i].unique()) {
         const UniqueKey key = key_of(*specs[i].annex);
-        const bool content =
-            Uniqueness{specs[i].annex->uniqueness}.on_conflict() == OnConflict::kIgnore;
+        const Uniqueness wish{specs[i].annex->uniqueness};
+        const bool content = wish.on_conflict() == OnConflict::kIgnore;
         const auto before = std::ranges::find(keys, key, &std::pair<UniqueKey, std::size_t>::first);
         actor.conflicts_.at = i;
         if (before != keys.end()) {
@@ -219,7 +222,7 @@ Outcome UniqueKeys::enqueue_batch(std::span<const NewJob> specs, std::vector<Job
           count_conflict(specs[i]);
           if (!content) return ids.clear(), Outcome::kClash;
           same_as[i] = before->second;
-        } else if (foresee(specs[i]) == Outcome::kClash) {
+        } else if (!wish.replaces() && foresee(specs[i]) == Outcome::kClash) {
           raise_other(specs[i]);
           if (!content) return ids.clear(), Outcome::kClash;
           ids[i] = actor.conflicts_.clash.id;

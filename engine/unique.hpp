@@ -86,6 +86,7 @@ struct Rival {
   std::uint32_t slot = 0;
   Control found;
 };
+using Rivals = Short<Rival>;
 
 /// How a new job looks at the others of its key. After a look: what is in its way, or what it
 /// replaces.
@@ -103,7 +104,7 @@ class KeyLook final : public shm::KeyIndex::Carries {
   /// Another is in the middle of something: look again.
   bool waits() const { return waits_; }
   const Clash& clash() const { return clash_; }
-  const std::vector<Rival>& rivals() const { return rivals_; }
+  const Rivals& rivals() const { return rivals_; }
   /// Slots whose jobs need no entry any more: of those that have ended in the same state the one
   /// that is minded longest speaks for all. Few jobs of a key: none.
   std::vector<std::uint32_t> superfluous() const;
@@ -122,7 +123,7 @@ class KeyLook final : public shm::KeyIndex::Carries {
   mutable bool waits_ = false;
   mutable Clash clash_;
   mutable Few<Seen, 4> seen_;
-  mutable std::vector<Rival> rivals_;
+  mutable Rivals rivals_;
 };
 
 }  // namespace ojs_shm::engine

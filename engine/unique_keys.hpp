@@ -15,10 +15,10 @@ struct UniqueKeys {
   Actor& actor;
   Store& store;
 
-  Outcome claim(const NewJob& spec, std::uint32_t slot, std::vector<Rival>& rivals);
+  Outcome claim(const NewJob& spec, std::uint32_t slot, std::uint64_t now, Rivals& rivals);
   Outcome claim_past(const NewJob& spec, bool waits, std::uint32_t slot);
   Outcome claim_all(std::span<const NewJob> specs, std::span<const std::uint32_t> slots,
-                    std::vector<Rival>& rivals);
+                    Rivals& rivals);
   Outcome reclaim(std::uint32_t slot, const JobRecord& job);
   Outcome foresee(const NewJob& spec);
   // The memory that a claim reads: of the index, then of the job that has the key.

@@ -2,7 +2,9 @@
 // The end of a segment's memory: refused only when the last slot or block is taken, and no longer
 // than it is.
 
-#include "tests/unit/engine/quiet_segment.hpp"
+#include <optional>
+
+#include "tests/unit/engine/unique_spec.hpp"
 
 namespace ojs_shm::test {
 namespace {
@@ -120,6 +122,56 @@ TEST(FullMemory, a_bounded_queue_gives_its_credit_back_when_the_memory_is_short)
     s.put({}, "bounded");
   }
   EXPECT_EQ(s.producer.enqueue(spec_of({}, "bounded")).code(), Code::kQueueFull);
+}
+
+/// A job whose key another has needs no memory: that it is a duplicate is what its producer must know.
+TEST(FullMemory, a_unique_duplicate_is_told_so_when_levels_are_short) {
+  SegmentOptions options = few_slots(8192);
+  QuietSegment s(options);
+  const std::string first = s.put(unique_job().spec);
+  std::optional<Error> refused;
+  // each rate of ageing has levels of its own
+  for (const char* queue : {"a", "b", "c", "d"})
+    for (std::uint32_t rate = 1; rate < 8; ++rate)
+      for (std::int64_t level = 0; level < 256 && !refused; ++level) {
+        JobSpec spec = spec_of(level, queue);
+        spec.priority_age_rate = rate;
+        if (const auto put = s.producer.enqueue(spec); !put.ok()) refused = put.error();
+      }
+  ASSERT_TRUE(refused);
+  EXPECT_EQ(refused->subject, "levels") << refused->message;
+  const auto second = s.producer.enqueue(unique_job(OnConflict::kReject, "[1]", 77).spec);
+  ASSERT_EQ(second.code(), Code::kDuplicate) << second.error().message;
+  EXPECT_EQ(second.error().subject, first);
+  const auto other = s.producer.enqueue(unique_job(OnConflict::kReject, "[2]", 77).spec);
+  EXPECT_EQ(other.code(), Code::kSegmentFull);
+}
+
+TEST(FullMemory, a_unique_duplicate_with_a_body_drops_no_result_of_another_job) {
+  SegmentOptions options = few_slots(1024);
+  options.max_body_bytes = 4096;
+  QuietSegment s(options);
+  const std::string large = "[\"" + std::string(4000, 'x') + "\"]";
+  const std::string first = s.put(unique_job(OnConflict::kReject, large).spec);
+  const std::string done = s.put();
+  ASSERT_EQ(s.take(), first);
+  ASSERT_EQ(s.take(), done);
+  ASSERT_TRUE(s.worker.ack(s.job, large).ok());
+  // Blocks are taken until the next body would cost the oldest result.
+  JobSpec spec = spec_of();
+  spec.args = large;
+  const auto free_blocks = [&s] {
+    const SegmentInfo info = s.observer.segment_info();
+    return pool_of(info, "blocks").capacity - pool_of(info, "blocks").used;
+  };
+  const std::uint64_t before = free_blocks();
+  s.put(spec);
+  const std::uint64_t each = before - free_blocks();
+  while (free_blocks() >= each) s.put(spec);
+  ASSERT_EQ(s.get(done).result, large);
+  EXPECT_EQ(s.producer.enqueue(unique_job(OnConflict::kReject, large).spec).code(),
+            Code::kDuplicate);
+  EXPECT_EQ(s.get(done).result, large);
 }
 
 }  // namespace
