@@ -334,7 +334,7 @@ struct Import::Impl {
     // as of a job: restore()
     for (int turn = 0; turn < 100; ++turn) {
       if (engine::find_workflow(handle->store(), id) != engine::kNoIndex) {
-        ++report.existing;
+        report.existing += there;
         return {};
       }
       outcome = actor().workflows().create(workflow, made);

@@ -68,6 +68,18 @@ std::vector<ExportedLimit> limits_of(const Observer& observer) {
   return limits;
 }
 
+/// With the order in force alone. A process that died between two settings may have left orders
+/// behind that exclude each other, which an import refuses; of these level weights go first.
+QueueInfo with_one_order(QueueInfo queue) {
+  if (queue.level_weights.empty()) return queue;
+  if (queue.aging.enabled) {
+    queue.aging.enabled = false;
+    queue.aging_is_default = false;
+  }
+  queue.tenant_fairness.across = false;
+  return queue;
+}
+
 ExportedJob exported(const JobInfo& job) {
   const bool expired = job.state == State::kDiscarded && job.completed_at_ms == 0;
   return {job, std::to_string(job.priority), expired};
@@ -171,7 +183,7 @@ Status export_segment(const Segment& segment,
     if (Status done = line(print_export_aging(any)); !done) return done;
   }
   for (const QueueInfo& queue : observer->queues())
-    if (Status done = line(print_export(queue)); !done) return done;
+    if (Status done = line(print_export(with_one_order(queue))); !done) return done;
   for (const WorkerPoolInfo& pool : observer->pools())
     if (Status done = line(print_export(ExportedPool{pool.name, pool.settings})); !done)
       return done;

@@ -176,6 +176,22 @@ TEST(Transfer, the_order_within_queues_comes_too_and_means_the_same_in_another_c
   EXPECT_EQ(weights, (std::map<std::string, std::uint32_t>{{"255", 5}, {"248", 3}, {"*", 2}}));
 }
 
+/// A process that died in the middle of `set_queue` leaves both behind.
+TEST(Transfer, of_two_orders_that_exclude_each_other_the_one_in_force_comes) {
+  QuietSegment from, to;
+  QueueSettings weighted;
+  weighted.level_weights = {{"critical", 5}, {"*", 2}};
+  weighted.aging = AgingSettings{.enabled = false};
+  ASSERT_TRUE(from.admin.set_queue("torn", weighted).ok());
+  from.actor().set_aging(from.actor().ensure_queue("torn"),
+                         engine::Aging(true, false, 1000, 1, engine::Aging::kNoBest));
+  ASSERT_TRUE(from.queue("torn").aging.enabled);
+  const Status done = import(to.segment, exported(from.segment));
+  ASSERT_TRUE(done.ok()) << done.error().message;
+  EXPECT_FALSE(to.queue("torn").aging.enabled);
+  EXPECT_EQ(to.queue("torn").level_weights.size(), 2U);
+}
+
 TEST(Transfer, the_order_of_fetching_stays) {
   QuietSegment from, to;
   Ids expected;
