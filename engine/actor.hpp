@@ -324,7 +324,6 @@ class Actor : private TenantAccounts {
     return pack_for_a_while(), again() || (slots_.drop_oldest_batch() && again());
   }
   void announce_lost_hint();
-
   OJS_SHM_INLINE void prefetch_behind(const shm::Peeked& head) const;
   struct Look;
   struct Live;
@@ -371,10 +370,10 @@ class Actor : private TenantAccounts {
                          Fetched& job);
   friend struct UniqueKeys;
   friend struct TenantTurns;
+  friend struct TenantFetch;
   void end_cancelled(std::uint32_t slot, JobRecord& job, Control held, unsigned before);
   void list_ended(std::uint32_t slot, Control settled, const Kept& kept);
   Outcome enqueue_batch_in_order(std::span<const NewJob> jobs, std::vector<JobId>& ids);
-
   void finish(std::uint32_t slot, JobRecord& job, Control settled, bool recyclable);
   void append_error(std::uint32_t slot, JobRecord& job, const ErrorEntry& error);
   void make_available(QueueRecord& queue, std::uint32_t slot, JobRecord& job, Control held,

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // What changes and follows the order in which jobs leave a queue, for the crash lanes.
 
+#include <stdexcept>
 #include <utility>
 
+#include "engine/tenant_fetch.hpp"
 #include "tests/crash/operations.hpp"
 
 namespace ojs_shm::test {
@@ -78,6 +80,22 @@ std::vector<Operation> with_order_operations(std::vector<Operation> all) {
            must(h.worker->ack(h.job));
          }
          put_for(h, "a");  // and in again
+       }},
+      {"fetch_of_one_tenant",
+       [](Hands& h) {
+         must(h.admin->set_queue("default", order(R"({"tenant_fairness":{}})")));
+         for (const char* tenant : {"a", "b", "b"}) put_for(h, tenant);
+       },
+       [](Hands& h) {
+         engine::Actor& actor = h.handle->actor();
+         std::string body;
+         engine::Fetched job;
+         job.body = &body;
+         const std::uint32_t queue = h.handle->store().find_queue("default");
+         if (engine::TenantFetch{actor, h.handle->store()}.fetch(
+                 queue, engine::Store::hash_tenant("b"), 0, false, job) != engine::Outcome::kOk)
+           throw std::runtime_error("the tenant has jobs");
+         actor.ack(job.slot, job.word, "");
        }},
       {"fetch_past_an_empty_flow",
        [](Hands& h) {

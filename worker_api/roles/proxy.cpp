@@ -7,6 +7,7 @@
 #include <unordered_map>
 
 #include "engine/names.hpp"
+#include "engine/tenant_fetch.hpp"
 #include "engine/turns.hpp"
 #include "worker_api/json/envelope.hpp"
 #include "worker_api/roles/attachment.hpp"
@@ -61,6 +62,8 @@ struct Proxy::Impl {
            actor.fetch(queue, lease_ms, true, job) == engine::Outcome::kOk;
   }
   bool take_from_queues(const FetchRequest& request, engine::Fetched& job);
+  bool take_of_tenant(engine::Actor& actor, std::uint32_t pool, const FetchRequest& request,
+                      engine::Fetched& job);
   Status fill(const FetchRequest& request, std::vector<JobInfo>& jobs);
 };
 
@@ -163,6 +166,22 @@ bool Proxy::Impl::take_from_queues(const FetchRequest& request, engine::Fetched&
   return false;
 }
 
+/// One job of the tenant, from the first queue that has any: of the pool's, or of those asked for.
+bool Proxy::Impl::take_of_tenant(engine::Actor& actor, std::uint32_t pool,
+                                 const FetchRequest& request, engine::Fetched& job) {
+  const std::uint64_t tenant = engine::Store::hash_tenant(*request.tenant);
+  const auto from = [&](std::uint32_t queue) {
+    return queue != engine::kNoIndex &&
+           engine::TenantFetch{actor, store()}.fetch(queue, tenant, request.lease_ms, true, job) ==
+               engine::Outcome::kOk;
+  };
+  if (pool == engine::kNoIndex)
+    return std::ranges::any_of(
+        request.queues, [&](const std::string& queue) { return from(store().find_queue(queue)); });
+  const auto plan = store().pool_plan(pool);
+  return plan && std::ranges::any_of(plan->queues, from);
+}
+
 /// Fetches until there are enough, or none is left.
 Status Proxy::Impl::fill(const FetchRequest& request, std::vector<JobInfo>& jobs) {
   const bool named = !request.pool.empty();
@@ -182,18 +201,14 @@ Status Proxy::Impl::fill(const FetchRequest& request, std::vector<JobInfo>& jobs
     engine::Fetched got;
     got.body = &body;
     const bool found =
-        pool == engine::kNoIndex
+        request.tenant ? take_of_tenant(*actor, pool, request, got)
+        : pool == engine::kNoIndex
             ? take_from_queues(request, got)
             : actor->fetch_from_pool(pool, request.lease_ms, true, got) == engine::Outcome::kOk;
     if (!found) break;
     const auto snapshot = store().snapshot(got.slot);
     if (!snapshot || snapshot->control.word != got.word) continue;  // cancelled since
-    JobInfo info = internal::info_of(store(), *snapshot);
-    if (request.tenant && tenant_of(info.extra) != *request.tenant) {
-      (void)actor->set_back(got.slot, got.word, engine::Setback::kRequeue, nullptr);
-      break;
-    }
-    jobs.push_back(std::move(info));
+    jobs.push_back(internal::info_of(store(), *snapshot));
   }
   if (!jobs.empty()) engine::Registry(*actor).count(worker, static_cast<std::int32_t>(jobs.size()));
   return {};

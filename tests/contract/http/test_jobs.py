@@ -169,6 +169,11 @@ class Jobs(OnGateway):
         fetch = {"queues": [self.queue]}
         self.assertEqual(self.call("POST", "workers/fetch", fetch, headers=b).json["jobs"], [])
         self.assertEqual(len(self.call("POST", "workers/fetch", fetch, headers=a).json["jobs"]), 1)
+        # what others have in front is passed over
+        self.put_job(headers=a, priority=0)
+        last = self.put_job(headers=b, priority=9)
+        fetched = self.call("POST", "workers/fetch", fetch, headers=b).json["jobs"]
+        self.assertEqual([each["id"] for each in fetched], [last["id"]])
         self.enqueue(400, headers=a, meta={"tenant_id": "b"})
 
     def test_a_worker_that_drains_gets_no_job(self):

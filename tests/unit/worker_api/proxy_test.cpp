@@ -90,14 +90,70 @@ TEST_F(ForClients, a_heartbeat_moves_the_end_of_the_lease) {
   EXPECT_EQ(s.get(id).state, State::kAvailable);
 }
 
-TEST_F(ForClients, jobs_of_another_tenant_are_not_handed_out) {
-  JobSpec spec = spec_of(2);
-  spec.tenant = "b";
-  spec.extra = R"({"meta":{"tenant_id":"b"}})";
-  const std::string id = s.put(spec);
+class ForTenants : public ForClients {
+ protected:
+  std::string put(std::string_view tenant, std::int64_t priority,
+                  std::string_view queue = "default") {
+    const std::string extra = R"({"meta":{"tenant_id":")" + std::string(tenant) + R"("}})";
+    JobSpec spec = spec_of(priority, queue);
+    spec.extra = extra;
+    return s.put(spec);
+  }
+};
+
+TEST_F(ForTenants, PRI_004_jobs_of_another_tenant_in_front_are_passed_over) {
+  const std::string others = put("b", 0), low = put("a", 5), high = put("a", 1), next = put("a", 1);
+  put("b", 0);
+  EXPECT_EQ(fetch({.count = 2, .tenant = "a"}), (std::vector<std::string>{high, next}));
+  EXPECT_EQ(fetch({.count = 9, .tenant = "a"}), std::vector<std::string>{low});
   EXPECT_TRUE(fetch({.tenant = "a"}).empty());
-  EXPECT_EQ(s.get(id).attempt, 0);
-  EXPECT_EQ(fetch({.tenant = "b"}), std::vector<std::string>{id});
+  EXPECT_TRUE(fetch({.tenant = "c"}).empty());
+  EXPECT_EQ(s.get(others).attempt, 0);
+  EXPECT_EQ(fetch({.tenant = "b"}), std::vector<std::string>{others});
+  EXPECT_EQ(s.queue().depth, 1U);
+}
+
+TEST_F(ForTenants,
+       a_tenants_jobs_wait_in_a_paused_queue_and_come_from_the_first_queue_that_has_any) {
+  const std::string second = put("a", 0, "second"), first = put("a", 9, "first");
+  put("b", 0, "first");
+  const FetchRequest both{.queues = {"first", "second"}, .tenant = "a"};
+  ASSERT_TRUE(s.admin.set_queue("first", {.paused = true}).ok());
+  EXPECT_EQ(fetch(both), std::vector<std::string>{second});
+  EXPECT_TRUE(fetch(both).empty());
+  ASSERT_TRUE(s.admin.set_queue("first", {.paused = false}).ok());
+  EXPECT_EQ(fetch(both), std::vector<std::string>{first});
+}
+
+TEST_F(ForTenants, a_tenant_of_a_shared_queue_is_served_out_of_turn) {
+  ASSERT_TRUE(
+      s.admin.set_queue("default", *parse_queue_settings(R"({"tenant_fairness":{}})")).ok());
+  const std::string b = put("b", 2), first = put("a", 2), second = put("a", 2);
+  EXPECT_EQ(fetch({.count = 2, .tenant = "a"}), (std::vector<std::string>{first, second}));
+  EXPECT_EQ(s.drain(), std::vector<std::string>{b});
+}
+
+TEST_F(ForTenants, an_expired_job_is_passed_over) {
+  JobSpec spec = spec_of(0);
+  spec.extra = R"({"meta":{"tenant_id":"a"}})";
+  spec.expires_at_ms = s.now_ms() + kHour;
+  s.put(spec);
+  const std::string lasting = put("a", 9);
+  s.move_clock(2 * kHour);
+  EXPECT_EQ(fetch({.tenant = "a"}), std::vector<std::string>{lasting});
+}
+
+TEST_F(ForTenants, PRI_004_a_job_that_a_limit_holds_back_is_passed_over) {
+  RateLimit one;
+  one.concurrency = 1;
+  const JobLimit limit{"key", one};
+  JobSpec spec = spec_of(0);
+  spec.extra = R"({"meta":{"tenant_id":"a"}})";
+  spec.limit = &limit;
+  const std::string first = s.put(spec), held_back = s.put(spec), low = put("a", 9);
+  EXPECT_EQ(fetch({.count = 3, .tenant = "a"}), (std::vector<std::string>{first, low}));
+  ASSERT_TRUE(proxy.ack(first, 0).ok());
+  EXPECT_EQ(fetch({.tenant = "a"}), std::vector<std::string>{held_back});
 }
 
 }  // namespace

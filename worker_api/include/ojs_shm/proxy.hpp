@@ -26,8 +26,8 @@ struct FetchRequest {
   std::string pool = {};       ///< whose queues and strategy hold; empty: pool `default`, if any
   std::uint32_t lease_ms = 0;  ///< 0: the job's own, else the segment's default
   std::size_t count = 1;
-  /// Only this tenant's jobs. A job of another tenant that stands before them is not passed over:
-  /// the fetch then returns what it has.
+  /// Only this tenant's jobs, whatever stands before them, from the first queue that has any; best
+  /// level first. Such a fetch looks at every slot of the segment.
   std::optional<std::string> tenant = {};
   /// Id of the worker that gets the jobs; empty: one that says nothing of itself. A worker that was told
   /// to take no more gets none.
