@@ -38,6 +38,38 @@ TEST(CliWorkflows, one_is_run_shown_listed_and_worked_off) {
   EXPECT_NE(followed.out.find("2 of 2 jobs completed"), std::string::npos);
 }
 
+TEST(CliWorkflows, misspelt_members_are_told_or_refused) {
+  const LiveSegment segment;
+  const std::string text =
+      R"({"prioritty":1,"steps":[{"id":"a","type":"a","args":[]},)"
+      R"({"id":"b","type":"b","args":[],"dependson":["a"],"options":{"priorty":1}}]})";
+  const Finished told = segment.cli({"workflow", "run", "-"}, text);
+  EXPECT_EQ(told.exit_code, 0) << told.err;
+  for (const char* place : {"`$.prioritty`, did you mean `priority`?",
+                            "`$.steps[1].dependson`, did you mean `depends_on`?",
+                            "`$.steps[1].options.priorty`, did you mean `priority`?"})
+    EXPECT_NE(told.err.find(place), std::string::npos) << place << " in " << told.err;
+  const Finished refused = segment.cli({"workflow", "run", "--strict", "-"}, text);
+  EXPECT_EQ(refused.exit_code, 2);
+  EXPECT_NE(refused.err.find("$.prioritty"), std::string::npos) << refused.err;
+  EXPECT_EQ(lines_of(segment.cli({"workflow", "list"}).out).size(), 1U);
+  const Finished sound = segment.cli({"workflow", "run", "--strict", "-"}, kChain);
+  EXPECT_EQ(sound.exit_code, 0) << sound.err;
+  EXPECT_EQ(sound.err, "");
+}
+
+TEST(CliWorkflows, a_tenants_jobs_say_so) {
+  const LiveSegment segment;
+  run_workflow(segment, kChain);
+  const std::string id = run_workflow(
+      segment, R"({"type":"group","meta":{"tenant_id":"acme"},"jobs":[{"type":"a","args":[]}]})");
+  const auto listed = lines_of(segment.cli({"workflow", "list", "--tenant", "acme"}).out);
+  ASSERT_EQ(listed.size(), 1U);
+  EXPECT_EQ(listed[0].rfind(id, 0), 0U) << listed[0];
+  EXPECT_EQ(member(segment.cli({"workflow", "get", id, "--json"}).out, "tenant_id"), "acme");
+  EXPECT_EQ(lines_of(segment.cli({"list", "--tenant", "acme"}).out).size(), 1U);
+}
+
 TEST(CliWorkflows, one_is_cancelled_once) {
   const LiveSegment segment;
   const std::string id = run_workflow(segment, kChain);

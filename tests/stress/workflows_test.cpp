@@ -2,7 +2,8 @@
 // Method: one process creates nested workflows, five work them off, and all of them are killed again
 // and again, while the broker is stopped half of the time. What each callback saw is written outside
 // of the segment, in memory that survives every death: the id of the job, which must stay the same
-// however often its workers die, and whether a result was missing. No threads, and nothing depends
+// however often its workers die, and whether a result was missing. Of each fifth workflow a job
+// fails for good: its batch calls on_failure, the others' on_success, all on_complete. No threads, and nothing depends
 // on time. OJS_SHM_STORM_WORKFLOWS=N: so many instead of 10,000.
 #include <gtest/gtest.h>
 #include <sched.h>
@@ -43,6 +44,7 @@ const std::uint32_t workflows_wanted = wanted();
 
 struct Books {
   std::atomic<std::uint64_t> callback[kMostWorkflows];  ///< the id of its job
+  std::atomic<std::uint64_t> other[kMostWorkflows];     ///< the same of on_success or on_failure
   std::atomic<std::uint8_t> created[kMostWorkflows], completed[kMostWorkflows];
   std::atomic<std::uint32_t> next, called, offences, stop;
 };
@@ -56,7 +58,6 @@ WorkflowSpec job(std::string_view type, std::string_view args) {
   return part;
 }
 
-/// Of each fifth one job fails for good, and both callbacks are called all the same.
 void create(const SegmentName& where) {
   Producer producer = Producer::attach(where).value();
   while (books->stop.load() == 0) {
@@ -75,6 +76,8 @@ void create(const SegmentName& where) {
     batch.kind = WorkflowKind::kBatch;
     batch.steps = {job("storm.job", args), inner, job(bad, args)};
     batch.on_complete = {job("storm.callback", args)};
+    batch.on_success = {job("storm.success", args)};
+    batch.on_failure = {job("storm.failure", args)};
     whole.kind = WorkflowKind::kChain;
     whole.steps = {job("storm.job", args), batch, job("storm.last", args)};
     const auto id = producer.create_workflow(whole);
@@ -83,6 +86,14 @@ void create(const SegmentName& where) {
     else if (id.code() != Code::kSegmentFull)
       ++books->offences;
   }
+}
+
+/// Whether it is the first job that is seen in that place, or the same again.
+bool once(std::atomic<std::uint64_t>& place, std::string_view id, bool& first) {
+  std::uint64_t before = 0;
+  const auto own = static_cast<std::uint64_t>(std::hash<std::string_view>{}(id)) | 1;
+  first = place.compare_exchange_strong(before, own);
+  return first || before == own;
 }
 
 void work(const SegmentName& where) {
@@ -102,12 +113,14 @@ void work(const SegmentName& where) {
     if (held.type() == "storm.callback") {
       const std::string third = n % 5 == 0 ? "null" : one;
       if (held.parent_results() != "[" + one + "," + one + "," + third + "]") ++books->offences;
-      std::uint64_t before = 0;
-      const auto own = static_cast<std::uint64_t>(std::hash<std::string_view>{}(held.id())) | 1;
-      if (books->callback[n].compare_exchange_strong(before, own))
-        ++books->called;
-      else if (before != own)
-        ++books->offences;
+      bool first = false;
+      if (!once(books->callback[n], held.id(), first)) ++books->offences;
+      if (first) ++books->called;
+    }
+    if (held.type() == "storm.success" || held.type() == "storm.failure") {
+      bool first = false;
+      const bool expected = (held.type() == "storm.failure") == (n % 5 == 0);
+      if (!expected || !once(books->other[n], held.id(), first)) ++books->offences;
     }
     if (held.type() == "storm.last") books->completed[n] = 1;
     (void)worker.ack(held, one);
@@ -164,7 +177,7 @@ TEST(WorkflowStorm, each_callback_comes_once_and_no_result_is_missing_under_kill
   EXPECT_EQ(books->offences.load(), 0U);
   std::uint32_t missing = 0, half = 0;
   for (std::uint32_t n = 0; n < workflows_wanted; ++n) {
-    missing += books->created[n] != 0 && books->callback[n] == 0 ? 1 : 0;
+    missing += books->created[n] != 0 && (books->callback[n] == 0 || books->other[n] == 0) ? 1 : 0;
     half += (books->callback[n] != 0) != (books->completed[n] != 0) ? 1 : 0;
   }
   EXPECT_EQ(missing, 0U) << "workflows without their callback";

@@ -5,6 +5,8 @@
 #include <cstdio>
 #include <iterator>
 #include <thread>
+#include <utility>
+#include <vector>
 
 #include <ojs_shm/observer.hpp>
 #include <ojs_shm/producer.hpp>
@@ -12,6 +14,8 @@
 #include "tools/cli/command.hpp"
 #include "tools/cli/view.hpp"
 #include "tools/shell/colour.hpp"
+#include "tools/shell/nearest.hpp"
+#include "tools/shell/output.hpp"
 #include "tools/shell/refusal.hpp"
 #include "tools/shell/table.hpp"
 #include "tools/shell/text_file.hpp"
@@ -96,8 +100,27 @@ int exit_of(const WorkflowInfo& workflow) {
 
 struct RunOptions {
   std::string file;
-  bool follow = false;
+  bool follow = false, strict = false;
 };
+
+/// What means nothing is mostly misspelt: refused when that is wanted, else told.
+void judge_unknown(const WorkflowText& workflow, bool strict) {
+  std::vector<std::string> told;
+  std::vector<std::string_view> known(workflow_members().begin(), workflow_members().end());
+  known.insert(known.end(), envelope_members().begin(), envelope_members().end());
+  for (const std::string& place : workflow.unknown) {
+    const std::string meant =
+        shell::nearest(std::string_view(place).substr(place.rfind('.') + 1), known);
+    told.push_back(fmt::format("`{}`{}", shell::printable(place),
+                               meant.empty() ? "" : fmt::format(", did you mean `{}`?", meant)));
+    if (!strict) continue;
+    Error error = shell::invalid("a workflow has no member " + told.front());
+    error.subject = place;
+    throw shell::Refusal{std::move(error)};
+  }
+  if (!told.empty())
+    shell::say("warning: these members mean nothing here: {}\n", fmt::join(told, "; "));
+}
 
 int run_workflow(const Request& request, const RunOptions& options) {
   const std::string text = read_input(options.file);
@@ -109,8 +132,9 @@ int run_workflow(const Request& request, const RunOptions& options) {
       must(of_job ? workflow_of_job(text, unix_ms()) : parse_workflow(text, unix_ms()));
   await_segment(request, kPatience);
   Producer producer = must(Producer::attach(request.where));
-  const std::string id = must(producer.create_workflow(workflow.spec));
   const Observer observer = must(Observer::attach(producer.segment()));
+  judge_unknown(workflow, options.strict || observer.segment_info().strict_envelopes);
+  const std::string id = must(producer.create_workflow(workflow.spec));
   if (options.follow) return exit_of(follow(observer, id, request.json));
   const auto made = observer.workflow(id);
   print_line(request.json && made ? print_workflow(*made) : id);
@@ -118,12 +142,13 @@ int run_workflow(const Request& request, const RunOptions& options) {
 }
 
 struct ListOptions {
-  std::string state, name;
+  std::string state, name, tenant;
 };
 
 int list_workflows(const Request& request, const ListOptions& options) {
   WorkflowFilter filter;
   filter.name = options.name;
+  if (!options.tenant.empty()) filter.tenant = options.tenant;
   for (const WorkflowState state : {WorkflowState::kRunning, WorkflowState::kCompleted,
                                     WorkflowState::kFailed, WorkflowState::kCancelled})
     if (workflow_state_name(state) == options.state) filter.state = state;
@@ -187,10 +212,15 @@ void add_workflow_commands(CLI::App& app, Request& request) {
       ->required();
   run->add_flag("--follow", run_options->follow,
                 "Draw it until it has ended; status 1 unless it completed");
+  run->add_flag("--strict", run_options->strict,
+                "Refuse members that mean nothing; without it they are told on stderr");
   const auto [list, list_options] = add_command<ListOptions>(
       *workflow, request, "list", "Workflows, the newest first", &list_workflows);
   list->add_option("--state", list_options->state, "running, completed, failed or cancelled")
       ->type_name("STATE");
+  list->add_option("--tenant", list_options->tenant,
+                   "Only those of which all jobs are this tenant's")
+      ->type_name("T");
   list->add_option("--called", list_options->name, "Only those of that name")->type_name("NAME");
   const auto [get, get_options] =
       add_command<GetOptions>(*workflow, request, "get", "How one stands", &get_workflow);

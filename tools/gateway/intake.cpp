@@ -16,18 +16,7 @@ void give_tenant(const Request& request, Envelope& envelope) {
   if (!envelope.tenant.empty())
     throw invalid_request("X-OJS-Tenant and meta.tenant_id name different tenants",
                           "meta.tenant_id");
-  std::string meta = "{\"tenant_id\":" + quoted(tenant) + "}", rest = "{}";
-  if (!envelope.extra.empty()) {
-    rest = object([&](json::ObjectWriter& writer) {
-      for (const json::Member& member : json::members_of(envelope.extra)) {
-        if (member.name == "meta")
-          meta = joined(std::move(meta), json::compact(member.value));
-        else
-          writer.value(member.name, member.value);
-      }
-    });
-  }
-  envelope.extra = joined("{\"meta\":" + meta + "}", rest);
+  envelope.extra = with_tenant(envelope.extra, tenant);
   envelope.tenant = tenant;
 }
 

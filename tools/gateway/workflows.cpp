@@ -23,9 +23,11 @@ std::string text_of(const WorkflowInfo& workflow) {
 }
 
 /// Whether the client may see it: with the header X-OJS-Tenant only its own.
-WorkflowInfo workflow_of(Desk& desk, const std::string& id) {
+WorkflowInfo workflow_of(Desk& desk, const Request& request) {
+  const std::string& id = request.names[0];
+  const std::string_view tenant = request.header("x-ojs-tenant");
   auto found = desk.observer.workflow(id);
-  if (!found) throw missing(id);
+  if (!found || (!tenant.empty() && found->tenant != tenant)) throw missing(id);
   return std::move(*found);
 }
 
@@ -37,12 +39,10 @@ Reply create(Desk& desk, const Request& request) {
   return create_workflow(desk, read->spec);
 }
 
-Reply get(Desk& desk, const Request& request) {
-  return ok(text_of(workflow_of(desk, request.names[0])));
-}
+Reply get(Desk& desk, const Request& request) { return ok(text_of(workflow_of(desk, request))); }
 
 Reply cancel(Desk& desk, const Request& request) {
-  const std::string& id = request.names[0];
+  const std::string id = workflow_of(desk, request).id;
   auto cancelled = desk.producer().cancel_workflow(id);
   if (cancelled) return ok(text_of(*cancelled));
   if (cancelled.error().code == Code::kNotFound) throw missing(id);
@@ -59,6 +59,8 @@ Reply list(Desk& desk, const Request& request) {
     if (!filter.state)
       throw invalid_request("state must be running, completed, failed or cancelled", "state");
   }
+  if (const std::string_view tenant = request.header("x-ojs-tenant"); !tenant.empty())
+    filter.tenant = std::string(tenant);
   const Slice slice = Slice::of(request);
   const std::vector<WorkflowInfo> found = desk.observer.workflows(filter);
   const std::string body = slice.list("workflows", found, print_workflow);

@@ -219,6 +219,24 @@ std::optional<std::string> tenant_in(std::string_view extra) {
   return "";
 }
 
+std::string with_tenant(std::string_view extra, std::string_view tenant) {
+  const bool given = !json::trim(extra).empty() && json::check(extra);
+  const auto members = given ? json::members_of(json::trim(extra)) : std::vector<json::Member>();
+  std::string out;
+  ObjectWriter writer(out);
+  ObjectWriter meta(writer.open("meta"));
+  meta.text("tenant_id", tenant);
+  for (const json::Member& member : members)
+    if (member.name == "meta" && json::kind_of(member.value) == json::Kind::kObject)
+      for (const json::Member& each : json::members_of(member.value))
+        if (each.name != "tenant_id") meta.value(each.name, each.value);
+  meta.close();
+  for (const json::Member& member : members)
+    if (member.name != "meta") writer.value(member.name, member.value);
+  writer.close();
+  return out;
+}
+
 std::string print_envelope(const JobSpec& job) {
   const Extra extra(job.extra);
   std::string out;

@@ -134,6 +134,7 @@ std::string print_workflow(const WorkflowInfo& workflow) {
   writer.text("type",
               root.kind == WorkflowKind::kGraph ? "workflow" : workflow_kind_name(root.kind));
   writer.text("state", workflow_state_name(workflow.state));
+  if (!workflow.tenant.empty()) writer.text("tenant_id", workflow.tenant);
   std::int64_t total = 0, completed = 0;
   for (const WorkflowStep& step : root.steps) {
     if (!step.callback.empty()) continue;

@@ -19,6 +19,18 @@ const Member* find(const Members& members, std::string_view name) {
   return nullptr;
 }
 
+/// First those of a whole or a part, then those of a step beside its job's.
+constexpr std::string_view kMembers[] = {
+    "type",     "id",    "name",  "steps",      "jobs",          "callbacks",
+    "priority", "queue", "meta",  "metadata",   "options",       "specversion",
+    "chain",    "group", "batch", "depends_on", "callback_type", "workflow"};
+constexpr std::size_t kOfSteps = 3;
+
+bool is_of_parts(std::string_view name) {
+  const auto parts = std::span(kMembers).first(std::size(kMembers) - kOfSteps);
+  return std::ranges::find(parts, name) != parts.end();
+}
+
 std::optional<WorkflowKind> kind_by_name(std::string_view name) {
   if (name == "chain") return WorkflowKind::kChain;
   if (name == "group") return WorkflowKind::kGroup;
@@ -103,12 +115,25 @@ class WorkflowReader {
     spec.kind = *kind_by_name(name);
     const std::string place = path + "." + std::string(name);
     if (json::kind_of(value) == Kind::kArray) {
+      note_unknown(around, path);
       read_common(around, path, spec);
       return read_steps(value, place, spec);
     }
     if (json::kind_of(value) != Kind::kObject)
       return complain(place, std::string(name) + " must be an array of jobs");
     read_parts(json::members_of(value), place, spec);
+  }
+
+  /// Of a whole or a part: what means nothing in it.
+  void note_unknown(const Members& members, const std::string& path) {
+    for (const Member& member : members) {
+      if (!is_of_parts(member.name)) text.unknown.push_back(path + "." + member.name);
+      if (member.name != "options" || json::kind_of(member.value) != Kind::kObject) continue;
+      const auto of_jobs = envelope_members();
+      for (const Member& option : json::members_of(member.value))
+        if (!is_of_parts(option.name) && std::ranges::find(of_jobs, option.name) == of_jobs.end())
+          text.unknown.push_back(path + ".options." + option.name);
+    }
   }
 
   void read_common(const Members& members, const std::string& path, WorkflowSpec& spec) {
@@ -138,6 +163,7 @@ class WorkflowReader {
   }
 
   void read_parts(const Members& members, const std::string& path, WorkflowSpec& spec) {
+    note_unknown(members, path);
     read_common(members, path, spec);
     const bool in_order = spec.kind == WorkflowKind::kChain || spec.kind == WorkflowKind::kGraph;
     std::string name = in_order ? "steps" : "jobs";
@@ -250,6 +276,7 @@ class WorkflowReader {
     if (read->unique)
       return complain(path + ".unique", "a workflow's job cannot be unique; leave unique out");
     const Envelope& kept = text.jobs.emplace_back(std::move(*read));
+    for (const std::string& name : kept.unknown) text.unknown.push_back(path + "." + name);
     spec.kind = WorkflowKind::kJob;
     spec.job = kept.spec();
     if (!has_queue) spec.job.queue = {};
@@ -310,6 +337,8 @@ Result<WorkflowText> read(std::string_view text, std::uint64_t now_ms,
 }
 
 }  // namespace
+
+std::span<const std::string_view> workflow_members() { return kMembers; }
 
 Result<WorkflowText> parse_workflow(std::string_view json, std::uint64_t now_ms) {
   return read(json, now_ms, &WorkflowReader::read_root);

@@ -3,8 +3,10 @@
 
 #include <cstdint>
 #include <deque>
+#include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <ojs_shm/result.hpp>
 #include <ojs_shm/workflow.hpp>
@@ -19,6 +21,8 @@ struct WorkflowText {
   WorkflowSpec spec;
   std::deque<Envelope> jobs;
   std::deque<std::string> texts;
+  /// members that mean nothing, by their places ("$.steps[1].dependson"); most are misspelt
+  std::vector<std::string> unknown;
   WorkflowText() = default;
   WorkflowText(WorkflowText&&) = default;
   WorkflowText& operator=(WorkflowText&&) = default;
@@ -35,6 +39,9 @@ Result<WorkflowText> parse_workflow(std::string_view json, std::uint64_t now_ms)
 /// {"batch": {"jobs": [...], "callbacks": {...}}}. The job comes first, and what follows inherits its
 /// priority, queue and tenant.
 Result<WorkflowText> workflow_of_job(std::string_view job, std::uint64_t now_ms);
+
+/// The members of a workflow, its parts and steps that mean something, but for those of jobs.
+std::span<const std::string_view> workflow_members();
 
 /// The workflow as clients receive it, with the state of each part.
 std::string print_workflow(const WorkflowInfo& workflow);

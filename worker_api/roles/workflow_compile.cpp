@@ -4,6 +4,9 @@
 #include <algorithm>
 #include <map>
 
+#include "worker_api/json/envelope.hpp"
+#include "worker_api/json/envelope_json.hpp"
+
 namespace ojs_shm::internal {
 namespace {
 
@@ -108,13 +111,23 @@ class Compiler {
     JobSpec& job = out_.jobs.emplace_back(spec.job);
     if (job.queue.empty()) job.queue = inherited.queue;
     if (!job.priority) job.priority = inherited.priority;
-    if (job.tenant.empty()) job.tenant = inherited.tenant;
+    if (job.tenant.empty()) find_tenant(job, inherited);
     job.id = {};
     tree_.job(job.type, job.queue);
     engine::WorkflowGraph::Member& at = out_.graph.members.emplace_back();
     at.waits = waits;
     at.when = when;
     return member;
+  }
+
+  /// Its own, as its meta says, or what it inherits, which its meta says from now on.
+  void find_tenant(JobSpec& job, const Inherited& inherited) {
+    if (std::string own = ojs_shm::tenant_of(job.extra); !own.empty()) {
+      job.tenant = out_.texts.emplace_back(std::move(own));
+    } else if (!inherited.tenant.empty()) {
+      job.tenant = inherited.tenant;
+      job.extra = out_.texts.emplace_back(with_tenant(job.extra, inherited.tenant));
+    }
   }
 
   bool has_parts(const WorkflowSpec& spec, const Place& place, const char* name) {
@@ -269,6 +282,15 @@ Status compile(const WorkflowSpec& spec, CompiledWorkflow& out) {
   compiler.part(spec, {}, {}, engine::WorkflowGraph::kNothing, 1, result);
   if (compiler.error()) return *compiler.error();
   out.graph.result = compiler.number_of(result);
+  // Whose it is: the tenant of all its jobs, if they have one.
+  const std::string_view tenant = out.jobs.front().tenant;
+  if (!tenant.empty() && std::ranges::all_of(out.jobs, [tenant](const JobSpec& job) {
+        return job.tenant == tenant;
+      })) {
+    std::string member = "\"tenant\":";
+    json::append_quoted(member, tenant);
+    out.description.insert(1, member + ",");
+  }
   return {};
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <deque>
 #include <string>
 #include <vector>
 
@@ -14,12 +15,14 @@ namespace ojs_shm::internal {
 
 /// A workflow as the engine takes it: jobs, and which waits for which.
 struct CompiledWorkflow {
-  std::vector<JobSpec> jobs;  ///< with what they inherit; views into the spec
+  std::vector<JobSpec> jobs;      ///< with what they inherit; views into the spec and `texts`
+  std::deque<std::string> texts;  ///< of what they inherit
   engine::WorkflowGraph graph;
   std::string description;            ///< WorkflowTree::read() reads it
   std::vector<engine::NewJob> ready;  ///< the jobs as read_members() read them
   void clear() {
     jobs.clear();
+    texts.clear();
     graph.members.clear();
     graph.sets.clear();
     graph.result = engine::WorkflowGraph::kNothing;

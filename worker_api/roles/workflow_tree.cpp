@@ -67,6 +67,8 @@ WorkflowTree read_tree(std::string_view object, JobBefore& before) {
       before.type = text();
     else if (member.name == "queue")
       before.queue = text();
+    else if (member.name == "tenant")
+      tree.tenant = text();
     else if (member.name == "on")
       tree.callback = text();
     else if (json::kind_of(member.value) != json::Kind::kArray)
@@ -315,8 +317,10 @@ std::optional<WorkflowInfo> workflow_info(const engine::Store& store, std::uint3
   info.state = static_cast<WorkflowState>(workflow->state);
   info.created_at_ms = workflow->created_at;
   info.ended_at_ms = workflow->finished_at;
-  if (const auto tree = WorkflowTree::read(workflow->description))
+  if (const auto tree = WorkflowTree::read(workflow->description)) {
     info.root = describe(store, *workflow, *tree, results, info, false);
+    info.tenant = tree->tenant;
+  }
   if (workflow->started_at != 0) info.started_at_ms = workflow->started_at;
   return info;
 }

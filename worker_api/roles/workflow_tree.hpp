@@ -20,6 +20,7 @@ struct WorkflowTree {
   WorkflowKind kind = WorkflowKind::kJob;
   std::uint16_t member = 0;  ///< of a job: its number in the graph
   std::string name, type, queue;
+  std::string tenant;    ///< of the whole, if all its jobs have the same
   std::string callback;  ///< of a callback: when it is called
   StepCondition when = StepCondition::kSuccess;
   std::vector<std::string> depends_on;

@@ -134,6 +134,7 @@ std::vector<WorkflowInfo> Observer::workflows(const WorkflowFilter& filter) cons
     if (found.size() >= filter.most) break;
     auto info = internal::workflow_info(store, slot, false);
     if (!info || (!filter.name.empty() && info->name() != filter.name)) continue;
+    if (filter.tenant && info->tenant != *filter.tenant) continue;
     found.push_back(std::move(*info));
   }
   return found;

@@ -130,6 +130,31 @@ class Workflows(OnGateway):
         self.assertEqual([each["id"] for each in listed["items"]], [made[2]])
         self.assertEqual(len(self.fetch(9)), 1)
 
+    def test_a_tenants_workflow_is_its_own(self):
+        shop, other = ({"X-OJS-Tenant": name + self.queue} for name in ("shop", "other"))
+        made = self.call("POST", "workflows", {"type": "chain", "name": self.queue, "steps": [self.step("a"), self.step("b")]},
+                         expect=201, headers=shop).json
+        self.assertEqual(made["tenant_id"], shop["X-OJS-Tenant"])
+        self.call("GET", "workflows/" + made["id"], expect=404, headers=other)
+        self.call("DELETE", "workflows/" + made["id"], expect=404, headers=other)
+        self.assertEqual(self.call("GET", "workflows", expect=200, headers=other).json["workflows"], [])
+        listed = self.call("GET", "workflows", expect=200, headers=shop).json["workflows"]
+        self.assertEqual([each["id"] for each in listed], [made["id"]])
+        for _ in range(2):  # its own workers get its jobs, the later ones too
+            self.assertEqual(self.call("POST", "workers/fetch", {"queues": [self.queue]}, headers=other).json["jobs"], [])
+            job = self.call("POST", "workers/fetch", {"queues": [self.queue]}, headers=shop).json["jobs"][0]
+            self.assertEqual(job["meta"]["tenant_id"], shop["X-OJS-Tenant"])
+            self.call("GET", "jobs/" + job["id"], expect=200, headers=shop)
+            self.call("POST", "workers/ack", {"job_id": job["id"]}, expect=200)
+        self.assertEqual(self.call("GET", "workflows/" + made["id"], headers=shop).json["state"], "completed")
+
+    def test_a_job_that_brings_a_workflow_gives_it_its_tenant(self):
+        shop = {"X-OJS-Tenant": "shop" + self.queue}
+        made = self.call("POST", "jobs", {"type": "a", "queue": self.queue, "args": [],
+                                          "workflow": {"chain": [self.step("b")]}}, expect=201, headers=shop).json
+        self.assertEqual(made["job"]["meta"]["tenant_id"], shop["X-OJS-Tenant"])
+        self.assertEqual(made["workflow"]["tenant_id"], shop["X-OJS-Tenant"])
+
     def test_a_full_queue_refuses_all_of_it(self):
         self.call("PUT", f"admin/queues/{self.queue}-full/config", {"backpressure": {"max_depth": 1}}, expect=200)
         two = {"type": "x", "args": [], "queue": self.queue + "-full"}

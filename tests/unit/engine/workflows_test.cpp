@@ -6,6 +6,7 @@
 #include <map>
 
 #include "tests/unit/engine/quiet_segment.hpp"
+#include "worker_api/json/envelope.hpp"
 
 namespace ojs_shm::test {
 namespace {
@@ -366,6 +367,57 @@ TEST_F(Workflows, its_events_are_told) {
   for (Event event; events.next(event);)
     if (event.workflow_id == id) types.push_back(event.type);
   EXPECT_EQ(types, (Types{"workflow.started", "workflow.completed"}));
+}
+
+// ---- what jobs inherit ---------------------------------------------------------------------------
+
+TEST_F(Workflows, jobs_inherit_the_queue_and_the_tenant_which_their_meta_says) {
+  WorkflowSpec spec = group({job_of("plain"), job_of("elsewhere", "other"), job_of("own"),
+                             chain({job_of("first"), job_of("second")})});
+  spec.queue = "mail";
+  spec.tenant = "shop";
+  spec.steps[0].job.extra = R"({"meta":{"trace":"t"},"tags":["x"]})";
+  spec.steps[2].job.extra = R"({"meta":{"tenant_id":"guest"}})";
+  spec.steps[3].queue = "late";
+  spec.steps[3].tenant = "part";
+  QueueSettings bound;
+  bound.tenant_max_depth = 1;
+  ASSERT_TRUE(s.admin.set_queue("mail", bound).ok());
+  const std::string id = create(spec);
+  EXPECT_EQ(look(id).tenant, "") << "its jobs are of several";
+  std::map<std::string, std::string> queues, tenants;
+  for (const JobInfo& job : s.observer.list({})) {
+    queues[job.type] = job.queue;
+    tenants[job.type] = tenant_of(job.extra);
+    if (job.type == "plain") {
+      EXPECT_EQ(job.extra, R"({"meta":{"tenant_id":"shop","trace":"t"},"tags":["x"]})");
+    }
+  }
+  using Map = std::map<std::string, std::string>;
+  EXPECT_EQ(queues,
+            (Map{{"plain", "mail"}, {"elsewhere", "other"}, {"own", "mail"}, {"first", "late"}}));
+  EXPECT_EQ(tenants,
+            (Map{{"plain", "shop"}, {"elsewhere", "shop"}, {"own", "guest"}, {"first", "part"}}));
+  EXPECT_EQ(s.observer.list({.tenant = "shop"}).size(), 2U);
+  WorkflowSpec second = group({job_of("again")});
+  second.queue = "mail";
+  second.tenant = "shop";
+  EXPECT_EQ(refused(second), Code::kQueueFull) << "one of the tenant waits there already";
+}
+
+TEST_F(Workflows, one_is_its_tenants_when_all_its_jobs_are) {
+  WorkflowSpec spec = chain({job_of("a"), job_of("b")});
+  spec.tenant = "shop";
+  const std::string whole = create(spec);
+  WorkflowSpec by_jobs = group({job_of("a"), job_of("b")});
+  for (WorkflowSpec& each : by_jobs.steps) each.job.extra = R"({"meta":{"tenant_id":"shop"}})";
+  const std::string parts = create(by_jobs);
+  create(chain({job_of("a")}));
+  EXPECT_EQ(look(whole).tenant, "shop");
+  EXPECT_EQ(look(parts).tenant, "shop");
+  EXPECT_EQ(s.observer.workflows({.tenant = "shop"}).size(), 2U);
+  EXPECT_EQ(s.observer.workflows({.tenant = "other"}).size(), 0U);
+  EXPECT_EQ(s.observer.workflows({}).size(), 3U);
 }
 
 // ---- priorities ---------------------------------------------------------------------------------

@@ -41,7 +41,8 @@ struct WorkflowSpec {
   StepCondition when = StepCondition::kSuccess;   ///< of a step of a graph
   /// Of a batch: at most one job each; at least one of the three.
   std::vector<WorkflowSpec> on_complete = {}, on_success = {}, on_failure = {};
-  /// Of a part that is no job: what its jobs have that say nothing themselves.
+  /// Of a part that is no job: what its jobs have that say nothing themselves. The tenant comes into
+  /// their meta as well.
   std::optional<std::int64_t> priority = {};
   std::string_view queue = {}, tenant = {};
   std::string_view id = {};  ///< of the whole: empty, or a UUIDv7 in lower case
@@ -87,13 +88,15 @@ struct WorkflowInfo {
   /// jobs without callbacks; how many of them completed, and failed or were cancelled
   std::uint32_t jobs = 0, completed = 0, failed = 0;
   WorkflowStep root;
+  std::string tenant;  ///< of all its jobs, if they have the same
   const std::string& name() const { return root.name; }
 };
 
 /// Which workflows are asked for; all of it must hold.
 struct WorkflowFilter {
   std::optional<WorkflowState> state = {};
-  std::string name = {};  ///< empty: any
+  std::string name = {};                   ///< empty: any
+  std::optional<std::string> tenant = {};  ///< only those of which all jobs are this tenant's
   std::size_t most = 1000;
 };
 

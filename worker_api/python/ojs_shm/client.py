@@ -269,10 +269,12 @@ class Queue(Administration, Crons):
         with self._observers.lent() as observer:
             return json.loads(observer.text(library().workflow, _abi.text_in(id, "id")))
 
-    def workflows(self, state: str | None = None) -> list[dict[str, Any]]:
-        """The newest first; of that state: "running", "completed", "failed" or "cancelled"."""
+    def workflows(self, state: str | None = None, tenant: str | None = None) -> list[dict[str, Any]]:
+        """The newest first; of that state ("running", "completed", "failed" or "cancelled"), all of whose jobs are the
+        tenant's."""
         with self._observers.lent() as observer:
-            return json.loads(observer.text(library().workflows, _abi.text_in(state, "state")))
+            all_of_them = json.loads(observer.text(library().workflows, _abi.text_in(state, "state")))
+        return [each for each in all_of_them if tenant is None or each.get("tenant_id") == tenant]
 
     # --- Workers and the end ------------------------------------------------------------------------------------------
 
