@@ -79,6 +79,7 @@ int main(int argc, char** argv) {
   add_sampling();
   add_workflows();
   add_unique();
+  add_http();
   add_memory();
   benchmark::RunSpecifiedBenchmarks();
   benchmark::Shutdown();

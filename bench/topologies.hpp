@@ -21,6 +21,7 @@ void add_observing();  ///< What waits and events add to a job.
 void add_sampling();   ///< What a look of ojs-shm-top costs.
 void add_workflows();  ///< What a chain costs beside as many plain jobs.
 void add_unique();     ///< What a unique key adds to an enqueue.
+void add_http();       ///< The gateway, beside Redis, beanstalkd and a bare Beast server.
 void add_memory();     ///< Bytes of segment for a job and for an idle queue.
 
 }  // namespace ojs_shm::bench

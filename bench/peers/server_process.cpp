@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -18,9 +19,13 @@
 #include <stdexcept>
 #include <system_error>
 
+#include "bench/load.hpp"
+
 namespace ojs_shm::bench {
 
 namespace {
+
+constexpr int kAnyCore = -1;
 
 std::filesystem::path find_program(const std::string& program) {
   const char* path = std::getenv("PATH");
@@ -49,6 +54,17 @@ TemporaryDirectory::~TemporaryDirectory() {
 
 ServerProcess::ServerProcess(std::vector<std::string> program,
                              const std::filesystem::path& socket) {
+  start(
+      program, [&] { return connect_to(socket); }, kAnyCore);
+}
+
+ServerProcess::ServerProcess(std::vector<std::string> program, std::uint16_t port, unsigned core) {
+  start(
+      program, [&] { return connect_to(port); }, static_cast<int>(core));
+}
+
+void ServerProcess::start(std::vector<std::string>& program, const std::function<int()>& connect,
+                          int core) {
   const std::filesystem::path file = find_program(program.front());
   if (file.empty()) throw std::runtime_error(program.front() + " is not installed");
   std::vector<char*> argv;
@@ -58,6 +74,12 @@ ServerProcess::ServerProcess(std::vector<std::string> program,
   if (pid_ < 0) throw std::system_error(errno, std::generic_category(), "fork");
   if (pid_ == 0) {
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (core != kAnyCore) {
+      cpu_set_t one;
+      CPU_ZERO(&one);
+      CPU_SET(static_cast<unsigned>(core), &one);
+      ::sched_setaffinity(0, sizeof one, &one);
+    }
     const int nowhere = ::open("/dev/null", O_RDWR);
     ::dup2(nowhere, 0);
     ::dup2(nowhere, 1);
@@ -72,13 +94,13 @@ ServerProcess::ServerProcess(std::vector<std::string> program,
       throw std::runtime_error(program.front() + " ended while starting");
     }
     try {
-      ::close(connect_to(socket));
+      ::close(connect());
       return;
     } catch (const std::system_error&) {
       ::poll(nullptr, 0, 2);  // it listens when it is ready; there is nothing else to wait on
     }
   }
-  throw std::runtime_error(program.front() + " did not listen on " + socket.string());
+  throw std::runtime_error(program.front() + " does not listen");
 }
 
 ServerProcess::~ServerProcess() {

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A peer's server: started for one run in a directory of its own, on a Unix socket, and stopped by
-// its pid.
+// A peer's server: started for one run in a directory of its own, on a Unix socket or a port of
+// loopback, and stopped by its pid.
 #pragma once
 
 #include <sys/types.h>
 
+#include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -30,11 +32,14 @@ class ServerProcess {
   /// Starts `program` (found on PATH) and returns when `socket` accepts a connection. Throws when
   /// it does not in ten seconds.
   ServerProcess(std::vector<std::string> program, const std::filesystem::path& socket);
+  /// The same with a port of loopback, and on that core alone.
+  ServerProcess(std::vector<std::string> program, std::uint16_t port, unsigned core);
   ServerProcess(const ServerProcess&) = delete;
   ServerProcess& operator=(const ServerProcess&) = delete;
   ~ServerProcess();
 
  private:
+  void start(std::vector<std::string>& program, const std::function<int()>& connect, int core);
   pid_t pid_ = -1;
 };
 

@@ -10,7 +10,7 @@ if [[ " $* " == *" --help "* || " $* " == *" -h "* ]]; then
   exit 0
 fi
 lane bench
-build_tree default ojs_shm_bench ojs_shm_overload || finish
+build_tree default ojs_shm_bench ojs_shm_overload ojs-shm-gateway || finish
 tally=build/bench-tally.txt
 rm -f "$tally"
 quick=$([[ " $* " == *" --quick "* ]] && echo --quick)
