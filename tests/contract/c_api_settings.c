@@ -375,6 +375,13 @@ static int events_and_waits(void) {
   ojs_shm_job_filter none = {.struct_size = sizeof none, .tenant = "nobody"};
   CHECK_OK(here.admin, ojs_shm_bulk(here.admin, OJS_SHM_BULK_CANCEL, &none, &bulk));
   CHECK(bulk.matched == 0 && bulk.done == 0 && bulk.skipped == 0);
+  CHECK_OK(here.observer, ojs_shm_page(here.observer, NULL, OJS_SHM_ORDER_PRIORITY, 1, 0, here.text,
+                                       sizeof here.text));
+  CHECK(strstr(here.text, id) != NULL && strstr(here.text, "\"total\":1,\"more\":false}") != NULL);
+  CHECK_OK(here.observer, ojs_shm_page(here.observer, &none, OJS_SHM_ORDER_CREATED, 0, 7, here.text,
+                                       sizeof here.text));
+  CHECK(strcmp(here.text, "{\"jobs\":[],\"total\":0,\"more\":false}") == 0);
+  CHECK(ojs_shm_page(here.observer, NULL, 3, 1, 0, NULL, 0) == OJS_SHM_E_INVALID);
   CHECK(ojs_shm_bulk(here.admin, 9, NULL, NULL) == OJS_SHM_E_INVALID);
   CHECK_OK(here.admin, ojs_shm_set_strict_envelopes(here.admin, 1));
   CHECK_OK(here.admin, ojs_shm_set_events(here.admin, 1));

@@ -67,6 +67,26 @@ TEST(CliJobs, lists_available_jobs_in_the_order_of_their_fetching) {
   EXPECT_NE(wrong.err.find("retryable"), std::string::npos) << wrong.err;
 }
 
+TEST(CliJobs, a_page_of_a_sorted_list_says_where_it_lies) {
+  const LiveSegment segment;
+  const std::string low = segment.enqueue({"-t", "a", "--priority", "9"});
+  const std::string high = segment.enqueue({"-t", "a", "--priority", "0"});
+  const std::string middle = segment.enqueue({"-t", "a", "--priority", "5"});
+  const Finished newest = segment.cli({"list", "--sort", "created", "--limit", "1"});
+  EXPECT_EQ(newest.exit_code, 0) << newest.err;
+  EXPECT_EQ(newest.out.rfind(middle, 0), 0U) << newest.out;
+  EXPECT_NE(newest.err.find("1 of 3 jobs, behind 0"), std::string::npos) << newest.err;
+  const auto rows = lines_of(segment.cli({"list", "--sort", "priority", "--offset", "1"}).out);
+  ASSERT_EQ(rows.size(), 2U);
+  EXPECT_EQ(rows[0].rfind(middle, 0), 0U) << rows[0];
+  EXPECT_EQ(rows[1].rfind(high, 0), 0U) << rows[1];
+  const auto rising = lines_of(segment.cli({"list", "--sort", "priority", "--rising"}).out);
+  ASSERT_EQ(rising.size(), 3U);
+  EXPECT_EQ(rising[2].rfind(low, 0), 0U) << rising[2];
+  EXPECT_EQ(segment.cli({"list", "--sort", "colour"}).exit_code, 2);
+  EXPECT_EQ(segment.cli({"list", "--offset", "1"}).exit_code, 2) << "of no sorted list";
+}
+
 TEST(CliJobs, a_terminal_gets_a_table_with_a_heading) {
   const LiveSegment segment;
   const std::string id = segment.enqueue({"-t", "a"});

@@ -267,6 +267,8 @@ class Caller {
     const Sized<ojs_shm_job_filter> sized(input, filter);
     const Buffer buffer(input);
     look_at(buffer, ojs_shm_list(observer_, sized.get(), buffer.data(), buffer.size()));
+    look_at(buffer, ojs_shm_page(observer_, sized.get(), input.byte() % 4, input.byte() % 2,
+                                 input.byte(), buffer.data(), buffer.size()));
   }
   void set_queue(Input& input) {
     ojs_shm_queue_settings settings{};

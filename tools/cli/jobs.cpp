@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <string>
+#include <utility>
 
 #include <ojs_shm/observer.hpp>
 #include <ojs_shm/producer.hpp>
@@ -8,6 +9,7 @@
 #include "tools/cli/filter.hpp"
 #include "tools/cli/finish.hpp"
 #include "tools/cli/view.hpp"
+#include "tools/shell/output.hpp"
 #include "tools/shell/refusal.hpp"
 #include "worker_api/json/envelope.hpp"
 
@@ -32,10 +34,29 @@ int get(const Request& request, const GetOptions& options) {
 
 struct ListOptions {
   FilterFlags filter;
+  std::string sort;
+  bool rising = false;
+  std::size_t offset = 0;
 };
+
+/// A part of a sorted list; stderr says where it lies in the whole.
+int list_page(const Request& request, const ListOptions& options, const Observer& observer) {
+  JobPageRequest wanted{.filter = filter_of(options.filter, observer)};
+  wanted.order = options.sort == "created"     ? JobOrder::kCreated
+                 : options.sort == "scheduled" ? JobOrder::kScheduled
+                                               : JobOrder::kPriority;
+  wanted.falls = !options.rising;
+  wanted.offset = options.offset;
+  if (wanted.filter.limit != 0) wanted.limit = std::exchange(wanted.filter.limit, 0);
+  const JobPage page = observer.page(wanted);
+  print_jobs(page.jobs, request.json);
+  shell::say("{} of {} jobs, behind {}\n", page.jobs.size(), page.total, options.offset);
+  return shell::kExitOk;
+}
 
 int list(const Request& request, const ListOptions& options) {
   const Observer observer = must(Observer::attach(request.where));
+  if (!options.sort.empty()) return list_page(request, options, observer);
   print_jobs(observer.list(filter_of(options.filter, observer)), request.json);
   return shell::kExitOk;
 }
@@ -68,6 +89,18 @@ void add_job_commands(CLI::App& app, Request& request) {
   add_filter(*many, list_options->filter);
   many->add_option("--state", list_options->filter.state, "Only in this state, such as active")
       ->type_name("S");
+  CLI::Option* const sort =
+      many->add_option(
+              "--sort", list_options->sort,
+              "A page of the list by created, scheduled or priority, the newest, latest or "
+              "highest number first; 50 jobs without --limit")
+          ->type_name("BY")
+          ->check(CLI::IsMember({"created", "scheduled", "priority"}));
+  many->add_flag("--rising", list_options->rising, "The oldest, soonest or lowest first")
+      ->needs(sort);
+  many->add_option("--offset", list_options->offset, "Leave out so many at the beginning")
+      ->type_name("N")
+      ->needs(sort);
 
   const auto [until, wait_options] =
       add_command<WaitOptions>(app, request, "wait",

@@ -125,9 +125,8 @@ Reply list(Desk& desk, const Request& request) {
     wanted.behind = place_of(*cursor, wanted.order);
   }
   const JobPage found = desk.observer.page(wanted);
-  std::string items;
-  for (const JobInfo& job : found.jobs)
-    items += (items.empty() ? "" : ",") + item_text(desk, job, choice.filter.unique);
+  const std::string items = joined_texts(
+      found.jobs, [&](const JobInfo& job) { return item_text(desk, job, choice.filter.unique); });
   std::string pagination = page.text(found.total);
   if (found.more && !found.jobs.empty())
     pagination = joined(std::move(pagination),

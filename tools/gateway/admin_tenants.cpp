@@ -55,8 +55,12 @@ Reply stats(Desk& desk, const Request& request) {
 }
 
 Reply jobs(Desk& desk, const Request& request) {
-  return ok(Page::of(request).list(desk.observer.list({.tenant = request.names[0]}),
-                                   [&](const JobInfo& job) { return job_text(desk, job); }));
+  const Page page = Page::of(request);
+  const JobPage found = desk.observer.page({.filter = {.tenant = request.names[0]},
+                                            .falls = false,
+                                            .offset = page.begin(),
+                                            .limit = page.per_page});
+  return ok(page.list(found, [&](const JobInfo& job) { return job_text(desk, job); }));
 }
 
 }  // namespace

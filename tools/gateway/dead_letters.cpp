@@ -28,14 +28,22 @@ JobFilter wanted(const Request& request) {
   return filter;
 }
 
+/// The oldest jobs first.
+JobPage some(Desk& desk, const Request& request, std::size_t offset, std::size_t limit) {
+  return desk.observer.page(
+      {.filter = wanted(request), .falls = false, .offset = offset, .limit = limit});
+}
+
 Reply list(Desk& desk, const Request& request) {
-  return ok(Slice::of(request).list("jobs", desk.observer.list(wanted(request)),
-                                    [&](const JobInfo& job) { return job_text(desk, job); }));
+  const Slice slice = Slice::of(request);
+  return ok(slice.list("jobs", some(desk, request, slice.offset, slice.limit),
+                       [&](const JobInfo& job) { return job_text(desk, job); }));
 }
 
 Reply list_for_admin(Desk& desk, const Request& request) {
-  return ok(Page::of(request).list(desk.observer.list(wanted(request)),
-                                   [&](const JobInfo& job) { return job_text(desk, job); }));
+  const Page page = Page::of(request);
+  return ok(page.list(some(desk, request, page.begin(), page.per_page),
+                      [&](const JobInfo& job) { return job_text(desk, job); }));
 }
 
 Reply retry(Desk& desk, const Request& request) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <ojs_shm/observer.hpp>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -16,6 +17,17 @@ std::size_t number_asked(const Request& request, const std::string& name, std::s
                          std::size_t least, std::size_t most);
 /// The values of a query's member, separated by commas.
 std::vector<std::string> texts_asked(const Request& request, const std::string& name);
+
+/// What `print` makes of each, separated by commas.
+template <class Items, class Print>
+std::string joined_texts(const Items& items, Print print) {
+  std::string out;
+  for (const auto& item : items) {
+    if (!out.empty()) out += ',';
+    out += print(item);
+  }
+  return out;
+}
 
 /// ?page and ?per_page of the admin endpoints.
 struct Page {
@@ -32,6 +44,12 @@ struct Page {
       out += print(items[i]);
     }
     return "{\"items\":" + out + "],\"pagination\":" + text(items.size()) + "}";
+  }
+  /// The same of a page of jobs that the segment has picked.
+  template <class Print>
+  std::string list(const JobPage& jobs, Print print) const {
+    return "{\"items\":[" + joined_texts(jobs.jobs, print) +
+           "],\"pagination\":" + text(jobs.total) + "}";
   }
   std::string text(std::size_t total) const;
 };
@@ -51,6 +69,13 @@ struct Slice {
     }
     return out + "],\"total\":" + std::to_string(items.size()) +
            ",\"pagination\":" + text(items.size()) + "}";
+  }
+  /// The same of a page of jobs that the segment has picked.
+  template <class Print>
+  std::string list(std::string_view name, const JobPage& jobs, Print print) const {
+    return "{\"" + std::string(name) + "\":[" + joined_texts(jobs.jobs, print) +
+           "],\"total\":" + std::to_string(jobs.total) + ",\"pagination\":" + text(jobs.total) +
+           "}";
   }
   std::string text(std::size_t total) const;
 };

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <utility>
+
 #include "worker_api/c_api/c_api_json.hpp"
 #include "worker_api/c_api/c_api_structs.hpp"
 #include "worker_api/json/envelope.hpp"
@@ -38,6 +40,24 @@ int64_t ojs_shm_list(ojs_shm_observer* observer, const ojs_shm_job_filter* filte
                      size_t size) {
   return entry(observer, [&](Record& record) -> int64_t {
     return record.give(print(observer->object.list(filter_of(filter))), buffer, size);
+  });
+}
+
+int64_t ojs_shm_page(ojs_shm_observer* observer, const ojs_shm_job_filter* filter, int order,
+                     int falls, uint64_t offset, char* buffer, size_t size) {
+  return entry(observer, [&](Record& record) -> int64_t {
+    if (order < OJS_SHM_ORDER_CREATED || order > OJS_SHM_ORDER_PRIORITY)
+      wrong_argument("order", "is none of OJS_SHM_ORDER_");
+    ojs_shm::JobPageRequest wanted{.filter = filter_of(filter)};
+    wanted.order = static_cast<ojs_shm::JobOrder>(order);
+    wanted.falls = falls != 0;
+    wanted.offset = offset;
+    if (wanted.filter.limit != 0) wanted.limit = std::exchange(wanted.filter.limit, 0);
+    const ojs_shm::JobPage page = observer->object.page(wanted);
+    return record.give("{\"jobs\":" + print(page.jobs) +
+                           ",\"total\":" + std::to_string(page.total) +
+                           (page.more ? ",\"more\":true}" : ",\"more\":false}"),
+                       buffer, size);
   });
 }
 

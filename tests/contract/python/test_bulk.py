@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a connection does to many jobs at once."""
+"""What a connection does to many jobs at once, and how it looks at them."""
 
 from segments import OnQueue
 
@@ -22,6 +22,17 @@ class Bulk(OnQueue):
         self.assertEqual(self.queue.clear(), 1)
         with self.assertRaises(ojs_shm.NotFound):
             self.queue.cancel_all(queue="nobody")
+
+    def test_a_page_of_a_sorted_list_is_picked(self):
+        low, high, middle = (self.queue.submit("any", priority=priority) for priority in (9, 0, 5))
+        page, total = self.queue.page(queue=self.queue_name, limit=2)
+        self.assertEqual(([job.id for job in page], total), ([middle.id, high.id], 3))
+        page, total = self.queue.page(queue=self.queue_name, sort="priority", falling=False, offset=1)
+        self.assertEqual(([job.id for job in page], total), ([middle.id, low.id], 3))
+        page, total = self.queue.page(queue=self.queue_name, priority=9)
+        self.assertEqual(([job.id for job in page], total), ([low.id], 1))
+        with self.assertRaises(ValueError):
+            self.queue.page(sort="colour")
 
     def test_dead_letters_go_again_or_away(self):
         policy = ojs_shm.Retry(max_attempts=1, dead_letter=True)

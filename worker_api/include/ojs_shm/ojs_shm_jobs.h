@@ -34,6 +34,17 @@ typedef struct ojs_shm_job_filter {
 OJS_SHM_API int64_t ojs_shm_list(ojs_shm_observer* observer, const ojs_shm_job_filter* filter,
                                  char* buffer, size_t size);
 
+enum {                          // what ojs_shm_page() sorts by, then by creation and id
+  OJS_SHM_ORDER_CREATED = 0,    // when it was created
+  OJS_SHM_ORDER_SCHEDULED = 1,  // when it is due
+  OJS_SHM_ORDER_PRIORITY = 2
+};
+// JSON: {"jobs":[...],"total":N,"more":true or false}, a part of a sorted list that is picked without
+// reading the rest: the filter's limit says how many (0: 50) behind the first `offset`. `falls`: not
+// 0 for the newest, latest or highest number first. `filter` may be NULL.
+OJS_SHM_API int64_t ojs_shm_page(ojs_shm_observer* observer, const ojs_shm_job_filter* filter,
+                                 int order, int falls, uint64_t offset, char* buffer, size_t size);
+
 enum {                          // what ojs_shm_bulk() does to each job
   OJS_SHM_BULK_CANCEL = 0,      // as ojs_shm_cancel
   OJS_SHM_BULK_PROMOTE = 1,     // as ojs_shm_promote

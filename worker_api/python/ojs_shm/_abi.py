@@ -226,6 +226,7 @@ _ENTRIES = {
     "queues": (c_int64, (_handle, *_text)),
     "queue": (c_int64, (_handle, c_char_p, *_text)),
     "list": (c_int64, (_handle, POINTER(JobFilter), *_text)),
+    "page": (c_int64, (_handle, POINTER(JobFilter), c_int, c_int, c_uint64, *_text)),
     "audit": (c_int64, (_handle, *_text)),
     "default_priority": (c_int, (_handle, c_char_p, POINTER(c_int64))),
     "priority_by_name": (c_int, (_handle, c_char_p, POINTER(c_int64))),

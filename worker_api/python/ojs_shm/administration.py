@@ -16,6 +16,9 @@ from .events import Events
 from .jobs import Duration, JobInfo, QueueStats, milliseconds, state_number, stats_of, to_json
 
 
+_PAGE_ORDERS = ("created", "scheduled", "priority")  # of OJS_SHM_ORDER_
+
+
 class Administration:
     """The part of Queue that looks at the segment and administers it. Thread-safe."""
 
@@ -47,6 +50,21 @@ class Administration:
         wanted = self._filter(limit=limit, **filter)
         with self._observers.lent() as observer:
             return [JobInfo(each) for each in json.loads(observer.text(library().list, ctypes.byref(wanted)))]
+
+    def page(self, *, sort: str = "created", falling: bool = True, offset: int = 0, limit: int = 50,
+             **filter: Any) -> tuple[list[JobInfo], int]:
+        """A part of a sorted list, and how many jobs the whole has; picked without reading the rest.
+
+        `sort`: created, scheduled or priority; falling: the newest, latest or highest number first. `filter` as for jobs().
+        """
+        if sort not in _PAGE_ORDERS:
+            raise ValueError("sort must be created, scheduled or priority")
+        wanted = self._filter(limit=limit, **filter)
+        order, skipped = _PAGE_ORDERS.index(sort), _abi.whole(offset, "offset", 64)
+        with self._observers.lent() as observer:
+            text = observer.text(library().page, ctypes.byref(wanted), order, falling, skipped)
+        page = json.loads(text)
+        return [JobInfo(each) for each in page["jobs"]], page["total"]
 
     def _filter(self, *, queue: str | None = None, type: str | None = None, state: str | None = None,
                 dead_letter: bool = False, waiting: bool = False, tenant: str | None = None,
