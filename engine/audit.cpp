@@ -301,9 +301,7 @@ class Audit : AuditBook {
       const std::uint32_t slot = shm::Blocks::slot_of(word);
       if (slot < store_.slots() && is_exclusive(Control(store_.job(slot).control.load()).state()))
         continue;
-      say(8, "block " + std::to_string(i) + " is taken for life " +
-                 std::to_string(shm::Blocks::generation_of(word)) + " of " + slot_name(slot) +
-                 " and belongs to no text");
+      say(8, "block " + std::to_string(i) + ", taken by " + slot_name(slot) + ", is in no text");
     }
   }
 
