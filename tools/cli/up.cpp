@@ -19,7 +19,8 @@ namespace ojs_shm::cli {
 namespace {
 
 struct UpOptions {
-  std::string listen = "127.0.0.1:8080", token_file, threads, max_connections, max_body;
+  std::string listen = "127.0.0.1:8080", token_file, tls_certificate, tls_key, threads,
+              max_connections, max_body;
   bool test_hooks = false, open = false;
   CLI::App* command = nullptr;
 };
@@ -51,6 +52,8 @@ std::vector<std::string> gateway_words(const Request& request, const UpOptions& 
     words.push_back(value);
   };
   add("--token-file", options.token_file);
+  add("--tls-certificate", options.tls_certificate);
+  add("--tls-key", options.tls_key);
   add("--threads", options.threads);
   add("--max-connections", options.max_connections);
   add("--max-body", options.max_body);
@@ -82,6 +85,7 @@ int stay(const sigset_t& signals, Child& gateway, Child& broker) {
     ::sigwait(&signals, &signal);
     if (signal == SIGHUP) {
       broker.send(SIGHUP);
+      gateway.send(SIGHUP);
     } else if (signal != SIGCHLD) {
       stop(gateway, broker);
       return shell::kExitOk;
@@ -131,6 +135,12 @@ void add_up_command(CLI::App& app, Request& request) {
                    "Where the gateway listens; port 0 takes a free one [127.0.0.1:8080]")
       ->type_name("HOST:PORT|unix:PATH");
   command->add_option("--token-file", options->token_file, "Let in only requests with a token of F")
+      ->type_name("F");
+  command
+      ->add_option("--tls-certificate", options->tls_certificate,
+                   "Serve over TLS (https) with the certificate of F")
+      ->type_name("F");
+  command->add_option("--tls-key", options->tls_key, "The certificate's private key")
       ->type_name("F");
   command->add_flag("--open", options->open, "Let everyone in, also from other machines");
   command->add_option("--threads", options->threads, "Threads of the gateway")->type_name("N");

@@ -12,7 +12,7 @@ packages_of() {
       echo libgtest-dev libgmock-dev libbenchmark-dev systemtap-sdt-dev libncurses-dev
       ;;
     python) echo python3@python3 ;;
-    test) echo python3-pyte python3-jsonschema python3-croniter nodejs@node npm@npm rustc jq@jq curl@curl python3-venv python3-setuptools python3-wheel prometheus@promtool python3-prometheus-client bpftrace@bpftrace ;;
+    test) echo python3-pyte python3-jsonschema python3-croniter nodejs@node npm@npm rustc jq@jq curl@curl openssl@openssl python3-venv python3-setuptools python3-wheel prometheus@promtool python3-prometheus-client bpftrace@bpftrace ;;
     browser) echo chromium@chromium nodejs@node npm@npm ;;
     model) echo python3@python3 spin@spin gcc@gcc ;;
     relacy) echo relacy-dev ;;

@@ -50,13 +50,18 @@ void raise_descriptor_limit() {
 
 void serve(const gateway::Options& options) {
   const gateway::Address address = gateway::parse_address(options.listen);
+  gateway::Certificate certificate(options.tls_certificate, options.tls_key);
+  if (certificate.given() && address.is_unix())
+    shell::refuse(Code::kInvalid,
+                  "a Unix socket is served without TLS: leave out --tls-certificate and --tls-key, "
+                  "or give --listen HOST:PORT");
   gateway::Hall hall(options, shell::must(Segment::attach(options.where)));
   if (!options.token_file.empty()) hall.tokens().read(options.token_file);
   if (!options.no_events) {
     Admin admin = shell::must(Admin::attach(hall.segment()));
     shell::must(admin.set_events(true));
   }
-  gateway::Server server(hall);
+  gateway::Server server(hall, certificate);
   if (options.test_hooks) spdlog::warn("--test-hooks: clients may empty the segment");
   server.serve(address, [&](const std::string& url) {
     spdlog::info("segment {} is served at {}", options.where.name, url);
@@ -73,9 +78,8 @@ int run(int argc, char** argv) {
   app.set_version_flag("-V,--version", shell::version_text("ojs-shm-gateway"),
                        "Print the version and the segment format");
   app.footer(
-      "\nSIGTERM and SIGINT end the program: what has begun is answered first. Several gateways "
-      "may "
-      "serve one segment.\n"
+      "\nSIGTERM and SIGINT end the program: what has begun is answered first. SIGHUP reads the "
+      "certificate and the tokens\nagain. Several gateways may serve one segment.\n"
       "Beyond loopback a token is asked for. A line of the token file has a token of at least 16 "
       "characters and its\n"
       "scopes, joined by commas: read, write, admin. docs/gateway.md describes the endpoints.\n\n" +
@@ -89,6 +93,11 @@ int run(int argc, char** argv) {
       ->type_name("HOST:PORT|unix:PATH");
   app.add_option("--token-file", options.token_file,
                  "Let in only requests with a token of this file")
+      ->type_name("F");
+  app.add_option("--tls-certificate", options.tls_certificate,
+                 "Serve over TLS (https) with the certificate of this PEM file")
+      ->type_name("F");
+  app.add_option("--tls-key", options.tls_key, "The certificate's private key, a PEM file")
       ->type_name("F");
   app.add_flag("--open", options.open, "Let everyone in, also from other machines");
   app.add_flag("--no-events", options.no_events, "Leave the segment's events as they are");

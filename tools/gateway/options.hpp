@@ -13,7 +13,8 @@ struct Options {
   SegmentName where;
   std::string listen = "127.0.0.1:8080";
   std::string token_file;
-  bool open = false;  ///< beyond loopback without tokens
+  std::string tls_certificate, tls_key;  ///< PEM files; both or none
+  bool open = false;                     ///< beyond loopback without tokens
   bool test_hooks = false;
   bool no_events = false;  ///< do not switch the segment's events on
   unsigned threads = 0;    ///< that serve requests; 0: as many as cores, at most 4

@@ -96,8 +96,9 @@ void prepare(Local::socket&) {}
 
 }  // namespace
 
-Server::Server(Hall& hall)
+Server::Server(Hall& hall, Certificate& certificate)
     : hall_(hall),
+      certificate_(certificate),
       router_(hall.options().test_hooks),
       back_desk_(Desk::open(hall, hall.segment())),
       tape_timer_(back_context_),
@@ -216,9 +217,35 @@ asio::awaitable<void> Server::accept_all(Acceptor& acceptor) {
   }
 }
 
+/// What cannot be read changes nothing.
+void Server::read_again() {
+  const auto attempt = [](const std::string& what, const auto& read) {
+    try {
+      read();
+      spdlog::info("SIGHUP: the {} is read again", what);
+    } catch (const shell::Refusal& refusal) {
+      spdlog::error("SIGHUP: {}; what was read before stays", refusal.error.message);
+    }
+  };
+  const std::string& tokens = hall_.options().token_file;
+  if (certificate_.given()) attempt("certificate", [this] { certificate_.read(); });
+  if (!tokens.empty()) attempt("token file", [&] { hall_.tokens().read(tokens); });
+  if (!certificate_.given() && tokens.empty())
+    spdlog::info("SIGHUP: there is no certificate and no token file to read again");
+}
+
 template <class Acceptor>
-void Server::run(Acceptor& acceptor) {
+void Server::run(Acceptor& acceptor, const std::function<void()>& ready) {
   asio::io_context& main = shifts_.front()->context();
+  asio::signal_set hang_ups(main, SIGHUP);
+  const std::function<void()> await_hang_up = [&] {
+    hang_ups.async_wait([&](const beast::error_code& failed, int) {
+      if (failed) return;
+      read_again();
+      await_hang_up();
+    });
+  };
+  await_hang_up();
   asio::signal_set signals(main, SIGTERM, SIGINT);
   asio::steady_timer deadline(main);
   const auto end = std::chrono::milliseconds(20);
@@ -249,6 +276,7 @@ void Server::run(Acceptor& acceptor) {
     wait_until_empty(std::chrono::steady_clock::now() + hall_.options().drain_time);
   });
   asio::co_spawn(main, accept_all(acceptor), asio::detached);
+  ready();
 
   const auto back_work = asio::make_work_guard(back_context_);
   std::vector<std::thread> threads;
@@ -267,8 +295,7 @@ void Server::serve(const Address& address,
   asio::io_context& main = shifts_.front()->context();
   if (address.is_unix()) {
     Local::acceptor acceptor = listen_on_path(main, address.path);
-    ready("unix:" + address.path);
-    run(acceptor);
+    run(acceptor, [&] { ready("unix:" + address.path); });
     ::unlink(address.path.c_str());
     return;
   }
@@ -276,9 +303,10 @@ void Server::serve(const Address& address,
   hall_.loopback_alone = !open;
   tcp::acceptor acceptor = listen_on(main, address, open);
   const bool v6 = acceptor.local_endpoint().protocol() == tcp::v6();
-  ready(fmt::format("http://{}{}{}:{}", v6 ? "[" : "", address.host, v6 ? "]" : "",
-                    acceptor.local_endpoint().port()));
-  run(acceptor);
+  const std::string url =
+      fmt::format("{}://{}{}{}:{}", certificate_.given() ? "https" : "http", v6 ? "[" : "",
+                  address.host, v6 ? "]" : "", acceptor.local_endpoint().port());
+  run(acceptor, [&] { ready(url); });
 }
 
 }  // namespace ojs_shm::gateway

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "tools/gateway/address.hpp"
+#include "tools/gateway/certificate.hpp"
 #include "tools/gateway/hall.hpp"
 #include "tools/gateway/router.hpp"
 #include "tools/gateway/session.hpp"
@@ -24,16 +25,18 @@ namespace ojs_shm::gateway {
 class Server {
  public:
   /// Throws shell::Refusal when the segment has no handles left.
-  explicit Server(Hall& hall);
+  Server(Hall& hall, Certificate& certificate);
   ~Server();
 
   /// Serves until SIGTERM or SIGINT; then answers what has begun, for as long as the options allow.
+  /// SIGHUP reads the certificate and the tokens again.
   /// `ready` is told the URL once requests are accepted. Throws shell::Refusal when the address
   /// cannot be had.
   void serve(const Address& address, const std::function<void(const std::string& url)>& ready);
 
   Hall& hall() { return hall_; }
   const Router& router() const { return router_; }
+  const Certificate& certificate() const { return certificate_; }
   Desk& back_desk() { return back_desk_; }
   boost::asio::io_context::executor_type back_room() { return back_context_.get_executor(); }
   std::string new_request_id();
@@ -45,13 +48,15 @@ class Server {
   template <class Acceptor>
   boost::asio::awaitable<void> accept_all(Acceptor& acceptor);
   template <class Acceptor>
-  void run(Acceptor& acceptor);
+  void run(Acceptor& acceptor, const std::function<void()>& ready);
+  void read_again();
   void take(Socket socket, Shift& shift);
   void turn_tape();
   void take_stats();
   void close_all(bool now);
 
   Hall& hall_;
+  Certificate& certificate_;
   Router router_;
   // Sessions that are left at the end say goodbye here.
   std::mutex mutex_;

@@ -2,13 +2,11 @@
 #include "tools/gateway/session.hpp"
 
 #include <spdlog/spdlog.h>
-#include <sys/socket.h>
 
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/redirect_error.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <boost/asio/write.hpp>
-#include <cerrno>
 
 #include "tools/gateway/browser.hpp"
 #include "tools/gateway/fault.hpp"
@@ -25,6 +23,7 @@ namespace http = boost::beast::http;
 namespace {
 
 constexpr std::chrono::seconds kWritePatience{30};
+constexpr std::chrono::milliseconds kGlance{100};
 
 /// Only these matter to a handler.
 constexpr std::pair<http::field, std::string_view> kHeaders[] = {
@@ -52,8 +51,9 @@ void read_headers(const Message& message, Request& request) {
 Session::Session(Socket socket, Server& server, Shift& shift)
     : server_(server),
       shift_(shift),
-      stream_(std::move(socket)),
+      stream_(std::move(socket), server.certificate().context()),
       timer_(stream_.get_executor()),
+      glance_(stream_.get_executor()),
       buffer_(server.hall().options().max_header_bytes + 64 * 1024),
       self_(std::make_shared<Session*>(this)) {
   server_.came(*this);
@@ -67,20 +67,21 @@ Session::~Session() {
 void Session::close_soon() {
   closing_ = true;
   wake();
-  if (idle_) close_now();
+  if (idle_) stream_.break_off();
 }
 
 void Session::close_now() {
   gone_ = true;
-  beast::error_code ignored;
-  stream_.socket().close(ignored);
+  stream_.close();
   wake();
 }
 
 asio::awaitable<void> Session::converse() {
-  while (co_await serve_one()) {}
-  beast::error_code ignored;
-  stream_.socket().shutdown(Socket::shutdown_send, ignored);
+  idle_ = true;
+  bool goes_on = co_await stream_.greet(server_.hall().options().request_time);
+  idle_ = false;
+  while (goes_on && !closing_) goes_on = co_await serve_one();
+  co_await stream_.part();
 }
 
 asio::awaitable<bool> Session::read_head(Parser& parser) {
@@ -164,7 +165,7 @@ asio::awaitable<bool> Session::serve_one() {
   }
   if (streaming_) co_return false;
   // What is handed over goes only to a client that is there as far as the kernel knows.
-  if (gone_ || (reply.lost && client_has_closed())) {
+  if (gone_ || (reply.lost && stream_.client_has_closed())) {
     if (reply.lost) reply.lost();
     co_return false;
   }
@@ -225,33 +226,40 @@ asio::awaitable<bool> Session::write(Reply reply, const Request& request, bool k
   co_return !failed && keep_alive;
 }
 
-bool Session::client_has_closed() {
-  char byte = 0;
-  const auto got = ::recv(stream_.socket().native_handle(), &byte, 1, MSG_PEEK | MSG_DONTWAIT);
-  return got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR);
-}
-
-/// A client that goes while its request waits is noticed: its end of the connection reads as over.
+/// A client that goes while its request waits is noticed: its end of the connection is closed. What
+/// it sent ahead, a request or TLS's close_notify, stays unread, so that the end behind it is
+/// looked for now and then.
 void Session::watch_for_end() {
   if (watching_) return;
   watching_ = true;
-  stream_.socket().async_wait(Socket::wait_read, [self = self_](const beast::error_code& failed) {
+  stream_.watch([self = self_](const beast::error_code& failed) {
     if (*self == nullptr) return;
     Session& session = **self;
     session.watching_ = false;
-    if (failed) return;
-    if (!session.client_has_closed()) return;
-    session.gone_ = true;
-    session.wake();
+    if (failed || !session.sleeping_) return;
+    if (session.stream_.client_has_closed()) {
+      session.gone_ = true;
+      session.wake();
+      return;
+    }
+    session.watching_ = true;
+    session.glance_.expires_after(kGlance);
+    session.glance_.async_wait([self](const beast::error_code& ended) {
+      if (*self == nullptr) return;
+      (*self)->watching_ = false;
+      if (!ended && (*self)->sleeping_) (*self)->watch_for_end();
+    });
   });
 }
 
 asio::awaitable<void> Session::sleep(std::chrono::milliseconds time) {
   if (over()) co_return;
   watch_for_end();
+  sleeping_ = true;
   beast::error_code woken;
   timer_.expires_after(std::max(time, std::chrono::milliseconds(1)));
   co_await timer_.async_wait(asio::redirect_error(asio::use_awaitable, woken));
+  sleeping_ = false;
 }
 
 asio::awaitable<void> Session::begin_stream() {

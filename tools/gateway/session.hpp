@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <boost/asio/generic/stream_protocol.hpp>
-#include <boost/beast/core/basic_stream.hpp>
 #include <boost/beast/core/flat_buffer.hpp>
 #include <boost/beast/http.hpp>
 #include <memory>
@@ -11,13 +9,12 @@
 
 #include "tools/gateway/exchange.hpp"
 #include "tools/gateway/visit.hpp"
+#include "tools/gateway/wire.hpp"
 
 namespace ojs_shm::gateway {
 
 class Server;
 class Shift;
-
-using Socket = boost::asio::generic::stream_protocol::socket;
 
 /// One connection: its requests one after the other, also those that were sent ahead. A client that
 /// is too slow with a request or with taking its reply is dropped.
@@ -42,7 +39,6 @@ class Session final : public Visit {
   Shift& shift() override { return shift_; }
 
  private:
-  using Stream = boost::beast::basic_stream<boost::asio::generic::stream_protocol>;
   using Parser = boost::beast::http::request_parser<boost::beast::http::string_body>;
 
   /// False when the connection ends.
@@ -55,17 +51,18 @@ class Session final : public Visit {
                                      bool head_only);
   boost::asio::awaitable<Reply> answer(Request& request);
   void watch_for_end();
-  bool client_has_closed();
 
   Server& server_;
   Shift& shift_;
-  Stream stream_;
-  boost::asio::steady_timer timer_;
+  Wire stream_;
+  boost::asio::steady_timer timer_;   ///< of a sleep
+  boost::asio::steady_timer glance_;  ///< until the client's end is looked for again
   boost::beast::flat_buffer buffer_;
   std::string request_id_;
-  /// what a watcher of the socket may find gone
+  /// what a watcher of the connection may find gone
   std::shared_ptr<Session*> self_;
   bool gone_ = false, closing_ = false, idle_ = false, watching_ = false, streaming_ = false;
+  bool sleeping_ = false;
 };
 
 }  // namespace ojs_shm::gateway

@@ -4,6 +4,7 @@
 #include <spdlog/fmt/fmt.h>
 
 #include <boost/algorithm/string/predicate.hpp>
+#include <mutex>
 #include <sstream>
 
 #include "tools/shell/refusal.hpp"
@@ -57,6 +58,7 @@ std::string_view scope_name(Scope scope) noexcept {
 
 void Tokens::read(const std::string& path) {
   std::istringstream lines(shell::must(shell::read_text_file(path)));
+  std::vector<Token> tokens;
   std::string line;
   for (unsigned number = 1; std::getline(lines, line); ++number) {
     const std::string where = fmt::format("{}:{}", path, number);
@@ -71,12 +73,15 @@ void Tokens::read(const std::string& path) {
       shell::refuse(Code::kInvalid, fmt::format("{}: the token has {} characters; at least {} keep "
                                                 "it from being guessed",
                                                 where, token.size(), kShortest));
-    tokens_.push_back({token, scopes_of(scopes, where)});
+    tokens.push_back({token, scopes_of(scopes, where)});
   }
-  if (tokens_.empty())
+  if (tokens.empty())
     shell::refuse(Code::kInvalid, fmt::format("{} has no token; write one line for each, a token "
                                               "and its scopes",
                                               path));
+  const std::lock_guard lock(mutex_);
+  tokens_ = std::move(tokens);
+  given_ = true;
 }
 
 std::vector<std::string_view> Tokens::scopes_for(std::string_view authorization) const {
@@ -87,11 +92,12 @@ std::vector<std::string_view> Tokens::scopes_for(std::string_view authorization)
 }
 
 Tokens::Verdict Tokens::judge(std::string_view authorization, Scope needed) const {
-  if (tokens_.empty() || needed == Scope::kNone) return Verdict::kGranted;
+  if (empty() || needed == Scope::kNone) return Verdict::kGranted;
   constexpr std::string_view kScheme = "bearer ";
   if (!boost::algorithm::istarts_with(authorization, kScheme)) return Verdict::kUnknown;
   const std::string_view given = authorization.substr(kScheme.size());
   Verdict verdict = Verdict::kUnknown;
+  const std::shared_lock lock(mutex_);
   for (const Token& token : tokens_)
     if (same(token.text, given))
       verdict = (token.scopes & static_cast<std::uint8_t>(needed)) != 0 ? Verdict::kGranted

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <shared_mutex>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -14,12 +15,13 @@ enum class Scope : std::uint8_t { kNone = 0, kRead = 1, kWrite = 2, kAdmin = 4 }
 std::string_view scope_name(Scope scope) noexcept;
 
 /// Bearer tokens of a file. Each line has a token, white space and its scopes, joined by commas; #
-/// begins a remark. Without a token every request is let in.
+/// begins a remark. Without a token every request is let in. Thread-safe once there are tokens.
 class Tokens {
  public:
-  /// Throws shell::Refusal, which names the file and the line.
+  /// Takes the place of what was read before. Throws shell::Refusal, which names the file and the
+  /// line; then nothing changes.
   void read(const std::string& path);
-  bool empty() const { return tokens_.empty(); }
+  bool empty() const { return !given_; }
   enum class Verdict : std::uint8_t { kGranted, kUnknown, kScopeMissing };
   /// `authorization` is the header of that name. Takes as long for every token of one length.
   Verdict judge(std::string_view authorization, Scope needed) const;
@@ -31,6 +33,8 @@ class Tokens {
     std::string text;
     std::uint8_t scopes = 0;
   };
+  bool given_ = false;  ///< stays as it was before the first request
+  mutable std::shared_mutex mutex_;
   std::vector<Token> tokens_;
 };
 

@@ -8,6 +8,8 @@ import json
 import os
 import pathlib
 import signal
+import socket
+import ssl
 import subprocess
 import tempfile
 import time
@@ -54,11 +56,40 @@ class Reply:
         return self.json["error"]
 
 
-class Up:
-    """`ojs-shm up` with a segment in a temporary directory. Used with `with`."""
+class Authority:
+    """Certificates for 127.0.0.1 and their keys, made by the openssl command in a folder that goes with `clean_up`."""
 
-    def __init__(self, *flags, listen="127.0.0.1:0"):
-        self._flags, self._listen = flags, listen
+    def __init__(self):
+        self._folder = tempfile.TemporaryDirectory(prefix="ojs-shm-tls-")
+        self.clean_up = self._folder.cleanup
+
+    def path(self, name):
+        return os.path.join(self._folder.name, name)
+
+    def make(self, name, *flags, key=("ec", "-pkeyopt", "ec_paramgen_curve:prime256v1")):
+        """`name`.pem and `name`.key, which take the place of earlier ones; their paths."""
+        pair = self.path(name + ".pem"), self.path(name + ".key")
+        subprocess.run(["openssl", "req", "-x509", "-newkey", *key, "-days", "2", "-subj", "/CN=" + name, "-addext", "subjectAltName=IP:127.0.0.1,DNS:localhost",
+                        "-out", pair[0], "-keyout", pair[1], *(flags or ("-nodes",))],
+                       check=True, capture_output=True, timeout=BOUND)
+        return pair
+
+    def flags(self, name):
+        return "--tls-certificate", self.path(name + ".pem"), "--tls-key", self.path(name + ".key")
+
+    def trust_in(self, name):
+        trust = ssl.create_default_context(cafile=self.path(name + ".pem"))
+        trust.options &= ~ssl.OP_IGNORE_UNEXPECTED_EOF  # an end without close_notify is an error
+        return trust
+
+
+class Up:
+    """`ojs-shm up` with a segment in a temporary directory. Used with `with`; `trust` is how to speak TLS with it."""
+
+    trust = None
+
+    def __init__(self, *flags, listen="127.0.0.1:0", trust=None):
+        self._flags, self._listen, self.trust = flags, listen, trust
 
     def __enter__(self):
         self._scratch = tempfile.TemporaryDirectory(prefix="ojs-shm-http-")
@@ -91,7 +122,25 @@ class Up:
         return urllib.parse.urlsplit(self.url).netloc
 
     def connection(self):
+        if self.trust:
+            return http.client.HTTPSConnection(self.address, timeout=BOUND, context=self.trust)
         return http.client.HTTPConnection(self.address, timeout=BOUND)
+
+    def dial_plain(self):
+        host, port = self.address.split(":")
+        return socket.create_connection((host, int(port)), timeout=BOUND)
+
+    def dial(self):
+        """A connection whose bytes the test writes itself, through TLS where the gateway speaks it."""
+        plain = self.dial_plain()
+        if not self.trust:
+            return plain
+        return self.trust.wrap_socket(plain, server_hostname="127.0.0.1", suppress_ragged_eofs=False)
+
+    def child(self, name):
+        """The pid of the program of that name that it runs."""
+        children = open(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read().split()
+        return next(int(child) for child in children if os.readlink(f"/proc/{child}/exe").endswith(name))
 
     def call(self, method, path, body=None, headers=None, connection=None):
         """One request; `body` is a value that becomes JSON, or bytes as they are."""
@@ -113,11 +162,12 @@ class OnGateway(unittest.TestCase):
     """One gateway for a class of tests; each test uses a queue named after itself, so that none disturbs another."""
 
     flags = ("--test-hooks",)
+    trust = None
 
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
-        cls.up = cls.enterClassContext(Up(*cls.flags))
+        cls.up = cls.enterClassContext(Up(*cls.flags, trust=cls.trust))
 
     @property
     def queue(self):

@@ -18,8 +18,7 @@ class Raw:
     """A connection whose bytes the test writes itself."""
 
     def __init__(self, up):
-        host, port = up.address.split(":")
-        self.socket = socket.create_connection((host, int(port)), timeout=BOUND)
+        self.socket = up.dial()
         self.file = self.socket.makefile("rb")
 
     def __enter__(self):
@@ -47,6 +46,8 @@ class Raw:
 
 
 class Manners(OnGateway):
+    many = 5000
+
     def test_requests_may_be_sent_ahead(self):
         with Raw(self.up) as raw:
             raw.send("GET /health HTTP/1.1\r\nHost: x\r\n\r\n" * 3)
@@ -90,6 +91,18 @@ class Manners(OnGateway):
         got = eventually(self.fetch)
         self.assertEqual((got[0]["id"], got[0]["attempt"]), (job["id"], 1))
 
+    def test_a_client_that_went_leaves_its_place_whatever_it_sent_ahead(self):
+        self.configure(backpressure={"max_depth": 1, "strategy": "block"})
+        self.put_job()
+        body = b'{"type":"late","args":[],"queue":"%s"}' % self.queue.encode()
+        with Raw(self.up) as raw:
+            raw.send(b"POST /ojs/v1/jobs HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+                     b"OJS-Block-Timeout: 600\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body))
+            eventually(lambda: self.stats()["waiting"] == 1)
+            raw.send("GET /health HTTP/1.1\r\nHost: x\r\n\r\n")
+        eventually(lambda: self.stats()["waiting"] == 0)
+        self.assertEqual(self.stats()["enqueued_total"], 1)
+
     def test_HEAD_has_no_body(self):
         reply = self.call("HEAD", "/ojs/manifest", expect=200)
         self.assertEqual((reply.body, int(reply.headers["Content-Length"]) > 0), (b"", True))
@@ -120,7 +133,7 @@ class Manners(OnGateway):
         kinds = (b"GET /ojs/v1/events/stream HTTP/1.1\r\nHost: x\r\n\r\n", b"",
                  b"POST /ojs/v1/jobs HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nOJS-Block-Timeout: 600\r\n"
                  b"Content-Length: %d\r\n\r\n%s" % (len(blocked), blocked))
-        before, most = self.threads(), min(5000, resource.getrlimit(resource.RLIMIT_NOFILE)[0] - 200)
+        before, most = self.threads(), min(self.many, resource.getrlimit(resource.RLIMIT_NOFILE)[0] - 200)
         clients = []
         try:
             for number in range(most):
@@ -138,13 +151,8 @@ class Manners(OnGateway):
         eventually(lambda: self.stats()["waiting"] == 0)
 
     def threads(self):
-        status = open(f"/proc/{self.gateway_pid()}/status").read()
+        status = open(f"/proc/{self.up.child('ojs-shm-gateway')}/status").read()
         return int(re.search(r"^Threads:\s*(\d+)", status, re.M)[1])
-
-    def gateway_pid(self):
-        parent = self.up.process.pid
-        children = open(f"/proc/{parent}/task/{parent}/children").read().split()
-        return next(child for child in children if os.readlink(f"/proc/{child}/exe").endswith("ojs-shm-gateway"))
 
     def test_the_description_names_what_is_served(self):
         description = self.call("GET", "openapi.json", expect=200).json
@@ -250,10 +258,7 @@ class Beginning(unittest.TestCase):
     def test_when_one_dies_the_other_is_stopped(self):
         for name in ("ojs-shm-gateway", "ojs-shm-broker"):
             with Up() as up:
-                children = open(f"/proc/{up.process.pid}/task/{up.process.pid}/children").read().split()
-                pid = next(int(child) for child in children
-                           if os.readlink(f"/proc/{child}/exe").endswith(name))
-                os.kill(pid, 9)
+                os.kill(up.child(name), 9)
                 self.assertEqual(up.process.wait(BOUND), 1)
 
     def test_the_end_keeps_unfinished_jobs_and_tells_streams(self):

@@ -136,12 +136,13 @@ def tutorial_runs_from_top_to_bottom() -> None:
 
 
 def gateway_page_runs_and_shows_each_endpoint() -> None:
-    """On a free port; each line of curl must succeed, and each route must have one."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    """On free ports; each line of curl must succeed, and each route must have one."""
+    with socket.socket() as plain, socket.socket() as secret:
+        for probe in (plain, secret):
+            probe.bind(("127.0.0.1", 0))
+        ports = {":8080": plain.getsockname()[1], ":8443": secret.getsockname()[1]}
     lines = "\n".join(blocks("docs/gateway.md", "sh"))
-    script = lines.replace("127.0.0.1:8080", f"127.0.0.1:{port}") + "\ncurl -sf $url/openapi.json >openapi.json\n"
+    script = re.sub("|".join(ports), lambda port: f":{ports[port[0]]}", lines) + "\ncurl -sf $url/openapi.json >openapi.json\n"
     with folder() as path:
         shell(path, f"export PATH={BUILD}/bin:$PATH\n" + script)
         routes = json.loads((path / "openapi.json").read_text())["paths"]

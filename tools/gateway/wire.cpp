@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/gateway/wire.hpp"
+
+#include <openssl/ssl.h>
+#include <poll.h>
+
+#include <boost/asio/redirect_error.hpp>
+#include <boost/asio/use_awaitable.hpp>
+
+namespace ojs_shm::gateway {
+
+namespace asio = boost::asio;
+namespace beast = boost::beast;
+
+namespace {
+
+/// How long a client may keep us from saying that the connection ends.
+constexpr std::chrono::seconds kFarewell{2};
+
+}  // namespace
+
+Wire::Wire(Socket socket, const std::shared_ptr<asio::ssl::context>& context)
+    : plain_(std::move(socket)) {
+  if (context) tls_ = std::make_unique<asio::ssl::stream<Plain&>>(plain_, *context);
+}
+
+asio::awaitable<bool> Wire::greet(std::chrono::milliseconds patience) {
+  if (!tls_) co_return true;
+  plain_.expires_after(patience);
+  beast::error_code failed;
+  co_await tls_->async_handshake(asio::ssl::stream_base::server,
+                                 asio::redirect_error(asio::use_awaitable, failed));
+  co_return !failed;
+}
+
+asio::awaitable<void> Wire::part() {
+  beast::error_code ignored;
+  if (tls_ && SSL_is_init_finished(tls_->native_handle()) == 1) {
+    // As if the client's own close_notify were there already: it is not waited for.
+    SSL_set_shutdown(tls_->native_handle(), SSL_RECEIVED_SHUTDOWN);
+    plain_.expires_after(kFarewell);
+    co_await tls_->async_shutdown(asio::redirect_error(asio::use_awaitable, ignored));
+  }
+  plain_.socket().shutdown(Socket::shutdown_send, ignored);
+}
+
+void Wire::close() {
+  beast::error_code ignored;
+  plain_.socket().close(ignored);
+}
+
+/// Of the kernel, for what lies unread may be requests sent ahead, or records of TLS.
+bool Wire::client_has_closed() {
+  pollfd look{plain_.socket().native_handle(), POLLRDHUP, 0};
+  return ::poll(&look, 1, 0) != 0 &&
+         (look.revents & (POLLRDHUP | POLLHUP | POLLERR | POLLNVAL)) != 0;
+}
+
+}  // namespace ojs_shm::gateway

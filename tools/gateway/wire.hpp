@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/generic/stream_protocol.hpp>
+#include <boost/asio/ssl/context.hpp>
+#include <boost/asio/ssl/stream.hpp>
+#include <boost/beast/core/basic_stream.hpp>
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <utility>
+
+namespace ojs_shm::gateway {
+
+using Socket = boost::asio::generic::stream_protocol::socket;
+
+/// The bytes of one connection, as they are or through TLS: a stream for Asio and Beast, which need
+/// not know which. It stays where it was made.
+class Wire {
+ public:
+  using Plain = boost::beast::basic_stream<boost::asio::generic::stream_protocol>;
+  using executor_type = Plain::executor_type;
+
+  /// Through TLS when there is a context.
+  Wire(Socket socket, const std::shared_ptr<boost::asio::ssl::context>& context);
+  Wire(const Wire&) = delete;
+
+  executor_type get_executor() { return plain_.get_executor(); }
+  /// The reads and writes to come fail when that has passed, and the connection is closed.
+  void expires_after(std::chrono::milliseconds time) { plain_.expires_after(time); }
+
+  /// Before the first byte is read or written: TLS's handshake. False when it failed.
+  boost::asio::awaitable<bool> greet(std::chrono::milliseconds patience);
+  /// Behind the last byte that is written: TLS's close_notify, and the end of what is sent.
+  boost::asio::awaitable<void> part();
+  /// Breaks off what is read or written; part() may follow.
+  void break_off() { plain_.cancel(); }
+  void close();
+
+  /// Tells when the client has sent something, or has closed its end.
+  template <class Handler>
+  void watch(Handler&& handler) {
+    plain_.socket().async_wait(Socket::wait_read, std::forward<Handler>(handler));
+  }
+  /// The client will send nothing more, as far as the kernel knows.
+  bool client_has_closed();
+
+  template <class Buffers, class Token>
+  auto async_read_some(const Buffers& buffers, Token&& token) {
+    if (tls_) return tls_->async_read_some(buffers, std::forward<Token>(token));
+    return plain_.async_read_some(buffers, std::forward<Token>(token));
+  }
+  template <class Buffers, class Token>
+  auto async_write_some(const Buffers& buffers, Token&& token) {
+    if (tls_) return tls_->async_write_some(buffers, std::forward<Token>(token));
+    return plain_.async_write_some(buffers, std::forward<Token>(token));
+  }
+
+ private:
+  Plain plain_;
+  std::unique_ptr<boost::asio::ssl::stream<Plain&>> tls_;
+};
+
+}  // namespace ojs_shm::gateway
