@@ -74,6 +74,12 @@ TEST(CliInput, strict_refuses_them_by_the_flag_or_the_segments_switch) {
   EXPECT_EQ(lenient.cli({"enqueue"}, input).exit_code, 0);
   expect_refused(lenient.cli({"enqueue", "--strict"}, input));
   expect_refused(strict.cli({"enqueue"}, input));
+  for (const char* job : {R"({"type":"a","args":[],"retry":{"max_attemps":5}})",
+                          R"({"type":"a","args":[],"options":{"retry":{"max_attemps":5}}})"}) {
+    EXPECT_THAT(lenient.cli({"enqueue"}, job).err,
+                HasSubstr("`retry.max_attemps` (1), did you mean `max_attempts`?"));
+    EXPECT_THAT(strict.cli({"enqueue"}, job).err, HasSubstr("`retry.max_attemps`"));
+  }
   const ScratchDirectory folder;
   std::ofstream(folder / "b.toml") << "strict_envelopes = true\n";
   const LiveSegment by_file({"--config", folder / "b.toml"});

@@ -38,6 +38,30 @@ TEST(CliWorkflows, one_is_run_shown_listed_and_worked_off) {
   EXPECT_NE(followed.out.find("2 of 2 jobs completed"), std::string::npos);
 }
 
+/// The descriptor itself is not handed on to them.
+TEST(CliWorkflows, those_whom_a_command_starts_can_read_the_results_before_it) {
+  const LiveSegment segment;
+  const std::string id = run_workflow(segment, kChain);
+  const Finished worked = segment.cli(
+      {"work", "--until-empty", "--", "python3", "-c",
+       "import os, subprocess\n"
+       "path = os.environ.get('OJS_PARENT_RESULTS', '/dev/null')\n"
+       "print('7' if os.environ['OJS_TYPE'] == 'a' else\n"
+       "      subprocess.run(['cat', path], capture_output=True, check=True, text=True).stdout)"});
+  EXPECT_EQ(worked.exit_code, 0) << worked.err;
+  const std::string got = segment.cli({"workflow", "get", id, "--json"}).out;
+  EXPECT_EQ(member(got, "state"), "completed");
+  EXPECT_NE(got.find(R"("result":[7])"), std::string::npos) << got;
+}
+
+TEST(CliWorkflows, an_event_names_it) {
+  const LiveSegment segment({"--events"});
+  const std::string id = run_workflow(segment, kChain);
+  const Finished told = segment.cli({"events", "--since-start"});
+  EXPECT_NE(told.out.find("workflow.started"), std::string::npos) << told.out;
+  EXPECT_NE(told.out.find(id), std::string::npos) << told.out;
+}
+
 TEST(CliWorkflows, misspelt_members_are_told_or_refused) {
   const LiveSegment segment;
   const std::string text =

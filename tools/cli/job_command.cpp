@@ -68,6 +68,20 @@ std::vector<std::string> environment_for(const Job& job) {
   return variables;
 }
 
+constexpr std::string_view kResultsVariable = "OJS_PARENT_RESULTS=/proc/";
+constexpr std::size_t kPidDigits = 10;
+
+/// In the child: its own number comes where ParentResults left room for it, so that those whom it
+/// starts may open the file as well, with the file descriptor or without.
+void name_own_results(char* const* variables) {
+  for (; *variables != nullptr; ++variables) {
+    if (std::strncmp(*variables, kResultsVariable.data(), kResultsVariable.size()) != 0) continue;
+    char* digit = *variables + kResultsVariable.size() + kPidDigits;
+    for (pid_t rest = ::getpid(); rest != 0; rest /= 10)
+      *--digit = static_cast<char>('0' + rest % 10);
+  }
+}
+
 /// The results of the jobs before this one, as a file that is gone with its last reader; the
 /// variables that name it. A job of no workflow has none.
 class ParentResults {
@@ -86,7 +100,8 @@ class ParentResults {
       if (written <= 0) return false;
       at += static_cast<std::size_t>(written);
     }
-    variables.push_back(fmt::format("OJS_PARENT_RESULTS=/proc/self/fd/{}", fd_));
+    variables.push_back(
+        fmt::format("{}{}/fd/{}", kResultsVariable, std::string(kPidDigits, '/'), fd_));
     return true;
   }
   ParentResults() = default;
@@ -121,6 +136,7 @@ std::vector<char*> pointers(std::vector<std::string>& strings) {
   ::dup2(pipes.out[1], STDOUT_FILENO);
   ::dup2(pipes.err[1], STDERR_FILENO);
   if (results >= 0) ::fcntl(results, F_SETFD, 0);
+  name_own_results(variables);
   ::execvpe(argv[0], argv, variables);
   constexpr std::string_view kNote = "cannot run the command\n";
   [[maybe_unused]] const auto written = ::write(STDERR_FILENO, kNote.data(), kNote.size());

@@ -15,8 +15,7 @@ namespace {
 
 /// ", did you mean `max_attempts`?" or nothing.
 std::string meant(std::string_view name) {
-  constexpr std::string_view kOptions = "options.";
-  if (name.starts_with(kOptions)) name.remove_prefix(kOptions.size());
+  name.remove_prefix(name.rfind('.') + 1);  // of "options." or "retry."
   const std::string nearest = shell::nearest(name, envelope_members());
   return nearest.empty() ? "" : fmt::format(", did you mean `{}`?", nearest);
 }

@@ -77,10 +77,13 @@ Result<std::unique_ptr<CronText>> parse_cron_changes(const CronInfo& cron, std::
   std::string merged;
   ObjectWriter writer(merged);
   writer.text("name", cron.name);
-  for (const std::string_view name : {"expression", "cron"})
-    if (const Member* member = find(given, name)) writer.value(name, member->value);
-  if (find(given, "expression") == nullptr && find(given, "cron") == nullptr)
-    writer.text("expression", cron.expression);
+  bool has_expression = false;
+  for (const std::string_view name : {"expression", "cron", "schedule"})
+    if (const Member* member = find(given, name)) {
+      writer.value(name, member->value);
+      has_expression = true;
+    }
+  if (!has_expression) writer.text("expression", cron.expression);
   for (const std::string_view name : kOwn) {
     const Member* member = find(given, name);
     if (member == nullptr) member = find(now, name);

@@ -18,9 +18,11 @@ using json::Member;
 using json::ObjectWriter;
 
 // What the system says of a cron: a client that sends one back as it received it changes nothing.
-constexpr std::array<std::string_view, 9> kManaged = {"last_run_at",   "next_run_at", "run_count",
+constexpr std::array<std::string_view, 8> kManaged = {"last_run_at",   "next_run_at", "run_count",
                                                       "skipped_count", "created_at",  "updated_at",
-                                                      "status",        "last_job_id", "schedule"};
+                                                      "status",        "last_job_id"};
+
+constexpr std::array<std::string_view, 3> kExpressions = {"cron", "expression", "schedule"};
 
 // What print_job() says of a job that is none, beside what makes it.
 constexpr std::array<std::string_view, 8> kOfOneJob = {"specversion", "id",           "state",
@@ -85,7 +87,7 @@ class CronReader {
     CronSpec& spec = text_.spec;
     if (member.name == "name") {
       read_text(member, text_.name);
-    } else if (member.name == "cron" || member.name == "expression") {
+    } else if (among(kExpressions, member.name)) {
       read_text(member, text_.expression);
     } else if (member.name == "timezone") {
       read_text(member, text_.timezone);

@@ -38,6 +38,12 @@ constexpr std::array<std::string_view, 22> kManaged = {
 // Members that mean something to clients and stay with the job as they are.
 constexpr std::array<std::string_view, 2> kMeaningful = {"schema", "traceparent"};
 
+// What json::RetryFields reads.
+constexpr std::array<std::string_view, 11> kOfRetry = {
+    "max_attempts",    "initial_interval",    "initial_interval_ms", "max_interval",
+    "max_interval_ms", "backoff_coefficient", "backoff_strategy",    "backoff_type",
+    "jitter",          "on_exhaustion",       "non_retryable_errors"};
+
 class EnvelopeReader {
  public:
   EnvelopeReader(std::uint64_t now_ms, PriorityNames names)
@@ -228,6 +234,10 @@ class EnvelopeReader {
 
   void take_retry(const Member& member) {
     retry_.read(member.value, complaint_);
+    if (is_object(member))
+      for (const Member& inside : json::members_of(member.value))
+        if (std::ranges::find(kOfRetry, inside.name) == kOfRetry.end())
+          unknown_.push_back("retry." + inside.name);
     if (!complaint_.raised()) kept_.add("retry", member.value, complaint_);
   }
 

@@ -57,6 +57,14 @@ class Crons(OnGateway):
         self.assertEqual(cron["options"]["priority"], 2)
         self.assertNotEqual(cron["next_run_at"][:4], "2020")
 
+    def test_schedule_is_a_third_spelling(self):
+        cron = self.call("POST", "cron", {"name": self.queue, "schedule": "@hourly", "type": "cache.warm"}, expect=201).json["cron"]
+        self.assertEqual(cron["expression"], "@hourly")
+        changed = self.call("PATCH", "cron/" + self.queue, {"schedule": "15 3 * * *"}, expect=200).json["cron"]
+        self.assertEqual((changed["expression"], changed["schedule"]), ("15 3 * * *", "15 3 * * *"))
+        for members in ({"schedule": "@daily"}, {"schedule": 7}):
+            self.assertIn("schedule", self.set(expect=400, **members).error["message"])
+
     def test_the_same_name_replaces_and_keeps_its_counts(self):
         self.set()
         self.call("POST", f"cron/{self.queue}/trigger", expect=200)
