@@ -76,7 +76,21 @@ TEST(CliSetters, say_in_one_line_what_is_so_now_unless_they_are_to_be_quiet) {
   EXPECT_EQ(segment.cli({"queue", "pause", "default", "--quiet"}).out, "");
   EXPECT_EQ(segment.cli({"queue", "resume", "default", "--json"}).out, "{\"done\":true}\n");
   EXPECT_EQ(segment.cli({"cancel", id}).out, id + " cancelled\n");
-  ASSERT_EQ(segment.cli({"limit", "set", "k", "--concurrency", "1"}).exit_code, 0);
+  const std::vector<std::pair<Words, std::string>> setters = {
+      {{"queue", "set", "default", "--max-depth", "9"},
+       "queue default is set; `queue get default` shows how\n"},
+      {{"pool", "set", "p", "--queue", "default"}, "pool p is set; `pool get p` shows how\n"},
+      {{"limit", "set", "k", "--concurrency", "1"}, "limit k is set; `limit get k` shows how\n"},
+      {{"dead", "retention", "--max-age", "30d"},
+       "dead letters are kept as set; `dead retention` shows how\n"}};
+  for (const auto& [words, said] : setters) {
+    EXPECT_EQ(segment.cli(words).out, said);
+    Words quietly = words, as_json = words;
+    quietly.insert(quietly.begin(), "--quiet");
+    EXPECT_EQ(segment.cli(quietly).out, "") << words[0];
+    as_json.push_back("--json");
+    EXPECT_EQ(lines_of(segment.cli(as_json).out).size(), 1U) << words[0];
+  }
   EXPECT_EQ(segment.cli({"limit", "rm", "k"}).out, "k has no limit until a job brings one\n");
   EXPECT_EQ(lines_of(segment.cli({"enqueue", "-t", "a", "-q"}).out).size(), 1U)
       << "an id is an answer";

@@ -82,6 +82,10 @@ int retention(const Request& request, const RetentionOptions& options) {
     must(must(Admin::attach(request.where)).set_dead_retention(wanted));
   const SegmentInfo info = must(Observer::attach(request.where)).segment_info();
   const std::string shown = print_dead_retention(info);
+  if (!request.json && (wanted.max_age_ms || wanted.max_count)) {
+    shell::inform("dead letters are kept as set; `dead retention` shows how");
+    return shell::kExitOk;
+  }
   request.json ? print_line(shown) : print_members(shown);
   return shell::kExitOk;
 }

@@ -96,7 +96,9 @@ int set_limit(const Request& request, const SetOptions& options) {
   });
   must(must(Admin::attach(request.where))
            .set_limit(options.key, must(parse_limit(rule, true)).limit));
-  return get_limit(request, KeyOptions{options.key});
+  if (request.json) return get_limit(request, KeyOptions{options.key});
+  shell::inform("limit {} is set; `limit get {}` shows how", options.key, options.key);
+  return shell::kExitOk;
 }
 
 int remove_limit(const Request& request, const KeyOptions& options) {

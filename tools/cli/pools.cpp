@@ -101,7 +101,9 @@ int set_pool(const Request& request, const SetOptions& options) {
     prevention.rotation_interval_ms = static_cast<std::uint32_t>(
         std::min<std::uint64_t>(must(shell::parse_duration_ms(*options.rotation_interval)), ~0U));
   must(admin.set_pool(options.name, settings));
-  return get_pool(request, NameOptions{options.name});
+  if (request.json) return get_pool(request, NameOptions{options.name});
+  shell::inform("pool {} is set; `pool get {}` shows how", options.name, options.name);
+  return shell::kExitOk;
 }
 
 }  // namespace

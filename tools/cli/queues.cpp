@@ -200,7 +200,9 @@ int set_queue(const Request& request, const SetOptions& options) {
     add_tenant_bounds(settings, options, queue ? queue->tenant_bounds : std::vector<TenantBound>{});
   }
   must(must(Admin::attach(request.where)).set_queue(options.name, settings));
-  return get_queue(request, NameOptions{options.name});
+  if (request.json) return get_queue(request, NameOptions{options.name});
+  shell::inform("queue {} is set; `queue get {}` shows how", options.name, options.name);
+  return shell::kExitOk;
 }
 
 /// A misspelt name is not taken for a new queue.
