@@ -58,6 +58,7 @@ class Session final : public Visit {
   boost::asio::steady_timer timer_;   ///< of a sleep
   boost::asio::steady_timer glance_;  ///< until the client's end is looked for again
   boost::beast::flat_buffer buffer_;
+  std::string head_;  ///< of the reply that is written
   std::string request_id_;
   /// what a watcher of the connection may find gone
   std::shared_ptr<Session*> self_;
