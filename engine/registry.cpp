@@ -8,7 +8,6 @@
 namespace ojs_shm::engine {
 
 using shm::Point;
-
 namespace {
 
 std::uint32_t hash_of(std::string_view id) {

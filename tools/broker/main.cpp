@@ -30,7 +30,6 @@ struct Given {
 
 std::string footer() {
   return "\nSIGTERM and SIGINT stop the broker. A segment with unfinished jobs, dead letters or "
-         "crons is "
          "crons is kept, and the next\n"
          "broker of its name goes on with them; an empty one is removed, unless --keep is given or "
          "other processes "
