@@ -57,7 +57,7 @@ TEST(CliWorkflows, those_whom_a_command_starts_can_read_the_results_before_it) {
 TEST(CliWorkflows, an_event_names_it) {
   const LiveSegment segment({"--events"});
   const std::string id = run_workflow(segment, kChain);
-  const Finished told = segment.cli({"events", "--since-start"});
+  const Finished told = segment.cli({"events"});
   EXPECT_NE(told.out.find("workflow.started"), std::string::npos) << told.out;
   EXPECT_NE(told.out.find(id), std::string::npos) << told.out;
 }

@@ -10,6 +10,7 @@ const { Segment, closeBrowser, eventually, open, openBrowser, picture, show, vio
 let segment;
 let failed;
 let unique;
+let beating;
 
 before(async () => {
   await openBrowser();
@@ -29,13 +30,16 @@ before(async () => {
   await segment.call('PUT', 'admin/pools/web', { queues: ['mail', 'reports'], strategy: 'weighted', weights: { mail: 3 } });
   await segment.call('PUT', 'rate-limits/smtp', { concurrency: 5 });
   await segment.call('POST', 'workers/register', { worker_id: 'laptop-7', queues: ['mail'], concurrency: 2 });
-  await segment.call('POST', 'workers/beat', { worker_id: 'laptop-7', state: 'running', active_jobs: 1 });
+  const beat = () => segment.call('POST', 'workers/beat', { worker_id: 'laptop-7', state: 'running', active_jobs: 1 });
+  await beat();
+  beating = setInterval(() => beat().catch(() => {}), 5000); // of a worker that is silent for 30 s the jobs return
   for (let n = 0; n < 6; n++) {
     const { body } = await segment.call('POST', 'workers/fetch', { queues: ['mail'], worker_id: 'laptop-7' });
     if (n < 5) await segment.call('POST', 'workers/ack', { job_id: body.jobs[0].id, result: { sent: true } });
   }
 });
 after(async () => {
+  clearInterval(beating);
   await segment.close();
   await closeBrowser();
 });
