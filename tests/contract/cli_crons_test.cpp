@@ -88,6 +88,39 @@ TEST(CliCrons, a_file_says_all_of_it) {
   EXPECT_THAT(segment.cli({"cron", "list"}).out, HasSubstr("hourly\tpaused\t@hourly"));
 }
 
+TEST(CliCrons, a_schedule_is_the_third_spelling) {
+  const LiveSegment segment;
+  const Finished made = segment.cli({"cron", "set", "c", "--file", "-"},
+                                    R"({"schedule":"@hourly","type":"cache.warm"})");
+  EXPECT_EQ(made.exit_code, 0) << made.err;
+  EXPECT_EQ(member(segment.cli({"cron", "get", "c", "--json"}).out, "expression"), "@hourly");
+  EXPECT_EQ(segment
+                .cli({"cron", "set", "c", "--file", "-"},
+                     R"({"schedule":"@hourly","cron":"@daily","type":"cache.warm"})")
+                .exit_code,
+            2);
+}
+
+TEST(CliCrons, a_member_that_no_cron_has_is_told_of_and_refused_by_strict) {
+  const std::string text = R"({"cron":"@hourly","type":"cache.warm","overlap":"allow"})";
+  const std::vector<std::string> words = {"cron", "set", "c", "--file", "-"};
+  const LiveSegment lenient, strict({"--strict-envelopes"});
+  const Finished warned = lenient.cli(words, text);
+  EXPECT_EQ(warned.exit_code, 0) << warned.err;
+  EXPECT_THAT(warned.err, HasSubstr("`overlap`, did you mean `overlap_policy`?"));
+  for (const Finished& refused :
+       {lenient.cli({"cron", "set", "d", "--file", "-", "--strict"}, text),
+        strict.cli(words, text)}) {
+    EXPECT_EQ(refused.exit_code, 2) << refused.err;
+    EXPECT_THAT(refused.err, HasSubstr("a cron has no member `overlap`"));
+  }
+  EXPECT_EQ(strict.cli({"cron", "list"}).out, "");
+  const Finished same = strict.cli(words, R"({"cron":"@hourly","type":"cache.warm"})");
+  EXPECT_EQ(same.exit_code, 0) << same.err;
+  EXPECT_EQ(strict.cli(words, strict.cli({"cron", "get", "c", "--json"}).out).exit_code, 0)
+      << "as it was printed";
+}
+
 TEST(CliCrons, what_is_wrong_is_named) {
   const LiveSegment segment;
   const Finished field = segment.cli({"cron", "set", "x", "99 * * * *", "--type", "a"});
@@ -99,6 +132,9 @@ TEST(CliCrons, what_is_wrong_is_named) {
   EXPECT_EQ(segment.cli({"cron", "set", "x", "@daily"}).exit_code, 2) << "no type";
   EXPECT_EQ(segment.cli({"cron", "set", "x"}).exit_code, 2);
   EXPECT_EQ(segment.cli({"cron", "get", "x"}).exit_code, 4);
+  const Finished when = segment.cli({"cron", "next", "@daily", "--after", "yesterday"});
+  EXPECT_EQ(when.exit_code, 2);
+  EXPECT_THAT(when.err, HasSubstr("such as 2026-03-29T00:00:00Z"));
 }
 
 std::string file_in(const ScratchDirectory& folder, const std::string& text) {

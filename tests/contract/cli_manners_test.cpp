@@ -138,6 +138,27 @@ TEST_F(ReadOnlyUser, is_no_problem_to_doctor) {
   const Finished doctor = as_reader(there({"doctor"}));
   EXPECT_THAT(doctor.out,
               HasSubstr("attach\tok\tthis user may look, but neither enqueue nor work"));
+  EXPECT_EQ(doctor.exit_code, 0) << doctor.out;
+}
+
+/// As in /dev/shm, which all users of a machine share.
+TEST_F(ReadOnlyUser, is_told_of_the_segment_that_it_names_not_of_those_of_others) {
+  Process broker = Process::start(
+      {program("ojs-shm-broker"), "--name", "other", "--dir", segment_.folder().path()});
+  const std::string file = segment_.folder() / "ojs-shm.other";
+  ASSERT_TRUE(eventually(
+      [&] { return segment_.cli({"segments"}).out.find("other\t") != std::string::npos; }));
+  ASSERT_EQ(::chmod(file.c_str(), 0600), 0);
+  const Finished named = as_reader(there({"doctor"}));
+  EXPECT_EQ(named.exit_code, 0) << named.out;
+  EXPECT_THAT(named.out, testing::Not(HasSubstr("file other")));
+  const Finished all = as_reader({"doctor", "--dir", segment_.folder().path()});
+  EXPECT_THAT(all.out, HasSubstr("file other\tok\t"));
+  EXPECT_EQ(as_reader({"doctor", "--name", "other", "--dir", segment_.folder().path()}).exit_code,
+            1)
+      << "its own";
+  broker.signal(SIGTERM);
+  broker.wait();
 }
 
 TEST_F(ReadOnlyUser, may_wait_for_a_job) {

@@ -6,16 +6,20 @@
 #include <cstdio>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include <ojs_shm/admin.hpp>
 #include <ojs_shm/observer.hpp>
 
 #include "tools/cli/command.hpp"
 #include "tools/cli/view.hpp"
+#include "tools/shell/nearest.hpp"
 #include "tools/shell/refusal.hpp"
 #include "tools/shell/table.hpp"
 #include "tools/shell/text_file.hpp"
 #include "worker_api/json/cron_change.hpp"
+#include "worker_api/json/cron_members.hpp"
 #include "worker_api/json/envelope.hpp"
 #include "worker_api/json/time_text.hpp"
 
@@ -81,7 +85,7 @@ int get_cron(const Request& request, const NameOptions& options) {
 struct SetOptions {
   std::string name, expression;
   std::optional<std::string> type, input, timezone, overlap, queue, priority, description, file;
-  bool paused = false, resumed = false;
+  bool paused = false, resumed = false, strict = false;
 };
 
 /// What the flags say, as a client of HTTP would write it.
@@ -99,6 +103,32 @@ std::string changes_of(const Observer& observer, const SetOptions& options) {
   });
 }
 
+/// ", did you mean `timezone`?" or nothing.
+std::string meant(std::string_view name) {
+  name.remove_prefix(name.rfind('.') + 1);  // of "options." or "retry."
+  const auto of_jobs = envelope_members();
+  std::vector<std::string_view> known(of_jobs.begin(), of_jobs.end());
+  known.insert(known.end(), json::kCronTimes.begin(), json::kCronTimes.end());
+  known.insert(known.end(), json::kCronMembers.begin(), json::kCronMembers.end());
+  const std::string nearest =
+      name == "overlap" ? "overlap_policy" : shell::nearest(name, known);  // the flag's name
+  return nearest.empty() ? "" : fmt::format(", did you mean `{}`?", nearest);
+}
+
+/// Refused when strict, else told of; most are misspelt.
+void judge_unknown(const CronText& cron, bool strict) {
+  std::vector<std::string> named;
+  for (const std::string& name : cron.unknown) {
+    if (strict)
+      shell::refuse(Code::kInvalid, fmt::format("a cron has no member `{}`{}",
+                                                shell::printable(name), meant(name)));
+    named.push_back(fmt::format("`{}`{}", shell::printable(name), meant(name)));
+  }
+  if (!named.empty())
+    shell::say("warning: members that mean nothing here and stay with the cron's jobs: {}\n",
+               fmt::join(named, "; "));
+}
+
 int set_cron(const Request& request, const SetOptions& options) {
   Admin admin = must(Admin::attach(request.where));
   const Observer observer = must(Observer::attach(request.where));
@@ -114,6 +144,7 @@ int set_cron(const Request& request, const SetOptions& options) {
   const std::string text = options.file ? read_input(*options.file) : changes_of(observer, options);
   const auto cron = must(known && !options.file ? parse_cron_changes(*known, text, unix_ms())
                                                 : parse_cron(text, unix_ms(), options.name));
+  judge_unknown(*cron, options.strict || observer.segment_info().strict_envelopes);
   must(admin.set_cron(cron->spec));
   const CronInfo made = must(observer.cron(options.name));
   if (request.json)
@@ -170,7 +201,9 @@ int next_times(const Request& request, const NextOptions& options) {
   if (options.after) {
     const ParsedMs parsed = parse_time(*options.after, static_cast<std::int64_t>(after));
     if (!parsed || parsed.ms < 0)
-      shell::refuse(Code::kInvalid, fmt::format("--after {}", text_of(parsed.fault)));
+      shell::refuse(Code::kInvalid,
+                    fmt::format("--after {}; such as 2026-03-29T00:00:00Z, or +PT2H",
+                                parsed ? "must not be before 1970" : text_of(parsed.fault)));
     after = static_cast<std::uint64_t>(parsed.ms);
   }
   if (!is_expression(options.cron)) {
@@ -224,6 +257,8 @@ void add_cron_commands(CLI::App& app, Request& request) {
   set->add_option("--file", options->file,
                   "All of it as JSON, as over HTTP; - is stdin; replaces the one of that name")
       ->type_name("FILE");
+  set->add_flag("--strict", options->strict,
+                "Refuse members that mean nothing, which most often are misspelt");
   auto* paused = set->add_flag("--paused", options->paused, "Fire at no time until it is resumed");
   set->add_flag("--enabled", options->resumed, "Fire at its times")->excludes(paused);
 

@@ -2,6 +2,7 @@
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <string>
 #include <vector>
 
@@ -15,13 +16,16 @@
 namespace ojs_shm::cli {
 namespace {
 
-struct DoctorOptions {};
+struct DoctorOptions {
+  const CLI::Option* name = nullptr;
+};
 
-int doctor(const Request& request, const DoctorOptions&) {
+int doctor(const Request& request, const DoctorOptions& options) {
   std::vector<Finding> findings;
   findings.push_back({"program", Verdict::kOk, shell::version_text("ojs-shm"), ""});
   check_machine(request.where, findings);
-  check_files(request.where, findings);
+  const bool one = options.name->count() != 0 || std::getenv("OJS_SHM_NAME") != nullptr;
+  check_files(request.where, one, findings);
   check_segment(request.where, findings);
 
   shell::Table table({"CHECK", "VERDICT!", "SEEN", "WHAT TO DO"});
@@ -48,11 +52,12 @@ int doctor(const Request& request, const DoctorOptions&) {
 }  // namespace
 
 void add_doctor_command(CLI::App& app, Request& request) {
-  add_command<DoctorOptions>(
+  const auto [command, options] = add_command<DoctorOptions>(
       app, request, "doctor",
       "Check memory, limits, permissions, versions, files, pools and queues, and say what to do;\n"
-      "status 1 when there is a problem",
+      "status 1 when there is a problem. With a name it looks at the files of that segment alone",
       &doctor);
+  options->name = app.get_option("--name");
 }
 
 }  // namespace ojs_shm::cli

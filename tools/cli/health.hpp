@@ -31,8 +31,9 @@ std::string broker_command(const SegmentName& where);
 
 /// What the machine gives: directory, space, memory, limits.
 void check_machine(const SegmentName& where, std::vector<Finding>& findings);
-/// Files of segments that no process holds any more, or that cannot be read.
-void check_files(const SegmentName& where, std::vector<Finding>& findings);
+/// Files of segments that no process holds any more, or that cannot be read; of all in the
+/// directory, or of this one segment. Those of other users are no problem of this one.
+void check_files(const SegmentName& where, bool this_one, std::vector<Finding>& findings);
 /// The segment itself: permissions, versions, pools, processes, queues, invariants.
 void check_segment(const SegmentName& where, std::vector<Finding>& findings);
 /// What its jobs say: queues that fill or starve, jobs that are held for too long, the clock.

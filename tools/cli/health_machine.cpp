@@ -164,15 +164,17 @@ void check_machine(const SegmentName& where, std::vector<Finding>& findings) {
               "raise `ulimit -v`: a segment cannot be mapped", findings);
 }
 
-void check_files(const SegmentName& where, std::vector<Finding>& findings) {
+void check_files(const SegmentName& where, bool this_one, std::vector<Finding>& findings) {
   for (const SegmentFile& file : list_segments(where.dir)) {
+    if (this_one && file.name != where.name) continue;
     if (!file.readable) {
       const SegmentName name{file.name, where.dir};
       const auto again = Segment::observe(name);  // for the kind of the refusal
       if (again) continue;                        // a broker has just finished it
-      findings.push_back({"file " + file.name, Verdict::kProblem,
+      const bool of_others = file.name != where.name && again.code() == Code::kPermission;
+      findings.push_back({"file " + file.name, of_others ? Verdict::kOk : Verdict::kProblem,
                           fmt::format("{}: {}", file.path, file.problem),
-                          advice_for(again.error(), name)});
+                          of_others ? "" : advice_for(again.error(), name)});
     } else if (!file.alive) {
       findings.push_back(
           {"file " + file.name, Verdict::kWarning,

@@ -63,8 +63,18 @@ Reply set(Desk& desk, const Request& request, std::unique_ptr<CronText> cron) {
   return reply;
 }
 
+/// A member that is neither the cron's nor one of a job, such as `overlap`, is refused; inside of
+/// `job_template` and `options` members stay with the jobs, as they do with a job.
+std::unique_ptr<CronText> with_no_stranger(const Request& request, std::unique_ptr<CronText> cron) {
+  for (const json::Member& member : json::members_of(request.body))
+    if (std::ranges::find(cron->unknown, member.name) != cron->unknown.end())
+      throw invalid_request("a cron has no member `" + member.name + "`", member.name);
+  return cron;
+}
+
 Reply create(Desk& desk, const Request& request) {
-  return set(desk, request, must(parse_cron(request.body, desk.now_ms())));
+  auto cron = must(parse_cron(request.body, desk.now_ms()));
+  return set(desk, request, with_no_stranger(request, std::move(cron)));
 }
 
 Reply get(Desk& desk, const Request& request) {
@@ -87,7 +97,8 @@ Reply change(Desk& desk, const Request& request) {
     must(desk.admin.enable_cron(cron.name, *enabled));
     return get(desk, request);
   }
-  return set(desk, request, must(parse_cron_changes(cron, request.body, desk.now_ms())));
+  auto changed = must(parse_cron_changes(cron, request.body, desk.now_ms()));
+  return set(desk, request, with_no_stranger(request, std::move(changed)));
 }
 
 Reply remove(Desk& desk, const Request& request) {

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "worker_api/json/cron_members.hpp"
 #include "worker_api/json/envelope_json.hpp"
 
 namespace ojs_shm {
@@ -40,8 +41,8 @@ Members inside(const Members& members, std::string_view name) {
 
 /// Whether an option may stand at the top of a cron, where it is not the cron's own.
 bool is_option(std::string_view name) {
-  return !is_in(kOwn, name) && !is_in(kOfJob, name) && name != "name" && name != "cron" &&
-         name != "expression" && name != "options" && name != "job_template";
+  return !is_in(json::kCronMembers, name) && !is_in(json::kCronTimes, name) &&
+         !is_in(json::kCronManaged, name) && !is_in(kOfJob, name) && name != "options";
 }
 
 /// The job as it stands with what is said of it.
@@ -78,7 +79,7 @@ Result<std::unique_ptr<CronText>> parse_cron_changes(const CronInfo& cron, std::
   ObjectWriter writer(merged);
   writer.text("name", cron.name);
   bool has_expression = false;
-  for (const std::string_view name : {"expression", "cron", "schedule"})
+  for (const std::string_view name : json::kCronTimes)
     if (const Member* member = find(given, name)) {
       writer.value(name, member->value);
       has_expression = true;
@@ -91,6 +92,8 @@ Result<std::unique_ptr<CronText>> parse_cron_changes(const CronInfo& cron, std::
   }
   if (const Member* job = find(given, "job_template")) {
     writer.value("job_template", job->value);
+    for (const Member& member : given)  // none is dropped in silence
+      if (is_option(member.name)) writer.value(member.name, member.value);
   } else {
     ObjectWriter job_template(writer.open("job_template"));
     write_job(job_template, inside(now, "job_template"), given);

@@ -7,6 +7,7 @@
 #include <span>
 #include <utility>
 
+#include "worker_api/json/cron_members.hpp"
 #include "worker_api/json/envelope_json.hpp"
 #include "worker_api/json/time_text.hpp"
 
@@ -16,13 +17,6 @@ namespace {
 using json::Kind;
 using json::Member;
 using json::ObjectWriter;
-
-// What the system says of a cron: a client that sends one back as it received it changes nothing.
-constexpr std::array<std::string_view, 8> kManaged = {"last_run_at",   "next_run_at", "run_count",
-                                                      "skipped_count", "created_at",  "updated_at",
-                                                      "status",        "last_job_id"};
-
-constexpr std::array<std::string_view, 3> kExpressions = {"cron", "expression", "schedule"};
 
 // What print_job() says of a job that is none, beside what makes it.
 constexpr std::array<std::string_view, 8> kOfOneJob = {"specversion", "id",           "state",
@@ -48,7 +42,8 @@ class CronReader {
     ObjectWriter writer(beside);
     bool any_beside = false;
     for (const Member& member : members) {
-      if (json::kind_of(member.value) == Kind::kNull || among(kManaged, member.name)) continue;
+      if (json::kind_of(member.value) == Kind::kNull || among(json::kCronManaged, member.name))
+        continue;
       if (member.name == "job_template") {
         inside = &member;
       } else if (!read_own(member)) {
@@ -87,7 +82,7 @@ class CronReader {
     CronSpec& spec = text_.spec;
     if (member.name == "name") {
       read_text(member, text_.name);
-    } else if (among(kExpressions, member.name)) {
+    } else if (among(json::kCronTimes, member.name)) {
       read_text(member, text_.expression);
     } else if (member.name == "timezone") {
       read_text(member, text_.timezone);

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the manifest declares is there: each capability, extension and endpoint is asked for."""
 
+import concurrent.futures
+
 from gateways import OnGateway, eventually
 
 
@@ -10,6 +12,19 @@ class Manifest(OnGateway):
 
     def advance(self, ms):
         self.call("POST", "test/clock", {"advance_ms": ms}, expect=200)
+
+    def served_by(self, strategy, count, more=0):
+        """The queues, a or b, of so many jobs that a pool gives one by one; b has so many more of them than a."""
+        names = {self.queue + "-" + each: each for each in "ab"}
+        first, second = names
+        for queue in names:
+            for _ in range(count + (more if queue == second else 0)):
+                self.put_job(queue=queue)
+        pool = {"queues": [first, second], "strategy": strategy} | (
+            {"weights": {first: 3, second: 1}} if strategy == "weighted" else {})
+        self.call("PUT", "admin/pools/" + self.queue, pool, expect=201)
+        return [names[job["queue"]] for _ in range(count)
+                for job in self.fetch(1, queues=[first, second], pool=self.queue)]
 
     # --- Capabilities -------------------------------------------------------------------------------------------------
 
@@ -92,14 +107,22 @@ class Manifest(OnGateway):
         self.assertEqual(self.enqueue(expect=429).error["bound"], 1)
 
     def fair_scheduling(self):
-        pool = {"queues": [self.queue], "strategy": "weighted", "weights": {self.queue: 3}}
-        self.assertIn(self.call("PUT", "admin/pools/" + self.queue, pool).status, (200, 201))
-        self.call("GET", "admin/scheduling/stats", expect=200)
+        self.assertEqual(sorted(self.served_by("weighted", 8)), ["a"] * 6 + ["b"] * 2, "three to one")
+        stats = self.call("GET", "admin/scheduling/stats", expect=200).json["queues"]
+        dispatched = {queue["name"]: queue["dispatch_count_1m"] for queue in stats}
+        self.assertEqual((dispatched[self.queue + "-a"], dispatched[self.queue + "-b"]), (6, 2))
 
     def multi_tenancy(self):
         job = self.enqueue(headers={"X-OJS-Tenant": "acme"}).json["job"]
         self.call("GET", "jobs/" + job["id"], expect=200, headers={"X-OJS-Tenant": "acme"})
         self.call("GET", "jobs/" + job["id"], expect=404, headers={"X-OJS-Tenant": "other"})
+        self.call("POST", "cron", {"name": self.queue, "cron": "@hourly", "type": "test.http"}, expect=201,
+                  headers={"X-OJS-Tenant": "acme"})
+        for tenant, status in (("acme", 200), ("other", 404)):
+            headers = {"X-OJS-Tenant": tenant}
+            self.call("GET", "cron/" + self.queue, expect=status, headers=headers)
+            names = [cron["name"] for cron in self.call("GET", "cron", expect=200, headers=headers).json["crons"]]
+            self.assertEqual(self.queue in names, tenant == "acme")
 
     def admin_api(self):
         for path in ("stats", "queues", "jobs", "workers", "dead-letter", "pools"):
@@ -188,7 +211,40 @@ class Manifest(OnGateway):
         for number, status in ((priority["min"], 201), (priority["max"], 201), (priority["max"] + 1, 400),
                                (priority["min"] - 1, 400)):
             self.enqueue(expect=status, priority=number)
+
+    def test_strong_uniqueness_lets_one_of_many_at_once_through(self):
         self.assertEqual(self.manifest["unique_job_strength"], "strong")
+        for attempt in range(20):
+            unique = {"keys": ["type", "queue", "args"], "on_conflict": "reject"}
+            body = {"type": "test.http", "args": [attempt], "queue": self.queue, "unique": unique}
+            with concurrent.futures.ThreadPoolExecutor(8) as producers:
+                replies = list(producers.map(lambda _: self.call("POST", "jobs", body).status, range(8)))
+            self.assertEqual(sorted(replies), [201] + [409] * 7)
+
+    def test_each_declared_strategy_orders_the_queues_of_a_pool(self):
+        orders = {"strict": (["a", "a", "a", "a"], 0), "weighted": (["a", "a", "a", "b"], 0),
+                  "round-robin": (["a", "a", "b", "b"], 0), "least-loaded": (["b", "b", "b"], 3)}
+        self._own_name = self._testMethodName
+        self.assertEqual(set(self.manifest["queue_strategies"]), set(orders))
+        for strategy, (expected, more) in orders.items():
+            with self.subTest(strategy):
+                self._testMethodName = "strategy-" + strategy
+                served = self.served_by(strategy, 4, more)
+                self._testMethodName = self._own_name
+                if more:
+                    self.assertEqual(served[:more], expected, "the queue with the most jobs")
+                elif strategy == "strict":
+                    self.assertEqual(served, expected)
+                else:
+                    self.assertEqual(sorted(served), expected)
+
+    def test_what_it_is_and_how_it_is_spoken_to(self):
+        self.assertEqual((self.manifest["conformance_tier"], self.manifest["protocols"]), ("runtime", ["http"]))
+        self.assertEqual(self.manifest["specversion"], self.put_job()["specversion"])
+        # A runtime runs jobs: it hands them out and takes their ends.
+        job = self.fetch(1)[0]
+        self.call("POST", "workers/ack", {"job_id": job["id"], "result": 1}, expect=200)
+        self.assertEqual((self.get(job)["state"], self.get(job)["result"]), ("completed", 1))
 
     def test_it_delivers_at_least_once(self):
         """Source: ojs-delivery-guarantees 11: DG-001, DG-003 to DG-007, DG-009, DG-011."""
