@@ -2,8 +2,13 @@
 //
 // The gateway over loopback, beside Redis, beanstalkd and a bare Beast server: each server on one
 // core, the same generator of load on the other. Every job has 64 bytes.
+#include <sched.h>
+
 #include <algorithm>
+#include <atomic>
 #include <filesystem>
+#include <optional>
+#include <thread>
 
 #include "bench/dialogues.hpp"
 #include "bench/measure.hpp"
@@ -23,61 +28,62 @@ std::string own_program(const char* name) {
   return (std::filesystem::read_symlink("/proc/self/exe").parent_path() / name).string();
 }
 
+/// A program on a free port of loopback, which its last word names, and on the servers' core.
+class OnLoopback {
+ public:
+  explicit OnLoopback(std::vector<std::string> words, const std::string& before_port = "")
+      : server_(with(std::move(words), before_port + std::to_string(port_)), port_,
+                core_number(kServerCore)) {}
+  std::uint16_t port() const { return port_; }
+
+ private:
+  static std::vector<std::string> with(std::vector<std::string> words, std::string last) {
+    words.push_back(std::move(last));
+    return words;
+  }
+  std::uint16_t port_ = free_port();
+  ServerProcess server_;
+};
+
 /// A broker, and a gateway of one thread.
 class GatewayServer {
  public:
-  std::uint16_t port() const { return port_; }
-  static Dialogues dialogues(unsigned connections, Steps steps) {
-    return several(connections, [&] { return gateway_dialogue(steps); });
-  }
+  std::uint16_t port() const { return server_.port(); }
+  const Segment& segment() { return segment_.attached(); }
+  static std::unique_ptr<Dialogue> dialogue(Steps steps) { return gateway_dialogue(steps); }
 
  private:
   OjsShm segment_{Plan{.waiting = 200'000}};
-  std::uint16_t port_ = free_port();
-  ServerProcess server_{
-      {own_program("ojs-shm-gateway"), "--name", segment_.name().name, "--dir", segment_.name().dir,
-       "--threads", "1", "--listen", "127.0.0.1:" + std::to_string(port_)},
-      port_,
-      core_number(kServerCore)};
+  OnLoopback server_{{own_program("ojs-shm-gateway"), "--name", segment_.name().name, "--dir",
+                      segment_.name().dir, "--threads", "1", "--listen"},
+                     "127.0.0.1:"};
 };
 
 class RedisOverTcp {
  public:
-  std::uint16_t port() const { return port_; }
-  static Dialogues dialogues(unsigned connections, Steps steps) {
-    return several(connections, [&] { return redis_dialogue(steps); });
-  }
+  std::uint16_t port() const { return server_.port(); }
+  static std::unique_ptr<Dialogue> dialogue(Steps steps) { return redis_dialogue(steps); }
 
  private:
   TemporaryDirectory directory_;
-  std::uint16_t port_ = free_port();
-  ServerProcess server_{{"redis-server", "--port", std::to_string(port_), "--bind", "127.0.0.1",
-                         "--save", "", "--appendonly", "no", "--dir", directory_.path().string()},
-                        port_,
-                        core_number(kServerCore)};
+  OnLoopback server_{{"redis-server", "--bind", "127.0.0.1", "--save", "", "--appendonly", "no",
+                      "--dir", directory_.path().string(), "--port"}};
 };
 
 class BeanstalkdOverTcp {
  public:
-  std::uint16_t port() const { return port_; }
-  static Dialogues dialogues(unsigned connections, Steps steps) {
-    return several(connections, [&] { return beanstalkd_dialogue(steps); });
-  }
+  std::uint16_t port() const { return server_.port(); }
+  static std::unique_ptr<Dialogue> dialogue(Steps steps) { return beanstalkd_dialogue(steps); }
 
  private:
-  std::uint16_t port_ = free_port();
-  ServerProcess server_{{"beanstalkd", "-l", "127.0.0.1", "-p", std::to_string(port_)},
-                        port_,
-                        core_number(kServerCore)};
+  OnLoopback server_{{"beanstalkd", "-l", "127.0.0.1", "-p"}};
 };
 
 /// Answers with the bodies that the gateway is asked to enqueue.
 class Echo {
  public:
   std::uint16_t port() const { return echo_.port(); }
-  static Dialogues dialogues(unsigned connections, Steps) {
-    return several(connections, [] { return gateway_dialogue(Steps::kEnqueue); });
-  }
+  static std::unique_ptr<Dialogue> dialogue(Steps) { return gateway_dialogue(Steps::kEnqueue); }
 
  private:
   HttpEcho echo_{core_number(kServerCore)};
@@ -115,7 +121,8 @@ void add(const std::string& topology, const char* peer, unsigned connections, St
   add_benchmark(topology + "/" + peer, [=](benchmark::State& state) {
     Server server;
     const double per_job = steps == Steps::kLife ? 3 : 1;
-    measure(state, server.port(), Server::dialogues(connections, steps), scaled(full), 1 / per_job);
+    measure(state, server.port(), several(connections, [&] { return Server::dialogue(steps); }),
+            scaled(full), 1 / per_job);
   });
 }
 
@@ -130,7 +137,7 @@ void batches(benchmark::State& state) {
 void half_load(benchmark::State& state) {
   constexpr unsigned kConnections = 16;
   GatewayServer server;
-  Dialogues dialogues = GatewayServer::dialogues(kConnections, Steps::kLife);
+  Dialogues dialogues = several(kConnections, [] { return gateway_dialogue(Steps::kLife); });
   const std::uint64_t requests =
       std::uint64_t{scaled(30'000)} / (3 * kConnections) * 3 * kConnections;
   std::vector<double> waits;
@@ -145,6 +152,60 @@ void half_load(benchmark::State& state) {
   time_stage(state, stage, std::max<std::uint64_t>(requests / 3, 1), Cores::kLeftAlone);
   state.counters["p50_us"] = quantile(waits, 0.5);
   state.counters["p99_us"] = quantile(waits, 0.99);
+}
+
+/// Asks the gateway all it can do, from its own core, until it goes.
+class Askers {
+ public:
+  explicit Askers(std::uint16_t port) : thread_([this, port] { ask(port); }) {}
+  ~Askers() {
+    over_ = true;
+    thread_.join();
+  }
+
+ private:
+  void ask(std::uint16_t port) {
+    cpu_set_t server_core;
+    CPU_ZERO(&server_core);
+    CPU_SET(core_number(kServerCore), &server_core);
+    ::sched_setaffinity(0, sizeof server_core, &server_core);
+    Dialogues dialogues = several(16, [] { return gateway_dialogue(Steps::kLife); });
+    while (!over_) drive(port, dialogues, 300 * dialogues.size());
+  }
+  std::atomic<bool> over_ = false;
+  std::thread thread_;
+};
+
+/// Lives of native jobs in one thread on a core of its own, which the other core's gateway and those
+/// who ask it leave alone: what they share is the segment.
+void native(benchmark::State& state, bool asked) {
+  GatewayServer server;
+  std::optional<Askers> askers;
+  if (asked) askers.emplace(server.port());
+  const std::uint64_t jobs = scaled(10'000'000);
+  Stage stage(Cast::kThreads);
+  stage.add(kLoadCore, [&](Stage::Part& part) {
+    auto producer = value_of(Producer::attach(server.segment()), "attach");
+    WorkerOptions options;
+    options.queues = {"native"};
+    auto worker = value_of(Worker::attach(server.segment(), options), "attach");
+    JobSpec spec;
+    spec.type = "native";
+    spec.queue = "native";
+    Job job;
+    const auto lives = [&](std::uint64_t count) {
+      for (; count > 0; --count) {
+        (void)value_of(producer.enqueue(spec), "enqueue");
+        if (const Status got = worker.try_fetch(job); !got) throw_error("fetch", got.error());
+        if (const Status done = worker.ack(job); !done) throw_error("ack", done.error());
+      }
+    };
+    lives(jobs / 10);
+    part.begin();
+    lives(jobs);
+    part.end();
+  });
+  time_stage(state, stage, std::max<std::uint64_t>(jobs, 1), Cores::kLeftAlone);
 }
 
 }  // namespace
@@ -168,6 +229,8 @@ void add_http() {
   add<Echo>("http_enqueue_64", "beast_echo", kMany, Steps::kEnqueue, kFast);
   add_benchmark("http_batch_100/gateway", batches);
   add_benchmark("http_half_load/gateway", half_load);
+  add_benchmark("http_native_alone/ojs_shm", [](benchmark::State& state) { native(state, false); });
+  add_benchmark("http_native_beside/ojs_shm", [](benchmark::State& state) { native(state, true); });
 }
 
 }  // namespace ojs_shm::bench

@@ -82,6 +82,8 @@ TARGETS = [
            "http_life_16/gateway", "http_life_16/beanstalkd", SPEED, at_least=3),
     Target("over HTTP, 64 connections, enqueue, of a bare Beast server that echoes",
            "http_enqueue_64/gateway", "http_enqueue_64/beast_echo", SPEED, at_least=0.6),
+    Target("native jobs beside a saturated gateway, of those alone",
+           "http_native_beside/ojs_shm", "http_native_alone/ojs_shm", SPEED, at_least=0.5),
     Target("over HTTP, jobs a second in batches of 100", "http_batch_100/gateway", "", SPEED, at_least=300_000),
     Target("bytes of segment for a further job", "memory_job/ojs_shm", "", "bytes_per_further_job", at_most=384),
     Target("bytes of segment for an idle queue",
@@ -144,6 +146,8 @@ TABLES = [
     ("Over HTTP, batches of 100", "http_batch_100", SPEED, "jobs/s", ""),
     ("Over HTTP, 16 connections at half of the most: p50", "http_half_load", "p50_us", "us", ""),
     ("Over HTTP, 16 connections at half of the most: p99", "http_half_load", "p99_us", "us", ""),
+    ("Native jobs in one thread, beside nobody", "http_native_alone", SPEED, "jobs/s", ""),
+    ("The same, beside a saturated gateway on the other core", "http_native_beside", SPEED, "jobs/s", ""),
     ("Bytes of segment for a further job", "memory_job", "bytes_per_further_job", "bytes", ""),
     ("Bytes of segment for an idle queue", "memory_idle_queue", "bytes_per_idle_queue", "bytes", ""),
 ]

@@ -111,7 +111,7 @@ class Actor : private TenantAccounts {
   /// From now on this handle works for a pool: also its isolated queues have jobs for it.
   void join_pool(std::uint32_t pool, std::uint32_t concurrency);
   void serve_pool(std::uint32_t pool);  ///< without a seat, to look in the name of a worker
-  void work_as(WorkerKey worker);       ///< what it takes from now on is the registered worker's
+  void work_as(WorkerKey worker, bool for_client = false);  ///< for whom it takes from now on
   /// Whether a fetch would find something: a full look, in total order after our last RMW.
   bool sees_work(std::uint32_t queue);
 
@@ -123,6 +123,7 @@ class Actor : private TenantAccounts {
   Outcome heartbeat(std::uint32_t slot, std::uint64_t word, std::uint32_t lease_ms,
                     std::uint64_t& until);
   Outcome progress(std::uint32_t slot, std::uint64_t word, double fraction);
+  Outcome hand_over(std::uint32_t slot, std::uint64_t word);  ///< to its lease alone
 
   // ---- changing (change.cpp)
   Outcome cancel(JobId id, JobState& found);

@@ -358,11 +358,9 @@ class Audit : AuditBook {
   void processes() {
     for (std::uint32_t l = 0; l < store_.lanes(); ++l) {
       const std::uint32_t process = segment_.lane(l).process.load();
-      if (process == 0) {
-        if (segment_.lane(l).intent.get_ordered() != 0)
-          say(15, "lane " + std::to_string(l) + " is free and in the middle of something");
-        continue;
-      }
+      if (process == 0 && segment_.lane(l).intent.get_ordered() != 0)
+        say(15, "lane " + std::to_string(l) + " is free and in the middle of something");
+      if (process == 0) continue;
       if (process > segment_.geometry().processes || segment_.process(process - 1).live.load() == 0)
         say(15, "lane " + std::to_string(l) + " belongs to process record " +
                     std::to_string(process - 1) + ", which is free");
@@ -380,7 +378,9 @@ class Audit : AuditBook {
     for (std::uint32_t i = 0; i < store_.event_pages(); ++i) {
       const EventPageControl control(store_.event_control(i).load());
       const std::string name = "page " + std::to_string(i) + " of events";
-      if (control.open() && !lane_taken(control.lane() + 1))
+      // unless it was closed and its lane given back just now
+      if (control.open() && !lane_taken(control.lane() + 1) &&
+          store_.event_control(i).load() == control.word)
         say(17, name + " is written by no lane");
       if (control.word != 0 && (control.turn() % store_.event_pages() != i ||
                                 control.turn() > store_.header().event_turn.load()))

@@ -321,7 +321,8 @@ Outcome Actor::put_in(const NewJob& spec, JobId& id) {
     outcome = keys.foresee(spec);
   if (outcome == Outcome::kOk) [[likely]]
     outcome = put_in<false>(spec, id);
-  const bool is_short = outcome >= Outcome::kNoSlots && outcome <= Outcome::kNoKeys;
+  // Shortages that come before the claim, or of room for it: a duplicate needs none of that.
+  const bool is_short = outcome == Outcome::kNoSlots || outcome == Outcome::kNoKeys;
   if (is_short && spec.unique() && keys.foresee(spec) == Outcome::kClash) [[unlikely]]
     outcome = Outcome::kClash;
   if (outcome == Outcome::kClash) [[unlikely]]

@@ -28,8 +28,8 @@
 //   area: EngineHeader | TypeDefault[kTypeDefaults] | FlowRecord[flows] | QueueRecord[max_queues]
 //         | PartRings[spare_parts] | PoolRecord[kPools] | AccountRecord[accounts] |
 //         LimitKey[limit_keys] | ParkingLot[lots] | PermitPage[permit_pages] | WaitPage[wait_pages]
-//         | EventPage[event_pages] | QueueTally[max_queues][lanes] | TenantRule[kTenantRules] |
-//         CronTable | WorkerRecord[workers] | RoomTicket[room_tickets] | AccountTally[lanes][accounts]
+//         | EventPage[event_pages] | SharedTurn[kSharedTurns] | QueueTally[max_queues][lanes] |
+//         TenantRule[kTenantRules] | CronTable | WorkerRecord[workers] | RoomTicket[room_tickets] | AccountTally[lanes][accounts]
 //         | words: WorkerMark[workers], control of the events,
 //         which queues are busy, runs of permits, backlogs | SampleTimes | QueueSamples[max_queues]
 //         | TransitionRecord[lanes][records_per_lane + 1]
@@ -410,7 +410,7 @@ constexpr std::uint64_t engine_fingerprint() {
          records_per_lane(1U << 20) * 139 + sizeof(Annex) * 149 + sizeof(CronTable) * 151 +
          offsetof(QueueRecord, deleted) * 157 + offsetof(EngineHeader, dead_max_age_ms) * 163 +
          offsetof(CronTable, due) * 167 + sizeof(WorkerRecord) * 173 + sizeof(WorkerMark) * 179 +
-         offsetof(WorkerRecord, details) * 181;
+         offsetof(WorkerRecord, details) * 181 + kSharedTurns * sizeof(SharedTurn) * 191;
 }
 
 constexpr std::uint64_t kEngineHeaderBytes = 256;
@@ -421,7 +421,8 @@ constexpr std::uint64_t area_bytes(std::uint32_t max_queues, std::uint32_t lanes
                                    std::uint32_t limit_keys, std::uint32_t lots,
                                    std::uint32_t accounts, std::uint32_t slots) {
   return std::uint64_t{flows} * sizeof(FlowRecord) + kTenantRules * sizeof(TenantRule) +
-         sizeof(CronTable) + workers_for(slots) * (sizeof(WorkerRecord) + sizeof(WorkerMark)) +
+         kSharedTurns * sizeof(SharedTurn) + sizeof(CronTable) +
+         workers_for(slots) * (sizeof(WorkerRecord) + sizeof(WorkerMark)) +
          std::uint64_t{accounts} *
              (sizeof(AccountRecord) + std::uint64_t{lanes} * sizeof(AccountTally)) +
          page_bytes(wait_pages, event_pages) + permit_pages * (sizeof(PermitPage) + sizeof(Word)) +

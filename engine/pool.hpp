@@ -206,4 +206,13 @@ struct PoolPolicy {
   }
 };
 
+/// Whose turn it is among the queues of workers outside of any pool (turns.hpp).
+/// 63..24 which queues with which weights, 0: none yet  23..0 the next turn
+struct alignas(64) SharedTurn {
+  Word word;
+  using Of = shm::Field<24, 40>;
+  using Next = shm::Field<0, 24>;
+};
+constexpr std::uint32_t kSharedTurns = 64;
+
 }  // namespace ojs_shm::engine

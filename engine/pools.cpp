@@ -61,12 +61,12 @@ void Actor::join_pool(std::uint32_t pool, std::uint32_t concurrency) {
 void Actor::serve_pool(std::uint32_t pool) {
   pool_ = pool + 1;
   pool_name_ = store_.pool(pool).name_hash.load();
-  works_for_ = worker_.word | pool_;
+  works_for_ = (works_for_ & kForClient) | worker_.word | pool_;
 }
 
-void Actor::work_as(WorkerKey worker) {
+void Actor::work_as(WorkerKey worker, bool for_client) {
   worker_ = worker;
-  works_for_ = worker.word | pool_;
+  works_for_ = (for_client ? kForClient : 0) | worker.word | pool_;
 }
 
 void Actor::seem_laden(bool laden) {

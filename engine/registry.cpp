@@ -8,19 +8,8 @@
 namespace ojs_shm::engine {
 
 using shm::Point;
+
 namespace {
-
-std::uint32_t hash_of(std::string_view id) {
-  const std::uint64_t hash = Store::hash_name(id);
-  return static_cast<std::uint32_t>(hash ^ hash >> 32);
-}
-
-template <std::size_t kWords>
-std::string text_in(const std::uint64_t (&words)[kWords], const Word& length) {
-  std::string text(std::min<std::uint64_t>(length.load(), sizeof words), '\0');
-  shm::copy_out(text.data(), words, text.size());
-  return text;
-}
 
 void put_details(WorkerRecord& record, std::string_view details) {
   record.details_length.store(0, Point::kWorkerTold);
@@ -30,96 +19,7 @@ void put_details(WorkerRecord& record, std::string_view details) {
   record.details_length.store(details.size(), Point::kWorkerTold);
 }
 
-/// The place of the living worker of that id, also of one that is being ended; kNoIndex: there is none.
-std::uint32_t place_of(const Store& store, std::uint32_t hash, std::string_view id) {
-  for (std::uint32_t place = 0; place < store.workers(); ++place) {
-    const WorkerControl control(store.worker_mark(place).control.load());  // PAIR worker-name
-    if (!control.lives() || control.hash() != hash) continue;
-    const WorkerRecord& record = store.worker(place);
-    if (text_in(record.id, record.id_length) == id &&
-        WorkerControl(store.worker_mark(place).control.load()).life() == control.life())
-      return place;
-  }
-  return kNoIndex;
-}
-
 }  // namespace
-
-// ---- reading ------------------------------------------------------------------------------------
-
-std::optional<WorkerFacts> look_at_worker(const Store& store, std::uint32_t place) {
-  const WorkerMark& mark = store.worker_mark(place);
-  const WorkerRecord& record = store.worker(place);
-  for (unsigned look = 0; look < 64; ++look) {
-    const WorkerControl control(mark.control.load());  // PAIR worker-name
-    if (!control.lives() && control.phase() != WorkerPhase::kGone) return std::nullopt;
-    const std::uint64_t version = record.version.load();
-    WorkerFacts facts;
-    facts.key = WorkerKey(place, control.life());
-    facts.id = text_in(record.id, record.id_length);
-    // A lane that seems to be stopped in the middle of a change leaves the rest readable.
-    if (control.phase() != WorkerPhase::kChanging)
-      facts.details = text_in(record.details, record.details_length);
-    const WorkerLoad load(record.load.load());
-    const WorkerSign sign(mark.sign.load());
-    facts.order = static_cast<WorkerOrder>(std::min<std::uint64_t>(record.order.load(), 2));
-    facts.concurrency = load.most();
-    facts.active = load.active();
-    facts.pool = record.pool.load();
-    facts.traits = record.traits.load();
-    facts.registered_at = record.registered_at.load();
-    facts.last_sign = sign.ms();
-    facts.returned = record.returned.load();
-    facts.silence_ms = silence_of(record);
-    facts.gone = !control.lives() || sign.over();
-    facts.native = record.lane.load() != 0;
-    const WorkerControl now(mark.control.load());
-    if (now.life() == control.life() && now.phase() == control.phase() &&
-        record.version.load() == version)  // PAIR worker-details
-      return facts;
-    shm::wait_for_another(look);
-  }
-  return std::nullopt;
-}
-
-WorkerKey find_worker(const Store& store, std::string_view id) {
-  const std::uint32_t place = place_of(store, hash_of(id), id);
-  if (place == kNoIndex) return {};
-  const WorkerKey key(place, WorkerControl(store.worker_mark(place).control.load()).life());
-  return worker_lives(store, key) ? key : WorkerKey();
-}
-
-bool worker_lives(const Store& store, WorkerKey key) {
-  if (key.none() || key.place() >= store.workers()) return false;
-  const WorkerMark& mark = store.worker_mark(key.place());
-  const WorkerSign sign(mark.sign.load());
-  const WorkerControl control(mark.control.load());
-  return sign.life() == key.life() && !sign.over() && control.life() == key.life() &&
-         control.lives();
-}
-
-std::uint64_t jobs_of_worker(const Store& store, WorkerKey key) {
-  std::uint64_t jobs = 0;
-  for (std::uint32_t slot = 0; slot < store.slots(); ++slot) {
-    const JobRecord& job = store.job(slot);
-    const unsigned state = Control(job.control.load()).state();
-    if ((state == kSlotActive || state == kSlotSettling) && WorkerKey(job.pool_word.get()) == key)
-      ++jobs;
-  }
-  return jobs;
-}
-
-std::string worker_id_of(const Store& store, WorkerKey key) {
-  if (key.none() || key.place() >= store.workers()) return {};
-  const WorkerRecord& record = store.worker(key.place());
-  const Word& control = store.worker_mark(key.place()).control;
-  const WorkerControl before(control.load());  // PAIR worker-name
-  if (before.life() != key.life() || before.phase() == WorkerPhase::kFree ||
-      before.phase() == WorkerPhase::kTaken)
-    return {};
-  std::string id = text_in(record.id, record.id_length);
-  return WorkerControl(control.load()).life() == key.life() ? id : std::string();
-}
 
 // ---- registering --------------------------------------------------------------------------------
 
@@ -197,7 +97,7 @@ void Registry::name(std::uint32_t place, std::uint64_t life, const WorkerReport&
 Outcome Registry::claim(const WorkerReport& report, std::uint32_t hash, WorkerKey& key) {
   for (unsigned look = 0; look < kPatience; ++look) {
     if (look != 0) shm::wait_for_another(look - 1);
-    if (const std::uint32_t at = place_of(store_, hash, report.id); at != kNoIndex) {
+    if (const std::uint32_t at = worker_place(store_, hash, report.id); at != kNoIndex) {
       key = WorkerKey(at, WorkerControl(store_.worker_mark(at).control.load()).life());
       if (!worker_lives(store_, key)) {  // 2
         conclude(at, nullptr);
@@ -232,7 +132,7 @@ Outcome Registry::report(const WorkerReport& report, WorkerKey& key) {
   if (report.id.empty() || report.id.size() > kLongestWorkerId ||
       (report.details && report.details->size() > kLongestWorkerDetails))
     return Outcome::kTooLarge;
-  return claim(report, hash_of(report.id), key);
+  return claim(report, worker_hash(report.id), key);
 }
 
 /// Writes in a living worker's record, one lane at a time. kLost: it does not live any more.
@@ -327,8 +227,8 @@ void Registry::count(WorkerKey key, std::int32_t jobs) {
 // ---- the end ------------------------------------------------------------------------------------
 
 /// The one write that ends a worker: a beat of it comes before, or finds that it is ended.
-bool Registry::end(std::uint32_t place, WorkerSign sign, bool left) {
-  return store_.worker_mark(place).sign.cas_once(sign.word, sign.ended(left).word,
+bool Registry::end(std::uint32_t place, WorkerSign sign, WorkerEnd how) {
+  return store_.worker_mark(place).sign.cas_once(sign.word, sign.ended(how).word,
                                                  Point::kWorkerEnded);
 }
 
@@ -337,7 +237,7 @@ bool Registry::leave(WorkerKey key) {
   for (;;) {
     const WorkerSign sign(store_.worker_mark(key.place()).sign.load());
     if (sign.over() || sign.life() != key.life()) return false;
-    if (end(key.place(), sign, true)) break;
+    if (end(key.place(), sign, WorkerEnd::kLeft)) break;
   }
   conclude(key.place(), nullptr);
   return true;
@@ -387,15 +287,17 @@ bool Registry::conclude(std::uint32_t place, std::vector<LostWorker>* lost) {
   if (control.phase() == WorkerPhase::kChanging) return false;
   WorkerRecord& record = store_.worker(place);
   const WorkerKey key(place, control.life());
-  const bool died = !sign.left() && (record.traits.load() & kWorkerPledged) != 0;
+  const bool lapsed =
+      sign.end() == WorkerEnd::kSilent && (record.traits.load() & kWorkerPledged) != 0;
   const std::uint64_t now = store_.now_ms(), silent = now - std::min(now, sign.ms());
   const std::string id = text_in(record.id, record.id_length);
-  const std::uint64_t jobs = died ? return_jobs(key, silent) : 0;
+  const std::uint64_t jobs = lapsed ? return_jobs(key, silent) : 0;
   if (jobs != 0) record.returned.fetch_add(jobs, Point::kWorkerTold);
-  const WorkerPhase phase = sign.left() ? WorkerPhase::kFree : WorkerPhase::kGone;
+  const WorkerPhase phase =
+      sign.end() == WorkerEnd::kLeft ? WorkerPhase::kFree : WorkerPhase::kGone;
   if (!mark.control.cas_once(control.word, control.to(phase, 0).word, Point::kWorkerFreed))
     return false;
-  if (!died) return true;
+  if (!lapsed) return true;
   store_.header().workers_lost.fetch_add(1, Point::kCounterMoved);
   if (actor_.tellings().on()) actor_.tellings().worker_lost(id, jobs, silent);
   if (lost != nullptr) lost->push_back({id, silent, jobs});
@@ -417,7 +319,7 @@ std::uint64_t Registry::look(std::uint64_t now, std::vector<LostWorker>& lost) {
       next = std::min(next, last);
       continue;
     }
-    if ((!sign.over() && !end(place, sign, false)) || !conclude(place, &lost))
+    if ((!sign.over() && !end(place, sign, WorkerEnd::kSilent)) || !conclude(place, &lost))
       next = std::min(next, now + 100);
   }
   return next;
@@ -438,10 +340,9 @@ void Registry::release_dead() {
     }
     if (record.lane.load() != owner || found.phase() != WorkerPhase::kAlive) continue;
     // It was the worker. What it held has gone to others already, so its end is no silence to any lane.
-    record.traits.store(record.traits.load() & ~kWorkerPledged, Point::kWorkerTold);
     for (;;) {
       const WorkerSign sign(store_.worker_mark(place).sign.load());
-      if (sign.over() || sign.life() != found.life() || end(place, sign, false)) break;
+      if (sign.over() || sign.life() != found.life() || end(place, sign, WorkerEnd::kDied)) break;
     }
     control.cas_once(found.word, found.to(WorkerPhase::kGone, 0).word, Point::kWorkerFreed);
   }

@@ -7,35 +7,13 @@
 #include <string_view>
 #include <vector>
 
+#include "engine/registry_look.hpp"
 #include "engine/store.hpp"
 
 namespace ojs_shm::engine {
 
 class Actor;
 enum class Outcome : std::uint8_t;
-
-/// A copy of what a record says of its worker.
-struct WorkerFacts {
-  WorkerKey key;
-  std::string id, details;
-  WorkerOrder order = WorkerOrder::kRunning;
-  std::uint32_t concurrency = 0, active = 0;
-  std::uint64_t pool = 0;  ///< hash of its name; 0: none
-  std::uint64_t traits = 0, registered_at = 0, last_sign = 0, returned = 0, silence_ms = 0;
-  bool gone = false;    ///< it has ended
-  bool native = false;  ///< a handle of the segment is this worker
-};
-
-/// Nothing when no worker has the place, or it does not stand still.
-std::optional<WorkerFacts> look_at_worker(const Store& store, std::uint32_t place);
-/// The living worker of that id; none: there is none.
-WorkerKey find_worker(const Store& store, std::string_view id);
-/// The id of the worker whose jobs carry the word, also after its end; empty: it is not known any more.
-std::string worker_id_of(const Store& store, WorkerKey key);
-/// How many jobs it has, by a walk over all slots.
-std::uint64_t jobs_of_worker(const Store& store, WorkerKey key);
-/// Whether the worker has not been ended. Three loads.
-bool worker_lives(const Store& store, WorkerKey key);
 
 /// What is told of a worker; what is not told stays as it is.
 struct WorkerReport {
@@ -94,7 +72,7 @@ class Registry {
   Rivals rivals(std::uint32_t place, std::uint32_t hash, std::string_view id) const;
   template <class Write>
   Outcome change(WorkerKey key, const Write& write);
-  bool end(std::uint32_t place, WorkerSign sign, bool left);
+  bool end(std::uint32_t place, WorkerSign sign, WorkerEnd how);
   bool conclude(std::uint32_t place, std::vector<LostWorker>* lost);
   std::uint64_t return_jobs(WorkerKey key, std::uint64_t silent_ms);
 

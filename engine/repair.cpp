@@ -180,6 +180,10 @@ std::uint32_t Actor::let_go(std::uint32_t slot) {
     keys.end(slot);
     return 1;
   }
+  if (found.state() == kSlotActive && (job.pool_word.get() & kForClient) != 0) {
+    set_back(slot, found.word, Setback::kDrain, nullptr);  // its client never got it
+    return 1;
+  }
   if (found.state() == kSlotSettling) slots_.drop_loose_blocks(slot, job);
   if (found.state() == kSlotSettling || found.state() == kSlotActive) {
     const ErrorEntry error{store_.now_ms(),

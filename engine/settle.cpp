@@ -236,6 +236,16 @@ Outcome Actor::heartbeat(std::uint32_t slot, std::uint64_t word, std::uint32_t l
   }
 }
 
+/// The tag stays: it is the fence by which the client names its attempt.
+Outcome Actor::hand_over(std::uint32_t slot, std::uint64_t word) {
+  const Control active(word);
+  const Control leased(kSlotActive, active.ring(), shm::kLeaseOwner, active.tag());
+  const bool held = active.state() == kSlotActive && active.owner() != shm::kLeaseOwner;
+  return held && store_.job(slot).control.cas_once(word, leased.word, Point::kSlotHandedOver)
+             ? Outcome::kOk
+             : Outcome::kLost;
+}
+
 Outcome Actor::progress(std::uint32_t slot, std::uint64_t word, double fraction) {
   JobRecord& job = store_.job(slot);
   const auto value = static_cast<std::uint64_t>(std::clamp(fraction, 0.0, 1.0) * 10'000) + 1;

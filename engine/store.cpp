@@ -71,6 +71,8 @@ Store::Store(shm::Segment& segment)
   at += std::uint64_t{wait_pages_} * sizeof(WaitPage);
   events_ = reinterpret_cast<EventPage*>(at);
   at += std::uint64_t{event_pages_} * sizeof(EventPage);
+  shared_turns_ = reinterpret_cast<SharedTurn*>(at);
+  at += kSharedTurns * sizeof(SharedTurn);
   tallies_ = reinterpret_cast<QueueTally*>(at);
   at += std::uint64_t{max_queues_} * lanes_ * sizeof(QueueTally);
   tenant_rules_ = reinterpret_cast<TenantRule*>(at);
@@ -250,6 +252,16 @@ std::uint32_t Store::find_job(JobId id) const {
     return made_here->slot;
   const std::uint32_t slot = shm::KeyIndex::find(segment_, hash_id(id), CarriesId(*this, id));
   return slot != kNoIndex && stands_in(slot) ? slot : kNoIndex;
+}
+
+bool Store::gave_away(JobId id) const {
+  const auto made = parts(id, segment_.header().salt & ((1ULL << 56) - 1));
+  if (!made || made->slot >= slots() || made->generation == 0) return false;
+  const JobRecord& now = job(made->slot);
+  const unsigned state = Control(now.control.load()).state();
+  const std::uint32_t generation = now.generation.get();
+  // A lane that takes the slot counts its lives up a moment later.
+  return made->generation < generation || (made->generation == generation && state == kSlotFilling);
 }
 
 std::optional<Snapshot> Store::snapshot(std::uint32_t slot, bool texts, bool waiting) const {

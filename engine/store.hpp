@@ -174,6 +174,7 @@ class Store {
   /// counted; close to those of the others, for they are read together.
   Word& backlog(std::uint32_t queue) const { return backlogs_[queue < max_queues_ ? queue : 0]; }
   SampleTimes& sample_times() const { return *sample_times_; }
+  SharedTurn& shared_turn(std::uint32_t i) const { return shared_turns_[i % kSharedTurns]; }
   /// The ring of a lane in the flight recorder.
   TransitionRecord* transitions(std::uint32_t lane) const {
     return transitions_ + std::size_t{lane < lanes_ ? lane : 0} * (transitions_per_lane_ + 1);
@@ -218,6 +219,9 @@ class Store {
 
   /// The slot that carries the id now, or kNoIndex.
   std::uint32_t find_job(JobId id) const;
+  /// Whether the id was made in this segment and its slot has been given away since: the job is
+  /// gone. What an id that a client brought was, or never was, a slot does not remember.
+  bool gave_away(JobId id) const;
   static std::uint64_t hash_id(JobId id) {
     std::uint64_t hash = id.hi ^ (id.lo * 0x9E3779B97F4A7C15ULL);
     hash = (hash ^ hash >> 32) * 0xD6E8FEB86659FD93ULL;
@@ -295,6 +299,7 @@ class Store {
   Word* permit_runs_;
   Word* backlogs_;
   SampleTimes* sample_times_;
+  SharedTurn* shared_turns_;
   QueueSamples* samples_;
   TransitionRecord* transitions_;
   std::uint32_t transitions_per_lane_;

@@ -28,7 +28,7 @@ constexpr std::uint32_t workers_for(std::uint32_t slots) {
 enum class WorkerOrder : std::uint8_t { kRunning, kQuiet, kTerminate };
 
 /// Who has a job, in JobRecord::pool_word, and by which number a worker is known:
-/// 31..19 life of the record  18..8 its place + 1, 0: no registered worker  7..0 pool + 1
+/// 31..19 life of the record  18..8 its place + 1, 0: no registered worker  7 kForClient  6..0 pool + 1
 struct WorkerKey {
   std::uint32_t word = 0;
   using Life = shm::Field<19, 13>;
@@ -43,7 +43,9 @@ struct WorkerKey {
   constexpr std::uint64_t life() const { return Life::get(word); }
   bool operator==(const WorkerKey&) const = default;
 };
-constexpr std::uint32_t pool_of_word(std::uint32_t pool_word) { return pool_word & 0xFF; }
+constexpr std::uint32_t pool_of_word(std::uint32_t pool_word) { return pool_word & 0x7F; }
+/// Its holder fetched it for a client, who has not got it while the holder is a lane.
+constexpr std::uint32_t kForClient = 0x80;
 
 enum class WorkerPhase : std::uint8_t {
   kFree,
@@ -81,22 +83,29 @@ struct WorkerControl {
   }
 };
 
-/// The last sign of life: 63 it was the last  62 the worker left by itself  61..20 Unix ms  12..0 life of the record
+/// How a worker ended.
+enum class WorkerEnd : std::uint8_t {
+  kSilent,  ///< it gave no sign
+  kLeft,    ///< by itself
+  kDied,    ///< its handle was repaired: what it held went to others then
+};
+
+/// The last sign of life: 63 it was the last  62..61 WorkerEnd  60..20 Unix ms  12..0 life of the record
 struct WorkerSign {
   std::uint64_t word = 0;
   using Over = shm::Field<63, 1>;
-  using Left = shm::Field<62, 1>;
-  using Time = shm::Field<20, 42>;
+  using End = shm::Field<61, 2>;
+  using Time = shm::Field<20, 41>;
   using Life = shm::Field<0, 13>;
   constexpr explicit WorkerSign(std::uint64_t w) : word(w) {}
   constexpr WorkerSign(std::uint64_t ms, std::uint64_t life)
       : word(Time::put(ms) | Life::put(life)) {}
   constexpr bool over() const { return Over::get(word) != 0; }
-  constexpr bool left() const { return Left::get(word) != 0; }
+  constexpr WorkerEnd end() const { return static_cast<WorkerEnd>(End::get(word)); }
   constexpr std::uint64_t ms() const { return Time::get(word); }
   constexpr std::uint64_t life() const { return Life::get(word); }
-  constexpr WorkerSign ended(bool left) const {
-    return WorkerSign(Left::with(Over::with(word, 1), left ? 1 : 0));
+  constexpr WorkerSign ended(WorkerEnd how) const {
+    return WorkerSign(End::with(Over::with(word, 1), static_cast<std::uint64_t>(how)));
   }
 };
 

@@ -26,14 +26,14 @@ namespace ojs_shm::shm {
   X(IntentSet) X(IntentCleared) X(TallyIn) X(TallyOut) X(TallyReserved) X(CreditReserved) X(CreditSettled)    \
   /* slots */                                                                                                 \
   X(SlotFilling) X(SlotFreed) X(SlotPublished) X(SlotClaimed) X(SlotActive) X(SlotSettling) X(SlotSettled)    \
-  X(SlotMoving) X(SlotMoved) X(SlotReranked) X(MoveHelped) X(LeaseMoved) X(LeaseEnded) X(ProgressSet)         \
+  X(SlotHandedOver) X(SlotMoving) X(SlotMoved) X(SlotReranked) X(MoveHelped) X(LeaseMoved) X(LeaseEnded) X(ProgressSet)         \
   X(KeyTentative) X(KeyConfirmed) X(KeyRemoved) X(KeyPassed) X(BatchCommitted) X(RivalSeized) X(RivalMarked)               \
   /* waiting */                                                                                               \
   X(TicketTaken) X(TicketVoided) X(TicketCalled) X(AttentionSet) X(DropperSet) X(PressureMeasured)          \
   X(WaiterSet) X(WaiterCleared) X(ParkSet) X(DoorbellRung) X(WaitFlagSet) X(CompletionRung)                   \
   /* settings */                                                                                              \
   X(SetNamed) X(SetChanged) X(TypeNamed) X(TypeSet) X(CounterMoved) X(PartTaken) X(PartNamed) X(AgeClassTaken) \
-  X(SettlerSet) X(TurnTaken) X(PoolNamed) X(PoolSet) X(PoolTurnTaken) X(BusySet) X(BusyCleared)                \
+  X(SettlerSet) X(TurnTaken) X(PoolNamed) X(PoolSet) X(PoolTurnTaken) X(SharedTurnTaken) X(BusySet) X(BusyCleared)                \
   X(BacklogCounted) X(FlowTaken) X(FlowListed) X(FlowEnding) X(FlowEnded) X(FlowServed) X(TenantNamed)         \
   X(AccountSeatTaken) X(AccountGiven) X(SlotMarked)                                                             \
   /* workflows */                                                                                             \

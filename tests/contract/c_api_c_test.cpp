@@ -34,7 +34,7 @@ static_assert(sizeof(ojs_shm_segment_options) == 64 &&
               offsetof(ojs_shm_segment_options, mode) == 56);
 static_assert(sizeof(ojs_shm_retry) == 40 && offsetof(ojs_shm_retry, max_attempts) == 16 &&
               offsetof(ojs_shm_retry, flags) == 32);
-static_assert(sizeof(ojs_shm_job_spec) == 152 && offsetof(ojs_shm_job_spec, rate_limit) == 112 &&
+static_assert(sizeof(ojs_shm_job_spec) == 160 && offsetof(ojs_shm_job_spec, rate_limit) == 112 &&
               offsetof(ojs_shm_job_spec, retry) == 64 &&
               offsetof(ojs_shm_job_spec, priority) == 72 &&
               offsetof(ojs_shm_job_spec, flags) == 104);
@@ -51,6 +51,11 @@ static_assert(sizeof(ojs_shm_nack_outcome) == 24 && offsetof(ojs_shm_nack_outcom
 static_assert(sizeof(ojs_shm_queue_settings) == 48 && offsetof(ojs_shm_queue_settings, set) == 28);
 static_assert(sizeof(ojs_shm_job_filter) == 64 && offsetof(ojs_shm_job_filter, flags) == 36 &&
               offsetof(ojs_shm_job_filter, created_before_ms) == 56);
+static_assert(sizeof(ojs_shm_fetch_request) == 72 &&
+              offsetof(ojs_shm_fetch_request, tenant) == 40 &&
+              offsetof(ojs_shm_fetch_request, flags) == 68);
+static_assert(sizeof(ojs_shm_worker_report) == 96 && offsetof(ojs_shm_worker_report, state) == 64 &&
+              offsetof(ojs_shm_worker_report, flags) == 88);
 static_assert(sizeof(ojs_shm_bulk_report) == 32 && offsetof(ojs_shm_bulk_report, skipped) == 24);
 
 const std::string kSource = OJS_SHM_SOURCE_DIR;
@@ -74,6 +79,7 @@ std::set<std::string> entries_of_the_header() {
                              contents(kInclude + "/ojs_shm/ojs_shm_jobs.h") +
                              contents(kInclude + "/ojs_shm/ojs_shm_observer.h") +
                              contents(kInclude + "/ojs_shm/ojs_shm_pools.h") +
+                             contents(kInclude + "/ojs_shm/ojs_shm_proxy.h") +
                              contents(kInclude + "/ojs_shm/ojs_shm_transfer.h") +
                              contents(kInclude + "/ojs_shm/ojs_shm_workflows.h");
   const std::regex declaration(R"(OJS_SHM_API [^;(]*?(ojs_shm_\w+)\()");
@@ -138,6 +144,7 @@ TEST(CApi, the_c_test_calls_every_entry_of_the_header) {
   const std::string program = contents(kSource + "/tests/contract/c_api_test.c") +
                               contents(kSource + "/tests/contract/c_api_room.c") +
                               contents(kSource + "/tests/contract/c_api_resilience.c") +
+                              contents(kSource + "/tests/contract/c_api_proxy.c") +
                               contents(kSource + "/tests/contract/c_api_settings.c");
   const auto entries = entries_of_the_header();
   ASSERT_GE(entries.size(), 50U);

@@ -108,7 +108,7 @@ TEST_F(Package, a_cmake_project_finds_and_uses_it) {
   write(source + "/in_c.c", kCProgram);
   write(source + "/in_cxx.cpp", kCxxProgram);
   const Finished configured =
-      run({"cmake", "-S", source, "-B", build, "-DCMAKE_PREFIX_PATH=" + prefix(),
+      run({"cmake", "-G", "Ninja", "-S", source, "-B", build, "-DCMAKE_PREFIX_PATH=" + prefix(),
            "-DCMAKE_C_FLAGS=" + kSanitizer, "-DCMAKE_CXX_FLAGS=" + kSanitizer});
   ASSERT_EQ(configured.exit_code, 0) << configured.out << configured.err;
   const Finished built = run({"cmake", "--build", build});

@@ -202,6 +202,60 @@ static int unique_jobs(void) {
   return close_room(&here, "unique");
 }
 
+static int results_in_time(void) {
+  room here;
+  ojs_shm_job_spec job = spec("kept");
+  ojs_shm_error detail = {0};
+  ojs_shm_retry retry = {0};
+  ojs_shm_failure failure = {0};
+  char id[OJS_SHM_ID_SIZE];
+  CHECK(open_room(&here, "results", NULL));
+  job.result_ttl_s = 3600;
+  CHECK_OK(here.producer, ojs_shm_enqueue(here.producer, &job, id));
+  CHECK_OK(here.producer, ojs_shm_get(here.producer, id, here.text, sizeof here.text));
+  CHECK(strstr(here.text, "result_ttl") == NULL);  // its flag is missing
+  CHECK_OK(here.producer, ojs_shm_cancel(here.producer, id, NULL, 0));
+  job.flags |= OJS_SHM_JOB_HAS_RESULT_TTL;
+  CHECK_OK(here.producer, ojs_shm_enqueue(here.producer, &job, id));
+  CHECK_OK(here.worker, ojs_shm_fetch(here.worker, here.job, 0));
+  CHECK_OK(here.worker, ojs_shm_ack(here.worker, here.job, "7", 0));
+  CHECK_OK(here.producer, ojs_shm_get(here.producer, id, here.text, sizeof here.text));
+  CHECK(strstr(here.text, "\"result\":7") != NULL &&
+        strstr(here.text, "\"result_ttl\":3600") != NULL);
+  CHECK(strstr(here.text, "\"result_expires_at\":\"2") != NULL);
+  job.result_ttl_s = 0;
+  CHECK_OK(here.producer, ojs_shm_enqueue(here.producer, &job, id));
+  CHECK_OK(here.worker, ojs_shm_fetch(here.worker, here.job, 0));
+  CHECK_OK(here.worker, ojs_shm_ack(here.worker, here.job, "7", 0));
+  CHECK_OK(here.producer, ojs_shm_wait(here.producer, id, -1, here.text, sizeof here.text));
+  CHECK(strstr(here.text, "\"result\":") == NULL &&
+        strstr(here.text, "\"result_pruned\":true") != NULL);
+  job.result_ttl_s = -2;
+  CHECK(ojs_shm_enqueue(here.producer, &job, id) == OJS_SHM_E_INVALID);
+  detail.struct_size = sizeof detail;
+  CHECK_OK(here.producer, ojs_shm_last_error_detail(here.producer, &detail));
+  CHECK(strcmp(detail.subject, "result_ttl") == 0);
+  CHECK(ojs_shm_get(here.producer, "01961234-5678-7abc-8def-0123456789ab", NULL, 0) ==
+        OJS_SHM_E_NOT_FOUND);
+  CHECK_OK(here.producer, ojs_shm_last_error_detail(here.producer, &detail));
+  CHECK(strcmp(detail.state, "") == 0);
+
+  job.result_ttl_s = -1;
+  retry.struct_size = sizeof retry;
+  retry.flags = OJS_SHM_RETRY_DEAD_LETTER;
+  job.retry = &retry;
+  failure.struct_size = sizeof failure;
+  failure.flags = OJS_SHM_FAILURE_NOT_RETRYABLE;
+  CHECK_OK(here.producer, ojs_shm_enqueue(here.producer, &job, id));
+  CHECK_OK(here.worker, ojs_shm_fetch(here.worker, here.job, 0));
+  CHECK_OK(here.worker, ojs_shm_nack(here.worker, here.job, &failure, NULL));
+  CHECK_OK(here.admin, ojs_shm_dead_drop(here.admin, id));
+  CHECK(ojs_shm_get(here.producer, id, NULL, 0) == OJS_SHM_E_NOT_FOUND);
+  CHECK_OK(here.producer, ojs_shm_last_error_detail(here.producer, &detail));
+  CHECK(strcmp(detail.state, "gone") == 0 && strstr(detail.message, "is gone") != NULL);
+  return close_room(&here, "results");
+}
+
 static int pools_of_workers(void) {
   room here;
   ojs_shm_worker* worker = NULL;
@@ -469,3 +523,5 @@ static int names_of_priorities(void) {
   CHECK(ojs_shm_default_priority(here.observer, "alert", &priority) == OJS_SHM_E_NOT_FOUND);
   return close_room(&here, "names");
 }
+
+#include "c_api_proxy.c"

@@ -120,6 +120,13 @@ TEST_F(Terminal, long_commands_draw_a_bar_that_is_not_drawn_for_each_step) {
   EXPECT_LE(bars(simulated), allowed());
 }
 
+TEST_F(Terminal, what_takes_no_time_leaves_no_bar_before_its_answer) {
+  segment_.enqueue({"-t", "a"});
+  const std::string out = shown("queue clear default --yes").out;
+  EXPECT_THAT(out, HasSubstr("1 job cancelled"));
+  EXPECT_THAT(out, Not(HasSubstr("%")));
+}
+
 TEST_F(Terminal, drain_shows_how_many_jobs_are_left) {
   const std::string go = segment_.folder() / "go";
   const std::string id = segment_.enqueue({"-t", "a"});

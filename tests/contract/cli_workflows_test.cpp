@@ -101,6 +101,11 @@ TEST(CliWorkflows, one_is_cancelled_once) {
   EXPECT_EQ(segment.cli({"workflow", "cancel", id}).exit_code, 5);
   EXPECT_EQ(segment.cli({"workflow", "get", id, "--follow"}).exit_code, 1);
   EXPECT_EQ(segment.cli({"workflow", "get", "01961234-5678-7abc-8def-0123456789ab"}).exit_code, 4);
+  for (const char* command : {"get", "cancel"}) {
+    const Finished no_id = segment.cli({"workflow", command, "nope"});
+    EXPECT_EQ(no_id.exit_code, 4);
+    EXPECT_EQ(no_id.err.rfind("'nope' is not a job id: one is a UUIDv7", 0), 0U) << no_id.err;
+  }
 }
 
 TEST(CliWorkflows, an_export_takes_a_running_one_along) {

@@ -43,6 +43,20 @@ std::vector<Operation> with_worker_operations(std::vector<Operation> all) {
          const std::vector<JobInfo> jobs = must(proxy.fetch({.worker = "w"}));
          if (!jobs.empty()) must(proxy.requeue(jobs.front().id, 0));
        }},
+      {"fetch_for_client", [](Hands& h) { h.put(), h.put(); },
+       [](Hands& h) {
+         Proxy proxy = must(Proxy::attach(h.segment));
+         for (const JobInfo& job : must(proxy.fetch({.count = 2, .held = true})))
+           must(proxy.hand_over(job.id, job.fence));
+       }},
+      {"fetch_by_shares", [](Hands& h) { h.put(), h.put(2, "other"), h.put(2, "other"); },
+       [](Hands& h) {
+         for (const char* second : {"other", "none"}) {
+           Proxy proxy = must(Proxy::attach(h.segment));
+           for (int i = 0; i < 2; ++i)
+             must(proxy.fetch({.queues = {"default", second}, .weights = {2, 1}}));
+         }
+       }},
       {"worker_silent",
        [](Hands& h) {
          at_work(h);

@@ -161,6 +161,7 @@ class Caller {
     filled.extra = long_text(input, nullptr, filled.extra_size);
     filled.flags = input.byte() % 8 == 0 ? input.byte() : OJS_SHM_JOB_HAS_PRIORITY;
     filled.priority = static_cast<std::int8_t>(input.byte());
+    filled.result_ttl_s = filled.priority;
     filled.scheduled_at_ms = input.number(input.byte() % 8 == 0 ? 8 : 0);
     filled.expires_at_ms = input.number(input.byte() % 8 == 0 ? 8 : 0);
     filled.timeout_ms = input.byte();

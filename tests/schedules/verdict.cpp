@@ -227,8 +227,9 @@ std::string World::verdict() {
       return text + "job " + std::to_string(job) + " came twice at the end; ";
     books_[job].rank_at_the_end = out.rank;
     line.push_back(job);
-    if (books_[job].half_fetched && store_->job(out.slot).attempt.get() != 1)
-      text += "a fetch that never came to its end was counted; ";
+    if ((books_[job].half_fetched || books_[job].undelivered) &&
+        store_->job(out.slot).attempt.get() != 1)
+      text += "a fetch that reached no worker was counted; ";
     last.ack(out.slot, out.word, {});
   }
   text += workflow_text();

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Workers of one id that register at once, give signs of life and are ended, one of the lanes killed.
+// Workers of one id that register at once, give signs of life and are ended; jobs on their way to
+// clients. One of the lanes is killed.
+#include "tests/schedules/operations.hpp"
 #include "tests/schedules/schedules.hpp"
 
 namespace ojs_shm::test {
@@ -56,6 +58,42 @@ TEST_F(WorkerSchedules, FS_T09_one_id_is_one_worker_whoever_dies) {
       {"workers: return jobs | return jobs", at_work, {end, end}},
       {"workers: return jobs | register", at_work, {end, other}},
       {"workers: come back | come back", gone, {one, other}}};
+  for (const Scenario& scenario : scenarios)
+    for (const unsigned kills : {0U, 1U}) {
+      explore(scenario,
+              {.preemptions = 2, .kills = kills, .most_runs = long_form() ? 300'000ULL : 800});
+      if (HasFailure()) return;
+    }
+}
+
+TEST_F(WorkerSchedules, PRI_S5_shares_hold_over_all_who_take_turns_at_once) {
+  const Part one = [](World& w, std::uint32_t) { w.take_share(); };
+  const Part two = [](World& w, std::uint32_t) { w.take_share(), w.take_share(); };
+  const Part poor = [](World& w, std::uint32_t) { w.take_share(false), w.take_share(false); };
+  const auto nothing = [](World&) {};
+  const std::vector<Scenario> scenarios = {{"shares: one | two", nothing, {one, two}},
+                                           {"shares: one | one | one", nothing, {one, one, one}},
+                                           {"shares: poor | poor", nothing, {poor, poor}}};
+  for (const Scenario& scenario : scenarios)
+    for (const unsigned kills : {0U, 1U}) {
+      explore(scenario,
+              {.preemptions = 3, .kills = kills, .most_runs = long_form() ? 300'000ULL : 2000});
+      if (HasFailure()) return;
+    }
+}
+
+TEST_F(WorkerSchedules, FS_T02_a_job_that_reached_no_client_comes_back_uncounted) {
+  const Part serve = [](World& w, std::uint32_t i) { w.take_for_client(i), w.hand_over(i); };
+  const Part finish = [](World& w, std::uint32_t i) {
+    w.take_for_client(i), w.hand_over(i), w.finish(i);
+  };
+  const Part end_leases = [](World& w, std::uint32_t i) { w.tend(i); };
+  const Part cancel = [](World& w, std::uint32_t i) { w.cancel(i, 0); };
+  const std::vector<Scenario> scenarios = {
+      {"clients: serve | serve", three_wait, {serve, serve}},
+      {"clients: serve and finish | serve", three_wait, {finish, serve}},
+      {"clients: serve | leases end", three_wait, {serve, end_leases}},
+      {"clients: serve | cancel", three_wait, {serve, cancel}}};
   for (const Scenario& scenario : scenarios)
     for (const unsigned kills : {0U, 1U}) {
       explore(scenario,

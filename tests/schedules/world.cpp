@@ -84,10 +84,12 @@ void World::begin_anew() {
   pool_queues_ = 0;
   std::fill(std::begin(asleep_), std::end(asleep_), false);
   std::fill(std::begin(beaten_), std::end(beaten_), false);
+  std::fill(std::begin(serves_), std::end(serves_), false);
   dead_.clear();
   batches_.clear();
   cron_jobs_.clear();
   registered_ = ends_workers_ = false;
+  std::fill(std::begin(shares_taken_), std::end(shares_taken_), 0);
   for (auto* called : {&queues_, &types_, &tenants_}) called->clear();
   wrong_.clear();
 }
@@ -473,6 +475,8 @@ void World::note_what_the_dead_hold() {
         books.may_return = true;
         books.died_with = books.died_with || control.state() != engine::kSlotClaimed;
         books.half_fetched = !books.died_with && books.takes.empty();
+        books.undelivered = control.state() == engine::kSlotActive &&
+                            serves_[control.owner() - 1] && books.takes.size() <= 1;
       }
   }
 }

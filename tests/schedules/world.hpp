@@ -58,6 +58,11 @@ class World {
   void direct_worker(std::uint32_t self, std::string_view id);
   /// As take(), in the name of that worker.
   void take_as(std::uint32_t self, std::string_view id);
+  /// As take(), for a client, who gets the job with hand_over().
+  void take_for_client(std::uint32_t self);
+  void hand_over(std::uint32_t self);
+  /// A turn of two parties that have shares of 2 and 1, of which the second may have nothing.
+  void take_share(bool both = true);
   /// Every worker has been silent for too long.
   void silence();
   void may_end_workers() { ends_workers_ = true; }
@@ -174,6 +179,7 @@ class World {
     bool may_return = false;    ///< given back, failed, or its holder may have died
     bool half_fetched = false;  ///< by one who died before it had it
     bool died_with = false;     ///< by one who had it, although the fetch never returned
+    bool undelivered = false;   ///< by one who died with it, before its client had it
     bool end_called = false, ended = false;
     std::uint64_t ended_at = 0;
     void end(std::uint64_t now) { ended = true, ended_at = now; }
@@ -272,6 +278,7 @@ class World {
   /// the word it sleeps on, before it looked for work the last time
   std::uint32_t parked_[kLanes] = {};
   bool beaten_[kLanes] = {};  ///< the last beat was granted
+  bool serves_[kLanes] = {};  ///< clients
   std::vector<std::uint32_t> dead_;
   bool turns_ = false, shares_ = false, across_ = false;
   std::vector<Sharding> shardings_;
@@ -293,6 +300,7 @@ class World {
   std::vector<Called> queues_, types_, tenants_;
   std::vector<unsigned> cron_jobs_;
   bool registered_ = false, ends_workers_ = false;
+  int shares_taken_[2] = {};
   std::string wrong_;
 };
 

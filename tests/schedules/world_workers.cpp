@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Of the world of the schedules: registered workers.
 #include "engine/registry.hpp"
+#include "engine/turns.hpp"
 #include "tests/schedules/world.hpp"
 
 namespace ojs_shm::test {
@@ -48,6 +49,31 @@ void World::take_as(std::uint32_t self, std::string_view id) {
   holds_[self] = 0;  // it is the worker's, until that is ended
 }
 
+void World::take_for_client(std::uint32_t self) {
+  actor(self).work_as({}, true);
+  serves_[self] = true;
+  take(self);
+}
+
+void World::hand_over(std::uint32_t self) {
+  if (holds_[self] == 0) return;
+  const Books& books = books_[static_cast<unsigned>(holds_[self] - 1)];
+  if (actor(self).hand_over(held_[self].slot, held_[self].word) != Outcome::kOk &&
+      books.cancel_called == 0 && !books.may_return)
+    wrong_ += "a hand-over was refused; ";
+  const engine::Control held(held_[self].word);
+  held_[self].word = engine::Control(held.state(), held.ring(), shm::kLeaseOwner, held.tag()).word;
+}
+
+void World::take_share(bool both) {
+  const std::vector<std::string> queues = {"a", "b"};
+  const std::vector<std::uint32_t> weights = {2, 1};
+  const std::uint64_t key = engine::key_of_shares(queues, weights);
+  engine::Turns turns(weights, engine::shared_turn(*store_, key), key);
+  turns.serve_next(
+      [&](std::size_t party) { return (party == 0 || both) && ++shares_taken_[party] != 0; });
+}
+
 void World::silence() {
   for (std::uint32_t place = 0; place < store_->workers(); ++place) {
     shm::Word& sign = store_->worker_mark(place).sign;
@@ -58,9 +84,15 @@ void World::silence() {
   }
 }
 
-/// One worker of an id, if any; and nothing is left half done.
+/// One worker of an id, if any; and nothing is left half done. Whole cycles of shares are shared out
+/// exactly, but for what the dead took.
 std::string World::workers_text() const {
   std::string text;
+  const int shares = shares_taken_[0] + shares_taken_[1];
+  if (dead_.empty() && shares % 3 == 0 && shares_taken_[1] != 0 &&
+      shares_taken_[0] != 2 * shares_taken_[1])
+    text += "shares of 2 and 1 came to " + std::to_string(shares_taken_[0]) + " and " +
+            std::to_string(shares_taken_[1]) + "; ";
   std::vector<std::string> ids;
   for (std::uint32_t place = 0; place < store_->workers(); ++place) {
     const engine::WorkerControl control(store_->worker_mark(place).control.load());

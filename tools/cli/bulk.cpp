@@ -35,19 +35,20 @@ bool confirmed(std::uint64_t jobs, const BulkWords& words) {
 int run_bulk(const Request& request, Admin& admin, BulkAction action, const JobFilter& filter,
              const BulkWords& words, bool yes) {
   std::optional<ProgressBar> bar;
-  bool refused = false;
+  bool refused = false, drawn = false;
   const auto progress = [&](const BulkReport& report) {
     if (!bar) {
       refused = report.matched != 0 && !yes && !confirmed(report.matched, words);
       bar.emplace(report.matched);
     }
-    if (!refused)
-      bar->draw(report.done + report.skipped, fmt::format("{} {}", report.done, words.participle),
-                false);
+    const std::uint64_t looked_at = report.done + report.skipped;
+    if (refused || looked_at == 0 || looked_at >= report.matched) return !refused;
+    bar->draw(looked_at, fmt::format("{} {}", report.done, words.participle), false);
+    drawn = true;
     return !refused;
   };
   const BulkReport report = shell::must(admin.bulk(action, filter, progress));
-  bar->clear();
+  if (drawn) bar->clear();
   if (request.json) {
     print_line(object([&](json::ObjectWriter& writer) {
       count(writer, "matched", report.matched);

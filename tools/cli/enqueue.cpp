@@ -185,6 +185,12 @@ void add_enqueue_command(CLI::App& app, Request& request) {
       ->type_name("WHAT");
   command->add_flag("--raise-priority", job.raise_priority,
                     "A refused duplicate gives its priority to the other, if it is higher");
+  command
+      ->add_option(
+          "--result-ttl", job.result_ttl,
+          "How long its result is kept after its end: a time such as 1h, 0 not to store it,\n"
+          "never for no limit (as long as the job)")
+      ->type_name("TIME");
   command->add_flag(
       "--strict", options->strict,
       "Refuse a line with a member that means nothing, such as max_attemps (as the segment says)");

@@ -54,6 +54,8 @@ Result<JobInfo> watch_for(const Observer& observer, const std::string& id,
 int print_end(const JobInfo& job, bool json) {
   if (json) {
     print_line(print_job(job));
+  } else if (job.result_pruned) {
+    shell::say("job {} was completed; its result is kept no longer\n", job.id);
   } else if (!job.result.empty()) {
     print_line(shell::stdout_is_terminal() ? shell::printable(job.result, true) : job.result);
   }

@@ -144,6 +144,12 @@ void write_duration(json::ObjectWriter& writer, std::string_view member, const s
     writer.number(member, static_cast<std::int64_t>(must(shell::parse_duration_ms(text))));
 }
 
+/// "1h" -> 3600, "never" -> -1; what is left of a second counts as one.
+std::int64_t result_ttl_seconds(const std::string& text) {
+  if (text == "never") return -1;
+  return static_cast<std::int64_t>((must(shell::parse_duration_ms(text)) + 999) / 1000);
+}
+
 }  // namespace
 
 Envelope envelope_of(const SubmissionFlags& flags, const Observer& observer) {
@@ -169,6 +175,8 @@ Envelope envelope_of(const SubmissionFlags& flags, const Observer& observer) {
       writer.text("expires_at", print_timestamp(must(shell::parse_time_ms(flags.expires))));
     write_duration(writer, "timeout_ms", flags.timeout);
     write_duration(writer, "visibility_timeout_ms", flags.lease);
+    if (!flags.result_ttl.empty())
+      writer.number("result_ttl", result_ttl_seconds(flags.result_ttl));
     if (!flags.retry.empty()) writer.open("retry") += retry_object(flags.retry);
     if (!flags.rate_limit.empty()) writer.open("rate_limit") += limit_object(flags.rate_limit);
     if (wants_unique(flags)) writer.value("unique", unique_object(flags));

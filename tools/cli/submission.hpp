@@ -14,7 +14,8 @@ namespace ojs_shm::cli {
 /// A job as flags describe it; empty where nothing was given.
 struct SubmissionFlags {
   std::string type, input, queue, priority, id, delay, at, expires, timeout, lease, retry,
-      rate_limit, meta, unique, unique_args, unique_meta, unique_period, unique_states, on_conflict;
+      rate_limit, meta, unique, unique_args, unique_meta, unique_period, unique_states, on_conflict,
+      result_ttl;
   std::optional<std::uint32_t> priority_age_rate;
   bool pending = false, raise_priority = false;
 };

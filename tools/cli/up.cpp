@@ -20,7 +20,7 @@ namespace {
 
 struct UpOptions {
   std::string listen = "127.0.0.1:8080", token_file, tls_certificate, tls_key, threads,
-              max_connections, max_body;
+              max_connections, max_body, request_timeout, idle_timeout;
   bool test_hooks = false, open = false;
   CLI::App* command = nullptr;
 };
@@ -57,6 +57,8 @@ std::vector<std::string> gateway_words(const Request& request, const UpOptions& 
   add("--threads", options.threads);
   add("--max-connections", options.max_connections);
   add("--max-body", options.max_body);
+  add("--request-timeout", options.request_timeout);
+  add("--idle-timeout", options.idle_timeout);
   if (options.test_hooks) words.emplace_back("--test-hooks");
   if (options.open) words.emplace_back("--open");
   return words;
@@ -148,6 +150,14 @@ void add_up_command(CLI::App& app, Request& request) {
       ->type_name("N");
   command->add_option("--max-body", options->max_body, "Longest body of a request")
       ->type_name("BYTES");
+  command
+      ->add_option("--request-timeout", options->request_timeout,
+                   "From a request's first byte to its last")
+      ->type_name("DUR");
+  command
+      ->add_option("--idle-timeout", options->idle_timeout,
+                   "How long a connection may wait for its next request")
+      ->type_name("DUR");
   command->add_flag("--test-hooks", options->test_hooks, "For tests of clients");
   set_footer(
       *command,

@@ -27,6 +27,9 @@ int list_workers(const Request& request, const ListOptions& options) {
   shell::Table table(
       {"WORKER", "STATE", "POOL", "QUEUES", "CONCURRENCY>", "ACTIVE>", "SILENT>", "HOST", "PID>"});
   const auto dash = [](const std::string& text) { return text.empty() ? "-" : text; };
+  const auto state = [](const RegisteredWorker& worker) {
+    return std::string(worker.state()) + (worker.ended ? fmt::format(" ({})", worker.end()) : "");
+  };
   for (const RegisteredWorker& worker :
        must(Observer::attach(request.where)).registered_workers()) {
     if (!options.pool.empty() && worker.pool != options.pool) continue;
@@ -34,7 +37,7 @@ int list_workers(const Request& request, const ListOptions& options) {
       print_line(print_registered_worker(worker));
       continue;
     }
-    table.row({worker.id, std::string(worker.state()), dash(worker.pool),
+    table.row({worker.id, state(worker), dash(worker.pool),
                dash(fmt::format("{}", fmt::join(worker.queues, ","))),
                worker.concurrency == 0 ? "-" : std::to_string(worker.concurrency),
                std::to_string(worker.active_jobs), print_duration(worker.silent_ms / 1000 * 1000),
@@ -93,7 +96,7 @@ void add_workers_commands(CLI::App& app, Request& request) {
       *workers,
       "\nA worker is registered by `work --worker-id`, by a handle with an id, or by what it tells "
       "a gateway. Its\n"
-      "state is running, quiet, terminate, stale (no sign of life for 30 s, or ended), or the "
+      "state is running, quiet, terminate, stale (no sign of life for 30 s, or died), or the "
       "worker's own word.\n"
       "\nEXAMPLES\n"
       "  ojs-shm work --worker-id mailer-1 --concurrency 4 -- ./send-mail\n"

@@ -9,10 +9,10 @@ packages_of() {
     build)
       echo python3@python3 g++@g++ cmake@cmake ninja-build@ninja pkg-config@pkg-config "$(boost_package)"
       echo libfmt-dev libspdlog-dev libssl-dev libutf8proc-dev libhowardhinnant-date-dev libconcurrentqueue-dev libcli11-dev libtomlplusplus-dev prometheus-cpp-dev
-      echo libgtest-dev libgmock-dev libbenchmark-dev systemtap-sdt-dev libncurses-dev
+      echo libgtest-dev libgmock-dev libbenchmark-dev systemtap-sdt-dev libncurses-dev curl@curl
       ;;
     python) echo python3@python3 ;;
-    test) echo python3-pyte python3-jsonschema python3-croniter nodejs@node npm@npm rustc jq@jq curl@curl openssl@openssl python3-venv python3-setuptools python3-wheel prometheus@promtool python3-prometheus-client bpftrace@bpftrace ;;
+    test) echo python3-pyte python3-jsonschema python3-croniter nodejs@node npm@npm rustc jq@jq openssl@openssl python3-venv python3-setuptools python3-wheel prometheus@promtool python3-prometheus-client bpftrace@bpftrace ;;
     browser) echo chromium@chromium nodejs@node npm@npm ;;
     model) echo python3@python3 spin@spin gcc@gcc ;;
     relacy) echo relacy-dev ;;

@@ -82,6 +82,8 @@ JobInfo accepted(Desk& desk, const Envelope& envelope, std::string_view id) {
   job.dead_letter = false;
   job.progress = -1;
   job.result.clear();
+  job.result_expires_at_ms = 0;
+  job.result_pruned = false;
   job.errors.clear();
   return job;
 }

@@ -35,8 +35,8 @@ struct Reply {
   std::string body = {};
   std::vector<std::pair<std::string, std::string>> headers = {};
   std::string content_type = {};  ///< empty: the one that was negotiated
-  /// Called when the reply could not be handed to the kernel whole: its client is gone.
-  std::function<void()> lost = {};
+  /// Called once: whether the kernel has the whole reply. Else its client is gone.
+  std::function<void(bool delivered)> sent = {};
 };
 
 }  // namespace ojs_shm::gateway

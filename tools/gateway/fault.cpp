@@ -74,11 +74,21 @@ std::string hint_of(const Fault& fault) {
     case 403: return "Use a token that has the scope.";
     case 404: return "Check the identifier; finished jobs are kept until their room is needed.";
     case 409: return "Read the present state and decide anew.";
+    case 410: return "Enqueue with a longer result_ttl, or ask sooner.";
     case 413: return "Send less, or keep large data elsewhere and a reference in the job.";
     case 422: return "Correct the value, or leave the feature out.";
     case 429: return "Wait as Retry-After says, then send it again.";
     default: return "Send it again later; the log of the gateway says more.";
   }
+}
+
+/// A job that is gone is not there either, but its error says so.
+Fault missing_job(const Error& error, std::string_view id) {
+  Fault fault = not_found("job", id);
+  if (error.state != "gone") return fault;
+  fault.message = error.message;
+  fault.details.emplace_back("gone", "true");
+  return fault;
 }
 
 }  // namespace
@@ -102,7 +112,7 @@ Fault unsupported(std::string message) {
 }
 
 Fault fault_of(const Error& error, std::string_view job) {
-  if (error.code == Code::kNotFound && !job.empty()) return not_found("job", job);
+  if (error.code == Code::kNotFound && !job.empty()) return missing_job(error, job);
   const Row& row = row_of(error.code);
   Fault fault{.status = row.status,
               .code = std::string(row.code),

@@ -52,6 +52,31 @@ Reply change(Desk& desk, const Request& request) {
   }));
 }
 
+/// 410: the job is gone, or its result alone. Source: ojs-results 10.5.
+Fault result_pruned(const std::string& id, std::string message) {
+  return {.status = 410,
+          .code = "RESULT_PRUNED",
+          .message = std::move(message),
+          .type = "gone",
+          .details = {{"job_id", quoted(id)}}};
+}
+
+/// The job, for its result. Throws a Fault where that is kept no longer.
+JobInfo job_with_result(Desk& desk, const Request& request, const std::string& id) {
+  JobInfo job;
+  try {
+    job = job_of(desk, request, id);
+  } catch (const Fault&) {
+    const auto found = desk.observer.get(id);
+    if (found || found.error().state != "gone") throw;
+    throw result_pruned(id, found.error().message);
+  }
+  if (!job.result_pruned) return job;
+  Fault fault = result_pruned(id, "Result expired at " + print_timestamp(job.result_expires_at_ms));
+  fault.details.emplace_back("state", quoted(state_name(job.state)));
+  throw fault;
+}
+
 std::string result_text(const JobInfo& job) {
   return object([&](json::ObjectWriter& writer) {
     writer.text("job_id", job.id);
@@ -67,7 +92,14 @@ std::string result_text(const JobInfo& job) {
       error.text("message", last.message);
       error.close();
     }
-    if (job.completed_at_ms != 0) writer.text("completed_at", print_timestamp(job.completed_at_ms));
+    const auto time = [&](std::string_view name, std::uint64_t at) {
+      if (at != 0) writer.text(name, print_timestamp(at));
+    };
+    time("completed_at", job.completed_at_ms);
+    if (job.result.empty()) return;
+    time("result_stored_at", job.completed_at_ms);
+    time("result_expires_at", job.result_expires_at_ms);
+    writer.number("result_size_bytes", static_cast<std::int64_t>(job.result.size()));
   });
 }
 
@@ -91,12 +123,19 @@ asio::awaitable<Reply> result(Desk& desk, const Request& request, Visit& visit) 
   const auto end = std::chrono::steady_clock::now() + wanted_wait(request);
   std::chrono::milliseconds pause{2};
   for (;;) {
-    const JobInfo job = job_of(desk, request, id);
+    const JobInfo job = job_with_result(desk, request, id);
     if (is_terminal(job.state) || visit.over() || std::chrono::steady_clock::now() >= end)
       co_return ok(result_text(job));
     co_await visit.sleep(pause);
     pause = std::min(pause * 2, std::chrono::milliseconds(50));
   }
+}
+
+/// "null" without one.
+std::string detail_of(const Fault& fault, std::string_view wanted) {
+  for (const auto& [name, value] : fault.details)
+    if (name == wanted) return value;
+  return "null";
 }
 
 /// {"ids": [...]}: many results in one request.
@@ -109,11 +148,11 @@ Reply results(Desk& desk, const Request& request) {
             array_of(*ids,
                      [&](const std::string& id) {
                        try {
-                         return result_text(job_of(desk, request, id));
+                         return result_text(job_with_result(desk, request, id));
                        } catch (const Fault& fault) {
                          return object([&](json::ObjectWriter& writer) {
                            writer.text("job_id", id);
-                           writer.value("state", "null");
+                           writer.value("state", detail_of(fault, "state"));
                            json::ObjectWriter error(writer.open("error"));
                            error.text("code", fault.code);
                            error.text("message", fault.message);

@@ -48,6 +48,14 @@ void raise_descriptor_limit() {
   ::setrlimit(RLIMIT_NOFILE, &limit);
 }
 
+std::chrono::milliseconds read_timeout(std::string_view flag, const std::string& text) {
+  constexpr std::uint64_t kLongest = 86'400'000;
+  const std::uint64_t ms = shell::must(shell::parse_duration_ms(text));
+  if (ms == 0 || ms > kLongest)
+    shell::refuse(Code::kInvalid, fmt::format("{}: {} is not from 1ms to 24h", flag, text));
+  return std::chrono::milliseconds(ms);
+}
+
 void serve(const gateway::Options& options) {
   const gateway::Address address = gateway::parse_address(options.listen);
   gateway::Certificate certificate(options.tls_certificate, options.tls_key);
@@ -111,6 +119,13 @@ int run(int argc, char** argv) {
       ->check(CLI::Range(1, 1'000'000));
   std::string max_body = "1M";
   app.add_option("--max-body", max_body, "Longest body of a request [1M]")->type_name("BYTES");
+  std::string request_timeout = "10s", idle_timeout = "75s";
+  app.add_option("--request-timeout", request_timeout,
+                 "From a request's first byte to its last; slower clients are dropped [10s]")
+      ->type_name("DUR");
+  app.add_option("--idle-timeout", idle_timeout,
+                 "How long a connection may wait for its next request [75s]")
+      ->type_name("DUR");
   app.add_flag("--test-hooks", options.test_hooks,
                "For tests of clients: /ojs/v1/test/reset, /ojs/v1/test/clock, directives in jobs");
   try {
@@ -121,6 +136,8 @@ int run(int argc, char** argv) {
     return shell::kExitUsage;
   }
   options.max_body_bytes = shell::must(shell::parse_bytes(max_body));
+  options.request_time = read_timeout("--request-timeout", request_timeout);
+  options.idle_time = read_timeout("--idle-timeout", idle_timeout);
   start_logging();
   raise_descriptor_limit();
   serve(options);

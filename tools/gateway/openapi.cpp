@@ -73,6 +73,9 @@ void write_operation(json::ObjectWriter& path, const Route& route) {
     write_reply(replies, "200", "Prometheus' text format", "text/plain", "{\"type\":\"string\"}");
   else
     write_reply(replies, "2XX", "Done", "application/openjobspec+json", "{\"type\":\"object\"}");
+  if (route.path.ends_with("/{id}/result"))
+    write_reply(replies, "410", "The result, or its job, is kept no longer: RESULT_PRUNED",
+                "application/openjobspec+json", "{\"$ref\":\"#/components/schemas/Error\"}");
   write_reply(replies, "default", "Refused", "application/openjobspec+json",
               "{\"$ref\":\"#/components/schemas/Error\"}");
   replies.close();

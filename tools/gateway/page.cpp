@@ -4,6 +4,7 @@
 #include "tools/gateway/fault.hpp"
 #include "tools/gateway/handlers.hpp"
 #include "tools/gateway/page_files.hpp"
+#include "tools/gateway/router.hpp"
 
 namespace ojs_shm::gateway {
 namespace {
@@ -15,27 +16,41 @@ constexpr std::string_view kPolicy =
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
     "require-trusted-types-for 'script'; trusted-types 'none'";
 
-Reply file(std::string_view name, std::string_view type) {
+constexpr std::pair<std::string_view, std::string_view> kHeaders[] = {
+    {"Vary", "Accept-Encoding"},
+    {"Content-Security-Policy", kPolicy},
+    {"Cache-Control", "no-cache"},
+    {"Referrer-Policy", "no-referrer"},
+    {"Cross-Origin-Opener-Policy", "same-origin"},
+    {"Cross-Origin-Resource-Policy", "same-origin"},
+};
+
+Reply file(const Request& request, std::string_view name, std::string_view type) {
   for (const PageFile& each : page_files()) {
     if (each.name != name) continue;
-    Reply reply{.body = std::string(each.text), .content_type = std::string(type)};
-    reply.headers = {{"Content-Security-Policy", std::string(kPolicy)},
-                     {"Cache-Control", "no-cache"},
-                     {"Referrer-Policy", "no-referrer"},
-                     {"Cross-Origin-Opener-Policy", "same-origin"},
-                     {"Cross-Origin-Resource-Policy", "same-origin"}};
+    const bool packed = takes_gzip(request.header("accept-encoding"));
+    Reply reply{.body = std::string(packed ? each.gzip : each.text),
+                .content_type = std::string(type)};
+    if (packed) reply.headers.emplace_back("Content-Encoding", "gzip");
+    for (const auto& [header, value] : kHeaders) reply.headers.emplace_back(header, value);
     return reply;
   }
   throw not_found("file", name);
 }
 
-Reply page(Desk&, const Request&) { return file("index.html", "text/html; charset=utf-8"); }
-Reply script(Desk&, const Request&) {
-  return file("dashboard.js", "text/javascript; charset=utf-8");
+Reply page(Desk&, const Request& request) {
+  return file(request, "index.html", "text/html; charset=utf-8");
 }
-Reply style(Desk&, const Request&) { return file("dashboard.css", "text/css; charset=utf-8"); }
-Reply icon(Desk&, const Request&) { return file("icon.svg", "image/svg+xml"); }
-Reply licences(Desk&, const Request&) { return file("licences.txt", "text/plain; charset=utf-8"); }
+Reply script(Desk&, const Request& request) {
+  return file(request, "dashboard.js", "text/javascript; charset=utf-8");
+}
+Reply style(Desk&, const Request& request) {
+  return file(request, "dashboard.css", "text/css; charset=utf-8");
+}
+Reply icon(Desk&, const Request& request) { return file(request, "icon.svg", "image/svg+xml"); }
+Reply licences(Desk&, const Request& request) {
+  return file(request, "licences.txt", "text/plain; charset=utf-8");
+}
 
 }  // namespace
 

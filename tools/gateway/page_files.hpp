@@ -6,9 +6,9 @@
 
 namespace ojs_shm::gateway {
 
-/// A file of the dashboard, as tools/gateway/dashboard/packed has it.
+/// A file of the dashboard, as tools/gateway/dashboard/packed has it, and the same in gzip's form.
 struct PageFile {
-  std::string_view name, text;
+  std::string_view name, text, gzip;
 };
 
 /// The build makes its source from those files.

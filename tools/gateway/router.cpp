@@ -65,6 +65,13 @@ std::string decoded(std::string_view text, bool plus_is_space) {
   return out;
 }
 
+/// Whether the quality of a coding is zero: it is refused.
+bool refused(std::string_view parameters) {
+  const std::string_view quality = trimmed(parameters);
+  return (quality.starts_with("q=0") || quality.starts_with("Q=0")) &&
+         quality.find_first_of("123456789") == std::string_view::npos;
+}
+
 }  // namespace
 
 Router::Router(bool test_hooks) {
@@ -162,6 +169,18 @@ std::string_view negotiated_type(std::string_view accept) {
     json = json || boost::algorithm::iequals(type, "application/json");
   }
   return json ? "application/json" : kType;
+}
+
+bool takes_gzip(std::string_view accept_encoding) {
+  bool others = false;
+  while (!accept_encoding.empty()) {
+    std::string_view parameters = cut(accept_encoding, ',');
+    const std::string_view coding = trimmed(cut(parameters, ';'));
+    if (boost::algorithm::iequals(coding, "gzip") || boost::algorithm::iequals(coding, "x-gzip"))
+      return !refused(parameters);
+    if (coding == "*") others = !refused(parameters);
+  }
+  return others;
 }
 
 void read_target(std::string_view target, Request& request) {

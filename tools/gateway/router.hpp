@@ -63,6 +63,9 @@ class Router {
 void admit(const Request& request, const Route& route, const Tokens& tokens);
 /// The content type that the client gets.
 std::string_view negotiated_type(std::string_view accept);
+/// Whether the client takes a body that gzip packed: what its Accept-Encoding says of gzip, else of
+/// every coding. Source: RFC 9110, 12.5.3.
+bool takes_gzip(std::string_view accept_encoding);
 /// Path and query of a request's target, decoded. Throws a Fault.
 void read_target(std::string_view target, Request& request);
 

@@ -19,6 +19,7 @@
 #include <cstring>
 #include <random>
 
+#include "engine/uuid.hpp"
 #include "tools/shell/refusal.hpp"
 
 namespace ojs_shm::gateway {
@@ -149,9 +150,8 @@ std::string Server::new_request_id() {
       static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::milliseconds>(
                                      std::chrono::system_clock::now().time_since_epoch())
                                      .count());
-  const std::uint64_t a = random(), b = random();
-  return fmt::format("req_{:08x}-{:04x}-7{:03x}-{:04x}-{:012x}", ms >> 16 & 0xFFFF'FFFF,
-                     ms & 0xFFFF, a & 0xFFF, 0x8000 | (a >> 16 & 0x3FFF), b & 0xFFFF'FFFF'FFFF);
+  return "req_" +
+         engine::to_string({ms << 16 | 0x7000 | (random() & 0xFFF), 1ULL << 63 | random() >> 2});
 }
 
 void Server::came(Session& session) {

@@ -30,6 +30,7 @@ constexpr std::pair<http::field, std::string_view> kHeaders[] = {
     {http::field::authorization, "authorization"},
     {http::field::content_type, "content-type"},
     {http::field::accept, "accept"},
+    {http::field::accept_encoding, "accept-encoding"},
     {http::field::host, "host"},
     {http::field::origin, "origin"},
 };
@@ -52,6 +53,7 @@ Session::Session(Socket socket, Server& server, Shift& shift)
     : server_(server),
       shift_(shift),
       stream_(std::move(socket), server.certificate().context()),
+      watched_(shift.watch(stream_)),
       timer_(stream_.get_executor()),
       glance_(stream_.get_executor()),
       buffer_(server.hall().options().max_header_bytes + 64 * 1024),
@@ -62,6 +64,7 @@ Session::Session(Socket socket, Server& server, Shift& shift)
 Session::~Session() {
   *self_ = nullptr;
   server_.went(*this);
+  shift_.leave(watched_);
 }
 
 void Session::close_soon() {
@@ -139,6 +142,7 @@ asio::awaitable<void> Session::refuse(unsigned status, std::string_view code,
 asio::awaitable<bool> Session::serve_one() {
   Parser parser;
   if (!co_await read_head(parser) || !co_await read_body(parser)) co_return false;
+  stream_.expires_never();
   auto& message = parser.get();
   Request request;
   const auto method = message.method_string();
@@ -165,8 +169,8 @@ asio::awaitable<bool> Session::serve_one() {
   }
   if (streaming_) co_return false;
   // What is handed over goes only to a client that is there as far as the kernel knows.
-  if (gone_ || (reply.lost && stream_.client_has_closed())) {
-    if (reply.lost) reply.lost();
+  if (gone_ || (reply.sent && stream_.client_has_closed())) {
+    if (reply.sent) reply.sent(false);
     co_return false;
   }
   const bool keep_alive = message.keep_alive() && !closing_;
@@ -226,7 +230,7 @@ asio::awaitable<bool> Session::write(Reply reply, const Request& request, bool k
   beast::error_code failed;
   stream_.expires_after(kWritePatience);
   co_await asio::async_write(stream_, parts, asio::redirect_error(asio::use_awaitable, failed));
-  if (failed && reply.lost) reply.lost();
+  if (reply.sent) reply.sent(!failed);
   co_return !failed && keep_alive;
 }
 
@@ -281,6 +285,7 @@ asio::awaitable<void> Session::begin_stream() {
   stream_.expires_after(kWritePatience);
   co_await http::async_write_header(stream_, serializer,
                                     asio::redirect_error(asio::use_awaitable, failed));
+  stream_.expires_never();
   if (failed) gone_ = true;
 }
 
@@ -290,6 +295,7 @@ asio::awaitable<void> Session::send(std::string_view text) {
   stream_.expires_after(kWritePatience);
   co_await asio::async_write(stream_, http::make_chunk(asio::buffer(text.data(), text.size())),
                              asio::redirect_error(asio::use_awaitable, failed));
+  stream_.expires_never();
   if (failed) gone_ = true;
 }
 

@@ -8,13 +8,13 @@
 #include <string_view>
 
 #include "tools/gateway/exchange.hpp"
+#include "tools/gateway/shift.hpp"
 #include "tools/gateway/visit.hpp"
 #include "tools/gateway/wire.hpp"
 
 namespace ojs_shm::gateway {
 
 class Server;
-class Shift;
 
 /// One connection: its requests one after the other, also those that were sent ahead. A client that
 /// is too slow with a request or with taking its reply is dropped.
@@ -55,6 +55,7 @@ class Session final : public Visit {
   Server& server_;
   Shift& shift_;
   Wire stream_;
+  Shift::Watched watched_;
   boost::asio::steady_timer timer_;   ///< of a sleep
   boost::asio::steady_timer glance_;  ///< until the client's end is looked for again
   boost::beast::flat_buffer buffer_;

@@ -1,19 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/gateway/shift.hpp"
 
+#include <sys/eventfd.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <boost/asio/post.hpp>
 
 #include "tools/gateway/fault.hpp"
 #include "tools/gateway/hall.hpp"
 #include "tools/gateway/visit.hpp"
+#include "tools/gateway/wire.hpp"
 
 namespace ojs_shm::gateway {
 namespace {
 
-/// How often a line of waiting fetches looks for jobs of other processes.
+/// How often a line looks for jobs of other processes where no descriptor tells of them, and how long
+/// it waits after the descriptor told of a job that none of the line may have.
 constexpr std::chrono::milliseconds kGlance{10};
+/// How late a connection whose time is over may be closed.
+constexpr std::chrono::milliseconds kLateness{200};
 
 }  // namespace
 
@@ -23,18 +29,82 @@ Desk Desk::open(Hall& hall, const Segment& segment) {
 }
 
 Shift::Shift(Hall& hall, const Segment& segment)
-    : desk_(Desk::open(hall, segment)), timer_(context_) {}
+    : desk_(Desk::open(hall, segment)),
+      timer_(context_),
+      wires_timer_(context_),
+      ring_timer_(context_) {}
 
 Shift::Place Shift::stand_in_line(Fetcher fetcher) {
+  bool anew = false;
+  for (const std::string& queue : fetcher.queues) anew = awaited_[queue]++ == 0 || anew;
+  if (fetcher.queues.empty()) ++without_queues_;
   line_.push_back(std::move(fetcher));
   want_poke(true);
+  if (anew) await_wanted();
+  await_ring();
   keep_looking();
   return std::prev(line_.end());
 }
 
+/// A queue for which no request waits any more stays awaited for a while, because the next request
+/// often asks for the same.
 void Shift::leave_line(Place place) {
+  for (const std::string& queue : place->queues) --awaited_[queue];
+  if (place->queues.empty()) --without_queues_;
   line_.erase(place);
   if (line_.empty()) want_poke(false);
+}
+
+/// Awaits jobs of the queues for which a request waits, and of no others.
+void Shift::await_wanted() {
+  std::erase_if(awaited_, [](const auto& each) { return each.second == 0; });
+  std::vector<std::string> queues;
+  for (const auto& [queue, waiting] : awaited_) queues.push_back(queue);
+  const auto fd = desk_.proxy.await_jobs(queues);
+  if (fd && !ring_) ring_.emplace(context_, ::dup(*fd));  // the proxy keeps its own
+}
+
+/// Serves the line when the descriptor is readable. Queues for which no request waits are given up then,
+/// so that another sleeper gets the job; where the line may have none of the jobs, it is read again a
+/// little later.
+void Shift::await_ring() {
+  if (ring_watched_ || !ring_ || awaited_.empty()) return;
+  ring_watched_ = true;
+  ring_->async_wait(boost::asio::posix::stream_descriptor::wait_read,
+                    [this](const boost::system::error_code& failed) {
+                      if (failed) return;
+                      eventfd_t count = 0;
+                      ::eventfd_read(ring_->native_handle(), &count);
+                      const bool served = serve_line();
+                      const bool unwanted = std::ranges::any_of(
+                          awaited_, [](const auto& each) { return each.second == 0; });
+                      if (unwanted) await_wanted();
+                      ring_timer_.expires_after(served ? std::chrono::milliseconds(0) : kGlance);
+                      ring_timer_.async_wait([this](const boost::system::error_code& ended) {
+                        ring_watched_ = false;
+                        if (!ended) await_ring();
+                      });
+                    });
+}
+
+Shift::Watched Shift::watch(Wire& wire) {
+  wires_.push_back(&wire);
+  look_for_expired();
+  return std::prev(wires_.end());
+}
+
+void Shift::look_for_expired() {
+  if (wires_watched_ || wires_.empty()) return;
+  wires_watched_ = true;
+  wires_timer_.expires_after(kLateness);
+  wires_timer_.async_wait([this](const boost::system::error_code& failed) {
+    wires_watched_ = false;
+    if (failed) return;
+    const Wire::Clock::time_point now = Wire::Clock::now();
+    for (Wire* each : wires_)
+      if (each->has_expired(now)) each->close();
+    look_for_expired();
+  });
 }
 
 void Shift::want_poke(bool wanted) {
@@ -43,7 +113,7 @@ void Shift::want_poke(bool wanted) {
 }
 
 void Shift::keep_looking() {
-  if (looking_ || line_.empty()) return;
+  if (looking_ || line_.empty() || (without_queues_ == 0 && ring_)) return;
   looking_ = true;
   timer_.expires_after(kGlance);
   timer_.async_wait([this](const boost::system::error_code& failed) {
@@ -54,9 +124,12 @@ void Shift::keep_looking() {
   });
 }
 
-void Shift::serve_line() {
+/// Whether any got what it waits for.
+bool Shift::serve_line() {
+  bool served = false;
   for (Fetcher& each : line_)
-    if (each.look()) each.visit->wake();
+    if (each.look()) each.visit->wake(), served = true;
+  return served;
 }
 
 void Shift::poke() {

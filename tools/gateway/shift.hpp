@@ -6,14 +6,18 @@
 #include <boost/asio/steady_timer.hpp>
 #include <functional>
 #include <list>
+#include <map>
 #include <mutex>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "tools/gateway/desk.hpp"
 
 namespace ojs_shm::gateway {
 
 class Visit;
+class Wire;
 
 /// One thread of the gateway: its event loop, its handles, and the requests that wait on it. All of
 /// it belongs to that thread, but for poke().
@@ -25,14 +29,21 @@ class Shift {
   Desk& desk() { return desk_; }
 
   /// Requests that wait for a job, first come first served: `look` says whether it has got what it
-  /// waits for. Jobs of other processes are looked for every few milliseconds.
+  /// waits for. Without `queues`, as in a pool, whose queues may change, it is looked for every few
+  /// milliseconds.
   struct Fetcher {
     std::function<bool()> look;
     Visit* visit = nullptr;
+    std::vector<std::string> queues = {};
   };
   using Place = std::list<Fetcher>::iterator;
   Place stand_in_line(Fetcher fetcher);
   void leave_line(Place place);
+
+  /// From here on the wire is closed when its time is over, until it leaves.
+  using Watched = std::list<Wire*>::iterator;
+  Watched watch(Wire& wire);
+  void leave(Watched wire) { wires_.erase(wire); }
 
   /// Visits that wait for room in a queue or for events; each is woken to look itself.
   std::list<Visit*>& room_seekers() { return room_seekers_; }
@@ -45,7 +56,10 @@ class Shift {
   void wake_listeners();
 
  private:
-  void serve_line();
+  bool serve_line();
+  void await_wanted();
+  void await_ring();
+  void look_for_expired();
   void want_poke(bool wanted);
   void keep_looking();
   void await_room();
@@ -54,12 +68,15 @@ class Shift {
   Desk desk_;
   std::list<Fetcher> line_;
   std::list<Visit*> room_seekers_, listeners_;
+  std::list<Wire*> wires_;
   std::mutex poking_;
   bool wants_poke_ = false;  ///< a line stands, and has not been told to look
-  bool looking_ = false, room_watched_ = false;
+  bool looking_ = false, room_watched_ = false, wires_watched_ = false, ring_watched_ = false;
+  std::map<std::string, std::size_t> awaited_;  ///< queues, and how many in the line wait for each
+  std::size_t without_queues_ = 0;              ///< in the line
   boost::asio::io_context context_{1};
-  boost::asio::steady_timer timer_;
-  std::optional<boost::asio::posix::stream_descriptor> room_;
+  boost::asio::steady_timer timer_, wires_timer_, ring_timer_;
+  std::optional<boost::asio::posix::stream_descriptor> room_, ring_;
 };
 
 }  // namespace ojs_shm::gateway

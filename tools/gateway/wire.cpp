@@ -6,6 +6,7 @@
 
 #include <boost/asio/redirect_error.hpp>
 #include <boost/asio/use_awaitable.hpp>
+#include <boost/beast/core/error.hpp>
 
 namespace ojs_shm::gateway {
 
@@ -26,7 +27,7 @@ Wire::Wire(Socket socket, const std::shared_ptr<asio::ssl::context>& context)
 
 asio::awaitable<bool> Wire::greet(std::chrono::milliseconds patience) {
   if (!tls_) co_return true;
-  plain_.expires_after(patience);
+  expires_after(patience);
   beast::error_code failed;
   co_await tls_->async_handshake(asio::ssl::stream_base::server,
                                  asio::redirect_error(asio::use_awaitable, failed));
@@ -38,20 +39,25 @@ asio::awaitable<void> Wire::part() {
   if (tls_ && SSL_is_init_finished(tls_->native_handle()) == 1) {
     // As if the client's own close_notify were there already: it is not waited for.
     SSL_set_shutdown(tls_->native_handle(), SSL_RECEIVED_SHUTDOWN);
-    plain_.expires_after(kFarewell);
+    expires_after(kFarewell);
     co_await tls_->async_shutdown(asio::redirect_error(asio::use_awaitable, ignored));
   }
-  plain_.socket().shutdown(Socket::shutdown_send, ignored);
+  plain_.shutdown(Socket::shutdown_send, ignored);
+}
+
+void Wire::break_off() {
+  beast::error_code ignored;
+  plain_.cancel(ignored);
 }
 
 void Wire::close() {
   beast::error_code ignored;
-  plain_.socket().close(ignored);
+  plain_.close(ignored);
 }
 
 /// Of the kernel, for what lies unread may be requests sent ahead, or records of TLS.
 bool Wire::client_has_closed() {
-  pollfd look{plain_.socket().native_handle(), POLLRDHUP, 0};
+  pollfd look{plain_.native_handle(), POLLRDHUP, 0};
   return ::poll(&look, 1, 0) != 0 &&
          (look.revents & (POLLRDHUP | POLLHUP | POLLERR | POLLNVAL)) != 0;
 }

@@ -5,7 +5,6 @@
 #include <boost/asio/generic/stream_protocol.hpp>
 #include <boost/asio/ssl/context.hpp>
 #include <boost/asio/ssl/stream.hpp>
-#include <boost/beast/core/basic_stream.hpp>
 #include <chrono>
 #include <memory>
 #include <optional>
@@ -19,7 +18,8 @@ using Socket = boost::asio::generic::stream_protocol::socket;
 /// not know which. It stays where it was made.
 class Wire {
  public:
-  using Plain = boost::beast::basic_stream<boost::asio::generic::stream_protocol>;
+  using Plain = Socket;
+  using Clock = std::chrono::steady_clock;
   using executor_type = Plain::executor_type;
 
   /// Through TLS when there is a context.
@@ -27,21 +27,24 @@ class Wire {
   Wire(const Wire&) = delete;
 
   executor_type get_executor() { return plain_.get_executor(); }
-  /// The reads and writes to come fail when that has passed, and the connection is closed.
-  void expires_after(std::chrono::milliseconds time) { plain_.expires_after(time); }
+  /// The reads and writes to come have that long. It is the shift that looks, a few times a second, and
+  /// closes the connection: a timer for each of them would cost a tenth of a short request.
+  void expires_after(std::chrono::milliseconds time) { deadline_ = Clock::now() + time; }
+  void expires_never() { deadline_ = Clock::time_point::max(); }
+  bool has_expired(Clock::time_point now) const { return now >= deadline_; }
 
   /// Before the first byte is read or written: TLS's handshake. False when it failed.
   boost::asio::awaitable<bool> greet(std::chrono::milliseconds patience);
   /// Behind the last byte that is written: TLS's close_notify, and the end of what is sent.
   boost::asio::awaitable<void> part();
   /// Breaks off what is read or written; part() may follow.
-  void break_off() { plain_.cancel(); }
+  void break_off();
   void close();
 
   /// Tells when the client has sent something, or has closed its end.
   template <class Handler>
   void watch(Handler&& handler) {
-    plain_.socket().async_wait(Socket::wait_read, std::forward<Handler>(handler));
+    plain_.async_wait(Socket::wait_read, std::forward<Handler>(handler));
   }
   /// The client will send nothing more, as far as the kernel knows.
   bool client_has_closed();
@@ -59,6 +62,7 @@ class Wire {
 
  private:
   Plain plain_;
+  Clock::time_point deadline_ = Clock::time_point::max();
   std::unique_ptr<boost::asio::ssl::stream<Plain&>> tls_;
 };
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The worker protocol: fetch, ack, nack, heartbeat. A job that is handed out belongs to its lease.
+// The worker protocol: fetch, ack, nack, heartbeat. A job that is handed out belongs to this process
+// until its client has the reply, and to its lease from then on.
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
@@ -61,6 +62,7 @@ FetchRequest read_fetch(const Request& request, const Body& body) {
   if (const std::string_view tenant = request.header("x-ojs-tenant"); !tenant.empty())
     wanted.tenant = std::string(tenant);
   wanted.worker = body.text("worker_id").value_or("");
+  wanted.held = true;
   return wanted;
 }
 
@@ -74,9 +76,10 @@ Reply hand_out(Desk& desk, const std::string& worker, const std::vector<JobInfo>
   if (jobs.empty()) return reply;
   std::vector<std::pair<std::string, std::uint64_t>> held;
   for (const JobInfo& job : jobs) held.emplace_back(job.id, job.fence);
-  reply.lost = [&desk, held = std::move(held)] {
-    for (const auto& [id, fence] : held) (void)desk.proxy.requeue(id, fence);
-    desk.hall.jobs_came();
+  reply.sent = [&desk, held = std::move(held)](bool delivered) {
+    for (const auto& [id, fence] : held)  // one that has ended meanwhile is not ours to give
+      (void)(delivered ? desk.proxy.hand_over(id, fence) : desk.proxy.requeue(id, fence));
+    if (!delivered) desk.hall.jobs_came();
   };
   return reply;
 }
@@ -91,17 +94,18 @@ asio::awaitable<Reply> fetch(Desk& desk, const Request& request, Visit& visit) {
     const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(patience);
     std::optional<Error> failed;
     Shift& shift = visit.shift();
-    const auto place = shift.stand_in_line({[&] {
-                                              if (!jobs.empty() || failed || visit.over())
-                                                return true;
-                                              auto got = desk.proxy.fetch(wanted);
-                                              if (got)
-                                                jobs = std::move(*got);
-                                              else
-                                                failed = got.error();
-                                              return !jobs.empty() || failed.has_value();
-                                            },
-                                            &visit});
+    const bool of_pool = !wanted.pool.empty() || desk.observer.pool("default").ok();
+    const auto place =
+        shift.stand_in_line({[&] {
+                               if (!jobs.empty() || failed || visit.over()) return true;
+                               auto got = desk.proxy.fetch(wanted);
+                               if (got)
+                                 jobs = std::move(*got);
+                               else
+                                 failed = got.error();
+                               return !jobs.empty() || failed.has_value();
+                             },
+                             &visit, of_pool ? std::vector<std::string>() : wanted.queues});
     while (jobs.empty() && !failed && !visit.over() && std::chrono::steady_clock::now() < end)
       co_await visit.sleep(
           std::chrono::ceil<std::chrono::milliseconds>(end - std::chrono::steady_clock::now()));
@@ -134,11 +138,22 @@ JobInfo held_job(Desk& desk, const Request& request, const Body& body, const std
   return job;
 }
 
+/// The job stays with its worker. Source: ojs-results 7.2.
+Fault result_too_large(const Error& error) {
+  Fault fault = fault_of(error);
+  fault.code = "RESULT_TOO_LARGE";
+  fault.hint = "Keep the data elsewhere and acknowledge with a reference; the job is still held.";
+  return fault;
+}
+
 Reply ack(Desk& desk, const Request& request) {
   const Body body(request);
   const std::string id = body.required_text("job_id");
   const JobInfo job = held_job(desk, request, body, id);
-  must(desk.proxy.ack(id, job.fence, json::compact(body.raw("result").value_or(""))), id);
+  const Status acked =
+      desk.proxy.ack(id, job.fence, json::compact(body.raw("result").value_or("")));
+  if (acked.code() == Code::kTooLarge) throw result_too_large(acked.error());
+  must(acked, id);
   const std::uint64_t now = desk.now_ms();
   return ok(object([&](json::ObjectWriter& writer) {
     writer.boolean("acknowledged", true);

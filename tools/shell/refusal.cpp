@@ -22,6 +22,7 @@ std::string error_as_json(const Error& error, std::uint64_t line) {
     if (error.bound != 0 && (full || error.code == Code::kTooLarge))
       inner.number("bound", static_cast<std::int64_t>(error.bound));
     if (!error.unit.empty()) inner.text("unit", error.unit);
+    if (error.code == Code::kNotFound && error.state == "gone") inner.boolean("gone", true);
     if (error.code == Code::kQueueFull) inner.text("queue", error.subject);
     if (error.tenant) inner.text("tenant", *error.tenant);
     if (!error.strategy.empty()) inner.text("strategy", error.strategy);

@@ -28,9 +28,10 @@ std::string role_of(const ProcessInfo& process, const WorkerCensus& worker) {
 /// Workers that said who they are, behind the processes: of one that a gateway serves no process is seen.
 Row registered_row(const RegisteredWorker& worker, std::uint64_t at_ms) {
   const auto none = [] { return text_cell("-"); };
+  const std::string state(worker.ended ? worker.end() : worker.state());
   Row row{"worker " + worker.id, {}, {}};
   row.cells = {worker.pid == 0 ? none() : count_cell(worker.pid),
-               text_cell(std::string(worker.state()), style_of(worker.state())),
+               text_cell(state, style_of(worker.state())),
                text_cell("worker " + worker.id),
                count_cell(worker.active_jobs),
                none(),

@@ -69,7 +69,8 @@ Record* record_of(const void* handle) {
     case Kind::kAdmin:
     case Kind::kObserver:
     case Kind::kEvents:
-    case Kind::kWaiting: return &any->record;
+    case Kind::kWaiting:
+    case Kind::kProxy: return &any->record;
     case Kind::kClosed: break;
   }
   return nullptr;
@@ -235,6 +236,7 @@ int ojs_shm_close(void* handle) {
       case Kind::kObserver: return end<ojs_shm_observer>(handle);
       case Kind::kEvents: return end<ojs_shm_events>(handle);
       case Kind::kWaiting: return end<ojs_shm_waiting>(handle);
+      case Kind::kProxy: return end<ojs_shm_proxy>(handle);
       case Kind::kClosed: break;
     }
     wrong_argument("handle", "is closed or none of this library");

@@ -16,6 +16,7 @@
 #include <ojs_shm/admin.hpp>
 #include <ojs_shm/observer.hpp>
 #include <ojs_shm/producer.hpp>
+#include <ojs_shm/proxy.hpp>
 #include <ojs_shm/resilience.hpp>
 #include <ojs_shm/result.hpp>
 #include <ojs_shm/segment.hpp>
@@ -34,6 +35,7 @@ enum class Kind : std::uint32_t {
   kObserver = 0x6f6a7336,
   kEvents = 0x6f6a7337,
   kWaiting = 0x6f6a7338,
+  kProxy = 0x6f6a7339,
 };
 
 constexpr int c_code(Code code) { return -static_cast<int>(code); }
@@ -186,4 +188,11 @@ struct ojs_shm_waiting : ojs_shm::c_api::Handle {
   static constexpr std::string_view kName = "waiting";
   explicit ojs_shm_waiting(ojs_shm::WaitingEnqueue made) : Handle(kKind), object(std::move(made)) {}
   ojs_shm::WaitingEnqueue object;
+};
+
+struct ojs_shm_proxy : ojs_shm::c_api::Handle {
+  static constexpr auto kKind = ojs_shm::c_api::Kind::kProxy;
+  static constexpr std::string_view kName = "proxy";
+  explicit ojs_shm_proxy(ojs_shm::Proxy made) : Handle(kKind), object(std::move(made)) {}
+  ojs_shm::Proxy object;
 };

@@ -155,6 +155,13 @@ std::string print(const std::vector<JobInfo>& jobs) {
   return list_of(jobs, [](std::string& out, const JobInfo& job) { out += print_job(job); });
 }
 
+std::string print_fetched(const std::vector<JobInfo>& jobs) {
+  return list_of(jobs, [](std::string& out, const JobInfo& job) {
+    out += fmt::format("{{\"fence\":{},", job.fence);
+    out.append(print_job(job), 1);
+  });
+}
+
 std::string print(const std::vector<Violation>& violations) {
   return list_of(violations, [](std::string& out, const Violation& violation) {
     ObjectWriter writer(out);

@@ -15,6 +15,8 @@ std::string print(const SegmentInfo& segment);
 std::string print(const QueueInfo& queue);
 std::string print(const std::vector<QueueInfo>& queues);
 std::string print(const std::vector<JobInfo>& jobs);
+/// Of a fetch: each with the fence of its attempt before all else.
+std::string print_fetched(const std::vector<JobInfo>& jobs);
 std::string print(const std::vector<Violation>& violations);
 std::string print(const std::vector<Transition>& transitions);
 std::string print(const std::vector<LimitInfo>& limits);

@@ -40,7 +40,9 @@ struct Beside {
 ojs_shm::JobSpec spec_of(const ojs_shm_job_spec* given, Beside& beside) {
   ojs_shm_job_spec room;
   const ojs_shm_job_spec& read = struct_of(given, room, "job");
-  known_flags(read.flags, OJS_SHM_JOB_HAS_PRIORITY | OJS_SHM_JOB_PENDING | OJS_SHM_JOB_HAS_AGE_RATE,
+  known_flags(read.flags,
+              OJS_SHM_JOB_HAS_PRIORITY | OJS_SHM_JOB_PENDING | OJS_SHM_JOB_HAS_AGE_RATE |
+                  OJS_SHM_JOB_HAS_RESULT_TTL,
               "job.flags");
   ojs_shm::JobSpec spec;
   spec.type = text(read.type, "job.type");
@@ -52,6 +54,7 @@ ojs_shm::JobSpec spec_of(const ojs_shm_job_spec* given, Beside& beside) {
                                  "job.extra");
   if ((read.flags & OJS_SHM_JOB_HAS_PRIORITY) != 0) spec.priority = read.priority;
   if ((read.flags & OJS_SHM_JOB_HAS_AGE_RATE) != 0) spec.priority_age_rate = read.priority_age_rate;
+  if ((read.flags & OJS_SHM_JOB_HAS_RESULT_TTL) != 0) spec.result_ttl_s = read.result_ttl_s;
   spec.scheduled_at_ms = read.scheduled_at_ms;
   spec.expires_at_ms = read.expires_at_ms;
   spec.timeout_ms = read.timeout_ms;

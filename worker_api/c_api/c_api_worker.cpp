@@ -3,7 +3,7 @@
 #include <string>
 #include <utility>
 
-#include "worker_api/c_api/c_api_structs.hpp"
+#include "worker_api/c_api/c_api_failure.hpp"
 
 namespace {
 
@@ -35,20 +35,6 @@ ojs_shm::WorkerOptions options_of(const ojs_shm_worker_options* given) {
   options.total_concurrency = read.total_concurrency;
   options.lease_owned = (read.flags & OJS_SHM_WORKER_LEASE_OWNED) != 0;
   return options;
-}
-
-/// The views point into the caller's texts.
-ojs_shm::Failure failure_of(const ojs_shm_failure* given) {
-  ojs_shm::Failure failure;
-  if (given == nullptr) return failure;
-  const ojs_shm_failure read = read_struct(given, "failure");
-  known_flags(read.flags, OJS_SHM_FAILURE_NOT_RETRYABLE, "failure.flags");
-  failure.code = text_or(read.code, failure.code);
-  failure.message = text_or(read.message);
-  failure.type = text_or(read.type);
-  failure.details = json_text_or_none(text_or(read.details, read.details_size), "failure.details");
-  failure.retryable = (read.flags & OJS_SHM_FAILURE_NOT_RETRYABLE) == 0;
-  return failure;
 }
 
 ojs_shm_text text_of(std::string_view view) { return {view.data(), view.size()}; }
@@ -170,17 +156,8 @@ int64_t ojs_shm_ack_batch(ojs_shm_worker* worker, ojs_shm_job* const* jobs, size
 int ojs_shm_nack(ojs_shm_worker* worker, ojs_shm_job* job, const ojs_shm_failure* failure,
                  ojs_shm_nack_outcome* outcome) {
   return entry(worker, [&](Record& record) -> int {
-    if (outcome != nullptr) given_size(outcome, "outcome");
-    const auto became = worker->object.nack(opened(job).object, failure_of(failure));
-    if (!became) return record.fail(became.error());
-    if (outcome != nullptr) {
-      ojs_shm_nack_outcome filled{};
-      filled.next_attempt_at_ms = became.value().next_attempt_at_ms;
-      filled.retry_delay_ms = became.value().retry_delay_ms;
-      filled.state = static_cast<std::uint32_t>(became.value().state);
-      write_struct(outcome, filled, "outcome");
-    }
-    return OJS_SHM_OK;
+    return nacked(record, outcome,
+                  [&] { return worker->object.nack(opened(job).object, failure_of(failure)); });
   });
 }
 

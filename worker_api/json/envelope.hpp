@@ -80,7 +80,7 @@ std::string print_job(const JobInfo& job);
 std::optional<std::string> tenant_in(std::string_view extra);
 /// The same of members that were accepted; what is not a text is no tenant.
 inline std::string tenant_of(std::string_view extra) { return tenant_in(extra).value_or(""); }
-/// The members with that tenant in `meta.tenant_id`.
+/// The members with that tenant in `meta.tenant_id`; what is no object stays as it is.
 std::string with_tenant(std::string_view extra, std::string_view tenant);
 
 /// A job that is not in a segment, as an envelope that parse_envelope() reads as the same job.

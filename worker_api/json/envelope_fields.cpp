@@ -162,6 +162,8 @@ void RetryFields::read(std::string_view object, Complaint& complaint) {
       settle(dead_letter_, std::optional(choice == "dead_letter"), member, complaint);
     } else if (name == "non_retryable_errors") {
       check_texts(member, value, complaint);
+    } else {
+      unknown_.push_back(member);
     }
     if (complaint.raised()) return;
   }

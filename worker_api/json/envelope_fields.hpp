@@ -82,8 +82,11 @@ class RetryFields {
   void read_max_attempts(std::string_view member, std::string_view value, Complaint& complaint);
   /// The defaults with what was given.
   Retry policy() const;
+  /// Members that mean nothing, such as "retry.max_attemps".
+  const std::vector<std::string>& unknown() const { return unknown_; }
 
  private:
+  std::vector<std::string> unknown_;
   std::optional<std::uint32_t> max_attempts_, initial_ms_, max_ms_;
   std::optional<double> coefficient_;
   std::optional<RetryBackoff> backoff_;

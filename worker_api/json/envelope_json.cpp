@@ -255,6 +255,11 @@ class Glance {
   const char* end_;
 };
 
+/// In a string: no quote, no backslash, no control character, and ASCII.
+constexpr bool stands_for_itself(char c) noexcept {
+  return c >= ' ' && static_cast<unsigned char>(c) < 0x80 && c != '"' && c != '\\';
+}
+
 void append_escaped(std::string& out, char c) {
   switch (c) {
     case '"': out += "\\\""; return;
@@ -357,11 +362,25 @@ std::optional<std::int64_t> integer_of(std::string_view value) noexcept {
 }
 
 void append_compact(std::string& out, std::string_view value) {
-  for (std::size_t i = 0; i < value.size();) {
-    const std::size_t length = value[i] == '"' ? string_length(value.substr(i)) : 1;
-    if (!is_space(value[i])) out.append(value, i, length);
-    i += length;
+  bool spaced = false;  // or with blanks in its strings
+  for (const char c : value) spaced |= is_space(c);
+  if (!spaced) {
+    out.append(value);
+    return;
   }
+  std::size_t written = 0;
+  for (std::size_t i = 0; i < value.size();) {
+    if (value[i] == '"') {
+      i += string_length(value.substr(i));
+      continue;
+    }
+    if (is_space(value[i])) {
+      out.append(value, written, i - written);
+      written = i + 1;
+    }
+    ++i;
+  }
+  out.append(value, written);
 }
 
 std::string compact(std::string_view value) {
@@ -374,7 +393,12 @@ std::string compact(std::string_view value) {
 void append_quoted(std::string& out, std::string_view text) {
   out += '"';
   while (!text.empty()) {
-    const std::size_t length = utf8_length(text);
+    std::size_t length = 0;
+    while (length < text.size() && stands_for_itself(text[length])) ++length;
+    out.append(text, 0, length);
+    text.remove_prefix(length);
+    if (text.empty()) break;
+    length = utf8_length(text);
     if (length == 0)
       out += "\xEF\xBF\xBD";
     else if (length == 1)
@@ -401,7 +425,9 @@ void ObjectWriter::text(std::string_view name, std::string_view text) {
   append_quoted(open(name), text);
 }
 void ObjectWriter::number(std::string_view name, std::int64_t number) {
-  open(name) += fmt::format("{}", number);
+  std::string& out = open(name);
+  char digits[24];
+  out.append(digits, std::to_chars(digits, std::end(digits), number).ptr);
 }
 void ObjectWriter::boolean(std::string_view name, bool boolean) {
   open(name) += boolean ? "true" : "false";

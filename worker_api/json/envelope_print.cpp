@@ -7,6 +7,7 @@
 #include "engine/state.hpp"
 #include "worker_api/json/envelope.hpp"
 #include "worker_api/json/envelope_json.hpp"
+#include "worker_api/json/result_ttl.hpp"
 #include "worker_api/json/time_text.hpp"
 #include "worker_api/json/unique_key.hpp"
 
@@ -16,25 +17,45 @@ namespace {
 using json::ObjectWriter;
 
 // What a reply says itself. A client's own members of these names are not repeated behind it.
-constexpr std::array<std::string_view, 35> kReplyMembers = {
-    "dead_letter",    "discard_reason",
-    "specversion",    "id",
-    "type",           "queue",
-    "args",           "meta",
-    "priority",       "state",
-    "attempt",        "max_attempts",
-    "timeout_ms",     "visibility_timeout_ms",
-    "retry",          "created_at",
-    "enqueued_at",    "scheduled_at",
-    "expires_at",     "started_at",
-    "completed_at",   "cancelled_at",
-    "discarded_at",   "next_attempt_at",
-    "retry_delay_ms", "worker_id",
-    "result",         "error",
-    "errors",         "progress",
-    "workflow_id",    "parent_results",
-    "previous_state", "priority_age_rate",
-    "cron_name"};
+constexpr std::array<std::string_view, 39> kReplyMembers = {"dead_letter",
+                                                            "discard_reason",
+                                                            "specversion",
+                                                            "id",
+                                                            "type",
+                                                            "queue",
+                                                            "args",
+                                                            "meta",
+                                                            "priority",
+                                                            "state",
+                                                            "attempt",
+                                                            "max_attempts",
+                                                            "timeout_ms",
+                                                            "visibility_timeout_ms",
+                                                            "retry",
+                                                            "created_at",
+                                                            "enqueued_at",
+                                                            "scheduled_at",
+                                                            "expires_at",
+                                                            "started_at",
+                                                            "completed_at",
+                                                            "cancelled_at",
+                                                            "discarded_at",
+                                                            "next_attempt_at",
+                                                            "retry_delay_ms",
+                                                            "worker_id",
+                                                            "result",
+                                                            "error",
+                                                            "errors",
+                                                            "progress",
+                                                            "workflow_id",
+                                                            "parent_results",
+                                                            "previous_state",
+                                                            "priority_age_rate",
+                                                            "cron_name",
+                                                            "result_stored_at",
+                                                            "result_expires_at",
+                                                            "result_size_bytes",
+                                                            "result_pruned"};
 
 bool says_it_itself(std::string_view name) {
   return std::ranges::find(kReplyMembers, name) != kReplyMembers.end();
@@ -110,6 +131,18 @@ void write_retry(ObjectWriter& writer, const Extra& extra, const Retry& retry) {
 void write_unique(ObjectWriter& writer, const Extra& extra, std::string_view key,
                   const UniquePolicy& policy) {
   if (!key.empty() && !extra.find("unique")) writer.value("unique", print_unique(key, policy));
+}
+
+/// Source: ojs-results 6.2.
+void write_result(ObjectWriter& writer, const JobInfo& job) {
+  if (!job.result.empty()) {
+    write_text_or_json(writer, "result", job.result);
+    write_time(writer, "result_stored_at", job.completed_at_ms);
+    writer.number("result_size_bytes", static_cast<std::int64_t>(job.result.size()));
+  }
+  if (job.result_pruned) writer.boolean("result_pruned", true);
+  if (job.result_pruned || !job.result.empty())
+    write_time(writer, "result_expires_at", job.result_expires_at_ms);
 }
 
 /// How long it ran is known of its last run alone. Source: ojs-timeouts 8.
@@ -198,7 +231,7 @@ std::string print_job(const JobInfo& job) {
   if (!job.discard_reason.empty()) writer.text("discard_reason", job.discard_reason);
   if (job.dead_letter && job.state == State::kDiscarded) writer.boolean("dead_letter", true);
   if (job.progress >= 0) writer.number("progress", std::min(job.progress, 1.0));
-  if (!job.result.empty()) write_text_or_json(writer, "result", job.result);
+  write_result(writer, job);
   if (!job.workflow_id.empty()) writer.text("workflow_id", job.workflow_id);
   if (!job.cron_name.empty()) writer.text("cron_name", job.cron_name);
   if (!job.parent_results.empty()) writer.value("parent_results", job.parent_results);
@@ -220,8 +253,10 @@ std::optional<std::string> tenant_in(std::string_view extra) {
 }
 
 std::string with_tenant(std::string_view extra, std::string_view tenant) {
-  const bool given = !json::trim(extra).empty() && json::check(extra);
-  const auto members = given ? json::members_of(json::trim(extra)) : std::vector<json::Member>();
+  extra = json::trim(extra);
+  if (!extra.empty() && (!json::check(extra) || json::kind_of(extra) != json::Kind::kObject))
+    return std::string(extra);
+  const auto members = extra.empty() ? std::vector<json::Member>() : json::members_of(extra);
   std::string out;
   ObjectWriter writer(out);
   ObjectWriter meta(writer.open("meta"));
@@ -238,7 +273,9 @@ std::string with_tenant(std::string_view extra, std::string_view tenant) {
 }
 
 std::string print_envelope(const JobSpec& job) {
-  const Extra extra(job.extra);
+  const std::string members =
+      job.result_ttl_s ? with_result_ttl(job.extra, *job.result_ttl_s) : std::string(job.extra);
+  const Extra extra(members);
   std::string out;
   ObjectWriter writer(out);
   writer.text("specversion", "1.0");

@@ -15,6 +15,7 @@
 #include "worker_api/json/envelope_fields.hpp"
 #include "worker_api/json/envelope_json.hpp"
 #include "worker_api/json/id_text.hpp"
+#include "worker_api/json/result_ttl.hpp"
 #include "worker_api/json/time_text.hpp"
 #include "worker_api/roles/limit_rule.hpp"
 
@@ -28,21 +29,35 @@ using json::settle;
 constexpr std::uint32_t kMaxMs = std::numeric_limits<std::uint32_t>::max();
 
 // The system's own members: a client that sends a job back as it received it must not change them.
-constexpr std::array<std::string_view, 22> kManaged = {
-    "dead_letter",    "discard_reason",  "specversion",    "state",          "attempt",
-    "created_at",     "enqueued_at",     "started_at",     "completed_at",   "cancelled_at",
-    "discarded_at",   "next_attempt_at", "worker_id",      "result",         "error",
-    "errors",         "progress",        "retry_delay_ms", "previous_state", "workflow_id",
-    "parent_results", "cron_name"};
+constexpr std::array<std::string_view, 26> kManaged = {"dead_letter",
+                                                       "discard_reason",
+                                                       "specversion",
+                                                       "state",
+                                                       "attempt",
+                                                       "created_at",
+                                                       "enqueued_at",
+                                                       "started_at",
+                                                       "completed_at",
+                                                       "cancelled_at",
+                                                       "discarded_at",
+                                                       "next_attempt_at",
+                                                       "worker_id",
+                                                       "result",
+                                                       "error",
+                                                       "errors",
+                                                       "progress",
+                                                       "retry_delay_ms",
+                                                       "previous_state",
+                                                       "workflow_id",
+                                                       "parent_results",
+                                                       "cron_name",
+                                                       "result_stored_at",
+                                                       "result_expires_at",
+                                                       "result_size_bytes",
+                                                       "result_pruned"};
 
 // Members that mean something to clients and stay with the job as they are.
 constexpr std::array<std::string_view, 2> kMeaningful = {"schema", "traceparent"};
-
-// What json::RetryFields reads.
-constexpr std::array<std::string_view, 11> kOfRetry = {
-    "max_attempts",    "initial_interval",    "initial_interval_ms", "max_interval",
-    "max_interval_ms", "backoff_coefficient", "backoff_strategy",    "backoff_type",
-    "jitter",          "on_exhaustion",       "non_retryable_errors"};
 
 class EnvelopeReader {
  public:
@@ -106,6 +121,7 @@ class EnvelopeReader {
         {"tags", &EnvelopeReader::take_tags},
         {"unique", &EnvelopeReader::take_unique},
         {"rate_limit", &EnvelopeReader::take_rate_limit},
+        {"result_ttl", &EnvelopeReader::take_result_ttl},
     };
     return kFields;
   }
@@ -234,10 +250,6 @@ class EnvelopeReader {
 
   void take_retry(const Member& member) {
     retry_.read(member.value, complaint_);
-    if (is_object(member))
-      for (const Member& inside : json::members_of(member.value))
-        if (std::ranges::find(kOfRetry, inside.name) == kOfRetry.end())
-          unknown_.push_back("retry." + inside.name);
     if (!complaint_.raised()) kept_.add("retry", member.value, complaint_);
   }
 
@@ -271,6 +283,14 @@ class EnvelopeReader {
   void take_rate_limit(const Member& member) {
     wants_rate_limit_ = keep_object(member);
     if (wants_rate_limit_) rate_limit_ = member.value;
+  }
+  void take_result_ttl(const Member& member) {
+    const auto seconds = json::integer_of(member.value);
+    if (!seconds || !is_result_ttl(*seconds))
+      return complaint_.wrong_kind(
+          "result_ttl", fmt::format("a whole number of seconds from -1 to {}", kLongestResultTtlS),
+          member.value);
+    keep(member);
   }
   void take_workflow(const Member& member) { wants_workflow_ = keep_object(member); }
 
@@ -325,6 +345,7 @@ class EnvelopeReader {
     }
     if (!unknown_options_.empty()) kept_.add("options", unknown_options_.object(), complaint_);
     if (!kept_.empty()) extra = kept_.object();
+    unknown_.insert(unknown_.end(), retry_.unknown().begin(), retry_.unknown().end());
     Envelope envelope = {.type = type_.value_or(""),
                          .queue = queue_.value_or("default"),
                          .id = id_.value_or(""),

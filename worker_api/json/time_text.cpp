@@ -185,25 +185,36 @@ std::string print_timestamp(std::uint64_t unix_ms) {
   const auto ms = static_cast<std::int64_t>(std::min<std::uint64_t>(unix_ms, kLastMs));
   const year_month_day date{sys_days(days(ms / kDay))};
   const std::int64_t rest = ms % kDay;
-  return fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}.{:03}Z", static_cast<int>(date.year()),
-                     static_cast<unsigned>(date.month()), static_cast<unsigned>(date.day()),
-                     rest / kHour, rest % kHour / kMinute, rest % kMinute / kSecond,
-                     rest % kSecond);
+  std::string text = "0000-00-00T00:00:00.000Z";
+  const auto put = [&text](std::size_t last, std::int64_t number) {  // over the zeros up to there
+    for (; number != 0; number /= 10) text[last--] = static_cast<char>('0' + number % 10);
+  };
+  put(3, static_cast<int>(date.year()));
+  put(6, static_cast<unsigned>(date.month()));
+  put(9, static_cast<unsigned>(date.day()));
+  put(12, rest / kHour);
+  put(15, rest % kHour / kMinute);
+  put(18, rest % kMinute / kSecond);
+  put(22, rest % kSecond);
+  return text;
 }
 
 std::string print_duration(std::uint64_t duration_ms) {
   auto rest = static_cast<std::int64_t>(std::min<std::uint64_t>(duration_ms, kLastMs));
   if (rest == 0) return "PT0S";
   std::string text = "P";
-  if (rest >= kDay) text += fmt::format("{}D", rest / kDay);
+  const auto put = [&text](std::int64_t number, std::string_view unit) {
+    if (number != 0) text.append(std::to_string(number)).append(unit);
+  };
+  put(rest / kDay, "D");
   rest %= kDay;
   if (rest == 0) return text;
   text += 'T';
-  if (rest >= kHour) text += fmt::format("{}H", rest / kHour);
-  if (rest % kHour >= kMinute) text += fmt::format("{}M", rest % kHour / kMinute);
+  put(rest / kHour, "H");
+  put(rest % kHour / kMinute, "M");
   rest %= kMinute;
   if (rest == 0) return text;
-  text += fmt::format("{}", rest / kSecond);
+  text += std::to_string(rest / kSecond);
   if (rest % kSecond != 0) {
     text += fmt::format(".{:03}", rest % kSecond);
     text.resize(text.find_last_not_of('0') + 1);

@@ -184,7 +184,8 @@ Status Attachment::join(Role role) {
   if (role == Role::kObserver) return {};
   if (!problem.empty()) return no_locks(locks_, name_, problem, false);
   process_ = shm::join(segment_, locks_);
-  if (process_ == shm::kNoIndex && repair_the_dead() != 0) process_ = shm::join(segment_, locks_);
+  Deaths deaths;
+  if (process_ == shm::kNoIndex && repair(deaths)) process_ = shm::join(segment_, locks_);
   if (process_ == shm::kNoIndex) return exhausted(store_, Pool::kProcesses);
   watch_forks();
   {
@@ -192,6 +193,7 @@ Status Attachment::join(Role role) {
     registry().all.push_back(this);
   }
   ring_doorbell();  // the supervisor wants to watch us
+  if (!deaths.pids.empty()) tell(deaths);
   return role == Role::kMember ? start_keeper() : Status();
 }
 
@@ -296,6 +298,9 @@ Result<std::shared_ptr<Attachment>> Attachment::create(const SegmentName& name,
 Result<std::uint32_t> Attachment::take_lane(bool for_service) {
   if (forked()) return closed();
   if (read_only()) return Error{Code::kPermission, "this attachment only observes", "", 0, 0, ""};
+  // A lane is its process's: without a record it would stay free for others, and be given back under
+  // their hands.
+  if (process_ == shm::kNoIndex) return exhausted(store_, Pool::kProcesses);
   shm::Half& high = segment_.header().lanes_high;
   const std::uint32_t usable = for_service ? store_.lanes() : lanes_for_handles(store_);
   do {

@@ -146,6 +146,7 @@ enum class SpecFault : std::uint8_t {
   kBackoff,
   kAgeRate,
   kTenant,
+  kResultTtl,
   kLimit,
   kNoLimits,
   kBusy
@@ -160,7 +161,7 @@ inline bool only_basics(const JobSpec& spec) {
   return (spec.id.size() | spec.extra.size() | spec.tenant.size() | spec.scheduled_at_ms |
           spec.expires_at_ms) == 0 &&
          spec.limit == nullptr && spec.unique == nullptr && !spec.pending &&
-         !spec.priority_age_rate;
+         !spec.priority_age_rate && !spec.result_ttl_s;
 }
 Error error_of(SpecFault fault, const JobSpec& spec, engine::Store& store);
 Error closed();

@@ -13,6 +13,7 @@
 #include "worker_api/roles/cron_keeper.hpp"
 #include "worker_api/roles/crons.hpp"
 #include "worker_api/roles/producer_impl.hpp"
+#include "worker_api/roles/results.hpp"
 
 namespace ojs_shm {
 namespace {
@@ -162,6 +163,8 @@ Result<bool> Admin::set_cron(const CronSpec& spec) {
   if (!schedule) return schedule.error();
   // Jobs that wait for each other are those of a limit of one.
   JobSpec job = spec.job;
+  std::deque<std::string> texts;
+  internal::keep_result_ttl(job, texts);
   const JobLimit one_by_one{"cron:" + std::string(spec.name.substr(0, 251)), {.concurrency = 1}};
   if (spec.overlap == CronOverlap::kEnqueue) job.limit = &one_by_one;
 

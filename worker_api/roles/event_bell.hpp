@@ -7,6 +7,8 @@
 
 #include <cstdint>
 #include <memory>
+#include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 #include <utility>
@@ -37,11 +39,19 @@ class EventBell {
   ~EventBell() {
     stop_.set();
     hush();
-    shm::Half& park = handle_->store().segment().lane(handle_->lane()).park;
-    park.fetch_add(1, shm::Point::kParkSet);
-    shm::futex_wake(park, 1);
+    kick();
     thread_.join();
     ::close(fd_);
+  }
+  /// Other queues from now on; none: it rests. Their jobs from now on are told, and those that are
+  /// there.
+  void look_after(std::vector<std::string> wanted) {
+    {
+      const std::lock_guard lock(mutex_);
+      next_ = std::move(wanted);
+    }
+    hush();
+    kick();
   }
   int fd() const { return fd_; }
   void hush() {
@@ -50,25 +60,47 @@ class EventBell {
   }
 
  private:
+  void kick() {
+    shm::Half& park = handle_->store().segment().lane(handle_->lane()).park;
+    park.fetch_add(1, shm::Point::kParkSet);
+    shm::futex_wake(park, 1);
+  }
+  /// What this one was told, and is not looked for here any more, is told to another.
+  void take_next(Sleeper& sleeper) {
+    const std::lock_guard lock(mutex_);
+    if (!next_) return;
+    sleeper.wake_another();
+    wanted_ = std::move(*next_);
+    next_.reset();
+    queues_.clear();
+  }
   void serve() {
     Sleeper sleeper(handle_->actor(), queues_);
     const shm::Half& park = handle_->store().segment().lane(handle_->lane()).park;
     while (!stop_.get()) {
       const std::uint32_t before = park.load();
+      take_next(sleeper);
       if (pool_ != engine::kNoIndex)
         if (auto plan = handle_->store().pool_plan(pool_)) queues_ = std::move(plan->queues);
       if (queues_.size() < wanted_.size()) queues_ = found_queues(handle_->store(), wanted_);
       sleeper.lie_down();
       const bool work = sleeper.sees_work();
-      if (!work && !stop_.get()) shm::futex_wait(park, before, 100);
+      const bool rests = wanted_.empty() && queues_.empty();
+      if (!work && !stop_.get()) shm::futex_wait(park, before, rests ? 60'000 : 100);
       sleeper.get_up();
-      if (!work && park.load() == before) continue;
+      if (rests || (!work && park.load() == before)) continue;
       ::eventfd_write(fd_, 0xFFFF'FFFF'FFFF'FFFEULL);
       pollfd read_by_user{fd_, POLLOUT, 0};
-      while (!stop_.get() && ::poll(&read_by_user, 1, 100) == 0) {}
+      while (!stop_.get() && !changes() && ::poll(&read_by_user, 1, 100) == 0) {}
     }
   }
+  bool changes() {
+    const std::lock_guard lock(mutex_);
+    return next_.has_value();
+  }
   std::unique_ptr<Handle> handle_;
+  std::mutex mutex_;
+  std::optional<std::vector<std::string>> next_;  ///< what `wanted_` becomes; guarded
   std::vector<std::uint32_t> queues_;
   std::vector<std::string> wanted_;
   std::uint32_t pool_;  ///< whose queues these are, if it is one

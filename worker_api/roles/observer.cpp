@@ -5,6 +5,7 @@
 #include "worker_api/roles/attachment.hpp"
 #include "worker_api/roles/observer_info.hpp"
 #include "worker_api/roles/pools.hpp"
+#include "worker_api/roles/results.hpp"
 #include "worker_api/roles/settings_check.hpp"
 #include "worker_api/roles/tenant_names.hpp"
 #include "worker_api/roles/worker_pools.hpp"
@@ -80,7 +81,7 @@ Result<JobInfo> Observer::get(std::string_view id) const {
     const auto snapshot = store.snapshot(slot);
     if (snapshot && snapshot->id == *parsed) return internal::info_of(store, *snapshot);
   }
-  return Error{Code::kNotFound, "no job with id " + std::string(id), "id", 0, 0, ""};
+  return internal::no_job(store, id);
 }
 
 std::vector<Violation> Observer::audit() const {

@@ -43,6 +43,8 @@ std::vector<LevelWaits> Observer::waits() const {
     waits.from_enqueue = to_histogram(histograms.from_enqueue);
     waits.from_available = to_histogram(histograms.from_available);
     waits.runs = to_histogram(histograms.runs);
+    // A page that was taken, and whose owner has counted nothing yet or died before it could.
+    if (waits.from_enqueue.count + waits.from_available.count + waits.runs.count == 0) continue;
     levels.push_back(std::move(waits));
   }
   return levels;

@@ -7,6 +7,7 @@
 
 #include "shm/parking.hpp"
 #include "worker_api/roles/producer_impl.hpp"
+#include "worker_api/roles/results.hpp"
 
 namespace ojs_shm {
 
@@ -115,6 +116,8 @@ bool Producer::deduplicated(std::size_t at) const {
 /// Of any job into any queue.
 [[gnu::flatten, gnu::noinline]] Result<JobIdText> Producer::Impl::enqueue_with_options(
     const JobSpec& spec) {
+  if (spec.result_ttl_s) [[unlikely]]
+    return enqueue_patiently(internal::KeptSpecs({&spec, 1}).all().front());
   engine::NewJob job;  // stays in registers, as nothing that is called keeps it
   if (const auto fault = internal::read_spec(actor(), spec, job);
       fault != internal::SpecFault::kNone) [[unlikely]]
@@ -227,7 +230,9 @@ Result<std::vector<JobIdText>> Producer::enqueue_batch(std::span<const JobSpec> 
 }
 
 Result<std::vector<JobIdText>> Producer::Impl::enqueue_batch_in_order(
-    std::span<const JobSpec> specs) {
+    std::span<const JobSpec> given) {
+  const internal::KeptSpecs kept(given);
+  const std::span specs = kept.all();
   ignored = false;
   auto jobs = read_batch(specs);
   if (!jobs) return jobs.error();

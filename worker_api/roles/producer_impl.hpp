@@ -62,7 +62,7 @@ struct Producer::Impl {
   Error clash_error(std::span<const JobSpec> specs);
   Result<JobIdText> enqueue_with_options(const JobSpec& spec);
   bool enqueue_batch_plain(std::span<const JobSpec> specs, std::span<engine::JobId> ids);
-  Result<std::vector<JobIdText>> enqueue_batch_in_order(std::span<const JobSpec> specs);
+  Result<std::vector<JobIdText>> enqueue_batch_in_order(std::span<const JobSpec> given);
   Result<JobIdText> enqueue_patiently(const JobSpec& spec);
   Result<JobIdText> enqueue_again(const JobSpec& spec, std::uint32_t queue,
                                   engine::Outcome outcome);

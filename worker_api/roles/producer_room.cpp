@@ -3,6 +3,7 @@
 
 #include "shm/parking.hpp"
 #include "worker_api/roles/producer_impl.hpp"
+#include "worker_api/roles/results.hpp"
 
 // The producer's dealings with full queues.
 
@@ -50,9 +51,11 @@ Result<JobIdText> Producer::enqueue(const JobSpec& spec, const EnqueueOptions& o
   return ids->front();
 }
 
-Result<std::vector<JobIdText>> Producer::enqueue_batch(std::span<const JobSpec> specs,
+Result<std::vector<JobIdText>> Producer::enqueue_batch(std::span<const JobSpec> given,
                                                        const EnqueueOptions& options) {
-  if (options.block_timeout.count() == 0 || specs.empty()) return enqueue_batch(specs);
+  if (options.block_timeout.count() == 0 || given.empty()) return enqueue_batch(given);
+  const internal::KeptSpecs kept(given);
+  const std::span specs = kept.all();
   if (impl_->handle->closed()) return internal::closed();
   if (Status checked = internal::check_block_timeout(options.block_timeout); !checked)
     return checked.error();
@@ -147,6 +150,7 @@ Result<WaitingEnqueue> Producer::begin(std::span<const JobSpec> specs,
     for (std::string_view* text :
          {&spec.type, &spec.args, &spec.queue, &spec.id, &spec.extra, &spec.tenant})
       *text = waiting->keep(*text);
+    internal::keep_result_ttl(spec, waiting->texts);
     if (spec.unique != nullptr) spec.unique = &waiting->uniques.emplace_back(*spec.unique);
     if (spec.limit != nullptr) spec.limit = &waiting->limits.emplace_back(*spec.limit);
   }

@@ -11,7 +11,9 @@
 #include "engine/turns.hpp"
 #include "worker_api/json/envelope.hpp"
 #include "worker_api/roles/attachment.hpp"
+#include "worker_api/roles/event_bell.hpp"
 #include "worker_api/roles/registered_workers.hpp"
+#include "worker_api/roles/results.hpp"
 #include "worker_api/roles/settings_check.hpp"
 #include "worker_api/roles/worker_pools.hpp"
 
@@ -26,6 +28,21 @@ namespace {
 constexpr std::size_t kMostTurns = 256;
 constexpr std::size_t kMostKnownWorkers = 4096;
 
+/// What the job has beside type and args; a snapshot without texts has nothing.
+std::string_view extra_of(const engine::Snapshot& job) {
+  return std::string_view(job.body).substr(
+      std::min<std::size_t>(job.body.size(), std::size_t{job.type_length} + job.args_length));
+}
+
+Status check_names(const std::vector<std::string>& queues) {
+  for (const std::string& queue : queues)
+    if (!engine::valid_queue_name(queue))
+      return internal::invalid_setting(
+          "queues", "'" + queue.substr(0, 64) +
+                        "' is not a queue's name: lower-case letters, digits, hyphens and dots");
+  return {};
+}
+
 using Shares = std::pair<std::vector<std::string>, std::vector<std::uint32_t>>;
 
 }  // namespace
@@ -38,13 +55,39 @@ struct Proxy::Impl {
   std::string body;  ///< of the job fetched last
   /// Where the workers are that fetched last.
   std::unordered_map<std::string, engine::WorkerKey> workers;
+  std::unique_ptr<internal::EventBell> bell;
 
   engine::Store& store() { return handle->store(); }
   Result<engine::Snapshot> find(std::string_view id, bool texts);
   /// The job of the id, active in the attempt that is meant.
-  Result<engine::Snapshot> hold(std::string_view id, std::uint64_t fence, bool texts = false);
+  Result<engine::Snapshot> hold(std::string_view id, std::uint64_t fence, bool texts);
+  /// What `act` does to it. The job may be handed over between the look and the act, which is the same
+  /// attempt under another word, so that it is looked at once more.
+  template <class Act>
+  Status with_held(std::string_view id, std::uint64_t fence, bool texts, const Act& act) {
+    for (bool again = false;; again = true) {
+      const auto held = hold(id, fence, texts);
+      if (!held) return held.error();
+      const engine::Outcome outcome = act(*held);
+      if (outcome == engine::Outcome::kOk) return {};
+      if (outcome != engine::Outcome::kLost || again) return error(outcome);
+      fence = held->control.tag();
+    }
+  }
   Error error(engine::Outcome outcome) {
     return internal::error_of(outcome, store(), engine::kNoIndex, "result");
+  }
+
+  engine::Settled set_back(const engine::Snapshot& job, engine::Setback why,
+                           const engine::ErrorEntry* error) {
+    const engine::Settled settled =
+        handle->actor().set_back(job.slot, job.control.word, why, error);
+    if (settled.outcome == engine::Outcome::kOk) leaves(job);
+    return settled;
+  }
+  /// Its worker has it no more.
+  void leaves(const engine::Snapshot& job) {
+    engine::Registry(handle->actor()).count(job.worker, -1);
   }
 
   Status check(const FetchRequest& request) const;
@@ -55,11 +98,10 @@ struct Proxy::Impl {
   /// How many more jobs the worker may have, where the pool's strategy looks at that.
   std::size_t room_of(engine::WorkerKey worker, std::uint32_t pool);
   /// One job of a queue, into `job`; false when it has none.
-  bool take(engine::Actor& actor, std::uint32_t queue, std::uint32_t lease_ms,
-            engine::Fetched& job) {
-    job.body = &body;
+  bool take(std::uint32_t queue, const FetchRequest& request, engine::Fetched& job) {
     return queue != engine::kNoIndex &&
-           actor.fetch(queue, lease_ms, true, job) == engine::Outcome::kOk;
+           handle->actor().fetch(queue, request.lease_ms, !request.held, job) ==
+               engine::Outcome::kOk;
   }
   bool take_from_queues(const FetchRequest& request, engine::Fetched& job);
   bool take_of_tenant(engine::Actor& actor, std::uint32_t pool, const FetchRequest& request,
@@ -86,11 +128,7 @@ const Segment& Proxy::segment() const { return impl_->handle->segment(); }
 Status Proxy::Impl::check(const FetchRequest& request) const {
   if (request.queues.empty())
     return internal::invalid_setting("queues", "queues must name at least one queue");
-  for (const std::string& queue : request.queues)
-    if (!engine::valid_queue_name(queue))
-      return internal::invalid_setting(
-          "queues", "'" + queue.substr(0, 64) +
-                        "' is not a queue's name: lower-case letters, digits, hyphens and dots");
+  if (Status checked = check_names(request.queues); !checked) return checked;
   if (request.weights.empty()) return {};
   if (request.weights.size() != request.queues.size())
     return internal::invalid_setting("weights", "weights must have one number for each queue");
@@ -154,12 +192,18 @@ Result<Handle*> Proxy::Impl::handle_of_pool(std::uint32_t pool, bool for_worker)
 
 bool Proxy::Impl::take_from_queues(const FetchRequest& request, engine::Fetched& job) {
   const auto from = [&](std::size_t place) {
-    return take(handle->actor(), store().find_queue(request.queues[place]), request.lease_ms, job);
+    return take(store().find_queue(request.queues[place]), request, job);
   };
   if (!request.weights.empty()) {
     if (turns.size() == kMostTurns) turns.clear();
     const Shares shares{request.queues, request.weights};
-    return turns.try_emplace(shares, engine::Turns(request.weights)).first->second.serve_next(from);
+    auto known = turns.find(shares);
+    if (known == turns.end()) {
+      const std::uint64_t key = engine::key_of_shares(request.queues, request.weights);
+      known =
+          turns.try_emplace(shares, request.weights, engine::shared_turn(store(), key), key).first;
+    }
+    return known->second.serve_next(from);
   }
   for (std::size_t place = 0; place < request.queues.size(); ++place)
     if (from(place)) return true;
@@ -172,8 +216,8 @@ bool Proxy::Impl::take_of_tenant(engine::Actor& actor, std::uint32_t pool,
   const std::uint64_t tenant = engine::Store::hash_tenant(*request.tenant);
   const auto from = [&](std::uint32_t queue) {
     return queue != engine::kNoIndex &&
-           engine::TenantFetch{actor, store()}.fetch(queue, tenant, request.lease_ms, true, job) ==
-               engine::Outcome::kOk;
+           engine::TenantFetch{actor, store()}.fetch(queue, tenant, request.lease_ms, !request.held,
+                                                     job) == engine::Outcome::kOk;
   };
   if (pool == engine::kNoIndex)
     return std::ranges::any_of(
@@ -195,16 +239,16 @@ Status Proxy::Impl::fill(const FetchRequest& request, std::vector<JobInfo>& jobs
     if (!serving) return serving.error();
     actor = &serving.value()->actor();
   }
-  actor->work_as(worker);
+  actor->work_as(worker, request.held);
   const std::size_t most = std::min(request.count, room_of(worker, pool));
   while (jobs.size() < most) {
     engine::Fetched got;
     got.body = &body;
-    const bool found =
-        request.tenant ? take_of_tenant(*actor, pool, request, got)
-        : pool == engine::kNoIndex
-            ? take_from_queues(request, got)
-            : actor->fetch_from_pool(pool, request.lease_ms, true, got) == engine::Outcome::kOk;
+    const bool found = request.tenant ? take_of_tenant(*actor, pool, request, got)
+                       : pool == engine::kNoIndex
+                           ? take_from_queues(request, got)
+                           : actor->fetch_from_pool(pool, request.lease_ms, !request.held, got) ==
+                                 engine::Outcome::kOk;
     if (!found) break;
     const auto snapshot = store().snapshot(got.slot);
     if (!snapshot || snapshot->control.word != got.word) continue;  // cancelled since
@@ -233,6 +277,20 @@ Result<std::vector<JobInfo>> Proxy::fetch(const FetchRequest& request) {
   return jobs;
 }
 
+Result<int> Proxy::await_jobs(const std::vector<std::string>& queues) {
+  if (impl_->handle->closed()) return internal::closed();
+  if (Status checked = check_names(queues); !checked) return checked.error();
+  if (!impl_->bell) {
+    auto handle = Handle::make(segment());
+    if (!handle) return handle.error();
+    impl_->bell = std::make_unique<internal::EventBell>(
+        std::move(handle).value(), std::vector<std::uint32_t>(), queues, engine::kNoIndex);
+  } else {
+    impl_->bell->look_after(queues);
+  }
+  return impl_->bell->fd();
+}
+
 Result<engine::Snapshot> Proxy::Impl::find(std::string_view id, bool texts) {
   if (handle->closed()) return internal::closed();
   const auto parsed = engine::parse_id(id);
@@ -255,67 +313,64 @@ Result<engine::Snapshot> Proxy::Impl::hold(std::string_view id, std::uint64_t fe
   return found;
 }
 
-Status Proxy::ack(std::string_view id, std::uint64_t fence, std::string_view result) {
-  const auto held = impl_->hold(id, fence);
+Status Proxy::hand_over(std::string_view id, std::uint64_t fence) {
+  const auto held = impl_->hold(id, fence, false);
   if (!held) return held.error();
-  std::uint64_t word = held->control.word;
-  const engine::Outcome outcome = impl_->handle->actor().ack(held->slot, word, result);
-  if (outcome == engine::Outcome::kOk)
-    engine::Registry(impl_->handle->actor()).count(held->worker, -1);
+  const engine::Outcome outcome = impl_->handle->actor().hand_over(held->slot, held->control.word);
   return outcome == engine::Outcome::kOk ? Status() : Status(impl_->error(outcome));
 }
 
+Status Proxy::ack(std::string_view id, std::uint64_t fence, std::string_view result) {
+  return impl_->with_held(id, fence, !result.empty(), [&](const engine::Snapshot& job) {
+    std::uint64_t word = job.control.word;
+    const std::string_view kept =
+        internal::result_to_keep(result, extra_of(job), (job.signals & engine::kMember) != 0);
+    const engine::Outcome outcome = impl_->handle->actor().ack(job.slot, word, kept);
+    if (outcome == engine::Outcome::kOk) impl_->leaves(job);
+    return outcome;
+  });
+}
+
 Result<NackOutcome> Proxy::nack(std::string_view id, std::uint64_t fence, const Failure& failure) {
-  const auto held = impl_->hold(id, fence, true);
-  if (!held) return held.error();
-  const std::string_view extra =
-      std::string_view(held->body)
-          .substr(std::min<std::size_t>(held->body.size(),
-                                        std::size_t{held->type_length} + held->args_length));
-  engine::ErrorEntry entry;
-  entry.at_ms = impl_->store().now_ms();
-  entry.attempt = held->attempt;
-  entry.code = failure.code;
-  entry.type = failure.type.empty() ? failure.code : failure.type;
-  entry.retryable = failure.retryable && !forbids_retry(extra, entry.type);
-  entry.message = failure.message;
-  entry.details = failure.details;
-  const engine::Settled settled = impl_->handle->actor().set_back(held->slot, held->control.word,
-                                                                  engine::Setback::kNack, &entry);
-  if (settled.outcome != engine::Outcome::kOk) return impl_->error(settled.outcome);
-  engine::Registry(impl_->handle->actor()).count(held->worker, -1);
+  engine::Settled settled;
+  const Status done = impl_->with_held(id, fence, true, [&](const engine::Snapshot& job) {
+    const std::string_view extra = extra_of(job);
+    engine::ErrorEntry entry;
+    entry.at_ms = impl_->store().now_ms();
+    entry.attempt = job.attempt;
+    entry.code = failure.code;
+    entry.type = failure.type.empty() ? failure.code : failure.type;
+    entry.retryable = failure.retryable && !forbids_retry(extra, entry.type);
+    entry.message = failure.message;
+    entry.details = failure.details;
+    return settled = impl_->set_back(job, engine::Setback::kNack, &entry), settled.outcome;
+  });
+  if (!done) return done.error();
   return NackOutcome{static_cast<State>(settled.state), settled.delay_ms, settled.due_at};
 }
 
 Status Proxy::requeue(std::string_view id, std::uint64_t fence) {
-  const auto held = impl_->hold(id, fence);
-  if (!held) return held.error();
-  const engine::Settled settled = impl_->handle->actor().set_back(
-      held->slot, held->control.word, engine::Setback::kRequeue, nullptr);
-  if (settled.outcome == engine::Outcome::kOk)
-    engine::Registry(impl_->handle->actor()).count(held->worker, -1);
-  return settled.outcome == engine::Outcome::kOk ? Status() : Status(impl_->error(settled.outcome));
+  return impl_->with_held(id, fence, false, [&](const engine::Snapshot& job) {
+    return impl_->set_back(job, engine::Setback::kRequeue, nullptr).outcome;
+  });
 }
 
 Result<std::uint64_t> Proxy::heartbeat(std::string_view id, std::uint64_t fence,
                                        std::uint32_t lease_ms) {
-  const auto held = impl_->hold(id, fence);
-  if (!held) return held.error();
   std::uint64_t until = 0;
-  const engine::Outcome outcome =
-      impl_->handle->actor().heartbeat(held->slot, held->control.word, lease_ms, until);
-  if (outcome != engine::Outcome::kOk) return impl_->error(outcome);
+  const Status done = impl_->with_held(id, fence, false, [&](const engine::Snapshot& job) {
+    return impl_->handle->actor().heartbeat(job.slot, job.control.word, lease_ms, until);
+  });
+  if (!done) return done.error();
   return until;
 }
 
 Status Proxy::progress(std::string_view id, std::uint64_t fence, double fraction) {
   if (!(fraction >= 0.0 && fraction <= 1.0))
     return internal::invalid_setting("progress", "progress is a number from 0 to 1", 1);
-  const auto held = impl_->hold(id, fence);
-  if (!held) return held.error();
-  const engine::Outcome outcome =
-      impl_->handle->actor().progress(held->slot, held->control.word, fraction);
-  return outcome == engine::Outcome::kOk ? Status() : Status(impl_->error(outcome));
+  return impl_->with_held(id, fence, false, [&](const engine::Snapshot& job) {
+    return impl_->handle->actor().progress(job.slot, job.control.word, fraction);
+  });
 }
 
 }  // namespace ojs_shm

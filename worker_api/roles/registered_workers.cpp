@@ -23,6 +23,15 @@ namespace {
 constexpr std::string_view kDirectiveNames[] = {"running", "quiet", "terminate"};
 constexpr std::uint64_t kBeatEveryMs = 1000;
 
+void write_queues(json::ObjectWriter& writer, const RegisteredWorker& worker) {
+  std::string& queues = writer.open("queues") += '[';
+  for (const std::string& queue : worker.queues) {
+    if (&queue != &worker.queues.front()) queues += ',';
+    json::append_quoted(queues, queue);
+  }
+  queues += ']';
+}
+
 /// What the segment keeps of a worker beside its numbers.
 std::string details_of(const RegisteredWorker& worker) {
   std::string out;
@@ -35,14 +44,7 @@ std::string details_of(const RegisteredWorker& worker) {
   text("hostname", worker.hostname);
   text("version", worker.version);
   if (worker.pid != 0) writer.number("pid", std::int64_t{worker.pid});
-  if (!worker.queues.empty()) {
-    std::string& queues = writer.open("queues") += '[';
-    for (const std::string& queue : worker.queues) {
-      if (&queue != &worker.queues.front()) queues += ',';
-      json::append_quoted(queues, queue);
-    }
-    queues += ']';
-  }
+  if (!worker.queues.empty()) write_queues(writer, worker);
   if (!worker.labels.empty()) writer.value("labels", worker.labels);
   writer.close();
   return out;
@@ -84,6 +86,7 @@ RegisteredWorker worker_from(const engine::Store& store, engine::WorkerFacts fac
   worker.returned_jobs = facts.returned;
   worker.longest_silence_ms = facts.silence_ms;
   worker.ended = facts.gone;
+  worker.died = facts.died;
   worker.native = facts.native;
   return worker;
 }
@@ -123,12 +126,7 @@ std::string print_registered_worker(const RegisteredWorker& worker) {
   writer.text("state", worker.state());
   writer.text("directive", directive_name(worker.directive));
   text("pool", worker.pool);
-  std::string& queues = writer.open("queues") += '[';
-  for (const std::string& queue : worker.queues) {
-    if (&queue != &worker.queues.front()) queues += ',';
-    json::append_quoted(queues, queue);
-  }
-  queues += ']';
+  write_queues(writer, worker);
   number("concurrency", worker.concurrency);
   number("active_jobs", worker.active_jobs);
   text("hostname", worker.hostname);
@@ -139,7 +137,10 @@ std::string print_registered_worker(const RegisteredWorker& worker) {
   writer.text("started_at", print_timestamp(worker.registered_at_ms));
   writer.text("last_heartbeat_at", print_timestamp(worker.last_sign_ms));
   number("silent_ms", worker.silent_ms);
-  if (worker.ended) number("returned_jobs", worker.returned_jobs);
+  if (worker.ended) {
+    writer.text("ended", worker.end());
+    number("returned_jobs", worker.returned_jobs);
+  }
   writer.close();
   return out;
 }

@@ -117,7 +117,7 @@ Status may_go(internal::Attachment& attachment, Removal removal) {
     what += (what.empty() ? "" : " and ") + counted(remains.crons, "cron", "crons");
   return Error{Code::kWrongState,
                "segment '" + name.name + "' holds " + what + "; `ojs-shm rm " + name.name +
-                   " --dir " + name.dir + " --force` removes it with them",
+                   " --dir " + name.dir + " --force` removes it all the same",
                "jobs",
                remains.unfinished + remains.dead_letters,
                0,
@@ -144,7 +144,7 @@ Status may_go_unread(const SegmentName& name, const shm::Opened& opened, Removal
       if (removal == Removal::kForced) return {};
       return Error{Code::kOtherFormat,
                    opened.detail + ", so its jobs cannot be counted; `ojs-shm rm " + name.name +
-                       " --dir " + name.dir + " --force` removes it with them",
+                       " --dir " + name.dir + " --force` removes it all the same",
                    "segment",
                    0,
                    0,

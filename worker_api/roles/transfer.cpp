@@ -16,6 +16,7 @@
 #include "engine/workflows.hpp"
 #include "worker_api/json/envelope.hpp"
 #include "worker_api/json/envelope_export.hpp"
+#include "worker_api/json/result_ttl.hpp"
 #include "worker_api/json/unique_key.hpp"
 #include "worker_api/roles/attachment.hpp"
 #include "worker_api/roles/crons.hpp"
@@ -235,9 +236,9 @@ struct Import::Impl {
     // in the first version an attribute like any other
     if (version > 1) reading.unique = unique_in(spec);
     spec.unique = reading.unique ? &*reading.unique : nullptr;
-    // An export may hold what is refused today: a tenant_id that is not a text. Such a job has no
-    // tenant.
-    if (!tenant_in(job.extra)) spec.extra = {};
+    // An export may hold what is refused today: a tenant_id that is not a text, a result_ttl that
+    // is no time. Such a job has none.
+    if (!tenant_in(job.extra) || !result_ttl_fits(job.extra)) spec.extra = {};
     if (const auto fault = handle->read(spec, past.job); fault != internal::SpecFault::kNone)
       return internal::error_of(fault, spec, handle->store());
     past.job.extra = job.extra;

@@ -10,10 +10,12 @@
 #include "engine/workflow_look.hpp"
 #include "worker_api/json/envelope.hpp"
 #include "worker_api/json/id_text.hpp"
+#include "worker_api/json/result_ttl.hpp"
 #include "worker_api/json/unique_key.hpp"
 #include "worker_api/roles/limit_rule.hpp"
 #include "worker_api/roles/pools.hpp"
 #include "worker_api/roles/registered_workers.hpp"
+#include "worker_api/roles/results.hpp"
 #include "worker_api/roles/workflow_tree.hpp"
 
 // Between the engine's words and the callers': errors, specs, and copies of jobs.
@@ -164,8 +166,7 @@ std::string tenant_of(const JobSpec& spec) {
       return {.code = Code::kInvalid,
               .message = "one of its queues belongs to another pool that is isolated",
               .subject = "isolated"};
-    case Outcome::kNotFound:
-      return {Code::kNotFound, "no job with id " + std::string(subject), "id", 0, 0, ""};
+    case Outcome::kNotFound: return no_job(store, subject);
     case Outcome::kWrongState:
       return {Code::kWrongState, "the job's state forbids it", std::string(subject), 0, 0, ""};
     case Outcome::kLost:
@@ -179,24 +180,19 @@ std::string tenant_of(const JobSpec& spec) {
 }
 
 Error just_brought(std::string_view what) {
-  return {Code::kTimeout,
-          "another process is in the middle of bringing a job with the same id (" +
-              std::string(what) +
-              "), and stands still or has died of it: whether there will be one is open, ask again",
-          "id",
-          0,
-          0,
-          ""};
+  return {.code = Code::kTimeout,
+          .message = "another process is in the middle of bringing a job with the same id (" +
+                     std::string(what) +
+                     "), and stands still or has died of it: whether there will be one is open, "
+                     "ask again",
+          .subject = "id"};
 }
 
 Error wrong_state(std::string_view id, engine::JobState found, std::string_view wanted) {
-  return {Code::kWrongState,
-          "job " + std::string(id) + " is " + std::string(engine::name_of(found)) + ", not " +
-              std::string(wanted),
-          std::string(engine::name_of(found)),
-          0,
-          0,
-          ""};
+  return {.code = Code::kWrongState,
+          .message = "job " + std::string(id) + " is " + std::string(engine::name_of(found)) +
+                     ", not " + std::string(wanted),
+          .subject = std::string(engine::name_of(found))};
 }
 
 namespace {
@@ -205,6 +201,7 @@ namespace {
 [[gnu::noinline]] SpecFault read_tenant_and_limit(engine::Actor& actor, const JobSpec& spec,
                                                   engine::NewJob& job) {
   if (spec.tenant.empty() && !tenant_in(spec.extra)) return SpecFault::kTenant;
+  if (spec.result_ttl_s || !result_ttl_fits(spec.extra)) return SpecFault::kResultTtl;
   job.tenant = engine::Store::hash_tenant(tenant_of(spec));
   if (spec.limit == nullptr) return SpecFault::kNone;
   if (!check_limit(spec.limit->key, spec.limit->limit, false)) return SpecFault::kLimit;
@@ -283,7 +280,8 @@ SpecFault read_spec(engine::Actor& actor, const JobSpec& spec, engine::NewJob& j
   job.tenant = 0;
   job.annex =
       spec.unique == nullptr ? nullptr : static_cast<const engine::NewAnnex*>(spec.unique->annex());
-  if (spec.limit != nullptr || !spec.tenant.empty() || !spec.extra.empty()) [[unlikely]]
+  if (spec.limit != nullptr || !(spec.tenant.empty() && spec.extra.empty() && !spec.result_ttl_s))
+      [[unlikely]]
     return read_tenant_and_limit(actor, spec, job);
   return SpecFault::kNone;
 }
@@ -359,6 +357,7 @@ SpecFault Handle::read(const JobSpec& spec, engine::NewJob& job) {
       return invalid("priority_age_rate", "priority_age_rate is at most 255",
                      engine::Aging::Rate::kMax);
     case SpecFault::kTenant: return invalid("meta.tenant_id", "meta.tenant_id must be a text");
+    case SpecFault::kResultTtl: return wrong_result_ttl(spec);
     case SpecFault::kLimit: return check_limit(spec.limit->key, spec.limit->limit, false).error();
     case SpecFault::kNoLimits:
       return error_of(engine::Outcome::kNoLimits, store, engine::kNoIndex, "");
@@ -431,7 +430,7 @@ JobInfo info_of(const engine::Store& store, const engine::Snapshot& s) {
   if (const std::uint64_t progress = s.signals & engine::kProgressMask; progress != 0)
     info.progress = static_cast<double>(progress - 1) / 10'000;
   info.fence = s.control.tag();
-  info.result = s.result;
+  tell_result(store, s, info);
   for (const engine::ErrorEntry& entry : engine::decode_errors(s.errors))
     info.errors.push_back({entry.attempt, entry.at_ms, std::string(entry.code),
                            std::string(entry.type), std::string(entry.message),

@@ -6,6 +6,7 @@
 
 #include "shm/parking.hpp"
 #include "worker_api/json/envelope.hpp"
+#include "worker_api/roles/results.hpp"
 #include "worker_api/roles/settings_check.hpp"
 #include "worker_api/roles/sleeper.hpp"
 #include "worker_api/roles/worker_pools.hpp"
@@ -88,16 +89,21 @@ void Worker::Impl::look_for_queues() {
   engine::Store& store = handle->store();
   if (incomplete && internal::found_queues(store, options.queues).size() == queues.size()) return;
   queues.clear();
+  std::vector<std::string> found;
   std::vector<std::uint32_t> weights;
   for (std::size_t i = 0; i < options.queues.size(); ++i) {
     const std::uint32_t queue = store.find_queue(options.queues[i]);
     if (queue == engine::kNoIndex) continue;
     queues.push_back(queue);
+    found.push_back(options.queues[i]);
     names[queue] = options.queues[i];
     weights.push_back(options.weights.empty() ? 1 : options.weights[i]);
   }
   incomplete = queues.size() < options.queues.size();
-  if (options.strategy == QueueStrategy::kWeighted && !queues.empty()) turns.emplace(weights);
+  if (options.strategy == QueueStrategy::kWeighted && !queues.empty()) {
+    const std::uint64_t key = engine::key_of_shares(found, weights);
+    turns.emplace(weights, engine::shared_turn(store, key), key);
+  }
   note_options();
 }
 
@@ -319,6 +325,8 @@ namespace {
     return internal::closed();
   if (!job.valid()) [[unlikely]]
     return nothing_held();
+  if (!result.empty() && !job.extra().empty()) [[unlikely]]
+    result = internal::result_to_keep(result, job);
   const engine::Outcome outcome = impl_->actor().ack(job.slot_, job.word_, result);
   if (outcome != engine::Outcome::kOk) [[unlikely]]
     return lost(outcome, *impl_->handle);

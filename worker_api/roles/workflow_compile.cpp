@@ -6,6 +6,7 @@
 
 #include "worker_api/json/envelope.hpp"
 #include "worker_api/json/envelope_json.hpp"
+#include "worker_api/roles/results.hpp"
 
 namespace ojs_shm::internal {
 namespace {
@@ -113,6 +114,7 @@ class Compiler {
     if (!job.priority) job.priority = inherited.priority;
     if (job.tenant.empty()) find_tenant(job, inherited);
     job.id = {};
+    keep_result_ttl(job, out_.texts);
     tree_.job(job.type, job.queue);
     engine::WorkflowGraph::Member& at = out_.graph.members.emplace_back();
     at.waits = waits;

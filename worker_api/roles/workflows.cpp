@@ -8,6 +8,7 @@
 
 #include "engine/workflows.hpp"
 #include "worker_api/roles/producer_impl.hpp"
+#include "worker_api/roles/results.hpp"
 #include "worker_api/roles/workflow_compile.hpp"
 #include "worker_api/roles/workflow_tree.hpp"
 
@@ -20,7 +21,7 @@ Error no_workflow(std::string_view id) {
 
 Result<WorkflowInfo> look_up(const engine::Store& store, std::string_view id) {
   const auto parsed = engine::parse_id(id);
-  if (!parsed) return no_workflow(id);
+  if (!parsed) return internal::not_an_id(id);
   for (int look = 0; look < 1000; ++look) {
     const std::uint32_t slot = engine::find_workflow(store, *parsed);
     if (slot == engine::kNoIndex) break;
@@ -94,7 +95,7 @@ Result<std::string> Producer::create_workflow(const WorkflowSpec& spec) {
 Result<WorkflowInfo> Producer::cancel_workflow(std::string_view id) {
   const auto parsed = engine::parse_id(id);
   if (impl_->handle->closed()) return internal::closed();
-  if (!parsed) return no_workflow(id);
+  if (!parsed) return internal::not_an_id(id);
   engine::WorkflowState found{};
   switch (impl_->actor().workflows().cancel(*parsed, found)) {
     case engine::Outcome::kOk: return look_up(impl_->store(), id);
@@ -156,6 +157,12 @@ std::string Job::parent_results() const {
   const engine::Membership member = internal::JobOfWorkflow::look(*this);
   return member.head == engine::kNoIndex ? std::string()
                                          : internal::parent_results(segment_->store(), member);
+}
+
+[[gnu::noinline]] std::string_view internal::result_to_keep(std::string_view result,
+                                                            const Job& job) {
+  const engine::Membership member = internal::JobOfWorkflow::look(job);
+  return result_to_keep(result, job.extra(), member.head != engine::kNoIndex);
 }
 
 std::string Job::workflow_id() const {

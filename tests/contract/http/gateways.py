@@ -37,6 +37,14 @@ def eventually(done):
     return answer
 
 
+def stop(pid):
+    """All threads of the process stand still when this returns; SIGCONT lets them go on."""
+    os.kill(pid, signal.SIGSTOP)
+    threads = pathlib.Path(f"/proc/{pid}/task")
+    eventually(lambda: all((each / "stat").read_text().rpartition(")")[2].split()[0] == "T"
+                           for each in threads.iterdir()))
+
+
 def end_with_parent():
     """In the child, before it becomes the program: whatever kills the tests ends their programs too."""
     pr_set_pdeathsig = 1

@@ -3,6 +3,7 @@
 
 import json
 import threading
+import time
 import uuid
 
 from gateways import MEDIA_TYPE, OnGateway, eventually
@@ -83,6 +84,8 @@ class Jobs(OnGateway):
         self.assertEqual([(job["args"], job["state"]) for job in made], [([n], "available") for n in range(4)])
         self.call("PUT", f"admin/queues/{self.queue}-1/config", {"backpressure": {"max_depth": 3}}, expect=200)
         self.call("POST", "jobs/batch", {"jobs": jobs}, expect=429)
+        staged = self.call("GET", f"admin/jobs?queue={self.queue}-0&state=pending", expect=200).json["items"]
+        self.assertEqual(staged, [], "what the other queue had taken")
         got = self.fetch(9, queues=[f"{self.queue}-0", f"{self.queue}-1"])
         self.assertEqual([job["args"] for job in got], [[0], [2], [1], [3]])
 
@@ -136,6 +139,22 @@ class Jobs(OnGateway):
             if not got:  # it came after two seconds, on a busy machine
                 got = self.fetch()
             self.assertEqual(len(got), 1)
+
+    def test_a_request_that_waits_is_told_of_a_native_job(self):
+        """Each poll looks when it begins, and then only when it is told; a job that came before or after it says nothing."""
+        self.put_natively()
+        self.fetch()
+        for _ in range(5):
+            got = []
+            poll = threading.Thread(target=lambda: got.extend(self.fetch(wait_ms=2000)))
+            poll.start()
+            time.sleep(0.2)
+            self.put_natively()
+            poll.join()
+            if got:
+                return
+            self.assertEqual(len(self.fetch()), 1)
+        self.fail("no request was told")
 
     def put_natively(self):
         made = self.up.native("enqueue", "-t", "native.job", "-i", "1", "--queue", self.queue)

@@ -153,13 +153,22 @@ class Manifest(OnGateway):
         for path in ("/metrics", "/ojs/v1/health"):
             self.call("GET", path, expect=200)
 
+    def results(self):
+        job = self.put_job(result_ttl=60)
+        self.fetch(1)
+        self.call("POST", "workers/ack", {"job_id": job["id"], "result": [1]}, expect=200)
+        self.assertEqual(self.call("POST", "jobs/results", {"ids": [job["id"]]}, expect=200).json["results"][0]["result"], [1])
+        self.assertEqual(self.get(job)["result_size_bytes"], 3)
+        self.advance(60_000)
+        self.call("GET", f"jobs/{job['id']}/result", expect=410)
+
     # --- What is declared ---------------------------------------------------------------------------------------------
 
     #: extension -> the capabilities that show it
     SHOWN_BY = {"admin-api": "admin_api", "backpressure": "backpressure", "bulk-operations": "bulk_operations",
                 "dead-letter": "dead_letter", "fair-scheduling": "fair_scheduling", "graceful-shutdown": "graceful_shutdown",
                 "multi-tenancy": "multi_tenancy", "observability": "observability", "priority": "priority_queues",
-                "progress": "progress", "rate-limiting": "rate_limiting"}
+                "progress": "progress", "rate-limiting": "rate_limiting", "results": "results"}
     #: level -> what it needs
     LEVELS = {1: ("dead_letter",), 2: ("delayed_jobs", "cron_jobs", "job_ttl"), 3: ("workflows",),
               4: ("priority_queues", "unique_jobs", "batch_enqueue", "pause_resume", "rate_limiting")}

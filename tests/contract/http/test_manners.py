@@ -6,12 +6,14 @@ import json
 import os
 import re
 import resource
+import signal
 import socket
 import subprocess
 import tempfile
+import time
 import unittest
 
-from gateways import BOUND, OnGateway, Up, eventually, program
+from gateways import BOUND, OnGateway, Up, eventually, program, stop
 
 
 class Raw:
@@ -43,6 +45,28 @@ class Raw:
                 length = int(value)
         self.file.read(length)
         return int(line[1])
+
+
+class Patience(unittest.TestCase):
+    def test_a_client_that_is_too_slow_is_dropped_and_one_that_waits_is_not(self):
+        with Up("--request-timeout", "300ms", "--idle-timeout", "400ms") as up:
+            with Raw(up) as slow, Raw(up) as quiet:
+                slow.send("POST /ojs/v1/jobs HTTP/1.1\r\nHo")
+                self.assertEqual(slow.file.read(), b"", "in the middle of its head")
+                self.assertEqual(quiet.file.read(), b"", "before its first request")
+            with Raw(up) as half:
+                half.send("POST /ojs/v1/jobs HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n{")
+                self.assertEqual(half.file.read(), b"", "in the middle of its body")
+            # what has begun is answered, however long it takes
+            polled = up.call("POST", "workers/fetch", {"queues": ["none"], "wait_ms": 1500})
+            self.assertEqual((polled.status, polled.json["jobs"]), (200, []))
+            stream = up.connection()
+            stream.request("GET", "/ojs/v1/events/stream")
+            told = stream.getresponse()
+            time.sleep(1)
+            up.call("POST", "jobs", {"type": "late", "args": []})
+            self.assertTrue(eventually(lambda: b"job.enqueued" in told.readline()), "a stream has no end")
+            stream.close()
 
 
 class Manners(OnGateway):
@@ -88,6 +112,20 @@ class Manners(OnGateway):
                      b"Content-Length: %d\r\n\r\n%s" % (len(body), body))
         job = self.put_job()
         eventually(lambda: self.get(job)["state"] == "available")
+        got = eventually(self.fetch)
+        self.assertEqual((got[0]["id"], got[0]["attempt"]), (job["id"], 1))
+
+    def test_a_job_that_was_fetched_for_a_client_that_went_comes_back_uncounted(self):
+        job = self.put_job()
+        body = json.dumps({"queues": [self.queue]}).encode()
+        gateway = self.up.child("ojs-shm-gateway")
+        with Raw(self.up) as raw:
+            stop(gateway)  # so that it sees the request only when its client has gone
+            raw.send(b"POST /ojs/v1/workers/fetch HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+                     b"Content-Length: %d\r\n\r\n%s" % (len(body), body))
+        os.kill(gateway, signal.SIGCONT)
+        told = f"events?types=job.started&queues={self.queue}"
+        eventually(lambda: self.call("GET", told, expect=200).json["events"])
         got = eventually(self.fetch)
         self.assertEqual((got[0]["id"], got[0]["attempt"]), (job["id"], 1))
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The segment's numbers over time, and what guards a gateway from pages of other sites."""
 
+import gzip
 import json
 import tempfile
 import unittest
@@ -128,3 +129,22 @@ class Files(OnGateway):
             self.assertIn("default-src 'none'", reply.headers["Content-Security-Policy"])
             self.assertEqual(reply.headers["X-Content-Type-Options"], "nosniff")
         self.assertNotIn(b"<script>", self.call("GET", "/").body)
+
+    def test_http_dashboard_is_sent_packed_to_clients_that_unpack(self):
+        for path in ("/", "/dashboard.js", "/dashboard.css", "/icon.svg", "/licences.txt"):
+            plain = self.call("GET", path, expect=200)
+            self.assertIsNone(plain.headers["Content-Encoding"])
+            self.assertEqual(plain.headers["Vary"], "Accept-Encoding")
+            for accepted in ("gzip", "deflate, gzip;q=0.5, br", "GZIP", "x-gzip", "*", "br;q=0, *;q=0.001"):
+                packed = self.call("GET", path, expect=200, headers={"Accept-Encoding": accepted})
+                self.assertEqual(packed.headers["Content-Encoding"], "gzip", accepted)
+                self.assertEqual(packed.headers["Vary"], "Accept-Encoding")
+                self.assertEqual(packed.headers["Content-Security-Policy"], plain.headers["Content-Security-Policy"])
+                self.assertEqual(gzip.decompress(packed.body), plain.body)
+            for accepted in ("", "identity", "br", "gzip;q=0", "gzip; q=0.000, br", "*, gzip;q=0", "gzip;q=0, *", "*;q=0", "gzipped"):
+                bare = self.call("GET", path, expect=200, headers={"Accept-Encoding": accepted})
+                self.assertIsNone(bare.headers["Content-Encoding"], accepted)
+                self.assertEqual(bare.body, plain.body)
+        script = self.call("GET", "/dashboard.js", headers={"Accept-Encoding": "gzip"})
+        self.assertLess(len(script.body), len(self.call("GET", "/dashboard.js").body) / 2)
+        self.assertEqual(script.headers["Content-Length"], str(len(script.body)))

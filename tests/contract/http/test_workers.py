@@ -85,7 +85,8 @@ class Workers(OnGateway):
         self.call("POST", "test/clock", {"advance_ms": 11_000}, expect=200)
         came = eventually(lambda: self.get(job)["state"] == "available" and self.get(job))
         self.assertEqual((came["attempt"], came["errors"][0]["code"]), (1, "worker_death"))
-        self.assertEqual(self.call("GET", "admin/workers/w-" + self.queue).json["state"], "stale")
+        silent = self.call("GET", "admin/workers/w-" + self.queue).json
+        self.assertEqual((silent["state"], silent["ended"], silent["returned_jobs"]), ("stale", "silent", 1))
         self.assertGreaterEqual(self.elsewhere("GET", "health")["workers"]["stale"], 1)
         again = self.fetch(worker_id="next-" + self.queue)
         self.assertEqual([(each["id"], each["attempt"]) for each in again], [(job["id"], 2)])
@@ -142,7 +143,9 @@ class Workers(OnGateway):
         os.kill(native.pid, signal.SIGKILL)
         native.wait()
         native.stdout.close()
-        eventually(lambda: self.call("GET", "admin/workers/" + name).json.get("state") == "stale")
+        eventually(lambda: self.call("GET", "admin/workers/" + name).json.get("ended") == "died")
+        listed = [line.split("\t")[:2] for line in self.cli("workers", "list").stdout.splitlines()]
+        self.assertIn([name, "stale (died)"], listed)
 
     def test_the_command_line_lists_and_directs(self):
         self.call("POST", "workers/register", self.worker(concurrency=2, labels={"a": 1}), expect=200)

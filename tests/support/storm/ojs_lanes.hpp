@@ -113,8 +113,8 @@ inline void nap_us(std::uint64_t us) {
 }
 
 /// Attaches. A record or a handle that a death just left behind may be in the way for a moment, so
-/// a full segment is asked again; nothing after 30 s of that (and an accusation), or when the lane
-/// has to leave.
+/// a full segment is asked again, and a stopped process where it must first go on; nothing after
+/// 30 s of that (and an accusation), or when the lane has to leave.
 template <class Attached>
 std::optional<Attached> attach_patiently(Lane& lane,
                                          const std::function<Result<Attached>()>& attach) {
@@ -122,7 +122,9 @@ std::optional<Attached> attach_patiently(Lane& lane,
     Result<Attached> attached = attach();
     if (attached.ok()) return std::move(attached).value();
     lane.step();
-    if (attached.code() == Code::kSegmentFull && monotonic_ns() - began < 30'000'000'000U) continue;
+    const bool may_pass =
+        attached.code() == Code::kSegmentFull || attached.code() == Code::kTimeout;
+    if (may_pass && monotonic_ns() - began < 30'000'000'000U) continue;
     lane.accuse(Offence::kUnexpectedAnswer, {}, "attach: " + attached.error().message);
     return std::nullopt;
   }

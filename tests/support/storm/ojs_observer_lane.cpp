@@ -4,7 +4,7 @@
 #include <ojs_shm/census.hpp>
 #include <ojs_shm/transfer.hpp>
 
-#include <functional>
+#include <algorithm>
 #include <map>
 #include <unordered_map>
 
@@ -13,8 +13,8 @@
 namespace ojs_shm::test {
 namespace {
 
-/// The jobs of an export to which time does nothing, each with a hash of its line; but for its
-/// fence, which goes on.
+/// The jobs of an export to which time does nothing, each with its line; but for its fence, which
+/// goes on.
 class CalmJobs {
  public:
   void note(std::string_view line) {
@@ -24,22 +24,28 @@ class CalmJobs {
                                           R"("state":"retryable")", R"("expires_at":)"})
       if (line.find(moving) != std::string_view::npos) return;
     const std::size_t fence = line.find(R"("fence":)"), behind = line.find(',', fence);
-    const std::hash<std::string_view> hash;
-    lines_[std::string(line.substr(kJob.size(), 36))] =
-        fence == line.npos ? hash(line) : hash(line.substr(0, fence)) ^ hash(line.substr(behind));
+    std::string& kept = lines_[std::string(line.substr(kJob.size(), 36))];
+    kept =
+        fence == line.npos ? line : std::string(line.substr(0, fence)).append(line.substr(behind));
   }
   std::size_t size() const { return lines_.size(); }
-  /// The id of one that `other` has otherwise, or not at all; empty: there is none.
+  /// Of one that `other` has otherwise, or not at all, its id and both lines from a little before
+  /// the difference on; empty: there is none.
   std::string missing_in(const CalmJobs& other) const {
-    for (const auto& [id, line] : lines_)
-      if (const auto found = other.lines_.find(id);
-          found == other.lines_.end() || found->second != line)
-        return id;
+    for (const auto& [id, line] : lines_) {
+      const auto found = other.lines_.find(id);
+      if (found == other.lines_.end()) return id + " is not there";
+      if (found->second == line) continue;
+      const auto differs = std::ranges::mismatch(line, found->second).in1 - line.begin();
+      const std::size_t from = static_cast<std::size_t>(std::max<std::ptrdiff_t>(differs - 30, 0));
+      return fmt::format("{} was {:.75} and is {:.75}", id, line.substr(from),
+                         found->second.substr(from));
+    }
     return {};
   }
 
  private:
-  std::unordered_map<std::string, std::size_t> lines_;
+  std::unordered_map<std::string, std::string> lines_;
 };
 
 class ObserverLane {
@@ -109,8 +115,8 @@ class ObserverLane {
     for (const Transition& each : observer_.recent(50))
       if (each.from == "unknown" || each.to == "unknown") unseen("transition", each.job);
     for (const LevelWaits& waits : observer_.waits())
-      // a worker killed between its two counts leaves one of them
-      if (waits.from_enqueue.count == 0 && waits.from_available.count == 0)
+      // a worker killed between its counts leaves some of them
+      if (waits.from_enqueue.count + waits.from_available.count + waits.runs.count == 0)
         unseen("waits", waits.queue);
     if (!observer_.priority_by_name("high").ok()) unseen("priority", "high");
     if (const auto priority = observer_.default_priority("storm.one"); priority && *priority > 4)
@@ -144,8 +150,8 @@ class ObserverLane {
     (void)export_segment(copied.segment(), [&](std::string_view line) {
       return lane_.step(), after.note(line), Status();
     });
-    if (const std::string id = before.missing_in(after); !id.empty())
-      lane_.accuse(Offence::kBadCopy, {}, fmt::format("{} is not what it was", id));
+    if (const std::string changed = before.missing_in(after); !changed.empty())
+      lane_.accuse(Offence::kBadCopy, {}, changed);
     lane_.book().copies.fetch_add(1);
     lane_.book().copied_jobs.fetch_add(before.size());
   }

@@ -129,7 +129,7 @@ bool OjsSubject::knows(std::string_view id, std::uint64_t since_ns) {
   return monotonic_ns() - since_ns > plan_.options.retention_ms * 500'000;
 }
 
-bool OjsSubject::drained(const Ledger&) {
+bool OjsSubject::is_empty() const {
   JobFilter dead;
   dead.dead_letter = true;
   dead.limit = 1;
@@ -142,6 +142,17 @@ bool OjsSubject::drained(const Ledger&) {
              unfinished += queue.by_state[static_cast<int>(state)];
            return unfinished == 0;
          });
+}
+
+/// A job may fail for good, or a dead letter come back, between the two looks of is_empty(); when
+/// none was dispatched or tended meanwhile, the second time sees where it went.
+bool OjsSubject::drained(const Ledger& ledger) {
+  const auto moves = [&] {
+    return ledger.sum(&LaneBook::dispatched) + ledger.sum(&LaneBook::revived) +
+           ledger.sum(&LaneBook::buried);
+  };
+  const std::uint64_t before = moves();
+  return is_empty() && is_empty() && moves() == before;
 }
 
 void OjsSubject::accuse_violations(Ledger& ledger, std::string_view when) {

@@ -43,6 +43,8 @@ class OjsSubject : public Subject {
   std::uint64_t looks() const { return looks_; }
 
  private:
+  /// No unfinished job and no dead letter, each looked for at its own moment.
+  bool is_empty() const;
   void accuse_violations(Ledger& ledger, std::string_view when);
   void check_ends(Ledger& ledger, const std::vector<JobInfo>& jobs);
   void check_policies(Ledger& ledger);

@@ -22,14 +22,15 @@ constexpr std::string_view kBigResult =
 
 class WorkerLane {
  public:
+  /// `dice`: of this handle, so that one which broke off at its first throw does not for ever.
   WorkerLane(Lane& lane, const OjsPlan& plan, bool pooled, bool passing, std::uint32_t thread,
-             Worker worker)
+             Dice dice, Worker worker)
       : lane_(lane),
         plan_(plan),
         pooled_(pooled),
         passing_(passing),
         me_{lane.life, thread},
-        dice_(Dice(lane.seed + thread).next()),
+        dice_(dice),
         worker_(std::move(worker)) {}
 
   /// True: with another handle it would go on.
@@ -325,9 +326,12 @@ void work_on_jobs(Lane& lane, const OjsPlan& plan) {
     return worker.code() == Code::kNotFound ? Worker::attach(*segment, options) : std::move(worker);
   };
   const auto run = [&](std::uint32_t thread) {
+    Dice dice(lane.seed + thread);
     for (bool again = true; again;) {
       auto worker = attach_patiently<Worker>(lane, attach);
-      again = worker && WorkerLane(lane, plan, pooled, passing, thread, std::move(*worker)).run();
+      again = worker &&
+              WorkerLane(lane, plan, pooled, passing, thread, Dice(dice.next()), std::move(*worker))
+                  .run();
     }
   };
   // Every other worker has two threads, for a death takes all of them at once and a lease does not.

@@ -318,6 +318,23 @@ void Storm::rage() {
   outcome_.raged_s += static_cast<double>(monotonic_ns() - began_ns_) / 1e9;
 }
 
+void Storm::print_members() const {
+  for (const Member& member : members_) {
+    fmt::print(stderr, "{} {}, pid {}, quit {}, {} steps\n", role_name(member.role), member.number,
+               member.pid, ledger_.lane(member.lane).quit.load(),
+               ledger_.lane(member.lane).steps.load());
+    if (member.pid == 0) continue;
+    const std::string script = fmt::format(
+        "cd /proc/{0}/task 2>&1 && for t in *; do echo \" thread $t: $(cut -d' ' -f3 $t/stat) "
+        "$(cat $t/wchan) $(cat $t/syscall)\"; done; "
+        "! command -v gdb > /dev/null || gdb -p {0} -batch -ex 'thread apply all bt 14' 2>&1 | "
+        "grep '^[T#]'",
+        member.pid);
+    std::fflush(nullptr);
+    if (::system(("{ " + script + "; } >&2").c_str()) != 0) continue;
+  }
+}
+
 /// Until all of this role are gone; those that do not go within a wedge's time are accused and
 /// killed.
 bool Storm::leave(Role role) {
@@ -360,6 +377,7 @@ bool Storm::drain() {
     nap_ns(5 * kMs);
   }
   if (!outcome_.drained) {
+    print_members();
     ledger_.accuse(Offence::kWedged, 0, {},
                    "work was left, workers lived, and nothing was dispatched any more");
     all_well = false;

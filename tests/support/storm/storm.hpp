@@ -70,6 +70,8 @@ class Storm {
     std::uint64_t last_steps = 0, last_step_ns = 0;
   };
 
+  /// Prints the state of each member's threads, and their stacks where gdb is installed.
+  void print_members() const;
   void spawn(Member& member);
   [[noreturn]] void live(const Member& member);
   void reap();

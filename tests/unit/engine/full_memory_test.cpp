@@ -2,8 +2,6 @@
 // The end of a segment's memory: refused only when the last slot or block is taken, and no longer
 // than it is.
 
-#include <optional>
-
 #include "tests/unit/engine/unique_spec.hpp"
 
 namespace ojs_shm::test {
@@ -125,25 +123,16 @@ TEST(FullMemory, a_bounded_queue_gives_its_credit_back_when_the_memory_is_short)
 }
 
 /// A job whose key another has needs no memory: that it is a duplicate is what its producer must know.
-TEST(FullMemory, a_unique_duplicate_is_told_so_when_levels_are_short) {
-  SegmentOptions options = few_slots(8192);
-  QuietSegment s(options);
+TEST(FullMemory, a_unique_duplicate_is_told_so_when_slots_are_short) {
+  QuietSegment s(few_slots(64));
   const std::string first = s.put(unique_job().spec);
-  std::optional<Error> refused;
-  // each rate of ageing has levels of its own
-  for (const char* queue : {"a", "b", "c", "d"})
-    for (std::uint32_t rate = 1; rate < 8; ++rate)
-      for (std::int64_t level = 0; level < 256 && !refused; ++level) {
-        JobSpec spec = spec_of(level, queue);
-        spec.priority_age_rate = rate;
-        if (const auto put = s.producer.enqueue(spec); !put.ok()) refused = put.error();
-      }
-  ASSERT_TRUE(refused);
-  EXPECT_EQ(refused->subject, "levels") << refused->message;
-  const auto second = s.producer.enqueue(unique_job(OnConflict::kReject, "[1]", 77).spec);
+  Error refused;
+  fill(s, spec_of(), refused);
+  ASSERT_EQ(refused.subject, "slots");
+  const auto second = s.producer.enqueue(unique_job().spec);
   ASSERT_EQ(second.code(), Code::kDuplicate) << second.error().message;
   EXPECT_EQ(second.error().subject, first);
-  const auto other = s.producer.enqueue(unique_job(OnConflict::kReject, "[2]", 77).spec);
+  const auto other = s.producer.enqueue(unique_job(OnConflict::kReject, "[2]").spec);
   EXPECT_EQ(other.code(), Code::kSegmentFull);
 }
 

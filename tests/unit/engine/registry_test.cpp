@@ -7,6 +7,7 @@
 
 #include <ojs_shm/proxy.hpp>
 
+#include "tests/unit/engine/at_access.hpp"
 #include "tests/unit/engine/quiet_segment.hpp"
 #include "worker_api/json/envelope_event.hpp"
 
@@ -124,7 +125,7 @@ TEST_F(Registry, silence_returns_its_jobs_at_once_and_counts_the_attempt) {
   EXPECT_EQ(job.errors.front().code, "worker_death");
   EXPECT_EQ(s.state_of(other), State::kActive) << "the other one gave a sign";
   EXPECT_EQ(look("w").state(), "stale");
-  EXPECT_TRUE(look("w").ended);
+  EXPECT_EQ(look("w").end(), "silent");
   EXPECT_EQ(look("w").returned_jobs, 1U);
   EXPECT_EQ(proxy.ack(id, 0, {}).code(), Code::kWrongState) << "the silent one has lost it";
   ASSERT_EQ(fetch_as("v"), id);
@@ -365,6 +366,30 @@ TEST_F(Registry, a_dead_handle_that_was_a_worker_is_one_no_more) {
   engine::Actor::repair(s.store(), std::span(&lane, 1));
   EXPECT_TRUE(ids().empty());
   EXPECT_EQ(look("n").state(), "stale");
+}
+
+/// The supervisor looks at it between the end that a repair makes and the record's.
+TEST_F(Registry, the_death_of_a_native_worker_is_told_as_no_silence) {
+  engine::WorkerReport native{.id = "n", .pledges = true, .native = true};
+  auto doomed = internal::Handle::make(s.segment).value();
+  const std::uint32_t lane = doomed->lane();
+  WorkerKey key;
+  ASSERT_EQ(engine::Registry(doomed->actor()).report(native, key), engine::Outcome::kOk);
+  std::vector<engine::LostWorker> lost;
+  unsigned looks = 0;
+  {
+    const AtAccess meanwhile([&](shm::Access access, shm::Point point, const void*) {
+      if (access != shm::Access::kWritten || point != shm::Point::kWorkerEnded || looks++ != 0)
+        return;
+      engine::Registry(s.actor()).look(s.now_ms(), lost);
+    });
+    engine::Actor::repair(s.store(), std::span(&lane, 1));
+  }
+  EXPECT_EQ(looks, 1U);
+  EXPECT_TRUE(lost.empty());
+  EXPECT_EQ(s.store().header().workers_lost.load(), 0U);
+  EXPECT_EQ(look("n").state(), "stale");
+  EXPECT_EQ(look("n").end(), "died");
 }
 
 }  // namespace

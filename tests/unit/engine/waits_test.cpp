@@ -162,6 +162,20 @@ TEST(Waits, of_a_page_whose_lane_is_gone_are_kept_and_gone_on_with) {
   EXPECT_EQ(level(s, 2).from_enqueue.count, 50U);
 }
 
+TEST(Waits, a_page_that_was_taken_and_nothing_counted_in_is_no_level) {
+  QuietSegment s;
+  s.put(1);
+  ASSERT_NE(s.take(), "");
+  const std::uint32_t queue = s.store().find_queue("default");
+  // As a worker leaves it that is killed before its first count.
+  s.store()
+      .wait_page(s.store().wait_pages() - 1)
+      .owner.store(engine::WaitOwner(1, 0, engine::WaitOwner::key_of(queue, 7)).word,
+                   shm::Point::kNone);
+  ASSERT_EQ(s.observer.waits().size(), 1U);
+  EXPECT_EQ(s.observer.waits().front().priority, 1);
+}
+
 TEST(Waits, PRI_H3_PRI_R003_PRI_X1_only_available_jobs_are_counted_by_priority) {
   QuietSegment s;
   for (const std::int64_t priority : {0, 0, 0, 2, 7}) s.put(priority);

@@ -216,6 +216,15 @@ TEST(PrintJob, progress_is_never_above_one) {
   EXPECT_EQ(printed(job).at("progress"), "0");
 }
 
+TEST(WithTenant, keeps_all_other_members_and_what_is_no_object) {
+  EXPECT_EQ(with_tenant("", "a"), R"({"meta":{"tenant_id":"a"}})");
+  EXPECT_EQ(with_tenant(R"({"tags":["x"],"meta":{"tenant_id":"b","t":1}})", "a"),
+            R"({"meta":{"tenant_id":"a","t":1},"tags":["x"]})");
+  EXPECT_EQ(with_tenant(R"({"meta":7})", "a"), R"({"meta":{"tenant_id":"a"}})");
+  for (const std::string_view extra : {"[broken", "[1]", "7"})
+    EXPECT_EQ(with_tenant(extra, "a"), extra);
+}
+
 TEST(ForbidsRetry, by_the_jobs_own_list) {
   const std::string extra =
       R"({"retry":{"max_attempts":3,"non_retryable_errors":["auth.*","fatal"]}})";

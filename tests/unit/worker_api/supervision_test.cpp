@@ -39,6 +39,31 @@ TEST(Supervision, whoever_asks_it_to_stop_just_before_it_looks_at_the_doorbell_i
   EXPECT_FALSE(went_on.get()) << "it worked and lay down once more";
 }
 
+/// Where each record is a dead process's, who attaches repairs before it has one. A lane without a
+/// record would stay free, and be given back under the hands of the next that takes it.
+TEST(Supervision, who_had_to_repair_before_it_could_attach_tells_of_it_from_a_lane_of_its_own) {
+  QuietSegment s;
+  ASSERT_TRUE(s.admin.set_events(true).ok());
+  EventReader reader = s.observer.events({.settle_ms = 0});
+  shm::Segment& memory = s.segment.attachment()->segment();
+  for (std::uint32_t i = 0; i < memory.geometry().processes; ++i)
+    if (i != s.segment.attachment()->process()) memory.process(i).live.store(1, shm::Point::kNone);
+  unsigned taken = 0;
+  {
+    const AtAccess watch([&](shm::Access access, shm::Point point, const void* word) {
+      if (access != shm::Access::kWritten || point != shm::Point::kLaneTaken) return;
+      ++taken;
+      EXPECT_NE(static_cast<const shm::Half*>(word)->load(), 0U) << "it is used, and free";
+    });
+    const auto joined = Segment::attach(s.where());
+    ASSERT_TRUE(joined.ok()) << joined.error().message;
+  }
+  EXPECT_NE(taken, 0U);
+  Event event;
+  ASSERT_TRUE(reader.next(event));
+  EXPECT_EQ(event.type, "process.repaired");
+}
+
 /// Supervises in a thread of its own, until the end.
 class Supervising {
  public:

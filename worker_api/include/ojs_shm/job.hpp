@@ -93,6 +93,9 @@ struct JobSpec {
   std::string_view tenant = {};  ///< whose job it is; empty: no tenant's
   /// none: other jobs like it are no matter
   const JobUnique* unique = nullptr;
+  /// seconds for which its result is kept after its end; 0: not stored, -1 or unset: no limit of its
+  /// own. Kept in `extra` as `result_ttl`; at most 3,153,600,000
+  std::optional<std::int64_t> result_ttl_s = {};
 };
 
 /// One recorded failure of a job, oldest first.
@@ -140,7 +143,11 @@ struct JobInfo {
   /// of a unique job: 32 digits, the first half of JobUnique::key(); else empty
   std::string unique_key;
   UniquePolicy unique;  ///< the same: its states, period, on_conflict, raise_priority
-  std::string result;   ///< JSON as given to ack, empty when none
+  std::string result;   ///< JSON as given to ack, empty when none or when it is kept no longer
+  std::optional<std::int64_t> result_ttl_s = {};  ///< as JobSpec has it
+  std::uint64_t result_expires_at_ms =
+      0;                       ///< of a completed job with one that ends; 0: no end known
+  bool result_pruned = false;  ///< completed, and that time is over
   std::vector<JobError> errors;
   std::string workflow_id = {};     ///< empty: it belongs to none that is known
   std::string worker_id = {};       ///< of the registered worker that has it; active jobs

@@ -67,13 +67,11 @@ OJS_SHM_API int ojs_shm_check_abi(uint32_t abi_version);
 enum {
   OJS_SHM_OK = 0,
   OJS_SHM_E_INTERNAL = -1,  // a bug of ours, or an operating-system call that should not fail
-  // an argument is wrong; `bound` is the allowed maximum where there is one
-  OJS_SHM_E_INVALID = -2,
+  OJS_SHM_E_INVALID = -2,   // an argument is wrong; `bound`: the allowed maximum if there is one
   OJS_SHM_E_CANNOT_ATTACH = -3,  // no such segment, or it is not a readable one of this library
   OJS_SHM_E_NOT_FOUND = -4,      // no job, queue or name like that
   OJS_SHM_E_WRONG_STATE = -5,    // the job's state forbids it; `subject` is the state
-  // the queue's bound refused the job; see `depth`, `bound` and `unit`
-  OJS_SHM_E_QUEUE_FULL = -6,
+  OJS_SHM_E_QUEUE_FULL = -6,     // the queue's bound refused the job; see `depth`, `bound`, `unit`
   // a pool of the segment is exhausted, handles too; `subject` is the pool
   OJS_SHM_E_NOMEM = -7,
   OJS_SHM_E_PERMISSION = -8,     // the operating system refused access to the segment
@@ -98,17 +96,17 @@ typedef struct ojs_shm_error {
   size_t struct_size;
   const char* message;  // for a person; never NULL
   const char* subject;  // the queue, pool, member or state it speaks of; "" when there is none
-  const char*
-      unit;  // of depth and bound: "jobs", "bytes", of NOMEM the pool's such as "blocks", or ""
-  uint64_t depth;  // present use
-  uint64_t bound;  // the limit
-  int32_t code;    // OJS_SHM_OK when nothing has failed yet
+  const char* unit;     // of depth and bound: "jobs", "bytes", of NOMEM such as "blocks", or ""
+  uint64_t depth;       // present use
+  uint64_t bound;       // the limit
+  int32_t code;         // OJS_SHM_OK when nothing has failed yet
   uint32_t reserved;
   const char* strategy;  // of QUEUE_FULL: the queue's, "reject", "block" or "drop_oldest"; else ""
   uint64_t retry_after_ms;  // of QUEUE_FULL: when there may be room, at least 1,000; else 0
   // of QUEUE_FULL: whose bound it is, "" that of jobs without a tenant; NULL: the queue's
   const char* tenant;
-  const char* state;  // of DUPLICATE by a unique key: that of the job `subject` in the way; else ""
+  // of DUPLICATE by a unique key: that of job `subject`; of NOT_FOUND: "gone", it had the job; or ""
+  const char* state;
 } ojs_shm_error;
 
 // The last failure of a handle; a success leaves it. With NULL or a segment handle: the last
@@ -217,10 +215,10 @@ typedef struct ojs_shm_retry {
 } ojs_shm_retry;
 
 enum {
-  // `priority` counts; else the type's default, else the convention's
-  OJS_SHM_JOB_HAS_PRIORITY = 1,
-  OJS_SHM_JOB_PENDING = 2,      // waits for ojs_shm_activate()
-  OJS_SHM_JOB_HAS_AGE_RATE = 4  // `priority_age_rate` counts; else its queue's
+  OJS_SHM_JOB_HAS_PRIORITY = 1,   // `priority` counts; else the type's, else the convention's
+  OJS_SHM_JOB_PENDING = 2,        // waits for ojs_shm_activate()
+  OJS_SHM_JOB_HAS_AGE_RATE = 4,   // `priority_age_rate` counts; else its queue's
+  OJS_SHM_JOB_HAS_RESULT_TTL = 8  // `result_ttl_s` counts; else its result stays with the job
 };
 
 typedef struct ojs_shm_job_spec {
@@ -245,6 +243,7 @@ typedef struct ojs_shm_job_spec {
   const char* tenant;  // whose job it is; default: no tenant's
   const char* unique;  // a policy in JSON (docs/unique.md); default none
   size_t unique_size;
+  int64_t result_ttl_s;  // kept so many seconds after its end; 0: not stored, -1: without end
 } ojs_shm_job_spec;
 
 // --- Producer ------------------------------------------------------------------------------------
@@ -446,5 +445,6 @@ typedef struct ojs_shm_observer ojs_shm_observer;
 #include <ojs_shm/ojs_shm_limits.h>
 #include <ojs_shm/ojs_shm_observer.h>
 #include <ojs_shm/ojs_shm_pools.h>
+#include <ojs_shm/ojs_shm_proxy.h>
 #include <ojs_shm/ojs_shm_transfer.h>
 #include <ojs_shm/ojs_shm_workflows.h>

@@ -32,11 +32,13 @@ struct FetchRequest {
   /// Id of the worker that gets the jobs; empty: one that says nothing of itself. A worker that was told
   /// to take no more gets none.
   std::string worker = {};
+  /// Until hand_over() they are this process's: should it end before, they come back at once, the
+  /// attempt not counted. Else they belong to their lease from the start.
+  bool held = false;
 };
 
-/// Works for many clients on one handle: each call says for which job and what. Its jobs belong to
-/// their lease, not to this process, so any process of the segment may end them by id. One thread
-/// at a time.
+/// Works for many clients on one handle: each call says for which job and what. Any process of the
+/// segment may end a job by its id. One thread at a time.
 ///
 /// `fence` is JobInfo::fence of the attempt that is meant; 0: the present one. Errors of all that
 /// take an id: kNotFound, kWrongState (not active; `subject` is the state), kLost (another attempt
@@ -52,6 +54,14 @@ class OJS_SHM_API Proxy {
   /// The best available jobs, in order; empty when there is none. Errors: kInvalid, kNotFound (the
   /// pool), kSegmentFull (no handle for the pool).
   Result<std::vector<JobInfo>> fetch(const FetchRequest& request);
+  /// For event loops in which any number of fetches wait: a descriptor that becomes readable when one
+  /// of these queues may have a job, also one that is there already. Read it, then fetch: reading arms
+  /// it again. Another call says other queues; none: it rests. It belongs to this object, and costs a
+  /// thread and a second handle. Errors: kInvalid, kSegmentFull (no free handle), kClosed.
+  Result<int> await_jobs(const std::vector<std::string>& queues);
+  /// Of a job that was fetched with `held`: the client has it, so it belongs to its lease now, whatever
+  /// becomes of this process; the fence stays. Errors: kLost also when it was handed over before.
+  Status hand_over(std::string_view id, std::uint64_t fence);
   /// active -> completed. Errors: also kTooLarge, kSegmentFull (the job stays active).
   Status ack(std::string_view id, std::uint64_t fence, std::string_view result = {});
   Result<NackOutcome> nack(std::string_view id, std::uint64_t fence, const Failure& failure);

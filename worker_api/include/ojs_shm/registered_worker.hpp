@@ -59,15 +59,18 @@ struct RegisteredWorker {
   std::uint64_t longest_silence_ms = kWorkerSilenceMs;  ///< after which it is ended
   std::uint64_t returned_jobs = 0;                      ///< that went to others when it was ended
   bool ended = false;   ///< for its silence, or with its process; known for ten minutes
+  bool died = false;    ///< with its process
   bool native = false;  ///< a handle of a process of the segment, and no client of a gateway
 
   /// "stale" (silent for too long, or ended), the directive, or the worker's own word.
   OJS_SHM_API std::string_view state() const;
+  /// How it ended: "died", "silent"; empty: it has not.
+  std::string_view end() const { return !ended ? "" : died ? "died" : "silent"; }
   bool takes_jobs() const { return directive == WorkerDirective::kRunning && said == "running"; }
 };
 /// `{"id", "state", "directive", "pool", "queues", "concurrency", "active_jobs", "hostname", "version", "pid",
-/// "labels", "native", "started_at", "last_heartbeat_at", "silent_ms", "returned_jobs"}`; what is not
-/// known is left out.
+/// "labels", "native", "started_at", "last_heartbeat_at", "silent_ms", "ended", "returned_jobs"}`; what is
+/// not known is left out, and so are the last two of a worker that has not ended.
 OJS_SHM_API std::string print_registered_worker(const RegisteredWorker& worker);
 
 }  // namespace ojs_shm

@@ -20,12 +20,14 @@ from .client import Queue, connect_sync
 from .crons import cron_times
 from .errors import (CannotAttach, Closed, Duplicate, Empty, Failure, InternalError, InUse, InvalidArgument,
                      JobCancelled, JobFailed, LibraryNotFound, Lost, NoSpace, NotFound, OjsError, OtherFormat,
-                     PermissionDenied, QueueFull, SegmentFull, StaleVersion, TimedOut, TooLarge, WrongState)
+                     PermissionDenied, QueueFull, ResultPruned, SegmentFull, StaleVersion, TimedOut, TooLarge,
+                     WrongState)
 from .events import Events
 from .jobs import Job, JobError, JobInfo, NackOutcome, NewJob, QueueStats, Retry
 from .middleware import Chain
 from .on_full import OnFull, Unsent
 from .priority import Priority
+from .proxy import Proxy
 from .segments import create_segment, examine_segment, export_segment, import_segment, remove_segment
 from .task import Task
 from .worker import Worker
@@ -36,8 +38,8 @@ __all__ = [
     "AsyncQueue", "AsyncTask", "AsyncWorker", "CannotAttach", "Chain", "Closed", "Duplicate", "Empty", "Events", "Failure",
     "InUse", "InternalError", "InvalidArgument", "Job", "JobCancelled", "JobError", "JobFailed", "JobInfo",
     "LibraryNotFound", "Lost", "NackOutcome", "NewJob", "NoSpace", "NotFound", "OjsError", "OnFull", "OtherFormat",
-    "PermissionDenied", "Priority", "Queue", "QueueFull", "QueueStats", "Retry", "SegmentFull", "StaleVersion", "Task",
-    "TimedOut", "TooLarge", "Unsent", "Worker", "WrongState", "connect", "connect_sync", "create_segment", "cron_times",
+    "PermissionDenied", "Priority", "Proxy", "Queue", "QueueFull", "QueueStats", "ResultPruned", "Retry", "SegmentFull", "StaleVersion",
+    "Task", "TimedOut", "TooLarge", "Unsent", "Worker", "WrongState", "connect", "connect_sync", "create_segment", "cron_times",
     "examine_segment", "export_segment", "import_segment", "library_version", "remove_segment",
 ]
 

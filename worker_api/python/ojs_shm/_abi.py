@@ -20,6 +20,7 @@ BUFFERED = 1
 JOB_HAS_PRIORITY = 1
 JOB_PENDING = 2
 JOB_HAS_AGE_RATE = 4
+JOB_HAS_RESULT_TTL = 8
 RETRY_NO_JITTER = 1
 RETRY_DEAD_LETTER = 2
 FAILURE_NOT_RETRYABLE = 1
@@ -30,6 +31,8 @@ FILTER_HAS_STATE, FILTER_DEAD_LETTER, FILTER_WAITING, FILTER_HAS_PRIORITY = 1, 2
 AS_IT_IS = (1 << 64) - 1
 BULK_CANCEL, BULK_PROMOTE, BULK_RETRY_DEAD, BULK_DROP_DEAD = range(4)
 EVENTS_FROM_START, EVENTS_AT_ONCE = 1, 2
+FETCH_HELD = 1
+REPORT_REGISTERS, REPORT_NO_PLEDGE, REPORT_CONCURRENCY, REPORT_ACTIVE_JOBS = 1, 2, 4, 8
 
 #: Indexed by the numbers of ojs_shm.h.
 STATES = ("scheduled", "available", "pending", "active", "completed", "retryable", "cancelled", "discarded")
@@ -68,7 +71,7 @@ class JobSpec(Sized):
                 ("retry", POINTER(RetryPolicy)), ("priority", c_int64), ("scheduled_at_ms", c_uint64),
                 ("expires_at_ms", c_uint64), ("timeout_ms", c_uint32), ("lease_ms", c_uint32), ("flags", c_uint32),
                 ("priority_age_rate", c_uint32), ("rate_limit", c_char_p), ("rate_limit_size", c_size_t),
-                ("tenant", c_char_p), ("unique", c_char_p), ("unique_size", c_size_t)]
+                ("tenant", c_char_p), ("unique", c_char_p), ("unique_size", c_size_t), ("result_ttl_s", c_int64)]
 
 
 class Resilience(Sized):
@@ -106,6 +109,19 @@ class FailureReport(Sized):
 class NackOutcome(Sized):
     _fields_ = [("struct_size", c_size_t), ("next_attempt_at_ms", c_uint64), ("retry_delay_ms", c_uint32),
                 ("state", c_uint32)]
+
+
+class FetchRequest(Sized):
+    _fields_ = [("struct_size", c_size_t), ("queues", POINTER(c_char_p)), ("queue_count", c_size_t),
+                ("weights", POINTER(c_uint32)), ("pool", c_char_p), ("tenant", c_char_p), ("worker", c_char_p),
+                ("count", c_uint64), ("lease_ms", c_uint32), ("flags", c_uint32)]
+
+
+class WorkerReport(Sized):
+    _fields_ = [("struct_size", c_size_t), ("id", c_char_p), ("pool", c_char_p), ("queues", POINTER(c_char_p)),
+                ("queue_count", c_size_t), ("hostname", c_char_p), ("version", c_char_p), ("labels", c_char_p),
+                ("state", c_char_p), ("concurrency", c_uint32), ("active_jobs", c_uint32), ("pid", c_uint32),
+                ("silence_ms", c_uint32), ("flags", c_uint32), ("reserved", c_uint32)]
 
 
 class QueueSettings(Sized):
@@ -199,6 +215,16 @@ _ENTRIES = {
     "event_fd": (c_int, (_handle,)),
     "interrupt": (c_int, (_handle,)),
     "worker_beat": (c_int, (_handle,)),
+    "proxy_open": (c_int, (_handle, _out)),
+    "proxy_fetch": (c_int64, (_handle, POINTER(FetchRequest), *_text)),
+    "proxy_await": (c_int, (_handle, POINTER(c_char_p), c_size_t)),
+    "proxy_hand_over": (c_int, (_handle, c_char_p, c_uint64)),
+    "proxy_ack": (c_int, (_handle, c_char_p, c_uint64, c_char_p, c_size_t)),
+    "proxy_nack": (c_int, (_handle, c_char_p, c_uint64, POINTER(FailureReport), POINTER(NackOutcome))),
+    "proxy_requeue": (c_int, (_handle, c_char_p, c_uint64)),
+    "proxy_heartbeat": (c_int, (_handle, c_char_p, c_uint64, c_uint32, POINTER(c_uint64))),
+    "proxy_progress": (c_int, (_handle, c_char_p, c_uint64, c_double)),
+    "proxy_report": (c_int64, (_handle, POINTER(WorkerReport), *_text)),
     "admin_open": (c_int, (_handle, _out)),
     "set_queue": (c_int, (_handle, c_char_p, POINTER(QueueSettings))),
     "set_pool": (c_int, (_handle, c_char_p, c_char_p, c_size_t)),

@@ -13,7 +13,8 @@ from . import _abi, errors
 from ._abi import library
 from ._handles import Handles
 from .events import Events
-from .jobs import Duration, JobInfo, QueueStats, milliseconds, state_number, stats_of, to_json
+from .jobs import JobInfo, QueueStats, state_number, stats_of, to_json
+from .times import Duration, milliseconds
 
 
 _PAGE_ORDERS = ("created", "scheduled", "priority")  # of OJS_SHM_ORDER_

@@ -16,9 +16,10 @@ from . import errors
 from .client import Queue
 from .events import LOOK
 from .aio_room import Room
-from .jobs import NOTHING, Duration, JobInfo, NewJob, QueueStats, milliseconds
+from .jobs import NOTHING, JobInfo, NewJob, QueueStats
 from .middleware import Chain
 from .on_full import OnFull, Unsent
+from .times import Duration, milliseconds
 
 if TYPE_CHECKING:
     from .aio_worker import AsyncWorker
@@ -117,7 +118,8 @@ class AsyncQueue:
             self._watcher.forget(id, finished)
 
     async def result(self, id: str, timeout: Duration | None = None) -> Any:
-        """Waits and returns what its handler returned. Errors: JobFailed, JobCancelled, NotFound, TimedOut."""
+        """Waits and returns what its handler returned. Errors: JobFailed, JobCancelled, ResultPruned, NotFound,
+        TimedOut."""
         return (await self.wait(id, timeout)).outcome()
 
     async def cancel(self, id: str) -> JobInfo:

@@ -11,7 +11,8 @@ from . import _abi, errors
 from ._abi import library
 from ._handles import Handle
 from .client import Queue
-from .jobs import Duration, NewJob, milliseconds
+from .jobs import NewJob
+from .times import Duration, milliseconds
 
 
 class Room:

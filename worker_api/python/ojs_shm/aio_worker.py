@@ -15,9 +15,10 @@ from . import _abi, errors
 from ._abi import library
 from ._handles import Handle
 from .client import Queue
-from .jobs import Duration, Job, milliseconds
+from .jobs import Job
 from .middleware import Passage
 from .registry import Handler, Keeper, Registry, complete, fail
+from .times import Duration, milliseconds
 
 #: How often running jobs are asked whether they were cancelled, in seconds.
 _CANCEL_TURN = 0.05

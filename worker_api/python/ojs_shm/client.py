@@ -17,13 +17,15 @@ from ._abi import library
 from ._handles import Handles
 from .administration import Administration
 from .crons import Crons
-from .jobs import NOTHING, Duration, JobInfo, NewJob, milliseconds, to_json
+from .jobs import NOTHING, JobInfo, NewJob, to_json
 from .middleware import Chain
 from .on_full import OnFull, Unsent, unsent_of
 from .priority import Priority
 from .task import Task
+from .times import Duration, milliseconds
 
 if TYPE_CHECKING:
+    from .proxy import Proxy
     from .worker import Worker
 
 
@@ -57,6 +59,7 @@ class Queue(Administration, Crons):
         self._observers = Handles("queue", lambda: lib.open(lib.observer_open, self._segment))
         self._admins = Handles("queue", lambda: lib.open(lib.admin_open, self._segment))
         self._workers: list[Handles] = []
+        self._proxies: list[Handles] = []
         self._names: dict[str, int] = {}
         self.convention = lib.read_text(self._segment, lib.segment_convention, self._segment)
         self.path = lib.read_text(self._segment, lib.segment_path, self._segment)
@@ -171,7 +174,8 @@ class Queue(Administration, Crons):
         return self._ask(library().wait, id, -1 if timeout is None else milliseconds(timeout, "timeout", 53))
 
     def result(self, id: str, timeout: Duration | None = None) -> Any:
-        """Waits and returns what its handler returned. Errors: JobFailed, JobCancelled, NotFound, TimedOut."""
+        """Waits and returns what its handler returned. Errors: JobFailed, JobCancelled, ResultPruned, NotFound,
+        TimedOut."""
         return self.wait(id, timeout).outcome()
 
     def cancel(self, id: str) -> JobInfo:
@@ -283,6 +287,16 @@ class Queue(Administration, Crons):
         from .worker import Worker
         return Worker(self, **options)
 
+    def proxy(self) -> Proxy:
+        """Works for many clients by the ids of their jobs. Ends with this connection at the latest."""
+        from .proxy import Proxy
+        return Proxy(self)
+
+    def _proxy_handles(self) -> Handles:
+        made = Handles("proxy", lambda: library().open(library().proxy_open, self._segment))
+        self._proxies = [*(each for each in self._proxies if not each.closed), made]
+        return made
+
     def _worker_handles(self, queues: Iterable[str] | Mapping[str, int], lease: Duration | None,
                         spin: Duration, pool: str | None = None, id: str | None = None,
                         labels: Mapping[str, Any] | None = None, concurrency: int = 0) -> Handles:
@@ -309,7 +323,7 @@ class Queue(Administration, Crons):
         unsent = [] if self._producers.closed else self._unsent(library().close_buffer)
         for workers in self._workers:
             workers.interrupt()
-        for handles in (*self._workers, self._producers, self._observers, self._admins):
+        for handles in (*self._workers, *self._proxies, self._producers, self._observers, self._admins):
             handles.close()
         segment, self._segment = self._segment, None
         if segment is not None:

@@ -11,7 +11,8 @@ from typing import Any
 from . import _abi
 from ._abi import library
 from ._handles import Handles
-from .jobs import NOTHING, Moment, moment, to_json, unix_milliseconds
+from .jobs import NOTHING, to_json
+from .times import Moment, moment, unix_milliseconds
 
 
 class Crons:

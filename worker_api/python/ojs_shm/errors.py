@@ -17,7 +17,8 @@ class OjsError(Exception):
     subject   the queue, pool, member or state it speaks of, or ""
     depth, bound, unit   present use and limit in "jobs" or "bytes"; 0, 0, "" where they have no meaning
     strategy, retry_after   of QueueFull: the queue's, and in how many seconds there may be room, at least 1; else "", 0
-    state     of Duplicate by a unique key: the state of the job in the way, whose id is `subject`; else ""
+    state     of Duplicate by a unique key: the state of the job in the way, whose id is `subject`; of NotFound "gone",
+              see there; else ""
     tenant    of QueueFull: whose bound it is, "" that of jobs without a tenant; None: the queue's
     """
 
@@ -55,6 +56,12 @@ class CannotAttach(OjsError, ConnectionError):
 
 class NotFound(OjsError, LookupError):
     """No job, queue or name like that."""
+
+    @property
+    def gone(self) -> bool:
+        """Whether the segment had that job: it ended and its room was needed, or it was deleted. Of an id that a client
+        brought it is not known."""
+        return self.state == "gone"
 
 
 class WrongState(OjsError):
@@ -142,6 +149,15 @@ class JobCancelled(OjsError):
 
     def __init__(self, job: JobInfo) -> None:
         super().__init__(f"job {job.id} ({job.type}) was cancelled", code="job_cancelled", subject=job.state)
+        self.job = job
+
+
+class ResultPruned(OjsError, LookupError):
+    """The job whose result was asked for was completed, and its `result_ttl` is over."""
+
+    def __init__(self, job: JobInfo) -> None:
+        super().__init__(f"the result of job {job.id} ({job.type}) is kept no longer", code="result_pruned",
+                         subject=job.state)
         self.job = job
 
 

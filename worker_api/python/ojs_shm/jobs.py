@@ -8,18 +8,13 @@ import dataclasses
 import datetime
 import functools
 import json
-import numbers
 import threading
 from typing import Any
 
 from . import _abi, errors
 from ._abi import library
 from ._handles import Handles
-
-#: Seconds, or a timedelta.
-Duration = float | int | datetime.timedelta
-#: Unix time in seconds, or a datetime with a time zone.
-Moment = float | int | datetime.datetime
+from .times import Duration, Moment, milliseconds, moment, unix_milliseconds, whole_seconds
 
 FINISHED = frozenset({"completed", "cancelled", "discarded"})
 
@@ -31,35 +26,6 @@ class _Nothing:
 
 #: The input of a job that was given none, which is not the same as None.
 NOTHING: Any = _Nothing()
-
-
-def milliseconds(value: Duration, member: str, bits: int = 32, wanted: str = "seconds or a timedelta") -> int:
-    seconds = value.total_seconds() if isinstance(value, datetime.timedelta) else value
-    if isinstance(seconds, bool) or not isinstance(seconds, numbers.Real):
-        raise TypeError(f"{member} must be {wanted}, not {type(value).__name__} {value!r}")
-    if seconds != seconds or seconds in (float("inf"), float("-inf")):
-        raise errors.InvalidArgument(f"{member} must be finite", code="invalid", number=-2, subject=member)
-    return _abi.whole(round(seconds * 1000), member, bits)
-
-
-def unix_milliseconds(value: Moment, member: str) -> int:
-    if isinstance(value, datetime.datetime):
-        if value.tzinfo is None:
-            raise errors.InvalidArgument(f"{member} needs a time zone", code="invalid", number=-2, subject=member)
-        value = value.timestamp()
-    return milliseconds(value, member, 64, "Unix seconds or a datetime")
-
-
-def moment(given: int | str | None) -> datetime.datetime | None:
-    """A time of the library: Unix milliseconds, or RFC 3339. A client's own spelling that is neither reads as None."""
-    if not given:
-        return None
-    if not isinstance(given, str):
-        return datetime.datetime.fromtimestamp(given / 1000, datetime.UTC)
-    try:
-        return datetime.datetime.fromisoformat(given)
-    except ValueError:
-        return None
 
 
 def to_json(value: Any) -> bytes:
@@ -128,6 +94,8 @@ class NewJob:
     #: keys ("type", "queue", "args", "meta"), args_keys, meta_keys, period, states, on_conflict ("reject", "ignore",
     #: "replace", "replace_except_schedule"), raise_priority
     unique: dict[str, Any] | None = None
+    #: how long its result is kept after its end, in whole seconds; 0: not stored, -1: without end, None: as long as the job
+    result_ttl: Duration | None = None
 
     def arguments(self) -> list[Any]:
         if self.args is None:
@@ -169,6 +137,9 @@ class NewJob:
             spec.flags |= _abi.JOB_HAS_AGE_RATE
         if self.pending:
             spec.flags |= _abi.JOB_PENDING
+        if self.result_ttl is not None:
+            spec.result_ttl_s = whole_seconds(self.result_ttl, "result_ttl")
+            spec.flags |= _abi.JOB_HAS_RESULT_TTL
         if self.delay is not None and self.scheduled_at is not None:
             raise TypeError("a job has either a delay or scheduled_at")
         if self.delay is not None:
@@ -214,10 +185,14 @@ class JobInfo:
         self.priority: int = raw["priority"]
         self.priority_age_rate: int | None = raw.get("priority_age_rate")
         self.attempt: int = raw.get("attempt", 0)
+        self.fence: int = raw.get("fence", 0)  #: of its attempt; 0 but in what a Proxy fetched
         self.max_attempts: int = raw.get("max_attempts", 0)
         self.meta: dict[str, Any] = raw.get("meta", {})
         self.tags: list[str] = raw.get("tags", [])
         self.result: Any = raw.get("result")
+        self.result_ttl: int | None = raw.get("result_ttl")
+        self.result_expires_at = moment(raw.get("result_expires_at"))
+        self.result_pruned: bool = raw.get("result_pruned", False)  #: completed, and its result is kept no longer
         self.workflow_id: str | None = raw.get("workflow_id")
         self.progress: float | None = raw.get("progress")
         self.errors: list[JobError] = [_job_error(each) for each in raw.get("errors", [])]
@@ -240,11 +215,13 @@ class JobInfo:
         return self.state in FINISHED
 
     def outcome(self) -> Any:
-        """The result of a finished job; JobFailed or JobCancelled when it has none."""
+        """The result of a finished job; JobFailed, JobCancelled or ResultPruned when it has none."""
         if self.state == "discarded":
             raise errors.JobFailed(self)
         if self.state == "cancelled":
             raise errors.JobCancelled(self)
+        if self.result_pruned:
+            raise errors.ResultPruned(self)
         return self.result
 
     def __repr__(self) -> str:
@@ -264,6 +241,21 @@ class NackOutcome:
     state: str
     retry_delay: float
     next_attempt_at: datetime.datetime | None
+
+    @classmethod
+    def _read(cls, outcome: _abi.NackOutcome) -> NackOutcome:
+        return cls(_abi.STATES[outcome.state], outcome.retry_delay_ms / 1000, moment(outcome.next_attempt_at_ms))
+
+
+def failure_report(message: str, code: str, type: str, retryable: bool, details: Any) -> _abi.FailureReport:
+    report = _abi.FailureReport()
+    encoded = to_json(details) if details is not None else None
+    # What an exception says may contain anything; a NUL would end the text.
+    report.message = message.replace("\0", "\\0").encode("utf-8", "replace")
+    report.code, report.type = _abi.text_in(code, "code"), _abi.text_in(type or None, "type")
+    report.details, report.details_size = encoded, len(encoded or b"")
+    report.flags = 0 if retryable else _abi.FAILURE_NOT_RETRYABLE
+    return report
 
 
 class Job:
@@ -354,16 +346,9 @@ class Job:
     def nack(self, message: str = "", *, code: str = "error", type: str = "", retryable: bool = True,
              details: Any = None) -> NackOutcome:
         """active -> retryable or discarded, by the job's policy. Errors: Lost."""
-        report, outcome = _abi.FailureReport(), _abi.NackOutcome()
-        encoded = to_json(details) if details is not None else None
-        # What an exception says may contain anything; a NUL would end the text.
-        report.message = message.replace("\0", "\\0").encode("utf-8", "replace")
-        report.code, report.type = _abi.text_in(code, "code"), _abi.text_in(type or None, "type")
-        report.details, report.details_size = encoded, len(encoded or b"")
-        report.flags = 0 if retryable else _abi.FAILURE_NOT_RETRYABLE
+        report, outcome = failure_report(message, code, type, retryable, details), _abi.NackOutcome()
         self._settle(library().nack, ctypes.byref(report), ctypes.byref(outcome))
-        return NackOutcome(_abi.STATES[outcome.state], outcome.retry_delay_ms / 1000,
-                           moment(outcome.next_attempt_at_ms))
+        return NackOutcome._read(outcome)
 
     def requeue(self) -> None:
         """active -> available at the front of its level; this attempt is not counted. Errors: Lost."""

@@ -10,7 +10,7 @@ from typing import Any
 
 from . import _abi, errors
 from ._abi import library
-from .jobs import Duration, milliseconds
+from .times import Duration, milliseconds
 
 
 @dataclasses.dataclass(frozen=True)

@@ -12,7 +12,7 @@ from typing import Any, Iterator
 from . import _abi
 from ._abi import library
 from ._handles import Handle
-from .jobs import Duration, milliseconds
+from .times import Duration, milliseconds
 
 _INVALID = -2  # with refused lines: told by the report
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from .jobs import Duration, JobInfo
+from .jobs import JobInfo
+from .times import Duration
 
 if TYPE_CHECKING:
     from .client import Queue

@@ -15,9 +15,10 @@ from typing import Any
 from . import _abi, errors
 from ._abi import library
 from .client import Queue
-from .jobs import Duration, Job, milliseconds
+from .jobs import Job
 from .middleware import Passage
 from .registry import Keeper, Registry, complete, fail
+from .times import Duration, milliseconds
 
 
 class Worker(Registry):

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// The part of the C ABI that works for many clients on one handle: each call says for which job and
+// what. Any process of the segment may end a job by its id. Included by ojs_shm.h, whose conventions
+// hold here too.
+
+#include "ojs_shm.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct ojs_shm_proxy ojs_shm_proxy;
+
+enum {
+  // Until ojs_shm_proxy_hand_over() the jobs are this process's: should it end before, they come back
+  // at once, the attempt not counted. Else they belong to their lease from the start.
+  OJS_SHM_FETCH_HELD = 1
+};
+
+typedef struct ojs_shm_fetch_request {
+  size_t struct_size;
+  const char* const* queues;  // tried from left to right; NULL: "default"; ignored with a pool
+  size_t queue_count;
+  const uint32_t*
+      weights;         // one for each queue, 1 to 1,000: how often it has its turn; NULL: strict
+  const char* pool;    // whose queues and strategy hold; NULL: pool "default", if there is one
+  const char* tenant;  // only this tenant's jobs, whatever stands before them; NULL: any
+  const char*
+      worker;      // its id; one that was told to take no more gets none; NULL: no worker is named
+  uint64_t count;  // jobs at most; 0: 1
+  uint32_t lease_ms;  // 0: the job's own, else the segment's default
+  uint32_t flags;     // OJS_SHM_FETCH_
+} ojs_shm_fetch_request;
+
+// One thread at a time. Errors: SEGMENT_FULL (no free handle), CLOSED.
+OJS_SHM_API int ojs_shm_proxy_open(const ojs_shm_segment* segment, ojs_shm_proxy** proxy);
+
+// JSON: the best available jobs, in order, as ojs_shm_list() tells them, each with the
+// "fence" of its attempt; [] when there is none. A text that did not fit is had from ojs_shm_last_text(): the jobs are fetched. `request` may be NULL.
+// Errors: INVALID, NOT_FOUND (the pool), SEGMENT_FULL (no handle for the pool).
+OJS_SHM_API int64_t ojs_shm_proxy_fetch(ojs_shm_proxy* proxy, const ojs_shm_fetch_request* request,
+                                        char* buffer, size_t size);
+
+// For event loops in which any number of fetches wait: a descriptor that becomes readable when one of
+// these queues may have a job, also one that is there already. Read it, then fetch: reading arms it
+// again. Another call says other queues; none: it rests. It belongs to the proxy, and costs a thread
+// and a second handle. Returns the descriptor, >= 0. Errors: INVALID, SEGMENT_FULL, CLOSED.
+OJS_SHM_API int ojs_shm_proxy_await(ojs_shm_proxy* proxy, const char* const* queues, size_t count);
+
+// `fence` is that of the attempt which is meant; 0: the present one. Errors of all that take an id:
+// INVALID, NOT_FOUND, WRONG_STATE (not active; the error's subject is the state), LOST (another
+// attempt runs).
+
+// Of a job that was fetched HELD: its client has it, so it belongs to its lease now, whatever becomes
+// of this process; the fence stays. LOST also when it was handed over before.
+OJS_SHM_API int ojs_shm_proxy_hand_over(ojs_shm_proxy* proxy, const char* id, uint64_t fence);
+// `result`: JSON or NULL. Errors: also TOO_LARGE, SEGMENT_FULL (the job stays active).
+OJS_SHM_API int ojs_shm_proxy_ack(ojs_shm_proxy* proxy, const char* id, uint64_t fence,
+                                  const char* result, size_t result_size);
+// `failure` and `outcome` as for ojs_shm_nack().
+OJS_SHM_API int ojs_shm_proxy_nack(ojs_shm_proxy* proxy, const char* id, uint64_t fence,
+                                   const ojs_shm_failure* failure, ojs_shm_nack_outcome* outcome);
+OJS_SHM_API int ojs_shm_proxy_requeue(ojs_shm_proxy* proxy, const char* id, uint64_t fence);
+// The lease's new end into `deadline_ms`, which may be NULL; `lease_ms` 0: its present length.
+OJS_SHM_API int ojs_shm_proxy_heartbeat(ojs_shm_proxy* proxy, const char* id, uint64_t fence,
+                                        uint32_t lease_ms, uint64_t* deadline_ms);
+// 0..1, never backwards.
+OJS_SHM_API int ojs_shm_proxy_progress(ojs_shm_proxy* proxy, const char* id, uint64_t fence,
+                                       double fraction);
+
+enum {
+  OJS_SHM_REPORT_REGISTERS = 1,    // it begins anew: an earlier directive is over
+  OJS_SHM_REPORT_NO_PLEDGE = 2,    // it does not promise signs of life, and loses no job by silence
+  OJS_SHM_REPORT_CONCURRENCY = 4,  // `concurrency` counts
+  OJS_SHM_REPORT_ACTIVE_JOBS = 8   // `active_jobs` counts
+};
+
+// What is told of a worker; what is NULL or 0 stays as it was.
+typedef struct ojs_shm_worker_report {
+  size_t struct_size;
+  const char* id;             // 1 to 128 bytes
+  const char* pool;           // the first one stays: a worker has one
+  const char* const* queues;  // what it works off
+  size_t queue_count;
+  const char *hostname, *version;
+  const char* labels;    // a JSON object
+  const char* state;     // its own word: "running" or another, with which it takes no more jobs
+  uint32_t concurrency;  // jobs that it has at most
+  uint32_t active_jobs;  // that it has now
+  uint32_t pid;
+  uint32_t silence_ms;  // how long it may be silent, if that is longer than 30 s
+  uint32_t flags;       // OJS_SHM_REPORT_
+  uint32_t reserved;
+} ojs_shm_worker_report;
+
+// Registers a worker, or brings what is known of it up to date; a sign of its life. JSON: what is known
+// then, as ojs_shm_registered_worker() tells it. Errors: INVALID, IN_USE (it has another pool),
+// SEGMENT_FULL, TIMEOUT.
+OJS_SHM_API int64_t ojs_shm_proxy_report(ojs_shm_proxy* proxy, const ojs_shm_worker_report* report,
+                                         char* buffer, size_t size);
+
+#ifdef __cplusplus
+}
+#endif

@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Working for many clients on one handle: each call says for which job, by its id."""
+
+from __future__ import annotations
+
+import ctypes
+import datetime
+import json
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from . import _abi
+from ._abi import library
+from ._handles import Handle
+from .jobs import JobInfo, NackOutcome, failure_report, to_json
+from .times import Duration, milliseconds, moment
+
+if TYPE_CHECKING:
+    from .client import Queue
+
+
+class Proxy:
+    """What serves clients that are no processes of the segment fetches and ends jobs through this. Thread-safe.
+
+    `fence` is JobInfo.fence of the attempt that is meant; 0: the present one. Errors of all that take an id: NotFound,
+    WrongState (not active), Lost (another attempt runs), Closed.
+    """
+
+    def __init__(self, queue: Queue) -> None:
+        self._queue = queue
+        self._handles = queue._proxy_handles()
+        self._bell: Handle | None = None  # the one that has the descriptor
+
+    def fetch(self, queues: Iterable[str] | Mapping[str, int] | None = None, *, count: int = 1, pool: str | None = None,
+              tenant: str | None = None, worker: str | None = None, lease: Duration | None = None,
+              held: bool = False) -> list[JobInfo]:
+        """The best available jobs, in order; [] when there is none.
+
+        queues  a list is tried from left to right; of a mapping of queues to weights (1 to 1,000) each gets its share
+        tenant  only this tenant's jobs, whatever stands before them
+        worker  id of who gets them; one that was told to take no more gets none
+        held    until hand_over() they are this process's: should it end before, they come back at once, the attempt not
+                counted. Else they belong to their lease from the start
+
+        Errors: InvalidArgument, NotFound (the pool), SegmentFull (no handle for the pool).
+        """
+        named = [_abi.text_in(each, "queues") for each in (queues if queues is not None else (self._queue.queue,))]
+        request = _abi.FetchRequest()
+        request.queues, request.queue_count = (ctypes.c_char_p * max(1, len(named)))(*named), len(named)
+        if isinstance(queues, Mapping):
+            weights = [_abi.whole(each, "weights", 32) for each in queues.values()]
+            request.weights = (ctypes.c_uint32 * max(1, len(weights)))(*weights)
+        request.pool, request.tenant = _abi.text_in(pool, "pool"), _abi.text_in(tenant, "tenant")
+        request.worker, request.count = _abi.text_in(worker, "worker"), _abi.whole(count, "count", 32)
+        request.lease_ms = 0 if lease is None else max(1, milliseconds(lease, "lease"))
+        request.flags = _abi.FETCH_HELD if held else 0
+        with self._handles.lent() as proxy:
+            return [JobInfo(each) for each in json.loads(proxy.text(library().proxy_fetch, ctypes.byref(request)))]
+
+    def await_jobs(self, queues: Iterable[str]) -> int:
+        """For event loops in which any number of fetches wait: a descriptor that becomes readable when one of these queues
+        may have a job, also one that is there already. Read it, then fetch: reading arms it again. Another call says other
+        queues; none: it rests. It belongs to this proxy. One thread at a time. Errors: InvalidArgument, SegmentFull."""
+        named = [_abi.text_in(each, "queues") for each in queues]
+        if self._bell is None:
+            self._bell = self._handles.take()
+        return self._bell.call(library().proxy_await, (ctypes.c_char_p * max(1, len(named)))(*named), len(named))
+
+    def hand_over(self, id: str, fence: int = 0) -> None:
+        """Of a job that was fetched `held`: its client has it, so it belongs to its lease now, whatever becomes of this
+        process. Errors: Lost also when it was handed over before."""
+        self._call(library().proxy_hand_over, id, fence)
+
+    def ack(self, id: str, result: Any = None, *, fence: int = 0) -> None:
+        """active -> completed. Errors: also TooLarge, SegmentFull; the job stays active then."""
+        encoded = to_json(result) if result is not None else None
+        self._call(library().proxy_ack, id, fence, encoded, len(encoded or b""))
+
+    def nack(self, id: str, message: str = "", *, fence: int = 0, code: str = "error", type: str = "",
+             retryable: bool = True, details: Any = None) -> NackOutcome:
+        """active -> retryable or discarded, by the job's policy."""
+        outcome = _abi.NackOutcome()
+        report = failure_report(message, code, type, retryable, details)
+        self._call(library().proxy_nack, id, fence, ctypes.byref(report), ctypes.byref(outcome))
+        return NackOutcome._read(outcome)
+
+    def requeue(self, id: str, *, fence: int = 0) -> None:
+        """active -> available at the front of its level; this attempt is not counted."""
+        self._call(library().proxy_requeue, id, fence)
+
+    def heartbeat(self, id: str, lease: Duration | None = None, *, fence: int = 0) -> datetime.datetime | None:
+        """The lease ends so much from now (None: its present length); returns its new end."""
+        deadline = ctypes.c_uint64()
+        self._call(library().proxy_heartbeat, id, fence, 0 if lease is None else max(1, milliseconds(lease, "lease")),
+                   ctypes.byref(deadline))
+        return moment(deadline.value)
+
+    def progress(self, id: str, fraction: float, *, fence: int = 0) -> None:
+        """0 to 1, never backwards."""
+        self._call(library().proxy_progress, id, fence, fraction)
+
+    def report(self, id: str, *, pool: str | None = None, queues: Iterable[str] | None = None,
+               concurrency: int | None = None, active_jobs: int | None = None, hostname: str | None = None,
+               version: str | None = None, labels: Mapping[str, Any] | None = None, state: str | None = None,
+               pid: int = 0, registers: bool = False, pledges: bool = True,
+               silence: Duration | None = None) -> dict[str, Any]:
+        """Registers a worker, or brings what is known of it up to date; a sign of its life. What is None stays as it was.
+        Returns what is known then, as Queue.registered_worker().
+
+        registers  it begins anew: an earlier directive is over
+        pledges    it will give signs of life, and loses its jobs when it does not for 30 s, or for `silence` if that is
+                   longer
+
+        Errors: InvalidArgument, InUse (it has another pool), SegmentFull, TimedOut.
+        """
+        told = _abi.WorkerReport()
+        told.id, told.pool, told.state = _abi.text_in(id, "id"), _abi.text_in(pool, "pool"), _abi.text_in(state, "state")
+        told.hostname, told.version = _abi.text_in(hostname, "hostname"), _abi.text_in(version, "version")
+        told.labels = None if labels is None else to_json(dict(labels))
+        if queues is not None:
+            named = [_abi.text_in(each, "queues") for each in queues]
+            told.queues, told.queue_count = (ctypes.c_char_p * max(1, len(named)))(*named), len(named)
+        told.flags = (_abi.REPORT_REGISTERS if registers else 0) | (0 if pledges else _abi.REPORT_NO_PLEDGE)
+        if concurrency is not None:
+            told.concurrency = _abi.whole(concurrency, "concurrency", 32)
+            told.flags |= _abi.REPORT_CONCURRENCY
+        if active_jobs is not None:
+            told.active_jobs = _abi.whole(active_jobs, "active_jobs", 32)
+            told.flags |= _abi.REPORT_ACTIVE_JOBS
+        told.pid = _abi.whole(pid, "pid", 32)
+        told.silence_ms = 0 if silence is None else max(1, milliseconds(silence, "silence"))
+        with self._handles.lent() as proxy:
+            return json.loads(proxy.text(library().proxy_report, ctypes.byref(told)))
+
+    def close(self) -> None:
+        """What was fetched `held` and not handed over goes back."""
+        if self._bell is not None:
+            self._handles.put(self._bell)
+            self._bell = None
+        self._handles.close()
+
+    def __enter__(self) -> Proxy:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _call(self, entry: Any, id: str, fence: int, *arguments: Any) -> None:
+        with self._handles.lent() as proxy:
+            proxy.call(entry, _abi.text_in(id, "id"), _abi.whole(fence, "fence", 64), *arguments)

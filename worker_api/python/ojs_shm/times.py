@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Lengths and points of time, as callers give them and as the library takes them."""
+
+from __future__ import annotations
+
+import datetime
+import math
+import numbers
+
+from . import _abi, errors
+
+#: Seconds, or a timedelta.
+Duration = float | int | datetime.timedelta
+#: Unix time in seconds, or a datetime with a time zone.
+Moment = float | int | datetime.datetime
+
+
+def milliseconds(value: Duration, member: str, bits: int = 32, wanted: str = "seconds or a timedelta") -> int:
+    seconds = value.total_seconds() if isinstance(value, datetime.timedelta) else value
+    if isinstance(seconds, bool) or not isinstance(seconds, numbers.Real):
+        raise TypeError(f"{member} must be {wanted}, not {type(value).__name__} {value!r}")
+    if seconds != seconds or seconds in (float("inf"), float("-inf")):
+        raise errors.InvalidArgument(f"{member} must be finite", code="invalid", number=-2, subject=member)
+    return _abi.whole(round(seconds * 1000), member, bits)
+
+
+def whole_seconds(value: Duration, member: str) -> int:
+    """A part of a second counts as one; below zero too, where -1 may mean something."""
+    seconds = value.total_seconds() if isinstance(value, datetime.timedelta) else value
+    below = isinstance(seconds, numbers.Real) and seconds < 0
+    milliseconds(-seconds if below else seconds, member, 63)  # refuses what is no time
+    return math.floor(seconds) if below else math.ceil(seconds)
+
+
+def unix_milliseconds(value: Moment, member: str) -> int:
+    if isinstance(value, datetime.datetime):
+        if value.tzinfo is None:
+            raise errors.InvalidArgument(f"{member} needs a time zone", code="invalid", number=-2, subject=member)
+        value = value.timestamp()
+    return milliseconds(value, member, 64, "Unix seconds or a datetime")
+
+
+def moment(given: int | str | None) -> datetime.datetime | None:
+    """A time of the library: Unix milliseconds, or RFC 3339. A client's own spelling that is neither reads as None."""
+    if not given:
+        return None
+    if not isinstance(given, str):
+        return datetime.datetime.fromtimestamp(given / 1000, datetime.UTC)
+    try:
+        return datetime.datetime.fromisoformat(given)
+    except ValueError:
+        return None
