@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// draw_dashboard.js BIN FILE.png: the dashboard over a segment at work, from a real run. Needs playwright-core in NODE_PATH.
+// draw_dashboard.js BIN FILE.png: the dashboard over a segment at work, from a real run. FILE.txt, beside it, says which views the
+// page in the picture names, and which picture that is. Needs playwright-core in NODE_PATH.
 'use strict';
+const crypto = require('node:crypto');
+const fs = require('node:fs');
 const path = require('node:path');
 const { execSync } = require('node:child_process');
 
@@ -18,8 +21,8 @@ async function draw() {
   const segment = await Segment.open({ broker: ['--slots', '4096'] });
   try {
     segment.native(['queue', 'set', 'mail', '--max-depth', '400']);
-    segment.work('mail', 'sleep', '0.05');
-    segment.work('images', 'sleep', '0.2');
+    await segment.registered('mailer-1', 'mail', 'sleep', '0.05');
+    await segment.registered('resizer-1', 'images', 'sleep', '0.2');
     segment.enqueue({ queue: 'reports' });
     segment.native(['queue', 'pause', 'reports']);
     const page = await open(segment.url, { viewport: { width: 1200, height: 760 } });
@@ -35,9 +38,12 @@ async function draw() {
       await page.waitForTimeout(700);
     }
     const shown = await page.locator('main').innerText();
-    for (const wanted of ['mail', 'images', 'reports', 'paused', 'Memory in use'])
+    for (const wanted of ['mail', 'images', 'reports', 'paused', '2 registered workers', 'Memory in use'])
       if (!shown.includes(wanted)) throw new Error(`the page does not show '${wanted}'`);
     await page.screenshot({ path: target });
+    const views = await page.getByRole('navigation', { name: 'Views' }).getByRole('link').allInnerTexts();
+    const sum = crypto.createHash('sha256').update(fs.readFileSync(target)).digest('hex');
+    fs.writeFileSync(target.replace(/\.png$/, '.txt'), [`sha256 ${sum}`, ...views, ''].join('\n'));
   } finally {
     await segment.close();
     await closeBrowser();

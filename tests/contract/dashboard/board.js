@@ -89,7 +89,10 @@ class Segment {
   }
 
   work(queue, ...command) {
-    const child = run('ojs-shm', ['work', '--queue', queue, ...this.where, '--', ...command], ['ignore', 'ignore', this.log]);
+    return this.workAs(['--queue', queue], ...command);
+  }
+  workAs(flags, ...command) {
+    const child = run('ojs-shm', ['work', ...flags, ...this.where, '--', ...command], ['ignore', 'ignore', this.log]);
     child.ended = new Promise((resolve) => child.once('exit', resolve));
     this.workers.push(child);
     return child;
@@ -102,6 +105,30 @@ class Segment {
     });
     const text = await reply.text();
     return { status: reply.status, body: text ? JSON.parse(text) : null };
+  }
+
+  /** A worker that says who it is, and what the segment knows of it. */
+  async registered(id, queue, ...command) {
+    const child = this.workAs(['--queue', queue, '--worker-id', id], ...command);
+    await eventually(async () => (await this.workerOf(id))?.pid === child.pid, `${id} is registered`);
+    return child;
+  }
+  async workerOf(id, headers) {
+    const { status, body } = await this.call('GET', `admin/workers/${encodeURIComponent(id)}`, undefined, headers);
+    return status === 200 ? body : null;
+  }
+
+  /** The next look of the stream that the page reads. */
+  async look() {
+    const { body } = await fetch(`${this.url}/ojs/v1/admin/stats/stream`);
+    const reader = body.pipeThrough(new TextDecoderStream()).getReader();
+    for (let text = ''; ;) {
+      const { value, done } = await reader.read();
+      if (done) throw new Error('the stream has ended');
+      text += value;
+      const found = /^data: (.*)\n\n/m.exec(text);
+      if (found) return await reader.cancel(), JSON.parse(found[1]);
+    }
   }
 
   async close() {

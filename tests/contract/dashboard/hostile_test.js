@@ -13,7 +13,15 @@ const EVIL = [
   '\u202Etxt.exe\u202C', '\u0000\u0007\u001b[31m', 'a'.repeat(3000),
 ];
 
+/** Characters that turn the direction of the text are shown by their numbers. */
+const shown = (text) => text.replace(/[\u202a-\u202e]/g, (each) => `\\u${each.charCodeAt(0).toString(16)}`);
+
 let segment;
+async function accepted(method, what, body) {
+  const reply = await segment.call(method, what, body);
+  assert.ok(reply.status < 300, `${what}: ${reply.status} ${JSON.stringify(reply.body)}`);
+  return reply.body;
+}
 before(async () => {
   await openBrowser();
   segment = await Segment.open({ gateway: ['--max-body', '4M'] });
@@ -42,8 +50,35 @@ test('dashboard_http_never_interprets_what_jobs_bring', async () => {
   const result = await segment.call('POST', 'jobs', { type: 'evil.result', queue: 'evil', args: [], meta: { tenant_id: EVIL[0] } });
   await segment.call('POST', 'workers/fetch', { queues: ['evil'], worker_id: EVIL[0] });
   await segment.call('POST', 'workers/ack', { job_id: result.body.job.id, result: { html: EVIL[0] } });
-  for (const view of ['', 'queues', 'queues/evil', 'workers', 'jobs', `jobs/${id}`, `jobs/${result.body.job.id}`, 'dead', 'tenants', 'events']) {
+  // What a worker says of itself, a workflow and its steps are any text; names of crons and limits are not.
+  await accepted('POST', 'workers/register', { worker_id: EVIL[0], hostname: EVIL[1], queues: ['evil', EVIL[3]], labels: { [EVIL[2]]: EVIL[0] } });
+  await accepted('POST', 'workers/heartbeat', { worker_id: EVIL[0], state: EVIL[2] });
+  const [first, second] = [EVIL[0], EVIL[2]].map((step) => ({ id: step, type: 'evil.step', args: EVIL, options: { queue: 'evil' } }));
+  const flow = (await accepted('POST', 'workflows', { name: EVIL[1], steps: [first, { ...second, depends_on: [EVIL[0]] }] })).workflow.id;
+  await accepted('POST', 'jobs', { type: 'evil.once', queue: 'evil', args: EVIL, unique: { keys: ['type', 'args'] } });
+  assert.strictEqual((await segment.call('POST', 'cron', { name: EVIL[0], expression: '0 4 * * *', type: 'evil.cron', args: [] })).status, 400);
+  assert.strictEqual((await segment.call('PUT', `rate-limits/${encodeURIComponent(EVIL[0])}`, { concurrency: 1 })).status, 400);
+  const views = {
+    '': ['evil'], queues: ['evil'], 'queues/evil': ['available'], workers: [EVIL[0], EVIL[1], EVIL[2], EVIL[3]], jobs: ['evil.job'], [`jobs/${id}`]: [EVIL[1]],
+    [`jobs/${result.body.job.id}`]: ['completed'], dead: [EVIL[1]], tenants: [EVIL[0]], events: ['live'], limits: [], unique: ['evil.once'],
+    workflows: [EVIL[1]], [`workflows/${flow}`]: [EVIL[0], EVIL[2]], cron: ['No cron job is set up.'], waits: ['evil'],
+  };
+  await visit(page, views);
+  await show(page, `jobs/${id}`, `Jobs: ${id}`);
+  for (const text of EVIL.slice(0, 8))
+    assert.ok((await page.getByRole('region', { name: 'Arguments' }).innerText()).includes(JSON.stringify(text)), text);
+  // What would turn the direction of the text is shown by its number.
+  assert.ok((await page.getByRole('region', { name: 'Arguments' }).innerText()).includes('"\\u202etxt.exe\\u202c"'));
+  await picture(page, 'hostile');
+  assert.deepStrictEqual(page.wrong, []);
+  await page.context().close();
+});
+
+/** Shows each view with its texts as they are; none has become an element, a script or a way out. */
+async function visit(page, views) {
+  for (const [view, texts] of Object.entries(views)) {
     await page.evaluate((hash) => { location.hash = hash; }, `#/${view}`);
+    for (const text of texts) await eventually(async () => (await page.locator('main').innerText()).includes(text), `${view} shows ${text} as it is`);
     await eventually(async () => !(await page.locator('main').innerText()).includes('Asking the gateway'), view);
     const elements = await page.evaluate(() => [window.pwned, ...[...document.querySelectorAll('main :is(img, script, iframe, svg[onload], b b)')].map((each) => each.outerHTML)]);
     assert.deepStrictEqual(elements, [undefined], view);
@@ -51,12 +86,35 @@ test('dashboard_http_never_interprets_what_jobs_bring', async () => {
     const away = await page.evaluate(() => [...document.querySelectorAll('main a')].map((each) => each.getAttribute('href')).filter((href) => !href.startsWith('#/')));
     assert.deepStrictEqual(away, [], view);
   }
-  await show(page, `jobs/${id}`, `Jobs: ${id}`);
-  for (const text of EVIL.slice(0, 8))
-    assert.ok((await page.getByRole('region', { name: 'Arguments' }).innerText()).includes(JSON.stringify(text)), text);
-  // What would turn the direction of the text is shown by its number.
-  assert.ok((await page.getByRole('region', { name: 'Arguments' }).innerText()).includes('"\\u202etxt.exe\\u202c"'));
-  await picture(page, 'hostile');
+}
+
+test('dashboard_http_never_interprets_what_the_gateway_says', async () => {
+  // Names that no segment takes: the page does not rely upon that.
+  await accepted('POST', 'jobs', { type: 'odd.job', queue: 'odd', args: [] });
+  await accepted('PUT', 'rate-limits/odd', { concurrency: 1 });
+  await accepted('PUT', 'admin/pools/odd', { queues: ['odd'] });
+  const stats = await segment.look();
+  const { sample } = stats;
+  const queue = sample.queues.find(({ name }) => name === 'odd');
+  sample.queues.push({ ...queue, name: EVIL[0], state: EVIL[1], order: EVIL[2], totals: { ...queue.totals, conflicts: 1 } });
+  const [limit, pool] = [sample.limits[0], sample.pools.find(({ name }) => name === 'odd')];
+  sample.limits.push({ ...limit, key: EVIL[0], rate: { limit: 1, period: EVIL[1] } }, { ...limit, key: EVIL[8] });
+  sample.pools.push({ ...pool, name: EVIL[1], strategy: EVIL[2], queues: [EVIL[3]] });
+  sample.workers.push({ ...sample.workers[0], pid: EVIL[0], state: EVIL[1], pools: [EVIL[2]], queues: [EVIL[3]] });
+  sample.tenants.push({ queue: EVIL[1], tenant: EVIL[2], weight: 1, depth: 1, active: 0, oldest_age_ms: 1, max_depth: 0, actual_share: 0 });
+  const page = await open('about:blank');
+  const event = `id: 1\nevent: metrics\ndata: ${JSON.stringify(stats)}\n\n`;
+  await page.route('**/admin/stats/stream', (route) => route.fulfill({ contentType: 'text/event-stream', body: event }));
+  await page.route('**/ojs/v1/cron', (route) => route.fulfill({ json: { crons: [{
+    name: EVIL[0], expression: EVIL[1], timezone: EVIL[2], type: EVIL[3], enabled: true, next_run_at: EVIL[4], last_run_at: EVIL[5], overlap_policy: EVIL[6],
+    options: { queue: EVIL[7] },
+  }] } }));
+  await page.goto(segment.url);
+  await visit(page, {
+    '': [EVIL[0], EVIL[1]], queues: [EVIL[0], EVIL[1], EVIL[2]], [`queues/${encodeURIComponent(EVIL[0])}`]: [EVIL[1], EVIL[2]],
+    workers: [EVIL[0], EVIL[1], EVIL[2], EVIL[3]], jobs: ['odd.job'], limits: [EVIL[0], EVIL[1], shown(EVIL[8])], tenants: [EVIL[1], EVIL[2]], unique: [EVIL[0]],
+    waits: [EVIL[0]], cron: [EVIL[0], EVIL[1], EVIL[2], EVIL[3], EVIL[6], EVIL[7]],
+  });
   assert.deepStrictEqual(page.wrong, []);
   await page.context().close();
 });

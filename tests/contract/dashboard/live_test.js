@@ -55,6 +55,8 @@ test('dashboard_http_lists_and_one_job_are_live', async () => {
   await page.getByText('No job matches.').waitFor();
   const [id] = segment.enqueue({ queue: 'list', args: ['x'] });
   await page.getByRole('link', { name: id }).click();
+  // The list's own choice of states says "available" too.
+  await page.getByRole('heading', { level: 1, name: `Jobs: ${id}` }).waitFor();
   await page.getByText('available', { exact: true }).waitFor();
   const { body } = await segment.call('POST', 'workers/fetch', { queues: ['list'], worker_id: 'w9' });
   assert.strictEqual(body.jobs[0].id, id);
@@ -64,6 +66,18 @@ test('dashboard_http_lists_and_one_job_are_live', async () => {
   await segment.call('POST', 'workers/ack', { job_id: id, result: { pages: 3 } });
   await page.getByText('"pages": 3').waitFor();
   await page.getByText('job.completed').waitFor();
+  assert.deepStrictEqual(page.wrong, []);
+  await page.context().close();
+});
+
+test('dashboard_http_a_result_that_is_kept_no_longer_is_told', async () => {
+  const page = await open(segment.url);
+  const [id] = segment.enqueue({ queue: 'short', result_ttl: 0 });
+  await show(page, `jobs/${id}`, /^Jobs: /);
+  await segment.call('POST', 'workers/fetch', { queues: ['short'] });
+  await segment.call('POST', 'workers/ack', { job_id: id, result: { pages: 3 } });
+  await page.getByText('It was kept for a time that is over.').waitFor();
+  assert.strictEqual(await page.getByText('"pages": 3').count(), 0);
   assert.deepStrictEqual(page.wrong, []);
   await page.context().close();
 });

@@ -1,13 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A segment with 100,000 jobs: no task of the page's thread takes 100 ms of a processor, whatever a person does. The
-// trace counts what the thread has used, so that a busy machine changes nothing.
+// A segment with 100,000 jobs: what a person does costs less than 100 ms of a processor, and so does each single task of
+// the page's thread. Of an interaction all is counted: every task of that thread from the input to the first picture with
+// what was asked for, whatever the task was for, and what the gateway did meanwhile. Time in which neither ran is not
+// counted. On a busy machine more of what the page draws once a second falls between the two, so of up to three tours the
+// cheapest is taken.
 'use strict';
 const assert = require('node:assert');
+const fs = require('node:fs');
 const { after, before, test } = require('node:test');
-const { Segment, closeBrowser, eventually, open, openBrowser, picture, show } = require('./board.js');
+const { Segment, closeBrowser, open, openBrowser, picture, show } = require('./board.js');
 
 const JOBS = 100_000;
+const BOUND_MS = 100;
 let segment;
 before(async () => {
   await openBrowser();
@@ -18,48 +23,120 @@ after(async () => {
   await closeBrowser();
 });
 
+/** Nanoseconds that all threads of the process have run. */
+const ran = (pid) => fs.readdirSync(`/proc/${pid}/task`)
+  .reduce((sum, thread) => sum + Number(fs.readFileSync(`/proc/${pid}/task/${thread}/schedstat`, 'utf8').split(' ')[0]), 0);
+
+/** Marks the trace now, and again when the first picture is drawn in which an element that `selector` finds has the text. */
+const watch = (page, name, selector, text) => page.evaluate(([mark, found, source]) => {
+  const pattern = new RegExp(source);
+  window.shown = new Promise((done) => {
+    const look = () => {
+      if (![...document.querySelectorAll(found)].some((each) => pattern.test(each.textContent))) return;
+      seen.disconnect();
+      requestAnimationFrame(() => setTimeout(() => { performance.mark(`end ${mark}`); done(); }));
+    };
+    const seen = new MutationObserver(look);
+    seen.observe(document.body, { subtree: true, childList: true, characterData: true, attributes: true });
+  });
+  performance.mark(`begin ${mark}`);
+}, [name, selector, text.source]);
+
+/** Through all views; what each interaction has cost the gateway, and between which marks of the trace it lies. */
+async function tour(page, number) {
+  const interactions = [];
+  // Input goes through the browser's door, so that what the test itself runs in the page is next to nothing.
+  const interact = async (name, act, selector, text) => {
+    await watch(page, `${name}, tour ${number}`, selector, text);
+    const before = ran(segment.gateway.pid);
+    await act();
+    await page.evaluate(() => window.shown);
+    interactions.push({ name, mark: `${name}, tour ${number}`, gateway: (ran(segment.gateway.pid) - before) / 1e6 });
+  };
+  const click = async (what, name, selector, text) => {
+    await what.scrollIntoViewIfNeeded();
+    const { x, y, width, height } = await what.boundingBox();
+    await interact(name, () => page.mouse.click(x + width / 2, y + height / 2), selector, text);
+  };
+  const go = (name, selector, text) => click(page.getByRole('navigation', { name: 'Views' }).getByRole('link', { name, exact: true }), `open ${name}`, selector, text);
+  await go('Queues', 'main [role=status]', /^50 of 50 queues$/);
+  await click(page.getByRole('button', { name: 'Waiting' }), 'sort', 'th[aria-sort=descending]', /Waiting/);
+  await page.getByLabel('Name contains').focus();
+  let typed = '';
+  for (const key of 'queue-4') {
+    typed += key;
+    const found = Array.from({ length: 50 }, (_, n) => `queue-${n}`).filter((name) => name.includes(typed)).length;
+    await interact(`type ${typed}`, () => page.keyboard.press(key), found < 50 ? 'main [role=status]' : 'body', found < 50 ? new RegExp(`^${found} of 50`) : /./);
+  }
+  await go('Jobs', 'main [role=status]', /^1 to 50 of \d{2,3},\d{3}$/);
+  await click(page.getByRole('button', { name: 'Next' }), 'next page', 'main [role=status]', /^51 to 100 of/);
+  await page.getByLabel('Queue').focus();
+  await interact('choose a queue', () => page.keyboard.press('End'), 'main [role=status]', /^1 to 50 of 2,000$/);
+  const queue = await page.getByLabel('Queue').inputValue();
+  const [oldest] = (await segment.call('GET', `admin/jobs?queue=${queue}&sort=created_at&order=asc&per_page=1`)).body.items;
+  await page.getByLabel('Order').focus();
+  await interact('choose an order', () => page.keyboard.press('ArrowDown'), 'tbody tr:first-child', new RegExp(oldest.id));
+  await click(page.locator('tbody a.mono').first(), 'open a job', 'pre[aria-label=Arguments]', /./);
+  await go('Tenants', 'main [role=status]', /^500 found/);
+  await page.getByLabel('Name contains').focus();
+  await interact('type a tenant', () => page.keyboard.press('9'), 'main [role=status]', /^95 found/);
+  await go('Waits', '.heat caption', /./);
+  await go('Events', 'main [role=status]', /^live/);
+  await go('Workers', 'caption', /^Processes$/);
+  await go('Overview', 'figure canvas', /^$/);
+  return interactions;
+}
+
+/** The trace of the page while `act` runs. */
+async function traced(page, act) {
+  const session = await page.context().newCDPSession(page);
+  const events = [];
+  session.on('Tracing.dataCollected', ({ value }) => events.push(...value));
+  await session.send('Tracing.start', { transferMode: 'ReportEvents', categories: 'toplevel,blink.user_timing,disabled-by-default-devtools.timeline,__metadata' });
+  await act();
+  const complete = new Promise((resolve) => session.once('Tracing.tracingComplete', resolve));
+  await session.send('Tracing.end');
+  await complete;
+  await session.detach();
+  return events;
+}
+
+/** Milliseconds of a processor, by interaction; the longest task is bounded at once. */
+function costs(events, interactions) {
+  const main = new Set(events.filter((each) => each.name === 'thread_name' && each.args.name === 'CrRendererMain').map((each) => `${each.pid} ${each.tid}`));
+  const tasks = events.filter((each) => /RunTask/.test(each.name) && each.tdur !== undefined && main.has(`${each.pid} ${each.tid}`));
+  assert.ok(tasks.length > 100, `${tasks.length} tasks in the trace`);
+  const longest = Math.max(...tasks.map((each) => each.tdur / 1000));
+  console.log(`longest task: ${longest.toFixed(1)} ms of ${tasks.length}`);
+  assert.ok(longest < BOUND_MS, `a task took ${longest.toFixed(1)} ms`);
+  const marked = (name) => {
+    const found = events.filter((each) => each.name === name && /blink.user_timing/.test(each.cat));
+    assert.strictEqual(found.length, 1, name);
+    return found[0].ts;
+  };
+  return interactions.map(({ name, mark, gateway }) => {
+    const [begin, end] = [marked(`begin ${mark}`), marked(`end ${mark}`)];
+    const own = tasks.filter((task) => task.ts >= begin && task.ts < end).reduce((sum, task) => sum + task.tdur / 1000, 0);
+    console.log(`${mark}: page ${own.toFixed(1)} ms, gateway ${gateway.toFixed(1)} ms`);
+    return [name, own + gateway];
+  });
+}
+
 test('dashboard_http_stays_fluent_with_100000_jobs', async () => {
   segment.enqueue(...Array.from({ length: JOBS }, (_, n) => ({ type: `load.type-${n % 20}`, queue: `queue-${n % 50}`, priority: n % 5, args: [n], meta: { tenant_id: `tenant-${n % 500}` } })));
   segment.work('queue-0', 'true');
   const page = await open(segment.url);
   await page.getByText('100,000 ever').waitFor();
-  const session = await page.context().newCDPSession(page);
-  const events = [];
-  session.on('Tracing.dataCollected', ({ value }) => events.push(...value));
-  await session.send('Tracing.start', { transferMode: 'ReportEvents', categories: 'toplevel,disabled-by-default-devtools.timeline,__metadata' });
-  await show(page, 'queues', 'Queues');
-  await page.getByText('50 of 50 queues').waitFor();
-  await page.getByRole('button', { name: 'Waiting' }).click();
-  await page.getByLabel('Name contains').pressSequentially('queue-4');
-  await page.getByText('11 of 50 queues').waitFor();
-  await show(page, 'jobs', 'Jobs');
-  await page.getByText(/1 to 50 of \d{2,3},\d{3}/).waitFor();
-  await page.getByRole('button', { name: 'Next' }).click();
-  await page.getByText(/51 to 100 of/).waitFor();
-  await page.getByLabel('Queue').selectOption('queue-7');
-  await page.getByText('1 to 50 of 2,000').waitFor();
-  await page.getByLabel('Order').selectOption('oldest first');
-  await page.locator('tbody a.mono').first().click();
-  await page.getByRole('region', { name: 'Arguments' }).waitFor();
-  const lists = await page.evaluate(() => performance.getEntriesByType('resource').filter((each) => each.name.includes('admin/jobs?')).map((each) => each.duration.toFixed(0)));
-  assert.ok(lists.length >= 4, `${lists.length} lists`);
-  console.log(`the gateway's answers to ${lists.length} lists of jobs, ms: ${lists.join(' ')}`);
-  await show(page, 'tenants', 'Tenants');
-  await page.getByText('the 200 with most jobs are shown').waitFor();
-  await page.getByLabel('Name contains').pressSequentially('nt-49');
-  await show(page, 'waits', 'Waits');
-  await show(page, 'events', 'Events');
-  await show(page, '', 'Overview');
+  const least = new Map();
+  const dear = () => [...least].filter(([, cost]) => cost >= BOUND_MS);
+  for (let number = 1; number === 1 || (number <= 3 && dear().length > 0); number++) {
+    let interactions;
+    const events = await traced(page, async () => { interactions = await tour(page, number); });
+    for (const [name, cost] of costs(events, interactions)) least.set(name, Math.min(cost, least.get(name) ?? Infinity));
+  }
   await picture(page, 'overview_100000');
-  const complete = new Promise((resolve) => session.once('Tracing.tracingComplete', resolve));
-  await session.send('Tracing.end');
-  await complete;
-  const main = new Set(events.filter((each) => each.name === 'thread_name' && each.args.name === 'CrRendererMain').map((each) => `${each.pid} ${each.tid}`));
-  const tasks = events.filter((each) => /RunTask/.test(each.name) && each.tdur !== undefined && main.has(`${each.pid} ${each.tid}`)).map((each) => each.tdur / 1000);
-  assert.ok(tasks.length > 100, `${tasks.length} tasks in the trace`);
-  const longest = Math.max(...tasks);
-  console.log(`longest task: ${longest.toFixed(1)} ms of ${tasks.length}`);
-  assert.ok(longest < 100, `a task took ${longest.toFixed(1)} ms`);
+  assert.ok(least.size > 15, `${least.size} interactions`);
+  assert.deepStrictEqual(dear(), []);
   assert.deepStrictEqual(page.wrong, []);
   await page.context().close();
 });

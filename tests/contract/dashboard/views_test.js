@@ -3,19 +3,41 @@
 // Each view shows what the segment has, for eyes and for screen readers, on every screen.
 'use strict';
 const assert = require('node:assert');
-const zlib = require('node:zlib');
+const http = require('node:http');
 const { after, before, test } = require('node:test');
 const { Segment, closeBrowser, eventually, open, openBrowser, picture, show, violations } = require('./board.js');
 
 let segment;
 let failed;
 let unique;
+let flow;
 let beating;
+
+/** Workers that have ended in each way, and one that is there. */
+async function registerWorkers() {
+  segment.enqueue({ type: 'mail.send', queue: 'mail' });
+  await segment.call('POST', 'workers/register', { worker_id: 'phone-3', queues: ['mail'], hostname: 'phone.example' });
+  const { body } = await segment.call('POST', 'workers/fetch', { queues: ['mail'], worker_id: 'phone-3' });
+  assert.strictEqual(body.jobs.length, 1);
+  await segment.call('POST', 'test/clock', { advance_ms: 31_000 });
+  await eventually(async () => (await segment.workerOf('phone-3'))?.ended === 'silent', 'phone-3 is silent for too long');
+  const [doomed] = segment.enqueue({ type: 'image.crop', queue: 'images', retry: { max_attempts: 1 } });
+  const resizer = await segment.registered('resizer-1', 'images', 'sleep', '5');
+  await eventually(() => segment.job(doomed).state === 'active', 'resizer-1 has a job');
+  resizer.kill('SIGKILL');
+  await eventually(async () => (await segment.workerOf('resizer-1'))?.ended === 'died', 'resizer-1 is known to be dead');
+  (await segment.registered('resizer-2', 'images', 'false')).kill('SIGTERM');
+  await eventually(async () => (await segment.workerOf('resizer-2')) === null, 'resizer-2 has left');
+  await segment.registered('resizer-3', 'images', 'false');
+}
 
 before(async () => {
   await openBrowser();
-  segment = await Segment.open();
+  segment = await Segment.open({ gateway: ['--test-hooks'] });
   segment.native(['queue', 'set', 'mail', '--max-depth', '40']);
+  await registerWorkers();
+  for (const flags of [['aged', '--aging', 'on'], ['turns', '--level-weights', '0:5,*:1'], ['fair', '--tenant-fairness', 'on', '--tenant-weights', 'acme:3'],
+    ['even', '--aging', 'on', '--tenant-fairness', 'across']]) segment.native(['queue', 'set', ...flags]);
   const tenants = (n) => ({ meta: { tenant_id: `shop-${n % 3}` } });
   segment.enqueue(
     ...Array.from({ length: 36 }, (_, n) => ({ type: 'mail.send', queue: 'mail', priority: n % 4, args: [n], ...tenants(n) })),
@@ -25,10 +47,12 @@ before(async () => {
   unique = segment.enqueue({ type: 'report.daily', queue: 'daily', args: [], unique: { keys: ['type'], period: 'P2D', on_conflict: 'ignore' } })[0];
   segment.enqueue({ type: 'report.daily', queue: 'daily', args: [], unique: { keys: ['type'], period: 'P2D', on_conflict: 'ignore' } });
   failed = segment.enqueue({ type: 'image.resize', queue: 'images', args: [{ file: 'a.png' }], retry: { max_attempts: 1, on_exhaustion: 'dead_letter' } })[0];
-  segment.work('images', 'false');
   await eventually(() => segment.job(failed).state === 'discarded', 'the job of images fails');
   await segment.call('PUT', 'admin/pools/web', { queues: ['mail', 'reports'], strategy: 'weighted', weights: { mail: 3 } });
   await segment.call('PUT', 'rate-limits/smtp', { concurrency: 5 });
+  await segment.call('POST', 'cron', { name: 'nightly', expression: '30 4 * * *', timezone: 'UTC', type: 'report.night', args: [], options: { queue: 'reports' } });
+  const step = (id, more) => ({ id, type: `order.${id}`, args: [], options: { queue: 'daily' }, ...more });
+  flow = (await segment.call('POST', 'workflows', { name: 'order', steps: [step('pay'), step('send', { depends_on: ['pay'] })] })).body.workflow.id;
   await segment.call('POST', 'workers/register', { worker_id: 'laptop-7', queues: ['mail'], concurrency: 2 });
   const beat = () => segment.call('POST', 'workers/beat', { worker_id: 'laptop-7', state: 'running', active_jobs: 1 });
   await beat();
@@ -45,11 +69,11 @@ after(async () => {
 });
 
 const views = () => [
-  { path: '', heading: 'Overview', shows: ['mail', 'paused', '5 ever', '1 dead letters', 'Jobs a second'] },
-  { path: 'queues', heading: 'Queues', shows: ['mail', '30 of 40', 'paused', 'best priority first', '60'] },
-  { path: 'queues/mail', heading: 'Queues: mail', shows: ['Order in force: best priority first', '30 of 40', 'completed'] },
-  { path: 'workers', heading: 'Workers', shows: ['laptop-7', '1 of 2', 'web', '75 %', '25 %', 'broker'] },
-  { path: 'jobs', heading: 'Jobs', shows: ['report.build', 'image.resize', '1 to 50 of 98', 'available'] },
+  { path: '', heading: 'Overview', shows: ['mail', 'paused', '5 ever', '1 dead letter', '2 registered workers', 'Jobs a second'] },
+  { path: 'queues', heading: 'Queues', shows: ['mail', '31 of 40', 'paused', 'best priority first', '60'] },
+  { path: 'queues/mail', heading: 'Queues: mail', shows: ['Order in force: best priority first', '31 of 40', 'completed'] },
+  { path: 'workers', heading: 'Workers', shows: ['laptop-7', '1 of 2', 'web', '75 %', '25 %', 'broker, supervisor'] },
+  { path: 'jobs', heading: 'Jobs', shows: ['report.build', 'image.resize', '1 to 50 of 101', 'available'] },
   { path: `jobs/${failed}`, heading: /^Jobs: /, shows: ['image.resize', '"a.png"', 'exit_1', 'discarded', '1 of 1'] },
   { path: 'dead', heading: 'Dead letters', shows: [failed, 'exit_1'] },
   { path: 'events', heading: 'Events', shows: ['live'] },
@@ -57,9 +81,12 @@ const views = () => [
   { path: 'tenants', heading: 'Tenants', shows: ['shop-0', 'shop-1', 'shop-2', 'mail'] },
   { path: 'limits', heading: 'Limits', shows: ['smtp', '0 of 5', 'an operator'] },
   { path: 'unique', heading: 'Unique jobs', shows: ['daily', unique, 'report.daily', 'are left out', 'until it ends', '1 to 1 of 1'] },
-  { path: 'workflows', heading: 'Workflows', shows: [] },
-  { path: 'cron', heading: 'Cron', shows: [] },
+  { path: 'workflows', heading: 'Workflows', shows: ['order', '0 of 2', 'running'] },
+  { path: `workflows/${flow}`, heading: /^Workflows: /, shows: ['order.pay', 'order.send', '0 of 2'] },
+  { path: 'cron', heading: 'Cron', shows: ['nightly', '30 4 * * *', 'report.night', '04:30:00'] },
 ];
+const named = ({ path }) => ({ [`jobs/${failed}`]: 'job', [`workflows/${flow}`]: 'workflow' })[path] ?? (path.replace('/', '_') || 'overview');
+const row = (page, table, name) => page.getByRole('region', { name: table }).locator('tbody tr', { has: page.getByText(name, { exact: true }) });
 
 async function shows(page, view) {
   for (const text of view.shows)
@@ -71,9 +98,89 @@ test('dashboard_http_shows_every_view', async () => {
   for (const view of views()) {
     await show(page, view.path, view.heading);
     await shows(page, view);
-    await picture(page, view.path.startsWith('jobs/') ? 'job' : view.path.replace('/', '_') || 'overview');
+    await picture(page, named(view));
   }
   assert.deepStrictEqual(page.wrong, []);
+  await page.context().close();
+});
+
+test('dashboard_http_overview_says_and_draws_each_number', async () => {
+  const page = await open(segment.url);
+  const tile = (name) => page.locator('.tile', { has: page.getByText(name, { exact: true }) }).locator('dd').innerText();
+  const { counters } = (await segment.look()).sample.segment;
+  assert.strictEqual(counters.deaths, 1);
+  assert.ok(counters.repairs >= 1);
+  await eventually(async () => /^93\s+oldest [1-9]/.test(await tile('waiting')), 'what waits, and the oldest');
+  assert.match(await tile('memory'), /^[1-9][\d.]* %\s+of \d/);
+  assert.match(await tile('deaths'), new RegExp(`^1\\s+${counters.repairs} repair`));
+  const charts = [
+    ['Jobs a second', /in [\d.]+\/s done [\d.]+\/s failed [\d.]+\/s/, ['--blue', '--green', '--red']],
+    ['Depth', /waiting 93 active 1 dead letters 1/, ['--blue', '--red']],
+    ['Age of the oldest waiting job', /oldest [1-9]/, ['--amber']],
+    ['Memory in use', /used [1-9][\d.]* %/, ['--violet']],
+    ['Deaths and repairs, ever', new RegExp(`deaths 1 repairs ${counters.repairs}`), ['--red', '--green']],
+  ];
+  for (const [title, legend, colours] of charts) {
+    const chart = page.locator('figure.chart', { has: page.getByRole('heading', { name: title, exact: true }) });
+    await eventually(async () => legend.test((await chart.locator('.legend').innerText()).replace(/\s+/g, ' ')), `${title} says ${legend}`);
+    const drawn = (names) => chart.locator('canvas').evaluate((canvas, wanted) => {
+      const pixels = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data;
+      return wanted.map((name) => {
+        const probe = document.body.appendChild(document.createElement('span'));
+        probe.style.color = `var(${name})`;
+        const colour = getComputedStyle(probe).color.match(/\d+/g).map(Number);
+        probe.remove();
+        let found = 0;
+        for (let i = 0; i < pixels.length; i += 4)
+          if (pixels[i + 3] > 200 && colour.every((value, n) => Math.abs(value - pixels[i + n]) < 24)) found++;
+        return found;
+      });
+    }, names);
+    // Where lines lie upon each other the last one is seen.
+    await eventually(async () => (await drawn(colours)).some((pixels) => pixels > 10), `${title} is drawn`);
+  }
+  assert.strictEqual(await page.locator('figure.chart').count(), charts.length);
+  await page.context().close();
+});
+
+test('dashboard_http_says_the_order_of_each_queue_in_words', async () => {
+  const page = await open(segment.url);
+  const orders = {
+    daily: 'best priority first', aged: 'best priority first, waiting jobs rise', turns: 'levels in turns by weight',
+    fair: 'best priority first; tenants in turns',
+    even: 'best priority first, waiting jobs rise; tenants in turns across levels',
+  };
+  await show(page, 'queues', 'Queues');
+  for (const [queue, words] of Object.entries(orders))
+    await eventually(async () => (await row(page, 'Queues', queue).locator('td').nth(10).innerText()) === words, `${queue}: ${words}`);
+  for (const [queue, words] of Object.entries(orders)) {
+    await show(page, `queues/${queue}`, `Queues: ${queue}`);
+    await page.locator('main p', { hasText: `Order in force: ${words}.` }).waitFor();
+  }
+  await page.context().close();
+});
+
+test('dashboard_http_lists_registered_workers_and_how_they_ended', async () => {
+  const page = await open(segment.url);
+  await show(page, 'workers', 'Workers');
+  const cells = async (id) => (await row(page, 'Registered workers', id).locator('td').allInnerTexts()).map((text) => text.replace(/\s+/g, ' ').trim());
+  await eventually(async () => (await row(page, 'Registered workers', 'laptop-7').count()) === 1, 'the list is there');
+  const resizer = await segment.workerOf('resizer-3');
+  const [, , , host] = await cells('resizer-3');
+  assert.deepStrictEqual((await cells('phone-3')).slice(1, 6), ['silent 1 job went to others', 'a gateway', 'phone.example', '–', 'mail']);
+  const died = await cells('resizer-1');
+  assert.strictEqual(died[1], 'died');
+  assert.match(died[2], /^process \d+$/);
+  assert.deepStrictEqual((await cells('resizer-3')).slice(1, 7), ['running', `process ${resizer.pid}`, host, '–', 'images', '0 of 1']);
+  assert.deepStrictEqual((await cells('laptop-7')).slice(1, 7), ['running', 'a gateway', '–', '–', 'mail', '1 of 2']);
+  assert.strictEqual(await row(page, 'Registered workers', 'resizer-2').count(), 0, 'it has left');
+  assert.strictEqual(await row(page, 'Processes', String(resizer.pid)).count(), 1);
+  // Only one that has not ended is told anything.
+  const told = await page.getByRole('region', { name: 'Registered workers' }).getByRole('button', { name: /^(Quiet|Resume) / }).evaluateAll((all) => all.map((each) => each.getAttribute('aria-label')));
+  assert.deepStrictEqual(told.sort(), ['Quiet laptop-7', 'Quiet resizer-3']);
+  await page.getByLabel('Name contains').fill('laptop');
+  await page.getByText('1 of 4 registered workers').waitFor();
+  assert.strictEqual(await row(page, 'Registered workers', 'resizer-3').count(), 0);
   await page.context().close();
 });
 
@@ -84,6 +191,7 @@ for (const colorScheme of ['light', 'dark'])
       await show(page, view.path, view.heading);
       await shows(page, view);
       assert.deepStrictEqual(await violations(page), [], `${view.path || 'overview'} in ${colorScheme}`);
+      if (colorScheme === 'dark') await picture(page, `dark_${named(view)}`);
     }
     await page.keyboard.press('?');
     await page.getByRole('dialog').waitFor();
@@ -100,9 +208,10 @@ test('dashboard_http_fits_narrow_screens_and_zoom', async () => {
       await show(page, view.path, view.heading);
       const [inner, outer] = await page.evaluate(() => [document.documentElement.scrollWidth, innerWidth]);
       assert.ok(inner <= outer, `${view.path || 'overview'} at ${width}: the page is ${inner} wide`);
+      const here = await page.locator('header nav [aria-current]').boundingBox();
+      assert.ok(here.x >= 0 && here.x + here.width <= width, `${view.path || 'overview'} at ${width}: where the page is can be seen`);
+      if (width === 320) await shows(page, view), await picture(page, `narrow_${named(view)}`);
     }
-    await show(page, '', 'Overview');
-    await picture(page, `narrow_${width}`);
     await page.context().close();
   }
 });
@@ -117,13 +226,13 @@ test('dashboard_http_goes_by_the_keyboard_alone', async () => {
   await page.keyboard.press('g');
   await page.keyboard.press('q');
   await page.getByRole('heading', { level: 1, name: 'Queues' }).waitFor();
-  await page.getByText('4 of 4 queues').waitFor();  // the field is there
+  await page.getByText('8 of 8 queues').waitFor();  // the field is there
   await page.keyboard.press('/');
   await page.keyboard.type('mai');
-  await page.getByText('1 of 4 queues').waitFor();
+  await page.getByText('1 of 8 queues').waitFor();
   // What is typed into a field is no key of the page.
   await page.keyboard.type('gj');
-  await page.getByText('0 of 4 queues').waitFor();
+  await page.getByText('0 of 8 queues').waitFor();
   for (let n = 0; n < 5; n++) await page.keyboard.press('Backspace');
   const pause = page.getByRole('button', { name: 'Pause mail' });
   await pause.focus();
@@ -155,11 +264,50 @@ test('dashboard_http_is_small_and_asks_only_its_gateway', async () => {
   await page.goto(segment.url);
   await page.getByRole('heading', { level: 1, name: 'Overview' }).waitFor();
   assert.deepStrictEqual(asked.filter((url) => !url.startsWith(`${segment.url}/`)), []);
-  let bytes = 0;
-  for (const file of ['', 'dashboard.js', 'dashboard.css', 'icon.svg'])
-    bytes += zlib.gzipSync(Buffer.from(await (await fetch(`${segment.url}/${file}`)).arrayBuffer())).length;
-  assert.ok(bytes < 150 * 1024, `${bytes} bytes when compressed`);
+  // What crosses the wire: the forms that a browser asks for.
+  const sent = await Promise.all(['', 'dashboard.js', 'dashboard.css', 'icon.svg'].map((file) => new Promise((resolve, reject) => {
+    http.get(`${segment.url}/${file}`, { headers: { 'Accept-Encoding': 'gzip, deflate, br' } }, (reply) => {
+      let bytes = 0;
+      reply.on('data', (part) => { bytes += part.length; });
+      reply.on('end', () => resolve([reply.headers['content-encoding'], bytes]));
+    }).on('error', reject);
+  })));
+  assert.deepStrictEqual(sent.map(([coding]) => coding), ['gzip', 'gzip', 'gzip', 'gzip']);
+  const bytes = sent.reduce((sum, [, each]) => sum + each, 0);
+  assert.ok(bytes < 150 * 1024, `${bytes} bytes`);
   const licences = await (await fetch(`${segment.url}/licences.txt`)).text();
   for (const name of ['preact', 'htm', 'uplot', 'Apache License', 'MIT']) assert.ok(licences.includes(name), name);
+  await page.context().close();
+});
+
+test('dashboard_http_shows_the_share_that_each_queue_and_tenant_gets', async () => {
+  const fetched = async (body) => {
+    const reply = await segment.call('POST', 'workers/fetch', body);
+    assert.strictEqual(reply.status, 200, JSON.stringify(reply.body));
+    return reply.body.jobs;
+  };
+  const tenant = (name, jobs) => Array.from({ length: jobs }, () => ({ queue: 'fair', meta: { tenant_id: name } }));
+  await segment.call('PUT', 'admin/pools/mix', { queues: ['quick', 'slow'], strategy: 'weighted', weights: { quick: 3 } });
+  const page = await open(segment.url);
+  await show(page, 'workers', 'Workers');
+  const shares = async (table, name, columns) => {
+    const cells = await row(page, table, name).locator('td').allInnerTexts();
+    return columns.map((column) => cells[column].trim()).join(' of ');
+  };
+  await eventually(async () => (await shares('Pools and their queues', 'quick', [5, 4])) === '– of 75 %', 'nothing was handed out');
+  // Entitled to three of four, it gets one of five: there is no more of it.
+  segment.enqueue({ queue: 'quick' }, ...Array.from({ length: 4 }, () => ({ queue: 'slow' })));
+  assert.strictEqual((await fetched({ pool: 'mix', queues: ['quick', 'slow'], count: 5 })).length, 5);
+  await eventually(async () => (await shares('Pools and their queues', 'quick', [5, 4])) === '20 % of 75 %', 'the share of quick');
+  assert.strictEqual(await shares('Pools and their queues', 'slow', [5, 4]), '80 % of 25 %');
+  assert.strictEqual(await shares('Pools and their queues', 'slow', [6]), '4');
+  segment.enqueue(...tenant('basic', 4));
+  assert.strictEqual((await fetched({ queues: ['fair'], count: 4 })).length, 4);
+  segment.enqueue(...tenant('acme', 1));
+  assert.strictEqual((await fetched({ queues: ['fair'] })).length, 1);
+  segment.enqueue(...tenant('acme', 2), ...tenant('basic', 2));
+  await show(page, 'tenants', 'Tenants');
+  await eventually(async () => (await shares('Tenants in their queues', 'acme', [7, 6])) === '20 % of 75 %', 'the share of acme');
+  await eventually(async () => (await shares('Tenants in their queues', 'basic', [7, 6])) === '80 % of 25 %', 'the share of basic');
   await page.context().close();
 });

@@ -37,7 +37,15 @@ picture=docs/pictures/dashboard.png
 if ! grep -q "$picture" README.md; then
   fail "$picture is not shown in README.md"
 elif [[ ${1:-} == --check ]]; then
-  if [[ -s $picture ]]; then pass; else fail "$picture is missing; ./dev docs draws it"; fi
+  # Its record names the views of the page in the picture; they are those that the page has now.
+  views=$(sed -n "s/^  { path: .*, name: '\([^']*\)', key: .*/\1/p" tools/gateway/dashboard/src/main.js)
+  if [[ ! -s $picture ]]; then
+    fail "$picture is missing; ./dev docs draws it"
+  elif [[ -n $views && $(cat "${picture%.png}.txt") == "sha256 $(sha256sum <"$picture" | cut -d ' ' -f 1)"$'\n'"$views" ]]; then
+    pass
+  else
+    fail "$picture shows a page with other views, or is not the one that ${picture%.png}.txt is about; ./dev docs draws it"
+  fi
 elif ! modules=$(bash tests/contract/dashboard/packages.sh); then
   not_run "$picture: no browser, or no playwright-core"
 elif build_tree default ojs_shm_programs && NODE_PATH=$modules node tools/dev/draw_dashboard.js build/bin "$picture"; then

@@ -191,6 +191,12 @@ function Page() {
     if (!first.current) heading.current?.focus();
     first.current = false;
   }, [title]);
+  useEffect(() => {
+    // On a narrow screen the views are a line that scrolls.
+    const here = document.querySelector('header nav [aria-current]');
+    const line = here?.closest('ul');
+    if (line) line.scrollLeft = here.offsetLeft - line.offsetLeft - 24;
+  }, [title, entry]);
   if (entry !== 'open') return html`<${Door} />`;
   const View = name && found.one ? found.one : found.view;
   return html`

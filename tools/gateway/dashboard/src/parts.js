@@ -3,7 +3,7 @@
 // What several views are made of.
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { html } from './html.js';
-import { number, percent } from './words.js';
+import { moment, number, percent } from './words.js';
 
 /** A table that a narrow screen can scroll sideways. A column is {head, cell(row), right?, by?(row)}. */
 export function Table({ caption, columns, rows, id, empty = 'None.', order: first }) {
@@ -50,7 +50,7 @@ const STATE_KINDS = {
   available: 'blue', active: 'green', completed: 'grey', scheduled: 'violet', pending: 'violet', waiting: 'violet',
   retryable: 'amber', cancelled: 'grey', discarded: 'red', failed: 'red', running: 'green', paused: 'amber',
   full: 'red', starving: 'red', warning: 'amber', alive: 'green', dead: 'red', stopped: 'amber', none: 'red',
-  stale: 'red', quiet: 'amber', terminate: 'amber', skipped: 'grey',
+  stale: 'red', silent: 'red', died: 'red', quiet: 'amber', terminate: 'amber', skipped: 'grey',
 };
 export const StateBadge = ({ state }) => html`<${Badge} kind=${STATE_KINDS[state] ?? 'grey'}>${state}</${Badge}>`;
 
@@ -69,6 +69,9 @@ export const JobLink = ({ id }) =>
   html`<a class="mono" href=${`#/jobs/${encodeURIComponent(id)}`} >${id}</a>`;
 export const QueueLink = ({ name }) =>
   html`<a href=${`#/queues/${encodeURIComponent(name)}`}><${Foreign} text=${name} /></a>`;
+
+/** A date and a time that stay on one line. */
+export const Moment = ({ time }) => html`<span class="short">${moment(time)}</span>`;
 
 /** A share of a whole as a bar and as a number. */
 export function Bar({ share, label, kind = '' }) {
@@ -93,7 +96,7 @@ export function Pages({ answer, behind, setBehind, more }) {
   const first = behind.length * PER_PAGE;
   return html`<nav class="pages" aria-label="Pages">
     <button disabled=${behind.length === 0} onClick=${() => setBehind(behind.slice(0, -1))}>Previous</button>
-    <span role="status">${answer.data ? `${number(items.length ? first + 1 : 0)} to ${number(first + items.length)} of ${number(pagination.total)}` : '…'}</span>
+    <span role="status">${answer.data && !answer.waiting ? `${number(items.length ? first + 1 : 0)} to ${number(first + items.length)} of ${number(pagination.total)}` : '…'}</span>
     <button disabled=${!more} onClick=${() => setBehind([...behind, pagination.next_cursor ?? 'page'])}>Next</button>
   </nav>`;
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 import { call, part } from '../api.js';
 import { html } from '../html.js';
-import { ask, Foreign, Pending, QueueLink, StateBadge, Table } from '../parts.js';
+import { ask, Foreign, Moment, Pending, QueueLink, StateBadge, Table } from '../parts.js';
 import { act, may, now, useAnswer } from '../store.js';
-import { distance, moment } from '../words.js';
+import { distance } from '../words.js';
 
 const path = (name) => `cron/${part(name)}`;
 
@@ -42,7 +42,7 @@ export function Crons() {
       { head: 'Name', by: (cron) => cron.name, cell: (cron) => html`<${Foreign} text=${cron.name} />` },
       { head: 'State', cell: (cron) => html`<${StateBadge} state=${cron.enabled === false ? 'stopped' : 'running'} />` },
       { head: 'When', cell: (cron) => html`<span class="mono"><${Foreign} text=${cron.expression ?? cron.cron ?? cron.schedule} /></span> ${cron.timezone}` },
-      { head: 'Next', by: (cron) => cron.next_run_at ?? '', cell: (cron) => (cron.next_run_at && cron.enabled !== false ? html`${moment(cron.next_run_at)} <small>${distance(cron.next_run_at, now())}</small>` : '–') },
+      { head: 'Next', by: (cron) => cron.next_run_at ?? '', cell: (cron) => (cron.next_run_at && cron.enabled !== false ? html`<${Moment} time=${cron.next_run_at} /> <small class="short">${distance(cron.next_run_at, now())}</small>` : '–') },
       { head: 'Last', cell: (cron) => (cron.last_run_at ? distance(cron.last_run_at, now()) : '–') },
       { head: 'Type', cell: (cron) => html`<${Foreign} text=${cron.type ?? cron.job_template?.type} />` },
       { head: 'Queue', cell: (cron) => html`<${QueueLink} name=${queueOf(cron)} />` },

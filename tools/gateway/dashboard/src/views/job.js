@@ -2,9 +2,9 @@
 import { useEffect, useState } from 'preact/hooks';
 import { call, callExact, listen, part } from '../api.js';
 import { html } from '../html.js';
-import { ask, Bar, Foreign, Json, Pending, QueueLink, StateBadge, Table, Tile } from '../parts.js';
+import { ask, Bar, Foreign, Json, Moment, Pending, QueueLink, StateBadge, Table, Tile } from '../parts.js';
 import { act, may, now, touched, useAnswer, useStore } from '../store.js';
-import { distance, duration, moment, number, priority } from '../words.js';
+import { distance, duration, number, priority } from '../words.js';
 
 const TERMINAL = ['completed', 'cancelled', 'discarded'];
 const path = (id) => `admin/jobs/${part(id)}`;
@@ -45,9 +45,10 @@ async function reprioritise(job) {
 }
 
 const TIMES = ['created_at', 'enqueued_at', 'scheduled_at', 'started_at', 'next_attempt_at', 'completed_at', 'cancelled_at',
-  'discarded_at', 'expires_at'];
+  'discarded_at', 'expires_at', 'result_expires_at'];
 const SHOWN = new Set([...TIMES, 'id', 'type', 'queue', 'state', 'priority', 'attempt', 'max_attempts', 'args', 'meta',
-  'result', 'error', 'errors', 'progress', 'retry', 'retry_policy', 'metadata', 'specversion', 'worker_id', 'workflow_id']);
+  'result', 'error', 'errors', 'progress', 'retry', 'retry_policy', 'metadata', 'specversion', 'worker_id', 'workflow_id',
+  'result_ttl', 'result_stored_at', 'result_size_bytes', 'result_pruned']);
 
 /** What happens to the job while the page looks; each event asks for the job again. */
 function useHappenings(id) {
@@ -83,7 +84,7 @@ export function Job({ name }) {
   if (!job) return html`<${Pending} answer=${answer} />`;
   const errors = [...(job.errors ?? [])].reverse();
   const ended = job.completed_at ?? job.cancelled_at ?? job.discarded_at;
-  const dead = job.state === 'discarded' && may('admin');
+  const dead = job.state === 'discarded';
   const waits = ['available', 'scheduled'].includes(job.state);
   const others = Object.fromEntries(Object.entries(job).filter(([member]) => !SHOWN.has(member)));
   return html`
@@ -107,20 +108,21 @@ export function Job({ name }) {
     <h2>Arguments</h2><${Json} value=${job.args} label="Arguments" />
     ${job.meta && Object.keys(job.meta).length > 0 && html`<h2>Meta</h2><${Json} value=${job.meta} label="Meta" />`}
     ${job.result !== undefined && html`<h2>Result</h2><${Json} value=${job.result} label="Result" />`}
+    ${job.result_pruned && html`<h2>Result</h2><p class="quiet">It was kept for a time that is over.</p>`}
     <${Table} caption="Errors, the latest first" rows=${errors} id=${(error) => `${error.attempt} ${error.occurred_at} ${error.code}`} empty="No attempt has failed." columns=${[
       { head: 'Attempt', right: true, cell: (error) => number(error.attempt) },
-      { head: 'When', cell: (error) => moment(error.occurred_at) },
+      { head: 'When', cell: (error) => html`<${Moment} time=${error.occurred_at} />` },
       { head: 'Code', cell: (error) => html`<${Foreign} text=${error.code ?? error.type} />` },
       { head: 'Message', cell: (error) => html`<${Foreign} text=${error.message ?? ''} />
         ${error.details !== undefined && html`<details><summary>Details</summary><${Json} value=${error.details} label="Details of the error" /></details>`}` },
     ]} />
     <${Table} caption="Times" rows=${TIMES.filter((time) => job[time])} id=${(time) => time} columns=${[
       { head: 'What', cell: (time) => time.replace('_at', '').replace('_', ' ') },
-      { head: 'When', cell: (time) => moment(job[time]) },
+      { head: 'When', cell: (time) => html`<${Moment} time=${job[time]} />` },
       { head: 'Seen from now', right: true, cell: (time) => distance(job[time], now()) },
     ]} />
     <${Table} caption="Events since this page was opened" rows=${events} id=${(event) => event.id} empty="None yet." columns=${[
-      { head: 'When', cell: (event) => moment(event.time) },
+      { head: 'When', cell: (event) => html`<${Moment} time=${event.time} />` },
       { head: 'What', cell: (event) => event.type },
     ]} />
     <h2>Retry policy</h2><${Json} value=${job.retry_policy} label="Retry policy" />

@@ -23,7 +23,7 @@ function Attention({ sample }) {
         (queue) => html`<li><${StateBadge} state=${queue.state} /> <${QueueLink} name=${queue.name} />
           ${queue.depth > 0 && html`: ${number(queue.depth)} wait, the oldest for ${duration(queue.oldest_age_ms)}`}
           ${queue.dead_letters > 0 &&
-          html` · <a href=${`#/dead?queue=${encodeURIComponent(queue.name)}`}>${number(queue.dead_letters)} dead letters</a>`}
+          html` · <a href=${`#/dead?queue=${encodeURIComponent(queue.name)}`}>${plural(queue.dead_letters, 'dead letter')}</a>`}
         </li>`,
       )}
       ${wrong.length > 12 && html`<li>and <a href="#/queues">${wrong.length - 12} more queues</a></li>`}
@@ -39,19 +39,21 @@ export function Overview() {
   const shown = marks.filter((mark) => mark.at >= begin - 10_000);
   // A gateway that has just begun fills the charts too, from a minute on.
   const from = Math.max(begin, Math.min(shown[0]?.at ?? begin, end - 60_000));
-  const last = marks[marks.length - 1] ?? {};
-  const { segment } = sample;
-  const busiest = [...sample.queues].sort((a, b) => b.depth + b.active - a.depth - a.active).slice(0, 8);
+  const { segment, queues } = sample;
+  const waiting = queues.reduce((sum, queue) => sum + queue.depth, 0);
+  const oldest = queues.reduce((most, queue) => Math.max(most, queue.oldest_age_ms), 0);
+  const workers = sample.registered_workers.filter((worker) => !worker.ended).length;
+  const busiest = [...queues].sort((a, b) => b.depth + b.active - a.depth - a.active).slice(0, 8);
   return html`
     <dl class="tiles">
-      <${Tile} name="waiting" value=${number(last.depth)} note=${`oldest ${duration((last.oldest ?? 0) * 1000)}`} />
-      <${Tile} name="active" value=${number(stats.jobs.active)} note=${`${plural(stats.workers, 'worker')} over HTTP`} />
+      <${Tile} name="waiting" value=${number(waiting)} note=${waiting ? `oldest ${duration(oldest)}` : 'none waits'} />
+      <${Tile} name="active" value=${number(stats.jobs.active)} note=${plural(workers, 'registered worker')} />
       <${Tile} name="in" value=${rate(rateOf('enqueued'))} note=${`${number(sample.totals.enqueued)} ever`} />
       <${Tile} name="done" value=${rate(rateOf('completed'))} note=${`${number(sample.totals.completed)} ever`} />
       <${Tile} name="failed" value=${rate(rateOf('failed'))} note=${`${number(sample.totals.failed)} ever`} />
       <${Tile} name="dead letters" value=${html`<a href="#/dead">${number(stats.jobs.dead)}</a>`} kind=${stats.jobs.dead ? 'warn' : ''} />
       <${Tile} name="memory" value=${percent(segment.bytes_used / segment.bytes_total)} note=${`of ${bytes(segment.bytes_total)}`} />
-      <${Tile} name="deaths" value=${number(segment.counters.deaths)} note=${`${number(segment.counters.repairs)} repairs`} />
+      <${Tile} name="deaths" value=${number(segment.counters.deaths)} note=${plural(segment.counters.repairs, 'repair')} />
     </dl>
     <${Attention} sample=${sample} />
     <section aria-labelledby="time">
@@ -88,7 +90,7 @@ export function Overview() {
       { head: 'State', cell: (queue) => html`<${StateBadge} state=${queue.state} />` },
       { head: 'Waiting', right: true, cell: (queue) => number(queue.depth) },
       { head: 'Active', right: true, cell: (queue) => number(queue.active) },
-      { head: 'Oldest', right: true, cell: (queue) => duration(queue.oldest_age_ms) },
+      { head: 'Oldest', right: true, cell: (queue) => (queue.depth ? duration(queue.oldest_age_ms) : '–') },
       { head: 'In', right: true, cell: (queue) => rate(rateOf('enqueued', queue.name)) },
       { head: 'Done', right: true, cell: (queue) => rate(rateOf('completed', queue.name)) },
     ]} />

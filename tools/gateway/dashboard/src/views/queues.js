@@ -42,17 +42,17 @@ async function purge(queue, state) {
 }
 
 function Pause({ queue }) {
-  if (!may('admin')) return null;
   return queue.paused
     ? html`<button onClick=${() => resume(queue.name)} aria-label=${`Resume ${queue.name}`}>Resume</button>`
     : html`<button onClick=${() => pause(queue.name)} aria-label=${`Pause ${queue.name}`}>Pause</button>`;
 }
 
+const SHARED = { tenants: 'tenants in turns', 'tenants across': 'tenants in turns across levels' };
 /** "strict, tenants" as a sentence says it. */
 function orderInWords(order) {
   const [first, ...more] = order.split(', ');
   const words = { strict: 'best priority first', ageing: 'best priority first, waiting jobs rise', weights: 'levels in turns by weight' };
-  return [words[first] ?? first, ...more.map((each) => (each === 'tenants' ? 'tenants in turns' : each))].join('; ');
+  return [words[first] ?? first, ...more.map((each) => SHARED[each] ?? each)].join('; ');
 }
 
 const depthOf = (queue) => (queue.max_depth ? `${number(queue.depth)} of ${number(queue.max_depth)}` : number(queue.depth));
@@ -74,12 +74,12 @@ export function Queues() {
       { head: 'Pressure', by: (queue) => queue.pressure, cell: (queue) =>
         queue.max_depth || queue.max_size_bytes ? html`<${Bar} share=${queue.pressure} kind=${queue.pressure >= 0.8 ? 'red' : ''} />` : 'no bound' },
       { head: 'Active', right: true, by: (queue) => queue.active, cell: (queue) => number(queue.active) },
-      { head: 'Oldest', right: true, by: (queue) => queue.oldest_age_ms, cell: (queue) => duration(queue.oldest_age_ms) },
+      { head: 'Oldest', right: true, by: (queue) => queue.oldest_age_ms, cell: (queue) => (queue.depth ? duration(queue.oldest_age_ms) : '–') },
       { head: 'In', right: true, by: (queue) => rateOf('enqueued', queue.name) ?? 0, cell: (queue) => rate(rateOf('enqueued', queue.name)) },
       { head: 'Done', right: true, by: (queue) => rateOf('completed', queue.name) ?? 0, cell: (queue) => rate(rateOf('completed', queue.name)) },
       { head: 'Waited, half', right: true, by: (queue) => queue.wait.p50_ms, cell: (queue) => (queue.wait.count ? duration(queue.wait.p50_ms) : '–') },
       { head: 'Levels', cell: (queue) => html`<${Levels} queue=${queue} />` },
-      { head: 'Order', by: (queue) => queue.order, cell: (queue) => orderInWords(queue.order) },
+      { head: 'Order', by: (queue) => queue.order, cell: (queue) => html`<span class="words">${orderInWords(queue.order)}</span>` },
       { head: 'Dead', right: true, by: (queue) => queue.dead_letters, cell: (queue) => number(queue.dead_letters) },
       ...(may('admin') ? [{ head: 'Actions', cell: (queue) => html`<${Pause} queue=${queue} />` }] : []),
     ]} />`;
@@ -131,7 +131,7 @@ export function Queue({ name }) {
     <dl class="tiles">
       <${Tile} name="waiting" value=${depthOf(queue)} note=${bytes(queue.size_bytes)} />
       <${Tile} name="pressure" value=${queue.max_depth || queue.max_size_bytes ? percent(queue.pressure) : 'no bound'} />
-      <${Tile} name="oldest" value=${duration(queue.oldest_age_ms)} />
+      <${Tile} name="oldest" value=${queue.depth ? duration(queue.oldest_age_ms) : '–'} />
       <${Tile} name="in" value=${rate(rateOf('enqueued', name))} />
       <${Tile} name="handed out" value=${rate(rateOf('dispatched', name))} />
       <${Tile} name="done" value=${rate(rateOf('completed', name))} />

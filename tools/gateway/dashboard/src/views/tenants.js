@@ -5,7 +5,7 @@ import { Bar, Foreign, QueueLink, Table } from '../parts.js';
 import { useStore } from '../store.js';
 import { duration, number, percent } from '../words.js';
 
-const MOST = 200;
+const MOST = 100;
 
 export function Tenants({ query }) {
   const { sample } = useStore();
@@ -25,7 +25,7 @@ export function Tenants({ query }) {
       { head: 'Queue', by: (each) => each.queue, cell: (each) => html`<${QueueLink} name=${each.queue} />` },
       { head: 'Waiting', right: true, by: (each) => each.depth, cell: (each) => each.max_depth ? `${number(each.depth)} of ${number(each.max_depth)}` : number(each.depth) },
       { head: 'Active', right: true, by: (each) => each.active, cell: (each) => number(each.active) },
-      { head: 'Oldest', right: true, by: (each) => each.oldest_age_ms, cell: (each) => duration(each.oldest_age_ms) },
+      { head: 'Oldest', right: true, by: (each) => each.oldest_age_ms, cell: (each) => (each.depth ? duration(each.oldest_age_ms) : '–') },
       { head: 'Weight', right: true, by: (each) => each.weight, cell: (each) => number(each.weight) },
       { head: 'Entitled', right: true, by: (each) => each.entitled_share ?? -1, cell: (each) => percent(each.entitled_share) },
       { head: 'Share of the last minute', by: (each) => each.actual_share, cell: (each) => html`<${Bar} share=${each.actual_share} />` },

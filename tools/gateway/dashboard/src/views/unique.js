@@ -40,7 +40,7 @@ export function Unique({ query }) {
       { head: 'Type', cell: (job) => html`<${Foreign} text=${job.type} />` },
       { head: 'Queue', cell: (job) => html`<${QueueLink} name=${job.queue} />` },
       { head: 'Its policy: others', cell: (job) => `${CONFLICTS[job.unique_policy.on_conflict]}${job.unique_policy.raise_priority ? ', and may raise its priority' : ''}` },
-      { head: 'Held', cell: (job) => statesOf(job.unique_policy) },
+      { head: 'Held', cell: (job) => html`<${Foreign} text=${statesOf(job.unique_policy)} />` },
       { head: 'At the longest', right: true, cell: (job) => (job.unique_until ? distance(job.unique_until, now()) : 'no end') },
       { head: 'Created', right: true, cell: (job) => distance(job.created_at, now()) },
     ]} />

@@ -34,7 +34,7 @@ function HeatMap({ rows, kind, convention }) {
     <thead><tr><th scope="col">Queue</th><th scope="col">Priority</th>${bounds.map((bound) => html`<th scope="col" class="right">${label(bound)}</th>`)}
       <th scope="col" class="right">Mean</th><th scope="col" class="right">Jobs</th></tr></thead>
     <tbody>${table.map((row) => html`<tr key=${`${row.queue} ${row.level}`}>
-      <td><${QueueLink} name=${row.queue} /></td><th scope="row">${priority(row.level, convention)}</th>
+      <td><${QueueLink} name=${row.queue} /></td><th scope="row" class="short">${priority(row.level, convention)}</th>
       ${bounds.map((bound) => {
         const jobs = row.steps.get(bound) ?? 0;
         const share = jobs / row.count;
@@ -68,7 +68,7 @@ export function Waits({ query }) {
     ${answer.data && html`<${HeatMap} rows=${rows} kind=${kind} convention=${convention} />`}
     <${Table} caption="Available jobs by priority" rows=${levels} id=${({ queue, level }) => `${queue} ${level}`} empty="No job is available." columns=${[
       { head: 'Queue', cell: ({ queue }) => html`<${QueueLink} name=${queue} />` },
-      { head: 'Priority', cell: ({ level }) => priority(level, convention) },
+      { head: 'Priority', cell: ({ level }) => html`<span class="short">${priority(level, convention)}</span>` },
       { head: 'Jobs', cell: ({ jobs }) => html`<${Bar} share=${jobs / most} label=${number(jobs)} />` },
     ]} />`;
 }

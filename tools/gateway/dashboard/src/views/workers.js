@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-import { call, part } from '../api.js';
+import { useState } from 'preact/hooks';
+import { call } from '../api.js';
 import { html } from '../html.js';
-import { ask, Bar, Foreign, JobLink, Pending, QueueLink, StateBadge, Table } from '../parts.js';
-import { act, may, now, useAnswer, useStore } from '../store.js';
-import { distance, duration, number, percent } from '../words.js';
+import { ask, Bar, Foreign, JobLink, QueueLink, StateBadge, Table } from '../parts.js';
+import { act, may, now, useStore } from '../store.js';
+import { distance, duration, number, percent, plural } from '../words.js';
 
-const links = (names) => names.map((name, i) => html`${i > 0 && ', '}<${QueueLink} name=${name} />`);
+const NAMED = 6;
+const links = (names) => (names.length === 0 ? '–' : html`${names.slice(0, NAMED).map((name, i) => html`${i > 0 && ', '}<${QueueLink} name=${name} />`)}${names.length > NAMED && ` and ${number(names.length - NAMED)} more`}`);
 
 /** What each queue of a pool is due by its strategy: by weight, or the same for all; strict promises none. */
 function entitled(pool) {
@@ -38,44 +40,73 @@ function Pools({ pools, before }) {
     ]} />`;
 }
 
+const tell = (id, directive) => () => call('admin/workers/directive', { method: 'POST', body: { worker_id: id, directive } });
+
 async function quiet(id) {
   const yes = await ask({
     title: `Quiet ${id}?`, action: 'Quiet', text: 'It gets no more jobs, and finishes those that it has.',
   });
   if (yes)
-    act(() => call(`admin/workers/${part(id)}/quiet`, { method: 'POST' }), `${id} gets no more jobs.`, {
-      action: () => call('admin/workers/directive', { method: 'POST', body: { worker_id: id, directive: 'running' } }),
-      done: `${id} gets jobs again.`,
-    });
+    act(tell(id, 'quiet'), `${id} gets no more jobs.`, { action: tell(id, 'running'), done: `${id} gets jobs again.` });
 }
+
+async function resume(id, before) {
+  const yes = await ask({ title: `Resume ${id}?`, action: 'Resume', text: 'It gets jobs again.' });
+  if (yes)
+    act(tell(id, 'running'), `${id} gets jobs again.`, { action: tell(id, before), done: `${id} gets no more jobs.` });
+}
+
+function Directive({ worker }) {
+  if (worker.ended) return null;
+  return worker.directive === 'running'
+    ? html`<button onClick=${() => quiet(worker.id)} aria-label=${`Quiet ${worker.id}`}>Quiet</button>`
+    : html`<button onClick=${() => resume(worker.id, worker.directive)} aria-label=${`Resume ${worker.id}`}>Resume</button>`;
+}
+
+/** Its state, or how it ended: for its silence, or with its process. One that left is not listed. */
+const Condition = ({ worker }) => html`<${StateBadge} state=${worker.ended ?? worker.state} /> ${worker.returned_jobs > 0 && html`<small>${plural(worker.returned_jobs, 'job')} went to others</small>`}`;
+
+const MOST = 100;
+
+function Registered({ workers }) {
+  const [part, setPart] = useState('');
+  const found = workers.filter((worker) => worker.id.includes(part));
+  return html`
+    ${workers.length > 0 && html`<div class="filters">
+      <label>Name contains <input data-filter type="search" value=${part} onInput=${(event) => setPart(event.target.value)} /></label>
+      <span class="quiet" role="status">${number(found.length)} of ${plural(workers.length, 'registered worker')}${found.length > MOST ? `, the first ${MOST} are shown` : ''}</span>
+    </div>`}
+    <${Table} caption="Registered workers" rows=${found.slice(0, MOST)} id=${(worker) => `${worker.id} ${worker.started_at}`}
+      empty=${workers.length ? 'No worker has this in its name.' : 'No worker has said who it is.'} columns=${[
+        { head: 'Worker', by: (worker) => worker.id, cell: (worker) => html`<${Foreign} text=${worker.id} />` },
+        { head: 'State', by: (worker) => worker.ended ?? worker.state, cell: (worker) => html`<${Condition} worker=${worker} />` },
+        { head: 'Served by', cell: (worker) => worker.native ? html`process <span class="mono">${worker.pid}</span>` : 'a gateway' },
+        { head: 'Host', cell: (worker) => html`<${Foreign} text=${worker.hostname ?? '–'} />` },
+        { head: 'Pool', by: (worker) => worker.pool ?? '', cell: (worker) => html`<${Foreign} text=${worker.pool ?? '–'} />` },
+        { head: 'Queues', cell: (worker) => links(worker.queues) },
+        { head: 'Active', right: true, by: (worker) => worker.active_jobs, cell: (worker) => worker.ended ? '–' : worker.concurrency ? `${number(worker.active_jobs)} of ${number(worker.concurrency)}` : number(worker.active_jobs) },
+        { head: 'Last sign', right: true, by: (worker) => worker.last_heartbeat_at, cell: (worker) => distance(worker.last_heartbeat_at, now()) },
+        ...(may('admin') ? [{ head: 'Actions', cell: (worker) => html`<${Directive} worker=${worker} />` }] : []),
+      ]} />`;
+}
+
+const roles = (worker) => [worker.broker && 'broker', worker.supervisor && 'supervisor'].filter(Boolean).join(', ');
 
 export function Workers() {
   const { sample, before } = useStore();
-  const http = useAnswer('admin/workers?per_page=100', { always: true });
   const processes = [...sample.workers].sort((a, b) => b.active_jobs - a.active_jobs || a.pid - b.pid);
   return html`
+    <${Registered} workers=${sample.registered_workers} />
     <${Table} caption="Processes" rows=${processes} id=${(worker) => worker.pid} columns=${[
-      { head: 'Process', cell: (worker) => html`<span class="mono">${worker.pid}</span> ${worker.broker && 'broker'} ${worker.supervisor && 'supervises'}` },
+      { head: 'Process', cell: (worker) => html`<span class="mono">${worker.pid}</span> ${roles(worker)}` },
       { head: 'State', cell: (worker) => html`<${StateBadge} state=${worker.state} />` },
       { head: 'Pools', cell: (worker) => html`<${Foreign} text=${worker.pools.join(', ') || '–'} />` },
-      { head: 'Queues', cell: (worker) => links(worker.queues.slice(0, 6)) },
+      { head: 'Queues', cell: (worker) => links(worker.queues) },
       { head: 'Active', right: true, cell: (worker) => number(worker.active_jobs) },
       { head: 'Longest held', cell: (worker) => worker.oldest
         ? html`<${JobLink} id=${worker.oldest.id} /> <${Foreign} text=${worker.oldest.type} />, ${duration(worker.oldest.age_ms)}` : '–' },
       { head: 'Taken ever', right: true, cell: (worker) => number(worker.dispatched_total) },
-      { head: 'Last sign', cell: (worker) => (worker.last_sign ? distance(worker.last_sign, now()) : '–') },
+      { head: 'Last sign', right: true, cell: (worker) => (worker.last_sign ? distance(worker.last_sign, now()) : '–') },
     ]} />
-    <${Pending} answer=${http} />
-    ${http.data && html`<${Table} caption="Workers of this gateway, over HTTP" rows=${http.data.items} id=${(worker) => worker.id}
-      empty="No worker has spoken to this gateway." columns=${[
-        { head: 'Worker', cell: (worker) => html`<${Foreign} text=${worker.id} />` },
-        { head: 'State', cell: (worker) => html`<${StateBadge} state=${worker.state} />` },
-        { head: 'Host', cell: (worker) => html`<${Foreign} text=${worker.hostname ?? '–'} />` },
-        { head: 'Pool', cell: (worker) => html`<${Foreign} text=${worker.pool ?? '–'} />` },
-        { head: 'Queues', cell: (worker) => links(worker.queues.slice(0, 6)) },
-        { head: 'Active', right: true, cell: (worker) => worker.concurrency ? `${number(worker.active_jobs)} of ${number(worker.concurrency)}` : number(worker.active_jobs) },
-        { head: 'Last heard', cell: (worker) => distance(worker.last_heartbeat_at, now()) },
-        ...(may('admin') ? [{ head: 'Actions', cell: (worker) => worker.state === 'running' && html`<button onClick=${() => quiet(worker.id)} aria-label=${`Quiet ${worker.id}`}>Quiet</button>` }] : []),
-      ]} />`}
     <${Pools} pools=${sample.pools} before=${before?.sample} />`;
 }
