@@ -181,9 +181,12 @@ void examine(const std::string& name, const Segment& segment, Others others) {
                 info.state == State::kRetryable || info.state == State::kActive)
         << name << ": " << info.id << " is left " << state_name(info.state);
   // One of which a job waits for its time may still run.
-  const bool timed = !observer.list({.state = State::kScheduled}).empty();
+  const std::vector<JobInfo> left = observer.list({});
   for (const WorkflowInfo& workflow : observer.workflows({.state = WorkflowState::kRunning}))
-    EXPECT_TRUE(timed) << name << ": workflow " << workflow.id << " still runs";
+    EXPECT_TRUE(std::any_of(left.begin(), left.end(), [&workflow](const JobInfo& info) {
+      return info.workflow_id == workflow.id &&
+             (info.state == State::kScheduled || info.state == State::kRetryable);
+    })) << name << ": workflow " << workflow.id << " still runs";
   ASSERT_EQ(findings(observer), "") << name << ", after working off";
 }
 
