@@ -183,10 +183,13 @@ void examine(const std::string& name, const Segment& segment, Others others) {
   // One of which a job waits for its time may still run.
   const std::vector<JobInfo> left = observer.list({});
   for (const WorkflowInfo& workflow : observer.workflows({.state = WorkflowState::kRunning}))
-    EXPECT_TRUE(std::any_of(left.begin(), left.end(), [&workflow](const JobInfo& info) {
-      return info.workflow_id == workflow.id &&
-             (info.state == State::kScheduled || info.state == State::kRetryable);
-    })) << name << ": workflow " << workflow.id << " still runs";
+    EXPECT_TRUE(std::any_of(left.begin(), left.end(),
+                            [&workflow](const JobInfo& info) {
+                              return info.workflow_id == workflow.id &&
+                                     (info.state == State::kScheduled ||
+                                      info.state == State::kRetryable);
+                            }))
+        << name << ": workflow " << workflow.id << " still runs";
   ASSERT_EQ(findings(observer), "") << name << ", after working off";
 }
 
