@@ -326,7 +326,7 @@ Outcome Actor::put_in(const NewJob& spec, JobId& id) {
   if (is_short && spec.unique() && keys.foresee(spec) == Outcome::kClash) [[unlikely]]
     outcome = Outcome::kClash;
   if (outcome == Outcome::kClash) [[unlikely]]
-    keys.raise_other(spec);
+    keys.raise_other(spec, conflicts_.clash.id);
   if (outcome != Outcome::kMustDrop && outcome != Outcome::kMustReplace) [[likely]]
     return outcome;
   std::vector<JobId> ids;

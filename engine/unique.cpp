@@ -120,15 +120,15 @@ void UniqueKeys::count_conflict(const NewJob& spec) {
 }
 
 /// A duplicate may be more urgent than the job in its way. Source: ojs-priority 9.3.
-void UniqueKeys::raise_other(const NewJob& spec) {
+void UniqueKeys::raise_other(const NewJob& spec, JobId other) {
   count_conflict(spec);
   if (!Uniqueness{spec.annex->uniqueness}.raises() || store.immutable_priorities()) return;
-  const std::uint32_t slot = store.find_job(actor.conflicts_.clash.id);
+  const std::uint32_t slot = store.find_job(other);
   if (slot == kNoIndex || rank_of_ring(Control(store.job(slot).control.load()).ring()) <= spec.rank)
     return;
   std::uint8_t previous = 0;
   JobState found{};
-  (void)actor.reprioritize(actor.conflicts_.clash.id, spec.rank, previous, found);
+  (void)actor.reprioritize(other, spec.rank, previous, found);
 }
 
 /// An imported job: one that has not ended needs its key as a new one does, and replaces none; one
@@ -201,7 +201,7 @@ Outcome UniqueKeys::claim_all(std::span<const NewJob> specs, std::span<const std
 }
 
 /// Jobs whose keys others have, and which are content with that, are not enqueued; the rest is, all
-/// or none.
+/// or none. Others are raised once it is, so a batch that is refused changes nothing.
 Outcome UniqueKeys::enqueue_batch(std::span<const NewJob> specs, std::vector<JobId>& ids) {
   Outcome outcome = Outcome::kBusy;
   for (unsigned looks = 0; looks < kPatience; ++looks) {
@@ -219,12 +219,10 @@ Outcome UniqueKeys::enqueue_batch(std::span<const NewJob> specs, std::vector<Job
         actor.conflicts_.at = i;
         if (before != keys.end()) {
           actor.conflicts_.clash = {};
-          count_conflict(specs[i]);
-          if (!content) return ids.clear(), Outcome::kClash;
+          if (!content) return refuse_batch(specs[i], ids);
           same_as[i] = before->second;
         } else if (!wish.replaces() && foresee(specs[i]) == Outcome::kClash) {
-          raise_other(specs[i]);
-          if (!content) return ids.clear(), Outcome::kClash;
+          if (!content) return refuse_batch(specs[i], ids);
           ids[i] = actor.conflicts_.clash.id;
         }
         actor.conflicts_.ignored[i] = same_as[i] != specs.size() || ids[i] != JobId{};
@@ -237,6 +235,12 @@ Outcome UniqueKeys::enqueue_batch(std::span<const NewJob> specs, std::vector<Job
     std::vector<JobId> made;
     outcome = chosen.empty() ? Outcome::kOk : actor.enqueue_batch_in_order(chosen, made);
     if (outcome == Outcome::kOk) {
+      for (std::size_t i = 0; i < specs.size(); ++i) {
+        if (same_as[i] != specs.size())
+          count_conflict(specs[i]);
+        else if (actor.conflicts_.ignored[i])
+          raise_other(specs[i], ids[i]);
+      }
       for (std::size_t n = 0; n < places.size(); ++n) ids[places[n]] = made[n];
       for (std::size_t i = 0; i < specs.size(); ++i)
         if (same_as[i] != specs.size()) ids[i] = ids[same_as[i]];
@@ -250,8 +254,16 @@ Outcome UniqueKeys::enqueue_batch(std::span<const NewJob> specs, std::vector<Job
     if (!again) break;
     shm::wait_for_another(looks);
   }
+  if (outcome == Outcome::kClash) return refuse_batch(specs[actor.conflicts_.at], ids);
   ids.clear();
   return outcome == Outcome::kRivalMoved ? Outcome::kBusy : outcome;
+}
+
+/// Of the job of a batch that met another of its key.
+Outcome UniqueKeys::refuse_batch(const NewJob& spec, std::vector<JobId>& ids) {
+  count_conflict(spec);
+  ids.clear();
+  return Outcome::kClash;
 }
 
 // ---- rivals -------------------------------------------------------------------------------------

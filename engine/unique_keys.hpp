@@ -24,7 +24,7 @@ struct UniqueKeys {
   // The memory that a claim reads: of the index, then of the job that has the key.
   void ask_for_key(const NewJob& spec);
   void ask_for_rival(const NewJob& spec);
-  void raise_other(const NewJob& spec);
+  void raise_other(const NewJob& spec, JobId other);
   Outcome enqueue_batch(std::span<const NewJob> specs, std::vector<JobId>& ids);
   // rivals
   bool seize(std::span<Rival> rivals);
@@ -35,6 +35,7 @@ struct UniqueKeys {
 
  private:
   void count_conflict(const NewJob& spec);
+  Outcome refuse_batch(const NewJob& spec, std::vector<JobId>& ids);
 };
 
 }  // namespace ojs_shm::engine

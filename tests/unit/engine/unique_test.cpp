@@ -243,6 +243,26 @@ TEST(Unique, a_batch_is_refused_whole_also_for_two_of_its_own) {
   EXPECT_EQ(s.queue().depth, 1U);
 }
 
+TEST(Unique, a_batch_that_is_refused_raises_no_other_job) {
+  QuietSegment s;
+  const std::string there = s.put(unique_job(OnConflict::kIgnore, "[1]", 3).spec),
+                    refuses = s.put(unique_job(OnConflict::kReject, "[2]").spec);
+  UniquePolicy policy = policy_with(OnConflict::kIgnore);
+  policy.raise_priority = true;
+  const UniqueSpec raises(unique_job(OnConflict::kIgnore, "[1]", 1).spec, policy),
+      refused = unique_job(OnConflict::kReject, "[2]"),
+      fresh = unique_job(OnConflict::kReject, "[3]");
+  EXPECT_EQ(s.producer.enqueue_batch(std::vector{raises.spec, refused.spec}).code(),
+            Code::kDuplicate);
+  EXPECT_EQ(s.get(there).priority, 3);
+  EXPECT_EQ(s.queue().conflicts_total, 1U);
+  const auto ids = s.producer.enqueue_batch(std::vector{raises.spec, fresh.spec});
+  ASSERT_TRUE(ids.ok()) << ids.error().message;
+  EXPECT_EQ((*ids)[0].str(), there);
+  EXPECT_EQ(s.get(there).priority, 1);
+  EXPECT_EQ(s.queue().conflicts_total, 2U);
+}
+
 TEST(Unique, a_batch_takes_what_is_there_for_those_that_are_content) {
   QuietSegment s;
   const UniqueSpec a = unique_job(OnConflict::kIgnore, "[1]"),
