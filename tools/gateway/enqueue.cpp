@@ -5,7 +5,10 @@
 
 #include <algorithm>
 #include <charconv>
+#include <chrono>
+#include <exception>
 #include <map>
+#include <span>
 
 #include "tools/gateway/body.hpp"
 #include "tools/gateway/fault.hpp"
@@ -37,13 +40,17 @@ Envelope read_envelope(Desk& desk, const Request& request, std::string_view text
 
 /// A duplicate by a unique key has the key beside what the error says of the other job.
 template <class T>
-T must_of(Result<T> result, const Envelope* envelope) {
+T must_of(Result<T> result, std::span<const Envelope> envelopes) {
   if (result) return std::move(result).value();
   Fault fault = fault_of(result.error());
-  if (fault.code == "duplicate" && envelope != nullptr && envelope->unique) {
-    const std::string key = quoted(envelope->unique->key());
-    fault.details.emplace_back("uniqueness_key", key);
-    fault.details.emplace_back("unique_key", key);
+  if (fault.code != "duplicate") throw fault;
+  for (const Envelope& envelope : envelopes) {
+    if (!envelope.unique) continue;
+    const std::string key = envelope.unique->key();
+    if (result.error().message.find(key) == std::string::npos) continue;
+    fault.details.emplace_back("uniqueness_key", quoted(key));
+    fault.details.emplace_back("unique_key", quoted(key));
+    break;
   }
   throw fault;
 }
@@ -127,6 +134,21 @@ std::chrono::milliseconds block_timeout(const Request& request) {
   return std::chrono::milliseconds(static_cast<std::int64_t>(seconds * 1000));
 }
 
+/// Until when a request may wait.
+class Deadline {
+ public:
+  explicit Deadline(std::chrono::milliseconds patience)
+      : at_(std::chrono::steady_clock::now() + patience) {}
+  std::chrono::milliseconds left() const {
+    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
+        at_ - std::chrono::steady_clock::now());
+    return std::max(left, std::chrono::milliseconds(0));
+  }
+
+ private:
+  std::chrono::steady_clock::time_point at_;
+};
+
 /// Takes its place among those that wake for room, and leaves it at the end.
 class RoomSeeker {
  public:
@@ -142,38 +164,6 @@ class RoomSeeker {
   std::list<Visit*>::iterator place_;
 };
 
-/// Jobs of several queues: each queue takes all of its jobs or none, as pending ones that no worker
-/// sees. When all are in they are made available; when a queue refuses, the others' are cancelled.
-std::vector<JobIdText> put_across(Desk& desk, const std::vector<JobSpec>& specs) {
-  std::map<std::string_view, std::vector<std::size_t>> queues;
-  for (std::size_t i = 0; i < specs.size(); ++i) queues[specs[i].queue].push_back(i);
-  std::vector<JobIdText> ids(specs.size()), put;
-  std::vector<std::size_t> staged;
-  for (const auto& [queue, places] : queues) {
-    std::vector<JobSpec> group;
-    for (const std::size_t i : places) {
-      group.push_back(specs[i]);
-      if (specs[i].pending || specs[i].scheduled_at_ms > desk.now_ms()) continue;
-      group.back().pending = true;
-      staged.push_back(i);
-    }
-    const auto got = desk.producer().enqueue_batch(group);
-    if (!got) {
-      for (const JobIdText& id : put) (void)desk.producer().cancel(id.view());
-      throw fault_of(got.error());
-    }
-    for (std::size_t n = 0; n < places.size(); ++n) ids[places[n]] = (*got)[n];
-    put.insert(put.end(), got->begin(), got->end());
-  }
-  for (const std::size_t i : staged) must(desk.producer().activate(ids[i].view()));
-  return ids;
-}
-
-bool one_queue(const std::vector<JobSpec>& specs) {
-  return std::ranges::all_of(
-      specs, [&](const JobSpec& spec) { return spec.queue == specs.front().queue; });
-}
-
 /// What became of a job: it is stored, or one of its unique key was there already.
 struct Placed {
   std::string id;
@@ -186,18 +176,17 @@ std::string text_of(Desk& desk, const Envelope& envelope, const Placed& placed) 
   return "{\"id\":" + quoted(placed.id) + ",\"type\":" + quoted(envelope.type) + "}";
 }
 
-/// Enqueues all or none. Waits for room for as long as the client allows; a client that goes gives
-/// its place up.
-asio::awaitable<std::vector<Placed>> put(Desk& desk, const std::vector<JobSpec>& specs,
-                                         std::chrono::milliseconds patience, Visit& visit,
-                                         const Envelope* envelope = nullptr) {
+/// Jobs of one queue, all or none. Waits for room until the deadline; a client that goes gives its
+/// place up.
+asio::awaitable<std::vector<Placed>> put_in_one(Desk& desk, const std::vector<JobSpec>& specs,
+                                                std::span<const Envelope> envelopes,
+                                                Deadline deadline, Visit& visit) {
+  const auto patience = deadline.left();
   std::vector<JobIdText> ids;
-  if (!one_queue(specs)) {
-    ids = put_across(desk, specs);
-  } else if (patience.count() == 0 && specs.size() == 1) {
-    ids.push_back(must_of(desk.producer().enqueue(specs.front()), envelope));
+  if (patience.count() == 0 && specs.size() == 1) {
+    ids.push_back(must_of(desk.producer().enqueue(specs.front()), envelopes));
   } else if (patience.count() == 0) {
-    ids = must(desk.producer().enqueue_batch(specs));
+    ids = must_of(desk.producer().enqueue_batch(specs), envelopes);
   } else {
     WaitingEnqueue waiting = must(desk.producer().begin(specs, {.block_timeout = patience}));
     const RoomSeeker seeker(visit.shift(), visit);
@@ -214,12 +203,85 @@ asio::awaitable<std::vector<Placed>> put(Desk& desk, const std::vector<JobSpec>&
                   .code = "backend_error",
                   .message = "the gateway is closing; nothing was stored",
                   .retryable = true};
-    ids = must_of(std::move(*decided), envelope);
+    ids = must_of(std::move(*decided), envelopes);
   }
   std::vector<Placed> placed;
   for (std::size_t i = 0; i < ids.size(); ++i)
-    placed.push_back({ids[i].str(), specs[i].unique != nullptr && one_queue(specs) &&
-                                        desk.producer().deduplicated(i)});
+    placed.push_back({ids[i].str(), specs[i].unique != nullptr && desk.producer().deduplicated(i)});
+  co_return placed;
+}
+
+/// A job that is stored in several queues' batch as pending, which no worker sees.
+struct Staged {
+  std::string id;
+  bool runs = false;  ///< it is to be made available
+};
+
+/// What was staged becomes available. One that another client has cancelled meanwhile stays so.
+void release(Desk& desk, const std::vector<Staged>& staged) {
+  std::optional<Error> failed;
+  for (const Staged& job : staged) {
+    if (!job.runs) continue;
+    const Status done = desk.producer().activate(job.id);
+    if (!done && done.code() != Code::kWrongState && done.code() != Code::kNotFound)
+      failed = done.error();
+  }
+  if (failed) throw fault_of(*failed);
+}
+
+/// Jobs of several queues: each queue takes all of its jobs or none, as pending ones that no worker
+/// sees. When all are in they are made available; when a queue refuses, the others' are cancelled.
+/// A job that was there already is neither. A replaced job could not be brought back, so that is
+/// refused.
+asio::awaitable<std::vector<Placed>> put_across(Desk& desk, const std::vector<JobSpec>& specs,
+                                                std::span<const Envelope> envelopes,
+                                                Deadline deadline, Visit& visit) {
+  std::map<std::string_view, std::vector<std::size_t>> queues;
+  for (std::size_t i = 0; i < specs.size(); ++i) {
+    if (specs[i].unique != nullptr && specs[i].unique->on_conflict() >= OnConflict::kReplace)
+      throw unsupported(
+          "a batch over several queues cannot replace unique jobs; send a batch for each queue");
+    queues[specs[i].queue].push_back(i);
+  }
+  std::vector<Placed> placed(specs.size());
+  std::vector<Staged> staged;
+  std::exception_ptr refused;
+  try {
+    for (const auto& [queue, places] : queues) {
+      std::vector<JobSpec> group;
+      for (const std::size_t i : places) {
+        group.push_back(specs[i]);
+        group.back().pending |= specs[i].scheduled_at_ms <= desk.now_ms();
+      }
+      const auto got = co_await put_in_one(desk, group, envelopes, deadline, visit);
+      for (std::size_t n = 0; n < places.size(); ++n) {
+        placed[places[n]] = got[n];
+        if (!got[n].there)
+          staged.push_back({got[n].id, group[n].pending && !specs[places[n]].pending});
+      }
+    }
+  } catch (...) {
+    refused = std::current_exception();
+  }
+  if (refused) {
+    for (const Staged& job : staged) (void)desk.producer().cancel(job.id);
+    std::rethrow_exception(refused);
+  }
+  release(desk, staged);
+  co_return placed;
+}
+
+asio::awaitable<std::vector<Placed>> put(Desk& desk, const std::vector<JobSpec>& specs,
+                                         std::span<const Envelope> envelopes,
+                                         std::chrono::milliseconds patience, Visit& visit) {
+  const bool one_queue = std::ranges::all_of(
+      specs, [&](const JobSpec& spec) { return spec.queue == specs.front().queue; });
+  const Deadline deadline(patience);
+  std::vector<Placed> placed;
+  if (one_queue)
+    placed = co_await put_in_one(desk, specs, envelopes, deadline, visit);
+  else
+    placed = co_await put_across(desk, specs, envelopes, deadline, visit);
   desk.hall.jobs_came();
   co_return placed;
 }
@@ -250,7 +312,8 @@ asio::awaitable<Reply> enqueue(Desk& desk, const Request& request, Visit& visit)
   if (auto reply = enqueue_workflow(desk, request)) co_return std::move(*reply);
   const Envelope envelope = read_envelope(desk, request, request.body);
   const std::vector<JobSpec> specs = {envelope.spec()};
-  const auto placed = co_await put(desk, specs, block_timeout(request), visit, &envelope);
+  const auto placed =
+      co_await put(desk, specs, std::span(&envelope, 1), block_timeout(request), visit);
   co_return enqueued(desk, envelope, placed.front());
 }
 
@@ -276,7 +339,7 @@ asio::awaitable<Reply> enqueue_batch(Desk& desk, const Request& request, Visit& 
   }
   std::vector<JobSpec> specs;
   for (const Envelope& envelope : envelopes) specs.push_back(envelope.spec());
-  const auto placed = co_await put(desk, specs, block_timeout(request), visit);
+  const auto placed = co_await put(desk, specs, envelopes, block_timeout(request), visit);
   Reply reply{.status = 201};
   reply.body = "{\"jobs\":[";
   for (std::size_t i = 0; i < placed.size(); ++i) {

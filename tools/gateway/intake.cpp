@@ -7,17 +7,20 @@
 
 #include "tools/gateway/fault.hpp"
 #include "tools/gateway/json_text.hpp"
+#include "worker_api/json/unique_key.hpp"
 
 namespace ojs_shm::gateway {
 
 void give_tenant(const Request& request, Envelope& envelope) {
   const std::string tenant(request.header("x-ojs-tenant"));
-  if (tenant.empty() || envelope.tenant == tenant) return;
-  if (!envelope.tenant.empty())
+  if (tenant.empty()) return;
+  if (!envelope.tenant.empty() && envelope.tenant != tenant)
     throw invalid_request("X-OJS-Tenant and meta.tenant_id name different tenants",
                           "meta.tenant_id");
-  envelope.extra = with_tenant(envelope.extra, tenant);
+  if (envelope.tenant.empty()) envelope.extra = with_tenant(envelope.extra, tenant);
   envelope.tenant = tenant;
+  // Another tenant's job is neither told of nor replaced.
+  if (envelope.unique) envelope.unique = must(unique_in_tenant(envelope.spec()));
 }
 
 void check_priority(Desk& desk, const Envelope& envelope) {

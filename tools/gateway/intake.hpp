@@ -8,7 +8,8 @@
 /// What a job's envelope must fulfil here beyond its text. Both throw a Fault.
 namespace ojs_shm::gateway {
 
-/// The header X-OJS-Tenant may say whose job it is, beside the envelope.
+/// The header X-OJS-Tenant may say whose job it is, beside the envelope. A unique job is then one
+/// among the jobs of its tenant.
 void give_tenant(const Request& request, Envelope& envelope);
 /// A priority that 64 bits do not hold is out of range as well.
 void check_priority(Desk& desk, const Envelope& envelope);

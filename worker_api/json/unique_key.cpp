@@ -333,6 +333,22 @@ std::optional<JobUnique> unique_in(const JobSpec& job) {
   return {};
 }
 
+Result<JobUnique> unique_in_tenant(const JobSpec& job) {
+  for (const json::Member& member : json::members_of(job.extra)) {
+    if (member.name != "unique") continue;
+    for (const json::Member& inner : json::members_of(member.value))
+      if (inner.name == "fingerprint")
+        return invalid("unique.fingerprint", "counts for all tenants, and cannot name one's own");
+    json::Complaint complaint;
+    UniquePolicy policy = json::read_unique(json::trim(member.value), complaint);
+    if (complaint.raised()) return complaint.error();
+    if (std::ranges::find(policy.meta_keys, "tenant_id") == policy.meta_keys.end())
+      policy.meta_keys.emplace_back("tenant_id");
+    return JobUnique::of(job, policy);
+  }
+  return invalid("unique", "is not there");
+}
+
 std::string print_unique(std::string_view key, const UniquePolicy& policy) {
   std::string out;
   json::ObjectWriter unique(out);

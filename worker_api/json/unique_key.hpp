@@ -31,6 +31,10 @@ UniquePolicy policy_of(std::uint64_t uniqueness);
 /// can be granted.
 std::optional<JobUnique> unique_in(const JobSpec& job);
 
+/// The same, counted among the jobs of its tenant alone, as if `meta_keys` named `tenant_id` too.
+/// Errors: kInvalid (a fingerprint, which would count for all tenants), and those of JobUnique::of().
+Result<JobUnique> unique_in_tenant(const JobSpec& job);
+
 /// The policy of a job whose key is known, as unique_of_key() reads it.
 std::string print_unique(std::string_view key, const UniquePolicy& policy);
 

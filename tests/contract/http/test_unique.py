@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Unique jobs over HTTP, beside native ones."""
 
-from gateways import OnGateway
+import threading
+
+from gateways import OnGateway, eventually
 
 
 class Unique(OnGateway):
@@ -78,6 +80,66 @@ class Unique(OnGateway):
         content = {**job, "unique": {"keys": ["args"], "on_conflict": "ignore"}}
         jobs = self.call("POST", "jobs/batch", {"jobs": [content, content]}, expect=201).json["jobs"]
         self.assertEqual(jobs[0]["id"], jobs[1]["id"])
+
+    def across(self, expect, *jobs):
+        return self.call("POST", "jobs/batch", {"jobs": list(jobs)}, expect=expect)
+
+    def job_in(self, queue, mark, **policy):
+        return {"type": "unique.test", "args": [self.queue, mark], "queue": f"{self.queue}.{queue}",
+                "unique": {"keys": ["args"], **policy}}
+
+    def test_a_batch_over_several_queues_leaves_the_job_that_was_there(self):
+        there = self.across(201, self.job_in("a", 1)).json["jobs"][0]
+        content, plain = self.job_in("a", 1, on_conflict="ignore"), {"type": "a", "args": [], "queue": self.queue + ".b"}
+        jobs = self.across(201, content, plain).json["jobs"]
+        self.assertEqual((jobs[0]["id"], jobs[0]["state"], jobs[1]["state"]), (there["id"], "available", "available"))
+        self.call("PUT", f"admin/queues/{self.queue}.b/config", {"backpressure": {"max_depth": 1}}, expect=200)
+        self.across(429, content, plain)
+        self.assertEqual(self.state_of(there), "available")
+
+    def test_a_batch_over_several_queues_replaces_nothing(self):
+        there = self.across(201, self.job_in("a", 1)).json["jobs"][0]
+        error = self.across(422, self.job_in("a", 1, on_conflict="replace"), self.job_in("b", 2)).error
+        self.assertEqual((error["code"], self.state_of(there)), ("unsupported", "available"))
+
+    def test_a_batch_over_several_queues_waits_for_room(self):
+        plain = [{"type": "a", "args": [mark], "queue": f"{self.queue}.{mark}"} for mark in "ab"]
+        self.call("PUT", f"admin/queues/{self.queue}.b/config",
+                  {"backpressure": {"max_depth": 1, "strategy": "block"}}, expect=200)
+        first = self.across(201, plain[1]).json["jobs"][0]
+        replies = []
+        waits = threading.Thread(target=lambda: replies.append(self.call(
+            "POST", "jobs/batch", {"jobs": plain}, headers={"OJS-Block-Timeout": "30"})))
+        waits.start()
+        eventually(lambda: self.call("GET", f"queues/{self.queue}.a/stats").json.get("queue", {}).get("pending") == 1
+              or not waits.is_alive())
+        self.assertEqual(replies, [])
+        self.call("DELETE", f"jobs/{first['id']}", expect=200)
+        waits.join(30)
+        self.assertEqual([reply.status for reply in replies], [201], replies and replies[0].body)
+        self.assertEqual({job["state"] for job in replies[0].json["jobs"]}, {"available"})
+
+    def test_a_refused_batch_tells_the_key(self):
+        self.across(201, self.job_in("a", 1))
+        details = self.across(409, self.job_in("a", 2), self.job_in("a", 1)).error["details"]
+        self.assertEqual(details["unique_key"], self.put_for_key("a", 1))
+
+    def put_for_key(self, queue, mark):
+        return self.call("POST", "jobs", self.job_in(queue, mark), expect=409).error["details"]["unique_key"]
+
+    def test_a_key_is_one_of_its_tenant(self):
+        of = {tenant: {"X-OJS-Tenant": tenant} for tenant in "AB"}
+        job = self.job_in("a", 1, on_conflict="replace")
+        ids = {tenant: self.call("POST", "jobs", job, headers=of[tenant], expect=201).json["job"]["id"] for tenant in "AB"}
+        self.assertEqual([self.call("GET", "jobs/" + ids[tenant], expect=200).json["job"]["state"] for tenant in "AB"],
+                         ["available", "available"])
+        content = self.job_in("a", 1, on_conflict="ignore")
+        for tenant in "AB":
+            again = self.call("POST", "jobs", content, headers=of[tenant], expect=200).json
+            self.assertEqual((again["job"]["id"], again["deduplicated"]), (ids[tenant], True))
+        fingerprint = {**job, "unique": {"fingerprint": "0" * 64}}
+        error = self.call("POST", "jobs", fingerprint, headers=of["A"], expect=400).error
+        self.assertEqual(error["details"]["field"], "unique.fingerprint")
 
     def test_PRI_T10_a_worker_gets_the_best_that_is_left(self):
         first = self.put(priority=0).json["job"]
