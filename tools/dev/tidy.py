@@ -16,6 +16,7 @@ import mutants
 import tidy_atomics
 import tidy_documents
 import tidy_headers
+import tidy_layout
 import tidy_operations
 from tidy_source import ROOT, SHIPPED, Source, read_tree
 
@@ -182,6 +183,7 @@ def main() -> int:
     findings += [Finding(*found) for found in tidy_atomics.crash_points(sources)]
     findings += [Finding(*found) for found in tidy_operations.everywhere(sources)]
     findings += [Finding(*found) for found in tidy_documents.all_documents(sources)]
+    findings += [Finding(*found) for found in tidy_layout.all_of_the_layout(sources)]
     findings += stale_breaks()
     if "--no-headers" not in arguments:
         findings += [Finding(*found) for found in tidy_headers.compile_alone(sources)]

@@ -1,25 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the documents say of the code: offsets of structs, names of members, tables of files, the list of decisions."""
+"""What the documents say of the code: names of members, tables of files, the list of decisions."""
 
-import pathlib
 import re
-import subprocess
 from typing import Iterator
 
 import requirements
 from tidy_source import ROOT, SHIPPED, Source
 
 Found = tuple[str, int, str]
-LAYOUT = "docs/segment_layout.md"
-STRUCTS = {"Header": "shm", "ProcessRecord": "shm", "Lane": "shm", "QueueRecord": "engine", "EngineHeader": "engine"}
-LAYOUT_HEADERS = {"shm": "shm/layout.hpp", "engine": "engine/layout.hpp"}
-# A map: the name of its struct, and below it, further in, offsets and members.
-MAP = re.compile(r"^    (\w+)\n((?:      \S.*\n)+)", re.M)
-PAIR = re.compile(r"(\d+) ([a-z]\w*)")
 
 
 def all_documents(sources: list[Source]) -> Iterator[Found]:
-    yield from offsets(sources)
     yield from members(sources)
     yield from file_tables()
     yield from decisions()
@@ -32,44 +23,6 @@ def anchors() -> Iterator[Found]:
     for row in requirements.read_rows():
         if wrong := requirements.wrong_anchor(row):
             yield "docs/requirements.tsv", 0, f"{row.id}: {wrong}"
-
-
-def offsets(sources: list[Source]) -> Iterator[Found]:
-    """Each map lists every member of its struct at the offset that the compiler gives it."""
-    maps = {name: [(int(at), member) for at, member in PAIR.findall(body)]
-            for name, body in MAP.findall((ROOT / LAYOUT).read_text())}
-    code = {source.path: source.code for source in sources}
-    asserts = []
-    for name, room in STRUCTS.items():
-        listed = {member for _, member in maps.get(name, [])}
-        declared = set(members_of(code[LAYOUT_HEADERS[room]], name))
-        for member in sorted(declared - listed):
-            yield LAYOUT, 0, f"the map of {name} lacks {member}"
-        for member in sorted(listed - declared):
-            yield LAYOUT, 0, f"{name} has no member {member}"
-        asserts += [f'static_assert(offsetof(ojs_shm::{room}::{name}, {member}) == {at}, "{name}: {at} {member}");'
-                    for at, member in maps.get(name, []) if member in declared]
-    program = "\n".join(['#include "engine/layout.hpp"', *asserts])
-    ran = subprocess.run(["g++", "-std=c++20", "-fsyntax-only", "-Wno-invalid-offsetof", f"-I{ROOT}", "-x", "c++", "-"],
-                         input=program, capture_output=True, text=True)
-    wrong = re.findall(r"static assertion failed: (\w+: \d+ \w+)", ran.stderr)
-    for what in wrong:
-        yield LAYOUT, 0, f"another offset in the code: {what}"
-    if ran.returncode != 0 and not wrong:
-        yield LAYOUT, 0, "the offsets do not compile: " + (ran.stderr.splitlines() or ["no message"])[0]
-
-
-def members_of(code: str, name: str) -> Iterator[str]:
-    """The data members of a struct: declarations at its own depth that call nothing."""
-    found = re.search(rf"^struct (?:alignas\([^)]*\) )?{name} \{{\n(.*?)^\}};", code, re.M | re.S)
-    body = found[1] if found else ""
-    while (shorter := re.sub(r"[^;{}]*\{[^{}]*\}", ";", body)) != body:  # functions
-        body = shorter
-    for declaration in body.split(";"):
-        text = re.sub(r"alignas\(\w+\)|<[^<>]*>|\[[^\]]*\]", " ", declaration).strip()
-        whole = re.fullmatch(r"[\w:]+\s+(\w+(?:\s*,\s*\w+)*)\s*", text)
-        if whole:
-            yield from re.split(r"\s*,\s*", whole[1])
 
 
 def members(sources: list[Source]) -> Iterator[Found]:
