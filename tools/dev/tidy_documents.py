@@ -12,6 +12,7 @@ Found = tuple[str, int, str]
 
 def all_documents(sources: list[Source]) -> Iterator[Found]:
     yield from members(sources)
+    yield from names(sources)
     yield from file_tables()
     yield from decisions()
     yield from glossary(sources)
@@ -29,7 +30,8 @@ def members(sources: list[Source]) -> Iterator[Found]:
     """`Class::member` in a document is a name in the code, and both halves stand in one file."""
     code = [source.code for source in sources if source.is_cxx and source.room in SHIPPED]
     known: dict[str, bool] = {}
-    for path in sorted((ROOT / "docs").glob("*.md")):
+    readmes = [ROOT / room / "README.md" for room in (*SHIPPED, "tests", "bench")]
+    for path in [*sorted((ROOT / "docs").glob("*.md")), *sorted((ROOT / "docs/adr").glob("*.md")), *readmes]:
         for line, text in enumerate(path.read_text().splitlines(), 1):
             for name in re.findall(r"`(?:ojs_shm::)?([A-Z]\w+::~?\w+)[^`]*`", text):
                 owner, _, member = name.partition("::")
@@ -38,6 +40,16 @@ def members(sources: list[Source]) -> Iterator[Found]:
                     known[name] = any(owner in part and member in part and both.search(part) for part in code)
                 if not known[name]:
                     yield str(path.relative_to(ROOT)), line, f"the code has no {name}"
+
+
+def names(sources: list[Source]) -> Iterator[Found]:
+    """What is to be found in the code by the name that stands in the page of crash points is there under it."""
+    where = "docs/crash_recovery.md"
+    words = {word for source in sources if source.is_cxx and source.room in SHIPPED for word in re.findall(r"\w+", source.text)}
+    for line, text in enumerate((ROOT / where).read_text().splitlines(), 1):
+        for name in re.findall(r"`([a-z]\w*_\w+|[A-Z]\w+)(?:\(\))?`", text):
+            if name not in words:
+                yield where, line, f"the code has no {name}"
 
 
 # Where the files of a room stand: in itself, or in folders that its table names with them ("roles/admin.cpp").
