@@ -5,6 +5,8 @@ import contextlib
 import io
 import json
 import pathlib
+import shutil
+import subprocess
 import sys
 import tempfile
 import unittest
@@ -39,6 +41,29 @@ class Judge(unittest.TestCase):
 
     def test_all_that_pass_are_a_success(self):
         self.assertEqual(self.judge("PASS L0-1 first\nXPASS L0-2 second\n")[0], 0)
+
+
+class Lane(unittest.TestCase):
+    def longest(self, *flags):
+        """For how many seconds the lane lets a case wait. Its shell library is one that only tells what it is asked for."""
+        root = pathlib.Path(__file__).resolve().parents[3]
+        with tempfile.TemporaryDirectory() as folder:
+            tree = pathlib.Path(folder) / "tree"
+            (tree / "tools/dev/lanes").mkdir(parents=True)
+            (tree.parent / "shared/conformance").mkdir(parents=True)
+            (tree.parent / "shared/conformance/run_conformance.py").touch()
+            shutil.copy(root / "tools/dev/lanes/conformance.sh", tree / "tools/dev/lanes")
+            (tree / "tools/dev/lane.sh").write_text(
+                "set -u\nPYTHON=python3 RESULTS=results\nlane() { :; }\nbuild_tree() { :; }\ngather() { :; }\nfinish() { :; }\n"
+                "usage() { exit 2; }\nrun_tallied() { :; }\nbeside() { echo \"$@\"; }\n")
+            done = subprocess.run(["bash", "tools/dev/lanes/conformance.sh", *flags], cwd=tree, capture_output=True, text=True)
+            self.assertEqual((done.returncode, done.stderr), (0, ""))
+            return {int(line.split()[-2]) for line in done.stdout.splitlines()}
+
+    def test_short_leaves_the_long_cases_out_whatever_else_is_asked_for(self):
+        self.assertEqual([self.longest(), self.longest("--slow", "--write")], [{300}, {300}])
+        self.assertEqual([self.longest("--short"), self.longest("--short", "--write"), self.longest("--write", "--short")],
+                         [{20}] * 3)
 
 
 if __name__ == "__main__":

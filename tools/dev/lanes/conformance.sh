@@ -21,8 +21,6 @@ if [[ ! -f $cases/run_conformance.py ]]; then
 fi
 build_tree default ojs-shm ojs-shm-broker ojs-shm-gateway || finish
 mkdir -p "$RESULTS"
-# --short leaves out cases that wait for longer than 20 s.
-longest=$([[ $* == --short ]] && echo 20 || echo 300)
 beside conformance-ojs run_tallied conformance-ojs timeout 600 "$PYTHON" tools/dev/conformance.py "$cases" ojs "$longest" "$RESULTS/conformance-ojs.json"
 beside conformance-core run_tallied conformance-core timeout 600 "$PYTHON" tools/dev/conformance.py "$cases" ojs-core "$longest" "$RESULTS/conformance-ojs-core.json"
 gather
