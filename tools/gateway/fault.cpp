@@ -72,7 +72,7 @@ std::string hint_of(const Fault& fault) {
     case 400: return "Correct the request; the message names the member.";
     case 401: return "Send the header Authorization: Bearer TOKEN.";
     case 403: return "Use a token that has the scope.";
-    case 404: return "Check the identifier; finished jobs are kept until their room is needed.";
+    case 404: return "Check the name.";
     case 409: return "Read the present state and decide anew.";
     case 410: return "Enqueue with a longer result_ttl, or ask sooner.";
     case 413: return "Send less, or keep large data elsewhere and a reference in the job.";
@@ -82,13 +82,25 @@ std::string hint_of(const Fault& fault) {
   }
 }
 
-/// A job that is gone is not there either, but its error says so.
-Fault missing_job(const Error& error, std::string_view id) {
-  Fault fault = not_found("job", id);
-  if (error.state != "gone") return fault;
-  fault.message = error.message;
-  fault.details.emplace_back("gone", "true");
-  return fault;
+/// What to do about a thing that is not there.
+std::string_view where_to_look(std::string_view resource) {
+  struct Place {
+    std::string_view resource, hint;
+  };
+  static constexpr Place kPlaces[] = {
+      {"job", "Check the id; finished jobs are kept until their room is needed."},
+      {"workflow", "Check the id; ended workflows are kept until their room is needed."},
+      {"dead_letter", "Check the id; GET /ojs/v1/dead-letter lists dead letters."},
+      {"queue", "Check the name; GET /ojs/v1/queues lists queues, each from its first job on."},
+      {"pool", "Check the name; GET /ojs/v1/admin/pools lists pools."},
+      {"rate_limit", "Check the key; GET /ojs/v1/rate-limits lists limits."},
+      {"worker", "Check the id; GET /ojs/v1/admin/workers lists workers."},
+      {"cron", "Check the name; GET /ojs/v1/cron lists crons."},
+      {"schema", "Check the name; GET /ojs/v1/schemas lists schemas."},
+  };
+  for (const Place& place : kPlaces)
+    if (place.resource == resource) return place.hint;
+  return {};
 }
 
 }  // namespace
@@ -100,10 +112,22 @@ Fault invalid_request(std::string message, std::string_view field) {
 }
 
 Fault not_found(std::string_view resource, std::string_view id) {
+  const std::string_view shown = id.substr(0, 128);
+  // What has an id is told of in the library's words, which another tenant's job must not differ from.
+  const bool has_id = resource == "job" || resource == "workflow";
   Fault fault{.status = 404,
               .code = "not_found",
-              .message = fmt::format("there is no {} '{}'", resource, id.substr(0, 128))};
+              .message = has_id ? fmt::format("no {} with id {}", resource, shown)
+                                : fmt::format("there is no {} '{}'", resource, shown)};
   fault.details = {{"resource_type", quoted(resource)}, {"resource_id", quoted(id)}};
+  fault.hint = where_to_look(resource);
+  return fault;
+}
+
+Fault not_found(std::string_view resource, std::string_view id, const Error& why) {
+  Fault fault = not_found(resource, id);
+  fault.message = why.message;
+  if (why.state == "gone") fault.details.emplace_back("gone", "true");
   return fault;
 }
 
@@ -112,7 +136,7 @@ Fault unsupported(std::string message) {
 }
 
 Fault fault_of(const Error& error, std::string_view job) {
-  if (error.code == Code::kNotFound && !job.empty()) return missing_job(error, job);
+  if (error.code == Code::kNotFound && !job.empty()) return not_found("job", job, error);
   const Row& row = row_of(error.code);
   Fault fault{.status = row.status,
               .code = std::string(row.code),

@@ -28,6 +28,8 @@ struct Fault {
 /// What the client sent is wrong; `field` is the member.
 Fault invalid_request(std::string message, std::string_view field = {});
 Fault not_found(std::string_view resource, std::string_view id);
+/// The same in the words of an error: the id is none, or what had it is gone.
+Fault not_found(std::string_view resource, std::string_view id, const Error& why);
 Fault unsupported(std::string message);
 /// The table of docs/gateway.md. `job` is the id that the request was about, if it was about one.
 Fault fault_of(const Error& error, std::string_view job = {});

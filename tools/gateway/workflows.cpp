@@ -16,8 +16,6 @@
 namespace ojs_shm::gateway {
 namespace {
 
-Fault missing(std::string_view id) { return not_found("workflow", id); }
-
 std::string text_of(const WorkflowInfo& workflow) {
   return wrapped_and_flat("workflow", print_workflow(workflow));
 }
@@ -27,7 +25,8 @@ WorkflowInfo workflow_of(Desk& desk, const Request& request) {
   const std::string& id = request.names[0];
   const std::string_view tenant = request.header("x-ojs-tenant");
   auto found = desk.observer.workflow(id);
-  if (!found || (!tenant.empty() && found->tenant != tenant)) throw missing(id);
+  if (!found) throw not_found("workflow", id, found.error());
+  if (!tenant.empty() && found->tenant != tenant) throw not_found("workflow", id);
   return std::move(*found);
 }
 
@@ -45,7 +44,7 @@ Reply cancel(Desk& desk, const Request& request) {
   const std::string id = workflow_of(desk, request).id;
   auto cancelled = desk.producer().cancel_workflow(id);
   if (cancelled) return ok(text_of(*cancelled));
-  if (cancelled.error().code == Code::kNotFound) throw missing(id);
+  if (cancelled.error().code == Code::kNotFound) throw not_found("workflow", id);
   throw fault_of(cancelled.error());
 }
 

@@ -65,6 +65,26 @@ class Jobs(OnGateway):
         self.assertEqual(error["details"]["resource_type"], "job")
         self.assertTrue(error["hint"] and error["docs_url"])
 
+    def test_an_id_that_is_none_is_told_from_one_that_is_not_there(self):
+        never, job = "019b2c3d-4e5f-7a6b-8c9d-0e1f2a3b4c5d", self.put_job(headers={"X-OJS-Tenant": "a"})["id"]
+        for kind, path in (("job", "jobs/{}"), ("job", "jobs/{}/result"), ("job", "admin/jobs/{}"), ("workflow", "workflows/{}")):
+            wrong = self.call("GET", path.format("nonsense"), expect=404).error
+            self.assertTrue(wrong["message"].startswith("'nonsense' is not a job id"), wrong)
+            absent = self.call("GET", path.format(never), expect=404).error
+            self.assertEqual(absent["message"], f"no {kind} with id {never}")
+            native = self.up.native(*(["get"] if kind == "job" else ["workflow", "get"]), never).stderr
+            self.assertEqual(absent["message"], native.strip(), "one wording everywhere")
+        other = self.call("GET", "jobs/" + job, expect=404, headers={"X-OJS-Tenant": "b"}).error
+        self.assertEqual(other["message"], f"no job with id {job}", "as of one that never was")
+
+    def test_what_to_do_depends_on_what_is_not_there(self):
+        told = {path: self.call("GET", path, expect=404).error["hint"] for path in (
+            "jobs/nonsense", "queues/none", "admin/pools/none", "rate-limits/none", "cron/none", "schemas/none", "admin/workers/none")}
+        self.assertIn("finished jobs", told.pop("jobs/nonsense"))
+        for path, hint in told.items():
+            self.assertNotIn("job", hint.replace("from its first job", ""), path)
+            self.assertIn("GET /ojs/v1/" + path.rpartition("/")[0], hint)
+
     def test_an_id_is_taken_once(self):
         mine = "019b2c3d-4e5f-7a6b-8c9d-%012x" % (hash(self.queue) & 0xFFFFFFFFFFFF)
         self.assertEqual(self.put_job(id=mine)["id"], mine)
