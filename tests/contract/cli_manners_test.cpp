@@ -23,6 +23,9 @@ namespace {
 using testing::HasSubstr;
 using Words = std::vector<std::string>;
 
+constexpr const char* kPrograms[] = {"ojs-shm", "ojs-shm-broker", "ojs-shm-exporter",
+                                     "ojs-shm-gateway", "ojs-shm-top"};
+
 Finished cli(Words words) {
   words.insert(words.begin(), program("ojs-shm"));
   return run(words);
@@ -49,10 +52,21 @@ TEST(CliHelp, help_with_a_command_is_that_commands_help) {
 }
 
 TEST(CliHelp, the_short_flag_tells_the_version_of_every_program) {
-  for (const char* name : {"ojs-shm", "ojs-shm-broker"}) {
+  for (const char* name : kPrograms) {
     const Finished done = run({program(name), "-V"});
-    EXPECT_EQ(done.exit_code, 0);
-    EXPECT_EQ(done.out, run({program(name), "--version"}).out);
+    EXPECT_EQ(done.exit_code, 0) << name;
+    EXPECT_THAT(done.out, testing::StartsWith(std::string(name) + " ")) << name;
+    EXPECT_EQ(done.out, run({program(name), "--version"}).out) << name;
+  }
+}
+
+TEST(CliHelp, a_misspelt_flag_of_every_program_is_answered_with_the_one_that_is_near) {
+  for (const char* name : kPrograms) {
+    Words words = {program(name), "--nmae", "x"};
+    if (name == std::string("ojs-shm")) words.insert(words.begin() + 1, "stats");
+    const Finished done = run(words);
+    EXPECT_EQ(done.exit_code, 2) << name;
+    EXPECT_THAT(done.err, HasSubstr("did you mean `--name`?")) << name;
   }
 }
 
@@ -182,6 +196,22 @@ TEST(CliMetrics, the_page_replaces_a_file_whole) {
   EXPECT_EQ(segment.cli({"stats", "--metrics", "--out", segment.folder() / "no/where"}).exit_code,
             2);
   EXPECT_EQ(segment.cli({"stats", "--out", file}).exit_code, 2);
+}
+
+TEST(CliMetrics, every_series_names_its_segment) {
+  const LiveSegment segment;
+  segment.enqueue({"-t", "a", "--meta", R"({"tenant_id":"t"})"});
+  ASSERT_EQ(segment.cli({"work", "--until-empty", "--worker-id", "w", "--", "true"}).exit_code, 0);
+  ASSERT_EQ(segment.cli({"limit", "set", "k", "--concurrency", "1"}).exit_code, 0);
+  ASSERT_EQ(segment.cli({"pool", "set", "p", "--queue", "default"}).exit_code, 0);
+  ASSERT_EQ(segment.cli({"cron", "set", "c", "@hourly", "--type", "a"}).exit_code, 0);
+  int series = 0;
+  for (const std::string& line : lines_of(segment.cli({"stats", "--metrics"}).out)) {
+    if (line.empty() || line.front() == '#') continue;
+    EXPECT_THAT(line, testing::ContainsRegex("[{,]segment=\"test\"[,}]"));
+    ++series;
+  }
+  EXPECT_GT(series, 50);
 }
 
 TEST(CliMetrics, promtool_finds_nothing_to_complain_of) {

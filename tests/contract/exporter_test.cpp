@@ -4,11 +4,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <set>
+#include <utility>
 
 #include <ojs_shm/producer.hpp>
 #include <ojs_shm/worker.hpp>
@@ -248,7 +250,8 @@ TEST(Exporter, tells_by_its_status_what_went_wrong_and_ends_cleanly) {
   EXPECT_THAT(misspelt.err, HasSubstr("'9464' is not HOST:PORT; 127.0.0.1:9464 is one"));
   EXPECT_EQ(run({exporter, "--dir", dir + "/nowhere"}).exit_code, 3);
 
-  for (const int end : {SIGTERM, SIGINT}) {
+  for (const auto& [end, name] :
+       {std::pair{SIGTERM, "SIGTERM"}, {SIGINT, "SIGINT"}, {SIGHUP, "SIGHUP"}}) {
     Exporter first({"--dir", dir});
     const std::string address = first.url().substr(7, first.url().rfind('/') - 7);
     const Finished second = run({exporter, "--dir", dir, "--listen", address});
@@ -257,7 +260,9 @@ TEST(Exporter, tells_by_its_status_what_went_wrong_and_ends_cleanly) {
     first.process().signal(end);
     const Finished ended = first.process().wait();
     EXPECT_EQ(ended.exit_code, 0);
-    EXPECT_EQ(ended.err, "");
+    EXPECT_THAT(ended.err, StartsWith(std::string("ojs-shm-exporter: ") + name + " from process " +
+                                      std::to_string(::getpid()) + " ("));
+    EXPECT_THAT(ended.err, HasSubstr("): stopping\n"));
   }
 }
 

@@ -13,6 +13,7 @@
 #include "tools/broker/service.hpp"
 #include "tools/broker/settings.hpp"
 #include "tools/broker/signals.hpp"
+#include "tools/shell/meant_flag.hpp"
 #include "tools/shell/output.hpp"
 #include "tools/shell/refusal.hpp"
 #include "tools/shell/target.hpp"
@@ -107,7 +108,7 @@ int run(int argc, char** argv) {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& problem) {
     if (problem.get_exit_code() == 0) return finish(app.exit(problem));
-    shell::say("ojs-shm-broker: {}; see --help\n", problem.what());
+    shell::say("ojs-shm-broker: {}{}; see --help\n", problem.what(), shell::meant_flag(app));
     return shell::kExitUsage;
   }
 

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "tools/cli/command.hpp"
-#include "tools/shell/nearest.hpp"
+#include "tools/shell/meant_flag.hpp"
 #include "tools/shell/output.hpp"
 #include "tools/shell/refusal.hpp"
 #include "tools/shell/target.hpp"
@@ -42,38 +42,12 @@ std::string unknown_command(const CLI::App& app) {
   return {};
 }
 
-/// The command that was chosen last, as far as the words were understood.
-const CLI::App& last_chosen(const CLI::App& app) {
-  const CLI::App* last = &app;
-  for (auto chosen = last->get_subcommands(); !chosen.empty(); chosen = last->get_subcommands())
-    last = chosen.front();
-  return *last;
-}
-
-/// "; did you mean `enqueue`?" or nothing.
-std::string meant(std::string_view word, const std::vector<std::string>& names) {
-  const std::vector<std::string_view> views(names.begin(), names.end());
-  const std::string nearest = shell::nearest(word, views);
-  return nearest.empty() ? "" : fmt::format("; did you mean `{}`?", nearest);
-}
-
 std::string meant_command(const CLI::App& app, const std::string& path) {
   std::vector<std::string> names;
   for (const CLI::App* command :
-       last_chosen(app).get_subcommands([](const CLI::App*) { return true; }))
+       shell::last_chosen(app).get_subcommands([](const CLI::App*) { return true; }))
     names.push_back(command->get_name());
-  return meant(std::string_view(path).substr(path.rfind(' ') + 1), names);
-}
-
-std::string meant_flag(const CLI::App& app) {
-  const CLI::App& command = last_chosen(app);
-  std::vector<std::string> names;
-  for (const CLI::App* each : {&command, &app})
-    for (const CLI::Option* option : each->get_options())
-      for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
-  for (const std::string& word : app.remaining(true))
-    if (word.starts_with("--")) return meant(word.substr(0, word.find('=')), names);
-  return {};
+  return shell::meant(std::string_view(path).substr(path.rfind(' ') + 1), names);
 }
 
 /// `help`, `help CMD` and `help CMD SUB` are --help of that command.
@@ -156,7 +130,7 @@ int run(std::vector<std::string> words) {
           fmt::format("there is no command `{}`{}", word, meant_command(app, word)).c_str(), json);
     }
     if (problem.get_exit_code() == 0) return finish(app.exit(problem), json);
-    return report_usage((problem.what() + meant_flag(app)).c_str(), json);
+    return report_usage((problem.what() + shell::meant_flag(app)).c_str(), json);
   }
   try {
     cli::refuse_empty_values(app);

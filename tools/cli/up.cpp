@@ -13,6 +13,7 @@
 #include "tools/shell/exit_code.hpp"
 #include "tools/shell/output.hpp"
 #include "tools/shell/refusal.hpp"
+#include "tools/shell/signals.hpp"
 #include "tools/shell/target.hpp"
 
 namespace ojs_shm::cli {
@@ -80,15 +81,20 @@ void stop(Child& gateway, Child& broker) {
   }
 }
 
-/// Until a signal ends it, or one of the two dies.
+/// Until a signal ends it, or one of the two dies. The logs of both name this program as the sender
+/// of what it hands on; its own line names the sender.
 int stay(const sigset_t& signals, Child& gateway, Child& broker) {
   for (;;) {
-    int signal = 0;
-    ::sigwait(&signals, &signal);
+    siginfo_t info{};
+    const int signal = ::sigwaitinfo(&signals, &info);
+    if (signal < 0) continue;
+    const std::string origin = shell::signal_origin(signal, info.si_code, info.si_pid);
     if (signal == SIGHUP) {
+      shell::say("ojs-shm up: {}: broker and gateway read their files again\n", origin);
       broker.send(SIGHUP);
       gateway.send(SIGHUP);
     } else if (signal != SIGCHLD) {
+      shell::say("ojs-shm up: {}: stopping\n", origin);
       stop(gateway, broker);
       return shell::kExitOk;
     } else {

@@ -14,6 +14,7 @@
 
 #include "tools/exporter/collect.hpp"
 #include "tools/exporter/server.hpp"
+#include "tools/shell/meant_flag.hpp"
 #include "tools/shell/output.hpp"
 #include "tools/shell/refusal.hpp"
 #include "tools/shell/target.hpp"
@@ -70,7 +71,7 @@ int run(int argc, char** argv) {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& problem) {
     if (problem.get_exit_code() == 0) return finish(app.exit(problem));
-    shell::say("ojs-shm-exporter: {}; see --help\n", problem.what());
+    shell::say("ojs-shm-exporter: {}{}; see --help\n", problem.what(), shell::meant_flag(app));
     return shell::kExitUsage;
   }
 

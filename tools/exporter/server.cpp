@@ -2,14 +2,15 @@
 #include "tools/exporter/server.hpp"
 
 #include <spdlog/fmt/fmt.h>
+#include <unistd.h>
 
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/redirect_error.hpp>
-#include <boost/asio/signal_set.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <boost/beast/core.hpp>
@@ -20,7 +21,9 @@
 #include <utility>
 
 #include "tools/metrics/negotiate.hpp"
+#include "tools/shell/output.hpp"
 #include "tools/shell/refusal.hpp"
+#include "tools/shell/signals.hpp"
 
 namespace ojs_shm::exporter {
 namespace {
@@ -164,8 +167,14 @@ void serve(const Address& address, const std::function<metrics::Page()>& collect
   asio::io_context context(1);
   // a reader that went away is an error of the write
   std::signal(SIGPIPE, SIG_IGN);
-  asio::signal_set signals(context, SIGTERM, SIGINT);
-  signals.async_wait([&](const beast::error_code&, int) { context.stop(); });
+  // It has no file to read again: SIGHUP ends it, as it ends what has lost its terminal.
+  const shell::SignalDescriptor signals{SIGTERM, SIGINT, SIGHUP};
+  asio::posix::stream_descriptor asked(context, ::dup(signals.fd()));
+  asked.async_wait(asio::posix::descriptor_base::wait_read, [&](const beast::error_code& failed) {
+    if (failed) return;
+    shell::say("ojs-shm-exporter: {}: stopping\n", signals.take().origin);
+    context.stop();
+  });
 
   Server server{collect};
   tcp::acceptor acceptor = listen(context, address);

@@ -16,9 +16,11 @@
 #include "tools/gateway/fault.hpp"
 #include "tools/gateway/server.hpp"
 #include "tools/shell/colour.hpp"
+#include "tools/shell/meant_flag.hpp"
 #include "tools/shell/output.hpp"
 #include "tools/shell/quantity.hpp"
 #include "tools/shell/refusal.hpp"
+#include "tools/shell/signals.hpp"
 #include "tools/shell/target.hpp"
 
 namespace {
@@ -63,6 +65,7 @@ void serve(const gateway::Options& options) {
     shell::refuse(Code::kInvalid,
                   "a Unix socket is served without TLS: leave out --tls-certificate and --tls-key, "
                   "or give --listen HOST:PORT");
+  const shell::SignalDescriptor signals{SIGTERM, SIGINT, SIGHUP};
   gateway::Hall hall(options, shell::must(Segment::attach(options.where)));
   if (!options.token_file.empty()) hall.tokens().read(options.token_file);
   if (!options.no_events) {
@@ -71,7 +74,7 @@ void serve(const gateway::Options& options) {
   }
   gateway::Server server(hall, certificate);
   if (options.test_hooks) spdlog::warn("--test-hooks: clients may empty the segment");
-  server.serve(address, [&](const std::string& url) {
+  server.serve(address, signals, [&](const std::string& url) {
     spdlog::info("segment {} is served at {}", options.where.name, url);
     fmt::print("READY {} name={}\n", url, options.where.name);
     std::fflush(stdout);
@@ -132,7 +135,7 @@ int run(int argc, char** argv) {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& problem) {
     if (problem.get_exit_code() == 0) return finish(app.exit(problem));
-    shell::say("ojs-shm-gateway: {}; see --help\n", problem.what());
+    shell::say("ojs-shm-gateway: {}{}; see --help\n", problem.what(), shell::meant_flag(app));
     return shell::kExitUsage;
   }
   options.max_body_bytes = shell::must(shell::parse_bytes(max_body));

@@ -11,9 +11,9 @@
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/local/stream_protocol.hpp>
+#include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/redirect_error.hpp>
-#include <boost/asio/signal_set.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <csignal>
 #include <cstring>
@@ -218,35 +218,26 @@ asio::awaitable<void> Server::accept_all(Acceptor& acceptor) {
 }
 
 /// What cannot be read changes nothing.
-void Server::read_again() {
-  const auto attempt = [](const std::string& what, const auto& read) {
+void Server::read_again(const std::string& origin) {
+  const auto attempt = [&origin](const std::string& what, const auto& read) {
     try {
       read();
-      spdlog::info("SIGHUP: the {} is read again", what);
+      spdlog::info("{}: the {} is read again", origin, what);
     } catch (const shell::Refusal& refusal) {
-      spdlog::error("SIGHUP: {}; what was read before stays", refusal.error.message);
+      spdlog::error("{}: {}; what was read before stays", origin, refusal.error.message);
     }
   };
   const std::string& tokens = hall_.options().token_file;
   if (certificate_.given()) attempt("certificate", [this] { certificate_.read(); });
   if (!tokens.empty()) attempt("token file", [&] { hall_.tokens().read(tokens); });
   if (!certificate_.given() && tokens.empty())
-    spdlog::info("SIGHUP: there is no certificate and no token file to read again");
+    spdlog::info("{}: there is no certificate and no token file to read again", origin);
 }
 
 template <class Acceptor>
-void Server::run(Acceptor& acceptor, const std::function<void()>& ready) {
+void Server::run(Acceptor& acceptor, const shell::SignalDescriptor& signals,
+                 const std::function<void()>& ready) {
   asio::io_context& main = shifts_.front()->context();
-  asio::signal_set hang_ups(main, SIGHUP);
-  const std::function<void()> await_hang_up = [&] {
-    hang_ups.async_wait([&](const beast::error_code& failed, int) {
-      if (failed) return;
-      read_again();
-      await_hang_up();
-    });
-  };
-  await_hang_up();
-  asio::signal_set signals(main, SIGTERM, SIGINT);
   asio::steady_timer deadline(main);
   const auto end = std::chrono::milliseconds(20);
   std::function<void(std::chrono::steady_clock::time_point)> wait_until_empty =
@@ -266,15 +257,25 @@ void Server::run(Acceptor& acceptor, const std::function<void()>& ready) {
         deadline.expires_after(end);
         deadline.async_wait([&, until](const beast::error_code&) { wait_until_empty(until); });
       };
-  signals.async_wait([&](const beast::error_code& failed, int) {
-    if (failed) return;
-    spdlog::info("closing: what has begun is answered, for at most {} s",
+  const auto stop = [&](const std::string& origin) {
+    spdlog::info("{}: closing; what has begun is answered, for at most {} s", origin,
                  hall_.options().drain_time.count() / 1000);
     beast::error_code ignored;
     acceptor.close(ignored);
     close_all(false);
     wait_until_empty(std::chrono::steady_clock::now() + hall_.options().drain_time);
-  });
+  };
+  asio::posix::stream_descriptor asked(main, ::dup(signals.fd()));
+  const std::function<void()> await_signal = [&] {
+    asked.async_wait(asio::posix::descriptor_base::wait_read, [&](const beast::error_code& failed) {
+      if (failed) return;
+      const auto [signal, origin] = signals.take();
+      if (signal == SIGHUP) read_again(origin);
+      if (signal == SIGTERM || signal == SIGINT) return stop(origin);
+      await_signal();
+    });
+  };
+  await_signal();
   asio::co_spawn(main, accept_all(acceptor), asio::detached);
   ready();
 
@@ -289,13 +290,13 @@ void Server::run(Acceptor& acceptor, const std::function<void()>& ready) {
   for (std::thread& thread : threads) thread.join();
 }
 
-void Server::serve(const Address& address,
+void Server::serve(const Address& address, const shell::SignalDescriptor& signals,
                    const std::function<void(const std::string& url)>& ready) {
   std::signal(SIGPIPE, SIG_IGN);  // a reader that went away is an error of the write
   asio::io_context& main = shifts_.front()->context();
   if (address.is_unix()) {
     Local::acceptor acceptor = listen_on_path(main, address.path);
-    run(acceptor, [&] { ready("unix:" + address.path); });
+    run(acceptor, signals, [&] { ready("unix:" + address.path); });
     ::unlink(address.path.c_str());
     return;
   }
@@ -306,7 +307,7 @@ void Server::serve(const Address& address,
   const std::string url =
       fmt::format("{}://{}{}{}:{}", certificate_.given() ? "https" : "http", v6 ? "[" : "",
                   address.host, v6 ? "]" : "", acceptor.local_endpoint().port());
-  run(acceptor, [&] { ready(url); });
+  run(acceptor, signals, [&] { ready(url); });
 }
 
 }  // namespace ojs_shm::gateway

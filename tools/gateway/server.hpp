@@ -17,6 +17,7 @@
 #include "tools/gateway/router.hpp"
 #include "tools/gateway/session.hpp"
 #include "tools/gateway/shift.hpp"
+#include "tools/shell/signals.hpp"
 
 namespace ojs_shm::gateway {
 
@@ -29,10 +30,11 @@ class Server {
   ~Server();
 
   /// Serves until SIGTERM or SIGINT; then answers what has begun, for as long as the options allow.
-  /// SIGHUP reads the certificate and the tokens again.
+  /// SIGHUP reads the certificate and the tokens again. `signals` has these three.
   /// `ready` is told the URL once requests are accepted. Throws shell::Refusal when the address
   /// cannot be had.
-  void serve(const Address& address, const std::function<void(const std::string& url)>& ready);
+  void serve(const Address& address, const shell::SignalDescriptor& signals,
+             const std::function<void(const std::string& url)>& ready);
 
   Hall& hall() { return hall_; }
   const Router& router() const { return router_; }
@@ -48,8 +50,9 @@ class Server {
   template <class Acceptor>
   boost::asio::awaitable<void> accept_all(Acceptor& acceptor);
   template <class Acceptor>
-  void run(Acceptor& acceptor, const std::function<void()>& ready);
-  void read_again();
+  void run(Acceptor& acceptor, const shell::SignalDescriptor& signals,
+           const std::function<void()>& ready);
+  void read_again(const std::string& origin);
   void take(Socket socket, Shift& shift);
   void turn_tape();
   void take_stats();

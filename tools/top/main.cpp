@@ -11,6 +11,7 @@
 #include <string_view>
 
 #include "tools/shell/exit_code.hpp"
+#include "tools/shell/meant_flag.hpp"
 #include "tools/shell/output.hpp"
 #include "tools/shell/quantity.hpp"
 #include "tools/shell/refusal.hpp"
@@ -86,7 +87,8 @@ int run(int argc, char** argv) {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& problem) {
     if (problem.get_exit_code() == 0) return app.exit(problem);
-    return shell::report(shell::invalid(fmt::format("ojs-shm-top: {}; see --help", problem.what())),
+    return shell::report(shell::invalid(fmt::format("ojs-shm-top: {}{}; see --help", problem.what(),
+                                                    shell::meant_flag(app))),
                          options.json);
   }
   try {

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <signal.h>
+#include <sys/types.h>
+
+#include <initializer_list>
+#include <string>
+
+namespace ojs_shm::shell {
+
+/// What the log says of a signal: "SIGTERM from process 812 (systemd)", "SIGINT from the terminal".
+/// `code` and `pid` are those of its siginfo_t.
+std::string signal_origin(int signal, int code, pid_t pid);
+
+/// A descriptor that becomes readable when one of these signals comes. They are blocked from now on,
+/// in this thread and all that it starts: make it before the first thread.
+class SignalDescriptor {
+ public:
+  /// Throws std::system_error when there is no descriptor left.
+  explicit SignalDescriptor(std::initializer_list<int> signals);
+  ~SignalDescriptor();
+  SignalDescriptor(const SignalDescriptor&) = delete;
+  int fd() const { return fd_; }
+
+  /// The next signal; its number is 0 when none waits.
+  struct Signal {
+    int number = 0;
+    std::string origin = {};
+  };
+  Signal take() const;
+
+ private:
+  int fd_;
+};
+
+}  // namespace ojs_shm::shell
