@@ -14,12 +14,11 @@
 
 #include "tools/cli/command.hpp"
 #include "tools/cli/view.hpp"
-#include "tools/shell/nearest.hpp"
 #include "tools/shell/refusal.hpp"
 #include "tools/shell/table.hpp"
 #include "tools/shell/text_file.hpp"
+#include "tools/shell/unknown_members.hpp"
 #include "worker_api/json/cron_change.hpp"
-#include "worker_api/json/cron_members.hpp"
 #include "worker_api/json/envelope.hpp"
 #include "worker_api/json/time_text.hpp"
 
@@ -103,30 +102,15 @@ std::string changes_of(const Observer& observer, const SetOptions& options) {
   });
 }
 
-/// ", did you mean `timezone`?" or nothing.
-std::string meant(std::string_view name) {
-  name.remove_prefix(name.rfind('.') + 1);  // of "options." or "retry."
-  const auto of_jobs = envelope_members();
-  std::vector<std::string_view> known(of_jobs.begin(), of_jobs.end());
-  known.insert(known.end(), json::kCronTimes.begin(), json::kCronTimes.end());
-  known.insert(known.end(), json::kCronMembers.begin(), json::kCronMembers.end());
-  const std::string nearest =
-      name == "overlap" ? "overlap_policy" : shell::nearest(name, known);  // the flag's name
-  return nearest.empty() ? "" : fmt::format(", did you mean `{}`?", nearest);
-}
-
 /// Refused when strict, else told of; most are misspelt.
 void judge_unknown(const CronText& cron, bool strict) {
-  std::vector<std::string> named;
-  for (const std::string& name : cron.unknown) {
-    if (strict)
-      shell::refuse(Code::kInvalid, fmt::format("a cron has no member `{}`{}",
-                                                shell::printable(name), meant(name)));
-    named.push_back(fmt::format("`{}`{}", shell::printable(name), meant(name)));
-  }
-  if (!named.empty())
+  if (strict) must(shell::refuse_unknown(shell::Document::kCron, cron.unknown));
+  std::vector<std::string> told;
+  for (const std::string& name : cron.unknown)
+    told.push_back(shell::told_member(shell::Document::kCron, name));
+  if (!told.empty())
     shell::say("warning: members that mean nothing here and stay with the cron's jobs: {}\n",
-               fmt::join(named, "; "));
+               fmt::join(told, "; "));
 }
 
 int set_cron(const Request& request, const SetOptions& options) {

@@ -13,7 +13,7 @@
 #include "tools/cli/line_reader.hpp"
 #include "tools/cli/on_full.hpp"
 #include "tools/cli/progress_bar.hpp"
-#include "tools/cli/unknown_members.hpp"
+#include "tools/shell/unknown_members.hpp"
 #include "worker_api/json/envelope.hpp"
 
 namespace ojs_shm::cli {
@@ -51,7 +51,7 @@ class EnvelopeStream {
   std::optional<ResilientProducer> resilient_;
   std::map<std::string, std::uint64_t> buffered_;  ///< by id, the number of the line
   bool json_;
-  UnknownMembers unknown_;
+  shell::UnknownMembers unknown_;
   EnqueueOptions patience_;
   LineReader lines_;
   ProgressBar bar_;

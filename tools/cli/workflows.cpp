@@ -14,11 +14,11 @@
 #include "tools/cli/command.hpp"
 #include "tools/cli/view.hpp"
 #include "tools/shell/colour.hpp"
-#include "tools/shell/nearest.hpp"
 #include "tools/shell/output.hpp"
 #include "tools/shell/refusal.hpp"
 #include "tools/shell/table.hpp"
 #include "tools/shell/text_file.hpp"
+#include "tools/shell/unknown_members.hpp"
 #include "worker_api/json/time_text.hpp"
 #include "worker_api/json/workflow_text.hpp"
 
@@ -103,21 +103,12 @@ struct RunOptions {
   bool follow = false, strict = false;
 };
 
-/// What means nothing is mostly misspelt: refused when that is wanted, else told.
+/// Refused when that is wanted, else told.
 void judge_unknown(const WorkflowText& workflow, bool strict) {
+  if (strict) must(shell::refuse_unknown(shell::Document::kWorkflow, workflow.unknown));
   std::vector<std::string> told;
-  std::vector<std::string_view> known(workflow_members().begin(), workflow_members().end());
-  known.insert(known.end(), envelope_members().begin(), envelope_members().end());
-  for (const std::string& place : workflow.unknown) {
-    const std::string meant =
-        shell::nearest(std::string_view(place).substr(place.rfind('.') + 1), known);
-    told.push_back(fmt::format("`{}`{}", shell::printable(place),
-                               meant.empty() ? "" : fmt::format(", did you mean `{}`?", meant)));
-    if (!strict) continue;
-    Error error = shell::invalid("a workflow has no member " + told.front());
-    error.subject = place;
-    throw shell::Refusal{std::move(error)};
-  }
+  for (const std::string& place : workflow.unknown)
+    told.push_back(shell::told_member(shell::Document::kWorkflow, place));
   if (!told.empty())
     shell::say("warning: these members mean nothing here: {}\n", fmt::join(told, "; "));
 }

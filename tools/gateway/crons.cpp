@@ -64,17 +64,20 @@ Reply set(Desk& desk, const Request& request, std::unique_ptr<CronText> cron) {
 }
 
 /// A member that is neither the cron's nor one of a job, such as `overlap`, is refused; inside of
-/// `job_template` and `options` members stay with the jobs, as they do with a job.
-std::unique_ptr<CronText> with_no_stranger(const Request& request, std::unique_ptr<CronText> cron) {
+/// `job_template` and `options` members stay with the jobs, as they do with a job, unless the segment
+/// refuses them.
+std::unique_ptr<CronText> with_no_stranger(Desk& desk, const Request& request,
+                                           std::unique_ptr<CronText> cron) {
   for (const json::Member& member : json::members_of(request.body))
     if (std::ranges::find(cron->unknown, member.name) != cron->unknown.end())
       throw invalid_request("a cron has no member `" + member.name + "`", member.name);
+  check_members(desk, shell::Document::kCron, cron->unknown);
   return cron;
 }
 
 Reply create(Desk& desk, const Request& request) {
   auto cron = must(parse_cron(request.body, desk.now_ms()));
-  return set(desk, request, with_no_stranger(request, std::move(cron)));
+  return set(desk, request, with_no_stranger(desk, request, std::move(cron)));
 }
 
 Reply get(Desk& desk, const Request& request) {
@@ -98,7 +101,7 @@ Reply change(Desk& desk, const Request& request) {
     return get(desk, request);
   }
   auto changed = must(parse_cron_changes(cron, request.body, desk.now_ms()));
-  return set(desk, request, with_no_stranger(request, std::move(changed)));
+  return set(desk, request, with_no_stranger(desk, request, std::move(changed)));
 }
 
 Reply remove(Desk& desk, const Request& request) {

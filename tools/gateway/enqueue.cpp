@@ -33,6 +33,7 @@ Envelope read_envelope(Desk& desk, const Request& request, std::string_view text
   if (envelope.wants_workflow)
     throw invalid_request("a job with a workflow is enqueued by itself, not in a batch",
                           "workflow");
+  check_members(desk, shell::Document::kJob, envelope.unknown);
   check_priority(desk, envelope);
   give_tenant(request, envelope);
   return envelope;
@@ -293,6 +294,7 @@ std::optional<Reply> enqueue_workflow(Desk& desk, const Request& request) {
     return std::nullopt;
   auto workflow = workflow_of_job(request.body, desk.now_ms());
   if (!workflow) throw invalid_workflow(workflow.error());
+  check_members(desk, shell::Document::kWorkflow, workflow->unknown);
   if (const std::string_view tenant = request.header("x-ojs-tenant"); !tenant.empty())
     give_tenant_to_all(tenant, *workflow);
   return create_workflow(desk, workflow->spec, true);

@@ -35,4 +35,10 @@ void check_priority(Desk& desk, const Envelope& envelope) {
        .bound = static_cast<std::uint64_t>(info.priority_max)});
 }
 
+void check_members(Desk& desk, shell::Document kind, std::span<const std::string> unknown) {
+  if (unknown.empty() || !desk.observer.segment_info().strict_envelopes) return;
+  const Error error = shell::refuse_unknown(kind, unknown).error();
+  throw invalid_request(error.message, error.subject);
+}
+
 }  // namespace ojs_shm::gateway

@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <span>
+#include <string>
+
 #include "tools/gateway/desk.hpp"
 #include "tools/gateway/exchange.hpp"
+#include "tools/shell/unknown_members.hpp"
 #include "worker_api/json/envelope.hpp"
 
-/// What a job's envelope must fulfil here beyond its text. Both throw a Fault.
+/// What a job's envelope, a cron or a workflow must fulfil here beyond its text. All throw a Fault.
 namespace ojs_shm::gateway {
 
 /// The header X-OJS-Tenant may say whose job it is, beside the envelope. A unique job is then one
@@ -13,5 +17,9 @@ namespace ojs_shm::gateway {
 void give_tenant(const Request& request, Envelope& envelope);
 /// A priority that 64 bits do not hold is out of range as well.
 void check_priority(Desk& desk, const Envelope& envelope);
+
+/// In a segment that refuses unknown members 400 names the first; in any other they stay with the
+/// jobs.
+void check_members(Desk& desk, shell::Document kind, std::span<const std::string> unknown);
 
 }  // namespace ojs_shm::gateway

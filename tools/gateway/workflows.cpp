@@ -7,6 +7,7 @@
 #include "tools/gateway/fault.hpp"
 #include "tools/gateway/hall.hpp"
 #include "tools/gateway/handlers.hpp"
+#include "tools/gateway/intake.hpp"
 #include "tools/gateway/job_reply.hpp"
 #include "tools/gateway/json_text.hpp"
 #include "tools/gateway/paging.hpp"
@@ -33,6 +34,7 @@ WorkflowInfo workflow_of(Desk& desk, const Request& request) {
 Reply create(Desk& desk, const Request& request) {
   auto read = parse_workflow(request.body, desk.now_ms());
   if (!read) throw invalid_workflow(read.error());
+  check_members(desk, shell::Document::kWorkflow, read->unknown);
   if (const std::string_view tenant = request.header("x-ojs-tenant"); !tenant.empty())
     give_tenant_to_all(tenant, *read);
   return create_workflow(desk, read->spec);
