@@ -101,6 +101,23 @@ TEST(CliCrons, a_schedule_is_the_third_spelling) {
             2);
 }
 
+TEST(CliCrons, a_file_may_name_the_priority_in_both_places) {
+  const LiveSegment segment;
+  const std::vector<std::string> words = {"cron", "set", "c", "--file", "-"};
+  const std::string high =
+      segment.job(segment.enqueue({"-t", "a", "--priority", "high"}), "priority");
+  for (const char* text :
+       {R"({"cron":"@hourly","type":"a","priority":"high"})",
+        R"({"cron":"@hourly","job_template":{"type":"a","options":{"priority":"high"}}})"}) {
+    const Finished made = segment.cli(words, text);
+    EXPECT_EQ(made.exit_code, 0) << made.err;
+    EXPECT_EQ(member(segment.cli({"cron", "get", "c", "--json"}).out, "options.priority"), high);
+  }
+  const Finished wrong = segment.cli(words, R"({"cron":"@hourly","type":"a","priority":"hihg"})");
+  EXPECT_EQ(wrong.exit_code, 2);
+  EXPECT_THAT(wrong.err, HasSubstr("hihg"));
+}
+
 TEST(CliCrons, a_member_that_no_cron_has_is_told_of_and_refused_by_strict) {
   const std::string text = R"({"cron":"@hourly","type":"cache.warm","overlap":"allow"})";
   const std::vector<std::string> words = {"cron", "set", "c", "--file", "-"};

@@ -38,6 +38,35 @@ TEST(CliWorkflows, one_is_run_shown_listed_and_worked_off) {
   EXPECT_NE(followed.out.find("2 of 2 jobs completed"), std::string::npos);
 }
 
+TEST(CliWorkflows, priorities_may_be_names_in_each_part) {
+  const LiveSegment segment;
+  const std::string high =
+      member(segment.cli({"get", segment.enqueue({"-t", "a", "--priority", "high"}), "--json"}).out,
+             "priority");
+  const std::string id = run_workflow(segment, R"({"type":"group","priority":"low","jobs":[
+      {"type":"a","args":[{"priority":"high"}],"priority":"high"},
+      {"type":"b","args":[],"meta":{"priority":"mine"},"options":{"priority":"high"}},
+      {"type":"c","args":[]}]})");
+  const std::vector<std::string> jobs = lines_of(segment.cli({"list", "--json"}).out);
+  int seen = 0;
+  for (const std::string& job : jobs) {
+    if (member(job, "workflow_id") != id) continue;
+    ++seen;
+    EXPECT_EQ(member(job, "priority") == high, member(job, "type") != "c") << job;
+    if (member(job, "type") == "a") {
+      EXPECT_EQ(member(job, "args"), R"([{"priority":"high"}])");
+    }
+    if (member(job, "type") == "b") {
+      EXPECT_EQ(member(job, "meta.priority"), "mine");
+    }
+  }
+  EXPECT_EQ(seen, 3);
+  const Finished wrong = segment.cli({"workflow", "run", "-"}, R"({"type":"chain","steps":[
+      {"type":"a","args":[],"priority":"hihg"}]})");
+  EXPECT_EQ(wrong.exit_code, 2) << wrong.err;
+  EXPECT_NE(wrong.err.find("hihg"), std::string::npos) << wrong.err;
+}
+
 /// The descriptor itself is not handed on to them.
 TEST(CliWorkflows, those_whom_a_command_starts_can_read_the_results_before_it) {
   const LiveSegment segment;

@@ -13,6 +13,7 @@
 #include <ojs_shm/observer.hpp>
 
 #include "tools/cli/command.hpp"
+#include "tools/cli/priorities.hpp"
 #include "tools/cli/view.hpp"
 #include "tools/shell/refusal.hpp"
 #include "tools/shell/table.hpp"
@@ -125,7 +126,8 @@ int set_cron(const Request& request, const SetOptions& options) {
     shell::refuse(Code::kInvalid, "say what to set: EXPRESSION and --type, or a flag of --help");
 
   const auto known = observer.cron(options.name);
-  const std::string text = options.file ? read_input(*options.file) : changes_of(observer, options);
+  const std::string text = options.file ? number_priorities(observer, read_input(*options.file))
+                                        : changes_of(observer, options);
   const auto cron = must(known && !options.file ? parse_cron_changes(*known, text, unix_ms())
                                                 : parse_cron(text, unix_ms(), options.name));
   judge_unknown(*cron, options.strict || observer.segment_info().strict_envelopes);

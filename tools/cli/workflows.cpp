@@ -12,6 +12,7 @@
 #include <ojs_shm/producer.hpp>
 
 #include "tools/cli/command.hpp"
+#include "tools/cli/priorities.hpp"
 #include "tools/cli/view.hpp"
 #include "tools/shell/colour.hpp"
 #include "tools/shell/output.hpp"
@@ -114,16 +115,17 @@ void judge_unknown(const WorkflowText& workflow, bool strict) {
 }
 
 int run_workflow(const Request& request, const RunOptions& options) {
-  const std::string text = read_input(options.file);
+  const std::string given = read_input(options.file);
+  await_segment(request, kPatience);
+  Producer producer = must(Producer::attach(request.where));
+  const Observer observer = must(Observer::attach(producer.segment()));
+  const std::string text = number_priorities(observer, given);
   const bool of_job = text.find("\"workflow\"") != std::string::npos && [&text] {
     const auto envelope = parse_envelope(text, unix_ms());
     return envelope && envelope->wants_workflow;
   }();
   const WorkflowText workflow =
       must(of_job ? workflow_of_job(text, unix_ms()) : parse_workflow(text, unix_ms()));
-  await_segment(request, kPatience);
-  Producer producer = must(Producer::attach(request.where));
-  const Observer observer = must(Observer::attach(producer.segment()));
   judge_unknown(workflow, options.strict || observer.segment_info().strict_envelopes);
   const std::string id = must(producer.create_workflow(workflow.spec));
   if (options.follow) return exit_of(follow(observer, id, request.json));
