@@ -4,8 +4,10 @@
 #include <signal.h>
 #include <spdlog/fmt/fmt.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "tools/cli/child.hpp"
@@ -26,16 +28,24 @@ struct UpOptions {
   CLI::App* command = nullptr;
 };
 
+// Flags of the broker that say how large the segment is to be.
+constexpr std::string_view kSizing[] = {"--size",    "--slots",       "--max-queues",
+                                        "--handles", "--max-tenants", "--max-body"};
+
 std::vector<std::string> broker_words(const Request& request, const UpOptions& options) {
   std::vector<std::string> words = {program_beside("ojs-shm-broker"), "--name", request.where.name,
                                     "--dir", request.where.dir};
-  bool sized = false;
-  for (const std::string& word : options.command->remaining()) {
-    words.push_back(word);
-    sized = sized || word.starts_with("--max-queues") || word.starts_with("--config");
-  }
-  // Clients over HTTP name queues as they like, and none is ever given back.
-  if (!sized) words.insert(words.end(), {"--max-queues", "256"});
+  const std::vector<std::string> given = options.command->remaining();
+  words.insert(words.end(), given.begin(), given.end());
+  const auto has = [&given](std::string_view flag) {
+    return std::ranges::any_of(
+        given, [&](std::string_view word) { return word.substr(0, word.find('=')) == flag; });
+  };
+  if (has("--config")) return words;
+  // Clients over HTTP name queues as they like, and none is ever given back. So many, and 100,000
+  // small jobs, fit into the /dev/shm of a container.
+  if (!has("--max-queues")) words.insert(words.end(), {"--max-queues", "256"});
+  if (!std::ranges::any_of(kSizing, has)) words.insert(words.end(), {"--size", "64M"});
   return words;
 }
 

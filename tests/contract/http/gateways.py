@@ -96,8 +96,8 @@ class Up:
 
     trust = None
 
-    def __init__(self, *flags, listen="127.0.0.1:0", trust=None):
-        self._flags, self._listen, self.trust = flags, listen, trust
+    def __init__(self, *flags, listen="127.0.0.1:0", trust=None, size=("--slots", "8192")):
+        self._flags, self._listen, self.trust = (*size, *flags), listen, trust
 
     def __enter__(self):
         self._scratch = tempfile.TemporaryDirectory(prefix="ojs-shm-http-")
@@ -105,7 +105,7 @@ class Up:
         self.log = open(os.path.join(self.dir, "log"), "w+")
         self.process = subprocess.Popen(
             [program("ojs-shm"), "up", "--name", "test", "--dir", self.dir, "--listen",
-             self._listen.format(dir=self.dir), "--slots", "8192", "--remove", *self._flags],
+             self._listen.format(dir=self.dir), "--remove", *self._flags],
             stdout=subprocess.PIPE, stderr=self.log, text=True, preexec_fn=end_with_parent)
         words = self.process.stdout.readline().split()
         if words[:1] != ["READY"]:

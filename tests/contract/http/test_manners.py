@@ -273,6 +273,18 @@ class Beginning(unittest.TestCase):
                 pause = ("POST", "queues/default/pause")
                 self.assertEqual([status(token, *pause) for token in ("writer-0123456789", "boss-0123456789ab")], [403, 200])
 
+    def test_by_default_100000_jobs_and_256_queues_fit_into_the_shm_of_a_container(self):
+        def capacities(up):
+            told = json.loads(up.native("stats", "--json").stdout)
+            return {pool["name"]: pool["capacity"] for pool in told["pools"]}
+
+        with Up(size=()) as up:
+            self.assertLessEqual(os.path.getsize(os.path.join(up.dir, "ojs-shm.test")), 64 << 20)
+            self.assertGreaterEqual(capacities(up)["slots"], 100_000)
+            self.assertEqual(capacities(up)["queues"], 256)
+        with Up("--max-queues=8", size=("--slots", "500")) as up:
+            self.assertEqual((capacities(up)["queues"], capacities(up)["slots"]), (8, 500))
+
     def test_test_hooks_are_off_unless_asked_for(self):
         with Up() as up:
             for path in ("test/reset", "test/clock"):
