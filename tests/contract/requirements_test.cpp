@@ -8,6 +8,7 @@
 #include <fstream>
 #include <sstream>
 #include <string>
+#include <tuple>
 
 #include "tests/support/process.hpp"
 
@@ -41,7 +42,6 @@ class Requirements : public testing::Test {
     return run({"python3", folder_ / "tools/dev/requirements.py"});
   }
 
- private:
   ScratchDirectory folder_;
 };
 
@@ -62,6 +62,20 @@ TEST_F(Requirements, a_phrase_that_does_not_stand_there_is_refused) {
     EXPECT_THAT(done.out, HasSubstr("PRI-T06\tI\topen\t")) << anchor;
     EXPECT_THAT(done.out, HasSubstr(about)) << anchor;
     EXPECT_THAT(done.out, Not(HasSubstr("closed"))) << anchor;
+  }
+}
+
+TEST_F(Requirements, a_row_of_HTTP_without_its_test_is_listed_as_not_closed) {
+  write("docs/requirements.tsv", "BP-P1\tA.5\tY\thttp\tClients wait\tnone\n");
+  fs::create_directories(fs::path(folder_.path()) / "build/results");
+  for (const auto& [report, state, status] :
+       {std::tuple{"ok Suite.BP_P1_waits\n", "BP-P1\tY\thalf\t", 1},
+        std::tuple{"ok Suite.BP_P1_waits\nok http.BP_P1_waits\n", "", 0}}) {
+    write("build/results/unit.lines", report);
+    const Finished done = run({"python3", folder_ / "tools/dev/requirements.py", "--open"});
+    EXPECT_EQ(done.exit_code, status) << done.out;
+    EXPECT_THAT(done.out, HasSubstr(state));
+    EXPECT_EQ(done.out.find("BP-P1") != std::string::npos, status == 1) << done.out;
   }
 }
 
