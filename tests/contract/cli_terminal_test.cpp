@@ -14,6 +14,7 @@
 
 #include <ojs_shm/admin.hpp>
 #include <ojs_shm/producer.hpp>
+#include <ojs_shm/worker.hpp>
 
 #include "tests/support/live_segment.hpp"
 
@@ -165,6 +166,53 @@ TEST(CliBytes, no_command_prints_bytes_that_a_terminal_would_obey) {
       EXPECT_THAT(done.out + done.err, Not(HasSubstr(bytes))) << words[0];
   }
   EXPECT_EQ(segment.job(id->str(), "args"), "[\"\\u001bx\\u007f\\u009b\\u202ey\"]");
+}
+
+TEST(CliBytes, texts_of_clients_are_written_out_by_every_command_that_shows_them) {
+  const LiveSegment segment({"--events"});
+  const std::string hostile =
+                        "x\x1b[31m\xC2\x9B"
+                        "31my",
+                    json = "x\\u001b[31m\\u009b31my";
+  const auto cli = [&](const std::vector<std::string>& words, const std::string& text = {}) {
+    const Finished done = segment.cli(words, text);
+    EXPECT_EQ(done.exit_code, 0) << words[0] << ": " << done.err;
+    return done;
+  };
+  const std::string workflow =
+      cli({"workflow", "run", "-"},
+          "{\"type\":\"chain\",\"name\":\"" + json + "\",\"steps\":[{\"type\":\"a\",\"args\":[]}]}")
+          .out.substr(0, 36);
+  cli({"cron", "set", "c", "@hourly", "--type", "a", "--description", hostile});
+  const std::string id =
+      cli({"enqueue"}, R"({"type":"a","queue":"t","args":[],"meta":{"tenant_id":")" + json + "\"}}")
+          .out.substr(0, 36);
+  auto worker = Worker::attach(segment.where(), {.queues = {"t"}, .id = hostile}).value();
+  Job job;
+  ASSERT_TRUE(worker.try_fetch(job));
+  ASSERT_TRUE(worker.nack(job, {.code = "smtp", .message = hostile}));
+  int shown = 0;
+  for (const std::vector<std::string>& words : {std::vector<std::string>{"workers", "list"},
+                                                {"workers", "get", hostile},
+                                                {"workflow", "list"},
+                                                {"workflow", "get", workflow},
+                                                {"cron", "list"},
+                                                {"cron", "get", "c"},
+                                                {"events"},
+                                                {"audit"},
+                                                {"doctor"},
+                                                {"get", id},
+                                                {"list"},
+                                                {"stats"}})
+    for (const bool as_json : {false, true}) {
+      std::vector<std::string> asked = words;
+      if (as_json) asked.emplace_back("--json");
+      const Finished done = segment.cli(asked);
+      for (const char* bytes : {"\x1b", "\xC2\x9B"})
+        EXPECT_THAT(done.out + done.err, Not(HasSubstr(bytes))) << words[0] << done.out;
+      shown += done.out.find("[31m") != std::string::npos ? 1 : 0;
+    }
+  EXPECT_GE(shown, 8) << "the texts must have been shown";
 }
 
 TEST(CliFiles, what_is_not_a_file_is_written_to_and_a_link_stays) {
