@@ -11,6 +11,8 @@
 
 namespace ojs_shm::engine {
 
+using shm::Word;
+
 constexpr std::uint32_t kCrons = 256;
 
 /// What a time does that comes while the last job is not finished.
