@@ -62,6 +62,7 @@ void Browser::draw_grid() {
   grid_ = grid_of(here().view, sampler_.observer(), sampler_.last(), here().subject, log_,
                   options_.admin);
   arrange(grid_, here().look);
+  wrap(grid_, width_);
   if (grid_.rows.empty()) return;
   here().look.cursor = grid_.rows[place_of(grid_, here().look)].key;
 }
@@ -351,6 +352,8 @@ Line Browser::footer() const {
 }
 
 Picture Browser::picture(std::size_t width, std::size_t height) {
+  stale_ = stale_ || (width != width_ && grid_.wraps);
+  width_ = width;
   draw_grid();
   Picture picture = header_of(sampler_.last(), notice_, width);
   picture.push_back(cut(tabs(width), width));

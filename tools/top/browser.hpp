@@ -62,7 +62,8 @@ class Browser {
   bool stale_ = true;  ///< the grid is older than what it shows
   bool frozen_ = false, over_ = false, filtering_ = false;
   std::uint64_t interval_ms_;
-  std::size_t rows_ = 10;  ///< of the grid on the screen
+  std::size_t rows_ = 10;   ///< of the grid on the screen
+  std::size_t width_ = 80;  ///< of the screen
   std::string notice_;
   EventLog log_;
   std::optional<EventReader> events_;

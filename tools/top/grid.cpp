@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cctype>
+#include <numeric>
+#include <utility>
 
 namespace ojs_shm::top {
 namespace {
@@ -94,6 +96,29 @@ void arrange(Grid& grid, const Look& look) {
     if (by >= a.cells.size() || by >= b.cells.size()) return false;
     return look.descending ? before(b.cells[by], a.cells[by]) : before(a.cells[by], b.cells[by]);
   });
+}
+
+void wrap(Grid& grid, std::size_t width) {
+  if (!grid.wraps || grid.columns.empty()) return;
+  const std::vector<std::size_t> widths = widths_of(grid);
+  const std::size_t last = widths.size() - 1;
+  const std::size_t others = std::accumulate(widths.begin(), widths.end() - 1, last);
+  const std::size_t room = width > others ? width - others : 1;
+  std::vector<Row> rows;
+  for (const Row& row : grid.rows) {
+    Row part = row;
+    const std::string text = row.cells.size() == widths.size() ? row.cells.back().text : "";
+    const std::vector<std::string> pieces = wrapped(text, room);
+    for (std::size_t i = 0; i < pieces.size(); ++i) {
+      if (i != 0) {
+        part.key = row.key + "\n" + std::to_string(i);
+        for (std::size_t c = 0; c < last; ++c) part.cells[c].text.clear();
+      }
+      if (!text.empty()) part.cells.back().text = pieces[i];
+      rows.push_back(part);
+    }
+  }
+  grid.rows = std::move(rows);
 }
 
 std::size_t place_of(const Grid& grid, const Look& look) {

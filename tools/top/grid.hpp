@@ -35,6 +35,7 @@ struct Grid {
   std::vector<Column> columns;
   std::vector<Row> rows;
   std::string nothing;  ///< what to say when there is no row
+  bool wraps = false;   ///< nothing of its last column is cut off: see wrap()
 };
 
 /// How a person looks at a grid.
@@ -50,6 +51,8 @@ struct Look {
 
 /// Filters and sorts.
 void arrange(Grid& grid, const Look& look);
+/// Of a grid that wraps, each row becomes as many as its last cell needs on a screen of that width.
+void wrap(Grid& grid, std::size_t width);
 /// The place of the cursor among the rows; the first when its row is gone.
 std::size_t place_of(const Grid& grid, const Look& look);
 /// Heading and rows in at most `height` lines of `width` places; scrolls so that the cursor is

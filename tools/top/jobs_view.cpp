@@ -86,6 +86,7 @@ Grid jobs_grid(const Observer& observer, std::uint64_t now_ms, const Subject& su
 Grid job_grid(const Observer& observer, const Subject& subject) {
   Grid grid;
   grid.columns = {{"MEMBER"}, {"VALUE"}};
+  grid.wraps = true;
   const Result<JobInfo> job = observer.get(subject.job);
   if (!job) {
     grid.nothing = job.error().message;

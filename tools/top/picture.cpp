@@ -60,6 +60,19 @@ std::string fitted(std::string_view text, std::size_t width, bool right) {
   return right ? pad + shown : shown + pad;
 }
 
+std::vector<std::string> wrapped(std::string_view text, std::size_t width) {
+  std::vector<std::string> pieces;
+  do {
+    std::size_t places = 0;
+    // A character that is wider than a whole piece is one all the same.
+    const std::size_t bytes =
+        text.empty() ? 0 : std::max(beginning(text, width, places).size(), first_glyph(text).bytes);
+    pieces.emplace_back(text.substr(0, bytes));
+    text.remove_prefix(bytes);
+  } while (!text.empty());
+  return pieces;
+}
+
 Line cut(const Line& line, std::size_t width) {
   Line shown;
   for (const Span& span : line) {

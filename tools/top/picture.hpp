@@ -31,6 +31,8 @@ std::size_t width_of(std::string_view text);
 std::size_t width_of(const Line& line);
 /// The text in exactly `width` places: cut with an ellipsis, or filled with spaces.
 std::string fitted(std::string_view text, std::size_t width, bool right = false);
+/// The text in pieces of at most `width` places each, at least one of them.
+std::vector<std::string> wrapped(std::string_view text, std::size_t width);
 /// The line in at most `width` places.
 Line cut(const Line& line, std::size_t width);
 /// Without styles and without spaces at the end.
