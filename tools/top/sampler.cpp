@@ -7,28 +7,28 @@
 namespace ojs_shm::top {
 namespace {
 
-Mark mark_of(const Census& census, Clock::time_point at) {
-  Mark mark{at, census.totals(), {}, {}, {}};
-  for (const QueueCensus& queue : census.queues) mark.queues.push_back(queue.counters);
-  for (const WorkerCensus& worker : census.workers)
-    mark.workers[worker.process] = worker.dispatched_total;
-  for (const WorkerPoolInfo& pool : census.pools)
-    for (const auto& [queue, jobs] : pool.dispatched_total)
-      mark.pools.emplace_back(pool.name + " " + queue, jobs);
-  return mark;
-}
-
 /// A counter that fell belongs to another segment, or to a process that took the place of another.
 std::optional<double> rate(std::uint64_t now, std::uint64_t before, double seconds) {
   if (seconds <= 0 || now < before) return std::nullopt;
   return static_cast<double>(now - before) / seconds;
 }
 
-std::vector<std::optional<double>> rates(const std::vector<std::uint64_t>& now,
-                                         const std::vector<std::uint64_t>* before, double seconds) {
-  std::vector<std::optional<double>> found(now.size());
-  for (std::size_t i = 0; before != nullptr && i < now.size() && i < before->size(); ++i)
-    found[i] = rate(now[i], (*before)[i], seconds);
+/// What each counter of a queue moved since the earlier look. A queue that was not there has begun
+/// with nothing, and so has one whose counters fell: it was deleted, and made anew.
+std::vector<std::uint64_t> moved(const std::vector<std::uint64_t>& now,
+                                 const std::vector<std::uint64_t>* before) {
+  if (before == nullptr || before->size() != now.size()) return now;
+  std::vector<std::uint64_t> found(now.size());
+  for (std::size_t i = 0; i < now.size(); ++i) {
+    if (now[i] < (*before)[i]) return now;
+    found[i] = now[i] - (*before)[i];
+  }
+  return found;
+}
+
+std::vector<std::optional<double>> rates(const std::vector<std::uint64_t>& moves, double seconds) {
+  std::vector<std::optional<double>> found;
+  for (const std::uint64_t jobs : moves) found.push_back(rate(jobs, 0, seconds));
   return found;
 }
 
@@ -51,21 +51,35 @@ std::map<std::string, double> shares(const Census& census, const Mark* before) {
   return found;
 }
 
+}  // namespace
+
+Mark mark_of(const Census& census, Clock::time_point at) {
+  Mark mark{at, {}, {}, {}};
+  for (const QueueCensus& queue : census.queues) mark.queues[queue.info.name] = queue.counters;
+  for (const WorkerCensus& worker : census.workers)
+    mark.workers[worker.process] = worker.dispatched_total;
+  for (const WorkerPoolInfo& pool : census.pools)
+    for (const auto& [queue, jobs] : pool.dispatched_total)
+      mark.pools.emplace_back(pool.name + " " + queue, jobs);
+  return mark;
+}
+
 Sample::Span compare(const Census& census, const Mark& now, const Mark* before) {
   const double seconds =
       before == nullptr ? 0 : std::chrono::duration<double>(now.at - before->at).count();
   Sample::Span span;
-  span.totals = rates(now.totals, before == nullptr ? nullptr : &before->totals, seconds);
-  for (std::size_t q = 0; q < now.queues.size(); ++q) {
-    const bool known = before != nullptr && q < before->queues.size();
-    // A queue that was not there has begun with nothing.
-    const std::vector<std::uint64_t> none(now.queues[q].size());
-    span.queues.push_back(rates(now.queues[q],
-                                known               ? &before->queues[q]
-                                : before != nullptr ? &none
-                                                    : nullptr,
-                                seconds));
+  // The sum over the queues that are there: a total falls by what a deleted queue counted.
+  std::vector<std::uint64_t> all(census.queue_counters.size());
+  for (const QueueCensus& queue : census.queues) {
+    const std::vector<std::uint64_t>* old = nullptr;
+    if (before != nullptr)
+      if (const auto found = before->queues.find(queue.info.name); found != before->queues.end())
+        old = &found->second;
+    const std::vector<std::uint64_t> moves = moved(queue.counters, old);
+    for (std::size_t i = 0; i < moves.size() && i < all.size(); ++i) all[i] += moves[i];
+    span.queues.push_back(rates(moves, seconds));
   }
+  span.totals = rates(all, seconds);
   for (const auto& [process, jobs] : now.workers) {
     const auto found = before == nullptr ? now.workers.end() : before->workers.find(process);
     const bool known = before != nullptr && found != before->workers.end();
@@ -74,8 +88,6 @@ Sample::Span compare(const Census& census, const Mark& now, const Mark* before) 
   span.pool_shares = shares(census, before);
   return span;
 }
-
-}  // namespace
 
 void History::add(Mark mark) {
   using std::chrono::seconds;

@@ -25,8 +25,7 @@ inline constexpr std::size_t kSpanCount = 3;
 /// The counters at one look.
 struct Mark {
   Clock::time_point at;
-  std::vector<std::uint64_t> totals;
-  std::vector<std::vector<std::uint64_t>> queues;            ///< by queue, by counter
+  std::map<std::string, std::vector<std::uint64_t>> queues;  ///< by name, by counter
   std::map<std::uint32_t, std::uint64_t> workers;            ///< dispatched, by process
   std::vector<std::pair<std::string, std::uint64_t>> pools;  ///< dispatched, by "POOL QUEUE"
 };
@@ -62,6 +61,10 @@ struct Sample {
   bool removed = false;  ///< the segment's file has been removed, or replaced
   double took_ms = 0;    ///< the look itself
 };
+
+Mark mark_of(const Census& census, Clock::time_point at);
+/// What moved between two looks; `now` is of the census, `before` null when there was none.
+Sample::Span compare(const Census& census, const Mark& now, const Mark* before);
 
 /// The sum of a counter's rates over all counters with that flow; unset when none is known.
 std::optional<double> rate_of(const std::vector<CounterInfo>& counters,
