@@ -234,6 +234,19 @@ void Browser::neighbour(int step) {
   switch_to(kViews[(at + step + kCount) % kCount]);
 }
 
+/// The job that it has held longest; empty: none.
+std::string Browser::oldest_job(const RegisteredWorker& worker) const {
+  std::string oldest;
+  std::uint64_t started_at_ms = 0;
+  for (const JobInfo& job : sampler_.observer().list({.state = State::kActive})) {
+    if (job.worker_id != worker.id) continue;
+    if (!oldest.empty() && job.started_at_ms >= started_at_ms) continue;
+    oldest = job.id;
+    started_at_ms = job.started_at_ms;
+  }
+  return oldest;
+}
+
 void Browser::enter() {
   if (grid_.rows.empty()) return;
   const std::string row = here().look.cursor;
@@ -251,6 +264,9 @@ void Browser::enter() {
       for (const WorkerCensus& worker : sample.census.workers)
         if (std::to_string(worker.process) == row && !worker.oldest_job.empty())
           return go({View::kJob, {.job = worker.oldest_job}, {}});
+      for (const RegisteredWorker& worker : sample.census.registered)
+        if (const std::string job = key_of(worker) == row ? oldest_job(worker) : ""; !job.empty())
+          return go({View::kJob, {.job = job}, {}});
       notice_ = "it has no job in hand";
       return;
     case View::kPast:

@@ -49,6 +49,7 @@ class Browser {
   void switch_to(View view);
   void neighbour(int step);
   void enter();
+  std::string oldest_job(const RegisteredWorker& worker) const;
   void back();
   void ask(char key);
   void run_answer();

@@ -62,6 +62,8 @@ struct EventLog {
 
 Grid queues_grid(const Sample& sample, const Subject& subject);
 Grid workers_grid(const Sample& sample);
+/// The key of a registered worker's row, which no process has.
+std::string key_of(const RegisteredWorker& worker);
 Grid pools_grid(const Sample& sample);
 Grid tenants_grid(const Sample& sample, const Subject& subject);
 Grid limits_grid(const Sample& sample);

@@ -29,7 +29,7 @@ std::string role_of(const ProcessInfo& process, const WorkerCensus& worker) {
 Row registered_row(const RegisteredWorker& worker, std::uint64_t at_ms) {
   const auto none = [] { return text_cell("-"); };
   const std::string state(worker.ended ? worker.end() : worker.state());
-  Row row{"worker " + worker.id, {}, {}};
+  Row row{key_of(worker), {}, {}};
   row.cells = {worker.pid == 0 ? none() : count_cell(worker.pid),
                text_cell(state, style_of(worker.state())),
                text_cell("worker " + worker.id),
@@ -45,6 +45,8 @@ Row registered_row(const RegisteredWorker& worker, std::uint64_t at_ms) {
 }
 
 }  // namespace
+
+std::string key_of(const RegisteredWorker& worker) { return "worker " + worker.id; }
 
 Grid workers_grid(const Sample& sample) {
   const Census& census = sample.census;

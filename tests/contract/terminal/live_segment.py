@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A segment for ojs-shm-top to look at, and waiting without sleeping blindly."""
 
+import contextlib
 import json
 import os
 import pathlib
@@ -29,7 +30,8 @@ class Segment:
         return self
 
     def start_broker(self):
-        self.broker = subprocess.Popen([BIN / "ojs-shm-broker", *self.where, "--slots", "2048", "--keep", *self._flags],
+        slots = [] if "--slots" in self._flags else ["--slots", "2048"]
+        self.broker = subprocess.Popen([BIN / "ojs-shm-broker", *self.where, *slots, "--keep", *self._flags],
                                        stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
         if self.broker.stdout.readline().strip() != "READY name=seen":
             raise AssertionError("the broker did not start")
@@ -78,3 +80,23 @@ def eventually(done):
             raise AssertionError("it did not happen in time")
         time.sleep(0.01)
     return answer
+
+
+@contextlib.contextmanager
+def worker_at_work(segment, queue, *flags):
+    """A process that holds a job of the queue until the end. Looks read-only, for a full segment lets no other in."""
+    gate = os.path.join(segment.dir, "gate-" + os.urandom(4).hex())
+    active = lambda: sum(one["active"] for one in json.loads(segment.look("--json", "-n", "1"))["queues"] if one["name"] == queue)
+    before = active()
+    os.mkfifo(gate)
+    key = os.open(gate, os.O_RDWR)
+    at_work = subprocess.Popen([BIN / "ojs-shm", "work", *segment.where, "--queue", queue, "--count", "1", *flags, "--", "head",
+                                "-c1", gate], stdout=subprocess.DEVNULL,
+                               stderr=subprocess.DEVNULL)
+    try:
+        eventually(lambda: active() == before + 1)
+        yield
+    finally:
+        os.write(key, b"!")
+        at_work.wait(BOUND)
+        os.close(key)

@@ -14,7 +14,7 @@ import re
 import subprocess
 import unittest
 
-from live_segment import BIN, Segment, eventually
+from live_segment import BIN, Segment, worker_at_work
 from terminal import BOUND
 
 GOLDEN = pathlib.Path(__file__).parent / "golden"
@@ -41,23 +41,6 @@ def job_id(number):
 
 def put(segment, *jobs):
     segment.cli("enqueue", text="".join(json.dumps({"id": job_id(number), **job}, ensure_ascii=False) + "\n" for number, job in enumerate(jobs, 1)))
-
-
-@contextlib.contextmanager
-def worker_at_work(segment, queue):
-    """A process that holds a job of the queue until the end."""
-    gate = os.path.join(segment.dir, "gate")
-    os.mkfifo(gate)
-    key = os.open(gate, os.O_RDWR)
-    at_work = subprocess.Popen([BIN / "ojs-shm", "work", *segment.where, "--queue", queue, "--count", "1", "--", "head", "-c1", gate],
-                               stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    try:
-        eventually(lambda: json.loads(segment.cli("queue", "get", queue, "--json"))["counts"]["active"] == 1)
-        yield
-    finally:
-        os.write(key, b"!")
-        at_work.wait(BOUND)
-        os.close(key)
 
 
 @contextlib.contextmanager

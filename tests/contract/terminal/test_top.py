@@ -12,7 +12,7 @@ import unittest
 
 import jsonschema
 
-from live_segment import BIN, Segment, eventually
+from live_segment import BIN, Segment, eventually, worker_at_work
 from terminal import BOUND, Terminal
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
@@ -134,6 +134,47 @@ class Views(unittest.TestCase):
                 top.press("esc", "esc")
                 segment.cli("workflow", "cancel", workflow)
                 top.until("cancelled")
+
+    def test_a_job_in_full_is_all_there(self):
+        with Segment() as segment:
+            words = " ".join(f"{i:04}" for i in range(100))  # 499 bytes
+            long = " ".join(f"{i:05}" for i in range(1000))
+            segment.put("mail", 1, args=[words])
+            long_job = segment.put("mail", 1, args=[long])
+            with segment.top(columns=80) as top:
+                value = lambda: "".join(line[13:].ljust(67) if line[:13].strip() in ("", "args") else "\n" for line in top.screen.display[7:-1])
+                top.press("6", "enter")
+                top.until("> job every")
+                top.until(lambda: f'["{words}"]' in value())
+                top.resize(100, 24)  # and anew at another width
+                top.until(lambda: any("0017 0018" in line and len(line) > 95 for line in top.lines))
+                top.resize(80, 24)
+                top.until(lambda: f'["{words}"]' in value())
+                top.press("esc")
+                top.until("jobs (waiting) every")
+                top.until(long_job)
+                top.press("end", "enter")
+                top.until("00000 00001")
+                # More than a screen: the cursor goes through its lines.
+                self.assertNotIn("00999", top.text)
+                seen = set()
+                for _ in range(9):
+                    top.press("pgdn", " ", " ")
+                    seen |= set(value().split())
+                    top.read(0.2)
+                top.until("00999")
+
+    def test_enter_on_a_registered_worker_shows_its_oldest_job(self):
+        with Segment() as segment:
+            segment.put("mail", 2)
+            at_work = worker_at_work(segment, "mail", "--worker-id", "mailer-1")
+            with at_work, segment.top(columns=160) as top:
+                top.press("2")
+                top.until("worker mailer-1")
+                top.press("end", "enter")
+                top.until("workers > job")
+                top.until("type mail.send")
+                top.until("state active")
 
     def test_filter_sort_freeze_interval_and_scroll(self):
         with Segment() as segment:
