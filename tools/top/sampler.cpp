@@ -130,7 +130,8 @@ const Sample& Sampler::take() {
   const std::string_view broker = census.broker_state();
   const bool lives = broker == "alive" || broker == "stopped";
   if (lives) broker_seen_ = true, sample_.broker_lost_ms = 0;
-  if (!lives && broker_seen_ && sample_.broker_lost_ms == 0) sample_.broker_lost_ms = census.at_ms;
+  if (!lives && sample_.broker_lost_ms == 0)
+    sample_.broker_lost_ms = broker_seen_ ? census.at_ms : census.broker_lost_ms;
   sample_.removed = census.removed;
   sample_.census = std::move(census);
   sample_.at = now;

@@ -161,6 +161,19 @@ void describe_tenants(const engine::Store& store, const engine::Census& walked,
   });
 }
 
+/// See Census::broker_lost_ms. A broker that ends in order leaves its seat's word empty.
+std::uint64_t broker_lost_ms(Attachment& attachment) {
+  shm::Segment& segment = attachment.segment();
+  const shm::Header& header = segment.header();
+  const std::uint32_t holder = header.broker.load();
+  if (attachment.post_mortem() || holder == 0 || holder > segment.geometry().processes) return 0;
+  const bool alive = attachment.alive(holder - 1);
+  if (alive && internal::is_broker(attachment, holder - 1)) return 0;
+  // A living process has got the place of the dead one, which a repair made free.
+  const bool repaired = alive || segment.process(holder - 1).live.load() == 0;
+  return repaired ? header.last_repair_at_ms.load() : engine::last_trace_ms(attachment.store());
+}
+
 }  // namespace
 
 Census Observer::census() const {
@@ -170,6 +183,7 @@ Census Observer::census() const {
   Census census;
   census.at_ms = walked.now_ms;
   census.post_mortem = attachment.post_mortem();
+  census.broker_lost_ms = broker_lost_ms(attachment);
   census.removed = !attachment.segment().named();
   census.segment = internal::describe_segment(attachment, walked);
   for (std::uint32_t q = 0; q < walked.queues.size(); ++q) {

@@ -74,6 +74,14 @@ QueueInfo describe_queue(const engine::Store& store, std::uint32_t q,
   return info;
 }
 
+/// The header's word outlives a broker that died, and another process may get its place: the seat
+/// is the truth.
+bool is_broker(Attachment& attachment, std::uint32_t process) {
+  if (attachment.segment().header().broker.load() != process + 1) return false;
+  return !attachment.alive(process) || attachment.locks().descriptor() < 0 ||
+         attachment.locks().held(shm::kBrokerSeat);
+}
+
 SegmentInfo describe_segment(Attachment& attachment, const engine::Census& census) {
   engine::Store& store = attachment.store();
   shm::Segment& segment = attachment.segment();
@@ -122,7 +130,7 @@ SegmentInfo describe_segment(Attachment& attachment, const engine::Census& censu
     process.alive = attachment.alive(i);
     process.stopped = process.alive && shm::stopped(segment.process(i));
     process.supervisor = header.supervisor.load() == i + 1;
-    process.broker = header.broker.load() == i + 1;
+    process.broker = is_broker(attachment, i);
     for (std::uint32_t l = 0; l < g.lanes; ++l)
       if (segment.lane(l).process.load() == i + 1)
         ++process.handles,

@@ -4,6 +4,7 @@
 import json
 import os
 import pathlib
+import re
 import shutil
 import signal
 import subprocess
@@ -354,6 +355,39 @@ class Fates(unittest.TestCase):
                 top.until("mail running")
                 segment.start_broker()
                 top.until("broker alive")
+
+    def test_a_broker_that_died_before_it_looked(self):
+        since = lambda top: re.search(r"broker (none|dead) since (\d\d:\d\d:\d\d)Z", top.text)
+        now = lambda: time.strftime("%H:%M:%S", time.gmtime())
+        with Segment() as segment:
+            segment.put("mail", 3)
+            segment.end_broker(signal.SIGKILL)
+            times = set()
+            for _ in range(2):
+                with self.subTest("not repaired: the last trace, and not the look"), segment.top() as top:
+                    top.until(lambda: since(top))
+                    self.assertEqual(since(top)[1], "dead")
+                    times.add(since(top)[2])
+                looked = now()
+                eventually(lambda: now() != looked)
+            self.assertEqual(len(times), 1)
+            segment.start_broker()
+            with self.subTest("there is another one"), segment.top() as top:
+                top.until("broker alive supervisor")
+            with worker_at_work(segment, "mail"):
+                segment.end_broker(signal.SIGKILL)
+                repaired = eventually(lambda: json.loads(segment.look("--json", "-n", "1"))["segment"].get("last_repair"))
+                with self.subTest("repaired: the repair"), segment.top() as top:
+                    top.until(lambda: since(top))
+                    self.assertEqual(since(top).groups(), ("none", repaired["at"][11:19]))
+                # A process that gets the place of the dead broker is none.
+                with worker_at_work(segment, "mail"), segment.top() as top:
+                    top.until(lambda: since(top))
+                    self.assertEqual(since(top).groups(), ("none", repaired["at"][11:19]))
+            segment.start_broker()
+            segment.end_broker(signal.SIGTERM)
+            with self.subTest("it left in order"), segment.top() as top:
+                top.until("broker none supervisor")
 
     def test_a_stopped_broker(self):
         with Segment() as segment:
