@@ -42,18 +42,31 @@ class Writer {
   template <class Shared>
   void pool(std::uint32_t id, std::string_view label, const Shared& first, std::uint64_t count,
             std::uint64_t stride, std::uint64_t unit_bytes, std::uint32_t free_states = 0) {
+    objects(id, label, &first, sizeof(Shared), count, stride, unit_bytes, free_states);
+  }
+  /// Objects that are in use when one half of a word of theirs is not 0.
+  enum class Part : std::uint8_t { kLow = 0, kHigh = 4 };
+  void pool(std::uint32_t id, std::string_view label, const Word& first, Part part,
+            std::uint64_t count, std::uint64_t stride, std::uint64_t unit_bytes) {
+    const auto* at = reinterpret_cast<const std::byte*>(&first) + static_cast<unsigned>(part);
+    objects(id, label, at, sizeof(Half), count, stride, unit_bytes, 0);
+  }
+
+ private:
+  void objects(std::uint32_t id, std::string_view label, const void* first,
+               std::uint32_t word_bytes, std::uint64_t count, std::uint64_t stride,
+               std::uint64_t unit_bytes, std::uint32_t free_states) {
     if (count == 0) return;
-    CatalogueRow row = counter(id, label, label, Flow::kNone, &first);
+    CatalogueRow row = counter(id, label, label, Flow::kNone, first);
     row.kind = static_cast<std::uint32_t>(CatalogueKind::kPool);
     row.rows = static_cast<std::uint32_t>(count);
     row.row_bytes = static_cast<std::uint32_t>(stride);
-    row.word_bytes = sizeof(Shared);
+    row.word_bytes = word_bytes;
     row.free_states = free_states;
     row.unit_bytes = static_cast<std::uint32_t>(unit_bytes);
     shm::Catalogue::append(segment_, row);
   }
 
- private:
   CatalogueRow counter(std::uint32_t id, std::string_view label, std::string_view unit, Flow flow,
                        const void* at) const {
     CatalogueRow row;
@@ -131,6 +144,25 @@ void describe_pools(Writer& writer, const Store& store) {
               sizeof(PartRings));
 }
 
+/// The other tables that can be full. Accounts of tenants are none of these: one that has been given
+/// to a tenant stays with it until another needs it, so all in use means nothing.
+void describe_tables(Writer& writer, const Store& store) {
+  constexpr std::uint32_t kUnlessHighest = states({0, 1, 2, 3, 4, 5, 6, 7}),
+                          kIfHighest = states({8, 9, 10, 11, 12, 13, 14, 15});
+  // A key that was given up has a hash below 2^32.
+  writer.pool(137, "limits", store.limit_key(0).name_hash, Writer::Part::kHigh, store.limit_keys(),
+              sizeof(LimitKey), sizeof(LimitKey));
+  writer.pool(138, "tickets", store.ticket(0).control, room_tickets(store.lanes()),
+              sizeof(RoomTicket), sizeof(RoomTicket), kUnlessHighest);
+  // A cron that was removed leaves its version and its life, which stand in the other half.
+  writer.pool(139, "crons", store.cron(0).control, Writer::Part::kLow, kCrons, sizeof(CronRecord),
+              sizeof(CronRecord));
+  writer.pool(140, "workers", store.worker_mark(0).sign, store.workers(), sizeof(WorkerMark),
+              sizeof(WorkerRecord) + sizeof(WorkerMark), kIfHighest);
+  writer.pool(141, "worker-pools", store.pool(0).setup, kPools, sizeof(PoolRecord),
+              sizeof(PoolRecord), kUnlessHighest);
+}
+
 }  // namespace
 
 void write_catalogue(const Store& store) {
@@ -138,6 +170,7 @@ void write_catalogue(const Store& store) {
   describe_queues(writer, store);
   describe_segment(writer, store);
   describe_pools(writer, store);
+  describe_tables(writer, store);
 }
 
 }  // namespace ojs_shm::engine

@@ -78,6 +78,71 @@ TEST(Catalogue, the_pools_are_those_that_the_observer_counts) {
   }
 }
 
+/// What is taken of the memory pool of that name; its capacity in `capacity`.
+std::uint64_t taken(const QuietSegment& s, std::string_view name,
+                    std::uint64_t* capacity = nullptr) {
+  for (const PoolInfo& pool : s.observer.census().segment.pools)
+    if (pool.name == name) {
+      if (capacity != nullptr) *capacity = pool.capacity;
+      return pool.used;
+    }
+  ADD_FAILURE() << "no pool " << name;
+  return ~std::uint64_t{0};
+}
+
+TEST(Catalogue, the_tables_that_can_be_full_are_pools_too) {
+  QuietSegment s(few_slots(8192));
+  for (const std::string_view name : {"limits", "tickets", "crons", "workers", "worker-pools"})
+    EXPECT_EQ(taken(s, name), 0U) << name;
+  std::uint64_t keys = 0;
+  while (s.admin.set_limit("api:" + std::to_string(keys), {.concurrency = 1}).ok()) ++keys;
+  EXPECT_GT(keys, 64U) << "so many that their hashes begin with any digit";
+  EXPECT_EQ(taken(s, "limits"), keys);
+  for (const char* name : {"a", "b", "c"})
+    ASSERT_TRUE(s.admin.set_cron({.name = name, .expression = "@daily", .job = spec_of()}).ok());
+  EXPECT_EQ(taken(s, "crons"), 3U);
+  ASSERT_TRUE(s.admin.remove_cron("b").ok());
+  EXPECT_EQ(taken(s, "crons"), 2U);
+  for (const char* name : {"x", "y"}) ASSERT_TRUE(s.admin.set_pool(name, {.queues = {"q"}}).ok());
+  EXPECT_EQ(taken(s, "worker-pools"), 2U);
+  ASSERT_TRUE(s.admin.remove_pool("x").ok());
+  EXPECT_EQ(taken(s, "worker-pools"), 1U);
+  {
+    const auto worker = Worker::attach(s.segment, {.id = "w-1"});
+    ASSERT_TRUE(worker.ok());
+    EXPECT_EQ(taken(s, "workers"), 1U);
+  }
+  EXPECT_EQ(taken(s, "workers"), 0U);
+  // An enqueue that waits for room, and one that waited.
+  const engine::TicketControl free(s.store().ticket(2).control.load()), waiting = free.take(0, 1);
+  s.store().ticket(2).control.store(waiting.word, shm::Point::kNone);
+  EXPECT_EQ(taken(s, "tickets"), 1U);
+  s.store().ticket(2).control.store(waiting.void_().word, shm::Point::kNone);
+  EXPECT_EQ(taken(s, "tickets"), 0U);
+  // As large as a refusal says.
+  const std::pair<const char*, std::uint64_t> sizes[] = {
+      {"limits", s.store().limit_keys()},
+      {"tickets", engine::room_tickets(s.store().lanes())},
+      {"crons", engine::kCrons},
+      {"workers", s.store().workers()},
+      {"worker-pools", engine::kPools}};
+  for (const auto& [name, size] : sizes) {
+    std::uint64_t capacity = 0;
+    taken(s, name, &capacity);
+    EXPECT_EQ(capacity, size) << name;
+  }
+}
+
+TEST(Catalogue, a_limit_that_was_given_up_is_free) {
+  QuietSegment s;
+  ASSERT_TRUE(s.admin.set_limit("api:old", {.concurrency = 1}).ok());
+  ASSERT_EQ(taken(s, "limits"), 1U);
+  for (std::uint32_t i = 0; i < s.store().limit_keys(); ++i)
+    if (shm::Word& hash = s.store().limit_key(i).name_hash; hash.load() != 0)
+      hash.store(engine::kLimitGone, shm::Point::kNone);
+  EXPECT_EQ(taken(s, "limits"), 0U);
+}
+
 TEST(Catalogue, the_counters_are_those_of_the_queue) {
   QuietSegment s;
   for (int i = 0; i < 3; ++i) s.put();
