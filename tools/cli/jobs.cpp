@@ -84,7 +84,8 @@ void add_job_commands(CLI::App& app, Request& request) {
       app, request, "list",
       "List jobs: the available ones in the order in which they would be fetched, then the others. "
       "A queue with\n"
-      "weights of levels comes level by level, best first: turns decide among its levels",
+      "weights of levels comes level by level, best first: turns decide among its levels. In a "
+      "queue with\ntenants each level has the first job of each tenant, then the second ones",
       &list);
   add_filter(*many, list_options->filter);
   many->add_option("--state", list_options->filter.state, "Only in this state, such as active")

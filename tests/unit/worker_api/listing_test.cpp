@@ -2,6 +2,8 @@
 // The order in which Observer::list() names available jobs, beside the one in which they are
 // fetched.
 
+#include <set>
+
 #include <ojs_shm/transfer.hpp>
 
 #include "tests/unit/engine/quiet_segment.hpp"
@@ -81,6 +83,33 @@ TEST(Listing, SUM_07_an_export_of_an_ageing_queue_keeps_its_order) {
   ASSERT_TRUE(import.finish().ok());
   to.move_clock(5 * kHour);  // the ages are the old ones
   EXPECT_EQ(to.drain(), as_listed);
+}
+
+/// Turns by weight decide among the tenants of a level, and no list tells whose turn is next.
+TEST(Listing, of_tenants_goes_level_by_level_and_through_each_tenant_in_its_own_order) {
+  QuietSegment s;
+  ASSERT_TRUE(
+      s.admin.set_queue("default", {.tenant_fairness = TenantFairness{.enabled = true}}).ok());
+  const auto put = [&s](std::int64_t priority, const std::string& tenant) {
+    const std::string extra = R"({"meta":{"tenant_id":")" + tenant + "\"}}";
+    JobSpec spec = spec_of(priority);
+    spec.extra = extra;
+    spec.tenant = tenant;
+    return s.put(spec);
+  };
+  const Ids many = {put(2, "many"), put(2, "many"), put(2, "many")};
+  const Ids few = {put(2, "few")};
+  const Ids some = {put(2, "some"), put(2, "some")};
+  const std::string urgent = put(0, "many");
+  const Ids as_listed = listed(s);
+  ASSERT_EQ(as_listed.size(), 7U);
+  EXPECT_EQ(as_listed[0], urgent);
+  const auto part = [&as_listed](std::ptrdiff_t from, std::ptrdiff_t to) {
+    return std::set<std::string>(as_listed.begin() + from, as_listed.begin() + to);
+  };
+  EXPECT_EQ(part(1, 4), (std::set<std::string>{many[0], few[0], some[0]})) << "the first of each";
+  EXPECT_EQ(part(4, 6), (std::set<std::string>{many[1], some[1]})) << "the second ones";
+  EXPECT_EQ(as_listed[6], many[2]);
 }
 
 }  // namespace

@@ -259,7 +259,8 @@ class OJS_SHM_API Observer {
   /// The newest first, without results.
   std::vector<WorkflowInfo> workflows(const WorkflowFilter& filter = {}) const;
   /// Available ones in the order in which they would be fetched, then the others by time. A queue
-  /// with weights of levels comes level by level, best first: turns decide among its levels.
+  /// with weights of levels comes level by level, best first, for turns decide among its levels; and
+  /// in a queue with tenants, each level has the first job of each tenant, then the second ones.
   std::vector<JobInfo> list(const JobFilter& filter) const;
   /// Looks at the control words of all jobs, and copies those of the page alone.
   JobPage page(const JobPageRequest& request) const;
