@@ -7,6 +7,7 @@ import pathlib
 import re
 import shutil
 import signal
+import struct
 import subprocess
 import time
 import unittest
@@ -18,6 +19,23 @@ from terminal import BOUND, Terminal
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 SCHEMA = json.loads((ROOT / "docs" / "top_sample.schema.json").read_text())
+
+
+def add_counter(file, like, label):
+    """A row of the segment's catalogue as a later version may write it (docs/segment_layout.md): the words of another counter."""
+    head, begin = 512, 576
+    with open(file, "r+b") as segment:
+        segment.seek(head)
+        rows, row_bytes = struct.unpack("<II", segment.read(8))
+        segment.seek(begin)
+        table = [segment.read(row_bytes) for _ in range(rows)]
+        row = bytearray(next(each for each in table if each[56:80].rstrip(b"\0") == like.encode()))
+        row[0:4] = struct.pack("<I", 4711)
+        row[56:80] = label.encode().ljust(24, b"\0")
+        segment.seek(begin + rows * row_bytes)
+        segment.write(row)
+        segment.seek(head)
+        segment.write(struct.pack("<I", rows + 1))
 
 
 class Samples(unittest.TestCase):
@@ -48,6 +66,19 @@ class Samples(unittest.TestCase):
             self.assertIn("mail.send", segment.look("--once", "--view", "jobs", "--queue", "mail"))
             self.assertRegex(segment.look("--once", "--view", "counters"), r"queue mail +enqueued +jobs +3")
             self.assertEqual(segment.look("--batch", "-n", "2", "-d", "20ms").count("QUEUE "), 2)
+
+    def test_a_counter_of_a_later_version_is_shown(self):
+        with Segment() as segment:
+            segment.cli("cancel", segment.put("mail", 2))
+            add_counter(segment.file, "cancelled", "teleported")
+            look = json.loads(segment.look("--json", "-n", "1"))
+            jsonschema.validate(look, SCHEMA)
+            self.assertEqual((look["totals"]["teleported"], look["queues"][0]["totals"]["teleported"]), (1, 1))
+            self.assertRegex(segment.look("--once", "--view", "counters"), r"(?m)^queue mail +teleported +jobs +1 ")
+            with segment.top(columns=160) as top:
+                top.until("teleported 1")
+                top.press("8", "/", *"teleported", "enter")
+                top.until("queue mail teleported jobs 1")
 
     def test_a_unique_job_shows_its_key_and_how_many_met_it(self):
         with Segment() as segment:
