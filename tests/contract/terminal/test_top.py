@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """ojs-shm-top as a person sees it: every view, every key, what happens under it, and what it changes when asked."""
 
+import contextlib
 import json
 import os
 import pathlib
@@ -292,6 +293,64 @@ class Views(unittest.TestCase):
                 top.press("s")
                 top.until("jobs (waiting)")
 
+    def test_a_queue_that_starves_and_one_over_its_threshold(self):
+        with Segment() as segment:
+            segment.cli("pool", "set", "crew", "--queue", "poor", "--rotation-interval", "1s")
+            segment.cli("queue", "set", "filling", "--max-depth", "4", "--warning-threshold", "0.5")
+            segment.put("poor")
+            segment.put("filling", 2)
+            states = lambda: {queue["name"]: queue["state"] for queue in json.loads(segment.look("--json", "-n", "1"))["queues"]}
+            with segment.top("-d", "100ms") as top:
+                top.until("filling warning 2")
+                top.until("poor starving 1")
+                self.assertEqual(states(), {"filling": "warning", "poor": "starving"})
+                top.press("3")
+                top.until(lambda: any(line.startswith("crew") and "starving" in line for line in top.lines))
+                segment.cli("work", "--queue", "poor", "--count", "1", "--", "true")
+                segment.put("filling", 2)
+                top.press("1")
+                top.until("filling full 4")
+                top.until("poor running 0")
+
+    def test_actual_shares_are_those_of_the_jobs_that_ran(self):
+        with Segment() as segment:
+            segment.cli("queue", "set", "mail", "--tenant-fairness", "on", "--tenant-weights", "acme:3")
+            segment.cli("pool", "set", "crew", "--queue", "mail:3,bulk:1")
+            for tenant in ("acme", "zoo"):
+                segment.put("mail", 16, meta={"tenant_id": tenant})
+            segment.put("bulk", 16)
+            with segment.top("-d", "100ms", "--view", "pools", columns=160) as top:
+                top.until("crew weighted mail 75.0 % - ")
+                segment.cli("work", "--pool", "crew", "--count", "16", "--", "true")
+                top.until("crew weighted mail 75.0 % 75.0 %")
+                top.until("crew weighted bulk 25.0 % 25.0 %")
+                top.press("4")
+                top.until(lambda: any(line.startswith("acme") and line.count("75.0 %") == 2 for line in top.lines))
+            self.assertRegex(segment.look("--once", "--view", "pools"), r"crew +weighted +mail +75.0 % +75.0 %")
+            look = json.loads(segment.look("--json", "-n", "1"))
+            shares = {one["tenant"]: (one["entitled_share"], one["actual_share"]) for one in look["tenants"] if one["queue"] == "mail"}
+            self.assertEqual(shares, {"acme": (0.75, 0.75), "zoo": (0.25, 0.25)})
+
+    def test_events_that_come_while_a_filter_is_on(self):
+        with Segment("--events") as segment:
+            segment.put("mail")
+            with segment.top("-d", "100ms", "--view", "events", columns=160) as top:
+                top.until("job.enqueued mail")
+                top.press("/", *"bulk", "enter")
+                top.until('nothing contains "bulk"')
+                segment.put("mail")
+                job = segment.put("bulk")
+                top.until("job.enqueued bulk " + job)
+                segment.cli("work", "--queue", "bulk", "--count", "1", "--", "true")
+                top.until("job.completed bulk " + job)
+                # The youngest first, and no line of the other queue.
+                events = [line.split()[1:3] for line in top.lines[7:-1] if line]
+                self.assertEqual(events[0], ["job.completed", "bulk"])
+                self.assertEqual(events[-1], ["job.enqueued", "bulk"])
+                self.assertEqual({event[1] for event in events}, {"bulk"})
+                top.press("esc")
+                top.until(lambda: top.text.count("job.enqueued mail") == 2)
+
     def test_a_paused_queue_is_reversed_and_says_so(self):
         with Segment() as segment:
             segment.put("mail", 2)
@@ -468,13 +527,61 @@ class Fates(unittest.TestCase):
             self.assertTrue(look["segment"]["post_mortem"])
             self.assertLess(look["queues"][0]["oldest_age_ms"], 5000)
 
-    def test_it_needs_no_more_than_read_permission(self):
+    def test_it_takes_no_handle(self):
         with Segment() as segment:
             segment.put("mail", 2)
-            before = (segment.look("--json", "-n", "1"), segment.look("--json", "-n", "1"))
-            looks = [json.loads(text) for text in before]
-            self.assertEqual(looks[0]["segment"]["memory"], looks[1]["segment"]["memory"], "it took no handle")
+            looks = [json.loads(segment.look("--json", "-n", "1")) for _ in range(2)]
+            self.assertEqual(looks[0]["segment"]["memory"], looks[1]["segment"]["memory"])
             self.assertEqual([one["pid"] for one in looks[0]["workers"]], [segment.broker.pid])
+
+    def test_it_needs_no_more_than_read_permission(self):
+        if os.geteuid() == 0 and not shutil.which("setpriv"):
+            self.skipTest("setpriv is missing, and root may write everything")
+        # Root may write everything, so another user looks.
+        stranger = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"] if os.geteuid() == 0 else []
+        with Segment() as segment:
+            segment.put("mail", 2)
+            os.chmod(segment.dir, 0o555)
+            for file in pathlib.Path(segment.dir).iterdir():
+                os.chmod(file, 0o444)
+            try:
+                look = subprocess.run([*stranger, BIN / "ojs-shm-top", *segment.where, "--json", "-n", "1"], capture_output=True,
+                                      text=True, timeout=BOUND)
+                if stranger and "ermission denied" in look.stderr and look.returncode in (126, 127):
+                    self.skipTest("no other user may start the program: " + look.stderr.strip())
+                self.assertEqual(look.returncode, 0, look.stderr)
+                self.assertEqual(json.loads(look.stdout)["queues"][0]["depth"], 2)
+                self.assertEqual(json.loads(look.stdout)["segment"]["broker"], "alive")
+                write = subprocess.run([*stranger, BIN / "ojs-shm", "enqueue", *segment.where, "-t", "mail.send"], capture_output=True,
+                                       text=True, timeout=BOUND)
+                self.assertEqual(write.returncode, 7, "who may not write looked: " + write.stderr)
+            finally:
+                os.chmod(segment.dir, 0o755)
+
+    def test_a_segment_without_a_slot_or_a_handle_left(self):
+        with Segment("--slots", "64", "--handles", "3") as segment, contextlib.ExitStack() as held:
+            full = lambda: {pool["name"]: (pool["used"], pool["capacity"]) for pool in look()["segment"]["memory"]}
+            look = lambda: json.loads(segment.look("--json", "-n", "1"))
+            slots = full()["slots"][1]
+            segment.put("mail", slots)
+            refused = subprocess.run([BIN / "ojs-shm", "enqueue", *segment.where, "-t", "mail.send"], capture_output=True, text=True,
+                                     timeout=BOUND)
+            self.assertEqual((refused.returncode, full()["slots"]), (6, (slots, slots)), refused.stderr)
+            while full()["handles"][0] < full()["handles"][1]:
+                held.enter_context(worker_at_work(segment, "mail"))
+            refused = subprocess.run([BIN / "ojs-shm", "enqueue", *segment.where, "-t", "mail.send"], capture_output=True, text=True,
+                                     timeout=BOUND)
+            self.assertEqual(refused.returncode, 6, refused.stderr)
+            self.assertRegex(refused.stderr, "handles|processes")
+            jsonschema.validate(look(), SCHEMA)
+            self.assertEqual(sum(queue["depth"] + queue["active"] for queue in look()["queues"]), slots)
+            with segment.top(columns=160) as top:
+                top.until("slots[||||||||]100%")
+                top.until("handles[||||||||]100%")
+                top.until(f"mail running {slots - look()['queues'][0]['active']} ")
+                for key, shown in (("2", "supervisor"), ("6", "mail.send"), ("8", "memory handles"), ("9", "new available")):
+                    top.press(key)
+                    top.until(shown)
 
 
 class Changes(unittest.TestCase):
