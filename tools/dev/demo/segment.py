@@ -22,12 +22,13 @@ class Segment:
         self.gateway: subprocess.Popen | None = None
         self.address = ""  # where the gateway listens
         self.workers: list[subprocess.Popen] = []
+        self.watchers: list[subprocess.Popen] = []
 
     def __enter__(self) -> "Segment":
         return self
 
     def __exit__(self, *_) -> None:
-        for process in [*self.workers, self.gateway, self.broker]:
+        for process in [*self.workers, *self.watchers, self.gateway, self.broker]:
             if process and process.poll() is None:
                 process.kill()
                 process.wait()
