@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""draw_top.py BIN FILE.svg: the screen of ojs-shm-top over a segment at work, from a real run in a terminal of its own."""
+"""draw_top.py BIN FILE.svg: the screen of ojs-shm-top over a segment at work, from a real run in a terminal of its own. FILE.txt,
+beside it, says which picture that is, which views the screen names and which columns it shows."""
 
 import fcntl
+import hashlib
 import html
 import os
 import pathlib
@@ -104,7 +106,12 @@ def main() -> int:
         if wanted not in shown:
             print(f"draw_top: the screen does not show '{wanted}':\n{shown}", file=sys.stderr)
             return 1
-    target.write_text(svg_of(screen))
+    picture = svg_of(screen)
+    target.write_text(picture)
+    views, columns = screen.display[5].split(), screen.display[6].split()
+    if screen.display[6][-1] != " ":
+        columns.pop()  # the edge may have cut it
+    target.with_suffix(".txt").write_text(f"sha256 {hashlib.sha256(picture.encode()).hexdigest()}\n{' '.join(views)}\n{' '.join(columns)}\n")
     return 0
 
 

@@ -22,12 +22,23 @@ if build_tree default ojs_shm_orders && "$PYTHON" tools/dev/draw_orders.py build
 else
   fail "nothing could be drawn"
 fi
-# A live screen is another one each time, so that --check only sees that it is there.
+# A live screen is another one each time. Its record names the views and columns in the picture; a golden screen, which a test holds
+# against the program, has those of now.
 picture=docs/pictures/top.svg
 if ! grep -q "$picture" README.md; then
   fail "$picture is not shown in README.md"
 elif [[ ${1:-} == --check ]]; then
-  if [[ -s $picture ]]; then pass; else fail "$picture is missing; ./dev docs draws it"; fi
+  { read -r sum && read -r views && read -r columns; } <"${picture%.svg}.txt" || true
+  { for _ in 1 2 3 4 5; do read -r _; done && read -r views_now && read -r -a columns_now; } \
+    <tests/contract/terminal/golden/queues.160x50.txt || true
+  if [[ ! -s $picture ]]; then
+    fail "$picture is missing; ./dev docs draws it"
+  elif [[ -n $views && $sum == "sha256 $(sha256sum <"$picture" | cut -d ' ' -f 1)" && $views == "$views_now" &&
+    "${columns_now[*]} " == "$columns "* ]]; then
+    pass
+  else
+    fail "$picture shows other views or columns than ojs-shm-top, or is not the one that ${picture%.svg}.txt is about; ./dev docs draws it"
+  fi
 elif build_tree default ojs_shm_programs && "$PYTHON" tools/dev/draw_top.py build/bin "$picture"; then
   pass
 else
