@@ -12,6 +12,7 @@
 #include <set>
 #include <utility>
 
+#include <ojs_shm/census.hpp>
 #include <ojs_shm/producer.hpp>
 #include <ojs_shm/worker.hpp>
 
@@ -218,6 +219,56 @@ TEST(Exporter, shows_tenants_in_use_and_no_more_than_it_may) {
   // of 256 levels only those in use
   EXPECT_EQ(page.find("ojs_queue_available_by_priority{"),
             page.rfind("ojs_queue_available_by_priority{"));
+}
+
+TEST(Exporter, shows_the_limits_that_matter_and_no_more_than_it_may) {
+  const LiveSegment segment;
+  ASSERT_EQ(segment.cli({"limit", "set", "type:quiet", "--concurrency", "3"}).exit_code, 0);
+  auto producer = Producer::attach(segment.where()).value();
+  const auto put = [&](const std::string& key) {
+    const JobLimit limit{key, {.concurrency = 1}};
+    return producer.enqueue({.type = "a", .limit = &limit}).ok();
+  };
+  // Each job brings a key of its own, but for three, of which two wait.
+  for (int i = 0; i < 120; ++i) ASSERT_TRUE(put("key-" + std::to_string(i)));
+  for (int i = 0; i < 3; ++i) ASSERT_TRUE(put("busy"));
+  auto worker = Worker::attach(segment.where(), {}).value();
+  for (int i = 0; i < 121; ++i) {
+    Job job;
+    ASSERT_TRUE(worker.try_fetch(job));
+    if (i < 120) ASSERT_TRUE(worker.ack(job));
+  }
+  Job held;
+  ASSERT_FALSE(worker.try_fetch(held));
+  const std::size_t keys = Observer::attach(segment.where()).value().census().limits.size();
+  ASSERT_GT(keys, 100U);
+  const auto series = [](const std::string& page) {
+    const std::string name = "ojs_rate_limit_active{";
+    std::size_t found = 0;
+    for (std::size_t at = 0; (at = page.find(name, at)) != std::string::npos; ++at) ++found;
+    return found;
+  };
+  Exporter exporter({"--dir", segment.folder().path()});
+  const std::string page = spoken(exporter.url(), "GET", "");
+  EXPECT_EQ(series(page), 100U);
+  EXPECT_THAT(page, HasSubstr("ojs_limits_not_shown{segment=\"test\"} " +
+                              std::to_string(keys - 100) + "\n"));
+  Process gateway = Process::start({program("ojs-shm-gateway"), "--name", segment.where().name,
+                                    "--dir", segment.folder().path(), "--listen", "127.0.0.1:0"});
+  const std::string ready = gateway.read_line().value_or("");
+  ASSERT_THAT(ready, StartsWith("READY http://")) << gateway.err();
+  const std::string served = ready.substr(6, ready.find(' ', 6) - 6) + "/metrics";
+  EXPECT_EQ(series(spoken(served, "GET", "")), 100U) << "the gateway's page has the same bound";
+  for (const std::string few :
+       {spoken(Exporter({"--dir", segment.folder().path(), "--max-limits", "2"}).url(), "GET", ""),
+        segment.cli({"stats", "--metrics", "--max-limits", "2"}).out}) {
+    EXPECT_EQ(series(few), 2U);
+    EXPECT_THAT(few, HasSubstr("ojs_rate_limit_active{key=\"type:quiet\""));
+    EXPECT_THAT(few, HasSubstr("ojs_rate_limit_waiting{key=\"busy\",segment=\"test\"} 2\n"));
+    EXPECT_THAT(few, HasSubstr("ojs_limits_not_shown{segment=\"test\"} " +
+                               std::to_string(keys - 2) + "\n"));
+  }
+  EXPECT_EQ(segment.cli({"stats", "--max-limits", "2"}).exit_code, 2) << "belongs to --metrics";
 }
 
 TEST(Exporter, answers_what_it_is_asked_and_refuses_the_rest) {

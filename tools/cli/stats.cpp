@@ -26,6 +26,7 @@ struct StatsOptions {
   std::string out;
   bool metrics = false, priorities = false, scheduling = false, times = false;
   std::string queue;
+  metrics::Options bounds;
 };
 
 void write_segment(json::ObjectWriter& writer, const SegmentInfo& info) {
@@ -243,9 +244,9 @@ int print_times(const Observer& observer, bool json) {
   return shell::kExitOk;
 }
 
-std::string metrics_page(const Observer& observer) {
+std::string metrics_page(const Observer& observer, const metrics::Options& bounds) {
   metrics::Page page;
-  metrics::add_segment(page, observer, {});
+  metrics::add_segment(page, observer, bounds);
   return page.prometheus_text();
 }
 
@@ -256,10 +257,10 @@ int stats(const Request& request, const StatsOptions& options) {
   const Observer observer = must(Observer::attach(request.where));
   if (options.metrics) {
     if (!options.out.empty()) {
-      must(shell::replace_text_file(options.out, metrics_page(observer)));
+      must(shell::replace_text_file(options.out, metrics_page(observer, options.bounds)));
       return shell::kExitOk;
     }
-    fmt::print("{}", metrics_page(observer));
+    fmt::print("{}", metrics_page(observer, options.bounds));
     return shell::kExitOk;
   }
   if (options.times) return print_times(observer, request.json);
@@ -298,6 +299,7 @@ void add_stats_command(CLI::App& app, Request& request) {
                    "textfile collector")
       ->type_name("FILE")
       ->needs(metrics);
+  for (CLI::Option* bound : metrics::add_bounds(*command, options->bounds)) bound->needs(metrics);
   command->add_option("queue", options->queue, "With --priorities: only this queue")
       ->type_name("QUEUE")
       ->needs(priorities);

@@ -63,10 +63,7 @@ int run(int argc, char** argv) {
   std::string listen = "127.0.0.1:9464";
   app.add_option("--listen", listen, "Where to listen; port 0 takes a free one [127.0.0.1:9464]")
       ->type_name("HOST:PORT");
-  app.add_option("--max-tenants", scope.options.max_tenants,
-                 "Of each queue show the tenants with the most jobs, so many of them [100]")
-      ->type_name("N")
-      ->check(CLI::Range(0, 100'000));
+  metrics::add_bounds(app, scope.options);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& problem) {

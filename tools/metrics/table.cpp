@@ -5,6 +5,7 @@
 #include <limits>
 #include <map>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -167,7 +168,18 @@ void add_scheduling(Page& page, const Observer& observer,
     page.add({{"queue", queue.queue}}, queue.starvation_events_total);
 }
 
-void add_limits(Page& page, const std::vector<LimitInfo>& limits) {
+/// Jobs may bring as many keys as they like, so the page is bounded: first those that an operator
+/// set, then those that hold the most jobs back.
+void add_limits(Page& page, std::vector<LimitInfo> limits, const Options& options) {
+  const std::size_t shown = std::min(limits.size(), options.max_limits);
+  page.family("ojs_limits_not_shown", "Keys of limits for which the page has no series.",
+              MetricType::Gauge);
+  page.add({}, limits.size() - shown);
+  std::stable_sort(limits.begin(), limits.end(), [](const LimitInfo& a, const LimitInfo& b) {
+    return std::tuple(a.by_operator, a.waiting, a.active) >
+           std::tuple(b.by_operator, b.waiting, b.active);
+  });
+  limits.resize(shown);
   const auto family = [&](std::string name, std::string help, MetricType type, const auto& value) {
     page.family(std::move(name), std::move(help), type);
     for (const LimitInfo& limit : limits) page.add({{"key", limit.key}}, value(limit));
@@ -314,7 +326,7 @@ void add_segment(Page& page, const Observer& observer, const Options& options) {
   add_queues(page, queues);
   add_tenants(page, census, options);
   add_waits(page, observer);
-  add_limits(page, census.limits);
+  add_limits(page, census.limits, options);
   add_crons(page, observer.crons());
   add_scheduling(page, observer, census.pools);
   add_whole(page, census.segment);
