@@ -49,6 +49,57 @@ test('dashboard_http_charts_know_the_past', async () => {
   await page.context().close();
 });
 
+/** How many pixels of the chart, from its lowest to its highest, have lines of this colour; 0 when none has. */
+const heightOf = (page, title, colour) => page.locator('figure.chart', { has: page.getByRole('heading', { name: title, exact: true }) }).locator('canvas').evaluate((canvas, name) => {
+  const { data } = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height);
+  const probe = document.body.appendChild(document.createElement('span'));
+  probe.style.color = `var(${name})`;
+  const wanted = getComputedStyle(probe).color.match(/\d+/g).map(Number);
+  probe.remove();
+  const rows = new Set();
+  for (let i = 0; i < data.length; i += 4)
+    if (data[i + 3] > 200 && wanted.every((value, n) => Math.abs(value - data[i + n]) < 24)) rows.add(Math.floor(i / 4 / canvas.width));
+  return rows.size && Math.max(...rows) - Math.min(...rows) + 1;
+}, colour);
+
+test('dashboard_http_charts_mean_the_same_before_and_after_a_reload', async () => {
+  const own = await Segment.open();
+  try {
+    const history = async () => (await own.call('GET', 'admin/stats/history')).body.data;
+    await eventually(async () => (await history()).length > 0, 'the gateway has looked');
+    const page = await open(own.url);
+    await says(page, 'waiting', '0');
+    const flat = (height) => height > 0 && height < 8;
+    const high = (height) => height > 12;
+    // The lines of all kinds lie upon each other at 0; the last one is seen.
+    const lines = (retried, failed, when) => eventually(async () => retried(await heightOf(page, 'Jobs a second', '--amber'))
+      && failed(await heightOf(page, 'Jobs a second', '--red')), `${when}: the lines`);
+    const fail = async (retry, state) => {
+      const ids = own.enqueue(...Array.from({ length: 20 }, () => ({ queue: 'broken', retry })));
+      const { body } = await own.call('POST', 'workers/fetch', { queues: ['broken'], count: 20 });
+      assert.strictEqual(body.jobs.length, 20);
+      for (const id of ids) await own.call('POST', 'workers/nack', { job_id: id, error: { code: 'broken', message: 'it broke' } });
+      assert.strictEqual(own.job(ids[19]).state, state);
+    };
+    const sum = async (name) => (await history()).reduce((all, each) => all + each[name], 0);
+    await fail({ max_attempts: 3, initial_interval: 'PT1H' }, 'retryable');
+    await lines(high, flat, 'retried');
+    await eventually(async () => (await sum('retried')) === 20, 'the history knows it');
+    assert.strictEqual(await sum('failed'), 20, 'attempts');
+    await page.reload();
+    await lines(high, flat, 'retried, loaded again');
+    await fail({ max_attempts: 1 }, 'discarded');
+    await lines(high, high, 'failed');
+    await eventually(async () => (await sum('discarded')) === 20, 'the history knows it');
+    await page.reload();
+    await lines(high, high, 'failed, loaded again');
+    assert.deepStrictEqual(page.wrong, []);
+    await page.context().close();
+  } finally {
+    await own.close();
+  }
+});
+
 test('dashboard_http_lists_and_one_job_are_live', async () => {
   const page = await open(segment.url);
   await show(page, 'jobs?queue=list', 'Jobs');

@@ -114,7 +114,7 @@ test('dashboard_http_overview_says_and_draws_each_number', async () => {
   assert.match(await tile('memory'), /^[1-9][\d.]* %\s+of \d/);
   assert.match(await tile('deaths'), new RegExp(`^1\\s+${counters.repairs} repair`));
   const charts = [
-    ['Jobs a second', /in [\d.]+\/s done [\d.]+\/s failed [\d.]+\/s/, ['--blue', '--green', '--red']],
+    ['Jobs a second', /in [\d.]+\/s done [\d.]+\/s retried [\d.]+\/s failed [\d.]+\/s/, ['--blue', '--green', '--amber', '--red']],
     ['Depth', /waiting 93 active 1 dead letters 1/, ['--blue', '--red']],
     ['Age of the oldest waiting job', /oldest [1-9]/, ['--amber']],
     ['Memory in use', /used [1-9][\d.]* %/, ['--violet']],

@@ -121,7 +121,9 @@ async function readHistory(signal) {
         enqueued: each.enqueued / seconds,
         dispatched: each.dispatched / seconds,
         completed: each.processed / seconds,
-        failed: each.failed / seconds,
+        // What the stream's counters call "failed"; in the history that word counts attempts.
+        failed: each.discarded / seconds,
+        retried: each.retried / seconds,
         depth: each.depth,
         active: each.active,
         dead: each.dead,
@@ -158,6 +160,7 @@ function take(stats) {
       dispatched: per('dispatched'),
       completed: per('completed'),
       failed: per('failed'),
+      retried: per('retried'),
       depth: sum(sample.queues, (queue) => queue.depth),
       active: sum(sample.queues, (queue) => queue.active),
       dead: sum(sample.queues, (queue) => queue.dead_letters),

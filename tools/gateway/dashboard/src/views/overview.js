@@ -66,6 +66,7 @@ export function Overview() {
         <${Chart} title="Jobs a second" marks=${shown} from=${from} print=${rate} series=${[
           { name: 'in', key: 'enqueued', colour: '--blue' },
           { name: 'done', key: 'completed', colour: '--green' },
+          { name: 'retried', key: 'retried', colour: '--amber' },
           { name: 'failed', key: 'failed', colour: '--red' },
         ]} />
         <${Chart} title="Depth" whole=${true} marks=${shown} from=${from} print=${(n) => number(Math.round(n))} series=${[
