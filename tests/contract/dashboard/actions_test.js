@@ -87,7 +87,7 @@ test('dashboard_http_offers_a_read_token_no_change', async () => {
     ['unique', 'Unique jobs', [], ['Previous', 'Next'], unique],
     ['limits', 'Limits', ['Set held', 'Take back held']],
     ['cron', 'Cron', ['Trigger goes', 'Stop goes', 'Delete goes', 'Trigger rests', 'Start rests', 'Delete rests']],
-    ['workflows', 'Workflows', [], [], flow],
+    ['workflows', 'Workflows', [], ['Previous', 'Next'], flow],
     [`workflows/${flow}`, /^Workflows: /, ['Cancel']],
     ['events', 'Events', [], ['Hold']],
     ['waits', 'Waits', []],

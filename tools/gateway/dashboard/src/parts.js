@@ -5,21 +5,43 @@ import { useEffect, useRef, useState } from 'preact/hooks';
 import { html } from './html.js';
 import { moment, number, percent } from './words.js';
 
-/** A table that a narrow screen can scroll sideways. A column is {head, cell(row), right?, by?(row)}. */
-export function Table({ caption, columns, rows, id, empty = 'None.', order: first }) {
+/** Of a list that comes whole this many rows are drawn at once: the page draws what it shows once a second. */
+export const MOST = 100;
+
+/** The rows that are drawn of a list that came whole, and the way to the others. */
+export function usePart(rows, name, most = MOST) {
+  const [chosen, choose] = useState(0);
+  const last = Math.max(0, Math.ceil(rows.length / most) - 1);
+  const page = Math.min(chosen, last); // the list may have become shorter
+  const begin = page * most;
+  const shown = last ? rows.slice(begin, begin + most) : rows;
+  const way = last > 0 && html`<nav class="pages" aria-label=${`Parts of: ${name}`}>
+    <button disabled=${page === 0} onClick=${() => choose(page - 1)} aria-label=${`Previous of: ${name}`}>Previous</button>
+    <span role="status">${number(begin + 1)} to ${number(begin + shown.length)} of ${number(rows.length)}</span>
+    <button disabled=${page === last} onClick=${() => choose(page + 1)} aria-label=${`Next of: ${name}`}>Next</button>
+  </nav>`;
+  return [shown, way];
+}
+
+/**
+ * A table that a narrow screen can scroll sideways. A column is {head, cell(row, n), right?, by?(row)}; n counts the rows
+ * that are drawn.
+ */
+export function Table({ caption, columns, rows, id, empty = 'None.', order: first, most }) {
   const [order, setOrder] = useState(first ?? { column: -1, falls: false });
   const by = columns[order.column]?.by;
-  let shown = rows;
+  let sorted = rows;
   if (by) {
     const compare = (a, b) => (by(a) < by(b) ? -1 : by(a) > by(b) ? 1 : 0);
-    shown = [...rows].sort((a, b) => (order.falls ? compare(b, a) : compare(a, b)));
+    sorted = [...rows].sort((a, b) => (order.falls ? compare(b, a) : compare(a, b)));
   }
+  const [shown, way] = usePart(sorted, caption, most);
   const choose = (column) => () =>
     setOrder({ column, falls: order.column === column ? !order.falls : !!columns[column].right });
   const head = (column, i) => {
     const chosen = order.column === i;
-    const sorted = chosen ? (order.falls ? 'descending' : 'ascending') : undefined;
-    return html`<th scope="col" class=${column.right ? 'right' : ''} aria-sort=${sorted}>
+    const sort = chosen ? (order.falls ? 'descending' : 'ascending') : undefined;
+    return html`<th scope="col" class=${column.right ? 'right' : ''} aria-sort=${sort}>
       ${column.by
         ? html`<button class="sort" onClick=${choose(i)}>
             ${column.head}<span aria-hidden="true">${chosen ? (order.falls ? ' ↓' : ' ↑') : ''}</span>
@@ -33,14 +55,15 @@ export function Table({ caption, columns, rows, id, empty = 'None.', order: firs
       <thead><tr>${columns.map(head)}</tr></thead>
       <tbody>
         ${shown.map(
-          (row) => html`<tr key=${id(row)}>
-            ${columns.map((column) => html`<td class=${column.right ? 'right' : ''}>${column.cell(row)}</td>`)}
+          (row, n) => html`<tr key=${id(row)}>
+            ${columns.map((column) => html`<td class=${column.right ? 'right' : ''}>${column.cell(row, n)}</td>`)}
           </tr>`,
         )}
         ${shown.length === 0 && html`<tr><td colspan=${columns.length} class="quiet">${empty}</td></tr>`}
       </tbody>
     </table>
-  </div>`;
+  </div>
+  ${way}`;
 }
 
 /** A word with a colour; the word alone says it too. */

@@ -64,7 +64,7 @@ export function Events({ query }) {
       <span class="quiet" role="status">${link === 'live' ? 'live' : link}, ${number(shown.seen)} since the view was opened${shown.lost ? `, ${number(shown.lost)} lost` : ''}</span>
     </div>
     ${config?.segment.events === false && html`<p class="problem">The segment does not tell events: the gateway was started with --no-events.</p>`}
-    <${Table} caption=${`The latest ${MOST} events, the newest first`} rows=${rows} id=${(event) => event.id ?? `${event.time} ${event.type}`} empty="Nothing has happened since the view was opened." columns=${[
+    <${Table} caption=${`The latest ${MOST} events, the newest first`} rows=${rows} most=${MOST} id=${(event) => event.id ?? `${event.time} ${event.type}`} empty="Nothing has happened since the view was opened." columns=${[
       { head: 'When', cell: (event) => clock(event.time) },
       { head: 'What', cell: (event) => html`<${Badge} kind=${kind(event.type)}>${event.type}</${Badge}>` },
       { head: 'Job', cell: (event) => (event.data?.job_id ? html`<${JobLink} id=${event.data.job_id} />` : '–') },

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
+import { useState } from 'preact/hooks';
 import { call, part } from '../api.js';
 import { html } from '../html.js';
 import { ask, Bar, Foreign, Table } from '../parts.js';
 import { act, may, now, useStore } from '../store.js';
-import { distance, number } from '../words.js';
+import { distance, number, plural } from '../words.js';
 
 async function override(limit) {
   const answer = await ask({
@@ -29,17 +30,25 @@ const every = (rule) => (rule ? `${number(rule.limit)} in ${rule.period}` : '–
 
 export function Limits() {
   const { sample } = useStore();
-  return html`<${Table} caption="Limits" rows=${sample.limits} id=${(limit) => limit.key} empty="No job and no operator has set a limit." columns=${[
-    { head: 'Key', by: (limit) => limit.key, cell: (limit) => html`<${Foreign} text=${limit.key} />` },
-    { head: 'At once', cell: (limit) => limit.concurrency === undefined
-      ? number(limit.active_count) : html`<${Bar} share=${limit.active_count / limit.concurrency.limit} label=${`${number(limit.active_count)} of ${number(limit.concurrency.limit)}`} />` },
-    { head: 'Rate', cell: (limit) => every(limit.rate) },
-    { head: 'Throttle', cell: (limit) => every(limit.throttle) },
-    { head: 'Held back', right: true, by: (limit) => limit.waiting_count, cell: (limit) => number(limit.waiting_count) },
-    { head: 'Next', cell: (limit) => (limit.next_allowed_at ? distance(limit.next_allowed_at, now()) : 'now') },
-    { head: 'Set by', cell: (limit) => (limit.override ? 'an operator' : 'jobs') },
-    ...(may('admin') ? [{ head: 'Actions', cell: (limit) => html`
-      <button onClick=${() => override(limit)} aria-label=${`Set ${limit.key}`}>Set</button>
-      ${limit.override && html`<button onClick=${() => release(limit)} aria-label=${`Take back ${limit.key}`}>Take back</button>`}` }] : []),
-  ]} />`;
+  const [key, setKey] = useState('');
+  const found = sample.limits.filter((limit) => limit.key.includes(key));
+  return html`
+    ${sample.limits.length > 0 && html`<div class="filters">
+      <label>Key contains <input data-filter type="search" value=${key} onInput=${(event) => setKey(event.target.value)} /></label>
+      <span class="quiet" role="status">${number(found.length)} of ${plural(sample.limits.length, 'limit')}</span>
+    </div>`}
+    <${Table} caption="Limits" rows=${found} id=${(limit) => limit.key}
+      empty=${sample.limits.length ? 'No limit has this in its key.' : 'No job and no operator has set a limit.'} columns=${[
+      { head: 'Key', by: (limit) => limit.key, cell: (limit) => html`<${Foreign} text=${limit.key} />` },
+      { head: 'At once', cell: (limit) => limit.concurrency === undefined
+        ? number(limit.active_count) : html`<${Bar} share=${limit.active_count / limit.concurrency.limit} label=${`${number(limit.active_count)} of ${number(limit.concurrency.limit)}`} />` },
+      { head: 'Rate', cell: (limit) => every(limit.rate) },
+      { head: 'Throttle', cell: (limit) => every(limit.throttle) },
+      { head: 'Held back', right: true, by: (limit) => limit.waiting_count, cell: (limit) => number(limit.waiting_count) },
+      { head: 'Next', cell: (limit) => (limit.next_allowed_at ? distance(limit.next_allowed_at, now()) : 'now') },
+      { head: 'Set by', cell: (limit) => (limit.override ? 'an operator' : 'jobs') },
+      ...(may('admin') ? [{ head: 'Actions', cell: (limit) => html`
+        <button onClick=${() => override(limit)} aria-label=${`Set ${limit.key}`}>Set</button>
+        ${limit.override && html`<button onClick=${() => release(limit)} aria-label=${`Take back ${limit.key}`}>Take back</button>`}` }] : []),
+    ]} />`;
 }

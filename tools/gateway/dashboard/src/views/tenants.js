@@ -5,20 +5,18 @@ import { Bar, Foreign, QueueLink, Table } from '../parts.js';
 import { useStore } from '../store.js';
 import { duration, number, percent } from '../words.js';
 
-const MOST = 100;
-
 export function Tenants({ query }) {
   const { sample } = useStore();
   const [name, setName] = useState('');
   const found = sample.tenants.filter(
     (each) => (!query.queue || each.queue === query.queue) && each.tenant.includes(name),
   );
-  const rows = [...found].sort((a, b) => b.depth + b.active - a.depth - a.active).slice(0, MOST);
+  const rows = [...found].sort((a, b) => b.depth + b.active - a.depth - a.active);
   return html`
     <div class="filters">
       <label>Name contains <input data-filter type="search" value=${name} onInput=${(event) => setName(event.target.value)} /></label>
       ${query.queue && html`<a href="#/tenants">of all queues, not only <bdi>${query.queue}</bdi></a>`}
-      <span class="quiet" role="status">${number(found.length)} found${found.length > MOST ? `, the ${MOST} with most jobs are shown` : ''}</span>
+      <span class="quiet" role="status">${number(found.length)} found</span>
     </div>
     <${Table} caption="Tenants in their queues" rows=${rows} id=${(each) => `${each.queue} ${each.tenant}`} empty="No job names a tenant." columns=${[
       { head: 'Tenant', by: (each) => each.tenant, cell: (each) => (each.tenant ? html`<${Foreign} text=${each.tenant} />` : html`<i>jobs without one</i>`) },

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { useState } from 'preact/hooks';
 import { html } from '../html.js';
-import { Bar, Pending, QueueLink, Table } from '../parts.js';
+import { Bar, Pending, QueueLink, Table, usePart } from '../parts.js';
 import { useAnswer, useStore } from '../store.js';
 import { duration, number, percent, priority } from '../words.js';
 import { levelsOf } from './queues.js';
@@ -26,6 +26,7 @@ function HeatMap({ rows, kind, convention }) {
   const table = rows
     .map((row) => ({ level: row.priority, queue: row.queue, count: row[kind].count, sum: row[kind].sum_ms, steps: steps(row[kind]) }))
     .filter((row) => row.count > 0);
+  const [shown, way] = usePart(table, 'How long jobs waited');
   if (table.length === 0) return html`<p class="quiet">Nothing was handed out yet.</p>`;
   const bounds = [...new Set(table.flatMap((row) => [...row.steps.keys()]))].sort((a, b) => a - b);
   const label = (bound) => (bound === Infinity ? 'longer' : `≤ ${duration(bound)}`);
@@ -33,7 +34,7 @@ function HeatMap({ rows, kind, convention }) {
     <caption>Share of each level's jobs by time; darker is more</caption>
     <thead><tr><th scope="col">Queue</th><th scope="col">Priority</th>${bounds.map((bound) => html`<th scope="col" class="right">${label(bound)}</th>`)}
       <th scope="col" class="right">Mean</th><th scope="col" class="right">Jobs</th></tr></thead>
-    <tbody>${table.map((row) => html`<tr key=${`${row.queue} ${row.level}`}>
+    <tbody>${shown.map((row) => html`<tr key=${`${row.queue} ${row.level}`}>
       <td><${QueueLink} name=${row.queue} /></td><th scope="row" class="short">${priority(row.level, convention)}</th>
       ${bounds.map((bound) => {
         const jobs = row.steps.get(bound) ?? 0;
@@ -43,7 +44,8 @@ function HeatMap({ rows, kind, convention }) {
       })}
       <td class="right">${duration(row.sum / row.count)}</td><td class="right">${number(row.count)}</td>
     </tr>`)}</tbody>
-  </table></div>`;
+  </table></div>
+  ${way}`;
 }
 
 export function Waits({ query }) {

@@ -29,10 +29,10 @@ function Pools({ pools, before }) {
   });
   return html`<${Table} caption="Pools and their queues" rows=${rows} id=${({ pool, queue }) => `${pool.name} ${queue}`}
     empty="No pool is set up: workers choose their queues themselves." columns=${[
-      { head: 'Pool', cell: ({ pool, first }) => first && html`<${Foreign} text=${pool.name} />` },
-      { head: 'Strategy', cell: ({ pool, first }) => first && pool.strategy + (pool.isolated ? ', isolated' : '') },
-      { head: 'Active', right: true, cell: ({ pool, first }) =>
-        first && (pool.concurrency ? `${number(pool.active_jobs)} of ${number(pool.concurrency)}` : number(pool.active_jobs)) },
+      { head: 'Pool', cell: ({ pool, first }, n) => (first || n === 0) && html`<${Foreign} text=${pool.name} />` },
+      { head: 'Strategy', cell: ({ pool, first }, n) => (first || n === 0) && pool.strategy + (pool.isolated ? ', isolated' : '') },
+      { head: 'Active', right: true, cell: ({ pool, first }, n) =>
+        (first || n === 0) && (pool.concurrency ? `${number(pool.active_jobs)} of ${number(pool.concurrency)}` : number(pool.active_jobs)) },
       { head: 'Queue', cell: ({ queue }) => html`<${QueueLink} name=${queue} />` },
       { head: 'Entitled', right: true, cell: ({ due }) => percent(due) },
       { head: 'Share now', cell: ({ share }) => (share === undefined ? '–' : html`<${Bar} share=${share} />`) },
@@ -66,17 +66,15 @@ function Directive({ worker }) {
 /** Its state, or how it ended: for its silence, or with its process. One that left is not listed. */
 const Condition = ({ worker }) => html`<${StateBadge} state=${worker.ended ?? worker.state} /> ${worker.returned_jobs > 0 && html`<small>${plural(worker.returned_jobs, 'job')} went to others</small>`}`;
 
-const MOST = 100;
-
 function Registered({ workers }) {
   const [part, setPart] = useState('');
   const found = workers.filter((worker) => worker.id.includes(part));
   return html`
     ${workers.length > 0 && html`<div class="filters">
       <label>Name contains <input data-filter type="search" value=${part} onInput=${(event) => setPart(event.target.value)} /></label>
-      <span class="quiet" role="status">${number(found.length)} of ${plural(workers.length, 'registered worker')}${found.length > MOST ? `, the first ${MOST} are shown` : ''}</span>
+      <span class="quiet" role="status">${number(found.length)} of ${plural(workers.length, 'registered worker')}</span>
     </div>`}
-    <${Table} caption="Registered workers" rows=${found.slice(0, MOST)} id=${(worker) => `${worker.id} ${worker.started_at}`}
+    <${Table} caption="Registered workers" rows=${found} id=${(worker) => `${worker.id} ${worker.started_at}`}
       empty=${workers.length ? 'No worker has this in its name.' : 'No worker has said who it is.'} columns=${[
         { head: 'Worker', by: (worker) => worker.id, cell: (worker) => html`<${Foreign} text=${worker.id} />` },
         { head: 'State', by: (worker) => worker.ended ?? worker.state, cell: (worker) => html`<${Condition} worker=${worker} />` },

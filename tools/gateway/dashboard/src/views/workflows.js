@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-import { call, part } from '../api.js';
+import { useEffect, useState } from 'preact/hooks';
+import { call, part, query as queryOf } from '../api.js';
 import { flatten, layout } from '../graph.js';
 import { html } from '../html.js';
-import { ask, Bar, Foreign, JobLink, Pending, StateBadge, Table, Tile } from '../parts.js';
+import { ask, Bar, Foreign, JobLink, MOST, Pages, Pending, PER_PAGE, StateBadge, Table, Tile } from '../parts.js';
 import { act, may, now, useAnswer } from '../store.js';
 import { distance, number } from '../words.js';
 
@@ -11,20 +12,30 @@ const done = (flow) => flow.steps_completed ?? flow.jobs_completed ?? flow.metad
 const begun = (flow) => flow.created_at ?? flow.metadata?.created_at;
 const runs = (flow) => ['running', 'pending', 'active'].includes(flow.state);
 
-export function Workflows() {
-  const answer = useAnswer('workflows?limit=200');
+const STATES = ['running', 'completed', 'failed', 'cancelled'];
+
+export function Workflows({ query }) {
+  const [behind, setBehind] = useState([]);
+  useEffect(() => setBehind([]), [query.state]);
+  const answer = useAnswer(`workflows${queryOf({ state: query.state, cursor: behind[behind.length - 1], limit: PER_PAGE })}`);
   if ([404, 405, 422].includes(answer.problem?.status)) return html`<p class="quiet">This gateway offers no workflows.</p>`;
-  const rows = answer.data?.workflows ?? answer.data?.items ?? [];
+  const { items = [], pagination = {} } = answer.data ?? {};
   return html`
+    <div class="filters">
+      <label>State <select data-filter value=${query.state ?? ''} onChange=${(event) => { location.hash = `#/workflows${queryOf({ state: event.target.value })}`; }}>
+        <option value="">all</option>${STATES.map((each) => html`<option value=${each}>${each}</option>`)}
+      </select></label>
+    </div>
     <${Pending} answer=${answer} />
-    <${Table} caption="Workflows" rows=${rows} id=${(flow) => flow.id} empty=${answer.data ? 'The segment has no workflow.' : '…'} columns=${[
+    <${Table} caption="Workflows" rows=${items} id=${(flow) => flow.id} empty=${!answer.data ? '…' : query.state ? 'No workflow is in this state.' : 'The segment has no workflow.'} columns=${[
       { head: 'Workflow', cell: (flow) => html`<a class="mono" href=${`#/workflows/${part(flow.id)}`} >${flow.id}</a>` },
       { head: 'Name', by: (flow) => flow.name ?? '', cell: (flow) => html`<${Foreign} text=${flow.name ?? '–'} />` },
       { head: 'Kind', cell: (flow) => flow.type ?? 'graph' },
       { head: 'State', by: (flow) => flow.state, cell: (flow) => html`<${StateBadge} state=${flow.state} />` },
       { head: 'Done', cell: (flow) => html`<${Bar} share=${total(flow) ? done(flow) / total(flow) : 0} label=${`${number(done(flow))} of ${number(total(flow))}`} />` },
       { head: 'Begun', right: true, by: (flow) => begun(flow) ?? '', cell: (flow) => distance(begun(flow), now()) },
-    ]} />`;
+    ]} />
+    <${Pages} answer=${answer} behind=${behind} setBehind=${setBehind} more=${pagination.next_cursor} />`;
 }
 
 async function cancel(flow) {
@@ -37,14 +48,18 @@ async function cancel(flow) {
 
 const short = (text, most = 20) => (text.length > most ? `${text.slice(0, most - 1)}…` : text);
 
-/** Steps as boxes, an arrow to each from what it waits for. The table below says the same in words. */
+const MOST_LINES = 5 * MOST;
+/** Steps as boxes, an arrow to each from what it waits for. The table below says the same in words, and of all. */
 function Graph({ steps }) {
-  const { boxes, lines, width, height } = layout(steps);
-  return html`<div class="scroll" role="region" aria-label="Graph of the workflow" tabindex="0">
+  const { boxes, lines, width, height } = layout(steps.slice(0, MOST));
+  const [left, hidden] = [steps.length - boxes.length, lines.length - MOST_LINES];
+  return html`
+  ${(left > 0 || hidden > 0) && html`<p class="quiet">Drawn are the first ${number(boxes.length)} steps${left > 0 ? ` of ${number(steps.length)}` : ''}${hidden > 0 ? `, and ${number(MOST_LINES)} of the ${number(lines.length)} arrows between them` : ''}. The table below lists all.</p>`}
+  <div class="scroll" role="region" aria-label="Graph of the workflow" tabindex="0">
     <svg class="graph" width=${width} height=${height} viewBox=${`0 0 ${width} ${height}`} role="img"
       aria-label=${`${steps.length} steps; the table below lists what each waits for`}>
       <defs><marker id="arrow" viewBox="0 0 8 8" refX="8" refY="4" markerWidth="7" markerHeight="7" orient="auto"><path d="M0 0 L8 4 L0 8 z" /></marker></defs>
-      ${lines.map((line) => html`<path key=${line.key} class="edge" d=${line.path} marker-end="url(#arrow)" />`)}
+      ${lines.slice(0, MOST_LINES).map((line) => html`<path key=${line.key} class="edge" d=${line.path} marker-end="url(#arrow)" />`)}
       ${boxes.map(({ step, x, y, w, h }) => html`<g key=${step.key} class=${`step ${step.state}`}>
         <rect x=${x} y=${y} width=${w} height=${h} rx="6" />
         <text x=${x + 10} y=${y + 19} class="name">${short(step.name)}</text>
@@ -53,6 +68,9 @@ function Graph({ steps }) {
     </svg>
   </div>`;
 }
+
+const NAMED = 6;
+const listed = (names) => names.slice(0, NAMED).join(', ') + (names.length > NAMED ? ` and ${number(names.length - NAMED)} more` : '');
 
 export function Workflow({ name }) {
   const answer = useAnswer(`workflows/${part(name)}`);
@@ -76,7 +94,7 @@ export function Workflow({ name }) {
       { head: 'Step', cell: (step) => html`<${Foreign} text=${step.name} />` },
       { head: 'Type', cell: (step) => html`<${Foreign} text=${step.type} />` },
       { head: 'State', cell: (step) => html`<${StateBadge} state=${step.state} />` },
-      { head: 'Waits for', cell: (step) => html`<${Foreign} text=${step.after.map((key) => names.get(key)).join(', ') || '–'} />` },
+      { head: 'Waits for', cell: (step) => html`<${Foreign} text=${listed(step.after.map((key) => names.get(key))) || '–'} />` },
       { head: 'Job', cell: (step) => (step.job ? html`<${JobLink} id=${step.job} />` : '–') },
     ]} />`;
 }
