@@ -30,6 +30,7 @@ const server = http.createServer((request, reply) => {
       got.resume();
       reply.end(readFileSync(join(packed, file)));
     } else {
+      reply.flushHeaders(); // of a stream that has nothing to tell yet
       got.pipe(reply);
     }
   });
