@@ -184,6 +184,19 @@ async function answer(page, button) {
   await dialog.waitFor({ state: 'detached' });
 }
 
+/** How many pixels of the chart, from its lowest to its highest, have lines of this colour; 0 when none has. */
+const heightOf = (page, title, colour) => page.locator('figure.chart', { has: page.getByRole('heading', { name: title, exact: true }) }).locator('canvas').evaluate((canvas, name) => {
+  const { data } = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height);
+  const probe = document.body.appendChild(document.createElement('span'));
+  probe.style.color = `var(${name})`;
+  const wanted = getComputedStyle(probe).color.match(/\d+/g).map(Number);
+  probe.remove();
+  const rows = new Set();
+  for (let i = 0; i < data.length; i += 4)
+    if (data[i + 3] > 200 && wanted.every((value, n) => Math.abs(value - data[i + n]) < 24)) rows.add(Math.floor(i / 4 / canvas.width));
+  return rows.size && Math.max(...rows) - Math.min(...rows) + 1;
+}, colour);
+
 /** Shows a view; the page stays the same. */
 async function show(page, view, heading) {
   await page.evaluate((hash) => { location.hash = hash; }, `#/${view}`);
@@ -192,4 +205,4 @@ async function show(page, view, heading) {
 
 const picture = (page, name) => page.screenshot({ path: path.join(process.env.OJS_SHM_PICTURES, `${name}.png`), fullPage: true });
 
-module.exports = { Segment, answer, closeBrowser, eventually, open, openBrowser, picture, show, violations };
+module.exports = { Segment, answer, closeBrowser, eventually, heightOf, open, openBrowser, picture, show, violations };

@@ -4,7 +4,7 @@
 'use strict';
 const assert = require('node:assert');
 const { after, before, test } = require('node:test');
-const { Segment, closeBrowser, eventually, open, openBrowser, picture, show } = require('./board.js');
+const { Segment, closeBrowser, eventually, heightOf, open, openBrowser, picture, show } = require('./board.js');
 
 let segment;
 before(async () => {
@@ -48,19 +48,6 @@ test('dashboard_http_charts_know_the_past', async () => {
   }), 'the chart is drawn');
   await page.context().close();
 });
-
-/** How many pixels of the chart, from its lowest to its highest, have lines of this colour; 0 when none has. */
-const heightOf = (page, title, colour) => page.locator('figure.chart', { has: page.getByRole('heading', { name: title, exact: true }) }).locator('canvas').evaluate((canvas, name) => {
-  const { data } = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height);
-  const probe = document.body.appendChild(document.createElement('span'));
-  probe.style.color = `var(${name})`;
-  const wanted = getComputedStyle(probe).color.match(/\d+/g).map(Number);
-  probe.remove();
-  const rows = new Set();
-  for (let i = 0; i < data.length; i += 4)
-    if (data[i + 3] > 200 && wanted.every((value, n) => Math.abs(value - data[i + n]) < 24)) rows.add(Math.floor(i / 4 / canvas.width));
-  return rows.size && Math.max(...rows) - Math.min(...rows) + 1;
-}, colour);
 
 test('dashboard_http_charts_mean_the_same_before_and_after_a_reload', async () => {
   const own = await Segment.open();
