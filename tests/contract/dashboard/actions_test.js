@@ -203,6 +203,46 @@ test('dashboard_http_retries_and_removes_dead_letters', async () => {
   await page.context().close();
 });
 
+test('dashboard_http_removes_all_dead_letters_that_are_shown', async () => {
+  const gone = await dead('forgotten', 3);
+  const [kept] = await dead('remembered', 1);
+  const page = await operator();
+  await show(page, 'dead?queue=forgotten', 'Dead letters');
+  await page.getByRole('button', { name: 'Remove all shown' }).click();
+  await page.getByRole('dialog').getByText('3 dead letters of forgotten are removed for good.').waitFor();
+  await answer(page, 'Leave it');
+  assert.deepStrictEqual(gone.map((id) => segment.job(id).state), ['discarded', 'discarded', 'discarded']);
+  await page.getByRole('button', { name: 'Remove all shown' }).click();
+  await answer(page, 'Remove all');
+  await page.getByText('3 of 3 dead letters removed.').waitFor();
+  await page.getByText('None.').waitFor();
+  for (const id of gone) assert.strictEqual((await segment.call('GET', `admin/jobs/${id}`, undefined, OPERATOR)).status, 404);
+  assert.strictEqual(segment.job(kept).state, 'discarded');
+  assert.deepStrictEqual(page.wrong, []);
+  await page.context().close();
+});
+
+test('dashboard_http_runs_a_job_before_its_time', async () => {
+  const [later] = segment.enqueue({ queue: 'early', scheduled_at: '2099-01-01T00:00:00Z' });
+  const [again] = segment.enqueue({ queue: 'again', retry: { max_attempts: 3, initial_interval: 'PT1H' } });
+  assert.strictEqual((await segment.call('POST', 'workers/fetch', { queues: ['again'] }, OPERATOR)).body.jobs[0].id, again);
+  await segment.call('POST', 'workers/nack', { job_id: again, error: { code: 'broken', message: 'it broke' } }, OPERATOR);
+  const page = await operator();
+  for (const [id, state] of [[later, 'scheduled'], [again, 'retryable']]) {
+    assert.strictEqual(segment.job(id).state, state);
+    await show(page, `jobs/${id}`, `Jobs: ${id}`);
+    await page.getByRole('button', { name: 'Run now' }).click();
+    await answer(page, 'Leave it');
+    assert.strictEqual(segment.job(id).state, state);
+    await page.getByRole('button', { name: 'Run now' }).click();
+    await answer(page, 'Run now');
+    await page.getByRole('button', { name: 'Run now' }).waitFor({ state: 'detached' });
+    assert.strictEqual(segment.job(id).state, 'available');
+  }
+  assert.deepStrictEqual(page.wrong, []);
+  await page.context().close();
+});
+
 test('dashboard_http_purges_a_queue_when_its_name_is_written', async () => {
   const ids = segment.enqueue(...Array.from({ length: 3 }, () => ({ queue: 'full.up' })));
   const page = await operator();
@@ -227,6 +267,74 @@ test('dashboard_http_purge_says_what_it_cannot_do', async () => {
   assert.strictEqual((await purge({ states: ['active'], confirm: true })).status, 400);
   assert.deepStrictEqual((await purge({ states: ['available'], older_than: 'PT1H', confirm: true })).body, { purged_count: 0, states: ['available'] });
   assert.strictEqual((await segment.call('DELETE', 'admin/queues/none/jobs', { states: ['available'], confirm: true }, OPERATOR)).status, 404);
+});
+
+test('dashboard_http_undoes_what_it_told_a_worker', async () => {
+  await segment.call('POST', 'workers/register', { worker_id: 'w-told', queues: ['q'] }, OPERATOR);
+  const told = async () => (await segment.workerOf('w-told', OPERATOR)).directive;
+  const page = await operator();
+  await show(page, 'workers', 'Workers');
+  await page.getByRole('button', { name: 'Quiet w-told' }).click();
+  await answer(page, 'Quiet');
+  await page.getByText('w-told gets no more jobs.').waitFor();
+  assert.strictEqual(await told(), 'quiet');
+  await page.getByRole('button', { name: 'Undo' }).click();
+  await page.getByText('w-told gets jobs again.').waitFor();
+  assert.strictEqual(await told(), 'running');
+  await page.getByRole('button', { name: 'Quiet w-told' }).waitFor();
+  await segment.call('POST', 'admin/workers/w-told/quiet', undefined, OPERATOR);
+  await page.getByRole('button', { name: 'Resume w-told' }).click();
+  await answer(page, 'Resume');
+  await page.getByRole('button', { name: 'Quiet w-told' }).waitFor();
+  assert.strictEqual(await told(), 'running');
+  await page.getByRole('button', { name: 'Undo' }).click();
+  await page.getByRole('button', { name: 'Resume w-told' }).waitFor();
+  assert.strictEqual(await told(), 'quiet');
+  assert.deepStrictEqual(page.wrong, []);
+  await page.context().close();
+});
+
+test('dashboard_http_takes_a_limit_back', async () => {
+  const bring = () => segment.enqueue({ queue: 'limited', rate_limit: { key: 'brought', concurrency: 3 } });
+  bring();
+  const limit = async () => {
+    const { body } = await segment.call('GET', 'rate-limits/brought', undefined, OPERATOR);
+    return [body.concurrency.limit ?? null, body.override];
+  };
+  assert.deepStrictEqual(await limit(), [3, false]);
+  const page = await operator();
+  await show(page, 'limits', 'Limits');
+  const set = async (value) => {
+    await page.getByRole('button', { name: 'Set brought' }).click();
+    await page.getByRole('dialog').getByLabel('Active at once').fill(value);
+    await answer(page, 'Set');
+    await page.getByText(`0 of ${value}`, { exact: true }).waitFor();
+    await page.getByText('an operator').first().waitFor();
+    assert.deepStrictEqual(await limit(), [Number(value), true]);
+  };
+  // The setting of jobs was overwritten; the next one brings it again.
+  const asBrought = async () => {
+    await page.getByText('brought has no limit until a job brings one.').last().waitFor();
+    await page.getByRole('button', { name: 'Take back brought' }).waitFor({ state: 'detached' });
+    assert.deepStrictEqual(await limit(), [null, false]);
+    const cells = () => page.getByRole('region', { name: 'Limits' }).locator('tr', { has: page.getByText('brought', { exact: true }) }).locator('td').allInnerTexts();
+    assert.strictEqual((await cells())[1], '0');
+    bring();
+    await eventually(async () => (await cells())[1] === '0 of 3', 'it is there again');
+    assert.deepStrictEqual(await limit(), [3, false]);
+  };
+  await set('7');
+  await page.getByRole('button', { name: 'Undo' }).click();
+  await asBrought();
+  await set('8');
+  await page.getByRole('button', { name: 'Take back brought' }).click();
+  await answer(page, 'Leave it');
+  assert.deepStrictEqual(await limit(), [8, true]);
+  await page.getByRole('button', { name: 'Take back brought' }).click();
+  await answer(page, 'Take back');
+  await asBrought();
+  assert.deepStrictEqual(page.wrong, []);
+  await page.context().close();
 });
 
 test('dashboard_http_quiets_a_worker_and_sets_a_limit', async () => {

@@ -116,6 +116,18 @@ test('dashboard_http_cron_jobs_are_triggered_stopped_and_deleted', async () => {
   await page.getByRole('button', { name: 'Undo' }).click();
   await page.getByRole('button', { name: 'Stop nightly' }).waitFor();
   assert.strictEqual((await segment.call('GET', 'cron/nightly')).body.cron.enabled, true);
+  assert.strictEqual((await segment.call('PATCH', 'cron/nightly', { enabled: false })).status, 200);
+  await page.getByRole('button', { name: 'Start nightly' }).click();
+  await answer(page, 'Leave it');
+  assert.strictEqual((await segment.call('GET', 'cron/nightly')).body.cron.enabled, false);
+  await page.getByRole('button', { name: 'Start nightly' }).click();
+  await answer(page, 'Start');
+  await page.getByText('nightly is started.').waitFor();
+  await page.getByRole('button', { name: 'Stop nightly' }).waitFor();
+  assert.strictEqual((await segment.call('GET', 'cron/nightly')).body.cron.enabled, true);
+  await page.getByRole('button', { name: 'Undo' }).click();
+  await page.getByRole('button', { name: 'Start nightly' }).waitFor();
+  assert.strictEqual((await segment.call('GET', 'cron/nightly')).body.cron.enabled, false);
   await page.getByRole('button', { name: 'Delete nightly' }).click();
   await answer(page, 'Delete');
   await page.getByText('No cron job is set up.').waitFor();

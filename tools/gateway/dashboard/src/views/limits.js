@@ -6,6 +6,8 @@ import { ask, Bar, Foreign, Table } from '../parts.js';
 import { act, may, now, useStore } from '../store.js';
 import { distance, number, plural } from '../words.js';
 
+const without = (limit) => `${limit.key} has no limit until a job brings one.`;
+
 async function override(limit) {
   const answer = await ask({
     title: 'Set this limit?', action: 'Set',
@@ -16,14 +18,14 @@ async function override(limit) {
     act(
       () => call(`admin/rate-limits/${part(limit.key)}/override`, { method: 'PUT', body: { concurrency: Number(answer.concurrency) } }),
       `${limit.key}: at most ${answer.concurrency} at once.`,
-      limit.override ? undefined : { action: () => call(`admin/rate-limits/${part(limit.key)}/override`, { method: 'DELETE' }), done: `${limit.key} is as jobs bring it.` },
+      limit.override ? undefined : { action: () => call(`admin/rate-limits/${part(limit.key)}/override`, { method: 'DELETE' }), done: without(limit) },
     );
 }
 
 async function release(limit) {
-  const yes = await ask({ title: 'Take the setting back?', action: 'Take back', text: html`<${Foreign} text=${limit.key} /> is as jobs bring it again.` });
+  const yes = await ask({ title: 'Take the setting back?', action: 'Take back', text: html`<${Foreign} text=${limit.key} /> holds no job back until a job brings the limit again.` });
   if (yes)
-    act(() => call(`admin/rate-limits/${part(limit.key)}/override`, { method: 'DELETE' }), `${limit.key} is as jobs bring it.`);
+    act(() => call(`admin/rate-limits/${part(limit.key)}/override`, { method: 'DELETE' }), without(limit));
 }
 
 const every = (rule) => (rule ? `${number(rule.limit)} in ${rule.period}` : '–');
@@ -40,7 +42,7 @@ export function Limits() {
     <${Table} caption="Limits" rows=${found} id=${(limit) => limit.key}
       empty=${sample.limits.length ? 'No limit has this in its key.' : 'No job and no operator has set a limit.'} columns=${[
       { head: 'Key', by: (limit) => limit.key, cell: (limit) => html`<${Foreign} text=${limit.key} />` },
-      { head: 'At once', cell: (limit) => limit.concurrency === undefined
+      { head: 'At once', cell: (limit) => limit.concurrency?.limit === undefined
         ? number(limit.active_count) : html`<${Bar} share=${limit.active_count / limit.concurrency.limit} label=${`${number(limit.active_count)} of ${number(limit.concurrency.limit)}`} />` },
       { head: 'Rate', cell: (limit) => every(limit.rate) },
       { head: 'Throttle', cell: (limit) => every(limit.throttle) },
