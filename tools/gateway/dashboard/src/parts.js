@@ -6,7 +6,7 @@ import { html } from './html.js';
 import { moment, number, percent } from './words.js';
 
 /** Of a list that comes whole this many rows are drawn at once: the page draws what it shows once a second. */
-export const MOST = 100;
+export const MOST = 50;
 
 /** The rows that are drawn of a list that came whole, and the way to the others. */
 export function usePart(rows, name, most = MOST) {

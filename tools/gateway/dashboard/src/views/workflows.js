@@ -3,7 +3,7 @@ import { useEffect, useState } from 'preact/hooks';
 import { call, part, query as queryOf } from '../api.js';
 import { flatten, layout } from '../graph.js';
 import { html } from '../html.js';
-import { ask, Bar, Foreign, JobLink, MOST, Pages, Pending, PER_PAGE, StateBadge, Table, Tile } from '../parts.js';
+import { ask, Bar, Foreign, JobLink, Pages, Pending, PER_PAGE, StateBadge, Table, Tile } from '../parts.js';
 import { act, may, now, useAnswer } from '../store.js';
 import { distance, number } from '../words.js';
 
@@ -48,10 +48,11 @@ async function cancel(flow) {
 
 const short = (text, most = 20) => (text.length > most ? `${text.slice(0, most - 1)}…` : text);
 
-const MOST_LINES = 5 * MOST;
+const MOST_STEPS = 100;
+const MOST_LINES = 500;
 /** Steps as boxes, an arrow to each from what it waits for. The table below says the same in words, and of all. */
 function Graph({ steps }) {
-  const { boxes, lines, width, height } = layout(steps.slice(0, MOST));
+  const { boxes, lines, width, height } = layout(steps.slice(0, MOST_STEPS));
   const [left, hidden] = [steps.length - boxes.length, lines.length - MOST_LINES];
   return html`
   ${(left > 0 || hidden > 0) && html`<p class="quiet">Drawn are the first ${number(boxes.length)} steps${left > 0 ? ` of ${number(steps.length)}` : ''}${hidden > 0 ? `, and ${number(MOST_LINES)} of the ${number(lines.length)} arrows between them` : ''}. The table below lists all.</p>`}
