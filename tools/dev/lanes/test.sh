@@ -37,11 +37,14 @@ for folder in tests/*/; do
   fi
 done
 
-# Tests in other languages, each with a runner that prints "ok NAME", "not ok NAME" and a closing line.
+# Tests in other languages, each with a runner that prints "ok NAME", "not ok NAME" and a closing line. One with a short form
+# has it in its head, as a lane has.
 export OJS_SHM_BUILD=$PWD/build
 for runner in tests/*/*/run.sh; do
   name=$(basename "$(dirname "$runner")")
-  [[ -f $runner ]] && beside "in-test-$name" run_tallied "$name" timeout --kill-after=10 600 bash "$runner"
+  [[ -f $runner ]] || continue
+  # shellcheck disable=SC2046
+  beside "in-test-$name" run_tallied "$name" timeout --kill-after=10 600 bash "$runner" $(sed -n 's/^# IN-TEST: *//p' "$runner")
 done
 gather
 
