@@ -125,8 +125,12 @@ asio::awaitable<void> follow(Desk& desk, const Request& request, Visit& visit, E
     const auto events = listener.read(lost);
     std::string pieces;
     if (lost != 0) pieces += system_piece(desk, "system.gap", fmt::format("{{\"lost\":{}}}", lost));
-    for (const auto& told : events)
-      if (filter.lets_pass(*told)) pieces += piece_of(*told);
+    for (const auto& told : events) {
+      if (told->lost != 0)
+        pieces += system_piece(desk, "system.gap", fmt::format("{{\"lost\":{}}}", told->lost));
+      else if (filter.lets_pass(*told))
+        pieces += piece_of(*told);
+    }
     const auto now = std::chrono::steady_clock::now();
     if (pieces.empty() && now - said >= kHeartbeat) pieces = ":heartbeat\n\n";
     if (!pieces.empty()) {

@@ -62,9 +62,30 @@ void Tape::take_over() {
   if (!reader_) return;
   Event event;
   while (reader_->next(event)) {
-    kept_.push_back(std::make_shared<const Told>(told_of(*observer_, event)));
-    if (kept_.size() > kKept) kept_.pop_front(), ++first_;
+    keep_gap();
+    keep(told_of(*observer_, event), 1);
   }
+  keep_gap();
+}
+
+void Tape::keep(Told told, std::uint64_t weight) {
+  told.position = position_ += weight;
+  kept_.push_back(std::make_shared<const Told>(std::move(told)));
+  if (kept_.size() <= kKept) return;
+  dropped_ = kept_.front()->position;
+  kept_.pop_front();
+  ++first_;
+}
+
+/// Events that the segment overwrote since the reader looked last leave a mark in their place.
+void Tape::keep_gap() {
+  const std::uint64_t lost = reader_->lost() - reader_lost_;
+  if (lost == 0) return;
+  reader_lost_ += lost;
+  Told gap;
+  gap.type = "system.gap";
+  gap.lost = lost;
+  keep(std::move(gap), lost);
 }
 
 Tape::Place Tape::join(std::string_view after, bool& gap) {
@@ -75,21 +96,26 @@ Tape::Place Tape::join(std::string_view after, bool& gap) {
       observer_.emplace(std::move(observer).value());
       // With a history, so that a listener may come back after a pause in which there was none.
       reader_.emplace(observer_->events({.from_start = true}));
+      Event event;
+      // What was overwritten before there was a listener is no loss of any.
+      if (reader_->next(event)) keep(told_of(*observer_, event), 1);
+      reader_lost_ = reader_->lost();
     }
   }
   take_over();
   gap = false;
-  if (after.empty()) return {first_ + kept_.size()};
+  if (after.empty()) return {first_ + kept_.size(), position_};
   for (std::size_t i = kept_.size(); i-- > 0;)
-    if (kept_[i]->id == after) return {first_ + i + 1};
+    if (kept_[i]->id == after) return {first_ + i + 1, kept_[i]->position};
   gap = true;
-  return {first_};
+  return {first_, dropped_};
 }
 
 void Tape::leave() {
   const std::lock_guard lock(mutex_);
   if (--listeners_ != 0) return;
   first_ += kept_.size();
+  dropped_ = position_;
   kept_.clear();
   reader_.reset();
   observer_.reset();
@@ -98,12 +124,16 @@ void Tape::leave() {
 std::vector<std::shared_ptr<const Told>> Tape::read(Place& place, std::size_t most,
                                                     std::uint64_t& lost) {
   const std::lock_guard lock(mutex_);
-  lost = first_ > place.next ? first_ - place.next : 0;
-  place.next = std::max(place.next, first_);
+  lost = 0;
+  if (first_ > place.next) {
+    lost = dropped_ - place.position;
+    place = {first_, dropped_};
+  }
   std::vector<std::shared_ptr<const Told>> events;
   const std::uint64_t end = first_ + kept_.size();
   for (; place.next < end && events.size() < most; ++place.next)
     events.push_back(kept_[place.next - first_]);
+  if (!events.empty()) place.position = events.back()->position;
   return events;
 }
 

@@ -18,6 +18,11 @@ namespace ojs_shm::gateway {
 /// An event, as it is sent.
 struct Told {
   std::string id, type, queue, job_id, job_type, json;
+  /// of a `system.gap`, which every listener gets: events of the segment that were overwritten before
+  /// the gateway read them
+  std::uint64_t lost = 0;
+  /// events told up to this one, with those that were lost
+  std::uint64_t position = 0;
 };
 
 /// Which events a client wants; what is empty lets all pass.
@@ -36,7 +41,8 @@ class Tape {
 
   /// A listener's place on the tape.
   struct Place {
-    std::uint64_t next = 0;
+    std::uint64_t next = 0;      ///< number of what comes next
+    std::uint64_t position = 0;  ///< Told::position of what came last
   };
   /// Begins behind the last event, or behind the one with this id if the tape still has it; `gap`
   /// says that it has not.
@@ -60,13 +66,18 @@ class Tape {
 
  private:
   void take_over();
+  void keep(Told told, std::uint64_t weight);
+  void keep_gap();
 
   const Segment& segment_;
   mutable std::mutex mutex_;
   std::optional<Observer> observer_;
   std::optional<EventReader> reader_;
   std::deque<std::shared_ptr<const Told>> kept_;
-  std::uint64_t first_ = 0;  ///< number of the oldest that is kept
+  std::uint64_t first_ = 0;        ///< number of the oldest that is kept
+  std::uint64_t position_ = 0;     ///< of the newest
+  std::uint64_t dropped_ = 0;      ///< position of the newest that is kept no longer
+  std::uint64_t reader_lost_ = 0;  ///< EventReader::lost() as far as listeners are told of it
   std::size_t listeners_ = 0;
 };
 
