@@ -10,6 +10,7 @@
 #include <map>
 #include <span>
 
+#include "tools/gateway/args_check.hpp"
 #include "tools/gateway/body.hpp"
 #include "tools/gateway/fault.hpp"
 #include "tools/gateway/hall.hpp"
@@ -36,6 +37,7 @@ Envelope read_envelope(Desk& desk, const Request& request, std::string_view text
   check_members(desk, shell::Document::kJob, envelope.unknown);
   check_priority(desk, envelope);
   give_tenant(request, envelope);
+  check_args(desk.hall.schemas(), envelope);
   return envelope;
 }
 

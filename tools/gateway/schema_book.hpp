@@ -17,8 +17,8 @@ struct SchemaEntry {
   std::uint64_t created_at_ms = 0;
 };
 
-/// Schemas that clients leave for each other. They live in this process, and no job is held against
-/// them. Thread-safe.
+/// Schemas that clients leave for each other. They live in this process; a job is held against one when
+/// it asks for that. Thread-safe.
 class SchemaBook {
  public:
   static constexpr std::size_t kMost = 1000;
@@ -35,6 +35,14 @@ class SchemaBook {
     const std::lock_guard lock(mutex_);
     const auto found = entries_.find(uri);
     return found == entries_.end() ? std::nullopt : std::optional(found->second);
+  }
+  /// The latest version for a type of jobs.
+  std::optional<SchemaEntry> find_for(std::string_view type) const {
+    const std::lock_guard lock(mutex_);
+    std::optional<SchemaEntry> latest;
+    for (const auto& [uri, entry] : entries_)
+      if (entry.type == type && (!latest || entry.version > latest->version)) latest = entry;
+    return latest;
   }
   bool remove(std::string_view uri) {
     const std::lock_guard lock(mutex_);

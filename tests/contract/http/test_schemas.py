@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Jobs that ask for validation: their args are held against the schema of their type."""
+
+import unittest
+
+from gateways import OnGateway
+
+
+class Schemas(OnGateway):
+    def register(self, schema, **members):
+        body = {"uri": "urn:ojs:schema:" + self.queue, "type": self.type, "schema": schema} | members
+        self.call("POST", "schemas", body, expect=201)
+
+    @property
+    def type(self):
+        return "checked." + self.queue.replace("-", "_")
+
+    def asks(self, args, expect, validate=True, **members):
+        return self.enqueue(type=self.type, args=args, meta={"ojs_validate": validate}, expect=expect, **members)
+
+    def test_args_that_do_not_fit_are_refused_and_nothing_is_stored(self):
+        self.register({"type": "array", "minItems": 1, "items": {"type": "object", "required": ["to"],
+                                                                  "properties": {"to": {"type": "string", "pattern": "@"}},
+                                                                  "additionalProperties": False}})
+        for args in ([], [1], [{}], [{"to": 1}], [{"to": "nobody"}], [{"to": "a@b", "cc": 1}]):
+            error = self.asks(args, expect=422).error
+            self.assertEqual((error["code"], error["retryable"], error["details"]["schema"]),
+                             ("validation_error", False, "urn:ojs:schema:" + self.queue), args)
+        self.assertEqual(self.call("GET", f"admin/jobs?queue={self.queue}", expect=200).json["items"], [])
+        self.asks([{"to": "a@b"}], expect=201)
+        self.asks([], validate=False, expect=201)
+        self.enqueue(type=self.type, args=[])
+
+    def test_a_job_that_asks_without_a_schema_cannot_be_called_valid(self):
+        error = self.asks([], expect=422).error
+        self.assertEqual((error["code"], error["details"]["job_type"]), ("validation_error", self.type))
+
+    def test_one_job_of_a_batch_refuses_all(self):
+        self.register({"maxItems": 0})
+        jobs = [{"type": self.type, "args": args, "queue": self.queue, "meta": {"ojs_validate": True}} for args in ([], [1])]
+        self.assertEqual(self.call("POST", "jobs/batch", {"jobs": jobs}, expect=422).error["details"]["index"], 1)
+
+    def test_the_schema_that_the_job_names_or_the_latest_version(self):
+        self.register({"const": [1]}, uri="urn:test:v1", version=1)
+        self.register({"const": [2]}, uri="urn:test:v2", version=2)
+        self.asks([2], expect=201)
+        self.asks([1], expect=422)
+        self.asks([1], schema="urn:test:v1", expect=201)
+
+    def test_what_each_keyword_refuses(self):
+        cases = (({"type": ["array", "null"]}, [], None), ({"items": {"type": "integer"}}, [1, 2.0], [1.5]),
+                 ({"enum": [[1], [2]]}, [2], [3]), ({"maxItems": 1}, [1], [1, 2]), ({"uniqueItems": True}, [1, 2], [1, 1.0]),
+                 ({"prefixItems": [{"minimum": 2}, {"exclusiveMaximum": 2}]}, [2, 1], [2, 2]),
+                 ({"prefixItems": [True], "items": False}, [1], [1, 2]),
+                 ({"items": {"minLength": 2, "maxLength": 2}}, ["äö"], ["äöü"]), ({"items": {"multipleOf": 0.1}}, [0.3], [0.35]),
+                 ({"items": {"$ref": "#/$defs/n"}, "$defs": {"n": {"maximum": 1}}}, [1], [2]),
+                 ({"allOf": [{"minItems": 1}, {"maxItems": 1}]}, [1], []), ({"anyOf": [{"const": [1]}, {"const": [2]}]}, [1], [3]),
+                 ({"oneOf": [{"minItems": 1}, {"minItems": 2}]}, [1], [1, 2]), ({"not": {"minItems": 1}}, [], [1]),
+                 ({"if": {"minItems": 1}, "then": {"items": {"const": 1}}, "else": False}, [1], []),
+                 ({"items": {"minProperties": 1, "maxProperties": 1}}, [{"a": 1}], [{}]),
+                 ({"items": {"dependentRequired": {"a": ["b"]}}}, [{"b": 1}], [{"a": 1}]),
+                 ({"$ref": "#"}, None, []), ({"contains": {}}, None, [1]), ({"pattern": "("}, [], None))
+        for schema, good, bad in cases:
+            with self.subTest(schema):
+                self.register(schema)
+                if good is not None:
+                    self.asks(good, expect=201)
+                if bad is not None:
+                    self.asks(bad, expect=422)
+
+
+if __name__ == "__main__":
+    unittest.main()
