@@ -174,7 +174,10 @@ struct Placed {
 };
 
 std::string text_of(Desk& desk, const Envelope& envelope, const Placed& placed) {
-  if (!placed.there) return job_text(desk, accepted(desk, envelope, placed.id));
+  if (!placed.there) {
+    desk.hall.tape().jobs().note(placed.id, envelope.type, envelope.extra);
+    return job_text(desk, accepted(desk, envelope, placed.id));
+  }
   if (const auto job = desk.observer.get(placed.id)) return job_text(desk, *job);
   return "{\"id\":" + quoted(placed.id) + ",\"type\":" + quoted(envelope.type) + "}";
 }

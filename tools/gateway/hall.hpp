@@ -26,7 +26,9 @@ struct Maintenance {
 class Hall {
  public:
   Hall(Options options, Segment segment)
-      : options_(std::move(options)), segment_(std::move(segment)), tape_(segment_) {}
+      : options_(std::move(options)),
+        segment_(std::move(segment)),
+        tape_(segment_, options_.where.name) {}
 
   const Options& options() const { return options_; }
   const Segment& segment() const { return segment_; }

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "tools/gateway/json_text.hpp"
+#include "tools/gateway/state_changes.hpp"
 #include "worker_api/json/envelope_event.hpp"
 
 namespace ojs_shm::gateway {
@@ -22,26 +23,37 @@ bool type_among(const std::vector<std::string>& wanted, const std::string& type)
   });
 }
 
-/// `meta.trace_id` of a job, as JSON; empty: it has none.
-std::string trace_of(const JobInfo& job) {
-  if (job.extra.find("trace_id") == std::string::npos || !json::check(job.extra)) return {};
-  for (const json::Member& member : json::members_of(json::trim(job.extra))) {
-    if (member.name != "meta" || json::kind_of(member.value) != json::Kind::kObject) continue;
-    for (const json::Member& meta : json::members_of(member.value))
-      if (meta.name == "trace_id") return json::compact(meta.value);
-  }
-  return {};
+constexpr std::string_view kStateChanged = "job.state_changed";
+constexpr std::chrono::milliseconds kRosterLook{250};
+
+std::size_t hash_of(std::string_view id) { return std::hash<std::string_view>()(id); }
+
+}  // namespace
+
+bool EventFilter::lets_pass(const Told& told) const {
+  if (told.type == kStateChanged && !state_changes &&
+      std::ranges::find(types, kStateChanged) == types.end())
+    return false;
+  return type_among(types, told.type) && among(queues, told.queue) && among(jobs, told.job_id) &&
+         among(job_types, told.job_type) && (tenant.empty() || told.tenant == tenant);
 }
 
-/// The event with the trace of its job in its data, while the job is still there.
-Told told_of(const Observer& observer, const Event& event) {
-  Told told{event.id, event.type, event.queue, event.job_id, event.job_type, print_event(event)};
+/// The event with the trace of its job in its data.
+Told Tape::told_of(const Observer& observer, const Event& event) {
+  Told told;
+  told.id = event.id;
+  told.type = event.type;
+  told.queue = event.queue;
+  told.job_id = event.job_id;
+  told.job_type = event.job_type;
+  told.json = print_event(event);
   if (event.job_id.empty()) return told;
-  const auto job = observer.get(event.job_id);
-  const std::string trace = job ? trace_of(*job) : std::string();
-  if (trace.empty()) return told;
+  const KnownJob job = jobs_.find(observer, event.job_id);
+  told.tenant = job.tenant;
+  if (told.job_type.empty()) told.job_type = job.type;
+  if (job.trace.empty()) return told;
   const std::string printed = std::move(told.json);
-  const std::string more = "{\"trace_id\":" + trace + "}";
+  const std::string more = "{\"trace_id\":" + job.trace + "}";
   told.json = object([&](json::ObjectWriter& writer) {
     for (const json::Member& member : json::members_of(printed)) {
       const std::string value(member.value);
@@ -51,21 +63,48 @@ Told told_of(const Observer& observer, const Event& event) {
   return told;
 }
 
-}  // namespace
-
-bool EventFilter::lets_pass(const Told& told) const {
-  return type_among(types, told.type) && among(queues, told.queue) && among(jobs, told.job_id) &&
-         among(job_types, told.job_type);
-}
-
 void Tape::take_over() {
   if (!reader_) return;
   Event event;
   while (reader_->next(event)) {
     keep_gap();
-    keep(told_of(*observer_, event), 1);
+    keep_event(event);
   }
   keep_gap();
+}
+
+/// With the change of its job's state behind it, under an id of its own: a listener that comes back
+/// goes on behind either.
+void Tape::keep_event(const Event& event) {
+  Told told = told_of(*observer_, event);
+  std::optional<Told> changed;
+  if (const auto change = state_change(jobs_, *observer_, event)) {
+    changed = told;
+    changed->id += "-state";
+    changed->type = kStateChanged;
+    changed->json = print_state_change(*change, event.job_id, event.queue,
+                                       jobs_.find(*observer_, event.job_id), event.time_ms);
+  }
+  keep(std::move(told), 1);
+  if (changed) keep(std::move(*changed), 0);
+}
+
+/// Registrations are read now and then: the segment tells of lost workers alone.
+void Tape::keep_worker_events() {
+  const auto now = std::chrono::steady_clock::now();
+  if (!reader_ || now - roster_look_ < kRosterLook) return;
+  roster_look_ = now;
+  const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(
+      std::chrono::system_clock::now().time_since_epoch());
+  const std::string source = "ojs://" + name_ + "/workers";
+  for (WorkerEvent& event : roster_.look(observer_->registered_workers(), source,
+                                         static_cast<std::uint64_t>(ms.count()))) {
+    Told told;
+    told.id = std::move(event.id);
+    told.type = std::move(event.type);
+    told.json = std::move(event.json);
+    keep(std::move(told), 1);
+  }
 }
 
 void Tape::keep(Told told, std::uint64_t weight) {
@@ -73,6 +112,8 @@ void Tape::keep(Told told, std::uint64_t weight) {
   kept_.push_back(std::make_shared<const Told>(std::move(told)));
   if (kept_.size() <= kKept) return;
   dropped_ = kept_.front()->position;
+  remembered_.emplace_back(hash_of(kept_.front()->id), dropped_);
+  if (remembered_.size() > kRemembered) remembered_.pop_front();
   kept_.pop_front();
   ++first_;
 }
@@ -88,7 +129,7 @@ void Tape::keep_gap() {
   keep(std::move(gap), lost);
 }
 
-Tape::Place Tape::join(std::string_view after, bool& gap) {
+Tape::Place Tape::join(std::string_view after, Gap& gap) {
   const std::lock_guard lock(mutex_);
   if (listeners_++ == 0 && !reader_) {
     auto observer = Observer::attach(segment_);
@@ -98,16 +139,20 @@ Tape::Place Tape::join(std::string_view after, bool& gap) {
       reader_.emplace(observer_->events({.from_start = true}));
       Event event;
       // What was overwritten before there was a listener is no loss of any.
-      if (reader_->next(event)) keep(told_of(*observer_, event), 1);
+      if (reader_->next(event)) keep_event(event);
       reader_lost_ = reader_->lost();
     }
   }
   take_over();
-  gap = false;
+  keep_worker_events();
+  gap = {};
   if (after.empty()) return {first_ + kept_.size(), position_};
   for (std::size_t i = kept_.size(); i-- > 0;)
     if (kept_[i]->id == after) return {first_ + i + 1, kept_[i]->position};
-  gap = true;
+  gap.there = true;
+  const auto found =
+      std::ranges::find(remembered_, hash_of(after), [](const auto& each) { return each.first; });
+  if (found != remembered_.end()) gap.lost = dropped_ - found->second;
   return {first_, dropped_};
 }
 
@@ -117,16 +162,18 @@ void Tape::leave() {
   first_ += kept_.size();
   dropped_ = position_;
   kept_.clear();
+  remembered_.clear();
+  roster_ = {};
+  roster_look_ = {};
   reader_.reset();
   observer_.reset();
 }
 
-std::vector<std::shared_ptr<const Told>> Tape::read(Place& place, std::size_t most,
-                                                    std::uint64_t& lost) {
+std::vector<std::shared_ptr<const Told>> Tape::read(Place& place, std::size_t most, Gap& gap) {
   const std::lock_guard lock(mutex_);
-  lost = 0;
+  gap = {};
   if (first_ > place.next) {
-    lost = dropped_ - place.position;
+    gap = {true, dropped_ - place.position};
     place = {first_, dropped_};
   }
   std::vector<std::shared_ptr<const Told>> events;
@@ -141,6 +188,7 @@ bool Tape::turn() {
   const std::lock_guard lock(mutex_);
   const std::uint64_t before = first_ + kept_.size();
   take_over();
+  keep_worker_events();
   return first_ + kept_.size() != before;
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -9,15 +10,19 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <ojs_shm/observer.hpp>
+
+#include "tools/gateway/job_book.hpp"
+#include "tools/gateway/roster_watch.hpp"
 
 namespace ojs_shm::gateway {
 
 /// An event, as it is sent.
 struct Told {
-  std::string id, type, queue, job_id, job_type, json;
+  std::string id, type, queue, job_id, job_type, tenant, json;
   /// of a `system.gap`, which every listener gets: events of the segment that were overwritten before
   /// the gateway read them
   std::uint64_t lost = 0;
@@ -28,6 +33,8 @@ struct Told {
 /// Which events a client wants; what is empty lets all pass.
 struct EventFilter {
   std::vector<std::string> types = {}, queues = {}, jobs = {}, job_types = {};
+  std::string tenant = {};     ///< events of its jobs alone
+  bool state_changes = false;  ///< `job.state_changed` even when no type names it
   bool lets_pass(const Told& told) const;
 };
 
@@ -35,22 +42,28 @@ struct EventFilter {
 /// one. Thread-safe.
 class Tape {
  public:
-  static constexpr std::size_t kKept = 16'384;
+  static constexpr std::size_t kKept = 32'768;
+  static constexpr std::size_t kRemembered = 65'536;
 
-  explicit Tape(const Segment& segment) : segment_(segment) {}
+  Tape(const Segment& segment, std::string name) : segment_(segment), name_(std::move(name)) {}
 
   /// A listener's place on the tape.
   struct Place {
     std::uint64_t next = 0;      ///< number of what comes next
     std::uint64_t position = 0;  ///< Told::position of what came last
   };
-  /// Begins behind the last event, or behind the one with this id if the tape still has it; `gap`
-  /// says that it has not.
-  Place join(std::string_view after, bool& gap);
+  /// What lies between the event that a listener names and the first one that it gets.
+  struct Gap {
+    bool there = false;
+    std::optional<std::uint64_t> lost =
+        {};  ///< nothing: the tape never had that event, or long ago
+  };
+  /// Begins behind the last event, or behind the one with this id; behind a gap if the tape has it no
+  /// longer.
+  Place join(std::string_view after, Gap& gap);
   void leave();
-  /// Up to `most` events that come next; `lost` counts those that were overwritten before.
-  std::vector<std::shared_ptr<const Told>> read(Place& place, std::size_t most,
-                                                std::uint64_t& lost);
+  /// Up to `most` events that come next, and what the tape dropped before them.
+  std::vector<std::shared_ptr<const Told>> read(Place& place, std::size_t most, Gap& gap);
   /// Takes over what was told since the last call; true when there was something.
   bool turn();
   bool has_listeners() const;
@@ -61,24 +74,34 @@ class Tape {
     bool gone = false;  ///< the id is not kept any more
     bool more = false;  ///< beyond `most`
   };
-  static History history(const Observer& observer, const EventFilter& filter,
-                         std::string_view after, std::size_t most);
+  History history(const Observer& observer, const EventFilter& filter, std::string_view after,
+                  std::size_t most);
+  JobBook& jobs() { return jobs_; }
 
  private:
   void take_over();
   void keep(Told told, std::uint64_t weight);
   void keep_gap();
+  void keep_event(const Event& event);
+  void keep_worker_events();
+  Told told_of(const Observer& observer, const Event& event);
 
   const Segment& segment_;
+  std::string name_;  ///< of the segment
   mutable std::mutex mutex_;
   std::optional<Observer> observer_;
   std::optional<EventReader> reader_;
   std::deque<std::shared_ptr<const Told>> kept_;
+  /// Of events that are kept no longer: the hash of the id, and the position.
+  std::deque<std::pair<std::size_t, std::uint64_t>> remembered_;
   std::uint64_t first_ = 0;        ///< number of the oldest that is kept
   std::uint64_t position_ = 0;     ///< of the newest
   std::uint64_t dropped_ = 0;      ///< position of the newest that is kept no longer
   std::uint64_t reader_lost_ = 0;  ///< EventReader::lost() as far as listeners are told of it
   std::size_t listeners_ = 0;
+  JobBook jobs_;
+  RosterWatch roster_;
+  std::chrono::steady_clock::time_point roster_look_ = {};
 };
 
 }  // namespace ojs_shm::gateway

@@ -1,0 +1,267 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Events over HTTP: what streams tell, what they say of what is lost, and to whom."""
+
+import contextlib
+import ctypes
+import json
+import os
+import signal
+import unittest
+
+from gateways import OnGateway, Up, eventually, program, stop
+
+
+class Stream:
+    """A stream of server-sent events."""
+
+    def __init__(self, test, path, headers=None, up=None):
+        self.connection = (up or test.up).connection()
+        test.addCleanup(self.connection.close)
+        self.connection.request("GET", "/ojs/v1/" + path, headers=headers or {})
+        self.answer = self.connection.getresponse()
+        test.assertEqual((self.answer.status, self.answer.headers["Content-Type"]), (200, "text/event-stream"))
+
+    def next(self):
+        """The next event with its data as JSON; None at the end."""
+        event = {}
+        while True:
+            line = self.answer.readline().decode()
+            if not line:
+                return None
+            name, _, value = line.rstrip("\n").partition(": ")
+            if name and name not in (":heartbeat", "retry"):
+                event[name] = value
+            elif not name and "event" in event:
+                return event | {"data": json.loads(event["data"])}
+
+    def until(self, kind):
+        """All up to the first of that kind, which is the last one."""
+        events = [self.next()]
+        while events[-1] is not None and events[-1]["event"] != kind:
+            events.append(self.next())
+        return events
+
+
+class Told(OnGateway):
+    def finish(self, job, **result):
+        self.fetch()
+        self.call("POST", "workers/ack", {"job_id": job["id"]} | result, expect=200)
+
+    # --- Changes of state ---------------------------------------------------------------------------------------------
+
+    def changes(self, job, count):
+        stream = Stream(self, f"events/stream?channel=job:{job['id']}&types=job.state_changed", {"Last-Event-ID": self.before})
+        return [stream.next()["data"] for _ in range(count)]
+
+    def mark(self):
+        """The last event so far; streams go on behind it."""
+        self.put_job(queue=self.queue + "-mark")
+        events = eventually(lambda: self.call("GET", f"events?queues={self.queue}-mark", expect=200).json["events"])
+        self.before = events[-1]["id"]
+
+    def test_each_change_of_state_is_told(self):
+        self.mark()
+        job = self.put_job(retry={"max_attempts": 2, "initial_interval": "PT0.001S", "jitter": False})
+        self.fetch()
+        self.call("POST", "workers/nack", {"job_id": job["id"], "error": {"code": "x", "message": "y"}}, expect=200)
+        again = eventually(self.fetch)[0]
+        self.call("POST", "workers/ack", {"job_id": again["id"]}, expect=200)
+        changes = self.changes(job, 5)
+        self.assertEqual([(change["from"], change["to"]) for change in changes],
+                         [("available", "active"), ("active", "retryable"), ("retryable", "available"),
+                          ("available", "active"), ("active", "completed")])
+        self.assertEqual({(change["job_id"], change["queue"], change["type"]) for change in changes},
+                         {(job["id"], self.queue, "test.http")})
+        self.assertTrue(all(change["timestamp"].endswith("Z") for change in changes))
+
+    def test_changes_of_jobs_that_wait_are_told(self):
+        self.mark()
+        late = self.put_job(scheduled_at="2099-01-01T00:00:00Z")
+        self.call("DELETE", "jobs/" + late["id"], expect=200)
+        self.assertEqual([(each["from"], each["to"]) for each in self.changes(late, 1)], [("scheduled", "cancelled")])
+        given_back = self.put_job()
+        self.fetch()
+        self.call("POST", "workers/nack", {"job_id": given_back["id"], "requeue": True,
+                                           "error": {"code": "x", "message": "y"}}, expect=200)
+        self.assertEqual([(each["from"], each["to"]) for each in self.changes(given_back, 2)],
+                         [("available", "active"), ("active", "available")])
+
+    def test_the_stream_of_a_job_has_its_changes_and_a_stream_of_all_only_when_asked(self):
+        self.mark()
+        job = self.put_job()
+        of_job = Stream(self, f"jobs/{job['id']}/events", {"Last-Event-ID": self.before})
+        plain = Stream(self, f"events/stream?queues={self.queue}", {"Last-Event-ID": self.before})
+        self.finish(job)
+        kinds = [of_job.next()["event"] for _ in range(5)]
+        self.assertEqual(kinds, ["job.enqueued", "job.started", "job.state_changed", "job.completed", "job.state_changed"])
+        self.assertEqual([plain.next()["event"] for _ in range(3)], ["job.enqueued", "job.started", "job.completed"])
+
+    def test_the_stream_of_a_job_that_ended_tells_how_and_ends(self):
+        job = self.put_job()
+        self.finish(job)
+        stream = Stream(self, f"jobs/{job['id']}/events")
+        event = stream.next()
+        self.assertEqual((event["event"], event["data"]["from"], event["data"]["to"]),
+                         ("job.state_changed", "active", "completed"))
+        self.assertIsNone(stream.next())
+
+    def test_a_queue_that_is_not_there_has_no_stream(self):
+        self.call("GET", "queues/never/events", expect=404)
+
+    # --- Traces -------------------------------------------------------------------------------------------------------
+
+    def test_every_kind_of_event_of_a_traced_job_names_its_trace(self):
+        self.mark()
+        job = self.put_job(meta={"trace_id": "t-1"}, retry={"max_attempts": 1, "on_exhaustion": "dead_letter"})
+        self.call("PATCH", "jobs/" + job["id"], {"priority": 1}, expect=200)
+        self.fetch()
+        self.call("PUT", f"jobs/{job['id']}/progress", {"progress": 0.5}, expect=200)
+        self.call("POST", "workers/nack", {"job_id": job["id"], "error": {"code": "x", "message": "y"}}, expect=200)
+        told = Stream(self, f"events/stream?jobs={job['id']}", {"Last-Event-ID": self.before}).until("job.discarded")
+        self.assertEqual({event["data"]["data"].get("trace_id") for event in told}, {"t-1"}, told)
+        self.assertLessEqual({"job.enqueued", "priority.changed", "job.started", "job.progress", "job.failed",
+                              "job.discarded"}, {event["event"] for event in told})
+
+    # --- Tenants ------------------------------------------------------------------------------------------------------
+
+    def test_a_tenant_sees_its_own_events_alone(self):
+        self.mark()
+        jobs = {tenant: self.enqueue(headers={"X-OJS-Tenant": tenant}).json["job"]["id"] for tenant in ("acme", "other")}
+        self.put_job()
+        for tenant, job in jobs.items():
+            header = {"X-OJS-Tenant": tenant}
+            for path, headers in ((f"events?queues={self.queue}", header), (f"events?queues={self.queue}&tenant={tenant}", {})):
+                events = self.call("GET", path, headers=headers, expect=200).json["events"]
+                self.assertEqual([event["data"]["job_id"] for event in events], [job], path)
+            stream = Stream(self, f"events/stream?queues={self.queue}", header | {"Last-Event-ID": self.before})
+            self.assertEqual(stream.next()["data"]["data"]["job_id"], job)
+        self.call("GET", "events?tenant=acme", headers={"X-OJS-Tenant": "other"}, expect=400)
+
+    # --- Workers ------------------------------------------------------------------------------------------------------
+
+    def test_what_workers_do_is_told(self):
+        stream = Stream(self, "events/stream?types=worker.*")
+        eventually(lambda: self.call("GET", "health", expect=200))
+        worker = "w-" + self.queue
+        self.call("POST", "workers/register", {"worker_id": worker, "queues": ["a", "b"], "concurrency": 3}, expect=200)
+        started = stream.next()["data"]
+        self.assertEqual((started["type"], started["subject"], started["data"]),
+                         ("worker.started", worker, {"worker_id": worker, "queues": ["a", "b"], "concurrency": 3}))
+        self.call("POST", "workers/heartbeat", {"worker_id": worker, "state": "quiet", "active_jobs": []}, expect=200)
+        quiet = stream.next()["data"]
+        self.assertEqual((quiet["type"], quiet["data"]), ("worker.quiet", {"worker_id": worker, "active_jobs": 0}))
+        self.call("DELETE", "workers/" + worker, expect=200)
+        stopped = stream.next()["data"]
+        self.assertEqual((stopped["type"], stopped["data"]["worker_id"], stopped["data"]["reason"]),
+                         ("worker.stopped", worker, "shutdown"))
+
+    # --- What is lost -------------------------------------------------------------------------------------------------
+
+    def test_an_event_that_the_tape_never_had_leaves_the_number_open(self):
+        gap = Stream(self, "events/stream", {"Last-Event-ID": "evt_never"}).next()
+        self.assertEqual((gap["event"], gap["data"]["data"]), ("system.gap", {"after": "evt_never", "lost": None}))
+
+
+class Gone(unittest.TestCase):
+    """In a segment of a few slots, which are used again at once."""
+
+    def setUp(self):
+        self.up = self.enterContext(Up("--test-hooks", slots=64))
+
+    def job(self, tenant=None, **members):
+        headers = {"X-OJS-Tenant": tenant} if tenant else {}
+        return self.up.call("POST", "jobs", {"type": "test.gone", "args": [], "queue": "gone"} | members, headers).json["job"]
+
+    def wear_out(self, job):
+        """Its slot is used again."""
+        self.up.call("POST", "workers/fetch", {"queues": ["gone"]})
+        self.assertEqual(self.up.call("POST", "workers/ack", {"job_id": job["id"], "result": 1}).status, 200)
+        for _ in range(20):
+            with contextlib.closing(self.up.connection()) as spoken:
+                body = json.dumps({"jobs": [{"type": "fill", "args": [], "queue": "fill"}] * 30}).encode()
+                spoken.request("POST", "/ojs/v1/jobs/batch", body, {"Content-Type": "application/json"})
+                self.assertEqual(spoken.getresponse().status, 201)
+            for done in self.up.call("POST", "workers/fetch", {"queues": ["fill"], "count": 30}).json["jobs"]:
+                self.up.call("POST", "workers/ack", {"job_id": done["id"]})
+            if self.up.call("GET", "jobs/" + job["id"]).status == 404:
+                return
+        self.fail("its slot was not used again")
+
+    def test_the_trace_outlives_the_job(self):
+        job = self.job(meta={"trace_id": "t-2"})
+        self.wear_out(job)
+        events = self.up.call("GET", f"events?jobs={job['id']}").json["events"]
+        self.assertEqual([(event["type"], event["data"].get("trace_id")) for event in events],
+                         [("job.enqueued", "t-2"), ("job.started", "t-2"), ("job.completed", "t-2")])
+
+    def test_another_tenants_job_that_is_gone_never_was(self):
+        job = self.job(tenant="acme")
+        self.wear_out(job)
+        statuses = [self.up.call("GET", f"jobs/{job['id']}/result", headers=headers).status
+                    for headers in ({}, {"X-OJS-Tenant": "acme"}, {"X-OJS-Tenant": "other"})]
+        self.assertEqual(statuses, [410, 410, 404])
+
+
+OJS_SHM_QUEUE_PAUSED = 4
+
+
+class QueueSettings(ctypes.Structure):
+    """ojs_shm_queue_settings"""
+
+    _fields_ = [("struct_size", ctypes.c_size_t), ("max_depth", ctypes.c_uint64), ("max_size_bytes", ctypes.c_uint64),
+                ("paused", ctypes.c_uint32), ("set", ctypes.c_uint32), ("warning_threshold", ctypes.c_double),
+                ("strategy", ctypes.c_uint32), ("drop", ctypes.c_uint32)]
+
+
+class Overrun(unittest.TestCase):
+    def setUp(self):
+        self.up = self.enterContext(Up(slots=64))
+        library = ctypes.CDLL(os.path.join(os.path.dirname(program("x")), "..", "lib", "libojs_shm.so"))
+        segment, self.admin = ctypes.c_void_p(), ctypes.c_void_p()
+        self.assertEqual(library.ojs_shm_segment_attach(b"test", self.up.dir.encode(), ctypes.byref(segment)), 0)
+        self.assertEqual(library.ojs_shm_admin_open(segment, ctypes.byref(self.admin)), 0)
+        self.library = library
+
+    def tell(self, pairs):
+        """Two events each."""
+        for _ in range(pairs):
+            for paused in (1, 0):
+                settings = QueueSettings(ctypes.sizeof(QueueSettings), 0, 0, paused, OJS_SHM_QUEUE_PAUSED)
+                self.assertEqual(self.library.ojs_shm_set_queue(self.admin, b"busy", ctypes.byref(settings)), 0)
+
+    def test_a_stream_is_told_how_many_events_were_overwritten_before_the_gateway_read_them(self):
+        stream = Stream(self, "events/stream")
+        self.tell(1)
+        self.assertEqual([stream.next()["event"] for _ in range(2)], ["queue.paused", "queue.resumed"])
+        gateway, pairs, seen = self.up.child("ojs-shm-gateway"), 100_000, 0
+        stop(gateway)
+        self.tell(pairs)
+        os.kill(gateway, signal.SIGCONT)
+        lost = 0
+        while lost + seen < 2 * pairs:
+            event = stream.next()
+            if event["event"] == "system.gap":
+                lost += event["data"]["data"]["lost"]
+            else:
+                seen += 1
+        self.assertGreater(lost, 0)
+        self.assertEqual(lost + seen, 2 * pairs)
+        self.assertGreater(seen, 0)
+
+    def test_the_gap_behind_a_known_event_is_exact(self):
+        listener = Stream(self, "events/stream")
+        self.tell(1)
+        first = last = listener.next()["id"]
+        listener.next()
+        pairs = 20_000
+        for _ in range(pairs // 100):
+            self.tell(100)
+            for _ in range(200):
+                last = listener.next()["id"]
+        again = Stream(self, "events/stream", {"Last-Event-ID": first})
+        gap = again.next()
+        self.assertEqual((gap["event"], gap["data"]["data"]["after"]), ("system.gap", first))
+        lost, seen = gap["data"]["data"]["lost"], 1
+        while again.next()["id"] != last:
+            seen += 1
+        self.assertEqual(lost + seen, 2 * pairs + 1)
