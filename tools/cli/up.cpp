@@ -23,7 +23,7 @@ namespace {
 
 struct UpOptions {
   std::string listen = "127.0.0.1:8080", token_file, tls_certificate, tls_key, threads,
-              max_connections, max_body, request_timeout, idle_timeout;
+              max_connections, max_body, request_timeout, idle_timeout, write_timeout;
   bool test_hooks = false, open = false;
   CLI::App* command = nullptr;
 };
@@ -70,6 +70,7 @@ std::vector<std::string> gateway_words(const Request& request, const UpOptions& 
   add("--max-body", options.max_body);
   add("--request-timeout", options.request_timeout);
   add("--idle-timeout", options.idle_timeout);
+  add("--write-timeout", options.write_timeout);
   if (options.test_hooks) words.emplace_back("--test-hooks");
   if (options.open) words.emplace_back("--open");
   return words;
@@ -173,6 +174,10 @@ void add_up_command(CLI::App& app, Request& request) {
   command
       ->add_option("--idle-timeout", options->idle_timeout,
                    "How long a connection may wait for its next request")
+      ->type_name("DUR");
+  command
+      ->add_option("--write-timeout", options->write_timeout,
+                   "For a client to take a reply or what a stream sends")
       ->type_name("DUR");
   command->add_flag("--test-hooks", options->test_hooks, "For tests of clients");
   set_footer(

@@ -122,9 +122,13 @@ int run(int argc, char** argv) {
       ->check(CLI::Range(1, 1'000'000));
   std::string max_body = "1M";
   app.add_option("--max-body", max_body, "Longest body of a request [1M]")->type_name("BYTES");
-  std::string request_timeout = "10s", idle_timeout = "75s";
+  std::string request_timeout = "10s", idle_timeout = "75s", write_timeout = "30s";
   app.add_option("--request-timeout", request_timeout,
                  "From a request's first byte to its last; slower clients are dropped [10s]")
+      ->type_name("DUR");
+  app.add_option(
+         "--write-timeout", write_timeout,
+         "For a client to take a reply or what a stream sends; slower ones are dropped [30s]")
       ->type_name("DUR");
   app.add_option("--idle-timeout", idle_timeout,
                  "How long a connection may wait for its next request [75s]")
@@ -141,6 +145,7 @@ int run(int argc, char** argv) {
   options.max_body_bytes = shell::must(shell::parse_bytes(max_body));
   options.request_time = read_timeout("--request-timeout", request_timeout);
   options.idle_time = read_timeout("--idle-timeout", idle_timeout);
+  options.write_time = read_timeout("--write-timeout", write_timeout);
   start_logging();
   raise_descriptor_limit();
   serve(options);

@@ -23,6 +23,8 @@ struct Options {
   std::uint32_t max_header_bytes = 16 * 1024;
   std::chrono::milliseconds idle_time{75'000};     ///< between requests of a connection
   std::chrono::milliseconds request_time{10'000};  ///< from a request's first byte to its last
+  std::chrono::milliseconds write_time{
+      30'000};  ///< for a client to take a reply or a piece of a stream
   std::chrono::milliseconds drain_time{10'000};
 };
 

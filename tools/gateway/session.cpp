@@ -22,7 +22,6 @@ namespace http = boost::beast::http;
 
 namespace {
 
-constexpr std::chrono::seconds kWritePatience{30};
 constexpr std::chrono::milliseconds kGlance{100};
 
 /// Only these matter to a handler.
@@ -194,7 +193,7 @@ asio::awaitable<Reply> Session::answer(Request& request) {
   co_await std::get<Streamer>(route.handler)(shift_.desk(), request, *this);
   if (streaming_ && !gone_) {
     beast::error_code ignored;
-    stream_.expires_after(kWritePatience);
+    stream_.expires_after(server_.hall().options().write_time);
     co_await asio::async_write(stream_, http::make_chunk_last(),
                                asio::redirect_error(asio::use_awaitable, ignored));
   }
@@ -228,7 +227,7 @@ asio::awaitable<bool> Session::write(Reply reply, const Request& request, bool k
   const std::array<asio::const_buffer, 2> parts = {
       asio::buffer(head_), has_body ? asio::buffer(reply.body) : asio::const_buffer()};
   beast::error_code failed;
-  stream_.expires_after(kWritePatience);
+  stream_.expires_after(server_.hall().options().write_time);
   co_await asio::async_write(stream_, parts, asio::redirect_error(asio::use_awaitable, failed));
   if (reply.sent) reply.sent(!failed);
   co_return !failed && keep_alive;
@@ -282,7 +281,7 @@ asio::awaitable<void> Session::begin_stream() {
   http::response_serializer<http::empty_body> serializer{head};
   beast::error_code failed;
   streaming_ = true;
-  stream_.expires_after(kWritePatience);
+  stream_.expires_after(server_.hall().options().write_time);
   co_await http::async_write_header(stream_, serializer,
                                     asio::redirect_error(asio::use_awaitable, failed));
   stream_.expires_never();
@@ -292,7 +291,7 @@ asio::awaitable<void> Session::begin_stream() {
 asio::awaitable<void> Session::send(std::string_view text) {
   if (gone_ || text.empty()) co_return;
   beast::error_code failed;
-  stream_.expires_after(kWritePatience);
+  stream_.expires_after(server_.hall().options().write_time);
   co_await asio::async_write(stream_, http::make_chunk(asio::buffer(text.data(), text.size())),
                              asio::redirect_error(asio::use_awaitable, failed));
   stream_.expires_never();

@@ -8,6 +8,7 @@ import re
 import resource
 import signal
 import socket
+import ssl
 import subprocess
 import tempfile
 import time
@@ -32,6 +33,21 @@ class Raw:
 
     def send(self, text):
         self.socket.sendall(text if isinstance(text, bytes) else text.encode())
+
+    def flood(self, up):
+        """Asks for large replies, and takes none, until the gateway reads no more: a write to this client is blocked."""
+        asked = b"GET /ojs/v1/openapi.json HTTP/1.1\r\nHost: x\r\n\r\n" * 64
+        self.socket.setblocking(False)
+        end, full_since = time.monotonic() + BOUND, None
+        while full_since is None or time.monotonic() - full_since < 0.2:
+            assert time.monotonic() < end, "the gateway reads all that is sent, and its client takes nothing"
+            try:
+                self.socket.send(asked)
+                full_since = None
+            except (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError):
+                full_since = full_since or time.monotonic()
+                time.sleep(0.01)
+        self.socket.setblocking(True)
 
     def status(self):
         """Of the next reply, which is read whole; 0 when the connection has ended."""
@@ -69,6 +85,36 @@ class Patience(unittest.TestCase):
             stream.close()
 
 
+    def test_a_client_that_takes_no_reply_is_dropped(self):
+        with Up("--write-timeout", "1s") as up, Raw(up) as raw:
+            raw.flood(up)
+            self.wait_until_alone(up)
+
+    def test_a_client_that_does_not_read_its_stream_is_dropped(self):
+        with Up("--write-timeout", "1s") as up, Raw(up) as raw:
+            raw.send("GET /ojs/v1/events/stream HTTP/1.1\r\nHost: x\r\n\r\n")
+            raw.file.readline()
+            jobs = {"jobs": [{"type": "fill", "args": [], "queue": "fill"}] * 500}
+            ended = False
+            while not ended:
+                up.call("POST", "jobs/batch", jobs)
+                up.call("POST", "admin/jobs/bulk/cancel", {"filter": {"queue": "fill"}, "confirm": True})
+                ended = self.connections(up) == 0
+            self.assertEqual(up.call("GET", "/healthz").status, 200)
+
+    @staticmethod
+    def connections(up):
+        """Established ones at the gateway's port, but for those that are closing."""
+        port = int(up.address.rpartition(":")[2])
+        rows = [line.split() for line in open("/proc/net/tcp").readlines()[1:]]
+        return sum(row[1].endswith(f":{port:04X}") and row[3] == "01" for row in rows)
+
+    def wait_until_alone(self, up):
+        self.assertEqual(self.connections(up), 1)
+        eventually(lambda: self.connections(up) == 0)
+        self.assertEqual(up.call("GET", "/healthz").status, 200)
+
+
 class Manners(OnGateway):
     many = 5000
 
@@ -92,7 +138,7 @@ class Manners(OnGateway):
                 if number % 3 == 0:
                     raw.send("POST /ojs/v1/jobs HTTP/1.1\r\nHo")  # in the middle of its head
                 elif number % 3 == 1:
-                    raw.send("GET /health HTTP/1.1\r\nHost: x\r\n\r\n" * 50)  # takes no reply
+                    raw.flood(self.up)
             self.call("GET", "health", expect=200)
             self.put_job()
         finally:
@@ -221,7 +267,7 @@ class Manners(OnGateway):
         event = {}
         while (line := answer.readline().decode().rstrip("\n")) or not event:
             name, _, value = line.partition(": ")
-            if name:
+            if name not in ("", "retry"):
                 event[name] = value
         return event
 
