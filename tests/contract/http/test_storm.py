@@ -4,20 +4,50 @@ nothing."""
 
 import contextlib
 import json
+import os
 import random
 import socket
 import subprocess
 import tempfile
 import threading
+import time
 import unittest
 
 from gateways import BOUND, OnGateway, Up, end_with_parent, eventually, program
 
-JOBS = 400
+#: OJS_SHM_HTTP_STORM_JOBS makes it as long as one likes: some 100 jobs a second, and a kill for 60 of them.
+JOBS = int(os.environ.get("OJS_SHM_HTTP_STORM_JOBS", 400))
+LEASE = 2.0  # seconds
+
+
+class Ledger:
+    """Who holds which job, as far as clients can be sure: from the reply to a fetch until the ack is sent, the lease may
+    have ended, or the gateway that gave the job was killed."""
+
+    def __init__(self):
+        self._lock, self._held, self.doubles = threading.Lock(), {}, []
+
+    def took(self, job, gateway, asked, now):
+        """A client that asked then has the job now."""
+        with self._lock:
+            before = self._held.get(job)
+            if before is not None:
+                giver, received, until = before
+                # it was handed out again between the two times, while the first client had it
+                if not giver.killed and received <= asked and now < until:
+                    self.doubles.append((job, before, asked, now))
+            self._held[job] = gateway, now, asked + LEASE
+
+    def gives(self, job):
+        with self._lock:
+            self._held.pop(job, None)
 
 
 class Gateway(Up):
     """One more gateway on a segment that a broker serves."""
+
+    trust = None
+    killed = False
 
     def __init__(self, folder):
         self.dir = folder
@@ -30,6 +60,7 @@ class Gateway(Up):
         return self
 
     def kill(self):
+        self.killed = True
         self.process.kill()
         self.process.wait()
         self.process.stdout.close()
@@ -38,7 +69,7 @@ class Gateway(Up):
 class Storm(unittest.TestCase):
     def test_no_job_is_lost_or_done_twice_while_gateways_are_killed(self):
         with tempfile.TemporaryDirectory(prefix="ojs-shm-http-storm-") as folder:
-            broker = subprocess.Popen([program("ojs-shm-broker"), "--name", "storm", "--dir", folder, "--slots", "8192",
+            broker = subprocess.Popen([program("ojs-shm-broker"), "--name", "storm", "--dir", folder, "--slots", str(max(8192, 2 * JOBS)),
                                        "--remove"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
                                       preexec_fn=end_with_parent)
             self.assertTrue(broker.stdout.readline().startswith("READY"))
@@ -57,15 +88,18 @@ class Storm(unittest.TestCase):
         print("# seed", seed)
         dice, lock = random.Random(seed), threading.Lock()
         asked, accepted, done, stop = set(), set(), [], threading.Event()
+        ledger = Ledger()
 
-        def call(method, path, body):
+        def call(method, path, body, gateway=None):
             """None when the gateway died meanwhile: what became of the request is then open."""
-            with lock:
-                gateway = dice.choice(gateways)
             try:
-                return gateway.call(method, path, body)
+                return (gateway or chosen()).call(method, path, body)
             except (OSError, ValueError, __import__("http.client").client.HTTPException):
                 return None
+
+        def chosen():
+            with lock:
+                return dice.choice(gateways)
 
         def produce(first):
             for number in range(first, JOBS, 2):
@@ -78,9 +112,14 @@ class Storm(unittest.TestCase):
 
         def work(name):
             while not stop.is_set():
-                reply = call("POST", "workers/fetch", {"queues": ["storm"], "count": 3, "visibility_timeout_ms": 2000,
-                                                       "wait_ms": 100})
-                for job in reply.json["jobs"] if reply is not None and reply.status == 200 else []:
+                gateway, began = chosen(), time.monotonic()
+                reply = call("POST", "workers/fetch", {"queues": ["storm"], "count": 3, "wait_ms": 100,
+                                                       "visibility_timeout_ms": int(LEASE * 1000)}, gateway)
+                jobs = reply.json["jobs"] if reply is not None and reply.status == 200 else []
+                for job in jobs:
+                    ledger.took(job["id"], gateway, began, time.monotonic())
+                for job in jobs:
+                    ledger.gives(job["id"])
                     acked = call("POST", "workers/ack", {"job_id": job["id"], "result": name})
                     if acked is not None and acked.status == 200:
                         with lock:
@@ -93,7 +132,7 @@ class Storm(unittest.TestCase):
         for thread in threads:
             thread.start()
         try:
-            for _ in range(6):
+            for _ in range(max(6, JOBS // 60)):
                 with lock:
                     place = dice.randrange(len(gateways))
                     wanted = len(accepted) + dice.randrange(1, 60)
@@ -102,13 +141,16 @@ class Storm(unittest.TestCase):
                 gateways[place] = Gateway(folder).start()
             for thread in threads[:2]:
                 thread.join()
-            eventually(lambda: self.states(folder).keys() <= {"completed"})
+            while not self.has_ended(folder):
+                completed = self.states(folder).get("completed", 0)
+                eventually(lambda: self.has_ended(folder) or self.states(folder).get("completed", 0) > completed)
         finally:
             stop.set()
             for thread in threads:
                 thread.join()
             native.terminate()
             native.wait(BOUND)
+        self.assertEqual(ledger.doubles, [], "two held a job at once")
         listed = [json.loads(line) for line in self.listed(folder)]
         there = [job["args"][0] for job in listed]
         self.assertEqual(len(there), len(set(there)), "a job was stored twice")
@@ -116,6 +158,28 @@ class Storm(unittest.TestCase):
         self.assertLessEqual(set(there), asked)
         self.assertEqual(len(done), len(set(done)), "an ack was taken twice")
         print(f"# {len(there)} jobs, {len(done)} by HTTP, {len(asked) - len(accepted)} requests without an answer")
+
+    def test_the_ledger_sees_two_holders_and_no_others(self):
+        class Giver:
+            killed = False
+        first, ledger = Giver(), Ledger()
+        ledger.took("a", first, 1.0, 1.1)
+        ledger.took("a", first, 1.05, 1.2)  # asked before the first had it: it may have gone back unseen
+        ledger.took("b", first, 1.0, 1.1)
+        ledger.took("b", first, 1.0 + LEASE, 1.2 + LEASE)
+        ledger.took("c", first, 1.0, 1.1)
+        ledger.gives("c")
+        ledger.took("c", first, 1.2, 1.3)
+        self.assertEqual(ledger.doubles, [])
+        ledger.took("d", first, 1.0, 1.1)
+        ledger.took("d", Giver(), 1.2, 1.3)
+        self.assertEqual([double[0] for double in ledger.doubles], ["d"])
+        first.killed = True
+        ledger.took("b", Giver(), 3.3, 3.4)
+        self.assertEqual(len(ledger.doubles), 1)
+
+    def has_ended(self, folder):
+        return self.states(folder).keys() <= {"completed"}
 
     @staticmethod
     def listed(folder):
