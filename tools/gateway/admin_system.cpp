@@ -20,10 +20,11 @@ void count(json::ObjectWriter& writer, std::string_view name, std::uint64_t numb
 }
 
 Reply stats(Desk& desk, const Request&) {
-  const std::vector<QueueInfo> queues = desk.observer.queues();
+  const auto census = desk.hall.census(desk.observer);
   const SchedulingStats scheduling = desk.observer.scheduling_stats();
   std::uint64_t by_state[8] = {}, completed = 0, discarded = 0, cancelled = 0, dead = 0;
-  for (const QueueInfo& queue : queues) {
+  for (const QueueCensus& each : census->queues) {
+    const QueueInfo& queue = each.info;
     for (std::size_t state = 0; state < 8; ++state) by_state[state] += queue.by_state[state];
     completed += queue.completed_total;
     discarded += queue.discarded_total;
@@ -32,14 +33,11 @@ Reply stats(Desk& desk, const Request&) {
   }
   std::uint64_t dispatched = 0;
   for (const QueueScheduling& each : scheduling.queues) dispatched += each.dispatch_count_1m;
-  std::uint64_t failed = 0;
-  const std::uint64_t since = desk.now_ms() - 60'000;
-  for (const JobInfo& job : desk.observer.list({.state = State::kDiscarded}))
-    failed += job.discarded_at_ms >= since ? 1 : 0;
+  const std::uint64_t failed = desk.hall.stats().discarded_within_minute(*census);
   const std::uint64_t up = desk.now_ms() - std::min(desk.now_ms(), desk.hall.started_at_ms);
   return ok(object([&](json::ObjectWriter& writer) {
-    count(writer, "queues", queues.size());
-    count(writer, "workers", desk.observer.registered_workers().size());
+    count(writer, "queues", census->queues.size());
+    count(writer, "workers", census->registered.size());
     json::ObjectWriter jobs(writer.open("jobs"));
     for (const State state :
          {State::kAvailable, State::kActive, State::kScheduled, State::kRetryable, State::kPending})

@@ -2,14 +2,17 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <string>
 
+#include <ojs_shm/census.hpp>
 #include <ojs_shm/segment.hpp>
 
 #include "tools/gateway/notes.hpp"
 #include "tools/gateway/options.hpp"
 #include "tools/gateway/schema_book.hpp"
+#include "tools/gateway/shared_look.hpp"
 #include "tools/gateway/stats_log.hpp"
 #include "tools/gateway/tape.hpp"
 #include "tools/gateway/tokens.hpp"
@@ -37,6 +40,10 @@ class Hall {
   Tape& tape() { return tape_; }
   SchemaBook& schemas() { return schemas_; }
   StatsLog& stats() { return stats_; }
+  /// The census that all share who ask within SharedLook::kFresh.
+  std::shared_ptr<const Census> census(const Observer& observer) {
+    return census_.get(SharedLook<Census>::Clock::now(), [&] { return observer.census(); });
+  }
 
   Maintenance maintenance() const {
     const std::lock_guard lock(mutex_);
@@ -66,6 +73,7 @@ class Hall {
   Tape tape_;
   SchemaBook schemas_;
   StatsLog stats_;
+  SharedLook<Census> census_;
   mutable std::mutex mutex_;
   Maintenance maintenance_;
 };

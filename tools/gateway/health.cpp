@@ -27,8 +27,7 @@ void count(json::ObjectWriter& writer, std::string_view name, std::uint64_t numb
   writer.number(name, static_cast<std::int64_t>(number));
 }
 
-void write_workers(json::ObjectWriter& writer, Desk& desk) {
-  const auto workers = desk.observer.registered_workers();
+void write_workers(json::ObjectWriter& writer, const std::vector<RegisteredWorker>& workers) {
   const auto stale = std::ranges::count_if(
       workers, [](const RegisteredWorker& each) { return each.state() == "stale"; });
   json::ObjectWriter inner(writer.open("workers"));
@@ -41,11 +40,11 @@ void write_workers(json::ObjectWriter& writer, Desk& desk) {
 /// Degraded when no process has supervised the segment for a while: jobs go on, but due times wait.
 Reply health(Desk& desk, const Request&) {
   const auto begun = std::chrono::steady_clock::now();
-  const std::vector<QueueInfo> queues = desk.observer.queues();
-  const SegmentInfo segment = desk.observer.segment_info();
+  const auto census = desk.hall.census(desk.observer);
   const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - begun;
-  const bool supervised = std::ranges::any_of(
-      segment.processes, [](const ProcessInfo& each) { return each.alive && each.supervisor; });
+  const bool supervised =
+      std::ranges::any_of(census->segment.processes,
+                          [](const ProcessInfo& each) { return each.alive && each.supervisor; });
   Reply reply;
   reply.status = supervised ? 200 : 503;
   reply.body = object([&](json::ObjectWriter& writer) {
@@ -59,11 +58,12 @@ Reply health(Desk& desk, const Request&) {
     if (!supervised) backend.text("error", "no process supervises the segment; start the broker");
     backend.close();
     json::ObjectWriter counts(writer.open("queues"));
-    count(counts, "total", queues.size());
+    count(counts, "total", census->queues.size());
     count(counts, "paused",
-          static_cast<std::uint64_t>(std::ranges::count_if(queues, &QueueInfo::paused)));
+          static_cast<std::uint64_t>(std::ranges::count_if(
+              census->queues, [](const auto& each) { return each.info.paused; })));
     counts.close();
-    write_workers(writer, desk);
+    write_workers(writer, census->registered);
   });
   return reply;
 }
@@ -143,7 +143,7 @@ Reply metrics_page(Desk& desk, const Request& request) {
   page.family("ojs_segment_up", "1: the segment could be read; 0: it is missing, or damaged.",
               prometheus::MetricType::Gauge);
   page.add({}, 1);
-  metrics::add_segment(page, desk.observer, {});
+  metrics::add_segment(page, desk.observer, *desk.hall.census(desk.observer), {});
   if (metrics::wants_openmetrics(request.header("accept")))
     return {.status = 200,
             .body = page.openmetrics_text(),

@@ -134,8 +134,8 @@ void Server::turn_tape() {
 
 /// Now, and again and again: each second while clients watch. Ends the wait that there is.
 void Server::take_stats() {
-  const bool watched = hall_.stats().add(back_desk_.observer.census(),
-                                         back_desk_.observer.registered_workers().size());
+  const auto census = hall_.census(back_desk_.observer);
+  const bool watched = hall_.stats().add(*census, census->registered.size());
   if (watched)
     for (const auto& shift : shifts_) shift->wake_listeners();
   stats_timer_.expires_after(watched ? kWatchedLook : std::chrono::milliseconds(StatsLog::kStepMs));

@@ -110,6 +110,14 @@ bool StatsLog::add(const Census& census, std::size_t workers) {
   return true;
 }
 
+std::uint64_t StatsLog::discarded_within_minute(const Census& census) const {
+  const StatsMark mark = mark_of(census);
+  const std::lock_guard lock(mutex_);
+  const auto since = std::ranges::find_if(
+      marks_, [&](const StatsMark& each) { return each.at_ms + kMinuteMs >= mark.at_ms; });
+  return since == marks_.end() ? 0 : grown(since->discarded, mark.discarded);
+}
+
 StatsLog::Look StatsLog::latest() const {
   const std::lock_guard lock(mutex_);
   return latest_;

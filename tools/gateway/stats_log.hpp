@@ -37,6 +37,8 @@ class StatsLog {
   /// Takes a look over; `workers` is how many speak to this gateway. True when clients watch.
   bool add(const Census& census, std::size_t workers);
   Look latest() const;
+  /// Jobs discarded in the minute before a look, or in as much of it as is known.
+  std::uint64_t discarded_within_minute(const Census& census) const;
   /// Of the last so many ms, thinned out to at most so many points, oldest first.
   std::string history(std::uint64_t period_ms, std::size_t points) const;
 

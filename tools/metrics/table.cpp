@@ -319,7 +319,11 @@ void add_tenants(Page& page, const Census& census, const Options& options) {
 }  // namespace
 
 void add_segment(Page& page, const Observer& observer, const Options& options) {
-  const Census census = observer.census();
+  add_segment(page, observer, observer.census(), options);
+}
+
+void add_segment(Page& page, const Observer& observer, const Census& census,
+                 const Options& options) {
   page.begin_segment(census.segment.name);
   std::vector<QueueInfo> queues;
   for (const QueueCensus& each : census.queues) queues.push_back(each.info);

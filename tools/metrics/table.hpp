@@ -5,6 +5,7 @@
 #include <array>
 #include <cstddef>
 
+#include <ojs_shm/census.hpp>
 #include <ojs_shm/observer.hpp>
 
 #include "tools/metrics/page.hpp"
@@ -23,5 +24,8 @@ std::array<CLI::Option*, 2> add_bounds(CLI::App& command, Options& options);
 /// Adds the series of what an observer sees. Names are those of the specifications with _ for the
 /// dots, times are seconds.
 void add_segment(Page& page, const Observer& observer, const Options& options);
+/// The same with a census that was taken before.
+void add_segment(Page& page, const Observer& observer, const Census& census,
+                 const Options& options);
 
 }  // namespace ojs_shm::metrics

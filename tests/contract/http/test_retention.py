@@ -67,8 +67,8 @@ class DeadLetterRetention(OnGateway):
             return [event["data"]["count"] for event in found]
 
         eventually(lambda: sum(told()) == 3)
-        self.assertIn(f'ojs_dead_letter_pruned_total{{queue="{self.queue}",segment="test"}} 3',
-                      self.call("GET", "/metrics", expect=200).body.decode())
+        counted = f'ojs_dead_letter_pruned_total{{queue="{self.queue}",segment="test"}} 3'
+        eventually(lambda: counted in self.call("GET", "/metrics", expect=200).body.decode())
 
     def test_a_job_that_waits_is_no_dead_letter(self):
         job = self.put_job()

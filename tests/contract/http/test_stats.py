@@ -36,6 +36,29 @@ class Stats(OnGateway):
         finally:
             connection.close()
 
+    def test_one_look_is_shared_by_all_who_ask_within_a_moment(self):
+        """Of a job that was enqueued between two requests the second one may know nothing, for a tenth of a second."""
+        def shared():
+            def available():
+                return self.call("GET", "admin/stats", expect=200).json["jobs"]["available"]
+            before = available()
+            self.put_job()
+            return available() == before
+        eventually(shared)
+        before = self.call("GET", "admin/stats", expect=200).json["jobs"]["available"]
+        self.put_job()
+        eventually(lambda: self.call("GET", "admin/stats", expect=200).json["jobs"]["available"] > before)
+
+    def test_http_stats_count_what_was_discarded_in_the_last_minute(self):
+        def failed():
+            return self.call("GET", "admin/stats", expect=200).json["throughput"]["failed_per_minute"]
+        before = failed()
+        for _ in range(3):
+            job = self.put_job(retry={"max_attempts": 1})
+            self.fetch()
+            self.call("POST", "workers/nack", {"job_id": job["id"], "error": {"code": "x", "message": "y"}}, expect=200)
+        eventually(lambda: failed() == before + 3)
+
     def test_http_history_counts_what_happened_in_each_step(self):
         before = self.call("GET", "admin/stats/history", expect=200).json
         self.assertEqual((before["period"], before["interval_ms"]), ("PT1H", 5000))
