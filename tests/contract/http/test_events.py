@@ -166,7 +166,7 @@ class Gone(unittest.TestCase):
     """In a segment of a few slots, which are used again at once."""
 
     def setUp(self):
-        self.up = self.enterContext(Up("--test-hooks", slots=64))
+        self.up = self.enterContext(Up("--test-hooks", size=("--slots", "64")))
 
     def job(self, tenant=None, **members):
         headers = {"X-OJS-Tenant": tenant} if tenant else {}
@@ -215,7 +215,7 @@ class QueueSettings(ctypes.Structure):
 
 class Overrun(unittest.TestCase):
     def setUp(self):
-        self.up = self.enterContext(Up(slots=64))
+        self.up = self.enterContext(Up(size=("--slots", "64")))
         library = ctypes.CDLL(os.path.join(os.path.dirname(program("x")), "..", "lib", "libojs_shm.so"))
         segment, self.admin = ctypes.c_void_p(), ctypes.c_void_p()
         self.assertEqual(library.ojs_shm_segment_attach(b"test", self.up.dir.encode(), ctypes.byref(segment)), 0)
