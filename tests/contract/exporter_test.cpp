@@ -236,7 +236,9 @@ TEST(Exporter, shows_the_limits_that_matter_and_no_more_than_it_may) {
   for (int i = 0; i < 121; ++i) {
     Job job;
     ASSERT_TRUE(worker.try_fetch(job));
-    if (i < 120) ASSERT_TRUE(worker.ack(job));
+    if (i < 120) {
+      ASSERT_TRUE(worker.ack(job));
+    }
   }
   Job held;
   ASSERT_FALSE(worker.try_fetch(held));
@@ -259,7 +261,7 @@ TEST(Exporter, shows_the_limits_that_matter_and_no_more_than_it_may) {
   ASSERT_THAT(ready, StartsWith("READY http://")) << gateway.err();
   const std::string served = ready.substr(6, ready.find(' ', 6) - 6) + "/metrics";
   EXPECT_EQ(series(spoken(served, "GET", "")), 100U) << "the gateway's page has the same bound";
-  for (const std::string few :
+  for (const std::string& few :
        {spoken(Exporter({"--dir", segment.folder().path(), "--max-limits", "2"}).url(), "GET", ""),
         segment.cli({"stats", "--metrics", "--max-limits", "2"}).out}) {
     EXPECT_EQ(series(few), 2U);
