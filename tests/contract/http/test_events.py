@@ -6,9 +6,10 @@ import ctypes
 import json
 import os
 import signal
+import time
 import unittest
 
-from gateways import OnGateway, Up, eventually, program, stop
+from gateways import BOUND, OnGateway, Up, eventually, program, stop
 
 
 class Stream:
@@ -22,9 +23,11 @@ class Stream:
         test.assertEqual((self.answer.status, self.answer.headers["Content-Type"]), (200, "text/event-stream"))
 
     def next(self):
-        """The next event with its data as JSON; None at the end."""
-        event = {}
+        """The next event with its data as JSON; None at the end. Heartbeats do not count as a sign of it."""
+        event, end = {}, time.monotonic() + BOUND
         while True:
+            if time.monotonic() > end:
+                raise AssertionError("the event did not come in time")
             line = self.answer.readline().decode()
             if not line:
                 return None
