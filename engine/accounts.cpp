@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "engine/patience.hpp"
+#include "engine/refill.hpp"
 #include "engine/tenant_accounts.hpp"
 #include "shm/parking.hpp"
 
@@ -71,7 +72,7 @@ bool TenantAccounts::account_in_use(std::uint32_t at) const {
 /// As settle_reserved().
 [[gnu::noinline]] void TenantAccounts::settle_account(std::uint32_t at) {
   AccountRecord& account = store_.account(at);
-  const std::uint64_t deaths = account.refill.load();
+  const Refill refill(account.refill.load());
   const std::uint64_t written_off = account.written_off.load();
   const std::uint64_t reserved = account.reserved.load();
   if ((reserved & kAccountClosed) != 0 || account_in_use(at)) return;
@@ -82,7 +83,7 @@ bool TenantAccounts::account_in_use(std::uint32_t at) const {
   if (!account.written_off.cas_once(written_off, (reserved - sum) & kAccountMask,
                                     Point::kCreditSettled))
     return;
-  account.refill.cas_once(deaths, 0, Point::kCreditSettled);
+  account.refill.cas_once(refill.word, refill.settled().word, Point::kCreditSettled);
 }
 
 // ---- charging -----------------------------------------------------------------------------------
@@ -105,7 +106,7 @@ Outcome TenantAccounts::charge_account(std::uint32_t q, TenantCharge& charge, co
       return opened;
     }
     AccountRecord& account = store_.account(at);
-    if (account.refill.load() != 0) settle_account(at);
+    if (Refill(account.refill.load()).pending()) settle_account(at);
     DepthCache& cache = account_cache_[at];
     const std::uint64_t epoch = account.epoch.load();
     const std::uint64_t reserved = account.reserved.load();
@@ -219,8 +220,8 @@ void TenantAccounts::take_back_charge(TenantCharge& charge) {
   begin_accounts();
   AccountTally& mine = touch(mark.account());
   if (!job.account.cas_once(mark.word, mark.given_back().word, Point::kSlotMarked))
-    return;  // its maker took it back
-  if (marking.load() == pending.word)
+    return;                                                     // its maker took it back
+  if (mark.was_brought_in() && marking.load() == pending.word)  // and not one of its own since
     marking.cas_once(pending.word, pending.standing().word, Point::kSlotMarked);
   mine.out.set_ordered(mine.out.get() + charge(1, job.body_length()), Point::kTallyOut);
 }
@@ -254,8 +255,7 @@ bool TenantAccounts::mark_waiting(std::uint32_t slot, std::uint32_t q) {
     const bool marked = job.control.load() == before.word &&
                         job.account.cas_once(found, mark.word, Point::kSlotMarked) &&  // 2
                         // 3
-                        (job.control.load() == before.word ||
-                         !job.account.cas_once(mark.word, found, Point::kSlotMarked));
+                        (job.control.load() == before.word || !take_back_mark(job, mark, found));
     if (!marked) {
       AccountTally& mine = touch(charge.account);
       mine.out.set_ordered(mine.out.get() + charge.cost, Point::kTallyOut);
@@ -266,21 +266,33 @@ bool TenantAccounts::mark_waiting(std::uint32_t slot, std::uint32_t q) {
   return false;
 }
 
+/// Takes the mark of this lane's own back. False when the charge stands: whoever has the job has
+/// given it back meanwhile. A mark that was written over, with another job in the slot, is gone.
+bool TenantAccounts::take_back_mark(JobRecord& job, AccountMark mark, std::uint32_t found) {
+  std::uint32_t word = mark.word;
+  while (word == mark.word)
+    if (job.account.cas(word, found, Point::kSlotMarked)) return true;
+  return word != mark.given_back().word && (store_.header().marking.load() & Marking::kStands) == 0;
+}
+
 /// Of a dead lane that was bringing the job in: whether that happened. A mark of its that has not
 /// been given back, on a job that another lane holds and may have claimed before, is taken back
 /// here, as by step 3.
 bool TenantAccounts::mark_stands(std::uint32_t slot) {
   if (slot >= store_.slots()) return false;
   JobRecord& job = store_.job(slot);
-  // before the look at `marking`, which outlives the job
-  const AccountMark mark(job.account.load());
-  const Marking marking(store_.header().marking.load());
-  if ((marking.word & Marking::kStands) != 0) return true;
-  if ((mark.word & AccountMark::kBroughtIn) == 0 || !mark.of(marking.generation())) return false;
-  if (!mark.counts()) return true;
-  const Control control(job.control.load());
-  return (holds_job(control.state()) && counts_as_depth(job_state(control.state()))) ||
-         !job.account.cas_once(mark.word, mark.none().word, Point::kSlotMarked);
+  for (;;) {
+    // before the look at `marking`, which outlives the job
+    const AccountMark mark(job.account.load());
+    const Marking marking(store_.header().marking.load());
+    if ((marking.word & Marking::kStands) != 0) return true;
+    if ((mark.word & AccountMark::kBroughtIn) == 0 || !mark.of(marking.generation())) return false;
+    if (!mark.counts()) return true;
+    const Control control(job.control.load());
+    if (!holds_job(control.state()) || !counts_as_depth(job_state(control.state())))
+      return !job.account.cas_once(mark.word, mark.none().word, Point::kSlotMarked);
+    if (job.account.load() == mark.word) return true;  // else it may be another job that waits
+  }
 }
 
 /// What is in a stopped process's hands meanwhile is left to the next time.
@@ -300,9 +312,13 @@ void TenantAccounts::gather_accounts(std::uint32_t q, unsigned patience) {
 /// After the death of its lane: the job waits again, and stands in its account's charge as before.
 /// A mark that says otherwise was made in the operation that is undone.
 void TenantAccounts::keep_charge(std::uint32_t slot) {
-  Half& account = store_.job(slot).account;
-  const AccountMark found(account.load());
-  account.cas_once(found.word, found.kept().word, Point::kSlotMarked);
+  JobRecord& job = store_.job(slot);
+  const AccountMark found(job.account.load());
+  const Marking marking(slot, job.generation.get());
+  // Its bringer, whose charge this operation gave back, has to look for itself again.
+  if ((found.word & AccountMark::kBroughtIn) != 0)
+    store_.header().marking.cas_once(marking.standing().word, marking.word, Point::kSlotMarked);
+  job.account.cas_once(found.word, found.kept().word, Point::kSlotMarked);
 }
 
 }  // namespace ojs_shm::engine

@@ -27,7 +27,7 @@ struct alignas(128) AccountRecord {
   /// value
   Word key;
   Word written_off;  ///< charges in `reserved` that the dead took with them
-  /// counts deaths after which `reserved` may be too high; 0: it has been counted again
+  /// Refill: deaths after which `reserved` may be too high
   Word refill;
   Word epoch;  ///< moves whenever a cached sum of what left may have become too large
   std::uint64_t spare;

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "engine/actor.hpp"
+#include "engine/refill.hpp"
 
 namespace ojs_shm::engine {
 
@@ -29,7 +30,7 @@ Outcome Actor::admit(QueueRecord& queue, QueueTally& mine, std::uint32_t q, std:
     mine.in.set_ordered(mine.in.get() + cost, Point::kTallyIn);
     return Outcome::kOk;
   }
-  if (queue.refill.load() != 0) settle_reserved(q);
+  if (Refill(queue.refill.load()).pending()) settle_reserved(q);
   DepthCache& cache = depth_cache_[q];
   bool fresh = false;
   std::uint64_t used = 0;
@@ -142,7 +143,7 @@ Outcome Actor::refuse(QueueRecord& queue, std::uint32_t q, const Full& full, Bac
 /// difference is theirs: write it off. Else another look tries again later.
 [[gnu::noinline]] void Actor::settle_reserved(std::uint32_t q) {
   QueueRecord& queue = store_.queue(q);
-  const std::uint64_t deaths = queue.refill.load();
+  const Refill refill(queue.refill.load());
   const std::uint64_t written_off = queue.written_off.load();
   const std::uint64_t reserved = queue.reserved.load();
   const std::uint32_t high = std::min(segment_.header().lanes_high.load(), store_.lanes());
@@ -159,7 +160,7 @@ Outcome Actor::refuse(QueueRecord& queue, std::uint32_t q, const Full& full, Bac
   // 3
   if (queue.reserved.load() != reserved) return;
   if (!queue.written_off.cas_once(written_off, reserved - sum, Point::kCreditSettled)) return;
-  queue.refill.cas_once(deaths, 0, Point::kCreditSettled);
+  queue.refill.cas_once(refill.word, refill.settled().word, Point::kCreditSettled);
   call_next(queue);
 }
 

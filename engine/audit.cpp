@@ -6,6 +6,7 @@
 #include <unordered_map>
 
 #include "engine/audit_book.hpp"
+#include "engine/refill.hpp"
 #include "engine/unique.hpp"
 #include "shm/blocks.hpp"
 #include "shm/key_index.hpp"
@@ -319,7 +320,7 @@ class Audit : AuditBook {
       for (std::uint32_t l = 0; l < lanes; ++l)
         reserved += store_.tally(q, l).in_reserved.get_ordered();
       if (reserved != store_.queue(q).reserved.load() - store_.queue(q).written_off.load() &&
-          store_.queue(q).refill.load() == 0)
+          !Refill(store_.queue(q).refill.load()).pending())
         say(11, name + " reserves what no lane reserved");
       if (Store::hash_name(store_.queue_name(q)) != store_.queue(q).name_hash.load() &&
           store_.queue(q).name_length.load() != 0)

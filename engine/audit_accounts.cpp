@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "engine/audit_book.hpp"
+#include "engine/refill.hpp"
 
 namespace ojs_shm::engine {
 namespace {
@@ -53,7 +54,7 @@ void audit_accounts(AuditBook& book) {
     const std::uint64_t reserved = account.reserved.load();
     if ((reserved & kAccountClosed) != 0 && seat == 0) book.say(23, name + " is closed by no lane");
     if (((reserved - account.written_off.load() - in) & kAccountMask) != 0 &&
-        account.refill.load() == 0)
+        !Refill(account.refill.load()).pending())
       book.say(23, name + " reserves what no lane let in");
   }
 }

@@ -271,7 +271,7 @@ struct alignas(128) QueueRecord {
   Word flags;
   Word max_depth, max_bytes;  ///< 0: unbounded
   Word name_length;           ///< 0 until `name` stands there. PAIR queue-name
-  /// counts deaths after which `reserved` may be too high; 0: it has been counted again
+  /// Refill: deaths after which `reserved` may be too high
   Word refill;
   /// Attention: who takes a job out reads it, and has something to do if it is not 0
   Word attention;

@@ -5,6 +5,7 @@
 #include "engine/crons.hpp"
 #include "engine/limit_setter.hpp"
 #include "engine/probes.hpp"
+#include "engine/refill.hpp"
 #include "engine/registry.hpp"
 #include "engine/unique_keys.hpp"
 #include "engine/workflows.hpp"
@@ -318,12 +319,12 @@ std::uint32_t Actor::repair(const std::vector<std::pair<std::uint64_t, std::uint
 void Actor::repair_shared() {
   slots_.sweep_blocks();
   for (std::uint32_t i = 0; i < store_.max_queues() && store_.queue(i).name_hash.load() != 0; ++i) {
-    if (store_.queue(i).refill.load() != 0) settle_reserved(i);
+    if (Refill(store_.queue(i).refill.load()).pending()) settle_reserved(i);
     if ((store_.queue(i).flags.load() & kCounted) != 0) recount_backlog(i);
     if ((store_.queue(i).flags.load() & kTenants) != 0) gather_accounts(i, 100);
   }
   for (std::uint32_t at = 0; at < store_.accounts(); ++at)
-    if (store_.account(at).refill.load() != 0) settle_account(at);
+    if (Refill(store_.account(at).refill.load()).pending()) settle_account(at);
   mend_limits();
   workflows().mend();
 }

@@ -58,6 +58,7 @@ class TenantAccounts : protected Intents {
     return {store_.header().account_seat, owner_, shm::Point::kAccountSeatTaken};
   }
   bool mark_waiting(std::uint32_t slot, std::uint32_t q);
+  bool take_back_mark(JobRecord& job, AccountMark mark, std::uint32_t found);
 
   std::vector<DepthCache> account_cache_;
 };

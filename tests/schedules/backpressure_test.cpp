@@ -133,6 +133,12 @@ TEST_F(BackpressureSchedules, BP_T19_tenants_are_bounded_each_and_keep_their_acc
        {"tenants are bounded | take", unbounded, {switch_on, take}},
        {"tenants are bounded | put", unbounded, {switch_on, put_1}},
        {"tenants are bounded | give back", unbounded, {switch_on, give_back}}});
+  // What comes back meanwhile brings a charge of its own, and is taken again.
+  const Part take_anew = [](World& w, std::uint32_t i) {
+    if (w.take(i)) w.give_back(i), w.take(i);
+  };
+  explore({"tenants are bounded | give back and take again", unbounded, {switch_on, take_anew}}, 1,
+          1, 4'000);
   explore({"tenants, no account left: put another's | take | put",
            no_account_left,
            {put_next, take, put_1}},
