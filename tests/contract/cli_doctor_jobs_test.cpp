@@ -9,6 +9,7 @@
 #include <ojs_shm/producer.hpp>
 #include <ojs_shm/worker.hpp>
 
+#include "engine/samples.hpp"
 #include "tests/support/live_segment.hpp"
 #include "worker_api/roles/attachment.hpp"
 
@@ -116,6 +117,25 @@ TEST(CliDoctorJobs, a_clock_that_was_set_back_is_a_warning) {
   EXPECT_EQ(seen.exit_code, 0);
   EXPECT_THAT(seen.out, HasSubstr("clock\twarning\tthe machine's clock was set back: something "
                                   "here happened 3"));
+}
+
+TEST(CliDoctorJobs, a_clock_that_was_set_forwards_is_a_warning) {
+  const LiveSegment segment;
+  const Segment attached = Segment::attach(segment.where()).value();
+  const auto sampled_at = [&attached] {
+    const engine::SampleTimes& times = attached.attachment()->store().sample_times();
+    return times.at_ms[times.last.load() % engine::kSamples].load();
+  };
+  std::uint64_t before = 0;
+  {
+    const OtherTime behind(attached, -kHour);
+    const std::uint64_t now = attached.attachment()->store().now_ms();
+    ASSERT_TRUE(eventually([&] { return (before = sampled_at()) == now; }));
+  }
+  ASSERT_TRUE(eventually([&] { return sampled_at() > before + kHour / 2; }));
+  const Finished seen = segment.cli({"doctor"});
+  EXPECT_EQ(seen.exit_code, 0);
+  EXPECT_THAT(seen.out, HasSubstr("clock\twarning\tthe clock made a step of 3"));
 }
 
 }  // namespace

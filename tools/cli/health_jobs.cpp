@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include <ojs_shm/clock.hpp>
+
 #include "tools/cli/health.hpp"
 #include "tools/shell/quantity.hpp"
 
@@ -112,19 +114,33 @@ void check_runs(const Observer& observer, std::vector<Finding>& findings) {
 }
 
 /// Stamps that lie ahead were made before the clock was set back. Leases, delays and ages that
-/// began then last longer by as much.
+/// began then last longer by as much; they end early when it was set forwards, which the supervisor's
+/// samples show for a minute.
 void check_clock(const Observer& observer, const SegmentInfo& info,
                  std::vector<Finding>& findings) {
   constexpr std::uint64_t kNoticeableMs = 2'000;  // above what processes may differ
+  constexpr std::uint64_t kLongStepMs = 10'000;   // above what a busy supervisor is late
   const std::uint64_t now = shell::unix_now_ms();
   std::uint64_t latest = info.created_at_ms;
   for (const JobInfo& job : observer.list({}))
     latest = std::max({latest, job.created_at_ms, job.started_at_ms, job.completed_at_ms,
                        job.cancelled_at_ms, job.discarded_at_ms});
   const std::uint64_t ahead = latest - std::min(latest, now);
-  if (ahead < kNoticeableMs) {
+  const std::uint64_t step = longest_clock_step_ms(observer);
+  if (ahead < kNoticeableMs && step < kLongStepMs) {
     findings.push_back(
         {"clock", Verdict::kOk, "nothing in the segment happened later than now", ""});
+    return;
+  }
+  if (ahead < kNoticeableMs) {
+    findings.push_back(
+        {"clock", Verdict::kWarning,
+         fmt::format(
+             "the clock made a step of {} s within the last minute: it was set forwards, or "
+             "the machine slept, or no process supervised the segment",
+             step / 1000),
+         "let the clock be slewed, not stepped (chrony, systemd-timesyncd); leases and delays that "
+         "began before end earlier by that time"});
     return;
   }
   findings.push_back(
