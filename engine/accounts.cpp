@@ -266,8 +266,8 @@ bool TenantAccounts::mark_waiting(std::uint32_t slot, std::uint32_t q) {
   return false;
 }
 
-/// Takes the mark of this lane's own back. False when the charge stands: whoever has the job has
-/// given it back meanwhile. A mark that was written over, with another job in the slot, is gone.
+/// Takes this lane's own mark back. False when the charge stands: the lane that has the job has given
+/// it back meanwhile. A mark that was written over, with another job in the slot, is gone.
 bool TenantAccounts::take_back_mark(JobRecord& job, AccountMark mark, std::uint32_t found) {
   std::uint32_t word = mark.word;
   while (word == mark.word)

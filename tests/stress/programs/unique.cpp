@@ -250,8 +250,7 @@ int run(std::uint64_t most) {
   drain();
   fmt::print(
       "{} enqueues of {} keys, {} kills: {} stored, {} refused, {} ignored, {} worked, {} "
-      "replaced; {} "
-      "lost, {} wrong, {} keys stay taken, {} violations\n",
+      "replaced; {} lost, {} wrong, {} keys stay taken, {} violations\n",
       ledger->tried.load(), kKeys, kills, ledger->stored.load(), ledger->refused.load(),
       ledger->ignored.load(), ledger->worked.load(), balance.replaced, balance.lost,
       ledger->broken.load(), taken, violations.size());
