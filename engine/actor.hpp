@@ -376,6 +376,8 @@ class Actor : private TenantAccounts {
   void list_ended(std::uint32_t slot, Control settled, const Kept& kept);
   Outcome enqueue_batch_in_order(std::span<const NewJob> jobs, std::vector<JobId>& ids);
   void finish(std::uint32_t slot, JobRecord& job, Control settled, bool recyclable);
+  void finish_with_options(std::uint32_t slot, JobRecord& job, Control settled, bool recyclable,
+                           std::uint64_t signals);
   void append_error(std::uint32_t slot, JobRecord& job, const ErrorEntry& error);
   void make_available(QueueRecord& queue, std::uint32_t slot, JobRecord& job, Control held,
                       unsigned ring, std::uint64_t now, bool keeps_place);

@@ -301,11 +301,9 @@ Outcome Actor::put_in(const NewJob& spec, JobId& id) {
   return outcome;
 }
 
-[[gnu::flatten]] Outcome Actor::enqueue_short(const NewJob& spec, JobId& id) {
-  return put_in<true>(spec, id);
-}
+Outcome Actor::enqueue_short(const NewJob& spec, JobId& id) { return put_in<true>(spec, id); }
 
-[[gnu::flatten]] Outcome Actor::enqueue(const NewJob& spec, JobId& id) {
+Outcome Actor::enqueue(const NewJob& spec, JobId& id) {
   if (spec.straight() && enqueue_plain(spec, id) == Straight::kDone) return Outcome::kOk;
   const LimitsHold hold(store_, self_.counters[kLimitsHeld], std::span(&spec, 1));
   if (!hold.stand()) [[unlikely]]

@@ -123,9 +123,8 @@ Outcome Actor::fetch(std::uint32_t q, std::uint32_t lease_ms, bool lease_owned, 
 }
 
 /// From a queue with options.
-[[gnu::flatten, gnu::noinline]] Outcome Actor::fetch_in_order(std::uint32_t q,
-                                                              std::uint32_t lease_ms,
-                                                              bool lease_owned, Fetched& out) {
+[[gnu::noinline]] Outcome Actor::fetch_in_order(std::uint32_t q, std::uint32_t lease_ms,
+                                                bool lease_owned, Fetched& out) {
   come_near(q);
   QueueRecord& queue = *near_.queue;
   QueueTally& mine = *near_.tally;

@@ -23,6 +23,21 @@ void Actor::list_ended(std::uint32_t slot, Control settled, const Kept& kept) {
 /// The last store of every ending. `recyclable`: the slot may be used again once its turn comes.
 void Actor::finish(std::uint32_t slot, JobRecord& job, Control settled, bool recyclable) {
   const std::uint64_t signals = job.signals.load();
+  if ((signals & (kWaited | kMember | kUnique)) != 0 || limiting() || tellings_.on()) [[unlikely]]
+    return finish_with_options(slot, job, settled, recyclable, signals);
+  intend_word(settled);
+  recorder_.note(slot, job.generation.get(), Control(job.control.load()).state(), settled.state(),
+                 job.finished_at.get());
+  job.control.store(settled.word, Point::kSlotSettled);  // PAIR slot-settle
+  if (recyclable) slots_.list(slot, settled);
+  intend_nothing();
+}
+
+/// Of a job that is unique, waited for or a member of a workflow, or while there are limits or
+/// events are told.
+[[gnu::noinline]] void Actor::finish_with_options(std::uint32_t slot, JobRecord& job,
+                                                  Control settled, bool recyclable,
+                                                  std::uint64_t signals) {
   const Membership member = (signals & kMember) != 0 ? membership(job) : Membership();
   const std::uint32_t q = job.queue.get();
   const unsigned held = Control(job.control.load()).state();

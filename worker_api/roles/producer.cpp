@@ -114,8 +114,7 @@ bool Producer::deduplicated(std::size_t at) const {
 }
 
 /// Of any job into any queue.
-[[gnu::flatten, gnu::noinline]] Result<JobIdText> Producer::Impl::enqueue_with_options(
-    const JobSpec& spec) {
+[[gnu::noinline]] Result<JobIdText> Producer::Impl::enqueue_with_options(const JobSpec& spec) {
   if (spec.result_ttl_s) [[unlikely]]
     return enqueue_patiently(internal::KeptSpecs({&spec, 1}).all().front());
   engine::NewJob job;  // stays in registers, as nothing that is called keeps it
