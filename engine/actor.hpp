@@ -90,6 +90,9 @@ class Actor : private TenantAccounts {
   Straight enqueue_plain(const NewJob& job, JobId& id);
   Straight enqueue_batch_plain(std::span<const NewJob> jobs, std::span<JobId> ids);
   Straight fetch_plain(std::uint32_t queue, std::uint32_t lease_ms, bool lease_owned, Fetched& job);
+  /// The next of several, with what the look before proved; at that time, 0: now.
+  Straight fetch_plain(std::uint32_t queue, std::uint32_t lease_ms, bool lease_owned,
+                       PlainLook& look, std::uint64_t now, Fetched& job);
 
   /// Whether this handle has just seen the type and found it well formed.
   bool known_type(std::string_view type) const {
@@ -360,7 +363,6 @@ class Actor : private TenantAccounts {
   OJS_SHM_INLINE void tidy_ring(shm::RingSet& rings, unsigned number, const Word& cell,
                                 std::uint64_t empty, unsigned of);
   // plain.cpp
-  struct PlainLook;
   bool hint_or_undo(QueueTally& mine, std::uint32_t ring, std::uint32_t slot, Control published,
                     std::uint64_t size);
   void settings_moved(QueueRecord& queue, std::uint64_t before, std::uint64_t now);

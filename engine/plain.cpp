@@ -110,54 +110,18 @@ Straight Actor::enqueue_plain(const NewJob& spec, JobId& id) {
 
 // ---- fetch --------------------------------------------------------------------------------------
 
-/// What one look at a plain queue found, and what proves it.
-struct Actor::PlainLook {
-  static constexpr unsigned kMost =
-      8;  ///< rings that were open but empty; of more, the general way
-  struct Empty {
-    const Word* cell;
-    std::uint64_t value;
-    unsigned number;
-  };
-  std::array<std::uint64_t, shm::kIndexWords> index;  ///< the first `words` are read
-  std::array<Empty, kMost> empty;
-  unsigned words, passed;
-  shm::Peeked head;  ///< of the first ring with a hint
-  unsigned number;
-
-  /// 1. Collects what proves that each better ring is empty, up to the first hint. False: none.
-  OJS_SHM_INLINE bool find(const QueueRecord& queue, shm::Rings& rings) {
-    passed = 0;
-    for (words = 0; words < shm::kIndexWords;) {
-      const std::uint64_t open = index[words] = queue.rings.index[words].load();  // PAIR ring-index
-      ++words;
-      for (auto bits = static_cast<std::uint32_t>(open); bits != 0; bits &= bits - 1) {
-        number = (words - 1) * 32 + static_cast<unsigned>(std::countr_zero(bits));
-        const std::uint32_t ring = shm::Rings::find(queue.rings, number);  // PAIR ring-name
-        if (ring == kNoIndex) [[unlikely]]
-          continue;
-        head = rings.peek(ring);
-        if (!head.empty() || passed == kMost) return true;
-        empty[passed++] = {head.cell, head.value, number};
-      }
-    }
-    return false;
-  }
-  /// 2. Whether all of it still stands.
-  OJS_SHM_INLINE bool stands(const QueueRecord& queue, std::uint64_t flags) const {
-    std::uint64_t moved = queue.flags.load() ^ flags;
-    for (unsigned i = 0; i < words; ++i) moved |= queue.rings.index[i].load() ^ index[i];
-    for (unsigned i = 0; i < passed; ++i) moved |= empty[i].cell->load() ^ empty[i].value;
-    return moved == 0;
-  }
-};
-
 Straight Actor::fetch_plain(std::uint32_t q, std::uint32_t lease_ms, bool lease_owned,
                             Fetched& out) {
+  PlainLook seen;
+  return fetch_plain(q, lease_ms, lease_owned, seen, 0, out);
+}
+
+/// `seen` may be that of the fetch before: then what it proved is only looked at again.
+Straight Actor::fetch_plain(std::uint32_t q, std::uint32_t lease_ms, bool lease_owned,
+                            PlainLook& seen, std::uint64_t now_ms, Fetched& out) {
   come_near(q);
   QueueRecord& queue = *near_.queue;
   QueueTally& mine = *near_.tally;
-  PlainLook seen;
   for (unsigned looks = 0; looks < kPlainLooks; ++looks) {
     const std::uint64_t flags = queue.flags.load();
     if (any_option(flags) || worker_limit_ != kNoIndex) [[unlikely]]
@@ -170,8 +134,10 @@ Straight Actor::fetch_plain(std::uint32_t q, std::uint32_t lease_ms, bool lease_
         return Straight::kAside;
       prefetch<kLinesTaken>(store_.job(hint.index()));
     }
-    if (!seen.stands(queue, flags)) [[unlikely]]
+    if (!seen.stands(queue, flags)) [[unlikely]] {
+      seen.begin();
       continue;
+    }
     if (!found) return found_nothing(queue, q);
 
     // 3. The claim. It fails when the hint is dead: for ever, so head moves on by itself.
@@ -188,7 +154,7 @@ Straight Actor::fetch_plain(std::uint32_t q, std::uint32_t lease_ms, bool lease_
       continue;
     }
     prefetch_behind(seen.head);
-    const std::uint64_t now = store_.now_ms();
+    const std::uint64_t now = now_ms != 0 ? now_ms : store_.now_ms();
     count_backlog(queue, ~0ULL);
     const std::uint64_t expires = job.expires_at.get();
     if ((expires != 0 && expires <= now) || limiting()) [[unlikely]]
@@ -203,9 +169,10 @@ Straight Actor::fetch_plain(std::uint32_t q, std::uint32_t lease_ms, bool lease_
     out.queue = q;
     take(job, claimed, mine, lease_ms, lease_owned, now, out);
     passed_empty_[seen.number % passed_empty_.size()] = 0;
-    for (unsigned i = 0; i < seen.passed; ++i)
-      tidy_ring(queue.rings, seen.empty[i].number, *seen.empty[i].cell, seen.empty[i].value,
-                seen.passed);
+    for (; seen.tidied < seen.passed; ++seen.tidied) {
+      const PlainLook::Empty& found_empty = seen.empty[seen.tidied];
+      tidy_ring(queue.rings, found_empty.number, *found_empty.cell, found_empty.value, seen.passed);
+    }
     if (!pending_lots_.empty()) [[unlikely]]
       follow_dispatch();
     return Straight::kDone;

@@ -47,6 +47,7 @@ struct Worker::Impl {
   }
   void hand_over(const engine::Fetched& got, Job& job);
   Status try_each(Job& job, std::size_t begin);
+  std::size_t fetch_plain_batch(std::span<Job> into);
   Status try_with_options(Job& job);
   /// Sets has_options.
   void note_options();
