@@ -100,6 +100,7 @@ class Actor : private TenantAccounts {
   }
   void know_type(std::string_view type) { last_type_ = type; }
   /// The rank of a job that names none: its type's, else the convention's.
+  const Ranks& ranks() const { return ranks_; }  ///< of the segment's convention
   std::uint8_t default_rank(std::string_view type) const {
     if (store_.type_default(0).hash.load() != 0)
       if (const auto rank = store_.type_rank(type)) return *rank;
@@ -446,6 +447,7 @@ class Actor : private TenantAccounts {
   Recorder recorder_;
   Tellings tellings_;
   std::uint64_t random_;
+  Ranks ranks_;
   std::uint8_t default_rank_;
   std::uint64_t taken_ = 0;  ///< jobs fetched by this handle
   std::uint32_t worker_limit_ = kNoIndex, ticket_ = kNoIndex;

@@ -60,6 +60,11 @@ std::optional<std::uint8_t> rank_of(Convention convention, std::int64_t priority
   return static_cast<std::uint8_t>(extended_rank(convention, priority));
 }
 
+Ranks::Ranks(Convention convention) noexcept
+    : best_(static_cast<std::uint64_t>(extended_priority(convention, 0))),
+      last_(static_cast<std::uint64_t>(info(convention).max - info(convention).min)),
+      lower_first_(lower_first(convention)) {}
+
 int priority_of(Convention convention, std::uint8_t rank) noexcept {
   const Scale& scale = scale_of(convention);
   const int known = std::min<int>(rank, scale.info.max - scale.info.min);

@@ -41,6 +41,21 @@ const ConventionInfo& info(Convention convention) noexcept;
 /// The internal order: a lower rank is fetched first. Nothing when the convention does not allow
 /// the priority.
 std::optional<std::uint8_t> rank_of(Convention convention, std::int64_t priority) noexcept;
+/// The same of one convention, at hand: a difference and a comparison.
+class Ranks {
+ public:
+  explicit Ranks(Convention convention) noexcept;
+  std::optional<std::uint8_t> of(std::int64_t priority) const noexcept {
+    const auto above = static_cast<std::uint64_t>(priority) - best_;
+    const std::uint64_t rank = lower_first_ ? above : 0 - above;
+    if (rank > last_) return std::nullopt;
+    return static_cast<std::uint8_t>(rank);
+  }
+
+ private:
+  std::uint64_t best_, last_;  ///< the priority of rank 0; the last rank
+  bool lower_first_;
+};
 
 /// The way back. A rank that no priority has (a damaged byte) reads as the last one.
 int priority_of(Convention convention, std::uint8_t rank) noexcept;

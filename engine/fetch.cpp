@@ -29,8 +29,8 @@ Actor::Actor(Store& store, std::uint32_t lane)
       recorder_(store, lane),
       tellings_(store, lane),
       random_(shm::random_u64()),
-      default_rank_(
-          rank_of(store.convention(), info(store.convention()).default_priority).value_or(0)),
+      ranks_(store.convention()),
+      default_rank_(ranks_.of(info(store.convention()).default_priority).value_or(0)),
       depth_cache_(store.max_queues()),
       look_(std::make_unique<Look>()) {
   near_ = {0, &store_.queue(0), tallies_};

@@ -13,16 +13,17 @@ namespace ojs_shm::engine {
 
 enum class Outcome : std::uint8_t;
 
-/// What a fetch hands out. `body` keeps its capacity from one fetch to the next.
+/// What a fetch hands out; nothing of it is set before. `body` keeps its capacity from one fetch to
+/// the next.
 struct Fetched {
-  std::uint32_t slot = 0, queue = 0;
-  std::uint64_t word = 0;  ///< the control word under which it is held
+  std::uint32_t slot, queue;
+  std::uint64_t word;  ///< the control word under which it is held
   JobId id;
-  std::uint8_t rank = 0;
-  std::uint16_t attempt = 0, max_attempts = 0;
-  std::uint32_t type_length = 0, args_length = 0, timeout_ms = 0;
-  std::uint64_t created_at = 0, available_at = 0, started_at = 0, deadline = 0;
-  std::string* body = nullptr;
+  std::uint8_t rank;
+  std::uint16_t attempt, max_attempts;
+  std::uint32_t type_length, args_length, timeout_ms;
+  std::uint64_t created_at, available_at, started_at, deadline;
+  std::string* body;
 };
 
 struct Settled {

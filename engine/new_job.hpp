@@ -53,19 +53,19 @@ enum class Outcome : std::uint8_t {
 
 /// What enqueue needs to know of a job. Opaque bytes; everything is already validated.
 struct NewJob {
-  std::string_view type, args, extra;
+  std::string_view type = {}, args = {}, extra = {};
   std::uint32_t queue = 0;
   std::uint8_t rank = 0;
-  std::optional<JobId> id;
+  std::optional<JobId> id = {};
   std::uint64_t scheduled_at = 0, expires_at = 0;  ///< Unix ms
   std::uint32_t timeout_ms = 0, lease_ms = 0;
   bool pending = false;
-  RetryPolicy retry;
-  std::optional<std::uint8_t> age_rate;  ///< its own; else its queue's
-  std::uint64_t tenant = 0;              ///< Store::hash_tenant()
-  std::uint16_t limit = 0;               ///< its key + 1; 0: none
-  std::uint64_t limits_turn = 0;         ///< Actor::limits_turn() before the key was looked up
-  const NewAnnex* annex = nullptr;       ///< none: an ordinary job
+  RetryPolicy retry = {};
+  std::optional<std::uint8_t> age_rate = {};  ///< its own; else its queue's
+  std::uint64_t tenant = 0;                   ///< Store::hash_tenant()
+  std::uint16_t limit = 0;                    ///< its key + 1; 0: none
+  std::uint64_t limits_turn = 0;              ///< Actor::limits_turn() before the key was looked up
+  const NewAnnex* annex = nullptr;            ///< none: an ordinary job
 
   /// Policy, but for its part.
   std::uint32_t policy() const {

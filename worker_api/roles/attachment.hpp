@@ -154,8 +154,38 @@ enum class SpecFault : std::uint8_t {
 /// Checks a spec and translates it into `job`, whose strings stay views into `spec`. A queue that
 /// does not exist is left open, kNoIndex, for Handle::make_queue().
 SpecFault read_spec(engine::Actor& actor, const JobSpec& spec, engine::NewJob& job);
-/// The part of it that every job has: type, arguments, priority and retry policy.
-SpecFault read_basics(engine::Actor& actor, const JobSpec& spec, engine::NewJob& job);
+inline engine::RetryPolicy retry_of(const Retry& retry) {
+  return {retry.max_attempts,
+          retry.initial_ms,
+          retry.max_ms,
+          retry.coefficient,
+          static_cast<engine::Backoff>(retry.backoff),
+          retry.jitter,
+          retry.dead_letter};
+}
+/// Checks the part of it that every job has: type, arguments, priority and retry policy.
+SpecFault check_basics(engine::Actor& actor, const JobSpec& spec, std::uint8_t& rank);
+/// A job of that part alone.
+inline engine::NewJob basic_job(const JobSpec& spec, std::uint32_t queue, std::uint8_t rank) {
+  return {.type = spec.type,
+          .args = spec.args,
+          .queue = queue,
+          .rank = rank,
+          .timeout_ms = spec.timeout_ms,
+          .lease_ms = spec.lease_ms,
+          .retry = retry_of(spec.retry)};
+}
+/// The same over a job of that part alone.
+inline void put_basic_job(const JobSpec& spec, std::uint32_t queue, std::uint8_t rank,
+                          engine::NewJob& job) {
+  job.type = spec.type;
+  job.args = spec.args;
+  job.queue = queue;
+  job.rank = rank;
+  job.timeout_ms = spec.timeout_ms;
+  job.lease_ms = spec.lease_ms;
+  job.retry = retry_of(spec.retry);
+}
 /// Whether a spec has no more than that.
 inline bool only_basics(const JobSpec& spec) {
   return (spec.id.size() | spec.extra.size() | spec.tenant.size() | spec.scheduled_at_ms |

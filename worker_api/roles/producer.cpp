@@ -135,14 +135,15 @@ bool Producer::deduplicated(std::size_t at) const {
   if (impl.handle->closed()) [[unlikely]]
     return internal::closed();
   engine::Actor& actor = impl.actor();
-  engine::NewJob job;  // stays in registers, as nothing that is called keeps it
-  job.queue = actor.known_queue(spec.queue);
-  engine::JobId id;
-  if (job.queue != engine::kNoIndex && !actor.has_options(job.queue) &&
-      internal::only_basics(spec) &&
-      internal::read_basics(actor, spec, job) == internal::SpecFault::kNone && job.plain() &&
-      actor.enqueue_plain(job, id) == engine::Straight::kDone) [[likely]]
-    return text_of(id);
+  const std::uint32_t queue = actor.known_queue(spec.queue);
+  std::uint8_t rank = 0;
+  if (queue != engine::kNoIndex && !actor.has_options(queue) && internal::only_basics(spec) &&
+      internal::check_basics(actor, spec, rank) == internal::SpecFault::kNone) [[likely]] {
+    const engine::NewJob job = internal::basic_job(spec, queue, rank);
+    engine::JobId id;
+    if (job.plain() && actor.enqueue_plain(job, id) == engine::Straight::kDone) [[likely]]
+      return text_of(id);
+  }
   return impl.enqueue_with_options(spec);
 }
 
@@ -197,10 +198,11 @@ bool Producer::Impl::read_again(std::span<const JobSpec> specs, std::vector<engi
   if (!batch) batch = std::make_unique<std::array<engine::NewJob, engine::kPlainBatch>>();
   engine::NewJob* job = batch->data();
   for (const JobSpec& spec : specs) {
+    std::uint8_t rank = 0;
     if (!internal::only_basics(spec) || !engine::same_name(spec.queue, specs.front().queue) ||
-        internal::read_basics(actor(), spec, *job) != internal::SpecFault::kNone)
+        internal::check_basics(actor(), spec, rank) != internal::SpecFault::kNone)
       return false;
-    (job++)->queue = queue;
+    internal::put_basic_job(spec, queue, rank, *job++);
   }
   return actor().enqueue_batch_plain({batch->data(), specs.size()}, ids) == engine::Straight::kDone;
 }

@@ -218,7 +218,7 @@ namespace {
 
 }  // namespace
 
-SpecFault read_basics(engine::Actor& actor, const JobSpec& spec, engine::NewJob& job) {
+SpecFault check_basics(engine::Actor& actor, const JobSpec& spec, std::uint8_t& rank) {
   if (!actor.known_type(spec.type)) [[unlikely]] {
     if (!engine::valid_type(spec.type)) return SpecFault::kType;
     actor.know_type(spec.type);
@@ -228,41 +228,30 @@ SpecFault read_basics(engine::Actor& actor, const JobSpec& spec, engine::NewJob&
   if (spec.args.size() > 0xFF'FFFF || spec.extra.size() > 0xFF'FFFF) [[unlikely]]
     return SpecFault::kTooLarge;
   if (spec.priority) [[likely]] {
-    const auto rank = engine::rank_of(actor.store().convention(), *spec.priority);
-    if (!rank) [[unlikely]]
+    const auto known = actor.ranks().of(*spec.priority);
+    if (!known) [[unlikely]]
       return SpecFault::kPriority;
-    job.rank = *rank;
+    rank = *known;
   } else {
-    job.rank = actor.default_rank(spec.type);
+    rank = actor.default_rank(spec.type);
   }
-  const Retry& retry = spec.retry;
-  job.retry = {retry.max_attempts,
-               retry.initial_ms,
-               retry.max_ms,
-               retry.coefficient,
-               static_cast<engine::Backoff>(retry.backoff),
-               retry.jitter,
-               retry.dead_letter};
-  if (const engine::RetryFault fault = engine::validate(job.retry);
+  if (const engine::RetryFault fault = engine::validate(retry_of(spec.retry));
       fault != engine::RetryFault::kNone) [[unlikely]]
     return fault == engine::RetryFault::kCoefficient ? SpecFault::kCoefficient
                                                      : SpecFault::kBackoff;
-  job.type = spec.type;
-  job.args = spec.args;
-  job.timeout_ms = spec.timeout_ms;
-  job.lease_ms = spec.lease_ms;
   return SpecFault::kNone;
 }
 
 SpecFault read_spec(engine::Actor& actor, const JobSpec& spec, engine::NewJob& job) {
-  if (const SpecFault fault = read_basics(actor, spec, job); fault != SpecFault::kNone) [[unlikely]]
+  std::uint8_t rank = 0;
+  if (const SpecFault fault = check_basics(actor, spec, rank); fault != SpecFault::kNone)
+      [[unlikely]]
     return fault;
-  job.queue = actor.known_queue(spec.queue);
+  job = basic_job(spec, actor.known_queue(spec.queue), rank);
   if (job.queue == engine::kNoIndex) [[unlikely]] {
     if (!engine::valid_queue_name(spec.queue)) return SpecFault::kQueue;
     job.queue = actor.ensure_queue(spec.queue, false);
   }
-  job.id.reset();
   if (!spec.id.empty()) [[unlikely]] {
     job.id = engine::parse_id(spec.id);
     if (!job.id) return SpecFault::kId;
@@ -271,13 +260,10 @@ SpecFault read_spec(engine::Actor& actor, const JobSpec& spec, engine::NewJob& j
   job.scheduled_at = spec.scheduled_at_ms;
   job.expires_at = spec.expires_at_ms;
   job.pending = spec.pending;
-  job.age_rate.reset();
   if (spec.priority_age_rate) [[unlikely]] {
     if (*spec.priority_age_rate > engine::Aging::Rate::kMax) return SpecFault::kAgeRate;
     job.age_rate = static_cast<std::uint8_t>(*spec.priority_age_rate);
   }
-  job.limit = 0;
-  job.tenant = 0;
   job.annex =
       spec.unique == nullptr ? nullptr : static_cast<const engine::NewAnnex*>(spec.unique->annex());
   if (spec.limit != nullptr || !(spec.tenant.empty() && spec.extra.empty() && !spec.result_ttl_s))
