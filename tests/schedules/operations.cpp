@@ -36,6 +36,7 @@ const std::vector<Named>& operations() {
       {"put_again", [](World& w, std::uint32_t i) { w.put_again(i); }},
       {"take", [](World& w, std::uint32_t i) { w.take(i); }},
       {"take_finish", [](World& w, std::uint32_t i) { w.take(i), w.finish(i); }},
+      {"take_finish_twice", [](World& w, std::uint32_t i) { w.take_finish_twice(i); }},
       {"take_give_back", [](World& w, std::uint32_t i) { w.take(i), w.give_back(i); }},
       {"take_fail", [](World& w, std::uint32_t i) { w.take(i), w.fail(i); }},
       {"take_beat", [](World& w, std::uint32_t i) { w.take(i), w.beat(i); }},

@@ -76,6 +76,22 @@ TEST_F(Schedules, FS_T01_no_fetch_misses_what_came_before_what_it_returns) {
   explore(scenario, {.preemptions = 3, .most_runs = long_form() ? ~0ULL : 3'000});
 }
 
+/// What the look for one job has proved is no proof any more for the next when a better one came.
+TEST_F(Schedules, FS_T01_a_batch_of_fetches_misses_no_better_job) {
+  const auto two_wait = [](World& world) {
+    all_open(world);
+    world.put(World::kJanitor, 4, 2), world.put(World::kJanitor, 5, 2);
+    world.forget_fetches();
+  };
+  Scenario scenario{"put_first, put_last | take_finish_twice", two_wait, {}};
+  scenario.parts = {[](World& w, std::uint32_t i) { w.put(i, own(i), 0), w.put(i, own(i) + 1, 3); },
+                    named("take_finish_twice").part};
+  explore(scenario, {.preemptions = 3, .most_runs = long_form() ? ~0ULL : 4'000});
+  scenario.name = "move_5_first | take_finish_twice";
+  scenario.parts.front() = [](World& w, std::uint32_t i) { w.move(i, 5, 0); };
+  explore(scenario, {.preemptions = 3, .most_runs = long_form() ? ~0ULL : 4'000});
+}
+
 /// It is in one level or the other at every instant; also one that came back and stands in the
 /// front lane.
 TEST_F(Schedules, PRI_R001_a_job_that_moves_is_never_out_of_sight) {

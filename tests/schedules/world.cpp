@@ -273,10 +273,25 @@ void World::put_again(std::uint32_t self) {
 
 bool World::take(std::uint32_t self) { return take(self, 0); }
 
-bool World::take(std::uint32_t self, std::uint32_t queue) {
+void World::take_finish_twice(std::uint32_t self) {
+  engine::PlainLook look;
+  for (unsigned i = 0; i < 2; ++i)
+    if (take(self, 0, &look)) finish(self);
+}
+
+Outcome World::fetch(std::uint32_t self, std::uint32_t queue, engine::PlainLook* look) {
+  if (pool_queues_ != 0) return actor(self).fetch_from_pool(0, 0, false, held_[self]);
+  if (look != nullptr) switch (actor(self).fetch_plain(queue, 0, false, *look, 0, held_[self])) {
+      case engine::Straight::kDone: return Outcome::kOk;
+      case engine::Straight::kEmpty: return Outcome::kEmpty;
+      case engine::Straight::kAside: break;
+    }
+  return actor(self).fetch(queue, 0, false, held_[self]);
+}
+
+bool World::take(std::uint32_t self, std::uint32_t queue, engine::PlainLook* look) {
   const std::uint64_t called = Fibers::now();
-  const Outcome outcome = pool_queues_ != 0 ? actor(self).fetch_from_pool(0, 0, false, held_[self])
-                                            : actor(self).fetch(queue, 0, false, held_[self]);
+  const Outcome outcome = fetch(self, queue, look);
   const std::uint64_t returned = Fibers::now();
   if (outcome != Outcome::kOk) {
     empties_.push_back({called, returned, self, queue});

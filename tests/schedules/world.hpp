@@ -76,6 +76,8 @@ class World {
   void put_again(std::uint32_t self);  ///< a duplicate: admitted, then refused and taken back
   void put_batch(std::uint32_t self, unsigned first, std::uint8_t rank);  ///< two jobs
   bool take(std::uint32_t self);
+  /// Two jobs one after the other, the second with what the look for the first has proved.
+  void take_finish_twice(std::uint32_t self);
   void finish(std::uint32_t self);
   void give_back(std::uint32_t self);
   void fail(std::uint32_t self);
@@ -211,7 +213,8 @@ class World {
   bool no_slot(engine::Outcome outcome) const {
     return outcome == engine::Outcome::kNoSlots && store_->slots() < kSlots;
   }
-  bool take(std::uint32_t self, std::uint32_t queue);
+  engine::Outcome fetch(std::uint32_t self, std::uint32_t queue, engine::PlainLook* look);
+  bool take(std::uint32_t self, std::uint32_t queue, engine::PlainLook* look = nullptr);
   std::uint32_t queue_named(std::uint32_t self, std::string_view name);
   std::string names_text();
   std::string crons_text() const;
