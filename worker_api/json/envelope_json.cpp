@@ -131,7 +131,8 @@ std::size_t utf8_length(std::string_view text) noexcept {
 /// parser refuses.
 class Glance {
  public:
-  explicit Glance(std::string_view text) noexcept : at_(text.data()), end_(at_ + text.size()) {}
+  explicit Glance(std::string_view text) noexcept
+      : begin_(text.data()), at_(begin_), end_(begin_ + text.size()) {}
   bool sees_json() noexcept {
     if (!value(kMaxDepth)) return false;
     skip_space();
@@ -186,18 +187,7 @@ class Glance {
   bool string() noexcept {
     if (!takes('"')) return false;
     while (at_ != end_) {
-#if defined(__SSE2__)
-      while (size() >= 16) {
-        const unsigned marks = marked_bytes(at_);
-        at_ += marks == 0 ? 16 : std::countr_zero(marks);
-        if (marks != 0) break;
-      }
-#endif
-      if (size() >= 8) {
-        const std::size_t plain = plain_bytes(at_);
-        at_ += plain;
-        if (plain == 8) continue;
-      }
+      skip_plain();
       if (at_ == end_) return false;
       const auto c = static_cast<unsigned char>(*at_);
       if (c == '"') {
@@ -215,6 +205,29 @@ class Glance {
       at_ += length;
     }
     return false;
+  }
+  /// Passes over bytes of a string that stand for themselves, sixteen or eight at a time.
+  void skip_plain() noexcept {
+#if defined(__SSE2__)
+    while (size() >= 16) {
+      const unsigned marks = marked_bytes(at_);
+      if (marks != 0) {
+        at_ += std::countr_zero(marks);
+        return;
+      }
+      at_ += 16;
+    }
+    if (at_ != end_ && end_ - begin_ >= 16) {  // the rest, with some that were seen before it
+      const unsigned marks = marked_bytes(end_ - 16) >> (16 - size());
+      at_ = marks != 0 ? at_ + std::countr_zero(marks) : end_;
+      return;
+    }
+#endif
+    while (size() >= 8) {
+      const std::size_t plain = plain_bytes(at_);
+      at_ += plain;
+      if (plain != 8) return;
+    }
   }
 #if defined(__SSE2__)
   /// Of sixteen bytes of a string a bit for each that does not stand for itself, as plain_bytes().
@@ -251,6 +264,7 @@ class Glance {
     return !takes_word(".") || digits();
   }
 
+  const char* begin_;
   const char* at_;
   const char* end_;
 };
