@@ -245,7 +245,7 @@ bool TenantAccounts::mark_waiting(std::uint32_t slot, std::uint32_t q) {
       return true;
     if (job.control.load() != before.word) continue;
     store_.header().marking.store(Marking(slot, generation).word, Point::kSlotMarked);
-    intend(Op::kMark, q, slot, 0);
+    intend_bare(Op::kMark, q, slot);
     std::uint64_t used = 0;
     if (charge_account(q, charge, {}, 0, used) != Outcome::kOk) {  // 1
       intend_nothing();

@@ -128,14 +128,16 @@ Outcome Actor::refuse(QueueRecord& queue, std::uint32_t q, const Full& full, Bac
                                                   std::span<TenantCharge> charges) {
   intend_further(Op::kEnqueue, q, kNoIndex);
   take_back_charges(store_.queue(q), charges);
-  if (mine.in_reserved.get() != self_.intent_data[1].get()) {
-    self_.intent_data[3].set(mine.out.get() + cost, Point::kIntentSet);
+  if (mine.in_reserved.get() != kept<Op::kEnqueue, &QueueTally::in_reserved>().get()) {
+    LaneWord& out = kept<Op::kGiveBack, &QueueTally::out>();
+    out.set(mine.out.get() + cost, Point::kIntentSet);
     intend_further(Op::kGiveBack, q, kNoIndex);
-    mine.out.set_ordered(self_.intent_data[3].get(), Point::kTallyOut);
+    mine.out.set_ordered(out.get(), Point::kTallyOut);
     call_next(store_.queue(q));
   }
-  mine.in.set_ordered(self_.intent_data[0].get(), Point::kTallyIn);
-  mine.enqueued.set_ordered(self_.intent_data[2].get(), Point::kCounterMoved);
+  mine.in.set_ordered(kept<Op::kEnqueue, &QueueTally::in>().get(), Point::kTallyIn);
+  mine.enqueued.set_ordered(kept<Op::kEnqueue, &QueueTally::enqueued>().get(),
+                            Point::kCounterMoved);
 }
 
 /// `reserved` is what the lanes reserved and what the dead took with them between the two. 1. no
@@ -150,9 +152,7 @@ Outcome Actor::refuse(QueueRecord& queue, std::uint32_t q, const Full& full, Bac
   for (std::uint32_t l = 0; l < high; ++l) {                             // 1
     const std::uint64_t intent = segment_.lane(l).intent.get_ordered();  // PAIR intent
     const auto op = static_cast<Op>(OpBits::get(intent));
-    if (l != lane_ && (op == Op::kAdmit || op == Op::kReturn || op == Op::kRelease) &&
-        OpQueue::get(intent) == (q & OpQueue::kMax))
-      return;
+    if (l != lane_ && charges(op) && OpQueue::get(intent) == (q & OpQueue::kMax)) return;
   }
   std::uint64_t sum = 0;
   // 2

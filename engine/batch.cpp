@@ -56,7 +56,7 @@ Outcome Actor::enqueue_batch_in_order(std::span<const NewJob> specs, std::vector
       charges.push_back({spec.tenant, 0, static_cast<std::uint32_t>(i)});
     charge_of(spec.tenant)->cost += charge(1, size);
   }
-  intend(Op::kAdmit, q, kNoIndex, mine.in.get(), mine.in_reserved.get(), mine.enqueued.get());
+  intend<Op::kAdmit>(q, kNoIndex, mine);
   std::vector<Victim> victims;
   Outcome outcome = admit_all(queue, mine, q, flags, cost, charges);
   if (outcome == Outcome::kMustDrop)
@@ -113,7 +113,7 @@ Outcome Actor::enqueue_batch_in_order(std::span<const NewJob> specs, std::vector
   const bool fires = crons_ != nullptr && crons_->firing();
   if (fires) crons_->stage(ids.front());
   if (victims.empty())
-    self_.intent_data[3].set(1, Point::kBatchCommitted);
+    commit_batch(kWhole);
   else
     commit_drop(mine, victims);
   dropper(queue).leave_if_ours();

@@ -30,9 +30,11 @@ Outcome Actor::seize_waiting(std::uint32_t slot, JobId id, unsigned allowed, Con
     if ((allowed & bit(before.state())) == 0) return Outcome::kWrongState;  // 2
     const std::uint32_t q = job.queue.get();
     const unsigned state = before.state() == kSlotActive ? kSlotSettling : kSlotMoving;
-    intend(state == kSlotMoving ? Op::kMove : Op::kSettle, q, slot,
-           state == kSlotMoving ? tally(q).out.get() : tally(q).completed.get());
-    self_.intent_data[3].set(before.state(), Point::kIntentSet);
+    if (state == kSlotMoving)
+      intend<Op::kMove>(q, slot, tally(q));
+    else
+      intend<Op::kSettle>(q, slot, tally(q));
+    intend_back_to(before.state());
     held = before.to(state, before.ring(), owner_);
     if (job.control.cas_once(before.word, held.word, Point::kSlotMoving)) {  // 1, 4
       if (job.id() == id) {
@@ -200,9 +202,7 @@ Outcome Actor::retry_dead(JobId id, JobState& found) {
 /// here again: what has been cleared could not be brought back.
 void Actor::revive(std::uint32_t slot, JobRecord& job, Control held) {
   const std::uint32_t q = job.queue.get();
-  QueueTally& mine = tally(q);
-  self_.intent_data[1].set(mine.in.get(), Point::kIntentSet);
-  self_.intent_data[2].set(mine.in_reserved.get(), Point::kIntentSet);
+  keep<Op::kReturn>(tally(q));
   intend_further(Op::kReturn, q, slot);
   charge_return(store_.queue(q), q, job, charge(1, job.body_length()));
   const std::uint32_t errors = job.errors_block.get();

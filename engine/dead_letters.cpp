@@ -79,8 +79,8 @@ std::uint64_t DeadLetters::look(std::uint64_t now) {
 bool DeadLetters::drop(std::uint32_t slot, Control found) {
   JobRecord& job = store_.job(slot);
   const std::uint32_t queue = job.queue.get();
-  actor_.intend(Actor::Op::kMove, queue, slot, actor_.tally(queue).out.get());
-  actor_.self_.intent_data[3].set(found.state(), Point::kIntentSet);
+  actor_.intend<Op::kMove>(queue, slot, actor_.tally(queue));
+  actor_.intend_back_to(found.state());
   const Control held = found.to(kSlotMoving, found.ring(), actor_.owner_);
   if (!job.control.cas_once(found.word, held.word, Point::kSlotMoving)) {
     actor_.intend_nothing();

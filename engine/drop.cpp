@@ -172,7 +172,7 @@ void Actor::commit_drop(QueueTally& mine, std::span<const Victim> victims) {
   for (const Victim& victim : victims) out += victim.cost;
   self_.counters[kDropOut].set(out, Point::kIntentSet);
   self_.counters[kDropCount].set(mine.dropped.get() + victims.size(), Point::kIntentSet);
-  self_.intent_data[3].set(2, Point::kBatchCommitted);
+  commit_batch(kWholeAndDrops);
   mine.out.set_ordered(out, Point::kTallyOut);
   mine.dropped.set_ordered(self_.counters[kDropCount].get(), Point::kCounterMoved);
 }
@@ -191,10 +191,10 @@ void Actor::drop_victims(std::span<const Victim> victims) {
       // and drops the job anew.
       LaneWord& stamp = self_.counters[kAccountStamp];
       stamp.set_ordered(stamp.get() + 1, Point::kIntentSet);
-      announce(self_, Op::kBatch, job.queue.get(), victim.slot, kOfAccounts);
+      announce(Op::kBatch, job.queue.get(), victim.slot, kOfAccounts);
       leave_account(victim.slot, job);
     } else {
-      announce(self_, Op::kBatch, job.queue.get(), victim.slot);
+      announce(Op::kBatch, job.queue.get(), victim.slot);
     }
     job.policy.set(job.flags().with_previous(kSlotAvailable).word);
     job.finished_at.set(now);
@@ -221,7 +221,7 @@ void Actor::drop_victims(std::span<const Victim> victims) {
 /// leaves the seat.
 void Actor::end_refused_drop(QueueRecord& queue, std::uint32_t q, std::span<const Victim> victims) {
   for (const Victim& victim : victims) {
-    intend(Op::kMove, q, victim.slot, tally(q).out.get());
+    intend<Op::kMove>(q, victim.slot, tally(q));
     if (!store_.parked(store_.job(victim.slot))) count_backlog(queue, ~0ULL);  // it never left
     make_available(queue, victim.slot, store_.job(victim.slot), victim.held,
                    front_ring(rank_of_ring(victim.held.ring())), 0, true);

@@ -13,8 +13,8 @@ using shm::Point;
 
 bool Actor::promote(std::uint32_t slot, JobRecord& job, Control before, std::uint64_t now) {
   const std::uint32_t q = job.queue.get();
-  intend(Op::kMove, q, slot, tally(q).out.get());
-  self_.intent_data[3].set(before.state(), Point::kIntentSet);
+  intend<Op::kMove>(q, slot, tally(q));
+  intend_back_to(before.state());
   const Control held = before.to(kSlotMoving, before.ring(), owner_);
   if (!job.control.cas_once(before.word, held.word, Point::kSlotMoving)) {
     intend_nothing();
@@ -28,8 +28,8 @@ bool Actor::promote(std::uint32_t slot, JobRecord& job, Control before, std::uin
 bool Actor::expire(std::uint32_t slot, JobRecord& job, Control before, std::uint64_t now) {
   const std::uint32_t q = job.queue.get();
   QueueTally& mine = tally(q);
-  intend(Op::kMove, q, slot, mine.out.get());
-  self_.intent_data[3].set(before.state(), Point::kIntentSet);
+  intend<Op::kMove>(q, slot, mine);
+  intend_back_to(before.state());
   const Control held = before.to(kSlotMoving, before.ring(), owner_);
   if (!job.control.cas_once(before.word, held.word, Point::kSlotMoving)) {
     intend_nothing();

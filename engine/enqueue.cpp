@@ -186,7 +186,7 @@ Outcome Actor::publish(std::uint64_t flags, shm::RingSet& rings, std::uint32_t s
     job.control.store(published.word, Point::kSlotPublished);  // PAIR slot-publish
   if (state == JobState::kAvailable && !stand_in_line(flags, rings, ring, slot, published))
       [[unlikely]] {
-    self_.intent_data[3].set(0, Point::kIntentSet);  // no longer to be finished, but to be undone
+    intend_undo();  // it is no longer to be finished
     if (job.control.cas_once(published.word, published.to(kSlotFilling, number, owner_).word,
                              Point::kSlotFilling))
       return Outcome::kNoChunks;
@@ -215,8 +215,7 @@ Outcome Actor::put_in(const NewJob& spec, JobId& id) {
   TenantCharge tenant{spec.tenant, cost};
   met_.fullness.bound = 0;
   if (bounded) [[unlikely]] {
-    intend(Op::kAdmit, spec.queue, kNoIndex, mine.in.get(), mine.in_reserved.get(),
-           mine.enqueued.get());
+    intend<Op::kAdmit>(spec.queue, kNoIndex, mine);
     if (const Outcome admitted =
             admit_all(queue, mine, spec.queue, flags, cost, std::span(&tenant, 1));
         admitted != Outcome::kOk) {
@@ -252,8 +251,7 @@ Outcome Actor::put_in(const NewJob& spec, JobId& id) {
   if (bounded) [[unlikely]]
     intend_further(Op::kEnqueue, spec.queue, slot);
   else
-    intend(Op::kEnqueue, spec.queue, slot, mine.in.get(), mine.in_reserved.get(),
-           mine.enqueued.get());
+    intend<Op::kEnqueue>(spec.queue, slot, mine);
   if (outcome == Outcome::kOk) [[likely]] {
     if (!bounded) mine.in.set_ordered(mine.in.get() + cost, Point::kTallyIn);
     mine.enqueued.set_ordered(mine.enqueued.get() + 1, Point::kCounterMoved);

@@ -138,7 +138,7 @@ Outcome Actor::fetch(std::uint32_t q, std::uint32_t lease_ms, bool lease_owned, 
     if (seen.turn != 0 && !take_turn(queue, seen)) [[unlikely]]
       continue;
     JobRecord& job = *seen.job;
-    intend(Op::kFetch, q, seen.slot, mine.out.get(), mine.dispatched.get());
+    intend<Op::kFetch>(q, seen.slot, mine);
     const Control claimed = seen.expected.to(kSlotClaimed, owner_);
     if (!job.control.cas_once(seen.expected.word, claimed.word,
                               Point::kSlotClaimed)) {  // PAIR slot-publish
@@ -161,7 +161,7 @@ Outcome Actor::fetch(std::uint32_t q, std::uint32_t lease_ms, bool lease_owned, 
         if (end == Outcome::kEmpty) return end;
         continue;
       }
-    self_.intent_data[2].set(job.attempt.get() + 1U, Point::kIntentSet);
+    intend_attempt(job.attempt.get());
     out.slot = seen.slot;
     out.queue = q;
     take(job, claimed, mine, lease_ms, lease_owned, now, out);
@@ -176,7 +176,7 @@ Outcome Actor::fetch(std::uint32_t q, std::uint32_t lease_ms, bool lease_owned, 
 [[gnu::noinline]] void Actor::expire_claimed(std::uint32_t q, QueueTally& mine, JobRecord& job,
                                              std::uint32_t slot, Control claimed,
                                              std::uint64_t now) {
-  self_.intent_data[3].set(kSlotAvailable, Point::kIntentSet);
+  intend_back_to(kSlotAvailable);
   intend_further(Op::kMove, q, slot);
   const Control moving = claimed.to(kSlotMoving, owner_);
   job.control.store(moving.word, Point::kSlotMoving);

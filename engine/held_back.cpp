@@ -154,7 +154,7 @@ void Actor::drop_limited(std::uint32_t key, std::uint32_t slot, JobRecord& job, 
                          std::uint64_t now) {
   const std::uint32_t q = job.queue.get();
   QueueTally& mine = tally(q);
-  self_.intent_data[3].set(kSlotAvailable, Point::kIntentSet);
+  intend_back_to(kSlotAvailable);
   intend_further(Op::kMove, q, slot);
   const Control moving = claimed.to(kSlotMoving, owner_);
   job.control.store(moving.word, Point::kSlotMoving);
@@ -261,8 +261,8 @@ bool Actor::unpark_head(const ParkingLot& lot, std::uint32_t ring, unsigned numb
   const std::uint32_t slot = best.hint().index();
   JobRecord& job = store_.job(slot);
   const Control before(kSlotAvailable, number, 0, best.hint().tag());
-  intend(Op::kMove, q, slot, tally(q).out.get());
-  self_.intent_data[3].set(kSlotAvailable, Point::kIntentSet);
+  intend<Op::kMove>(q, slot, tally(q));
+  intend_back_to(kSlotAvailable);
   const Control held = before.to(kSlotMoving, number, owner_);
   if (!job.control.cas_once(before.word, held.word, Point::kSlotUnparking)) {
     intend_nothing();

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "engine/moves.hpp"
 #include "shm/bits.hpp"
 #include "shm/control.hpp"
 #include "shm/layout.hpp"
@@ -11,70 +12,111 @@ namespace ojs_shm::engine {
 
 using shm::Control;
 
-/// What a lane says of itself before it changes anything.
+/// What a lane says of itself before it changes anything: the operation, and the values before it,
+/// for the repair after its death. The values are written before the operation's word; clearing
+/// that alone ends the intent.
+///   63..60 Op  59..48 queue  47..24 slot (all ones: none yet)  0 kOfAccounts
 class Intents {
  protected:
   explicit Intents(shm::Lane& self) : self_(self) {}
 
-  /// What the lane is about to do, and the values before it, for the repair after its death.
-  /// The data words are written before the operation word; clearing that alone ends the intent.
-  /// data[3] is the state before (below 16), or, once nothing is left but to store the slot's
-  /// control word, that word: then the repair finishes the operation, and else it undoes it.
-  ///   63..60 operation  59..48 queue  47..24 slot (all ones: none yet)  0 kOfAccounts
-  enum class Op : std::uint64_t {
-    kNone = 0,
-    kAdmit = 1,    ///< charging a bounded queue: `reserved` and the tally may differ
-    kEnqueue = 2,  ///< data: in, in_reserved, enqueued
-    kFetch = 3,    ///< data: out, dispatched, attempt + 1 (0: not yet touched)
-    kSettle = 4,   ///< data: completed
-    kReturn = 5,   ///< data: (out), in, in_reserved; also charges the queue
-    kMove = 6,     ///< data: out
-    /// data: as kEnqueue; data[3] is the commit word: 1 once the whole batch stands, 2 and it drops
-    kBatch = 7,
-    /// undoing an admission. data: (in), (in_reserved), enqueued; data[3] is `out` as it shall be
-    kGiveBack = 8,
-    /// bringing a waiting job into its tenant's account; stands once the job's mark does
-    kMark = 9,
-    /// a workflow's member that waited is let run. data: enqueued, in, in_reserved; charges the queue
-    kRelease = 14,
-    kClose = 15,  ///< the slot is the head of a workflow that ends
-  };
   using OpBits = shm::Field<60, 4>;
   using OpQueue = shm::Field<48, 12>;
   using OpSlot = shm::Field<24, 24>;
   /// The operation touches accounts of tenants: those whose tally has the lane's present stamp.
   static constexpr std::uint64_t kOfAccounts = 1;
-  OJS_SHM_INLINE void intend(Op op, std::uint32_t queue, std::uint32_t slot, std::uint64_t a,
-                             std::uint64_t b, std::uint64_t c = 0) {
-    shm::Lane& self = self_;
-    self.intent_data[1].set(b, shm::Point::kIntentSet);
-    self.intent_data[2].set(c, shm::Point::kIntentSet);
-    intend(self, op, queue, slot, a);
+
+  /// The values of the tallies before the operation.
+  template <Op kOp>
+  struct Before {
+    std::uint64_t value[4];
+    template <auto kTally>
+    constexpr std::uint64_t of() const {
+      return value[place_of<kOp, kTally>()];
+    }
+  };
+
+  /// Undone by a death until the target says otherwise.
+  template <Op kOp>
+  OJS_SHM_INLINE Before<kOp> intend(std::uint32_t queue, std::uint32_t slot,
+                                    const QueueTally& mine) {
+    const Before<kOp> before = keep<kOp>(mine);
+    intend_undo();
+    announce(kOp, queue, slot);
+    return before;
   }
-  /// Of an operation that moves one number: data[1] and data[2] are not read.
-  OJS_SHM_INLINE void intend(Op op, std::uint32_t queue, std::uint32_t slot, std::uint64_t a) {
-    intend(self_, op, queue, slot, a);
-  }
-  OJS_SHM_INLINE static void intend(shm::Lane& self, Op op, std::uint32_t queue, std::uint32_t slot,
-                                    std::uint64_t a) {
-    self.intent_data[0].set(a, shm::Point::kIntentSet);
-    self.intent_data[3].set(0, shm::Point::kIntentSet);
-    announce(self, op, queue, slot);
+  /// Of an operation that moves no tally.
+  void intend_bare(Op op, std::uint32_t queue, std::uint32_t slot) {
+    intend_undo();
+    announce(op, queue, slot);
   }
   /// The next step of the same operation: the values before it stay.
   OJS_SHM_INLINE void intend_further(Op op, std::uint32_t queue, std::uint32_t slot) {
-    announce(self_, op, queue, slot, self_.intent.get() & kOfAccounts);
+    announce(op, queue, slot, self_.intent.get() & kOfAccounts);
   }
-  OJS_SHM_INLINE static void announce(shm::Lane& self, Op op, std::uint32_t queue,
-                                      std::uint32_t slot, std::uint64_t accounts = 0) {
-    self.intent.announce(OpBits::put(static_cast<std::uint64_t>(op)) | OpQueue::put(queue) |
-                             OpSlot::put(slot) | accounts,
-                         shm::Point::kIntentSet);  // PAIR intent
+  OJS_SHM_INLINE void announce(Op op, std::uint32_t queue, std::uint32_t slot,
+                               std::uint64_t accounts = 0) {
+    self_.intent.announce(OpBits::put(static_cast<std::uint64_t>(op)) | OpQueue::put(queue) |
+                              OpSlot::put(slot) | accounts,
+                          shm::Point::kIntentSet);  // PAIR intent
   }
-  void intend_word(Control word) { self_.intent_data[3].set(word.word, shm::Point::kIntentSet); }
   void intend_nothing() { self_.intent.announce(0, shm::Point::kIntentCleared); }
 
+  /// Writes down what the tallies of an operation are before it.
+  template <Op kOp>
+  OJS_SHM_INLINE Before<kOp> keep(const QueueTally& mine) {
+    Before<kOp> before{};
+    keep_one<kOp, 0>(mine, before);
+    keep_one<kOp, 1>(mine, before);
+    keep_one<kOp, 2>(mine, before);
+    return before;
+  }
+  template <Op kOp, auto kTally>
+  LaneWord& kept() const {
+    return self_.intent_data[place_of<kOp, kTally>()];
+  }
+
+  // ---- the target: the state before, below 16, and a death undoes; or the control word that is all
+  // that is left to be stored, and a death finishes
+  void intend_undo() { self_.intent_data[kTarget].set(0, shm::Point::kIntentSet); }
+  void intend_back_to(unsigned state) {
+    self_.intent_data[kTarget].set(state, shm::Point::kIntentSet);
+  }
+  void intend_word(Control word) {
+    self_.intent_data[kTarget].set(word.word, shm::Point::kIntentSet);
+  }
+  /// Of a batch.
+  static constexpr std::uint64_t kWhole = 1, kWholeAndDrops = 2;
+  void commit_batch(std::uint64_t how) {
+    self_.intent_data[kTarget].set(how, shm::Point::kBatchCommitted);
+  }
+  std::uint64_t target() const { return self_.intent_data[kTarget].get(); }
+
+  // ---- of a fetch: plus one, 0 while it has not been touched
+  void intend_attempt(std::uint16_t before) {
+    self_.intent_data[kAttempt].set(before + 1U, shm::Point::kIntentSet);
+  }
+  std::uint64_t attempt_before() const { return self_.intent_data[kAttempt].get(); }
+
   shm::Lane& self_;
+
+ private:
+  static constexpr unsigned kAttempt = 2, kTarget = 3;
+
+  template <Op kOp, auto kTally>
+  static consteval unsigned place_of() {
+    for (unsigned place = 0; place < 4; ++place)
+      if (undo_of(kOp)->tally[place] == kTally) return place;
+    throw "the operation does not move that tally";
+  }
+  template <Op kOp, unsigned kPlace>
+  OJS_SHM_INLINE void keep_one(const QueueTally& mine, Before<kOp>& before) {
+    constexpr auto tally = undo_of(kOp)->tally[kPlace];
+    if constexpr (tally != nullptr) {
+      before.value[kPlace] = (mine.*tally).get();
+      self_.intent_data[kPlace].set(before.value[kPlace], shm::Point::kIntentSet);
+    }
+  }
 };
 
 }  // namespace ojs_shm::engine

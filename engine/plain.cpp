@@ -56,10 +56,9 @@ Straight Actor::enqueue_plain(const NewJob& spec, JobId& id) {
   const std::uint32_t generation = job.generation.get();
 
   // 2. The counts and the publication, which a death undoes or finishes together.
-  const std::uint64_t in = mine.in.get(), enqueued = mine.enqueued.get();
-  intend(Op::kEnqueue, near_.number, slot, in, mine.in_reserved.get(), enqueued);
-  mine.in.set_ordered(in + charge(1, size), Point::kTallyIn);
-  mine.enqueued.set_ordered(enqueued + 1, Point::kCounterMoved);
+  const auto before = intend<Op::kEnqueue>(near_.number, slot, mine);
+  mine.in.set_ordered(before.of<&QueueTally::in>() + charge(1, size), Point::kTallyIn);
+  mine.enqueued.set_ordered(before.of<&QueueTally::enqueued>() + 1, Point::kCounterMoved);
   const Control published = Control(filling).to(kSlotAvailable, number, 0);
   intend_word(published);
   job.control.store(published.word, Point::kSlotPublished);  // PAIR slot-publish
@@ -88,7 +87,7 @@ Straight Actor::enqueue_plain(const NewJob& spec, JobId& id) {
                                            Control published, std::uint64_t size) {
   QueueRecord& queue = store_.queue(near_.number);
   if (push_hint(queue.rings, ring, slot, published)) return true;
-  self_.intent_data[3].set(0, Point::kIntentSet);  // no longer to be finished, but to be undone
+  intend_undo();  // it is no longer to be finished
   Word& control = store_.job(slot).control;
   const Control filling = published.to(kSlotFilling, published.ring(), owner_);
   // Taken meanwhile: then it needs no hint.
@@ -143,7 +142,7 @@ Straight Actor::fetch_plain(std::uint32_t q, std::uint32_t lease_ms, bool lease_
     // 3. The claim. It fails when the hint is dead: for ever, so head moves on by itself.
     const shm::Hint hint = seen.head.hint();
     JobRecord& job = store_.job(hint.index());
-    intend(Op::kFetch, q, hint.index(), mine.out.get(), mine.dispatched.get());
+    intend<Op::kFetch>(q, hint.index(), mine);
     const Control available(kSlotAvailable, seen.number, 0, hint.tag());
     const Control claimed = available.to(kSlotClaimed, owner_);
     const bool ours = job.control.cas_once(available.word, claimed.word,
@@ -164,7 +163,7 @@ Straight Actor::fetch_plain(std::uint32_t q, std::uint32_t lease_ms, bool lease_
       }
 
     // 4. The record, then the control word that makes the job active.
-    self_.intent_data[2].set(job.attempt.get() + 1U, Point::kIntentSet);
+    intend_attempt(job.attempt.get());
     out.slot = hint.index();
     out.queue = q;
     take(job, claimed, mine, lease_ms, lease_owned, now, out);
@@ -213,8 +212,7 @@ Outcome Actor::ack_at(std::uint32_t slot, std::uint64_t& word, std::string_view 
   const std::uint32_t q = job.queue.get();
   come_near(q);
   QueueTally& mine = *near_.tally;
-  const std::uint64_t completed = mine.completed.get();
-  intend(Op::kSettle, q, slot, completed);
+  const auto before = intend<Op::kSettle>(q, slot, mine);
   const Control held = active.to(kSlotSettling, owner_);
   if (active.state() != kSlotActive || !job.control.cas_once(word, held.word, Point::kSlotSettling))
       [[unlikely]] {
@@ -224,7 +222,7 @@ Outcome Actor::ack_at(std::uint32_t slot, std::uint64_t& word, std::string_view 
   if (!result.empty() && !keep_result(slot, word, result)) [[unlikely]]
     return Outcome::kNoBlocks;
   job.finished_at.set(now);
-  mine.completed.set_ordered(completed + 1, Point::kCounterMoved);
+  mine.completed.set_ordered(before.of<&QueueTally::completed>() + 1, Point::kCounterMoved);
   // not its id, which lies in a line that an ack does not touch
   OJS_SHM_PROBE3(ack, slot, q, now - job.started_at.get());
   waits_.count_run(q, rank_of_ring(active.ring()), now, job.started_at.get());

@@ -32,8 +32,7 @@ Straight Actor::enqueue_batch_plain(std::span<const NewJob> specs, std::span<Job
   }
 
   // 1. The slots, filled in private. Until the commit a death frees them.
-  const std::uint64_t in = mine.in.get(), enqueued = mine.enqueued.get();
-  intend(Op::kBatch, near_.number, kNoIndex, in, mine.in_reserved.get(), enqueued);
+  const auto before = intend<Op::kBatch>(near_.number, kNoIndex, mine);
   const std::uint64_t now = store_.now_ms();
   std::array<std::uint32_t, kPlainBatch> slots;
   std::array<std::uint64_t, kPlainBatch> words;
@@ -54,9 +53,10 @@ Straight Actor::enqueue_batch_plain(std::span<const NewJob> specs, std::span<Job
   }
 
   // 2. The counts, and the commit.
-  mine.in.set_ordered(in + cost, Point::kTallyIn);
-  mine.enqueued.set_ordered(enqueued + specs.size(), Point::kCounterMoved);
-  self_.intent_data[3].set(1, Point::kBatchCommitted);
+  mine.in.set_ordered(before.of<&QueueTally::in>() + cost, Point::kTallyIn);
+  mine.enqueued.set_ordered(before.of<&QueueTally::enqueued>() + specs.size(),
+                            Point::kCounterMoved);
+  commit_batch(kWhole);
 
   // 3. The publication, in order; a death leaves the rest to the repair (finish_batch).
   for (std::size_t i = 0; i < specs.size(); ++i) {

@@ -24,41 +24,11 @@ using shm::Point;
 
 /// Puts the lane's tallies back to what they were before its unfinished operation.
 void Actor::undo_tallies(Op op, std::uint32_t q) {
-  QueueTally& mine = tally(q);
-  auto restore = [this](LaneWord& word, unsigned i) {
-    word.set_ordered(self_.intent_data[i].get(), Point::kTallyIn);
-  };
-  switch (op) {
-    case Op::kAdmit:
-    case Op::kEnqueue:
-    case Op::kBatch:
-      restore(mine.in, 0);
-      restore(mine.in_reserved, 1);
-      restore(mine.enqueued, 2);
-      break;
-    case Op::kFetch:
-      restore(mine.out, 0);
-      restore(mine.dispatched, 1);
-      break;
-    case Op::kSettle: restore(mine.completed, 0); break;
-    case Op::kReturn:
-      restore(mine.in, 1);
-      restore(mine.in_reserved, 2);
-      break;
-    case Op::kMove: restore(mine.out, 0); break;
-    case Op::kGiveBack:
-      restore(mine.out, 3);
-      restore(mine.enqueued, 2);
-      break;
-    case Op::kRelease:
-      restore(mine.enqueued, 0);
-      restore(mine.in, 1);
-      restore(mine.in_reserved, 2);
-      break;
-    case Op::kMark:
-    case Op::kClose:
-    case Op::kNone: return;
-  }
+  const Undo* undo = undo_of(op);
+  if (undo == nullptr) return;
+  for (unsigned place = 0; place < 4; ++place)
+    if (const auto word = undo->tally[place]; word != nullptr)
+      (tally(q).*word).set_ordered(self_.intent_data[place].get(), Point::kTallyIn);
   QueueRecord& queue = store_.queue(q);
   // `reserved` may be ahead of what the lanes say
   queue.refill.fetch_add(1, Point::kCreditSettled);
@@ -104,8 +74,7 @@ std::uint32_t Actor::end_operation(std::uint32_t slot, Op op, std::uint64_t targ
   switch (found.state()) {
     case kSlotFilling: slots_.free(slot, found); return 1;
     case kSlotClaimed:  // its fetch never returned: as if it had not happened
-      if (const std::uint64_t attempt = self_.intent_data[2].get();
-          op == Op::kFetch && attempt != 0)
+      if (const std::uint64_t attempt = attempt_before(); op == Op::kFetch && attempt != 0)
         job.attempt.set(static_cast<std::uint16_t>(attempt - 1));
       make_available(queue, slot, job, found, front_ring(rank_of_ring(found.ring())), 0, true);
       return 1;
@@ -201,7 +170,7 @@ std::uint32_t Actor::let_go(std::uint32_t slot) {
   // Claimed or moving, and in no intent: to be dropped, had the drop been committed. Or a stranger
   // has done that.
   const std::uint32_t q = job.queue.get();
-  intend(Op::kMove, q, slot, tally(q).out.get());
+  intend<Op::kMove>(q, slot, tally(q));
   make_available(store_.queue(q), slot, job, found, front_ring(rank_of_ring(found.ring())), 0,
                  true);
   return 1;
@@ -243,7 +212,7 @@ std::uint32_t Actor::repair(const std::vector<std::pair<std::uint64_t, std::uint
   if (const auto op = static_cast<Op>(OpBits::get(intent)); op != Op::kNone) {
     const auto q = static_cast<std::uint32_t>(OpQueue::get(intent));
     const auto slot = static_cast<std::uint32_t>(OpSlot::get(intent));
-    const std::uint64_t target = self_.intent_data[3].get();
+    const std::uint64_t target = this->target();
     const bool has_slot = op != Op::kBatch && slot < store_.slots();
     const Control found(has_slot ? store_.job(slot).control.load() : 0);
     const bool holds = found.owner() == owner_ && is_exclusive(found.state());

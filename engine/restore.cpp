@@ -39,8 +39,7 @@ Outcome Actor::restore(const PastJob& past) {
   const std::uint64_t flags = queue.flags.load();
   unsigned part = 0;
   if (const Outcome chosen = choose_part(spec, queue, part); chosen != Outcome::kOk) return chosen;
-  intend(Op::kAdmit, spec.queue, kNoIndex, mine.in.get(), mine.in_reserved.get(),
-         mine.enqueued.get());
+  intend<Op::kAdmit>(spec.queue, kNoIndex, mine);
   TenantCharge tenant{spec.tenant, cost};
   std::uint64_t used = 0;
   if (waits(past) && (flags & kTenants) != 0) charge_account(spec.queue, tenant, {}, 0, used);

@@ -145,8 +145,7 @@ Settled Actor::set_back(std::uint32_t slot, std::uint64_t word, Setback why,
   const Control active(word);
   const std::uint32_t q = job.queue.get();
   QueueRecord& queue = store_.queue(q);
-  QueueTally& mine = tally(q);
-  intend(Op::kReturn, q, slot, 0, mine.in.get(), mine.in_reserved.get());
+  intend<Op::kReturn>(q, slot, tally(q));
   const Control held = active.to(kSlotSettling, active.ring(), owner_);
   if ((active.state() != kSlotActive && active.state() != kSlotSettling &&
        active.state() != kSlotClaimed) ||

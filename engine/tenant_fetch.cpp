@@ -48,7 +48,7 @@ Outcome TenantFetch::fetch(std::uint32_t q, std::uint64_t tenant, std::uint32_t 
     Control available;
     if (actor.shut(queue, queue.flags.load()) || !find(q, tenant, slot, available)) break;
     JobRecord& job = store.job(slot);
-    actor.intend(Actor::Op::kFetch, q, slot, mine.out.get(), mine.dispatched.get());
+    actor.intend<Op::kFetch>(q, slot, mine);
     const Control claimed = available.to(kSlotClaimed, actor.owner_);
     // its hint stays, dead from now on
     if (!job.control.cas_once(available.word, claimed.word, Point::kSlotClaimed)) {
@@ -61,7 +61,7 @@ Outcome TenantFetch::fetch(std::uint32_t q, std::uint64_t tenant, std::uint32_t 
       if (end == Outcome::kEmpty) return end;
       continue;
     }
-    actor.self_.intent_data[2].set(job.attempt.get() + 1U, Point::kIntentSet);
+    actor.intend_attempt(job.attempt.get());
     out.slot = slot;
     out.queue = q;
     actor.take(job, claimed, mine, lease_ms, lease_owned, now, out);

@@ -313,9 +313,11 @@ void UniqueKeys::end(std::uint32_t slot) {
   QueueTally& mine = actor.tally(q);
   const bool at_work = held.state() == kSlotSettling;
   if ((job.signals.load() & kReplaced) != 0) {
-    actor.intend(at_work ? Actor::Op::kSettle : Actor::Op::kMove, q, slot,
-                 at_work ? mine.completed.get() : mine.out.get());
-    actor.self_.intent_data[3].set(before, Point::kIntentSet);
+    if (at_work)
+      actor.intend<Op::kSettle>(q, slot, mine);
+    else
+      actor.intend<Op::kMove>(q, slot, mine);
+    actor.intend_back_to(before);
     actor.end_cancelled(slot, job, held, before);
     return;
   }
@@ -324,8 +326,8 @@ void UniqueKeys::end(std::uint32_t slot) {
     (void)actor.set_back(slot, held.word, Setback::kRequeue, nullptr);
     return;
   }
-  actor.intend(Actor::Op::kMove, q, slot, mine.out.get());
-  actor.self_.intent_data[3].set(before, Point::kIntentSet);
+  actor.intend<Op::kMove>(q, slot, mine);
+  actor.intend_back_to(before);
   job.signals.fetch_and(~kRivalBits, Point::kRivalMarked);
   job.policy.set(job.flags().with_previous(0).word);
   if (before == kSlotAvailable) {

@@ -127,8 +127,7 @@ void Workflows::release(const Membership& member) {
   const std::uint32_t q = job.queue.get();
   QueueRecord& queue = store_.queue(q);
   QueueTally& mine = actor_.tally(q);
-  actor_.intend(Actor::Op::kRelease, q, slot, mine.enqueued.get(), mine.in.get(),
-                mine.in_reserved.get());
+  actor_.intend<Op::kRelease>(q, slot, mine);
   const Control held = found.to(kSlotMoving, found.ring(), actor_.owner_);
   if (!job.control.cas_once(found.word, held.word, Point::kSlotMoving)) {
     actor_.intend_nothing();
@@ -160,7 +159,7 @@ void Workflows::end_if_done(std::uint32_t slot, std::uint32_t generation) {
   JobRecord& head = store_.job(slot);
   const Control found = head_of(store_, {slot, generation, 0});
   if (!is_head(found) || !all_done(head)) return;
-  actor_.intend(Actor::Op::kClose, 0, slot, 0);
+  actor_.intend_bare(Op::kClose, 0, slot);
   if (runs(found)) {  // 1
     if (!know(slot, generation)) return actor_.intend_nothing();
     const bool failed = graph_.any_failed(graph_.result, bits_of(head));

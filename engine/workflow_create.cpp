@@ -213,8 +213,7 @@ Outcome Workflows::charge_root(const NewJob& spec, std::uint32_t slot, bool past
   QueueTally& mine = actor_.tally(q);
   JobRecord& job = store_.job(slot);
   TenantCharge tenant{spec.tenant, charge(1, spec.size())};
-  actor_.intend(Actor::Op::kAdmit, q, kNoIndex, mine.in.get(), mine.in_reserved.get(),
-                mine.enqueued.get());
+  actor_.intend<Op::kAdmit>(q, kNoIndex, mine);
   const std::uint64_t flags = queue.flags.load();
   Outcome admitted = Outcome::kOk;
   if (past) {
@@ -229,7 +228,7 @@ Outcome Workflows::charge_root(const NewJob& spec, std::uint32_t slot, bool past
     if (admitted != Outcome::kMustDrop && admitted != Outcome::kMustWait) return admitted;
     return Outcome::kQueueFull;
   }
-  actor_.intend_further(Actor::Op::kEnqueue, q, slot);
+  actor_.intend_further(Op::kEnqueue, q, slot);
   if (tenant.account != kNoIndex)
     // NO CRASH POINT: the slot is held exclusively
     job.account.store(AccountMark(job.generation.get(), tenant.account).word, Point::kNone);
@@ -246,7 +245,7 @@ void Workflows::uncharge_root(std::uint32_t slot) {
   const std::uint32_t q = job.queue.get();
   QueueTally& mine = actor_.tally(q);
   const Control held(job.control.load());
-  actor_.intend(Actor::Op::kMove, q, slot, mine.out.get());
+  actor_.intend<Op::kMove>(q, slot, mine);
   actor_.uncharge_tenant(slot, job);
   mine.out.set_ordered(mine.out.get() + charge(1, job.body_length()), Point::kTallyOut);
   const Control filling = held.to(kSlotFilling, 0, actor_.owner_);
@@ -260,8 +259,7 @@ void Workflows::publish_root(std::uint32_t slot) {
   JobRecord& job = store_.job(slot);
   const std::uint32_t q = job.queue.get();
   QueueTally& mine = actor_.tally(q);
-  actor_.intend(Actor::Op::kEnqueue, q, slot, mine.in.get(), mine.in_reserved.get(),
-                mine.enqueued.get());
+  actor_.intend<Op::kEnqueue>(q, slot, mine);
   mine.enqueued.set_ordered(mine.enqueued.get() + 1, Point::kCounterMoved);
   give_out(slot, job, Control(job.control.load()));
 }
