@@ -11,23 +11,16 @@
 #include <vector>
 
 #include "engine/admission.hpp"
-#include "engine/bell.hpp"
 #include "engine/fetched.hpp"
-#include "engine/limits.hpp"
+#include "engine/mover.hpp"
 #include "engine/names.hpp"
 #include "engine/new_job.hpp"
 #include "engine/patience.hpp"
 #include "engine/plain.hpp"
-#include "engine/prefetch.hpp"
-#include "engine/recorder.hpp"
 #include "engine/seat.hpp"
-#include "engine/slot_pool.hpp"
 #include "engine/store.hpp"
-#include "engine/tellings.hpp"
-#include "engine/tenant_accounts.hpp"
 #include "engine/unique.hpp"
 #include "engine/waits.hpp"
-#include "shm/ring.hpp"
 
 namespace ojs_shm::engine {
 
@@ -40,7 +33,7 @@ class Crons;      // crons.hpp
 /// The operations of one handle on the engine. One thread at a time; each lane has one Actor. Every
 /// operation leaves, wherever it is killed, a state that `repair` brings to "happened" or "did not
 /// happen".
-class Actor : private TenantAccounts {
+class Actor final : private Mover {
  public:
   Actor(Store& store, std::uint32_t lane);
   Actor(const Actor&) = delete;
@@ -201,7 +194,7 @@ class Actor : private TenantAccounts {
   /// mended.
   static std::uint32_t repair(Store& store, std::span<const std::uint32_t> dead_lanes);
   std::uint32_t mend_hints();
-  std::uint32_t collect_leaks();  ///< frees chunks that stand in no ring. Returns how many
+  using Mover::collect_leaks;
   /// Gives hints and leaked chunks back; for a quiet segment. Returns how many things were mended.
   std::uint32_t mend();
 
@@ -218,9 +211,7 @@ class Actor : private TenantAccounts {
   Workflows& workflows();
   Crons& crons();
   std::uint32_t lane() const { return lane_; }
-  QueueTally& tally(std::uint32_t queue) {
-    return tallies_[std::size_t{queue < store_.max_queues() ? queue : 0} * store_.lanes()];
-  }
+  using Mover::tally;
 
  private:
   /// Has the queue in near_.
@@ -256,7 +247,7 @@ class Actor : private TenantAccounts {
   void call_next(QueueRecord& queue, Call call = Call::kUnlessCalled);
   void call_all(std::uint32_t q);
   void drop_tickets();
-  void room_made(QueueRecord& queue, std::uint32_t q);
+  void room_made(QueueRecord& queue, std::uint32_t q) override;
   // drop.cpp
   Outcome admit_by_dropping(QueueRecord& queue, QueueTally& mine, std::uint32_t q,
                             std::uint64_t cost, std::span<TenantCharge> charges,
@@ -281,7 +272,7 @@ class Actor : private TenantAccounts {
   Outcome fill(const NewJob& spec, std::uint32_t policy, std::uint32_t slot, JobRecord& job,
                std::uint64_t now, JobId& id);
   Outcome publish(std::uint64_t flags, shm::RingSet& rings, std::uint32_t slot, JobRecord& job,
-                  Control filling, unsigned number, JobState state, std::uint64_t timer);
+                  Control filling, unsigned number, JobState state);
   Outcome choose_part(const NewJob& spec, QueueRecord& queue, unsigned& part);
   Outcome open_part(std::uint32_t queue, unsigned part);
   /// the flags before
@@ -293,11 +284,6 @@ class Actor : private TenantAccounts {
     return (flags & (kPaused | kIsolated)) != 0 &&
            ((flags & kPaused) != 0 || queue.isolated.load() != pool_);
   }
-  /// Available jobs of a queue that is counted have become more, or fewer.
-  OJS_SHM_INLINE void count_backlog(QueueRecord& queue, std::uint64_t change) {
-    if ((queue.flags.load() & kCounted) != 0) [[unlikely]]
-      store_.backlog(store_.number_of(queue)).fetch_add(change, shm::Point::kBacklogCounted);
-  }
   bool see_pool(std::uint32_t pool);
   void settle_pools();
   void follow_pools();
@@ -307,28 +293,11 @@ class Actor : private TenantAccounts {
   Outcome publish_past(const PastJob& past, shm::RingSet& rings, std::uint32_t slot, JobRecord& job,
                        Control filling);
   void publish_batch(std::span<const std::uint32_t> slots);
-  bool push_hint(shm::RingSet& rings, std::uint32_t ring, std::uint32_t slot, Control available);
-  /// Puts an available job where fetches find it: into its tenant's flow if its queue is fair, else
-  /// into its ring.
-  OJS_SHM_INLINE bool stand_in_line(std::uint64_t flags, shm::RingSet& rings, std::uint32_t ring,
-                                    std::uint32_t slot, Control available) {
-    if ((flags & kFair) != 0 && available.ring() % 2 == 1 &&
-        join_flow(rings, ring, slot, available)) [[unlikely]]
-      return true;
-    return push_hint(rings, ring, slot, available);
-  }
-  bool join_flow(shm::RingSet& rings, std::uint32_t ring, std::uint32_t slot, Control available);
+  bool join_flow(shm::RingSet& rings, std::uint32_t ring, std::uint32_t slot,
+                 Control available) override;
   void gather_flows(std::uint32_t queue);
   void dissolve_flows(std::uint32_t queue);
   std::uint32_t write_body(std::uint32_t slot, std::uint32_t generation, const NewJob& spec);
-  bool push_timer(std::uint32_t slot, std::uint32_t generation, std::uint64_t due);
-  void pack_for_a_while();
-  /// Does what found no chunk again: after packing, and at last with the chunk of the longest
-  /// finished jobs.
-  bool relieved(const auto& again) {
-    return pack_for_a_while(), again() || (slots_.drop_oldest_batch() && again());
-  }
-  void announce_lost_hint();
   OJS_SHM_INLINE void prefetch_behind(const shm::Peeked& head) const;
   struct Look;
   struct Live;
@@ -356,8 +325,6 @@ class Actor : private TenantAccounts {
   shm::Peeked oldest_in_front(std::uint32_t ring, unsigned number, shm::Peeked head);
   void take(JobRecord& job, Control claimed, QueueTally& mine, std::uint32_t lease_ms,
             bool lease_owned, std::uint64_t now, Fetched& out);
-  void expire_claimed(std::uint32_t queue, QueueTally& mine, JobRecord& job, std::uint32_t slot,
-                      Control claimed, std::uint64_t now);
   void read_blocks(std::uint32_t slot, const JobRecord& job, std::uint64_t size,
                    std::string& body) const;
   void tidy_index(const Look& look);
@@ -375,26 +342,17 @@ class Actor : private TenantAccounts {
   friend struct UniqueKeys;
   friend struct TenantTurns;
   friend struct TenantFetch;
-  void end_cancelled(std::uint32_t slot, JobRecord& job, Control held, unsigned before);
-  void list_ended(std::uint32_t slot, Control settled, const Kept& kept);
+  void end_cancelled(std::uint32_t slot, Control held, unsigned before);
+  void end_expired(std::uint32_t slot, JobRecord& job, Control held, std::uint64_t now);
   Outcome enqueue_batch_in_order(std::span<const NewJob> jobs, std::vector<JobId>& ids);
-  void finish(std::uint32_t slot, JobRecord& job, Control settled, bool recyclable);
-  void finish_with_options(std::uint32_t slot, JobRecord& job, Control settled, bool recyclable,
-                           std::uint64_t signals);
   void append_error(std::uint32_t slot, JobRecord& job, const ErrorEntry& error);
-  void make_available(QueueRecord& queue, std::uint32_t slot, JobRecord& job, Control held,
-                      unsigned ring, std::uint64_t now, bool keeps_place);
-  void charge_return(QueueRecord& queue, std::uint32_t q, std::uint64_t cost);
-  void charge_return(QueueRecord& queue, std::uint32_t q, JobRecord& job, std::uint64_t cost);
-  Outcome seize_dead(JobId id, std::uint32_t& slot, Control& held, JobState& found);
-  Outcome seize_waiting(std::uint32_t slot, JobId id, unsigned allowed, Control& held,
-                        Control& before);
+  Outcome seize(Event event, JobId id, std::uint32_t& slot, Control& held, JobState& found);
+  Outcome seize_dead(Event event, JobId id, std::uint32_t& slot, Control& held, JobState& found);
   void note_lease(std::uint64_t lease_ms, std::uint64_t now);
   bool promote(std::uint32_t slot, JobRecord& job, Control before, std::uint64_t now);
   bool expire(std::uint32_t slot, JobRecord& job, Control before, std::uint64_t now);
 
   enum class Passage : std::uint8_t { kPasses, kHeldBack, kGateClosed };
-  OJS_SHM_INLINE bool limiting() const { return store_.header().limiting.load_seq_cst() != 0; }
   bool gate_open(const QueueRecord& queue);
   Passage pass_limits(std::uint32_t q, std::uint32_t slot, JobRecord& job, Control claimed,
                       std::uint64_t now);
@@ -403,9 +361,10 @@ class Actor : private TenantAccounts {
                  std::uint64_t now);
   void drop_limited(std::uint32_t key, std::uint32_t slot, JobRecord& job, Control claimed,
                     std::uint64_t now);
-  void reschedule(std::uint32_t slot, JobRecord& job, Control claimed, std::uint64_t at);
-  LimitList give_limits(std::uint32_t slot, JobRecord& job, bool held);
-  void let_begin(const LimitList& keys, std::uint32_t q);
+  LimitList give_limits(std::uint32_t slot, JobRecord& job, bool held) override;
+  void let_begin(const LimitList& keys, std::uint32_t q) override;
+  void mark_member(const Membership& member, bool failed) override;
+  void advance_workflow(const Membership& member) override;
   void let_more_begin(std::uint32_t key, unsigned most);
   void follow_dispatch();
   void follow_birth(std::uint32_t lot);
@@ -428,7 +387,6 @@ class Actor : private TenantAccounts {
   void undo_tallies(Op op, std::uint32_t queue);
   std::uint32_t end_operation(std::uint32_t slot, Op op, std::uint64_t target);
   std::uint32_t let_go(std::uint32_t slot);
-  void republish(std::uint32_t slot);
   void revive(std::uint32_t slot, JobRecord& job, Control held);
   std::uint32_t finish_batch(std::span<const std::pair<std::uint64_t, std::uint32_t>> held);
 
@@ -437,15 +395,9 @@ class Actor : private TenantAccounts {
     QueueRecord* queue = nullptr;
     QueueTally* tally = nullptr;
   };
-  Near near_;            ///< that of the last call
-  QueueTally* tallies_;  ///< of this lane in the first queue; those of the next are lanes() further
-  shm::Rings rings_;
-  Bell bell_;
-  SlotPool slots_;
+  Near near_;  ///< that of the last call
   IdClock clock_;
   WaitMeter waits_;
-  Recorder recorder_;
-  Tellings tellings_;
   std::uint64_t random_;
   Ranks ranks_;
   std::uint8_t default_rank_;

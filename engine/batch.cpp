@@ -142,13 +142,13 @@ void Actor::publish_batch(std::span<const std::uint32_t> slots) {
     shm::RingSet& rings = store_.rings_of(job);
     const Control filling(job.control.load());
     const JobState state = job.birth_state();
-    const std::uint64_t expires = job.expires_at.get(), due = job.due_at.get();
+    const std::uint64_t timer = timer_of(job, slot_state(state));
     const std::uint32_t generation = job.generation.get();
     const Control published = filling.to(slot_state(state), filling.ring(), 0);
     if (tellings_.on() && state != JobState::kPending) [[unlikely]]
       tellings_.tell(
           state == JobState::kAvailable ? EventKind::kJobEnqueued : EventKind::kJobScheduled, job,
-          published, due);
+          published, job.due_at.get());
     OJS_SHM_PROBE4(enqueue, job.id_hi.get(), job.id_lo.get(), job.queue.get(),
                    rank_of_ring(published.ring()));
     recorder_.note(slot, generation, kSlotFree, published.state(), job.created_at.get());
@@ -158,9 +158,7 @@ void Actor::publish_batch(std::span<const std::uint32_t> slots) {
                        rings_.ensure(rings, published.ring()), slot, published))
       announce_lost_hint();
     if (state == JobState::kAvailable) count_backlog(store_.queue(job.queue.get()), 1);
-    if (state == JobState::kScheduled || expires != 0)
-      push_timer(slot, generation,
-                 state == JobState::kScheduled && (expires == 0 || due < expires) ? due : expires);
+    if (timer != 0) push_timer(slot, generation, timer);
   }
 }
 

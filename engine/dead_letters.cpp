@@ -77,20 +77,10 @@ std::uint64_t DeadLetters::look(std::uint64_t now) {
 }
 
 bool DeadLetters::drop(std::uint32_t slot, Control found) {
-  JobRecord& job = store_.job(slot);
-  const std::uint32_t queue = job.queue.get();
-  actor_.intend<Op::kMove>(queue, slot, actor_.tally(queue));
-  actor_.intend_back_to(found.state());
-  const Control held = found.to(kSlotMoving, found.ring(), actor_.owner_);
-  if (!job.control.cas_once(found.word, held.word, Point::kSlotMoving)) {
-    actor_.intend_nothing();
-    return false;
-  }
-  const Control filling = held.to(kSlotFilling, held.ring(), actor_.owner_);  // a death frees it
-  job.control.store(filling.word, Point::kSlotFilling);
-  store_.queue(queue).pruned.fetch_add(1, Point::kCounterMoved);
-  actor_.slots_.free(slot, filling);
-  actor_.intend_nothing();
+  Control held;
+  if (!actor_.hold(Event::kDeadLetterDrop, slot, found, held)) return false;
+  store_.queue(store_.job(slot).queue.get()).pruned.fetch_add(1, Point::kCounterMoved);
+  actor_.drop_held(slot, held);
   return true;
 }
 

@@ -223,8 +223,7 @@ void Actor::end_refused_drop(QueueRecord& queue, std::uint32_t q, std::span<cons
   for (const Victim& victim : victims) {
     intend<Op::kMove>(q, victim.slot, tally(q));
     if (!store_.parked(store_.job(victim.slot))) count_backlog(queue, ~0ULL);  // it never left
-    make_available(queue, victim.slot, store_.job(victim.slot), victim.held,
-                   front_ring(rank_of_ring(victim.held.ring())), 0, true);
+    put_back(victim.slot, store_.job(victim.slot), victim.held, kSlotAvailable);
   }
   dropper(queue).leave_if_ours();
 }

@@ -12,39 +12,24 @@ namespace ojs_shm::engine {
 using shm::Point;
 
 bool Actor::promote(std::uint32_t slot, JobRecord& job, Control before, std::uint64_t now) {
-  const std::uint32_t q = job.queue.get();
-  intend<Op::kMove>(q, slot, tally(q));
-  intend_back_to(before.state());
-  const Control held = before.to(kSlotMoving, before.ring(), owner_);
-  if (!job.control.cas_once(before.word, held.word, Point::kSlotMoving)) {
-    intend_nothing();
-    return false;
-  }
-  make_available(store_.queue(q), slot, job, held, normal_ring(rank_of_ring(before.ring())), now,
-                 false);
-  return true;
+  Control held;
+  if (!hold(Event::kDue, slot, before, held)) return false;
+  return land(Event::kDue, before.state(), slot, job, held, now), true;
 }
 
 bool Actor::expire(std::uint32_t slot, JobRecord& job, Control before, std::uint64_t now) {
-  const std::uint32_t q = job.queue.get();
-  QueueTally& mine = tally(q);
-  intend<Op::kMove>(q, slot, mine);
-  intend_back_to(before.state());
-  const Control held = before.to(kSlotMoving, before.ring(), owner_);
-  if (!job.control.cas_once(before.word, held.word, Point::kSlotMoving)) {
-    intend_nothing();
-    return false;
-  }
-  if (before.state() == kSlotAvailable) count_backlog(store_.queue(q), ~0ULL);
-  uncharge_tenant(slot, job);
-  mine.out.set_ordered(mine.out.get() + charge(1, job.body_length()), Point::kTallyOut);
+  Control held;
+  if (!hold(Event::kExpire, slot, before, held)) return false;
+  return end_expired(slot, job, held, now), true;
+}
+
+/// Of a job in this lane's hands.
+[[gnu::noinline]] void Actor::end_expired(std::uint32_t slot, JobRecord& job, Control held,
+                                          std::uint64_t now) {
   job.policy.set(job.policy.get() | Policy::kExpired);
   job.finished_at.set(now);
-  store_.queue(q).expired.fetch_add(1, Point::kCounterMoved);
-  OJS_SHM_PROBE3(expire, job.id_hi.get(), job.id_lo.get(), q);
-  finish(slot, job, held.to(kSlotDiscarded), true);
-  if (store_.queue(q).attention.load() != 0) room_made(store_.queue(q), q);
-  return true;
+  OJS_SHM_PROBE3(expire, job.id_hi.get(), job.id_lo.get(), job.queue.get());
+  land(Event::kExpire, kSlotAvailable, slot, job, held, now);
 }
 
 std::uint64_t Actor::tend(std::uint32_t slot, std::uint32_t generation, std::uint64_t now) {
@@ -96,14 +81,10 @@ std::uint64_t Actor::end_leases(std::uint32_t begin, std::uint32_t end, std::uin
       continue;  // extended at the last moment
     const std::uint32_t timeout = job.timeout_ms.get();
     const bool ran_too_long = timeout != 0 && job.started_at.get() + timeout <= now;
-    const ErrorEntry error{now,
-                           job.attempt.get(),
-                           true,
-                           ran_too_long ? "timeout" : "visibility_timeout",
-                           ran_too_long ? "timeout" : "visibility_timeout",
-                           ran_too_long ? "the job ran longer than its timeout"
-                                        : "the lease ended without a heartbeat",
-                           {}};
+    const ErrorEntry error =
+        own_error(now, job.attempt.get(), true, ran_too_long ? "timeout" : "visibility_timeout",
+                  ran_too_long ? "the job ran longer than its timeout"
+                               : "the lease ended without a heartbeat");
     if (set_back(slot, control.word,
                  ran_too_long ? Setback::kExecutionTimeout : Setback::kLeaseExpiry, &error)
             .outcome == Outcome::kOk)

@@ -5,7 +5,6 @@
 
 #include "engine/actor.hpp"
 #include "engine/limit_turn.hpp"
-#include "engine/packing.hpp"
 #include "engine/probes.hpp"
 #include "engine/unique_keys.hpp"
 
@@ -127,51 +126,10 @@ template Outcome Actor::fill<true>(const NewJob&, std::uint32_t, std::uint32_t, 
 template Outcome Actor::fill<false>(const NewJob&, std::uint32_t, std::uint32_t, JobRecord&,
                                     std::uint64_t, JobId&);
 
-/// Publishes a hint to an available job; on a shortage of chunks it first packs what there is.
-bool Actor::push_hint(shm::RingSet& rings, std::uint32_t ring, std::uint32_t slot,
-                      Control available) {
-  const unsigned number = available.ring();
-  const shm::Hint hint(slot, available.tag());
-  if (ring != kNoIndex && rings_.push(ring, hint, &rings, number)) [[likely]]
-    return true;
-  return relieved([&] {
-    ring = rings_.ensure(rings, number);
-    return ring != kNoIndex && rings_.push(ring, hint, &rings, number);
-  });
-}
-
-[[gnu::noinline]] bool Actor::push_timer(std::uint32_t slot, std::uint32_t generation,
-                                         std::uint64_t due) {
-  const std::uint32_t ring = store_.header().timers_ring;
-  const auto push = [&] { return rings_.push(ring, shm::Hint(slot, generation), nullptr, 0); };
-  const bool done = push() || relieved(push);
-  if (!done) announce_lost_hint();
-  bell_.ring_supervisor_for(due);
-  return done;
-}
-
-/// A hint found no room: the supervisor looks for jobs without one.
-[[gnu::noinline]] void Actor::announce_lost_hint() {
-  store_.header().timers_lost.fetch_add(1, Point::kCounterMoved);
-  bell_.ring_supervisor();
-}
-
-/// Packs rings, until there is enough for a while.
-[[gnu::noinline]] void Actor::pack_for_a_while() {
-  shm::Rings::Stretch stretch;
-  stretch.enough = 1024;
-  const auto pack = [&](std::uint32_t ring, shm::StillLive live) {
-    if (stretch.freed < stretch.enough) rings_.splice(ring, live, stretch);
-  };
-  each_ring_of_hints(store_, pack);
-  pack(store_.header().timers_ring, Store::timer_lives);
-  if (rings_.has_leaks()) collect_leaks();
-}
-
-/// `timer`: when it is due or expires, 0 for never.
 Outcome Actor::publish(std::uint64_t flags, shm::RingSet& rings, std::uint32_t slot, JobRecord& job,
-                       Control filling, unsigned number, JobState state, std::uint64_t timer) {
+                       Control filling, unsigned number, JobState state) {
   const Control published = filling.to(slot_state(state), number, 0);
+  const std::uint64_t timer = timer_of(job, published.state());
   const std::uint32_t generation = timer != 0 ? job.generation.get() : 0;
   // also of one that waits: it must find it when it is due
   std::uint32_t ring = rings_.ensure(rings, number);
@@ -256,9 +214,6 @@ Outcome Actor::put_in(const NewJob& spec, JobId& id) {
     if (!bounded) mine.in.set_ordered(mine.in.get() + cost, Point::kTallyIn);
     mine.enqueued.set_ordered(mine.enqueued.get() + 1, Point::kCounterMoved);
     const JobState state = birth_state(spec.pending, spec.scheduled_at, now);
-    std::uint64_t timer = spec.expires_at;
-    if (state == JobState::kScheduled && (timer == 0 || spec.scheduled_at < timer))
-      timer = spec.scheduled_at;
     const unsigned ring = normal_ring(spec.rank);
     std::uint32_t lot = kNoIndex;
     if (!kPlain && limiting() && state == JobState::kAvailable) {
@@ -268,19 +223,13 @@ Outcome Actor::put_in(const NewJob& spec, JobId& id) {
     shm::RingSet& rings =
         lot == kNoIndex ? store_.rings_of(spec.queue, part) : store_.lot(lot).rings;
     const std::uint32_t generation = job.generation.get();
-    outcome = publish(lot == kNoIndex ? flags : 0, rings, slot, job, Control(filling), ring, state,
-                      timer);
+    outcome = publish(lot == kNoIndex ? flags : 0, rings, slot, job, Control(filling), ring, state);
     if (outcome == Outcome::kOk) [[likely]] {
       recorder_.note(slot, generation, kSlotFree, slot_state(state), now);
-      // A bound that was set meanwhile has not seen our charge: who cached the sums must read
-      // them again.
-      const std::uint64_t now_flags = queue.flags.load_seq_cst();
-      if (now_flags != flags) [[unlikely]]
-        queue.flags.fetch_add(kFlagsEpoch, Point::kSetChanged);
+      // A bound that was set meanwhile has not seen our charge.
+      if (const auto now_flags = queue.flags.load_seq_cst(); now_flags != flags) [[unlikely]]
+        settings_moved(queue, flags, now_flags);
       intend_nothing();
-      if ((now_flags & ~flags & kTenants) != 0)
-          [[unlikely]]  // nor did who brought the waiting jobs into accounts
-        gather_accounts(spec.queue, kPatience);
       if (tellings_.on()) [[unlikely]]
         tellings_.born(spec, id, state == JobState::kAvailable, Control(filling));
       OJS_SHM_PROBE4(enqueue, id.hi, id.lo, spec.queue, spec.rank);

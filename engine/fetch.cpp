@@ -20,14 +20,8 @@ namespace ojs_shm::engine {
 using shm::Point;
 
 Actor::Actor(Store& store, std::uint32_t lane)
-    : TenantAccounts(store, lane),
-      tallies_(&store.tally(0, lane)),
-      rings_(segment_, lane),
-      bell_(store_),
-      slots_(store_, rings_, lane),
+    : Mover(store, lane),
       waits_(store, lane),
-      recorder_(store, lane),
-      tellings_(store, lane),
       random_(shm::random_u64()),
       ranks_(store.convention()),
       default_rank_(ranks_.of(info(store.convention()).default_priority).value_or(0)),
@@ -170,24 +164,6 @@ Outcome Actor::fetch(std::uint32_t q, std::uint32_t lease_ms, bool lease_owned, 
       follow_dispatch();
     return Outcome::kOk;
   }
-}
-
-/// Ends a job that was claimed after its time.
-[[gnu::noinline]] void Actor::expire_claimed(std::uint32_t q, QueueTally& mine, JobRecord& job,
-                                             std::uint32_t slot, Control claimed,
-                                             std::uint64_t now) {
-  intend_back_to(kSlotAvailable);
-  intend_further(Op::kMove, q, slot);
-  const Control moving = claimed.to(kSlotMoving, owner_);
-  job.control.store(moving.word, Point::kSlotMoving);
-  uncharge_tenant(slot, job);
-  mine.out.set_ordered(mine.out.get() + charge(1, job.body_length()), Point::kTallyOut);
-  job.policy.set(job.policy.get() | Policy::kExpired);
-  job.finished_at.set(now);
-  store_.queue(q).expired.fetch_add(1, Point::kCounterMoved);
-  OJS_SHM_PROBE3(expire, job.id_hi.get(), job.id_lo.get(), q);
-  finish(slot, job, moving.to(kSlotDiscarded), true);
-  if (store_.queue(q).attention.load() != 0) room_made(store_.queue(q), q);
 }
 
 /// The body of a job that does not lie in its record.

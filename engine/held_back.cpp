@@ -85,8 +85,7 @@ constexpr std::uint64_t kRetryLimitMs = 1000;
   }
   job.limits.set(with_second(job.limits.get(), kNoIndex));
   if (keys.gate(refused)) {
-    make_available(store_.queue(q), slot, job, claimed, front_ring(rank_of_ring(claimed.ring())), 0,
-                   true);
+    put_back(slot, job, claimed, kSlotAvailable);
     let_begin(keys, q);
     return Passage::kGateClosed;
   }
@@ -115,57 +114,28 @@ void Actor::hold_back(std::uint32_t key, std::uint32_t slot, JobRecord& job, Con
   limit.exceeded.fetch_add(1, Point::kCounterMoved);
   std::uint64_t at = 0;
   may_begin(store_, limit, now, &at);
-  switch (on_limit_of(limit.config.load())) {
-    case OnLimit::kDrop: return drop_limited(key, slot, job, claimed, now);
-    case OnLimit::kReschedule:
-      return reschedule(slot, job, claimed, at != 0 ? at : now + kRetryLimitMs);
-    case OnLimit::kWait: break;
-  }
-  const std::uint32_t lot = ensure_lot(key, q);
-  shm::RingSet* rings = lot == kNoIndex ? nullptr : &store_.lot(lot).rings;
-  const std::uint32_t ring = rings == nullptr ? kNoIndex : rings_.ensure(*rings, claimed.ring());
-  if (ring == kNoIndex) return reschedule(slot, job, claimed, at != 0 ? at : now + kRetryLimitMs);
-  job.limits.set(with_second(job.limits.get(), lot));
-  const Control parked = claimed.to(kSlotAvailable, claimed.ring(), 0);
-  intend_word(parked);
-  if (tellings_.on()) [[unlikely]]
-    tellings_.tell(EventKind::kRateLimitExceeded, job, parked, key);
-  job.control.store(parked.word, Point::kSlotParked);
-  if (!push_hint(*rings, ring, slot, parked)) announce_lost_hint();  // 1
-  intend_nothing();
-  if (at != 0) bell_.ring_supervisor_for(at);
-}
-
-/// From this lane's hands to scheduled.
-void Actor::reschedule(std::uint32_t slot, JobRecord& job, Control claimed, std::uint64_t at) {
-  const std::uint32_t generation = job.generation.get();
-  job.due_at.set(at);
-  const Control scheduled = claimed.to(kSlotScheduled);
-  intend_word(scheduled);
-  recorder_.note(slot, generation, kSlotClaimed, kSlotScheduled, store_.now_ms());
-  if (tellings_.on()) [[unlikely]]
-    tellings_.tell(EventKind::kJobScheduled, job, scheduled, at);
-  job.control.store(scheduled.word, Point::kSlotMoved);
-  push_timer(slot, generation, at);
-  intend_nothing();
+  const OnLimit what = on_limit_of(limit.config.load());
+  if (what == OnLimit::kDrop) return drop_limited(key, slot, job, claimed, now);
+  if (what == OnLimit::kWait)
+    if (const std::uint32_t lot = ensure_lot(key, q);
+        lot != kNoIndex && rings_.ensure(store_.lot(lot).rings, claimed.ring()) != kNoIndex) {
+      job.limits.set(with_second(job.limits.get(), lot));
+      land(Event::kLimitHold, kSlotAvailable, slot, job, claimed, now, key);  // 1
+      if (at != 0) bell_.ring_supervisor_for(at);
+      return;
+    }
+  job.due_at.set(at != 0 ? at : now + kRetryLimitMs);
+  land(Event::kLimitDelay, kSlotAvailable, slot, job, claimed, now);
 }
 
 void Actor::drop_limited(std::uint32_t key, std::uint32_t slot, JobRecord& job, Control claimed,
                          std::uint64_t now) {
-  const std::uint32_t q = job.queue.get();
-  QueueTally& mine = tally(q);
-  intend_back_to(kSlotAvailable);
-  intend_further(Op::kMove, q, slot);
-  const Control moving = claimed.to(kSlotMoving, owner_);
-  job.control.store(moving.word, Point::kSlotMoving);
-  uncharge_tenant(slot, job);
-  mine.out.set_ordered(mine.out.get() + charge(1, job.body_length()), Point::kTallyOut);
+  const Control held = hold_claimed(slot, claimed);
   job.finished_at.set(now);
-  store_.queue(q).discarded.fetch_add(1, Point::kCounterMoved);
   store_.limit_key(key).dropped.fetch_add(1, Point::kCounterMoved);
   if (tellings_.on()) [[unlikely]]
-    tellings_.tell(EventKind::kRateLimitDropped, job, moving, key);
-  finish(slot, job, moving.to(kSlotDiscarded), true);
+    tellings_.tell(EventKind::kRateLimitDropped, job, held, key);
+  land(Event::kLimitDrop, kSlotAvailable, slot, job, held, now);
 }
 
 /// Lots stay as long as their key, and each lane takes the first free one: so a lot that is being
@@ -240,7 +210,6 @@ bool Actor::unpark(std::uint32_t lot_number) {
 /// another.
 bool Actor::unpark_head(const ParkingLot& lot, std::uint32_t ring, unsigned number,
                         const shm::Peeked& head) {
-  const std::uint32_t q = lot.queue();
   const shm::Hint first = head.hint();
   if (first.index() >= store_.slots()) {
     shm::Rings::retire(head);
@@ -261,19 +230,14 @@ bool Actor::unpark_head(const ParkingLot& lot, std::uint32_t ring, unsigned numb
   const std::uint32_t slot = best.hint().index();
   JobRecord& job = store_.job(slot);
   const Control before(kSlotAvailable, number, 0, best.hint().tag());
-  intend<Op::kMove>(q, slot, tally(q));
-  intend_back_to(kSlotAvailable);
-  const Control held = before.to(kSlotMoving, number, owner_);
-  if (!job.control.cas_once(before.word, held.word, Point::kSlotUnparking)) {
-    intend_nothing();
-    return false;
-  }
+  Control held;
+  if (!hold(Event::kLimitRelease, slot, before, held)) return false;
   if (best.value == head.value) shm::Rings::retire(head);
   LimitKey& key = store_.limit_key(lot.key());
   key.released.fetch_add(1, Point::kCounterMoved);
   if (tellings_.on()) [[unlikely]]
     tellings_.tell(EventKind::kRateLimitReleased, job, held, lot.key());
-  make_available(store_.queue(q), slot, job, held, front_ring(rank_of_ring(number)), 0, true);
+  land(Event::kLimitRelease, kSlotAvailable, slot, job, held, 0);
   return true;
 }
 

@@ -20,30 +20,27 @@ class Intents {
  protected:
   explicit Intents(shm::Lane& self) : self_(self) {}
 
+  static constexpr unsigned kAttempt = 2, kTarget = 3;  ///< places in intent_data
   using OpBits = shm::Field<60, 4>;
   using OpQueue = shm::Field<48, 12>;
   using OpSlot = shm::Field<24, 24>;
   /// The operation touches accounts of tenants: those whose tally has the lane's present stamp.
   static constexpr std::uint64_t kOfAccounts = 1;
 
-  /// The values of the tallies before the operation.
-  template <Op kOp>
-  struct Before {
-    std::uint64_t value[4];
-    template <auto kTally>
-    constexpr std::uint64_t of() const {
-      return value[place_of<kOp, kTally>()];
-    }
-  };
-
   /// Undone by a death until the target says otherwise.
   template <Op kOp>
-  OJS_SHM_INLINE Before<kOp> intend(std::uint32_t queue, std::uint32_t slot,
-                                    const QueueTally& mine) {
-    const Before<kOp> before = keep<kOp>(mine);
+  OJS_SHM_INLINE void intend(std::uint32_t queue, std::uint32_t slot, const QueueTally& mine) {
+    keep<kOp>(mine);
     intend_undo();
     announce(kOp, queue, slot);
-    return before;
+  }
+  /// The same off the straight way, by the operation's row.
+  void intend(Op op, std::uint32_t queue, std::uint32_t slot, const QueueTally& mine) {
+    for (unsigned place = 0; place < kTarget; ++place)
+      if (const auto tally = undo_of(op)->tally[place]; tally != nullptr)
+        self_.intent_data[place].set((mine.*tally).get(), shm::Point::kIntentSet);
+    intend_undo();
+    announce(op, queue, slot);
   }
   /// Of an operation that moves no tally.
   void intend_bare(Op op, std::uint32_t queue, std::uint32_t slot) {
@@ -63,13 +60,11 @@ class Intents {
   void intend_nothing() { self_.intent.announce(0, shm::Point::kIntentCleared); }
 
   /// Writes down what the tallies of an operation are before it.
-  template <Op kOp>
-  OJS_SHM_INLINE Before<kOp> keep(const QueueTally& mine) {
-    Before<kOp> before{};
-    keep_one<kOp, 0>(mine, before);
-    keep_one<kOp, 1>(mine, before);
-    keep_one<kOp, 2>(mine, before);
-    return before;
+  template <Op kOp, unsigned kPlace = 0>
+  OJS_SHM_INLINE void keep(const QueueTally& mine) {
+    if constexpr (constexpr auto tally = undo_of(kOp)->tally[kPlace]; tally != nullptr)
+      self_.intent_data[kPlace].set((mine.*tally).get(), shm::Point::kIntentSet);
+    if constexpr (kPlace + 1 < kTarget) keep<kOp, kPlace + 1>(mine);
   }
   template <Op kOp, auto kTally>
   LaneWord& kept() const {
@@ -101,21 +96,11 @@ class Intents {
   shm::Lane& self_;
 
  private:
-  static constexpr unsigned kAttempt = 2, kTarget = 3;
-
   template <Op kOp, auto kTally>
   static consteval unsigned place_of() {
     for (unsigned place = 0; place < 4; ++place)
       if (undo_of(kOp)->tally[place] == kTally) return place;
     throw "the operation does not move that tally";
-  }
-  template <Op kOp, unsigned kPlace>
-  OJS_SHM_INLINE void keep_one(const QueueTally& mine, Before<kOp>& before) {
-    constexpr auto tally = undo_of(kOp)->tally[kPlace];
-    if constexpr (tally != nullptr) {
-      before.value[kPlace] = (mine.*tally).get();
-      self_.intent_data[kPlace].set(before.value[kPlace], shm::Point::kIntentSet);
-    }
   }
 };
 

@@ -56,9 +56,9 @@ Straight Actor::enqueue_plain(const NewJob& spec, JobId& id) {
   const std::uint32_t generation = job.generation.get();
 
   // 2. The counts and the publication, which a death undoes or finishes together.
-  const auto before = intend<Op::kEnqueue>(near_.number, slot, mine);
-  mine.in.set_ordered(before.of<&QueueTally::in>() + charge(1, size), Point::kTallyIn);
-  mine.enqueued.set_ordered(before.of<&QueueTally::enqueued>() + 1, Point::kCounterMoved);
+  intend<Op::kEnqueue>(near_.number, slot, mine);
+  mine.in.set_ordered(mine.in.get() + charge(1, size), Point::kTallyIn);
+  mine.enqueued.set_ordered(mine.enqueued.get() + 1, Point::kCounterMoved);
   const Control published = Control(filling).to(kSlotAvailable, number, 0);
   intend_word(published);
   job.control.store(published.word, Point::kSlotPublished);  // PAIR slot-publish
@@ -191,7 +191,7 @@ Straight Actor::found_nothing(QueueRecord& queue, std::uint32_t q) {
                                               std::uint64_t now) {
   JobRecord& job = store_.job(slot);
   if (const std::uint64_t expires = job.expires_at.get(); expires != 0 && expires <= now) {
-    expire_claimed(q, tally(q), job, slot, claimed, now);
+    end_expired(slot, job, hold_claimed(slot, claimed), now);
     return Outcome::kLost;
   }
   if (!limiting()) return Outcome::kOk;
@@ -212,7 +212,7 @@ Outcome Actor::ack_at(std::uint32_t slot, std::uint64_t& word, std::string_view 
   const std::uint32_t q = job.queue.get();
   come_near(q);
   QueueTally& mine = *near_.tally;
-  const auto before = intend<Op::kSettle>(q, slot, mine);
+  intend<Op::kSettle>(q, slot, mine);
   const Control held = active.to(kSlotSettling, owner_);
   if (active.state() != kSlotActive || !job.control.cas_once(word, held.word, Point::kSlotSettling))
       [[unlikely]] {
@@ -222,11 +222,11 @@ Outcome Actor::ack_at(std::uint32_t slot, std::uint64_t& word, std::string_view 
   if (!result.empty() && !keep_result(slot, word, result)) [[unlikely]]
     return Outcome::kNoBlocks;
   job.finished_at.set(now);
-  mine.completed.set_ordered(before.of<&QueueTally::completed>() + 1, Point::kCounterMoved);
+  mine.completed.set_ordered(mine.completed.get() + 1, Point::kCounterMoved);
   // not its id, which lies in a line that an ack does not touch
   OJS_SHM_PROBE3(ack, slot, q, now - job.started_at.get());
   waits_.count_run(q, rank_of_ring(active.ring()), now, job.started_at.get());
-  finish(slot, job, held.to(kSlotCompleted), true);
+  finish(slot, job, held);
   return Outcome::kOk;
 }
 

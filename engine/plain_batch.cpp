@@ -32,7 +32,7 @@ Straight Actor::enqueue_batch_plain(std::span<const NewJob> specs, std::span<Job
   }
 
   // 1. The slots, filled in private. Until the commit a death frees them.
-  const auto before = intend<Op::kBatch>(near_.number, kNoIndex, mine);
+  intend<Op::kBatch>(near_.number, kNoIndex, mine);
   const std::uint64_t now = store_.now_ms();
   std::array<std::uint32_t, kPlainBatch> slots;
   std::array<std::uint64_t, kPlainBatch> words;
@@ -53,9 +53,8 @@ Straight Actor::enqueue_batch_plain(std::span<const NewJob> specs, std::span<Job
   }
 
   // 2. The counts, and the commit.
-  mine.in.set_ordered(before.of<&QueueTally::in>() + cost, Point::kTallyIn);
-  mine.enqueued.set_ordered(before.of<&QueueTally::enqueued>() + specs.size(),
-                            Point::kCounterMoved);
+  mine.in.set_ordered(mine.in.get() + cost, Point::kTallyIn);
+  mine.enqueued.set_ordered(mine.enqueued.get() + specs.size(), Point::kCounterMoved);
   commit_batch(kWhole);
 
   // 3. The publication, in order; a death leaves the rest to the repair (finish_batch).

@@ -8,13 +8,10 @@ namespace ojs_shm::engine {
 using shm::Point;
 
 namespace {
-constexpr unsigned state_bit(unsigned state) { return 1U << state; }
-/// What can be discarded, and what has not ended: a job that a lane holds is as it was before.
-constexpr unsigned kToDiscard = state_bit(kSlotScheduled) | state_bit(kSlotAvailable) |
-                                state_bit(kSlotPending) | state_bit(kSlotRetryable) |
-                                state_bit(kSlotActive);
-constexpr unsigned kUnfinished = kToDiscard | state_bit(kSlotClaimed) | state_bit(kSlotSettling) |
-                                 state_bit(kSlotMoving) | state_bit(kSlotWaiting);
+/// What has not ended: a job that a lane holds is as it was before.
+constexpr States kUnfinished =
+    states(kSlotScheduled, kSlotAvailable, kSlotPending, kSlotRetryable, kSlotActive, kSlotClaimed,
+           kSlotSettling, kSlotMoving, kSlotWaiting);
 constexpr unsigned kRoundsOfDiscards = 16;
 }  // namespace
 
@@ -22,9 +19,7 @@ std::uint64_t QueueEnd::count_unfinished(std::uint32_t queue) const {
   std::uint64_t jobs = 0;
   for (std::uint32_t slot = 0; slot < store_.slots(); ++slot) {
     const JobRecord& job = store_.job(slot);
-    if ((kUnfinished & state_bit(Control(job.control.load()).state())) != 0 &&
-        job.queue.get() == queue)
-      ++jobs;
+    if (kUnfinished.has(Control(job.control.load()).state()) && job.queue.get() == queue) ++jobs;
   }
   return jobs;
 }
@@ -46,8 +41,8 @@ Outcome QueueEnd::empty(std::uint32_t queue, std::uint64_t& discarded, std::uint
     for (std::uint32_t slot = 0; slot < store_.slots(); ++slot) {
       const JobRecord& job = store_.job(slot);
       const unsigned state = Control(job.control.load()).state();
-      if ((kToDiscard & state_bit(state)) != 0 && job.queue.get() == queue &&
-          discard(slot, job.id()) == Outcome::kOk)
+      if (move_of(Event::kQueueEnd, state) != nullptr && job.queue.get() == queue &&
+          discard(job.id()) == Outcome::kOk)
         ++done;
     }
     discarded += done;
@@ -58,30 +53,19 @@ Outcome QueueEnd::empty(std::uint32_t queue, std::uint64_t& discarded, std::uint
   return outcome == Outcome::kOk ? outcome : Outcome::kBusy;
 }
 
-Outcome QueueEnd::discard(std::uint32_t slot, JobId id) {
-  Control held, before;
-  const Outcome outcome = actor_.seize_waiting(slot, id, kToDiscard, held, before);
+Outcome QueueEnd::discard(JobId id) {
+  std::uint32_t slot = kNoIndex;
+  Control held;
+  JobState before{};
+  const Outcome outcome = actor_.seize(Event::kQueueEnd, id, slot, held, before);
   if (outcome != Outcome::kOk) return outcome;
   JobRecord& job = store_.job(slot);
-  const std::uint32_t q = job.queue.get();
   const std::uint64_t now = store_.now_ms();
-  actor_.append_error(slot, job,
-                      {now,
-                       job.attempt.get(),
-                       false,
-                       "queue_deleted",
-                       "queue_deleted",
-                       "the queue was deleted",
-                       {}});
-  if (before.state() != kSlotActive) {
-    QueueTally& mine = actor_.tally(q);
-    actor_.uncharge_tenant(slot, job);
-    mine.out.set_ordered(mine.out.get() + charge(1, job.body_length()), Point::kTallyOut);
-  }
+  actor_.append_error(
+      slot, job,
+      own_error(now, job.attempt.get(), false, "queue_deleted", "the queue was deleted"));
   job.finished_at.set(now);
-  store_.queue(q).emptied.fetch_add(1, Point::kCounterMoved);
-  actor_.finish(slot, job, held.to(kSlotDiscarded), true);
-  if (store_.queue(q).attention.load() != 0) actor_.room_made(store_.queue(q), q);
+  actor_.land(Event::kQueueEnd, slot_state(before), slot, job, held, now);
   return Outcome::kOk;
 }
 

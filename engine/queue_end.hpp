@@ -25,7 +25,7 @@ class QueueEnd {
 
  private:
   std::uint64_t count_unfinished(std::uint32_t queue) const;
-  Outcome discard(std::uint32_t slot, JobId id);
+  Outcome discard(JobId id);
 
   Actor& actor_;
   Store& store_;

@@ -36,47 +36,19 @@ void Actor::undo_tallies(Op op, std::uint32_t q) {
   queue.flags.fetch_add(kFlagsEpoch, Point::kSetChanged);
 }
 
-/// Pushes the hints of a waiting job again, or lists a finished one. A second hint is harmless: it
-/// is dead once the first has been used.
-void Actor::republish(std::uint32_t slot) {
-  JobRecord& job = store_.job(slot);
-  const Control control(job.control.load());
-  QueueRecord& queue = store_.queue(job.queue.get());
-  if (control.state() == kSlotAvailable) {
-    shm::RingSet& rings = store_.rings_of(job);
-    if (!stand_in_line(queue.flags.load(), rings, rings_.ensure(rings, control.ring()), slot,
-                       control))
-      announce_lost_hint();
-    bell_.wake_one(queue);
-  }
-  slots_.relist(slot);
-  if (is_finished(control.state()) && is_minded(job, control.state()) &&
-      minded_until(job) != Uniqueness::kForEver)
-    push_timer(slot, job.generation.get(), minded_until(job));
-  const std::uint64_t expires = job.expires_at.get();
-  const std::uint64_t due = job.due_at.get();
-  if (control.state() == kSlotScheduled)
-    push_timer(slot, job.generation.get(), expires != 0 ? std::min(due, expires) : due);
-  else if (control.state() == kSlotRetryable)
-    push_timer(slot, job.generation.get(), due);
-  else if (holds_job(control.state()) && !is_finished(control.state()) && expires != 0)
-    push_timer(slot, job.generation.get(), expires);
-}
-
 /// Ends the operation on a slot that the lane's intent names and the lane holds, still under that
 /// intent. Returns 1 when the slot is settled, 0 when it is to be given back with whatever else the
 /// lane holds.
 std::uint32_t Actor::end_operation(std::uint32_t slot, Op op, std::uint64_t target) {
   JobRecord& job = store_.job(slot);
   const Control found(job.control.load());
-  QueueRecord& queue = store_.queue(job.queue.get());
   const bool known = holds_job(static_cast<unsigned>(target));
   switch (found.state()) {
     case kSlotFilling: slots_.free(slot, found); return 1;
     case kSlotClaimed:  // its fetch never returned: as if it had not happened
       if (const std::uint64_t attempt = attempt_before(); op == Op::kFetch && attempt != 0)
         job.attempt.set(static_cast<std::uint16_t>(attempt - 1));
-      make_available(queue, slot, job, found, front_ring(rank_of_ring(found.ring())), 0, true);
+      put_back(slot, job, found, kSlotAvailable);
       return 1;
     case kSlotMoving: {
       if (op == Op::kRelease) {  // it waits again, and is let run with the rest of its workflow
@@ -96,27 +68,17 @@ std::uint32_t Actor::end_operation(std::uint32_t slot, Op op, std::uint64_t targ
       }
       if (rival != 0) job.signals.fetch_and(~kRivalBits, Point::kRivalMarked);
       if (rival != 0 || target != 0) job.policy.set(job.flags().with_previous(0).word);
-      if (!known || target == kSlotAvailable) {
-        make_available(queue, slot, job, found, front_ring(rank_of_ring(found.ring())), 0, true);
-        return 1;
-      }
       // A dead letter's retry goes on: it is no longer what it was.
-      if (op == Op::kReturn && target == kSlotDiscarded) {
+      if (op == Op::kReturn && target == kSlotDiscarded)
         revive(slot, job, found);
-        return 1;
-      }
-      const Control back = found.to(static_cast<unsigned>(target));
-      intend_word(back);
-      job.control.store(back.word, Point::kSlotMoved);
-      republish(slot);
+      else
+        put_back(slot, job, found, known ? static_cast<unsigned>(target) : kSlotAvailable);
       return 1;
     }
     case kSlotSettling:
       if (op != Op::kSettle || target != kSlotActive) return 0;
       slots_.drop_loose_blocks(slot, job);  // a cancel: the holder has lost the job already
-      job.policy.set(job.flags().with_previous(kSlotActive).word);
-      job.finished_at.set(store_.now_ms());
-      finish(slot, job, found.to(kSlotCancelled), true);
+      end_cancelled(slot, found, kSlotActive);
       return 1;
     default: return 0;
   }
@@ -156,23 +118,16 @@ std::uint32_t Actor::let_go(std::uint32_t slot) {
   }
   if (found.state() == kSlotSettling) slots_.drop_loose_blocks(slot, job);
   if (found.state() == kSlotSettling || found.state() == kSlotActive) {
-    const ErrorEntry error{store_.now_ms(),
-                           job.attempt.get(),
-                           true,
-                           "holder_died",
-                           "holder_died",
-                           "the process that held the job died",
-                           {}};
+    const ErrorEntry error = own_error(store_.now_ms(), job.attempt.get(), true, "holder_died",
+                                       "the process that held the job died");
     set_back(slot, found.word, Setback::kHolderDeath, &error);
     return 1;
   }
   if (!is_exclusive(found.state())) return 0;
   // Claimed or moving, and in no intent: to be dropped, had the drop been committed. Or a stranger
   // has done that.
-  const std::uint32_t q = job.queue.get();
-  intend<Op::kMove>(q, slot, tally(q));
-  make_available(store_.queue(q), slot, job, found, front_ring(rank_of_ring(found.ring())), 0,
-                 true);
+  hold_on(Op::kMove, slot, kSlotAvailable);
+  put_back(slot, job, found, kSlotAvailable);
   return 1;
 }
 
@@ -327,12 +282,6 @@ std::uint32_t Actor::mend_hints() {
     ++mended;
   }
   return mended;
-}
-
-std::uint32_t Actor::collect_leaks() {
-  // first of all: others may be making rings
-  std::vector<std::uint64_t> linked = rings_.linked_chunks();
-  return rings_.collect_leaks(std::move(linked), store_.ring_sets(), store_.root_rings());
 }
 
 std::uint32_t Actor::mend() {

@@ -76,9 +76,8 @@ Outcome Actor::restore(const PastJob& past) {
   }
   if (outcome == Outcome::kOk) {
     const std::uint64_t now_flags = queue.flags.load_seq_cst();
-    if (waits(past) && now_flags != flags) queue.flags.fetch_add(kFlagsEpoch, Point::kSetChanged);
+    if (waits(past) && now_flags != flags) settings_moved(queue, flags, now_flags);
     intend_nothing();
-    if ((now_flags & ~flags & kTenants) != 0) gather_accounts(spec.queue, kPatience);
     if (available) count_backlog(queue, 1);
     if (waits(past)) bell_.wake_one(queue);
     return outcome;
@@ -130,12 +129,9 @@ Outcome Actor::publish_past(const PastJob& past, shm::RingSet& rings, std::uint3
     case JobState::kPending:
     case JobState::kActive: {
       const JobState state = job.birth_state();
-      std::uint64_t timer = past.job.expires_at;
-      if (state == JobState::kScheduled && (timer == 0 || past.job.scheduled_at < timer))
-        timer = past.job.scheduled_at;
       const std::uint32_t generation = job.generation.get();
       const Outcome outcome = publish(store_.queue(past.job.queue).flags.load(), rings, slot, job,
-                                      filling, number, state, timer);
+                                      filling, number, state);
       if (outcome == Outcome::kOk)
         recorder_.note(slot, generation, kSlotFree, slot_state(state), store_.now_ms());
       return outcome;
@@ -148,16 +144,12 @@ Outcome Actor::publish_past(const PastJob& past, shm::RingSet& rings, std::uint3
   const auto ensure = [&] { return rings_.ensure(rings, number) != kNoIndex; };
   // it must find its ring when it comes back
   if ((waits(past) || past.dead) && !ensure() && !relieved(ensure)) return Outcome::kNoRings;
-  const Control settled = filling.to(slot_state(past.state), number, 0);
-  if (!waits(past)) {
-    finish(slot, job, settled, !past.dead);
-    return Outcome::kOk;
-  }
-  const std::uint32_t generation = job.generation.get();
-  intend_word(settled);
-  recorder_.note(slot, generation, kSlotFree, settled.state(), store_.now_ms());
-  job.control.store(settled.word, Point::kSlotPublished);  // PAIR slot-publish
-  push_timer(slot, generation, past.retry_at);
+  const Control held(kSlotFilling, number, owner_, filling.tag());
+  Move move = *move_of(waits(past) ? Event::kPushScheduled : Event::kAck,
+                       waits(past) ? kSlotFree : kSlotActive);
+  move.to = slot_state(past.state);
+  move.depth = Depth::kSame;
+  land(move, slot, job, held, waits(past) ? 0 : store_.now_ms());
   return Outcome::kOk;
 }
 

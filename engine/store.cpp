@@ -306,13 +306,7 @@ std::optional<Snapshot> Store::snapshot(std::uint32_t slot, bool texts, bool wai
     s.timeout_ms = r.timeout_ms.get();
     s.lease_ms = r.lease_ms.get();
     s.retry_delay_ms = r.retry_delay_ms.get();
-    s.retry = {s.policy.max_attempts(),
-               r.initial_ms.get(),
-               r.max_ms.get(),
-               std::bit_cast<float>(r.coefficient.get()),
-               s.policy.backoff(),
-               s.policy.has(Policy::kJitter),
-               s.policy.has(Policy::kDeadLetter)};
+    s.retry = retry_of(r);
     if ((s.signals & kAnnexed) != 0) [[unlikely]]
       s.annex = read_annex(r.annex(), s.signals & kAnnexed);
     s.type_length = r.type_length();
@@ -431,6 +425,17 @@ bool Store::timer_lives(const shm::Segment& segment, shm::Hint hint) {
 bool Store::batch_lives(const shm::Segment& segment, shm::Hint hint) {
   const shm::ChunkControl control(segment.chunk(hint.index()).control.load());
   return control.state() == shm::ChunkState::kBatched && control.incarnation() == hint.tag();
+}
+
+RetryPolicy retry_of(const JobRecord& job) {
+  const Policy policy = job.flags();
+  return {policy.max_attempts(),
+          job.initial_ms.get(),
+          job.max_ms.get(),
+          std::bit_cast<float>(job.coefficient.get()),
+          policy.backoff(),
+          policy.has(Policy::kJitter),
+          policy.has(Policy::kDeadLetter)};
 }
 
 }  // namespace ojs_shm::engine

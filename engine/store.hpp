@@ -24,6 +24,12 @@ struct ErrorEntry {
   bool retryable = true;
   std::string_view code, type, message, details;
 };
+RetryPolicy retry_of(const JobRecord& job);
+/// What the engine itself says of an attempt.
+constexpr ErrorEntry own_error(std::uint64_t at_ms, std::uint16_t attempt, bool retryable,
+                               std::string_view code, std::string_view message) {
+  return {at_ms, attempt, retryable, code, code, message, {}};
+}
 
 /// A copy of one job, taken while its control word stood still.
 struct Snapshot {

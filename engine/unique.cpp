@@ -308,17 +308,10 @@ void UniqueKeys::end(std::uint32_t slot) {
   JobRecord& job = store.job(slot);
   const Control held(job.control.load());
   const unsigned before = job.flags().previous();
-  const std::uint32_t q = job.queue.get();
-  QueueRecord& queue = store.queue(q);
-  QueueTally& mine = actor.tally(q);
   const bool at_work = held.state() == kSlotSettling;
   if ((job.signals.load() & kReplaced) != 0) {
-    if (at_work)
-      actor.intend<Op::kSettle>(q, slot, mine);
-    else
-      actor.intend<Op::kMove>(q, slot, mine);
-    actor.intend_back_to(before);
-    actor.end_cancelled(slot, job, held, before);
+    actor.hold_on(at_work ? Op::kSettle : Op::kMove, slot, before);
+    actor.end_cancelled(slot, held, before);
     return;
   }
   if (at_work) {  // its worker has lost it already
@@ -326,19 +319,10 @@ void UniqueKeys::end(std::uint32_t slot) {
     (void)actor.set_back(slot, held.word, Setback::kRequeue, nullptr);
     return;
   }
-  actor.intend<Op::kMove>(q, slot, mine);
-  actor.intend_back_to(before);
+  actor.hold_on(Op::kMove, slot, before);
   job.signals.fetch_and(~kRivalBits, Point::kRivalMarked);
   job.policy.set(job.flags().with_previous(0).word);
-  if (before == kSlotAvailable) {
-    actor.make_available(queue, slot, job, held, front_ring(rank_of_ring(held.ring())), 0, true);
-    return;
-  }
-  const Control back = held.to(before);
-  actor.intend_word(back);
-  job.control.store(back.word, Point::kSlotMoved);
-  actor.republish(slot);
-  actor.intend_nothing();
+  actor.put_back(slot, job, held, before);
 }
 
 /// A rival that was seized and does not say so itself.

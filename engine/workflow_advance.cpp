@@ -124,16 +124,11 @@ void Workflows::release(const Membership& member) {
   JobRecord& job = store_.job(slot);
   const Control found(job.control.load());
   if (found.state() != kSlotWaiting || !stands_in(slot, member)) return;
+  Control held;
+  if (!actor_.hold(Event::kMemberRuns, slot, found, held)) return;
   const std::uint32_t q = job.queue.get();
-  QueueRecord& queue = store_.queue(q);
   QueueTally& mine = actor_.tally(q);
-  actor_.intend<Op::kRelease>(q, slot, mine);
-  const Control held = found.to(kSlotMoving, found.ring(), actor_.owner_);
-  if (!job.control.cas_once(found.word, held.word, Point::kSlotMoving)) {
-    actor_.intend_nothing();
-    return;
-  }
-  actor_.charge_return(queue, q, job, charge(1, job.body_length()));
+  actor_.charge_return(q, job);
   mine.enqueued.set_ordered(mine.enqueued.get() + 1, Point::kCounterMoved);
   give_out(slot, job, held);
 }

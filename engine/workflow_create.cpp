@@ -26,6 +26,8 @@ Workflows& Actor::workflows() {
   if (!workflows_) workflows_ = std::make_unique<Workflows>(*this);
   return *workflows_;
 }
+void Actor::mark_member(const Membership& member, bool failed) { workflows().mark(member, failed); }
+void Actor::advance_workflow(const Membership& member) { workflows().advance(member); }
 
 Outcome Workflows::create(NewWorkflow& workflow, JobId& id) {
   const LimitsHold hold(store_, actor_.self_.counters[kLimitsHeld], workflow.jobs);
@@ -243,11 +245,9 @@ Outcome Workflows::charge_root(const NewJob& spec, std::uint32_t slot, bool past
 void Workflows::uncharge_root(std::uint32_t slot) {
   JobRecord& job = store_.job(slot);
   const std::uint32_t q = job.queue.get();
-  QueueTally& mine = actor_.tally(q);
   const Control held(job.control.load());
-  actor_.intend<Op::kMove>(q, slot, mine);
-  actor_.uncharge_tenant(slot, job);
-  mine.out.set_ordered(mine.out.get() + charge(1, job.body_length()), Point::kTallyOut);
+  actor_.intend<Op::kMove>(q, slot, actor_.tally(q));
+  actor_.charge_leaving(slot, job);
   const Control filling = held.to(kSlotFilling, 0, actor_.owner_);
   actor_.intend_word(filling);
   job.control.store(filling.word, Point::kSlotFilling);
@@ -266,26 +266,15 @@ void Workflows::publish_root(std::uint32_t slot) {
 
 /// A member in this lane's hands and charged, to where a new job belongs. Its intent stands.
 void Workflows::give_out(std::uint32_t slot, JobRecord& job, Control held) {
-  const std::uint64_t now = store_.now_ms();
-  const std::uint64_t due = job.due_at.get(), expires = job.expires_at.get();
+  const std::uint64_t now = store_.now_ms(), expires = job.expires_at.get();
   const std::uint32_t generation = job.generation.get();
-  const unsigned ring = normal_ring(rank_of_ring(held.ring()));
-  if (due <= now) {
-    actor_.make_available(store_.queue(job.queue.get()), slot, job, held, ring, now, false);
-    if (expires != 0) actor_.push_timer(slot, generation, expires);
-    return;
-  }
+  const bool later = job.due_at.get() > now, tried_elsewhere = later && job.attempt.get() != 0;
+  Move move = *move_of(later ? Event::kPushScheduled : Event::kPush, kSlotFree);
+  move.depth = Depth::kSame;
+  if (tried_elsewhere) move.to = kSlotRetryable;
   job.available_at.set(now);
-  // one that has been tried elsewhere
-  const unsigned state = job.attempt.get() != 0 ? kSlotRetryable : kSlotScheduled;
-  const Control scheduled = held.to(state, ring, 0);
-  actor_.intend_word(scheduled);
-  actor_.recorder_.note(slot, generation, held.state(), state, now);
-  if (state == kSlotScheduled && actor_.tellings_.on())
-    actor_.tellings_.tell(EventKind::kJobScheduled, job, scheduled, due);
-  job.control.store(scheduled.word, Point::kSlotPublished);
-  actor_.push_timer(slot, generation, expires != 0 ? std::min(due, expires) : due);
-  actor_.intend_nothing();
+  actor_.land(move, slot, job, held, tried_elsewhere ? 0 : now);
+  if (!later && expires != 0) actor_.push_timer(slot, generation, expires);
 }
 
 }  // namespace ojs_shm::engine

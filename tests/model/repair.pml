@@ -3,7 +3,7 @@
 // One job, and the repair of a lane that died anywhere in its fetch, ack or requeue. The repairer acts as that lane;
 // it may be killed at any step too, and the next one begins again. Meanwhile a living worker, as slow as may be,
 // fetches and acks, and a process ends the lease of the doomed one or of the slow one.
-//   worker    Actor::fetch, take, ack, set_back, make_available, finish      expiry  Actor::end_leases, set_back
+//   worker    Actor::fetch, take, ack, set_back; Mover::land, finish      expiry  Actor::end_leases, set_back
 //   repairer  Actor::repair, undo_tallies, end_operation, let_go, republish
 // Rings are one set of hints here, by tag; the record's other fields are left out.
 //
@@ -61,7 +61,7 @@ inline cas_word(S, O, T, NEW_S, NEW_O) {
 }
 inline intend(OP, B) { d_step { data[me] = B; target[me] = NO_TARGET; intent[me] = OP } }
 
-// Actor::make_available, from exclusively held.
+// Mover::land in a line, from exclusively held.
 inline make_available() {
   target[me] = WORD(AVAILABLE, NOBODY);
   d_step { assert(owner == me && state >= CLAIMED); become(AVAILABLE, NOBODY); t = tag };
