@@ -10,7 +10,7 @@
 
 #include <ojs_shm/transfer.hpp>
 
-#include "tests/crash/operations.hpp"
+#include "tests/catalogue/operations.hpp"
 #include "tests/crash/scene.hpp"
 #include "tests/support/process.hpp"
 

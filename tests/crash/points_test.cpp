@@ -25,7 +25,7 @@
 #include <sstream>
 #include <vector>
 
-#include "tests/crash/operations.hpp"
+#include "tests/catalogue/operations.hpp"
 #include "tests/crash/scene.hpp"
 #include "tests/support/process.hpp"
 

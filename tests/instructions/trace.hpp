@@ -7,7 +7,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "tests/crash/operations.hpp"
+#include "tests/catalogue/operations.hpp"
 #include "tests/instructions/stepped.hpp"
 
 namespace ojs_shm::test {

@@ -3,15 +3,46 @@
 
 #include <stdexcept>
 
+#include "tests/catalogue/basic_operations.hpp"
+
 namespace ojs_shm::test {
 
+namespace {
+
+class FiberCaller final : public Caller {
+ public:
+  FiberCaller(World& world, std::uint32_t self) : world_(world), self_(self) {}
+
+  unsigned own(unsigned number) const override { return test::own(self_) + number; }
+  void put(unsigned job, std::uint8_t rank) override { world_.put(self_, job, rank); }
+  void put_batch(unsigned first, std::uint8_t rank) override {
+    world_.put_batch(self_, first, rank);
+  }
+  void bring(unsigned job) override { world_.bring(job); }
+  void put_again() override { world_.put_again(self_); }
+  void bring_beside(unsigned job) override { world_.bring_beside(self_, job); }
+  void take() override { world_.take(self_); }
+  void finish() override { world_.finish(self_); }
+  void take_finish_twice() override { world_.take_finish_twice(self_); }
+  void give_back() override { world_.give_back(self_); }
+  void fail() override { world_.fail(self_); }
+  void beat() override { world_.beat(self_); }
+  void cancel(unsigned job) override { world_.cancel(self_, job); }
+  void move(unsigned job, std::uint8_t rank) override { world_.move(self_, job, rank); }
+  void close_levels() override { world_.close_levels(self_); }
+  void pack() override { world_.pack(self_); }
+  void tend() override { world_.tend(self_); }
+
+ private:
+  World& world_;
+  std::uint32_t self_;
+};
+
+}  // namespace
+
 void three_wait(World& world) {
-  world.put(World::kJanitor, 0, 1);
-  world.put(World::kJanitor, 5, 1);
-  world.put(World::kJanitor, 1, 1);
-  world.put(World::kJanitor, 2, 2);
-  world.cancel(World::kJanitor, 5);
-  world.bring(17);
+  FiberCaller janitor(world, World::kJanitor);
+  let_three_wait(janitor);
 }
 
 void all_open(World& world) {
@@ -27,26 +58,15 @@ void all_at_the_end_of_a_chunk(World& world) {
 }
 
 const std::vector<Named>& operations() {
-  static const std::vector<Named> all = {
-      {"put_first", [](World& w, std::uint32_t i) { w.put(i, own(i), 0); }},
-      {"put_beside", [](World& w, std::uint32_t i) { w.put(i, own(i), 1); }},
-      {"put_batch", [](World& w, std::uint32_t i) { w.put_batch(i, own(i), 1); }},
-      {"put_large", [](World& w, std::uint32_t i) { w.put(i, own(i) + 3, 2); }},
-      {"bring_beside", [](World& w, std::uint32_t i) { w.bring_beside(i, own(i) + 2); }},
-      {"put_again", [](World& w, std::uint32_t i) { w.put_again(i); }},
-      {"take", [](World& w, std::uint32_t i) { w.take(i); }},
-      {"take_finish", [](World& w, std::uint32_t i) { w.take(i), w.finish(i); }},
-      {"take_finish_twice", [](World& w, std::uint32_t i) { w.take_finish_twice(i); }},
-      {"take_give_back", [](World& w, std::uint32_t i) { w.take(i), w.give_back(i); }},
-      {"take_fail", [](World& w, std::uint32_t i) { w.take(i), w.fail(i); }},
-      {"take_beat", [](World& w, std::uint32_t i) { w.take(i), w.beat(i); }},
-      {"cancel_0", [](World& w, std::uint32_t i) { w.cancel(i, 0); }},
-      {"move_0_first", [](World& w, std::uint32_t i) { w.move(i, 0, 0); }},
-      {"move_0_last", [](World& w, std::uint32_t i) { w.move(i, 0, 3); }},
-      {"close", [](World& w, std::uint32_t i) { w.close_levels(i); }},
-      {"pack", [](World& w, std::uint32_t i) { w.pack(i); }},
-      {"tend", [](World& w, std::uint32_t i) { w.tend(i); }},
-  };
+  static const std::vector<Named> all = [] {
+    std::vector<Named> made;
+    for (const BasicOperation& basic : basic_operations())
+      made.push_back({basic.name, [&basic](World& world, std::uint32_t self) {
+                        FiberCaller caller(world, self);
+                        basic.act(caller);
+                      }});
+    return made;
+  }();
   return all;
 }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Crons, for the crash lanes. The description of a cron says how many times it must have had when
+// Crons. The description of a cron says how many times it must have had when
 // all is repaired and its supervisor has looked: scene.cpp holds it to that.
 
-#include "tests/crash/operations.hpp"
+#include "tests/catalogue/operations.hpp"
 #include "worker_api/roles/cron_keeper.hpp"
 
 namespace ojs_shm::test {
@@ -52,6 +52,8 @@ CronSpec with(CronSpec spec, CronOverlap overlap, const JobUnique* unique = null
   spec.job.unique = unique;
   return spec;
 }
+
+}  // namespace
 
 std::vector<Operation> cron_operations() {
   static const std::string large = "[\"" + std::string(600, 'b') + "\"]";
@@ -109,13 +111,6 @@ std::vector<Operation> cron_operations() {
       {"cron_fire_replaces", due_again(with(cron("2"), CronOverlap::kAllow, &replaces), false),
        look},
   };
-}
-
-}  // namespace
-
-std::vector<Operation> with_cron_operations(std::vector<Operation> all) {
-  for (Operation& each : cron_operations()) all.push_back(std::move(each));
-  return all;
 }
 
 }  // namespace ojs_shm::test

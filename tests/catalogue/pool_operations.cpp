@@ -2,7 +2,7 @@
 #include <iterator>
 #include <utility>
 
-#include "tests/crash/operations.hpp"
+#include "tests/catalogue/operations.hpp"
 
 namespace ojs_shm::test {
 namespace {
@@ -25,8 +25,8 @@ void one_waits(Hands& hands) { hands.put(); }
 
 }  // namespace
 
-std::vector<Operation> with_pool_operations(std::vector<Operation> all) {
-  std::vector<Operation> pools = {
+std::vector<Operation> pool_operations() {
+  return {
       {"set_pool", one_waits,
        [](Hands& h) {
          must(h.admin->set_pool(
@@ -120,8 +120,6 @@ std::vector<Operation> with_pool_operations(std::vector<Operation> all) {
        },
        [](Hands& h) { h.tick(); }},
   };
-  std::move(pools.begin(), pools.end(), std::back_inserter(all));
-  return all;
 }
 
 }  // namespace ojs_shm::test

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// What changes and follows the order in which jobs leave a queue, for the crash lanes.
+// What changes and follows the order in which jobs leave a queue.
 
 #include <stdexcept>
 #include <utility>
 
 #include "engine/tenant_fetch.hpp"
-#include "tests/crash/operations.hpp"
+#include "tests/catalogue/operations.hpp"
 
 namespace ojs_shm::test {
 namespace {
@@ -24,8 +24,8 @@ void put_one(Hands& hands) { hands.put(); }
 
 }  // namespace
 
-std::vector<Operation> with_order_operations(std::vector<Operation> all) {
-  std::vector<Operation> orders = {
+std::vector<Operation> order_operations() {
+  return {
       {"set_aging", put_one,
        [](Hands& h) { must(h.admin->set_queue("default", order(R"({"aging":{"rate":2}})"))); }},
       {"set_default_aging", put_one, [](Hands& h) { must(h.admin->set_default_aging({})); }},
@@ -149,8 +149,6 @@ std::vector<Operation> with_order_operations(std::vector<Operation> all) {
        },
        [](Hands& h) { must(h.producer->reprioritize(h.id, 7)); }},
   };
-  for (Operation& each : orders) all.push_back(std::move(each));
-  return all;
 }
 
 }  // namespace ojs_shm::test

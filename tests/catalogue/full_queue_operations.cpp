@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
+// Full queues: dropping, waiting, warning; and queues whose tenants are bounded.
+
 #include <poll.h>
 
 #include <stdexcept>
 
-#include "tests/crash/operations.hpp"
-
-// Operations on full queues: dropping, waiting, warning.
+#include "tests/catalogue/operations.hpp"
 
 namespace ojs_shm::test {
 namespace {
@@ -16,8 +16,9 @@ JobSpec of_tenant(std::string_view tenant, std::string_view args = "[1]") {
   return spec;
 }
 
-/// Operations in a queue whose tenants are bounded.
-std::vector<Operation> with_bounded_tenants() {
+}  // namespace
+
+std::vector<Operation> bounded_tenant_operations() {
   const auto bound = [](Hands& h, BackpressureStrategy strategy = BackpressureStrategy::kReject) {
     must(h.admin->set_queue("default", {.strategy = strategy, .tenant_max_depth = 2}));
   };
@@ -93,10 +94,8 @@ std::vector<Operation> with_bounded_tenants() {
   };
 }
 
-}  // namespace
-
-std::vector<Operation> with_full_queues(std::vector<Operation> others) {
-  const std::vector<Operation> more = {
+std::vector<Operation> full_queue_operations() {
+  return {
       {"enqueue_drops",
        [](Hands& h) {
          for (const int priority : {2, 2, 5}) h.put(priority);
@@ -166,7 +165,8 @@ std::vector<Operation> with_full_queues(std::vector<Operation> others) {
            throw std::runtime_error("nobody said that there is room");
          const auto admitted = waiting.poll();
          if (!admitted || !admitted->ok()) throw std::runtime_error("it was not let in");
-       }},
+       },
+       "waits for room that others may take"},
       {"enqueue_warns",
        [](Hands& h) {
          must(h.admin->set_queue("default", {.max_depth = 2, .warning_threshold = 0.5}));
@@ -190,10 +190,6 @@ std::vector<Operation> with_full_queues(std::vector<Operation> others) {
                                  {.max_depth = 5, .strategy = BackpressureStrategy::kBlock}));
        }},
   };
-  others.insert(others.end(), more.begin(), more.end());
-  const std::vector<Operation> tenants = with_bounded_tenants();
-  others.insert(others.end(), tenants.begin(), tenants.end());
-  return others;
 }
 
 }  // namespace ojs_shm::test

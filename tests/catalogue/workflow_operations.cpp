@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Workflows, for the crash lanes.
+// Workflows.
 #include <string>
 #include <utility>
 
@@ -7,7 +7,7 @@
 
 #include <ojs_shm/transfer.hpp>
 
-#include "tests/crash/operations.hpp"
+#include "tests/catalogue/operations.hpp"
 
 namespace ojs_shm::test {
 namespace {
@@ -84,8 +84,8 @@ void import(Hands& hands) {
 
 }  // namespace
 
-std::vector<Operation> with_workflow_operations(std::vector<Operation> all) {
-  std::vector<Operation> more = {
+std::vector<Operation> workflow_operations() {
+  return {
       {"workflow_create", [](Hands& h) { h.put(2, "other"); },
        [](Hands& h) { create(h, nested()); }},
       {"workflow_import", [](Hands& h) { h.put(2, "other"); }, [](Hands& h) { import(h); }},
@@ -169,8 +169,6 @@ std::vector<Operation> with_workflow_operations(std::vector<Operation> all) {
        },
        [](Hands& h) { must(h.admin->retry_dead(h.id)); }},
   };
-  for (Operation& operation : more) all.push_back(std::move(operation));
-  return all;
 }
 
 }  // namespace ojs_shm::test

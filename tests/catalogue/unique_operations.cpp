@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Unique jobs, for the crash lanes.
+// Unique jobs.
 
 #include <stdexcept>
 
-#include "tests/crash/operations.hpp"
+#include "tests/catalogue/operations.hpp"
 
 namespace ojs_shm::test {
 namespace {
@@ -17,6 +17,8 @@ JobSpec with(const JobUnique& unique, std::string_view args = "[1]") {
 JobUnique unique(std::string_view policy, std::string_view args = "[1]") {
   return must(JobUnique::of(spec_of(args), policy));
 }
+
+}  // namespace
 
 std::vector<Operation> unique_operations() {
   static const std::string kLarge = "[\"" + std::string(3'000, 'b') + "\"]";
@@ -121,13 +123,6 @@ std::vector<Operation> unique_operations() {
            throw std::runtime_error("a second one came to life");
        }},
   };
-}
-
-}  // namespace
-
-std::vector<Operation> with_unique_operations(std::vector<Operation> all) {
-  for (Operation& each : unique_operations()) all.push_back(std::move(each));
-  return all;
 }
 
 }  // namespace ojs_shm::test

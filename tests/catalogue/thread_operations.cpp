@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sleepers and who wakes them, for the crash lanes that watch every thread.
+// Sleepers and who wakes them.
 
 #include <poll.h>
 
 #include <stdexcept>
 #include <thread>
 
-#include "tests/crash/operations.hpp"
+#include "tests/catalogue/operations.hpp"
 
 namespace ojs_shm::test {
 namespace {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What goes by itself or with its queue, for the crash lanes.
+// What goes by itself or with its queue.
 
 #include "engine/dead_letters.hpp"
-#include "tests/crash/operations.hpp"
+#include "tests/catalogue/operations.hpp"
 
 namespace ojs_shm::test {
 namespace {
@@ -55,6 +55,8 @@ void fill(Hands& hands) {
   hands.put(pending);
 }
 
+}  // namespace
+
 std::vector<Operation> removal_operations() {
   return {
       {"prune", bury_three, prune},
@@ -77,13 +79,6 @@ std::vector<Operation> removal_operations() {
        },
        [](Hands& h) { must(h.admin->delete_queue("default", QueueDeletion::kDiscard)); }},
   };
-}
-
-}  // namespace
-
-std::vector<Operation> with_removal_operations(std::vector<Operation> all) {
-  for (Operation& each : removal_operations()) all.push_back(std::move(each));
-  return all;
 }
 
 }  // namespace ojs_shm::test

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Registered workers, for the crash lanes: registering, signs of life, directives, the end.
+// Registered workers: registering, signs of life, directives, the end.
 
 #include <ojs_shm/proxy.hpp>
 
 #include "engine/registry.hpp"
-#include "tests/crash/operations.hpp"
+#include "tests/catalogue/operations.hpp"
 
 namespace ojs_shm::test {
 namespace {
@@ -27,8 +27,8 @@ engine::WorkerKey key(Hands& hands) { return engine::find_worker(hands.handle->s
 
 }  // namespace
 
-std::vector<Operation> with_worker_operations(std::vector<Operation> all) {
-  std::vector<Operation> own = {
+std::vector<Operation> worker_operations() {
+  return {
       {"worker_register", [](Hands&) {}, [](Hands& h) { report(h, {.id = "w", .labels = "1"}); }},
       {"worker_beat_with_news", at_work,
        [](Hands& h) {
@@ -84,8 +84,6 @@ std::vector<Operation> with_worker_operations(std::vector<Operation> all) {
          must(native.requeue(h.job));
        }},
   };
-  for (Operation& each : own) all.push_back(std::move(each));
-  return all;
 }
 
 }  // namespace ojs_shm::test

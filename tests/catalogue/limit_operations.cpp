@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// What limits do to jobs, for the crash lanes.
+// What limits do to jobs.
 
 #include <stdexcept>
 
 #include "engine/rates.hpp"
-#include "tests/crash/operations.hpp"
+#include "tests/catalogue/operations.hpp"
 
 namespace ojs_shm::test {
 namespace {
@@ -65,7 +65,7 @@ void tick(Hands& hands) { hands.tick(); }
 
 }  // namespace
 
-static std::vector<Operation> limit_operations() {
+std::vector<Operation> limit_operations() {
   static const JobLimit one = limit(R"({"key":"k","concurrency":1})");
   static const JobLimit two = limit(R"({"key":"two","concurrency":1})");
   // One of the key at work, and so many waiting in its queue or, once a lane has looked, in its
@@ -234,11 +234,6 @@ static std::vector<Operation> limit_operations() {
          must(h.worker->ack(h.job));
        }},
   };
-}
-
-std::vector<Operation> with_limit_operations(std::vector<Operation> all) {
-  for (Operation& each : limit_operations()) all.push_back(std::move(each));
-  return all;
 }
 
 }  // namespace ojs_shm::test

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ids that clients bring, for the crash lanes.
+// Ids that clients bring.
 
-#include "tests/crash/operations.hpp"
+#include "tests/catalogue/operations.hpp"
 
 namespace ojs_shm::test {
 namespace {
@@ -40,8 +40,8 @@ void put_beyond_line(Hands& hands) {
 
 }  // namespace
 
-std::vector<Operation> with_id_operations(std::vector<Operation> all) {
-  const std::vector<Operation> own = {
+std::vector<Operation> id_operations() {
+  return {
       {"enqueue_brought_id", [](Hands&) {}, [](Hands& h) { h.put(brought(kBrought)); }},
       {"enqueue_duplicate_id", [](Hands& h) { h.put(brought(kBrought)); },
        [](Hands& h) {
@@ -60,8 +60,6 @@ std::vector<Operation> with_id_operations(std::vector<Operation> all) {
        },
        [](Hands& h) { must(h.admin->drop_dead(h.id)); }},
   };
-  all.insert(all.end(), own.begin(), own.end());
-  return all;
 }
 
 }  // namespace ojs_shm::test

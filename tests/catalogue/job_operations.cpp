@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tests/crash/operations.hpp"
+// Jobs from their enqueue to their end, and what a process does beside.
+
+#include "tests/catalogue/operations.hpp"
 
 #include <ojs_shm/transfer.hpp>
-
-#include "engine/supervisor.hpp"
 
 namespace ojs_shm::test {
 namespace {
@@ -38,6 +38,8 @@ void import(Hands& hands, const std::string& line) {
   must(import.take(line));
 }
 
+constexpr const char* kTakesAllChunks = "leaves none to others until it has died or closed";
+
 /// Leaves no chunk, but thirty batches of one finished job each, and the ring of priority 9 with a
 /// full chunk.
 void leave_no_chunk(Hands& hands) {
@@ -51,72 +53,9 @@ void leave_no_chunk(Hands& hands) {
   while (hands.handle->actor().rings().take_chunk() != shm::kNoIndex) {}
 }
 
-std::vector<Operation> with_all_rooms(std::vector<Operation> own) {
-  return with_worker_operations(with_removal_operations(with_cron_operations(
-      with_unique_operations(with_workflow_operations(with_limit_operations(with_pool_operations(
-          with_order_operations(with_full_queues(with_id_operations(std::move(own)))))))))));
-}
-
 }  // namespace
 
-JobSpec spec_of(std::string_view args) {
-  JobSpec spec;
-  spec.type = "crash.test";
-  spec.args = args;
-  spec.retry.max_attempts = 20;
-  return spec;
-}
-
-SegmentOptions small_segment() {
-  SegmentOptions options;
-  options.slots = 96;
-  options.max_queues = 4;
-  options.max_handles = 24;
-  options.max_body_bytes = 8192;
-  options.max_tenants = 16;
-  return options;
-}
-
-Hands::Hands(const SegmentName& where) : segment(must(Segment::attach(where))) {
-  handle = must(internal::Handle::make(segment));
-  producer.emplace(must(Producer::attach(segment)));
-  worker.emplace(must(Worker::attach(segment, {})));
-  admin.emplace(must(Admin::attach(segment)));
-}
-
-std::string Hands::put(const JobSpec& spec) {
-  id = must(producer->enqueue(spec)).str();
-  if (accepted) accepted(id);
-  return id;
-}
-
-std::string Hands::put(std::int64_t priority, std::string_view queue) {
-  JobSpec spec = spec_of();
-  spec.priority = priority;
-  spec.queue = queue;
-  return put(spec);
-}
-
-void Hands::take(Job& into) { must(worker->try_fetch(into)); }
-
-void Hands::move_clock(std::uint64_t ms) {
-  shm::Word& offset = segment.attachment()->segment().header().clock_offset_ms;
-  offset.store(offset.load() + ms, shm::Point::kNone);
-}
-
-void Hands::stop_clock() {
-  segment.attachment()->segment().header().clock_offset_ms.store(
-      shm::kStandingClock | handle->store().now_ms(), shm::Point::kNone);
-}
-
-void Hands::tick() {
-  engine::Supervisor supervisor(handle->actor());
-  engine::Supervisor::Report report;
-  const std::uint64_t now = handle->store().now_ms();
-  for (int i = 0; i < 4; ++i) supervisor.tick(now, report);
-}
-
-const std::vector<Operation>& operations() {
+std::vector<Operation> job_operations() {
   auto put_one = [](Hands& h) { h.put(); };
   auto hold_one = [](Hands& h) {
     h.put();
@@ -135,7 +74,7 @@ const std::vector<Operation>& operations() {
   auto fourteen = [](Hands& h) {
     for (int i = 0; i < 14; ++i) h.put();
   };
-  static const std::vector<Operation> all = with_all_rooms({
+  return {
       {"enqueue", nothing, [](Hands& h) { h.put(); }},
       {"enqueue_second", put_one, [](Hands& h) { h.put(); }},
       {"enqueue_large_body", nothing, [](Hands& h) { h.put(spec_of(big_args(3000))); }},
@@ -213,14 +152,15 @@ const std::vector<Operation>& operations() {
          if (h.producer->enqueue_batch(specs).code() != Code::kSegmentFull)
            throw std::runtime_error("more jobs than slots");
        }},
-      {"enqueue_without_chunks", leave_no_chunk, [](Hands& h) { h.put(9); }},
+      {"enqueue_without_chunks", leave_no_chunk, [](Hands& h) { h.put(9); }, kTakesAllChunks},
       {"enqueue_batch_without_chunks", leave_no_chunk,
        [](Hands& h) {
          JobSpec spec = spec_of();
          spec.priority = 9;
          const std::vector<JobSpec> specs(3, spec);
          must(h.producer->enqueue_batch(specs));
-       }},
+       },
+       kTakesAllChunks},
       {"fetch", put_one, [](Hands& h) { h.take(h.job); }},
       {"fetch_leaves_chunk",
        [fourteen](Hands& h) {
@@ -571,8 +511,7 @@ const std::vector<Operation>& operations() {
          const Segment again = must(Segment::attach(h.segment.attachment()->name()));
          Producer producer = must(Producer::attach(again));
        }},
-  });
-  return all;
+  };
 }
 
 }  // namespace ojs_shm::test

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/catalogue/hands.hpp"
+
+#include "engine/supervisor.hpp"
+
+namespace ojs_shm::test {
+
+JobSpec spec_of(std::string_view args) {
+  JobSpec spec;
+  spec.type = "crash.test";
+  spec.args = args;
+  spec.retry.max_attempts = 20;
+  return spec;
+}
+
+SegmentOptions small_segment() {
+  SegmentOptions options;
+  options.slots = 96;
+  options.max_queues = 4;
+  options.max_handles = 24;
+  options.max_body_bytes = 8192;
+  options.max_tenants = 16;
+  return options;
+}
+
+Hands::Hands(const SegmentName& where) : segment(must(Segment::attach(where))) {
+  handle = must(internal::Handle::make(segment));
+  producer.emplace(must(Producer::attach(segment)));
+  worker.emplace(must(Worker::attach(segment, {})));
+  admin.emplace(must(Admin::attach(segment)));
+}
+
+std::string Hands::put(const JobSpec& spec) {
+  id = must(producer->enqueue(spec)).str();
+  if (accepted) accepted(id);
+  return id;
+}
+
+std::string Hands::put(std::int64_t priority, std::string_view queue) {
+  JobSpec spec = spec_of();
+  spec.priority = priority;
+  spec.queue = queue;
+  return put(spec);
+}
+
+void Hands::take(Job& into) { must(worker->try_fetch(into)); }
+
+void Hands::move_clock(std::uint64_t ms) {
+  shm::Word& offset = segment.attachment()->segment().header().clock_offset_ms;
+  offset.store(offset.load() + ms, shm::Point::kNone);
+}
+
+void Hands::stop_clock() {
+  segment.attachment()->segment().header().clock_offset_ms.store(
+      shm::kStandingClock | handle->store().now_ms(), shm::Point::kNone);
+}
+
+void Hands::tick() {
+  engine::Supervisor supervisor(handle->actor());
+  engine::Supervisor::Report report;
+  const std::uint64_t now = handle->store().now_ms();
+  for (int i = 0; i < 4; ++i) supervisor.tick(now, report);
+}
+
+}  // namespace ojs_shm::test
