@@ -241,14 +241,16 @@ Reply bulk_delete(Desk& desk, const Request& request) {
 }  // namespace
 
 std::span<const Route> admin_job_routes() {
+  // clang-format off
   static const Route kRoutes[] = {
-      {"GET", "/ojs/v1/admin/jobs", Scope::kRead, &list, Pace::kSlow},
-      {"POST", "/ojs/v1/admin/jobs/bulk/retry", Scope::kAdmin, &bulk_retry, Pace::kSlow},
-      {"POST", "/ojs/v1/admin/jobs/bulk/cancel", Scope::kAdmin, &bulk_cancel, Pace::kSlow},
-      {"POST", "/ojs/v1/admin/jobs/bulk/delete", Scope::kAdmin, &bulk_delete, Pace::kSlow},
-      {"GET", "/ojs/v1/admin/jobs/{id}", Scope::kRead, &get},
-      {"POST", "/ojs/v1/admin/jobs/{id}/retry", Scope::kAdmin, &retry},
+      {"GET", "/ojs/v1/admin/jobs", Scope::kRead, &list, {"", "JobPage"}, Pace::kSlow},
+      {"POST", "/ojs/v1/admin/jobs/bulk/retry", Scope::kAdmin, &bulk_retry, {"ManyJobs", "BulkReport"}, Pace::kSlow},
+      {"POST", "/ojs/v1/admin/jobs/bulk/cancel", Scope::kAdmin, &bulk_cancel, {"ManyJobs", "BulkReport"}, Pace::kSlow},
+      {"POST", "/ojs/v1/admin/jobs/bulk/delete", Scope::kAdmin, &bulk_delete, {"ManyJobs", "BulkReport"}, Pace::kSlow},
+      {"GET", "/ojs/v1/admin/jobs/{id}", Scope::kRead, &get, {"", "JobDetail"}},
+      {"POST", "/ojs/v1/admin/jobs/{id}/retry", Scope::kAdmin, &retry, {"", "OneJob"}},
   };
+  // clang-format on
   return kRoutes;
 }
 

@@ -79,13 +79,15 @@ Reply scheduling(Desk& desk, const Request&) {
 }  // namespace
 
 std::span<const Route> admin_pool_routes() {
+  // clang-format off
   static const Route kRoutes[] = {
-      {"GET", "/ojs/v1/admin/pools", Scope::kRead, &list, Pace::kSlow},
-      {"GET", "/ojs/v1/admin/pools/{name}", Scope::kRead, &get, Pace::kSlow},
-      {"PUT", "/ojs/v1/admin/pools/{name}", Scope::kAdmin, &put, Pace::kSlow},
-      {"DELETE", "/ojs/v1/admin/pools/{name}", Scope::kAdmin, &remove, Pace::kSlow},
-      {"GET", "/ojs/v1/admin/scheduling/stats", Scope::kRead, &scheduling, Pace::kSlow},
+      {"GET", "/ojs/v1/admin/pools", Scope::kRead, &list, {"", "PoolList"}, Pace::kSlow},
+      {"GET", "/ojs/v1/admin/pools/{name}", Scope::kRead, &get, {"", "ShownPool"}, Pace::kSlow},
+      {"PUT", "/ojs/v1/admin/pools/{name}", Scope::kAdmin, &put, {"PoolSettings", "ShownPool"}, Pace::kSlow},
+      {"DELETE", "/ojs/v1/admin/pools/{name}", Scope::kAdmin, &remove, {"", "Deleted"}, Pace::kSlow},
+      {"GET", "/ojs/v1/admin/scheduling/stats", Scope::kRead, &scheduling, {"", "SchedulingStats"}, Pace::kSlow},
   };
+  // clang-format on
   return kRoutes;
 }
 

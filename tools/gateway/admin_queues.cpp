@@ -132,14 +132,16 @@ Reply purge(Desk& desk, const Request& request) {
 }  // namespace
 
 std::span<const Route> admin_queue_routes() {
+  // clang-format off
   static const Route kRoutes[] = {
-      {"GET", "/ojs/v1/admin/queues", Scope::kRead, &list, Pace::kSlow},
-      {"GET", "/ojs/v1/admin/queues/{name}", Scope::kRead, &get, Pace::kSlow},
-      {"PUT", "/ojs/v1/admin/queues/{name}/config", Scope::kAdmin, &configure, Pace::kSlow},
-      {"DELETE", "/ojs/v1/admin/queues/{name}/jobs", Scope::kAdmin, &purge, Pace::kSlow},
-      {"POST", "/ojs/v1/admin/queues/{name}/pause", Scope::kAdmin, &pause, Pace::kSlow},
-      {"POST", "/ojs/v1/admin/queues/{name}/resume", Scope::kAdmin, &resume, Pace::kSlow},
+      {"GET", "/ojs/v1/admin/queues", Scope::kRead, &list, {"", "QueuePage"}, Pace::kSlow},
+      {"GET", "/ojs/v1/admin/queues/{name}", Scope::kRead, &get, {"", "QueueView"}, Pace::kSlow},
+      {"PUT", "/ojs/v1/admin/queues/{name}/config", Scope::kAdmin, &configure, {"SetQueue", "QueueView"}, Pace::kSlow},
+      {"DELETE", "/ojs/v1/admin/queues/{name}/jobs", Scope::kAdmin, &purge, {"Purge", "Purged"}, Pace::kSlow},
+      {"POST", "/ojs/v1/admin/queues/{name}/pause", Scope::kAdmin, &pause, {"", "PausedQueue"}, Pace::kSlow},
+      {"POST", "/ojs/v1/admin/queues/{name}/resume", Scope::kAdmin, &resume, {"", "PausedQueue"}, Pace::kSlow},
   };
+  // clang-format on
   return kRoutes;
 }
 

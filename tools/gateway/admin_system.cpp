@@ -107,15 +107,17 @@ Reply config(Desk& desk, const Request&) {
 }  // namespace
 
 std::span<const Route> admin_system_routes() {
+  // clang-format off
   static const Route kRoutes[] = {
-      {"GET", "/ojs/v1/admin/stats", Scope::kRead, &stats, Pace::kSlow},
-      {"GET", "/ojs/v1/admin/system/maintenance", Scope::kRead, &get_maintenance},
-      {"POST", "/ojs/v1/admin/system/maintenance", Scope::kAdmin, &set_maintenance},
-      {"GET", "/ojs/v1/admin/maintenance", Scope::kRead, &get_maintenance},
-      {"POST", "/ojs/v1/admin/maintenance", Scope::kAdmin, &set_maintenance},
-      {"GET", "/ojs/v1/admin/system/config", Scope::kRead, &config, Pace::kSlow},
-      {"GET", "/ojs/v1/admin/config", Scope::kRead, &config, Pace::kSlow},
+      {"GET", "/ojs/v1/admin/stats", Scope::kRead, &stats, {"", "Stats"}, Pace::kSlow},
+      {"GET", "/ojs/v1/admin/system/maintenance", Scope::kRead, &get_maintenance, {"", "Maintenance"}},
+      {"POST", "/ojs/v1/admin/system/maintenance", Scope::kAdmin, &set_maintenance, {"SetMaintenance", "Maintenance"}},
+      {"GET", "/ojs/v1/admin/maintenance", Scope::kRead, &get_maintenance, {"", "Maintenance"}},
+      {"POST", "/ojs/v1/admin/maintenance", Scope::kAdmin, &set_maintenance, {"SetMaintenance", "Maintenance"}},
+      {"GET", "/ojs/v1/admin/system/config", Scope::kRead, &config, {"", "Configuration"}, Pace::kSlow},
+      {"GET", "/ojs/v1/admin/config", Scope::kRead, &config, {"", "Configuration"}, Pace::kSlow},
   };
+  // clang-format on
   return kRoutes;
 }
 

@@ -66,12 +66,14 @@ Reply jobs(Desk& desk, const Request& request) {
 }  // namespace
 
 std::span<const Route> admin_tenant_routes() {
+  // clang-format off
   static const Route kRoutes[] = {
-      {"GET", "/ojs/v1/admin/tenants", Scope::kRead, &list, Pace::kSlow},
-      {"GET", "/ojs/v1/admin/tenants/{id}", Scope::kRead, &stats, Pace::kSlow},
-      {"GET", "/ojs/v1/admin/tenants/{id}/stats", Scope::kRead, &stats, Pace::kSlow},
-      {"GET", "/ojs/v1/admin/tenants/{id}/jobs", Scope::kRead, &jobs, Pace::kSlow},
+      {"GET", "/ojs/v1/admin/tenants", Scope::kRead, &list, {"", "TenantPage"}, Pace::kSlow},
+      {"GET", "/ojs/v1/admin/tenants/{id}", Scope::kRead, &stats, {"", "Tenant"}, Pace::kSlow},
+      {"GET", "/ojs/v1/admin/tenants/{id}/stats", Scope::kRead, &stats, {"", "Tenant"}, Pace::kSlow},
+      {"GET", "/ojs/v1/admin/tenants/{id}/jobs", Scope::kRead, &jobs, {"", "JobPage"}, Pace::kSlow},
   };
+  // clang-format on
   return kRoutes;
 }
 

@@ -152,18 +152,18 @@ Reply list(Desk& desk, const Request& request) {
 
 std::span<const Route> cron_routes() {
   static const Route kRoutes[] = {
-      {"GET", "/ojs/v1/cron", Scope::kRead, &list},
-      {"POST", "/ojs/v1/cron", Scope::kWrite, &create},
-      {"GET", "/ojs/v1/cron/{name}", Scope::kRead, &get},
-      {"PATCH", "/ojs/v1/cron/{name}", Scope::kWrite, &change},
-      {"DELETE", "/ojs/v1/cron/{name}", Scope::kWrite, &remove},
-      {"POST", "/ojs/v1/cron/{name}/trigger", Scope::kWrite, &trigger},
-      {"GET", "/ojs/v1/crons", Scope::kRead, &list},
-      {"POST", "/ojs/v1/crons", Scope::kWrite, &create},
-      {"GET", "/ojs/v1/crons/{name}", Scope::kRead, &get},
-      {"PATCH", "/ojs/v1/crons/{name}", Scope::kWrite, &change},
-      {"DELETE", "/ojs/v1/crons/{name}", Scope::kWrite, &remove},
-      {"POST", "/ojs/v1/crons/{name}/trigger", Scope::kWrite, &trigger},
+      {"GET", "/ojs/v1/cron", Scope::kRead, &list, {"", "CronList"}},
+      {"POST", "/ojs/v1/cron", Scope::kWrite, &create, {"NewCron", "OneCron"}},
+      {"GET", "/ojs/v1/cron/{name}", Scope::kRead, &get, {"", "OneCron"}},
+      {"PATCH", "/ojs/v1/cron/{name}", Scope::kWrite, &change, {"CronChange", "OneCron"}},
+      {"DELETE", "/ojs/v1/cron/{name}", Scope::kWrite, &remove, {"", "RemovedCron"}},
+      {"POST", "/ojs/v1/cron/{name}/trigger", Scope::kWrite, &trigger, {"", "TriggeredCron"}},
+      {"GET", "/ojs/v1/crons", Scope::kRead, &list, {"", "CronList"}},
+      {"POST", "/ojs/v1/crons", Scope::kWrite, &create, {"NewCron", "OneCron"}},
+      {"GET", "/ojs/v1/crons/{name}", Scope::kRead, &get, {"", "OneCron"}},
+      {"PATCH", "/ojs/v1/crons/{name}", Scope::kWrite, &change, {"CronChange", "OneCron"}},
+      {"DELETE", "/ojs/v1/crons/{name}", Scope::kWrite, &remove, {"", "RemovedCron"}},
+      {"POST", "/ojs/v1/crons/{name}/trigger", Scope::kWrite, &trigger, {"", "TriggeredCron"}},
   };
   return kRoutes;
 }

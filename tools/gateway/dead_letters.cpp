@@ -165,24 +165,26 @@ Reply purge(Desk& desk, const Request& request) {
 }  // namespace
 
 std::span<const Route> dead_letter_routes() {
+  // clang-format off
   static const Route kRoutes[] = {
-      {"GET", "/ojs/v1/dead-letter", Scope::kRead, &list, Pace::kSlow},
-      {"GET", "/ojs/v1/dead-letter/stats", Scope::kRead, &stats, Pace::kSlow},
-      {"POST", "/ojs/v1/dead-letter/purge", Scope::kAdmin, &purge, Pace::kSlow},
-      {"POST", "/ojs/v1/dead-letter/retry", Scope::kAdmin, &retry_all, Pace::kSlow},
-      {"GET", "/ojs/v1/dead-letter/retention", Scope::kRead, &get_retention},
-      {"PUT", "/ojs/v1/dead-letter/retention", Scope::kAdmin, &set_retention},
-      {"GET", "/ojs/v1/admin/dead-letter/retention", Scope::kRead, &get_retention},
-      {"PUT", "/ojs/v1/admin/dead-letter/retention", Scope::kAdmin, &set_retention},
-      {"DELETE", "/ojs/v1/dead-letter", Scope::kAdmin, &purge, Pace::kSlow},
-      {"GET", "/ojs/v1/dead-letter/{id}", Scope::kRead, &get_one},
-      {"POST", "/ojs/v1/dead-letter/{id}/retry", Scope::kWrite, &retry},
-      {"DELETE", "/ojs/v1/dead-letter/{id}", Scope::kWrite, &remove},
-      {"GET", "/ojs/v1/admin/dead-letter", Scope::kRead, &list_for_admin, Pace::kSlow},
-      {"GET", "/ojs/v1/admin/dead-letter/stats", Scope::kRead, &stats, Pace::kSlow},
-      {"POST", "/ojs/v1/admin/dead-letter/{id}/retry", Scope::kAdmin, &retry},
+      {"GET", "/ojs/v1/dead-letter", Scope::kRead, &list, {"", "DeadLetters"}, Pace::kSlow},
+      {"GET", "/ojs/v1/dead-letter/stats", Scope::kRead, &stats, {"", "DeadLetterStats"}, Pace::kSlow},
+      {"POST", "/ojs/v1/dead-letter/purge", Scope::kAdmin, &purge, {"SomeDeadLetters", "Dropped"}, Pace::kSlow},
+      {"POST", "/ojs/v1/dead-letter/retry", Scope::kAdmin, &retry_all, {"SomeDeadLetters", "Retried"}, Pace::kSlow},
+      {"GET", "/ojs/v1/dead-letter/retention", Scope::kRead, &get_retention, {"", "Retention"}},
+      {"PUT", "/ojs/v1/dead-letter/retention", Scope::kAdmin, &set_retention, {"NewRetention", "Retention"}},
+      {"GET", "/ojs/v1/admin/dead-letter/retention", Scope::kRead, &get_retention, {"", "Retention"}},
+      {"PUT", "/ojs/v1/admin/dead-letter/retention", Scope::kAdmin, &set_retention, {"NewRetention", "Retention"}},
+      {"DELETE", "/ojs/v1/dead-letter", Scope::kAdmin, &purge, {"SomeDeadLetters", "Dropped"}, Pace::kSlow},
+      {"GET", "/ojs/v1/dead-letter/{id}", Scope::kRead, &get_one, {"", "ShownJob"}},
+      {"POST", "/ojs/v1/dead-letter/{id}/retry", Scope::kWrite, &retry, {"", "ShownJob"}},
+      {"DELETE", "/ojs/v1/dead-letter/{id}", Scope::kWrite, &remove, {"", "DeletedJob"}},
+      {"GET", "/ojs/v1/admin/dead-letter", Scope::kRead, &list_for_admin, {"", "JobPage"}, Pace::kSlow},
+      {"GET", "/ojs/v1/admin/dead-letter/stats", Scope::kRead, &stats, {"", "DeadLetterStats"}, Pace::kSlow},
+      {"POST", "/ojs/v1/admin/dead-letter/{id}/retry", Scope::kAdmin, &retry, {"", "ShownJob"}},
       {"DELETE", "/ojs/v1/admin/dead-letter/{id}", Scope::kAdmin, &remove_for_admin},
   };
+  // clang-format on
   return kRoutes;
 }
 

@@ -362,8 +362,8 @@ asio::awaitable<Reply> enqueue_batch(Desk& desk, const Request& request, Visit& 
 
 std::span<const Route> enqueue_routes() {
   static const Route kRoutes[] = {
-      {"POST", "/ojs/v1/jobs", Scope::kWrite, &enqueue},
-      {"POST", "/ojs/v1/jobs/batch", Scope::kWrite, &enqueue_batch},
+      {"POST", "/ojs/v1/jobs", Scope::kWrite, &enqueue, {"NewJob", "Enqueued"}},
+      {"POST", "/ojs/v1/jobs/batch", Scope::kWrite, &enqueue_batch, {"NewJobs", "EnqueuedJobs"}},
   };
   return kRoutes;
 }

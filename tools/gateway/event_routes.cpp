@@ -236,7 +236,7 @@ asio::awaitable<void> stream_of_queue(Desk& desk, const Request& request, Visit&
 
 std::span<const Route> event_routes() {
   static const Route kRoutes[] = {
-      {"GET", "/ojs/v1/events", Scope::kRead, &list, Pace::kSlow},
+      {"GET", "/ojs/v1/events", Scope::kRead, &list, {"", "EventList"}, Pace::kSlow},
       {"GET", "/ojs/v1/events/stream", Scope::kRead, &stream},
       {"GET", "/ojs/v1/jobs/{id}/events", Scope::kRead, &stream_of_job},
       {"GET", "/ojs/v1/jobs/{id}/progress/stream", Scope::kRead, &stream_of_progress},

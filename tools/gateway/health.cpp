@@ -157,13 +157,13 @@ Reply metrics_page(Desk& desk, const Request& request) {
 
 std::span<const Route> health_routes() {
   static const Route kRoutes[] = {
-      {"GET", "/ojs/manifest", Scope::kNone, &manifest},
-      {"GET", "/ojs/v1/health", Scope::kNone, &health, Pace::kSlow},
-      {"GET", "/health", Scope::kNone, &health, Pace::kSlow},
-      {"GET", "/healthz", Scope::kNone, &health, Pace::kSlow},
-      {"GET", "/ready", Scope::kNone, &ready},
-      {"GET", "/readyz", Scope::kNone, &ready},
-      {"GET", "/metrics", Scope::kRead, &metrics_page, Pace::kSlow},
+      {"GET", "/ojs/manifest", Scope::kNone, &manifest, {"", "Manifest"}},
+      {"GET", "/ojs/v1/health", Scope::kNone, &health, {"", "Health", true}, Pace::kSlow},
+      {"GET", "/health", Scope::kNone, &health, {"", "Health", true}, Pace::kSlow},
+      {"GET", "/healthz", Scope::kNone, &health, {"", "Health", true}, Pace::kSlow},
+      {"GET", "/ready", Scope::kNone, &ready, {"", "Ready"}},
+      {"GET", "/readyz", Scope::kNone, &ready, {"", "Ready"}},
+      {"GET", "/metrics", Scope::kRead, &metrics_page, {}, Pace::kSlow},
   };
   return kRoutes;
 }

@@ -172,15 +172,15 @@ Reply results(Desk& desk, const Request& request) {
 
 std::span<const Route> job_routes() {
   static const Route kRoutes[] = {
-      {"POST", "/ojs/v1/jobs/results", Scope::kRead, &results},
-      {"GET", "/ojs/v1/jobs/{id}", Scope::kRead, &get},
-      {"DELETE", "/ojs/v1/jobs/{id}", Scope::kWrite, &cancel},
-      {"PATCH", "/ojs/v1/jobs/{id}", Scope::kWrite, &change},
-      {"POST", "/ojs/v1/jobs/{id}/cancel", Scope::kWrite, &cancel},
-      {"POST", "/ojs/v1/jobs/{id}/activate", Scope::kWrite, &activate},
-      {"GET", "/ojs/v1/jobs/{id}/result", Scope::kRead, &result},
-      {"POST", "/ojs/v1/admin/jobs/{id}/cancel", Scope::kAdmin, &cancel},
-      {"PATCH", "/ojs/v1/admin/jobs/{id}", Scope::kAdmin, &change},
+      {"POST", "/ojs/v1/jobs/results", Scope::kRead, &results, {"WantedResults", "JobResults"}},
+      {"GET", "/ojs/v1/jobs/{id}", Scope::kRead, &get, {"", "ShownJob"}},
+      {"DELETE", "/ojs/v1/jobs/{id}", Scope::kWrite, &cancel, {"", "OneJob"}},
+      {"PATCH", "/ojs/v1/jobs/{id}", Scope::kWrite, &change, {"JobChange", "ChangedJob"}},
+      {"POST", "/ojs/v1/jobs/{id}/cancel", Scope::kWrite, &cancel, {"", "OneJob"}},
+      {"POST", "/ojs/v1/jobs/{id}/activate", Scope::kWrite, &activate, {"", "OneJob"}},
+      {"GET", "/ojs/v1/jobs/{id}/result", Scope::kRead, &result, {"", "JobResult"}},
+      {"POST", "/ojs/v1/admin/jobs/{id}/cancel", Scope::kAdmin, &cancel, {"", "OneJob"}},
+      {"PATCH", "/ojs/v1/admin/jobs/{id}", Scope::kAdmin, &change, {"JobChange", "ChangedJob"}},
   };
   return kRoutes;
 }

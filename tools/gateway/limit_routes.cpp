@@ -25,8 +25,6 @@ std::string limit_text(const LimitInfo& limit) {
     }
     concurrency.number("active", std::int64_t{limit.active});
     concurrency.close();
-    writer.number("waiting_count", std::int64_t{limit.waiting});
-    writer.boolean("override", limit.by_operator);
   });
 }
 
@@ -68,18 +66,20 @@ Reply remove(Desk& desk, const Request& request) {
 }  // namespace
 
 std::span<const Route> limit_routes() {
+  // clang-format off
   static const Route kRoutes[] = {
-      {"GET", "/ojs/v1/rate-limits", Scope::kRead, &list, Pace::kSlow},
-      {"GET", "/ojs/v1/rate-limits/{key}", Scope::kRead, &get},
-      {"PUT", "/ojs/v1/rate-limits/{key}", Scope::kAdmin, &put},
-      {"PUT", "/ojs/v1/rate-limits/{key}/override", Scope::kAdmin, &put},
-      {"DELETE", "/ojs/v1/rate-limits/{key}/override", Scope::kAdmin, &remove},
-      {"GET", "/ojs/v1/admin/rate-limits", Scope::kRead, &list, Pace::kSlow},
-      {"GET", "/ojs/v1/admin/rate-limits/{key}", Scope::kRead, &get},
-      {"PUT", "/ojs/v1/admin/rate-limits/{key}", Scope::kAdmin, &put},
-      {"PUT", "/ojs/v1/admin/rate-limits/{key}/override", Scope::kAdmin, &put},
-      {"DELETE", "/ojs/v1/admin/rate-limits/{key}/override", Scope::kAdmin, &remove},
+      {"GET", "/ojs/v1/rate-limits", Scope::kRead, &list, {"", "LimitPage"}, Pace::kSlow},
+      {"GET", "/ojs/v1/rate-limits/{key}", Scope::kRead, &get, {"", "Limit"}},
+      {"PUT", "/ojs/v1/rate-limits/{key}", Scope::kAdmin, &put, {"LimitSettings", "Limit"}},
+      {"PUT", "/ojs/v1/rate-limits/{key}/override", Scope::kAdmin, &put, {"LimitSettings", "Limit"}},
+      {"DELETE", "/ojs/v1/rate-limits/{key}/override", Scope::kAdmin, &remove, {"", "Deleted"}},
+      {"GET", "/ojs/v1/admin/rate-limits", Scope::kRead, &list, {"", "LimitPage"}, Pace::kSlow},
+      {"GET", "/ojs/v1/admin/rate-limits/{key}", Scope::kRead, &get, {"", "Limit"}},
+      {"PUT", "/ojs/v1/admin/rate-limits/{key}", Scope::kAdmin, &put, {"LimitSettings", "Limit"}},
+      {"PUT", "/ojs/v1/admin/rate-limits/{key}/override", Scope::kAdmin, &put, {"LimitSettings", "Limit"}},
+      {"DELETE", "/ojs/v1/admin/rate-limits/{key}/override", Scope::kAdmin, &remove, {"", "Deleted"}},
   };
+  // clang-format on
   return kRoutes;
 }
 

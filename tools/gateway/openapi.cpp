@@ -8,6 +8,7 @@
 #include <ojs_shm/segment.hpp>
 
 #include "tools/gateway/json_text.hpp"
+#include "tools/gateway/shapes.hpp"
 
 namespace ojs_shm::gateway {
 namespace {
@@ -34,16 +35,48 @@ std::string operation_id(const Route& route) {
   return id;
 }
 
+constexpr std::string_view kJson = "application/openjobspec+json";
+
+std::string reference(std::string_view shape) {
+  return "{\"$ref\":\"#/components/schemas/" + std::string(shape) + "\"}";
+}
+
+std::string content(std::initializer_list<std::string_view> types, std::string_view schema) {
+  return object([&](json::ObjectWriter& writer) {
+    for (const std::string_view type : types) {
+      json::ObjectWriter media(writer.open(type));
+      media.value("schema", schema);
+      media.close();
+    }
+  });
+}
+
 void write_reply(json::ObjectWriter& replies, std::string_view status, std::string_view what,
-                 std::string_view type, std::string_view schema) {
+                 const std::string& content) {
   json::ObjectWriter reply(replies.open(status));
   reply.text("description", what);
-  json::ObjectWriter content(reply.open("content"));
-  json::ObjectWriter media(content.open(type));
-  media.value("schema", schema);
-  media.close();
-  content.close();
+  if (!content.empty()) reply.value("content", content);
   reply.close();
+}
+
+void write_replies(json::ObjectWriter& replies, const Route& route) {
+  const std::string text = R"({"type":"string"})";
+  const std::string error = content({kJson, "application/json"}, reference("Error"));
+  const Bodies& bodies = route.bodies;
+  const std::string own = content({kJson, "application/json"}, reference(bodies.gives));
+  if (std::holds_alternative<Streamer>(route.handler))
+    write_reply(replies, "200", "Server-sent events", content({"text/event-stream"}, text));
+  else if (route.path == "/metrics")
+    write_reply(replies, "200", "Prometheus' text format",
+                content({"text/plain", "application/openmetrics-text"}, text));
+  else if (bodies.gives.empty())
+    write_reply(replies, "204", "Done", "");
+  else
+    write_reply(replies, "2XX", "Done", own);
+  if (bodies.also_unwell) write_reply(replies, "503", "As it stands, it is not well", own);
+  if (route.path.ends_with("/{id}/result"))
+    write_reply(replies, "410", "The result, or its job, is kept no longer: RESULT_PRUNED", error);
+  write_reply(replies, "default", "Refused", error);
 }
 
 void write_operation(json::ObjectWriter& path, const Route& route) {
@@ -58,37 +91,25 @@ void write_operation(json::ObjectWriter& path, const Route& route) {
                       return "{\"name\":" + quoted(name) +
                              ",\"in\":\"path\",\"required\":true,\"schema\":{\"type\":\"string\"}}";
                     }));
-  if (route.method == "POST" || route.method == "PUT" || route.method == "PATCH")
-    operation.value(
-        "requestBody",
-        "{\"required\":false,\"content\":{\"application/openjobspec+json\":{\"schema\":{"
-        "\"type\":\"object\"}},\"application/json\":{\"schema\":{\"type\":\"object\"}}}}");
+  if (!route.bodies.takes.empty())
+    operation.value("requestBody",
+                    "{\"content\":" +
+                        content({kJson, "application/json"}, reference(route.bodies.takes)) + "}");
   operation.value("security", route.scope == Scope::kNone
                                   ? "[]"
                                   : "[{\"bearer\":[" + quoted(scope_name(route.scope)) + "]}]");
   json::ObjectWriter replies(operation.open("responses"));
-  if (std::holds_alternative<Streamer>(route.handler))
-    write_reply(replies, "200", "Server-sent events", "text/event-stream", "{\"type\":\"string\"}");
-  else if (route.path == "/metrics")
-    write_reply(replies, "200", "Prometheus' text format", "text/plain", "{\"type\":\"string\"}");
-  else
-    write_reply(replies, "2XX", "Done", "application/openjobspec+json", "{\"type\":\"object\"}");
-  if (route.path.ends_with("/{id}/result"))
-    write_reply(replies, "410", "The result, or its job, is kept no longer: RESULT_PRUNED",
-                "application/openjobspec+json", "{\"$ref\":\"#/components/schemas/Error\"}");
-  write_reply(replies, "default", "Refused", "application/openjobspec+json",
-              "{\"$ref\":\"#/components/schemas/Error\"}");
+  write_replies(replies, route);
   replies.close();
   operation.close();
 }
 
-constexpr std::string_view kComponents =
-    R"({"securitySchemes":{"bearer":{"type":"http","scheme":"bearer"}},"schemas":{"Error":{)"
-    R"("type":"object","required":["error"],"properties":{"error":{"type":"object",)"
-    R"("required":["code","message","retryable","request_id"],"properties":{)"
-    R"("code":{"type":"string"},"type":{"type":"string"},"message":{"type":"string"},)"
-    R"("retryable":{"type":"boolean"},"details":{"type":"object"},"hint":{"type":"string"},)"
-    R"("docs_url":{"type":"string"},"request_id":{"type":"string"}}}}}}})";
+void write_components(json::ObjectWriter& components) {
+  components.value("securitySchemes", R"({"bearer":{"type":"http","scheme":"bearer"}})");
+  json::ObjectWriter schemas(components.open("schemas"));
+  for (const Shape& shape : shapes()) schemas.value(shape.name, schema_of(shape));
+  schemas.close();
+}
 
 }  // namespace
 
@@ -111,7 +132,9 @@ std::string openapi_text(std::span<const Route> routes) {
       one.close();
     }
     all.close();
-    writer.value("components", kComponents);
+    json::ObjectWriter components(writer.open("components"));
+    write_components(components);
+    components.close();
   });
 }
 

@@ -56,11 +56,11 @@ Reply licences(Desk&, const Request& request) {
 
 std::span<const Route> page_routes() {
   static const Route kRoutes[] = {
-      {"GET", "/", Scope::kNone, &page, Pace::kQuick, false, true},
-      {"GET", "/dashboard.js", Scope::kNone, &script, Pace::kQuick, false, true},
-      {"GET", "/dashboard.css", Scope::kNone, &style, Pace::kQuick, false, true},
-      {"GET", "/icon.svg", Scope::kNone, &icon, Pace::kQuick, false, true},
-      {"GET", "/licences.txt", Scope::kNone, &licences, Pace::kQuick, false, true},
+      {"GET", "/", Scope::kNone, &page, {}, Pace::kQuick, false, true},
+      {"GET", "/dashboard.js", Scope::kNone, &script, {}, Pace::kQuick, false, true},
+      {"GET", "/dashboard.css", Scope::kNone, &style, {}, Pace::kQuick, false, true},
+      {"GET", "/icon.svg", Scope::kNone, &icon, {}, Pace::kQuick, false, true},
+      {"GET", "/licences.txt", Scope::kNone, &licences, {}, Pace::kQuick, false, true},
   };
   return kRoutes;
 }

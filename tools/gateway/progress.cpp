@@ -79,11 +79,13 @@ Reply get_progress(Desk& desk, const Request& request) {
 }  // namespace
 
 std::span<const Route> progress_routes() {
+  // clang-format off
   static const Route kRoutes[] = {
-      {"POST", "/ojs/v1/workers/progress", Scope::kWrite, &post_progress},
-      {"PUT", "/ojs/v1/jobs/{id}/progress", Scope::kWrite, &put_progress},
-      {"GET", "/ojs/v1/jobs/{id}/progress", Scope::kRead, &get_progress},
+      {"POST", "/ojs/v1/workers/progress", Scope::kWrite, &post_progress, {"WorkerProgress", "Progress"}},
+      {"PUT", "/ojs/v1/jobs/{id}/progress", Scope::kWrite, &put_progress, {"ProgressReport", "Progress"}},
+      {"GET", "/ojs/v1/jobs/{id}/progress", Scope::kRead, &get_progress, {"", "Progress"}},
   };
+  // clang-format on
   return kRoutes;
 }
 

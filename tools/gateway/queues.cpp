@@ -112,16 +112,18 @@ Reply priority_stats(Desk& desk, const Request& request) {
 }  // namespace
 
 std::span<const Route> queue_routes() {
+  // clang-format off
   static const Route kRoutes[] = {
-      {"GET", "/ojs/v1/queues", Scope::kRead, &list, Pace::kSlow},
-      {"POST", "/ojs/v1/queues", Scope::kAdmin, &create, Pace::kSlow},
-      {"GET", "/ojs/v1/queues/{name}", Scope::kRead, &get, Pace::kSlow},
-      {"DELETE", "/ojs/v1/queues/{name}", Scope::kAdmin, &remove, Pace::kSlow},
-      {"GET", "/ojs/v1/queues/{name}/stats", Scope::kRead, &stats, Pace::kSlow},
-      {"GET", "/ojs/v1/queues/{name}/priority-stats", Scope::kRead, &priority_stats, Pace::kSlow},
-      {"POST", "/ojs/v1/queues/{name}/pause", Scope::kAdmin, &pause, Pace::kSlow},
-      {"POST", "/ojs/v1/queues/{name}/resume", Scope::kAdmin, &resume, Pace::kSlow},
+      {"GET", "/ojs/v1/queues", Scope::kRead, &list, {"", "QueueList"}, Pace::kSlow},
+      {"POST", "/ojs/v1/queues", Scope::kAdmin, &create, {"NewQueue", "CreatedQueue"}, Pace::kSlow},
+      {"GET", "/ojs/v1/queues/{name}", Scope::kRead, &get, {"", "ShownQueue"}, Pace::kSlow},
+      {"DELETE", "/ojs/v1/queues/{name}", Scope::kAdmin, &remove, {"QueueDeletion", "DeletedQueue"}, Pace::kSlow},
+      {"GET", "/ojs/v1/queues/{name}/stats", Scope::kRead, &stats, {"", "QueueStats"}, Pace::kSlow},
+      {"GET", "/ojs/v1/queues/{name}/priority-stats", Scope::kRead, &priority_stats, {"", "LevelStats"}, Pace::kSlow},
+      {"POST", "/ojs/v1/queues/{name}/pause", Scope::kAdmin, &pause, {"", "PausedQueue"}, Pace::kSlow},
+      {"POST", "/ojs/v1/queues/{name}/resume", Scope::kAdmin, &resume, {"", "PausedQueue"}, Pace::kSlow},
   };
+  // clang-format on
   return kRoutes;
 }
 

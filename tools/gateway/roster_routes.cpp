@@ -125,16 +125,18 @@ Reply direct(Desk& desk, const Request& request) {
 }  // namespace
 
 std::span<const Route> roster_routes() {
+  // clang-format off
   static const Route kRoutes[] = {
-      {"POST", "/ojs/v1/workers/register", Scope::kWrite, &enroll},
-      {"DELETE", "/ojs/v1/workers/{id}", Scope::kWrite, &deregister},
-      {"GET", "/ojs/v1/workers/{id}/health", Scope::kRead, &health},
-      {"GET", "/ojs/v1/admin/workers", Scope::kRead, &list},
-      {"POST", "/ojs/v1/admin/workers/directive", Scope::kAdmin, &direct},
-      {"GET", "/ojs/v1/admin/workers/{id}", Scope::kRead, &get},
-      {"POST", "/ojs/v1/admin/workers/{id}/quiet", Scope::kAdmin, &quiet},
-      {"DELETE", "/ojs/v1/admin/workers/{id}", Scope::kAdmin, &deregister},
+      {"POST", "/ojs/v1/workers/register", Scope::kWrite, &enroll, {"Registration", "Registered"}},
+      {"DELETE", "/ojs/v1/workers/{id}", Scope::kWrite, &deregister, {"", "RemovedWorker"}},
+      {"GET", "/ojs/v1/workers/{id}/health", Scope::kRead, &health, {"", "WorkerHealth", true}},
+      {"GET", "/ojs/v1/admin/workers", Scope::kRead, &list, {"", "WorkerPage"}},
+      {"POST", "/ojs/v1/admin/workers/directive", Scope::kAdmin, &direct, {"Directive", "Directed"}},
+      {"GET", "/ojs/v1/admin/workers/{id}", Scope::kRead, &get, {"", "Worker"}},
+      {"POST", "/ojs/v1/admin/workers/{id}/quiet", Scope::kAdmin, &quiet, {"", "Worker"}},
+      {"DELETE", "/ojs/v1/admin/workers/{id}", Scope::kAdmin, &deregister, {"", "RemovedWorker"}},
   };
+  // clang-format on
   return kRoutes;
 }
 

@@ -29,11 +29,18 @@ enum class Pace : std::uint8_t {
   kSlow,   ///< walks over the segment: on a thread of its own, one such request after the other
 };
 
+/// The shapes of a route's bodies; empty: it has none.
+struct Bodies {
+  std::string_view takes = {}, gives = {};
+  bool also_unwell = false;  ///< a 503 has the same body: it tells how something stands
+};
+
 struct Route {
   std::string_view method;
   std::string_view path;  ///< {..} stands for one name
   Scope scope = Scope::kNone;
   std::variant<Handler, Waiter, Streamer> handler;
+  Bodies bodies = {};
   Pace pace = Pace::kQuick;
   bool test_hook = false;  ///< there only with --test-hooks
   bool file = false;       ///< of the dashboard, not of the API

@@ -68,11 +68,11 @@ Reply openapi(Desk& desk, const Request&) {
 
 std::span<const Route> schema_routes() {
   static const Route kRoutes[] = {
-      {"GET", "/ojs/v1/schemas", Scope::kRead, &list},
-      {"POST", "/ojs/v1/schemas", Scope::kWrite, &put},
-      {"GET", "/ojs/v1/schemas/{uri}", Scope::kRead, &get},
-      {"DELETE", "/ojs/v1/schemas/{uri}", Scope::kWrite, &remove},
-      {"GET", "/ojs/v1/openapi.json", Scope::kNone, &openapi, Pace::kSlow},
+      {"GET", "/ojs/v1/schemas", Scope::kRead, &list, {"", "SchemaList"}},
+      {"POST", "/ojs/v1/schemas", Scope::kWrite, &put, {"NewSchema", "OneSchema"}},
+      {"GET", "/ojs/v1/schemas/{uri}", Scope::kRead, &get, {"", "OneSchema"}},
+      {"DELETE", "/ojs/v1/schemas/{uri}", Scope::kWrite, &remove, {"", "Deleted"}},
+      {"GET", "/ojs/v1/openapi.json", Scope::kNone, &openapi, {"", "Description"}, Pace::kSlow},
   };
   return kRoutes;
 }

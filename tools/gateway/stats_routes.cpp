@@ -101,10 +101,10 @@ Reply access(Desk& desk, const Request& request) {
 
 std::span<const Route> stats_routes() {
   static const Route kRoutes[] = {
-      {"GET", "/ojs/v1/admin/stats/history", Scope::kRead, &history},
+      {"GET", "/ojs/v1/admin/stats/history", Scope::kRead, &history, {"", "StatsHistory"}},
       {"GET", "/ojs/v1/admin/stats/stream", Scope::kRead, &stream},
-      {"GET", "/ojs/v1/admin/waits", Scope::kRead, &waits, Pace::kSlow},
-      {"GET", "/ojs/v1/admin/access", Scope::kNone, &access},
+      {"GET", "/ojs/v1/admin/waits", Scope::kRead, &waits, {"", "WaitList"}, Pace::kSlow},
+      {"GET", "/ojs/v1/admin/access", Scope::kNone, &access, {"", "Access"}},
   };
   return kRoutes;
 }

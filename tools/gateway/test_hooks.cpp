@@ -45,10 +45,12 @@ Reply advance(Desk& desk, const Request& request) {
 }  // namespace
 
 std::span<const Route> test_routes() {
+  // clang-format off
   static const Route kRoutes[] = {
-      {"POST", "/ojs/v1/test/reset", Scope::kAdmin, &reset, Pace::kSlow, true},
-      {"POST", "/ojs/v1/test/clock", Scope::kAdmin, &advance, Pace::kQuick, true},
+      {"POST", "/ojs/v1/test/reset", Scope::kAdmin, &reset, {"", "Reset"}, Pace::kSlow, true},
+      {"POST", "/ojs/v1/test/clock", Scope::kAdmin, &advance, {"ClockStep", "Clock"}, Pace::kQuick, true},
   };
+  // clang-format on
   return kRoutes;
 }
 

@@ -294,13 +294,15 @@ Reply heartbeat(Desk& desk, const Request& request) {
 }  // namespace
 
 std::span<const Route> worker_routes() {
+  // clang-format off
   static const Route kRoutes[] = {
-      {"POST", "/ojs/v1/workers/fetch", Scope::kWrite, &fetch},
-      {"POST", "/ojs/v1/workers/ack", Scope::kWrite, &ack},
-      {"POST", "/ojs/v1/workers/nack", Scope::kWrite, &nack},
-      {"POST", "/ojs/v1/workers/heartbeat", Scope::kWrite, &heartbeat},
-      {"POST", "/ojs/v1/workers/beat", Scope::kWrite, &heartbeat},
+      {"POST", "/ojs/v1/workers/fetch", Scope::kWrite, &fetch, {"Fetch", "FetchedJobs"}},
+      {"POST", "/ojs/v1/workers/ack", Scope::kWrite, &ack, {"Ack", "Acked"}},
+      {"POST", "/ojs/v1/workers/nack", Scope::kWrite, &nack, {"Nack", "Nacked"}},
+      {"POST", "/ojs/v1/workers/heartbeat", Scope::kWrite, &heartbeat, {"Heartbeat", "HeartbeatReply"}},
+      {"POST", "/ojs/v1/workers/beat", Scope::kWrite, &heartbeat, {"Heartbeat", "HeartbeatReply"}},
   };
+  // clang-format on
   return kRoutes;
 }
 

@@ -74,11 +74,11 @@ Reply list(Desk& desk, const Request& request) {
 
 std::span<const Route> workflow_routes() {
   static const Route kRoutes[] = {
-      {"GET", "/ojs/v1/workflows", Scope::kRead, &list},
-      {"POST", "/ojs/v1/workflows", Scope::kWrite, &create},
-      {"GET", "/ojs/v1/workflows/{id}", Scope::kRead, &get},
-      {"DELETE", "/ojs/v1/workflows/{id}", Scope::kWrite, &cancel},
-      {"POST", "/ojs/v1/workflows/{id}/cancel", Scope::kWrite, &cancel},
+      {"GET", "/ojs/v1/workflows", Scope::kRead, &list, {"", "WorkflowList"}},
+      {"POST", "/ojs/v1/workflows", Scope::kWrite, &create, {"NewWorkflow", "ShownWorkflow"}},
+      {"GET", "/ojs/v1/workflows/{id}", Scope::kRead, &get, {"", "ShownWorkflow"}},
+      {"DELETE", "/ojs/v1/workflows/{id}", Scope::kWrite, &cancel, {"", "ShownWorkflow"}},
+      {"POST", "/ojs/v1/workflows/{id}/cancel", Scope::kWrite, &cancel, {"", "ShownWorkflow"}},
   };
   return kRoutes;
 }

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """A gateway with a segment of its own for each class of tests, and requests to it."""
 
+import collections
 import contextlib
 import ctypes
+import functools
 import http.client
 import json
 import os
@@ -15,6 +17,8 @@ import tempfile
 import time
 import unittest
 import urllib.parse
+
+from description import Description
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 MEDIA_TYPE = "application/openjobspec+json"
@@ -151,19 +155,47 @@ class Up:
         return next(int(child) for child in children if os.readlink(f"/proc/{child}/exe").endswith(name))
 
     def call(self, method, path, body=None, headers=None, connection=None):
-        """One request; `body` is a value that becomes JSON, or bytes as they are."""
+        """One request; `body` is a value that becomes JSON, or bytes as they are. Both it and the reply must be as the
+        gateway describes them."""
         headers = dict(headers or {})
+        target = path if path.startswith("/") else "/ojs/v1/" + path
         if body is not None:
             headers.setdefault("Content-Type", MEDIA_TYPE)
             body = body if isinstance(body, bytes) else json.dumps(body).encode()
         with contextlib.closing(connection or self.connection()) as spoken:
-            spoken.request(method, path if path.startswith("/") else "/ojs/v1/" + path, body, headers)
-            return Reply(spoken.getresponse())
+            spoken.request(method, target, body, headers)
+            reply = Reply(spoken.getresponse())
+        must_be_as_described(method, target, body, reply)
+        return reply
 
     def native(self, *words, text=None):
         """The command line on the same segment."""
         return subprocess.run([program("ojs-shm"), *words, "--name", "test", "--dir", self.dir], input=text,
                               capture_output=True, text=True, timeout=BOUND)
+
+
+@functools.cache
+def description():
+    """What the gateway says of itself."""
+    with Up("--test-hooks") as up, contextlib.closing(up.connection()) as spoken:
+        spoken.request("GET", "/ojs/v1/openapi.json")
+        return Description(Reply(spoken.getresponse()).json)
+
+
+_looked_at = collections.Counter()
+
+
+def must_be_as_described(method, target, body, reply):
+    """Of the many alike that a storm sends, a hundred."""
+    if method == "HEAD":
+        return
+    found = description().operation(method, target)
+    _looked_at[found and found[0], method, reply.status] += 1
+    if _looked_at[found and found[0], method, reply.status] > 100:
+        return
+    problems = description().problems(method, target, body, reply.status, reply.headers["Content-Type"], reply.body)
+    if problems:
+        raise AssertionError("not as described: " + "; ".join(problems))
 
 
 class OnGateway(unittest.TestCase):

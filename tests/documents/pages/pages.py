@@ -7,6 +7,7 @@ import json
 import os
 import pathlib
 import re
+import shutil
 import socket
 import subprocess
 import sys
@@ -16,7 +17,8 @@ from typing import Callable, Iterator
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 BUILD = pathlib.Path(os.environ["OJS_SHM_BUILD"]).resolve()
 PYTHON_PACKAGE = ROOT / "worker_api/python"
-sys.path.insert(0, str(PYTHON_PACKAGE))
+sys.path[:0] = [str(PYTHON_PACKAGE), str(ROOT / "tests/contract/http")]
+from description import Description  # noqa: E402
 SECONDS = 120  # for one program, however slow the machine is
 
 # These every command has; the page says so once.
@@ -136,25 +138,30 @@ def tutorial_runs_from_top_to_bottom() -> None:
 
 
 def gateway_page_runs_and_shows_each_endpoint() -> None:
-    """On free ports; each line of curl must succeed, and each route must have one."""
+    """On free ports; each line of curl must succeed, and each route must have one. What is sent and what comes is as the
+    gateway's description says."""
     with socket.socket() as plain, socket.socket() as secret:
         for probe in (plain, secret):
             probe.bind(("127.0.0.1", 0))
         ports = {":8080": plain.getsockname()[1], ":8443": secret.getsockname()[1]}
     lines = "\n".join(blocks("docs/gateway.md", "sh"))
-    script = re.sub("|".join(ports), lambda port: f":{ports[port[0]]}", lines) + "\ncurl -sf $url/openapi.json >openapi.json\n"
+    script = re.sub("|".join(ports), lambda port: f":{ports[port[0]]}", lines)
     with folder() as path:
-        shell(path, f"export PATH={BUILD}/bin:$PATH\n" + script)
-        routes = json.loads((path / "openapi.json").read_text())["paths"]
-    text = lines.replace("$url", "/ojs/v1").replace("$base", "")
-    text = re.sub(r"\$\w+|\$\(cat \w+\)", "{}", text)
-    missing = []
-    for route, methods in routes.items():
-        pattern = re.compile(re.sub(r"\{\w+\}", r"[^/\\s\"]+", route) + r"(?=[\s?\";]|$)", re.M)
-        for method in methods:
-            flag = {"get": "", "post": ""}.get(method, f"-X {method.upper()}")
-            if not any(pattern.search(line) and flag in line for line in text.splitlines()):
-                missing.append(f"{method.upper()} {route}")
+        (path / "curl").symlink_to(ROOT / "tests/documents/pages/noting_curl.py")
+        shell(path, f"export PATH={path}:{BUILD}/bin:$PATH\n" + script, REAL_CURL=shutil.which("curl"), NOTED=str(path / "noted"))
+        noted = [json.loads(line) for line in (path / "noted").read_text().splitlines()]
+    description = Description(json.loads(next(n["received"] for n in noted if n["target"].endswith("/openapi.json"))))
+    problems, shown = [], set()
+    for note in noted:
+        found = description.operation(note["method"], note["target"])
+        shown.add(found and (note["method"].lower(), found[0]))
+        if note["status"] >= 400 and not note["received"]:  # curl -f shows no body then
+            continue
+        problems += description.problems(note["method"], note["target"], note["sent"], note["status"],
+                                         note["media_type"], note["received"])
+    assert not problems, "not as described:\n" + "\n".join(problems)
+    missing = [f"{method.upper()} {path}" for path, methods in description.paths.items() for method in methods
+               if (method, path) not in shown]
     assert not missing, "no line of curl for " + ", ".join(missing)
 
 
