@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is full: the segment, and the buffers of a client that reads late or never."""
+
+import json
+import socket
+import unittest
+
+from gateways import Up, eventually
+
+JOBS = 90
+#: So many bytes of each that no kernel's buffers hold the reply.
+FILLER = "x" * 60_000
+
+
+class FullSegment(unittest.TestCase):
+    def test_it_is_503_and_a_full_queue_is_429(self):
+        with Up(size=("--slots", "64")) as up:
+            job = {"type": "fill", "args": [], "queue": "bounded"}
+            up.call("PUT", "admin/queues/bounded/config", {"backpressure": {"max_depth": 1}})
+            self.assertEqual(up.call("POST", "jobs", job).status, 201)
+            refused = up.call("POST", "jobs", job)
+            self.assertEqual((refused.status, refused.error["code"]), (429, "QUEUE_FULL"))
+            job["queue"], stored = "open", 0
+            while (reply := up.call("POST", "jobs", job)).status == 201:
+                stored += 1
+            self.assertGreater(stored, 50)
+            self.assertEqual((reply.status, reply.error["code"], reply.error["retryable"]), (503, "SEGMENT_FULL", True))
+            self.assertEqual(reply.error["details"], {"pool": "slots", "used": 64, "capacity": 64})
+            self.assertGreaterEqual(int(reply.headers["Retry-After"]), 1)
+            self.assertIn("--slots", reply.error["message"])
+            # what is there is served, and gives its room to others
+            fetched = up.call("POST", "workers/fetch", {"queues": ["open"]}).json["jobs"][0]
+            up.call("POST", "workers/ack", {"job_id": fetched["id"]})
+            self.assertEqual(eventually(lambda: up.call("POST", "jobs", job).status == 201), True)
+
+
+class LongReply(unittest.TestCase):
+    def fill(self, *flags):
+        self.up = self.enterContext(Up(*flags, size=("--slots", "1024", "--size", "64M")))
+        for _ in range(JOBS // 10):
+            self.up.call("POST", "jobs/batch", {"jobs": [{"type": "long", "args": [FILLER]}] * 10})
+
+    def ask(self, receive_buffer=None):
+        """A client that has asked for all jobs, and takes nothing yet."""
+        client = self.up.dial()
+        self.addCleanup(client.close)
+        if receive_buffer:
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
+        body = json.dumps({"queues": ["default"], "count": JOBS}).encode()
+        client.sendall(b"POST /ojs/v1/workers/fetch HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+                       b"Content-Length: %d\r\n\r\n" % len(body) + body)
+        eventually(lambda: self.counts()["active"] == JOBS)
+        return client
+
+    def counts(self):
+        return self.up.call("GET", "queues/default/stats").json["stats"]
+
+    def test_it_comes_whole_to_a_client_that_reads_late(self):
+        self.fill()
+        with self.ask().makefile("rb") as answer:
+            self.assertIn(b" 200 ", answer.readline())
+            length = 0
+            while (header := answer.readline().strip()):
+                if header.lower().startswith(b"content-length:"):
+                    length = int(header.split()[1])
+            jobs = json.loads(answer.read(length))["jobs"]
+        self.assertEqual([job["args"] for job in jobs], [[FILLER]] * JOBS)
+        for job in jobs:
+            self.assertEqual(self.up.call("POST", "workers/ack", {"job_id": job["id"]}).status, 200)
+
+    def test_jobs_that_a_client_never_takes_come_back_uncounted(self):
+        self.fill("--write-timeout", "1s")
+        self.ask(receive_buffer=4096)
+        eventually(lambda: self.counts()["available"] == JOBS)
+        again = self.up.call("POST", "workers/fetch", {"queues": ["default"], "count": JOBS}).json["jobs"]
+        self.assertEqual([job["attempt"] for job in again], [1] * JOBS)
