@@ -37,8 +37,9 @@ struct Choice {
   std::uint64_t since_ms = 0;
   std::string type_prefix;
 
-  bool holds(const JobInfo& job) const {
-    return job.created_at_ms >= since_ms && job.type.starts_with(type_prefix);
+  JobPageRequest request() const {
+    return {
+        .filter = filter, .type_prefix = type_prefix, .created_from_ms = since_ms, .falls = false};
   }
   void choose_type(const std::string& type) {
     if (type.ends_with('*'))
@@ -115,7 +116,7 @@ std::pair<std::uint64_t, std::string> place_of(const std::string& cursor, JobOrd
 Reply list(Desk& desk, const Request& request) {
   const Page page = Page::of(request);
   const Choice choice = asked(desk, request);
-  JobPageRequest wanted{choice.filter, choice.type_prefix, choice.since_ms};
+  JobPageRequest wanted = choice.request();
   wanted.order = order_asked(request);
   wanted.falls = falls_asked(request);
   wanted.offset = page.begin();
@@ -193,8 +194,7 @@ template <class Change>
 Reply in_bulk(Desk& desk, const Choice& choice, std::string_view action, Change change) {
   std::vector<std::pair<std::string, std::string>> errors;
   std::int64_t matched = 0, succeeded = 0, failed = 0;
-  for (const JobInfo& job : desk.observer.list(choice.filter)) {
-    if (!choice.holds(job)) continue;
+  for (const BriefJob& job : desk.observer.brief_list(choice.request())) {
     ++matched;
     const Status done = change(job.id);
     done ? ++succeeded : ++failed;

@@ -18,7 +18,7 @@ namespace {
 Reply reset(Desk& desk, const Request&) {
   for (const CronInfo& cron : desk.observer.crons()) (void)desk.admin.remove_cron(cron.name);
   std::int64_t cancelled = 0;
-  for (const JobInfo& job : desk.observer.list({}))
+  for (const BriefJob& job : desk.observer.brief_list({}))
     if (!is_terminal(job.state) && desk.producer().cancel(job.id)) ++cancelled;
   const BulkReport dropped = must(desk.admin.bulk(BulkAction::kDropDead, {.dead_letter = true}));
   for (const QueueInfo& queue : desk.observer.queues())

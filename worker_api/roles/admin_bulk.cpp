@@ -12,7 +12,7 @@ JobFilter narrowed(JobFilter filter, BulkAction action) {
   return filter;
 }
 
-bool concerns(const JobInfo& job, BulkAction action) {
+bool concerns(const BriefJob& job, BulkAction action) {
   switch (action) {
     case BulkAction::kCancel: return !is_terminal(job.state);
     case BulkAction::kPromote:
@@ -23,6 +23,15 @@ bool concerns(const JobInfo& job, BulkAction action) {
   return false;
 }
 
+/// Of a part of the list, the order in which jobs would be fetched says which jobs are in it.
+std::vector<BriefJob> chosen(const Observer& observer, const JobFilter& filter) {
+  if (filter.limit == 0) return observer.brief_list({.filter = filter, .falls = false});
+  std::vector<BriefJob> jobs;
+  for (JobInfo& job : observer.list(filter))
+    jobs.push_back({std::move(job.id), job.state, job.dead_letter});
+  return jobs;
+}
+
 }  // namespace
 
 Result<BulkReport> Admin::bulk(BulkAction action, const JobFilter& filter,
@@ -31,8 +40,8 @@ Result<BulkReport> Admin::bulk(BulkAction action, const JobFilter& filter,
   if (!observer) return observer.error();
   if (!filter.queue.empty())
     if (const auto queue = observer->queue(filter.queue); !queue) return queue.error();
-  std::vector<JobInfo> jobs = observer->list(narrowed(filter, action));
-  std::erase_if(jobs, [action](const JobInfo& job) { return !concerns(job, action); });
+  std::vector<BriefJob> jobs = chosen(*observer, narrowed(filter, action));
+  std::erase_if(jobs, [action](const BriefJob& job) { return !concerns(job, action); });
   BulkReport report;
   report.matched = jobs.size();
   const auto act = [&](const std::string& id) -> Status {
@@ -46,7 +55,7 @@ Result<BulkReport> Admin::bulk(BulkAction action, const JobFilter& filter,
     }
     return drop_dead(id);
   };
-  for (const JobInfo& job : jobs) {
+  for (const BriefJob& job : jobs) {
     if (progress && !progress(report)) return report;
     const Status done = act(job.id);
     const bool passed_by = done.code() == Code::kNotFound || done.code() == Code::kWrongState;

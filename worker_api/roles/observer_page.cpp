@@ -19,6 +19,8 @@ struct Standing {
   std::uint64_t created_at = 0;
   engine::JobId id;
   std::uint32_t slot = 0;
+  engine::JobState state{};
+  bool dead = false;
 
   auto key() const { return std::tie(by, created_at, id); }
 };
@@ -78,17 +80,18 @@ class Choice {
     const JobRecord& job = store_.job(slot);
     for (int attempt = 0; attempt < 8; ++attempt) {
       const Control control(job.control.load());
-      const bool meant = is_meant(slot, job, control);
-      if (meant) at = standing(slot, job, control);
+      engine::JobState state{};
+      const bool meant = is_meant(slot, job, control, state);
+      if (meant) at = standing(slot, job, control, state);
       if (Control(job.control.load()) == control) return meant;
     }
     return false;  // it changes all the time: it stands in the next look
   }
 
  private:
-  bool is_meant(std::uint32_t slot, const JobRecord& job, Control control) {
+  bool is_meant(std::uint32_t slot, const JobRecord& job, Control control,
+                engine::JobState& state) {
     const JobFilter& filter = request_.filter;
-    engine::JobState state{};
     if (engine::holds_job(control.state())) {
       state = engine::job_state(control.state());
     } else if (engine::is_exclusive(control.state())) {
@@ -132,8 +135,10 @@ class Choice {
     shm::copy_out(type_.data(), job.inline_bytes, type_.size());
   }
 
-  Standing standing(std::uint32_t slot, const JobRecord& job, Control control) const {
-    Standing at{0, job.created_at.get(), job.id(), slot};
+  Standing standing(std::uint32_t slot, const JobRecord& job, Control control,
+                    engine::JobState state) const {
+    Standing at{
+        0, job.created_at.get(), job.id(), slot, state, job.flags().has(engine::Policy::kDead)};
     switch (request_.order) {
       case JobOrder::kCreated: break;
       case JobOrder::kScheduled: at.by = static_cast<std::int64_t>(job.scheduled_at.get()); break;
@@ -159,7 +164,7 @@ JobPage Observer::page(const JobPageRequest& request) const {
   std::optional<Standing> behind;
   if (request.behind) {
     const auto id = engine::parse_id(request.behind->second);
-    behind = Standing{0, request.behind->first, id.value_or(engine::JobId{}), 0};
+    behind = Standing{.created_at = request.behind->first, .id = id.value_or(engine::JobId{})};
   }
   First first(request.offset + request.limit + 1, request.falls);
   for (std::uint32_t slot = 0; choice.possible() && slot < store.slots(); ++slot) {
@@ -177,6 +182,18 @@ JobPage Observer::page(const JobPageRequest& request) const {
     if (job && job->id == found[i].id) page.jobs.push_back(internal::info_of(store, *job));
   }
   return page;
+}
+
+std::vector<BriefJob> Observer::brief_list(const JobPageRequest& request) const {
+  const engine::Store& store = segment_.attachment()->store();
+  Choice choice(store, request);
+  First all(store.slots(), request.falls);
+  for (std::uint32_t slot = 0; choice.possible() && slot < store.slots(); ++slot)
+    if (Standing at; choice.take(slot, at)) all.add(at);
+  std::vector<BriefJob> jobs;
+  for (const Standing& each : all.take())
+    jobs.push_back({engine::to_string(each.id), static_cast<State>(each.state), each.dead});
+  return jobs;
 }
 
 }  // namespace ojs_shm

@@ -127,6 +127,31 @@ TEST(Page, has_what_a_list_of_everything_has_there) {
   EXPECT_GT(texts, 100U);
 }
 
+TEST(Page, of_a_list_in_brief_is_the_whole_list) {
+  Seeded random;
+  QuietSegment s;
+  fill(s, random);
+  const std::vector<JobInfo> all = s.observer.list({});
+  std::size_t found = 0, dead = 0;
+  for (int i = 0; i < 1000; ++i) {
+    JobPageRequest request = any_request(random, all);
+    request.behind.reset();
+    const std::vector<BriefJob> brief = s.observer.brief_list(request);
+    request.offset = 0, request.limit = all.size();
+    const JobPage wanted = expected(s, request);
+    ASSERT_EQ(brief.size(), wanted.jobs.size()) << "request " << i;
+    for (std::size_t at = 0; at < brief.size(); ++at) {
+      ASSERT_EQ(brief[at].id, wanted.jobs[at].id);
+      ASSERT_EQ(brief[at].state, wanted.jobs[at].state);
+      ASSERT_EQ(brief[at].dead_letter, wanted.jobs[at].dead_letter);
+      dead += brief[at].dead_letter ? 1 : 0;
+    }
+    found += brief.size();
+  }
+  EXPECT_GT(found, 1000U) << "most requests must not be empty";
+  EXPECT_GT(dead, 10U);
+}
+
 TEST(Page, of_many_jobs_keeps_the_first_of_them_in_either_direction) {
   QuietSegment s(few_slots(8192));
   Ids made;

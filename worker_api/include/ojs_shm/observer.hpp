@@ -218,6 +218,13 @@ struct JobPage {
   bool more = false;        ///< whether the list goes on
 };
 
+/// As much of a job as it takes to decide what becomes of it.
+struct BriefJob {
+  std::string id;
+  State state = State::kAvailable;
+  bool dead_letter = false;
+};
+
 /// A violated invariant; the numbers stand in docs/invariants.md.
 struct Violation {
   std::uint32_t invariant = 0;
@@ -264,6 +271,8 @@ class OJS_SHM_API Observer {
   std::vector<JobInfo> list(const JobFilter& filter) const;
   /// Looks at the control words of all jobs, and copies those of the page alone.
   JobPage page(const JobPageRequest& request) const;
+  /// The whole list of which page() gives a part. Copies no texts.
+  std::vector<BriefJob> brief_list(const JobPageRequest& request) const;
   /// The keys that have or had a limit, by name.
   std::vector<LimitInfo> limits() const;
   Result<LimitInfo> limit(std::string_view key) const;
