@@ -3,8 +3,8 @@
 
 #include <spdlog/fmt/fmt.h>
 
-#include <boost/algorithm/string/predicate.hpp>
 #include <boost/asio/ip/address.hpp>
+#include <boost/beast/core/string.hpp>
 #include <string>
 
 #include "tools/gateway/fault.hpp"
@@ -47,8 +47,7 @@ void admit_page(const Request& request, bool loopback_alone) {
   std::string_view origin = request.header("origin");
   if (origin.empty()) return;
   const std::size_t scheme = origin.find("://");
-  if (scheme != std::string_view::npos &&
-      boost::algorithm::iequals(origin.substr(scheme + 3), host))
+  if (scheme != std::string_view::npos && boost::beast::iequals(origin.substr(scheme + 3), host))
     return;
   throw forbidden(fmt::format("a page of {} may not change anything here", origin.substr(0, 128)),
                   "A proxy before the gateway must hand on the Host that the browser sent.");

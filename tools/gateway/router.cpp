@@ -4,7 +4,7 @@
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
-#include <boost/algorithm/string/predicate.hpp>
+#include <boost/beast/core/string.hpp>
 
 #include "tools/gateway/fault.hpp"
 #include "tools/gateway/handlers.hpp"
@@ -153,8 +153,7 @@ void admit(const Request& request, const Route& route, const Tokens& tokens) {
   if (request.body.empty()) return;
   std::string_view rest = request.header("content-type");
   const std::string_view type = trimmed(cut(rest, ';'));
-  if (!boost::algorithm::iequals(type, kType) &&
-      !boost::algorithm::iequals(type, "application/json"))
+  if (!boost::beast::iequals(type, kType) && !boost::beast::iequals(type, "application/json"))
     throw invalid_request(
         fmt::format("the body's Content-Type must be {} or application/json", kType),
         "Content-Type");
@@ -165,8 +164,8 @@ std::string_view negotiated_type(std::string_view accept) {
   while (!accept.empty()) {
     std::string_view range = cut(accept, ',');
     const std::string_view type = trimmed(cut(range, ';'));
-    if (boost::algorithm::iequals(type, kType) || type == "*/*") return kType;
-    json = json || boost::algorithm::iequals(type, "application/json");
+    if (boost::beast::iequals(type, kType) || type == "*/*") return kType;
+    json = json || boost::beast::iequals(type, "application/json");
   }
   return json ? "application/json" : kType;
 }
@@ -176,7 +175,7 @@ bool takes_gzip(std::string_view accept_encoding) {
   while (!accept_encoding.empty()) {
     std::string_view parameters = cut(accept_encoding, ',');
     const std::string_view coding = trimmed(cut(parameters, ';'));
-    if (boost::algorithm::iequals(coding, "gzip") || boost::algorithm::iequals(coding, "x-gzip"))
+    if (boost::beast::iequals(coding, "gzip") || boost::beast::iequals(coding, "x-gzip"))
       return !refused(parameters);
     if (coding == "*") others = !refused(parameters);
   }

@@ -3,6 +3,7 @@
 
 #include <spdlog/spdlog.h>
 
+#include <array>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/redirect_error.hpp>
 #include <boost/asio/use_awaitable.hpp>
@@ -24,7 +25,7 @@ namespace {
 
 constexpr std::chrono::milliseconds kGlance{100};
 
-/// Only these matter to a handler.
+/// Only these matter to a handler, and X-Request-ID.
 constexpr std::pair<http::field, std::string_view> kHeaders[] = {
     {http::field::authorization, "authorization"},
     {http::field::content_type, "content-type"},
@@ -36,14 +37,43 @@ constexpr std::pair<http::field, std::string_view> kHeaders[] = {
 constexpr std::string_view kOwnHeaders[] = {"ojs-version", "x-ojs-tenant", "ojs-block-timeout",
                                             "last-event-id"};
 
-template <class Message>
-void read_headers(const Message& message, Request& request) {
-  for (const auto& [field, name] : kHeaders)
-    if (const auto value = message[field]; !value.empty())
-      request.headers.emplace_back(name, std::string(value));
+std::string_view name_for_handlers(const http::fields::value_type& field) {
+  for (const auto& [known, name] : kHeaders)
+    if (field.name() == known) return name;
+  if (field.name() != http::field::unknown) return {};
   for (const std::string_view name : kOwnHeaders)
-    if (const auto value = message[beast::string_view(name.data(), name.size())]; !value.empty())
+    if (beast::iequals(field.name_string(), {name.data(), name.size()})) return name;
+  return {};
+}
+
+/// In one pass: to look for each of them costs more than all that they say.
+void read_headers(const http::fields& fields, Request& request) {
+  for (const auto& field : fields) {
+    const auto value = field.value();
+    if (value.empty()) continue;
+    if (const std::string_view name = name_for_handlers(field); !name.empty())
       request.headers.emplace_back(name, std::string(value));
+    else if (request.id.empty() && value.size() <= 128 &&
+             beast::iequals(field.name_string(), "X-Request-ID"))
+      request.id = value;
+  }
+}
+
+/// What has been read already, as far as it belongs to this request.
+void parse(beast::flat_buffer& buffer, auto& parser, beast::error_code& failed) {
+  parser.eager(true);
+  while (buffer.size() != 0 && !parser.is_done() && !failed)
+    buffer.consume(parser.put(buffer.data(), failed));
+  if (failed == http::error::need_more) failed = {};
+}
+
+/// The rest of a reply behind its first bytes.
+std::array<asio::const_buffer, 2> behind(std::array<asio::const_buffer, 2> parts,
+                                         std::size_t bytes) {
+  const std::size_t of_first = std::min(bytes, parts[0].size());
+  parts[0] += of_first;
+  parts[1] += bytes - of_first;
+  return parts;
 }
 
 }  // namespace
@@ -100,9 +130,12 @@ asio::awaitable<bool> Session::read_head(Parser& parser) {
   }
   parser.header_limit(options.max_header_bytes);
   parser.body_limit(options.max_body_bytes);
+  parse(buffer_, parser, failed);
+  if (!failed && parser.is_done()) co_return true;
   stream_.expires_after(options.request_time);
-  co_await http::async_read_header(stream_, buffer_, parser,
-                                   asio::redirect_error(asio::use_awaitable, failed));
+  if (!failed && !parser.is_header_done())
+    co_await http::async_read_header(stream_, buffer_, parser,
+                                     asio::redirect_error(asio::use_awaitable, failed));
   if (!failed) co_return true;
   if (failed == http::error::header_limit || failed == http::error::buffer_overflow)
     co_await refuse(431, "invalid_request", "the header of the request is too long");
@@ -140,15 +173,15 @@ asio::awaitable<void> Session::refuse(unsigned status, std::string_view code,
 
 asio::awaitable<bool> Session::serve_one() {
   Parser parser;
-  if (!co_await read_head(parser) || !co_await read_body(parser)) co_return false;
+  if (!co_await read_head(parser)) co_return false;
+  if (!parser.is_done() && !co_await read_body(parser)) co_return false;
   stream_.expires_never();
   auto& message = parser.get();
   Request request;
   const auto method = message.method_string();
   request.method.assign(method.data(), method.size());
   read_headers(message, request);
-  const auto id = message["X-Request-ID"];
-  request.id = id.empty() || id.size() > 128 ? server_.new_request_id() : std::string(id);
+  if (request.id.empty()) request.id = server_.new_request_id();
   request_id_ = request.id;
   request.body = std::move(message.body());
   const auto target = message.target();
@@ -227,8 +260,12 @@ asio::awaitable<bool> Session::write(Reply reply, const Request& request, bool k
   const std::array<asio::const_buffer, 2> parts = {
       asio::buffer(head_), has_body ? asio::buffer(reply.body) : asio::const_buffer()};
   beast::error_code failed;
-  stream_.expires_after(server_.hall().options().write_time);
-  co_await asio::async_write(stream_, parts, asio::redirect_error(asio::use_awaitable, failed));
+  const std::size_t written = stream_.write_now(parts);
+  if (written < asio::buffer_size(parts)) {
+    stream_.expires_after(server_.hall().options().write_time);
+    co_await asio::async_write(stream_, behind(parts, written),
+                               asio::redirect_error(asio::use_awaitable, failed));
+  }
   if (reply.sent) reply.sent(!failed);
   co_return !failed && keep_alive;
 }

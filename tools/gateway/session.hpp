@@ -43,6 +43,7 @@ class Session final : public Visit {
 
   /// False when the connection ends.
   boost::asio::awaitable<bool> serve_one();
+  /// Until the parser has the whole head, and of the body what came with it.
   boost::asio::awaitable<bool> read_head(Parser& parser);
   boost::asio::awaitable<bool> read_body(Parser& parser);
   boost::asio::awaitable<void> refuse(unsigned status, std::string_view code,

@@ -3,7 +3,7 @@
 
 #include <spdlog/fmt/fmt.h>
 
-#include <boost/algorithm/string/predicate.hpp>
+#include <boost/beast/core/string.hpp>
 #include <mutex>
 #include <sstream>
 
@@ -94,7 +94,8 @@ std::vector<std::string_view> Tokens::scopes_for(std::string_view authorization)
 Tokens::Verdict Tokens::judge(std::string_view authorization, Scope needed) const {
   if (empty() || needed == Scope::kNone) return Verdict::kGranted;
   constexpr std::string_view kScheme = "bearer ";
-  if (!boost::algorithm::istarts_with(authorization, kScheme)) return Verdict::kUnknown;
+  if (!boost::beast::iequals(authorization.substr(0, kScheme.size()), kScheme))
+    return Verdict::kUnknown;
   const std::string_view given = authorization.substr(kScheme.size());
   Verdict verdict = Verdict::kUnknown;
   const std::shared_lock lock(mutex_);

@@ -22,6 +22,8 @@ constexpr std::chrono::seconds kFarewell{2};
 
 Wire::Wire(Socket socket, const std::shared_ptr<asio::ssl::context>& context)
     : plain_(std::move(socket)) {
+  beast::error_code ignored;
+  plain_.non_blocking(true, ignored);  // for write_now()
   if (context) tls_ = std::make_unique<asio::ssl::stream<Plain&>>(plain_, *context);
 }
 

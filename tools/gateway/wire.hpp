@@ -49,6 +49,14 @@ class Wire {
   /// The client will send nothing more, as far as the kernel knows.
   bool client_has_closed();
 
+  /// As many of the bytes as the kernel takes at once, so that a short reply needs no round through the
+  /// loop; none through TLS.
+  template <class Buffers>
+  std::size_t write_now(const Buffers& buffers) {
+    boost::system::error_code failed;  // async_write_some meets it again
+    return tls_ ? 0 : plain_.write_some(buffers, failed);
+  }
+
   template <class Buffers, class Token>
   auto async_read_some(const Buffers& buffers, Token&& token) {
     if (tls_) return tls_->async_read_some(buffers, std::forward<Token>(token));
