@@ -49,6 +49,27 @@ std::vector<Operation> worker_operations() {
          for (const JobInfo& job : must(proxy.fetch({.count = 2, .held = true})))
            must(proxy.hand_over(job.id, job.fence));
        }},
+      {"ack_for_client", [](Hands& h) { h.put(); },
+       [](Hands& h) {
+         // Another handle than the one that fetched, as after a gateway's end.
+         Proxy first = must(Proxy::attach(h.segment)), second = must(Proxy::attach(h.segment));
+         for (const JobInfo& job : must(first.fetch({})))
+           must(second.ack(job.id, job.fence, "[1]"));
+       }},
+      {"nack_for_client", [](Hands& h) { h.put(); },
+       [](Hands& h) {
+         Proxy proxy = must(Proxy::attach(h.segment));
+         for (const JobInfo& job : must(proxy.fetch({.held = true})))
+           must(proxy.nack(job.id, job.fence, {.code = "c"}));
+       }},
+      {"beat_for_client", [](Hands& h) { h.put(); },
+       [](Hands& h) {
+         Proxy proxy = must(Proxy::attach(h.segment));
+         for (const JobInfo& job : must(proxy.fetch({}))) {
+           must(proxy.heartbeat(job.id, job.fence, 5'000));
+           must(proxy.progress(job.id, job.fence, 0.5));
+         }
+       }},
       {"fetch_by_shares", [](Hands& h) { h.put(), h.put(2, "other"), h.put(2, "other"); },
        [](Hands& h) {
          for (const char* second : {"other", "none"}) {

@@ -60,6 +60,7 @@ void Visitor::open() {
   options.pool = "crew";
   if (auto made = Worker::attach(segment_, options); made.ok()) pooled_.emplace(std::move(*made));
   if (auto made = Admin::attach(segment_); made.ok()) admin_.emplace(std::move(*made));
+  if (auto made = Proxy::attach(segment_); made.ok()) proxy_.emplace(std::move(*made));
   if (const auto lane = segment_.attachment()->take_lane(true); lane.ok()) {
     lane_ = *lane;
     actor_ = std::make_unique<engine::Actor>(segment_.attachment()->store(), *lane);
@@ -74,6 +75,7 @@ void Visitor::close() {
   if (lane_) segment_.attachment()->give_lane(*lane_);
   lane_.reset();
   import_.reset();
+  proxy_.reset();
   admin_.reset();
   pooled_.reset();
   worker_.reset();
@@ -125,13 +127,18 @@ const std::vector<Visitor::Act>& Visitor::acts() {
                                                 &Visitor::cancel_workflow,
                                                 &Visitor::set_cron,
                                                 &Visitor::change_cron,
-                                                &Visitor::fire_crons};
+                                                &Visitor::fire_crons,
+                                                &Visitor::fetch_for_client,
+                                                &Visitor::hand_over,
+                                                &Visitor::end_by_id,
+                                                &Visitor::tell_by_id,
+                                                &Visitor::report_worker};
   return *all;
 }
 
 void Visitor::act(Input& input) {
   const Act chosen = acts()[input.below(acts().size())];
-  if (producer_ && worker_ && admin_ && supervisor_) (this->*chosen)(input);
+  if (producer_ && worker_ && admin_ && proxy_ && supervisor_) (this->*chosen)(input);
 }
 
 const std::string& Visitor::some_id(Input& input) { return ids_[input.below(ids_.size())]; }
@@ -285,6 +292,7 @@ void Visitor::list(Input& input) {
   if (choice % 5 == 0) request.type_prefix = "fuzz";
   request.offset = choice % 7;
   for (const JobInfo& job : seen->page(request).jobs) print(job);
+  for (const BriefJob& job : seen->brief_list(request)) require(job.id.size() == 36, "an id");
 }
 
 void Visitor::look(Input&) { look_around(segment_); }

@@ -4,6 +4,7 @@
 #include <ojs_shm/admin.hpp>
 #include <ojs_shm/observer.hpp>
 #include <ojs_shm/producer.hpp>
+#include <ojs_shm/proxy.hpp>
 #include <ojs_shm/transfer.hpp>
 #include <ojs_shm/worker.hpp>
 
@@ -11,6 +12,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "engine/supervisor.hpp"
@@ -45,6 +47,7 @@ class Visitor {
   Job& some_job(Input& input) { return jobs_[input.below(jobs_.size())]; }
   JobSpec some_spec(Input& input);
   JobSpec some_held_spec(Input& input);
+  std::pair<std::string, std::uint64_t> some_attempt(Input& input);
   void remember(std::string_view id);
 
   void enqueue(Input& input);
@@ -89,6 +92,11 @@ class Visitor {
   void set_policy(Input& input);
   void set_default_aging(Input& input);
   void unset_default(Input& input);
+  void fetch_for_client(Input& input);
+  void hand_over(Input& input);
+  void end_by_id(Input& input);
+  void tell_by_id(Input& input);
+  void report_worker(Input& input);
   void import(Input& input);
   void finish_import(Input& input);
 
@@ -98,6 +106,9 @@ class Visitor {
   std::optional<Producer> producer_;
   std::optional<Worker> worker_, pooled_;  ///< pooled_: while there is the pool
   std::optional<Admin> admin_;
+  std::optional<Proxy> proxy_;
+  std::vector<std::pair<std::string, std::uint64_t>>
+      held_;  ///< ids and fences that the proxy got last
   std::optional<Import> import_;
   std::vector<WaitingEnqueue> waiting_;  ///< goes before the producer
   JobLimit limit_;

@@ -41,6 +41,8 @@ class Server {
   const Certificate& certificate() const { return certificate_; }
   Desk& back_desk() { return back_desk_; }
   boost::asio::io_context::executor_type back_room() { return back_context_.get_executor(); }
+  /// For a program that runs the loops itself.
+  Shift& first_shift() { return *shifts_.front(); }
   std::string new_request_id();
 
   void came(Session& session);

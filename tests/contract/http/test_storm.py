@@ -119,7 +119,15 @@ class Storm(unittest.TestCase):
                 for job in jobs:
                     ledger.took(job["id"], gateway, began, time.monotonic())
                 for job in jobs:
+                    with lock:
+                        fate = dice.random()
+                    if fate < 0.2:
+                        call("POST", "workers/heartbeat", {"worker_id": f"w{name}", "active_jobs": [job["id"]]})
+                        call("PUT", f"jobs/{job['id']}/progress", {"progress": fate})
                     ledger.gives(job["id"])
+                    if fate < 0.1:
+                        call("POST", "workers/nack", {"job_id": job["id"], "requeue": True})
+                        continue
                     acked = call("POST", "workers/ack", {"job_id": job["id"], "result": name})
                     if acked is not None and acked.status == 200:
                         with lock:

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# ABOUT: hostile segments, envelopes and C callers from libFuzzer [--short] [--seconds N] [--only TARGET] [--seed S]
+# ABOUT: hostile segments, envelopes, C callers and HTTP clients from libFuzzer [--short] [--seconds N] [--only TARGET] [--seed S]
 # NEEDS: build
 # WANTS: fuzz
 # IN-TEST: --short
@@ -46,7 +46,9 @@ report() { # TARGET LOG
 
 fuzz() { # TARGET
   local target=$1 program=build/fuzz/bin/$1_fuzz log=$RESULTS/fuzz-$1.log known corpus=$TMPDIR/$1 runs
-  local options=(-timeout=30 -max_len=512 -len_control=0 -artifact_prefix="$FOUND/$1-")
+  local longest=512
+  [[ $target != http ]] || longest=2048 # several requests
+  local options=(-timeout=30 -max_len=$longest -len_control=0 -artifact_prefix="$FOUND/$1-")
   mapfile -t known < <(find "tests/fuzz/corpus/$1" "tests/fuzz/regressions/$1" -type f 2>/dev/null | sort)
   if ((${#known[@]})); then
     if "$program" "${options[@]}" "${known[@]}" >"$log" 2>&1; then
