@@ -123,30 +123,21 @@ Outcome Actor::remember(const PastJob& past, std::uint32_t slot, JobRecord& job)
 Outcome Actor::publish_past(const PastJob& past, shm::RingSet& rings, std::uint32_t slot,
                             JobRecord& job, Control filling) {
   const unsigned number = normal_ring(past.job.rank);
-  switch (past.state) {
-    case JobState::kScheduled:
-    case JobState::kAvailable:
-    case JobState::kPending:
-    case JobState::kActive: {
-      const JobState state = job.birth_state();
-      const std::uint32_t generation = job.generation.get();
-      const Outcome outcome = publish(store_.queue(past.job.queue).flags.load(), rings, slot, job,
-                                      filling, number, state);
-      if (outcome == Outcome::kOk)
-        recorder_.note(slot, generation, kSlotFree, slot_state(state), store_.now_ms());
-      return outcome;
-    }
-    case JobState::kRetryable:
-    case JobState::kCompleted:
-    case JobState::kCancelled:
-    case JobState::kDiscarded: break;
+  if (waits(past) && past.state != JobState::kRetryable) {
+    const JobState state = job.birth_state();
+    const std::uint32_t generation = job.generation.get();
+    const Outcome outcome = publish(store_.queue(past.job.queue).flags.load(), rings, slot, job,
+                                    filling, number, state);
+    if (outcome == Outcome::kOk)
+      recorder_.note(slot, generation, kSlotFree, slot_state(state), store_.now_ms());
+    return outcome;
   }
   const auto ensure = [&] { return rings_.ensure(rings, number) != kNoIndex; };
   // it must find its ring when it comes back
   if ((waits(past) || past.dead) && !ensure() && !relieved(ensure)) return Outcome::kNoRings;
   const Control held(kSlotFilling, number, owner_, filling.tag());
-  Move move = *move_of(waits(past) ? Event::kPushScheduled : Event::kAck,
-                       waits(past) ? kSlotFree : kSlotActive);
+  Move move =
+      waits(past) ? *move_of(Event::kPushScheduled, kSlotFree) : *move_of(Event::kAck, kSlotActive);
   move.to = slot_state(past.state);
   move.depth = Depth::kSame;
   land(move, slot, job, held, waits(past) ? 0 : store_.now_ms());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What an operation costs: read-modify-writes of shared words, counted by the hook of this thread,
-// and allocations. The table is printed; the budgets are promises of docs/architecture.md. One
+// and allocations. The table is printed; the budgets are promises of docs/cost.md. One
 // thread, so that every run counts the same.
 
 #include <linux/filter.h>
@@ -268,7 +268,7 @@ const JobLimit kTwoAtOnce{"k", {.concurrency = 2}},
     kInEachHour{"k", {.rate = 100'000, .rate_period_ms = 3'600'000}};
 constexpr auto kFair = [](QueueSettings& queue) { queue.tenant_fairness = TenantFairness{}; };
 
-// The table of docs/architecture.md. In the worst enqueue a batch of finished slots is opened (2),
+// The table of docs/cost.md. In the worst enqueue a batch of finished slots is opened (2),
 // the chunk that named it left and given back (3), and the queue's ring gets a new chunk (1). In
 // the worst fetch a chunk is left (2). In the worst ack a batch is full, and its ring gets a new
 // chunk for it (4).

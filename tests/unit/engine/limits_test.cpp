@@ -439,6 +439,23 @@ TEST_F(Limits, whoever_was_let_go_and_is_cancelled_leaves_his_place_to_the_next)
   EXPECT_EQ(hold(), third);
 }
 
+TEST_F(Limits, a_held_back_job_is_cancelled_without_leaving_the_backlog_of_a_pool) {
+  PoolSettings least_loaded;
+  least_loaded.queues = {"default"};
+  least_loaded.strategy = PoolStrategy::kLeastLoaded;
+  ASSERT_TRUE(s.admin.set_pool("p", least_loaded).ok());
+  put("a", 1);
+  const std::string parked = put("a", 1);
+  s.put(2);
+  EXPECT_NE(hold(), "");
+  EXPECT_NE(hold(), "");
+  EXPECT_EQ(hold(), "");
+  const std::uint32_t queue = s.store().find_queue("default");
+  EXPECT_EQ(s.store().backlog(queue).load(), 0U);
+  ASSERT_TRUE(s.producer.cancel(parked).ok());
+  EXPECT_EQ(s.store().backlog(queue).load(), 0U);
+}
+
 TEST_F(Limits, a_retry_asks_its_limit_again) {
   put("k", 1);
   hold();
