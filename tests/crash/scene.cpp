@@ -87,7 +87,10 @@ std::string half_done(const Jobs& before, const Segment& segment) {
     const auto found = now.find(id);
     if (found == now.end() || found->second.state != was.state) continue;
     const JobInfo& is = found->second;
-    if (is.errors.size() > was.errors.size() && is.errors.back().code == "holder_died") continue;
+    if (is.errors.size() == was.errors.size() + 1) continue;
+    // its failure was written, and then its holder died
+    if (is.errors.size() == was.errors.size() + 2 && is.errors.back().code == "holder_died")
+      continue;
     for (const auto& [what, same] : {std::pair{"errors", is.errors.size() == was.errors.size()},
                                      {"attempt", is.attempt == was.attempt},
                                      {"enqueued_at", was.state != State::kAvailable ||

@@ -40,8 +40,8 @@ std::size_t ended(const Jobs& before, const Segment& segment);
 std::size_t lost(const Jobs& before, const Segment& segment);
 
 /// What has changed of jobs that stand where they stood before: an operation that did not happen
-/// leaves nothing. A job whose last error is new and tells of its holder's death has been held by
-/// the dead meanwhile, so more than its place may be new.
+/// leaves nothing. A job with one more error, or with a failure and its holder's death, has been
+/// held by the dead meanwhile, so more than its place may be new.
 std::string half_done(const Jobs& before, const Segment& segment);
 
 /// Whether others have worked since the operation, and may have ended what it brought.
