@@ -25,6 +25,7 @@
 namespace ojs_shm::engine {
 
 struct PastJob;   // restore.hpp
+struct Report;    // report.hpp
 struct PoolSpec;  // pools.hpp
 struct PoolView;
 class Workflows;  // workflows.hpp
@@ -119,7 +120,10 @@ class Actor final : private Mover {
   Settled set_back(std::uint32_t slot, std::uint64_t word, Setback why, const ErrorEntry* error);
   Outcome heartbeat(std::uint32_t slot, std::uint64_t word, std::uint32_t lease_ms,
                     std::uint64_t& until);
-  Outcome progress(std::uint32_t slot, std::uint64_t word, double fraction);
+  /// How far it is, and texts; renews the lease, whose end it tells (report.cpp). kNoBlocks: the texts
+  /// found no room, the rest is done.
+  Outcome report(std::uint32_t slot, std::uint64_t word, const Report& report,
+                 std::uint64_t& until);
   Outcome hand_over(std::uint32_t slot, std::uint64_t word);  ///< to its lease alone
 
   // ---- changing (change.cpp)
@@ -345,6 +349,12 @@ class Actor final : private Mover {
   void end_cancelled(std::uint32_t slot, Control held, unsigned before);
   void end_expired(std::uint32_t slot, JobRecord& job, Control held, std::uint64_t now);
   Outcome enqueue_batch_in_order(std::span<const NewJob> jobs, std::vector<JobId>& ids);
+  enum class Lease : std::uint8_t { kAsAsked, kOnlyLonger };
+  bool move_lease(JobRecord& job, std::uint64_t word, std::uint32_t lease_ms, Lease how,
+                  std::uint64_t& until);
+  Outcome report_texts(std::uint32_t slot, std::uint64_t word, const Report& report);
+  void withdraw_report(JobRecord& job);
+  void end_report(std::uint32_t slot, bool late);
   void append_error(std::uint32_t slot, JobRecord& job, const ErrorEntry& error);
   Outcome seize(Event event, JobId id, std::uint32_t& slot, Control& held, JobState& found);
   Outcome seize_dead(Event event, JobId id, std::uint32_t& slot, Control& held, JobState& found);

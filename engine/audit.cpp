@@ -271,16 +271,20 @@ class Audit : AuditBook {
       const JobRecord& job = store_.job(slot);
       const Control control(job.control.load());
       if (!holds_job(control.state()) && control.state() < kSlotTemplate) continue;
-      const std::uint64_t word = shm::Blocks::word_of(slot, job.generation.get());
       if (holds_job(control.state()) && !is_finished(control.state()) &&
           job.result_block.get() != kNoIndex && job.control.load() == control.word)
         say(8, slot_name(slot) + " has a result, and has not ended");
+      const std::uint32_t report = ReportWord(job.signals.load()).first_block();
       for (const Chain chain :
            {Chain{job.body_block.get(),
                   static_cast<std::uint32_t>(std::min<std::uint64_t>(job.body_length(), 1U << 30))},
             Chain{job.result_block.get(), job.result_length.get()},
-            Chain{job.errors_block.get(), job.errors_length.get()}}) {
+            Chain{job.errors_block.get(), job.errors_length.get()}, Chain{report, 1}}) {
         if (chain.first == kNoIndex) continue;
+        const std::uint32_t life = job.generation.get();
+        const std::uint64_t word = chain.first == report
+                                       ? report_blocks(segment_, report, slot, life)
+                                       : shm::Blocks::word_of(slot, life);
         std::uint64_t room = 0;
         std::uint32_t block = chain.first;
         for (; block != kNoIndex; block = segment_.block_link(block).load()) {
@@ -302,6 +306,9 @@ class Audit : AuditBook {
       const std::uint32_t slot = shm::Blocks::slot_of(word);
       if (slot < store_.slots() && is_exclusive(Control(store_.job(slot).control.load()).state()))
         continue;
+      if (shm::Blocks::is_made(word) && lane_taken(shm::Blocks::maker_of(word) + 1) &&
+          segment_.lane(shm::Blocks::maker_of(word)).intent.get_ordered() != 0)
+        continue;  // by a report that is under way
       say(8, "block " + std::to_string(i) + ", taken by " + slot_name(slot) + ", is in no text");
     }
   }

@@ -151,6 +151,7 @@ void Actor::revive(std::uint32_t slot, JobRecord& job, Control held) {
   job.errors_block.set(kNoIndex);
   job.errors_length.set(0);
   if (errors != kNoIndex) slots_.free_text(errors, slot, job.generation.get());
+  withdraw_report(job);
   job.attempt.set(0);
   job.finished_at.set(0);
   job.policy.set(job.policy.get() & ~Policy::kDead);

@@ -121,7 +121,7 @@ struct Deadline {
 };
 
 /// signals: 15..0 progress in 1/10,000 plus one (0: none)  16 a process waits for the end
-/// 19..17 what its annex has.
+/// 19..17 what its annex has  21..20 a rival (annex.hpp)  31..22, 63..32 of the report (ReportWord)
 constexpr std::uint64_t kProgressMask = 0xFFFF, kWaited = 1ULL << 16;
 /// The place in its batch, kept in the unused half of `signals` until the job is published.
 constexpr unsigned kPlaceShift = 32;

@@ -60,6 +60,7 @@ enum class Op : std::uint8_t {
   kBatch = 7,     ///< target: 1 once the whole batch stands, 2 and it drops
   kGiveBack = 8,  ///< undoing an admission; keeps `out` as it shall be
   kMark = 9,      ///< bringing a waiting job into its tenant's account; stands once the mark does
+  kReport = 10,   ///< texts of a report, on a slot that the lane need not hold (report.cpp)
   kRelease = 14,  ///< a workflow's member that waited is let run; charges the queue
   kClose = 15,    ///< the slot is the head of a workflow that ends
 };

@@ -197,6 +197,7 @@ std::uint32_t Actor::repair(const std::vector<std::pair<std::uint64_t, std::uint
     if (whole) workflows().mark_again(slot);
     if (whole) republish(slot);
     if (op == Op::kClose) workflows().close(slot);
+    if (op == Op::kReport) end_report(slot, false);
     if (op == Op::kBatch && target != 0) mended += finish_batch(held);
     if (op == Op::kBatch && target == 2) {
       if (slot < store_.slots()) {  // the victim that it was ending

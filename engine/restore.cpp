@@ -100,12 +100,18 @@ Outcome Actor::remember(const PastJob& past, std::uint32_t slot, JobRecord& job)
   job.due_at.set(past.state == JobState::kScheduled   ? past.job.scheduled_at
                  : past.state == JobState::kRetryable ? past.retry_at
                                                       : 0);
-  const std::uint64_t progress =
-      past.progress
-          ? static_cast<std::uint64_t>(std::clamp(*past.progress, 0.0, 1.0) * 10'000 + 0.5) + 1
-          : 0;
+  ReportWord signals(job.signals.load() & kAnnexed);
+  if (past.progress) {
+    std::uint32_t texts = kNoIndex;
+    if (past.report.at_ms != 0) {
+      texts = slots_.write(slots_.next_made_word(slot, job.generation.get()),
+                           encode_report(past.report));
+      if (texts == kNoIndex) return Outcome::kNoBlocks;
+    }
+    signals = signals.with(ReportWord::parts_of(*past.progress + 0.00005), past.attempt, texts);
+  }
   // NO CRASH POINT: the slot is held exclusively; its record is judged by the control word
-  job.signals.store(progress | (job.signals.load() & kAnnexed), Point::kNone);
+  job.signals.store(signals.word, Point::kNone);
   // what has not ended has none
   const std::string_view result = waits(past) ? std::string_view() : past.result;
   for (const auto& [text, block, length] :

@@ -94,8 +94,9 @@ Settled Actor::set_back(std::uint32_t slot, std::uint64_t word, Setback why,
     delay = retry_delay_ms(retry_of(job), attempt, random_ >> 1);
     job.retry_delay_ms.set(delay);
     job.due_at.set(now + delay);
-  } else if (move.event == Event::kRequeue && attempt > 0) {
-    job.attempt.set(static_cast<std::uint16_t>(attempt - 1));
+  } else if (move.event == Event::kRequeue) {
+    withdraw_report(job);
+    if (attempt > 0) job.attempt.set(static_cast<std::uint16_t>(attempt - 1));
   }
   if (move.to == kSlotAvailable)
     OJS_SHM_PROBE4(return, job.id_hi.get(), job.id_lo.get(), q, static_cast<unsigned>(why));
@@ -105,29 +106,40 @@ Settled Actor::set_back(std::uint32_t slot, std::uint64_t word, Setback why,
   return {Outcome::kOk, job_state(move.to), delay, move.to == kSlotRetryable ? now + delay : 0};
 }
 
-Outcome Actor::heartbeat(std::uint32_t slot, std::uint64_t word, std::uint32_t lease_ms,
-                         std::uint64_t& until) {
-  JobRecord& job = store_.job(slot);
+/// The end of the lease of a job that is active under this word, into `until`. False: it is lost.
+bool Actor::move_lease(JobRecord& job, std::uint64_t word, std::uint32_t lease_ms, Lease how,
+                       std::uint64_t& until) {
   const std::uint64_t now = store_.now_ms();
   std::uint64_t found = job.deadline.load();
   for (;;) {
     if (job.control.load() != word || !Deadline(found).belongs_to(Control(word).tag()) ||
         Deadline(found).ms() == 0)
-      return Outcome::kLost;
+      return false;
     const std::uint32_t lease = lease_ms != 0 ? lease_ms : job.lease_in_force_ms.get();
     until = now + lease;
     if (const std::uint32_t timeout = job.timeout_ms.get(); timeout != 0)
       until = std::min(until, job.started_at.get() + timeout);
+    if (how == Lease::kOnlyLonger && until <= Deadline(found).ms()) {
+      until = Deadline(found).ms();
+      return true;
+    }
     // The supervisor ends a lease by a cas on this very word, so either it sees the longer lease or
     // we see its end.
     if (job.deadline.cas(found, Deadline(until, Control(word).tag()).word,
                          Point::kLeaseMoved)) {  // PAIR lease
       note_lease(lease, now);
-      if (tellings_.on()) [[unlikely]]
-        tellings_.held(EventKind::kJobHeartbeat, job, Control(word), until);
-      return job.control.load() == word ? Outcome::kOk : Outcome::kLost;
+      return true;
     }
   }
+}
+
+Outcome Actor::heartbeat(std::uint32_t slot, std::uint64_t word, std::uint32_t lease_ms,
+                         std::uint64_t& until) {
+  JobRecord& job = store_.job(slot);
+  if (!move_lease(job, word, lease_ms, Lease::kAsAsked, until)) return Outcome::kLost;
+  if (tellings_.on()) [[unlikely]]
+    tellings_.held(EventKind::kJobHeartbeat, job, Control(word), until);
+  return job.control.load() == word ? Outcome::kOk : Outcome::kLost;
 }
 
 /// The tag stays: it is the fence by which the client names its attempt.
@@ -138,20 +150,6 @@ Outcome Actor::hand_over(std::uint32_t slot, std::uint64_t word) {
   return held && store_.job(slot).control.cas_once(word, leased.word, Point::kSlotHandedOver)
              ? Outcome::kOk
              : Outcome::kLost;
-}
-
-Outcome Actor::progress(std::uint32_t slot, std::uint64_t word, double fraction) {
-  JobRecord& job = store_.job(slot);
-  const auto value = static_cast<std::uint64_t>(std::clamp(fraction, 0.0, 1.0) * 10'000) + 1;
-  std::uint64_t found = job.signals.load();
-  for (;;) {
-    if (job.control.load() != word) return Outcome::kLost;
-    if ((found & kProgressMask) >= value) return Outcome::kOk;  // never backwards
-    if (!job.signals.cas(found, (found & ~kProgressMask) | value, Point::kProgressSet)) continue;
-    if (tellings_.on()) [[unlikely]]
-      tellings_.held(EventKind::kJobProgress, job, Control(word), value - 1);
-    return Outcome::kOk;
-  }
 }
 
 }  // namespace ojs_shm::engine

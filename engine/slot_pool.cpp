@@ -39,12 +39,19 @@ void SlotPool::recycle(std::uint32_t slot, JobRecord& job) {
     free_texts(slot, job);
   if (job.flags().has(Policy::kForeignId)) [[unlikely]]
     forget_id(slot, job);
-  if ((job.signals.load() & kUnique) != 0) [[unlikely]]
-    forget_key(slot, job);
+  if (const std::uint64_t signals = job.signals.load();
+      (signals & (kUnique | ReportWord::kTexts)) != 0) [[unlikely]]
+    forget_more(slot, job, signals);
 }
 
-[[gnu::noinline]] void SlotPool::forget_key(std::uint32_t slot, const JobRecord& job) {
-  keys_.remove(job.annex().key_lo.get(), slot);
+/// The unique key, and the texts of the last report.
+[[gnu::noinline]] void SlotPool::forget_more(std::uint32_t slot, JobRecord& job,
+                                             std::uint64_t signals) {
+  if ((signals & kUnique) != 0) keys_.remove(job.annex().key_lo.get(), slot);
+  const std::uint32_t first = ReportWord(signals).first_block();
+  if (const std::uint64_t word = report_blocks(segment_, first, slot, job.generation.get());
+      word != 0)
+    blocks_.free_from_end(first, word);
 }
 
 [[gnu::noinline]] void SlotPool::forget_id(std::uint32_t slot, const JobRecord& job) {
@@ -135,7 +142,7 @@ std::uint32_t SlotPool::take(std::uint64_t& filling) {
   JobRecord& job = store_.job(slot);
   free_texts(slot, job);
   if (job.flags().has(Policy::kForeignId)) forget_id(slot, job);
-  if ((job.signals.load() & kUnique) != 0) forget_key(slot, job);
+  forget_more(slot, job, job.signals.load());
   // NO CRASH POINT: the slot is held exclusively
   job.signals.store(0, Point::kNone);
   job.policy.set(0);
@@ -157,10 +164,14 @@ std::uint32_t SlotPool::take(std::uint64_t& filling) {
 
 // ---- texts --------------------------------------------------------------------------------------
 
-[[gnu::noinline]] std::uint32_t SlotPool::write(std::uint32_t slot, std::uint32_t generation,
-                                                std::string_view bytes) {
+std::uint32_t SlotPool::write(std::uint32_t slot, std::uint32_t generation,
+                              std::string_view bytes) {
+  return write(shm::Blocks::word_of(slot, generation), bytes);
+}
+
+[[gnu::noinline]] std::uint32_t SlotPool::write(std::uint64_t word, std::string_view bytes) {
   for (;;) {
-    const std::uint32_t block = blocks_.write(slot, generation, bytes);
+    const std::uint32_t block = blocks_.write(word, bytes);
     if (block != kNoIndex || !drop_oldest_finished()) return block;
   }
 }
@@ -254,7 +265,7 @@ bool SlotPool::drop_oldest_finished() {
     const Control found(job.control.load());
     if (!reusable(store_, job, found)) continue;
     if (job.body_block.get() == kNoIndex && job.result_block.get() == kNoIndex &&
-        job.errors_block.get() == kNoIndex)
+        job.errors_block.get() == kNoIndex && !ReportWord(job.signals.load()).has_texts())
       continue;
     std::uint64_t held = 0;
     if (!seize(slot, store_.job(slot), found, held)) continue;
@@ -329,6 +340,20 @@ void SlotPool::drop_loose_blocks(std::uint32_t slot, JobRecord& job) {
       blocks_.free_orphan(b, word);  // relaxed: a cas decides
 }
 
+void SlotPool::free_all_made(std::uint64_t word) {
+  for (std::uint32_t i = 0; i < segment_.geometry().blocks; ++i)
+    if (segment_.block_word(i).load_relaxed() == word)  // relaxed: a cas decides
+      blocks_.free_orphan(i, word);
+}
+
+/// Whether a lane is writing into blocks with that word, whatever has become of their slot.
+bool SlotPool::is_being_made(std::uint64_t word) const {
+  const std::uint32_t maker = shm::Blocks::maker_of(word);
+  if (!shm::Blocks::is_made(word) || maker >= segment_.geometry().lanes) return false;
+  const shm::Lane& lane = segment_.lane(maker);
+  return lane.intent.get_ordered() != 0 && lane.intent_data[0].get_ordered() == word;
+}
+
 void SlotPool::sweep_blocks() {
   for (std::uint32_t i = 0; i < segment_.geometry().blocks; ++i) {
     const std::uint64_t word = segment_.block_word(i).load();  // PAIR block-taken
@@ -338,11 +363,12 @@ void SlotPool::sweep_blocks() {
       const JobRecord& job = store_.job(slot);
       const std::uint32_t generation = job.generation.get();
       const Control control(job.control.load());
-      if (control.state() != kSlotFree && generation == shm::Blocks::generation_of(word)) continue;
+      if (control.state() != kSlotFree && shm::Blocks::is_of(word, slot, generation)) continue;
       // its generation is about to change: the next sweep sees it
       if (is_exclusive(control.state())) continue;
       if (control.state() != kSlotFree && job.generation.get() != generation) continue;
     }
+    if (is_being_made(word)) continue;
     blocks_.free_orphan(i, word);
   }
 }

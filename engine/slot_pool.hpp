@@ -32,9 +32,20 @@ class SlotPool {
   // ---- texts of a slot that this lane holds
   /// The first block, or kNoIndex; when blocks are short, the texts of the oldest finished jobs go.
   std::uint32_t write(std::uint32_t slot, std::uint32_t generation, std::string_view bytes);
+  /// The same in blocks with that word: see next_made_word().
+  std::uint32_t write(std::uint64_t word, std::string_view bytes);
   void free_text(std::uint32_t first, std::uint32_t slot, std::uint32_t generation) {
     blocks_.free_chain(first, slot, generation);
   }
+
+  // ---- texts of a slot that other lanes write as well, and none of them holds
+  /// Of the blocks of one such text; another each time.
+  std::uint64_t next_made_word(std::uint32_t slot, std::uint32_t generation) {
+    return shm::Blocks::made_word(slot, generation, owner_ - 1, ++made_);
+  }
+  void free_made(std::uint32_t first, std::uint64_t word) { blocks_.free_from_end(first, word); }
+  /// Also those to which nothing leads.
+  void free_all_made(std::uint64_t word);
 
   // ---- finished jobs
   /// Puts a finished slot where the oldest are used again first.
@@ -87,7 +98,8 @@ class SlotPool {
   bool seize(std::uint32_t slot, JobRecord& job, Control found, std::uint64_t& filling);
   void recycle(std::uint32_t slot, JobRecord& job);
   void forget_id(std::uint32_t slot, const JobRecord& job);
-  void forget_key(std::uint32_t slot, const JobRecord& job);
+  void forget_more(std::uint32_t slot, JobRecord& job, std::uint64_t signals);
+  bool is_being_made(std::uint64_t word) const;
   void free_texts(std::uint32_t slot, JobRecord& job);
   bool go_on_filling(std::uint64_t now);
   void flush();
@@ -104,6 +116,7 @@ class SlotPool {
   Filling filling_;
   Draining draining_;
   Flushed flushed_;
+  std::uint32_t made_ = 0;
 };
 
 }  // namespace ojs_shm::engine

@@ -324,6 +324,8 @@ std::optional<Snapshot> Store::snapshot(std::uint32_t slot, bool texts, bool wai
       shm::Blocks::read(segment_, r.errors_block.get(), slot, s.generation, r.errors_length.get(),
                         s.errors);
     }
+    if ((s.signals & kProgressMask) != 0) [[unlikely]]
+      add_report(r, texts, s);
     // Type and args must lie within the body, whatever a stranger wrote.
     if (s.type_length + s.args_length > s.body.size()) {
       s.type_length =

@@ -9,6 +9,7 @@
 #include "engine/aging.hpp"
 #include "engine/convention.hpp"
 #include "engine/layout.hpp"
+#include "engine/report.hpp"
 #include "shm/key_index.hpp"
 #include "shm/ring.hpp"
 #include "shm/segment.hpp"
@@ -50,6 +51,9 @@ struct Snapshot {
   std::string body;  ///< type, args, extra
   std::string result;
   std::string errors;  ///< for decode_errors()
+  /// what was reported of how far this attempt, or the last one, is
+  std::optional<double> fraction;
+  ReportTexts report;
   bool waits = false;  ///< for others of its workflow; it is told as if it were available
   JobState state() const { return job_state(control.state()); }
 };
@@ -276,6 +280,8 @@ class Store {
   static bool ticket_lives(const shm::Segment& segment, shm::Hint hint);
 
  private:
+  void add_report(const JobRecord& job, bool texts, Snapshot& s) const;
+
   shm::Segment& segment_;
   JobRecord* jobs_;
   std::uint32_t slots_, lanes_;

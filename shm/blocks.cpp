@@ -2,6 +2,7 @@
 #include "shm/blocks.hpp"
 
 #include <algorithm>
+#include <vector>
 
 namespace ojs_shm::shm {
 
@@ -16,14 +17,13 @@ std::uint32_t Blocks::take(std::uint64_t word) {
   return kNoIndex;
 }
 
-std::uint32_t Blocks::write(std::uint32_t slot, std::uint32_t generation, std::string_view bytes) {
-  const std::uint64_t word = word_of(slot, generation);
+std::uint32_t Blocks::write(std::uint64_t word, std::string_view bytes) {
   std::uint32_t first = kNoIndex;
   std::uint32_t last = kNoIndex;
   for (std::size_t at = 0; at == 0 || at < bytes.size(); at += kBlockBytes) {
     const std::uint32_t block = take(word);
     if (block == kNoIndex) {
-      free_chain(first, slot, generation);
+      free_from_end(first, word);
       return kNoIndex;
     }
     // NO CRASH POINT: the block's word already says whose it is; a broken chain is found by the
@@ -41,16 +41,14 @@ std::uint32_t Blocks::write(std::uint32_t slot, std::uint32_t generation, std::s
   return first;
 }
 
-void Blocks::read(const Segment& segment, std::uint32_t first, std::uint32_t slot,
-                  std::uint32_t generation, std::uint64_t size, std::string& out) {
+void Blocks::read(const Segment& segment, std::uint32_t first, std::uint64_t word,
+                  std::uint64_t size, std::string& out) {
   char part[kBlockBytes];
   // a stranger's length
   size = std::min<std::uint64_t>(size, std::uint64_t{segment.geometry().blocks} * kBlockBytes);
   for (std::uint32_t block = first; size > 0 && block != kNoIndex;
        block = segment.block_link(block).load()) {
-    if (block >= segment.geometry().blocks ||
-        segment.block_word(block).load() != word_of(slot, generation))
-      return;
+    if (block >= segment.geometry().blocks || segment.block_word(block).load() != word) return;
     const auto now = static_cast<std::size_t>(std::min<std::uint64_t>(kBlockBytes, size));
     copy_out(part, segment.block(block).bytes, now);
     out.append(part, now);
@@ -65,6 +63,16 @@ void Blocks::free_chain(std::uint32_t first, std::uint32_t slot, std::uint32_t g
     if (!free_orphan(block, word_of(slot, generation))) return;
     block = next;
   }
+}
+
+void Blocks::free_from_end(std::uint32_t first, std::uint64_t word) {
+  std::vector<std::uint32_t> chain;
+  for (std::uint32_t block = first;
+       block < segment_.geometry().blocks && chain.size() < segment_.geometry().blocks &&
+       segment_.block_word(block).load() == word;
+       block = segment_.block_link(block).load())
+    chain.push_back(block);
+  for (; !chain.empty(); chain.pop_back()) free_orphan(chain.back(), word);
 }
 
 bool Blocks::free_orphan(std::uint32_t block, std::uint64_t seen) {

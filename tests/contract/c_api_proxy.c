@@ -114,6 +114,7 @@ static int by_ids(void) {
   CHECK(deadline != 0);
   CHECK_OK(other, ojs_shm_proxy_heartbeat(other, id, 0, 0, NULL));
   CHECK_OK(other, ojs_shm_proxy_progress(other, id, fence, 0.5));
+  CHECK_OK(other, ojs_shm_proxy_progress_texts(other, id, fence, 0.6, "more", NULL, 0));
   CHECK(ojs_shm_proxy_progress(other, id, fence, 1.5) == OJS_SHM_E_INVALID);
   CHECK_OK(other, ojs_shm_proxy_requeue(other, id, fence));
   CHECK(ojs_shm_proxy_ack(other, id, fence, NULL, 0) == OJS_SHM_E_WRONG_STATE);

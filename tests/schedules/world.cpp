@@ -355,7 +355,10 @@ void World::beat(std::uint32_t self) {
   std::uint64_t until = 0;
   beaten_[self] = holds_[self] != 0 && actor(self).heartbeat(held_[self].slot, held_[self].word,
                                                              kTenHours, until) == Outcome::kOk;
-  if (beaten_[self]) actor(self).progress(held_[self].slot, held_[self].word, 0.5);
+  // The first lane with texts, the others without.
+  if (beaten_[self])
+    actor(self).report(held_[self].slot, held_[self].word,
+                       {.fraction = 0.5, .has_texts = self == 0, .message = "half"}, until);
 }
 
 void World::cancel(std::uint32_t self, unsigned job) {

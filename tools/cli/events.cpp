@@ -42,7 +42,9 @@ std::string detail_of(const Event& event) {
   if (event.type == "priority.changed")
     return fmt::format("{} -> {}", event.previous_priority, event.priority);
   if (event.type == "job.completed") return fmt::format("after {} ms", event.duration_ms);
-  if (event.type == "job.progress") return fmt::format("{}%", event.progress * 100);
+  if (event.type == "job.progress")
+    return fmt::format("{}%{}{}", event.progress * 100, event.progress_message.empty() ? "" : " ",
+                       event.progress_message);
   if (event.type == "job.scheduled" || event.type == "job.retrying" ||
       event.type == "job.heartbeat")
     return print_timestamp(event.at_ms);

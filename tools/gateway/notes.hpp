@@ -11,13 +11,11 @@
 
 namespace ojs_shm::gateway {
 
-/// What a client said of a running job.
+/// Who runs a job.
 struct JobNote {
   std::uint64_t fence = 0;
   /// of a worker for whom the segment had no place
   std::string worker = {};
-  std::string message = {}, data = {};  ///< data: JSON
-  std::uint64_t updated_at_ms = 0;
 };
 
 /// Notes on the jobs that workers of this gateway run. They live in this process: another gateway of the

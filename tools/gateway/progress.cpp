@@ -5,7 +5,6 @@
 
 #include "tools/gateway/body.hpp"
 #include "tools/gateway/fault.hpp"
-#include "tools/gateway/hall.hpp"
 #include "tools/gateway/handlers.hpp"
 #include "tools/gateway/job_reply.hpp"
 #include "tools/gateway/json_text.hpp"
@@ -14,8 +13,7 @@
 namespace ojs_shm::gateway {
 namespace {
 
-std::string progress_text(Desk& desk, const JobInfo& job) {
-  const auto note = desk.hall.notes().note_of(job.id, job.fence);
+std::string progress_text(const JobInfo& job) {
   return object([&](json::ObjectWriter& writer) {
     writer.text("job_id", job.id);
     writer.text("state", state_name(job.state));
@@ -25,13 +23,13 @@ std::string progress_text(Desk& desk, const JobInfo& job) {
       writer.number("progress", std::min(job.progress, 1.0));
     else
       writer.value("progress", "null");
-    if (note && !note->message.empty())
-      writer.text("message", note->message);
+    if (!job.progress_message.empty())
+      writer.text("message", job.progress_message);
     else
       writer.value("message", "null");
-    writer.value("data", note && !note->data.empty() ? note->data : "null");
-    if (note && note->updated_at_ms != 0)
-      writer.text("updated_at", print_timestamp(note->updated_at_ms));
+    writer.value("data", json::check(job.progress_data) ? job.progress_data : "null");
+    if (job.progress_at_ms != 0)
+      writer.text("updated_at", print_timestamp(job.progress_at_ms));
     else
       writer.value("updated_at", "null");
   });
@@ -41,26 +39,20 @@ std::string progress_text(Desk& desk, const JobInfo& job) {
 Reply take_report(Desk& desk, const Request& request, const std::string& id, double fraction,
                   const Body& body) {
   const JobInfo job = job_of(desk, request, id);
-  if (job.state != State::kActive) return ok(progress_text(desk, job));
-  const Status moved = desk.proxy.progress(id, job.fence, std::clamp(fraction, 0.0, 1.0));
-  if (moved) {
-    (void)desk.proxy.heartbeat(id, job.fence);  // renews the lease
-    JobNote note = desk.hall.notes().note_of(id, job.fence).value_or(JobNote{.fence = job.fence});
-    note.message = body.text("message").value_or("");
-    note.data = json::compact(body.raw("data").value_or("null"));
-    note.updated_at_ms = desk.now_ms();
-    desk.hall.notes().note(id, std::move(note));
-  } else if (moved.code() != Code::kWrongState && moved.code() != Code::kLost) {
+  if (job.state != State::kActive) return ok(progress_text(job));
+  const std::string data = json::compact(body.raw("data").value_or(""));
+  const Status moved = desk.proxy.progress(id, job.fence, std::clamp(fraction, 0.0, 1.0),
+                                           body.text("message").value_or(""), data);
+  if (!moved && moved.code() != Code::kWrongState && moved.code() != Code::kLost)
     throw fault_of(moved.error(), id);
-  }
-  return ok(progress_text(desk, job_of(desk, request, id)));
+  return ok(progress_text(job_of(desk, request, id)));
 }
 
 Reply put_progress(Desk& desk, const Request& request) {
   const Body body(request);
   const auto fraction = body.number("progress");
-  if (!fraction) throw invalid_request("progress is missing", "progress");
-  return take_report(desk, request, request.names[0], *fraction, body);
+  if (!fraction && !body.raw("data")) throw invalid_request("progress is missing", "progress");
+  return take_report(desk, request, request.names[0], fraction.value_or(0), body);
 }
 
 Reply post_progress(Desk& desk, const Request& request) {
@@ -73,7 +65,7 @@ Reply post_progress(Desk& desk, const Request& request) {
 }
 
 Reply get_progress(Desk& desk, const Request& request) {
-  return ok(progress_text(desk, job_of(desk, request, request.names[0])));
+  return ok(progress_text(job_of(desk, request, request.names[0])));
 }
 
 }  // namespace

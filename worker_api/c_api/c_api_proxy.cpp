@@ -136,6 +136,15 @@ int ojs_shm_proxy_progress(ojs_shm_proxy* proxy, const char* id, uint64_t fence,
   });
 }
 
+int ojs_shm_proxy_progress_texts(ojs_shm_proxy* proxy, const char* id, uint64_t fence,
+                                 double fraction, const char* message, const char* data,
+                                 size_t data_size) {
+  return entry(proxy, [&](Record& record) -> int {
+    return record.done(proxy->object.progress(text(id, "id"), fence, fraction, text_or(message),
+                                              json_text_or_none(text_or(data, data_size), "data")));
+  });
+}
+
 int64_t ojs_shm_proxy_report(ojs_shm_proxy* proxy, const ojs_shm_worker_report* report,
                              char* buffer, size_t size) {
   return entry(proxy, [&](Record& record) -> int64_t {

@@ -183,6 +183,15 @@ int ojs_shm_progress(ojs_shm_worker* worker, ojs_shm_job* job, double fraction) 
   });
 }
 
+int ojs_shm_progress_texts(ojs_shm_worker* worker, ojs_shm_job* job, double fraction,
+                           const char* message, const char* data, size_t data_size) {
+  return entry(worker, [&](Record& record) -> int {
+    return record.done(
+        worker->object.progress(opened(job).object, fraction, text_or(message),
+                                json_text_or_none(text_or(data, data_size), "data")));
+  });
+}
+
 int ojs_shm_event_fd(ojs_shm_worker* worker) {
   return entry(worker, [&](Record& record) -> int {
     const auto descriptor = worker->object.event_fd();

@@ -73,6 +73,8 @@ void write_own(ObjectWriter& data, const Event& event) {
   } else if (event.type == "job.progress") {
     write_worker(data, event);
     data.number("progress_percent", event.progress * 100);
+    if (!event.progress_message.empty()) data.text("message", event.progress_message);
+    if (json::check(event.progress_data)) data.value("data", event.progress_data);
   }
 }
 

@@ -15,6 +15,7 @@
 #include "worker_api/json/envelope_fields.hpp"
 #include "worker_api/json/envelope_json.hpp"
 #include "worker_api/json/export_line.hpp"
+#include "worker_api/json/exported_progress.hpp"
 #include "worker_api/json/time_text.hpp"
 #include "worker_api/roles/queue_policy.hpp"
 
@@ -232,13 +233,11 @@ constexpr Field<ExportedJob> kJobFields[] = {
     {"dead_letter",
      [](ExportedJob& e, const Member& m, Complaint& c) { take_flag(e.job.dead_letter, m, c); }},
     {"expired", [](ExportedJob& e, const Member& m, Complaint& c) { take_flag(e.expired, m, c); }},
-    {"progress",
-     [](ExportedJob& e, const Member& m, Complaint& c) {
-       const auto number = json::number_of(m.value);
-       if (!number || *number < 0 || *number > 1)
-         return c.wrong_kind(m.name, "a number from 0 to 1", m.value);
-       e.job.progress = *number;
-     }},
+    {"progress", &internal::take_exported_progress},
+    {"progress_message", &internal::take_exported_progress},
+    {"progress_data", &internal::take_exported_progress},
+    {"progress_data_text", &internal::take_exported_progress},
+    {"progress_at", &internal::take_exported_progress},
     {"result",
      [](ExportedJob& e, const Member& m, Complaint&) { e.job.result = json::compact(m.value); }},
     {"result_text",
@@ -411,7 +410,7 @@ std::string print_export(const ExportedJob& exported) {
                   engine::name_of(static_cast<engine::JobState>(*job.previous_state)));
     if (job.dead_letter) writer.boolean("dead_letter", true);
     if (exported.expired) writer.boolean("expired", true);
-    if (job.progress >= 0) writer.number("progress", std::min(job.progress, 1.0));
+    internal::write_exported_progress(writer, job);
     opaque(writer, "result", job.result);
     errors(writer, job.errors);
   });

@@ -17,7 +17,7 @@ namespace {
 using json::ObjectWriter;
 
 // What a reply says itself. A client's own members of these names are not repeated behind it.
-constexpr std::array<std::string_view, 39> kReplyMembers = {"dead_letter",
+constexpr std::array<std::string_view, 42> kReplyMembers = {"dead_letter",
                                                             "discard_reason",
                                                             "specversion",
                                                             "id",
@@ -47,6 +47,9 @@ constexpr std::array<std::string_view, 39> kReplyMembers = {"dead_letter",
                                                             "error",
                                                             "errors",
                                                             "progress",
+                                                            "progress_message",
+                                                            "progress_data",
+                                                            "progress_at",
                                                             "workflow_id",
                                                             "parent_results",
                                                             "previous_state",
@@ -231,6 +234,9 @@ std::string print_job(const JobInfo& job) {
   if (!job.discard_reason.empty()) writer.text("discard_reason", job.discard_reason);
   if (job.dead_letter && job.state == State::kDiscarded) writer.boolean("dead_letter", true);
   if (job.progress >= 0) writer.number("progress", std::min(job.progress, 1.0));
+  if (!job.progress_message.empty()) writer.text("progress_message", job.progress_message);
+  if (!job.progress_data.empty()) write_text_or_json(writer, "progress_data", job.progress_data);
+  write_time(writer, "progress_at", job.progress_at_ms);
   write_result(writer, job);
   if (!job.workflow_id.empty()) writer.text("workflow_id", job.workflow_id);
   if (!job.cron_name.empty()) writer.text("cron_name", job.cron_name);

@@ -222,6 +222,10 @@ void EventReader::Impl::add_from_job(const engine::EventFacts& facts, Event& eve
   event.job_type = job->body.substr(0, job->type_length);
   if (facts.kind == EventKind::kJobExpired && job->expires_at > facts.value)
     event.ttl_ms = job->expires_at - facts.value;
+  if (facts.kind == EventKind::kJobProgress && job->attempt == facts.attempt) {
+    event.progress_message = job->report.message;
+    event.progress_data = job->report.data;
+  }
   if (!failed(facts.kind)) return;
   for (const engine::ErrorEntry& entry : engine::decode_errors(job->errors))
     if (entry.attempt == facts.attempt)

@@ -64,19 +64,21 @@ struct Proxy::Impl {
   /// What `act` does to it. The job may be handed over between the look and the act, which is the same
   /// attempt under another word, so that it is looked at once more.
   template <class Act>
-  Status with_held(std::string_view id, std::uint64_t fence, bool texts, const Act& act) {
+  Status with_held(std::string_view id, std::uint64_t fence, bool texts, const Act& act,
+                   std::string_view subject = "result") {
     for (bool again = false;; again = true) {
       const auto held = hold(id, fence, texts);
       if (!held) return held.error();
       const engine::Outcome outcome = act(*held);
       if (outcome == engine::Outcome::kOk) return {};
-      if (outcome != engine::Outcome::kLost || again) return error(outcome);
+      if (outcome != engine::Outcome::kLost || again) return error(outcome, subject);
       fence = held->control.tag();
     }
   }
-  Error error(engine::Outcome outcome) {
-    return internal::error_of(outcome, store(), engine::kNoIndex, "result");
+  Error error(engine::Outcome outcome, std::string_view subject = "result") {
+    return internal::error_of(outcome, store(), engine::kNoIndex, subject);
   }
+  Status report(std::string_view id, std::uint64_t fence, const engine::Report& report);
 
   engine::Settled set_back(const engine::Snapshot& job, engine::Setback why,
                            const engine::ErrorEntry* error) {
@@ -365,12 +367,24 @@ Result<std::uint64_t> Proxy::heartbeat(std::string_view id, std::uint64_t fence,
   return until;
 }
 
-Status Proxy::progress(std::string_view id, std::uint64_t fence, double fraction) {
-  if (!(fraction >= 0.0 && fraction <= 1.0))
+Status Proxy::Impl::report(std::string_view id, std::uint64_t fence, const engine::Report& report) {
+  if (!(report.fraction >= 0.0 && report.fraction <= 1.0))
     return internal::invalid_setting("progress", "progress is a number from 0 to 1", 1);
-  return impl_->with_held(id, fence, false, [&](const engine::Snapshot& job) {
-    return impl_->handle->actor().progress(job.slot, job.control.word, fraction);
-  });
+  const auto act = [&](const engine::Snapshot& job) {
+    std::uint64_t until = 0;
+    return handle->actor().report(job.slot, job.control.word, report, until);
+  };
+  return with_held(id, fence, false, act, "progress");
+}
+
+Status Proxy::progress(std::string_view id, std::uint64_t fence, double fraction) {
+  return impl_->report(id, fence, {.fraction = fraction});
+}
+
+Status Proxy::progress(std::string_view id, std::uint64_t fence, double fraction,
+                       std::string_view message, std::string_view data) {
+  return impl_->report(id, fence,
+                       {.fraction = fraction, .has_texts = true, .message = message, .data = data});
 }
 
 }  // namespace ojs_shm

@@ -262,6 +262,7 @@ struct Import::Impl {
     past.retry_at = job.next_attempt_at_ms;
     past.retry_delay_ms = job.retry_delay_ms;
     if (job.progress >= 0) past.progress = job.progress;
+    past.report = {job.progress_at_ms, job.progress_message, job.progress_data};
     past.result = job.result;
     for (const JobError& error : job.errors)
       reading.errors +=

@@ -364,6 +364,18 @@ void tell_unique(const engine::NewAnnex& annex, JobInfo& info) {
 }
 }  // namespace
 
+namespace {
+
+/// What is done is all done, whatever was said of it last.
+[[gnu::noinline]] void tell_report(const engine::Snapshot& s, JobInfo& info) {
+  info.progress = s.state() == engine::JobState::kCompleted ? 1.0 : *s.fraction;
+  info.progress_message = s.report.message;
+  info.progress_data = s.report.data;
+  info.progress_at_ms = s.report.at_ms;
+}
+
+}  // namespace
+
 JobInfo info_of(const engine::Store& store, const engine::Snapshot& s) {
   JobInfo info;
   info.id = engine::to_string(s.id);
@@ -413,8 +425,8 @@ JobInfo info_of(const engine::Store& store, const engine::Snapshot& s) {
   info.dead_letter = s.policy.has(engine::Policy::kDead);
   if ((s.annex.bits & engine::kUnique) != 0) [[unlikely]]
     tell_unique(s.annex, info);
-  if (const std::uint64_t progress = s.signals & engine::kProgressMask; progress != 0)
-    info.progress = static_cast<double>(progress - 1) / 10'000;
+  if (s.fraction) [[unlikely]]
+    tell_report(s, info);
   info.fence = s.control.tag();
   tell_result(store, s, info);
   for (const engine::ErrorEntry& entry : engine::decode_errors(s.errors))

@@ -61,6 +61,8 @@ struct Worker::Impl {
   bool takes_jobs() const {
     return !registration || registration->directive(handle->store()) == WorkerDirective::kRunning;
   }
+  Status report(std::uint32_t slot, std::uint64_t word, const engine::Report& report,
+                std::uint64_t& lease_until);
   std::vector<std::string> queue_names() const;
   /// Looks at what became of them.
   bool count_in_hand();

@@ -46,6 +46,11 @@ void Station::progress(double fraction) {
   if (busy_ && worker_ != nullptr) (void)worker_->progress(held(), fraction);
 }
 
+void Station::progress(double fraction, std::string_view message, std::string_view data) {
+  const std::lock_guard lock(mutex_);
+  if (busy_ && worker_ != nullptr) (void)worker_->progress(held(), fraction, message, data);
+}
+
 Station::Clock::time_point Station::beat(Worker& worker, Clock::time_point now) {
   const std::lock_guard lock(mutex_);
   if (!busy_) return Clock::time_point::max();

@@ -40,6 +40,7 @@ class Station final : public JobContext {
   const Job& job() const override { return job_; }
   bool cancel_requested() const override { return job_.cancel_requested(); }
   void progress(double fraction) override;
+  void progress(double fraction, std::string_view message, std::string_view data) override;
   Metadata& metadata() override { return metadata_; }
 
   // --- The keeper and run()

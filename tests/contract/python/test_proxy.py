@@ -26,7 +26,8 @@ class ByIds(OnQueue):
         self.assertEqual(self.proxy.fetch(), [])
         until = self.proxy.heartbeat(job.id, 60, fence=job.fence)
         self.assertGreater(until, job.started_at)
-        self.proxy.progress(job.id, 0.5, fence=job.fence)
+        self.proxy.progress(job.id, 0.5, "half", fence=job.fence)
+        self.assertEqual(task.info().progress_message, "half")
         self.proxy.ack(job.id, {"pages": 3}, fence=job.fence)
         self.assertEqual(task.result(), {"pages": 3})
         with self.assertRaises(ojs_shm.WrongState):

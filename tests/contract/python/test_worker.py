@@ -133,6 +133,9 @@ class ByHand(OnQueue):
             self.assertGreater((job.heartbeat(120) - before).total_seconds(), 30)
             job.progress(0.25)
             self.assertEqual(task.info().progress, 0.25)
+            job.progress(0.5, "half", {"rows": 50})
+            self.assertEqual((task.info().progress, task.info().progress_message, task.info().progress_data),
+                             (0.5, "half", {"rows": 50}))
             with self.assertRaises(ojs_shm.InvalidArgument):
                 job.progress(2)
             job.ack()

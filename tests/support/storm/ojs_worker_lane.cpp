@@ -186,9 +186,13 @@ class WorkerLane {
         return lost_or_unexpected("heartbeat", lease_end.error(), held, held.mine);
       held.lease_end_ms = lease_end.value();
       lane_.ledger.lease_extended(held.key, held.lease_end_ms);
+      const double fraction = static_cast<double>(beat) / static_cast<double>(beats);
       const Status reported =
-          worker_.progress(held.job, static_cast<double>(beat) / static_cast<double>(beats));
-      if (!reported.ok()) return lost_or_unexpected("progress", reported.error(), held, held.mine);
+          dice_.between(0, 1) == 0
+              ? worker_.progress(held.job, fraction)
+              : worker_.progress(held.job, fraction, std::string(dice_.between(0, 900), 'p'));
+      if (!reported.ok() && reported.code() != Code::kSegmentFull)
+        return lost_or_unexpected("progress", reported.error(), held, held.mine);
     }
   }
 

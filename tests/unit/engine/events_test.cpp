@@ -44,7 +44,7 @@ TEST_F(Events, of_a_job_s_life_in_order_over_several_handles) {
   const std::string id = s.put(3);
   ASSERT_EQ(s.take(), id);
   ASSERT_TRUE(s.worker.heartbeat(s.job, 5000).ok());
-  ASSERT_TRUE(s.worker.progress(s.job, 0.25).ok());
+  ASSERT_TRUE(s.worker.progress(s.job, 0.25, "a quarter", "[25]").ok());
   ASSERT_TRUE(s.worker.ack(s.job).ok());
   const std::vector<Event> events = all(reader);
   std::vector<std::string> names;
@@ -63,6 +63,8 @@ TEST_F(Events, of_a_job_s_life_in_order_over_several_handles) {
   EXPECT_NE(events[0].handle, events[1].handle);
   EXPECT_EQ(events[1].attempt, 1U);
   EXPECT_EQ(events[3].progress, 0.25);
+  EXPECT_EQ(events[3].progress_message, "a quarter");
+  EXPECT_EQ(events[3].progress_data, "[25]");
   EXPECT_EQ(reader.lost(), 0U);
 }
 

@@ -67,7 +67,7 @@ void live_in(QuietSegment& s) {
   spec.lease_ms = 60'000;
   s.put(spec);
   EXPECT_NE(s.take(), "");
-  EXPECT_TRUE(s.worker.progress(s.job, 0.29).ok());
+  EXPECT_TRUE(s.worker.progress(s.job, 0.29, "soon", R"({"rows":29})").ok());
   EXPECT_TRUE(s.worker.ack(s.job, R"({"sent":true})").ok());
 
   JobSpec failing = spec_of(0);

@@ -35,6 +35,8 @@ struct Event {
   std::uint64_t ttl_ms = 0;    ///< of an expired job
   std::uint64_t limit_ms = 0;  ///< its timeout or its lease, of an attempt that passed it
   double progress = 0;         ///< 0..1
+  /// what was reported with the progress, or since, while the job has it; data: JSON
+  std::string progress_message, progress_data;
   /// of the limit that held the job back, let it go or dropped it
   std::string limit_key;
   /// of workers; empty when it is about a queue or a job

@@ -138,7 +138,8 @@ struct JobInfo {
   std::optional<State> previous_state;  ///< of a cancelled job
   bool dead_letter = false;
   bool cancel_requested = false;
-  double progress = -1.0;   ///< 0..1, negative when none was reported
+  /// 0..1, negative when none was reported in its last attempt; 1 once it has completed
+  double progress = -1.0;
   std::uint64_t fence = 0;  ///< of the present or last attempt
   /// of a unique job: 32 digits, the first half of JobUnique::key(); else empty
   std::string unique_key;
@@ -153,6 +154,9 @@ struct JobInfo {
   std::string worker_id = {};       ///< of the registered worker that has it; active jobs
   std::string cron_name = {};       ///< of the cron that made it, while there is that cron
   std::string parent_results = {};  ///< of an active job of a workflow: Job::parent_results()
+  /// what was reported with `progress`, or empty; data: JSON
+  std::string progress_message = {}, progress_data = {};
+  std::uint64_t progress_at_ms = 0;  ///< when these were reported; 0: never
 };
 
 }  // namespace ojs_shm

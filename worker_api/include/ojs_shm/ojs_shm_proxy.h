@@ -66,9 +66,13 @@ OJS_SHM_API int ojs_shm_proxy_requeue(ojs_shm_proxy* proxy, const char* id, uint
 // The lease's new end into `deadline_ms`, which may be NULL; `lease_ms` 0: its present length.
 OJS_SHM_API int ojs_shm_proxy_heartbeat(ojs_shm_proxy* proxy, const char* id, uint64_t fence,
                                         uint32_t lease_ms, uint64_t* deadline_ms);
-// 0..1, never backwards.
+// 0..1, never backwards within an attempt. Renews the lease.
 OJS_SHM_API int ojs_shm_proxy_progress(ojs_shm_proxy* proxy, const char* id, uint64_t fence,
                                        double fraction);
+// The same with texts, as ojs_shm_progress_texts() has them.
+OJS_SHM_API int ojs_shm_proxy_progress_texts(ojs_shm_proxy* proxy, const char* id, uint64_t fence,
+                                             double fraction, const char* message, const char* data,
+                                             size_t data_size);
 
 enum {
   OJS_SHM_REPORT_REGISTERS = 1,    // it begins anew: an earlier directive is over

@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include <ojs_shm/export.hpp>
 #include <ojs_shm/middleware.hpp>
@@ -21,6 +22,8 @@ class JobContext {
   virtual const Job& job() const = 0;
   virtual bool cancel_requested() const = 0;
   virtual void progress(double fraction) = 0;
+  /// With a text for people and JSON for programs, or empty: Worker::progress().
+  virtual void progress(double fraction, std::string_view message, std::string_view data = {}) = 0;
   /// Empty when the job begins; for middlewares and handler alone.
   virtual Metadata& metadata() = 0;
 };

@@ -159,8 +159,11 @@ class OJS_SHM_API Worker {
   /// Extends the lease from now by `lease_ms` (0: its present length); returns its new end. Errors:
   /// kLost.
   Result<std::uint64_t> heartbeat(Job& job, std::uint32_t lease_ms = 0);
-  /// 0..1, never backwards. Errors: kLost.
+  /// 0..1, never backwards within an attempt. Renews the lease. Errors: kLost.
   Status progress(Job& job, double fraction);
+  /// The same with a text for people and JSON for programs, or empty; they take the place of those
+  /// before. `data` is not looked at. Errors: also kTooLarge, kSegmentFull (the fraction alone is kept).
+  Status progress(Job& job, double fraction, std::string_view message, std::string_view data = {});
   /// Of a handle with an id: a sign of life, also while its thread works on a job. Thread-safe.
   void beat();
   /// What an operator has asked of it. A quiet handle fetches nothing (kEmpty, kTimeout), and one that is

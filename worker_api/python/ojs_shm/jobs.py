@@ -32,6 +32,11 @@ def to_json(value: Any) -> bytes:
     return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
 
 
+def progress_texts(message: str | None, data: Any) -> tuple[bytes | None, bytes | None, int]:
+    encoded = to_json(data) if data is not None else None
+    return _abi.text_in(message, "message"), encoded, len(encoded or b"")
+
+
 def input_of(args: list[Any]) -> Any:
     """What a handler gets: the only argument, None when there is none, or all of them as a list."""
     return args[0] if len(args) == 1 else args if args else None
@@ -195,6 +200,9 @@ class JobInfo:
         self.result_pruned: bool = raw.get("result_pruned", False)  #: completed, and its result is kept no longer
         self.workflow_id: str | None = raw.get("workflow_id")
         self.progress: float | None = raw.get("progress")
+        self.progress_message: str = raw.get("progress_message", "")
+        self.progress_data: Any = raw.get("progress_data")
+        self.progress_at = moment(raw.get("progress_at"))
         self.errors: list[JobError] = [_job_error(each) for each in raw.get("errors", [])]
         self.created_at = moment(raw.get("created_at"))
         self.enqueued_at = moment(raw.get("enqueued_at"))
@@ -362,9 +370,13 @@ class Job:
         self.deadline = moment(deadline.value)
         return self.deadline
 
-    def progress(self, fraction: float) -> None:
-        """0..1, never backwards. Errors: Lost."""
-        self._call(library().progress, fraction)
+    def progress(self, fraction: float, message: str | None = None, data: Any = None) -> None:
+        """0..1, never backwards within an attempt; renews the lease. A message or data take the place of those before.
+        Errors: Lost; TooLarge, SegmentFull (the fraction is kept then)."""
+        if message is None and data is None:
+            self._call(library().progress, fraction)
+        else:
+            self._call(library().progress_texts, fraction, *progress_texts(message, data))
 
     def _call(self, entry: Any, *arguments: Any) -> None:
         with self._lock:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from . import _abi
 from ._abi import library
 from ._handles import Handle
-from .jobs import JobInfo, NackOutcome, failure_report, to_json
+from .jobs import JobInfo, NackOutcome, failure_report, progress_texts, to_json
 from .times import Duration, milliseconds, moment
 
 if TYPE_CHECKING:
@@ -95,9 +95,14 @@ class Proxy:
                    ctypes.byref(deadline))
         return moment(deadline.value)
 
-    def progress(self, id: str, fraction: float, *, fence: int = 0) -> None:
-        """0 to 1, never backwards."""
-        self._call(library().proxy_progress, id, fence, fraction)
+    def progress(self, id: str, fraction: float, message: str | None = None, data: Any = None, *,
+                 fence: int = 0) -> None:
+        """0 to 1, never backwards within an attempt; renews the lease. A message or data take the place of those before.
+        Errors: also TooLarge, SegmentFull; the fraction is kept then."""
+        if message is None and data is None:
+            self._call(library().proxy_progress, id, fence, fraction)
+        else:
+            self._call(library().proxy_progress_texts, id, fence, fraction, *progress_texts(message, data))
 
     def report(self, id: str, *, pool: str | None = None, queues: Iterable[str] | None = None,
                concurrency: int | None = None, active_jobs: int | None = None, hostname: str | None = None,
