@@ -141,6 +141,8 @@ class Actor final : private Mover {
                               std::optional<std::uint64_t> max_depth,
                               std::optional<std::uint64_t> max_bytes);
   void set_paused(std::uint32_t queue, bool paused);
+  /// Of all queues, now and later (maintenance.cpp). kBusy: a lane is stopped in the middle of it.
+  Outcome set_maintenance(bool on, std::string_view reason);
   /// Of jobs of the type that bring none; nothing: the convention's. False when the table is full.
   bool set_type_rank(std::uint64_t type_hash, std::optional<std::uint8_t> rank);
 
@@ -282,11 +284,13 @@ class Actor final : private Mover {
   /// the flags before
   std::uint64_t set_flags(QueueRecord& queue, std::uint64_t clear, std::uint64_t set);
   void follow_aging(QueueRecord& queue);
+  void follow_maintenance();
+  void end_maintenance_change();
   bool settle_quiet(std::uint32_t queue);
   /// Whether this handle gets no job of the queue, whatever it has.
   OJS_SHM_INLINE bool shut(const QueueRecord& queue, std::uint64_t flags) const {
-    return (flags & (kPaused | kIsolated)) != 0 &&
-           ((flags & kPaused) != 0 || queue.isolated.load() != pool_);
+    return (flags & (kShut | kIsolated)) != 0 &&
+           ((flags & kShut) != 0 || queue.isolated.load() != pool_);
   }
   bool see_pool(std::uint32_t pool);
   void settle_pools();

@@ -8,7 +8,6 @@
 #include "engine/audit_book.hpp"
 #include "engine/refill.hpp"
 #include "engine/unique.hpp"
-#include "shm/blocks.hpp"
 #include "shm/key_index.hpp"
 
 namespace ojs_shm::engine {
@@ -25,31 +24,28 @@ class Audit : AuditBook {
   explicit Audit(const Store& store) : AuditBook(store), segment_(store.segment()) {}
 
   std::vector<Finding> run() {
-    slots();                 // 1, 2, 9, 12, 13, 16
-    rings();                 // 3, 4, 5, 7
-    chunks();                // 6
-    blocks();                // 8
-    tallies();               // 10, 11
-    sleepers();              // 14
-    tickets();               // 14
-    processes();             // 15
-    pages();                 // 17
-    ids();                   // 24
-    keys();                  // 25
-    audit_limits(*this);     // 14, 18, 19
-    audit_pools(*this);      // 21, 22
-    audit_accounts(*this);   // 14, 23
-    audit_workflows(*this);  // 27
-    audit_crons(*this);      // 28
-    audit_workers(*this);    // 29
+    slots();                   // 1, 2, 9, 12, 13, 16
+    rings();                   // 3, 4, 5, 7
+    chunks();                  // 6
+    audit_blocks(*this);       // 8, 9
+    tallies();                 // 10, 11
+    sleepers();                // 14
+    tickets();                 // 14
+    processes();               // 15
+    pages();                   // 17
+    ids();                     // 24
+    keys();                    // 25
+    audit_limits(*this);       // 14, 18, 19
+    audit_pools(*this);        // 21, 22
+    audit_accounts(*this);     // 14, 23
+    audit_workflows(*this);    // 27
+    audit_crons(*this);        // 28
+    audit_workers(*this);      // 29
+    audit_maintenance(*this);  // 30
     return take();
   }
 
  private:
-  struct Chain {
-    std::uint32_t first, length;
-  };
-
   void slots() {
     depth_.assign(store_.max_queues(), 0);
     for (std::uint32_t slot = 0; slot < store_.slots(); ++slot) {
@@ -262,54 +258,6 @@ class Audit : AuditBook {
           say(6, name + " has the impossible state " +
                      std::to_string(static_cast<unsigned>(control.state())));
       }
-    }
-  }
-
-  void blocks() {
-    std::vector<std::uint8_t> seen(segment_.geometry().blocks, 0);
-    for (std::uint32_t slot = 0; slot < store_.slots(); ++slot) {
-      const JobRecord& job = store_.job(slot);
-      const Control control(job.control.load());
-      if (!holds_job(control.state()) && control.state() < kSlotTemplate) continue;
-      if (holds_job(control.state()) && !is_finished(control.state()) &&
-          job.result_block.get() != kNoIndex && job.control.load() == control.word)
-        say(8, slot_name(slot) + " has a result, and has not ended");
-      const std::uint32_t report = ReportWord(job.signals.load()).first_block();
-      for (const Chain chain :
-           {Chain{job.body_block.get(),
-                  static_cast<std::uint32_t>(std::min<std::uint64_t>(job.body_length(), 1U << 30))},
-            Chain{job.result_block.get(), job.result_length.get()},
-            Chain{job.errors_block.get(), job.errors_length.get()}, Chain{report, 1}}) {
-        if (chain.first == kNoIndex) continue;
-        const std::uint32_t life = job.generation.get();
-        const std::uint64_t word = chain.first == report
-                                       ? report_blocks(segment_, report, slot, life)
-                                       : shm::Blocks::word_of(slot, life);
-        std::uint64_t room = 0;
-        std::uint32_t block = chain.first;
-        for (; block != kNoIndex; block = segment_.block_link(block).load()) {
-          if (block >= seen.size() || segment_.block_word(block).load() != word ||
-              seen[block]++ != 0) {
-            say(8, slot_name(slot) + " has a text whose block " + std::to_string(block) +
-                       " is not its own");
-            break;
-          }
-          room += shm::kBlockBytes;
-        }
-        if (block == kNoIndex && room < chain.length)
-          say(9, slot_name(slot) + " has a text shorter than its length");
-      }
-    }
-    for (std::uint32_t i = 0; i < seen.size(); ++i) {
-      const std::uint64_t word = segment_.block_word(i).load();
-      if (word == 0 || seen[i] != 0) continue;
-      const std::uint32_t slot = shm::Blocks::slot_of(word);
-      if (slot < store_.slots() && is_exclusive(Control(store_.job(slot).control.load()).state()))
-        continue;
-      if (shm::Blocks::is_made(word) && lane_taken(shm::Blocks::maker_of(word) + 1) &&
-          segment_.lane(shm::Blocks::maker_of(word)).intent.get_ordered() != 0)
-        continue;  // by a report that is under way
-      say(8, "block " + std::to_string(i) + ", taken by " + slot_name(slot) + ", is in no text");
     }
   }
 

@@ -32,6 +32,10 @@ class AuditBook {
   std::vector<Finding> findings_;
 };
 
+/// Whose blocks are, and whether texts are whole.
+void audit_blocks(AuditBook& book);
+/// Whether queues follow it.
+void audit_maintenance(AuditBook& book);
 /// Permits and who holds them; jobs in lots and why.
 void audit_limits(AuditBook& book);
 /// Whom pools keep from jobs.

@@ -8,9 +8,11 @@
 #include "engine/accounts.hpp"
 #include "engine/annex.hpp"
 #include "engine/backpressure.hpp"
+#include "engine/busy_word.hpp"
 #include "engine/cron.hpp"
 #include "engine/flow.hpp"
 #include "engine/limit_key.hpp"
+#include "engine/maintenance_record.hpp"
 #include "engine/pages.hpp"
 #include "engine/pool.hpp"
 #include "engine/recorder.hpp"
@@ -217,11 +219,13 @@ struct alignas(64) QueueTally {
 
 /// flags: 0 paused  1 bounded  2 ages  3 weighted levels  4 sharded  5 has more parts than one  6 isolated: only for
 /// workers of one pool  7 counted: its backlog is kept  8 fair: its tenants share  9 its rings may hold hints to flows
-/// 10 a limit stands on it  11 its tenants are bounded  12 its tenants share across its levels  63..16 epoch: moves with every change of the settings, and whenever a cached sum of `in` may
+/// 10 a limit stands on it  11 its tenants are bounded  12 its tenants share across its levels  13 in maintenance, as all  63..16 epoch: moves with every change of the settings, and whenever a cached sum of `in` may
 /// have become too small.
 constexpr std::uint64_t kPaused = 1, kBounded = 2, kAges = 4, kWeighted = 8, kSharded = 16,
                         kParted = 32, kIsolated = 64, kCounted = 128, kFair = 256, kFlows = 512,
-                        kLimited = 1024, kTenants = 2048, kAcross = 4096, kFlagsEpoch = 1ULL << 16;
+                        kLimited = 1024, kTenants = 2048, kAcross = 4096, kMaintained = 8192,
+                        kFlagsEpoch = 1ULL << 16;
+constexpr std::uint64_t kShut = kPaused | kMaintained;  ///< it hands out no job
 /// Whether anything is set for the queue at all: the one test of a plain operation (plain.cpp).
 constexpr bool any_option(std::uint64_t flags) { return (flags & (kFlagsEpoch - 1)) != 0; }
 /// Whether a fetch finds its job by the strict order over a single set of rings.
@@ -336,27 +340,6 @@ struct alignas(128) PartRings {
   shm::RingSet rings;
 };
 
-/// Which queues may have a job, 16 in a word: 63..32 version  31..0 two bits for each queue.
-struct BusyWord {
-  enum State : std::uint64_t {
-    kQuiet = 0,    ///< it has none: a lane that makes one available says so before that is done
-    kBusy = 1,     ///< it may have one
-    kQuieting = 2  ///< a lane is about to say that it has none
-  };
-  static constexpr unsigned kQueues = 16;
-  static constexpr State of(std::uint64_t word, std::uint32_t queue) {
-    return static_cast<State>(word >> (queue % kQueues * 2) & 3);
-  }
-  static constexpr std::uint64_t with(std::uint64_t word, std::uint32_t queue, State state) {
-    const unsigned at = queue % kQueues * 2;
-    return (word & ~(3ULL << at)) | state << at;
-  }
-  static constexpr std::uint64_t kVersion = 1ULL << 32;
-};
-constexpr std::uint32_t busy_words(std::uint32_t max_queues) {
-  return (max_queues + BusyWord::kQueues - 1) / BusyWord::kQueues;
-}
-
 struct TypeDefault {
   Word hash;  ///< of the type's name; 0: unused
   Word rank;  ///< plus one; 0: none
@@ -395,6 +378,11 @@ struct EngineHeader {
   Word limit_turn;
   Word dead_max_age_ms, dead_max_count;  ///< of dead letters; 0: without limit
   Word workers_lost;                     ///< registered workers that were ended for their silence
+  Word maintenance;                      ///< MaintenanceWord. PAIR maintenance
+  Word maintainer;                       ///< lane + 1 of the one that changes it
+  // NO CRASH POINT: a bank means nothing before `maintenance` names it
+  Plain<std::uint64_t> maintenance_since[2];
+  std::uint64_t maintenance_reason[2][kReasonBytes / 8];
 };
 
 constexpr std::uint64_t engine_fingerprint() {
@@ -409,11 +397,12 @@ constexpr std::uint64_t engine_fingerprint() {
          offsetof(QueueRecord, room_ring) * 113 + sizeof(TransitionRecord) * 137 +
          records_per_lane(1U << 20) * 139 + sizeof(Annex) * 149 + sizeof(CronTable) * 151 +
          offsetof(QueueRecord, deleted) * 157 + offsetof(EngineHeader, dead_max_age_ms) * 163 +
-         offsetof(CronTable, due) * 167 + sizeof(WorkerRecord) * 173 + sizeof(WorkerMark) * 179 +
+         offsetof(EngineHeader, maintenance) * 193 + offsetof(CronTable, due) * 167 +
+         sizeof(WorkerRecord) * 173 + sizeof(WorkerMark) * 179 +
          offsetof(WorkerRecord, details) * 181 + kSharedTurns * sizeof(SharedTurn) * 191;
 }
 
-constexpr std::uint64_t kEngineHeaderBytes = 256;
+constexpr std::uint64_t kEngineHeaderBytes = 1024;
 constexpr std::uint32_t spare_parts(std::uint32_t max_queues) { return max_queues < 32 ? 32 : 64; }
 constexpr std::uint64_t area_bytes(std::uint32_t max_queues, std::uint32_t lanes,
                                    std::uint32_t wait_pages, std::uint32_t event_pages,

@@ -230,6 +230,7 @@ std::uint32_t Actor::repair(const std::vector<std::pair<std::uint64_t, std::uint
     call_next(queue, Call::kAnyway);
   }
   Registry{*this}.release_dead();
+  end_maintenance_change();
   relieve_settler();
   if (settler(store_.header().pools_settler).ours()) {
     for (std::uint32_t pool = 0; pool < kPools; ++pool)

@@ -78,7 +78,7 @@ void ScheduleWatch::watch_queue(std::uint32_t q, std::uint64_t now) {
       starved.store(word + 1, Point::kCounterMoved);
   };
   // 1
-  if (so_far_[q].jobs != seen.dispatched || (store_.queue(q).flags.load() & kPaused) != 0)
+  if (so_far_[q].jobs != seen.dispatched || (store_.queue(q).flags.load() & kShut) != 0)
     return is_well(now);
   // 2
   if (now - std::min(now, seen.since_ms) <= interval) return;

@@ -33,7 +33,7 @@ namespace ojs_shm::shm {
   X(WaiterSet) X(WaiterCleared) X(ParkSet) X(DoorbellRung) X(WaitFlagSet) X(CompletionRung)                   \
   /* settings */                                                                                              \
   X(SetNamed) X(SetChanged) X(TypeNamed) X(TypeSet) X(CounterMoved) X(PartTaken) X(PartNamed) X(AgeClassTaken) \
-  X(SettlerSet) X(TurnTaken) X(PoolNamed) X(PoolSet) X(PoolTurnTaken) X(SharedTurnTaken) X(BusySet) X(BusyCleared)                \
+  X(SettlerSet) X(MaintenanceSet) X(TurnTaken) X(PoolNamed) X(PoolSet) X(PoolTurnTaken) X(SharedTurnTaken) X(BusySet) X(BusyCleared)                \
   X(BacklogCounted) X(FlowTaken) X(FlowListed) X(FlowEnding) X(FlowEnded) X(FlowServed) X(TenantNamed)         \
   X(AccountSeatTaken) X(AccountGiven) X(SlotMarked)                                                             \
   /* workflows */                                                                                             \

@@ -184,8 +184,9 @@ std::vector<Operation> job_operations() {
        [](Hands& h) { h.take(h.job); }},
       {"fetch_lease_owned", put_one,
        [](Hands& h) {
-         Worker worker = must(
-             Worker::attach(h.segment, {.queues = {"default"}, .lease_ms = 50, .spin_us = 0, .lease_owned = true}));
+         Worker worker = must(Worker::attach(
+             h.segment,
+             {.queues = {"default"}, .lease_ms = 50, .spin_us = 0, .lease_owned = true}));
          must(worker.try_fetch(h.job));
        }},
       {"ack_batch",
@@ -219,7 +220,8 @@ std::vector<Operation> job_operations() {
          h.put();
          h.take(h.job);
          const std::string args = big_args(8000);
-         for (int i = 0; i < 96 && h.producer->enqueue(spec_of(args)); ++i) {}  // until no block is left
+         for (int i = 0; i < 96 && h.producer->enqueue(spec_of(args)); ++i) {
+         }  // until no block is left
        },
        [](Hands& h) { (void)h.worker->ack(h.job, big_args(8000)); }},
       {"ack_fills_batch",
@@ -284,8 +286,7 @@ std::vector<Operation> job_operations() {
          h.put(spec);
        },
        [](Hands& h) { must(h.producer->promote(h.id)); }},
-      {"bulk_cancel", put_one,
-       [](Hands& h) { must(h.admin->bulk(BulkAction::kCancel, {})); }},
+      {"bulk_cancel", put_one, [](Hands& h) { must(h.admin->bulk(BulkAction::kCancel, {})); }},
       {"reprioritize", put_one, [](Hands& h) { must(h.producer->reprioritize(h.id, 0)); }},
       {"reprioritize_then_fetch", put_one,
        [](Hands& h) {
@@ -301,8 +302,10 @@ std::vector<Operation> job_operations() {
          shm::Rings& rings = h.handle->actor().rings();
          shm::RingSet& set = store.rings_of(job);
          const unsigned ring = engine::normal_ring(0);
-         const shm::Hint hint(slot, engine::Control(job.control.load()).moved_to(ring).tag(), shm::Hint::kHintFirst);
-         if (!rings.push(rings.ensure(set, ring), hint, &set, ring)) throw std::runtime_error("no room for a hint");
+         const shm::Hint hint(slot, engine::Control(job.control.load()).moved_to(ring).tag(),
+                              shm::Hint::kHintFirst);
+         if (!rings.push(rings.ensure(set, ring), hint, &set, ring))
+           throw std::runtime_error("no room for a hint");
        },
        [](Hands& h) { h.take(h.job); }},
       {"reprioritize_scheduled",
@@ -384,8 +387,10 @@ std::vector<Operation> job_operations() {
        }},
       {"wake_sleeper",
        [](Hands& h) {
-         engine::QueueRecord& queue = h.handle->store().queue(h.handle->actor().ensure_queue("default"));
-         queue.waiters[h.handle->lane() / 64].fetch_or(1ULL << (h.handle->lane() % 64), shm::Point::kWaiterSet);
+         engine::QueueRecord& queue =
+             h.handle->store().queue(h.handle->actor().ensure_queue("default"));
+         queue.waiters[h.handle->lane() / 64].fetch_or(1ULL << (h.handle->lane() % 64),
+                                                       shm::Point::kWaiterSet);
        },
        [](Hands& h) { h.put(); }},
       {"fetch_times_out", [](Hands& h) { h.handle->actor().ensure_queue("default"); },
@@ -431,7 +436,8 @@ std::vector<Operation> job_operations() {
        [](Hands& h) {
          must(h.admin->set_queue("default", {5, 6, true}));
        }},
-      {"set_default_priority", nothing, [](Hands& h) { must(h.admin->set_default_priority("crash.test", 1)); }},
+      {"set_default_priority", nothing,
+       [](Hands& h) { must(h.admin->set_default_priority("crash.test", 1)); }},
       {"import_available", nothing, [](Hands& h) { import(h, past("available")); }},
       {"import_large", nothing, [](Hands& h) { import(h, past("available", big_args(3000))); }},
       {"import_scheduled", nothing, [](Hands& h) { import(h, past("scheduled")); }},
@@ -453,9 +459,18 @@ std::vector<Operation> job_operations() {
          import(h, R"({"aging":{"rate":2}})");
          import(h, R"({"default_priority":{"type_hash":"00000000000000ff","priority":"high"}})");
        }},
-      {"set_strict_envelopes", nothing, [](Hands& h) { must(h.admin->set_strict_envelopes(true)); }},
+      {"set_strict_envelopes", nothing,
+       [](Hands& h) { must(h.admin->set_strict_envelopes(true)); }},
       {"set_immutable_priorities", nothing,
        [](Hands& h) { must(h.admin->set_immutable_priorities(true)); }},
+      {"set_maintenance", put_one,
+       [](Hands& h) { must(h.admin->set_maintenance(true, "moving")); }},
+      {"end_maintenance",
+       [put_one](Hands& h) {
+         put_one(h);
+         must(h.admin->set_maintenance(true));
+       },
+       [](Hands& h) { must(h.admin->set_maintenance(false)); }},
       {"set_events", nothing, [](Hands& h) { must(h.admin->set_events(true)); }},
       {"tell_of_a_life", tell,
        [](Hands& h) {

@@ -475,6 +475,10 @@ static int what_goes(void) {
   CHECK_OK(here.admin, ojs_shm_set_dead_retention(here.admin, OJS_SHM_AS_IT_IS, 0));
   CHECK_OK(here.observer, ojs_shm_stats(here.observer, here.text, sizeof here.text));
   CHECK(strstr(here.text, "\"dead_max_age_ms\":86400000,\"dead_max_count\":0") != NULL);
+  CHECK_OK(here.admin, ojs_shm_set_maintenance(here.admin, 1, "moving"));
+  CHECK_OK(here.observer, ojs_shm_stats(here.observer, here.text, sizeof here.text));
+  CHECK(strstr(here.text, "\"maintenance\":{\"enabled\":true,\"reason\":\"moving\"") != NULL);
+  CHECK_OK(here.admin, ojs_shm_set_maintenance(here.admin, 0, NULL));
   CHECK(ojs_shm_delete_queue(here.admin, "default", OJS_SHM_DELETE_QUEUE_REJECT) ==
         OJS_SHM_E_NOT_FOUND);
   CHECK_OK(here.producer, ojs_shm_enqueue(here.producer, &job, id));

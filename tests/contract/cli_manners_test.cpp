@@ -96,7 +96,10 @@ TEST(CliSetters, say_in_one_line_what_is_so_now_unless_they_are_to_be_quiet) {
       {{"pool", "set", "p", "--queue", "default"}, "pool p is set; `pool get p` shows how\n"},
       {{"limit", "set", "k", "--concurrency", "1"}, "limit k is set; `limit get k` shows how\n"},
       {{"dead", "retention", "--max-age", "30d"},
-       "dead letters are kept as set; `dead retention` shows how\n"}};
+       "dead letters are kept as set; `dead retention` shows how\n"},
+      {{"maintenance", "on", "--reason", "r"},
+       "no job is handed out until `ojs-shm maintenance off`\n"},
+      {{"maintenance", "off"}, "jobs are handed out again\n"}};
   for (const auto& [words, said] : setters) {
     EXPECT_EQ(segment.cli(words).out, said);
     Words quietly = words, as_json = words;

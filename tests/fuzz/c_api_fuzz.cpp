@@ -237,6 +237,8 @@ class Caller {
                                        &deadline));
     if (input.byte() % 2 == 0)
       judge(worker_, ojs_shm_progress(worker_, held, static_cast<double>(input.byte()) / 100));
+    judge(worker_, ojs_shm_progress_texts(worker_, held, static_cast<double>(input.byte()) / 100,
+                                          text(input, "half"), nullptr, 0));
     if (input.byte() % 2 == 0) judge(worker_, ojs_shm_requeue(worker_, held));
     judge(nullptr, ojs_shm_cancel_requested(held));
   }
@@ -303,6 +305,7 @@ class Caller {
     const int on = input.byte() % 2;
     judge(admin_, ojs_shm_set_strict_envelopes(admin_, on));
     judge(admin_, ojs_shm_set_immutable_priorities(admin_, on));
+    judge(admin_, ojs_shm_set_maintenance(admin_, on, text(input, "fuzz")));
     ojs_shm_events* events = nullptr;
     const int opened = ojs_shm_events_open(segment_.get(), input.byte() % 8, &events);
     judge(nullptr, opened);

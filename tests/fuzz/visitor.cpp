@@ -27,6 +27,7 @@ void look_around(const Segment& segment) {
   const auto seen = Observer::attach(segment);
   if (!seen.ok()) return;
   (void)seen->segment_info();
+  (void)seen->maintenance();
   (void)seen->queues();
   (void)seen->audit();
   (void)seen->default_priority("fuzz.even");
@@ -224,7 +225,11 @@ void Visitor::heartbeat(Input& input) {
 void Visitor::progress(Input& input) {
   Job& job = some_job(input);
   const double done = static_cast<double>(input.byte()) / 255;
-  if (job.valid()) (void)worker_->progress(job, done);
+  if (!job.valid()) return;
+  if (input.byte() % 2 == 0)
+    (void)worker_->progress(job, done);
+  else
+    (void)worker_->progress(job, done, std::string(input.below(64) * 64, 'm'), "{}");
 }
 
 void Visitor::cancel(Input& input) {
@@ -265,6 +270,7 @@ void Visitor::set_queue(Input& input) {
   if ((choice & 64) != 0) (void)admin_->set_events((choice & 128) != 0);
   if ((choice & 64) != 0) (void)admin_->set_strict_envelopes((choice & 32) != 0);
   if ((choice & 64) != 0) (void)admin_->set_immutable_priorities((choice & 32) != 0);
+  if (choice == 0xFD) (void)admin_->set_maintenance((input.byte() & 1) != 0, "fuzz");
   if (choice == 0xFF)
     (void)admin_->set_dead_retention({.max_age_ms = input.number(2), .max_count = input.byte()});
   if (choice == 0xFE)

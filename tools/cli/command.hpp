@@ -83,8 +83,9 @@ void add_work_command(CLI::App& app, Request& request);
 void add_job_commands(CLI::App& app, Request& request);     // get, list, wait
 void add_change_commands(CLI::App& app, Request& request);  // cancel, reprioritize, activate
 void add_dead_commands(CLI::App& app, Request& request);
-void add_queue_commands(CLI::App& app, Request& request);  // queue ..., default-priority
-void add_pool_commands(CLI::App& app, Request& request);   // pool ...
+void add_maintenance_commands(CLI::App& app, Request& request);  // maintenance on, off, show
+void add_queue_commands(CLI::App& app, Request& request);        // queue ..., default-priority
+void add_pool_commands(CLI::App& app, Request& request);         // pool ...
 void add_workers_commands(CLI::App& app, Request& request);
 void add_limit_commands(CLI::App& app, Request& request);
 void add_workflow_commands(CLI::App& app, Request& request);  // workflow ...

@@ -6,7 +6,9 @@
 #include <utility>
 
 #include "tools/cli/health.hpp"
+#include "tools/shell/output.hpp"
 #include "tools/shell/quantity.hpp"
+#include "worker_api/json/time_text.hpp"
 
 namespace ojs_shm::cli {
 namespace {
@@ -269,6 +271,13 @@ void check_segment(const SegmentName& where, std::vector<Finding>& findings) {
     findings.push_back({"attach", Verdict::kProblem, attached.error().message,
                         advice_for(attached.error(), where)});
   }
+  if (info.maintenance.enabled)
+    findings.push_back({"maintenance", Verdict::kWarning,
+                        fmt::format("no job is handed out since {}{}{}",
+                                    print_timestamp(info.maintenance.since_ms),
+                                    info.maintenance.reason.empty() ? "" : ": ",
+                                    shell::printable(info.maintenance.reason)),
+                        "`ojs-shm maintenance off`"});
   check_pools(info, queues, findings);
   check_processes(where, info, findings);
   check_queues(queues, findings);

@@ -103,6 +103,7 @@ int run(std::vector<std::string> words) {
   cli::add_job_commands(app, request);
   cli::add_change_commands(app, request);
   cli::add_dead_commands(app, request);
+  cli::add_maintenance_commands(app, request);
   cli::add_queue_commands(app, request);
   cli::add_pool_commands(app, request);
   cli::add_workers_commands(app, request);

@@ -14,6 +14,7 @@
 #include "tools/shell/table.hpp"
 #include "tools/shell/text_file.hpp"
 #include "worker_api/json/cron_text.hpp"
+#include "worker_api/json/maintenance_text.hpp"
 #include "worker_api/json/time_text.hpp"
 #include "worker_api/roles/queue_policy.hpp"
 
@@ -43,6 +44,7 @@ void write_segment(json::ObjectWriter& writer, const SegmentInfo& info) {
   count(writer, "retention_ms", info.retention_ms);
   count(writer, "dead_max_age_ms", info.dead_max_age_ms);
   count(writer, "dead_max_count", info.dead_max_count);
+  writer.value("maintenance", print_maintenance(info.maintenance));
   writer.open("priority") += object([&](json::ObjectWriter& priority) {
     priority.number("min", info.priority_min);
     priority.number("max", info.priority_max);
@@ -122,6 +124,9 @@ int print_text(const SegmentInfo& info, const std::vector<QueueInfo>& queues,
     shell::Table lines({"WHAT", "NAME", "A", "B", "C", "D", "E", "F", "G", "H", "I"});
     lines.row({"segment", info.name, info.path, text(info.size_bytes), info.convention,
                text(info.deaths_total), text(info.repairs_total)});
+    if (info.maintenance.enabled)
+      lines.row(
+          {"maintenance", info.maintenance.reason, print_timestamp(info.maintenance.since_ms)});
     if (info.last_repair)
       lines.row({"repair", text(info.last_repair->pid), text(info.last_repair->by_pid),
                  text(info.last_repair->mended), print_timestamp(info.last_repair->at_ms)});
@@ -148,6 +153,12 @@ int print_text(const SegmentInfo& info, const std::vector<QueueInfo>& queues,
   fmt::print("segment {}  {}  {}  convention {}  format {}  deaths {}  repairs {}\n", info.name,
              info.path, shell::bytes_text(info.size_bytes), info.convention, info.format,
              info.deaths_total, info.repairs_total);
+  if (info.maintenance.enabled)
+    fmt::print("in maintenance since {}: no job is handed out{}\n",
+               print_timestamp(info.maintenance.since_ms),
+               info.maintenance.reason.empty()
+                   ? ""
+                   : " (" + shell::printable(info.maintenance.reason) + ")");
   if (info.last_repair)
     fmt::print("last repair {}: process {} mended {} slots of dead process {}\n",
                print_timestamp(info.last_repair->at_ms), info.last_repair->by_pid,

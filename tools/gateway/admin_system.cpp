@@ -60,18 +60,19 @@ std::string maintenance_text(const Maintenance& maintenance) {
     writer.boolean("enabled", maintenance.enabled);
     writer.boolean("maintenance", maintenance.enabled);
     writer.text("reason", maintenance.reason);
+    if (maintenance.since_ms != 0) writer.text("since", print_timestamp(maintenance.since_ms));
   });
 }
 
 Reply get_maintenance(Desk& desk, const Request&) {
-  return ok(maintenance_text(desk.hall.maintenance()));
+  return ok(maintenance_text(desk.observer.maintenance()));
 }
 
 Reply set_maintenance(Desk& desk, const Request& request) {
   const Body body(request);
   const auto enabled = body.flag(body.raw("enabled") ? "enabled" : "maintenance");
   if (!enabled) throw invalid_request("enabled must be true or false", "enabled");
-  desk.hall.set_maintenance({*enabled, body.text("reason").value_or("")});
+  must(desk.admin.set_maintenance(*enabled, body.text("reason").value_or("")));
   if (!*enabled) desk.hall.jobs_came();
   return get_maintenance(desk, request);
 }

@@ -3,7 +3,6 @@
 
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <string>
 
 #include <ojs_shm/census.hpp>
@@ -18,12 +17,6 @@
 #include "tools/gateway/tokens.hpp"
 
 namespace ojs_shm::gateway {
-
-/// Maintenance: while it is on, no job is handed out by this gateway.
-struct Maintenance {
-  bool enabled = false;
-  std::string reason;
-};
 
 /// What all threads of the gateway share. Thread-safe.
 class Hall {
@@ -43,15 +36,6 @@ class Hall {
   /// The census that all share who ask within SharedLook::kFresh.
   std::shared_ptr<const Census> census(const Observer& observer) {
     return census_.get(SharedLook<Census>::Clock::now(), [&] { return observer.census(); });
-  }
-
-  Maintenance maintenance() const {
-    const std::lock_guard lock(mutex_);
-    return maintenance_;
-  }
-  void set_maintenance(Maintenance maintenance) {
-    const std::lock_guard lock(mutex_);
-    maintenance_ = std::move(maintenance);
   }
 
   /// Told after an enqueue: fetches that wait look again. Set before the first request.
@@ -74,8 +58,6 @@ class Hall {
   SchemaBook schemas_;
   StatsLog stats_;
   SharedLook<Census> census_;
-  mutable std::mutex mutex_;
-  Maintenance maintenance_;
 };
 
 }  // namespace ojs_shm::gateway

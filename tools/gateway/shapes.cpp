@@ -24,6 +24,7 @@ constexpr Shape kShapes[] = {
             "enqueued_at?: time, scheduled_at?: text, expires_at?: text, started_at?: time, completed_at?: time, "
             "cancelled_at?: time, discarded_at?: time, next_attempt_at?: time, retry_delay_ms?: integer, "
             "previous_state?: JobState, discard_reason?: text, dead_letter?: boolean, progress?: number, "
+            "progress_message?: text, progress_data?: any, progress_at?: time, "
             "result?: any, result_stored_at?: time, result_expires_at?: time, result_size_bytes?: integer, "
             "result_pruned?: boolean, worker_id?: text, workflow_id?: text, cron_name?: text, "
             "parent_results?: array, error?: JobError, errors?: [JobError], unique?: any, ..."},
@@ -50,7 +51,7 @@ constexpr Shape kShapes[] = {
     {"JobResults", "results: [JobResult|NoResult]"},
     {"Progress", "job_id: text, state: JobState, progress: number|null, message: text|null, data: any, "
                  "updated_at: time|null"},
-    {"ProgressReport", "progress: number, message?: text|null, data?: any"},
+    {"ProgressReport", "progress?: number, message?: text|null, data?: any"},
     {"WorkerProgress", "job_id: text, percentage?: number, progress?: number, message?: text|null, data?: any, "
                        "worker_id?: text"},
 
@@ -226,7 +227,7 @@ constexpr Shape kShapes[] = {
     {"WaitList", "items: [LevelWaits]"},
     {"Access", "tokens: boolean, scopes: [text], segment: text, version: text"},
     {"SetMaintenance", "enabled?: boolean, maintenance?: boolean, reason?: text"},
-    {"Maintenance", "enabled: boolean, maintenance: boolean, reason: text"},
+    {"Maintenance", "enabled: boolean, maintenance: boolean, reason: text, since?: time"},
     {"Configuration", "segment: SegmentConfiguration, gateway: GatewayConfiguration"},
     {"SegmentConfiguration", "name: text, convention: text, format: integer, size_bytes: integer, slots: integer, "
                              "max_body_bytes: integer, default_lease_ms: integer, retention_ms: integer, "

@@ -26,7 +26,7 @@ Reply reset(Desk& desk, const Request&) {
   for (const RegisteredWorker& worker : desk.observer.registered_workers())
     (void)desk.admin.remove_worker(worker.id);
   desk.hall.notes().clear();
-  desk.hall.set_maintenance({});
+  must(desk.admin.set_maintenance(false));
   return ok(object([&](json::ObjectWriter& writer) {
     writer.boolean("reset", true);
     writer.number("cancelled", cancelled);

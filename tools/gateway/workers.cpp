@@ -88,7 +88,7 @@ asio::awaitable<Reply> fetch(Desk& desk, const Request& request, Visit& visit) {
   const Body body(request);
   const FetchRequest wanted = read_fetch(request, body);
   const std::uint32_t patience = std::min(body.milliseconds("wait_ms").value_or(0), kLongestPollMs);
-  if (desk.hall.maintenance().enabled) co_return ok("{\"jobs\":[]}");
+  if (desk.observer.maintenance().enabled) co_return ok("{\"jobs\":[]}");
   std::vector<JobInfo> jobs = must(desk.proxy.fetch(wanted));
   if (jobs.empty() && patience != 0) {
     const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(patience);

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "tools/shell/output.hpp"
 #include "tools/shell/quantity.hpp"
 #include "tools/top/view.hpp"
 #include "tools/top/wording.hpp"
@@ -98,6 +99,12 @@ Line rates_line(const Sample& sample) {
 
 Line segment_line(const Sample& sample, const std::string& notice) {
   Line line{{"segment ", kLabel}};
+  if (const Maintenance& maintenance = sample.census.segment.maintenance; maintenance.enabled)
+    line.push_back(
+        {"IN MAINTENANCE since " + clock_text(maintenance.since_ms) + "Z" +
+             (maintenance.reason.empty() ? "  "
+                                         : ": " + shell::printable(maintenance.reason) + "  "),
+         {Tone::kCare, true, true}});
   if (const auto& repair = sample.census.segment.last_repair)
     line.push_back({fmt::format("last repair {}Z: {} by {}, {} slots  ", clock_text(repair->at_ms),
                                 repair->pid, repair->by_pid, repair->mended)});

@@ -137,6 +137,12 @@ int ojs_shm_dead_drop(ojs_shm_admin* admin, const char* id) {
   });
 }
 
+int ojs_shm_set_maintenance(ojs_shm_admin* admin, int on, const char* reason) {
+  return entry(admin, [&](Record& record) -> int {
+    return record.done(admin->object.set_maintenance(on != 0, text_or(reason)));
+  });
+}
+
 int ojs_shm_set_dead_retention(ojs_shm_admin* admin, uint64_t max_age_ms, uint64_t max_count) {
   return entry(admin, [&](Record& record) -> int {
     ojs_shm::DeadLetterRetention retention;

@@ -7,6 +7,7 @@
 
 #include "worker_api/json/envelope.hpp"
 #include "worker_api/json/envelope_json.hpp"
+#include "worker_api/json/maintenance_text.hpp"
 #include "worker_api/json/time_text.hpp"
 #include "worker_api/roles/queue_policy.hpp"
 
@@ -124,6 +125,7 @@ void append_segment(std::string& out, const SegmentInfo& segment) {
   writer.value("aging", internal::print_aging(segment.aging, segment.lower_first));
   writer.boolean("immutable_priorities", segment.immutable_priorities);
   writer.boolean("events", segment.events);
+  writer.value("maintenance", print_maintenance(segment.maintenance));
   number(writer, "deaths_total", segment.deaths_total);
   number(writer, "repairs_total", segment.repairs_total);
   if (segment.last_repair) writer.value("last_repair", print_last_repair(*segment.last_repair));

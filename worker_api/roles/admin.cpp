@@ -233,6 +233,21 @@ Status Admin::set_immutable_priorities(bool on) {
   return {};
 }
 
+Status Admin::set_maintenance(bool on, std::string_view reason) {
+  if (impl_->handle->closed()) return internal::closed();
+  if (reason.size() > engine::kReasonBytes)
+    return Error{Code::kInvalid,
+                 "the reason is longer than " + std::to_string(engine::kReasonBytes) + " bytes",
+                 "reason",
+                 reason.size(),
+                 engine::kReasonBytes,
+                 "bytes"};
+  const engine::Outcome outcome = impl_->handle->actor().set_maintenance(on, reason);
+  if (outcome != engine::Outcome::kOk)
+    return internal::error_of(outcome, impl_->handle->store(), engine::kNoIndex, "maintenance");
+  return {};
+}
+
 Status Admin::set_events(bool on) {
   if (impl_->handle->closed()) return internal::closed();
   impl_->handle->actor().tellings().turn(on);

@@ -34,6 +34,10 @@ SegmentInfo Observer::segment_info() const {
   return info;
 }
 
+Maintenance Observer::maintenance() const {
+  return internal::describe_maintenance(segment_.attachment()->store());
+}
+
 std::vector<QueueInfo> Observer::queues() const {
   const engine::Store& store = segment_.attachment()->store();
   const engine::Census census = engine::take_census(store);

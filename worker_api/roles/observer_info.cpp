@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "engine/dead_letters.hpp"
+#include "engine/maintenance.hpp"
 #include "worker_api/roles/queue_policy.hpp"
 
 namespace ojs_shm::internal {
@@ -82,6 +83,11 @@ bool is_broker(Attachment& attachment, std::uint32_t process) {
          attachment.locks().held(shm::kBrokerSeat);
 }
 
+Maintenance describe_maintenance(const engine::Store& store) {
+  const engine::MaintenanceView view = engine::look_at_maintenance(store);
+  return {view.on, view.reason, view.since_ms};
+}
+
 SegmentInfo describe_segment(Attachment& attachment, const engine::Census& census) {
   engine::Store& store = attachment.store();
   shm::Segment& segment = attachment.segment();
@@ -108,6 +114,7 @@ SegmentInfo describe_segment(Attachment& attachment, const engine::Census& censu
   info.strict_envelopes = engine_header.strict_envelopes.load() != 0;
   info.immutable_priorities = store.immutable_priorities();
   info.events = engine_header.telling.load() != 0;
+  info.maintenance = describe_maintenance(store);
   info.unmeasured_waits_total = engine_header.waits_unmeasured.load();
   info.priority_min = convention.min;
   info.priority_max = convention.max;

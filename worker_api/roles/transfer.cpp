@@ -28,7 +28,6 @@
 namespace ojs_shm {
 
 using internal::Handle;
-
 namespace {
 
 std::uint64_t finished_at(const JobInfo& job) {

@@ -414,32 +414,6 @@ Result<std::uint64_t> Worker::heartbeat(Job& job, std::uint32_t lease_ms) {
   return until;
 }
 
-Status Worker::Impl::report(std::uint32_t slot, std::uint64_t word, const engine::Report& report,
-                            std::uint64_t& lease_until) {
-  if (handle->closed()) return internal::closed();
-  if (!(report.fraction >= 0.0 && report.fraction <= 1.0))
-    return Error{Code::kInvalid, "progress is a number from 0 to 1", "progress", 0, 1, ""};
-  const engine::Outcome outcome = actor().report(slot, word, report, lease_until);
-  if (outcome != engine::Outcome::kOk)
-    return internal::error_of(outcome, handle->store(), engine::kNoIndex, "progress");
-  return {};
-}
-
-Status Worker::progress(Job& job, double fraction) {
-  if (!job.valid()) return nothing_held();
-  beat();
-  return impl_->report(job.slot_, job.word_, {.fraction = fraction}, job.deadline_ms_);
-}
-
-Status Worker::progress(Job& job, double fraction, std::string_view message,
-                        std::string_view data) {
-  if (!job.valid()) return nothing_held();
-  beat();
-  return impl_->report(job.slot_, job.word_,
-                       {.fraction = fraction, .has_texts = true, .message = message, .data = data},
-                       job.deadline_ms_);
-}
-
 void Worker::beat() {
   if (impl_->registration && !impl_->handle->closed())
     (void)impl_->registration->beat(impl_->actor());

@@ -337,6 +337,14 @@ class Asking(OnQueue):
         self.queue.drop_dead(second.id)
         self.assertEqual(self.queue.jobs(queue=self.queue_name, dead_letter=True), [])
 
+    def test_maintenance_hands_out_no_job(self):
+        self.queue.set_maintenance(True, "moving")
+        self.assertEqual(self.queue.segment_stats()["segment"]["maintenance"]["reason"], "moving")
+        _, worker = self.queue.submit("any"), self.enterContext(self.queue.worker())
+        self.assertIsNone(worker.fetch(0))
+        self.queue.set_maintenance(False)
+        worker.fetch(0).ack()
+
     def test_dead_letters_are_kept_for_a_time_and_up_to_a_number(self):
         segment = lambda: self.queue.segment_stats()["segment"]
         self.assertEqual((segment()["dead_max_age_ms"], segment()["dead_max_count"]), (180 * 86_400_000, 10_000))

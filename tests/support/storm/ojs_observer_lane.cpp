@@ -114,6 +114,7 @@ class ObserverLane {
       if (tenant.actual < 0 || tenant.actual > 1) unseen("share", tenant.tenant);
     for (const Transition& each : observer_.recent(50))
       if (each.from == "unknown" || each.to == "unknown") unseen("transition", each.job);
+    if (observer_.maintenance().enabled) unseen("maintenance", "that was never set");
     for (const LevelWaits& waits : observer_.waits())
       // a worker killed between its counts leaves some of them
       if (waits.from_enqueue.count + waits.from_available.count + waits.runs.count == 0)

@@ -349,6 +349,15 @@ TEST_F(Audit, I21_a_queue_with_a_job_that_is_said_to_be_quiet) {
   EXPECT_EQ(found(), (std::set<std::uint32_t>{21}));
 }
 
+TEST_F(Audit, I30_maintenance_that_nobody_changes_and_a_queue_that_does_not_follow) {
+  {
+    const Corrupted settler(s.store().header().maintainer, 30);
+    EXPECT_EQ(found(), (std::set<std::uint32_t>{30}));
+  }
+  const Corrupted flags(queue().flags, queue().flags.load() | engine::kMaintained);
+  EXPECT_EQ(found(), (std::set<std::uint32_t>{30}));
+}
+
 TEST_F(Audit, I22_pools_that_nobody_changes_and_a_queue_that_no_pool_isolates) {
   {
     const Corrupted settler(s.store().header().pools_settler, 30);

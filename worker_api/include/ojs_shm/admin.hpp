@@ -146,6 +146,10 @@ class OJS_SHM_API Admin {
   /// Whether jobs keep the priority they were enqueued with, in place of what the convention says:
   /// on in `qo`, off in the others.
   Status set_immutable_priorities(bool on);
+  /// Maintenance of the segment: while it is on, no process gets a job from any queue; enqueues go on, and
+  /// what is at work ends. A pause of a queue is another matter. Survives this process. Errors: kInvalid (the reason is longer
+  /// than 256 bytes), kTimeout (a stopped process is in the middle of it).
+  Status set_maintenance(bool on, std::string_view reason = {});
   /// Whoever supervises drops what is too old or too much, now and every five minutes.
   Status set_dead_retention(const DeadLetterRetention& retention);
   /// Does the same to every job that the filter chooses, one after the other, so that a kill leaves

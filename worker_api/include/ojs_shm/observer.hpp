@@ -129,6 +129,13 @@ struct LastRepair {
 /// `{"at", "pid", "repaired_by", "slots_mended"}`
 OJS_SHM_API std::string print_last_repair(const LastRepair& repair);
 
+/// While it is on, no queue hands out a job; enqueues, acks and all else go on.
+struct Maintenance {
+  bool enabled = false;
+  std::string reason = {};
+  std::uint64_t since_ms = 0;  ///< when that was said, Unix time; 0: it never was on
+};
+
 struct SegmentInfo {
   std::string name, path, convention, created_by_version;
   std::uint32_t format = 0;
@@ -148,6 +155,7 @@ struct SegmentInfo {
   std::vector<ProcessInfo> processes;
   std::uint64_t deaths_total = 0, repairs_total = 0;
   std::optional<LastRepair> last_repair = {};  ///< empty: there was none
+  Maintenance maintenance = {};                ///< Admin::set_maintenance
   /// how late the scheduled or retryable job is whose time came first
   std::uint64_t overdue_ms = 0;
 };
@@ -244,6 +252,7 @@ class OJS_SHM_API Observer {
   static Result<Observer> attach(const SegmentName& name);  ///< maps read-only
 
   SegmentInfo segment_info() const;
+  Maintenance maintenance() const;
   /// One look at everything that a monitor shows, in one walk over the segment.
   Census census() const;
   std::vector<QueueInfo> queues() const;

@@ -388,10 +388,6 @@ OJS_SHM_API int ojs_shm_heartbeat(ojs_shm_worker* worker, ojs_shm_job* job, uint
                                   uint64_t* deadline_ms);
 // 0..1, never backwards within an attempt. Renews the lease.
 OJS_SHM_API int ojs_shm_progress(ojs_shm_worker* worker, ojs_shm_job* job, double fraction);
-// The same with a text for people and JSON for programs, which take the place of those before; either may
-// be NULL for none. Errors: also TOO_LARGE, NOMEM (the fraction alone is kept).
-OJS_SHM_API int ojs_shm_progress_texts(ojs_shm_worker* worker, ojs_shm_job* job, double fraction,
-                                       const char* message, const char* data, size_t data_size);
 // A descriptor that is readable while a job may be waiting, for poll and epoll; it belongs to the
 // worker. Read it or fetch with timeout 0 to arm it again. Returns the descriptor, >= 0.
 OJS_SHM_API int ojs_shm_event_fd(ojs_shm_worker* worker);

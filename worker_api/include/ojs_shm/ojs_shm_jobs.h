@@ -65,6 +65,16 @@ typedef struct ojs_shm_bulk_report {
 OJS_SHM_API int ojs_shm_bulk(ojs_shm_admin* admin, int action, const ojs_shm_job_filter* filter,
                              ojs_shm_bulk_report* report);
 
+// ojs_shm_progress() with a text for people and JSON for programs, which take the place of those before; either may
+// be NULL for none. Errors: also TOO_LARGE, NOMEM (the fraction alone is kept).
+OJS_SHM_API int ojs_shm_progress_texts(ojs_shm_worker* worker, ojs_shm_job* job, double fraction,
+                                       const char* message, const char* data, size_t data_size);
+
+// Maintenance of the segment: while it is on, no process gets a job from any queue; enqueues go on, and what
+// is at work ends. `reason` may be NULL, and has 256 bytes at most; ojs_shm_stats() tells both. Errors: INVALID,
+// TIMEOUT.
+OJS_SHM_API int ojs_shm_set_maintenance(ojs_shm_admin* admin, int on, const char* reason);
+
 // How long dead letters are kept (since the job was discarded; at first 180 days), and how many of
 // the segment (the oldest go first; at first 10,000). 0: without limit, OJS_SHM_AS_IT_IS: as it is.
 #define OJS_SHM_AS_IT_IS UINT64_MAX

@@ -307,6 +307,12 @@ class Administration:
         with self._admins.lent() as admin:
             admin.call(library().dead_drop, _abi.text_in(id, "id"))
 
+    def set_maintenance(self, on: bool, reason: str = "") -> None:
+        """While it is on, no process gets a job from any queue; enqueues go on, and what is at work ends.
+        segment_stats()["segment"]["maintenance"] reads it. Errors: InvalidArgument (a reason of more than 256 bytes)."""
+        with self._admins.lent() as admin:
+            admin.call(library().set_maintenance, int(on), _abi.text_in(reason, "reason"))
+
     def set_dead_retention(self, *, max_age: Duration | None = None, max_count: int | None = None) -> None:
         """How long dead letters are kept since they were discarded, and how many of the segment, the oldest going first; 0:
         without limit, None: as it is. A new segment keeps 10,000 for 180 days; segment_stats()["segment"] reads both."""

@@ -216,6 +216,9 @@ class AsyncQueue:
     async def drop_dead(self, id: str) -> None:
         self._queue.drop_dead(id)
 
+    async def set_maintenance(self, on: bool, reason: str = "") -> None:
+        await asyncio.to_thread(self._queue.set_maintenance, on, reason)
+
     async def set_dead_retention(self, *, max_age: Duration | None = None, max_count: int | None = None) -> None:
         self._queue.set_dead_retention(max_age=max_age, max_count=max_count)
 

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <ojs_shm/worker.hpp>
+
+#include "worker_api/roles/worker_impl.hpp"
+
+// What a worker says of its running job.
+
+namespace ojs_shm {
+namespace {
+
+Error no_job() {
+  return {Code::kEmpty, "this handle holds no job: fetch one into it first", "job", 0, 0, ""};
+}
+
+}  // namespace
+
+Status Worker::Impl::report(std::uint32_t slot, std::uint64_t word, const engine::Report& report,
+                            std::uint64_t& lease_until) {
+  if (handle->closed()) return internal::closed();
+  if (!(report.fraction >= 0.0 && report.fraction <= 1.0))
+    return Error{Code::kInvalid, "progress is a number from 0 to 1", "progress", 0, 1, ""};
+  const engine::Outcome outcome = actor().report(slot, word, report, lease_until);
+  if (outcome != engine::Outcome::kOk)
+    return internal::error_of(outcome, handle->store(), engine::kNoIndex, "progress");
+  return {};
+}
+
+Status Worker::progress(Job& job, double fraction) {
+  if (!job.valid()) return no_job();
+  beat();
+  return impl_->report(job.slot_, job.word_, {.fraction = fraction}, job.deadline_ms_);
+}
+
+Status Worker::progress(Job& job, double fraction, std::string_view message,
+                        std::string_view data) {
+  if (!job.valid()) return no_job();
+  beat();
+  return impl_->report(job.slot_, job.word_,
+                       {.fraction = fraction, .has_texts = true, .message = message, .data = data},
+                       job.deadline_ms_);
+}
+
+}  // namespace ojs_shm
