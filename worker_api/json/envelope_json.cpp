@@ -211,11 +211,8 @@ class Glance {
 #if defined(__SSE2__)
     while (size() >= 16) {
       const unsigned marks = marked_bytes(at_);
-      if (marks != 0) {
-        at_ += std::countr_zero(marks);
-        return;
-      }
-      at_ += 16;
+      at_ += marks == 0 ? 16 : std::countr_zero(marks);
+      if (marks != 0) return;
     }
     if (at_ != end_ && end_ - begin_ >= 16) {  // the rest, with some that were seen before it
       const unsigned marks = marked_bytes(end_ - 16) >> (16 - size());
@@ -223,11 +220,7 @@ class Glance {
       return;
     }
 #endif
-    while (size() >= 8) {
-      const std::size_t plain = plain_bytes(at_);
-      at_ += plain;
-      if (plain != 8) return;
-    }
+    for (std::size_t plain = 8; plain == 8 && size() >= 8; at_ += plain) plain = plain_bytes(at_);
   }
 #if defined(__SSE2__)
   /// Of sixteen bytes of a string a bit for each that does not stand for itself, as plain_bytes().
