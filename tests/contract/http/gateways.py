@@ -170,8 +170,8 @@ class Up:
 
     def native(self, *words, text=None):
         """The command line on the same segment."""
-        return subprocess.run([program("ojs-shm"), *words, "--name", "test", "--dir", self.dir], input=text,
-                              capture_output=True, text=True, timeout=BOUND)
+        return subprocess.run([program("ojs-shm"), *words], input=text, capture_output=True, text=True, timeout=BOUND,
+                              env={**os.environ, "OJS_SHM_NAME": "test", "OJS_SHM_DIR": str(self.dir)})
 
 
 @functools.cache
