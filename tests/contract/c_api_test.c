@@ -80,7 +80,6 @@ static int a_job_from_enqueue_to_ack(void) {
         fields.enqueued_at_ms >= fields.created_at_ms);
   CHECK(fields.started_at_ms >= fields.enqueued_at_ms && fields.deadline_ms > fields.started_at_ms);
   CHECK(state_is(&here, id, "active") && ojs_shm_cancel_requested(here.job) == 0);
-
   CHECK_OK(here.worker, ojs_shm_progress(here.worker, here.job, 0.5));
   CHECK_OK(here.worker, ojs_shm_progress_texts(here.worker, here.job, 0.6, "more", "[6]", 0));
   CHECK_OK(here.worker, ojs_shm_heartbeat(here.worker, here.job, 3600000, &deadline));
