@@ -28,6 +28,8 @@ class EveryPoint : public testing::Environment {
         // Of crons: tests/crash, and here when there is time for all schedules.
         Point::kCronSeatTaken, Point::kCronStaged, Point::kCronCommitted, Point::kCronChanged,
         Point::kCronTemplateKept, Point::kCronTurned,
+        // Of settings of the whole segment, by one lane that holds a seat: tests/crash.
+        Point::kMaintenanceSet,
         // What guides a choice and decides nothing.
         Point::kBacklogCounted, Point::kSampleTaken};
     for (std::size_t i = 0; i < static_cast<std::size_t>(Point::kCount); ++i) {
