@@ -95,7 +95,6 @@ class Storm {
   Dice dice_;
   std::vector<Member> members_;
   std::vector<std::uint64_t> supervisor_strikes_ns_;
-  bool respawning_ = true;
   std::uint64_t began_ns_ = 0, last_look_ns_ = 0, last_watch_ns_ = 0, last_moved_ns_ = 0,
                 last_moves_ = 0;
 };
