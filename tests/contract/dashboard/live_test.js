@@ -100,7 +100,7 @@ test('dashboard_http_lists_and_one_job_are_live', async () => {
   assert.strictEqual(body.jobs[0].id, id);
   await page.getByText('active', { exact: true }).waitFor();
   await segment.call('PUT', `jobs/${id}/progress`, { progress: 0.5, message: 'half of it' });
-  await page.getByText('half of it').waitFor();
+  await page.getByText('half of it', { exact: true }).waitFor();
   await segment.call('POST', 'workers/ack', { job_id: id, result: { pages: 3 } });
   await page.getByText('"pages": 3').waitFor();
   await page.getByText('job.completed').waitFor();
