@@ -28,6 +28,7 @@ namespace {
 std::string findings_while_stopped(const Segment& segment) {
   const std::set<int> half = {3,  // published a job whose hint is still to come
                               6,  // left a chunk that it has yet to give back
+                              8,  // written the texts of a report that its job has yet to name
                               // counted a job that it has not moved yet, or reserved room for one
                               10, 11, 23,
                               // set a limit, and not yet given a permit to those who work
@@ -36,7 +37,8 @@ std::string findings_while_stopped(const Segment& segment) {
                               // again
                               19, 22,  // taken a pool away, and not yet let go of its queues
                               27,      // ended a member, and not yet told its workflow
-                              28};     // filled a template, and not yet given it to its cron
+                              28,      // filled a template, and not yet given it to its cron
+                              30};     // set maintenance, and not yet told all queues
   std::string text;
   for (const Violation& v : Observer::attach(segment).value().audit())
     if (!half.contains(v.invariant))
