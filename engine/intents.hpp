@@ -31,6 +31,7 @@ class Intents {
   template <Op kOp>
   OJS_SHM_INLINE void intend(std::uint32_t queue, std::uint32_t slot, const QueueTally& mine) {
     keep<kOp>(mine);
+    if constexpr (kOp == Op::kFetch) intend_no_attempt();
     intend_undo();
     announce(kOp, queue, slot);
   }
@@ -39,6 +40,7 @@ class Intents {
     for (unsigned place = 0; place < kTarget; ++place)
       if (const auto tally = undo_of(op)->tally[place]; tally != nullptr)
         self_.intent_data[place].set((mine.*tally).get(), shm::Point::kIntentSet);
+    if (op == Op::kFetch) intend_no_attempt();
     intend_undo();
     announce(op, queue, slot);
   }
@@ -91,6 +93,7 @@ class Intents {
   void intend_attempt(std::uint16_t before) {
     self_.intent_data[kAttempt].set(before + 1U, shm::Point::kIntentSet);
   }
+  void intend_no_attempt() { self_.intent_data[kAttempt].set(0, shm::Point::kIntentSet); }
   std::uint64_t attempt_before() const { return self_.intent_data[kAttempt].get(); }
 
   shm::Lane& self_;
