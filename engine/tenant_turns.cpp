@@ -122,7 +122,8 @@ bool TenantTurns::first_at(QueueRecord& queue, std::uint64_t tenant, const Actor
          actor.first_in_flow(level, at, found, nullptr, q, left, live);
 }
 
-/// Whether no flow of the tenant has anything, dead or alive.
+/// Whether no flow of the tenant that stands in line has anything, dead or alive. What lies in
+/// another one is dead: who brings a job puts its flow in line, and then the tenant.
 bool TenantTurns::has_none(QueueRecord& queue, std::uint64_t tenant) const {
   const std::uint32_t q = store.number_of(queue);
   for (std::uint32_t left = queue.parts(queue.flags.load()); left != 0; left &= left - 1) {
@@ -134,8 +135,12 @@ bool TenantTurns::has_none(QueueRecord& queue, std::uint64_t tenant) const {
         const unsigned number = i * 32 + static_cast<unsigned>(std::countr_zero(open));
         const std::uint32_t at =
             take_flow(store, mix_key(place_of_flows(q, part, number), tenant), false);
-        const std::uint32_t ring = at == kNoIndex ? 0 : store.flow(at).ring.load();
-        if (ring != 0 && !actor.rings_.peek(ring - 1).empty()) return false;
+        if (at == kNoIndex) continue;
+        const FlowRecord& flow = store.flow(at);
+        const std::uint32_t ring = flow.ring.load();
+        if (FlowControl(flow.control.load_seq_cst()).in_line() && ring != 0 &&
+            !actor.rings_.peek(ring - 1).empty())
+          return false;
       }
   }
   return true;

@@ -159,6 +159,18 @@ std::vector<Operation> job_operations() {
          must(h.producer->enqueue_batch(specs));
        }},
       {"fetch", put_one, [](Hands& h) { h.take(h.job); }},
+      {"fetch_of_a_second_attempt",
+       [](Hands& h) {
+         h.put(9);
+         h.put(9);
+         h.take(h.job);
+         must(h.worker->nack(h.job, failure()));
+         h.move_clock(3'600'000);
+         h.tick();
+         h.take(h.job);  // what it keeps of this one is not of the next
+         must(h.worker->ack(h.job));
+       },
+       [](Hands& h) { h.take(h.job); }},
       {"fetch_leaves_chunk",
        [fourteen](Hands& h) {
          fourteen(h);

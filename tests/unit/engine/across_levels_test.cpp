@@ -104,6 +104,20 @@ TEST_F(Across, is_switched_on_and_off_while_jobs_wait) {
   EXPECT_EQ(s.findings(), "");
 }
 
+TEST_F(Across, jobs_that_have_left_their_flow_hold_up_no_turn) {
+  QueueSettings within = across();
+  within.tenant_fairness->across = false;
+  share(within);
+  put("a", 2, 2);
+  within.tenant_fairness->enabled = false;
+  share(within);
+  EXPECT_EQ(next(2), (Names{"a2", "a2"}));
+  share();
+  put("a", 1), put("b", 3, 2);
+  EXPECT_EQ(next(4), (Names{"a1", "b3", "b3", ""}));
+  EXPECT_EQ(s.findings(), "");
+}
+
 TEST_F(Across, a_job_that_was_given_back_or_got_another_priority_is_found) {
   share();
   const std::string id = put("a", 5);
