@@ -199,10 +199,13 @@ bool Permits::adopt(PermitSet& set, std::uint32_t owner, Permit holder) const {
 }
 
 void Permits::drop(PermitSet& set, std::uint32_t owner) const {
-  for (std::uint32_t i = 0; i < high(set); ++i) {
-    const Permit found(at(set, i).load());
-    at(set, i).cas_once(found.word, found.given_back().word, Point::kPermitGiven);
-  }
+  // also above `high`: a log of a sliding window uses its pages whole
+  for (unsigned run = 0; run < kPermitRuns; ++run)
+    for (std::uint32_t i = first_of(run); set.run[run].load() != 0 && i < first_of(run + 1); ++i) {
+      const Permit found(at(set, i).load());
+      if (!found.free())
+        at(set, i).cas_once(found.word, found.given_back().word, Point::kPermitGiven);
+    }
   set.high.store(0, Point::kSetChanged);
   set.adopted.store(0, Point::kSetChanged);
   for (unsigned run = 0; run < kPermitRuns; ++run) {

@@ -150,6 +150,15 @@ TEST_F(PermitsTest, pages_given_back_serve_the_next_and_a_run_half_made_is_found
   EXPECT_EQ(third.run[0].load(), 1U);
 }
 
+TEST_F(PermitsTest, a_log_leaves_nothing_in_the_pages_that_it_gives_back) {
+  limit(3);
+  permits.at(set, 15).store(~0ULL, shm::Point::kNone);  // as a log does, which uses all of a page
+  permits.drop(set, 7);
+  PermitSet other{};
+  ASSERT_TRUE(permits.set_limit(other, 8, 16));
+  for (std::uint32_t i = 0; i < 16; ++i) EXPECT_TRUE(Permit(permits.at(other, i).load()).free());
+}
+
 TEST_F(PermitsTest, who_begins_under_a_limit_that_is_gone_by_then_begins_again) {
   limit(5);
   const Permit a = work(), b = work();
