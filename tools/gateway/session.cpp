@@ -67,6 +67,12 @@ void parse(beast::flat_buffer& buffer, auto& parser, beast::error_code& failed) 
   if (failed == http::error::need_more) failed = {};
 }
 
+/// Also of a request whose first line the parser refuses, which stays in the buffer then.
+bool asks_for_head_alone(const auto& message, const beast::flat_buffer& buffer) {
+  const std::string_view unread(static_cast<const char*>(buffer.data().data()), buffer.size());
+  return message.method() == http::verb::head || unread.starts_with("HEAD ");
+}
+
 /// The rest of a reply behind its first bytes.
 std::array<asio::const_buffer, 2> behind(std::array<asio::const_buffer, 2> parts,
                                          std::size_t bytes) {
@@ -138,12 +144,13 @@ asio::awaitable<bool> Session::read_head(Parser& parser) {
                                      asio::redirect_error(asio::use_awaitable, failed));
   if (!failed) co_return true;
   if (failed == http::error::header_limit || failed == http::error::buffer_overflow)
-    co_await refuse(431, "invalid_request", "the header of the request is too long");
+    co_await refuse(parser, 431, "invalid_request", "the header of the request is too long");
   else if (failed == http::error::body_limit)
-    co_await refuse(413, "envelope_too_large", "the body of the request is too long");
+    co_await refuse(parser, 413, "envelope_too_large", "the body of the request is too long");
   else if (failed.category() == make_error_code(http::error::end_of_stream).category() &&
            failed != http::error::end_of_stream && failed != http::error::partial_message)
-    co_await refuse(400, "invalid_request", "this is not an HTTP request: " + failed.message());
+    co_await refuse(parser, 400, "invalid_request",
+                    "this is not an HTTP request: " + failed.message());
   co_return false;
 }
 
@@ -157,18 +164,18 @@ asio::awaitable<bool> Session::read_body(Parser& parser) {
   co_await http::async_read(stream_, buffer_, parser,
                             asio::redirect_error(asio::use_awaitable, failed));
   if (failed == http::error::body_limit)
-    co_await refuse(413, "envelope_too_large", "the body of the request is too long");
+    co_await refuse(parser, 413, "envelope_too_large", "the body of the request is too long");
   co_return !failed;
 }
 
-asio::awaitable<void> Session::refuse(unsigned status, std::string_view code,
+asio::awaitable<void> Session::refuse(const Parser& parser, unsigned status, std::string_view code,
                                       std::string_view message) {
   Request request;
   request.id = server_.new_request_id();
   request_id_ = request.id;
   Reply reply = reply_of(
       Fault{.status = status, .code = std::string(code), .message = std::string(message)}, request);
-  co_await write(std::move(reply), request, false, false);
+  co_await write(std::move(reply), request, false, asks_for_head_alone(parser.get(), buffer_));
 }
 
 asio::awaitable<bool> Session::serve_one() {

@@ -46,7 +46,8 @@ class Session final : public Visit {
   /// Until the parser has the whole head, and of the body what came with it.
   boost::asio::awaitable<bool> read_head(Parser& parser);
   boost::asio::awaitable<bool> read_body(Parser& parser);
-  boost::asio::awaitable<void> refuse(unsigned status, std::string_view code,
+  /// Answers what the parser did not take.
+  boost::asio::awaitable<void> refuse(const Parser& parser, unsigned status, std::string_view code,
                                       std::string_view message);
   boost::asio::awaitable<bool> write(Reply reply, const Request& request, bool keep_alive,
                                      bool head_only);

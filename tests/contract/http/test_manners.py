@@ -131,6 +131,14 @@ class Manners(OnGateway):
                 raw.send(text)
                 self.assertEqual((raw.status(), raw.status()), (status, 0), text[:40])
 
+    def test_what_is_no_request_is_refused_without_a_body_when_it_asks_for_the_head_alone(self):
+        for text, status in (("HEAD /\x01 HTTP/1.1\r\n\r\n", 400), (f"HEAD / HTTP/1.1\r\nA: {'x' * 40000}\r\n\r\n", 431),
+                             ("HEAD / HTTP/1.1\r\nHost: x\r\nContent-Length: 9999999\r\n\r\n", 413)):
+            with Raw(self.up) as raw:
+                raw.send(text)
+                head, _, body = raw.file.read().partition(b"\r\n\r\n")
+                self.assertEqual((int(head.split()[1]), body), (status, b""), text[:40])
+
     def test_clients_that_stand_still_leave_others_served(self):
         still = [Raw(self.up) for _ in range(50)]
         try:
