@@ -68,6 +68,35 @@ TEST(CliWork, gives_args_on_stdin_and_the_job_in_the_environment_and_keeps_stdou
   EXPECT_NE(done.out.find("completed"), std::string::npos);
 }
 
+/// The segment is named by flags alone: its name comes to the command through the environment.
+TEST(CliWork, a_command_says_how_far_its_job_is) {
+  const LiveSegment segment;
+  const std::string id = segment.enqueue({"-t", "a"});
+  const std::string report = program("ojs-shm") +
+                             R"( progress 0.25 -m 'a quarter' --data '{"files":[7]}' && )" +
+                             program("ojs-shm") + R"( get $OJS_JOB_ID --json)";
+  const Finished done = segment.cli(shell_worker(report, {"--until-empty"}));
+  ASSERT_EQ(done.exit_code, 0) << done.err;
+  const std::string seen = segment.job(id, "result");
+  EXPECT_EQ(member(seen, "state"), "active") << done.err;
+  EXPECT_EQ(member(seen, "progress"), "0.25");
+  EXPECT_EQ(member(seen, "progress_message"), "a quarter");
+  EXPECT_EQ(member(seen, "progress_data"), R"({"files":[7]})");
+}
+
+TEST(CliWork, progress_of_an_attempt_that_is_over_is_refused) {
+  const LiveSegment segment;
+  const std::string id = segment.enqueue({"-t", "a"});
+  const Finished other = segment.cli({"progress", "0.5", id});
+  EXPECT_EQ(other.exit_code, 5) << "it is not active: " << other.err;
+  const Finished late = segment.cli(shell_worker(
+      "OJS_FENCE=1 " + program("ojs-shm") + " progress 0.5; echo $?", {"--until-empty"}));
+  EXPECT_NE(late.err.find("no longer held"), std::string::npos) << late.err;
+  EXPECT_EQ(segment.job(id, "result"), "1");
+  EXPECT_EQ(segment.cli({"progress", "0.5"}).exit_code, 2) << "no job is named";
+  EXPECT_EQ(segment.cli({"progress", "1.5", id}).exit_code, 2);
+}
+
 TEST(CliWork, an_idle_worker_ends_when_its_segment_is_removed_under_it) {
   const LiveSegment segment;
   Process worker = segment.start_cli(shell_worker("true"));

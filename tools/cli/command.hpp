@@ -82,6 +82,7 @@ void add_enqueue_command(CLI::App& app, Request& request);
 void add_work_command(CLI::App& app, Request& request);
 void add_job_commands(CLI::App& app, Request& request);     // get, list, wait
 void add_change_commands(CLI::App& app, Request& request);  // cancel, reprioritize, activate
+void add_progress_command(CLI::App& app, Request& request);
 void add_dead_commands(CLI::App& app, Request& request);
 void add_maintenance_commands(CLI::App& app, Request& request);  // maintenance on, off, show
 void add_queue_commands(CLI::App& app, Request& request);        // queue ..., default-priority

@@ -102,6 +102,7 @@ int run(std::vector<std::string> words) {
   cli::add_work_command(app, request);
   cli::add_job_commands(app, request);
   cli::add_change_commands(app, request);
+  cli::add_progress_command(app, request);
   cli::add_dead_commands(app, request);
   cli::add_maintenance_commands(app, request);
   cli::add_queue_commands(app, request);

@@ -147,6 +147,9 @@ int work(const Request& request, const WorkOptions& options) {
   const sigset_t both = ending_signals();
   ::pthread_sigmask(SIG_BLOCK, &both, nullptr);
   ::signal(SIGPIPE, SIG_IGN);  // a command may end without having read its args
+  // A command that calls ojs-shm means the segment of its job.
+  ::setenv("OJS_SHM_NAME", request.where.name.c_str(), 1);
+  ::setenv("OJS_SHM_DIR", request.where.dir.c_str(), 1);
   await_segment(request, kPatience);
   const Segment segment = must(Segment::attach(request.where));
   const Observer observer = must(Observer::attach(segment));
