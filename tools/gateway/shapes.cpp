@@ -196,7 +196,11 @@ constexpr Shape kShapes[] = {
                         "active_jobs: integer, dispatched?: integer, starved?: integer"},
     {"SchedulingWindow", "queues: [QueueScheduling], window: text"},
     {"SchedulingStats", "+SchedulingWindow, stats: SchedulingWindow, strategy: text"},
-    {"Tenant", "tenant_id: text, id: text, total_jobs: integer, jobs: JobCounts"},
+    {"TenantLimits", "max_queue_depth?: integer|null, limits?: TenantLimits"},
+    {"TenantShare", "limits?: TenantLimits, fairness_weight?: integer|null"},
+    {"TenantDepth", "max_queue_depth: integer"},
+    {"Tenant", "tenant_id: text, id: text, total_jobs: integer, jobs: JobCounts, limits?: TenantDepth, "
+               "fairness_weight?: integer"},
     {"TenantPage", "items: [Tenant], pagination: Page"},
     {"JobPage", "items: [Job], pagination: Page"},
     {"NewSchema", "uri: text, type: text, version?: integer, schema: object"},

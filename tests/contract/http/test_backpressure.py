@@ -124,6 +124,29 @@ class Backpressure(OnGateway):
         self.assertEqual(reply.error["code"], "TENANT_LIMIT_EXCEEDED")
         self.put_job(headers={"X-OJS-Tenant": "b"})
 
+    def test_a_tenants_share_is_set_for_all_queues_at_once(self):
+        self.configure(tenant_fairness={"enabled": True})
+        other = self.queue + "-2"
+        self.call("POST", "queues", {"name": other}, expect=201)
+        shown = self.call("PUT", "admin/tenants/shop", {"limits": {"max_queue_depth": 1}, "fairness_weight": 5}, expect=200).json
+        self.assertEqual((shown["tenant_id"], shown["limits"], shown["fairness_weight"]), ("shop", {"max_queue_depth": 1}, 5))
+        weights = self.call("GET", f"admin/queues/{self.queue}", expect=200).json["configuration"]["tenant_fairness"]["weights"]
+        self.assertEqual(weights, {"shop": 5})
+        headers = {"X-OJS-Tenant": "shop"}
+        for queue in (self.queue, other):
+            self.put_job(queue=queue, headers=headers)
+            self.assertEqual(self.enqueue(429, queue=queue, headers=headers).error["code"], "TENANT_LIMIT_EXCEEDED")
+        self.put_job(headers={"X-OJS-Tenant": "else"})
+        shown = self.call("PUT", "admin/tenants/shop/limits", {"max_queue_depth": None}, expect=200).json
+        self.assertNotIn("limits", shown)
+        self.assertEqual((shown["total_jobs"], shown["fairness_weight"]), (2, 5))
+        self.put_job(headers=headers)
+        self.call("PUT", "admin/tenants/shop", {"fairness_weight": None}, expect=200)
+        self.assertNotIn("fairness_weight", self.call("GET", "admin/tenants/shop", expect=200).json)
+        for wrong in ({"limits": {"max_concurrency": 1}}, {"priority_boost": 1}):
+            self.call("PUT", "admin/tenants/shop", wrong, expect=422)
+        self.call("PUT", "admin/tenants/shop", {"fairness_weight": 0}, expect=400)
+
     def test_BP_G1_BP_G3_the_examples_of_the_specification(self):
         for body in ({"max_depth": 100000, "strategy": "reject", "warning_threshold": 0.8},
                      {"max_depth": 10000, "strategy": "drop_oldest"}):
