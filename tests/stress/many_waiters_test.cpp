@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+// Method: ten thousand requests wait on four threads, each with a proxy, a producer and the
+// descriptors of the two: eight thousand enqueues for room in one queue, begun in turns, so that
+// neighbours in line are of different threads, and two thousand fetches. Then the main thread makes
+// room and jobs. The numbers that the jobs carry say who was let in before whom, and the kernel's and
+// the segment's tables say what the waiting costs.
+
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+
+#include <array>
+#include <filesystem>
+#include <iterator>
+#include <set>
+#include <span>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <ojs_shm/admin.hpp>
+#include <ojs_shm/observer.hpp>
+#include <ojs_shm/producer.hpp>
+#include <ojs_shm/proxy.hpp>
+#include <ojs_shm/worker.hpp>
+
+#include "shm/atomics.hpp"
+#include "tests/support/process.hpp"
+
+namespace ojs_shm::test {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr std::size_t kThreads = 4, kEnqueues = 8000, kFetches = 2000, kDepth = 64;
+
+std::size_t threads() {
+  const std::filesystem::directory_iterator tasks("/proc/self/task");
+  return static_cast<std::size_t>(std::distance(begin(tasks), end(tasks)));
+}
+
+std::uint64_t handles(const Observer& observer) {
+  for (const PoolInfo& pool : observer.segment_info().pools)
+    if (pool.name == "handles") return pool.used;
+  return 0;
+}
+
+JobSpec spec_of(std::string_view queue, std::string_view args) {
+  JobSpec spec;
+  spec.type = "wait.job";
+  spec.queue = queue;
+  spec.args = args;
+  return spec;
+}
+
+/// One thread's handles, and the requests that wait on them in the order in which they came.
+struct Loop {
+  explicit Loop(const Segment& segment)
+      : proxy(Proxy::attach(segment).value()), producer(Producer::attach(segment).value()) {}
+
+  void begin(std::size_t number) {
+    const std::string args = "[" + std::to_string(number) + "]";
+    const JobSpec spec = spec_of("full", args);
+    enqueues.push_back(producer.begin(std::span(&spec, 1), {.block_timeout = 600s}).value());
+  }
+  /// Until each request has got what it waits for.
+  void serve() {
+    std::array<pollfd, 2> fds{{{producer.room_fd().value(), POLLIN, 0},
+                               {proxy.await_jobs({"empty"}).value(), POLLIN, 0}}};
+    while (let_in < enqueues.size() || fetched.size() < kFetches / kThreads) {
+      ::poll(fds.data(), fds.size(), 1000);
+      let_some_in();
+      eventfd_t count = 0;
+      if (fds[1].revents != 0) ::eventfd_read(fds[1].fd, &count);
+      fetch_some();
+    }
+  }
+  void let_some_in() {
+    while (let_in < enqueues.size()) {
+      const auto decided = enqueues[let_in].poll();
+      if (!decided) return;
+      EXPECT_TRUE(decided->ok()) << decided->error().message;
+      ++let_in;
+    }
+  }
+  void fetch_some() {
+    const std::size_t missing = kFetches / kThreads - fetched.size();
+    if (missing == 0) return;
+    const auto jobs = proxy.fetch({.queues = {"empty"}, .count = missing});
+    ASSERT_TRUE(jobs.ok()) << jobs.error().message;
+    for (const JobInfo& job : *jobs) fetched.push_back(job.id);
+    if (jobs->size() < missing) return;
+    EXPECT_TRUE(proxy.await_jobs({}).ok());  // what it was told is told to another thread
+  }
+
+  Proxy proxy;
+  Producer producer;
+  std::vector<WaitingEnqueue> enqueues;
+  std::size_t let_in = 0;
+  std::vector<std::string> fetched;
+};
+
+TEST(ManyWaiters, BP_T05_ten_thousand_on_four_threads_are_served_in_their_order) {
+  const ScratchDirectory folder;
+  SegmentOptions options;
+  options.slots = 16'384;
+  options.max_handles = 1016;  // eight places in line for each
+  const Segment segment = Segment::create({"many", folder.path()}, options).value();
+  Admin admin = Admin::attach(segment).value();
+  ASSERT_TRUE(
+      admin.set_queue("full", {.max_depth = kDepth, .strategy = BackpressureStrategy::kBlock})
+          .ok());
+  for (std::size_t i = 0; i < kDepth; ++i)
+    ASSERT_TRUE(admin.producer().enqueue(spec_of("full", "[-1]")).ok());
+  const Observer observer = Observer::attach(segment).value();
+  const std::size_t threads_before = threads();
+  const std::uint64_t handles_before = handles(observer);
+
+  std::vector<Loop> loops;
+  loops.reserve(kThreads);
+  for (std::size_t i = 0; i < kThreads; ++i) loops.emplace_back(segment);
+  for (std::size_t i = 0; i < kEnqueues; ++i) loops[i % kThreads].begin(i);
+  EXPECT_EQ(observer.queue("full")->waiting, kEnqueues);
+  std::vector<std::thread> running;
+  for (Loop& each : loops) running.emplace_back([&each] { each.serve(); });
+
+  Worker worker = Worker::attach(segment, {.queues = {"full"}}).value();
+  for (std::size_t taken = 0; taken < kEnqueues + kDepth; ++taken) {
+    Job job;
+    ASSERT_TRUE(worker.fetch(job, 60s).ok()) << "behind " << taken << " jobs";
+    if (taken >= kDepth) {
+      EXPECT_EQ(job.args(), "[" + std::to_string(taken - kDepth) + "]");
+    }
+    ASSERT_TRUE(worker.ack(job).ok());
+    if (taken % 4 == 0 && taken / 4 < kFetches) {
+      ASSERT_TRUE(admin.producer().enqueue(spec_of("empty", "[]")).ok());
+    }
+    if (taken != kEnqueues / 2) continue;
+    // Each thread has two descriptors, and each of them a thread and, for fetches, a handle. The
+    // process keeps the segment by a thread that may begin late, and has the worker.
+    EXPECT_LE(threads() - threads_before, 3 * kThreads + 1);
+    EXPECT_LE(handles(observer) - handles_before, 3 * kThreads + 1);
+  }
+  for (std::thread& each : running) each.join();
+  std::set<std::string> fetched;
+  for (const Loop& each : loops) fetched.insert(each.fetched.begin(), each.fetched.end());
+  EXPECT_EQ(fetched.size(), kFetches) << "each job once";
+  EXPECT_TRUE(observer.audit().empty());
+}
+
+}  // namespace
+}  // namespace ojs_shm::test
