@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Limits of keys and of queues: what jobs bring in each of the spellings, and what an operator sets."""
+
+from gateways import OnGateway, eventually
+
+
+class Limits(OnGateway):
+    def two(self, **members):
+        """Enqueues two of a kind and fetches both: the jobs that came."""
+        self.put_job(**members), self.put_job(**members)
+        return self.fetch(2)
+
+    def ack(self, job):
+        self.call("POST", "workers/ack", {"job_id": job["id"]}, expect=200)
+
+    def shown(self):
+        return self.call("GET", "rate-limits/" + self.queue, expect=200).json
+
+    def test_each_spelling_of_a_limit_holds(self):
+        spellings = ({"key": "a", "concurrency": 1}, {"key": "b", "rate": {"limit": 1, "period": "PT1H"}},
+                     {"key": "c", "throttle": {"limit": 1, "period": "PT1H"}}, {"key": "d", "rate": 1, "period": "hour"},
+                     {"max_per_second": 1})
+        for place in ("top", "options"):
+            for limit in spellings:
+                limit = {**limit, "key": place + limit["key"]} if "key" in limit else limit
+                members = {"rate_limit": limit} if place == "top" else {"options": {"rate_limit": limit}}
+                queue = f"{self.queue}-{place}-{limit.get('key', 'own')}"
+                for _ in range(2):
+                    self.put_job(**{**members, "queue": queue})
+                self.assertEqual(len(self.fetch(2, queues=[queue])), 1, (place, limit))
+
+    def test_those_that_wait_are_passed_over_and_come_when_there_is_room(self):
+        first, = self.two(rate_limit={"key": self.queue, "concurrency": 1}, priority=0)
+        other = self.put_job(priority=4)
+        self.assertEqual([job["id"] for job in self.fetch(2)], [other["id"]])
+        shown = self.shown()
+        self.assertEqual((shown["concurrency"], shown["waiting_count"]), ({"limit": 1, "available": 0, "active": 1}, 1))
+        self.ack(first)
+        self.assertEqual(len(self.fetch(2)), 1)
+
+    def test_a_window_opens_again_with_time(self):
+        self.two(rate_limit={"key": self.queue, "rate": {"limit": 1, "period": "PT1M"}})
+        self.assertEqual(self.fetch(1), [])
+        self.call("POST", "test/clock", {"advance_ms": 61_000}, expect=200)
+        self.assertEqual(len(eventually(lambda: self.fetch(1))), 1)
+
+    def test_replies_about_a_limited_job_tell_what_is_left(self):
+        limit = {"key": self.queue, "rate": {"limit": 5, "period": "PT1H"}}
+
+        def told():
+            headers = self.enqueue(rate_limit=limit).headers
+            return int(headers["X-RateLimit-Limit"]), int(headers["X-RateLimit-Remaining"])
+
+        self.assertEqual(told(), (5, 5))
+        self.fetch(1)
+        self.assertEqual(told(), (5, 4))
+        self.assertNotIn("X-RateLimit-Limit", self.enqueue().headers)
+
+    def test_what_an_operator_sets_goes_before_what_jobs_bring(self):
+        limit = {"key": self.queue, "concurrency": 1}
+        self.assertEqual(len(self.two(rate_limit=limit)), 1)
+        self.call("PUT", f"rate-limits/{self.queue}/override", {"concurrency": 2}, expect=200)
+        self.assertEqual(len(self.fetch(2)), 1, "two at once now")
+        self.call("DELETE", f"rate-limits/{self.queue}/override", expect=200)
+        self.put_job(rate_limit=limit)
+        self.assertEqual(self.fetch(1), [])
+        self.assertEqual(self.shown()["concurrency"]["limit"], 1)
+
+    def test_a_job_may_be_dropped_at_its_limit(self):
+        limit = {"key": self.queue, "concurrency": 1, "on_limit": "drop"}
+        self.put_job(rate_limit=limit)
+        second = self.put_job(rate_limit=limit)
+        self.assertEqual(len(self.fetch(2)), 1)
+        eventually(lambda: self.get(second)["state"] == "discarded")
+
+    def test_a_queue_has_limits_of_its_own(self):
+        self.configure(concurrency=1)
+        first, = self.two()
+        self.ack(first)
+        self.assertEqual(len(self.fetch(2)), 1)
+        self.configure(concurrency=9, rate_limit={"limit": 3, "period": "PT1H"})
+        for _ in range(5):
+            self.put_job()
+        self.assertEqual(len(self.fetch(9)), 3)
+
+    def test_what_is_no_limit_is_named(self):
+        for wrong in ({"key": "", "concurrency": 1}, {"key": "k", "concurrency": -1}, {"key": "k", "rate": {"limit": 1}},
+                      {"key": "k", "concurrency": 1, "on_limit": "perhaps"}):
+            error = self.enqueue(400, rate_limit=wrong).error
+            self.assertIn("rate_limit", str(error["details"]), wrong)
