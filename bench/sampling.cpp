@@ -75,6 +75,34 @@ void one_sample(benchmark::State& state) {
   if (!took.empty()) state.counters["sample_ms"] = median(took);
 }
 
+/// Pages of a list of all jobs, each behind the one before, as a client asks for them.
+void pages(benchmark::State& state) {
+  constexpr int kPages = 31;
+  constexpr std::size_t kJobsOfPage = 100;
+  const std::uint32_t jobs = scaled(100'000);
+  OjsShm peer({.waiting = jobs, .tenants = 1});
+  fill(peer, jobs, 1, 1);
+  std::vector<double> took;
+  Stage stage(Cast::kThreads);
+  stage.add(0, [&](Stage::Part& part) {
+    const Observer observer = value_of(Observer::attach(peer.attached()), "observe");
+    JobPageRequest request{.limit = kJobsOfPage};
+    part.begin();
+    for (int i = 0; i < kPages; ++i) {
+      const double begun = processor_ms();
+      const JobPage page = observer.page(request);
+      took.push_back(processor_ms() - begun);
+      if (page.total != jobs || page.jobs.empty())
+        throw std::runtime_error("the page does not show what is there");
+      request.behind.emplace(page.jobs.back().created_at_ms, page.jobs.back().id);
+      if (!page.more) request.behind.reset();
+    }
+    part.end();
+  });
+  time_stage(state, stage, kPages, cores_of<OjsShm>());
+  if (!took.empty()) state.counters["page_ms"] = median(took);
+}
+
 using Clock = std::chrono::steady_clock;
 using std::chrono::nanoseconds;
 
@@ -170,6 +198,7 @@ void watched(benchmark::State& state) {
 
 void add_sampling() {
   add_benchmark("sampling_full/ojs_shm", one_sample);
+  add_benchmark("sampling_page/ojs_shm", pages);
   add_benchmark("sampling_watched/ojs_shm", watched);
 }
 
