@@ -120,6 +120,10 @@ asio::awaitable<void> Session::converse() {
   idle_ = false;
   while (goes_on && !closing_) goes_on = co_await serve_one();
   co_await stream_.part();
+  if (!refused_ || closing_) co_return;
+  idle_ = true;
+  co_await stream_.hear_out(server_.hall().options().request_time);
+  idle_ = false;
 }
 
 asio::awaitable<bool> Session::read_head(Parser& parser) {
@@ -170,12 +174,14 @@ asio::awaitable<bool> Session::read_body(Parser& parser) {
 
 asio::awaitable<void> Session::refuse(const Parser& parser, unsigned status, std::string_view code,
                                       std::string_view message) {
+  refused_ = true;
   Request request;
+  if (asks_for_head_alone(parser.get(), buffer_)) request.method = "HEAD";
   request.id = server_.new_request_id();
   request_id_ = request.id;
   Reply reply = reply_of(
       Fault{.status = status, .code = std::string(code), .message = std::string(message)}, request);
-  co_await write(std::move(reply), request, false, asks_for_head_alone(parser.get(), buffer_));
+  co_await write(std::move(reply), request, false, request.method == "HEAD");
 }
 
 asio::awaitable<bool> Session::serve_one() {

@@ -67,6 +67,7 @@ class Session final : public Visit {
   std::shared_ptr<Session*> self_;
   bool gone_ = false, closing_ = false, idle_ = false, watching_ = false, streaming_ = false;
   bool sleeping_ = false;
+  bool refused_ = false;  ///< the client may still be sending what was refused
 };
 
 }  // namespace ojs_shm::gateway

@@ -4,9 +4,11 @@
 #include <openssl/ssl.h>
 #include <poll.h>
 
+#include <boost/asio/buffer.hpp>
 #include <boost/asio/redirect_error.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <boost/beast/core/error.hpp>
+#include <vector>
 
 namespace ojs_shm::gateway {
 
@@ -45,6 +47,15 @@ asio::awaitable<void> Wire::part() {
     co_await tls_->async_shutdown(asio::redirect_error(asio::use_awaitable, ignored));
   }
   plain_.shutdown(Socket::shutdown_send, ignored);
+}
+
+asio::awaitable<void> Wire::hear_out(std::chrono::milliseconds patience) {
+  expires_after(patience);
+  std::vector<char> scrap(16 * 1024);
+  beast::error_code failed;
+  while (!failed)
+    co_await plain_.async_read_some(asio::buffer(scrap),
+                                    asio::redirect_error(asio::use_awaitable, failed));
 }
 
 void Wire::break_off() {

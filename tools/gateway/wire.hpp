@@ -37,6 +37,9 @@ class Wire {
   boost::asio::awaitable<bool> greet(std::chrono::milliseconds patience);
   /// Behind the last byte that is written: TLS's close_notify, and the end of what is sent.
   boost::asio::awaitable<void> part();
+  /// Behind part(): takes what the client still sends, until it ends or its time is over. A close before
+  /// would be told to it by a reset, which may overtake the last reply.
+  boost::asio::awaitable<void> hear_out(std::chrono::milliseconds patience);
   /// Breaks off what is read or written; part() may follow.
   void break_off();
   void close();

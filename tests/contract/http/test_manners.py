@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """How the gateway behaves towards clients that are odd, and how it begins and ends."""
 
+import contextlib
 import http.client
 import json
 import os
@@ -138,6 +139,13 @@ class Manners(OnGateway):
                 raw.send(text)
                 head, _, body = raw.file.read().partition(b"\r\n\r\n")
                 self.assertEqual((int(head.split()[1]), body), (status, b""), text[:40])
+
+    def test_a_client_is_told_that_its_body_is_too_long_however_much_it_sends_before_it_reads(self):
+        for size in (2 << 20, 16 << 20):
+            with contextlib.closing(self.up.connection()) as connection:
+                connection.request("POST", "/ojs/v1/jobs", b"x" * size, {"Content-Type": "application/json"})
+                answer = connection.getresponse()
+                self.assertEqual((answer.status, json.loads(answer.read())["error"]["code"]), (413, "envelope_too_large"))
 
     def test_clients_that_stand_still_leave_others_served(self):
         still = [Raw(self.up) for _ in range(50)]
