@@ -82,6 +82,8 @@ class Actor final : private Mover {
     return come_near(queue), any_option(near_.queue->flags.load());
   }
   Straight enqueue_plain(const NewJob& job, JobId& id);
+  /// kDone with an outcome.
+  Straight enqueue_unique(const NewJob& job, JobId& id, Outcome& outcome);
   Straight enqueue_batch_plain(std::span<const NewJob> jobs, std::span<JobId> ids);
   Straight fetch_plain(std::uint32_t queue, std::uint32_t lease_ms, bool lease_owned, Fetched& job);
   /// The next of several, with what the look before proved; at that time, 0: now.
@@ -339,6 +341,11 @@ class Actor final : private Mover {
   OJS_SHM_INLINE void tidy_ring(shm::RingSet& rings, unsigned number, const Word& cell,
                                 std::uint64_t empty, unsigned of);
   // plain.cpp
+  template <bool kKeyed>
+  Straight put_straight(const NewJob& spec, JobId& id, Outcome& outcome);
+  Straight replace_straight(const NewJob& spec, JobId& id, Outcome& outcome);
+  void publish_straight(QueueRecord& queue, std::uint32_t slot, Control filling, std::uint64_t now);
+  Straight kept_out(const NewJob& spec, std::uint32_t slot, Control filling, Outcome outcome);
   bool hint_or_undo(QueueTally& mine, std::uint32_t ring, std::uint32_t slot, Control published,
                     std::uint64_t size);
   void settings_moved(QueueRecord& queue, std::uint64_t before, std::uint64_t now);

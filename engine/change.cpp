@@ -47,8 +47,9 @@ void Actor::end_cancelled(std::uint32_t slot, Control held, unsigned before) {
   const std::uint64_t now = store_.now_ms();
   job.policy.set(job.flags().with_previous(before).word);
   job.finished_at.set(now);
-  land(Event::kCancel, before == kSlotActive ? before : unsigned{kSlotAvailable}, slot, job, held,
-       now);
+  constexpr Move kWaiting = *move_of(Event::kCancel, kSlotAvailable),
+                 kAtWork = *move_of(Event::kCancel, kSlotActive);
+  land(before == kSlotActive ? kAtWork : kWaiting, slot, job, held, now);
 }
 
 /// A move that fails because the job was moved meanwhile counts as done when a helper may have done

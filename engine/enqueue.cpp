@@ -196,7 +196,7 @@ Outcome Actor::put_in(const NewJob& spec, JobId& id) {
   JobRecord& job = store_.job(slot);
   const std::uint64_t now = store_.now_ms();
   if (!kPlain && spec.unique()) [[unlikely]]
-    UniqueKeys{*this, store_}.ask_for_rival(spec);
+    (void)UniqueKeys{*this, store_}.ask_for_rival(spec);
   Outcome outcome = fill<kPlain>(spec, policy, slot, job, now, id);
   if (!kPlain && outcome == Outcome::kOk && spec.unique()) [[unlikely]] {
     Rivals rivals;
@@ -252,11 +252,12 @@ Outcome Actor::enqueue_short(const NewJob& spec, JobId& id) { return put_in<true
 
 Outcome Actor::enqueue(const NewJob& spec, JobId& id) {
   if (spec.straight() && enqueue_plain(spec, id) == Straight::kDone) return Outcome::kOk;
+  Outcome outcome = Outcome::kOk;
+  if (enqueue_unique(spec, id, outcome) == Straight::kDone) return outcome;
   const LimitsHold hold(store_, self_.counters[kLimitsHeld], std::span(&spec, 1));
   if (!hold.stand()) [[unlikely]]
     return Outcome::kLimitsMoved;
   UniqueKeys keys{*this, store_};
-  Outcome outcome = Outcome::kOk;
   if (spec.unique()) keys.ask_for_key(spec);
   // What is refused by its key is told so before a bound is asked, or the memory for a body; the
   // claim does that where neither is in the way.

@@ -85,8 +85,9 @@ Mover::Mover(Store& store, std::uint32_t lane)
   if (limiting() && move.held != kSlotClaimed) [[unlikely]]
     limits = give_limits(slot, job, had_permits);
 
-  // The ring from which the job once came exists; its front ring may be the one too many.
-  shm::RingSet& rings = store_.rings_of(job);
+  // Of one that becomes available. The ring from which it once came exists; its front ring may be
+  // the one too many.
+  shm::RingSet& rings = move.to == kSlotAvailable ? store_.rings_of(job) : queue.rings;
   const unsigned rank = rank_of_ring(held.ring());
   unsigned number = held.ring();
   if (in_line) number = move.where == Where::kFront ? front_ring(rank) : normal_ring(rank);

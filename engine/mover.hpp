@@ -34,6 +34,12 @@ class Mover : protected TenantAccounts {
   Control hold_claimed(std::uint32_t slot, Control claimed);
   /// Says again what is done to a slot that this lane holds already, and what it was before.
   void hold_on(Op op, std::uint32_t slot, unsigned before);
+  template <Op kOp>
+  OJS_SHM_INLINE void hold_on(std::uint32_t slot, unsigned before) {
+    const std::uint32_t q = store_.job(slot).queue.get();
+    intend<kOp>(q, slot, tally(q));
+    intend_back_to(before);
+  }
 
   // ---- landing
   /// `now`: 0 when nothing has happened to the job, so nothing is told. `key`: the limit's, if it is

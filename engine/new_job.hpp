@@ -82,6 +82,11 @@ struct NewJob {
   bool plain() const {
     return !id && tenant == 0 && limit == 0 && annex == nullptr && size() <= kInlineBytes;
   }
+  /// Whether it is all that plain.cpp knows of unique jobs: straight(), but for its key.
+  bool straight_but_unique() const {
+    return annex != nullptr && annex->bits == kUnique && size() <= kInlineBeside &&
+           (scheduled_at | expires_at | tenant | limit) == 0 && !id && !pending && !age_rate;
+  }
   bool unique() const { return annex != nullptr && (annex->bits & kUnique) != 0; }
   std::size_t inline_room() const { return annex == nullptr ? kInlineBytes : kInlineBeside; }
 };

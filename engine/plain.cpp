@@ -6,6 +6,7 @@
 #include "engine/actor.hpp"
 #include "engine/look.hpp"
 #include "engine/probes.hpp"
+#include "engine/unique_keys.hpp"
 
 // The straight way of a plain job: enqueue, fetch, ack, read from top to bottom.
 //
@@ -21,6 +22,7 @@
 // the same, and repair.cpp need not know which it was:
 //
 //   enqueue  slot free -> filling | the record | intent | tallies | slot -> available | hint
+//            of a unique job the entry of its key behind the record
 //   fetch    look, look again | intent | slot available -> claimed | head | tallies | slot -> active
 //   ack      intent | slot active -> settling | tally | slot -> completed | its place in a batch
 //
@@ -34,6 +36,20 @@ using shm::Point;
 // ---- enqueue ------------------------------------------------------------------------------------
 
 Straight Actor::enqueue_plain(const NewJob& spec, JobId& id) {
+  Outcome outcome = Outcome::kOk;
+  return put_straight<false>(spec, id, outcome);
+}
+
+/// What keeps it out is told as the general way tells it.
+Straight Actor::enqueue_unique(const NewJob& spec, JobId& id, Outcome& outcome) {
+  if (!spec.straight_but_unique() || limiting()) return Straight::kAside;
+  UniqueKeys{*this, store_}.ask_for_key(spec);
+  return Uniqueness{spec.annex->uniqueness}.replaces() ? replace_straight(spec, id, outcome)
+                                                       : put_straight<true>(spec, id, outcome);
+}
+
+template <bool kKeyed>
+OJS_SHM_INLINE Straight Actor::put_straight(const NewJob& spec, JobId& id, Outcome& outcome) {
   come_near(spec.queue);
   QueueRecord& queue = *near_.queue;
   QueueTally& mine = *near_.tally;
@@ -52,7 +68,17 @@ Straight Actor::enqueue_plain(const NewJob& spec, JobId& id) {
     return Straight::kAside;
   JobRecord& job = store_.job(slot);
   const std::uint64_t now = store_.now_ms();
+  bool others = false;
+  if constexpr (kKeyed) others = UniqueKeys{*this, store_}.ask_for_rival(spec);
   fill<true>(spec, spec.policy(), slot, job, now, id);
+  if constexpr (kKeyed) {
+    write_key(*spec.annex, job);
+    if (others || !slots_.keys().insert_alone(spec.annex->key_lo, slot)) [[unlikely]] {
+      Rivals none;
+      outcome = UniqueKeys{*this, store_}.claim_among(spec, slot, now, none);
+      if (outcome != Outcome::kOk) return kept_out(spec, slot, Control(filling), outcome);
+    }
+  }
   const std::uint32_t generation = job.generation.get();
 
   // 2. The counts and the publication, which a death undoes or finishes together.
@@ -79,6 +105,15 @@ Straight Actor::enqueue_plain(const NewJob& spec, JobId& id) {
   if (tellings_.on()) [[unlikely]]
     tellings_.born(spec, id, true, Control(filling));
   bell_.wake_one(queue);
+  return Straight::kDone;
+}
+
+/// Another has the key: nothing is stored.
+[[gnu::noinline]] Straight Actor::kept_out(const NewJob& spec, std::uint32_t slot, Control filling,
+                                           Outcome outcome) {
+  slots_.free(slot, filling);
+  if (outcome == Outcome::kNoKeys) return Straight::kAside;
+  if (outcome == Outcome::kClash) UniqueKeys{*this, store_}.raise_other(spec, conflicts_.clash.id);
   return Straight::kDone;
 }
 

@@ -3,6 +3,7 @@
 
 #include "engine/actor.hpp"
 #include "engine/probes.hpp"
+#include "engine/unique_keys.hpp"
 
 // A batch of plain jobs (plain.cpp says what those are), by the protocol of batch.cpp and without
 // its lists: all slots are filled, one store of the lane's intent commits them, and then they are
@@ -12,6 +13,21 @@
 namespace ojs_shm::engine {
 
 using shm::Point;
+
+/// One of a batch that is committed.
+OJS_SHM_INLINE void Actor::publish_straight(QueueRecord& queue, std::uint32_t slot, Control filling,
+                                            std::uint64_t now) {
+  const unsigned number = filling.ring();
+  const Control published = filling.to(kSlotAvailable, number, 0);
+  JobRecord& job = store_.job(slot);
+  recorder_.note(slot, job.generation.get(), kSlotFree, kSlotAvailable, now);
+  job.control.store(published.word, Point::kSlotPublished);  // PAIR slot-publish
+  const shm::Hint hint(slot, published.tag());
+  const std::uint32_t ring = shm::Rings::find(queue.rings, number);
+  if (!rings_.push(ring, hint, &queue.rings, number) &&
+      !push_hint(queue.rings, ring, slot, published)) [[unlikely]]
+    announce_lost_hint();
+}
 
 Straight Actor::enqueue_batch_plain(std::span<const NewJob> specs, std::span<JobId> ids) {
   if (specs.size() > kPlainBatch || specs.empty() || tellings_.on()) return Straight::kAside;
@@ -59,22 +75,75 @@ Straight Actor::enqueue_batch_plain(std::span<const NewJob> specs, std::span<Job
 
   // 3. The publication, in order; a death leaves the rest to the repair (finish_batch).
   for (std::size_t i = 0; i < specs.size(); ++i) {
-    const unsigned number = normal_ring(specs[i].rank);
-    const Control published = Control(words[i]).to(kSlotAvailable, number, 0);
-    JobRecord& job = store_.job(slots[i]);
-    recorder_.note(slots[i], job.generation.get(), kSlotFree, kSlotAvailable, now);
-    job.control.store(published.word, Point::kSlotPublished);  // PAIR slot-publish
+    publish_straight(queue, slots[i], Control(words[i]), now);
     OJS_SHM_PROBE4(enqueue, ids[i].hi, ids[i].lo, near_.number, specs[i].rank);
-    const shm::Hint hint(slots[i], published.tag());
-    const std::uint32_t ring = shm::Rings::find(queue.rings, number);
-    if (!rings_.push(ring, hint, &queue.rings, number) &&
-        !push_hint(queue.rings, ring, slots[i], published)) [[unlikely]]
-      announce_lost_hint();
   }
   if (const std::uint64_t now_flags = queue.flags.load_seq_cst(); now_flags != flags) [[unlikely]]
     settings_moved(queue, flags, now_flags);
   intend_nothing();
   for (std::size_t i = 0; i < specs.size() && bell_.wake_one(queue); ++i) {}
+  return Straight::kDone;
+}
+
+// ---- a replacement ------------------------------------------------------------------------------
+
+/// A batch of one, whose commit decides over the job that has its key as well (unique.cpp).
+Straight Actor::replace_straight(const NewJob& spec, JobId& id, Outcome& outcome) {
+  come_near(spec.queue);
+  QueueRecord& queue = *near_.queue;
+  QueueTally& mine = *near_.tally;
+  const std::uint64_t flags = queue.flags.load();
+  const unsigned number = normal_ring(spec.rank);
+  const std::uint64_t size = spec.size();
+  if (any_option(flags) || tellings_.on() || size > store_.max_body() ||
+      shm::Rings::find(queue.rings, number) == kNoIndex) [[unlikely]]
+    return Straight::kAside;
+  met_.fullness.bound = 0;
+
+  // 1. The slot, filled in private. Until the commit a death frees it.
+  intend<Op::kBatch>(near_.number, kNoIndex, mine);
+  std::uint64_t taken = 0;
+  const std::uint32_t slot = slots_.take(taken);
+  if (slot == kNoIndex) [[unlikely]] {
+    intend_nothing();
+    return Straight::kAside;
+  }
+  UniqueKeys keys{*this, store_};
+  const bool others = keys.ask_for_rival(spec);
+  JobRecord& job = store_.job(slot);
+  const std::uint64_t now = store_.now_ms();
+  fill<true>(spec, spec.policy(), slot, job, now, id);
+  write_key(*spec.annex, job);
+  const Control filling = Control(taken).to(kSlotFilling, number, owner_);
+  job.control.store(filling.word, Point::kSlotFilling);
+
+  // 2. The key, and the job that has it.
+  Rivals rivals;
+  outcome =
+      others ? keys.claim_among(spec, slot, now, rivals) : keys.claim(spec, slot, now, rivals);
+  const bool met = outcome == Outcome::kMustReplace;
+  if (met) outcome = keys.seize_one(spec, rivals) ? Outcome::kOk : Outcome::kRivalMoved;
+  if (outcome != Outcome::kOk) [[unlikely]] {
+    slots_.free(slot, filling);
+    intend_nothing();
+    return outcome == Outcome::kBusy ? Straight::kDone : Straight::kAside;
+  }
+
+  // 3. The counts, the commit, and what follows from it.
+  mine.in.set_ordered(mine.in.get() + charge(1, size), Point::kTallyIn);
+  mine.enqueued.set_ordered(mine.enqueued.get() + 1, Point::kCounterMoved);
+  commit_batch(kWhole);
+  publish_straight(queue, slot, filling, now);
+  OJS_SHM_PROBE4(enqueue, id.hi, id.lo, near_.number, spec.rank);
+  if (met) keys.mark_replaced(rivals.front().slot);
+  if (const std::uint64_t now_flags = queue.flags.load_seq_cst(); now_flags != flags) [[unlikely]]
+    settings_moved(queue, flags, now_flags);
+  intend_nothing();
+  if (met) {
+    keys.end(rivals.front().slot);
+    queue.conflicts.fetch_add(1, Point::kCounterMoved);
+  }
+  bell_.wake_one(queue);
   return Straight::kDone;
 }
 

@@ -8,6 +8,7 @@
 #include "engine/prefetch.hpp"
 #include "engine/unique.hpp"
 #include "engine/workflow_look.hpp"
+#include "shm/parking.hpp"
 
 namespace ojs_shm::engine {
 
@@ -151,15 +152,28 @@ std::uint32_t SlotPool::take(std::uint64_t& filling) {
   hints_.give(slot);
 }
 
+/// Of several that bring it at once one gets in. kDuplicate also when another is in the middle of
+/// bringing it for a long time: whether there will be such a job is open then.
 [[gnu::noinline]] Outcome SlotPool::add_id(JobId id, std::uint32_t slot) {
-  if (const std::uint32_t other = store_.find_job(id); other != kNoIndex && other != slot)
-    return Outcome::kDuplicate;
-  switch (keys_.insert(Store::hash_id(id), slot, CarriesId(store_, id))) {
-    case shm::KeyIndex::Insert::kDone: return Outcome::kOk;
-    case shm::KeyIndex::Insert::kDuplicate: return Outcome::kDuplicate;
-    case shm::KeyIndex::Insert::kFull: break;
+  const CarriesId look(store_, id);
+  const std::uint64_t hash = Store::hash_id(id);
+  const auto is_taken = [&] {
+    const std::uint32_t other = store_.find_job(id);
+    return other != kNoIndex && other != slot;
+  };
+  for (unsigned looks = 0; looks < look.patience() && !is_taken(); ++looks) {
+    switch (keys_.insert(hash, slot, look)) {
+      case shm::KeyIndex::Insert::kDone: return Outcome::kOk;
+      case shm::KeyIndex::Insert::kFull: return Outcome::kNoKeys;
+      case shm::KeyIndex::Insert::kBusy: return Outcome::kDuplicate;
+      case shm::KeyIndex::Insert::kDuplicate: break;
+    }
+    // Not back before the other is done: else it would wait for us again.
+    do shm::wait_for_another(looks);
+    while (shm::KeyIndex::find(segment_, hash, look) != kNoIndex && !is_taken() &&
+           ++looks < look.patience());
   }
-  return Outcome::kNoKeys;
+  return Outcome::kDuplicate;
 }
 
 // ---- texts --------------------------------------------------------------------------------------

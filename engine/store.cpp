@@ -223,10 +223,12 @@ std::optional<std::uint8_t> Store::type_rank(std::string_view type) const {
   return std::nullopt;
 }
 
-bool CarriesId::operator()(std::uint32_t slot) const {
-  if (slot >= store_.slots()) return false;
-  const JobRecord& job = store_.job(slot);
-  return job.id() == id_ && Control(job.control.load()).state() != kSlotFree;
+shm::KeyIndex::Standing CarriesId::operator()(std::uint32_t slot) const {
+  using Standing = shm::KeyIndex::Standing;
+  if (slot >= store_.slots() || store_.job(slot).id() != id_) return Standing::kPasses;
+  const unsigned state = Control(store_.job(slot).control.load()).state();
+  if (state == kSlotFree) return Standing::kPasses;
+  return state == kSlotFilling ? Standing::kComes : Standing::kKeepsOut;
 }
 
 bool CarriesId::plausible(std::uint32_t slot, std::uint64_t fingerprint) const {

@@ -324,8 +324,9 @@ class Store {
 class CarriesId final : public shm::KeyIndex::Carries {
  public:
   CarriesId(const Store& store, JobId id) : store_(store), id_(id) {}
-  bool operator()(std::uint32_t slot) const override;
+  shm::KeyIndex::Standing operator()(std::uint32_t slot) const override;
   bool plausible(std::uint32_t slot, std::uint64_t fingerprint) const override;
+  unsigned patience() const override { return 64; }  // then its caller looks whether it has died
 
  private:
   const Store& store_;

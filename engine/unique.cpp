@@ -17,33 +17,38 @@ using shm::Point;
 
 // ---- looking ------------------------------------------------------------------------------------
 
-bool KeyLook::operator()(std::uint32_t slot) const {
-  if (slot >= store_.slots()) return false;
+shm::KeyIndex::Standing KeyLook::operator()(std::uint32_t slot) const {
+  using enum shm::KeyIndex::Standing;
+  if (slot >= store_.slots()) return kPasses;
   const JobRecord& job = store_.job(slot);
   const Control found(job.control.load_seq_cst());
-  if (found.state() == kSlotFree || !is_unique(job) || key_of(job.annex()) != key_) return false;
-  if (is_exclusive(found.state())) return waits_ = true;
+  if (found.state() == kSlotFree || !is_unique(job) || key_of(job.annex()) != key_) return kPasses;
+  if (is_exclusive(found.state())) {
+    waits_ = true;
+    return found.state() == kSlotFilling ? kComes : kKeepsOut;
+  }
   const JobId id = job.id();
   const Uniqueness own{job.annex().uniqueness.get()};
   const std::uint64_t created = job.created_at.get();
-  if (job.control.load() != found.word) return waits_ = true;
+  if (job.control.load() != found.word) {
+    waits_ = true;
+    return kKeepsOut;
+  }
   const JobState state =
       found.state() == kSlotWaiting ? JobState::kPending : job_state(found.state());
   seen_.add() = {slot, found.state(), is_terminal(state) && own.minds(state), own.end(created),
                  created};
-  if (!wish_.minds(state) || own.end(created) <= now_ || wish_.end(created) <= now_) return false;
+  if (!wish_.minds(state) || own.end(created) <= now_ || wish_.end(created) <= now_) return kPasses;
   if (wish_.replaces()) {
     rivals_.push_back({slot, found});
-    return false;
+    return kPasses;
   }
   clash_ = {id, state};
-  return true;
+  return kKeepsOut;
 }
 
 std::vector<std::uint32_t> KeyLook::superfluous() const {
-  constexpr std::size_t kMany = 2;
   std::vector<std::uint32_t> slots;
-  if (seen_.size() < kMany) return slots;
   for (unsigned i = 0; i < seen_.size(); ++i) {
     const Seen& one = seen_[i];
     const auto stands_beside = [&one](const Seen& other) {
@@ -65,26 +70,44 @@ std::vector<std::uint32_t> KeyLook::superfluous() const {
 /// are rivals.
 Outcome UniqueKeys::claim(const NewJob& spec, std::uint32_t slot, std::uint64_t now,
                           Rivals& rivals) {
+  return actor.slots_.keys().insert_alone(spec.annex->key_lo, slot)
+             ? Outcome::kOk
+             : claim_among(spec, slot, now, rivals);
+}
+
+Outcome UniqueKeys::claim_among(const NewJob& spec, std::uint32_t slot, std::uint64_t now,
+                                Rivals& rivals) {
   const UniqueKey key = key_of(*spec.annex);
   KeyLook look(store, key, {spec.annex->uniqueness}, now);
   for (unsigned looks = 0; looks < kPatience; ++looks) {
     switch (actor.slots_.keys().insert(key.lo, slot, look)) {
       case shm::KeyIndex::Insert::kDone:
         // While the key is ours no other lane enters it, so these slots hold the jobs that were seen.
-        for (const std::uint32_t other : look.superfluous())
-          actor.slots_.keys().remove(key.lo, other);
-        rivals.insert(rivals.end(), look.rivals().begin(), look.rivals().end());
+        if (look.saw_several()) [[unlikely]]
+          for (const std::uint32_t other : look.superfluous())
+            actor.slots_.keys().remove(key.lo, other);
+        for (const Rival& rival : look.rivals()) rivals.push_back(rival);
         return look.rivals().empty() ? Outcome::kOk : Outcome::kMustReplace;
       case shm::KeyIndex::Insert::kFull: return Outcome::kNoKeys;
+      case shm::KeyIndex::Insert::kBusy: return Outcome::kBusy;
       case shm::KeyIndex::Insert::kDuplicate: break;
     }
     if (!look.waits()) {
       actor.conflicts_.clash = look.clash();
       return Outcome::kClash;
     }
-    shm::wait_for_another(looks);
+    // Not back before the others are done: else those that wait for us to go would wait again.
+    do shm::wait_for_another(looks);
+    while (others_come(key, look) && ++looks < kPatience);
   }
   return Outcome::kBusy;
+}
+
+/// Whether a job of the key is in the middle of something.
+bool UniqueKeys::others_come(UniqueKey key, const KeyLook& look) const {
+  look.begin();
+  (void)shm::KeyIndex::find(actor.segment_, key.lo, look);
+  return look.waits();
 }
 
 /// What a claim would meet right now; writes nothing, so kOk promises nothing. For what is refused,
@@ -104,14 +127,15 @@ void UniqueKeys::ask_for_key(const NewJob& spec) {
   shm::KeyIndex::ask_for(actor.segment_, spec.annex->key_lo);
 }
 
-void UniqueKeys::ask_for_rival(const NewJob& spec) {
+bool UniqueKeys::ask_for_rival(const NewJob& spec) {
   const std::uint32_t slot = shm::KeyIndex::glance(actor.segment_, spec.annex->key_lo);
-  if (slot >= store.slots()) return;
+  if (slot >= store.slots()) return false;
   const JobRecord& job = store.job(slot);
   for (const void* part :
        {static_cast<const void*>(&job.control), static_cast<const void*>(&job.created_at),
         static_cast<const void*>(&job.annex().key_hi)})
     __builtin_prefetch(part);
+  return true;
 }
 
 /// A new job is not stored, or another gave way to it.
@@ -157,7 +181,8 @@ Outcome UniqueKeys::reclaim(std::uint32_t slot, const JobRecord& job) {
   switch (actor.slots_.keys().stand(key.lo, slot, look)) {
     case shm::KeyIndex::Insert::kDone: return Outcome::kOk;
     case shm::KeyIndex::Insert::kFull: return Outcome::kNoKeys;
-    case shm::KeyIndex::Insert::kDuplicate: break;
+    case shm::KeyIndex::Insert::kDuplicate:
+    case shm::KeyIndex::Insert::kBusy: break;
   }
   if (look.waits()) return Outcome::kBusy;
   actor.conflicts_.clash = look.clash();
@@ -298,6 +323,15 @@ bool UniqueKeys::seize(std::span<Rival> rivals) {
   return true;
 }
 
+/// The only one, whose time the new job does not take over: false when there is more to it, or it has
+/// moved on.
+bool UniqueKeys::seize_one(const NewJob& spec, std::span<Rival> rivals) {
+  const bool moves_time =
+      rivals.front().found.state() == kSlotScheduled &&
+      Uniqueness{spec.annex->uniqueness}.on_conflict() == OnConflict::kReplaceExceptSchedule;
+  return rivals.size() == 1 && !moves_time && seize(rivals);
+}
+
 /// The batch of their successors is committed: from here on they end.
 void UniqueKeys::mark_replaced(std::uint32_t slot) {
   store.job(slot).signals.fetch_or(kReplaced, Point::kRivalMarked);
@@ -310,7 +344,10 @@ void UniqueKeys::end(std::uint32_t slot) {
   const unsigned before = job.flags().previous();
   const bool at_work = held.state() == kSlotSettling;
   if ((job.signals.load() & kReplaced) != 0) {
-    actor.hold_on(at_work ? Op::kSettle : Op::kMove, slot, before);
+    if (at_work)
+      actor.hold_on<Op::kSettle>(slot, before);
+    else
+      actor.hold_on<Op::kMove>(slot, before);
     actor.end_cancelled(slot, held, before);
     return;
   }

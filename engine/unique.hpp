@@ -4,12 +4,13 @@
 #include <vector>
 
 #include "engine/few.hpp"
+#include "engine/patience.hpp"
 #include "engine/store.hpp"
 
 // Unique jobs. A job's key stands in the index of ids and keys from before it is published until its
 // slot is used again; the slot's state says whether it is in the way of another, so ending a job
-// writes nothing. Who enqueues has the key to itself while its entry is confirmed and its slot still
-// being filled: of two, one waits. Source: ojs-unique-jobs.
+// writes nothing. Who enqueues has the key to itself from the look that found nothing in its way until
+// it publishes its slot: of two, one waits. Source: ojs-unique-jobs.
 
 namespace ojs_shm::engine {
 
@@ -49,6 +50,16 @@ struct UniqueKey {
 inline UniqueKey key_of(const NewAnnex& annex) { return {annex.key_hi, annex.key_lo}; }
 inline UniqueKey key_of(const Annex& annex) { return {annex.key_hi.get(), annex.key_lo.get()}; }
 inline bool is_unique(const JobRecord& job) { return (job.signals.load() & kUnique) != 0; }
+
+/// Into a slot that is being filled; the bit that says so comes last.
+inline void write_key(const NewAnnex& spec, JobRecord& job) {
+  Annex& annex = job.annex();
+  annex.key_hi.set(spec.key_hi);
+  annex.key_lo.set(spec.key_lo);
+  annex.uniqueness.set(spec.uniqueness);
+  // NO CRASH POINT: the slot is held exclusively
+  job.signals.store(kUnique, shm::Point::kNone);
+}
 
 /// Whether new jobs of its key mind a job that has ended so: then its slot is kept, as a dead
 /// letter's, until its period is over.
@@ -95,26 +106,27 @@ class KeyLook final : public shm::KeyIndex::Carries {
   KeyLook(const Store& store, UniqueKey key, Uniqueness wish, std::uint64_t now)
       : store_(store), key_(key), wish_(wish), now_(now) {}
   /// Whether the job in the slot keeps the new one out, now or for the moment.
-  bool operator()(std::uint32_t slot) const override;
+  shm::KeyIndex::Standing operator()(std::uint32_t slot) const override;
   bool plausible(std::uint32_t slot, std::uint64_t fingerprint) const override {
     return store_.carries_any(slot, fingerprint);
   }
-  unsigned courtesies() const override { return 64; }  // then the one in front is stopped, or dead
+  unsigned patience() const override { return kPatience; }
   void begin() const override { waits_ = false, seen_.clear(), rivals_.clear(); }
   /// Another is in the middle of something: look again.
   bool waits() const { return waits_; }
   const Clash& clash() const { return clash_; }
   const Rivals& rivals() const { return rivals_; }
   /// Slots whose jobs need no entry any more: of those that have ended in the same state the one
-  /// that is minded longest speaks for all. Few jobs of a key: none.
+  /// that is minded longest speaks for all.
   std::vector<std::uint32_t> superfluous() const;
+  bool saw_several() const { return seen_.size() > 1; }  ///< else none is
 
  private:
-  struct Seen {
-    std::uint32_t slot = 0;
-    unsigned state = 0;
-    bool stays = false;  ///< until the end of its period, though it has ended
-    std::uint64_t end = 0, created = 0;
+  struct Seen {  // not cleared: a look adds whole ones
+    std::uint32_t slot;
+    unsigned state;
+    bool stays;  ///< until the end of its period, though it has ended
+    std::uint64_t end, created;
   };
   const Store& store_;
   UniqueKey key_;

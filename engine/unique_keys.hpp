@@ -16,6 +16,8 @@ struct UniqueKeys {
   Store& store;
 
   Outcome claim(const NewJob& spec, std::uint32_t slot, std::uint64_t now, Rivals& rivals);
+  /// The same of a key that has other entries, as far as is known.
+  Outcome claim_among(const NewJob& spec, std::uint32_t slot, std::uint64_t now, Rivals& rivals);
   Outcome claim_past(const NewJob& spec, bool waits, std::uint32_t slot);
   Outcome claim_all(std::span<const NewJob> specs, std::span<const std::uint32_t> slots,
                     Rivals& rivals);
@@ -23,17 +25,19 @@ struct UniqueKeys {
   Outcome foresee(const NewJob& spec);
   // The memory that a claim reads: of the index, then of the job that has the key.
   void ask_for_key(const NewJob& spec);
-  void ask_for_rival(const NewJob& spec);
+  bool ask_for_rival(const NewJob& spec);  ///< whether it has an entry there
   void raise_other(const NewJob& spec, JobId other);
   Outcome enqueue_batch(std::span<const NewJob> specs, std::vector<JobId>& ids);
   // rivals
   bool seize(std::span<Rival> rivals);
+  bool seize_one(const NewJob& spec, std::span<Rival> rivals);
   bool ours(std::uint32_t slot) const;
   void mark_replaced(std::uint32_t slot);
   void end(std::uint32_t slot);
   bool find_named(std::uint32_t slot);
 
  private:
+  bool others_come(UniqueKey key, const KeyLook& look) const;
   void count_conflict(const NewJob& spec);
   Outcome refuse_batch(const NewJob& spec, std::vector<JobId>& ids);
 };

@@ -6,12 +6,10 @@
 namespace ojs_shm::shm {
 namespace {
 
-enum CellState : std::uint64_t { kEmpty = 0, kTentative = 1, kConfirmed = 2 };
-
-constexpr std::uint64_t cell_word(CellState state, std::uint32_t slot, std::uint64_t fingerprint) {
-  return Field<62, 2>::put(state) | Field<38, 24>::put(slot) | Field<0, 38>::put(fingerprint);
+constexpr std::uint64_t entry_of(std::uint32_t slot, std::uint64_t fingerprint) {
+  return Field<62, 2>::put(2) | Field<38, 24>::put(slot) | Field<0, 38>::put(fingerprint);
 }
-constexpr std::uint64_t state_of(std::uint64_t word) { return Field<62, 2>::get(word); }
+constexpr bool is_entry(std::uint64_t word) { return Field<62, 2>::get(word) != 0; }
 constexpr std::uint32_t slot_of(std::uint64_t word) {
   return static_cast<std::uint32_t>(Field<38, 24>::get(word));
 }
@@ -31,8 +29,7 @@ bool any_of(const Segment& segment, std::uint64_t mark, const Visit& visit) {
     for (std::uint32_t at = line + 1; at < line + KeyIndex::kLineWords; ++at) {
       Word& cell = segment.key_cell(at);
       const std::uint64_t found = cell.load();
-      if (fingerprint_of(found) == mark && state_of(found) != kEmpty && visit(cell, found))
-          [[unlikely]]
+      if (fingerprint_of(found) == mark && is_entry(found) && visit(cell, found)) [[unlikely]]
         return true;
     }
     if (segment.key_cell(line).load() == 0) return false;
@@ -68,10 +65,10 @@ Word* KeyIndex::place(std::uint64_t entry, const Carries& carries) {
       for (std::uint32_t at = line + 1; at < line + kLineWords; ++at) {
         Word& cell = segment_.key_cell(at);
         const std::uint64_t found = cell.load();
-        const bool stray = also_strays && state_of(found) != kEmpty &&
+        const bool stray = also_strays && is_entry(found) &&
                            !carries.plausible(slot_of(found), fingerprint_of(found));
-        if ((state_of(found) != kEmpty && !(stray && take_away(cell, found))) ||
-            !cell.cas_once(0, entry, Point::kKeyTentative))
+        if ((is_entry(found) && !(stray && take_away(cell, found))) ||
+            !cell.cas_once(0, entry, Point::kKeyPlaced))
           continue;
         if (also_strays) pass_no_more(line, end);
         return &cell;
@@ -84,44 +81,62 @@ Word* KeyIndex::place(std::uint64_t entry, const Carries& carries) {
 
 KeyIndex::Insert KeyIndex::insert(std::uint64_t hash, std::uint32_t slot, const Carries& carries) {
   const std::uint64_t mark = fingerprint(hash);
-  const std::uint64_t mine = cell_word(kTentative, slot, mark);
-  for (unsigned round = 0;; ++round) {
-    // 1. our entry
-    Word* own = place(mine, carries);
-    if (own == nullptr) return Insert::kFull;
+  const std::uint64_t mine = entry_of(slot, mark);
+  // 1. our entry
+  Word* const own = place(mine, carries);
+  if (own == nullptr) return Insert::kFull;
+  for (unsigned looks = 0;; ++looks) {
     // 2. the others with the same key
     carries.begin();
-    bool lost = false, behind = false;
-    any_of(segment_, mark, [&](Word& cell, std::uint64_t found) {
-      if (&cell == own || slot_of(found) == slot || !carries(slot_of(found))) return false;
-      if (state_of(found) == kTentative && &cell < own && round < carries.courtesies())
-        behind = true;
-      else
-        lost =
-            state_of(found) == kConfirmed ||
-            (!take_away(cell, found) && cell.load() == cell_word(kConfirmed, slot_of(found), mark));
-      return lost || behind;
+    bool ahead = false;
+    const bool kept_out = any_of(segment_, mark, [&](const Word& cell, std::uint64_t found) {
+      if (slot_of(found) == slot) return false;
+      const Standing other = carries(slot_of(found));
+      if (other == Standing::kComes && &cell > own) return ahead = true, false;  // 2c
+      return other != Standing::kPasses;                                         // 2a, 2b
     });
-    if (lost || behind) {
+    // 3. ours
+    if (!kept_out && !ahead) return Insert::kDone;
+    if (kept_out || looks == carries.patience()) {
       take_away(*own, mine);
-      if (lost) return Insert::kDuplicate;
-      wait_for_another(round);
-      continue;
+      return kept_out ? Insert::kDuplicate : Insert::kBusy;
     }
-    // 3. ours, unless another lane threw it out
-    if (own->cas_once(mine, cell_word(kConfirmed, slot, mark), Point::kKeyConfirmed))
-      return Insert::kDone;
+    wait_for_another(looks);
   }
+}
+
+bool KeyIndex::insert_alone(std::uint64_t hash, std::uint32_t slot) {
+  const std::uint64_t mark = fingerprint(hash);
+  const std::uint64_t mine = entry_of(slot, mark);
+  Word* const line = &segment_.key_cell(window(mark));
+  // 1. our entry, unless there is another
+  Word* own = nullptr;
+  std::uint64_t beyond = line[0].load();
+  unsigned same = 0;
+#pragma GCC unroll 8
+  for (unsigned at = kLineWords - 1; at > 0; --at) {
+    const std::uint64_t found = line[at].load();
+    if (found == 0) own = &line[at];
+    same += fingerprint_of(found) == mark;
+  }
+  if ((beyond | same) != 0 || own == nullptr || !own->cas_once(0, mine, Point::kKeyPlaced))
+    return false;
+  // 2. the others with the same key
+  beyond = line[0].load();
+#pragma GCC unroll 8
+  for (unsigned at = 1; at < kLineWords; ++at) same += fingerprint_of(line[at].load()) == mark;
+  if (beyond == 0 && same == 1) return true;
+  take_away(*own, mine);
+  return false;
 }
 
 KeyIndex::Insert KeyIndex::stand(std::uint64_t hash, std::uint32_t slot, const Carries& carries) {
   const std::uint64_t mark = fingerprint(hash);
-  if (!has(segment_, hash, slot) && place(cell_word(kConfirmed, slot, mark), carries) == nullptr)
+  if (!has(segment_, hash, slot) && place(entry_of(slot, mark), carries) == nullptr)
     return Insert::kFull;
   carries.begin();
-  const bool kept_out = any_of(segment_, mark, [&](Word& cell, std::uint64_t found) {
-    return slot_of(found) != slot && carries(slot_of(found)) &&
-           (state_of(found) == kConfirmed || !take_away(cell, found));
+  const bool kept_out = any_of(segment_, mark, [&](const Word&, std::uint64_t found) {
+    return slot_of(found) != slot && carries(slot_of(found)) != Standing::kPasses;
   });
   return kept_out ? Insert::kDuplicate : Insert::kDone;
 }
@@ -137,7 +152,7 @@ std::vector<KeyIndex::Stray> KeyIndex::strays(const Segment& segment, const Carr
   std::vector<Stray> found;
   for (std::uint32_t i = 0; i < segment.geometry().key_cells; ++i)
     if (const std::uint64_t entry = segment.key_cell(i).load();
-        i % kLineWords != 0 && state_of(entry) != kEmpty &&
+        i % kLineWords != 0 && is_entry(entry) &&
         !carries.plausible(slot_of(entry), fingerprint_of(entry)))
       found.push_back({i, slot_of(entry), entry});
   return found;
@@ -149,15 +164,14 @@ void KeyIndex::sweep(const Carries& carries) {
 }
 
 bool KeyIndex::has(const Segment& segment, std::uint64_t hash, std::uint32_t slot) {
-  const std::uint64_t wanted = cell_word(kConfirmed, slot, fingerprint(hash));
   return any_of(segment, fingerprint(hash),
-                [wanted](const Word&, std::uint64_t found) { return found == wanted; });
+                [slot](const Word&, std::uint64_t found) { return slot_of(found) == slot; });
 }
 
 std::uint32_t KeyIndex::find(const Segment& segment, std::uint64_t hash, const Carries& carries) {
   std::uint32_t slot = kNoIndex;
   any_of(segment, fingerprint(hash), [&](const Word&, std::uint64_t found) {
-    if (state_of(found) != kConfirmed || !carries(slot_of(found))) return false;
+    if (carries(slot_of(found)) == Standing::kPasses) return false;
     slot = slot_of(found);
     return true;
   });
@@ -170,13 +184,14 @@ void KeyIndex::ask_for(const Segment& segment, std::uint64_t hash) {
 
 std::uint32_t KeyIndex::glance(const Segment& segment, std::uint64_t hash) {
   const std::uint64_t mark = fingerprint(hash);
-  const std::uint32_t line = window(mark);
-  for (std::uint32_t at = line + 1; at < line + kLineWords; ++at) {
-    const std::uint64_t found =
-        segment.key_cell(at).load_relaxed();  // relaxed: for prefetching only
-    if (fingerprint_of(found) == mark && state_of(found) != kEmpty) return slot_of(found);
+  const Word* const line = &segment.key_cell(window(mark));
+  std::uint32_t slot = kNoIndex;
+#pragma GCC unroll 8
+  for (unsigned at = 1; at < kLineWords; ++at) {
+    const std::uint64_t found = line[at].load_relaxed();  // relaxed: for prefetching only
+    if (fingerprint_of(found) == mark && found != 0) slot = slot_of(found);
   }
-  return kNoIndex;
+  return slot;
 }
 
 }  // namespace ojs_shm::shm

@@ -11,14 +11,16 @@ namespace ojs_shm::shm {
 /// Insert-if-absent from a 128-bit key to a slot. A key has a window of eight cache lines. The first
 /// word of a line counts the entries that lie beyond it in the windows that pass it, so that nearly
 /// every walk ends in the line where it begins; the other seven are cells. A cell is
-///   63..62 0 empty, 1 tentative, 2 confirmed   61..38 slot   37..0 fingerprint
+///   63..62 0 empty, 2 an entry   61..38 slot   37..0 fingerprint
 /// and is only a claim: the slot says whether it carries the key. An entry whose slot does not is a
 /// stray and may be replaced. What a process leaves that dies here goes with its slot.
 ///
-/// Inserting: 1. put a tentative entry; 2. look at the whole window: a confirmed entry of the same
-/// key wins over us, if its slot keeps us out; before a tentative one in a lower cell we step back
-/// for a while, any other is thrown out; 3. confirm our own, which fails if another threw us out;
-/// then begin again.
+/// Inserting: 1. put an entry, by one cas; 2. look at the whole window. 2a. A slot of the same key
+/// that keeps us out wins: we take our entry away. 2b. A slot of it that is being filled comes at the
+/// same time. Of two that come, the later one sees the earlier, or both see each other. Before one
+/// in a lower cell we take our entry away, and come back when it is done. 2c. One in a higher cell
+/// may have the key already, or is about to give way: we wait until it has done one or the other,
+/// and look again. 3. Nothing in the way: the key is ours until the slot is published.
 ///
 /// A line's count goes up before an entry is put beyond it, and down after that entry was taken, by
 /// the process whose cas took it. So it is never too small: who finds it zero after putting an entry
@@ -26,22 +28,26 @@ namespace ojs_shm::shm {
 /// this line one line more.
 class KeyIndex {
  public:
-  /// Tells whether the slot carries the key now and keeps others out. Also true while it is being
-  /// filled.
+  /// What a slot is to one that brings its key.
+  enum class Standing : std::uint8_t {
+    kPasses,    ///< it does not carry the key, or keeps nothing out
+    kKeepsOut,  ///< it has the key, or may have it in a moment
+    kComes,     ///< it is being filled, and its holder may be about to insert the key as well
+  };
   struct Carries {
-    virtual bool operator()(std::uint32_t slot) const = 0;
+    virtual Standing operator()(std::uint32_t slot) const = 0;
     /// Whether the slot carries any key with this fingerprint; false makes the entry a stray.
     virtual bool plausible(std::uint32_t slot, std::uint64_t fingerprint) const = 0;
     /// A look at the window begins; what an earlier one has seen may be over.
     virtual void begin() const {}
-    /// How often one steps back before another in a lower cell. Keys that many want at once need it:
-    /// two that throw each other out could go on for ever. 0: never.
-    virtual unsigned courtesies() const { return 0; }
+    /// How often to look again at one that comes in a higher cell.
+    virtual unsigned patience() const = 0;
 
    protected:
     ~Carries() = default;
   };
-  enum class Insert : std::uint8_t { kDone, kDuplicate, kFull };
+  /// kBusy: another comes, and its process seems to be stopped
+  enum class Insert : std::uint8_t { kDone, kDuplicate, kFull, kBusy };
 
   static constexpr unsigned kLineWords = kKeyLineWords, kWindowLines = 8;
   static constexpr unsigned kWindow = kWindowLines * (kLineWords - 1);  ///< entries
@@ -51,8 +57,11 @@ class KeyIndex {
 
   explicit KeyIndex(Segment& segment) : segment_(segment) {}
   Insert insert(std::uint64_t hash, std::uint32_t slot, const Carries& carries);
-  /// Of a slot that had the key before and gets it back: makes sure that it has an entry and throws
-  /// out who is about to insert. kDuplicate: another keeps it out.
+  /// The same of a key that has no other entry, in a line with room and nothing beyond it, as most
+  /// are: no slot is looked at. False: nothing is inserted, and insert() knows what to do.
+  bool insert_alone(std::uint64_t hash, std::uint32_t slot);
+  /// Of a slot that had the key before and gets it back: makes sure that it has an entry.
+  /// kDuplicate: another keeps it out, or comes; before that one it gives way.
   Insert stand(std::uint64_t hash, std::uint32_t slot, const Carries& carries);
   /// Takes every entry of the key for this slot, which the caller holds: also the one that an
   /// inserter left when it died.
@@ -64,9 +73,9 @@ class KeyIndex {
     std::uint64_t entry;
   };
   static std::vector<Stray> strays(const Segment& segment, const Carries& carries);
-  /// Empties their cells. An inserter whose tentative entry goes begins again.
+  /// Empties their cells.
   void sweep(const Carries& carries);
-  /// Whether the slot has a confirmed entry of that key.
+  /// Whether the slot has an entry of that key.
   static bool has(const Segment& segment, std::uint64_t hash, std::uint32_t slot);
   static std::uint32_t find(const Segment& segment, std::uint64_t hash, const Carries& carries);
   // What a walk will read, for prefetching only: the line where it begins; the slot of an entry

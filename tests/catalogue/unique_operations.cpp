@@ -46,6 +46,8 @@ std::vector<Operation> unique_operations() {
   const auto replacing = [](Hands& h) { h.put(with(replace)); };
   return {
       {"unique", [](Hands&) {}, [](Hands& h) { h.put(with(reject)); }},
+      // its level is there, so it goes straight (plain.cpp)
+      {"unique_beside", [](Hands& h) { h.put(spec_of()); }, [](Hands& h) { h.put(with(reject)); }},
       {"unique_duplicate_raises",
        [](Hands& h) {
          JobSpec spec = with(raise);

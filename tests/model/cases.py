@@ -87,15 +87,15 @@ ACCOUNTS_TWO = "MAX=2 WAITING=2 OF_X=1 OF_Y=1 FETCHES=2 VICTIM=9 SECOND=0"
 ACCOUNTS_OUTRUN = "MAX=1 WAITING=1 OF_X=1 OF_Y=1 FETCHES=2 VICTIM=9 SECOND=0"
 JOIN_FIRST = "VICTIM=0 REPAIRERS=2"
 JOIN_LAST = "VICTIM=2 REPAIRERS=2"
-KEYS_REPLACE = "REPLACE=1 OLD=1 NEIGHBOUR=0 TRIES=1 ENDS=0 VICTIM=9 REPAIRERS=1 COURTESIES=1"
-KEYS_REPLACE_ENDS = "REPLACE=1 OLD=1 NEIGHBOUR=0 TRIES=1 ENDS=1 VICTIM=9 REPAIRERS=1 COURTESIES=1"
-KEYS_AGAIN = "REPLACE=0 OLD=0 NEIGHBOUR=1 TRIES=2 ENDS=2 VICTIM=9 REPAIRERS=1 COURTESIES=1"
-KEYS_DIES = "REPLACE=0 OLD=0 NEIGHBOUR=0 TRIES=1 ENDS=0 VICTIM=0 REPAIRERS=1 COURTESIES=0"
-KEYS_DIES_TWICE = "REPLACE=0 OLD=0 NEIGHBOUR=0 TRIES=1 ENDS=0 VICTIM=0 REPAIRERS=2 COURTESIES=0"
-KEYS_REPLACER_DIES_TWICE = "REPLACE=1 OLD=1 NEIGHBOUR=0 TRIES=1 ENDS=0 VICTIM=0 REPAIRERS=2 COURTESIES=0"
-KEYS_REPLACER_DIES = "REPLACE=1 OLD=1 NEIGHBOUR=0 TRIES=1 ENDS=0 VICTIM=0 REPAIRERS=1 COURTESIES=0"
-KEYS_LIVE = "REPLACE=0 OLD=0 NEIGHBOUR=1 TRIES=1 ENDS=0 VICTIM=9 REPAIRERS=1 COURTESIES=9"
-KEYS_REPLACE_LIVE = "REPLACE=1 OLD=1 NEIGHBOUR=0 TRIES=1 ENDS=0 VICTIM=9 REPAIRERS=1 COURTESIES=9"
+KEYS_REPLACE = "REPLACE=1 OLD=1 NEIGHBOUR=0 TRIES=1 ENDS=0 VICTIM=9 REPAIRERS=1 INSERTERS=2"
+KEYS_REPLACE_ENDS = "REPLACE=1 OLD=1 NEIGHBOUR=0 TRIES=1 ENDS=1 VICTIM=9 REPAIRERS=1 INSERTERS=2"
+KEYS_AGAIN = "REPLACE=0 OLD=0 NEIGHBOUR=1 TRIES=2 ENDS=2 VICTIM=9 REPAIRERS=1 INSERTERS=2"
+KEYS_DIES = "REPLACE=0 OLD=0 NEIGHBOUR=0 TRIES=1 ENDS=0 VICTIM=0 REPAIRERS=1 INSERTERS=2"
+KEYS_DIES_TWICE = "REPLACE=0 OLD=0 NEIGHBOUR=0 TRIES=1 ENDS=0 VICTIM=0 REPAIRERS=2 INSERTERS=2"
+KEYS_REPLACER_DIES_TWICE = "REPLACE=1 OLD=1 NEIGHBOUR=0 TRIES=1 ENDS=0 VICTIM=0 REPAIRERS=2 INSERTERS=2"
+KEYS_REPLACER_DIES = "REPLACE=1 OLD=1 NEIGHBOUR=0 TRIES=1 ENDS=0 VICTIM=0 REPAIRERS=1 INSERTERS=2"
+KEYS_THREE = "REPLACE=0 OLD=0 NEIGHBOUR=0 TRIES=1 ENDS=0 VICTIM=9 REPAIRERS=1 INSERTERS=3"
+KEYS_THREE_REPLACE = "REPLACE=1 OLD=0 NEIGHBOUR=0 TRIES=1 ENDS=0 VICTIM=9 REPAIRERS=1 INSERTERS=3"
 REPAIR_TWICE = "SECOND=1 REQUEUE=1 EXPIRY=0"
 
 MODELS: dict[str, list[Run]] = {
@@ -295,16 +295,18 @@ MODELS: dict[str, list[Run]] = {
         Run("replaced-and-ended", "the same; a worker ends one of them", KEYS_REPLACE_ENDS, LONG),
         Run("replacer-dies", "as replaced; an inserter may die, a repairer", KEYS_REPLACER_DIES),
         Run("replacers-repairer-dies", "the same; the first repairer may die too", KEYS_REPLACER_DIES_TWICE, LONG),
-        Run("lock-free", "as two-inserters: no cycle without a wait", KEYS_LIVE, liveness=True),
-        Run("lock-free-replaced", "as replaced: no cycle without a wait", KEYS_REPLACE_LIVE, liveness=True),
+        Run("three-inserters", "3 inserters of one key", KEYS_THREE),
+        Run("three-replace", "3 inserters that replace each other", KEYS_THREE_REPLACE, LONG),
+        Run("no-round", "as two-inserters: no cycle", liveness=True),
+        Run("no-round-replaced", "as replaced: no cycle", KEYS_REPLACE, liveness=True),
+        Run("no-round-of-three", "as three-inserters: no cycle", KEYS_THREE, LONG, liveness=True),
         Run("MUTANT_LOOK_FIRST", "an inserter looks before it puts its entry"),
-        Run("MUTANT_TENTATIVE_PASSED_OVER", "an inserter passes tentative entries over"),
+        Run("MUTANT_AHEAD_PASSED_OVER", "an inserter does not wait for one in a higher cell"),
         Run("MUTANT_FILLING_PASSED_OVER", "an entry whose slot is being filled keeps no other out"),
-        Run("MUTANT_CONFIRMED_BY_STORE", "an inserter confirms its entry although another threw it out"),
-        Run("MUTANT_NO_COURTESY", "an inserter never steps back", KEYS_LIVE, liveness=True),
+        Run("MUTANT_BOTH_STEP_BACK", "two that see each other both step back", liveness=True),
+        Run("MUTANT_NONE_STEPS_BACK", "two that see each other wait for each other"),
         Run("MUTANT_COUNTED_LATE", "the count goes up after the entry was put", KEYS_DIES),
         Run("MUTANT_COUNTED_DOWN_FIRST", "the count goes down before the entry is taken", KEYS_DIES),
-        Run("MUTANT_COUNTED_DOWN_BY_LOSER", "a process whose cas took no entry counts down as well"),
         Run("MUTANT_ENTRY_LEFT", "the repair frees a slot and leaves its entry", KEYS_DIES),
         Run("MUTANT_FREED_FIRST", "the repair frees a slot before it takes its entry", KEYS_DIES_TWICE),
         Run("MUTANT_HELD_PASSED_OVER", "a job in another inserter's hands keeps no other out", KEYS_REPLACER_DIES, LONG),

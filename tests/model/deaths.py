@@ -120,15 +120,17 @@ DEATHS: dict[str, dict[str, str]] = {
     "keys": {
         # one job of the key lives at a time
         "slot[2]==4)&&committed[owner[2]]))) ? (1) : (0) ))<=1":
-            "LOOK_FIRST TENTATIVE_PASSED_OVER FILLING_PASSED_OVER CONFIRMED_BY_STORE COUNTED_DOWN_BY_LOSER "
-            "HELD_PASSED_OVER PUBLISHED_BEFORE_COMMIT COMMIT_CLEARED_FIRST",
+            "LOOK_FIRST AHEAD_PASSED_OVER FILLING_PASSED_OVER HELD_PASSED_OVER PUBLISHED_BEFORE_COMMIT "
+            "COMMIT_CLEARED_FIRST",
         # no entry is left behind
-        "slot[((cell[n]-1)&7)]!=5": "COUNTED_LATE COUNTED_DOWN_FIRST ENTRY_LEFT FREED_FIRST",
+        "slot[(cell[n]-1)]!=5": "COUNTED_LATE COUNTED_DOWN_FIRST ENTRY_LEFT FREED_FIRST",
         # a job ends once
         "there==((1+brought)-gone)": "SEIZED_BY_STORE",
         # a job that was there lives on until another has its place, and only until then
         "there==1": "ENDED_BEFORE_COMMIT GIVEN_BACK_AFTER_COMMIT",
-        ROUND: "NO_COURTESY",
+        ROUND: "BOTH_STEP_BACK",
+        # no process waits for ever
+        "(slot[s]!=4)&&(slot[s]!=2)": "NONE_STEPS_BACK",
     },
     "turns": {
         # the turn that is taken is the next

@@ -2,14 +2,17 @@
 //
 // A unique key in the index of keys. Inserters bring jobs of one key, each in a slot of its own, which it fills, enters
 // and publishes; a worker ends jobs; a slot whose job has ended is used again.
-//   inserter  KeyIndex::insert, place, take_away, pass_no_more, remove; KeyLook, UniqueKeys::claim, seize, end;
-//             SlotPool::recycle, free; the commit of Actor::enqueue_batch_in_order
+//   inserter  KeyIndex::insert, insert_alone, place, take_away, pass_no_more, remove; KeyLook, UniqueKeys::claim, seize,
+//             end; SlotPool::recycle, free; the commit of Actor::enqueue_batch_in_order, replace_straight
 //   repairer  Actor::repair, finish_batch, let_go
 // The window has two lines: one cell, and those beyond it, which the count of the first line tells. Inserters that
 // replace take the job that is in their way into their hands, commit, and end it.
 //
+// Two that come at once see each other, or the later one sees the earlier alone. The one in the lower cell waits for the
+// other, which may have the key already; the one in the higher cell takes its entry away, and comes back when none comes.
+//
 // Proved: at most one job of the key lives at any time, and a job that was there lives on until another one has its
-// place; when all is quiet, each entry leads to a slot that carries the key, each job that lives has its entry, and the
+// place; no process waits for ever, and none goes round for ever; when all is quiet, each entry leads to a slot that carries the key, each job that lives has its entry, and the
 // count tells what lies beyond, or more after a death. Also when an inserter dies at any step, and its repairer.
 #ifndef REPLACE
 #define REPLACE 0    // 1: the inserters replace what is in their way, else it keeps them out
@@ -19,22 +22,17 @@
 #define ENDS 0       // jobs that the worker ends
 #define VICTIM 9     // 0: the first inserter may die; 9: none
 #define REPAIRERS 1  // 2: the first may die too
-#define COURTESIES 1 // how often an inserter steps back; 9: without end
+#define INSERTERS 2  // 3: without OLD
 #endif
 #define FIRST 1  // cells of the first line
 #define CELLS 3
 #define SLOTS 3
 #define NONE 15
 
-#define STEPS_BACK (COURTESIES == 9 || round < COURTESIES)
-#define AGAIN if :: COURTESIES != 9 && round < COURTESIES -> round++ :: else fi
-
-// A cell: 0 empty, 1 + slot tentative, 9 + slot confirmed, 31 of another key.
-#define TENTATIVE(slot) (1 + (slot))
-#define CONFIRMED(slot) (9 + (slot))
+// A cell: 0 empty, 1 + slot, 31 of another key.
+#define ENTRY(slot) (1 + (slot))
 #define OF_OTHER 31
-#define IS_TENTATIVE(entry) ((entry) < 9)
-#define SLOT_OF(entry) (((entry) - 1) & 7)
+#define SLOT_OF(entry) ((entry) - 1)
 
 mtype = { vacant, filling, live, held, ended };
 byte cell[CELLS];
@@ -42,7 +40,7 @@ byte beyond;  // the first line's count
 mtype slot[SLOTS] = vacant;
 byte owner[SLOTS] = NONE;
 bool replaced[SLOTS];
-bool committed[2];
+bool committed[3];
 bool dead, dead_too, over;
 byte brought, gone;  // jobs that were published; that have ended
 
@@ -63,11 +61,7 @@ inline take_away(at, entry, was_taken) {
   if :: !was_taken && at >= FIRST -> beyond++ :: else fi
 #else
   d_step { was_taken = cell[at] == entry; if :: was_taken -> cell[at] = 0 :: else fi };
-#ifdef MUTANT_COUNTED_DOWN_BY_LOSER
-  if :: at >= FIRST && beyond > 0 -> beyond-- :: else fi
-#else
   if :: was_taken && at >= FIRST -> beyond-- :: else fi
-#endif
 #endif
 }
 
@@ -77,7 +71,7 @@ inline remove(s) {
   do
   :: j == FIRST && beyond == 0 -> break
   :: j < CELLS && (j != FIRST || beyond > 0) ->
-     atomic { e = cell[j]; if :: e != TENTATIVE(s) && e != CONFIRMED(s) -> e = 0; j++ :: else fi };
+     atomic { e = cell[j]; if :: e != ENTRY(s) -> e = 0; j++ :: else fi };
      if :: e != 0 -> take_away(j, e, done); e = 0; j++ :: else fi
   :: j == CELLS -> break
   od;
@@ -89,14 +83,14 @@ inline place() {
   own = 0;
   do
   :: atomic { own < FIRST && cell[own] != 0 -> own++ }
-  :: atomic { own < FIRST && cell[own] == 0 -> cell[own] = TENTATIVE(me); break }
+  :: atomic { own < FIRST && cell[own] == 0 -> cell[own] = ENTRY(me); break }
   :: own == FIRST ->
 #ifndef MUTANT_COUNTED_LATE
      beyond++;
 #endif
      do
      :: atomic { own < CELLS && cell[own] != 0 -> own++ }
-     :: atomic { own < CELLS && cell[own] == 0 -> cell[own] = TENTATIVE(me); break }
+     :: atomic { own < CELLS && cell[own] == 0 -> cell[own] = ENTRY(me); break }
      od;
 #ifdef MUTANT_COUNTED_LATE
      beyond++;
@@ -105,9 +99,13 @@ inline place() {
   od
 }
 
-// What the other entries of the key are to us.
+#define COMES(at) (cell[at] != 0 && cell[at] != OF_OTHER && (slot[SLOT_OF(cell[at])] == filling || \
+                                                            slot[SLOT_OF(cell[at])] == held))
+#define NONE_COMES (!COMES(0) && !COMES(1) && !COMES(2))
+
+// What the other entries of the key are to us. `ahead`: another comes in a higher cell, 1 + its place.
 inline look() {
-  lost = false; behind = false; waits = false; rival = NONE; i = 0;
+  lost = false; behind = false; waits = false; rival = NONE; ahead = 0; i = 0;
   do
   :: i == FIRST && beyond == 0 -> break
   :: i == CELLS || lost || behind -> break
@@ -115,39 +113,35 @@ inline look() {
      atomic { f = cell[i]; if :: i == own || f == 0 || f == OF_OTHER || SLOT_OF(f) == me -> f = 0 :: else fi };
      if
      :: f != 0 ->
-        keeps_out = false;
         atomic {
           if
           :: slot[SLOT_OF(f)] == live && REPLACE -> rival = SLOT_OF(f)
-          :: slot[SLOT_OF(f)] == live && !REPLACE -> keeps_out = true
+          :: slot[SLOT_OF(f)] == live && !REPLACE -> lost = true
 #ifndef MUTANT_FILLING_PASSED_OVER
-          :: slot[SLOT_OF(f)] == filling -> keeps_out = true; waits = true
+          :: slot[SLOT_OF(f)] == filling ->
+#ifdef MUTANT_BOTH_STEP_BACK
+             behind = true
+#elif defined(MUTANT_NONE_STEPS_BACK)
+             ahead = 1 + i; g = f
+#else
+             if
+             :: i < own -> behind = true
+             :: else ->
+#ifndef MUTANT_AHEAD_PASSED_OVER
+                ahead = 1 + i; g = f
+#endif
+             fi
+#endif
 #endif
 #ifndef MUTANT_HELD_PASSED_OVER
-          :: slot[SLOT_OF(f)] == held -> keeps_out = true; waits = true
+          :: slot[SLOT_OF(f)] == held -> lost = true; waits = true
 #endif
           :: else
           fi
-        };
-        if
-        :: keeps_out && !IS_TENTATIVE(f) -> lost = true
-#ifdef MUTANT_TENTATIVE_PASSED_OVER
-        :: keeps_out && IS_TENTATIVE(f) -> skip
-#else
-#ifndef MUTANT_NO_COURTESY
-        :: keeps_out && IS_TENTATIVE(f) && i < own && STEPS_BACK -> behind = true
-        :: keeps_out && IS_TENTATIVE(f) && !(i < own && STEPS_BACK) ->
-#else
-        :: keeps_out && IS_TENTATIVE(f) ->
-#endif
-           take_away(i, f, done);
-           if :: !done && cell[i] == CONFIRMED(SLOT_OF(f)) -> lost = true :: else fi
-#endif
-        :: !keeps_out
-        fi
+        }
      :: else
      fi;
-     atomic { f = 0; i++; keeps_out = false; done = false }
+     atomic { f = 0; i++ }
   od;
   i = 0
 }
@@ -169,14 +163,14 @@ inline end_rival() {
 // What a process knows matters no more.
 inline forget() {
   d_step {
-    own = 0; i = 0; j = 0; e = 0; f = 0; rival = 0; round = 0;
-    lost = false; behind = false; waits = false; keeps_out = false; done = false
+    own = 0; i = 0; j = 0; e = 0; f = 0; g = 0; rival = 0; ahead = 0;
+    lost = false; behind = false; waits = false; done = false
   }
 }
 
 proctype Inserter(byte me) {
-  byte own, i, j, e, f, n, rival, round;
-  bool lost, behind, waits, keeps_out, done;
+  byte own, i, j, e, f, g, n, rival, ahead;
+  bool lost, behind, waits, done;
   {
     do
     :: n == TRIES || slot[me] == live || slot[me] == held -> break
@@ -184,36 +178,33 @@ proctype Inserter(byte me) {
        // a slot, which may have had a job of the key before
        atomic { if :: slot[me] == ended -> done = true :: else fi; slot[me] = filling; owner[me] = me };
        if :: done -> done = false; remove(me) :: else fi;
-       round = 0;
 claim: // 1. our entry
 #ifdef MUTANT_LOOK_FIRST
        own = NONE;
        look();
-       if :: !lost && !behind -> place() :: else fi;
+       if :: !lost && !behind && !ahead -> place() :: else fi;
 #else
        place();
-       // 2. the others with the same key
+again: // 2. the others with the same key
        look();
 #endif
        if
        :: lost || behind ->
 #ifndef MUTANT_LOOK_FIRST
-          take_away(own, TENTATIVE(me), done);
+          take_away(own, ENTRY(me), done);
 #endif
           done = false;
-          AGAIN;
           if :: lost && !waits -> goto refused :: else fi;
-progress: goto claim
+          NONE_COMES;
+          goto claim
+#ifndef MUTANT_LOOK_FIRST
+       :: !lost && !behind && ahead > 0 ->
+          cell[ahead - 1] != g || slot[SLOT_OF(g)] != filling;
+          goto again
+#endif
        :: else
        fi;
-       // 3. ours, unless another threw it out
-#ifdef MUTANT_CONFIRMED_BY_STORE
-       cell[own] = CONFIRMED(me);
-#else
-       d_step { done = cell[own] == TENTATIVE(me); if :: done -> cell[own] = CONFIRMED(me) :: else fi };
-       if :: !done -> AGAIN; goto claim :: else fi;
-       done = false;
-#endif
+       // 3. the key is ours
        if
        :: rival != NONE ->
 #ifdef MUTANT_SEIZED_BY_STORE
@@ -335,7 +326,7 @@ proctype Judge() {
       if
       :: cell[n] != 0 && cell[n] != OF_OTHER ->
          assert(slot[SLOT_OF(cell[n])] != vacant);  // no entry is left behind
-         if :: !IS_TENTATIVE(cell[n]) && slot[SLOT_OF(cell[n])] == live -> entries++ :: else fi
+         if :: slot[SLOT_OF(cell[n])] == live -> entries++ :: else fi
       :: else
       fi;
       if :: cell[n] != 0 && n >= FIRST -> far++ :: else fi;
@@ -360,8 +351,9 @@ proctype Judge() {
 init {
   atomic {
     if :: NEIGHBOUR -> cell[0] = OF_OTHER :: else fi;
-    if :: OLD -> slot[2] = live; cell[0] = CONFIRMED(2) :: else fi;
+    if :: OLD -> slot[2] = live; cell[0] = ENTRY(2) :: else fi;
     run Inserter(0); run Inserter(1);
+    if :: INSERTERS == 3 -> run Inserter(2) :: else fi;
     if :: ENDS > 0 -> run Worker() :: else fi;
     if :: NEIGHBOUR -> run Neighbour() :: else fi;
     if :: VICTIM == 0 -> run Killer(); run Repairer() :: else fi;

@@ -95,8 +95,7 @@ std::vector<Mutant> mutants_of_queues() {
        written_at(Point::kDoorbellRung, kRelaxed)},
       {"timer: the supervisor's look", "put for later | supervise", loads_of("cell", kAcquire)},
       {"timer: the other's look", "put for later | supervise", loads_of("sleeping", kAcquire)},
-      {"keys: the entry", "bring | bring", written_at(Point::kKeyTentative, kRelaxed)},
-      {"keys: its confirmation", "bring | bring", written_at(Point::kKeyConfirmed, kRelaxed)},
+      {"keys: the entry", "bring | bring", written_at(Point::kKeyPlaced, kRelaxed)},
       {"keys: the look at others", "bring | bring | bring", loads_of("key", kAcquire)},
   };
 }

@@ -31,9 +31,16 @@ const Part kReplace = [](World& w, std::uint32_t i) {
 const Part kTake = [](World& w, std::uint32_t i) { w.take(i), w.finish(i); };
 const auto kThere = [](World& w) { w.put_unique(World::kJanitor, 0, 1, OnConflict::kReject); };
 
+/// Their level exists, so they go straight (plain.cpp).
+const auto kLevel = [](World& w) {
+  w.put(World::kJanitor, 0, 1), w.take(World::kJanitor), w.finish(World::kJanitor);
+};
+
 TEST_F(UniqueSchedules, of_several_that_come_at_once_one_is_let_in_and_the_key_gets_free_again) {
   explore_all({{"unique: put | put", kNothing, {kPut, kPut}},
                {"unique: put | put | put", kNothing, {kPut, kPut, kPut}},
+               {"unique: put | put, straight", kLevel, {kPut, kPut}},
+               {"unique: put | put | put, straight", kLevel, {kPut, kPut, kPut}},
                {"unique: put | put | take", kNothing, {kPut, kPut, kTake}},
                {"unique: put | take, one is there", kThere, {kPut, kTake}},
                {"unique: put | put | take, one is there", kThere, {kPut, kPut, kTake}},
@@ -44,6 +51,7 @@ TEST_F(UniqueSchedules, of_several_that_come_at_once_one_is_let_in_and_the_key_g
 TEST_F(UniqueSchedules, SUM_10_of_several_that_replace_each_other_one_stays) {
   explore_all(
       {{"unique: replace | replace", kNothing, {kReplace, kReplace}},
+       {"unique: replace | replace, straight", kLevel, {kReplace, kReplace}},
        {"unique: replace | replace, one is there", kThere, {kReplace, kReplace}},
        {"unique: replace | replace | take, one is there", kThere, {kReplace, kReplace, kTake}},
        {"unique: replace | take", kThere, {kReplace, kTake}},

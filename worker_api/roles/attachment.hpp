@@ -187,11 +187,13 @@ inline void put_basic_job(const JobSpec& spec, std::uint32_t queue, std::uint8_t
   job.retry = retry_of(spec.retry);
 }
 /// Whether a spec has no more than that.
-inline bool only_basics(const JobSpec& spec) {
+inline bool only_basics_and_key(const JobSpec& spec) {
   return (spec.id.size() | spec.extra.size() | spec.tenant.size() | spec.scheduled_at_ms |
           spec.expires_at_ms) == 0 &&
-         spec.limit == nullptr && spec.unique == nullptr && !spec.pending &&
-         !spec.priority_age_rate && !spec.result_ttl_s;
+         spec.limit == nullptr && !spec.pending && !spec.priority_age_rate && !spec.result_ttl_s;
+}
+inline bool only_basics(const JobSpec& spec) {
+  return spec.unique == nullptr && only_basics_and_key(spec);
 }
 Error error_of(SpecFault fault, const JobSpec& spec, engine::Store& store);
 Error closed();

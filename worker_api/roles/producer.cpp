@@ -113,6 +113,26 @@ bool Producer::deduplicated(std::size_t at) const {
   return refusal(outcome, queue, "body", std::span(&spec, 1));
 }
 
+/// Of a unique job, which mostly is as plain as can be but for its key.
+[[gnu::flatten]] Result<JobIdText> Producer::Impl::enqueue_unique(const JobSpec& spec) {
+  const std::uint32_t queue = actor().known_queue(spec.queue);
+  std::uint8_t rank = 0;
+  if (queue == engine::kNoIndex || !internal::only_basics_and_key(spec) ||
+      internal::check_basics(actor(), spec, rank) != internal::SpecFault::kNone) [[unlikely]]
+    return enqueue_with_options(spec);
+  engine::NewJob job = internal::basic_job(spec, queue, rank);
+  job.annex = static_cast<const engine::NewAnnex*>(spec.unique->annex());
+  engine::JobId id;
+  engine::Outcome outcome = engine::Outcome::kOk;
+  if (actor().enqueue_unique(job, id, outcome) != engine::Straight::kDone) [[unlikely]]
+    return enqueue_with_options(spec);
+  actor().conflicts().ignored.clear();
+  ignored = false;
+  if (outcome == engine::Outcome::kOk) [[likely]]
+    return text_of(id);
+  return outcome == engine::Outcome::kClash ? clash(spec) : enqueue_again(spec, queue, outcome);
+}
+
 /// Of any job into any queue.
 [[gnu::noinline]] Result<JobIdText> Producer::Impl::enqueue_with_options(const JobSpec& spec) {
   if (spec.result_ttl_s) [[unlikely]]
@@ -144,7 +164,7 @@ bool Producer::deduplicated(std::size_t at) const {
     if (job.plain() && actor.enqueue_plain(job, id) == engine::Straight::kDone) [[likely]]
       return text_of(id);
   }
-  return impl.enqueue_with_options(spec);
+  return spec.unique != nullptr ? impl.enqueue_unique(spec) : impl.enqueue_with_options(spec);
 }
 
 Result<std::vector<engine::NewJob>> Producer::Impl::read_batch(std::span<const JobSpec> specs) {

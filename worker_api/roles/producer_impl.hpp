@@ -60,6 +60,7 @@ struct Producer::Impl {
     return {actor().conflicts().clash.id};
   }
   Error clash_error(std::span<const JobSpec> specs);
+  Result<JobIdText> enqueue_unique(const JobSpec& spec);
   Result<JobIdText> enqueue_with_options(const JobSpec& spec);
   bool enqueue_batch_plain(std::span<const JobSpec> specs, std::span<engine::JobId> ids);
   Result<std::vector<JobIdText>> enqueue_batch_in_order(std::span<const JobSpec> given);

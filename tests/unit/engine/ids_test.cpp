@@ -77,7 +77,7 @@ void in_the_middle_of_bringing(QuietSegment& s, const std::string& id,
                                const std::function<void()>& act) {
   bool done = false;
   const AtAccess between([&](shm::Access access, shm::Point point, const void*) {
-    if (access == shm::Access::kWritten && point == shm::Point::kKeyConfirmed &&
+    if (access == shm::Access::kWritten && point == shm::Point::kKeyPlaced &&
         !std::exchange(done, true))
       act();
   });
@@ -185,7 +185,7 @@ TEST(Ids, an_id_is_free_again_once_its_job_is_gone) {
   EXPECT_EQ(s.put(with_id(id)), id);
 }
 
-/// An inserter that died left a tentative entry; its slot went on to the same job, tried again.
+/// An inserter that died left an entry; its slot went on to the same job, tried again.
 TEST(Ids, an_entry_of_a_dead_inserter_goes_with_the_job_of_its_slot) {
   QuietSegment s(few_slots(64));
   shm::Segment& segment = s.segment.attachment()->segment();
@@ -198,9 +198,7 @@ TEST(Ids, an_entry_of_a_dead_inserter_goes_with_the_job_of_its_slot) {
   const std::string id = s.put(with_id(brought(7)));
   ASSERT_EQ(entries().size(), 1U);
   const std::uint32_t first = entries().front();
-  const std::uint64_t tentative =
-      shm::Field<0, 62>::get(segment.key_cell(first).load()) | 1ULL << 62;
-  segment.key_cell(first + 1).store(tentative, shm::Point::kNone);
+  segment.key_cell(first + 1).store(segment.key_cell(first).load(), shm::Point::kNone);
   ASSERT_TRUE(s.producer.cancel(id).ok());
   // slots are used again
   for (int i = 0; i < 300; ++i) ASSERT_TRUE(s.producer.cancel(s.put(1)).ok());

@@ -4,7 +4,9 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <map>
+#include <set>
 
 #include "tests/unit/shm/bare_segment.hpp"
 
@@ -15,24 +17,35 @@ using shm::KeyIndex;
 using shm::kNoIndex;
 using Insert = shm::KeyIndex::Insert;
 
-/// What slots carry, by hash.
+using Standing = shm::KeyIndex::Standing;
+
+/// What slots carry, by hash, and which are being filled.
 struct Carried final : KeyIndex::Carries {
   explicit Carried(std::uint64_t wanted_hash) : wanted(wanted_hash) {}
-  bool operator()(std::uint32_t slot) const override {
+  Standing operator()(std::uint32_t slot) const override {
     const auto found = slots.find(slot);
-    return found != slots.end() && found->second == wanted;
+    if (found == slots.end() || found->second != wanted) return Standing::kPasses;
+    return filling.contains(slot) ? Standing::kComes : Standing::kKeepsOut;
   }
   bool plausible(std::uint32_t slot, std::uint64_t fingerprint) const override {
     const auto found = slots.find(slot);
     return found != slots.end() && KeyIndex::fingerprint(found->second) == fingerprint;
   }
+  void begin() const override {
+    if (++looks == act_in_look) act();
+  }
+  unsigned patience() const override { return 3; }
   std::uint64_t wanted;
+  mutable unsigned looks = 0;
+  unsigned act_in_look = ~0U;
+  std::function<void()> act;
   static inline std::map<std::uint32_t, std::uint64_t> slots;
+  static inline std::set<std::uint32_t> filling;
 };
 
 class Keys : public testing::Test {
  protected:
-  Keys() { Carried::slots.clear(); }
+  Keys() { Carried::slots.clear(), Carried::filling.clear(); }
   Insert insert(std::uint64_t hash, std::uint32_t slot) {
     Carried::slots[slot] = hash;
     const Insert done = index_.insert(hash, slot, Carried(hash));
@@ -59,26 +72,68 @@ class Keys : public testing::Test {
   KeyIndex index_{*segment_};
 };
 
-/// Lets the other slot of its key pass, and is thrown out of the index in its first round.
-struct ThrownOut final : KeyIndex::Carries {
-  explicit ThrownOut(KeyIndex& of) : index(of) {}
-  void begin() const override { seen = 0, ++rounds; }
-  bool operator()(std::uint32_t) const override {
-    ++seen;
-    if (rounds == 1) index.remove(42, 8);
-    return false;
-  }
-  bool plausible(std::uint32_t, std::uint64_t) const override { return true; }
-  KeyIndex& index;
-  mutable int rounds = 0, seen = 0;
-};
+// Slot 8 comes while slot 7 does; the cells of a line are given out from the lowest on.
 
-TEST_F(Keys, a_round_that_was_lost_is_looked_at_anew) {
+TEST_F(Keys, one_that_comes_gives_way_to_one_in_a_lower_cell) {
   ASSERT_EQ(insert(42, 7), Insert::kDone);
-  const ThrownOut look(index_);
-  EXPECT_EQ(index_.insert(42, 8, look), Insert::kDone);
-  EXPECT_EQ(look.rounds, 2);
-  EXPECT_EQ(look.seen, 1);
+  Carried::filling = {7, 8};
+  const unsigned before = words_in_use();
+  EXPECT_EQ(insert(42, 8), Insert::kDuplicate);
+  EXPECT_EQ(words_in_use(), before) << "its entry is gone";
+}
+
+TEST_F(Keys, one_that_comes_waits_for_one_in_a_higher_cell_until_that_one_is_gone) {
+  ASSERT_EQ(insert(neighbour(0), 1), Insert::kDone);
+  ASSERT_EQ(insert(neighbour(1), 7), Insert::kDone);
+  give_up(neighbour(0), 1);  // the lowest cell is empty
+  Carried::filling = {7, 8};
+  Carried::slots[8] = neighbour(1);
+  Carried look(neighbour(1));
+  look.act_in_look = 3;
+  look.act = [this] { give_up(neighbour(1), 7); };
+  EXPECT_EQ(index_.insert(neighbour(1), 8, look), Insert::kDone);
+  EXPECT_EQ(look.looks, 3U);
+}
+
+TEST_F(Keys, one_that_waits_is_kept_out_once_the_other_is_published) {
+  ASSERT_EQ(insert(neighbour(0), 1), Insert::kDone);
+  ASSERT_EQ(insert(neighbour(1), 7), Insert::kDone);
+  give_up(neighbour(0), 1);
+  Carried::filling = {7, 8};
+  Carried::slots[8] = neighbour(1);
+  Carried look(neighbour(1));
+  look.act_in_look = 2;
+  look.act = [] { Carried::filling.erase(7); };
+  const unsigned before = words_in_use();
+  EXPECT_EQ(index_.insert(neighbour(1), 8, look), Insert::kDuplicate);
+  EXPECT_EQ(words_in_use(), before);
+}
+
+TEST_F(Keys, one_that_waits_in_vain_leaves_nothing) {
+  ASSERT_EQ(insert(neighbour(0), 1), Insert::kDone);
+  ASSERT_EQ(insert(neighbour(1), 7), Insert::kDone);
+  give_up(neighbour(0), 1);
+  Carried::filling = {7, 8};
+  const unsigned before = words_in_use();
+  EXPECT_EQ(insert(neighbour(1), 8), Insert::kBusy);
+  EXPECT_EQ(words_in_use(), before);
+}
+
+TEST_F(Keys, a_key_without_another_entry_goes_in_without_a_look_at_slots) {
+  EXPECT_TRUE(index_.insert_alone(42, 7));
+  Carried::slots[7] = 42;
+  EXPECT_EQ(find(42), 7U);
+  const unsigned before = words_in_use();
+  EXPECT_FALSE(index_.insert_alone(42, 8)) << "there is another";
+  EXPECT_EQ(words_in_use(), before);
+  give_up(42, 7);
+  EXPECT_EQ(words_in_use(), 0U);
+  // Its line is full, or counts others beyond it: the whole window is to be looked at.
+  for (std::uint32_t slot = 0; slot < KeyIndex::kLineWords; ++slot)
+    ASSERT_EQ(insert(neighbour(slot), slot), Insert::kDone);
+  EXPECT_FALSE(index_.insert_alone(neighbour(20), 20));
+  give_up(neighbour(0), 0);
+  EXPECT_FALSE(index_.insert_alone(neighbour(20), 20));
 }
 
 TEST_F(Keys, are_found_by_the_slot_that_carries_them_until_it_gives_them_up) {
