@@ -138,6 +138,7 @@ TABLES = [
     ("A saturated pair with a sample each second", "sampling_watched", "watched_ratio", "of its speed without", ""),
     ("A chain of 1,000 steps", "workflow_chain", "chain_ratio", "of as many plain jobs", ""),
     ("An enqueue of a unique job", "unique_reject", "enqueue_ratio", "of a plain one", ""),
+    ("The same, of a key that ended jobs have had", "unique_again", "enqueue_ratio", "of a plain one", ""),
     ("The same, replacing another", "unique_replace", "enqueue_ratio", "of a plain one", ""),
     ("The key of a job", "unique_key", COST, "ns", ""),
     ("Over HTTP, one connection: enqueue", "http_enqueue", SPEED, "jobs/s", "gateway"),

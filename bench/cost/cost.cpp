@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One thread that lives so many jobs from enqueue to ack by one way through the public API, and
-// nothing else. ./dev cost runs it under callgrind twice, with a few jobs and with many: the
+// One thread that lives so many jobs by one way through the public API, from enqueue to ack or their
+// enqueue alone, and nothing else. ./dev cost runs it under callgrind twice, with a few jobs and with many: the
 // difference of what the function of the way took is what jobs cost, without the start and without
 // the keeper's thread.
 
@@ -110,11 +110,75 @@ JobSpec spec_of(std::size_t i) {
     ojs_shm_close(handle);
 }
 
+// ---- enqueues alone, of jobs that differ in their args -------------------------------------------
+
+/// Jobs, and keys of them: ready before a way begins.
+struct Ready {
+  std::vector<std::string> args;
+  std::vector<ojs_shm::JobUnique> keys;
+};
+Ready ready;
+
+void make_ready(std::size_t jobs, ojs_shm::OnConflict conflict) {
+  const ojs_shm::UniquePolicy policy{.args = true, .on_conflict = conflict};
+  for (std::size_t i = 0; i < jobs; ++i) {
+    std::string args = "[\"" + std::to_string(i);
+    args.resize(kArgs.size() - 2, '.');
+    ready.args.push_back(args + "\"]");
+    JobSpec spec = spec_of(i);
+    spec.args = ready.args.back();
+    const auto key = ojs_shm::JobUnique::of(spec, policy);
+    must(key.ok(), "key");
+    ready.keys.push_back(*key);
+  }
+}
+
+void put(Producer& producer, std::size_t jobs, bool with_keys) {
+  JobSpec spec = spec_of(0);
+  for (std::size_t i = 0; i < jobs; ++i) {
+    spec.priority = static_cast<std::int64_t>(i % 5);
+    spec.args = ready.args[i];
+    spec.unique = with_keys ? &ready.keys[i] : nullptr;
+    must(producer.enqueue(spec).ok(), "enqueue");
+  }
+}
+
+[[gnu::noinline]] void enqueue(const SegmentName& at, std::size_t jobs) {
+  auto producer = Producer::attach(at);
+  must(producer.ok(), "attach");
+  put(*producer, jobs, false);
+}
+
+[[gnu::noinline]] void unique(const SegmentName& at, std::size_t jobs) {
+  auto producer = Producer::attach(at);
+  must(producer.ok(), "attach");
+  put(*producer, jobs, true);
+}
+
+/// Each takes the place of one that waits.
+[[gnu::noinline]] void replace(const SegmentName& at, std::size_t jobs) { unique(at, jobs); }
+
+void before_enqueue(const SegmentName&, std::size_t jobs) {
+  make_ready(jobs, ojs_shm::OnConflict::kReject);
+}
+void before_replace(const SegmentName& at, std::size_t jobs) {
+  make_ready(jobs, ojs_shm::OnConflict::kReplace);
+  auto producer = Producer::attach(at);
+  must(producer.ok(), "attach");
+  put(*producer, jobs, true);
+}
+
 struct Way {
   std::string_view name;
   void (*live)(const SegmentName&, std::size_t);
+  void (*prepare)(const SegmentName&, std::size_t) = nullptr;
 };
-constexpr Way kWays[] = {{"single", single}, {"batch", batch}, {"c_abi", c_abi}};
+constexpr Way kWays[] = {{"single", single},
+                         {"batch", batch},
+                         {"c_abi", c_abi},
+                         {"enqueue", enqueue, before_enqueue},
+                         {"unique", unique, before_enqueue},
+                         {"replace", replace, before_replace}};
 
 }  // namespace
 
@@ -126,8 +190,10 @@ int main(int argc, char** argv) {
         name.name = "cost." + std::to_string(::getpid());
         auto segment = Segment::create(name, {});
         must(segment.ok(), "create");
-        way.live(name, std::strtoul(argv[2], nullptr, 10));
-        must(ojs_shm::remove_segment(segment.value(), ojs_shm::Removal::kUnused).ok(), "remove");
+        const std::size_t jobs = std::strtoul(argv[2], nullptr, 10);
+        if (way.prepare != nullptr) way.prepare(name, jobs);
+        way.live(name, jobs);
+        must(ojs_shm::remove_segment(segment.value(), ojs_shm::Removal::kWithJobs).ok(), "remove");
         return 0;
       }
   std::cerr << "usage: ojs_shm_cost WAY JOBS; ways:";

@@ -4,13 +4,18 @@
 # NEEDS: build cost
 . "$(dirname "$0")/../lane.sh"
 readonly HELP="cost [--lines] [WAY...]
-  counts the instructions of 16,000 more jobs, enqueue to ack, by each way through the public API; without a WAY, by all
+  counts the instructions of 16,000 more jobs by each way through the public API; without a WAY, by all
+  single, batch, c_abi: enqueue to ack; enqueue, unique, replace: enqueues alone, of plain jobs, of unique ones whose keys
+  are new, and of ones that replace a job that waits
   --lines: also the lines that take most, as callgrind_annotate prints them"
 # WAY BUDGET: instructions a job that the way must not exceed, with GCC 12 at -O2 on x86-64, some percent above the figure.
 readonly BUDGETS="
 single 1790
 batch 1380
-c_abi 2790"
+c_abi 2790
+enqueue 680
+unique 1010
+replace 2040"
 lines=0 ways=()
 while (($#)); do
   case $1 in
