@@ -84,6 +84,15 @@ Reply hand_out(Desk& desk, const std::string& worker, const std::vector<JobInfo>
   return reply;
 }
 
+/// Whose jobs it would get. Without a pool's name the pool `default` is meant, if there is one.
+std::vector<Shift::Source> sources_of(Desk& desk, const FetchRequest& wanted) {
+  if (!wanted.pool.empty()) return {{true, wanted.pool}};
+  if (desk.observer.pool("default")) return {{true, "default"}};
+  std::vector<Shift::Source> sources;
+  for (const std::string& queue : wanted.queues) sources.push_back({false, queue});
+  return sources;
+}
+
 asio::awaitable<Reply> fetch(Desk& desk, const Request& request, Visit& visit) {
   const Body body(request);
   const FetchRequest wanted = read_fetch(request, body);
@@ -94,18 +103,17 @@ asio::awaitable<Reply> fetch(Desk& desk, const Request& request, Visit& visit) {
     const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(patience);
     std::optional<Error> failed;
     Shift& shift = visit.shift();
-    const bool of_pool = !wanted.pool.empty() || desk.observer.pool("default").ok();
-    const auto place =
-        shift.stand_in_line({[&] {
-                               if (!jobs.empty() || failed || visit.over()) return true;
-                               auto got = desk.proxy.fetch(wanted);
-                               if (got)
-                                 jobs = std::move(*got);
-                               else
-                                 failed = got.error();
-                               return !jobs.empty() || failed.has_value();
-                             },
-                             &visit, of_pool ? std::vector<std::string>() : wanted.queues});
+    const auto place = shift.stand_in_line({[&] {
+                                              if (!jobs.empty() || failed || visit.over())
+                                                return true;
+                                              auto got = desk.proxy.fetch(wanted);
+                                              if (got)
+                                                jobs = std::move(*got);
+                                              else
+                                                failed = got.error();
+                                              return !jobs.empty() || failed.has_value();
+                                            },
+                                            &visit, sources_of(desk, wanted)});
     while (jobs.empty() && !failed && !visit.over() && std::chrono::steady_clock::now() < end)
       co_await visit.sleep(
           std::chrono::ceil<std::chrono::milliseconds>(end - std::chrono::steady_clock::now()));
