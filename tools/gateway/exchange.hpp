@@ -15,7 +15,8 @@ struct Request {
   std::string method, path;
   std::vector<std::string> names = {};            ///< of the path: what stands for {id}, in order
   std::map<std::string, std::string> query = {};  ///< the first of each name
-  std::vector<std::pair<std::string, std::string>> headers = {};  ///< names in lower case
+  /// Names in lower case, and values that live as long as what was read.
+  std::vector<std::pair<std::string_view, std::string_view>> headers = {};
   std::string body = {};
   std::string id = {};  ///< X-Request-ID, the client's or ours
 

@@ -48,11 +48,12 @@ std::string_view name_for_handlers(const http::fields::value_type& field) {
 
 /// In one pass: to look for each of them costs more than all that they say.
 void read_headers(const http::fields& fields, Request& request) {
+  request.headers.reserve(std::size(kHeaders));
   for (const auto& field : fields) {
     const auto value = field.value();
     if (value.empty()) continue;
     if (const std::string_view name = name_for_handlers(field); !name.empty())
-      request.headers.emplace_back(name, std::string(value));
+      request.headers.emplace_back(name, std::string_view(value.data(), value.size()));
     else if (request.id.empty() && value.size() <= 128 &&
              beast::iequals(field.name_string(), "X-Request-ID"))
       request.id = value;
@@ -179,9 +180,10 @@ asio::awaitable<void> Session::refuse(const Parser& parser, unsigned status, std
   if (asks_for_head_alone(parser.get(), buffer_)) request.method = "HEAD";
   request.id = server_.new_request_id();
   request_id_ = request.id;
-  Reply reply = reply_of(
+  const Reply reply = reply_of(
       Fault{.status = status, .code = std::string(code), .message = std::string(message)}, request);
-  co_await write(std::move(reply), request, false, request.method == "HEAD");
+  write_now(reply, request, false);
+  co_await write_rest();
 }
 
 asio::awaitable<bool> Session::serve_one() {
@@ -201,7 +203,15 @@ asio::awaitable<bool> Session::serve_one() {
   Reply reply;
   try {
     read_target({target.data(), target.size()}, request);
-    reply = co_await answer(request);
+    const Route& route = admitted(request);
+    const auto* const handler = std::get_if<Handler>(&route.handler);
+    const auto* const waiter = std::get_if<Waiter>(&route.handler);
+    if (handler != nullptr && route.pace == Pace::kQuick)
+      reply = (*handler)(shift_.desk(), request);
+    else if (waiter != nullptr)
+      reply = co_await (*waiter)(shift_.desk(), request, *this);
+    else
+      reply = co_await answer_slowly(route, request);
   } catch (const Fault& fault) {
     reply = reply_of(fault, request);
   } catch (const std::exception& problem) {
@@ -219,23 +229,28 @@ asio::awaitable<bool> Session::serve_one() {
     co_return false;
   }
   const bool keep_alive = message.keep_alive() && !closing_;
-  co_return co_await write(std::move(reply), request, keep_alive, request.method == "HEAD");
+  write_now(reply, request, keep_alive);
+  bool delivered = true;
+  if (asio::buffer_size(unsent_) != 0) delivered = co_await write_rest();
+  if (reply.sent) reply.sent(delivered);
+  co_return delivered&& keep_alive;
 }
 
-asio::awaitable<Reply> Session::answer(Request& request) {
+const Route& Session::admitted(Request& request) {
   const Route& route = server_.router().find(request);
   Hall& hall = server_.hall();
   if (hall.tokens().empty()) admit_page(request, hall.loopback_alone);
   admit(request, route, hall.tokens());
+  return route;
+}
+
+asio::awaitable<Reply> Session::answer_slowly(const Route& route, const Request& request) {
   if (const auto* handler = std::get_if<Handler>(&route.handler)) {
-    if (route.pace == Pace::kQuick) co_return (*handler)(shift_.desk(), request);
     const auto slowly = [&]() -> asio::awaitable<Reply> {
       co_return (*handler)(server_.back_desk(), request);
     };
     co_return co_await asio::co_spawn(server_.back_room(), slowly, asio::use_awaitable);
   }
-  if (const auto* waiter = std::get_if<Waiter>(&route.handler))
-    co_return co_await (*waiter)(shift_.desk(), request, *this);
   co_await std::get<Streamer>(route.handler)(shift_.desk(), request, *this);
   if (streaming_ && !gone_) {
     beast::error_code ignored;
@@ -246,21 +261,19 @@ asio::awaitable<Reply> Session::answer(Request& request) {
   co_return Reply();
 }
 
-asio::awaitable<bool> Session::write(Reply reply, const Request& request, bool keep_alive,
-                                     bool head_only) {
-  // Written as one text: a serializer of fields costs more than all that they say.
+/// Written as one text: a serializer of fields costs more than all that they say.
+void Session::print_head(const Reply& reply, const Request& request, bool keep_alive) {
   const auto reason = http::obsolete_reason(http::int_to_status(reply.status));
   head_.clear();
   head_.append("HTTP/1.1 ").append(std::to_string(reply.status)).append(" ");
-  head_.append(reason.data(), reason.size()).append("\r\n");
+  head_.append(reason.data(), reason.size());
   const auto add = [this](std::string_view name, std::string_view value) {
     head_.append(name).append(": ").append(value).append("\r\n");
   };
-  add("Server", "ojs-shm-gateway");
-  add("OJS-Version", "1.0");
-  add("X-OJS-Version", "1.0");
+  head_ +=
+      "\r\nServer: ojs-shm-gateway\r\nOJS-Version: 1.0\r\nX-OJS-Version: 1.0\r\n"
+      "X-Content-Type-Options: nosniff\r\n";
   add("X-Request-ID", request.id);
-  add("X-Content-Type-Options", "nosniff");
   if (reply.status != 204) {
     add("Content-Type", reply.content_type.empty() ? negotiated_type(request.header("accept"))
                                                    : std::string_view(reply.content_type));
@@ -269,18 +282,20 @@ asio::awaitable<bool> Session::write(Reply reply, const Request& request, bool k
   for (const auto& [name, value] : reply.headers) add(name, value);
   if (!keep_alive) add("Connection", "close");
   head_.append("\r\n");
-  const bool has_body = !head_only && reply.status != 204;
-  const std::array<asio::const_buffer, 2> parts = {
-      asio::buffer(head_), has_body ? asio::buffer(reply.body) : asio::const_buffer()};
+}
+
+void Session::write_now(const Reply& reply, const Request& request, bool keep_alive) {
+  print_head(reply, request, keep_alive);
+  const bool has_body = request.method != "HEAD" && reply.status != 204;
+  unsent_ = {asio::buffer(head_), has_body ? asio::buffer(reply.body) : asio::const_buffer()};
+  unsent_ = behind(unsent_, stream_.write_now(unsent_));
+}
+
+asio::awaitable<bool> Session::write_rest() {
   beast::error_code failed;
-  const std::size_t written = stream_.write_now(parts);
-  if (written < asio::buffer_size(parts)) {
-    stream_.expires_after(server_.hall().options().write_time);
-    co_await asio::async_write(stream_, behind(parts, written),
-                               asio::redirect_error(asio::use_awaitable, failed));
-  }
-  if (reply.sent) reply.sent(!failed);
-  co_return !failed && keep_alive;
+  stream_.expires_after(server_.hall().options().write_time);
+  co_await asio::async_write(stream_, unsent_, asio::redirect_error(asio::use_awaitable, failed));
+  co_return !failed;
 }
 
 /// A client that goes while its request waits is noticed: its end of the connection is closed. What
