@@ -8,10 +8,12 @@
 #include <boost/asio/redirect_error.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <boost/asio/write.hpp>
+#include <boost/beast/http.hpp>
 
 #include "tools/gateway/browser.hpp"
 #include "tools/gateway/fault.hpp"
 #include "tools/gateway/hall.hpp"
+#include "tools/gateway/request_parser.hpp"
 #include "tools/gateway/router.hpp"
 #include "tools/gateway/server.hpp"
 
@@ -25,53 +27,17 @@ namespace {
 
 constexpr std::chrono::milliseconds kGlance{100};
 
-/// Only these matter to a handler, and X-Request-ID.
-constexpr std::pair<http::field, std::string_view> kHeaders[] = {
-    {http::field::authorization, "authorization"},
-    {http::field::content_type, "content-type"},
-    {http::field::accept, "accept"},
-    {http::field::accept_encoding, "accept-encoding"},
-    {http::field::host, "host"},
-    {http::field::origin, "origin"},
-};
-constexpr std::string_view kOwnHeaders[] = {"ojs-version", "x-ojs-tenant", "ojs-block-timeout",
-                                            "last-event-id"};
-
-std::string_view name_for_handlers(const http::fields::value_type& field) {
-  for (const auto& [known, name] : kHeaders)
-    if (field.name() == known) return name;
-  if (field.name() != http::field::unknown) return {};
-  for (const std::string_view name : kOwnHeaders)
-    if (beast::iequals(field.name_string(), {name.data(), name.size()})) return name;
-  return {};
-}
-
-/// In one pass: to look for each of them costs more than all that they say.
-void read_headers(const http::fields& fields, Request& request) {
-  request.headers.reserve(std::size(kHeaders));
-  for (const auto& field : fields) {
-    const auto value = field.value();
-    if (value.empty()) continue;
-    if (const std::string_view name = name_for_handlers(field); !name.empty())
-      request.headers.emplace_back(name, std::string_view(value.data(), value.size()));
-    else if (request.id.empty() && value.size() <= 128 &&
-             beast::iequals(field.name_string(), "X-Request-ID"))
-      request.id = value;
-  }
-}
-
 /// What has been read already, as far as it belongs to this request.
-void parse(beast::flat_buffer& buffer, auto& parser, beast::error_code& failed) {
-  parser.eager(true);
+void parse(beast::flat_buffer& buffer, RequestParser& parser, beast::error_code& failed) {
   while (buffer.size() != 0 && !parser.is_done() && !failed)
     buffer.consume(parser.put(buffer.data(), failed));
   if (failed == http::error::need_more) failed = {};
 }
 
 /// Also of a request whose first line the parser refuses, which stays in the buffer then.
-bool asks_for_head_alone(const auto& message, const beast::flat_buffer& buffer) {
+bool asks_for_head_alone(const Request& request, const beast::flat_buffer& buffer) {
   const std::string_view unread(static_cast<const char*>(buffer.data().data()), buffer.size());
-  return message.method() == http::verb::head || unread.starts_with("HEAD ");
+  return request.method == "HEAD" || unread.starts_with("HEAD ");
 }
 
 /// The rest of a reply behind its first bytes.
@@ -127,7 +93,7 @@ asio::awaitable<void> Session::converse() {
   idle_ = false;
 }
 
-asio::awaitable<bool> Session::read_head(Parser& parser) {
+asio::awaitable<bool> Session::read_head(RequestParser& parser) {
   const Options& options = server_.hall().options();
   beast::error_code failed;
   if (buffer_.size() == 0) {
@@ -159,9 +125,9 @@ asio::awaitable<bool> Session::read_head(Parser& parser) {
   co_return false;
 }
 
-asio::awaitable<bool> Session::read_body(Parser& parser) {
+asio::awaitable<bool> Session::read_body(RequestParser& parser) {
   beast::error_code failed;
-  if (beast::iequals(parser.get()[http::field::expect], "100-continue")) {
+  if (parser.expects_continue()) {
     http::response<http::empty_body> go_on{http::status::continue_, 11};
     co_await http::async_write(stream_, go_on, asio::redirect_error(asio::use_awaitable, failed));
     if (failed) co_return false;
@@ -173,11 +139,11 @@ asio::awaitable<bool> Session::read_body(Parser& parser) {
   co_return !failed;
 }
 
-asio::awaitable<void> Session::refuse(const Parser& parser, unsigned status, std::string_view code,
+asio::awaitable<void> Session::refuse(RequestParser& parser, unsigned status, std::string_view code,
                                       std::string_view message) {
   refused_ = true;
   Request request;
-  if (asks_for_head_alone(parser.get(), buffer_)) request.method = "HEAD";
+  if (asks_for_head_alone(parser.request(), buffer_)) request.method = "HEAD";
   request.id = server_.new_request_id();
   request_id_ = request.id;
   const Reply reply = reply_of(
@@ -187,22 +153,16 @@ asio::awaitable<void> Session::refuse(const Parser& parser, unsigned status, std
 }
 
 asio::awaitable<bool> Session::serve_one() {
-  Parser parser;
+  RequestParser parser;
   if (!co_await read_head(parser)) co_return false;
   if (!parser.is_done() && !co_await read_body(parser)) co_return false;
   stream_.expires_never();
-  auto& message = parser.get();
-  Request request;
-  const auto method = message.method_string();
-  request.method.assign(method.data(), method.size());
-  read_headers(message, request);
+  Request& request = parser.request();
   if (request.id.empty()) request.id = server_.new_request_id();
   request_id_ = request.id;
-  request.body = std::move(message.body());
-  const auto target = message.target();
   Reply reply;
   try {
-    read_target({target.data(), target.size()}, request);
+    read_target(parser.target(), request);
     const Route& route = admitted(request);
     const auto* const handler = std::get_if<Handler>(&route.handler);
     const auto* const waiter = std::get_if<Waiter>(&route.handler);
@@ -228,7 +188,7 @@ asio::awaitable<bool> Session::serve_one() {
     if (reply.sent) reply.sent(false);
     co_return false;
   }
-  const bool keep_alive = message.keep_alive() && !closing_;
+  const bool keep_alive = parser.keep_alive() && !closing_;
   write_now(reply, request, keep_alive);
   bool delivered = true;
   if (asio::buffer_size(unsent_) != 0) delivered = co_await write_rest();

@@ -4,7 +4,6 @@
 #include <array>
 #include <boost/asio/buffer.hpp>
 #include <boost/beast/core/flat_buffer.hpp>
-#include <boost/beast/http.hpp>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -16,6 +15,7 @@
 
 namespace ojs_shm::gateway {
 
+class RequestParser;
 class Server;
 struct Route;
 
@@ -42,15 +42,13 @@ class Session final : public Visit {
   Shift& shift() override { return shift_; }
 
  private:
-  using Parser = boost::beast::http::request_parser<boost::beast::http::string_body>;
-
   /// False when the connection ends.
   boost::asio::awaitable<bool> serve_one();
   /// Until the parser has the whole head, and of the body what came with it.
-  boost::asio::awaitable<bool> read_head(Parser& parser);
-  boost::asio::awaitable<bool> read_body(Parser& parser);
+  boost::asio::awaitable<bool> read_head(RequestParser& parser);
+  boost::asio::awaitable<bool> read_body(RequestParser& parser);
   /// Answers what the parser did not take.
-  boost::asio::awaitable<void> refuse(const Parser& parser, unsigned status, std::string_view code,
+  boost::asio::awaitable<void> refuse(RequestParser& parser, unsigned status, std::string_view code,
                                       std::string_view message);
   /// The route, when the request may have it. Throws a Fault.
   const Route& admitted(Request& request);
