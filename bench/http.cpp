@@ -225,6 +225,8 @@ void add_http() {
     add<RedisOverTcp>("http_life_16", "redis_zadd_bzpopmin_hdel", kFew, Steps::kLife, kFast);
   if (is_installed("beanstalkd"))
     add<BeanstalkdOverTcp>("http_life_16", "beanstalkd", kFew, Steps::kLife, kFast);
+  // What three requests a life cost before any of them does something.
+  add<Echo>("http_life_16", "beast_echo", kFew, Steps::kLife, kFast);
   add<GatewayServer>("http_enqueue_64", "gateway", kMany, Steps::kEnqueue, kFast);
   add<Echo>("http_enqueue_64", "beast_echo", kMany, Steps::kEnqueue, kFast);
   add_benchmark("http_batch_100/gateway", batches);

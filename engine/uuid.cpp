@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/uuid.hpp"
 
+#include <array>
 #include <bit>
 #include <cstring>
 
@@ -21,32 +22,33 @@ constexpr bool is_uuid7(JobId id) noexcept {
   return (id.hi >> 12 & 0xF) == kVersion && id.lo >> 62 == kVariant;
 }
 
-constexpr bool is_dash_place(std::size_t i) noexcept {
-  return i == 8 || i == 13 || i == 18 || i == 23;
-}
-
-constexpr int hex_value(char c) noexcept {
-  if (c >= '0' && c <= '9') return c - '0';
-  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-  return -1;
-}
+constexpr std::uint8_t kNoDigit = 0x10;
+/// What a character is worth as a hexadecimal digit in lower case.
+constexpr auto kDigits = [] {
+  std::array<std::uint8_t, 256> digits{};
+  digits.fill(kNoDigit);
+  for (std::uint8_t i = 0; i < 16; ++i)
+    digits[static_cast<std::uint8_t>("0123456789abcdef"[i])] = i;
+  return digits;
+}();
 
 }  // namespace
 
 std::optional<JobId> parse_id(std::string_view text) noexcept {
   if (text.size() != kJobIdLength) return std::nullopt;
-  JobId id;
-  for (std::size_t i = 0; i < kJobIdLength; ++i) {
-    if (is_dash_place(i)) {
-      if (text[i] != '-') return std::nullopt;
-      continue;
+  if (text[8] != '-' || text[13] != '-' || text[18] != '-' || text[23] != '-') return std::nullopt;
+  unsigned wrong = 0;
+  const auto add = [&](std::uint64_t& word, std::size_t begin, std::size_t end) {
+    for (std::size_t i = begin; i < end; ++i) {
+      const std::uint8_t digit = kDigits[static_cast<std::uint8_t>(text[i])];
+      wrong |= digit;
+      word = word << 4 | (digit & 0xF);
     }
-    const int nibble = hex_value(text[i]);
-    if (nibble < 0) return std::nullopt;
-    id.hi = id.hi << 4 | id.lo >> 60;
-    id.lo = id.lo << 4 | static_cast<std::uint64_t>(nibble);
-  }
-  if (!is_uuid7(id)) return std::nullopt;
+  };
+  JobId id;
+  add(id.hi, 0, 8), add(id.hi, 9, 13), add(id.hi, 14, 18);
+  add(id.lo, 19, 23), add(id.lo, 24, kJobIdLength);
+  if ((wrong & kNoDigit) != 0 || !is_uuid7(id)) return std::nullopt;
   return id;
 }
 

@@ -28,16 +28,24 @@ namespace {
 namespace asio = boost::asio;
 
 constexpr std::size_t kMostInBatch = 10'000;
+/// About what a reply adds to what was sent of a job.
+constexpr std::size_t kAddedByReply = 512;
 
-Envelope read_envelope(Desk& desk, const Request& request, std::string_view text) {
-  Envelope envelope = must(parse_envelope(text, desk.now_ms()));
-  if (envelope.wants_workflow)
-    throw invalid_request("a job with a workflow is enqueued by itself, not in a batch",
-                          "workflow");
+/// What the envelope must fulfil here, and its tenant.
+void admit(Desk& desk, const Request& request, Envelope& envelope) {
   check_members(desk, shell::Document::kJob, envelope.unknown);
   check_priority(desk, envelope);
   give_tenant(request, envelope);
   check_args(desk.hall.schemas(), envelope);
+}
+
+/// Of a body that was checked.
+Envelope read_one_of_many(Desk& desk, const Request& request, std::string_view text) {
+  Envelope envelope = must(parse_checked_envelope(text, desk.now_ms()));
+  if (envelope.wants_workflow)
+    throw invalid_request("a job with a workflow is enqueued by itself, not in a batch",
+                          "workflow");
+  admit(desk, request, envelope);
   return envelope;
 }
 
@@ -58,9 +66,13 @@ T must_of(Result<T> result, std::span<const Envelope> envelopes) {
   throw fault;
 }
 
-/// The job as it was accepted, whatever has become of it since.
-JobInfo accepted(Desk& desk, const Envelope& envelope, std::string_view id) {
-  auto found = desk.observer.get(id);
+bool waits_for_its_first_run(const JobInfo& job) {
+  return job.attempt == 0 && (job.state == State::kAvailable || job.state == State::kScheduled ||
+                              job.state == State::kPending);
+}
+
+/// The job as it was accepted, when a worker was faster than this reply, which tells of the enqueue.
+JobInfo accepted(Desk& desk, const Envelope& envelope, std::string_view id, Result<JobInfo> found) {
   JobInfo job;
   if (found) {
     job = std::move(*found);
@@ -78,10 +90,7 @@ JobInfo accepted(Desk& desk, const Envelope& envelope, std::string_view id) {
     job.timeout_ms = envelope.timeout_ms;
     job.lease_ms = envelope.lease_ms;
   }
-  const bool waits = job.state == State::kAvailable || job.state == State::kScheduled ||
-                     job.state == State::kPending;
-  if (waits && job.attempt == 0) return job;
-  // A worker was faster than this reply, which tells of the enqueue.
+  if (waits_for_its_first_run(job)) return job;
   job.state = State::kAvailable;
   job.attempt = 0;
   job.started_at_ms = job.completed_at_ms = job.cancelled_at_ms = job.discarded_at_ms = 0;
@@ -169,17 +178,44 @@ class RoomSeeker {
 
 /// What became of a job: it is stored, or one of its unique key was there already.
 struct Placed {
-  std::string id;
+  JobIdText id;
   bool there = false;
 };
 
-std::string text_of(Desk& desk, const Envelope& envelope, const Placed& placed) {
-  if (!placed.there) {
-    desk.hall.tape().jobs().note(placed.id, envelope.type, envelope.extra);
-    return job_text(desk, accepted(desk, envelope, placed.id));
+void append_text(std::string& out, Desk& desk, const Envelope& envelope, const Placed& placed) {
+  const std::string_view id = placed.id.view();
+  auto job = desk.observer.get(id);
+  if (!placed.there) desk.hall.tape().jobs().note(id, envelope.type, envelope.extra);
+  if (job && (placed.there || waits_for_its_first_run(*job))) {
+    append_job_text(out, desk, *job);
+  } else if (!placed.there) {
+    append_job_text(out, desk, accepted(desk, envelope, id, std::move(job)));
+  } else {
+    json::ObjectWriter writer(out);
+    writer.text("id", id);
+    writer.text("type", envelope.type);
+    writer.close();
   }
-  if (const auto job = desk.observer.get(placed.id)) return job_text(desk, *job);
-  return "{\"id\":" + quoted(placed.id) + ",\"type\":" + quoted(envelope.type) + "}";
+}
+
+std::vector<Placed> placed_of(Desk& desk, const std::vector<JobSpec>& specs,
+                              const std::vector<JobIdText>& ids) {
+  std::vector<Placed> placed;
+  placed.reserve(ids.size());
+  for (std::size_t i = 0; i < ids.size(); ++i)
+    placed.push_back({ids[i], specs[i].unique != nullptr && desk.producer().deduplicated(i)});
+  return placed;
+}
+
+/// Jobs of one queue, all or none, for which there is room now.
+[[gnu::noinline]] std::vector<Placed> put_at_once(Desk& desk, const std::vector<JobSpec>& specs,
+                                                  std::span<const Envelope> envelopes) {
+  std::vector<JobIdText> ids;
+  if (specs.size() == 1)
+    ids.push_back(must_of(desk.producer().enqueue(specs.front()), envelopes));
+  else
+    ids = must_of(desk.producer().enqueue_batch(specs), envelopes);
+  return placed_of(desk, specs, ids);
 }
 
 /// Jobs of one queue, all or none. Waits for room until the deadline; a client that goes gives its
@@ -188,38 +224,28 @@ asio::awaitable<std::vector<Placed>> put_in_one(Desk& desk, const std::vector<Jo
                                                 std::span<const Envelope> envelopes,
                                                 Deadline deadline, Visit& visit) {
   const auto patience = deadline.left();
-  std::vector<JobIdText> ids;
-  if (patience.count() == 0 && specs.size() == 1) {
-    ids.push_back(must_of(desk.producer().enqueue(specs.front()), envelopes));
-  } else if (patience.count() == 0) {
-    ids = must_of(desk.producer().enqueue_batch(specs), envelopes);
-  } else {
-    WaitingEnqueue waiting = must(desk.producer().begin(specs, {.block_timeout = patience}));
-    const RoomSeeker seeker(visit.shift(), visit);
-    auto decided = waiting.poll();
-    while (!decided && !visit.over()) {
-      const auto left = std::chrono::ceil<std::chrono::milliseconds>(
-          waiting.deadline() - std::chrono::steady_clock::now());
-      co_await visit.sleep(
-          std::clamp(left, std::chrono::milliseconds(1), std::chrono::milliseconds(1000)));
-      if (!visit.over()) decided = waiting.poll();
-    }
-    if (!decided)
-      throw Fault{.status = 503,
-                  .code = "backend_error",
-                  .message = "the gateway is closing; nothing was stored",
-                  .retryable = true};
-    ids = must_of(std::move(*decided), envelopes);
+  if (patience.count() == 0) co_return put_at_once(desk, specs, envelopes);
+  WaitingEnqueue waiting = must(desk.producer().begin(specs, {.block_timeout = patience}));
+  const RoomSeeker seeker(visit.shift(), visit);
+  auto decided = waiting.poll();
+  while (!decided && !visit.over()) {
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(
+        waiting.deadline() - std::chrono::steady_clock::now());
+    co_await visit.sleep(
+        std::clamp(left, std::chrono::milliseconds(1), std::chrono::milliseconds(1000)));
+    if (!visit.over()) decided = waiting.poll();
   }
-  std::vector<Placed> placed;
-  for (std::size_t i = 0; i < ids.size(); ++i)
-    placed.push_back({ids[i].str(), specs[i].unique != nullptr && desk.producer().deduplicated(i)});
-  co_return placed;
+  if (!decided)
+    throw Fault{.status = 503,
+                .code = "backend_error",
+                .message = "the gateway is closing; nothing was stored",
+                .retryable = true};
+  co_return placed_of(desk, specs, must_of(std::move(*decided), envelopes));
 }
 
 /// A job that is stored in several queues' batch as pending, which no worker sees.
 struct Staged {
-  std::string id;
+  JobIdText id;
   bool runs = false;  ///< it is to be made available
 };
 
@@ -228,7 +254,7 @@ void release(Desk& desk, const std::vector<Staged>& staged) {
   std::optional<Error> failed;
   for (const Staged& job : staged) {
     if (!job.runs) continue;
-    const Status done = desk.producer().activate(job.id);
+    const Status done = desk.producer().activate(job.id.view());
     if (!done && done.code() != Code::kWrongState && done.code() != Code::kNotFound)
       failed = done.error();
   }
@@ -270,7 +296,7 @@ asio::awaitable<std::vector<Placed>> put_across(Desk& desk, const std::vector<Jo
     refused = std::current_exception();
   }
   if (refused) {
-    for (const Staged& job : staged) (void)desk.producer().cancel(job.id);
+    for (const Staged& job : staged) (void)desk.producer().cancel(job.id.view());
     std::rethrow_exception(refused);
   }
   release(desk, staged);
@@ -292,11 +318,8 @@ asio::awaitable<std::vector<Placed>> put(Desk& desk, const std::vector<JobSpec>&
   co_return placed;
 }
 
-/// A job with a member `workflow`: it and what comes after it. Nothing: it has none.
-std::optional<Reply> enqueue_workflow(Desk& desk, const Request& request) {
-  if (request.body.find("\"workflow\"") == std::string::npos ||
-      !must(parse_envelope(request.body, desk.now_ms())).wants_workflow)
-    return std::nullopt;
+/// A job with a member `workflow`: it and what comes after it.
+Reply enqueue_workflow(Desk& desk, const Request& request) {
   auto workflow = workflow_of_job(request.body, desk.now_ms());
   if (!workflow) throw invalid_workflow(workflow.error());
   check_members(desk, shell::Document::kWorkflow, workflow->unknown);
@@ -307,20 +330,28 @@ std::optional<Reply> enqueue_workflow(Desk& desk, const Request& request) {
 
 [[gnu::noinline]] Reply enqueued(Desk& desk, const Envelope& envelope, const Placed& one) {
   Reply reply{.status = one.there ? 200U : 201U};
-  reply.body =
-      "{\"job\":" + text_of(desk, envelope, one) + (one.there ? ",\"deduplicated\":true}" : "}");
-  reply.headers.emplace_back("Location", "/ojs/v1/jobs/" + one.id);
+  reply.body.reserve(envelope.args.size() + envelope.extra.size() + kAddedByReply);
+  reply.body = "{\"job\":";
+  append_text(reply.body, desk, envelope, one);
+  reply.body += one.there ? ",\"deduplicated\":true}" : "}";
+  reply.headers.emplace_back("Location", "/ojs/v1/jobs/" + one.id.str());
   tell_pressure(desk.producer(), reply);
   tell_limit(desk, envelope, reply);
   return reply;
 }
 
 asio::awaitable<Reply> enqueue(Desk& desk, const Request& request, Visit& visit) {
-  if (auto reply = enqueue_workflow(desk, request)) co_return std::move(*reply);
-  const Envelope envelope = read_envelope(desk, request, request.body);
+  Envelope envelope = must(parse_envelope(request.body, desk.now_ms()));
+  if (envelope.wants_workflow) co_return enqueue_workflow(desk, request);
+  admit(desk, request, envelope);
   const std::vector<JobSpec> specs = {envelope.spec()};
-  const auto placed =
-      co_await put(desk, specs, std::span(&envelope, 1), block_timeout(request), visit);
+  const std::span envelopes(&envelope, 1);
+  const auto patience = block_timeout(request);
+  std::vector<Placed> placed;
+  if (patience.count() == 0)
+    placed = put_at_once(desk, specs, envelopes), desk.hall.jobs_came();
+  else
+    placed = co_await put(desk, specs, envelopes, patience, visit);
   co_return enqueued(desk, envelope, placed.front());
 }
 
@@ -337,7 +368,7 @@ asio::awaitable<Reply> enqueue_batch(Desk& desk, const Request& request, Visit& 
   envelopes.reserve(jobs->size());
   for (const std::string_view job : *jobs) {
     try {
-      envelopes.push_back(read_envelope(desk, request, job));
+      envelopes.push_back(read_one_of_many(desk, request, job));
     } catch (Fault& fault) {
       fault.message = fmt::format("job {} of the batch: {}", envelopes.size(), fault.message);
       fault.details.emplace_back("index", std::to_string(envelopes.size()));
@@ -345,13 +376,15 @@ asio::awaitable<Reply> enqueue_batch(Desk& desk, const Request& request, Visit& 
     }
   }
   std::vector<JobSpec> specs;
+  specs.reserve(envelopes.size());
   for (const Envelope& envelope : envelopes) specs.push_back(envelope.spec());
   const auto placed = co_await put(desk, specs, envelopes, block_timeout(request), visit);
   Reply reply{.status = 201};
+  reply.body.reserve(request.body.size() + placed.size() * kAddedByReply);
   reply.body = "{\"jobs\":[";
   for (std::size_t i = 0; i < placed.size(); ++i) {
     if (i != 0) reply.body += ',';
-    reply.body += text_of(desk, envelopes[i], placed[i]);
+    append_text(reply.body, desk, envelopes[i], placed[i]);
   }
   reply.body += fmt::format("],\"count\":{}}}", placed.size());
   tell_pressure(desk.producer(), reply);

@@ -15,7 +15,7 @@ struct Request {
   std::string method, path;
   std::vector<std::string> names = {};            ///< of the path: what stands for {id}, in order
   std::map<std::string, std::string> query = {};  ///< the first of each name
-  std::vector<std::pair<std::string, std::string>> headers = {};  ///< names in lower case
+  std::vector<std::pair<std::string_view, std::string>> headers = {};  ///< names in lower case
   std::string body = {};
   std::string id = {};  ///< X-Request-ID, the client's or ours
 

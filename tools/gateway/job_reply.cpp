@@ -7,11 +7,21 @@
 
 namespace ojs_shm::gateway {
 
-std::string job_text(Desk& desk, const JobInfo& job) {
-  std::string text = print_job(job);
-  if (job.state != State::kActive) return text;
+void append_job_text(std::string& out, Desk& desk, const JobInfo& job) {
+  append_job(out, job);
+  if (job.state != State::kActive) return;
   const std::string holder = holder_of(desk, job);
-  return holder.empty() ? text : joined(std::move(text), "{\"worker_id\":" + quoted(holder) + "}");
+  if (holder.empty()) return;
+  out.back() = ',';  // one more member
+  out += "\"worker_id\":";
+  json::append_quoted(out, holder);
+  out += '}';
+}
+
+std::string job_text(Desk& desk, const JobInfo& job) {
+  std::string text;
+  append_job_text(text, desk, job);
+  return text;
 }
 
 std::string holder_of(Desk& desk, const JobInfo& job) {

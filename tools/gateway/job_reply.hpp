@@ -14,6 +14,7 @@ namespace ojs_shm::gateway {
 
 /// The job as clients receive it, with what this gateway knows beside the segment.
 std::string job_text(Desk& desk, const JobInfo& job);
+void append_job_text(std::string& out, Desk& desk, const JobInfo& job);
 /// The job of an id. With the header X-OJS-Tenant another tenant's job is not there. Throws a Fault.
 JobInfo job_of(Desk& desk, const Request& request, const std::string& id);
 /// The worker that has the job, if it said who it is; else empty.

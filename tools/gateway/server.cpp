@@ -15,11 +15,12 @@
 #include <boost/asio/post.hpp>
 #include <boost/asio/redirect_error.hpp>
 #include <boost/asio/use_awaitable.hpp>
+#include <boost/beast/core/error.hpp>
 #include <csignal>
 #include <cstring>
+#include <ojs_shm/job.hpp>
 #include <random>
 
-#include "engine/uuid.hpp"
 #include "tools/shell/refusal.hpp"
 
 namespace ojs_shm::gateway {
@@ -150,8 +151,11 @@ std::string Server::new_request_id() {
       static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::milliseconds>(
                                      std::chrono::system_clock::now().time_since_epoch())
                                      .count());
-  return "req_" +
-         engine::to_string({ms << 16 | 0x7000 | (random() & 0xFFF), 1ULL << 63 | random() >> 2});
+  JobIdText id;
+  id.assign(ms << 16 | 0x7000 | (random() & 0xFFF), 1ULL << 63 | random() >> 2);
+  std::string text;
+  text.reserve(40);
+  return text.append("req_").append(id.view());
 }
 
 void Server::came(Session& session) {

@@ -8,10 +8,12 @@
 #include <boost/asio/redirect_error.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <boost/asio/write.hpp>
+#include <boost/beast/http.hpp>
 
 #include "tools/gateway/browser.hpp"
 #include "tools/gateway/fault.hpp"
 #include "tools/gateway/hall.hpp"
+#include "tools/gateway/request_parser.hpp"
 #include "tools/gateway/router.hpp"
 #include "tools/gateway/server.hpp"
 
@@ -25,52 +27,17 @@ namespace {
 
 constexpr std::chrono::milliseconds kGlance{100};
 
-/// Only these matter to a handler, and X-Request-ID.
-constexpr std::pair<http::field, std::string_view> kHeaders[] = {
-    {http::field::authorization, "authorization"},
-    {http::field::content_type, "content-type"},
-    {http::field::accept, "accept"},
-    {http::field::accept_encoding, "accept-encoding"},
-    {http::field::host, "host"},
-    {http::field::origin, "origin"},
-};
-constexpr std::string_view kOwnHeaders[] = {"ojs-version", "x-ojs-tenant", "ojs-block-timeout",
-                                            "last-event-id"};
-
-std::string_view name_for_handlers(const http::fields::value_type& field) {
-  for (const auto& [known, name] : kHeaders)
-    if (field.name() == known) return name;
-  if (field.name() != http::field::unknown) return {};
-  for (const std::string_view name : kOwnHeaders)
-    if (beast::iequals(field.name_string(), {name.data(), name.size()})) return name;
-  return {};
-}
-
-/// In one pass: to look for each of them costs more than all that they say.
-void read_headers(const http::fields& fields, Request& request) {
-  for (const auto& field : fields) {
-    const auto value = field.value();
-    if (value.empty()) continue;
-    if (const std::string_view name = name_for_handlers(field); !name.empty())
-      request.headers.emplace_back(name, std::string(value));
-    else if (request.id.empty() && value.size() <= 128 &&
-             beast::iequals(field.name_string(), "X-Request-ID"))
-      request.id = value;
-  }
-}
-
 /// What has been read already, as far as it belongs to this request.
-void parse(beast::flat_buffer& buffer, auto& parser, beast::error_code& failed) {
-  parser.eager(true);
+void parse(beast::flat_buffer& buffer, RequestParser& parser, beast::error_code& failed) {
   while (buffer.size() != 0 && !parser.is_done() && !failed)
     buffer.consume(parser.put(buffer.data(), failed));
   if (failed == http::error::need_more) failed = {};
 }
 
 /// Also of a request whose first line the parser refuses, which stays in the buffer then.
-bool asks_for_head_alone(const auto& message, const beast::flat_buffer& buffer) {
+bool asks_for_head_alone(const Request& request, const beast::flat_buffer& buffer) {
   const std::string_view unread(static_cast<const char*>(buffer.data().data()), buffer.size());
-  return message.method() == http::verb::head || unread.starts_with("HEAD ");
+  return request.method == "HEAD" || unread.starts_with("HEAD ");
 }
 
 /// The rest of a reply behind its first bytes.
@@ -126,7 +93,7 @@ asio::awaitable<void> Session::converse() {
   idle_ = false;
 }
 
-asio::awaitable<bool> Session::read_head(Parser& parser) {
+asio::awaitable<bool> Session::read_head(RequestParser& parser) {
   const Options& options = server_.hall().options();
   beast::error_code failed;
   if (buffer_.size() == 0) {
@@ -158,9 +125,9 @@ asio::awaitable<bool> Session::read_head(Parser& parser) {
   co_return false;
 }
 
-asio::awaitable<bool> Session::read_body(Parser& parser) {
+asio::awaitable<bool> Session::read_body(RequestParser& parser) {
   beast::error_code failed;
-  if (beast::iequals(parser.get()[http::field::expect], "100-continue")) {
+  if (parser.expects_continue()) {
     http::response<http::empty_body> go_on{http::status::continue_, 11};
     co_await http::async_write(stream_, go_on, asio::redirect_error(asio::use_awaitable, failed));
     if (failed) co_return false;
@@ -172,36 +139,39 @@ asio::awaitable<bool> Session::read_body(Parser& parser) {
   co_return !failed;
 }
 
-asio::awaitable<void> Session::refuse(const Parser& parser, unsigned status, std::string_view code,
+asio::awaitable<void> Session::refuse(RequestParser& parser, unsigned status, std::string_view code,
                                       std::string_view message) {
   refused_ = true;
   Request request;
-  if (asks_for_head_alone(parser.get(), buffer_)) request.method = "HEAD";
+  if (asks_for_head_alone(parser.request(), buffer_)) request.method = "HEAD";
   request.id = server_.new_request_id();
   request_id_ = request.id;
-  Reply reply = reply_of(
+  const Reply reply = reply_of(
       Fault{.status = status, .code = std::string(code), .message = std::string(message)}, request);
-  co_await write(std::move(reply), request, false, request.method == "HEAD");
+  write_now(reply, request, false);
+  co_await write_rest();
 }
 
 asio::awaitable<bool> Session::serve_one() {
-  Parser parser;
+  RequestParser parser;
   if (!co_await read_head(parser)) co_return false;
   if (!parser.is_done() && !co_await read_body(parser)) co_return false;
   stream_.expires_never();
-  auto& message = parser.get();
-  Request request;
-  const auto method = message.method_string();
-  request.method.assign(method.data(), method.size());
-  read_headers(message, request);
+  Request& request = parser.request();
   if (request.id.empty()) request.id = server_.new_request_id();
   request_id_ = request.id;
-  request.body = std::move(message.body());
-  const auto target = message.target();
   Reply reply;
   try {
-    read_target({target.data(), target.size()}, request);
-    reply = co_await answer(request);
+    read_target(parser.target(), request);
+    const Route& route = admitted(request);
+    const auto* const handler = std::get_if<Handler>(&route.handler);
+    const auto* const waiter = std::get_if<Waiter>(&route.handler);
+    if (handler != nullptr && route.pace == Pace::kQuick)
+      reply = (*handler)(shift_.desk(), request);
+    else if (waiter != nullptr)
+      reply = co_await (*waiter)(shift_.desk(), request, *this);
+    else
+      reply = co_await answer_slowly(route, request);
   } catch (const Fault& fault) {
     reply = reply_of(fault, request);
   } catch (const std::exception& problem) {
@@ -218,24 +188,29 @@ asio::awaitable<bool> Session::serve_one() {
     if (reply.sent) reply.sent(false);
     co_return false;
   }
-  const bool keep_alive = message.keep_alive() && !closing_;
-  co_return co_await write(std::move(reply), request, keep_alive, request.method == "HEAD");
+  const bool keep_alive = parser.keep_alive() && !closing_;
+  write_now(reply, request, keep_alive);
+  bool delivered = true;
+  if (asio::buffer_size(unsent_) != 0) delivered = co_await write_rest();
+  if (reply.sent) reply.sent(delivered);
+  co_return delivered&& keep_alive;
 }
 
-asio::awaitable<Reply> Session::answer(Request& request) {
+const Route& Session::admitted(Request& request) {
   const Route& route = server_.router().find(request);
   Hall& hall = server_.hall();
   if (hall.tokens().empty()) admit_page(request, hall.loopback_alone);
   admit(request, route, hall.tokens());
+  return route;
+}
+
+asio::awaitable<Reply> Session::answer_slowly(const Route& route, const Request& request) {
   if (const auto* handler = std::get_if<Handler>(&route.handler)) {
-    if (route.pace == Pace::kQuick) co_return (*handler)(shift_.desk(), request);
     const auto slowly = [&]() -> asio::awaitable<Reply> {
       co_return (*handler)(server_.back_desk(), request);
     };
     co_return co_await asio::co_spawn(server_.back_room(), slowly, asio::use_awaitable);
   }
-  if (const auto* waiter = std::get_if<Waiter>(&route.handler))
-    co_return co_await (*waiter)(shift_.desk(), request, *this);
   co_await std::get<Streamer>(route.handler)(shift_.desk(), request, *this);
   if (streaming_ && !gone_) {
     beast::error_code ignored;
@@ -246,21 +221,19 @@ asio::awaitable<Reply> Session::answer(Request& request) {
   co_return Reply();
 }
 
-asio::awaitable<bool> Session::write(Reply reply, const Request& request, bool keep_alive,
-                                     bool head_only) {
-  // Written as one text: a serializer of fields costs more than all that they say.
+/// Written as one text: a serializer of fields costs more than all that they say.
+void Session::print_head(const Reply& reply, const Request& request, bool keep_alive) {
   const auto reason = http::obsolete_reason(http::int_to_status(reply.status));
   head_.clear();
   head_.append("HTTP/1.1 ").append(std::to_string(reply.status)).append(" ");
-  head_.append(reason.data(), reason.size()).append("\r\n");
+  head_.append(reason.data(), reason.size());
   const auto add = [this](std::string_view name, std::string_view value) {
     head_.append(name).append(": ").append(value).append("\r\n");
   };
-  add("Server", "ojs-shm-gateway");
-  add("OJS-Version", "1.0");
-  add("X-OJS-Version", "1.0");
+  head_ +=
+      "\r\nServer: ojs-shm-gateway\r\nOJS-Version: 1.0\r\nX-OJS-Version: 1.0\r\n"
+      "X-Content-Type-Options: nosniff\r\n";
   add("X-Request-ID", request.id);
-  add("X-Content-Type-Options", "nosniff");
   if (reply.status != 204) {
     add("Content-Type", reply.content_type.empty() ? negotiated_type(request.header("accept"))
                                                    : std::string_view(reply.content_type));
@@ -269,18 +242,20 @@ asio::awaitable<bool> Session::write(Reply reply, const Request& request, bool k
   for (const auto& [name, value] : reply.headers) add(name, value);
   if (!keep_alive) add("Connection", "close");
   head_.append("\r\n");
-  const bool has_body = !head_only && reply.status != 204;
-  const std::array<asio::const_buffer, 2> parts = {
-      asio::buffer(head_), has_body ? asio::buffer(reply.body) : asio::const_buffer()};
+}
+
+void Session::write_now(const Reply& reply, const Request& request, bool keep_alive) {
+  print_head(reply, request, keep_alive);
+  const bool has_body = request.method != "HEAD" && reply.status != 204;
+  unsent_ = {asio::buffer(head_), has_body ? asio::buffer(reply.body) : asio::const_buffer()};
+  unsent_ = behind(unsent_, stream_.write_now(unsent_));
+}
+
+asio::awaitable<bool> Session::write_rest() {
   beast::error_code failed;
-  const std::size_t written = stream_.write_now(parts);
-  if (written < asio::buffer_size(parts)) {
-    stream_.expires_after(server_.hall().options().write_time);
-    co_await asio::async_write(stream_, behind(parts, written),
-                               asio::redirect_error(asio::use_awaitable, failed));
-  }
-  if (reply.sent) reply.sent(!failed);
-  co_return !failed && keep_alive;
+  stream_.expires_after(server_.hall().options().write_time);
+  co_await asio::async_write(stream_, unsent_, asio::redirect_error(asio::use_awaitable, failed));
+  co_return !failed;
 }
 
 /// A client that goes while its request waits is noticed: its end of the connection is closed. What

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
+#include <boost/asio/buffer.hpp>
 #include <boost/beast/core/flat_buffer.hpp>
-#include <boost/beast/http.hpp>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -14,7 +15,9 @@
 
 namespace ojs_shm::gateway {
 
+class RequestParser;
 class Server;
+struct Route;
 
 /// One connection: its requests one after the other, also those that were sent ahead. A client that
 /// is too slow with a request or with taking its reply is dropped.
@@ -39,19 +42,23 @@ class Session final : public Visit {
   Shift& shift() override { return shift_; }
 
  private:
-  using Parser = boost::beast::http::request_parser<boost::beast::http::string_body>;
-
   /// False when the connection ends.
   boost::asio::awaitable<bool> serve_one();
   /// Until the parser has the whole head, and of the body what came with it.
-  boost::asio::awaitable<bool> read_head(Parser& parser);
-  boost::asio::awaitable<bool> read_body(Parser& parser);
+  boost::asio::awaitable<bool> read_head(RequestParser& parser);
+  boost::asio::awaitable<bool> read_body(RequestParser& parser);
   /// Answers what the parser did not take.
-  boost::asio::awaitable<void> refuse(const Parser& parser, unsigned status, std::string_view code,
+  boost::asio::awaitable<void> refuse(RequestParser& parser, unsigned status, std::string_view code,
                                       std::string_view message);
-  boost::asio::awaitable<bool> write(Reply reply, const Request& request, bool keep_alive,
-                                     bool head_only);
-  boost::asio::awaitable<Reply> answer(Request& request);
+  /// The route, when the request may have it. Throws a Fault.
+  const Route& admitted(Request& request);
+  boost::asio::awaitable<Reply> answer_slowly(const Route& route, const Request& request);
+  /// Into head_: the reply but its body.
+  void print_head(const Reply& reply, const Request& request, bool keep_alive);
+  /// As much of the reply as the kernel takes at once; the rest is in `unsent_`, as long as the reply
+  /// lives.
+  void write_now(const Reply& reply, const Request& request, bool keep_alive);
+  boost::asio::awaitable<bool> write_rest();
   void watch_for_end();
 
   Server& server_;
@@ -62,6 +69,7 @@ class Session final : public Visit {
   boost::asio::steady_timer glance_;  ///< until the client's end is looked for again
   boost::beast::flat_buffer buffer_;
   std::string head_;  ///< of the reply that is written
+  std::array<boost::asio::const_buffer, 2> unsent_;
   std::string request_id_;
   /// what a watcher of the connection may find gone
   std::shared_ptr<Session*> self_;

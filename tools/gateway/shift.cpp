@@ -15,8 +15,9 @@
 namespace ojs_shm::gateway {
 namespace {
 
-/// How often a line looks for jobs of other processes where no descriptor tells of them, and how long
-/// it waits after the descriptor told of a job that none of the line may have.
+/// How often a line looks for jobs of other processes where the segment has no handle left for a
+/// descriptor that tells of them, and how long it waits after the descriptor told of a job that none of
+/// the line may have.
 constexpr std::chrono::milliseconds kGlance{10};
 /// How late a connection whose time is over may be closed.
 constexpr std::chrono::milliseconds kLateness{200};
@@ -36,31 +37,30 @@ Shift::Shift(Hall& hall, const Segment& segment)
 
 Shift::Place Shift::stand_in_line(Fetcher fetcher) {
   bool anew = false;
-  for (const std::string& queue : fetcher.queues) anew = awaited_[queue]++ == 0 || anew;
-  if (fetcher.queues.empty()) ++without_queues_;
+  for (const Source& source : fetcher.sources) anew = awaited_[source]++ == 0 || anew;
   line_.push_back(std::move(fetcher));
-  want_poke(true);
+  wants_poke_.set();
   if (anew) await_wanted();
   await_ring();
   keep_looking();
   return std::prev(line_.end());
 }
 
-/// A queue for which no request waits any more stays awaited for a while, because the next request
+/// A source for which no request waits any more stays awaited for a while, because the next request
 /// often asks for the same.
 void Shift::leave_line(Place place) {
-  for (const std::string& queue : place->queues) --awaited_[queue];
-  if (place->queues.empty()) --without_queues_;
+  for (const Source& source : place->sources) --awaited_[source];
   line_.erase(place);
-  if (line_.empty()) want_poke(false);
+  if (line_.empty()) wants_poke_.set(false);
 }
 
-/// Awaits jobs of the queues for which a request waits, and of no others.
+/// Awaits jobs of the queues and pools for which a request waits, and of no others.
 void Shift::await_wanted() {
   std::erase_if(awaited_, [](const auto& each) { return each.second == 0; });
-  std::vector<std::string> queues;
-  for (const auto& [queue, waiting] : awaited_) queues.push_back(queue);
-  const auto fd = desk_.proxy.await_jobs(queues);
+  std::vector<std::string> queues, pools;
+  for (const auto& [source, waiting] : awaited_)
+    (source.pool ? pools : queues).push_back(source.name);
+  const auto fd = desk_.proxy.await_jobs(queues, pools);
   if (fd && !ring_) ring_.emplace(context_, ::dup(*fd));  // the proxy keeps its own
 }
 
@@ -107,13 +107,8 @@ void Shift::look_for_expired() {
   });
 }
 
-void Shift::want_poke(bool wanted) {
-  const std::lock_guard lock(poking_);
-  wants_poke_ = wanted;
-}
-
 void Shift::keep_looking() {
-  if (looking_ || line_.empty() || (without_queues_ == 0 && ring_)) return;
+  if (looking_ || line_.empty() || ring_) return;
   looking_ = true;
   timer_.expires_after(kGlance);
   timer_.async_wait([this](const boost::system::error_code& failed) {
@@ -133,13 +128,10 @@ bool Shift::serve_line() {
 }
 
 void Shift::poke() {
-  {
-    const std::lock_guard lock(poking_);
-    if (!wants_poke_) return;
-    wants_poke_ = false;
-  }
+  if (!wants_poke_.get()) return;
+  wants_poke_.set(false);
   boost::asio::post(context_, [this] {
-    want_poke(!line_.empty());
+    wants_poke_.set(!line_.empty());
     serve_line();
   });
 }

@@ -4,14 +4,15 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/steady_timer.hpp>
+#include <compare>
 #include <functional>
 #include <list>
 #include <map>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "shm/atomics.hpp"
 #include "tools/gateway/desk.hpp"
 
 namespace ojs_shm::gateway {
@@ -28,13 +29,18 @@ class Shift {
   boost::asio::io_context& context() { return context_; }
   Desk& desk() { return desk_; }
 
+  /// Whose jobs a request waits for: a queue's, or those of all queues of a pool.
+  struct Source {
+    bool pool = false;
+    std::string name;
+    auto operator<=>(const Source&) const = default;
+  };
   /// Requests that wait for a job, first come first served: `look` says whether it has got what it
-  /// waits for. Without `queues`, as in a pool, whose queues may change, it is looked for every few
-  /// milliseconds.
+  /// waits for.
   struct Fetcher {
     std::function<bool()> look;
     Visit* visit = nullptr;
-    std::vector<std::string> queues = {};
+    std::vector<Source> sources = {};
   };
   using Place = std::list<Fetcher>::iterator;
   Place stand_in_line(Fetcher fetcher);
@@ -60,7 +66,6 @@ class Shift {
   void await_wanted();
   void await_ring();
   void look_for_expired();
-  void want_poke(bool wanted);
   void keep_looking();
   void await_room();
 
@@ -69,11 +74,9 @@ class Shift {
   std::list<Fetcher> line_;
   std::list<Visit*> room_seekers_, listeners_;
   std::list<Wire*> wires_;
-  std::mutex poking_;
-  bool wants_poke_ = false;  ///< a line stands, and has not been told to look
+  shm::LocalFlag wants_poke_;  ///< a line stands, and has not been told to look
   bool looking_ = false, room_watched_ = false, wires_watched_ = false, ring_watched_ = false;
-  std::map<std::string, std::size_t> awaited_;  ///< queues, and how many in the line wait for each
-  std::size_t without_queues_ = 0;              ///< in the line
+  std::map<Source, std::size_t> awaited_;  ///< how many in the line wait for each
   boost::asio::io_context context_{1};
   boost::asio::steady_timer timer_, wires_timer_, ring_timer_;
   std::optional<boost::asio::posix::stream_descriptor> room_, ring_;

@@ -67,21 +67,36 @@ FetchRequest read_fetch(const Request& request, const Body& body) {
 }
 
 /// The jobs as a reply. When it cannot be delivered they go back, and the attempt is not counted.
-Reply hand_out(Desk& desk, const std::string& worker, const std::vector<JobInfo>& jobs) {
+Reply hand_out(Desk& desk, const std::string& worker, std::vector<JobInfo> jobs) {
   for (const JobInfo& job : jobs)
     if (!worker.empty() && job.worker_id.empty())
       desk.hall.notes().note(job.id, {.fence = job.fence, .worker = worker});
-  Reply reply = ok(
-      "{\"jobs\":" + array_of(jobs, [&](const JobInfo& job) { return job_text(desk, job); }) + "}");
+  constexpr std::size_t kUsualJob = 768;
+  Reply reply;
+  reply.body.reserve((jobs.size() + 1) * kUsualJob);
+  reply.body = "{\"jobs\":[";
+  for (const JobInfo& job : jobs) {
+    if (&job != &jobs.front()) reply.body += ',';
+    append_job_text(reply.body, desk, job);
+  }
+  reply.body += "]}";
   if (jobs.empty()) return reply;
-  std::vector<std::pair<std::string, std::uint64_t>> held;
-  for (const JobInfo& job : jobs) held.emplace_back(job.id, job.fence);
-  reply.sent = [&desk, held = std::move(held)](bool delivered) {
-    for (const auto& [id, fence] : held)  // one that has ended meanwhile is not ours to give
-      (void)(delivered ? desk.proxy.hand_over(id, fence) : desk.proxy.requeue(id, fence));
+  reply.sent = [&desk, jobs = std::move(jobs)](bool delivered) {
+    for (const JobInfo& job : jobs)  // one that has ended meanwhile is not ours to give
+      (void)(delivered ? desk.proxy.hand_over(job.id, job.fence)
+                       : desk.proxy.requeue(job.id, job.fence));
     if (!delivered) desk.hall.jobs_came();
   };
   return reply;
+}
+
+/// Whose jobs it would get. Without a pool's name the pool `default` is meant, if there is one.
+std::vector<Shift::Source> sources_of(Desk& desk, const FetchRequest& wanted) {
+  if (!wanted.pool.empty()) return {{true, wanted.pool}};
+  if (desk.observer.pool("default")) return {{true, "default"}};
+  std::vector<Shift::Source> sources;
+  for (const std::string& queue : wanted.queues) sources.push_back({false, queue});
+  return sources;
 }
 
 asio::awaitable<Reply> fetch(Desk& desk, const Request& request, Visit& visit) {
@@ -94,25 +109,24 @@ asio::awaitable<Reply> fetch(Desk& desk, const Request& request, Visit& visit) {
     const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(patience);
     std::optional<Error> failed;
     Shift& shift = visit.shift();
-    const bool of_pool = !wanted.pool.empty() || desk.observer.pool("default").ok();
-    const auto place =
-        shift.stand_in_line({[&] {
-                               if (!jobs.empty() || failed || visit.over()) return true;
-                               auto got = desk.proxy.fetch(wanted);
-                               if (got)
-                                 jobs = std::move(*got);
-                               else
-                                 failed = got.error();
-                               return !jobs.empty() || failed.has_value();
-                             },
-                             &visit, of_pool ? std::vector<std::string>() : wanted.queues});
+    const auto place = shift.stand_in_line({[&] {
+                                              if (!jobs.empty() || failed || visit.over())
+                                                return true;
+                                              auto got = desk.proxy.fetch(wanted);
+                                              if (got)
+                                                jobs = std::move(*got);
+                                              else
+                                                failed = got.error();
+                                              return !jobs.empty() || failed.has_value();
+                                            },
+                                            &visit, sources_of(desk, wanted)});
     while (jobs.empty() && !failed && !visit.over() && std::chrono::steady_clock::now() < end)
       co_await visit.sleep(
           std::chrono::ceil<std::chrono::milliseconds>(end - std::chrono::steady_clock::now()));
     shift.leave_line(place);
     if (failed) throw fault_of(*failed);
   }
-  co_return hand_out(desk, wanted.worker, jobs);
+  co_return hand_out(desk, wanted.worker, std::move(jobs));
 }
 
 /// The attempt that a worker speaks of: the present one, unless it names another holder than the one

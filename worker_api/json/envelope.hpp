@@ -64,6 +64,9 @@ enum class PriorityNames : std::uint8_t { kRefused, kTaken };
 /// text is no JSON. kTooLarge: a name or `meta` above its maximum, which is in `bound`.
 Result<Envelope> parse_envelope(std::string_view json, std::uint64_t now_ms,
                                 PriorityNames names = PriorityNames::kRefused);
+/// The same of a text that has passed json::check() already, by itself or as a part of another.
+Result<Envelope> parse_checked_envelope(std::string_view json, std::uint64_t now_ms,
+                                        PriorityNames names = PriorityNames::kRefused);
 
 /// The members of an envelope that mean something, at the top and in `options`.
 std::span<const std::string_view> envelope_members();
@@ -75,6 +78,7 @@ Result<std::string> args_of_input(std::string_view json);
 /// The job as clients receive it; members without a value are left out. Always JSON, whatever a
 /// native client or a crash left in the job's texts: what is no JSON is shown as a string.
 std::string print_job(const JobInfo& job);
+void append_job(std::string& out, const JobInfo& job);
 
 /// `meta.tenant_id` of a job's members; empty: it has none. Nothing: it is not a text.
 std::optional<std::string> tenant_in(std::string_view extra);

@@ -1,19 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "worker_api/json/envelope_json.hpp"
 
-#include <bit>
 #include <charconv>
-#include <cmath>
-#include <cstring>
 #include <limits>
-
-#if defined(__SSE2__)
-#include <emmintrin.h>
-#endif
 
 #include <spdlog/fmt/fmt.h>
 #include <boost/json/basic_parser_impl.hpp>
 #include <boost/json/src.hpp>
+
+#include "worker_api/json/plain_bytes.hpp"
 
 namespace ojs_shm::json {
 namespace {
@@ -47,15 +42,15 @@ struct Listener {
   bool on_comment(Text, Why&) { return true; }
 };
 
-constexpr bool is_space(char c) noexcept { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
-
 // The length of the string literal at the front, both quotes included.
 std::size_t string_length(std::string_view text) noexcept {
-  std::size_t i = 1;
-  for (; text[i] != '"'; ++i) {
-    if (text[i] == '\\') ++i;
+  const char* const begin = text.data();
+  const char* at = begin + 1;
+  for (;;) {
+    at = past_plain(begin, at, begin + text.size());
+    if (*at == '"') return static_cast<std::size_t>(at - begin) + 1;
+    at += *at == '\\' ? 2 : 1;
   }
-  return i + 1;
 }
 
 // The length of the value at the front. The text is JSON, so counting brackets suffices.
@@ -187,7 +182,7 @@ class Glance {
   bool string() noexcept {
     if (!takes('"')) return false;
     while (at_ != end_) {
-      skip_plain();
+      at_ = past_plain(begin_, at_, end_);
       if (at_ == end_) return false;
       const auto c = static_cast<unsigned char>(*at_);
       if (c == '"') {
@@ -205,46 +200,6 @@ class Glance {
       at_ += length;
     }
     return false;
-  }
-  /// Passes over bytes of a string that stand for themselves, sixteen or eight at a time.
-  void skip_plain() noexcept {
-#if defined(__SSE2__)
-    while (size() >= 16) {
-      const unsigned marks = marked_bytes(at_);
-      at_ += marks == 0 ? 16 : std::countr_zero(marks);
-      if (marks != 0) return;
-    }
-    if (at_ != end_ && end_ - begin_ >= 16) {  // the rest, with some that were seen before it
-      const unsigned marks = marked_bytes(end_ - 16) >> (16 - size());
-      at_ = marks != 0 ? at_ + std::countr_zero(marks) : end_;
-      return;
-    }
-#endif
-    for (std::size_t plain = 8; plain == 8 && size() >= 8; at_ += plain) plain = plain_bytes(at_);
-  }
-#if defined(__SSE2__)
-  /// Of sixteen bytes of a string a bit for each that does not stand for itself, as plain_bytes().
-  static unsigned marked_bytes(const char* bytes) noexcept {
-    const __m128i text = _mm_loadu_si128(reinterpret_cast<const __m128i*>(bytes));
-    // As signed numbers what lies beyond ASCII is below the blank, too.
-    const __m128i marks = _mm_or_si128(_mm_or_si128(_mm_cmpeq_epi8(text, _mm_set1_epi8('"')),
-                                                    _mm_cmpeq_epi8(text, _mm_set1_epi8('\\'))),
-                                       _mm_cmplt_epi8(text, _mm_set1_epi8(' ')));
-    return static_cast<unsigned>(_mm_movemask_epi8(marks));
-  }
-#endif
-  /// How many of eight bytes of a string stand for themselves before the first that does not: a
-  /// quote, a backslash, a control character, or one beyond ASCII.
-  static std::size_t plain_bytes(const char* bytes) noexcept {
-    static_assert(std::endian::native == std::endian::little, "The first byte is the lowest.");
-    constexpr std::uint64_t kOnes = 0x0101'0101'0101'0101, kHighs = kOnes * 0x80;
-    std::uint64_t word = 0;
-    std::memcpy(&word, bytes, sizeof word);
-    const std::uint64_t quotes = word ^ (kOnes * '"'), slashes = word ^ (kOnes * '\\');
-    // A borrow only reaches bytes behind one that is marked rightly.
-    const std::uint64_t marks =
-        ((quotes - kOnes) | (slashes - kOnes) | (word - kOnes * 0x20) | word) & kHighs;
-    return static_cast<std::size_t>(std::countr_zero(marks)) / 8;
   }
   bool digits() noexcept {
     const char* const first = at_;
@@ -319,10 +274,13 @@ Kind kind_of(std::string_view value) noexcept {
 }
 
 std::vector<Member> members_of(std::string_view object) {
+  constexpr std::size_t kMostly = 8;
   std::vector<Member> members;
+  members.reserve(kMostly);
   for (Inside inside(object); !inside.done();) {
-    std::string name = *string_of(inside.take());
-    members.push_back({std::move(name), inside.take()});
+    Member& member = members.emplace_back();
+    member.name = *string_of(inside.take());
+    member.value = inside.take();
   }
   return members;
 }
@@ -369,9 +327,7 @@ std::optional<std::int64_t> integer_of(std::string_view value) noexcept {
 }
 
 void append_compact(std::string& out, std::string_view value) {
-  bool spaced = false;  // or with blanks in its strings
-  for (const char c : value) spaced |= is_space(c);
-  if (!spaced) {
+  if (!has_blanks(value)) {
     out.append(value);
     return;
   }
@@ -400,12 +356,14 @@ std::string compact(std::string_view value) {
 void append_quoted(std::string& out, std::string_view text) {
   out += '"';
   while (!text.empty()) {
-    std::size_t length = 0;
-    while (length < text.size() && stands_for_itself(text[length])) ++length;
-    out.append(text, 0, length);
-    text.remove_prefix(length);
+    const char* const begin = text.data();
+    const char* const end = begin + text.size();
+    const char* at = past_plain(begin, begin, end);
+    while (at != end && stands_for_itself(*at)) ++at;
+    out.append(begin, at);
+    text.remove_prefix(static_cast<std::size_t>(at - begin));
     if (text.empty()) break;
-    length = utf8_length(text);
+    std::size_t length = utf8_length(text);
     if (length == 0)
       out += "\xEF\xBF\xBD";
     else if (length == 1)
@@ -425,23 +383,11 @@ std::string& ObjectWriter::open(std::string_view name) {
   return out_;
 }
 
-void ObjectWriter::value(std::string_view name, std::string_view json) {
-  append_compact(open(name), json);
-}
-void ObjectWriter::text(std::string_view name, std::string_view text) {
-  append_quoted(open(name), text);
-}
-void ObjectWriter::number(std::string_view name, std::int64_t number) {
-  std::string& out = open(name);
+void ObjectWriter::put(std::int64_t number) {
   char digits[24];
-  out.append(digits, std::to_chars(digits, std::end(digits), number).ptr);
-}
-void ObjectWriter::boolean(std::string_view name, bool boolean) {
-  open(name) += boolean ? "true" : "false";
+  out_.append(digits, std::to_chars(digits, std::end(digits), number).ptr);
 }
 
-void ObjectWriter::number(std::string_view name, double number) {
-  if (std::isfinite(number)) open(name) += fmt::format("{}", number);
-}
+void ObjectWriter::put(double number) { out_ += fmt::format("{}", number); }
 
 }  // namespace ojs_shm::json

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <ojs_shm/result.hpp>
@@ -54,21 +57,51 @@ std::string compact(std::string_view value);
 /// always JSON.
 void append_quoted(std::string& out, std::string_view text);
 
-/// Writes an object member by member.
+/// Writes an object member by member. A member's name is a text, or a literal, which stands for itself.
 class ObjectWriter {
  public:
   explicit ObjectWriter(std::string& out) : out_(out) { out_ += '{'; }
 
-  void value(std::string_view name, std::string_view json);  ///< compacted
-  void text(std::string_view name, std::string_view text);
-  void number(std::string_view name, std::int64_t number);
-  void number(std::string_view name, double number);  ///< what is not finite is left out
-  void boolean(std::string_view name, bool boolean);
+  template <class Name>
+  void value(const Name& name, std::string_view json) {  ///< compacted
+    append_compact(open(name), json);
+  }
+  template <class Name>
+  void text(const Name& name, std::string_view text) {
+    append_quoted(open(name), text);
+  }
+  template <class Name>
+  void number(const Name& name, std::int64_t number) {
+    open(name);
+    put(number);
+  }
+  template <class Name>
+  void number(const Name& name, double number) {  ///< what is not finite is left out
+    if (!std::isfinite(number)) return;
+    open(name);
+    put(number);
+  }
+  template <class Name>
+  void boolean(const Name& name, bool boolean) {
+    open(name).append(boolean ? "true" : "false");
+  }
   /// Opens a member whose value the caller appends.
   std::string& open(std::string_view name);
+  template <std::size_t kSize>
+  std::string& open(const char (&literal)[kSize]) {
+    char text[kSize + 3] = {',', '"'};  // ,"literal":
+    std::memcpy(text + 2, literal, kSize - 1);
+    text[kSize + 1] = '"';
+    text[kSize + 2] = ':';
+    const std::size_t begin = std::exchange(empty_, false) ? 1 : 0;
+    return out_.append(text + begin, sizeof text - begin);
+  }
   void close() { out_ += '}'; }
 
  private:
+  void put(std::int64_t number);
+  void put(double number);
+
   std::string& out_;
   bool empty_ = true;
 };

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <array>
+#include <tuple>
 #include <vector>
 
 #include "engine/retry.hpp"
@@ -68,7 +69,7 @@ bool says_it_itself(std::string_view name) {
 class Extra {
  public:
   explicit Extra(std::string_view text) {
-    if (json::check(text) && json::kind_of(text) == json::Kind::kObject)
+    if (!text.empty() && json::check(text) && json::kind_of(text) == json::Kind::kObject)
       members_ = json::members_of(text);
   }
   std::optional<std::string_view> find(std::string_view name) const {
@@ -87,19 +88,26 @@ class Extra {
   std::vector<json::Member> members_;
 };
 
-void write_text_or_json(ObjectWriter& writer, std::string_view name, std::string_view text) {
+template <class Name>
+void write_text_or_json(ObjectWriter& writer, const Name& name, std::string_view text) {
   if (json::check(text))
     writer.value(name, text);
   else
     writer.text(name, text);
 }
 
-void write_time(ObjectWriter& writer, std::string_view name, std::uint64_t unix_ms) {
-  if (unix_ms != 0) writer.text(name, print_timestamp(unix_ms));
+template <class Name>
+void write_time(ObjectWriter& writer, const Name& name, std::uint64_t unix_ms) {
+  if (unix_ms == 0) return;
+  std::string& out = writer.open(name);
+  out += '"';
+  append_timestamp(out, unix_ms);
+  out += '"';
 }
 
 // A time comes back in the client's own words, if those were kept.
-void write_given_time(ObjectWriter& writer, const Extra& extra, std::string_view name,
+template <class Name>
+void write_given_time(ObjectWriter& writer, const Extra& extra, const Name& name,
                       std::uint64_t unix_ms) {
   if (const auto given = extra.find(name))
     writer.value(name, *given);
@@ -117,9 +125,9 @@ std::string_view backoff_name(RetryBackoff backoff) {
   return "unknown";
 }
 
-void write_retry(ObjectWriter& writer, const Extra& extra, const Retry& retry) {
-  if (const auto given = extra.find("retry")) return writer.value("retry", *given);
-  ObjectWriter policy(writer.open("retry"));
+std::string print_retry(const Retry& retry) {
+  std::string out;
+  ObjectWriter policy(out);
   policy.number("max_attempts", std::int64_t{retry.max_attempts});
   policy.text("initial_interval", print_duration(retry.initial_ms));
   policy.number("backoff_coefficient", double{retry.coefficient});
@@ -128,6 +136,23 @@ void write_retry(ObjectWriter& writer, const Extra& extra, const Retry& retry) {
   policy.text("backoff_strategy", backoff_name(retry.backoff));
   policy.text("on_exhaustion", retry.dead_letter ? "dead_letter" : "discard");
   policy.close();
+  return out;
+}
+
+bool same(const Retry& one, const Retry& other) {
+  const auto members = [](const Retry& r) {
+    return std::tie(r.max_attempts, r.initial_ms, r.max_ms, r.coefficient, r.backoff, r.jitter,
+                    r.dead_letter);
+  };
+  return members(one) == members(other);
+}
+
+void write_retry(ObjectWriter& writer, const Extra& extra, const Retry& retry) {
+  static const std::string kMostOften = print_retry({});
+  if (const auto given = extra.find("retry"))
+    writer.value("retry", *given);
+  else
+    writer.open("retry") += same(retry, {}) ? kMostOften : print_retry(retry);
 }
 
 /// As it was sent, or what a native client asked for.
@@ -198,10 +223,8 @@ void write_meta(ObjectWriter& writer, const Extra& extra, const JobInfo& job) {
 
 }  // namespace
 
-std::string print_job(const JobInfo& job) {
+void append_job(std::string& out, const JobInfo& job) {
   const Extra extra(job.extra);
-  std::string out;
-  out.reserve(512 + job.args.size() + job.extra.size() + job.result.size());
   ObjectWriter writer(out);
   writer.text("specversion", "1.0");
   writer.text("id", job.id);
@@ -245,6 +268,12 @@ std::string print_job(const JobInfo& job) {
   write_unique(writer, extra, job.unique_key, job.unique);
   extra.write_the_rest(writer);
   writer.close();
+}
+
+std::string print_job(const JobInfo& job) {
+  std::string out;
+  out.reserve(512 + job.args.size() + job.extra.size() + job.result.size());
+  append_job(out, job);
   return out;
 }
 

@@ -391,6 +391,11 @@ JobSpec Envelope::spec() const {
 
 Result<Envelope> parse_envelope(std::string_view json, std::uint64_t now_ms, PriorityNames names) {
   if (Status status = json::check(json); !status) return status.error();
+  return parse_checked_envelope(json, now_ms, names);
+}
+
+Result<Envelope> parse_checked_envelope(std::string_view json, std::uint64_t now_ms,
+                                        PriorityNames names) {
   if (json::kind_of(json) != Kind::kObject)
     return Error{
         .code = Code::kInvalid, .message = "a job must be a JSON object", .subject = "job"};

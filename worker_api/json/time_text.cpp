@@ -180,22 +180,32 @@ ParsedMs parse_duration(std::string_view text) noexcept {
   return text.empty() ? ParsedMs{.ms = ms} : fault(TimeFault::kSyntax);
 }
 
-std::string print_timestamp(std::uint64_t unix_ms) {
+void append_timestamp(std::string& out, std::uint64_t unix_ms) {
   using namespace std::chrono;
   const auto ms = static_cast<std::int64_t>(std::min<std::uint64_t>(unix_ms, kLastMs));
   const year_month_day date{sys_days(days(ms / kDay))};
   const std::int64_t rest = ms % kDay;
-  std::string text = "0000-00-00T00:00:00.000Z";
-  const auto put = [&text](std::size_t last, std::int64_t number) {  // over the zeros up to there
-    for (; number != 0; number /= 10) text[last--] = static_cast<char>('0' + number % 10);
+  char text[] = "0000-00-00T00:00:00.000Z";
+  const auto put = [&text](std::size_t first, std::int64_t number) {  // two digits
+    text[first] = static_cast<char>('0' + number / 10);
+    text[first + 1] = static_cast<char>('0' + number % 10);
   };
-  put(3, static_cast<int>(date.year()));
-  put(6, static_cast<unsigned>(date.month()));
-  put(9, static_cast<unsigned>(date.day()));
-  put(12, rest / kHour);
-  put(15, rest % kHour / kMinute);
-  put(18, rest % kMinute / kSecond);
-  put(22, rest % kSecond);
+  const int year(date.year());
+  put(0, year / 100);
+  put(2, year % 100);
+  put(5, static_cast<unsigned>(date.month()));
+  put(8, static_cast<unsigned>(date.day()));
+  put(11, rest / kHour);
+  put(14, rest % kHour / kMinute);
+  put(17, rest % kMinute / kSecond);
+  put(20, rest % kSecond / 10);
+  text[22] = static_cast<char>('0' + rest % 10);
+  out.append(text, sizeof text - 1);
+}
+
+std::string print_timestamp(std::uint64_t unix_ms) {
+  std::string text;
+  append_timestamp(text, unix_ms);
   return text;
 }
 

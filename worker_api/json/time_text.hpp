@@ -40,6 +40,7 @@ ParsedMs parse_duration(std::string_view text) noexcept;
 
 /// "2026-01-27T12:00:00.250Z". Whatever lies beyond the year 9999 prints as its last millisecond.
 std::string print_timestamp(std::uint64_t unix_ms);
+void append_timestamp(std::string& out, std::uint64_t unix_ms);
 
 /// "PT0.2S", "PT5M", "P1DT1S"; "PT0S" for nothing.
 std::string print_duration(std::uint64_t ms);

@@ -25,14 +25,16 @@ namespace ojs_shm::internal {
 /// read.
 class EventBell {
  public:
-  /// `wanted`: names of queues, of which those that do not exist yet are looked for again and
-  /// again.
-  EventBell(std::unique_ptr<Handle> handle, std::vector<std::uint32_t> queues,
-            std::vector<std::string> wanted, std::uint32_t pool)
+  /// Names. Queues that do not exist yet are looked for again and again, and what the queues of a pool
+  /// are.
+  struct Wanted {
+    std::vector<std::string> queues = {}, pools = {};
+    bool empty() const { return queues.empty() && pools.empty(); }
+  };
+  EventBell(std::unique_ptr<Handle> handle, std::vector<std::uint32_t> queues, Wanted wanted)
       : handle_(std::move(handle)),
         queues_(std::move(queues)),
         wanted_(std::move(wanted)),
-        pool_(pool),
         fd_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
     thread_ = std::thread([this] { serve(); });
   }
@@ -45,7 +47,7 @@ class EventBell {
   }
   /// Other queues from now on; none: it rests. Their jobs from now on are told, and those that are
   /// there.
-  void look_after(std::vector<std::string> wanted) {
+  void look_after(Wanted wanted) {
     {
       const std::lock_guard lock(mutex_);
       next_ = std::move(wanted);
@@ -74,15 +76,24 @@ class EventBell {
     next_.reset();
     queues_.clear();
   }
+  /// A pool that is gone changes nothing.
+  void look_up_queues() {
+    const engine::Store& store = handle_->store();
+    std::vector<std::uint32_t> found = found_queues(handle_->store(), wanted_.queues);
+    for (const std::string& name : wanted_.pools) {
+      const std::uint32_t pool = store.find_pool(name);
+      const auto plan = pool == engine::kNoIndex ? std::nullopt : store.pool_plan(pool);
+      if (plan) found.insert(found.end(), plan->queues.begin(), plan->queues.end());
+    }
+    if (!found.empty()) queues_ = std::move(found);
+  }
   void serve() {
     Sleeper sleeper(handle_->actor(), queues_);
     const shm::Half& park = handle_->store().segment().lane(handle_->lane()).park;
     while (!stop_.get()) {
       const std::uint32_t before = park.load();
       take_next(sleeper);
-      if (pool_ != engine::kNoIndex)
-        if (auto plan = handle_->store().pool_plan(pool_)) queues_ = std::move(plan->queues);
-      if (queues_.size() < wanted_.size()) queues_ = found_queues(handle_->store(), wanted_);
+      if (!wanted_.pools.empty() || queues_.size() < wanted_.queues.size()) look_up_queues();
       sleeper.lie_down();
       const bool work = sleeper.sees_work();
       const bool rests = wanted_.empty() && queues_.empty();
@@ -100,10 +111,9 @@ class EventBell {
   }
   std::unique_ptr<Handle> handle_;
   std::mutex mutex_;
-  std::optional<std::vector<std::string>> next_;  ///< what `wanted_` becomes; guarded
+  std::optional<Wanted> next_;  ///< what `wanted_` becomes; guarded
   std::vector<std::uint32_t> queues_;
-  std::vector<std::string> wanted_;
-  std::uint32_t pool_;  ///< whose queues these are, if it is one
+  Wanted wanted_;
   int fd_;
   shm::LocalFlag stop_;
   std::thread thread_;

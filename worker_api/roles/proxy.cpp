@@ -279,16 +279,18 @@ Result<std::vector<JobInfo>> Proxy::fetch(const FetchRequest& request) {
   return jobs;
 }
 
-Result<int> Proxy::await_jobs(const std::vector<std::string>& queues) {
+Result<int> Proxy::await_jobs(const std::vector<std::string>& queues,
+                              const std::vector<std::string>& pools) {
   if (impl_->handle->closed()) return internal::closed();
   if (Status checked = check_names(queues); !checked) return checked.error();
   if (!impl_->bell) {
     auto handle = Handle::make(segment());
     if (!handle) return handle.error();
-    impl_->bell = std::make_unique<internal::EventBell>(
-        std::move(handle).value(), std::vector<std::uint32_t>(), queues, engine::kNoIndex);
+    impl_->bell = std::make_unique<internal::EventBell>(std::move(handle).value(),
+                                                        std::vector<std::uint32_t>(),
+                                                        internal::EventBell::Wanted{queues, pools});
   } else {
-    impl_->bell->look_after(queues);
+    impl_->bell->look_after({queues, pools});
   }
   return impl_->bell->fd();
 }

@@ -430,9 +430,8 @@ Result<int> Worker::event_fd() {
     auto handle = Handle::make(segment());
     if (!handle) return handle.error();
     if (impl_->pool != engine::kNoIndex) handle.value()->actor().serve_pool(impl_->pool);
-    impl_->bell = std::make_unique<EventBell>(
-        std::move(handle).value(), impl_->queues,
-        impl_->incomplete ? impl_->options.queues : std::vector<std::string>(), impl_->pool);
+    impl_->bell =
+        std::make_unique<EventBell>(std::move(handle).value(), impl_->queues, impl_->awaited());
     impl_->note_options();
   }
   return impl_->bell->fd();

@@ -64,6 +64,13 @@ struct Worker::Impl {
   Status report(std::uint32_t slot, std::uint64_t word, const engine::Report& report,
                 std::uint64_t& lease_until);
   std::vector<std::string> queue_names() const;
+  /// What its descriptor tells of, beside the queues that it has already.
+  internal::EventBell::Wanted awaited() const {
+    internal::EventBell::Wanted awaited;
+    if (incomplete) awaited.queues = options.queues;
+    if (pool != engine::kNoIndex) awaited.pools = {handle->store().pool_name(pool)};
+    return awaited;
+  }
   /// Looks at what became of them.
   bool count_in_hand();
   Status take_queues(const std::vector<std::string>& wanted);

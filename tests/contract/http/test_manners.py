@@ -147,6 +147,15 @@ class Manners(OnGateway):
                 answer = connection.getresponse()
                 self.assertEqual((answer.status, json.loads(answer.read())["error"]["code"]), (413, "envelope_too_large"))
 
+    def test_what_stands_behind_a_body_in_pieces_is_no_header(self):
+        body = json.dumps({"type": "in.pieces", "args": [], "queue": self.queue}).encode()
+        pieces = b"".join(b"%x\r\n%s\r\n" % (len(piece), piece) for piece in (body[:7], body[7:]))
+        with Raw(self.up) as raw:
+            raw.send(b"POST /ojs/v1/jobs HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+                     b"Transfer-Encoding: chunked\r\nTrailer: X-OJS-Tenant\r\n\r\n" + pieces + b"0\r\nX-OJS-Tenant: b\r\n\r\n")
+            self.assertEqual(raw.status(), 201)
+        self.assertEqual([job["meta"] for job in self.fetch()], [{}])
+
     def test_clients_that_stand_still_leave_others_served(self):
         still = [Raw(self.up) for _ in range(50)]
         try:

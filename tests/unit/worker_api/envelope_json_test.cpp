@@ -214,6 +214,33 @@ TEST(Json, any_bytes_become_a_string_that_reads_back) {
   }
 }
 
+// Texts are passed over sixteen bytes at a time, and the rest of them in other ways.
+TEST(Json, what_does_not_stand_for_itself_is_seen_at_each_place_of_a_text) {
+  const std::pair<std::string, std::string> marks[] = {
+      {"\"", "\\\""}, {"\\", "\\\\"}, {"\n", "\\n"}, {"\x01", "\\u0001"}, {"\xc3\xa9", "\xc3\xa9"}};
+  for (std::size_t length = 0; length < 40; ++length)
+    for (std::size_t place = 0; place <= length; ++place)
+      for (const auto& [mark, written] : marks) {
+        const std::string before(place, 'a'), after(length - place, 'b');
+        const std::string quoted = '"' + before + written + after + '"';
+        ASSERT_EQ(json_string(before + mark + after), quoted);
+        ASSERT_EQ(string_of(quoted), before + mark + after);
+        const std::string object = "{\"k\":" + quoted + ",\"l\":1}";
+        ASSERT_EQ(members_of(object)[0].value, quoted);
+        ASSERT_EQ(members_of(object)[1].name, "l");
+        ASSERT_EQ(compact("[ " + quoted + "]"), "[" + quoted + "]");
+      }
+}
+
+TEST(Json, a_blank_is_taken_out_at_each_place_of_a_text) {
+  for (std::size_t length = 0; length < 40; ++length)
+    for (std::size_t place = 0; place <= length; ++place)
+      for (const char blank : {' ', '\t', '\n', '\r'}) {
+        const std::string before(place, '['), after(length - place, ']');
+        ASSERT_EQ(compact(before + blank + after), before + after);
+      }
+}
+
 TEST(Json, bytes_that_are_no_utf8_become_replacement_characters) {
   EXPECT_EQ(json_string("a\xff"), "\"a\xef\xbf\xbd\"");
   EXPECT_EQ(json_string("\xc3"), "\"\xef\xbf\xbd\"");

@@ -62,6 +62,18 @@ TEST_F(ForClients, a_descriptor_says_when_there_may_be_jobs_in_the_queues_that_a
   EXPECT_EQ(fetch({.queues = {"late"}}).size(), 1U);
 }
 
+TEST_F(ForClients, it_says_so_of_a_pool_too_whose_queues_change) {
+  s.put(2, "other"), s.put(2, "there");
+  ASSERT_TRUE(s.admin.set_pool("p", {.queues = {"there"}}).ok());
+  EXPECT_EQ(fetch({.pool = "p"}).size(), 1U);
+  const int fd = proxy.await_jobs({}, {"p", "none"}).value();
+  const shm::Word& sleepers = s.store().queue(s.store().find_queue("there")).waiters[0];
+  EXPECT_TRUE(eventually([&] { return sleepers.load() != 0; }));
+  EXPECT_FALSE(readable(fd));
+  ASSERT_TRUE(s.admin.set_pool("p", {.queues = {"other"}}).ok());
+  EXPECT_TRUE(eventually([&] { return readable(fd); }));
+}
+
 TEST_F(ForClients, one_that_rests_is_in_no_ones_way) {
   s.put(2, "a");
   const shm::Word& sleepers = s.store().queue(s.store().find_queue("a")).waiters[0];

@@ -55,10 +55,12 @@ class OJS_SHM_API Proxy {
   /// pool), kSegmentFull (no handle for the pool).
   Result<std::vector<JobInfo>> fetch(const FetchRequest& request);
   /// For event loops in which any number of fetches wait: a descriptor that becomes readable when one
-  /// of these queues may have a job, also one that is there already. Read it, then fetch: reading arms
-  /// it again. Another call says other queues; none: it rests. It belongs to this object, and costs a
-  /// thread and a second handle. Errors: kInvalid, kSegmentFull (no free handle), kClosed.
-  Result<int> await_jobs(const std::vector<std::string>& queues);
+  /// of these queues may have a job, or a queue of these pools, also one that is there already. Read it,
+  /// then fetch: reading arms it again. Another call says other queues; none: it rests. It belongs to
+  /// this object, and costs a thread and a second handle. Errors: kInvalid, kSegmentFull (no free
+  /// handle), kClosed.
+  Result<int> await_jobs(const std::vector<std::string>& queues,
+                         const std::vector<std::string>& pools = {});
   /// Of a job that was fetched with `held`: the client has it, so it belongs to its lease now, whatever
   /// becomes of this process; the fence stays. Errors: kLost also when it was handed over before.
   Status hand_over(std::string_view id, std::uint64_t fence);
