@@ -96,7 +96,7 @@ std::vector<Mutant> mutants_of_queues() {
       {"timer: the supervisor's look", "put for later | supervise", loads_of("cell", kAcquire)},
       {"timer: the other's look", "put for later | supervise", loads_of("sleeping", kAcquire)},
       {"keys: the entry", "bring | bring", written_at(Point::kKeyPlaced, kRelaxed)},
-      {"keys: the look at others", "bring | bring | bring", loads_of("key", kAcquire)},
+      {"keys: the look at others", "bring | bring | use again", loads_of("key", kAcquire)},
   };
 }
 

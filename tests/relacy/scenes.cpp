@@ -82,6 +82,15 @@ void most_slots_used(Stage& stage) {
   }
 }
 
+/// As most_slots_used; the first of them had the id that others bring.
+void same_has_ended(Stage& stage) {
+  stage.bring_one_that_ends(kBefore);
+  for (unsigned number = 0; number < 6; ++number) {
+    stage.put_telling(kBefore, number);
+    stage.end_telling(kBefore);
+  }
+}
+
 void one_held(Stage& stage) { stage.hold_one(0); }
 
 void put_two(Stage& stage, std::uint32_t self) {
@@ -133,6 +142,9 @@ void close(Stage& stage, std::uint32_t self) { stage.world().close_levels(self);
 void pack(Stage& stage, std::uint32_t self) { stage.world().pack(self); }
 void tend(Stage& stage, std::uint32_t self) { stage.world().tend(self); }
 void lie_down(Stage& stage, std::uint32_t self) { stage.world().lie_down(self); }
+void use_again(Stage& stage, std::uint32_t self) {
+  for (unsigned i = 0; i < 3; ++i) stage.put_telling(self, own(self) + i);
+}
 void live_and_die(Stage& stage, std::uint32_t self) {
   for (unsigned i = 0; i < 3; ++i) {
     stage.put_telling(self, own(self) + i);
@@ -224,6 +236,10 @@ std::vector<Scene> scenes_of_queues() {
       {"bring | bring | bring",
        nothing_was,
        {bring_the_same, bring_the_same, bring_the_same},
+       true},
+      {"bring | bring | use again",
+       same_has_ended,
+       {bring_the_same, bring_the_same, use_again},
        true},
       {"duplicate | take four", three_wait, {put_again, take_four}},
   };

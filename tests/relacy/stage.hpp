@@ -30,6 +30,7 @@ class Stage {
   void look_at_all();
   // The same id, brought by several.
   void bring_the_same(std::uint32_t self);
+  void bring_one_that_ends(std::uint32_t self);
   // A ring by itself, that of those who wait for room: hints that are numbered, and who passes
   // them.
   void push_numbered(std::uint32_t self, unsigned hints);
@@ -78,7 +79,7 @@ class Stage {
   bool extended_ = false, ended_ = false, waits_ = false, supervisor_sleeps_ = false;
   std::uint32_t overdue_ended_ = 0, rung_ = 0, accepted_ = 0, brought_ = 0;
   std::uint32_t pushed_ = 0, passed_ = 0;
-  bool pool_limited_ = false, all_age_ = false, oversleeps_ = false;
+  bool pool_limited_ = false, all_age_ = false, oversleeps_ = false, one_has_ended_ = false;
 };
 
 }  // namespace ojs_shm::test
