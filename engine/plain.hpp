@@ -37,19 +37,19 @@ struct PlainLook {
   std::uint32_t bits = 0;  ///< of the last word: rings that were not looked at
   shm::Peeked head;        ///< of the first ring with a hint
   unsigned number = 0;
-  std::uint32_t ring = kNoIndex;  ///< that ring; kNoIndex: none yet
+  std::uint32_t ring = shm::kNoIndex;  ///< that ring; kNoIndex: none yet
 
   /// Nothing is proved any more.
   OJS_SHM_INLINE void begin() {
     words = passed = tidied = 0;
     bits = 0;
-    ring = kNoIndex;
+    ring = shm::kNoIndex;
   }
   /// 1. Collects what proves that each better ring is empty, up to the first hint. False: none.
   /// Goes on where the fetch before has found its hint.
   OJS_SHM_INLINE bool find(const QueueRecord& queue, shm::Rings& rings) {
     for (;;) {
-      if (ring != kNoIndex) {
+      if (ring != shm::kNoIndex) {
         head = rings.peek(ring);
         if (!head.empty() || passed == kMost) return true;
         empty[passed++] = {head.cell, head.value, number};

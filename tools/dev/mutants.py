@@ -242,7 +242,7 @@ def timed(seconds: dict[str, float], what: str):
 
 
 def first_error(log: str) -> str:
-    return next((line for line in log.splitlines() if "error" in line.lower()), log[-200:]).strip()[:200]
+    return next((line for line in log.splitlines() if re.search(r"\berror\b[: ]|undefined reference", line)), log[-200:]).strip()[:200]
 
 
 def judge(mutant: Mutant, tree: Tree) -> tuple[str, str]:
