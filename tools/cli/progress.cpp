@@ -35,7 +35,7 @@ void read_environment(ProgressOptions& options) {
   if (options.fence != 0 || fence == nullptr) return;
   const char* end = fence + std::strlen(fence);
   if (std::from_chars(fence, end, options.fence).ptr != end)
-    shell::refuse(Code::kInvalid, fmt::format("OJS_FENCE is no number: {}", fence));
+    shell::refuse(Code::kInvalid, fmt::format("OJS_FENCE is not a number: {}", fence));
 }
 
 int progress(const Request& request, const ProgressOptions& given) {
