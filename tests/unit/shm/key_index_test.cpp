@@ -72,6 +72,23 @@ class Keys : public testing::Test {
   KeyIndex index_{*segment_};
 };
 
+TEST_F(Keys, who_comes_alone_sees_one_that_came_into_an_earlier_cell_meanwhile) {
+  ASSERT_TRUE(index_.insert_alone(neighbour(0), 1));
+  static KeyIndex* others;
+  static std::uint64_t first, second;
+  others = &index_, first = neighbour(0), second = neighbour(1);
+  shm::thread_hook = [](shm::Access access, shm::Point point, const void*) {
+    if (access != shm::Access::kRmw || point != shm::Point::kKeyPlaced) return;
+    shm::thread_hook = nullptr;
+    others->remove(first, 1);
+    EXPECT_TRUE(others->insert_alone(second, 2));
+  };
+  EXPECT_FALSE(index_.insert_alone(second, 3));
+  shm::thread_hook = nullptr;
+  Carried::slots[2] = second;
+  EXPECT_EQ(find(second), 2U);
+}
+
 // Slot 8 comes while slot 7 does; the cells of a line are given out from the lowest on.
 
 TEST_F(Keys, one_that_comes_gives_way_to_one_in_a_lower_cell) {
