@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <numeric>
 #include <vector>
 
 #include "engine/patience.hpp"
@@ -295,18 +296,18 @@ bool TenantAccounts::mark_stands(std::uint32_t slot) {
   }
 }
 
-/// What is in a stopped process's hands meanwhile is left to the next time.
+/// What is in a stopped process's hands meanwhile is left to the next time. Nothing is waited for
+/// on the seat: who has such a job in its hands may need an account for it.
 void TenantAccounts::gather_accounts(std::uint32_t q, unsigned patience) {
-  if (!seat().take(patience)) return;
-  std::vector<std::uint32_t> held;
-  for (std::uint32_t slot = 0; slot < store_.slots(); ++slot)
-    if (!mark_waiting(slot, q)) held.push_back(slot);
-  for (unsigned look = 0; look < patience && !held.empty(); ++look) {
-    std::erase_if(held, [this, q](std::uint32_t slot) { return mark_waiting(slot, q); });
+  std::vector<std::uint32_t> left(store_.slots());
+  std::iota(left.begin(), left.end(), 0U);
+  for (unsigned look = 0; look < patience && seat().take(patience); ++look) {
+    std::erase_if(left, [this, q](std::uint32_t slot) { return mark_waiting(slot, q); });
+    store_.header().marking.store(0, Point::kSlotMarked);
+    seat().leave();
+    if (left.empty()) return;
     shm::wait_for_another(look);
   }
-  store_.header().marking.store(0, Point::kSlotMarked);
-  seat().leave();
 }
 
 /// After the death of its lane: the job waits again, and stands in its account's charge as before.

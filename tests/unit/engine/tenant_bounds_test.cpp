@@ -238,6 +238,51 @@ TEST_F(TenantBounds, BP_T19_a_fetch_beside_the_count_counts_once) {
   EXPECT_GT(times, 64);
 }
 
+/// Two that wait for each other would stand in the way of a third until they lose patience.
+TEST_F(TenantBounds, BP_T19_who_looks_for_waiting_jobs_lets_others_open_accounts) {
+  put_for("a");
+  Job job;
+  ASSERT_TRUE(s.worker.try_fetch(job).ok());
+  Producer other = Producer::attach(s.segment).value();
+  std::atomic<bool> settling{false}, seated{false}, waiting{false};
+  std::thread giving_back([&] {
+    const AtAccess once([&](shm::Access access, shm::Point point, const void*) {
+      if (access != shm::Access::kWritten || point != shm::Point::kSlotSettling) return;
+      shm::thread_hook = nullptr;
+      settling = true;
+      while (!waiting) std::this_thread::yield();
+      std::this_thread::sleep_for(300ms);  // the third loses its patience first, if it must
+    });
+    EXPECT_TRUE(s.worker.requeue(job).ok());
+  });
+  while (!settling) std::this_thread::yield();
+  std::thread third([&] {
+    while (!seated) std::this_thread::yield();
+    {
+      const AtAccess once([&](shm::Access, shm::Point point, const void*) {
+        if (point != shm::Point::kAccountSeatTaken) return;
+        shm::thread_hook = nullptr;
+        waiting = true;
+      });
+      const auto put = other.enqueue(spec_for("b"));
+      EXPECT_TRUE(put.ok()) << put.error().message;
+    }
+  });
+  {
+    const AtAccess once([&](shm::Access access, shm::Point point, const void*) {
+      if (access != shm::Access::kWritten || point != shm::Point::kAccountSeatTaken) return;
+      shm::thread_hook = nullptr;
+      seated = true;
+      while (!waiting) std::this_thread::yield();
+    });
+    set({.tenant_max_depth = 8});
+  }
+  giving_back.join();
+  third.join();
+  EXPECT_EQ(jobs_of("a"), 1U);
+  EXPECT_EQ(jobs_of("b"), 1U);
+}
+
 TEST_F(TenantBounds, BP_T19_a_batch_is_charged_to_each_of_its_tenants_or_to_none) {
   set({.tenant_max_depth = 2});
   put_for("b");
