@@ -120,6 +120,7 @@ class Actor final : private Mover {
   Outcome ack_at(std::uint32_t slot, std::uint64_t& word, std::string_view result,
                  std::uint64_t now);
   Settled set_back(std::uint32_t slot, std::uint64_t word, Setback why, const ErrorEntry* error);
+  void drain();  ///< sets back all that it has at work, the longest waiting first
   Outcome heartbeat(std::uint32_t slot, std::uint64_t word, std::uint32_t lease_ms,
                     std::uint64_t& until);
   /// How far it is, and texts; renews the lease, whose end it tells (report.cpp). kNoBlocks: the texts
@@ -208,8 +209,6 @@ class Actor final : private Mover {
 
   /// Gives everything back; the Actor is done.
   void retire();
-  /// Whether jobs that this handle took have not ended yet; may say yes too often.
-  bool holds_something() const { return taken_ != 0; }
   Store& store() { return store_; }
   shm::Rings& rings() { return rings_; }
   const Bell& bell() const { return bell_; }

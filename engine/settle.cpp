@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <utility>
+#include <vector>
 
 #include "engine/actor.hpp"
 #include "engine/probes.hpp"
@@ -8,6 +10,24 @@
 namespace ojs_shm::engine {
 
 using shm::Point;
+
+void Actor::drain() {
+  if (taken_ == 0) return;
+  struct Held {
+    std::uint64_t since, word;
+    std::uint32_t slot;
+  };
+  std::vector<Held> held;
+  for (std::uint32_t slot = 0; slot < store_.slots(); ++slot) {
+    const JobRecord& job = store_.job(slot);
+    const Control control(job.control.load());
+    if (control.state() == kSlotActive && control.owner() == owner_)
+      held.push_back({job.available_at.get(), control.word, slot});
+  }
+  std::ranges::sort(held, {}, [](const Held& one) { return std::pair(one.since, one.slot); });
+  // Under the word that was seen: one that another lane has taken meanwhile is ours no longer.
+  for (const Held& one : held) set_back(one.slot, one.word, Setback::kDrain, nullptr);
+}
 
 void Actor::retire() {
   slots_.close();
@@ -64,9 +84,11 @@ Settled Actor::set_back(std::uint32_t slot, std::uint64_t word, Setback why,
   const std::uint32_t q = job.queue.get();
   hold_on(Op::kReturn, slot, kSlotActive);
   const Control held = active.to(kSlotSettling, active.ring(), owner_);
-  if ((active.state() != kSlotActive && active.state() != kSlotSettling &&
-       active.state() != kSlotClaimed) ||
-      !job.control.cas_once(word, held.word, Point::kSlotSettling)) {
+  // One that is in the middle of something is set back by its own lane alone, or in its name.
+  const bool ours = active.state() == kSlotActive ||
+                    ((active.state() == kSlotSettling || active.state() == kSlotClaimed) &&
+                     active.owner() == owner_);
+  if (!ours || !job.control.cas_once(word, held.word, Point::kSlotSettling)) {
     intend_nothing();
     return {Outcome::kLost, JobState::kActive, 0, 0};
   }

@@ -24,6 +24,7 @@ const std::vector<BasicOperation>& basic_operations() {
       {"take_finish", [](Caller& c) { c.take(), c.finish(); }},
       {"take_finish_twice", [](Caller& c) { c.take_finish_twice(); }},
       {"take_give_back", [](Caller& c) { c.take(), c.give_back(); }},
+      {"take_leave", [](Caller& c) { c.take(), c.leave(); }, "close_worker closes a handle"},
       {"take_fail", [](Caller& c) { c.take(), c.fail(); }},
       {"take_beat", [](Caller& c) { c.take(), c.beat(); }},
       {"cancel_0", [](Caller& c) { c.cancel(0); }},

@@ -32,6 +32,7 @@ class Caller {
   // with the job that it holds, if any
   virtual void finish() = 0;
   virtual void give_back() = 0;
+  virtual void leave() = 0;  ///< as a handle that is closed: all that is at work goes back
   virtual void fail() = 0;  ///< for good
   virtual void beat() = 0;  ///< and reports progress
 

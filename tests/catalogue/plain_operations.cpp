@@ -44,6 +44,7 @@ class ProcessCaller final : public Caller {
   void give_back() override {
     if (hands_.job.valid()) must(hands_.worker->requeue(hands_.job));
   }
+  void leave() override { not_mine(); }
   void fail() override {
     if (hands_.job.valid())
       must(hands_.worker->nack(hands_.job, {.code = "boom", .retryable = false}));

@@ -25,6 +25,7 @@ class FiberCaller final : public Caller {
   void finish() override { world_.finish(self_); }
   void take_finish_twice() override { world_.take_finish_twice(self_); }
   void give_back() override { world_.give_back(self_); }
+  void leave() override { world_.leave(self_); }
   void fail() override { world_.fail(self_); }
   void beat() override { world_.beat(self_); }
   void cancel(unsigned job) override { world_.cancel(self_, job); }

@@ -337,6 +337,15 @@ void World::give_back(std::uint32_t self) {
   holds_[self] = 0;
 }
 
+void World::leave(std::uint32_t self) {
+  if (holds_[self] == 0) return;
+  count_work(self, false);
+  books_[static_cast<unsigned>(holds_[self] - 1)].may_return = true;
+  ++returned_;
+  actor(self).drain();
+  holds_[self] = 0;
+}
+
 void World::fail(std::uint32_t self) {
   if (holds_[self] == 0) return;
   count_work(self, false);

@@ -80,6 +80,7 @@ class World {
   void take_finish_twice(std::uint32_t self);
   void finish(std::uint32_t self);
   void give_back(std::uint32_t self);
+  void leave(std::uint32_t self);  ///< as a handle that is closed
   void fail(std::uint32_t self);
   void beat(std::uint32_t self);  ///< and reports progress
   void cancel(std::uint32_t self, unsigned job);

@@ -7,7 +7,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <filesystem>
@@ -360,18 +359,7 @@ Handle::Handle(Segment segment, std::uint32_t lane)
 
 Handle::~Handle() {
   if (attachment_->forked()) return;  // the parent goes on with it
-  // What this handle still holds goes back, the longest waiting first.
-  std::vector<std::pair<std::uint64_t, std::uint32_t>> held;
-  if (actor_.holds_something())
-    for (std::uint32_t slot = 0; slot < store().slots(); ++slot) {
-      const engine::JobRecord& job = store().job(slot);
-      const engine::Control control(job.control.load());
-      if (control.state() == engine::kSlotActive && control.owner() == lane() + 1)
-        held.emplace_back(job.available_at.get(), slot);
-    }
-  std::sort(held.begin(), held.end());
-  for (const auto& [time, slot] : held)
-    actor_.set_back(slot, store().job(slot).control.load(), engine::Setback::kDrain, nullptr);
+  actor_.drain();
   actor_.retire();
   attachment_->give_lane(lane());
 }
