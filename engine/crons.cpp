@@ -213,6 +213,7 @@ Outcome Crons::enable(
 }
 
 void Crons::mend() {
+  if (!seat().take()) return;  // a change would give a cron a template behind our look
   std::vector<bool> named(store_.slots(), false);
   for (std::uint32_t at = 0; at < kCrons; ++at)
     if (const CronControl control(store_.cron(at).control.load());
@@ -226,6 +227,7 @@ void Crons::mend() {
         control.cas_once(found.word, held.word, Point::kSlotFilling))
       actor_.slots().free(slot, held);
   }
+  seat().leave();
 }
 
 }  // namespace ojs_shm::engine

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "engine/patience.hpp"
 #include "engine/prefetch.hpp"
 #include "engine/unique.hpp"
 #include "engine/workflow_look.hpp"
@@ -369,21 +370,31 @@ bool SlotPool::is_being_made(std::uint64_t word) const {
 }
 
 void SlotPool::sweep_blocks() {
-  for (std::uint32_t i = 0; i < segment_.geometry().blocks; ++i) {
-    const std::uint64_t word = segment_.block_word(i).load();  // PAIR block-taken
-    if (word == 0) continue;
+  constexpr unsigned kLooks = std::min(kPatience, 100U);  // a slot is filled in far less
+  // Whether it is known whose the block is; one without an owner is free then.
+  const auto sweep = [this](std::uint32_t block) {
+    const std::uint64_t word = segment_.block_word(block).load();  // PAIR block-taken
+    if (word == 0) return true;
     const std::uint32_t slot = shm::Blocks::slot_of(word);
     if (slot < store_.slots()) {
       const JobRecord& job = store_.job(slot);
       const std::uint32_t generation = job.generation.get();
       const Control control(job.control.load());
-      if (control.state() != kSlotFree && shm::Blocks::is_of(word, slot, generation)) continue;
-      // its generation is about to change: the next sweep sees it
-      if (is_exclusive(control.state())) continue;
-      if (control.state() != kSlotFree && job.generation.get() != generation) continue;
+      if (control.state() == kSlotFilling) return false;  // its generation may be about to change
+      if (control.state() != kSlotFree) {
+        if (shm::Blocks::is_of(word, slot, generation)) return true;
+        if (is_exclusive(control.state()) || job.generation.get() != generation) return false;
+      }
     }
-    if (is_being_made(word)) continue;
-    blocks_.free_orphan(i, word);
+    if (!is_being_made(word)) blocks_.free_orphan(block, word);
+    return true;
+  };
+  std::vector<std::uint32_t> doubtful;
+  for (std::uint32_t i = 0; i < segment_.geometry().blocks; ++i)
+    if (!sweep(i)) doubtful.push_back(i);
+  for (unsigned look = 0; look < kLooks && !doubtful.empty(); ++look) {
+    shm::wait_for_another(look);
+    std::erase_if(doubtful, sweep);
   }
 }
 

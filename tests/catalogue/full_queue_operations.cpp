@@ -165,7 +165,8 @@ std::vector<Operation> full_queue_operations() {
            throw std::runtime_error("nobody said that there is room");
          const auto admitted = waiting.poll();
          if (!admitted || !admitted->ok()) throw std::runtime_error("it was not let in");
-       }},
+       },
+       "waits for room that others may take"},
       {"enqueue_warns",
        [](Hands& h) {
          must(h.admin->set_queue("default", {.max_depth = 2, .warning_threshold = 0.5}));

@@ -38,6 +38,8 @@ void import(Hands& hands, const std::string& line) {
   must(import.take(line));
 }
 
+constexpr const char* kTakesAllChunks = "leaves none to others until it has died or closed";
+
 /// Leaves no chunk, but thirty batches of one finished job each, and the ring of priority 9 with a
 /// full chunk.
 void leave_no_chunk(Hands& hands) {
@@ -150,14 +152,15 @@ std::vector<Operation> job_operations() {
          if (h.producer->enqueue_batch(specs).code() != Code::kSegmentFull)
            throw std::runtime_error("more jobs than slots");
        }},
-      {"enqueue_without_chunks", leave_no_chunk, [](Hands& h) { h.put(9); }},
+      {"enqueue_without_chunks", leave_no_chunk, [](Hands& h) { h.put(9); }, kTakesAllChunks},
       {"enqueue_batch_without_chunks", leave_no_chunk,
        [](Hands& h) {
          JobSpec spec = spec_of();
          spec.priority = 9;
          const std::vector<JobSpec> specs(3, spec);
          must(h.producer->enqueue_batch(specs));
-       }},
+       },
+       kTakesAllChunks},
       {"fetch", put_one, [](Hands& h) { h.take(h.job); }},
       {"fetch_of_a_second_attempt",
        [](Hands& h) {

@@ -9,11 +9,13 @@
 namespace ojs_shm::test {
 
 /// An operation as a process calls it. One entry in a family's file takes it into every lane that
-/// kills or stops processes.
+/// kills or stops processes, and into the storm of all operations.
 struct Operation {
   std::string name;
   std::function<void(Hands&)> prepare;  ///< runs unharmed
   std::function<void(Hands&)> act;      ///< is killed after each of its shared writes in turn
+  /// Why no storm runs it beside others; empty when it does.
+  const char* not_in_storms = "";
 };
 
 /// Operations of one subject.

@@ -74,5 +74,63 @@ TEST(Mending, frees_no_block_that_is_another_ones_meanwhile) {
   others.release();
 }
 
+/// Such a block may be of the life that ends, or of the one that begins.
+TEST(Mending, looks_again_at_the_blocks_of_a_slot_that_is_being_filled) {
+  QuietSegment s;
+  const std::uint32_t slot = s.store().find_job(engine::parse_id(s.put()).value());
+  ASSERT_EQ(s.drain().size(), 1U);
+  shm::Segment& segment = s.segment.attachment()->segment();
+  shm::Blocks others(segment, 0);
+  engine::JobRecord& job = s.store().job(slot);
+  const std::uint32_t before = job.generation.get();
+  const engine::Control ended(job.control.load());
+  ASSERT_EQ(ended.state(), engine::kSlotCompleted);
+  const std::uint32_t block = others.write(slot, before, "of a life that is just over");
+  ASSERT_NE(block, shm::kNoIndex);
+  shm::Word& owner = segment.block_word(block);
+  job.control.store(ended.to(engine::kSlotFilling, 0, 1).word, shm::Point::kNone);
+  const auto begin = [&] {
+    job.generation.set(before + 1);
+    job.control.store(ended.word, shm::Point::kNone);
+  };
+  {
+    int looks = 0;
+    const AtAccess meanwhile([&](shm::Access access, shm::Point, const void* word) {
+      if (access == shm::Access::kLoad && word == owner.address() && ++looks == 2) begin();
+    });
+    EXPECT_TRUE(s.admin.mend().ok());
+    EXPECT_EQ(looks, 2);
+  }
+  EXPECT_EQ(owner.load(), 0U);
+  job.generation.set(before);  // that of its id
+  job.control.store(ended.word, shm::Point::kNone);
+}
+
+TEST(Mending, takes_no_template_from_a_cron_that_is_made_meanwhile) {
+  constexpr std::uint64_t kInstants = 100;
+  const auto set = [](QuietSegment& s) {
+    CronSpec spec;
+    spec.name = "hourly";
+    spec.expression = "0 * * * *";
+    spec.job.type = "report.make";
+    return s.admin.set_cron(spec).code();
+  };
+  std::uint64_t accesses = 0;
+  {
+    QuietSegment s;
+    accesses = mend(s, ~0ULL, [] {});
+  }
+  for (std::uint64_t i = 0; i < kInstants; ++i) {
+    QuietSegment s;  // whose audit ends the test
+    mend(s, accesses * i / kInstants, [&] {
+      if (s.store().cron_table().seat.load() == 0) {  // else one that sets waits for the mender
+        EXPECT_EQ(set(s), Code::kOk);
+      }
+    });
+    EXPECT_EQ(set(s), Code::kOk) << "at access " << accesses * i / kInstants;
+    if (HasFailure()) return;
+  }
+}
+
 }  // namespace
 }  // namespace ojs_shm::test
