@@ -33,8 +33,8 @@ class Caller {
   virtual void finish() = 0;
   virtual void give_back() = 0;
   virtual void leave() = 0;  ///< as a handle that is closed: all that is at work goes back
-  virtual void fail() = 0;  ///< for good
-  virtual void beat() = 0;  ///< and reports progress
+  virtual void fail() = 0;   ///< for good
+  virtual void beat() = 0;   ///< and reports progress
 
   virtual void cancel(unsigned job) = 0;
   virtual void move(unsigned job, std::uint8_t rank) = 0;
