@@ -3,6 +3,7 @@
 
 #include "engine/audit.hpp"
 #include "worker_api/roles/attachment.hpp"
+#include "worker_api/roles/births.hpp"
 #include "worker_api/roles/observer_info.hpp"
 #include "worker_api/roles/pools.hpp"
 #include "worker_api/roles/results.hpp"
@@ -15,7 +16,9 @@ namespace ojs_shm {
 using internal::Attachment;
 
 Observer::Observer(Segment segment)
-    : segment_(std::move(segment)), tenants_(std::make_shared<internal::TenantNames>()) {}
+    : segment_(std::move(segment)),
+      tenants_(std::make_shared<internal::TenantNames>()),
+      births_(std::make_shared<internal::Births>()) {}
 
 Result<Observer> Observer::attach(const Segment& segment) { return Observer(segment); }
 

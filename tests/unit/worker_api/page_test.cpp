@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Observer::page() beside Observer::list(): the same jobs, sorted, cut into pages, whatever is asked.
 #include <algorithm>
+#include <atomic>
 #include <set>
+#include <thread>
 
 #include <ojs_shm/unique.hpp>
 
@@ -171,6 +173,50 @@ TEST(Page, of_many_jobs_keeps_the_first_of_them_in_either_direction) {
   EXPECT_FALSE(s.observer.page(request).more);
   request.filter.queue = "none";
   EXPECT_EQ(s.observer.page(request).total, 0U);
+}
+
+TEST(Page, has_the_jobs_that_use_slots_again) {
+  QuietSegment s(few_slots(64));
+  Seeded random;
+  std::size_t again = 0;
+  std::set<std::string> gone;
+  for (int round = 0; round < 60; ++round) {
+    for (int i = 0; i < 8; ++i) s.put(random.between(0, 5));
+    s.move_clock(static_cast<std::uint64_t>(random.between(0, 20)));
+    JobPageRequest request{.limit = 20};
+    request.falls = random.coin();
+    const JobPage page = s.observer.page(request), wanted = expected(s, request);
+    ASSERT_EQ(ids_of(page.jobs), ids_of(wanted.jobs)) << "round " << round;
+    ASSERT_EQ(page.total, wanted.total);
+    while (s.worker.try_fetch(s.job)) {
+      gone.insert(std::string(s.job.id()));
+      ASSERT_TRUE(s.worker.ack(s.job).ok());
+    }
+  }
+  for (const std::string& id : gone) again += s.observer.get(id).ok() ? 0 : 1;
+  EXPECT_GT(again, 200U) << "most slots must have been used again";
+}
+
+TEST(Page, is_the_same_for_all_threads) {
+  Seeded random;
+  QuietSegment s;
+  fill(s, random);
+  const std::vector<JobInfo> all = s.observer.list({});
+  std::vector<JobPageRequest> requests;
+  std::vector<Ids> wanted;
+  for (int i = 0; i < 200; ++i) {
+    requests.push_back(any_request(random, all));
+    wanted.push_back(ids_of(expected(s, requests.back()).jobs));
+  }
+  std::atomic<int> wrong{0};
+  const auto look = [&] {
+    for (std::size_t i = 0; i < requests.size(); ++i)
+      if (ids_of(s.observer.page(requests[i]).jobs) != wanted[i]) ++wrong;
+  };
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 4; ++i) threads.emplace_back(look);
+  for (std::thread& each : threads) each.join();
+  EXPECT_EQ(wrong.load(), 0);
 }
 
 TEST(Page, SUM_10_of_unique_jobs_has_those_that_keep_others_out) {

@@ -241,8 +241,9 @@ struct Violation {
 
 struct Census;
 namespace internal {
+class Births;
 class TenantNames;
-}
+}  // namespace internal
 
 /// Looks and never touches: works on a read-only mapping, also of a segment whose processes are all
 /// dead. Thread-safe.
@@ -304,6 +305,7 @@ class OJS_SHM_API Observer {
   explicit Observer(Segment segment);
   Segment segment_;
   std::shared_ptr<internal::TenantNames> tenants_;  ///< as far as they are known
+  std::shared_ptr<internal::Births> births_;        ///< as far as they are known
 };
 
 }  // namespace ojs_shm
