@@ -289,8 +289,8 @@ void Server::run(Acceptor& acceptor, const shell::SignalDescriptor& signals,
   std::vector<asio::executor_work_guard<asio::io_context::executor_type>> work;
   for (const auto& shift : shifts_) work.push_back(asio::make_work_guard(shift->context()));
   for (std::size_t i = 1; i < shifts_.size(); ++i)
-    threads.emplace_back([this, i] { shifts_[i]->context().run(); });
-  main.run();
+    threads.emplace_back([this, i] { shifts_[i]->run(); });
+  shifts_.front()->run();
   for (std::thread& thread : threads) thread.join();
 }
 

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <boost/asio/post.hpp>
+#include <thread>
 
 #include "tools/gateway/fault.hpp"
 #include "tools/gateway/hall.hpp"
@@ -21,6 +22,13 @@ namespace {
 constexpr std::chrono::milliseconds kGlance{10};
 /// How late a connection whose time is over may be closed.
 constexpr std::chrono::milliseconds kLateness{200};
+/// How long a loop looks for the next request before it sleeps: about what falling asleep and being
+/// woken take together.
+constexpr std::chrono::microseconds kAwake{50};
+/// Before a loop stays awake, so many waits in a row must have been shorter than this, each with the
+/// request that ended it.
+constexpr std::chrono::microseconds kShort{100};
+constexpr unsigned kShortWaits = 8;
 
 }  // namespace
 
@@ -34,6 +42,28 @@ Shift::Shift(Hall& hall, const Segment& segment)
       timer_(context_),
       wires_timer_(context_),
       ring_timer_(context_) {}
+
+/// A client that sends each request as soon as it has the reply before finds the loop awake. Where the
+/// next request does not come in time, as when its client wants this core, the loop sleeps at once the
+/// next times.
+void Shift::run() {
+  using Clock = std::chrono::steady_clock;
+  const bool single_core = std::thread::hardware_concurrency() < 2;
+  unsigned short_waits = 0;
+  while (!context_.stopped()) {
+    if (context_.poll() != 0) continue;
+    const Clock::time_point begun = Clock::now();
+    std::size_t done = 0;
+    while (short_waits >= kShortWaits && done == 0 && Clock::now() - begun < kAwake) {
+      for (int i = 0; i < 20; ++i) shm::pause_cpu();
+      done = context_.poll();
+    }
+    const bool in_vain = done == 0 && short_waits >= kShortWaits;
+    if (done == 0) context_.run_one();
+    const bool was_short = !single_core && !in_vain && Clock::now() - begun < kShort;
+    short_waits = was_short ? short_waits + 1 : 0;
+  }
+}
 
 Shift::Place Shift::stand_in_line(Fetcher fetcher) {
   bool anew = false;

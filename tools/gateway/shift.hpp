@@ -27,6 +27,8 @@ class Shift {
   Shift(Hall& hall, const Segment& segment);
 
   boost::asio::io_context& context() { return context_; }
+  /// On the thread of the shift, until its context is stopped.
+  void run();
   Desk& desk() { return desk_; }
 
   /// Whose jobs a request waits for: a queue's, or those of all queues of a pool.

@@ -5,6 +5,7 @@ import contextlib
 import http.client
 import json
 import os
+import pathlib
 import re
 import resource
 import signal
@@ -124,6 +125,19 @@ class Manners(OnGateway):
             raw.send("GET /health HTTP/1.1\r\nHost: x\r\n\r\n" * 3)
             self.assertEqual([raw.status() for _ in range(3)], [200, 200, 200])
 
+    def test_a_gateway_that_was_asked_fast_sleeps_afterwards(self):
+        with contextlib.closing(self.up.connection()) as connection:
+            for _ in range(300):
+                connection.request("GET", "/health")
+                connection.getresponse().read()
+            threads = pathlib.Path(f"/proc/{self.up.child('ojs-shm-gateway')}/task")
+            looks = []
+
+            def sleeps_on():
+                looks.append({(each / "stat").read_text().rpartition(")")[2].split()[0] for each in threads.iterdir()})
+                return looks[-20:] == [{"S"}] * 20
+            eventually(sleeps_on)
+
     def test_what_is_no_request_is_refused_and_the_connection_ends(self):
         for text, status in (("GET / HTTP/9\r\n\r\n", 400), ("\x00\x01\x02\r\n\r\n", 400),
                              (f"GET / HTTP/1.1\r\nA: {'x' * 40000}\r\n\r\n", 431),
@@ -146,6 +160,15 @@ class Manners(OnGateway):
                 connection.request("POST", "/ojs/v1/jobs", b"x" * size, {"Content-Type": "application/json"})
                 answer = connection.getresponse()
                 self.assertEqual((answer.status, json.loads(answer.read())["error"]["code"]), (413, "envelope_too_large"))
+
+    def test_a_client_that_asks_first_is_told_to_go_on(self):
+        body = json.dumps({"type": "asks.first", "args": [], "queue": self.queue}).encode()
+        with Raw(self.up) as raw:
+            raw.send(b"POST /ojs/v1/jobs HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nExpect: 100-Continue\r\n"
+                     b"Content-Length: %d\r\n\r\n" % len(body))
+            self.assertEqual(raw.status(), 100)
+            raw.send(body)
+            self.assertEqual(raw.status(), 201)
 
     def test_what_stands_behind_a_body_in_pieces_is_no_header(self):
         body = json.dumps({"type": "in.pieces", "args": [], "queue": self.queue}).encode()
