@@ -21,6 +21,8 @@ class Jobs(OnGateway):
         self.assertEqual(reply.headers["OJS-Version"], "1.0")
         self.assertTrue(reply.headers["X-Request-ID"].startswith("req_"))
         self.assertEqual(self.call("GET", "health", headers={"X-Request-ID": "mine"}).headers["X-Request-ID"], "mine")
+        long = self.call("GET", "health", headers={"X-Request-ID": "x" * 129}).headers["X-Request-ID"]
+        self.assertTrue(long.startswith("req_"), long)
 
     def test_a_reply_has_both_shapes(self):
         job = self.put_job()
@@ -161,19 +163,26 @@ class Jobs(OnGateway):
             self.assertEqual(len(got), 1)
 
     def test_a_request_that_waits_is_told_of_a_native_job(self):
+        self.is_told_while_it_waits()
+
+    def test_a_request_that_waits_in_a_pool_is_told_of_a_native_job(self):
+        self.call("PUT", "admin/pools/" + self.queue, {"queues": [self.queue]}, expect=201)
+        self.is_told_while_it_waits(pool=self.queue)
+
+    def is_told_while_it_waits(self, **wanted):
         """Each poll looks when it begins, and then only when it is told; a job that came before or after it says nothing."""
         self.put_natively()
-        self.fetch()
+        self.fetch(**wanted)
         for _ in range(5):
             got = []
-            poll = threading.Thread(target=lambda: got.extend(self.fetch(wait_ms=2000)))
+            poll = threading.Thread(target=lambda: got.extend(self.fetch(wait_ms=2000, **wanted)))
             poll.start()
             time.sleep(0.2)
             self.put_natively()
             poll.join()
             if got:
                 return
-            self.assertEqual(len(self.fetch()), 1)
+            self.assertEqual(len(self.fetch(**wanted)), 1)
         self.fail("no request was told")
 
     def put_natively(self):
@@ -208,12 +217,23 @@ class Jobs(OnGateway):
         fetch = {"queues": [self.queue]}
         self.assertEqual(self.call("POST", "workers/fetch", fetch, headers=b).json["jobs"], [])
         self.assertEqual(len(self.call("POST", "workers/fetch", fetch, headers=a).json["jobs"]), 1)
+        self.call("POST", "workers/ack", {"job_id": job["id"]}, expect=404, headers=b)
+        self.call("POST", "workers/ack", {"job_id": job["id"]}, expect=200, headers=a)
         # what others have in front is passed over
         self.put_job(headers=a, priority=0)
         last = self.put_job(headers=b, priority=9)
         fetched = self.call("POST", "workers/fetch", fetch, headers=b).json["jobs"]
         self.assertEqual([each["id"] for each in fetched], [last["id"]])
         self.enqueue(400, headers=a, meta={"tenant_id": "b"})
+
+    def test_an_ack_in_vain_is_told_why(self):
+        job = self.put_job()
+        for state in ("available", "completed"):
+            error = self.call("POST", "workers/ack", {"job_id": job["id"]}, expect=409).error
+            self.assertEqual((error["code"], error["details"]["current_state"], error["details"]["expected_state"]),
+                             ("conflict", state, "active"))
+            if self.fetch():
+                self.call("POST", "workers/ack", {"job_id": job["id"]}, expect=200)
 
     def test_a_worker_that_drains_gets_no_job(self):
         self.put_job()
