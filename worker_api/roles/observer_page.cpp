@@ -86,7 +86,7 @@ class Choice {
   bool possible() const { return request_.filter.queue.empty() || queue_ != engine::kNoIndex; }
 
   /// Asks for what look() reads of nearly every slot.
-  void prefetch(std::uint32_t slot) const {
+  OJS_SHM_INLINE void prefetch(std::uint32_t slot) const {
     if (slot >= store_.slots()) return;
     const JobRecord& job = store_.job(slot);
     __builtin_prefetch(&job.control);
