@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <tuple>
 
 #include <ojs_shm/observer.hpp>
 
@@ -23,7 +22,10 @@ struct Standing {
   engine::JobState state{};
   bool dead = false;
 
-  auto key() const { return std::tie(by, created_at, id); }
+  bool operator<(const Standing& other) const {
+    if (by != other.by) return by < other.by;
+    return created_at != other.created_at ? created_at < other.created_at : id < other.id;
+  }
 };
 
 /// The first so many of what it is given, behind a job if one is named, in their order at the end.
@@ -35,29 +37,24 @@ class First {
 
   /// Whether a job may be among them, as far as it is known yet.
   bool may_be(const Standing& job) const {
-    return !(full_ && !before(job.key(), worst_.key())) &&
-           !(behind_ && !before(behind_->key(), job.key()));
+    return !(full_ && !before(job, worst_)) && !(behind_ && !before(*behind_, job));
   }
   void add(const Standing& job) {
     kept_.push_back(job);
     if (kept_.size() >= 2 * most_ + 128) shrink();
   }
   std::vector<Standing> take() {
-    std::ranges::sort(kept_,
-                      [this](const auto& a, const auto& b) { return before(a.key(), b.key()); });
+    std::ranges::sort(kept_, [this](const auto& a, const auto& b) { return before(a, b); });
     if (kept_.size() > most_) kept_.resize(most_);
     return std::move(kept_);
   }
 
  private:
-  template <class Key>
-  bool before(const Key& a, const Key& b) const {
-    return falls_ ? b < a : a < b;
-  }
+  bool before(const Standing& a, const Standing& b) const { return falls_ ? b < a : a < b; }
   void shrink() {
     const auto last = kept_.begin() + static_cast<std::ptrdiff_t>(most_);
     std::nth_element(kept_.begin(), last, kept_.end(),
-                     [this](const auto& a, const auto& b) { return before(a.key(), b.key()); });
+                     [this](const auto& a, const auto& b) { return before(a, b); });
     worst_ = *last;
     full_ = true;
     kept_.erase(last, kept_.end());
