@@ -171,6 +171,11 @@ TEST(Page, of_many_jobs_keeps_the_first_of_them_in_either_direction) {
   request.offset = 5950;
   EXPECT_EQ(s.observer.page(request).jobs.size(), 50U);
   EXPECT_FALSE(s.observer.page(request).more);
+  // those that come first stand in slots all over the segment
+  for (const bool falls : {false, true}) {
+    const JobPageRequest by_priority{.order = JobOrder::kPriority, .falls = falls, .limit = 100};
+    EXPECT_EQ(ids_of(s.observer.page(by_priority).jobs), ids_of(expected(s, by_priority).jobs));
+  }
   request.filter.queue = "none";
   EXPECT_EQ(s.observer.page(request).total, 0U);
 }
