@@ -231,7 +231,7 @@ Outcome Actor::put_in(const NewJob& spec, JobId& id) {
         settings_moved(queue, flags, now_flags);
       intend_nothing();
       if (tellings_.on()) [[unlikely]]
-        tellings_.born(spec, id, state == JobState::kAvailable, Control(filling));
+        tellings_.born(spec, id, state == JobState::kAvailable, Control(filling), now);
       OJS_SHM_PROBE4(enqueue, id.hi, id.lo, spec.queue, spec.rank);
       if (state == JobState::kAvailable) {
         if ((flags & kCounted) != 0 && lot == kNoIndex) [[unlikely]]

@@ -31,6 +31,24 @@ using shm::Point;
   return false;
 }
 
+/// An event for which there is no page is counted, so that readers see that it is missing.
+void EventLog::turn_page() {
+  if (open()) return;
+  next_ = &unread_;
+  end_ = next_ + 1;
+}
+
+void EventLog::write(const EventFacts& event) {
+  if (needs_page()) turn_page();
+  put([&](EventRecord& record) {
+    set_head(record, event.kind, event.rank, event.time_ms != 0 ? event.time_ms : store_.now_ms());
+    set_job(record, event.job);
+    set_facts(record, event.queue, event.attempt, event.max_attempts, event.previous_rank);
+    record.tag.set(event.tag);
+    record.value.set(event.value);
+  });
+}
+
 void EventLog::close() {
   if (page_ == kNoIndex) return;
   store_.event_control(page_).store(opened_.closed().word, Point::kEventPageClosed);

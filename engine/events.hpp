@@ -88,34 +88,52 @@ struct EventFacts {
   std::uint64_t sequence = 0;
 };
 
+// The words of an event, each as it is known.
+OJS_SHM_INLINE void set_head(EventRecord& record, EventKind kind, std::uint8_t rank,
+                             std::uint64_t time_ms) {
+  record.kind_rank_time.set(std::uint64_t{static_cast<std::uint8_t>(kind)} << 56 |
+                            std::uint64_t{rank} << 48 | time_ms);
+}
+OJS_SHM_INLINE void set_job(EventRecord& record, JobId id) {
+  record.id_hi.set(id.hi);
+  record.id_lo.set(id.lo);
+}
+OJS_SHM_INLINE void set_facts(EventRecord& record, std::uint32_t queue, std::uint16_t attempt,
+                              std::uint16_t max_attempts, std::uint8_t previous_rank = 0) {
+  record.facts.set((queue & 0xFFFF) | std::uint64_t{attempt} << 16 |
+                   std::uint64_t{max_attempts} << 32 | std::uint64_t{previous_rank} << 48);
+}
+
 /// Where one lane writes its events: in pages of sixteen, which it takes by turns with all others,
 /// so that a lane with much to tell gets much room. No other writes its open page. A death
 /// leaves an open page, which its repair closes; an event of which the stamp is missing is none.
 class EventLog {
  public:
   EventLog(Store& store, std::uint32_t lane)
-      : store_(store), told_(store.segment().lane(lane).counters[kEventsTold]), lane_(lane) {}
+      : store_(store),
+        told_(store.segment().lane(lane).counters[kEventsTold]),
+        telling_(store.header().telling),
+        lane_(lane) {}
 
-  /// One for which there is no page is counted only, so that readers see that it is missing.
-  OJS_SHM_INLINE void write(const EventFacts& event) {
-    const std::uint64_t sequence = told_.get() + 1;
-    if (next_ != end_ || open()) [[likely]] {
-      EventRecord& record = *next_++;
-      record.sequence.set(sequence);
-      const std::uint64_t time = event.time_ms != 0 ? event.time_ms : store_.now_ms();
-      record.kind_rank_time.set(std::uint64_t{static_cast<std::uint8_t>(event.kind)} << 56 |
-                                std::uint64_t{event.rank} << 48 | (time & ((1ULL << 48) - 1)));
-      record.id_hi.set(event.job.hi);
-      record.id_lo.set(event.job.lo);
-      record.facts.set((event.queue & 0xFFFF) | std::uint64_t{event.attempt} << 16 |
-                       std::uint64_t{event.max_attempts} << 32 |
-                       std::uint64_t{event.previous_rank} << 48);
-      record.tag.set(event.tag);
-      record.value.set(event.value);
-      record.stamp.store(stamp_++, shm::Point::kEventWritten);
-      shm::prefetch_for_write(next_);
-    }
-    told_.set_ordered(sequence, shm::Point::kEventCounted);  // PAIR event-told
+  // relaxed: a switch
+  OJS_SHM_INLINE bool is_wanted() const { return telling_.load_relaxed() != 0; }
+  void write(const EventFacts& event);
+  /// Whether there is no place for the next event, before which turn_page() has to be called.
+  OJS_SHM_INLINE bool needs_page() const { return next_ == end_; }
+  void turn_page();
+  /// Writes the event, where there is a place for it, by `describe(record)`: word after word, for a copy
+  /// in between would take more registers than there are.
+  template <class Describe>
+  OJS_SHM_INLINE void put(const Describe& describe) {
+    EventRecord& record = *next_;
+    next_ = &record + 1;
+    describe(record);
+    shm::LaneWord& told = told_;
+    const std::uint64_t sequence = told.get() + 1;
+    record.sequence.set(sequence);
+    record.stamp.store(stamp_++, shm::Point::kEventWritten);
+    shm::prefetch_for_write(&record + 1);
+    told.set_ordered(sequence, shm::Point::kEventCounted);  // PAIR event-told
   }
   /// Gives the page back, as is needed at the end of a lane.
   void close();
@@ -128,11 +146,13 @@ class EventLog {
 
   Store& store_;
   shm::LaneWord& told_;
+  const Word& telling_;
   std::uint32_t lane_;
   std::uint32_t page_ = kNoIndex;
   EventPageControl opened_{0};                    ///< its control word
   EventRecord *next_ = nullptr, *end_ = nullptr;  ///< what is left of the page
   std::uint64_t stamp_ = 0;                       ///< of the next event
+  EventRecord unread_{};                          ///< for an event for which there is no page
 };
 
 /// Reads what all lanes tell. Never writes; the segment may be mapped for reading, and may be

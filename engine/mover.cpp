@@ -158,11 +158,13 @@ Mover::Mover(Store& store, std::uint32_t lane)
 void Mover::finish(std::uint32_t slot, JobRecord& job, Control held) {
   constexpr Move kAck = *move_of(Event::kAck, kSlotActive);
   const bool options = (job.signals.load() & (kWaited | kMember | kUnique)) != 0;
-  if (options || limiting() || tellings_.on()) [[unlikely]]
+  if (options || limiting()) [[unlikely]]
     return land(kAck, slot, job, held, job.finished_at.get());
   const Control settled = held.to(kAck.to);
   intend_word(settled);
   recorder_.note(slot, job.generation.get(), kSlotSettling, kAck.to, job.finished_at.get());
+  if (tellings_.on()) [[unlikely]]
+    tellings_.completed(job, settled);
   job.control.store(settled.word, Point::kSlotSettled);  // PAIR slot-settle
   slots_.list(slot, settled);
   intend_nothing();

@@ -103,7 +103,7 @@ OJS_SHM_INLINE Straight Actor::put_straight(const NewJob& spec, JobId& id, Outco
   OJS_SHM_PROBE4(enqueue, id.hi, id.lo, near_.number, spec.rank);
   // 3. Who listens, and who sleeps.
   if (tellings_.on()) [[unlikely]]
-    tellings_.born(spec, id, true, Control(filling));
+    tellings_.born(spec, id, true, Control(filling), now);
   bell_.wake_one(queue);
   return Straight::kDone;
 }

@@ -21,6 +21,34 @@ OJS_SHM_INLINE EventFacts event_of(EventKind kind, const JobRecord& job, Control
   return event;
 }
 
+OJS_SHM_INLINE void birth(EventRecord& record, EventKind kind, const NewJob* spec, JobId id,
+                          Control filling, std::uint64_t now) {
+  // an id that is not the client's was made at that time, which the clock may have passed since
+  set_head(record, kind, spec->rank, spec->id ? now : id.hi >> 16);
+  set_job(record, id);
+  set_facts(record, spec->queue, 0, spec->retry.max_attempts);
+  record.tag.set(filling.to(kSlotAvailable).tag());
+  record.value.set(spec->scheduled_at);
+}
+
+OJS_SHM_INLINE void start(EventRecord& record, const Fetched* job, std::uint64_t tag,
+                          std::uint64_t now) {
+  set_head(record, EventKind::kJobStarted, job->rank, now);
+  set_job(record, job->id);
+  set_facts(record, job->queue, job->attempt, job->max_attempts);
+  record.tag.set(tag);
+  record.value.set(0);
+}
+
+OJS_SHM_INLINE void completion(EventRecord& record, const JobRecord* job, Control settled) {
+  const std::uint64_t finished = job->finished_at.get();
+  set_head(record, EventKind::kJobCompleted, rank_of_ring(settled.ring()), finished);
+  record.value.set(finished - std::min(finished, job->started_at.get()));
+  set_job(record, job->id());
+  set_facts(record, job->queue.get(), job->attempt.get(), job->flags().max_attempts());
+  record.tag.set(settled.tag());
+}
+
 /// The first eight bytes of the text, which is left without them.
 std::uint64_t first_word(std::string_view& text) {
   std::uint64_t bytes = 0;
@@ -45,19 +73,11 @@ std::uint64_t first_word(std::string_view& text) {
   if (job.control.load() == active.word) log_.write(event);
 }
 
-[[gnu::noinline]] void Tellings::born(const NewJob& spec, JobId id, bool available,
-                                      Control filling) {
+[[gnu::noinline]] void Tellings::born(const NewJob& spec, JobId id, bool available, Control filling,
+                                      std::uint64_t now) {
   if (!available && spec.pending) return;
-  EventFacts event;
-  event.kind = available ? EventKind::kJobEnqueued : EventKind::kJobScheduled;
-  event.rank = spec.rank;
-  event.max_attempts = spec.retry.max_attempts;
-  event.queue = spec.queue;
-  event.job = id;
-  event.tag = filling.to(kSlotAvailable).tag();
-  event.value = spec.scheduled_at;
-  if (!spec.id) event.time_ms = id.hi >> 16;  // made at that time: saves a look at the clock
-  log_.write(event);
+  put<&birth>(available ? EventKind::kJobEnqueued : EventKind::kJobScheduled, &spec, id, filling,
+              now);
 }
 
 [[gnu::noinline]] void Tellings::failed(const JobRecord& job, Control held, std::uint64_t now) {
@@ -73,13 +93,16 @@ std::uint64_t first_word(std::string_view& text) {
        limit << 32 | std::min<std::uint64_t>(ran, 0xFFFF'FFFF));
 }
 
+[[gnu::noinline]] void Tellings::completed(const JobRecord& job, Control settled) {
+  put<&completion>(&job, settled);
+}
+
 [[gnu::noinline]] void Tellings::ended(const JobRecord& job, Control settled) {
+  if (settled.state() == kSlotCompleted) return completed(job, settled);
   const std::uint64_t finished = job.finished_at.get();
-  EventFacts event = event_of(EventKind::kJobCompleted, job, settled, 0);
+  EventFacts event = event_of(EventKind::kJobDiscarded, job, settled, 0);
   event.time_ms = finished;
-  if (settled.state() == kSlotCompleted) {
-    event.value = finished - std::min(finished, job.started_at.get());
-  } else if (settled.state() == kSlotCancelled) {
+  if (settled.state() == kSlotCancelled) {
     event.kind = EventKind::kJobCancelled;
   } else if (job.flags().has(Policy::kExpired)) {
     event.kind = EventKind::kJobExpired;
@@ -87,22 +110,12 @@ std::uint64_t first_word(std::string_view& text) {
   } else {
     // one that waited goes with its queue: no attempt failed
     if (Control(job.control.load()).state() != kSlotMoving) failed(job, settled, finished);
-    event.kind = EventKind::kJobDiscarded;
   }
   log_.write(event);
 }
 
 [[gnu::noinline]] void Tellings::started(const Fetched& job, std::uint64_t tag, std::uint64_t now) {
-  EventFacts event;
-  event.kind = EventKind::kJobStarted;
-  event.rank = job.rank;
-  event.attempt = job.attempt;
-  event.max_attempts = job.max_attempts;
-  event.queue = job.queue;
-  event.job = job.id;
-  event.tag = tag;
-  event.time_ms = now;
-  log_.write(event);
+  put<&start>(&job, tag, now);
 }
 
 [[gnu::noinline]] void Tellings::moved(JobId id, std::uint32_t queue, Control before,

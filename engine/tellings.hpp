@@ -19,8 +19,7 @@ class Tellings {
  public:
   Tellings(Store& store, std::uint32_t lane) : store_(store), log_(store, lane) {}
 
-  // relaxed: a switch
-  OJS_SHM_INLINE bool on() const { return store_.header().telling.load_relaxed() != 0; }
+  OJS_SHM_INLINE bool on() const { return log_.is_wanted(); }
   void turn(bool on) { store_.header().telling.store(on ? 1 : 0, shm::Point::kSetChanged); }
 
   // ---- jobs
@@ -29,12 +28,13 @@ class Tellings {
   /// About a job that is active here, as far as we know: its lease may just have been ended.
   void held(EventKind kind, const JobRecord& job, Control active, std::uint64_t value);
   /// About a job that any lane may have by now.
-  void born(const NewJob& spec, JobId id, bool available, Control filling);
+  void born(const NewJob& spec, JobId id, bool available, Control filling, std::uint64_t now);
   void started(const Fetched& job, std::uint64_t tag, std::uint64_t now);
   void failed(const JobRecord& job, Control held, std::uint64_t now);
   /// Its time is over: that of its execution, or its lease.
   void timed_out(const JobRecord& job, Control held, std::uint64_t now, bool execution);
   void ended(const JobRecord& job, Control settled);
+  void completed(const JobRecord& job, Control settled);
   void moved(JobId id, std::uint32_t queue, Control before, Control after);
 
   // ---- queues and pools
@@ -60,6 +60,20 @@ class Tellings {
   void close_left() { log_.close_left(); }
 
  private:
+  /// Puts the event that `kDescribe` writes from the rest. To turn the page first is a call at the end,
+  /// so that the usual way keeps no register for it.
+  template <auto kDescribe, class... Args>
+  OJS_SHM_INLINE void put(Args... args) {
+    if (log_.needs_page()) [[unlikely]]
+      return put_in_next_page<kDescribe>(args...);
+    log_.put([&](EventRecord& record) { kDescribe(record, args...); });
+  }
+  template <auto kDescribe, class... Args>
+  [[gnu::noinline]] void put_in_next_page(Args... args) {
+    log_.turn_page();
+    log_.put([&](EventRecord& record) { kDescribe(record, args...); });
+  }
+
   const Store& store_;
   EventLog log_;
 };
