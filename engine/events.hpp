@@ -52,9 +52,17 @@ enum class EventKind : std::uint8_t {
   kJobStalled,        ///< the same; the limit is its lease
   /// job: a dead process and its repairer; tag: dead of that repair; value: slots mended
   kProcessRepaired,
-  kWorkerLost,  ///< tag: jobs that returned; value: how long it was silent, in ms; then its id
+  kWorkerLost,     ///< tag: jobs that returned; value: how long it was silent, in ms; then its id
+  kWorkerStarted,  ///< tag: how many jobs it takes at most; then its id, as in the next ones
+  kWorkerQuiet,    ///< takes no more jobs; tag: those that it has
+  kWorkerResumed,  ///< takes jobs again; tag: the same
+  kWorkerStopped,  ///< rank: WorkerEnd; value: for how long it was registered, in ms
   kCount
 };
+
+constexpr bool about_a_worker(EventKind kind) {
+  return kind >= EventKind::kWorkerLost && kind <= EventKind::kWorkerStopped;
+}
 
 constexpr bool about_a_workflow(EventKind kind) {
   return kind >= EventKind::kWorkflowStarted && kind <= EventKind::kWorkflowCancelled;

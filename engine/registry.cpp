@@ -123,6 +123,11 @@ Outcome Registry::claim(const WorkerReport& report, std::uint32_t hash, WorkerKe
     mark.control.store(taken.to(WorkerPhase::kAlive, 0).word,
                        Point::kWorkerBorn);  // PAIR worker-name
     key = WorkerKey(place, taken.life());
+    if (actor_.tellings().on()) {
+      actor_.tellings().about_worker(EventKind::kWorkerStarted, report.id,
+                                     report.concurrency.value_or(0), 0);
+      if (report.drains.value_or(false)) tell_turn(store_.worker(place), false);
+    }
     return Outcome::kOk;
   }
   return Outcome::kBusy;
@@ -133,6 +138,14 @@ Outcome Registry::report(const WorkerReport& report, WorkerKey& key) {
       (report.details && report.details->size() > kLongestWorkerDetails))
     return Outcome::kTooLarge;
   return claim(report, worker_hash(report.id), key);
+}
+
+/// It takes jobs from now on, or takes no more.
+void Registry::tell_turn(const WorkerRecord& record, bool takes_jobs) const {
+  if (!actor_.tellings().on()) return;
+  actor_.tellings().about_worker(takes_jobs ? EventKind::kWorkerResumed : EventKind::kWorkerQuiet,
+                                 text_in(record.id, record.id_length),
+                                 WorkerLoad(record.load.load()).active(), 0);
 }
 
 /// Writes in a living worker's record, one lane at a time. kLost: it does not live any more.
@@ -148,8 +161,12 @@ Outcome Registry::change(WorkerKey key, const Write& write) {
       shm::wait_for_another(look);
       continue;
     }
-    write(store_.worker(key.place()));
+    WorkerRecord& record = store_.worker(key.place());
+    const bool took_jobs = takes_jobs(record);
+    write(record);
+    const bool takes = takes_jobs(record);
     control.store(found.to(WorkerPhase::kAlive, 0).word, Point::kWorkerChanged);
+    if (takes != took_jobs) tell_turn(record, takes);
     return Outcome::kOk;
   }
   return Outcome::kBusy;
@@ -291,15 +308,22 @@ bool Registry::conclude(std::uint32_t place, std::vector<LostWorker>* lost) {
       sign.end() == WorkerEnd::kSilent && (record.traits.load() & kWorkerPledged) != 0;
   const std::uint64_t now = store_.now_ms(), silent = now - std::min(now, sign.ms());
   const std::string id = text_in(record.id, record.id_length);
+  const std::uint64_t lived = now - std::min(now, record.registered_at.load());
   const std::uint64_t jobs = lapsed ? return_jobs(key, silent) : 0;
   if (jobs != 0) record.returned.fetch_add(jobs, Point::kWorkerTold);
   const WorkerPhase phase =
       sign.end() == WorkerEnd::kLeft ? WorkerPhase::kFree : WorkerPhase::kGone;
   if (!mark.control.cas_once(control.word, control.to(phase, 0).word, Point::kWorkerFreed))
     return false;
-  if (!lapsed) return true;
+  const bool tells = actor_.tellings().on();
+  if (!lapsed) {
+    if (tells)
+      actor_.tellings().about_worker(EventKind::kWorkerStopped, id, 0, lived,
+                                     static_cast<std::uint8_t>(sign.end()));
+    return true;
+  }
   store_.header().workers_lost.fetch_add(1, Point::kCounterMoved);
-  if (actor_.tellings().on()) actor_.tellings().worker_lost(id, jobs, silent);
+  if (tells) actor_.tellings().about_worker(EventKind::kWorkerLost, id, jobs, silent);
   if (lost != nullptr) lost->push_back({id, silent, jobs});
   return true;
 }

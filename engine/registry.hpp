@@ -74,6 +74,7 @@ class Registry {
   Outcome change(WorkerKey key, const Write& write);
   bool end(std::uint32_t place, WorkerSign sign, WorkerEnd how);
   bool conclude(std::uint32_t place, std::vector<LostWorker>* lost);
+  void tell_turn(const WorkerRecord& record, bool takes_jobs) const;
   std::uint64_t return_jobs(WorkerKey key, std::uint64_t silent_ms);
 
   Actor& actor_;

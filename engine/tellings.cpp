@@ -212,12 +212,14 @@ std::uint64_t first_word(std::string_view& text) {
   log_.write(event);
 }
 
-[[gnu::noinline]] void Tellings::worker_lost(std::string_view id, std::uint64_t jobs,
-                                             std::uint64_t silent_ms) {
+[[gnu::noinline]] void Tellings::about_worker(EventKind kind, std::string_view id,
+                                              std::uint64_t tag, std::uint64_t value,
+                                              std::uint8_t rank) {
   EventFacts event;
-  event.kind = EventKind::kWorkerLost;
-  event.tag = jobs;
-  event.value = silent_ms;
+  event.kind = kind;
+  event.rank = rank;
+  event.tag = tag;
+  event.value = value;
   event.time_ms = store_.now_ms();
   event.job.hi = first_word(id);
   event.job.lo = first_word(id);

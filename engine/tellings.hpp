@@ -49,8 +49,9 @@ class Tellings {
   void overloaded(std::uint32_t pool, const Store::PoolLoad& load);
   /// One of `at_once` processes that were found dead, when `mended` slots were mended for them.
   void repaired(std::uint32_t dead, std::uint32_t by, std::uint64_t at_once, std::uint64_t mended);
-  /// A registered worker that was ended for its silence.
-  void worker_lost(std::string_view id, std::uint64_t jobs, std::uint64_t silent_ms);
+  /// About a registered worker.
+  void about_worker(EventKind kind, std::string_view id, std::uint64_t tag, std::uint64_t value,
+                    std::uint8_t rank = 0);
   /// The event and, in further ones, the text.
   void with_text(EventFacts event, std::string_view text);
 

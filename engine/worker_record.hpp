@@ -153,6 +153,10 @@ struct alignas(64) WorkerRecord {
   std::uint64_t id[kLongestWorkerId / 8];
   std::uint64_t details[kLongestWorkerDetails / 8];  ///< what it says of itself; opaque here
 };
+/// Neither told to take no more jobs, nor by its own word.
+inline bool takes_jobs(const WorkerRecord& worker) {
+  return worker.order.load() == 0 && (worker.traits.load() & kWorkerDrains) == 0;
+}
 inline std::uint64_t silence_of(const WorkerRecord& worker) {
   return std::max(worker.silence_ms.load(), kWorkerSilenceMs);
 }

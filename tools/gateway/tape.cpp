@@ -24,7 +24,6 @@ bool type_among(const std::vector<std::string>& wanted, const std::string& type)
 }
 
 constexpr std::string_view kStateChanged = "job.state_changed";
-constexpr std::chrono::milliseconds kRosterLook{250};
 
 std::size_t hash_of(std::string_view id) { return std::hash<std::string_view>()(id); }
 
@@ -89,24 +88,6 @@ void Tape::keep_event(const Event& event) {
   if (changed) keep(std::move(*changed), 0);
 }
 
-/// Registrations are read now and then: the segment tells of lost workers alone.
-void Tape::keep_worker_events() {
-  const auto now = std::chrono::steady_clock::now();
-  if (!reader_ || now - roster_look_ < kRosterLook) return;
-  roster_look_ = now;
-  const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(
-      std::chrono::system_clock::now().time_since_epoch());
-  const std::string source = "ojs://" + name_ + "/workers";
-  for (WorkerEvent& event : roster_.look(observer_->registered_workers(), source,
-                                         static_cast<std::uint64_t>(ms.count()))) {
-    Told told;
-    told.id = std::move(event.id);
-    told.type = std::move(event.type);
-    told.json = std::move(event.json);
-    keep(std::move(told), 1);
-  }
-}
-
 void Tape::keep(Told told, std::uint64_t weight) {
   told.position = position_ += weight;
   kept_.push_back(std::make_shared<const Told>(std::move(told)));
@@ -144,7 +125,6 @@ Tape::Place Tape::join(std::string_view after, Gap& gap) {
     }
   }
   take_over();
-  keep_worker_events();
   gap = {};
   if (after.empty()) return {first_ + kept_.size(), position_};
   for (std::size_t i = kept_.size(); i-- > 0;)
@@ -163,8 +143,6 @@ void Tape::leave() {
   dropped_ = position_;
   kept_.clear();
   remembered_.clear();
-  roster_ = {};
-  roster_look_ = {};
   reader_.reset();
   observer_.reset();
 }
@@ -188,7 +166,6 @@ bool Tape::turn() {
   const std::lock_guard lock(mutex_);
   const std::uint64_t before = first_ + kept_.size();
   take_over();
-  keep_worker_events();
   return first_ + kept_.size() != before;
 }
 

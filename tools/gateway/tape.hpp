@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <chrono>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -16,7 +15,6 @@
 #include <ojs_shm/observer.hpp>
 
 #include "tools/gateway/job_book.hpp"
-#include "tools/gateway/roster_watch.hpp"
 
 namespace ojs_shm::gateway {
 
@@ -45,7 +43,7 @@ class Tape {
   static constexpr std::size_t kKept = 32'768;
   static constexpr std::size_t kRemembered = 65'536;
 
-  Tape(const Segment& segment, std::string name) : segment_(segment), name_(std::move(name)) {}
+  explicit Tape(const Segment& segment) : segment_(segment) {}
 
   /// A listener's place on the tape.
   struct Place {
@@ -83,11 +81,9 @@ class Tape {
   void keep(Told told, std::uint64_t weight);
   void keep_gap();
   void keep_event(const Event& event);
-  void keep_worker_events();
   Told told_of(const Observer& observer, const Event& event);
 
   const Segment& segment_;
-  std::string name_;  ///< of the segment
   mutable std::mutex mutex_;
   std::optional<Observer> observer_;
   std::optional<EventReader> reader_;
@@ -100,8 +96,6 @@ class Tape {
   std::uint64_t reader_lost_ = 0;  ///< EventReader::lost() as far as listeners are told of it
   std::size_t listeners_ = 0;
   JobBook jobs_;
-  RosterWatch roster_;
-  std::chrono::steady_clock::time_point roster_look_ = {};
 };
 
 }  // namespace ojs_shm::gateway

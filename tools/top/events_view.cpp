@@ -15,6 +15,8 @@ std::string detail_of(const Event& event) {
   if (!event.limit_key.empty()) return event.limit_key;
   if (!event.pool.empty()) return event.pool;
   if (event.bound != 0) return fmt::format("{} of {} {}", event.depth, event.bound, event.unit);
+  if (!event.worker_id.empty())
+    return event.worker_id + (event.reason.empty() ? "" : ": ") + std::string(event.reason);
   if (!event.cron_name.empty())
     return event.cron_name + (event.reason.empty() ? "" : ": ") + std::string(event.reason);
   if (event.count != 0) return fmt::format("{} jobs", event.count);

@@ -85,10 +85,29 @@ void write_repair(ObjectWriter& data, const Event& event) {
   data.number("slots_mended", static_cast<std::int64_t>(event.mended));
 }
 
-void write_lost_worker(ObjectWriter& data, const Event& event) {
+/// Source: ojs-events 3.4.
+void write_registered_worker(ObjectWriter& data, const Event& event) {
+  const auto number = [&](std::string_view name, std::uint64_t n) {
+    data.number(name, static_cast<std::int64_t>(n));
+  };
   data.text("worker_id", event.worker_id);
-  data.text("silent_for", print_duration(event.duration_ms));
-  data.number("returned_jobs", static_cast<std::int64_t>(event.count));
+  if (event.type == "worker.lost") {
+    data.text("silent_for", print_duration(event.duration_ms));
+    number("returned_jobs", event.count);
+  } else if (event.type == "worker.started") {
+    std::string& queues = data.open("queues") += '[';
+    for (const std::string& queue : event.worker_queues) {
+      if (queues.back() != '[') queues += ',';
+      json::append_quoted(queues, queue);
+    }
+    queues += ']';
+    number("concurrency", event.worker_concurrency);
+  } else if (event.type == "worker.stopped") {
+    data.text("reason", event.reason);
+    number("uptime_ms", event.duration_ms);
+  } else {
+    number("active_jobs", event.active_jobs);
+  }
 }
 
 /// What is about no job. Source: ojs-fair-scheduling 11.1.
@@ -154,7 +173,7 @@ std::string print_event(const Event& event) {
   if (event.pid != 0)
     write_repair(data, event);
   else if (!event.worker_id.empty())
-    write_lost_worker(data, event);
+    write_registered_worker(data, event);
   else
     data.text(event.pool.empty() ? "queue" : "pool", event.pool.empty() ? event.queue : event.pool);
   if (!event.unit.empty()) {

@@ -8,6 +8,7 @@
 #include "engine/cron_look.hpp"
 #include "engine/events.hpp"
 #include "worker_api/roles/attachment.hpp"
+#include "worker_api/roles/registered_workers.hpp"
 
 namespace ojs_shm {
 
@@ -53,6 +54,10 @@ std::string_view type_of(EventKind kind) {
     case EventKind::kJobStalled: return "job.stalled";
     case EventKind::kProcessRepaired: return "process.repaired";
     case EventKind::kWorkerLost: return "worker.lost";
+    case EventKind::kWorkerStarted: return "worker.started";
+    case EventKind::kWorkerQuiet: return "worker.quiet";
+    case EventKind::kWorkerResumed: return "worker.resumed";
+    case EventKind::kWorkerStopped: return "worker.stopped";
     case EventKind::kText:
     case EventKind::kNone:
     case EventKind::kCount: break;
@@ -101,6 +106,8 @@ struct EventReader::Impl {
   void add_from_job(const engine::EventFacts& facts, Event& event) const;
   void add_cron(const engine::EventFacts& facts, Event& event) const;
   void add_from_cron(Event& event) const;
+  static void add_worker(const engine::EventFacts& facts, Event& event);
+  void add_from_worker(Event& event) const;
 };
 
 EventReader::EventReader(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -133,10 +140,8 @@ Event EventReader::Impl::translate(const engine::EventFacts& facts) const {
     event.mended = facts.value;
     return event;
   }
-  if (facts.kind == EventKind::kWorkerLost) {
-    event.count = facts.tag;
-    event.duration_ms = facts.value;
-    append_text({facts.job.hi, facts.job.lo}, event.worker_id);
+  if (engine::about_a_worker(facts.kind)) {
+    add_worker(facts, event);
     return event;
   }
   event.queue = store.queue_name(facts.queue);
@@ -184,6 +189,30 @@ Event EventReader::Impl::translate(const engine::EventFacts& facts) const {
     event.at_ms = facts.value;
   add_from_job(facts, event);
   return event;
+}
+
+/// The rest of its id follows as a text.
+void EventReader::Impl::add_worker(const engine::EventFacts& facts, Event& event) {
+  constexpr std::string_view kReasons[] = {"silent", "shutdown", "error"};  // WorkerEnd
+  append_text({facts.job.hi, facts.job.lo}, event.worker_id);
+  if (facts.kind == EventKind::kWorkerStarted) {
+    event.worker_concurrency = facts.tag;
+  } else if (facts.kind == EventKind::kWorkerQuiet || facts.kind == EventKind::kWorkerResumed) {
+    event.active_jobs = facts.tag;
+  } else {
+    event.duration_ms = facts.value;
+    if (facts.kind == EventKind::kWorkerLost)
+      event.count = facts.tag;
+    else if (facts.rank < std::size(kReasons))
+      event.reason = kReasons[facts.rank];
+  }
+}
+
+/// What has no room in an event, from the worker's record, if it is still there.
+void EventReader::Impl::add_from_worker(Event& event) const {
+  const engine::Store& store = segment.attachment()->store();
+  if (auto worker = internal::describe_worker(store, engine::find_worker(store, event.worker_id)))
+    event.worker_queues = std::move(worker->queues);
 }
 
 /// Its name follows as a text. The job is the new one, or the one in its way.
@@ -255,10 +284,11 @@ bool EventReader::next(Event& event) {
        ++more, ++i.at) {
     const engine::EventFacts& text = i.batch[i.at];
     append_text({text.job.hi, text.job.lo, text.tag, text.value},
-                engine::about_a_cron(facts.kind)       ? event.cron_name
-                : facts.kind == EventKind::kWorkerLost ? event.worker_id
-                                                       : event.job_type);
+                engine::about_a_cron(facts.kind)     ? event.cron_name
+                : engine::about_a_worker(facts.kind) ? event.worker_id
+                                                     : event.job_type);
   }
+  if (facts.kind == EventKind::kWorkerStarted) i.add_from_worker(event);
   if (engine::about_a_cron(facts.kind)) i.add_from_cron(event);
   return true;
 }

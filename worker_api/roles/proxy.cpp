@@ -166,8 +166,7 @@ engine::WorkerKey Proxy::Impl::worker_of(const FetchRequest& request) {
 
 bool Proxy::Impl::takes_jobs(engine::WorkerKey worker) {
   if (!engine::worker_lives(store(), worker)) return true;
-  const engine::WorkerRecord& record = store().worker(worker.place());
-  return record.order.load() == 0 && (record.traits.load() & engine::kWorkerDrains) == 0;
+  return engine::takes_jobs(store().worker(worker.place()));
 }
 
 std::size_t Proxy::Impl::room_of(engine::WorkerKey worker, std::uint32_t pool) {

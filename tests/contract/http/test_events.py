@@ -146,17 +146,23 @@ class Told(OnGateway):
 
     def test_what_workers_do_is_told(self):
         stream = Stream(self, "events/stream?types=worker.*")
-        eventually(lambda: self.call("GET", "health", expect=200))
         worker = "w-" + self.queue
+
+        def next_of_it():
+            while (event := stream.next()["data"])["subject"] != worker:
+                pass  # of the workers of other tests
+            return event
         self.call("POST", "workers/register", {"worker_id": worker, "queues": ["a", "b"], "concurrency": 3}, expect=200)
-        started = stream.next()["data"]
+        started = next_of_it()
         self.assertEqual((started["type"], started["subject"], started["data"]),
                          ("worker.started", worker, {"worker_id": worker, "queues": ["a", "b"], "concurrency": 3}))
         self.call("POST", "workers/heartbeat", {"worker_id": worker, "state": "quiet", "active_jobs": []}, expect=200)
-        quiet = stream.next()["data"]
+        quiet = next_of_it()
         self.assertEqual((quiet["type"], quiet["data"]), ("worker.quiet", {"worker_id": worker, "active_jobs": 0}))
+        self.call("POST", "workers/heartbeat", {"worker_id": worker, "state": "running", "active_jobs": []}, expect=200)
+        self.assertEqual(next_of_it()["type"], "worker.resumed")
         self.call("DELETE", "workers/" + worker, expect=200)
-        stopped = stream.next()["data"]
+        stopped = next_of_it()
         self.assertEqual((stopped["type"], stopped["data"]["worker_id"], stopped["data"]["reason"]),
                          ("worker.stopped", worker, "shutdown"))
 

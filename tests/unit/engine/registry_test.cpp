@@ -336,6 +336,59 @@ TEST_F(Registry, the_end_is_told) {
   EXPECT_NE(print_event(lost.front()).find(R"("returned_jobs":1)"), std::string::npos);
 }
 
+TEST_F(Registry, what_a_worker_does_is_told_until_it_stops) {
+  ASSERT_TRUE(s.admin.set_events(true).ok());
+  auto reader = s.observer.events({.from_start = false, .settle_ms = 0});
+  const std::string id = "a-worker-with-a-name-of-more-than-thirty-two-bytes";
+  s.stop_clock();
+  report({.id = id, .queues = std::vector<std::string>{"a", "b"}, .concurrency = 3});
+  report({.id = id, .concurrency = 3});
+  s.put();
+  ASSERT_NE(fetch_as(id), "");
+  // In one millisecond the events of two handles have no order.
+  s.move_clock(kSecond);
+  report({.id = id, .active_jobs = 1, .state = "draining"});
+  ASSERT_TRUE(s.admin.direct_worker(id, WorkerDirective::kQuiet).ok());  // it is quiet already
+  s.move_clock(kSecond);
+  report({.id = id, .state = "running", .registers = true});  // an order is over then
+  s.move_clock(kSecond);
+  ASSERT_TRUE(s.admin.direct_worker(id, WorkerDirective::kTerminate).ok());
+  std::vector<Event> told;
+  for (Event event; reader.next(event);)
+    if (event.type.starts_with("worker.")) told.push_back(event);
+  ASSERT_EQ(told.size(), 4U);
+  EXPECT_EQ(told[0].type, "worker.started");
+  EXPECT_EQ(told[0].worker_queues, (std::vector<std::string>{"a", "b"}));
+  EXPECT_EQ(told[0].worker_concurrency, 3U);
+  EXPECT_NE(print_event(told[0]).find(R"("queues":["a","b"],"concurrency":3)"), std::string::npos);
+  EXPECT_EQ(told[1].type, "worker.quiet");
+  EXPECT_EQ(told[1].active_jobs, 1U);
+  EXPECT_EQ(told[2].type, "worker.resumed");
+  EXPECT_EQ(told[3].type, "worker.quiet");
+  for (const Event& event : told) EXPECT_EQ(event.worker_id, id);
+
+  ASSERT_TRUE(s.admin.remove_worker(id).ok());
+  Event stopped;
+  ASSERT_TRUE(reader.next(stopped));
+  EXPECT_EQ(stopped.type, "worker.stopped");
+  EXPECT_EQ(stopped.reason, "shutdown");
+  EXPECT_EQ(stopped.duration_ms, 3 * kSecond);
+  EXPECT_NE(print_event(stopped).find(R"("reason":"shutdown","uptime_ms":3000)"),
+            std::string::npos);
+  EXPECT_FALSE(reader.next(stopped));
+}
+
+TEST_F(Registry, one_that_promised_no_sign_and_gives_none_stops_silently) {
+  ASSERT_TRUE(s.admin.set_events(true).ok());
+  auto reader = s.observer.events({.from_start = false, .settle_ms = 0});
+  report({.id = "w", .pledges = false});
+  s.pass(kMinute);
+  std::vector<std::string> told;
+  for (Event event; reader.next(event);)
+    told.push_back(event.type + " " + std::string(event.reason));
+  EXPECT_EQ(told, (std::vector<std::string>{"worker.started ", "worker.stopped silent"}));
+}
+
 /// A record whose writer died in the middle, as its repair finds it.
 TEST_F(Registry, what_a_dead_writer_left_is_freed_or_emptied) {
   report({.id = "w", .labels = R"({"a":1})"});

@@ -55,8 +55,13 @@ struct Event {
   /// of a cron, as long as there is one of that name
   std::string cron_expression, timezone;
   std::string workflow_id;  ///< of an event about a workflow; `queue` is then its first job's
-  /// of a registered worker that was ended for its silence of `duration_ms`; `count` jobs returned
+  /// of a registered worker. "worker.lost": it was ended for its silence of `duration_ms`, `count` jobs
+  /// returned; "worker.stopped": it was registered for `duration_ms`, `reason` is "shutdown", "error"
+  /// (its process died) or "silent" (it had not promised any sign of life); "worker.quiet" and
+  /// "worker.resumed": it has `active_jobs`
   std::string worker_id;
+  std::vector<std::string> worker_queues;  ///< of one that started, as long as it is there
+  std::uint64_t worker_concurrency = 0;    ///< of one that started; 0: it did not say
   /// of a dead process that was repaired, and of its repairer; as each knew itself
   std::uint32_t pid = 0, repaired_by = 0;
   /// the dead of that repair, and the slots that were mended for all of them
