@@ -55,9 +55,13 @@ bool Bell::wake_one(QueueRecord& queue) const {
 
 void Bell::wake_all(QueueRecord& queue) const {
   mark_busy(store_.number_of(queue));
+  wake_every(queue.waiters);
+}
+
+void Bell::wake_every(Sleepers& sleepers) const {
   for (std::uint32_t i = 0; i < (store_.lanes() + 63) / 64; ++i) {
-    if (queue.waiters[i].load_seq_cst() == 0) continue;
-    for (std::uint64_t waiting = queue.waiters[i].exchange(0, Point::kWaiterCleared); waiting != 0;
+    if (sleepers[i].load_seq_cst() == 0) continue;  // PAIR listen
+    for (std::uint64_t waiting = sleepers[i].exchange(0, Point::kWaiterCleared); waiting != 0;
          waiting &= waiting - 1)
       wake_lane(
           store_.segment().lane(i * 64 + static_cast<std::uint32_t>(std::countr_zero(waiting))), 1);
@@ -73,6 +77,14 @@ void Bell::call(std::uint32_t owner) const {
   Half& bell = store_.segment().header().completions[slot % 64];
   bell.fetch_add(1, Point::kCompletionRung);
   shm::futex_wake(bell, kEveryThread);
+  wake_every(store_.header().listeners);
+}
+
+/// The flag goes first: a lane that lies down meanwhile sets it again. Should this one die in between,
+/// its repair wakes them.
+[[gnu::noinline]] void Bell::ring_listeners() const {
+  store_.header().telling.fetch_and(~kListened, Point::kWaiterCleared);
+  wake_every(store_.header().listeners);
 }
 
 [[gnu::noinline]] void Bell::ring_supervisor() const {

@@ -32,6 +32,10 @@ class Bell {
   /// Wakes all that wait for the end of the job in the slot.
   void ring_completion(std::uint32_t slot) const;
 
+  // ---- listeners
+  /// Wakes the lanes that sleep until an event is told.
+  void ring_listeners() const;
+
   // ---- the supervisor
   void ring_supervisor() const;
   /// Rings if it would sleep beyond that time, Unix ms.
@@ -40,7 +44,9 @@ class Bell {
   }
 
  private:
+  using Sleepers = Word[shm::kMaxLanes / 64];
   bool wake_among(QueueRecord& queue, std::uint32_t word) const;
+  void wake_every(Sleepers& sleepers) const;
 
   const Store& store_;
 };

@@ -9,6 +9,13 @@
 
 namespace ojs_shm::engine {
 
+std::uint64_t events_told(const Store& store) {
+  std::uint64_t told = 0;
+  for (std::uint32_t lane = 0; lane < store.lanes(); ++lane)
+    told += store.segment().lane(lane).counters[kEventsTold].get_ordered();
+  return told;
+}
+
 EventReader::EventReader(const Store& store, bool from_start)
     : store_(store), seen_(store.lanes(), 0), done_(store.event_pages(), 0) {
   for (std::uint32_t lane = 0; lane < store.lanes() && !from_start; ++lane)
@@ -111,6 +118,7 @@ class Order {
 
 std::uint64_t EventReader::poll(std::vector<EventFacts>& events, std::uint64_t settle_ms) {
   const std::uint64_t now = store_.now_ms();
+  left_ = false;
   std::vector<Found> lanes(seen_.size());
   bool news = false;
   for (std::uint32_t lane = 0; lane < lanes.size(); ++lane) {
@@ -133,7 +141,10 @@ std::uint64_t EventReader::poll(std::vector<EventFacts>& events, std::uint64_t s
         std::find_if(found.events.begin(), found.events.end(), [&](const EventFacts& event) {
           return event.time_ms <= now && now - event.time_ms < settle_ms;
         });
-    if (young != found.events.end()) found.told = young->sequence - 1;
+    if (young != found.events.end()) {
+      found.told = young->sequence - 1;
+      left_ = true;
+    }
     const auto count = static_cast<std::uint64_t>(young - found.events.begin());
     const std::uint64_t told = found.told - seen_[lane];
     lost += told - std::min(told, count);

@@ -3,6 +3,8 @@
 
 #include <iterator>
 
+#include "engine/bell.hpp"
+
 namespace ojs_shm::engine {
 
 using shm::Point;
@@ -49,6 +51,8 @@ void EventLog::write(const EventFacts& event) {
   });
 }
 
+[[gnu::noinline]] void EventLog::wake_listeners() const { Bell(store_).ring_listeners(); }
+
 void EventLog::close() {
   if (page_ == kNoIndex) return;
   store_.event_control(page_).store(opened_.closed().word, Point::kEventPageClosed);
@@ -67,6 +71,7 @@ void EventLog::close_left() {
     }
     store_.event_control(page).store(control.closed().word, Point::kEventPageClosed);
   }
+  wake_listeners();
 }
 
 }  // namespace ojs_shm::engine

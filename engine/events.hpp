@@ -124,7 +124,7 @@ class EventLog {
         lane_(lane) {}
 
   // relaxed: a switch
-  OJS_SHM_INLINE bool is_wanted() const { return telling_.load_relaxed() != 0; }
+  OJS_SHM_INLINE bool is_wanted() const { return (telling_.load_relaxed() & kTells) != 0; }
   void write(const EventFacts& event);
   /// Whether there is no place for the next event, before which turn_page() has to be called.
   OJS_SHM_INLINE bool needs_page() const { return next_ == end_; }
@@ -142,6 +142,9 @@ class EventLog {
     record.stamp.store(stamp_++, shm::Point::kEventWritten);
     shm::prefetch_for_write(&record + 1);
     told.set_ordered(sequence, shm::Point::kEventCounted);  // PAIR event-told
+    // A listener that goes to sleep just now looks again when that store has reached all processors.
+    if ((telling_.load_seq_cst() & kListened) != 0) [[unlikely]]
+      wake_listeners();
   }
   /// Gives the page back, as is needed at the end of a lane.
   void close();
@@ -150,6 +153,7 @@ class EventLog {
   void close_left();
 
  private:
+  void wake_listeners() const;
   bool open();
 
   Store& store_;
@@ -163,6 +167,9 @@ class EventLog {
   EventRecord unread_{};                          ///< for an event for which there is no page
 };
 
+/// How many events all lanes have told; grows with each.
+std::uint64_t events_told(const Store& store);
+
 /// Reads what all lanes tell. Never writes; the segment may be mapped for reading, and may be
 /// damaged.
 class EventReader {
@@ -174,6 +181,8 @@ class EventReader {
   /// changes. Events of the last `settle_ms` wait for the next call: another lane may be about to
   /// tell what led to them. Returns how many were overwritten before they could be read.
   std::uint64_t poll(std::vector<EventFacts>& events, std::uint64_t settle_ms);
+  /// Whether the last call left events for the next one.
+  bool left_some() const { return left_; }
 
  private:
   struct Found {
@@ -187,6 +196,7 @@ class EventReader {
   std::vector<std::uint64_t> seen_;
   /// by page: its control word when nothing in it was left to be read
   std::vector<std::uint64_t> done_;
+  bool left_ = false;
 };
 
 }  // namespace ojs_shm::engine

@@ -346,6 +346,10 @@ struct TypeDefault {
 };
 constexpr std::uint32_t kTypeDefaults = 256;
 
+/// EngineHeader::telling
+constexpr std::uint64_t kTells = 1,  ///< lanes tell what happens
+    kListened = 2;                   ///< a lane may sleep until one does: the teller wakes it
+
 /// Written when the segment is made; only the last words change later.
 struct EngineHeader {
   std::uint8_t convention;
@@ -366,7 +370,7 @@ struct EngineHeader {
   std::uint32_t accounts;
   Half account_seat;         ///< lane + 1 of the one that gives accounts to tenants
   Word marking;              ///< Marking, of the lane in that seat
-  alignas(64) Word telling;  ///< 1: lanes tell what happens
+  alignas(64) Word telling;  ///< kTells, kListened
   Word limiting;             ///< kinds of limits that there are; only grows
   Word strict_envelopes;     ///< 1: who reads envelopes refuses members that mean nothing
   /// may a priority change after enqueue: 1 yes, 2 no, 0 as the convention has it
@@ -383,6 +387,8 @@ struct EngineHeader {
   // NO CRASH POINT: a bank means nothing before `maintenance` names it
   Plain<std::uint64_t> maintenance_since[2];
   std::uint64_t maintenance_reason[2][kReasonBytes / 8];
+  /// lanes that sleep until an event is told or a job ends that is waited for. PAIR listen
+  alignas(64) Word listeners[shm::kMaxLanes / 64];
 };
 
 constexpr std::uint64_t engine_fingerprint() {

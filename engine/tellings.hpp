@@ -20,7 +20,11 @@ class Tellings {
   Tellings(Store& store, std::uint32_t lane) : store_(store), log_(store, lane) {}
 
   OJS_SHM_INLINE bool on() const { return log_.is_wanted(); }
-  void turn(bool on) { store_.header().telling.store(on ? 1 : 0, shm::Point::kSetChanged); }
+  void turn(bool on) {
+    shm::Word& telling = store_.header().telling;
+    on ? telling.fetch_or(kTells, shm::Point::kSetChanged)
+       : telling.fetch_and(~kTells, shm::Point::kSetChanged);
+  }
 
   // ---- jobs
   /// About a job in this lane's hands, or one that it is about to publish.

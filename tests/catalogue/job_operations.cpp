@@ -405,6 +405,15 @@ std::vector<Operation> job_operations() {
          if (h.producer->wait(h.id, std::chrono::milliseconds(5)).code() != Code::kTimeout)
            throw std::runtime_error("it waited for something else");
        }},
+      {"wake_listener",
+       [](Hands& h) {
+         must(h.admin->set_events(true));
+         engine::EngineHeader& header = h.handle->store().header();
+         header.listeners[h.handle->lane() / 64].fetch_or(1ULL << (h.handle->lane() % 64),
+                                                          shm::Point::kWaiterSet);
+         header.telling.fetch_or(engine::kListened, shm::Point::kWaiterSet);
+       },
+       [](Hands& h) { h.put(); }},
       {"wake_sleeper",
        [](Hands& h) {
          engine::QueueRecord& queue =

@@ -2,9 +2,12 @@
 // Sleepers and who wakes them.
 
 #include <poll.h>
+#include <sys/eventfd.h>
 
 #include <stdexcept>
 #include <thread>
+
+#include <ojs_shm/proxy.hpp>
 
 #include "tests/catalogue/operations.hpp"
 
@@ -35,11 +38,31 @@ void ring_and_hush(Hands& hands) {
   hands.worker.reset();  // with its bell
 }
 
+/// The end of a job that a proxy awaits, while others tell events to it.
+void listen_for_an_end(Hands& hands) {
+  Proxy proxy = must(Proxy::attach(hands.segment));
+  const int bell = must(proxy.await_end(hands.id));
+  if (must(proxy.await_events()) != bell) throw std::runtime_error("it has two descriptors");
+  hands.take(hands.job);
+  must(hands.worker->ack(hands.job));
+  for (std::vector<std::string> ended; ended.empty(); ended = proxy.take_ended()) {
+    hear(bell);
+    eventfd_t count = 0;
+    ::eventfd_read(bell, &count);
+  }
+}
+
 }  // namespace
 
 const std::vector<Operation>& operations_of_threads() {
   static const std::vector<Operation> all = {
       {"event_fd", [](Hands& h) { h.put(); }, ring_and_hush},
+      {"listen",
+       [](Hands& h) {
+         must(h.admin->set_events(true));
+         h.put();
+       },
+       listen_for_an_end},
       {"interrupt_a_sleeper", [](Hands& h) { (void)h.handle->actor().ensure_queue("default"); },
        [](Hands& h) {
          std::thread interrupting([&h] {

@@ -63,7 +63,7 @@ static int by_ids(void) {
   ojs_shm_job_spec job = spec("for.clients");
   ojs_shm_retry again = {0};
   ojs_shm_proxy *proxy = NULL, *other = NULL;
-  char id[OJS_SHM_ID_SIZE];
+  char id[OJS_SHM_ID_SIZE], awaited[OJS_SHM_ID_SIZE], forgotten[OJS_SHM_ID_SIZE];
   struct pollfd waiting = {0};
   uint64_t fence, deadline = 0;
   room here;
@@ -106,6 +106,25 @@ static int by_ids(void) {
   request.queue_count = 1;
   CHECK(ojs_shm_proxy_fetch(proxy, &request, here.text, sizeof here.text) > 2);
   request.queue_count = 0;
+
+  // And, by the same descriptor, of ends and of events.
+  CHECK_OK(here.producer, ojs_shm_enqueue(here.producer, &job, forgotten));
+  CHECK_OK(here.producer, ojs_shm_enqueue(here.producer, &job, awaited));
+  CHECK(ojs_shm_proxy_await_events(proxy, 1) == waiting.fd);
+  CHECK(ojs_shm_proxy_await_end(proxy, forgotten) == waiting.fd);
+  CHECK(ojs_shm_proxy_await_end(proxy, awaited) == waiting.fd);
+  CHECK(ojs_shm_proxy_await_end(proxy, "not an id") == OJS_SHM_E_NOT_FOUND);
+  CHECK_OK(proxy, ojs_shm_proxy_forget_end(proxy, forgotten));
+  CHECK_OK(here.producer, ojs_shm_cancel(here.producer, forgotten, here.text, sizeof here.text));
+  CHECK_OK(here.producer, ojs_shm_cancel(here.producer, awaited, here.text, sizeof here.text));
+  do {
+    uint64_t count = 0;
+    CHECK(poll(&waiting, 1, WAIT_MS) == 1);
+    CHECK(read(waiting.fd, &count, sizeof count) == sizeof count);
+    CHECK_OK(proxy, ojs_shm_proxy_take_ended(proxy, here.text, sizeof here.text));
+  } while (strcmp(here.text, "[]") == 0);
+  CHECK(strstr(here.text, awaited) != NULL && strstr(here.text, forgotten) == NULL);
+  CHECK(ojs_shm_proxy_await_events(proxy, 0) == waiting.fd);
   job.queue = NULL;
 
   // Another handle ends it, by its fence.

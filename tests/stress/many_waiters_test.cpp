@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Method: ten thousand requests wait on four threads, each with a proxy, a producer and the
-// descriptors of the two: eight thousand enqueues for room in one queue, begun in turns, so that
-// neighbours in line are of different threads, and two thousand fetches. Then the main thread makes
-// room and jobs. The numbers that the jobs carry say who was let in before whom, and the kernel's and
-// the segment's tables say what the waiting costs.
+// descriptors of the two: five thousand enqueues for room in one queue, begun in turns, so that
+// neighbours in line are of different threads, two thousand fetches, two thousand that wait for the
+// end of a job, and a thousand that wait for an event of one. Then the main thread makes room and
+// jobs, and ends some. The numbers that the jobs carry say who was let in before whom, and the
+// kernel's and the segment's tables say what the waiting costs.
 
 #include <gtest/gtest.h>
 #include <poll.h>
@@ -19,6 +20,7 @@
 #include <vector>
 
 #include <ojs_shm/admin.hpp>
+#include <ojs_shm/events.hpp>
 #include <ojs_shm/observer.hpp>
 #include <ojs_shm/producer.hpp>
 #include <ojs_shm/proxy.hpp>
@@ -32,7 +34,9 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr std::size_t kThreads = 4, kEnqueues = 8000, kFetches = 2000, kDepth = 64;
+constexpr std::size_t kThreads = 4, kEnqueues = 5000, kFetches = 2000, kEnds = 2000,
+                      kSubscriptions = 1000, kDepth = 64;
+static_assert(kEnqueues + kFetches + kEnds + kSubscriptions == 10'000);
 
 std::size_t threads() {
   const std::filesystem::directory_iterator tasks("/proc/self/task");
@@ -55,25 +59,38 @@ JobSpec spec_of(std::string_view queue, std::string_view args) {
 
 /// One thread's handles, and the requests that wait on them in the order in which they came.
 struct Loop {
-  explicit Loop(const Segment& segment)
-      : proxy(Proxy::attach(segment).value()), producer(Producer::attach(segment).value()) {}
+  Loop(const Segment& segment, const Observer& observer)
+      : proxy(Proxy::attach(segment).value()),
+        producer(Producer::attach(segment).value()),
+        reader(observer.events()) {}
 
   void begin(std::size_t number) {
     const std::string args = "[" + std::to_string(number) + "]";
     const JobSpec spec = spec_of("full", args);
     enqueues.push_back(producer.begin(std::span(&spec, 1), {.block_timeout = 600s}).value());
   }
+  void await_end(const std::string& job) {
+    ends.insert(job);
+    EXPECT_TRUE(proxy.await_end(job).ok());
+  }
   /// Until each request has got what it waits for.
   void serve() {
     std::array<pollfd, 2> fds{{{producer.room_fd().value(), POLLIN, 0},
                                {proxy.await_jobs({"empty"}).value(), POLLIN, 0}}};
-    while (let_in < enqueues.size() || fetched.size() < kFetches / kThreads) {
-      ::poll(fds.data(), fds.size(), 1000);
+    EXPECT_EQ(proxy.await_events().value(), fds[1].fd);
+    while (let_in < enqueues.size() || fetched.size() < kFetches / kThreads || !ends.empty() ||
+           !subscriptions.empty()) {
+      const int woken = ::poll(fds.data(), fds.size(), reader.holds_young() ? 20 : 30'000);
+      EXPECT_TRUE(woken != 0 || reader.holds_young()) << "no wake came";
       let_some_in();
       eventfd_t count = 0;
       if (fds[1].revents != 0) ::eventfd_read(fds[1].fd, &count);
       fetch_some();
+      for (const std::string& job : proxy.take_ended()) EXPECT_EQ(ends.erase(job), 1U);
+      for (Event event; reader.next(event);)
+        if (event.type == "job.completed") subscriptions.erase(event.job_id);
     }
+    EXPECT_EQ(reader.lost(), 0U);
   }
   void let_some_in() {
     while (let_in < enqueues.size()) {
@@ -98,6 +115,8 @@ struct Loop {
   std::vector<WaitingEnqueue> enqueues;
   std::size_t let_in = 0;
   std::vector<std::string> fetched;
+  EventReader reader;
+  std::set<std::string> ends, subscriptions;  ///< the jobs of those that still wait
 };
 
 TEST(ManyWaiters, BP_T05_ten_thousand_on_four_threads_are_served_in_their_order) {
@@ -113,18 +132,26 @@ TEST(ManyWaiters, BP_T05_ten_thousand_on_four_threads_are_served_in_their_order)
   for (std::size_t i = 0; i < kDepth; ++i)
     ASSERT_TRUE(admin.producer().enqueue(spec_of("full", "[-1]")).ok());
   const Observer observer = Observer::attach(segment).value();
+  ASSERT_TRUE(admin.set_events(true).ok());
   const std::size_t threads_before = threads();
   const std::uint64_t handles_before = handles(observer);
 
   std::vector<Loop> loops;
   loops.reserve(kThreads);
-  for (std::size_t i = 0; i < kThreads; ++i) loops.emplace_back(segment);
+  for (std::size_t i = 0; i < kThreads; ++i) loops.emplace_back(segment, observer);
   for (std::size_t i = 0; i < kEnqueues; ++i) loops[i % kThreads].begin(i);
   EXPECT_EQ(observer.queue("full")->waiting, kEnqueues);
+  for (std::size_t i = 0; i < kEnds + kSubscriptions; ++i) {
+    const std::string id = admin.producer().enqueue(spec_of("ends", "[]")).value().str();
+    Loop& loop = loops[i % kThreads];
+    i < kEnds ? loop.await_end(id) : (void)loop.subscriptions.insert(id);
+  }
   std::vector<std::thread> running;
   for (Loop& each : loops) running.emplace_back([&each] { each.serve(); });
 
   Worker worker = Worker::attach(segment, {.queues = {"full"}}).value();
+  Worker ending = Worker::attach(segment, {.queues = {"ends"}}).value();
+  std::size_t ended = 0;
   for (std::size_t taken = 0; taken < kEnqueues + kDepth; ++taken) {
     Job job;
     ASSERT_TRUE(worker.fetch(job, 60s).ok()) << "behind " << taken << " jobs";
@@ -132,14 +159,19 @@ TEST(ManyWaiters, BP_T05_ten_thousand_on_four_threads_are_served_in_their_order)
       EXPECT_EQ(job.args(), "[" + std::to_string(taken - kDepth) + "]");
     }
     ASSERT_TRUE(worker.ack(job).ok());
-    if (taken % 4 == 0 && taken / 4 < kFetches) {
+    if (taken % 2 == 0 && taken / 2 < kFetches) {
       ASSERT_TRUE(admin.producer().enqueue(spec_of("empty", "[]")).ok());
     }
+    if (taken % 5 < 3 && ended < kEnds + kSubscriptions) {
+      ASSERT_TRUE(ending.try_fetch(job).ok());
+      ASSERT_TRUE(ending.ack(job).ok());
+      ++ended;
+    }
     if (taken != kEnqueues / 2) continue;
-    // Each thread has two descriptors, and each of them a thread and, for fetches, a handle. The
-    // process keeps the segment by a thread that may begin late, and has the worker.
+    // Each thread has two descriptors, and each of them a thread and, that of the proxy, a handle.
+    // The process keeps the segment by a thread that may begin late, and has the two workers.
     EXPECT_LE(threads() - threads_before, 3 * kThreads + 1);
-    EXPECT_LE(handles(observer) - handles_before, 3 * kThreads + 1);
+    EXPECT_LE(handles(observer) - handles_before, 3 * kThreads + 2);
   }
   for (std::thread& each : running) each.join();
   std::set<std::string> fetched;

@@ -9,6 +9,7 @@
 #include "tools/gateway/handlers.hpp"
 #include "tools/gateway/job_reply.hpp"
 #include "tools/gateway/json_text.hpp"
+#include "tools/gateway/shift.hpp"
 #include "worker_api/json/time_text.hpp"
 
 namespace ojs_shm::gateway {
@@ -109,6 +110,8 @@ std::string result_text(const JobInfo& job) {
 }
 
 constexpr std::chrono::milliseconds kLongestWait{60'000};
+/// How often it looks where nothing tells it of the end.
+constexpr std::chrono::milliseconds kLook{50};
 
 /// ?wait=true&timeout=30: seconds, or a duration as a text.
 std::chrono::milliseconds wanted_wait(const Request& request) {
@@ -123,16 +126,31 @@ std::chrono::milliseconds wanted_wait(const Request& request) {
   return std::min(kLongestWait, std::chrono::milliseconds(parsed.ms));
 }
 
+/// A request among those that wait for the end of the job.
+class EndSeeker {
+ public:
+  EndSeeker(Visit& visit, const std::string& job)
+      : visit_(visit), job_(job), is_told_(visit.shift().await_end(job, visit)) {}
+  ~EndSeeker() { visit_.shift().forget_end(job_, visit_); }
+  EndSeeker(const EndSeeker&) = delete;
+  bool is_told() const { return is_told_; }
+
+ private:
+  Visit& visit_;
+  const std::string& job_;
+  bool is_told_;
+};
+
 asio::awaitable<Reply> result(Desk& desk, const Request& request, Visit& visit) {
   const std::string& id = request.names[0];
   const auto end = std::chrono::steady_clock::now() + wanted_wait(request);
-  std::chrono::milliseconds pause{2};
   for (;;) {
     const JobInfo job = job_with_result(desk, request, id);
-    if (is_terminal(job.state) || visit.over() || std::chrono::steady_clock::now() >= end)
-      co_return ok(result_text(job));
-    co_await visit.sleep(pause);
-    pause = std::min(pause * 2, std::chrono::milliseconds(50));
+    const auto left =
+        std::chrono::ceil<std::chrono::milliseconds>(end - std::chrono::steady_clock::now());
+    if (is_terminal(job.state) || visit.over() || left.count() <= 0) co_return ok(result_text(job));
+    const EndSeeker seeker(visit, job.id);
+    co_await visit.sleep(seeker.is_told() ? left : std::min(left, kLook));
   }
 }
 

@@ -2,6 +2,7 @@
 #include "tools/gateway/server.hpp"
 
 #include <spdlog/spdlog.h>
+#include <sys/eventfd.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -32,6 +33,8 @@ using Local = asio::local::stream_protocol;
 
 namespace {
 
+/// How long the tape waits for events that it has seen and that are too young to be told; and how often it
+/// looks where the segment has no handle left for a descriptor that tells of them.
 constexpr std::chrono::milliseconds kTapeTurn{20};
 constexpr std::chrono::milliseconds kWatchedLook{1'000};
 
@@ -122,15 +125,35 @@ Server::Server(Hall& hall, Certificate& certificate)
 
 Server::~Server() = default;
 
+/// When events were told, for as long as there are listeners.
 void Server::turn_tape() {
   tape_turns_ = hall_.tape().has_listeners();
-  if (!tape_turns_) return;
-  if (hall_.tape().turn())
+  if (!tape_turns_) {
+    (void)back_desk_.proxy.await_events(false);  // rests
+    events_.reset();
+    return;
+  }
+  if (!events_)
+    if (const auto fd = back_desk_.proxy.await_events())
+      events_.emplace(back_context_, ::dup(*fd));  // the proxy keeps its own
+  const Tape::Turn turn = hall_.tape().turn();
+  if (turn.news)
     for (const auto& shift : shifts_) shift->wake_listeners();
+  if (events_ && !turn.holds_young) return await_events();
   tape_timer_.expires_after(kTapeTurn);
   tape_timer_.async_wait([this](const beast::error_code& failed) {
     if (!failed) turn_tape();
   });
+}
+
+void Server::await_events() {
+  events_->async_wait(asio::posix::descriptor_base::wait_read,
+                      [this](const beast::error_code& failed) {
+                        if (failed) return;
+                        eventfd_t count = 0;
+                        ::eventfd_read(events_->native_handle(), &count);
+                        turn_tape();
+                      });
 }
 
 /// Now, and again and again: each second while clients watch. Ends the wait that there is.

@@ -2,10 +2,12 @@
 #pragma once
 
 #include <boost/asio/io_context.hpp>
+#include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <string>
 #include <thread>
@@ -57,6 +59,7 @@ class Server {
   void read_again(const std::string& origin);
   void take(Socket socket, Shift& shift);
   void turn_tape();
+  void await_events();
   void take_stats();
   void close_all(bool now);
 
@@ -72,6 +75,7 @@ class Server {
   Desk back_desk_;
   boost::asio::steady_timer tape_timer_;
   bool tape_turns_ = false;  ///< of the back room's thread
+  std::optional<boost::asio::posix::stream_descriptor> events_;
   boost::asio::steady_timer stats_timer_;
   std::size_t next_shift_ = 0;
 };

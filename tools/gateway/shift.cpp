@@ -94,18 +94,49 @@ void Shift::await_wanted() {
   if (fd && !ring_) ring_.emplace(context_, ::dup(*fd));  // the proxy keeps its own
 }
 
-/// Serves the line when the descriptor is readable. Queues for which no request waits are given up then,
+bool Shift::await_end(const std::string& job, Visit& visit) {
+  const auto fd = desk_.proxy.await_end(job);
+  if (!fd) return false;
+  if (!ring_) ring_.emplace(context_, ::dup(*fd));  // the proxy keeps its own
+  end_seekers_.emplace(job, &visit);
+  await_ring();
+  return true;
+}
+
+void Shift::forget_end(const std::string& job, Visit& visit) {
+  const auto [begin, end] = end_seekers_.equal_range(job);
+  const auto found =
+      std::find_if(begin, end, [&](const auto& each) { return each.second == &visit; });
+  if (found == end) return;
+  end_seekers_.erase(found);
+  if (!end_seekers_.contains(job)) desk_.proxy.forget_end(job);
+}
+
+/// Whether any job has ended for which a request waits.
+bool Shift::serve_ended() {
+  if (end_seekers_.empty()) return false;
+  bool served = false;
+  for (const std::string& job : desk_.proxy.take_ended()) {
+    const auto [begin, end] = end_seekers_.equal_range(job);
+    for (auto each = begin; each != end; ++each) each->second->wake(), served = true;
+    end_seekers_.erase(begin, end);
+  }
+  return served;
+}
+
+/// Serves those who wait when the descriptor is readable. Queues for which no request waits are given up then,
 /// so that another sleeper gets the job; where the line may have none of the jobs, it is read again a
 /// little later.
 void Shift::await_ring() {
-  if (ring_watched_ || !ring_ || awaited_.empty()) return;
+  if (ring_watched_ || !ring_ || (awaited_.empty() && end_seekers_.empty())) return;
   ring_watched_ = true;
   ring_->async_wait(boost::asio::posix::stream_descriptor::wait_read,
                     [this](const boost::system::error_code& failed) {
                       if (failed) return;
                       eventfd_t count = 0;
                       ::eventfd_read(ring_->native_handle(), &count);
-                      const bool served = serve_line();
+                      bool served = serve_ended();
+                      served = serve_line() || served || line_.empty();
                       const bool unwanted = std::ranges::any_of(
                           awaited_, [](const auto& each) { return each.second == 0; });
                       if (unwanted) await_wanted();

@@ -56,6 +56,10 @@ class Shift {
   /// Visits that wait for room in a queue or for events; each is woken to look itself.
   std::list<Visit*>& room_seekers() { return room_seekers_; }
   std::list<Visit*>& listeners() { return listeners_; }
+  /// Wakes the visit when the job has ended. False: nothing tells of that, because the segment has no
+  /// handle left.
+  bool await_end(const std::string& job, Visit& visit);
+  void forget_end(const std::string& job, Visit& visit);
   /// Watches the producer's descriptor from now on.
   void watch_room();
 
@@ -65,6 +69,7 @@ class Shift {
 
  private:
   bool serve_line();
+  bool serve_ended();
   void await_wanted();
   void await_ring();
   void look_for_expired();
@@ -75,6 +80,7 @@ class Shift {
   Desk desk_;
   std::list<Fetcher> line_;
   std::list<Visit*> room_seekers_, listeners_;
+  std::multimap<std::string, Visit*> end_seekers_;  ///< by job
   std::list<Wire*> wires_;
   shm::LocalFlag wants_poke_;  ///< a line stands, and has not been told to look
   bool looking_ = false, room_watched_ = false, wires_watched_ = false, ring_watched_ = false;

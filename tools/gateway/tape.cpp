@@ -162,11 +162,11 @@ std::vector<std::shared_ptr<const Told>> Tape::read(Place& place, std::size_t mo
   return events;
 }
 
-bool Tape::turn() {
+Tape::Turn Tape::turn() {
   const std::lock_guard lock(mutex_);
-  const std::uint64_t before = first_ + kept_.size();
   take_over();
-  return first_ + kept_.size() != before;
+  const std::uint64_t end = first_ + kept_.size();
+  return {std::exchange(turned_, end) != end, reader_ && reader_->holds_young()};
 }
 
 bool Tape::has_listeners() const {

@@ -62,8 +62,12 @@ class Tape {
   void leave();
   /// Up to `most` events that come next, and what the tape dropped before them.
   std::vector<std::shared_ptr<const Told>> read(Place& place, std::size_t most, Gap& gap);
-  /// Takes over what was told since the last call; true when there was something.
-  bool turn();
+  struct Turn {
+    bool news = false;         ///< something is on the tape since the last turn
+    bool holds_young = false;  ///< something was told that comes a little later
+  };
+  /// Takes over what was told.
+  Turn turn();
   bool has_listeners() const;
 
   /// What the segment still keeps, oldest first, behind the event with that id if one is named.
@@ -91,6 +95,7 @@ class Tape {
   /// Of events that are kept no longer: the hash of the id, and the position.
   std::deque<std::pair<std::size_t, std::uint64_t>> remembered_;
   std::uint64_t first_ = 0;        ///< number of the oldest that is kept
+  std::uint64_t turned_ = 0;       ///< number of what comes next, at the last turn
   std::uint64_t position_ = 0;     ///< of the newest
   std::uint64_t dropped_ = 0;      ///< position of the newest that is kept no longer
   std::uint64_t reader_lost_ = 0;  ///< EventReader::lost() as far as listeners are told of it

@@ -92,6 +92,38 @@ int ojs_shm_proxy_await(ojs_shm_proxy* proxy, const char* const* queues, size_t 
   });
 }
 
+int ojs_shm_proxy_await_end(ojs_shm_proxy* proxy, const char* id) {
+  return entry(proxy, [&](Record& record) -> int {
+    const auto descriptor = proxy->object.await_end(text(id, "id"));
+    return descriptor ? *descriptor : record.fail(descriptor.error());
+  });
+}
+
+int ojs_shm_proxy_forget_end(ojs_shm_proxy* proxy, const char* id) {
+  return entry(proxy, [&](Record&) -> int {
+    proxy->object.forget_end(text(id, "id"));
+    return OJS_SHM_OK;
+  });
+}
+
+int64_t ojs_shm_proxy_take_ended(ojs_shm_proxy* proxy, char* buffer, size_t size) {
+  return entry(proxy, [&](Record& record) -> int64_t {
+    std::string ids = "[";
+    for (const std::string& id : proxy->object.take_ended()) {
+      if (ids.size() > 1) ids += ',';
+      ids += '"' + id + '"';
+    }
+    return record.give(ids + ']', buffer, size);
+  });
+}
+
+int ojs_shm_proxy_await_events(ojs_shm_proxy* proxy, int on) {
+  return entry(proxy, [&](Record& record) -> int {
+    const auto descriptor = proxy->object.await_events(on != 0);
+    return descriptor ? *descriptor : record.fail(descriptor.error());
+  });
+}
+
 int ojs_shm_proxy_hand_over(ojs_shm_proxy* proxy, const char* id, uint64_t fence) {
   return entry(proxy, [&](Record& record) -> int {
     return record.done(proxy->object.hand_over(text(id, "id"), fence));

@@ -293,6 +293,8 @@ bool EventReader::next(Event& event) {
   return true;
 }
 
+bool EventReader::holds_young() const { return impl_->reader.left_some(); }
+
 std::uint64_t EventReader::lost() const { return impl_->lost; }
 
 EventReader Observer::events(const EventOptions& options) const {

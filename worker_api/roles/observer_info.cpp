@@ -113,7 +113,7 @@ SegmentInfo describe_segment(Attachment& attachment, const engine::Census& censu
   info.next_prune_at_ms = engine::next_prune(store.now_ms());
   info.strict_envelopes = engine_header.strict_envelopes.load() != 0;
   info.immutable_priorities = store.immutable_priorities();
-  info.events = engine_header.telling.load() != 0;
+  info.events = (engine_header.telling.load() & engine::kTells) != 0;
   info.maintenance = describe_maintenance(store);
   info.unmeasured_waits_total = engine_header.waits_unmeasured.load();
   info.priority_min = convention.min;

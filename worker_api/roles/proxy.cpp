@@ -11,6 +11,7 @@
 #include "engine/turns.hpp"
 #include "worker_api/json/envelope.hpp"
 #include "worker_api/roles/attachment.hpp"
+#include "worker_api/roles/awaited_ends.hpp"
 #include "worker_api/roles/event_bell.hpp"
 #include "worker_api/roles/registered_workers.hpp"
 #include "worker_api/roles/results.hpp"
@@ -55,8 +56,12 @@ struct Proxy::Impl {
   std::string body;  ///< of the job fetched last
   /// Where the workers are that fetched last.
   std::unordered_map<std::string, engine::WorkerKey> workers;
+  std::unique_ptr<internal::AwaitedEnds> ends;
+  internal::EventBell::Wanted awaited;
   std::unique_ptr<internal::EventBell> bell;
 
+  /// The descriptor, when it tells of `awaited`.
+  Result<int> await();
   engine::Store& store() { return handle->store(); }
   Result<engine::Snapshot> find(std::string_view id, bool texts);
   /// The job of the id, active in the attempt that is meant.
@@ -282,16 +287,56 @@ Result<int> Proxy::await_jobs(const std::vector<std::string>& queues,
                               const std::vector<std::string>& pools) {
   if (impl_->handle->closed()) return internal::closed();
   if (Status checked = check_names(queues); !checked) return checked.error();
-  if (!impl_->bell) {
-    auto handle = Handle::make(segment());
-    if (!handle) return handle.error();
-    impl_->bell = std::make_unique<internal::EventBell>(std::move(handle).value(),
-                                                        std::vector<std::uint32_t>(),
-                                                        internal::EventBell::Wanted{queues, pools});
-  } else {
-    impl_->bell->look_after({queues, pools});
+  impl_->awaited.queues = queues;
+  impl_->awaited.pools = pools;
+  return impl_->await();
+}
+
+Result<int> Proxy::Impl::await() {
+  if (bell) {
+    bell->look_after(awaited);
+    return bell->fd();
   }
-  return impl_->bell->fd();
+  auto second = Handle::make(handle->segment());
+  if (!second) return second.error();
+  bell = std::make_unique<internal::EventBell>(std::move(second).value(),
+                                               std::vector<std::uint32_t>(), awaited);
+  return bell->fd();
+}
+
+Result<int> Proxy::await_end(std::string_view id) {
+  Impl& i = *impl_;
+  if (i.handle->closed()) return internal::closed();
+  const auto job = engine::parse_id(id);
+  if (!job) return internal::not_an_id(id);
+  if (!i.awaited.news.ends || !i.bell) {
+    i.awaited.news.ends = true;
+    if (const auto made = i.await(); !made) return made.error();
+  }
+  if (!i.ends) i.ends = std::make_unique<internal::AwaitedEnds>(i.store());
+  if (i.ends->add(*job)) i.bell->tell();
+  return i.bell->fd();
+}
+
+void Proxy::forget_end(std::string_view id) {
+  const auto job = engine::parse_id(id);
+  if (job && impl_->ends) impl_->ends->remove(*job);
+}
+
+std::vector<std::string> Proxy::take_ended() {
+  Impl& i = *impl_;
+  std::vector<std::string> ended;
+  if (!i.ends || i.handle->closed()) return ended;
+  std::vector<engine::JobId> jobs;
+  if (i.ends->collect(jobs)) i.bell->tell_soon();
+  for (const engine::JobId job : jobs) ended.push_back(engine::to_string(job));
+  return ended;
+}
+
+Result<int> Proxy::await_events(bool on) {
+  if (impl_->handle->closed()) return internal::closed();
+  impl_->awaited.news.events = on;
+  return impl_->await();
 }
 
 Result<engine::Snapshot> Proxy::Impl::find(std::string_view id, bool texts) {

@@ -72,7 +72,7 @@ bool Attachment::repair(Deaths& deaths) {
 /// Needs a lane of our own, since those of the dead have been given back; without one the event is
 /// left out. A death here leaves it out as well.
 void Attachment::tell(const Deaths& deaths) {
-  if (store_.header().telling.load() == 0) return;
+  if ((store_.header().telling.load() & engine::kTells) == 0) return;
   const Result<std::uint32_t> lane = take_lane(true);
   if (!lane) return;
   engine::Tellings tellings(store_, *lane);

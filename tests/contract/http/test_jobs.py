@@ -6,7 +6,7 @@ import threading
 import time
 import uuid
 
-from gateways import MEDIA_TYPE, OnGateway, eventually
+from gateways import BOUND, MEDIA_TYPE, OnGateway, eventually
 
 
 class Jobs(OnGateway):
@@ -250,3 +250,20 @@ class Jobs(OnGateway):
         self.assertEqual((results[0]["result"], results[1]["error"]["code"]), (3, "not_found"))
         waited = self.call("GET", f"jobs/{job['id']}/result?wait=true&timeout=5", expect=200).json
         self.assertEqual((waited["state"], waited["result"]), ("completed", 3))
+
+    def test_whoever_waits_for_a_result_hears_of_the_end(self):
+        ends = {"completed": lambda job: self.call("POST", "workers/ack", {"job_id": job["id"], "result": 7}, expect=200),
+                "cancelled": lambda job: self.call("DELETE", "jobs/" + job["id"], expect=200)}
+        for state, end in ends.items():
+            job = self.put_job()
+            self.fetch()
+            replies = []
+            # The wait is longer than the client's patience: an answer at its end would come too late.
+            waits = [threading.Thread(target=lambda path: replies.append(self.call("GET", path, expect=200).json["state"]),
+                                      args=(f"jobs/{job['id']}/result?wait=true&timeout=60",)) for _ in range(3)]
+            for each in waits:
+                each.start()
+            end(job)
+            for each in waits:
+                each.join(BOUND)
+            self.assertEqual(replies, [state] * 3)

@@ -96,6 +96,36 @@ class ByIds(OnQueue):
         with self.assertRaises(ojs_shm.InvalidArgument):
             self.proxy.await_jobs(["Not a name"])
 
+    def hear(self, descriptor, look):
+        """What `look` finds once the descriptor was readable, as an event loop asks."""
+        def heard():
+            if not select.select([descriptor], [], [], 0)[0]:
+                return None
+            os.eventfd_read(descriptor)
+            return look()
+        return eventually(heard)
+
+    def test_the_same_one_says_when_jobs_end_and_events_are_told(self):
+        with ojs_shm.connect_sync(**self.broker.where) as queue:
+            queue.set_events(True)
+        task, forgotten = self.queue.submit("ends"), self.queue.submit("ends")
+        events = self.queue.events()
+        self.addCleanup(events.close)
+        descriptor = self.proxy.await_end(task.id)
+        self.assertEqual(self.proxy.await_end(forgotten.id), descriptor)
+        self.assertEqual(self.proxy.await_events(), descriptor)
+        self.proxy.forget_end(forgotten.id)
+        for job in self.proxy.fetch(count=2):
+            self.proxy.ack(job.id)
+        self.assertEqual(self.hear(descriptor, self.proxy.take_ended), [task.id])
+        self.assertEqual(self.proxy.take_ended(), [])
+        self.proxy.report("far-2", queues=["mail"], concurrency=6)
+        told = eventually(lambda: next((each for each in iter(events.poll, None) if each["type"] == "worker.started"), None))
+        self.assertEqual(told["data"], {"worker_id": "far-2", "queues": ["mail"], "concurrency": 6})
+        self.assertEqual(self.proxy.await_events(False), descriptor)
+        with self.assertRaises(ojs_shm.NotFound):
+            self.proxy.await_end("not-an-id")
+
     def test_workers_report_and_are_directed(self):
         known = self.proxy.report("far-1", queues=["mail"], concurrency=6, labels={"zone": "b"}, registers=True)
         self.assertEqual((known["id"], known["queues"], known["concurrency"], known["labels"]),

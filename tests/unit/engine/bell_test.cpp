@@ -61,5 +61,19 @@ TEST_F(Bells, the_end_of_a_job_rings_for_its_slot) {
   EXPECT_EQ(header().completions[5].load(), before + 1);
 }
 
+TEST_F(Bells, the_end_of_a_job_and_an_event_wake_every_listener_once) {
+  engine::EngineHeader& engine_header = s.store().header();
+  for (const bool event : {false, true}) {
+    engine_header.listeners[0].store(0b110, Point::kWaiterSet);
+    engine_header.telling.fetch_or(engine::kListened, Point::kWaiterSet);
+    const std::uint32_t first = parked(1), second = parked(2);
+    for (int i = 0; i < 2; ++i) event ? bell.ring_listeners() : bell.ring_completion(3);
+    EXPECT_EQ(engine_header.listeners[0].load(), 0U);
+    EXPECT_EQ(parked(1), first + 1);
+    EXPECT_EQ(parked(2), second + 1);
+    EXPECT_EQ(engine_header.telling.load() & engine::kListened, event ? 0 : engine::kListened);
+  }
+}
+
 }  // namespace
 }  // namespace ojs_shm::test

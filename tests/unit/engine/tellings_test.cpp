@@ -30,6 +30,34 @@ TEST_F(Tells, its_switch_is_the_segment_s) {
   EXPECT_FALSE(tellings.on());
 }
 
+TEST_F(Tells, an_event_wakes_those_who_sleep_until_there_is_one_and_the_next_wakes_nobody) {
+  shm::Word& word = s.store().header().telling;
+  shm::Word& listeners = s.store().header().listeners[0];
+  const shm::Half& park = s.store().segment().lane(9).park;
+  listeners.fetch_or(1U << 9, shm::Point::kWaiterSet);
+  word.fetch_or(engine::kListened, shm::Point::kWaiterSet);
+  EXPECT_FALSE(tellings.on()) << "a listener does not switch events on";
+  tellings.turn(true);
+  const std::uint32_t before = park.load();
+  tellings.paused(0, true);
+  EXPECT_EQ(park.load(), before + 1);
+  EXPECT_EQ(listeners.load(), 0U);
+  EXPECT_EQ(word.load(), engine::kTells);
+  listeners.fetch_or(1U << 9, shm::Point::kWaiterSet);  // of one that sleeps until a job ends
+  tellings.paused(0, false);
+  EXPECT_EQ(park.load(), before + 1);
+  listeners.store(0, shm::Point::kWaiterCleared);
+}
+
+/// It may have died between its event and the ring.
+TEST_F(Tells, the_repair_of_a_lane_wakes_those_who_sleep_until_there_is_an_event) {
+  s.store().header().listeners[0].fetch_or(1U << 9, shm::Point::kWaiterSet);
+  const shm::Half& park = s.store().segment().lane(9).park;
+  const std::uint32_t before = park.load();
+  tellings.close_left();
+  EXPECT_EQ(park.load(), before + 1);
+}
+
 TEST_F(Tells, a_job_as_its_record_says) {
   const std::string id = s.put(3);
   const std::uint32_t slot = 0;

@@ -89,6 +89,9 @@ class OJS_SHM_API EventReader {
 
   /// False when there is none now. Never blocks.
   bool next(Event& event);
+  /// Whether the last next() that gave nothing left events that are younger than `settle_ms`: they
+  /// are given out by a later one.
+  bool holds_young() const;
   /// Events that were overwritten before they could be read, up to the last one given out.
   std::uint64_t lost() const;
 

@@ -43,11 +43,23 @@ OJS_SHM_API int ojs_shm_proxy_open(const ojs_shm_segment* segment, ojs_shm_proxy
 OJS_SHM_API int64_t ojs_shm_proxy_fetch(ojs_shm_proxy* proxy, const ojs_shm_fetch_request* request,
                                         char* buffer, size_t size);
 
-// For event loops in which any number of fetches wait: a descriptor that becomes readable when one of
-// these queues may have a job, also one that is there already. Read it, then fetch: reading arms it
-// again. Another call says other queues; none: it rests. It belongs to the proxy, and costs a thread
-// and a second handle. Returns the descriptor, >= 0. Errors: INVALID, SEGMENT_FULL, CLOSED.
+// One descriptor, for event loops in which any number of requests wait. It becomes readable when
+// something that is awaited may be there, also when it is there already. Read it, then look for all
+// that is awaited: reading arms it again. It belongs to the proxy, and costs a thread and a second
+// handle from the first call of these on, each of which returns it, >= 0. Errors: INVALID,
+// SEGMENT_FULL, CLOSED.
+
+// Jobs of these queues: ojs_shm_proxy_fetch(). Another call says other queues; none: it rests.
 OJS_SHM_API int ojs_shm_proxy_await(ojs_shm_proxy* proxy, const char* const* queues, size_t count);
+// The end of this job, besides those that are awaited already: ojs_shm_proxy_take_ended(). Errors: also
+// NOT_FOUND (no job can have that id).
+OJS_SHM_API int ojs_shm_proxy_await_end(ojs_shm_proxy* proxy, const char* id);
+OJS_SHM_API int ojs_shm_proxy_forget_end(ojs_shm_proxy* proxy, const char* id);
+// JSON: an array of the ids of those awaited jobs that have ended, or are not there any more. They are
+// awaited no longer; a text that did not fit is had from ojs_shm_last_text().
+OJS_SHM_API int64_t ojs_shm_proxy_take_ended(ojs_shm_proxy* proxy, char* buffer, size_t size);
+// Events, some 30 ms after they were told, so that ojs_shm_next_event() gives them out; `on` 0: no more.
+OJS_SHM_API int ojs_shm_proxy_await_events(ojs_shm_proxy* proxy, int on);
 
 // `fence` is that of the attempt which is meant; 0: the present one. Errors of all that take an id:
 // INVALID, NOT_FOUND, WRONG_STATE (not active; the error's subject is the state), LOST (another

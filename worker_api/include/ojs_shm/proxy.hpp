@@ -54,13 +54,24 @@ class OJS_SHM_API Proxy {
   /// The best available jobs, in order; empty when there is none. Errors: kInvalid, kNotFound (the
   /// pool), kSegmentFull (no handle for the pool).
   Result<std::vector<JobInfo>> fetch(const FetchRequest& request);
-  /// For event loops in which any number of fetches wait: a descriptor that becomes readable when one
-  /// of these queues may have a job, or a queue of these pools, also one that is there already. Read it,
-  /// then fetch: reading arms it again. Another call says other queues; none: it rests. It belongs to
-  /// this object, and costs a thread and a second handle. Errors: kInvalid, kSegmentFull (no free
-  /// handle), kClosed.
+  // One descriptor, for event loops in which any number of requests wait. It becomes readable when
+  // something that is awaited may be there, also when it is there already. Read it, then look for all
+  // that is awaited: reading arms it again. It belongs to this object, and costs a thread and a second
+  // handle from the first call of these on, each of which returns it. Errors: kSegmentFull (no free
+  // handle), kClosed.
+
+  /// Jobs of these queues, and of those of these pools: fetch(). Another call says others; none: it
+  /// rests. Errors: also kInvalid.
   Result<int> await_jobs(const std::vector<std::string>& queues,
                          const std::vector<std::string>& pools = {});
+  /// The end of this job, besides those that are awaited already: take_ended(). Errors: also kNotFound (no
+  /// job can have that id).
+  Result<int> await_end(std::string_view id);
+  void forget_end(std::string_view id);
+  /// Those of the awaited jobs that have ended, or are not there any more. They are awaited no longer.
+  std::vector<std::string> take_ended();
+  /// Events, some 30 ms after they were told, so that an EventReader gives them out: EventReader::next().
+  Result<int> await_events(bool on = true);
   /// Of a job that was fetched with `held`: the client has it, so it belongs to its lease now, whatever
   /// becomes of this process; the fence stays. Errors: kLost also when it was handed over before.
   Status hand_over(std::string_view id, std::uint64_t fence);

@@ -58,13 +58,36 @@ class Proxy:
             return [JobInfo(each) for each in json.loads(proxy.text(library().proxy_fetch, ctypes.byref(request)))]
 
     def await_jobs(self, queues: Iterable[str]) -> int:
-        """For event loops in which any number of fetches wait: a descriptor that becomes readable when one of these queues
-        may have a job, also one that is there already. Read it, then fetch: reading arms it again. Another call says other
-        queues; none: it rests. It belongs to this proxy. One thread at a time. Errors: InvalidArgument, SegmentFull."""
+        """Jobs of these queues are awaited: fetch(). Another call says other queues; none: it rests.
+
+        Returns the proxy's one descriptor, for event loops in which any number of requests wait; the other await_ methods
+        return the same one. It becomes readable when something that is awaited may be there, also when it is there already.
+        Read it, then look for all that is awaited: reading arms it again. These methods, forget_end() and take_ended() are
+        for one thread at a time. Errors: InvalidArgument, SegmentFull.
+        """
         named = [_abi.text_in(each, "queues") for each in queues]
+        return self._waiting().call(library().proxy_await, (ctypes.c_char_p * max(1, len(named)))(*named), len(named))
+
+    def await_end(self, id: str) -> int:
+        """The end of this job is awaited, besides those that are already: take_ended(). Returns the descriptor."""
+        return self._waiting().call(library().proxy_await_end, _abi.text_in(id, "id"))
+
+    def forget_end(self, id: str) -> None:
+        self._waiting().call(library().proxy_forget_end, _abi.text_in(id, "id"))
+
+    def take_ended(self) -> list[str]:
+        """Ids of those awaited jobs that have ended, or are not there any more. They are awaited no longer."""
+        return json.loads(self._waiting().text(library().proxy_take_ended))
+
+    def await_events(self, on: bool = True) -> int:
+        """Events are awaited, some 30 ms after they were told, so that Queue.events() gives them out. Returns the
+        descriptor."""
+        return self._waiting().call(library().proxy_await_events, int(on))
+
+    def _waiting(self) -> Handle:
         if self._bell is None:
             self._bell = self._handles.take()
-        return self._bell.call(library().proxy_await, (ctypes.c_char_p * max(1, len(named)))(*named), len(named))
+        return self._bell
 
     def hand_over(self, id: str, fence: int = 0) -> None:
         """Of a job that was fetched `held`: its client has it, so it belongs to its lease now, whatever becomes of this
