@@ -10,13 +10,12 @@
 #include <string_view>
 #include <vector>
 
-#include "engine/admission.hpp"
 #include "engine/fetched.hpp"
-#include "engine/mover.hpp"
 #include "engine/names.hpp"
 #include "engine/new_job.hpp"
 #include "engine/patience.hpp"
 #include "engine/plain.hpp"
+#include "engine/search.hpp"
 #include "engine/seat.hpp"
 #include "engine/store.hpp"
 #include "engine/unique.hpp"
@@ -34,12 +33,12 @@ class Crons;      // crons.hpp
 /// The operations of one handle on the engine. One thread at a time; each lane has one Actor. Every
 /// operation leaves, wherever it is killed, a state that `repair` brings to "happened" or "did not
 /// happen".
-class Actor final : private Mover {
+class Actor final : private Search {
  public:
   Actor(Store& store, std::uint32_t lane);
   Actor(const Actor&) = delete;
   Actor& operator=(const Actor&) = delete;
-  ~Actor();
+  ~Actor() override;
 
   // ---- putting in (enqueue.cpp, batch.cpp)
   Outcome enqueue(const NewJob& job, JobId& id);
@@ -47,27 +46,10 @@ class Actor final : private Mover {
   /// All or none, in order; all jobs go to the queue of the first.
   Outcome enqueue_batch(std::span<const NewJob> jobs, std::vector<JobId>& ids);
   Conflicts& conflicts() { return conflicts_; }  ///< of the last enqueue of unique jobs
-  /// How the last enqueue or batch met its queue's bound: refused, or accepted above the threshold.
-  const Meeting& met() const { return met_; }
+  using Room::met;
 
-  // ---- waiting for room (room.cpp)
-  /// Of the next enqueues: ready to wait, with a ticket or, before there is one, with kNoIndex.
-  /// kQueueFull becomes kMustWait.
-  void be_patient(bool patient, std::uint32_t ticket = kNoIndex) {
-    patient_ = patient;
-    ticket_ = ticket;
-  }
-  /// Takes the last place among those who wait for room, until that time of the steady clock.
-  Outcome await_room(std::uint32_t queue, std::uint64_t until_ms, std::uint32_t& ticket);
-  /// This lane is about to look whether its turn has come: a lane that makes room now wakes it
-  /// again.
-  void attend(std::uint32_t ticket) {
-    store_.ticket(ticket).called.exchange(0, shm::Point::kTicketCalled);
-  }
-  /// This lane looks again by itself then, and need not be woken before, unless much room is made.
-  void rest_in_line(std::uint32_t ticket, std::uint64_t until_ms);
-  /// Gives the place up, and lets the next one look.
-  void leave_room(std::uint32_t queue, std::uint32_t ticket);
+  // ---- waiting for room
+  using Room::attend, Room::await_room, Room::be_patient, Room::leave_room, Room::rest_in_line;
 
   /// A job with a past (restore.cpp). Its queue's bound does not refuse it.
   Outcome restore(const PastJob& past);
@@ -112,8 +94,7 @@ class Actor final : private Mover {
   void join_pool(std::uint32_t pool, std::uint32_t concurrency);
   void serve_pool(std::uint32_t pool);  ///< without a seat, to look in the name of a worker
   void work_as(WorkerKey worker, bool for_client = false);  ///< for whom it takes from now on
-  /// Whether a fetch would find something: a full look, in total order after our last RMW.
-  bool sees_work(std::uint32_t queue);
+  using Search::sees_work;
 
   // ---- ending (settle.cpp)
   Outcome ack(std::uint32_t slot, std::uint64_t& word, std::string_view result);
@@ -135,14 +116,8 @@ class Actor final : private Mover {
   Outcome activate(JobId id, Activation what, JobState& found);
   Outcome retry_dead(JobId id, JobState& found);
   Outcome drop_dead(JobId id, JobState& found);
-  void set_bounds(std::uint32_t queue, std::uint64_t max_depth, std::uint64_t max_bytes);
-  void set_backpressure(std::uint32_t queue, Backpressure policy);
-  /// Of each tenant of the queue that has no bounds of its own (accounts.cpp).
-  void set_tenant_bounds(std::uint32_t queue, Bounds bounds);
-  /// Its own, in force with the next set_tenant_bounds(); nothing: the queue's. False: no room.
-  bool set_tenant_rule_bounds(std::uint32_t queue, std::string_view tenant,
-                              std::optional<std::uint64_t> max_depth,
-                              std::optional<std::uint64_t> max_bytes);
+  using Room::set_backpressure, Room::set_bounds, Room::set_tenant_bounds,
+      Room::set_tenant_rule_bounds, Room::set_tenant_weight;
   void set_paused(std::uint32_t queue, bool paused);
   /// Of all queues, now and later (maintenance.cpp). kBusy: a lane is stopped in the middle of it.
   Outcome set_maintenance(bool on, std::string_view reason);
@@ -161,11 +136,7 @@ class Actor final : private Mover {
   Outcome set_level_weights(std::uint32_t queue, std::span<const LevelWeight> weights);
   Outcome set_shards(std::uint32_t queue, std::uint32_t shards);
 
-  // ---- tenants (flows.cpp)
-  /// Moves what waits as well.
-  void set_fairness(std::uint32_t queue, Fairness fairness);
-  /// 0: the queue's default. False when the table is full.
-  bool set_tenant_weight(std::uint32_t queue, std::string_view tenant, std::uint32_t weight);
+  using Search::gather_tenants, Search::set_fairness;
 
   // ---- pools of workers (pools.cpp)
   /// Makes or changes the pool. Its next fetch follows it, over the whole backlog.
@@ -177,13 +148,11 @@ class Actor final : private Mover {
   /// Whether the queue has an available job for any. If not, pools know (schedule_watch.cpp).
   bool has_waiting(std::uint32_t queue);
 
-  // ---- limits (limits.cpp, held_back.cpp)
+  // ---- limits (limits.cpp)
   Outcome set_limit(std::string_view name, const LimitSettings& settings);
   Outcome clear_limit(std::string_view name);
   Outcome bring_limit(std::string_view name, const LimitSettings& settings, std::uint32_t& key);
-  /// Jobs that this handle takes from now on need a permit of this key too; kNoIndex: no longer.
-  void take_under(std::uint32_t key) { worker_limit_ = key; }
-  std::uint64_t tend_limits(std::uint64_t now);  ///< when it is to be called again, Unix ms
+  using LimitGate::take_under, LimitGate::tend_limits;
 
   // ---- time (due.cpp), called by the supervisor
   /// Sees to what is due in the slot; when something is due there next, 0 for never.
@@ -193,9 +162,7 @@ class Actor final : private Mover {
   std::uint64_t end_leases(std::uint32_t begin, std::uint32_t end, std::uint64_t now,
                            std::uint32_t& ended);
 
-  /// Tells what is still untold of pressure and refusals. When to look again, 0: when it is
-  /// rung for.
-  std::uint64_t watch_pressure(std::uint64_t now);
+  using Room::watch_pressure;
 
   // ---- mending (repair.cpp)
   /// Settles everything that the lanes of the dead left. The caller holds the proof of death, and
@@ -226,35 +193,7 @@ class Actor final : private Mover {
     if (q != near_.number) [[unlikely]]
       near_ = {q, &store_.queue(q), &tally(q)};
   }
-  Outcome admit(QueueRecord& queue, QueueTally& mine, std::uint32_t q, std::uint64_t flags,
-                std::uint64_t cost);
-  Outcome admit_all(QueueRecord& queue, QueueTally& mine, std::uint32_t q, std::uint64_t flags,
-                    std::uint64_t cost, std::span<TenantCharge> charges);
-  Outcome turn_away(QueueRecord& queue, std::uint32_t q, const Full& full, Backpressure policy);
-  Outcome refuse(QueueRecord& queue, std::uint32_t q, const Full& full, Backpressure policy);
-  std::uint64_t used_beside_reserved(const QueueRecord& queue, std::uint32_t q) const;
-  bool may_pass(QueueRecord& queue);
-  void take_back_charges(QueueRecord& queue, std::span<TenantCharge> charges);
-  TenantRule* name_tenant(std::uint32_t queue, std::string_view tenant, bool make);
   Seat<Word> settler(Word& word) const { return {word, owner_, shm::Point::kSettlerSet}; }
-  // pressure.cpp
-  void notice_pressure(QueueRecord& queue, std::uint32_t q, std::uint64_t used, bool fresh,
-                       Backpressure policy);
-  void settle_pressure(QueueRecord& queue, std::uint32_t q, const Fullness& fullness,
-                       Backpressure policy);
-  void look_for_calm(QueueRecord& queue, std::uint32_t q);
-  std::uint32_t recommended_delay(QueueRecord& queue, std::uint32_t q, const Full& full,
-                                  Backpressure policy);
-  void count_refusals(std::uint32_t q, std::uint64_t jobs, std::string_view type);
-  // room.cpp
-  std::uint32_t first_waiting(QueueRecord& queue);
-  bool still_waits(shm::Hint hint);
-  std::uint32_t whose_turn(QueueRecord& queue, std::uint32_t first, bool& passable);
-  void wait_for(std::uint64_t key, std::uint64_t cost, std::uint64_t depth);
-  void call_next(QueueRecord& queue, Call call = Call::kUnlessCalled);
-  void call_all(std::uint32_t q);
-  void drop_tickets();
-  void room_made(QueueRecord& queue, std::uint32_t q) override;
   // drop.cpp
   Outcome admit_by_dropping(QueueRecord& queue, QueueTally& mine, std::uint32_t q,
                             std::uint64_t cost, std::span<TenantCharge> charges,
@@ -270,9 +209,6 @@ class Actor final : private Mover {
     return {queue.dropper, owner_, shm::Point::kDropperSet};
   }
   std::uint32_t finish_drop(std::uint32_t q);
-  void take_back_admission(QueueTally& mine, std::uint32_t q, std::uint64_t cost,
-                           std::span<TenantCharge> charges);
-  void settle_reserved(std::uint32_t queue);
   template <bool kPlain>
   Outcome put_in(const NewJob& spec, JobId& id);
   template <bool kPlain>
@@ -282,17 +218,10 @@ class Actor final : private Mover {
                   Control filling, unsigned number, JobState state);
   Outcome choose_part(const NewJob& spec, QueueRecord& queue, unsigned& part);
   Outcome open_part(std::uint32_t queue, unsigned part);
-  /// the flags before
-  std::uint64_t set_flags(QueueRecord& queue, std::uint64_t clear, std::uint64_t set);
   void follow_aging(QueueRecord& queue);
   void follow_maintenance();
   void end_maintenance_change();
   bool settle_quiet(std::uint32_t queue);
-  /// Whether this handle gets no job of the queue, whatever it has.
-  OJS_SHM_INLINE bool shut(const QueueRecord& queue, std::uint64_t flags) const {
-    return (flags & (kShut | kIsolated)) != 0 &&
-           ((flags & kShut) != 0 || queue.isolated.load() != pool_);
-  }
   bool see_pool(std::uint32_t pool);
   void settle_pools();
   void follow_pools();
@@ -302,43 +231,11 @@ class Actor final : private Mover {
   Outcome publish_past(const PastJob& past, shm::RingSet& rings, std::uint32_t slot, JobRecord& job,
                        Control filling);
   void publish_batch(std::span<const std::uint32_t> slots);
-  bool join_flow(shm::RingSet& rings, std::uint32_t ring, std::uint32_t slot,
-                 Control available) override;
-  void gather_flows(std::uint32_t queue);
-  void dissolve_flows(std::uint32_t queue);
   std::uint32_t write_body(std::uint32_t slot, std::uint32_t generation, const NewJob& spec);
-  OJS_SHM_INLINE void prefetch_behind(const shm::Peeked& head) const;
-  struct Look;
-  struct Live;
-  bool look(QueueRecord& queue, Look& look);
-  OJS_SHM_INLINE bool see_head(shm::RingSet& rings, unsigned number, Look& look,
-                               std::uint32_t& left, Live& live);
-  bool look_along(shm::RingSet& rings, unsigned number, Look& look, std::uint32_t& left,
-                  Live& live);
-  template <bool kTrusting>
-  OJS_SHM_INLINE bool first_live(shm::RingSet& rings, unsigned number, Look& look,
-                                 std::uint32_t& left, Live& live);
-  OJS_SHM_INLINE void choose(Look& look, const Live& live);
-  bool survey(QueueRecord& queue, Look& look, std::uint32_t left);
-  bool survey_levels(QueueRecord& queue, Look& look, std::uint32_t& left, Live& best);
-  bool survey_turns(QueueRecord& queue, Look& look, std::uint32_t& left, Live& best);
-  bool see_part(QueueRecord& queue, Look& look, unsigned at);
-  bool unchanged_parts(const QueueRecord& queue, const Look& look) const;
-  bool take_turn(QueueRecord& queue, Look& look);
-  bool first_of_flow(shm::RingSet& rings, unsigned number, std::uint32_t queue,
-                     const shm::Peeked& head, std::uint32_t& left, Live& live);
-  bool first_in_flow(const FlowLine& line, std::uint32_t flow, FlowControl found,
-                     const shm::Peeked* head, std::uint32_t queue, std::uint32_t& left, Live& live);
-  void end_turn(QueueRecord& queue, const Look& look, std::uint64_t tenant);
-  bool unchanged(const QueueRecord& queue, const Look& look) const;
-  shm::Peeked oldest_in_front(std::uint32_t ring, unsigned number, shm::Peeked head);
   void take(JobRecord& job, Control claimed, QueueTally& mine, std::uint32_t lease_ms,
             bool lease_owned, std::uint64_t now, Fetched& out);
   void read_blocks(std::uint32_t slot, const JobRecord& job, std::uint64_t size,
                    std::string& body) const;
-  void tidy_index(const Look& look);
-  OJS_SHM_INLINE void tidy_ring(shm::RingSet& rings, unsigned number, const Word& cell,
-                                std::uint64_t empty, unsigned of);
   // plain.cpp
   template <bool kKeyed>
   Straight put_straight(const NewJob& spec, JobId& id, Outcome& outcome);
@@ -354,7 +251,6 @@ class Actor final : private Mover {
   Outcome fetch_in_order(std::uint32_t queue, std::uint32_t lease_ms, bool lease_owned,
                          Fetched& job);
   friend struct UniqueKeys;
-  friend struct TenantTurns;
   friend struct TenantFetch;
   void end_cancelled(std::uint32_t slot, Control held, unsigned before);
   void end_expired(std::uint32_t slot, JobRecord& job, Control held, std::uint64_t now);
@@ -372,29 +268,9 @@ class Actor final : private Mover {
   bool promote(std::uint32_t slot, JobRecord& job, Control before, std::uint64_t now);
   bool expire(std::uint32_t slot, JobRecord& job, Control before, std::uint64_t now);
 
-  enum class Passage : std::uint8_t { kPasses, kHeldBack, kGateClosed };
-  bool gate_open(const QueueRecord& queue);
-  Passage pass_limits(std::uint32_t q, std::uint32_t slot, JobRecord& job, Control claimed,
-                      std::uint64_t now);
-  unsigned take_limits(const LimitList& keys, Permit holder, std::uint64_t now);
-  void hold_back(std::uint32_t key, std::uint32_t slot, JobRecord& job, Control claimed,
-                 std::uint64_t now);
-  void drop_limited(std::uint32_t key, std::uint32_t slot, JobRecord& job, Control claimed,
-                    std::uint64_t now);
-  LimitList give_limits(std::uint32_t slot, JobRecord& job, bool held) override;
-  void let_begin(const LimitList& keys, std::uint32_t q) override;
   void mark_member(const Membership& member, bool failed) override;
   void advance_workflow(const Membership& member) override;
-  void let_more_begin(std::uint32_t key, unsigned most);
-  void follow_dispatch();
-  void follow_birth(std::uint32_t lot);
-  std::uint32_t lot_at_birth(const NewJob& spec) const;
-  std::uint32_t ensure_lot(std::uint32_t key, std::uint32_t q);
-  bool unpark(std::uint32_t lot);
-  bool unpark_head(const ParkingLot& lot, std::uint32_t ring, unsigned number,
-                   const shm::Peeked& head);
-  void mend_limits();
-  std::uint32_t limit_of_worker() const;
+  std::uint32_t limit_of_worker() const override;
   friend struct LimitSetter;
   friend class Workflows;
   friend class Crons;
@@ -421,31 +297,17 @@ class Actor final : private Mover {
   std::uint64_t random_;
   Ranks ranks_;
   std::uint8_t default_rank_;
-  std::uint64_t taken_ = 0;  ///< jobs fetched by this handle
-  std::uint32_t worker_limit_ = kNoIndex, ticket_ = kNoIndex;
-  /// a look sees also what a limit on the queue or the worker holds back
-  bool past_gates_ = false;
-  bool mending_ = false;                     ///< the end of the repair sees to the lots
-  std::vector<std::uint32_t> pending_lots_;  ///< to be looked into after the dispatch
-  std::unique_ptr<Workflows> workflows_;     ///< made when first needed
-  std::unique_ptr<Crons> crons_;             ///< the same
+  std::uint64_t taken_ = 0;               ///< jobs fetched by this handle
+  std::unique_ptr<Workflows> workflows_;  ///< made when first needed
+  std::unique_ptr<Crons> crons_;          ///< the same
 
-  std::vector<DepthCache> depth_cache_;
-  Meeting met_;
   Conflicts conflicts_;
-  bool patient_ = false;
-  std::span<const TenantCharge> charges_;  ///< of the enqueue that is being admitted
-  /// of the next ticket; jobs in what is full
-  std::uint64_t wait_key_ = 0, wait_cost_ = 0, wait_depth_ = 0;
-  std::uint32_t room_turn_ = 0;  ///< where the search for a free ticket begins
-  std::unique_ptr<Look> look_;   ///< kept, so that no fetch clears it anew
-  std::array<std::uint8_t, 64> passed_empty_{};
   std::unique_ptr<PoolView> pool_view_;
   static constexpr std::uint8_t kPassesBeforeQuiet = 8;
   std::array<std::uint8_t, 64> found_quiet_{};  ///< by queue: fetches for a pool that found nothing
   WorkerKey worker_;
-  std::uint32_t pool_ = 0, works_for_ = 0;  ///< plus one, 0: none; both, for JobRecord::pool_word
-  std::uint64_t pool_name_ = 0;             ///< its hash: another may stand in its place
+  std::uint32_t works_for_ = 0;  ///< worker and pool, for JobRecord::pool_word
+  std::uint64_t pool_name_ = 0;  ///< its hash: another may stand in its place
   std::uint32_t last_queue_ = kNoIndex;
   std::string last_queue_name_, last_type_;
 };

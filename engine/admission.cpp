@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
-#include "engine/actor.hpp"
+#include "engine/patience.hpp"
 #include "engine/refill.hpp"
+#include "engine/room.hpp"
 
 namespace ojs_shm::engine {
 
 using shm::Point;
 
 /// What a bounded queue holds, as far as it does not stand in `reserved`.
-std::uint64_t Actor::used_beside_reserved(const QueueRecord& queue, std::uint32_t q) const {
+std::uint64_t Room::used_beside_reserved(const QueueRecord& queue, std::uint32_t q) const {
   std::uint64_t sum = 0 - queue.written_off.load();
   const std::uint32_t high = std::min(segment_.header().lanes_high.load(), store_.lanes());
   for (std::uint32_t l = 0; l < high; ++l) sum += store_.tally(q, l).in.get_ordered();
@@ -23,8 +24,8 @@ std::uint64_t Actor::used_beside_reserved(const QueueRecord& queue, std::uint32_
 /// in meanwhile: turn it away. A sum that grew too old only makes us read again. Where producers
 /// wait, 4. none passes one that came before. The cas fails if another was let in since
 /// `reserved` was read: so at the instant of that look there was room, and the turn was ours.
-Outcome Actor::admit(QueueRecord& queue, QueueTally& mine, std::uint32_t q, std::uint64_t flags,
-                     std::uint64_t cost) {
+Outcome Room::admit(QueueRecord& queue, QueueTally& mine, std::uint32_t q, std::uint64_t flags,
+                    std::uint64_t cost) {
   met_.fullness.bound = 0;
   if ((flags & kBounded) == 0) {
     mine.in.set_ordered(mine.in.get() + cost, Point::kTallyIn);
@@ -66,8 +67,8 @@ Outcome Actor::admit(QueueRecord& queue, QueueTally& mine, std::uint32_t q, std:
 
 /// Charges the tenants of new jobs, where they are bounded, and then the queue: so that a tenant
 /// who is full takes no room from others, not even for a moment. All or nothing.
-Outcome Actor::admit_all(QueueRecord& queue, QueueTally& mine, std::uint32_t q, std::uint64_t flags,
-                         std::uint64_t cost, std::span<TenantCharge> charges) {
+Outcome Room::admit_all(QueueRecord& queue, QueueTally& mine, std::uint32_t q, std::uint64_t flags,
+                        std::uint64_t cost, std::span<TenantCharge> charges) {
   if ((flags & kTenants) == 0) return admit(queue, mine, q, flags, cost);
   met_.fullness.bound = 0;
   charges_ = charges;
@@ -95,8 +96,8 @@ Outcome Actor::admit_all(QueueRecord& queue, QueueTally& mine, std::uint32_t q, 
 
 /// What becomes of a job that finds no room: it waits, others go for it, or it is refused, with the
 /// reasons in met_.
-[[gnu::noinline]] Outcome Actor::turn_away(QueueRecord& queue, std::uint32_t q, const Full& full,
-                                           Backpressure policy) {
+[[gnu::noinline]] Outcome Room::turn_away(QueueRecord& queue, std::uint32_t q, const Full& full,
+                                          Backpressure policy) {
   const bool never = !full.bounds.fit(full.cost);
   const TenantCharge* tenant = full.tenant != nullptr ? full.tenant
                                : charges_.size() == 1 ? charges_.data()
@@ -110,7 +111,7 @@ Outcome Actor::admit_all(QueueRecord& queue, QueueTally& mine, std::uint32_t q, 
   return refuse(queue, q, full, policy);
 }
 
-Outcome Actor::refuse(QueueRecord& queue, std::uint32_t q, const Full& full, Backpressure policy) {
+Outcome Room::refuse(QueueRecord& queue, std::uint32_t q, const Full& full, Backpressure policy) {
   met_.fullness = full.bounds.refusal(full.used, full.cost);
   met_.strategy = policy.strategy();
   met_.of_tenant = full.tenant != nullptr;
@@ -123,9 +124,9 @@ Outcome Actor::refuse(QueueRecord& queue, std::uint32_t q, const Full& full, Bac
 /// Undoes admit(). `reserved` only grows, so that a recount can tell that it has not
 /// moved; a charge on it leaves as if its job had been taken out. A slot that is being filled is
 /// freed by the caller, or after its death.
-[[gnu::noinline]] void Actor::take_back_admission(QueueTally& mine, std::uint32_t q,
-                                                  std::uint64_t cost,
-                                                  std::span<TenantCharge> charges) {
+[[gnu::noinline]] void Room::take_back_admission(QueueTally& mine, std::uint32_t q,
+                                                 std::uint64_t cost,
+                                                 std::span<TenantCharge> charges) {
   intend_further(Op::kEnqueue, q, kNoIndex);
   take_back_charges(store_.queue(q), charges);
   if (mine.in_reserved.get() != kept<Op::kEnqueue, &QueueTally::in_reserved>().get()) {
@@ -143,7 +144,7 @@ Outcome Actor::refuse(QueueRecord& queue, std::uint32_t q, const Full& full, Bac
 /// `reserved` is what the lanes reserved and what the dead took with them between the two. 1. no
 /// lane is in the middle of a charge; 2. sum up; 3. `reserved` has not moved meanwhile, so the
 /// difference is theirs: write it off. Else another look tries again later.
-[[gnu::noinline]] void Actor::settle_reserved(std::uint32_t q) {
+[[gnu::noinline]] void Room::settle_reserved(std::uint32_t q) {
   QueueRecord& queue = store_.queue(q);
   const Refill refill(queue.refill.load());
   const std::uint64_t written_off = queue.written_off.load();
@@ -165,7 +166,7 @@ Outcome Actor::refuse(QueueRecord& queue, std::uint32_t q, const Full& full, Bac
 }
 
 /// Undoes charges of this operation whose jobs do not come.
-void Actor::take_back_charges(QueueRecord& queue, std::span<TenantCharge> charges) {
+void Room::take_back_charges(QueueRecord& queue, std::span<TenantCharge> charges) {
   for (TenantCharge& charge : charges) {
     if (charge.account == kNoIndex) continue;
     take_back_charge(charge);
@@ -173,9 +174,57 @@ void Actor::take_back_charges(QueueRecord& queue, std::span<TenantCharge> charge
   }
 }
 
-// ---- bounds of tenants --------------------------------------------------------------------------
+// ---- settings -----------------------------------------------------------------------------------
 
-void Actor::set_tenant_bounds(std::uint32_t q, Bounds bounds) {
+/// Those who wait look again.
+void Room::settings_changed(QueueRecord& queue, std::uint32_t q) {
+  if (queue.attention.load() != 0) room_made(queue, q);
+  call_all(q);
+}
+
+void Room::set_bounds(std::uint32_t q, std::uint64_t max_depth, std::uint64_t max_bytes) {
+  QueueRecord& queue = store_.queue(q);
+  queue.max_depth.store(max_depth, Point::kSetChanged);
+  queue.max_bytes.store(max_bytes, Point::kSetChanged);
+  set_flags(queue, kBounded, max_depth != 0 || max_bytes != 0 ? kBounded : 0);
+  depth_cache_[q].removals_left = 0;
+  settings_changed(queue, q);
+}
+
+void Room::set_backpressure(std::uint32_t q, Backpressure policy) {
+  QueueRecord& queue = store_.queue(q);
+  queue.backpressure.store(policy.word, Point::kSetChanged);
+  depth_cache_[q].removals_left = 0;
+  settings_changed(queue, q);
+}
+
+/// What is said of that tenant of the queue; null when nothing is, and with `make` when the table
+/// is full.
+TenantRule* Room::name_tenant(std::uint32_t q, std::string_view tenant, bool make) {
+  const std::uint64_t key = mix_key(q, Store::hash_tenant(tenant));
+  for (std::uint32_t i = 0; i < kTenantRules; ++i) {
+    TenantRule& rule = store_.tenant_rule(static_cast<std::uint32_t>(key + i));
+    std::uint64_t found = rule.key.load();
+    if (found == 0 && !make) return nullptr;
+    if (found == 0 && rule.key.cas(found, key, Point::kTenantNamed)) found = key;
+    if (found != key) continue;
+    // Any lane that knows the name may write it: all would write the same.
+    const std::string_view name = tenant.substr(0, sizeof rule.name);
+    shm::copy_in(rule.name, name.data(),
+                 name.size());  // NO CRASH POINT: without its length a name is none
+    rule.queue_and_length.store(std::uint64_t{q} << 32 | name.size(), Point::kTenantNamed);
+    return &rule;
+  }
+  return nullptr;
+}
+
+bool Room::set_tenant_weight(std::uint32_t q, std::string_view tenant, std::uint32_t weight) {
+  TenantRule* rule = name_tenant(q, tenant, weight != 0);
+  if (rule != nullptr) rule->weight.store(weight, Point::kSetChanged);
+  return rule != nullptr || weight == 0;
+}
+
+void Room::set_tenant_bounds(std::uint32_t q, Bounds bounds) {
   QueueRecord& queue = store_.queue(q);
   queue.tenant_max_depth.store(bounds.max_depth, Point::kSetChanged);
   queue.tenant_max_bytes.store(bounds.max_bytes, Point::kSetChanged);
@@ -187,13 +236,12 @@ void Actor::set_tenant_bounds(std::uint32_t q, Bounds bounds) {
   }
   const bool was = (set_flags(queue, kTenants, bounded ? kTenants : 0) & kTenants) != 0;
   if (bounded && !was) gather_accounts(q, kPatience);
-  if (queue.attention.load() != 0) room_made(queue, q);
-  call_all(q);
+  settings_changed(queue, q);
 }
 
-bool Actor::set_tenant_rule_bounds(std::uint32_t q, std::string_view tenant,
-                                   std::optional<std::uint64_t> max_depth,
-                                   std::optional<std::uint64_t> max_bytes) {
+bool Room::set_tenant_rule_bounds(std::uint32_t q, std::string_view tenant,
+                                  std::optional<std::uint64_t> max_depth,
+                                  std::optional<std::uint64_t> max_bytes) {
   TenantRule* rule = name_tenant(q, tenant, max_depth || max_bytes);
   if (rule == nullptr) return !max_depth && !max_bytes;
   rule->max_depth.store(max_depth ? *max_depth + 1 : 0, Point::kSetChanged);

@@ -169,24 +169,6 @@ Outcome Actor::drop_dead(JobId id, JobState& found) {
   return outcome;
 }
 
-void Actor::set_bounds(std::uint32_t q, std::uint64_t max_depth, std::uint64_t max_bytes) {
-  QueueRecord& queue = store_.queue(q);
-  queue.max_depth.store(max_depth, Point::kSetChanged);
-  queue.max_bytes.store(max_bytes, Point::kSetChanged);
-  set_flags(queue, kBounded, max_depth != 0 || max_bytes != 0 ? kBounded : 0);
-  depth_cache_[q].removals_left = 0;
-  if (queue.attention.load() != 0) room_made(queue, q);
-  call_all(q);
-}
-
-void Actor::set_backpressure(std::uint32_t q, Backpressure policy) {
-  QueueRecord& queue = store_.queue(q);
-  queue.backpressure.store(policy.word, Point::kSetChanged);
-  depth_cache_[q].removals_left = 0;
-  if (queue.attention.load() != 0) room_made(queue, q);
-  call_all(q);
-}
-
 void Actor::set_paused(std::uint32_t q, bool paused) {
   QueueRecord& queue = store_.queue(q);
   const std::uint64_t before = set_flags(queue, kPaused, paused ? kPaused : 0);

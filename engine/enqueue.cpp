@@ -171,7 +171,7 @@ Outcome Actor::put_in(const NewJob& spec, JobId& id) {
   // 1. Room in a bounded queue comes first, for it may be refused.
   const bool bounded = (flags & (kBounded | kTenants)) != 0;
   TenantCharge tenant{spec.tenant, cost};
-  met_.fullness.bound = 0;
+  meet_nothing();
   if (bounded) [[unlikely]] {
     intend<Op::kAdmit>(spec.queue, kNoIndex, mine);
     if (const Outcome admitted =

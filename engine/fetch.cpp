@@ -8,25 +8,16 @@
 #include "engine/probes.hpp"
 #include "engine/workflows.hpp"
 
-// The promise of a fetch, for one queue. There is an instant inside the call at which the job it
-// returns was available and no better one was: none at a smaller rank, none that stood before it at
-// the same rank. And when it returns nothing, there was an instant at which nothing was available.
-// It is kept by looking twice: 1. collect what proves that every better ring is empty (a clear
-// index bit, or the empty cell at its head); 2. find the first live hint; 3. look at every proof
-// again; 4. claim by one cas on the control word, which fails if the job changed meanwhile.
-
 namespace ojs_shm::engine {
 
 using shm::Point;
 
 Actor::Actor(Store& store, std::uint32_t lane)
-    : Mover(store, lane),
+    : Search(store, lane),
       waits_(store, lane),
       random_(shm::random_u64()),
       ranks_(store.convention()),
-      default_rank_(ranks_.of(info(store.convention()).default_priority).value_or(0)),
-      depth_cache_(store.max_queues()),
-      look_(std::make_unique<Look>()) {
+      default_rank_(ranks_.of(info(store.convention()).default_priority).value_or(0)) {
   near_ = {0, &store_.queue(0), tallies_};
   // at once, for workers that fetch once and go
   found_quiet_.fill(kPassesBeforeQuiet - 1);
@@ -35,77 +26,6 @@ Actor::Actor(Store& store, std::uint32_t lane)
 }
 
 Actor::~Actor() = default;
-
-bool Actor::unchanged(const QueueRecord& queue, const Look& look) const {
-  if (queue.flags.load() != look.flags) return false;
-  for (unsigned i = 0; i < look.words; ++i)
-    if (queue.rings.index[i].load() != look.index[i]) return false;
-  return look.witnesses_stand();
-}
-
-/// Among what was given back to a rank, the job that became available first. The head leads; at
-/// most 64 are compared.
-[[gnu::noinline]] shm::Peeked Actor::oldest_in_front(std::uint32_t ring, unsigned number,
-                                                     shm::Peeked head) {
-  shm::Peeked best = head;
-  std::uint64_t best_time = store_.job(head.hint().index()).available_at.get();
-  unsigned seen = 0;
-  shm::Rings::walk(segment_, ring, [&](std::uint32_t, unsigned, std::uint64_t value) {
-    const shm::Hint hint(value);
-    if (++seen > 64 || hint.index() >= store_.slots() || hint.hint_first()) return;
-    const JobRecord& job = store_.job(hint.index());
-    if (job.control.load() != Control(kSlotAvailable, number, 0, hint.tag()).word) return;
-    if (const std::uint64_t time = job.available_at.get(); time < best_time) {
-      best_time = time;
-      best.value = value;
-    }
-  });
-  return best;
-}
-
-/// Finds the best available job and fills `look` with it and with the proofs; false when there is
-/// none. The proofs have been looked at twice when it returns.
-bool Actor::look(QueueRecord& queue, Look& look) {
-  look.queue = &queue;
-  std::uint32_t left = rings_.longest_search();
-  while (left > 0) {
-    look.begin(queue.flags.load());
-    if (((look.flags & kLimited) != 0 || worker_limit_ != kNoIndex) && !past_gates_ &&
-        !gate_open(queue)) [[unlikely]]
-      return false;
-    if (!is_plain(look.flags)) [[unlikely]]
-      return survey(queue, look, left);
-    bool restart = false;
-    for (unsigned i = 0; i < (shut(queue, look.flags) ? 0 : shm::kIndexWords) && !restart; ++i) {
-      look.index[i] = queue.rings.index[i].load();  // PAIR ring-index
-      look.words = i + 1;
-      for (std::uint64_t bits = look.index[i] & 0xFFFF'FFFF; bits != 0; bits &= bits - 1) {
-        const unsigned number = i * 32 + static_cast<unsigned>(std::countr_zero(bits));
-        Live live;
-        if (!first_live<true>(queue.rings, number, look, left, live)) continue;
-        if (!unchanged(queue, look)) {
-          restart = true;
-          break;
-        }
-        choose(look, live);
-        return true;
-      }
-    }
-    if (!restart && unchanged(queue, look)) return false;
-  }
-  return false;
-}
-
-bool Actor::sees_work(std::uint32_t q) {
-  QueueRecord& queue = store_.queue(q);
-  Look& seen = *look_;
-  seen.holds_turn = false;
-  for (std::uint32_t left = rings_.longest_search(); left > 0 && look(queue, seen); --left) {
-    if (seen.job->control.load_seq_cst() == seen.expected.word) return true;
-    if (seen.leads) shm::Rings::retire(seen.found);
-  }
-  return false;
-}
 
 Outcome Actor::fetch(std::uint32_t q, std::uint32_t lease_ms, bool lease_owned, Fetched& out) {
   switch (fetch_plain(q, lease_ms, lease_owned, out)) {
@@ -160,8 +80,7 @@ Outcome Actor::fetch(std::uint32_t q, std::uint32_t lease_ms, bool lease_owned, 
     out.queue = q;
     take(job, claimed, mine, lease_ms, lease_owned, now, out);
     tidy_index(seen);
-    if (!pending_lots_.empty()) [[unlikely]]
-      follow_dispatch();
+    after_dispatch();
     return Outcome::kOk;
   }
 }
@@ -243,13 +162,6 @@ void Actor::note_lease(std::uint64_t lease_ms, std::uint64_t now) {
   while (lease_ms < shortest) {
     if (!header.shortest_lease_ms.cas(shortest, lease_ms, Point::kLeaseMoved)) continue;
     return bell_.ring_supervisor_for(now + lease_ms);
-  }
-}
-
-void Actor::tidy_index(const Look& look) {
-  for (unsigned i = 0; i < look.witnesses.size(); ++i) {
-    const auto& witness = look.witnesses[i];
-    tidy_ring(*witness.rings, witness.number, *witness.cell, witness.empty, look.witnesses.size());
   }
 }
 

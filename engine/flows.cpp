@@ -3,9 +3,9 @@
 #include <tuple>
 #include <vector>
 
-#include "engine/actor.hpp"
 #include "engine/flow_line.hpp"
 #include "engine/look.hpp"
+#include "engine/search.hpp"
 #include "engine/tenant_turns.hpp"
 
 // Tenants that share a queue fairly, within each level: deficit round robin over the flows that
@@ -30,8 +30,8 @@ using shm::Point;
 // ---- into the line ------------------------------------------------------------------------------
 
 /// False when there is no flow or no room: the job then stands in the level's line by itself.
-bool Actor::join_flow(shm::RingSet& rings, std::uint32_t ring, std::uint32_t slot,
-                      Control available) {
+bool Search::join_flow(shm::RingSet& rings, std::uint32_t ring, std::uint32_t slot,
+                       Control available) {
   const JobRecord& job = store_.job(slot);
   if (store_.parked(job)) return false;  // lots have an order of their own
   const std::uint32_t q = job.queue.get();
@@ -56,8 +56,8 @@ bool Actor::join_flow(shm::RingSet& rings, std::uint32_t ring, std::uint32_t slo
 
 /// The first job of the flow to which the hint at the head of a level leads. False when there is
 /// none, and the head has moved or is about to.
-bool Actor::first_of_flow(shm::RingSet& rings, unsigned number, std::uint32_t q,
-                          const shm::Peeked& head, std::uint32_t& left, Live& live) {
+bool Search::first_of_flow(shm::RingSet& rings, unsigned number, std::uint32_t q,
+                           const shm::Peeked& head, std::uint32_t& left, Live& live) {
   FlowControl found(0);
   const FlowLine line{store_, rings_, shm::Rings::find(rings, number), &rings, number};
   const std::uint32_t flow = line.led_to(head, found);
@@ -66,9 +66,9 @@ bool Actor::first_of_flow(shm::RingSet& rings, unsigned number, std::uint32_t q,
 
 /// `head` is null when the flow need not stand at the head of the level: then its hint there, once
 /// the flow has ended, is left to those who meet it.
-bool Actor::first_in_flow(const FlowLine& line, std::uint32_t at, FlowControl found,
-                          const shm::Peeked* head, std::uint32_t q, std::uint32_t& left,
-                          Live& live) {
+bool Search::first_in_flow(const FlowLine& line, std::uint32_t at, FlowControl found,
+                           const shm::Peeked* head, std::uint32_t q, std::uint32_t& left,
+                           Live& live) {
   FlowRecord& flow = store_.flow(at);
   const std::uint32_t own = flow.ring.load() - 1;
   for (; left > 1; --left) {  // the last one is the caller's to count
@@ -110,7 +110,8 @@ bool Actor::first_in_flow(const FlowLine& line, std::uint32_t at, FlowControl fo
 }
 
 /// After a job of the flow has been taken, which may stand at the head of its level.
-[[gnu::noinline]] void Actor::end_turn(QueueRecord& queue, const Look& look, std::uint64_t tenant) {
+[[gnu::noinline]] void Search::end_turn(QueueRecord& queue, const Look& look,
+                                        std::uint64_t tenant) {
   shm::RingSet& rings = store_.rings_of(*look.job);
   const std::uint32_t own = store_.flow(look.flow).ring.load() - 1;
   const std::uint32_t ring = shm::Rings::find(rings, look.number);
@@ -127,21 +128,23 @@ bool Actor::first_in_flow(const FlowLine& line, std::uint32_t at, FlowControl fo
 /// On: from now on jobs join flows, and those that wait are brought into theirs, by the first to
 /// meet them. Off: from now on jobs stand in line by themselves, and so do those that wait. A
 /// death in between leaves some of the backlog in flows: it is served by turns.
-void Actor::set_fairness(std::uint32_t q, Fairness fairness) {
+void Search::set_fairness(std::uint32_t q, Fairness fairness) {
   QueueRecord& queue = store_.queue(q);
   queue.fairness.store(fairness.word, Point::kSetChanged);
   set_flags(queue, kFair | kAcross,
             (fairness.on() ? kFair | kFlows : 0) | (fairness.across() ? kAcross : 0));
   if (fairness.on()) {
     gather_flows(q);
-    if (fairness.across()) TenantTurns{*this, store_}.gather(q);
+    if (fairness.across()) gather_tenants(q);
   } else if ((queue.flags.load() & kFlows) != 0)
     dissolve_flows(q);
   bell_.wake_all(queue);
 }
 
+void Search::gather_tenants(std::uint32_t q) { TenantTurns{*this, store_}.gather(q); }
+
 /// Brings the jobs at the head of each line into their flows, up to the first flow.
-void Actor::gather_flows(std::uint32_t q) {
+void Search::gather_flows(std::uint32_t q) {
   for (const Store::Part& part : store_.all_parts()) {
     if (part.queue != q) continue;
     for (unsigned number = 1; number < shm::kRingsPerSet; number += 2) {
@@ -165,7 +168,7 @@ void Actor::gather_flows(std::uint32_t q) {
 /// in which they came, also one of another queue, which came while the flow was given to another
 /// tenant; 3. the flows are idle, but for those that got a job meanwhile, or from which one was
 /// taken: again, for these. What stays in line after all is served by turns.
-void Actor::dissolve_flows(std::uint32_t q) {
+void Search::dissolve_flows(std::uint32_t q) {
   struct Waiting {
     unsigned number;
     std::uint64_t available_at;
@@ -220,32 +223,6 @@ void Actor::dissolve_flows(std::uint32_t q) {
              done;
     if (done) return;
   }
-}
-
-/// What is said of that tenant of the queue; null when nothing is, and with `make` when the table
-/// is full.
-TenantRule* Actor::name_tenant(std::uint32_t q, std::string_view tenant, bool make) {
-  const std::uint64_t key = mix_key(q, Store::hash_tenant(tenant));
-  for (std::uint32_t i = 0; i < kTenantRules; ++i) {
-    TenantRule& rule = store_.tenant_rule(static_cast<std::uint32_t>(key + i));
-    std::uint64_t found = rule.key.load();
-    if (found == 0 && !make) return nullptr;
-    if (found == 0 && rule.key.cas(found, key, Point::kTenantNamed)) found = key;
-    if (found != key) continue;
-    // Any lane that knows the name may write it: all would write the same.
-    const std::string_view name = tenant.substr(0, sizeof rule.name);
-    shm::copy_in(rule.name, name.data(),
-                 name.size());  // NO CRASH POINT: without its length a name is none
-    rule.queue_and_length.store(std::uint64_t{q} << 32 | name.size(), Point::kTenantNamed);
-    return &rule;
-  }
-  return nullptr;
-}
-
-bool Actor::set_tenant_weight(std::uint32_t q, std::string_view tenant, std::uint32_t weight) {
-  TenantRule* rule = name_tenant(q, tenant, weight != 0);
-  if (rule != nullptr) rule->weight.store(weight, Point::kSetChanged);
-  return rule != nullptr || weight == 0;
 }
 
 }  // namespace ojs_shm::engine

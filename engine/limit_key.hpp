@@ -102,6 +102,9 @@ struct alignas(128) LimitKey {
 };
 static_assert(sizeof(LimitKey) == 512);
 
+/// The owner of a lot whose key was given up. Its rings stay.
+constexpr std::uint64_t kLotGone = 0xFFFF'FFFF;
+
 /// Where jobs of one queue stand that one key holds back. Given to them for as long as there is the
 /// key.
 struct alignas(128) ParkingLot {

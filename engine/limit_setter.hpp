@@ -10,9 +10,6 @@
 
 namespace ojs_shm::engine {
 
-/// The owner of a lot whose key was given up. Its rings stay.
-constexpr std::uint64_t kLotGone = 0xFFFF'FFFF;
-
 /// Makes, sets and gives up keys, one lane at a time; who dies there is relieved by its repair.
 struct LimitSetter {
   Actor& actor;

@@ -6,13 +6,13 @@
 #include <bit>
 #include <cstdint>
 
-#include "engine/actor.hpp"
 #include "engine/few.hpp"
+#include "engine/search.hpp"
 
 namespace ojs_shm::engine {
 
 /// A hint that leads to an available job.
-struct Actor::Live {
+struct Search::Live {
   shm::Peeked head;     ///< where it stands; in a front ring not always at its head
   std::uint64_t first;  ///< what stands at the head
   std::uint64_t available_at;
@@ -23,7 +23,7 @@ struct Actor::Live {
 };
 
 /// What one look at a queue has found: the best job, and what proves that there is no better one.
-struct Actor::Look {
+struct Search::Look {
   struct Witness {
     const Word* cell;
     std::uint64_t empty;
@@ -144,8 +144,8 @@ struct Actor::Look {
 /// retired, moves that were begun are finished; the cell that proves the ring empty joins the
 /// witnesses. With `kTrusting` a hint is believed where a claim will tell.
 template <bool kTrusting>
-OJS_SHM_INLINE bool Actor::first_live(shm::RingSet& rings, unsigned number, Look& look,
-                                      std::uint32_t& left, Live& live) {
+OJS_SHM_INLINE bool Search::first_live(shm::RingSet& rings, unsigned number, Look& look,
+                                       std::uint32_t& left, Live& live) {
   const std::uint32_t ring = shm::Rings::find(rings, number);  // PAIR ring-name
   if (ring == kNoIndex) return false;
   for (; left > 0; --left) {
@@ -208,8 +208,8 @@ OJS_SHM_INLINE bool Actor::first_live(shm::RingSet& rings, unsigned number, Look
 
 /// first_live() of a look that compares heads. The short way is for when nothing is to be done
 /// before: an available job stands at the head of the ring, or the ring is empty.
-OJS_SHM_INLINE bool Actor::see_head(shm::RingSet& rings, unsigned number, Look& look,
-                                    std::uint32_t& left, Live& live) {
+OJS_SHM_INLINE bool Search::see_head(shm::RingSet& rings, unsigned number, Look& look,
+                                     std::uint32_t& left, Live& live) {
   const std::uint32_t ring = shm::Rings::find(rings, number);  // PAIR ring-name
   if (ring == kNoIndex) return false;
   const shm::Peeked head = rings_.peek(ring);
@@ -235,7 +235,7 @@ OJS_SHM_INLINE bool Actor::see_head(shm::RingSet& rings, unsigned number, Look& 
 }
 
 /// Of the job two places behind the one at the head of a ring, if there is one.
-OJS_SHM_INLINE void Actor::prefetch_behind(const shm::Peeked& head) const {
+OJS_SHM_INLINE void Search::prefetch_behind(const shm::Peeked& head) const {
   constexpr unsigned kBehind = 2;
   if (shm::Place(head.head).cell() + kBehind >= shm::kCellsPerChunk) return;
   const std::uint64_t value = head.cell[kBehind].load_relaxed();  // relaxed: for prefetching only
@@ -244,8 +244,8 @@ OJS_SHM_INLINE void Actor::prefetch_behind(const shm::Peeked& head) const {
 
 /// Clears the bit of one of so many rings that were open but empty: at once when there were many,
 /// else after some passes.
-OJS_SHM_INLINE void Actor::tidy_ring(shm::RingSet& rings, unsigned number, const Word& cell,
-                                     std::uint64_t empty, unsigned of) {
+OJS_SHM_INLINE void Search::tidy_ring(shm::RingSet& rings, unsigned number, const Word& cell,
+                                      std::uint64_t empty, unsigned of) {
   std::uint8_t& passed = passed_empty_[number % passed_empty_.size()];
   if (of <= 4 && ++passed < 8) [[likely]]
     return;
@@ -253,7 +253,7 @@ OJS_SHM_INLINE void Actor::tidy_ring(shm::RingSet& rings, unsigned number, const
   shm::Rings::close(rings, number, cell, empty);
 }
 
-OJS_SHM_INLINE void Actor::choose(Look& look, const Live& live) {
+OJS_SHM_INLINE void Search::choose(Look& look, const Live& live) {
   look.number = live.number;
   look.found = live.head;
   look.leads = live.head.value == live.first;
@@ -261,7 +261,7 @@ OJS_SHM_INLINE void Actor::choose(Look& look, const Live& live) {
   look.job = live.job;
   look.flow = live.flow;
   look.expected = live.expected();
-  passed_empty_[live.number % passed_empty_.size()] = 0;
+  found_in(live.number);
 }
 
 }  // namespace ojs_shm::engine

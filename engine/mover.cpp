@@ -276,4 +276,28 @@ std::uint32_t Mover::collect_leaks() {
   return rings_.collect_leaks(std::move(linked), store_.ring_sets(), store_.root_rings());
 }
 
+std::uint64_t Mover::set_flags(QueueRecord& queue, std::uint64_t clear, std::uint64_t set) {
+  std::uint64_t flags = queue.flags.load();
+  while (!queue.flags.cas(flags, ((flags & ~clear) | set) + kFlagsEpoch, Point::kSetChanged)) {}
+  return flags;
+}
+
+[[gnu::noinline]] shm::Peeked Mover::oldest_in_front(std::uint32_t ring, unsigned number,
+                                                     shm::Peeked head) {
+  shm::Peeked best = head;
+  std::uint64_t best_time = store_.job(head.hint().index()).available_at.get();
+  unsigned seen = 0;
+  shm::Rings::walk(segment_, ring, [&](std::uint32_t, unsigned, std::uint64_t value) {
+    const shm::Hint hint(value);
+    if (++seen > 64 || hint.index() >= store_.slots() || hint.hint_first()) return;
+    const JobRecord& job = store_.job(hint.index());
+    if (job.control.load() != Control(kSlotAvailable, number, 0, hint.tag()).word) return;
+    if (const std::uint64_t time = job.available_at.get(); time < best_time) {
+      best_time = time;
+      best.value = value;
+    }
+  });
+  return best;
+}
+
 }  // namespace ojs_shm::engine

@@ -75,6 +75,9 @@ class Mover : protected TenantAccounts {
   }
   OJS_SHM_INLINE bool limiting() const { return store_.header().limiting.load_seq_cst() != 0; }
 
+  /// Changes bits of a queue's flags, and its epoch. Returns what they were.
+  static std::uint64_t set_flags(QueueRecord& queue, std::uint64_t clear, std::uint64_t set);
+
   // ---- places
   /// Puts an available job where fetches find it: into its tenant's flow if its queue is fair, else
   /// into its ring.
@@ -95,6 +98,9 @@ class Mover : protected TenantAccounts {
     return pack_for_a_while(), again() || (slots_.drop_oldest_batch() && again());
   }
   void pack_for_a_while();
+  /// Among what was given back to a rank, the job that became available first. The head leads; at
+  /// most 64 are compared.
+  shm::Peeked oldest_in_front(std::uint32_t ring, unsigned number, shm::Peeked head);
   std::uint32_t collect_leaks();  ///< frees chunks that stand in no ring. Returns how many
 
   QueueTally* tallies_;  ///< of this lane in the first queue; those of the next are lanes() further

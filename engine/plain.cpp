@@ -59,7 +59,7 @@ OJS_SHM_INLINE Straight Actor::put_straight(const NewJob& spec, JobId& id, Outco
   const std::uint64_t size = spec.size();
   if (any_option(flags) || ring == kNoIndex || size > store_.max_body()) [[unlikely]]
     return Straight::kAside;
-  met_.fullness.bound = 0;
+  meet_nothing();
 
   // 1. A slot, filled in private: a death frees it.
   std::uint64_t filling = 0;
@@ -158,7 +158,7 @@ Straight Actor::fetch_plain(std::uint32_t q, std::uint32_t lease_ms, bool lease_
   QueueTally& mine = *near_.tally;
   for (unsigned looks = 0; looks < kPlainLooks; ++looks) {
     const std::uint64_t flags = queue.flags.load();
-    if (any_option(flags) || worker_limit_ != kNoIndex) [[unlikely]]
+    if (any_option(flags) || worker_limit() != kNoIndex) [[unlikely]]
       return Straight::kAside;
     const bool found = seen.find(queue, rings_);
     if (found) {
@@ -202,13 +202,12 @@ Straight Actor::fetch_plain(std::uint32_t q, std::uint32_t lease_ms, bool lease_
     out.slot = hint.index();
     out.queue = q;
     take(job, claimed, mine, lease_ms, lease_owned, now, out);
-    passed_empty_[seen.number % passed_empty_.size()] = 0;
+    found_in(seen.number);
     for (; seen.tidied < seen.passed; ++seen.tidied) {
       const PlainLook::Empty& found_empty = seen.empty[seen.tidied];
       tidy_ring(queue.rings, found_empty.number, *found_empty.cell, found_empty.value, seen.passed);
     }
-    if (!pending_lots_.empty()) [[unlikely]]
-      follow_dispatch();
+    after_dispatch();
     return Straight::kDone;
   }
   return Straight::kAside;

@@ -37,7 +37,7 @@ Straight Actor::enqueue_batch_plain(std::span<const NewJob> specs, std::span<Job
   const std::uint64_t flags = queue.flags.load();
   if (any_option(flags)) [[unlikely]]
     return Straight::kAside;
-  met_.fullness.bound = 0;
+  meet_nothing();
   std::uint64_t cost = 0;
   for (const NewJob& spec : specs) {
     const std::uint64_t size = spec.size();
@@ -98,7 +98,7 @@ Straight Actor::replace_straight(const NewJob& spec, JobId& id, Outcome& outcome
   if (any_option(flags) || tellings_.on() || size > store_.max_body() ||
       shm::Rings::find(queue.rings, number) == kNoIndex) [[unlikely]]
     return Straight::kAside;
-  met_.fullness.bound = 0;
+  meet_nothing();
 
   // 1. The slot, filled in private. Until the commit a death frees it.
   intend<Op::kBatch>(near_.number, kNoIndex, mine);

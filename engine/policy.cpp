@@ -12,12 +12,6 @@ namespace ojs_shm::engine {
 
 using shm::Point;
 
-std::uint64_t Actor::set_flags(QueueRecord& queue, std::uint64_t clear, std::uint64_t set) {
-  std::uint64_t flags = queue.flags.load();
-  while (!queue.flags.cas(flags, ((flags & ~clear) | set) + kFlagsEpoch, Point::kSetChanged)) {}
-  return flags;
-}
-
 // ---- ageing -------------------------------------------------------------------------------------
 
 /// Makes the queue's flag say what its ageing says.

@@ -106,7 +106,7 @@ void Actor::seem_laden(bool laden) {
 std::uint32_t Actor::limit_of_worker() const {
   if (pool_ == 0 || (pool_view_ && pool_view_->pool == pool_ - 1 &&
                      store_.pool(pool_ - 1).setup.load() == pool_view_->setup.word))
-    return worker_limit_;
+    return worker_limit();
   const auto plan = store_.pool_plan(pool_ - 1);
   if (!plan || plan->concurrency == 0 || store_.pool(pool_ - 1).name_hash.load() != pool_name_)
     return kNoIndex;
@@ -122,8 +122,8 @@ Outcome Actor::fetch_from_pool(std::uint32_t pool, std::uint32_t lease_ms, bool 
     if (!see_pool(pool)) return Outcome::kNotFound;
     const PoolView& view = *pool_view_;
     if (view.setup.word != seen) seen = view.setup.word, tried.reset();
-    if (worker_limit_ != kNoIndex &&
-        !may_begin(store_, store_.limit_key(worker_limit_), store_.now_ms()))
+    if (worker_limit() != kNoIndex &&
+        !may_begin(store_, store_.limit_key(worker_limit()), store_.now_ms()))
       return Outcome::kEmpty;  // before a turn is spent
     const std::uint64_t version = PoolSetup::Version::get(seen);
     const std::uint64_t word = record.turn.load();
@@ -188,9 +188,9 @@ void Actor::count_served(std::uint32_t q, unsigned place) {
     if (!word.cas_once(found, quieting, Point::kBusyCleared)) return true;
     found = quieting;
   }
-  past_gates_ = true;  // a limit that has no room hides no job for ever
-  const bool has_job = shut(store_.queue(q), store_.queue(q).flags.load()) || sees_work(q);  // 2
-  past_gates_ = false;
+  // a limit that has no room hides no job for ever
+  const bool has_job =
+      shut(store_.queue(q), store_.queue(q).flags.load()) || sees_work_past_gates(q);  // 2
   if (has_job) {
     Bell::set_busy(word, q);
     return true;

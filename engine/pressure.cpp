@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
-#include "engine/actor.hpp"
+#include "engine/room.hpp"
 
 // How full bounded queues are: who says it, and when. A bit of `attention` tells whether the queue
 // has warned, and who changes it by its cas tells the event, so that a crossing is told once.
@@ -18,8 +18,8 @@ constexpr std::uint64_t kSampleMs = 1'000, kWatchMs = 1'000;
 
 /// After an admission that seems to lie above the threshold: looks again at what has gone out, then
 /// says what is so.
-[[gnu::noinline]] void Actor::notice_pressure(QueueRecord& queue, std::uint32_t q,
-                                              std::uint64_t used, bool fresh, Backpressure policy) {
+[[gnu::noinline]] void Room::notice_pressure(QueueRecord& queue, std::uint32_t q,
+                                             std::uint64_t used, bool fresh, Backpressure policy) {
   if (!fresh) {
     DepthCache& cache = depth_cache_[q];
     const std::uint64_t before = cache.in_minus_out;
@@ -35,8 +35,8 @@ constexpr std::uint64_t kSampleMs = 1'000, kWatchMs = 1'000;
 }
 
 /// Warns, or says that the warning is over; neither between the two.
-void Actor::settle_pressure(QueueRecord& queue, std::uint32_t q, const Fullness& fullness,
-                            Backpressure policy) {
+void Room::settle_pressure(QueueRecord& queue, std::uint32_t q, const Fullness& fullness,
+                           Backpressure policy) {
   for (std::uint64_t word = queue.attention.load();;) {
     const bool warned = (word & Attention::kWarned) != 0;
     if (warned ? fullness.bound != 0 && !fullness.calm(policy) : !fullness.above(policy)) return;
@@ -52,7 +52,7 @@ void Actor::settle_pressure(QueueRecord& queue, std::uint32_t q, const Fullness&
 
 /// While a queue has warned, a lane that takes a job out looks now and then whether that is over:
 /// each lane after half its share of the jobs that are still to go.
-[[gnu::noinline]] void Actor::look_for_calm(QueueRecord& queue, std::uint32_t q) {
+[[gnu::noinline]] void Room::look_for_calm(QueueRecord& queue, std::uint32_t q) {
   const std::uint64_t used = queue.reserved.load() + used_beside_reserved(queue, q);
   const Backpressure policy(queue.backpressure.load());
   const Fullness fullness = Fullness::of(used, queue.max_depth.load(), queue.max_bytes.load());
@@ -68,7 +68,7 @@ void Actor::settle_pressure(QueueRecord& queue, std::uint32_t q, const Fullness&
 
 /// The supervisor's look, for what the others leave: none may come after the last refusal or the
 /// last removal.
-std::uint64_t Actor::watch_pressure(std::uint64_t now) {
+std::uint64_t Room::watch_pressure(std::uint64_t now) {
   bool more = false;
   for (std::uint32_t q = 0; q < store_.queue_count(); ++q) {
     QueueRecord& queue = store_.queue(q);
@@ -86,8 +86,8 @@ std::uint64_t Actor::watch_pressure(std::uint64_t now) {
 
 /// How long it takes at the present rate until the queue has come down to its threshold. The rate
 /// is that between two refusals at least a second apart; without one, the shortest delay.
-std::uint32_t Actor::recommended_delay(QueueRecord& queue, std::uint32_t q, const Full& full,
-                                       Backpressure policy) {
+std::uint32_t Room::recommended_delay(QueueRecord& queue, std::uint32_t q, const Full& full,
+                                      Backpressure policy) {
   const std::uint32_t account =
       full.tenant == nullptr ? kNoIndex : store_.find_account(mix_key(q, full.tenant->tenant));
   if (full.tenant != nullptr && account == kNoIndex) return kShortestDelayMs;
@@ -122,8 +122,8 @@ std::uint32_t Actor::recommended_delay(QueueRecord& queue, std::uint32_t q, cons
 }
 
 /// One event for each refusal, or for several (Refusals). `type` of the last one.
-[[gnu::noinline]] void Actor::count_refusals(std::uint32_t q, std::uint64_t jobs,
-                                             std::string_view type) {
+[[gnu::noinline]] void Room::count_refusals(std::uint32_t q, std::uint64_t jobs,
+                                            std::string_view type) {
   QueueRecord& queue = store_.queue(q);
   std::uint64_t tell = 0;
   for (std::uint64_t word = queue.refusals.load();;)

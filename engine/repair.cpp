@@ -157,7 +157,7 @@ std::uint32_t Actor::repair(Store& store, std::span<const std::uint32_t> dead_la
 }
 
 std::uint32_t Actor::repair(const std::vector<std::pair<std::uint64_t, std::uint32_t>>& held) {
-  mending_ = true;
+  wait_with_limits();
   // 1. Its chunks, rings, batches and events: what follows uses the same words for its own.
   tellings_.close_left();
   rings_.repair(store_.ring_sets(), store_.root_rings(), store_.header().finished_ring);

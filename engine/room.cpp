@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
-#include "engine/actor.hpp"
+#include "engine/room.hpp"
 
 // Producers that wait for room in a bounded queue. Each has a ticket, and the hints of the queue's
 // room_ring lead to them: whose hint stands first is let in first. So the cas that publishes the
@@ -41,7 +41,7 @@ bool may_rest(RoomTicket& ticket) {
 }  // namespace
 
 /// Whether the hint's ticket still has an owner who waits.
-bool Actor::still_waits(shm::Hint hint) {
+bool Room::still_waits(shm::Hint hint) {
   if (hint.index() >= room_tickets(store_.lanes())) return false;
   RoomTicket& ticket = store_.ticket(hint.index());
   const TicketControl found(ticket.control.load());
@@ -53,7 +53,7 @@ bool Actor::still_waits(shm::Hint hint) {
 }
 
 /// The ticket that came first; kNoIndex when none waits.
-std::uint32_t Actor::first_waiting(QueueRecord& queue) {
+std::uint32_t Room::first_waiting(QueueRecord& queue) {
   const std::uint32_t ring = queue.room_ring.load() - 1;  // PAIR ring-name
   if (ring == kNoIndex) return kNoIndex;
   for (std::uint32_t left = rings_.longest_search(); left > 0; --left) {
@@ -68,7 +68,7 @@ std::uint32_t Actor::first_waiting(QueueRecord& queue) {
 /// Whose turn it is, where tenants are bounded: that of the first whose tenant has room; who waits
 /// for its tenant's holds up only that tenant's others. `first` came first. `passable`: a tenant of
 /// the present enqueue has none waiting.
-std::uint32_t Actor::whose_turn(QueueRecord& queue, std::uint32_t first, bool& passable) {
+std::uint32_t Room::whose_turn(QueueRecord& queue, std::uint32_t first, bool& passable) {
   passable = true;
   if (first == kNoIndex || (queue.flags.load() & kTenants) == 0) return first;
   const std::uint32_t q = store_.number_of(queue);
@@ -95,14 +95,14 @@ std::uint32_t Actor::whose_turn(QueueRecord& queue, std::uint32_t first, bool& p
 }
 
 /// Whether none came before this lane that could go first.
-bool Actor::may_pass(QueueRecord& queue) {
+bool Room::may_pass(QueueRecord& queue) {
   bool passable = true;
   const std::uint32_t turn = whose_turn(queue, first_waiting(queue), passable);
   return patient_ && ticket_ != kNoIndex ? turn == ticket_ : turn == kNoIndex && passable;
 }
 
 /// What this lane waits for when it waits: room in the queue, and in that account.
-void Actor::wait_for(std::uint64_t key, std::uint64_t cost, std::uint64_t depth) {
+void Room::wait_for(std::uint64_t key, std::uint64_t cost, std::uint64_t depth) {
   wait_key_ = key;
   wait_cost_ = cost;
   wait_depth_ = depth;
@@ -111,19 +111,19 @@ void Actor::wait_for(std::uint64_t key, std::uint64_t cost, std::uint64_t depth)
   store_.ticket(ticket_).account.store(key, Point::kTicketTaken);
 }
 
-Outcome Actor::await_room(std::uint32_t q, std::uint64_t until_ms, std::uint32_t& ticket) {
+Outcome Room::await_room(std::uint32_t q, std::uint64_t until_ms, std::uint32_t& ticket) {
   QueueRecord& queue = store_.queue(q);
   const std::uint32_t ring = rings_.ensure_unindexed(queue.room_ring);
   if (ring == kNoIndex) return Outcome::kNoRings;
   const std::uint32_t all = room_tickets(store_.lanes());
   for (std::uint32_t i = 0; i < all; ++i) {
-    const std::uint32_t at = (lane_ * 8 + room_turn_ + i) % all;
+    const std::uint32_t at = (lane_ * 8 + turn_ + i) % all;
     RoomTicket& free = store_.ticket(at);
     const TicketControl found(free.control.load());
     if (found.taken()) continue;
     const TicketControl taken = found.take(q, owner_);
     if (!free.control.cas_once(found.word, taken.word, Point::kTicketTaken)) continue;
-    room_turn_ = (room_turn_ + i + 1) % all;
+    turn_ = (turn_ + i + 1) % all;
     free.until.store(until_ms, Point::kTicketTaken);
     free.called.store(0, Point::kTicketCalled);
     free.rest.store(0, Point::kTicketCalled);
@@ -144,11 +144,11 @@ Outcome Actor::await_room(std::uint32_t q, std::uint64_t until_ms, std::uint32_t
   return Outcome::kNoTickets;
 }
 
-void Actor::rest_in_line(std::uint32_t ticket, std::uint64_t until_ms) {
+void Room::rest_in_line(std::uint32_t ticket, std::uint64_t until_ms) {
   store_.ticket(ticket).rest.store(RoomRest(until_ms, wait_depth_).word, Point::kTicketCalled);
 }
 
-void Actor::leave_room(std::uint32_t q, std::uint32_t ticket) {
+void Room::leave_room(std::uint32_t q, std::uint32_t ticket) {
   RoomTicket& mine = store_.ticket(ticket);
   const TicketControl found(mine.control.load());
   if (found.taken() && found.owner() == owner_ && found.queue() == q)
@@ -158,7 +158,7 @@ void Actor::leave_room(std::uint32_t q, std::uint32_t ticket) {
 
 /// Wakes whose turn it is, unless it has been called and has not looked yet, or anyway: the lane
 /// that called it may have died before it woke it. When none waits any more, says so.
-[[gnu::noinline]] void Actor::call_next(QueueRecord& queue, Call call) {
+[[gnu::noinline]] void Room::call_next(QueueRecord& queue, Call call) {
   const std::uint64_t word = queue.attention.load();
   if ((word & Attention::kAwaited) == 0) return;
   const std::uint32_t first = first_waiting(queue);
@@ -176,7 +176,7 @@ void Actor::leave_room(std::uint32_t q, std::uint32_t ticket) {
 }
 
 /// Wakes all who wait for the queue: its rules have changed.
-void Actor::call_all(std::uint32_t q) {
+void Room::call_all(std::uint32_t q) {
   for (std::uint32_t i = 0; i < room_tickets(store_.lanes()); ++i) {
     const TicketControl found(store_.ticket(i).control.load());
     if (found.taken() && found.queue() == q) bell_.call(found.owner());
@@ -184,7 +184,7 @@ void Actor::call_all(std::uint32_t q) {
 }
 
 /// Those of this lane, whose owner is dead.
-void Actor::drop_tickets() {
+void Room::drop_tickets() {
   for (std::uint32_t i = 0; i < room_tickets(store_.lanes()); ++i) {
     RoomTicket& ticket = store_.ticket(i);
     const TicketControl found(ticket.control.load());
@@ -194,7 +194,7 @@ void Actor::drop_tickets() {
 }
 
 /// A job has been taken out, and a lane waits for that or has warned.
-[[gnu::noinline]] void Actor::room_made(QueueRecord& queue, std::uint32_t q) {
+[[gnu::noinline]] void Room::room_made(QueueRecord& queue, std::uint32_t q) {
   const std::uint64_t word = queue.attention.load();
   if ((word & Attention::kAwaited) != 0) call_next(queue, Call::kUnlessItRests);
   if ((word & Attention::kWarned) == 0) return;

@@ -120,7 +120,7 @@ std::uint64_t Supervisor::look_at_turns(std::uint64_t now) {
   for (std::uint32_t q = 0; q < store.queue_count(); ++q) {
     if ((store.queue(q).flags.load() & kAcross) == 0) continue;
     next = next_turns_;
-    if (due) TenantTurns{actor_, store}.gather(q);
+    if (due) actor_.gather_tenants(q);
   }
   return next;
 }

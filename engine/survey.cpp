@@ -21,7 +21,7 @@ using Standing = std::tuple<std::int64_t, std::uint64_t, std::int64_t>;
 
 }  // namespace
 
-bool Actor::unchanged_parts(const QueueRecord& queue, const Look& look) const {
+bool Search::unchanged_parts(const QueueRecord& queue, const Look& look) const {
   if (queue.flags.load() != look.flags || queue.parts(look.flags) != look.all_parts) return false;
   for (unsigned p = 0; p < look.parts; ++p)
     if (!look.part[p].unchanged()) return false;
@@ -30,7 +30,7 @@ bool Actor::unchanged_parts(const QueueRecord& queue, const Look& look) const {
 
 /// Begins with the next part, the one where this lane is at home first. False when all have been
 /// seen.
-bool Actor::see_part(QueueRecord& queue, Look& look, unsigned at) {
+bool Search::see_part(QueueRecord& queue, Look& look, unsigned at) {
   if (at < look.parts) return true;
   if (at == 0) look.all_parts = look.unseen = queue.parts(look.flags);
   if (look.unseen == 0) return false;
@@ -47,14 +47,14 @@ bool Actor::see_part(QueueRecord& queue, Look& look, unsigned at) {
   return true;
 }
 
-[[gnu::noinline]] bool Actor::look_along(shm::RingSet& rings, unsigned number, Look& look,
-                                         std::uint32_t& left, Live& live) {
+[[gnu::noinline]] bool Search::look_along(shm::RingSet& rings, unsigned number, Look& look,
+                                          std::uint32_t& left, Live& live) {
   return first_live<false>(rings, number, look, left, live);
 }
 
 /// The best job of all parts, or of the first shard that has one. An ageing queue compares the
 /// heads of all its rings, each at the same time; else a part's first job is its best.
-bool Actor::survey_levels(QueueRecord& queue, Look& look, std::uint32_t& left, Live& best) {
+bool Search::survey_levels(QueueRecord& queue, Look& look, std::uint32_t& left, Live& best) {
   const bool ages = (look.flags & kAges) != 0;
   const Aging aging = store_.aging(queue);
   const std::uint64_t now = look.now = ages ? store_.now_ms() : 0;
@@ -88,7 +88,7 @@ bool Actor::survey_levels(QueueRecord& queue, Look& look, std::uint32_t& left, L
 
 /// The first job of the level whose turn it is; a level that has none gives its turn away. Levels
 /// without a weight share the turns of kOthers, in strict order.
-bool Actor::survey_turns(QueueRecord& queue, Look& look, std::uint32_t& left, Live& best) {
+bool Search::survey_turns(QueueRecord& queue, Look& look, std::uint32_t& left, Live& best) {
   const Turn cycle(queue.turn.load());
   const unsigned length = cycle.length();
   std::bitset<Turn::kOthers + 1> listed, tried;
@@ -123,7 +123,7 @@ bool Actor::survey_turns(QueueRecord& queue, Look& look, std::uint32_t& left, Li
   return !tried.test(Turn::kOthers) && has_job(Turn::kOthers);
 }
 
-[[gnu::noinline]] bool Actor::survey(QueueRecord& queue, Look& look, std::uint32_t left) {
+[[gnu::noinline]] bool Search::survey(QueueRecord& queue, Look& look, std::uint32_t left) {
   while (left > 0) {
     Live best;
     const bool found =
@@ -142,7 +142,7 @@ bool Actor::survey_turns(QueueRecord& queue, Look& look, std::uint32_t& left, Li
 
 /// Takes the turn that the look found, before the job: workers that look at once get turns of their
 /// own. Who dies right after it has spent a turn of its level, and nothing else.
-[[gnu::noinline]] bool Actor::take_turn(QueueRecord& queue, Look& look) {
+[[gnu::noinline]] bool Search::take_turn(QueueRecord& queue, Look& look) {
   look.holds_turn = queue.turn.cas_once(look.turn, Turn(look.turn).after(look.taken).word,
                                         shm::Point::kTurnTaken);
   return look.holds_turn;

@@ -65,7 +65,7 @@ Outcome TenantFetch::fetch(std::uint32_t q, std::uint64_t tenant, std::uint32_t 
     out.slot = slot;
     out.queue = q;
     actor.take(job, claimed, mine, lease_ms, lease_owned, now, out);
-    if (!actor.pending_lots_.empty()) actor.follow_dispatch();
+    actor.after_dispatch();
     return Outcome::kOk;
   }
   actor.found_nothing(queue, q);

@@ -20,18 +20,18 @@ std::uint64_t key_of_turn(std::uint32_t queue, std::uint64_t tenant) {
 }  // namespace
 
 FlowLine TenantTurns::line(const QueueRecord& queue) const {
-  return {store, actor.rings_, queue.tenants_ring.load() - 1};  // PAIR ring-name
+  return {store, search.rings_, queue.tenants_ring.load() - 1};  // PAIR ring-name
 }
 
 void TenantTurns::list(std::uint32_t q, std::uint64_t tenant) {
   const std::uint64_t key = key_of_turn(q, tenant);
-  const std::uint32_t ring = actor.rings_.ensure_unindexed(store.queue(q).tenants_ring);
+  const std::uint32_t ring = search.rings_.ensure_unindexed(store.queue(q).tenants_ring);
   for (unsigned look = 0; ring != kNoIndex && look < kPatience; ++look) {
     const std::uint32_t at = take_flow(store, key);
     if (at == kNoIndex) return;
     FlowRecord& turn = store.flow(at);
     if (turn.tenant.load() != tenant) turn.tenant.store(tenant, Point::kFlowTaken);
-    if (!FlowLine{store, actor.rings_, ring}.list(at)) return;
+    if (!FlowLine{store, search.rings_, ring}.list(at)) return;
     // Else another tenant has been given the flow before it was in line.
     if (turn.key.load_seq_cst() == key && turn.tenant.load() == tenant) return;
   }
@@ -40,19 +40,19 @@ void TenantTurns::list(std::uint32_t q, std::uint64_t tenant) {
 void TenantTurns::gather(std::uint32_t q) {
   store.each_flow([&](std::uint32_t at, std::uint32_t ring) {
     if (!FlowControl(store.flow(at).control.load()).in_line()) return;
-    const shm::Peeked first = actor.rings_.peek(ring);
+    const shm::Peeked first = search.rings_.peek(ring);
     if (first.empty() || first.hint().index() >= store.slots()) return;
     const JobRecord& job = store.job(first.hint().index());
     if (job.queue.get() == q) list(q, job.tenant.get());
   });
 }
 
-bool TenantTurns::look(QueueRecord& queue, Actor::Look& look, std::uint32_t& left,
-                       Actor::Live& best) {
+bool TenantTurns::look(QueueRecord& queue, Search::Look& look, std::uint32_t& left,
+                       Search::Live& best) {
   const FlowLine tenants = line(queue);
   const std::uint32_t q = store.number_of(queue);
   for (; tenants.ring != kNoIndex && left > 1; --left) {
-    const shm::Peeked head = actor.rings_.peek(tenants.ring);
+    const shm::Peeked head = search.rings_.peek(tenants.ring);
     if (head.empty()) return false;
     FlowControl found(0);
     const std::uint32_t at = tenants.led_to(head, found);
@@ -71,19 +71,19 @@ bool TenantTurns::look(QueueRecord& queue, Actor::Look& look, std::uint32_t& lef
 
 /// The best of its jobs; what was given back, and what stands in line by itself, whosever it is:
 /// that had its turn, or gets none.
-bool TenantTurns::best_of(QueueRecord& queue, std::uint64_t tenant, Actor::Look& look,
-                          std::uint32_t& left, Actor::Live& best) {
+bool TenantTurns::best_of(QueueRecord& queue, std::uint64_t tenant, Search::Look& look,
+                          std::uint32_t& left, Search::Live& best) {
   const bool ages = (look.flags & kAges) != 0;
   const Aging aging = store.aging(queue);
   const std::uint64_t now = look.now = ages ? store.now_ms() : 0;
   bool found = false;
   Standing standing;
-  for (unsigned p = 0; actor.see_part(queue, look, p); ++p) {
-    Actor::Look::Seen& part = look.part[p];
+  for (unsigned p = 0; search.see_part(queue, look, p); ++p) {
+    Search::Look::Seen& part = look.part[p];
     const std::uint8_t rate =
         Store::age_rate(queue, (look.flags & kSharded) != 0 ? 0 : part.number, aging);
     part.any_open([&](unsigned number) {
-      Actor::Live live;
+      Search::Live live;
       if (!first_at(queue, tenant, part, number, look, left, live)) return false;
       const std::uint64_t age = now > live.available_at ? now - live.available_at : 0;
       const Standing here(ages ? aging.effective(rank_of_ring(number), age, rate) : number,
@@ -96,20 +96,20 @@ bool TenantTurns::best_of(QueueRecord& queue, std::uint64_t tenant, Actor::Look&
 }
 
 /// At one level, whose line loses what is dead at its head.
-bool TenantTurns::first_at(QueueRecord& queue, std::uint64_t tenant, const Actor::Look::Seen& part,
-                           unsigned number, Actor::Look& look, std::uint32_t& left,
-                           Actor::Live& live) {
-  const FlowLine level{store, actor.rings_, shm::Rings::find(*part.rings, number), part.rings,
+bool TenantTurns::first_at(QueueRecord& queue, std::uint64_t tenant, const Search::Look::Seen& part,
+                           unsigned number, Search::Look& look, std::uint32_t& left,
+                           Search::Live& live) {
+  const FlowLine level{store, search.rings_, shm::Rings::find(*part.rings, number), part.rings,
                        number};
   if (level.ring == kNoIndex) return false;  // PAIR ring-name
   FlowControl found(0);
   for (; left > 1; --left) {
-    const shm::Peeked head = actor.rings_.peek(level.ring);
+    const shm::Peeked head = search.rings_.peek(level.ring);
     if (!head.empty() && head.hint().leads_to_line()) {
       if (level.led_to(head, found) != kNoIndex) break;
       continue;
     }
-    if (actor.look_along(*part.rings, number, look, left, live) && live.flow == kNoIndex)
+    if (search.look_along(*part.rings, number, look, left, live) && live.flow == kNoIndex)
       return true;
     break;
   }
@@ -119,7 +119,7 @@ bool TenantTurns::first_at(QueueRecord& queue, std::uint64_t tenant, const Actor
   if (at == kNoIndex) return false;
   found = FlowControl(store.flow(at).control.load());
   return found.in_line() && store.flow(at).ring.load() != 0 &&
-         actor.first_in_flow(level, at, found, nullptr, q, left, live);
+         search.first_in_flow(level, at, found, nullptr, q, left, live);
 }
 
 /// Whether no flow of the tenant that stands in line has anything, dead or alive. What lies in
@@ -139,7 +139,7 @@ bool TenantTurns::has_none(QueueRecord& queue, std::uint64_t tenant) const {
         const FlowRecord& flow = store.flow(at);
         const std::uint32_t ring = flow.ring.load();
         if (FlowControl(flow.control.load_seq_cst()).in_line() && ring != 0 &&
-            !actor.rings_.peek(ring - 1).empty())
+            !search.rings_.peek(ring - 1).empty())
           return false;
       }
   }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "engine/actor.hpp"
 #include "engine/flow_line.hpp"
 #include "engine/look.hpp"
+#include "engine/search.hpp"
 
 // Tenants that share a queue across its levels: whose turn it is gives the best of its jobs, and a
 // level counts among the jobs of one tenant only. Beside the flows of their levels (flows.cpp) all
@@ -15,13 +15,13 @@
 namespace ojs_shm::engine {
 
 struct TenantTurns {
-  Actor& actor;
+  Search& search;
   Store& store;
 
   /// After a job of the tenant has come into a flow.
   void list(std::uint32_t queue, std::uint64_t tenant);
   /// The best job of the tenant whose turn it is. False when no tenant has a turn.
-  bool look(QueueRecord& queue, Actor::Look& look, std::uint32_t& left, Actor::Live& best);
+  bool look(QueueRecord& queue, Search::Look& look, std::uint32_t& left, Search::Live& best);
   /// After that job has been taken.
   void end(QueueRecord& queue, std::uint32_t turn, std::uint64_t weight);
   /// Puts every tenant that has jobs in flows in line.
@@ -29,10 +29,10 @@ struct TenantTurns {
 
  private:
   FlowLine line(const QueueRecord& queue) const;
-  bool best_of(QueueRecord& queue, std::uint64_t tenant, Actor::Look& look, std::uint32_t& left,
-               Actor::Live& best);
-  bool first_at(QueueRecord& queue, std::uint64_t tenant, const Actor::Look::Seen& part,
-                unsigned number, Actor::Look& look, std::uint32_t& left, Actor::Live& live);
+  bool best_of(QueueRecord& queue, std::uint64_t tenant, Search::Look& look, std::uint32_t& left,
+               Search::Live& best);
+  bool first_at(QueueRecord& queue, std::uint64_t tenant, const Search::Look::Seen& part,
+                unsigned number, Search::Look& look, std::uint32_t& left, Search::Live& live);
   bool has_none(QueueRecord& queue, std::uint64_t tenant) const;
 };
 

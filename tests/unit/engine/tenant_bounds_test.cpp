@@ -244,14 +244,16 @@ TEST_F(TenantBounds, BP_T19_who_looks_for_waiting_jobs_lets_others_open_accounts
   Job job;
   ASSERT_TRUE(s.worker.try_fetch(job).ok());
   Producer other = Producer::attach(s.segment).value();
-  std::atomic<bool> settling{false}, seated{false}, waiting{false};
+  std::atomic<bool> settling{false}, seated{false}, waiting{false}, done{false};
   std::thread giving_back([&] {
     const AtAccess once([&](shm::Access access, shm::Point point, const void*) {
       if (access != shm::Access::kWritten || point != shm::Point::kSlotSettling) return;
       shm::thread_hook = nullptr;
       settling = true;
       while (!waiting) std::this_thread::yield();
-      std::this_thread::sleep_for(300ms);  // the third loses its patience first, if it must
+      // If the third must wait for this one, it loses its patience first.
+      const auto end = std::chrono::steady_clock::now() + 300ms;
+      while (!done && std::chrono::steady_clock::now() < end) std::this_thread::yield();
     });
     EXPECT_TRUE(s.worker.requeue(job).ok());
   });
@@ -266,6 +268,7 @@ TEST_F(TenantBounds, BP_T19_who_looks_for_waiting_jobs_lets_others_open_accounts
       });
       const auto put = other.enqueue(spec_for("b"));
       EXPECT_TRUE(put.ok()) << put.error().message;
+      done = true;
     }
   });
   {

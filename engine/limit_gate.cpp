@@ -2,9 +2,7 @@
 #include <algorithm>
 #include <bit>
 
-#include "engine/actor.hpp"
-#include "engine/limit_setter.hpp"
-#include "engine/limits.hpp"
+#include "engine/limit_gate.hpp"
 #include "engine/rates.hpp"
 
 // What a limit does to jobs. A lane that claims one asks each of its keys, and begins only with all
@@ -29,7 +27,7 @@ constexpr std::uint64_t kRetryLimitMs = 1000;
 }  // namespace
 
 /// Whether a queue's own key, or that of this lane's worker, lets anything begin.
-[[gnu::noinline]] bool Actor::gate_open(const QueueRecord& queue) {
+[[gnu::noinline]] bool LimitGate::gate_open(const QueueRecord& queue) {
   const std::uint64_t now = store_.now_ms();
   for (const std::uint64_t key : {queue.limit.load(), std::uint64_t{worker_limit_} + 1}) {
     if (key == 0 || key > store_.limit_keys()) continue;
@@ -43,8 +41,8 @@ constexpr std::uint64_t kRetryLimitMs = 1000;
 }
 
 /// Takes a beginning of every key, or of none.
-[[gnu::noinline]] unsigned Actor::take_limits(const LimitList& keys, Permit holder,
-                                              std::uint64_t now) {
+[[gnu::noinline]] unsigned LimitGate::take_limits(const LimitList& keys, Permit holder,
+                                                  std::uint64_t now) {
   const Permits permits(store_);
   const Rates rates(store_);
   unsigned refused = 0;
@@ -68,9 +66,9 @@ constexpr std::uint64_t kRetryLimitMs = 1000;
 
 /// For a job that this lane has just claimed. Unless it passes, it is no longer in this lane's
 /// hands.
-[[gnu::noinline]] Actor::Passage Actor::pass_limits(std::uint32_t q, std::uint32_t slot,
-                                                    JobRecord& job, Control claimed,
-                                                    std::uint64_t now) {
+[[gnu::noinline]] LimitGate::Passage LimitGate::pass_limits(std::uint32_t q, std::uint32_t slot,
+                                                            JobRecord& job, Control claimed,
+                                                            std::uint64_t now) {
   const std::uint32_t worker_limit = limit_of_worker();
   if (worker_limit != kNoIndex) job.limits.set(with_second(job.limits.get(), worker_limit));
   const LimitList keys = limits_of(store_, slot, job, worker_limit != kNoIndex);
@@ -97,7 +95,7 @@ constexpr std::uint64_t kRetryLimitMs = 1000;
 }
 
 /// After a dispatch, when no intent stands any more: one more of each lot, if there is room.
-[[gnu::noinline]] void Actor::follow_dispatch() {
+[[gnu::noinline]] void LimitGate::follow_dispatch() {
   const std::uint64_t now = store_.now_ms();
   for (const std::uint32_t lot : pending_lots_)
     if (occupied(store_.lot(lot)) &&
@@ -107,8 +105,8 @@ constexpr std::uint64_t kRetryLimitMs = 1000;
 }
 
 /// What the key says of jobs for which there is no room.
-void Actor::hold_back(std::uint32_t key, std::uint32_t slot, JobRecord& job, Control claimed,
-                      std::uint64_t now) {
+void LimitGate::hold_back(std::uint32_t key, std::uint32_t slot, JobRecord& job, Control claimed,
+                          std::uint64_t now) {
   const std::uint32_t q = job.queue.get();
   LimitKey& limit = store_.limit_key(key);
   limit.exceeded.fetch_add(1, Point::kCounterMoved);
@@ -128,8 +126,8 @@ void Actor::hold_back(std::uint32_t key, std::uint32_t slot, JobRecord& job, Con
   land(Event::kLimitDelay, kSlotAvailable, slot, job, claimed, now);
 }
 
-void Actor::drop_limited(std::uint32_t key, std::uint32_t slot, JobRecord& job, Control claimed,
-                         std::uint64_t now) {
+void LimitGate::drop_limited(std::uint32_t key, std::uint32_t slot, JobRecord& job, Control claimed,
+                             std::uint64_t now) {
   const Control held = hold_claimed(slot, claimed);
   job.finished_at.set(now);
   store_.limit_key(key).dropped.fetch_add(1, Point::kCounterMoved);
@@ -141,7 +139,7 @@ void Actor::drop_limited(std::uint32_t key, std::uint32_t slot, JobRecord& job, 
 /// Lots stay as long as their key, and each lane takes the first free one: so a lot that is being
 /// made by two, or was half made by a dead lane, is one lot only. Where a lot became free in
 /// between there are two; then the first name holds.
-std::uint32_t Actor::ensure_lot(std::uint32_t at, std::uint32_t q) {
+std::uint32_t LimitGate::ensure_lot(std::uint32_t at, std::uint32_t q) {
   LimitKey& key = store_.limit_key(at);
   if (const std::uint32_t known = find_lot(store_, key, q); known != kNoIndex) return known;
   const std::uint64_t mine = ParkingLot::owner_of(at, q);
@@ -162,7 +160,7 @@ std::uint32_t Actor::ensure_lot(std::uint32_t at, std::uint32_t q) {
 
 /// Where a new job stands: in the lot of a key, when others of it wait there already. kNoIndex: in
 /// its queue.
-std::uint32_t Actor::lot_at_birth(const NewJob& spec) const {
+std::uint32_t LimitGate::lot_at_birth(const NewJob& spec) const {
   const bool tenants = (store_.header().limiting.load() & kLimitsTenants) != 0 && spec.tenant != 0;
   for (const std::uint32_t key :
        {spec.limit - 1U, tenants ? find_tenant_limit(store_, spec.tenant) : kNoIndex}) {
@@ -176,7 +174,7 @@ std::uint32_t Actor::lot_at_birth(const NewJob& spec) const {
 }
 
 /// After a job was born into a lot: as after parking.
-[[gnu::noinline]] void Actor::follow_birth(std::uint32_t lot) {
+[[gnu::noinline]] void LimitGate::follow_birth(std::uint32_t lot) {
   std::uint64_t at = 0;
   if (may_begin(store_, store_.limit_key(store_.lot(lot).key()), store_.now_ms(), &at))
     unpark(lot);
@@ -185,7 +183,7 @@ std::uint32_t Actor::lot_at_birth(const NewJob& spec) const {
 }
 
 /// Moves the best job of a lot to the front of its level. False when the lot is empty.
-bool Actor::unpark(std::uint32_t lot_number) {
+bool LimitGate::unpark(std::uint32_t lot_number) {
   ParkingLot& lot = store_.lot(lot_number);
   if (lot.queue() >= store_.max_queues()) return false;
   std::uint32_t left = rings_.longest_search();
@@ -208,8 +206,8 @@ bool Actor::unpark(std::uint32_t lot_number) {
 
 /// True when a job has left the lot. False: what stood at the head is dead, moved, or taken by
 /// another.
-bool Actor::unpark_head(const ParkingLot& lot, std::uint32_t ring, unsigned number,
-                        const shm::Peeked& head) {
+bool LimitGate::unpark_head(const ParkingLot& lot, std::uint32_t ring, unsigned number,
+                            const shm::Peeked& head) {
   const shm::Hint first = head.hint();
   if (first.index() >= store_.slots()) {
     shm::Rings::retire(head);
@@ -243,7 +241,7 @@ bool Actor::unpark_head(const ParkingLot& lot, std::uint32_t ring, unsigned numb
 
 /// Gives the permits of a job in this lane's hands back. What follows from it is let_begin(), once
 /// the job has left them.
-[[gnu::noinline]] LimitList Actor::give_limits(std::uint32_t slot, JobRecord& job, bool held) {
+[[gnu::noinline]] LimitList LimitGate::give_limits(std::uint32_t slot, JobRecord& job, bool held) {
   LimitList keys = limits_of(store_, slot, job, held);
   const Permits permits(store_);
   if (held)  // one that was at work before its pool had a limit names none
@@ -256,7 +254,7 @@ bool Actor::unpark_head(const ParkingLot& lot, std::uint32_t ring, unsigned numb
 }
 
 /// One job of each lot of these keys, if there is room; those that wait at a gate.
-[[gnu::noinline]] void Actor::let_begin(const LimitList& keys, std::uint32_t q) {
+[[gnu::noinline]] void LimitGate::let_begin(const LimitList& keys, std::uint32_t q) {
   if (mending_) return;  // the end of the repair looks into all lots
   for (unsigned i = 0; i < keys.count; ++i) {
     if (keys.gate(i)) bell_.wake_one(store_.queue(q));
@@ -265,7 +263,7 @@ bool Actor::unpark_head(const ParkingLot& lot, std::uint32_t ring, unsigned numb
 }
 
 /// Up to `most` jobs of each lot of a key.
-void Actor::let_more_begin(std::uint32_t at, unsigned most) {
+void LimitGate::let_more_begin(std::uint32_t at, unsigned most) {
   const LimitKey& key = store_.limit_key(at);
   const std::uint64_t now = store_.now_ms();
   for (const Half& name : key.lot) {
@@ -276,7 +274,7 @@ void Actor::let_more_begin(std::uint32_t at, unsigned most) {
   }
 }
 
-std::uint64_t Actor::tend_limits(std::uint64_t now) {
+std::uint64_t LimitGate::tend_limits(std::uint64_t now) {
   std::uint64_t next = ~0ULL;
   if (!limiting()) return next;
   const auto by = [&next](std::uint64_t at) { next = at == 0 ? next : std::min(next, at); };
@@ -302,7 +300,7 @@ std::uint64_t Actor::tend_limits(std::uint64_t now) {
 }
 
 /// After a death: permits of jobs that are not held, and whatever may begin for want of them.
-void Actor::mend_limits() {
+void LimitGate::mend_limits() {
   if (!limiting()) return;
   for (std::uint32_t at = 0; at < store_.limit_keys(); ++at)
     if (store_.limit_key(at).name_hash.load() != 0)
