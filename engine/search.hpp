@@ -9,7 +9,7 @@
 
 namespace ojs_shm::engine {
 
-class FlowLine;
+struct FlowLine;
 
 /// How a lane finds the best job that waits in a queue, with the proof that there is no better one
 /// (search.cpp, survey.cpp), and where jobs of tenants that share a queue stand (flows.cpp).
