@@ -296,8 +296,8 @@ bool TenantAccounts::mark_stands(std::uint32_t slot) {
   }
 }
 
-/// What is in a stopped process's hands meanwhile is left to the next time. Nothing is waited for
-/// on the seat: who has such a job in its hands may need an account for it.
+/// A job that a stopped process holds is left to the next call. The lane leaves the seat before it
+/// waits for a held job: the lane that holds the job may need an account for it.
 void TenantAccounts::gather_accounts(std::uint32_t q, unsigned patience) {
   std::vector<std::uint32_t> left(store_.slots());
   std::iota(left.begin(), left.end(), 0U);

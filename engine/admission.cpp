@@ -176,7 +176,7 @@ void Room::take_back_charges(QueueRecord& queue, std::span<TenantCharge> charges
 
 // ---- settings -----------------------------------------------------------------------------------
 
-/// Those who wait look again.
+/// Wakes the producers that wait, so that they look again.
 void Room::settings_changed(QueueRecord& queue, std::uint32_t q) {
   if (queue.attention.load() != 0) room_made(queue, q);
   call_all(q);

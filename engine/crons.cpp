@@ -213,7 +213,7 @@ Outcome Crons::enable(
 }
 
 void Crons::mend() {
-  if (!seat().take()) return;  // a change would give a cron a template behind our look
+  if (!seat().take()) return;  // else a change may give a cron a template that this look misses
   std::vector<bool> named(store_.slots(), false);
   for (std::uint32_t at = 0; at < kCrons; ++at)
     if (const CronControl control(store_.cron(at).control.load());

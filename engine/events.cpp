@@ -33,7 +33,7 @@ using shm::Point;
   return false;
 }
 
-/// An event for which there is no page is counted, so that readers see that it is missing.
+/// An event that finds no free page is counted, so that readers see that it is missing.
 void EventLog::turn_page() {
   if (open()) return;
   next_ = &unread_;

@@ -126,7 +126,7 @@ class EventLog {
   // relaxed: a switch
   OJS_SHM_INLINE bool is_wanted() const { return (telling_.load_relaxed() & kTells) != 0; }
   void write(const EventFacts& event);
-  /// Whether there is no place for the next event, before which turn_page() has to be called.
+  /// Whether the page is full: the caller turns it before the next event.
   OJS_SHM_INLINE bool needs_page() const { return next_ == end_; }
   void turn_page();
   /// Writes the event, where there is a place for it, by `describe(record)`: word after word, for a copy
@@ -164,7 +164,7 @@ class EventLog {
   EventPageControl opened_{0};                    ///< its control word
   EventRecord *next_ = nullptr, *end_ = nullptr;  ///< what is left of the page
   std::uint64_t stamp_ = 0;                       ///< of the next event
-  EventRecord unread_{};                          ///< for an event for which there is no page
+  EventRecord unread_{};                          ///< takes an event when no page is free
 };
 
 /// How many events all lanes have told; grows with each.

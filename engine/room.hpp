@@ -43,7 +43,7 @@ class Room : protected LimitGate {
     patient_ = patient;
     ticket_ = ticket;
   }
-  /// Takes the last place among those who wait for room, until that time of the steady clock.
+  /// Takes the last place in the line of waiting producers, until that time of the steady clock.
   Outcome await_room(std::uint32_t queue, std::uint64_t until_ms, std::uint32_t& ticket);
   /// This lane is about to look whether its turn has come: a lane that makes room now wakes it
   /// again.

@@ -11,7 +11,7 @@ namespace ojs_shm::engine {
 
 struct FlowLine;
 
-/// How a lane finds the best job that waits in a queue, with the proof that there is no better one
+/// How a lane finds the best job that waits in a queue, with the proof that no better one waits
 /// (search.cpp, survey.cpp), and where jobs of tenants that share a queue stand (flows.cpp).
 class Search : protected Room {
  protected:

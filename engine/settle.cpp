@@ -25,7 +25,7 @@ void Actor::drain() {
       held.push_back({job.available_at.get(), control.word, slot});
   }
   std::ranges::sort(held, {}, [](const Held& one) { return std::pair(one.since, one.slot); });
-  // Under the word that was seen: one that another lane has taken meanwhile is ours no longer.
+  // Under the word that was seen: a job that another lane has taken meanwhile stays with that lane.
   for (const Held& one : held) set_back(one.slot, one.word, Setback::kDrain, nullptr);
 }
 
@@ -84,7 +84,7 @@ Settled Actor::set_back(std::uint32_t slot, std::uint64_t word, Setback why,
   const std::uint32_t q = job.queue.get();
   hold_on(Op::kReturn, slot, kSlotActive);
   const Control held = active.to(kSlotSettling, active.ring(), owner_);
-  // One that is in the middle of something is set back by its own lane alone, or in its name.
+  // A job that a lane changes just now is set back by that lane alone, or by its repairer.
   const bool ours = active.state() == kSlotActive ||
                     ((active.state() == kSlotSettling || active.state() == kSlotClaimed) &&
                      active.owner() == owner_);

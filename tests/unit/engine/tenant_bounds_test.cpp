@@ -238,8 +238,8 @@ TEST_F(TenantBounds, BP_T19_a_fetch_beside_the_count_counts_once) {
   EXPECT_GT(times, 64);
 }
 
-/// Two that wait for each other would stand in the way of a third until they lose patience.
-TEST_F(TenantBounds, BP_T19_who_looks_for_waiting_jobs_lets_others_open_accounts) {
+/// A gatherer and a worker that waited for each other would keep a producer from its account.
+TEST_F(TenantBounds, BP_T19_a_gatherer_that_waits_for_a_job_lets_others_open_accounts) {
   put_for("a");
   Job job;
   ASSERT_TRUE(s.worker.try_fetch(job).ok());

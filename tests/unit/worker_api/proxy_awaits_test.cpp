@@ -61,7 +61,7 @@ TEST_F(Awaits, the_end_of_a_job_is_told_once) {
   rest(fd);
   EXPECT_TRUE(proxy.take_ended().empty());
   ASSERT_EQ(s.take(), first);
-  EXPECT_FALSE(readable(fd)) << "a start is no end";
+  EXPECT_FALSE(readable(fd)) << "a start is not an end";
   ASSERT_TRUE(s.worker.ack(s.job).ok());
   EXPECT_EQ(ended(fd), Ids{first});
   EXPECT_TRUE(proxy.take_ended().empty());
@@ -92,7 +92,7 @@ TEST_F(Awaits, one_that_is_forgotten_is_not_told) {
   EXPECT_TRUE(proxy.take_ended().empty());
 }
 
-/// Whoever has it in its hands may have looked before the wish was there.
+/// The lane that holds the job may have looked before the wish was there.
 TEST_F(Awaits, one_that_is_in_a_lane_s_hands_is_looked_at_again_and_again) {
   const std::string id = s.put();
   ASSERT_EQ(s.take(), id);
