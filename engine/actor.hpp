@@ -63,14 +63,22 @@ class Actor final : private Search {
   bool has_options(std::uint32_t queue) {
     return come_near(queue), any_option(near_.queue->flags.load());
   }
-  Straight enqueue_plain(const NewJob& job, JobId& id);
+  Straight enqueue_plain(const PlainJob& job, const JobForm& form, JobId& id);
+  OJS_SHM_INLINE Straight enqueue_plain(const NewJob& job, JobId& id) {
+    return enqueue_plain(PlainJob::of(job), JobForm(job), id);
+  }
   /// kDone with an outcome.
   Straight enqueue_unique(const NewJob& job, JobId& id, Outcome& outcome);
   Straight enqueue_batch_plain(std::span<const NewJob> jobs, std::span<JobId> ids);
+  Straight enqueue_batch_plain(std::span<const FormedJob> jobs, std::span<JobId> ids);
+  /// Of that kind, each with args and a rank of its own.
+  Straight enqueue_batch_plain(const PlainJob& kind, const JobForm& form,
+                               std::span<const ArgsAndRank> jobs, std::span<JobId> ids);
   Straight fetch_plain(std::uint32_t queue, std::uint32_t lease_ms, bool lease_owned, Fetched& job);
-  /// The next of several, with what the look before proved; at that time, 0: now.
-  Straight fetch_plain(std::uint32_t queue, std::uint32_t lease_ms, bool lease_owned,
-                       PlainLook& look, std::uint64_t now, Fetched& job);
+  /// The next of so many that one call takes, at that time; end_run() follows on the last.
+  Straight fetch_plain_next(std::uint32_t queue, std::uint32_t lease_ms, bool lease_owned,
+                            std::uint64_t now, unsigned wanted, Fetched& job);
+  void end_run();
 
   /// Whether this handle has just seen the type and found it well formed.
   bool known_type(std::string_view type) const {
@@ -190,8 +198,10 @@ class Actor final : private Search {
  private:
   /// Has the queue in near_.
   OJS_SHM_INLINE void come_near(std::uint32_t q) {
-    if (q != near_.number) [[unlikely]]
-      near_ = {q, &store_.queue(q), &tally(q)};
+    if (q == near_.number) [[likely]]
+      return;
+    near_ = {q, &store_.queue(q), &tally(q)};
+    plain_look_.forget();
   }
   Seat<Word> settler(Word& word) const { return {word, owner_, shm::Point::kSettlerSet}; }
   // drop.cpp
@@ -211,8 +221,9 @@ class Actor final : private Search {
   std::uint32_t finish_drop(std::uint32_t q);
   template <bool kPlain>
   Outcome put_in(const NewJob& spec, JobId& id);
-  template <bool kPlain>
-  Outcome fill(const NewJob& spec, std::uint32_t policy, std::uint32_t slot, JobRecord& job,
+  JobId next_id(std::uint64_t now, std::uint32_t slot, std::uint32_t generation);
+  template <bool kPlain, class Spec>
+  Outcome fill(const Spec& spec, const JobForm& form, std::uint32_t slot, JobRecord& job,
                std::uint64_t now, JobId& id);
   Outcome publish(std::uint64_t flags, shm::RingSet& rings, std::uint32_t slot, JobRecord& job,
                   Control filling, unsigned number, JobState state);
@@ -238,14 +249,26 @@ class Actor final : private Search {
                    std::string& body) const;
   // plain.cpp
   template <bool kKeyed>
-  Straight put_straight(const NewJob& spec, JobId& id, Outcome& outcome);
+  Straight put_straight(const PlainJob& spec, const JobForm& form, const NewJob* keyed, JobId& id,
+                        Outcome& outcome);
+  void tell_birth(std::uint32_t queue, std::uint8_t rank, const JobForm& form, JobId id,
+                  Control filling);
+  template <class Each>
+  Straight put_batch_straight(std::uint32_t queue, std::size_t count, Each&& each,
+                              std::span<JobId> ids);
   Straight replace_straight(const NewJob& spec, JobId& id, Outcome& outcome);
-  void publish_straight(QueueRecord& queue, std::uint32_t slot, Control filling, std::uint64_t now);
+  using PushRuns = std::array<shm::Rings::PushRun, 8>;  ///< by level
+  void publish_straight(QueueRecord& queue, std::uint32_t slot, Control filling, std::uint64_t now,
+                        PushRuns& runs);
   Straight kept_out(const NewJob& spec, std::uint32_t slot, Control filling, Outcome outcome);
   bool hint_or_undo(QueueTally& mine, std::uint32_t ring, std::uint32_t slot, Control published,
                     std::uint64_t size);
   void settings_moved(QueueRecord& queue, std::uint64_t before, std::uint64_t now);
+  template <bool kSeveral>
+  Straight take_straight(std::uint32_t queue, std::uint32_t lease_ms, bool lease_owned,
+                         std::uint64_t now_ms, unsigned wanted, Fetched& out);
   Straight found_nothing(QueueRecord& queue, std::uint32_t q);
+  void tidy_passed(QueueRecord& queue);
   Outcome end_of_claim(std::uint32_t q, std::uint32_t slot, Control claimed, std::uint64_t now);
   bool keep_result(std::uint32_t slot, std::uint64_t& word, std::string_view result);
   Outcome fetch_in_order(std::uint32_t queue, std::uint32_t lease_ms, bool lease_owned,
@@ -291,7 +314,8 @@ class Actor final : private Search {
     QueueRecord* queue = nullptr;
     QueueTally* tally = nullptr;
   };
-  Near near_;  ///< that of the last call
+  Near near_;             ///< that of the last call
+  PlainLook plain_look_;  ///< at that queue
   IdClock clock_;
   WaitMeter waits_;
   std::uint64_t random_;

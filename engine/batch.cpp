@@ -81,8 +81,8 @@ Outcome Actor::enqueue_batch_in_order(std::span<const NewJob> specs, std::vector
     }
     slots.push_back(slot);
     JobRecord& job = store_.job(slot);
-    outcome = fill<false>(specs[i], specs[i].policy() | Policy::in_part(parts[i]), slot, job,
-                          store_.now_ms(), ids[i]);
+    outcome =
+        fill<false>(specs[i], JobForm(specs[i], parts[i]), slot, job, store_.now_ms(), ids[i]);
     const unsigned ring = normal_ring(specs[i].rank);
     if (outcome == Outcome::kOk && rings_.ensure(store_.rings_of(q, parts[i]), ring) == kNoIndex)
       outcome = Outcome::kNoRings;

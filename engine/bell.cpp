@@ -28,8 +28,8 @@ void wake_lane(shm::Lane& lane, int threads) {
                    Point::kBusySet)) {}  // PAIR busy
 }
 
-bool Bell::wake_one(QueueRecord& queue) const {
-  mark_busy(store_.number_of(queue));
+bool Bell::wake_one(QueueRecord& queue, std::uint32_t number) const {
+  mark_busy(number);
   // A lane that is taken after this looks for work before it sleeps, and finds ours.
   const std::uint32_t lanes =
       std::min(store_.segment().header().lanes_high.load_seq_cst(), store_.lanes());

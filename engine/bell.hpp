@@ -16,7 +16,8 @@ class Bell {
   // ---- workers
   /// Says that the queue may have a job, and wakes one worker that sleeps for a job of it. False: none
   /// sleeps.
-  bool wake_one(QueueRecord& queue) const;
+  bool wake_one(QueueRecord& queue) const { return wake_one(queue, store_.number_of(queue)); }
+  bool wake_one(QueueRecord& queue, std::uint32_t number) const;
   void wake_all(QueueRecord& queue) const;
   /// Says that the queue may have a job, before the lane that made one available is done.
   OJS_SHM_INLINE void mark_busy(std::uint32_t queue) const {

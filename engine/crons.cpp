@@ -113,7 +113,7 @@ Outcome Crons::write_template(const NewCron& cron, std::uint32_t& slot) {
   if (slot == kNoIndex) return Outcome::kNoSlots;
   JobRecord& job = store_.job(slot);
   JobId id;
-  Outcome outcome = actor_.fill<false>(spec, spec.policy(), slot, job, store_.now_ms(), id);
+  Outcome outcome = actor_.fill<false>(spec, JobForm(spec), slot, job, store_.now_ms(), id);
   job.attempt.set(static_cast<std::uint16_t>(spec.age_rate ? *spec.age_rate + 1 : 0));
   const std::string texts = cron.texts.encode();
   if (outcome == Outcome::kOk) {

@@ -58,17 +58,20 @@ namespace {
 
 }  // namespace
 
-template <bool kPlain>
-Outcome Actor::fill(const NewJob& spec, std::uint32_t policy, std::uint32_t slot, JobRecord& job,
+OJS_SHM_INLINE JobId Actor::next_id(std::uint64_t now, std::uint32_t slot,
+                                    std::uint32_t generation) {
+  const IdClock::Stamp stamp = clock_.next(now);
+  return make_id(stamp.unix_ms, stamp.seq, slot, generation, segment_.header().salt);
+}
+
+template <bool kPlain, class Spec>
+Outcome Actor::fill(const Spec& spec, const JobForm& form, std::uint32_t slot, JobRecord& job,
                     std::uint64_t now, JobId& id) {
   const std::uint32_t generation = job.generation.get() + 1;
-  if (!kPlain && spec.id) {
-    id = *spec.id;
-  } else {
-    const IdClock::Stamp stamp = clock_.next(now);
-    id = make_id(stamp.unix_ms, stamp.seq, slot, generation, segment_.header().salt);
-  }
-  const RetryPolicy& retry = spec.retry;
+  if constexpr (kPlain)
+    id = next_id(now, slot, generation);
+  else
+    id = spec.id ? *spec.id : next_id(now, slot, generation);
   // In pairs where two stand side by side: half as many stores.
   // NO CRASH POINT: the slot is held exclusively; its record is judged by the control word
   job.deadline.store(0, Point::kNone);
@@ -79,38 +82,43 @@ Outcome Actor::fill(const NewJob& spec, std::uint32_t policy, std::uint32_t slot
   job.attempt.set(0);
   job.started_at.set(0);
   job.finished_at.set(0);
-  shm::set_both(job.lease_in_force_ms, 0, job.pool_word, 0);
+  shm::set_both(job.lease_in_force_ms, job.pool_word, 0);
   job.available_at.set(now);
   job.id_hi.set(id.hi);
   job.id_lo.set(id.lo);
   job.expires_at.set(spec.expires_at);
   job.created_at.set(now);
-  shm::set_both(job.timeout_ms, spec.timeout_ms, job.lease_ms, spec.lease_ms);
-  shm::set_both(job.type_args,
-                static_cast<std::uint32_t>(spec.type.size() << 24 | spec.args.size()),
-                job.extra_length, static_cast<std::uint32_t>(spec.extra.size()));
-  shm::set_both(job.body_block, kNoIndex, job.policy, policy);
-  job.limits.set(kPlain ? 0U : spec.limit);
+  shm::set_both(job.timeout_ms, job.lease_ms, form.times);
+  shm::set_both(job.type_args, job.extra_length,
+                shm::both(static_cast<std::uint32_t>(spec.type.size() << 24 | spec.args.size()),
+                          static_cast<std::uint32_t>(spec.extra.size())));
+  shm::set_both(job.body_block, job.policy, form.policy);
+  if constexpr (kPlain)
+    job.limits.set(0), job.tenant.set(0);
+  else
+    job.limits.set(spec.limit), job.tenant.set(spec.tenant);
   // NO CRASH POINT: as above
   job.account.store(AccountMark(generation, kNoIndex).word, Point::kNone);
-  job.tenant.set(kPlain ? 0 : spec.tenant);
   job.due_at.set(spec.scheduled_at);
   job.scheduled_at.set(spec.scheduled_at);
-  shm::set_both(job.initial_ms, retry.initial_ms, job.max_ms, retry.max_ms);
-  shm::set_both(job.coefficient, std::bit_cast<std::uint32_t>(retry.coefficient),
-                job.retry_delay_ms, 0);
-  shm::set_both(job.result_block, kNoIndex, job.errors_block, kNoIndex);
-  shm::set_both(job.result_length, 0, job.errors_length, 0);
-  if (kPlain || spec.size() <= spec.inline_room()) {
-    // NO CRASH POINT: as above
-    shm::copy_in<kInlineBytes>(job.inline_bytes, spec.type, spec.args, spec.extra);
-  } else {
-    const std::uint32_t block = write_body(slot, generation, spec);
-    if (block == kNoIndex) return Outcome::kNoBlocks;
-    job.body_block.set(block);
+  shm::set_both(job.initial_ms, job.max_ms, form.pauses);
+  shm::set_both(job.coefficient, job.retry_delay_ms, form.growth);
+  shm::set_both(job.result_block, job.errors_block, shm::both(kNoIndex, kNoIndex));
+  shm::set_both(job.result_length, job.errors_length, 0);
+  if constexpr (!kPlain) {
+    if (spec.annex != nullptr) write_annex(*spec.annex, job);
+    if (spec.size() > spec.inline_room()) {
+      const std::uint32_t block = write_body(slot, generation, spec);
+      if (block == kNoIndex) return Outcome::kNoBlocks;
+      job.body_block.set(block);
+      return spec.id ? slots_.add_id(id, slot) : Outcome::kOk;
+    }
   }
-  if (!kPlain && spec.annex != nullptr) write_annex(*spec.annex, job);
-  return !kPlain && spec.id ? slots_.add_id(id, slot) : Outcome::kOk;
+  // NO CRASH POINT: as above
+  shm::copy_in<kInlineBytes>(job.inline_bytes, spec.type, spec.args, spec.extra);
+  if constexpr (!kPlain)
+    if (spec.id) return slots_.add_id(id, slot);
+  return Outcome::kOk;
 }
 
 [[gnu::noinline]] std::uint32_t Actor::write_body(std::uint32_t slot, std::uint32_t generation,
@@ -121,9 +129,9 @@ Outcome Actor::fill(const NewJob& spec, std::uint32_t policy, std::uint32_t slot
   return slots_.write(slot, generation, bytes);
 }
 
-template Outcome Actor::fill<true>(const NewJob&, std::uint32_t, std::uint32_t, JobRecord&,
+template Outcome Actor::fill<true>(const PlainJob&, const JobForm&, std::uint32_t, JobRecord&,
                                    std::uint64_t, JobId&);
-template Outcome Actor::fill<false>(const NewJob&, std::uint32_t, std::uint32_t, JobRecord&,
+template Outcome Actor::fill<false>(const NewJob&, const JobForm&, std::uint32_t, JobRecord&,
                                     std::uint64_t, JobId&);
 
 Outcome Actor::publish(std::uint64_t flags, shm::RingSet& rings, std::uint32_t slot, JobRecord& job,
@@ -185,7 +193,6 @@ Outcome Actor::put_in(const NewJob& spec, JobId& id) {
     intend_further(Op::kEnqueue, spec.queue, kNoIndex);
   }
   // 2. A slot, filled in private: a death frees it.
-  const std::uint32_t policy = spec.policy() | Policy::in_part(part);
   std::uint64_t filling = 0;
   const std::uint32_t slot = slots_.take(filling);
   if (slot == kNoIndex) [[unlikely]] {
@@ -197,7 +204,7 @@ Outcome Actor::put_in(const NewJob& spec, JobId& id) {
   const std::uint64_t now = store_.now_ms();
   if (!kPlain && spec.unique()) [[unlikely]]
     (void)UniqueKeys{*this, store_}.ask_for_rival(spec);
-  Outcome outcome = fill<kPlain>(spec, policy, slot, job, now, id);
+  Outcome outcome = fill<kPlain>(spec, JobForm(spec, part), slot, job, now, id);
   if (!kPlain && outcome == Outcome::kOk && spec.unique()) [[unlikely]] {
     Rivals rivals;
     outcome = UniqueKeys{*this, store_}.claim(spec, slot, now, rivals);
@@ -230,8 +237,11 @@ Outcome Actor::put_in(const NewJob& spec, JobId& id) {
       if (const auto now_flags = queue.flags.load_seq_cst(); now_flags != flags) [[unlikely]]
         settings_moved(queue, flags, now_flags);
       intend_nothing();
-      if (tellings_.on()) [[unlikely]]
-        tellings_.born(spec, id, state == JobState::kAvailable, Control(filling), now);
+      if (tellings_.on() && state != JobState::kPending) [[unlikely]]
+        // an id that is not the client's was made at that time, which the clock may have passed since
+        tellings_.born({spec.id ? now : id.hi >> 16, spec.scheduled_at, spec.queue,
+                        spec.retry.max_attempts, spec.rank, state == JobState::kAvailable},
+                       id, Control(filling));
       OJS_SHM_PROBE4(enqueue, id.hi, id.lo, spec.queue, spec.rank);
       if (state == JobState::kAvailable) {
         if ((flags & kCounted) != 0 && lot == kNoIndex) [[unlikely]]

@@ -148,7 +148,9 @@ void Actor::take(JobRecord& job, Control claimed, QueueTally& mine, std::uint32_
   OJS_SHM_PROBE6(fetch, out.id.hi, out.id.lo, out.queue, out.rank,
                  now - std::min(now, out.available_at), out.slot);
   if (tellings_.on()) [[unlikely]]
-    tellings_.started(out, active.tag(), now);
+    // a copy, so that the usual way keeps what it fetched in registers
+    tellings_.started(
+        {now, active.tag(), out.id, out.queue, out.attempt, out.max_attempts, out.rank});
   note_lease(deadline - now, now);
   if (near_.queue->attention.load() != 0) [[unlikely]]
     room_made(*near_.queue, near_.number);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -89,6 +90,40 @@ struct NewJob {
   }
   bool unique() const { return annex != nullptr && (annex->bits & kUnique) != 0; }
   std::size_t inline_room() const { return annex == nullptr ? kInlineBytes : kInlineBeside; }
+};
+
+/// What a straight() job has of its own; the rest is its form.
+struct PlainJob {
+  std::string_view type, args, extra;
+  std::uint32_t queue;
+  std::uint8_t rank;
+  static constexpr std::uint64_t scheduled_at = 0, expires_at = 0;
+  std::size_t size() const { return type.size() + args.size() + extra.size(); }
+  OJS_SHM_INLINE static PlainJob of(const NewJob& job) {
+    return {job.type, job.args, job.extra, job.queue, job.rank};
+  }
+};
+
+struct ArgsAndRank {
+  std::string_view args;
+  std::uint8_t rank;
+};
+
+/// What the records of all jobs of one kind have in common, in words of the record.
+struct JobForm {
+  std::uint64_t times, policy, pauses, growth;
+  JobForm() = default;
+  /// Of jobs in that part of their queue.
+  OJS_SHM_INLINE explicit JobForm(const NewJob& job, unsigned part = 0)
+      : times(shm::both(job.timeout_ms, job.lease_ms)),
+        policy(shm::both(shm::kNoIndex, job.policy() | Policy::in_part(part))),
+        pauses(shm::both(job.retry.initial_ms, job.retry.max_ms)),
+        growth(std::bit_cast<std::uint32_t>(job.retry.coefficient)) {}
+};
+
+struct FormedJob {
+  PlainJob job;
+  JobForm form;
 };
 
 }  // namespace ojs_shm::engine

@@ -35,21 +35,23 @@ using shm::Point;
 
 // ---- enqueue ------------------------------------------------------------------------------------
 
-Straight Actor::enqueue_plain(const NewJob& spec, JobId& id) {
+Straight Actor::enqueue_plain(const PlainJob& spec, const JobForm& form, JobId& id) {
   Outcome outcome = Outcome::kOk;
-  return put_straight<false>(spec, id, outcome);
+  return put_straight<false>(spec, form, nullptr, id, outcome);
 }
 
 /// What keeps it out is told as the general way tells it.
 Straight Actor::enqueue_unique(const NewJob& spec, JobId& id, Outcome& outcome) {
   if (!spec.straight_but_unique() || limiting()) return Straight::kAside;
   UniqueKeys{*this, store_}.ask_for_key(spec);
-  return Uniqueness{spec.annex->uniqueness}.replaces() ? replace_straight(spec, id, outcome)
-                                                       : put_straight<true>(spec, id, outcome);
+  return Uniqueness{spec.annex->uniqueness}.replaces()
+             ? replace_straight(spec, id, outcome)
+             : put_straight<true>(PlainJob::of(spec), JobForm(spec), &spec, id, outcome);
 }
 
 template <bool kKeyed>
-OJS_SHM_INLINE Straight Actor::put_straight(const NewJob& spec, JobId& id, Outcome& outcome) {
+OJS_SHM_INLINE Straight Actor::put_straight(const PlainJob& spec, const JobForm& form,
+                                            const NewJob* keyed, JobId& id, Outcome& outcome) {
   come_near(spec.queue);
   QueueRecord& queue = *near_.queue;
   QueueTally& mine = *near_.tally;
@@ -69,14 +71,14 @@ OJS_SHM_INLINE Straight Actor::put_straight(const NewJob& spec, JobId& id, Outco
   JobRecord& job = store_.job(slot);
   const std::uint64_t now = store_.now_ms();
   bool others = false;
-  if constexpr (kKeyed) others = UniqueKeys{*this, store_}.ask_for_rival(spec);
-  fill<true>(spec, spec.policy(), slot, job, now, id);
+  if constexpr (kKeyed) others = UniqueKeys{*this, store_}.ask_for_rival(*keyed);
+  fill<true>(spec, form, slot, job, now, id);
   if constexpr (kKeyed) {
-    write_key(*spec.annex, job);
-    if (others || !slots_.keys().insert_alone(spec.annex->key_lo, slot)) [[unlikely]] {
+    write_key(*keyed->annex, job);
+    if (others || !slots_.keys().insert_alone(keyed->annex->key_lo, slot)) [[unlikely]] {
       Rivals none;
-      outcome = UniqueKeys{*this, store_}.claim_among(spec, slot, now, none);
-      if (outcome != Outcome::kOk) return kept_out(spec, slot, Control(filling), outcome);
+      outcome = UniqueKeys{*this, store_}.claim_among(*keyed, slot, now, none);
+      if (outcome != Outcome::kOk) return kept_out(*keyed, slot, Control(filling), outcome);
     }
   }
   const std::uint32_t generation = job.generation.get();
@@ -103,9 +105,16 @@ OJS_SHM_INLINE Straight Actor::put_straight(const NewJob& spec, JobId& id, Outco
   OJS_SHM_PROBE4(enqueue, id.hi, id.lo, near_.number, spec.rank);
   // 3. Who listens, and who sleeps.
   if (tellings_.on()) [[unlikely]]
-    tellings_.born(spec, id, true, Control(filling), now);
-  bell_.wake_one(queue);
+    tell_birth(near_.number, spec.rank, form, id, Control(filling));
+  bell_.wake_one(queue, near_.number);
   return Straight::kDone;
+}
+
+/// By value, so that the usual way keeps none of it in memory.
+[[gnu::noinline]] void Actor::tell_birth(std::uint32_t queue, std::uint8_t rank,
+                                         const JobForm& form, JobId id, Control filling) {
+  const Policy policy{static_cast<std::uint32_t>(form.policy >> 32)};
+  tellings_.born({id.hi >> 16, 0, queue, policy.max_attempts(), rank, true}, id, filling);
 }
 
 /// Another has the key: nothing is stored.
@@ -144,50 +153,66 @@ OJS_SHM_INLINE Straight Actor::put_straight(const NewJob& spec, JobId& id, Outco
 
 // ---- fetch --------------------------------------------------------------------------------------
 
-Straight Actor::fetch_plain(std::uint32_t q, std::uint32_t lease_ms, bool lease_owned,
-                            Fetched& out) {
-  PlainLook seen;
-  return fetch_plain(q, lease_ms, lease_owned, seen, 0, out);
-}
-
-/// `seen` may be that of the fetch before: then what it proved is only looked at again.
-Straight Actor::fetch_plain(std::uint32_t q, std::uint32_t lease_ms, bool lease_owned,
-                            PlainLook& seen, std::uint64_t now_ms, Fetched& out) {
+/// With kSeveral one of `wanted` that the caller takes in a row.
+template <bool kSeveral>
+OJS_SHM_INLINE Straight Actor::take_straight(std::uint32_t q, std::uint32_t lease_ms,
+                                             bool lease_owned, std::uint64_t now_ms,
+                                             unsigned wanted, Fetched& out) {
   come_near(q);
   QueueRecord& queue = *near_.queue;
   QueueTally& mine = *near_.tally;
+  PlainLook& seen = plain_look_;
   for (unsigned looks = 0; looks < kPlainLooks; ++looks) {
-    const std::uint64_t flags = queue.flags.load();
-    if (any_option(flags) || worker_limit() != kNoIndex) [[unlikely]]
-      return Straight::kAside;
-    const bool found = seen.find(queue, rings_);
-    if (found) {
-      const shm::Hint hint = seen.head.hint();
-      if (seen.head.empty() || !hint.plain() || seen.number % 2 == 0 ||
-          hint.index() >= store_.slots()) [[unlikely]]
+    if (!kSeveral || seen.tried == seen.run) {
+      if (const std::uint64_t flags = queue.flags.load(); flags != seen.flags) [[unlikely]] {
+        if (any_option(flags)) return Straight::kAside;
+        seen.forget(flags);
+      }
+      if (worker_limit() != kNoIndex) [[unlikely]]
         return Straight::kAside;
-      prefetch<kLinesTaken>(store_.job(hint.index()));
+      const PlainLook::Sight sight = seen.find(queue, rings_);
+      if (sight == PlainLook::Sight::kHint) [[likely]] {
+        const PlainLook::Known& found = seen.rings[seen.at];
+        const shm::Hint hint = found.head.hint();
+        if (!hint.plain() || found.number % 2 == 0) [[unlikely]]
+          return Straight::kAside;
+        prefetch<kLinesTaken>(store_.job(hint.index()));
+        if constexpr (kSeveral) seen.reach(wanted);
+      } else if (sight == PlainLook::Sight::kTooMany) {
+        return Straight::kAside;
+      }
+      if (!seen.stands(queue, sight)) [[unlikely]] {
+        if constexpr (kSeveral) seen.tried = seen.run = 0;
+        continue;
+      }
+      if (sight != PlainLook::Sight::kHint) return found_nothing(queue, q);
     }
-    if (!seen.stands(queue, flags)) [[unlikely]] {
-      seen.begin();
-      continue;
-    }
-    if (!found) return found_nothing(queue, q);
 
     // 3. The claim. It fails when the hint is dead: for ever, so head moves on by itself.
-    const shm::Hint hint = seen.head.hint();
+    PlainLook::Known& found = seen.rings[seen.at];
+    const shm::Hint hint(kSeveral ? seen.hints[seen.tried] : found.head.value);
+    if (hint.index() >= store_.slots()) [[unlikely]]
+      return Straight::kAside;
     JobRecord& job = store_.job(hint.index());
     intend<Op::kFetch>(q, hint.index(), mine);
-    const Control available(kSlotAvailable, seen.number, 0, hint.tag());
+    const Control available(kSlotAvailable, found.number, 0, hint.tag());
     const Control claimed = available.to(kSlotClaimed, owner_);
     const bool ours = job.control.cas_once(available.word, claimed.word,
                                            Point::kSlotClaimed);  // PAIR slot-publish
-    shm::Rings::retire(seen.head);
+    if constexpr (kSeveral) {
+      if (++seen.tried == seen.run)
+        end_run();
+      else
+        prefetch<kLinesTaken>(store_.job(shm::Hint(seen.hints[seen.tried]).index()));
+    } else {
+      shm::Rings::retire(found.head);
+      prefetch_behind(found.head);
+      shm::Rings::step(found.head);
+    }
     if (!ours) [[unlikely]] {
       intend_nothing();
       continue;
     }
-    prefetch_behind(seen.head);
     const std::uint64_t now = now_ms != 0 ? now_ms : store_.now_ms();
     count_backlog(queue, ~0ULL);
     const std::uint64_t expires = job.expires_at.get();
@@ -202,15 +227,47 @@ Straight Actor::fetch_plain(std::uint32_t q, std::uint32_t lease_ms, bool lease_
     out.slot = hint.index();
     out.queue = q;
     take(job, claimed, mine, lease_ms, lease_owned, now, out);
-    found_in(seen.number);
-    for (; seen.tidied < seen.passed; ++seen.tidied) {
-      const PlainLook::Empty& found_empty = seen.empty[seen.tidied];
-      tidy_ring(queue.rings, found_empty.number, *found_empty.cell, found_empty.value, seen.passed);
-    }
+    found.served = true;
+    if ((!kSeveral || seen.tried == seen.run) &&
+        (seen.at > kFewPassed || ++seen.fetches == kTidyEach)) [[unlikely]]
+      tidy_passed(queue);
     after_dispatch();
     return Straight::kDone;
   }
   return Straight::kAside;
+}
+
+Straight Actor::fetch_plain(std::uint32_t q, std::uint32_t lease_ms, bool lease_owned,
+                            Fetched& out) {
+  return take_straight<false>(q, lease_ms, lease_owned, 0, 1, out);
+}
+
+Straight Actor::fetch_plain_next(std::uint32_t q, std::uint32_t lease_ms, bool lease_owned,
+                                 std::uint64_t now, unsigned wanted, Fetched& out) {
+  return take_straight<true>(q, lease_ms, lease_owned, now, wanted, out);
+}
+
+/// Of hints in a row that were tried.
+void Actor::end_run() {
+  PlainLook& seen = plain_look_;
+  if (seen.run == 0) return;
+  shm::Peeked& head = seen.rings[seen.at].head;
+  shm::Rings::retire(head, seen.tried);
+  shm::Rings::step(head, seen.tried);
+  seen.tried = seen.run = 0;
+}
+
+/// Closes rings that were open but empty: at once when there were many, else those that have had no
+/// job since the last time.
+[[gnu::noinline]] void Actor::tidy_passed(QueueRecord& queue) {
+  PlainLook& seen = plain_look_;
+  seen.fetches = 0;
+  for (unsigned i = 0; i < seen.at; ++i) {
+    PlainLook::Known& passed = seen.rings[i];
+    if (!passed.served || seen.at > kFewPassed)
+      shm::Rings::close(queue.rings, passed.number, *passed.head.cell, passed.head.value);
+    passed.served = false;
+  }
 }
 
 Straight Actor::found_nothing(QueueRecord& queue, std::uint32_t q) {

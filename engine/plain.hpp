@@ -19,57 +19,94 @@ enum class Straight : std::uint8_t {
 
 /// Looks at a queue that is changed again and again, before the general way takes over.
 constexpr unsigned kPlainLooks = 64;
+/// Fetches between two tidyings of a few rings that are open but empty.
+constexpr unsigned kTidyEach = 64, kFewPassed = 4;
 /// Jobs of a plain batch; a longer one takes the general way.
 constexpr unsigned kPlainBatch = 64;
 
-/// What one look at a plain queue found, and what proves it.
+/// The open rings of a plain queue, best first, as a lane saw them last, and what that proves: those
+/// before `at` were empty. An empty cell's word never comes again, and neither do the words of the
+/// index and the flags; so what is as it was has been so all the while, and a fetch reads each of
+/// them once, after it has seen its hint.
 struct PlainLook {
-  /// rings that were open but empty; of more, the general way
+  /// rings that are passed as empty; behind more of them, the general way
   static constexpr unsigned kMost = 8;
-  struct Empty {
-    const Word* cell;
-    std::uint64_t value;
+  struct Known {
+    shm::Peeked head;
     unsigned number;
+    bool served;  ///< had a job for this lane since the last tidying
   };
-  std::array<std::uint64_t, shm::kIndexWords> index;  ///< the first `words` are read
-  std::array<Empty, kMost> empty;
-  unsigned words = 0, passed = 0, tidied = 0;
-  std::uint32_t bits = 0;  ///< of the last word: rings that were not looked at
-  shm::Peeked head;        ///< of the first ring with a hint
-  unsigned number = 0;
-  std::uint32_t ring = shm::kNoIndex;  ///< that ring; kNoIndex: none yet
+  enum class Sight : std::uint8_t { kHint, kNothing, kTooMany };
 
-  /// Nothing is proved any more.
-  OJS_SHM_INLINE void begin() {
-    words = passed = tidied = 0;
-    bits = 0;
-    ring = shm::kNoIndex;
+  std::uint64_t flags = ~0ULL;                        ///< of the queue; all ones: nothing is known
+  std::array<std::uint64_t, shm::kIndexWords> index;  ///< the first `words` are known
+  std::array<Known, kMost + 1> rings;                 ///< the first `count`
+  unsigned words = 0, count = 0, at = 0;
+  unsigned fetches = 0;  ///< since the last tidying
+  /// What stands at the head of the ring at `at`, `run` hints in a row, and how many of them were
+  /// tried; the ring's head is moved behind all of them at once.
+  std::array<std::uint64_t, shm::kCellsPerChunk> hints;
+  unsigned run = 0, tried = 0;
+
+  OJS_SHM_INLINE void forget(std::uint64_t with_flags = ~0ULL) {
+    flags = with_flags;
+    words = count = at = run = tried = 0;
   }
-  /// 1. Collects what proves that each better ring is empty, up to the first hint. False: none.
-  /// Goes on where the fetch before has found its hint.
-  OJS_SHM_INLINE bool find(const QueueRecord& queue, shm::Rings& rings) {
-    for (;;) {
-      if (ring != shm::kNoIndex) {
-        head = rings.peek(ring);
-        if (!head.empty() || passed == kMost) return true;
-        empty[passed++] = {head.cell, head.value, number};
-      }
-      while (bits == 0) {
-        if (words == shm::kIndexWords) return false;
-        index[words] = queue.rings.index[words].load();  // PAIR ring-index
-        bits = static_cast<std::uint32_t>(index[words++]);
-      }
-      number = (words - 1) * 32 + static_cast<unsigned>(std::countr_zero(bits));
-      bits &= bits - 1;
-      ring = shm::Rings::find(queue.rings, number);  // PAIR ring-name
+  /// 1. Goes on to the first ring with a hint.
+  OJS_SHM_INLINE Sight find(const QueueRecord& queue, shm::Rings& all) {
+    for (;; ++at) {
+      if (at == count) [[unlikely]]
+        if (const Sight end = list(queue, all); end != Sight::kHint) return end;
+      shm::Peeked& head = rings[at].head;
+      all.peek_again(head);
+      if (!head.empty()) return Sight::kHint;
     }
   }
-  /// 2. Whether all of it still stands.
-  OJS_SHM_INLINE bool stands(const QueueRecord& queue, std::uint64_t flags) const {
+  /// Up to `most` hints in a row. They stand there before it is looked at again whether all better
+  /// rings are empty, so what several fetches of one call take is what was best then.
+  OJS_SHM_INLINE void reach(unsigned most) {
+    const shm::Peeked& head = rings[at].head;
+    const unsigned left = shm::kCellsPerChunk - shm::Place(head.head).cell();
+    tried = 0, run = 1;
+    hints[0] = head.value;
+    for (; run < most && run < left; ++run) {
+      hints[run] = head.cell[run].load();  // PAIR cell-publish
+      if (shm::is_empty(hints[run]) || !shm::Hint(hints[run]).plain()) break;
+    }
+    if (head.ends->head.load() != head.head) [[unlikely]]
+      run = 1;
+  }
+  /// 2. Whether all that was passed is as it was. If not, it is to be passed again.
+  OJS_SHM_INLINE bool stands(const QueueRecord& queue, Sight sight) {
+    const unsigned looked_at =
+        sight == Sight::kHint ? rings[at].number / 32 + 1 : unsigned{shm::kIndexWords};
     std::uint64_t moved = queue.flags.load() ^ flags;
-    for (unsigned i = 0; i < words; ++i) moved |= queue.rings.index[i].load() ^ index[i];
-    for (unsigned i = 0; i < passed; ++i) moved |= empty[i].cell->load() ^ empty[i].value;
-    return moved == 0;
+    for (unsigned i = 0; i < looked_at; ++i) moved |= queue.rings.index[i].load() ^ index[i];
+    std::uint64_t filled = 0;
+    for (unsigned i = 0; i < at; ++i) filled |= rings[i].head.cell->load() ^ rings[i].head.value;
+    if ((moved | filled) == 0) [[likely]]
+      return true;
+    at = 0;
+    if (moved != 0) words = count = 0;
+    return false;
+  }
+
+ private:
+  /// Lists the open rings of the next word of the index that has any. kHint: there are some.
+  [[gnu::noinline]] Sight list(const QueueRecord& queue, shm::Rings& all) {
+    while (at == count) {
+      if (words == shm::kIndexWords) return Sight::kNothing;
+      const std::uint64_t word = queue.rings.index[words].load();  // PAIR ring-index
+      for (auto bits = static_cast<std::uint32_t>(word); bits != 0; bits &= bits - 1) {
+        if (count == rings.size()) return Sight::kTooMany;
+        const unsigned number = words * 32 + static_cast<unsigned>(std::countr_zero(bits));
+        rings[count++] = {all.peek(shm::Rings::find(queue.rings, number)),
+                          number,  // PAIR ring-name
+                          true};
+      }
+      index[words++] = word;
+    }
+    return Sight::kHint;
   }
 };
 

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <array>
 
 #include "engine/actor.hpp"
@@ -16,7 +17,7 @@ using shm::Point;
 
 /// One of a batch that is committed.
 OJS_SHM_INLINE void Actor::publish_straight(QueueRecord& queue, std::uint32_t slot, Control filling,
-                                            std::uint64_t now) {
+                                            std::uint64_t now, PushRuns& runs) {
   const unsigned number = filling.ring();
   const Control published = filling.to(kSlotAvailable, number, 0);
   JobRecord& job = store_.job(slot);
@@ -24,14 +25,17 @@ OJS_SHM_INLINE void Actor::publish_straight(QueueRecord& queue, std::uint32_t sl
   job.control.store(published.word, Point::kSlotPublished);  // PAIR slot-publish
   const shm::Hint hint(slot, published.tag());
   const std::uint32_t ring = shm::Rings::find(queue.rings, number);
-  if (!rings_.push(ring, hint, &queue.rings, number) &&
+  if (!rings_.push_next(runs[number / 2 % runs.size()], ring, hint, &queue.rings, number) &&
       !push_hint(queue.rings, ring, slot, published)) [[unlikely]]
     announce_lost_hint();
 }
 
-Straight Actor::enqueue_batch_plain(std::span<const NewJob> specs, std::span<JobId> ids) {
-  if (specs.size() > kPlainBatch || specs.empty() || tellings_.on()) return Straight::kAside;
-  come_near(specs.front().queue);
+/// `each` calls back with the job of that place and its form.
+template <class Each>
+OJS_SHM_INLINE Straight Actor::put_batch_straight(std::uint32_t q, std::size_t count, Each&& each,
+                                                  std::span<JobId> ids) {
+  if (count > kPlainBatch || count == 0 || tellings_.on()) return Straight::kAside;
+  come_near(q);
   QueueRecord& queue = *near_.queue;
   QueueTally& mine = *near_.tally;
   const std::uint64_t flags = queue.flags.load();
@@ -39,20 +43,23 @@ Straight Actor::enqueue_batch_plain(std::span<const NewJob> specs, std::span<Job
     return Straight::kAside;
   meet_nothing();
   std::uint64_t cost = 0;
-  for (const NewJob& spec : specs) {
-    const std::uint64_t size = spec.size();
-    if (!spec.straight() || size > store_.max_body() ||
-        shm::Rings::find(queue.rings, normal_ring(spec.rank)) == kNoIndex) [[unlikely]]
-      return Straight::kAside;
-    cost += charge(1, size);
-  }
+  bool straight = true;
+  for (std::size_t i = 0; i < count; ++i)
+    each(i, [&](const PlainJob& spec, const JobForm&) {
+      const std::uint64_t size = spec.size();
+      straight = straight && size <= kInlineBytes && size <= store_.max_body() &&
+                 shm::Rings::find(queue.rings, normal_ring(spec.rank)) != kNoIndex;
+      cost += charge(1, size);
+    });
+  if (!straight) [[unlikely]]
+    return Straight::kAside;
 
   // 1. The slots, filled in private. Until the commit a death frees them.
   intend<Op::kBatch>(near_.number, kNoIndex, mine);
   const std::uint64_t now = store_.now_ms();
   std::array<std::uint32_t, kPlainBatch> slots;
   std::array<std::uint64_t, kPlainBatch> words;
-  for (std::size_t i = 0; i < specs.size(); ++i) {
+  for (std::size_t i = 0; i < count; ++i) {
     std::uint64_t filling = 0;
     slots[i] = slots_.take(filling);
     if (slots[i] == kNoIndex) [[unlikely]] {
@@ -61,28 +68,57 @@ Straight Actor::enqueue_batch_plain(std::span<const NewJob> specs, std::span<Job
       return Straight::kAside;
     }
     JobRecord& job = store_.job(slots[i]);
-    fill<true>(specs[i], specs[i].policy(), slots[i], job, now, ids[i]);
+    each(i, [&](const PlainJob& spec, const JobForm& form) {
+      fill<true>(spec, form, slots[i], job, now, ids[i]);
+      words[i] = Control(filling).to(kSlotFilling, normal_ring(spec.rank), owner_).word;
+    });
     // NO CRASH POINT: the slot is held exclusively
     job.signals.store(place_in_batch(i), Point::kNone);
-    words[i] = Control(filling).to(kSlotFilling, normal_ring(specs[i].rank), owner_).word;
     job.control.store(words[i], Point::kSlotFilling);
   }
 
   // 2. The counts, and the commit.
   mine.in.set_ordered(mine.in.get() + cost, Point::kTallyIn);
-  mine.enqueued.set_ordered(mine.enqueued.get() + specs.size(), Point::kCounterMoved);
+  mine.enqueued.set_ordered(mine.enqueued.get() + count, Point::kCounterMoved);
   commit_batch(kWhole);
 
   // 3. The publication, in order; a death leaves the rest to the repair (finish_batch).
-  for (std::size_t i = 0; i < specs.size(); ++i) {
-    publish_straight(queue, slots[i], Control(words[i]), now);
-    OJS_SHM_PROBE4(enqueue, ids[i].hi, ids[i].lo, near_.number, specs[i].rank);
+  PushRuns runs;
+  for (std::size_t i = 0; i < count; ++i) {
+    publish_straight(queue, slots[i], Control(words[i]), now, runs);
+    OJS_SHM_PROBE4(enqueue, ids[i].hi, ids[i].lo, near_.number,
+                   rank_of_ring(Control(words[i]).ring()));
   }
+  for (shm::Rings::PushRun& run : runs) rings_.end_run(run);
   if (const std::uint64_t now_flags = queue.flags.load_seq_cst(); now_flags != flags) [[unlikely]]
     settings_moved(queue, flags, now_flags);
   intend_nothing();
-  for (std::size_t i = 0; i < specs.size() && bell_.wake_one(queue); ++i) {}
+  for (std::size_t i = 0; i < count && bell_.wake_one(queue, q); ++i) {}
   return Straight::kDone;
+}
+
+Straight Actor::enqueue_batch_plain(std::span<const NewJob> specs, std::span<JobId> ids) {
+  if (specs.empty() || !std::ranges::all_of(specs, &NewJob::straight)) return Straight::kAside;
+  return put_batch_straight(
+      specs.front().queue, specs.size(),
+      [&](std::size_t i, auto&& use) { use(PlainJob::of(specs[i]), JobForm(specs[i])); }, ids);
+}
+
+Straight Actor::enqueue_batch_plain(std::span<const FormedJob> jobs, std::span<JobId> ids) {
+  if (jobs.empty()) return Straight::kAside;
+  return put_batch_straight(
+      jobs.front().job.queue, jobs.size(),
+      [&](std::size_t i, auto&& use) { use(jobs[i].job, jobs[i].form); }, ids);
+}
+
+Straight Actor::enqueue_batch_plain(const PlainJob& kind, const JobForm& form,
+                                    std::span<const ArgsAndRank> jobs, std::span<JobId> ids) {
+  return put_batch_straight(
+      kind.queue, jobs.size(),
+      [&](std::size_t i, auto&& use) {
+        use(PlainJob{kind.type, jobs[i].args, {}, kind.queue, jobs[i].rank}, form);
+      },
+      ids);
 }
 
 // ---- a replacement ------------------------------------------------------------------------------
@@ -112,7 +148,7 @@ Straight Actor::replace_straight(const NewJob& spec, JobId& id, Outcome& outcome
   const bool others = keys.ask_for_rival(spec);
   JobRecord& job = store_.job(slot);
   const std::uint64_t now = store_.now_ms();
-  fill<true>(spec, spec.policy(), slot, job, now, id);
+  fill<true>(PlainJob::of(spec), JobForm(spec), slot, job, now, id);
   write_key(*spec.annex, job);
   const Control filling = Control(taken).to(kSlotFilling, number, owner_);
   job.control.store(filling.word, Point::kSlotFilling);
@@ -133,7 +169,9 @@ Straight Actor::replace_straight(const NewJob& spec, JobId& id, Outcome& outcome
   mine.in.set_ordered(mine.in.get() + charge(1, size), Point::kTallyIn);
   mine.enqueued.set_ordered(mine.enqueued.get() + 1, Point::kCounterMoved);
   commit_batch(kWhole);
-  publish_straight(queue, slot, filling, now);
+  PushRuns runs;
+  publish_straight(queue, slot, filling, now, runs);
+  rings_.end_run(runs[number / 2 % runs.size()]);
   OJS_SHM_PROBE4(enqueue, id.hi, id.lo, near_.number, spec.rank);
   if (met) keys.mark_replaced(rivals.front().slot);
   if (const std::uint64_t now_flags = queue.flags.load_seq_cst(); now_flags != flags) [[unlikely]]
@@ -143,7 +181,7 @@ Straight Actor::replace_straight(const NewJob& spec, JobId& id, Outcome& outcome
     keys.end(rivals.front().slot);
     queue.conflicts.fetch_add(1, Point::kCounterMoved);
   }
-  bell_.wake_one(queue);
+  bell_.wake_one(queue, near_.number);
   return Straight::kDone;
 }
 

@@ -59,8 +59,7 @@ Outcome Actor::restore(const PastJob& past) {
     job.control.store(filling.word, Point::kSlotFilling);
   }
   JobId id;
-  Outcome outcome =
-      fill<false>(spec, spec.policy() | Policy::in_part(part), slot, job, store_.now_ms(), id);
+  Outcome outcome = fill<false>(spec, JobForm(spec, part), slot, job, store_.now_ms(), id);
   if (outcome == Outcome::kOk) outcome = remember(past, slot, job);
   if (outcome == Outcome::kOk && spec.unique())
     outcome = UniqueKeys{*this, store_}.claim_past(spec, waits(past), slot);

@@ -21,22 +21,20 @@ OJS_SHM_INLINE EventFacts event_of(EventKind kind, const JobRecord& job, Control
   return event;
 }
 
-OJS_SHM_INLINE void birth(EventRecord& record, EventKind kind, const NewJob* spec, JobId id,
-                          Control filling, std::uint64_t now) {
-  // an id that is not the client's was made at that time, which the clock may have passed since
-  set_head(record, kind, spec->rank, spec->id ? now : id.hi >> 16);
+OJS_SHM_INLINE void beginning(EventRecord& record, const Birth* birth, JobId id, Control filling) {
+  set_head(record, birth->available ? EventKind::kJobEnqueued : EventKind::kJobScheduled,
+           birth->rank, birth->time_ms);
   set_job(record, id);
-  set_facts(record, spec->queue, 0, spec->retry.max_attempts);
+  set_facts(record, birth->queue, 0, birth->max_attempts);
   record.tag.set(filling.to(kSlotAvailable).tag());
-  record.value.set(spec->scheduled_at);
+  record.value.set(birth->due_at);
 }
 
-OJS_SHM_INLINE void start(EventRecord& record, const Fetched* job, std::uint64_t tag,
-                          std::uint64_t now) {
-  set_head(record, EventKind::kJobStarted, job->rank, now);
+OJS_SHM_INLINE void start(EventRecord& record, const Start* job) {
+  set_head(record, EventKind::kJobStarted, job->rank, job->time_ms);
   set_job(record, job->id);
   set_facts(record, job->queue, job->attempt, job->max_attempts);
-  record.tag.set(tag);
+  record.tag.set(job->tag);
   record.value.set(0);
 }
 
@@ -73,11 +71,8 @@ std::uint64_t first_word(std::string_view& text) {
   if (job.control.load() == active.word) log_.write(event);
 }
 
-[[gnu::noinline]] void Tellings::born(const NewJob& spec, JobId id, bool available, Control filling,
-                                      std::uint64_t now) {
-  if (!available && spec.pending) return;
-  put<&birth>(available ? EventKind::kJobEnqueued : EventKind::kJobScheduled, &spec, id, filling,
-              now);
+[[gnu::noinline]] void Tellings::born(const Birth& birth, JobId id, Control filling) {
+  put<&beginning>(&birth, id, filling);
 }
 
 [[gnu::noinline]] void Tellings::failed(const JobRecord& job, Control held, std::uint64_t now) {
@@ -114,9 +109,7 @@ std::uint64_t first_word(std::string_view& text) {
   log_.write(event);
 }
 
-[[gnu::noinline]] void Tellings::started(const Fetched& job, std::uint64_t tag, std::uint64_t now) {
-  put<&start>(&job, tag, now);
-}
+[[gnu::noinline]] void Tellings::started(const Start& job) { put<&start>(&job); }
 
 [[gnu::noinline]] void Tellings::moved(JobId id, std::uint32_t queue, Control before,
                                        Control after) {

@@ -12,6 +12,24 @@
 
 namespace ojs_shm::engine {
 
+/// What is told of a new job.
+struct Birth {
+  std::uint64_t time_ms, due_at;
+  std::uint32_t queue;
+  std::uint16_t max_attempts;
+  std::uint8_t rank;
+  bool available;  ///< else scheduled
+};
+
+/// What is told of a dispatch.
+struct Start {
+  std::uint64_t time_ms, tag;
+  JobId id;
+  std::uint32_t queue;
+  std::uint16_t attempt, max_attempts;
+  std::uint8_t rank;
+};
+
 /// What the operations of one lane tell while a reader wants to know: right before the store that
 /// makes it so if a repair would finish that store, else after it. Nothing here decides anything,
 /// and none of it runs while telling is off.
@@ -32,8 +50,8 @@ class Tellings {
   /// About a job that is active here, as far as we know: its lease may just have been ended.
   void held(EventKind kind, const JobRecord& job, Control active, std::uint64_t value);
   /// About a job that any lane may have by now.
-  void born(const NewJob& spec, JobId id, bool available, Control filling, std::uint64_t now);
-  void started(const Fetched& job, std::uint64_t tag, std::uint64_t now);
+  void born(const Birth& birth, JobId id, Control filling);
+  void started(const Start& job);
   void failed(const JobRecord& job, Control held, std::uint64_t now);
   /// Its time is over: that of its execution, or its lease.
   void timed_out(const JobRecord& job, Control held, std::uint64_t now, bool execution);

@@ -47,7 +47,7 @@ static void add_shared(WaitCounts& counts, std::uint64_t ms) {
   counts.sum_ms.fetch_add(ms, Point::kWaitCounted);
 }
 
-[[gnu::noinline]] void WaitMeter::count_elsewhere(const Known& known, const Waited& waited) {
+[[gnu::noinline]] void WaitMeter::count_elsewhere(const Known& known, Waited waited) {
   if (known.page == nullptr) {
     store_.header().waits_unmeasured.fetch_add(1, Point::kCounterMoved);
     return;

@@ -77,7 +77,7 @@ class WaitMeter {
   }
   Known find(std::uint32_t key);
   WaitPage* take(std::uint32_t key, std::uint32_t begin, std::uint32_t count, std::uint32_t owner);
-  void count_elsewhere(const Known& known, const Waited& waited);
+  void count_elsewhere(const Known& known, Waited waited);
   void count_run_elsewhere(const Known& known, std::uint64_t ms);
 
   Store& store_;

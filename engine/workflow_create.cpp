@@ -46,7 +46,7 @@ Outcome Workflows::create(NewWorkflow& workflow, JobId& id) {
   spec.args = "";  // not null: memcpy takes no null pointer, whatever the length
   spec.queue = workflow.jobs.front().queue;
   spec.id = workflow.id;
-  Outcome outcome = actor_.fill<false>(spec, spec.policy(), head, record, store_.now_ms(), id);
+  Outcome outcome = actor_.fill<false>(spec, JobForm(spec), head, record, store_.now_ms(), id);
   std::vector<std::uint32_t> slots;
   if (outcome == Outcome::kOk) outcome = fill_members(workflow, head, slots);
   if (outcome == Outcome::kOk) outcome = write_head(workflow, head);
@@ -140,8 +140,7 @@ Outcome Workflows::fill_member(NewWorkflow& workflow, std::uint32_t head, std::u
   slots.push_back(slot);
   JobRecord& job = store_.job(slot);
   JobId id;
-  Outcome outcome =
-      actor_.fill<false>(spec, spec.policy() | Policy::in_part(part), slot, job, now, id);
+  Outcome outcome = actor_.fill<false>(spec, JobForm(spec, part), slot, job, now, id);
   spec.annex = nullptr;
   std::uint64_t fence = Control(word).tag();
   if (past.past != nullptr && outcome == Outcome::kOk) {

@@ -186,17 +186,21 @@ class LaneWord {
   Cell<std::uint64_t> cell_;
 };
 
-/// Two neighbours of four bytes, the first at a multiple of eight, set by one store.
-OJS_SHM_INLINE void set_both(Plain<std::uint32_t>& first, std::uint32_t a,
-                             Plain<std::uint32_t>& second, std::uint32_t b) {
-#if defined(OJS_SHM_CELL)
-  first.set(a);
-  second.set(b);
-#else
+/// Two neighbours of four bytes as they stand in one word.
+constexpr std::uint64_t both(std::uint32_t first, std::uint32_t second) {
   static_assert(std::endian::native == std::endian::little, "the first is the lower half");
+  return first | std::uint64_t{second} << 32;
+}
+/// Sets both by one store; the first stands at a multiple of eight.
+OJS_SHM_INLINE void set_both(Plain<std::uint32_t>& first, Plain<std::uint32_t>& second,
+                             std::uint64_t word) {
+#if defined(OJS_SHM_CELL)
+  first.set(static_cast<std::uint32_t>(word));
+  second.set(static_cast<std::uint32_t>(word >> 32));
+#else
   using Both [[gnu::may_alias]] = std::uint64_t;
   (void)second;
-  __atomic_store_n(reinterpret_cast<Both*>(&first), a | std::uint64_t{b} << 32, __ATOMIC_RELEASE);
+  __atomic_store_n(reinterpret_cast<Both*>(&first), word, __ATOMIC_RELEASE);
 #endif
 }
 
@@ -213,6 +217,43 @@ OJS_SHM_INLINE void copy_bulk(void* to, const void* from, std::size_t size) {
   std::atomic_signal_fence(std::memory_order_seq_cst);
   std::memcpy(to, from, size);
   std::atomic_signal_fence(std::memory_order_seq_cst);
+}
+
+/// Copies two halves of so many machine words each, which may overlap.
+template <class Unit, int kUnits>
+OJS_SHM_INLINE void copy_ends(char* to, const char* from, std::size_t size) {
+  static_assert(kUnits == 1 || kUnits == 2 || kUnits == 4);
+  constexpr std::size_t kStep = sizeof(Unit);
+  const char* const end = from + size - kUnits * kStep;
+  char* const to_end = to + size - kUnits * kStep;
+  Unit a, b, c, d, e, f, g, h;  // all are read before any is written, and none lies in memory
+  std::memcpy(&a, from, kStep), std::memcpy(&e, end, kStep);
+  if constexpr (kUnits > 1)
+    std::memcpy(&b, from + kStep, kStep), std::memcpy(&f, end + kStep, kStep);
+  if constexpr (kUnits > 2) {
+    std::memcpy(&c, from + 2 * kStep, kStep), std::memcpy(&g, end + 2 * kStep, kStep);
+    std::memcpy(&d, from + 3 * kStep, kStep), std::memcpy(&h, end + 3 * kStep, kStep);
+  }
+  std::memcpy(to, &a, kStep), std::memcpy(to_end, &e, kStep);
+  if constexpr (kUnits > 1)
+    std::memcpy(to + kStep, &b, kStep), std::memcpy(to_end + kStep, &f, kStep);
+  if constexpr (kUnits > 2) {
+    std::memcpy(to + 2 * kStep, &c, kStep), std::memcpy(to_end + 2 * kStep, &g, kStep);
+    std::memcpy(to + 3 * kStep, &d, kStep), std::memcpy(to_end + 3 * kStep, &h, kStep);
+  }
+}
+/// Up to 128 bytes without a call.
+OJS_SHM_INLINE void copy_short(char* to, const char* from, std::size_t size) {
+  using Vector = char __attribute__((vector_size(16)));
+  if (size <= 16) {
+    if (size >= 8) return copy_ends<std::uint64_t, 1>(to, from, size);
+    if (size >= 4) return copy_ends<std::uint32_t, 1>(to, from, size);
+  } else if (size <= 64) {
+    return size > 32 ? copy_ends<Vector, 2>(to, from, size) : copy_ends<Vector, 1>(to, from, size);
+  } else if (size <= 128) {
+    return copy_ends<Vector, 4>(to, from, size);
+  }
+  std::memcpy(to, from, size);
 }
 
 /// Bytes between exclusive owners and readers that judge afterwards, as with Plain. `to`/`from` in
@@ -237,7 +278,9 @@ inline void copy_in(void* to, const void* from, std::size_t size) {
 
 inline void copy_out(void* to, const void* from, std::size_t size) {
   if constexpr (kBytesInBulk) {
-    copy_bulk(to, from, size);
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    copy_short(static_cast<char*>(to), static_cast<const char*>(from), size);
+    std::atomic_signal_fence(std::memory_order_seq_cst);
     return;
   }
   const auto* cells = static_cast<const Cell<std::uint64_t>*>(from);
@@ -251,20 +294,6 @@ inline void copy_out(void* to, const void* from, std::size_t size) {
   std::memcpy(bytes, &word, size);
 }
 
-/// A few bytes without a call.
-OJS_SHM_INLINE void copy_short(char* to, const char* from, std::size_t size) {
-  std::uint64_t first = 0, last = 0;
-  if (size >= 8 && size <= 16) {
-    std::memcpy(&first, from, 8), std::memcpy(&last, from + size - 8, 8);
-    std::memcpy(to, &first, 8), std::memcpy(to + size - 8, &last, 8);
-  } else if (size >= 4 && size < 8) {
-    std::memcpy(&first, from, 4), std::memcpy(&last, from + size - 4, 4);
-    std::memcpy(to, &first, 4), std::memcpy(to + size - 4, &last, 4);
-  } else {
-    std::memcpy(to, from, size);
-  }
-}
-
 /// copy_in of three texts, one right after the other; all of them at most Most bytes.
 template <std::size_t Most>
 OJS_SHM_INLINE void copy_in(void* to, std::string_view a, std::string_view b, std::string_view c) {
@@ -272,7 +301,7 @@ OJS_SHM_INLINE void copy_in(void* to, std::string_view a, std::string_view b, st
   char* at = kBytesInBulk ? static_cast<char*>(to) : staged;
   std::atomic_signal_fence(std::memory_order_seq_cst);
   copy_short(at, a.data(), a.size());
-  std::memcpy(at + a.size(), b.data(), b.size());
+  copy_short(at + a.size(), b.data(), b.size());
   if (!c.empty()) std::memcpy(at + a.size() + b.size(), c.data(), c.size());
   std::atomic_signal_fence(std::memory_order_seq_cst);
   if constexpr (!kBytesInBulk) copy_in(to, staged, a.size() + b.size() + c.size());

@@ -70,9 +70,10 @@ struct Place {
     return c <= kCellsPerChunk ? c : kCellsPerChunk;
   }
   constexpr std::uint64_t incarnation() const { return Field<0, 36>::get(word); }
-  constexpr Place next() const {
-    return Place(word + (1ULL << 36));
-  }  ///< of a place before the end of its chunk
+  /// Of a place at least so many before the end of its chunk.
+  constexpr Place next(unsigned cells = 1) const {
+    return Place(word + (std::uint64_t{cells} << 36));
+  }
 };
 
 enum class ChunkState : unsigned {
@@ -142,33 +143,61 @@ class Rings {
                                          unsigned number) {
     RingEnds& ends = segment_.ring(ring);
     const Place tail(ends.tail.load());
-    if (tail.cell() < kCellsPerChunk && segment_.chunk(tail.chunk())
-                                            .cell[tail.cell()]
-                                            .cas_once(empty_word(tail.incarnation(), 0), hint.word,
-                                                      Point::kCellFilled))
-        [[likely]] {  // PAIR cell-publish
+    if (fill(tail, hint)) [[likely]] {
       ends.tail.cas_once(tail.word, tail.next().word, Point::kTailMoved);
       return true;
     }
     return push_slowly(ends, hint, set, number);
   }
-  /// Looks; consumes nothing.
-  OJS_SHM_INLINE Peeked peek(std::uint32_t ring) {
-    RingEnds& ends = segment_.ring(ring);
-    const Place head(ends.head.load());
-    if (head.cell() < kCellsPerChunk) [[likely]] {
-      const Word& cell = segment_.chunk(head.chunk()).cell[head.cell()];
-      const std::uint64_t value = cell.load();       // PAIR cell-publish
-      if (ends.head.load() == head.word) [[likely]]  // the chunk was in this ring all along
-        return {head.word, value, &cell, &ends};
+  /// Where the hints of one call stand in a ring. The ring's tail is moved behind them at once, by
+  /// end_run(); until then, and if that never comes, other lanes move it.
+  struct PushRun {
+    std::uint32_t ring = kNoIndex;
+    Place from{0}, to{0};
+  };
+  /// As push(), of the next of several.
+  [[nodiscard]] OJS_SHM_INLINE bool push_next(PushRun& run, std::uint32_t ring, Hint hint,
+                                              RingSet* set, unsigned number) {
+    if (run.ring == ring && fill(run.to, hint)) [[likely]] {
+      run.to = run.to.next();
+      return true;
     }
-    const Peeked found = peek_slowly(ends);
-    // word by word, so that all of it may stay in registers
-    return {found.head, found.value, found.cell, found.ends};
+    end_run(run);
+    RingEnds& ends = segment_.ring(ring);
+    const Place tail(ends.tail.load());
+    if (!fill(tail, hint)) return push_slowly(ends, hint, set, number);
+    run = {ring, tail, tail.next()};
+    return true;
   }
-  /// Moves head past a hint that is dead or taken. Failure means that another lane did it before.
-  OJS_SHM_INLINE static void retire(const Peeked& peeked) {
-    peeked.ends->head.cas_once(peeked.head, Place(peeked.head).next().word, Point::kHeadMoved);
+  OJS_SHM_INLINE void end_run(PushRun& run) {
+    if (run.ring == kNoIndex) return;
+    segment_.ring(run.ring).tail.cas_once(run.from.word, run.to.word, Point::kTailMoved);
+    run.ring = kNoIndex;
+  }
+  /// Looks; consumes nothing.
+  OJS_SHM_INLINE Peeked peek(std::uint32_t ring) { return peek_at(segment_.ring(ring)); }
+  /// Looks again at the ring of a look before.
+  OJS_SHM_INLINE void peek_again(Peeked& seen) {
+    if (seen.ends->head.load() == seen.head) [[likely]] {
+      seen.value = seen.cell->load();  // PAIR cell-publish
+      // behind the last cell stands the link to the next chunk, which is no hint
+      const bool in_cells = seen.empty() || Place(seen.head).cell() < kCellsPerChunk;
+      if (seen.ends->head.load() == seen.head && in_cells) [[likely]]
+        return;
+    }
+    seen = peek_at(*seen.ends);
+  }
+  /// Moves head past a hint that is dead or taken, or past several in a row. Failure means that another
+  /// lane did it before.
+  OJS_SHM_INLINE static void retire(const Peeked& peeked, unsigned hints = 1) {
+    peeked.ends->head.cas_once(peeked.head, Place(peeked.head).next(hints).word, Point::kHeadMoved);
+  }
+  /// Has the place behind those that were retired in `seen`, unless their chunk ends there.
+  OJS_SHM_INLINE static void step(Peeked& seen, unsigned hints = 1) {
+    const Place head(seen.head);
+    if (head.cell() + hints >= kCellsPerChunk) return;
+    seen.head = head.next(hints).word;
+    seen.cell += hints;
   }
   /// Moves head past the dead hints at the front, `most` of them. Returns how many chunks it left.
   std::uint32_t reap(std::uint32_t ring, StillLive live, std::uint32_t most);
@@ -247,6 +276,24 @@ class Rings {
   std::uint32_t longest_search() const { return segment_.geometry().chunks * kCellsPerChunk * 2; }
 
  private:
+  OJS_SHM_INLINE bool fill(Place at, Hint hint) {
+    return at.cell() < kCellsPerChunk && segment_.chunk(at.chunk())
+                                             .cell[at.cell()]
+                                             .cas_once(empty_word(at.incarnation(), 0), hint.word,
+                                                       Point::kCellFilled);  // PAIR cell-publish
+  }
+  OJS_SHM_INLINE Peeked peek_at(RingEnds& ends) {
+    const Place head(ends.head.load());
+    if (head.cell() < kCellsPerChunk) [[likely]] {
+      const Word& cell = segment_.chunk(head.chunk()).cell[head.cell()];
+      const std::uint64_t value = cell.load();       // PAIR cell-publish
+      if (ends.head.load() == head.word) [[likely]]  // the chunk was in this ring all along
+        return {head.word, value, &cell, &ends};
+    }
+    const Peeked found = peek_slowly(ends);
+    // word by word, so that all of it may stay in registers
+    return {found.head, found.value, found.cell, found.ends};
+  }
   std::uint32_t make_named(Half& name, bool closed);
   bool push_slowly(RingEnds& ring, Hint hint, RingSet* set, unsigned number);
   Peeked peek_slowly(RingEnds& ring);

@@ -62,6 +62,43 @@ JobSpec spec_of(std::size_t i) {
   }
 }
 
+/// The same of jobs of one kind.
+[[gnu::noinline]] void prepared(const SegmentName& at, std::size_t jobs) {
+  auto producer = Producer::attach(at);
+  auto worker = Worker::attach(at, {});
+  must(producer.ok() && worker.ok(), "attach");
+  const auto kind = producer->prepare(spec_of(0));
+  must(kind.ok(), "prepare");
+  Job job;
+  for (std::size_t i = 0; i < jobs; ++i) {
+    must(producer->enqueue(*kind, kArgs, static_cast<std::int64_t>(i % 5)).ok(), "enqueue");
+    must(worker->try_fetch(job).ok(), "fetch");
+    must(job.args().size() == kArgs.size(), "args");
+    must(worker->ack(job).ok(), "ack");
+  }
+}
+
+[[gnu::noinline]] void prepared_batch(const SegmentName& at, std::size_t jobs) {
+  auto producer = Producer::attach(at);
+  auto worker = Worker::attach(at, {});
+  must(producer.ok() && worker.ok(), "attach");
+  const auto kind = producer->prepare(spec_of(0));
+  must(kind.ok(), "prepare");
+  std::vector<ojs_shm::PreparedArgs> each;
+  for (std::size_t i = 0; i < kBatch; ++i)
+    each.push_back({kArgs, static_cast<std::int64_t>(i % 5)});
+  std::vector<ojs_shm::JobIdText> ids(kBatch);
+  std::vector<Job> held(kBatch);
+  for (std::size_t i = 0; i < jobs; i += kBatch) {
+    must(producer->enqueue_batch(*kind, each, ids).ok(), "enqueue_batch");
+    const auto got = worker->fetch_batch(held);
+    must(got.ok() && *got == kBatch, "fetch_batch");
+    for (const Job& job : held) must(job.args().size() == kArgs.size(), "args");
+    const auto done = worker->ack_batch(held);
+    must(done.ok() && done->acked == kBatch, "ack_batch");
+  }
+}
+
 /// The same while every job's three events are told.
 [[gnu::noinline]] void events(const SegmentName& at, std::size_t jobs) {
   single(at, jobs);
@@ -113,6 +150,42 @@ JobSpec spec_of(std::size_t i) {
   }
   for (void* handle : {static_cast<void*>(job), static_cast<void*>(worker),
                        static_cast<void*>(producer), static_cast<void*>(attached)})
+    ojs_shm_close(handle);
+}
+
+/// The same of jobs of one kind.
+[[gnu::noinline]] void c_prepared(const SegmentName& at, std::size_t jobs) {
+  ojs_shm_segment* attached = nullptr;
+  ojs_shm_producer* producer = nullptr;
+  ojs_shm_prepared* kind = nullptr;
+  ojs_shm_worker* worker = nullptr;
+  ojs_shm_job* job = nullptr;
+  must(ojs_shm_segment_attach(at.name.c_str(), at.dir.c_str(), &attached) == OJS_SHM_OK, "attach");
+  must(ojs_shm_producer_open(attached, &producer) == OJS_SHM_OK, "producer_open");
+  must(ojs_shm_worker_open(attached, nullptr, &worker) == OJS_SHM_OK, "worker_open");
+  must(ojs_shm_job_new(&job) == OJS_SHM_OK, "job_new");
+  ojs_shm_job_spec spec{};
+  spec.struct_size = sizeof spec;
+  spec.type = "bench.job";
+  must(ojs_shm_prepare(producer, &spec, &kind) == OJS_SHM_OK, "prepare");
+  for (std::size_t i = 0; i < jobs; ++i) {
+    const ojs_shm_args args{sizeof args,
+                            kArgs.data(),
+                            kArgs.size(),
+                            static_cast<std::int64_t>(i % 5),
+                            OJS_SHM_JOB_HAS_PRIORITY,
+                            0};
+    must(ojs_shm_enqueue_prepared(producer, kind, &args, nullptr) == OJS_SHM_OK, "enqueue");
+    must(ojs_shm_fetch(worker, job, 0) == OJS_SHM_OK, "fetch");
+    ojs_shm_job_fields fields{};
+    fields.struct_size = sizeof fields;
+    must(ojs_shm_job_read(job, &fields) == OJS_SHM_OK, "job_read");
+    must(fields.args.size == kArgs.size(), "args");
+    must(ojs_shm_ack(worker, job, nullptr, 0) == OJS_SHM_OK, "ack");
+  }
+  for (void* handle :
+       {static_cast<void*>(job), static_cast<void*>(worker), static_cast<void*>(kind),
+        static_cast<void*>(producer), static_cast<void*>(attached)})
     ojs_shm_close(handle);
 }
 
@@ -184,9 +257,12 @@ struct Way {
   void (*prepare)(const SegmentName&, std::size_t) = nullptr;
 };
 constexpr Way kWays[] = {{"single", single},
+                         {"prepared", prepared},
+                         {"prepared_batch", prepared_batch},
                          {"events", events, before_events},
                          {"batch", batch},
                          {"c_abi", c_abi},
+                         {"c_prepared", c_prepared},
                          {"enqueue", enqueue, before_enqueue},
                          {"unique", unique, before_enqueue},
                          {"replace", replace, before_replace}};

@@ -128,6 +128,19 @@ std::vector<Operation> job_operations() {
          const std::vector<JobSpec> specs(5, spec_of());
          must(h.producer->enqueue_batch(specs));
        }},
+      {"enqueue_prepared", put_one,
+       [](Hands& h) {
+         const PreparedJob kind = must(h.producer->prepare(spec_of()));
+         must(h.producer->enqueue(kind, "[7]"));
+       }},
+      {"enqueue_prepared_batch", fourteen,  // over the end of a chunk
+       [](Hands& h) {
+         const PreparedJob kind = must(h.producer->prepare(spec_of()));
+         std::vector<PreparedArgs> jobs(5);
+         jobs[2].priority = 9;
+         std::vector<JobIdText> ids(jobs.size());
+         must(h.producer->enqueue_batch(kind, jobs, ids));
+       }},
       {"enqueue_batch_bounded",
        [](Hands& h) {
          must(h.admin->set_queue("default", {10, {}, {}}));

@@ -89,3 +89,54 @@ static int a_producer_with_retries_and_a_breaker(void) {
   CHECK(ojs_shm_close(one) == OJS_SHM_OK);
   return close_room(&here, "retries");
 }
+
+static int jobs_of_one_kind(void) {
+  room here;
+  ojs_shm_prepared *kind = NULL, *wrong = NULL;
+  ojs_shm_producer* buffered = NULL;
+  ojs_shm_resilience options = {0};
+  ojs_shm_job_spec job = spec("kind");
+  ojs_shm_args own[2] = {{0}};
+  char ids[2][OJS_SHM_ID_SIZE], id[OJS_SHM_ID_SIZE];
+  CHECK(open_room(&here, "kind", NULL));
+  job.priority = 3;
+  job.flags = OJS_SHM_JOB_HAS_PRIORITY;
+  CHECK_OK(here.producer, ojs_shm_prepare(here.producer, &job, &kind));
+  own[0].struct_size = own[1].struct_size = sizeof own[0];
+  own[0].args = " [1] ";
+  own[0].priority = 1;
+  own[0].flags = OJS_SHM_JOB_HAS_PRIORITY;
+  CHECK_OK(here.producer, ojs_shm_enqueue_prepared_batch(here.producer, kind, own, 2, ids[0]));
+  CHECK_OK(here.producer, ojs_shm_enqueue_prepared(here.producer, kind, NULL, id));
+  CHECK_OK(here.worker, ojs_shm_fetch(here.worker, here.job, 0));
+  CHECK(same(fields_of(here.job).id, ids[1]) && same(fields_of(here.job).args, "[]"));
+  CHECK_OK(here.worker, ojs_shm_fetch(here.worker, here.job, 0));
+  CHECK(same(fields_of(here.job).id, id) && fields_of(here.job).priority == 3);
+  CHECK_OK(here.worker, ojs_shm_fetch(here.worker, here.job, 0));
+  CHECK(same(fields_of(here.job).id, ids[0]) && same(fields_of(here.job).args, "[1]"));
+  CHECK(same(fields_of(here.job).type, "kind") && fields_of(here.job).priority == 1);
+
+  own[1].args = "[";
+  CHECK(ojs_shm_enqueue_prepared_batch(here.producer, kind, own, 2, NULL) == OJS_SHM_E_INVALID);
+  CHECK(ojs_shm_enqueue_prepared(here.producer, wrong, NULL, NULL) == OJS_SHM_E_INVALID);
+  own[0].priority = 1000;
+  CHECK(ojs_shm_enqueue_prepared(here.producer, kind, own, NULL) == OJS_SHM_E_INVALID);
+  own[0].priority = 1;
+  job.id = id;
+  CHECK(ojs_shm_prepare(here.producer, &job, &wrong) == OJS_SHM_E_INVALID && wrong == NULL);
+  CHECK(ojs_shm_fetch(here.worker, here.job, 0) == OJS_SHM_E_EMPTY);
+
+  CHECK(set_bound(&here, 1));
+  options.struct_size = sizeof options;
+  options.buffer_jobs = 3;
+  CHECK_OK(NULL, ojs_shm_producer_open_resilient(here.segment, &options, NULL, &buffered));
+  CHECK(ojs_shm_enqueue_prepared(buffered, kind, own, id) == OJS_SHM_OK);
+  CHECK(ojs_shm_enqueue_prepared(buffered, kind, own, id) == OJS_SHM_BUFFERED);
+  own[1].args = "[2]";
+  CHECK(ojs_shm_enqueue_prepared_batch(buffered, kind, own, 2, ids[0]) == OJS_SHM_BUFFERED);
+  CHECK(ojs_shm_enqueue_prepared(here.producer, kind, own, id) == OJS_SHM_E_QUEUE_FULL);
+  CHECK_OK(NULL, ojs_shm_close_buffer(buffered, here.text, sizeof here.text));
+  CHECK(strstr(here.text, "[2]") != NULL);
+  CHECK(ojs_shm_close(buffered) == OJS_SHM_OK && ojs_shm_close(kind) == OJS_SHM_OK);
+  return close_room(&here, "kind");
+}

@@ -5,8 +5,6 @@
 // compiles it with -std=c99 -pedantic-errors.
 #define _POSIX_C_SOURCE 200809L
 
-#include <ojs_shm/ojs_shm.h>
-
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
@@ -576,6 +574,7 @@ int main(int argc, char** argv) {
       TEST(what_goes),
       TEST(a_producer_with_a_local_buffer),
       TEST(a_producer_with_retries_and_a_breaker),
+      TEST(jobs_of_one_kind),
       TEST(an_observer_only_looks),
       TEST(pools_of_workers),
       TEST(registered_workers),

@@ -112,6 +112,7 @@ const std::vector<Visitor::Act>& Visitor::acts() {
                                                 &Visitor::begin,
                                                 &Visitor::poll,
                                                 &Visitor::enqueue_patiently,
+                                                &Visitor::enqueue_prepared,
                                                 &Visitor::fetch_pooled,
                                                 &Visitor::wait,
                                                 &Visitor::set_limit,
@@ -169,6 +170,14 @@ JobSpec Visitor::some_spec(Input& input) {
 
 void Visitor::enqueue(Input& input) {
   if (const auto id = producer_->enqueue(some_spec(input)); id.ok()) remember(id->view());
+}
+
+void Visitor::enqueue_prepared(Input& input) {
+  const JobSpec spec = some_spec(input);
+  const auto kind = producer_->prepare(spec);
+  if (!kind.ok()) return;
+  if (const auto id = producer_->enqueue(*kind, spec.args, input.byte()); id.ok())
+    remember(id->view());
 }
 
 void Visitor::enqueue_batch(Input& input) {

@@ -51,6 +51,7 @@ class Visitor {
   void remember(std::string_view id);
 
   void enqueue(Input& input);
+  void enqueue_prepared(Input& input);
   void enqueue_batch(Input& input);
   void fetch(Input& input);
   void fetch_batch(Input& input);

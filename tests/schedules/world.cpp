@@ -274,24 +274,34 @@ void World::put_again(std::uint32_t self) {
 bool World::take(std::uint32_t self) { return take(self, 0); }
 
 void World::take_finish_twice(std::uint32_t self) {
-  engine::PlainLook look;
-  for (unsigned i = 0; i < 2; ++i)
-    if (take(self, 0, &look)) finish(self);
+  const std::uint64_t called = Fibers::now();
+  for (unsigned wanted = 2; wanted != 0; --wanted)
+    if (take_of(self, wanted, called)) finish(self);
+  actor(self).end_run();
 }
 
-Outcome World::fetch(std::uint32_t self, std::uint32_t queue, engine::PlainLook* look) {
+Outcome World::fetch(std::uint32_t self, std::uint32_t queue) {
   if (pool_queues_ != 0) return actor(self).fetch_from_pool(0, 0, false, held_[self]);
-  if (look != nullptr) switch (actor(self).fetch_plain(queue, 0, false, *look, 0, held_[self])) {
-      case engine::Straight::kDone: return Outcome::kOk;
-      case engine::Straight::kEmpty: return Outcome::kEmpty;
-      case engine::Straight::kAside: break;
-    }
   return actor(self).fetch(queue, 0, false, held_[self]);
 }
 
-bool World::take(std::uint32_t self, std::uint32_t queue, engine::PlainLook* look) {
+/// One of so many that a call takes in a row: what was best at some time since the call.
+bool World::take_of(std::uint32_t self, unsigned wanted, std::uint64_t called) {
+  if (pool_queues_ != 0) return take(self, 0);
+  switch (actor(self).fetch_plain_next(0, 0, false, 0, wanted, held_[self])) {
+    case engine::Straight::kDone: return took(self, 0, Outcome::kOk, called);
+    case engine::Straight::kEmpty: return took(self, 0, Outcome::kEmpty, called);
+    case engine::Straight::kAside: return take(self, 0);
+  }
+  return false;
+}
+
+bool World::take(std::uint32_t self, std::uint32_t queue) {
   const std::uint64_t called = Fibers::now();
-  const Outcome outcome = fetch(self, queue, look);
+  return took(self, queue, fetch(self, queue), called);
+}
+
+bool World::took(std::uint32_t self, std::uint32_t queue, Outcome outcome, std::uint64_t called) {
   const std::uint64_t returned = Fibers::now();
   if (outcome != Outcome::kOk) {
     empties_.push_back({called, returned, self, queue});

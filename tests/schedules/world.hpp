@@ -214,8 +214,10 @@ class World {
   bool no_slot(engine::Outcome outcome) const {
     return outcome == engine::Outcome::kNoSlots && store_->slots() < kSlots;
   }
-  engine::Outcome fetch(std::uint32_t self, std::uint32_t queue, engine::PlainLook* look);
-  bool take(std::uint32_t self, std::uint32_t queue, engine::PlainLook* look = nullptr);
+  engine::Outcome fetch(std::uint32_t self, std::uint32_t queue);
+  bool take(std::uint32_t self, std::uint32_t queue);
+  bool take_of(std::uint32_t self, unsigned wanted, std::uint64_t called);
+  bool took(std::uint32_t self, std::uint32_t queue, engine::Outcome outcome, std::uint64_t called);
   std::uint32_t queue_named(std::uint32_t self, std::string_view name);
   std::string names_text();
   std::string crons_text() const;

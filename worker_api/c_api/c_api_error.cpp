@@ -70,6 +70,7 @@ Record* record_of(const void* handle) {
     case Kind::kObserver:
     case Kind::kEvents:
     case Kind::kWaiting:
+    case Kind::kPrepared:
     case Kind::kProxy: return &any->record;
     case Kind::kClosed: break;
   }
@@ -235,6 +236,7 @@ int ojs_shm_close(void* handle) {
       case Kind::kAdmin: return end<ojs_shm_admin>(handle);
       case Kind::kObserver: return end<ojs_shm_observer>(handle);
       case Kind::kEvents: return end<ojs_shm_events>(handle);
+      case Kind::kPrepared: return end<ojs_shm_prepared>(handle);
       case Kind::kWaiting: return end<ojs_shm_waiting>(handle);
       case Kind::kProxy: return end<ojs_shm_proxy>(handle);
       case Kind::kClosed: break;

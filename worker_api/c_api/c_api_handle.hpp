@@ -36,6 +36,7 @@ enum class Kind : std::uint32_t {
   kEvents = 0x6f6a7337,
   kWaiting = 0x6f6a7338,
   kProxy = 0x6f6a7339,
+  kPrepared = 0x6f6a733a,
 };
 
 constexpr int c_code(Code code) { return -static_cast<int>(code); }
@@ -181,6 +182,13 @@ struct ojs_shm_events : ojs_shm::c_api::Handle {
   static constexpr std::string_view kName = "events";
   explicit ojs_shm_events(ojs_shm::EventReader made) : Handle(kKind), object(std::move(made)) {}
   ojs_shm::EventReader object;
+};
+
+struct ojs_shm_prepared : ojs_shm::c_api::Handle {
+  static constexpr auto kKind = ojs_shm::c_api::Kind::kPrepared;
+  static constexpr std::string_view kName = "prepared";
+  explicit ojs_shm_prepared(ojs_shm::PreparedJob made) : Handle(kKind), object(std::move(made)) {}
+  ojs_shm::PreparedJob object;
 };
 
 struct ojs_shm_waiting : ojs_shm::c_api::Handle {

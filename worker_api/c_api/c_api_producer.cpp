@@ -77,6 +77,19 @@ ojs_shm::JobSpec spec_of(const ojs_shm_job_spec* given, Beside& beside) {
   return spec;
 }
 
+/// What one job of a kind has of its own; none given: no args.
+ojs_shm::PreparedArgs args_of(const ojs_shm_args* given) {
+  ojs_shm::PreparedArgs job;
+  if (given == nullptr) return job;
+  ojs_shm_args room;
+  const ojs_shm_args& read = struct_of(given, room, "args");
+  known_flags(read.flags, OJS_SHM_JOB_HAS_PRIORITY, "args.flags");
+  job.args = json_text(text_or(read.args, read.args_size, job.args), ojs_shm::json::Kind::kArray,
+                       "job.args");
+  if ((read.flags & OJS_SHM_JOB_HAS_PRIORITY) != 0) job.priority = read.priority;
+  return job;
+}
+
 void put_id(const ojs_shm::JobIdText& id, char* place) {
   const std::string_view text = id.view();
   std::memcpy(place, text.data(), OJS_SHM_ID_SIZE - 1);
@@ -105,6 +118,29 @@ int put_ids(const std::vector<ojs_shm::JobIdText>& ids, char* place) {
   for (std::size_t i = 0; place != nullptr && i < ids.size(); ++i)
     put_id(ids[i], place + i * OJS_SHM_ID_SIZE);
   return OJS_SHM_OK;
+}
+
+int put_resiliently(ojs_shm_producer& producer, Record& record, const ojs_shm::JobSpec& spec,
+                    char* id) {
+  const auto made = producer.resilient.enqueue(spec);
+  if (!made) return record.fail(made.error());
+  if (id != nullptr) put_id(made->id, id);
+  return made->buffered ? int{OJS_SHM_BUFFERED} : int{OJS_SHM_OK};
+}
+
+/// An array of them, with one distance, the struct_size of each.
+std::vector<ojs_shm::PreparedArgs> args_of_all(const ojs_shm_args* given, std::size_t count) {
+  const std::size_t distance = given_size(&out(given, "jobs"), "jobs");
+  std::vector<ojs_shm::PreparedArgs> jobs;
+  jobs.reserve(count);
+  const auto* bytes = reinterpret_cast<const unsigned char*>(given);
+  for (std::size_t index = 0; index < count; ++index, bytes += distance) {
+    const auto* job = reinterpret_cast<const ojs_shm_args*>(bytes);
+    if (job->struct_size != distance)
+      wrong_argument("jobs.struct_size", "must be the same in the whole array");
+    jobs.push_back(args_of(job));
+  }
+  return jobs;
 }
 
 ojs_shm::EnqueueOptions patience_of(std::int64_t timeout_ms) {
@@ -141,10 +177,7 @@ int ojs_shm_enqueue(ojs_shm_producer* producer, const ojs_shm_job_spec* job, cha
       if (id != nullptr) put_id(made.value(), id);
       return OJS_SHM_OK;
     }
-    const auto made = producer->resilient.enqueue(spec);
-    if (!made) return record.fail(made.error());
-    if (id != nullptr) put_id(made->id, id);
-    return made->buffered ? int{OJS_SHM_BUFFERED} : int{OJS_SHM_OK};
+    return put_resiliently(*producer, record, spec, id);
   });
 }
 
@@ -157,6 +190,54 @@ int ojs_shm_enqueue_batch(ojs_shm_producer* producer, const ojs_shm_job_spec* jo
     if (!made) return record.fail(made.error());
     put_ids(made->ids, ids);
     return made->buffered ? int{OJS_SHM_BUFFERED} : int{OJS_SHM_OK};
+  });
+}
+
+int ojs_shm_prepare(ojs_shm_producer* producer, const ojs_shm_job_spec* kind,
+                    ojs_shm_prepared** prepared) {
+  return entry(producer, [&](Record& record) -> int {
+    out(prepared, "prepared");
+    Beside beside;
+    auto made = producer->object.prepare(spec_of(kind, beside));
+    if (!made) return record.fail(made.error());
+    *prepared = new ojs_shm_prepared(std::move(made).value());
+    return OJS_SHM_OK;
+  });
+}
+
+int ojs_shm_enqueue_prepared(ojs_shm_producer* producer, ojs_shm_prepared* prepared,
+                             const ojs_shm_args* job, char* id) {
+  return entry(producer, [&](Record& record) -> int {
+    const ojs_shm::PreparedJob& kind = opened(prepared).object;
+    const ojs_shm::PreparedArgs own = args_of(job);
+    if (producer->options)
+      return put_resiliently(*producer, record, kind.with(own.args, own.priority), id);
+    const auto made = producer->object.enqueue(kind, own.args, own.priority);
+    if (!made) return record.fail(made.error());
+    if (id != nullptr) put_id(made.value(), id);
+    return OJS_SHM_OK;
+  });
+}
+
+int ojs_shm_enqueue_prepared_batch(ojs_shm_producer* producer, ojs_shm_prepared* prepared,
+                                   const ojs_shm_args* jobs, size_t count, char* ids) {
+  return entry(producer, [&](Record& record) -> int {
+    const ojs_shm::PreparedJob& kind = opened(prepared).object;
+    if (count == 0) return OJS_SHM_OK;
+    const auto each = args_of_all(jobs, count);
+    if (producer->options) {
+      std::vector<ojs_shm::JobSpec> specs;
+      for (const ojs_shm::PreparedArgs& own : each)
+        specs.push_back(kind.with(own.args, own.priority));
+      const auto made = producer->resilient.enqueue_batch(specs);
+      if (!made) return record.fail(made.error());
+      put_ids(made->ids, ids);
+      return made->buffered ? int{OJS_SHM_BUFFERED} : int{OJS_SHM_OK};
+    }
+    std::vector<ojs_shm::JobIdText> made(count);
+    if (const auto done = producer->object.enqueue_batch(kind, each, made); !done)
+      return record.fail(done.error());
+    return put_ids(made, ids);
   });
 }
 

@@ -175,17 +175,6 @@ inline engine::NewJob basic_job(const JobSpec& spec, std::uint32_t queue, std::u
           .lease_ms = spec.lease_ms,
           .retry = retry_of(spec.retry)};
 }
-/// The same over a job of that part alone.
-inline void put_basic_job(const JobSpec& spec, std::uint32_t queue, std::uint8_t rank,
-                          engine::NewJob& job) {
-  job.type = spec.type;
-  job.args = spec.args;
-  job.queue = queue;
-  job.rank = rank;
-  job.timeout_ms = spec.timeout_ms;
-  job.lease_ms = spec.lease_ms;
-  job.retry = retry_of(spec.retry);
-}
 /// Whether a spec has no more than that.
 inline bool only_basics_and_key(const JobSpec& spec) {
   return (spec.id.size() | spec.extra.size() | spec.tenant.size() | spec.scheduled_at_ms |

@@ -215,16 +215,19 @@ bool Producer::Impl::read_again(std::span<const JobSpec> specs, std::vector<engi
   if (specs.empty() || specs.size() > engine::kPlainBatch) return false;
   const std::uint32_t queue = actor().known_queue(specs.front().queue);
   if (queue == engine::kNoIndex || actor().has_options(queue)) return false;
-  if (!batch) batch = std::make_unique<std::array<engine::NewJob, engine::kPlainBatch>>();
-  engine::NewJob* job = batch->data();
+  if (!batch) batch = std::make_unique<std::array<engine::FormedJob, engine::kPlainBatch>>();
+  engine::FormedJob* job = batch->data();
   for (const JobSpec& spec : specs) {
     std::uint8_t rank = 0;
     if (!internal::only_basics(spec) || !engine::same_name(spec.queue, specs.front().queue) ||
         internal::check_basics(actor(), spec, rank) != internal::SpecFault::kNone)
       return false;
-    internal::put_basic_job(spec, queue, rank, *job++);
+    const engine::NewJob basic = internal::basic_job(spec, queue, rank);
+    *job++ = {engine::PlainJob::of(basic), engine::JobForm(basic)};
   }
-  return actor().enqueue_batch_plain({batch->data(), specs.size()}, ids) == engine::Straight::kDone;
+  return actor().enqueue_batch_plain(
+             std::span<const engine::FormedJob>(batch->data(), specs.size()), ids) ==
+         engine::Straight::kDone;
 }
 
 Status Producer::enqueue_batch(std::span<const JobSpec> specs, std::span<JobIdText> ids) {

@@ -45,7 +45,7 @@ struct Producer::Impl {
   std::unique_ptr<internal::RoomBell> bell;  ///< before `handle` in the end
   std::size_t waiting = 0;                   ///< WaitingEnqueues that have not been decided
   /// of the last plain batch, so that no batch needs memory of its own
-  std::unique_ptr<std::array<engine::NewJob, engine::kPlainBatch>> batch;
+  std::unique_ptr<std::array<engine::FormedJob, engine::kPlainBatch>> batch;
   /// of the last workflow, for the same reason
   std::shared_ptr<internal::CompiledWorkflow> workflow;
   bool ignored = false;  ///< the last enqueue was of a job that was there already

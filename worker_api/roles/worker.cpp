@@ -304,18 +304,19 @@ Result<std::vector<Job>> Worker::fetch_batch(std::size_t count, std::chrono::mil
 /// As many plain jobs of the first queue as there are, with one look at the clock.
 [[gnu::flatten]] std::size_t Worker::Impl::fetch_plain_batch(std::span<Job> into) {
   if (has_options) return 0;
-  engine::PlainLook look;
   const std::uint64_t now = handle->store().now_ms();
   std::size_t count = 0;
   engine::Fetched got;
   for (Job& job : into) {
     got.body = &job.body_;
-    if (actor().fetch_plain(queues.front(), options.lease_ms, options.lease_owned, look, now,
-                            got) != engine::Straight::kDone)
+    const auto wanted = static_cast<unsigned>(into.size() - count);
+    if (actor().fetch_plain_next(queues.front(), options.lease_ms, options.lease_owned, now, wanted,
+                                 got) != engine::Straight::kDone)
       break;
     hand_over(got, job);
     ++count;
   }
+  actor().end_run();
   return count;
 }
 

@@ -92,11 +92,19 @@ class ProducerLane {
     const JobSpec spec = planned.spec();
     if (planned.queue == kWaitingQueue && waiting_.size() < kMostWaiting && dice_.chance(0.5))
       return begin(std::span(&spec, 1), {key});
-    const auto answer = producer_.enqueue(spec, patience(planned.queue));
+    const auto answer = enqueue(spec, patience(planned.queue));
     if (!answer.ok()) return refused(answer.error(), {key});
     accepted(key, answer->view());
     if (planned.pending) activate({key, answer->str()});
     return true;
+  }
+
+  /// At times as one of its kind.
+  Result<JobIdText> enqueue(const JobSpec& spec, const EnqueueOptions& options) {
+    if (spec.id.empty() && spec.unique == nullptr && dice_.chance(0.2))
+      if (const auto kind = producer_.prepare(spec); kind.ok())
+        return producer_.enqueue(*kind, spec.args);
+    return producer_.enqueue(spec, options);
   }
 
   bool put_batch() {

@@ -39,6 +39,45 @@ TEST(Plain, a_queue_without_options_and_a_level_that_is_there_take_the_straight_
   EXPECT_EQ(s.actor().fetch_plain(queue, 0, false, got), engine::Straight::kEmpty);
 }
 
+/// What the fetch before has seen is looked at again: also where a chunk ends, and its link is no job.
+TEST(Plain, a_kept_look_finds_what_comes_behind_the_end_of_a_chunk) {
+  QuietSegment s;
+  Job job;
+  for (unsigned i = 0; i < shm::kCellsPerChunk * 3; ++i) {
+    const std::string id = s.put(2);
+    ASSERT_TRUE(s.worker.try_fetch(job).ok()) << i;
+    EXPECT_EQ(job.id(), id);
+    ASSERT_TRUE(s.worker.ack(job).ok());
+    EXPECT_EQ(s.worker.try_fetch(job).code(), Code::kEmpty) << i;
+  }
+}
+
+/// A batch takes them in a row, over the ends of chunks and levels, beside one that takes them too.
+TEST(Plain, a_batch_takes_the_best_first_and_each_job_once) {
+  QuietSegment s;
+  Worker other = Worker::attach(s.segment, {}).value();
+  std::vector<Job> jobs(shm::kCellsPerChunk * 2 + 3);
+  for (unsigned round = 0; round < 5; ++round) {
+    std::vector<std::string> ids;
+    for (std::size_t i = 0; i < jobs.size(); ++i) ids.push_back(s.put(i % 2 == 0 ? 0 : 1));
+    std::vector<std::string> wanted;
+    for (const std::size_t first : {0U, 1U})
+      for (std::size_t i = first; i < ids.size(); i += 2) wanted.push_back(ids[i]);
+    for (std::size_t taken = 0; taken < ids.size();) {
+      ASSERT_TRUE(other.try_fetch(jobs[taken]).ok());
+      EXPECT_EQ(jobs[taken].id(), wanted[taken]);
+      ASSERT_TRUE(other.ack(jobs[taken++]).ok());
+      const auto got = s.worker.fetch_batch(
+          std::span(jobs).subspan(taken).first(std::min<std::size_t>(jobs.size() - taken, 7)));
+      for (std::size_t i = 0; got.ok() && i < *got; ++i) {
+        EXPECT_EQ(jobs[taken].id(), wanted[taken]);
+        ASSERT_TRUE(s.worker.ack(jobs[taken++]).ok());
+      }
+    }
+    EXPECT_EQ(s.worker.try_fetch(jobs[0]).code(), Code::kEmpty);
+  }
+}
+
 TEST(Plain, every_option_of_a_queue_leads_to_the_general_way) {
   const std::array<void (*)(QueueSettings&), 4> options = {
       [](QueueSettings& set) { set.max_depth = 10; },

@@ -45,6 +45,29 @@ enum {                          // what ojs_shm_page() sorts by, then by creatio
 OJS_SHM_API int64_t ojs_shm_page(ojs_shm_observer* observer, const ojs_shm_job_filter* filter,
                                  int order, int falls, uint64_t offset, char* buffer, size_t size);
 
+// Jobs that are alike but for args and priority, checked once. Never changes: any thread may use it with
+// a producer of its own until ojs_shm_close().
+typedef struct ojs_shm_prepared ojs_shm_prepared;
+typedef struct ojs_shm_args {
+  size_t struct_size;
+  const char* args;  // a JSON array; NULL: []
+  size_t args_size;  // 0: up to the NUL
+  int64_t priority;  // only with OJS_SHM_JOB_HAS_PRIORITY; else the kind's
+  uint32_t flags;    // OJS_SHM_JOB_HAS_PRIORITY
+  uint32_t reserved;
+} ojs_shm_args;
+
+// Of jobs like `kind`, whose args are not looked at. Makes the queue, if need be. Errors: INVALID (also
+// for an id or a unique key, which one job has), NOMEM (no further queue), CLOSED.
+OJS_SHM_API int ojs_shm_prepare(ojs_shm_producer* producer, const ojs_shm_job_spec* kind,
+                                ojs_shm_prepared** prepared);
+// As ojs_shm_enqueue and ojs_shm_enqueue_batch; `job` may be NULL, for args of []. Errors: as those.
+OJS_SHM_API int ojs_shm_enqueue_prepared(ojs_shm_producer* producer, ojs_shm_prepared* prepared,
+                                         const ojs_shm_args* job, char* id);
+OJS_SHM_API int ojs_shm_enqueue_prepared_batch(ojs_shm_producer* producer,
+                                               ojs_shm_prepared* prepared, const ojs_shm_args* jobs,
+                                               size_t count, char* ids);
+
 enum {                          // what ojs_shm_bulk() does to each job
   OJS_SHM_BULK_CANCEL = 0,      // as ojs_shm_cancel
   OJS_SHM_BULK_PROMOTE = 1,     // as ojs_shm_promote

@@ -74,6 +74,11 @@ class JobSpec(Sized):
                 ("tenant", c_char_p), ("unique", c_char_p), ("unique_size", c_size_t), ("result_ttl_s", c_int64)]
 
 
+class Args(Sized):
+    _fields_ = [("struct_size", c_size_t), ("args", c_char_p), ("args_size", c_size_t), ("priority", c_int64),
+                ("flags", c_uint32), ("reserved", c_uint32)]
+
+
 class Resilience(Sized):
     _fields_ = [("struct_size", c_size_t), ("buffer_jobs", c_uint64), ("buffer_bytes", c_uint64),
                 ("retries", c_uint32), ("max_delay_ms", c_uint32), ("breaker_refusals", c_uint32),
@@ -175,6 +180,8 @@ _ENTRIES = {
     "close_buffer": (c_int64, (_handle, *_text)),
     "enqueue": (c_int, (_handle, POINTER(JobSpec), c_char_p)),
     "enqueue_batch": (c_int, (_handle, POINTER(JobSpec), c_size_t, c_char_p)),
+    "prepare": (c_int, (_handle, POINTER(JobSpec), _out)),
+    "enqueue_prepared_batch": (c_int, (_handle, _handle, POINTER(Args), c_size_t, c_char_p)),
     "enqueue_within": (c_int, (_handle, POINTER(JobSpec), c_size_t, c_int64, c_char_p)),
     "enqueue_begin": (c_int, (_handle, POINTER(JobSpec), c_size_t, c_int64, _out)),
     "enqueue_poll": (c_int, (_handle, c_char_p)),

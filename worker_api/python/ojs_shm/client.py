@@ -25,6 +25,7 @@ from .task import Task
 from .times import Duration, milliseconds
 
 if TYPE_CHECKING:
+    from .prepared import Prepared
     from .proxy import Proxy
     from .worker import Worker
 
@@ -94,6 +95,12 @@ class Queue(Administration, Crons):
             tasks = [Task(self, id, buffered) for id in ids]
         made = iter(tasks)
         return [None if each is None else next(made) for each in passed]
+
+    def prepare(self, type: str, **options: Any) -> Prepared:
+        """Jobs that are alike but for input and priority: what they have in common is checked here, once. `options` are the
+        members of NewJob. Makes the queue, if need be. Errors: InvalidArgument, SegmentFull, Closed."""
+        from .prepared import Prepared
+        return Prepared(self, self._complete(NewJob(type, **options)))
 
     def _complete(self, job: NewJob) -> NewJob:
         """As middlewares see it: with the queue that it goes to."""
