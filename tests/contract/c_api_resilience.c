@@ -109,12 +109,12 @@ static int jobs_of_one_kind(void) {
   CHECK_OK(here.producer, ojs_shm_enqueue_prepared_batch(here.producer, kind, own, 2, ids[0]));
   CHECK_OK(here.producer, ojs_shm_enqueue_prepared(here.producer, kind, NULL, id));
   CHECK_OK(here.worker, ojs_shm_fetch(here.worker, here.job, 0));
+  CHECK(same(fields_of(here.job).id, ids[0]) && same(fields_of(here.job).args, "[1]"));
+  CHECK(same(fields_of(here.job).type, "kind") && fields_of(here.job).priority == 1);
+  CHECK_OK(here.worker, ojs_shm_fetch(here.worker, here.job, 0));
   CHECK(same(fields_of(here.job).id, ids[1]) && same(fields_of(here.job).args, "[]"));
   CHECK_OK(here.worker, ojs_shm_fetch(here.worker, here.job, 0));
   CHECK(same(fields_of(here.job).id, id) && fields_of(here.job).priority == 3);
-  CHECK_OK(here.worker, ojs_shm_fetch(here.worker, here.job, 0));
-  CHECK(same(fields_of(here.job).id, ids[0]) && same(fields_of(here.job).args, "[1]"));
-  CHECK(same(fields_of(here.job).type, "kind") && fields_of(here.job).priority == 1);
 
   own[1].args = "[";
   CHECK(ojs_shm_enqueue_prepared_batch(here.producer, kind, own, 2, NULL) == OJS_SHM_E_INVALID);

@@ -13,7 +13,7 @@ class PreparedJobs(OnQueue):
         first, second = self.queue.get(plain.id), self.queue.get(urgent.id)
         self.assertEqual((first.type, first.queue, first.priority), ("mail.send", self.queue_name, 3))
         self.assertEqual((second.priority, second.args), (9, []))
-        self.assertEqual((first.args, first.retry.max_attempts), ([{"to": "a"}], 7))
+        self.assertEqual((first.args, first.max_attempts), ([{"to": "a"}], 7))
         long = kind.submit("x" * 1000)
         self.assertEqual(self.queue.get(long.id).args, ["x" * 1000])
 
