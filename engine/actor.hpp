@@ -49,7 +49,8 @@ class Actor final : private Search {
   using Room::met;
 
   // ---- waiting for room
-  using Room::attend, Room::await_room, Room::be_patient, Room::leave_room, Room::rest_in_line;
+  using Room::attend, Room::await_room, Room::be_patient, Room::first_in_line, Room::leave_room,
+      Room::rest_in_line, Room::take_places_for;
 
   /// A job with a past (restore.cpp). Its queue's bound does not refuse it.
   Outcome restore(const PastJob& past);

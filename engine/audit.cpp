@@ -302,7 +302,7 @@ class Audit : AuditBook {
   }
 
   void tickets() {
-    for (std::uint32_t i = 0; i < room_tickets(store_.lanes()); ++i) {
+    for (std::uint32_t i = 0; i < store_.tickets(); ++i) {
       const TicketControl control(store_.ticket(i).control.load());
       if (control.taken() &&
           (control.queue() >= store_.queue_count() || !lane_taken(control.owner())))

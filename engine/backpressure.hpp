@@ -209,7 +209,14 @@ struct TicketControl {
   }
   constexpr TicketControl void_() const { return TicketControl((tag() + 1) & TagBits::kMax); }
 };
+/// How many a segment has, unless it was made for another number.
 constexpr std::uint32_t room_tickets(std::uint32_t lanes) { return lanes * 8; }
+/// A place in line: the ticket, and the tag under which it was taken.
+struct RoomPlace {
+  std::uint32_t ticket = shm::kNoIndex;
+  std::uint64_t tag = 0;
+  constexpr bool held() const { return ticket != shm::kNoIndex; }
+};
 
 /// What a handle knows of a bounded queue; too old, it only makes it look again.
 struct DepthCache {

@@ -152,8 +152,8 @@ void describe_tables(Writer& writer, const Store& store) {
   // A key that was given up has a hash below 2^32.
   writer.pool(137, "limits", store.limit_key(0).name_hash, Writer::Part::kHigh, store.limit_keys(),
               sizeof(LimitKey), sizeof(LimitKey));
-  writer.pool(138, "tickets", store.ticket(0).control, room_tickets(store.lanes()),
-              sizeof(RoomTicket), sizeof(RoomTicket), kUnlessHighest);
+  writer.pool(138, "tickets", store.ticket(0).control, store.tickets(), sizeof(RoomTicket),
+              sizeof(RoomTicket), kUnlessHighest);
   // A cron that was removed leaves its version and its life, which stand in the other half.
   writer.pool(139, "crons", store.cron(0).control, Writer::Part::kLow, kCrons, sizeof(CronRecord),
               sizeof(CronRecord));

@@ -31,7 +31,7 @@
 //         | PartRings[spare_parts] | PoolRecord[kPools] | AccountRecord[accounts] |
 //         LimitKey[limit_keys] | ParkingLot[lots] | PermitPage[permit_pages] | WaitPage[wait_pages]
 //         | EventPage[event_pages] | SharedTurn[kSharedTurns] | QueueTally[max_queues][lanes] |
-//         TenantRule[kTenantRules] | CronTable | WorkerRecord[workers] | RoomTicket[room_tickets] | AccountTally[lanes][accounts]
+//         TenantRule[kTenantRules] | CronTable | WorkerRecord[workers] | RoomTicket[tickets] | AccountTally[lanes][accounts]
 //         | words: WorkerMark[workers], control of the events,
 //         which queues are busy, runs of permits, backlogs | SampleTimes | QueueSamples[max_queues]
 //         | TransitionRecord[lanes][records_per_lane + 1]
@@ -370,6 +370,7 @@ struct EngineHeader {
   std::uint32_t accounts;
   Half account_seat;         ///< lane + 1 of the one that gives accounts to tenants
   Word marking;              ///< Marking, of the lane in that seat
+  std::uint32_t tickets;     ///< places for enqueues that wait for room
   alignas(64) Word telling;  ///< kTells, kListened
   Word limiting;             ///< kinds of limits that there are; only grows
   Word strict_envelopes;     ///< 1: who reads envelopes refuses members that mean nothing
@@ -403,8 +404,8 @@ constexpr std::uint64_t engine_fingerprint() {
          offsetof(QueueRecord, room_ring) * 113 + sizeof(TransitionRecord) * 137 +
          records_per_lane(1U << 20) * 139 + sizeof(Annex) * 149 + sizeof(CronTable) * 151 +
          offsetof(QueueRecord, deleted) * 157 + offsetof(EngineHeader, dead_max_age_ms) * 163 +
-         offsetof(EngineHeader, maintenance) * 193 + offsetof(CronTable, due) * 167 +
-         sizeof(WorkerRecord) * 173 + sizeof(WorkerMark) * 179 +
+         offsetof(EngineHeader, maintenance) * 193 + offsetof(EngineHeader, tickets) * 197 +
+         offsetof(CronTable, due) * 167 + sizeof(WorkerRecord) * 173 + sizeof(WorkerMark) * 179 +
          offsetof(WorkerRecord, details) * 181 + kSharedTurns * sizeof(SharedTurn) * 191;
 }
 
@@ -414,7 +415,8 @@ constexpr std::uint64_t area_bytes(std::uint32_t max_queues, std::uint32_t lanes
                                    std::uint32_t wait_pages, std::uint32_t event_pages,
                                    std::uint32_t flows, std::uint32_t permit_pages,
                                    std::uint32_t limit_keys, std::uint32_t lots,
-                                   std::uint32_t accounts, std::uint32_t slots) {
+                                   std::uint32_t accounts, std::uint32_t tickets,
+                                   std::uint32_t slots) {
   return std::uint64_t{flows} * sizeof(FlowRecord) + kTenantRules * sizeof(TenantRule) +
          kSharedTurns * sizeof(SharedTurn) + sizeof(CronTable) +
          workers_for(slots) * (sizeof(WorkerRecord) + sizeof(WorkerMark)) +
@@ -422,7 +424,7 @@ constexpr std::uint64_t area_bytes(std::uint32_t max_queues, std::uint32_t lanes
              (sizeof(AccountRecord) + std::uint64_t{lanes} * sizeof(AccountTally)) +
          page_bytes(wait_pages, event_pages) + permit_pages * (sizeof(PermitPage) + sizeof(Word)) +
          limit_keys * sizeof(LimitKey) + lots * sizeof(ParkingLot) +
-         std::uint64_t{room_tickets(lanes)} * sizeof(RoomTicket) + kEngineHeaderBytes +
+         std::uint64_t{tickets} * sizeof(RoomTicket) + kEngineHeaderBytes +
          kTypeDefaults * sizeof(TypeDefault) +
          std::uint64_t{max_queues} *
              (sizeof(QueueRecord) + std::uint64_t{lanes} * sizeof(QueueTally)) +

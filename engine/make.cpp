@@ -14,6 +14,10 @@ namespace {
 
 constexpr std::uint64_t kDefaultBytes = 60ULL << 20;
 
+std::uint32_t tickets_of(const Plan& plan, std::uint32_t lanes) {
+  return plan.max_waiting == 0 ? room_tickets(lanes) : plan.max_waiting;
+}
+
 /// Everything but payload blocks follows from the number of slots: two chunks for each fourteen (a
 /// hint and a timer or a place among the finished), two for each ring that is ever used, and a key
 /// cell for every other slot at least.
@@ -30,13 +34,15 @@ shm::Geometry around_slots(const Plan& plan, std::uint32_t slots) {
       std::clamp<std::uint32_t>(std::max(queues * 256, (queues + spare_parts(queues)) * 128) + 64,
                                 1'024, std::clamp<std::uint32_t>(slots, 1'024, 32'768));
   g.rings += flows;
-  g.chunks = slots / shm::kCellsPerChunk * 2 + g.rings * 2 + g.lanes * 8 + 64;
+  const std::uint32_t tickets = tickets_of(plan, g.lanes);
+  g.chunks = slots / shm::kCellsPerChunk * 2 + g.rings * 2 + g.lanes * 8 + 64 +
+             plan.max_waiting / shm::kCellsPerChunk;
   g.key_cells = std::bit_ceil(std::max<std::uint32_t>(slots * 2, 256));
   g.blocks = 1;
   g.area_bytes =
       (area_bytes(queues, g.lanes, wait_pages_for(g.lanes), event_pages_for(g.lanes, slots), flows,
                   permit_pages_for(slots), limit_keys_for(slots), lots_for(slots),
-                  accounts_for(flows, slots), slots) +
+                  accounts_for(flows, slots), tickets, slots) +
        255) &
       ~255ULL;
   return g;
@@ -56,6 +62,7 @@ Measured measure(const Plan& plan) {
   bound("slots", plan.slots, kMostSlots);
   bound("max_body_bytes", plan.max_body_bytes, kMostBody);
   bound("max_tenants", plan.max_tenants, kMostTenants);
+  bound("max_waiting", plan.max_waiting, kMostWaiting);
   bound("size_bytes", plan.size_bytes, kMostBytes);
   if (!measured.problem.empty()) return measured;
   const std::uint64_t body = plan.max_body_bytes == 0 ? kDefaultBody : plan.max_body_bytes;
@@ -128,6 +135,7 @@ shm::Opened make(const std::string& path, const Plan& plan) {
         header.limit_keys = limit_keys_for(g.slots);
         header.lots = lots_for(g.slots);
         header.accounts = accounts_for(header.flows, g.slots);
+        header.tickets = tickets_of(p, g.lanes);
         std::strncpy(header.version, p.version.c_str(), sizeof header.version - 1);
         // NO CRASH POINT: the file has no name yet
         header.dead_max_age_ms.store(kDefaultDeadAgeMs, shm::Point::kNone);
@@ -159,11 +167,11 @@ shm::Opened open(const std::string& path, shm::Mapping mapping) {
   const auto& header = *reinterpret_cast<const EngineHeader*>(opened.segment.area());
   if (header.max_queues != 0 && header.max_queues <= 4095 && header.wait_pages != 0 &&
       header.event_pages != 0 && header.flows % 2 == 0 && header.permit_pages != 0 &&
-      header.limit_keys != 0 && header.lots != 0 && header.accounts != 0 &&
+      header.limit_keys != 0 && header.lots != 0 && header.accounts != 0 && header.tickets != 0 &&
       header.accounts <= AccountMark::kMostAccounts &&
       area_bytes(header.max_queues, g.lanes, header.wait_pages, header.event_pages, header.flows,
                  header.permit_pages, header.limit_keys, header.lots, header.accounts,
-                 g.slots) <= g.area_bytes)
+                 header.tickets, g.slots) <= g.area_bytes)
     return opened;
   shm::Opened refused;
   refused.code = shm::OpenCode::kTorn;

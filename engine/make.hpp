@@ -12,7 +12,7 @@
 namespace ojs_shm::engine {
 
 constexpr std::uint32_t kMostHandles = shm::kMaxLanes - kServiceLanes, kMostQueues = 4095,
-                        kMostTenants = 1U << 22;
+                        kMostTenants = 1U << 22, kMostWaiting = 1U << 20;
 constexpr std::uint32_t kMostSlots = (1U << 24) - 1, kMostBody = 0xFF'FFFF;
 /// so that the number of blocks stays within bounds
 constexpr std::uint64_t kMostBytes = 256ULL << 30;
@@ -27,7 +27,7 @@ constexpr std::uint64_t kDefaultDeadAgeMs = 180ULL * 24 * 3'600'000, kDefaultDea
 struct Plan {
   std::uint64_t size_bytes = 0;
   std::uint32_t slots = 0, max_queues = 0, max_body_bytes = 0, max_handles = 0,
-                default_lease_ms = 0, max_tenants = 0;
+                default_lease_ms = 0, max_tenants = 0, max_waiting = 0;
   std::uint64_t retention_ms = 0;
   Convention convention = Convention::kOjs;
   unsigned mode = 0660;

@@ -42,7 +42,7 @@ bool may_rest(RoomTicket& ticket) {
 
 /// Whether the hint's ticket still has an owner who waits.
 bool Room::still_waits(shm::Hint hint) {
-  if (hint.index() >= room_tickets(store_.lanes())) return false;
+  if (hint.index() >= store_.tickets()) return false;
   RoomTicket& ticket = store_.ticket(hint.index());
   const TicketControl found(ticket.control.load());
   if (!found.is(hint.tag())) return false;
@@ -111,17 +111,17 @@ void Room::wait_for(std::uint64_t key, std::uint64_t cost, std::uint64_t depth) 
   store_.ticket(ticket_).account.store(key, Point::kTicketTaken);
 }
 
-Outcome Room::await_room(std::uint32_t q, std::uint64_t until_ms, std::uint32_t& ticket) {
+Outcome Room::await_room(std::uint32_t q, std::uint64_t until_ms, RoomPlace& place) {
   QueueRecord& queue = store_.queue(q);
   const std::uint32_t ring = rings_.ensure_unindexed(queue.room_ring);
   if (ring == kNoIndex) return Outcome::kNoRings;
-  const std::uint32_t all = room_tickets(store_.lanes());
+  const std::uint32_t all = store_.tickets();
   for (std::uint32_t i = 0; i < all; ++i) {
     const std::uint32_t at = (lane_ * 8 + turn_ + i) % all;
     RoomTicket& free = store_.ticket(at);
     const TicketControl found(free.control.load());
     if (found.taken()) continue;
-    const TicketControl taken = found.take(q, owner_);
+    const TicketControl taken = found.take(q, places_of_);
     if (!free.control.cas_once(found.word, taken.word, Point::kTicketTaken)) continue;
     turn_ = (turn_ + i + 1) % all;
     free.until.store(until_ms, Point::kTicketTaken);
@@ -138,7 +138,7 @@ Outcome Room::await_room(std::uint32_t q, std::uint64_t until_ms, std::uint32_t&
     }
     for (std::uint64_t word = queue.attention.load(); !queue.attention.cas(
              word, (word | Attention::kAwaited) + Attention::kVersion, Point::kAttentionSet);) {}
-    ticket = at;
+    place = {at, taken.tag()};
     return Outcome::kOk;
   }
   return Outcome::kNoTickets;
@@ -148,10 +148,18 @@ void Room::rest_in_line(std::uint32_t ticket, std::uint64_t until_ms) {
   store_.ticket(ticket).rest.store(RoomRest(until_ms, wait_depth_).word, Point::kTicketCalled);
 }
 
-void Room::leave_room(std::uint32_t q, std::uint32_t ticket) {
-  RoomTicket& mine = store_.ticket(ticket);
+std::uint32_t Room::first_in_line(std::uint32_t q) {
+  bool passable = true;
+  QueueRecord& queue = store_.queue(q);
+  return whose_turn(queue, first_waiting(queue), passable);
+}
+
+/// Another process may have ended the place when its time was over, and the ticket may be another's
+/// by now.
+void Room::leave_room(std::uint32_t q, RoomPlace place) {
+  RoomTicket& mine = store_.ticket(place.ticket);
   const TicketControl found(mine.control.load());
-  if (found.taken() && found.owner() == owner_ && found.queue() == q)
+  if (found.is(place.tag))
     mine.control.cas_once(found.word, found.void_().word, Point::kTicketVoided);
   call_next(store_.queue(q));
 }
@@ -177,7 +185,7 @@ void Room::leave_room(std::uint32_t q, std::uint32_t ticket) {
 
 /// Wakes all who wait for the queue: its rules have changed.
 void Room::call_all(std::uint32_t q) {
-  for (std::uint32_t i = 0; i < room_tickets(store_.lanes()); ++i) {
+  for (std::uint32_t i = 0; i < store_.tickets(); ++i) {
     const TicketControl found(store_.ticket(i).control.load());
     if (found.taken() && found.queue() == q) bell_.call(found.owner());
   }
@@ -185,7 +193,7 @@ void Room::call_all(std::uint32_t q) {
 
 /// Those of this lane, whose owner is dead.
 void Room::drop_tickets() {
-  for (std::uint32_t i = 0; i < room_tickets(store_.lanes()); ++i) {
+  for (std::uint32_t i = 0; i < store_.tickets(); ++i) {
     RoomTicket& ticket = store_.ticket(i);
     const TicketControl found(ticket.control.load());
     if (found.taken() && found.owner() == owner_)

@@ -43,8 +43,13 @@ class Room : protected LimitGate {
     patient_ = patient;
     ticket_ = ticket;
   }
+  /// From now on the places that it takes are that lane's, of the same process: that one is called,
+  /// and they end with it.
+  void take_places_for(std::uint32_t lane) { places_of_ = lane + 1; }
   /// Takes the last place in the line of waiting producers, until that time of the steady clock.
-  Outcome await_room(std::uint32_t queue, std::uint64_t until_ms, std::uint32_t& ticket);
+  Outcome await_room(std::uint32_t queue, std::uint64_t until_ms, RoomPlace& place);
+  /// The ticket whose turn it is in that line; kNoIndex: none waits, or none may be let in.
+  std::uint32_t first_in_line(std::uint32_t queue);
   /// This lane is about to look whether its turn has come: a lane that makes room now wakes it
   /// again.
   void attend(std::uint32_t ticket) {
@@ -53,7 +58,7 @@ class Room : protected LimitGate {
   /// This lane looks again by itself then, and need not be woken before, unless much room is made.
   void rest_in_line(std::uint32_t ticket, std::uint64_t until_ms);
   /// Gives the place up, and lets the next one look.
-  void leave_room(std::uint32_t queue, std::uint32_t ticket);
+  void leave_room(std::uint32_t queue, RoomPlace place);
   void call_next(QueueRecord& queue, Call call = Call::kUnlessCalled);
   void drop_tickets();
   void room_made(QueueRecord& queue, std::uint32_t q) override;
@@ -99,6 +104,7 @@ class Room : protected LimitGate {
   Meeting met_;
   bool patient_ = false;
   std::uint32_t ticket_ = kNoIndex;
+  std::uint32_t places_of_ = owner_;       ///< lane + 1
   std::span<const TenantCharge> charges_;  ///< of the enqueue that is being admitted
   /// of the next ticket; jobs in what is full
   std::uint64_t wait_key_ = 0, wait_cost_ = 0, wait_depth_ = 0;

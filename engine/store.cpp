@@ -24,9 +24,9 @@ Store::Store(shm::Segment& segment)
     room -= count * each;
     return count;
   };
-  room -= std::min<std::uint64_t>(
-      room, kTenantRules * sizeof(TenantRule) + sizeof(CronTable) + kPools * sizeof(PoolRecord) +
-                room_tickets(lanes_) * sizeof(RoomTicket) + sizeof(SampleTimes));
+  room -= std::min<std::uint64_t>(room, kTenantRules * sizeof(TenantRule) + sizeof(CronTable) +
+                                            kPools * sizeof(PoolRecord) + sizeof(SampleTimes));
+  ticket_count_ = std::max(cut(h.tickets, sizeof(RoomTicket)), 1U);
   transitions_per_lane_ = records_per_lane(slots_);
   worker_count_ = cut(workers_for(slots_), sizeof(WorkerRecord) + sizeof(WorkerMark));
   room -= std::min<std::uint64_t>(room, recorder_bytes(lanes_, slots_));
@@ -82,7 +82,7 @@ Store::Store(shm::Segment& segment)
   workers_ = reinterpret_cast<WorkerRecord*>(at);
   at += std::uint64_t{worker_count_} * sizeof(WorkerRecord);
   tickets_ = reinterpret_cast<RoomTicket*>(at);
-  at += std::uint64_t{room_tickets(lanes_)} * sizeof(RoomTicket);
+  at += std::uint64_t{ticket_count_} * sizeof(RoomTicket);
   account_tallies_ = reinterpret_cast<AccountTally*>(at);
   at += std::uint64_t{account_count_} * lanes_ * sizeof(AccountTally);
   worker_marks_ = reinterpret_cast<WorkerMark*>(at);
@@ -370,7 +370,7 @@ std::vector<std::uint32_t> Store::root_rings() const {
 
 bool Store::ticket_lives(const shm::Segment& segment, shm::Hint hint) {
   const Store store(const_cast<shm::Segment&>(segment));  // reads
-  return hint.index() < room_tickets(store.lanes_) &&
+  return hint.index() < store.ticket_count_ &&
          TicketControl(store.ticket(hint.index()).control.load()).is(hint.tag());
 }
 

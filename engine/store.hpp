@@ -132,7 +132,9 @@ class Store {
   std::uint32_t permit_pages() const { return permit_pages_; }
   PermitPage& permit_page(std::uint32_t i) const { return permits_[i < permit_pages_ ? i : 0]; }
   Word& permit_run(std::uint32_t i) const { return permit_runs_[i < permit_pages_ ? i : 0]; }
-  RoomTicket& ticket(std::uint32_t i) const { return tickets_[i < room_tickets(lanes_) ? i : 0]; }
+  /// Places for enqueues that wait for room.
+  std::uint32_t tickets() const { return ticket_count_; }
+  RoomTicket& ticket(std::uint32_t i) const { return tickets_[i < ticket_count_ ? i : 0]; }
   TypeDefault& type_default(std::uint32_t i) const { return types_[i % kTypeDefaults]; }
   std::uint32_t flows() const { return flow_count_; }
   FlowRecord& flow(std::uint32_t i) const { return flows_[i < flow_count_ ? i : 0]; }
@@ -292,6 +294,7 @@ class Store {
   WaitPage* waits_;
   EventPage* events_;
   RoomTicket* tickets_;
+  std::uint32_t ticket_count_;
   Word* event_controls_;
   FlowRecord* flows_;
   TenantRule* tenant_rules_;

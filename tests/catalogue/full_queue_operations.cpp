@@ -2,8 +2,13 @@
 // Full queues: dropping, waiting, warning; and queues whose tenants are bounded.
 
 #include <poll.h>
+#include <sys/eventfd.h>
 
+#include <optional>
 #include <stdexcept>
+#include <vector>
+
+#include <ojs_shm/proxy.hpp>
 
 #include "tests/catalogue/operations.hpp"
 
@@ -156,15 +161,31 @@ std::vector<Operation> full_queue_operations() {
          h.put();
        },
        [](Hands& h) {
-         pollfd room{must(h.producer->room_fd()), POLLIN, 0};
+         Proxy proxy = must(Proxy::attach(h.segment));
+         pollfd bell{must(proxy.descriptor()), POLLIN, 0};
          const JobSpec spec = spec_of();
-         WaitingEnqueue waiting = must(
-             h.producer->begin(std::span(&spec, 1), {.block_timeout = std::chrono::minutes(1)}));
-         h.take(h.job);
-         if (::poll(&room, 1, 60'000) != 1)
-           throw std::runtime_error("nobody said that there is room");
-         const auto admitted = waiting.poll();
-         if (!admitted || !admitted->ok()) throw std::runtime_error("it was not let in");
+         const EnqueueOptions patience{.block_timeout = std::chrono::minutes(1)};
+         WaitingEnqueue first = must(proxy.begin_enqueue(std::span(&spec, 1), patience, 1));
+         std::optional<WaitingEnqueue> gone =
+             must(proxy.begin_enqueue(std::span(&spec, 1), patience, 2));
+         WaitingEnqueue last = must(proxy.begin_enqueue(std::span(&spec, 1), patience, 3));
+         gone.reset();
+         for (const std::uint64_t tag : {1, 3}) {
+           h.take(h.job);
+           must(h.worker->ack(h.job));
+           std::vector<std::uint64_t> decided;
+           for (int looks = 0; decided.empty() && looks < 600; ++looks) {
+             eventfd_t count = 0;
+             if (::poll(&bell, 1, 60'000) == 1) ::eventfd_read(bell.fd, &count);
+             decided = proxy.take_decided();
+           }
+           if (decided != std::vector{tag})
+             throw std::runtime_error("not the one whose turn it is");
+         }
+         for (WaitingEnqueue* each : {&first, &last}) {
+           const auto admitted = each->poll();
+           if (!admitted || !admitted->ok()) throw std::runtime_error("it was not let in");
+         }
        },
        "waits for room that others may take"},
       {"enqueue_warns",

@@ -53,6 +53,58 @@ static int workers_of_clients(void) {
   return close_room(&here, "reports");
 }
 
+static int enqueues_of_clients(void) {
+  ojs_shm_queue_settings settings = {0};
+  ojs_shm_job_spec job = spec("for.clients");
+  ojs_shm_proxy* proxy = NULL;
+  ojs_shm_waiting *first = NULL, *second = NULL, *third = NULL;
+  struct pollfd bell = {0};
+  uint64_t tags[2] = {0}, count = 0;
+  char id[OJS_SHM_ID_SIZE];
+  int64_t decided = 0;
+  room here;
+  CHECK(open_room(&here, "line", NULL));
+  CHECK_OK(NULL, ojs_shm_proxy_open(here.segment, &proxy));
+  settings.struct_size = sizeof settings;
+  settings.max_depth = 1;
+  settings.strategy = OJS_SHM_STRATEGY_BLOCK;
+  settings.set = OJS_SHM_QUEUE_MAX_DEPTH | OJS_SHM_QUEUE_STRATEGY;
+  CHECK_OK(here.admin, ojs_shm_set_queue(here.admin, "default", &settings));
+  CHECK_OK(here.producer, ojs_shm_enqueue(here.producer, &job, NULL));
+  CHECK(ojs_shm_proxy_enqueue_begin(proxy, &job, 1, 30000, 7, NULL) == OJS_SHM_E_INVALID);
+  CHECK(ojs_shm_proxy_enqueue_begin(proxy, NULL, 1, 30000, 7, &first) == OJS_SHM_E_INVALID);
+  bell.fd = ojs_shm_proxy_enqueue_begin(proxy, &job, 1, 30000, 7, &first);
+  bell.events = POLLIN;
+  CHECK_OK(proxy, bell.fd);
+  CHECK(ojs_shm_proxy_enqueue_begin(proxy, &job, 1, 30000, 8, &second) == bell.fd);
+  CHECK(ojs_shm_proxy_enqueue_begin(proxy, &job, 1, 20, 9, &third) == bell.fd);
+  CHECK(ojs_shm_proxy_await(proxy, NULL, 0) == bell.fd);
+  CHECK_OK(here.worker, ojs_shm_fetch(here.worker, here.job, 0));
+  // The first has room, and the time of the third is over.
+  while (decided < 2) {
+    int64_t more = 0;
+    CHECK(poll(&bell, 1, WAIT_MS) == 1);
+    CHECK(read(bell.fd, &count, sizeof count) == sizeof count);
+    more = ojs_shm_proxy_take_decided(proxy, tags + decided, (size_t)(2 - decided));
+    CHECK(more >= 0);
+    decided += more;
+  }
+  CHECK(tags[0] == 7 && tags[1] == 9);
+  CHECK_OK(first, ojs_shm_enqueue_poll(first, id));
+  CHECK(ojs_shm_enqueue_deduplicated(first, 0) == 0);
+  CHECK(ojs_shm_enqueue_poll(second, id) == OJS_SHM_E_EMPTY);
+  CHECK(ojs_shm_enqueue_poll(third, id) == OJS_SHM_E_QUEUE_FULL);
+  CHECK(ojs_shm_proxy_take_decided(proxy, NULL, 1) == OJS_SHM_E_INVALID);
+  CHECK(ojs_shm_proxy_take_decided(proxy, tags, 2) == 0);
+  CHECK(ojs_shm_close(first) == OJS_SHM_OK);
+  CHECK(ojs_shm_close(second) == OJS_SHM_OK);
+  CHECK(ojs_shm_close(third) == OJS_SHM_OK);
+  CHECK_OK(here.observer, ojs_shm_queue(here.observer, "default", here.text, sizeof here.text));
+  CHECK(strstr(here.text, "\"waiting\":0") != NULL);
+  CHECK(ojs_shm_close(proxy) == OJS_SHM_OK);
+  return close_room(&here, "line");
+}
+
 static int by_ids(void) {
   const char* const queues[] = {"other", "default"};
   const uint32_t weights[] = {3, 1};
@@ -179,5 +231,5 @@ static int by_ids(void) {
   CHECK(ojs_shm_close(other) == OJS_SHM_OK);
   CHECK(ojs_shm_close(proxy) == OJS_SHM_OK);
   CHECK(ojs_shm_proxy_requeue(NULL, id, 0) == OJS_SHM_E_INVALID);
-  return close_room(&here, "clients") && workers_of_clients();
+  return close_room(&here, "clients") && workers_of_clients() && enqueues_of_clients();
 }

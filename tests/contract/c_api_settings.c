@@ -394,7 +394,6 @@ static int a_full_queue_says_how_full_and_may_be_waited_for(void) {
   CHECK(ojs_shm_enqueue_within(here.producer, jobs, 2, -1, ids) == OJS_SHM_E_INVALID);
   CHECK(strcmp(detail_of(here.producer).strategy, "") == 0);
 
-  CHECK(ojs_shm_room_fd(here.producer) >= 0);
   CHECK_OK(here.producer, ojs_shm_enqueue_begin(here.producer, jobs, 2, 30000, &waiting));
   CHECK(ojs_shm_enqueue_poll(waiting, ids) == OJS_SHM_E_EMPTY);
   CHECK_OK(here.worker, ojs_shm_fetch(here.worker, here.job, 0));

@@ -101,7 +101,7 @@ std::string_view Stage::name_of(const void* word) const {
     return at == offsetof(engine::EventRecord, stamp) ? "stamp" : "event";
   if (in(store.sample_times().at_ms, 1, at)) return "sample time";
   if (in(store.samples(0), store.max_queues(), at)) return "sample";
-  if (in(store.ticket(0), engine::room_tickets(store.lanes()), at)) return "ticket";
+  if (in(store.ticket(0), store.tickets(), at)) return "ticket";
   if (in(store.account(0), store.accounts(), at)) return "account";
   if (in(store.account_tally(0, 0), std::size_t{store.accounts()} * store.lanes(), at))
     return "tally";

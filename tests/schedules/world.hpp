@@ -273,11 +273,11 @@ class World {
   bool tenants_counted_ = false;  ///< from the beginning
   bool dropping_ = false, blocking_ = false;
   struct Place {
-    std::uint32_t ticket = shm::kNoIndex;
+    engine::RoomPlace in_line;
     std::uint64_t since = 0;
     unsigned job = 0;
     bool rests = false;
-    bool held() const { return ticket != shm::kNoIndex; }
+    bool held() const { return in_line.held(); }
   };
   Place places_[kLanes];
   bool asleep_[kLanes] = {};

@@ -55,11 +55,12 @@ void World::put_patiently(std::uint32_t self, unsigned job, std::uint8_t rank) {
   actor(self).be_patient(true);
   Outcome outcome = actor(self).enqueue(spec, books.id);
   if (outcome == Outcome::kMustWait) {
-    std::uint32_t ticket = shm::kNoIndex;
-    if (actor(self).await_room(0, kForEver, ticket) != Outcome::kOk) wrong_ += "no place to wait; ";
-    place = {ticket, Fibers::now(), job};
-    actor(self).attend(ticket);
-    actor(self).be_patient(true, ticket);
+    engine::RoomPlace in_line;
+    if (actor(self).await_room(0, kForEver, in_line) != Outcome::kOk)
+      wrong_ += "no place to wait; ";
+    place = {in_line, Fibers::now(), job};
+    actor(self).attend(in_line.ticket);
+    actor(self).be_patient(true, in_line.ticket);
     outcome = actor(self).enqueue(spec, books.id);
   }
   actor(self).be_patient(false);
@@ -74,12 +75,12 @@ void World::put_patiently(std::uint32_t self, unsigned job, std::uint8_t rank) {
 /// From its call on the place is free.
 void World::give_up(std::uint32_t self) {
   const Place place = std::exchange(places_[self], Place{});
-  if (place.held()) actor(self).leave_room(0, place.ticket);
+  if (place.held()) actor(self).leave_room(0, place.in_line);
 }
 
 void World::rest(std::uint32_t self) {
   constexpr std::uint64_t kForEver = engine::RoomRest::Until::kMax, kDepthForOne = 16;
-  store_->ticket(places_[self].ticket)
+  store_->ticket(places_[self].in_line.ticket)
       .rest.store(engine::RoomRest(kForEver, kDepthForOne).word, shm::Point::kTicketCalled);
   places_[self].rests = true;
 }
@@ -126,8 +127,8 @@ std::string World::room_text() {
     if (!place.held() || was_dead(lane)) continue;
     const bool one_left =
         place.rests && engine::charged_jobs(store_->depth_charge(0)) + 1 >= max_depth_;
-    const bool called = one_left || store_->ticket(place.ticket).called.load() != 0;
-    actor(lane).be_patient(true, place.ticket);
+    const bool called = one_left || store_->ticket(place.in_line.ticket).called.load() != 0;
+    actor(lane).be_patient(true, place.in_line.ticket);
     const Outcome outcome =
         actor(lane).enqueue(job_named(place.job, books_[place.job].rank), books_[place.job].id);
     actor(lane).be_patient(false);
@@ -138,7 +139,7 @@ std::string World::room_text() {
   }
   for (std::uint32_t lane = 0; lane < kLanes; ++lane)
     if (!was_dead(lane)) give_up(lane);
-  for (std::uint32_t i = 0; i < engine::room_tickets(kLanes); ++i)
+  for (std::uint32_t i = 0; i < store_->tickets(); ++i)
     if (engine::TicketControl(store_->ticket(i).control.load()).taken())
       text += "a ticket is nobody's; ";
   if (blocking_ || dropping_) actor(kJanitor).set_backpressure(0, engine::Backpressure(0));

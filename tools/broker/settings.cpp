@@ -86,6 +86,10 @@ constexpr Setting kSettings[] = {
      [](Settings& s, std::string_view text) {
        return put(positive(parse_count(text), engine::kMostHandles), s.options.max_handles);
      }},
+    {"max_waiting", "N", "Enqueues that wait for room at once (eight for each handle)",
+     [](Settings& s, std::string_view text) {
+       return put(positive(parse_count(text), engine::kMostWaiting), s.options.max_waiting);
+     }},
     {"convention", "NAME",
      "What a priority number means: ojs, ojs-core or qo (ojs); an existing segment's must match",
      [](Settings& s, std::string_view text) {

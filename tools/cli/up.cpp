@@ -29,8 +29,8 @@ struct UpOptions {
 };
 
 // Flags of the broker that say how large the segment is to be.
-constexpr std::string_view kSizing[] = {"--size",    "--slots",       "--max-queues",
-                                        "--handles", "--max-tenants", "--max-body"};
+constexpr std::string_view kSizing[] = {"--size",        "--slots",    "--max-queues", "--handles",
+                                        "--max-tenants", "--max-body", "--max-waiting"};
 
 std::vector<std::string> broker_words(const Request& request, const UpOptions& options) {
   std::vector<std::string> words = {program_beside("ojs-shm-broker"), "--name", request.where.name,

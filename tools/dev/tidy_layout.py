@@ -73,7 +73,7 @@ constexpr std::uint64_t queues = kDefaultQueues, spare = spare_parts(kDefaultQue
 std::uint64_t area(std::uint32_t of, const Geometry& g) {
   const std::uint32_t flows = flows_for(kDefaultTenants);
   return area_bytes(of, g.lanes, wait_pages_for(g.lanes), event_pages_for(g.lanes, g.slots), flows, permit_pages_for(g.slots),
-                    limit_keys_for(g.slots), lots_for(g.slots), accounts_for(flows, g.slots), g.slots);
+                    limit_keys_for(g.slots), lots_for(g.slots), accounts_for(flows, g.slots), room_tickets(g.lanes), g.slots);
 }
 std::uint64_t fixed(std::uint32_t handles) {
   Plan plan;

@@ -161,19 +161,19 @@ class Deadline {
   std::chrono::steady_clock::time_point at_;
 };
 
-/// Takes its place among those that wake for room, and leaves it at the end.
+/// A visit that waits for room, and gives its place up at the end.
 class RoomSeeker {
  public:
-  RoomSeeker(Shift& shift, Visit& visit)
-      : list_(shift.room_seekers()), place_(list_.insert(list_.end(), &visit)) {
-    shift.watch_room();
-  }
-  ~RoomSeeker() { list_.erase(place_); }
+  RoomSeeker(const std::vector<JobSpec>& specs, std::chrono::milliseconds patience, Visit& visit)
+      : shift_(visit.shift()), waiting(shift_.begin_enqueue(specs, patience, visit)) {}
+  ~RoomSeeker() { shift_.leave_room(); }
   RoomSeeker(const RoomSeeker&) = delete;
 
  private:
-  std::list<Visit*>& list_;
-  std::list<Visit*>::iterator place_;
+  Shift& shift_;
+
+ public:
+  WaitingEnqueue waiting;
 };
 
 /// What became of a job: it is stored, or one of its unique key was there already.
@@ -198,12 +198,14 @@ void append_text(std::string& out, Desk& desk, const Envelope& envelope, const P
   }
 }
 
-std::vector<Placed> placed_of(Desk& desk, const std::vector<JobSpec>& specs,
+/// `from` enqueued them.
+template <class Enqueuer>
+std::vector<Placed> placed_of(const Enqueuer& from, const std::vector<JobSpec>& specs,
                               const std::vector<JobIdText>& ids) {
   std::vector<Placed> placed;
   placed.reserve(ids.size());
   for (std::size_t i = 0; i < ids.size(); ++i)
-    placed.push_back({ids[i], specs[i].unique != nullptr && desk.producer().deduplicated(i)});
+    placed.push_back({ids[i], specs[i].unique != nullptr && from.deduplicated(i)});
   return placed;
 }
 
@@ -215,7 +217,7 @@ std::vector<Placed> placed_of(Desk& desk, const std::vector<JobSpec>& specs,
     ids.push_back(must_of(desk.producer().enqueue(specs.front()), envelopes));
   else
     ids = must_of(desk.producer().enqueue_batch(specs), envelopes);
-  return placed_of(desk, specs, ids);
+  return placed_of(desk.producer(), specs, ids);
 }
 
 /// Jobs of one queue, all or none. Waits for room until the deadline; a client that goes gives its
@@ -225,8 +227,8 @@ asio::awaitable<std::vector<Placed>> put_in_one(Desk& desk, const std::vector<Jo
                                                 Deadline deadline, Visit& visit) {
   const auto patience = deadline.left();
   if (patience.count() == 0) co_return put_at_once(desk, specs, envelopes);
-  WaitingEnqueue waiting = must(desk.producer().begin(specs, {.block_timeout = patience}));
-  const RoomSeeker seeker(visit.shift(), visit);
+  RoomSeeker seeker(specs, patience, visit);
+  WaitingEnqueue& waiting = seeker.waiting;
   auto decided = waiting.poll();
   while (!decided && !visit.over()) {
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(
@@ -240,7 +242,7 @@ asio::awaitable<std::vector<Placed>> put_in_one(Desk& desk, const std::vector<Jo
                 .code = "backend_error",
                 .message = "the gateway is closing; nothing was stored",
                 .retryable = true};
-  co_return placed_of(desk, specs, must_of(std::move(*decided), envelopes));
+  co_return placed_of(waiting, specs, must_of(std::move(*decided), envelopes));
 }
 
 /// A job that is stored in several queues' batch as pending, which no worker sees.

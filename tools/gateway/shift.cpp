@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <boost/asio/post.hpp>
 #include <thread>
+#include <utility>
 
 #include "tools/gateway/fault.hpp"
 #include "tools/gateway/hall.hpp"
@@ -91,13 +92,17 @@ void Shift::await_wanted() {
   for (const auto& [source, waiting] : awaited_)
     (source.pool ? pools : queues).push_back(source.name);
   const auto fd = desk_.proxy.await_jobs(queues, pools);
-  if (fd && !ring_) ring_.emplace(context_, ::dup(*fd));  // the proxy keeps its own
+  if (fd) find_ring(*fd);
+}
+
+void Shift::find_ring(int descriptor) {
+  if (!ring_) ring_.emplace(context_, ::dup(descriptor));  // the proxy keeps its own
 }
 
 bool Shift::await_end(const std::string& job, Visit& visit) {
   const auto fd = desk_.proxy.await_end(job);
   if (!fd) return false;
-  if (!ring_) ring_.emplace(context_, ::dup(*fd));  // the proxy keeps its own
+  find_ring(*fd);
   end_seekers_.emplace(job, &visit);
   await_ring();
   return true;
@@ -124,11 +129,33 @@ bool Shift::serve_ended() {
   return served;
 }
 
+WaitingEnqueue Shift::begin_enqueue(std::span<const JobSpec> jobs,
+                                    std::chrono::milliseconds patience, Visit& visit) {
+  find_ring(must(desk_.proxy.descriptor()));
+  WaitingEnqueue waiting = must(desk_.proxy.begin_enqueue(
+      jobs, {.block_timeout = patience}, reinterpret_cast<std::uintptr_t>(&visit)));
+  ++room_seekers_;
+  seeks_room_anew_ = true;
+  await_ring();
+  return waiting;
+}
+
+/// Whether the descriptor may have told of room, or of one that waited for too long: it does a moment
+/// after a request began to wait, too.
+bool Shift::serve_decided() {
+  if (room_seekers_ == 0) return false;
+  bool served = std::exchange(seeks_room_anew_, false);
+  for (const std::uint64_t tag : desk_.proxy.take_decided())
+    reinterpret_cast<Visit*>(tag)->wake(), served = true;
+  return served;
+}
+
 /// Serves those who wait when the descriptor is readable. Queues for which no request waits are given up then,
 /// so that another sleeper gets the job; where the line may have none of the jobs, it is read again a
 /// little later.
 void Shift::await_ring() {
-  if (ring_watched_ || !ring_ || (awaited_.empty() && end_seekers_.empty())) return;
+  if (ring_watched_ || !ring_ || (awaited_.empty() && end_seekers_.empty() && room_seekers_ == 0))
+    return;
   ring_watched_ = true;
   ring_->async_wait(boost::asio::posix::stream_descriptor::wait_read,
                     [this](const boost::system::error_code& failed) {
@@ -136,6 +163,7 @@ void Shift::await_ring() {
                       eventfd_t count = 0;
                       ::eventfd_read(ring_->native_handle(), &count);
                       bool served = serve_ended();
+                      served = serve_decided() || served;
                       served = serve_line() || served || line_.empty();
                       const bool unwanted = std::ranges::any_of(
                           awaited_, [](const auto& each) { return each.second == 0; });
@@ -201,26 +229,6 @@ void Shift::wake_listeners() {
   boost::asio::post(context_, [this] {
     for (Visit* each : listeners_) each->wake();
   });
-}
-
-void Shift::watch_room() {
-  if (!room_) {
-    const int fd = must(desk_.producer().room_fd());
-    room_.emplace(context_, ::dup(fd));  // the producer keeps its own
-  }
-  await_room();
-}
-
-void Shift::await_room() {
-  if (room_watched_) return;
-  room_watched_ = true;
-  room_->async_wait(boost::asio::posix::stream_descriptor::wait_read,
-                    [this](const boost::system::error_code& failed) {
-                      room_watched_ = false;
-                      if (failed) return;
-                      for (Visit* each : room_seekers_) each->wake();
-                      if (!room_seekers_.empty()) await_room();
-                    });
 }
 
 }  // namespace ojs_shm::gateway

@@ -9,6 +9,7 @@
 #include <list>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -53,15 +54,16 @@ class Shift {
   Watched watch(Wire& wire);
   void leave(Watched wire) { wires_.erase(wire); }
 
-  /// Visits that wait for room in a queue or for events; each is woken to look itself.
-  std::list<Visit*>& room_seekers() { return room_seekers_; }
+  /// Visits that wait for events; each is woken to look itself.
   std::list<Visit*>& listeners() { return listeners_; }
+  /// Wakes the visit when what it waits with is decided, until leave_room().
+  WaitingEnqueue begin_enqueue(std::span<const JobSpec> jobs, std::chrono::milliseconds patience,
+                               Visit& visit);
+  void leave_room() { --room_seekers_; }
   /// Wakes the visit when the job has ended. False: nothing tells of that, because the segment has no
   /// handle left.
   bool await_end(const std::string& job, Visit& visit);
   void forget_end(const std::string& job, Visit& visit);
-  /// Watches the producer's descriptor from now on.
-  void watch_room();
 
   /// From any thread: jobs came, or events did.
   void poke();
@@ -70,24 +72,26 @@ class Shift {
  private:
   bool serve_line();
   bool serve_ended();
+  bool serve_decided();
+  void find_ring(int descriptor);
   void await_wanted();
   void await_ring();
   void look_for_expired();
   void keep_looking();
-  void await_room();
 
   // The loop ends before all that its requests still point at.
   Desk desk_;
   std::list<Fetcher> line_;
-  std::list<Visit*> room_seekers_, listeners_;
+  std::list<Visit*> listeners_;
+  std::size_t room_seekers_ = 0;
   std::multimap<std::string, Visit*> end_seekers_;  ///< by job
   std::list<Wire*> wires_;
   shm::LocalFlag wants_poke_;  ///< a line stands, and has not been told to look
-  bool looking_ = false, room_watched_ = false, wires_watched_ = false, ring_watched_ = false;
+  bool looking_ = false, seeks_room_anew_ = false, wires_watched_ = false, ring_watched_ = false;
   std::map<Source, std::size_t> awaited_;  ///< how many in the line wait for each
   boost::asio::io_context context_{1};
   boost::asio::steady_timer timer_, wires_timer_, ring_timer_;
-  std::optional<boost::asio::posix::stream_descriptor> room_, ring_;
+  std::optional<boost::asio::posix::stream_descriptor> ring_;
 };
 
 }  // namespace ojs_shm::gateway

@@ -271,10 +271,21 @@ int ojs_shm_enqueue_poll(ojs_shm_waiting* waiting, char* ids) {
   });
 }
 
-int ojs_shm_room_fd(ojs_shm_producer* producer) {
-  return entry(producer, [&](Record& record) -> int {
-    const auto fd = producer->object.room_fd();
-    return fd ? fd.value() : record.fail(fd.error());
+int ojs_shm_enqueue_deduplicated(const ojs_shm_waiting* waiting, size_t place) {
+  return entry(waiting,
+               [&](Record&) -> int { return waiting->object.deduplicated(place) ? 1 : 0; });
+}
+
+int ojs_shm_proxy_enqueue_begin(ojs_shm_proxy* proxy, const ojs_shm_job_spec* jobs, size_t count,
+                                int64_t timeout_ms, uint64_t tag, ojs_shm_waiting** waiting) {
+  return entry(proxy, [&](Record& record) -> int {
+    out(waiting, "waiting");
+    const auto descriptor = proxy->object.descriptor();
+    if (!descriptor) return record.fail(descriptor.error());
+    auto begun = proxy->object.begin_enqueue(Specs(jobs, count).jobs, patience_of(timeout_ms), tag);
+    if (!begun) return record.fail(begun.error());
+    *waiting = new ojs_shm_waiting(std::move(begun).value());
+    return *descriptor;
   });
 }
 

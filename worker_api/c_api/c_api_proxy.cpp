@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <string>
 #include <utility>
 #include <vector>
@@ -121,6 +122,15 @@ int ojs_shm_proxy_await_events(ojs_shm_proxy* proxy, int on) {
   return entry(proxy, [&](Record& record) -> int {
     const auto descriptor = proxy->object.await_events(on != 0);
     return descriptor ? *descriptor : record.fail(descriptor.error());
+  });
+}
+
+int64_t ojs_shm_proxy_take_decided(ojs_shm_proxy* proxy, uint64_t* tags, size_t most) {
+  return entry(proxy, [&](Record&) -> int64_t {
+    if (most != 0) out(tags, "tags");
+    const std::vector<std::uint64_t> decided = proxy->object.take_decided(most);
+    std::copy(decided.begin(), decided.end(), tags);
+    return static_cast<int64_t>(decided.size());
   });
 }
 

@@ -25,6 +25,7 @@ ojs_shm::SegmentOptions options_of(const ojs_shm_segment_options* given) {
   options.max_tenants = read.max_tenants;
   options.max_body_bytes = read.max_body_bytes;
   options.max_handles = read.max_handles;
+  options.max_waiting = read.max_waiting;
   options.convention = text_or(read.convention);
   if (read.mode != 0) options.mode = read.mode;
   options.group = text_or(read.group);

@@ -249,6 +249,7 @@ Result<std::shared_ptr<Attachment>> Attachment::create(const SegmentName& name,
   plan.max_tenants = options.max_tenants;
   plan.max_body_bytes = options.max_body_bytes;
   plan.max_handles = options.max_handles;
+  plan.max_waiting = options.max_waiting;
   plan.retention_ms = options.retention_ms;
   plan.convention = *convention;
   plan.mode = options.mode;

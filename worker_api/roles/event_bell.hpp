@@ -67,6 +67,13 @@ class EventBell {
     soon_.set();
     kick();
   }
+  /// Enqueues that wait for room have places of this lane. The first of them gives up then, ms of the
+  /// steady clock; 0: none waits.
+  void await_room(std::uint64_t first_end_ms) {
+    const std::lock_guard lock(mutex_);
+    first_end_ms_ = first_end_ms;
+  }
+  std::uint32_t lane() const { return handle_->lane(); }
   int fd() const { return fd_; }
   void hush() {
     eventfd_t count = 0;
@@ -77,10 +84,28 @@ class EventBell {
   static constexpr std::uint64_t kSoonMs = 1, kLookMs = 100;
   static constexpr eventfd_t kFull = 0xFFFF'FFFF'FFFF'FFFEULL;
 
+  shm::Half& park() { return handle_->store().segment().lane(handle_->lane()).park; }
   void kick() {
-    shm::Half& park = handle_->store().segment().lane(handle_->lane()).park;
-    park.fetch_add(1, shm::Point::kParkSet);
-    shm::futex_wake(park, 1);
+    {
+      const std::lock_guard lock(mutex_);
+      park().fetch_add(1, shm::Point::kParkSet);
+      ++kicks_;
+    }
+    shm::futex_wake(park(), 1);
+  }
+  /// How often other processes called.
+  std::uint32_t calls() {
+    const std::lock_guard lock(mutex_);
+    return park().load() - kicks_;
+  }
+  std::uint64_t first_end_ms() {
+    const std::lock_guard lock(mutex_);
+    return first_end_ms_;
+  }
+  /// How long it may sleep while enqueues wait.
+  std::uint64_t patience_for_room_ms() {
+    const std::uint64_t end = first_end_ms(), now = shm::steady_ms();
+    return end == 0 ? ~0ULL : end <= now ? 0 : std::min(end - now, kLookMs);
   }
   /// What this one was told, and is not looked for here any more, is told to another.
   void take_next(Sleeper& sleeper) {
@@ -109,30 +134,34 @@ class EventBell {
     name_each_once(found);
     if (!found.empty()) queues_ = std::move(found);
   }
+  /// A call may be for an enqueue that waits for room: then all that came since the last ring count.
   void serve() {
     Sleeper sleeper(handle_->actor(), queues_);
-    const shm::Half& park = handle_->store().segment().lane(handle_->lane()).park;
+    std::uint32_t heard = 0;  // of the calls, before the last ring
     while (!stop_.get()) {
-      const std::uint32_t before = park.load();
+      const std::uint32_t before = park().load();
       take_next(sleeper);
       if (!wanted_.pools.empty() || queues_.size() < wanted_.queues.size()) look_up_queues();
       const bool for_jobs = !queues_.empty() || !wanted_.queues.empty() || !wanted_.pools.empty();
-      const bool soon = soon_.get();
-      soon_.set(false);
       sleeper.lie_down();
       listener_.lie_down();
       bool tells = sleeper.sees_work();
       tells = listener_.sees_news() || tells;
-      const bool sleeps = !tells && !stop_.get();
+      tells = (first_end_ms() != 0 && calls() != heard) || tells;
+      const bool sleeps = !tells && !stop_.get(), soon = sleeps && soon_.get();
       if (sleeps) {
-        const std::uint64_t patience = soon ? kSoonMs : listener_.patience_ms();
-        shm::futex_wait(park, before, for_jobs ? std::min(patience, kLookMs) : patience);
+        soon_.set(false);
+        const std::uint64_t patience =
+            std::min(soon ? kSoonMs : listener_.patience_ms(), patience_for_room_ms());
+        shm::futex_wait(park(), before, for_jobs ? std::min(patience, kLookMs) : patience);
       }
       tells = sleeper.get_up() || tells || soon;
       listener_.get_up();
-      if (sleeps && !soon && wanted_.news.ends && park.load() == before)
-        handle_->attachment().repair_the_dead();  // one of them may have had the job in its hands
-      if (!tells) continue;
+      const bool for_room = first_end_ms() != 0;
+      if (sleeps && !soon && (wanted_.news.ends || for_room) && park().load() == before)
+        handle_->attachment().repair_the_dead();  // one may have had the job or the turn
+      if (!tells && !(sleeps && for_room)) continue;
+      heard = calls();
       tell();
       pollfd read_by_user{fd_, POLLOUT, 0};
       while (!stop_.get() && !changes() && ::poll(&read_by_user, 1, 100) == 0) {}
@@ -144,7 +173,9 @@ class EventBell {
   }
   std::unique_ptr<Handle> handle_;
   std::mutex mutex_;
-  std::optional<Wanted> next_;  ///< what `wanted_` becomes; guarded
+  std::optional<Wanted> next_;      ///< what `wanted_` becomes; guarded
+  std::uint64_t first_end_ms_ = 0;  ///< of enqueues that wait for room; guarded
+  std::uint32_t kicks_ = 0;         ///< of its own process; guarded
   std::vector<std::uint32_t> queues_;
   Wanted wanted_;
   Listener listener_;

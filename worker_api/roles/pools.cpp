@@ -94,6 +94,7 @@ engine::Plan plan_of(engine::Store& store) {
   plan.max_queues = store.max_queues();
   plan.max_tenants = store.flows();
   plan.max_handles = lanes_for_handles(store);
+  plan.max_waiting = store.tickets() == engine::room_tickets(store.lanes()) ? 0 : store.tickets();
   plan.max_body_bytes = store.max_body();
   plan.retention_ms = store.header().retention_ms;
   plan.convention = store.convention();
@@ -145,6 +146,7 @@ std::string options_of(const engine::Plan& plan, const engine::Plan& now) {
   count("--slots", plan.slots, now.slots, 0);
   tell(plan.size_bytes != 0, plan.size_bytes != now.size_bytes, "--size",
        std::to_string(plan.size_bytes >> 20U) + "M");
+  count("--max-waiting", plan.max_waiting, now.max_waiting, 0);
   count("--max-tenants", plan.max_tenants, now.max_tenants, engine::kDefaultTenants);
   count("--max-body", plan.max_body_bytes, now.max_body_bytes, engine::kDefaultBody);
   tell(plan.convention != engine::Convention::kOjs, false, "--convention",

@@ -98,10 +98,7 @@ Error Producer::Impl::clash_error(std::span<const JobSpec> specs) {
           .state = engine::name_of(clash.state)};
 }
 
-bool Producer::deduplicated(std::size_t at) const {
-  const std::vector<bool>& ignored = impl_->actor().conflicts().ignored;
-  return impl_->ignored || (at < ignored.size() && ignored[at]);
-}
+bool Producer::deduplicated(std::size_t at) const { return impl_->deduplicated(at); }
 
 /// Of a job without an id of its own, after it was refused.
 [[gnu::noinline]] Result<JobIdText> Producer::Impl::enqueue_again(const JobSpec& spec,

@@ -42,8 +42,6 @@ inline bool may_be_the_dead(engine::Outcome outcome) {
 
 struct Producer::Impl {
   std::unique_ptr<internal::Handle> handle;
-  std::unique_ptr<internal::RoomBell> bell;  ///< before `handle` in the end
-  std::size_t waiting = 0;                   ///< WaitingEnqueues that have not been decided
   /// of the last plain batch, so that no batch needs memory of its own
   std::unique_ptr<std::array<engine::FormedJob, engine::kPlainBatch>> batch;
   /// of the last workflow, for the same reason
@@ -58,6 +56,10 @@ struct Producer::Impl {
   std::array<engine::JobId, 1> in_the_way() {
     ignored = true;
     return {actor().conflicts().clash.id};
+  }
+  bool deduplicated(std::size_t at) {
+    const std::vector<bool>& there = actor().conflicts().ignored;
+    return ignored || (at < there.size() && there[at]);
   }
   Error clash_error(std::span<const JobSpec> specs);
   Result<JobIdText> enqueue_unique(const JobSpec& spec);

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <deque>
-
 #include "shm/parking.hpp"
 #include "worker_api/roles/producer_impl.hpp"
 #include "worker_api/roles/results.hpp"
@@ -10,7 +8,6 @@
 namespace ojs_shm {
 
 using engine::Outcome;
-using internal::may_be_the_dead;
 
 Error Producer::Impl::refusal(Outcome outcome, std::uint32_t queue, std::string_view subject,
                               std::span<const JobSpec> specs) {
@@ -74,106 +71,6 @@ Result<std::vector<JobIdText>> Producer::enqueue_batch(std::span<const JobSpec> 
     return impl_->refusal(outcome, jobs->front().queue,
                           specs.size() > 1 ? "batch" : specs.front().id, specs);
   return internal::texts_of(ids);
-}
-
-Result<int> Producer::room_fd() {
-  if (impl_->handle->closed()) return internal::closed();
-  if (!impl_->bell) {
-    impl_->bell = std::make_unique<internal::RoomBell>(*impl_->handle);
-    impl_->bell->waiting(impl_->waiting != 0, true);
-  }
-  return impl_->bell->fd();
-}
-
-// ---- for event loops ----------------------------------------------------------------------------
-
-struct WaitingEnqueue::Impl {
-  std::shared_ptr<Producer::Impl> producer;
-  std::deque<std::string> texts = {};  ///< what the jobs point into
-  std::deque<JobLimit> limits = {};
-  std::deque<JobUnique> uniques = {};
-  std::vector<JobSpec> specs = {};
-  std::vector<engine::NewJob> jobs = {};
-  std::optional<internal::RoomWait> wait = {};
-  std::optional<Result<std::vector<JobIdText>>> decided = {};
-
-  ~Impl() {
-    wait.reset();
-    if (!decided) gone();
-  }
-  std::string_view keep(std::string_view text) { return texts.emplace_back(text); }
-  void look() {
-    std::vector<engine::JobId> ids;
-    const auto put = [&] {
-      return producer->settled([&] { return producer->read_again(specs, jobs); },
-                               [&] { return wait->look(ids); });
-    };
-    Outcome outcome = put();
-    if (may_be_the_dead(outcome) && producer->handle->attachment().repair_the_dead() != 0)
-      outcome = put();
-    if (outcome == Outcome::kMustWait) return;
-    if (outcome == Outcome::kDuplicate && shm::steady_ms() < wait->until_ms() &&
-        producer->duplicate_of(specs).empty()) {
-      producer->handle->attachment().repair_the_dead();
-      return;  // a process is just bringing it, or has died at it
-    }
-    if (outcome == Outcome::kOk)
-      decided.emplace(internal::texts_of(ids));
-    else if (outcome == Outcome::kClash && producer->is_content(specs))
-      decided.emplace(internal::texts_of(producer->in_the_way()));
-    else
-      decided.emplace(producer->refusal(outcome, jobs.front().queue, "batch", specs));
-    gone();
-  }
-  void gone() {
-    --producer->waiting;
-    if (producer->bell) producer->bell->waiting(producer->waiting != 0, false);
-  }
-};
-
-WaitingEnqueue::WaitingEnqueue(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
-WaitingEnqueue::WaitingEnqueue(WaitingEnqueue&&) noexcept = default;
-WaitingEnqueue& WaitingEnqueue::operator=(WaitingEnqueue&&) noexcept = default;
-WaitingEnqueue::~WaitingEnqueue() = default;
-
-Result<WaitingEnqueue> Producer::begin(std::span<const JobSpec> specs,
-                                       const EnqueueOptions& options) {
-  if (impl_->handle->closed()) return internal::closed();
-  if (specs.empty()) return Error{Code::kInvalid, "there is no job to enqueue", "jobs", 0, 0, ""};
-  if (Status checked = internal::check_block_timeout(options.block_timeout); !checked)
-    return checked.error();
-  auto waiting = std::make_unique<WaitingEnqueue::Impl>();
-  waiting->producer = impl_;
-  ++impl_->waiting;
-  waiting->specs.assign(specs.begin(), specs.end());
-  for (JobSpec& spec : waiting->specs) {
-    for (std::string_view* text :
-         {&spec.type, &spec.args, &spec.queue, &spec.id, &spec.extra, &spec.tenant})
-      *text = waiting->keep(*text);
-    internal::keep_result_ttl(spec, waiting->texts);
-    if (spec.unique != nullptr) spec.unique = &waiting->uniques.emplace_back(*spec.unique);
-    if (spec.limit != nullptr) spec.limit = &waiting->limits.emplace_back(*spec.limit);
-  }
-  auto jobs = impl_->read_batch(waiting->specs);
-  if (!jobs) return jobs.error();
-  waiting->jobs = std::move(jobs).value();
-  waiting->wait.emplace(*impl_->handle, waiting->jobs, options.block_timeout);
-  waiting->look();
-  if (impl_->bell && !waiting->decided) impl_->bell->waiting(true, true);
-  return WaitingEnqueue(std::move(waiting));
-}
-
-std::optional<Result<std::vector<JobIdText>>> WaitingEnqueue::poll() {
-  if (!impl_->decided) {
-    if (impl_->producer->handle->closed()) return internal::closed();
-    if (impl_->producer->bell) impl_->producer->bell->hush();
-    impl_->look();
-  }
-  return impl_->decided;
-}
-
-std::chrono::steady_clock::time_point WaitingEnqueue::deadline() const {
-  return std::chrono::steady_clock::time_point(std::chrono::milliseconds(impl_->wait->until_ms()));
 }
 
 }  // namespace ojs_shm

@@ -1,25 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ojs_shm/proxy.hpp>
-
 #include <algorithm>
 #include <limits>
-#include <map>
-#include <unordered_map>
 
-#include "engine/names.hpp"
 #include "engine/tenant_fetch.hpp"
-#include "engine/turns.hpp"
 #include "worker_api/json/envelope.hpp"
-#include "worker_api/roles/attachment.hpp"
-#include "worker_api/roles/awaited_ends.hpp"
-#include "worker_api/roles/event_bell.hpp"
-#include "worker_api/roles/registered_workers.hpp"
+#include "worker_api/roles/proxy_impl.hpp"
 #include "worker_api/roles/results.hpp"
-#include "worker_api/roles/settings_check.hpp"
 #include "worker_api/roles/worker_pools.hpp"
 
 namespace ojs_shm {
 
+using internal::check_names;
 using internal::Handle;
 
 namespace {
@@ -35,86 +26,7 @@ std::string_view extra_of(const engine::Snapshot& job) {
       std::min<std::size_t>(job.body.size(), std::size_t{job.type_length} + job.args_length));
 }
 
-Status check_names(const std::vector<std::string>& queues) {
-  for (const std::string& queue : queues)
-    if (!engine::valid_queue_name(queue))
-      return internal::invalid_setting(
-          "queues", "'" + queue.substr(0, 64) +
-                        "' is not a queue's name: lower-case letters, digits, hyphens and dots");
-  return {};
-}
-
-using Shares = std::pair<std::vector<std::string>, std::vector<std::uint32_t>>;
-
 }  // namespace
-
-struct Proxy::Impl {
-  std::unique_ptr<Handle> handle;
-  /// An actor serves one pool, so each pool that was asked for has a handle.
-  std::map<std::uint32_t, std::unique_ptr<Handle>> pools;
-  std::map<Shares, engine::Turns> turns;
-  std::string body;  ///< of the job fetched last
-  /// Where the workers are that fetched last.
-  std::unordered_map<std::string, engine::WorkerKey> workers;
-  std::unique_ptr<internal::AwaitedEnds> ends;
-  internal::EventBell::Wanted awaited;
-  std::unique_ptr<internal::EventBell> bell;
-
-  /// The descriptor, when it tells of `awaited`.
-  Result<int> await();
-  engine::Store& store() { return handle->store(); }
-  Result<engine::Snapshot> find(std::string_view id, bool texts);
-  /// The job of the id, active in the attempt that is meant.
-  Result<engine::Snapshot> hold(std::string_view id, std::uint64_t fence, bool texts);
-  /// What `act` does to it. The job may be handed over between the look and the act, which is the same
-  /// attempt under another word, so that it is looked at once more.
-  template <class Act>
-  Status with_held(std::string_view id, std::uint64_t fence, bool texts, const Act& act,
-                   std::string_view subject = "result") {
-    for (bool again = false;; again = true) {
-      const auto held = hold(id, fence, texts);
-      if (!held) return held.error();
-      const engine::Outcome outcome = act(*held);
-      if (outcome == engine::Outcome::kOk) return {};
-      if (outcome != engine::Outcome::kLost || again) return error(outcome, subject);
-      fence = held->control.tag();
-    }
-  }
-  Error error(engine::Outcome outcome, std::string_view subject = "result") {
-    return internal::error_of(outcome, store(), engine::kNoIndex, subject);
-  }
-  Status report(std::string_view id, std::uint64_t fence, const engine::Report& report);
-
-  engine::Settled set_back(const engine::Snapshot& job, engine::Setback why,
-                           const engine::ErrorEntry* error) {
-    const engine::Settled settled =
-        handle->actor().set_back(job.slot, job.control.word, why, error);
-    if (settled.outcome == engine::Outcome::kOk) leaves(job);
-    return settled;
-  }
-  /// Its worker has it no more.
-  void leaves(const engine::Snapshot& job) {
-    engine::Registry(handle->actor()).count(job.worker, -1);
-  }
-
-  Status check(const FetchRequest& request) const;
-  Result<Handle*> handle_of_pool(std::uint32_t pool, bool for_worker);
-  /// The registered worker that asks, if it says who it is; a sign of its life.
-  engine::WorkerKey worker_of(const FetchRequest& request);
-  bool takes_jobs(engine::WorkerKey worker);
-  /// How many more jobs the worker may have, where the pool's strategy looks at that.
-  std::size_t room_of(engine::WorkerKey worker, std::uint32_t pool);
-  /// One job of a queue, into `job`; false when it has none.
-  bool take(std::uint32_t queue, const FetchRequest& request, engine::Fetched& job) {
-    return queue != engine::kNoIndex &&
-           handle->actor().fetch(queue, request.lease_ms, !request.held, job) ==
-               engine::Outcome::kOk;
-  }
-  bool take_from_queues(const FetchRequest& request, engine::Fetched& job);
-  bool take_of_tenant(engine::Actor& actor, std::uint32_t pool, const FetchRequest& request,
-                      engine::Fetched& job);
-  Status fill(const FetchRequest& request, std::vector<JobInfo>& jobs);
-};
 
 Proxy::Proxy(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Proxy::Proxy(Proxy&&) noexcept = default;
@@ -122,10 +34,11 @@ Proxy& Proxy::operator=(Proxy&&) noexcept = default;
 Proxy::~Proxy() = default;
 
 Result<Proxy> Proxy::attach(const Segment& segment) {
-  auto handle = Handle::make(segment);
-  if (!handle) return handle.error();
+  auto producer = Producer::attach(segment);
+  if (!producer) return producer.error();
   auto impl = std::make_unique<Impl>();
-  impl->handle = std::move(handle).value();
+  impl->producer = producer->impl_;
+  impl->handle = impl->producer->handle.get();
   return Proxy(std::move(impl));
 }
 
@@ -202,7 +115,7 @@ bool Proxy::Impl::take_from_queues(const FetchRequest& request, engine::Fetched&
   };
   if (!request.weights.empty()) {
     if (turns.size() == kMostTurns) turns.clear();
-    const Shares shares{request.queues, request.weights};
+    const std::pair shares{request.queues, request.weights};
     auto known = turns.find(shares);
     if (known == turns.end()) {
       const std::uint64_t key = engine::key_of_shares(request.queues, request.weights);
@@ -281,62 +194,6 @@ Result<std::vector<JobInfo>> Proxy::fetch(const FetchRequest& request) {
   std::vector<JobInfo> jobs;
   if (Status filled = impl_->fill(request, jobs); !filled) return filled.error();
   return jobs;
-}
-
-Result<int> Proxy::await_jobs(const std::vector<std::string>& queues,
-                              const std::vector<std::string>& pools) {
-  if (impl_->handle->closed()) return internal::closed();
-  if (Status checked = check_names(queues); !checked) return checked.error();
-  impl_->awaited.queues = queues;
-  impl_->awaited.pools = pools;
-  return impl_->await();
-}
-
-Result<int> Proxy::Impl::await() {
-  if (bell) {
-    bell->look_after(awaited);
-    return bell->fd();
-  }
-  auto second = Handle::make(handle->segment());
-  if (!second) return second.error();
-  bell = std::make_unique<internal::EventBell>(std::move(second).value(),
-                                               std::vector<std::uint32_t>(), awaited);
-  return bell->fd();
-}
-
-Result<int> Proxy::await_end(std::string_view id) {
-  Impl& i = *impl_;
-  if (i.handle->closed()) return internal::closed();
-  const auto job = engine::parse_id(id);
-  if (!job) return internal::not_an_id(id);
-  if (!i.awaited.news.ends || !i.bell) {
-    i.awaited.news.ends = true;
-    if (const auto made = i.await(); !made) return made.error();
-  }
-  if (!i.ends) i.ends = std::make_unique<internal::AwaitedEnds>(i.store());
-  if (i.ends->add(*job)) i.bell->tell();
-  return i.bell->fd();
-}
-
-void Proxy::forget_end(std::string_view id) {
-  const auto job = engine::parse_id(id);
-  if (job && impl_->ends) impl_->ends->remove(*job);
-}
-
-std::vector<std::string> Proxy::take_ended() {
-  Impl& i = *impl_;
-  std::vector<std::string> ended;
-  if (!i.ends || i.handle->closed()) return ended;
-  std::vector<engine::JobId> jobs;
-  if (i.ends->collect(jobs)) i.bell->tell_soon();
-  for (const engine::JobId job : jobs) ended.push_back(engine::to_string(job));
-  return ended;
-}
-
-Result<int> Proxy::await_events(bool on) {
-  if (impl_->handle->closed()) return internal::closed();
-  impl_->awaited.news.events = on;
-  return impl_->await();
 }
 
 Result<engine::Snapshot> Proxy::Impl::find(std::string_view id, bool texts) {

@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "worker_api/roles/room_wait.hpp"
 
-#include <sys/eventfd.h>
-#include <unistd.h>
-
 #include <algorithm>
 
 #include "shm/parking.hpp"
@@ -34,9 +31,8 @@ RoomWait::RoomWait(Handle& handle, std::span<const engine::NewJob> jobs,
       until_ms_(shm::steady_ms() + static_cast<std::uint64_t>(timeout.count())) {}
 
 void RoomWait::leave() {
-  if (ticket_ != engine::kNoIndex && !handle_.closed())
-    handle_.actor().leave_room(jobs_.front().queue, ticket_);
-  ticket_ = engine::kNoIndex;
+  if (place_.held() && !handle_.closed()) handle_.actor().leave_room(jobs_.front().queue, place_);
+  place_ = {};
 }
 
 Outcome RoomWait::attempt(std::vector<engine::JobId>& ids) {
@@ -50,8 +46,8 @@ Outcome RoomWait::look(std::vector<engine::JobId>& ids) {
   for (;;) {
     const bool in_time = shm::steady_ms() < until_ms_;
     if (!in_time) leave();  // a last attempt among those who do not wait
-    if (ticket_ != engine::kNoIndex) actor.attend(ticket_);
-    actor.be_patient(in_time, ticket_);
+    if (place_.held()) actor.attend(place_.ticket);
+    actor.be_patient(in_time, place_.ticket);
     Outcome outcome = attempt(ids);
     actor.be_patient(false);
     // it keeps its place until it has looked them up again
@@ -60,8 +56,8 @@ Outcome RoomWait::look(std::vector<engine::JobId>& ids) {
       leave();
       return outcome;
     }
-    if (ticket_ != engine::kNoIndex) return outcome;
-    outcome = actor.await_room(jobs_.front().queue, until_ms_, ticket_);
+    if (place_.held()) return outcome;
+    outcome = actor.await_room(jobs_.front().queue, until_ms_, place_);
     if (outcome != Outcome::kOk) return outcome;  // else look again: there may be room by now
   }
 }
@@ -80,57 +76,12 @@ Outcome RoomWait::wait(std::vector<engine::JobId>& ids) {
     const std::uint64_t now = shm::steady_ms();
     if (rests) {
       rest_until = now + kSoonMs;
-      handle_.actor().rest_in_line(ticket_, rest_until);
+      handle_.actor().rest_in_line(place_.ticket, rest_until);
     }
     if (now < until_ms_)
       shm::futex_wait(park, before, std::min(until_ms_ - now, rests ? kSoonMs : kLookMs));
     called = park.load() != before;
     if (!rests && !called) handle_.attachment().repair_the_dead();
-  }
-}
-
-RoomBell::RoomBell(Handle& handle)
-    : handle_(handle), fd_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
-  thread_ = std::thread([this] { serve(); });
-}
-
-RoomBell::~RoomBell() {
-  stop_.set();
-  kick();
-  thread_.join();
-  ::close(fd_);
-}
-
-void RoomBell::hush() {
-  eventfd_t count = 0;
-  ::eventfd_read(fd_, &count);
-}
-
-void RoomBell::waiting(bool any, bool anew) {
-  waiting_.set(any);
-  if (!anew) return;
-  anew_.set();
-  kick();
-}
-
-void RoomBell::kick() {
-  shm::Half& park = handle_.store().segment().lane(handle_.lane()).park;
-  park.fetch_add(1, shm::Point::kParkSet);
-  shm::futex_wake(park, 1 << 20);
-}
-
-void RoomBell::serve() {
-  const shm::Half& park = handle_.store().segment().lane(handle_.lane()).park;
-  constexpr std::uint64_t kIdleMs = 60'000;
-  while (!stop_.get()) {
-    const std::uint32_t before = park.load();
-    const bool anew = anew_.get();
-    anew_.set(false);
-    shm::futex_wait(park, before, anew ? kSoonMs : waiting_.get() ? kLookMs : kIdleMs);
-    if (stop_.get()) return;
-    if (!waiting_.get()) continue;
-    if (!anew && park.load() == before) handle_.attachment().repair_the_dead();
-    ::eventfd_write(fd_, 1);
   }
 }
 

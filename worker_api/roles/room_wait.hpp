@@ -2,8 +2,8 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <span>
-#include <thread>
 #include <vector>
 
 #include "worker_api/roles/attachment.hpp"
@@ -26,6 +26,8 @@ class RoomWait {
   /// look() until it is decided; sleeps in between.
   engine::Outcome wait(std::vector<engine::JobId>& ids);
   std::uint64_t until_ms() const { return until_ms_; }  ///< of the steady clock
+  std::uint32_t queue() const { return jobs_.front().queue; }
+  std::uint32_t ticket() const { return place_.ticket; }  ///< kNoIndex: it has no place
   void leave();
 
  private:
@@ -34,30 +36,7 @@ class RoomWait {
   Handle& handle_;
   std::span<const engine::NewJob> jobs_;
   std::uint64_t until_ms_;
-  std::uint32_t ticket_ = engine::kNoIndex;
-};
-
-/// Makes a descriptor readable when an enqueue of its handle may have got its turn. A thread of its
-/// own.
-class RoomBell {
- public:
-  explicit RoomBell(Handle& handle);
-  ~RoomBell();
-  RoomBell(const RoomBell&) = delete;
-
-  int fd() const { return fd_; }
-  void hush();
-  /// Whether anything waits at all; a new one is looked after at once.
-  void waiting(bool any, bool anew);
-
- private:
-  void serve();
-  void kick();
-
-  Handle& handle_;
-  int fd_;
-  shm::LocalFlag stop_, waiting_, anew_;
-  std::thread thread_;
+  engine::RoomPlace place_;
 };
 
 /// Errors: kInvalid.

@@ -100,13 +100,14 @@ std::string tenant_of(const JobSpec& spec) {
               store.accounts(),
               "accounts"};
     case Outcome::kNoTickets:
-      return {Code::kSegmentFull,
-              "all " + std::to_string(engine::room_tickets(store.lanes())) +
-                  " places of those who wait for room are taken; --handles sets how many there are",
-              "tickets",
-              engine::room_tickets(store.lanes()),
-              engine::room_tickets(store.lanes()),
-              "tickets"};
+      return {
+          Code::kSegmentFull,
+          "all " + std::to_string(store.tickets()) +
+              " places of those who wait for room are taken; --max-waiting sets how many there are",
+          "tickets",
+          store.tickets(),
+          store.tickets(),
+          "tickets"};
     case Outcome::kNoSlots: return exhausted(store, Pool::kSlots);
     case Outcome::kNoBlocks: return exhausted(store, Pool::kBlocks);
     case Outcome::kNoRings: return exhausted(store, Pool::kLevels);

@@ -2,6 +2,7 @@
 #include <spdlog/fmt/fmt.h>
 #include <ojs_shm/admin.hpp>
 #include <ojs_shm/producer.hpp>
+#include <ojs_shm/proxy.hpp>
 #include <ojs_shm/transfer.hpp>
 
 #include <deque>
@@ -143,15 +144,20 @@ class ProducerLane {
   }
 
   bool begin(std::span<const JobSpec> specs, const std::vector<PayloadKey>& keys) {
-    auto begun =
-        producer_.begin(specs, {.block_timeout = std::chrono::milliseconds(dice_.between(1, 500))});
+    const EnqueueOptions patience{.block_timeout =
+                                      std::chrono::milliseconds(dice_.between(1, 500))};
+    if (!proxy_ && dice_.chance(0.2)) {
+      auto proxy = Proxy::attach(producer_.segment());
+      if (proxy.ok()) proxy_ = std::move(proxy).value();
+    }
+    auto begun = proxy_ && dice_.chance(0.5) ? proxy_->begin_enqueue(specs, patience)
+                                             : producer_.begin(specs, patience);
     if (!begun.ok()) return refused(begun.error(), keys);
-    if (dice_.chance(0.2))
-      if (const auto bell = producer_.room_fd(); !bell.ok())
-        unexpected("room_fd", bell.error(), keys.front());
     if (begun->deadline() > std::chrono::steady_clock::now() + std::chrono::seconds(1))
       lane_.accuse(Offence::kUnexpectedAnswer, keys.front(),
                    "a deadline is later than it was asked for");
+    if (begun->deduplicated(keys.size()))
+      lane_.accuse(Offence::kUnexpectedAnswer, keys.front(), "a job beyond the last was there");
     waiting_.push_back({keys, std::move(begun).value()});
     return true;
   }
@@ -159,6 +165,7 @@ class ProducerLane {
   /// Who has got room, or has given up; one now and then loses interest, and `all` do before this
   /// process leaves.
   void ask_who_waits(bool all) {
+    if (proxy_ && dice_.chance(0.5)) proxy_->take_decided();
     for (auto one = waiting_.begin(); one != waiting_.end();) {
       const auto answer = one->enqueue.poll();
       if (!answer && !all && !dice_.chance(0.001)) {
@@ -411,7 +418,8 @@ class ProducerLane {
   std::optional<Admin> admin_;
   std::optional<Import> import_;
   std::deque<Known> recent_;
-  std::vector<Waiting> waiting_;  // goes before the producer
+  std::optional<Proxy> proxy_;
+  std::vector<Waiting> waiting_;  // goes before the producer and the proxy
 };
 
 }  // namespace

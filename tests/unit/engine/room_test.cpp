@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Enqueues that wait for room: first come, first let in; who gives up or dies holds no lane up.
 
-#include <poll.h>
-
 #include <thread>
 #include <vector>
 
@@ -134,8 +132,8 @@ TEST_F(Room, BP_T09_one_that_was_killed_while_it_waited_holds_nobody_up) {
   bound(1);
   s.put();
   auto* doomed = doomed_handle(s.segment);
-  std::uint32_t ticket = 0;
-  ASSERT_EQ(doomed->actor().await_room(0, ~0ULL >> 1, ticket), engine::Outcome::kOk);
+  engine::RoomPlace place;
+  ASSERT_EQ(doomed->actor().await_room(0, ~0ULL >> 1, place), engine::Outcome::kOk);
   WaitingEnqueue waiting = begin();
   ASSERT_NE(s.take(), "");
   EXPECT_FALSE(decided(waiting));
@@ -149,7 +147,7 @@ class Resting : public Room {
  protected:
   static constexpr std::uint64_t kForEver = engine::RoomRest::Until::kMax;
   /// The queue is full, and that handle waits, ready to rest.
-  std::uint32_t lie_down(internal::Handle& handle, std::uint64_t depth) {
+  engine::RoomPlace lie_down(internal::Handle& handle, std::uint64_t depth) {
     bound(depth);
     while (s.producer.enqueue(spec_of()).ok()) {}
     engine::NewJob job;
@@ -158,12 +156,12 @@ class Resting : public Room {
     handle.actor().be_patient(true);
     engine::JobId id;
     EXPECT_EQ(handle.actor().enqueue(job, id), engine::Outcome::kMustWait);
-    std::uint32_t ticket = 0;
-    EXPECT_EQ(handle.actor().await_room(job.queue, kForEver, ticket), engine::Outcome::kOk);
-    return ticket;
+    engine::RoomPlace place;
+    EXPECT_EQ(handle.actor().await_room(job.queue, kForEver, place), engine::Outcome::kOk);
+    return place;
   }
-  void leave(internal::Handle& handle, std::uint32_t ticket) {
-    handle.actor().leave_room(s.store().find_queue("default"), ticket);
+  void leave(internal::Handle& handle, engine::RoomPlace place) {
+    handle.actor().leave_room(s.store().find_queue("default"), place);
   }
   std::uint32_t calls(const internal::Handle& handle) {
     return s.store().segment().lane(handle.lane()).park.load();
@@ -172,41 +170,41 @@ class Resting : public Room {
 
 TEST_F(Resting, BP_T04_is_called_when_a_sixteenth_of_what_it_waits_for_has_left_and_not_before) {
   const auto handle = internal::Handle::make(s.segment).value();
-  const std::uint32_t ticket = lie_down(*handle, 64);
-  handle->actor().rest_in_line(ticket, kForEver);
+  const engine::RoomPlace place = lie_down(*handle, 64);
+  handle->actor().rest_in_line(place.ticket, kForEver);
   const std::uint32_t before = calls(*handle);
   for (int i = 0; i < 4; ++i) ASSERT_NE(s.take(), "");
   EXPECT_EQ(calls(*handle), before);
   ASSERT_NE(s.take(), "");
   EXPECT_EQ(calls(*handle), before + 1);
-  leave(*handle, ticket);
+  leave(*handle, place);
 }
 
 TEST_F(Resting, BP_T04_is_called_at_once_when_its_rest_is_over_or_the_queue_is_short) {
   const auto handle = internal::Handle::make(s.segment).value();
-  std::uint32_t ticket = lie_down(*handle, 64);
-  handle->actor().rest_in_line(ticket, shm::steady_ms());
+  engine::RoomPlace place = lie_down(*handle, 64);
+  handle->actor().rest_in_line(place.ticket, shm::steady_ms());
   std::uint32_t before = calls(*handle);
   ASSERT_NE(s.take(), "");
   EXPECT_EQ(calls(*handle), before + 1);
-  leave(*handle, ticket);
+  leave(*handle, place);
   const auto other = internal::Handle::make(s.segment).value();
   while (s.queue().depth > 15) ASSERT_NE(s.take(), "");
-  ticket = lie_down(*other, 15);
-  other->actor().rest_in_line(ticket, kForEver);
+  place = lie_down(*other, 15);
+  other->actor().rest_in_line(place.ticket, kForEver);
   before = calls(*other);
   ASSERT_NE(s.take(), "");
   EXPECT_EQ(calls(*other), before + 1);
-  leave(*other, ticket);
+  leave(*other, place);
 }
 
 TEST_F(Resting, BP_T05_is_called_by_whoever_leaves_its_place_before) {
   const auto first = internal::Handle::make(s.segment).value(),
              second = internal::Handle::make(s.segment).value();
-  const std::uint32_t ticket = lie_down(*first, 64), next = lie_down(*second, 64);
-  second->actor().rest_in_line(next, kForEver);
+  const engine::RoomPlace place = lie_down(*first, 64), next = lie_down(*second, 64);
+  second->actor().rest_in_line(next.ticket, kForEver);
   const std::uint32_t before = calls(*second);
-  leave(*first, ticket);
+  leave(*first, place);
   EXPECT_EQ(calls(*second), before + 1);
   leave(*second, next);
 }
@@ -281,23 +279,33 @@ TEST_F(Room, a_change_of_the_bound_or_the_strategy_is_seen_by_those_who_wait) {
   EXPECT_EQ(fourth.poll()->code(), Code::kQueueFull);
 }
 
-TEST_F(Room, the_descriptor_tells_when_a_turn_has_come) {
-  bound(1);
-  s.put();
-  const int fd = s.producer.room_fd().value();
-  WaitingEnqueue waiting = begin();
-  EXPECT_FALSE(decided(waiting));
-  ASSERT_NE(s.take(), "");
-  EXPECT_TRUE(eventually([&] {
-    pollfd polled{fd, POLLIN, 0};
-    return ::poll(&polled, 1, 1000) == 1 && decided(waiting);
-  }));
+TEST_F(Room, BP_T09_who_comes_late_does_not_end_the_place_that_another_has_by_now) {
+  QuietSegment small([] {
+    SegmentOptions options = few_slots();
+    options.max_waiting = 2;
+    return options;
+  }());
+  ASSERT_TRUE(
+      small.admin.set_queue("default", {.max_depth = 1, .strategy = BackpressureStrategy::kBlock})
+          .ok());
+  small.put();
+  const JobSpec spec = spec_of();
+  const auto begin_there = [&](EnqueueOptions options) {
+    return small.producer.begin(std::span(&spec, 1), options).value();
+  };
+  WaitingEnqueue late = begin_there({.block_timeout = 1ms}), waiting = begin_there(kLong);
+  ASSERT_NE(small.take(), "");
+  EXPECT_TRUE(eventually([&] { return decided(waiting); }));
+  const WaitingEnqueue third = begin_there(kLong), fourth = begin_there(kLong);
+  EXPECT_EQ(small.queue().waiting, 2U);
+  EXPECT_TRUE(decided(late));
+  EXPECT_EQ(small.queue().waiting, 2U);
 }
 
 TEST_F(Room, a_thousand_wait_at_once_and_all_are_let_in_in_their_order) {
   QuietSegment large([] {
     SegmentOptions options = few_slots(4096);
-    options.max_handles = 184;
+    options.max_waiting = 1000;
     return options;
   }());
   ASSERT_TRUE(
@@ -319,7 +327,7 @@ TEST_F(Room, a_thousand_wait_at_once_and_all_are_let_in_in_their_order) {
 TEST_F(Room, places_are_given_back_and_when_all_are_taken_that_is_an_error_of_its_own) {
   bound(1);
   s.put();
-  const std::uint32_t places = engine::room_tickets(s.store().lanes());
+  const std::uint32_t places = s.store().tickets();
   for (int round = 0; round < 3; ++round) {
     std::vector<WaitingEnqueue> waiting;
     for (std::uint32_t i = 0; i < places; ++i) waiting.push_back(begin());

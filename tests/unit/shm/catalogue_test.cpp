@@ -120,12 +120,11 @@ TEST(Catalogue, the_tables_that_can_be_full_are_pools_too) {
   s.store().ticket(2).control.store(waiting.void_().word, shm::Point::kNone);
   EXPECT_EQ(taken(s, "tickets"), 0U);
   // As large as a refusal says.
-  const std::pair<const char*, std::uint64_t> sizes[] = {
-      {"limits", s.store().limit_keys()},
-      {"tickets", engine::room_tickets(s.store().lanes())},
-      {"crons", engine::kCrons},
-      {"workers", s.store().workers()},
-      {"worker-pools", engine::kPools}};
+  const std::pair<const char*, std::uint64_t> sizes[] = {{"limits", s.store().limit_keys()},
+                                                         {"tickets", s.store().tickets()},
+                                                         {"crons", engine::kCrons},
+                                                         {"workers", s.store().workers()},
+                                                         {"worker-pools", engine::kPools}};
   for (const auto& [name, size] : sizes) {
     std::uint64_t capacity = 0;
     taken(s, name, &capacity);

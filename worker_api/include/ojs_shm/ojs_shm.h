@@ -129,21 +129,21 @@ OJS_SHM_API int ojs_shm_close(void* handle);
 // OJS_SHM_DIR, else /dev/shm.
 typedef struct ojs_shm_segment ojs_shm_segment;
 
-// What can be chosen only when a segment is made; 0 and NULL are defaults that fit 64 MiB and
-// 100,000 small jobs.
+// What can be chosen only when a segment is made; 0, NULL: a default, for 64 MiB and 100,000 jobs.
 typedef struct ojs_shm_segment_options {
   size_t struct_size;
   const char* convention;  // of priorities: "ojs" (default), "ojs-core" or "qo"
   const char* group;       // of the files; default: the creator's
   uint64_t size_bytes;
-  // finished jobs older than this are dropped; 0: kept until their room is needed
-  uint64_t retention_ms;
-  uint32_t slots;  // jobs that it can hold, finished ones included
+  uint64_t retention_ms;  // of finished jobs; 0: kept until their room is needed
+  uint32_t slots;         // jobs that it can hold, finished ones included
   uint32_t max_queues;
   uint32_t max_body_bytes;  // of one body, result or error
   uint32_t max_handles;     // producers, workers, admins and the supervisor at once
   uint32_t mode;            // permission bits, set whatever the umask is; default 0660
   uint32_t max_tenants;     // with jobs waiting at one level of one queue, summed up; default 1,024
+  uint32_t max_waiting;     // enqueues that wait for room at once; default eight for each handle
+  uint32_t reserved;
 } ojs_shm_segment_options;
 
 // Attaches as a living member. Errors: CANNOT_ATTACH, OTHER_FORMAT, PERMISSION, NOMEM.

@@ -36,19 +36,16 @@ enum {  // which job that is
 // let in first, a batch when there is room for all of it.
 OJS_SHM_API int ojs_shm_enqueue_within(ojs_shm_producer* producer, const ojs_shm_job_spec* jobs,
                                        size_t count, int64_t timeout_ms, char* ids);
-// The same for event loops, in which any number of enqueues may wait at once. The jobs are copied.
-// Closing the handle gives its place up. One thread at a time uses a producer and what waits
-// through it.
+// The same without blocking: any number of enqueues may wait at once. The jobs are copied. Closing the
+// handle gives its place up. One thread at a time uses a producer and what waits through it. For event
+// loops ojs_shm_proxy_enqueue_begin() does it with a descriptor that tells when one has got its turn.
 typedef struct ojs_shm_waiting ojs_shm_waiting;
 OJS_SHM_API int ojs_shm_enqueue_begin(ojs_shm_producer* producer, const ojs_shm_job_spec* jobs,
                                       size_t count, int64_t timeout_ms, ojs_shm_waiting** waiting);
-// EMPTY while it waits, then what ojs_shm_enqueue_within would have answered; never blocks. Ask
-// when the descriptor below is readable, and when the time is over.
+// EMPTY while it waits, then what ojs_shm_enqueue_within would have answered; never blocks.
 OJS_SHM_API int ojs_shm_enqueue_poll(ojs_shm_waiting* waiting, char* ids);
-// A descriptor that is readable when something that waits through this producer may have got its
-// turn. It belongs to the producer; ojs_shm_enqueue_poll arms it again. Returns the descriptor, >=
-// 0.
-OJS_SHM_API int ojs_shm_room_fd(ojs_shm_producer* producer);
+// Once it is decided, as ojs_shm_last_deduplicated().
+OJS_SHM_API int ojs_shm_enqueue_deduplicated(const ojs_shm_waiting* waiting, size_t place);
 
 typedef struct ojs_shm_pressure {
   size_t struct_size;

@@ -18,9 +18,9 @@
 
 namespace ojs_shm {
 
-/// An enqueue that waits for room without a thread: see Producer::begin(). Its destructor gives the
-/// place up, and nothing is stored. One thread at a time may use a producer and all that waits
-/// through it.
+/// An enqueue that waits for room without a thread: see Proxy::begin_enqueue() and Producer::begin().
+/// Its destructor gives the place up, and nothing is stored. One thread at a time may use a producer
+/// or proxy and all that waits through it.
 class OJS_SHM_API WaitingEnqueue {
  public:
   WaitingEnqueue(WaitingEnqueue&&) noexcept;
@@ -29,11 +29,14 @@ class OJS_SHM_API WaitingEnqueue {
 
   /// Nothing while it waits; once, what became of it: the ids, or an error. Never blocks.
   std::optional<Result<std::vector<JobIdText>>> poll();
+  /// Once it is decided, as Producer::deduplicated().
+  bool deduplicated(std::size_t at = 0) const;
   /// When it gives up; poll() then has the error.
   std::chrono::steady_clock::time_point deadline() const;
 
  private:
   friend class Producer;
+  friend class Proxy;
   struct Impl;
   explicit WaitingEnqueue(std::unique_ptr<Impl> impl);
   std::unique_ptr<Impl> impl_;
@@ -98,13 +101,10 @@ class OJS_SHM_API Producer {
   /// Waits for room for all of them; more than the bound allows are refused at once.
   Result<std::vector<JobIdText>> enqueue_batch(std::span<const JobSpec> jobs,
                                                const EnqueueOptions& options);
-  /// enqueue_batch() for an event loop: any number of them may wait at once. The jobs are copied.
-  /// Poll each when room_fd() is readable, and when its deadline is over. Errors: as enqueue() of
-  /// what is no matter of room.
+  /// enqueue_batch() that never blocks: any number of them may wait at once. The jobs are copied. Poll
+  /// each from time to time; Proxy::begin_enqueue() gives one whose turn a descriptor tells of. Errors:
+  /// as enqueue() of what is no matter of room.
   Result<WaitingEnqueue> begin(std::span<const JobSpec> jobs, const EnqueueOptions& options);
-  /// A descriptor that is readable when one of those that wait may have got its turn; poll() arms
-  /// it again. It belongs to the producer.
-  Result<int> room_fd();
   /// How full the queue of the last enqueue is with it, if that is above the queue's warning
   /// threshold.
   std::optional<QueuePressure> pressure() const;
@@ -140,6 +140,7 @@ class OJS_SHM_API Producer {
 
  private:
   friend class Admin;
+  friend class Proxy;
   friend class WaitingEnqueue;
   struct Impl;
   explicit Producer(std::unique_ptr<Impl> impl);

@@ -2,14 +2,17 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include <ojs_shm/export.hpp>
 #include <ojs_shm/job.hpp>
+#include <ojs_shm/producer.hpp>
 #include <ojs_shm/registered_worker.hpp>
 #include <ojs_shm/result.hpp>
 #include <ojs_shm/segment.hpp>
@@ -54,11 +57,13 @@ class OJS_SHM_API Proxy {
   /// The best available jobs, in order; empty when there is none. Errors: kInvalid, kNotFound (the
   /// pool), kSegmentFull (no handle for the pool).
   Result<std::vector<JobInfo>> fetch(const FetchRequest& request);
+
   // One descriptor, for event loops in which any number of requests wait. It becomes readable when
   // something that is awaited may be there, also when it is there already. Read it, then look for all
   // that is awaited: reading arms it again. It belongs to this object, and costs a thread and a second
-  // handle from the first call of these on, each of which returns it. Errors: kSegmentFull (no free
-  // handle), kClosed.
+  // handle from the first call of these on. Errors: kSegmentFull (no free handle), kClosed.
+
+  Result<int> descriptor();
 
   /// Jobs of these queues, and of those of these pools: fetch(). Another call says others; none: it
   /// rests. Errors: also kInvalid.
@@ -72,6 +77,16 @@ class OJS_SHM_API Proxy {
   std::vector<std::string> take_ended();
   /// Events, some 30 ms after they were told, so that an EventReader gives them out: EventReader::next().
   Result<int> await_events(bool on = true);
+  /// Producer::begin(), and its end is awaited: take_decided(), which names it by `tag`. The descriptor
+  /// tells of it when it is decided, also when its time is over. Errors: also as Producer::begin().
+  Result<WaitingEnqueue> begin_enqueue(std::span<const JobSpec> jobs, const EnqueueOptions& options,
+                                       std::uint64_t tag = 0);
+  /// The tags of those enqueues that are decided, in the order in which they were, and whose
+  /// WaitingEnqueue::poll() has not said so yet; it does from now on. Each once. Looks at those whose
+  /// turn it is, not at all that wait. Where there are more than `most` the descriptor stays readable.
+  std::vector<std::uint64_t> take_decided(
+      std::size_t most = std::numeric_limits<std::size_t>::max());
+
   /// Of a job that was fetched with `held`: the client has it, so it belongs to its lease now, whatever
   /// becomes of this process; the fence stays. Errors: kLost also when it was handed over before.
   Status hand_over(std::string_view id, std::uint64_t fence);

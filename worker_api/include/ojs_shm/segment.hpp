@@ -36,6 +36,8 @@ struct SegmentOptions {
   std::uint32_t max_body_bytes = 0;  ///< largest body, result or error (default 1 MiB)
   /// producers, workers, admins, supervisor at once (default 120, at most 1,016)
   std::uint32_t max_handles = 0;
+  /// enqueues that wait for room at once (default eight for each handle, at most 1,048,576)
+  std::uint32_t max_waiting = 0;
   std::string convention =
       {};  ///< "ojs" (also when empty), "ojs-core" or "qo"; of an existing segment: must match
   std::uint32_t mode = 0660;  ///< permission bits, set whatever the umask is

@@ -56,7 +56,8 @@ class Error(Sized):
 class SegmentOptions(Sized):
     _fields_ = [("struct_size", c_size_t), ("convention", c_char_p), ("group", c_char_p), ("size_bytes", c_uint64),
                 ("retention_ms", c_uint64), ("slots", c_uint32), ("max_queues", c_uint32),
-                ("max_body_bytes", c_uint32), ("max_handles", c_uint32), ("mode", c_uint32), ("max_tenants", c_uint32)]
+                ("max_body_bytes", c_uint32), ("max_handles", c_uint32), ("mode", c_uint32), ("max_tenants", c_uint32),
+                ("max_waiting", c_uint32), ("reserved", c_uint32)]
 
 
 class RetryPolicy(Sized):
@@ -185,7 +186,7 @@ _ENTRIES = {
     "enqueue_within": (c_int, (_handle, POINTER(JobSpec), c_size_t, c_int64, c_char_p)),
     "enqueue_begin": (c_int, (_handle, POINTER(JobSpec), c_size_t, c_int64, _out)),
     "enqueue_poll": (c_int, (_handle, c_char_p)),
-    "room_fd": (c_int, (_handle,)),
+    "enqueue_deduplicated": (c_int, (_handle, c_size_t)),
     "last_deduplicated": (c_int, (_handle, c_size_t)),
     "last_pressure": (c_int, (_handle, POINTER(Pressure))),
     "wait": (c_int64, (_handle, c_char_p, c_int64, *_text)),
@@ -230,6 +231,8 @@ _ENTRIES = {
     "proxy_forget_end": (c_int, (_handle, c_char_p)),
     "proxy_take_ended": (c_int64, (_handle, *_text)),
     "proxy_await_events": (c_int, (_handle, c_int)),
+    "proxy_enqueue_begin": (c_int, (_handle, POINTER(JobSpec), c_size_t, c_int64, c_uint64, _out)),
+    "proxy_take_decided": (c_int64, (_handle, POINTER(c_uint64), c_size_t)),
     "proxy_hand_over": (c_int, (_handle, c_char_p, c_uint64)),
     "proxy_ack": (c_int, (_handle, c_char_p, c_uint64, c_char_p, c_size_t)),
     "proxy_nack": (c_int, (_handle, c_char_p, c_uint64, POINTER(FailureReport), POINTER(NackOutcome))),

@@ -190,6 +190,11 @@ class Administration:
             raise errors.Closed("this queue is closed", code="closed", number=-16)
         return Events(self._segment, from_start, follow)
 
+    def _events_to_poll(self, from_start: bool) -> Events:
+        if self._segment is None:
+            raise errors.Closed("this queue is closed", code="closed", number=-16)
+        return Events(self._segment, from_start, True, sleeps=False)
+
     def audit(self) -> list[dict[str, Any]]:
         """The violated invariants, each with its number and a text; empty when the segment is sound."""
         with self._observers.lent() as observer:

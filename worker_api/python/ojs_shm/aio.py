@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from . import errors
 from .client import Queue
 from .events import LOOK
+from .aio_bell import Bell
 from .aio_room import Room
 from .jobs import NOTHING, JobInfo, NewJob, QueueStats
 from .middleware import Chain
@@ -43,7 +44,8 @@ class AsyncQueue:
     def __init__(self, queue: Queue) -> None:
         self._queue = queue
         self._watcher = _Watcher(queue)
-        self._room = Room(queue)
+        self._bell = Bell(queue)
+        self._room = Room(queue, self._bell)
         #: Around submit() and submit_many(): functions of a NewJob and `next`, to be awaited; not those of `sync`.
         self.middleware = Chain()
 
@@ -190,13 +192,17 @@ class AsyncQueue:
 
     async def events(self, *, from_start: bool = False) -> AsyncIterator[dict[str, Any]]:
         """What happens in the segment, once set_events(True) has been called: `async for event in queue.events()`."""
-        with self._queue.events(from_start=from_start) as events:
-            while True:
-                event = events.poll()
-                if event is not None:
-                    yield event
-                else:
-                    await asyncio.sleep(LOOK)
+        told = asyncio.Event()
+        with self._queue._events_to_poll(from_start=from_start) as events:
+            rings = self._bell.follow_events(told.set)
+            try:
+                while not self._bell.closed:
+                    told.clear()
+                    while (event := events.poll()) is not None:
+                        yield event
+                    await (told.wait() if rings else asyncio.sleep(LOOK))
+            finally:
+                self._bell.leave_events(told.set)
 
     async def audit(self) -> list[dict[str, Any]]:
         return await asyncio.to_thread(self._queue.audit)
@@ -252,6 +258,7 @@ class AsyncQueue:
         """Detaches; a task that still waits for a result gets Closed. Returns what the local buffer has not sent."""
         await asyncio.to_thread(self._watcher.close)
         self._room.close()
+        self._bell.close()
         return await asyncio.to_thread(self._queue.close)
 
     async def __aenter__(self) -> AsyncQueue:

@@ -10,77 +10,65 @@ from collections.abc import Iterable
 from . import _abi, errors
 from ._abi import library
 from ._handles import Handle
+from .aio_bell import Bell
 from .client import Queue
 from .jobs import NewJob
 from .times import Duration, milliseconds
 
+_AT_ONCE = 256
+
 
 class Room:
-    """What waits through one connection, on a handle of its own. For one event loop."""
+    """What waits through one connection, on its bell. For one event loop."""
 
-    def __init__(self, queue: Queue) -> None:
+    def __init__(self, queue: Queue, bell: Bell) -> None:
         self._queue = queue
-        self._producer: Handle | None = None
-        self._waiting: dict[Handle, tuple[int, asyncio.Future[list[str]]]] = {}
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._descriptor = -1
+        self._bell = bell
+        self._waiting: dict[int, tuple[Handle, int, asyncio.Future[list[str]]]] = {}
+        self._last = 0
+        self._tags = (ctypes.c_uint64 * _AT_ONCE)()
 
     async def submit(self, jobs: Iterable[NewJob], timeout: Duration) -> list[str]:
-        producer = self._producer or self._open()
         specs, kept = self._queue._specs(jobs)
         if len(specs) == 0:
             return []
         limit = milliseconds(timeout, "block_timeout", 53)
         pointer = ctypes.c_void_p()
-        producer.call(library().enqueue_begin, specs, len(specs), limit, ctypes.byref(pointer))
+        self._last += 1
+        tag = self._last
+        self._bell.proxy().call(library().proxy_enqueue_begin, specs, len(specs), limit, tag, ctypes.byref(pointer))
         del kept
         waiting = Handle(pointer.value)
-        loop = asyncio.get_running_loop()
-        decided: asyncio.Future[list[str]] = loop.create_future()
-        self._waiting[waiting] = len(specs), decided
-        self._listen(loop)
-        timer = loop.call_later(limit / 1000, self._look)
+        decided: asyncio.Future[list[str]] = asyncio.get_running_loop().create_future()
+        self._waiting[tag] = waiting, len(specs), decided
         try:
-            self._look_at(waiting)
+            self._look_at(tag)
+            if not decided.done():
+                self._bell.listen(self._look)
             return await decided
         finally:
-            timer.cancel()
-            self._waiting.pop(waiting, None)
+            del self._waiting[tag]
             library().close(waiting.pointer)
             if not self._waiting:
-                self._listen(None)
+                self._bell.leave(self._look)
 
     def close(self) -> None:
-        for _, decided in self._waiting.values():
+        for _, _, decided in self._waiting.values():
             if not decided.done():
                 decided.set_exception(errors.Closed("this queue was closed", code="closed", number=-16))
-        self._listen(None)
-        if self._producer is not None:
-            library().close(self._producer.pointer)
-            self._producer = None
-
-    def _open(self) -> Handle:
-        if self._queue._segment is None:
-            raise errors.Closed("this queue is closed", code="closed", number=-16)
-        self._producer = Handle(library().open(library().producer_open, self._queue._segment))
-        self._descriptor = self._producer.call(library().room_fd)
-        return self._producer
-
-    def _listen(self, loop: asyncio.AbstractEventLoop | None) -> None:
-        if loop is self._loop:
-            return
-        if self._loop is not None and not self._loop.is_closed():
-            self._loop.remove_reader(self._descriptor)
-        self._loop = loop
-        if loop is not None:
-            loop.add_reader(self._descriptor, self._look)
+        self._bell.leave(self._look)
 
     def _look(self) -> None:
-        for waiting in tuple(self._waiting):
-            self._look_at(waiting)
+        """Those that are decided; the others are not looked at."""
+        count = _AT_ONCE
+        while count == _AT_ONCE:
+            count = self._bell.proxy().call(library().proxy_take_decided, self._tags, _AT_ONCE)
+            for tag in self._tags[:count]:
+                if tag in self._waiting:
+                    self._look_at(tag)
 
-    def _look_at(self, waiting: Handle) -> None:
-        count, decided = self._waiting[waiting]
+    def _look_at(self, tag: int) -> None:
+        waiting, count, decided = self._waiting[tag]
         if decided.done():
             return
         ids = ctypes.create_string_buffer(count * _abi.ID_SIZE)

@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import json
+import os
+import select
 import threading
 from collections.abc import Iterator
 from typing import Any
@@ -12,8 +14,56 @@ from . import errors
 from ._abi import EVENTS_AT_ONCE, EVENTS_FROM_START, library
 from ._handles import Handle
 
-#: Seconds between two looks while nothing happens.
+#: Seconds between two looks where the segment has no handle left for a descriptor that tells of events.
 LOOK = 0.05
+
+
+class _Bell:
+    """Sleeps until something is told. Thread-safe."""
+
+    def __init__(self, segment: int) -> None:
+        self._lock = threading.Lock()
+        self._end = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
+        self._descriptor = -1  # none yet, or no handle was left
+        try:
+            self._proxy: Handle | None = Handle(library().open(library().proxy_open, segment))
+        except errors.OjsError:
+            self._proxy = None
+
+    def wait(self, closed: threading.Event) -> None:
+        with self._lock:
+            if closed.is_set():
+                return
+            if self._descriptor < 0 and self._proxy is not None:
+                self._ask()
+            poll = select.poll()
+            poll.register(self._end, select.POLLIN)
+            if self._descriptor < 0:
+                poll.poll(LOOK * 1000)
+                return
+            poll.register(self._descriptor, select.POLLIN)
+            poll.poll()
+            try:
+                os.eventfd_read(self._descriptor)
+            except BlockingIOError:
+                pass
+
+    def close(self) -> None:
+        os.eventfd_write(self._end, 1)
+        with self._lock:
+            proxy, self._proxy = self._proxy, None
+            if proxy is not None:
+                library().close(proxy.pointer)
+
+    def __del__(self) -> None:
+        os.close(self._end)
+
+    def _ask(self) -> None:
+        try:
+            self._descriptor = self._proxy.call(library().proxy_await_events, 1)
+        except errors.OjsError:
+            library().close(self._proxy.pointer)
+            self._proxy = None
 
 
 class Events(Iterator[dict[str, Any]]):
@@ -21,9 +71,10 @@ class Events(Iterator[dict[str, Any]]):
     ever if it follows. `lost` counts those that were overwritten before they could be read. Thread-safe.
     """
 
-    def __init__(self, segment: int, from_start: bool, follow: bool) -> None:
+    def __init__(self, segment: int, from_start: bool, follow: bool, sleeps: bool = True) -> None:
         flags = (EVENTS_FROM_START if from_start else 0) | (0 if follow else EVENTS_AT_ONCE)
         self._handle: Handle | None = Handle(library().open(library().events_open, segment, flags))
+        self._bell = _Bell(segment) if follow and sleeps else None
         self._follow = follow
         self._lock = threading.Lock()
         self._closed = threading.Event()
@@ -48,12 +99,14 @@ class Events(Iterator[dict[str, Any]]):
                 return event
             if not self._follow:
                 break
-            self._closed.wait(LOOK)
+            self._bell.wait(self._closed)
         raise StopIteration
 
     def close(self) -> None:
         """Ends the iteration, also one that waits in another thread."""
         self._closed.set()
+        if self._bell is not None:
+            self._bell.close()
         with self._lock:
             handle, self._handle = self._handle, None
             if handle is not None:

@@ -19,7 +19,7 @@ _INVALID = -2  # with refused lines: told by the report
 
 def create_segment(name: str | None = None, *, dir: str | None = None, convention: str = "ojs", size_bytes: int = 0,
                    slots: int = 0, max_queues: int = 0, max_body_bytes: int = 0, max_handles: int = 0, max_tenants: int = 0,
-                   mode: int = 0, group: str | None = None, retention: Duration = 0) -> None:
+                   max_waiting: int = 0, mode: int = 0, group: str | None = None, retention: Duration = 0) -> None:
     """Makes a segment without a broker, for tests and for programs that bring their own. 0 means the default.
 
     Errors: InUse (it exists), NoSpace, InvalidArgument, PermissionDenied.
@@ -29,7 +29,8 @@ def create_segment(name: str | None = None, *, dir: str | None = None, conventio
     options.size_bytes = _abi.whole(size_bytes, "size_bytes", 64)
     options.retention_ms = milliseconds(retention, "retention", 64)
     for member, value in (("slots", slots), ("max_queues", max_queues), ("max_body_bytes", max_body_bytes),
-                          ("max_handles", max_handles), ("mode", mode), ("max_tenants", max_tenants)):
+                          ("max_handles", max_handles), ("mode", mode), ("max_tenants", max_tenants),
+                          ("max_waiting", max_waiting)):
         setattr(options, member, _abi.whole(value, member, 32))
     segment = library().open(library().segment_create, _abi.text_in(name, "name"), _abi.text_in(dir, "dir"),
                              ctypes.byref(options))
