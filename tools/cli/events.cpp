@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <poll.h>
 #include <signal.h>
 #include <spdlog/fmt/fmt.h>
+#include <sys/eventfd.h>
 
 #include <algorithm>
 #include <cstdio>
+#include <optional>
 #include <thread>
 
 #include <ojs_shm/admin.hpp>
 #include <ojs_shm/observer.hpp>
+#include <ojs_shm/proxy.hpp>
 
 #include "tools/cli/command.hpp"
 #include "tools/cli/view.hpp"
@@ -95,18 +99,44 @@ bool print_next(EventReader& reader, const Request& request, const EventsOptions
   return true;
 }
 
+/// Sleeps until something is told. Where this process may not be one of the segment's, or no handle is
+/// left, for a moment.
+class Sleep {
+ public:
+  explicit Sleep(const SegmentName& where) {
+    const auto segment = Segment::attach(where);
+    auto proxy = segment ? Proxy::attach(*segment) : Result<Proxy>(segment.error());
+    if (!proxy) return;
+    bell_.emplace(std::move(proxy).value());
+    const auto told = bell_->await_events();
+    if (told) descriptor_ = *told;
+  }
+  void until_told() const {
+    constexpr std::chrono::milliseconds kLook{50}, kSignal{1000};
+    if (descriptor_ < 0) return std::this_thread::sleep_for(kLook);
+    pollfd bell{descriptor_, POLLIN, 0};
+    eventfd_t count = 0;
+    // a signal that came just before does not end it
+    if (::poll(&bell, 1, kSignal.count()) == 1) ::eventfd_read(descriptor_, &count);
+  }
+
+ private:
+  std::optional<Proxy> bell_;
+  int descriptor_ = -1;
+};
+
 void follow(const Request& request, const EventsOptions& options, const Observer& observer) {
-  constexpr std::chrono::milliseconds kLook{50};
   struct sigaction action {};
   action.sa_handler = on_stop_signal;
   ::sigaction(SIGINT, &action, nullptr);
   ::sigaction(SIGTERM, &action, nullptr);
   EventReader reader = observer.events({.from_start = options.from_start});
+  const Sleep sleep(request.where);
   std::uint64_t told = 0;
   while (stopped == 0) {
     if (print_next(reader, request, options, told)) continue;
     if (!shell::flush_output()) return;  // the reader has gone
-    std::this_thread::sleep_for(kLook);
+    sleep.until_told();
   }
 }
 
