@@ -233,8 +233,8 @@ asio::awaitable<std::vector<Placed>> put_in_one(Desk& desk, const std::vector<Jo
   while (!decided && !visit.over()) {
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(
         waiting.deadline() - std::chrono::steady_clock::now());
-    co_await visit.sleep(
-        std::clamp(left, std::chrono::milliseconds(1), std::chrono::milliseconds(1000)));
+    const std::chrono::milliseconds longest(visit.shift().has_ring() ? 1000 : 50);
+    co_await visit.sleep(std::clamp(left, std::chrono::milliseconds(1), longest));
     if (!visit.over()) decided = waiting.poll();
   }
   if (!decided)

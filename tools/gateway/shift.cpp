@@ -131,7 +131,13 @@ bool Shift::serve_ended() {
 
 WaitingEnqueue Shift::begin_enqueue(std::span<const JobSpec> jobs,
                                     std::chrono::milliseconds patience, Visit& visit) {
-  find_ring(must(desk_.proxy.descriptor()));
+  const auto descriptor = desk_.proxy.descriptor();
+  if (!descriptor) {
+    WaitingEnqueue unheard = must(desk_.producer().begin(jobs, {.block_timeout = patience}));
+    ++room_seekers_;
+    return unheard;
+  }
+  find_ring(*descriptor);
   WaitingEnqueue waiting = must(desk_.proxy.begin_enqueue(
       jobs, {.block_timeout = patience}, reinterpret_cast<std::uintptr_t>(&visit)));
   ++room_seekers_;
